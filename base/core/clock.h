@@ -1,0 +1,44 @@
+// Time enters through this interface, so that deadlines can be tested without waiting.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace bsp {
+
+using Duration = std::chrono::nanoseconds;
+// Wall-clock time: deadlines are "condition timestamp + limit", and timestamps are stored in objects.
+using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  [[nodiscard]] virtual Time now() const = 0;
+};
+
+class SystemClock final : public Clock {
+ public:
+  [[nodiscard]] Time now() const override { return std::chrono::system_clock::now(); }
+};
+
+class FakeClock final : public Clock {
+ public:
+  explicit FakeClock(Time start = Time{}) : now_(start) {}
+  [[nodiscard]] Time now() const override { return now_; }
+  void advance(Duration by) { now_ += by; }
+
+ private:
+  Time now_;
+};
+
+inline double to_seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+inline Duration from_seconds(double s) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
+}
+
+// RFC 3339 with microseconds, UTC, as metav1.MicroTime prints it: 2026-11-21T04:05:06.123456Z.
+std::string to_rfc3339(Time t);
+// Time{} if the text is not RFC 3339.
+Time from_rfc3339(const std::string& text);
+
+}  // namespace bsp

@@ -1,0 +1,71 @@
+#include "base/core/fault.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace bsp {
+namespace {
+
+struct Faults {
+  std::mutex mutex;
+  std::map<std::string, std::string, std::less<>> actions;
+  bool any = false;  // set once, before anyone asks
+
+  Faults() {
+    const char* text = std::getenv("BSP_FAULTS");
+    std::string_view rest = text ? text : "";
+    while (!rest.empty()) {
+      std::string_view item = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+      if (auto equals = item.find('='); equals != std::string_view::npos)
+        actions.emplace(item.substr(0, equals), item.substr(equals + 1));
+    }
+    any = !actions.empty();
+  }
+
+  // The action of this point, removed so that it fires once; "" if there is none.
+  std::string take(std::string_view name, bool want_fail) {
+    if (!any) return {};
+    std::lock_guard lock(mutex);
+    auto it = actions.find(name);
+    if (it == actions.end() || (it->second == "fail") != want_fail) return {};
+    std::string action = it->second;
+    actions.erase(it);
+    return action;
+  }
+};
+
+Faults& faults() {
+  static Faults instance;
+  return instance;
+}
+
+int number_after_colon(std::string_view action) {
+  int value = 0;
+  if (auto colon = action.find(':'); colon != std::string_view::npos)
+    std::from_chars(action.data() + colon + 1, action.data() + action.size(), value);
+  return value;
+}
+
+}  // namespace
+
+void fault_point(std::string_view name) {
+  std::string action = faults().take(name, false);
+  if (action.empty()) return;
+  if (action == "kill") ::kill(::getpid(), SIGKILL);
+  if (action.starts_with("stop"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(number_after_colon(action)));
+  if (action.starts_with("exit")) ::_exit(number_after_colon(action));
+}
+
+bool fault_fails(std::string_view name) { return !faults().take(name, true).empty(); }
+
+}  // namespace bsp

@@ -1,0 +1,81 @@
+// Every name that crosses a process boundary, in one place: API group, labels, annotations,
+// environment variables, paths inside a pod, ports, limits.
+//
+// Who reads what: the operator writes pods with these names; bsp-init, the shim and the sidecar find
+// each other by them; kubectl users select by the labels. Formats of the messages are in wire.h, the
+// shared memory in sidecar/ring/ring.h, the epoch descriptor below.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace bsp::names {
+
+// --- API -----------------------------------------------------------------------------------------
+inline constexpr std::string_view kGroup = "migbsp.io";
+inline constexpr std::string_view kVersion = "v1alpha1";
+inline constexpr std::string_view kApiVersion = "migbsp.io/v1alpha1";
+inline constexpr std::string_view kBspJobKind = "BSPJob";
+inline constexpr std::string_view kRankMigrationKind = "RankMigration";
+
+// --- Labels (on pods, secrets, RankMigrations; select with kubectl -l) -----------------------------
+inline constexpr std::string_view kLabelJob = "migbsp.io/job";                // BSPJob's name
+inline constexpr std::string_view kLabelRank = "migbsp.io/rank";              // decimal
+inline constexpr std::string_view kLabelGeneration = "migbsp.io/generation";  // pods made for the rank so far
+inline constexpr std::string_view kLabelSet = "migbsp.io/set";                // on pods and on nodes
+inline constexpr std::string_view kLabelAttempt = "migbsp.io/attempt";        // restarts of the job so far
+inline constexpr std::string_view kLabelRole = "migbsp.io/role";              // "rank" or "target"
+
+// --- Annotations -----------------------------------------------------------------------------------
+inline constexpr std::string_view kAnnotationMigration = "migbsp.io/migration";  // RankMigration a target waits for
+inline constexpr std::string_view kAnnotationSpeed = "migbsp.io/cpu";  // on local nodes: fraction of a core
+
+// --- Containers and images -------------------------------------------------------------------------
+inline constexpr std::string_view kAppContainer = "app";
+inline constexpr std::string_view kSidecarContainer = "sidecar";
+inline constexpr std::string_view kRuntimeImage = "localhost/bsp-runtime:dev";
+
+// --- Paths inside a pod ----------------------------------------------------------------------------
+inline constexpr std::string_view kRuntimeDir = "/bsp";                // bsp-init, libbspmpi.so, criu, bsp-sidecar
+inline constexpr std::string_view kRunDir = "/run/bsp";                // shared by app and sidecar: tmpfs
+inline constexpr std::string_view kRingFile = "/run/bsp/ring";         // sidecar/ring/ring.h
+inline constexpr std::string_view kEpochFile = "/run/bsp/epoch";       // the epoch descriptor
+inline constexpr std::string_view kControlSocket = "/run/bsp/control"; // sidecar listens, bsp-init connects
+inline constexpr std::string_view kImagesDir = "/run/bsp/images";      // capture socket and received images
+inline constexpr std::string_view kTlsDir = "/run/bsp-tls";            // ca.pem, cert.pem, key.pem: sidecar only
+
+// --- Ports -----------------------------------------------------------------------------------------
+inline constexpr std::uint16_t kSidecarPort = 7600;  // mTLS: operator and peer sidecars
+
+// --- Environment -----------------------------------------------------------------------------------
+// Set by the operator on the app container, read by bsp-init and the shim.
+inline constexpr std::string_view kEnvRunDir = "BSP_RUN_DIR";          // instead of /run/bsp (tests)
+inline constexpr std::string_view kEnvSuperstep = "BSP_SUPERSTEP";     // call:stride, e.g. MPI_Barrier:1
+inline constexpr std::string_view kEnvUser = "BSP_USER";               // uid[:gid] or name[:group] of the program
+inline constexpr std::string_view kEnvCarryPaths = "BSP_CARRY_PATHS";  // ':'-separated absolute paths
+// Set by the operator on the sidecar.
+inline constexpr std::string_view kEnvJob = "BSP_JOB";
+inline constexpr std::string_view kEnvJobUid = "BSP_JOB_UID";
+inline constexpr std::string_view kEnvRank = "BSP_RANK";
+inline constexpr std::string_view kEnvRanks = "BSP_RANKS";
+inline constexpr std::string_view kEnvPod = "BSP_POD";                 // pod name = this end's TLS identity
+inline constexpr std::string_view kEnvListen = "BSP_LISTEN";           // address:port, default 0.0.0.0:7600
+inline constexpr std::string_view kEnvTlsDir = "BSP_TLS_DIR";          // instead of /run/bsp-tls
+// Fault points: "point=action" pairs separated by commas (see base/core/fault.h). Tests only.
+inline constexpr std::string_view kEnvFaults = "BSP_FAULTS";
+
+// --- The epoch descriptor (kEpochFile) ---------------------------------------------------------------
+// Text, one KEY=VALUE a line, written to a temporary name and renamed by the sidecar when an epoch
+// opens; read by the shim in MPI_Init and after each gate. Besides the keys below it holds every
+// PMIX_* variable that PMIx_server_setup_fork returned; the shim puts those into its environment.
+inline constexpr std::string_view kEpochNumber = "BSP_EPOCH";          // decimal, strictly growing
+inline constexpr std::string_view kEpochRank = "BSP_RANK";             // decimal
+inline constexpr std::string_view kEpochRanks = "BSP_RANKS";           // decimal
+inline constexpr std::string_view kEpochRankSets = "BSP_RANK_SETS";    // Set number of each rank: 0,0,1,1
+// PMIx namespace of an epoch: <job uid>-e<epoch>.
+
+// --- TLS ---------------------------------------------------------------------------------------------
+// One CA per job. A certificate's subject CN is the pod's name, or this for the operator.
+inline constexpr std::string_view kOperatorIdentity = "bsp-operator";
+
+}  // namespace bsp::names

@@ -1,0 +1,182 @@
+// What the operator and the sidecars say to each other, and sidecars among themselves.
+//
+// Transport: base/net/link.h. One TLS 1.3 connection (both ends show a certificate of the job's CA),
+// frames of  u32 header length | u64 body length | JSON header | body  (big endian). A request header
+// is {"verb": …, fields}; its answer is {"ok": true, fields} or {"error": {"code", "message"}}. Requests
+// of one connection are answered in order; each is answered at once (a watch within its wait), so
+// nobody holds a connection hostage. Every verb is idempotent: asking twice is asking once.
+//
+// Field names below are the JSON names. Times: *_ns are nanoseconds, CLOCK_REALTIME where a point in
+// time is meant. Who may ask: O = the operator's certificate, P = a pod of the current or the next epoch.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/core/error.h"
+#include "base/core/ids.h"
+
+namespace bsp::wire {
+
+// --- Verbs ---------------------------------------------------------------------------------------
+// O  status           {}                       -> RankStatus
+// O  watch            {version, wait_ms}       -> RankStatus, as soon as its version differs
+// O  prepareEpoch     EpochPlan                -> {}   registers the PMIx namespace for this rank
+// O  openEpoch        {epoch}                  -> {}   writes the descriptor, continues a stopped program
+// O  armGate          {superstep}              -> {completed, late}   late: the rank has passed it
+// O  commitGate       {superstep}              -> {}   the rank closes its epoch at the first edge >= superstep
+//                                                      at which all ranks can
+// O  cancelGate       {}                       -> {}   only an armed gate; a committed one answers Conflict
+// O  receive          {migration, from_pod}    -> {}   this pod waits for a checkpoint
+// O  send             {migration, to_pod, to_address} -> {}   dump the stopped program and stream it there
+// O  restore          {migration}              -> {}   restore what was received, leave it stopped
+// O  discard          {migration}              -> {}   forget a checkpoint; kills a restored, never continued copy
+// O  kill             {}                       -> {}   SIGKILL the program (source after the commit, job end)
+// O  report           {since}                  -> RankReport with the supersteps after `since`
+// O  setReport        {members: [{rank, address, pod, since}]} -> {reports: [RankReport], missing: [rank]}
+//                                                      asked of a Set Manager, which asks its members
+// P  report           as above, asked by the Set Manager
+// P  gather           {epoch, key, rank} + body  -> {}   one rank's part of an all-gather, sent to the root
+// P  deliver          {epoch, key, context_id} + body -> {}   the whole, sent by the root to every member
+// P  modex            {epoch, rank}            -> body   connection data of one rank (direct modex)
+// P  checkpoint       {migration}              -> {}, then the connection carries the stream of
+//                                                      sidecar/transfer/stream.h
+inline constexpr const char* kStatus = "status";
+inline constexpr const char* kWatch = "watch";
+inline constexpr const char* kPrepareEpoch = "prepareEpoch";
+inline constexpr const char* kOpenEpoch = "openEpoch";
+inline constexpr const char* kArmGate = "armGate";
+inline constexpr const char* kCommitGate = "commitGate";
+inline constexpr const char* kCancelGate = "cancelGate";
+inline constexpr const char* kReceive = "receive";
+inline constexpr const char* kSend = "send";
+inline constexpr const char* kRestore = "restore";
+inline constexpr const char* kDiscard = "discard";
+inline constexpr const char* kKill = "kill";
+inline constexpr const char* kReport = "report";
+inline constexpr const char* kSetReport = "setReport";
+inline constexpr const char* kGather = "gather";
+inline constexpr const char* kDeliver = "deliver";
+inline constexpr const char* kModex = "modex";
+inline constexpr const char* kCheckpoint = "checkpoint";
+
+// --- Epochs --------------------------------------------------------------------------------------
+struct Member {
+  std::uint32_t rank = 0;
+  std::string pod;      // pod name: the TLS identity that this rank's sidecar must show
+  std::string pod_uid;  // only this pod may continue the rank's process in this epoch
+  std::string address;  // ip:port of the sidecar
+  std::uint32_t set = 0;  // Set number, index into EpochPlan.sets
+};
+
+// One MPI epoch: who is where. Written by the operator; the committed one is in BSPJob.status.epoch.
+struct EpochPlan {
+  std::uint64_t epoch = 0;
+  std::string pmix_namespace;  // <job uid>-e<epoch>
+  std::vector<std::string> sets;
+  std::vector<Member> members;  // index = rank
+};
+
+// --- Status of one rank's pod ----------------------------------------------------------------------
+enum class RankPhase {
+  kWaiting,   // no program yet: a target, or bsp-init has not said hello
+  kStarting,  // the program runs, MPI_Init not reached
+  kOpening,   // in the opening of an epoch
+  kRunning,
+  kAtGate,    // at an edge, waits for the verdict on an armed gate
+  kClosing,
+  kStopped,   // epoch closed, program stopped by SIGSTOP: may be dumped
+  kFinalized, // MPI_Finalize reached, still running
+  kExited,    // see exit_code, exit_signal
+};
+
+enum class TransferPhase {
+  kIdle,
+  kReceiving,  // target: waits for or takes in a stream
+  kReceived,   // target: every file there, length and checksum right
+  kDumping,    // source: criu dumps, the stream flows
+  kSent,       // source: the target has confirmed what it verified
+  kRestoring,  // target
+  kRestored,   // target: the process is there, stopped
+  kFailed,     // see error
+};
+
+struct TransferStatus {
+  std::string migration;
+  TransferPhase phase = TransferPhase::kIdle;
+  std::uint64_t bytes = 0;
+  std::uint64_t files = 0;
+  std::uint64_t dump_ns = 0;      // criu dump, start to exit
+  std::uint64_t transfer_ns = 0;  // first byte sent or taken -> verified
+  std::uint64_t restore_ns = 0;   // criu restore, start to exit
+  std::string error;
+};
+
+struct RankStatus {
+  std::uint64_t version = 0;  // grows with every change of anything but `completed`
+  std::uint32_t rank = 0;
+  std::string pod;
+  RankPhase phase = RankPhase::kWaiting;
+  bool init_connected = false;  // bsp-init is there and listens
+  std::uint64_t epoch = 0;      // open, or last open
+  std::uint64_t prepared_epoch = 0;  // highest epoch prepared
+  std::uint64_t completed = 0;  // last superstep whose edge completed
+  std::uint64_t gate_superstep = 0;  // 0: none
+  bool gate_committed = false;
+  std::string blocked_reason;   // "not migratable now: …" while a committed gate is postponed
+  std::uint32_t postponed = 0;  // edges it was postponed by
+  int exit_code = -1;           // of the program; -1: not exited
+  int exit_signal = 0;          // 0: none
+  std::string exit_message;     // why the program could not be run, or what bsp-init has to say of its end
+  bool mpi_initialized = false; // MPI_Init was reached in this process' life
+  std::uint64_t memory_bytes = 0;    // M(i)
+  std::uint64_t gate_reached_ns = 0;
+  std::uint64_t close_ns = 0;
+  std::uint64_t stopped_ns = 0;      // when bsp-init saw the stop
+  std::uint64_t opened_ns = 0;
+  std::uint64_t open_ns = 0;
+  std::uint64_t open_cpu_ns = 0;
+  std::uint64_t first_compute_ns = 0;
+  bool instructions_measured = false;  // perf events; else CPU time
+  TransferStatus transfer;
+};
+
+// --- Superstep reports -----------------------------------------------------------------------------
+struct SuperstepReport {  // one bsp_superstep_record, see ring.h
+  std::uint64_t superstep = 0;
+  std::uint64_t end_ns = 0;
+  std::uint64_t instructions = 0;
+  std::uint64_t compute_ns = 0;
+  std::uint64_t comm_ns = 0;
+  std::uint64_t edge_ns = 0;
+  std::uint64_t sent_bytes = 0;
+  std::vector<std::uint64_t> recv_bytes;  // per Set number, trailing zeros cut
+  std::vector<std::uint64_t> recv_ns;     // per Set number, trailing zeros cut
+};
+
+struct RankReport {
+  std::uint32_t rank = 0;
+  std::uint64_t completed = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t memory_bytes = 0;
+  std::vector<SuperstepReport> supersteps;  // ascending; older ones than the ring holds are lost
+};
+
+// --- JSON ------------------------------------------------------------------------------------------
+std::string_view to_string(RankPhase phase);          // "Waiting", "Starting", …
+std::string_view to_string(TransferPhase phase);
+
+void to_json(nlohmann::json& j, const EpochPlan& v);
+void to_json(nlohmann::json& j, const RankStatus& v);
+void to_json(nlohmann::json& j, const RankReport& v);
+
+// Errors name the missing or mistyped field; unknown fields are ignored (a newer peer may send them).
+Result<EpochPlan> epoch_plan_from_json(const nlohmann::json& j);
+Result<RankStatus> rank_status_from_json(const nlohmann::json& j);
+Result<RankReport> rank_report_from_json(const nlohmann::json& j);
+
+}  // namespace bsp::wire

@@ -1,0 +1,69 @@
+// The one seam between the operator and where its objects live.
+//
+// Implemented by operator/local/store.h (files, one machine) and, in a later issue, by the HTTPS client
+// of a Kubernetes API server. Objects are JSON exactly as kubectl shows them: apiVersion, kind,
+// metadata{name, namespace, uid, resourceVersion, generation, labels, annotations, ownerReferences,
+// finalizers, creationTimestamp, deletionTimestamp}, spec, status. This file knows no BSPJob.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/core/error.h"
+
+namespace bsp::kube {
+
+using Object = nlohmann::json;
+
+struct Kind {
+  std::string api_version;  // "v1", "migbsp.io/v1alpha1"
+  std::string kind;         // "Pod"
+  auto operator<=>(const Kind&) const = default;
+};
+
+struct Key {
+  Kind kind;
+  std::string name_space;
+  std::string name;
+  auto operator<=>(const Key&) const = default;
+};
+
+enum class EventType { kAdded, kModified, kDeleted };
+
+struct WatchEvent {
+  EventType type;
+  Object object;
+};
+
+class Client {
+ public:
+  virtual ~Client() = default;
+
+  // kNotFound if there is none.
+  virtual Result<Object> get(const Key& key) = 0;
+  // Label selector: all pairs must match. Sorted by name.
+  virtual Result<std::vector<Object>> list(const Kind& kind, const std::string& name_space,
+                                           const std::map<std::string, std::string>& labels = {}) = 0;
+  // kConflict if it exists. The result carries uid, resourceVersion, creationTimestamp.
+  virtual Result<Object> create(const Object& object) = 0;
+  // Replaces metadata (labels, annotations, finalizers) and spec; status stays. kConflict if
+  // metadata.resourceVersion is given and stale. No new resourceVersion if nothing changes.
+  virtual Result<Object> update(const Object& object) = 0;
+  // Replaces status only. Same rules.
+  virtual Result<Object> update_status(const Object& object) = 0;
+  // With finalizers: sets deletionTimestamp; the object goes when the last finalizer is removed.
+  // Pods: sets deletionTimestamp; the node (kubelet) removes the object when the pod is gone.
+  virtual Result<void> remove(const Key& key) = 0;
+  // Blocks up to timeout for changes since the last call with this cursor; the first call (empty
+  // cursor) returns everything as kAdded. The cursor is opaque.
+  virtual Result<std::vector<WatchEvent>> wait(const std::vector<Kind>& kinds,
+                                               const std::string& name_space, std::string& cursor,
+                                               std::chrono::milliseconds timeout) = 0;
+};
+
+}  // namespace bsp::kube

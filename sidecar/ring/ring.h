@@ -1,0 +1,93 @@
+/* The shared memory between a rank and its sidecar: superstep records out, gate requests in.
+ *
+ * One file, /run/bsp/ring, created and sized by the sidecar before it opens the first epoch, mapped
+ * shared by the sidecar (always) and by the shim inside the MPI program (while an epoch is open: the
+ * shim unmaps it before it stops at a gate, because the file does not move with the process).
+ *
+ * Every field has ONE writer, named beside it. All are naturally aligned and accessed with the
+ * atomic builtins through ring/ring_access.h; there is no lock. C ABI, fixed sizes, little endian:
+ * the shim may be built by another compiler than the sidecar.
+ *
+ * Units: times in nanoseconds, sizes in bytes, supersteps 1-based (0 = none yet). Counters of one
+ * superstep are not cumulative; the record's slot is superstep % BSP_RING_RECORDS. */
+#ifndef BSP_SIDECAR_RING_RING_H
+#define BSP_SIDECAR_RING_RING_H
+
+#include <stdint.h>
+
+#define BSP_RING_MAGIC 0x31676e7270736275ull /* "ubsprng1" */
+#define BSP_RING_VERSION 1u
+#define BSP_RING_RECORDS 256u /* slots; the sidecar must read each before it is overwritten */
+#define BSP_MAX_SETS 64u      /* Sets one job can span */
+#define BSP_RING_TEXT 160u    /* bytes of a reason, NUL included */
+
+/* What one rank did in one superstep. Writer: shim. Read it only while `superstep` is the expected
+ * one before and after the copy (it is set to 0 first and to its value last). */
+struct bsp_superstep_record {
+  uint64_t superstep;
+  uint64_t end_ns;       /* CLOCK_REALTIME when the edge (the barrier) completed */
+  uint64_t instructions; /* I_t(i): retired in the computation phase (perf event, else CPU ns) */
+  uint64_t compute_ns;   /* CT_t(i): wall time outside MPI calls */
+  uint64_t comm_ns;      /* wall time inside MPI calls, the edge not included */
+  uint64_t edge_ns;      /* wall time inside the edge call: waiting for the slowest */
+  uint64_t sent_bytes;   /* point to point and collectives, as far as known */
+  /* Indexed by the peer's Set number in the current epoch's descriptor (BSP_RANK_SETS). */
+  uint64_t recv_bytes[BSP_MAX_SETS]; /* B_t(i,j) */
+  uint64_t recv_ns[BSP_MAX_SETS];    /* BT_t(i,j): transfer time without waiting for the sender */
+};
+
+/* Where the program is. Writer of bsp_ring.state: shim. */
+enum bsp_rank_state {
+  BSP_RANK_STARTING = 0, /* MPI_Init not called yet */
+  BSP_RANK_OPENING = 1,  /* inside the opening of an epoch */
+  BSP_RANK_RUNNING = 2,  /* an epoch is open */
+  BSP_RANK_AT_GATE = 3,  /* waits at a superstep edge for the verdict on an armed gate */
+  BSP_RANK_CLOSING = 4,  /* closes the epoch; next it unmaps the ring and stops */
+  BSP_RANK_FINALIZED = 5 /* MPI_Finalize was called */
+};
+
+/* How I_t is counted. Writer of bsp_ring.instruction_source: shim. */
+enum bsp_instruction_source {
+  BSP_INSTRUCTIONS_PERF = 1,    /* perf_event_open, user-space instructions of all threads */
+  BSP_INSTRUCTIONS_CPU_TIME = 2 /* 1 "instruction" per CPU nanosecond of the process */
+};
+
+/* The gate word: superstep << 2 | one of these. Writer: sidecar. At the edge of superstep s the
+ * shim stores `completed` = s (seq_cst), then loads this word (seq_cst). The sidecar stores the word,
+ * then loads `completed`: so either the rank sees the gate or the sidecar sees that it is late. */
+enum bsp_gate_state {
+  BSP_GATE_NONE = 0,
+  BSP_GATE_ARMED = 1,    /* at edge >= superstep: wait (epoch still open) for one of the others */
+  BSP_GATE_COMMITTED = 2 /* at every edge >= superstep: agree among the ranks, close, stop */
+};
+
+struct bsp_ring {
+  uint64_t magic;       /* sidecar */
+  uint32_t version;     /* sidecar */
+  uint32_t pad0;
+
+  uint64_t gate;        /* sidecar: the gate word */
+
+  uint64_t completed;   /* shim: last superstep whose edge completed */
+  uint64_t epoch;       /* shim: epoch that is or was last open */
+  uint32_t state;       /* shim: enum bsp_rank_state */
+  uint32_t instruction_source; /* shim: enum bsp_instruction_source */
+  uint64_t opened_ns;   /* shim: CLOCK_REALTIME when the current epoch's opening ended */
+  uint64_t open_ns;     /* shim: duration of the current epoch's opening */
+  uint64_t open_cpu_ns; /* shim: CPU time of the same */
+  uint64_t close_ns;    /* shim: duration of the last close; survives because written before unmap */
+  uint64_t gate_reached_ns; /* shim: CLOCK_REALTIME when the last gate was reached */
+  uint64_t first_compute_ns; /* shim: CLOCK_REALTIME when MPI handed control back after that opening */
+  uint64_t memory_bytes; /* shim: M(i), resident private memory when last sampled */
+  uint64_t calls;       /* shim: MPI calls so far */
+
+  /* Why the last committed gate was postponed by this rank; "" if it was not. Writer: shim.
+   * blocked_seq is odd while the text changes. */
+  uint32_t blocked_seq;
+  uint32_t postponed;   /* shim: edges at which this rank was not migratable since the gate was set */
+  char blocked_reason[BSP_RING_TEXT];
+
+  struct bsp_superstep_record records[BSP_RING_RECORDS]; /* shim */
+};
+
+#endif
