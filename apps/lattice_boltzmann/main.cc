@@ -1,0 +1,274 @@
+// A two-dimensional lattice Boltzmann flow in BSP style: the channel is cut into vertical strips, one per
+// rank; a superstep is collide - exchange borders with both neighbours - stream, ended by MPI_Barrier.
+//
+// An ordinary MPI program: it knows nothing of the operator that may move its ranks while it runs.
+#include <mpi.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <print>
+#include <vector>
+
+#include "options.h"
+#include "strip.h"
+
+namespace {
+
+using lbm::Options;
+using lbm::Strip;
+
+enum Tag { kToTheRight = 1, kToTheLeft = 2, kColumns = 3 };
+
+// Memory that only takes part by being there: a checkpoint has to carry it, and carry it unharmed.
+class Ballast {
+ public:
+  Ballast(std::size_t mib, int rank) : seed_(0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(rank)) {
+    words_.resize(mib * (1u << 20) / sizeof(std::uint64_t));
+    std::uint64_t state = seed_;
+    for (auto& word : words_) word = next(state);
+  }
+  [[nodiscard]] bool intact() const {
+    std::uint64_t state = seed_;
+    for (const auto word : words_)
+      if (word != next(state)) return false;
+    return true;
+  }
+
+ private:
+  static std::uint64_t next(std::uint64_t& state) {  // xorshift64: does not compress
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+  }
+  std::uint64_t seed_;
+  std::vector<std::uint64_t> words_;
+};
+
+// What is known of the final field without having it in one place.
+struct Digest {
+  std::uint64_t crc = 0;
+  std::FILE* output = nullptr;
+  bool ok = true;
+  void add(std::span<const double> column) {
+    crc = lbm::crc64(crc, std::as_bytes(column));
+    if (output != nullptr && std::fwrite(column.data(), sizeof(double), column.size(), output) != column.size())
+      ok = false;
+  }
+};
+
+void step_alone(Strip& strip, std::vector<double>& halo) {
+  strip.collide(1.0);
+  strip.pack_right(halo);
+  strip.unpack_left(halo);
+  strip.pack_left(halo);
+  strip.unpack_right(halo);
+  strip.stream();
+}
+
+// The sequential program: the whole channel in one strip that is its own neighbour.
+Strip run_alone(const Options& options, bool verbose) {
+  Strip strip(options.channel, 0, options.channel.width);
+  std::vector<double> halo(strip.halo_size());
+  for (std::uint64_t s = 1; s <= options.supersteps; ++s) {
+    for (std::uint64_t i = 0; i < options.substeps; ++i) step_alone(strip, halo);
+    if (verbose && s % options.progress == 0) {
+      std::println("superstep {}/{}  mass {:.6f}  max speed {:.6f}", s, options.supersteps, strip.mass(),
+                   strip.max_speed());
+      std::fflush(stdout);
+    }
+  }
+  return strip;
+}
+
+class Ranks {  // this rank among the others
+ public:
+  Ranks() {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    left = (rank + size - 1) % size;
+    right = (rank + 1) % size;
+  }
+  int rank = 0, size = 1, left = 0, right = 0;
+};
+
+struct Halos {
+  explicit Halos(std::size_t size) : to_left(size), to_right(size), from_left(size), from_right(size) {}
+  std::vector<double> to_left, to_right, from_left, from_right;
+};
+
+void exchange(const Ranks& me, Strip& strip, Halos& h) {
+  const int n = static_cast<int>(strip.halo_size());
+  MPI_Request requests[4];
+  MPI_Irecv(h.from_left.data(), n, MPI_DOUBLE, me.left, kToTheRight, MPI_COMM_WORLD, &requests[0]);
+  MPI_Irecv(h.from_right.data(), n, MPI_DOUBLE, me.right, kToTheLeft, MPI_COMM_WORLD, &requests[1]);
+  strip.pack_right(h.to_right);
+  strip.pack_left(h.to_left);
+  MPI_Isend(h.to_right.data(), n, MPI_DOUBLE, me.right, kToTheRight, MPI_COMM_WORLD, &requests[2]);
+  MPI_Isend(h.to_left.data(), n, MPI_DOUBLE, me.left, kToTheLeft, MPI_COMM_WORLD, &requests[3]);
+  MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+  strip.unpack_left(h.from_left);
+  strip.unpack_right(h.from_right);
+}
+
+double total_mass(const Strip& strip) {
+  const double mine = strip.mass();
+  double all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return all;
+}
+
+void print_progress(const Ranks& me, const Options& options, const Strip& strip, std::uint64_t s) {
+  const double mass = total_mass(strip), speed = strip.max_speed();
+  double fastest = 0;
+  MPI_Reduce(&speed, &fastest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  if (me.rank != 0) return;
+  std::println("superstep {}/{}  mass {:.6f}  max speed {:.6f}", s, options.supersteps, mass, fastest);
+  std::fflush(stdout);
+}
+
+// Rank 0 takes in the field column by column, in order; the others send theirs. `reference` is the
+// sequential program's field, or null. Returns whether every column equals it.
+bool collect(const Ranks& me, const Options& options, const Strip& strip, const Strip* reference, Digest& digest) {
+  std::vector<double> column(strip.column_size()), expected(strip.column_size());
+  const int n = static_cast<int>(column.size());
+  if (me.rank != 0) {
+    for (std::size_t i = 0; i < strip.count(); ++i) {
+      strip.copy_column(i, column);
+      MPI_Send(column.data(), n, MPI_DOUBLE, 0, kColumns, MPI_COMM_WORLD);
+    }
+    return true;
+  }
+  bool equal = true;
+  const std::size_t width = options.channel.width, ranks = static_cast<std::size_t>(me.size);
+  for (std::size_t rank = 0, x = 0; rank < ranks; ++rank)
+    for (; x < width * (rank + 1) / ranks; ++x) {
+      if (rank == 0)
+        strip.copy_column(x, column);
+      else
+        MPI_Recv(column.data(), n, MPI_DOUBLE, static_cast<int>(rank), kColumns, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      digest.add(column);
+      if (reference == nullptr) continue;
+      reference->copy_column(x, expected);
+      if (std::memcmp(column.data(), expected.data(), column.size() * sizeof(double)) != 0 && equal) {
+        std::println(stderr, "lattice_boltzmann: column {} (rank {}) differs from the sequential program", x, rank);
+        equal = false;
+      }
+    }
+  return equal;
+}
+
+bool open_output(const Options& options, Digest& digest) {
+  if (options.output.empty()) return true;
+  digest.output = std::fopen(options.output.c_str(), "wb");
+  if (digest.output == nullptr) std::perror(("lattice_boltzmann: " + options.output).c_str());
+  return digest.output != nullptr;
+}
+
+bool close_output(const Options& options, Digest& digest) {
+  if (digest.output == nullptr) return digest.ok;
+  const bool ok = std::fclose(digest.output) == 0 && digest.ok;
+  if (!ok) std::println(stderr, "lattice_boltzmann: {}: not written completely", options.output);
+  return ok;
+}
+
+// Collisions and streaming conserve mass; only rounding may change the sum.
+bool mass_is_conserved(double before, double after) {
+  const bool ok = std::abs(after - before) <= 1e-9 * before;
+  if (!ok) std::println(stderr, "lattice_boltzmann: mass was {:.9f} and is {:.9f}", before, after);
+  return ok;
+}
+
+int run_sequential(const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const double before = Strip(options.channel, 0, options.channel.width).mass();
+  const Strip strip = run_alone(options, true);
+  Digest digest;
+  bool ok = open_output(options, digest);
+  std::vector<double> column(strip.column_size());
+  for (std::size_t x = 0; x < strip.count(); ++x) {
+    strip.copy_column(x, column);
+    digest.add(column);
+  }
+  ok = close_output(options, digest) && ok;
+  ok = mass_is_conserved(before, strip.mass()) && ok;
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  std::println("lattice_boltzmann: {} field crc={:016x}, {} supersteps, 1 rank, sequential, {:.3f} s", ok ? "OK" : "FAILED",
+               digest.crc, options.supersteps, took.count());
+  return ok ? 0 : 1;
+}
+
+int run_rank(const Options& options) {
+  const Ranks me;
+  const std::size_t width = options.channel.width;
+  const auto rank = static_cast<std::size_t>(me.rank), ranks = static_cast<std::size_t>(me.size);
+  if (width < ranks) {
+    if (me.rank == 0) std::println(stderr, "lattice_boltzmann: --width {} is less than the {} ranks", width, ranks);
+    return 2;
+  }
+  const std::size_t first = width * rank / ranks, last = width * (rank + 1) / ranks;
+  Strip strip(options.channel, first, last - first);
+  Halos halos(strip.halo_size());
+  const Ballast ballast(options.ballast_mib, me.rank);
+  const double work = options.work_of(me.rank);
+  const double before = total_mass(strip);
+
+  const double start = MPI_Wtime();
+  for (std::uint64_t s = 1; s <= options.supersteps; ++s) {
+    for (std::uint64_t i = 0; i < options.substeps; ++i) {
+      strip.collide(work);
+      exchange(me, strip, halos);
+      strip.stream();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (s % options.progress == 0) print_progress(me, options, strip, s);
+  }
+  const double took = MPI_Wtime() - start;
+
+  const double after = total_mass(strip);
+  int ok = mass_is_conserved(before, after) ? 1 : 0;
+  if (!ballast.intact()) {
+    std::println(stderr, "lattice_boltzmann: rank {}: its ballast has changed", me.rank);
+    ok = 0;
+  }
+  Digest digest;
+  if (me.rank == 0 && !open_output(options, digest)) ok = 0;
+  if (me.rank == 0 && options.check) {
+    const Strip reference = run_alone(options, false);
+    if (!collect(me, options, strip, &reference, digest)) ok = 0;
+  } else {
+    collect(me, options, strip, nullptr, digest);
+  }
+  if (me.rank == 0 && !close_output(options, digest)) ok = 0;
+
+  int all_ok = 0;
+  MPI_Allreduce(&ok, &all_ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (me.rank == 0) {
+    std::println("lattice_boltzmann: {} field crc={:016x}, {} supersteps, {} rank{}{}, {:.3f} s",
+                 all_ok ? "OK" : "FAILED", digest.crc, options.supersteps, me.size, me.size == 1 ? "" : "s",
+                 options.check ? ", equal to the sequential program" : "", took);
+    std::fflush(stdout);
+  }
+  return all_ok ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto options = lbm::parse({argv + 1, static_cast<std::size_t>(argc - 1)});
+  if (!options) {
+    std::println(stderr, "lattice_boltzmann: {}\n{}", options.error(), lbm::kUsage);
+    return 2;
+  }
+  if (options->help) {
+    std::print("{}", lbm::kUsage);
+    return 0;
+  }
+  if (options->sequential) return run_sequential(*options);
+  MPI_Init(&argc, &argv);
+  const int status = run_rank(*options);
+  MPI_Finalize();
+  return status;
+}
