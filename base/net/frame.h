@@ -1,0 +1,46 @@
+// The frames of crds/wire.h:  u32 header length | u64 body length | JSON header | body, big endian.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/core/error.h"
+
+namespace bsp::net {
+
+inline constexpr std::size_t kFramePrefix = 12;
+// A report of 256 supersteps is ~50 KB, a Set of 64 members ~3 MB; the modex of 1024 ranks ~2 MB.
+inline constexpr std::size_t kMaxHeader = 16u << 20;
+inline constexpr std::size_t kMaxBody = 64u << 20;
+
+struct Frame {
+  nlohmann::json header;  // always an object
+  std::string body;
+};
+
+// Prefix and header; the body follows them on the wire.
+std::string encode_frame_head(const nlohmann::json& header, std::size_t body_size);
+
+// {"ok": true, fields} or {"error": {"code", "message"}}: how an answer's header is told from a refusal.
+nlohmann::json error_header(const Error& error);
+Result<Frame> as_answer(Frame frame);
+
+// Takes bytes as they come and gives whole frames. Memory grows with what has really arrived, not
+// with what a prefix promises.
+class FrameReader {
+ public:
+  void append(std::span<const std::byte> bytes);
+  // The next frame, nothing (needs more bytes), or an error after which the connection is unusable.
+  Result<std::optional<Frame>> next();
+  // Bytes of a frame that is not complete.
+  [[nodiscard]] bool partial() const { return !buffer_.empty(); }
+
+ private:
+  std::string buffer_;
+};
+
+}  // namespace bsp::net

@@ -1,0 +1,73 @@
+// One thread that waits for descriptors, timers and posted work: the sidecar's only thread of its own.
+//
+// Everything but post() and stop() may be called only from the loop's thread (or before run()).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/core/fd.h"
+
+namespace bsp::net {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+class Loop {
+ public:
+  using Callback = std::move_only_function<void()>;
+  using Events = std::uint32_t;  // EPOLLIN | EPOLLOUT | …
+  using Watcher = std::function<void(Events)>;
+  using TimerId = std::uint64_t;  // 0: none
+
+  Loop();
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // Runs `work` in the loop's thread, in order. From any thread.
+  void post(Callback work);
+  // Makes run() return. From any thread, and from a signal handler's self-pipe reader.
+  void stop();
+
+  // Calls `watcher` when `fd` has one of `events` (errors and hang-ups always). Calling it again for
+  // the same fd changes both. The watcher may unwatch itself.
+  void watch(int fd, Events events, Watcher watcher);
+  void change(int fd, Events events);
+  void unwatch(int fd);
+
+  TimerId at(SteadyTime when, Callback work);
+  TimerId after(std::chrono::nanoseconds delay, Callback work) {
+    return at(std::chrono::steady_clock::now() + delay, std::move(work));
+  }
+  void cancel(TimerId timer);
+
+  void run();
+
+ private:
+  struct Watched {
+    std::uint32_t generation;
+    std::shared_ptr<Watcher> watcher;
+  };
+  int wait_ms() const;
+  void run_timers();
+  void run_posted();
+
+  Fd epoll_;
+  Fd wake_;
+  std::unordered_map<int, Watched> watched_;
+  std::uint32_t generation_ = 0;
+  std::map<std::pair<SteadyTime, TimerId>, Callback> timers_;
+  std::unordered_map<TimerId, SteadyTime> timer_times_;
+  TimerId next_timer_ = 1;
+  std::mutex mutex_;               // of the two below
+  std::vector<Callback> posted_;
+  bool stopped_ = false;
+};
+
+}  // namespace bsp::net

@@ -1,0 +1,76 @@
+// TLS 1.3 with certificates on both ends, as a non-blocking socket.
+//
+// TlsSocket is what the blocking stream (tls_stream.h) and the event loop's connections
+// (tls_connection.h) stand on. Who the peer is: the CN of the certificate it has shown, which was
+// verified against the job's CA (chain, validity, purpose) before the handshake ended.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/core/error.h"
+#include "base/core/fd.h"
+
+struct ssl_st;
+struct ssl_ctx_st;
+
+namespace bsp::net {
+
+struct Credentials {
+  std::string ca;           // PEM: whose certificates we believe
+  std::string certificate;  // PEM: ours
+  std::string key;          // PEM
+};
+
+// Reads ca.pem, cert.pem and key.pem from a directory.
+Result<Credentials> load_credentials(const std::string& directory);
+
+// Parsed credentials; cheap to copy, usable from all threads, for both roles.
+class TlsContext {
+ public:
+  static Result<TlsContext> create(const Credentials& credentials);
+  [[nodiscard]] ssl_ctx_st* get() const { return context_.get(); }
+
+ private:
+  std::shared_ptr<ssl_ctx_st> context_;
+};
+
+enum class TlsRole { kClient, kServer };
+
+class TlsSocket {
+ public:
+  // What the operation waits for; kDone: it is complete.
+  enum class Wait { kDone, kReadable, kWritable };
+  struct Progress {
+    std::size_t bytes = 0;
+    Wait wait = Wait::kDone;
+    bool end = false;  // of the peer's data
+  };
+
+  // Takes a connected (or connecting) non-blocking socket.
+  static Result<TlsSocket> create(const TlsContext& context, Fd socket, TlsRole role);
+
+  Result<Progress> handshake();
+  Result<Progress> read(std::span<std::byte> into);        // at least one byte, or wait, or end
+  Result<Progress> write(std::span<const std::byte> from); // maybe fewer than asked
+  Result<Progress> close_write();                          // sends close_notify
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  // Bytes already decrypted that poll() knows nothing of.
+  [[nodiscard]] bool has_pending() const;
+  // CN of the peer's certificate; only after the handshake.
+  [[nodiscard]] Result<std::string> peer_identity() const;
+
+ private:
+  struct Deleter {
+    void operator()(ssl_st* ssl) const;
+  };
+  Result<Progress> outcome(int returned, const char* what);
+
+  Fd socket_;
+  std::unique_ptr<ssl_st, Deleter> ssl_;
+};
+
+}  // namespace bsp::net
