@@ -1,0 +1,264 @@
+// BSPJob (migbsp.io/v1alpha1): the C++ mirror of crds/bspjob.yaml; tests/unit/crds compares the two.
+//
+// spec is written by the user (and completed with the defaults below), status only by the operator.
+// Everything the operator must know after a restart is in status: `epoch` says who is where and which
+// pod may run a rank (writing it is THE commit point of a migration), `rescheduler` continues the
+// decision state. Symbols (alpha, D, PM, pf, …) are those of operator/decide/README.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/core/ids.h"
+#include "crds/meta.h"
+#include "crds/wire.h"
+
+namespace bsp::crds {
+
+// --- spec ------------------------------------------------------------------------------------------
+enum class Heuristic { kTop, kPercentage, kAutoMig, kMigCube, kMigHull };
+enum class Horizon { kWindow, kSuperstep };
+enum class ReschedulingMode { kMigrate, kAdvise, kOff };  // Advise: decide and report, never move
+enum class InitialMapping { kContiguous, kAscending, kDescending, kCpu, kRoundRobin };
+enum class CleanPodPolicy { kAll, kRunning, kNone };
+
+struct SetsSpec {
+  std::string label = "migbsp.io/set";  // node label whose value names the node's Set
+  std::vector<std::string> names;       // the Sets to use, in this order; empty: every Set found, by name
+};
+
+struct ReschedulingSpec {
+  ReschedulingMode mode = ReschedulingMode::kMigrate;
+  Heuristic heuristic = Heuristic::kAutoMig;
+  std::uint32_t alpha = 10;  // supersteps to the first rescheduling call, >= 1
+  double d = 0.5;            // tolerated distance from the mean time, 0 < d < 1
+  std::uint32_t omega = 3;   // calls without a migration after which D grows
+  double delta = 0.1;        // tolerated prediction error, instructions (ratio)
+  double beta = 0.1;         // tolerated prediction error, bytes (ratio)
+  double x = 0.8;            // Percentage: candidates have PM >= x * MAX(PM)
+  Horizon horizon = Horizon::kWindow;
+  double min_gain = 0.0;     // least fraction of the objective that a plan must save to be carried out
+  std::uint32_t cooldown_supersteps = 0;  // a moved rank stays at least this long
+  std::uint32_t max_moves_per_wave = 0;   // 0: no limit
+};
+
+struct SuperstepSpec {
+  std::string call = "MPI_Barrier";  // world collective that ends a superstep
+  std::uint32_t stride = 1;          // every how many of those calls, >= 1
+};
+
+struct CheckpointSpec {
+  Quantity size_limit{"2Gi"};  // of the tmpfs that receives a checkpoint
+};
+
+struct RunPolicy {
+  std::uint32_t backoff_limit = 3;  // restarts of the whole job
+  std::optional<std::uint64_t> ttl_seconds_after_finished;
+  std::optional<std::uint64_t> active_deadline_seconds;
+  CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;  // which pods go when the job ends
+  bool suspend = false;
+};
+
+struct BspJobSpec {
+  std::uint32_t ranks = 0;  // >= 1
+  // A pod template as Kubernetes knows it ({metadata, spec}); spec.containers has one called "app".
+  nlohmann::json pod_template;
+  SetsSpec sets;
+  InitialMapping initial_mapping = InitialMapping::kContiguous;
+  ReschedulingSpec rescheduling;
+  SuperstepSpec superstep;
+  CheckpointSpec checkpoint;
+  std::vector<std::string> carry_paths;  // absolute paths whose content moves with a rank
+  RunPolicy run_policy;
+};
+
+// --- status ----------------------------------------------------------------------------------------
+enum class JobPhase {
+  kPending,     // no pods yet
+  kStarting,    // pods come up, epoch 0 not open
+  kRunning,
+  kMigrating,   // a wave is under way
+  kRestarting,  // an attempt failed, the next one is being prepared
+  kSuspended,
+  kSucceeded,
+  kFailed,
+};
+constexpr bool is_finished(JobPhase p) { return p == JobPhase::kSucceeded || p == JobPhase::kFailed; }
+
+struct RestartRecord {
+  std::uint32_t attempt = 0;      // the attempt that ended
+  Time time{};
+  std::string reason;             // CamelCase: RankExited, RankLost, PodLost, …
+  std::string message;
+  std::optional<RankId> rank;     // whose fault, if one rank's
+};
+
+struct SetRanks {
+  std::string set;
+  std::uint32_t ranks = 0;  // ranks in the Set now
+  std::uint32_t slots = 0;  // processors of the Set
+};
+
+struct RankPlace {  // status.ranks[rank]
+  RankId rank;
+  std::string set;
+  std::string node;
+  std::string pod;
+  std::uint32_t generation = 0;  // pods made for the rank so far; the next is <job>-r<rank>-g<generation>
+  double time_seconds = 0;       // its superstep time (computation + communication + edge), last window's mean
+  double compute_seconds = 0;    // of that, computation
+  std::uint64_t memory_bytes = 0;
+  std::string blocked_reason;    // "not migratable now: …"; empty: migratable
+};
+
+struct PotentialEntry {  // one rank of the PM list, in list order
+  RankId rank;
+  std::string target_set;
+  double comp = 0;  // s
+  double comm = 0;  // s
+  double mem = 0;   // s
+  double pm = 0;    // comp + comm - mem
+};
+
+struct LevelEntry {  // AutoMig: the first `level` ranks of the list moved
+  std::uint32_t level = 0;
+  double pf = 0;  // s
+};
+
+struct MoveEntry {
+  RankId rank;
+  std::string from_set;
+  std::string to_set;
+  std::string to_node;
+  double predicted_gain_seconds = 0;  // over the horizon
+};
+
+struct StayEntry {
+  RankId rank;
+  std::string reason;  // GainBelowCost, NoCapacity, CpuFeatures, Cooldown, …
+  std::string message;
+};
+
+struct Decision {
+  Superstep superstep;
+  Time time{};
+  std::uint32_t alpha = 0;       // of the window that ended
+  std::uint32_t alpha_next = 0;  // of the window that begins
+  double d = 0;
+  double d_next = 0;
+  double imbalance = 0;          // slowest / mean - 1
+  std::vector<PotentialEntry> potentials;
+  std::vector<LevelEntry> levels;
+  std::optional<std::uint32_t> chosen_level;
+  double objective_before = 0;   // s
+  double objective_after = 0;    // s
+  std::vector<MoveEntry> moves;
+  std::vector<StayEntry> stays;
+  std::string outcome;           // Migrating, Advised, NothingToGain, BelowMinGain, …
+  std::string message;
+};
+
+enum class FigureSource { kAssumed, kMeasured };
+
+struct CalibrationFigure {
+  std::string name;     // cpu, bandwidth, migrationFixed, …
+  std::string set;
+  std::string to_set;   // for figures between two Sets
+  double value = 0;
+  std::string unit;     // instructions/s, bytes/s, s
+  FigureSource source = FigureSource::kAssumed;
+  std::uint32_t samples = 0;
+};
+
+struct MigrationCounters {
+  std::uint32_t waves = 0;
+  std::uint32_t active = 0;
+  std::uint32_t succeeded = 0;
+  std::uint32_t rolled_back = 0;
+  std::uint32_t failed = 0;
+};
+
+struct BspJobStatus {
+  std::int64_t observed_generation = 0;
+  JobPhase phase = JobPhase::kPending;
+  std::string reason;   // why this phase, CamelCase
+  std::string message;  // the same for people
+  std::vector<Condition> conditions;
+  Time start_time{};
+  Time completion_time{};
+  std::uint32_t attempt = 0;  // restarts so far
+  std::vector<RestartRecord> restarts;
+  Superstep superstep;        // last one that all ranks completed
+  std::uint32_t alpha = 0;
+  double d = 0;
+  double imbalance = 0;       // slowest / mean - 1, last superstep
+  std::optional<wire::EpochPlan> epoch;  // the committed epoch: the commit point of a migration
+  std::uint64_t epochs_used = 0;         // epoch numbers handed out; a number is never used twice
+  std::uint32_t wave = 0;                // number of the last wave begun
+  std::vector<SetRanks> ranks_per_set;
+  std::vector<RankPlace> ranks;          // index = rank
+  std::optional<Decision> last_decision;
+  std::vector<CalibrationFigure> calibration;
+  MigrationCounters migrations;
+  std::optional<double> predicted_gain_seconds;  // sum over the executed waves
+  std::optional<double> realised_gain_seconds;
+  nlohmann::json rescheduler;  // the decision's own state, opaque; null: none
+};
+
+struct BspJob {
+  ObjectMeta metadata;
+  BspJobSpec spec;
+  BspJobStatus status;
+};
+
+// The app container of the template; null if it has none.
+const nlohmann::json* app_container(const BspJobSpec& spec);
+
+// --- JSON ------------------------------------------------------------------------------------------
+void to_json(nlohmann::json& j, const BspJob& job);  // with apiVersion and kind
+void to_json(nlohmann::json& j, const BspJobSpec& spec);
+void to_json(nlohmann::json& j, const BspJobStatus& status);
+void to_json(nlohmann::json& j, const Decision& decision);
+
+// Errors name the field ("spec.rescheduling.d: …") and the remedy. An unknown field of spec is an
+// error with the nearest known name; one of status is ignored.
+Result<BspJob> bsp_job_from_json(const nlohmann::json& j);
+// The rules beyond types (the CEL and bounds of the YAML): ranks >= 1, 0 < d < 1, …
+Result<void> validate(const BspJobSpec& spec);
+
+// --- Names -----------------------------------------------------------------------------------------
+template <>
+struct EnumNames<Heuristic> {
+  static constexpr std::array<std::string_view, 5> names{"Top", "Percentage", "AutoMig", "MigCube",
+                                                         "MigHull"};
+};
+template <>
+struct EnumNames<Horizon> {
+  static constexpr std::array<std::string_view, 2> names{"Window", "Superstep"};
+};
+template <>
+struct EnumNames<ReschedulingMode> {
+  static constexpr std::array<std::string_view, 3> names{"Migrate", "Advise", "Off"};
+};
+template <>
+struct EnumNames<InitialMapping> {
+  static constexpr std::array<std::string_view, 5> names{"Contiguous", "Ascending", "Descending", "CPU",
+                                                         "RoundRobin"};
+};
+template <>
+struct EnumNames<CleanPodPolicy> {
+  static constexpr std::array<std::string_view, 3> names{"All", "Running", "None"};
+};
+template <>
+struct EnumNames<JobPhase> {
+  static constexpr std::array<std::string_view, 8> names{
+      "Pending", "Starting", "Running", "Migrating", "Restarting", "Suspended", "Succeeded", "Failed"};
+};
+template <>
+struct EnumNames<FigureSource> {
+  static constexpr std::array<std::string_view, 2> names{"Assumed", "Measured"};
+};
+
+}  // namespace bsp::crds
