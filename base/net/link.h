@@ -79,11 +79,6 @@ class LinkPeer {
   void connect();  // ahead of the first call; does nothing while a connection is there
   void call(std::string_view verb, nlohmann::json fields, std::string body,
             std::chrono::nanoseconds timeout, Done done);
-  // The answer, then the connection itself as a stream (checkpoint). The LinkPeer is left empty.
-  using TakenOver = std::move_only_function<void(Result<TlsStream>)>;
-  void call_and_take_over(std::string_view verb, nlohmann::json fields,
-                          std::chrono::nanoseconds timeout, TakenOver done);
-
   [[nodiscard]] const Peer& peer() const { return peer_; }
 
  private:
@@ -115,8 +110,8 @@ class Reply {
   using TakenOver = std::move_only_function<void(Result<TlsStream>)>;
 
   Reply(Loop& loop, std::weak_ptr<TlsConnection> connection);
-  Reply(Reply&&) noexcept = default;
-  Reply& operator=(Reply&&) noexcept;
+  Reply(Reply&& other) noexcept;
+  Reply& operator=(Reply&& other) noexcept;
   ~Reply();
 
   void ok(nlohmann::json fields = nlohmann::json::object(), std::string body = {});

@@ -1,0 +1,75 @@
+// The client on an event loop.
+#include "base/net/address.h"
+#include "base/net/link.h"
+#include "base/net/tls_connection.h"
+
+namespace bsp::net {
+
+LinkPeer::LinkPeer(Loop& loop, TlsContext context, Peer peer)
+    : loop_(loop), context_(std::move(context)), peer_(std::move(peer)) {}
+
+LinkPeer::~LinkPeer() { drop({ErrorCode::kUnavailable, "the link was closed", true}); }
+
+void LinkPeer::connect() {
+  if (connection_) return;
+  auto socket = [&]() -> Result<TlsSocket> {
+    BSP_TRY(Address address, parse_address(peer_.address));
+    BSP_TRY(Fd fd, start_connect(address));
+    return TlsSocket::create(context_, std::move(fd), TlsRole::kClient);
+  }();
+  if (!socket) {
+    // Posted, so that no callback runs inside the call that asked for it.
+    loop_.post([&loop = loop_, error = socket.error().in(peer_.identity),
+                failed = std::exchange(pending_, {})]() mutable {
+      for (Pending& pending : failed) {
+        loop.cancel(pending.timer);
+        pending.done(std::unexpected(error));
+      }
+    });
+    return;
+  }
+  connection_ = std::make_shared<TlsConnection>(
+      loop_, std::move(*socket), TlsRole::kClient,
+      TlsConnection::Events{
+          .ready =
+              [this](const std::string& identity) {
+                if (identity != peer_.identity)
+                  drop({ErrorCode::kRefused,
+                        std::format("the peer is \"{}\", not \"{}\"", identity, peer_.identity)});
+              },
+          .frame =
+              [this](Frame frame) {
+                if (pending_.empty())
+                  return drop({ErrorCode::kRefused, "an answer that nobody asked for"});
+                Pending first = std::move(pending_.front());
+                pending_.pop_front();
+                loop_.cancel(first.timer);
+                first.done(as_answer(std::move(frame)));
+              },
+          .closed = [this](const Error& error) { drop(error); }});
+  connection_->start();
+}
+
+void LinkPeer::call(std::string_view verb, nlohmann::json fields, std::string body,
+                    std::chrono::nanoseconds timeout, Done done) {
+  if (!fields.is_object()) fields = nlohmann::json::object();
+  fields["verb"] = verb;
+  Loop::TimerId timer = loop_.after(
+      timeout, [this] { drop({ErrorCode::kTimeout, "no answer in time", true}); });
+  pending_.push_back({std::move(done), timer});
+  connect();
+  if (connection_) connection_->send(encode_frame_head(fields, body.size()), std::move(body));
+}
+
+void LinkPeer::drop(Error error) {
+  auto connection = std::exchange(connection_, nullptr);
+  if (connection) connection->close();
+  Error told = error.in(peer_.identity + " at " + peer_.address);
+  Loop& loop = loop_;  // a callback may destroy this object
+  for (Pending& pending : std::exchange(pending_, {})) {
+    loop.cancel(pending.timer);
+    pending.done(std::unexpected(told));
+  }
+}
+
+}  // namespace bsp::net

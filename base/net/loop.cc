@@ -1,0 +1,132 @@
+#include "base/net/loop.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <cerrno>
+
+#include "base/core/error.h"
+
+namespace bsp::net {
+namespace {
+
+// fd and generation travel in the event, so that an event of a descriptor that was closed and whose
+// number was reused within one batch is recognised as stale.
+std::uint64_t pack(int fd, std::uint32_t generation) {
+  return static_cast<std::uint64_t>(generation) << 32 | static_cast<std::uint32_t>(fd);
+}
+
+}  // namespace
+
+Loop::Loop() : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  check(epoll_ && wake_, "epoll and eventfd are available");
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = pack(wake_.get(), 0)}};
+  check(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0, "eventfd can be watched");
+}
+
+Loop::~Loop() = default;
+
+void Loop::post(Callback work) {
+  std::scoped_lock lock(mutex_);
+  posted_.push_back(std::move(work));
+  if (posted_.size() == 1) eventfd_write(wake_.get(), 1);
+}
+
+void Loop::stop() {
+  std::scoped_lock lock(mutex_);
+  stopped_ = true;
+  eventfd_write(wake_.get(), 1);
+}
+
+void Loop::watch(int fd, Events events, Watcher watcher) {
+  auto it = watched_.find(fd);
+  bool known = it != watched_.end();
+  Watched entry{++generation_, std::make_shared<Watcher>(std::move(watcher))};
+  epoll_event event{.events = events, .data = {.u64 = pack(fd, entry.generation)}};
+  check(epoll_ctl(epoll_.get(), known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0,
+        "an open descriptor can be watched");
+  watched_.insert_or_assign(fd, std::move(entry));
+}
+
+void Loop::change(int fd, Events events) {
+  auto it = watched_.find(fd);
+  check(it != watched_.end(), "only a watched descriptor's events change");
+  epoll_event event{.events = events, .data = {.u64 = pack(fd, it->second.generation)}};
+  check(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0, "an open descriptor can be watched");
+}
+
+void Loop::unwatch(int fd) {
+  if (watched_.erase(fd) > 0) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+Loop::TimerId Loop::at(SteadyTime when, Callback work) {
+  TimerId id = next_timer_++;
+  timers_.emplace(std::pair(when, id), std::move(work));
+  timer_times_.emplace(id, when);
+  return id;
+}
+
+void Loop::cancel(TimerId timer) {
+  auto it = timer_times_.find(timer);
+  if (it == timer_times_.end()) return;
+  timers_.erase({it->second, timer});
+  timer_times_.erase(it);
+}
+
+int Loop::wait_ms() const {
+  if (timers_.empty()) return -1;
+  auto left = timers_.begin()->first.first - std::chrono::steady_clock::now();
+  // Rounded up: waking a little early would spin.
+  auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return static_cast<int>(std::clamp<decltype(ms)>(ms, 0, 60'000));
+}
+
+void Loop::run_timers() {
+  auto now = std::chrono::steady_clock::now();
+  // Timers set by a timer's own callback for "now" run in the next round, so that I/O is not starved.
+  TimerId newest = next_timer_;
+  while (!timers_.empty() && timers_.begin()->first.first <= now) {
+    auto node = timers_.begin();
+    if (node->first.second >= newest) break;
+    auto entry = timers_.extract(node);
+    timer_times_.erase(entry.key().second);
+    entry.mapped()();
+  }
+}
+
+void Loop::run_posted() {
+  std::vector<Callback> work;
+  {
+    std::scoped_lock lock(mutex_);
+    work.swap(posted_);
+  }
+  for (Callback& callback : work) callback();
+}
+
+void Loop::run() {
+  while (true) {
+    {
+      std::scoped_lock lock(mutex_);
+      if (stopped_) return;
+    }
+    epoll_event events[32];
+    int count = epoll_wait(epoll_.get(), events, std::size(events), wait_ms());
+    check(count >= 0 || errno == EINTR, "epoll_wait works");
+    for (int i = 0; i < count; ++i) {
+      int fd = static_cast<int>(events[i].data.u64 & 0xffffffff);
+      if (fd == wake_.get()) {
+        eventfd_t value;
+        eventfd_read(wake_.get(), &value);
+        continue;
+      }
+      auto it = watched_.find(fd);
+      if (it == watched_.end() || it->second.generation != events[i].data.u64 >> 32) continue;
+      std::shared_ptr<Watcher> keep = it->second.watcher;
+      (*keep)(events[i].events);
+    }
+    run_posted();
+    run_timers();
+  }
+}
+
+}  // namespace bsp::net

@@ -1,0 +1,152 @@
+#include "base/net/pki.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509v3.h>
+
+#include <ctime>
+#include <memory>
+
+namespace bsp::net {
+namespace {
+
+template <class T, class Free>
+std::unique_ptr<T, Free> own(T* pointer, Free release) {
+  return {pointer, release};
+}
+using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
+
+std::unexpected<Error> openssl_failed(const char* what) {
+  const char* reason = ERR_reason_error_string(ERR_peek_last_error());
+  ERR_clear_error();
+  return fail(ErrorCode::kFailed, std::format("{}: {}", what, reason ? reason : "unknown reason"));
+}
+
+std::string text_of(BIO* bio) {
+  char* data = nullptr;
+  long size = BIO_get_mem_data(bio, &data);
+  return {data, static_cast<std::size_t>(size)};
+}
+
+Result<PemPair> to_pem(X509* certificate, EVP_PKEY* key) {
+  auto certificate_text = own(BIO_new(BIO_s_mem()), BIO_free);
+  auto key_text = own(BIO_new(BIO_s_mem()), BIO_free);
+  if (PEM_write_bio_X509(certificate_text.get(), certificate) != 1 ||
+      PEM_write_bio_PKCS8PrivateKey(key_text.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1)
+    return openssl_failed("writing PEM");
+  return PemPair{text_of(certificate_text.get()), text_of(key_text.get())};
+}
+
+Result<Certificate> read_certificate(std::string_view pem) {
+  auto bio = own(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
+  Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), X509_free);
+  if (!certificate) return openssl_failed("reading a certificate");
+  return certificate;
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= 64 &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:") ==
+             std::string_view::npos;
+}
+
+bool add_extension(X509* certificate, X509* issuer, int nid, const std::string& value) {
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
+  auto extension = own(X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str()), X509_EXTENSION_free);
+  return extension && X509_add_ext(certificate, extension.get(), -1) == 1;
+}
+
+// Key, serial number, subject and validity; extensions, issuer and signature are the caller's.
+Result<std::pair<Certificate, Key>> begin(std::string_view common_name, Time not_before, Time not_after) {
+  if (!is_name(common_name))
+    return fail(ErrorCode::kInvalid, std::format("\"{}\" can't be a certificate's name: 1 to 64 letters, "
+                                                 "digits, '.', '-', '_' or ':'",
+                                                 common_name));
+  if (not_after <= not_before) return fail(ErrorCode::kInvalid, "the certificate would never be valid");
+  Key key(EVP_EC_gen("P-256"), EVP_PKEY_free);
+  if (!key) return openssl_failed("making a key");
+  Certificate certificate(X509_new(), X509_free);
+  unsigned char serial[16];
+  if (RAND_bytes(serial, sizeof serial) != 1) return openssl_failed("random bytes");
+  serial[0] = static_cast<unsigned char>((serial[0] & 0x7f) | 0x40);  // positive, and of fixed length
+  auto number = own(BN_bin2bn(serial, sizeof serial, nullptr), BN_free);
+  X509_NAME* subject = X509_get_subject_name(certificate.get());
+  bool ok = X509_set_version(certificate.get(), X509_VERSION_3) == 1 &&
+            BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate.get())) &&
+            X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_UTF8,
+                                       reinterpret_cast<const unsigned char*>(common_name.data()),
+                                       static_cast<int>(common_name.size()), -1, 0) == 1 &&
+            X509_set_pubkey(certificate.get(), key.get()) == 1 &&
+            ASN1_TIME_set(X509_getm_notBefore(certificate.get()),
+                          std::chrono::system_clock::to_time_t(
+                              std::chrono::floor<std::chrono::seconds>(not_before))) &&
+            ASN1_TIME_set(X509_getm_notAfter(certificate.get()),
+                          std::chrono::system_clock::to_time_t(
+                              std::chrono::floor<std::chrono::seconds>(not_after)));
+  if (!ok) return openssl_failed("making a certificate");
+  return std::pair(std::move(certificate), std::move(key));
+}
+
+}  // namespace
+
+Result<PemPair> create_ca(std::string_view common_name, Time not_before, Time not_after) {
+  BSP_TRY(auto made, begin(common_name, not_before, not_after));
+  auto& [certificate, key] = made;
+  X509* self = certificate.get();
+  bool ok = X509_set_issuer_name(self, X509_get_subject_name(self)) == 1 &&
+            add_extension(self, self, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+            add_extension(self, self, NID_key_usage, "critical,keyCertSign,cRLSign") &&
+            add_extension(self, self, NID_subject_key_identifier, "hash") &&
+            X509_sign(self, key.get(), EVP_sha256()) > 0;
+  if (!ok) return openssl_failed("making the CA");
+  return to_pem(self, key.get());
+}
+
+Result<PemPair> issue_certificate(const PemPair& ca, const CertificateRequest& request) {
+  BSP_TRY(Certificate issuer, read_certificate(ca.certificate));
+  auto key_bio = own(BIO_new_mem_buf(ca.key.data(), static_cast<int>(ca.key.size())), BIO_free);
+  Key issuer_key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
+  if (!issuer_key) return openssl_failed("reading the CA's key");
+  BSP_TRY(Time ca_end, not_after(ca.certificate));
+  if (request.not_after > ca_end)
+    return fail(ErrorCode::kInvalid, std::format("the certificate of \"{}\" would outlive its CA",
+                                                 request.identity));
+  BSP_TRY(auto made, begin(request.identity, request.not_before, request.not_after));
+  auto& [certificate, key] = made;
+
+  std::string names;
+  auto add_name = [&](const char* kind, const std::string& name) -> Result<void> {
+    if (!is_name(name))
+      return fail(ErrorCode::kInvalid, std::format("\"{}\" can't be a certificate's name", name));
+    names += std::format("{}{}:{}", names.empty() ? "" : ",", kind, name);
+    return {};
+  };
+  if (request.identity.find(':') == std::string::npos) BSP_CHECK_OK(add_name("DNS", request.identity));
+  for (const std::string& name : request.dns_names) BSP_CHECK_OK(add_name("DNS", name));
+  for (const std::string& address : request.addresses) BSP_CHECK_OK(add_name("IP", address));
+
+  X509* self = certificate.get();
+  bool ok = X509_set_issuer_name(self, X509_get_subject_name(issuer.get())) == 1 &&
+            add_extension(self, issuer.get(), NID_basic_constraints, "critical,CA:FALSE") &&
+            add_extension(self, issuer.get(), NID_key_usage, "critical,digitalSignature") &&
+            add_extension(self, issuer.get(), NID_ext_key_usage, "serverAuth,clientAuth") &&
+            add_extension(self, issuer.get(), NID_subject_key_identifier, "hash") &&
+            add_extension(self, issuer.get(), NID_authority_key_identifier, "keyid:always") &&
+            (names.empty() || add_extension(self, issuer.get(), NID_subject_alt_name, names)) &&
+            X509_sign(self, issuer_key.get(), EVP_sha256()) > 0;
+  if (!ok) return openssl_failed("issuing a certificate");
+  return to_pem(self, key.get());
+}
+
+Result<Time> not_after(std::string_view certificate_pem) {
+  BSP_TRY(Certificate certificate, read_certificate(certificate_pem));
+  std::tm when{};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &when) != 1)
+    return openssl_failed("reading a certificate's end");
+  return Time(std::chrono::seconds(timegm(&when)));
+}
+
+}  // namespace bsp::net

@@ -1,0 +1,78 @@
+// A framed TLS connection on an event loop; what LinkPeer and LinkServer are made of.
+//
+//            create            TCP there          handshake done, `ready` called
+//   (connect) ────> kConnecting ────> kHandshake ──────────────────────> kOpen ──> kClosed
+//   (accept)  ─────────────────────────────┘
+//
+// Silence limits: 10 s for the handshake, 20 s without progress while a frame is half received or
+// half sent. Whoever owns the connection keeps it alive; callbacks may close or drop it.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/core/error.h"
+#include "base/net/frame.h"
+#include "base/net/loop.h"
+#include "base/net/tls.h"
+#include "base/net/tls_stream.h"
+
+namespace bsp::net {
+
+class TlsConnection : public std::enable_shared_from_this<TlsConnection> {
+ public:
+  struct Events {
+    std::function<void(const std::string& identity)> ready;  // before anything queued is sent
+    std::function<void(Frame)> frame;
+    std::function<void(const Error&)> closed;  // at most once; not after close() or release
+  };
+  using Released = std::move_only_function<void(Result<TlsStream>)>;
+
+  TlsConnection(Loop& loop, TlsSocket socket, TlsRole role, Events events);
+  ~TlsConnection();
+  TlsConnection(const TlsConnection&) = delete;
+  TlsConnection& operator=(const TlsConnection&) = delete;
+
+  void start();
+  void send(std::string head, std::string body);
+  // While held no frame is given out and nothing is read.
+  void hold(bool held);
+  void close();
+  // When everything queued is sent, takes the socket off the loop and hands it out.
+  void release(Released then);
+
+  [[nodiscard]] const std::string& identity() const { return identity_; }
+  [[nodiscard]] bool closed() const { return phase_ == Phase::kClosed; }
+
+ private:
+  enum class Phase { kConnecting, kHandshake, kOpen, kClosed };
+  void pump();
+  Result<bool> advance();  // one step of connecting; true once open
+  Result<void> write_queued();
+  Result<void> read_frames();
+  Result<void> give_frames();
+  void finish_release();
+  void update_interest();
+  void restart_stall_timer();
+  void fail_with(const Error& error);
+
+  Loop& loop_;
+  TlsSocket socket_;
+  Events events_;
+  Phase phase_;
+  std::string identity_;
+  FrameReader reader_;
+  std::deque<std::string> queue_;  // what is still to be sent
+  std::size_t sent_of_front_ = 0;
+  bool held_ = false;
+  bool wants_write_ = false;
+  bool wants_read_ = true;
+  bool progressed_ = false;
+  bool repump_ = false;  // decrypted data waits that epoll doesn't know of
+  Released release_;
+  Loop::TimerId stall_ = 0;
+};
+
+}  // namespace bsp::net
