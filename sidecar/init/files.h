@@ -1,0 +1,32 @@
+// Small readers of whole files and of /proc, shared by the parts of bsp-init.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/core/error.h"
+
+namespace bsp::init {
+
+Result<std::string> read_file(const std::string& path);
+Result<std::string> read_link(const std::string& path);
+
+// Names in a directory without "." and "..", sorted; empty if it can't be read.
+std::vector<std::string> list_dir(const std::string& path);
+
+struct ProcessStat {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  char state = '?';  // R S D T t Z X, see proc(5)
+  std::string name;
+};
+
+// From /proc/<pid>/stat; kNotFound if there is no such process.
+Result<ProcessStat> process_stat(pid_t pid);
+
+// Every process that descends from this one, PID 1 of its container (so not what `exec` brought in).
+std::vector<ProcessStat> descendants_of_init();
+
+}  // namespace bsp::init

@@ -1,0 +1,50 @@
+// bsp-init [--restore] -- command [argument…]
+//
+// PID 1 of a rank's app container; see supervisor.h for what it does and crds/names.h for the
+// environment variables that it reads.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "crds/names.h"
+#include "sidecar/init/files.h"
+#include "sidecar/init/supervisor.h"
+
+namespace {
+
+std::string environment(std::string_view name, std::string_view fallback = "") {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value != nullptr ? value : std::string(fallback);
+}
+
+int usage() {
+  std::fprintf(stderr, "usage: bsp-init [--restore] -- command [argument...]\n");
+  return 125;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bsp::init::Options options;
+  int at = 1;
+  for (; at < argc; ++at) {
+    const std::string_view argument = argv[at];
+    if (argument == "--") {
+      ++at;
+      break;
+    }
+    if (argument != "--restore") return usage();
+    options.restore = true;
+  }
+  options.command.assign(argv + at, argv + argc);
+  // A waiting pod needs no command, but the operator gives it the same one for `describe` to show.
+  if (options.command.empty() && !options.restore) return usage();
+  const std::string self = bsp::init::read_link("/proc/self/exe").value_or("/bsp/bsp-init");
+  options.runtime_dir = self.substr(0, self.rfind('/'));
+  options.run_dir = environment(bsp::names::kEnvRunDir, bsp::names::kRunDir);
+  options.criu = environment("BSP_CRIU", options.runtime_dir + "/bin/criu");
+  options.user = environment(bsp::names::kEnvUser);
+  options.carry_paths = environment(bsp::names::kEnvCarryPaths);
+  return bsp::init::Supervisor(std::move(options)).run();
+}

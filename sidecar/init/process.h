@@ -1,0 +1,65 @@
+// Credentials and birth of the processes that bsp-init starts: the user's program (no capability at
+// all), criu (three ambient capabilities under the program's uid) and small workers of its own.
+//
+// bsp-init is root in its container with CHECKPOINT_RESTORE, SYS_PTRACE, SETPCAP, SETUID, SETGID and
+// KILL, but without DAC capabilities: whatever touches files or /proc entries of the program's user
+// must run as that user. Raw system calls, because the binary is static and links no libcap.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/core/error.h"
+
+namespace bsp::init {
+
+struct User {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string home;  // "" if /etc/passwd does not know the uid
+
+  bool operator==(const User&) const = default;
+};
+
+enum class Privileges {
+  kNone,       // the program: no capability in any set, bounding set empty, no_new_privs
+  kCheckpoint  // criu: CHECKPOINT_RESTORE, SYS_PTRACE, SETPCAP, ambient, so that exec keeps them
+};
+
+struct Spawn {
+  std::vector<std::string> argv;  // argv[0] is the path that is executed
+  std::vector<std::string> env;
+  User user;
+  Privileges privileges = Privileges::kNone;
+  // Descriptors of the child: position i becomes descriptor i, all others are closed.
+  std::vector<int> descriptors;
+  bool own_session = false;
+};
+
+// Starts it and waits until exec succeeded. kNotFound / kFailed with the reason of a failed exec.
+Result<pid_t> spawn(const Spawn& what);
+
+// Forks a worker that runs `body` as `user` without capabilities and exits with its value; its
+// standard error goes to `error_fd`. Only for short, self-contained work: archives.
+Result<pid_t> fork_as(const User& user, int error_fd, const std::function<int()>& body);
+
+// File-system identity of this process while in scope: what is opened, made or looked up in /proc
+// happens as the program's user. Other capabilities, SYS_PTRACE among them, stay.
+class FsIdentity {
+ public:
+  explicit FsIdentity(const User& user);
+  FsIdentity(const FsIdentity&) = delete;
+  FsIdentity& operator=(const FsIdentity&) = delete;
+  ~FsIdentity();
+};
+
+// Makes the next PID that the kernel hands out at least `at_least`, by starting and ending empty
+// threads (ns_last_pid is read-only in containers). Restored processes come back under their old
+// PIDs, so programs live above this line and criu's own helpers below it.
+void advance_pid_cursor(pid_t at_least);
+inline constexpr pid_t kFirstProgramPid = 1000;
+
+}  // namespace bsp::init

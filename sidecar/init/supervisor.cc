@@ -1,0 +1,317 @@
+// The life of the program as PID 1 sees it: start, output, signals, end. See supervisor.h.
+#include "sidecar/init/supervisor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "base/core/fault.h"
+#include "crds/names.h"
+#include "sidecar/init/carry.h"
+#include "sidecar/init/files.h"
+#include "sidecar/init/program.h"
+#include "sidecar/init/user.h"
+
+extern char** environ;
+
+namespace bsp::init {
+namespace {
+
+constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
+constexpr int kExitBadSetting = 125;  // as container engines do for what is wrong before the command
+constexpr int kFlushLimitMs = 2000;
+constexpr std::chrono::seconds kByeLimit{5};
+
+// The environment of the program: ours, the shim preloaded, and a home of its own.
+std::vector<std::string> program_environment(const std::string& shim, const User& user) {
+  std::vector<std::string> env;
+  std::string preload = shim;
+  bool has_home = false;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string_view entry = *at;
+    if (entry.starts_with("LD_PRELOAD=")) {
+      const std::string_view own = entry.substr(std::strlen("LD_PRELOAD="));
+      if (!own.empty()) preload += (preload.empty() ? "" : ":") + std::string(own);
+      continue;
+    }
+    // The container runs as root, so the engine has set root's home.
+    if (entry.starts_with("HOME=")) {
+      if (user.uid != 0 && entry == "HOME=/root") continue;
+      has_home = true;
+    }
+    env.emplace_back(entry);
+  }
+  if (!preload.empty()) env.push_back("LD_PRELOAD=" + preload);
+  if (!has_home) env.push_back("HOME=" + (user.home.empty() ? std::string("/") : user.home));
+  return env;
+}
+
+}  // namespace
+
+std::string_view Supervisor::name_of(State state) {
+  switch (state) {
+    case State::kWaiting: return control::kStateWaiting;
+    case State::kRunning: return control::kStateRunning;
+    case State::kStopped: return control::kStateStopped;
+    case State::kDumping: return control::kStateDumping;
+    case State::kDumped: return control::kStateDumped;
+    case State::kRestoring: return control::kStateRestoring;
+    case State::kRestored: return control::kStateRestored;
+    case State::kExited: return control::kStateExited;
+  }
+  return "";
+}
+
+Supervisor::Supervisor(Options options) : options_(std::move(options)) {}
+
+int Supervisor::run() {
+  sigset_t mask;
+  ::sigemptyset(&mask);
+  ::sigaddset(&mask, SIGCHLD);
+  for (const int signal : kForwarded) ::sigaddset(&mask, signal);
+  ::sigprocmask(SIG_BLOCK, &mask, nullptr);
+  signals_ = Fd(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+  ::signal(SIGPIPE, SIG_IGN);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // for tests, where this is not PID 1
+  state_ = options_.restore ? State::kWaiting : State::kRunning;
+
+  if (auto ready = prepare(); !ready) {
+    exit_code_ = kExitBadSetting;
+    could_not_start(ready.error());
+  } else {
+    warm_up();
+    if (!options_.restore) {
+      if (auto started = start_program(); !started) could_not_start(started.error());
+    }
+  }
+  while (state_ != State::kExited && !exit_now_) step();
+  return finish();
+}
+
+Result<void> Supervisor::prepare() {
+  BSP_TRY(user_, resolve_user(options_.user));
+  BSP_TRY(carry_paths_, parse_carry_paths(options_.carry_paths));
+  criu_paths_ = {.binary = options_.criu, .work = options_.run_dir + "/criu"};
+  return {};
+}
+
+Result<void> Supervisor::start_program() {
+  const char* path = ::getenv("PATH");
+  exit_code_ = kExitNotFound;
+  BSP_TRY(const std::string file,
+          find_command(options_.command.front(), path != nullptr ? path : "", user_)
+              .transform_error([this](Error error) {
+                if (error.code == ErrorCode::kInvalid) exit_code_ = kExitNotExecutable;
+                return error;
+              }));
+  exit_code_ = kExitNotExecutable;
+  BSP_CHECK_OK(check_preloadable(file));
+  std::string shim = options_.runtime_dir + "/libbspmpi.so";
+  if (::access(shim.c_str(), R_OK) != 0) {
+    std::fprintf(stderr, "bsp-init: %s is missing: the program runs without it\n", shim.c_str());
+    shim.clear();
+  }
+  BSP_CHECK_OK(out_.open(user_));
+  BSP_CHECK_OK(err_.open(user_));
+  const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null) return fail_errno("opening /dev/null");
+  Spawn what;
+  what.argv = options_.command;
+  what.argv.front() = file;
+  what.env = program_environment(shim, user_);
+  what.user = user_;
+  what.descriptors = {null.get(), out_.write_end(), err_.write_end()};
+  what.own_session = true;
+  advance_pid_cursor(kFirstProgramPid);
+  BSP_TRY(program_, spawn(what));
+  exit_code_ = 0;
+  out_.close_write_end();
+  err_.close_write_end();
+  return {};
+}
+
+void Supervisor::could_not_start(const Error& error) {
+  std::fprintf(stderr, "bsp-init: %s\n", error.message.c_str());
+  exit_message_ = error.message;
+  state_ = State::kExited;
+}
+
+// One round: whatever is ready, or the next thing that is due.
+void Supervisor::step() {
+  keep_connected();
+  const auto now = Steady::now();
+  std::optional<Steady::time_point> due = kill_criu_at_;
+  if (!socket_ && (!due || next_connect_ < *due)) due = next_connect_;
+  int timeout = -1;
+  if (due) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - now).count();
+    timeout = static_cast<int>(std::max<std::int64_t>(left, 0));
+  }
+  pollfd polled[] = {{signals_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0},
+                     out_.read_poll(),            out_.write_poll(),
+                     err_.read_poll(),            err_.write_poll()};
+  if (::poll(polled, std::size(polled), timeout) < 0) return;
+  if (polled[2].revents != 0) out_.on_readable();
+  if (polled[3].revents != 0) out_.on_writable();
+  if (polled[4].revents != 0) err_.on_readable();
+  if (polled[5].revents != 0) err_.on_writable();
+  if (polled[0].revents != 0) take_signals();
+  if (polled[1].revents != 0) on_control();
+  if (kill_criu_at_ && Steady::now() >= *kill_criu_at_) {
+    kill_criu_at_.reset();
+    if (criu_ > 0) ::kill(criu_, SIGKILL);
+    if (worker_ > 0) ::kill(worker_, SIGKILL);
+  }
+}
+
+void Supervisor::take_signals() {
+  signalfd_siginfo info{};
+  bool children = false;
+  while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGCHLD) {
+      children = true;
+    } else {
+      forward(static_cast<int>(info.ssi_signo));
+    }
+  }
+  if (children) reap();
+}
+
+void Supervisor::forward(int signal) {
+  const bool ends = signal == SIGTERM || signal == SIGINT;
+  const bool never_ran =
+      state_ == State::kWaiting || state_ == State::kRestoring || state_ == State::kRestored;
+  if (never_ran) {
+    // Nothing of the program runs here: the container may go at once, with any stopped copy.
+    if (ends) exit_now_ = 128 + signal;
+    return;
+  }
+  if (program_ > 0) ::kill(program_, signal);
+}
+
+void Supervisor::reap() {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
+    if (pid <= 0) return;
+    on_child(pid, status);
+  }
+}
+
+void Supervisor::on_child(pid_t pid, int status) {
+  if (pid == program_) {
+    on_program(status);
+    return;
+  }
+  if (WIFSTOPPED(status) || WIFCONTINUED(status)) return;
+  if (pid == warm_) {
+    warm_ = 0;
+  } else if (pid == criu_) {
+    criu_ = 0;
+    if (state_ == State::kRestoring) {
+      on_restore_criu(status);
+    } else {
+      if (status != 0 && failure_.empty()) failure_ = criu_failure(criu_paths_, "dump", status);
+      if (status != 0 && worker_ > 0) ::kill(worker_, SIGKILL);
+      end_dump_if_ready();
+    }
+  } else if (pid == worker_) {
+    worker_ = 0;
+    if (state_ == State::kRestoring) {
+      on_unpacked(status);
+    } else {
+      if (status != 0 && failure_.empty()) {
+        failure_ = read_file(worker_log_).value_or("");
+        if (failure_.empty()) failure_ = "archiving the carried files was interrupted";
+      }
+      end_dump_if_ready();
+    }
+  }
+}
+
+void Supervisor::on_program(int status) {
+  if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+    // Reports may be older than what we have done since; /proc tells how it is now.
+    const auto stat = process_stat(program_);
+    const bool stopped = stat && stat->state == 'T';
+    if (state_ == State::kRunning && WIFSTOPPED(status) && stopped) {
+      out_.drain();
+      err_.drain();
+      state_ = State::kStopped;
+      fault_point("init.stopped");
+      report({std::string(control::kStopped), {{"pid", std::to_string(program_)}}});
+    } else if (WIFCONTINUED(status) && stat && !stopped && stat->state != 't' &&
+               (state_ == State::kStopped || state_ == State::kDumped)) {
+      state_ = State::kRunning;  // by somebody else in the container; the sidecar must know
+      report({std::string(control::kRunning), {{"pid", std::to_string(program_)}}});
+    }
+    return;
+  }
+  program_ = 0;
+  if (state_ == State::kDumping) {
+    if (criu_ > 0) ::kill(criu_, SIGKILL);
+    report({std::string(control::kDumpFailed),
+            {{"migration", migration_}, {"message", "the program ended during its dump"}}});
+  }
+  if (discarding_) {
+    discarding_ = false;
+    state_ = State::kWaiting;
+    report({std::string(control::kDiscarded), {{"migration", migration_}}});
+    return;
+  }
+  if (WIFSIGNALED(status)) {
+    exit_signal_ = WTERMSIG(status);
+    exit_code_ = 128 + exit_signal_;
+    const char* name = ::sigabbrev_np(exit_signal_);
+    exit_message_ = "killed by SIG" + std::string(name != nullptr ? name : "?") +
+                    (WCOREDUMP(status) ? " (core dumped)" : "");
+  } else {
+    exit_code_ = WEXITSTATUS(status);
+  }
+  state_ = State::kExited;
+}
+
+// The program is over, or we were told to end: last output out, last word to the sidecar.
+int Supervisor::finish() {
+  if (exit_now_ && program_ > 0) {
+    ::kill(program_, SIGKILL);
+    while (::waitpid(program_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  out_.drain();
+  err_.drain();
+  out_.flush(kFlushLimitMs);
+  err_.flush(kFlushLimitMs);
+  if (exit_now_) return *exit_now_;
+  report({std::string(control::kExited),
+          {{"code", std::to_string(exit_code_)},
+           {"signal", std::to_string(exit_signal_)},
+           {"message", exit_message_}}});
+  const bool in_pod = ::access(options_.run_dir.c_str(), F_OK) == 0;
+  const auto deadline = Steady::now() + kByeLimit;
+  while (in_pod && !bye_ && !exit_now_ && Steady::now() < deadline) {
+    keep_connected();
+    pollfd polled[] = {{socket_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
+    if (::poll(polled, 2, socket_ ? 200 : 20) < 0) continue;
+    if (polled[0].revents != 0) on_control();
+    if (polled[1].revents != 0) {
+      signalfd_siginfo info{};
+      while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+        // A second request to end is not made to wait for the sidecar.
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) bye_ = true;
+      }
+    }
+  }
+  return exit_code_;
+}
+
+}  // namespace bsp::init

@@ -1,0 +1,131 @@
+// PID 1 of a rank's app container: starts or restores the program, forwards its output and signals,
+// reaps, and does what the sidecar asks over the control socket (control.h).
+//
+//            start                    SIGSTOP of itself (gate)
+//   (run) ─────────> Running ─────────────────────────────────> Stopped <─────────┐ dump failed
+//                       ^  continue                              │ dump           │
+//                       ├──────────────────────────────────── Stopped, Dumped     │
+//                       │                                        v                │
+//                       │                                     Dumping ────────────┘
+//                       │ continue                               │ criu and archive succeeded
+//                       │                                        v
+//  (--restore) Waiting ─┼─restore─> Restoring ──> Restored     Dumped (stopped; kill or continue)
+//                 ^     └───────────── │ ────────────┘
+//                 └── failed, discard ─┘       every state but Waiting ──program ends──> Exited
+//
+// Only `continue` ever sends SIGCONT, and only the sidecar's `kill`, `quit` and `discard` kill.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/core/error.h"
+#include "base/core/fd.h"
+#include "sidecar/init/control.h"
+#include "sidecar/init/criu.h"
+#include "sidecar/init/output.h"
+#include "sidecar/init/process.h"
+
+namespace bsp::init {
+
+struct Options {
+  bool restore = false;
+  std::vector<std::string> command;
+  std::string runtime_dir;  // where this binary lies: libbspmpi.so, bin/criu
+  std::string run_dir;      // names::kRunDir or BSP_RUN_DIR
+  std::string criu;         // BSP_CRIU, else <runtime>/bin/criu
+  std::string user;         // BSP_USER
+  std::string carry_paths;  // BSP_CARRY_PATHS
+};
+
+class Supervisor {
+ public:
+  explicit Supervisor(Options options);
+
+  // Everything until the container shall end; returns its exit status.
+  int run();
+
+ private:
+  enum class State { kWaiting, kRunning, kStopped, kDumping, kDumped, kRestoring, kRestored, kExited };
+  using Steady = std::chrono::steady_clock;
+
+  static std::string_view name_of(State state);
+
+  // supervisor.cc
+  Result<void> prepare();
+  Result<void> start_program();
+  void step();
+  void take_signals();
+  void reap();
+  void on_child(pid_t pid, int status);
+  void on_program(int status);
+  void forward(int signal);
+  int finish();
+  void could_not_start(const Error& error);
+
+  // supervisor_control.cc
+  void keep_connected();
+  void on_control();
+  void handle(const control::Message& message);
+  void report(control::Message message);
+  void say_hello();
+  void continue_program();
+  void kill_program();
+
+  // supervisor_move.cc
+  void begin_dump(const std::string& migration);
+  Result<void> try_dump();
+  void end_dump_if_ready();
+  void fail_dump(const std::string& why);
+  void begin_restore(const std::string& migration);
+  Result<void> try_restore();
+  Result<void> start_restore_criu();
+  void on_unpacked(int status);
+  void on_restore_criu(int status);
+  void fail_restore(const std::string& why);
+  void discard(const std::string& migration);
+  void abandon();
+  void kill_descendants();
+  void warm_up();
+
+  Options options_;
+  User user_;
+  std::vector<std::string> carry_paths_;
+  CriuPaths criu_paths_;
+  Fd signals_;
+  Fd socket_;
+  Steady::time_point next_connect_{};
+  int connect_failures_ = 0;
+  OutputRelay out_{STDOUT_FILENO};
+  OutputRelay err_{STDERR_FILENO};
+
+  State state_ = State::kRunning;
+  pid_t program_ = 0;
+  std::string migration_;  // of the last dump or restore
+  std::optional<int> exit_now_;
+  bool bye_ = false;
+  int exit_code_ = 0;
+  int exit_signal_ = 0;
+  std::string exit_message_;
+
+  // The criu or archive process at work; 0: none.
+  pid_t criu_ = 0;
+  pid_t worker_ = 0;
+  pid_t warm_ = 0;
+  std::string worker_log_;
+  std::string failure_;  // the first thing that went wrong in the dump under way
+  Steady::time_point action_start_{};
+  std::optional<Steady::time_point> kill_criu_at_;
+  bool discarding_ = false;
+  pid_t restoring_pid_ = 0;
+  std::vector<InheritedPipe> restore_pipes_;
+};
+
+// What the source's bsp-init tells the target's, one control-encoded line in the file kStateFile.
+inline constexpr std::string_view kStateFile = "bsp-init.state";
+
+}  // namespace bsp::init

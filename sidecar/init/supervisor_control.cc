@@ -1,0 +1,111 @@
+// What bsp-init and the sidecar say to each other (control.h). See supervisor.h.
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/core/fault.h"
+#include "sidecar/init/supervisor.h"
+
+namespace bsp::init {
+
+// Connects if it is time to; a fresh connection starts with the whole state.
+void Supervisor::keep_connected() {
+  if (socket_ || Steady::now() < next_connect_) return;
+  // Quick at first (both containers start together), then without haste.
+  next_connect_ = Steady::now() + std::chrono::milliseconds(connect_failures_++ < 250 ? 20 : 200);
+  const std::string path = options_.run_dir + "/control";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return;
+  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) return;
+  socket_ = std::move(socket);
+  connect_failures_ = 0;
+  say_hello();
+}
+
+void Supervisor::say_hello() {
+  report({std::string(control::kHello),
+          {{"protocol", "1"},
+           {"mode", options_.restore ? "restore" : "run"},
+           {"uid", std::to_string(user_.uid)},
+           {"gid", std::to_string(user_.gid)},
+           {"pid", std::to_string(program_)},
+           {"state", std::string(name_of(state_))},
+           {"code", std::to_string(exit_code_)},
+           {"signal", std::to_string(exit_signal_)},
+           {"message", exit_message_},
+           {"migration", migration_}}});
+}
+
+// What can't be delivered is not kept: the next hello tells the whole state anyway.
+void Supervisor::report(control::Message message) {
+  if (!socket_) return;
+  if (auto sent = control::send(socket_.get(), message); !sent) {
+    socket_.reset();
+    next_connect_ = Steady::now();
+  }
+}
+
+void Supervisor::on_control() {
+  while (socket_) {
+    auto message = control::receive(socket_.get());
+    if (message) {
+      handle(*message);
+    } else if (message.error().code == ErrorCode::kTimeout) {
+      return;
+    } else if (message.error().code == ErrorCode::kUnavailable) {
+      socket_.reset();
+      next_connect_ = Steady::now();
+      return;
+    }
+    // kInvalid: an unreadable packet says nothing; the next may.
+  }
+}
+
+void Supervisor::handle(const control::Message& message) {
+  const std::string migration = message.text("migration");
+  if (message.verb == control::kDump) {
+    begin_dump(migration);
+  } else if (message.verb == control::kRestore) {
+    begin_restore(migration);
+  } else if (message.verb == control::kContinue) {
+    continue_program();
+  } else if (message.verb == control::kAbandon) {
+    if (migration == migration_) abandon();
+  } else if (message.verb == control::kDiscard) {
+    discard(migration);
+  } else if (message.verb == control::kKill) {
+    kill_program();
+  } else if (message.verb == control::kBye) {
+    if (state_ == State::kExited) bye_ = true;
+  } else if (message.verb == control::kQuit) {
+    exit_now_ = static_cast<int>(message.number("code", 0));
+  }
+}
+
+// THE place where a stopped or restored program is let run: nowhere else is SIGCONT sent.
+void Supervisor::continue_program() {
+  const bool may =
+      state_ == State::kStopped || state_ == State::kDumped || state_ == State::kRestored;
+  if (may && program_ > 0) {
+    fault_point("init.continue");
+    state_ = State::kRunning;
+    ::kill(program_, SIGCONT);
+  }
+  if (state_ == State::kRunning) {
+    report({std::string(control::kRunning), {{"pid", std::to_string(program_)}}});
+  }
+}
+
+void Supervisor::kill_program() {
+  if (program_ > 0) ::kill(program_, SIGKILL);
+}
+
+}  // namespace bsp::init

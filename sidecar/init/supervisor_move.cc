@@ -1,0 +1,306 @@
+// Dump at the source, restore at the target, and the ways back from both. See supervisor.h.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/core/fault.h"
+#include "sidecar/init/capture_client.h"
+#include "sidecar/init/carry.h"
+#include "sidecar/init/files.h"
+#include "sidecar/init/inspect.h"
+#include "sidecar/init/supervisor.h"
+
+namespace bsp::init {
+namespace {
+
+// criu gives up by itself when the sidecar closes the capture socket, and leaves the program clean;
+// a killed one leaves its traces in it. So it gets this long.
+constexpr std::chrono::seconds kAbandonGrace{2};
+
+std::string nanoseconds_since(std::chrono::steady_clock::time_point start) {
+  const auto took = std::chrono::steady_clock::now() - start;
+  return std::to_string(std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
+}
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+// Runs `body` in a worker under the program's uid; what it returns as error ends up in `log`.
+Result<pid_t> start_worker(const User& user, const std::string& log,
+                           const std::function<Result<void>()>& body) {
+  ::unlink(log.c_str());
+  const Fd errors(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!errors) return fail_errno("opening " + log);
+  return fork_as(user, errors.get(), [&body] {
+    const auto done = body();
+    if (!done) std::fprintf(stderr, "%s\n", done.error().message.c_str());
+    return done ? 0 : 1;
+  });
+}
+
+}  // namespace
+
+void Supervisor::warm_up() {
+  if (::access(options_.run_dir.c_str(), F_OK) != 0) return;
+  if (auto pid = start_criu(criu_paths_, "check", warm_up_arguments(criu_paths_), user_, {})) {
+    warm_ = *pid;
+  }
+  // A missing criu is no reason not to run the program; the first dump will name it.
+}
+
+// --- Source -----------------------------------------------------------------------------------------
+
+void Supervisor::begin_dump(const std::string& migration) {
+  const auto refuse = [&](const std::string& why) {
+    report({std::string(control::kDumpFailed), {{"migration", migration}, {"message", why}}});
+  };
+  if (state_ == State::kDumping) {
+    if (migration != migration_) refuse("another dump is under way, for " + migration_);
+    return;
+  }
+  if (state_ != State::kStopped && state_ != State::kDumped) {
+    refuse("the program is not stopped at a gate (it is " + std::string(name_of(state_)) + ")");
+    return;
+  }
+  migration_ = migration;
+  failure_.clear();
+  state_ = State::kDumping;
+  if (auto begun = try_dump(); !begun) {
+    if (worker_ > 0) ::kill(worker_, SIGKILL);
+    failure_ = begun.error().message;
+    end_dump_if_ready();
+  }
+}
+
+Result<void> Supervisor::try_dump() {
+  if (warm_ > 0) {
+    ::kill(warm_, SIGKILL);
+    ::waitpid(warm_, nullptr, 0);
+    warm_ = 0;
+  }
+  out_.drain();
+  err_.drain();
+  action_start_ = Steady::now();
+  BSP_TRY(const ProcessStat stat, process_stat(program_));
+  if (stat.state != 'T') return fail(ErrorCode::kRefused, "the program is not stopped", true);
+  BSP_CHECK_OK(check_movable(program_, user_));
+  BSP_CHECK_OK(prepare_work_dir(criu_paths_));
+
+  std::vector<std::string> carried = shared_memory_files(user_.uid);
+  for (const std::string& path : carry_paths_) {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) == 0 || errno == EACCES) carried.push_back(path);
+  }
+  const std::string images = options_.run_dir + "/images";
+  BSP_TRY(CaptureClient capture, CaptureClient::connect(images));
+  BSP_CHECK_OK(capture.send_file(
+      kStateFile, control::encode({"state",
+                                   {{"version", "1"},
+                                    {"pid", std::to_string(program_)},
+                                    {"uid", std::to_string(user_.uid)},
+                                    {"gid", std::to_string(user_.gid)},
+                                    {"stdout", out_.pipe_name()},
+                                    {"stderr", err_.pipe_name()},
+                                    {"stdout_bytes", std::to_string(out_.bytes())},
+                                    {"stderr_bytes", std::to_string(err_.bytes())},
+                                    {"carried", carried.empty() ? "0" : "1"}}})));
+  if (!carried.empty()) {
+    BSP_TRY(const Fd archive, capture.open_file(kCarryFile));
+    worker_log_ = criu_paths_.work + "/carry.log";
+    const int fd = archive.get();
+    BSP_TRY(worker_, start_worker(user_, worker_log_,
+                                  [&carried, fd] { return write_carry(carried, fd); }));
+  }
+  BSP_TRY(criu_, start_criu(criu_paths_, "dump", dump_arguments(criu_paths_, program_, images),
+                            user_, {}));
+  report({std::string(control::kDumping),
+          {{"migration", migration_}, {"pid", std::to_string(criu_)}}});
+  fault_point("init.dumping");
+  return {};
+}
+
+void Supervisor::end_dump_if_ready() {
+  if (state_ != State::kDumping || criu_ > 0 || worker_ > 0) return;
+  kill_criu_at_.reset();
+  if (!failure_.empty()) {
+    fail_dump(failure_);
+    return;
+  }
+  fault_point("init.dumped");
+  state_ = State::kDumped;
+  report({std::string(control::kDumped),
+          {{"migration", migration_}, {"ns", nanoseconds_since(action_start_)}}});
+}
+
+void Supervisor::fail_dump(const std::string& why) {
+  state_ = State::kStopped;
+  // Whatever criu left behind, the program does not run before `continue`.
+  const auto stat = process_stat(program_);
+  if (stat && stat->state != 'T') ::kill(program_, SIGSTOP);
+  report({std::string(control::kDumpFailed),
+          {{"migration", migration_}, {"message", trimmed(why)}}});
+}
+
+void Supervisor::abandon() {
+  if (state_ == State::kDumping) {
+    if (failure_.empty()) failure_ = "the dump was given up";
+    if (!kill_criu_at_) kill_criu_at_ = Steady::now() + kAbandonGrace;
+  } else if (state_ == State::kRestoring) {
+    if (criu_ > 0) ::kill(criu_, SIGKILL);
+    if (worker_ > 0) ::kill(worker_, SIGKILL);
+  }
+}
+
+// --- Target -----------------------------------------------------------------------------------------
+
+void Supervisor::begin_restore(const std::string& migration) {
+  if (state_ == State::kRestored && migration == migration_) {
+    report({std::string(control::kRestored),
+            {{"migration", migration_}, {"pid", std::to_string(program_)}, {"ns", "0"}}});
+    return;
+  }
+  if (state_ == State::kRestoring && migration == migration_) return;
+  if (state_ != State::kWaiting) {
+    report({std::string(control::kRestoreFailed),
+            {{"migration", migration},
+             {"message", "this pod has a program already (" + std::string(name_of(state_)) + ")"}}});
+    return;
+  }
+  migration_ = migration;
+  state_ = State::kRestoring;
+  if (auto begun = try_restore(); !begun) fail_restore(begun.error().message);
+}
+
+Result<void> Supervisor::try_restore() {
+  if (warm_ > 0) {
+    ::kill(warm_, SIGKILL);
+    ::waitpid(warm_, nullptr, 0);
+    warm_ = 0;
+  }
+  action_start_ = Steady::now();
+  const std::string images = options_.run_dir + "/images/" + migration_;
+  BSP_TRY(const std::string text, read_file(images + "/" + std::string(kStateFile)));
+  BSP_TRY(const control::Message state, control::decode(text));
+  const auto uid = static_cast<uid_t>(state.number("uid", -1));
+  const auto gid = static_cast<gid_t>(state.number("gid", -1));
+  if (uid != user_.uid || gid != user_.gid) {
+    return fail(ErrorCode::kRefused, "the program ran as " + state.text("uid") + ":" +
+                                         state.text("gid") + ", this pod is made for " +
+                                         std::to_string(user_.uid) + ":" +
+                                         std::to_string(user_.gid));
+  }
+  restoring_pid_ = static_cast<pid_t>(state.number("pid"));
+  if (restoring_pid_ <= 1) return fail(ErrorCode::kInvalid, "the checkpoint names no process");
+  if (process_stat(restoring_pid_)) {
+    return fail(ErrorCode::kConflict, "PID " + std::to_string(restoring_pid_) +
+                                          " is taken in this container", true);
+  }
+  BSP_CHECK_OK(out_.open(user_));
+  BSP_CHECK_OK(err_.open(user_));
+  out_.set_bytes(static_cast<std::uint64_t>(state.number("stdout_bytes")));
+  err_.set_bytes(static_cast<std::uint64_t>(state.number("stderr_bytes")));
+  BSP_CHECK_OK(prepare_work_dir(criu_paths_));
+  restore_pipes_ = {{.descriptor = 3, .was = state.text("stdout")},
+                    {.descriptor = 4, .was = state.text("stderr")}};
+  if (state.number("carried") == 0) return start_restore_criu();
+  worker_log_ = criu_paths_.work + "/carry.log";
+  const std::string archive = images + "/" + std::string(kCarryFile);
+  BSP_TRY(worker_, start_worker(user_, worker_log_, [&archive] { return read_carry(archive); }));
+  return {};
+}
+
+Result<void> Supervisor::start_restore_criu() {
+  const std::string images = options_.run_dir + "/images/" + migration_;
+  BSP_TRY(criu_, start_criu(criu_paths_, "restore",
+                            restore_arguments(criu_paths_, images, restore_pipes_), user_,
+                            {out_.write_end(), err_.write_end()}));
+  fault_point("init.restoring");
+  return {};
+}
+
+// Carried files are in place: whatever the process maps or has open is there now.
+void Supervisor::on_unpacked(int status) {
+  if (status != 0) {
+    const std::string why = trimmed(read_file(worker_log_).value_or(""));
+    fail_restore(why.empty() ? "unpacking the carried files was interrupted" : why);
+  } else if (auto begun = start_restore_criu(); !begun) {
+    fail_restore(begun.error().message);
+  }
+}
+
+void Supervisor::on_restore_criu(int status) {
+  if (status != 0) {
+    fail_restore(criu_failure(criu_paths_, "restore", status));
+    return;
+  }
+  const auto stat = process_stat(restoring_pid_);
+  if (!stat || stat->parent != ::getpid() || stat->state != 'T') {
+    fail_restore(!stat || stat->state == 'Z' ? "the restored process ended at once"
+                                             : "the restored process is not stopped");
+    return;
+  }
+  program_ = restoring_pid_;
+  out_.close_write_end();
+  err_.close_write_end();
+  state_ = State::kRestored;
+  fault_point("init.restored");
+  report({std::string(control::kRestored),
+          {{"migration", migration_},
+           {"pid", std::to_string(program_)},
+           {"ns", nanoseconds_since(action_start_)}}});
+  // After the answer, so that the pause does not hold it: threads that the program starts from now
+  // on must not get numbers that criu will need in the next pod.
+  advance_pid_cursor(kFirstProgramPid);
+}
+
+void Supervisor::fail_restore(const std::string& why) {
+  kill_descendants();
+  out_.close_write_end();
+  err_.close_write_end();
+  program_ = 0;
+  criu_ = 0;
+  worker_ = 0;
+  state_ = State::kWaiting;
+  report({std::string(control::kRestoreFailed),
+          {{"migration", migration_}, {"message", trimmed(why)}}});
+}
+
+void Supervisor::discard(const std::string& migration) {
+  if (migration == migration_ && state_ == State::kRestoring) {
+    abandon();  // answered by restore-failed
+    return;
+  }
+  if (migration == migration_ && state_ == State::kRestored && program_ > 0) {
+    discarding_ = true;  // answered when it was reaped
+    ::kill(program_, SIGKILL);
+    return;
+  }
+  if (state_ == State::kWaiting) {
+    report({std::string(control::kDiscarded), {{"migration", migration}}});
+  }
+}
+
+// In a waiting pod every descendant is criu or a half-restored process.
+void Supervisor::kill_descendants() {
+  for (int round = 0; round < 1000; ++round) {
+    bool alive = false;
+    for (const ProcessStat& process : descendants_of_init()) {
+      if (process.pid == warm_) continue;
+      ::kill(process.pid, SIGKILL);
+      alive = true;
+    }
+    if (!alive) return;
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    ::usleep(1000);
+  }
+}
+
+}  // namespace bsp::init
