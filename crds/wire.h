@@ -42,6 +42,9 @@ namespace bsp::wire {
 // P  report           as above, asked by the Set Manager
 // P  gather           {epoch, key, rank} + body  -> {}   one rank's part of an all-gather, sent to the root
 // P  deliver          {epoch, key, context_id} + body -> {}   the whole, sent by the root to every member
+//                                                      or {epoch, key, failure}: it will never be whole
+// P  ping             {epoch}                  -> {}   refused if the rank's program has ended or the epoch
+//                                                      is not the current one: don't wait for it
 // P  modex            {epoch, rank}            -> body   connection data of one rank (direct modex)
 // P  checkpoint       {migration}              -> {}, then the connection carries the stream of
 //                                                      sidecar/transfer/stream.h
@@ -61,6 +64,7 @@ inline constexpr const char* kReport = "report";
 inline constexpr const char* kSetReport = "setReport";
 inline constexpr const char* kGather = "gather";
 inline constexpr const char* kDeliver = "deliver";
+inline constexpr const char* kPing = "ping";
 inline constexpr const char* kModex = "modex";
 inline constexpr const char* kCheckpoint = "checkpoint";
 
@@ -114,10 +118,13 @@ struct TransferStatus {
   std::uint64_t transfer_ns = 0;  // first byte sent or taken -> verified
   std::uint64_t restore_ns = 0;   // criu restore, start to exit
   std::string error;
+
+  bool operator==(const TransferStatus&) const = default;
 };
 
 struct RankStatus {
   std::uint64_t version = 0;  // grows with every change of anything but `completed`
+                              // and `memory_bytes`; also over a restart of the sidecar
   std::uint32_t rank = 0;
   std::string pod;
   RankPhase phase = RankPhase::kWaiting;
@@ -143,6 +150,8 @@ struct RankStatus {
   std::uint64_t first_compute_ns = 0;
   bool instructions_measured = false;  // perf events; else CPU time
   TransferStatus transfer;
+
+  bool operator==(const RankStatus&) const = default;
 };
 
 // --- Superstep reports -----------------------------------------------------------------------------

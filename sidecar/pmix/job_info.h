@@ -1,0 +1,36 @@
+// What the ranks of an epoch learn from PMIx about their job: its size, and who is where.
+//
+// Every rank is told to be alone on a node of its own ("rank0", "rank1", …), whatever the truth, so
+// that Open MPI talks TCP between all of them and never shares memory that a move would tear.
+#pragma once
+
+#include <pmix.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace bsp::pmix {
+
+// An array of pmix_info_t that releases what it holds.
+class InfoList {
+ public:
+  InfoList() = default;
+  InfoList(InfoList&&) noexcept = default;
+  InfoList& operator=(InfoList&&) = delete;
+  ~InfoList();
+
+  void add(const char* key, const void* value, pmix_data_type_t type);
+  void add(const char* key, const char* text) { add(key, text, PMIX_STRING); }
+  void add(const char* key, std::uint32_t number) { add(key, &number, PMIX_UINT32); }
+
+  [[nodiscard]] pmix_info_t* data() { return items_.data(); }
+  [[nodiscard]] std::size_t size() const { return items_.size(); }
+
+ private:
+  std::vector<pmix_info_t> items_;
+};
+
+InfoList job_info(const std::string& name_space, std::uint32_t rank, std::uint32_t size);
+
+}  // namespace bsp::pmix
