@@ -1,0 +1,87 @@
+// Inside of step(): the questions asked of a view and the actions that answer them. Not for others.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "operator/migrate/step.h"
+
+namespace bsp::migrate {
+
+class Machine {
+ public:
+  Machine(const Wave& wave, const View& view, Time now, const Limits& limits)
+      : wave_(wave), view_(view), now_(now), limits_(limits), out_{.wave = wave} {}
+
+  // One per phase.
+  void preparing();
+  void pausing();
+  void checkpointing();
+  void transferring();
+  void restoring();
+  void resuming();
+  void rolling_back();
+  void remove_sources();
+  void remove_targets();
+
+  void enter(Phase to);
+  Step take();
+
+ private:
+  // --- Answers: a changed wave, or actions ---
+  void change() { out_.changed = true; }
+  void act(Action action) { out_.actions.push_back(std::move(action)); }
+  void roll_back(std::string reason, std::string message);
+  void give_up(std::string reason, std::string message, std::optional<std::uint32_t> rank = {});
+  void measure();  // fills pause and bytes
+
+  // --- Troubles; true: answered ---
+  bool give_up_if_troubled();  // before the commit: rank gone -> Failed, anything else -> RollingBack
+  bool fail_if_member_lost();
+  bool overdue(Phase since, Duration limit);
+
+  // --- The gate ---
+  void set_gate();
+  void arm_gate();
+  void commit_gate();
+  bool cancel_gate();  // true: every sidecar has taken it back
+  bool settle_gate();  // rolling back: true once it is known whether the ranks stop or not
+
+  // --- Verbs that bring a state about; true: it is there ---
+  bool prepare(const wire::EpochPlan& plan);
+  bool open(const wire::EpochPlan& plan);
+  bool targets_receive();
+  void move_images();  // send and restore where they are due
+  bool targets_discarded();
+
+  // --- Questions ---
+  [[nodiscard]] const PodView* find(const std::string& pod) const;
+  [[nodiscard]] const std::string& name_of(const PodView& pod) const;
+  void for_each_member(const std::function<void(const wire::Member&, const PodView&)>& f) const;
+  [[nodiscard]] bool past(Phase phase, Duration limit) const {
+    return now_ > wave_.entered(phase) + limit;
+  }
+  [[nodiscard]] static bool transfers(const PodView& pod, const Move& move) {
+    return pod.status && pod.status->transfer.migration == move.migration;
+  }
+  [[nodiscard]] bool target_has(const Move& move) const;  // the whole checkpoint, verified
+  [[nodiscard]] bool all_stopped() const;
+  [[nodiscard]] bool anyone_finished() const;
+  [[nodiscard]] std::optional<Time> first_stop() const;
+  [[nodiscard]] Duration gate_time() const;
+  [[nodiscard]] std::uint64_t moved_bytes() const;
+  [[nodiscard]] std::string member_lost(const wire::Member& member) const;  // "": it is not
+  // For messages.
+  [[nodiscard]] std::string missing_targets() const;
+  [[nodiscard]] std::string not_stopped() const;
+  [[nodiscard]] std::string not_running() const;
+  [[nodiscard]] std::string blocked() const;
+
+  const Wave& wave_;
+  const View& view_;
+  Time now_;
+  const Limits& limits_;
+  Step out_;
+};
+
+}  // namespace bsp::migrate

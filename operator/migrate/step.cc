@@ -1,0 +1,178 @@
+#include "operator/migrate/step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+
+#include "operator/migrate/machine.h"
+
+namespace bsp::migrate {
+
+Step step(const Wave& wave, const View& view, Time now, const Limits& limits) {
+  Machine m(wave, view, now, limits);
+  switch (wave.phase) {
+    case Phase::kPending: m.enter(Phase::kPreparing); break;
+    case Phase::kPreparing: m.preparing(); break;
+    case Phase::kPausing: m.pausing(); break;
+    case Phase::kCheckpointing: m.checkpointing(); break;
+    case Phase::kTransferring: m.transferring(); break;
+    case Phase::kRestoring: m.restoring(); break;
+    case Phase::kResuming: m.resuming(); break;
+    case Phase::kRollingBack: m.rolling_back(); break;
+    case Phase::kSucceeded: m.remove_sources(); break;
+    case Phase::kRolledBack: m.remove_targets(); break;
+    case Phase::kFailed: break;  // the job kernel restarts the job and removes every pod
+  }
+  return m.take();
+}
+
+// --- Preparing: targets are created and warm while the job runs on ------------------------------------
+void Machine::preparing() {
+  if (give_up_if_troubled()) return;
+  if (past(Phase::kPreparing, limits_.prepare))
+    return roll_back("PrepareTimeout", "the target pods were not ready in time: " + missing_targets());
+
+  bool placed = true;
+  for (std::size_t i = 0; i < wave_.moves.size(); ++i) {
+    const Move& move = wave_.moves[i];
+    const PodView* pod = find(move.target_pod);
+    if (!move.target_uid.empty()) continue;
+    placed = false;
+    if (!pod || !pod->exists) act({ActionKind::kCreateTargetPod, move.target_pod, 0, i});
+  }
+  if (!placed) {
+    // The plan names uids and addresses, so it is complete, and stored, before any sidecar hears of it.
+    const bool all_known = std::ranges::all_of(wave_.moves, [&](const Move& move) {
+      const PodView* pod = find(move.target_pod);
+      return pod && pod->exists && !pod->uid.empty() && !pod->address.empty();
+    });
+    if (!all_known) return;
+    change();
+    for (Move& move : out_.wave.moves) {
+      const PodView* pod = find(move.target_pod);
+      move.target_uid = pod->uid;
+      move.target_address = pod->address;
+    }
+    return;
+  }
+  const bool prepared = prepare(next_plan(wave_, view_.epoch));
+  if (targets_receive() && prepared) enter(Phase::kPausing);
+}
+
+// --- Pausing: a superstep ahead of every rank, agreed in two phases, then everyone stops ---------------
+void Machine::pausing() {
+  if (give_up_if_troubled()) return;
+  if (anyone_finished())
+    return roll_back("ProgramFinished", "the program ended before the superstep of the gate");
+  prepare(next_plan(wave_, view_.epoch));  // again, should a sidecar have been restarted
+  targets_receive();
+
+  switch (wave_.gate.state) {
+    case GateState::kNone: return set_gate();
+    case GateState::kArmed: return arm_gate();
+    case GateState::kCancelling: {
+      if (!cancel_gate()) return;
+      change();
+      out_.wave.gate.state = GateState::kNone;
+      return;
+    }
+    case GateState::kCommitted: {
+      commit_gate();
+      if (all_stopped()) return enter(Phase::kCheckpointing);
+      if (const auto since = first_stop(); since && now_ - *since > limits_.close)
+        return roll_back("CloseTimeout", "not every rank stopped at the gate: " + not_stopped());
+      if (!first_stop() && past(Phase::kPausing, limits_.postponed + gate_time()))
+        return roll_back("Postponed", "the gate was postponed for too long: " + blocked());
+      return;
+    }
+    case GateState::kDropping: check(false, "a gate is dropped only while rolling back"); return;
+  }
+}
+
+void Machine::set_gate() {
+  if (wave_.gate.attempt >= limits_.gate_attempts)
+    return roll_back("GateTooLate", std::format("in {} attempts no superstep was far enough ahead of "
+                                                "all ranks",
+                                                wave_.gate.attempt));
+  // P must still be ahead of everyone when the verdict arrives: two round trips to all sidecars, and
+  // twice as far after every attempt that was late.
+  const double margin = (4 * view_.round_trip_seconds + 0.010) * std::ldexp(1.0, wave_.gate.attempt);
+  const double lead =
+      view_.superstep_seconds > 0 ? margin / view_.superstep_seconds : std::ldexp(8.0, wave_.gate.attempt);
+  std::uint64_t newest = 0;
+  for_each_member([&](const wire::Member&, const PodView& pod) {
+    newest = std::max({newest, pod.completed, pod.armed ? pod.armed->completed : 0});
+  });
+  change();
+  out_.wave.gate = {.state = GateState::kArmed,
+                    .superstep = newest + 2 + static_cast<std::uint64_t>(std::min(lead, 1e9)),
+                    .attempt = wave_.gate.attempt + 1};
+}
+
+void Machine::arm_gate() {
+  bool all = true, late = false;
+  for_each_member([&](const wire::Member&, const PodView& pod) {
+    if (pod.armed && pod.armed->superstep == wave_.gate.superstep) {
+      late |= pod.armed->late;
+      return;
+    }
+    all = false;
+    act({ActionKind::kArmGate, name_of(pod), wave_.gate.superstep, {}});
+  });
+  if (!all && !late) return;
+  change();
+  // Stored before the first commitGate is sent: from here on every sidecar must follow, also when this
+  // operator dies in between, because a rank that waits at an armed gate waits for ever.
+  out_.wave.gate.state = late ? GateState::kCancelling : GateState::kCommitted;
+}
+
+// --- Checkpointing, Transferring, Restoring: every rank is stopped -------------------------------------
+void Machine::checkpointing() {
+  if (give_up_if_troubled() || overdue(Phase::kCheckpointing, limits_.checkpoint)) return;
+  move_images();
+  const bool dumped = std::ranges::all_of(wave_.moves, [&](const Move& move) {
+    const PodView* source = find(move.source_pod);
+    return target_has(move) || (source && source->status && transfers(*source, move) &&
+                                (source->status->transfer.phase == wire::TransferPhase::kSent ||
+                                 source->status->transfer.dump_ns > 0));
+  });
+  if (dumped) enter(Phase::kTransferring);
+}
+
+void Machine::transferring() {
+  if (give_up_if_troubled() || overdue(Phase::kCheckpointing, limits_.checkpoint)) return;
+  move_images();
+  if (std::ranges::all_of(wave_.moves, [&](const Move& move) { return target_has(move); }))
+    enter(Phase::kRestoring);
+}
+
+void Machine::restoring() {
+  if (give_up_if_troubled() || overdue(Phase::kRestoring, limits_.restore)) return;
+  move_images();
+  const wire::EpochPlan plan = next_plan(wave_, view_.epoch);
+  const bool prepared = prepare(plan);
+  const bool restored = std::ranges::all_of(wave_.moves, [&](const Move& move) {
+    const PodView* target = find(move.target_pod);
+    return target && target->answers() && transfers(*target, move) &&
+           target->status->transfer.phase == wire::TransferPhase::kRestored;
+  });
+  if (!restored || !prepared) return;
+  enter(Phase::kResuming);
+  out_.commit = plan;  // THE commit point: from here on the targets are the ranks
+}
+
+// --- Resuming: committed, forward only -------------------------------------------------------------------
+void Machine::resuming() {
+  check(view_.epoch.epoch == wave_.next_epoch, "a resuming wave has committed its epoch");
+  if (fail_if_member_lost()) return;
+  if (past(Phase::kResuming, limits_.resume))
+    return give_up("ResumeTimeout", "not every rank continued in the new epoch: " + not_running());
+  if (open(view_.epoch)) {
+    // Every rank, the moved ones first of all, computes in the new epoch: only now are the stopped
+    // copies in the source pods worthless and may end (remove_sources).
+    measure();
+    enter(Phase::kSucceeded);
+  }
+}
+
+}  // namespace bsp::migrate

@@ -1,0 +1,44 @@
+// The migration state machine: drawing in README.md, one function, no I/O, no clock.
+//
+// step() answers with EITHER a changed wave, to be stored before anything else happens, OR actions that
+// the unchanged wave needs now. So whatever was done to the outside is explained by what is stored, and
+// an operator killed anywhere starts again from the stored wave.
+//
+// `commit` is the plan that must be written to BSPJob.status.epoch in the same update as the wave
+// (compare-and-swap on resourceVersion: an older operator that wakes up late can't commit). This write
+// is the commit point of a migration: before it every failure goes back, after it only forward.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "operator/migrate/view.h"
+#include "operator/migrate/wave.h"
+
+namespace bsp::migrate {
+
+struct Limits {
+  Duration prepare = std::chrono::seconds(60);     // target pod there, warm, everyone prepared
+  Duration unreachable = std::chrono::seconds(4);  // of a sidecar, until the wave gives up
+  Duration arm = std::chrono::seconds(5);          // all sidecars answer armGate
+  Duration postponed = std::chrono::minutes(5);    // a committed gate that nobody closed at
+  Duration close = std::chrono::seconds(6);        // first rank stopped -> all stopped
+  Duration checkpoint = std::chrono::seconds(6);   // and per byte:
+  Duration restore = std::chrono::seconds(6);      // and per byte:
+  double bytes_per_second = 40e6;                  // the slowest link or disk worth waiting for
+  Duration discard = std::chrono::seconds(2);      // a target forgets its copy
+  Duration rollback = std::chrono::seconds(20);    // all ranks run again where they ran
+  Duration resume = std::chrono::seconds(30);      // all ranks run in the next epoch
+  std::uint32_t gate_attempts = 8;
+};
+
+struct Step {
+  Wave wave;
+  bool changed = false;
+  std::optional<wire::EpochPlan> commit = std::nullopt;
+  std::vector<Action> actions = {};  // empty if changed
+};
+
+Step step(const Wave& wave, const View& view, Time now, const Limits& limits);
+
+}  // namespace bsp::migrate

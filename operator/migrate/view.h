@@ -1,0 +1,79 @@
+// What step() may look at: pods as the API shows them, and what their sidecars last said.
+//
+// Built anew for every step by the shell. Nothing in it is needed after a restart: a fresh operator
+// asks the sidecars again, and every verb may be repeated.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/core/clock.h"
+#include "crds/wire.h"
+
+namespace bsp::migrate {
+
+// What the operator is asked to do. Verbs go to the sidecar of `pod` (crds/wire.h); every action may be
+// carried out twice.
+enum class ActionKind {
+  kCreateTargetPod,  // the move's target pod
+  kDeletePod,
+  kPrepareEpoch,  // {epoch}: next or rollback plan
+  kOpenEpoch,     // {epoch}
+  kReceive,
+  kArmGate,     // {superstep}
+  kCommitGate,  // {superstep}
+  kCancelGate,  // {superstep}: what is taken back
+  kSend,
+  kRestore,
+  kDiscard,
+};
+std::string_view to_string(ActionKind kind);
+
+struct Action {
+  ActionKind kind = ActionKind::kDeletePod;
+  std::string pod;
+  std::uint64_t number = 0;         // epoch or superstep
+  std::optional<std::size_t> move = std::nullopt;  // index into Wave::moves
+  bool operator==(const Action&) const = default;
+  auto operator<=>(const Action&) const = default;
+};
+
+struct ArmAnswer {
+  std::uint64_t superstep = 0;
+  std::uint64_t completed = 0;
+  bool late = false;
+};
+
+struct PodView {
+  bool exists = false;    // in the API
+  bool deleting = false;  // has a deletionTimestamp
+  bool ended = false;     // its app container ended, or can't be started; see message
+  std::string message;    // what the node says of it
+  std::string uid;
+  std::string address;    // ip:port of the sidecar, "" until there is one
+  std::optional<wire::RankStatus> status;  // the sidecar's newest; nullopt: never answered
+  Time phase_since{};        // since when status.phase is what it is, as far as seen
+  Time unreachable_since{};  // Time{}: it answers (or never did, see exists_since)
+  Time exists_since{};
+  std::uint64_t completed = 0;  // newest superstep known, from statuses and reports
+  std::optional<ArmAnswer> armed;  // its answer to armGate of the wave's current gate
+  std::set<std::pair<ActionKind, std::uint64_t>> done;  // gate verbs answered with ok, by superstep
+  std::string refused;  // "send: …": the last final error answered to a verb of this wave
+
+  // The pod can hold no process: it is not there, going, or its app container is over.
+  [[nodiscard]] bool lost() const { return !exists || deleting || ended; }
+  [[nodiscard]] bool answers() const { return status && unreachable_since == Time{}; }
+};
+
+struct View {
+  wire::EpochPlan epoch;  // BSPJob.status.epoch
+  std::map<std::string, PodView> pods;  // every pod of the job, by name
+  double superstep_seconds = 0;   // mean of late; 0: not known
+  double round_trip_seconds = 0;  // operator to sidecar and back
+  std::string cancelled;  // why the wave is no longer wanted (job deleted, …); "": it is
+};
+
+}  // namespace bsp::migrate

@@ -1,0 +1,87 @@
+// A wave: the moves that share one pause, and everything about them that must survive the operator.
+//
+// It is stored whole in BSPJob.status.waveState beside status.epoch, so that a fresh operator goes on
+// from any point. One writer: the operator, through step.h. Its phases are those of RankMigration, and
+// every migration of the wave shows the wave's phase. Times: CLOCK_REALTIME of the operator.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "base/core/error.h"
+#include "base/core/ids.h"
+#include "crds/rankmigration.h"
+#include "crds/wire.h"
+
+namespace bsp::migrate {
+
+using Phase = crds::MigrationPhase;
+
+// Where the gate (sidecar/ring/ring.h) stands. Written before the first sidecar hears of it, so that
+// "committed" here is the decision that every sidecar must follow, whoever dies meanwhile.
+enum class GateState {
+  kNone,
+  kArmed,       // sidecars are being asked to hold their ranks at `superstep`
+  kCommitted,   // all had time: every rank closes its epoch at the first edge >= superstep that it can
+  kCancelling,  // armed too late somewhere: taken back, another superstep follows
+  kDropping,    // committed, but given up: the ranks agree to drop it, unless they have stopped already
+};
+std::string_view to_string(GateState state);
+
+struct Gate {
+  GateState state = GateState::kNone;
+  std::uint64_t superstep = 0;  // P
+  std::uint32_t attempt = 0;    // gates tried so far; each one is set further ahead
+  bool operator==(const Gate&) const = default;
+};
+
+struct Move {
+  std::string migration;  // name of the RankMigration
+  std::uint32_t rank = 0;
+  std::string source_pod;
+  std::string target_pod;  // <job>-r<rank>-g<generation>
+  std::string target_uid;      // "" until the pod is there; never changes afterwards
+  std::string target_address;  // ip:port, with it
+  std::uint32_t target_set = 0;  // index into the plan's sets
+  std::string target_node;
+  bool operator==(const Move&) const = default;
+};
+
+struct Wave {
+  std::uint32_t number = 0;
+  Phase phase = Phase::kPreparing;
+  std::vector<crds::PhaseTime> times;  // every phase entered, in order
+  std::uint64_t base_epoch = 0;        // committed when the wave began
+  std::uint64_t next_epoch = 0;        // what it wants to commit
+  std::uint64_t rollback_epoch = 0;    // what it commits instead if it fails after the pause began
+  bool rollback_committed = false;     // status.epoch is the rollback epoch
+  std::vector<Move> moves;
+  Gate gate;
+  std::string reason;   // CamelCase, of a rollback or failure
+  std::string message;  // the same for people
+  std::optional<std::uint32_t> lost_rank;  // kFailed: whose process is gone, if one rank's
+  crds::PauseParts pause;           // filled at the end
+  std::vector<std::uint64_t> bytes;  // per move, filled at the end
+
+  [[nodiscard]] Time entered(Phase p) const;  // when the phase began last; Time{} if never
+};
+
+// Ended: nothing left to decide. The shell still removes pods that nobody needs (step.h).
+constexpr bool is_finished(const Wave& wave) { return crds::is_finished(wave.phase); }
+
+// The drawing of README.md as a function; step() aborts on anything else.
+bool is_valid_transition(Phase from, Phase to);
+
+// The plan that the wave wants to commit: base with the moved ranks' pods replaced. Targets known only.
+wire::EpochPlan next_plan(const Wave& wave, const wire::EpochPlan& base);
+// The plan that undoes the pause: base under the rollback epoch's number.
+wire::EpochPlan rollback_plan(const Wave& wave, const wire::EpochPlan& base);
+
+nlohmann::json to_json(const Wave& wave);
+Result<Wave> wave_from_json(const nlohmann::json& j);
+
+}  // namespace bsp::migrate
