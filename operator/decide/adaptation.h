@@ -1,0 +1,53 @@
+// When to reschedule: MigBSP's two adaptations (Righi et al. 2010), one superstep at a time.
+//
+//   balanced(t)   slowest < mean·(1 + D)  and  fastest > mean·(1 − D)
+//   Adaptation 1  for each superstep t in [k, k+α−1]:  balanced → α' += 1,  else if α' > α₀ → α' −=
+//   1
+//                 the call follows superstep k+α−1; then α ← α'
+//   Adaptation 2  at every call, γ = consecutive calls without a migration, this one included:
+//                 γ ≥ ω:               D ← D + D/2   if that is below 1
+//                 γ = 0 and D > D₀:    D ← D − D/2   but never below D₀
+//
+// A process's time is its own computation plus the communication phase and the barrier of the
+// superstep; only processes that computed count, and where none did the superstep is not balanced.
+// α has no upper bound in the source. With D₀ = 0.5, D is only ever 0.5 or 0.75, so that a slowest
+// process at 1.75 times the mean or more is never balanced: the source's own limit, kept as it is.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "operator/decide/model.h"
+
+namespace bsp::decide {
+
+// How far apart the processes of one superstep were. Seconds.
+struct Balance {
+  double slowest = 0;
+  double fastest = 0;
+  double mean = 0;
+  std::size_t computed = 0;  // processes that did (I_t(i) > 0); 0: the rest says nothing
+
+  // How much longer the slowest takes than the mean: 0 = perfectly even.
+  [[nodiscard]] double imbalance() const { return mean > 0 ? slowest / mean - 1 : 0; }
+};
+
+Balance balance_of(const MeasuredSuperstep& t);
+bool balanced(const Balance& balance, double d);
+
+// The communication phase and barrier of a measured superstep: what each rank spent in
+// communication and at the edge includes its wait for slower ranks, except for the one that came
+// last. So: the least.
+double shared_phase_seconds(std::span<const double> communication_and_edge_seconds);
+
+// The cadence of a window that is about to start: a new job's begins with α₀ and D₀.
+Cadence open_cadence(Cadence cadence, const Params& params);
+// Adaptation 1, after a superstep of the window.
+void adapt_alpha(Cadence& cadence, const Balance& balance, const Params& params);
+// Whether a rescheduling call follows this superstep.
+bool call_due(const Cadence& cadence, Superstep completed);
+// Adaptation 2, and the window that starts after the call made at `completed`.
+Cadence next_cadence(const Cadence& cadence, Superstep completed, bool migrated,
+                     const Params& params);
+
+}  // namespace bsp::decide

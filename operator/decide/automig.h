@@ -1,0 +1,12 @@
+// AutoMig's choice among levels, apart so that it can be tested with the source's printed figures.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace bsp::decide {
+
+// The level with the smallest pf (equal: the fewer moves) if it is below pf[0]; else 0.
+std::size_t best_level(std::span<const double> pf);
+
+}  // namespace bsp::decide

@@ -1,0 +1,76 @@
+#include "operator/decide/destination.h"
+
+#include <expected>
+
+#include "operator/decide/processors.h"
+
+namespace bsp::decide {
+namespace {
+
+// Σ over the horizon.
+struct Sums {
+  std::span<const double> I;  // [i] instructions
+  const Grid<double>& B;      // [i, j] bytes
+  double supersteps;
+};
+
+Sums sums_over(const Metrics& m, Horizon horizon) {
+  if (horizon == Horizon::kSuperstep) return {m.last.instructions, m.last.recv_bytes, 1};
+  return {m.I_window, m.B_window, static_cast<double>(m.supersteps)};
+}
+
+std::expected<Move, Stay> test(const Case& c, const PmEntry& e, const Sums& sums,
+                               const Processors& processors) {
+  Stay stay{.rank = e.rank, .reason = Reason::kNoCapacity, .target = e.target};
+  const auto pick = processors.pick(e.target, e.rank);
+  if (!pick) return std::unexpected(stay);
+
+  const Grid<double>& T = c.snapshot.platform.T;
+  const std::uint32_t own = c.snapshot.set(e.rank).value, j = e.target.value;
+  const double B = sums.B[e.rank.value, j];
+  Move move = move_of(c, e, pick->processor);
+  move.t_move = pick->time + B * T[j, j] + e.mem;
+  move.t_stay = processors.time(move.from) + B * T[own, j];
+  move.gain_superstep = (move.t_stay - (move.t_move - e.mem)) / sums.supersteps;
+  move.gain_window = move.gain_superstep * static_cast<double>(c.alpha) - e.mem;
+
+  stay.value = move.t_move;
+  stay.limit = move.t_stay;
+  stay.reason = Reason::kGainBelowCost;
+  if (!(move.t_move < move.t_stay)) return std::unexpected(stay);
+  stay.reason = Reason::kGainBelowMinimum;
+  stay.limit = move.t_stay * (1 - c.params.min_gain);
+  if (move.t_move > stay.limit) return std::unexpected(stay);
+  return move;
+}
+
+}  // namespace
+
+void move_viable(const Case& c, std::span<const PmEntry> list, const std::vector<bool>& candidate,
+                 double threshold, Plan& plan) {
+  const Sums sums = sums_over(c.metrics, c.params.horizon);
+  Processors processors(c.snapshot, sums.I, c.metrics.last.instructions,
+                        c.params.reuse_vacated_slots);
+  plan.objective = {.name = "time of the moved ranks"};
+  for (std::size_t q = 0; q < list.size(); ++q) {
+    const PmEntry& e = list[q];
+    if (!candidate[q]) {
+      plan.stays.push_back({.rank = e.rank,
+                            .reason = Reason::kNotCandidate,
+                            .target = e.target,
+                            .value = e.pm,
+                            .limit = threshold});
+    } else if (c.params.max_moves > 0 && plan.moves.size() >= c.params.max_moves) {
+      plan.stays.push_back({.rank = e.rank, .reason = Reason::kMoveLimit, .target = e.target});
+    } else if (auto verdict = test(c, e, sums, processors)) {
+      processors.move(e.rank, verdict->to);
+      plan.objective.before += verdict->t_stay;
+      plan.objective.after += verdict->t_move;
+      plan.moves.push_back(*verdict);
+    } else {
+      plan.stays.push_back(verdict.error());
+    }
+  }
+}
+
+}  // namespace bsp::decide

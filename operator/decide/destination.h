@@ -1,0 +1,24 @@
+// Where a candidate goes and whether that pays (Righi et al. 2010): the test of Top and Percentage.
+//
+// The manager of the target Set j picks a processor p (processors.h); p' is the rank's own.
+//   t_move = time(p with i)  + B(i,j)·T(j,j)      + Mem(i,j)
+//   t_stay = time(p' with i) + B(i,j)·T(set(i),j)
+// It moves only if t_move < t_stay. Candidates are tested in list order, and each accepted move
+// changes the processors that the next test sees (without that, the 2016 paper found, everybody
+// runs to the same place). horizon: window sums I(i) and B(i,j) over the window, superstep takes
+// its last superstep; Mem counts once in both.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "operator/decide/strategy.h"
+
+namespace bsp::decide {
+
+// Tests list[q] for every q with candidate[q], and says kNotCandidate of the others: their PM
+// against `threshold`, the PM that would have made them one.
+void move_viable(const Case& c, std::span<const PmEntry> list, const std::vector<bool>& candidate,
+                 double threshold, Plan& plan);
+
+}  // namespace bsp::decide

@@ -1,0 +1,210 @@
+#include "operator/decide/explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+#include <map>
+
+#include "operator/decide/strategy.h"
+
+namespace bsp::decide {
+namespace {
+
+const std::string& set_name(const Snapshot& snapshot, SetId j) {
+  return snapshot.platform.sets[j.value].name;
+}
+
+std::string_view heuristic_name(Heuristic heuristic) {
+  for (const Strategy& s : strategies())
+    if (s.heuristic == heuristic) return s.name;
+  return "?";
+}
+
+// Milliseconds below 1 s, else seconds: three significant figures are what a prediction is good
+// for.
+std::string seconds(double s) {
+  if (s != 0 && std::abs(s) < 1) return std::format("{:.3g} ms", s * 1e3);
+  return std::format("{:.4g} s", s);
+}
+
+std::string percent(double before, double after) {
+  if (!(before > 0)) return "";
+  return std::format(" ({:+.1f} %)", (after / before - 1) * 100);
+}
+
+std::string rank_to(RankId rank, const std::string& set) {
+  return std::format("rank {} → {}", rank.value, set);
+}
+
+void append(std::vector<std::string>& lines, const std::vector<std::string>& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+}
+
+void cut(std::vector<std::string>& lines, std::size_t shown, std::size_t all) {
+  if (all > shown) lines.push_back(std::format("  … and {} more", all - shown));
+}
+
+std::string_view assumed_mark(const Move& move) {
+  if (move.cost_assumed && move.cpu_assumed) return " (speed and cost assumed, not measured)";
+  if (move.cost_assumed) return " (cost assumed, not measured)";
+  if (move.cpu_assumed) return " (speed assumed, not measured)";
+  return "";
+}
+
+}  // namespace
+
+std::string place_name(const Snapshot& snapshot, ProcessorId p) {
+  const Processor& processor = snapshot.platform.processor(p);
+  return std::format("{}/{}", set_name(snapshot, processor.set), processor.name);
+}
+
+std::string describe(const Move& move, const Snapshot& snapshot) {
+  return std::format(
+      "rank {}: {} → {}, its superstep {} shorter, {} gained over a window, costs {} once{}",
+      move.rank.value, place_name(snapshot, move.from), place_name(snapshot, move.to),
+      seconds(move.gain_superstep), seconds(move.gain_window), seconds(move.cost),
+      assumed_mark(move));
+}
+
+std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapshot) {
+  const std::string& set = set_name(snapshot, stay.target);
+  const bool automig = plan.heuristic == Heuristic::kAutoMig;
+  const auto because = [&](std::string text) {
+    return std::format("{}: {}", to_string(stay.reason), text);
+  };
+  switch (stay.reason) {
+    case Reason::kBestSetIsOwn:
+      return because(std::format("no Set has a higher PM than its own, {}", set));
+    case Reason::kNotCandidate:
+      if (automig)
+        return because(
+            std::format("moving it to {} as well would make pf {}, the chosen level has {}", set,
+                        seconds(stay.value), seconds(stay.limit)));
+      if (stay.value <= 0)
+        return because(std::format("its PM of {} is not positive", seconds(stay.value)));
+      return because(
+          std::format("its PM of {} is below {}", seconds(stay.value), seconds(stay.limit)));
+    case Reason::kGainBelowCost:
+      if (automig)
+        return because(std::format("with it moved to {} pf is {}, and without any move {}", set,
+                                   seconds(stay.value), seconds(stay.limit)));
+      return because(std::format("in {} it would need {}, where it is {}", set, seconds(stay.value),
+                                 seconds(stay.limit)));
+    case Reason::kGainBelowMinimum:
+      return because(std::format("{} is not low enough, the minimum gain asks for {}",
+                                 seconds(stay.value), seconds(stay.limit)));
+    case Reason::kNoCapacity:
+      return because(std::format("no free slot in {}", set));
+    case Reason::kCordoned:
+      return because(std::format("{} is cordoned", set));
+    case Reason::kCpuFeatures:
+      return because(std::format("the CPUs of {} lack features that it uses", set));
+    case Reason::kCooldown:
+      return because(
+          std::format("moved {} supersteps ago, may move again after {}", stay.value, stay.limit));
+    case Reason::kNotMigratable:
+      return because(stay.what);
+    case Reason::kMoveLimit:
+      return because("the limit of moves per call is used up by higher PMs");
+  }
+  check(false, "every reason is described");
+  return {};
+}
+
+std::string headline(const Plan& plan, const Snapshot& snapshot) {
+  const std::string call = std::format("call after superstep {}: {}", plan.superstep.value,
+                                       heuristic_name(plan.heuristic));
+  if (plan.moves.empty()) return std::format("{} moves nobody", call);
+  return std::format("{} moves {} of {} ranks, {} {} → {}{}", call, plan.moves.size(),
+                     snapshot.ranks.size(), plan.objective.name, seconds(plan.objective.before),
+                     seconds(plan.objective.after),
+                     percent(plan.objective.before, plan.objective.after));
+}
+
+std::vector<std::string> explain_pm_list(const Plan& plan, const Snapshot& snapshot,
+                                         std::size_t most) {
+  if (plan.pm_list.empty()) return {"PM list: empty"};
+  std::vector<std::string> lines{std::format("PM list (ms)            {:>12}{:>12}{:>12}{:>12}",
+                                             "Comp", "+ Comm", "- Mem", "= PM")};
+  const std::size_t shown = std::min(most, plan.pm_list.size());
+  for (std::size_t q = 0; q < shown; ++q) {
+    const PmEntry& e = plan.pm_list[q];
+    lines.push_back(std::format("  {:<22}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}",
+                                rank_to(e.rank, set_name(snapshot, e.target)), e.comp * 1e3,
+                                e.comm * 1e3, e.mem * 1e3, e.pm * 1e3));
+  }
+  cut(lines, shown, plan.pm_list.size());
+  return lines;
+}
+
+std::vector<std::string> explain_levels(const Plan& plan, const Snapshot& snapshot,
+                                        std::size_t most) {
+  if (plan.levels.empty()) return {};
+  std::vector<std::string> lines{std::format("levels (ms)             {:>12}{:>12}{:>12}{:>12}",
+                                             "Time", "+ Comm", "+ Mem", "= pf")};
+  const auto add = [&](const Level& l) {
+    std::string name = "0 now";
+    if (l.level > 0) {
+      const auto e = std::ranges::find(plan.pm_list, l.rank, &PmEntry::rank);
+      name = std::format("{} {}", l.level, rank_to(l.rank, set_name(snapshot, e->target)));
+    }
+    lines.push_back(std::format("{} {:<22}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}",
+                                l.level == plan.chosen_level ? '*' : ' ', name, l.time * 1e3,
+                                l.comm * 1e3, l.mem * 1e3, l.pf * 1e3));
+  };
+  const std::size_t shown = std::min(most, plan.levels.size());
+  for (std::size_t l = 0; l < shown; ++l) add(plan.levels[l]);
+  cut(lines, shown, plan.levels.size());
+  if (plan.chosen_level >= shown) add(plan.levels[plan.chosen_level]);
+  return lines;
+}
+
+std::vector<std::string> explain_moves(const Plan& plan, const Snapshot& snapshot,
+                                       std::size_t most) {
+  std::vector<std::string> lines;
+  const std::size_t shown = std::min(most, plan.moves.size());
+  for (std::size_t m = 0; m < shown; ++m)
+    lines.push_back(std::format("move {}", describe(plan.moves[m], snapshot)));
+  cut(lines, shown, plan.moves.size());
+  return lines;
+}
+
+std::vector<std::string> explain_stays(const Plan& plan, const Snapshot& snapshot,
+                                       std::size_t most) {
+  std::vector<std::string> lines;
+  std::map<Reason, std::size_t> rest;
+  for (std::size_t s = 0; s < plan.stays.size(); ++s) {
+    const Stay& stay = plan.stays[s];
+    if (s < most) {
+      lines.push_back(
+          std::format("stay rank {}: {}", stay.rank.value, describe(stay, plan, snapshot)));
+    } else {
+      ++rest[stay.reason];
+    }
+  }
+  for (const auto& [reason, ranks] : rest)
+    lines.push_back(std::format("stay {} more ranks: {}", ranks, to_string(reason)));
+  return lines;
+}
+
+std::string explain_cadence(const Plan& plan) {
+  return std::format(
+      "next call after superstep {}: α {} → {}, D {:.3g} → {:.3g}, {} calls without a move",
+      plan.next.k.value + plan.next.alpha - 1, plan.now.alpha, plan.next.alpha, plan.now.d,
+      plan.next.d, plan.next.gamma);
+}
+
+std::vector<std::string> explain(const Plan& plan, const Snapshot& snapshot, std::size_t most) {
+  std::vector<std::string> lines{headline(plan, snapshot)};
+  append(lines, explain_pm_list(plan, snapshot, most));
+  append(lines, explain_levels(plan, snapshot, most));
+  append(lines, explain_moves(plan, snapshot, most));
+  append(lines, explain_stays(plan, snapshot, most));
+  lines.push_back(std::format("superstep predicted {} → {}{}", seconds(plan.forecast.before),
+                              seconds(plan.forecast.after),
+                              percent(plan.forecast.before, plan.forecast.after)));
+  lines.push_back(explain_cadence(plan));
+  return lines;
+}
+
+}  // namespace bsp::decide

@@ -1,0 +1,42 @@
+// What is known of each rank at a call, brought up to date after every superstep of the window
+// (Righi et al. 2010, the Computation and Communication metrics).
+//
+//   aging       X'_k = X_k;   X'_t = ½·X'_{t−1} + ½·X_t          k = first superstep of the window
+//               PI  of I_t(i)   instructions       CTP of CT_t(i)    s, computation time
+//               PB  of B_t(i,j) bytes              BTP of BT_t(i,j)  s, receive time
+//   P_comp(i)   I_t·(1−δ) ≤ PI_t ≤ I_t·(1+δ)  →  + 1/α, at most 1;   else  − 1/α, at least 0
+//   P_comm(i,j) the same with B, PB and β
+//
+// P starts at 1 and persists over calls; α is that of the window. Received bytes belong to the Set
+// that the sender was in during the measured superstep.
+#pragma once
+
+#include <vector>
+
+#include "operator/decide/model.h"
+
+namespace bsp::decide {
+
+struct Metrics {
+  std::vector<double> PI{};      // [i] instructions
+  std::vector<double> CTP{};     // [i] s
+  Grid<double> PB{};             // [i, j] bytes
+  Grid<double> BTP{};            // [i, j] s
+  std::vector<double> P_comp{};  // [i] 0..1, how predictable the computation is
+  Grid<double> P_comm{};         // [i, j] 0..1, how predictable the communication is
+
+  std::vector<double> I_window{};  // [i] instructions, sum over the window so far
+  Grid<double> B_window{};         // [i, j] bytes, sum over the window so far
+  MeasuredSuperstep last{};        // the superstep added last
+  std::uint64_t supersteps = 0;    // added so far in this window
+};
+
+// At the start of a window. P_comp and P_comm come from the last one (1 where they say nothing).
+Metrics open_metrics(std::vector<double> P_comp, Grid<double> P_comm, std::size_t ranks,
+                     std::size_t sets);
+
+// After each superstep. O(ranks · Sets), and the only part of a decision's work that needs the
+// measured values: a call reads the sums and averages kept here.
+void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Params& params);
+
+}  // namespace bsp::decide

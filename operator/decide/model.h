@@ -1,0 +1,143 @@
+// What a decision is made from: the platform, the ranks on it, what a superstep measured, the
+// parameters, and the little that is remembered from one rescheduling call to the next.
+//
+// All of it is plain values. Nothing here reads a clock or does I/O; the operator and the simulator
+// fill the same structs. Letters follow the MigBSP papers (Righi et al., "Process rescheduling:
+// enabling performance by applying multiple metrics and efficient adaptations", 2010):
+//   process i = one MPI rank = one pod,  Set j = a node pool,  processor p = a node or a CPU slot.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/core/error.h"
+#include "base/core/ids.h"
+#include "operator/decide/grid.h"
+
+namespace bsp::decide {
+
+// Where a figure comes from; plans and explanations say which of theirs are only assumed.
+enum class Origin : std::uint8_t { kAssumed, kMeasured };
+std::string_view to_string(Origin origin);  // "assumed", "measured"
+
+// --- The platform ----------------------------------------------------------------------
+struct Processor {
+  std::string name{};
+  SetId set{};
+  double cpu = 0;  // cpu(p), instructions/s, > 0
+  Origin cpu_origin = Origin::kAssumed;
+  double load = 0;  // load(p), external load (not this job's), 15-minute average, 0 <= load < 1
+  std::uint32_t slots = 0;  // ranks it can hold; 0 = any number, they share it (the sources' model)
+  std::uint32_t taken = 0;  // slots held by anything but this job's ranks
+  bool cordoned = false;    // takes no new rank
+
+  [[nodiscard]] double available() const { return cpu * (1 - load); }  // instructions/s
+};
+
+struct Set {
+  std::string name{};
+  bool cordoned = false;  // takes no new rank
+};
+
+struct Platform {
+  std::vector<Set> sets{};              // index = SetId
+  std::vector<Processor> processors{};  // index = ProcessorId
+  Grid<double> T{};                     // T[a, b], s/byte between Set a and Set b
+  Grid<Origin> T_origin{};              // same shape, or empty: all assumed
+  Grid<double> Mig{};                   // Mig[i, j], s, fixed cost of moving rank i to Set j;
+                                        // one row: the same for every rank
+  Grid<Origin> Mig_origin{};            // same shape, or empty: all assumed
+
+  [[nodiscard]] const Processor& processor(ProcessorId p) const { return processors[p.value]; }
+  [[nodiscard]] std::span<const double> Mig_row(RankId i) const {
+    return Mig.row(Mig.rows() == 1 ? 0 : i.value);
+  }
+};
+
+// --- The ranks at a rescheduling call --------------------------------------------------
+struct Rank {
+  ProcessorId processor{};       // that holds it now
+  double memory_bytes = 0;       // M(i)
+  Superstep last_move{};         // after which it was last moved; 0 = never (cool-down)
+  std::string not_migratable{};  // what keeps it where it is ("open RMA window"); "" = nothing
+  std::vector<SetId> lacks_cpu_features_on{};  // Sets whose CPUs lack features the rank has seen
+};
+
+// The world at one rescheduling call. A value: it is filled once and only read.
+struct Snapshot {
+  Platform platform{};
+  std::vector<Rank> ranks{};  // index = RankId
+
+  [[nodiscard]] SetId set(RankId i) const {
+    return platform.processor(ranks[i.value].processor).set;
+  }
+};
+
+// --- One superstep as measured ---------------------------------------------------------
+struct MeasuredSuperstep {
+  Superstep superstep{};
+  std::vector<double> instructions{};     // I_t(i), of the computation phase
+  std::vector<double> compute_seconds{};  // CT_t(i), of the computation phase
+  double communication_seconds = 0;  // communication phase and barrier of the superstep, for all
+                                     // the same: see shared_phase_seconds() in adaptation.h
+  Grid<double> recv_bytes{};         // B_t[i, j], received from ranks that are in Set j
+  Grid<double> recv_seconds{};       // BT_t[i, j], transfer time without waiting for the sender
+};
+
+// --- Parameters ------------------------------------------------------------------------
+// strategy.h has the table of them.
+enum class Heuristic { kTop, kPercentage, kAutoMig, kMigCube, kMigHull };
+// Viability over the sums of the window, or over its last superstep alone.
+enum class Horizon { kWindow, kSuperstep };
+
+struct Params {
+  Heuristic heuristic = Heuristic::kAutoMig;
+  std::uint64_t alpha0 = 10;  // α₀, supersteps, >= 1
+  double d0 = 0.5;            // D₀, ratio, 0 < D₀ < 1
+  std::uint64_t omega = 3;    // ω, calls without a migration after which D grows, >= 1
+  double delta = 0.1;         // δ, tolerated error of the predicted instructions, ratio
+  double beta = 0.1;          // β, tolerated error of the predicted bytes, ratio
+  double x = 0.8;             // Percentage: candidates have PM >= x * MAX(PM), 0 < x <= 1
+  Horizon horizon = Horizon::kWindow;
+  double min_gain = 0;  // the least relative gain worth a move, 0 <= min_gain < 1: of the plan's
+                        // pf (AutoMig) or of each candidate's own time (the others)
+  std::uint64_t cooldown = 0;   // supersteps for which a moved rank stays where it is
+  std::uint32_t max_moves = 0;  // moves per call; 0 = any number
+  // All moves of a plan happen in one wave, in which targets are made before sources go. So a slot
+  // that the plan itself vacates is not free for it, unless a simulated platform says otherwise.
+  bool reuse_vacated_slots = false;
+  bool migrates = true;  // false (mode Advise): plans are not carried out, so γ counts every call
+};
+
+// Names the first field that is out of its range.
+Result<void> validate(const Params& params);
+// Names the first thing in the snapshot that does not fit together.
+Result<void> validate(const Snapshot& snapshot);
+
+// --- What is carried from call to call -------------------------------------------------
+// When the next call is; see adaptation.h.
+struct Cadence {
+  Superstep k{1};                // the superstep after the last call
+  std::uint64_t alpha = 0;       // α of the window that starts at k; 0 = not begun: α₀
+  std::uint64_t alpha_next = 0;  // α' so far
+  double d = 0;                  // D of this window; 0 = not begun: D₀
+  std::uint64_t gamma = 0;       // γ, consecutive calls without a migration
+
+  bool operator==(const Cadence&) const = default;
+};
+
+// Everything a restarted operator needs to go on as if it had not been restarted (it then adds the
+// supersteps since k again). An empty State is that of a new job. P_comp and P_comm may also be
+// left empty, or have fewer Sets than the platform: what is missing starts at 1.
+struct State {
+  Cadence cadence{};
+  std::vector<double> P_comp{};  // P_comp(i), 0..1
+  Grid<double> P_comm{};         // P_comm[i, j], 0..1
+
+  bool operator==(const State&) const = default;
+};
+
+}  // namespace bsp::decide

@@ -1,0 +1,23 @@
+// Percentage, heuristic 1 of MigBSP (Righi et al. 2010).
+//
+//   candidates = { i : PM(i) ≥ x · MAX(PM) }, if MAX(PM) is positive         x: 0.80 in the
+//   source's runs
+//
+// The source writes ">"; "≥" makes sure that the maximum itself always counts. Each candidate then
+// has to pass the viability test of destination.h, in list order.
+#include <algorithm>
+
+#include "operator/decide/destination.h"
+
+namespace bsp::decide {
+
+void plan_percentage(const Case& c, std::span<const PmEntry> list, Plan& plan) {
+  const double max_pm = list.empty() ? 0 : std::max(0.0, list[0].pm);
+  const double threshold = c.params.x * max_pm;
+  std::vector<bool> candidate(list.size(), false);
+  for (std::size_t q = 0; q < list.size(); ++q)
+    candidate[q] = list[q].pm > 0 && list[q].pm >= threshold;
+  move_viable(c, list, candidate, threshold, plan);
+}
+
+}  // namespace bsp::decide

@@ -1,0 +1,55 @@
+#include "operator/decide/pf.h"
+
+#include <algorithm>
+
+namespace bsp::decide {
+
+Grid<double> transposed(const Grid<double>& T) {
+  Grid<double> to(T.cols(), T.rows());
+  for (std::size_t a = 0; a < T.rows(); ++a)
+    for (std::size_t b = 0; b < T.cols(); ++b) to[b, a] = T[a, b];
+  return to;
+}
+
+double Comm(std::span<const double> Bytes, std::span<const double> T_to_j) {
+  // Four running maxima, because one alone makes each step wait for the step before.
+  double most[4] = {0, 0, 0, 0};
+  std::size_t k = 0;
+  for (; k + 4 <= Bytes.size(); k += 4)
+    for (std::size_t lane = 0; lane < 4; ++lane)
+      most[lane] = std::max(most[lane], Bytes[k + lane] * T_to_j[k + lane]);
+  for (; k < Bytes.size(); ++k) most[0] = std::max(most[0], Bytes[k] * T_to_j[k]);
+  return std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
+}
+
+std::vector<double> processor_seconds(const Snapshot& snapshot,
+                                      std::span<const double> Instructions,
+                                      std::span<const ProcessorId> placement) {
+  const std::vector<Processor>& processors = snapshot.platform.processors;
+  std::vector<double> seconds(processors.size(), 0.0);
+  for (std::size_t i = 0; i < placement.size(); ++i) seconds[placement[i].value] += Instructions[i];
+  for (std::size_t p = 0; p < seconds.size(); ++p) seconds[p] /= processors[p].available();
+  return seconds;
+}
+
+double superstep_seconds(const Snapshot& snapshot, const Metrics& metrics,
+                         std::span<const ProcessorId> placement) {
+  double time = 0, comm = 0;
+  for (double s : processor_seconds(snapshot, metrics.last.instructions, placement))
+    time = std::max(time, s);
+  const Grid<double> T_to = transposed(snapshot.platform.T);
+  for (std::size_t i = 0; i < placement.size(); ++i) {
+    const SetId j = snapshot.platform.processor(placement[i]).set;
+    comm = std::max(comm, Comm(metrics.last.recv_bytes.row(i), T_to.row(j.value)));
+  }
+  return time + comm;
+}
+
+std::vector<ProcessorId> current_placement(const Snapshot& snapshot) {
+  std::vector<ProcessorId> placement;
+  placement.reserve(snapshot.ranks.size());
+  for (const Rank& rank : snapshot.ranks) placement.push_back(rank.processor);
+  return placement;
+}
+
+}  // namespace bsp::decide

@@ -1,0 +1,85 @@
+#include "operator/decide/plan.h"
+
+#include <algorithm>
+
+#include "operator/decide/adaptation.h"
+#include "operator/decide/pf.h"
+#include "operator/decide/pm.h"
+#include "operator/decide/strategy.h"
+
+namespace bsp::decide {
+namespace {
+
+Result<void> validate_together(const Snapshot& snapshot, const Window& window) {
+  const Metrics& m = window.metrics();
+  if (m.PI.size() != snapshot.ranks.size() || m.PB.cols() != snapshot.platform.sets.size())
+    return fail(ErrorCode::kInvalid, "the window has other ranks or Sets than the snapshot");
+  if (!window.call_due()) return fail(ErrorCode::kInvalid, "no rescheduling call is due");
+  return {};
+}
+
+Forecast forecast(const Snapshot& snapshot, const Metrics& metrics, const Plan& plan) {
+  if (!plan.levels.empty()) {  // AutoMig knows both already
+    const Level &now = plan.levels.front(), &then = plan.levels[plan.chosen_level];
+    return {now.time + now.comm, then.time + then.comm};
+  }
+  std::vector<ProcessorId> placement = current_placement(snapshot);
+  const double before = superstep_seconds(snapshot, metrics, placement);
+  for (const Move& move : plan.moves) placement[move.rank.value] = move.to;
+  return {before, plan.moves.empty() ? before : superstep_seconds(snapshot, metrics, placement)};
+}
+
+}  // namespace
+
+std::string_view to_string(Reason reason) {
+  switch (reason) {
+    case Reason::kBestSetIsOwn:
+      return "BestSetIsOwn";
+    case Reason::kNotCandidate:
+      return "NotCandidate";
+    case Reason::kGainBelowCost:
+      return "GainBelowCost";
+    case Reason::kGainBelowMinimum:
+      return "GainBelowMinimum";
+    case Reason::kNoCapacity:
+      return "NoCapacity";
+    case Reason::kCordoned:
+      return "Cordoned";
+    case Reason::kCpuFeatures:
+      return "CpuFeatures";
+    case Reason::kCooldown:
+      return "Cooldown";
+    case Reason::kNotMigratable:
+      return "NotMigratable";
+    case Reason::kMoveLimit:
+      return "MoveLimit";
+  }
+  check(false, "every reason has a name");
+  return {};
+}
+
+Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Params& params) {
+  BSP_CHECK_OK(validate(params));
+  BSP_CHECK_OK(validate(snapshot));
+  BSP_CHECK_OK(validate_together(snapshot, window));
+  BSP_TRY(const Strategy* strategy, strategy_for(params.heuristic));
+
+  const Metrics& metrics = window.metrics();
+  const Cadence& now = window.cadence();
+  PmList list = make_pm_list(snapshot, metrics, params);
+  Plan plan{.heuristic = params.heuristic, .superstep = window.completed(), .now = now};
+  plan.stays = std::move(list.stays);
+  strategy->plan({snapshot, metrics, params, now.alpha}, list.entries, plan);
+  plan.pm_list = std::move(list.entries);
+  std::ranges::sort(plan.stays, {}, &Stay::rank);
+  plan.forecast = forecast(snapshot, metrics, plan);
+  plan.next = next_cadence(now, plan.superstep, params.migrates && !plan.moves.empty(), params);
+
+  check(plan.moves.size() + plan.stays.size() == snapshot.ranks.size(),
+        "every rank moves or stays");
+  check(plan.moves.empty() || !(plan.objective.after > plan.objective.before),
+        "a plan that moves does not raise its objective");
+  return plan;
+}
+
+}  // namespace bsp::decide

@@ -1,0 +1,107 @@
+// The outcome of one rescheduling call: who moves where, why all others stay, what it gains.
+//
+// A plan is a value. It holds every figure that led to it, so that logs, status and tests need no
+// second computation; explain.h turns it into text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/core/error.h"
+#include "operator/decide/model.h"
+#include "operator/decide/window.h"
+
+namespace bsp::decide {
+
+// One rank of the PM list: PM(i, target) = comp + comm − mem, the target being that of the highest.
+struct PmEntry {
+  RankId rank;
+  SetId target;
+  double comp = 0;  // Comp(i, target), s
+  double comm = 0;  // Comm(i, target), s
+  double mem = 0;   // Mem(i, target), s
+  double pm = 0;    // s
+};
+
+// AutoMig's level l: the first l movable ranks of the PM list moved. pf = time + comm + mem.
+struct Level {
+  std::uint32_t level = 0;
+  RankId rank;      // the one that this level moves on top of the level before; none for level 0
+  double time = 0;  // max_i Time(i), s
+  double comm = 0;  // max_i Comm(i, ·), s
+  double mem = 0;   // max over the moved of Mem(i, target), s
+  double pf = 0;    // s
+};
+
+struct Move {
+  RankId rank;
+  ProcessorId from, to;
+  SetId from_set, to_set;
+  double gain_superstep = 0;  // s by which the rank's own superstep gets shorter, cost not counted
+  double gain_window = 0;     // s over a window of the current α supersteps, cost deducted
+  double cost = 0;            // Mem(i, target), s, once
+  double t_stay = 0;  // s, the viability test's two sides; AutoMig: the rank's own Time + Comm
+  double t_move = 0;  //    of one superstep before and after (t_move without the cost)
+  bool cost_assumed = true;  // T(a, target) or Mig(i, target) was never measured
+  bool cpu_assumed = true;   // cpu of `from` or of `to` was never measured
+};
+
+enum class Reason {
+  kBestSetIsOwn,      // no other Set has a higher PM
+  kNotCandidate,      // the heuristic did not choose it; `value` against `limit` says by how much
+  kGainBelowCost,     // moving costs more than it gains: t_move ≥ t_stay, or no level below pf(0)
+  kGainBelowMinimum,  // it gains, but less than min_gain
+  kNoCapacity,        // no free slot in the Set it would go to
+  kCordoned,          // the Set it would go to takes no new rank
+  kCpuFeatures,       // the CPUs of the Set it would go to lack features that the rank uses
+  kCooldown,          // it moved less than `cooldown` supersteps ago
+  kNotMigratable,     // `what` keeps it where it is
+  kMoveLimit,         // max_moves other ranks go first
+};
+std::string_view to_string(Reason reason);  // "BestSetIsOwn", "NotCandidate", …
+
+struct Stay {
+  RankId rank;
+  Reason reason;
+  SetId target;        // where it would have gone; its own Set for kBestSetIsOwn
+  double value = 0;    // what was compared …
+  double limit = 0;    // … with what: s for kNotCandidate, kGainBelow…; supersteps for kCooldown
+  std::string what{};  // for kNotMigratable
+};
+
+// What the heuristic lowers. AutoMig: pf, one superstep with its migrations. Top and Percentage:
+// the summed time of the moved ranks over the horizon, t_stay against t_move, migrations included.
+struct Objective {
+  std::string_view name;
+  double before = 0;  // s
+  double after = 0;   // s; below `before` in every plan that moves anything
+};
+
+// A whole superstep as the model predicts it, without migrations: max_i Time(i) + max_i Comm(i, ·).
+struct Forecast {
+  double before = 0;  // s
+  double after = 0;   // s
+};
+
+struct Plan {
+  Heuristic heuristic{};
+  Superstep superstep{};           // the call follows it
+  std::vector<PmEntry> pm_list{};  // decreasing PM; ties: smaller rank first
+  std::vector<Level> levels{};     // AutoMig only; [0] is the current mapping
+  std::uint32_t chosen_level = 0;  // AutoMig only
+  std::vector<Move> moves{};       // in the order they were accepted
+  std::vector<Stay> stays{};       // every other rank, by rank
+  Objective objective{};
+  Forecast forecast{};
+  Cadence now{};   // of the window that ends: α, D, α' …
+  Cadence next{};  // … and of the next one
+};
+
+// The decision. O(n log n + n·Sets) for n ranks (processors of a Set count as O(log) each where
+// their capacities are alike). Errors: parameters or snapshot that do not fit, a heuristic that is
+// not available yet.
+Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Params& params);
+
+}  // namespace bsp::decide

@@ -1,0 +1,191 @@
+#include "operator/decide/pm.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace bsp::decide {
+namespace {
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+// Why a Set takes no rank at all, if so.
+std::vector<std::optional<Reason>> closed_sets(const Snapshot& snapshot) {
+  const Platform& platform = snapshot.platform;
+  const std::vector<std::uint32_t> held = ranks_held(snapshot);
+  std::vector<std::optional<Reason>> closed(platform.sets.size(), Reason::kNoCapacity);
+  for (std::size_t p = 0; p < platform.processors.size(); ++p) {
+    const Processor& processor = platform.processors[p];
+    if (!processor.cordoned && free_slots(processor, held[p]) > 0)
+      closed[processor.set.value].reset();
+  }
+  for (std::size_t j = 0; j < platform.sets.size(); ++j)
+    if (platform.sets[j].cordoned) closed[j] = Reason::kCordoned;
+  return closed;
+}
+
+std::vector<bool> sets_with_processors(const Platform& platform) {
+  std::vector<bool> has(platform.sets.size(), false);
+  for (const Processor& p : platform.processors) has[p.set.value] = true;
+  return has;
+}
+
+// The Set with the highest PM; the own one, then the smaller one, where several are equal.
+std::uint32_t best_of(std::span<const double> PM, std::uint32_t own) {
+  std::uint32_t best = own;
+  for (std::uint32_t j = 0; j < PM.size(); ++j)
+    if (PM[j] > PM[best]) best = j;
+  return best;
+}
+
+class Ranking {
+ public:
+  Ranking(const Snapshot& snapshot, const Metrics& metrics, const Params& params)
+      : snapshot_(snapshot),
+        platform_(snapshot.platform),
+        metrics_(metrics),
+        params_(params),
+        ISet_(iset(platform_)),
+        closed_(closed_sets(snapshot)),
+        has_processors_(sets_with_processors(platform_)),
+        shut_(closed_.size(), 0.0),
+        PM_(closed_.size()),
+        open_PM_(closed_.size()) {
+    for (std::size_t j = 0; j < closed_.size(); ++j)
+      if (closed_[j]) shut_[j] = kNever;
+  }
+
+  void add(RankId i, PmList& list) {
+    const std::uint32_t own = snapshot_.set(i).value;
+    compute_PM(i, own);
+    const std::uint32_t best = best_target(i, own);
+    if (best == own) {
+      list.stays.push_back(stay_in_own_set(i, own));
+    } else if (const auto blocked = why_blocked(i, best)) {
+      list.stays.push_back(*blocked);
+    } else {
+      list.entries.push_back(entry(i, own, best));
+    }
+  }
+
+ private:
+  // PM_[j] = Comp(i,j) + Comm(i,j) − Mem(i,j) for every Set j.
+  void compute_PM(RankId i, std::uint32_t own) {
+    const double comp = metrics_.P_comp[i.value] * metrics_.CTP[i.value];
+    const double M = snapshot_.ranks[i.value].memory_bytes;
+    const double* ISet = ISet_.row(own).data();
+    const double* P_comm = metrics_.P_comm.row(i.value).data();
+    const double* BTP = metrics_.BTP.row(i.value).data();
+    const double* T = platform_.T.row(own).data();
+    const double* Mig = platform_.Mig_row(i).data();
+    double* PM = PM_.data();
+    for (std::size_t j = 0; j < PM_.size(); ++j)
+      PM[j] = comp * ISet[j] + P_comm[j] * BTP[j] - (M * T[j] + Mig[j]);
+  }
+
+  std::uint32_t best_target(RankId i, std::uint32_t own) {
+    for (std::size_t j = 0; j < PM_.size(); ++j) open_PM_[j] = PM_[j] + shut_[j];
+    for (SetId j : snapshot_.ranks[i.value].lacks_cpu_features_on) open_PM_[j.value] = kNever;
+    open_PM_[own] = PM_[own];  // staying is always possible
+    return best_of(open_PM_, own);
+  }
+
+  // Nothing that is open beats the own Set: did something that is closed?
+  Stay stay_in_own_set(RankId i, std::uint32_t own) const {
+    std::uint32_t best = own;
+    for (std::uint32_t j = 0; j < PM_.size(); ++j)
+      if (has_processors_[j] && PM_[j] > PM_[best]) best = j;
+    Reason reason = Reason::kBestSetIsOwn;
+    if (best != own) reason = closed_[best].value_or(Reason::kCpuFeatures);
+    return {
+        .rank = i, .reason = reason, .target = SetId{best}, .value = PM_[best], .limit = PM_[own]};
+  }
+
+  std::optional<Stay> why_blocked(RankId i, std::uint32_t best) const {
+    const Rank& rank = snapshot_.ranks[i.value];
+    if (!rank.not_migratable.empty())
+      return Stay{.rank = i,
+                  .reason = Reason::kNotMigratable,
+                  .target = SetId{best},
+                  .what = rank.not_migratable};
+    const std::uint64_t now = metrics_.last.superstep.value, moved = rank.last_move.value;
+    const std::uint64_t since = now > moved ? now - moved : 0;
+    if (moved > 0 && since < params_.cooldown)
+      return Stay{.rank = i,
+                  .reason = Reason::kCooldown,
+                  .target = SetId{best},
+                  .value = static_cast<double>(since),
+                  .limit = static_cast<double>(params_.cooldown)};
+    return std::nullopt;
+  }
+
+  PmEntry entry(RankId i, std::uint32_t own, std::uint32_t j) const {
+    return {.rank = i,
+            .target = SetId{j},
+            .comp = metrics_.P_comp[i.value] * metrics_.CTP[i.value] * ISet_[own, j],
+            .comm = metrics_.P_comm[i.value, j] * metrics_.BTP[i.value, j],
+            .mem = snapshot_.ranks[i.value].memory_bytes * platform_.T[own, j] +
+                   platform_.Mig_row(i)[j],
+            .pm = PM_[j]};
+  }
+
+  const Snapshot& snapshot_;
+  const Platform& platform_;
+  const Metrics& metrics_;
+  const Params& params_;
+  Grid<double> ISet_;
+  std::vector<std::optional<Reason>> closed_;
+  std::vector<bool> has_processors_;
+  std::vector<double> shut_;     // added to PM: 0 for an open Set, −∞ for a closed one
+  std::vector<double> PM_;       // of the rank at hand, every Set
+  std::vector<double> open_PM_;  // the same, −∞ where it cannot go
+};
+
+void sort_by_decreasing_PM(std::vector<PmEntry>& entries) {
+  std::vector<std::pair<double, std::uint32_t>> keys;  // sorting these is cheaper than the entries
+  keys.reserve(entries.size());
+  for (std::uint32_t q = 0; q < entries.size(); ++q) keys.emplace_back(-entries[q].pm, q);
+  std::ranges::sort(keys);  // entries come by rank, so equal PMs stay in rank order
+  std::vector<PmEntry> sorted;
+  sorted.reserve(entries.size());
+  for (const auto& [pm, q] : keys) sorted.push_back(entries[q]);
+  entries = std::move(sorted);
+}
+
+}  // namespace
+
+Grid<double> iset(const Platform& platform) {
+  const std::size_t sets = platform.sets.size();
+  std::vector<double> sum(sets, 0.0), count(sets, 0.0);
+  for (const Processor& p : platform.processors) {
+    sum[p.set.value] += p.available();
+    count[p.set.value] += 1;
+  }
+  Grid<double> ISet(sets, sets, 0.0);
+  for (std::size_t a = 0; a < sets; ++a)
+    for (std::size_t j = 0; j < sets; ++j)
+      if (count[a] > 0 && count[j] > 0) ISet[a, j] = (sum[j] / count[j]) / (sum[a] / count[a]);
+  return ISet;
+}
+
+std::uint32_t free_slots(const Processor& p, std::uint32_t held) {
+  if (p.slots == 0) return 1u << 31;
+  return p.slots > p.taken + held ? p.slots - p.taken - held : 0;
+}
+
+std::vector<std::uint32_t> ranks_held(const Snapshot& snapshot) {
+  std::vector<std::uint32_t> held(snapshot.platform.processors.size(), 0);
+  for (const Rank& rank : snapshot.ranks) ++held[rank.processor.value];
+  return held;
+}
+
+PmList make_pm_list(const Snapshot& snapshot, const Metrics& metrics, const Params& params) {
+  PmList list;
+  list.entries.reserve(snapshot.ranks.size());
+  Ranking ranking(snapshot, metrics, params);
+  for (std::uint32_t i = 0; i < snapshot.ranks.size(); ++i) ranking.add(RankId{i}, list);
+  sort_by_decreasing_PM(list.entries);
+  return list;
+}
+
+}  // namespace bsp::decide

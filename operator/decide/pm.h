@@ -1,0 +1,36 @@
+// Which rank gains most by moving, and where to: the Potential of Migration (Righi et al. 2010).
+//
+//   ISet(j) seen from Set a = mean over the processors of j of cpu·(1−load) ÷ the same mean of Set
+//   a Comp(i,j) = P_comp(i) · CTP(i) · ISet(j)              s Comm(i,j) = P_comm(i,j) · BTP(i,j) s
+//   Mem(i,j)  = M(i) · T(set(i),j) + Mig(i,j)             s
+//   PM(i,j)   = Comp + Comm − Mem     for every Set j, the own one included (Mem with T(a,a))
+//
+// A rank whose best Set is its own leaves the list; every other appears once, with its highest PM.
+// Sets that can take nobody (no processor, cordoned, no free slot) or not this rank (CPU features)
+// are no targets: the next best Set is. Equal PM: the own Set, then the smaller Set.
+#pragma once
+
+#include <vector>
+
+#include "operator/decide/metrics.h"
+#include "operator/decide/model.h"
+#include "operator/decide/plan.h"
+
+namespace bsp::decide {
+
+// ISet[a, j]: Set j as seen from Set a. 0 where one of them has no processor.
+Grid<double> iset(const Platform& platform);
+
+// Slots of p that this job's ranks may still take; `held` = its ranks there. Unlimited: 2^31.
+std::uint32_t free_slots(const Processor& p, std::uint32_t held);
+// How many ranks of this job each processor holds.
+std::vector<std::uint32_t> ranks_held(const Snapshot& snapshot);
+
+struct PmList {
+  std::vector<PmEntry> entries;  // decreasing PM; ties: smaller rank first
+  std::vector<Stay> stays;       // the ranks that are not in it, and why
+};
+
+PmList make_pm_list(const Snapshot& snapshot, const Metrics& metrics, const Params& params);
+
+}  // namespace bsp::decide

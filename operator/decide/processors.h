@@ -1,0 +1,84 @@
+// Who computes where if the moves accepted so far were made, and which processor a Set's manager
+// picks for the next one.
+//
+//   time(p) = Σ_{i on p} I(i) / ((1 − load(p)) · cpu(p))        s; ranks on one processor add up
+//
+// The manager of Set j picks the processor with a free slot whose time(p), the candidate included,
+// is smallest (equal: the greater available capacity, then the smaller index). I(i) is summed over
+// the horizon for this pick and for the viability test, while pf's Time(i) takes the last superstep
+// only; both are kept here.
+//
+// Each Set's processors are the leaves of a binary tree, sorted by capacity. A node knows the
+// smallest time and the smallest s/instruction below it, so that smallest + I·smallest bounds every
+// time(p) below from underneath: the search for the pick follows the better bound and cuts the
+// rest. Where capacities are alike the bound is exact and a pick costs O(log processors). Nodes
+// also know the largest Time.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "operator/decide/model.h"
+
+namespace bsp::decide {
+
+class Processors {
+ public:
+  struct Pick {
+    ProcessorId processor;
+    double time;  // time(p) with the candidate, s over the horizon
+  };
+
+  Processors(const Snapshot& snapshot, std::span<const double> I_horizon,
+             std::span<const double> I_last, bool reuse_vacated_slots);
+
+  // The manager's choice for rank i, which is not in Set j; nothing if no slot is free there.
+  [[nodiscard]] std::optional<Pick> pick(SetId j, RankId i) const;
+  // time(p) with its ranks so far, s over the horizon.
+  [[nodiscard]] double time(ProcessorId p) const;
+  // max_i Time(i), s, of the last superstep.
+  [[nodiscard]] double slowest() const;
+  void move(RankId i, ProcessorId to);
+
+ private:
+  struct Node {
+    double least_time;  // over the horizon; infinite if no slot is free below
+    double least_unit;  // s/instruction
+    double most_time;   // of the last superstep
+  };
+  struct Leaf {
+    double I_horizon = 0;
+    double I_last = 0;
+    double unit = 0;  // s/instruction
+    std::uint32_t ranks = 0;
+    std::uint32_t free = 0;  // slots
+    ProcessorId processor;
+  };
+  struct Tree {  // nodes 1..2·width−1 from `nodes` on: root 1, children of n are 2n and 2n+1
+    std::size_t nodes = 0;
+    std::size_t leaves = 0;
+    std::size_t width = 0;  // power of two; 0 for a Set without processors
+  };
+  struct Place {
+    std::uint32_t tree;
+    std::uint32_t leaf;
+  };
+  struct Best;
+
+  void place(RankId i, Leaf& leaf, double sign) const;
+  [[nodiscard]] Node node_of(const Leaf& leaf) const;
+  void refresh(Place at);
+  void search(const Tree& tree, std::size_t n, double I, Best& best) const;
+
+  std::vector<double> I_horizon_, I_last_;  // by rank
+  bool reuse_vacated_slots_;
+  std::vector<Tree> trees_;      // by Set
+  std::vector<Node> nodes_;      // of all trees
+  std::vector<Leaf> leaves_;     // of all trees
+  std::vector<Place> at_;        // by processor
+  std::vector<ProcessorId> on_;  // by rank
+  std::vector<double> slowest_;  // by Set
+};
+
+}  // namespace bsp::decide

@@ -1,0 +1,48 @@
+// The table of heuristics. Adding one touches its own file and this table.
+//
+// A heuristic gets the PM list and fills in the plan: moves, a Stay for each entry of the list that
+// does not move, and the objective (AutoMig: the levels too). The rest of the plan is made by
+// make_plan.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/core/error.h"
+#include "operator/decide/metrics.h"
+#include "operator/decide/model.h"
+#include "operator/decide/plan.h"
+
+namespace bsp::decide {
+
+struct Case {
+  const Snapshot& snapshot;
+  const Metrics& metrics;
+  const Params& params;
+  std::uint64_t alpha = 0;  // α of the window that ends
+};
+
+struct Strategy {
+  Heuristic heuristic;
+  std::string_view name;
+  std::string_view summary;
+  void (*plan)(const Case& c, std::span<const PmEntry> list,
+               Plan& plan);  // null: not available yet
+};
+
+std::span<const Strategy> strategies();
+// kInvalid, with the names that can be had, if it is unknown or not available yet.
+Result<const Strategy*> strategy_named(std::string_view name);
+Result<const Strategy*> strategy_for(Heuristic heuristic);
+
+// top.cc, percentage.cc, automig.cc
+void plan_top(const Case& c, std::span<const PmEntry> list, Plan& plan);
+void plan_percentage(const Case& c, std::span<const PmEntry> list, Plan& plan);
+void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan);
+
+// The move of an entry to processor `to`, with what every heuristic says of it; gains are the
+// caller's.
+Move move_of(const Case& c, const PmEntry& entry, ProcessorId to);
+
+}  // namespace bsp::decide

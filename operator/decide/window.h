@@ -1,0 +1,58 @@
+// The supersteps between two rescheduling calls: collects what they measured and says when the call
+// is.
+//
+//   Window window(state, params, ranks, sets);       state of a new job: {}
+//   window.add(superstep);                           after every superstep
+//   if (window.call_due()) {
+//     plan = make_plan(snapshot, window, params);    plan.h
+//     state = std::move(window).close(plan.next);    to be stored; opens the next Window
+//   }
+//
+// If a plan's moves only take effect some supersteps later, raise state.cadence.k to the first
+// superstep of the new mapping before opening the next window: it then sees one mapping only.
+#pragma once
+
+#include "operator/decide/adaptation.h"
+#include "operator/decide/metrics.h"
+#include "operator/decide/model.h"
+
+namespace bsp::decide {
+
+class Window {
+ public:
+  Window(State state, const Params& params, std::size_t ranks, std::size_t sets)
+      : params_(params),
+        cadence_(open_cadence(state.cadence, params)),
+        metrics_(open_metrics(std::move(state.P_comp), std::move(state.P_comm), ranks, sets)) {}
+
+  // Supersteps come in order, from k on. One that was lost is skipped: it neither raises nor lowers
+  // α.
+  void add(MeasuredSuperstep t) {
+    check(t.superstep >= cadence_.k, "a window's supersteps start at k");
+    check(!call_due(), "a due call is made before the next superstep is added");
+    balance_ = balance_of(t);
+    adapt_alpha(cadence_, balance_, params_);
+    update(metrics_, std::move(t), cadence_.alpha, params_);
+  }
+
+  [[nodiscard]] bool call_due() const {
+    return metrics_.supersteps > 0 && decide::call_due(cadence_, completed());
+  }
+  [[nodiscard]] Superstep completed() const { return metrics_.last.superstep; }
+  [[nodiscard]] const Cadence& cadence() const { return cadence_; }
+  [[nodiscard]] const Metrics& metrics() const { return metrics_; }
+  [[nodiscard]] const Balance& balance() const { return balance_; }  // of the superstep added last
+
+  // Ends the window; `next` is the plan's.
+  [[nodiscard]] State close(const Cadence& next) && {
+    return {next, std::move(metrics_.P_comp), std::move(metrics_.P_comm)};
+  }
+
+ private:
+  Params params_;
+  Cadence cadence_;
+  Metrics metrics_;
+  Balance balance_;
+};
+
+}  // namespace bsp::decide
