@@ -1,0 +1,117 @@
+// Every victim in every phase, many seeds: the move completes, or everything runs where it ran, or the
+// job is restarted because a rank's process is really gone. A failing case prints its seed and trace.
+#include <gtest/gtest.h>
+
+#include <format>
+
+#include "tests/unit/migrate/world.h"
+
+namespace bsp::migrate::sim {
+namespace {
+
+constexpr int kSeeds = 30;
+constexpr Phase kPhases[] = {Phase::kPreparing,    Phase::kPausing,   Phase::kCheckpointing,
+                             Phase::kTransferring, Phase::kRestoring, Phase::kResuming};
+
+// Whether this fault may cost the job an attempt: only where the only copy of a rank goes with it.
+bool may_lose_rank(Victim victim, Phase struck_in) {
+  switch (victim) {
+    case Victim::kProgram:
+    case Victim::kInit: return true;
+    case Victim::kSourcePod: return struck_in != Phase::kResuming;
+    case Victim::kTargetPod: return struck_in == Phase::kResuming;
+    case Victim::kNobody:
+    case Victim::kCriuDump:
+    case Victim::kCriuRestore:
+    case Victim::kSourceSidecar:
+    case Victim::kTargetSidecar:
+    case Victim::kStayingSidecar:
+    case Victim::kOperator: return false;
+  }
+  return true;
+}
+
+class WaveSim : public testing::TestWithParam<std::tuple<Victim, Phase>> {};
+
+TEST_P(WaveSim, EndsWellUnderEverySeed) {
+  const auto [victim, phase] = GetParam();
+  int struck = 0;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    Scenario s;
+    s.seed = static_cast<std::uint64_t>(seed);
+    s.ranks = 2 + static_cast<std::uint32_t>(seed % 4);
+    s.moves = 1 + static_cast<std::uint32_t>(seed % 2);
+    s.victim = victim;
+    s.phase = phase;
+    s.delay_ms = (seed * 7) % 40;
+    World world(s);
+    const Outcome o = world.run();
+    struck += o.struck;
+    ASSERT_EQ(o.violation, "") << std::format("seed {}\n{}", seed, o.trace);
+    if (!may_lose_rank(victim, phase)) {
+      ASSERT_NE(o.wave.phase, Phase::kFailed)
+          << std::format("seed {}: {}\n{}", seed, o.wave.message, o.trace);
+    }
+    if (o.struck) {
+      ASSERT_LT(o.seconds_after_fault, 10.0) << std::format("seed {}\n{}", seed, o.trace);
+    }
+  }
+  EXPECT_GT(struck, kSeeds / 20) << "the fault hardly ever happened: the case tests nothing";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    VictimByPhase, WaveSim,
+    testing::Combine(testing::Values(Victim::kProgram, Victim::kInit, Victim::kCriuDump,
+                                     Victim::kCriuRestore, Victim::kSourceSidecar,
+                                     Victim::kTargetSidecar, Victim::kStayingSidecar, Victim::kSourcePod,
+                                     Victim::kTargetPod, Victim::kOperator),
+                     testing::ValuesIn(kPhases)),
+    [](const auto& param) {
+      std::string name = std::format("{}_{}", to_string(std::get<0>(param.param)),
+                                     crds::to_string(std::get<1>(param.param)));
+      std::ranges::replace(name, '-', '_');
+      return name;
+    });
+
+TEST(WaveSimPlain, SucceedsWithoutFaults) {
+  for (int seed = 1; seed <= 60; ++seed) {
+    Scenario s;
+    s.seed = static_cast<std::uint64_t>(seed);
+    s.moves = 1 + static_cast<std::uint32_t>(seed) % 3;
+    World world(s);
+    const Outcome o = world.run();
+    ASSERT_EQ(o.violation, "") << "seed " << seed << '\n' << o.trace;
+    ASSERT_EQ(o.wave.phase, Phase::kSucceeded) << "seed " << seed << '\n' << o.trace;
+    EXPECT_GT(o.wave.pause.total_ms, 0);
+  }
+}
+
+TEST(WaveSimPlain, ProgramThatEndsFirstIsLeftAlone) {
+  for (int seed = 1; seed <= 60; ++seed) {
+    Scenario s;
+    s.seed = static_cast<std::uint64_t>(seed);
+    s.program_supersteps = 20 + static_cast<std::uint64_t>(seed);
+    World world(s);
+    const Outcome o = world.run();
+    ASSERT_EQ(o.violation, "") << "seed " << seed << '\n' << o.trace;
+    ASSERT_NE(o.wave.phase, Phase::kFailed) << "seed " << seed << '\n' << o.trace;
+  }
+}
+
+TEST(WaveSimPlain, GateThatIsPostponedForEverIsDroppedAndTheJobGoesOn) {
+  for (int seed = 1; seed <= 50; ++seed) {
+    Scenario s;
+    s.seed = static_cast<std::uint64_t>(seed);
+    s.never_migratable = true;
+    s.limits.postponed = std::chrono::seconds(2);
+    World world(s);
+    const Outcome o = world.run();
+    ASSERT_EQ(o.violation, "") << "seed " << seed << '\n' << o.trace;
+    ASSERT_EQ(o.wave.phase, Phase::kRolledBack) << "seed " << seed << '\n' << o.trace;
+    EXPECT_EQ(o.wave.reason, "Postponed");
+    EXPECT_FALSE(o.wave.rollback_committed) << "nothing was stopped: no epoch was needed";
+  }
+}
+
+}  // namespace
+}  // namespace bsp::migrate::sim
