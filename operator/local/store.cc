@@ -1,0 +1,271 @@
+#include "operator/local/store.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <format>
+
+#include "base/core/clock.h"
+#include "base/core/fault.h"
+#include "operator/local/files.h"
+#include "operator/local/store_watch.h"
+
+namespace bsp::local {
+namespace fs = std::filesystem;
+using kube::Key;
+using kube::Kind;
+using kube::Object;
+
+namespace {
+
+bool name_is_good(const std::string& name) {
+  if (name.empty() || name.size() > 253 || name.front() == '.' || name.front() == '-') return false;
+  return std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
+}
+
+std::string text(const Object& object, const char* field) {
+  const auto it = object.find(field);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+std::string new_uid() {
+  unsigned char b[16];
+  check(::getrandom(b, sizeof b, 0) == sizeof b, "getrandom gives 16 bytes");
+  b[6] = (b[6] & 0x0f) | 0x40;  // RFC 4122, version 4
+  b[8] = (b[8] & 0x3f) | 0x80;
+  std::string uid;
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) uid += '-';
+    uid += std::format("{:02x}", b[i]);
+  }
+  return uid;
+}
+
+std::string describe(const Key& key) { return std::format("{} {}/{}", key.kind.kind, key.name_space, key.name); }
+
+bool has_finalizers(const Object& object) {
+  const auto& metadata = object.at("metadata");
+  return metadata.contains("finalizers") && !metadata.at("finalizers").empty();
+}
+
+// Everything the user owns of an object: all but status and the part of metadata the server keeps.
+Object without_server_fields(Object object) {
+  object.erase("status");
+  object.erase("metadata");
+  return object;
+}
+
+Result<void> check_version(const Object& given, const Object& current, const Key& key) {
+  const std::string version = text(given.at("metadata"), "resourceVersion");
+  if (!version.empty() && version != text(current.at("metadata"), "resourceVersion"))
+    return fail(ErrorCode::kConflict,
+                std::format("{} has changed since version {}: read it again", describe(key), version), true);
+  // Deleted and made anew in between: the caller speaks of another object.
+  const std::string uid = text(given.at("metadata"), "uid");
+  if (!uid.empty() && uid != text(current.at("metadata"), "uid"))
+    return fail(ErrorCode::kConflict, std::format("{} is not the one with uid {} any more", describe(key), uid), true);
+  return {};
+}
+
+Result<Object> parse(const std::string& path, const std::string& content) {
+  Object object = Object::parse(content, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object() || !object.contains("metadata"))
+    return fail(ErrorCode::kFailed, path + " does not hold an object; remove it");
+  return object;
+}
+
+}  // namespace
+
+Result<Key> key_of(const Object& object) {
+  if (!object.is_object()) return fail(ErrorCode::kInvalid, "not an object");
+  const auto metadata = object.find("metadata");
+  if (metadata == object.end() || !metadata->is_object())
+    return fail(ErrorCode::kInvalid, "metadata: required, but not given");
+  Key key{{text(object, "apiVersion"), text(object, "kind")}, text(*metadata, "namespace"), text(*metadata, "name")};
+  if (key.kind.api_version.empty()) return fail(ErrorCode::kInvalid, "apiVersion: required, but not given");
+  if (key.kind.kind.empty()) return fail(ErrorCode::kInvalid, "kind: required, but not given");
+  if (key.name.empty()) return fail(ErrorCode::kInvalid, "metadata.name: required, but not given");
+  return key;
+}
+
+bool matches(const Object& object, const std::map<std::string, std::string>& labels) {
+  const Object have = object.at("metadata").value("labels", Object::object());
+  return std::ranges::all_of(labels, [&](const auto& pair) {
+    const auto it = have.find(pair.first);
+    return it != have.end() && *it == pair.second;
+  });
+}
+
+Store::Store(StoreOptions options) : options_(std::move(options)), watches_(std::make_unique<Watches>()) {}
+Store::~Store() = default;
+
+Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
+  if (!name_is_good(options.name_space))
+    return fail(ErrorCode::kInvalid,
+                std::format("namespace \"{}\" must consist of a-z, 0-9 and '-'", options.name_space));
+  std::unique_ptr<Store> store(new Store(std::move(options)));
+  if (auto made = make_directories(store->directory()); !made)
+    return std::unexpected(made.error().in("opening the object store"));
+  return store;
+}
+
+std::string Store::directory() const { return namespace_dir(options_.name_space); }
+
+std::string Store::namespace_dir(const std::string& name_space) const {
+  return std::format("{}/{}", options_.root, name_space.empty() ? options_.name_space : name_space);
+}
+
+std::string Store::kind_dir(const Kind& kind, const std::string& name_space) const {
+  return std::format("{}/{}", namespace_dir(name_space), kind.kind);
+}
+
+Result<std::string> Store::file_of(const Key& key) const {
+  if (!name_is_good(key.name))
+    return fail(ErrorCode::kInvalid,
+                std::format("metadata.name: \"{}\" must consist of a-z, 0-9, '-' and '.'", key.name));
+  if (!key.name_space.empty() && !name_is_good(key.name_space))
+    return fail(ErrorCode::kInvalid, std::format("metadata.namespace: \"{}\" is no name", key.name_space));
+  return std::format("{}/{}.json", kind_dir(key.kind, key.name_space), key.name);
+}
+
+Result<Object> Store::get(const Key& key) {
+  BSP_TRY(const std::string path, file_of(key));
+  auto content = read_file(path);
+  if (!content) {
+    if (content.error().code != ErrorCode::kNotFound) return std::unexpected(content.error());
+    return fail(ErrorCode::kNotFound, describe(key) + " does not exist");
+  }
+  return parse(path, *content);
+}
+
+Result<std::vector<Object>> Store::list(const Kind& kind, const std::string& name_space,
+                                        const std::map<std::string, std::string>& labels) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(kind_dir(kind, name_space), error))
+    if (is_object_file(entry.path().filename().string())) paths.push_back(entry.path().string());
+  std::ranges::sort(paths);
+  std::vector<Object> objects;
+  for (const std::string& path : paths) {
+    auto content = read_file(path);
+    if (!content && content.error().code == ErrorCode::kNotFound) continue;  // deleted meanwhile
+    if (!content) return std::unexpected(content.error());
+    BSP_TRY(Object object, parse(path, *content));
+    if (matches(object, labels)) objects.push_back(std::move(object));
+  }
+  return objects;
+}
+
+// Called with the lock held.
+Result<void> Store::write(const Key& key, Object& object) {
+  const std::string revision_path = namespace_dir(key.name_space) + "/.revision";
+  std::uint64_t revision = 0;
+  if (auto content = read_file(revision_path)) revision = std::strtoull(content->c_str(), nullptr, 10);
+  ++revision;
+  // The number is spent before the object appears: killed in between, a gap remains and no double.
+  BSP_CHECK_OK(replace_file(revision_path, revision_path + ".tmp", std::to_string(revision)));
+  object["metadata"]["resourceVersion"] = std::to_string(revision);
+  BSP_TRY(const std::string path, file_of(key));
+  fault_point("store.write");
+  return replace_file(path, kind_dir(key.kind, key.name_space) + "/.tmp", object.dump());
+}
+
+Result<Object> Store::create(const Object& given) {
+  BSP_TRY(const Key key, key_of(given));
+  BSP_TRY(const std::string path, file_of(key));
+  Object object = given;
+  if (options_.admission) {
+    BSP_TRY(Object admitted, options_.admission(given, nullptr));
+    object = std::move(admitted);
+  }
+  if (key.kind != kNode) object.erase("status");
+  Object& metadata = object["metadata"];
+  metadata["uid"] = new_uid();
+  metadata["creationTimestamp"] = to_rfc3339(SystemClock().now());
+  metadata["generation"] = 1;
+  metadata.erase("deletionTimestamp");
+  if (key.kind != kNode && key.name_space.empty()) metadata["namespace"] = options_.name_space;
+  BSP_CHECK_OK(make_directories(kind_dir(key.kind, key.name_space)));
+  BSP_TRY(const Fd lock, lock_file(namespace_dir(key.name_space) + "/.lock"));
+  if (fs::exists(path)) return fail(ErrorCode::kConflict, describe(key) + " exists already");
+  BSP_CHECK_OK(write(key, object));
+  return object;
+}
+
+Result<Object> Store::update(const Object& given) {
+  BSP_TRY(const Key key, key_of(given));
+  BSP_TRY(const std::string path, file_of(key));
+  BSP_TRY(const Object before, get(key));  // NotFound before a lock file is made anywhere
+  BSP_TRY(const Fd lock, lock_file(namespace_dir(key.name_space) + "/.lock"));
+  BSP_TRY(const Object current, get(key));
+  BSP_CHECK_OK(check_version(given, current, key));
+  Object next = given;
+  if (options_.admission) {
+    BSP_TRY(Object admitted, options_.admission(given, &current));
+    next = std::move(admitted);
+  }
+  Object metadata = current.at("metadata");
+  for (const char* field : {"labels", "annotations", "finalizers", "ownerReferences"}) {
+    metadata.erase(field);
+    if (next.at("metadata").contains(field)) metadata[field] = next.at("metadata").at(field);
+  }
+  if (without_server_fields(next) != without_server_fields(current))
+    metadata["generation"] = current.at("metadata").value("generation", 0) + 1;
+  next["metadata"] = std::move(metadata);
+  next.erase("status");
+  if (current.contains("status")) next["status"] = current.at("status");
+  if (next == current) return current;
+  if (key.kind != kPod && next.at("metadata").contains("deletionTimestamp") && !has_finalizers(next)) {
+    if (::unlink(path.c_str()) != 0) return fail_errno("removing " + path);
+    return next;
+  }
+  BSP_CHECK_OK(write(key, next));
+  return next;
+}
+
+Result<Object> Store::update_status(const Object& given) {
+  BSP_TRY(const Key key, key_of(given));
+  BSP_TRY(const Object before, get(key));
+  BSP_TRY(const Fd lock, lock_file(namespace_dir(key.name_space) + "/.lock"));
+  BSP_TRY(Object current, get(key));
+  BSP_CHECK_OK(check_version(given, current, key));
+  Object next = current;
+  next.erase("status");
+  if (given.contains("status")) next["status"] = given.at("status");
+  if (next == current) return current;
+  BSP_CHECK_OK(write(key, next));
+  return next;
+}
+
+Result<void> Store::remove(const Key& key) {
+  BSP_TRY(const std::string path, file_of(key));
+  BSP_TRY(const Object before, get(key));
+  BSP_TRY(const Fd lock, lock_file(namespace_dir(key.name_space) + "/.lock"));
+  BSP_TRY(Object current, get(key));
+  // A pod that no node has taken has no containers to wait for.
+  const bool on_node = key.kind == kPod && !text(current.value("spec", Object::object()), "nodeName").empty();
+  if (!on_node && !has_finalizers(current)) {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno("removing " + path);
+    return {};
+  }
+  if (current.at("metadata").contains("deletionTimestamp")) return {};
+  current["metadata"]["deletionTimestamp"] = to_rfc3339(SystemClock().now());
+  return write(key, current);
+}
+
+Result<void> Store::purge(const Key& key, const std::string& uid) {
+  BSP_TRY(const std::string path, file_of(key));
+  if (!fs::exists(path)) return {};
+  BSP_TRY(const Fd lock, lock_file(namespace_dir(key.name_space) + "/.lock"));
+  auto current = get(key);
+  if (!current && current.error().code == ErrorCode::kNotFound) return {};
+  if (!current) return std::unexpected(current.error());
+  if (text(current->at("metadata"), "uid") != uid || has_finalizers(*current)) return {};
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno("removing " + path);
+  return {};
+}
+
+}  // namespace bsp::local
