@@ -204,6 +204,7 @@ struct BspJobStatus {
   MigrationCounters migrations;
   std::optional<double> predicted_gain_seconds;  // sum over the executed waves
   std::optional<double> realised_gain_seconds;
+  nlohmann::json wave_state;  // operator/migrate's record of the wave under way or last ended, opaque
   nlohmann::json rescheduler;  // the decision's own state, opaque; null: none
 };
 

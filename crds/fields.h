@@ -222,6 +222,7 @@ void visit_fields(T& o, V&& v) {
   v("migrations", o.migrations);
   v("predictedGainSeconds", o.predicted_gain_seconds);
   v("realisedGainSeconds", o.realised_gain_seconds);
+  v("waveState", o.wave_state);
   v("rescheduler", o.rescheduler);
 }
 
