@@ -21,6 +21,7 @@ namespace {
 // criu gives up by itself when the sidecar closes the capture socket, and leaves the program clean;
 // a killed one leaves its traces in it. So it gets this long.
 constexpr std::chrono::seconds kAbandonGrace{2};
+constexpr std::chrono::seconds kStopLimit{2};
 
 std::string nanoseconds_since(std::chrono::steady_clock::time_point start) {
   const auto took = std::chrono::steady_clock::now() - start;
@@ -240,7 +241,14 @@ void Supervisor::on_restore_criu(int status) {
     fail_restore(criu_failure(criu_paths_, "restore", status));
     return;
   }
-  const auto stat = process_stat(restoring_pid_);
+  // criu leaves a SIGSTOP pending: the process stops before its first own instruction, but perhaps
+  // after criu is gone.
+  const auto deadline = Steady::now() + kStopLimit;
+  auto stat = process_stat(restoring_pid_);
+  while (stat && stat->state != 'T' && stat->state != 'Z' && Steady::now() < deadline) {
+    ::usleep(200);
+    stat = process_stat(restoring_pid_);
+  }
   if (!stat || stat->parent != ::getpid() || stat->state != 'T') {
     fail_restore(!stat || stat->state == 'Z' ? "the restored process ended at once"
                                              : "the restored process is not stopped");

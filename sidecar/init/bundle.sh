@@ -1,0 +1,36 @@
+#!/bin/sh
+# bundle.sh DEST [NAME=]BINARY...   puts dynamically linked programs into the runtime image's tree so
+# that they run in any user image, mounted at /bsp: their libraries and the loader go to DEST/lib, the
+# program's interpreter and run path point there.
+#
+#   bundle.sh out bin/criu=/usr/sbin/criu bsp-sidecar=build/bin/bsp-sidecar
+set -eu
+
+[ $# -ge 2 ] || { echo "usage: bundle.sh DEST [NAME=]BINARY..." >&2; exit 2; }
+dest=$1
+shift
+prefix=${BSP_BUNDLE_PREFIX:-/bsp}
+loader=ld-linux-x86-64.so.2
+mkdir -p "$dest/lib"
+
+for item in "$@"; do
+  case $item in
+    *=*) name=${item%%=*} binary=${item#*=} ;;
+    *) name=$(basename "$item") binary=$item ;;
+  esac
+  mkdir -p "$(dirname "$dest/$name")"
+  cp -L "$binary" "$dest/$name.new"
+  chmod 755 "$dest/$name.new"
+  ldd "$binary" | grep -q 'not found' && { ldd "$binary" | grep 'not found' >&2; exit 1; }
+  # "libc.so.6 => /lib/…/libc.so.6 (0x…)" and "/lib64/ld-linux-x86-64.so.2 (0x…)"
+  ldd "$binary" | sed -n -e 's/.*=> \(\/[^ ]*\) .*/\1/p' -e 's/^[[:space:]]*\(\/[^ ]*\) .*/\1/p' |
+    while read -r library; do
+      target=$dest/lib/$(basename "$library")
+      # A new inode each time: a library in use by a running container must not change under it.
+      cp -L "$library" "$target.new" && chmod 755 "$target.new" && mv -f "$target.new" "$target"
+    done
+  # DT_RPATH, not DT_RUNPATH: it also finds the libraries of the libraries.
+  patchelf --set-interpreter "$prefix/lib/$loader" --force-rpath --set-rpath "$prefix/lib" \
+    "$dest/$name.new"
+  mv -f "$dest/$name.new" "$dest/$name"
+done

@@ -1,0 +1,24 @@
+# Checkpoints: bsp-init and bsp_transfer with real CRIU in real containers.
+set(checkpoint_dir ${CMAKE_BINARY_DIR}/checkpoint)
+
+add_executable(gated ${CMAKE_CURRENT_SOURCE_DIR}/programs/gated.c)
+target_link_libraries(gated PRIVATE Threads::Threads)
+
+# What the containers see as /bsp: criu with its libraries, and bsp-init.
+add_custom_command(
+  OUTPUT ${checkpoint_dir}/runtime.stamp
+  COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/../../sidecar/init/bundle.sh ${checkpoint_dir}/runtime bin/criu=/usr/sbin/criu
+  COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:bsp-init> ${checkpoint_dir}/runtime/bsp-init
+  COMMAND ${CMAKE_COMMAND} -E touch ${checkpoint_dir}/runtime.stamp
+  DEPENDS bsp-init ${CMAKE_CURRENT_SOURCE_DIR}/../../sidecar/init/bundle.sh)
+# A user image with libc, a shell and nothing of what criu needs.
+add_custom_command(
+  OUTPUT ${checkpoint_dir}/root.tar
+  COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/make_root.sh ${checkpoint_dir} $<TARGET_FILE:gated>
+  DEPENDS gated ${CMAKE_CURRENT_SOURCE_DIR}/make_root.sh)
+add_custom_target(checkpoint_files DEPENDS ${checkpoint_dir}/runtime.stamp ${checkpoint_dir}/root.tar)
+
+bsp_test(checkpoint_test SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_test.cc
+                                 ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_harness.cc
+         DEPS bsp_init bsp_transfer LABELS integration)
+add_dependencies(checkpoint_test checkpoint_files)

@@ -1,0 +1,252 @@
+#include "tests/integration/checkpoint_harness.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "sidecar/init/files.h"
+
+namespace bsp::test {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+constexpr std::chrono::seconds kPatience{30};
+
+std::string runtime_dir() { return std::string(BSP_BINARY_DIR) + "/checkpoint/runtime"; }
+
+std::string make_image(std::string* why) {
+  const std::string root = std::string(BSP_BINARY_DIR) + "/checkpoint/root.tar";
+  const std::string name = "localhost/bsp-checkpoint-test:1";
+  const CommandResult made = podman({"import", "--quiet", root, name});
+  if (made.status == 0) return name;
+  if (why != nullptr) *why = made.output;
+  return "";
+}
+
+}  // namespace
+
+CommandResult run_command(const std::vector<std::string>& argv) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+  const Fd read_end(ends[0]);
+  Fd write_end(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::dup2(write_end.get(), 1);
+    ::dup2(write_end.get(), 2);
+    std::vector<char*> args;
+    for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
+    args.push_back(nullptr);
+    ::execvp(args[0], args.data());
+    ::_exit(127);
+  }
+  write_end.reset();
+  CommandResult result;
+  char piece[4096];
+  for (;;) {
+    const ssize_t n = ::read(read_end.get(), piece, sizeof(piece));
+    if (n <= 0) break;
+    result.output.append(piece, static_cast<std::size_t>(n));
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+CommandResult podman(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), std::string(BSP_SOURCE_DIR) + "/tests/integration/podman");
+  return run_command(arguments);
+}
+
+std::string test_image(std::string* why) {
+  static std::string reason;
+  static const std::string name = make_image(&reason);
+  if (why != nullptr) *why = reason;
+  return name;
+}
+
+Pod::Pod(const PodOptions& options) {
+  static int serial = 0;
+  name_ = "bsp-checkpoint-test-" + std::to_string(::getpid()) + "-" + std::to_string(++serial);
+  std::vector<std::string> args{"run", "-d", "--name", name_, "--cap-drop", "ALL", "--cap-add",
+                                "CHECKPOINT_RESTORE,SYS_PTRACE,SETPCAP,SETUID,SETGID,KILL",
+                                "--security-opt", "seccomp=unconfined", "--user", "0", "--network",
+                                "none", "--tmpfs", "/tmp", "--tmpfs", "/run", "--mount",
+                                "type=tmpfs,destination=/run/bsp,tmpfs-mode=0777,tmpfs-size=" +
+                                    options.run_size,
+                                "-v", runtime_dir() + ":/bsp:ro", "-e", "BSP_USER=" + options.user};
+  if (!options.carry_paths.empty()) {
+    args.insert(args.end(), {"-e", "BSP_CARRY_PATHS=" + options.carry_paths});
+  }
+  for (const auto& [key, value] : options.env) args.insert(args.end(), {"-e", key + "=" + value});
+  args.insert(args.end(), options.more.begin(), options.more.end());
+  args.insert(args.end(), {test_image(), "/bsp/bsp-init"});
+  if (options.command.empty()) args.emplace_back("--restore");
+  args.emplace_back("--");
+  args.insert(args.end(), options.command.begin(), options.command.end());
+  const CommandResult started = podman(args);
+  EXPECT_EQ(started.status, 0) << started.output;
+  const CommandResult pid = podman({"inspect", "--format", "{{.State.Pid}}", name_});
+  pid_ = std::atoi(pid.output.c_str());
+  EXPECT_GT(pid_, 0) << pid.output;
+
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string control = path("/run/bsp/control");
+  control.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  listener_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0)
+      << control << ": " << std::strerror(errno) << "\n" << logs() << errors();
+  ::chmod(control.c_str(), 0666);
+  ::listen(listener_.get(), 4);
+}
+
+Pod::~Pod() { podman({"rm", "-f", "-t", "0", name_}); }
+
+std::string Pod::path(const std::string& inside) const {
+  return "/proc/" + std::to_string(pid_) + "/root" + inside;
+}
+
+void Pod::accept() {
+  pollfd ready{listener_.get(), POLLIN, 0};
+  if (::poll(&ready, 1, 10'000) != 1) return;
+  socket_ = Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+}
+
+std::optional<control::Message> Pod::expect_any(std::initializer_list<std::string_view> verbs) {
+  const auto deadline = Steady::now() + kPatience;
+  while (Steady::now() < deadline) {
+    if (!socket_) accept();
+    if (!socket_) break;
+    pollfd ready{socket_.get(), POLLIN, 0};
+    if (::poll(&ready, 1, 1000) != 1) continue;
+    auto message = control::receive(socket_.get());
+    if (!message) {
+      socket_.reset();
+      continue;
+    }
+    if (std::ranges::find(verbs, message->verb) != verbs.end()) return *message;
+    if (message->verb.ends_with("-failed")) {
+      ADD_FAILURE() << "waiting for " << *verbs.begin() << ": " << control::encode(*message);
+      return std::nullopt;
+    }
+  }
+  ADD_FAILURE() << "no message '" << *verbs.begin() << "' from " << name_ << "\n"
+                << logs() << errors();
+  return std::nullopt;
+}
+
+void Pod::send(std::string_view verb, std::map<std::string, std::string, std::less<>> fields) {
+  if (!socket_) accept();
+  const auto sent = control::send(socket_.get(), {std::string(verb), std::move(fields)});
+  EXPECT_TRUE(sent) << sent.error().message;
+}
+
+void Pod::disconnect() { socket_.reset(); }
+
+std::string Pod::logs() {
+  const std::string file = std::string(BSP_SOURCE_DIR) + "/tests/integration/podman";
+  return run_command({"sh", "-c", "\"$0\" logs \"$1\" 2>/dev/null", file, name_}).output;
+}
+
+std::string Pod::errors() {
+  const std::string file = std::string(BSP_SOURCE_DIR) + "/tests/integration/podman";
+  return run_command({"sh", "-c", "\"$0\" logs \"$1\" 2>&1 >/dev/null", file, name_}).output;
+}
+
+int Pod::wait() {
+  const CommandResult waited = podman({"wait", name_});
+  return std::atoi(waited.output.c_str());
+}
+
+std::string Pod::exec(const std::vector<std::string>& argv) {
+  std::vector<std::string> args{"exec", name_};
+  args.insert(args.end(), argv.begin(), argv.end());
+  return podman(args).output;
+}
+
+std::vector<int> Pod::find(const std::string& name) const {
+  const auto space = [](const std::string& pid) {
+    return init::read_link("/proc/" + pid + "/ns/pid").value_or("");
+  };
+  const std::string ours = space(std::to_string(pid_));
+  std::vector<int> found;
+  for (const std::string& entry : init::list_dir("/proc")) {
+    const int pid = std::atoi(entry.c_str());
+    if (pid <= 0 || space(entry) != ours) continue;
+    const auto stat = init::process_stat(pid);
+    if (stat && stat->name == name) found.push_back(pid);
+  }
+  return found;
+}
+
+char Pod::program_state() {
+  for (const int pid : find("gated")) {
+    if (const auto stat = init::process_stat(pid)) return stat->state;
+  }
+  return '-';
+}
+
+MoveResult dump_into(Pod& source, Pod& target, const std::string& migration,
+                     const transfer::Sink& interfere) {
+  MoveResult result;
+  auto session = transfer::CaptureSession::open(source.images(), migration);
+  auto receiver = transfer::Receiver::open(target.images(), migration);
+  if (!session || !receiver) {
+    ADD_FAILURE() << (session ? receiver.error() : session.error()).message;
+    return result;
+  }
+  std::thread relay([&] {
+    result.sent = (*session)->run([&](std::span<const std::byte> bytes) -> Result<void> {
+      if (interfere) BSP_CHECK_OK(interfere(bytes));
+      if (auto fed = (*receiver)->feed(bytes); !fed) {
+        result.receive_error = fed.error();
+        return std::unexpected(fed.error());
+      }
+      return {};
+    });
+  });
+  const auto start = Steady::now();
+  source.send(control::kDump, {{"migration", migration}});
+  const auto verdict = source.expect_any({control::kDumped, control::kDumpFailed});
+  if (verdict && verdict->verb == control::kDumped) {
+    (*session)->finish();
+  } else {
+    (*session)->abort(verdict ? verdict->text("message") : "no verdict");
+  }
+  relay.join();
+  result.ms = std::chrono::duration<double, std::milli>(Steady::now() - start).count();
+  if (verdict) result.verdict = *verdict;
+  return result;
+}
+
+void move(Pod& source, Pod& target, const std::string& migration) {
+  const MoveResult moved = dump_into(source, target, migration);
+  ASSERT_EQ(moved.verdict.verb, control::kDumped) << moved.verdict.text("message");
+  ASSERT_TRUE(moved.sent) << moved.sent.error().message;
+  target.send(control::kRestore, {{"migration", migration}});
+  ASSERT_TRUE(target.expect(control::kRestored));
+  // The order that the sidecars keep: the source copy ends before the target's runs.
+  source.send(control::kKill);
+  ASSERT_TRUE(source.expect(control::kExited));
+  source.send(control::kBye);
+  target.send(control::kContinue);
+  ASSERT_TRUE(target.expect(control::kRunning));
+}
+
+}  // namespace bsp::test

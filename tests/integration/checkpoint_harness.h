@@ -1,0 +1,90 @@
+// Real containers for the checkpoint tests: an app container as the operator makes it (bsp-init as
+// PID 1, the six capabilities, seccomp unconfined), and this process in the sidecar's place, reaching
+// the container's own tmpfs through /proc/<pid>/root.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/core/error.h"
+#include "base/core/fd.h"
+#include "sidecar/init/control.h"
+#include "sidecar/transfer/stream.h"
+
+namespace bsp::test {
+
+struct CommandResult {
+  int status = -1;
+  std::string output;  // stdout and stderr
+};
+CommandResult run_command(const std::vector<std::string>& argv);
+CommandResult podman(std::vector<std::string> arguments);
+
+// A tiny image holding libc, the test programs and /etc/passwd; made once per run. "" if podman
+// cannot be used here; then `why` says why.
+std::string test_image(std::string* why = nullptr);
+
+struct PodOptions {
+  std::vector<std::string> command{};  // the program; empty: a waiting target
+  std::string user = "1000";
+  std::string carry_paths{};
+  std::string run_size = "600m";     // of the tmpfs /run/bsp
+  std::map<std::string, std::string> env{};
+  std::vector<std::string> more{};     // further podman arguments
+};
+
+class Pod {
+ public:
+  explicit Pod(const PodOptions& options);
+  Pod(const Pod&) = delete;
+  Pod& operator=(const Pod&) = delete;
+  ~Pod();
+
+  // The next message with this verb (one of these); others are dropped. Fails the test after 30 s, and
+  // at an unexpected …-failed.
+  std::optional<control::Message> expect(std::string_view verb) { return expect_any({verb}); }
+  std::optional<control::Message> expect_any(std::initializer_list<std::string_view> verbs);
+  void send(std::string_view verb, std::map<std::string, std::string, std::less<>> fields = {});
+  void disconnect();  // as if the sidecar had been killed; expect(hello) waits for the next connection
+
+  [[nodiscard]] std::string path(const std::string& inside) const;  // seen from here
+  [[nodiscard]] std::string images() const { return path("/run/bsp/images"); }
+  std::string logs();    // what the container wrote to stdout
+  std::string errors();  // and to stderr
+  int wait();          // exit status of the container
+  std::string exec(const std::vector<std::string>& argv);
+  [[nodiscard]] int init_pid() const { return pid_; }  // on the host
+  // PIDs on the host of the container's processes with this name.
+  [[nodiscard]] std::vector<int> find(const std::string& name) const;
+  [[nodiscard]] char program_state();  // of the process `gated`: R S T Z, '-' if there is none
+
+ private:
+  void accept();
+
+  std::string name_;
+  int pid_ = 0;
+  Fd listener_;
+  Fd socket_;
+};
+
+struct MoveResult {
+  control::Message verdict;         // dumped or dump-failed
+  Result<transfer::Totals> sent;    // of the capture session
+  std::optional<Error> receive_error;
+  double ms = 0;  // dump asked -> everything verified
+};
+
+// Dumps the stopped program of `source` straight into `target`'s tmpfs, as two sidecars would with a
+// network between them. `interfere` sees every piece before it is received; an error ends the capture.
+MoveResult dump_into(Pod& source, Pod& target, const std::string& migration,
+                     const transfer::Sink& interfere = nullptr);
+
+// All of a move: dump_into, restore, continue; the source is killed before the target continues.
+void move(Pod& source, Pod& target, const std::string& migration);
+
+}  // namespace bsp::test

@@ -1,0 +1,91 @@
+// A running program is dumped in one container and goes on in another, with everything it had.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/integration/checkpoint_harness.h"
+
+namespace bsp::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Checkpoint : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    ASSERT_NE(test_image(&why), "") << why;
+  }
+};
+
+std::string steps(int first, int last, int pid) {
+  std::string out;
+  for (int i = first; i <= last; ++i) {
+    out += "step " + std::to_string(i) + " of pid " + std::to_string(pid) + "\n";
+  }
+  return out;
+}
+
+std::string checks(int first, int last) {
+  std::string out;
+  for (int i = first; i <= last; ++i) out += "checked " + std::to_string(i) + "\n";
+  return out;
+}
+
+struct Kind {
+  std::string name;
+  std::string user;
+  std::vector<std::string> arguments;
+  std::string carry;
+};
+
+class Moves : public Checkpoint, public ::testing::WithParamInterface<Kind> {};
+
+// Three pods one after the other; the program checks its own memory, threads and files in each step.
+TEST_P(Moves, TwiceAndGoesOn) {
+  const Kind& kind = GetParam();
+  std::vector<std::string> command{"/gated", "steps=6", "exit=7"};
+  command.insert(command.end(), kind.arguments.begin(), kind.arguments.end());
+  Pod first({.command = command, .user = kind.user, .carry_paths = kind.carry});
+  const auto hello = first.expect(control::kHello);
+  ASSERT_TRUE(hello);
+  const auto pid = hello->number("pid");
+  EXPECT_GE(pid, 1000);
+  ASSERT_TRUE(first.expect(control::kStopped));
+  Pod second({.user = kind.user, .carry_paths = kind.carry});
+  Pod third({.user = kind.user, .carry_paths = kind.carry});
+  move(first, second, "move-1");
+  ASSERT_FALSE(HasFatalFailure());
+  ASSERT_TRUE(second.expect(control::kStopped));
+  EXPECT_EQ(first.wait(), 137);
+  move(second, third, "move-2");
+  ASSERT_FALSE(HasFatalFailure());
+  const auto exited = third.expect(control::kExited);
+  ASSERT_TRUE(exited) << third.logs() << third.errors();
+  EXPECT_EQ(exited->number("code"), 7) << third.errors();
+  third.send(control::kBye);
+  EXPECT_EQ(third.wait(), 7);
+  const int p = static_cast<int>(pid);
+  EXPECT_EQ(first.logs(), steps(1, 2, p));
+  EXPECT_EQ(second.logs(), steps(3, 4, p));
+  EXPECT_EQ(third.logs(), steps(5, 6, p));
+  EXPECT_EQ(first.errors() + second.errors() + third.errors(), checks(1, 6));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, Moves,
+    ::testing::Values(Kind{"Small", "1000", {"mb=8"}, ""}, Kind{"Root", "0", {"mb=8"}, ""},
+                      Kind{"Middle", "1000:100", {"mb=64"}, ""},
+                      Kind{"Large", "1000", {"mb=256"}, ""},
+                      Kind{"Threads", "1000", {"mb=8", "threads=6"}, ""},
+                      Kind{"SharedMemory", "1000", {"shm=/dev/shm/grid"}, ""},
+                      Kind{"DeletedFile", "1000", {"deleted=/tmp/gone"}, ""},
+                      Kind{"CarriedFile", "user", {"file=/tmp/out/log", "lock=1"}, "/tmp/out"},
+                      Kind{"Epoll", "1000", {"epoll=1"}, ""}),
+    [](const auto& kind) { return kind.param.name; });
+
+}  // namespace
+}  // namespace bsp::test

@@ -1,0 +1,19 @@
+#!/bin/sh
+# make_root.sh DIR PROGRAM...   DIR/root.tar: the smallest user image that can run these programs.
+set -eu
+dir=$1
+shift
+rm -rf "$dir/root"
+mkdir -p "$dir/root/etc" "$dir/root/bin" "$dir/root/lib64" "$dir/root/tmp" "$dir/root/run" \
+  "$dir/root/proc" "$dir/root/sys" "$dir/root/dev"
+printf 'root:x:0:0:root:/root:/bin/sh\nuser:x:1001:100:User:/home/user:/bin/sh\n' >"$dir/root/etc/passwd"
+printf 'root:x:0:\nusers:x:100:\n' >"$dir/root/etc/group"
+cp "$@" "$dir/root/"
+cp /bin/sh "$dir/root/bin/sh"
+for binary in /bin/sh "$@"; do
+  ldd "$binary" | sed -n -e 's/.*=> \(\/[^ ]*\) .*/\1/p' -e 's/^[[:space:]]*\(\/[^ ]*\) .*/\1/p'
+done | sort -u | while read -r library; do
+  mkdir -p "$dir/root$(dirname "$library")"
+  cp -L "$library" "$dir/root$library"
+done
+tar -C "$dir/root" --owner=0 --group=0 --numeric-owner -cf "$dir/root.tar" .
