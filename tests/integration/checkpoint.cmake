@@ -4,13 +4,16 @@ set(checkpoint_dir ${CMAKE_BINARY_DIR}/checkpoint)
 add_executable(gated ${CMAKE_CURRENT_SOURCE_DIR}/programs/gated.c)
 target_link_libraries(gated PRIVATE Threads::Threads)
 
+add_library(stub_shim SHARED ${CMAKE_CURRENT_SOURCE_DIR}/programs/stub_shim.c)
+
 # What the containers see as /bsp: criu with its libraries, and bsp-init.
 add_custom_command(
   OUTPUT ${checkpoint_dir}/runtime.stamp
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/../../sidecar/init/bundle.sh ${checkpoint_dir}/runtime bin/criu=/usr/sbin/criu
   COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:bsp-init> ${checkpoint_dir}/runtime/bsp-init
+  COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:stub_shim> ${checkpoint_dir}/runtime/libbspmpi.so
   COMMAND ${CMAKE_COMMAND} -E touch ${checkpoint_dir}/runtime.stamp
-  DEPENDS bsp-init ${CMAKE_CURRENT_SOURCE_DIR}/../../sidecar/init/bundle.sh)
+  DEPENDS bsp-init stub_shim ${CMAKE_CURRENT_SOURCE_DIR}/../../sidecar/init/bundle.sh)
 # A user image with libc, a shell and nothing of what criu needs.
 add_custom_command(
   OUTPUT ${checkpoint_dir}/root.tar

@@ -140,7 +140,13 @@ std::optional<control::Message> Pod::expect_any(std::initializer_list<std::strin
       socket_.reset();
       continue;
     }
-    if (std::ranges::find(verbs, message->verb) != verbs.end()) return *message;
+    // What happened while nobody listened comes as the state in the next hello.
+    const std::string what =
+        message->verb == control::kHello ? message->text("state") : message->verb;
+    if (std::ranges::find(verbs, message->verb) != verbs.end() ||
+        std::ranges::find(verbs, what) != verbs.end()) {
+      return *message;
+    }
     if (message->verb.ends_with("-failed")) {
       ADD_FAILURE() << "waiting for " << *verbs.begin() << ": " << control::encode(*message);
       return std::nullopt;

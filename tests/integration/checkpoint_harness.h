@@ -45,8 +45,8 @@ class Pod {
   Pod& operator=(const Pod&) = delete;
   ~Pod();
 
-  // The next message with this verb (one of these); others are dropped. Fails the test after 30 s, and
-  // at an unexpected …-failed.
+  // The next message with this verb (one of these); others are dropped. A hello
+  // whose state has that name counts too. Fails the test after 30 s, and at an unexpected …-failed.
   std::optional<control::Message> expect(std::string_view verb) { return expect_any({verb}); }
   std::optional<control::Message> expect_any(std::initializer_list<std::string_view> verbs);
   void send(std::string_view verb, std::map<std::string, std::string, std::less<>> fields = {});

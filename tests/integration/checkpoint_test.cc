@@ -42,6 +42,8 @@ struct Kind {
   std::string carry;
 };
 
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+
 class Moves : public Checkpoint, public ::testing::WithParamInterface<Kind> {};
 
 // Three pods one after the other; the program checks its own memory, threads and files in each step.
@@ -50,11 +52,10 @@ TEST_P(Moves, TwiceAndGoesOn) {
   std::vector<std::string> command{"/gated", "steps=6", "exit=7"};
   command.insert(command.end(), kind.arguments.begin(), kind.arguments.end());
   Pod first({.command = command, .user = kind.user, .carry_paths = kind.carry});
-  const auto hello = first.expect(control::kHello);
-  ASSERT_TRUE(hello);
-  const auto pid = hello->number("pid");
+  const auto stopped = first.expect(control::kStopped);
+  ASSERT_TRUE(stopped);
+  const auto pid = stopped->number("pid");
   EXPECT_GE(pid, 1000);
-  ASSERT_TRUE(first.expect(control::kStopped));
   Pod second({.user = kind.user, .carry_paths = kind.carry});
   Pod third({.user = kind.user, .carry_paths = kind.carry});
   move(first, second, "move-1");
@@ -83,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{"Threads", "1000", {"mb=8", "threads=6"}, ""},
                       Kind{"SharedMemory", "1000", {"shm=/dev/shm/grid"}, ""},
                       Kind{"DeletedFile", "1000", {"deleted=/tmp/gone"}, ""},
-                      Kind{"CarriedFile", "user", {"file=/tmp/out/log", "lock=1"}, "/tmp/out"},
+                      Kind{"CarriedFile", "user", {"dir=/tmp/out", "file=/tmp/out/log", "lock=1"}, "/tmp/out"},
                       Kind{"Epoll", "1000", {"epoll=1"}, ""}),
     [](const auto& kind) { return kind.param.name; });
 

@@ -6,6 +6,7 @@ shift
 rm -rf "$dir/root"
 mkdir -p "$dir/root/etc" "$dir/root/bin" "$dir/root/lib64" "$dir/root/tmp" "$dir/root/run" \
   "$dir/root/proc" "$dir/root/sys" "$dir/root/dev"
+chmod 1777 "$dir/root/tmp"
 printf 'root:x:0:0:root:/root:/bin/sh\nuser:x:1001:100:User:/home/user:/bin/sh\n' >"$dir/root/etc/passwd"
 printf 'root:x:0:\nusers:x:100:\n' >"$dir/root/etc/group"
 cp "$@" "$dir/root/"

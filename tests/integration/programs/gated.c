@@ -8,6 +8,7 @@
  *   shm=PATH    a file mapped shared; a second name of it is PATH.link
  *   deleted=PATH a file kept open after unlink
  *   file=PATH   appended to in each step, reread from the start each time
+ *   dir=PATH    made first
  *   noise=N     bytes written to stdout in each step besides the line
  *   socket=1, epoll=1, child=1   keeps such a thing open
  *   lock=1      holds flock on file= */
@@ -84,6 +85,7 @@ int main(int argc, char** argv) {
     if (deleted < 0 || unlink(text("deleted", NULL))) die("deleted");
   }
   FILE* file = NULL;
+  if (text("dir", NULL) && mkdir(text("dir", NULL), 0700)) die("dir");
   if (text("file", NULL)) {
     file = fopen(text("file", NULL), "w+");
     if (!file) die(text("file", NULL));
