@@ -26,7 +26,7 @@ using Admission = std::function<Result<kube::Object>(const kube::Object& next, c
 struct StoreOptions {
   std::string root = "/run/bsp-operator";
   std::string name_space = "default";  // for keys and objects that name none
-  Admission admission;                 // null: everything is taken
+  Admission admission = {};            // null: everything is taken
 };
 
 // Thread-safe. A cursor of wait() belongs to the store object that made it.
