@@ -1,0 +1,38 @@
+// The ring as the sidecar sees it: made, or adopted from a sidecar that was killed, and mapped for life.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/core/error.h"
+#include "crds/wire.h"
+#include "sidecar/ring/ring.h"
+
+namespace bsp::collect {
+
+class RingFile {
+ public:
+  // A file with the right magic and version is adopted as it is: the program is writing to it. Any
+  // other file is replaced by a new one under a temporary name, so that nobody maps half a ring.
+  static Result<RingFile> open(const std::string& path);
+  RingFile(RingFile&& other) noexcept;
+  RingFile& operator=(RingFile&&) = delete;
+  ~RingFile();
+
+  bsp_ring& operator*() const { return *ring_; }
+  bsp_ring* operator->() const { return ring_; }
+  [[nodiscard]] bool adopted() const { return adopted_; }
+
+ private:
+  RingFile(bsp_ring* ring, bool adopted) : ring_(ring), adopted_(adopted) {}
+  bsp_ring* ring_;
+  bool adopted_;
+};
+
+// The supersteps after `since` that the ring still holds. Those it has lost are simply absent.
+wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint64_t since);
+
+// "" if the last committed gate was not postponed.
+std::string blocked_reason(const bsp_ring& ring);
+
+}  // namespace bsp::collect

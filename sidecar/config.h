@@ -1,0 +1,27 @@
+// What the sidecar is told by its environment (crds/names.h) and where its files are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/core/error.h"
+
+namespace bsp::sidecar {
+
+struct Config {
+  std::string job;
+  std::string job_uid;
+  std::uint32_t rank = 0;
+  std::uint32_t ranks = 0;
+  std::string pod;      // our own TLS identity
+  std::string listen;   // address:port
+  std::string tls_dir;
+  std::string run_dir;
+
+  // An error names the variable and what it should be.
+  static Result<Config> from_environment();
+
+  [[nodiscard]] std::string path(std::string_view name) const;  // <run_dir>/<name>
+};
+
+}  // namespace bsp::sidecar

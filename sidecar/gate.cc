@@ -1,0 +1,54 @@
+#include "sidecar/gate.h"
+
+#include "base/core/fault.h"
+#include "sidecar/ring/ring_access.h"
+
+namespace bsp::sidecar {
+namespace {
+
+struct Word {
+  std::uint64_t superstep;
+  bsp_gate_state state;
+};
+
+Word read(const bsp_ring& ring) {
+  std::uint64_t word = BSP_RING_LOAD_SEQ(ring.gate);
+  return {bsp_gate_superstep(word), bsp_gate_state_of(word)};
+}
+
+std::unexpected<Error> is_committed(const Word& word) {
+  return fail(ErrorCode::kConflict,
+              std::format("the gate at superstep {} is committed already", word.superstep));
+}
+
+}  // namespace
+
+Result<Armed> arm_gate(bsp_ring& ring, std::uint64_t superstep) {
+  fault_point("gate.arm");
+  if (superstep == 0) return fail(ErrorCode::kInvalid, "a gate needs a superstep of at least 1");
+  if (Word word = read(ring); word.state == BSP_GATE_COMMITTED) return is_committed(word);
+  std::uint64_t completed = bsp_gate_set(&ring, superstep, BSP_GATE_ARMED);
+  fault_point("gate.armed");
+  return Armed{completed, completed >= superstep};
+}
+
+Result<void> commit_gate(bsp_ring& ring, std::uint64_t superstep) {
+  fault_point("gate.commit");
+  Word word = read(ring);
+  if (word.superstep != superstep || word.state == BSP_GATE_NONE)
+    return fail(ErrorCode::kConflict, std::format("no gate is armed at superstep {}", superstep));
+  if (word.state == BSP_GATE_ARMED) bsp_gate_set(&ring, superstep, BSP_GATE_COMMITTED);
+  fault_point("gate.committed");
+  return {};
+}
+
+Result<void> cancel_gate(bsp_ring& ring) {
+  fault_point("gate.cancel");
+  if (Word word = read(ring); word.state == BSP_GATE_COMMITTED) return is_committed(word);
+  clear_gate(ring);
+  return {};
+}
+
+void clear_gate(bsp_ring& ring) { bsp_gate_set(&ring, 0, BSP_GATE_NONE); }
+
+}  // namespace bsp::sidecar

@@ -1,0 +1,231 @@
+#include "sidecar/sidecar.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/core/log.h"
+#include "crds/names.h"
+#include "sidecar/files.h"
+#include "sidecar/gate.h"
+#include "sidecar/ring/ring_access.h"
+
+namespace bsp::sidecar {
+
+using nlohmann::json;
+using wire::RankPhase;
+
+namespace {
+
+// How often the ring is looked at: closely while the job stands still for us, else now and then.
+constexpr std::chrono::milliseconds kClosePoll{1};
+constexpr std::chrono::milliseconds kIdlePoll{50};
+
+std::uint64_t realtime_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Sidecar>> Sidecar::start(net::Loop& loop, Config config) {
+  BSP_TRY(net::Credentials credentials, net::load_credentials(config.tls_dir));
+  BSP_TRY(net::TlsContext context, net::TlsContext::create(credentials));
+  BSP_CHECK_OK(make_directory(config.run_dir, 0755));
+  // criu runs under the program's uid and connects to the capture socket in there.
+  BSP_CHECK_OK(make_directory(config.path("images"), 01777));
+  BSP_TRY(collect::RingFile ring, collect::RingFile::open(config.path("ring")));
+  std::unique_ptr<Sidecar> sidecar(
+      new Sidecar(loop, std::move(context), std::move(config), std::move(ring)));
+  BSP_CHECK_OK(sidecar->begin());
+  return sidecar;
+}
+
+Sidecar::Sidecar(net::Loop& loop, net::TlsContext context, Config config, collect::RingFile ring)
+    : loop_(loop),
+      context_(context),
+      config_(std::move(config)),
+      ring_(std::move(ring)),
+      epochs_(loop, context, config_),
+      transfers_(loop, context, config_.path("images"),
+                 {.tell_init = [this](const control::Message& m) { return control_->send(m); },
+                  .changed =
+                      [this] {
+                        save();
+                        refresh();
+                      }}) {
+  // Grows over restarts too, so that a watcher of our predecessor sees that something has changed.
+  status_.version = realtime_ns() / 1'000'000;
+}
+
+Sidecar::~Sidecar() = default;
+
+Result<void> Sidecar::begin() {
+  BSP_CHECK_OK(epochs_.start([this](int status, const std::string& message) {
+    log_warning("the program aborts", {{"status", status}, {"message", message}});
+    abort_message_ = message.empty() ? std::format("MPI_Abort with {}", status) : message;
+  }));
+  BSP_TRY(control_, ControlServer::listen(loop_, config_.path("control"),
+                                          {.message = [this](const control::Message& m) { on_init_message(m); },
+                                           .lost = [this] { on_init_lost(); }}));
+  adopt();
+  BSP_TRY(server_, net::LinkServer::listen(loop_, context_, config_.listen,
+                                           [this](net::Request request, net::Reply reply) {
+                                             handle(std::move(request), std::move(reply));
+                                           }));
+  refresh();
+  log_info("sidecar ready", {{"rank", config_.rank},
+                             {"pod", config_.pod},
+                             {"port", server_->port()},
+                             {"ring", ring_.adopted() ? "adopted" : "new"}});
+  return {};
+}
+
+// --- bsp-init ----------------------------------------------------------------------------------------
+
+void Sidecar::on_init_message(const control::Message& message) {
+  program_.apply(message, realtime_ns());
+  transfers_.on_init(message);
+  if (program_.exited() && (message.verb == control::kExited || message.verb == control::kHello)) {
+    log_info("the program has ended", {{"code", program_.exit_code},
+                                       {"signal", program_.exit_signal},
+                                       {"message", program_.exit_message}});
+    save();  // before `bye`: bsp-init forgets it then
+    refresh();
+    (void)control_->send({std::string(control::kBye), {}});
+    return;
+  }
+  if (message.verb == control::kHello) continue_if_due();
+  refresh();
+}
+
+void Sidecar::on_init_lost() {
+  log_warning("bsp-init is gone");
+  program_.init_connected = false;
+  transfers_.init_lost();
+  refresh();
+}
+
+// The open epoch's program is stopped and has not been in it yet. A sidecar may ask for this again and
+// again: what tells a rank that waits for epoch n from one that has left it is the epoch it last opened,
+// which the shim writes when it opens one. In a new pod's ring that is 0 until then, as it should be.
+void Sidecar::continue_if_due() {
+  auto opened = epochs_.opened();
+  if (!opened || !program_.stopped_at_gate(*ring_)) return;
+  bool never_opened_here = BSP_RING_LOAD(ring_->opened_ns) == 0;
+  if (!never_opened_here && BSP_RING_LOAD(ring_->epoch) >= *opened) return;
+  auto told = control_->send({std::string(control::kContinue), {{"epoch", std::format("{}", *opened)}}});
+  if (told) program_.continuing = *opened;
+  // Else with the next hello.
+}
+
+bool Sidecar::continued() const {
+  return BSP_RING_LOAD(ring_->state) != BSP_RANK_STARTING || program_.continuing.has_value();
+}
+
+// --- Status ------------------------------------------------------------------------------------------
+
+wire::RankStatus Sidecar::current_status() const {
+  wire::RankStatus s;
+  s.version = status_.version;
+  s.rank = config_.rank;
+  s.pod = config_.pod;
+  s.phase = phase_of(program_, *ring_);
+  s.init_connected = program_.init_connected;
+  s.epoch = BSP_RING_LOAD(ring_->epoch);
+  s.prepared_epoch = epochs_.highest_prepared();
+  s.completed = BSP_RING_LOAD_SEQ(ring_->completed);
+  std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
+  if (bsp_gate_state_of(gate) != BSP_GATE_NONE) s.gate_superstep = bsp_gate_superstep(gate);
+  s.gate_committed = bsp_gate_state_of(gate) == BSP_GATE_COMMITTED;
+  s.blocked_reason = collect::blocked_reason(*ring_);
+  s.postponed = BSP_RING_LOAD(ring_->postponed);
+  s.exit_code = program_.exit_code;
+  s.exit_signal = program_.exit_signal;
+  s.exit_message = program_.exit_message;
+  if (program_.exited() && !abort_message_.empty())
+    s.exit_message += (s.exit_message.empty() ? "" : "; ") + abort_message_;
+  s.mpi_initialized = BSP_RING_LOAD(ring_->state) != BSP_RANK_STARTING ||
+                      transfers_.status().phase == wire::TransferPhase::kRestored;
+  s.memory_bytes = BSP_RING_LOAD(ring_->memory_bytes);
+  s.gate_reached_ns = BSP_RING_LOAD(ring_->gate_reached_ns);
+  s.close_ns = BSP_RING_LOAD(ring_->close_ns);
+  s.stopped_ns = program_.stopped_ns;
+  s.opened_ns = BSP_RING_LOAD(ring_->opened_ns);
+  s.open_ns = BSP_RING_LOAD(ring_->open_ns);
+  s.open_cpu_ns = BSP_RING_LOAD(ring_->open_cpu_ns);
+  s.first_compute_ns = BSP_RING_LOAD(ring_->first_compute_ns);
+  s.instructions_measured = BSP_RING_LOAD(ring_->instruction_source) == BSP_INSTRUCTIONS_PERF;
+  s.transfer = transfers_.status();
+  return s;
+}
+
+void Sidecar::refresh() {
+  if (program_.continuing) {
+    std::uint32_t state = BSP_RING_LOAD(ring_->state);
+    if (BSP_RING_LOAD(ring_->epoch) >= *program_.continuing && state != BSP_RANK_STARTING &&
+        state != BSP_RANK_CLOSING)
+      program_.continuing.reset();
+  }
+  wire::RankStatus fresh = current_status();
+  wire::RankStatus before = status_;
+  before.completed = fresh.completed;
+  before.memory_bytes = fresh.memory_bytes;
+  bool changed = fresh != before;
+  if (changed) ++fresh.version;
+  status_ = std::move(fresh);
+  if (changed)
+    for (auto& [id, watcher] : std::exchange(watchers_, {})) {
+      loop_.cancel(watcher.timer);
+      watcher.reply.ok(status_);
+    }
+  schedule_poll();
+}
+
+void Sidecar::schedule_poll() {
+  bool close = status_.gate_superstep != 0 || status_.phase == RankPhase::kOpening ||
+               status_.phase == RankPhase::kClosing || status_.phase == RankPhase::kAtGate;
+  loop_.cancel(poll_);
+  poll_ = loop_.after(close ? kClosePoll : kIdlePoll, [this] { refresh(); });
+}
+
+// --- What survives this process ------------------------------------------------------------------------
+
+void Sidecar::save() {
+  json plans = json::array();
+  for (const wire::EpochPlan& plan : epochs_.plans()) plans.push_back(plan);
+  json state{{"plans", std::move(plans)}, {"transfer", transfers_.saved()}};
+  if (auto opened = epochs_.opened()) state["opened"] = *opened;
+  if (program_.exited())
+    state["exited"] = {{"code", program_.exit_code},
+                       {"signal", program_.exit_signal},
+                       {"message", program_.exit_message}};
+  if (auto written = write_file(config_.path("state"), state.dump(), 0600); !written)
+    log_error("cannot keep the state", {{"why", written.error().message}});
+}
+
+void Sidecar::adopt() {
+  auto text = read_file(config_.path("state"));
+  if (!text) return;
+  json state = json::parse(*text, nullptr, false);
+  if (!state.is_object()) return;
+  std::vector<wire::EpochPlan> plans;
+  for (const json& item : state.value("plans", json::array()))
+    if (auto plan = wire::epoch_plan_from_json(item)) plans.push_back(std::move(*plan));
+  std::optional<std::uint64_t> opened;
+  if (auto it = state.find("opened"); it != state.end() && it->is_number_unsigned())
+    opened = it->get<std::uint64_t>();
+  epochs_.adopt(std::move(plans), opened);
+  if (auto exited = state.find("exited"); exited != state.end() && exited->is_object()) {
+    program_.state = control::kStateExited;
+    program_.exit_code = exited->value("code", -1);
+    program_.exit_signal = exited->value("signal", 0);
+    program_.exit_message = exited->value("message", "");
+  }
+  if (auto transfer = state.find("transfer"); transfer != state.end()) transfers_.adopt(*transfer);
+  log_info("took up the state of a sidecar before us", {{"epochs", epochs_.plans().size()}});
+}
+
+}  // namespace bsp::sidecar

@@ -1,0 +1,85 @@
+// The sidecar of one rank: everything it holds, and what its verbs do.
+//
+// One thread (the loop) owns all of this. PMIx has a thread of its own, a checkpoint's stream one more
+// while it lasts. State that a restarted sidecar needs is kept in <run dir>/state (JSON) and in the
+// ring; everything else is told again by bsp-init's hello.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/net/link.h"
+#include "crds/wire.h"
+#include "sidecar/collect/ring_file.h"
+#include "sidecar/config.h"
+#include "sidecar/control_server.h"
+#include "sidecar/epochs.h"
+#include "sidecar/program.h"
+#include "sidecar/transfers.h"
+
+namespace bsp::sidecar {
+
+class Sidecar {
+ public:
+  static Result<std::unique_ptr<Sidecar>> start(net::Loop& loop, Config config);
+  ~Sidecar();
+  Sidecar(const Sidecar&) = delete;
+  Sidecar& operator=(const Sidecar&) = delete;
+
+  // The port we listen on, for a configuration that left it open.
+  [[nodiscard]] std::uint16_t port() const { return server_->port(); }
+
+ private:
+  Sidecar(net::Loop& loop, net::TlsContext context, Config config, collect::RingFile ring);
+  Result<void> begin();
+
+  // verbs.cc: who may ask what, and what is done.
+  using Fields = nlohmann::json;
+  void handle(net::Request request, net::Reply reply);
+  void operator_verb(net::Request& request, net::Reply reply);
+  void peer_verb(net::Request& request, net::Reply reply);
+  void watch(const Fields& fields, net::Reply reply);
+  Result<Fields> prepare_epoch(const Fields& fields);
+  Result<Fields> open_epoch(const Fields& fields);
+  Result<Fields> send_checkpoint(const Fields& fields);
+  void set_report(const Fields& fields, net::Reply reply);
+  Result<Fields> take_part(net::Request& request);
+  Result<Fields> deliver(net::Request& request);
+
+  // sidecar.cc: state.
+  void on_init_message(const control::Message& message);
+  void on_init_lost();
+  // Sends SIGCONT's request if the open epoch is this program's next one.
+  void continue_if_due();
+  void refresh();  // computes the status and tells the watchers if it has changed
+  void schedule_poll();
+  [[nodiscard]] wire::RankStatus current_status() const;
+  [[nodiscard]] bool continued() const;
+  void save();
+  void adopt();
+
+  struct Watcher {
+    net::Reply reply;
+    net::Loop::TimerId timer;
+  };
+
+  net::Loop& loop_;
+  net::TlsContext context_;
+  Config config_;
+  collect::RingFile ring_;
+  Epochs epochs_;
+  Transfers transfers_;
+  Program program_;
+  std::string abort_message_;
+  wire::RankStatus status_;
+  std::map<std::uint64_t, Watcher> watchers_;
+  std::uint64_t next_watcher_ = 1;
+  std::unique_ptr<ControlServer> control_;
+  std::unique_ptr<net::LinkServer> server_;
+  net::Loop::TimerId poll_ = 0;
+  bool restored_state_ = false;
+};
+
+}  // namespace bsp::sidecar
