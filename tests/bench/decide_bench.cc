@@ -1,0 +1,110 @@
+// How long a decision takes: AutoMig at 10² to 10⁵ ranks over 64 Sets, on one core.
+//
+// Two costs, apart as they occur: `SuperstepAdded` brings the metrics up to date after every
+// superstep (make_plan then needs no measured value any more), `Call` is make_plan itself, the goal
+// being 50 ms at 10⁵ ranks. `CallNoSlots` has processors that ranks share, `CallUnequal` processors
+// that are all of different speed and load, for which the managers' search is the hardest.
+#include <benchmark/benchmark.h>
+
+#include <random>
+
+#include "operator/decide/plan.h"
+
+namespace bsp::decide {
+namespace {
+
+constexpr std::uint32_t kSets = 64;
+
+struct Job {
+  Snapshot snapshot;
+  MeasuredSuperstep superstep;
+  Params params{.heuristic = Heuristic::kAutoMig, .alpha0 = 1};
+
+  [[nodiscard]] Window window() const {
+    Window window({}, params, snapshot.ranks.size(), kSets);
+    window.add(superstep);
+    return window;
+  }
+};
+
+enum class Kind { kSlots, kNoSlots, kUnequal };
+
+// Two processors for each rank, half of them free; Sets between 1 and 3 GHz; every rank hears from
+// every Set.
+Job make_job(std::uint32_t ranks, Kind kind) {
+  std::mt19937_64 random(ranks);
+  const auto between = [&](double low, double high) {
+    return std::uniform_real_distribution(low, high)(random);
+  };
+  Job job;
+  Platform& platform = job.snapshot.platform;
+  platform.sets.resize(kSets);
+  platform.T = Grid<double>(kSets, kSets, 1e-8);
+  platform.Mig = Grid<double>(1, kSets, 0.05);
+  std::vector<double> speed;
+  for (std::uint32_t j = 0; j < kSets; ++j) {
+    platform.T[j, j] = 1e-9;
+    speed.push_back(between(1e9, 3e9));
+  }
+  for (std::uint32_t p = 0; p < 2 * ranks; ++p) {
+    const bool unequal = kind == Kind::kUnequal;
+    platform.processors.push_back({.set = SetId{p % kSets},
+                                   .cpu = unequal ? between(1e9, 3e9) : speed[p % kSets],
+                                   .load = unequal ? between(0, 0.5) : 0,
+                                   .slots = kind == Kind::kSlots ? 1u : 0u});
+  }
+  job.superstep = {.superstep = Superstep{1},
+                   .recv_bytes = Grid<double>(ranks, kSets),
+                   .recv_seconds = Grid<double>(ranks, kSets)};
+  for (std::uint32_t i = 0; i < ranks; ++i) {
+    job.snapshot.ranks.push_back(
+        {.processor = ProcessorId{2 * i}, .memory_bytes = between(1e6, 1e7)});
+    job.superstep.instructions.push_back(between(1e9, 2e9));
+    job.superstep.compute_seconds.push_back(between(0.5, 2));
+    for (std::uint32_t j = 0; j < kSets; ++j) {
+      job.superstep.recv_bytes[i, j] = between(0, 1e5);
+      job.superstep.recv_seconds[i, j] = between(0, 1e-3);
+    }
+  }
+  return job;
+}
+
+void call(benchmark::State& state, Kind kind) {
+  const Job job = make_job(static_cast<std::uint32_t>(state.range(0)), kind);
+  const Window window = job.window();
+  std::size_t listed = 0, moves = 0;
+  for (auto _ : state) {
+    const auto plan = make_plan(job.snapshot, window, job.params);
+    check(plan.has_value(), "the job can be decided");
+    listed = plan->pm_list.size();
+    moves = plan->moves.size();
+  }
+  state.counters["listed"] = static_cast<double>(listed);
+  state.counters["moves"] = static_cast<double>(moves);
+}
+
+void Call(benchmark::State& state) { call(state, Kind::kSlots); }
+void CallNoSlots(benchmark::State& state) { call(state, Kind::kNoSlots); }
+void CallUnequal(benchmark::State& state) { call(state, Kind::kUnequal); }
+
+void SuperstepAdded(benchmark::State& state) {
+  const Job job = make_job(static_cast<std::uint32_t>(state.range(0)), Kind::kSlots);
+  Metrics metrics = job.window().metrics();
+  for (auto _ : state) {
+    state.PauseTiming();  // the copy stands for what the reports bring
+    MeasuredSuperstep next = job.superstep;
+    next.superstep.value = metrics.last.superstep.value + 1;
+    state.ResumeTiming();
+    update(metrics, std::move(next), 10, job.params);
+  }
+}
+
+BENCHMARK(Call)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(CallNoSlots)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(CallUnequal)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(SuperstepAdded)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace bsp::decide
+
+BENCHMARK_MAIN();
