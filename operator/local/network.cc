@@ -1,0 +1,191 @@
+#include "operator/local/network.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <format>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "base/core/fd.h"
+#include "operator/local/command.h"
+#include "operator/local/files.h"
+
+namespace bsp::local {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr unsigned kFirstPod = 2;      // 10.88.0.1 is the bridge
+constexpr unsigned kLastPod = 0xfffe;  // 10.88.255.254
+
+std::string address_text(unsigned host) { return std::format("10.88.{}.{}", host >> 8, host & 0xff); }
+
+// Follows from the address, so that neighbours' ARP caches stay right when an address is used again.
+std::string hardware_address(unsigned host) { return std::format("02:42:0a:58:{:02x}:{:02x}", host >> 8, host & 0xff); }
+
+unsigned host_of(const std::string& address) {
+  unsigned a = 0;
+  unsigned b = 0;
+  if (std::sscanf(address.c_str(), "10.88.%u.%u", &a, &b) != 2) return 0;
+  return a << 8 | b;
+}
+
+bool is_namespace(const std::string& path) {
+  struct statfs st {};
+  return ::statfs(path.c_str(), &st) == 0 && st.f_type == NSFS_MAGIC;
+}
+
+// A new, empty network namespace that lives as long as `path` is bound to it.
+Result<void> make_namespace(const std::string& path) {
+  if (is_namespace(path)) return {};
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (!file) return fail_errno(path);
+  Result<void> result;
+  std::thread([&] {
+    if (::unshare(CLONE_NEWNET) != 0) result = fail_errno("making a network namespace");
+    else if (::mount("/proc/thread-self/ns/net", path.c_str(), nullptr, MS_BIND, nullptr) != 0)
+      result = fail_errno("binding " + path);
+  }).join();
+  return result;
+}
+
+Result<void> remove_namespace(const std::string& path) {
+  // More than one bind can lie on top of another after a crash between two makers.
+  while (is_namespace(path))
+    if (::umount2(path.c_str(), MNT_DETACH) != 0) return fail_errno("unbinding " + path);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno("removing " + path);
+  return {};
+}
+
+// One `ip` with several commands. -force goes on after a failure: "exists already" is what a second
+// call after a crash meets. Whether the result is right is checked by the caller.
+Result<std::string> ip_batch(const std::string& path, const std::string& commands) {
+  CommandResult done;
+  BSP_CHECK_OK(run_inside(path, [&]() -> Result<void> {
+    BSP_TRY(done, run_command({"ip", "-force", "-batch", "-"}, commands));
+    return {};
+  }));
+  return done.err;
+}
+
+Result<bool> has_address(const std::string& path, const std::string& device, const std::string& address) {
+  CommandResult shown;
+  BSP_CHECK_OK(run_inside(path, [&]() -> Result<void> {
+    BSP_TRY(shown, run_command({"ip", "-4", "-o", "addr", "show", "dev", device, "up"}));
+    return {};
+  }));
+  return shown.out.find(" " + address + "/") != std::string::npos;
+}
+
+}  // namespace
+
+Result<void> enter_namespace(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return fail_errno("opening network namespace " + path);
+  if (::setns(fd.get(), CLONE_NEWNET) != 0) return fail_errno("entering network namespace " + path);
+  return {};
+}
+
+Result<void> run_inside(const std::string& path, const std::function<Result<void>()>& work) {
+  Result<void> result;
+  std::thread([&] {
+    result = enter_namespace(path);
+    if (result) result = work();
+  }).join();
+  return result;
+}
+
+std::string Network::path_of(const std::string& name) const { return std::format("{}/netns/{}", dir_, name); }
+
+Result<std::string> Network::hub() const {
+  BSP_CHECK_OK(make_directories(dir_ + "/netns"));
+  BSP_TRY(const Fd lock, lock_file(dir_ + "/.network.lock"));
+  BSP_CHECK_OK(make_namespace(hub_path()));
+  BSP_TRY(const bool there, has_address(hub_path(), "br0", "10.88.0.1"));
+  if (!there) {
+    constexpr const char* kCommands =
+        "link set lo up\n"
+        "link add br0 type bridge\n"
+        "addr add 10.88.0.1/16 dev br0\n"
+        "link set br0 up\n";
+    BSP_TRY(const std::string said, ip_batch(hub_path(), kCommands));
+    BSP_TRY(const bool made, has_address(hub_path(), "br0", "10.88.0.1"));
+    if (!made) return fail(ErrorCode::kFailed, "making the pods' bridge: " + said);
+  }
+  return hub_path();
+}
+
+// <dir>/netns/<pod>.address remembers it; the smallest free one is taken. Called with the lock held.
+Result<std::string> Network::address_for(const std::string& pod) const {
+  const std::string file = path_of(pod) + ".address";
+  if (auto known = read_file(file); known && host_of(*known) != 0) return *known;
+  std::set<unsigned> taken;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(dir_ + "/netns", error))
+    if (entry.path().extension() == ".address")
+      if (auto text = read_file(entry.path().string())) taken.insert(host_of(*text));
+  unsigned host = kFirstPod;
+  while (taken.contains(host)) ++host;
+  if (host > kLastPod) return fail(ErrorCode::kNoSpace, "no free pod address in 10.88.0.0/16");
+  BSP_CHECK_OK(replace_file(file, file + ".tmp", address_text(host)));
+  return address_text(host);
+}
+
+Result<PodNetwork> Network::attach(const std::string& pod) const {
+  BSP_CHECK_OK(hub());
+  BSP_TRY(const Fd lock, lock_file(dir_ + "/.network.lock"));
+  const std::string path = path_of(pod);
+  BSP_TRY(const std::string address, address_for(pod));
+  BSP_CHECK_OK(make_namespace(path));
+  BSP_TRY(const bool there, has_address(path, "eth0", address));
+  if (!there) {
+    const std::string link = std::format("veth{:x}", host_of(address));
+    // `link del` first: after a crash half of an earlier pair may be there.
+    const std::string outside = std::format(
+        "link del {0}\n"
+        "link add {0} type veth peer name eth0 address {2} netns {1}\n"
+        "link set {0} master br0 up\n", link, path, hardware_address(host_of(address)));
+    const std::string inside = std::format(
+        "link set lo up\n"
+        "addr add {}/16 dev eth0\n"
+        "link set eth0 up\n", address);
+    BSP_TRY(const std::string said, ip_batch(hub_path(), outside));
+    BSP_TRY(const std::string more, ip_batch(path, inside));
+    BSP_TRY(const bool made, has_address(path, "eth0", address));
+    if (!made) return fail(ErrorCode::kFailed, std::format("linking pod {} to the network: {}{}", pod, said, more));
+  }
+  return PodNetwork{path, address};
+}
+
+Result<void> Network::detach(const std::string& pod) const {
+  const std::string path = path_of(pod);
+  if (!fs::exists(path) && !fs::exists(path + ".address")) return {};
+  BSP_TRY(const Fd lock, lock_file(dir_ + "/.network.lock"));
+  // A dying namespace takes its end of the pair along, and with it the other end, but the kernel does
+  // that in its own time; the link goes now, so that the address can be given away again.
+  if (auto address = read_file(path + ".address"); address && is_namespace(hub_path())) {
+    const std::string command = std::format("link del veth{:x}\n", host_of(*address));
+    BSP_TRY(const std::string ignored, ip_batch(hub_path(), command));
+  }
+  BSP_CHECK_OK(remove_namespace(path));
+  if (::unlink((path + ".address").c_str()) != 0 && errno != ENOENT) return fail_errno(path + ".address");
+  return {};
+}
+
+Result<void> Network::remove() const {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(dir_ + "/netns", error)) paths.push_back(entry.path().string());
+  for (const std::string& path : paths) BSP_CHECK_OK(remove_namespace(path));
+  return remove_tree(dir_ + "/netns");
+}
+
+}  // namespace bsp::local
