@@ -45,6 +45,7 @@ constexpr std::array<int, 3> kLeftward{3, 6, 7};
 }
 
 bool in_cylinder(const Channel& channel, std::size_t x, std::size_t y) {
+  if (!channel.cylinder) return false;
   const double radius = static_cast<double>(channel.height) / 9.0;
   const double dx = static_cast<double>(x) - static_cast<double>(channel.width) / 4.0;
   // A little below the middle, so that the wake starts to swing.

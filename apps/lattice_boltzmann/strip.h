@@ -26,6 +26,7 @@ struct Channel {
   std::size_t height = 128;    // cells of one column
   double omega = 1.7;          // relaxation rate, 0 < omega < 2
   double acceleration = 1e-6;  // g
+  bool cylinder = true;        // of radius height / 9, a quarter of the way in
 };
 
 class Strip {

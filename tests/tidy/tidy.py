@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""tests/tidy/tidy.py [TREE]: what the compiler doesn't check about this tree's structure.
+
+1. Includes go in the direction of the table EDGES; no other edge.
+2. Pure modules include nothing that tells the time, does I/O or rolls dice.
+3. Raw close() and kill() only inside the guards.
+4. Names that cross a process boundary are spelt in crds/names.h only.
+
+Prints one line for each violation; exit status 1 if there is any.
+"""
+import pathlib
+import re
+import sys
+
+# Module: the modules it may include, beside itself. A file belongs to the module with the longest matching name.
+EDGES = {
+    "base/core": [],
+    "base/json": ["base/core"],
+    "base/net": ["base/core"],
+    "crds": ["base/core", "base/json"],
+    "operator/decide": ["base/core"],
+    "operator/migrate": ["base/core", "crds"],
+    "operator/kube": ["base/core", "base/json", "base/net"],
+    "operator/observe": ["base/core", "base/json", "crds", "operator/decide", "operator/kube"],
+    # The kernels are pure; shell.cc (shell_*.cc) is the only place that sees client and network.
+    "operator/reconcile": ["base/core", "base/json", "crds", "operator/decide", "operator/migrate", "operator/observe"],
+    "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kube",
+                                 "operator/migrate", "operator/observe", "operator/reconcile"],
+    "operator/local": ["base/core", "base/json", "base/net", "crds", "operator/kube"],
+    "operator": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kube", "operator/local",
+                 "operator/migrate", "operator/observe", "operator/reconcile", "operator/reconcile/shell"],
+    "sidecar/ring": [],
+    "sidecar/shim": ["base/core", "crds", "sidecar/ring"],
+    "sidecar/init": ["base/core", "crds", "sidecar/init/control", "sidecar/transfer"],
+    "sidecar/transfer": ["base/core", "base/net", "crds"],
+    "sidecar/pmix": ["base/core", "base/net", "crds"],
+    "sidecar/collect": ["base/core", "base/net", "crds", "sidecar/ring"],
+    "sidecar": ["base/core", "base/json", "base/net", "crds", "sidecar/collect", "sidecar/init/control",
+                "sidecar/pmix", "sidecar/ring", "sidecar/transfer"],
+    "sidecar/init/control": ["base/core"],  # how sidecar and bsp-init talk: both include it
+    "apps": [],  # ordinary MPI programs
+}
+
+# Modules that are functions of their arguments, and what they therefore do not include.
+PURE = ["operator/decide", "operator/migrate"]
+IMPURE = re.compile(r"(fstream|iostream|cstdio|print|filesystem|random|thread|mutex|ctime|time\.h|unistd\.h|fcntl\.h"
+                    r"|sys/.*|base/core/(log|fd|fault)\.h)")
+NO_TIME = ["operator/decide"]  # migrate is given the time as a value
+TIME = re.compile(r"(chrono|base/core/clock\.h)")
+
+# Where descriptors are closed and processes killed, each with the reason it may.
+GUARDS = {
+    "base/core/fd.h": "the guard of descriptors",
+    "base/core/fault.cc": "kills this very process, on a test's demand",
+    "sidecar/init/process": "the guard of the processes it starts",
+    "sidecar/init/supervisor": "PID 1: signals to the one program are its business",
+    "sidecar/shim": "C code in a foreign process: no RAII over the program's own descriptors, and it stops itself",
+    "operator/local/process": "the guard of the processes the operator starts",
+}
+# ::close(…) and ::kill(…), or without :: when called with plain arguments; a member's declaration is no call.
+RAW_CALL = re.compile(r"(?<!\w)::(close|kill)\s*\(|(?<![\w.>:])(close\([\w.]+(\(\))?\)|kill\([\w.-]+, ?\w+\))")
+BOUNDARY_NAME = re.compile(r'"[^"]*(migbsp\.io|/run/bsp(?![-\w]))')
+NAMES_MAY_BE_IN = ["crds/"]
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
+COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+
+
+def module_of(path):
+    """operator/reconcile/shell_http.cc -> operator/reconcile/shell; None for what has no module."""
+    found = [m for m in EDGES if path == m or path.startswith(m + "/") or path.startswith(m + ".")
+             or path.startswith(m + "_")]
+    return max(found, key=len, default=None)
+
+
+def check_includes(path, text, tree):
+    module = module_of(path)
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        header = match[2]
+        where = f"{path}:{number}"
+        if module in PURE and IMPURE.fullmatch(header):
+            yield f"{where}: {module} is pure, and may not include {header}"
+        if module in NO_TIME and TIME.fullmatch(header):
+            yield f"{where}: {module} does not know the time, and may not include {header}"
+        if header.startswith("tests/"):
+            yield f"{where}: nothing includes tests"
+        # An include of this tree: relative to its root, or to the including file.
+        local = header if (tree / header).exists() else str(pathlib.PurePath(path).parent / header)
+        target = module_of(local) if (tree / local).exists() else None
+        if target is None or target == module or target in EDGES[module]:
+            continue
+        yield f"{where}: {module} may not include {header} ({target}); it may include {', '.join(EDGES[module]) or 'nothing'}"
+
+
+def blank(match):
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def check_calls(path, text):
+    if any(path.startswith(guard) for guard in GUARDS):
+        return
+    for number, line in enumerate(COMMENT_OR_STRING.sub(blank, text).splitlines(), 1):
+        if RAW_CALL.search(line):
+            yield f"{path}:{number}: raw close() or kill(); use base/core/fd.h or a guard named in tests/tidy/tidy.py"
+
+
+def check_names(path, text):
+    if any(path.startswith(place) for place in NAMES_MAY_BE_IN):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        code = line.split("//")[0]
+        if BOUNDARY_NAME.search(code) and not INCLUDE.match(line):
+            yield f"{path}:{number}: a name that crosses processes is spelt out; take it from crds/names.h"
+
+
+def violations(tree):
+    for top in sorted({m.split("/")[0] for m in EDGES}):
+        for file in sorted((tree / top).rglob("*")):
+            if file.suffix not in (".h", ".cc", ".c") or not file.is_file():
+                continue
+            path = file.relative_to(tree).as_posix()
+            text = file.read_text()
+            yield from check_includes(path, text, tree)
+            yield from check_calls(path, text)
+            yield from check_names(path, text)
+
+
+def main():
+    tree = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
+    found = list(violations(tree))
+    print("\n".join(found) if found else "tidy: nothing to say")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

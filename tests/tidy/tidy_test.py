@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Does tidy.py see what it is there to see? Each case is a small tree and what must be said of it."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TIDY = pathlib.Path(__file__).with_name("tidy.py")
+
+CASES = [  # files, text that must be printed; None: the tree is in order
+    ({"operator/decide/a.cc": '#include "base/core/ids.h"', "base/core/ids.h": ""}, None),
+    ({"operator/decide/a.cc": '#include "crds/wire.h"', "crds/wire.h": ""}, "decide/a.cc:1: operator/decide may not"),
+    ({"base/core/a.h": '#include "base/net/link.h"', "base/net/link.h": ""}, "base/core may not include base/net"),
+    ({"operator/decide/a.cc": "#include <chrono>"}, "operator/decide does not know the time"),
+    ({"operator/migrate/a.cc": "#include <chrono>"}, None),
+    ({"operator/migrate/a.cc": "#include <fstream>"}, "operator/migrate is pure"),
+    ({"operator/reconcile/job.cc": '#include "operator/kube/client.h"', "operator/kube/client.h": ""}, "job.cc:1"),
+    ({"operator/reconcile/shell.cc": '#include "operator/kube/client.h"', "operator/kube/client.h": ""}, None),
+    ({"operator/reconcile/shell_http.cc": '#include "operator/kube/client.h"', "operator/kube/client.h": ""}, None),
+    ({"operator/reconcile/shelter.cc": '#include "operator/kube/client.h"', "operator/kube/client.h": ""}, "shelter"),
+    ({"operator/kube/a.cc": '#include "crds/bspjob.h"', "crds/bspjob.h": ""}, "operator/kube may not"),
+    ({"sidecar/gate.cc": '#include "sidecar/init/control.h"', "sidecar/init/control.h": ""}, None),
+    ({"sidecar/gate.cc": '#include "sidecar/init/process.h"', "sidecar/init/process.h": ""}, "gate.cc:1"),
+    ({"apps/lu/main.cc": '#include "base/core/fd.h"', "base/core/fd.h": ""}, "apps may not include base/core/fd.h"),
+    ({"apps/lu/main.cc": '#include "lu.h"', "apps/lu/lu.h": ""}, None),
+    ({"crds/a.cc": '#include "tests/unit/x.h"'}, "nothing includes tests"),
+    ({"base/net/a.cc": "void f() { ::close(3); }"}, "base/net/a.cc:1: raw close()"),
+    ({"base/net/a.cc": "\n  kill(pid, 9);"}, "base/net/a.cc:2: raw close() or kill()"),
+    ({"base/net/a.cc": "socket.close(); // close(3)\nlog(\"close(3)\"); void close(); ring_close(1);"}, None),
+    ({"base/core/fd.h": "::close(fd_);"}, None),
+    ({"operator/local/a.cc": 'f("migbsp.io/job");'}, "a name that crosses processes"),
+    ({"crds/names.h": 'f("migbsp.io/job");', "sidecar/a.cc": "// see /run/bsp"}, None),
+]
+
+
+def main():
+    failures = 0
+    for files, expected in CASES:
+        with tempfile.TemporaryDirectory() as tree:
+            for name, text in files.items():
+                file = pathlib.Path(tree, name)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text + "\n")
+            run = subprocess.run([sys.executable, TIDY, tree], capture_output=True, text=True)
+        good = (run.returncode == 0) if expected is None else (run.returncode == 1 and expected in run.stdout)
+        if not good:
+            failures += 1
+            print(f"FAILED: {files}\n  expected: {expected or 'no violation'}\n  said: {run.stdout}{run.stderr}")
+    print(f"{len(CASES) - failures} of {len(CASES)} cases")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
