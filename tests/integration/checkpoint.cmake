@@ -4,6 +4,9 @@ set(checkpoint_dir ${CMAKE_BINARY_DIR}/checkpoint)
 add_executable(gated ${CMAKE_CURRENT_SOURCE_DIR}/programs/gated.c)
 target_link_libraries(gated PRIVATE Threads::Threads)
 
+add_executable(occupy ${CMAKE_CURRENT_SOURCE_DIR}/programs/occupy.c)
+add_executable(static_hello ${CMAKE_CURRENT_SOURCE_DIR}/programs/static_hello.c)
+target_link_options(static_hello PRIVATE -static)
 add_library(stub_shim SHARED ${CMAKE_CURRENT_SOURCE_DIR}/programs/stub_shim.c)
 
 # What the containers see as /bsp: criu with its libraries, and bsp-init.
@@ -18,10 +21,15 @@ add_custom_command(
 add_custom_command(
   OUTPUT ${checkpoint_dir}/root.tar
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/make_root.sh ${checkpoint_dir} $<TARGET_FILE:gated>
-  DEPENDS gated ${CMAKE_CURRENT_SOURCE_DIR}/make_root.sh)
+          $<TARGET_FILE:occupy> $<TARGET_FILE:static_hello>
+  DEPENDS gated occupy static_hello ${CMAKE_CURRENT_SOURCE_DIR}/make_root.sh)
 add_custom_target(checkpoint_files DEPENDS ${checkpoint_dir}/runtime.stamp ${checkpoint_dir}/root.tar)
 
-bsp_test(checkpoint_test SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_test.cc
-                                 ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_harness.cc
-         DEPS bsp_init bsp_transfer LABELS integration)
-add_dependencies(checkpoint_test checkpoint_files)
+add_library(checkpoint_harness STATIC ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_harness.cc)
+target_link_libraries(checkpoint_harness PUBLIC bsp_init bsp_transfer GTest::gmock)
+target_compile_definitions(checkpoint_harness PRIVATE BSP_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}/../.."
+                                                      BSP_BINARY_DIR="${CMAKE_BINARY_DIR}")
+foreach(test checkpoint_test checkpoint_failure_test init_program_test)
+  bsp_test(${test} SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${test}.cc DEPS checkpoint_harness LABELS integration)
+  add_dependencies(${test} checkpoint_files)
+endforeach()

@@ -12,7 +12,7 @@ printf 'root:x:0:\nusers:x:100:\n' >"$dir/root/etc/group"
 cp "$@" "$dir/root/"
 cp /bin/sh "$dir/root/bin/sh"
 for binary in /bin/sh "$@"; do
-  ldd "$binary" | sed -n -e 's/.*=> \(\/[^ ]*\) .*/\1/p' -e 's/^[[:space:]]*\(\/[^ ]*\) .*/\1/p'
+  { ldd "$binary" 2>/dev/null || true; } | sed -n -e 's/.*=> \(\/[^ ]*\) .*/\1/p' -e 's/^[[:space:]]*\(\/[^ ]*\) .*/\1/p'
 done | sort -u | while read -r library; do
   mkdir -p "$dir/root$(dirname "$library")"
   cp -L "$library" "$dir/root$library"

@@ -1,0 +1,300 @@
+// Moves that go wrong: the program is still there, stopped, and goes on when told to; a broken copy
+// never runs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "sidecar/init/files.h"
+#include "tests/integration/checkpoint_harness.h"
+
+namespace bsp::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::vector<std::string> kSmall{"/gated", "steps=6", "mb=8"};
+const std::vector<std::string> kMiddle{"/gated", "steps=6", "mb=64"};
+
+class BrokenMove : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    ASSERT_NE(test_image(&why), "") << why;
+  }
+
+  // The program must be stopped, go on when told, be movable at its next gate and end well.
+  static void expect_alive(Pod& source) {
+    EXPECT_EQ(source.program_state(), 'T');
+    source.send(control::kContinue);
+    ASSERT_TRUE(source.expect(control::kStopped));
+    Pod target({});
+    move(source, target, "afterwards");
+    ASSERT_FALSE(HasFatalFailure());
+    const auto exited = target.expect(control::kExited);
+    ASSERT_TRUE(exited);
+    EXPECT_EQ(exited->number("code"), 0) << target.errors();
+    target.send(control::kBye);
+    EXPECT_EQ(source.errors() + target.errors(),
+              "checked 1\nchecked 2\nchecked 3\nchecked 4\nchecked 5\nchecked 6\n");
+  }
+
+  static std::size_t left_of(Pod& target) {
+    return init::list_dir(target.images()).size();
+  }
+};
+
+TEST_F(BrokenMove, TargetIsFull) {
+  Pod source({.command = kMiddle});
+  Pod target({.run_size = "20m"});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  const MoveResult moved = dump_into(source, target, "full");
+  EXPECT_EQ(moved.verdict.verb, control::kDumpFailed);
+  ASSERT_TRUE(moved.receive_error);
+  EXPECT_EQ(moved.receive_error->code, ErrorCode::kNoSpace);
+  EXPECT_THAT(moved.receive_error->message, HasSubstr("No space left on device"));
+  EXPECT_EQ(left_of(target), 0U);  // what had arrived is gone, the space is free again
+  expect_alive(source);
+}
+
+TEST_F(BrokenMove, NetworkBreaksInTheMiddle) {
+  Pod source({.command = kMiddle});
+  Pod target({});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  std::size_t seen = 0;
+  const MoveResult moved =
+      dump_into(source, target, "broken", [&](std::span<const std::byte> bytes) -> Result<void> {
+        seen += bytes.size();
+        if (seen > (8U << 20)) return fail(ErrorCode::kUnavailable, "connection reset");
+        return {};
+      });
+  EXPECT_EQ(moved.verdict.verb, control::kDumpFailed);
+  EXPECT_THAT(moved.verdict.text("message"), HasSubstr("criu dump failed: "));
+  EXPECT_EQ(left_of(target), 0U);
+  expect_alive(source);
+}
+
+TEST_F(BrokenMove, CriuIsKilledInTheMiddle) {
+  Pod source({.command = kMiddle});
+  Pod target({});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  std::size_t seen = 0;
+  const MoveResult moved =
+      dump_into(source, target, "killed", [&](std::span<const std::byte> bytes) -> Result<void> {
+        seen += bytes.size();
+        if (seen > (8U << 20)) {
+          for (const int pid : source.find("criu")) ::kill(pid, SIGKILL);
+        }
+        return {};
+      });
+  EXPECT_EQ(moved.verdict.verb, control::kDumpFailed);
+  EXPECT_THAT(moved.verdict.text("message"), HasSubstr("killed by signal 9"));
+  EXPECT_FALSE(moved.sent);  // no End was sent, so the target cannot take it for whole
+  EXPECT_EQ(left_of(target), 0U);
+  expect_alive(source);
+}
+
+TEST_F(BrokenMove, AbandonedByTheSidecar) {
+  Pod source({.command = kMiddle});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  auto session = transfer::CaptureSession::open(source.images(), "given-up");
+  ASSERT_TRUE(session);
+  // Nobody reads the capture socket: criu hangs in the middle of its first larger file.
+  source.send(control::kDump, {{"migration", "given-up"}});
+  ASSERT_TRUE(source.expect(control::kDumping));
+  source.send(control::kAbandon, {{"migration", "given-up"}});
+  const auto failed = source.expect(control::kDumpFailed);
+  ASSERT_TRUE(failed);
+  EXPECT_THAT(failed->text("message"), HasSubstr("given up"));
+  session->reset();
+  expect_alive(source);
+}
+
+TEST_F(BrokenMove, ABitFlipsOnTheWay) {
+  Pod source({.command = kSmall});
+  Pod target({});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  auto session = transfer::CaptureSession::open(source.images(), "flipped");
+  auto receiver = transfer::Receiver::open(target.images(), "flipped");
+  ASSERT_TRUE(session && receiver);
+  std::optional<Error> refused;
+  bool flipped = false;
+  std::jthread relay([&] {
+    (void)(*session)->run([&](std::span<const std::byte> bytes) -> Result<void> {
+      std::vector<std::byte> copy(bytes.begin(), bytes.end());
+      if (copy.size() > 60'000 && !flipped) {
+        copy[50'000] ^= std::byte{0x10};
+        flipped = true;
+      }
+      auto fed = (*receiver)->feed(copy);
+      if (!fed) refused = fed.error();
+      if (!fed) return std::unexpected(fed.error());
+      return {};
+    });
+  });
+  source.send(control::kDump, {{"migration", "flipped"}});
+  const auto verdict = source.expect_any({control::kDumped, control::kDumpFailed});
+  ASSERT_TRUE(verdict);
+  (*session)->finish();
+  relay.join();
+  ASSERT_TRUE(refused);
+  EXPECT_THAT(refused->message, HasSubstr("has the wrong checksum"));
+  EXPECT_FALSE((*receiver)->done());
+  session->reset();
+  expect_alive(source);
+}
+
+struct Blocker {
+  std::string argument;
+  std::string reason;
+};
+class NotMigratable : public BrokenMove, public ::testing::WithParamInterface<Blocker> {};
+
+TEST_P(NotMigratable, IsNamedAndGoesOn) {
+  std::vector<std::string> command = kSmall;
+  command.push_back(GetParam().argument);
+  Pod source({.command = command});
+  Pod target({});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  const MoveResult moved = dump_into(source, target, "blocked");
+  EXPECT_EQ(moved.verdict.verb, control::kDumpFailed);
+  EXPECT_THAT(moved.verdict.text("message"), HasSubstr("not migratable now: "));
+  EXPECT_THAT(moved.verdict.text("message"), HasSubstr(GetParam().reason));
+  EXPECT_EQ(source.program_state(), 'T');
+  source.send(control::kContinue);
+  EXPECT_TRUE(source.expect(control::kStopped));
+}
+
+INSTANTIATE_TEST_SUITE_P(Things, NotMigratable,
+                         ::testing::Values(Blocker{"socket=1", "is an open socket"},
+                                           Blocker{"child=1", "another process"}));
+
+TEST_F(BrokenMove, OnlyAStoppedProgramIsDumped) {
+  Pod source({.command = {"/bin/sh", "-c", "while :; do :; done"}});
+  ASSERT_TRUE(source.expect(control::kRunning));
+  source.send(control::kDump, {{"migration", "early"}});
+  const auto failed = source.expect(control::kDumpFailed);
+  ASSERT_TRUE(failed);
+  EXPECT_THAT(failed->text("message"), HasSubstr("not stopped at a gate"));
+}
+
+// A waiting pod survives a broken checkpoint and takes the next one.
+TEST_F(BrokenMove, RestoreFailsAndAnotherWorks) {
+  Pod source({.command = kSmall});
+  Pod target({});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(dump_into(source, target, "damaged").sent);
+  const std::string inventory = target.images() + "/damaged/pstree.img";
+  std::filesystem::resize_file(inventory, 10);
+  target.send(control::kRestore, {{"migration", "damaged"}});
+  const auto failed = target.expect(control::kRestoreFailed);
+  ASSERT_TRUE(failed);
+  EXPECT_THAT(failed->text("message"), HasSubstr("criu restore failed: "));
+  EXPECT_THAT(target.find("gated"), IsEmpty());
+  EXPECT_THAT(target.find("criu"), IsEmpty());
+  EXPECT_EQ(source.program_state(), 'T');
+  move(source, target, "sound");
+  EXPECT_TRUE(target.expect(control::kStopped));
+}
+
+TEST_F(BrokenMove, CriuIsKilledInARestore) {
+  Pod source({.command = kMiddle});
+  Pod target({});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(dump_into(source, target, "one").sent);
+  ASSERT_TRUE(target.expect(control::kStateWaiting));
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    target.send(control::kRestore, {{"migration", "one"}});
+    while (target.find("criu").empty()) {
+    }
+    for (int i = 0; i < attempt * 200'000; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+    for (const int pid : target.find("criu")) ::kill(pid, SIGKILL);
+    const auto verdict = target.expect_any({control::kRestoreFailed, control::kRestored});
+    ASSERT_TRUE(verdict);
+    if (verdict->verb == control::kRestored) {  // it was too quick for us
+      EXPECT_EQ(target.program_state(), 'T');
+      target.send(control::kDiscard, {{"migration", "one"}});
+      ASSERT_TRUE(target.expect(control::kDiscarded));
+    }
+    EXPECT_THAT(target.find("gated"), IsEmpty());
+  }
+  target.send(control::kRestore, {{"migration", "one"}});
+  ASSERT_TRUE(target.expect(control::kRestored));
+  EXPECT_EQ(target.program_state(), 'T');
+}
+
+// Both copies exist between restore and commit; neither runs.
+TEST_F(BrokenMove, RolledBackAfterTheRestore) {
+  Pod source({.command = kSmall});
+  Pod target({});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(dump_into(source, target, "undone").sent);
+  target.send(control::kRestore, {{"migration", "undone"}});
+  ASSERT_TRUE(target.expect(control::kRestored));
+  EXPECT_EQ(source.program_state(), 'T');
+  EXPECT_EQ(target.program_state(), 'T');
+  target.send(control::kDiscard, {{"migration", "undone"}});
+  ASSERT_TRUE(target.expect(control::kDiscarded));
+  EXPECT_THAT(target.find("gated"), IsEmpty());
+  EXPECT_EQ(target.logs(), "");
+  expect_alive(source);
+}
+
+TEST_F(BrokenMove, ItsPidIsTakenInTheTarget) {
+  Pod source({.command = kSmall});
+  Pod target({});
+  const auto stopped = source.expect(control::kStopped);
+  ASSERT_TRUE(stopped);
+  ASSERT_TRUE(target.expect(control::kStateWaiting));
+  target.exec({"/bin/sh", "-c", "/occupy " + stopped->text("pid") + " </dev/null >/dev/null 2>&1 &"});
+  while (target.find("occupy").size() < 2) {
+  }
+  ASSERT_TRUE(dump_into(source, target, "taken").sent);
+  // `occupy` counts upwards; wait for its last child, which keeps the number.
+  std::optional<control::Message> failed;
+  for (int i = 0; i < 100 && !failed; ++i) {
+    target.send(control::kRestore, {{"migration", "taken"}});
+    const auto verdict = target.expect_any({control::kRestoreFailed, control::kRestored});
+    ASSERT_TRUE(verdict);
+    if (verdict->verb == control::kRestoreFailed) failed = verdict;
+    target.send(control::kDiscard, {{"migration", "taken"}});
+    ASSERT_TRUE(target.expect(control::kDiscarded));
+  }
+  ASSERT_TRUE(failed);
+  EXPECT_THAT(failed->text("message"),
+              HasSubstr("PID " + stopped->text("pid") + " is taken in this container"));
+  for (const int pid : target.find("occupy")) ::kill(pid, SIGKILL);
+}
+
+// A sidecar may die and come back at any time: bsp-init tells the newcomer everything.
+TEST_F(BrokenMove, SidecarComesBack) {
+  Pod source({.command = kSmall});
+  Pod target({});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(dump_into(source, target, "told").sent);
+  source.disconnect();
+  const auto source_hello = source.expect(control::kHello);
+  ASSERT_TRUE(source_hello);
+  EXPECT_EQ(source_hello->text("state"), control::kStateDumped);
+  EXPECT_EQ(source_hello->text("migration"), "told");
+  target.send(control::kRestore, {{"migration", "told"}});
+  ASSERT_TRUE(target.expect(control::kRestored));
+  target.disconnect();
+  const auto target_hello = target.expect(control::kHello);
+  ASSERT_TRUE(target_hello);
+  EXPECT_EQ(target_hello->text("state"), control::kStateRestored);
+  EXPECT_EQ(target_hello->text("mode"), "restore");
+  EXPECT_EQ(target_hello->text("pid"), source_hello->text("pid"));
+  EXPECT_EQ(target.program_state(), 'T');
+  // Asking again is asking once.
+  target.send(control::kRestore, {{"migration", "told"}});
+  EXPECT_TRUE(target.expect(control::kRestored));
+}
+
+}  // namespace
+}  // namespace bsp::test

@@ -1,0 +1,167 @@
+// bsp-init as PID 1: how it starts a program, what it forwards, what it says when it can't.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "sidecar/init/files.h"
+#include "tests/integration/checkpoint_harness.h"
+
+namespace bsp::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class InitProgram : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    ASSERT_NE(test_image(&why), "") << why;
+  }
+};
+
+struct Bad {
+  std::string name;
+  std::vector<std::string> command;
+  int status;
+  std::string message;
+  std::string user = "1000";
+  std::string carry{};
+};
+void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
+
+class BadProgram : public InitProgram, public ::testing::WithParamInterface<Bad> {};
+
+TEST_P(BadProgram, IsNamedToTheSidecarAndInTheLog) {
+  const Bad& bad = GetParam();
+  Pod pod({.command = bad.command, .user = bad.user, .carry_paths = bad.carry});
+  const auto exited = pod.expect(control::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->number("code"), bad.status);
+  EXPECT_THAT(exited->text("message"), HasSubstr(bad.message));
+  pod.send(control::kBye);
+  EXPECT_EQ(pod.wait(), bad.status);
+  EXPECT_THAT(pod.errors(), HasSubstr(bad.message));
+  EXPECT_EQ(pod.logs(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, BadProgram,
+    ::testing::Values(
+        Bad{"Missing", {"no-such-program", "x"}, 127, "command not found in the image: no-such-program"},
+        Bad{"MissingPath", {"/opt/none"}, 127, "command not found in the image: /opt/none"},
+        Bad{"NotExecutable", {"/etc/passwd"}, 126, "/etc/passwd is not executable for uid 1000"},
+        Bad{"Static", {"/static_hello"}, 126, "/static_hello is statically linked"},
+        Bad{"UnknownUser", {"/gated"}, 125, "user 'nobody-here' is not in the image's /etc/passwd",
+            "nobody-here"},
+        Bad{"CarryProc", {"/gated"}, 125, "'/proc/self' cannot be carried", "1000", "/proc/self"}),
+    [](const auto& bad) { return bad.param.name; });
+
+TEST_F(InitProgram, HasNoPrivilegeAndAPlainWorld) {
+  Pod pod({.command = {"/bin/sh", "-c",
+                       "while read -r line; do case $line in Cap*|NoNewPrivs*|Uid*|Gid*|Groups*|"
+                       "SigBlk*|SigIgn*) echo \"$line\";; esac; done </proc/self/status;"
+                       "read -r nothing || echo no input; echo home $HOME; kill -STOP $$"},
+           .user = "user",
+           .env = {{"STUB_SHIM_SPEAKS", "1"}, {"LD_PRELOAD", ""}, {"HOME", "/root"}}});
+  ASSERT_TRUE(pod.expect(control::kStopped));
+  const std::string log = pod.logs();
+  for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"}) {
+    EXPECT_THAT(log, HasSubstr(std::string(set) + ":\t0000000000000000\n"));
+  }
+  EXPECT_THAT(log, HasSubstr("NoNewPrivs:\t1\n"));
+  EXPECT_THAT(log, HasSubstr("Uid:\t1001\t1001\t1001\t1001\n"));
+  EXPECT_THAT(log, HasSubstr("Gid:\t100\t100\t100\t100\n"));
+  EXPECT_THAT(log, HasSubstr("SigBlk:\t0000000000000000\n"));
+  EXPECT_THAT(log, HasSubstr("SigIgn:\t0000000000000000\n"));
+  EXPECT_THAT(log, HasSubstr("no input\n"));
+  EXPECT_THAT(log, HasSubstr("home /home/user\n"));
+  EXPECT_THAT(pod.errors(), HasSubstr("stub shim loaded by LD_PRELOAD=/bsp/libbspmpi.so\n"));
+}
+
+TEST_F(InitProgram, ExitStatusIsThePrograms) {
+  Pod pod({.command = {"/gated", "steps=1", "exit=42"}});
+  const auto exited = pod.expect(control::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->number("code"), 42);
+  EXPECT_EQ(exited->number("signal"), 0);
+  pod.send(control::kBye);
+  EXPECT_EQ(pod.wait(), 42);
+}
+
+TEST_F(InitProgram, DeathBySignalIsTold) {
+  Pod pod({.command = {"/bin/sh", "-c", "kill -SEGV $$"}});
+  const auto exited = pod.expect(control::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->number("signal"), SIGSEGV);
+  EXPECT_THAT(exited->text("message"), HasSubstr("killed by SIGSEGV"));
+  pod.send(control::kBye);
+  EXPECT_EQ(pod.wait(), 128 + SIGSEGV);
+}
+
+TEST_F(InitProgram, ForwardsSignals) {
+  Pod pod({.command = {"/bin/sh", "-c",
+                       "trap 'echo usr1' USR1; trap 'echo term; exit 9' TERM; echo ready;"
+                       "kill -STOP $$; while :; do :; done"}});
+  ASSERT_TRUE(pod.expect(control::kStopped));
+  ::kill(pod.init_pid(), SIGUSR1);
+  pod.send(control::kContinue);
+  ASSERT_TRUE(pod.expect(control::kRunning));
+  while (pod.logs() != "ready\nusr1\n") {
+  }
+  ::kill(pod.init_pid(), SIGTERM);
+  const auto exited = pod.expect(control::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->number("code"), 9);
+  EXPECT_EQ(pod.logs(), "ready\nusr1\nterm\n");
+}
+
+TEST_F(InitProgram, ReapsOrphans) {
+  Pod pod({.command = {"/bin/sh", "-c", "(/bin/sh -c 'exit 0' & ) ; kill -STOP $$"}});
+  ASSERT_TRUE(pod.expect(control::kStopped));
+  bool zombie = true;
+  for (int i = 0; zombie && i < 1000; ++i) {
+    zombie = false;
+    for (const int pid : pod.find("sh")) {
+      const auto stat = init::process_stat(pid);
+      zombie = zombie || (stat && stat->state == 'Z');
+    }
+  }
+  EXPECT_FALSE(zombie);
+}
+
+TEST_F(InitProgram, AWaitingPodEndsAtOnce) {
+  Pod pod({});
+  ASSERT_TRUE(pod.expect(control::kStateWaiting));
+  ::kill(pod.init_pid(), SIGTERM);
+  EXPECT_EQ(pod.wait(), 128 + SIGTERM);
+}
+
+TEST_F(InitProgram, QuitsWhenTold) {
+  Pod pod({.command = {"/bin/sh", "-c", "while :; do :; done"}});
+  ASSERT_TRUE(pod.expect(control::kRunning));
+  pod.send(control::kQuit, {{"code", "3"}});
+  EXPECT_EQ(pod.wait(), 3);
+}
+
+// More than a pipe holds, from a program that stops with its pipe full of unread output.
+TEST_F(InitProgram, OutputIsVerbatim) {
+  Pod pod({.command = {"/gated", "steps=3", "noise=200000"}});
+  ASSERT_TRUE(pod.expect(control::kStopped));
+  pod.send(control::kContinue);
+  ASSERT_TRUE(pod.expect(control::kExited));
+  pod.send(control::kBye);
+  EXPECT_EQ(pod.wait(), 0);
+  std::string expected;
+  for (int step = 1; step <= 3; ++step) {
+    for (int i = 0; i < 200000; ++i) {
+      expected += i % 64 == 63 ? '\n' : static_cast<char>('a' + i % 26);
+    }
+    expected += "step " + std::to_string(step) + " of pid 1000\n";
+  }
+  const std::string got = pod.logs();
+  EXPECT_EQ(got.size(), expected.size());
+  EXPECT_TRUE(got == expected);
+}
+
+}  // namespace
+}  // namespace bsp::test
