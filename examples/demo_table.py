@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""demo_table.py OFF.json ADVISE.json MIGRATE.json SEQUENTIAL.txt: the table that closes ./dev demo.
+
+The same job (i) without the scheduler, (ii) with it deciding but not moving, (iii) with moves: the three summaries that
+`bsp-operator local run --summary` wrote, and the output of the sequential program. Exit status 0 only if every
+run succeeded, every field is the sequential program's bit for bit, ranks were moved, and that made the job faster.
+"""
+import json
+import re
+import sys
+
+
+def field_of(lines):
+    """The CRC-64 over every bit of the final field, as lattice_boltzmann prints it; None if it did not get there."""
+    found = [m[1] for m in (re.search(r"OK field crc=([0-9a-f]{16})", line) for line in lines) if m]
+    return found[-1] if found else None
+
+
+def seconds(value):
+    return "-" if value is None else f"{value:.2f} s"
+
+
+def print_moves(migrations):
+    print("\nmove                      predicted gain  realised gain       bytes  outcome")
+    for m in migrations:
+        name = f"rank {m['rank']}  {m['from']} → {m['to']}"
+        print(f"{name:<24}  {seconds(m.get('predicted_gain_s')):>14}  {seconds(m.get('realised_gain_s')):>13}"
+              f"  {m.get('bytes', 0) / 2**20:>6.1f} MiB  {m['phase']}")
+
+
+def print_waves(waves):
+    for w in waves:
+        print(f"wave to epoch {w['epoch']}: {w['moves']} move{'s' if w['moves'] != 1 else ''}, "
+              f"the job paused for {w['pause_ms']:.0f} ms")
+
+
+def main():
+    off, advise, migrate = (json.load(open(name)) for name in sys.argv[1:4])
+    sequential = field_of(open(sys.argv[4]))
+    runs = [("(i)   scheduler off", off), ("(ii)  deciding, not moving", advise), ("(iii) with moves", migrate)]
+    base = off["makespan_s"]
+
+    print("\nrun                          makespan   against (i)  final field")
+    failures = [] if sequential else ["the sequential program did not finish"]
+    for name, run in runs:
+        field = field_of(run.get("rank0_output", []))
+        equal = field is not None and field == sequential
+        change = "" if run is off else f"{100 * (run['makespan_s'] / base - 1):+.1f} %"
+        verdict = "equal to the sequential program" if equal else f"{field or 'none'}, NOT the sequential program's"
+        print(f"{name:<27}  {run['makespan_s']:>6.2f} s  {change:>12}  {verdict}")
+        if run["phase"] != "Succeeded":
+            failures.append(f"run {name.split()[0]} ended as {run['phase']}")
+        if not equal:
+            failures.append(f"run {name.split()[0]}: its field is not the sequential program's")
+
+    overhead = advise["makespan_s"] / base - 1
+    gain = 1 - migrate["makespan_s"] / base
+    print(f"\noverhead of deciding (ii against i) {100 * overhead:+.1f} %    gain by moving (iii against i) {100 * gain:+.1f} %")
+    moved = [m for m in migrate["migrations"] if m["phase"] == "Succeeded"]
+    print_moves(migrate["migrations"])
+    print_waves(migrate["waves"])
+
+    if not moved:
+        failures.append("no rank was moved")
+    if gain <= 0:
+        failures.append("moving ranks did not make the job faster")
+    if off["migrations"] or advise["migrations"]:
+        failures.append("ranks were moved in a run that must not move any")
+    for failure in failures:
+        print(f"demo: {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
