@@ -1,0 +1,59 @@
+// The platform's figures as far as they were measured: speed of each Set, bandwidth between Sets, and
+// the fixed part of a migration. What was never measured is assumed, and says so.
+//
+//   cpu(j)   = sum of I / sum of CT over the ranks in Set j, superstep by superstep, smoothed
+//   T(a,b)   = time of a checkpoint's transfer / its bytes
+//   Mig      = pause of a wave − bytes · T, at least 0
+//
+// Smoothing: x ← x + w·(new − x), w = max(1/samples, kWeight): a plain mean first, then an aging one.
+// It is kept in BSPJob.status.calibration, from where a fresh operator takes it up again.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "crds/bspjob.h"
+#include "crds/rankmigration.h"
+#include "operator/observe/collector.h"
+
+namespace bsp::observe {
+
+struct Figure {
+  double value = 0;
+  std::uint32_t samples = 0;
+  void add(double x);
+};
+
+class Calibration {
+ public:
+  static constexpr double kWeight = 0.1;
+  static constexpr double kAssumedRate = 1e9;         // instructions/s of a Set of nominal speed 1
+  static constexpr double kAssumedBandwidth = 300e6;  // bytes/s
+  static constexpr double kAssumedFixed = 0.3;        // s
+
+  static Calibration from_status(const std::vector<crds::CalibrationFigure>& figures);
+  // Measured figures, and the assumed ones for Sets (with their nominal speed) that have none.
+  [[nodiscard]] std::vector<crds::CalibrationFigure> to_status(
+      const std::map<std::string, double>& nominal) const;
+
+  void add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank);
+  void add_move(const std::string& from, const std::string& to, std::uint64_t bytes,
+                const crds::PauseParts& pause);
+
+  struct Value {
+    double value = 0;
+    bool measured = false;
+  };
+  // Instructions/s; unmeasured Sets by their nominal speed relative to a measured one.
+  [[nodiscard]] Value cpu(const std::string& set, const std::map<std::string, double>& nominal) const;
+  [[nodiscard]] Value seconds_per_byte(const std::string& from, const std::string& to) const;
+  [[nodiscard]] Value fixed(const std::string& to) const;
+
+ private:
+  std::map<std::string, Figure> cpu_;
+  std::map<std::pair<std::string, std::string>, Figure> bandwidth_;  // bytes/s
+  std::map<std::string, Figure> fixed_;
+};
+
+}  // namespace bsp::observe

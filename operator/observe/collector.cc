@@ -1,0 +1,95 @@
+#include "operator/observe/collector.h"
+
+#include <algorithm>
+
+#include "operator/decide/adaptation.h"
+
+namespace bsp::observe {
+
+void Collector::add(const wire::RankReport& report) {
+  if (report.rank >= pending_.size()) return;
+  completed_[report.rank] = std::max(completed_[report.rank], report.completed);
+  if (report.memory_bytes) memory_[report.rank] = report.memory_bytes;
+  for (const wire::SuperstepReport& s : report.supersteps) {
+    if (s.superstep <= taken_) continue;
+    pending_[report.rank].insert_or_assign(s.superstep, s);
+    completed_[report.rank] = std::max(completed_[report.rank], s.superstep);
+  }
+}
+
+void Collector::skip_to(std::uint64_t superstep) {
+  taken_ = std::max(taken_, superstep);
+  for (auto& rank : pending_) rank.erase(rank.begin(), rank.upper_bound(taken_));
+}
+
+std::optional<decide::MeasuredSuperstep> Collector::take() {
+  // The smallest superstep that every rank has: what lies before it was lost by somebody.
+  std::uint64_t t = 0;
+  for (;;) {
+    for (const auto& rank : pending_) {
+      const auto it = rank.lower_bound(t);
+      if (it == rank.end()) return std::nullopt;
+      t = std::max(t, it->first);
+    }
+    if (std::ranges::all_of(pending_, [&](const auto& rank) { return rank.contains(t); })) break;
+  }
+
+  const std::size_t n = pending_.size();
+  decide::MeasuredSuperstep out;
+  SuperstepTimes times;
+  out.superstep = {t};
+  times.superstep = t;
+  out.recv_bytes = decide::Grid<double>(n, sets_);
+  out.recv_seconds = decide::Grid<double>(n, sets_);
+  std::vector<double> rest(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const wire::SuperstepReport& s = pending_[i].at(t);
+    out.instructions.push_back(static_cast<double>(s.instructions));
+    out.compute_seconds.push_back(static_cast<double>(s.compute_ns) * 1e-9);
+    rest[i] = static_cast<double>(s.comm_ns + s.edge_ns) * 1e-9;
+    times.seconds += (out.compute_seconds[i] + rest[i]) / static_cast<double>(n);
+    for (std::size_t j = 0; j < std::min(sets_, s.recv_bytes.size()); ++j)
+      out.recv_bytes[i, j] = static_cast<double>(s.recv_bytes[j]);
+    for (std::size_t j = 0; j < std::min(sets_, s.recv_ns.size()); ++j)
+      out.recv_seconds[i, j] = static_cast<double>(s.recv_ns[j]) * 1e-9;
+  }
+  out.communication_seconds = decide::shared_phase_seconds(rest);
+  times.compute_seconds = out.compute_seconds;
+  times.instructions = out.instructions;
+  for (double compute : out.compute_seconds)
+    times.rank_seconds.push_back(compute + out.communication_seconds);
+  history_.push_back(std::move(times));
+  if (history_.size() > kHistory) history_.pop_front();
+  skip_to(t);
+  return out;
+}
+
+std::uint64_t Collector::since(std::size_t rank) const {
+  return pending_[rank].empty() ? taken_ : std::max(taken_, pending_[rank].rbegin()->first);
+}
+
+std::uint64_t Collector::completed_by_all() const { return std::ranges::min(completed_); }
+
+std::uint64_t Collector::memory_bytes(std::size_t rank) const {
+  const auto it = memory_.find(rank);
+  return it == memory_.end() ? 0 : it->second;
+}
+
+std::optional<MeanTimes> mean_times(const std::deque<SuperstepTimes>& history, std::uint64_t first,
+                                    std::uint64_t last) {
+  MeanTimes mean;
+  for (const SuperstepTimes& t : history) {
+    if (t.superstep < first || t.superstep > last) continue;
+    if (mean.compute_seconds.empty()) mean.compute_seconds.resize(t.compute_seconds.size());
+    ++mean.supersteps;
+    mean.seconds += t.seconds;
+    for (std::size_t i = 0; i < t.compute_seconds.size(); ++i)
+      mean.compute_seconds[i] += t.compute_seconds[i];
+  }
+  if (mean.supersteps == 0) return std::nullopt;
+  mean.seconds /= static_cast<double>(mean.supersteps);
+  for (double& s : mean.compute_seconds) s /= static_cast<double>(mean.supersteps);
+  return mean;
+}
+
+}  // namespace bsp::observe

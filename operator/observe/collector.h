@@ -1,0 +1,65 @@
+// Puts the ranks' superstep reports (crds/wire.h) together again: one MeasuredSuperstep per superstep
+// that all ranks have completed, in order, each once.
+//
+// Reports may come twice, late or in any order; what no longer comes (a record that was overwritten in
+// the ring before anybody read it) is skipped, and the window knows how to live with that.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "crds/wire.h"
+#include "operator/decide/model.h"
+
+namespace bsp::observe {
+
+// How long one superstep took and what each rank computed in it: for gains, calibration and the view.
+struct SuperstepTimes {
+  std::uint64_t superstep = 0;
+  double seconds = 0;                   // mean over the ranks of computation + communication + edge
+  std::vector<double> rank_seconds;     // computation + communication + the shared phase, see adaptation.h
+  std::vector<double> compute_seconds;  // CT_t(i)
+  std::vector<double> instructions;     // I_t(i)
+};
+
+class Collector {
+ public:
+  Collector(std::size_t ranks, std::size_t sets) : sets_(sets), pending_(ranks), completed_(ranks, 0) {}
+
+  void add(const wire::RankReport& report);
+  // Supersteps up to this one are of no interest (they were measured under another mapping).
+  void skip_to(std::uint64_t superstep);
+  // The next complete superstep, if there is one.
+  std::optional<decide::MeasuredSuperstep> take();
+
+  // What to ask rank i for next: reports after this superstep.
+  [[nodiscard]] std::uint64_t since(std::size_t rank) const;
+  [[nodiscard]] std::uint64_t completed(std::size_t rank) const { return completed_[rank]; }
+  [[nodiscard]] std::uint64_t completed_by_all() const;
+  [[nodiscard]] std::uint64_t memory_bytes(std::size_t rank) const;
+  // The last supersteps taken, oldest first, at most kHistory.
+  [[nodiscard]] const std::deque<SuperstepTimes>& history() const { return history_; }
+  static constexpr std::size_t kHistory = 256;
+
+ private:
+  std::size_t sets_;
+  std::vector<std::map<std::uint64_t, wire::SuperstepReport>> pending_;  // by rank, not taken yet
+  std::vector<std::uint64_t> completed_;
+  std::map<std::size_t, std::uint64_t> memory_;
+  std::uint64_t taken_ = 0;
+  std::deque<SuperstepTimes> history_;
+};
+
+// Means over the supersteps of `history` in [first, last]; nullopt if there is none.
+struct MeanTimes {
+  std::size_t supersteps = 0;
+  double seconds = 0;
+  std::vector<double> compute_seconds;
+};
+std::optional<MeanTimes> mean_times(const std::deque<SuperstepTimes>& history, std::uint64_t first,
+                                    std::uint64_t last);
+
+}  // namespace bsp::observe

@@ -1,0 +1,102 @@
+#include "operator/observe/snapshot.h"
+
+#include <algorithm>
+#include <set>
+
+namespace bsp::observe {
+
+std::vector<std::string> set_names(const crds::SetsSpec& spec, const std::vector<NodeFacts>& nodes) {
+  if (!spec.names.empty()) return spec.names;
+  std::set<std::string> found;
+  for (const NodeFacts& node : nodes) found.insert(node.set);
+  return {found.begin(), found.end()};
+}
+
+std::map<std::string, double> nominal_speeds(const std::vector<NodeFacts>& nodes) {
+  std::map<std::string, Figure> mean;
+  for (const NodeFacts& node : nodes) mean[node.set].add(node.speed);
+  std::map<std::string, double> out;
+  for (const auto& [set, figure] : mean) out[set] = figure.value;
+  return out;
+}
+
+decide::Platform make_platform(const std::vector<std::string>& sets, const std::vector<NodeFacts>& nodes,
+                               const Calibration& calibration) {
+  auto origin = [](bool measured) {
+    return measured ? decide::Origin::kMeasured : decide::Origin::kAssumed;
+  };
+  const auto nominal = nominal_speeds(nodes);
+  decide::Platform platform;
+  for (const std::string& name : sets) platform.sets.push_back({.name = name, .cordoned = false});
+  for (const NodeFacts& node : nodes) {
+    const auto set = std::ranges::find(sets, node.set);
+    if (set == sets.end()) continue;
+    const auto cpu = calibration.cpu(node.set, nominal);
+    platform.processors.push_back({.name = node.name,
+                                   .set = {static_cast<std::uint32_t>(set - sets.begin())},
+                                   .cpu = cpu.value,
+                                   .cpu_origin = origin(cpu.measured),
+                                   .load = 0,
+                                   .slots = node.slots,
+                                   .taken = node.taken,
+                                   .cordoned = node.cordoned});
+  }
+  const std::size_t n = sets.size();
+  platform.T = decide::Grid<double>(n, n);
+  platform.T_origin = decide::Grid<decide::Origin>(n, n, decide::Origin::kAssumed);
+  platform.Mig = decide::Grid<double>(1, n);
+  platform.Mig_origin = decide::Grid<decide::Origin>(1, n, decide::Origin::kAssumed);
+  for (std::size_t b = 0; b < n; ++b) {
+    const auto fixed = calibration.fixed(sets[b]);
+    platform.Mig[0, b] = fixed.value;
+    platform.Mig_origin[0, b] = origin(fixed.measured);
+    for (std::size_t a = 0; a < n; ++a) {
+      const auto t = calibration.seconds_per_byte(sets[a], sets[b]);
+      platform.T[a, b] = t.value;
+      platform.T_origin[a, b] = origin(t.measured);
+    }
+  }
+  return platform;
+}
+
+decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks) {
+  decide::Snapshot snapshot;
+  snapshot.platform = std::move(platform);
+  for (const RankFacts& rank : ranks) {
+    const auto node = std::ranges::find(snapshot.platform.processors, rank.node, &decide::Processor::name);
+    const auto index = static_cast<std::uint32_t>(node - snapshot.platform.processors.begin());
+    decide::Rank out;
+    out.processor = {index};
+    out.memory_bytes = rank.memory_bytes;
+    out.last_move = {rank.last_move};
+    out.not_migratable = rank.blocked_reason;
+    snapshot.ranks.push_back(std::move(out));
+  }
+  return snapshot;
+}
+
+decide::Params make_params(const crds::ReschedulingSpec& spec) {
+  decide::Params params;
+  switch (spec.heuristic) {
+    case crds::Heuristic::kTop: params.heuristic = decide::Heuristic::kTop; break;
+    case crds::Heuristic::kPercentage: params.heuristic = decide::Heuristic::kPercentage; break;
+    case crds::Heuristic::kAutoMig: params.heuristic = decide::Heuristic::kAutoMig; break;
+    case crds::Heuristic::kMigCube: params.heuristic = decide::Heuristic::kMigCube; break;
+    case crds::Heuristic::kMigHull: params.heuristic = decide::Heuristic::kMigHull; break;
+  }
+  params.alpha0 = spec.alpha;
+  params.d0 = spec.d;
+  params.omega = spec.omega;
+  params.delta = spec.delta;
+  params.beta = spec.beta;
+  params.x = spec.x;
+  params.horizon = spec.horizon == crds::Horizon::kWindow ? decide::Horizon::kWindow
+                                                          : decide::Horizon::kSuperstep;
+  params.min_gain = spec.min_gain;
+  params.cooldown = spec.cooldown_supersteps;
+  params.max_moves = spec.max_moves_per_wave;
+  params.migrates = spec.mode == crds::ReschedulingMode::kMigrate;
+  return params;
+}
+
+}  // namespace bsp::observe

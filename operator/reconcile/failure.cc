@@ -1,0 +1,97 @@
+// What went wrong with an attempt, and in words that help.
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <format>
+
+#include "operator/reconcile/job.h"
+
+namespace bsp::reconcile {
+namespace {
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name ? std::format("SIG{}", name) : std::format("signal {}", signal);
+}
+
+// How the program ended, by its sidecar or else by the node; nullopt: it has not, or well.
+std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const PodFacts& facts,
+                              const SidecarFacts* sidecar) {
+  const wire::RankStatus* status = sidecar && sidecar->status ? &*sidecar->status : nullptr;
+  const bool told = status && status->phase == wire::RankPhase::kExited;
+  if (!told && !facts.app_ended) return std::nullopt;
+  int code = told ? status->exit_code : facts.app_exit_code;
+  int signal = told ? status->exit_signal : 0;
+  if (!told && code > 128) signal = code - 128, code = -1;
+  const bool initialized = status && status->mpi_initialized;
+  // bsp-init explains a program that could not be run; no second attempt will do better.
+  if (told && !status->exit_message.empty() && !initialized && (code != 0 || signal != 0))
+    return Failure{rank, pod, "CannotRun", std::format("rank {}: {}", rank, status->exit_message), true};
+  if (signal != 0) {
+    const char* hint = signal == SIGKILL ? " (killed from outside, or out of memory)" : "";
+    return Failure{rank, pod, "RankKilled",
+                   std::format("rank {} was ended by {}{}", rank, signal_name(signal), hint), false};
+  }
+  if (code != 0)
+    return Failure{rank, pod, "RankExited", std::format("rank {} exited with code {}", rank, code), false};
+  if (status && !initialized)
+    return Failure{rank, pod, "NotMpi",
+                   std::format("the program of rank {} ended without calling MPI_Init: a BSPJob runs MPI "
+                               "programs that are linked dynamically with Open MPI 5 or newer",
+                               rank),
+                   true};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) {
+  std::optional<Failure> found;
+  Time found_at{};
+  auto consider = [&](Failure failure, Time at) {
+    // The first to fall is the cause; the others' ends are mostly its consequences.
+    if (found && !(at < found_at)) return;
+    found = std::move(failure);
+    found_at = at;
+  };
+  for (const crds::RankPlace& place : o.job.status.ranks) {
+    const std::uint32_t rank = place.rank.value;
+    const auto pod = o.pods.find(place.pod);
+    if (pod == o.pods.end()) {
+      if (o.job.status.epoch)
+        consider({rank, place.pod, "PodLost", std::format("pod {} of rank {} is gone", place.pod, rank), false},
+                 o.now);
+      continue;
+    }
+    const PodFacts& facts = pod->second;
+    const auto it = o.sidecars.find(place.pod);
+    const SidecarFacts* sidecar = it == o.sidecars.end() ? nullptr : &it->second;
+    if (facts.cannot_start) {
+      const bool image = facts.reason.starts_with("ErrImage") || facts.reason == "ImagePullBackOff";
+      return Failure{rank, place.pod, image ? "ImageNotFound" : "CannotStart",
+                     std::format("pod {}: {}", place.pod,
+                                 facts.app_message.empty() ? facts.reason : facts.app_message),
+                     true};
+    }
+    if (auto end = end_of(rank, place.pod, facts, sidecar)) {
+      consider(*end, sidecar && sidecar->phase_since != Time{} ? sidecar->phase_since : o.now);
+      continue;
+    }
+    if (facts.app_ended) continue;  // well
+    if (facts.deleting)
+      consider({rank, place.pod, "PodLost", std::format("pod {} of rank {} is being deleted", place.pod, rank),
+                false},
+               o.now);
+    if (sidecar && sidecar->unreachable_since != Time{} && sidecar->status &&
+        sidecar->status->phase != wire::RankPhase::kExited &&
+        o.now > sidecar->unreachable_since + limits.unreachable)
+      consider({rank, place.pod, "SidecarLost",
+                std::format("the sidecar of rank {} ({}) has not answered for {:.0f} s", rank, place.pod,
+                            to_seconds(o.now - sidecar->unreachable_since)),
+                false},
+               sidecar->unreachable_since);
+  }
+  return found;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,324 @@
+#include "operator/reconcile/job.h"
+
+#include <algorithm>
+#include <format>
+
+#include "operator/decide/mapping.h"
+#include "operator/reconcile/status.h"
+#include "operator/reconcile/waves.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using crds::JobPhase;
+
+struct Kernel {
+  const Observed& o;
+  const migrate::Limits& limits;
+  const JobLimits& job_limits;
+  Outcome out;
+
+  crds::BspJobStatus& status() { return out.status; }
+
+  void enter(JobPhase phase, std::string reason, std::string message) {
+    out.store_first = true;
+    if (status().phase != phase)
+      out.events.push_back({phase == JobPhase::kFailed || phase == JobPhase::kRestarting ? "Warning" : "Normal",
+                            reason, message});
+    status().phase = phase;
+    status().reason = std::move(reason);
+    status().message = std::move(message);
+    if (crds::is_finished(phase)) status().completion_time = o.now;
+  }
+
+  bool exited_well(const crds::RankPlace& place) const {
+    const auto pod = o.pods.find(place.pod);
+    if (pod != o.pods.end() && pod->second.app_ended) return pod->second.app_exit_code == 0;
+    const auto s = o.sidecars.find(place.pod);
+    return s != o.sidecars.end() && s->second.status &&
+           s->second.status->phase == wire::RankPhase::kExited && s->second.status->exit_code == 0 &&
+           s->second.status->exit_signal == 0;
+  }
+
+  const wire::RankStatus* rank_status(const std::string& pod) const {
+    const auto it = o.sidecars.find(pod);
+    return it == o.sidecars.end() || !it->second.status ? nullptr : &*it->second.status;
+  }
+
+  void delete_all_pods() {
+    for (const auto& [name, pod] : o.pods)
+      if (!pod.deleting) out.delete_pods.push_back(name);
+  }
+
+  void fail_attempt(const Failure& failure) {
+    const auto& policy = o.job.spec.run_policy;
+    const std::uint32_t attempt = status().attempt;
+    status().restarts.push_back({.attempt = attempt,
+                                 .time = o.now,
+                                 .reason = failure.reason,
+                                 .message = failure.message,
+                                 .rank = failure.rank ? std::optional<RankId>(RankId{*failure.rank})
+                                                      : std::nullopt});
+    out.show_logs_of = failure.pod;
+    status().migrations.active = 0;
+    if (failure.final) return enter(JobPhase::kFailed, failure.reason, failure.message);
+    if (attempt >= policy.backoff_limit)
+      return enter(JobPhase::kFailed, failure.reason,
+                   policy.backoff_limit == 0
+                       ? failure.message
+                       : std::format("{} (attempt {} of {})", failure.message, attempt + 1,
+                                     policy.backoff_limit + 1));
+    ++status().attempt;
+    enter(JobPhase::kRestarting, failure.reason, failure.message);
+  }
+
+  // --- Phases ---
+  void pending() {
+    if (o.job.spec.run_policy.suspend)
+      return enter(JobPhase::kSuspended, "Suspended", "spec.runPolicy.suspend is set");
+    if (!o.pods.empty()) return delete_all_pods();  // of an attempt before
+    const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
+    for (const std::string& name : sets)
+      if (std::ranges::none_of(o.nodes, [&](const auto& n) { return n.set == name; }))
+        return enter(JobPhase::kFailed, "NoSuchSet",
+                     std::format("spec.sets.names: no node belongs to Set {} (label {})", name,
+                                 o.job.spec.sets.label));
+    const auto calibration = observe::Calibration::from_status(status().calibration);
+    const decide::Platform platform = observe::make_platform(sets, o.nodes, calibration);
+    const auto mapping =
+        decide::initial_mapping(static_cast<decide::Mapping>(o.job.spec.initial_mapping), o.job.spec.ranks, platform);
+    if (!mapping) return enter(JobPhase::kFailed, "NoCapacity", mapping.error().message);
+    status().ranks.resize(o.job.spec.ranks);
+    for (std::uint32_t r = 0; r < o.job.spec.ranks; ++r) {
+      crds::RankPlace& place = status().ranks[r];
+      const decide::Processor& processor = platform.processor((*mapping)[r]);
+      const std::uint32_t generation = place.generation;
+      place = {};
+      place.rank = {r};
+      place.set = platform.sets[processor.set.value].name;
+      place.node = processor.name;
+      place.pod = pod_name(o.job.metadata.name, r, generation);
+      place.generation = generation + 1;
+    }
+    if (status().start_time == Time{}) status().start_time = o.now;
+    status().epoch.reset();
+    status().wave_state = nullptr;
+    status().rescheduler = nullptr;
+    status().superstep = {};
+    if (status().epochs_used == 0) status().epochs_used = 1;  // a sidecar says 0 for "never opened"
+    enter(JobPhase::kStarting, "Mapped",
+          std::format("{} ranks are mapped {}", o.job.spec.ranks, crds::to_string(o.job.spec.initial_mapping)));
+  }
+
+  void starting() {
+    if (const auto failure = find_failure(o, job_limits)) return fail_attempt(*failure);
+    bool warm = true;
+    wire::EpochPlan plan;
+    plan.sets = observe::set_names(o.job.spec.sets, o.nodes);
+    for (const crds::RankPlace& place : status().ranks) {
+      const std::uint32_t r = place.rank.value;
+      const auto pod = o.pods.find(place.pod);
+      if (pod == o.pods.end()) {
+        out.create_pods.push_back({.rank = r,
+                                   .generation = place.generation - 1,
+                                   .attempt = status().attempt,
+                                   .set = place.set,
+                                   .node = place.node,
+                                   .target = false,
+                                   .migration = ""});
+        warm = false;
+        continue;
+      }
+      const wire::RankStatus* s = rank_status(place.pod);
+      warm &= s && s->init_connected && !pod->second.address.empty();
+      const auto set = std::ranges::find(plan.sets, place.set);
+      plan.members.push_back({r, place.pod, pod->second.uid, pod->second.address,
+                              static_cast<std::uint32_t>(set - plan.sets.begin())});
+    }
+    if (!warm) return;
+    if (!status().epoch) {
+      plan.epoch = status().epochs_used++;
+      plan.pmix_namespace = std::format("{}-e{}", o.job.metadata.uid, plan.epoch);
+      status().epoch = std::move(plan);
+      out.store_first = true;
+      return;
+    }
+    if (open_epoch()) enter(JobPhase::kRunning, "Running", "every rank runs");
+  }
+
+  // Prepares and opens the committed epoch wherever it is not open; true once it is open everywhere.
+  bool open_epoch() {
+    const wire::EpochPlan& epoch = *status().epoch;
+    const bool all_prepared = std::ranges::all_of(epoch.members, [&](const wire::Member& m) {
+      const wire::RankStatus* s = rank_status(m.pod);
+      return s && (s->prepared_epoch >= epoch.epoch || s->epoch >= epoch.epoch);
+    });
+    bool open = true;
+    for (const wire::Member& m : epoch.members) {
+      const wire::RankStatus* s = rank_status(m.pod);
+      if (s && s->epoch >= epoch.epoch && s->phase != wire::RankPhase::kOpening) continue;
+      if (exited_well(status().ranks[m.rank])) continue;
+      open = false;
+      if (!s) continue;
+      if (s->prepared_epoch < epoch.epoch) {
+        nlohmann::json fields;
+        to_json(fields, epoch);
+        out.verbs.push_back({m.pod, wire::kPrepareEpoch, std::move(fields),
+                             migrate::ActionKind::kPrepareEpoch, epoch.epoch});
+      } else if (all_prepared) {
+        out.verbs.push_back({m.pod, wire::kOpenEpoch, {{"epoch", epoch.epoch}},
+                             migrate::ActionKind::kOpenEpoch, epoch.epoch});
+      }
+    }
+    return open;
+  }
+
+  void running() {
+    auto stored = stored_wave(status());
+    if (!stored) return fail_attempt({{}, "", "Internal", stored.error().message, true});
+    if (*stored && !migrate::is_finished(**stored)) return migrating(**stored);
+    if (*stored) after_wave(**stored);
+
+    if (std::ranges::all_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
+      // A rank that ended well before MPI_Init is a failure, told below.
+      if (!find_failure(o, job_limits))
+        return enter(JobPhase::kSucceeded, "Completed", "every rank exited with code 0");
+    }
+    if (const auto failure = find_failure(o, job_limits)) return fail_attempt(*failure);
+    if (const auto deadline = o.job.spec.run_policy.active_deadline_seconds;
+        deadline && o.now > status().start_time + std::chrono::seconds(*deadline))
+      return fail_attempt({{}, "", "DeadlineExceeded",
+                           std::format("the job ran longer than spec.runPolicy.activeDeadlineSeconds ({} s)",
+                                       *deadline),
+                           true});
+    if (o.job.spec.run_policy.suspend) {
+      delete_all_pods();
+      return enter(JobPhase::kSuspended, "Suspended", "spec.runPolicy.suspend is set");
+    }
+    // A gate nobody waits for any more (its operator died between asking and knowing) holds a rank.
+    for (const crds::RankPlace& place : status().ranks)
+      if (const wire::RankStatus* s = rank_status(place.pod);
+          s && s->gate_superstep != 0 && !s->gate_committed && s->phase != wire::RankPhase::kExited)
+        out.verbs.push_back({place.pod, wire::kCancelGate, nlohmann::json::object(),
+                             migrate::ActionKind::kCancelGate, s->gate_superstep});
+    if (status().phase == JobPhase::kMigrating)
+      return enter(JobPhase::kRunning, "Running", "every rank runs");
+    begin_waiting();
+  }
+
+  void begin_waiting() {
+    auto requests = waiting_requests(o);
+    if (requests.empty()) return;
+    if (std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
+      for (const auto& m : o.migrations)
+        if (m.status.phase == migrate::Phase::kPending)
+          out.migrations.push_back(refused(m, {m.metadata.name, "ProgramFinished", "the program is ending"}, o.now));
+      return;
+    }
+    const Begun begun = begin_wave(o, std::move(requests), status());
+    for (const Refusal& r : begun.refused)
+      for (const auto& m : o.migrations)
+        if (m.metadata.name == r.migration) {
+          out.migrations.push_back(refused(m, r, o.now));
+          out.events.push_back({"Warning", r.reason, std::format("{}: {}", r.migration, r.message)});
+        }
+    if (begun.wave)
+      enter(JobPhase::kMigrating, "Migrating",
+            std::format("wave {} moves {} rank(s)", begun.wave->number, begun.wave->moves.size()));
+  }
+
+  void migrating(const migrate::Wave& wave) {
+    const std::string cancelled = o.job.spec.run_policy.suspend ? "the job is to be suspended" : "";
+    const migrate::Step step = migrate::step(wave, view_of(o, cancelled), o.now, limits);
+    out.migrations = show_wave(wave, o);
+    if (!step.changed) return carry_out(step, o, out);
+    out.store_first = true;
+    status().wave_state = migrate::to_json(step.wave);
+    if (step.commit) {
+      status().epoch = *step.commit;
+      if (step.wave.phase == migrate::Phase::kResuming) place_ranks(step.wave, status());
+    }
+    if (step.wave.phase != wave.phase)
+      out.events.push_back({step.wave.reason.empty() ? "Normal" : "Warning",
+                            "Wave" + std::string(crds::to_string(step.wave.phase)),
+                            std::format("wave {}{}", wave.number,
+                                        step.wave.message.empty() ? "" : ": " + step.wave.message)});
+    if (migrate::is_finished(step.wave)) count_wave(step.wave);
+    if (step.wave.phase == migrate::Phase::kFailed) {
+      const auto lost = step.wave.lost_rank;
+      fail_attempt({lost, lost ? status().ranks[*lost].pod : "", step.wave.reason, step.wave.message, false});
+    }
+  }
+
+  void count_wave(const migrate::Wave& wave) {
+    auto& m = status().migrations;
+    const auto n = static_cast<std::uint32_t>(wave.moves.size());
+    m.active = 0;
+    if (wave.phase == migrate::Phase::kSucceeded) m.succeeded += n;
+    if (wave.phase == migrate::Phase::kRolledBack) m.rolled_back += n;
+    if (wave.phase == migrate::Phase::kFailed) m.failed += n;
+  }
+
+  // What a wave leaves to be done when it has ended: its objects' last word, the pods nobody needs.
+  void after_wave(const migrate::Wave& wave) {
+    out.migrations = show_wave(wave, o);
+    carry_out(migrate::step(wave, view_of(o, ""), o.now, limits), o, out);
+  }
+
+  void restarting() {
+    if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
+      out.migrations = show_wave(**wave, o);
+    if (!o.pods.empty()) return delete_all_pods();
+    enter(JobPhase::kPending, "Restarting", std::format("attempt {}", status().attempt + 1));
+  }
+
+  void suspended() {
+    if (!o.pods.empty()) return delete_all_pods();
+    if (!o.job.spec.run_policy.suspend) enter(JobPhase::kPending, "Resumed", "spec.runPolicy.suspend was cleared");
+  }
+
+  void finished() {
+    auto wave = stored_wave(status());
+    if (wave && *wave && migrate::is_finished(**wave)) out.migrations = show_wave(**wave, o);
+    const auto policy = o.job.spec.run_policy.clean_pod_policy;
+    for (const auto& [name, pod] : o.pods) {
+      const bool current = std::ranges::any_of(status().ranks, [&](const auto& p) { return p.pod == name; });
+      const bool remove = policy == crds::CleanPodPolicy::kAll || !current ||
+                          (policy == crds::CleanPodPolicy::kRunning && !pod.app_ended);
+      if (remove && !pod.deleting) out.delete_pods.push_back(name);
+    }
+    for (const auto& m : o.migrations)
+      if (m.status.phase == migrate::Phase::kPending)
+        out.migrations.push_back(refused(m, {m.metadata.name, "JobFinished", "the job has ended"}, o.now));
+    if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished;
+        ttl && o.now > status().completion_time + std::chrono::seconds(*ttl))
+      out.remove_job = true;
+  }
+};
+
+}  // namespace
+
+Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const JobLimits& job_limits) {
+  Kernel k{o, limits, job_limits, {}};
+  k.out.status = o.job.status;
+  k.out.status.observed_generation = o.job.metadata.generation;
+  if (o.job.metadata.deletion_timestamp != Time{}) {
+    k.delete_all_pods();
+    k.out.remove_finalizer = o.pods.empty();
+    return std::move(k.out);
+  }
+  switch (o.job.status.phase) {
+    case JobPhase::kPending: k.pending(); break;
+    case JobPhase::kStarting: k.starting(); break;
+    case JobPhase::kRunning:
+    case JobPhase::kMigrating: k.running(); break;
+    case JobPhase::kRestarting: k.restarting(); break;
+    case JobPhase::kSuspended: k.suspended(); break;
+    case JobPhase::kSucceeded:
+    case JobPhase::kFailed: k.finished(); break;
+  }
+  refresh_status(o, k.out.status);
+  return std::move(k.out);
+}
+
+}  // namespace bsp::reconcile

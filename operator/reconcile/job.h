@@ -1,0 +1,36 @@
+// The life of one BSPJob: a pure function from what is to what should be done next.
+//
+//            ┌────────────── suspend ──────────────┐
+//   Pending ─> Starting ─> Running <─> Migrating   │      every rank exits 0  ─> Succeeded
+//     ^  ^         │          │            │       v      no attempt left, or
+//     │  └──────── Suspended <┴────────────┘ Suspended    nothing to retry     ─> Failed
+//     └─ Restarting <── a rank or its pod is lost, exits ≠ 0, or a wave fails
+//
+// Level-based: it reads everything each time and never asks what happened. What it decides is in the
+// status before it is done to the outside (Outcome::store_first).
+#pragma once
+
+#include "operator/reconcile/observed.h"
+
+namespace bsp::reconcile {
+
+inline constexpr const char* kFinalizer = "migbsp.io/pods";
+
+struct JobLimits {
+  Duration unreachable = std::chrono::seconds(10);  // of a sidecar, outside waves, until its pod counts as lost
+  Duration start = std::chrono::minutes(5);         // pods there and warm
+};
+
+Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const JobLimits& job_limits);
+
+// Why an attempt can't go on: whose fault, and whether another attempt could do better.
+struct Failure {
+  std::optional<std::uint32_t> rank;
+  std::string pod;
+  std::string reason;
+  std::string message;
+  bool final = false;
+};
+std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits);
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,91 @@
+#include "operator/reconcile/observed.h"
+
+#include <cstdlib>
+#include <format>
+
+#include "crds/names.h"
+
+namespace bsp::reconcile {
+
+using nlohmann::json;
+
+namespace {
+
+const json* container_status(const json& pod, const char* list, std::string_view name) {
+  const json::json_pointer path(std::string("/status/") + list);
+  if (!pod.contains(path)) return nullptr;
+  for (const json& status : pod.at(path))
+    if (status.value("name", "") == name) return &status;
+  return nullptr;
+}
+
+// Waiting for a reason that no waiting cures.
+bool is_final(const std::string& reason) {
+  return reason.starts_with("ErrImage") || reason == "ImagePullBackOff" || reason == "InvalidImageName" ||
+         reason == "ContainerCannotRun" || reason == "CreateContainerError" ||
+         reason == "CreateContainerConfigError" || reason == "RunContainerError" || reason == "StartError";
+}
+
+}  // namespace
+
+PodFacts pod_facts(const json& pod) {
+  PodFacts facts;
+  const json& metadata = pod.at("metadata");
+  facts.uid = metadata.value("uid", "");
+  facts.deleting = metadata.contains("deletionTimestamp");
+  if (pod.contains("spec")) facts.node = pod["spec"].value("nodeName", "");
+  if (metadata.contains("labels")) {
+    const json& labels = metadata["labels"];
+    facts.set = labels.value(std::string(names::kLabelSet), "");
+    facts.rank = static_cast<std::uint32_t>(
+        std::strtoul(labels.value(std::string(names::kLabelRank), "0").c_str(), nullptr, 10));
+  }
+  if (!pod.contains("status")) return facts;
+  const json& status = pod["status"];
+  if (const std::string ip = status.value("podIP", ""); !ip.empty())
+    facts.address = ip.find(':') == std::string::npos ? std::format("{}:{}", ip, names::kSidecarPort)
+                                                      : std::format("[{}]:{}", ip, names::kSidecarPort);
+  for (const auto& [list, name] : {std::pair{"initContainerStatuses", names::kSidecarContainer},
+                                   std::pair{"containerStatuses", names::kAppContainer}}) {
+    const json* container = container_status(pod, list, name);
+    if (!container || !container->contains("state")) continue;
+    const json& state = (*container)["state"];
+    if (state.contains("waiting") && is_final(state["waiting"].value("reason", ""))) {
+      facts.cannot_start = true;
+      facts.reason = state["waiting"].value("reason", "");
+      facts.app_message = state["waiting"].value("message", "");
+    }
+    if (name == names::kAppContainer && state.contains("terminated")) {
+      const json& end = state["terminated"];
+      facts.app_ended = true;
+      facts.app_exit_code = end.value("exitCode", 1);
+      facts.reason = end.value("reason", "");
+      facts.app_message = end.value("message", "");
+      if (is_final(facts.reason)) facts.cannot_start = true;
+    }
+  }
+  // The node may end a pod as a whole (evicted, lost).
+  const std::string phase = status.value("phase", "");
+  if (phase == "Failed" && !facts.app_ended) {
+    facts.app_ended = true;
+    facts.app_exit_code = 1;
+    facts.reason = status.value("reason", "PodFailed");
+    facts.app_message = status.value("message", "the node ended the pod");
+  }
+  return facts;
+}
+
+observe::NodeFacts node_facts(const json& node, const std::string& set_label) {
+  observe::NodeFacts facts;
+  const json& metadata = node.at("metadata");
+  facts.name = metadata.value("name", "");
+  if (metadata.contains("labels")) facts.set = metadata["labels"].value(set_label, "");
+  if (metadata.contains("annotations")) {
+    const std::string speed = metadata["annotations"].value(std::string(names::kAnnotationSpeed), "");
+    if (const double value = std::strtod(speed.c_str(), nullptr); value > 0) facts.speed = value;
+  }
+  if (node.contains("spec")) facts.cordoned = node["spec"].value("unschedulable", false);
+  return facts;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,89 @@
+// What one reconcile of one job reads, and what it answers: plain values between the pure kernels and
+// the shell. The shell fills Observed from the API and the sidecars, and carries Outcome out.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "crds/bspjob.h"
+#include "crds/rankmigration.h"
+#include "operator/migrate/step.h"
+#include "operator/observe/snapshot.h"
+#include "operator/reconcile/pods.h"
+
+namespace bsp::reconcile {
+
+// What a sidecar said, and what it answered to verbs (operator/migrate/view.h explains the fields).
+struct SidecarFacts {
+  std::optional<wire::RankStatus> status;
+  Time phase_since{};
+  Time unreachable_since{};
+  std::uint64_t completed = 0;
+  std::optional<migrate::ArmAnswer> armed;
+  std::set<std::pair<migrate::ActionKind, std::uint64_t>> done;
+  std::string refused;
+};
+
+// What the node (kubelet, or the Podman node) says of a pod's containers.
+struct PodFacts {
+  std::string uid;
+  std::string node;
+  std::string set;
+  std::uint32_t rank = 0;
+  bool deleting = false;
+  std::string address;  // ip:port of the sidecar; "": no IP yet
+  bool app_ended = false;
+  int app_exit_code = 0;     // 128 + signal, as bsp-init and container runtimes say it
+  std::string app_message;   // why it could not be started, as the node tells it
+  bool cannot_start = false;  // image missing, command refused by the engine: no use to wait
+  std::string reason;        // ErrImagePull, ContainerCannotRun, …
+};
+PodFacts pod_facts(const nlohmann::json& pod);
+observe::NodeFacts node_facts(const nlohmann::json& node, const std::string& set_label);
+
+struct Observed {
+  crds::BspJob job;
+  std::vector<observe::NodeFacts> nodes;  // by name
+  std::map<std::string, PodFacts> pods;   // every pod of the job
+  std::vector<crds::RankMigration> migrations;  // every one of the job, by name
+  std::map<std::string, SidecarFacts> sidecars;  // by pod
+  double superstep_seconds = 0;
+  double round_trip_seconds = 0;
+  Time now{};
+};
+
+// A request to a sidecar.
+struct Verb {
+  std::string pod;
+  std::string verb;
+  nlohmann::json fields;
+  migrate::ActionKind kind = migrate::ActionKind::kPrepareEpoch;  // how its answer is noted
+  std::uint64_t number = 0;                                       // epoch or superstep
+};
+
+struct Event {
+  std::string type;  // Normal, Warning
+  std::string reason;
+  std::string message;
+};
+
+struct Outcome {
+  crds::BspJobStatus status;
+  // The status must be stored before anything below is done, and then everything is asked again.
+  bool store_first = false;
+  std::vector<PodRequest> create_pods;
+  std::vector<std::string> delete_pods;
+  std::vector<Verb> verbs;
+  std::vector<crds::RankMigration> migrations;  // to be created, or their status written
+  std::vector<Event> events;
+  bool remove_finalizer = false;  // the job is being deleted and nothing of it is left
+  bool remove_job = false;        // its time to live after the end is over
+  std::string show_logs_of;       // pod whose last lines belong to status.message
+};
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,179 @@
+#include "operator/reconcile/pods.h"
+
+#include <format>
+
+#include "crds/names.h"
+#include "operator/reconcile/base64.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using nlohmann::json;
+
+json& child(json& object, const char* name, json::value_t type) {
+  json& value = object[name];
+  if (value.is_null()) value = json(type);
+  return value;
+}
+
+// Replaces the entry of the same name, or adds it: a template written for another version wins nothing.
+void put(json& list, const json& entry) {
+  for (json& other : list)
+    if (other.value("name", "") == entry.at("name")) {
+      other = entry;
+      return;
+    }
+  list.push_back(entry);
+}
+
+void put_env(json& container, std::string_view name, const std::string& value) {
+  put(child(container, "env", json::value_t::array), {{"name", name}, {"value", value}});
+}
+
+std::string joined(const std::vector<std::string>& parts, char by) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : std::string(1, by)) + part;
+  return text;
+}
+
+json wrapped_command(const json& app, const PodRequest& request, const ImageDefaults& image) {
+  json command = json::array({"/bsp/bsp-init"});
+  if (request.target) command.push_back("--restore");
+  command.push_back("--");
+  // Kubernetes' rule: command replaces the image's entrypoint and its command, args only the command.
+  const bool own_command = app.contains("command") && !app["command"].empty();
+  const bool own_args = app.contains("args") && !app["args"].empty();
+  if (own_command)
+    for (const json& part : app["command"]) command.push_back(part);
+  else
+    for (const std::string& part : image.entrypoint) command.push_back(part);
+  if (own_args)
+    for (const json& part : app["args"]) command.push_back(part);
+  else if (!own_command)
+    for (const std::string& part : image.command) command.push_back(part);
+  return command;
+}
+
+void adapt_app(json& app, const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image) {
+  app["command"] = wrapped_command(app, request, image);
+  app.erase("args");
+  // bsp-init is root with just these; the program it starts has none (design: docs of sidecar/init).
+  json& security = child(app, "securityContext", json::value_t::object);
+  const std::string user =
+      security.contains("runAsUser") ? security["runAsUser"].dump() : image.user;
+  security["runAsUser"] = 0;
+  security.erase("runAsNonRoot");
+  security["capabilities"] = {
+      {"drop", {"ALL"}},
+      {"add", {"CHECKPOINT_RESTORE", "SYS_PTRACE", "SETPCAP", "SETUID", "SETGID", "KILL"}}};
+  security["seccompProfile"] = {{"type", "Unconfined"}};
+  if (!user.empty()) put_env(app, names::kEnvUser, user);
+  put_env(app, names::kEnvSuperstep,
+          std::format("{}:{}", job.spec.superstep.call, job.spec.superstep.stride));
+  if (!job.spec.carry_paths.empty())
+    put_env(app, names::kEnvCarryPaths, joined(job.spec.carry_paths, ':'));
+  json& mounts = child(app, "volumeMounts", json::value_t::array);
+  put(mounts, {{"name", "bsp-runtime"}, {"mountPath", names::kRuntimeDir}, {"readOnly", true}});
+  put(mounts, {{"name", "bsp-run"}, {"mountPath", names::kRunDir}});
+}
+
+json sidecar_container(const crds::BspJob& job, const PodRequest& request, const std::string& pod) {
+  json env = json::array();
+  auto add = [&](std::string_view name, const std::string& value) {
+    env.push_back({{"name", name}, {"value", value}});
+  };
+  add(names::kEnvJob, job.metadata.name);
+  add(names::kEnvJobUid, job.metadata.uid);
+  add(names::kEnvRank, std::to_string(request.rank));
+  add(names::kEnvRanks, std::to_string(job.spec.ranks));
+  add(names::kEnvPod, pod);
+  return {{"name", names::kSidecarContainer},
+          {"image", names::kRuntimeImage},
+          {"command", {"/bsp/bsp-sidecar"}},
+          {"restartPolicy", "Always"},
+          {"env", env},
+          {"ports", {{{"name", "bsp"}, {"containerPort", names::kSidecarPort}}}},
+          {"securityContext",
+           {{"runAsUser", 0}, {"allowPrivilegeEscalation", false}, {"capabilities", {{"drop", {"ALL"}}}}}},
+          {"volumeMounts",
+           {{{"name", "bsp-run"}, {"mountPath", names::kRunDir}},
+            {{"name", "bsp-tls"}, {"mountPath", names::kTlsDir}, {"readOnly", true}}}}};
+}
+
+}  // namespace
+
+std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation) {
+  return std::format("{}-r{}-g{}", job, rank, generation);
+}
+std::string secret_name(const std::string& pod) { return pod + "-tls"; }
+std::string migration_name(const std::string& job, std::uint32_t wave, std::uint32_t rank) {
+  return std::format("{}-w{}-r{}", job, wave, rank);
+}
+
+json owner_reference(const crds::BspJob& job) {
+  return json::array({{{"apiVersion", names::kApiVersion},
+                       {"kind", names::kBspJobKind},
+                       {"name", job.metadata.name},
+                       {"uid", job.metadata.uid},
+                       {"controller", true},
+                       {"blockOwnerDeletion", true}}});
+}
+
+json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image) {
+  const std::string name = pod_name(job.metadata.name, request.rank, request.generation);
+  json pod = job.spec.pod_template.is_object() ? job.spec.pod_template : json::object();
+  pod["apiVersion"] = "v1";
+  pod["kind"] = "Pod";
+  json& metadata = child(pod, "metadata", json::value_t::object);
+  metadata["name"] = name;
+  metadata["namespace"] = job.metadata.name_space;
+  metadata["ownerReferences"] = owner_reference(job);
+  json& labels = child(metadata, "labels", json::value_t::object);
+  labels[std::string(names::kLabelJob)] = job.metadata.name;
+  labels[std::string(names::kLabelRank)] = std::to_string(request.rank);
+  labels[std::string(names::kLabelGeneration)] = std::to_string(request.generation);
+  labels[std::string(names::kLabelAttempt)] = std::to_string(request.attempt);
+  labels[std::string(names::kLabelSet)] = request.set;
+  labels[std::string(names::kLabelRole)] = request.target ? "target" : "rank";
+  if (request.target)
+    child(metadata, "annotations", json::value_t::object)[std::string(names::kAnnotationMigration)] =
+        request.migration;
+
+  json& spec = child(pod, "spec", json::value_t::object);
+  spec["restartPolicy"] = "Never";  // a rank is never restarted alone: its epoch died with it
+  if (!request.node.empty()) spec["nodeName"] = request.node;
+  spec["terminationGracePeriodSeconds"] = 0;
+  json& volumes = child(spec, "volumes", json::value_t::array);
+  put(volumes, {{"name", "bsp-runtime"},
+                {"image", {{"reference", names::kRuntimeImage}, {"pullPolicy", "IfNotPresent"}}}});
+  put(volumes, {{"name", "bsp-run"},
+                {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", job.spec.checkpoint.size_limit.text}}}});
+  put(volumes, {{"name", "bsp-tls"}, {"secret", {{"secretName", secret_name(name)}, {"defaultMode", 0400}}}});
+  for (json& container : child(spec, "containers", json::value_t::array))
+    if (container.value("name", "") == names::kAppContainer) adapt_app(container, job, request, image);
+  json& init = child(spec, "initContainers", json::value_t::array);
+  // First of all: whatever the user prepares in init containers of his own may take its time.
+  json with_sidecar = json::array({sidecar_container(job, request, name)});
+  for (json& container : init)
+    if (container.value("name", "") != names::kSidecarContainer) with_sidecar.push_back(container);
+  init = std::move(with_sidecar);
+  return pod;
+}
+
+json make_secret(const crds::BspJob& job, const std::string& name, const std::string& ca,
+                 const std::string& certificate, const std::string& key) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Secret"},
+          {"metadata",
+           {{"name", name},
+            {"namespace", job.metadata.name_space},
+            {"labels", {{std::string(names::kLabelJob), job.metadata.name}}},
+            {"ownerReferences", owner_reference(job)}}},
+          {"type", "Opaque"},
+          {"data",
+           {{"ca.pem", base64_encode(ca)},
+            {"cert.pem", base64_encode(certificate)},
+            {"key.pem", base64_encode(key)}}}};
+}
+
+}  // namespace bsp::reconcile

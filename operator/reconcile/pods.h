@@ -1,0 +1,47 @@
+// The pod of one rank, made from the user's template without harming it.
+//
+// What is added: the runtime (image volume /bsp), /run/bsp on tmpfs, the sidecar as a native sidecar
+// (init container with restartPolicy Always) with the pod's certificate, bsp-init in front of the
+// user's command, the capabilities that criu needs, labels and an owner. What the user wrote stays:
+// environment, resources, volumes, further containers.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "crds/bspjob.h"
+
+namespace bsp::reconcile {
+
+// A pod that is to be made. `target`: it waits for a checkpoint instead of starting the program.
+struct PodRequest {
+  std::uint32_t rank = 0;
+  std::uint32_t generation = 0;
+  std::uint32_t attempt = 0;
+  std::string set;
+  std::string node;
+  bool target = false;
+  std::string migration;  // of a target
+};
+
+std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation);
+std::string secret_name(const std::string& pod);
+// <job>-w<wave>-r<rank>
+std::string migration_name(const std::string& job, std::uint32_t wave, std::uint32_t rank);
+
+// `command` of the app container, or what the image itself would run if the template names none.
+struct ImageDefaults {
+  std::vector<std::string> entrypoint;
+  std::vector<std::string> command;
+  std::string user;  // of the image's configuration; "": root
+};
+nlohmann::json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image);
+// The certificate of a pod; PEM texts.
+nlohmann::json make_secret(const crds::BspJob& job, const std::string& name, const std::string& ca,
+                           const std::string& certificate, const std::string& key);
+// Of any object that goes with the job.
+nlohmann::json owner_reference(const crds::BspJob& job);
+
+}  // namespace bsp::reconcile

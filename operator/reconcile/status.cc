@@ -1,0 +1,89 @@
+#include "operator/reconcile/status.h"
+
+#include <algorithm>
+#include <format>
+
+#include "operator/decide/explain.h"
+
+namespace bsp::reconcile {
+
+void refresh_status(const Observed& o, crds::BspJobStatus& status) {
+  std::uint64_t completed = ~0ull;
+  for (crds::RankPlace& place : status.ranks) {
+    const auto it = o.sidecars.find(place.pod);
+    const wire::RankStatus* s = it == o.sidecars.end() || !it->second.status ? nullptr : &*it->second.status;
+    completed = std::min(completed, it == o.sidecars.end() ? 0 : it->second.completed);
+    if (!s) continue;
+    place.blocked_reason = s->blocked_reason;
+    if (s->memory_bytes) place.memory_bytes = s->memory_bytes;
+  }
+  if (completed != ~0ull) status.superstep.value = std::max(status.superstep.value, completed);
+
+  std::map<std::string, crds::SetRanks> sets;
+  for (const auto& node : o.nodes) {
+    auto& entry = sets[node.set];
+    entry.set = node.set;
+    entry.slots += node.slots;
+  }
+  for (const auto& place : status.ranks) {
+    sets[place.set].set = place.set;
+    ++sets[place.set].ranks;
+  }
+  status.ranks_per_set.clear();
+  for (auto& [name, entry] : sets) status.ranks_per_set.push_back(std::move(entry));
+
+  using crds::ConditionStatus;
+  using crds::JobPhase;
+  auto condition = [&](const char* type, bool on) {
+    crds::set_condition(status.conditions,
+                        {.type = type,
+                         .status = on ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+                         .observed_generation = o.job.metadata.generation,
+                         .last_transition_time = {},
+                         .reason = status.reason.empty() ? "Unknown" : status.reason,
+                         .message = status.message},
+                        o.now);
+  };
+  const bool runs = status.phase == JobPhase::kRunning || status.phase == JobPhase::kMigrating;
+  // A condition's reason is told when it turns, not on every change of the phase.
+  auto turned = [&](const char* type, bool on) {
+    const crds::Condition* c = crds::find_condition(status.conditions, type);
+    if (!c || (c->status == ConditionStatus::kTrue) != on) condition(type, on);
+  };
+  turned("Running", runs);
+  turned("Migrating", status.phase == JobPhase::kMigrating);
+  turned("Complete", status.phase == JobPhase::kSucceeded);
+  turned("Failed", status.phase == JobPhase::kFailed);
+}
+
+crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& snapshot, Time now,
+                           double imbalance, crds::ReschedulingMode mode) {
+  crds::Decision d;
+  const auto& sets = snapshot.platform.sets;
+  d.superstep = plan.superstep;
+  d.time = now;
+  d.alpha = static_cast<std::uint32_t>(plan.now.alpha);
+  d.alpha_next = static_cast<std::uint32_t>(plan.next.alpha);
+  d.d = plan.now.d;
+  d.d_next = plan.next.d;
+  d.imbalance = imbalance;
+  for (const auto& e : plan.pm_list)
+    d.potentials.push_back({e.rank, sets[e.target.value].name, e.comp, e.comm, e.mem, e.pm});
+  for (const auto& level : plan.levels) d.levels.push_back({level.level, level.pf});
+  if (!plan.levels.empty()) d.chosen_level = plan.chosen_level;
+  d.objective_before = plan.objective.before;
+  d.objective_after = plan.objective.after;
+  for (const auto& move : plan.moves)
+    d.moves.push_back({move.rank, sets[move.from_set.value].name, sets[move.to_set.value].name,
+                       snapshot.platform.processor(move.to).name, move.gain_window});
+  for (const auto& stay : plan.stays)
+    d.stays.push_back({stay.rank, std::string(decide::to_string(stay.reason)),
+                       decide::describe(stay, plan, snapshot)});
+  d.outcome = plan.moves.empty()                                   ? "NothingToGain"
+              : mode == crds::ReschedulingMode::kMigrate ? "Migrating"
+                                                                   : "Advised";
+  d.message = decide::headline(plan, snapshot);
+  return d;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,285 @@
+#include "operator/reconcile/waves.h"
+
+#include <algorithm>
+#include <format>
+
+#include "crds/names.h"
+
+namespace bsp::reconcile {
+
+using migrate::ActionKind;
+using migrate::Phase;
+
+Result<std::optional<migrate::Wave>> stored_wave(const crds::BspJobStatus& status) {
+  if (status.wave_state.is_null() || status.wave_state.empty()) return std::nullopt;
+  BSP_TRY(auto wave, migrate::wave_from_json(status.wave_state));
+  return wave;
+}
+
+std::vector<MoveRequest> waiting_requests(const Observed& o) {
+  std::vector<MoveRequest> requests;
+  for (const crds::RankMigration& m : o.migrations) {
+    if (m.status.phase != Phase::kPending || m.status.wave != 0 || m.spec.wave != 0) continue;
+    if (m.metadata.deletion_timestamp != Time{}) continue;
+    requests.push_back({m.metadata.name, m.spec.rank.value, m.spec.target_set, m.spec.target_node});
+  }
+  return requests;
+}
+
+Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::BspJobStatus& status) {
+  Begun begun;
+  check(status.epoch.has_value(), "a wave begins in an open epoch");
+  const auto& sets = status.epoch->sets;
+  std::map<std::string, std::uint32_t> held;  // pods on each node, whoever's
+  for (const auto& node : o.nodes) held[node.name] = node.taken;
+  for (const auto& [name, pod] : o.pods) ++held[pod.node];
+
+  migrate::Wave wave;
+  std::vector<bool> taken(status.ranks.size());
+  for (MoveRequest& request : requests) {
+    auto refuse = [&](std::string reason, std::string message) {
+      begun.refused.push_back({request.migration, std::move(reason), std::move(message)});
+    };
+    if (request.rank >= status.ranks.size()) {
+      refuse("NoSuchRank", std::format("spec.rank: {} is not a rank of this job, which has ranks 0 to {}",
+                                       request.rank, status.ranks.size() - 1));
+      continue;
+    }
+    if (taken[request.rank]) {
+      refuse("Superseded", std::format("another migration of rank {} is in the same wave", request.rank));
+      continue;
+    }
+    const observe::NodeFacts* chosen = nullptr;
+    bool set_known = false;
+    for (const auto& node : o.nodes) {
+      if (!request.node.empty() && node.name != request.node) continue;
+      if (request.node.empty() && node.set != request.set) continue;
+      set_known = true;
+      if (node.cordoned || held[node.name] >= node.slots) continue;
+      chosen = &node;
+      break;
+    }
+    const std::string where = request.node.empty() ? "Set " + request.set : "node " + request.node;
+    if (!set_known) {
+      refuse("NoSuchTarget", std::format("there is no {}; the Sets of this job are {}", where,
+                                         [&] {
+                                           std::string text;
+                                           for (const auto& s : sets) text += (text.empty() ? "" : ", ") + s;
+                                           return text;
+                                         }()));
+      continue;
+    }
+    const crds::RankPlace& place = status.ranks[request.rank];
+    if (request.node.empty() ? place.set == request.set : place.node == request.node) {
+      refuse("AlreadyThere", std::format("rank {} is in {} already", request.rank, where));
+      continue;
+    }
+    if (!chosen) {
+      refuse("NoCapacity", std::format("{} has no free slot", where));
+      continue;
+    }
+    const auto set = std::ranges::find(sets, chosen->set);
+    if (set == sets.end()) {
+      refuse("NoSuchTarget", std::format("{} belongs to Set {}, which spec.sets.names leaves out", where,
+                                         chosen->set));
+      continue;
+    }
+    ++held[chosen->name];
+    taken[request.rank] = true;
+    migrate::Move move;
+    move.migration = request.migration;
+    move.rank = request.rank;
+    move.source_pod = place.pod;
+    move.target_pod = pod_name(o.job.metadata.name, request.rank, place.generation);
+    move.target_set = static_cast<std::uint32_t>(set - sets.begin());
+    move.target_node = chosen->name;
+    wave.moves.push_back(std::move(move));
+  }
+  if (wave.moves.empty()) return begun;
+
+  wave.number = ++status.wave;
+  for (migrate::Move& move : wave.moves) {
+    ++status.ranks[move.rank].generation;
+    if (move.migration.empty())
+      move.migration = migration_name(o.job.metadata.name, wave.number, move.rank);
+  }
+  wave.base_epoch = status.epoch->epoch;
+  wave.next_epoch = status.epochs_used++;
+  wave.rollback_epoch = status.epochs_used++;
+  wave.phase = Phase::kPreparing;
+  wave.times = {{Phase::kPending, o.now}, {Phase::kPreparing, o.now}};
+  ++status.migrations.waves;
+  status.migrations.active = static_cast<std::uint32_t>(wave.moves.size());
+  status.wave_state = migrate::to_json(wave);
+  begun.wave = std::move(wave);
+  return begun;
+}
+
+migrate::View view_of(const Observed& o, const std::string& cancelled) {
+  migrate::View view;
+  if (o.job.status.epoch) view.epoch = *o.job.status.epoch;
+  view.superstep_seconds = o.superstep_seconds;
+  view.round_trip_seconds = o.round_trip_seconds;
+  view.cancelled = cancelled;
+  for (const auto& [name, facts] : o.pods) {
+    migrate::PodView& pod = view.pods[name];
+    pod.exists = true;
+    pod.deleting = facts.deleting;
+    pod.ended = facts.cannot_start || (facts.app_ended && facts.app_exit_code != 0);
+    pod.message = facts.app_message.empty()
+                      ? std::format("its app container ended with code {}", facts.app_exit_code)
+                      : facts.app_message;
+    pod.uid = facts.uid;
+    pod.address = facts.address;
+    if (const auto it = o.sidecars.find(name); it != o.sidecars.end()) {
+      const SidecarFacts& s = it->second;
+      pod.status = s.status;
+      pod.phase_since = s.phase_since;
+      pod.unreachable_since = s.unreachable_since;
+      pod.completed = s.completed;
+      pod.armed = s.armed;
+      pod.done = s.done;
+      pod.refused = s.refused;
+    }
+    // The sidecar goes with the pod; how the program ended is then told by the node.
+    if (facts.app_ended && !facts.cannot_start) {
+      if (!pod.status) pod.status.emplace();
+      if (pod.status->phase != wire::RankPhase::kExited) {
+        pod.status->phase = wire::RankPhase::kExited;
+        pod.status->exit_signal = facts.app_exit_code > 128 ? facts.app_exit_code - 128 : 0;
+        pod.status->exit_code = pod.status->exit_signal ? -1 : facts.app_exit_code;
+      }
+      pod.unreachable_since = Time{};
+    }
+  }
+  return view;
+}
+
+void carry_out(const migrate::Step& step, const Observed& o, Outcome& out) {
+  const auto wave = step.wave;
+  const wire::EpochPlan& current = *o.job.status.epoch;
+  for (const migrate::Action& action : step.actions) {
+    const migrate::Move* move = action.move ? &wave.moves[*action.move] : nullptr;
+    auto verb = [&](const char* name, nlohmann::json fields) {
+      out.verbs.push_back({action.pod, name, std::move(fields), action.kind, action.number});
+    };
+    switch (action.kind) {
+      case ActionKind::kCreateTargetPod: {
+        const std::uint32_t generation = o.job.status.ranks[move->rank].generation - 1;
+        out.create_pods.push_back({.rank = move->rank,
+                                   .generation = generation,
+                                   .attempt = o.job.status.attempt,
+                                   .set = current.sets[move->target_set],
+                                   .node = move->target_node,
+                                   .target = true,
+                                   .migration = move->migration});
+        break;
+      }
+      case ActionKind::kDeletePod: out.delete_pods.push_back(action.pod); break;
+      case ActionKind::kPrepareEpoch: {
+        const wire::EpochPlan plan = action.number == current.epoch      ? current
+                                     : action.number == wave.next_epoch ? migrate::next_plan(wave, current)
+                                                                        : migrate::rollback_plan(wave, current);
+        nlohmann::json fields;
+        to_json(fields, plan);
+        verb(wire::kPrepareEpoch, std::move(fields));
+        break;
+      }
+      case ActionKind::kOpenEpoch: verb(wire::kOpenEpoch, {{"epoch", action.number}}); break;
+      case ActionKind::kReceive:
+        verb(wire::kReceive, {{"migration", move->migration}, {"from_pod", move->source_pod}});
+        break;
+      case ActionKind::kArmGate: verb(wire::kArmGate, {{"superstep", action.number}}); break;
+      case ActionKind::kCommitGate: verb(wire::kCommitGate, {{"superstep", action.number}}); break;
+      case ActionKind::kCancelGate: verb(wire::kCancelGate, {{"superstep", action.number}}); break;
+      case ActionKind::kSend:
+        verb(wire::kSend, {{"migration", move->migration},
+                           {"to_pod", move->target_pod},
+                           {"to_address", move->target_address}});
+        break;
+      case ActionKind::kRestore: verb(wire::kRestore, {{"migration", move->migration}}); break;
+      case ActionKind::kDiscard: verb(wire::kDiscard, {{"migration", move->migration}}); break;
+    }
+  }
+}
+
+void place_ranks(const migrate::Wave& wave, crds::BspJobStatus& status) {
+  for (const migrate::Move& move : wave.moves) {
+    crds::RankPlace& place = status.ranks[move.rank];
+    place.pod = move.target_pod;
+    place.node = move.target_node;
+    place.set = status.epoch->sets[move.target_set];
+  }
+}
+
+std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Observed& o) {
+  std::vector<crds::RankMigration> out;
+  for (std::size_t i = 0; i < wave.moves.size(); ++i) {
+    const migrate::Move& move = wave.moves[i];
+    const auto have = std::ranges::find(o.migrations, move.migration,
+                                        [](const auto& m) { return m.metadata.name; });
+    crds::RankMigration m;
+    if (have != o.migrations.end()) {
+      m = *have;
+      if (crds::is_finished(m.status.phase)) continue;
+    } else {
+      if (migrate::is_finished(wave)) continue;  // somebody deleted it: the story is over anyway
+      m.metadata.name = move.migration;
+      m.metadata.name_space = o.job.metadata.name_space;
+      m.metadata.labels[std::string(names::kLabelJob)] = o.job.metadata.name;
+      m.metadata.labels[std::string(names::kLabelRank)] = std::to_string(move.rank);
+      m.metadata.owner_references = owner_reference(o.job);
+      m.spec.job = o.job.metadata.name;
+      m.spec.rank = {move.rank};
+      m.spec.target_set = o.job.status.epoch ? o.job.status.epoch->sets[move.target_set] : "";
+      m.spec.wave = wave.number;
+      if (o.job.status.last_decision)
+        for (const auto& entry : o.job.status.last_decision->moves)
+          if (entry.rank.value == move.rank) m.spec.predicted_gain_seconds = entry.predicted_gain_seconds;
+    }
+    crds::RankMigrationStatus& s = m.status;
+    const Phase before = s.phase;
+    s.observed_generation = m.metadata.generation;
+    s.phase = wave.phase;
+    s.reason = wave.reason;
+    s.message = wave.message;
+    s.phase_times = wave.times;
+    s.wave = wave.number;
+    s.superstep = {wave.gate.superstep};
+    s.from_epoch = wave.base_epoch;
+    s.to_epoch = wave.rollback_committed ? wave.rollback_epoch : wave.next_epoch;
+    s.source_pod = move.source_pod;
+    s.target_pod = move.target_pod;
+    s.target_node = move.target_node;
+    if (o.job.status.epoch) s.target_set = o.job.status.epoch->sets[move.target_set];
+    if (const auto pod = o.pods.find(move.source_pod); pod != o.pods.end()) {
+      s.source_set = pod->second.set;
+      s.source_node = pod->second.node;
+    }
+    if (s.start_time == Time{} && !wave.times.empty()) s.start_time = wave.times.front().time;
+    if (m.spec.predicted_gain_seconds != 0) s.predicted_gain_seconds = m.spec.predicted_gain_seconds;
+    if (migrate::is_finished(wave)) {
+      s.completion_time = wave.times.back().time;
+      s.pause = wave.pause;
+      if (i < wave.bytes.size()) s.bytes = wave.bytes[i];
+    }
+    if (have == o.migrations.end() || before != s.phase ||
+        have->status.superstep != s.superstep || have->status.message != s.message ||
+        have->status.phase_times.size() != s.phase_times.size())
+      out.push_back(std::move(m));
+  }
+  return out;
+}
+
+crds::RankMigration refused(const crds::RankMigration& migration, const Refusal& refusal, Time now) {
+  crds::RankMigration m = migration;
+  m.status.observed_generation = m.metadata.generation;
+  m.status.phase = Phase::kFailed;
+  m.status.reason = refusal.reason;
+  m.status.message = refusal.message;
+  m.status.start_time = m.status.completion_time = now;
+  m.status.phase_times = {{Phase::kPending, now}, {Phase::kFailed, now}};
+  return m;
+}
+
+}  // namespace bsp::reconcile

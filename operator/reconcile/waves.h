@@ -1,0 +1,51 @@
+// Between RankMigration objects and the wave of operator/migrate: making one, looking at the world for
+// it, turning its actions into requests, showing it in the objects.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/reconcile/observed.h"
+
+namespace bsp::reconcile {
+
+// The wave that is stored in the status; nullopt: none was ever begun. An unreadable one is an error.
+Result<std::optional<migrate::Wave>> stored_wave(const crds::BspJobStatus& status);
+
+struct MoveRequest {
+  std::string migration;
+  std::uint32_t rank = 0;
+  std::string set;
+  std::string node;  // "": any free slot of the Set
+};
+
+// Begins wave number status.wave + 1: chooses slots, hands out generations and epoch numbers. Requests
+// that can't be met are left out, each with its reason.
+struct Refusal {
+  std::string migration;
+  std::string reason;  // CamelCase
+  std::string message;
+};
+struct Begun {
+  std::optional<migrate::Wave> wave;  // nullopt: nothing to move
+  std::vector<Refusal> refused;
+};
+Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::BspJobStatus& status);
+
+// RankMigrations that wait for a wave (made by hand), as requests.
+std::vector<MoveRequest> waiting_requests(const Observed& o);
+
+migrate::View view_of(const Observed& o, const std::string& cancelled);
+// Adds what the actions need to `out`.
+void carry_out(const migrate::Step& step, const Observed& o, Outcome& out);
+
+// status.ranks as the committed epoch has them, after a wave's commit.
+void place_ranks(const migrate::Wave& wave, crds::BspJobStatus& status);
+
+// The RankMigrations of the wave as they should be now: those that differ from what is there, or are
+// missing. `gains`: predicted gain by rank.
+std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Observed& o);
+crds::RankMigration refused(const crds::RankMigration& migration, const Refusal& refusal, Time now);
+
+}  // namespace bsp::reconcile
