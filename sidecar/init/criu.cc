@@ -113,7 +113,9 @@ std::string criu_errors(std::string_view log) {
   return out;
 }
 
-std::string criu_failure(const CriuPaths& paths, std::string_view action, int wait_status) {
+std::string criu_failure(const CriuPaths& paths, std::string_view action, const User& user,
+                         int wait_status) {
+  const FsIdentity as_program(user);  // criu's log is readable for its user only
   const std::string name = "criu " + std::string(action);
   std::string errors = criu_errors(read_file(log_file(paths, action)).value_or(""));
   if (errors.empty()) {

@@ -48,6 +48,7 @@ Result<pid_t> start_criu(const CriuPaths& paths, std::string_view action,
 std::string criu_errors(std::string_view log);
 
 // "criu dump failed: <errors>", or with the exit status if it wrote none.
-std::string criu_failure(const CriuPaths& paths, std::string_view action, int wait_status);
+std::string criu_failure(const CriuPaths& paths, std::string_view action, const User& user,
+                         int wait_status);
 
 }  // namespace bsp::init

@@ -220,7 +220,9 @@ void Supervisor::on_child(pid_t pid, int status) {
     if (state_ == State::kRestoring) {
       on_restore_criu(status);
     } else {
-      if (status != 0 && failure_.empty()) failure_ = criu_failure(criu_paths_, "dump", status);
+      if (status != 0 && failure_.empty()) {
+        failure_ = criu_failure(criu_paths_, "dump", user_, status);
+      }
       if (status != 0 && worker_ > 0) ::kill(worker_, SIGKILL);
       end_dump_if_ready();
     }

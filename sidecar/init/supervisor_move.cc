@@ -238,7 +238,7 @@ void Supervisor::on_unpacked(int status) {
 
 void Supervisor::on_restore_criu(int status) {
   if (status != 0) {
-    fail_restore(criu_failure(criu_paths_, "restore", status));
+    fail_restore(criu_failure(criu_paths_, "restore", user_, status));
     return;
   }
   // criu leaves a SIGSTOP pending: the process stops before its first own instruction, but perhaps
