@@ -103,7 +103,7 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
       return because(
           std::format("moved {} supersteps ago, may move again after {}", stay.value, stay.limit));
     case Reason::kNotMigratable:
-      return because(stay.what);
+      return because(snapshot.ranks[stay.rank.value].not_migratable);
     case Reason::kMoveLimit:
       return because("the limit of moves per call is used up by higher PMs");
   }

@@ -1,7 +1,5 @@
 #include "operator/decide/plan.h"
 
-#include <algorithm>
-
 #include "operator/decide/adaptation.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/pm.h"
@@ -27,6 +25,17 @@ Forecast forecast(const Snapshot& snapshot, const Metrics& metrics, const Plan& 
   const double before = superstep_seconds(snapshot, metrics, placement);
   for (const Move& move : plan.moves) placement[move.rank.value] = move.to;
   return {before, plan.moves.empty() ? before : superstep_seconds(snapshot, metrics, placement)};
+}
+
+// In one pass, as each rank has at most one Stay.
+void sort_by_rank(std::vector<Stay>& stays, std::size_t ranks) {
+  std::vector<const Stay*> of_rank(ranks, nullptr);
+  for (const Stay& stay : stays) of_rank[stay.rank.value] = &stay;
+  std::vector<Stay> sorted;
+  sorted.reserve(stays.size());
+  for (const Stay* stay : of_rank)
+    if (stay != nullptr) sorted.push_back(*stay);
+  stays = std::move(sorted);
 }
 
 }  // namespace
@@ -71,7 +80,7 @@ Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Par
   plan.stays = std::move(list.stays);
   strategy->plan({snapshot, metrics, params, now.alpha}, list.entries, plan);
   plan.pm_list = std::move(list.entries);
-  std::ranges::sort(plan.stays, {}, &Stay::rank);
+  sort_by_rank(plan.stays, snapshot.ranks.size());
   plan.forecast = forecast(snapshot, metrics, plan);
   plan.next = next_cadence(now, plan.superstep, params.migrates && !plan.moves.empty(), params);
 

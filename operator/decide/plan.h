@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -57,7 +56,7 @@ enum class Reason {
   kCordoned,          // the Set it would go to takes no new rank
   kCpuFeatures,       // the CPUs of the Set it would go to lack features that the rank uses
   kCooldown,          // it moved less than `cooldown` supersteps ago
-  kNotMigratable,     // `what` keeps it where it is
+  kNotMigratable,     // something keeps it where it is: Rank::not_migratable
   kMoveLimit,         // max_moves other ranks go first
 };
 std::string_view to_string(Reason reason);  // "BestSetIsOwn", "NotCandidate", …
@@ -65,10 +64,9 @@ std::string_view to_string(Reason reason);  // "BestSetIsOwn", "NotCandidate", �
 struct Stay {
   RankId rank;
   Reason reason;
-  SetId target;        // where it would have gone; its own Set for kBestSetIsOwn
-  double value = 0;    // what was compared …
-  double limit = 0;    // … with what: s for kNotCandidate, kGainBelow…; supersteps for kCooldown
-  std::string what{};  // for kNotMigratable
+  SetId target;      // where it would have gone; its own Set for kBestSetIsOwn
+  double value = 0;  // what was compared …
+  double limit = 0;  // … with what: s for kNotCandidate, kGainBelow…; supersteps for kCooldown
 };
 
 // What the heuristic lowers. AutoMig: pf, one superstep with its migrations. Top and Percentage:

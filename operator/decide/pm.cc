@@ -32,10 +32,18 @@ std::vector<bool> sets_with_processors(const Platform& platform) {
 
 // The Set with the highest PM; the own one, then the smaller one, where several are equal.
 std::uint32_t best_of(std::span<const double> PM, std::uint32_t own) {
-  std::uint32_t best = own;
-  for (std::uint32_t j = 0; j < PM.size(); ++j)
-    if (PM[j] > PM[best]) best = j;
-  return best;
+  // First the maximum, in lanes, then its place: a search that remembers both mispredicts too
+  // often.
+  double highest[4] = {kNever, kNever, kNever, kNever};
+  std::size_t j = 0;
+  for (; j + 4 <= PM.size(); j += 4)
+    for (std::size_t lane = 0; lane < 4; ++lane)
+      highest[lane] = std::max(highest[lane], PM[j + lane]);
+  for (; j < PM.size(); ++j) highest[0] = std::max(highest[0], PM[j]);
+  const double max_pm =
+      std::max(std::max(highest[0], highest[1]), std::max(highest[2], highest[3]));
+  if (!(PM[own] < max_pm)) return own;
+  return static_cast<std::uint32_t>(std::ranges::find(PM, max_pm) - PM.begin());
 }
 
 class Ranking {
@@ -47,18 +55,22 @@ class Ranking {
         params_(params),
         ISet_(iset(platform_)),
         closed_(closed_sets(snapshot)),
-        has_processors_(sets_with_processors(platform_)),
+        absent_(closed_.size(), 0.0),
         shut_(closed_.size(), 0.0),
-        PM_(closed_.size()),
-        open_PM_(closed_.size()) {
-    for (std::size_t j = 0; j < closed_.size(); ++j)
+        PM_(closed_.size()) {
+    const std::vector<bool> has_processors = sets_with_processors(platform_);
+    for (std::size_t j = 0; j < closed_.size(); ++j) {
+      if (!has_processors[j]) absent_[j] = kNever;
       if (closed_[j]) shut_[j] = kNever;
+    }
   }
 
   void add(RankId i, PmList& list) {
     const std::uint32_t own = snapshot_.set(i).value;
-    compute_PM(i, own);
-    const std::uint32_t best = best_target(i, own);
+    compute_PM(i, own, shut_);
+    for (SetId j : snapshot_.ranks[i.value].lacks_cpu_features_on)
+      if (j.value != own) PM_[j.value] = kNever;
+    const std::uint32_t best = best_of(PM_, own);
     if (best == own) {
       list.stays.push_back(stay_in_own_set(i, own));
     } else if (const auto blocked = why_blocked(i, best)) {
@@ -69,8 +81,8 @@ class Ranking {
   }
 
  private:
-  // PM_[j] = Comp(i,j) + Comm(i,j) − Mem(i,j) for every Set j.
-  void compute_PM(RankId i, std::uint32_t own) {
+  // PM_[j] = Comp(i,j) + Comm(i,j) − Mem(i,j) for every Set j; −∞ where `shut` is, but for the own.
+  void compute_PM(RankId i, std::uint32_t own, const std::vector<double>& shut) {
     const double comp = metrics_.P_comp[i.value] * metrics_.CTP[i.value];
     const double M = snapshot_.ranks[i.value].memory_bytes;
     const double* ISet = ISet_.row(own).data();
@@ -78,23 +90,19 @@ class Ranking {
     const double* BTP = metrics_.BTP.row(i.value).data();
     const double* T = platform_.T.row(own).data();
     const double* Mig = platform_.Mig_row(i).data();
+    const double* no_target = shut.data();
     double* PM = PM_.data();
-    for (std::size_t j = 0; j < PM_.size(); ++j)
-      PM[j] = comp * ISet[j] + P_comm[j] * BTP[j] - (M * T[j] + Mig[j]);
-  }
-
-  std::uint32_t best_target(RankId i, std::uint32_t own) {
-    for (std::size_t j = 0; j < PM_.size(); ++j) open_PM_[j] = PM_[j] + shut_[j];
-    for (SetId j : snapshot_.ranks[i.value].lacks_cpu_features_on) open_PM_[j.value] = kNever;
-    open_PM_[own] = PM_[own];  // staying is always possible
-    return best_of(open_PM_, own);
+    const auto pm = [=](std::size_t j) {
+      return comp * ISet[j] + P_comm[j] * BTP[j] - (M * T[j] + Mig[j]);
+    };
+    for (std::size_t j = 0; j < PM_.size(); ++j) PM[j] = pm(j) + no_target[j];
+    PM[own] = pm(own);  // staying is always possible
   }
 
   // Nothing that is open beats the own Set: did something that is closed?
-  Stay stay_in_own_set(RankId i, std::uint32_t own) const {
-    std::uint32_t best = own;
-    for (std::uint32_t j = 0; j < PM_.size(); ++j)
-      if (has_processors_[j] && PM_[j] > PM_[best]) best = j;
+  Stay stay_in_own_set(RankId i, std::uint32_t own) {
+    compute_PM(i, own, absent_);
+    const std::uint32_t best = best_of(PM_, own);
     Reason reason = Reason::kBestSetIsOwn;
     if (best != own) reason = closed_[best].value_or(Reason::kCpuFeatures);
     return {
@@ -104,10 +112,7 @@ class Ranking {
   std::optional<Stay> why_blocked(RankId i, std::uint32_t best) const {
     const Rank& rank = snapshot_.ranks[i.value];
     if (!rank.not_migratable.empty())
-      return Stay{.rank = i,
-                  .reason = Reason::kNotMigratable,
-                  .target = SetId{best},
-                  .what = rank.not_migratable};
+      return Stay{.rank = i, .reason = Reason::kNotMigratable, .target = SetId{best}};
     const std::uint64_t now = metrics_.last.superstep.value, moved = rank.last_move.value;
     const std::uint64_t since = now > moved ? now - moved : 0;
     if (moved > 0 && since < params_.cooldown)
@@ -135,10 +140,9 @@ class Ranking {
   const Params& params_;
   Grid<double> ISet_;
   std::vector<std::optional<Reason>> closed_;
-  std::vector<bool> has_processors_;
-  std::vector<double> shut_;     // added to PM: 0 for an open Set, −∞ for a closed one
-  std::vector<double> PM_;       // of the rank at hand, every Set
-  std::vector<double> open_PM_;  // the same, −∞ where it cannot go
+  std::vector<double> absent_;  // by Set: −∞ for one without processors, else 0
+  std::vector<double> shut_;    // by Set: −∞ for one that is closed, else 0
+  std::vector<double> PM_;      // by Set, of the rank at hand
 };
 
 void sort_by_decreasing_PM(std::vector<PmEntry>& entries) {

@@ -58,7 +58,14 @@ Processors::Processors(const Snapshot& snapshot, std::span<const double> I_horiz
     on_.push_back(p);
     place(RankId{i}, leaves_[trees_[at_[p.value].tree].leaves + at_[p.value].leaf], +1);
   }
-  for (const Place& at : at_) refresh(at);
+  for (std::uint32_t j = 0; j < trees_.size(); ++j) {
+    if (trees_[j].width == 0) continue;
+    Node* nodes = nodes_.data() + trees_[j].nodes;
+    for (std::size_t l = 0; l < members[j].size(); ++l)
+      nodes[trees_[j].width + l] = node_of(leaves_[trees_[j].leaves + l]);
+    for (std::size_t n = trees_[j].width; --n > 0;) nodes[n] = over(nodes[2 * n], nodes[2 * n + 1]);
+    slowest_[j] = nodes[1].most_time;
+  }
 }
 
 void Processors::place(RankId i, Leaf& leaf, double sign) const {
@@ -74,17 +81,18 @@ Processors::Node Processors::node_of(const Leaf& leaf) const {
           .most_time = leaf.I_last * leaf.unit};
 }
 
+Processors::Node Processors::over(const Node& left, const Node& right) {
+  return {.least_time = std::min(left.least_time, right.least_time),
+          .least_unit = std::min(left.least_unit, right.least_unit),
+          .most_time = std::max(left.most_time, right.most_time)};
+}
+
 void Processors::refresh(Place at) {
   const Tree& tree = trees_[at.tree];
   Node* nodes = nodes_.data() + tree.nodes;
   std::size_t n = tree.width + at.leaf;
   nodes[n] = node_of(leaves_[tree.leaves + at.leaf]);
-  while ((n /= 2) > 0) {
-    const Node &left = nodes[2 * n], &right = nodes[2 * n + 1];
-    nodes[n] = {.least_time = std::min(left.least_time, right.least_time),
-                .least_unit = std::min(left.least_unit, right.least_unit),
-                .most_time = std::max(left.most_time, right.most_time)};
-  }
+  while ((n /= 2) > 0) nodes[n] = over(nodes[2 * n], nodes[2 * n + 1]);
   slowest_[at.tree] = nodes[1].most_time;
 }
 

@@ -68,6 +68,7 @@ class Processors {
 
   void place(RankId i, Leaf& leaf, double sign) const;
   [[nodiscard]] Node node_of(const Leaf& leaf) const;
+  static Node over(const Node& left, const Node& right);
   void refresh(Place at);
   void search(const Tree& tree, std::size_t n, double I, Best& best) const;
 

@@ -6,7 +6,11 @@
 // that are all of different speed and load, for which the managers' search is the hardest.
 #include <benchmark/benchmark.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "operator/decide/plan.h"
 
@@ -107,4 +111,30 @@ BENCHMARK(SuperstepAdded)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchm
 }  // namespace
 }  // namespace bsp::decide
 
-BENCHMARK_MAIN();
+// Prints Google Benchmark's table, then the one ratio that has a goal; writes the table as JSON where
+// BSP_BENCH_JSON says.
+int main(int argc, char** argv) {
+  std::vector<std::string> arguments(argv, argv + argc);
+  if (const char* json = std::getenv("BSP_BENCH_JSON")) {
+    arguments.push_back(std::string("--benchmark_out=") + json);
+    arguments.push_back("--benchmark_out_format=json");
+  }
+  std::vector<char*> pointers;
+  for (std::string& a : arguments) pointers.push_back(a.data());
+  int count = static_cast<int>(pointers.size());
+  benchmark::Initialize(&count, pointers.data());
+
+  class GoalReporter final : public benchmark::ConsoleReporter {
+   public:
+    void ReportRuns(const std::vector<Run>& runs) override {
+      ConsoleReporter::ReportRuns(runs);
+      for (const Run& run : runs)
+        if (run.benchmark_name() == "Call/100000") call_ms = run.GetAdjustedCPUTime();
+    }
+    double call_ms = 0;
+  } reporter;
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+  if (reporter.call_ms > 0)
+    std::printf("AutoMig at 1e5 ranks x 64 Sets: %.1f ms of CPU, %.2f of the goal of 50 ms\n",
+                reporter.call_ms, reporter.call_ms / 50);
+}
