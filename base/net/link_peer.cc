@@ -58,7 +58,9 @@ void LinkPeer::call(std::string_view verb, nlohmann::json fields, std::string bo
       timeout, [this] { drop({ErrorCode::kTimeout, "no answer in time", true}); });
   pending_.push_back({std::move(done), timer});
   connect();
-  if (connection_) connection_->send(encode_frame_head(fields, body.size()), std::move(body));
+  if (!connection_) return;
+  std::string head = encode_frame_head(fields, body.size());  // before the body is moved away
+  connection_->send(std::move(head), std::move(body));
 }
 
 void LinkPeer::drop(Error error) {

@@ -53,6 +53,8 @@ void release_string(void* held) { delete static_cast<std::string*>(held); }
 
 void answer_modex(pmix_modex_cbfunc_t callback, void* data, Result<std::string> result) {
   if (!result) return callback(status_of(result.error()), nullptr, 0, data, nullptr, nullptr);
+  // A null pointer means "no data was collected"; an empty block would be read, and fail.
+  if (result->empty()) return callback(PMIX_SUCCESS, nullptr, 0, data, nullptr, nullptr);
   auto* held = new std::string(std::move(*result));
   callback(PMIX_SUCCESS, held->data(), held->size(), data, release_string, held);
 }

@@ -1,0 +1,217 @@
+#include "tests/mpi/epochs/cluster.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "crds/names.h"
+
+namespace bsp::test {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+}  // namespace
+
+Process::Process(std::vector<std::string> command, std::vector<std::string> environment, std::string log,
+                 uid_t uid) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+  out_ = Fd(ends[0]);
+  Fd writing(ends[1]);
+  for (char** item = environ; *item; ++item) environment.emplace_back(*item);
+  auto arguments = pointers(command);
+  auto variables = pointers(environment);
+  Fd log_file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    ::dup2(writing.get(), STDOUT_FILENO);
+    ::dup2(log_file.get(), STDERR_FILENO);
+    if (uid != 0 && (::setgid(uid) != 0 || ::setuid(uid) != 0)) ::_exit(126);
+    ::execve(arguments[0], arguments.data(), variables.data());
+    ::_exit(127);
+  }
+}
+
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), out_(std::move(other.out_)), buffer_(std::move(other.buffer_)) {}
+
+Process& Process::operator=(Process&& other) noexcept {
+  std::swap(pid_, other.pid_);
+  std::swap(out_, other.out_);
+  std::swap(buffer_, other.buffer_);
+  return *this;
+}
+
+Process::~Process() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void Process::signal(int number) {
+  if (pid_ > 0) ::kill(pid_, number);
+}
+
+std::string Process::read_line(std::chrono::milliseconds limit) {
+  auto deadline = std::chrono::steady_clock::now() + limit;
+  while (true) {
+    if (auto end = buffer_.find('\n'); end != std::string::npos) {
+      std::string line = buffer_.substr(0, end);
+      buffer_.erase(0, end + 1);
+      return line;
+    }
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd entry{.fd = out_.get(), .events = POLLIN, .revents = 0};
+    if (left <= 0ms || ::poll(&entry, 1, static_cast<int>(left.count())) <= 0) return "";
+    char piece[4096];
+    ssize_t n = ::read(out_.get(), piece, sizeof piece);
+    if (n <= 0) return "";
+    buffer_.append(piece, static_cast<std::size_t>(n));
+  }
+}
+
+int Process::wait(std::chrono::milliseconds limit) {
+  auto deadline = std::chrono::steady_clock::now() + limit;
+  int status = 0;
+  while (::waitpid(pid_, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > deadline) return -1;
+    ::poll(nullptr, 0, 2);
+  }
+  pid_ = -1;
+  return status;
+}
+
+int Process::open_descriptors() const {
+  int n = 0;
+  for ([[maybe_unused]] const auto& entry :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/fd"))
+    ++n;
+  return n;
+}
+
+long Process::resident_kib() const {
+  std::ifstream file("/proc/" + std::to_string(pid_) + "/status");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("VmRSS:")) return std::stol(line.substr(6));
+  return -1;
+}
+
+Cluster::Cluster(std::uint32_t ranks) : sidecars(ranks), links_(ranks) {
+  char name[] = "/tmp/bsp-epochs-XXXXXX";
+  directory_ = ::mkdtemp(name);
+  ::chmod(directory_.c_str(), 0755);
+  Time now = SystemClock{}.now();
+  ca_ = net::create_ca("test-job", now - 1h, now + 24h).value();
+}
+
+Cluster::~Cluster() {
+  sidecars.clear();
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+std::string Cluster::run_dir(std::uint32_t rank) const { return directory_ + "/rank" + std::to_string(rank); }
+std::string Cluster::pod(std::uint32_t rank) const { return "job-r" + std::to_string(rank) + "-g1"; }
+std::string Cluster::address(std::uint32_t rank) const {
+  // Loopback addresses of this process' own, so that test programs can run side by side.
+  unsigned own = static_cast<unsigned>(::getpid());
+  return std::format("127.{}.{}.{}:7600", 1 + own / 250 % 250, own % 250, rank + 1);
+}
+std::string Cluster::log(std::uint32_t rank) const {
+  std::ifstream file(run_dir(rank) + ".log");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+net::TlsContext Cluster::identity(const std::string& name) const {
+  Time now = SystemClock{}.now();
+  auto pair = net::issue_certificate(ca_, {.identity = name,
+                                           .dns_names = {},
+                                           .addresses = {},
+                                           .not_before = now - 1h,
+                                           .not_after = now + 1h})
+                  .value();
+  return net::TlsContext::create({ca_.certificate, pair.certificate, pair.key}).value();
+}
+
+void Cluster::start_sidecar(std::uint32_t rank, std::vector<std::string> environment) {
+  std::string tls = run_dir(rank) + ".tls";
+  if (::mkdir(tls.c_str(), 0755) == 0) {
+    Time now = SystemClock{}.now();
+    auto pair = net::issue_certificate(ca_, {.identity = pod(rank),
+                                             .dns_names = {},
+                                             .addresses = {},
+                                             .not_before = now - 1h,
+                                             .not_after = now + 1h})
+                    .value();
+    std::ofstream(tls + "/ca.pem") << ca_.certificate;
+    std::ofstream(tls + "/cert.pem") << pair.certificate;
+    std::ofstream(tls + "/key.pem") << pair.key;
+  }
+  auto set = [&](std::string_view name, const std::string& value) {
+    environment.push_back(std::format("{}={}", name, value));
+  };
+  set(names::kEnvRank, std::to_string(rank));
+  set(names::kEnvRanks, std::to_string(ranks()));
+  set(names::kEnvPod, pod(rank));
+  set(names::kEnvListen, address(rank));
+  set(names::kEnvTlsDir, tls);
+  set(names::kEnvRunDir, run_dir(rank));
+  sidecars[rank] = Process({BSP_BINARY_DIR "/bin/bsp-sidecar"}, environment, run_dir(rank) + ".log");
+  links_[rank] = std::make_unique<net::Link>(identity(std::string(names::kOperatorIdentity)),
+                                             net::Peer{address(rank), pod(rank)});
+  auto deadline = std::chrono::steady_clock::now() + 10s;
+  while (!links_[rank]->connect(1s)) {
+    if (std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error("the sidecar does not answer:\n" + log(rank));
+    ::poll(nullptr, 0, 5);
+  }
+}
+
+Result<net::Answer> Cluster::try_call(std::uint32_t rank, const char* verb, nlohmann::json fields) {
+  return links_[rank]->call(verb, std::move(fields), 20s);
+}
+
+net::Answer Cluster::call(std::uint32_t rank, const char* verb, nlohmann::json fields) {
+  auto answer = try_call(rank, verb, std::move(fields));
+  if (!answer) throw std::runtime_error(answer.error().message + "\n" + log(rank));
+  return std::move(*answer);
+}
+
+wire::EpochPlan Cluster::plan(std::uint64_t epoch) const {
+  wire::EpochPlan plan{.epoch = epoch,
+                       .pmix_namespace = std::format("uid-e{}", epoch),
+                       .sets = {"one"},
+                       .members = {}};
+  for (std::uint32_t r = 0; r < ranks(); ++r)
+    plan.members.push_back({.rank = r, .pod = pod(r), .pod_uid = "u", .address = address(r), .set = 0});
+  return plan;
+}
+
+void Cluster::prepare(std::uint64_t epoch) {
+  for (std::uint32_t r = 0; r < ranks(); ++r) call(r, wire::kPrepareEpoch, plan(epoch));
+}
+
+void Cluster::open(std::uint64_t epoch) {
+  for (std::uint32_t r = 0; r < ranks(); ++r) call(r, wire::kOpenEpoch, {{"epoch", epoch}});
+}
+
+}  // namespace bsp::test

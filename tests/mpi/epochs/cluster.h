@@ -1,0 +1,75 @@
+// A job's sidecars as processes on loopback, each with its certificate and run directory, and an operator's
+// connection to each. Everything ends with the object.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/core/fd.h"
+#include "base/net/link.h"
+#include "base/net/pki.h"
+#include "crds/wire.h"
+
+namespace bsp::test {
+
+// A child process; killed and reaped at the end. Its stdout can be read line by line.
+class Process {
+ public:
+  Process() = default;
+  Process(std::vector<std::string> command, std::vector<std::string> environment, std::string log,
+          uid_t uid = 0);
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&& other) noexcept;
+  ~Process();
+
+  // The next line of stdout; empty if none came within `limit` or it has ended.
+  std::string read_line(std::chrono::milliseconds limit);
+  // The status of waitpid, once it has ended; -1 if it hasn't within `limit`.
+  int wait(std::chrono::milliseconds limit);
+  void signal(int number);
+  [[nodiscard]] bool running() const { return pid_ > 0; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] int open_descriptors() const;
+  [[nodiscard]] long resident_kib() const;
+
+ private:
+  pid_t pid_ = -1;
+  Fd out_;
+  std::string buffer_;
+};
+
+class Cluster {
+ public:
+  explicit Cluster(std::uint32_t ranks);
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  void start_sidecar(std::uint32_t rank, std::vector<std::string> environment = {});
+  // The operator's request; fails the test if it is refused.
+  net::Answer call(std::uint32_t rank, const char* verb, nlohmann::json fields = nlohmann::json::object());
+  Result<net::Answer> try_call(std::uint32_t rank, const char* verb,
+                               nlohmann::json fields = nlohmann::json::object());
+  void prepare(std::uint64_t epoch);
+  void open(std::uint64_t epoch);
+
+  [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(sidecars.size()); }
+  [[nodiscard]] std::string run_dir(std::uint32_t rank) const;
+  [[nodiscard]] std::string pod(std::uint32_t rank) const;
+  [[nodiscard]] std::string address(std::uint32_t rank) const;
+  [[nodiscard]] wire::EpochPlan plan(std::uint64_t epoch) const;
+  [[nodiscard]] net::TlsContext identity(const std::string& name) const;
+  [[nodiscard]] std::string log(std::uint32_t rank) const;
+
+  std::vector<Process> sidecars;
+
+ private:
+  std::string directory_;
+  net::PemPair ca_;
+  std::vector<std::unique_ptr<net::Link>> links_;
+};
+
+}  // namespace bsp::test

@@ -1,0 +1,89 @@
+// Many MPI epochs, one after the other, with the same sidecar processes and the same programs: real Open MPI on real
+// PMIx servers, on loopback. Each epoch's results are right, and nothing grows: not the descriptors, not the memory.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tests/mpi/epochs/cluster.h"
+
+namespace bsp::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Line {
+  int epoch = -1;
+  long sum = 0;
+  long open_us = 0;
+  long close_us = 0;
+  int fds = 0;
+};
+
+Line parse(const std::string& text) {
+  Line line;
+  if (std::sscanf(text.c_str(), "epoch %d sum %ld open_us %ld close_us %ld fds %d", &line.epoch, &line.sum,
+                  &line.open_us, &line.close_us, &line.fds) != 5)
+    return {};
+  return line;
+}
+
+Process start_rank(const Cluster& cluster, std::uint32_t rank, int epochs, uid_t uid = 0) {
+  return Process({BSP_BINARY_DIR "/bin/epochs_rank", cluster.run_dir(rank), std::to_string(epochs)},
+                 {"OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"}, cluster.run_dir(rank) + ".program.log", uid);
+}
+
+struct Case {
+  std::uint32_t ranks;
+  int epochs;
+};
+
+class Epochs : public testing::TestWithParam<Case> {};
+
+TEST_P(Epochs, RightResultsAndNothingGrows) {
+  const auto [ranks, epochs] = GetParam();
+  Cluster cluster(ranks);
+  std::vector<Process> programs;
+  for (std::uint32_t r = 0; r < ranks; ++r) cluster.start_sidecar(r);
+  for (std::uint32_t r = 0; r < ranks; ++r) programs.push_back(start_rank(cluster, r, epochs));
+
+  std::vector<int> program_fds(ranks), sidecar_fds(ranks);
+  std::vector<long> sidecar_kib(ranks);
+  const int settled = 4;  // first epochs fill caches, connections are made
+  double open_us = 0, close_us = 0;
+  for (int e = 0; e < epochs; ++e) {
+    cluster.prepare(static_cast<std::uint64_t>(e));
+    cluster.open(static_cast<std::uint64_t>(e));
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      Line line = parse(programs[r].read_line(60s));
+      ASSERT_EQ(line.epoch, e) << "rank " << r << "\n" << cluster.log(r);
+      long once = ranks * (ranks + 1) / 2 + static_cast<long>(ranks) * e;
+      EXPECT_EQ(line.sum, 10 * once);
+      if (e == settled) {
+        program_fds[r] = line.fds;
+        sidecar_fds[r] = cluster.sidecars[r].open_descriptors();
+        sidecar_kib[r] = cluster.sidecars[r].resident_kib();
+      }
+      EXPECT_TRUE(e <= settled || line.fds == program_fds[r]) << line.fds << " descriptors";
+      open_us += static_cast<double>(line.open_us);
+      close_us += static_cast<double>(line.close_us);
+    }
+  }
+  double n = static_cast<double>(ranks) * epochs;
+  std::printf("%u ranks: open %.1f ms, close %.1f ms; sidecar of rank 0: %ld KiB after %d epochs, %ld after %d\n",
+              ranks, open_us / n / 1e3, close_us / n / 1e3, sidecar_kib[0], settled,
+              cluster.sidecars[0].resident_kib(), epochs);
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    EXPECT_EQ(programs[r].wait(30s), 0);
+    // One connection may be in the making or just gone.
+    EXPECT_LE(cluster.sidecars[r].open_descriptors(), sidecar_fds[r] + 2);
+    EXPECT_LE(cluster.sidecars[r].resident_kib(), sidecar_kib[r] + 1024);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Epochs, testing::Values(Case{2, 40}, Case{4, 20}, Case{8, 8}),
+                         [](const auto& tested) { return std::to_string(tested.param.ranks) + "ranks"; });
+
+}  // namespace
+}  // namespace bsp::test

@@ -1,0 +1,108 @@
+/* epochs_rank RUN_DIR EPOCHS: a rank that opens and closes one MPI session after the other, each from the epoch
+ * descriptor its sidecar has written, and talks to its neighbours in each. For each epoch it prints one line:
+ *   epoch <n> sum <result of ten allreduces> open_us <us> close_us <us> fds <open descriptors>
+ * It does by hand, in few lines, what the shim does in earnest. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static long long now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000000ll + t.tv_nsec / 1000;
+}
+
+/* Puts the descriptor's PMIX_ variables into the environment; 0 if it is not the one of `epoch` yet. */
+static int load_descriptor(const char* path, int epoch) {
+  char line[8192];
+  int right = 0;
+  FILE* f = fopen(path, "r");
+  if (!f) return 0;
+  while (fgets(line, sizeof line, f)) {
+    line[strcspn(line, "\n")] = 0;
+    char* equals = strchr(line, '=');
+    if (!equals) continue;
+    *equals = 0;
+    if (!strcmp(line, "BSP_EPOCH")) right = atoi(equals + 1) == epoch;
+    if (!strncmp(line, "PMIX_", 5)) setenv(line, equals + 1, 1);
+  }
+  fclose(f);
+  return right;
+}
+
+/* Marks the open descriptors, or closes those that are open now and were not marked; returns how many stay. */
+static int descriptors(char* marked, int clean) {
+  int list[4096], n = 0, kept = 0;
+  DIR* d = opendir("/proc/self/fd");
+  for (struct dirent* e; (e = readdir(d));) {
+    int fd = atoi(e->d_name);
+    if (e->d_name[0] == '.' || fd == dirfd(d)) continue;
+    if (!clean) marked[fd] = 1;
+    if (clean && !marked[fd])
+      list[n++] = fd;
+    else
+      ++kept;
+  }
+  closedir(d);
+  for (int i = 0; i < n; ++i) close(list[i]);
+  return kept;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  char path[4096], marked[4096];
+  int epochs = atoi(argv[2]), bytes = 1 << 20;
+  char *out = calloc(1, (size_t)bytes), *in = malloc((size_t)bytes);
+  snprintf(path, sizeof path, "%s/epoch", argv[1]);
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    while (!load_descriptor(path, epoch)) usleep(2000);
+    memset(marked, 0, sizeof marked);
+    descriptors(marked, 0);
+    long long t0 = now_us();
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm world;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "bsp", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &world);
+    MPI_Group_free(&group);
+    long long t1 = now_us();
+    int rank, size;
+    MPI_Comm_rank(world, &rank);
+    MPI_Comm_size(world, &size);
+    long total = 0;
+    for (int k = 0; k < 10; ++k) {
+      long mine = rank + 1 + epoch, sum;
+      MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, world);
+      total += sum;
+    }
+    out[0] = (char)rank;
+    MPI_Sendrecv(out, bytes, MPI_CHAR, (rank + 1) % size, 0, in, bytes, MPI_CHAR, (rank + size - 1) % size, 0, world,
+                 MPI_STATUS_IGNORE);
+    if (in[0] != (char)((rank + size - 1) % size)) return 3;
+    /* A second communicator needs a context id of its own. */
+    MPI_Comm half;
+    MPI_Comm_split(world, rank % 2, rank, &half);
+    MPI_Barrier(half);
+    MPI_Comm_free(&half);
+    MPI_Comm_free(&world);
+    /* Open MPI 5.0 opens this framework twice and closes it once. */
+    int (*framework_close)(void*);
+    *(void**)&framework_close = dlsym(RTLD_DEFAULT, "mca_base_framework_close");
+    void* framework = dlsym(RTLD_DEFAULT, "opal_if_base_framework");
+    if (framework_close && framework) framework_close(framework);
+    long long t2 = now_us();
+    MPI_Session_finalize(&session);
+    long long t3 = now_us();
+    int fds = descriptors(marked, 1);
+    printf("epoch %d sum %ld open_us %lld close_us %lld fds %d\n", epoch, total, t1 - t0, t3 - t2, fds);
+    fflush(stdout);
+  }
+  return 0;
+}
