@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/core/fd.h"
+#include "crds/names.h"
 #include "sidecar/init/files.h"
 
 namespace bsp::init {
@@ -103,7 +104,7 @@ Result<std::vector<std::string>> parse_carry_paths(std::string_view text) {
     const auto below = [&path](std::string_view dir) {
       return path == dir || path.starts_with(std::string(dir) + "/");
     };
-    const bool special = path == "/" || below("/proc") || below("/sys") || below("/run/bsp") ||
+    const bool special = path == "/" || below("/proc") || below("/sys") || below(names::kRunDir) ||
                          (below("/dev") && !below("/dev/shm"));
     const bool dots = (path + "/").find("/../") != std::string::npos;
     if (path[0] != '/' || special || dots) {

@@ -121,6 +121,7 @@ class Supervisor {
   Steady::time_point action_start_{};
   std::optional<Steady::time_point> kill_criu_at_;
   bool discarding_ = false;
+  bool continue_after_dump_ = false;
   pid_t restoring_pid_ = 0;
   std::vector<InheritedPipe> restore_pipes_;
 };

@@ -92,6 +92,12 @@ void Supervisor::handle(const control::Message& message) {
 
 // THE place where a stopped or restored program is let run: nowhere else is SIGCONT sent.
 void Supervisor::continue_program() {
+  if (state_ == State::kDumping) {
+    // The epoch that lets it run here is open: the dump is no longer wanted.
+    continue_after_dump_ = true;
+    abandon();
+    return;
+  }
   const bool may =
       state_ == State::kStopped || state_ == State::kDumped || state_ == State::kRestored;
   if (may && program_ > 0) {

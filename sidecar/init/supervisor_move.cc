@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
 #include "base/core/fault.h"
 #include "sidecar/init/capture_client.h"
@@ -132,12 +133,13 @@ void Supervisor::end_dump_if_ready() {
   kill_criu_at_.reset();
   if (!failure_.empty()) {
     fail_dump(failure_);
-    return;
+  } else {
+    fault_point("init.dumped");
+    state_ = State::kDumped;
+    report({std::string(control::kDumped),
+            {{"migration", migration_}, {"ns", nanoseconds_since(action_start_)}}});
   }
-  fault_point("init.dumped");
-  state_ = State::kDumped;
-  report({std::string(control::kDumped),
-          {{"migration", migration_}, {"ns", nanoseconds_since(action_start_)}}});
+  if (std::exchange(continue_after_dump_, false)) continue_program();
 }
 
 void Supervisor::fail_dump(const std::string& why) {

@@ -298,7 +298,9 @@ Result<Totals> CaptureSession::run(const Sink& sink) {
   };
   s.sink = &guarded;
   auto result = s.relay_all();
-  // Closing the pipes is what tells a criu still at work that nobody wants its files any more.
+  // Closing all this is what tells a criu still at work, or about to connect, that nobody wants its
+  // files any more.
+  s.listener.reset();
   s.files.clear();
   s.writers.clear();
   if (!result && !sink_failed) {

@@ -1,0 +1,177 @@
+// The parts of bsp-init that need no container.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/core/fd.h"
+#include "sidecar/init/carry.h"
+#include "sidecar/init/criu.h"
+#include "sidecar/init/files.h"
+#include "sidecar/init/inspect.h"
+#include "sidecar/init/program.h"
+#include "sidecar/init/user.h"
+
+namespace bsp::init {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr const char* kPasswd =
+    "root:x:0:0:root:/root:/bin/sh\n# comment\nbsp:x:1000:1001:,,,:/home/bsp:/bin/sh\n"
+    "broken\nother:x:70:80::/nowhere:\n";
+constexpr const char* kGroup = "root:x:0:\nbsp:x:1001:\nusers:x:100:bsp,other\n";
+
+struct UserCase {
+  const char* spec;
+  uid_t uid;
+  gid_t gid;
+  const char* home;
+};
+class Users : public ::testing::TestWithParam<UserCase> {};
+TEST_P(Users, AsContainerEnginesDo) {
+  const auto user = parse_user(GetParam().spec, kPasswd, kGroup);
+  ASSERT_TRUE(user) << user.error().message;
+  EXPECT_EQ(user->uid, GetParam().uid);
+  EXPECT_EQ(user->gid, GetParam().gid);
+  EXPECT_EQ(user->home, GetParam().home);
+}
+INSTANTIATE_TEST_SUITE_P(Specs, Users,
+                         ::testing::Values(UserCase{"", 0, 0, "/root"}, UserCase{"0", 0, 0, "/root"},
+                                           UserCase{"1000", 1000, 1001, "/home/bsp"},
+                                           UserCase{"1000:5", 1000, 5, "/home/bsp"},
+                                           UserCase{"bsp", 1000, 1001, "/home/bsp"},
+                                           UserCase{"bsp:users", 1000, 100, "/home/bsp"},
+                                           UserCase{"4711", 4711, 0, ""},
+                                           UserCase{"4711:users", 4711, 100, ""}));
+
+TEST(Users, UnknownOnesAreNamed) {
+  EXPECT_THAT(parse_user("nobody", kPasswd, kGroup).error().message, HasSubstr("user 'nobody'"));
+  EXPECT_THAT(parse_user("bsp:staff", kPasswd, kGroup).error().message, HasSubstr("group 'staff'"));
+  EXPECT_FALSE(parse_user("4294967295", kPasswd, kGroup));  // -1: "no change" to setresuid
+  EXPECT_TRUE(parse_user("7:8", "", ""));                   // an image without /etc/passwd
+}
+
+TEST(CriuLog, OnlyErrorLinesAndEachOnce) {
+  EXPECT_EQ(criu_errors("(00.001) Warn  (criu/a.c:1): never mind\n"
+                        "(00.002)   1000: Error (criu/files.c:12): Can't dump file 3\n"
+                        "(00.003)   1000: Error (criu/files.c:12): Can't dump file 3\n"
+                        "(00.004) Error (criu/cr-dump.c:9): Dumping FAILED.\n"),
+            "Can't dump file 3; Dumping FAILED.");
+  EXPECT_EQ(criu_errors("(00.001) all is well\n"), "");
+  EXPECT_EQ(criu_errors(""), "");
+}
+
+TEST(Movable, NamesWhatIsNot) {
+  EXPECT_EQ(unmovable("socket:[123]"), "an open socket");
+  EXPECT_EQ(unmovable("anon_inode:[perf_event]"), "a perf event");
+  EXPECT_EQ(unmovable("anon_inode:[io_uring]"), "an io_uring");
+  for (const char* fine : {"pipe:[1]", "/tmp/file", "/dev/null", "anon_inode:[eventfd]",
+                           "anon_inode:[eventpoll]", "/dev/shm/x (deleted)"}) {
+    EXPECT_FALSE(unmovable(fine)) << fine;
+  }
+}
+
+TEST(CarryPaths, OnlyTheProgramsOwn) {
+  EXPECT_THAT(*parse_carry_paths("/data/out/:/tmp/x::/dev/shm/y"),
+              ElementsAre("/data/out", "/tmp/x", "/dev/shm/y"));
+  EXPECT_TRUE(parse_carry_paths("")->empty());
+  for (const char* bad : {"/", "relative", "/proc/1", "/sys", "/dev/null", "/run/bsp/x", "/a/../proc"}) {
+    EXPECT_FALSE(parse_carry_paths(bad)) << bad;
+  }
+}
+
+class CarryFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/bsp-carry-XXXXXX";
+    dir_ = ::mkdtemp(name);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+  std::string dir_;
+};
+
+TEST_F(CarryFiles, ComeBackAsTheyWere) {
+  const std::string tree = dir_ + "/tree";
+  fs::create_directories(tree + "/a/empty");
+  const std::string big(300'000, 'x');
+  std::ofstream(tree + "/a/big") << big;
+  std::ofstream(tree + "/a/\xc3\xa4 name with = and blank") << "umlaut";
+  fs::create_hard_link(tree + "/a/big", tree + "/a/big.link");
+  fs::create_symlink("big", tree + "/a/soft");
+  fs::permissions(tree + "/a/big", fs::perms::owner_read | fs::perms::owner_write);
+  const std::string archive = dir_ + "/carry.tar";
+  {
+    const Fd fd(::open(archive.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    const auto written = write_carry({tree, dir_ + "/absent"}, fd.get());
+    ASSERT_TRUE(written) << written.error().message;
+  }
+  fs::rename(tree, dir_ + "/was");
+  const auto back = read_carry(archive);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(read_file(tree + "/a/big").value_or(""), big);
+  EXPECT_EQ(read_file(tree + "/a/\xc3\xa4 name with = and blank").value_or(""), "umlaut");
+  EXPECT_TRUE(fs::equivalent(tree + "/a/big", tree + "/a/big.link"));
+  EXPECT_EQ(read_link(tree + "/a/soft").value_or(""), "big");
+  EXPECT_TRUE(fs::is_directory(tree + "/a/empty"));
+  struct stat info {};
+  ASSERT_EQ(::stat((tree + "/a/big").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0600U);
+  EXPECT_EQ(fs::last_write_time(tree + "/a/big"), fs::last_write_time(dir_ + "/was/a/big"));
+}
+
+TEST_F(CarryFiles, AFullDiskIsTold) {
+  std::ofstream(dir_ + "/file") << std::string(300'000, 'x');
+  const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  const auto written = write_carry({dir_ + "/file"}, full.get());
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::kNoSpace);
+}
+
+TEST_F(CarryFiles, ABrokenArchiveIsRefused) {
+  std::ofstream(dir_ + "/carry.tar") << "this is no archive at all, but long enough to be looked at";
+  EXPECT_FALSE(read_carry(dir_ + "/carry.tar"));
+  EXPECT_FALSE(read_carry(dir_ + "/absent.tar"));
+}
+
+TEST_F(CarryFiles, SharedMemoryOfOneUser) {
+  std::ofstream(dir_ + "/mine") << "x";
+  fs::create_symlink("mine", dir_ + "/link");
+  EXPECT_THAT(shared_memory_files(::getuid(), dir_), ElementsAre(dir_ + "/mine"));
+  EXPECT_TRUE(shared_memory_files(::getuid() + 1, dir_).empty());
+}
+
+TEST_F(CarryFiles, CommandsAsAShellFindsThem) {
+  const User user{.uid = ::getuid(), .gid = ::getgid(), .home = ""};
+  fs::create_directories(dir_ + "/bin");
+  std::ofstream(dir_ + "/bin/tool") << "#!/bin/sh\n";
+  EXPECT_EQ(find_command("tool", dir_ + "/bin", user).error().code, ErrorCode::kInvalid);
+  fs::permissions(dir_ + "/bin/tool", fs::perms::owner_all);
+  EXPECT_EQ(find_command("tool", "/nowhere:" + dir_ + "/bin", user).value_or(""), dir_ + "/bin/tool");
+  EXPECT_EQ(find_command(dir_ + "/bin/tool", "", user).value_or(""), dir_ + "/bin/tool");
+  EXPECT_EQ(find_command("tool", "/nowhere", user).error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(find_command("", "/bin", user));
+  EXPECT_TRUE(check_preloadable(dir_ + "/bin/tool"));
+}
+
+TEST_F(CarryFiles, WhatCannotBePreloadedIsNamed) {
+  EXPECT_TRUE(check_preloadable("/bin/sh"));
+  std::ofstream(dir_ + "/text") << "hello";
+  EXPECT_THAT(check_preloadable(dir_ + "/text").error().message, HasSubstr("neither an ELF program"));
+  std::ofstream(dir_ + "/lost") << "#!/no/such/interpreter -x\n";
+  EXPECT_THAT(check_preloadable(dir_ + "/lost").error().message, HasSubstr("/no/such/interpreter"));
+  // An ELF of another machine: the first bytes of ours with e_machine changed.
+  std::string elf = read_file("/bin/sh").value_or("").substr(0, 4096);
+  ASSERT_GT(elf.size(), 64U);
+  elf[18] = 40;  // EM_ARM
+  std::ofstream(dir_ + "/arm", std::ios::binary) << elf;
+  EXPECT_THAT(check_preloadable(dir_ + "/arm").error().message, HasSubstr("another architecture"));
+}
+
+}  // namespace
+}  // namespace bsp::init
