@@ -92,6 +92,9 @@ struct Receiver::Impl {
     if (begun == (header.type == FrameType::kBegin)) {
       return refuse(begun ? "it begins twice" : "it has no beginning");
     }
+    const bool of_a_file = header.type == FrameType::kOpen || header.type == FrameType::kData ||
+                           header.type == FrameType::kClose;
+    if (of_a_file == (header.file == 0)) return refuse("a frame names the wrong file");
     if (header.length > (header.type == FrameType::kData ? kMaxData : kMaxText)) {
       return refuse("a frame is too long");
     }

@@ -135,8 +135,8 @@ TEST_F(Transfer, AnyFlippedBitIsNoticed) {
     Bytes bad = good;
     bad[at] ^= std::byte{1};
     const auto done = receive(bad);
-    EXPECT_FALSE(done && *done) << "byte " << at;
-    EXPECT_FALSE(fs::exists(dir_ + "/target/m")) << "byte " << at;
+    ASSERT_FALSE(done && *done) << "byte " << at;
+    ASSERT_FALSE(fs::exists(dir_ + "/target/m")) << "byte " << at;
   }
 }
 
