@@ -185,8 +185,11 @@ void Sidecar::refresh() {
 }
 
 void Sidecar::schedule_poll() {
-  bool close = status_.gate_superstep != 0 || status_.phase == RankPhase::kOpening ||
-               status_.phase == RankPhase::kClosing || status_.phase == RankPhase::kAtGate;
+  // Once stopped, bsp-init's messages tell all there is to know.
+  bool gated = status_.gate_superstep != 0 && status_.phase != RankPhase::kStopped &&
+               status_.phase != RankPhase::kExited;
+  bool close = gated || status_.phase == RankPhase::kOpening || status_.phase == RankPhase::kClosing ||
+               status_.phase == RankPhase::kAtGate;
   loop_.cancel(poll_);
   poll_ = loop_.after(close ? kClosePoll : kIdlePoll, [this] { refresh(); });
 }

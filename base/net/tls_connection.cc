@@ -68,15 +68,18 @@ void TlsConnection::release(Released then) {
 }
 
 void TlsConnection::finish_release() {
+  auto self = shared_from_this();  // `closed` may drop the last reference
   Released then = std::exchange(release_, nullptr);
   if (reader_.partial()) {
-    close();
+    fail_with({ErrorCode::kRefused, "data of a second request before the stream"});
     return then(fail(ErrorCode::kRefused, "data of a second request before the stream"));
   }
   phase_ = Phase::kClosed;
   loop_.cancel(std::exchange(stall_, 0));
   loop_.unwatch(socket_.fd());
-  then(TlsStream(std::move(socket_), identity_));
+  TlsStream stream(std::move(socket_), identity_);
+  if (events_.closed) events_.closed({ErrorCode::kUnavailable, "the connection was taken over"});
+  then(std::move(stream));
 }
 
 void TlsConnection::fail_with(const Error& error) {

@@ -26,7 +26,7 @@ class TlsConnection : public std::enable_shared_from_this<TlsConnection> {
   struct Events {
     std::function<void(const std::string& identity)> ready;  // before anything queued is sent
     std::function<void(Frame)> frame;
-    std::function<void(const Error&)> closed;  // at most once; not after close() or release
+    std::function<void(const Error&)> closed;  // once, unless close() was called; after a release too
   };
   using Released = std::move_only_function<void(Result<TlsStream>)>;
 

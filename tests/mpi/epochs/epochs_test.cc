@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/mpi/epochs/cluster.h"
@@ -29,9 +30,12 @@ Line parse(const std::string& text) {
   return line;
 }
 
-Process start_rank(const Cluster& cluster, std::uint32_t rank, int epochs, uid_t uid = 0) {
-  return Process({BSP_BINARY_DIR "/bin/epochs_rank", cluster.run_dir(rank), std::to_string(epochs)},
-                 {"OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"}, cluster.run_dir(rank) + ".program.log", uid);
+Process start_rank(const Cluster& cluster, std::uint32_t rank, int epochs, const char* hold = nullptr) {
+  std::vector<std::string> command{BSP_BINARY_DIR "/bin/epochs_rank", cluster.run_dir(rank),
+                                   std::to_string(epochs)};
+  if (hold) command.emplace_back(hold);
+  return Process(std::move(command),
+                 {"OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"}, cluster.run_dir(rank) + ".program.log");
 }
 
 struct Case {
@@ -84,6 +88,52 @@ TEST_P(Epochs, RightResultsAndNothingGrows) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Epochs, testing::Values(Case{2, 40}, Case{4, 20}, Case{8, 8}),
                          [](const auto& tested) { return std::to_string(tested.param.ranks) + "ranks"; });
+
+// A sidecar is killed while its rank computes in an open epoch, and started again: the program goes on, closes its
+// session without its PMIx server, and opens the next epoch with the new one.
+TEST(Epochs, ASidecarMayDieWhileAnEpochIsOpen) {
+  constexpr std::uint32_t kRanks = 3;
+  Cluster cluster(kRanks);
+  std::vector<Process> programs;
+  for (std::uint32_t r = 0; r < kRanks; ++r) cluster.start_sidecar(r);
+  for (std::uint32_t r = 0; r < kRanks; ++r) programs.push_back(start_rank(cluster, r, 3, "hold"));
+  for (int e = 0; e < 3; ++e) {
+    cluster.prepare(static_cast<std::uint64_t>(e));
+    cluster.open(static_cast<std::uint64_t>(e));
+    for (std::uint32_t r = 0; r < kRanks; ++r)
+      ASSERT_EQ(programs[r].read_line(60s), std::format("holding {}", e)) << cluster.log(r);
+    if (e == 1) {
+      // Rank 0's is the root of the collectives, rank 1's a member.
+      for (std::uint32_t victim : {0u, 1u}) {
+        cluster.sidecars[victim].signal(SIGKILL);
+        cluster.sidecars[victim].wait(10s);
+        cluster.start_sidecar(victim);
+      }
+    }
+    for (std::uint32_t r = 0; r < kRanks; ++r)
+      std::ofstream(std::format("{}/go.{}", cluster.run_dir(r), e)) << "go";
+    for (std::uint32_t r = 0; r < kRanks; ++r) {
+      Line line = parse(programs[r].read_line(60s));
+      ASSERT_EQ(line.epoch, e) << "rank " << r << "\n" << cluster.log(r) << programs[r].wait(1s);
+      std::printf("rank %u closes epoch %d in %.1f ms\n", r, e, static_cast<double>(line.close_us) / 1e3);
+    }
+  }
+  for (std::uint32_t r = 0; r < kRanks; ++r) EXPECT_EQ(programs[r].wait(30s), 0);
+}
+
+// A rank's program never comes: whoever waits for it is told when its sidecar says that it has gone.
+TEST(Epochs, AFenceDoesNotWaitForADeadMember) {
+  Cluster cluster(2);
+  for (std::uint32_t r : {0u, 1u}) cluster.start_sidecar(r);
+  cluster.prepare(0);
+  cluster.open(0);
+  Process alone = start_rank(cluster, 0, 1);
+  cluster.sidecars[1].signal(SIGKILL);
+  cluster.sidecars[1].wait(10s);
+  int status = alone.wait(40s);
+  ASSERT_NE(status, -1) << "it hangs";
+  EXPECT_NE(status, 0) << "it cannot have opened an epoch alone";
+}
 
 }  // namespace
 }  // namespace bsp::test

@@ -1,6 +1,7 @@
-/* epochs_rank RUN_DIR EPOCHS: a rank that opens and closes one MPI session after the other, each from the epoch
+/* epochs_rank RUN_DIR EPOCHS [hold]: a rank that opens and closes one MPI session after the other, each from the epoch
  * descriptor its sidecar has written, and talks to its neighbours in each. For each epoch it prints one line:
  *   epoch <n> sum <result of ten allreduces> open_us <us> close_us <us> fds <open descriptors>
+ * With `hold` it prints "holding <n>" before it closes epoch n and waits for the file RUN_DIR/go.<n>.
  * It does by hand, in few lines, what the shim does in earnest. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -55,7 +56,7 @@ static int descriptors(char* marked, int clean) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
   char path[4096], marked[4096];
   int epochs = atoi(argv[2]), bytes = 1 << 20;
   char *out = calloc(1, (size_t)bytes), *in = malloc((size_t)bytes);
@@ -91,12 +92,20 @@ int main(int argc, char** argv) {
     MPI_Comm_split(world, rank % 2, rank, &half);
     MPI_Barrier(half);
     MPI_Comm_free(&half);
-    MPI_Comm_free(&world);
+    if (argc > 3) {
+      char go[4200];
+      snprintf(go, sizeof go, "%s/go.%d", argv[1], epoch);
+      printf("holding %d\n", epoch);
+      fflush(stdout);
+      while (access(go, F_OK) != 0) usleep(1000);
+      MPI_Barrier(world); /* the connections between the ranks do not need the sidecars */
+    }
     /* Open MPI 5.0 opens this framework twice and closes it once. */
     int (*framework_close)(void*);
     *(void**)&framework_close = dlsym(RTLD_DEFAULT, "mca_base_framework_close");
     void* framework = dlsym(RTLD_DEFAULT, "opal_if_base_framework");
     if (framework_close && framework) framework_close(framework);
+    MPI_Comm_free(&world);
     long long t2 = now_us();
     MPI_Session_finalize(&session);
     long long t3 = now_us();

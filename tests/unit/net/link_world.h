@@ -1,0 +1,89 @@
+// A link server on a loop of its own thread, and the certificates to reach it or to fail at it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "base/net/link.h"
+#include "base/net/pki.h"
+
+namespace bsp::net {
+
+using namespace std::chrono_literals;
+
+class Ca {
+ public:
+  Ca() : pair_(create_ca("a-job", now() - 48h, now() + 48h).value()) {}
+
+  // A certificate valid from `from` to `to`, relative to now.
+  TlsContext context(const std::string& identity, Duration from = -1h, Duration to = 1h) const {
+    auto pair = issue_certificate(pair_, {.identity = identity,
+                                          .dns_names = {},
+                                          .addresses = {"127.0.0.1"},
+                                          .not_before = now() + from,
+                                          .not_after = now() + to})
+                    .value();
+    return TlsContext::create({pair_.certificate, pair.certificate, pair.key}).value();
+  }
+  // One that shows a certificate of `other` but believes this CA.
+  TlsContext stranger(const Ca& other, const std::string& identity) const {
+    auto pair = issue_certificate(other.pair_, {.identity = identity,
+                                                .dns_names = {},
+                                                .addresses = {},
+                                                .not_before = now() - 1h,
+                                                .not_after = now() + 1h})
+                    .value();
+    return TlsContext::create({pair_.certificate, pair.certificate, pair.key}).value();
+  }
+  const PemPair& pair() const { return pair_; }
+  static Time now() { return SystemClock{}.now(); }
+
+ private:
+  PemPair pair_;
+};
+
+class World {
+ public:
+  explicit World(LinkServer::Handler handler) : World(std::move(handler), std::nullopt) {}
+  World(LinkServer::Handler handler, std::optional<TlsContext> context) {
+    server_ = LinkServer::listen(loop, context.value_or(ca.context("server")), "127.0.0.1:0",
+                                 std::move(handler))
+                  .value();
+    thread_ = std::thread([this] { loop.run(); });
+  }
+  ~World() {
+    on_loop([this] { server_.reset(); });
+    loop.stop();
+    thread_.join();
+  }
+
+  std::string address() const { return std::format("127.0.0.1:{}", server_->port()); }
+  Link link(const std::string& as = "client") const { return Link(ca.context(as), {address(), "server"}); }
+
+  // Runs in the loop's thread and waits for its end.
+  void on_loop(std::function<void()> work) {
+    std::promise<void> done;
+    loop.post([&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  Ca ca;
+  Loop loop;
+
+ private:
+  std::unique_ptr<LinkServer> server_;
+  std::thread thread_;
+};
+
+// Answers with what it was asked, and by whom.
+inline void echo(Request request, Reply reply) {
+  reply.ok({{"peer", request.peer}, {"verb", request.verb}, {"n", request.fields.value("n", 0)}},
+           std::move(request.body));
+}
+
+}  // namespace bsp::net

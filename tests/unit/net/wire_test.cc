@@ -1,0 +1,139 @@
+// JSON of crds/wire.h: what is written is read back whole, and what is missing or mistyped is named.
+#include "crds/wire.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace bsp::wire {
+namespace {
+
+using nlohmann::json;
+
+EpochPlan a_plan() {
+  return {.epoch = 3,
+          .pmix_namespace = "uid-e3",
+          .sets = {"slow", "fast"},
+          .members = {{0, "job-r0-g1", "u0", "10.0.0.1:7600", 0}, {1, "job-r1-g2", "u1", "10.0.0.2:7600", 1}}};
+}
+
+TEST(Wire, AnEpochPlanComesBackWhole) {
+  json j = a_plan();
+  auto read = epoch_plan_from_json(json::parse(j.dump()));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(json(*read), j);
+  EXPECT_EQ(read->members[1].pod, "job-r1-g2");
+  EXPECT_EQ(read->members[1].set, 1u);
+}
+
+TEST(Wire, AStatusComesBackWhole) {
+  RankStatus status;
+  std::uint64_t n = 1ull << 60;
+  // Every field another value, so that two exchanged ones are noticed.
+  for (std::uint64_t* field :
+       {&status.version, &status.epoch, &status.prepared_epoch, &status.completed, &status.gate_superstep,
+        &status.memory_bytes, &status.gate_reached_ns, &status.close_ns, &status.stopped_ns,
+        &status.opened_ns, &status.open_ns, &status.open_cpu_ns, &status.first_compute_ns,
+        &status.transfer.bytes, &status.transfer.files, &status.transfer.dump_ns,
+        &status.transfer.transfer_ns, &status.transfer.restore_ns})
+    *field = n++;
+  status.rank = 5;
+  status.pod = "job-r5-g1";
+  status.phase = RankPhase::kStopped;
+  status.init_connected = status.gate_committed = status.mpi_initialized = status.instructions_measured = true;
+  status.blocked_reason = "an open window";
+  status.postponed = 2;
+  status.exit_code = 139;
+  status.exit_signal = 11;
+  status.exit_message = "segmentation \"fault\"\n";
+  status.transfer.migration = "job-m1";
+  status.transfer.phase = TransferPhase::kFailed;
+  status.transfer.error = "no space";
+  auto read = rank_status_from_json(json::parse(json(status).dump()));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(*read == status);
+}
+
+TEST(Wire, EveryPhaseHasItsName) {
+  for (int i = 0; i <= static_cast<int>(RankPhase::kExited); ++i)
+    for (int k = 0; k <= static_cast<int>(TransferPhase::kFailed); ++k) {
+      RankStatus status;
+      status.phase = static_cast<RankPhase>(i);
+      status.transfer.phase = static_cast<TransferPhase>(k);
+      auto read = rank_status_from_json(json(status));
+      ASSERT_TRUE(read) << read.error().message;
+      EXPECT_TRUE(*read == status);
+    }
+}
+
+TEST(Wire, AReportComesBackWhole) {
+  RankReport report{.rank = 1, .completed = 9, .epoch = 2, .memory_bytes = 1 << 30, .supersteps = {}};
+  report.supersteps.push_back({.superstep = 8,
+                               .end_ns = 1,
+                               .instructions = 2,
+                               .compute_ns = 3,
+                               .comm_ns = 4,
+                               .edge_ns = 5,
+                               .sent_bytes = 6,
+                               .recv_bytes = {7, 0, 8},
+                               .recv_ns = {9}});
+  json j = report;
+  auto read = rank_report_from_json(json::parse(j.dump()));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(json(*read), j);
+  EXPECT_EQ(read->supersteps[0].recv_bytes, (std::vector<std::uint64_t>{7, 0, 8}));
+}
+
+struct BadPlan {
+  const char* name;
+  void (*spoil)(json&);
+  const char* message;
+};
+void PrintTo(const BadPlan& bad, std::ostream* os) { *os << bad.name; }
+
+class Bad : public testing::TestWithParam<BadPlan> {};
+
+TEST_P(Bad, NamesTheField) {
+  json j = a_plan();
+  GetParam().spoil(j);
+  auto read = epoch_plan_from_json(j);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(read.error().message, GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, Bad,
+    testing::Values(
+        BadPlan{"NoEpoch", [](json& j) { j.erase("epoch"); }, "epoch plan has a field \"epoch\" that is missing"},
+        BadPlan{"NegativeEpoch", [](json& j) { j["epoch"] = -1; },
+                "epoch plan has a field \"epoch\" that is not an unsigned number of its size"},
+        BadPlan{"TextEpoch", [](json& j) { j["epoch"] = "3"; },
+                "epoch plan has a field \"epoch\" that is not an unsigned number of its size"},
+        BadPlan{"HugeRank", [](json& j) { j["members"][1]["rank"] = 1ull << 40; },
+                "epoch plan.members[1] has a field \"rank\" that is not an unsigned number of its size"},
+        BadPlan{"NoPod", [](json& j) { j["members"][0].erase("pod"); },
+                "epoch plan.members[0] has a field \"pod\" that is missing"},
+        BadPlan{"MemberIsText", [](json& j) { j["members"][0] = "x"; }, "epoch plan.members[0] is not an object"},
+        BadPlan{"MembersMissing", [](json& j) { j.erase("members"); },
+                "epoch plan has a field \"members\" that is missing"},
+        BadPlan{"Exchanged", [](json& j) { std::swap(j["members"][0], j["members"][1]); },
+                "epoch plan has rank 1 at place 0"},
+        BadPlan{"NoObject", [](json& j) { j = json::array(); }, "epoch plan is not an object"}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(Wire, UnknownFieldsAreIgnored) {
+  json j = a_plan();
+  j["later"] = {{"than", "us"}};
+  j["members"][0]["more"] = 1;
+  EXPECT_TRUE(epoch_plan_from_json(j));
+}
+
+TEST(Wire, AnUnknownPhaseIsAnError) {
+  json j = RankStatus{};
+  j["phase"] = "Flying";
+  EXPECT_FALSE(rank_status_from_json(j));
+}
+
+}  // namespace
+}  // namespace bsp::wire
