@@ -26,7 +26,7 @@ add_custom_command(
 add_custom_target(checkpoint_files DEPENDS ${checkpoint_dir}/runtime.stamp ${checkpoint_dir}/root.tar)
 
 add_library(checkpoint_harness STATIC ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_harness.cc)
-target_link_libraries(checkpoint_harness PUBLIC bsp_init bsp_transfer GTest::gmock)
+target_link_libraries(checkpoint_harness PUBLIC bsp_init_with_archive bsp_transfer GTest::gmock)
 target_compile_definitions(checkpoint_harness PRIVATE BSP_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}/../.."
                                                       BSP_BINARY_DIR="${CMAKE_BINARY_DIR}")
 foreach(test checkpoint_test checkpoint_failure_test init_program_test)

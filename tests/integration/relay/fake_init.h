@@ -1,0 +1,39 @@
+// bsp-init's end of a sidecar, played by the test: control messages, and files into the capture socket.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/core/fd.h"
+#include "sidecar/init/control.h"
+
+namespace bsp::test {
+
+class FakeInit {
+ public:
+  // Connects to <run_dir>/control and says hello.
+  FakeInit(std::string run_dir, std::string_view state);
+
+  void say(std::string_view verb, std::map<std::string, std::string, std::less<>> fields = {});
+  // The next message, which must have this verb; fails the test after 20 s.
+  control::Message expect(std::string_view verb);
+
+  // What criu and bsp-init do: connects to the capture socket and offers one file after the other.
+  class Capture {
+   public:
+    explicit Capture(const std::string& run_dir);
+    // Writes `size` bytes; false if the reader has closed the pipe.
+    bool file(std::string_view name, std::size_t size, char fill);
+
+   private:
+    Fd socket_;
+  };
+
+ private:
+  std::string run_dir_;
+  Fd socket_;
+};
+
+}  // namespace bsp::test

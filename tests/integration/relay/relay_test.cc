@@ -1,0 +1,238 @@
+// Two real sidecars and a checkpoint between them, the test in bsp-init's and the operator's place: what arrives is
+// whole, and every broken stream leaves both ends where they can go on. Also: who may ask for what.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "crds/names.h"
+#include "sidecar/collect/ring_file.h"
+#include "sidecar/ring/ring_access.h"
+#include "tests/integration/relay/fake_init.h"
+#include "tests/mpi/epochs/cluster.h"
+
+namespace bsp::test {
+namespace {
+
+using namespace std::chrono_literals;
+using wire::TransferPhase;
+
+class Relay : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kSource = 0, kTarget = 1;
+
+  void start(std::vector<std::string> source_faults = {}, std::vector<std::string> target_faults = {}) {
+    ::signal(SIGPIPE, SIG_IGN);  // a capture that is given up closes its pipes
+    cluster.start_sidecar(kSource, std::move(source_faults));
+    cluster.start_sidecar(kTarget, std::move(target_faults));
+    auto ring = collect::RingFile::open(cluster.run_dir(kSource) + "/ring");
+    BSP_RING_STORE((*ring)->state, BSP_RANK_CLOSING);
+    source.emplace(cluster.run_dir(kSource), control::kStateStopped);
+    target.emplace(cluster.run_dir(kTarget), control::kStateWaiting);
+    wait_for(kSource, [](const wire::RankStatus& s) { return s.phase == wire::RankPhase::kStopped; });
+  }
+
+  wire::RankStatus wait_for(std::uint32_t rank, const std::function<bool(const wire::RankStatus&)>& want) {
+    auto deadline = std::chrono::steady_clock::now() + 30s;
+    std::uint64_t version = 0;
+    while (std::chrono::steady_clock::now() < deadline) {
+      auto answer = cluster.call(rank, wire::kWatch, {{"version", version}, {"wait_ms", 1000}});
+      auto status = wire::rank_status_from_json(answer.header);
+      if (want(*status)) return *status;
+      version = status->version;
+    }
+    ADD_FAILURE() << "rank " << rank << " did not get there\n" << cluster.log(rank);
+    return {};
+  }
+  wire::RankStatus wait_for(std::uint32_t rank, TransferPhase phase) {
+    return wait_for(rank, [=](const wire::RankStatus& s) { return s.transfer.phase == phase; });
+  }
+
+  void announce() {
+    cluster.call(kTarget, wire::kReceive, {{"migration", "m1"}, {"from_pod", cluster.pod(kSource)}});
+  }
+  void send() {
+    cluster.call(kSource, wire::kSend, {{"migration", "m1"},
+                                        {"to_pod", cluster.pod(kTarget)},
+                                        {"to_address", cluster.address(kTarget)}});
+  }
+  std::string received(const std::string& name) const {
+    return cluster.run_dir(kTarget) + "/images/m1/" + name;
+  }
+
+  Cluster cluster{2};
+  std::optional<FakeInit> source, target;
+};
+
+TEST_F(Relay, ACheckpointArrivesWholeAndIsRestored) {
+  constexpr std::size_t kPages = 256u << 20;
+  start();
+  announce();
+  announce();  // asking twice is asking once
+  send();
+  send();
+  source->expect(control::kDump);
+  auto begun = std::chrono::steady_clock::now();
+  {
+    FakeInit::Capture capture(cluster.run_dir(kSource));
+    EXPECT_TRUE(capture.file("core-1.img", 1000, 'c'));
+    EXPECT_TRUE(capture.file("pages-1.img", kPages, 'p'));
+  }
+  source->say(control::kDumped, {{"migration", "m1"}, {"ns", "5000"}});
+  auto sent = wait_for(kSource, TransferPhase::kSent);
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+  std::printf("%.0f MB/s\n", static_cast<double>(kPages) / took.count() / 1e6);
+  EXPECT_EQ(sent.transfer.bytes, kPages + 1000);
+  EXPECT_EQ(sent.transfer.files, 2u);
+  EXPECT_EQ(sent.transfer.dump_ns, 5000u);
+  wait_for(kTarget, TransferPhase::kReceived);
+  EXPECT_EQ(std::filesystem::file_size(received("pages-1.img")), kPages);
+
+  cluster.call(kTarget, wire::kRestore, {{"migration", "m1"}});
+  EXPECT_EQ(target->expect(control::kRestore).text("migration"), "m1");
+  target->say(control::kRestored, {{"migration", "m1"}, {"pid", "4711"}, {"ns", "7"}});
+  auto restored = wait_for(kTarget, TransferPhase::kRestored);
+  EXPECT_EQ(restored.phase, wire::RankPhase::kStopped);
+
+  // The next epoch gives rank 0's place to whoever the plan names, and to nobody else.
+  auto plan = cluster.plan(1);
+  plan.members[0].pod = "job-r0-g2";
+  cluster.call(kSource, wire::kPrepareEpoch, plan);
+  auto refused = cluster.try_call(kSource, wire::kOpenEpoch, {{"epoch", 1}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+  // The target's pod is in the plan: it goes on, once.
+  cluster.call(kTarget, wire::kPrepareEpoch, cluster.plan(1));
+  cluster.call(kTarget, wire::kOpenEpoch, {{"epoch", 1}});
+  EXPECT_EQ(target->expect(control::kContinue).text("epoch"), "1");
+  target->say(control::kRunning, {{"pid", "4711"}});
+  EXPECT_EQ(wait_for(kTarget, [](const auto& s) { return s.phase == wire::RankPhase::kOpening; }).phase,
+            wire::RankPhase::kOpening);
+  // What runs cannot be discarded.
+  auto late = cluster.try_call(kTarget, wire::kDiscard, {{"migration", "m1"}});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kConflict);
+}
+
+TEST_F(Relay, AFailedDumpFailsAtBothEnds) {
+  start();
+  announce();
+  send();
+  source->expect(control::kDump);
+  {
+    FakeInit::Capture capture(cluster.run_dir(kSource));
+    EXPECT_TRUE(capture.file("pages-1.img", 1 << 20, 'p'));
+  }
+  source->say(control::kDumpFailed, {{"migration", "m1"}, {"message", "criu has met an io_uring"}});
+  EXPECT_NE(wait_for(kSource, TransferPhase::kFailed).transfer.error.find("io_uring"), std::string::npos);
+  EXPECT_NE(wait_for(kTarget, TransferPhase::kFailed).transfer.error.find("io_uring"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(received("pages-1.img")));
+  EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).phase, wire::RankPhase::kStopped);
+  // The same move may be tried again.
+  announce();
+  send();
+  source->expect(control::kDump);
+}
+
+TEST_F(Relay, ATargetThatDoesNotExpectItRefuses) {
+  start();
+  send();
+  EXPECT_NE(wait_for(kSource, TransferPhase::kFailed).transfer.error.find("no checkpoint of migration m1"),
+            std::string::npos);
+}
+
+TEST_F(Relay, ATargetKilledInTheMiddleMakesCriuLetGo) {
+  start({}, {"BSP_FAULTS=transfer.receiving=kill"});
+  announce();
+  send();
+  source->expect(control::kDump);
+  FakeInit::Capture capture(cluster.run_dir(kSource));
+  (void)capture.file("pages-1.img", 256u << 20, 'p');
+  source->expect(control::kAbandon);
+  EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).transfer.phase, TransferPhase::kDumping)
+      << "failed is told only when criu has let go";
+  source->say(control::kDumpFailed, {{"migration", "m1"}, {"message", "killed"}});
+  wait_for(kSource, TransferPhase::kFailed);
+}
+
+TEST_F(Relay, ASourceKilledInTheMiddleLeavesNoFiles) {
+  start({"BSP_FAULTS=transfer.streaming=kill"});
+  announce();
+  send();
+  source->expect(control::kDump);
+  FakeInit::Capture capture(cluster.run_dir(kSource));
+  (void)capture.file("pages-1.img", 64u << 20, 'p');
+  wait_for(kTarget, TransferPhase::kFailed);
+  EXPECT_FALSE(std::filesystem::exists(received("pages-1.img")));
+  // The source's sidecar comes back, knows that the stream is lost and that its program is still stopped.
+  cluster.sidecars[kSource].wait(10s);
+  cluster.start_sidecar(kSource);
+  FakeInit again(cluster.run_dir(kSource), control::kStateDumping);
+  again.expect(control::kAbandon);
+  again.say(control::kDumpFailed, {{"migration", "m1"}, {"message", "killed"}});
+  auto status = wait_for(kSource, [](const auto& s) { return s.phase == wire::RankPhase::kStopped; });
+  EXPECT_EQ(status.transfer.phase, TransferPhase::kFailed);
+}
+
+TEST_F(Relay, ADiscardEndsAStreamUnderWay) {
+  start();
+  announce();
+  send();
+  source->expect(control::kDump);
+  FakeInit::Capture capture(cluster.run_dir(kSource));
+  EXPECT_TRUE(capture.file("core-1.img", 100, 'c'));
+  cluster.call(kTarget, wire::kDiscard, {{"migration", "m1"}});
+  EXPECT_EQ(wait_for(kTarget, [](const auto&) { return true; }).transfer.phase, TransferPhase::kIdle);
+  EXPECT_FALSE(std::filesystem::exists(received("core-1.img")));
+  (void)capture.file("pages-1.img", 64u << 20, 'p');
+  source->expect(control::kAbandon);
+  source->say(control::kDumpFailed, {{"migration", "m1"}, {"message", "killed"}});
+  wait_for(kSource, TransferPhase::kFailed);
+}
+
+TEST_F(Relay, OnlyTheOperatorMayAsk) {
+  start();
+  net::Link stranger(cluster.identity("job-r9-g1"), {cluster.address(kSource), cluster.pod(kSource)});
+  for (const char* verb : {wire::kStatus, wire::kKill, wire::kOpenEpoch, wire::kReport, wire::kGather}) {
+    auto answer = stranger.call(verb, {{"epoch", 0}, {"since", 0}, {"key", "k"}}, 5s);
+    ASSERT_FALSE(answer) << verb;
+    EXPECT_EQ(answer.error().code, ErrorCode::kRefused) << verb;
+  }
+  cluster.prepare(0);
+  net::Link member(cluster.identity(cluster.pod(kTarget)), {cluster.address(kSource), cluster.pod(kSource)});
+  EXPECT_TRUE(member.call(wire::kReport, {{"since", 0}}, 5s));
+  EXPECT_FALSE(member.call(wire::kStatus, {}, 5s));
+  EXPECT_FALSE(member.call(wire::kCheckpoint, {{"migration", "m1"}}, 5s));
+}
+
+TEST_F(Relay, TheGateIsArmedThenCommitted) {
+  start();
+  auto error = [&](const char* verb, std::uint64_t superstep) {
+    auto answer = cluster.try_call(kTarget, verb, {{"superstep", superstep}});
+    return answer ? std::string("ok") : std::string(to_string(answer.error().code));
+  };
+  EXPECT_EQ(error(wire::kCommitGate, 5), "Conflict");
+  EXPECT_EQ(cluster.call(kTarget, wire::kArmGate, {{"superstep", 5}}).header["late"], false);
+  EXPECT_EQ(error(wire::kArmGate, 7), "ok");
+  EXPECT_EQ(error(wire::kCommitGate, 5), "Conflict");
+  EXPECT_EQ(error(wire::kCancelGate, 0), "ok");
+  EXPECT_EQ(error(wire::kArmGate, 8), "ok");
+  EXPECT_EQ(error(wire::kCommitGate, 8), "ok");
+  EXPECT_EQ(error(wire::kCommitGate, 8), "ok");
+  EXPECT_EQ(error(wire::kCancelGate, 0), "Conflict");
+  // The ring, and the gate in it, outlive the sidecar.
+  cluster.sidecars[kTarget].signal(SIGKILL);
+  cluster.sidecars[kTarget].wait(10s);
+  cluster.start_sidecar(kTarget);
+  auto status = wire::rank_status_from_json(cluster.call(kTarget, wire::kStatus).header);
+  EXPECT_EQ(status->gate_superstep, 8u);
+  EXPECT_TRUE(status->gate_committed);
+}
+
+}  // namespace
+}  // namespace bsp::test
