@@ -60,7 +60,7 @@ std::vector<double> comm_of_the_rest(std::span<const PmEntry> list, const CommTi
 }
 
 struct Accepted {
-  PmEntry entry;
+  std::uint32_t q;  // position in the PM list
   ProcessorId to;
 };
 
@@ -101,22 +101,23 @@ std::vector<Accepted> make_levels(const Case& c, std::span<const PmEntry> list,
     processors.move(e.rank, pick->processor);
     comm_before_q = std::max(comm_before_q, comm.there[e.rank.value]);
     mem = std::max(mem, e.mem);
-    accepted.push_back({e, pick->processor});
+    accepted.push_back({static_cast<std::uint32_t>(q), pick->processor});
     add_level(e.rank, q + 1);
   }
   return accepted;
 }
 
 // The chosen moves, each with what the rank's own superstep gains by the whole plan.
-void add_moves(const Case& c, std::span<const Accepted> chosen, const CommTimes& comm, Plan& plan) {
+void add_moves(const Case& c, std::span<const PmEntry> list, std::span<const Accepted> chosen,
+               const CommTimes& comm, Plan& plan) {
   if (chosen.empty()) return;
   const std::vector<double>& I = c.metrics.last.instructions;
   std::vector<ProcessorId> placement = current_placement(c.snapshot);
   const std::vector<double> before = processor_seconds(c.snapshot, I, placement);
-  for (const Accepted& a : chosen) placement[a.entry.rank.value] = a.to;
+  for (const Accepted& a : chosen) placement[list[a.q].rank.value] = a.to;
   const std::vector<double> after = processor_seconds(c.snapshot, I, placement);
   for (const Accepted& a : chosen) {
-    Move move = move_of(c, a.entry, a.to);
+    Move move = move_of(c, list[a.q], a.to);
     move.t_stay = before[move.from.value] + comm.here[move.rank.value];
     move.t_move = after[move.to.value] + comm.there[move.rank.value];
     move.gain_superstep = move.t_stay - move.t_move;
@@ -142,10 +143,10 @@ void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const bool enough = best > 0 && pf[best] <= worth_it;
   plan.chosen_level = enough ? static_cast<std::uint32_t>(best) : 0;
   plan.objective = {.name = "pf", .before = pf[0], .after = pf[plan.chosen_level]};
-  add_moves(c, std::span(accepted).first(plan.chosen_level), comm, plan);
+  add_moves(c, list, std::span(accepted).first(plan.chosen_level), comm, plan);
 
   for (std::size_t l = plan.chosen_level; l < accepted.size(); ++l) {
-    const PmEntry& e = accepted[l].entry;
+    const PmEntry& e = list[accepted[l].q];
     Stay stay{.rank = e.rank, .reason = Reason::kNotCandidate, .target = e.target};
     stay.value = pf[l + 1];             // what moving it as well would give …
     stay.limit = plan.objective.after;  // … instead of this

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "operator/decide/pm.h"
 
@@ -27,42 +28,53 @@ Processors::Processors(const Snapshot& snapshot, std::span<const double> I_horiz
       trees_(snapshot.platform.sets.size()),
       at_(snapshot.platform.processors.size()),
       slowest_(snapshot.platform.sets.size(), 0.0) {
-  const std::vector<Processor>& processors = snapshot.platform.processors;
-  const std::vector<std::uint32_t> held = ranks_held(snapshot);
-
-  std::vector<std::vector<ProcessorId>> members(trees_.size());
-  for (std::uint32_t p = 0; p < processors.size(); ++p)
-    members[processors[p].set.value].push_back(ProcessorId{p});
-
-  for (std::uint32_t j = 0; j < trees_.size(); ++j) {
-    std::ranges::stable_sort(members[j], [&](ProcessorId a, ProcessorId b) {
-      return processors[a.value].available() > processors[b.value].available();
-    });
-    const std::size_t width = members[j].empty() ? 0 : std::bit_ceil(members[j].size());
-    trees_[j] = {.nodes = nodes_.size(), .leaves = leaves_.size(), .width = width};
-    nodes_.resize(nodes_.size() + 2 * width, Node{kInfinite, kHuge, 0});
-    const bool closed = snapshot.platform.sets[j].cordoned;
-    for (ProcessorId p : members[j]) {
-      const Processor& processor = processors[p.value];
-      at_[p.value] = {j, static_cast<std::uint32_t>(leaves_.size() - trees_[j].leaves)};
-      leaves_.push_back(
-          {.unit = 1 / processor.available(),
-           .free = closed || processor.cordoned ? 0 : free_slots(processor, held[p.value]),
-           .processor = p});
-    }
-  }
-
+  plant_trees(snapshot.platform);
   on_.reserve(snapshot.ranks.size());
   for (std::uint32_t i = 0; i < snapshot.ranks.size(); ++i) {
-    const ProcessorId p = snapshot.ranks[i].processor;
-    on_.push_back(p);
-    place(RankId{i}, leaves_[trees_[at_[p.value].tree].leaves + at_[p.value].leaf], +1);
+    on_.push_back(snapshot.ranks[i].processor);
+    place(RankId{i}, leaf_at(at_[on_.back().value]), +1);
+  }
+  free_slots_and_nodes(snapshot);
+}
+
+// One leaf per processor, the leaves of a Set side by side in order of capacity.
+void Processors::plant_trees(const Platform& platform) {
+  std::vector<std::size_t> members(trees_.size(), 0), planted(trees_.size(), 0);
+  for (const Processor& p : platform.processors) ++members[p.set.value];
+  std::size_t leaves = 0, nodes = 0;
+  for (std::size_t j = 0; j < trees_.size(); ++j) {
+    const std::size_t width = members[j] == 0 ? 0 : std::bit_ceil(members[j]);
+    trees_[j] = {.nodes = nodes, .leaves = leaves, .width = width};
+    leaves += members[j];
+    nodes += 2 * width;
+  }
+  leaves_.resize(leaves);
+  nodes_.resize(nodes, Node{kInfinite, kHuge, 0});
+  for (std::uint32_t p = 0; p < platform.processors.size(); ++p) {
+    const Processor& processor = platform.processors[p];
+    const std::uint32_t j = processor.set.value;
+    leaves_[trees_[j].leaves + planted[j]++] = {.unit = 1 / processor.available(),
+                                                .processor = {p}};
+  }
+  for (std::uint32_t j = 0; j < trees_.size(); ++j) {
+    const std::span<Leaf> of_set(leaves_.data() + trees_[j].leaves, members[j]);
+    std::ranges::sort(of_set, {}, [](const Leaf& l) { return std::pair(l.unit, l.processor); });
+    for (std::uint32_t l = 0; l < of_set.size(); ++l) at_[of_set[l].processor.value] = {j, l};
+  }
+}
+
+void Processors::free_slots_and_nodes(const Snapshot& snapshot) {
+  const Platform& platform = snapshot.platform;
+  for (std::uint32_t p = 0; p < at_.size(); ++p) {
+    const Processor& processor = platform.processors[p];
+    const bool cordoned = processor.cordoned || platform.sets[processor.set.value].cordoned;
+    Leaf& leaf = leaf_at(at_[p]);
+    leaf.free = cordoned ? 0 : free_slots(processor, leaf.ranks);
+    nodes_[trees_[at_[p].tree].nodes + trees_[at_[p].tree].width + at_[p].leaf] = node_of(leaf);
   }
   for (std::uint32_t j = 0; j < trees_.size(); ++j) {
     if (trees_[j].width == 0) continue;
     Node* nodes = nodes_.data() + trees_[j].nodes;
-    for (std::size_t l = 0; l < members[j].size(); ++l)
-      nodes[trees_[j].width + l] = node_of(leaves_[trees_[j].leaves + l]);
     for (std::size_t n = trees_[j].width; --n > 0;) nodes[n] = over(nodes[2 * n], nodes[2 * n + 1]);
     slowest_[j] = nodes[1].most_time;
   }
@@ -135,7 +147,6 @@ double Processors::slowest() const {
 }
 
 void Processors::move(RankId i, ProcessorId to) {
-  const auto leaf_at = [&](Place at) -> Leaf& { return leaves_[trees_[at.tree].leaves + at.leaf]; };
   const Place source = at_[on_[i.value].value], target = at_[to.value];
   Leaf& vacated = leaf_at(source);
   Leaf& taken = leaf_at(target);

@@ -53,7 +53,7 @@ class Processors {
     double unit = 0;  // s/instruction
     std::uint32_t ranks = 0;
     std::uint32_t free = 0;  // slots
-    ProcessorId processor;
+    ProcessorId processor{};
   };
   struct Tree {  // nodes 1..2·width−1 from `nodes` on: root 1, children of n are 2n and 2n+1
     std::size_t nodes = 0;
@@ -66,6 +66,9 @@ class Processors {
   };
   struct Best;
 
+  void plant_trees(const Platform& platform);
+  void free_slots_and_nodes(const Snapshot& snapshot);
+  Leaf& leaf_at(Place at) { return leaves_[trees_[at.tree].leaves + at.leaf]; }
   void place(RankId i, Leaf& leaf, double sign) const;
   [[nodiscard]] Node node_of(const Leaf& leaf) const;
   static Node over(const Node& left, const Node& right);
