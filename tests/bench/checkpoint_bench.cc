@@ -41,7 +41,7 @@ double raw_criu(const Pod& pod, std::string_view action, const std::vector<std::
   const Fd write_end(ends[1]);
   const pid_t entered = ::fork();
   if (entered == 0) {
-    for (const char* space : {"ipc", "net", "pid", "mnt"}) {
+    for (const char* space : {"uts", "ipc", "net", "cgroup", "pid", "mnt"}) {
       const std::string path = "/proc/" + std::to_string(pod.init_pid()) + "/ns/" + space;
       const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
       if (::setns(fd.get(), 0) != 0) ::_exit(1);
@@ -83,8 +83,8 @@ bool measure(int mib, Sample& sample) {
   const std::vector<std::string> command{"/gated", "steps=4", "mb=" + std::to_string(mib)};
   const std::string size = std::to_string(mib + 100) + "m";
   {
-    Pod source({.command = command, .run_size = size});
-    Pod target({.run_size = size});
+    Pod source({.command = command, .user = "1000:1000", .run_size = size});
+    Pod target({.user = "1000:1000", .run_size = size});
     if (!source.expect(control::kStopped) || !target.expect(control::kStateWaiting)) return false;
     const MoveResult moved = dump_into(source, target, "bench");
     if (moved.verdict.verb != control::kDumped) return false;
@@ -94,8 +94,8 @@ bool measure(int mib, Sample& sample) {
     if (!target.expect(control::kRestored)) return false;
     sample.restore = ms_since(start);
   }
-  Pod source({.command = command, .run_size = size});
-  Pod target({.run_size = size});
+  Pod source({.command = command, .user = "1000:1000", .run_size = size});
+  Pod target({.user = "1000:1000", .run_size = size});
   const auto stopped = source.expect(control::kStopped);
   if (!stopped || !target.expect(control::kStateWaiting)) return false;
   const auto pid = static_cast<pid_t>(stopped->number("pid"));
@@ -106,6 +106,7 @@ bool measure(int mib, Sample& sample) {
     pipes.push_back({.descriptor = 3 + i,
                      .was = init::read_link("/proc/" + std::to_string(host_pid) + "/fd/" +
                                             std::to_string(1 + i)).value_or("")});
+    const init::FsIdentity as_program(kUser);  // criu opens the pipe anew, as that user
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return false;
     sinks[i] = Fd(ends[1]);
@@ -121,7 +122,8 @@ bool measure(int mib, Sample& sample) {
   sample.raw_dump = raw_criu(source, "dump", dump, {});
   if (sample.raw_dump < 0) return false;
   std::filesystem::copy(source.path(kRaw.work), target.path(kRaw.work),
-                        std::filesystem::copy_options::overwrite_existing);
+                        std::filesystem::copy_options::overwrite_existing |
+                            std::filesystem::copy_options::recursive);
   for (const std::string& name : init::list_dir(target.path(kRaw.work))) {
     ::chmod(target.path(kRaw.work + "/" + name).c_str(), 0644);
     if (name.ends_with(".log") || name.ends_with(".out")) {
