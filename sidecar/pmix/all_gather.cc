@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::chrono::seconds kLookAround{1};
 constexpr std::chrono::seconds kAnswerLimit{5};
-constexpr std::chrono::seconds kGiveUp{10};
+constexpr std::chrono::seconds kGiveUp{6};
 constexpr std::chrono::milliseconds kRetry{200};
 
 // Whether asking again can help: the sidecar may be restarting. A clear no is final.
@@ -53,6 +53,11 @@ void AllGather::enter(std::string key, std::vector<std::uint32_t> members, std::
   // A failure may have been delivered before we came.
   if (finished_.contains(key))
     return done(fail(ErrorCode::kUnavailable, "another member has given up"));
+  for (std::uint32_t m : members)
+    if (auto gone = gone_.find(m); gone != gone_.end()) {
+      finished_.insert(key);
+      return done(std::unexpected(gone->second));
+    }
   Pending& pending = pending_[key];
   pending.entered = true;
   pending.members = std::move(members);
@@ -75,6 +80,7 @@ void AllGather::send_part(const std::string& key, std::uint32_t root, const std:
 
 Result<void> AllGather::gather(const std::string& key, std::uint32_t from, std::string data) {
   if (abandoned_) return std::unexpected(*abandoned_);
+  gone_.erase(from);
   if (finished_.contains(key)) return {};
   Pending& pending = pending_[key];
   pending.silent_since.erase(from);
@@ -144,8 +150,11 @@ void AllGather::heard(const std::string& key, std::uint32_t rank, const Result<n
   }
   auto [since, first] = pending.silent_since.try_emplace(rank, now());
   bool is_root = pending.members.front() == rank_;
-  if (!may_recover(answer.error()) || now() - since->second > kGiveUp)
-    return fail_everywhere(key, answer.error().in(std::format("waiting for rank {}", rank)));
+  if (!may_recover(answer.error()) || now() - since->second > kGiveUp) {
+    Error why = answer.error().in(std::format("waiting for rank {}", rank));
+    gone_.insert_or_assign(rank, why);
+    return fail_everywhere(key, why);
+  }
   if (!is_root)
     loop_.after(kRetry, [this, alive = alive_, key, rank] {
       if (!*alive) return;

@@ -5,7 +5,7 @@
 //
 // Nobody waits for ever: while something is missing, whoever waits asks the silent sidecars once a
 // second whether they and their programs are still there (`ping`). One that says no, or cannot be
-// reached for 10 s, fails the collective at every member. There is no limit on how long a living
+// reached for 6 s, fails the collective at every member. There is no limit on how long a living
 // program may take: it may load its input for minutes before MPI_Init.
 #pragma once
 
@@ -70,6 +70,8 @@ class AllGather {
   std::map<std::string, Pending> pending_;
   std::map<std::string, std::uint64_t> entered_count_;  // how often a key was used
   std::set<std::string> finished_;
+  // Given up once: Open MPI tries several collectives in a row, and each would wait anew.
+  std::map<std::uint32_t, Error> gone_;
   std::uint32_t last_context_ = 0;
   std::optional<Error> abandoned_;
   net::Loop::TimerId timer_ = 0;
