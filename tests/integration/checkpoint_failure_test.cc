@@ -115,6 +115,22 @@ TEST_F(BrokenMove, AbandonedByTheSidecar) {
   expect_alive(source);
 }
 
+// The epoch that lets it run here was opened meanwhile: the dump ends, then the program goes on.
+TEST_F(BrokenMove, ContinuedDuringTheDump) {
+  Pod source({.command = kMiddle});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  auto session = transfer::CaptureSession::open(source.images(), "overtaken");
+  ASSERT_TRUE(session);
+  source.send(control::kDump, {{"migration", "overtaken"}});
+  ASSERT_TRUE(source.expect(control::kDumping));
+  source.send(control::kContinue);
+  ASSERT_TRUE(source.expect(control::kDumpFailed));
+  session->reset();
+  ASSERT_TRUE(source.expect(control::kRunning));
+  ASSERT_TRUE(source.expect(control::kStopped));
+  EXPECT_EQ(source.errors(), "checked 1\nchecked 2\nchecked 3\nchecked 4\n");
+}
+
 TEST_F(BrokenMove, ABitFlipsOnTheWay) {
   Pod source({.command = kSmall});
   Pod target({});
