@@ -55,26 +55,47 @@ std::expected<Options, std::string> parse(std::span<char* const> arguments) {
   Options o;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view name = arguments[i];
-    if (name == "--check") { o.check = true; continue; }
-    if (name == "--sequential") { o.sequential = true; continue; }
-    if (name == "--help" || name == "-h") { o.help = true; continue; }
+    if (name == "--check") {
+      o.check = true;
+      continue;
+    }
+    if (name == "--sequential") {
+      o.sequential = true;
+      continue;
+    }
+    if (name == "--help" || name == "-h") {
+      o.help = true;
+      continue;
+    }
     if (i + 1 == arguments.size() || !name.starts_with("--"))
       return std::unexpected(std::format("{}: unknown option, or its value is missing", name));
     const std::string_view value = arguments[++i];
     bool known = true, good = true;
-    if (name == "--width") good = read(value, o.channel.width) && o.channel.width > 0;
-    else if (name == "--height") good = read(value, o.channel.height) && o.channel.height > 1;
-    else if (name == "--supersteps") good = read(value, o.supersteps) && o.supersteps > 0;
-    else if (name == "--substeps") good = read(value, o.substeps) && o.substeps > 0;
-    else if (name == "--omega") good = read(value, o.channel.omega) && o.channel.omega > 0 && o.channel.omega < 2;
-    else if (name == "--force") good = read(value, o.channel.acceleration) && std::isfinite(o.channel.acceleration);
-    else if (name == "--work-factor") good = read_work_factors(value, o.work_factor);
-    else if (name == "--ballast") good = read(value, o.ballast_mib);
-    else if (name == "--progress") good = read(value, o.progress) && o.progress > 0;
-    else if (name == "--output") o.output = value;
-    else known = false;
+    if (name == "--width")
+      good = read(value, o.channel.width) && o.channel.width > 0;
+    else if (name == "--height")
+      good = read(value, o.channel.height) && o.channel.height > 1;
+    else if (name == "--supersteps")
+      good = read(value, o.supersteps) && o.supersteps > 0;
+    else if (name == "--substeps")
+      good = read(value, o.substeps) && o.substeps > 0;
+    else if (name == "--omega")
+      good = read(value, o.channel.omega) && o.channel.omega > 0 && o.channel.omega < 2;
+    else if (name == "--force")
+      good = read(value, o.channel.acceleration) && std::isfinite(o.channel.acceleration);
+    else if (name == "--work-factor")
+      good = read_work_factors(value, o.work_factor);
+    else if (name == "--ballast")
+      good = read(value, o.ballast_mib);
+    else if (name == "--progress")
+      good = read(value, o.progress) && o.progress > 0;
+    else if (name == "--output")
+      o.output = value;
+    else
+      known = false;
     if (!known) return std::unexpected(std::format("{}: unknown option", name));
-    if (!good) return std::unexpected(std::format("{}: '{}' is not a value it can take", name, value));
+    if (!good)
+      return std::unexpected(std::format("{}: '{}' is not a value it can take", name, value));
   }
   if (o.progress == 0) o.progress = std::max<std::uint64_t>(1, o.supersteps / 10);
   return o;

@@ -16,10 +16,12 @@ constexpr std::array<double, kQ> kWeight{4.0 / 9,  1.0 / 9,  1.0 / 9,  1.0 / 9, 
 constexpr std::array<int, 3> kRightward{1, 5, 8};
 constexpr std::array<int, 3> kLeftward{3, 6, 7};
 
-// One column, cell by cell; `stride` is the distance from one population's array to the next. A function of
-// its own that is never inlined: repeating it is real work that the compiler cannot drop.
+// One column, cell by cell; `stride` is the distance from one population's array to the next. A
+// function of its own that is never inlined: repeating it is real work that the compiler cannot
+// drop.
 [[gnu::noinline]] void collide_column(const double* __restrict f, double* __restrict out,
-                                      std::size_t stride, std::size_t height, double omega, double g) {
+                                      std::size_t stride, std::size_t height, double omega,
+                                      double g) {
   for (std::size_t y = 0; y < height; ++y) {
     const double f0 = f[y], f1 = f[stride + y], f2 = f[2 * stride + y], f3 = f[3 * stride + y],
                  f4 = f[4 * stride + y], f5 = f[5 * stride + y], f6 = f[6 * stride + y],
@@ -169,7 +171,8 @@ std::uint64_t crc64(std::uint64_t crc, std::span<const std::byte> bytes) {
     return t;
   }();
   crc = ~crc;
-  for (const std::byte b : bytes) crc = table[(crc ^ static_cast<std::uint8_t>(b)) & 0xFF] ^ (crc >> 8);
+  for (const std::byte b : bytes)
+    crc = table[(crc ^ static_cast<std::uint8_t>(b)) & 0xFF] ^ (crc >> 8);
   return ~crc;
 }
 
