@@ -19,6 +19,7 @@ constexpr std::chrono::seconds kConnect{5};
 constexpr std::chrono::seconds kVerdict{30};
 constexpr std::chrono::seconds kDrain{5};
 constexpr std::size_t kPiece = 256 << 10;
+constexpr std::size_t kWellUnderWay = 64 << 10;  // where a fault hits the middle of a stream
 
 std::uint64_t realtime_ns() {
   timespec t{};
@@ -93,7 +94,7 @@ Result<StreamEnd> run_outgoing(Outgoing& outgoing, const net::TlsContext& contex
   Registered stream(outgoing.interrupter, std::move(taken));
   fault_point("transfer.sending");
   connected();
-  bool first = true;
+  std::size_t sent = 0;
   auto sink = [&](std::span<const std::byte> piece) -> Result<void> {
     // The target speaks only once, and while we are still sending that can only be a refusal.
     if (readable((*stream).fd())) {
@@ -101,7 +102,8 @@ Result<StreamEnd> run_outgoing(Outgoing& outgoing, const net::TlsContext& contex
       return fail(ErrorCode::kRefused, "the target ended the stream early");
     }
     BSP_CHECK_OK((*stream).write_all(piece, kStall));
-    if (std::exchange(first, false)) fault_point("transfer.streaming");
+    std::size_t before = std::exchange(sent, sent + piece.size());
+    if (before < kWellUnderWay && sent >= kWellUnderWay) fault_point("transfer.streaming");
     return {};
   };
   BSP_TRY(transfer::Totals totals, outgoing.capture->run(sink));

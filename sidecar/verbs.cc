@@ -214,6 +214,9 @@ void Sidecar::peer_verb(net::Request& request, net::Reply reply) {
       BSP_TRY(std::uint64_t epoch, number(fields, "epoch"));
       BSP_CHECK_OK(epochs_.all_gather(epoch));
       if (program_.exited()) return fail(ErrorCode::kRefused, "its program has ended");
+      // It may reconnect; if it doesn't, the program went with it and whoever waits gives up.
+      if (!program_.state.empty() && !program_.init_connected)
+        return fail(ErrorCode::kUnavailable, "its bsp-init is gone", true);
       return json::object();
     }
     BSP_TRY(std::uint64_t since, number(fields, "since"));

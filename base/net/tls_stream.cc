@@ -25,7 +25,15 @@ Result<std::size_t> TlsStream::read_some(std::span<std::byte> into, std::chrono:
   SteadyTime deadline = std::chrono::steady_clock::now() + stall;
   while (true) {
     BSP_TRY(TlsSocket::Progress progress, socket_.read(into));
-    if (progress.bytes > 0 || progress.end) return progress.bytes;
+    if (progress.end) return 0;
+    std::size_t got = progress.bytes;
+    // A read gives one record, 16 KiB; more of them came with the same recv(2).
+    while (got > 0 && got < into.size() && socket_.has_pending()) {
+      auto more = socket_.read(into.subspan(got));
+      if (!more || more->bytes == 0) break;  // the next call will say what it is
+      got += more->bytes;
+    }
+    if (got > 0) return got;
     BSP_CHECK_OK(wait_for(fd(), progress.wait, deadline));
   }
 }

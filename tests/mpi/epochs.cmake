@@ -2,5 +2,6 @@
 find_package(MPI REQUIRED COMPONENTS C)
 add_executable(epochs_rank epochs/rank.c $<TARGET_OBJECTS:bsp_nodelay>)
 target_link_libraries(epochs_rank PRIVATE MPI::MPI_C ${CMAKE_DL_LIBS})
-bsp_test(epochs_test SOURCES epochs/epochs_test.cc epochs/cluster.cc DEPS bsp_net bsp_wire LABELS mpi)
+bsp_test(epochs_test SOURCES epochs/epochs_test.cc epochs/cluster.cc ../integration/relay/fake_init.cc
+         DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)
 add_dependencies(epochs_test bsp-sidecar epochs_rank)

@@ -25,12 +25,12 @@ Fd connect_to(const std::string& path, int type) {
 
 }  // namespace
 
-FakeInit::FakeInit(std::string run_dir, std::string_view state)
+FakeInit::FakeInit(std::string run_dir, std::string_view state, uid_t program)
     : run_dir_(std::move(run_dir)), socket_(connect_to(run_dir_ + "/control", SOCK_SEQPACKET)) {
   say(control::kHello, {{"protocol", "1"},
                         {"mode", "run"},
-                        {"uid", "0"},
-                        {"gid", "0"},
+                        {"uid", std::to_string(program)},
+                        {"gid", std::to_string(program)},
                         {"pid", "4711"},
                         {"state", std::string(state)}});
 }

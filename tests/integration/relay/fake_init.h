@@ -1,6 +1,8 @@
 // bsp-init's end of a sidecar, played by the test: control messages, and files into the capture socket.
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
 #include <string>
 #include <string_view>
@@ -14,7 +16,7 @@ namespace bsp::test {
 class FakeInit {
  public:
   // Connects to <run_dir>/control and says hello.
-  FakeInit(std::string run_dir, std::string_view state);
+  FakeInit(std::string run_dir, std::string_view state, uid_t program = 0);
 
   void say(std::string_view verb, std::map<std::string, std::string, std::less<>> fields = {});
   // The next message, which must have this verb; fails the test after 20 s.

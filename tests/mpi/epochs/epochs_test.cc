@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/integration/relay/fake_init.h"
 #include "tests/mpi/epochs/cluster.h"
 
 namespace bsp::test {
@@ -30,12 +31,13 @@ Line parse(const std::string& text) {
   return line;
 }
 
-Process start_rank(const Cluster& cluster, std::uint32_t rank, int epochs, const char* hold = nullptr) {
+Process start_rank(const Cluster& cluster, std::uint32_t rank, int epochs, const char* hold = nullptr,
+                   uid_t uid = 0) {
   std::vector<std::string> command{BSP_BINARY_DIR "/bin/epochs_rank", cluster.run_dir(rank),
                                    std::to_string(epochs)};
   if (hold) command.emplace_back(hold);
   return Process(std::move(command),
-                 {"OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"}, cluster.run_dir(rank) + ".program.log");
+                 {"OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"}, cluster.run_dir(rank) + ".program.log", uid);
 }
 
 struct Case {
@@ -119,6 +121,31 @@ TEST(Epochs, ASidecarMayDieWhileAnEpochIsOpen) {
     }
   }
   for (std::uint32_t r = 0; r < kRanks; ++r) EXPECT_EQ(programs[r].wait(30s), 0);
+}
+
+// The program has a uid of its own, which the sidecar learns from bsp-init: neither needs the other's rights.
+TEST(Epochs, TheProgramMayBeAnotherUser) {
+  constexpr uid_t kNobody = 65534;
+  Cluster cluster(2);
+  std::vector<FakeInit> inits;
+  std::vector<Process> programs;
+  for (std::uint32_t r : {0u, 1u}) {
+    cluster.start_sidecar(r);
+    inits.emplace_back(cluster.run_dir(r), control::kStateRunning, kNobody);
+    programs.push_back(start_rank(cluster, r, 2, nullptr, kNobody));
+  }
+  for (std::uint32_t r : {0u, 1u}) {
+    bool connected = false;  // the hello was read
+    for (int i = 0; i < 1000 && !connected; ++i)
+      connected = cluster.call(r, wire::kStatus).header["init_connected"].get<bool>();
+    ASSERT_TRUE(connected);
+  }
+  for (int e = 0; e < 2; ++e) {
+    cluster.prepare(static_cast<std::uint64_t>(e));
+    cluster.open(static_cast<std::uint64_t>(e));
+    for (std::uint32_t r : {0u, 1u}) ASSERT_EQ(parse(programs[r].read_line(60s)).epoch, e) << cluster.log(r);
+  }
+  for (std::uint32_t r : {0u, 1u}) EXPECT_EQ(programs[r].wait(30s), 0);
 }
 
 // A rank's program never comes: whoever waits for it is told when its sidecar says that it has gone.
