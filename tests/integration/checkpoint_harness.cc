@@ -140,6 +140,7 @@ std::optional<control::Message> Pod::expect_any(std::initializer_list<std::strin
       socket_.reset();
       continue;
     }
+    heard_ += control::encode(*message) + "\n";
     // What happened while nobody listened comes as the state in the next hello.
     const std::string what =
         message->verb == control::kHello ? message->text("state") : message->verb;
@@ -153,7 +154,7 @@ std::optional<control::Message> Pod::expect_any(std::initializer_list<std::strin
     }
   }
   ADD_FAILURE() << "no message '" << *verbs.begin() << "' from " << name_ << "\n"
-                << logs() << errors();
+                << logs() << errors() << "heard:\n" << heard_;
   return std::nullopt;
 }
 

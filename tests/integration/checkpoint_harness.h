@@ -68,6 +68,7 @@ class Pod {
 
   std::string name_;
   int pid_ = 0;
+  std::string heard_;  // every message so far, for the report of a failure
   Fd listener_;
   Fd socket_;
 };
