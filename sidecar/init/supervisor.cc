@@ -168,6 +168,9 @@ void Supervisor::step() {
   if (polled[1].revents != 0) on_control();
   if (kill_criu_at_ && Steady::now() >= *kill_criu_at_) {
     kill_criu_at_.reset();
+    // criu lifts the stop to run its code inside the program. A stop that is pending when criu dies
+    // takes hold before the program's own next instruction.
+    if (criu_ > 0 && program_ > 0) ::kill(program_, SIGSTOP);
     if (criu_ > 0) ::kill(criu_, SIGKILL);
     if (worker_ > 0) ::kill(worker_, SIGKILL);
   }
@@ -220,6 +223,8 @@ void Supervisor::on_child(pid_t pid, int status) {
     if (state_ == State::kRestoring) {
       on_restore_criu(status);
     } else {
+      // Somebody else may have killed criu: stop what it leaves behind before anything else.
+      if (status != 0 && program_ > 0) ::kill(program_, SIGSTOP);
       if (status != 0 && failure_.empty()) {
         failure_ = criu_failure(criu_paths_, "dump", user_, status);
       }

@@ -144,9 +144,6 @@ void Supervisor::end_dump_if_ready() {
 
 void Supervisor::fail_dump(const std::string& why) {
   state_ = State::kStopped;
-  // Whatever criu left behind, the program does not run before `continue`.
-  const auto stat = process_stat(program_);
-  if (stat && stat->state != 'T') ::kill(program_, SIGSTOP);
   report({std::string(control::kDumpFailed),
           {{"migration", migration_}, {"message", trimmed(why)}}});
 }

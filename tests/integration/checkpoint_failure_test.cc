@@ -31,6 +31,7 @@ class BrokenMove : public ::testing::Test {
   // The program must be stopped, go on when told, be movable at its next gate and end well.
   static void expect_alive(Pod& source) {
     EXPECT_EQ(source.program_state(), 'T');
+    EXPECT_EQ(source.errors(), "checked 1\nchecked 2\n");  // it has not run meanwhile
     source.send(control::kContinue);
     ASSERT_TRUE(source.expect(control::kStopped));
     Pod target({});
