@@ -126,6 +126,14 @@ Result<bool> Epochs::open(std::uint64_t epoch, uid_t uid, gid_t gid) {
   return true;
 }
 
+Result<void> Epochs::renew(uid_t uid, gid_t gid) {
+  auto it = opened_ ? entries_.find(*opened_) : entries_.end();
+  if (it == entries_.end()) return {};
+  const wire::EpochPlan& plan = it->second.plan;
+  BSP_TRY(auto environment, server_->register_client(plan.pmix_namespace, config_.rank, uid, gid));
+  return write_descriptor(plan, environment);
+}
+
 Result<void> Epochs::write_descriptor(const wire::EpochPlan& plan, const std::vector<std::string>& pmix) {
   std::string sets;
   for (const wire::Member& member : plan.members)

@@ -37,6 +37,10 @@ class Epochs {
   // True if it was opened by this call, false if it had been before.
   Result<bool> open(std::uint64_t epoch, uid_t uid, gid_t gid);
 
+  // The same for an epoch that was opened by a sidecar before us and that the program has not entered
+  // yet: the descriptor on file names a PMIx server that is gone.
+  Result<void> renew(uid_t uid, gid_t gid);
+
   // A pod of the open or of a prepared epoch.
   [[nodiscard]] bool is_member(const std::string& pod) const;
   // The rank of `pod` in that epoch.

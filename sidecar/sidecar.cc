@@ -97,7 +97,12 @@ void Sidecar::on_init_message(const control::Message& message) {
     (void)control_->send({std::string(control::kBye), {}});
     return;
   }
-  if (message.verb == control::kHello) continue_if_due();
+  if (message.verb == control::kHello) {
+    if (std::exchange(renew_descriptor_, false) && !has_entered(*epochs_.opened()))
+      if (auto renewed = epochs_.renew(*program_.uid, *program_.gid); !renewed)
+        log_error("cannot renew the epoch's descriptor", {{"why", renewed.error().message}});
+    continue_if_due();
+  }
   refresh();
 }
 
@@ -114,11 +119,15 @@ void Sidecar::on_init_lost() {
 void Sidecar::continue_if_due() {
   auto opened = epochs_.opened();
   if (!opened || !program_.stopped_at_gate(*ring_)) return;
-  bool never_opened_here = BSP_RING_LOAD(ring_->opened_ns) == 0;
-  if (!never_opened_here && BSP_RING_LOAD(ring_->epoch) >= *opened) return;
+  if (has_entered(*opened)) return;
   auto told = control_->send({std::string(control::kContinue), {{"epoch", std::format("{}", *opened)}}});
   if (told) program_.continuing = *opened;
   // Else with the next hello.
+}
+
+bool Sidecar::has_entered(std::uint64_t epoch) const {
+  bool never_opened_here = BSP_RING_LOAD(ring_->opened_ns) == 0;
+  return !never_opened_here && BSP_RING_LOAD(ring_->epoch) >= epoch;
 }
 
 bool Sidecar::continued() const {
@@ -221,6 +230,7 @@ void Sidecar::adopt() {
   if (auto it = state.find("opened"); it != state.end() && it->is_number_unsigned())
     opened = it->get<std::uint64_t>();
   epochs_.adopt(std::move(plans), opened);
+  renew_descriptor_ = opened.has_value();
   if (auto exited = state.find("exited"); exited != state.end() && exited->is_object()) {
     program_.state = control::kStateExited;
     program_.exit_code = exited->value("code", -1);

@@ -57,6 +57,8 @@ class Sidecar {
   void schedule_poll();
   [[nodiscard]] wire::RankStatus current_status() const;
   [[nodiscard]] bool continued() const;
+  // The program has entered this epoch, or a later one.
+  [[nodiscard]] bool has_entered(std::uint64_t epoch) const;
   void save();
   void adopt();
 
@@ -79,7 +81,7 @@ class Sidecar {
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<net::LinkServer> server_;
   net::Loop::TimerId poll_ = 0;
-  bool restored_state_ = false;
+  bool renew_descriptor_ = false;  // a sidecar before us wrote it
 };
 
 }  // namespace bsp::sidecar

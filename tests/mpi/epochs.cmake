@@ -1,7 +1,7 @@
 # MPI epochs over the sidecars' PMIx servers: a plain rank that opens and closes sessions, no shim, no bsp-init.
 find_package(MPI REQUIRED COMPONENTS C)
 add_executable(epochs_rank epochs/rank.c $<TARGET_OBJECTS:bsp_nodelay>)
-target_link_libraries(epochs_rank PRIVATE MPI::MPI_C ${CMAKE_DL_LIBS})
+target_link_libraries(epochs_rank PRIVATE MPI::MPI_C bsp_pmix_client ${CMAKE_DL_LIBS})
 bsp_test(epochs_test SOURCES epochs/epochs_test.cc epochs/cluster.cc ../integration/relay/fake_init.cc
          DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)
 add_dependencies(epochs_test bsp-sidecar epochs_rank)

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -121,6 +122,22 @@ TEST(Epochs, ASidecarMayDieWhileAnEpochIsOpen) {
     }
   }
   for (std::uint32_t r = 0; r < kRanks; ++r) EXPECT_EQ(programs[r].wait(30s), 0);
+}
+
+// Epoch 0 is open, but the program has not come to MPI_Init when its sidecar is killed: it finds a new descriptor.
+TEST(Epochs, ASidecarMayDieBeforeTheProgramComes) {
+  Cluster cluster(2);
+  for (std::uint32_t r : {0u, 1u}) cluster.start_sidecar(r);
+  cluster.prepare(0);
+  cluster.open(0);
+  cluster.sidecars[1].signal(SIGKILL);
+  cluster.sidecars[1].wait(10s);
+  std::filesystem::rename(cluster.run_dir(1) + "/epoch", cluster.run_dir(1) + "/epoch.old");
+  cluster.start_sidecar(1);
+  FakeInit init(cluster.run_dir(1), control::kStateRunning);  // the descriptor waits for the program's uid
+  std::vector<Process> programs;
+  for (std::uint32_t r : {0u, 1u}) programs.push_back(start_rank(cluster, r, 1));
+  for (std::uint32_t r : {0u, 1u}) ASSERT_EQ(parse(programs[r].read_line(60s)).epoch, 0) << cluster.log(r);
 }
 
 // The program has a uid of its own, which the sidecar learns from bsp-init: neither needs the other's rights.

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <mpi.h>
+#include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,14 @@ static int descriptors(char* marked, int clean) {
   return kept;
 }
 
+/* Open MPI takes any PMIx event it has no better idea of as fatal, the loss of its server too. We can live without
+ * it until the next epoch, so this handler, which comes before Open MPI's default one, ends the matter. */
+static void on_lost_server(size_t id, pmix_status_t status, const pmix_proc_t* source, pmix_info_t info[], size_t n,
+                           pmix_info_t results[], size_t m, pmix_event_notification_cbfunc_fn_t done, void* data) {
+  (void)id, (void)status, (void)source, (void)info, (void)n, (void)results, (void)m;
+  if (done) done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   char path[4096], marked[4096];
@@ -70,6 +79,8 @@ int main(int argc, char** argv) {
     MPI_Group group;
     MPI_Comm world;
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
+    PMIx_Register_event_handler(&lost, 1, NULL, 0, on_lost_server, NULL, NULL);
     MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
     MPI_Comm_create_from_group(group, "bsp", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &world);
     MPI_Group_free(&group);
