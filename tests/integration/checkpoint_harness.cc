@@ -30,7 +30,14 @@ std::string runtime_dir() { return std::string(BSP_BINARY_DIR) + "/checkpoint/ru
 
 std::string make_image(std::string* why) {
   const std::string root = std::string(BSP_BINARY_DIR) + "/checkpoint/root.tar";
-  const std::string name = "localhost/bsp-checkpoint-test:1";
+  std::error_code missing;
+  const auto stamp = std::filesystem::last_write_time(root, missing).time_since_epoch().count();
+  // One image per build of the programs; those of older builds go.
+  const std::string repository = "localhost/bsp-checkpoint-test";
+  const std::string name = repository + ":" + std::to_string(static_cast<std::uint64_t>(stamp));
+  if (podman({"image", "exists", name}).status == 0) return name;
+  std::istringstream old(podman({"images", "--format", "{{.Tag}}", repository}).output);
+  for (std::string tag; std::getline(old, tag);) podman({"rmi", repository + ":" + tag});
   const CommandResult made = podman({"import", "--quiet", root, name});
   if (made.status == 0) return name;
   if (why != nullptr) *why = made.output;
