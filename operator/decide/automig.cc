@@ -128,32 +128,31 @@ void add_moves(const Case& c, std::span<const PmEntry> list, std::span<const Acc
 
 }  // namespace
 
-std::size_t best_level(std::span<const double> pf) {
-  return static_cast<std::size_t>(std::ranges::min_element(pf) -
-                                  pf.begin());  // the first of equals
+std::size_t best_level(std::span<const Level> levels) {
+  const auto first_of_equals = std::ranges::min_element(levels, {}, &Level::pf);
+  return static_cast<std::size_t>(first_of_equals - levels.begin());
 }
 
 void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const CommTimes comm = comm_times(c, list);
   const std::vector<Accepted> accepted = make_levels(c, list, comm, plan);
-  std::vector<double> pf;
-  for (const Level& l : plan.levels) pf.push_back(l.pf);
-  const std::size_t best = best_level(pf);
-  const double worth_it = pf[0] * (1 - c.params.min_gain);
-  const bool enough = best > 0 && pf[best] <= worth_it;
+  const std::vector<Level>& levels = plan.levels;
+  const std::size_t best = best_level(levels);
+  const double worth_it = levels[0].pf * (1 - c.params.min_gain);
+  const bool enough = best > 0 && levels[best].pf <= worth_it;
   plan.chosen_level = enough ? static_cast<std::uint32_t>(best) : 0;
-  plan.objective = {.name = "pf", .before = pf[0], .after = pf[plan.chosen_level]};
+  plan.objective = {.name = "pf", .before = levels[0].pf, .after = levels[plan.chosen_level].pf};
   add_moves(c, list, std::span(accepted).first(plan.chosen_level), comm, plan);
 
   for (std::size_t l = plan.chosen_level; l < accepted.size(); ++l) {
     const PmEntry& e = list[accepted[l].q];
     Stay stay{.rank = e.rank, .reason = Reason::kNotCandidate, .target = e.target};
-    stay.value = pf[l + 1];             // what moving it as well would give …
+    stay.value = levels[l + 1].pf;      // what moving it as well would give …
     stay.limit = plan.objective.after;  // … instead of this
     if (best == 0) stay.reason = Reason::kGainBelowCost;
     if (best > 0 && !enough) {
       stay.reason = Reason::kGainBelowMinimum;
-      stay.value = pf[best];
+      stay.value = levels[best].pf;
       stay.limit = worth_it;
     }
     plan.stays.push_back(stay);

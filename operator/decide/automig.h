@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <span>
 
+#include "operator/decide/plan.h"
+
 namespace bsp::decide {
 
-// The level with the smallest pf (equal: the fewer moves) if it is below pf[0]; else 0.
-std::size_t best_level(std::span<const double> pf);
+// The level with the smallest pf (equal: the fewer moves) if it is below that of level 0; else 0.
+std::size_t best_level(std::span<const Level> levels);
 
 }  // namespace bsp::decide

@@ -101,7 +101,9 @@ class Ranking {
 
   // Nothing that is open beats the own Set: did something that is closed?
   Stay stay_in_own_set(RankId i, std::uint32_t own) {
-    compute_PM(i, own, absent_);
+    const bool all_open =
+        shut_ == absent_ && snapshot_.ranks[i.value].lacks_cpu_features_on.empty();
+    if (!all_open) compute_PM(i, own, absent_);
     const std::uint32_t best = best_of(PM_, own);
     Reason reason = Reason::kBestSetIsOwn;
     if (best != own) reason = closed_[best].value_or(Reason::kCpuFeatures);
@@ -186,6 +188,7 @@ std::vector<std::uint32_t> ranks_held(const Snapshot& snapshot) {
 PmList make_pm_list(const Snapshot& snapshot, const Metrics& metrics, const Params& params) {
   PmList list;
   list.entries.reserve(snapshot.ranks.size());
+  list.stays.reserve(snapshot.ranks.size());  // the heuristic adds to them
   Ranking ranking(snapshot, metrics, params);
   for (std::uint32_t i = 0; i < snapshot.ranks.size(); ++i) ranking.add(RankId{i}, list);
   sort_by_decreasing_PM(list.entries);

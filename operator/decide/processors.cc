@@ -22,8 +22,8 @@ struct Processors::Best {
 
 Processors::Processors(const Snapshot& snapshot, std::span<const double> I_horizon,
                        std::span<const double> I_last, bool reuse_vacated_slots)
-    : I_horizon_(I_horizon.begin(), I_horizon.end()),
-      I_last_(I_last.begin(), I_last.end()),
+    : I_horizon_(I_horizon),
+      I_last_(I_last),
       reuse_vacated_slots_(reuse_vacated_slots),
       trees_(snapshot.platform.sets.size()),
       at_(snapshot.platform.processors.size()),
@@ -104,7 +104,11 @@ void Processors::refresh(Place at) {
   Node* nodes = nodes_.data() + tree.nodes;
   std::size_t n = tree.width + at.leaf;
   nodes[n] = node_of(leaves_[tree.leaves + at.leaf]);
-  while ((n /= 2) > 0) nodes[n] = over(nodes[2 * n], nodes[2 * n + 1]);
+  while ((n /= 2) > 0) {
+    const Node above = over(nodes[2 * n], nodes[2 * n + 1]);
+    if (above == nodes[n]) break;  // nothing changes further up
+    nodes[n] = above;
+  }
   slowest_[at.tree] = nodes[1].most_time;
 }
 

@@ -30,6 +30,7 @@ class Processors {
     double time;  // time(p) with the candidate, s over the horizon
   };
 
+  // Both lists of instructions, by rank, have to outlive this.
   Processors(const Snapshot& snapshot, std::span<const double> I_horizon,
              std::span<const double> I_last, bool reuse_vacated_slots);
 
@@ -46,6 +47,8 @@ class Processors {
     double least_time;  // over the horizon; infinite if no slot is free below
     double least_unit;  // s/instruction
     double most_time;   // of the last superstep
+
+    bool operator==(const Node&) const = default;
   };
   struct Leaf {
     double I_horizon = 0;
@@ -75,7 +78,7 @@ class Processors {
   void refresh(Place at);
   void search(const Tree& tree, std::size_t n, double I, Best& best) const;
 
-  std::vector<double> I_horizon_, I_last_;  // by rank
+  std::span<const double> I_horizon_, I_last_;  // by rank
   bool reuse_vacated_slots_;
   std::vector<Tree> trees_;      // by Set
   std::vector<Node> nodes_;      // of all trees

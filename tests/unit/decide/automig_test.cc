@@ -11,19 +11,23 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+std::size_t best_of(std::initializer_list<double> pf) {
+  std::vector<Level> levels;
+  for (double v : pf) levels.emplace_back().pf = v;
+  return best_level(levels);
+}
+
 TEST(BestLevel, OfTheWorkedExampleMovesAllTen) {
-  EXPECT_EQ(
-      best_level(std::vector{1.62, 1.79, 1.75, 1.78, 1.79, 1.81, 1.76, 1.74, 1.82, 1.78, 1.47}),
-      10u);
+  EXPECT_EQ(best_of({1.62, 1.79, 1.75, 1.78, 1.79, 1.81, 1.76, 1.74, 1.82, 1.78, 1.47}), 10u);
 }
 
 TEST(BestLevel, IsZeroUnlessSomethingIsBelowTheCurrentMapping) {
-  EXPECT_EQ(best_level(std::vector{1.0}), 0u);
-  EXPECT_EQ(best_level(std::vector{1.0, 1.0, 1.5}), 0u);
+  EXPECT_EQ(best_of({1.0}), 0u);
+  EXPECT_EQ(best_of({1.0, 1.0, 1.5}), 0u);
 }
 
 TEST(BestLevel, IsTheOneWithFewerMovesAmongEquals) {
-  EXPECT_EQ(best_level(std::vector{2.0, 1.5, 1.0, 1.2, 1.0}), 2u);
+  EXPECT_EQ(best_of({2.0, 1.5, 1.0, 1.2, 1.0}), 2u);
 }
 
 // Two ranks of 1e9 instructions on a slow Set (2 s each), fast processors free (1 s): one move

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "operator/decide/automig.h"
 #include "operator/decide/pm.h"
 #include "operator/decide/strategy.h"
 #include "tests/unit/decide/world.h"
