@@ -1,0 +1,51 @@
+#include "operator/local/pod_logs.h"
+
+#include <algorithm>
+
+#include "operator/local/files.h"
+
+namespace bsp::local {
+
+std::optional<LogEntry> parse_log_line(std::string_view line) {
+  const std::size_t a = line.find(' ');
+  if (a == std::string_view::npos) return std::nullopt;
+  const std::size_t b = line.find(' ', a + 1);
+  if (b == std::string_view::npos) return std::nullopt;
+  const std::string_view stream = line.substr(a + 1, b - a - 1);
+  if ((stream != "stdout" && stream != "stderr") || line.size() < b + 2) return std::nullopt;
+  const char tag = line[b + 1];
+  if (tag != 'F' && tag != 'P') return std::nullopt;
+  // "F " and the text; conmon leaves the blank out of an empty line in some versions.
+  const std::string_view text = line.size() > b + 3 ? line.substr(b + 3) : std::string_view();
+  return LogEntry{line.substr(0, a), stream == "stderr", tag == 'F', text};
+}
+
+std::string log_text(std::string_view content) {
+  std::string out;
+  while (!content.empty()) {
+    const std::size_t end = std::min(content.find('\n'), content.size());
+    if (const auto entry = parse_log_line(content.substr(0, end))) {
+      out += entry->text;
+      if (entry->complete) out += '\n';
+    }
+    content.remove_prefix(std::min(end + 1, content.size()));
+  }
+  return out;
+}
+
+std::string log_tail(const std::string& path, std::size_t lines, std::size_t bytes) {
+  const auto content = read_file(path);
+  if (!content) return "";
+  std::string text = log_text(*content);
+  while (text.ends_with('\n')) text.pop_back();
+  std::size_t begin = text.size();
+  for (std::size_t i = 0; i < lines && begin > 0; ++i) {
+    const std::size_t before = text.rfind('\n', begin - 1);
+    begin = before == std::string::npos ? 0 : before;
+  }
+  if (begin < text.size() && text[begin] == '\n') ++begin;
+  if (text.size() - begin > bytes) begin = text.size() - bytes;
+  return text.substr(begin);
+}
+
+}  // namespace bsp::local

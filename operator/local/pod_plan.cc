@@ -1,0 +1,305 @@
+#include "operator/local/pod_plan.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+
+#include "crds/meta.h"
+#include "operator/local/pod_volumes.h"
+
+namespace bsp::local {
+namespace {
+
+using nlohmann::json;
+using Env = std::vector<std::pair<std::string, std::string>>;
+
+std::unexpected<Error> unsupported(const std::string& path, const std::string& what) {
+  return fail(ErrorCode::kInvalid, std::format("{}: {}", path, what));
+}
+
+const json& at_or(const json& j, const char* field, const json& otherwise) {
+  const auto it = j.find(field);
+  return it == j.end() || it->is_null() ? otherwise : *it;
+}
+const json kNoObject = json::object();
+const json kNoList = json::array();
+
+std::string text(const json& j, const char* field, std::string otherwise = "") {
+  const auto it = j.find(field);
+  return it != j.end() && it->is_string() ? it->get<std::string>() : otherwise;
+}
+
+Result<std::string> field_ref(const json& pod, const PlanInput& input, const std::string& field) {
+  const json& metadata = pod.at("metadata");
+  if (field == "metadata.name") return text(metadata, "name");
+  if (field == "metadata.namespace") return text(metadata, "namespace");
+  if (field == "metadata.uid") return text(metadata, "uid");
+  if (field == "spec.nodeName") return text(pod.at("spec"), "nodeName");
+  if (field == "status.podIP") return input.pod_ip;
+  for (const char* map : {"labels", "annotations"}) {
+    const std::string prefix = std::format("metadata.{}['", map);
+    if (field.starts_with(prefix) && field.ends_with("']")) {
+      const std::string key = field.substr(prefix.size(), field.size() - prefix.size() - 2);
+      return text(at_or(metadata, map, kNoObject), key.c_str());
+    }
+  }
+  return fail(ErrorCode::kInvalid, std::format("fieldPath {} is not known", field));
+}
+
+// $(NAME) becomes the value of a variable set before; $$(NAME) stays $(NAME).
+std::string expand(const std::string& in, const Env& env) {
+  std::string out;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i] != '$' || i + 1 >= in.size()) {
+      out += in[i];
+      continue;
+    }
+    if (in[i + 1] == '$') {
+      out += '$';
+      ++i;
+      continue;
+    }
+    const std::size_t close = in[i + 1] == '(' ? in.find(')', i) : std::string::npos;
+    if (close != std::string::npos) {
+      const std::string name = in.substr(i + 2, close - i - 2);
+      const auto it = std::ranges::find(env, name, &Env::value_type::first);
+      if (it != env.end()) {
+        out += it->second;
+        i = close;
+        continue;
+      }
+    }
+    out += in[i];
+  }
+  return out;
+}
+
+Result<Env> environment(const json& pod, const json& container, const PlanInput& input, const std::string& path) {
+  Env env;
+  if (!at_or(container, "envFrom", kNoList).empty())
+    return unsupported(path + ".envFrom", "not supported in local mode; list the variables in env");
+  int index = 0;
+  for (const json& entry : at_or(container, "env", kNoList)) {
+    const std::string where = std::format("{}.env[{}]", path, index++);
+    const std::string name = text(entry, "name");
+    if (name.empty() || name.find('=') != std::string::npos) return unsupported(where + ".name", "must be a variable's name");
+    const json& from = at_or(entry, "valueFrom", kNoObject);
+    std::string value = expand(text(entry, "value"), env);
+    if (from.contains("fieldRef")) {
+      auto found = field_ref(pod, input, text(from.at("fieldRef"), "fieldPath"));
+      if (!found) return std::unexpected(found.error().in(where + ".valueFrom.fieldRef"));
+      value = *found;
+    } else if (from.contains("secretKeyRef") || from.contains("configMapKeyRef")) {
+      const bool secret = from.contains("secretKeyRef");
+      const json& ref = from.at(secret ? "secretKeyRef" : "configMapKeyRef");
+      auto files = referenced_files(secret ? "Secret" : "ConfigMap", text(ref, "name"), input);
+      if (!files) return std::unexpected(files.error().in(where + ".valueFrom"));
+      const auto it = files->find(text(ref, "key"));
+      if (it == files->end()) return unsupported(where + ".valueFrom", std::format("no key {}", text(ref, "key")));
+      value = it->second;
+    } else if (!from.empty()) {
+      return unsupported(where + ".valueFrom", "only fieldRef, secretKeyRef and configMapKeyRef are supported in local mode");
+    }
+    // A later entry replaces an earlier one of the same name.
+    std::erase_if(env, [&](const auto& pair) { return pair.first == name; });
+    env.emplace_back(name, std::move(value));
+  }
+  return env;
+}
+
+Result<void> add_security(const json& pod_spec, const json& container, std::vector<std::string>& args,
+                          const std::string& path) {
+  const json& own = at_or(container, "securityContext", kNoObject);
+  const json& shared = at_or(pod_spec, "securityContext", kNoObject);
+  auto setting = [&](const char* field) -> const json& { return at_or(own, field, at_or(shared, field, kNoObject)); };
+  if (const json& user = setting("runAsUser"); user.is_number_integer()) {
+    const json& group = setting("runAsGroup");
+    args.insert(args.end(), {"--user", group.is_number_integer() ? std::format("{}:{}", user.get<long>(), group.get<long>())
+                                                                  : std::to_string(user.get<long>())});
+  }
+  if (own.value("privileged", false)) args.push_back("--privileged");
+  const json& capabilities = at_or(own, "capabilities", kNoObject);
+  for (const json& c : at_or(capabilities, "drop", kNoList)) args.insert(args.end(), {"--cap-drop", c.get<std::string>()});
+  for (const json& c : at_or(capabilities, "add", kNoList)) args.insert(args.end(), {"--cap-add", c.get<std::string>()});
+  const std::string seccomp = text(setting("seccompProfile"), "type", "Unconfined");
+  if (seccomp == "Unconfined") args.insert(args.end(), {"--security-opt", "seccomp=unconfined"});
+  else if (seccomp != "RuntimeDefault")
+    return unsupported(path + ".securityContext.seccompProfile.type",
+                       std::format("{} is not supported in local mode; use Unconfined or RuntimeDefault", seccomp));
+  if (text(setting("appArmorProfile"), "type") == "Unconfined")
+    args.insert(args.end(), {"--security-opt", "apparmor=unconfined"});
+  if (!own.value("allowPrivilegeEscalation", true))
+    args.insert(args.end(), {"--security-opt", "no-new-privileges"});
+  if (own.value("readOnlyRootFilesystem", false)) args.insert(args.end(), {"--read-only", "--read-only-tmpfs=false"});
+  return {};
+}
+
+// The smaller of the node's share and the container's own limit.
+Result<void> add_resources(const json& container, ContainerRole role, double node_cpu,
+                           std::vector<std::string>& args, const std::string& path) {
+  const json& limits = at_or(at_or(container, "resources", kNoObject), "limits", kNoObject);
+  auto quantity = [](const json& j) { return j.is_string() ? j.get<std::string>() : j.dump(); };
+  double cpu = role == ContainerRole::kSidecar ? 0 : node_cpu;
+  if (limits.contains("cpu")) {
+    auto milli = crds::quantity_milli(quantity(limits.at("cpu")));
+    if (!milli || *milli == 0) return unsupported(path + ".resources.limits.cpu", "must be an amount such as 500m or 2");
+    const double limit = static_cast<double>(*milli) / 1000;
+    cpu = cpu == 0 ? limit : std::min(cpu, limit);
+  }
+  if (cpu > 0) {
+    // The kernel's least quota is 1 ms: below a tenth of a core the period must be longer.
+    const double period = cpu < 0.1 ? 100'000 : 10'000;
+    args.insert(args.end(), {"--cpu-period", std::format("{:.0f}", period),
+                             "--cpu-quota", std::format("{:.0f}", std::max(1000.0, std::round(period * cpu)))});
+  }
+  if (limits.contains("memory")) {
+    auto bytes = crds::quantity_value(quantity(limits.at("memory")));
+    if (!bytes || *bytes == 0) return unsupported(path + ".resources.limits.memory", "must be a size such as 512Mi");
+    args.insert(args.end(), {"--memory", std::to_string(*bytes)});
+  }
+  return {};
+}
+
+Result<void> add_mounts(const json& container, const std::vector<VolumePlan>& volumes, std::vector<std::string>& args,
+                        const std::string& path) {
+  int index = 0;
+  for (const json& mount : at_or(container, "volumeMounts", kNoList)) {
+    const std::string where = std::format("{}.volumeMounts[{}]", path, index++);
+    const std::string name = text(mount, "name");
+    const std::string target = text(mount, "mountPath");
+    if (!target.starts_with('/')) return unsupported(where + ".mountPath", "must be an absolute path");
+    const auto volume = std::ranges::find(volumes, name, &VolumePlan::name);
+    if (volume == volumes.end()) return unsupported(where + ".name", std::format("the pod has no volume called {}", name));
+    if (volume->type == VolumeType::kImage) {
+      args.insert(args.end(), {"--mount", std::format("type=image,source={},destination={}", volume->path, target)});
+      continue;
+    }
+    const std::string sub = text(mount, "subPath");
+    if (sub.find("..") != std::string::npos) return unsupported(where + ".subPath", "must stay inside the volume");
+    const bool read_only = mount.value("readOnly", false) || volume->type == VolumeType::kFiles;
+    args.insert(args.end(), {"-v", std::format("{}{}{}:{}{}", volume->path, sub.empty() ? "" : "/", sub, target,
+                                               read_only ? ":ro" : "")});
+  }
+  return {};
+}
+
+// Podman's default limits are more than an unprivileged machine may give; ours are.
+void add_limits(std::vector<std::string>& args) {
+  for (const auto& [name, resource] : {std::pair{"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}}) {
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) != 0) continue;
+    auto value = [](rlim_t v) { return v == RLIM_INFINITY ? std::string("-1") : std::to_string(v); };
+    args.insert(args.end(), {"--ulimit", std::format("{}={}:{}", name, value(limit.rlim_cur), value(limit.rlim_max))});
+  }
+}
+
+Result<ContainerPlan> plan_container(const json& pod, const json& container, ContainerRole role, const PlanInput& input,
+                                     const PodPlan& plan, const std::string& path) {
+  ContainerPlan c{.name = text(container, "name"),
+                  .podman_name = "",
+                  .role = role,
+                  .image = text(container, "image"),
+                  .command = "",
+                  .log_path = "",
+                  .pid_path = "",
+                  .run_args = {}};
+  if (c.name.empty()) return unsupported(path + ".name", "required, but not given");
+  if (c.image.empty()) return unsupported(path + ".image", "required, but not given");
+  c.podman_name = podman_name(input.store_dir, plan.pod, c.name);
+  c.log_path = std::format("{}/{}.log", log_dir(input.store_dir, plan.pod), c.name);
+  c.pid_path = std::format("{}/{}.pid", pod_dir(input.store_dir, plan.pod, plan.uid), c.name);
+  std::vector<std::string>& args = c.run_args;
+  args = {"run", "-d", "--pull", "never", "--name", c.podman_name,
+          "--label", store_label(input.store_dir), "--label", "migbsp.io/pod=" + plan.pod,
+          "--label", "migbsp.io/pod-uid=" + plan.uid,
+          "--network", "ns:" + input.network_path, "--hostname", text(pod.at("spec"), "hostname", plan.pod),
+          "--log-driver", "k8s-file", "--log-opt", "path=" + c.log_path, "--pidfile", c.pid_path,
+          "--sdnotify", "ignore"};
+  add_limits(args);
+  BSP_CHECK_OK(add_security(pod.at("spec"), container, args, path));
+  BSP_CHECK_OK(add_resources(container, role, input.node_cpu, args, path));
+  BSP_CHECK_OK(add_mounts(container, plan.volumes, args, path));
+  BSP_TRY(const Env env, environment(pod, container, input, path));
+  for (const auto& [name, value] : env) args.insert(args.end(), {"-e", std::format("{}={}", name, value)});
+  if (const std::string dir = text(container, "workingDir"); !dir.empty()) args.insert(args.end(), {"-w", dir});
+
+  json command = json::array();
+  for (const json& word : at_or(container, "command", kNoList)) command.push_back(expand(word.get<std::string>(), env));
+  if (!command.empty()) {
+    c.command = command[0];
+    args.insert(args.end(), {"--entrypoint", command.dump()});
+  }
+  args.push_back(c.image);
+  for (const json& word : at_or(container, "args", kNoList)) args.push_back(expand(word.get<std::string>(), env));
+  return c;
+}
+
+}  // namespace
+
+std::string pod_dir(const std::string& store_dir, const std::string& pod, const std::string& uid) {
+  return std::format("{}/pods/{}.{}", store_dir, pod, uid);
+}
+std::string log_dir(const std::string& store_dir, const std::string& pod) {
+  return std::format("{}/logs/{}", store_dir, pod);
+}
+std::string store_label(const std::string& store_dir) { return "migbsp.io/store=" + store_dir; }
+std::string podman_name(const std::string& store_dir, const std::string& pod, const std::string& container) {
+  // FNV-1a of the directory, because two stores may hold pods of one name.
+  std::uint32_t hash = 2166136261u;
+  for (const char ch : store_dir) hash = (hash ^ static_cast<unsigned char>(ch)) * 16777619u;
+  return std::format("bsp-{:08x}-{}-{}", hash, pod, container);
+}
+
+namespace {
+
+Result<PodPlan> plan_checked(const json& pod, const PlanInput& input) {
+  const json& metadata = pod.at("metadata");
+  const json& spec = at_or(pod, "spec", kNoObject);
+  PodPlan plan;
+  plan.pod = text(metadata, "name");
+  plan.uid = text(metadata, "uid");
+  plan.grace_seconds = spec.value("terminationGracePeriodSeconds", 30);
+  const std::string restart = text(spec, "restartPolicy", "Always");
+  plan.restart = restart == "Never" ? RestartPolicy::kNever : restart == "OnFailure" ? RestartPolicy::kOnFailure
+                                                                                     : RestartPolicy::kAlways;
+  for (const char* field : {"hostNetwork", "hostPID", "hostIPC"})
+    if (spec.value(field, false)) return unsupported(std::format("spec.{}", field), "not supported in local mode");
+  for (const char* field : {"affinity", "tolerations", "topologySpreadConstraints", "priorityClassName", "hostUsers",
+                            "runtimeClassName", "dnsConfig", "serviceAccountName", "nodeSelector", "imagePullSecrets"})
+    if (spec.contains(field)) plan.notes.push_back(std::format("spec.{}", field));
+  BSP_TRY(plan.volumes, plan_volumes(spec, input, pod_dir(input.store_dir, plan.pod, plan.uid)));
+  auto add = [&](const char* list, ContainerRole role) -> Result<void> {
+    int index = 0;
+    for (const json& container : at_or(spec, list, kNoList)) {
+      const std::string path = std::format("spec.{}[{}]", list, index++);
+      if (!container.is_object()) return unsupported(path, "must be an object");
+      ContainerRole own = role;
+      if (role == ContainerRole::kInit && text(container, "restartPolicy") == "Always") own = ContainerRole::kSidecar;
+      for (const char* field : {"livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "ports"})
+        if (container.contains(field) && std::string(field) != "ports") plan.notes.push_back(std::format("{}.{}", path, field));
+      BSP_TRY(ContainerPlan c, plan_container(pod, container, own, input, plan, path));
+      plan.containers.push_back(std::move(c));
+    }
+    return {};
+  };
+  BSP_CHECK_OK(add("initContainers", ContainerRole::kInit));
+  BSP_CHECK_OK(add("containers", ContainerRole::kApp));
+  if (std::ranges::none_of(plan.containers, [](const auto& c) { return c.role == ContainerRole::kApp; }))
+    return unsupported("spec.containers", "a pod needs at least one container");
+  return plan;
+}
+
+}  // namespace
+
+Result<PodPlan> plan_pod(const json& pod, const PlanInput& input) {
+  // The API server of a cluster checks every type of a pod; here nlohmann::json does, by throwing.
+  try {
+    return plan_checked(pod, input);
+  } catch (const json::exception& e) {
+    return fail(ErrorCode::kInvalid, std::format("the pod has a field of a wrong type: {}", e.what()));
+  }
+}
+
+}  // namespace bsp::local

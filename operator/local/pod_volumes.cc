@@ -1,0 +1,184 @@
+#include "operator/local/pod_volumes.h"
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <format>
+#include <ranges>
+#include <sstream>
+
+#include "crds/meta.h"
+#include "operator/local/files.h"
+
+namespace bsp::local {
+namespace {
+
+using nlohmann::json;
+
+Result<std::string> base64_decode(const std::string& in) {
+  std::string out;
+  std::uint32_t bits = 0;
+  int have = 0;
+  for (const char c : in) {
+    int v = -1;
+    if (c >= 'A' && c <= 'Z') v = c - 'A';
+    else if (c >= 'a' && c <= 'z') v = c - 'a' + 26;
+    else if (c >= '0' && c <= '9') v = c - '0' + 52;
+    else if (c == '+') v = 62;
+    else if (c == '/') v = 63;
+    else if (c == '=' || c == '\n') continue;
+    else return fail(ErrorCode::kInvalid, "not base64");
+    bits = bits << 6 | static_cast<std::uint32_t>(v);
+    have += 6;
+    if (have >= 8) {
+      have -= 8;
+      out += static_cast<char>(bits >> have & 0xff);
+    }
+  }
+  return out;
+}
+
+bool is_mount_point(const std::string& path) {
+  struct stat here {};
+  struct stat above {};
+  return ::stat(path.c_str(), &here) == 0 && ::stat((path + "/..").c_str(), &above) == 0 && here.st_dev != above.st_dev;
+}
+
+// /proc/self/mountinfo writes blanks as \040.
+std::string unescape(const std::string& in) {
+  std::string out;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i] == '\\' && i + 3 < in.size()) {
+      out += static_cast<char>(std::stoi(in.substr(i + 1, 3), nullptr, 8));
+      i += 3;
+    } else {
+      out += in[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::map<std::string, std::string>> referenced_files(const std::string& kind, const std::string& name,
+                                                            const PlanInput& input) {
+  BSP_TRY(const json object, input.lookup(kind, name));
+  std::map<std::string, std::string> files;
+  const json data = object.value("data", json::object());
+  const json plain = object.value("stringData", json::object());
+  for (const auto& [key, value] : data.items()) {
+    if (kind == "ConfigMap") {
+      files[key] = value.get<std::string>();
+      continue;
+    }
+    auto decoded = base64_decode(value.get<std::string>());
+    if (!decoded) return std::unexpected(decoded.error().in(std::format("Secret {}: data.{}", name, key)));
+    files[key] = std::move(*decoded);
+  }
+  for (const auto& [key, value] : plain.items()) files[key] = value.get<std::string>();
+  return files;
+}
+
+Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInput& input, const std::string& pod_dir) {
+  std::vector<VolumePlan> volumes;
+  int index = 0;
+  const json listed = pod_spec.value("volumes", json::array());
+  for (const json& v : listed) {
+    const std::string path = std::format("spec.volumes[{}]", index++);
+    VolumePlan plan{.name = v.value("name", ""), .type = VolumeType::kDirectory, .path = "", .size_bytes = 0,
+                    .file_mode = 0644, .files = {}};
+    if (plan.name.empty() || plan.name.find('/') != std::string::npos)
+      return fail(ErrorCode::kInvalid, path + ".name: required, and without '/'");
+    plan.path = std::format("{}/volumes/{}", pod_dir, plan.name);
+    if (v.contains("emptyDir")) {
+      const json empty = v.at("emptyDir").is_object() ? v.at("emptyDir") : json::object();
+      if (empty.value("medium", "") == "Memory") plan.type = VolumeType::kTmpfs;
+      if (empty.contains("sizeLimit")) {
+        const json& limit = empty.at("sizeLimit");
+        auto size = crds::quantity_value(limit.is_string() ? limit.get<std::string>() : limit.dump());
+        if (!size) return std::unexpected(size.error().in(path + ".emptyDir.sizeLimit"));
+        plan.size_bytes = *size;
+      }
+    } else if (v.contains("secret") || v.contains("configMap")) {
+      const bool secret = v.contains("secret");
+      const json& source = v.at(secret ? "secret" : "configMap");
+      const std::string name = source.value(secret ? "secretName" : "name", "");
+      auto files = referenced_files(secret ? "Secret" : "ConfigMap", name, input);
+      if (!files) return std::unexpected(files.error().in(path));
+      plan.type = VolumeType::kFiles;
+      plan.file_mode = source.value("defaultMode", 0644u);
+      if (source.contains("items")) {
+        for (const json& item : source.at("items")) {
+          const auto it = files->find(item.value("key", ""));
+          if (it == files->end())
+            return fail(ErrorCode::kInvalid, std::format("{}: {} has no key {}", path, name, item.value("key", "")));
+          plan.files[item.value("path", "")] = it->second;
+        }
+      } else {
+        plan.files = std::move(*files);
+      }
+      for (const auto& [file, content] : plan.files)
+        if (file.empty() || file.find('/') != std::string::npos || file.starts_with('.'))
+          return fail(ErrorCode::kInvalid, std::format("{}: \"{}\" is no file name", path, file));
+    } else if (v.contains("hostPath")) {
+      plan.type = VolumeType::kHostPath;
+      plan.path = v.at("hostPath").value("path", "");
+      if (!plan.path.starts_with('/')) return fail(ErrorCode::kInvalid, path + ".hostPath.path: must be an absolute path");
+    } else if (v.contains("image")) {
+      plan.type = VolumeType::kImage;
+      plan.path = v.at("image").value("reference", "");
+      if (plan.path.empty()) return fail(ErrorCode::kInvalid, path + ".image.reference: required, but not given");
+    } else {
+      return fail(ErrorCode::kInvalid,
+                  path + ": local mode knows emptyDir, secret, configMap, hostPath and image volumes, and this is none");
+    }
+    volumes.push_back(std::move(plan));
+  }
+  return volumes;
+}
+
+Result<void> make_volumes(const std::vector<VolumePlan>& volumes) {
+  for (const VolumePlan& v : volumes) {
+    if (v.type == VolumeType::kImage || v.type == VolumeType::kHostPath) continue;
+    BSP_CHECK_OK(make_directories(v.path));
+    if (v.type == VolumeType::kTmpfs) {
+      if (is_mount_point(v.path)) continue;
+      const std::string size = v.size_bytes != 0 ? std::format(",size={}", v.size_bytes) : "";
+      if (::mount("tmpfs", v.path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, ("mode=0777" + size).c_str()) != 0)
+        return fail_errno("mounting the tmpfs of volume " + v.name);
+    }
+    // Any user of the container may write an emptyDir, and read a secret it is given.
+    if (::chmod(v.path.c_str(), v.type == VolumeType::kFiles ? 0755 : 0777) != 0) return fail_errno(v.path);
+    for (const auto& [name, content] : v.files) {
+      const std::string file = v.path + "/" + name;
+      BSP_CHECK_OK(replace_file(file, v.path + "/..tmp", content));
+      if (::chmod(file.c_str(), v.file_mode) != 0) return fail_errno(file);
+    }
+  }
+  return {};
+}
+
+Result<void> remove_mounted_tree(const std::string& dir) {
+  BSP_TRY(const std::string table, read_file("/proc/self/mountinfo"));
+  std::istringstream lines(table);
+  std::vector<std::string> points;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    std::string id, parent, device, root, point;
+    fields >> id >> parent >> device >> root >> point;
+    point = unescape(point);
+    if (point.starts_with(dir + "/")) points.push_back(point);
+  }
+  // Inner mounts were made after outer ones.
+  for (const std::string& point : std::views::reverse(points))
+    if (::umount2(point.c_str(), MNT_DETACH) != 0 && errno != EINVAL && errno != ENOENT)
+      return fail_errno("unmounting " + point);
+  return remove_tree(dir);
+}
+
+}  // namespace bsp::local

@@ -1,0 +1,75 @@
+// One pod's life on this machine, on a thread of its own. See podman_node.h.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/core/fd.h"
+#include "operator/local/pod_plan.h"
+#include "operator/local/pod_status.h"
+#include "operator/local/store.h"
+
+namespace bsp::local {
+
+class PodWorker {
+ public:
+  // `adopt`: the pod may have containers from an earlier node process.
+  PodWorker(Store& store, kube::Object pod, double node_cpu, bool adopt);
+  // Ends the thread and leaves the containers alone.
+  ~PodWorker();
+
+  // The pod is to go: everything of it is removed, its object last.
+  void remove_pod();
+  [[nodiscard]] bool finished() const;  // the pod is gone, the thread at its end
+  [[nodiscard]] const std::string& uid() const { return uid_; }
+
+ private:
+  struct Container {
+    ContainerPlan plan;
+    std::size_t record = 0;      // index into record_.containers
+    Fd pidfd;                    // valid while running
+    std::chrono::steady_clock::time_point started{};
+    std::chrono::steady_clock::time_point restart_at{};
+    unsigned quick_deaths = 0;
+  };
+
+  void run();
+  Result<void> prepare();
+  void start_all();
+  bool start(Container& c);
+  bool adopt(Container& c, const std::string& known);
+  void watch(Container& c, int pid);
+  void supervise();
+  void ended(Container& c);
+  void restart(Container& c);
+  bool wants_restart(const Container& c) const;
+  void stop_sidecars();
+  Result<void> tear_down();
+  void fail_pod(const std::string& reason, const std::string& message);
+  void publish();
+  ContainerRecord& record(Container& c) { return record_.containers[c.record]; }
+
+  Store& store_;
+  kube::Object pod_;
+  std::string name_;
+  std::string uid_;
+  double node_cpu_;
+  bool adopt_;
+  PodPlan plan_;
+  std::vector<Container> containers_;
+  PodRecord record_;
+  kube::Object written_;  // status as written last
+
+  mutable std::mutex mutex_;
+  bool stop_ = false;
+  bool remove_ = false;
+  bool finished_ = false;
+  Fd wake_;  // eventfd
+  std::thread thread_;
+};
+
+}  // namespace bsp::local

@@ -1,0 +1,148 @@
+#include "operator/local/podman.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <format>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+namespace bsp::local::podman {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> base_command() {
+  // cgroup v1 is fine; Podman 4 says otherwise on every call.
+  static const bool quiet = ::setenv("PODMAN_IGNORE_CGROUPSV1_WARNING", "1", 0) == 0;
+  (void)quiet;
+  // Events are not read: the kernel tells of exits by pidfd. Writing them to a journal that is not
+  // there would make every call fail.
+  std::vector<std::string> argv{"podman", "--events-backend", "none"};
+  if (!std::filesystem::exists("/run/systemd/system")) argv.insert(argv.end(), {"--cgroup-manager", "cgroupfs"});
+  return argv;
+}
+
+// "time=… level=warning msg=…" lines are noise; the last other line is the error.
+std::string last_line(const std::string& text) {
+  std::string last;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    if (!line.empty() && !line.starts_with("time=")) last = line;
+    begin = end + 1;
+  }
+  return last.starts_with("Error: ") ? last.substr(7) : last;
+}
+
+bool contains_any(const std::string& text, std::initializer_list<const char*> parts) {
+  return std::ranges::any_of(parts, [&](const char* part) { return text.find(part) != std::string::npos; });
+}
+
+Result<json> call_json(const std::vector<std::string>& args) {
+  BSP_TRY(const std::string out, call(args));
+  json parsed = json::parse(out, nullptr, /*allow_exceptions=*/false);
+  if (parsed.is_discarded()) return fail(ErrorCode::kFailed, "podman answered something that is not JSON");
+  return parsed;
+}
+
+std::vector<std::string> texts(const json& j, const char* field) {
+  const auto it = j.find(field);
+  return it != j.end() && it->is_array() ? it->get<std::vector<std::string>>() : std::vector<std::string>{};
+}
+
+}  // namespace
+
+Result<void> check_usable() {
+  if (::geteuid() != 0)
+    return fail(ErrorCode::kRefused, "local mode makes network namespaces and containers and must run as root; use sudo");
+  auto answer = call({"version", "--format", "{{.Client.Version}}"});
+  if (!answer && answer.error().code == ErrorCode::kNotFound)
+    return fail(ErrorCode::kNotFound, "podman is not installed; on Debian: apt-get install podman runc catatonit");
+  if (!answer) return std::unexpected(answer.error().in("podman does not work here"));
+  return {};
+}
+
+Result<std::string> call(const std::vector<std::string>& args) {
+  std::vector<std::string> argv = base_command();
+  argv.insert(argv.end(), args.begin(), args.end());
+  BSP_TRY(CommandResult done, run_command(argv));
+  if (!done.ok()) return std::unexpected(translate(done.err, "", ""));
+  return std::move(done.out);
+}
+
+Error translate(const std::string& stderr_text, const std::string& image, const std::string& command) {
+  const std::string line = last_line(stderr_text);
+  if (contains_any(line, {"image not known", "did not resolve to an alias", "no such image", "initializing source",
+                          "reading manifest"}))
+    return {ErrorCode::kNotFound,
+            std::format("image {} does not exist in Podman's store; build it, or fetch it with: podman pull {}",
+                        image, image)};
+  if (contains_any(line, {"invalid reference format"}))
+    return {ErrorCode::kInvalid, std::format("image \"{}\" is not a valid image name", image)};
+  if (contains_any(line, {"command that was not found", "executable file not found", "no such file or directory: OCI"}))
+    return {ErrorCode::kNotFound, std::format("command {} not found in image {}", command, image)};
+  if (contains_any(line, {"permission denied: OCI"}) && contains_any(line, {"exec"}))
+    return {ErrorCode::kRefused, std::format("command {} in image {} may not be executed", command, image)};
+  if (contains_any(line, {"is already in use"})) return {ErrorCode::kConflict, line};
+  if (contains_any(line, {"no such container", "no container with"})) return {ErrorCode::kNotFound, line};
+  if (contains_any(line, {"no space left on device"})) return {ErrorCode::kNoSpace, "no space left on device: " + line};
+  return {ErrorCode::kFailed, "podman: " + (line.empty() ? "failed without a word" : line)};
+}
+
+Result<std::optional<ContainerState>> inspect(const std::string& name) {
+  auto state = call_json({"container", "inspect", "--format", "{{json .State}}", name});
+  if (!state && state.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!state) return std::unexpected(state.error());
+  return ContainerState{.status = state->value("Status", ""),
+                        .pid = state->value("Pid", 0),
+                        .exit_code = state->value("ExitCode", 0),
+                        .out_of_memory = state->value("OOMKilled", false),
+                        .started_at = state->value("StartedAt", ""),
+                        .finished_at = state->value("FinishedAt", "")};
+}
+
+Result<ImageConfig> image_config(const std::string& image) {
+  BSP_TRY(const CommandResult done, [&] {
+    std::vector<std::string> argv = base_command();
+    argv.insert(argv.end(), {"image", "inspect", "--format", "{{json .Config}}", image});
+    return run_command(argv);
+  }());
+  if (!done.ok()) return std::unexpected(translate(done.err, image, ""));
+  const json config = json::parse(done.out, nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object()) return ImageConfig{};
+  return ImageConfig{.entrypoint = texts(config, "Entrypoint"),
+                     .command = texts(config, "Cmd"),
+                     .user = config.value("User", ""),
+                     .working_dir = config.value("WorkingDir", ""),
+                     .env = texts(config, "Env")};
+}
+
+Result<std::vector<std::string>> containers_with(const std::string& label) {
+  BSP_TRY(const std::string out, call({"ps", "-a", "--filter", "label=" + label, "--format", "{{.Names}}"}));
+  std::vector<std::string> names;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = out.find('\n', begin)) != std::string::npos; begin = end + 1)
+    if (end > begin) names.push_back(out.substr(begin, end - begin));
+  return names;
+}
+
+Result<void> remove_containers(const std::vector<std::string>& names, int grace_seconds) {
+  if (names.empty()) return {};
+  std::vector<std::string> args{"rm", "-f", "-v", "--ignore", "-t", std::to_string(grace_seconds)};
+  args.insert(args.end(), names.begin(), names.end());
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30 + grace_seconds);
+  for (;;) {
+    auto done = call(args);
+    if (done) return {};
+    // "container is being removed by another process", a busy mount: it passes.
+    if (std::chrono::steady_clock::now() > deadline) return std::unexpected(done.error());
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+}  // namespace bsp::local::podman

@@ -1,0 +1,138 @@
+#include "operator/local/podman_node.h"
+
+#include <algorithm>
+#include <atomic>
+#include <format>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "base/core/log.h"
+#include "operator/local/files.h"
+#include "operator/local/pod_plan.h"
+#include "operator/local/pod_worker.h"
+#include "operator/local/podman.h"
+#include "operator/local/pools.h"
+
+namespace bsp::local {
+namespace {
+
+using kube::EventType;
+using kube::Object;
+using std::chrono::milliseconds;
+
+// How long a stopping node may take to notice; changes wake it at once.
+constexpr milliseconds kLook{200};
+
+}  // namespace
+
+struct PodmanNode::Impl {
+  Store& store;
+  NodeOptions options;
+  Fd lock;
+  std::atomic<bool> stop = false;
+  std::map<std::string, std::unique_ptr<PodWorker>> workers = {};  // by uid; the loop's thread only
+  std::thread thread = {};
+
+  void report(const Error& error) const {
+    if (options.on_error) options.on_error(error);
+    else log_error("podman node", {{"error", error.message}});
+  }
+
+  void see(const Object& pod, bool adopt) {
+    const Object& metadata = pod.at("metadata");
+    const std::string uid = metadata.value("uid", "");
+    const std::string node_name = pod.contains("spec") ? pod.at("spec").value("nodeName", "") : "";
+    if (uid.empty() || node_name.empty()) return;
+    const bool deleted = metadata.contains("deletionTimestamp");
+    if (const auto it = workers.find(uid); it != workers.end()) {
+      if (deleted) it->second->remove_pod();
+      return;
+    }
+    double cpu = 0;
+    if (auto node = store.get({kNode, store.options().name_space, node_name})) cpu = cpu_of(*node);
+    else if (!deleted) return report({ErrorCode::kNotFound, std::format("pod {} names node {}, which does not exist",
+                                                                        metadata.value("name", ""), node_name)});
+    workers[uid] = std::make_unique<PodWorker>(store, pod, cpu, adopt);
+  }
+
+  // Containers of this store whose pod is in it no more: their node process was killed between two steps.
+  Result<void> sweep(const std::vector<Object>& pods) {
+    std::set<std::string> known;
+    for (const Object& pod : pods) {
+      const Object spec = pod.value("spec", Object::object());
+      for (const char* list : {"containers", "initContainers"}) {
+        const Object listed = spec.value(list, Object::array());
+        for (const Object& c : listed)
+          known.insert(podman_name(store.directory(), pod.at("metadata").at("name"), c.value("name", "")));
+      }
+    }
+    BSP_TRY(std::vector<std::string> there, podman::containers_with(store_label(store.directory())));
+    std::erase_if(there, [&](const std::string& name) { return known.contains(name); });
+    return podman::remove_containers(there, 0);
+  }
+
+  void loop(std::string cursor) {
+    while (!stop) {
+      auto events = store.wait({kPod}, store.options().name_space, cursor, kLook);
+      if (!events) {
+        report(events.error());
+        std::this_thread::sleep_for(kLook);
+        continue;
+      }
+      for (const kube::WatchEvent& event : *events) {
+        if (event.type != EventType::kDeleted) {
+          see(event.object, /*adopt=*/false);
+          continue;
+        }
+        // The object went without us (files removed by hand): its parts must go too.
+        const auto it = workers.find(event.object.at("metadata").value("uid", ""));
+        if (it != workers.end()) it->second->remove_pod();
+      }
+      std::erase_if(workers, [](const auto& pair) { return pair.second->finished(); });
+    }
+  }
+};
+
+PodmanNode::PodmanNode(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<PodmanNode>> PodmanNode::start(Store& store, NodeOptions options) {
+  BSP_CHECK_OK(podman::check_usable());
+  auto lock = try_lock_file(store.directory() + "/.node.lock");
+  if (!lock && lock.error().code == ErrorCode::kConflict)
+    return fail(ErrorCode::kConflict,
+                std::format("another bsp-operator runs the pods of namespace {}; end it, or choose another namespace",
+                            store.options().name_space));
+  if (!lock) return std::unexpected(lock.error());
+  auto impl = std::unique_ptr<Impl>(new Impl{.store = store, .options = std::move(options), .lock = std::move(*lock)});
+  std::string cursor;
+  BSP_TRY(const auto events, store.wait({kPod}, store.options().name_space, cursor, milliseconds(0)));
+  std::vector<Object> pods;
+  for (const kube::WatchEvent& event : events) pods.push_back(event.object);
+  BSP_CHECK_OK(impl->sweep(pods));
+  for (const Object& pod : pods) impl->see(pod, /*adopt=*/true);
+  Impl& running = *impl;
+  impl->thread = std::thread([&running, cursor] { running.loop(cursor); });
+  return std::unique_ptr<PodmanNode>(new PodmanNode(std::move(impl)));
+}
+
+PodmanNode::~PodmanNode() {
+  impl_->stop = true;
+  impl_->thread.join();
+}
+
+Result<void> PodmanNode::drain(milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  std::string cursor;
+  for (;;) {
+    BSP_TRY(const auto pods, impl_->store.list(kPod, impl_->store.options().name_space));
+    if (pods.empty()) return {};
+    const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0)
+      return fail(ErrorCode::kTimeout, std::format("{} pods are still there, the first is {}", pods.size(),
+                                                   pods[0].at("metadata").value("name", "")));
+    BSP_TRY(const auto ignored, impl_->store.wait({kPod}, impl_->store.options().name_space, cursor, left));
+  }
+}
+
+}  // namespace bsp::local

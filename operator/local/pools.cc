@@ -1,0 +1,89 @@
+#include "operator/local/pools.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <format>
+
+#include "crds/names.h"
+
+namespace bsp::local {
+namespace {
+
+constexpr unsigned kMostSlots = 1024;
+
+std::unexpected<Error> bad(const std::string& part, const std::string& why) {
+  return fail(ErrorCode::kInvalid,
+              std::format("--pools: \"{}\": {}; write NAME=SLOTSxCPU, for example slow=3x0.25,fast=2x0.6", part, why));
+}
+
+Result<Pool> parse_pool(const std::string& part) {
+  const std::size_t equals = part.find('=');
+  if (equals == std::string::npos) return bad(part, "has no '='");
+  const std::string name = part.substr(0, equals);
+  const std::string size = part.substr(equals + 1);
+  auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  if (name.empty() || name.size() > 50 || !std::ranges::all_of(name, good) || name.front() == '-' || name.back() == '-')
+    return bad(part, "the name must consist of a-z, 0-9 and '-' and begin and end with a letter or digit");
+  const std::size_t times = size.find('x');
+  if (times == std::string::npos) return bad(part, "has no 'x' between the slots and the CPU share");
+  const char* end = size.data() + size.size();
+  Pool pool{.name = name, .slots = 0, .cpu = 0};
+  const auto slots = std::from_chars(size.data(), size.data() + times, pool.slots);
+  if (slots.ec != std::errc{} || slots.ptr != size.data() + times)
+    return bad(part, std::format("\"{}\" is not a number of slots", size.substr(0, times)));
+  const auto cpu = std::from_chars(size.data() + times + 1, end, pool.cpu);
+  if (cpu.ec != std::errc{} || cpu.ptr != end || !std::isfinite(pool.cpu))
+    return bad(part, std::format("\"{}\" is not a CPU share", size.substr(times + 1)));
+  if (pool.slots < 1 || pool.slots > kMostSlots) return bad(part, std::format("a pool has 1 to {} slots", kMostSlots));
+  if (pool.cpu < 0.01 || pool.cpu > 64) return bad(part, "the CPU share of a slot lies between 0.01 and 64 cores");
+  return pool;
+}
+
+}  // namespace
+
+Result<std::vector<Pool>> parse_pools(const std::string& text) {
+  std::vector<Pool> pools;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    BSP_TRY(Pool pool, parse_pool(part));
+    if (std::ranges::find(pools, pool.name, &Pool::name) != pools.end()) return bad(part, "the name is used twice");
+    pools.push_back(std::move(pool));
+    begin = end + 1;
+  }
+  return pools;
+}
+
+std::vector<nlohmann::json> nodes_of(const std::vector<Pool>& pools) {
+  std::vector<nlohmann::json> nodes;
+  for (const Pool& pool : pools) {
+    for (unsigned i = 0; i < pool.slots; ++i) {
+      const nlohmann::json room = {{"cpu", std::format("{}m", std::lround(pool.cpu * 1000))}, {"pods", "1"}};
+      nodes.push_back({{"apiVersion", "v1"},
+                       {"kind", "Node"},
+                       {"metadata",
+                        {{"name", std::format("{}-{}", pool.name, i)},
+                         {"labels", {{names::kLabelSet, pool.name}}},
+                         {"annotations", {{names::kAnnotationSpeed, std::format("{}", pool.cpu)}}}}},
+                       {"spec", nlohmann::json::object()},
+                       {"status",
+                        {{"capacity", room},
+                         {"allocatable", room},
+                         {"conditions", {{{"type", "Ready"}, {"status", "True"}, {"reason", "PodmanReady"}}}}}}});
+    }
+  }
+  return nodes;
+}
+
+double cpu_of(const nlohmann::json& node) {
+  const auto& metadata = node.at("metadata");
+  if (!metadata.contains("annotations")) return 0;
+  const std::string text = metadata.at("annotations").value(std::string(names::kAnnotationSpeed), "");
+  double cpu = 0;
+  std::from_chars(text.data(), text.data() + text.size(), cpu);
+  return cpu;
+}
+
+}  // namespace bsp::local
