@@ -1,0 +1,258 @@
+#include "sidecar/shim/attributes.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "sidecar/shim/measure.h"
+#include "sidecar/shim/state.h"
+
+namespace bsp::shim {
+namespace {
+
+constexpr int kFirstKeyval = 1 << 20;  // above all of Open MPI's
+
+// MPI's type of the functions of one kind of object.
+template <class Handle>
+struct Functions;
+template <>
+struct Functions<MPI_Comm> {
+  using Copy = MPI_Comm_copy_attr_function;
+  using Delete = MPI_Comm_delete_attr_function;
+};
+template <>
+struct Functions<MPI_Datatype> {
+  using Copy = MPI_Type_copy_attr_function;
+  using Delete = MPI_Type_delete_attr_function;
+};
+
+std::recursive_mutex lock;  // the program's functions may use attributes themselves
+int next_keyval = kFirstKeyval;
+
+template <class Handle>
+class Attributes {
+ public:
+  using Copy = typename Functions<Handle>::Copy;
+  using Delete = typename Functions<Handle>::Delete;
+
+  int create_keyval(Copy* copy, Delete* remove, void* extra, int* keyval) {
+    std::lock_guard guard(lock);
+    *keyval = next_keyval++;
+    keyvals_[*keyval] = {copy, remove, extra, 0, false};
+    return MPI_SUCCESS;
+  }
+
+  int free_keyval(int* keyval) {
+    std::lock_guard guard(lock);
+    auto found = keyvals_.find(*keyval);
+    if (found == keyvals_.end() || found->second.freed) return MPI_ERR_KEYVAL;
+    found->second.freed = true;
+    drop(found);
+    *keyval = MPI_KEYVAL_INVALID;
+    return MPI_SUCCESS;
+  }
+
+  int set(Handle handle, int keyval, void* value) {
+    std::lock_guard guard(lock);
+    auto key = keyvals_.find(keyval);
+    if (key == keyvals_.end()) return MPI_ERR_KEYVAL;
+    if (const int rc = remove(handle, keyval); rc != MPI_SUCCESS && rc != MPI_ERR_KEYVAL) return rc;
+    values_[handle].push_back({keyval, value});
+    ++key->second.uses;
+    return MPI_SUCCESS;
+  }
+
+  int get(Handle handle, int keyval, void* value, int* flag) {
+    std::lock_guard guard(lock);
+    *flag = 0;
+    if (keyvals_.find(keyval) == keyvals_.end()) return MPI_ERR_KEYVAL;
+    auto found = values_.find(handle);
+    if (found == values_.end()) return MPI_SUCCESS;
+    for (const Value& v : found->second)
+      if (v.keyval == keyval) {
+        *static_cast<void**>(value) = v.value;
+        *flag = 1;
+      }
+    return MPI_SUCCESS;
+  }
+
+  // MPI_ERR_KEYVAL if the attribute isn't there.
+  int remove(Handle handle, int keyval) {
+    std::lock_guard guard(lock);
+    auto found = values_.find(handle);
+    if (found == values_.end()) return MPI_ERR_KEYVAL;
+    for (const Value& v : found->second) {
+      if (v.keyval != keyval) continue;
+      const Value value = v;
+      auto key = keyvals_.find(keyval);
+      const int rc = key->second.remove(handle, keyval, value.value, key->second.extra);
+      if (rc != MPI_SUCCESS) return rc;
+      std::erase_if(values_[handle], [&](const Value& x) { return x.keyval == keyval; });
+      --key->second.uses;
+      drop(key);
+      return MPI_SUCCESS;
+    }
+    return MPI_ERR_KEYVAL;
+  }
+
+  int copy(Handle from, Handle to) {
+    std::lock_guard guard(lock);
+    auto found = values_.find(from);
+    if (found == values_.end()) return MPI_SUCCESS;
+    const std::vector<Value> values = found->second;
+    for (const Value& v : values) {
+      auto key = keyvals_.find(v.keyval);
+      void* copied = nullptr;
+      int flag = 0;
+      const int rc =
+          key->second.copy(from, v.keyval, key->second.extra, v.value, &copied, &flag);
+      if (rc != MPI_SUCCESS) return rc;
+      if (!flag) continue;
+      values_[to].push_back({v.keyval, copied});
+      ++key->second.uses;
+    }
+    return MPI_SUCCESS;
+  }
+
+  int remove_all(Handle handle) {
+    std::lock_guard guard(lock);
+    auto found = values_.find(handle);
+    if (found == values_.end()) return MPI_SUCCESS;
+    while (!values_[handle].empty())
+      if (const int rc = remove(handle, values_[handle].back().keyval); rc != MPI_SUCCESS)
+        return rc;
+    values_.erase(handle);
+    return MPI_SUCCESS;
+  }
+
+ private:
+  struct Keyval {
+    Copy* copy;
+    Delete* remove;
+    void* extra;
+    int uses;
+    bool freed;  // by the program; lives on while attributes use it
+  };
+  struct Value {
+    int keyval;
+    void* value;
+  };
+
+  void drop(typename std::map<int, Keyval>::iterator key) {
+    if (key->second.freed && key->second.uses == 0) keyvals_.erase(key);
+  }
+
+  std::map<int, Keyval> keyvals_;
+  std::unordered_map<Handle, std::vector<Value>> values_;
+};
+
+Attributes<MPI_Comm> of_comms;
+Attributes<MPI_Datatype> of_types;
+
+// MPI's own attributes. Open MPI hangs them on the world of MPI_Init only, which doesn't exist here.
+int get_predefined(MPI_Comm comm, int keyval, void* value, int* flag) {
+  const int rc = real.Comm_get_attr(to_real(comm), keyval, value, flag);
+  if (rc == MPI_SUCCESS && *flag) return rc;
+  static int tag_ub = 0x7fffffff;
+  static int host = MPI_PROC_NULL;
+  static int io = MPI_ANY_SOURCE;
+  static int wtime_is_global = 0;
+  static int appnum = 0;
+  static int last_used_code = MPI_ERR_LASTCODE;
+  int* found = nullptr;
+  switch (keyval) {
+    case MPI_TAG_UB: found = &tag_ub; break;
+    case MPI_HOST: found = &host; break;
+    case MPI_IO: found = &io; break;
+    case MPI_WTIME_IS_GLOBAL: found = &wtime_is_global; break;
+    case MPI_APPNUM: found = &appnum; break;
+    case MPI_LASTUSEDCODE: found = &last_used_code; break;
+    case MPI_UNIVERSE_SIZE: found = &state.size; break;
+    default: return rc;
+  }
+  *static_cast<int**>(value) = found;
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+
+// An error of ours goes through the communicator's error handler, as MPI's own would.
+int check(MPI_Comm comm, int rc) {
+  if (rc == MPI_SUCCESS) return rc;
+  real.Comm_call_errhandler(to_real(comm), rc);
+  return rc;
+}
+
+}  // namespace
+
+int copy_attributes(MPI_Comm from, MPI_Comm to) { return of_comms.copy(from, to); }
+int copy_attributes(MPI_Datatype from, MPI_Datatype to) { return of_types.copy(from, to); }
+int delete_attributes(MPI_Comm comm) { return of_comms.remove_all(comm); }
+int delete_attributes(MPI_Datatype type) { return of_types.remove_all(type); }
+
+}  // namespace bsp::shim
+
+using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
+
+extern "C" {
+
+int MPI_Comm_create_keyval(MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* remove,
+                           int* keyval, void* extra_state) {
+  Call call;
+  return of_comms.create_keyval(copy, remove, extra_state, keyval);
+}
+int MPI_Comm_free_keyval(int* keyval) {
+  Call call;
+  return check(pre.comm_world, of_comms.free_keyval(keyval));
+}
+int MPI_Comm_set_attr(MPI_Comm comm, int keyval, void* value) {
+  Call call;
+  return check(comm, of_comms.set(comm, keyval, value));
+}
+int MPI_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* flag) {
+  Call call;
+  if (keyval < kFirstKeyval) return get_predefined(comm, keyval, value, flag);
+  return check(comm, of_comms.get(comm, keyval, value, flag));
+}
+int MPI_Comm_delete_attr(MPI_Comm comm, int keyval) {
+  Call call;
+  return check(comm, of_comms.remove(comm, keyval));
+}
+
+// The names of MPI-1.
+int MPI_Keyval_create(MPI_Copy_function* copy, MPI_Delete_function* remove, int* keyval,
+                      void* extra_state) {
+  return MPI_Comm_create_keyval(copy, remove, keyval, extra_state);
+}
+int MPI_Keyval_free(int* keyval) { return MPI_Comm_free_keyval(keyval); }
+int MPI_Attr_put(MPI_Comm comm, int keyval, void* value) {
+  return MPI_Comm_set_attr(comm, keyval, value);
+}
+int MPI_Attr_get(MPI_Comm comm, int keyval, void* value, int* flag) {
+  return MPI_Comm_get_attr(comm, keyval, value, flag);
+}
+int MPI_Attr_delete(MPI_Comm comm, int keyval) { return MPI_Comm_delete_attr(comm, keyval); }
+
+int MPI_Type_create_keyval(MPI_Type_copy_attr_function* copy, MPI_Type_delete_attr_function* remove,
+                           int* keyval, void* extra_state) {
+  Call call;
+  return of_types.create_keyval(copy, remove, extra_state, keyval);
+}
+int MPI_Type_free_keyval(int* keyval) {
+  Call call;
+  return check(pre.comm_world, of_types.free_keyval(keyval));
+}
+int MPI_Type_set_attr(MPI_Datatype type, int keyval, void* value) {
+  Call call;
+  return check(pre.comm_world, of_types.set(type, keyval, value));
+}
+int MPI_Type_get_attr(MPI_Datatype type, int keyval, void* value, int* flag) {
+  Call call;
+  return check(pre.comm_world, of_types.get(type, keyval, value, flag));
+}
+int MPI_Type_delete_attr(MPI_Datatype type, int keyval) {
+  Call call;
+  return check(pre.comm_world, of_types.remove(type, keyval));
+}
+
+}  // extern "C"

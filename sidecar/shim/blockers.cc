@@ -1,0 +1,27 @@
+#include "sidecar/shim/blockers.h"
+
+#include "sidecar/shim/handles.h"
+#include "sidecar/shim/requests.h"
+
+namespace bsp::shim {
+
+LiveObjects live_objects;
+
+std::string blocker() {
+  if (live_objects.windows > 0) return "an open RMA window";
+  if (live_objects.files > 0) return "an open MPI file";
+  if (live_objects.sessions > 0) return "an MPI session of the program's own";
+  if (live_objects.messages > 0) return "a message that was probed but not received";
+  if (live_objects.spawned > 0) return "connected processes of another MPI job";
+  if (live_objects.fortran_types > 0) return "a Fortran parametrised datatype";
+  for (const Comm* comm : comms.live())
+    if (comm->inter) return "an intercommunicator";
+  for (const Errhandler* handler : errhandlers.live())
+    if (handler->of == Errhandler::Of::kSession) return "a session error handler";
+  if (const Request* request = pending_request())
+    return std::string(request->persistent ? "a persistent request (" : "a pending request (") +
+           request->what + ")";
+  return "";
+}
+
+}  // namespace bsp::shim

@@ -1,0 +1,199 @@
+// User functions that MPI calls back with handles: operations and error handlers.
+//
+// MPI would hand the real handle to the user's function; a trampoline translates it. C has no closures,
+// so each operation takes a trampoline of its own out of a pool of instances of one template.
+#include <array>
+#include <mutex>
+#include <utility>
+
+#include "sidecar/shim/measure.h"
+#include "sidecar/shim/recipes.h"
+#include "sidecar/shim/requests.h"
+
+namespace bsp::shim {
+namespace {
+
+constexpr std::size_t kTrampolines = 128;
+
+// The user's functions, one per trampoline. A slot outlives its object while MPI may still call it.
+template <class Function>
+struct Slots {
+  std::array<Function*, kTrampolines> function{};
+  std::array<bool, kTrampolines> retired{};
+};
+
+std::mutex lock;
+Slots<MPI_User_function> op_slots;
+Slots<MPI_Comm_errhandler_function> errhandler_slots;
+
+template <std::size_t N>
+void op_trampoline(void* in, void* inout, int* length, MPI_Datatype* type) {
+  MPI_Datatype translated = virtual_of(*type);
+  op_slots.function[N](in, inout, length, &translated);
+}
+
+template <std::size_t N>
+void errhandler_trampoline(MPI_Comm* comm, int* code, ...) {
+  MPI_Comm translated = virtual_of(*comm);
+  errhandler_slots.function[N](&translated, code);
+}
+
+template <std::size_t... N>
+constexpr auto make_op_trampolines(std::index_sequence<N...>) {
+  return std::array<MPI_User_function*, sizeof...(N)>{op_trampoline<N>...};
+}
+template <std::size_t... N>
+constexpr auto make_errhandler_trampolines(std::index_sequence<N...>) {
+  return std::array<MPI_Comm_errhandler_function*, sizeof...(N)>{errhandler_trampoline<N>...};
+}
+
+constexpr auto op_trampolines = make_op_trampolines(std::make_index_sequence<kTrampolines>());
+constexpr auto errhandler_trampolines =
+    make_errhandler_trampolines(std::make_index_sequence<kTrampolines>());
+
+// A free slot, or -1: then the user's function is called directly, which is right as long as it does not
+// look at the handle. Retired slots come back when nothing is under way that could call them.
+template <class Function>
+int take_slot(Slots<Function>& slots, Function* function) {
+  const bool quiet = !collective_pending();
+  std::lock_guard guard(lock);
+  for (std::size_t i = 0; i < kTrampolines; ++i) {
+    if (slots.function[i] != nullptr && !(slots.retired[i] && quiet)) continue;
+    slots.function[i] = function;
+    slots.retired[i] = false;
+    return static_cast<int>(i);
+  }
+  return -1;
+}
+
+template <class Function>
+void drop_slot(Slots<Function>& slots, int slot) {
+  std::lock_guard guard(lock);
+  if (slot >= 0) slots.retired[static_cast<std::size_t>(slot)] = true;
+}
+
+}  // namespace
+
+int make_real(Op& op) {
+  MPI_User_function* function =
+      op.slot >= 0 ? op_trampolines[static_cast<std::size_t>(op.slot)] : op.function;
+  return real.Op_create(function, op.commute, &op.real);
+}
+
+int make_real(Errhandler& handler) {
+  switch (handler.of) {
+    case Errhandler::Of::kComm:
+      return real.Comm_create_errhandler(
+          handler.slot >= 0 ? errhandler_trampolines[static_cast<std::size_t>(handler.slot)]
+                            : handler.function,
+          &handler.real);
+    // Windows and files are not virtual: their handlers get what the program holds.
+    case Errhandler::Of::kWin:
+      return real.Win_create_errhandler(
+          reinterpret_cast<MPI_Win_errhandler_function*>(handler.function), &handler.real);
+    case Errhandler::Of::kFile:
+      return real.File_create_errhandler(
+          reinterpret_cast<MPI_File_errhandler_function*>(handler.function), &handler.real);
+    case Errhandler::Of::kSession:
+      return real.Session_create_errhandler(
+          reinterpret_cast<MPI_Session_errhandler_function*>(handler.function), &handler.real);
+  }
+  return MPI_ERR_INTERN;
+}
+
+namespace {
+
+int create_errhandler(Errhandler::Of of, MPI_Comm_errhandler_function* function,
+                      MPI_Errhandler* out) {
+  Errhandler* handler = errhandlers.create();
+  handler->of = of;
+  handler->function = function;
+  if (of == Errhandler::Of::kComm) handler->slot = take_slot(errhandler_slots, function);
+  const int rc = make_real(*handler);
+  if (rc != MPI_SUCCESS) {
+    drop_slot(errhandler_slots, handler->slot);
+    errhandlers.destroy(handler);
+    return rc;
+  }
+  *out = reinterpret_cast<MPI_Errhandler>(handler);
+  return rc;
+}
+
+}  // namespace
+
+void forget(Errhandler* handler) {
+  drop_slot(errhandler_slots, handler->slot);
+  errhandlers.destroy(handler);
+}
+
+}  // namespace bsp::shim
+
+using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
+
+extern "C" {
+
+int MPI_Op_create(MPI_User_function* function, int commute, MPI_Op* op) {
+  Call call;
+  Op* object = ops.create();
+  object->function = function;
+  object->commute = commute;
+  object->slot = take_slot(op_slots, function);
+  const int rc = make_real(*object);
+  if (rc != MPI_SUCCESS) {
+    drop_slot(op_slots, object->slot);
+    ops.destroy(object);
+    return rc;
+  }
+  *op = reinterpret_cast<MPI_Op>(object);
+  return rc;
+}
+
+int MPI_Op_free(MPI_Op* op) {
+  Call call;
+  Op* object = op != nullptr ? object_of<Op>(*op) : nullptr;
+  if (object == nullptr) return real.Op_free(op);
+  const int rc = real.Op_free(&object->real);
+  if (rc != MPI_SUCCESS) return rc;
+  drop_slot(op_slots, object->slot);
+  ops.destroy(object);
+  *op = pre.op_null;
+  return rc;
+}
+
+int MPI_Comm_create_errhandler(MPI_Comm_errhandler_function* function,
+                               MPI_Errhandler* errhandler) {
+  Call call;
+  return create_errhandler(Errhandler::Of::kComm, function, errhandler);
+}
+
+int MPI_Win_create_errhandler(MPI_Win_errhandler_function* function, MPI_Errhandler* errhandler) {
+  Call call;
+  return create_errhandler(Errhandler::Of::kWin,
+                           reinterpret_cast<MPI_Comm_errhandler_function*>(function), errhandler);
+}
+
+int MPI_File_create_errhandler(MPI_File_errhandler_function* function, MPI_Errhandler* errhandler) {
+  Call call;
+  return create_errhandler(Errhandler::Of::kFile,
+                           reinterpret_cast<MPI_Comm_errhandler_function*>(function), errhandler);
+}
+
+int MPI_Session_create_errhandler(MPI_Session_errhandler_function* function,
+                                  MPI_Errhandler* errhandler) {
+  Call call;
+  return create_errhandler(Errhandler::Of::kSession,
+                           reinterpret_cast<MPI_Comm_errhandler_function*>(function), errhandler);
+}
+
+int MPI_Errhandler_free(MPI_Errhandler* errhandler) {
+  Call call;
+  Errhandler* handler = errhandler != nullptr ? object_of<Errhandler>(*errhandler) : nullptr;
+  if (handler == nullptr) return real.Errhandler_free(errhandler);
+  // Communicators may go on using a handler that the program has freed: its object stays until a gate
+  // finds it unused (recipes.cc).
+  --handler->references;
+  *errhandler = pre.errhandler_null;
+  return MPI_SUCCESS;
+}
+
+}  // extern "C"

@@ -1,0 +1,40 @@
+#include "sidecar/shim/counters.h"
+
+namespace bsp::shim {
+
+Counters counters;
+
+bool consumed(int rc) {
+  if (rc == MPI_SUCCESS) return true;
+  int error_class = 0;
+  real.Error_class(rc, &error_class);
+  return error_class == MPI_ERR_TRUNCATE;
+}
+
+void received_collective(MPI_Comm comm, int from, std::uint64_t bytes) {
+  Comm* c = comm_of(comm);
+  if (c == nullptr || c->peers == nullptr || bytes == 0) return;
+  const std::uint64_t elapsed = measure.in_call();
+  if (from != kAll) {
+    const int rank = world_rank(c->peers, from);
+    if (rank != state.rank) measure.received(rank, bytes, elapsed);
+    return;
+  }
+  const std::size_t others = c->peers->world.size() - (c->inter ? 0 : 1);
+  if (others == 0) return;
+  for (int rank : c->peers->world)
+    if (rank != state.rank) measure.received(rank, bytes / others, elapsed / others);
+}
+
+void received_collective(MPI_Comm comm, const int* counts, MPI_Datatype type) {
+  Comm* c = comm_of(comm);
+  if (c == nullptr || c->peers == nullptr || counts == nullptr) return;
+  const std::uint64_t size = bytes_of(1, to_real(type));
+  const std::size_t ranks = c->peers->world.size();
+  const std::uint64_t elapsed = measure.in_call() / (ranks != 0 ? ranks : 1);
+  for (std::size_t i = 0; i < ranks; ++i)
+    if (c->peers->world[i] != state.rank && counts[i] > 0)
+      measure.received(c->peers->world[i], static_cast<std::uint64_t>(counts[i]) * size, elapsed);
+}
+
+}  // namespace bsp::shim

@@ -1,0 +1,68 @@
+// Messages sent and received, so that at a gate the ranks can tell whether one is still under way.
+//
+// Point-to-point messages only: a collective that has completed everywhere leaves none, and one that has
+// not is a pending request. Sent counts are kept per world rank, received ones as a sum: a message is
+// received only after it was sent, so "what all have sent to me" equals "what I have received" only if it
+// does for every sender.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "sidecar/shim/handles.h"
+#include "sidecar/shim/measure.h"
+
+namespace bsp::shim {
+
+struct Counters {
+  std::unique_ptr<std::atomic<std::uint64_t>[]> sent_to;  // index: world rank
+  std::atomic<std::uint64_t> received{0};
+};
+extern Counters counters;
+
+inline std::uint64_t bytes_of(std::int64_t count, MPI_Datatype real_type) {
+  int size = 0;
+  real.Type_size(real_type, &size);
+  return count > 0 && size > 0 ? static_cast<std::uint64_t>(count) * static_cast<unsigned>(size) : 0;
+}
+
+// World rank of a communicator's rank; -1 for MPI_PROC_NULL and processes of another job.
+inline int world_rank(const Peers* peers, int rank) {
+  return peers != nullptr && rank >= 0 && static_cast<std::size_t>(rank) < peers->world.size()
+             ? peers->world[static_cast<std::size_t>(rank)]
+             : -1;
+}
+
+inline void count_sent(int to) {
+  if (to >= 0) counters.sent_to[static_cast<std::size_t>(to)].fetch_add(1, std::memory_order_relaxed);
+}
+
+// A message was handed to MPI. All arguments as the program gave them.
+inline void sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type) {
+  Comm* c = comm_of(comm);
+  if (c == nullptr || dest < 0) return;
+  count_sent(world_rank(c->peers, dest));
+  measure.sent(bytes_of(count, to_real(type)));
+}
+
+// A message was taken from MPI; `status` is that of the receive.
+inline void received(const Peers* peers, const MPI_Status& status) {
+  const int from = world_rank(peers, status.MPI_SOURCE);
+  if (from < 0 || status._cancelled) return;
+  counters.received.fetch_add(1, std::memory_order_relaxed);
+  measure.received(from, status._ucount, measure.in_call());
+}
+inline void received(MPI_Comm comm, const MPI_Status& status) {
+  if (Comm* c = comm_of(comm)) received(c->peers, status);
+}
+// True if a receive that returned `rc` has consumed a message.
+bool consumed(int rc);
+
+// A collective brought `bytes` from rank `from` of the communicator; from all alike if `from` is kAll.
+inline constexpr int kAll = -1;
+void received_collective(MPI_Comm comm, int from, std::uint64_t bytes);
+// The same with bytes[i] = counts[i] * size of type.
+void received_collective(MPI_Comm comm, const int* counts, MPI_Datatype type);
+
+}  // namespace bsp::shim

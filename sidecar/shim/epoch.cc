@@ -1,0 +1,198 @@
+#include "sidecar/shim/epoch.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "crds/names.h"
+#include "sidecar/ring/ring_access.h"
+#include "sidecar/shim/handles.h"
+#include "sidecar/shim/leftovers.h"
+#include "sidecar/shim/measure.h"
+#include "sidecar/shim/message.h"
+#include "sidecar/shim/state.h"
+
+namespace bsp::shim {
+namespace {
+
+constexpr int kFirstEpochSeconds = 600;  // the other ranks may still wait for nodes or images
+
+MPI_Session session = nullptr;
+
+std::string in_run_dir(std::string_view path) {  // "/run/bsp/epoch" -> "$BSP_RUN_DIR/epoch"
+  const char* dir = std::getenv(names::kEnvRunDir.data());
+  std::string result(dir != nullptr && *dir != '\0' ? std::string_view(dir) : names::kRunDir);
+  return result.append(path.substr(names::kRunDir.size()));
+}
+
+void set_default(const char* name, const char* value) { setenv(name, value, 0); }
+
+// What Open MPI needs to know in a pod with one rank, unless the user knows better.
+void set_mpi_defaults() {
+  set_default("PMIX_MCA_gds", "hash");       // the other store maps a file of the sidecar's
+  set_default("OMPI_MCA_btl", "tcp,self");   // btl/sm leaves a mapping behind in each epoch
+  set_default("OMPI_MCA_pml", "ob1");
+  set_default("OMPI_MCA_osc", "^ucx");
+  set_default("PMIX_MCA_pcompress_base_silence_warning", "1");
+}
+
+void must(int rc, const char* what) {
+  if (rc == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "error";
+  int length = 0;
+  real.Error_string(rc, text, &length);
+  die("epoch %llu: %s failed: %s", static_cast<unsigned long long>(state.epoch), what, text);
+}
+
+MPI_Comm make_comm(const char* pset) {
+  MPI_Group group = nullptr;
+  MPI_Comm comm = nullptr;
+  must(real.Group_from_session_pset(session, pset, &group), "MPI_Group_from_session_pset");
+  const std::string tag = "bsp-" + std::string(pset);
+  must(real.Comm_create_from_group(group, tag.c_str(), pre.info_null, pre.errors_are_fatal, &comm),
+       "MPI_Comm_create_from_group");
+  real.Group_free(&group);
+  return comm;
+}
+
+void init_session() {
+  static const char* const kLevels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED",
+                                        "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"};
+  MPI_Info info = nullptr;
+  must(real.Info_create(&info), "MPI_Info_create");
+  real.Info_set(info, "thread_level", kLevels[state.thread_level]);
+  must(real.Session_init(info, pre.errors_are_fatal, &session), "MPI_Session_init");
+  real.Info_free(&info);
+}
+
+}  // namespace
+
+std::uint64_t realtime_ns() {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+bool has_run_dir() {
+  struct stat info;
+  return stat(in_run_dir(names::kRunDir).c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool read_descriptor(EpochDescriptor& out) {
+  std::ifstream file(in_run_dir(names::kEpochFile));
+  if (!file) return false;
+  out = {};
+  bool numbered = false;
+  for (std::string line; std::getline(file, line);) {
+    const auto equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string key = line.substr(0, equals);
+    const std::string value = line.substr(equals + 1);
+    if (key == names::kEpochNumber) {
+      out.epoch = std::strtoull(value.c_str(), nullptr, 10);
+      numbered = true;
+    } else if (key == names::kEpochRank) {
+      out.rank = std::atoi(value.c_str());
+    } else if (key == names::kEpochRanks) {
+      out.ranks = std::atoi(value.c_str());
+    } else if (key == names::kEpochRankSets) {
+      for (const char* p = value.c_str(); *p != '\0';) {
+        char* end = nullptr;
+        out.sets.push_back(static_cast<std::uint32_t>(std::strtoul(p, &end, 10)));
+        p = *end == ',' ? end + 1 : end;
+        if (end == p && *p != '\0') break;
+      }
+    } else {
+      out.pmix[key] = value;
+    }
+  }
+  return numbered && out.rank >= 0 && out.ranks > out.rank;
+}
+
+void map_ring() {
+  if (state.ring != nullptr) return;
+  const std::string path = in_run_dir(names::kRingFile);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) die("can't open %s: %s", path.c_str(), std::strerror(errno));
+  struct stat info;
+  if (fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(sizeof(bsp_ring)))
+    die("%s is too small to be the ring", path.c_str());
+  void* address = mmap(nullptr, sizeof(bsp_ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ::close(fd);
+  if (address == MAP_FAILED) die("can't map %s: %s", path.c_str(), std::strerror(errno));
+  state.ring = static_cast<bsp_ring*>(address);
+  if (!bsp_ring_valid(state.ring))
+    die("%s has another version than this libbspmpi.so (%u)", path.c_str(), BSP_RING_VERSION);
+}
+
+void unmap_ring() {
+  if (state.ring != nullptr) munmap(state.ring, sizeof(bsp_ring));
+  state.ring = nullptr;
+}
+
+void open_first_epoch(int thread_level) {
+  state.thread_level = thread_level;
+  state.multiple = thread_level == MPI_THREAD_MULTIPLE;
+  set_mpi_defaults();
+  const char* limit = std::getenv("BSP_FIRST_EPOCH_SECONDS");
+  const int seconds = limit != nullptr ? std::atoi(limit) : kFirstEpochSeconds;
+  const std::uint64_t deadline =
+      realtime_ns() + static_cast<std::uint64_t>(seconds) * 1000000000u;
+  EpochDescriptor descriptor;
+  while (!read_descriptor(descriptor)) {
+    if (realtime_ns() > deadline)
+      die("MPI_Init: no epoch was opened within %d s (%s did not appear): does the sidecar run?",
+          seconds, in_run_dir(names::kEpochFile).c_str());
+    usleep(2000);
+  }
+  open_epoch(descriptor);
+}
+
+void open_epoch(const EpochDescriptor& descriptor) {
+  state.epoch = descriptor.epoch;
+  state.rank = descriptor.rank;
+  state.size = descriptor.ranks;
+  map_ring();
+  BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(BSP_RANK_OPENING));
+  BSP_RING_STORE(state.ring->epoch, descriptor.epoch);
+  for (const auto& [key, value] : descriptor.pmix) setenv(key.c_str(), value.c_str(), 1);
+
+  leftovers_before_open();
+  init_session();
+  world.real = make_comm("mpi://WORLD");
+  self.real = make_comm("mpi://SELF");
+  leftovers_after_open();
+
+  int size = 0;
+  real.Comm_size(world.real, &size);
+  real.Comm_rank(world.real, &state.rank);
+  if (size != descriptor.ranks || state.rank != descriptor.rank)
+    die("epoch %llu: MPI says rank %d of %d, the descriptor %d of %d",
+        static_cast<unsigned long long>(state.epoch), state.rank, size, descriptor.rank,
+        descriptor.ranks);
+  measure.begin_epoch(descriptor.sets);
+}
+
+void close_epoch() {
+  measure.end_epoch();
+  real.Comm_free(&world.real);
+  real.Comm_free(&self.real);
+  // Open MPI 5.0 opens its `if` framework twice and closes it once: without this the next epoch would
+  // offer this pod's addresses from wherever the process is then.
+  using Close = int (*)(void*);
+  static const auto close_framework =
+      reinterpret_cast<Close>(find_in_mpi("mca_base_framework_close"));
+  static void* const interfaces = find_in_mpi("opal_if_base_framework");
+  if (close_framework != nullptr && interfaces != nullptr) close_framework(interfaces);
+  must(real.Session_finalize(&session), "MPI_Session_finalize");
+  leftovers_after_close();
+}
+
+}  // namespace bsp::shim

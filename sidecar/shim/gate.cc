@@ -1,0 +1,198 @@
+// The gate's protocol is described in ring.h and architecture terms in README.md:
+//
+//   edge s -> completed = s -> gate word? --none--> go on
+//                                 | armed at P <= s: wait here, epoch open, until committed or cancelled
+//                                 | committed:  the ranks agree (one reduction)
+//                                 |   someone can't -> go on to the next edge, reason noted
+//                                 |   all can -> take objects down, close, unmap, SIGSTOP
+//                                 |              ... (here the process may be moved) ...
+//                                 |              SIGCONT -> next descriptor -> open, bring objects up
+#include "sidecar/shim/gate.h"
+
+#include <signal.h>
+#include <time.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "crds/names.h"
+#include "sidecar/ring/ring_access.h"
+#include "sidecar/shim/blockers.h"
+#include "sidecar/shim/counters.h"
+#include "sidecar/shim/epoch.h"
+#include "sidecar/shim/leftovers.h"
+#include "sidecar/shim/message.h"
+#include "sidecar/shim/moved_clock.h"
+#include "sidecar/shim/recipes.h"
+
+namespace bsp::shim {
+
+EdgeCall edge_call = EdgeCall::kNone;
+
+namespace {
+
+std::uint64_t stride = 1;
+std::uint64_t edge_calls_seen = 0;
+std::uint64_t superstep = 0;
+std::uint32_t postponed = 0;
+
+// With MPI_THREAD_MULTIPLE: threads inside MPI, and whether one of them wants to close the epoch.
+std::atomic<int> inside{0};
+std::atomic<bool> closing{false};
+
+std::uint64_t cpu_ns() {
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+void set_state(bsp_rank_state s) {
+  BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(s));
+}
+
+// Waits at an armed gate for the verdict; returns the word that ended the wait.
+std::uint64_t wait_while_armed(std::uint64_t word) {
+  set_state(BSP_RANK_AT_GATE);
+  while (bsp_gate_state_of(word) == BSP_GATE_ARMED && bsp_gate_superstep(word) <= superstep) {
+    const timespec pause{0, 20000};
+    nanosleep(&pause, nullptr);
+    word = BSP_RING_LOAD_SEQ(state.ring->gate);
+  }
+  set_state(BSP_RANK_RUNNING);
+  return word;
+}
+
+// One reduction tells every rank whether all can close. Element i of the vector: messages that the
+// others have sent to rank i, less those that it has received; the last: ranks with a blocker. All zero
+// means yes. It runs on the communicator of the edge: there the ranks are in step.
+bool all_can_close(MPI_Comm comm, const std::string& mine, std::int64_t& on_their_way) {
+  const auto ranks = static_cast<std::size_t>(state.size);
+  std::vector<std::int64_t> sum(ranks + 1, 0);
+  for (std::size_t i = 0; i < ranks; ++i)
+    sum[i] = static_cast<std::int64_t>(counters.sent_to[i].load(std::memory_order_relaxed));
+  sum[static_cast<std::size_t>(state.rank)] -=
+      static_cast<std::int64_t>(counters.received.load(std::memory_order_relaxed));
+  sum[ranks] = mine.empty() ? 0 : 1;
+  if (real.Allreduce(MPI_IN_PLACE, sum.data(), static_cast<int>(sum.size()), pre.int64, pre.sum,
+                     to_real(comm)) != MPI_SUCCESS)
+    return false;
+  on_their_way = sum[static_cast<std::size_t>(state.rank)];
+  for (std::int64_t element : sum)
+    if (element != 0) return false;
+  return true;
+}
+
+void stop_until_next_epoch(EpochDescriptor& next) {
+  do raise(SIGSTOP);
+  while (!read_descriptor(next) || next.epoch <= state.epoch);
+}
+
+void close_and_reopen() {
+  const std::uint64_t closing_from = realtime_ns();
+  set_state(BSP_RANK_CLOSING);
+  take_objects_down();
+  close_epoch();
+  BSP_RING_STORE(state.ring->close_ns, realtime_ns() - closing_from);
+  unmap_ring();
+  clock_before_stop();
+
+  EpochDescriptor next;
+  stop_until_next_epoch(next);
+
+  clock_after_stop();
+  const std::uint64_t opening_from = realtime_ns();
+  const std::uint64_t cpu_from = cpu_ns();
+  map_ring();
+  BSP_RING_STORE_SEQ(state.ring->completed, superstep);  // the ring may be another pod's
+  open_epoch(next);
+  bring_objects_up();
+  report_open(opening_from, cpu_from);
+}
+
+void committed(MPI_Comm comm) {
+  std::string mine = blocker();
+  if (mine.empty()) mine = program_socket();
+  if (state.multiple) {
+    closing.store(true);
+    if (mine.empty() && inside.load() > 1) mine = "another thread inside MPI";
+  }
+  std::int64_t on_their_way = 0;
+  if (all_can_close(comm, mine, on_their_way)) {
+    postponed = 0;
+    close_and_reopen();
+  } else {
+    if (mine.empty() && on_their_way != 0)
+      mine = std::to_string(on_their_way) + " message(s) sent to this rank and not received";
+    if (!mine.empty()) ++postponed;
+    bsp_reason_set(state.ring, mine.c_str());
+    BSP_RING_STORE(state.ring->postponed, postponed);
+  }
+  if (state.multiple) closing.store(false);
+}
+
+}  // namespace
+
+void set_up_edges() {
+  const char* text = std::getenv(names::kEnvSuperstep.data());
+  if (text == nullptr || *text == '\0') {
+    edge_call = EdgeCall::kBarrier;
+    return;
+  }
+  const char* colon = std::strchr(text, ':');
+  const std::string name(text, colon != nullptr ? static_cast<std::size_t>(colon - text)
+                                                : std::strlen(text));
+  if (colon != nullptr) stride = std::strtoull(colon + 1, nullptr, 10);
+#define BSP_EDGE(call) \
+  if (name == "MPI_" #call) edge_call = EdgeCall::k##call;
+  BSP_EDGE_CALLS(BSP_EDGE)
+#undef BSP_EDGE
+  if (edge_call == EdgeCall::kNone || stride == 0)
+    die("BSP_SUPERSTEP is \"%s\": it must be a blocking collective and a stride, such as "
+        "MPI_Allreduce:10",
+        text);
+}
+
+void superstep_edge(MPI_Comm comm) {
+  if (++edge_calls_seen % stride != 0) return;
+  ++superstep;
+  measure.end_superstep(state.ring, superstep);
+  const std::uint64_t word = bsp_gate_check(state.ring, superstep);
+  if (bsp_gate_state_of(word) == BSP_GATE_NONE || bsp_gate_superstep(word) > superstep) [[likely]]
+    return;
+  BSP_RING_STORE(state.ring->gate_reached_ns, realtime_ns());
+  const std::uint64_t verdict = wait_while_armed(word);
+  if (bsp_gate_state_of(verdict) == BSP_GATE_COMMITTED && bsp_gate_superstep(verdict) <= superstep)
+    committed(comm);
+  measure.skip();
+}
+
+void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns) {
+  const std::uint64_t now = realtime_ns();
+  BSP_RING_STORE(state.ring->open_ns, now - started_ns);
+  BSP_RING_STORE(state.ring->open_cpu_ns, cpu_ns() - started_cpu_ns);
+  BSP_RING_STORE(state.ring->opened_ns, now);
+  bsp_reason_set(state.ring, "");
+  BSP_RING_STORE(state.ring->postponed, 0u);
+  set_state(BSP_RANK_RUNNING);
+  BSP_RING_STORE(state.ring->first_compute_ns, realtime_ns());
+  measure.skip();
+}
+
+// --- Threads -------------------------------------------------------------------------------------------
+// Store then load on both sides: either the closing thread sees the other inside, or the other sees that
+// the epoch closes and waits outside.
+void enter_threaded() {
+  for (;;) {
+    inside.fetch_add(1);
+    if (!closing.load()) return;
+    inside.fetch_sub(1);
+    const timespec pause{0, 100000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+void leave_threaded() { inside.fetch_sub(1); }
+
+}  // namespace bsp::shim

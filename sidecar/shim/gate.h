@@ -1,0 +1,34 @@
+// Superstep edges, and what happens at one when the operator has set a gate.
+#pragma once
+
+#include "edge_calls.gen.h"  // BSP_EDGE_CALLS(X): the collectives that can be an edge
+#include "sidecar/shim/handles.h"
+
+namespace bsp::shim {
+
+enum class EdgeCall {
+  kNone,
+#define BSP_EDGE(name) k##name,
+  BSP_EDGE_CALLS(BSP_EDGE)
+#undef BSP_EDGE
+};
+
+extern EdgeCall edge_call;  // kNone outside epochs
+
+inline bool is_edge(EdgeCall call, MPI_Comm comm) {
+  if (call != edge_call) [[likely]] return false;
+  Comm* c = comm_of(comm);
+  return c != nullptr && c->whole;
+}
+
+// Reads BSP_SUPERSTEP ("MPI_Allreduce:10"; default MPI_Barrier:1); a wrong one ends the process with a
+// message.
+void set_up_edges();
+
+// The collective that is the edge has completed on `comm`. Returns in the same epoch or in another one.
+void superstep_edge(MPI_Comm comm);
+
+// The epoch is open: tells the sidecar, with the time it took.
+void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns);
+
+}  // namespace bsp::shim

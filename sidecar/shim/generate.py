@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""Writes the shim's wrappers: one per MPI procedure that takes or returns a handle.
+
+What each wrapper must translate is read from the MPI Forum's description of the standard (api/mpi_api.txt:
+every procedure with the kind and direction of every parameter); which procedures there are and their exact
+C types from the installed mpi.h. Procedures that need more than translating are named in HAND and written
+by hand. What the generator can't place is an error: no call goes through unseen.
+
+Usage: generate.py MPI_H API_TXT OUT_DIR  ->  OUT_DIR/real_functions.gen.h, OUT_DIR/wrappers_<n>.gen.cc
+"""
+import re
+import sys
+
+PARTS = 3  # translation units, so that two cores have something to share
+
+# Written by hand in: init.cc, requests.cc, request_arrays.cc, objects.cc, attributes.cc, callbacks.cc.
+HAND = set("""
+Init Init_thread Finalize Initialized Finalized Query_thread Is_thread_main Abort Wtime Wtick
+Wait Test Waitall Testall Waitany Testany Waitsome Testsome Request_get_status Request_free Cancel
+Start Startall Mprobe Improbe Mrecv Imrecv
+Comm_free Comm_disconnect Comm_dup Comm_dup_with_info Comm_idup Comm_idup_with_info
+Comm_spawn_multiple Group_free Info_free Type_commit Type_free Type_dup Type_get_contents
+Buffer_attach Buffer_detach
+Comm_create_keyval Comm_free_keyval Comm_set_attr Comm_get_attr Comm_delete_attr
+Keyval_create Keyval_free Attr_put Attr_get Attr_delete
+Type_create_keyval Type_free_keyval Type_set_attr Type_get_attr Type_delete_attr
+Op_create Op_free Comm_create_errhandler Win_create_errhandler File_create_errhandler
+Session_create_errhandler Errhandler_free
+Comm_c2f Comm_f2c Group_c2f Group_f2c Type_c2f Type_f2c Op_c2f Op_f2c Info_c2f Info_f2c
+Errhandler_c2f Errhandler_f2c Request_c2f Request_f2c
+""".split())
+
+# Removed in MPI-3; not in the description. mpi.h still declares them, hidden from C programs.
+REMOVED = set("Address Errhandler_create Errhandler_get Errhandler_set Type_extent Type_hindexed "
+              "Type_hvector Type_lb Type_struct Type_ub".split())
+# Extensions of Open MPI without one of our handles, or never implemented.
+UNKNOWN_PASS = {"Session_set_info"}
+
+VIRTUAL = {"COMMUNICATOR", "GROUP", "DATATYPE", "OPERATION", "ERRHANDLER", "INFO", "REQUEST"}
+TIMED = {"WINDOW", "FILE", "SESSION"}  # pass through, but may block or be counted
+
+SENDS = set("Send Bsend Ssend Rsend".split())
+RECEIVES = set("Recv Sendrecv Sendrecv_replace".split())
+REQUEST_KINDS = [  # first match decides
+    (r"I?[bsr]?send_init|Send_init|Bsend_init|Ssend_init|Rsend_init", "kSend"),
+    (r"Recv_init", "kReceive"),
+    (r"P(send|recv)_init", "kPartitioned"),
+    (r"I[bsr]?send", "kSend"),
+    (r"Irecv", "kReceive"),
+    (r"Isendrecv(_replace)?", "kSendReceive"),
+    (r"R(put|get|accumulate|get_accumulate)|File_i.*|Grequest_start", "kOther"),
+    (r".*_init|I.*|Comm_i.*", "kCollective"),
+]
+
+# After success.
+HOOKS = {
+    "Win_create": "++live_objects.windows", "Win_allocate": "++live_objects.windows",
+    "Win_allocate_shared": "++live_objects.windows", "Win_create_dynamic": "++live_objects.windows",
+    "Win_free": "--live_objects.windows",
+    "File_open": "++live_objects.files", "File_close": "--live_objects.files",
+    "Session_init": "++live_objects.sessions", "Session_finalize": "--live_objects.sessions",
+    "Comm_spawn": "++live_objects.spawned", "Comm_accept": "++live_objects.spawned",
+    "Comm_connect": "++live_objects.spawned", "Comm_join": "++live_objects.spawned",
+    "Type_create_f90_real": "++live_objects.fortran_types",
+    "Type_create_f90_complex": "++live_objects.fortran_types",
+    "Type_create_f90_integer": "++live_objects.fortran_types",
+}
+
+# What a completed collective has brought: see received_collective in counters.h. {r} = MPI_COMM's ranks.
+RECEIVED = {
+    "Bcast": "received_collective(comm, root, bytes_of(count, to_real(datatype)))",
+    "Scatter": "received_collective(comm, root, bytes_of(recvcount, to_real(recvtype)))",
+    "Scatterv": "received_collective(comm, root, bytes_of(recvcount, to_real(recvtype)))",
+    "Gather": "if (is_root(comm, root)) received_from_each(comm, recvcount, recvtype)",
+    "Gatherv": "if (is_root(comm, root)) received_collective(comm, recvcounts, recvtype)",
+    "Allgather": "received_from_each(comm, recvcount, recvtype)",
+    "Allgatherv": "received_collective(comm, recvcounts, recvtype)",
+    "Alltoall": "received_from_each(comm, recvcount, recvtype)",
+    "Alltoallv": "received_collective(comm, recvcounts, recvtype)",
+    "Reduce": "if (is_root(comm, root)) "
+              "received_collective(comm, kAll, bytes_of(count, to_real(datatype)))",
+    "Allreduce": "received_collective(comm, kAll, bytes_of(count, to_real(datatype)))",
+    "Scan": "received_collective(comm, kAll, bytes_of(count, to_real(datatype)))",
+    "Exscan": "received_collective(comm, kAll, bytes_of(count, to_real(datatype)))",
+    "Reduce_scatter_block": "received_collective(comm, kAll, bytes_of(recvcount, to_real(datatype)))",
+}
+# Blocking collectives that may be named as superstep edge (BSP_SUPERSTEP).
+EDGES = ["Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv",
+         "Alltoall", "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter",
+         "Reduce_scatter_block", "Scan", "Exscan"]
+
+
+class Param:
+    def __init__(self, c_text, api_text):
+        match = re.match(r"^(.*?)\b(\w+)\s*((?:\[[^\]]*\])*)$", c_text, re.S)
+        self.type, self.name, self.brackets = match.group(1).strip(), match.group(2), match.group(3)
+        _, description = api_text.split("=", 1)
+        fields = description.split(":")
+        self.kind, self.direction = fields[0], fields[1]
+        self.length = fields[2] if len(fields) > 2 else None
+
+    def declare(self):
+        return f"{self.type} {self.name}{self.brackets}".replace("* ", "*")
+
+
+class Procedure:
+    def __init__(self, returns, name, params):
+        self.returns, self.name, self.params = returns, name, params
+
+    def kinds(self):
+        return {p.kind for p in self.params}
+
+    def find(self, *names):
+        for name in names:
+            for p in self.params:
+                if p.name == name:
+                    return p
+        raise SystemExit(f"generate.py: MPI_{self.name} has no parameter {names}")
+
+
+def read(mpi_h, api_txt):
+    api = {}
+    for line in open(api_txt):
+        words = line.split()
+        api[words[0]] = words[1:]
+    source = re.sub(r"/\*.*?\*/", "", open(mpi_h).read(), flags=re.S)
+    pattern = r"OMPI_DECLSPEC\s+([\w ]+?)\s*\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:__mpi\w+\([^;]*?\))?\s*;"
+    for returns, name, arguments in re.findall(pattern, source, re.S):
+        if name.startswith("T_") or name in REMOVED | UNKNOWN_PASS:
+            continue
+        full = "MPI_" + name
+        if full not in api:
+            raise SystemExit(f"generate.py: {full} of {mpi_h} is not in {api_txt}")
+        texts = [] if arguments.strip() == "void" else [" ".join(a.split()) for a in arguments.split(",")]
+        if len(texts) != len(api[full]):
+            raise SystemExit(f"generate.py: {full} has {len(texts)} parameters in mpi.h, "
+                             f"{len(api[full])} in the standard")
+        yield Procedure(returns, name, [] if not texts else
+                        ([] if full in SKIP_PARAMS else [Param(*pair) for pair in zip(texts, api[full])]))
+
+
+SKIP_PARAMS = {"MPI_Pcontrol"}  # variadic; passes through
+
+
+def array_length(procedure, param):
+    """C expression: how many handles the array holds."""
+    if param.length != "*":
+        return param.length
+    if procedure.name.lower().startswith(("neighbor", "ineighbor")):
+        return "outdegree(comm)" if param.name == "sendtypes" else "indegree(comm)"
+    return "remote_size(comm)"
+
+
+def wrapper(procedure):
+    name, before, call, after = procedure.name, [], [], []
+    is_collective = name in EDGES
+    keep = []  # arrays of datatypes that MPI reads until completion
+    request = None
+    for p in procedure.params:
+        text = p.name
+        if p.kind in VIRTUAL:
+            pointer = "*" in p.type or p.brackets
+            if p.direction == "in" and p.length is not None:
+                handle = p.type.replace("const", "").replace("*", "").strip()
+                before.append(f"RealArray<{handle}> real_{p.name}({p.name}, {array_length(procedure, p)});")
+                text = f"real_{p.name}.data()"
+                keep.append(f"real_{p.name}")
+            elif p.direction == "in" and not pointer:
+                text = f"to_real({p.name})"
+            elif p.direction == "out" and pointer and p.length is None:
+                if p.kind == "REQUEST":
+                    request = p
+                else:
+                    after.append(f"wrap({p.name});")
+            else:
+                raise SystemExit(f"generate.py: MPI_{name}: don't know how to pass {p.declare()} "
+                                 f"({p.kind}, {p.direction}); write it by hand and add it to HAND")
+        call.append(text)
+    types = {p.name for p in procedure.params}
+    status = None
+    if name in RECEIVES:
+        status = procedure.find("status").name
+        call[[p.name for p in procedure.params].index(status)] = "&own"
+        before.append("MPI_Status own{};")
+    if request is not None:
+        kind = next(k for pattern, k in REQUEST_KINDS if re.fullmatch(pattern, name))
+        comm = "comm" if "comm" in types else "pre.comm_null"
+        persistent = name.endswith("_init")
+        make = f"make_persistent({request.name}, RequestKind::{kind}, \"MPI_{name}\", {comm}, " + (
+            "dest" if kind == "kSend" else "-1") + ")" if persistent else \
+            f"make_request({request.name}, RequestKind::{kind}, \"MPI_{name}\", {comm})"
+        if keep:
+            moves = "\n".join(
+                f"    if (made != nullptr) keep_types(*made, {array}.take());" for array in keep)
+            # Both arrays live in one request: their storage must not move.
+            after.append(f"Request* made = {make};\n{moves}")
+        else:
+            after.append(make + ";")
+    if name in SENDS or (request is not None and kind in ("kSend", "kSendReceive") and not persistent) \
+            or name in ("Sendrecv", "Sendrecv_replace"):
+        count = procedure.find("sendcount", "count").name
+        datatype = procedure.find("sendtype", "datatype").name
+        after.insert(0, f"sent({procedure.find('comm').name}, dest, {count}, {datatype});")
+    if name in HOOKS:
+        after.append(HOOKS[name] + ";")
+    if name in RECEIVED:
+        after.append(RECEIVED[name] + ";")
+    if is_collective:
+        after.append(f"if (is_edge(EdgeCall::k{name}, comm)) superstep_edge(comm);")
+
+    lines = [f"int MPI_{name}({', '.join(p.declare() for p in procedure.params) or 'void'}) {{",
+             "  Call call;"]
+    lines += ["  " + b for b in before]
+    invoke = f"real.{name}({', '.join(call)})"
+    if status:
+        lines.append(f"  const int rc = {invoke};")
+        lines.append("  if (consumed(rc)) received(comm, own);")
+        lines.append(f"  if ({status} != MPI_STATUS_IGNORE) *{status} = own;")
+    elif after:
+        lines.append(f"  const int rc = {invoke};")
+    else:
+        lines.append(f"  return {invoke};")
+    if after:
+        lines.append("  if (rc == MPI_SUCCESS) {")
+        lines += ["    " + a for a in after]
+        lines.append("  }")
+    if status or after:
+        lines.append("  return rc;")
+    lines.append("}")
+    return "\n".join(lines)
+
+
+def wanted(procedure):
+    if procedure.name in HAND or procedure.returns != "int":
+        return False
+    return bool(procedure.kinds() & (VIRTUAL | TIMED)) or procedure.name in HOOKS
+
+
+PREAMBLE = """// Generated by sidecar/shim/generate.py; don't edit.
+#include "sidecar/shim/wrappers.h"
+
+using namespace bsp::shim;
+
+extern "C" {
+"""
+
+
+def main():
+    mpi_h, api_txt, out = sys.argv[1:4]
+    procedures = list(read(mpi_h, api_txt))
+    names = {p.name for p in procedures}
+    stale = HAND - names - {n for n in HAND if n.endswith(("c2f", "f2c"))}
+    if stale - {"Wtime", "Wtick"}:
+        print("generate.py: not in this mpi.h: " + " ".join(sorted(stale)), file=sys.stderr)
+    with open(f"{out}/real_functions.gen.h", "w") as f:
+        f.write("// Generated by sidecar/shim/generate.py; don't edit.\n#pragma once\n\n"
+                "#define BSP_REAL_FUNCTIONS(X) \\\n")
+        f.write(" \\\n".join(f"  X({p.name})" for p in procedures) + "\n")
+    with open(f"{out}/edge_calls.gen.h", "w") as f:
+        f.write("// Generated by sidecar/shim/generate.py; don't edit.\n#pragma once\n\n"
+                "#define BSP_EDGE_CALLS(X) \\\n")
+        f.write(" \\\n".join(f"  X({n})" for n in EDGES) + "\n")
+    wrapped = [p for p in procedures if wanted(p)]
+    for part in range(PARTS):
+        with open(f"{out}/wrappers_{part}.gen.cc", "w") as f:
+            f.write(PREAMBLE)
+            for p in wrapped[part::PARTS]:
+                f.write("\n" + wrapper(p) + "\n")
+            f.write("\n}  // extern \"C\"\n")
+    print(f"generate.py: {len(wrapped)} wrappers generated, {len(HAND & names)} by hand, "
+          f"{len(procedures)} procedures in mpi.h")
+
+
+main()

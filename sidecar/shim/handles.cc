@@ -1,0 +1,191 @@
+#include "sidecar/shim/handles.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "sidecar/shim/message.h"
+#include "sidecar/shim/recipes.h"
+#include "sidecar/shim/state.h"
+
+namespace bsp::shim {
+
+alignas(4096) char arena[kArenaBytes];
+State state;
+
+Pool<Comm> comms;
+Pool<Group> groups;
+Pool<Datatype> datatypes;
+Pool<Op> ops;
+Pool<Errhandler> errhandlers;
+Pool<Info> infos;
+Comm world;
+Comm self;
+
+namespace {
+
+std::mutex lock;  // of the pools and of the interned peers; making objects is rare
+std::size_t arena_used = 64;
+std::uint64_t seq = 0;
+
+void* take_locked(std::size_t bytes) {
+  bytes = (bytes + 15) & ~std::size_t{15};
+  if (arena_used + bytes > kArenaBytes)
+    die("the program holds more MPI objects than the shim has room for (%zu MiB)",
+        kArenaBytes >> 20);
+  void* room = arena + arena_used;
+  arena_used += bytes;
+  return room;
+}
+
+}  // namespace
+
+void* arena_take(std::size_t bytes) {
+  std::lock_guard guard(lock);
+  return take_locked(bytes);
+}
+
+std::uint64_t next_seq() {
+  std::lock_guard guard(lock);
+  return ++seq;
+}
+
+template <class T>
+T* Pool<T>::create() {
+  std::lock_guard guard(lock);
+  void* room = nullptr;
+  if (free_.empty()) {
+    room = take_locked(sizeof(T));
+  } else {
+    room = free_.back();
+    free_.pop_back();
+  }
+  T* object = new (room) T();
+  object->seq = ++seq;
+  objects_.push_back(object);
+  return object;
+}
+
+template <class T>
+void Pool<T>::destroy(T* object) {
+  std::lock_guard guard(lock);
+  objects_.erase(std::find(objects_.begin(), objects_.end(), object));
+  object->~T();
+  free_.push_back(object);
+}
+
+template <class T>
+std::vector<T*> Pool<T>::live() const {
+  return objects_;  // appended in order of creation, erased in place
+}
+
+template <class T>
+T* Pool<T>::find(typename T::Handle real_handle) const {
+  std::lock_guard guard(lock);
+  auto found = std::find_if(objects_.begin(), objects_.end(),
+                            [&](T* object) { return object->real == real_handle; });
+  return found == objects_.end() ? nullptr : *found;
+}
+
+template class Pool<Comm>;
+template class Pool<Group>;
+template class Pool<Datatype>;
+template class Pool<Op>;
+template class Pool<Errhandler>;
+template class Pool<Info>;
+
+const Peers* intern_peers(std::vector<int> world_ranks) {
+  static std::map<std::vector<int>, std::unique_ptr<Peers>> interned;
+  std::lock_guard guard(lock);
+  auto& entry = interned[world_ranks];
+  if (!entry) entry = std::make_unique<Peers>(Peers{std::move(world_ranks)});
+  return entry.get();
+}
+
+void describe(Comm& comm) {
+  int inter = 0;
+  real.Comm_test_inter(comm.real, &inter);
+  comm.inter = inter != 0;
+  MPI_Group group = nullptr;
+  MPI_Group world_group = nullptr;
+  if (comm.inter)
+    real.Comm_remote_group(comm.real, &group);
+  else
+    real.Comm_group(comm.real, &group);
+  real.Comm_group(world.real, &world_group);
+  int size = 0;
+  real.Group_size(group, &size);
+  std::vector<int> from(static_cast<std::size_t>(size));
+  std::vector<int> to(static_cast<std::size_t>(size), -1);
+  for (int i = 0; i < size; ++i) from[static_cast<std::size_t>(i)] = i;
+  real.Group_translate_ranks(group, size, from.data(), world_group, to.data());
+  for (int& rank : to)
+    if (rank < 0) rank = -1;  // MPI_UNDEFINED
+  real.Group_free(&group);
+  real.Group_free(&world_group);
+  comm.whole = !comm.inter && size == state.size;
+  comm.peers = intern_peers(std::move(to));
+}
+
+void wrap(MPI_Comm* handle) {
+  if (*handle == pre.comm_null || *handle == pre.comm_world || *handle == pre.comm_self) return;
+  Comm* comm = comms.create();
+  comm->real = *handle;
+  describe(*comm);
+  *handle = reinterpret_cast<MPI_Comm>(comm);
+}
+
+void wrap(MPI_Group* handle) {
+  if (*handle == pre.group_null || *handle == pre.group_empty) return;
+  Group* group = groups.create();
+  group->real = *handle;
+  *handle = reinterpret_cast<MPI_Group>(group);
+}
+
+void wrap(MPI_Datatype* handle) {
+  if (*handle == pre.datatype_null) return;
+  int integers = 0;
+  int addresses = 0;
+  int types = 0;
+  int combiner = MPI_COMBINER_NAMED;
+  real.Type_get_envelope(*handle, &integers, &addresses, &types, &combiner);
+  if (combiner == MPI_COMBINER_NAMED) return;
+  Datatype* type = datatypes.create();
+  type->real = *handle;
+  *handle = reinterpret_cast<MPI_Datatype>(type);
+}
+
+void wrap(MPI_Op* handle) {
+  if (Op* op = ops.find(*handle)) *handle = reinterpret_cast<MPI_Op>(op);
+}
+
+void wrap(MPI_Errhandler* handle) {
+  Errhandler* known = errhandlers.find(*handle);
+  if (known == nullptr) return;  // predefined
+  MPI_Errhandler reference = *handle;  // MPI counted this handle as one more; ours are counted by us
+  real.Errhandler_free(&reference);
+  ++known->references;
+  *handle = reinterpret_cast<MPI_Errhandler>(known);
+}
+
+void wrap(MPI_Info* handle) {
+  if (*handle == pre.info_null || *handle == pre.info_env) return;
+  Info* info = infos.create();
+  info->real = *handle;
+  *handle = reinterpret_cast<MPI_Info>(info);
+}
+
+MPI_Datatype virtual_of(MPI_Datatype real_handle) {
+  Datatype* type = datatypes.find(real_handle);
+  return type != nullptr ? reinterpret_cast<MPI_Datatype>(type) : real_handle;
+}
+
+MPI_Comm virtual_of(MPI_Comm real_handle) {
+  if (real_handle == world.real) return pre.comm_world;
+  if (real_handle == self.real) return pre.comm_self;
+  Comm* comm = comms.find(real_handle);
+  return comm != nullptr ? reinterpret_cast<MPI_Comm>(comm) : real_handle;
+}
+
+}  // namespace bsp::shim

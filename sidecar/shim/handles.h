@@ -1,0 +1,190 @@
+// What the program holds instead of MPI's handles.
+//
+// Each object the program makes is one of ours, in a single reserved address range, so that "is it
+// ours" is one subtraction. It holds the current epoch's real handle; when an epoch closes the real
+// object goes, what is needed to build it again is noted in it (recipes.h), and the next epoch fills in
+// the new handle. MPI_COMM_WORLD and MPI_COMM_SELF are mapped to the epoch's communicators.
+// Other predefined objects survive an epoch in place and pass through unchanged.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sidecar/shim/real.h"
+
+namespace bsp::shim {
+
+// --- The range -----------------------------------------------------------------------------------
+inline constexpr std::size_t kArenaBytes = std::size_t{256} << 20;  // touched only as far as used
+extern char arena[kArenaBytes];
+
+inline bool is_ours(const void* handle) {
+  return reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(arena) <
+         kArenaBytes;
+}
+
+// --- Objects -------------------------------------------------------------------------------------
+
+// The processes of a communicator (of its remote group, if it is an intercommunicator). Interned: equal
+// lists are one object and live for ever, so requests may point to them.
+struct Peers {
+  std::vector<int> world;  // world rank of each rank; < 0: not a process of this job
+};
+
+struct Object {
+  std::uint64_t seq = 0;  // order of creation
+};
+
+struct CommRecipe;
+
+struct Comm : Object {
+  using Handle = MPI_Comm;
+  MPI_Comm real = nullptr;
+  const Peers* peers = nullptr;
+  bool inter = false;
+  bool whole = false;  // has all ranks: its collectives may be superstep edges
+  std::unique_ptr<CommRecipe> recipe;  // while no epoch is open
+};
+
+struct Group : Object {
+  using Handle = MPI_Group;
+  MPI_Group real = nullptr;
+  std::vector<int> world;  // while no epoch is open
+  bool foreign = false;    // holds processes that are not of this job's world
+};
+
+struct TypeRecipe;
+
+struct Datatype : Object {
+  using Handle = MPI_Datatype;
+  MPI_Datatype real = nullptr;
+  bool committed = false;
+  std::unique_ptr<TypeRecipe> recipe;
+};
+
+struct Op : Object {
+  using Handle = MPI_Op;
+  MPI_Op real = nullptr;
+  MPI_User_function* function = nullptr;
+  int slot = -1;  // of the trampoline; -1: the user's function is called directly
+  int commute = 0;
+};
+
+struct Errhandler : Object {
+  using Handle = MPI_Errhandler;
+  MPI_Errhandler real = nullptr;
+  enum class Of { kComm, kWin, kFile, kSession } of = Of::kComm;
+  MPI_Comm_errhandler_function* function = nullptr;
+  int slot = -1;
+  int references = 1;  // held by the program: MPI_Comm_get_errhandler gives one more
+  bool used = false;   // by a communicator, noted at the gate
+};
+
+struct Info : Object {
+  using Handle = MPI_Info;
+  MPI_Info real = nullptr;
+  std::vector<std::pair<std::string, std::string>> recipe;
+};
+
+// --- Pools ---------------------------------------------------------------------------------------
+
+// Room for one object inside the arena, aligned to 16 bytes; ends the process when the range is full.
+void* arena_take(std::size_t bytes);
+std::uint64_t next_seq();
+
+// The live objects of one kind. Thread-safe.
+template <class T>
+class Pool {
+ public:
+  T* create();
+  void destroy(T* object);
+  // In order of creation. Only while no other thread is inside MPI, or under `lock`.
+  [[nodiscard]] std::vector<T*> live() const;
+  T* find(typename T::Handle real_handle) const;
+  [[nodiscard]] std::size_t size() const { return objects_.size(); }
+
+ private:
+  std::vector<T*> objects_;
+  std::vector<void*> free_;
+};
+
+extern Pool<Comm> comms;
+extern Pool<Group> groups;
+extern Pool<Datatype> datatypes;
+extern Pool<Op> ops;
+extern Pool<Errhandler> errhandlers;
+extern Pool<Info> infos;
+
+// MPI_COMM_WORLD and MPI_COMM_SELF. In no pool: they are opened and closed with the epoch.
+extern Comm world;
+extern Comm self;
+
+const Peers* intern_peers(std::vector<int> world_ranks);
+
+// --- Program's handle -> real handle ---------------------------------------------------------------
+
+template <class T>
+inline T* object_of(typename T::Handle handle) {
+  return is_ours(handle) ? reinterpret_cast<T*>(handle) : nullptr;
+}
+
+// The communicator behind a handle; nullptr for null handles and what isn't ours.
+inline Comm* comm_of(MPI_Comm handle) {
+  if (is_ours(handle)) return reinterpret_cast<Comm*>(handle);
+  if (handle == pre.comm_world) return &world;
+  if (handle == pre.comm_self) return &self;
+  return nullptr;
+}
+
+inline MPI_Comm to_real(MPI_Comm handle) {
+  Comm* comm = comm_of(handle);
+  return comm != nullptr ? comm->real : handle;
+}
+inline MPI_Group to_real(MPI_Group h) {
+  return is_ours(h) ? reinterpret_cast<Group*>(h)->real : h;
+}
+inline MPI_Datatype to_real(MPI_Datatype h) {
+  return is_ours(h) ? reinterpret_cast<Datatype*>(h)->real : h;
+}
+inline MPI_Op to_real(MPI_Op h) { return is_ours(h) ? reinterpret_cast<Op*>(h)->real : h; }
+inline MPI_Errhandler to_real(MPI_Errhandler h) {
+  return is_ours(h) ? reinterpret_cast<Errhandler*>(h)->real : h;
+}
+inline MPI_Info to_real(MPI_Info h) { return is_ours(h) ? reinterpret_cast<Info*>(h)->real : h; }
+
+// An array of handles translated for one call.
+template <class Handle>
+class RealArray {
+ public:
+  RealArray(const Handle* handles, int count) {
+    if (handles == nullptr || count <= 0) return;
+    real_.reserve(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) real_.push_back(to_real(handles[i]));
+  }
+  [[nodiscard]] Handle* data() { return real_.empty() ? nullptr : real_.data(); }
+  std::vector<Handle> take() { return std::move(real_); }
+
+ private:
+  std::vector<Handle> real_;
+};
+
+// --- Real handle -> program's handle: replaces *handle in place; null and predefined ones stay ----------
+void wrap(MPI_Comm* handle);
+void wrap(MPI_Group* handle);
+void wrap(MPI_Datatype* handle);
+void wrap(MPI_Op* handle);
+void wrap(MPI_Errhandler* handle);
+void wrap(MPI_Info* handle);
+
+// The program's handle of an existing real object, for arguments of the program's callbacks.
+MPI_Datatype virtual_of(MPI_Datatype real_handle);
+MPI_Comm virtual_of(MPI_Comm real_handle);
+
+// Fills in what a new communicator needs besides its real handle.
+void describe(Comm& comm);
+
+}  // namespace bsp::shim

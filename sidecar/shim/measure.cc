@@ -1,0 +1,177 @@
+#include "sidecar/shim/measure.h"
+
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "sidecar/ring/ring_access.h"
+
+namespace bsp::shim {
+
+Measure measure;
+thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+
+namespace {
+
+constexpr std::uint64_t kMemoryPeriodNs = 1000000000;
+
+std::uint64_t clock_ns(clockid_t clock) {
+  timespec t;
+  clock_gettime(clock, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+// Counts user-space instructions of this thread and of those it starts from now on; -1 if not allowed.
+int open_perf_event() {
+  perf_event_attr attr;
+  std::memset(&attr, 0, sizeof attr);
+  attr.size = sizeof attr;
+  attr.type = PERF_TYPE_HARDWARE;
+  attr.config = PERF_COUNT_HW_INSTRUCTIONS;
+  attr.exclude_kernel = 1;
+  attr.exclude_hv = 1;
+  attr.inherit = 1;
+  return static_cast<int>(syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+}
+
+}  // namespace
+
+void Measure::start_meter() {
+  if (perf_fd_ < 0) perf_fd_ = open_perf_event();
+  meter_ = read_meter();
+  short_compute_ = 0;
+  short_mpi_ = 0;
+  if (state.ring != nullptr)
+    BSP_RING_STORE(state.ring->instruction_source,
+                   static_cast<std::uint32_t>(perf_fd_ >= 0 ? BSP_INSTRUCTIONS_PERF
+                                                            : BSP_INSTRUCTIONS_CPU_TIME));
+}
+
+std::uint64_t Measure::read_meter() const {
+  std::uint64_t count = 0;
+  if (perf_fd_ >= 0 && read(perf_fd_, &count, sizeof count) == sizeof count) return count;
+  return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void Measure::begin_epoch(std::vector<std::uint32_t> sets) {
+  sets_ = std::move(sets);
+  for (auto& set : sets_) set = std::min(set, BSP_MAX_SETS - 1);
+  std::memset(floor_, 0, sizeof floor_);
+  start_meter();
+  start_ticks_ = ticks();
+  start_ns_ = clock_ns(CLOCK_MONOTONIC_RAW);
+  mark_ = start_ticks_;
+}
+
+void Measure::end_epoch() {
+  if (perf_fd_ >= 0) ::close(perf_fd_);
+  perf_fd_ = -1;
+}
+
+// Since the last reading: short stretches of both kinds, then one long stretch of computation.
+void Measure::meter_after_computation() {
+  const std::uint64_t now = read_meter();
+  const double rate = perf_fd_ >= 0 ? meter_per_tick_ : ns_per_tick_;
+  const double in_mpi = static_cast<double>(short_mpi_) * rate;
+  const std::uint64_t delta = now - meter_;
+  const std::uint64_t mpi = std::min(delta, static_cast<std::uint64_t>(in_mpi));
+  instructions_ += delta - mpi;
+  if (perf_fd_ >= 0 && short_compute_ == 0 && compute_ > 0)
+    meter_per_tick_ = static_cast<double>(instructions_) / static_cast<double>(compute_);
+  meter_ = now;
+  short_compute_ = 0;
+  short_mpi_ = 0;
+}
+
+// Since the last reading: short stretches of both kinds, then one long MPI call.
+void Measure::meter_after_mpi() {
+  const std::uint64_t now = read_meter();
+  const double rate = perf_fd_ >= 0 ? meter_per_tick_ : ns_per_tick_;
+  instructions_ += std::min(now - meter_,
+                            static_cast<std::uint64_t>(static_cast<double>(short_compute_) * rate));
+  meter_ = now;
+  short_compute_ = 0;
+  short_mpi_ = 0;
+}
+
+void Measure::received(int rank, std::uint64_t bytes, std::uint64_t call_ticks) {
+  if (rank < 0 || bytes == 0 || static_cast<std::size_t>(rank) >= sets_.size()) return;
+  const std::uint32_t set = sets_[static_cast<std::size_t>(rank)];
+  float& floor = floor_[set][std::min<std::size_t>(std::bit_width(bytes), kSizeClasses - 1)];
+  const float sample = static_cast<float>(call_ticks) / static_cast<float>(bytes);
+  floor = floor == 0 ? sample : std::min(sample, floor * 1.02f);
+  recv_bytes_[set] += bytes;
+  recv_ticks_[set] += std::min(
+      call_ticks, static_cast<std::uint64_t>(floor * static_cast<float>(bytes)));
+}
+
+void Measure::end_superstep(bsp_ring* ring, std::uint64_t superstep) {
+  const std::uint64_t now_ticks = ticks();
+  const std::uint64_t now_ns = clock_ns(CLOCK_MONOTONIC_RAW);
+  const std::uint64_t edge = now_ticks - mark_;
+  const std::uint64_t reading = read_meter();
+  {  // what is left since the last reading, the edge call being MPI's
+    const double rate = perf_fd_ >= 0 ? meter_per_tick_ : ns_per_tick_;
+    instructions_ += std::min(
+        reading - meter_, static_cast<std::uint64_t>(static_cast<double>(short_compute_) * rate));
+    meter_ = reading;
+    short_compute_ = 0;
+    short_mpi_ = 0;
+  }
+  if (now_ticks > start_ticks_)
+    ns_per_tick_ =
+        static_cast<double>(now_ns - start_ns_) / static_cast<double>(now_ticks - start_ticks_);
+  auto ns = [&](std::uint64_t t) {
+    return static_cast<std::uint64_t>(static_cast<double>(t) * ns_per_tick_);
+  };
+  if (ring != nullptr) {
+    bsp_superstep_record* record = bsp_record_begin(ring, superstep);
+    bsp_record_set(&record->end_ns, clock_ns(CLOCK_REALTIME));
+    bsp_record_set(&record->instructions, instructions_);
+    bsp_record_set(&record->compute_ns, ns(compute_));
+    bsp_record_set(&record->comm_ns, ns(comm_));
+    bsp_record_set(&record->edge_ns, ns(edge));
+    bsp_record_set(&record->sent_bytes, sent_bytes_);
+    for (std::size_t set = 0; set < BSP_MAX_SETS; ++set) {
+      bsp_record_set(&record->recv_bytes[set], recv_bytes_[set]);
+      bsp_record_set(&record->recv_ns[set], ns(recv_ticks_[set]));
+    }
+    bsp_record_publish(record, superstep);
+    BSP_RING_STORE(ring->calls, calls_);
+    sample_memory(ring, now_ns);
+  }
+  compute_ = comm_ = instructions_ = sent_bytes_ = 0;
+  std::memset(recv_bytes_, 0, sizeof recv_bytes_);
+  std::memset(recv_ticks_, 0, sizeof recv_ticks_);
+  start_ticks_ = now_ticks;
+  start_ns_ = now_ns;
+  mark_ = ticks();
+}
+
+// M(i): resident memory that is not shared with a file, once a second.
+void Measure::sample_memory(bsp_ring* ring, std::uint64_t now_ns) {
+  if (memory_sampled_ns_ != 0 && now_ns - memory_sampled_ns_ < kMemoryPeriodNs) return;
+  memory_sampled_ns_ = now_ns;
+  const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  char text[128];
+  const ssize_t got = ::read(fd, text, sizeof text - 1);
+  ::close(fd);
+  if (got <= 0) return;
+  text[got] = '\0';
+  unsigned long total = 0;
+  unsigned long resident = 0;
+  unsigned long shared = 0;
+  if (std::sscanf(text, "%lu %lu %lu", &total, &resident, &shared) != 3) return;
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  BSP_RING_STORE(ring->memory_bytes, (resident - std::min(shared, resident)) * page);
+}
+
+}  // namespace bsp::shim

@@ -1,0 +1,149 @@
+// What one superstep cost this rank: time outside MPI, time inside, instructions, bytes received per Set.
+//
+// Every outermost MPI call reads the time-stamp counter twice (~20 ns each); everything dearer happens
+// at superstep edges, where ticks become nanoseconds by the ratio of the two clocks over the superstep.
+//
+// Instructions I_t(i) are to be those of the computation phase, not those of MPI's busy waiting. The
+// meter (perf event, else CPU time of all threads) costs a system call, so it is read only where a
+// stretch of computation or an MPI call lasted longer than kLongTicks; shorter stretches of computation
+// count as if they ran at the rate seen in the long ones (CPU time: 1 ns per ns).
+//
+// Receive time BT_t(i,j) is to be the transfer without the wait for a late sender. The receiver can't
+// see when the sender began, so the wait is estimated away: of the time d that a call spent receiving b
+// bytes from Set j, min(d, b * f) counts, where f is the lowest time per byte seen lately for messages
+// of that size class (a power of two) from that Set. f forgets by 2 % per message, and starts anew in
+// each epoch. It is exact when the message was there or on the wire, an underestimate only for messages
+// of a size that overlapped computation (nonblocking calls): then the rank really did not wait.
+#pragma once
+
+#include <time.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sidecar/ring/ring.h"
+#include "sidecar/shim/real.h"
+#include "sidecar/shim/state.h"
+
+namespace bsp::shim {
+
+inline std::uint64_t ticks() {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#else
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+#endif
+}
+
+inline constexpr std::uint64_t kLongTicks = 200000;  // 50-100 us
+
+class Measure {
+ public:
+  // An epoch opened (or the rank came to a new machine): `sets` is the Set number of each world rank.
+  void begin_epoch(std::vector<std::uint32_t> sets);
+  // Closes what CRIU can't dump.
+  void end_epoch();
+
+  void enter_mpi() {
+    const std::uint64_t now = ticks();
+    const std::uint64_t stretch = now - mark_;
+    compute_ += stretch;
+    mark_ = now;
+    ++calls_;
+    if (stretch > kLongTicks) [[unlikely]]
+      meter_after_computation();
+    else
+      short_compute_ += stretch;
+  }
+  void leave_mpi() {
+    const std::uint64_t now = ticks();
+    const std::uint64_t stretch = now - mark_;
+    comm_ += stretch;
+    mark_ = now;
+    if (stretch > kLongTicks) [[unlikely]]
+      meter_after_mpi();
+    else
+      short_mpi_ += stretch;
+  }
+  // Ticks since the current MPI call began.
+  [[nodiscard]] std::uint64_t in_call() const { return ticks() - mark_; }
+
+  void sent(std::uint64_t bytes) { sent_bytes_ += bytes; }
+  // `bytes` came from world rank `rank` in a call that has lasted `call_ticks`.
+  void received(int rank, std::uint64_t bytes, std::uint64_t call_ticks);
+
+  // The edge call has completed: writes the record of `superstep` and starts the next one.
+  void end_superstep(bsp_ring* ring, std::uint64_t superstep);
+  // Time since the last reading belongs to nobody (the gate).
+  void skip() { mark_ = ticks(); }
+
+ private:
+  static constexpr std::size_t kSizeClasses = 40;
+
+  void start_meter();
+  [[nodiscard]] std::uint64_t read_meter() const;
+  void meter_after_computation();
+  void meter_after_mpi();
+  void sample_memory(bsp_ring* ring, std::uint64_t now_ns);
+
+  std::uint64_t mark_ = 0;  // when the current stretch began
+  std::uint64_t compute_ = 0;
+  std::uint64_t comm_ = 0;
+  std::uint64_t calls_ = 0;
+
+  int perf_fd_ = -1;
+  std::uint64_t meter_ = 0;          // last reading
+  std::uint64_t instructions_ = 0;   // of the computation phase, this superstep
+  std::uint64_t short_compute_ = 0;  // ticks since the last reading
+  std::uint64_t short_mpi_ = 0;
+  double meter_per_tick_ = 0;  // while computing
+
+  std::uint64_t start_ticks_ = 0;  // of the superstep
+  std::uint64_t start_ns_ = 0;
+  double ns_per_tick_ = 0.4;
+  std::uint64_t memory_sampled_ns_ = 0;
+
+  std::vector<std::uint32_t> sets_;  // Set of each world rank
+  std::uint64_t sent_bytes_ = 0;
+  std::uint64_t recv_bytes_[BSP_MAX_SETS] = {};
+  std::uint64_t recv_ticks_[BSP_MAX_SETS] = {};
+  float floor_[BSP_MAX_SETS][kSizeClasses] = {};  // ticks per byte; 0: none seen
+};
+
+extern Measure measure;
+
+// --- Being inside MPI ----------------------------------------------------------------------------------
+
+struct ThreadState {
+  int depth = 0;          // nested MPI calls: callbacks may call MPI again
+  bool measured = false;  // with MPI_THREAD_MULTIPLE only the thread that initialised MPI is measured
+};
+extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+
+void enter_threaded();  // gate.cc: waits while another thread closes the epoch
+void leave_threaded();
+
+class Call {
+ public:
+  Call() {
+    if (!real_loaded) [[unlikely]] load_real();
+    if (thread_state.depth++ != 0) return;
+    if (state.multiple) [[unlikely]] {
+      enter_threaded();
+      if (!thread_state.measured) return;
+    }
+    measure.enter_mpi();
+  }
+  ~Call() {
+    if (--thread_state.depth != 0) return;
+    if (!state.multiple || thread_state.measured) [[likely]] measure.leave_mpi();
+    if (state.multiple) [[unlikely]] leave_threaded();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+};
+
+}  // namespace bsp::shim

@@ -1,0 +1,125 @@
+// The process learns that it is on another machine from the kernel's boot id. Then an offset is added to
+// every monotonic clock so that it goes on where it stopped, advanced by the wall-clock time of the pause
+// (never backwards, should the two machines' wall clocks differ). Calls of the program and of every
+// library go through the functions here; without an offset they cost one load more than glibc's.
+#include "sidecar/shim/moved_clock.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace bsp::shim {
+namespace {
+
+std::int64_t offset_ns = 0;
+char boot_id[40] = "";
+std::int64_t stopped_monotonic_ns = 0;
+std::int64_t stopped_realtime_ns = 0;
+
+using ClockGettime = int (*)(clockid_t, timespec*);
+
+ClockGettime find_clock_gettime() {
+  return reinterpret_cast<ClockGettime>(dlsym(RTLD_NEXT, "clock_gettime"));
+}
+
+int kernel_clock(clockid_t clock, timespec* t) {
+  static ClockGettime const next = find_clock_gettime();
+  return next(clock, t);
+}
+
+std::int64_t kernel_ns(clockid_t clock) {
+  timespec t;
+  kernel_clock(clock, &t);
+  return t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void read_boot_id(char* to, std::size_t size) {
+  to[0] = '\0';
+  const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  const ssize_t got = ::read(fd, to, size - 1);
+  to[got > 0 ? got : 0] = '\0';
+  ::close(fd);
+}
+
+bool is_monotonic(clockid_t clock) {
+  return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW ||
+         clock == CLOCK_MONOTONIC_COARSE || clock == CLOCK_BOOTTIME;
+}
+
+void add(timespec* t, std::int64_t ns) {
+  const std::int64_t sum = t->tv_sec * 1000000000 + t->tv_nsec + ns;
+  t->tv_sec = sum / 1000000000;
+  t->tv_nsec = sum % 1000000000;
+}
+
+}  // namespace
+
+void clock_before_stop() {
+  read_boot_id(boot_id, sizeof boot_id);
+  stopped_monotonic_ns = kernel_ns(CLOCK_MONOTONIC) + offset_ns;
+  stopped_realtime_ns = kernel_ns(CLOCK_REALTIME);
+}
+
+void clock_after_stop() {
+  char now_id[sizeof boot_id];
+  read_boot_id(now_id, sizeof now_id);
+  if (std::strcmp(now_id, boot_id) == 0) return;
+  std::int64_t pause = kernel_ns(CLOCK_REALTIME) - stopped_realtime_ns;
+  if (pause < 0) pause = 0;
+  offset_ns = stopped_monotonic_ns + pause - kernel_ns(CLOCK_MONOTONIC);
+}
+
+double wtime() {
+  timespec t;
+  kernel_clock(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec) +
+         1e-9 * static_cast<double>(offset_ns);
+}
+
+}  // namespace bsp::shim
+
+using namespace bsp::shim;  // NOLINT
+
+#define BSP_EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+
+BSP_EXPORT int clock_gettime(clockid_t clock, timespec* t) noexcept {
+  const int rc = kernel_clock(clock, t);
+  if (offset_ns != 0 && rc == 0 && is_monotonic(clock)) [[unlikely]] add(t, offset_ns);
+  return rc;
+}
+
+// Absolute deadlines are in the program's time; the kernel wants its own.
+BSP_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec* request,
+                               timespec* remaining) {
+  using Next = int (*)(clockid_t, int, const timespec*, timespec*);
+  static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "clock_nanosleep"));
+  if (offset_ns == 0 || !(flags & TIMER_ABSTIME) || !is_monotonic(clock))
+    return next(clock, flags, request, remaining);
+  timespec deadline = *request;
+  add(&deadline, -offset_ns);
+  if (deadline.tv_sec < 0) return 0;
+  return next(clock, flags, &deadline, remaining);
+}
+
+BSP_EXPORT int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                      clockid_t clock, const timespec* until) {
+  using Next = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
+  static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
+  if (next == nullptr) return ENOSYS;
+  if (offset_ns == 0 || !is_monotonic(clock)) return next(condition, mutex, clock, until);
+  timespec deadline = *until;
+  add(&deadline, -offset_ns);
+  if (deadline.tv_sec < 0) deadline = {0, 0};
+  return next(condition, mutex, clock, &deadline);
+}
+
+}  // extern "C"

@@ -1,0 +1,12 @@
+// Monotonic time that goes on over a move: another machine's CLOCK_MONOTONIC counts from another boot.
+#pragma once
+
+namespace bsp::shim {
+
+void clock_before_stop();
+void clock_after_stop();
+
+// Seconds since an arbitrary point, as MPI_Wtime returns them; continuous over a move.
+double wtime();
+
+}  // namespace bsp::shim

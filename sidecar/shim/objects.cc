@@ -1,0 +1,254 @@
+// Calls that end an object's life, copy it, or mark it: where a generated wrapper isn't enough.
+#include <map>
+#include <mutex>
+
+#include "sidecar/shim/attributes.h"
+#include "sidecar/shim/blockers.h"
+#include "sidecar/shim/counters.h"
+#include "sidecar/shim/recipes.h"
+#include "sidecar/shim/requests.h"
+
+using namespace bsp::shim;  // NOLINT: this file speaks MPI
+
+namespace {
+
+int free_comm(MPI_Comm* comm, int (*free_real)(MPI_Comm*)) {
+  Comm* object = comm != nullptr ? object_of<Comm>(*comm) : nullptr;
+  if (object == nullptr) return free_real(comm);
+  if (const int rc = delete_attributes(*comm); rc != MPI_SUCCESS) return rc;
+  if (const int rc = free_real(&object->real); rc != MPI_SUCCESS) return rc;
+  comms.destroy(object);
+  *comm = pre.comm_null;
+  return MPI_SUCCESS;
+}
+
+int finish_dup(MPI_Comm from, MPI_Comm* made) {
+  wrap(made);
+  const int rc = copy_attributes(from, *made);
+  if (rc != MPI_SUCCESS) free_comm(made, real.Comm_free);
+  return rc;
+}
+
+// MPI fills in the real handle when the request completes; requests.cc then describes the rest.
+template <class Start>
+int idup(MPI_Comm from, MPI_Comm* made, MPI_Request* request, const char* what, Start start) {
+  Comm* object = comms.create();
+  object->real = pre.comm_null;
+  const int rc = start(&object->real);
+  if (rc != MPI_SUCCESS) {
+    comms.destroy(object);
+    return rc;
+  }
+  object->peers = comm_of(from) != nullptr ? comm_of(from)->peers : nullptr;
+  *made = reinterpret_cast<MPI_Comm>(object);
+  Request* r = make_request(request, RequestKind::kCollective, what, from);
+  if (r != nullptr)
+    r->makes_comm = object;
+  else
+    describe(*object);
+  return copy_attributes(from, *made);
+}
+
+// A matched message is MPI's handle; its communicator is needed once more, when it is received.
+std::mutex message_lock;
+std::map<MPI_Message, const Peers*> messages;
+
+void probed(MPI_Message message, MPI_Comm comm) {
+  if (message == pre.message_null || message == pre.message_no_proc) return;
+  std::lock_guard guard(message_lock);
+  messages[message] = comm_of(comm) != nullptr ? comm_of(comm)->peers : nullptr;
+  ++live_objects.messages;
+}
+
+const Peers* take_message(MPI_Message message) {
+  std::lock_guard guard(message_lock);
+  auto found = messages.find(message);
+  if (found == messages.end()) return nullptr;
+  const Peers* peers = found->second;
+  messages.erase(found);
+  --live_objects.messages;
+  return peers;
+}
+
+}  // namespace
+
+extern "C" {
+
+// --- Communicators ---------------------------------------------------------------------------------
+
+int MPI_Comm_free(MPI_Comm* comm) {
+  Call call;
+  return free_comm(comm, real.Comm_free);
+}
+
+int MPI_Comm_disconnect(MPI_Comm* comm) {
+  Call call;
+  return free_comm(comm, real.Comm_disconnect);
+}
+
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
+  Call call;
+  const int rc = real.Comm_dup(to_real(comm), newcomm);
+  return rc == MPI_SUCCESS ? finish_dup(comm, newcomm) : rc;
+}
+
+int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
+  Call call;
+  const int rc = real.Comm_dup_with_info(to_real(comm), to_real(info), newcomm);
+  return rc == MPI_SUCCESS ? finish_dup(comm, newcomm) : rc;
+}
+
+int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
+  Call call;
+  return idup(comm, newcomm, request, "MPI_Comm_idup",
+              [&](MPI_Comm* made) { return real.Comm_idup(to_real(comm), made, request); });
+}
+
+int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
+                            MPI_Request* request) {
+  Call call;
+  return idup(comm, newcomm, request, "MPI_Comm_idup_with_info", [&](MPI_Comm* made) {
+    return real.Comm_idup_with_info(to_real(comm), to_real(info), made, request);
+  });
+}
+
+int MPI_Comm_spawn_multiple(int count, char* commands[], char** argv[], const int maxprocs[],
+                            const MPI_Info infos_in[], int root, MPI_Comm comm,
+                            MPI_Comm* intercomm, int errcodes[]) {
+  Call call;
+  RealArray<MPI_Info> infos_real(infos_in, count);
+  const int rc = real.Comm_spawn_multiple(count, commands, argv, maxprocs, infos_real.data(), root,
+                                          to_real(comm), intercomm, errcodes);
+  if (rc != MPI_SUCCESS) return rc;
+  ++live_objects.spawned;
+  wrap(intercomm);
+  return rc;
+}
+
+// --- Groups, infos ---------------------------------------------------------------------------------
+
+int MPI_Group_free(MPI_Group* group) {
+  Call call;
+  Group* object = group != nullptr ? object_of<Group>(*group) : nullptr;
+  if (object == nullptr) return real.Group_free(group);
+  const int rc = real.Group_free(&object->real);
+  if (rc != MPI_SUCCESS) return rc;
+  groups.destroy(object);
+  *group = pre.group_null;
+  return rc;
+}
+
+int MPI_Info_free(MPI_Info* info) {
+  Call call;
+  Info* object = info != nullptr ? object_of<Info>(*info) : nullptr;
+  if (object == nullptr) return real.Info_free(info);
+  const int rc = real.Info_free(&object->real);
+  if (rc != MPI_SUCCESS) return rc;
+  infos.destroy(object);
+  *info = pre.info_null;
+  return rc;
+}
+
+// --- Datatypes -------------------------------------------------------------------------------------
+
+int MPI_Type_commit(MPI_Datatype* type) {
+  Call call;
+  Datatype* object = type != nullptr ? object_of<Datatype>(*type) : nullptr;
+  if (object == nullptr) return real.Type_commit(type);
+  const int rc = real.Type_commit(&object->real);
+  if (rc == MPI_SUCCESS) object->committed = true;
+  return rc;
+}
+
+int MPI_Type_free(MPI_Datatype* type) {
+  Call call;
+  Datatype* object = type != nullptr ? object_of<Datatype>(*type) : nullptr;
+  if (object == nullptr) return real.Type_free(type);
+  if (const int rc = delete_attributes(*type); rc != MPI_SUCCESS) return rc;
+  const int rc = real.Type_free(&object->real);
+  if (rc != MPI_SUCCESS) return rc;
+  datatypes.destroy(object);
+  *type = pre.datatype_null;
+  return rc;
+}
+
+int MPI_Type_dup(MPI_Datatype type, MPI_Datatype* newtype) {
+  Call call;
+  const int rc = real.Type_dup(to_real(type), newtype);
+  if (rc != MPI_SUCCESS) return rc;
+  wrap(newtype);
+  if (Datatype* made = object_of<Datatype>(*newtype))
+    made->committed = object_of<Datatype>(type) == nullptr || object_of<Datatype>(type)->committed;
+  return copy_attributes(type, *newtype);
+}
+
+int MPI_Type_get_contents(MPI_Datatype type, int max_integers, int max_addresses, int max_datatypes,
+                          int integers[], MPI_Aint addresses[], MPI_Datatype types[]) {
+  Call call;
+  const int rc = real.Type_get_contents(to_real(type), max_integers, max_addresses, max_datatypes,
+                                        integers, addresses, types);
+  if (rc != MPI_SUCCESS) return rc;
+  int integer_count = 0;
+  int address_count = 0;
+  int type_count = 0;
+  int combiner = 0;
+  real.Type_get_envelope(to_real(type), &integer_count, &address_count, &type_count, &combiner);
+  for (int i = 0; i < type_count && i < max_datatypes; ++i) wrap(&types[i]);
+  return rc;
+}
+
+// --- Matched probes ----------------------------------------------------------------------------------
+
+int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
+  Call call;
+  const int rc = real.Mprobe(source, tag, to_real(comm), message, status);
+  if (rc == MPI_SUCCESS) probed(*message, comm);
+  return rc;
+}
+
+int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
+                MPI_Status* status) {
+  Call call;
+  const int rc = real.Improbe(source, tag, to_real(comm), flag, message, status);
+  if (rc == MPI_SUCCESS && *flag) probed(*message, comm);
+  return rc;
+}
+
+int MPI_Mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
+  Call call;
+  const Peers* peers = take_message(*message);
+  MPI_Status own{};
+  const int rc = real.Mrecv(buf, count, to_real(type), message, &own);
+  if (peers != nullptr && consumed(rc)) received(peers, own);
+  if (status != MPI_STATUS_IGNORE) *status = own;
+  return rc;
+}
+
+int MPI_Imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message,
+               MPI_Request* request) {
+  Call call;
+  const Peers* peers = take_message(*message);
+  const int rc = real.Imrecv(buf, count, to_real(type), message, request);
+  if (rc != MPI_SUCCESS) return rc;
+  Request* r = make_request(request, RequestKind::kReceive, "MPI_Imrecv", pre.comm_null);
+  if (r != nullptr) r->peers = peers;
+  return rc;
+}
+
+// --- The Bsend buffer --------------------------------------------------------------------------------
+
+int MPI_Buffer_attach(void* buffer, int size) {
+  Call call;
+  const int rc = real.Buffer_attach(buffer, size);
+  if (rc == MPI_SUCCESS) bsend_buffer = {buffer, size};
+  return rc;
+}
+
+int MPI_Buffer_detach(void* buffer, int* size) {
+  Call call;
+  const int rc = real.Buffer_detach(buffer, size);
+  if (rc == MPI_SUCCESS) bsend_buffer = {};
+  return rc;
+}
+
+}  // extern "C"

@@ -1,0 +1,97 @@
+#include "sidecar/shim/real.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "sidecar/shim/message.h"
+
+namespace bsp::shim {
+
+RealFunctions real;
+Predefined pre;
+bool real_loaded = false;
+
+namespace {
+
+void* mpi_library = nullptr;
+
+int missing_function() {
+  die("the program calls an MPI function that its MPI library does not have");
+}
+
+template <class Handle>
+void find_object(Handle& handle, const char* symbol) {
+  handle = static_cast<Handle>(find_in_mpi(symbol));
+  if (handle == nullptr) die("the MPI library has no %s: Open MPI >= 5 is needed", symbol);
+}
+
+void find_predefined() {
+  find_object(pre.comm_world, "ompi_mpi_comm_world");
+  find_object(pre.comm_self, "ompi_mpi_comm_self");
+  find_object(pre.comm_null, "ompi_mpi_comm_null");
+  find_object(pre.group_null, "ompi_mpi_group_null");
+  find_object(pre.group_empty, "ompi_mpi_group_empty");
+  find_object(pre.datatype_null, "ompi_mpi_datatype_null");
+  find_object(pre.byte, "ompi_mpi_byte");
+  find_object(pre.int32, "ompi_mpi_int32_t");
+  find_object(pre.int64, "ompi_mpi_int64_t");
+  find_object(pre.op_null, "ompi_mpi_op_null");
+  find_object(pre.sum, "ompi_mpi_op_sum");
+  find_object(pre.request_null, "ompi_request_null");
+  find_object(pre.info_null, "ompi_mpi_info_null");
+  find_object(pre.info_env, "ompi_mpi_info_env");
+  find_object(pre.errhandler_null, "ompi_mpi_errhandler_null");
+  find_object(pre.errors_are_fatal, "ompi_mpi_errors_are_fatal");
+  find_object(pre.message_null, "ompi_message_null");
+  find_object(pre.message_no_proc, "ompi_message_no_proc");
+}
+
+}  // namespace
+
+void* find_in_mpi(const char* symbol) {
+  if (void* found = dlsym(RTLD_DEFAULT, symbol)) return found;
+  return mpi_library != nullptr ? dlsym(mpi_library, symbol) : nullptr;
+}
+
+bool load_real() {
+  if (real_loaded) return true;
+  if (dlsym(RTLD_DEFAULT, "PMPI_Init") == nullptr) {
+    // Loaded by dlopen without RTLD_GLOBAL (a Python module, say): ask for it by its name.
+    mpi_library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
+    if (mpi_library == nullptr) return false;
+  }
+#define BSP_FIND(name)                                                              \
+  if (void* found = find_in_mpi("PMPI_" #name))                                     \
+    real.name = reinterpret_cast<decltype(real.name)>(found);                       \
+  else                                                                              \
+    real.name = reinterpret_cast<decltype(real.name)>(                              \
+        reinterpret_cast<void*>(missing_function));
+  BSP_REAL_FUNCTIONS(BSP_FIND)
+#undef BSP_FIND
+  if (find_in_mpi("ompi_mpi_comm_world") != nullptr) find_predefined();
+  real_loaded = true;
+  return true;
+}
+
+void require_open_mpi_5() {
+  if (!load_real()) die("the program's MPI library was not found: it must be dynamically linked");
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "an unknown library";
+  int length = 0;
+  if (void* get = find_in_mpi("PMPI_Get_library_version"))
+    reinterpret_cast<int (*)(char*, int*)>(get)(version, &length);
+  int major = 0;
+  const char* found = std::strstr(version, "Open MPI v");
+  if (found == nullptr || std::sscanf(found, "Open MPI v%d", &major) != 1 || major < 5) {
+    version[std::strcspn(version, ",\n")] = '\0';
+    die("the program's MPI library is \"%s\"; Open MPI >= 5 is needed (build the image with it)",
+        version);
+  }
+}
+
+// Filling the table before main() lets every wrapper call through it without asking.
+__attribute__((constructor)) static void load_early() { load_real(); }
+
+}  // namespace bsp::shim

@@ -1,0 +1,77 @@
+// An array of the program's requests, translated for one call that completes some of them.
+#pragma once
+
+#include <vector>
+
+#include "sidecar/shim/requests.h"
+
+namespace bsp::shim {
+
+inline Request* object_of_request(MPI_Request handle) {
+  return is_ours(handle) ? reinterpret_cast<Request*>(handle) : nullptr;
+}
+
+// The program has learnt that `request` completed with `status`: counts it and, unless it is
+// persistent, destroys it and sets *slot to MPI_REQUEST_NULL.
+void settle(MPI_Request* slot, Request* request, const MPI_Status& status);
+
+class RequestArray {
+ public:
+  RequestArray(int count, MPI_Request* handles)
+      : handles_(handles), count_(count > 0 && handles != nullptr ? count : 0) {
+    if (count_ > kInline) {
+      heap_real_.resize(static_cast<std::size_t>(count_));
+      heap_status_.resize(static_cast<std::size_t>(count_));
+      real_ = heap_real_.data();
+      statuses_ = heap_status_.data();
+    }
+    for (int i = 0; i < count_; ++i) {
+      Request* r = object_of_request(handles[i]);
+      if (r == nullptr) {
+        real_[i] = handles[i];
+      } else if (r->completed) {
+        any_completed_ = true;
+        real_[i] = pre.request_null;
+      } else {
+        real_[i] = r->real;
+      }
+    }
+  }
+
+  [[nodiscard]] MPI_Request* real() { return real_; }
+  [[nodiscard]] MPI_Status* statuses() { return statuses_; }
+  [[nodiscard]] Request* object(int i) const { return object_of_request(handles_[i]); }
+  [[nodiscard]] int count() const { return count_; }
+  // Some request had completed before the last gate already.
+  [[nodiscard]] bool any_completed() const { return any_completed_; }
+  [[nodiscard]] bool completed(int i) const {
+    Request* r = object(i);
+    return r != nullptr && r->completed;
+  }
+
+  // Request i has completed with `status`; the real handle is taken back as MPI left it.
+  void settle_one(int i, const MPI_Status& status) {
+    Request* r = object(i);
+    if (r == nullptr) {
+      handles_[i] = real_[i];
+      return;
+    }
+    if (!r->completed) r->real = real_[i];
+    settle(&handles_[i], r, status);
+  }
+
+ private:
+  static constexpr int kInline = 32;
+
+  MPI_Request* handles_;
+  int count_;
+  bool any_completed_ = false;
+  MPI_Request inline_real_[kInline];
+  MPI_Status inline_status_[kInline];
+  std::vector<MPI_Request> heap_real_;
+  std::vector<MPI_Status> heap_status_;
+  MPI_Request* real_ = inline_real_;
+  MPI_Status* statuses_ = inline_status_;
+};
+
+}  // namespace bsp::shim

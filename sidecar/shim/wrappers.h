@@ -1,0 +1,37 @@
+// What the generated wrappers call.
+#pragma once
+
+#include "sidecar/shim/blockers.h"
+#include "sidecar/shim/counters.h"
+#include "sidecar/shim/gate.h"
+#include "sidecar/shim/handles.h"
+#include "sidecar/shim/measure.h"
+#include "sidecar/shim/requests.h"
+
+namespace bsp::shim {
+
+// Ranks on the other side of a communicator: those whose data a vector argument describes.
+inline int remote_size(MPI_Comm comm) {
+  Comm* c = comm_of(comm);
+  return c != nullptr && c->peers != nullptr ? static_cast<int>(c->peers->world.size()) : 0;
+}
+
+int indegree(MPI_Comm comm);   // neighbours in the communicator's topology
+int outdegree(MPI_Comm comm);
+
+inline bool is_root(MPI_Comm comm, int root) {
+  Comm* c = comm_of(comm);
+  return c != nullptr && !c->inter && world_rank(c->peers, root) == state.rank;
+}
+
+inline void received_from_each(MPI_Comm comm, int count, MPI_Datatype type) {
+  Comm* c = comm_of(comm);
+  if (c == nullptr || c->peers == nullptr) return;
+  const std::uint64_t others = c->peers->world.size() - (c->inter ? 0 : 1);
+  received_collective(comm, kAll, bytes_of(count, to_real(type)) * others);
+}
+
+// Keeps an array of datatypes alive until the request completes.
+void keep_types(Request& request, std::vector<MPI_Datatype> types);
+
+}  // namespace bsp::shim
