@@ -185,13 +185,19 @@ Result<void> add_mounts(const json& container, const std::vector<VolumePlan>& vo
   return {};
 }
 
-// Podman's default limits are more than an unprivileged machine may give; ours are.
+// Podman's default limits are more than a machine without CAP_SYS_RESOURCE may give. Podman lowers its own
+// nproc before it starts the runtime (96365 here was refused as a hard limit, 30000 was not), hence the cap.
 void add_limits(std::vector<std::string>& args) {
-  for (const auto& [name, resource] : {std::pair{"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}}) {
+  struct Limit {
+    const char* name;
+    __rlimit_resource resource;
+    rlim_t most;
+  };
+  for (const Limit& l : {Limit{"nofile", RLIMIT_NOFILE, 1'048'576}, Limit{"nproc", RLIMIT_NPROC, 30'000}}) {
     rlimit limit{};
-    if (::getrlimit(resource, &limit) != 0) continue;
-    auto value = [](rlim_t v) { return v == RLIM_INFINITY ? std::string("-1") : std::to_string(v); };
-    args.insert(args.end(), {"--ulimit", std::format("{}={}:{}", name, value(limit.rlim_cur), value(limit.rlim_max))});
+    if (::getrlimit(l.resource, &limit) != 0) continue;
+    const rlim_t value = std::min(limit.rlim_max, l.most);
+    args.insert(args.end(), {"--ulimit", std::format("{}={}:{}", l.name, value, value)});
   }
 }
 

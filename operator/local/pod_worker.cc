@@ -2,7 +2,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -270,7 +270,7 @@ void PodWorker::watch(Container& c, int pid) {
   r.reason.clear();
   r.message.clear();
   c.started = steady_clock::now();
-  if (pid > 0) c.pidfd.reset(::pidfd_open(pid, 0));
+  if (pid > 0) c.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   // No pidfd: the process has ended already; supervise() asks Podman at once.
 }
 
