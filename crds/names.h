@@ -26,6 +26,11 @@ inline constexpr std::string_view kLabelSet = "migbsp.io/set";                //
 inline constexpr std::string_view kLabelAttempt = "migbsp.io/attempt";        // restarts of the job so far
 inline constexpr std::string_view kLabelRole = "migbsp.io/role";              // "rank" or "target"
 
+// On containers that the local node made (podman ps --filter label=…), never on API objects.
+inline constexpr std::string_view kLabelPod = "migbsp.io/pod";          // the Pod's name
+inline constexpr std::string_view kLabelPodUid = "migbsp.io/pod-uid";   // the Pod's uid
+inline constexpr std::string_view kLabelStore = "migbsp.io/store";      // directory of the object store
+
 // --- Annotations -----------------------------------------------------------------------------------
 inline constexpr std::string_view kAnnotationMigration = "migbsp.io/migration";  // RankMigration a target waits for
 inline constexpr std::string_view kAnnotationSpeed = "migbsp.io/cpu";  // on local nodes: fraction of a core

@@ -7,6 +7,7 @@
 #include <format>
 
 #include "crds/meta.h"
+#include "crds/names.h"
 #include "operator/local/pod_volumes.h"
 
 namespace bsp::local {
@@ -218,8 +219,8 @@ Result<ContainerPlan> plan_container(const json& pod, const json& container, Con
   c.pid_path = std::format("{}/{}.pid", pod_dir(input.store_dir, plan.pod, plan.uid), c.name);
   std::vector<std::string>& args = c.run_args;
   args = {"run", "-d", "--pull", "never", "--name", c.podman_name,
-          "--label", store_label(input.store_dir), "--label", "migbsp.io/pod=" + plan.pod,
-          "--label", "migbsp.io/pod-uid=" + plan.uid,
+          "--label", store_label(input.store_dir), "--label", std::format("{}={}", names::kLabelPod, plan.pod),
+          "--label", std::format("{}={}", names::kLabelPodUid, plan.uid),
           "--network", "ns:" + input.network_path, "--hostname", text(pod.at("spec"), "hostname", plan.pod),
           "--log-driver", "k8s-file", "--log-opt", "path=" + c.log_path, "--pidfile", c.pid_path,
           "--sdnotify", "ignore"};
@@ -250,7 +251,9 @@ std::string pod_dir(const std::string& store_dir, const std::string& pod, const 
 std::string log_dir(const std::string& store_dir, const std::string& pod) {
   return std::format("{}/logs/{}", store_dir, pod);
 }
-std::string store_label(const std::string& store_dir) { return "migbsp.io/store=" + store_dir; }
+std::string store_label(const std::string& store_dir) {
+  return std::format("{}={}", names::kLabelStore, store_dir);
+}
 std::string podman_name(const std::string& store_dir, const std::string& pod, const std::string& container) {
   // FNV-1a of the directory, because two stores may hold pods of one name.
   std::uint32_t hash = 2166136261u;

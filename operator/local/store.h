@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "crds/names.h"
 #include "operator/kube/client.h"
 
 namespace bsp::local {
@@ -77,7 +78,7 @@ inline const kube::Kind kPod{"v1", "Pod"};
 inline const kube::Kind kNode{"v1", "Node"};
 inline const kube::Kind kSecret{"v1", "Secret"};
 inline const kube::Kind kEvent{"v1", "Event"};
-inline const kube::Kind kBspJob{"migbsp.io/v1alpha1", "BSPJob"};
-inline const kube::Kind kRankMigration{"migbsp.io/v1alpha1", "RankMigration"};
+inline const kube::Kind kBspJob{std::string(names::kApiVersion), std::string(names::kBspJobKind)};
+inline const kube::Kind kRankMigration{std::string(names::kApiVersion), std::string(names::kRankMigrationKind)};
 
 }  // namespace bsp::local

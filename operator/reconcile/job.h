@@ -14,8 +14,6 @@
 
 namespace bsp::reconcile {
 
-inline constexpr const char* kFinalizer = "migbsp.io/pods";
-
 struct JobLimits {
   Duration unreachable = std::chrono::seconds(10);  // of a sidecar, outside waves, until its pod counts as lost
   Duration start = std::chrono::minutes(5);         // pods there and warm
