@@ -26,6 +26,8 @@ EDGES = {
     "operator/reconcile": ["base/core", "base/json", "crds", "operator/decide", "operator/migrate", "operator/observe"],
     "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kube",
                                  "operator/migrate", "operator/observe", "operator/reconcile"],
+    # The shell's connections to the sidecars; no kernel includes it.
+    "operator/reconcile/sidecars": ["base/core", "base/json", "base/net", "crds", "operator/migrate", "operator/reconcile"],
     "operator/local": ["base/core", "base/json", "base/net", "crds", "operator/kube"],
     "operator": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kube", "operator/local",
                  "operator/migrate", "operator/observe", "operator/reconcile", "operator/reconcile/shell"],
