@@ -1,0 +1,239 @@
+#include "operator/reconcile/rescheduling.h"
+
+#include <algorithm>
+#include <format>
+
+#include "base/core/log.h"
+#include "operator/decide/explain.h"
+#include "operator/observe/snapshot.h"
+#include "operator/reconcile/status.h"
+
+namespace bsp::reconcile {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::size_t kCompared = 10;  // supersteps on either side of a wave, at most
+
+json state_to_json(const decide::State& s) {
+  json p_comm = json::array();
+  for (std::size_t i = 0; i < s.P_comm.rows(); ++i)
+    p_comm.push_back(std::vector<double>(s.P_comm.row(i).begin(), s.P_comm.row(i).end()));
+  return {{"k", s.cadence.k.value},      {"alpha", s.cadence.alpha}, {"alphaNext", s.cadence.alpha_next},
+          {"d", s.cadence.d},            {"gamma", s.cadence.gamma}, {"pComp", s.P_comp},
+          {"pComm", std::move(p_comm)}};
+}
+
+decide::State state_from_json(const json& j) {
+  decide::State s;
+  if (!j.is_object()) return s;
+  s.cadence.k = {j.value("k", std::uint64_t{1})};
+  s.cadence.alpha = j.value("alpha", std::uint64_t{0});
+  s.cadence.alpha_next = j.value("alphaNext", std::uint64_t{0});
+  s.cadence.d = j.value("d", 0.0);
+  s.cadence.gamma = j.value("gamma", std::uint64_t{0});
+  s.P_comp = j.value("pComp", std::vector<double>{});
+  const auto rows = j.value("pComm", std::vector<std::vector<double>>{});
+  if (!rows.empty()) {
+    s.P_comm = decide::Grid<double>(rows.size(), rows[0].size());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      for (std::size_t k = 0; k < std::min(rows[i].size(), rows[0].size()); ++k) s.P_comm[i, k] = rows[i][k];
+  }
+  return s;
+}
+
+}  // namespace
+
+Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets)
+    : ranks_(job.spec.ranks),
+      sets_(sets),
+      attempt_(job.status.attempt),
+      params_(observe::make_params(job.spec.rescheduling)),
+      collector_(job.spec.ranks, sets),
+      calibration_(observe::Calibration::from_status(job.status.calibration)) {
+  const json& j = job.status.rescheduler;
+  if (j.is_object()) {
+    state_ = state_from_json(j.value("state", json()));
+    wave_seen_ = j.value("waveSeen", 0u);
+    if (j.contains("baseline")) {
+      const json& b = j["baseline"];
+      baseline_ = Baseline{.wave = b.value("wave", 0u),
+                           .alpha = b.value("alpha", std::uint64_t{0}),
+                           .predicted = b.value("predicted", 0.0),
+                           .seconds = b.value("seconds", 0.0),
+                           .compute = b.value("compute", std::vector<double>{}),
+                           .after = b.value("after", std::uint64_t{0})};
+    }
+  }
+  predicted_sum_ = job.status.predicted_gain_seconds.value_or(0);
+  realised_sum_ = job.status.realised_gain_seconds.value_or(0);
+  any_gain_ = job.status.realised_gain_seconds.has_value();
+  window_.emplace(state_, params_, ranks_, sets_);
+}
+
+double Rescheduler::superstep_seconds() const {
+  const auto& history = collector_.history();
+  if (history.empty()) return 0;
+  const auto last = history.back().superstep;
+  const auto mean = observe::mean_times(history, last > kCompared ? last - kCompared : 0, last);
+  return mean ? mean->seconds : 0;
+}
+
+void Rescheduler::note_wave(const Observed& o) {
+  const auto wave = stored_wave(o.job.status);
+  if (!wave || !*wave || (*wave)->number <= wave_seen_) return;
+  const migrate::Wave& w = **wave;
+  const auto& history = collector_.history();
+  if (!baseline_ || baseline_->wave != w.number) {
+    // It has begun: what supersteps cost until now.
+    baseline_ = Baseline{};
+    baseline_->wave = w.number;
+    baseline_->alpha = window_->cadence().alpha;
+    if (!history.empty()) {
+      const auto last = history.back().superstep;
+      if (const auto mean = observe::mean_times(history, last >= kCompared ? last - kCompared + 1 : 0, last)) {
+        baseline_->seconds = mean->seconds;
+        baseline_->compute = mean->compute_seconds;
+      }
+    }
+  }
+  if (!migrate::is_finished(w)) return;
+  wave_seen_ = w.number;
+  // The superstep that the gate interrupted belongs to neither mapping.
+  std::uint64_t edge = 0;
+  for (const auto& [pod, s] : o.sidecars) edge = std::max(edge, s.completed);
+  const bool paused = w.phase == migrate::Phase::kSucceeded || w.rollback_committed;
+  if (paused) {
+    collector_.skip_to(edge + 1);
+    state_ = {.cadence = window_->cadence(), .P_comp = window_->metrics().P_comp, .P_comm = window_->metrics().P_comm};
+    state_.cadence.k = {edge + 2};
+    state_.cadence.alpha_next = 0;
+    window_.emplace(state_, params_, ranks_, sets_);
+  }
+  if (w.phase != migrate::Phase::kSucceeded) {
+    baseline_.reset();
+    return;
+  }
+  baseline_->after = edge + 2;
+  for (std::size_t i = 0; i < w.moves.size(); ++i) {
+    const auto m = std::ranges::find(o.migrations, w.moves[i].migration,
+                                     [](const auto& x) { return x.metadata.name; });
+    if (m != o.migrations.end() && i < w.bytes.size())
+      calibration_.add_move(m->status.source_set, m->status.target_set, w.bytes[i], w.pause);
+  }
+}
+
+std::optional<Decided> Rescheduler::advance(const Observed& o) {
+  note_wave(o);
+  const auto wave = stored_wave(o.job.status);
+  const bool moving = wave && *wave && !migrate::is_finished(**wave);
+  std::vector<std::string> set_of_rank;
+  for (const auto& place : o.job.status.ranks) set_of_rank.push_back(place.set);
+  while (auto superstep = collector_.take()) {
+    calibration_.add_superstep(collector_.history().back(), set_of_rank);
+    if (moving || o.job.spec.rescheduling.mode == crds::ReschedulingMode::kOff) continue;
+    if (superstep->superstep < window_->cadence().k || window_->call_due()) continue;
+    window_->add(std::move(*superstep));
+    if (window_->call_due()) return decide_now(o);
+  }
+  return std::nullopt;
+}
+
+std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
+  std::vector<observe::NodeFacts> nodes = o.nodes;
+  for (auto& node : nodes)
+    for (const auto& [name, pod] : o.pods)  // sources not gone yet hold their slot
+      if (pod.node == node.name &&
+          std::ranges::none_of(o.job.status.ranks, [&](const auto& p) { return p.pod == name; }))
+        ++node.taken;
+  const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
+  std::vector<observe::RankFacts> ranks;
+  for (const crds::RankPlace& place : o.job.status.ranks) {
+    observe::RankFacts facts;
+    facts.node = place.node;
+    facts.memory_bytes = static_cast<double>(std::max<std::uint64_t>(
+        place.memory_bytes, collector_.memory_bytes(place.rank.value)));
+    facts.blocked_reason = place.blocked_reason;
+    for (const auto& m : o.migrations)
+      if (m.spec.rank == place.rank && m.status.phase == migrate::Phase::kSucceeded)
+        facts.last_move = std::max(facts.last_move, m.status.superstep.value);
+    ranks.push_back(std::move(facts));
+  }
+  const decide::Snapshot snapshot =
+      observe::make_snapshot(observe::make_platform(sets, nodes, calibration_), ranks);
+  auto plan = decide::make_plan(snapshot, *window_, params_);
+  Decided out;
+  if (!plan) {
+    log_warning("no decision could be made", {{"error", plan.error().message}});
+    state_ = std::move(*window_).close(decide::next_cadence(window_->cadence(), window_->completed(), false, params_));
+    window_.emplace(state_, params_, ranks_, sets_);
+    return std::nullopt;
+  }
+  out.decision = to_decision(*plan, snapshot, o.now, window_->balance().imbalance(), o.job.spec.rescheduling.mode);
+  out.text = decide::explain(*plan, snapshot);
+  double cost = 0;
+  for (const auto& move : plan->moves) cost = std::max(cost, move.cost);
+  out.predicted_gain_seconds =
+      (plan->forecast.before - plan->forecast.after) * static_cast<double>(plan->now.alpha) - cost;
+  if (o.job.spec.rescheduling.mode == crds::ReschedulingMode::kMigrate)
+    for (const auto& move : plan->moves)
+      out.moves.push_back({"", move.rank.value, snapshot.platform.sets[move.to_set.value].name,
+                           snapshot.platform.processor(move.to).name});
+  if (!out.moves.empty()) predicted_sum_ += out.predicted_gain_seconds;
+  state_ = std::move(*window_).close(plan->next);
+  window_.emplace(state_, params_, ranks_, sets_);
+  return out;
+}
+
+void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
+  if (o.job.spec.rescheduling.mode != crds::ReschedulingMode::kOff) {
+    status.alpha = static_cast<std::uint32_t>(window_->cadence().alpha);
+    status.d = window_->cadence().d;
+  }
+  const auto& history = collector_.history();
+  if (!history.empty()) {
+    const auto last = history.back().superstep;
+    const auto mean = observe::mean_times(history, last >= kCompared ? last - kCompared + 1 : 0, last);
+    const auto& t = history.back().rank_seconds;
+    double slowest = 0, sum = 0;
+    for (double s : t) slowest = std::max(slowest, s), sum += s;
+    status.imbalance = sum > 0 ? slowest / (sum / static_cast<double>(t.size())) - 1 : 0;
+    for (auto& place : status.ranks) {
+      const std::size_t i = place.rank.value;
+      if (i >= t.size()) continue;
+      place.compute_seconds = mean->compute_seconds[i];
+      place.time_seconds = mean->seconds;
+    }
+  }
+  status.calibration = calibration_.to_status(observe::nominal_speeds(o.nodes));
+  json j = {{"state", state_to_json(state_)}, {"waveSeen", wave_seen_}};
+  if (baseline_)
+    j["baseline"] = {{"wave", baseline_->wave},       {"alpha", baseline_->alpha},
+                     {"predicted", baseline_->predicted}, {"seconds", baseline_->seconds},
+                     {"compute", baseline_->compute}, {"after", baseline_->after}};
+  status.rescheduler = std::move(j);
+  if (predicted_sum_ != 0) status.predicted_gain_seconds = predicted_sum_;
+  if (any_gain_) status.realised_gain_seconds = realised_sum_;
+}
+
+std::vector<RealisedGain> Rescheduler::realised(const crds::BspJobStatus& status, bool ending) {
+  if (!baseline_ || baseline_->after == 0 || baseline_->compute.empty()) return {};
+  const auto mean = observe::mean_times(collector_.history(), baseline_->after, ~0ull);
+  if (!mean || mean->supersteps < (ending ? 2 : kCompared)) return {};
+  const auto wave = stored_wave(status);
+  if (!wave || !*wave || (*wave)->number != baseline_->wave) return baseline_.reset(), std::vector<RealisedGain>{};
+  const double pause = (*wave)->pause.total_ms * 1e-3;
+  const auto alpha = static_cast<double>(std::max<std::uint64_t>(1, baseline_->alpha));
+  realised_sum_ += (baseline_->seconds - mean->seconds) * alpha - pause;
+  any_gain_ = true;
+  std::vector<RealisedGain> out;
+  for (const migrate::Move& move : (*wave)->moves)
+    if (move.rank < baseline_->compute.size())
+      out.push_back({move.migration,
+                     (baseline_->compute[move.rank] - mean->compute_seconds[move.rank]) * alpha - pause});
+  baseline_.reset();
+  return out;
+}
+
+}  // namespace bsp::reconcile

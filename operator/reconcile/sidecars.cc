@@ -1,0 +1,242 @@
+#include "operator/reconcile/sidecars.h"
+
+#include <format>
+
+#include "base/core/log.h"
+#include "operator/reconcile/network.h"
+
+namespace bsp::reconcile {
+
+using namespace std::chrono_literals;
+using migrate::ActionKind;
+
+namespace {
+constexpr auto kWatchWait = 2000ms;
+constexpr auto kLimit = 5s;
+constexpr auto kRetry = 100ms;       // of a sidecar that does not answer
+constexpr auto kRepeatAfter = 150ms; // the same verb again, if the status still asks for it
+}  // namespace
+
+// Three connections: a watch occupies its own while it waits, and a Set Manager answers a report only
+// when its members have.
+struct Sidecars::Node {
+  Node(net::Loop& loop, const net::TlsContext& tls, const std::string& pod_name, const std::string& to)
+      : pod(pod_name), address(to), watch(loop, tls, {to, pod_name}), command(loop, tls, {to, pod_name}),
+        report(loop, tls, {to, pod_name}) {}
+  std::string pod;
+  std::string address;
+  net::LinkPeer watch, command, report;
+  std::uint64_t version = 0;
+  bool asked_report = false;
+  struct Sent {
+    bool under_way = false;
+    net::SteadyTime at{};
+  };
+  std::map<std::pair<ActionKind, std::uint64_t>, Sent> sent;
+};
+
+Sidecars::Sidecars(Options options) : options_(std::move(options)) {
+  thread_ = std::thread([this] { run(); });
+}
+
+Sidecars::~Sidecars() {
+  loop_.post([this] { nodes_.clear(); });
+  loop_.stop();
+  thread_.join();
+}
+
+void Sidecars::run() {
+  if (!options_.network.empty())
+    if (auto entered = enter_network(options_.network); !entered)
+      log_error("the pod network can't be entered", {{"error", entered.error().message}});
+  loop_.run();
+  nodes_.clear();
+}
+
+void Sidecars::track(const std::map<std::string, std::string>& pods) {
+  {
+    std::lock_guard lock(mutex_);
+    if (tracked_ == pods) return;
+    tracked_ = pods;
+    std::erase_if(facts_, [&](const auto& entry) { return !pods.contains(entry.first); });
+  }
+  loop_.post([this, pods] {
+    std::erase_if(nodes_, [&](const auto& entry) {
+      const auto it = pods.find(entry.first);
+      return it == pods.end() || it->second != entry.second->address;
+    });
+    for (const auto& [pod, address] : pods) {
+      if (nodes_.contains(pod)) continue;
+      auto node = std::make_shared<Node>(loop_, options_.tls, pod, address);
+      nodes_[pod] = node;
+      node->command.connect();
+      watch(node);
+    }
+  });
+}
+
+void Sidecars::watch(const std::shared_ptr<Node>& node) {
+  std::weak_ptr<Node> weak = node;
+  node->watch.call(
+      wire::kWatch, {{"version", node->version}, {"wait_ms", kWatchWait.count()}}, {}, kWatchWait + kLimit,
+      [this, weak](Result<net::Answer> answer) {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (answer) {
+          self->version = answer->header.value("version", std::uint64_t{0});
+          note_status(self->pod, answer->header);
+          loop_.post([this, weak] {
+            if (const auto again = weak.lock()) watch(again);
+          });
+        } else {
+          note_unreachable(self->pod);
+          self->version = 0;
+          loop_.after(kRetry, [this, weak] {
+            if (const auto again = weak.lock()) watch(again);
+          });
+        }
+      });
+}
+
+void Sidecars::call(const Verb& verb) {
+  loop_.post([this, verb] {
+    if (const auto it = nodes_.find(verb.pod); it != nodes_.end()) send(it->second, verb);
+  });
+}
+
+void Sidecars::send(const std::shared_ptr<Node>& node, const Verb& verb) {
+  Node::Sent& sent = node->sent[{verb.kind, verb.number}];
+  const auto now = std::chrono::steady_clock::now();
+  if (sent.under_way || now < sent.at + kRepeatAfter) return;
+  sent.under_way = true;
+  std::weak_ptr<Node> weak = node;
+  log_debug("verb", {{"pod", verb.pod}, {"verb", verb.verb}, {"number", verb.number}});
+  // The status is asked for on the same connection right behind the verb, and the verb counts as
+  // answered only with it: so whoever sees the answer sees a status that is not older.
+  auto outcome = std::make_shared<Result<net::Answer>>(fail(ErrorCode::kUnavailable, "no answer"));
+  node->command.call(verb.verb, verb.fields, {}, kLimit, [outcome](Result<net::Answer> answer) {
+    *outcome = std::move(answer);
+  });
+  node->command.call(wire::kStatus, nlohmann::json::object(), {}, kLimit,
+                     [this, weak, verb, outcome, now](Result<net::Answer> status) {
+                       const auto self = weak.lock();
+                       if (!self) return;
+                       Node::Sent& done = self->sent[{verb.kind, verb.number}];
+                       done.under_way = false;
+                       done.at = std::chrono::steady_clock::now();
+                       if (status) {
+                         {
+                           std::lock_guard lock(mutex_);
+                           const double took =
+                               std::chrono::duration<double>(done.at - now).count();
+                           round_trip_ += 0.2 * (took - round_trip_);
+                         }
+                         note_status(self->pod, status->header);
+                       }
+                       note_answer(self->pod, verb, *outcome);
+                       tell();
+                     });
+}
+
+void Sidecars::note_status(const std::string& pod, const nlohmann::json& header) {
+  auto status = wire::rank_status_from_json(header);
+  if (!status) return log_warning("a sidecar's status can't be read", {{"pod", pod}, {"error", status.error().message}});
+  const Time now = SystemClock{}.now();
+  {
+    std::lock_guard lock(mutex_);
+    if (!tracked_.contains(pod)) return;
+    SidecarFacts& facts = facts_[pod];
+    if (!facts.status || facts.status->phase != status->phase) facts.phase_since = now;
+    facts.unreachable_since = Time{};
+    facts.completed = std::max(facts.completed, status->completed);
+    facts.status = std::move(*status);
+  }
+  tell();
+}
+
+void Sidecars::note_unreachable(const std::string& pod) {
+  bool first = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto it = facts_.find(pod); it != facts_.end() && it->second.unreachable_since == Time{}) {
+      it->second.unreachable_since = SystemClock{}.now();
+      first = true;
+    }
+  }
+  if (first) tell();
+}
+
+void Sidecars::note_answer(const std::string& pod, const Verb& verb, const Result<net::Answer>& answer) {
+  std::lock_guard lock(mutex_);
+  const auto it = facts_.find(pod);
+  if (it == facts_.end()) return;
+  if (answer) {
+    it->second.done.insert({verb.kind, verb.number});
+    if (verb.kind == ActionKind::kArmGate)
+      it->second.armed = migrate::ArmAnswer{verb.number, answer->header.value("completed", std::uint64_t{0}),
+                                            answer->header.value("late", false)};
+    return;
+  }
+  const Error& error = answer.error();
+  const bool unreached = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
+  if (unreached || error.retryable) return;
+  log_warning("a sidecar refused", {{"pod", pod}, {"verb", verb.verb}, {"error", error.message}});
+  // Only these mean that the wave can't go on; what brings things back is tried until it succeeds.
+  if (verb.kind == ActionKind::kPrepareEpoch || verb.kind == ActionKind::kReceive ||
+      verb.kind == ActionKind::kSend || verb.kind == ActionKind::kRestore)
+    it->second.refused = std::format("{}: {}", verb.verb, error.message);
+}
+
+void Sidecars::ask_reports(const SetRequest& request) {
+  loop_.post([this, request] {
+    const auto it = nodes_.find(request.manager);
+    if (it == nodes_.end() || it->second->asked_report) return;
+    it->second->asked_report = true;
+    std::weak_ptr<Node> weak = it->second;
+    it->second->report.call(wire::kSetReport, {{"members", request.members}}, {}, kLimit,
+                            [this, weak](Result<net::Answer> answer) {
+                              if (const auto self = weak.lock()) self->asked_report = false;
+                              if (!answer || !answer->header.contains("reports")) return;
+                              std::vector<wire::RankReport> reports;
+                              for (const auto& j : answer->header["reports"])
+                                if (auto report = wire::rank_report_from_json(j))
+                                  reports.push_back(std::move(*report));
+                              if (reports.empty()) return;
+                              {
+                                std::lock_guard lock(mutex_);
+                                for (auto& r : reports) reports_.push_back(std::move(r));
+                              }
+                              tell();
+                            });
+  });
+}
+
+std::vector<wire::RankReport> Sidecars::take_reports() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(reports_, {});
+}
+
+void Sidecars::note_completed(const std::string& pod, std::uint64_t superstep) {
+  std::lock_guard lock(mutex_);
+  if (const auto it = facts_.find(pod); it != facts_.end())
+    it->second.completed = std::max(it->second.completed, superstep);
+}
+
+void Sidecars::begin_wave(std::uint32_t number) {
+  std::lock_guard lock(mutex_);
+  if (wave_ == number) return;
+  wave_ = number;
+  for (auto& [pod, facts] : facts_) facts.refused.clear();
+}
+
+std::map<std::string, SidecarFacts> Sidecars::facts() const {
+  std::lock_guard lock(mutex_);
+  return facts_;
+}
+
+double Sidecars::round_trip_seconds() const {
+  std::lock_guard lock(mutex_);
+  return round_trip_;
+}
+
+}  // namespace bsp::reconcile
