@@ -19,7 +19,7 @@ json& child(json& object, const char* name, json::value_t type) {
 // Replaces the entry of the same name, or adds it: a template written for another version wins nothing.
 void put(json& list, const json& entry) {
   for (json& other : list)
-    if (other.value("name", "") == entry.at("name")) {
+    if (other.value("name", json()) == entry.at("name")) {
       other = entry;
       return;
     }
