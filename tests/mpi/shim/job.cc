@@ -1,0 +1,183 @@
+#include "tests/mpi/shim/job.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace bsp::test {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kLimit = 60s;  // for anything that takes milliseconds when it works
+
+template <class Done>
+bool until(Done done) {
+  for (auto deadline = std::chrono::steady_clock::now() + kLimit; !done(); ::poll(nullptr, 0, 1))
+    if (std::chrono::steady_clock::now() > deadline) return false;
+  return true;
+}
+
+}  // namespace
+
+Job::Job(Options options)
+    : cluster(options.ranks),
+      options_(std::move(options)),
+      stopped_(options_.ranks),
+      exited_(options_.ranks, -1) {
+  for (std::uint32_t r = 0; r < options_.ranks; ++r) {
+    cluster.start_sidecar(r);
+    std::vector<std::string> command{BSP_BINARY_DIR "/bin/" + options_.program};
+    command.insert(command.end(), options_.arguments.begin(), options_.arguments.end());
+    std::vector<std::string> environment{"LD_PRELOAD=" BSP_BINARY_DIR "/bin/libbspmpi.so",
+                                         "BSP_RUN_DIR=" + cluster.run_dir(r),
+                                         "OMPI_MCA_btl_tcp_if_include=lo"};
+    environment.insert(environment.end(), options_.environment.begin(), options_.environment.end());
+    programs.emplace_back(std::move(command), std::move(environment), cluster.run_dir(r) + ".program.log");
+    inits_.push_back(std::make_unique<FakeInit>(cluster.run_dir(r), control::kStateRunning));
+  }
+  open(0);
+}
+
+Job::~Job() = default;
+
+void Job::open(std::uint64_t epoch) {
+  epoch_ = epoch;
+  cluster.prepare(epoch);
+  cluster.open(epoch);
+}
+
+nlohmann::json Job::status(std::uint32_t rank) { return cluster.call(rank, wire::kStatus).header; }
+
+bool Job::all_stopped() {
+  bool all = true;
+  for (std::uint32_t r = 0; r < options_.ranks; ++r) {
+    if (!stopped_[r] && exited_[r] == -1) {
+      int status = 0;
+      if (::waitpid(programs[r].pid(), &status, WNOHANG | WUNTRACED) > 0) {
+        if (WIFSTOPPED(status)) {
+          stopped_[r] = true;
+          inits_[r]->say(control::kStopped, {{"pid", std::to_string(programs[r].pid())}});
+        } else {
+          exited_[r] = status;
+        }
+      }
+    }
+    all = all && stopped_[r];
+  }
+  return all;
+}
+
+bool Job::reach(std::uint64_t s) {
+  for (std::uint32_t r = 0; r < options_.ranks; ++r) {
+    bool there = until([&] {
+      all_stopped();
+      return exited_[r] != -1 || status(r)["completed"].get<std::uint64_t>() >= s;
+    });
+    EXPECT_TRUE(there) << "rank " << r << " doesn't come to superstep " << s << "\n" << stderr_of(r);
+    if (!there || exited_[r] != -1) return false;
+  }
+  return true;
+}
+
+Job::Gate Job::gate(std::uint32_t edges) {
+  std::uint64_t target = 0;
+  for (bool late = true; late;) {
+    for (std::uint32_t r = 0; r < options_.ranks; ++r)
+      target = std::max(target, status(r)["completed"].get<std::uint64_t>() + 3);
+    late = false;
+    for (std::uint32_t r = 0; r < options_.ranks; ++r)
+      late = cluster.call(r, wire::kArmGate, {{"superstep", target}}).header["late"].get<bool>() || late;
+    if (late)
+      for (std::uint32_t r = 0; r < options_.ranks; ++r) cluster.call(r, wire::kCancelGate);
+    all_stopped();
+    if (std::ranges::any_of(exited_, [](int e) { return e != -1; })) return Gate::kEnded;
+  }
+  for (std::uint32_t r = 0; r < options_.ranks; ++r)
+    cluster.call(r, wire::kCommitGate, {{"superstep", target}});
+  Gate result = Gate::kStopped;
+  bool decided = until([&] {
+    if (all_stopped()) return true;
+    for (std::uint32_t r = 0; r < options_.ranks; ++r) {
+      if (exited_[r] != -1) {
+        result = Gate::kEnded;
+        return true;
+      }
+      if (status(r)["postponed"].get<std::uint32_t>() >= edges) {
+        result = Gate::kPostponed;
+        return true;
+      }
+    }
+    return false;
+  });
+  if (!decided) {
+    std::string state;
+    for (std::uint32_t r = 0; r < options_.ranks; ++r) state += status(r).dump() + "\n" + stderr_of(r);
+    ADD_FAILURE() << "the gate at superstep " << target << " is not reached\n" << state;
+    return Gate::kEnded;
+  }
+  return result;
+}
+
+void Job::next_epoch() {
+  open(epoch_ + 1);
+  for (std::uint32_t r = 0; r < options_.ranks; ++r) {
+    inits_[r]->expect(control::kContinue);
+    stopped_[r] = false;
+    programs[r].signal(SIGCONT);
+    inits_[r]->say(control::kRunning, {{"pid", std::to_string(programs[r].pid())}});
+  }
+}
+
+bool Job::turn() {
+  Gate came = gate();
+  if (came != Gate::kStopped) {
+    EXPECT_NE(came, Gate::kPostponed) << reasons();
+    return false;
+  }
+  next_epoch();
+  return true;
+}
+
+std::string Job::reasons() {
+  std::string all;
+  for (std::uint32_t r = 0; r < options_.ranks; ++r)
+    if (auto reason = status(r)["blocked_reason"].get<std::string>(); !reason.empty())
+      all += std::to_string(r) + ": " + reason + "\n";
+  return all;
+}
+
+int Job::wait(std::uint32_t rank, std::chrono::seconds limit) {
+  auto deadline = std::chrono::steady_clock::now() + limit;
+  while (exited_[rank] == -1 && std::chrono::steady_clock::now() < deadline) {
+    all_stopped();
+    ::poll(nullptr, 0, 2);
+  }
+  return exited_[rank];
+}
+
+std::string Job::last_line(std::uint32_t rank) {
+  std::string last;
+  for (std::string line; !(line = programs[rank].read_line(100ms)).empty();) last = line;
+  return last;
+}
+
+std::string Job::stderr_of(std::uint32_t rank) const {
+  std::ifstream file(cluster.run_dir(rank) + ".program.log");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void Job::expect_ok() {
+  for (std::uint32_t r = 0; r < options_.ranks; ++r) {
+    EXPECT_EQ(wait(r), 0) << "rank " << r << "\n" << stderr_of(r);
+    EXPECT_TRUE(last_line(r).starts_with("ok ")) << "rank " << r;
+  }
+}
+
+}  // namespace bsp::test

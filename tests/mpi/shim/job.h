@@ -1,0 +1,65 @@
+// An MPI job under the shim: N programs, N real sidecars on loopback, the test being operator and bsp-init.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/integration/relay/fake_init.h"
+#include "tests/mpi/epochs/cluster.h"
+
+namespace bsp::test {
+
+class Job {
+ public:
+  struct Options {
+    std::uint32_t ranks = 2;
+    std::string program;                // in BSP_BINARY_DIR/bin
+    std::vector<std::string> arguments;
+    std::vector<std::string> environment;
+  };
+  explicit Job(Options options);
+  ~Job();
+
+  // What came of a gate.
+  enum class Gate { kStopped, kPostponed, kEnded };
+  // Arms and commits a gate a little ahead of every rank; returns when all have stopped, when the gate was
+  // postponed at `edges` edges by some rank, or when a program has ended.
+  Gate gate(std::uint32_t edges = 5);
+  // Prepares and opens the next epoch and continues the programs.
+  void next_epoch();
+  // gate() + next_epoch(); false if a program ended first.
+  bool turn();
+
+  // A rank's RankStatus.
+  [[nodiscard]] nlohmann::json status(std::uint32_t rank);
+  // Waits until every rank has completed superstep `s`; false if one has ended.
+  bool reach(std::uint64_t s);
+  // The reasons of all ranks that postponed the gate, one a line.
+  [[nodiscard]] std::string reasons();
+
+  // Exit status of each program after at most `limit`, -1 if it still runs; and the last line it printed.
+  int wait(std::uint32_t rank, std::chrono::seconds limit = std::chrono::seconds(60));
+  std::string last_line(std::uint32_t rank);
+  [[nodiscard]] std::string stderr_of(std::uint32_t rank) const;
+  // All programs have ended with status 0 and said "ok …".
+  void expect_ok();
+
+  Cluster cluster;
+  std::vector<Process> programs;
+  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+
+ private:
+  void open(std::uint64_t epoch);
+  bool all_stopped();  // also tells the sidecars of stops
+
+  Options options_;
+  std::vector<std::unique_ptr<FakeInit>> inits_;
+  std::vector<bool> stopped_;
+  std::vector<int> exited_;  // waitpid status, -1 while it runs
+  std::uint64_t epoch_ = 0;
+};
+
+}  // namespace bsp::test
