@@ -148,7 +148,8 @@ wire::RankStatus Sidecar::current_status() const {
   s.completed = BSP_RING_LOAD_SEQ(ring_->completed);
   std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
   if (bsp_gate_state_of(gate) != BSP_GATE_NONE) s.gate_superstep = bsp_gate_superstep(gate);
-  s.gate_committed = bsp_gate_state_of(gate) == BSP_GATE_COMMITTED;
+  s.gate_committed = bsp_gate_state_of(gate) == BSP_GATE_COMMITTED ||
+                     bsp_gate_state_of(gate) == BSP_GATE_DROPPING;
   s.blocked_reason = collect::blocked_reason(*ring_);
   s.postponed = BSP_RING_LOAD(ring_->postponed);
   s.exit_code = program_.exit_code;
@@ -178,6 +179,7 @@ void Sidecar::refresh() {
         state != BSP_RANK_CLOSING)
       program_.continuing.reset();
   }
+  settle_gate(*ring_);
   wire::RankStatus fresh = current_status();
   wire::RankStatus before = status_;
   before.completed = fresh.completed;

@@ -98,7 +98,10 @@ void Sidecar::operator_verb(net::Request& request, net::Reply reply) {
       BSP_TRY(std::uint64_t superstep, number(fields, "superstep"));
       return nothing(commit_gate(*ring_, superstep));
     }
-    if (verb == wire::kCancelGate) return nothing(cancel_gate(*ring_));
+    if (verb == wire::kCancelGate) {
+      cancel_gate(*ring_, number(fields, "superstep").value_or(0));
+      return json::object();
+    }
     if (verb == wire::kSend) return send_checkpoint(fields);
     if (verb == wire::kReceive) {
       BSP_TRY(std::string migration, text(fields, "migration"));

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define BSP_RING_MAGIC 0x31676e7270736275ull /* "ubsprng1" */
-#define BSP_RING_VERSION 1u
+#define BSP_RING_VERSION 2u
 #define BSP_RING_RECORDS 256u /* slots; the sidecar must read each before it is overwritten */
 #define BSP_MAX_SETS 64u      /* Sets one job can span */
 #define BSP_RING_TEXT 160u    /* bytes of a reason, NUL included */
@@ -57,8 +57,12 @@ enum bsp_instruction_source {
  * then loads `completed`: so either the rank sees the gate or the sidecar sees that it is late. */
 enum bsp_gate_state {
   BSP_GATE_NONE = 0,
-  BSP_GATE_ARMED = 1,    /* at edge >= superstep: wait (epoch still open) for one of the others */
-  BSP_GATE_COMMITTED = 2 /* at every edge >= superstep: agree among the ranks, close, stop */
+  BSP_GATE_ARMED = 1,     /* at edge >= superstep: wait (epoch still open) for one of the others */
+  BSP_GATE_COMMITTED = 2, /* at every edge >= superstep: agree among the ranks, close, stop */
+  BSP_GATE_DROPPING = 3   /* committed, and this rank votes to give it up. One vote is enough: then all
+                           * ranks drop the gate at that same edge (see gate_dropped) and go on. No sidecar
+                           * may clear a committed gate by itself, or its rank would miss the agreement
+                           * that the others are in. Ranks that agreed to close at an earlier edge close. */
 };
 
 struct bsp_ring {
@@ -80,6 +84,9 @@ struct bsp_ring {
   uint64_t first_compute_ns; /* shim: CLOCK_REALTIME when MPI handed control back after that opening */
   uint64_t memory_bytes; /* shim: M(i), resident private memory when last sampled */
   uint64_t calls;       /* shim: MPI calls so far */
+  uint64_t gate_dropped; /* shim: superstep of the last committed gate that the ranks agreed to drop. From
+                          * then on the shim ignores a gate word with that superstep; its sidecar clears the
+                          * word when it sees this. 0: none */
 
   /* Why the last committed gate was postponed by this rank; "" if it was not. Writer: shim.
    * blocked_seq is odd while the text changes. */

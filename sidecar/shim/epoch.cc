@@ -17,6 +17,7 @@
 #include "sidecar/shim/leftovers.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
+#include "sidecar/shim/server_loss.h"
 #include "sidecar/shim/state.h"
 
 namespace bsp::shim {
@@ -69,6 +70,7 @@ void init_session() {
   must(real.Info_create(&info), "MPI_Info_create");
   real.Info_set(info, "thread_level", kLevels[state.thread_level]);
   must(real.Session_init(info, pre.errors_are_fatal, &session), "MPI_Session_init");
+  survive_loss_of_server();
   real.Info_free(&info);
 }
 

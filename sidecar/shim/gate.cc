@@ -2,7 +2,8 @@
 //
 //   edge s -> completed = s -> gate word? --none--> go on
 //                                 | armed at P <= s: wait here, epoch open, until committed or cancelled
-//                                 | committed:  the ranks agree (one reduction)
+//                                 | committed or dropping: the ranks agree (one reduction)
+//                                 |   someone votes to drop it -> all ignore this gate from now on
 //                                 |   someone can't -> go on to the next edge, reason noted
 //                                 |   all can -> take objects down, close, unmap, SIGSTOP
 //                                 |              ... (here the process may be moved) ...
@@ -12,6 +13,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -37,6 +39,7 @@ std::uint64_t stride = 1;
 std::uint64_t edge_calls_seen = 0;
 std::uint64_t superstep = 0;
 std::uint32_t postponed = 0;
+std::uint64_t dropped = 0;  // superstep of the last gate that the ranks agreed to drop
 
 // With MPI_THREAD_MULTIPLE: threads inside MPI, and whether one of them wants to close the epoch.
 std::atomic<int> inside{0};
@@ -64,24 +67,28 @@ std::uint64_t wait_while_armed(std::uint64_t word) {
   return word;
 }
 
-// One reduction tells every rank whether all can close. Element i of the vector: messages that the
-// others have sent to rank i, less those that it has received; the last: ranks with a blocker. All zero
-// means yes. It runs on the communicator of the edge: there the ranks are in step.
-bool all_can_close(MPI_Comm comm, const std::string& mine, std::int64_t& on_their_way) {
+// What the ranks make of a committed gate, the same at every rank.
+enum class Verdict { kClose, kPostpone, kDrop };
+
+// One reduction tells every rank. Element i of the vector: messages that the others have sent to rank i,
+// less those that it has received; then the number of ranks with a blocker, and that of ranks which vote to
+// drop the gate. It runs on the communicator of the edge: there the ranks are in step.
+Verdict agree(MPI_Comm comm, bool can_close, bool drop, std::int64_t& on_their_way) {
   const auto ranks = static_cast<std::size_t>(state.size);
-  std::vector<std::int64_t> sum(ranks + 1, 0);
+  std::vector<std::int64_t> sum(ranks + 2, 0);
   for (std::size_t i = 0; i < ranks; ++i)
     sum[i] = static_cast<std::int64_t>(counters.sent_to[i].load(std::memory_order_relaxed));
   sum[static_cast<std::size_t>(state.rank)] -=
       static_cast<std::int64_t>(counters.received.load(std::memory_order_relaxed));
-  sum[ranks] = mine.empty() ? 0 : 1;
+  sum[ranks] = can_close ? 0 : 1;
+  sum[ranks + 1] = drop ? 1 : 0;
   if (real.Allreduce(MPI_IN_PLACE, sum.data(), static_cast<int>(sum.size()), pre.int64, pre.sum,
                      to_real(comm)) != MPI_SUCCESS)
-    return false;
+    return Verdict::kPostpone;
   on_their_way = sum[static_cast<std::size_t>(state.rank)];
-  for (std::int64_t element : sum)
-    if (element != 0) return false;
-  return true;
+  if (sum[ranks + 1] != 0) return Verdict::kDrop;
+  const bool all_zero = std::ranges::all_of(sum, [](std::int64_t element) { return element == 0; });
+  return all_zero ? Verdict::kClose : Verdict::kPostpone;
 }
 
 void stop_until_next_epoch(EpochDescriptor& next) {
@@ -111,7 +118,13 @@ void close_and_reopen() {
   report_open(opening_from, cpu_from);
 }
 
-void committed(MPI_Comm comm) {
+void note_postponed(const std::string& why) {
+  if (!why.empty()) ++postponed;
+  bsp_reason_set(state.ring, why.c_str());
+  BSP_RING_STORE(state.ring->postponed, postponed);
+}
+
+void committed(MPI_Comm comm, std::uint64_t word) {
   std::string mine = blocker();
   if (mine.empty()) mine = program_socket();
   if (state.multiple) {
@@ -119,15 +132,22 @@ void committed(MPI_Comm comm) {
     if (mine.empty() && inside.load() > 1) mine = "another thread inside MPI";
   }
   std::int64_t on_their_way = 0;
-  if (all_can_close(comm, mine, on_their_way)) {
-    postponed = 0;
-    close_and_reopen();
-  } else {
-    if (mine.empty() && on_their_way != 0)
-      mine = std::to_string(on_their_way) + " message(s) sent to this rank and not received";
-    if (!mine.empty()) ++postponed;
-    bsp_reason_set(state.ring, mine.c_str());
-    BSP_RING_STORE(state.ring->postponed, postponed);
+  switch (agree(comm, mine.empty(), bsp_gate_state_of(word) == BSP_GATE_DROPPING, on_their_way)) {
+    case Verdict::kClose:
+      postponed = 0;
+      close_and_reopen();
+      break;
+    case Verdict::kPostpone:
+      if (mine.empty() && on_their_way != 0)
+        mine = std::to_string(on_their_way) + " message(s) sent to this rank and not received";
+      note_postponed(mine);
+      break;
+    case Verdict::kDrop:
+      postponed = 0;
+      note_postponed("");
+      dropped = bsp_gate_superstep(word);
+      BSP_RING_STORE_SEQ(state.ring->gate_dropped, dropped);
+      break;
   }
   if (state.multiple) closing.store(false);
 }
@@ -161,10 +181,11 @@ void superstep_edge(MPI_Comm comm) {
   const std::uint64_t word = bsp_gate_check(state.ring, superstep);
   if (bsp_gate_state_of(word) == BSP_GATE_NONE || bsp_gate_superstep(word) > superstep) [[likely]]
     return;
+  if (bsp_gate_superstep(word) == dropped) return;  // its sidecar is about to clear it
   BSP_RING_STORE(state.ring->gate_reached_ns, realtime_ns());
   const std::uint64_t verdict = wait_while_armed(word);
-  if (bsp_gate_state_of(verdict) == BSP_GATE_COMMITTED && bsp_gate_superstep(verdict) <= superstep)
-    committed(comm);
+  if (bsp_gate_state_of(verdict) >= BSP_GATE_COMMITTED && bsp_gate_superstep(verdict) <= superstep)
+    committed(comm, verdict);
   measure.skip();
 }
 

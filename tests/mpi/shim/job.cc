@@ -37,7 +37,8 @@ Job::Job(Options options)
     command.insert(command.end(), options_.arguments.begin(), options_.arguments.end());
     std::vector<std::string> environment{"LD_PRELOAD=" BSP_BINARY_DIR "/bin/libbspmpi.so",
                                          "BSP_RUN_DIR=" + cluster.run_dir(r),
-                                         "OMPI_MCA_btl_tcp_if_include=lo"};
+                                         "OMPI_MCA_btl_tcp_if_include=lo",
+                                         "OMPI_MCA_mpi_yield_when_idle=1"};  // more ranks than cores
     environment.insert(environment.end(), options_.environment.begin(), options_.environment.end());
     programs.emplace_back(std::move(command), std::move(environment), cluster.run_dir(r) + ".program.log");
     inits_.push_back(std::make_unique<FakeInit>(cluster.run_dir(r), control::kStateRunning));
@@ -51,6 +52,40 @@ void Job::open(std::uint64_t epoch) {
   epoch_ = epoch;
   cluster.prepare(epoch);
   cluster.open(epoch);
+}
+
+Job::Gate Job::settle_gate() {
+  Gate result = Gate::kEnded;
+  EXPECT_TRUE(until([&] {
+    if (all_stopped()) {
+      result = Gate::kStopped;
+      return true;
+    }
+    for (std::uint32_t r = 0; r < options_.ranks; ++r)
+      if (status(r)["gate_superstep"] != 0) return false;
+    result = Gate::kPostponed;
+    return true;
+  }));
+  return result;
+}
+
+void Job::drop_gate(std::uint32_t voter) {
+  cluster.call(voter, wire::kCancelGate);
+  for (std::uint32_t r = 0; r < options_.ranks; ++r)
+    EXPECT_TRUE(until([&] {
+      auto now = status(r);
+      return now["gate_superstep"] == 0 && now["gate_committed"] == false && now["blocked_reason"] == "";
+    })) << status(r).dump();
+}
+
+void Job::kill_sidecar(std::uint32_t rank) {
+  cluster.sidecars[rank].signal(SIGKILL);
+  cluster.sidecars[rank].wait(10s);
+}
+
+void Job::start_sidecar(std::uint32_t rank) {
+  cluster.start_sidecar(rank);
+  inits_[rank] = std::make_unique<FakeInit>(cluster.run_dir(rank), control::kStateRunning);
 }
 
 nlohmann::json Job::status(std::uint32_t rank) { return cluster.call(rank, wire::kStatus).header; }
@@ -86,7 +121,9 @@ bool Job::reach(std::uint64_t s) {
   return true;
 }
 
-Job::Gate Job::gate(std::uint32_t edges) {
+Job::Gate Job::gate(std::uint32_t edges) { return commit() != 0 ? wait_for_gate(edges) : Gate::kEnded; }
+
+std::uint64_t Job::commit() {
   std::uint64_t target = 0;
   for (bool late = true; late;) {
     for (std::uint32_t r = 0; r < options_.ranks; ++r)
@@ -97,10 +134,14 @@ Job::Gate Job::gate(std::uint32_t edges) {
     if (late)
       for (std::uint32_t r = 0; r < options_.ranks; ++r) cluster.call(r, wire::kCancelGate);
     all_stopped();
-    if (std::ranges::any_of(exited_, [](int e) { return e != -1; })) return Gate::kEnded;
+    if (std::ranges::any_of(exited_, [](int e) { return e != -1; })) return 0;
   }
   for (std::uint32_t r = 0; r < options_.ranks; ++r)
     cluster.call(r, wire::kCommitGate, {{"superstep", target}});
+  return target;
+}
+
+Job::Gate Job::wait_for_gate(std::uint32_t edges) {
   Gate result = Gate::kStopped;
   bool decided = until([&] {
     if (all_stopped()) return true;
@@ -119,7 +160,7 @@ Job::Gate Job::gate(std::uint32_t edges) {
   if (!decided) {
     std::string state;
     for (std::uint32_t r = 0; r < options_.ranks; ++r) state += status(r).dump() + "\n" + stderr_of(r);
-    ADD_FAILURE() << "the gate at superstep " << target << " is not reached\n" << state;
+    ADD_FAILURE() << "the gate is not reached\n" << state;
     return Gate::kEnded;
   }
   return result;

@@ -33,6 +33,18 @@ class Job {
   // gate() + next_epoch(); false if a program ended first.
   bool turn();
 
+  // The parts of gate(): arms and commits, returns the gate's superstep (0: a program has ended) …
+  std::uint64_t commit();
+  // … and waits for what comes of it.
+  Gate wait_for_gate(std::uint32_t edges);
+  // After cancelGate: waits until all have stopped, or no sidecar has a gate any more (kPostponed).
+  Gate settle_gate();
+  // Gives a committed gate up by the vote of one rank, and waits until every sidecar has cleared it.
+  void drop_gate(std::uint32_t voter);
+  // SIGKILLs a rank's sidecar and starts it again.
+  void kill_sidecar(std::uint32_t rank);
+  void start_sidecar(std::uint32_t rank);
+
   // A rank's RankStatus.
   [[nodiscard]] nlohmann::json status(std::uint32_t rank);
   // Waits until every rank has completed superstep `s`; false if one has ended.

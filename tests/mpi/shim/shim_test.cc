@@ -1,16 +1,35 @@
 // Unmodified MPI programs through several MPI epochs under libbspmpi.so. Each program checks its own results;
 // the test is the operator: it sets gates, sees all ranks stop, and opens the next epoch.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <nlohmann/json.hpp>
 
 #include "tests/mpi/shim/job.h"
 
 namespace bsp::test {
 namespace {
 
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kForever = ~std::uint32_t{0};
+
+std::uint64_t completed(Job& job) { return job.status(0)["completed"].get<std::uint64_t>(); }
+
+// So many epochs, with a few supersteps in each.
+void go_through(Job& job, int epochs) {
+  ASSERT_TRUE(job.reach(3));
+  for (int i = 1; i < epochs; ++i) {
+    ASSERT_TRUE(job.turn()) << "epoch " << job.epoch() << "\n" << job.stderr_of(0) << job.stderr_of(1);
+    ASSERT_TRUE(job.reach(completed(job) + 2));
+  }
+}
+
 struct Case {
   const char* program;
   std::uint32_t ranks;
-  int turns;
+  int epochs;
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.program << " " << c.ranks; }
@@ -18,21 +37,135 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.program << " " << c.r
 class Programs : public testing::TestWithParam<Case> {};
 
 TEST_P(Programs, GoThroughEpochs) {
-  const auto& [program, ranks, turns] = GetParam();
+  const auto& [program, ranks, epochs] = GetParam();
   Job job({.ranks = ranks, .program = program, .arguments = {"600"}, .environment = {}});
-  ASSERT_TRUE(job.reach(3));
-  for (int i = 0; i < turns; ++i) {
-    ASSERT_TRUE(job.turn()) << "epoch " << job.epoch() << "\n" << job.stderr_of(0) << job.stderr_of(1);
-    ASSERT_TRUE(job.reach(job.status(0)["completed"].get<std::uint64_t>() + 2));
-  }
+  go_through(job, epochs);
   job.expect_ok();
 }
 
 INSTANTIATE_TEST_SUITE_P(Shim, Programs,
-                         testing::Values(Case{"shim_p2p", 2, 3}, Case{"shim_p2p", 4, 3}),
+                         testing::Values(Case{"shim_p2p", 2, 4}, Case{"shim_p2p", 4, 3},
+                                         Case{"shim_collectives", 3, 4}, Case{"shim_communicators", 4, 4},
+                                         Case{"shim_datatypes", 3, 4}, Case{"shim_attributes", 2, 4},
+                                         Case{"shim_cxx", 2, 4}),
                          [](const auto& tested) {
                            return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks);
                          });
+
+// The solver's field after several epochs is that of the sequential program, bit for bit.
+class LatticeBoltzmann : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(LatticeBoltzmann, IsBitForBitTheSequentialProgram) {
+  Job job({.ranks = GetParam(),
+           .program = "lattice_boltzmann",
+           .arguments = {"--width", "67", "--height", "33", "--supersteps", "600", "--substeps", "2", "--ballast",
+                         "2", "--work-factor", "0=2", "--check"},
+           .environment = {}});
+  go_through(job, 5);
+  for (std::uint32_t r = 0; r < GetParam(); ++r) EXPECT_EQ(job.wait(r), 0) << job.stderr_of(r);
+  std::string line = job.last_line(0);
+  EXPECT_TRUE(line.contains("OK field") && line.contains("equal to the sequential program")) << line;
+  EXPECT_EQ(job.status(0)["epoch"], 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shim, LatticeBoltzmann, testing::Values(2u, 4u),
+                         [](const auto& tested) { return std::to_string(tested.param) + "ranks"; });
+
+// What can't be carried over an epoch postpones the gate, by name, and the program never notices. The gate can
+// be given up; set again, it closes as soon as the thing is gone.
+struct Thing {
+  const char* name;
+  const char* reason;
+};
+
+void PrintTo(const Thing& thing, std::ostream* out) { *out << thing.name; }
+
+class Blocked : public testing::TestWithParam<Thing> {};
+
+TEST_P(Blocked, IsNotMigratableUntilItIsGone) {
+  Job job({.ranks = 2, .program = "shim_blocked", .arguments = {"300", GetParam().name}, .environment = {}});
+  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
+  ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
+  EXPECT_TRUE(job.reasons().contains(GetParam().reason)) << job.reasons();
+  job.drop_gate(1);
+  ASSERT_TRUE(job.reach(completed(job) + 5)) << "dropped, the gate holds nobody up";
+
+  ASSERT_EQ(job.gate(), Job::Gate::kPostponed);
+  job.programs[0].signal(SIGUSR1);
+  ASSERT_EQ(job.wait_for_gate(kForever), Job::Gate::kStopped) << job.reasons();
+  job.next_epoch();
+  ASSERT_TRUE(job.turn());
+  job.expect_ok();
+}
+
+INSTANTIATE_TEST_SUITE_P(Shim, Blocked,
+                         testing::Values(Thing{"window", "an open RMA window"},
+                                         Thing{"persistent", "a persistent request (MPI_"},
+                                         Thing{"pending", "a pending request (MPI_Irecv)"},
+                                         Thing{"file", "an open MPI file"},
+                                         Thing{"session", "an MPI session of the program's own"},
+                                         Thing{"probed", "a message that was probed but not received"},
+                                         Thing{"unreceived", "1 message(s) sent to this rank and not received"},
+                                         Thing{"socket", "an open socket"}),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST(Shim, ADroppedGateIsForgottenAndANewOneCloses) {
+  Job job({.ranks = 3, .program = "shim_p2p", .arguments = {"600"}, .environment = {}});
+  go_through(job, 2);
+  // All vote at once, while some may close already: either all have stopped or all have dropped it.
+  std::uint64_t target = job.commit();
+  for (std::uint32_t r = 0; r < 3; ++r) job.cluster.call(r, wire::kCancelGate, {{"superstep", target}});
+  if (job.settle_gate() == Job::Gate::kStopped) job.next_epoch();
+  ASSERT_TRUE(job.reach(target + 3));
+  ASSERT_TRUE(job.turn());
+  job.expect_ok();
+}
+
+TEST(Shim, AnotherCollectiveWithAStrideIsTheEdge) {
+  Job job({.ranks = 2,
+           .program = "shim_allreduce",
+           .arguments = {"300"},
+           .environment = {"BSP_SUPERSTEP=MPI_Allreduce:5"}});
+  go_through(job, 3);
+  job.expect_ok();
+  EXPECT_EQ(job.status(0)["completed"], 300);
+  EXPECT_EQ(job.status(1)["completed"], 300);
+}
+
+TEST(Shim, AWrongSuperstepIsSaid) {
+  Job job({.ranks = 2,
+           .program = "shim_allreduce",
+           .arguments = {"300"},
+           .environment = {"BSP_SUPERSTEP=MPI_Alreduce:5"}});
+  for (std::uint32_t r : {0u, 1u}) {
+    int status = job.wait(r);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+    EXPECT_TRUE(job.stderr_of(r).contains("BSP_SUPERSTEP is \"MPI_Alreduce:5\"")) << job.stderr_of(r);
+  }
+}
+
+TEST(Shim, AProgramThatNeverCallsMpiIsLeftAlone) {
+  Job job({.ranks = 2, .program = "shim_without_mpi", .arguments = {"600"}, .environment = {}});
+  job.expect_ok();
+  EXPECT_EQ(job.status(0)["mpi_initialized"], false);
+}
+
+// A rank outlives its sidecar: it computes on without it, and closes and opens with the next one.
+TEST(Shim, ASidecarMayDieInAnOpenEpoch) {
+  Job job({.ranks = 3, .program = "shim_p2p", .arguments = {"2000"}, .environment = {}});
+  go_through(job, 2);
+  for (std::uint32_t victim : {0u, 1u}) {
+    job.kill_sidecar(victim);
+    std::uint64_t before = job.status(2)["completed"].get<std::uint64_t>();
+    for (auto deadline = std::chrono::steady_clock::now() + 30s;
+         job.status(2)["completed"].get<std::uint64_t>() < before + 20;)
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << job.stderr_of(victim);
+    job.start_sidecar(victim);
+  }
+  ASSERT_TRUE(job.turn()) << job.stderr_of(0);
+  ASSERT_TRUE(job.turn());
+  job.expect_ok();
+}
 
 }  // namespace
 }  // namespace bsp::test
