@@ -4,6 +4,7 @@
 
 #include "crds/names.h"
 #include "crds/object.h"
+#include "crds/pod_template.h"
 #include "crds/reflect.h"
 
 namespace bsp::crds {
@@ -13,38 +14,6 @@ using nlohmann::json;
 
 std::unexpected<Error> invalid(std::string_view field, std::string_view what) {
   return fail(ErrorCode::kInvalid, std::format("{}: {}", field, what));
-}
-
-Result<void> validate_template(const json& pod_template) {
-  const auto spec = pod_template.find("spec");
-  if (spec == pod_template.end() || !spec->is_object())
-    return invalid("spec.template.spec", "required: the pod template needs spec.containers with one "
-                                         "container called app");
-  const auto containers = spec->find("containers");
-  if (containers == spec->end() || !containers->is_array() || containers->empty())
-    return invalid("spec.template.spec.containers",
-                   "must be a list with one container called app (the one that runs the MPI program)");
-  int apps = 0;
-  for (std::size_t i = 0; i < containers->size(); ++i) {
-    const json& c = (*containers)[i];
-    const std::string path = std::format("spec.template.spec.containers[{}]", i);
-    if (!c.is_object()) return invalid(path, "must be an object");
-    const auto name = c.find("name");
-    if (name == c.end() || !name->is_string())
-      return invalid(path + ".name", "required: call the container that runs the MPI program app");
-    if (*name == std::string(names::kSidecarContainer))
-      return invalid(path + ".name", "sidecar is the operator's own container; choose another name");
-    if (*name != std::string(names::kAppContainer)) continue;
-    ++apps;
-    const auto image = c.find("image");
-    if (image == c.end() || !image->is_string() || image->get<std::string>().empty())
-      return invalid(path + ".image", "required: the image that holds the MPI program");
-  }
-  if (apps != 1)
-    return invalid("spec.template.spec.containers",
-                   std::format("{} containers are called app; exactly one must be (the one that runs the "
-                               "MPI program)", apps));
-  return {};
 }
 
 }  // namespace
@@ -78,7 +47,7 @@ Result<BspJob> bsp_job_from_json(const json& j) {
 
 Result<void> validate(const BspJobSpec& spec) {
   if (spec.ranks < 1) return invalid("spec.ranks", "must be at least 1");
-  BSP_CHECK_OK(validate_template(spec.pod_template));
+  BSP_CHECK_OK(validate_pod_template(spec.pod_template, "spec.template"));
   if (spec.sets.label.empty()) return invalid("spec.sets.label", "must not be empty; leave it out for migbsp.io/set");
   for (std::size_t i = 0; i < spec.sets.names.size(); ++i) {
     const std::string& name = spec.sets.names[i];

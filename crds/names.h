@@ -35,6 +35,9 @@ inline constexpr std::string_view kLabelStore = "migbsp.io/store";      // direc
 inline constexpr std::string_view kAnnotationMigration = "migbsp.io/migration";  // RankMigration a target waits for
 inline constexpr std::string_view kAnnotationSpeed = "migbsp.io/cpu";  // on local nodes: fraction of a core
 
+// --- Finalizer on BSPJobs: their pods are gone before they are -----------------------------------------
+inline constexpr std::string_view kFinalizer = "migbsp.io/pods";
+
 // --- Containers and images -------------------------------------------------------------------------
 inline constexpr std::string_view kAppContainer = "app";
 inline constexpr std::string_view kSidecarContainer = "sidecar";

@@ -19,20 +19,23 @@ std::string_view reflect::type_name(const json& j) {
 Result<void> check_frame(const json& j, std::string_view kind) {
   if (!j.is_object())
     return fail(ErrorCode::kInvalid, std::format("the manifest must be an object, not {}", reflect::type_name(j)));
-  auto text = [&](const char* name) {
-    const auto it = j.find(name);
-    return it != j.end() && it->is_string() ? it->get<std::string>() : std::string();
-  };
-  if (text("apiVersion") != names::kApiVersion)
-    return fail(ErrorCode::kInvalid,
-                std::format("apiVersion: must be {}, not \"{}\"", names::kApiVersion, text("apiVersion")));
-  if (text("kind") != kind)
-    return fail(ErrorCode::kInvalid, std::format("kind: must be {}, not \"{}\"", kind, text("kind")));
   const std::vector<std::string_view> known{"apiVersion", "kind", "metadata", "spec", "status"};
-  for (const auto& [name, value] : j.items())
-    if (std::ranges::find(known, name) == known.end())
-      return fail(ErrorCode::kInvalid,
-                  std::format("{}: unknown field{}", name, suggestion(name, known)));
+  auto unknown = [&]() -> Result<void> {
+    for (const auto& [name, value] : j.items())
+      if (std::ranges::find(known, name) == known.end())
+        return fail(ErrorCode::kInvalid, std::format("{}: unknown field{}", name, suggestion(name, known)));
+    return {};
+  };
+  for (const auto& [name, wanted] : {std::pair{"apiVersion", names::kApiVersion}, {"kind", kind}}) {
+    const auto it = j.find(name);
+    if (it == j.end()) {
+      BSP_CHECK_OK(unknown());  // "Kind: unknown, did you mean kind?" explains why kind is missing
+      return fail(ErrorCode::kInvalid, std::format("{}: required, but not given; write {}: {}", name, name, wanted));
+    }
+    if (*it != wanted)
+      return fail(ErrorCode::kInvalid, std::format("{}: must be {}, not {}", name, wanted, it->dump()));
+  }
+  BSP_CHECK_OK(unknown());
   if (!j.contains("spec") || j.at("spec").is_null())
     return fail(ErrorCode::kInvalid, "spec: required, but not given");
   return {};

@@ -1,0 +1,169 @@
+// Manifests as users write them: what is understood, and what each mistake is answered with.
+#include "crds/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace bsp::crds {
+namespace {
+
+// A good manifest whose parts each case below breaks.
+std::string manifest(const std::string& spec, const std::string& args = "args: [\"--steps\", \"10\"]") {
+  return "apiVersion: migbsp.io/v1alpha1\n"  // line 1
+         "kind: BSPJob\n"
+         "metadata: {name: job}\n"
+         "spec:\n"
+         "  template:\n"  // 5
+         "    spec:\n"
+         "      containers:\n"
+         "      - name: app\n"
+         "        image: localhost/x\n"
+         "        " + args + "\n" +  // 10
+         spec;                       // 11 …
+}
+
+std::string error_of(const std::string& yaml) {
+  const auto job = read_bsp_job(yaml, "job.yaml");
+  return job ? "no error" : job.error().message;
+}
+
+TEST(Manifest, FillsInDefaults) {
+  const auto job = read_bsp_job(manifest("  ranks: 4\n"), "job.yaml");
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(job->metadata.name, "job");
+  EXPECT_EQ(job->spec.ranks, 4u);
+  EXPECT_EQ(job->spec.rescheduling.heuristic, Heuristic::kAutoMig);
+  EXPECT_EQ(job->spec.sets.label, "migbsp.io/set");
+  EXPECT_EQ((*app_container(job->spec))["args"][1], "10");
+}
+
+TEST(Manifest, ExamplesAreGood) {
+  int read = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(BSP_SOURCE_DIR "/examples")) {
+    if (entry.path().extension() != ".yaml") continue;
+    std::ifstream file(entry.path());
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (text.str().find("\nkind: BSPJob") == std::string::npos) continue;
+    const auto job = read_bsp_job(text.str(), entry.path().filename().string());
+    EXPECT_TRUE(job) << job.error().message;
+    ++read;
+  }
+  EXPECT_GE(read, 1);
+}
+
+TEST(Manifest, QuotedScalarsStayTexts) {
+  EXPECT_EQ(error_of(manifest("  ranks: \"4\"\n")), "job.yaml:11: spec.ranks: must be a whole number, not a text");
+  const auto job = read_bsp_job(manifest("  ranks: 4\n  sets: {names: [on, 'true', \"1\"]}\n"), "job.yaml");
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(job->spec.sets.names, (std::vector<std::string>{"on", "true", "1"}));
+}
+
+TEST(Manifest, AnchorsAndComments) {
+  const auto job = read_bsp_job("# a comment\n---\n" + manifest("  ranks: &n 4\n  rescheduling: {alpha: *n}\n"), "job.yaml");
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(job->spec.rescheduling.alpha, 4u);
+}
+
+struct Mistake {
+  const char* what;
+  std::string yaml;
+  std::string answer;
+};
+class Mistakes : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(Mistakes, AreNamedWithTheRemedy) { EXPECT_EQ(error_of(GetParam().yaml), GetParam().answer); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Manifest, Mistakes,
+    ::testing::Values(
+        Mistake{"Empty", "", "job.yaml: holds no object; a BSPJob begins with the lines \"apiVersion: "
+                             "migbsp.io/v1alpha1\" and \"kind: BSPJob\""},
+        Mistake{"OnlyAComment", "# nothing\n", "job.yaml: holds no object; a BSPJob begins with the lines \"apiVersion: "
+                                               "migbsp.io/v1alpha1\" and \"kind: BSPJob\""},
+        Mistake{"NotYaml", "kind: [BSPJob\n", "job.yaml:2: not valid YAML: end of sequence flow not found"},
+        Mistake{"ATab", "kind: BSPJob\nspec:\n\tranks: 4\n", "job.yaml:3: not valid YAML: illegal map value"},
+        Mistake{"AText", "hello\n", "job.yaml: the manifest must be an object, not a text"},
+        Mistake{"TwoDocuments", manifest("  ranks: 4\n") + "---\n" + manifest("  ranks: 4\n"),
+                "job.yaml: holds 2 documents; put each into a file of its own and keep one BSPJob in this one"},
+        Mistake{"KeyTwice", manifest("  ranks: 4\n  ranks: 5\n"), "job.yaml:12: spec.ranks: given twice; remove one of them"},
+        Mistake{"WrongKind", "apiVersion: migbsp.io/v1alpha1\nkind: Job\nspec: {}\n",
+                "job.yaml:2: kind: must be BSPJob, not \"Job\""},
+        Mistake{"WrongVersion", "apiVersion: batch/v1\nkind: BSPJob\n",
+                "job.yaml:1: apiVersion: must be migbsp.io/v1alpha1, not \"batch/v1\""},
+        Mistake{"NoKind", "apiVersion: migbsp.io/v1alpha1\n",
+                "job.yaml: kind: required, but not given; write kind: BSPJob"},
+        Mistake{"MisspeltKind", "apiVersion: migbsp.io/v1alpha1\nKind: BSPJob\n",
+                "job.yaml:2: Kind: unknown field; did you mean kind?"},
+        Mistake{"NoSpec", "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nmetadata: {name: a}\n",
+                "job.yaml: spec: required, but not given"},
+        Mistake{"NoName", "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nspec: {ranks: 1, template: {}}\n",
+                "job.yaml: metadata.name: required, but not given"},
+        Mistake{"BadName", "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nmetadata: {name: My_Job}\n"
+                           "spec: {ranks: 1, template: {}}\n",
+                "job.yaml:3: metadata.name: \"My_Job\" must be 1 to 63 of a-z, 0-9 and '-', beginning and ending with a "
+                "letter or digit"},
+        Mistake{"NoRanks", manifest(""), "job.yaml: spec.ranks: required, but not given"},
+        Mistake{"ZeroRanks", manifest("  ranks: 0\n"), "job.yaml:11: spec.ranks: must be at least 1"},
+        Mistake{"NegativeRanks", manifest("  ranks: -2\n"), "job.yaml:11: spec.ranks: must not be negative, but is -2"},
+        Mistake{"HalfARank", manifest("  ranks: 1.5\n"),
+                "job.yaml:11: spec.ranks: must be a whole number, not a number with a fraction"},
+        Mistake{"MisspeltField", manifest("  ranks: 4\n  rescheduling:\n    heuristc: Top\n"),
+                "job.yaml:13: spec.rescheduling.heuristc: unknown field; did you mean spec.rescheduling.heuristic?"},
+        Mistake{"MisspeltRequiredField", manifest("  rank: 4\n"),
+                "job.yaml:11: spec.rank: unknown field; did you mean spec.ranks?"},
+        Mistake{"UnknownValue", manifest("  ranks: 4\n  rescheduling: {heuristic: automig}\n"),
+                "job.yaml:12: spec.rescheduling.heuristic: \"automig\" is not one of the allowed values; did you mean "
+                "AutoMig?"},
+        Mistake{"DOutOfRange", manifest("  ranks: 4\n  rescheduling: {d: 1.5}\n"),
+                "job.yaml:12: spec.rescheduling.d: must lie between 0 and 1, both excluded"},
+        Mistake{"NotANumber", manifest("  ranks: 4\n  rescheduling: {d: .nan}\n"),
+                "job.yaml:12: spec.rescheduling.d: must be a finite number, not .nan"},
+        Mistake{"BadSize", manifest("  ranks: 4\n  checkpoint: {sizeLimit: 2 GB}\n"),
+                "job.yaml:12: spec.checkpoint.sizeLimit: \"2 GB\" is not a quantity; write for example 512Mi, 2Gi, 250m or "
+                "1.5"},
+        Mistake{"NumberAmongArgs", manifest("  ranks: 4\n", "args: [--steps, 10]"),
+                "job.yaml:10: spec.template.spec.containers[0].args[1]: must be a text, not a number; put it in quotes: "
+                "\"10\""},
+        Mistake{"CommandAsText", manifest("  ranks: 4\n", "command: my_program"),
+                "job.yaml:10: spec.template.spec.containers[0].command: must be a list of texts, not a text; write for "
+                "example [my_program, \"--steps\", \"100\"]"},
+        Mistake{"MisspeltContainerField", manifest("  ranks: 4\n", "comand: [my_program]"),
+                "job.yaml:10: spec.template.spec.containers[0].comand: unknown field; did you mean command?"},
+        Mistake{"EnvWithANumber", manifest("  ranks: 4\n", "env: [{name: OMP_NUM_THREADS, value: 1}]"),
+                "job.yaml:10: spec.template.spec.containers[0].env[0].value: must be a text, not a number; put it in "
+                "quotes: \"1\""}),
+    [](const auto& mistake) { return std::string(mistake.param.what); });
+
+TEST(Manifest, AContainerMustBeCalledApp) {
+  std::string yaml = manifest("  ranks: 4\n");
+  yaml.replace(yaml.find("name: app"), 9, "name: foo");
+  EXPECT_EQ(error_of(yaml), "job.yaml:7: spec.template.spec.containers: no containers are called app; exactly one must be "
+                            "(the one that runs the MPI program)");
+}
+
+TEST(Manifest, AliasesCannotExplode) {
+  std::string yaml = "a: &a [x, x, x, x, x, x, x, x, x, x]\n";
+  for (char c = 'b'; c < 'j'; ++c)
+    yaml += std::format("{0}: &{0} [*{1}, *{1}, *{1}, *{1}, *{1}, *{1}, *{1}, *{1}, *{1}, *{1}]\n", c, char(c - 1));
+  EXPECT_NE(error_of(yaml).find("more than 100000 values"), std::string::npos);
+}
+
+TEST(Manifest, RankMigrationByHand) {
+  const std::string head = "apiVersion: migbsp.io/v1alpha1\nkind: RankMigration\nmetadata: {name: move}\n";
+  const auto good = read_rank_migration(head + "spec: {job: a, rank: 1, targetSet: fast}\n", "move.yaml");
+  ASSERT_TRUE(good) << good.error().message;
+  EXPECT_EQ(good->spec.rank, RankId{1});
+  const auto both = read_rank_migration(head + "spec: {job: a, rank: 1, targetSet: fast, targetNode: n}\n", "move.yaml");
+  ASSERT_FALSE(both);
+  EXPECT_EQ(both.error().message,
+            "move.yaml:4: spec.targetSet: give either spec.targetSet or spec.targetNode, and not both");
+}
+
+}  // namespace
+}  // namespace bsp::crds
