@@ -52,7 +52,7 @@ void must(int rc, const char* what) {
   die("epoch %llu: %s failed: %s", static_cast<unsigned long long>(state.epoch), what, text);
 }
 
-MPI_Comm make_comm(const char* pset) {
+MPI_Comm make_comm(const char* pset, const char* name) {
   MPI_Group group = nullptr;
   MPI_Comm comm = nullptr;
   must(real.Group_from_session_pset(session, pset, &group), "MPI_Group_from_session_pset");
@@ -60,6 +60,7 @@ MPI_Comm make_comm(const char* pset) {
   must(real.Comm_create_from_group(group, tag.c_str(), pre.info_null, pre.errors_are_fatal, &comm),
        "MPI_Comm_create_from_group");
   real.Group_free(&group);
+  real.Comm_set_name(comm, name);  // bring_objects_up() gives it the program's own name, if it has one
   return comm;
 }
 
@@ -168,8 +169,8 @@ void open_epoch(const EpochDescriptor& descriptor) {
 
   leftovers_before_open();
   init_session();
-  world.real = make_comm("mpi://WORLD");
-  self.real = make_comm("mpi://SELF");
+  world.real = make_comm("mpi://WORLD", "MPI_COMM_WORLD");
+  self.real = make_comm("mpi://SELF", "MPI_COMM_SELF");
   leftovers_after_open();
 
   int size = 0;
