@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
     MPI_Status status;
     MPI_Request requests[4];
 
-    MPI_Sendrecv(&token, 1, MPI_INT, right, 1, &got, 1, MPI_INT, left, 1, MPI_COMM_WORLD, &status);
+    MPI_Sendrecv(&token, 1, MPI_INT, right, 1, &got, 1, MPI_INT, left, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
     CHECK(got == left * 1000 + s && status.MPI_SOURCE == left && status.MPI_TAG == 1);
 
     got = token;
@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
 
     /* Nonblocking, large, wildcards. */
     for (int i = 0; i < kMany; ++i) out[i] = rank + s + i;
-    MPI_Irecv(in, kMany, MPI_DOUBLE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(in, kMany, MPI_DOUBLE, MPI_ANY_SOURCE, 3, MPI_COMM_WORLD, &requests[0]);
     MPI_Isend(out, kMany, MPI_DOUBLE, right, 3, MPI_COMM_WORLD, &requests[1]);
     requests[2] = MPI_REQUEST_NULL;
     MPI_Status statuses[3];
