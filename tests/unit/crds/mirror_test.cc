@@ -1,0 +1,217 @@
+// The CRDs and their C++ mirror say the same: every field of fields.h is in the schema with the same type, default,
+// choices and need, and the schema has no other. Every bound of the schema is one of validate().
+#include <gtest/gtest.h>
+
+#include <format>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "base/json/yaml.h"
+#include "crds/names.h"
+#include "crds/reflect.h"
+
+namespace bsp::crds {
+namespace {
+
+using nlohmann::json;
+
+json crd(const std::string& name) {
+  std::ifstream file(std::format("{}/crds/{}.yaml", BSP_SOURCE_DIR, name));
+  std::ostringstream text;
+  text << file.rdbuf();
+  const auto documents = read_yaml(text.str());
+  if (!documents) {
+    ADD_FAILURE() << name << ".yaml:" << documents.error().line << ": " << documents.error().message;
+    return {};
+  }
+  return documents->at(0);
+}
+const json& schema_of(const json& definition) { return definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]; }
+
+template <class T>
+void compare(const json& schema, const std::string& path);
+
+void expect(const json& schema, const char* field, const json& wanted, const std::string& path) {
+  EXPECT_EQ(schema.value(field, json()), wanted) << path << ": " << field;
+}
+
+// One struct against one schema of type object.
+struct Fields {
+  const json& schema;
+  const std::string& path;
+  std::set<std::string> names = {};
+  std::set<std::string> required_names = {};
+
+  template <class T>
+  void operator()(const char* name, const T& member) {
+    const std::string at = path + "." + name;
+    names.insert(name);
+    const auto property = schema["properties"].find(name);
+    if (property == schema["properties"].end()) {
+      ADD_FAILURE() << at << ": is in fields.h and not in the CRD";
+      return;
+    }
+    EXPECT_FALSE(property->value("description", "").empty()) << at << ": has no description";
+    compare<T>(*property, at);
+    expect(*property, "default", required_names.contains(name) ? json() : default_of(member, at), at);
+  }
+  template <class T>
+  void required(const char* name, const T& member) {
+    required_names.insert(name);
+    (*this)(name, member);
+  }
+  void ignored(const char*) {}
+
+  // What the schema must fill in. A status is written whole, nothing is filled in.
+  template <class T>
+  static json default_of(const T& member, const std::string& at) {
+    if (!at.starts_with("spec")) return nullptr;
+    if constexpr (reflect::kIsOptional<T> || reflect::kIsVector<T> || std::same_as<T, json>) return nullptr;
+    else if constexpr (std::same_as<T, std::string>) return member.empty() ? json() : json(member);
+    else if constexpr (requires(T& t, Fields& f) { visit_fields(t, f); }) return json::object();
+    else return reflect::write(member);
+  }
+};
+
+template <class T>
+void compare(const json& schema, const std::string& path) {
+  if constexpr (reflect::kIsOptional<T>) {
+    compare<typename T::value_type>(schema, path);
+  } else if constexpr (reflect::kIsVector<T>) {
+    expect(schema, "type", "array", path);
+    compare<typename T::value_type>(schema["items"], path + "[]");
+  } else if constexpr (std::same_as<T, std::string>) {
+    expect(schema, "type", "string", path);
+    expect(schema, "enum", nullptr, path);
+    expect(schema, "format", nullptr, path);
+  } else if constexpr (std::same_as<T, bool>) {
+    expect(schema, "type", "boolean", path);
+  } else if constexpr (std::same_as<T, double>) {
+    expect(schema, "type", "number", path);
+  } else if constexpr (std::integral<T> || reflect::kIsId<T>) {
+    expect(schema, "type", "integer", path);
+    expect(schema, "format", "int64", path);
+    if constexpr (reflect::kIsId<T> || std::is_unsigned_v<T>)
+      EXPECT_GE(schema.value("minimum", -1), 0) << path << ": must not be negative";
+  } else if constexpr (ApiEnum<T>) {
+    expect(schema, "type", "string", path);
+    expect(schema, "enum", json(EnumNames<T>::names), path);
+  } else if constexpr (std::same_as<T, Time>) {
+    expect(schema, "type", "string", path);
+    expect(schema, "format", "date-time", path);
+  } else if constexpr (std::same_as<T, Quantity>) {
+    expect(schema, "x-kubernetes-int-or-string", true, path);
+  } else if constexpr (std::same_as<T, json>) {
+    expect(schema, "type", "object", path);
+  } else if constexpr (std::same_as<T, wire::EpochPlan>) {
+    // Its JSON is the sidecars' (wire.h): an example must have the schema's fields.
+    json example;
+    wire::EpochPlan plan;
+    plan.members.resize(1);
+    wire::to_json(example, plan);
+    std::set<std::string> names, wanted;
+    for (const auto& [name, value] : example.items()) names.insert(name);
+    for (const auto& [name, value] : example["members"][0].items()) names.insert("members." + name);
+    for (const auto& [name, value] : schema["properties"].items()) wanted.insert(name);
+    for (const auto& [name, value] : schema["properties"]["members"]["items"]["properties"].items()) wanted.insert("members." + name);
+    EXPECT_EQ(names, wanted) << path;
+  } else {
+    expect(schema, "type", "object", path);
+    Fields fields{schema, path};
+    const T value{};
+    visit_fields(value, fields);
+    for (const auto& [name, property] : schema.value("properties", json::object()).items())
+      EXPECT_TRUE(fields.names.contains(name)) << path << "." << name << ": is in the CRD and not in fields.h";
+    if (!path.starts_with("status"))
+      EXPECT_EQ(schema.value("required", std::set<std::string>{}), fields.required_names) << path << ": required";
+  }
+}
+
+void compare_frame(const json& definition, std::string_view kind) {
+  const json& spec = definition["spec"];
+  EXPECT_EQ(spec["group"], names::kGroup);
+  EXPECT_EQ(spec["versions"][0]["name"], names::kVersion);
+  EXPECT_EQ(spec["names"]["kind"], kind);
+  EXPECT_EQ(definition["metadata"]["name"], std::format("{}.{}", spec["names"]["plural"].get<std::string>(), names::kGroup));
+  EXPECT_TRUE(spec["versions"][0]["subresources"].contains("status"));
+  for (const json& column : spec["versions"][0]["additionalPrinterColumns"]) {
+    const std::string path = column["jsonPath"];
+    if (path.starts_with(".metadata")) continue;
+    const json* here = &schema_of(definition);
+    std::istringstream parts(path.substr(1));
+    for (std::string part; std::getline(parts, part, '.');) {
+      ASSERT_TRUE((*here)["properties"].contains(part)) << path << ": no such field";
+      here = &(*here)["properties"][part];
+    }
+    EXPECT_EQ(column["type"], here->value("type", "")) << path;
+  }
+}
+
+TEST(Mirror, BspJob) {
+  const json definition = crd("bspjob");
+  compare_frame(definition, names::kBspJobKind);
+  compare<BspJobSpec>(schema_of(definition)["properties"]["spec"], "spec");
+  compare<BspJobStatus>(schema_of(definition)["properties"]["status"], "status");
+}
+
+TEST(Mirror, RankMigration) {
+  const json definition = crd("rankmigration");
+  compare_frame(definition, names::kRankMigrationKind);
+  compare<RankMigrationSpec>(schema_of(definition)["properties"]["spec"], "spec");
+  compare<RankMigrationStatus>(schema_of(definition)["properties"]["status"], "status");
+}
+
+// Values that the schema refuses, by path. Those of CEL rules are written here; a rule without one fails the test.
+struct Refused {
+  std::string path;
+  json value;
+};
+const std::map<std::string, std::vector<json>> kAgainstRules{
+    {"/spec/rescheduling/d", {0, 1, 1.5, -1}},
+    {"/spec/rescheduling/x", {0, 1.1}},
+    {"/spec/rescheduling/minGain", {-0.1, 1}},
+    {"/spec/superstep/call", {"Barrier"}},
+    {"/spec/carryPaths", {{"relative"}, {"/with:colon"}}},
+    {"/spec/sets/names", {{"a", "a"}}},
+    {"/spec/template/spec/containers",
+     {json::array({{{"name", "other"}, {"image", "i"}}}),
+      json::array({{{"name", "app"}, {"image", "i"}}, {{"name", "app"}, {"image", "i"}}}),
+      json::array({{{"name", "app"}, {"image", "i"}}, {{"name", "sidecar"}, {"image", "i"}}})}}};
+
+void collect(const json& schema, const std::string& path, std::vector<Refused>& out) {
+  if (schema.contains("minimum")) out.push_back({path, schema["minimum"].get<double>() < 1 ? json(-1) : json(0)});
+  if (schema.contains("maximum")) out.push_back({path, schema["maximum"].get<double>() + 0.5});
+  if (schema.contains("minLength") && schema["type"] == "string") out.push_back({path, ""});
+  if (schema.contains("minItems")) out.push_back({path, json::array()});
+  if (schema.contains("enum")) out.push_back({path, "NoSuchValue"});
+  if (schema.contains("pattern")) out.push_back({path, "not a size"});
+  if (schema.contains("x-kubernetes-validations") && path != "/spec") {
+    const auto values = kAgainstRules.find(path);
+    ASSERT_NE(values, kAgainstRules.end()) << path << ": has a rule; add a value that it refuses";
+    for (const json& value : values->second) out.push_back({path, value});
+  }
+  for (const auto& [name, property] : schema.value("properties", json::object()).items()) collect(property, path + "/" + name, out);
+}
+
+TEST(Mirror, WhatTheSchemaRefusesTheMirrorRefuses) {
+  const json good = {{"apiVersion", names::kApiVersion},
+                     {"kind", names::kBspJobKind},
+                     {"metadata", {{"name", "a"}}},
+                     {"spec", {{"ranks", 2}, {"template", {{"spec", {{"containers", {{{"name", "app"}, {"image", "i"}}}}}}}}}}};
+  ASSERT_TRUE(bsp_job_from_json(good).and_then([](const BspJob& job) { return validate(job.spec); }));
+  std::vector<Refused> refused;
+  const json definition = crd("bspjob");
+  collect(schema_of(definition)["properties"]["spec"], "/spec", refused);
+  EXPECT_GE(refused.size(), 30u);
+  for (const Refused& r : refused) {
+    json bad = good;
+    bad[json::json_pointer(r.path)] = r.value;
+    const auto answer = bsp_job_from_json(bad).and_then([](const BspJob& job) { return validate(job.spec); });
+    EXPECT_FALSE(answer) << r.path << " = " << r.value << " is refused by the CRD and taken by the mirror";
+  }
+}
+
+}  // namespace
+}  // namespace bsp::crds
