@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kMaxDepth = 100;
-constexpr std::size_t kMaxValues = 100'000;  // with aliases expanded
+constexpr std::size_t kMaxValues = 20'000;  // with aliases expanded
 
 bool one_of(std::string_view text, std::initializer_list<std::string_view> list) {
   return std::ranges::find(list, text) != list.end();
@@ -56,7 +56,7 @@ class Reader {
 
   json read(const YAML::Node& node, const std::string& path, int depth) {
     if (depth > kMaxDepth) wrong(node, path + ": nested too deeply (or an alias to itself)");
-    if (++values_ > kMaxValues) wrong(node, "more than 100000 values, aliases counted");
+    if (++values_ > kMaxValues) wrong(node, "more than 20000 values, aliases counted");
     switch (node.Type()) {
       case YAML::NodeType::Map: return read_map(node, path, depth);
       case YAML::NodeType::Sequence: {

@@ -185,7 +185,7 @@ TEST(Describe, TellsAllOfAJob) {
         "  0      slow   slow-0   lattice-boltzmann-r0-g0   0.0500   0.0400      1.0 MiB   yes\n", "no: an open file of MPI-IO\n",
         "Last decision:\n  call after superstep 40\n", "Calibration:      <none>\n",
         "Conditions:\n  TYPE      STATUS   SINCE   REASON        MESSAGE\n  Running   True     2m      AllRanksRun   all run\n",
-        "Events:\n  TYPE     REASON    AGE    MESSAGE\n  Normal   Started   2m     4 ranks\n"})
+        "Events:\n  TYPE     REASON    AGE   MESSAGE\n  Normal   Started   2m    4 ranks\n"})
     EXPECT_THAT(text, HasSubstr(part));
 }
 
