@@ -96,9 +96,17 @@ void stop_until_next_epoch(EpochDescriptor& next) {
   while (!read_descriptor(next) || next.epoch <= state.epoch);
 }
 
+// Edges at which this rank could not close since the gate was set, and why not at the last one ("": it could).
+void tell(std::uint32_t edges, const std::string& why) {
+  postponed = edges;
+  bsp_reason_set(state.ring, why.c_str());
+  BSP_RING_STORE(state.ring->postponed, postponed);
+}
+
 void close_and_reopen() {
   const std::uint64_t closing_from = realtime_ns();
   set_state(BSP_RANK_CLOSING);
+  tell(0, "");
   take_objects_down();
   close_epoch();
   BSP_RING_STORE(state.ring->close_ns, realtime_ns() - closing_from);
@@ -118,12 +126,6 @@ void close_and_reopen() {
   report_open(opening_from, cpu_from);
 }
 
-void note_postponed(const std::string& why) {
-  if (!why.empty()) ++postponed;
-  bsp_reason_set(state.ring, why.c_str());
-  BSP_RING_STORE(state.ring->postponed, postponed);
-}
-
 void committed(MPI_Comm comm, std::uint64_t word) {
   std::string mine = blocker();
   if (mine.empty()) mine = program_socket();
@@ -134,17 +136,15 @@ void committed(MPI_Comm comm, std::uint64_t word) {
   std::int64_t on_their_way = 0;
   switch (agree(comm, mine.empty(), bsp_gate_state_of(word) == BSP_GATE_DROPPING, on_their_way)) {
     case Verdict::kClose:
-      postponed = 0;
       close_and_reopen();
       break;
     case Verdict::kPostpone:
       if (mine.empty() && on_their_way != 0)
         mine = std::to_string(on_their_way) + " message(s) sent to this rank and not received";
-      note_postponed(mine);
+      tell(postponed + (mine.empty() ? 0 : 1), mine);
       break;
     case Verdict::kDrop:
-      postponed = 0;
-      note_postponed("");
+      tell(0, "");
       dropped = bsp_gate_superstep(word);
       BSP_RING_STORE_SEQ(state.ring->gate_dropped, dropped);
       break;

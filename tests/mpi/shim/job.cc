@@ -125,12 +125,13 @@ Job::Gate Job::gate(std::uint32_t edges) { return commit() != 0 ? wait_for_gate(
 
 std::uint64_t Job::commit() {
   std::uint64_t target = 0;
-  for (bool late = true; late;) {
+  // Twice as far ahead after each time that it came too late.
+  for (std::uint64_t ahead = 3, late = 1; late; ahead *= 2) {
     for (std::uint32_t r = 0; r < options_.ranks; ++r)
-      target = std::max(target, status(r)["completed"].get<std::uint64_t>() + 3);
-    late = false;
+      target = std::max(target, status(r)["completed"].get<std::uint64_t>() + ahead);
+    late = 0;
     for (std::uint32_t r = 0; r < options_.ranks; ++r)
-      late = cluster.call(r, wire::kArmGate, {{"superstep", target}}).header["late"].get<bool>() || late;
+      late += cluster.call(r, wire::kArmGate, {{"superstep", target}}).header["late"].get<bool>();
     if (late)
       for (std::uint32_t r = 0; r < options_.ranks; ++r) cluster.call(r, wire::kCancelGate);
     all_stopped();

@@ -38,7 +38,7 @@ class Programs : public testing::TestWithParam<Case> {};
 
 TEST_P(Programs, GoThroughEpochs) {
   const auto& [program, ranks, epochs] = GetParam();
-  Job job({.ranks = ranks, .program = program, .arguments = {"600"}, .environment = {}});
+  Job job({.ranks = ranks, .program = program, .arguments = {"400"}, .environment = {}});
   go_through(job, epochs);
   job.expect_ok();
 }
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Shim, Blocked,
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(Shim, ADroppedGateIsForgottenAndANewOneCloses) {
-  Job job({.ranks = 3, .program = "shim_p2p", .arguments = {"600"}, .environment = {}});
+  Job job({.ranks = 3, .program = "shim_cxx", .arguments = {"1000"}, .environment = {}});
   go_through(job, 2);
   // All vote at once, while some may close already: either all have stopped or all have dropped it.
   std::uint64_t target = job.commit();
@@ -152,7 +152,7 @@ TEST(Shim, AProgramThatNeverCallsMpiIsLeftAlone) {
 
 // A rank outlives its sidecar: it computes on without it, and closes and opens with the next one.
 TEST(Shim, ASidecarMayDieInAnOpenEpoch) {
-  Job job({.ranks = 3, .program = "shim_p2p", .arguments = {"2000"}, .environment = {}});
+  Job job({.ranks = 3, .program = "shim_cxx", .arguments = {"3000"}, .environment = {}});
   go_through(job, 2);
   for (std::uint32_t victim : {0u, 1u}) {
     job.kill_sidecar(victim);
