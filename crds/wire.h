@@ -30,7 +30,7 @@ namespace bsp::wire {
 // O  armGate          {superstep}              -> {completed, late}   late: the rank has passed it
 // O  commitGate       {superstep}              -> {}   the rank closes its epoch at the first edge >= superstep
 //                                                      at which all ranks can
-// O  cancelGate       {}                       -> {}   only an armed gate; a committed one answers Conflict
+// O  cancelGate       {superstep}              -> {}   armed: gone; committed: once the ranks agree, unless they close
 // O  receive          {migration, from_pod}    -> {}   this pod waits for a checkpoint
 // O  send             {migration, to_pod, to_address} -> {}   dump the stopped program and stream it there
 // O  restore          {migration}              -> {}   restore what was received, leave it stopped
