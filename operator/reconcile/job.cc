@@ -203,25 +203,33 @@ struct Kernel {
                              migrate::ActionKind::kCancelGate, s->gate_superstep});
     if (status().phase == JobPhase::kMigrating)
       return enter(JobPhase::kRunning, "Running", "every rank runs");
-    begin_waiting();
+    begin_moves();
   }
 
-  void begin_waiting() {
-    auto requests = waiting_requests(o);
+  // A wave of what the cost model wants and of what people have asked for.
+  void begin_moves() {
+    std::vector<MoveRequest> requests;
+    if (o.decided) {
+      status().last_decision = o.decided->decision;
+      out.store_first = true;
+      out.events.push_back({"Normal", "Rescheduled", o.decided->decision.message});
+      requests = o.decided->moves;
+    }
+    std::ranges::copy(waiting_requests(o), std::back_inserter(requests));
     if (requests.empty()) return;
-    if (std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
+    auto refuse = [&](const Refusal& refusal) {
       for (const auto& m : o.migrations)
-        if (m.status.phase == migrate::Phase::kPending)
-          out.migrations.push_back(refused(m, {m.metadata.name, "ProgramFinished", "the program is ending"}, o.now));
+        if (m.metadata.name == refusal.migration) out.migrations.push_back(refused(m, refusal, o.now));
+      out.events.push_back({"Warning", refusal.reason,
+                            (refusal.migration.empty() ? "" : refusal.migration + ": ") + refusal.message});
+    };
+    if (std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
+      for (const MoveRequest& r : requests)
+        if (!r.migration.empty()) refuse({r.migration, "ProgramFinished", "the program is ending"});
       return;
     }
     const Begun begun = begin_wave(o, std::move(requests), status());
-    for (const Refusal& r : begun.refused)
-      for (const auto& m : o.migrations)
-        if (m.metadata.name == r.migration) {
-          out.migrations.push_back(refused(m, r, o.now));
-          out.events.push_back({"Warning", r.reason, std::format("{}: {}", r.migration, r.message)});
-        }
+    for (const Refusal& r : begun.refused) refuse(r);
     if (begun.wave)
       enter(JobPhase::kMigrating, "Migrating",
             std::format("wave {} moves {} rank(s)", begun.wave->number, begun.wave->moves.size()));

@@ -46,6 +46,22 @@ struct PodFacts {
 PodFacts pod_facts(const nlohmann::json& pod);
 observe::NodeFacts node_facts(const nlohmann::json& node, const std::string& set_label);
 
+// A rank that somebody, a person or the cost model, wants elsewhere.
+struct MoveRequest {
+  std::string migration;
+  std::uint32_t rank = 0;
+  std::string set;
+  std::string node;  // "": any free slot of the Set
+};
+
+// What a rescheduling call leaves in the status, and the moves it wants.
+struct Decided {
+  crds::Decision decision;
+  std::vector<MoveRequest> moves;  // empty unless the mode is Migrate
+  double predicted_gain_seconds = 0;  // of the whole plan, over a window
+  std::vector<std::string> text;      // the explanation, line by line
+};
+
 struct Observed {
   crds::BspJob job;
   std::vector<observe::NodeFacts> nodes;  // by name
@@ -54,6 +70,7 @@ struct Observed {
   std::map<std::string, SidecarFacts> sidecars;  // by pod
   double superstep_seconds = 0;
   double round_trip_seconds = 0;
+  std::optional<Decided> decided;  // a rescheduling call that nobody has stored yet
   Time now{};
 };
 

@@ -18,14 +18,6 @@
 
 namespace bsp::reconcile {
 
-// What a rescheduling call leaves in the status, and the moves it wants.
-struct Decided {
-  crds::Decision decision;
-  std::vector<MoveRequest> moves;  // empty unless the mode is Migrate
-  double predicted_gain_seconds = 0;  // of the whole plan, over a window
-  std::vector<std::string> text;      // the explanation, line by line
-};
-
 struct RealisedGain {
   std::string migration;
   double seconds = 0;  // of this rank's own supersteps, over as many as the window had, pause deducted

@@ -13,13 +13,6 @@ namespace bsp::reconcile {
 // The wave that is stored in the status; nullopt: none was ever begun. An unreadable one is an error.
 Result<std::optional<migrate::Wave>> stored_wave(const crds::BspJobStatus& status);
 
-struct MoveRequest {
-  std::string migration;
-  std::uint32_t rank = 0;
-  std::string set;
-  std::string node;  // "": any free slot of the Set
-};
-
 // Begins wave number status.wave + 1: chooses slots, hands out generations and epoch numbers. Requests
 // that can't be met are left out, each with its reason.
 struct Refusal {

@@ -1,0 +1,47 @@
+#include "operator/local/admission.h"
+
+#include <format>
+
+#include "crds/bspjob.h"
+#include "crds/rankmigration.h"
+
+namespace bsp::local {
+namespace {
+
+using nlohmann::json;
+
+Result<json> admit_job(const json& next, const json* current) {
+  BSP_TRY(const crds::BspJob job, crds::bsp_job_from_json(next));
+  BSP_CHECK_OK(crds::validate(job.spec));
+  json out = next;
+  out["spec"] = json();
+  to_json(out["spec"], job.spec);
+  if (!current) return out;
+  json was = current->at("spec"), is = out["spec"];
+  was.erase("runPolicy");
+  is.erase("runPolicy");
+  for (const auto& [field, value] : is.items())
+    if (!was.contains(field) || was[field] != value)
+      return fail(ErrorCode::kInvalid,
+                  std::format("spec.{}: can't be changed while the job exists; delete the job and create it anew", field));
+  return out;
+}
+
+Result<json> admit_migration(const json& next, const json* current) {
+  BSP_TRY(const crds::RankMigration migration, crds::rank_migration_from_json(next));
+  BSP_CHECK_OK(crds::validate(migration.spec));
+  if (current && current->at("spec") != next.at("spec"))
+    return fail(ErrorCode::kInvalid, "spec: can't be changed; create another RankMigration");
+  return next;
+}
+
+}  // namespace
+
+Result<kube::Object> admit(const kube::Object& next, const kube::Object* current) {
+  const std::string kind = next.value("kind", "");
+  if (kind == names::kBspJobKind) return admit_job(next, current);
+  if (kind == names::kRankMigrationKind) return admit_migration(next, current);
+  return next;
+}
+
+}  // namespace bsp::local

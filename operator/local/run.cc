@@ -1,0 +1,307 @@
+#include "operator/local/run.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <format>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/core/fd.h"
+#include "base/core/log.h"
+#include "crds/manifest.h"
+#include "operator/local/admission.h"
+#include "operator/local/files.h"
+#include "operator/local/network.h"
+#include "operator/local/pod_plan.h"
+#include "operator/local/pod_volumes.h"
+#include "operator/local/podman.h"
+#include "operator/local/pools.h"
+#include "operator/local/serve.h"
+#include "operator/local/store.h"
+#include "operator/local/summary.h"
+#include "operator/local/view.h"
+
+namespace bsp::local {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kUsage =
+    "usage: bsp-operator local run -f JOB.yaml --pools NAME=SLOTSxCPU[,…] [-n NAMESPACE] [--mode Migrate|Advise|Off]\n"
+    "                              [--summary FILE] [--plain]\n"
+    "  -f JOB.yaml          a BSPJob, as kubectl apply takes it\n"
+    "  --pools slow=3x0.25,fast=2x0.6\n"
+    "                       the Sets: three slots with a quarter of a core each, two with 0.6\n"
+    "  --mode MODE          instead of the manifest's spec.rescheduling.mode\n"
+    "  --summary FILE       write what happened as JSON\n"
+    "  --plain              plain lines, also on a terminal\n";
+constexpr auto kEnding = 40s;  // for pods to go; a node process takes one grace period and Podman's time
+
+struct RunOptions {
+  std::string file;
+  std::string pools;
+  std::string mode;
+  std::string summary;
+  bool plain = false;
+  ServeOptions serve;
+};
+
+Result<RunOptions> parse(std::span<const std::string> args) {
+  RunOptions o;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    std::string name = args[i];
+    if (name == "--plain") {
+      o.plain = true;
+      continue;
+    }
+    std::optional<std::string> value;
+    if (const auto equals = name.find('='); name.starts_with("--") && equals != std::string::npos) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    }
+    std::string* into = name == "-f" || name == "--filename"    ? &o.file
+                        : name == "--pools"                     ? &o.pools
+                        : name == "--mode"                      ? &o.mode
+                        : name == "--summary"                   ? &o.summary
+                        : name == "-n" || name == "--namespace" ? &o.serve.name_space
+                                                                : nullptr;
+    if (!into) return fail(ErrorCode::kInvalid, std::format("unknown option {}\n{}", args[i], kUsage));
+    if (!value) {
+      if (++i == args.size()) return fail(ErrorCode::kInvalid, std::format("{} needs a value\n{}", name, kUsage));
+      value = args[i];
+    }
+    *into = *value;
+  }
+  if (o.file.empty()) return fail(ErrorCode::kInvalid, std::format("-f is missing: which job?\n{}", kUsage));
+  if (o.pools.empty()) return fail(ErrorCode::kInvalid, std::format("--pools is missing: on which Sets?\n{}", kUsage));
+  return o;
+}
+
+// The operator's process. It outlives nobody: its parent's end is its SIGTERM.
+class Child {
+ public:
+  explicit Child(ServeOptions options) : options_(std::move(options)) {}
+  ~Child() { stop(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  Result<void> start() {
+    const pid_t parent = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid < 0) return fail_errno("starting the operator's process");
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      ::prctl(PR_SET_NAME, "bsp-operator");
+      if (::getppid() != parent) ::_exit(1);
+      // Ctrl-C is the parent's business; what it blocked, we don't.
+      ::signal(SIGINT, SIG_IGN);
+      sigset_t none;
+      sigemptyset(&none);
+      ::sigprocmask(SIG_SETMASK, &none, nullptr);
+      const auto served = serve(options_);
+      if (!served) std::fprintf(stderr, "bsp-operator: %s\n", served.error().message.c_str());
+      ::_exit(served ? 0 : kRefused);
+    }
+    pid_ = pid;
+    return {};
+  }
+
+  // How it ended, if it has.
+  std::optional<int> ended() {
+    int status = 0;
+    if (pid_ <= 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+    pid_ = 0;
+    return status;
+  }
+
+  void stop() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGTERM);
+    for (const auto deadline = Clock::now() + 10s; Clock::now() < deadline;) {
+      if (ended()) return;
+      ::poll(nullptr, 0, 20);
+    }
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+
+  static constexpr int kRefused = 3;  // it could not begin; starting it again would not help
+
+ private:
+  ServeOptions options_;
+  pid_t pid_ = 0;
+};
+
+class Run {
+ public:
+  explicit Run(RunOptions options)
+      : options_(std::move(options)), child_(options_.serve), view_(stdout, !options_.plain && ::isatty(STDOUT_FILENO) == 1) {}
+
+  Result<int> operator()() {
+    BSP_CHECK_OK(prepare());
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, s);
+    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+    signals_ = Fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+    auto status = work();
+    view_.say("Removing the job and the cluster");
+    child_.stop();
+    if (auto removed = remove_cluster(options_.serve.root, options_.serve.name_space); !removed && status)
+      return std::unexpected(removed.error().in("cleaning up"));
+    return status;
+  }
+
+ private:
+  // Everything that can be found wrong before anything is started.
+  Result<void> prepare() {
+    BSP_TRY(const auto pools, parse_pools(options_.pools));
+    BSP_TRY(const std::string text, read_file(options_.file));
+    BSP_TRY(job_, crds::read_bsp_job(text, options_.file));
+    job_.metadata.name_space = options_.serve.name_space;
+    if (!options_.mode.empty()) {
+      auto mode = crds::enum_from<crds::ReschedulingMode>(options_.mode);
+      if (!mode) return std::unexpected(mode.error().in("--mode"));
+      job_.spec.rescheduling.mode = *mode;
+    }
+    BSP_CHECK_OK(podman::check_usable());
+    const nlohmann::json* app = crds::app_container(job_.spec);
+    if (auto image = podman::image_config(app->value("image", "")); !image)
+      return std::unexpected(image.error().in("spec.template.spec.containers[app].image"));
+    if (auto runtime = podman::image_config(std::string(names::kRuntimeImage)); !runtime)
+      return std::unexpected(runtime.error().in("the runtime image (./dev images makes it)"));
+    std::uint32_t slots = 0;
+    for (const Pool& pool : pools) slots += pool.slots;
+    for (const std::string& name : job_.spec.sets.names)
+      if (std::ranges::find(pools, name, &Pool::name) == pools.end())
+        return fail(ErrorCode::kInvalid, std::format("spec.sets.names: there is no pool {}; --pools {} names others", name,
+                                                     options_.pools));
+    if (job_.spec.ranks > slots)
+      return fail(ErrorCode::kInvalid, std::format("spec.ranks: {} ranks do not fit into {} slots; one slot takes one rank "
+                                                   "(--pools {})",
+                                                   job_.spec.ranks, slots, options_.pools));
+    BSP_TRY(store_, Store::open({.root = options_.serve.root, .name_space = options_.serve.name_space, .admission = admit}));
+    // Somebody else's cluster must not be taken for ours, nor a dead one's remains.
+    if (!try_lock_file(store_->directory() + "/.node.lock"))
+      return fail(ErrorCode::kConflict, std::format("another bsp-operator runs the pods of namespace {}; end it, or choose "
+                                                    "another namespace with -n",
+                                                    options_.serve.name_space));
+    store_.reset();
+    BSP_CHECK_OK(remove_cluster(options_.serve.root, options_.serve.name_space));
+    BSP_TRY(store_, Store::open({.root = options_.serve.root, .name_space = options_.serve.name_space, .admission = admit}));
+    for (const auto& node : nodes_of(pools)) BSP_CHECK_OK(store_->create(node).transform([](const auto&) {}));
+    nlohmann::json object;
+    to_json(object, job_);
+    return store_->create(object).transform([](const auto&) {});
+  }
+
+  Result<int> work() {
+    BSP_CHECK_OK(child_.start());
+    std::string cursor;
+    for (;;) {
+      BSP_TRY(const auto events, store_->wait({kBspJob, kRankMigration}, options_.serve.name_space, cursor, 100ms));
+      for (const kube::WatchEvent& event : events) take(event);
+      view_.update(job_, migrations());
+      if (gone_) {
+        view_.say("The job was deleted");
+        return 1;
+      }
+      if (crds::is_finished(job_.status.phase)) return close();
+      if (const auto status = child_.ended()) {
+        if (WIFEXITED(*status) && WEXITSTATUS(*status) == Child::kRefused) return 1;
+        view_.say(std::format("The operator's process ended ({} {}); the job goes on, starting another one",
+                              WIFSIGNALED(*status) ? "signal" : "status",
+                              WIFSIGNALED(*status) ? WTERMSIG(*status) : WEXITSTATUS(*status)));
+        BSP_CHECK_OK(child_.start());
+      }
+      signalfd_siginfo info{};
+      if (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+        view_.say("Interrupted: ending the job");
+        return 128 + static_cast<int>(info.ssi_signo);
+      }
+    }
+  }
+
+  void take(const kube::WatchEvent& event) {
+    if (event.object.value("kind", "") == names::kBspJobKind) {
+      auto job = crds::bsp_job_from_json(event.object);
+      if (!job || job->metadata.name != job_.metadata.name) return;
+      gone_ = event.type == kube::EventType::kDeleted;
+      job_ = std::move(*job);
+      if (running_ == Time{} && job_.status.phase == crds::JobPhase::kRunning)
+        if (const auto* c = crds::find_condition(job_.status.conditions, "Running")) running_ = c->last_transition_time;
+      return;
+    }
+    auto migration = crds::rank_migration_from_json(event.object);
+    if (migration && event.type != kube::EventType::kDeleted) migrations_[migration->metadata.name] = std::move(*migration);
+  }
+
+  std::vector<crds::RankMigration> migrations() const {
+    std::vector<crds::RankMigration> list;
+    for (const auto& [name, migration] : migrations_) list.push_back(migration);
+    return list;
+  }
+
+  Result<int> close() {
+    // The last word of the migrations may come a moment after the job's.
+    BSP_TRY(const auto last, store_->list(kRankMigration, options_.serve.name_space));
+    for (const kube::Object& object : last)
+      take({kube::EventType::kModified, object});
+    view_.update(job_, migrations());
+    const std::string output = rank_output(store_->directory() + "/logs", job_, 0);
+    const nlohmann::json summary = summary_of(job_, migrations(), running_, output);
+    if (!output.empty()) view_.say(std::format("Rank 0 wrote:\n{}", output));
+    if (!summary["makespan_s"].is_null())
+      view_.say(std::format("{} supersteps in {:.2f} s, {} of {} moves succeeded", job_.status.superstep.value,
+                            summary["makespan_s"].get<double>(), job_.status.migrations.succeeded, migrations_.size()));
+    if (!options_.summary.empty())
+      BSP_CHECK_OK(replace_file(options_.summary, options_.summary + ".new", summary.dump(2) + "\n"));
+    return job_.status.phase == crds::JobPhase::kSucceeded ? 0 : 1;
+  }
+
+  RunOptions options_;
+  crds::BspJob job_;
+  std::unique_ptr<Store> store_;
+  Child child_;
+  View view_;
+  Fd signals_;
+  std::map<std::string, crds::RankMigration> migrations_;
+  Time running_{};
+  bool gone_ = false;
+};
+
+}  // namespace
+
+Result<void> remove_cluster(const std::string& root, const std::string& name_space) {
+  const std::string directory = root + "/" + name_space;
+  BSP_TRY(const auto containers, podman::containers_with(store_label(directory)));
+  BSP_CHECK_OK(podman::remove_containers(containers, 0));
+  BSP_CHECK_OK(Network(directory).remove());
+  return remove_mounted_tree(directory);
+}
+
+int run(std::span<const std::string> args) {
+  auto options = parse(args);
+  if (!options) {
+    std::fprintf(stderr, "bsp-operator: %s\n", options.error().message.c_str());
+    return 2;
+  }
+  auto status = Run(std::move(*options))();
+  if (status) return *status;
+  std::fprintf(stderr, "bsp-operator: %s\n", status.error().message.c_str());
+  return 1;
+}
+
+}  // namespace bsp::local

@@ -1,0 +1,53 @@
+#include "operator/local/serve.h"
+
+#include <csignal>
+#include <format>
+#include <memory>
+
+#include "base/core/log.h"
+#include "operator/local/admission.h"
+#include "operator/local/network.h"
+#include "operator/local/pod_logs.h"
+#include "operator/local/podman.h"
+#include "operator/local/podman_node.h"
+#include "operator/local/store.h"
+#include "operator/reconcile/shell.h"
+
+namespace bsp::local {
+
+namespace {
+
+constexpr std::size_t kTailLines = 10, kTailBytes = 2000;
+
+Result<reconcile::ImageDefaults> image_defaults(const std::string& image) {
+  BSP_TRY(podman::ImageConfig config, podman::image_config(image));
+  return reconcile::ImageDefaults{std::move(config.entrypoint), std::move(config.command), std::move(config.user)};
+}
+
+}  // namespace
+
+Result<void> serve(const ServeOptions& options) {
+  // Before any thread is made, so that only sigwait() below ever sees it.
+  sigset_t end;
+  sigemptyset(&end);
+  sigaddset(&end, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &end, nullptr);
+  BSP_TRY(const auto store, Store::open({.root = options.root, .name_space = options.name_space, .admission = admit}));
+  BSP_TRY(const auto node, PodmanNode::start(*store));
+  const Network network(store->directory());
+  BSP_TRY(const std::string hub, network.hub());
+  const std::string logs = store->directory() + "/logs/";
+  reconcile::Shell shell(*store, {.name_space = options.name_space,
+                                  .network = hub,
+                                  .image_defaults = image_defaults,
+                                  .log_tail = [logs](const std::string& pod) {
+                                    return log_tail(std::format("{}{}/{}.log", logs, pod, names::kAppContainer),
+                                                    kTailLines, kTailBytes);
+                                  }});
+  int signal = 0;
+  ::sigwait(&end, &signal);
+  log_debug("the operator ends", {{"signal", signal}});
+  return {};
+}
+
+}  // namespace bsp::local

@@ -1,0 +1,79 @@
+#include "operator/local/summary.h"
+
+#include <format>
+#include <map>
+
+#include "crds/names.h"
+#include "operator/local/files.h"
+#include "operator/local/pod_logs.h"
+#include "operator/reconcile/pods.h"
+
+namespace bsp::local {
+
+using nlohmann::json;
+
+namespace {
+
+json number_or_null(const std::optional<double>& value) { return value ? json(*value) : json(); }
+
+}  // namespace
+
+json summary_of(const crds::BspJob& job, const std::vector<crds::RankMigration>& migrations, Time running,
+                const std::string& rank0_output) {
+  json lines = json::array();
+  for (std::size_t begin = 0; begin < rank0_output.size();) {
+    const std::size_t end = std::min(rank0_output.find('\n', begin), rank0_output.size());
+    lines.push_back(rank0_output.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  json moves = json::array();
+  std::map<std::uint64_t, json> waves;  // by epoch
+  for (const crds::RankMigration& m : migrations) {
+    const auto& s = m.status;
+    moves.push_back({{"rank", m.spec.rank.value},
+                     {"from", s.source_set},
+                     {"to", s.target_set},
+                     {"phase", crds::to_string(s.phase)},
+                     {"message", s.message},
+                     {"predicted_gain_s", number_or_null(s.predicted_gain_seconds)},
+                     {"realised_gain_s", number_or_null(s.realised_gain_seconds)},
+                     {"bytes", s.bytes}});
+    json& wave = waves[s.to_epoch];
+    if (wave.is_null())
+      wave = {{"epoch", s.to_epoch},
+              {"moves", 0},
+              {"pause_ms", s.pause.total_ms},
+              {"parts_ms",
+               {{"gate", s.pause.gate_ms},
+                {"close", s.pause.close_ms},
+                {"dump", s.pause.dump_ms},
+                {"transfer", s.pause.transfer_ms},
+                {"restore", s.pause.restore_ms},
+                {"commit", s.pause.commit_ms},
+                {"open", s.pause.open_ms}}}};
+    wave["moves"] = wave["moves"].get<int>() + 1;
+  }
+  json wave_list = json::array();
+  for (auto& [epoch, wave] : waves) wave_list.push_back(std::move(wave));
+  const bool ran = running != Time{} && job.status.completion_time > running;
+  return {{"phase", crds::to_string(job.status.phase)},
+          {"message", job.status.message},
+          {"makespan_s", ran ? json(to_seconds(job.status.completion_time - running)) : json()},
+          {"supersteps", job.status.superstep.value},
+          {"rank0_output", std::move(lines)},
+          {"migrations", std::move(moves)},
+          {"waves", std::move(wave_list)}};
+}
+
+std::string rank_output(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank) {
+  std::string out;
+  if (rank >= job.status.ranks.size()) return out;
+  for (std::uint32_t g = 0; g < job.status.ranks[rank].generation; ++g) {
+    const auto content = read_file(std::format("{}/{}/{}.log", log_dir, reconcile::pod_name(job.metadata.name, rank, g),
+                                               names::kAppContainer));
+    if (content) out += log_text(*content);
+  }
+  return out;
+}
+
+}  // namespace bsp::local

@@ -1,0 +1,160 @@
+#include "operator/local/view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+
+namespace bsp::local {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kRows = 16;  // of a table, before the rest is only counted
+constexpr std::size_t kBar = 40;
+
+std::string repeat(const char* text, std::size_t n) {
+  std::string out;
+  for (std::size_t i = 0; i < n; ++i) out += text;
+  return out;
+}
+
+std::string headline(const crds::BspJob& job) {
+  const auto& s = job.status;
+  std::string sets;
+  for (const auto& set : s.ranks_per_set) sets += std::format("  {} {}/{}", set.set, set.ranks, set.slots);
+  return std::format("{} superstep {}{}  alpha {}  D {:.3f}  imbalance {:.1f} %  moves {}", crds::to_string(s.phase),
+                     s.superstep.value, sets, s.alpha, s.d, 100 * s.imbalance, s.migrations.succeeded);
+}
+
+template <class Rows, class Format>
+void table(std::vector<std::string>& lines, const Rows& rows, Format format) {
+  for (std::size_t i = 0; i < std::min(rows.size(), kRows); ++i) lines.push_back(format(rows[i]));
+  if (rows.size() > kRows) lines.push_back(std::format("    and {} more", rows.size() - kRows));
+}
+
+}  // namespace
+
+std::vector<std::string> decision_lines(const crds::Decision& d) {
+  std::vector<std::string> lines;
+  lines.push_back(std::format("call after superstep {}: {} ({})", d.superstep.value, d.message, d.outcome));
+  if (!d.potentials.empty()) lines.push_back("    PM list   target       Comp/s      Comm/s       Mem/s        PM/s");
+  table(lines, d.potentials, [](const crds::PotentialEntry& p) {
+    return std::format("    rank {:<4} {:<8} {:>10.4f}  {:>10.4f}  {:>10.4f}  {:>10.4f}", p.rank.value, p.target_set, p.comp,
+                       p.comm, p.mem, p.pm);
+  });
+  table(lines, d.levels, [&](const crds::LevelEntry& level) {
+    return std::format("    level {}: pf {:.4f} s{}", level.level, level.pf, d.chosen_level == level.level ? "  <- chosen" : "");
+  });
+  lines.push_back(std::format("    objective {:.4f} s -> {:.4f} s; alpha {} -> {}, D {:.3f} -> {:.3f}", d.objective_before,
+                              d.objective_after, d.alpha, d.alpha_next, d.d, d.d_next));
+  table(lines, d.moves, [](const crds::MoveEntry& m) {
+    return std::format("    rank {} moves: {} -> {} on {}, predicted gain {:.3f} s over the next window", m.rank.value,
+                       m.from_set, m.to_set, m.to_node, m.predicted_gain_seconds);
+  });
+  table(lines, d.stays, [](const crds::StayEntry& s) {
+    return std::format("    rank {} stays: {}", s.rank.value, s.message.empty() ? s.reason : s.message);
+  });
+  return lines;
+}
+
+std::vector<std::string> bar_lines(const crds::BspJob& job, std::size_t width) {
+  double longest = 0;
+  for (const auto& place : job.status.ranks)
+    longest = std::max({longest, place.compute_seconds, place.time_seconds});
+  std::vector<std::string> lines;
+  for (const auto& place : job.status.ranks) {
+    const double share = longest > 0 ? place.compute_seconds / longest : 0;
+    const auto full = static_cast<std::size_t>(std::lround(share * static_cast<double>(width)));
+    lines.push_back(std::format("  rank {:<3} {:<10} {}{} {:.3f} s{}", place.rank.value, place.set, repeat("█", full),
+                                repeat("░", width - std::min(full, width)), place.compute_seconds,
+                                place.blocked_reason.empty() ? "" : "  " + place.blocked_reason));
+    if (lines.size() == 32 && job.status.ranks.size() > 33) {
+      lines.push_back(std::format("  and {} more ranks", job.status.ranks.size() - 32));
+      break;
+    }
+  }
+  return lines;
+}
+
+std::string pause_line(const crds::PauseParts& p) {
+  return std::format("pause {:.0f} ms: gate {:.0f}, close {:.0f}, dump {:.0f}, transfer {:.0f}, restore {:.0f}, "
+                     "commit {:.0f}, open {:.0f}",
+                     p.total_ms, p.gate_ms, p.close_ms, p.dump_ms, p.transfer_ms, p.restore_ms, p.commit_ms, p.open_ms);
+}
+
+View::~View() { erase_block(); }
+
+void View::erase_block() {
+  if (block_lines_ == 0) return;
+  std::fprintf(out_, "\033[%zuA\033[J", block_lines_);
+  block_lines_ = 0;
+}
+
+void View::say(const std::string& line) {
+  erase_block();
+  std::fprintf(out_, "%s\n", line.c_str());
+  if (terminal_) {
+    for (const std::string& l : block_) std::fprintf(out_, "%s\n", l.c_str());
+    block_lines_ = block_.size();
+  }
+  std::fflush(out_);
+}
+
+void View::draw_block(const crds::BspJob& job) {
+  block_ = bar_lines(job, kBar);
+  block_.insert(block_.begin(), headline(job));
+  erase_block();
+  for (const std::string& l : block_) std::fprintf(out_, "%s\n", l.c_str());
+  block_lines_ = block_.size();
+  std::fflush(out_);
+}
+
+void View::update(const crds::BspJob& job, const std::vector<crds::RankMigration>& migrations) {
+  const auto& s = job.status;
+  if (s.last_decision && s.last_decision->time != decision_) {
+    decision_ = s.last_decision->time;
+    for (const std::string& line : decision_lines(*s.last_decision)) say(line);
+  }
+  if (const std::string phase(crds::to_string(s.phase)); phase != phase_) {
+    phase_ = phase;
+    if (s.phase != crds::JobPhase::kMigrating)
+      say(std::format("{}: {}", phase, s.message.empty() ? s.reason : s.message));
+  }
+  for (const crds::RankMigration& m : migrations) {
+    std::size_t& shown = phases_shown_[m.metadata.name];
+    const auto& times = m.status.phase_times;
+    for (; shown < times.size(); ++shown) {
+      const double since = shown == 0 ? 0 : to_seconds(times[shown].time - times[0].time);
+      const bool last = crds::is_finished(times[shown].phase);
+      say(std::format("  {} rank {} {} -> {}: {} at {:.0f} ms{}", m.metadata.name, m.spec.rank.value, m.status.source_set,
+                      m.status.target_set.empty() ? m.spec.target_set : m.status.target_set,
+                      crds::to_string(times[shown].phase), 1000 * since,
+                      last && !m.status.message.empty() ? " (" + m.status.message + ")" : ""));
+      if (last && times[shown].phase == crds::MigrationPhase::kSucceeded)
+        say(std::format("    {:.1f} MiB, {}", static_cast<double>(m.status.bytes) / (1 << 20), pause_line(m.status.pause)));
+    }
+    if (m.status.realised_gain_seconds && !gain_shown_[m.metadata.name]) {
+      gain_shown_[m.metadata.name] = true;
+      say(std::format("  {} rank {}: realised gain {:.3f} s{}", m.metadata.name, m.spec.rank.value,
+                      *m.status.realised_gain_seconds,
+                      m.status.predicted_gain_seconds
+                          ? std::format(", predicted {:.3f} s", *m.status.predicted_gain_seconds)
+                          : ""));
+    }
+  }
+  if (crds::is_finished(s.phase)) {
+    block_.clear();
+    return erase_block();
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (s.phase != crds::JobPhase::kRunning && s.phase != crds::JobPhase::kMigrating) return;
+  if (now < progress_ + (terminal_ ? 200ms : 1000ms)) return;
+  progress_ = now;
+  if (terminal_) return draw_block(job);
+  std::string times;
+  for (const auto& place : s.ranks)
+    if (s.ranks.size() <= 16) times += std::format(" {}:{:.3f}", place.rank.value, place.compute_seconds);
+  say(headline(job) + (times.empty() ? "" : "  computing/s" + times));
+}
+
+}  // namespace bsp::local

@@ -1,0 +1,48 @@
+// A job as `local run` shows it while it runs: on a terminal a block of bars that is redrawn in place,
+// elsewhere one line a second; above it everything that happens, once: decisions with their reasons, moves with
+// their phases, changes of the job's phase.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "crds/bspjob.h"
+#include "crds/rankmigration.h"
+
+namespace bsp::local {
+
+class View {
+ public:
+  View(std::FILE* out, bool terminal) : out_(out), terminal_(terminal) {}
+  ~View();
+
+  // Call it whenever anything may have changed; it knows what it has shown.
+  void update(const crds::BspJob& job, const std::vector<crds::RankMigration>& migrations);
+  // A line of its own, above the block.
+  void say(const std::string& line);
+
+ private:
+  void erase_block();
+  void draw_block(const crds::BspJob& job);
+
+  std::FILE* out_;
+  bool terminal_;
+  std::size_t block_lines_ = 0;  // on the terminal now
+  std::vector<std::string> block_;
+  std::string phase_;
+  Time decision_{};
+  std::map<std::string, std::size_t> phases_shown_;  // of each migration
+  std::map<std::string, bool> gain_shown_;
+  std::chrono::steady_clock::time_point progress_{};
+};
+
+// The parts, as lines; `local describe` prints them too.
+std::vector<std::string> decision_lines(const crds::Decision& decision);
+std::vector<std::string> bar_lines(const crds::BspJob& job, std::size_t width);
+std::string pause_line(const crds::PauseParts& pause);
+
+}  // namespace bsp::local

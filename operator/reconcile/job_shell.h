@@ -1,0 +1,65 @@
+// What the shell keeps of one job between two looks at it: links to its sidecars, its certificates, its
+// scheduler. All of it can be made anew from the objects.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/net/pki.h"
+#include "crds/names.h"
+#include "operator/reconcile/cache.h"
+#include "operator/reconcile/rescheduling.h"
+#include "operator/reconcile/shell.h"
+#include "operator/reconcile/sidecars.h"
+
+namespace bsp::reconcile {
+
+inline const kube::Kind kPod{"v1", "Pod"};
+inline const kube::Kind kNode{"v1", "Node"};
+inline const kube::Kind kSecret{"v1", "Secret"};
+inline const kube::Kind kEvent{"v1", "Event"};
+inline const kube::Kind kBspJob{std::string(names::kApiVersion), std::string(names::kBspJobKind)};
+inline const kube::Kind kRankMigration{std::string(names::kApiVersion), std::string(names::kRankMigrationKind)};
+
+class JobShell {
+ public:
+  JobShell(kube::Client& client, Cache& cache, const ShellOptions& options, std::function<void()> changed)
+      : client_(client), cache_(cache), options_(options), changed_(std::move(changed)) {}
+
+  // Does what is due and says how long from now to look again at the latest.
+  Duration reconcile(const kube::Object& object);
+
+ private:
+  Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
+  Result<void> load_authority(const crds::BspJob& job);
+  Observed observe(crds::BspJob job);
+  void gather(const Observed& o);  // asks the Set Managers for reports, when it is time
+  // True if it is stored; the cache has it then.
+  bool store(const crds::BspJob& job, const crds::BspJobStatus& status);
+  void carry_out(const Observed& o, const Outcome& out);
+  Result<void> create_pod(const crds::BspJob& job, const PodRequest& request);
+  void write_migration(const crds::RankMigration& migration);
+  void note_gains(const Observed& o);
+  void tell(const crds::BspJob& job, const Event& event);
+  void remove_all(const crds::BspJob& job);
+
+  kube::Client& client_;
+  Cache& cache_;
+  const ShellOptions& options_;
+  std::function<void()> changed_;
+  std::optional<net::PemPair> authority_;
+  std::unique_ptr<Sidecars> sidecars_;
+  std::unique_ptr<Rescheduler> rescheduler_;
+  std::uint32_t attempt_ = 0;           // that rescheduler_ belongs to
+  std::optional<Decided> decided_;      // made, not stored yet
+  std::map<std::string, ImageDefaults> images_;
+  std::chrono::steady_clock::time_point next_report_{};
+  std::chrono::steady_clock::time_point stored_{};  // the status, last
+  std::uint64_t events_ = 0;
+};
+
+}  // namespace bsp::reconcile
