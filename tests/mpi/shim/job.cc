@@ -217,7 +217,7 @@ std::string Job::stderr_of(std::uint32_t rank) const {
 
 void Job::expect_ok() {
   for (std::uint32_t r = 0; r < options_.ranks; ++r) {
-    EXPECT_EQ(wait(r), 0) << "rank " << r << "\n" << stderr_of(r);
+    EXPECT_EQ(wait(r), 0) << "rank " << r << "\n" << stderr_of(r) << status(r).dump();
     EXPECT_TRUE(last_line(r).starts_with("ok ")) << "rank " << r;
   }
 }

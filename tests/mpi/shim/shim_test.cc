@@ -30,6 +30,7 @@ struct Case {
   const char* program;
   std::uint32_t ranks;
   int epochs;
+  const char* supersteps;
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.program << " " << c.ranks; }
@@ -37,17 +38,18 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.program << " " << c.r
 class Programs : public testing::TestWithParam<Case> {};
 
 TEST_P(Programs, GoThroughEpochs) {
-  const auto& [program, ranks, epochs] = GetParam();
-  Job job({.ranks = ranks, .program = program, .arguments = {"400"}, .environment = {}});
+  const auto& [program, ranks, epochs, supersteps] = GetParam();
+  Job job({.ranks = ranks, .program = program, .arguments = {supersteps}, .environment = {}});
   go_through(job, epochs);
   job.expect_ok();
 }
 
 INSTANTIATE_TEST_SUITE_P(Shim, Programs,
-                         testing::Values(Case{"shim_p2p", 2, 4}, Case{"shim_p2p", 4, 3},
-                                         Case{"shim_collectives", 3, 4}, Case{"shim_communicators", 4, 4},
-                                         Case{"shim_datatypes", 3, 4}, Case{"shim_attributes", 2, 4},
-                                         Case{"shim_cxx", 2, 4}),
+                         testing::Values(Case{"shim_p2p", 2, 4, "200"}, Case{"shim_p2p", 4, 3, "100"},
+                                         Case{"shim_collectives", 3, 4, "150"},
+                                         Case{"shim_communicators", 4, 4, "150"},
+                                         Case{"shim_datatypes", 3, 4, "300"}, Case{"shim_attributes", 2, 4, "400"},
+                                         Case{"shim_cxx", 2, 4, "400"}),
                          [](const auto& tested) {
                            return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks);
                          });
@@ -152,7 +154,7 @@ TEST(Shim, AProgramThatNeverCallsMpiIsLeftAlone) {
 
 // A rank outlives its sidecar: it computes on without it, and closes and opens with the next one.
 TEST(Shim, ASidecarMayDieInAnOpenEpoch) {
-  Job job({.ranks = 3, .program = "shim_cxx", .arguments = {"3000"}, .environment = {}});
+  Job job({.ranks = 3, .program = "shim_cxx", .arguments = {"1500"}, .environment = {}});
   go_through(job, 2);
   for (std::uint32_t victim : {0u, 1u}) {
     job.kill_sidecar(victim);
