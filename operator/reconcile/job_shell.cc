@@ -38,7 +38,7 @@ Duration JobShell::reconcile(const kube::Object& object) {
   }
   if (auto ready = prepare(*job); !ready) {
     log_warning("preparing a job failed", {{"job", job->metadata.name}, {"error", ready.error().message}});
-    return kRetry;
+    return kIdle;
   }
   // What is stored changes what is to be done; the bound only guards against a kernel that never rests.
   for (int round = 0; round < 16; ++round) {
@@ -106,7 +106,7 @@ Result<void> JobShell::load_authority(const crds::BspJob& job) {
   auto found = client_.get(key(kSecret, job, name));
   if (is_missing(found)) {
     const Time now = SystemClock{}.now();
-    BSP_TRY(const net::PemPair ca, net::create_ca(std::format("BSPJob {}", job.metadata.uid), now - 5min, now + kValidity));
+    BSP_TRY(const net::PemPair ca, net::create_ca(std::format("bspjob-{}", job.metadata.uid), now - 5min, now + kValidity));
     found = client_.create(make_secret(job, name, ca.certificate, ca.certificate, ca.key));
     if (!found && found.error().code == ErrorCode::kConflict) found = client_.get(key(kSecret, job, name));
   }

@@ -142,7 +142,7 @@ Result<int> delete_it(std::span<const std::string> words) {
   auto object = store->get(key);
   // What is left of a job whose object is gone already is the job's still.
   const bool remains = !object && object.error().code == ErrorCode::kNotFound && job &&
-                       store->list(kBspJob, name_space).value_or({}).empty();
+                       store->list(kBspJob, name_space).value_or(std::vector<Object>{}).empty();
   if (!object && !remains) return std::unexpected(object.error());
   if (!remains) BSP_CHECK_OK(store->remove(key));
   for (const auto deadline = steady_clock::now() + kDeletion; steady_clock::now() < deadline;) {

@@ -93,8 +93,9 @@ void compare(const json& schema, const std::string& path) {
   } else if constexpr (std::integral<T> || reflect::kIsId<T>) {
     expect(schema, "type", "integer", path);
     expect(schema, "format", "int64", path);
-    if constexpr (reflect::kIsId<T> || std::is_unsigned_v<T>)
+    if constexpr (reflect::kIsId<T> || std::is_unsigned_v<T>) {
       EXPECT_GE(schema.value("minimum", -1), 0) << path << ": must not be negative";
+    }
   } else if constexpr (ApiEnum<T>) {
     expect(schema, "type", "string", path);
     expect(schema, "enum", json(EnumNames<T>::names), path);
@@ -122,10 +123,12 @@ void compare(const json& schema, const std::string& path) {
     Fields fields{schema, path};
     const T value{};
     visit_fields(value, fields);
-    for (const auto& [name, property] : schema.value("properties", json::object()).items())
+    const json properties = schema.value("properties", json::object());
+    for (const auto& [name, property] : properties.items())
       EXPECT_TRUE(fields.names.contains(name)) << path << "." << name << ": is in the CRD and not in fields.h";
-    if (!path.starts_with("status"))
+    if (!path.starts_with("status")) {
       EXPECT_EQ(schema.value("required", std::set<std::string>{}), fields.required_names) << path << ": required";
+    }
   }
 }
 
@@ -192,7 +195,8 @@ void collect(const json& schema, const std::string& path, std::vector<Refused>& 
     ASSERT_NE(values, kAgainstRules.end()) << path << ": has a rule; add a value that it refuses";
     for (const json& value : values->second) out.push_back({path, value});
   }
-  for (const auto& [name, property] : schema.value("properties", json::object()).items()) collect(property, path + "/" + name, out);
+  const json properties = schema.value("properties", json::object());
+  for (const auto& [name, property] : properties.items()) collect(property, path + "/" + name, out);
 }
 
 TEST(Mirror, WhatTheSchemaRefusesTheMirrorRefuses) {
