@@ -46,8 +46,8 @@ TEST_P(Programs, GoThroughEpochs) {
 
 INSTANTIATE_TEST_SUITE_P(Shim, Programs,
                          testing::Values(Case{"shim_p2p", 2, 4, "200"}, Case{"shim_p2p", 4, 3, "100"},
-                                         Case{"shim_collectives", 3, 4, "150"},
-                                         Case{"shim_communicators", 4, 4, "150"},
+                                         Case{"shim_collectives", 3, 4, "100"},
+                                         Case{"shim_communicators", 4, 4, "80"},
                                          Case{"shim_datatypes", 3, 4, "300"}, Case{"shim_attributes", 2, 4, "400"},
                                          Case{"shim_cxx", 2, 4, "400"}),
                          [](const auto& tested) {
