@@ -104,7 +104,7 @@ Result<int> migrate(std::span<const std::string> words) {
   Object request;
   to_json(request, migration);
   BSP_TRY(const Object created, store->create(request));
-  std::printf("rankmigration.migbsp.io/%s created\n", migration.metadata.name.c_str());
+  std::printf("%s\n", std::format("rankmigration.{}/{} created", names::kGroup, migration.metadata.name).c_str());
   std::fflush(stdout);
   return args.has("wait") ? follow(*store, created) : 0;
 }

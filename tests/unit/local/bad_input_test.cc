@@ -1,0 +1,90 @@
+// What Podman says of bad input (its words as 4.3 and runc print them), and --pools that cannot be read: what the user
+// is told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "operator/local/podman.h"
+#include "operator/local/pools.h"
+
+namespace bsp::local {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct Saying {
+  const char* what;
+  const char* podman;
+  ErrorCode code;
+  const char* told;
+};
+class Podman : public ::testing::TestWithParam<Saying> {};
+
+TEST_P(Podman, IsTranslated) {
+  const Error error = podman::translate(GetParam().podman, "localhost/x:1", "my_program");
+  EXPECT_EQ(error.code, GetParam().code);
+  EXPECT_EQ(error.message, GetParam().told);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    BadInput, Podman,
+    ::testing::Values(
+        Saying{"NoSuchImage", "Error: localhost/x:1: image not known\n", ErrorCode::kNotFound,
+               "image localhost/x:1 does not exist in Podman's store; build it, or fetch it with: podman pull localhost/x:1"},
+        Saying{"NoSuchImageToInspect", "Error: inspecting object: localhost/x:1: image not known\n", ErrorCode::kNotFound,
+               "image localhost/x:1 does not exist in Podman's store; build it, or fetch it with: podman pull localhost/x:1"},
+        Saying{"NoSuchCommandInPath",
+               "Error: runc: runc create failed: unable to start container process: exec: \"my_program\": executable file not "
+               "found in $PATH: OCI runtime attempted to invoke a command that was not found\n",
+               ErrorCode::kNotFound, "command my_program not found in image localhost/x:1"},
+        Saying{"NoSuchFile",
+               "Error: runc: runc create failed: unable to start container process: exec: \"/no/such\": stat /no/such: no such "
+               "file or directory: OCI runtime attempted to invoke a command that was not found\n",
+               ErrorCode::kNotFound, "command my_program not found in image localhost/x:1"},
+        Saying{"NotExecutable",
+               "Error: runc: runc create failed: unable to start container process: exec: \"/etc/passwd\": permission denied: "
+               "OCI permission denied\n",
+               ErrorCode::kRefused, "command my_program in image localhost/x:1 may not be executed"},
+        Saying{"WarningsAreNoise",
+               "time=\"2026-11-21T04:00:00Z\" level=warning msg=\"noise\"\nError: something new\n", ErrorCode::kFailed,
+               "podman: something new"}),
+    [](const auto& saying) { return std::string(saying.param.what); });
+
+// In a child process, whose exit status is the test's: a process can't become root again.
+int told_as(uid_t uid, const char* path, const char* expected) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::setenv("PATH", path, 1);
+    if (uid != 0 && ::setuid(uid) != 0) ::_exit(3);
+    const auto usable = podman::check_usable();
+    ::_exit(!usable && usable.error().message.find(expected) != std::string::npos ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(BadInput, NotRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "becomes another user, which only root can";
+  EXPECT_EQ(told_as(65534, "/usr/bin", "must run as root; use sudo"), 0);
+}
+
+TEST(BadInput, NoPodman) {
+  if (::geteuid() != 0) GTEST_SKIP() << "is told only to root";
+  EXPECT_EQ(told_as(0, "/nonexistent", "podman is not installed; on Debian: apt-get install podman"), 0);
+}
+
+TEST(BadInput, Pools) {
+  for (const char* text : {"", "slow", "slow=2", "slow=x0.5", "slow=2xfast", "Slow=2x1", "slow=0x1", "slow=2x0", "a=1x1,a=1x1", "a=1x1,"}) {
+    const auto pools = parse_pools(text);
+    ASSERT_FALSE(pools) << text;
+    EXPECT_EQ(pools.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(pools.error().message, AllOf(HasSubstr("--pools: "), HasSubstr("for example slow=3x0.25,fast=2x0.6")));
+  }
+  EXPECT_EQ(parse_pools("slow=3x0.25,fast=2x0.6").value().size(), 2u);
+}
+
+}  // namespace
+}  // namespace bsp::local
