@@ -1,23 +1,37 @@
 // bsp-operator: the program. Today it has one mode, `local`: a little cluster on this machine.
 #include <cstdio>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "operator/local/run.h"
+#include "operator/local/cli/commands.h"
+#include "operator/local/cli/run.h"
 
 namespace {
 
+using Command = int (*)(std::span<const std::string>);
+
 constexpr const char* kUsage =
     "usage: bsp-operator local run -f JOB.yaml --pools slow=3x0.25,fast=2x0.6   run a job on this machine\n"
+    "       bsp-operator local get [bspjobs|rankmigrations|pods|nodes|events] [NAME] [-o wide|json|yaml|name] [-w]\n"
+    "       bsp-operator local describe bspjob|rankmigration NAME\n"
+    "       bsp-operator local logs RANK [-f]\n"
+    "       bsp-operator local migrate RANK --to SET [--wait]\n"
+    "       bsp-operator local delete JOB\n"
     "       bsp-operator version\n";
+
+const std::map<std::string, Command> kLocal = {
+    {"run", bsp::local::run},           {"get", bsp::local::local_get},         {"describe", bsp::local::local_describe},
+    {"logs", bsp::local::local_logs},   {"migrate", bsp::local::local_migrate}, {"delete", bsp::local::local_delete}};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const std::span<const std::string> args(words);
-  if (args.size() >= 2 && args[0] == "local" && args[1] == "run") return bsp::local::run(args.subspan(2));
+  if (args.size() >= 2 && args[0] == "local")
+    if (const auto command = kLocal.find(args[1]); command != kLocal.end()) return command->second(args.subspan(2));
   if (args.size() == 1 && args[0] == "version") {
     std::puts("bsp-operator " BSP_VERSION);
     return 0;

@@ -173,13 +173,10 @@ Result<void> add_mounts(const json& container, const std::vector<VolumePlan>& vo
     if (!target.starts_with('/')) return unsupported(where + ".mountPath", "must be an absolute path");
     const auto volume = std::ranges::find(volumes, name, &VolumePlan::name);
     if (volume == volumes.end()) return unsupported(where + ".name", std::format("the pod has no volume called {}", name));
-    if (volume->type == VolumeType::kImage) {
-      args.insert(args.end(), {"--mount", std::format("type=image,source={},destination={}", volume->path, target)});
-      continue;
-    }
     const std::string sub = text(mount, "subPath");
     if (sub.find("..") != std::string::npos) return unsupported(where + ".subPath", "must stay inside the volume");
-    const bool read_only = mount.value("readOnly", false) || volume->type == VolumeType::kFiles;
+    const bool read_only = mount.value("readOnly", false) || volume->type == VolumeType::kFiles ||
+                           volume->type == VolumeType::kImage;
     args.insert(args.end(), {"-v", std::format("{}{}{}:{}{}", volume->path, sub.empty() ? "" : "/", sub, target,
                                                read_only ? ":ro" : "")});
   }

@@ -43,7 +43,8 @@ enum class VolumeType { kTmpfs, kDirectory, kFiles, kHostPath, kImage };
 struct VolumePlan {
   std::string name;
   VolumeType type = VolumeType::kDirectory;
-  std::string path;            // on this machine; for kImage the image
+  std::string path;            // on this machine
+  std::string image;           // kImage: what is mounted there
   std::uint64_t size_bytes = 0;  // kTmpfs; 0: the kernel's default
   std::uint32_t file_mode = 0644;
   std::map<std::string, std::string> files;  // kFiles: name -> content

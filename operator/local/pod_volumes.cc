@@ -14,6 +14,7 @@
 
 #include "crds/meta.h"
 #include "operator/local/files.h"
+#include "operator/local/podman.h"
 
 namespace bsp::local {
 namespace {
@@ -47,6 +48,23 @@ bool is_mount_point(const std::string& path) {
   struct stat here {};
   struct stat above {};
   return ::stat(path.c_str(), &here) == 0 && ::stat((path + "/..").c_str(), &above) == 0 && here.st_dev != above.st_dev;
+}
+
+// An image's layers, read-only and never as an overlay upon an overlay, which Podman's own image mounts are: the
+// kernel then gives a mapped file the mount of the inner one, and criu can't find that in the container.
+Result<void> mount_image(const VolumePlan& v) {
+  if (is_mount_point(v.path)) return {};
+  BSP_TRY(const std::vector<std::string> layers, podman::image_layers(v.image));
+  if (layers.size() == 1) {
+    if (::mount(layers[0].c_str(), v.path.c_str(), nullptr, MS_BIND, nullptr) != 0)
+      return fail_errno("mounting image " + v.image);
+    return {};
+  }
+  std::string lower;
+  for (const std::string& layer : layers) lower += (lower.empty() ? "lowerdir=" : ":") + layer;
+  if (::mount("overlay", v.path.c_str(), "overlay", MS_RDONLY, lower.c_str()) != 0)
+    return fail_errno("mounting the layers of image " + v.image);
+  return {};
 }
 
 // /proc/self/mountinfo writes blanks as \040.
@@ -90,7 +108,7 @@ Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInp
   const json listed = pod_spec.value("volumes", json::array());
   for (const json& v : listed) {
     const std::string path = std::format("spec.volumes[{}]", index++);
-    VolumePlan plan{.name = v.value("name", ""), .type = VolumeType::kDirectory, .path = "", .size_bytes = 0,
+    VolumePlan plan{.name = v.value("name", ""), .type = VolumeType::kDirectory, .path = "", .image = "", .size_bytes = 0,
                     .file_mode = 0644, .files = {}};
     if (plan.name.empty() || plan.name.find('/') != std::string::npos)
       return fail(ErrorCode::kInvalid, path + ".name: required, and without '/'");
@@ -131,8 +149,8 @@ Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInp
       if (!plan.path.starts_with('/')) return fail(ErrorCode::kInvalid, path + ".hostPath.path: must be an absolute path");
     } else if (v.contains("image")) {
       plan.type = VolumeType::kImage;
-      plan.path = v.at("image").value("reference", "");
-      if (plan.path.empty()) return fail(ErrorCode::kInvalid, path + ".image.reference: required, but not given");
+      plan.image = v.at("image").value("reference", "");
+      if (plan.image.empty()) return fail(ErrorCode::kInvalid, path + ".image.reference: required, but not given");
     } else {
       return fail(ErrorCode::kInvalid,
                   path + ": local mode knows emptyDir, secret, configMap, hostPath and image volumes, and this is none");
@@ -144,8 +162,12 @@ Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInp
 
 Result<void> make_volumes(const std::vector<VolumePlan>& volumes) {
   for (const VolumePlan& v : volumes) {
-    if (v.type == VolumeType::kImage || v.type == VolumeType::kHostPath) continue;
+    if (v.type == VolumeType::kHostPath) continue;
     BSP_CHECK_OK(make_directories(v.path));
+    if (v.type == VolumeType::kImage) {
+      BSP_CHECK_OK(mount_image(v));
+      continue;
+    }
     if (v.type == VolumeType::kTmpfs) {
       if (is_mount_point(v.path)) continue;
       const std::string size = v.size_bytes != 0 ? std::format(",size={}", v.size_bytes) : "";

@@ -122,6 +122,23 @@ Result<ImageConfig> image_config(const std::string& image) {
                      .env = texts(config, "Env")};
 }
 
+Result<std::vector<std::string>> image_layers(const std::string& image) {
+  std::vector<std::string> argv = base_command();
+  argv.insert(argv.end(), {"image", "inspect", "--format", "{{.GraphDriver.Data.UpperDir}}:{{.GraphDriver.Data.LowerDir}}", image});
+  BSP_TRY(const CommandResult done, run_command(argv));
+  if (!done.ok()) return std::unexpected(translate(done.err, image, ""));
+  std::vector<std::string> layers;
+  for (std::size_t begin = 0; begin < done.out.size();) {
+    const std::size_t end = std::min(done.out.find_first_of(":\n", begin), done.out.size());
+    // A key that the driver's data lacks is printed as "<no value>".
+    if (const std::string layer = done.out.substr(begin, end - begin); layer.starts_with('/')) layers.push_back(layer);
+    begin = end + 1;
+  }
+  if (layers.empty())
+    return fail(ErrorCode::kFailed, std::format("Podman stores image {} not with its overlay driver, which local mode needs", image));
+  return layers;
+}
+
 Result<std::vector<std::string>> containers_with(const std::string& label) {
   BSP_TRY(const std::string out, call({"ps", "-a", "--filter", "label=" + label, "--format", "{{.Names}}"}));
   std::vector<std::string> names;

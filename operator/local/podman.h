@@ -47,6 +47,9 @@ struct ImageConfig {
 // What runs if the pod names no command. kNotFound with the remedy if there is no such image.
 Result<ImageConfig> image_config(const std::string& image);
 
+// The directories of its layers on this machine, the uppermost first. kNotFound as above.
+Result<std::vector<std::string>> image_layers(const std::string& image);
+
 // Names of the containers, running or not, that carry the label.
 Result<std::vector<std::string>> containers_with(const std::string& label);
 // Stops them (SIGTERM, SIGKILL after `grace_seconds`) and removes them with their anonymous volumes.

@@ -71,6 +71,7 @@ PodFacts pod_facts(const json& pod) {
     facts.app_exit_code = 1;
     facts.reason = status.value("reason", "PodFailed");
     facts.app_message = status.value("message", "the node ended the pod");
+    facts.cannot_start = is_final(facts.reason);
   }
   return facts;
 }

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/core/log.h"
-#include "operator/reconcile/job_shell.h"
+#include "operator/reconcile/shell_job.h"
 
 namespace bsp::reconcile {
 

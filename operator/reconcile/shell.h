@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "operator/kube/client.h"
-#include "operator/reconcile/cache.h"
+#include "operator/reconcile/shell_cache.h"
 #include "operator/reconcile/job.h"
 
 namespace bsp::reconcile {

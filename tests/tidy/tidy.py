@@ -25,11 +25,15 @@ EDGES = {
     # The kernels are pure; shell.cc (shell_*.cc) is the only place that sees client and network.
     "operator/reconcile": ["base/core", "base/json", "crds", "operator/decide", "operator/migrate", "operator/observe"],
     "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kube",
-                                 "operator/migrate", "operator/observe", "operator/reconcile"],
+                                 "operator/migrate", "operator/observe", "operator/reconcile",
+                                 "operator/reconcile/sidecars"],
     # The shell's connections to the sidecars; no kernel includes it.
     "operator/reconcile/sidecars": ["base/core", "base/json", "base/net", "crds", "operator/migrate", "operator/reconcile"],
     "operator/local": ["base/core", "base/json", "base/net", "crds", "operator/kube"],
-    "operator": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kube", "operator/local",
+    # The commands put node and shell together.
+    "operator/local/cli": ["base/core", "base/json", "crds", "operator/kube", "operator/local", "operator/reconcile",
+                           "operator/reconcile/shell"],
+    "operator": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kube", "operator/local/cli",
                  "operator/migrate", "operator/observe", "operator/reconcile", "operator/reconcile/shell"],
     "sidecar/ring": [],
     "sidecar/shim": ["base/core", "crds", "sidecar/ring"],

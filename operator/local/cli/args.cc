@@ -7,7 +7,7 @@
 #include <format>
 
 #include "crds/nearest.h"
-#include "operator/local/admission.h"
+#include "operator/local/cli/admission.h"
 
 namespace bsp::local {
 

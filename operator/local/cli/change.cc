@@ -14,7 +14,7 @@
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/resources.h"
 #include "operator/local/files.h"
-#include "operator/local/run.h"
+#include "operator/local/cli/run.h"
 
 namespace bsp::local {
 namespace {

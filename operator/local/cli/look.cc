@@ -9,8 +9,8 @@
 #include "operator/local/cli/describe.h"
 #include "operator/local/cli/resources.h"
 #include "operator/local/cli/table.h"
-#include "operator/local/summary.h"
-#include "operator/local/view.h"
+#include "operator/local/cli/summary.h"
+#include "operator/local/cli/view.h"
 
 namespace bsp::local {
 namespace {

@@ -1,4 +1,4 @@
-#include "operator/local/admission.h"
+#include "operator/local/cli/admission.h"
 
 #include <format>
 

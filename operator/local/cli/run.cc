@@ -1,7 +1,5 @@
-#include "operator/local/run.h"
+#include "operator/local/cli/run.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -10,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <format>
 #include <map>
 #include <memory>
@@ -19,23 +16,24 @@
 #include "base/core/fd.h"
 #include "base/core/log.h"
 #include "crds/manifest.h"
-#include "operator/local/admission.h"
+#include "operator/local/cli/admission.h"
 #include "operator/local/files.h"
 #include "operator/local/network.h"
 #include "operator/local/pod_plan.h"
 #include "operator/local/pod_volumes.h"
 #include "operator/local/podman.h"
 #include "operator/local/pools.h"
-#include "operator/local/serve.h"
+#include "operator/local/process.h"
+#include "operator/local/cli/preflight.h"
+#include "operator/local/cli/serve.h"
 #include "operator/local/store.h"
-#include "operator/local/summary.h"
-#include "operator/local/view.h"
+#include "operator/local/cli/summary.h"
+#include "operator/local/cli/view.h"
 
 namespace bsp::local {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kUsage =
     "usage: bsp-operator local run -f JOB.yaml --pools NAME=SLOTSxCPU[,…] [-n NAMESPACE] [--mode Migrate|Advise|Off]\n"
@@ -46,7 +44,6 @@ constexpr const char* kUsage =
     "  --mode MODE          instead of the manifest's spec.rescheduling.mode\n"
     "  --summary FILE       write what happened as JSON\n"
     "  --plain              plain lines, also on a terminal\n";
-constexpr auto kEnding = 40s;  // for pods to go; a node process takes one grace period and Podman's time
 
 struct RunOptions {
   std::string file;
@@ -88,66 +85,13 @@ Result<RunOptions> parse(std::span<const std::string> args) {
   return o;
 }
 
-// The operator's process. It outlives nobody: its parent's end is its SIGTERM.
-class Child {
- public:
-  explicit Child(ServeOptions options) : options_(std::move(options)) {}
-  ~Child() { stop(); }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  Result<void> start() {
-    const pid_t parent = ::getpid();
-    const pid_t pid = ::fork();
-    if (pid < 0) return fail_errno("starting the operator's process");
-    if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-      ::prctl(PR_SET_NAME, "bsp-operator");
-      if (::getppid() != parent) ::_exit(1);
-      // Ctrl-C is the parent's business; what it blocked, we don't.
-      ::signal(SIGINT, SIG_IGN);
-      sigset_t none;
-      sigemptyset(&none);
-      ::sigprocmask(SIG_SETMASK, &none, nullptr);
-      const auto served = serve(options_);
-      if (!served) std::fprintf(stderr, "bsp-operator: %s\n", served.error().message.c_str());
-      ::_exit(served ? 0 : kRefused);
-    }
-    pid_ = pid;
-    return {};
-  }
-
-  // How it ended, if it has.
-  std::optional<int> ended() {
-    int status = 0;
-    if (pid_ <= 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
-    pid_ = 0;
-    return status;
-  }
-
-  void stop() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGTERM);
-    for (const auto deadline = Clock::now() + 10s; Clock::now() < deadline;) {
-      if (ended()) return;
-      ::poll(nullptr, 0, 20);
-    }
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = 0;
-  }
-
-  static constexpr int kRefused = 3;  // it could not begin; starting it again would not help
-
- private:
-  ServeOptions options_;
-  pid_t pid_ = 0;
-};
+// The operator's process could not begin; starting it again would not help.
+constexpr int kCannotBegin = 3;
 
 class Run {
  public:
   explicit Run(RunOptions options)
-      : options_(std::move(options)), child_(options_.serve), view_(stdout, !options_.plain && ::isatty(STDOUT_FILENO) == 1) {}
+      : options_(std::move(options)), view_(stdout, !options_.plain && ::isatty(STDOUT_FILENO) == 1) {}
 
   Result<int> operator()() {
     BSP_CHECK_OK(prepare());
@@ -177,6 +121,7 @@ class Run {
       job_.spec.rescheduling.mode = *mode;
     }
     BSP_CHECK_OK(podman::check_usable());
+    BSP_CHECK_OK(check_kernel());
     const nlohmann::json* app = crds::app_container(job_.spec);
     if (auto image = podman::image_config(app->value("image", "")); !image)
       return std::unexpected(image.error().in("spec.template.spec.containers[app].image"));
@@ -207,8 +152,17 @@ class Run {
     return store_->create(object).transform([](const auto&) {});
   }
 
+  Result<void> start_operator() {
+    return child_.start([this] {
+      ::prctl(PR_SET_NAME, "bsp-operator");
+      const auto served = serve(options_.serve);
+      if (!served) std::fprintf(stderr, "bsp-operator: %s\n", served.error().message.c_str());
+      return served ? 0 : kCannotBegin;
+    });
+  }
+
   Result<int> work() {
-    BSP_CHECK_OK(child_.start());
+    BSP_CHECK_OK(start_operator());
     std::string cursor;
     for (;;) {
       BSP_TRY(const auto events, store_->wait({kBspJob, kRankMigration}, options_.serve.name_space, cursor, 100ms));
@@ -218,13 +172,13 @@ class Run {
         view_.say("The job was deleted");
         return 1;
       }
-      if (crds::is_finished(job_.status.phase)) return close();
+      if (crds::is_finished(job_.status.phase)) return finish();
       if (const auto status = child_.ended()) {
-        if (WIFEXITED(*status) && WEXITSTATUS(*status) == Child::kRefused) return 1;
+        if (WIFEXITED(*status) && WEXITSTATUS(*status) == kCannotBegin) return 1;
         view_.say(std::format("The operator's process ended ({} {}); the job goes on, starting another one",
                               WIFSIGNALED(*status) ? "signal" : "status",
                               WIFSIGNALED(*status) ? WTERMSIG(*status) : WEXITSTATUS(*status)));
-        BSP_CHECK_OK(child_.start());
+        BSP_CHECK_OK(start_operator());
       }
       signalfd_siginfo info{};
       if (::read(signals_.get(), &info, sizeof info) == sizeof info) {
@@ -254,7 +208,7 @@ class Run {
     return list;
   }
 
-  Result<int> close() {
+  Result<int> finish() {
     // The last word of the migrations may come a moment after the job's.
     BSP_TRY(const auto last, store_->list(kRankMigration, options_.serve.name_space));
     for (const kube::Object& object : last)
@@ -274,7 +228,7 @@ class Run {
   RunOptions options_;
   crds::BspJob job_;
   std::unique_ptr<Store> store_;
-  Child child_;
+  ChildProcess child_;
   View view_;
   Fd signals_;
   std::map<std::string, crds::RankMigration> migrations_;

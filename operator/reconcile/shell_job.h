@@ -11,7 +11,7 @@
 
 #include "base/net/pki.h"
 #include "crds/names.h"
-#include "operator/reconcile/cache.h"
+#include "operator/reconcile/shell_cache.h"
 #include "operator/reconcile/rescheduling.h"
 #include "operator/reconcile/shell.h"
 #include "operator/reconcile/sidecars.h"

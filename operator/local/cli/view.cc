@@ -1,4 +1,4 @@
-#include "operator/local/view.h"
+#include "operator/local/cli/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -36,7 +36,7 @@ void table(std::vector<std::string>& lines, const Rows& rows, Format format) {
 
 std::vector<std::string> decision_lines(const crds::Decision& d) {
   std::vector<std::string> lines;
-  lines.push_back(std::format("call after superstep {}: {} ({})", d.superstep.value, d.message, d.outcome));
+  lines.push_back(std::format("{} ({})", d.message, d.outcome));
   if (!d.potentials.empty()) lines.push_back("    PM list   target       Comp/s      Comm/s       Mem/s        PM/s");
   table(lines, d.potentials, [](const crds::PotentialEntry& p) {
     return std::format("    rank {:<4} {:<8} {:>10.4f}  {:>10.4f}  {:>10.4f}  {:>10.4f}", p.rank.value, p.target_set, p.comp,

@@ -1,4 +1,4 @@
-#include "operator/local/summary.h"
+#include "operator/local/cli/summary.h"
 
 #include <format>
 #include <map>

@@ -1,4 +1,4 @@
-#include "operator/reconcile/cache.h"
+#include "operator/reconcile/shell_cache.h"
 
 #include <charconv>
 

@@ -1,4 +1,4 @@
-#include "operator/reconcile/job_shell.h"
+#include "operator/reconcile/shell_job.h"
 
 #include <algorithm>
 #include <format>

@@ -1,11 +1,11 @@
-#include "operator/local/serve.h"
+#include "operator/local/cli/serve.h"
 
 #include <csignal>
 #include <format>
 #include <memory>
 
 #include "base/core/log.h"
-#include "operator/local/admission.h"
+#include "operator/local/cli/admission.h"
 #include "operator/local/network.h"
 #include "operator/local/pod_logs.h"
 #include "operator/local/podman.h"

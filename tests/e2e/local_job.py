@@ -1,0 +1,143 @@
+"""What the end-to-end tests share: bsp-operator as a user calls it, on the machine itself, in a namespace of the test's own."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+
+TREE = pathlib.Path(__file__).resolve().parents[2]
+OPERATOR = str(TREE / "build/bin/bsp-operator")
+ON_HOST = str(TREE / "tests/on_host.sh")
+PHASES = ["Preparing", "Pausing", "Checkpointing", "Transferring", "Restoring", "Resuming"]
+
+MANIFEST = """
+apiVersion: migbsp.io/v1alpha1
+kind: BSPJob
+metadata:
+  name: job
+spec:
+  ranks: {ranks}
+  sets: {{names: [slow, fast]}}
+  rescheduling: {{mode: {mode}, alpha: {alpha}, d: 0.25}}
+  runPolicy: {{backoffLimit: {backoff}, cleanPodPolicy: Running}}
+  template:
+    spec:
+      containers:
+      - name: app
+        image: {image}
+        command: {command}
+"""
+
+
+def on_host(*words, **options):
+    return subprocess.run([ON_HOST, *words], capture_output=True, text=True, **options)
+
+
+def lattice_boltzmann(supersteps, substeps=4, width=256, height=128, more=()):
+    return ["lattice_boltzmann", "--width", str(width), "--height", str(height), "--supersteps", str(supersteps),
+            "--substeps", str(substeps), *more]
+
+
+def field_of(text):
+    """The CRC-64 over every bit of the final field; None if the program did not get there."""
+    found = re.findall(r"OK field crc=([0-9a-f]{16})", text)
+    return found[-1] if found else None
+
+
+def sequential_field(command):
+    run = on_host("podman", "run", "--rm", "--network", "none", "localhost/bsp-apps:dev", *command, "--sequential")
+    return field_of(run.stdout)
+
+
+def wait_for(what, condition, seconds=60):
+    """Polls until condition() is true, and returns what it returned."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"{what}: not within {seconds} s")
+
+
+class LocalJob:
+    """One `bsp-operator local run` in namespace `name`, in the background; whatever the test leaves is removed."""
+
+    def __init__(self, name, command, ranks=2, mode="Off", alpha=5, backoff=0, image="localhost/bsp-apps:dev",
+                 pools="slow=1x0.2,fast=3x0.3", manifest=None):
+        self.namespace = name
+        self.store = pathlib.Path("/run/bsp-operator") / name
+        self.directory = tempfile.mkdtemp(prefix=f"bsp-e2e-{name}-", dir="/tmp")
+        self.output = pathlib.Path(self.directory) / "output.txt"
+        self.summary_file = pathlib.Path(self.directory) / "summary.json"
+        file = pathlib.Path(self.directory) / "job.yaml"
+        file.write_text(manifest or MANIFEST.format(ranks=ranks, mode=mode, alpha=alpha, backoff=backoff, image=image,
+                                                    command=json.dumps(command)))
+        with open(self.output, "w") as output:
+            self.process = subprocess.Popen(
+                [ON_HOST, OPERATOR, "local", "run", "-f", str(file), "--pools", pools, "-n", name, "--plain",
+                 "--summary", str(self.summary_file)], stdout=output, stderr=subprocess.STDOUT)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.local("delete", "job")
+
+    def local(self, command, *words):
+        return on_host(OPERATOR, "local", command, *words, "-n", self.namespace)
+
+    def wait(self, seconds=300):
+        status = self.process.wait(seconds)
+        return status, self.output.read_text()
+
+    def summary(self):
+        return json.loads(self.summary_file.read_text())
+
+    def objects(self, kind):
+        """The store's objects by name, as they are now; the files are replaced whole, never half written."""
+        found = {}
+        listing = on_host("sh", "-c", f"cd {self.store}/{kind} 2>/dev/null && for f in *.json; do cat $f; echo; done")
+        for text in listing.stdout.splitlines():
+            with contextlib.suppress(ValueError):
+                item = json.loads(text)
+                found[item["metadata"]["name"]] = item
+        return found
+
+    def job(self):
+        return self.objects("BSPJob").get("job", {}).get("status", {})
+
+    def wait_for_superstep(self, superstep, seconds=90):
+        return wait_for(f"superstep {superstep}; the run says:\n{self.output.read_text()}",
+                        lambda: self.ended() or self.job().get("superstep", 0) >= superstep, seconds)
+
+    def ended(self):
+        return self.process.poll() is not None
+
+    def operator_pid(self):
+        """The process that serves: the child of the one the user started."""
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return int(children[0]) if children else None
+
+    def leftovers(self):
+        """Containers, mounts and files of this namespace that are still there."""
+        label = f"label=migbsp.io/store={self.store}"
+        containers = on_host("podman", "ps", "-a", "--filter", label, "--format", "{{.Names}}").stdout.split()
+        mounts = [line for line in on_host("cat", "/proc/self/mountinfo").stdout.splitlines() if f" {self.store}/" in line]
+        files = on_host("sh", "-c", f"ls -A {self.store} 2>/dev/null").stdout.split()
+        return containers + mounts + files
+
+
+def kill(pid):
+    os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,7 @@
+# bsp-operator as users call it; one after the other, because each wants the machine's two cores.
+foreach(suite Runs Endings BadInput)
+  add_test(NAME local_run.${suite}
+           COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/local_run_test.py ${suite}
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(local_run.${suite} PROPERTIES LABELS e2e TIMEOUT 900 RUN_SERIAL TRUE)
+endforeach()

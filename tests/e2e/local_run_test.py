@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Jobs by `bsp-operator local run`: real pods, real Open MPI, real criu."""
+import json
+import signal
+import subprocess
+import sys
+import unittest
+
+from local_job import LocalJob, field_of, kill, lattice_boltzmann, sequential_field, wait_for
+
+
+class Runs(unittest.TestCase):
+    def test_a_rank_moves_because_the_cost_model_says_so(self):
+        command = lattice_boltzmann(supersteps=24, substeps=40, width=512)
+        with LocalJob("e2e-decided", command, mode="Migrate", pools="slow=1x0.1,fast=2x0.4") as run:
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            summary = run.summary()
+            moved = [m for m in summary["migrations"] if m["phase"] == "Succeeded"]
+            self.assertEqual([(m["rank"], m["from"], m["to"]) for m in moved], [(0, "slow", "fast")], output)
+            self.assertGreater(moved[0]["predicted_gain_s"], 0)
+            self.assertGreater(moved[0]["realised_gain_s"], 0)
+            self.assertEqual(field_of("\n".join(summary["rank0_output"])), sequential_field(command), output)
+            self.assertEqual(run.leftovers(), [])
+
+    def test_advise_decides_and_moves_nobody(self):
+        with LocalJob("e2e-advise", lattice_boltzmann(12, substeps=40, width=512), mode="Advise",
+                      pools="slow=1x0.1,fast=2x0.4") as run:
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            self.assertEqual(run.summary()["migrations"], [])
+            self.assertIn("rank 0 moves: slow -> fast", output)
+
+    def test_a_move_by_hand_and_the_commands_beside_run(self):
+        command = lattice_boltzmann(supersteps=150)
+        with LocalJob("e2e-hand", command) as run:
+            run.wait_for_superstep(5)
+            moved = run.local("migrate", "0", "--to", "fast", "--wait")
+            self.assertEqual(moved.returncode, 0, moved.stdout + moved.stderr + run.output.read_text())
+            table = run.local("get", "rankmigrations").stdout
+            self.assertRegex(table, r"Succeeded")
+            jobs = json.loads(run.local("get", "bspjobs", "job", "-o", "json").stdout)
+            self.assertEqual([r["set"] for r in jobs["status"]["ranks"]], ["fast", "fast"])
+            self.assertIn("Migrating", run.local("describe", "bspjob", "job").stdout)
+            self.assertIn("superstep", run.local("logs", "0").stdout)
+            refused = run.local("migrate", "0", "--to", "nowhere", "--wait")
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("nowhere", refused.stdout + refused.stderr)
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            self.assertEqual(field_of(output), sequential_field(command), output)
+
+
+class Endings(unittest.TestCase):
+    def test_ctrl_c_leaves_nothing(self):
+        with LocalJob("e2e-interrupt", lattice_boltzmann(100000)) as run:
+            run.wait_for_superstep(2)
+            run.process.send_signal(signal.SIGINT)
+            status, output = run.wait(60)
+            self.assertEqual(status, 130, output)
+            self.assertEqual(run.leftovers(), [])
+
+    def test_the_job_survives_its_operator(self):
+        command = lattice_boltzmann(supersteps=100)
+        with LocalJob("e2e-restart", command) as run:
+            run.wait_for_superstep(5)
+            kill(run.operator_pid())
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            self.assertIn("starting another one", output)
+            self.assertEqual(field_of(output), sequential_field(command), output)
+
+    def test_delete_after_everything_of_the_operator_was_killed(self):
+        with LocalJob("e2e-killed", lattice_boltzmann(100000)) as run:
+            run.wait_for_superstep(2)
+            child = run.operator_pid()
+            kill(run.process.pid)
+            kill(child)
+            run.process.wait()
+            self.assertNotEqual(run.leftovers(), [])
+            deleted = run.local("delete", "job")
+            self.assertEqual(deleted.returncode, 0, deleted.stderr)
+            self.assertEqual(run.leftovers(), [])
+
+
+class BadInput(unittest.TestCase):
+    """Each says what is wrong and what to do, ends with a status other than 0 and leaves nothing."""
+
+    def check(self, name, *words, **options):
+        with LocalJob(name, **{"command": ["lattice_boltzmann"], **options}) as run:
+            status, output = run.wait(120)
+            self.assertNotEqual(status, 0, output)
+            for word in words:
+                self.assertIn(word, output)
+            self.assertEqual(run.leftovers(), [], output)
+
+    def test_misspelt_field(self):
+        self.check("e2e-field", "spec.rescheduling.heuristc", "heuristic",
+                   manifest="apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nmetadata: {name: job}\n"
+                            "spec:\n  ranks: 1\n  rescheduling: {heuristc: Top}\n")
+
+    def test_no_such_pool(self):
+        self.check("e2e-pool", "spec.sets.names", "slow", pools="fast=2x0.3")
+
+    def test_no_room(self):
+        self.check("e2e-room", "spec.ranks", "5 ranks", ranks=5)
+
+    def test_pools_that_cannot_be_parsed(self):
+        self.check("e2e-parse", "slow=", pools="slow=twox0.3")
+
+    def test_no_such_image(self):
+        self.check("e2e-image", "localhost/bsp-no-such-image", image="localhost/bsp-no-such-image")
+
+    def test_no_such_command(self):
+        self.check("e2e-command", "no_such_command", "rank", command=["no_such_command"])
+
+    def test_a_program_that_never_calls_mpi_init(self):
+        self.check("e2e-nompi", "MPI_Init", command=["true"])
+
+    def test_exit_code_and_last_lines(self):
+        self.check("e2e-exit", "exited with code 3", "last words",
+                   command=["sh", "-c", "echo last words; exit 3"])
+
+    def test_signal(self):
+        self.check("e2e-signal", "SIGSEGV", command=["sh", "-c", "kill -SEGV $$"])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=2))
