@@ -108,10 +108,12 @@ class LocalJob:
     def objects(self, kind):
         """The store's objects by name, as they are now; the files are replaced whole, never half written."""
         found = {}
-        listing = on_host("sh", "-c", f"cd {self.store}/{kind} 2>/dev/null && for f in *.json; do cat $f; echo; done")
-        for text in listing.stdout.splitlines():
-            with contextlib.suppress(ValueError):
-                item = json.loads(text)
+        # The machine's own /run, seen through one of its processes if this test runs in the development image.
+        host = os.environ.get("BSP_HOST_PID")
+        directory = pathlib.Path(f"/proc/{host}/root{self.store}" if host else self.store) / kind
+        for file in directory.glob("*.json"):
+            with contextlib.suppress(FileNotFoundError):
+                item = json.loads(file.read_text())
                 found[item["metadata"]["name"]] = item
         return found
 

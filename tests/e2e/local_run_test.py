@@ -122,7 +122,10 @@ class BadInput(unittest.TestCase):
                    command=["sh", "-c", "echo last words; exit 3"])
 
     def test_signal(self):
-        self.check("e2e-signal", "SIGSEGV", command=["sh", "-c", "kill -SEGV $$"])
+        self.check("e2e-signal", "SIGSEGV", command=["sh", "-c", "kill -SEGV $$$$"])  # Kubernetes reads $$ as $
+
+    def test_a_statically_linked_program(self):
+        self.check("e2e-static", "static", command=["/bsp/bsp-init"])
 
 
 if __name__ == "__main__":

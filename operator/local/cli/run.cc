@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <format>
 #include <map>
 #include <memory>
@@ -155,6 +156,8 @@ class Run {
   Result<void> start_operator() {
     return child_.start([this] {
       ::prctl(PR_SET_NAME, "bsp-operator");
+      // What happens is shown already; the log is for whoever asks for it.
+      if (!std::getenv("BSP_LOG")) set_log_level(LogLevel::kWarning);
       const auto served = serve(options_.serve);
       if (!served) std::fprintf(stderr, "bsp-operator: %s\n", served.error().message.c_str());
       return served ? 0 : kCannotBegin;
