@@ -8,13 +8,11 @@
 #include <ctime>
 #include <memory>
 
+#include "base/net/owned.h"
+
 namespace bsp::net {
 namespace {
 
-template <class T, class Free>
-std::unique_ptr<T, Free> own(T* pointer, Free release) {
-  return {pointer, release};
-}
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/net/owned.h"
+
 namespace bsp::net {
 namespace {
 
@@ -58,11 +60,6 @@ std::string ssl_error() {
   if (code == 0) return "unknown reason";
   const char* reason = ERR_reason_error_string(code);
   return reason ? reason : "unknown reason";
-}
-
-template <class T, class Free>
-std::unique_ptr<T, Free> own(T* pointer, Free release) {
-  return {pointer, release};
 }
 
 Result<void> use_credentials(SSL_CTX* context, const Credentials& credentials) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/core/fd.h"
+#include "base/core/network_namespace.h"
 #include "operator/local/command.h"
 #include "operator/local/files.h"
 
@@ -87,17 +88,10 @@ Result<bool> has_address(const std::string& path, const std::string& device, con
 
 }  // namespace
 
-Result<void> enter_namespace(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return fail_errno("opening network namespace " + path);
-  if (::setns(fd.get(), CLONE_NEWNET) != 0) return fail_errno("entering network namespace " + path);
-  return {};
-}
-
 Result<void> run_inside(const std::string& path, const std::function<Result<void>()>& work) {
   Result<void> result;
   std::thread([&] {
-    result = enter_namespace(path);
+    result = enter_network_namespace(path);
     if (result) result = work();
   }).join();
   return result;

@@ -6,7 +6,7 @@
 // A namespace is a file <dir>/netns/<name> that the namespace is bound to (as `ip netns` does under
 // /run/netns), so containers join it with `--network ns:<file>` and everything goes with the
 // directory. The host has no route into it: whoever talks to pods does so from inside the hub
-// (run_inside, or enter for a whole thread). Names of the links in the hub follow from the address.
+// (run_inside, or enter_network_namespace for a whole thread). Names of the links in the hub follow from the address.
 #pragma once
 
 #include <functional>
@@ -43,9 +43,6 @@ class Network {
 
   std::string dir_;
 };
-
-// Moves the calling thread into the namespace, for good.
-Result<void> enter_namespace(const std::string& path);
 
 // Runs `work` on a thread of its own inside the namespace and waits for it. Sockets opened there stay
 // in the namespace wherever they are used later.

@@ -3,7 +3,7 @@
 #include <format>
 
 #include "base/core/log.h"
-#include "operator/reconcile/network.h"
+#include "base/core/network_namespace.h"
 
 namespace bsp::reconcile {
 
@@ -13,7 +13,7 @@ using migrate::ActionKind;
 namespace {
 constexpr auto kWatchWait = 2000ms;
 constexpr auto kLimit = 5s;
-constexpr auto kRetry = 100ms;       // of a sidecar that does not answer
+constexpr auto kAskAgain = 100ms;       // of a sidecar that does not answer
 constexpr auto kRepeatAfter = 150ms; // the same verb again, if the status still asks for it
 }  // namespace
 
@@ -47,7 +47,7 @@ Sidecars::~Sidecars() {
 
 void Sidecars::run() {
   if (!options_.network.empty())
-    if (auto entered = enter_network(options_.network); !entered)
+    if (auto entered = enter_network_namespace(options_.network); !entered)
       log_error("the pod network can't be entered", {{"error", entered.error().message}});
   loop_.run();
   nodes_.clear();
@@ -91,7 +91,7 @@ void Sidecars::watch(const std::shared_ptr<Node>& node) {
         } else {
           note_unreachable(self->pod);
           self->version = 0;
-          loop_.after(kRetry, [this, weak] {
+          loop_.after(kAskAgain, [this, weak] {
             if (const auto again = weak.lock()) watch(again);
           });
         }

@@ -5,10 +5,13 @@ One job lives through all cases: rank 0 is moved to and fro by hand, and when th
 killed. Afterwards the migration must have ended, the job must run and progress again (restarted, if the rank itself is
 gone), with exactly one running program for each rank and no pod too many.
 
-failure_matrix_test.py [VICTIM:PHASE …]   only these cases
+failure_matrix_test.py                   a choice: every victim, every phase
+failure_matrix_test.py all               all of them, some 20 s each
+failure_matrix_test.py VICTIM:PHASE …    these
 """
 import itertools
 import json
+import pathlib
 import sys
 import time
 import unittest
@@ -21,18 +24,21 @@ ENDED = ["Succeeded", "RolledBack", "Failed"]
 IMPOSSIBLE = {("criu", "Preparing"), ("criu", "Pausing"), ("criu", "Transferring"), ("criu", "Resuming"),
               ("target-sidecar", "Preparing"), ("target-pod", "Preparing")}
 CASES = [case for case in itertools.product(VICTIMS, PHASES) if case not in IMPOSSIBLE]
+CHOICE = [("program", "Pausing"), ("program", "Resuming"), ("bsp-init", "Checkpointing"), ("criu", "Checkpointing"),
+          ("source-sidecar", "Transferring"), ("target-sidecar", "Restoring"), ("source-pod", "Preparing"),
+          ("target-pod", "Checkpointing"), ("operator", "Checkpointing"), ("operator", "Resuming")]
 
 
 def children(pid):
     try:
-        return [int(word) for word in open(f"/proc/{pid}/task/{pid}/children").read().split()]
+        return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return []
 
 
 def command_of(pid):
     try:
-        return open(f"/proc/{pid}/comm").read().strip()
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
 
@@ -62,7 +68,7 @@ class Pods:
 
 
 class Matrix(unittest.TestCase):
-    cases = CASES
+    cases = CHOICE
 
     def test_every_victim_in_every_phase(self):
         with LocalJob("e2e-matrix", lattice_boltzmann(1000000, substeps=4), pools="slow=1x0.3,fast=2x0.3",
@@ -87,12 +93,12 @@ class Matrix(unittest.TestCase):
         status = self.migration(name)
         target_pod = status.get("targetPod", "")
         processes = before if phase == "Preparing" else {**before, **self.pods.processes()}
-        self.strike(victim, phase, processes, place["pod"], target_pod)
+        struck = self.strike(victim, phase, processes, place["pod"], target_pod)
         ended = wait_for(f"the end of {name}", lambda: self.migration(name).get("phase") in ENDED and self.migration(name), 60)
         attempt = run.job().get("attempt", 0)
         self.goes_on()
         restarted = "" if run.job().get("attempt", 0) == attempt and "Restart" not in run.job().get("reason", "") else ", restarted"
-        return f"{'' if reached == phase else f'(in {reached}) '}{ended['phase']}{restarted}"
+        return f"{'killed' if struck else 'was gone'} in {reached}: {ended['phase']}{restarted}"
 
     def newest(self):
         found = self.run_.objects("RankMigration").values()
@@ -107,13 +113,12 @@ class Matrix(unittest.TestCase):
         return now if now in ENDED or (now in PHASES and PHASES.index(now) >= PHASES.index(phase)) else None
 
     def strike(self, victim, phase, processes, source, target):
+        """True if there was anything to kill."""
         if victim == "operator":
-            return kill(self.run_.operator_pid())
+            return self.kill_quietly(self.run_.operator_pid())
         if victim in ("source-pod", "target-pod"):
             pod = source if victim == "source-pod" else target
-            for pid in processes.get(pod, {}).values():
-                self.kill_quietly(pid)
-            return None
+            return any([self.kill_quietly(pid) for pid in processes.get(pod, {}).values()])
         if victim in ("source-sidecar", "target-sidecar"):
             pod = source if victim == "source-sidecar" else target
             return self.kill_quietly(processes.get(pod, {}).get("sidecar"))
@@ -122,18 +127,17 @@ class Matrix(unittest.TestCase):
         if victim == "bsp-init":
             return self.kill_quietly(init)
         if not init:
-            return None
+            return False
         found = [p for p in descendants(init)[1:] if command_of(p).startswith("criu" if victim == "criu" else "lattice")]
         return self.kill_quietly(found[0] if found else None)
 
     @staticmethod
     def kill_quietly(pid):
-        """It may have ended by itself in the meantime."""
-        if pid:
-            try:
-                kill(pid)
-            except ProcessLookupError:
-                pass
+        """False if it had ended by itself in the meantime."""
+        try:
+            return bool(pid) and kill(pid) is None
+        except ProcessLookupError:
+            return False
 
     def goes_on(self):
         run = self.run_
@@ -161,5 +165,5 @@ class Matrix(unittest.TestCase):
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        Matrix.cases = [tuple(word.split(":")) for word in sys.argv[1:]]
+        Matrix.cases = CASES if sys.argv[1:] == ["all"] else [tuple(word.split(":")) for word in sys.argv[1:]]
     sys.exit(unittest.main(argv=sys.argv[:1], verbosity=2))

@@ -1,0 +1,13 @@
+// OpenSSL's objects as values that free themselves: own(BIO_new(…), BIO_free).
+#pragma once
+
+#include <memory>
+
+namespace bsp::net {
+
+template <class T, class Free>
+std::unique_ptr<T, Free> own(T* pointer, Free release) {
+  return {pointer, release};
+}
+
+}  // namespace bsp::net
