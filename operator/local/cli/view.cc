@@ -117,7 +117,7 @@ void View::update(const crds::BspJob& job, const std::vector<crds::RankMigration
   }
   if (const std::string phase(crds::to_string(s.phase)); phase != phase_) {
     phase_ = phase;
-    if (s.phase != crds::JobPhase::kMigrating)
+    if (s.phase != crds::JobPhase::kMigrating && !s.reason.empty())
       say(std::format("{}: {}", phase, s.message.empty() ? s.reason : s.message));
   }
   for (const crds::RankMigration& m : migrations) {
