@@ -1,11 +1,11 @@
 #include "sidecar/sidecar.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/core/log.h"
+#include "base/core/realtime.h"
 #include "crds/names.h"
 #include "sidecar/files.h"
 #include "sidecar/gate.h"
@@ -21,12 +21,6 @@ namespace {
 // How often the ring is looked at: closely while the job stands still for us, else now and then.
 constexpr std::chrono::milliseconds kClosePoll{1};
 constexpr std::chrono::milliseconds kIdlePoll{50};
-
-std::uint64_t realtime_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_REALTIME, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
 
 }  // namespace
 

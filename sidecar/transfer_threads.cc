@@ -2,11 +2,11 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/core/fault.h"
+#include "base/core/realtime.h"
 #include "crds/wire.h"
 
 namespace bsp::sidecar {
@@ -20,12 +20,6 @@ constexpr std::chrono::seconds kVerdict{30};
 constexpr std::chrono::seconds kDrain{5};
 constexpr std::size_t kPiece = 256 << 10;
 constexpr std::size_t kWellUnderWay = 64 << 10;  // where a fault hits the middle of a stream
-
-std::uint64_t realtime_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_REALTIME, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
 
 bool readable(int fd) {
   pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};

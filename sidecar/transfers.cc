@@ -175,7 +175,8 @@ void Transfers::on_received(const std::string& migration, Result<StreamEnd> end)
   } else if (!end) {
     // A whole checkpoint whose verdict could not be sent is worth nothing: the source has given up.
     remove_files(migration);
-    fail_transfer(end.error().message);
+    const bool full = end.error().code == ErrorCode::kNoSpace;
+    fail_transfer(end.error().message + (full ? "; raise spec.checkpoint.sizeLimit, the most that a pod can receive" : ""));
   } else {
     status_.files = end->files;
     status_.bytes = end->bytes;

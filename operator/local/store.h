@@ -15,7 +15,7 @@
 #include <memory>
 #include <string>
 
-#include "crds/names.h"
+#include "operator/kinds.h"
 #include "operator/kube/client.h"
 
 namespace bsp::local {
@@ -73,12 +73,5 @@ class Store final : public kube::Client {
 // The key an object is stored under; kInvalid without apiVersion, kind or metadata.name.
 Result<kube::Key> key_of(const kube::Object& object);
 bool matches(const kube::Object& object, const std::map<std::string, std::string>& labels);
-
-inline const kube::Kind kPod{"v1", "Pod"};
-inline const kube::Kind kNode{"v1", "Node"};
-inline const kube::Kind kSecret{"v1", "Secret"};
-inline const kube::Kind kEvent{"v1", "Event"};
-inline const kube::Kind kBspJob{std::string(names::kApiVersion), std::string(names::kBspJobKind)};
-inline const kube::Kind kRankMigration{std::string(names::kApiVersion), std::string(names::kRankMigrationKind)};
 
 }  // namespace bsp::local

@@ -17,9 +17,11 @@ const std::string& name_of(const kube::Object& object) {
   return object.at("metadata").at("name").get_ref<const std::string&>();
 }
 
+std::string text_at(const kube::Object& object, const char* field) { return object.at("metadata").value(field, ""); }
+
 // Resource versions are ordered since Kubernetes 1.35, and always in our store; what is no number counts as newest.
 std::uint64_t version_of(const kube::Object& object) {
-  const std::string text = object.at("metadata").value("resourceVersion", "");
+  const std::string text = text_at(object, "resourceVersion");
   std::uint64_t version = ~0ull;
   std::from_chars(text.data(), text.data() + text.size(), version);
   return version;
@@ -54,18 +56,24 @@ std::optional<kube::Object> Cache::get(const kube::Kind& kind, const std::string
 
 void Cache::put(const kube::Object& object) { take({kube::EventType::kModified, object}); }
 
-void Cache::take(const kube::WatchEvent& event) {
+bool Cache::take(const kube::WatchEvent& event) {
   Name name{kind_of(event.object), name_of(event.object)};
   std::lock_guard lock(mutex_);
   const auto it = objects_.find(name);
   if (event.type == kube::EventType::kDeleted) {
     // Deleted and made anew: only the one that was meant goes.
-    if (it != objects_.end() && it->second["metadata"].value("uid", "") == event.object["metadata"].value("uid", ""))
-      objects_.erase(it);
-    return;
+    if (it == objects_.end() || text_at(it->second, "uid") != text_at(event.object, "uid")) return false;
+    objects_.erase(it);
+    return true;
   }
-  if (it == objects_.end()) objects_.emplace(std::move(name), event.object);
-  else if (version_of(event.object) >= version_of(it->second)) it->second = event.object;
+  if (it == objects_.end()) {
+    objects_.emplace(std::move(name), event.object);
+    return true;
+  }
+  if (version_of(event.object) < version_of(it->second)) return false;
+  const bool news = text_at(it->second, "resourceVersion") != text_at(event.object, "resourceVersion");
+  it->second = event.object;
+  return news;
 }
 
 void Cache::run() {
@@ -77,9 +85,9 @@ void Cache::run() {
       std::this_thread::sleep_for(kWait);
       continue;
     }
-    for (const kube::WatchEvent& event : *events) take(event);
-    const bool first = !filled_.exchange(true);
-    if (first || !events->empty()) changed_();
+    bool news = false;
+    for (const kube::WatchEvent& event : *events) news |= take(event);
+    if (!filled_.exchange(true) || news) changed_();
   }
 }
 

@@ -19,7 +19,7 @@ namespace bsp::reconcile {
 
 class Cache {
  public:
-  // `changed` is called from the watch's thread after every change.
+  // `changed` is called from the watch's thread after every change that was not put() before.
   Cache(kube::Client& client, std::string name_space, std::vector<kube::Kind> kinds, std::function<void()> changed);
   ~Cache();
   Cache(const Cache&) = delete;
@@ -35,7 +35,7 @@ class Cache {
  private:
   using Name = std::pair<kube::Kind, std::string>;
   void run();
-  void take(const kube::WatchEvent& event);
+  bool take(const kube::WatchEvent& event);  // true if it is news
 
   kube::Client& client_;
   std::string name_space_;

@@ -10,20 +10,13 @@
 #include <string>
 
 #include "base/net/pki.h"
-#include "crds/names.h"
-#include "operator/reconcile/shell_cache.h"
+#include "operator/kinds.h"
 #include "operator/reconcile/rescheduling.h"
 #include "operator/reconcile/shell.h"
+#include "operator/reconcile/shell_cache.h"
 #include "operator/reconcile/sidecars.h"
 
 namespace bsp::reconcile {
-
-inline const kube::Kind kPod{"v1", "Pod"};
-inline const kube::Kind kNode{"v1", "Node"};
-inline const kube::Kind kSecret{"v1", "Secret"};
-inline const kube::Kind kEvent{"v1", "Event"};
-inline const kube::Kind kBspJob{std::string(names::kApiVersion), std::string(names::kBspJobKind)};
-inline const kube::Kind kRankMigration{std::string(names::kApiVersion), std::string(names::kRankMigrationKind)};
 
 class JobShell {
  public:

@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <map>
 #include <mutex>
 #include <set>
@@ -16,6 +15,7 @@
 
 #include "base/core/fault.h"
 #include "base/core/fd.h"
+#include "base/core/realtime.h"
 #include "sidecar/transfer/frames.h"
 #include "sidecar/transfer/stream.h"
 
@@ -24,12 +24,6 @@ namespace {
 
 constexpr std::string_view kSocketName = "streamer-capture.sock";
 constexpr int kPipeBytes = 1 << 20;  // what an unprivileged process may ask for
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::system_clock::now().time_since_epoch())
-                                        .count());
-}
 
 // A connected criu or bsp-init, between two file requests.
 struct Writer {
@@ -120,7 +114,7 @@ struct CaptureSession::Impl {
     if (n < 0) return fail_errno("reading a checkpoint file from criu");
     if (n > 0) {
       const auto bytes = std::span(buffer).subspan(kHeaderBytes, static_cast<std::size_t>(n));
-      if (totals.first_byte_ns == 0) totals.first_byte_ns = now_ns();
+      if (totals.first_byte_ns == 0) totals.first_byte_ns = realtime_ns();
       file.hash.add(bytes);
       file.bytes += bytes.size();
       BSP_CHECK_OK(emit(FrameType::kData, file.id, bytes.size()));
@@ -249,7 +243,7 @@ struct CaptureSession::Impl {
     std::memcpy(payload + 12, checksum.data(), checksum.size());
     fault_point("transfer.end");
     BSP_CHECK_OK(emit(FrameType::kEnd, 0, 12 + kChecksumBytes));
-    totals.last_byte_ns = now_ns();
+    totals.last_byte_ns = realtime_ns();
     return totals;
   }
 };

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -14,17 +13,12 @@
 
 #include "base/core/fault.h"
 #include "base/core/fd.h"
+#include "base/core/realtime.h"
 #include "sidecar/transfer/frames.h"
 #include "sidecar/transfer/stream.h"
 
 namespace bsp::transfer {
 namespace {
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::system_clock::now().time_since_epoch())
-                                        .count());
-}
 
 // What is being received lies beside its final name, so that a directory with the final name is
 // always a whole, verified checkpoint, even after this process was killed.
@@ -108,7 +102,7 @@ struct Receiver::Impl {
 
   Result<void> write_data(std::span<const std::byte> bytes) {
     IncomingFile& file = files.at(header.file);
-    if (totals.first_byte_ns == 0) totals.first_byte_ns = now_ns();
+    if (totals.first_byte_ns == 0) totals.first_byte_ns = realtime_ns();
     file.hash.add(bytes);
     file.bytes += bytes.size();
     while (!bytes.empty()) {
@@ -167,7 +161,7 @@ struct Receiver::Impl {
     }
     fault_point("transfer.verified");
     if (::rename(part_path(path).c_str(), path.c_str()) != 0) return fail_errno("naming " + path);
-    totals.last_byte_ns = now_ns();
+    totals.last_byte_ns = realtime_ns();
     done = true;
     return {};
   }

@@ -21,6 +21,7 @@ metadata:
   name: job
 spec:
   ranks: {ranks}
+  {spec}
   sets: {{names: [slow, fast]}}
   rescheduling: {{mode: {mode}, alpha: {alpha}, d: 0.25}}
   runPolicy: {{backoffLimit: {backoff}, cleanPodPolicy: Running}}
@@ -65,21 +66,24 @@ def wait_for(what, condition, seconds=60):
 
 
 class LocalJob:
-    """One `bsp-operator local run` in namespace `name`, in the background; whatever the test leaves is removed."""
+    """One `bsp-operator local run` in namespace `name`, in the background; whatever the test leaves is removed.
+
+    `under`: words before the command, as of env(1) or setpriv(1). `spec`: one more line of the manifest."""
 
     def __init__(self, name, command, ranks=2, mode="Off", alpha=5, backoff=0, image="localhost/bsp-apps:dev",
-                 pools="slow=1x0.2,fast=3x0.3", manifest=None):
+                 pools="slow=1x0.2,fast=3x0.3", manifest=None, under=(), spec=""):
         self.namespace = name
         self.store = pathlib.Path("/run/bsp-operator") / name
         self.directory = tempfile.mkdtemp(prefix=f"bsp-e2e-{name}-", dir="/tmp")
+        os.chmod(self.directory, 0o755)  # the run may be another user's
         self.output = pathlib.Path(self.directory) / "output.txt"
         self.summary_file = pathlib.Path(self.directory) / "summary.json"
         file = pathlib.Path(self.directory) / "job.yaml"
-        file.write_text(manifest or MANIFEST.format(ranks=ranks, mode=mode, alpha=alpha, backoff=backoff, image=image,
+        file.write_text(manifest or MANIFEST.format(ranks=ranks, mode=mode, alpha=alpha, backoff=backoff, image=image, spec=spec,
                                                     command=json.dumps(command)))
         with open(self.output, "w") as output:
             self.process = subprocess.Popen(
-                [ON_HOST, OPERATOR, "local", "run", "-f", str(file), "--pools", pools, "-n", name, "--plain",
+                [ON_HOST, *under, OPERATOR, "local", "run", "-f", str(file), "--pools", pools, "-n", name, "--plain",
                  "--summary", str(self.summary_file)], stdout=output, stderr=subprocess.STDOUT)
 
     def __enter__(self):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from local_job import LocalJob, field_of, kill, lattice_boltzmann, sequential_field, wait_for
+from local_job import LocalJob, field_of, kill, lattice_boltzmann, sequential_field
 
 
 class Runs(unittest.TestCase):
@@ -70,6 +70,19 @@ class Endings(unittest.TestCase):
             self.assertIn("starting another one", output)
             self.assertEqual(field_of(output), sequential_field(command), output)
 
+    def test_no_room_for_the_checkpoint_undoes_the_move(self):
+        command = lattice_boltzmann(supersteps=150)
+        with LocalJob("e2e-full", command, spec="checkpoint: {sizeLimit: 2Mi}") as run:
+            run.wait_for_superstep(5)
+            moved = run.local("migrate", "0", "--to", "fast", "--wait")
+            self.assertNotEqual(moved.returncode, 0)
+            migration, = run.objects("RankMigration").values()
+            self.assertEqual(migration["status"]["phase"], "RolledBack", run.output.read_text())
+            self.assertIn("spec.checkpoint.sizeLimit", migration["status"]["message"])
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            self.assertEqual(field_of(output), sequential_field(command), output)
+
     def test_delete_after_everything_of_the_operator_was_killed(self):
         with LocalJob("e2e-killed", lattice_boltzmann(100000)) as run:
             run.wait_for_superstep(2)
@@ -116,6 +129,13 @@ class BadInput(unittest.TestCase):
 
     def test_a_program_that_never_calls_mpi_init(self):
         self.check("e2e-nompi", "MPI_Init", command=["true"])
+
+    def test_not_root(self):
+        self.check("e2e-user", "must run as root", "sudo",
+                   under=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+
+    def test_no_podman(self):
+        self.check("e2e-podman", "podman is not installed", "apt-get install podman", under=["env", "PATH=/nowhere"])
 
     def test_exit_code_and_last_lines(self):
         self.check("e2e-exit", "exited with code 3", "last words",

@@ -21,17 +21,18 @@ EDGES = {
     "operator/decide": ["base/core"],
     "operator/migrate": ["base/core", "crds"],
     "operator/kube": ["base/core", "base/json", "base/net"],
+    "operator/kinds": ["base/core", "crds", "operator/kube"],
     "operator/observe": ["base/core", "base/json", "crds", "operator/decide", "operator/kube"],
     # The kernels are pure; shell.cc (shell_*.cc) is the only place that sees client and network.
     "operator/reconcile": ["base/core", "base/json", "crds", "operator/decide", "operator/migrate", "operator/observe"],
-    "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kube",
-                                 "operator/migrate", "operator/observe", "operator/reconcile",
+    "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kinds",
+                                 "operator/kube", "operator/migrate", "operator/observe", "operator/reconcile",
                                  "operator/reconcile/sidecars"],
     # The shell's connections to the sidecars; no kernel includes it.
     "operator/reconcile/sidecars": ["base/core", "base/json", "base/net", "crds", "operator/migrate", "operator/reconcile"],
-    "operator/local": ["base/core", "base/json", "base/net", "crds", "operator/kube"],
+    "operator/local": ["base/core", "base/json", "base/net", "crds", "operator/kinds", "operator/kube"],
     # The commands put node and shell together.
-    "operator/local/cli": ["base/core", "base/json", "crds", "operator/kube", "operator/local", "operator/reconcile",
+    "operator/local/cli": ["base/core", "base/json", "crds", "operator/kinds", "operator/kube", "operator/local", "operator/reconcile",
                            "operator/reconcile/shell"],
     "operator": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kube", "operator/local/cli",
                  "operator/migrate", "operator/observe", "operator/reconcile", "operator/reconcile/shell"],

@@ -13,8 +13,8 @@
 #include "operator/local/cli/args.h"
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/resources.h"
-#include "operator/local/files.h"
 #include "operator/local/cli/run.h"
+#include "operator/local/files.h"
 
 namespace bsp::local {
 namespace {

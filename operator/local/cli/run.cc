@@ -18,6 +18,11 @@
 #include "base/core/log.h"
 #include "crds/manifest.h"
 #include "operator/local/cli/admission.h"
+#include "operator/local/cli/args.h"
+#include "operator/local/cli/preflight.h"
+#include "operator/local/cli/serve.h"
+#include "operator/local/cli/summary.h"
+#include "operator/local/cli/view.h"
 #include "operator/local/files.h"
 #include "operator/local/network.h"
 #include "operator/local/pod_plan.h"
@@ -25,11 +30,7 @@
 #include "operator/local/podman.h"
 #include "operator/local/pools.h"
 #include "operator/local/process.h"
-#include "operator/local/cli/preflight.h"
-#include "operator/local/cli/serve.h"
 #include "operator/local/store.h"
-#include "operator/local/cli/summary.h"
-#include "operator/local/cli/view.h"
 
 namespace bsp::local {
 namespace {
@@ -55,34 +56,22 @@ struct RunOptions {
   ServeOptions serve;
 };
 
-Result<RunOptions> parse(std::span<const std::string> args) {
-  RunOptions o;
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    std::string name = args[i];
-    if (name == "--plain") {
-      o.plain = true;
-      continue;
-    }
-    std::optional<std::string> value;
-    if (const auto equals = name.find('='); name.starts_with("--") && equals != std::string::npos) {
-      value = name.substr(equals + 1);
-      name.resize(equals);
-    }
-    std::string* into = name == "-f" || name == "--filename"    ? &o.file
-                        : name == "--pools"                     ? &o.pools
-                        : name == "--mode"                      ? &o.mode
-                        : name == "--summary"                   ? &o.summary
-                        : name == "-n" || name == "--namespace" ? &o.serve.name_space
-                                                                : nullptr;
-    if (!into) return fail(ErrorCode::kInvalid, std::format("unknown option {}\n{}", args[i], kUsage));
-    if (!value) {
-      if (++i == args.size()) return fail(ErrorCode::kInvalid, std::format("{} needs a value\n{}", name, kUsage));
-      value = args[i];
-    }
-    *into = *value;
-  }
-  if (o.file.empty()) return fail(ErrorCode::kInvalid, std::format("-f is missing: which job?\n{}", kUsage));
-  if (o.pools.empty()) return fail(ErrorCode::kInvalid, std::format("--pools is missing: on which Sets?\n{}", kUsage));
+Result<RunOptions> parse(std::span<const std::string> words) {
+  BSP_TRY(const Args args, parse_args(words, {kUsage,
+                                              {{"-f", "filename"}, {"--pools", "pools"}, {"--mode", "mode"}, {"--summary", "summary"}},
+                                              {{"--plain", "plain"}}}));
+  auto wrong = [](const std::string& what) { return fail(ErrorCode::kInvalid, std::format("{}\n{}", what, kUsage)); };
+  if (!args.words.empty()) return wrong(std::format("what is {} for?", args.words[0]));
+  RunOptions o{.file = args.get("filename"),
+               .pools = args.get("pools"),
+               .mode = args.get("mode"),
+               .summary = args.get("summary"),
+               .plain = args.has("plain"),
+               .serve = {}};
+  o.serve.root = args.get("store", o.serve.root);
+  o.serve.name_space = args.get("namespace", o.serve.name_space);
+  if (o.file.empty()) return wrong("-f is missing: which job?");
+  if (o.pools.empty()) return wrong("--pools is missing: on which Sets?");
   return o;
 }
 
@@ -251,13 +240,10 @@ Result<void> remove_cluster(const std::string& root, const std::string& name_spa
 
 int run(std::span<const std::string> args) {
   auto options = parse(args);
-  if (!options) {
-    std::fprintf(stderr, "bsp-operator: %s\n", options.error().message.c_str());
-    return 2;
-  }
+  if (!options) return told(options.error());
   auto status = Run(std::move(*options))();
   if (status) return *status;
-  std::fprintf(stderr, "bsp-operator: %s\n", status.error().message.c_str());
+  told(status.error());
   return 1;
 }
 

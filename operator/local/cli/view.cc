@@ -149,12 +149,14 @@ void View::update(const crds::BspJob& job, const std::vector<crds::RankMigration
   const auto now = std::chrono::steady_clock::now();
   if (s.phase != crds::JobPhase::kRunning && s.phase != crds::JobPhase::kMigrating) return;
   if (now < progress_ + (terminal_ ? 200ms : 1000ms)) return;
+  if (!terminal_ && s.superstep == superstep_) return;
   progress_ = now;
+  superstep_ = s.superstep;
   if (terminal_) return draw_block(job);
   std::string times;
   for (const auto& place : s.ranks)
     if (s.ranks.size() <= 16) times += std::format(" {}:{:.3f}", place.rank.value, place.compute_seconds);
-  say(headline(job) + (times.empty() ? "" : "  computing/s" + times));
+  say(headline(job) + (times.empty() ? "" : "  computing (s)" + times));
 }
 
 }  // namespace bsp::local

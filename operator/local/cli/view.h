@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ class View {
   std::map<std::string, std::size_t> phases_shown_;  // of each migration
   std::map<std::string, bool> gain_shown_;
   std::chrono::steady_clock::time_point progress_{};
+  std::optional<Superstep> superstep_;  // last one said as a plain line
 };
 
 // The parts, as lines; `local describe` prints them too.

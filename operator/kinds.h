@@ -1,0 +1,18 @@
+// The kinds of objects that the operator reads and writes, as the API names them.
+#pragma once
+
+#include <string>
+
+#include "crds/names.h"
+#include "operator/kube/client.h"
+
+namespace bsp {
+
+inline const kube::Kind kPod{"v1", "Pod"};
+inline const kube::Kind kNode{"v1", "Node"};
+inline const kube::Kind kSecret{"v1", "Secret"};
+inline const kube::Kind kEvent{"v1", "Event"};
+inline const kube::Kind kBspJob{std::string(names::kApiVersion), std::string(names::kBspJobKind)};
+inline const kube::Kind kRankMigration{std::string(names::kApiVersion), std::string(names::kRankMigrationKind)};
+
+}  // namespace bsp
