@@ -1,0 +1,46 @@
+#!/bin/bash
+# The first process of the control plane's machine: etcd, API server, controllers, scheduler, DNS.
+# Environment: IP its address, SERVICE_NET. Mounts: see up.sh.
+set -eu
+export PATH=/opt/cluster/bin:/usr/sbin:/usr/bin:/sbin:/bin
+. /opt/cluster/parts.sh
+printf '127.0.0.1 localhost\n%s control\n' "$IP" >/etc/hosts
+echo 1 >/proc/sys/net/ipv4/ip_forward   # of this machine's own network namespace
+
+# It writes no fsync: what a crash of this machine would lose dies with it anyhow.
+part etcd etcd --name=control --data-dir=/var/lib/etcd --unsafe-no-fsync --log-level=warn \
+  --listen-client-urls=http://127.0.0.1:2379 --advertise-client-urls=http://127.0.0.1:2379 \
+  --listen-peer-urls=http://127.0.0.1:2380 --initial-advertise-peer-urls=http://127.0.0.1:2380 \
+  --initial-cluster=control=http://127.0.0.1:2380
+
+# Aggregator routing lets the API server dial a webhook's pod by itself, so that no kube-proxy is needed here.
+# Ten seconds of patience instead of five minutes make a lost node's pods go within a test's time.
+part apiserver kube-apiserver --etcd-servers=http://127.0.0.1:2379 --secure-port=6443 --advertise-address="$IP" \
+  --service-cluster-ip-range="$SERVICE_NET" --client-ca-file=/etc/cluster/ca.crt \
+  --tls-cert-file=/etc/cluster/apiserver.crt --tls-private-key-file=/etc/cluster/apiserver.key \
+  --kubelet-client-certificate=/etc/cluster/apiserver-kubelet.crt --kubelet-client-key=/etc/cluster/apiserver-kubelet.key \
+  --kubelet-certificate-authority= --kubelet-preferred-address-types=InternalIP \
+  --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --allow-privileged=true \
+  --service-account-issuer=https://kubernetes.default.svc.cluster.local \
+  --service-account-key-file=/etc/cluster/sa.pub --service-account-signing-key-file=/etc/cluster/sa.key \
+  --enable-aggregator-routing=true --profiling=false \
+  --default-not-ready-toleration-seconds=10 --default-unreachable-toleration-seconds=10
+
+# The controller manager ends for good when it is told "forbidden" before the API server has made its own roles.
+until kubectl --kubeconfig /etc/cluster/admin.kubeconfig get --raw /readyz >/dev/null 2>&1; do sleep 0.2; done
+
+# What a controller does in a large cluster must not wait for its own client's limits.
+part controller-manager kube-controller-manager --kubeconfig=/etc/cluster/controller-manager.kubeconfig \
+  --authentication-kubeconfig=/etc/cluster/controller-manager.kubeconfig \
+  --authorization-kubeconfig=/etc/cluster/controller-manager.kubeconfig --bind-address=127.0.0.1 \
+  --service-account-private-key-file=/etc/cluster/sa.key --root-ca-file=/etc/cluster/ca.crt \
+  --cluster-signing-cert-file=/etc/cluster/ca.crt --cluster-signing-key-file=/etc/cluster/ca.key \
+  --use-service-account-credentials --leader-elect=false --kube-api-qps=300 --kube-api-burst=600 \
+  --node-monitor-period=2s --node-monitor-grace-period=16s
+part scheduler kube-scheduler --kubeconfig=/etc/cluster/scheduler.kubeconfig \
+  --authentication-kubeconfig=/etc/cluster/scheduler.kubeconfig \
+  --authorization-kubeconfig=/etc/cluster/scheduler.kubeconfig --bind-address=127.0.0.1 \
+  --leader-elect=false --kube-api-qps=300 --kube-api-burst=600
+kubectl --kubeconfig /etc/cluster/admin.kubeconfig apply -f /etc/cluster/dns.yaml >/var/log/cluster/dns.apply.log 2>&1
+part dns coredns -conf /etc/cluster/Corefile
+stay

@@ -1,0 +1,55 @@
+# shellcheck shell=bash
+# What the scripts of the test cluster share: names, places, addresses. To be sourced.
+set -euo pipefail
+export PODMAN_IGNORE_CGROUPSV1_WARNING=1
+
+cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tree=$(cd "$cluster/../.." && pwd)
+state=$tree/build/cluster
+bin=$state/bin            # what build.sh makes; outlives the cluster
+run=$state/run            # everything of the cluster that runs; `down` removes it
+kubeconfig=$state/kubeconfig
+
+# One address plan. Node number N of nodes.conf (counted from 1) is machine 10.90.0.(10+N) and its pods are 10.244.N.0/24.
+# All of it lives in network namespaces of its own: the host has no interface, route or rule of the cluster.
+control_ip=10.90.0.1
+pod_net=10.244
+service_net=10.96.0.0/16
+api_service_ip=10.96.0.1
+dns_service_ip=10.96.0.10
+port=${BSP_CLUSTER_PORT:-6443}   # of the API server as the host sees it, on 127.0.0.1
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+die() { printf 'cluster: %s\n' "$*" >&2; exit 1; }
+
+container_of() { echo "bsp-cluster-$1"; }   # control, door, or a node's name
+netns_of() { echo "bsp-cluster-$1"; }
+kubectl() { "$bin/kubectl" --kubeconfig "$kubeconfig" "$@"; }
+
+# nodes: "NUMBER NAME POOL CPUS MEMORY ZONE" a line, from nodes.conf (or the file that BSP_CLUSTER_NODES names).
+nodes() { sed 's/#.*//' "${BSP_CLUSTER_NODES:-$cluster/nodes.conf}" | awk 'NF == 5 { print ++n, $0 } NF && NF != 5 { exit 1 }' ||
+  die "nodes.conf: a line is NAME POOL CPUS MEMORY ZONE"; }
+node_names() { nodes | awk '{ print $2 }'; }
+node_ip() { echo "10.90.0.$((10 + $1))"; }
+pod_cidr() { echo "$pod_net.$1.0/24"; }
+
+is_running() { [ "$(podman container inspect -f '{{.State.Running}}' "$(container_of "$1")" 2>/dev/null)" = true ]; }
+
+# until_true SECONDS WHAT COMMAND…: wait for a condition, or fail naming it.
+until_true() {
+  local deadline=$((SECONDS + $1)) what=$2
+  shift 2
+  until "$@" >/dev/null 2>&1; do
+    [ $SECONDS -lt $deadline ] || die "gave up waiting for $what; see the logs in $run/*/log"
+    sleep 0.2
+  done
+}
+
+# fill FILE NAME=VALUE…: the template FILE with each @NAME@ replaced.
+fill() {
+  local file=$1 text pair
+  shift
+  text=$(<"$file")
+  for pair; do text=${text//"@${pair%%=*}@"/${pair#*=}}; done
+  printf '%s\n' "$text"
+}

@@ -1,0 +1,50 @@
+#!/bin/bash
+# network.sh up|down|plug NODE|unplug NODE: the machines' network. Each machine is a network namespace; the control plane's
+# holds the switch (a bridge), and a node hangs on it by a cable (a veth pair) whose switch end `unplug` takes down.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+up() {
+  local hub number name other other_name
+  hub=$(netns_of control)
+  ip netns add "$hub"
+  ip -n "$hub" link set lo up
+  ip -n "$hub" link add switch type bridge
+  ip -n "$hub" addr add "$control_ip/24" dev switch
+  ip -n "$hub" link set switch up
+  while read -r number name _; do
+    ip netns add "$(netns_of "$name")"
+    ip -n "$(netns_of "$name")" link set lo up
+    ip -n "$hub" link add "port$number" type veth peer name eth0 netns "$(netns_of "$name")"
+    ip -n "$hub" link set "port$number" master switch up
+    ip -n "$(netns_of "$name")" addr add "$(node_ip "$number")/24" dev eth0
+    ip -n "$(netns_of "$name")" link set eth0 up
+    ip -n "$(netns_of "$name")" route add default via $control_ip
+    ip -n "$hub" route add "$(pod_cidr "$number")" via "$(node_ip "$number")"
+  done < <(nodes)
+  # Pods reach each other by their own addresses: every node knows where the others' pods are.
+  while read -r number name _; do
+    while read -r other other_name _; do
+      [ "$name" = "$other_name" ] || ip -n "$(netns_of "$name")" route add "$(pod_cidr "$other")" via "$(node_ip "$other")"
+    done < <(nodes)
+  done < <(nodes)
+}
+
+# By their names and not by nodes.conf, which may have changed meanwhile.
+down() {
+  local name
+  for name in $(ip netns list | awk '{ print $1 }' | grep '^bsp-cluster-' || true); do ip netns del "$name"; done
+}
+
+cable() {
+  local number
+  number=$(nodes | awk -v name="$1" '$2 == name { print $1 }')
+  [ -n "$number" ] || die "no node is called '$1'; there are $(node_names | xargs)"
+  ip -n "$(netns_of control)" link set "port$number" "$2"
+}
+
+case ${1:-} in
+  up | down) "$1" ;;
+  plug) cable "$2" up ;;
+  unplug) cable "$2" down ;;
+  *) die "network.sh up|down|plug NODE|unplug NODE" ;;
+esac

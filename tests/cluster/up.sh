@@ -1,0 +1,119 @@
+#!/bin/bash
+# tests/cluster/up.sh NODE_IMAGE: start the cluster: a control plane and the nodes of nodes.conf, each a container. The
+# programs must be there (build.sh); NODE_IMAGE is made by ./dev, which calls this. Ends when every node is Ready.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+node_image=$1
+
+# The label by which the cloud names a node's pool.
+pool_label() {
+  case ${BSP_CLUSTER_CLOUD:-gke} in
+    gke) echo cloud.google.com/gke-nodepool ;;
+    eks) echo eks.amazonaws.com/nodegroup ;;
+    aks) echo kubernetes.azure.com/agentpool ;;
+    karpenter) echo karpenter.sh/nodepool ;;
+    kops) echo kops.k8s.io/instancegroup ;;
+    none) echo example.com/pool ;;
+    *) die "BSP_CLUSTER_CLOUD=$BSP_CLUSTER_CLOUD is not one of gke, eks, aks, karpenter, kops, none" ;;
+  esac
+}
+
+# machine NAME ARGUMENTS…: a container with its own network namespace, and everything else that a machine has.
+# --no-hosts and the tmpfs: it writes its own /etc/hosts, and what was in /run is gone when it starts again, as on a machine.
+machine() {
+  local name=$1
+  shift
+  podman run -d --name "$(container_of "$name")" --hostname "$name" --label bsp-cluster=1 --privileged --cgroupns private \
+    --network "ns:/run/netns/$(netns_of "$name")" --no-hosts --pids-limit -1 --tmpfs /run:exec --tmpfs /tmp:exec \
+    -v "$run/$name/etc:/etc/cluster" -v "$run/$name/log:/var/log/cluster" \
+    -v "$bin:/opt/cluster/bin:ro" -v "$cluster/parts.sh:/opt/cluster/parts.sh:ro" "$@" >/dev/null
+}
+
+# An address at which this machine's programs find the API server, and no interface on the host for it: socat listens
+# here and connects in the control plane's network namespace.
+door() {
+  podman run -d --name "$(container_of door)" --label bsp-cluster=1 --privileged --network host --no-hosts \
+    -v /run/netns:/run/netns "$node_image" socat --experimental "TCP4-LISTEN:$port,bind=127.0.0.1,fork,reuseaddr" \
+    "TCP4:$control_ip:6443,netns=$(netns_of control)" >/dev/null
+}
+
+certificates() {
+  mkdir -p "$run/pki"
+  # shellcheck disable=SC2046
+  podman run --rm --network none -v "$run/pki:/pki" -v "$cluster/pki.sh:/pki.sh:ro" "$node_image" \
+    bash /pki.sh /pki "https://$control_ip:6443" $control_ip $api_service_ip "$port" $(node_names)
+  install -m600 "$run/pki/host.kubeconfig" "$kubeconfig"
+}
+
+start_control() {
+  local etc=$run/control/etc
+  mkdir -p "$etc" "$run/control"/{log,etcd}
+  cp "$run"/pki/{ca,sa,apiserver,apiserver-kubelet}.* "$run"/pki/{admin,controller-manager,scheduler,dns}.kubeconfig "$etc"
+  fill "$cluster/control/Corefile" CONTROL_IP=$control_ip >"$etc/Corefile"
+  fill "$cluster/control/dns.yaml" CONTROL_IP=$control_ip DNS=$dns_service_ip >"$etc/dns.yaml"
+  machine control -v "$run/control/etcd:/var/lib/etcd" -v "$cluster/control:/opt/cluster/control:ro" \
+    -e IP=$control_ip -e SERVICE_NET=$service_net "$node_image" /opt/cluster/control/start.sh
+}
+
+# reserved HAVE WANTED: what is left when a node keeps WANTED for its pods (nothing, if it wants more than there is).
+reserved() { awk -v have="$1" -v wanted="$2" 'BEGIN { r = have - wanted; printf "%d", r > 0 ? r : 0 }'; }
+
+start_node() {
+  local number=$1 name=$2 pool=$3 cpus=$4 memory=$5 zone=$6 etc=$run/$2/etc machine_kib wanted_kib
+  mkdir -p "$etc/cni" "$run/$name"/{log,containerd,kubelet}
+  cp "$run/pki/ca.crt" "$run/pki/proxy.kubeconfig" "$etc"
+  cp "$run/pki/$name.kubeconfig" "$etc/kubelet.kubeconfig"
+  echo "nameserver $control_ip" >"$etc/resolv.conf"
+  machine_kib=$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo)
+  wanted_kib=$((${memory%Gi} * 1024 * 1024 + 50 * 1024))   # allocatable is without the 50 MiB of evictionHard
+  fill "$cluster/node/kubelet.yaml" DNS=$dns_service_ip RESERVED_MEMORY="$(reserved "$machine_kib" $wanted_kib)Ki" \
+    RESERVED_CPU="$(reserved "$(nproc)000" "$(awk "BEGIN { print $cpus * 1000 }")")m" >"$etc/kubelet.yaml"
+  fill "$cluster/node/proxy.yaml" NODE="$name" >"$etc/proxy.yaml"
+  fill "$cluster/node/cni.conflist" POD_CIDR="$(pod_cidr "$number")" >"$etc/cni/10-pods.conflist"
+  cp "$cluster/node/containerd.toml" "$etc"
+  # /var/lib/containerd is a directory of the host because there is no overlay upon an overlay.
+  machine "$name" -v "$run/$name/containerd:/var/lib/containerd" -v "$run/$name/kubelet:/var/lib/kubelet" \
+    -v "$run/images:/opt/cluster/images:ro" -v "$cluster/node:/opt/cluster/node:ro" -e NODE="$name" \
+    -e IP="$(node_ip "$number")" -e CPUS="$cpus" \
+    -e LABELS="$(pool_label)=$pool,node.kubernetes.io/instance-type=$pool,topology.kubernetes.io/region=region-1,topology.kubernetes.io/zone=$zone" \
+    "$node_image" /opt/cluster/node/start.sh
+}
+
+# What holds a pod's namespaces open: catatonit does just that when asked to pause, and it is static.
+pause_image() {
+  local name=localhost/bsp-cluster-pause:1 root=$run/pause catatonit
+  podman image exists $name || {
+    mkdir -p "$root"
+    catatonit=$(PATH=$PATH:/usr/libexec/podman:/usr/lib/podman command -v catatonit)
+    install -m755 "$catatonit" "$root/pause"
+    tar -C "$root" -c . | podman import -q --change 'ENTRYPOINT ["/pause", "-P"]' - $name >/dev/null
+    rm -r "$root"
+  }
+  podman save -q --format docker-archive -o "$run/images/pause.tar" $name
+}
+
+nodes_ready() { [ "$(kubectl get nodes --no-headers | grep -cw Ready)" = "$(node_names | wc -l)" ]; }
+
+if is_running control; then
+  say "The cluster is up already"
+  exit 0
+fi
+[ ! -e "$run" ] || die "something is left of an earlier cluster; ./dev cluster down removes it"
+trap '[ $? = 0 ] || say "The cluster is not up. Its logs are in $run/*/log; ./dev cluster down removes what is there"' EXIT
+began=$SECONDS
+mkdir -p "$run/images"
+chmod 700 "$run"
+
+say "Starting the control plane and $(node_names | wc -l) nodes: $(node_names | xargs)"
+certificates
+pause_image
+"$cluster/network.sh" up
+start_control
+door
+while read -r -a node; do start_node "${node[@]}"; done < <(nodes)
+until_true 120 "the API server" kubectl get --raw /readyz
+until_true 120 "all nodes to be Ready" nodes_ready
+until_true 60 "the cluster's DNS" kubectl -n kube-system get service kube-dns
+mkdir -p "$tree/build/bin"
+ln -sfn ../cluster/bin/kubectl "$tree/build/bin/kubectl"
+ln -sfn ../cluster/bin/helm "$tree/build/bin/helm"
+say "The cluster is up after $((SECONDS - began)) s"
