@@ -1,7 +1,7 @@
 // The one seam between the operator and where its objects live.
 //
-// Implemented by operator/local/store.h (files, one machine) and, in a later issue, by the HTTPS client
-// of a Kubernetes API server. Objects are JSON exactly as kubectl shows them: apiVersion, kind,
+// Implemented by operator/local/store.h (files, one machine) and by operator/kube/api_client.h (the HTTPS
+// client of a Kubernetes API server). Objects are JSON exactly as kubectl shows them: apiVersion, kind,
 // metadata{name, namespace, uid, resourceVersion, generation, labels, annotations, ownerReferences,
 // finalizers, creationTimestamp, deletionTimestamp}, spec, status. This file knows no BSPJob.
 #pragma once
@@ -46,7 +46,8 @@ class Client {
 
   // kNotFound if there is none.
   virtual Result<Object> get(const Key& key) = 0;
-  // Label selector: all pairs must match. Sorted by name.
+  // Label selector: all pairs must match. Sorted by name. Here and in wait() the empty namespace means all that
+  // this client sees.
   virtual Result<std::vector<Object>> list(const Kind& kind, const std::string& name_space,
                                            const std::map<std::string, std::string>& labels = {}) = 0;
   // kConflict if it exists. The result carries uid, resourceVersion, creationTimestamp.
@@ -64,6 +65,15 @@ class Client {
   virtual Result<std::vector<WatchEvent>> wait(const std::vector<Kind>& kinds,
                                                const std::string& name_space, std::string& cursor,
                                                std::chrono::milliseconds timeout) = 0;
+  // The same for who does not want a large cluster in memory at once: the beginning may come in parts, and
+  // `complete` tells that all of it has been given by now. Use one of the two for a cursor.
+  virtual Result<std::vector<WatchEvent>> wait_part(const std::vector<Kind>& kinds, const std::string& name_space,
+                                                    std::string& cursor, std::chrono::milliseconds timeout,
+                                                    bool& complete) {
+    auto events = wait(kinds, name_space, cursor, timeout);
+    complete = events.has_value();
+    return events;
+  }
 };
 
 }  // namespace bsp::kube

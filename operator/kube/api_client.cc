@@ -1,0 +1,291 @@
+#include "operator/kube/api_client.h"
+
+#include <algorithm>
+#include <format>
+
+#include "operator/kube/feed.h"
+#include "operator/kube/fields.h"
+#include "operator/kube/reflector.h"
+
+namespace bsp::kube {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+constexpr int kReadAgain = 5;           // times that an update without a version is tried on a fresh one
+constexpr std::size_t kAhead = 500;     // events that may wait for the reader of wait_part()
+
+std::string name_of(const Key& key) {
+  return key.name_space.empty() ? std::format("{} {}", key.kind.kind, key.name)
+                                : std::format("{} {}/{}", key.kind.kind, key.name_space, key.name);
+}
+
+Result<Key> key_of_object(const Object& object) {
+  if (!object.is_object()) return fail(ErrorCode::kInvalid, "not an object");
+  if (!part_at(object, "metadata").is_object())
+    return fail(ErrorCode::kInvalid, "metadata: required, but not given");
+  Key key{{text_at(object, "apiVersion"), text_at(object, "kind")},
+          metadata_text(object, "namespace"),
+          metadata_text(object, "name")};
+  if (key.kind.api_version.empty()) return fail(ErrorCode::kInvalid, "apiVersion: required, but not given");
+  if (key.kind.kind.empty()) return fail(ErrorCode::kInvalid, "kind: required, but not given");
+  return key;
+}
+
+bool is_path_segment(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find_first_of("/%") == std::string::npos;
+}
+
+std::string text_of(const Object& object) { return object.dump(-1, ' ', false, Object::error_handler_t::replace); }
+
+// The server's message names the object already; what failed on the way there does not.
+Error told(Error error, const Key& key) {
+  const bool from_server = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kNotFound ||
+                           error.code == ErrorCode::kConflict || error.code == ErrorCode::kRefused;
+  return from_server ? error : error.in(name_of(key));
+}
+
+}  // namespace
+
+struct ApiClient::Watch {
+  Feed feed;
+  std::vector<std::unique_ptr<Reflector>> reflectors;
+  std::mutex busy;  // one wait() at a time per cursor
+  bool complete = false;
+  Watch(std::size_t kinds, std::size_t limit) : feed(kinds, limit) {}
+};
+
+ApiClient::ApiClient(std::unique_ptr<Http> http, ApiClientOptions options)
+    : options_(std::move(options)), http_(std::move(http)), api_(*http_, options_.api), resources_(api_) {}
+
+Result<std::unique_ptr<ApiClient>> ApiClient::create(const Config& config, ApiClientOptions options) {
+  options.http.stream_idle = std::chrono::seconds(options.watch.count() * 3 / 2) + options.grace;
+  BSP_TRY(auto http, Http::create(config, options.http));
+  return std::unique_ptr<ApiClient>(new ApiClient(std::move(http), std::move(options)));
+}
+
+ApiClient::~ApiClient() {
+  close();
+  watches_.clear();  // joins the threads that use the rest
+}
+
+void ApiClient::close() {
+  http_->close();
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (auto& [cursor, watch] : watches_) watch->feed.close();
+}
+
+// A key with its namespace, if its kind has one; nothing in it may lead to another place on the server.
+Result<Key> ApiClient::checked(Key key) const {
+  if (!is_path_segment(key.name))
+    return fail(ErrorCode::kInvalid,
+                key.name.empty() ? std::string("metadata.name: required, but not given")
+                                 : std::format("metadata.name: \"{}\" is no name of an object", key.name));
+  if (key.name_space.empty()) key.name_space = http_->config().name_space;
+  if (!is_path_segment(key.name_space))
+    return fail(ErrorCode::kInvalid, std::format("metadata.namespace: \"{}\" is no name", key.name_space));
+  return key;
+}
+
+Result<Object> ApiClient::write(const HttpRequest& request, const Key& key, bool repeatable) {
+  auto answer = api_.send(request, repeatable);
+  if (!answer) return std::unexpected(told(answer.error(), key));
+  if (!answer->ok()) {
+    Error error = error_of(answer->status, answer->body);
+    // "the server could not find the requested resource": the kind, not the object.
+    if (answer->status == 404 && error.message.find("requested resource") != std::string::npos) {
+      resources_.forget(key.kind.api_version);
+      error = Error{ErrorCode::kUnavailable, std::format("the API server serves no {} now", key.kind.kind), true};
+    }
+    return std::unexpected(told(std::move(error), key));
+  }
+  return parse_object(answer->body, name_of(key));
+}
+
+Result<Object> ApiClient::get(const Key& given) {
+  BSP_TRY(const Key key, checked(given));
+  BSP_TRY(const Resource resource, resources_.find(key.kind));
+  return write({.target = resource.item(key.name_space, key.name)}, key);
+}
+
+Result<std::vector<Object>> ApiClient::list(const Kind& kind, const std::string& name_space,
+                                            const std::map<std::string, std::string>& labels) {
+  BSP_TRY(const Resource resource, resources_.find(kind));
+  std::string selector;
+  for (const auto& [label, value] : labels) selector += std::format("{}{}={}", selector.empty() ? "" : ",", label, value);
+  if (!selector.empty()) selector = "&labelSelector=" + percent_encode(selector);
+  std::vector<Object> objects;
+  std::string next;
+  for (int restarts = 0;;) {
+    const std::string target = std::format("{}?limit={}{}{}", resource.collection(name_space), options_.page, selector,
+                                           next.empty() ? "" : "&continue=" + percent_encode(next));
+    BSP_TRY(const Answer answer, api_.send({.target = target}));
+    if (answer.status == 410 && !next.empty() && restarts < kReadAgain) {
+      ++restarts;  // its version is gone: from the start
+      next.clear();
+      objects.clear();
+      continue;
+    }
+    if (!answer.ok()) return std::unexpected(error_of(answer.status, answer.body));
+    BSP_TRY(Object page, parse_object(answer.body, target));
+    if (page.contains("items") && page["items"].is_array())
+      for (Object& item : page["items"]) {
+        if (!item.is_object()) continue;
+        item["apiVersion"] = kind.api_version;
+        item["kind"] = kind.kind;
+        objects.push_back(std::move(item));
+      }
+    next = text_at(part_at(page, "metadata"), "continue");
+    if (next.empty()) break;
+  }
+  std::ranges::stable_sort(objects, {}, [](const Object& o) {
+    return std::pair(metadata_text(o, "namespace"), metadata_text(o, "name"));
+  });
+  return objects;
+}
+
+Result<Object> ApiClient::create(const Object& object) {
+  BSP_TRY(Key key, key_of_object(object));
+  // With generateName each try would make another object.
+  const bool named = !key.name.empty();
+  if (!named && !metadata_text(object, "generateName").empty()) key.name = metadata_text(object, "generateName");
+  BSP_TRY(key, checked(key));
+  BSP_TRY(const Resource resource, resources_.find(key.kind));
+  Object body = object;
+  body["metadata"].erase("resourceVersion");  // the server refuses it
+  body["metadata"].erase("uid");
+  return write({.method = "POST",
+                .target = resource.collection(key.name_space) + "?fieldManager=" + percent_encode(options_.field_manager),
+                .body = text_of(body)},
+               key, named);
+}
+
+Result<Object> ApiClient::update(const Object& object) { return replace(object, false); }
+Result<Object> ApiClient::update_status(const Object& object) { return replace(object, true); }
+
+Result<Object> ApiClient::replace(const Object& object, bool status) {
+  BSP_TRY(Key key, key_of_object(object));
+  BSP_TRY(key, checked(key));
+  BSP_TRY(const Resource resource, resources_.find(key.kind));
+  if (status && !resource.has_status)
+    return fail(ErrorCode::kInvalid, std::format("{} has no status that is written on its own", key.kind.kind));
+  HttpRequest request{.method = "PUT",
+                      .target = std::format("{}{}?fieldManager={}", resource.item(key.name_space, key.name),
+                                            status ? "/status" : "", percent_encode(options_.field_manager))};
+  if (!metadata_text(object, "resourceVersion").empty()) {
+    request.body = text_of(object);
+    return write(request, key);
+  }
+  // Without a version the writer does not care what it overwrites; the server wants one all the same.
+  Object next = object;
+  for (int tries = 1;; ++tries) {
+    BSP_TRY(const Object current, get(key));
+    next["metadata"]["resourceVersion"] = metadata_text(current, "resourceVersion");
+    request.body = text_of(next);
+    auto written = write(request, key);
+    const std::string uid = metadata_text(object, "uid");
+    const bool other = !uid.empty() && uid != metadata_text(current, "uid");
+    if (written || written.error().code != ErrorCode::kConflict || other || tries == kReadAgain) return written;
+  }
+}
+
+Result<void> ApiClient::remove(const Key& given, const RemoveOptions& options) {
+  BSP_TRY(const Key key, checked(given));
+  BSP_TRY(const Resource resource, resources_.find(key.kind));
+  Object body = {{"apiVersion", "v1"},
+                 {"kind", "DeleteOptions"},
+                 {"propagationPolicy", options.foreground ? "Foreground" : "Background"}};
+  if (!options.uid.empty()) body["preconditions"]["uid"] = options.uid;
+  if (!options.version.empty()) body["preconditions"]["resourceVersion"] = options.version;
+  if (options.grace) body["gracePeriodSeconds"] = options.grace->count();
+  auto answer = api_.send({.method = "DELETE", .target = resource.item(key.name_space, key.name), .body = text_of(body)});
+  if (!answer) return std::unexpected(told(answer.error(), key));
+  // Gone, and a try of ours whose answer was lost may have done it.
+  if (answer->ok() || (answer->status == 404 && answer->repeated)) return {};
+  return std::unexpected(told(error_of(answer->status, answer->body), key));
+}
+
+Result<Object> ApiClient::apply(const Object& object, const ApplyOptions& options) {
+  return apply_to(object, options, false);
+}
+Result<Object> ApiClient::apply_status(const Object& object, const ApplyOptions& options) {
+  return apply_to(object, options, true);
+}
+
+Result<Object> ApiClient::apply_to(const Object& object, const ApplyOptions& options, bool status) {
+  BSP_TRY(Key key, key_of_object(object));
+  BSP_TRY(key, checked(key));
+  BSP_TRY(const Resource resource, resources_.find(key.kind));
+  Object body = object;
+  body["metadata"].erase("managedFields");  // refused by the server
+  return write({.method = "PATCH",
+                .target = std::format("{}{}?fieldManager={}&force={}{}", resource.item(key.name_space, key.name),
+                                      status ? "/status" : "",
+                                      percent_encode(options.field_manager.empty() ? options_.field_manager
+                                                                                   : options.field_manager),
+                                      options.force, options.dry_run ? "&dryRun=All" : ""),
+                .body = text_of(body),
+                .content_type = "application/apply-patch+yaml"},  // JSON is YAML
+               key);
+}
+
+Result<Object> ApiClient::patch(const Key& given, const Object& merge, const std::string& subresource) {
+  BSP_TRY(const Key key, checked(given));
+  BSP_TRY(const Resource resource, resources_.find(key.kind));
+  return write({.method = "PATCH",
+                .target = std::format("{}{}{}?fieldManager={}", resource.item(key.name_space, key.name),
+                                      subresource.empty() ? "" : "/", subresource,
+                                      percent_encode(options_.field_manager)),
+                .body = text_of(merge),
+                .content_type = "application/merge-patch+json"},
+               key);
+}
+
+Result<std::string> ApiClient::server_version() {
+  BSP_TRY(const Answer answer, api_.call({.target = "/version"}));
+  BSP_TRY(const Object version, parse_object(answer.body, "/version"));
+  return text_at(version, "gitVersion");
+}
+
+std::shared_ptr<ApiClient::Watch> ApiClient::watch_of(const std::vector<Kind>& kinds, const std::string& name_space,
+                                                      std::string& cursor, bool in_parts) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = watches_.find(cursor); it != watches_.end()) return it->second;
+  cursor = std::format("w{}", next_cursor_++);
+  auto watch = std::make_shared<Watch>(kinds.size(), in_parts ? kAhead : 0);
+  if (closed_) watch->feed.close();
+  for (const Kind& kind : kinds) {
+    ReflectorOptions reflector{.page = options_.page, .watch = options_.watch, .grace = options_.grace};
+    if (options_.trim) reflector.trim = [this, kind](Object& object) { options_.trim(kind, object); };
+    watch->reflectors.push_back(
+        std::make_unique<Reflector>(api_, resources_, kind, name_space, watch->feed, std::move(reflector)));
+  }
+  watches_[cursor] = watch;
+  return watch;
+}
+
+Result<std::vector<WatchEvent>> ApiClient::wait(const std::vector<Kind>& kinds, const std::string& name_space,
+                                                std::string& cursor, std::chrono::milliseconds timeout) {
+  const std::shared_ptr<Watch> watch = watch_of(kinds, name_space, cursor, false);
+  const std::lock_guard busy(watch->busy);
+  if (watch->complete) return watch->feed.take(Steady::now() + timeout);
+  auto first = watch->feed.take_all(Steady::now() + std::max<std::chrono::milliseconds>(timeout, options_.first_list));
+  watch->complete = first.has_value();
+  return first;
+}
+
+Result<std::vector<WatchEvent>> ApiClient::wait_part(const std::vector<Kind>& kinds, const std::string& name_space,
+                                                     std::string& cursor, std::chrono::milliseconds timeout,
+                                                     bool& complete) {
+  const std::shared_ptr<Watch> watch = watch_of(kinds, name_space, cursor, true);
+  const std::lock_guard busy(watch->busy);
+  auto events = watch->feed.take(Steady::now() + timeout);
+  watch->complete = watch->complete || watch->feed.is_complete();
+  complete = watch->complete;
+  // Why the beginning does not come; afterwards what fails is only late, and the log tells.
+  if (!complete && events.empty())
+    if (const auto error = watch->feed.error()) return std::unexpected(*error);
+  return events;
+}
+
+}  // namespace bsp::kube

@@ -1,0 +1,256 @@
+#include "operator/kube/cache.h"
+
+#include <algorithm>
+
+#include "base/core/error.h"
+#include "base/core/log.h"
+#include "operator/kube/fields.h"
+
+namespace bsp::kube {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kWatchWait = 250ms;  // a change wakes at once; this bounds how long ending takes
+constexpr auto kDoubtAfter = 30s;
+constexpr std::size_t kDeadKept = 4096;
+
+std::string pack(const Object& object) {
+  std::string packed;
+  Object::to_cbor(object, packed);
+  packed.shrink_to_fit();
+  return packed;
+}
+
+Object unpack(const std::string& packed) { return Object::from_cbor(packed, true, /*allow_exceptions=*/false); }
+
+}  // namespace
+
+Indexer by_label(std::string label) {
+  return [label = std::move(label)](const Object& object) -> std::vector<std::string> {
+    const std::string value = text_at(part_at(part_at(object, "metadata"), "labels"), label.c_str());
+    return value.empty() ? std::vector<std::string>{} : std::vector{value};
+  };
+}
+
+Cache::Cache(Client& client, CacheOptions options) : client_(client), options_(std::move(options)) {
+  for (const CachedKind& spec : options_.kinds) stores_[spec.kind].spec = &spec;
+  thread_ = std::thread([this] { run(); });
+}
+
+Cache::~Cache() {
+  stop_ = true;
+  thread_.join();
+}
+
+bool Cache::wait_filled(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return filling_.wait_for(lock, timeout, [&] { return filled_.load(); });
+}
+
+const Cache::Store* Cache::store_of(const Kind& kind) const {
+  const auto it = stores_.find(kind);
+  check(it != stores_.end(), "a kind that this cache was told to keep");
+  return &it->second;
+}
+
+std::optional<Object> Cache::get(const Key& key) const {
+  std::string packed;
+  {
+    const std::lock_guard lock(mutex_);
+    const Store* store = store_of(key.kind);
+    const auto it = store->entries.find({key.name_space, key.name});
+    if (it == store->entries.end()) return std::nullopt;
+    packed = it->second.packed;
+  }
+  return unpack(packed);
+}
+
+std::vector<Object> Cache::unpack_all(const Store& store, const std::set<Place>& places) const {
+  std::vector<Object> found;
+  found.reserve(places.size());
+  for (const Place& place : places)
+    if (const auto it = store.entries.find(place); it != store.entries.end()) found.push_back(unpack(it->second.packed));
+  return found;
+}
+
+std::vector<Object> Cache::list(const Kind& kind, const std::string& name_space) const {
+  const std::lock_guard lock(mutex_);
+  const Store* store = store_of(kind);
+  std::vector<Object> found;
+  for (auto it = store->entries.lower_bound({name_space, ""}); it != store->entries.end(); ++it) {
+    if (!name_space.empty() && it->first.first != name_space) break;
+    found.push_back(unpack(it->second.packed));
+  }
+  return found;
+}
+
+std::vector<Object> Cache::find(const Kind& kind, const std::string& index, const std::string& value) const {
+  const std::lock_guard lock(mutex_);
+  const Store* store = store_of(kind);
+  const auto it = store->indexes.find({index, value});
+  return it == store->indexes.end() ? std::vector<Object>{} : unpack_all(*store, it->second);
+}
+
+std::size_t Cache::count(const Kind& kind) const {
+  const std::lock_guard lock(mutex_);
+  return store_of(kind)->entries.size();
+}
+
+std::size_t Cache::count(const Kind& kind, const std::string& index, const std::string& value) const {
+  const std::lock_guard lock(mutex_);
+  const Store* store = store_of(kind);
+  const auto it = store->indexes.find({index, value});
+  return it == store->indexes.end() ? 0 : it->second.size();
+}
+
+std::size_t Cache::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+void Cache::put(const Object& object) { take(object, false); }
+
+void Cache::drop(const Key& key) {
+  std::optional<Object> before;
+  const std::lock_guard change(change_);
+  {
+    const std::lock_guard lock(mutex_);
+    Store& store = stores_.at(key.kind);
+    const auto it = store.entries.find({key.name_space, key.name});
+    if (it == store.entries.end()) return;
+    before = unpack(it->second.packed);
+    erase(key.kind, store, it);
+  }
+  if (options_.on_change) options_.on_change(key.kind, &*before, nullptr);
+}
+
+void Cache::unindex(Store& store, const Place& place, const Entry& entry) {
+  for (const auto& at : entry.indexed) {
+    const auto it = store.indexes.find(at);
+    if (it == store.indexes.end()) continue;
+    it->second.erase(place);
+    if (it->second.empty()) store.indexes.erase(it);
+  }
+}
+
+void Cache::erase(const Kind&, Store& store, std::map<Place, Entry>::iterator it) {
+  unindex(store, it->first, it->second);
+  bytes_ -= it->second.packed.size();
+  if (dead_.insert(it->second.uid).second) {
+    dead_order_.push_back(it->second.uid);
+    if (dead_order_.size() > kDeadKept) {
+      dead_.erase(dead_order_.front());
+      dead_order_.pop_front();
+    }
+  }
+  store.entries.erase(it);
+}
+
+void Cache::take(Object object, bool from_watch) {
+  const Kind kind{text_at(object, "apiVersion"), text_at(object, "kind")};
+  const Place place{metadata_text(object, "namespace"), metadata_text(object, "name")};
+  const std::string uid = metadata_text(object, "uid"), version = metadata_text(object, "resourceVersion");
+  std::optional<Object> before;
+  const std::lock_guard change(change_);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = stores_.find(kind);
+    if (found == stores_.end()) return;  // of a kind that nobody asked for
+    Store& store = found->second;
+    if (dead_.contains(uid)) return;
+    if (store.spec->trim) store.spec->trim(object);
+    const auto it = store.entries.find(place);
+    if (it != store.entries.end()) {
+      Entry& old = it->second;
+      old.watched = old.watched || from_watch;
+      if (old.uid == uid && (old.version == version || is_older(version, old.version))) return;
+      // Made anew: of two uids the newer version is the later object.
+      if (old.uid != uid && is_older(version, old.version)) return;
+      if (options_.on_change) before = unpack(old.packed);
+      unindex(store, place, old);
+      bytes_ -= old.packed.size();
+    }
+    Entry& entry = store.entries[place];
+    entry.watched = from_watch || (entry.watched && entry.uid == uid);
+    if (!entry.watched) entry.put = std::chrono::steady_clock::now();
+    entry.uid = uid;
+    entry.version = version;
+    entry.packed = pack(object);
+    bytes_ += entry.packed.size();
+    entry.indexed.clear();
+    for (const auto& [index, values_of] : store.spec->indexes)
+      for (std::string& value : values_of(object)) {
+        store.indexes[{index, value}].insert(place);
+        entry.indexed.emplace_back(index, std::move(value));
+      }
+  }
+  if (options_.on_change) options_.on_change(kind, before ? &*before : nullptr, &object);
+}
+
+void Cache::take_deleted(const Object& object) {
+  const Kind kind{text_at(object, "apiVersion"), text_at(object, "kind")};
+  std::optional<Object> before;
+  const std::lock_guard change(change_);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = stores_.find(kind);
+    if (found == stores_.end()) return;
+    const auto it = found->second.entries.find({metadata_text(object, "namespace"), metadata_text(object, "name")});
+    // Deleted and made anew: only the one that was meant goes.
+    if (it == found->second.entries.end() || it->second.uid != metadata_text(object, "uid")) return;
+    if (options_.on_change) before = unpack(it->second.packed);
+    erase(kind, found->second, it);
+  }
+  if (options_.on_change) options_.on_change(kind, &*before, nullptr);
+}
+
+void Cache::doubt() {
+  std::vector<Key> doubtful;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    for (auto& [kind, store] : stores_)
+      for (auto& [place, entry] : store.entries)
+        if (!entry.watched && now - entry.put > kDoubtAfter) {
+          entry.put = now;
+          doubtful.push_back({kind, place.first, place.second});
+        }
+  }
+  for (const Key& key : doubtful) {
+    if (stop_) return;
+    auto now = client_.get(key);
+    if (now) put(*now);
+    else if (now.error().code == ErrorCode::kNotFound) drop(key);
+  }
+}
+
+void Cache::run() {
+  std::vector<Kind> kinds;
+  for (const CachedKind& spec : options_.kinds) kinds.push_back(spec.kind);
+  std::string cursor;
+  auto doubted = std::chrono::steady_clock::now();
+  unsigned failures = 0;
+  while (!stop_) {
+    bool complete = false;
+    auto events = client_.wait_part(kinds, options_.name_space, cursor, kWatchWait, complete);
+    if (!events) {
+      if (failures++ % 64 == 0) log_warning("the first list of objects fails", {{"error", events.error().message}});
+      std::this_thread::sleep_for(kWatchWait);
+      continue;
+    }
+    for (WatchEvent& event : *events) {
+      if (event.type == EventType::kDeleted) take_deleted(event.object);
+      else take(std::move(event.object), true);
+    }
+    if (complete && !filled_.exchange(true)) {
+      const std::lock_guard lock(mutex_);
+      filling_.notify_all();
+    }
+    if (std::chrono::steady_clock::now() - doubted > kDoubtAfter) {
+      doubted = std::chrono::steady_clock::now();
+      doubt();
+    }
+  }
+}
+
+}  // namespace bsp::kube

@@ -1,0 +1,51 @@
+// Reading fields of an object that came over the network: what has another type than it should counts as missing.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace bsp::kube {
+
+inline std::string text_at(const nlohmann::json& object, const char* name) {
+  if (!object.is_object()) return {};
+  const auto it = object.find(name);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+inline bool flag_at(const nlohmann::json& object, const char* name, bool otherwise) {
+  if (!object.is_object()) return otherwise;
+  const auto it = object.find(name);
+  return it != object.end() && it->is_boolean() ? it->get<bool>() : otherwise;
+}
+
+// A null value if there is none.
+inline const nlohmann::json& part_at(const nlohmann::json& object, const char* name) {
+  static const nlohmann::json none;
+  if (!object.is_object()) return none;
+  const auto it = object.find(name);
+  return it != object.end() ? *it : none;
+}
+
+inline std::string metadata_text(const nlohmann::json& object, const char* name) {
+  return text_at(part_at(object, "metadata"), name);
+}
+
+// Resource versions are numbers that grow (so since Kubernetes 1.35 by contract, and always with etcd); nothing
+// for one that is no number.
+inline std::optional<std::uint64_t> version_number(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// True only if both are numbers and a is the smaller one.
+inline bool is_older(const std::string& a, const std::string& b) {
+  const auto x = version_number(a), y = version_number(b);
+  return x && y && *x < *y;
+}
+
+}  // namespace bsp::kube

@@ -1,0 +1,68 @@
+#include "operator/kube/modify.h"
+
+#include <algorithm>
+#include <format>
+
+#include "operator/kube/fields.h"
+
+namespace bsp::kube {
+namespace {
+
+constexpr int kModifyTries = 8;
+
+Result<Object> modify_with(Client& client, const Key& key, const std::function<bool(Object&)>& change,
+                           Result<Object> (Client::*write)(const Object&)) {
+  for (int tries = 1;; ++tries) {
+    BSP_TRY(Object object, client.get(key));
+    if (!change(object)) return object;
+    auto written = (client.*write)(object);
+    if (written || written.error().code != ErrorCode::kConflict || tries == kModifyTries) return written;
+  }
+}
+
+}  // namespace
+
+Result<Object> modify(Client& client, const Key& key, const std::function<bool(Object&)>& change) {
+  return modify_with(client, key, change, &Client::update);
+}
+
+Result<Object> modify_status(Client& client, const Key& key, const std::function<bool(Object&)>& change) {
+  return modify_with(client, key, change, &Client::update_status);
+}
+
+bool has_finalizer(const Object& object, const std::string& finalizer) {
+  const Object& all = part_at(part_at(object, "metadata"), "finalizers");
+  return all.is_array() && std::ranges::find(all, Object(finalizer)) != all.end();
+}
+
+bool is_being_deleted(const Object& object) { return !metadata_text(object, "deletionTimestamp").empty(); }
+
+Result<Object> add_finalizer(Client& client, const Key& key, const std::string& finalizer) {
+  bool too_late = false;
+  auto done = modify(client, key, [&](Object& object) {
+    if (has_finalizer(object, finalizer)) return false;
+    too_late = is_being_deleted(object);
+    if (too_late) return false;
+    Object& all = object["metadata"]["finalizers"];
+    if (!all.is_array()) all = Object::array();
+    all.push_back(finalizer);
+    return true;
+  });
+  if (done && too_late)
+    return fail(ErrorCode::kConflict, std::format("{} {} is being deleted", key.kind.kind, key.name));
+  return done;
+}
+
+Result<void> remove_finalizer(Client& client, const Key& key, const std::string& finalizer) {
+  const auto done = modify(client, key, [&](Object& object) {
+    if (!has_finalizer(object, finalizer)) return false;
+    Object& all = object["metadata"]["finalizers"];
+    for (std::size_t i = all.size(); i-- > 0;)
+      if (all[i] == finalizer) all.erase(i);
+    return true;
+  });
+  if (!done && done.error().code != ErrorCode::kNotFound) return std::unexpected(done.error());
+  return {};
+}
+
+}  // namespace bsp::kube

@@ -1,0 +1,134 @@
+#include "operator/kube/workqueue.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bsp::kube {
+
+using std::chrono::nanoseconds;
+
+nanoseconds RateLimiter::delay(const std::string& key, Time now) {
+  const unsigned n = failures_[key]++;
+  const double first = std::chrono::duration<double>(options_.first_delay).count();
+  const double last = std::chrono::duration<double>(options_.last_delay).count();
+  const double own = std::min(first * std::pow(2.0, std::min(n, 60u)), last);
+  if (refilled_) {
+    const double seconds = std::chrono::duration<double>(now - *refilled_).count();
+    tokens_ = std::min(options_.burst, tokens_ + seconds * options_.failures_per_second);
+  }
+  refilled_ = now;
+  tokens_ -= 1;
+  const double shared = tokens_ >= 0 ? 0 : -tokens_ / options_.failures_per_second;
+  return std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double>(std::max(own, shared)));
+}
+
+unsigned RateLimiter::failures(const std::string& key) const {
+  const auto it = failures_.find(key);
+  return it == failures_.end() ? 0 : it->second;
+}
+
+void Workqueue::add(const std::string& key) {
+  {
+    const std::lock_guard lock(mutex_);
+    add_locked(key);
+  }
+  changed_.notify_all();
+}
+
+void Workqueue::add_locked(const std::string& key) {
+  if (stop_ || !dirty_.insert(key).second) return;
+  if (!in_work_.contains(key)) ready_.push_back(key);
+}
+
+void Workqueue::add_after(const std::string& key, nanoseconds delay) {
+  if (delay <= nanoseconds(0)) return add(key);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop_) return;
+    const Time time = std::chrono::steady_clock::now() + delay;
+    const auto [it, is_new] = later_.try_emplace(key, time);
+    if (!is_new) {
+      if (it->second <= time) return;
+      by_time_.erase({it->second, key});
+      it->second = time;
+    }
+    by_time_.emplace(time, key);
+  }
+  changed_.notify_all();
+}
+
+void Workqueue::add_rate_limited(const std::string& key) {
+  nanoseconds delay;
+  {
+    const std::lock_guard lock(mutex_);
+    delay = limiter_.delay(key, std::chrono::steady_clock::now());
+  }
+  add_after(key, delay);
+}
+
+void Workqueue::forget(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  limiter_.forget(key);
+}
+
+void Workqueue::ripen(Time now) {
+  while (!by_time_.empty() && by_time_.begin()->first <= now) {
+    const std::string key = by_time_.begin()->second;
+    by_time_.erase(by_time_.begin());
+    later_.erase(key);
+    add_locked(key);
+  }
+}
+
+std::optional<std::string> Workqueue::get(Time deadline) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (stop_) return std::nullopt;
+    const Time now = std::chrono::steady_clock::now();
+    ripen(now);
+    if (!ready_.empty()) break;
+    if (now >= deadline) return std::nullopt;
+    const Time next = by_time_.empty() ? deadline : std::min(deadline, by_time_.begin()->first);
+    // wait_until(max) overflows in some libraries.
+    if (next == Time::max()) changed_.wait(lock);
+    else changed_.wait_until(lock, next);
+  }
+  std::string key = std::move(ready_.front());
+  ready_.pop_front();
+  dirty_.erase(key);
+  in_work_.insert(key);
+  return key;
+}
+
+void Workqueue::done(const std::string& key) {
+  {
+    const std::lock_guard lock(mutex_);
+    in_work_.erase(key);
+    if (dirty_.contains(key) && !stop_) ready_.push_back(key);
+  }
+  changed_.notify_all();
+}
+
+void Workqueue::shut_down() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    ready_.clear();
+    dirty_.clear();
+    later_.clear();
+    by_time_.clear();
+  }
+  changed_.notify_all();
+}
+
+std::size_t Workqueue::size() {
+  const std::lock_guard lock(mutex_);
+  return ready_.size();
+}
+
+unsigned Workqueue::failures(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  return limiter_.failures(key);
+}
+
+}  // namespace bsp::kube

@@ -1,0 +1,412 @@
+#include "api_server.h"
+
+#include <format>
+
+#include "base/core/clock.h"
+
+namespace bsp::kube_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+json status(int code, const std::string& reason, const std::string& message) {
+  return {{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"},
+          {"message", message}, {"reason", reason}, {"code", code}};
+}
+
+std::string decode(const std::string& text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size()) {
+      plain += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
+      i += 2;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t to = std::min(text.find(at, from), text.size());
+    parts.push_back(text.substr(from, to - from));
+    from = to + 1;
+  }
+  return parts;
+}
+
+// Every object of a real server carries this; a client that keeps it wastes its memory.
+json as_sent(json object) {
+  object["metadata"]["managedFields"] = {{{"manager", "test"}, {"fieldsV1", {{"f:spec", {{"f:deep", json::object()}}}}}}};
+  return object;
+}
+
+// The paths of all leaves, "/spec/replicas".
+void leaves(const json& value, const std::string& path, std::map<std::string, json>& found) {
+  if (!value.is_object()) {
+    found[path] = value;
+    return;
+  }
+  for (const auto& [key, part] : value.items()) leaves(part, path + "/" + key, found);
+}
+
+bool selected(const json& object, const std::string& selector) {
+  if (selector.empty()) return true;
+  for (const std::string& term : split(selector, ',')) {
+    const auto pair = split(term, '=');
+    if (object["metadata"].value("labels", json::object()).value(pair[0], "") != pair.back()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+ApiServer::ApiServer() {
+  served_["/api/v1"] = {{"pods", {"Pod"}},
+                        {"nodes", {"Node", false}},
+                        {"configmaps", {"ConfigMap", true, false}},
+                        {"secrets", {"Secret", true, false}},
+                        {"namespaces", {"Namespace", false}}};
+  served_["/apis/coordination.k8s.io/v1"] = {{"leases", {"Lease", true, false, true}}};
+  served_["/apis/apiextensions.k8s.io/v1"] = {{"customresourcedefinitions", {"CustomResourceDefinition", false}}};
+}
+
+void ApiServer::compact() {
+  const std::lock_guard lock(mutex_);
+  compacted_ = version_;
+  changes_.clear();
+}
+
+void ApiServer::bookmark() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++bookmarks_;
+  }
+  changed_.notify_all();
+}
+
+int ApiServer::live_watches() {
+  const std::lock_guard lock(mutex_);
+  return watches_;
+}
+
+std::string ApiServer::token() {
+  const std::lock_guard lock(mutex_);
+  return token_;
+}
+
+void ApiServer::allow_tokens(std::set<std::string> tokens) {
+  const std::lock_guard lock(mutex_);
+  tokens_ = std::move(tokens);
+}
+
+void ApiServer::poke(const std::string& path, const json& merge) {
+  const std::lock_guard lock(mutex_);
+  const Target t = parse(path);
+  const std::string key = t.name_space + "/" + t.name;
+  json object = objects_[t.collection()].at(key);
+  object.merge_patch(merge);
+  store(t, key, object, "MODIFIED");
+}
+
+void ApiServer::handle(const Request& request, Reply& reply) {
+  std::unique_lock lock(mutex_);
+  if (const auto it = request.headers.find("authorization"); it != request.headers.end()) token_ = it->second;
+  const bool known = tokens_.empty() ? !token_.empty() || !request.client.empty()
+                                     : request.headers.contains("authorization") && tokens_.contains(token_);
+  if (!known) {
+    lock.unlock();
+    reply.whole(401, status(401, "Unauthorized", "Unauthorized").dump());
+    return;
+  }
+  const Target t = parse(request.target);
+  if (t.query.contains("watch") && t.resource) {
+    lock.unlock();
+    return watch(t, reply);
+  }
+  const json body = json::parse(request.body, nullptr, false);
+  Outcome outcome;
+  if (request.target == "/version") outcome.body = {{"gitVersion", "v1.36.0-test"}};
+  else if (served_.contains(t.root) && t.plural.empty()) outcome = discover(t.root);
+  else if (!t.resource) outcome = {404, status(404, "NotFound", "the server could not find the requested resource")};
+  else if (request.method == "GET" && t.name.empty()) outcome = list(t);
+  else if (request.method == "POST") outcome = create(t, body);
+  else if (request.method == "PUT") outcome = replace(t, body);
+  else if (request.method == "PATCH") outcome = patch(t, request.headers.at("content-type"), body);
+  else if (request.method == "DELETE") outcome = remove(t, body);
+  else {
+    const auto& all = objects_[t.collection()];
+    const auto it = all.find(t.name_space + "/" + t.name);
+    outcome = it != all.end() ? Outcome{200, it->second}
+                              : Outcome{404, status(404, "NotFound", std::format("{} \"{}\" not found", t.plural, t.name))};
+  }
+  lock.unlock();
+  if (outcome.body.is_object() && outcome.body.contains("metadata") && !outcome.body.contains("items"))
+    outcome.body = as_sent(outcome.body);
+  reply.whole(outcome.status, outcome.body.dump());
+}
+
+ApiServer::Target ApiServer::parse(const std::string& target) {
+  Target t;
+  const std::size_t question = target.find('?');
+  if (question != std::string::npos)
+    for (const std::string& pair : split(target.substr(question + 1), '&')) {
+      const std::size_t equals = pair.find('=');
+      t.query[pair.substr(0, equals)] = equals == std::string::npos ? "" : decode(pair.substr(equals + 1));
+    }
+  auto parts = split(target.substr(0, question), '/');
+  parts.erase(parts.begin());
+  for (std::string& part : parts) part = decode(part);
+  const std::size_t depth = !parts.empty() && parts[0] == "api" ? 2 : 3;
+  if (parts.size() < depth) return t;
+  for (std::size_t i = 0; i < depth; ++i) t.root += "/" + parts[i];
+  std::size_t at = depth;
+  if (parts.size() > at + 2 && parts[at] == "namespaces") {
+    t.name_space = parts[at + 1];
+    at += 2;
+  }
+  if (parts.size() > at) t.plural = parts[at];
+  if (parts.size() > at + 1) t.name = parts[at + 1];
+  if (parts.size() > at + 2) t.sub = parts[at + 2];
+  if (const auto group = served_.find(t.root); group != served_.end())
+    if (const auto it = group->second.find(t.plural); it != group->second.end()) t.resource = &it->second;
+  return t;
+}
+
+ApiServer::Outcome ApiServer::discover(const std::string& root) {
+  json resources = json::array();
+  for (const auto& [plural, resource] : served_[root]) {
+    resources.push_back({{"name", plural}, {"kind", resource.kind}, {"namespaced", resource.namespaced}});
+    if (resource.has_status)
+      resources.push_back({{"name", plural + "/status"}, {"kind", resource.kind}, {"namespaced", resource.namespaced}});
+  }
+  return {200, {{"kind", "APIResourceList"}, {"resources", resources}}};
+}
+
+// A continue token is "<version>:<last key>". Only the version matters here: what it showed is shown as it is now,
+// which no test can tell from a real snapshot unless it changes objects between two pages.
+ApiServer::Outcome ApiServer::list(const Target& t) {
+  std::uint64_t version = version_;
+  std::string after;
+  if (t.query.contains("continue")) {
+    const std::string& token = t.query.at("continue");
+    version = std::stoull(token);
+    after = token.substr(token.find(':') + 1);
+    if (version < compacted_)
+      return {410, status(410, "Expired", "The provided continue parameter is too old to display a consistent list result.")};
+  }
+  const std::size_t limit = t.query.contains("limit") ? std::stoul(t.query.at("limit")) : 0;
+  json items = json::array();
+  std::string next;
+  for (const auto& [key, object] : objects_[t.collection()]) {
+    if (!after.empty() && key <= after) continue;
+    if (!t.name_space.empty() && !key.starts_with(t.name_space + "/")) continue;
+    if (!selected(object, t.query.contains("labelSelector") ? t.query.at("labelSelector") : "")) continue;
+    if (limit && items.size() == limit) {
+      next = std::format("{}:{}", version, after);
+      break;
+    }
+    json item = as_sent(object);
+    item.erase("kind");
+    item.erase("apiVersion");
+    items.push_back(item);
+    after = key;
+    if (limit && items.size() == limit) next = std::format("{}:{}", version, key);
+  }
+  const auto& all = objects_[t.collection()];
+  if (!next.empty() && (all.empty() || all.rbegin()->first <= after)) next.clear();
+  return {200,
+          {{"kind", t.resource->kind + "List"},
+           {"metadata", {{"resourceVersion", std::to_string(version)}, {"continue", next}}},
+           {"items", items}}};
+}
+
+json ApiServer::store(const Target& t, const std::string& key, json object, const char* type) {
+  object["metadata"]["resourceVersion"] = std::to_string(++version_);
+  if (std::string_view(type) == "DELETED") objects_[t.collection()].erase(key);
+  else objects_[t.collection()][key] = object;
+  changes_.push_back({version_, type, t.collection(), object});
+  changed_.notify_all();
+  return object;
+}
+
+ApiServer::Outcome ApiServer::create(const Target& t, json object) {
+  json& metadata = object["metadata"];
+  if (metadata.contains("resourceVersion"))
+    return {400, status(400, "BadRequest", "resourceVersion should not be set on objects to be created")};
+  if (!metadata.contains("name")) metadata["name"] = std::format("{}{:x}", metadata.value("generateName", ""), version_);
+  const std::string name = metadata["name"], key = t.name_space + "/" + name;
+  if (objects_[t.collection()].contains(key))
+    return {409, status(409, "AlreadyExists", std::format("{} \"{}\" already exists", t.plural, name))};
+  if (object["spec"].is_object() && object["spec"].value("invalid", false))
+    return {422, status(422, "Invalid", std::format("{} \"{}\" is invalid: spec.invalid: Invalid value: true", t.resource->kind, name))};
+  if (object["spec"].is_null()) object.erase("spec");
+  if (t.resource->namespaced) metadata["namespace"] = t.name_space;
+  metadata["uid"] = std::format("00000000-0000-0000-0000-{:012x}", version_);
+  metadata["creationTimestamp"] = to_rfc3339(SystemClock{}.now());
+  metadata["generation"] = 1;
+  if (t.resource->has_status) object.erase("status");
+  if (t.plural == "customresourcedefinitions") {
+    const json& spec = object["spec"];
+    const std::string root = "/apis/" + spec["group"].get<std::string>() + "/" + spec["versions"][0]["name"].get<std::string>();
+    served_[root][spec["names"]["plural"]] = {spec["names"]["kind"], true, true, true};
+  }
+  return {201, store(t, key, object, "ADDED")};
+}
+
+ApiServer::Outcome ApiServer::store_or_finish(const Target& t, const std::string& key, const json& current, json next) {
+  const json& metadata = next["metadata"];
+  if (metadata.contains("deletionTimestamp") && metadata.value("finalizers", json::array()).empty())
+    return {200, store(t, key, next, "DELETED")};
+  if (next == current) return {200, current};
+  return {200, store(t, key, next, "MODIFIED")};
+}
+
+ApiServer::Outcome ApiServer::replace(const Target& t, json object) {
+  const std::string key = t.name_space + "/" + t.name;
+  const auto it = objects_[t.collection()].find(key);
+  if (it == objects_[t.collection()].end())
+    return {404, status(404, "NotFound", std::format("{} \"{}\" not found", t.plural, t.name))};
+  const json current = it->second;
+  const json given = object.value("metadata", json::object());
+  if (!given.contains("resourceVersion") && t.resource->needs_version)
+    return {422, status(422, "Invalid", "metadata.resourceVersion: Invalid value: 0: must be specified for an update")};
+  if ((given.contains("resourceVersion") && given["resourceVersion"] != current["metadata"]["resourceVersion"]) ||
+      (given.contains("uid") && given["uid"] != current["metadata"]["uid"]))
+    return {409, status(409, "Conflict",
+                        std::format("Operation cannot be fulfilled on {} \"{}\": the object has been modified; please apply "
+                                    "your changes to the latest version and try again", t.plural, t.name))};
+  json next = current;
+  if (t.sub == "status") {
+    next.erase("status");
+    if (object.contains("status")) next["status"] = object["status"];
+    return store_or_finish(t, key, current, next);
+  }
+  next = object;
+  json metadata = current["metadata"];
+  for (const char* field : {"labels", "annotations", "finalizers", "ownerReferences"}) {
+    metadata.erase(field);
+    if (given.contains(field)) metadata[field] = given[field];
+  }
+  next["metadata"] = metadata;
+  if (t.resource->has_status) {
+    next.erase("status");
+    if (current.contains("status")) next["status"] = current["status"];
+  }
+  if (next.value("spec", json()) != current.value("spec", json()))
+    next["metadata"]["generation"] = metadata.value("generation", 0) + 1;
+  return store_or_finish(t, key, current, next);
+}
+
+ApiServer::Outcome ApiServer::patch(const Target& t, const std::string& type, const json& body) {
+  if (type == "application/apply-patch+yaml") return apply(t, body);
+  const std::string key = t.name_space + "/" + t.name;
+  const auto it = objects_[t.collection()].find(key);
+  if (it == objects_[t.collection()].end())
+    return {404, status(404, "NotFound", std::format("{} \"{}\" not found", t.plural, t.name))};
+  json next = it->second;
+  next.merge_patch(body);
+  return replace(t, next);
+}
+
+// Who applied a leaf owns it: others may only set it to the same value, or force it; one that is no longer in
+// what its owner applies goes away.
+ApiServer::Outcome ApiServer::apply(const Target& t, const json& body) {
+  const std::string key = t.name_space + "/" + t.name, manager = t.query.at("fieldManager");
+  const bool is_new = !objects_[t.collection()].contains(key);
+  if (is_new && t.sub == "status") return {404, status(404, "NotFound", "not found")};
+  auto& owners = owners_[t.collection() + key];
+  json current = is_new ? json{{"apiVersion", body["apiVersion"]}, {"kind", body["kind"]}, {"metadata", {{"name", t.name}}}}
+                        : objects_[t.collection()][key];
+  std::map<std::string, json> wanted;
+  for (const char* part : {"spec", "status", "data"})
+    if (body.contains(part)) leaves(body[part], std::string("/") + part, wanted);
+  if (body["metadata"].contains("labels")) leaves(body["metadata"]["labels"], "/metadata/labels", wanted);
+  json next = current;
+  for (const auto& [path, value] : wanted) {
+    const auto owner = owners.find(path);
+    const json::json_pointer at(path);
+    if (owner != owners.end() && owner->second != manager && current.value(at, json()) != value &&
+        t.query.at("force") != "true") {
+      json conflict = status(409, "Conflict", std::format("Apply failed with 1 conflict: conflict with \"{}\": .{}",
+                                                          owner->second, path.substr(1)));
+      conflict["details"] = {{"causes", {{{"reason", "FieldManagerConflict"}, {"field", path}}}}};
+      return {409, conflict};
+    }
+    next[at] = value;
+  }
+  for (auto it = owners.begin(); it != owners.end();) {
+    const bool mine = it->second == manager && it->first.starts_with("/status") == (t.sub == "status");
+    if (mine && !wanted.contains(it->first)) {
+      const json::json_pointer at(it->first);
+      next[at.parent_pointer()].erase(at.back());
+      it = owners.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  for (const auto& [path, value] : wanted) owners[path] = manager;
+  if (is_new) return create(t, next);
+  next["metadata"].erase("resourceVersion");
+  next["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"];
+  return replace(t, next);
+}
+
+ApiServer::Outcome ApiServer::remove(const Target& t, const json& options) {
+  const std::string key = t.name_space + "/" + t.name;
+  const auto it = objects_[t.collection()].find(key);
+  if (it == objects_[t.collection()].end())
+    return {404, status(404, "NotFound", std::format("{} \"{}\" not found", t.plural, t.name))};
+  json object = it->second;
+  const json wanted = options.is_object() ? options.value("preconditions", json::object()) : json::object();
+  for (const auto& [field, value] : wanted.items())
+    if (object["metadata"][field] != value)
+      return {409, status(409, "Conflict", std::format("Precondition failed: {} in precondition: {}", field, value.dump()))};
+  if (!object["metadata"].value("finalizers", json::array()).empty()) {
+    if (object["metadata"].contains("deletionTimestamp")) return {200, object};
+    object["metadata"]["deletionTimestamp"] = to_rfc3339(SystemClock{}.now());
+    return {200, store(t, key, object, "MODIFIED")};
+  }
+  store(t, key, object, "DELETED");
+  return {200, {{"kind", "Status"}, {"status", "Success"}}};
+}
+
+void ApiServer::watch(const Target& t, Reply& reply) {
+  std::uint64_t from = std::stoull(t.query.at("resourceVersion"));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::stoi(t.query.at("timeoutSeconds")));
+  if (!reply.begin(200)) return;
+  std::unique_lock lock(mutex_);
+  ++watches_;
+  std::uint64_t bookmarks = bookmarks_;
+  bool good = true;
+  while (good && std::chrono::steady_clock::now() < end) {
+    std::vector<std::string> lines;
+    if (from < compacted_) {
+      lines.push_back(json{{"type", "ERROR"}, {"object", status(410, "Expired", "too old resource version")}}.dump());
+      good = false;
+    }
+    for (const Change& change : changes_) {
+      if (change.version <= from || change.collection != t.collection()) continue;
+      if (!t.name_space.empty() && change.object["metadata"].value("namespace", "") != t.name_space) continue;
+      lines.push_back(json{{"type", change.type}, {"object", as_sent(change.object)}}.dump());
+    }
+    from = version_;
+    if (bookmarks != bookmarks_ && good) {
+      bookmarks = bookmarks_;
+      lines.push_back(json{{"type", "BOOKMARK"},
+                           {"object", {{"kind", t.resource->kind}, {"metadata", {{"resourceVersion", std::to_string(from)}}}}}}
+                          .dump());
+    }
+    lock.unlock();
+    for (const std::string& line : lines) good = reply.piece(line + "\n") && good;
+    if (good && lines.empty()) good = reply.alive();
+    lock.lock();
+  }
+  --watches_;
+  lock.unlock();
+  reply.end();
+}
+
+}  // namespace bsp::kube_test

@@ -1,0 +1,87 @@
+// What an API server does, in memory: enough of it for a client to be tested against, with the same answers
+// (metav1.Status, list pages, watch lines) as kube-apiserver's.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "tls_server.h"
+
+namespace bsp::kube_test {
+
+using nlohmann::json;
+
+class ApiServer {
+ public:
+  ApiServer();
+  void handle(const Request& request, Reply& reply);
+
+  // Forgets the history so far, as etcd's compaction does: older watches and list pages get 410.
+  void compact();
+  // Tells every watch the current version.
+  void bookmark();
+  // Watches and lists of versions from before this do not see what happens from now on (a cache that lags).
+  [[nodiscard]] int live_watches();
+  // The last bearer token that was shown.
+  [[nodiscard]] std::string token();
+  // Requests need one of these tokens from now on; a client certificate does not count then.
+  void allow_tokens(std::set<std::string> tokens);
+  // Changes an object past all rules, as another client would.
+  void poke(const std::string& path, const json& merge);
+
+ private:
+  struct Resource {
+    std::string kind;
+    bool namespaced = true;
+    bool has_status = true;
+    bool needs_version = false;  // an update without resourceVersion is refused
+  };
+  struct Change {
+    std::uint64_t version;
+    std::string type;
+    std::string collection;  // "/api/v1/pods"
+    json object;
+  };
+  struct Target {  // a path taken apart
+    std::string root, plural, name_space, name, sub;
+    std::map<std::string, std::string> query;
+    const Resource* resource = nullptr;
+    [[nodiscard]] std::string collection() const { return root + "/" + plural; }
+  };
+  struct Outcome {
+    int status = 200;
+    json body;
+  };
+
+  Target parse(const std::string& target);
+  Outcome discover(const std::string& root);
+  Outcome list(const Target& t);
+  Outcome create(const Target& t, json object);
+  Outcome replace(const Target& t, json object);
+  Outcome patch(const Target& t, const std::string& type, const json& body);
+  Outcome apply(const Target& t, const json& body);
+  Outcome remove(const Target& t, const json& options);
+  void watch(const Target& t, Reply& reply);
+  json store(const Target& t, const std::string& key, json object, const char* type);
+  Outcome store_or_finish(const Target& t, const std::string& key, const json& current, json next);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::map<std::string, Resource>> served_;             // root -> plural
+  std::map<std::string, std::map<std::string, json>> objects_;                // collection -> "ns/name"
+  std::map<std::string, std::map<std::string, std::string>> owners_;          // object -> leaf -> manager
+  std::deque<Change> changes_;
+  std::uint64_t version_ = 100;
+  std::uint64_t compacted_ = 0;
+  std::uint64_t bookmarks_ = 0;
+  int watches_ = 0;
+  std::string token_;
+  std::set<std::string> tokens_;
+};
+
+}  // namespace bsp::kube_test
