@@ -8,25 +8,45 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <utility>
+#include <vector>
 
 #include "base/net/owned.h"
 
 namespace bsp::net {
+
+// What the BIO writes to: the socket, or for the time of one TlsSocket::write() a buffer in front of it.
+struct TlsOutput {
+  int fd = -1;
+  bool collecting = false;
+  std::vector<char> bytes{};  // encrypted
+  std::size_t sent = 0;       // of them
+  std::size_t consumed = 0;   // plain bytes of the caller's that they hold, not reported yet
+
+  [[nodiscard]] bool sent_all() const { return sent == bytes.size(); }
+};
+
 namespace {
+
+constexpr std::size_t kBatchBytes = 128 << 10;
 
 // A socket BIO of our own, because OpenSSL's writes without MSG_NOSIGNAL: a peer that went away would
 // raise SIGPIPE, and ignoring that signal would be inherited by every program we start.
 int bio_write(BIO* bio, const char* data, int size) {
   BIO_clear_retry_flags(bio);
-  int fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
-  ssize_t n = ::send(fd, data, static_cast<std::size_t>(size), MSG_NOSIGNAL);
+  TlsOutput& output = *static_cast<TlsOutput*>(BIO_get_data(bio));
+  if (output.collecting || !output.sent_all()) {  // after what was there before
+    output.bytes.insert(output.bytes.end(), data, data + size);
+    return size;
+  }
+  ssize_t n = ::send(output.fd, data, static_cast<std::size_t>(size), MSG_NOSIGNAL);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
   return static_cast<int>(n);
 }
 
 int bio_read(BIO* bio, char* into, int size) {
   BIO_clear_retry_flags(bio);
-  int fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
+  const int fd = static_cast<TlsOutput*>(BIO_get_data(bio))->fd;
   ssize_t n = ::recv(fd, into, static_cast<std::size_t>(size), 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
   if (n == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
@@ -39,7 +59,7 @@ long bio_control(BIO* bio, int command, long, void*) {
   return 0;
 }
 
-BIO* make_bio(int fd) {
+BIO* make_bio(TlsOutput* output) {
   static BIO_METHOD* method = [] {
     BIO_METHOD* m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "bsp socket");
     BIO_meth_set_write(m, bio_write);
@@ -48,7 +68,7 @@ BIO* make_bio(int fd) {
     return m;
   }();
   BIO* bio = BIO_new(method);
-  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
+  BIO_set_data(bio, output);
   BIO_set_init(bio, 1);
   return bio;
 }
@@ -121,13 +141,15 @@ Result<TlsContext> TlsContext::create(const Credentials& credentials) {
 }
 
 void TlsSocket::Deleter::operator()(ssl_st* ssl) const { SSL_free(ssl); }
+void TlsSocket::OutputDeleter::operator()(TlsOutput* output) const { delete output; }
 
 Result<TlsSocket> TlsSocket::create(const TlsContext& context, Fd socket, TlsRole role) {
   TlsSocket result;
   result.socket_ = std::move(socket);
   result.ssl_.reset(SSL_new(context.get()));
   if (!result.ssl_) return fail(ErrorCode::kNoSpace, std::format("OpenSSL: {}", ssl_error()));
-  BIO* bio = make_bio(result.socket_.get());
+  result.output_.reset(new TlsOutput{.fd = result.socket_.get()});
+  BIO* bio = make_bio(result.output_.get());
   SSL_set_bio(result.ssl_.get(), bio, bio);
   if (role == TlsRole::kClient)
     SSL_set_connect_state(result.ssl_.get());
@@ -184,14 +206,39 @@ Result<TlsSocket::Progress> TlsSocket::read(std::span<std::byte> into) {
   return outcome(n, "reading");
 }
 
+// A record is 16 KiB at most, and a send(2) for each of them costs more than encrypting it: several go out with
+// one. What was encrypted must be sent, so while the socket takes no more the caller comes back with the same bytes.
 Result<TlsSocket::Progress> TlsSocket::write(std::span<const std::byte> from) {
-  if (from.empty()) return Progress{};
-  ERR_clear_error();
-  errno = 0;
-  std::size_t put = 0;
-  int n = SSL_write_ex(ssl_.get(), from.data(), from.size(), &put);
-  if (n == 1) return Progress{.bytes = put};
-  return outcome(n, "writing");
+  TlsOutput& output = *output_;
+  if (output.consumed == 0) {
+    output.collecting = true;
+    while (output.consumed < from.size() && output.bytes.size() - output.sent < kBatchBytes) {
+      ERR_clear_error();
+      errno = 0;
+      std::size_t put = 0;
+      const int n = SSL_write_ex(ssl_.get(), from.data() + output.consumed, from.size() - output.consumed, &put);
+      if (n != 1) {
+        output.collecting = false;
+        output.consumed = 0;
+        return outcome(n, "writing");
+      }
+      output.consumed += put;
+    }
+    output.collecting = false;
+  }
+  while (!output.sent_all()) {
+    const ssize_t n = ::send(output.fd, output.bytes.data() + output.sent, output.bytes.size() - output.sent, MSG_NOSIGNAL);
+    if (n >= 0) {
+      output.sent += static_cast<std::size_t>(n);
+    } else if (errno == EAGAIN) {
+      return Progress{.wait = Wait::kWritable};
+    } else if (errno != EINTR) {
+      return fail_errno("writing");
+    }
+  }
+  output.bytes.clear();
+  output.sent = 0;
+  return Progress{.bytes = std::exchange(output.consumed, 0)};
 }
 
 Result<TlsSocket::Progress> TlsSocket::close_write() {

@@ -18,6 +18,8 @@ struct ssl_ctx_st;
 
 namespace bsp::net {
 
+struct TlsOutput;
+
 struct Credentials {
   std::string ca;           // PEM: whose certificates we believe
   std::string certificate;  // PEM: ours
@@ -54,7 +56,8 @@ class TlsSocket {
 
   Result<Progress> handshake();
   Result<Progress> read(std::span<std::byte> into);        // at least one byte, or wait, or end
-  Result<Progress> write(std::span<const std::byte> from); // maybe fewer than asked
+  // Maybe fewer bytes than asked. After a wait it has to be called again with the same bytes, or more behind them.
+  Result<Progress> write(std::span<const std::byte> from);
   Result<Progress> close_write();                          // sends close_notify
 
   [[nodiscard]] int fd() const { return socket_.get(); }
@@ -67,9 +70,13 @@ class TlsSocket {
   struct Deleter {
     void operator()(ssl_st* ssl) const;
   };
+  struct OutputDeleter {
+    void operator()(TlsOutput* output) const;
+  };
   Result<Progress> outcome(int returned, const char* what);
 
   Fd socket_;
+  std::unique_ptr<TlsOutput, OutputDeleter> output_;  // outlives ssl_, which writes to it
   std::unique_ptr<ssl_st, Deleter> ssl_;
 };
 

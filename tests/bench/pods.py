@@ -1,0 +1,84 @@
+"""What the benchmarks with real pods share: jobs by `bsp-operator local run` (tests/e2e), their processes, their figures."""
+import json
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+
+from local_job import LocalJob, lattice_boltzmann, on_host, wait_for  # noqa: E402  (tests/e2e)
+
+MANIFEST = """
+apiVersion: migbsp.io/v1alpha1
+kind: BSPJob
+metadata:
+  name: job
+spec:
+  ranks: 2
+  sets: {{names: [slow, fast]}}
+  rescheduling: {{mode: "Off"}}
+  checkpoint: {{sizeLimit: 5Gi}}
+  runPolicy: {{cleanPodPolicy: Running}}
+  template:
+    spec:
+      volumes:
+      - {{name: bench, hostPath: {{path: {directory}}}}}
+      containers:
+      - name: app
+        image: localhost/bsp-apps:dev
+        command: {command}
+        env: {env}
+        volumeMounts:
+        - {{name: bench, mountPath: /bench}}
+"""
+
+
+class BenchJob(LocalJob):
+    """Two ranks of lattice_boltzmann; rank 0 can move to and fro. `directory` is /bench in the pods."""
+
+    def __init__(self, name, directory, more=(), env=()):
+        command = lattice_boltzmann(1000000000, substeps=4, more=more)
+        manifest = MANIFEST.format(directory=directory, command=json.dumps(command),
+                                   env=json.dumps([{"name": k, "value": v} for k, v in env]))
+        super().__init__(name, command, manifest=manifest, pools="slow=1x1,fast=2x1")
+
+    def starts(self, seconds=180):
+        self.wait_for_superstep(3, seconds)
+        if self.ended():
+            raise RuntimeError("the job ended early:\n" + self.output.read_text()[-3000:])
+
+    def move(self):
+        """Moves rank 0 to the other pool; the RankMigration's status."""
+        target = "fast" if self.job()["ranks"][0]["set"] == "slow" else "slow"
+        before = set(self.objects("RankMigration"))
+        moved = self.local("migrate", "0", "--to", target, "--wait")
+        name, = set(self.objects("RankMigration")) - before
+        status = self.objects("RankMigration")[name]["status"]
+        if moved.returncode != 0 or status["phase"] != "Succeeded":
+            raise RuntimeError(f"the move to {target} ended {status.get('phase')}: {moved.stdout}{moved.stderr}")
+        progressed = self.job().get("superstep", 0) + 2
+        self.wait_for_superstep(progressed)
+        return status
+
+    def processes(self):
+        """{pod: {container: PID of its first process}}."""
+        names = on_host("podman", "ps", "-q", "--filter", f"label=migbsp.io/store={self.store}").stdout.split()
+        found = {}
+        for c in json.loads(on_host("podman", "inspect", *names).stdout or "[]"):
+            pod = c["Config"]["Labels"]["migbsp.io/pod"]
+            found.setdefault(pod, {})[c["Name"].removeprefix("/").split(pod + "-", 1)[1]] = c["State"]["Pid"]
+        return found
+
+
+def write_json(figures):
+    if file := os.environ.get("BSP_BENCH_JSON"):
+        pathlib.Path(file).write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def median(values):
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+__all__ = ["BenchJob", "median", "on_host", "wait_for", "write_json"]
