@@ -50,7 +50,7 @@ void Shell::run() {
       there.insert(uid);
       auto& job = jobs_[uid];
       if (!job) job = std::make_unique<JobShell>(client_, cache_, options_, [this] { wake(); });
-      next = std::min(next, std::chrono::steady_clock::now() + job->reconcile(object));
+      next = std::min(next, std::chrono::steady_clock::now() + job->reconcile(object.at("metadata").at("name")));
     }
     std::erase_if(jobs_, [&](const auto& entry) { return !there.contains(entry.first); });
   }

@@ -26,25 +26,41 @@ bool is_label(const json& object, std::string_view label, const std::string& val
   return metadata.contains("labels") && metadata["labels"].value(std::string(label), "") == value;
 }
 
+bool has_ended(const kube::Object& pod) {
+  const std::string phase = pod.contains("status") ? pod["status"].value("phase", "") : "";
+  return phase == "Succeeded" || phase == "Failed";
+}
+
 bool is_missing(const Result<kube::Object>& r) { return !r && r.error().code == ErrorCode::kNotFound; }
 
 }  // namespace
 
-Duration JobShell::reconcile(const kube::Object& object) {
-  auto job = crds::bsp_job_from_json(object);
+// Reading an object costs more than deciding on it, and most looks find it unchanged.
+const crds::BspJob* JobShell::read(const std::string& name) {
+  const auto stored = cache_.get(kBspJob, name);
+  if (!stored) return nullptr;
+  const std::string version = stored->at("metadata").value("resourceVersion", "");
+  if (job_ && !version.empty() && job_->metadata.resource_version == version) return &*job_;
+  auto job = crds::bsp_job_from_json(*stored);
   if (!job) {
-    log_error("a BSPJob can't be read", {{"job", object.at("metadata").value("name", "")}, {"error", job.error().message}});
-    return kIdle;
+    log_error("a BSPJob can't be read", {{"job", name}, {"error", job.error().message}});
+    return nullptr;
   }
+  job_ = std::move(*job);
+  return &*job_;
+}
+
+Duration JobShell::reconcile(const std::string& name) {
+  const crds::BspJob* job = read(name);
+  if (!job) return kIdle;
   if (auto ready = prepare(*job); !ready) {
-    log_warning("preparing a job failed", {{"job", job->metadata.name}, {"error", ready.error().message}});
+    log_warning("preparing a job failed", {{"job", name}, {"error", ready.error().message}});
     return kIdle;
   }
   // What is stored changes what is to be done; the bound only guards against a kernel that never rests.
   for (int round = 0; round < 16; ++round) {
-    const auto stored = cache_.get(kBspJob, job->metadata.name);
-    if (!stored) return kIdle;
-    if (auto fresh = crds::bsp_job_from_json(*stored)) job = std::move(fresh);
+    job = read(name);
+    if (!job) return kIdle;
     const Observed o = observe(*job);
     gather(o);
     note_gains(o);
@@ -130,7 +146,7 @@ Observed JobShell::observe(crds::BspJob job) {
       PodFacts facts = pod_facts(pod);
       if (!facts.address.empty() && !facts.deleting) reachable[pod.at("metadata").at("name")] = facts.address;
       o.pods.emplace(pod.at("metadata").at("name"), std::move(facts));
-    } else if (pod.contains("spec")) {
+    } else if (pod.contains("spec") && !has_ended(pod)) {
       // Whatever else runs on a node takes room there.
       const std::string node = pod["spec"].value("nodeName", "");
       for (auto& facts : o.nodes)

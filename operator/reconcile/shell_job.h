@@ -24,9 +24,10 @@ class JobShell {
       : client_(client), cache_(cache), options_(options), changed_(std::move(changed)) {}
 
   // Does what is due and says how long from now to look again at the latest.
-  Duration reconcile(const kube::Object& object);
+  Duration reconcile(const std::string& name);
 
  private:
+  const crds::BspJob* read(const std::string& name);  // as the cache has it; nullptr if it can't be read
   Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
   Result<void> load_authority(const crds::BspJob& job);
   Observed observe(crds::BspJob job);
@@ -44,6 +45,7 @@ class JobShell {
   Cache& cache_;
   const ShellOptions& options_;
   std::function<void()> changed_;
+  std::optional<crds::BspJob> job_;  // as last read
   std::optional<net::PemPair> authority_;
   std::unique_ptr<Sidecars> sidecars_;
   std::unique_ptr<Rescheduler> rescheduler_;
