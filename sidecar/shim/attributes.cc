@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "sidecar/shim/error_codes.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/state.h"
 
@@ -27,7 +28,7 @@ struct Functions<MPI_Datatype> {
   using Delete = MPI_Type_delete_attr_function;
 };
 
-std::recursive_mutex lock;  // the program's functions may use attributes themselves
+std::recursive_mutex attributes_lock;  // the program's functions may use attributes themselves
 int next_keyval = kFirstKeyval;
 
 template <class Handle>
@@ -37,14 +38,14 @@ class Attributes {
   using Delete = typename Functions<Handle>::Delete;
 
   int create_keyval(Copy* copy, Delete* remove, void* extra, int* keyval) {
-    std::lock_guard guard(lock);
+    std::lock_guard guard(attributes_lock);
     *keyval = next_keyval++;
     keyvals_[*keyval] = {copy, remove, extra, 0, false};
     return MPI_SUCCESS;
   }
 
   int free_keyval(int* keyval) {
-    std::lock_guard guard(lock);
+    std::lock_guard guard(attributes_lock);
     auto found = keyvals_.find(*keyval);
     if (found == keyvals_.end() || found->second.freed) return MPI_ERR_KEYVAL;
     found->second.freed = true;
@@ -54,7 +55,7 @@ class Attributes {
   }
 
   int set(Handle handle, int keyval, void* value) {
-    std::lock_guard guard(lock);
+    std::lock_guard guard(attributes_lock);
     auto key = keyvals_.find(keyval);
     if (key == keyvals_.end()) return MPI_ERR_KEYVAL;
     if (const int rc = remove(handle, keyval); rc != MPI_SUCCESS && rc != MPI_ERR_KEYVAL) return rc;
@@ -64,7 +65,7 @@ class Attributes {
   }
 
   int get(Handle handle, int keyval, void* value, int* flag) {
-    std::lock_guard guard(lock);
+    std::lock_guard guard(attributes_lock);
     *flag = 0;
     if (keyvals_.find(keyval) == keyvals_.end()) return MPI_ERR_KEYVAL;
     auto found = values_.find(handle);
@@ -79,7 +80,7 @@ class Attributes {
 
   // MPI_ERR_KEYVAL if the attribute isn't there.
   int remove(Handle handle, int keyval) {
-    std::lock_guard guard(lock);
+    std::lock_guard guard(attributes_lock);
     auto found = values_.find(handle);
     if (found == values_.end()) return MPI_ERR_KEYVAL;
     for (const Value& v : found->second) {
@@ -97,7 +98,7 @@ class Attributes {
   }
 
   int copy(Handle from, Handle to) {
-    std::lock_guard guard(lock);
+    std::lock_guard guard(attributes_lock);
     auto found = values_.find(from);
     if (found == values_.end()) return MPI_SUCCESS;
     const std::vector<Value> values = found->second;
@@ -116,7 +117,7 @@ class Attributes {
   }
 
   int remove_all(Handle handle) {
-    std::lock_guard guard(lock);
+    std::lock_guard guard(attributes_lock);
     auto found = values_.find(handle);
     if (found == values_.end()) return MPI_SUCCESS;
     while (!values_[handle].empty())
@@ -159,7 +160,6 @@ int get_predefined(MPI_Comm comm, int keyval, void* value, int* flag) {
   static int io = MPI_ANY_SOURCE;
   static int wtime_is_global = 0;
   static int appnum = 0;
-  static int last_used_code = MPI_ERR_LASTCODE;
   int* found = nullptr;
   switch (keyval) {
     case MPI_TAG_UB: found = &tag_ub; break;
@@ -167,7 +167,7 @@ int get_predefined(MPI_Comm comm, int keyval, void* value, int* flag) {
     case MPI_IO: found = &io; break;
     case MPI_WTIME_IS_GLOBAL: found = &wtime_is_global; break;
     case MPI_APPNUM: found = &appnum; break;
-    case MPI_LASTUSEDCODE: found = &last_used_code; break;
+    case MPI_LASTUSEDCODE: found = last_used_error_code(); break;
     case MPI_UNIVERSE_SIZE: found = &state.size; break;
     default: return rc;
   }
@@ -176,12 +176,18 @@ int get_predefined(MPI_Comm comm, int keyval, void* value, int* flag) {
   return MPI_SUCCESS;
 }
 
-// An error of ours goes through the communicator's error handler, as MPI's own would.
+int get_predefined(MPI_Datatype type, int keyval, void* value, int* flag) {
+  return real.Type_get_attr(to_real(type), keyval, value, flag);
+}
+
+// An error of ours goes through the communicator's error handler, as MPI's own would; one of a datatype through
+// that of the world.
 int check(MPI_Comm comm, int rc) {
   if (rc == MPI_SUCCESS) return rc;
   real.Comm_call_errhandler(to_real(comm), rc);
   return rc;
 }
+int check(MPI_Datatype, int rc) { return check(pre.comm_world, rc); }
 
 }  // namespace
 
@@ -196,28 +202,33 @@ using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
 
 extern "C" {
 
-int MPI_Comm_create_keyval(MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* remove,
-                           int* keyval, void* extra_state) {
-  Call call;
-  return of_comms.create_keyval(copy, remove, extra_state, keyval);
-}
-int MPI_Comm_free_keyval(int* keyval) {
-  Call call;
-  return check(pre.comm_world, of_comms.free_keyval(keyval));
-}
-int MPI_Comm_set_attr(MPI_Comm comm, int keyval, void* value) {
-  Call call;
-  return check(comm, of_comms.set(comm, keyval, value));
-}
-int MPI_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* flag) {
-  Call call;
-  if (keyval < kFirstKeyval) return get_predefined(comm, keyval, value, flag);
-  return check(comm, of_comms.get(comm, keyval, value, flag));
-}
-int MPI_Comm_delete_attr(MPI_Comm comm, int keyval) {
-  Call call;
-  return check(comm, of_comms.remove(comm, keyval));
-}
+// The same calls for communicators and datatypes.
+#define BSP_ATTRIBUTE_CALLS(kind, Handle, table)                                                           \
+  int MPI_##kind##_create_keyval(MPI_##kind##_copy_attr_function* copy,                                    \
+                                 MPI_##kind##_delete_attr_function* remove, int* keyval, void* extra) {    \
+    Call call;                                                                                             \
+    return table.create_keyval(copy, remove, extra, keyval);                                               \
+  }                                                                                                        \
+  int MPI_##kind##_free_keyval(int* keyval) {                                                              \
+    Call call;                                                                                             \
+    return check(pre.comm_world, table.free_keyval(keyval));                                               \
+  }                                                                                                        \
+  int MPI_##kind##_set_attr(Handle handle, int keyval, void* value) {                                      \
+    Call call;                                                                                             \
+    return check(handle, table.set(handle, keyval, value));                                                \
+  }                                                                                                        \
+  int MPI_##kind##_get_attr(Handle handle, int keyval, void* value, int* flag) {                           \
+    Call call;                                                                                             \
+    if (keyval < kFirstKeyval) return get_predefined(handle, keyval, value, flag);                         \
+    return check(handle, table.get(handle, keyval, value, flag));                                          \
+  }                                                                                                        \
+  int MPI_##kind##_delete_attr(Handle handle, int keyval) {                                                \
+    Call call;                                                                                             \
+    return check(handle, table.remove(handle, keyval));                                                    \
+  }
+BSP_ATTRIBUTE_CALLS(Comm, MPI_Comm, of_comms)
+BSP_ATTRIBUTE_CALLS(Type, MPI_Datatype, of_types)
+#undef BSP_ATTRIBUTE_CALLS
 
 // The names of MPI-1.
 int MPI_Keyval_create(MPI_Copy_function* copy, MPI_Delete_function* remove, int* keyval,
@@ -232,27 +243,5 @@ int MPI_Attr_get(MPI_Comm comm, int keyval, void* value, int* flag) {
   return MPI_Comm_get_attr(comm, keyval, value, flag);
 }
 int MPI_Attr_delete(MPI_Comm comm, int keyval) { return MPI_Comm_delete_attr(comm, keyval); }
-
-int MPI_Type_create_keyval(MPI_Type_copy_attr_function* copy, MPI_Type_delete_attr_function* remove,
-                           int* keyval, void* extra_state) {
-  Call call;
-  return of_types.create_keyval(copy, remove, extra_state, keyval);
-}
-int MPI_Type_free_keyval(int* keyval) {
-  Call call;
-  return check(pre.comm_world, of_types.free_keyval(keyval));
-}
-int MPI_Type_set_attr(MPI_Datatype type, int keyval, void* value) {
-  Call call;
-  return check(pre.comm_world, of_types.set(type, keyval, value));
-}
-int MPI_Type_get_attr(MPI_Datatype type, int keyval, void* value, int* flag) {
-  Call call;
-  return check(pre.comm_world, of_types.get(type, keyval, value, flag));
-}
-int MPI_Type_delete_attr(MPI_Datatype type, int keyval) {
-  Call call;
-  return check(pre.comm_world, of_types.remove(type, keyval));
-}
 
 }  // extern "C"

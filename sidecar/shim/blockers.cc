@@ -14,13 +14,12 @@ std::string blocker() {
   if (live_objects.messages > 0) return "a message that was probed but not received";
   if (live_objects.spawned > 0) return "connected processes of another MPI job";
   if (live_objects.fortran_types > 0) return "a Fortran parametrised datatype";
-  for (const Comm* comm : comms.live())
-    if (comm->inter) return "an intercommunicator";
   for (const Errhandler* handler : errhandlers.live())
     if (handler->of == Errhandler::Of::kSession) return "a session error handler";
-  if (const Request* request = pending_request())
-    return std::string(request->persistent ? "a persistent request (" : "a pending request (") +
-           request->what + ")";
+  if (const Request* request = pending_request()) {
+    const bool pending = request->active && !request->completed;
+    return std::string(pending ? "a pending request (" : "a persistent request (") + request->what + ")";
+  }
   return "";
 }
 

@@ -22,7 +22,7 @@ struct Slots {
   std::array<bool, kTrampolines> retired{};
 };
 
-std::mutex lock;
+std::mutex callbacks_lock;
 Slots<MPI_User_function> op_slots;
 Slots<MPI_Comm_errhandler_function> errhandler_slots;
 
@@ -56,7 +56,7 @@ constexpr auto errhandler_trampolines =
 template <class Function>
 int take_slot(Slots<Function>& slots, Function* function) {
   const bool quiet = !collective_pending();
-  std::lock_guard guard(lock);
+  std::lock_guard guard(callbacks_lock);
   for (std::size_t i = 0; i < kTrampolines; ++i) {
     if (slots.function[i] != nullptr && !(slots.retired[i] && quiet)) continue;
     slots.function[i] = function;
@@ -68,7 +68,7 @@ int take_slot(Slots<Function>& slots, Function* function) {
 
 template <class Function>
 void drop_slot(Slots<Function>& slots, int slot) {
-  std::lock_guard guard(lock);
+  std::lock_guard guard(callbacks_lock);
   if (slot >= 0) slots.retired[static_cast<std::size_t>(slot)] = true;
 }
 
@@ -121,6 +121,14 @@ int create_errhandler(Errhandler::Of of, MPI_Comm_errhandler_function* function,
 
 }  // namespace
 
+int release(Op* op) {
+  if (--op->references > 0) return MPI_SUCCESS;
+  if (const int rc = real.Op_free(&op->real); rc != MPI_SUCCESS) return rc;
+  drop_slot(op_slots, op->slot);
+  ops.destroy(op);
+  return MPI_SUCCESS;
+}
+
 void forget(Errhandler* handler) {
   drop_slot(errhandler_slots, handler->slot);
   errhandlers.destroy(handler);
@@ -152,12 +160,9 @@ int MPI_Op_free(MPI_Op* op) {
   Call call;
   Op* object = op != nullptr ? object_of<Op>(*op) : nullptr;
   if (object == nullptr) return real.Op_free(op);
-  const int rc = real.Op_free(&object->real);
-  if (rc != MPI_SUCCESS) return rc;
-  drop_slot(op_slots, object->slot);
-  ops.destroy(object);
+  if (const int rc = release(object); rc != MPI_SUCCESS) return rc;
   *op = pre.op_null;
-  return rc;
+  return MPI_SUCCESS;
 }
 
 int MPI_Comm_create_errhandler(MPI_Comm_errhandler_function* function,

@@ -19,6 +19,7 @@
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/server_loss.h"
 #include "sidecar/shim/state.h"
+#include "sidecar/shim/without_object.h"
 
 namespace bsp::shim {
 namespace {
@@ -44,15 +45,7 @@ void set_mpi_defaults() {
   set_default("PMIX_MCA_pcompress_base_silence_warning", "1");
 }
 
-void must(int rc, const char* what) {
-  if (rc == MPI_SUCCESS) return;
-  char text[MPI_MAX_ERROR_STRING] = "error";
-  int length = 0;
-  real.Error_string(rc, text, &length);
-  die("epoch %llu: %s failed: %s", static_cast<unsigned long long>(state.epoch), what, text);
-}
-
-MPI_Comm make_comm(const char* pset, const char* name) {
+MPI_Comm comm_of_set(const char* pset, const char* name) {
   MPI_Group group = nullptr;
   MPI_Comm comm = nullptr;
   must(real.Group_from_session_pset(session, pset, &group), "MPI_Group_from_session_pset");
@@ -73,6 +66,7 @@ void init_session() {
   must(real.Session_init(info, pre.errors_are_fatal, &session), "MPI_Session_init");
   survive_loss_of_server();
   real.Info_free(&info);
+  lead_errors_to_self();
 }
 
 }  // namespace
@@ -169,8 +163,8 @@ void open_epoch(const EpochDescriptor& descriptor) {
 
   leftovers_before_open();
   init_session();
-  world.real = make_comm("mpi://WORLD", "MPI_COMM_WORLD");
-  self.real = make_comm("mpi://SELF", "MPI_COMM_SELF");
+  world.real = comm_of_set("mpi://WORLD", "MPI_COMM_WORLD");
+  self.real = comm_of_set("mpi://SELF", "MPI_COMM_SELF");
   leftovers_after_open();
 
   int size = 0;

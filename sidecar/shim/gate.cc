@@ -126,13 +126,24 @@ void close_and_reopen() {
   report_open(opening_from, cpu_from);
 }
 
-void committed(MPI_Comm comm, std::uint64_t word) {
-  std::string mine = blocker();
-  if (mine.empty()) mine = program_socket();
-  if (state.multiple) {
-    closing.store(true);
-    if (mine.empty() && inside.load() > 1) mine = "another thread inside MPI";
+// Keeps other threads out of MPI; true if none is in it (after a moment: most calls are short, but one may wait
+// for a rank that is already here).
+bool alone_in_mpi() {
+  if (!state.multiple) return true;
+  closing.store(true);
+  for (int i = 0; i < 100 && inside.load() > 1; ++i) {
+    const timespec pause{0, 20000};
+    nanosleep(&pause, nullptr);
   }
+  return inside.load() == 1;
+}
+
+void committed(MPI_Comm comm, std::uint64_t word) {
+  std::string mine;
+  if (!alone_in_mpi())
+    mine = "another thread inside MPI";
+  else if (mine = blocker(); mine.empty())
+    mine = program_socket();
   std::int64_t on_their_way = 0;
   switch (agree(comm, mine.empty(), bsp_gate_state_of(word) == BSP_GATE_DROPPING, on_their_way)) {
     case Verdict::kClose:
@@ -177,6 +188,7 @@ void set_up_edges() {
 void superstep_edge(MPI_Comm comm) {
   if (++edge_calls_seen % stride != 0) return;
   ++superstep;
+  if (state.multiple && !is_measured()) measure_this_thread();
   measure.end_superstep(state.ring, superstep);
   const std::uint64_t word = bsp_gate_check(state.ring, superstep);
   if (bsp_gate_state_of(word) == BSP_GATE_NONE || bsp_gate_superstep(word) > superstep) [[likely]]

@@ -3,6 +3,7 @@
 
 #include "edge_calls.gen.h"  // BSP_EDGE_CALLS(X): the collectives that can be an edge
 #include "sidecar/shim/handles.h"
+#include "sidecar/shim/state.h"
 
 namespace bsp::shim {
 
@@ -15,8 +16,11 @@ enum class EdgeCall {
 
 extern EdgeCall edge_call;  // kNone outside epochs
 
+// With MPI_THREAD_MULTIPLE only MPI_COMM_WORLD's collectives are edges: all ranks make them in one order, while
+// threads may use several communicators in any.
 inline bool is_edge(EdgeCall call, MPI_Comm comm) {
   if (call != edge_call) [[likely]] return false;
+  if (state.multiple && comm != pre.comm_world) return false;
   Comm* c = comm_of(comm);
   return c != nullptr && c->whole;
 }

@@ -6,18 +6,26 @@ every procedure with the kind and direction of every parameter); which procedure
 C types from the installed mpi.h. Procedures that need more than translating are named in HAND and written
 by hand. What the generator can't place is an error: no call goes through unseen.
 
-Usage: generate.py MPI_H API_TXT OUT_DIR  ->  OUT_DIR/real_functions.gen.h, OUT_DIR/wrappers_<n>.gen.cc
+Each wrapper is also there under its PMPI name (an alias made by the linker, pmpi.gen.opts): a program that
+intercepts MPI itself calls PMPI with our handles.
+
+Usage: generate.py MPI_H API_TXT OUT_DIR
+  ->  OUT_DIR/real_functions.gen.h, edge_calls.gen.h, wrappers_<n>.gen.cc, pmpi.gen.opts
 """
 import re
 import sys
 
 PARTS = 3  # translation units, so that two cores have something to share
 
-# Written by hand in: init.cc, requests.cc, request_arrays.cc, objects.cc, attributes.cc, callbacks.cc.
+# Written by hand in: init.cc, requests.cc, request_arrays.cc, persistent.cc, partitioned.cc, objects.cc,
+# memory.cc, error_codes.cc, attributes.cc, callbacks.cc, fortran_handles.cc.
 HAND = set("""
 Init Init_thread Finalize Initialized Finalized Query_thread Is_thread_main Abort Wtime Wtick
+Session_init Session_finalize Comm_get_parent Alloc_mem Free_mem
+Add_error_class Add_error_code Add_error_string
 Wait Test Waitall Testall Waitany Testany Waitsome Testsome Request_get_status Request_free Cancel
 Start Startall Mprobe Improbe Mrecv Imrecv
+Psend_init Precv_init Pready Pready_range Pready_list Parrived
 Comm_free Comm_disconnect Comm_dup Comm_dup_with_info Comm_idup Comm_idup_with_info
 Comm_spawn_multiple Group_free Info_free Type_commit Type_free Type_dup Type_get_contents
 Buffer_attach Buffer_detach
@@ -44,7 +52,6 @@ RECEIVES = set("Recv Sendrecv Sendrecv_replace".split())
 REQUEST_KINDS = [  # first match decides
     (r"I?[bsr]?send_init|Send_init|Bsend_init|Ssend_init|Rsend_init", "kSend"),
     (r"Recv_init", "kReceive"),
-    (r"P(send|recv)_init", "kPartitioned"),
     (r"I[bsr]?send", "kSend"),
     (r"Irecv", "kReceive"),
     (r"Isendrecv(_replace)?", "kSendReceive"),
@@ -58,7 +65,6 @@ HOOKS = {
     "Win_allocate_shared": "++live_objects.windows", "Win_create_dynamic": "++live_objects.windows",
     "Win_free": "--live_objects.windows",
     "File_open": "++live_objects.files", "File_close": "--live_objects.files",
-    "Session_init": "++live_objects.sessions", "Session_finalize": "--live_objects.sessions",
     "Comm_spawn": "++live_objects.spawned", "Comm_accept": "++live_objects.spawned",
     "Comm_connect": "++live_objects.spawned", "Comm_join": "++live_objects.spawned",
     "Type_create_f90_real": "++live_objects.fortran_types",
@@ -151,6 +157,25 @@ def array_length(procedure, param):
     return "remote_size(comm)"
 
 
+def again(procedure):
+    """C++: what makes a persistent request once more, with the objects of a later epoch; None if that takes
+    arrays of handles. Vector arguments are the program's own arrays, which MPI wants left alone."""
+    call, held = [], []
+    for p in procedure.params:
+        if p.kind in VIRTUAL and p.direction == "in":
+            if p.length is not None:
+                return None
+            if p.kind in ("DATATYPE", "OPERATION"):
+                held.append(f"hold(*made, {p.name});")
+            call.append("pre.info_null" if p.kind == "INFO" else f"to_real({p.name})")
+        else:
+            call.append("again" if p.kind == "REQUEST" else p.name)
+    return ["if (made != nullptr) {",
+            f"  make_again(*made, comm, [=](MPI_Request* again) {{",
+            f"    return real.{procedure.name}({', '.join(call)});", "  });"] + \
+           ["  " + h for h in held] + ["}"]
+
+
 def wrapper(procedure):
     name, before, call, after = procedure.name, [], [], []
     is_collective = name in EDGES
@@ -194,6 +219,9 @@ def wrapper(procedure):
                 f"    if (made != nullptr) keep_types(*made, {array}.take());" for array in keep)
             # Both arrays live in one request: their storage must not move.
             after.append(f"Request* made = {make};\n{moves}")
+        elif persistent:
+            after.append(f"Request* made = {make};")
+            after += again(procedure)
         else:
             after.append(make + ";")
     if name in SENDS or (request is not None and kind in ("kSend", "kSendReceive") and not persistent) \
@@ -261,6 +289,8 @@ def main():
                 "#define BSP_EDGE_CALLS(X) \\\n")
         f.write(" \\\n".join(f"  X({n})" for n in EDGES) + "\n")
     wrapped = [p for p in procedures if wanted(p)]
+    with open(f"{out}/pmpi.gen.opts", "w") as f:
+        f.write("\n".join(f"--defsym=PMPI_{n}=MPI_{n}" for n in sorted({p.name for p in wrapped} | (HAND & names) | {"Wtime", "Wtick"})) + "\n")
     for part in range(PARTS):
         with open(f"{out}/wrappers_{part}.gen.cc", "w") as f:
             f.write(PREAMBLE)

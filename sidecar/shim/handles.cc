@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <numeric>
 
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/recipes.h"
@@ -25,7 +26,7 @@ Comm self;
 
 namespace {
 
-std::mutex lock;  // of the pools and of the interned peers; making objects is rare
+std::mutex pools_lock;  // of the pools and of the interned peers; making objects is rare
 std::size_t arena_used = 64;
 std::uint64_t seq = 0;
 
@@ -42,18 +43,18 @@ void* take_locked(std::size_t bytes) {
 }  // namespace
 
 void* arena_take(std::size_t bytes) {
-  std::lock_guard guard(lock);
+  std::lock_guard guard(pools_lock);
   return take_locked(bytes);
 }
 
 std::uint64_t next_seq() {
-  std::lock_guard guard(lock);
+  std::lock_guard guard(pools_lock);
   return ++seq;
 }
 
 template <class T>
 T* Pool<T>::create() {
-  std::lock_guard guard(lock);
+  std::lock_guard guard(pools_lock);
   void* room = nullptr;
   if (free_.empty()) {
     room = take_locked(sizeof(T));
@@ -69,7 +70,7 @@ T* Pool<T>::create() {
 
 template <class T>
 void Pool<T>::destroy(T* object) {
-  std::lock_guard guard(lock);
+  std::lock_guard guard(pools_lock);
   objects_.erase(std::find(objects_.begin(), objects_.end(), object));
   object->~T();
   free_.push_back(object);
@@ -82,7 +83,7 @@ std::vector<T*> Pool<T>::live() const {
 
 template <class T>
 T* Pool<T>::find(typename T::Handle real_handle) const {
-  std::lock_guard guard(lock);
+  std::lock_guard guard(pools_lock);
   auto found = std::find_if(objects_.begin(), objects_.end(),
                             [&](T* object) { return object->real == real_handle; });
   return found == objects_.end() ? nullptr : *found;
@@ -97,10 +98,25 @@ template class Pool<Info>;
 
 const Peers* intern_peers(std::vector<int> world_ranks) {
   static std::map<std::vector<int>, std::unique_ptr<Peers>> interned;
-  std::lock_guard guard(lock);
+  std::lock_guard guard(pools_lock);
   auto& entry = interned[world_ranks];
   if (!entry) entry = std::make_unique<Peers>(Peers{std::move(world_ranks)});
   return entry.get();
+}
+
+std::vector<int> world_ranks(MPI_Group group) {
+  MPI_Group world_group = nullptr;
+  real.Comm_group(world.real, &world_group);
+  int size = 0;
+  real.Group_size(group, &size);
+  std::vector<int> from(static_cast<std::size_t>(size));
+  std::vector<int> to(static_cast<std::size_t>(size), -1);
+  std::iota(from.begin(), from.end(), 0);
+  real.Group_translate_ranks(group, size, from.data(), world_group, to.data());
+  for (int& rank : to)
+    if (rank < 0) rank = -1;  // MPI_UNDEFINED
+  real.Group_free(&world_group);
+  return to;
 }
 
 void describe(Comm& comm) {
@@ -108,24 +124,14 @@ void describe(Comm& comm) {
   real.Comm_test_inter(comm.real, &inter);
   comm.inter = inter != 0;
   MPI_Group group = nullptr;
-  MPI_Group world_group = nullptr;
   if (comm.inter)
     real.Comm_remote_group(comm.real, &group);
   else
     real.Comm_group(comm.real, &group);
-  real.Comm_group(world.real, &world_group);
-  int size = 0;
-  real.Group_size(group, &size);
-  std::vector<int> from(static_cast<std::size_t>(size));
-  std::vector<int> to(static_cast<std::size_t>(size), -1);
-  for (int i = 0; i < size; ++i) from[static_cast<std::size_t>(i)] = i;
-  real.Group_translate_ranks(group, size, from.data(), world_group, to.data());
-  for (int& rank : to)
-    if (rank < 0) rank = -1;  // MPI_UNDEFINED
+  std::vector<int> ranks = world_ranks(group);
   real.Group_free(&group);
-  real.Group_free(&world_group);
-  comm.whole = !comm.inter && size == state.size;
-  comm.peers = intern_peers(std::move(to));
+  comm.whole = !comm.inter && ranks.size() == static_cast<std::size_t>(state.size);
+  comm.peers = intern_peers(std::move(ranks));
 }
 
 void wrap(MPI_Comm* handle) {

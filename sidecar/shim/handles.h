@@ -7,6 +7,7 @@
 // Other predefined objects survive an epoch in place and pass through unchanged.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -54,7 +55,6 @@ struct Group : Object {
   using Handle = MPI_Group;
   MPI_Group real = nullptr;
   std::vector<int> world;  // while no epoch is open
-  bool foreign = false;    // holds processes that are not of this job's world
 };
 
 struct TypeRecipe;
@@ -62,6 +62,7 @@ struct TypeRecipe;
 struct Datatype : Object {
   using Handle = MPI_Datatype;
   MPI_Datatype real = nullptr;
+  std::atomic<int> references{1};  // the program's, and those of persistent requests
   bool committed = false;
   std::unique_ptr<TypeRecipe> recipe;
 };
@@ -72,6 +73,7 @@ struct Op : Object {
   MPI_User_function* function = nullptr;
   int slot = -1;  // of the trampoline; -1: the user's function is called directly
   int commute = 0;
+  std::atomic<int> references{1};
 };
 
 struct Errhandler : Object {
@@ -122,6 +124,10 @@ extern Pool<Info> infos;
 // MPI_COMM_WORLD and MPI_COMM_SELF. In no pool: they are opened and closed with the epoch.
 extern Comm world;
 extern Comm self;
+
+// Gives one reference back; with the last one the object goes.
+int release(Datatype* type);
+int release(Op* op);
 
 const Peers* intern_peers(std::vector<int> world_ranks);
 
@@ -183,6 +189,9 @@ void wrap(MPI_Info* handle);
 // The program's handle of an existing real object, for arguments of the program's callbacks.
 MPI_Datatype virtual_of(MPI_Datatype real_handle);
 MPI_Comm virtual_of(MPI_Comm real_handle);
+
+// World rank of each rank of a real group; < 0: not a process of this job.
+std::vector<int> world_ranks(MPI_Group real_group);
 
 // Fills in what a new communicator needs besides its real handle.
 void describe(Comm& comm);

@@ -2,11 +2,14 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "sidecar/ring/ring_access.h"
 #include "sidecar/shim/attributes.h"
+#include "sidecar/shim/blockers.h"
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/epoch.h"
 #include "sidecar/shim/gate.h"
@@ -20,6 +23,7 @@ using namespace bsp::shim;  // NOLINT: this file speaks MPI
 namespace {
 
 pthread_t main_thread;
+bool by_session = false;  // MPI is open because the program has a session, not because it called MPI_Init
 
 void describe_world() {
   real.Comm_size(world.real, &state.size);
@@ -48,14 +52,25 @@ std::uint64_t cpu_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
+[[noreturn]] void die_of_opening_again() {
+  die("the program opens MPI again after it has closed it: in MPI epochs that is possible once");
+}
+
 int init(int* argc, char*** argv, int required, int* provided) {
   require_open_mpi_5();
-  if (state.initialized) {
+  if (state.epochs && state.finalized) die_of_opening_again();
+  if (state.initialized && !by_session) {
     say("the program calls MPI_Init twice");
     return MPI_ERR_OTHER;
   }
+  required = std::clamp<int>(required, MPI_THREAD_SINGLE, MPI_THREAD_MULTIPLE);
+  if (state.initialized) {  // by a session of the program's, see MPI_Session_init
+    by_session = false;
+    *provided = state.thread_level;
+    return MPI_SUCCESS;
+  }
   main_thread = pthread_self();
-  thread_state.measured = true;
+  measure_this_thread();
   int rc = MPI_SUCCESS;
   if (has_run_dir()) {
     state.epochs = true;
@@ -81,6 +96,24 @@ void free_everything() {
   take_objects_down();
 }
 
+void finalize_epochs() {
+  free_everything();
+  close_epoch();
+  state.finalized = true;
+  edge_call = EdgeCall::kNone;
+  BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(BSP_RANK_FINALIZED));
+}
+
+int thread_level(MPI_Info info) {
+  static const char* const kLevels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED"};
+  char text[32] = "MPI_THREAD_MULTIPLE";  // what a session has by default
+  int found = 0;
+  if (info != pre.info_null) real.Info_get(to_real(info), "thread_level", sizeof text - 1, text, &found);
+  for (int level = 0; level < 3; ++level)
+    if (std::strcmp(text, kLevels[level]) == 0) return level;
+  return MPI_THREAD_MULTIPLE;
+}
+
 }  // namespace
 
 extern "C" {
@@ -102,21 +135,45 @@ int MPI_Finalize(void) {
     state.finalized = true;
     return real.Finalize();
   }
-  free_everything();
-  close_epoch();
-  state.finalized = true;
-  edge_call = EdgeCall::kNone;
-  BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(BSP_RANK_FINALIZED));
+  finalize_epochs();
   return MPI_SUCCESS;
 }
 
+// A program may use sessions alone. They find the job only while an epoch is open: the first one opens it, the
+// last one closes it.
+int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+  if (!state.initialized && has_run_dir()) {
+    require_open_mpi_5();
+    int provided = 0;
+    if (const int rc = init(nullptr, nullptr, thread_level(info), &provided); rc != MPI_SUCCESS) return rc;
+    by_session = true;
+  } else if (state.epochs && state.finalized) {
+    die_of_opening_again();
+  }
+  Call call;
+  const int rc = real.Session_init(to_real(info), to_real(errhandler), session);
+  if (rc == MPI_SUCCESS) ++live_objects.sessions;
+  return rc;
+}
+
+int MPI_Session_finalize(MPI_Session* session) {
+  int rc = MPI_SUCCESS;
+  {
+    Call call;
+    rc = real.Session_finalize(session);
+    if (rc == MPI_SUCCESS) --live_objects.sessions;
+  }
+  if (rc == MPI_SUCCESS && by_session && live_objects.sessions == 0) finalize_epochs();
+  return rc;
+}
+
 int MPI_Initialized(int* flag) {
-  *flag = state.initialized ? 1 : 0;
+  *flag = state.initialized && !by_session ? 1 : 0;
   return MPI_SUCCESS;
 }
 
 int MPI_Finalized(int* flag) {
-  *flag = state.finalized ? 1 : 0;
+  *flag = state.finalized && !by_session ? 1 : 0;
   return MPI_SUCCESS;
 }
 

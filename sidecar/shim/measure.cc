@@ -17,6 +17,7 @@ namespace bsp::shim {
 
 Measure measure;
 thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+std::atomic<const ThreadState*> measured_thread{nullptr};
 
 namespace {
 

@@ -18,6 +18,7 @@
 
 #include <time.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -118,10 +119,15 @@ extern Measure measure;
 // --- Being inside MPI ----------------------------------------------------------------------------------
 
 struct ThreadState {
-  int depth = 0;          // nested MPI calls: callbacks may call MPI again
-  bool measured = false;  // with MPI_THREAD_MULTIPLE only the thread that initialised MPI is measured
+  int depth = 0;  // nested MPI calls: callbacks may call MPI again
 };
 extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+
+// With MPI_THREAD_MULTIPLE one thread is measured: the one that initialised MPI, then the one that makes the
+// superstep edges.
+extern std::atomic<const ThreadState*> measured_thread;
+inline bool is_measured() { return measured_thread.load(std::memory_order_relaxed) == &thread_state; }
+inline void measure_this_thread() { measured_thread.store(&thread_state, std::memory_order_relaxed); }
 
 void enter_threaded();  // gate.cc: waits while another thread closes the epoch
 void leave_threaded();
@@ -133,13 +139,13 @@ class Call {
     if (thread_state.depth++ != 0) return;
     if (state.multiple) [[unlikely]] {
       enter_threaded();
-      if (!thread_state.measured) return;
+      if (!is_measured()) return;
     }
     measure.enter_mpi();
   }
   ~Call() {
     if (--thread_state.depth != 0) return;
-    if (!state.multiple || thread_state.measured) [[likely]] measure.leave_mpi();
+    if (!state.multiple || is_measured()) [[likely]] measure.leave_mpi();
     if (state.multiple) [[unlikely]] leave_threaded();
   }
   Call(const Call&) = delete;

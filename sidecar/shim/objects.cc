@@ -8,6 +8,17 @@
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/requests.h"
 
+namespace bsp::shim {
+
+int release(Datatype* type) {
+  if (--type->references > 0) return MPI_SUCCESS;
+  if (const int rc = real.Type_free(&type->real); rc != MPI_SUCCESS) return rc;
+  datatypes.destroy(type);
+  return MPI_SUCCESS;
+}
+
+}  // namespace bsp::shim
+
 using namespace bsp::shim;  // NOLINT: this file speaks MPI
 
 namespace {
@@ -17,6 +28,7 @@ int free_comm(MPI_Comm* comm, int (*free_real)(MPI_Comm*)) {
   if (object == nullptr) return free_real(comm);
   if (const int rc = delete_attributes(*comm); rc != MPI_SUCCESS) return rc;
   if (const int rc = free_real(&object->real); rc != MPI_SUCCESS) return rc;
+  forget_requests_on(object);
   comms.destroy(object);
   *comm = pre.comm_null;
   return MPI_SUCCESS;
@@ -112,6 +124,18 @@ int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
   });
 }
 
+// Open MPI knows of no parent at all in a session; a program asks whether it is MPI_COMM_NULL.
+int MPI_Comm_get_parent(MPI_Comm* parent) {
+  Call call;
+  *parent = pre.comm_null;
+  if (state.epochs) return MPI_SUCCESS;
+  const int rc = real.Comm_get_parent(parent);
+  if (rc != MPI_SUCCESS || *parent == pre.comm_null) return rc;
+  *parent = virtual_of(*parent);
+  if (!is_ours(*parent)) wrap(parent);
+  return rc;
+}
+
 int MPI_Comm_spawn_multiple(int count, char* commands[], char** argv[], const int maxprocs[],
                             const MPI_Info infos_in[], int root, MPI_Comm comm,
                             MPI_Comm* intercomm, int errcodes[]) {
@@ -165,11 +189,9 @@ int MPI_Type_free(MPI_Datatype* type) {
   Datatype* object = type != nullptr ? object_of<Datatype>(*type) : nullptr;
   if (object == nullptr) return real.Type_free(type);
   if (const int rc = delete_attributes(*type); rc != MPI_SUCCESS) return rc;
-  const int rc = real.Type_free(&object->real);
-  if (rc != MPI_SUCCESS) return rc;
-  datatypes.destroy(object);
+  if (const int rc = release(object); rc != MPI_SUCCESS) return rc;
   *type = pre.datatype_null;
-  return rc;
+  return MPI_SUCCESS;
 }
 
 int MPI_Type_dup(MPI_Datatype type, MPI_Datatype* newtype) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "sidecar/shim/message.h"
+#include "sidecar/shim/state.h"
 
 namespace bsp::shim {
 
@@ -45,12 +46,21 @@ void find_predefined() {
   find_object(pre.info_env, "ompi_mpi_info_env");
   find_object(pre.errhandler_null, "ompi_mpi_errhandler_null");
   find_object(pre.errors_are_fatal, "ompi_mpi_errors_are_fatal");
+  find_object(pre.errors_abort, "ompi_mpi_errors_abort");
   find_object(pre.message_null, "ompi_message_null");
   find_object(pre.message_no_proc, "ompi_message_no_proc");
 }
 
+// A PMPI function that isn't the shim's.
+void* find_pmpi(const char* symbol) {
+  if (mpi_library != nullptr)
+    if (void* found = dlsym(mpi_library, symbol)) return found;
+  return dlsym(RTLD_NEXT, symbol);
+}
+
 }  // namespace
 
+// Data must be looked for from the start: the executable may hold the copy that everybody uses.
 void* find_in_mpi(const char* symbol) {
   if (void* found = dlsym(RTLD_DEFAULT, symbol)) return found;
   return mpi_library != nullptr ? dlsym(mpi_library, symbol) : nullptr;
@@ -58,13 +68,11 @@ void* find_in_mpi(const char* symbol) {
 
 bool load_real() {
   if (real_loaded) return true;
-  if (dlsym(RTLD_DEFAULT, "PMPI_Init") == nullptr) {
-    // Loaded by dlopen without RTLD_GLOBAL (a Python module, say): ask for it by its name.
-    mpi_library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
-    if (mpi_library == nullptr) return false;
-  }
+  // By its name also where it was loaded without RTLD_GLOBAL (by a Python module, say).
+  mpi_library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
+  if (find_pmpi("PMPI_Init") == nullptr) return false;
 #define BSP_FIND(name)                                                              \
-  if (void* found = find_in_mpi("PMPI_" #name))                                     \
+  if (void* found = find_pmpi("PMPI_" #name))                                     \
     real.name = reinterpret_cast<decltype(real.name)>(found);                       \
   else                                                                              \
     real.name = reinterpret_cast<decltype(real.name)>(                              \
@@ -76,11 +84,19 @@ bool load_real() {
   return true;
 }
 
+void must(int rc, const char* what) {
+  if (rc == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  real.Error_string(rc, text, &length);
+  die("epoch %llu: %s: %s", static_cast<unsigned long long>(state.epoch), what, text);
+}
+
 void require_open_mpi_5() {
   if (!load_real()) die("the program's MPI library was not found: it must be dynamically linked");
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "an unknown library";
   int length = 0;
-  if (void* get = find_in_mpi("PMPI_Get_library_version"))
+  if (void* get = find_pmpi("PMPI_Get_library_version"))
     reinterpret_cast<int (*)(char*, int*)>(get)(version, &length);
   int major = 0;
   const char* found = std::strstr(version, "Open MPI v");

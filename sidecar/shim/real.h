@@ -1,4 +1,5 @@
-// The MPI library beneath us: its PMPI_* functions and predefined objects, found with dlsym.
+// The MPI library beneath us: its PMPI_* functions and predefined objects, found with dlsym in that library:
+// the process's first PMPI_* functions are our own.
 //
 // The shim is preloaded into every process that bsp-init starts, also into a shell that never sees
 // MPI, so it must load without libmpi: nothing here may be an undefined symbol. Never use MPI_COMM_WORLD
@@ -29,7 +30,7 @@ struct Predefined {
   MPI_Op op_null, sum;
   MPI_Request request_null;
   MPI_Info info_null, info_env;
-  MPI_Errhandler errhandler_null, errors_are_fatal;
+  MPI_Errhandler errhandler_null, errors_are_fatal, errors_abort;
   MPI_Message message_null, message_no_proc;
 };
 
@@ -40,8 +41,11 @@ extern bool real_loaded;
 // Finds libmpi among the libraries of the process and fills `real` and `pre`. False if it isn't there.
 bool load_real();
 
-// A symbol of libmpi or of a library beneath it; nullptr if there is none.
+// A symbol of libmpi or of a library beneath it, but for PMPI_*; nullptr if there is none.
 void* find_in_mpi(const char* symbol);
+
+// Ends the process with a message if MPI refused what it must do.
+void must(int rc, const char* what);
 
 // Ends the process with a message if the MPI library is not Open MPI >= 5.
 void require_open_mpi_5();

@@ -1,8 +1,9 @@
 // How the program's MPI objects get through the close of an epoch: what each is made of is read from the
 // MPI library at the gate (so that nothing is paid before), and made again in the next epoch.
 //
-// Carried: communicators (group, topology, name, error handler), groups, derived datatypes, operations,
-// error handlers, infos, the Bsend buffer. Attributes are ours altogether (attributes.h). Communicators
+// Carried: communicators (groups, topology, name, error handler, hints), groups, derived datatypes,
+// operations, error handlers, infos, persistent requests (persistent.cc), added error codes (error_codes.h),
+// the Bsend buffer. Attributes are ours altogether (attributes.h). Communicators
 // are made again in the order in which the program made them: each is collective over its members only,
 // and the program's own order was free of deadlock.
 #pragma once
@@ -15,7 +16,10 @@
 
 namespace bsp::shim {
 
+using InfoRecipe = std::vector<std::pair<std::string, std::string>>;
+
 struct CommRecipe {
+  std::vector<int> local;                            // an intercommunicator's own side, world ranks
   int topology = MPI_UNDEFINED;
   std::vector<int> dims, periods;                    // MPI_CART
   std::vector<int> index, edges;                     // MPI_GRAPH
@@ -23,7 +27,7 @@ struct CommRecipe {
   std::vector<int> destinations, destination_weights;
   bool weighted = false;
   std::string name;
-  bool named = false;
+  InfoRecipe hints;
   MPI_Errhandler errhandler = nullptr;  // ours or predefined; nullptr: as created
 };
 
@@ -39,6 +43,14 @@ struct TypeRecipe {
   std::vector<Inner> types;
   std::string name;
 };
+
+InfoRecipe read_info(MPI_Info real_info);
+MPI_Info make_info(const InfoRecipe& recipe);
+
+// Communicators alone (recipes_comm.cc): to the recipe, and from a recipe in a Comm.
+void read_comm(const Comm& comm, CommRecipe& recipe);
+void make_comm(Comm& comm);
+void dress_comm(Comm& comm);  // all but the communicator itself: world and self are made with the epoch
 
 // Datatypes alone (recipes_datatype.cc).
 std::unique_ptr<TypeRecipe> read_type(MPI_Datatype real_type);

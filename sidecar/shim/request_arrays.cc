@@ -1,6 +1,8 @@
 // MPI_Waitall and its family: the calls that complete some of an array of requests.
 #include "sidecar/shim/request_arrays.h"
 
+#include <sched.h>
+
 #include "sidecar/shim/counters.h"
 
 using namespace bsp::shim;  // NOLINT: this file speaks MPI
@@ -19,7 +21,8 @@ MPI_Status empty_status() {
 int settle_all(RequestArray& array, int rc, MPI_Status* statuses) {
   for (int i = 0; i < array.count(); ++i) {
     const bool early = array.completed(i);
-    const MPI_Status status = early ? array.object(i)->status : array.statuses()[i];
+    MPI_Status status = early ? array.object(i)->status : array.statuses()[i];
+    restore_tag(array.object(i), status);
     // With MPI_ERR_IN_STATUS some requests may still be pending: they keep their handles.
     const bool done = early || rc == MPI_SUCCESS || array.real()[i] == pre.request_null ||
                       (array.object(i) != nullptr && array.object(i)->persistent);
@@ -36,12 +39,18 @@ int early_one(const RequestArray& array) {
   return i;
 }
 
+// Request `index` has completed with `status`.
+void settle_any(RequestArray& array, int index, MPI_Status status, MPI_Status* out) {
+  const bool one = index >= 0 && index < array.count();  // else the array had nothing active
+  if (one) restore_tag(array.object(index), status);
+  if (out != MPI_STATUS_IGNORE) *out = status;
+  if (one) array.settle_one(index, status);
+}
+
 int settle_early_any(RequestArray& array, int* index, MPI_Status* status) {
   *index = early_one(array);
-  const MPI_Status outcome = array.object(*index)->status;
   const int rc = array.object(*index)->error;
-  if (status != MPI_STATUS_IGNORE) *status = outcome;
-  array.settle_one(*index, outcome);
+  settle_any(array, *index, array.object(*index)->status, status);
   return rc;
 }
 
@@ -49,22 +58,47 @@ int settle_early_some(RequestArray& array, int* outcount, int* indices, MPI_Stat
   *outcount = 0;
   for (int i = 0; i < array.count(); ++i) {
     if (!array.completed(i)) continue;
-    const MPI_Status outcome = array.object(i)->status;
-    if (statuses != MPI_STATUSES_IGNORE) statuses[*outcount] = outcome;
-    indices[(*outcount)++] = i;
-    array.settle_one(i, outcome);
+    indices[*outcount] = i;
+    settle_any(array, i, array.object(i)->status,
+               statuses != MPI_STATUSES_IGNORE ? &statuses[*outcount] : MPI_STATUS_IGNORE);
+    ++*outcount;
   }
   return MPI_SUCCESS;
 }
 
-int settle_some(RequestArray& array, int rc, const int* outcount, const int* indices,
-                MPI_Status* statuses) {
-  if (*outcount == MPI_UNDEFINED) return rc;
-  for (int i = 0; i < *outcount; ++i) {
-    if (statuses != MPI_STATUSES_IGNORE) statuses[i] = array.statuses()[i];
-    array.settle_one(indices[i], array.statuses()[i]);
+using SomeCall = int (*)(int, MPI_Request*, int*, int*, MPI_Status*);
+
+// MPI_Waitsome or MPI_Testsome.
+int some_of(SomeCall call_real, RequestArray& array, int* outcount, int* indices,
+            MPI_Status* statuses) {
+  if (array.any_completed()) return settle_early_some(array, outcount, indices, statuses);
+  const int rc = call_real(array.count(), array.real(), outcount, indices, array.statuses());
+  if (*outcount == MPI_UNDEFINED) {
+    if (array.any_withheld()) *outcount = 0;
+    return rc;
   }
+  for (int i = 0; i < *outcount; ++i)
+    settle_any(array, indices[i], array.statuses()[i],
+               statuses != MPI_STATUSES_IGNORE ? &statuses[i] : MPI_STATUS_IGNORE);
   return rc;
+}
+
+int test_any(RequestArray& array, int* index, int* flag, MPI_Status* status) {
+  if (array.any_completed()) {
+    *flag = 1;
+    return settle_early_any(array, index, status);
+  }
+  MPI_Status own = empty_status();
+  const int rc = real.Testany(array.count(), array.real(), index, flag, &own);
+  if (*index == MPI_UNDEFINED && array.any_withheld()) *flag = 0;
+  if (*flag) settle_any(array, *index, own, status);
+  return rc;
+}
+
+bool any_withheld(int count, const MPI_Request* requests) {
+  for (int i = 0; i < count && requests != nullptr; ++i)
+    if (Request* r = object_of_request(requests[i]); r != nullptr && withheld(*r)) return true;
+  return false;
 }
 
 }  // namespace
@@ -73,6 +107,8 @@ extern "C" {
 
 int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
   Call call;
+  for (int i = 0; i < count && array_of_requests != nullptr; ++i)
+    if (Request* r = object_of_request(array_of_requests[i])) wait_while_withheld(*r);
   RequestArray array(count, array_of_requests);
   const int rc = real.Waitall(count, array.real(), array.statuses());
   return settle_all(array, rc, array_of_statuses);
@@ -82,6 +118,10 @@ int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag,
                 MPI_Status array_of_statuses[]) {
   Call call;
   RequestArray array(count, array_of_requests);
+  if (array.any_withheld()) {  // the others may wait: nothing of the array may change now
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
   const int rc = real.Testall(count, array.real(), flag, array.statuses());
   if (rc == MPI_SUCCESS && !*flag) return rc;
   return settle_all(array, rc, array_of_statuses);
@@ -89,13 +129,17 @@ int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag,
 
 int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Status* status) {
   Call call;
+  for (; any_withheld(count, array_of_requests); sched_yield()) {
+    RequestArray array(count, array_of_requests);
+    int flag = 0;
+    const int rc = test_any(array, index, &flag, status);
+    if (rc != MPI_SUCCESS || flag) return rc;
+  }
   RequestArray array(count, array_of_requests);
   if (array.any_completed()) return settle_early_any(array, index, status);
   MPI_Status own = empty_status();
   const int rc = real.Waitany(count, array.real(), index, &own);
-  if (status != MPI_STATUS_IGNORE) *status = own;
-  if (*index != MPI_UNDEFINED && *index >= 0 && *index < array.count())
-    array.settle_one(*index, own);
+  settle_any(array, *index, own, status);
   return rc;
 }
 
@@ -103,39 +147,26 @@ int MPI_Testany(int count, MPI_Request array_of_requests[], int* index, int* fla
                 MPI_Status* status) {
   Call call;
   RequestArray array(count, array_of_requests);
-  if (array.any_completed()) {
-    *flag = 1;
-    return settle_early_any(array, index, status);
-  }
-  MPI_Status own = empty_status();
-  const int rc = real.Testany(count, array.real(), index, flag, &own);
-  if (!*flag) return rc;
-  if (status != MPI_STATUS_IGNORE) *status = own;
-  if (*index != MPI_UNDEFINED && *index >= 0 && *index < array.count())
-    array.settle_one(*index, own);
-  return rc;
+  return test_any(array, index, flag, status);
 }
 
 int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount,
                  int array_of_indices[], MPI_Status array_of_statuses[]) {
   Call call;
+  for (; any_withheld(incount, array_of_requests); sched_yield()) {
+    RequestArray array(incount, array_of_requests);
+    const int rc = some_of(real.Testsome, array, outcount, array_of_indices, array_of_statuses);
+    if (rc != MPI_SUCCESS || *outcount != 0) return rc;
+  }
   RequestArray array(incount, array_of_requests);
-  if (array.any_completed())
-    return settle_early_some(array, outcount, array_of_indices, array_of_statuses);
-  const int rc =
-      real.Waitsome(incount, array.real(), outcount, array_of_indices, array.statuses());
-  return settle_some(array, rc, outcount, array_of_indices, array_of_statuses);
+  return some_of(real.Waitsome, array, outcount, array_of_indices, array_of_statuses);
 }
 
 int MPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount,
                  int array_of_indices[], MPI_Status array_of_statuses[]) {
   Call call;
   RequestArray array(incount, array_of_requests);
-  if (array.any_completed())
-    return settle_early_some(array, outcount, array_of_indices, array_of_statuses);
-  const int rc =
-      real.Testsome(incount, array.real(), outcount, array_of_indices, array.statuses());
-  return settle_some(array, rc, outcount, array_of_indices, array_of_statuses);
+  return some_of(real.Testsome, array, outcount, array_of_indices, array_of_statuses);
 }
 
 }  // extern "C"

@@ -32,6 +32,9 @@ class RequestArray {
       } else if (r->completed) {
         any_completed_ = true;
         real_[i] = pre.request_null;
+      } else if (withheld(*r)) {
+        any_withheld_ = true;
+        real_[i] = pre.request_null;
       } else {
         real_[i] = r->real;
       }
@@ -44,6 +47,8 @@ class RequestArray {
   [[nodiscard]] int count() const { return count_; }
   // Some request had completed before the last gate already.
   [[nodiscard]] bool any_completed() const { return any_completed_; }
+  // Some request is active although MPI doesn't know of it yet.
+  [[nodiscard]] bool any_withheld() const { return any_withheld_; }
   [[nodiscard]] bool completed(int i) const {
     Request* r = object(i);
     return r != nullptr && r->completed;
@@ -66,6 +71,7 @@ class RequestArray {
   MPI_Request* handles_;
   int count_;
   bool any_completed_ = false;
+  bool any_withheld_ = false;
   MPI_Request inline_real_[kInline];
   MPI_Status inline_status_[kInline];
   std::vector<MPI_Request> heap_real_;

@@ -40,6 +40,7 @@ Request* create() {
 }
 
 void destroy(Request* request) {
+  let_go(*request);
   MaybeLock guard;
   if (request->previous != nullptr)
     request->previous->next = request->next;
@@ -59,11 +60,6 @@ void account(Request& request, const MPI_Status& status) {
     describe(*request.makes_comm);
     request.makes_comm = nullptr;
   }
-}
-
-void start(Request& request) {
-  request.active = true;
-  if (request.send_to >= 0) count_sent(request.send_to);
 }
 
 }  // namespace
@@ -91,10 +87,9 @@ Request* make_persistent(MPI_Request* request, RequestKind kind, const char* wha
 
 void settle(MPI_Request* slot, Request* request, const MPI_Status& status) {
   if (request->persistent) {
-    if (request->active) {
-      request->active = false;
-      account(*request, status);
-    }
+    if (request->active && !request->completed) account(*request, status);
+    request->active = false;
+    request->completed = false;
     return;
   }
   if (!request->completed) account(*request, status);
@@ -109,21 +104,36 @@ bool collective_pending() {
   return false;
 }
 
+Request* youngest_request() { return live_head; }
+
+namespace {
+
+// Tests an active request. False if it has not completed; else its outcome is noted.
+bool has_completed(Request& request) {
+  if (withheld(request)) return false;
+  int flag = 0;
+  MPI_Status status{};
+  request.error = real.Test(&request.real, &flag, &status);
+  if (!flag) return false;
+  account(request, status);
+  request.completed = true;
+  request.status = status;
+  request.types.reset();
+  if (!request.persistent) request.real = pre.request_null;
+  return true;
+}
+
+}  // namespace
+
 const Request* pending_request() {
   for (Request* r = live_head; r != nullptr;) {
     Request* next = r->next;
-    if (r->persistent) return r;
-    if (!r->completed) {
-      int flag = 0;
-      MPI_Status status{};
-      r->error = real.Test(&r->real, &flag, &status);
-      if (!flag) return r;
-      account(*r, status);
-      r->completed = true;
-      r->status = status;
-      r->real = pre.request_null;
-      r->types.reset();
-      if (r->orphan) destroy(r);
+    if (r->active && !r->completed && !has_completed(*r)) return r;
+    if (r->orphan) {
+      if (r->persistent) real.Request_free(&r->real);
+      destroy(r);
+    } else if (r->persistent && r->again == nullptr) {
+      return r;
     }
     r = next;
   }
@@ -144,6 +154,24 @@ void put(MPI_Status* to, const MPI_Status& from) {
   to->MPI_ERROR = error;
 }
 
+// MPI_Wait or MPI_Test of one of our requests.
+template <class RealCall>
+int complete(MPI_Request* slot, Request* r, int* flag, MPI_Status* status, RealCall call_real) {
+  MPI_Status own = r->status;
+  int rc = r->error;
+  if (r->completed) {
+    *flag = 1;
+  } else {
+    own = {};
+    rc = call_real(&r->real, flag, &own);
+    if (!(rc == MPI_SUCCESS && *flag) && r->real != pre.request_null) return rc;
+  }
+  restore_tag(r, own);
+  put(status, own);
+  settle(slot, r, own);
+  return rc;
+}
+
 }  // namespace
 
 extern "C" {
@@ -152,49 +180,36 @@ int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   Call call;
   auto* r = request != nullptr ? object_of_request(*request) : nullptr;
   if (r == nullptr) return real.Wait(request, status);
-  if (r->completed) {
-    const int rc = r->error;
-    put(status, r->status);
-    settle(request, r, r->status);
-    return rc;
-  }
-  MPI_Status own{};
-  const int rc = real.Wait(&r->real, &own);
-  if (rc == MPI_SUCCESS || r->real == pre.request_null) {
-    put(status, own);
-    settle(request, r, own);
-  }
-  return rc;
+  wait_while_withheld(*r);
+  int flag = 1;
+  return complete(request, r, &flag, status,
+                  [](MPI_Request* one, int*, MPI_Status* s) { return real.Wait(one, s); });
 }
 
 int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   Call call;
   auto* r = request != nullptr ? object_of_request(*request) : nullptr;
   if (r == nullptr) return real.Test(request, flag, status);
-  if (r->completed) {
-    const int rc = r->error;
-    *flag = 1;
-    put(status, r->status);
-    settle(request, r, r->status);
-    return rc;
-  }
-  MPI_Status own{};
-  const int rc = real.Test(&r->real, flag, &own);
-  if ((rc == MPI_SUCCESS && *flag) || r->real == pre.request_null) {
-    put(status, own);
-    settle(request, r, own);
-  }
-  return rc;
+  *flag = 0;
+  return withheld(*r) ? MPI_SUCCESS : complete(request, r, flag, status, real.Test);
 }
 
 int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   Call call;
   auto* r = object_of_request(request);
   if (r == nullptr) return real.Request_get_status(request, flag, status);
-  if (!r->completed) return real.Request_get_status(r->real, flag, status);
-  *flag = 1;
-  put(status, r->status);
-  return MPI_SUCCESS;
+  *flag = 0;
+  if (withheld(*r)) return MPI_SUCCESS;
+  MPI_Status own = r->status;
+  int rc = MPI_SUCCESS;
+  if (r->completed)
+    *flag = 1;
+  else
+    rc = real.Request_get_status(r->real, flag, &own);
+  if (!*flag) return rc;
+  restore_tag(r, own);
+  put(status, own);
+  return rc;
 }
 
 int MPI_Request_free(MPI_Request* request) {
@@ -202,12 +217,12 @@ int MPI_Request_free(MPI_Request* request) {
   auto* r = request != nullptr ? object_of_request(*request) : nullptr;
   if (r == nullptr) return real.Request_free(request);
   *request = pre.request_null;
-  if (!r->persistent && !r->completed && r->kind != RequestKind::kSend) {
+  if (r->active && !r->completed && r->kind != RequestKind::kSend) {
     r->orphan = true;  // what it receives is counted when it completes: see pending_request()
     return MPI_SUCCESS;
   }
   int rc = MPI_SUCCESS;
-  if (!r->completed) rc = real.Request_free(&r->real);
+  if (r->persistent || !r->completed) rc = real.Request_free(&r->real);
   destroy(r);
   return rc;
 }
@@ -217,28 +232,6 @@ int MPI_Cancel(MPI_Request* request) {
   auto* r = request != nullptr ? object_of_request(*request) : nullptr;
   if (r == nullptr) return real.Cancel(request);
   return r->completed ? MPI_SUCCESS : real.Cancel(&r->real);
-}
-
-int MPI_Start(MPI_Request* request) {
-  Call call;
-  auto* r = request != nullptr ? object_of_request(*request) : nullptr;
-  if (r == nullptr) return real.Start(request);
-  const int rc = real.Start(&r->real);
-  if (rc == MPI_SUCCESS) start(*r);
-  return rc;
-}
-
-int MPI_Startall(int count, MPI_Request array_of_requests[]) {
-  Call call;
-  RequestArray array(count, array_of_requests);
-  const int rc = real.Startall(count, array.real());
-  for (int i = 0; i < count; ++i) {
-    Request* r = array.object(i);
-    if (r == nullptr) continue;
-    r->real = array.real()[i];
-    if (rc == MPI_SUCCESS) start(*r);
-  }
-  return rc;
 }
 
 }  // extern "C"

@@ -1,9 +1,13 @@
 // Requests: ours, so that the completion of a receive is counted wherever the program learns of it.
 //
 // A request that has completed by the time of a gate is carried over with its status; one that has not
-// postpones the gate. Persistent and partitioned requests postpone it as long as they live.
+// postpones the gate. A persistent request that is not active is made again in the next epoch
+// (persistent.cc). Partitioned requests are persistent ones of ours (partitioned.cc).
 #pragma once
 
+#include <atomic>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "sidecar/shim/handles.h"
@@ -15,8 +19,23 @@ enum class RequestKind {
   kReceive,
   kSendReceive,
   kCollective,
-  kPartitioned,
   kOther,  // file, window and generalised requests, whose objects have blockers of their own
+};
+
+// How a persistent request is made in the next epoch, and what must live as long as it for that.
+struct Again {
+  std::function<int(MPI_Request*)> make;
+  Comm* comm = nullptr;
+  std::vector<Datatype*> types;
+  std::vector<Op*> ops;
+};
+
+// A partitioned request: MPI sees one message, sent when its last partition is ready.
+struct Partitions {
+  int count = 0;
+  bool sending = false;
+  std::atomic<int> missing{0};       // partitions of an active send that are not ready
+  std::atomic<bool> handed_over{false};  // MPI has started to send
 };
 
 struct Request : Object {
@@ -27,14 +46,17 @@ struct Request : Object {
   int send_to = -1;              // world rank, counted at each start of a persistent send
   bool persistent = false;
   bool active = true;
-  bool completed = false;  // by the time of a gate: `status` holds the outcome, `real` is gone
+  // By the time of a gate: `status` holds the outcome. `real` is gone, or inactive if it is persistent.
+  bool completed = false;
   bool orphan = false;     // freed by the program while active
   MPI_Status status{};
   int error = 0;           // what completing it returned
   Comm* makes_comm = nullptr;  // MPI_Comm_idup: `real` of it is there on completion
   // Arrays that MPI reads until completion (alltoallw).
   std::unique_ptr<std::vector<std::vector<MPI_Datatype>>> types;
-  Request* next = nullptr;  // live requests
+  std::unique_ptr<Again> again;
+  std::unique_ptr<Partitions> partitions;
+  Request* next = nullptr;  // live requests: the next older one
   Request* previous = nullptr;
 };
 
@@ -52,5 +74,35 @@ bool collective_pending();
 
 // Tests what is pending; the first request that keeps the rank from being moved, or nullptr.
 const Request* pending_request();
+
+// The youngest live request; `next` leads to the older ones. Only while no other thread is inside MPI.
+Request* youngest_request();
+
+// --- Persistent requests (persistent.cc) ---------------------------------------------------------------
+
+// `make` makes the request with objects of the epoch that is open when it is called.
+void make_again(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)> make);
+// The program may free what the request was made of; the request still needs it.
+void hold(Request& request, MPI_Datatype type);
+void hold(Request& request, MPI_Op op);
+void let_go(Request& request);
+// The communicator is being freed: requests on it can't be made again.
+void forget_requests_on(const Comm* comm);
+
+void take_requests_down();
+void bring_requests_up();
+
+// --- Partitioned requests (partitioned.cc) -------------------------------------------------------------
+
+// An active send with a partition that is not ready: MPI has not seen it yet.
+inline bool withheld(const Request& r) {
+  return r.partitions != nullptr && r.partitions->sending && r.active && !r.completed &&
+         !r.partitions->handed_over.load(std::memory_order_acquire);
+}
+// Waits until another thread has made the last partition ready.
+void wait_while_withheld(const Request& request);
+void start_partitions(Request& request);
+// MPI's tag of a partitioned message differs from the program's.
+void restore_tag(const Request* request, MPI_Status& status);
 
 }  // namespace bsp::shim

@@ -10,6 +10,18 @@ foreach(source ${shim_programs})
   target_compile_options(shim_${name} PRIVATE -Wno-stringop-overread)  # MPI_UNWEIGHTED is no array
   list(APPEND shim_program_targets shim_${name})
 endforeach()
-bsp_test(shim_test SOURCES shim/shim_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
+# Programs that must be refused: a Fortran one (what a Fortran compiler makes of it, none is needed) and one of
+# another MPI, with a library that bears its name.
+find_library(BSP_MPI_FORTRAN_LIBRARY mpi_mpifh HINTS ${MPI_C_LIB_DIRS} /usr/lib/x86_64-linux-gnu/openmpi/lib REQUIRED)
+add_executable(shim_fortran shim/refused/fortran.c)
+target_link_libraries(shim_fortran PRIVATE ${BSP_MPI_FORTRAN_LIBRARY} MPI::MPI_C)
+add_library(shim_other_mpi_library SHARED shim/refused/other_mpi_library.c)
+set_target_properties(shim_other_mpi_library PROPERTIES LIBRARY_OUTPUT_NAME mpi VERSION 12 SOVERSION 12
+                      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/other_mpi)
+add_executable(shim_other_mpi shim/refused/other_mpi.c)
+target_link_libraries(shim_other_mpi PRIVATE shim_other_mpi_library)
+list(APPEND shim_program_targets shim_fortran shim_other_mpi)
+
+bsp_test(shim_test SOURCES shim/shim_test.cc shim/endings_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
          DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)
 add_dependencies(shim_test bsp-sidecar bspmpi lattice_boltzmann ${shim_program_targets})

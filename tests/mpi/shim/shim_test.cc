@@ -49,7 +49,11 @@ INSTANTIATE_TEST_SUITE_P(Shim, Programs,
                                          Case{"shim_collectives", 3, 4, "100"},
                                          Case{"shim_communicators", 4, 4, "80"},
                                          Case{"shim_datatypes", 3, 4, "300"}, Case{"shim_attributes", 2, 4, "400"},
-                                         Case{"shim_cxx", 2, 4, "400"}),
+                                         Case{"shim_cxx", 2, 4, "400"}, Case{"shim_halo", 3, 4, "150"},
+                                         Case{"shim_threads", 3, 4, "120"}, Case{"shim_intercomms", 4, 4, "80"},
+                                         Case{"shim_neighbours", 4, 4, "80"}, Case{"shim_sample_sort", 3, 4, "100"},
+                                         Case{"shim_messages", 2, 4, "150"}, Case{"shim_errors", 2, 4, "150"},
+                                         Case{"shim_profiled", 3, 4, "200"}, Case{"shim_particles", 3, 4, "150"}),
                          [](const auto& tested) {
                            return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks);
                          });
@@ -102,7 +106,12 @@ TEST_P(Blocked, IsNotMigratableUntilItIsGone) {
 
 INSTANTIATE_TEST_SUITE_P(Shim, Blocked,
                          testing::Values(Thing{"window", "an open RMA window"},
-                                         Thing{"persistent", "a persistent request (MPI_"},
+                                         Thing{"alltoallw", "a persistent request (MPI_Alltoallw_init)"},
+                                         Thing{"orphaned", "a persistent request (MPI_Send_init)"},
+                                         Thing{"started", "a pending request (MPI_Recv_init)"},
+                                         Thing{"partitioned", "a pending request (MPI_Psend_init)"},
+                                         Thing{"generalised", "a pending request (MPI_Grequest_start)"},
+                                         Thing{"thread", "another thread inside MPI"},
                                          Thing{"pending", "a pending request (MPI_Irecv)"},
                                          Thing{"file", "an open MPI file"},
                                          Thing{"session", "an MPI session of the program's own"},

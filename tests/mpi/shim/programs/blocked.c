@@ -1,6 +1,7 @@
 /* blocked SUPERSTEPS THING: holds something that can't be carried over an epoch until some rank gets SIGUSR1, and works
  * with it all the time; then it lets go of it and does so many supersteps more. */
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 
@@ -9,18 +10,48 @@
 static volatile sig_atomic_t enough = 0;
 static void on_signal(int number) { enough = number; }
 
+/* A thread that waits inside MPI for the message that tells it to end. */
+static void* serve(void* comm) {
+  int word = -1;
+  MPI_Recv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 6, *(MPI_Comm*)comm, MPI_STATUS_IGNORE);
+  return NULL;
+}
+
+static int query(void* state, MPI_Status* status) {
+  (void)state;
+  MPI_Status_set_elements(status, MPI_INT, 0);
+  MPI_Status_set_cancelled(status, 0);
+  return MPI_SUCCESS;
+}
+static int free_state(void* state) {
+  (void)state;
+  return MPI_SUCCESS;
+}
+static int cancel(void* state, int complete) {
+  (void)state;
+  (void)complete;
+  return MPI_SUCCESS;
+}
+
 int main(int argc, char** argv) {
   signal(SIGUSR1, on_signal);
-  MPI_Init(&argc, &argv);
-  int rank, size, n = supersteps(argc, argv);
   const char* thing = argc > 2 ? argv[2] : "";
+  int provided = -1;
+  if (!strcmp(thing, "thread"))
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  else
+    MPI_Init(&argc, &argv);
+  int rank, size, n = supersteps(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   const int left = (rank + size - 1) % size, right = (rank + 1) % size;
 
   int memory = -1, out = -1, in = -1, fd = -1;
   MPI_Win window = MPI_WIN_NULL;
-  MPI_Request persistent[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}, pending = MPI_REQUEST_NULL;
+  MPI_Request persistent = MPI_REQUEST_NULL, pending = MPI_REQUEST_NULL;
+  MPI_Request parts[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Comm served = MPI_COMM_NULL;
+  pthread_t server;
   MPI_File file = MPI_FILE_NULL;
   MPI_Session session = MPI_SESSION_NULL;
   MPI_Message message = MPI_MESSAGE_NULL;
@@ -28,9 +59,31 @@ int main(int argc, char** argv) {
 
   if (!strcmp(thing, "window"))
     MPI_Win_create(&memory, sizeof memory, sizeof memory, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
-  if (!strcmp(thing, "persistent")) {
-    MPI_Send_init(&out, 1, MPI_INT, right, 1, MPI_COMM_WORLD, &persistent[0]);
-    MPI_Recv_init(&in, 1, MPI_INT, left, 1, MPI_COMM_WORLD, &persistent[1]);
+  int ones[2] = {1, 1}, places[2] = {0, sizeof(int)}, to_all[2], from_all[2];
+  MPI_Datatype types[2] = {MPI_INT, MPI_INT};
+  if (!strcmp(thing, "alltoallw"))
+    MPI_Alltoallw_init(to_all, ones, places, types, from_all, ones, places, types, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &persistent);
+  if (!strcmp(thing, "orphaned")) { /* of a communicator that is no more */
+    MPI_Comm_dup(MPI_COMM_WORLD, &served);
+    MPI_Send_init(&out, 1, MPI_INT, right, 1, served, &pending);
+    MPI_Comm_free(&served);
+  }
+  if (!strcmp(thing, "started")) {
+    MPI_Recv_init(&memory, 1, MPI_INT, left, 2, MPI_COMM_WORLD, &pending);
+    MPI_Start(&pending);
+  }
+  if (!strcmp(thing, "partitioned")) {
+    MPI_Precv_init(from_all, 2, 1, MPI_INT, left, 2, MPI_COMM_WORLD, MPI_INFO_NULL, &parts[0]);
+    MPI_Psend_init(to_all, 2, 1, MPI_INT, right, 2, MPI_COMM_WORLD, MPI_INFO_NULL, &parts[1]);
+    MPI_Startall(2, parts);
+    to_all[0] = to_all[1] = rank;
+    MPI_Pready(1, parts[1]);
+  }
+  if (!strcmp(thing, "generalised")) MPI_Grequest_start(query, free_state, cancel, NULL, &pending);
+  if (!strcmp(thing, "thread")) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &served);
+    pthread_create(&server, NULL, serve, &served);
   }
   if (!strcmp(thing, "pending")) MPI_Irecv(&memory, 1, MPI_INT, left, 2, MPI_COMM_WORLD, &pending);
   if (!strcmp(thing, "file")) {
@@ -57,11 +110,11 @@ int main(int argc, char** argv) {
       MPI_Win_fence(0, window);
       CHECK(memory == left + s);
     }
-    if (persistent[0] != MPI_REQUEST_NULL) {
-      out = rank + s;
-      MPI_Startall(2, persistent);
-      MPI_Waitall(2, persistent, MPI_STATUSES_IGNORE);
-      CHECK(in == left + s && persistent[0] != MPI_REQUEST_NULL);
+    if (persistent != MPI_REQUEST_NULL) {
+      to_all[0] = to_all[1] = rank + s;
+      MPI_Start(&persistent);
+      MPI_Wait(&persistent, MPI_STATUS_IGNORE);
+      CHECK(from_all[0] == s && from_all[1] == 1 + s && persistent != MPI_REQUEST_NULL);
     }
     if (file != MPI_FILE_NULL) {
       MPI_File_write_at(file, 4 * s, &s, 1, MPI_INT, MPI_STATUS_IGNORE);
@@ -74,9 +127,22 @@ int main(int argc, char** argv) {
     if (any && left_over == -1) { /* away with it */
       left_over = n;
       if (window != MPI_WIN_NULL) MPI_Win_free(&window);
-      for (int i = 0; i < 2; ++i)
-        if (persistent[i] != MPI_REQUEST_NULL) MPI_Request_free(&persistent[i]);
-      if (pending != MPI_REQUEST_NULL) {
+      if (persistent != MPI_REQUEST_NULL) MPI_Request_free(&persistent);
+      if (parts[0] != MPI_REQUEST_NULL) {
+        MPI_Pready(0, parts[1]);
+        MPI_Waitall(2, parts, MPI_STATUSES_IGNORE);
+        CHECK(from_all[0] == left && from_all[1] == left);
+      }
+      if (served != MPI_COMM_NULL) {
+        MPI_Send(&rank, 1, MPI_INT, right, 6, served);
+        pthread_join(server, NULL);
+      }
+      if (!strcmp(thing, "orphaned")) {
+        MPI_Request_free(&pending);
+      } else if (!strcmp(thing, "generalised")) {
+        MPI_Grequest_complete(pending);
+        MPI_Wait(&pending, MPI_STATUS_IGNORE);
+      } else if (pending != MPI_REQUEST_NULL) {
         MPI_Send(&rank, 1, MPI_INT, right, 2, MPI_COMM_WORLD);
         MPI_Wait(&pending, MPI_STATUS_IGNORE);
         CHECK(memory == left);

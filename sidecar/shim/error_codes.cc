@@ -1,0 +1,76 @@
+#include "sidecar/shim/error_codes.h"
+
+#include <string>
+#include <vector>
+
+#include "sidecar/shim/measure.h"
+#include "sidecar/shim/message.h"
+#include "sidecar/shim/real.h"
+
+namespace bsp::shim {
+namespace {
+
+struct AddedError {
+  enum class What { kClass, kCode, kString } what;
+  int of = 0;      // the class of a code, the code of a string
+  int number = 0;  // what MPI gave it
+  std::string text;
+};
+std::vector<AddedError> added_errors;
+int last_used_code = MPI_ERR_LASTCODE;
+
+int add(AddedError& error) {
+  switch (error.what) {
+    case AddedError::What::kClass:
+      return real.Add_error_class(&error.number);
+    case AddedError::What::kCode:
+      return real.Add_error_code(error.of, &error.number);
+    case AddedError::What::kString:
+      return real.Add_error_string(error.of, error.text.c_str());
+  }
+  return MPI_ERR_INTERN;
+}
+
+int add_first_time(AddedError error, int* number) {
+  const int rc = add(error);
+  if (rc != MPI_SUCCESS) return rc;
+  if (number != nullptr) *number = error.number;
+  if (error.number > last_used_code) last_used_code = error.number;
+  added_errors.push_back(std::move(error));
+  return rc;
+}
+
+}  // namespace
+
+void repeat_error_codes() {
+  for (AddedError& error : added_errors) {
+    const int before = error.number;
+    if (add(error) != MPI_SUCCESS || error.number != before)
+      die("the program's error code %d could not be added again", before);
+  }
+}
+
+int* last_used_error_code() { return &last_used_code; }
+
+}  // namespace bsp::shim
+
+using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
+
+extern "C" {
+
+int MPI_Add_error_class(int* errorclass) {
+  Call call;
+  return add_first_time({.what = AddedError::What::kClass, .text = {}}, errorclass);
+}
+
+int MPI_Add_error_code(int errorclass, int* errorcode) {
+  Call call;
+  return add_first_time({.what = AddedError::What::kCode, .of = errorclass, .text = {}}, errorcode);
+}
+
+int MPI_Add_error_string(int errorcode, const char* string) {
+  Call call;
+  return add_first_time({.what = AddedError::What::kString, .of = errorcode, .text = string}, nullptr);
+}
+
+}  // extern "C"

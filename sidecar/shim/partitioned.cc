@@ -1,0 +1,143 @@
+// Partitioned communication, MPI 4.1 chapter 4: one persistent message of ours, sent when the last partition
+// is ready.
+//
+// Open MPI 5's own needs the world of MPI_Init, which an MPI session doesn't have. The standard lets the
+// receiver see partitions arrive all at once, and the two sides divide the same message differently, which
+// one message does by itself. Its tag lies above all that the program may use together with it, so that it
+// matches no other message (but it would a receive of MPI_ANY_TAG).
+#include <sched.h>
+
+#include "sidecar/shim/counters.h"
+#include "sidecar/shim/request_arrays.h"
+
+namespace bsp::shim {
+namespace {
+
+constexpr int kTagBit = 1 << 30;
+
+int raise_error(MPI_Comm real_comm, int code) {
+  real.Comm_call_errhandler(real_comm, code);
+  return code;
+}
+
+// Makes `*request` a persistent message of `partitions` times `count` elements.
+template <class Make>
+int make_message(void* buffer, int partitions, MPI_Count count, MPI_Datatype type, int tag, MPI_Comm comm,
+         MPI_Request* request, Make make) {
+  if (count < 0 || count > INT32_MAX) return raise_error(to_real(comm), MPI_ERR_COUNT);
+  MPI_Datatype partition = nullptr;
+  if (const int rc = real.Type_contiguous(static_cast<int>(count), to_real(type), &partition); rc != MPI_SUCCESS)
+    return rc;
+  real.Type_commit(&partition);
+  const int rc = make(buffer, partitions, partition, tag | kTagBit, to_real(comm), request);
+  real.Type_free(&partition);  // the request keeps it
+  return rc;
+}
+
+void make_partitioned(Request* request, int partitions, bool sending) {
+  if (request == nullptr) return;
+  request->partitions = std::make_unique<Partitions>();
+  request->partitions->count = partitions;
+  request->partitions->sending = sending;
+}
+
+// So many more partitions of an active send are ready.
+int ready(Request& request, int partitions) {
+  Partitions& part = *request.partitions;
+  if (part.missing.fetch_sub(partitions) != partitions) return MPI_SUCCESS;
+  const int rc = real.Start(&request.real);
+  if (rc == MPI_SUCCESS && request.send_to >= 0) count_sent(request.send_to);
+  part.handed_over.store(true, std::memory_order_release);
+  return rc;
+}
+
+int not_partitioned() { return raise_error(self.real, MPI_ERR_REQUEST); }
+
+}  // namespace
+
+void wait_while_withheld(const Request& request) {
+  while (withheld(request)) sched_yield();
+}
+
+void start_partitions(Request& request) {
+  request.partitions->missing.store(request.partitions->count);
+  request.partitions->handed_over.store(false);
+  request.active = true;
+  if (request.partitions->count == 0) ready(request, 0);
+}
+
+void restore_tag(const Request* request, MPI_Status& status) {
+  if (request != nullptr && request->partitions != nullptr && status.MPI_TAG >= kTagBit)
+    status.MPI_TAG &= ~kTagBit;
+}
+
+}  // namespace bsp::shim
+
+using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
+
+extern "C" {
+
+int MPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                   MPI_Comm comm, MPI_Info, MPI_Request* request) {
+  Call call;
+  auto make = [=](MPI_Request* made) {
+    return make_message(const_cast<void*>(buf), partitions, count, datatype, tag, comm, made,
+                [dest](void* b, int n, MPI_Datatype t, int real_tag, MPI_Comm c, MPI_Request* out) {
+                  return real.Send_init(b, n, t, dest, real_tag, c, out);
+                });
+  };
+  if (const int rc = make(request); rc != MPI_SUCCESS) return rc;
+  Request* r = make_persistent(request, RequestKind::kSend, "MPI_Psend_init", comm, dest);
+  make_partitioned(r, partitions, true);
+  if (r == nullptr) return MPI_SUCCESS;
+  make_again(*r, comm, make);
+  hold(*r, datatype);
+  return MPI_SUCCESS;
+}
+
+int MPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
+                   MPI_Comm comm, MPI_Info, MPI_Request* request) {
+  Call call;
+  auto make = [=](MPI_Request* made) {
+    return make_message(buf, partitions, count, datatype, tag, comm, made,
+                [source](void* b, int n, MPI_Datatype t, int real_tag, MPI_Comm c, MPI_Request* out) {
+                  return real.Recv_init(b, n, t, source, real_tag, c, out);
+                });
+  };
+  if (const int rc = make(request); rc != MPI_SUCCESS) return rc;
+  Request* r = make_persistent(request, RequestKind::kReceive, "MPI_Precv_init", comm, -1);
+  make_partitioned(r, partitions, false);
+  if (r == nullptr) return MPI_SUCCESS;
+  make_again(*r, comm, make);
+  hold(*r, datatype);
+  return MPI_SUCCESS;
+}
+
+int MPI_Pready_range(int first, int last, MPI_Request request) {
+  Call call;
+  Request* r = object_of_request(request);
+  if (r == nullptr || r->partitions == nullptr || !r->partitions->sending || last < first)
+    return not_partitioned();
+  return ready(*r, last - first + 1);
+}
+
+int MPI_Pready(int partition, MPI_Request request) { return MPI_Pready_range(partition, partition, request); }
+
+int MPI_Pready_list(int length, int[], MPI_Request request) {
+  Call call;
+  Request* r = object_of_request(request);
+  if (r == nullptr || r->partitions == nullptr || !r->partitions->sending) return not_partitioned();
+  return length > 0 ? ready(*r, length) : MPI_SUCCESS;
+}
+
+int MPI_Parrived(MPI_Request request, int, int* flag) {
+  Call call;
+  Request* r = object_of_request(request);
+  if (r == nullptr || r->partitions == nullptr || r->partitions->sending) return not_partitioned();
+  *flag = 1;
+  if (!r->active || r->completed) return MPI_SUCCESS;
+  MPI_Status ignored;
+  return real.Request_get_status(r->real, flag, &ignored);
+}
+
+}  // extern "C"

@@ -1,0 +1,109 @@
+// Persistent requests: starting them, and how they get into the next epoch.
+//
+// At a close the real request goes; in the next epoch it is made again from the arguments of the call that
+// made it, after the communicators and in the order in which the program made its requests (a persistent
+// collective is made by all its ranks in one order). What the program may free meanwhile is held.
+#include <vector>
+
+#include "sidecar/shim/counters.h"
+#include "sidecar/shim/message.h"
+#include "sidecar/shim/request_arrays.h"
+
+namespace bsp::shim {
+
+void make_again(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)> make) {
+  request.again = std::make_unique<Again>();
+  request.again->make = std::move(make);
+  request.again->comm = object_of<Comm>(comm);
+}
+
+void hold(Request& request, MPI_Datatype type) {
+  Datatype* object = object_of<Datatype>(type);
+  if (object == nullptr) return;
+  ++object->references;
+  request.again->types.push_back(object);
+}
+
+void hold(Request& request, MPI_Op op) {
+  Op* object = object_of<Op>(op);
+  if (object == nullptr) return;
+  ++object->references;
+  request.again->ops.push_back(object);
+}
+
+void let_go(Request& request) {
+  if (request.again == nullptr) return;
+  for (Datatype* type : request.again->types) release(type);
+  for (Op* op : request.again->ops) release(op);
+  request.again.reset();
+}
+
+void forget_requests_on(const Comm* comm) {
+  for (Request* r = youngest_request(); r != nullptr; r = r->next)
+    if (r->again != nullptr && r->again->comm == comm) let_go(*r);
+}
+
+void take_requests_down() {
+  for (Request* r = youngest_request(); r != nullptr; r = r->next)
+    if (r->persistent) real.Request_free(&r->real);
+}
+
+void bring_requests_up() {
+  Request* r = youngest_request();
+  while (r != nullptr && r->next != nullptr) r = r->next;
+  for (; r != nullptr; r = r->previous)
+    if (r->persistent && r->again->make(&r->real) != MPI_SUCCESS)
+      die("epoch %llu: %s could not be repeated", static_cast<unsigned long long>(state.epoch), r->what);
+}
+
+namespace {
+
+// MPI has started it.
+void started(Request& request) {
+  request.active = true;
+  if (request.send_to >= 0) count_sent(request.send_to);
+}
+
+}  // namespace
+}  // namespace bsp::shim
+
+using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
+
+extern "C" {
+
+int MPI_Start(MPI_Request* request) {
+  Call call;
+  auto* r = request != nullptr ? object_of_request(*request) : nullptr;
+  if (r == nullptr) return real.Start(request);
+  if (r->partitions != nullptr && r->partitions->sending) {
+    start_partitions(*r);
+    return MPI_SUCCESS;
+  }
+  const int rc = real.Start(&r->real);
+  if (rc == MPI_SUCCESS) started(*r);
+  return rc;
+}
+
+int MPI_Startall(int count, MPI_Request array_of_requests[]) {
+  Call call;
+  std::vector<MPI_Request> known;  // to MPI
+  std::vector<Request*> objects;
+  for (int i = 0; i < count && array_of_requests != nullptr; ++i) {
+    Request* r = object_of_request(array_of_requests[i]);
+    if (r != nullptr && r->partitions != nullptr && r->partitions->sending) {
+      start_partitions(*r);
+      continue;
+    }
+    known.push_back(r != nullptr ? r->real : array_of_requests[i]);
+    objects.push_back(r);
+  }
+  const int rc = real.Startall(static_cast<int>(known.size()), known.data());
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    if (objects[i] == nullptr) continue;
+    objects[i]->real = known[i];
+    if (rc == MPI_SUCCESS) started(*objects[i]);
+  }
+  return rc;
+}
+
+}  // extern "C"

@@ -1,0 +1,140 @@
+// Communicators: what each is made of, and how it is made again.
+//
+// An intracommunicator is its group, an intercommunicator its two groups; with that come topology, name,
+// error handler and hints. How the program came to it (dup, split, merge, ...) doesn't matter.
+#include "sidecar/shim/recipes.h"
+#include "sidecar/shim/state.h"
+
+namespace bsp::shim {
+namespace {
+
+// Of the messages between the two leaders of an intercommunicator, on the world.
+constexpr int kLeadersTag = 32767;  // the highest that every MPI has
+
+std::size_t size_of(int n) { return n > 0 ? static_cast<std::size_t>(n) : 0; }
+
+void read_topology(MPI_Comm comm, CommRecipe& recipe) {
+  real.Topo_test(comm, &recipe.topology);
+  if (recipe.topology == MPI_CART) {
+    int dims = 0;
+    real.Cartdim_get(comm, &dims);
+    recipe.dims.resize(size_of(dims));
+    recipe.periods.resize(size_of(dims));
+    std::vector<int> coords(size_of(dims));
+    real.Cart_get(comm, dims, recipe.dims.data(), recipe.periods.data(), coords.data());
+  } else if (recipe.topology == MPI_GRAPH) {
+    int nodes = 0;
+    int edges = 0;
+    real.Graphdims_get(comm, &nodes, &edges);
+    recipe.index.resize(size_of(nodes));
+    recipe.edges.resize(size_of(edges));
+    real.Graph_get(comm, nodes, edges, recipe.index.data(), recipe.edges.data());
+  } else if (recipe.topology == MPI_DIST_GRAPH) {
+    int in = 0;
+    int out = 0;
+    int weighted = 0;
+    real.Dist_graph_neighbors_count(comm, &in, &out, &weighted);
+    recipe.weighted = weighted != 0;
+    recipe.sources.resize(size_of(in));
+    recipe.source_weights.resize(size_of(in), 1);
+    recipe.destinations.resize(size_of(out));
+    recipe.destination_weights.resize(size_of(out), 1);
+    real.Dist_graph_neighbors(comm, in, recipe.sources.data(), recipe.source_weights.data(), out,
+                              recipe.destinations.data(), recipe.destination_weights.data());
+  }
+}
+
+int* weights(const CommRecipe& recipe, const std::vector<int>& values) {
+  if (!recipe.weighted) return MPI_UNWEIGHTED;
+  return values.empty() ? MPI_WEIGHTS_EMPTY : const_cast<int*>(values.data());
+}
+
+MPI_Comm with_topology(MPI_Comm plain, const CommRecipe& recipe) {
+  MPI_Comm made = plain;
+  if (recipe.topology == MPI_CART) {
+    must(real.Cart_create(plain, static_cast<int>(recipe.dims.size()), recipe.dims.data(),
+                          recipe.periods.data(), 0, &made),
+         "making a Cartesian communicator again");
+  } else if (recipe.topology == MPI_GRAPH) {
+    must(real.Graph_create(plain, static_cast<int>(recipe.index.size()), recipe.index.data(),
+                           recipe.edges.data(), 0, &made),
+         "making a graph communicator again");
+  } else if (recipe.topology == MPI_DIST_GRAPH) {
+    must(real.Dist_graph_create_adjacent(
+             plain, static_cast<int>(recipe.sources.size()), recipe.sources.data(),
+             weights(recipe, recipe.source_weights),
+             static_cast<int>(recipe.destinations.size()), recipe.destinations.data(),
+             weights(recipe, recipe.destination_weights), pre.info_null, 0, &made),
+         "making a distributed graph communicator again");
+  }
+  if (made != plain) real.Comm_free(&plain);
+  return made;
+}
+
+MPI_Comm of_ranks(const std::vector<int>& world_ranks) {
+  MPI_Group world_group = nullptr;
+  MPI_Group group = nullptr;
+  MPI_Comm made = nullptr;
+  real.Comm_group(world.real, &world_group);
+  real.Group_incl(world_group, static_cast<int>(world_ranks.size()), world_ranks.data(), &group);
+  must(real.Comm_create_group(world.real, group, 0, &made), "making a communicator again");
+  real.Group_free(&group);
+  real.Group_free(&world_group);
+  return made;
+}
+
+}  // namespace
+
+void read_comm(const Comm& comm, CommRecipe& recipe) {
+  read_topology(comm.real, recipe);
+  char name[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  real.Comm_get_name(comm.real, name, &length);
+  recipe.name.assign(name, size_of(length));
+  if (comm.inter) {
+    MPI_Group local = nullptr;
+    real.Comm_group(comm.real, &local);
+    recipe.local = world_ranks(local);
+    real.Group_free(&local);
+  }
+  MPI_Info hints = nullptr;
+  if (real.Comm_get_info(comm.real, &hints) == MPI_SUCCESS) {
+    recipe.hints = read_info(hints);
+    real.Info_free(&hints);
+  }
+  MPI_Errhandler handler = nullptr;
+  real.Comm_get_errhandler(comm.real, &handler);
+  Errhandler* known = errhandlers.find(handler);
+  recipe.errhandler = known != nullptr ? reinterpret_cast<MPI_Errhandler>(known) : handler;
+  if (known != nullptr) {
+    known->used = true;
+    real.Errhandler_free(&handler);
+  }
+}
+
+void dress_comm(Comm& comm) {
+  const CommRecipe& recipe = *comm.recipe;
+  if (!recipe.name.empty()) real.Comm_set_name(comm.real, recipe.name.c_str());
+  if (recipe.errhandler != nullptr)
+    real.Comm_set_errhandler(comm.real, to_real(recipe.errhandler));
+  if (!recipe.hints.empty()) {
+    MPI_Info hints = make_info(recipe.hints);
+    real.Comm_set_info(comm.real, hints);
+    real.Info_free(&hints);
+  }
+  comm.recipe.reset();
+}
+
+void make_comm(Comm& comm) {
+  if (comm.inter) {
+    MPI_Comm local = of_ranks(comm.recipe->local);
+    must(real.Intercomm_create(local, 0, world.real, comm.peers->world[0], kLeadersTag, &comm.real),
+         "making an intercommunicator again");
+    real.Comm_free(&local);
+  } else {
+    comm.real = with_topology(of_ranks(comm.peers->world), *comm.recipe);
+  }
+  dress_comm(comm);
+}
+
+}  // namespace bsp::shim

@@ -1,0 +1,38 @@
+#include "sidecar/shim/without_object.h"
+
+#include <cstdarg>
+
+#include "sidecar/shim/handles.h"
+#include "sidecar/shim/message.h"
+
+namespace bsp::shim {
+namespace {
+
+using Handler = void (*)(MPI_Comm*, int*, ...);
+
+void on_error_without_object(MPI_Comm*, int* code, ...) {
+  va_list arguments;
+  va_start(arguments, code);
+  const char* where = va_arg(arguments, const char*);
+  va_end(arguments);
+  MPI_Errhandler handler = nullptr;
+  const bool open = self.real != nullptr && self.real != pre.comm_null &&
+                    real.Comm_get_errhandler(self.real, &handler) == MPI_SUCCESS;
+  // Open MPI tells such a handler where the error was, not which. Fatal ones say it themselves.
+  if (!open || handler == pre.errors_are_fatal || handler == pre.errors_abort) {
+    using Abort = void (*)(MPI_Comm*, int*, ...);
+    if (void* fatal = find_in_mpi("ompi_mpi_errors_are_fatal_comm_handler"))
+      reinterpret_cast<Abort>(fatal)(nullptr, nullptr, where);
+    die("an MPI error in %s, with no object whose error handler could be asked", where != nullptr ? where : "MPI");
+  }
+  real.Comm_call_errhandler(self.real, MPI_ERR_OTHER);
+}
+
+}  // namespace
+
+void lead_errors_to_self() {
+  if (void* variable = find_in_mpi("ompi_initial_error_handler"))
+    *static_cast<Handler*>(variable) = on_error_without_object;
+}
+
+}  // namespace bsp::shim

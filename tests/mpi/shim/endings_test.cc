@@ -1,0 +1,85 @@
+// How programs begin and end under libbspmpi.so: MPI_Abort, fatal errors, life after MPI_Finalize, sessions without
+// MPI_Init, and the programs that are refused.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/mpi/shim/job.h"
+
+namespace bsp::test {
+namespace {
+
+constexpr std::uint32_t kForever = ~std::uint32_t{0};
+
+void one_turn(Job& job) {
+  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
+  ASSERT_TRUE(job.turn()) << job.stderr_of(0);
+}
+
+TEST(Endings, AProgramGoesOnAfterFinalize) {
+  Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "finalize"}, .environment = {}});
+  one_turn(job);
+  job.expect_ok();
+}
+
+TEST(Endings, AProgramMayExitWithoutFinalize) {
+  Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "exit"}, .environment = {}});
+  one_turn(job);
+  job.expect_ok();
+}
+
+TEST(Endings, AbortEndsTheRankWithItsCode) {
+  Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "abort", "42"}, .environment = {}});
+  one_turn(job);
+  const int status = job.wait(1);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42) << status;
+  EXPECT_TRUE(job.stderr_of(1).contains("rank 1: the program called MPI_Abort(42)")) << job.stderr_of(1);
+  EXPECT_EQ(job.last_line(1), "said before the end");
+}
+
+TEST(Endings, AFatalErrorEndsTheRankAndIsNamed) {
+  Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "fatal"}, .environment = {}});
+  one_turn(job);
+  const int status = job.wait(1);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 0) << status;
+  EXPECT_TRUE(job.stderr_of(1).contains("MPI_ERR_RANK")) << job.stderr_of(1);
+}
+
+// A session is not carried over, but the program finds its job.
+TEST(Endings, AProgramMayUseSessionsAlone) {
+  Job job({.ranks = 2, .program = "shim_sessions", .arguments = {"300"}, .environment = {}});
+  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
+  ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
+  EXPECT_TRUE(job.reasons().contains("an MPI session of the program's own")) << job.reasons();
+  job.drop_gate(0);
+  job.expect_ok();
+}
+
+// Windows and files postpone the gate while they are open; between them the program can be moved, each time.
+TEST(Endings, AProgramWithPhasesIsMovedBetweenThem) {
+  Job job({.ranks = 3, .program = "shim_phases", .arguments = {"500"}, .environment = {}});
+  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_NE(job.commit(), 0u);
+    ASSERT_EQ(job.wait_for_gate(kForever), Job::Gate::kStopped) << job.reasons() << job.stderr_of(0);
+    job.next_epoch();
+  }
+  job.expect_ok();
+}
+
+void expect_refused(const char* program, const char* message) {
+  Job job({.ranks = 1, .program = program, .arguments = {}, .environment = {}});
+  const int status = job.wait(0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+  EXPECT_TRUE(job.stderr_of(0).contains(message)) << job.stderr_of(0);
+}
+
+TEST(Endings, AFortranProgramIsRefused) { expect_refused("shim_fortran", "Fortran"); }
+
+TEST(Endings, AProgramOfAnotherMpiIsRefused) {
+  expect_refused("shim_other_mpi", "the program's MPI library is \"MPICH Version:");
+}
+
+}  // namespace
+}  // namespace bsp::test

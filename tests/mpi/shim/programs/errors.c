@@ -1,0 +1,101 @@
+/* Errors come back as codes where the program asks for it, to its own handlers otherwise; codes that it adds keep
+ * their numbers. */
+#include "check.h"
+
+static int handled = 0;
+static MPI_Comm handled_on = MPI_COMM_NULL;
+static void on_error(MPI_Comm* comm, int* code, ...) {
+  int class = -1;
+  MPI_Error_class(*code, &class);
+  handled = class;
+  handled_on = *comm;
+}
+
+static int class_of(int code) {
+  int class = -1;
+  if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+  return code == MPI_SUCCESS ? MPI_SUCCESS : class;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank, size, n = supersteps(argc, argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  MPI_Comm mine;
+  MPI_Errhandler handler;
+  MPI_Comm_dup(MPI_COMM_WORLD, &mine);
+  MPI_Comm_create_errhandler(on_error, &handler);
+  MPI_Comm_set_errhandler(mine, handler);
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  int class_added, code_added, last, *last_used, flag;
+  MPI_Add_error_class(&class_added);
+  MPI_Add_error_code(class_added, &code_added);
+  MPI_Add_error_string(class_added, "a class of the program");
+  MPI_Add_error_string(code_added, "out of cheese");
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_LASTUSEDCODE, &last_used, &flag);
+  CHECK(flag && *last_used >= code_added);
+  last = code_added;
+  int* memory; /* allocated in the first epoch, freed in the last */
+  CHECK(MPI_Alloc_mem(1000 * sizeof *memory, MPI_INFO_NULL, &memory) == MPI_SUCCESS);
+
+  for (int s = 0; s < n; ++s) {
+    int value = s, got[4];
+    MPI_Status status;
+    memory[s % 1000] = s;
+    CHECK(class_of(MPI_Send(&value, 1, MPI_INT, size + 5, 0, MPI_COMM_WORLD)) == MPI_ERR_RANK);
+    CHECK(class_of(MPI_Send(&value, -1, MPI_INT, right, 0, MPI_COMM_WORLD)) == MPI_ERR_COUNT);
+    CHECK(class_of(MPI_Send(&value, 1, MPI_DATATYPE_NULL, right, 0, MPI_COMM_WORLD)) == MPI_ERR_TYPE);
+    CHECK(class_of(MPI_Bcast(&value, 1, MPI_INT, -7, MPI_COMM_WORLD)) == MPI_ERR_ROOT);
+    CHECK(class_of(MPI_Comm_size(MPI_COMM_NULL, &value)) == MPI_ERR_COMM);
+    MPI_Comm none = MPI_COMM_NULL;
+    CHECK(class_of(MPI_Comm_free(&none)) == MPI_ERR_COMM);
+
+    /* A message that is longer than the receiver's room is consumed all the same. */
+    int four[4] = {rank, s, 3, 4};
+    MPI_Request requests[2];
+    MPI_Isend(four, 4, MPI_INT, right, 1, MPI_COMM_WORLD, &requests[0]);
+    CHECK(class_of(MPI_Recv(got, 2, MPI_INT, left, 1, MPI_COMM_WORLD, &status)) == MPI_ERR_TRUNCATE);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    MPI_Status statuses[2];
+    MPI_Irecv(got, 1, MPI_INT, left, 2, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(four, 4, MPI_INT, right, 2, MPI_COMM_WORLD, &requests[1]);
+    CHECK(class_of(MPI_Waitall(2, requests, statuses)) == MPI_ERR_IN_STATUS);
+    CHECK(class_of(statuses[0].MPI_ERROR) == MPI_ERR_TRUNCATE);
+    for (int i = 0; i < 2; ++i)
+      if (requests[i] != MPI_REQUEST_NULL) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+
+    handled = 0;
+    MPI_Send(&value, 1, MPI_INT, size, 0, mine);
+    CHECK(handled == MPI_ERR_RANK && handled_on == mine);
+    MPI_Comm_call_errhandler(mine, code_added);
+    CHECK(handled == class_added);
+
+    char text[MPI_MAX_ERROR_STRING];
+    int length, class = -1;
+    MPI_Error_string(code_added, text, &length);
+    MPI_Error_class(code_added, &class);
+    CHECK(!strcmp(text, "out of cheese") && class == class_added && last == code_added);
+    MPI_Error_string(class_added, text, &length);
+    CHECK(!strcmp(text, "a class of the program"));
+    MPI_Errhandler now;
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &now);
+    CHECK(now == MPI_ERRORS_RETURN);
+
+    MPI_File file; /* files return errors by default */
+    CHECK(class_of(MPI_File_open(MPI_COMM_SELF, "/nowhere/at/all", MPI_MODE_RDONLY, MPI_INFO_NULL, &file)) ==
+          MPI_ERR_NO_SUCH_FILE);
+    int key = MPI_KEYVAL_INVALID;
+    CHECK(MPI_Comm_set_attr(MPI_COMM_WORLD, key, NULL) != MPI_SUCCESS);
+    edge();
+  }
+  for (int s = 0; s < n && s < 1000; ++s) CHECK(memory[s] == s || n > 1000);
+  MPI_Free_mem(memory);
+  MPI_Comm_free(&mine);
+  MPI_Finalize();
+  printf("ok errors\n");
+  return 0;
+}
