@@ -38,8 +38,8 @@ struct Config {
 };
 
 struct ConfigOptions {
-  std::string kubeconfig;  // --kubeconfig
-  std::string context;     // --context; "": current-context
+  std::string kubeconfig = {};  // --kubeconfig
+  std::string context = {};     // --context; "": current-context
 };
 
 // kInvalid names file, field and remedy; kNotFound if there is no configuration at all.

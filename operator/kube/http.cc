@@ -60,10 +60,10 @@ struct HttpStream::State : std::enable_shared_from_this<HttpStream::State> {
   bool ended = false;
   std::optional<HttpFailure> failure;
 
-  void fail_with(ErrorCode code, const std::string& message, bool sent = true) {
+  void fail_with(ErrorCode code, const std::string& message, bool sent = true, bool retryable = true) {
     {
       const std::lock_guard lock(mutex);
-      if (!ended && !failure) failure = HttpFailure{{code, message, true}, sent};
+      if (!ended && !failure) failure = HttpFailure{{code, message, retryable}, sent};
     }
     changed.notify_all();
   }
@@ -74,8 +74,15 @@ struct HttpStream::State : std::enable_shared_from_this<HttpStream::State> {
     } catch (const http::http_exception& e) {
       const bool timeout = e.error_code() == std::errc::timed_out;
       const bool sent = !before_sending(e.what());
-      std::string what = std::string_view(e.what()).starts_with("Error in SSL") ? explain_refusal() : e.what();
-      if (timeout) what = sent ? "no answer in time" : "no connection in time";
+      if (!timeout && std::string_view(e.what()).starts_with("Error in SSL")) {
+        // A certificate that we refuse is refused the next time too; it is no use to wait for another.
+        const std::string refusal = take_refusal();
+        if (!refusal.empty())
+          return fail_with(ErrorCode::kRefused, std::format("{}: its certificate was refused: {}", server, refusal), false,
+                           /*retryable=*/false);
+        return fail_with(ErrorCode::kUnavailable, server + ": the TLS handshake failed", false);
+      }
+      const std::string what = !timeout ? e.what() : sent ? "no answer in time" : "no connection in time";
       fail_with(timeout ? ErrorCode::kTimeout : ErrorCode::kUnavailable, std::format("{}: {}", server, what), sent);
     } catch (const std::exception& e) {
       fail_with(ErrorCode::kUnavailable, std::format("{}: {}", server, e.what()));

@@ -6,7 +6,6 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-#include <format>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -61,11 +60,9 @@ int verify_and_note(X509_STORE_CTX* chain, void*) {
 
 }  // namespace
 
-std::string explain_refusal() {
+std::string take_refusal() {
   const std::lock_guard lock(last_refusal().mutex);
-  const std::string reason = std::exchange(last_refusal().reason, {});
-  if (reason.empty()) return "the TLS handshake failed; is it an API server, and does it take our certificate?";
-  return std::format("its certificate was refused: {}", reason);
+  return std::exchange(last_refusal().reason, {});
 }
 
 Result<void> check_tls(const TlsMaterial& material) {

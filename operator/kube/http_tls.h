@@ -9,9 +9,9 @@
 
 namespace bsp::kube {
 
-// Why the last handshake failed; cpprestsdk says no more than "Error in SSL handshake". All handshakes of the
-// process run on one thread, one failing after the other, so one place for it is enough.
-std::string explain_refusal();
+// Why we refused the last certificate, once; "" if we did not. cpprestsdk says no more than "Error in SSL handshake".
+// All handshakes of the process run on one thread, one failing after the other, so one place for it is enough.
+std::string take_refusal();
 
 // kInvalid if CA, certificate or key can't be read as PEM or do not belong together.
 Result<void> check_tls(const TlsMaterial& material);

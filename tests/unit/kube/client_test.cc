@@ -155,7 +155,7 @@ TEST_F(ClientTest, TheServersReasonsAreTold) {
   const auto refused = client->create(bad);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
-  EXPECT_THAT(refused.error().message, HasSubstr("spec.invalid: Invalid value"));
+  EXPECT_THAT(refused.error().message, HasSubstr("spec.invalid"));
   const auto missing = client->get(key(kWidget, "nobody"));
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(missing.error().message, HasSubstr("nobody"));
@@ -169,6 +169,7 @@ TEST_F(ClientTest, TheServersReasonsAreTold) {
 }
 
 TEST_F(ClientTest, AKindThatIsNotServedYetIsFoundWhenItIs) {
+  if (is_real()) GTEST_SKIP() << "only the server in memory can be told to do this";
   auto client = open();
   const auto early = client->create(widget("a"));
   ASSERT_FALSE(early);

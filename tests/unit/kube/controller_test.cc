@@ -1,0 +1,385 @@
+// What controllers are built from: cache with indexes, workqueue, leader election, finalizers.
+#include <set>
+
+#include "operator/kube/cache.h"
+#include "operator/kube/leader.h"
+#include "operator/kube/modify.h"
+#include "operator/kube/workqueue.h"
+#include "world.h"
+
+namespace bsp::kube_test {
+namespace {
+
+using kube::Cache;
+using kube::Candidate;
+using kube::LeaderElection;
+using kube::LeaderOptions;
+using kube::RateLimiter;
+using kube::Workqueue;
+
+// --- Cache --------------------------------------------------------------------------------------------------
+
+class CacheTest : public World {
+ protected:
+  kube::CacheOptions options() {
+    return {.name_space = is_real() ? "default" : "", .kinds = {{.kind = kConfigMap, .indexes = {{"job", kube::by_label("job")}}}}};
+  }
+  static Object of_job(const std::string& name, const std::string& job) {
+    Object object = config_map(name);
+    object["metadata"]["labels"] = {{"job", job}};
+    return object;
+  }
+};
+
+TEST_F(CacheTest, FindsByNameAndByIndexWithoutARequest) {
+  auto client = open();
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(client->create(of_job("m" + std::to_string(i), i % 2 ? "odd" : "even")));
+  Cache cache(*client, options());
+  ASSERT_TRUE(cache.wait_filled(seconds(60)));
+  const int before = server_.requests("");
+  EXPECT_EQ(cache.find(kConfigMap, "job", "odd").size(), 3u);
+  EXPECT_EQ(cache.count(kConfigMap, "job", "even"), 3u);
+  EXPECT_EQ(cache.list(kConfigMap).size(), 6u);
+  EXPECT_EQ(cache.list(kConfigMap, "other").size(), 0u);
+  EXPECT_EQ(cache.get(key(kConfigMap, "m3"))->at("data"), (Object{{"x", "1"}}));
+  EXPECT_FALSE(cache.get(key(kConfigMap, "m9")));
+  EXPECT_EQ(server_.requests("") - before, server_.requests("watch=1")) << "at most the watch itself";
+  // An object moves from one value of an index to another, and goes.
+  ASSERT_TRUE(client->update(of_job("m0", "odd")));
+  ASSERT_TRUE(eventually([&] { return cache.count(kConfigMap, "job", "odd") == 4; }));
+  EXPECT_EQ(cache.count(kConfigMap, "job", "even"), 2u);
+  ASSERT_TRUE(client->remove(key(kConfigMap, "m0")));
+  ASSERT_TRUE(eventually([&] { return cache.count(kConfigMap, "job", "odd") == 3; }));
+  for (int i = 1; i < 6; ++i) ASSERT_TRUE(client->remove(key(kConfigMap, "m" + std::to_string(i))));
+  ASSERT_TRUE(eventually([&] { return cache.count(kConfigMap) == 0; }));
+  EXPECT_EQ(cache.bytes(), 0u);
+}
+
+TEST_F(CacheTest, ChangesAreToldWithWhatWasBefore) {
+  auto client = open();
+  std::mutex mutex;
+  std::vector<std::string> story;
+  kube::CacheOptions with = options();
+  with.on_change = [&](const Kind&, const Object* before, const Object* now) {
+    const std::lock_guard lock(mutex);
+    auto job = [](const Object* o) { return o ? (*o)["metadata"]["labels"]["job"].get<std::string>() : std::string("-"); };
+    story.push_back(job(before) + ">" + job(now));
+  };
+  Cache cache(*client, with);
+  ASSERT_TRUE(cache.wait_filled(seconds(60)));
+  ASSERT_TRUE(client->create(of_job("a", "x")));
+  ASSERT_TRUE(eventually([&] { return cache.count(kConfigMap) == 1; }));
+  ASSERT_TRUE(client->update(of_job("a", "y")));
+  ASSERT_TRUE(eventually([&] { return cache.count(kConfigMap, "job", "y") == 1; }));
+  ASSERT_TRUE(client->remove(key(kConfigMap, "a")));
+  ASSERT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return story.size() == 3;
+  }));
+  EXPECT_EQ(story, (std::vector<std::string>{"->x", "x>y", "y>-"}));
+}
+
+TEST_F(CacheTest, OwnWritesAreSeenAtOnceAndOldOnesNotAgain) {
+  auto client = open();
+  const Object first = client->create(of_job("a", "x")).value();
+  Cache cache(*client, options());
+  ASSERT_TRUE(cache.wait_filled(seconds(60)));
+  server_.inject({.match = "watch=1", .times = 1000000, .status = 503, .body = "{}"});
+  server_.cut_all();
+  const Object second = client->update(of_job("a", "y")).value();
+  cache.put(second);
+  EXPECT_EQ(cache.get(key(kConfigMap, "a")), second) << "without the watch";
+  cache.put(first);
+  EXPECT_EQ(cache.get(key(kConfigMap, "a")), second) << "an older version is not taken";
+  server_.clear_faults();
+  ASSERT_TRUE(client->remove(key(kConfigMap, "a")));
+  ASSERT_TRUE(eventually([&] { return !cache.get(key(kConfigMap, "a")); }));
+  cache.put(second);
+  EXPECT_FALSE(cache.get(key(kConfigMap, "a"))) << "a late answer does not bring a deleted object back";
+  const Object anew = client->create(of_job("a", "z")).value();
+  cache.put(anew);
+  EXPECT_EQ(cache.get(key(kConfigMap, "a")), anew);
+}
+
+TEST_F(CacheTest, TrimmedObjectsTakeLittle) {
+  auto client = open();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(client->create(config_map("m" + std::to_string(i), std::string(5000, 'x'))));
+  kube::CacheOptions with = options();
+  with.kinds[0].trim = [](Object& object) { object.erase("data"); };
+  Cache cache(*client, with);
+  ASSERT_TRUE(cache.wait_filled(seconds(60)));
+  EXPECT_EQ(cache.count(kConfigMap), 20u);
+  EXPECT_LT(cache.bytes(), 20u * 500);
+}
+
+// --- Workqueue ----------------------------------------------------------------------------------------------
+
+TEST(WorkqueueTest, AKeyIsThereOnceAndWithOneWorkerAtATime) {
+  Workqueue queue;
+  queue.add("a");
+  queue.add("b");
+  queue.add("a");
+  EXPECT_EQ(queue.size(), 2u);
+  EXPECT_EQ(queue.get(), "a");
+  queue.add("a");  // while it is worked on
+  queue.add("a");
+  EXPECT_EQ(queue.size(), 1u) << "nobody else gets it";
+  EXPECT_EQ(queue.get(), "b");
+  queue.done("a");
+  EXPECT_EQ(queue.get(), "a") << "what happened meanwhile is looked at";
+  queue.done("a");
+  queue.done("b");
+  EXPECT_EQ(queue.size(), 0u);
+  EXPECT_FALSE(queue.get(std::chrono::steady_clock::now()));
+}
+
+TEST(WorkqueueTest, LaterKeysRipenInTheirOrder) {
+  Workqueue queue;
+  const auto began = std::chrono::steady_clock::now();
+  queue.add_after("late", milliseconds(80));
+  queue.add_after("early", milliseconds(20));
+  queue.add_after("late", seconds(3600));  // does not push it back
+  EXPECT_EQ(queue.size(), 0u);
+  EXPECT_EQ(queue.get(), "early");
+  EXPECT_GE(std::chrono::steady_clock::now() - began, milliseconds(20));
+  EXPECT_EQ(queue.get(), "late");
+  EXPECT_GE(std::chrono::steady_clock::now() - began, milliseconds(80));
+}
+
+TEST(WorkqueueTest, ShutDownWakesWorkers) {
+  Workqueue queue;
+  std::thread worker([&] { EXPECT_FALSE(queue.get()); });
+  queue.shut_down();
+  worker.join();
+  queue.add("x");
+  EXPECT_FALSE(queue.get());
+}
+
+TEST(WorkqueueTest, ManyWorkersMissNothing) {
+  Workqueue queue;
+  std::mutex mutex;
+  std::map<std::string, int> wanted, seen;
+  std::set<std::string> in_work;
+  std::vector<std::thread> workers;
+  for (int w = 0; w < 4; ++w)
+    workers.emplace_back([&] {
+      while (const auto key = queue.get()) {
+        {
+          const std::lock_guard lock(mutex);
+          EXPECT_TRUE(in_work.insert(*key).second) << "two workers on one key";
+          seen[*key] = wanted[*key];
+        }
+        std::this_thread::yield();
+        {
+          const std::lock_guard lock(mutex);
+          in_work.erase(*key);
+        }
+        queue.done(*key);
+      }
+    });
+  for (int i = 0; i < 2000; ++i) {
+    const std::string key = std::to_string(i % 13);
+    {
+      const std::lock_guard lock(mutex);
+      ++wanted[key];
+    }
+    queue.add(key);
+  }
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return seen == wanted && in_work.empty();
+  }));
+  queue.shut_down();
+  for (auto& worker : workers) worker.join();
+}
+
+TEST(RateLimiterTest, DoublesPerKeyAndHoldsAllTogether) {
+  RateLimiter limiter({.first_delay = milliseconds(5), .last_delay = seconds(300), .failures_per_second = 10, .burst = 100});
+  const RateLimiter::Time now{};
+  EXPECT_EQ(limiter.delay("a", now), milliseconds(5));
+  EXPECT_EQ(limiter.delay("a", now), milliseconds(10));
+  EXPECT_EQ(limiter.delay("a", now), milliseconds(20));
+  EXPECT_EQ(limiter.failures("a"), 3u);
+  limiter.forget("a");
+  EXPECT_EQ(limiter.delay("a", now), milliseconds(5));
+  for (int i = 0; i < 96; ++i) limiter.delay("k" + std::to_string(i), now);
+  // The bucket is empty: ten more wait a second in all.
+  std::chrono::nanoseconds last{};
+  for (int i = 0; i < 10; ++i) last = limiter.delay("l" + std::to_string(i), now);
+  EXPECT_NEAR(std::chrono::duration<double>(last).count(), 1.0, 1e-6);
+  EXPECT_EQ(limiter.delay("m", now + seconds(60)), milliseconds(5)) << "full again";
+  for (int i = 0; i < 80; ++i) last = limiter.delay("a", now + seconds(1000 + 10 * i));
+  EXPECT_EQ(last, seconds(300));
+}
+
+// --- Finalizers ---------------------------------------------------------------------------------------------
+
+using ModifyTest = World;
+
+TEST_F(ModifyTest, FinalizersAreAddedAndRemovedAmongOthersWrites) {
+  auto client = open();
+  ASSERT_TRUE(client->create(config_map("a")));
+  const Key a = key(kConfigMap, "a");
+  const Object with = kube::add_finalizer(*client, a, "kubetest.example/x").value();
+  EXPECT_EQ(kube::add_finalizer(*client, a, "kubetest.example/x").value(), with) << "no second write";
+  // Somebody else writes between our read and our write, twice.
+  int raced = 0;
+  const auto changed = kube::modify(*client, a, [&](Object& object) {
+    if (raced < 2) {
+      Object theirs = object;
+      theirs["data"]["x"] = std::to_string(++raced);
+      EXPECT_TRUE(client->update(theirs));
+    }
+    object["metadata"]["labels"]["mine"] = "yes";
+    return true;
+  });
+  ASSERT_TRUE(changed) << changed.error().message;
+  EXPECT_EQ((*changed)["data"]["x"], "2") << "the other's write is kept";
+  EXPECT_TRUE(kube::has_finalizer(*changed, "kubetest.example/x"));
+  ASSERT_TRUE(client->remove(a));
+  EXPECT_TRUE(kube::is_being_deleted(client->get(a).value()));
+  EXPECT_EQ(kube::add_finalizer(*client, a, "kubetest.example/y").error().code, ErrorCode::kConflict);
+  ASSERT_TRUE(kube::remove_finalizer(*client, a, "kubetest.example/x"));
+  EXPECT_EQ(client->get(a).error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(kube::remove_finalizer(*client, a, "kubetest.example/x")) << "gone is fine";
+}
+
+// --- Leader election ----------------------------------------------------------------------------------------
+
+const LeaderOptions kLeader{.name_space = "default", .name = "operator", .identity = "us",
+                            .duration = seconds(15), .give_up = seconds(10), .period = seconds(2)};
+Object lease_of(const std::string& holder, int version) {
+  return {{"metadata", {{"name", "operator"}, {"resourceVersion", std::to_string(version)}}},
+          {"spec", {{"holderIdentity", holder}, {"leaseDurationSeconds", 15}, {"leaseTransitions", 4}, {"renewTime", "r"}}}};
+}
+
+TEST(CandidateTest, AFreeLeaseIsTakenAndAHeldOneIsWaitedFor) {
+  Candidate candidate(kLeader);
+  const Object made = candidate.next(nullptr, seconds(0), Time{}).value();
+  EXPECT_EQ(made["spec"]["holderIdentity"], "us");
+  EXPECT_EQ(made["spec"]["leaseTransitions"], 0);
+  EXPECT_EQ(made["spec"]["leaseDurationSeconds"], 15);
+  EXPECT_FALSE(candidate.leads(seconds(0))) << "not before it is written";
+
+  Object theirs = lease_of("them", 1);
+  EXPECT_FALSE(candidate.next(&theirs, seconds(100), Time{}));
+  EXPECT_EQ(candidate.holder(), "them");
+  EXPECT_FALSE(candidate.next(&theirs, seconds(114), Time{}));
+  theirs = lease_of("them", 2);  // a sign of life
+  EXPECT_FALSE(candidate.next(&theirs, seconds(114), Time{}));
+  EXPECT_FALSE(candidate.next(&theirs, seconds(128), Time{}));
+  const Object taken = candidate.next(&theirs, seconds(129), Time{}).value();
+  EXPECT_EQ(taken["spec"]["holderIdentity"], "us");
+  EXPECT_EQ(taken["spec"]["leaseTransitions"], 5);
+  EXPECT_EQ(taken["metadata"]["resourceVersion"], "2") << "only if nobody was faster";
+  theirs = lease_of("", 3);  // let go of
+  EXPECT_TRUE(candidate.next(&theirs, seconds(130), Time{}));
+  theirs = lease_of("slow", 4);  // one that asks for more time than we would
+  theirs["spec"]["leaseDurationSeconds"] = 60;
+  EXPECT_FALSE(candidate.next(&theirs, seconds(200), Time{}));
+  EXPECT_FALSE(candidate.next(&theirs, seconds(259), Time{}));
+  EXPECT_TRUE(candidate.next(&theirs, seconds(260), Time{}));
+}
+
+TEST(CandidateTest, LeadershipEndsBeforeOthersMayTakeTheLease) {
+  Candidate us(kLeader);
+  LeaderOptions other = kLeader;
+  other.identity = "them";
+  Candidate them(other);
+  const Object ours = us.next(nullptr, seconds(0), Time{}).value();
+  us.written(seconds(1));  // the request was sent at 1 s; its effect can't be seen before that
+  Object seen = ours;
+  seen["metadata"]["resourceVersion"] = "1";
+  EXPECT_FALSE(them.next(&seen, seconds(1), Time{}));
+  EXPECT_TRUE(us.leads(milliseconds(10999)));
+  EXPECT_FALSE(us.leads(seconds(11)));
+  EXPECT_FALSE(them.next(&seen, milliseconds(15999), Time{})) << "4 s after we have ended";
+  EXPECT_TRUE(them.next(&seen, seconds(16), Time{}));
+}
+
+class LeaderTest : public World {
+ protected:
+  static LeaderOptions fast(const std::string& identity) {
+    return {.name_space = "default", .name = "operator", .identity = identity,
+            .duration = seconds(5), .give_up = seconds(3), .period = milliseconds(200)};
+  }
+  // Not lost by a busy machine.
+  static LeaderOptions steady(const std::string& identity) {
+    LeaderOptions options = fast(identity);
+    options.duration = seconds(60);
+    options.give_up = seconds(50);
+    return options;
+  }
+  static ApiClientOptions impatient() {
+    ApiClientOptions options = quick();
+    options.api.call = seconds(2);
+    options.api.attempt = seconds(1);
+    return options;
+  }
+  Object lease(ApiClient& client) {
+    return client.get({{"coordination.k8s.io/v1", "Lease"}, "default", "operator"}).value();
+  }
+};
+
+TEST_F(LeaderTest, OneLeadsAndLetsGo) {
+  auto client = open();
+  std::atomic<int> leaders = 0, most = 0;
+  auto count = [&](bool leads) {
+    leaders += leads ? 1 : -1;
+    most = std::max(most.load(), leaders.load());
+  };
+  auto first = std::move(LeaderElection::create(*client, steady("first"), count)).value();
+  ASSERT_TRUE(eventually([&] { return first->leads() && leaders == 1; }));
+  auto second = std::move(LeaderElection::create(*client, steady("second"), count)).value();
+  ASSERT_TRUE(eventually([&] { return second->holder() == "first"; }));
+  EXPECT_FALSE(second->leads());
+  first.reset();
+  ASSERT_TRUE(eventually([&] { return second->leads() && leaders == 1; }));
+  EXPECT_EQ(lease(*client)["spec"]["leaseTransitions"], 1);
+  EXPECT_EQ(most, 1);
+  second.reset();
+  EXPECT_EQ(leaders, 0);
+  EXPECT_EQ(lease(*client)["spec"]["holderIdentity"], "");
+}
+
+TEST_F(LeaderTest, WhoIsCutOffEndsBeforeTheOtherBegins) {
+  // The second reaches the server by another address; the wire of the first breaks.
+  TlsServer own(Pki::get().server, Pki::get().ca.certificate, handler());
+  kube::Config mine = config();
+  mine.server = "https://127.0.0.1:" + std::to_string(own.port());
+  auto first_client = std::move(ApiClient::create(mine, impatient())).value();
+  auto second_client = open(impatient());
+  std::unique_ptr<LeaderElection> first, second;
+  std::atomic<bool> first_ended = false, second_began = false;
+  first = std::move(LeaderElection::create(*first_client, fast("first"), [&](bool leads) { first_ended = !leads; })).value();
+  ASSERT_TRUE(eventually([&] { return first->leads(); }));
+  second = std::move(LeaderElection::create(*second_client, fast("second"), [&](bool leads) {
+                      EXPECT_FALSE(leads && first->leads());
+                      second_began = second_began || leads;
+                    })).value();
+  own.inject({.match = "", .what = Fault::kStall, .times = 1000000, .after = 0});
+  ASSERT_TRUE(eventually([&] {
+    // In this order: time passes between the two looks.
+    const bool theirs = second->leads();
+    EXPECT_FALSE(theirs && first->leads());
+    return theirs;
+  }));
+  EXPECT_FALSE(first->leads());
+  EXPECT_TRUE(eventually([&] { return first_ended && second_began; }));
+  own.clear_faults();
+  own.release();
+  ASSERT_TRUE(eventually([&] { return first->holder() == "second"; })) << "it sees who leads when it is back";
+  EXPECT_FALSE(first->leads());
+}
+
+TEST_F(LeaderTest, OptionsThatCantHoldAreRefused) {
+  auto client = open();
+  LeaderOptions bad = fast("x");
+  bad.give_up = bad.duration;
+  EXPECT_THAT(LeaderElection::create(*client, bad, [](bool) {}).error().message, HasSubstr("shorter"));
+  bad = fast("");
+  EXPECT_THAT(LeaderElection::create(*client, bad, [](bool) {}).error().message, HasSubstr("identity"));
+}
+
+}  // namespace
+}  // namespace bsp::kube_test
