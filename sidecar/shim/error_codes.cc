@@ -19,12 +19,27 @@ struct AddedError {
 std::vector<AddedError> added_errors;
 int last_used_code = MPI_ERR_LASTCODE;
 
+// MPI_Add_error_class and _code beneath the part that notes the number as an attribute of Open MPI's own world,
+// which a session doesn't have.
+int add_class() {
+  static const auto add = reinterpret_cast<int (*)()>(find_in_mpi("ompi_mpi_errclass_add"));
+  int number = -1;
+  return add != nullptr ? add() : real.Add_error_class(&number) == MPI_SUCCESS ? number : -1;
+}
+int add_code(int of_class) {
+  static const auto add = reinterpret_cast<int (*)(int)>(find_in_mpi("ompi_mpi_errcode_add"));
+  int number = -1;
+  return add != nullptr ? add(of_class) : real.Add_error_code(of_class, &number) == MPI_SUCCESS ? number : -1;
+}
+
 int add(AddedError& error) {
   switch (error.what) {
     case AddedError::What::kClass:
-      return real.Add_error_class(&error.number);
+      error.number = add_class();
+      return error.number > 0 ? MPI_SUCCESS : MPI_ERR_INTERN;
     case AddedError::What::kCode:
-      return real.Add_error_code(error.of, &error.number);
+      error.number = add_code(error.of);
+      return error.number > 0 ? MPI_SUCCESS : MPI_ERR_INTERN;
     case AddedError::What::kString:
       return real.Add_error_string(error.of, error.text.c_str());
   }
@@ -43,8 +58,11 @@ int add_first_time(AddedError error, int* number) {
 }  // namespace
 
 void repeat_error_codes() {
+  // Open MPI 5.0 counts on where it was when the last session closed.
+  static int* const last_used = static_cast<int*>(find_in_mpi("ompi_mpi_errcode_lastused"));
   for (AddedError& error : added_errors) {
     const int before = error.number;
+    if (last_used != nullptr && before > 0) *last_used = before - 1;
     if (add(error) != MPI_SUCCESS || error.number != before)
       die("the program's error code %d could not be added again", before);
   }

@@ -106,11 +106,12 @@ const Peers* intern_peers(std::vector<int> world_ranks) {
 
 std::vector<int> world_ranks(MPI_Group group) {
   MPI_Group world_group = nullptr;
-  real.Comm_group(world.real, &world_group);
   int size = 0;
   real.Group_size(group, &size);
   std::vector<int> from(static_cast<std::size_t>(size));
   std::vector<int> to(static_cast<std::size_t>(size), -1);
+  if (world.real == nullptr) return to;  // sessions without MPI_Init, under mpirun: there is no world
+  real.Comm_group(world.real, &world_group);
   std::iota(from.begin(), from.end(), 0);
   real.Group_translate_ranks(group, size, from.data(), world_group, to.data());
   for (int& rank : to)

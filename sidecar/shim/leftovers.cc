@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "sidecar/shim/message.h"
@@ -40,6 +42,18 @@ Descriptors list() {
   return found;
 }
 
+// While the session opens, other threads of the program may open files. MPI's own bear its name.
+bool is_program_file(int fd, const File& file) {
+  if (S_ISSOCK(file.mode)) return is_program_socket(fd);
+  if (!S_ISREG(file.mode) && !S_ISDIR(file.mode)) return false;
+  char path[4096];
+  const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, sizeof path - 1);
+  path[length > 0 ? length : 0] = '\0';
+  for (const char* name : {"open_mpi", "ompi", "pmix", "prte"})
+    if (std::strstr(path, name) != nullptr) return false;
+  return true;
+}
+
 }  // namespace
 
 void leftovers_before_open() { before = list(); }
@@ -48,7 +62,8 @@ void leftovers_after_open() {
   mpi.clear();
   for (const auto& [fd, file] : list()) {
     auto known = before.find(fd);
-    if (known == before.end() || known->second != file) mpi[fd] = file;
+    const bool made_meanwhile = known == before.end() || known->second != file;
+    if (made_meanwhile && !is_program_file(fd, file)) mpi[fd] = file;
   }
 }
 

@@ -116,6 +116,8 @@ long Process::resident_kib() const {
 }
 
 Cluster::Cluster(std::uint32_t ranks) : sidecars(ranks), links_(ranks) {
+  static unsigned clusters = 0;
+  number_ = clusters++ % 12;
   char name[] = "/tmp/bsp-epochs-XXXXXX";
   directory_ = ::mkdtemp(name);
   ::chmod(directory_.c_str(), 0755);
@@ -132,9 +134,9 @@ Cluster::~Cluster() {
 std::string Cluster::run_dir(std::uint32_t rank) const { return directory_ + "/rank" + std::to_string(rank); }
 std::string Cluster::pod(std::uint32_t rank) const { return "job-r" + std::to_string(rank) + "-g1"; }
 std::string Cluster::address(std::uint32_t rank) const {
-  // Loopback addresses of this process' own, so that test programs can run side by side.
+  // Loopback addresses of this process' own, so that test programs can run side by side; and of this cluster's.
   unsigned own = static_cast<unsigned>(::getpid());
-  return std::format("127.{}.{}.{}:7600", 1 + own / 250 % 250, own % 250, rank + 1);
+  return std::format("127.{}.{}.{}:7600", 1 + own / 250 % 250, own % 250, 20 * number_ + rank + 1);
 }
 std::string Cluster::log(std::uint32_t rank) const {
   std::ifstream file(run_dir(rank) + ".log");

@@ -68,6 +68,7 @@ class Cluster {
 
  private:
   std::string directory_;
+  unsigned number_ = 0;  // among the clusters of this process
   net::PemPair ca_;
   std::vector<std::unique_ptr<net::Link>> links_;
 };

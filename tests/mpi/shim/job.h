@@ -12,6 +12,9 @@
 
 namespace bsp::test {
 
+// For wait_for_gate(): however often it is postponed.
+inline constexpr std::uint32_t kForever = ~std::uint32_t{0};
+
 class Job {
  public:
   struct Options {
@@ -58,6 +61,8 @@ class Job {
   [[nodiscard]] std::string stderr_of(std::uint32_t rank) const;
   // All programs have ended with status 0 and said "ok …".
   void expect_ok();
+  // The same, after telling rank 0 that it is enough (check.h): how long a program runs doesn't depend on the machine.
+  void finish_ok();
 
   Cluster cluster;
   std::vector<Process> programs;

@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   MPI_Type_contiguous(3, MPI_INT, &type);
   MPI_Type_set_attr(type, type_key, &key);
 
-  for (int s = 0; s < n; ++s) {
+  for (int s = 0; going_on(s, n); ++s) {
     MPI_Comm_get_attr(MPI_COMM_WORLD, key, &value, &flag);
     CHECK(flag && value == (void*)1000);
     MPI_Comm_get_attr(watched, key, &value, &flag);

@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   CHECK(size <= kMax);
-  for (int s = 0; s < supersteps(argc, argv); ++s) {
+  for (int s = 0; going_on(s, supersteps(argc, argv)); ++s) {
     blocking(s);
     nonblocking(s);
     edge();

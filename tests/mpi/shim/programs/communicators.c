@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
                                  &neighbours);
 
   const int all = size * (size - 1) / 2;
-  for (int s = 0; s < supersteps(argc, argv); ++s) {
+  for (int s = 0; going_on(s, supersteps(argc, argv)); ++s) {
     char name[MPI_MAX_OBJECT_NAME];
     int length, result, n, r;
     CHECK(sum_of(copy, rank) == all);

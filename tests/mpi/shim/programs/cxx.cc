@@ -1,6 +1,5 @@
 // A C++ program: iostreams, exceptions, threads of its own, static objects, MPI_THREAD_SERIALIZED.
-#include <mpi.h>
-#include <unistd.h>
+#include "check.h"
 
 #include <iostream>
 #include <map>
@@ -74,7 +73,7 @@ int main(int argc, char** argv) try {
   const int n = argc > 1 ? std::stoi(argv[1]) : 1000;
   Adder adder;
   double before = MPI_Wtime();
-  for (int s = 0; s < n; ++s) {
+  for (int s = 0; going_on(s, n); ++s) {
     auto& field = world.fields[s % 7];
     field.assign(100, world.rank + s);
     double mine = adder.add(field), sum = 0;

@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   MPI_Op_create(compose, 0, &composed);
   MPI_Op_create(largest, 1, &biggest);
 
-  for (int s = 0; s < supersteps(argc, argv); ++s) {
+  for (int s = 0; going_on(s, supersteps(argc, argv)); ++s) {
     int out[kSide * kSide], in[kSide * kSide], count;
     for (int i = 0; i < kSide * kSide; ++i) out[i] = 1000 * rank + i + s, in[i] = -1;
     MPI_Status status;

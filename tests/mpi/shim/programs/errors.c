@@ -38,12 +38,14 @@ int main(int argc, char** argv) {
   MPI_Add_error_string(code_added, "out of cheese");
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_LASTUSEDCODE, &last_used, &flag);
   CHECK(flag && *last_used >= code_added);
+  int steps = 0;
   last = code_added;
   int* memory; /* allocated in the first epoch, freed in the last */
   CHECK(MPI_Alloc_mem(1000 * sizeof *memory, MPI_INFO_NULL, &memory) == MPI_SUCCESS);
 
-  for (int s = 0; s < n; ++s) {
+  for (int s = 0; going_on(s, n); ++s) {
     int value = s, got[4];
+    steps = s + 1;
     MPI_Status status;
     memory[s % 1000] = s;
     CHECK(class_of(MPI_Send(&value, 1, MPI_INT, size + 5, 0, MPI_COMM_WORLD)) == MPI_ERR_RANK);
@@ -92,7 +94,7 @@ int main(int argc, char** argv) {
     CHECK(MPI_Comm_set_attr(MPI_COMM_WORLD, key, NULL) != MPI_SUCCESS);
     edge();
   }
-  for (int s = 0; s < n && s < 1000; ++s) CHECK(memory[s] == s || n > 1000);
+  for (int s = 0; s < steps && steps <= 1000; ++s) CHECK(memory[s] == s);
   MPI_Free_mem(memory);
   MPI_Comm_free(&mine);
   MPI_Finalize();

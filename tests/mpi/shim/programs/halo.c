@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   MPI_Psend_init(parts_out, kParts, 3, MPI_DOUBLE, right, 1, ring, MPI_INFO_NULL, &parts[0]);
   MPI_Precv_init(parts_in, 3, kParts, MPI_DOUBLE, left, 1, ring, MPI_INFO_NULL, &parts[1]);
 
-  for (int s = 0; s < n; ++s) {
+  for (int s = 0; going_on(s, n); ++s) {
     MPI_Startall(8, halo);
     int done = 0, index, indices[8], some, flag;
     MPI_Status status, statuses[8];

@@ -1,7 +1,6 @@
 // A C++ program: particles that wander over the domains of the ranks, in std::vectors, over a communicator owned by an
 // object; the number that moves is learnt by probing. Their sum and their identities are checked.
-#include <mpi.h>
-#include <unistd.h>
+#include "check.h"
 
 #include <algorithm>
 #include <array>
@@ -88,7 +87,7 @@ void run(int n) {
   std::uniform_real_distribution<double> anywhere(rank, rank + 1), speed(-0.3, 0.3);
   std::vector<Particle> mine;
   for (int i = 0; i < each; ++i) mine.push_back({anywhere(random), speed(random), rank * each + i});
-  for (int s = 0; s < n; ++s) {
+  for (int s = 0; going_on(s, n); ++s) {
     std::vector<Particle> stay, to_left, to_right;
     for (Particle p : mine) {
       p.place += p.speed;

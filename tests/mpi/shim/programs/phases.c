@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
   int id = (int)getpid();
   MPI_Bcast(&id, 1, MPI_INT, 0, MPI_COMM_WORLD);
   snprintf(path, sizeof path, "/tmp/bsp-shim-phases-%d", id);
-  for (int s = 0; s < n; s += 3 * kPhase) {
+  for (int s = 0; going_on(s, n); s += 3 * kPhase) {
     one_sided(MPI_COMM_WORLD, rank, size);
     for (int i = 0; i < kPhase; ++i) edge();
     files(path, MPI_COMM_WORLD, rank, size);

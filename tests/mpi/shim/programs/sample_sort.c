@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
 
   enum { kSamples = 8 };
   unsigned seed = 12345u + (unsigned)rank;
-  for (int s = 0; s < n; ++s) {
+  for (int s = 0; going_on(s, n); ++s) {
     const int count = 200 + (rank * 37 + s * 13) % 100;
     struct record* mine = malloc((size_t)count * sizeof *mine);
     struct record before = {0, 0, 0}, after = {0, 0, 0}, all_before, all_after;

@@ -9,6 +9,7 @@ enum { kThreads = 3, kNumbers = 2000 };
 static MPI_Comm comms[kThreads];
 static pthread_barrier_t begin, end;
 static int n, rank, size;
+static volatile int running = 1; /* set by the main thread before `begin` */
 
 static void* work(void* argument) {
   const int me = (int)(size_t)argument;
@@ -18,8 +19,9 @@ static void* work(void* argument) {
   MPI_Is_thread_main(&is_main);
   CHECK(!is_main);
   double out[kNumbers], in[kNumbers];
-  for (int s = 0; s < n; ++s) {
+  for (int s = 0;; ++s) {
     pthread_barrier_wait(&begin);
+    if (!running) return NULL;
     usleep((unsigned)(1 + (rank * 7 + me * 5 + s * 3) % 11) * 50);
     for (int i = 0; i < kNumbers; ++i) out[i] = rank + me * 100 + s + i;
     MPI_Request requests[2];
@@ -40,7 +42,6 @@ static void* work(void* argument) {
     MPI_Type_free(&pair);
     pthread_barrier_wait(&end);
   }
-  return NULL;
 }
 
 int main(int argc, char** argv) {
@@ -60,7 +61,7 @@ int main(int argc, char** argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comms[t]);
     pthread_create(&threads[t], NULL, work, (void*)t);
   }
-  for (int s = 0; s < n; ++s) {
+  for (int s = 0; going_on(s, n); ++s) {
     pthread_barrier_wait(&begin);
     int token = rank + s, got = -1; /* the main thread communicates with them */
     MPI_Sendrecv(&token, 1, MPI_INT, (rank + 1) % size, 1, &got, 1, MPI_INT, (rank + size - 1) % size, 1,
@@ -69,6 +70,8 @@ int main(int argc, char** argv) {
     pthread_barrier_wait(&end);
     edge();
   }
+  running = 0;
+  pthread_barrier_wait(&begin);
   for (int t = 0; t < kThreads; ++t) {
     pthread_join(threads[t], NULL);
     MPI_Comm_free(&comms[t]);
