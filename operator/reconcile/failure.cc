@@ -16,7 +16,7 @@ std::string signal_name(int signal) {
 
 // How the program ended, by its sidecar or else by the node; nullopt: it has not, or well.
 std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const PodFacts& facts,
-                              const SidecarFacts* sidecar) {
+                              const SidecarFacts* sidecar, bool epoch_open) {
   const wire::RankStatus* status = sidecar && sidecar->status ? &*sidecar->status : nullptr;
   const bool told = status && status->phase == wire::RankPhase::kExited;
   if (!told && !facts.app_ended) return std::nullopt;
@@ -28,13 +28,16 @@ std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const 
   if (told && !status->exit_message.empty() && !initialized && (code != 0 || signal != 0))
     return Failure{rank, pod, "CannotRun", std::format("rank {}: {}", rank, status->exit_message), true};
   if (signal != 0) {
-    const char* hint = signal == SIGKILL ? " (killed from outside, or out of memory)" : "";
+    const char* hint = facts.reason == "OOMKilled" ? " (out of memory: raise the memory limit of its container)"
+                       : signal == SIGKILL         ? " (killed from outside, or out of memory)"
+                                                   : "";
     return Failure{rank, pod, "RankKilled",
                    std::format("rank {} was ended by {}{}", rank, signal_name(signal), hint), false};
   }
   if (code != 0)
     return Failure{rank, pod, "RankExited", std::format("rank {} exited with code {}", rank, code), false};
-  if (status && !initialized)
+  // Nobody comes out of MPI_Init before the epoch is open.
+  if (status ? !initialized : !epoch_open)
     return Failure{rank, pod, "NotMpi",
                    std::format("the program of rank {} ended without calling MPI_Init: a BSPJob runs MPI "
                                "programs that are linked dynamically with Open MPI 5 or newer",
@@ -73,7 +76,16 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
                                  facts.app_message.empty() ? facts.reason : facts.app_message),
                      true};
     }
-    if (auto end = end_of(rank, place.pod, facts, sidecar)) {
+    const bool told = sidecar && sidecar->status && sidecar->status->phase == wire::RankPhase::kExited;
+    if (facts.pod_ended && !told) {
+      consider({rank, place.pod, "PodLost",
+                std::format("the node ended pod {} of rank {}: {}", place.pod, rank,
+                            facts.app_message.empty() ? facts.reason : facts.app_message),
+                false},
+               o.now);
+      continue;
+    }
+    if (auto end = end_of(rank, place.pod, facts, sidecar, o.job.status.epoch.has_value())) {
       consider(*end, sidecar && sidecar->phase_since != Time{} ? sidecar->phase_since : o.now);
       continue;
     }
@@ -82,8 +94,9 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
       consider({rank, place.pod, "PodLost", std::format("pod {} of rank {} is being deleted", place.pod, rank),
                 false},
                o.now);
-    if (sidecar && sidecar->unreachable_since != Time{} && sidecar->status &&
-        sidecar->status->phase != wire::RankPhase::kExited &&
+    // One that has never answered yet may be coming up; once the job runs it is gone all the same.
+    const bool counts = sidecar && (sidecar->status ? !told : o.job.status.phase != crds::JobPhase::kStarting);
+    if (counts && sidecar->unreachable_since != Time{} &&
         o.now > sidecar->unreachable_since + limits.unreachable)
       consider({rank, place.pod, "SidecarLost",
                 std::format("the sidecar of rank {} ({}) has not answered for {:.0f} s", rank, place.pod,

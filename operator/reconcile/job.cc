@@ -31,13 +31,31 @@ struct Kernel {
     if (crds::is_finished(phase)) status().completion_time = o.now;
   }
 
+  // As find_failure() sees it: the sidecar knows how the program ended, the node only how bsp-init did.
   bool exited_well(const crds::RankPlace& place) const {
+    if (const wire::RankStatus* s = rank_status(place.pod); s && s->phase == wire::RankPhase::kExited)
+      return s->exit_code == 0 && s->exit_signal == 0;
     const auto pod = o.pods.find(place.pod);
-    if (pod != o.pods.end() && pod->second.app_ended) return pod->second.app_exit_code == 0;
-    const auto s = o.sidecars.find(place.pod);
-    return s != o.sidecars.end() && s->second.status &&
-           s->second.status->phase == wire::RankPhase::kExited && s->second.status->exit_code == 0 &&
-           s->second.status->exit_signal == 0;
+    return pod != o.pods.end() && pod->second.app_ended && pod->second.app_exit_code == 0;
+  }
+
+  bool past_deadline() const {
+    const auto deadline = o.job.spec.run_policy.active_deadline_seconds;
+    return deadline && o.now > o.job.status.start_time + std::chrono::seconds(*deadline);
+  }
+  void fail_by_deadline() {
+    fail_attempt({{}, "", "DeadlineExceeded",
+                  std::format("the job ran longer than spec.runPolicy.activeDeadlineSeconds ({} s)",
+                              *o.job.spec.run_policy.active_deadline_seconds),
+                  true});
+  }
+  void suspend() { enter(JobPhase::kSuspended, "Suspended", "spec.runPolicy.suspend is set"); }
+
+  // Whatever has no wave to end it is ended here.
+  void end_orphans(const migrate::Wave* wave) {
+    for (const Refusal& refusal : orphans(wave, o))
+      for (const auto& m : o.migrations)
+        if (m.metadata.name == refusal.migration) out.migrations.push_back(refused(m, refusal, o.now));
   }
 
   const wire::RankStatus* rank_status(const std::string& pod) const {
@@ -74,8 +92,7 @@ struct Kernel {
 
   // --- Phases ---
   void pending() {
-    if (o.job.spec.run_policy.suspend)
-      return enter(JobPhase::kSuspended, "Suspended", "spec.runPolicy.suspend is set");
+    if (o.job.spec.run_policy.suspend) return suspend();
     if (!o.pods.empty()) return delete_all_pods();  // of an attempt before
     const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
     for (const std::string& name : sets)
@@ -112,7 +129,12 @@ struct Kernel {
 
   void starting() {
     if (const auto failure = find_failure(o, job_limits)) return fail_attempt(*failure);
-    bool warm = true;
+    if (past_deadline()) return fail_by_deadline();
+    if (o.job.spec.run_policy.suspend) return suspend();
+    std::string cold;  // who is not ready, and what it lacks
+    auto lacks = [&](const crds::RankPlace& place, std::string_view what) {
+      cold += std::format("{}{} of rank {} {}", cold.empty() ? "" : ", ", place.pod, place.rank.value, what);
+    };
     wire::EpochPlan plan;
     plan.sets = observe::set_names(o.job.spec.sets, o.nodes);
     for (const crds::RankPlace& place : status().ranks) {
@@ -126,16 +148,31 @@ struct Kernel {
                                    .node = place.node,
                                    .target = false,
                                    .migration = ""});
-        warm = false;
+        lacks(place, "does not exist");
         continue;
       }
       const wire::RankStatus* s = rank_status(place.pod);
-      warm &= s && s->init_connected && !pod->second.address.empty();
-      const auto set = std::ranges::find(plan.sets, place.set);
+      const std::string_view missing = exited_well(place)            ? ""  // a short program: nobody saw it run
+                                       : pod->second.address.empty() ? "has no address"
+                                       : !s                          ? "has a sidecar that never answered"
+                                       : !s->init_connected          ? "has no bsp-init"
+                                                                     : "";
+      if (!missing.empty()) lacks(place, missing);
+      auto set = std::ranges::find(plan.sets, place.set);
+      if (set == plan.sets.end()) set = plan.sets.insert(set, place.set);  // its last node has just left
       plan.members.push_back({r, place.pod, pod->second.uid, pod->second.address,
                               static_cast<std::uint32_t>(set - plan.sets.begin())});
     }
-    if (!warm) return;
+    if (!cold.empty()) {
+      // Measured from when the pods were asked for; once there is an epoch it is find_failure() that sees losses.
+      const crds::Condition* since = crds::find_condition(o.job.status.conditions, "Starting");
+      if (!status().epoch && since && since->status == crds::ConditionStatus::kTrue &&
+          o.now > since->last_transition_time + job_limits.start)
+        fail_attempt({{}, "", "StartTimeout",
+                      std::format("not every rank's pod was ready after {:.0f} s: {}", to_seconds(job_limits.start), cold),
+                      false});
+      return;
+    }
     if (!status().epoch) {
       plan.epoch = status().epochs_used++;
       plan.pmix_namespace = std::format("{}-e{}", o.job.metadata.uid, plan.epoch);
@@ -178,6 +215,7 @@ struct Kernel {
     if (!stored) return fail_attempt({{}, "", "Internal", stored.error().message, true});
     if (*stored && !migrate::is_finished(**stored)) return migrating(**stored);
     if (*stored) after_wave(**stored);
+    end_orphans(*stored ? &**stored : nullptr);
 
     if (std::ranges::all_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
       // A rank that ended well before MPI_Init is a failure, told below.
@@ -185,21 +223,13 @@ struct Kernel {
         return enter(JobPhase::kSucceeded, "Completed", "every rank exited with code 0");
     }
     if (const auto failure = find_failure(o, job_limits)) return fail_attempt(*failure);
-    if (const auto deadline = o.job.spec.run_policy.active_deadline_seconds;
-        deadline && o.now > status().start_time + std::chrono::seconds(*deadline))
-      return fail_attempt({{}, "", "DeadlineExceeded",
-                           std::format("the job ran longer than spec.runPolicy.activeDeadlineSeconds ({} s)",
-                                       *deadline),
-                           true});
-    if (o.job.spec.run_policy.suspend) {
-      delete_all_pods();
-      return enter(JobPhase::kSuspended, "Suspended", "spec.runPolicy.suspend is set");
-    }
+    if (past_deadline()) return fail_by_deadline();
+    if (o.job.spec.run_policy.suspend) return suspend();
     // A gate nobody waits for any more (its operator died between asking and knowing) holds a rank.
     for (const crds::RankPlace& place : status().ranks)
       if (const wire::RankStatus* s = rank_status(place.pod);
           s && s->gate_superstep != 0 && !s->gate_committed && s->phase != wire::RankPhase::kExited)
-        out.verbs.push_back({place.pod, wire::kCancelGate, nlohmann::json::object(),
+        out.verbs.push_back({place.pod, wire::kCancelGate, {{"superstep", s->gate_superstep}},
                              migrate::ActionKind::kCancelGate, s->gate_superstep});
     if (status().phase == JobPhase::kMigrating)
       return enter(JobPhase::kRunning, "Running", "every rank runs");
@@ -236,9 +266,12 @@ struct Kernel {
   }
 
   void migrating(const migrate::Wave& wave) {
-    const std::string cancelled = o.job.spec.run_policy.suspend ? "the job is to be suspended" : "";
+    const std::string cancelled = o.job.spec.run_policy.suspend ? "the job is to be suspended"
+                                  : past_deadline()             ? "the job's deadline has passed"
+                                                                : "";
     const migrate::Step step = migrate::step(wave, view_of(o, cancelled), o.now, limits);
     out.migrations = show_wave(wave, o);
+    end_orphans(&wave);
     if (!step.changed) return carry_out(step, o, out);
     out.store_first = true;
     status().wave_state = migrate::to_json(step.wave);
@@ -277,26 +310,35 @@ struct Kernel {
     if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
       out.migrations = show_wave(**wave, o);
     if (!o.pods.empty()) return delete_all_pods();
+    if (!out.migrations.empty()) return;  // the next attempt forgets the wave: its objects must have ended
     enter(JobPhase::kPending, "Restarting", std::format("attempt {}", status().attempt + 1));
   }
 
   void suspended() {
     if (!o.pods.empty()) return delete_all_pods();
-    if (!o.job.spec.run_policy.suspend) enter(JobPhase::kPending, "Resumed", "spec.runPolicy.suspend was cleared");
+    if (o.job.spec.run_policy.suspend) return;
+    status().start_time = {};  // the deadline counts from the resumption, as a Job's does
+    enter(JobPhase::kPending, "Resumed", "spec.runPolicy.suspend was cleared");
   }
 
   void finished() {
     auto wave = stored_wave(status());
-    if (wave && *wave && migrate::is_finished(**wave)) out.migrations = show_wave(**wave, o);
+    const bool ended = wave && *wave && migrate::is_finished(**wave);
+    if (ended) out.migrations = show_wave(**wave, o);
+    end_orphans(ended ? &**wave : nullptr);
     const auto policy = o.job.spec.run_policy.clean_pod_policy;
     for (const auto& [name, pod] : o.pods) {
       const bool current = std::ranges::any_of(status().ranks, [&](const auto& p) { return p.pod == name; });
+      // The sidecar tells of an end before the node does; the pod holds the log that says why.
+      const wire::RankStatus* s = rank_status(name);
+      const bool ended_app = pod.app_ended || (s && s->phase == wire::RankPhase::kExited);
       const bool remove = policy == crds::CleanPodPolicy::kAll || !current ||
-                          (policy == crds::CleanPodPolicy::kRunning && !pod.app_ended);
+                          (policy == crds::CleanPodPolicy::kRunning && !ended_app);
       if (remove && !pod.deleting) out.delete_pods.push_back(name);
     }
     for (const auto& m : o.migrations)
-      if (m.status.phase == migrate::Phase::kPending)
+      if (m.status.phase == migrate::Phase::kPending &&
+          std::ranges::none_of(out.migrations, [&](const auto& told) { return told.metadata.name == m.metadata.name; }))
         out.migrations.push_back(refused(m, {m.metadata.name, "JobFinished", "the job has ended"}, o.now));
     if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished;
         ttl && o.now > status().completion_time + std::chrono::seconds(*ttl))

@@ -1,10 +1,11 @@
 // The life of one BSPJob: a pure function from what is to what should be done next.
 //
-//            ┌────────────── suspend ──────────────┐
-//   Pending ─> Starting ─> Running <─> Migrating   │      every rank exits 0  ─> Succeeded
-//     ^  ^         │          │            │       v      no attempt left, or
-//     │  └──────── Suspended <┴────────────┘ Suspended    nothing to retry     ─> Failed
-//     └─ Restarting <── a rank or its pod is lost, exits ≠ 0, or a wave fails
+//   Pending ─> Starting ─> Running <─> Migrating          every rank exits 0     ─> Succeeded
+//    ^ │ ^        │           │            │              no attempt left, or
+//    │ v │        v           v            v              nothing to retry       ─> Failed
+//    │ Suspended <┴─ suspend ─┘ (a wave is rolled back first)
+//    │
+//    └─ Restarting <── a rank or its pod is lost, exits ≠ 0, never gets ready, or a wave fails
 //
 // Level-based: it reads everything each time and never asks what happened. What it decides is in the
 // status before it is done to the outside (Outcome::store_first).

@@ -11,10 +11,9 @@ using nlohmann::json;
 
 namespace {
 
-const json* container_status(const json& pod, const char* list, std::string_view name) {
-  const json::json_pointer path(std::string("/status/") + list);
-  if (!pod.contains(path)) return nullptr;
-  for (const json& status : pod.at(path))
+const json* container_status(const json& pod_status, const char* list, std::string_view name) {
+  if (!pod_status.contains(list)) return nullptr;
+  for (const json& status : pod_status[list])
     if (status.value("name", "") == name) return &status;
   return nullptr;
 }
@@ -40,14 +39,14 @@ PodFacts pod_facts(const json& pod) {
     facts.rank = static_cast<std::uint32_t>(
         std::strtoul(labels.value(std::string(names::kLabelRank), "0").c_str(), nullptr, 10));
   }
-  if (!pod.contains("status")) return facts;
+  if (!pod.contains("status") || !pod["status"].is_object()) return facts;
   const json& status = pod["status"];
   if (const std::string ip = status.value("podIP", ""); !ip.empty())
     facts.address = ip.find(':') == std::string::npos ? std::format("{}:{}", ip, names::kSidecarPort)
                                                       : std::format("[{}]:{}", ip, names::kSidecarPort);
   for (const auto& [list, name] : {std::pair{"initContainerStatuses", names::kSidecarContainer},
                                    std::pair{"containerStatuses", names::kAppContainer}}) {
-    const json* container = container_status(pod, list, name);
+    const json* container = container_status(status, list, name);
     if (!container || !container->contains("state")) continue;
     const json& state = (*container)["state"];
     if (state.contains("waiting") && is_final(state["waiting"].value("reason", ""))) {
@@ -67,7 +66,7 @@ PodFacts pod_facts(const json& pod) {
   // The node may end a pod as a whole (evicted, lost).
   const std::string phase = status.value("phase", "");
   if (phase == "Failed" && !facts.app_ended) {
-    facts.app_ended = true;
+    facts.app_ended = facts.pod_ended = true;
     facts.app_exit_code = 1;
     facts.reason = status.value("reason", "PodFailed");
     facts.app_message = status.value("message", "the node ended the pod");

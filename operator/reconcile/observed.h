@@ -41,7 +41,8 @@ struct PodFacts {
   int app_exit_code = 0;     // 128 + signal, as bsp-init and container runtimes say it
   std::string app_message;   // why it could not be started, as the node tells it
   bool cannot_start = false;  // image missing, command refused by the engine: no use to wait
-  std::string reason;        // ErrImagePull, ContainerCannotRun, …
+  bool pod_ended = false;    // the node ended the pod as a whole (evicted, an init container failed)
+  std::string reason;        // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
 };
 PodFacts pod_facts(const nlohmann::json& pod);
 observe::NodeFacts node_facts(const nlohmann::json& node, const std::string& set_label);

@@ -158,8 +158,11 @@ void Sidecars::note_unreachable(const std::string& pod) {
   bool first = false;
   {
     std::lock_guard lock(mutex_);
-    if (const auto it = facts_.find(pod); it != facts_.end() && it->second.unreachable_since == Time{}) {
-      it->second.unreachable_since = SystemClock{}.now();
+    // Noted for one that never answered, too: a fresh operator has heard of nobody, and must not wait for ever.
+    if (!tracked_.contains(pod)) return;
+    SidecarFacts& facts = facts_[pod];
+    if (facts.unreachable_since == Time{}) {
+      facts.unreachable_since = SystemClock{}.now();
       first = true;
     }
   }

@@ -50,8 +50,10 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
     const crds::Condition* c = crds::find_condition(status.conditions, type);
     if (!c || (c->status == ConditionStatus::kTrue) != on) condition(type, on);
   };
+  turned("Starting", status.phase == JobPhase::kStarting);
   turned("Running", runs);
   turned("Migrating", status.phase == JobPhase::kMigrating);
+  turned("Suspended", status.phase == JobPhase::kSuspended);
   turned("Complete", status.phase == JobPhase::kSucceeded);
   turned("Failed", status.phase == JobPhase::kFailed);
 }
@@ -79,9 +81,11 @@ crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& sna
   for (const auto& stay : plan.stays)
     d.stays.push_back({stay.rank, std::string(decide::to_string(stay.reason)),
                        decide::describe(stay, plan, snapshot)});
-  d.outcome = plan.moves.empty()                                   ? "NothingToGain"
+  const bool too_little = std::ranges::any_of(
+      plan.stays, [](const auto& stay) { return stay.reason == decide::Reason::kGainBelowMinimum; });
+  d.outcome = plan.moves.empty()                         ? (too_little ? "BelowMinGain" : "NothingToGain")
               : mode == crds::ReschedulingMode::kMigrate ? "Migrating"
-                                                                   : "Advised";
+                                                         : "Advised";
   d.message = decide::headline(plan, snapshot);
   return d;
 }

@@ -80,8 +80,10 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
     }
     const auto set = std::ranges::find(sets, chosen->set);
     if (set == sets.end()) {
-      refuse("NoSuchTarget", std::format("{} belongs to Set {}, which spec.sets.names leaves out", where,
-                                         chosen->set));
+      refuse("NoSuchTarget", request.node.empty()
+                                 ? std::format("{} is left out by spec.sets.names", where)
+                                 : std::format("{} belongs to Set {}, which spec.sets.names leaves out", where,
+                                               chosen->set));
       continue;
     }
     ++held[chosen->name];
@@ -135,7 +137,9 @@ migrate::View view_of(const Observed& o, const std::string& cancelled) {
       const SidecarFacts& s = it->second;
       pod.status = s.status;
       pod.phase_since = s.phase_since;
-      pod.unreachable_since = s.unreachable_since;
+      // A target that never answered is still coming up; a rank's sidecar was there before this operator.
+      const bool member = std::ranges::any_of(view.epoch.members, [&](const auto& m) { return m.pod == name; });
+      if (s.status || member) pod.unreachable_since = s.unreachable_since;
       pod.completed = s.completed;
       pod.armed = s.armed;
       pod.done = s.done;
@@ -210,6 +214,21 @@ void place_ranks(const migrate::Wave& wave, crds::BspJobStatus& status) {
     place.node = move.target_node;
     place.set = status.epoch->sets[move.target_set];
   }
+}
+
+std::vector<Refusal> orphans(const migrate::Wave* wave, const Observed& o) {
+  std::vector<Refusal> out;
+  for (const crds::RankMigration& m : o.migrations) {
+    const std::uint32_t number = std::max(m.spec.wave, m.status.wave);
+    if (crds::is_finished(m.status.phase) || number == 0) continue;
+    if (wave && std::ranges::any_of(wave->moves, [&](const auto& move) { return move.migration == m.metadata.name; }))
+      continue;
+    out.push_back({m.metadata.name, "NoSuchWave",
+                   std::format("it is not part of a wave: wave {} is over or was never begun; a migration made by "
+                               "hand leaves spec.wave out",
+                               number)});
+  }
+  return out;
 }
 
 std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Observed& o) {

@@ -39,6 +39,9 @@ void place_ranks(const migrate::Wave& wave, crds::BspJobStatus& status);
 // The RankMigrations of the wave as they should be now: those that differ from what is there, or are
 // missing. `gains`: predicted gain by rank.
 std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Observed& o);
+// RankMigrations that say they belong to a wave, but not to the one that is stored (nullptr: none): nobody
+// would ever end them.
+std::vector<Refusal> orphans(const migrate::Wave* wave, const Observed& o);
 crds::RankMigration refused(const crds::RankMigration& migration, const Refusal& refusal, Time now);
 
 }  // namespace bsp::reconcile
