@@ -54,7 +54,11 @@ void Calibration::add_superstep(const SuperstepTimes& times,
     sums[set_of_rank[i]].second += times.compute_seconds[i];
   }
   for (const auto& [set, sum] : sums)
-    if (sum.first > 0 && sum.second > 0) cpu_[set].add(sum.first / sum.second);
+    if (sum.first > 0 && sum.second > 0) {
+      Figure& speed = cpu_[set];
+      const double x = sum.first / sum.second;
+      speed.add(speed.samples < kSettled ? x : std::clamp(x, speed.value / kOutlier, speed.value * kOutlier));
+    }
 }
 
 void Calibration::add_move(const std::string& from, const std::string& to, std::uint64_t bytes,

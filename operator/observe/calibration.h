@@ -6,6 +6,8 @@
 //   Mig      = pause of a wave − bytes · T, at least 0
 //
 // Smoothing: x ← x + w·(new − x), w = max(1/samples, kWeight): a plain mean first, then an aging one.
+// A speed has a sample each superstep, now and then a wild one (a rank descheduled, a superstep of next to no
+// work): once there are kSettled of them, a new one counts at most kOutlier times more or less than x.
 // It is kept in BSPJob.status.calibration, from where a fresh operator takes it up again.
 #pragma once
 
@@ -28,6 +30,8 @@ struct Figure {
 class Calibration {
  public:
   static constexpr double kWeight = 0.1;
+  static constexpr std::uint32_t kSettled = 5;  // samples
+  static constexpr double kOutlier = 4;         // ratio
   static constexpr double kAssumedRate = 1e9;         // instructions/s of a Set of nominal speed 1
   static constexpr double kAssumedBandwidth = 300e6;  // bytes/s
   static constexpr double kAssumedFixed = 0.3;        // s

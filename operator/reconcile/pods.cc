@@ -54,15 +54,31 @@ json wrapped_command(const json& app, const PodRequest& request, const ImageDefa
   return command;
 }
 
-void adapt_app(json& app, const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image) {
+// As whom the program is to run: what the container says, else what the pod says, else the image. "": root.
+std::string program_user(const json& container, const json& pod, const ImageDefaults& image) {
+  auto setting = [&](const char* name) {
+    for (const json* context : {&container, &pod})
+      if (context->is_object() && context->contains(name) && (*context)[name].is_number_integer())
+        return (*context)[name].dump();
+    return std::string();
+  };
+  std::string user = setting("runAsUser");
+  const std::string group = setting("runAsGroup");
+  if (user.empty()) user = group.empty() ? image.user : image.user.substr(0, image.user.find(':'));
+  if (group.empty()) return user;
+  return (user.empty() ? "0" : user) + ":" + group;
+}
+
+void adapt_app(json& app, const json& pod_security, const crds::BspJob& job, const PodRequest& request,
+               const ImageDefaults& image) {
   app["command"] = wrapped_command(app, request, image);
   app.erase("args");
   // bsp-init is root with just these; the program it starts has none (design: docs of sidecar/init).
   json& security = child(app, "securityContext", json::value_t::object);
-  const std::string user =
-      security.contains("runAsUser") ? security["runAsUser"].dump() : image.user;
+  const std::string user = program_user(security, pod_security, image);
   security["runAsUser"] = 0;
-  security.erase("runAsNonRoot");
+  security["runAsGroup"] = 0;
+  security["runAsNonRoot"] = false;  // said, since the pod's own setting would count otherwise
   security["capabilities"] = {
       {"drop", {"ALL"}},
       {"add", {"CHECKPOINT_RESTORE", "SYS_PTRACE", "SETPCAP", "SETUID", "SETGID", "KILL"}}};
@@ -94,7 +110,11 @@ json sidecar_container(const crds::BspJob& job, const PodRequest& request, const
           {"env", env},
           {"ports", {{{"name", "bsp"}, {"containerPort", names::kSidecarPort}}}},
           {"securityContext",
-           {{"runAsUser", 0}, {"allowPrivilegeEscalation", false}, {"capabilities", {{"drop", {"ALL"}}}}}},
+           {{"runAsUser", 0},
+            {"runAsGroup", 0},
+            {"runAsNonRoot", false},
+            {"allowPrivilegeEscalation", false},
+            {"capabilities", {{"drop", {"ALL"}}}}}},
           {"volumeMounts",
            {{{"name", "bsp-run"}, {"mountPath", names::kRunDir}},
             {{"name", "bsp-tls"}, {"mountPath", names::kTlsDir}, {"readOnly", true}}}}};
@@ -149,8 +169,9 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   put(volumes, {{"name", "bsp-run"},
                 {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", job.spec.checkpoint.size_limit.text}}}});
   put(volumes, {{"name", "bsp-tls"}, {"secret", {{"secretName", secret_name(name)}, {"defaultMode", 0400}}}});
+  const json security = spec.value("securityContext", json::object());
   for (json& container : child(spec, "containers", json::value_t::array))
-    if (container.value("name", "") == names::kAppContainer) adapt_app(container, job, request, image);
+    if (container.value("name", "") == names::kAppContainer) adapt_app(container, security, job, request, image);
   json& init = child(spec, "initContainers", json::value_t::array);
   // First of all: whatever the user prepares in init containers of his own may take its time.
   json with_sidecar = json::array({sidecar_container(job, request, name)});

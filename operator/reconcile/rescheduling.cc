@@ -90,6 +90,12 @@ void Rescheduler::note_wave(const Observed& o) {
     baseline_ = Baseline{};
     baseline_->wave = w.number;
     baseline_->alpha = window_->cadence().alpha;
+    // Gains are predicted over the window that ended with the decision, so they are compared over as many supersteps.
+    if (const auto& decision = o.job.status.last_decision)
+      for (const auto& move : decision->moves)
+        if (std::ranges::find(w.moves, migration_name(o.job.metadata.name, w.number, move.rank.value),
+                              &migrate::Move::migration) != w.moves.end())
+          baseline_->alpha = decision->alpha;
     if (!history.empty()) {
       const auto last = history.back().superstep;
       if (const auto mean = observe::mean_times(history, last >= kCompared ? last - kCompared + 1 : 0, last)) {
@@ -147,7 +153,8 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
       if (pod.node == node.name &&
           std::ranges::none_of(o.job.status.ranks, [&](const auto& p) { return p.pod == name; }))
         ++node.taken;
-  const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
+  // The epoch's Sets, in whose order reports count: a pool that joined meanwhile would shift the others.
+  const auto& sets = o.job.status.epoch->sets;
   std::vector<observe::RankFacts> ranks;
   for (const crds::RankPlace& place : o.job.status.ranks) {
     observe::RankFacts facts;
