@@ -105,13 +105,14 @@ void finalize_epochs() {
 }
 
 int thread_level(MPI_Info info) {
-  static const char* const kLevels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED"};
-  char text[32] = "MPI_THREAD_MULTIPLE";  // what a session has by default
+  static const char* const kLevels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED",
+                                        "MPI_THREAD_MULTIPLE"};
+  char text[32] = "";
   int found = 0;
   if (info != pre.info_null) real.Info_get(to_real(info), "thread_level", sizeof text - 1, text, &found);
-  for (int level = 0; level < 3; ++level)
+  for (int level = MPI_THREAD_FUNNELED; level <= MPI_THREAD_MULTIPLE; ++level)
     if (std::strcmp(text, kLevels[level]) == 0) return level;
-  return MPI_THREAD_MULTIPLE;
+  return MPI_THREAD_SINGLE;
 }
 
 }  // namespace
