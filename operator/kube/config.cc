@@ -233,9 +233,9 @@ Result<Config> load_config(const ConfigOptions& options) {
   if (!options.kubeconfig.empty()) return kubeconfig({options.kubeconfig}, options.context);
   if (const auto files = split_path(environment("KUBECONFIG")); !files.empty()) return kubeconfig(files, options.context);
   const std::string home = environment("HOME") + "/.kube/config";
-  if (options.context.empty() && !environment("KUBERNETES_SERVICE_HOST").empty()) return in_cluster_config();
   std::error_code error;
   if (fs::exists(home, error)) return kubeconfig({home}, options.context);
+  if (options.context.empty() && !environment("KUBERNETES_SERVICE_HOST").empty()) return in_cluster_config();
   return fail(ErrorCode::kNotFound,
               std::format("no cluster is configured: not in a pod, $KUBECONFIG is not set, {} does not exist", home));
 }

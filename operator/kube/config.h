@@ -1,7 +1,7 @@
 // Where the API server is and who we are to it: from a pod's service account or from a kubeconfig.
 //
 // Read as kubectl reads it: the file given, else each file of $KUBECONFIG (merged, the first to name a thing
-// wins), else the service account when the environment says that we are in a pod, else ~/.kube/config. Inline
+// wins), else ~/.kube/config, else the service account when the environment says that we are in a pod. Inline
 // data wins over the file named beside it; relative paths start at the kubeconfig's own directory. What this
 // client can't do (exec plugins, auth providers, encrypted keys) is refused with what to do instead.
 #pragma once

@@ -59,7 +59,8 @@ bool Reflector::pause() {
 
 void Reflector::troubled(const Error& error) {
   // A first failure is everyday life; one that goes on is told now and then.
-  if (failures_ % 8 != 2) return;
+  const bool closed = !api_.http().sleep_until(Steady::now());
+  if (closed || failures_ % 8 != 2) return;
   log_warning("watching the API server fails", {{"kind", kind_.kind}, {"error", error.message}});
 }
 

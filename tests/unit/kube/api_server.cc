@@ -87,6 +87,11 @@ void ApiServer::bookmark() {
   changed_.notify_all();
 }
 
+int ApiServer::bookmarks_sent() {
+  const std::lock_guard lock(mutex_);
+  return bookmarks_sent_;
+}
+
 int ApiServer::live_watches() {
   const std::lock_guard lock(mutex_);
   return watches_;
@@ -393,7 +398,8 @@ void ApiServer::watch(const Target& t, Reply& reply) {
       lines.push_back(json{{"type", change.type}, {"object", as_sent(change.object)}}.dump());
     }
     from = version_;
-    if (bookmarks != bookmarks_ && good) {
+    const bool with_bookmark = bookmarks != bookmarks_ && good;
+    if (with_bookmark) {
       bookmarks = bookmarks_;
       lines.push_back(json{{"type", "BOOKMARK"},
                            {"object", {{"kind", t.resource->kind}, {"metadata", {{"resourceVersion", std::to_string(from)}}}}}}
@@ -403,6 +409,7 @@ void ApiServer::watch(const Target& t, Reply& reply) {
     for (const std::string& line : lines) good = reply.piece(line + "\n") && good;
     if (good && lines.empty()) good = reply.alive();
     lock.lock();
+    if (good && with_bookmark) ++bookmarks_sent_;
   }
   --watches_;
   lock.unlock();

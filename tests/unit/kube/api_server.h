@@ -25,7 +25,7 @@ class ApiServer {
   void compact();
   // Tells every watch the current version.
   void bookmark();
-  // Watches and lists of versions from before this do not see what happens from now on (a cache that lags).
+  [[nodiscard]] int bookmarks_sent();
   [[nodiscard]] int live_watches();
   // The last bearer token that was shown.
   [[nodiscard]] std::string token();
@@ -79,6 +79,7 @@ class ApiServer {
   std::uint64_t version_ = 100;
   std::uint64_t compacted_ = 0;
   std::uint64_t bookmarks_ = 0;
+  int bookmarks_sent_ = 0;
   int watches_ = 0;
   std::string token_;
   std::set<std::string> tokens_;

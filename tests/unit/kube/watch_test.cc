@@ -177,10 +177,12 @@ TEST_F(WatchTest, BookmarksMoveTheStart) {
   Object node = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", "n"}}}};
   const Object last = client->create(node).value();
   const std::string version = last["metadata"]["resourceVersion"];
-  ASSERT_TRUE(eventually([&] { return live_watches() == 1; }));
-  api_.bookmark();
-  // It takes effect at some time after it was sent; each cut asks where the next watch begins.
   ASSERT_TRUE(eventually([&] {
+    if (live_watches() != 1) return false;
+    const int sent = api_.bookmarks_sent();
+    api_.bookmark();
+    if (!eventually([&] { return api_.bookmarks_sent() > sent; })) return false;
+    // Where the next watch begins tells whether it was taken to heart.
     const int before = server_.requests(kWatch);
     server_.cut_all();
     return server_.wait_for_requests(kWatch, before + 1) &&
@@ -234,6 +236,7 @@ TEST_F(WatchTest, ARequestWithoutAnswerEndsTheWatchesToo) {
   std::string cursor;
   ASSERT_TRUE(catch_up(*client, cursor));
   // This watch goes silent for an hour; a get that stalls once tells that the connection is worth nothing.
+  ASSERT_TRUE(eventually([&] { return live_watches() == 1; }));
   server_.inject({.match = kWatch, .what = Fault::kStall, .after = 130});
   server_.cut_all();
   ASSERT_TRUE(server_.wait_for_requests(kWatch, 2));
