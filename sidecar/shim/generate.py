@@ -219,6 +219,9 @@ def wrapper(procedure):
                 f"    if (made != nullptr) keep_types(*made, {array}.take());" for array in keep)
             # Both arrays live in one request: their storage must not move.
             after.append(f"Request* made = {make};\n{moves}")
+        elif name == "Irecv":
+            after.append(f"Request* made = {make};")
+            after.append("if (made != nullptr) note_receive(*made, buf, count, datatype, source, tag, comm);")
         elif persistent:
             after.append(f"Request* made = {make};")
             after += again(procedure)

@@ -1,15 +1,59 @@
-// Persistent requests: starting them, and how they get into the next epoch.
+// Requests that live on after a gate: persistent ones, and receives that wait for messages not sent yet.
 //
 // At a close the real request goes; in the next epoch it is made again from the arguments of the call that
 // made it, after the communicators and in the order in which the program made its requests (a persistent
-// collective is made by all its ranks in one order). What the program may free meanwhile is held.
+// collective is made by all its ranks in one order). What the program may free meanwhile is held. Receives are
+// posted again in their old order: it decides which gets which message.
+#include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "sidecar/shim/counters.h"
-#include "sidecar/shim/message.h"
 #include "sidecar/shim/request_arrays.h"
 
 namespace bsp::shim {
+namespace {
+
+std::atomic<std::uint64_t> posted_so_far{0};
+
+bool is_waiting(const Request& r) { return r.active && !r.completed && can_wait_on(r); }
+
+// Takes a waiting receive back from MPI.
+void take_back(Request& request) {
+  MPI_Status status{};
+  real.Cancel(&request.real);
+  request.error = real.Wait(&request.real, &status);
+  if (status._cancelled) return;
+  // It has got a message after all: so be it.
+  received(request.peers, status);
+  request.status = status;
+  request.completed = true;
+}
+
+int post(Request& r) {
+  if (r.persistent) return real.Start(&r.real);
+  const Posted& p = r.posted;
+  return real.Irecv(p.buffer, p.count, to_real(p.type), p.source, p.tag, to_real(p.comm), &r.real);
+}
+
+}  // namespace
+
+void note_receive(Request& request, void* buffer, int count, MPI_Datatype type, int source, int tag,
+                  MPI_Comm comm) {
+  request.posted = {.known = true,
+                    .order = posted_so_far.fetch_add(1, std::memory_order_relaxed),
+                    .buffer = buffer,
+                    .count = count,
+                    .source = source,
+                    .tag = tag,
+                    .type = type,
+                    .comm = comm};
+  if (Datatype* object = object_of<Datatype>(type)) ++object->references;
+}
+
+bool can_wait_on(const Request& r) {
+  return r.kind == RequestKind::kReceive && (r.posted.known || (r.persistent && r.again != nullptr));
+}
 
 void make_again(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)> make) {
   request.again = std::make_unique<Again>();
@@ -32,6 +76,10 @@ void hold(Request& request, MPI_Op op) {
 }
 
 void let_go(Request& request) {
+  if (request.posted.known) {
+    request.posted.known = false;
+    if (Datatype* type = object_of<Datatype>(request.posted.type)) release(type);
+  }
   if (request.again == nullptr) return;
   for (Datatype* type : request.again->types) release(type);
   for (Op* op : request.again->ops) release(op);
@@ -40,20 +88,28 @@ void let_go(Request& request) {
 
 void forget_requests_on(const Comm* comm) {
   for (Request* r = youngest_request(); r != nullptr; r = r->next)
-    if (r->again != nullptr && r->again->comm == comm) let_go(*r);
+    if ((r->again != nullptr && r->again->comm == comm) ||
+        (r->posted.known && object_of<Comm>(r->posted.comm) == comm))
+      let_go(*r);
 }
 
 void take_requests_down() {
-  for (Request* r = youngest_request(); r != nullptr; r = r->next)
+  for (Request* r = youngest_request(); r != nullptr; r = r->next) {
+    if (is_waiting(*r)) take_back(*r);
     if (r->persistent) real.Request_free(&r->real);
+  }
 }
 
 void bring_requests_up() {
   Request* r = youngest_request();
   while (r != nullptr && r->next != nullptr) r = r->next;
-  for (; r != nullptr; r = r->previous)
-    if (r->persistent && r->again->make(&r->real) != MPI_SUCCESS)
-      die("epoch %llu: %s could not be repeated", static_cast<unsigned long long>(state.epoch), r->what);
+  std::vector<Request*> waiting;
+  for (; r != nullptr; r = r->previous) {
+    if (r->persistent) must(r->again->make(&r->real), r->what);
+    if (is_waiting(*r)) waiting.push_back(r);
+  }
+  std::ranges::sort(waiting, {}, [](const Request* one) { return one->posted.order; });
+  for (Request* one : waiting) must(post(*one), one->what);
 }
 
 namespace {
@@ -61,6 +117,7 @@ namespace {
 // MPI has started it.
 void started(Request& request) {
   request.active = true;
+  request.posted.order = posted_so_far.fetch_add(1, std::memory_order_relaxed);
   if (request.send_to >= 0) count_sent(request.send_to);
 }
 

@@ -128,8 +128,9 @@ bool has_completed(Request& request) {
 const Request* pending_request() {
   for (Request* r = live_head; r != nullptr;) {
     Request* next = r->next;
-    if (r->active && !r->completed && !has_completed(*r)) return r;
-    if (r->orphan) {
+    if (r->active && !r->completed && !has_completed(*r)) {
+      if (!can_wait_on(*r)) return r;
+    } else if (r->orphan) {
       if (r->persistent) real.Request_free(&r->real);
       destroy(r);
     } else if (r->persistent && r->again == nullptr) {

@@ -1,8 +1,9 @@
 // Requests: ours, so that the completion of a receive is counted wherever the program learns of it.
 //
-// A request that has completed by the time of a gate is carried over with its status; one that has not
-// postpones the gate. A persistent request that is not active is made again in the next epoch
-// (persistent.cc). Partitioned requests are persistent ones of ours (partitioned.cc).
+// A request that has completed by the time of a gate is carried over with its status. A receive that waits
+// for a message not sent yet (the gate closes only when none is under way) is posted again in the next epoch,
+// a persistent request is made again (persistent.cc); any other that has not completed postpones the gate.
+// Partitioned requests are persistent ones of ours (partitioned.cc).
 #pragma once
 
 #include <atomic>
@@ -30,6 +31,18 @@ struct Again {
   std::vector<Op*> ops;
 };
 
+// The arguments of MPI_Irecv, for the next epoch.
+struct Posted {
+  bool known = false;
+  std::uint64_t order = 0;  // of posting, over all receives, persistent ones too
+  void* buffer = nullptr;
+  int count = 0;
+  int source = 0;
+  int tag = 0;
+  MPI_Datatype type = nullptr;  // the program's handle; held while it is ours
+  MPI_Comm comm = nullptr;
+};
+
 // A partitioned request: MPI sees one message, sent when its last partition is ready.
 struct Partitions {
   int count = 0;
@@ -55,6 +68,7 @@ struct Request : Object {
   // Arrays that MPI reads until completion (alltoallw).
   std::unique_ptr<std::vector<std::vector<MPI_Datatype>>> types;
   std::unique_ptr<Again> again;
+  Posted posted;
   std::unique_ptr<Partitions> partitions;
   Request* next = nullptr;  // live requests: the next older one
   Request* previous = nullptr;
@@ -82,6 +96,11 @@ Request* youngest_request();
 
 // `make` makes the request with objects of the epoch that is open when it is called.
 void make_again(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)> make);
+// A receive that MPI_Irecv has posted. All arguments as the program gave them.
+void note_receive(Request& request, void* buffer, int count, MPI_Datatype type, int source, int tag,
+                  MPI_Comm comm);
+// True if the request can be taken back while it waits and be posted in the next epoch.
+bool can_wait_on(const Request& request);
 // The program may free what the request was made of; the request still needs it.
 void hold(Request& request, MPI_Datatype type);
 void hold(Request& request, MPI_Op op);

@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
     MPI_Comm_free(&served);
   }
   if (!strcmp(thing, "started")) {
-    MPI_Recv_init(&memory, 1, MPI_INT, left, 2, MPI_COMM_WORLD, &pending);
+    MPI_Ssend_init(&rank, 1, MPI_INT, right, 2, MPI_COMM_WORLD, &pending);
     MPI_Start(&pending);
   }
   if (!strcmp(thing, "partitioned")) {
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &served);
     pthread_create(&server, NULL, serve, &served);
   }
-  if (!strcmp(thing, "pending")) MPI_Irecv(&memory, 1, MPI_INT, left, 2, MPI_COMM_WORLD, &pending);
+  if (!strcmp(thing, "pending")) MPI_Issend(&rank, 1, MPI_INT, right, 2, MPI_COMM_WORLD, &pending);
   if (!strcmp(thing, "file")) {
     char path[64] = "/tmp/bsp-shim-blocked-XXXXXX";
     close(mkstemp(path));
@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
         MPI_Grequest_complete(pending);
         MPI_Wait(&pending, MPI_STATUS_IGNORE);
       } else if (pending != MPI_REQUEST_NULL) {
-        MPI_Send(&rank, 1, MPI_INT, right, 2, MPI_COMM_WORLD);
+        MPI_Recv(&memory, 1, MPI_INT, left, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Wait(&pending, MPI_STATUS_IGNORE);
         CHECK(memory == left);
       }

@@ -1,4 +1,4 @@
-/* Messages whose size the receiver learns by probing, packed messages, receives that are given up, and requests
+/* Receives that wait over an edge for messages of the next superstep, messages whose size the receiver learns by probing, packed messages, receives that are given up, and requests
  * that are posted before a superstep's edge and completed after it by each of the calls that can. */
 #include "check.h"
 
@@ -11,9 +11,27 @@ int main(int argc, char** argv) {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 
+  /* Posted a superstep ahead: two that differ in their order only, one with a datatype that is freed, a persistent
+   * one, one from anybody. */
+  int ahead[5][2];
+  MPI_Request waiting[5];
+  MPI_Recv_init(ahead[3], 1, MPI_INT, left, 62, comm, &waiting[3]);
+
   for (int s = 0; going_on(s, n); ++s) {
     MPI_Status status;
     MPI_Request requests[6];
+    if (s > 0) {
+      int first[2] = {s, rank}, second[2] = {s, -rank};
+      MPI_Send(first, 2, MPI_INT, right, 60, comm);
+      MPI_Send(second, 2, MPI_INT, right, 60, comm);
+      MPI_Send(first, 2, MPI_INT, right, 61, comm);
+      MPI_Send(first, 1, MPI_INT, right, 62, comm);
+      MPI_Send(first, 2, MPI_INT, right, 63, comm);
+      MPI_Status all[5];
+      MPI_Waitall(5, waiting, all);
+      CHECK(ahead[0][0] == s && ahead[0][1] == left && ahead[1][0] == s && ahead[1][1] == -left);
+      CHECK(ahead[2][1] == left && ahead[3][0] == s && ahead[4][0] == s && all[4].MPI_SOURCE == left);
+    }
     int count, flag, length = 1 + (rank * 5 + s) % 40, expected = 1 + (left * 5 + s) % 40;
     char text[64], got[64];
     memset(text, 'a' + (rank + s) % 26, sizeof text);
@@ -90,6 +108,16 @@ int main(int argc, char** argv) {
     MPI_Test_cancelled(&status, &flag);
     CHECK(!flag && there == s);
 
+    MPI_Datatype both;
+    MPI_Type_contiguous(2, MPI_INT, &both);
+    MPI_Type_commit(&both);
+    MPI_Irecv(ahead[0], 2, MPI_INT, left, 60, comm, &waiting[0]);
+    MPI_Start(&waiting[3]);
+    MPI_Irecv(ahead[1], 2, MPI_INT, left, 60, comm, &waiting[1]);
+    MPI_Irecv(ahead[2], 1, both, left, 61, comm, &waiting[2]);
+    MPI_Type_free(&both);
+    MPI_Irecv(ahead[4], 2, MPI_INT, MPI_ANY_SOURCE, 63, comm, &waiting[4]);
+
     int in[3] = {-1, -1, -1}, out = rank + 10 * s, done = 0, index, indices[6], some;
     MPI_Status statuses[6];
     for (int i = 0; i < 3; ++i) MPI_Irecv(&in[i], 1, MPI_INT, left, 10 + i, comm, &requests[i]);
@@ -139,6 +167,11 @@ int main(int argc, char** argv) {
     }
     for (int i = 0; i < 3; ++i) CHECK(in[i] == left + 10 * s && requests[i] == MPI_REQUEST_NULL);
   }
+  for (int i = 0; i < 5; ++i) {
+    MPI_Cancel(&waiting[i]);
+    MPI_Wait(&waiting[i], MPI_STATUS_IGNORE);
+  }
+  MPI_Request_free(&waiting[3]);
   MPI_Comm_free(&comm);
   MPI_Finalize();
   printf("ok messages\n");
