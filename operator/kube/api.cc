@@ -85,6 +85,7 @@ Result<Answer> Api::send(const HttpRequest& request, bool repeatable) {
     milliseconds pause = backoff(failures, options_.first_pause, options_.last_pause);
     if (response) {
       const HttpHead& head = response->head;
+      repeated = repeated || head.repeated;
       const bool again = worth_another_try(head.status) && (repeatable || did_nothing(head.status));
       if (head.retry_after) pause = std::max(pause, jittered(*head.retry_after));
       if (!again || Steady::now() + pause >= deadline) return Answer{head.status, std::move(response->body), repeated};

@@ -156,7 +156,8 @@ Result<Object> ApiClient::create(const Object& object) {
   body["metadata"].erase("uid");
   return write({.method = "POST",
                 .target = resource.collection(key.name_space) + "?fieldManager=" + percent_encode(options_.field_manager),
-                .body = text_of(body)},
+                .body = text_of(body),
+                .once = !named},
                key, named);
 }
 

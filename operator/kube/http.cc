@@ -23,20 +23,23 @@ namespace http = web::http;
 using HttpClient = http::client::http_client;
 constexpr std::size_t kMaxBody = 256u << 20;
 
+template <class F>
+void on_io_thread(F&& f) {
+  boost::asio::post(crossplat::threadpool::shared_instance().service(), std::forward<F>(f));
+}
+
+thread_local bool is_io_thread = false;
+
 void start_io_thread() {
   static std::once_flag once;
   std::call_once(once, [] {
     try {
       crossplat::threadpool::initialize_with_threads(1);
+      on_io_thread([] { is_io_thread = true; });
     } catch (const std::runtime_error&) {
       log_warning("cpprestsdk was used before the API client: its pool has more than one thread");
     }
   });
-}
-
-template <class F>
-void on_io_thread(F&& f) {
-  boost::asio::post(crossplat::threadpool::shared_instance().service(), std::forward<F>(f));
 }
 
 // cpprestsdk tells the stage of a failure by its message only.
@@ -52,6 +55,7 @@ struct HttpStream::State : std::enable_shared_from_this<HttpStream::State> {
   std::string server;
   std::size_t limit = kMaxBody;  // of what is not read yet
   pplx::cancellation_token_source cancellation;  // IO thread
+  int sends = 0;                                 // IO thread
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -108,7 +112,7 @@ struct HttpStream::State : std::enable_shared_from_this<HttpStream::State> {
   }
 
   void take_head(const http::http_response& response) {
-    HttpHead taken{response.status_code(), std::nullopt};
+    HttpHead taken{response.status_code(), std::nullopt, sends > 1};
     if (const auto it = response.headers().find("Retry-After"); it != response.headers().end()) {
       int seconds = 0;  // the other form, a date, is used by no API server
       const std::string& text = it->second;
@@ -195,6 +199,7 @@ HttpStream::~HttpStream() {
 }
 
 std::expected<HttpHead, HttpFailure> HttpStream::head(SteadyTime deadline) {
+  check(!is_io_thread, "nobody waits for an answer on the thread that brings it (a callback of cpprestsdk)");
   std::unique_lock lock(state_->mutex);
   state_->changed.wait_until(lock, deadline, [&] { return state_->head || state_->failure; });
   if (state_->head) return *state_->head;
@@ -265,6 +270,10 @@ struct Http::Impl {
       if (!config.tls_server_name.empty()) headers.add("Host", config.tls_server_name);
       if (!config.impersonate_user.empty()) headers.add("Impersonate-User", config.impersonate_user);
       for (const std::string& group : config.impersonate_groups) headers.add("Impersonate-Group", group);
+      // Each time it is sent begins with nothing sent.
+      message.set_progress_handler([state](http::message_direction::direction way, utility::size64_t bytes) {
+        if (way == http::message_direction::upload && bytes == 0) ++state->sends;
+      });
       if (!request.body.empty()) message.set_body(request.body, request.content_type);
       std::shared_ptr<HttpClient> client;
       {
@@ -274,7 +283,7 @@ struct Http::Impl {
           return state;
         }
         renew_clients();
-        client = is_stream ? streams : requests;
+        client = request.once ? make_client(options.idle) : is_stream ? streams : requests;
         auto& open = is_stream ? open_streams : open_requests;
         std::erase_if(open, [](const auto& weak) { return weak.expired(); });
         open.push_back(state);

@@ -23,11 +23,15 @@ struct HttpRequest {
   std::string target;  // path and query, encoded
   std::string body = {};
   std::string content_type = "application/json";
+  // On a connection of its own. The library repeats a request by itself when a kept-alive connection breaks
+  // before the answer; one that must not be carried out twice can't use such a connection.
+  bool once = false;
 };
 
 struct HttpHead {
   int status = 0;
   std::optional<std::chrono::milliseconds> retry_after;
+  bool repeated = false;  // the library has sent the request more than once (see HttpRequest::once)
 };
 
 struct HttpResponse {

@@ -107,15 +107,6 @@ void ApiServer::allow_tokens(std::set<std::string> tokens) {
   tokens_ = std::move(tokens);
 }
 
-void ApiServer::poke(const std::string& path, const json& merge) {
-  const std::lock_guard lock(mutex_);
-  const Target t = parse(path);
-  const std::string key = t.name_space + "/" + t.name;
-  json object = objects_[t.collection()].at(key);
-  object.merge_patch(merge);
-  store(t, key, object, "MODIFIED");
-}
-
 void ApiServer::handle(const Request& request, Reply& reply) {
   std::unique_lock lock(mutex_);
   if (const auto it = request.headers.find("authorization"); it != request.headers.end()) token_ = it->second;

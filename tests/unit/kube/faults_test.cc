@@ -55,7 +55,7 @@ TEST_F(FaultsTest, TriesEndAtTheDeadlineWithTheLastReason) {
   ApiClientOptions options = quick();
   options.api.call = seconds(3);
   auto client = open(options);
-  server_.inject({.match = "GET", .times = 1000000, .status = 503,
+  server_.inject({.match = "configmaps/a", .times = 1000000, .status = 503,
                   .body = R"({"kind":"Status","code":503,"message":"etcd is away"})"});
   const auto got = client->get(key(kConfigMap, "a"));
   ASSERT_FALSE(got);
@@ -66,7 +66,7 @@ TEST_F(FaultsTest, TriesEndAtTheDeadlineWithTheLastReason) {
   EXPECT_GE(server_.requests("GET /api/v1/namespaces/default/configmaps/a"), 2);
   // An hour is longer than the call may take: it is not slept through.
   server_.clear_faults();
-  server_.inject({.match = "GET", .status = 429, .headers = "Retry-After: 3600\r\n", .body = "{}"});
+  server_.inject({.match = "configmaps/a", .status = 429, .headers = "Retry-After: 3600\r\n", .body = "{}"});
   EXPECT_EQ(client->get(key(kConfigMap, "a")).error().code, ErrorCode::kUnavailable);
 }
 
