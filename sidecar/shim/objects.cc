@@ -23,6 +23,17 @@ using namespace bsp::shim;  // NOLINT: this file speaks MPI
 
 namespace {
 
+template <class T>
+int free_object(typename T::Handle* handle, Pool<T>& pool, int (*free_real)(typename T::Handle*),
+                typename T::Handle null) {
+  T* object = handle != nullptr ? object_of<T>(*handle) : nullptr;
+  if (object == nullptr) return free_real(handle);
+  if (const int rc = free_real(&object->real); rc != MPI_SUCCESS) return rc;
+  pool.destroy(object);
+  *handle = null;
+  return MPI_SUCCESS;
+}
+
 int free_comm(MPI_Comm* comm, int (*free_real)(MPI_Comm*)) {
   Comm* object = comm != nullptr ? object_of<Comm>(*comm) : nullptr;
   if (object == nullptr) return free_real(comm);
@@ -153,24 +164,12 @@ int MPI_Comm_spawn_multiple(int count, char* commands[], char** argv[], const in
 
 int MPI_Group_free(MPI_Group* group) {
   Call call;
-  Group* object = group != nullptr ? object_of<Group>(*group) : nullptr;
-  if (object == nullptr) return real.Group_free(group);
-  const int rc = real.Group_free(&object->real);
-  if (rc != MPI_SUCCESS) return rc;
-  groups.destroy(object);
-  *group = pre.group_null;
-  return rc;
+  return free_object(group, groups, real.Group_free, pre.group_null);
 }
 
 int MPI_Info_free(MPI_Info* info) {
   Call call;
-  Info* object = info != nullptr ? object_of<Info>(*info) : nullptr;
-  if (object == nullptr) return real.Info_free(info);
-  const int rc = real.Info_free(&object->real);
-  if (rc != MPI_SUCCESS) return rc;
-  infos.destroy(object);
-  *info = pre.info_null;
-  return rc;
+  return free_object(info, infos, real.Info_free, pre.info_null);
 }
 
 // --- Datatypes -------------------------------------------------------------------------------------

@@ -18,13 +18,14 @@ std::atomic<std::uint64_t> posted_so_far{0};
 
 bool is_waiting(const Request& r) { return r.active && !r.completed && can_wait_on(r); }
 
-// Takes a waiting receive back from MPI.
+// Takes a waiting receive back from MPI. At a gate no message is under way to it; in MPI_Finalize there may be.
 void take_back(Request& request) {
   MPI_Status status{};
+  int done = 0;
   real.Cancel(&request.real);
-  request.error = real.Wait(&request.real, &status);
-  if (status._cancelled) return;
-  // It has got a message after all: so be it.
+  request.error = real.Test(&request.real, &done, &status);
+  if (!done && !request.persistent) real.Request_free(&request.real);
+  if (!done || status._cancelled) return;
   received(request.peers, status);
   request.status = status;
   request.completed = true;
@@ -84,13 +85,6 @@ void let_go(Request& request) {
   for (Datatype* type : request.again->types) release(type);
   for (Op* op : request.again->ops) release(op);
   request.again.reset();
-}
-
-void forget_requests_on(const Comm* comm) {
-  for (Request* r = youngest_request(); r != nullptr; r = r->next)
-    if ((r->again != nullptr && r->again->comm == comm) ||
-        (r->posted.known && object_of<Comm>(r->posted.comm) == comm))
-      let_go(*r);
 }
 
 void take_requests_down() {

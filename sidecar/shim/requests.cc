@@ -106,6 +106,14 @@ bool collective_pending() {
 
 Request* youngest_request() { return live_head; }
 
+void forget_requests_on(const Comm* comm) {
+  MaybeLock guard;
+  for (Request* r = live_head; r != nullptr; r = r->next)
+    if ((r->again != nullptr && r->again->comm == comm) ||
+        (r->posted.known && object_of<Comm>(r->posted.comm) == comm))
+      let_go(*r);
+}
+
 namespace {
 
 // Tests an active request. False if it has not completed; else its outcome is noted.

@@ -105,7 +105,7 @@ bool can_wait_on(const Request& request);
 void hold(Request& request, MPI_Datatype type);
 void hold(Request& request, MPI_Op op);
 void let_go(Request& request);
-// The communicator is being freed: requests on it can't be made again.
+// The communicator is being freed: requests on it can't be made again (requests.cc).
 void forget_requests_on(const Comm* comm);
 
 void take_requests_down();
