@@ -12,6 +12,8 @@ shift
 prefix=${BSP_BUNDLE_PREFIX:-/bsp}
 loader=ld-linux-x86-64.so.2
 mkdir -p "$dest/lib"
+stubs=$(mktemp -d)
+trap 'rm -rf "$stubs"' EXIT
 
 for item in "$@"; do
   case $item in
@@ -21,11 +23,23 @@ for item in "$@"; do
   mkdir -p "$(dirname "$dest/$name")"
   cp -L "$binary" "$dest/$name.new"
   chmod 755 "$dest/$name.new"
-  ldd "$binary" | grep -q 'not found' && { ldd "$binary" | grep 'not found' >&2; exit 1; }
+  prefer=
+  if [ "$(basename "$binary")" = criu ]; then  # see stub_library.sh
+    prefer=$stubs
+    for library in libgnutls.so.30 libnftables.so.1; do
+      ! ldd "$binary" | grep -q "$library" || "$(dirname "$0")/stub_library.sh" "$binary" $library "$stubs"
+    done
+  fi
+  needed=$(LD_LIBRARY_PATH=$prefer ldd "$binary")
+  case $needed in *'not found'*) echo "$needed" | grep 'not found' >&2; exit 1 ;; esac
   # "libc.so.6 => /lib/…/libc.so.6 (0x…)" and "/lib64/ld-linux-x86-64.so.2 (0x…)"
-  ldd "$binary" | sed -n -e 's/.*=> \(\/[^ ]*\) .*/\1/p' -e 's/^[[:space:]]*\(\/[^ ]*\) .*/\1/p' |
+  echo "$needed" | sed -n -e 's/.*=> \(\/[^ ]*\) .*/\1/p' -e 's/^[[:space:]]*\(\/[^ ]*\) .*/\1/p' |
     while read -r library; do
       target=$dest/lib/$(basename "$library")
+      if [ -z "$prefer" ] && [ -e "$stubs/$(basename "$library")" ]; then
+        echo "bundle.sh: $binary needs $library, which is only a stub here: give it a DEST of its own" >&2
+        exit 1
+      fi
       # A new inode each time: a library in use by a running container must not change under it.
       cp -L "$library" "$target.new" && chmod 755 "$target.new" && mv -f "$target.new" "$target"
     done

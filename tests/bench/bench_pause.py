@@ -38,7 +38,9 @@ def measure(mib, moves):
             job.starts()
             for number in range(moves + 1):
                 status = job.move()
-                lines, seen = new_lines(directory / "times", seen)
+                if (directory / "raw.log").exists():
+                    raise RuntimeError("the raw criu dump failed:\n" + (directory / "raw.log").read_text())
+                lines, seen = new_lines(directory / "times", seen)  # of an undone one too; the last counts
                 if number == 0:
                     continue  # criu and its libraries are read for the first time
                 times = {line.split()[0]: [int(w) / 1e3 for w in line.split()[1:]] for line in lines}
@@ -50,6 +52,8 @@ def measure(mib, moves):
                            "criu_restore_ms": times["restore"][0], "bytes": status.get("bytes", 0)}
                 sample["ratio"] = sample["whole_ms"] / (sample["raw_dump_ms"] + sample["criu_restore_ms"])
                 samples.append(sample)
+            if job.undone:
+                print(f"{mib:>5} {job.undone} moves were undone by the operator's deadlines and tried again: is this machine busy?")
         return samples
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -4,14 +4,14 @@
 # Before a dump it takes a raw one, `criu dump` of the same stopped process into this pod's tmpfs, and notes how long
 # it took, and how long the move was held up by it. A restore is a plain `criu restore` anyway, and only timed.
 # Lines of /bench/times, microseconds: dump RAW HELD_UP · restore TOOK
-criu=/bsp/bin/criu raw=/run/bsp/raw
+criu=/bsp/bin/criu raw=/run/bsp/criu/raw  # where the program's user may write, on the pod's tmpfs
 came=${EPOCHREALTIME/[.,]/}
 case $1 in
 dump)
   mkdir -p $raw
-  arguments=() before=
+  arguments=() before='' work=''
   for word; do
-    case $before in -D) word=$raw ;; -o) word=raw.log ;; esac
+    case $before in -D) word=$raw ;; -W) work=$word ;; -o) word=raw.log ;; esac
     before=$word
     [ "$word" = --stream ] || arguments+=("$word")
   done
@@ -21,7 +21,7 @@ dump)
     rm -r $raw
     echo "dump $took $((${EPOCHREALTIME/[.,]/} - came))" >>/bench/times
   else
-    echo "failed: raw dump" >>/bench/times
+    cp "$work/raw.log" /bench/raw.log
   fi
   exec $criu "$@" ;;
 restore)
