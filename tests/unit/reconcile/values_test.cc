@@ -1,0 +1,345 @@
+// The small pure functions: what is read from pods and nodes, what a pod is made of, what a status mirrors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <format>
+
+#include "crds/names.h"
+#include "operator/reconcile/base64.h"
+#include "operator/reconcile/status.h"
+#include "tests/unit/reconcile/world.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// --- Base64 (the examples of RFC 4648, section 10) -------------------------------------------------------------
+TEST(Base64, KnownAnswers) {
+  for (const auto& [plain, coded] : {std::pair{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="},
+                                     {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}}) {
+    EXPECT_EQ(base64_encode(plain), coded);
+    EXPECT_EQ(base64_decode(coded), plain);
+  }
+}
+
+TEST(Base64, EveryByteComesBack) {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  for (std::size_t n = 0; n <= bytes.size(); ++n) EXPECT_EQ(base64_decode(base64_encode(bytes.substr(0, n))), bytes.substr(0, n));
+  EXPECT_EQ(base64_encode("\xfb\xff\xbf"), "+/+/");
+  EXPECT_EQ(base64_decode("Zm9v\nYmFy"), "foo") << "it stops at what is no base64";
+}
+
+// --- Pods and nodes as they are seen -----------------------------------------------------------------------------
+json pod_with(json status) {
+  return {{"metadata", {{"name", "job-r3-g1"}, {"uid", "u"}, {"labels", {{"migbsp.io/rank", "3"}, {"migbsp.io/set", "fast"}}}}},
+          {"spec", {{"nodeName", "fast-0"}}},
+          {"status", std::move(status)}};
+}
+json app_state(json state) { return pod_with({{"containerStatuses", {{{"name", "app"}, {"state", std::move(state)}}}}}); }
+
+TEST(PodFacts, APodThatRuns) {
+  const PodFacts f = pod_facts(pod_with({{"phase", "Running"}, {"podIP", "10.0.0.7"},
+                                         {"containerStatuses", {{{"name", "app"}, {"state", {{"running", json::object()}}}}}}}));
+  EXPECT_EQ(f.uid, "u");
+  EXPECT_EQ(f.rank, 3u);
+  EXPECT_EQ(f.set, "fast");
+  EXPECT_EQ(f.node, "fast-0");
+  EXPECT_EQ(f.address, "10.0.0.7:7600");
+  EXPECT_FALSE(f.deleting || f.app_ended || f.cannot_start || f.pod_ended);
+}
+
+TEST(PodFacts, AddressesOfBothFamilies) {
+  EXPECT_EQ(pod_facts(pod_with({{"podIP", "fd00::7"}})).address, "[fd00::7]:7600");
+  EXPECT_EQ(pod_facts(pod_with({{"phase", "Pending"}})).address, "");
+}
+
+TEST(PodFacts, DeletionIsSeenByItsTimestamp) {
+  json pod = pod_with({});
+  pod["metadata"]["deletionTimestamp"] = "2026-11-21T05:00:00Z";
+  EXPECT_TRUE(pod_facts(pod).deleting);
+}
+
+TEST(PodFacts, HowTheProgramEnded) {
+  PodFacts f = pod_facts(app_state({{"terminated", {{"exitCode", 139}, {"reason", "Error"}, {"message", "log"}}}}));
+  EXPECT_TRUE(f.app_ended);
+  EXPECT_EQ(f.app_exit_code, 139);
+  EXPECT_EQ(f.app_message, "log");
+  EXPECT_FALSE(f.cannot_start || f.pod_ended);
+  f = pod_facts(app_state({{"terminated", {{"exitCode", 128}, {"reason", "ContainerCannotRun"}}}}));
+  EXPECT_TRUE(f.cannot_start);
+  f = pod_facts(app_state({{"terminated", json::object()}}));
+  EXPECT_EQ(f.app_exit_code, 1) << "an end without a code is no good end";
+}
+
+TEST(PodFacts, WaitingThatNoWaitingCures) {
+  for (const char* reason : {"ErrImagePull", "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ContainerCannotRun",
+                             "CreateContainerError", "CreateContainerConfigError", "RunContainerError", "StartError"}) {
+    const PodFacts f = pod_facts(app_state({{"waiting", {{"reason", reason}, {"message", "why"}}}}));
+    EXPECT_TRUE(f.cannot_start) << reason;
+    EXPECT_EQ(f.reason, reason);
+    EXPECT_EQ(f.app_message, "why");
+  }
+  for (const char* reason : {"ContainerCreating", "PodInitializing", ""})
+    EXPECT_FALSE(pod_facts(app_state({{"waiting", {{"reason", reason}}}})).cannot_start) << reason;
+  const PodFacts sidecar = pod_facts(pod_with(
+      {{"initContainerStatuses", {{{"name", "sidecar"}, {"state", {{"waiting", {{"reason", "ErrImagePull"}}}}}}}}}));
+  EXPECT_TRUE(sidecar.cannot_start) << "the runtime image is missing";
+}
+
+TEST(PodFacts, AnotherContainersEndIsNotTheRanks) {
+  EXPECT_FALSE(pod_facts(pod_with({{"containerStatuses", {{{"name", "helper"}, {"state", {{"terminated", {{"exitCode", 1}}}}}}}}}))
+                   .app_ended);
+}
+
+TEST(PodFacts, APodThatItsNodeEnded) {
+  const PodFacts f = pod_facts(pod_with({{"phase", "Failed"}, {"reason", "Evicted"}, {"message", "low on memory"}}));
+  EXPECT_TRUE(f.pod_ended && f.app_ended);
+  EXPECT_EQ(f.app_exit_code, 1);
+  EXPECT_EQ(f.app_message, "low on memory");
+  EXPECT_FALSE(f.cannot_start);
+  EXPECT_TRUE(pod_facts(pod_with({{"phase", "Failed"}, {"reason", "CreateContainerError"}})).cannot_start);
+}
+
+TEST(NodeFacts, SetSpeedAndCordon) {
+  const json node = {{"metadata", {{"name", "n"}, {"labels", {{"pool", "fast"}}}, {"annotations", {{"migbsp.io/cpu", "0.25"}}}}},
+                     {"spec", {{"unschedulable", true}}}};
+  const auto f = node_facts(node, "pool");
+  EXPECT_EQ(f.name, "n");
+  EXPECT_EQ(f.set, "fast");
+  EXPECT_DOUBLE_EQ(f.speed, 0.25);
+  EXPECT_TRUE(f.cordoned);
+  EXPECT_EQ(node_facts(node, "other").set, "");
+  for (const char* speed : {"", "-1", "0", "fast"}) {
+    json odd = node;
+    odd["metadata"]["annotations"]["migbsp.io/cpu"] = speed;
+    EXPECT_DOUBLE_EQ(node_facts(odd, "pool").speed, 1) << speed;
+  }
+}
+
+// --- Pods as they are made (the whole of one is in tests/golden) --------------------------------------------------
+crds::BspJob job_with(json app, json pod_spec = json::object()) {
+  crds::BspJob job;
+  job.metadata.name = "job";
+  job.metadata.uid = "uid";
+  job.spec.ranks = 4;
+  app["name"] = "app";
+  pod_spec["containers"] = json::array({std::move(app)});
+  job.spec.pod_template = {{"spec", std::move(pod_spec)}};
+  return job;
+}
+PodRequest request(std::uint32_t rank, bool target = false) {
+  PodRequest r;
+  r.rank = rank;
+  r.target = target;
+  return r;
+}
+json app_of(const json& pod) { return pod.at("spec").at("containers").at(0); }
+std::string env_of(const json& container, std::string_view name) {
+  for (const json& entry : container.value("env", json::array()))
+    if (entry.at("name") == name) return entry.value("value", "");
+  return "";
+}
+
+TEST(MakePod, CommandAndArgumentsByTheRulesOfKubernetes) {
+  const ImageDefaults image{.entrypoint = {"entry", "e1"}, .command = {"cmd", "c1"}, .user = ""};
+  auto command = [&](json app, bool target = false) {
+    const json made = app_of(make_pod(job_with(std::move(app)), request(0, target), image));
+    EXPECT_FALSE(made.contains("args"));
+    return made.at("command").get<std::vector<std::string>>();
+  };
+  const std::string init = "/bsp/bsp-init";
+  EXPECT_THAT(command({{"command", {"p", "x"}}, {"args", {"y"}}}), ElementsAre(init, "--", "p", "x", "y"));
+  EXPECT_THAT(command({{"command", {"p"}}}), ElementsAre(init, "--", "p")) << "the image's command is not its arguments";
+  EXPECT_THAT(command({{"args", {"y"}}}), ElementsAre(init, "--", "entry", "e1", "y"));
+  EXPECT_THAT(command(json::object()), ElementsAre(init, "--", "entry", "e1", "cmd", "c1"));
+  EXPECT_THAT(command({{"command", json::array()}, {"args", json::array()}}), ElementsAre(init, "--", "entry", "e1", "cmd", "c1"));
+  EXPECT_THAT(command({{"command", {"p"}}}, true), ElementsAre(init, "--restore", "--", "p"));
+}
+
+TEST(MakePod, TheProgramRunsAsWhomTheTemplateOrTheImageSays) {
+  struct Case {
+    json container, pod;
+    const char* image;
+    const char* user;
+  };
+  for (const Case& c : {Case{{}, {}, "", ""},
+                        Case{{}, {}, "mpi:mpi", "mpi:mpi"},
+                        Case{{{"runAsUser", 7}}, {}, "mpi", "7"},
+                        Case{{{"runAsUser", 7}, {"runAsGroup", 8}}, {{"runAsUser", 1}, {"runAsGroup", 2}}, "mpi", "7:8"},
+                        Case{{}, {{"runAsUser", 1000}}, "mpi", "1000"},
+                        Case{{}, {{"runAsUser", 1000}, {"runAsGroup", 2000}}, "mpi", "1000:2000"},
+                        Case{{{"runAsUser", 7}}, {{"runAsGroup", 2000}}, "mpi", "7:2000"},
+                        Case{{}, {{"runAsGroup", 2000}}, "mpi:mpi", "mpi:2000"},
+                        Case{{}, {{"runAsGroup", 2000}}, "", "0:2000"}}) {
+    json app = {{"command", {"p"}}}, spec = json::object();
+    if (!c.container.is_null()) app["securityContext"] = c.container;
+    if (!c.pod.is_null()) spec["securityContext"] = c.pod;
+    spec["securityContext"]["runAsNonRoot"] = true;
+    const json pod = make_pod(job_with(app, spec), request(0), {.entrypoint = {}, .command = {}, .user = c.image});
+    EXPECT_EQ(env_of(app_of(pod), names::kEnvUser), c.user);
+    // bsp-init itself, and the sidecar, are root in their containers whatever the pod asks for its own.
+    for (const json& security : {app_of(pod).at("securityContext"), pod.at("spec").at("initContainers").at(0).at("securityContext")}) {
+      EXPECT_EQ(security.at("runAsUser"), 0);
+      EXPECT_EQ(security.at("runAsGroup"), 0);
+      EXPECT_EQ(security.at("runAsNonRoot"), false);
+    }
+  }
+}
+
+TEST(MakePod, TemplatesOfAnotherVersionWinNothing) {
+  json spec = {{"initContainers", {{{"name", "prepare"}, {"image", "i"}}, {{"name", "sidecar"}, {"image", "old"}}}},
+               {"volumes", {{{"name", "bsp-run"}, {"emptyDir", json::object()}}}},
+               {"restartPolicy", "Always"}};
+  const json pod = make_pod(job_with({{"env", {{{"name", "BSP_SUPERSTEP"}, {"value", "x"}}}}}, spec), request(0), {});
+  const json& init = pod.at("spec").at("initContainers");
+  ASSERT_THAT(init, SizeIs(2));
+  EXPECT_EQ(init[0].at("name"), "sidecar") << "first, so that what the user prepares may take its time";
+  EXPECT_EQ(init[0].at("image"), names::kRuntimeImage);
+  EXPECT_EQ(init[1].at("name"), "prepare");
+  EXPECT_EQ(pod.at("spec").at("restartPolicy"), "Never");
+  EXPECT_THAT(app_of(pod).at("env"), SizeIs(1));
+  EXPECT_EQ(env_of(app_of(pod), names::kEnvSuperstep), "MPI_Barrier:1");
+  int found = 0;
+  for (const json& volume : pod.at("spec").at("volumes"))
+    if (volume.at("name") == "bsp-run") found += volume.at("emptyDir").at("medium") == "Memory";
+  EXPECT_EQ(found, 1);
+}
+
+TEST(MakePod, TheTemplateItselfIsNotChanged) {
+  const crds::BspJob job = job_with({{"command", {"p"}}});
+  const json before = job.spec.pod_template;
+  EXPECT_EQ(make_pod(job, request(1), {}), make_pod(job, request(1), {}));
+  EXPECT_EQ(job.spec.pod_template, before);
+}
+
+TEST(Names, AreTheSameInEveryLifeOfTheOperator) {
+  EXPECT_EQ(pod_name("job", 3, 2), "job-r3-g2");
+  EXPECT_EQ(secret_name("job-r3-g2"), "job-r3-g2-tls");
+  EXPECT_EQ(migration_name("job", 4, 3), "job-w4-r3");
+}
+
+TEST(MakeSecret, GoesWithTheJobAndHoldsThreeFiles) {
+  const json secret = make_secret(job_with({}), "s", "CA", "CERT", "KEY");
+  EXPECT_EQ(base64_decode(secret.at("data").at("ca.pem").get<std::string>()), "CA");
+  EXPECT_EQ(base64_decode(secret.at("data").at("cert.pem").get<std::string>()), "CERT");
+  EXPECT_EQ(base64_decode(secret.at("data").at("key.pem").get<std::string>()), "KEY");
+  EXPECT_EQ(secret.at("metadata").at("labels").at("migbsp.io/job"), "job");
+  EXPECT_EQ(secret.at("metadata").at("ownerReferences").at(0).at("uid"), "uid");
+}
+
+// --- What a status mirrors ---------------------------------------------------------------------------------------
+TEST(Status, MirrorsTheWorldAndASecondLookChangesNothing) {
+  sim::World w({.ranks = 3, .slow = 2, .fast = 2});
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  for (int i = 0; i < 5; ++i) w.tick();
+  Observed o = w.observe();
+  o.sidecars["job-r1-g0"].status->memory_bytes = 77;
+  o.sidecars["job-r1-g0"].status->blocked_reason = "an open window";
+  o.sidecars["job-r0-g0"].completed = 40;
+  o.sidecars["job-r1-g0"].completed = 41;
+  o.sidecars["job-r2-g0"].completed = 42;
+  crds::BspJobStatus status = o.job.status;
+  refresh_status(o, status);
+  EXPECT_EQ(status.superstep.value, 40u) << "the last that all ranks completed";
+  EXPECT_EQ(status.ranks[1].memory_bytes, 77u);
+  EXPECT_EQ(status.ranks[1].blocked_reason, "an open window");
+  ASSERT_THAT(status.ranks_per_set, SizeIs(2));
+  EXPECT_EQ(status.ranks_per_set[0].set, "fast");
+  EXPECT_EQ(status.ranks_per_set[0].ranks, 1u);
+  EXPECT_EQ(status.ranks_per_set[0].slots, 2u);
+  EXPECT_EQ(status.ranks_per_set[1].ranks, 2u);
+
+  json once, twice;
+  to_json(once, status);
+  o.now += std::chrono::hours(1);
+  refresh_status(o, status);
+  to_json(twice, status);
+  EXPECT_EQ(once, twice);
+
+  o.sidecars.erase("job-r2-g0");  // a fresh operator, or a silent sidecar: the count does not fall
+  refresh_status(o, status);
+  EXPECT_EQ(status.superstep.value, 40u);
+}
+
+TEST(Status, ConditionsTurnOnceAndTellWhen) {
+  Observed o;
+  o.now = Time{} + std::chrono::hours(1);
+  o.job.metadata.generation = 3;
+  crds::BspJobStatus status;
+  status.phase = crds::JobPhase::kRunning;
+  status.reason = "Running";
+  refresh_status(o, status);
+  const Time turned = o.now;
+  o.now += std::chrono::hours(1);
+  status.phase = crds::JobPhase::kMigrating;
+  status.reason = "Migrating";
+  refresh_status(o, status);
+  const crds::Condition* running = crds::find_condition(status.conditions, "Running");
+  ASSERT_TRUE(running);
+  EXPECT_EQ(running->status, crds::ConditionStatus::kTrue) << "a job that migrates runs";
+  EXPECT_EQ(running->last_transition_time, turned);
+  EXPECT_EQ(running->reason, "Running");
+  EXPECT_EQ(running->observed_generation, 3);
+  EXPECT_EQ(crds::find_condition(status.conditions, "Migrating")->last_transition_time, o.now);
+  EXPECT_EQ(crds::find_condition(status.conditions, "Failed")->status, crds::ConditionStatus::kFalse);
+}
+
+decide::Snapshot two_sets() {
+  decide::Snapshot s;
+  s.platform.sets = {{.name = "slow"}, {.name = "fast"}};
+  s.platform.processors = {{.name = "slow-0", .set = {0}}, {.name = "fast-0", .set = {1}}};
+  s.ranks = {{.processor = {0}}, {.processor = {1}}};
+  return s;
+}
+
+TEST(Decision, ShowsThePlan) {
+  decide::Plan plan{.superstep = {12}};
+  plan.pm_list = {{.rank = {0}, .target = {1}, .comp = 3, .comm = 1, .mem = 0.5, .pm = 3.5}};
+  plan.levels = {{.level = 0, .rank = {}, .pf = 2}, {.level = 1, .rank = {0}, .pf = 1}};
+  plan.chosen_level = 1;
+  plan.moves = {{.rank = {0}, .from = {0}, .to = {1}, .from_set = {0}, .to_set = {1}, .gain_window = 9}};
+  plan.stays = {{.rank = {1}, .reason = decide::Reason::kBestSetIsOwn, .target = {1}}};
+  plan.objective = {.name = "pf", .before = 2, .after = 1};
+  plan.now = {.k = {3}, .alpha = 10, .d = 0.5};
+  plan.next = {.k = {13}, .alpha = 14, .d = 0.75};
+  const Time now = Time{} + std::chrono::hours(2);
+  const auto d = to_decision(plan, two_sets(), now, 0.25, crds::ReschedulingMode::kMigrate);
+  EXPECT_EQ(d.superstep.value, 12u);
+  EXPECT_EQ(d.time, now);
+  EXPECT_EQ(d.alpha, 10u);
+  EXPECT_EQ(d.alpha_next, 14u);
+  EXPECT_DOUBLE_EQ(d.d, 0.5);
+  EXPECT_DOUBLE_EQ(d.d_next, 0.75);
+  EXPECT_DOUBLE_EQ(d.imbalance, 0.25);
+  ASSERT_THAT(d.potentials, SizeIs(1));
+  EXPECT_EQ(d.potentials[0].target_set, "fast");
+  EXPECT_DOUBLE_EQ(d.potentials[0].comm, 1);
+  EXPECT_DOUBLE_EQ(d.potentials[0].mem, 0.5);
+  EXPECT_DOUBLE_EQ(d.potentials[0].pm, 3.5);
+  ASSERT_THAT(d.levels, SizeIs(2));
+  EXPECT_DOUBLE_EQ(d.levels[1].pf, 1);
+  EXPECT_EQ(d.chosen_level, 1u);
+  EXPECT_DOUBLE_EQ(d.objective_before, 2);
+  EXPECT_DOUBLE_EQ(d.objective_after, 1);
+  ASSERT_THAT(d.moves, SizeIs(1));
+  EXPECT_EQ(d.moves[0].from_set, "slow");
+  EXPECT_EQ(d.moves[0].to_set, "fast");
+  EXPECT_EQ(d.moves[0].to_node, "fast-0");
+  EXPECT_DOUBLE_EQ(d.moves[0].predicted_gain_seconds, 9);
+  ASSERT_THAT(d.stays, SizeIs(1));
+  EXPECT_EQ(d.stays[0].reason, "BestSetIsOwn");
+  EXPECT_EQ(d.outcome, "Migrating");
+  EXPECT_EQ(to_decision(plan, two_sets(), now, 0, crds::ReschedulingMode::kAdvise).outcome, "Advised");
+  plan.moves.clear();
+  EXPECT_EQ(to_decision(plan, two_sets(), now, 0, crds::ReschedulingMode::kMigrate).outcome, "NothingToGain");
+  plan.stays[0].reason = decide::Reason::kGainBelowMinimum;
+  EXPECT_EQ(to_decision(plan, two_sets(), now, 0, crds::ReschedulingMode::kMigrate).outcome, "BelowMinGain");
+}
+
+}  // namespace
+}  // namespace bsp::reconcile

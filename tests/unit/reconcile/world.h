@@ -1,0 +1,164 @@
+// A simulated cluster for the reconcile kernels: an object store, nodes that run pods, sidecars that do what
+// crds/wire.h says, an MPI program that computes in lock-step, and a shell that carries outcomes out. Of the
+// operator nothing survives but what it stored, and that goes through JSON each time.
+//
+// While it runs it checks what must never happen: two copies of a rank running, an epoch opened that is not the
+// committed one, two pods in one slot, a computing rank's pod deleted under a running job, an epoch number used
+// twice, status.ranks and status.epoch naming different pods. The first such thing is `violation`.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/reconcile/job.h"
+#include "operator/reconcile/waves.h"
+
+namespace bsp::reconcile::sim {
+
+inline constexpr Duration kTick = std::chrono::milliseconds(200);
+
+enum class Process {
+  kNone,      // a target that waits
+  kStarting,  // runs, MPI_Init not passed
+  kRunning,   // in an open epoch, or opening it
+  kStopped,   // at a gate
+  kRestored,  // a copy, never continued yet
+  kEnded,
+};
+
+struct Pod {
+  nlohmann::json object;  // what the operator created, as far as pod_facts() reads it
+  std::string name, uid;
+  std::uint32_t rank = 0;
+  std::string node;
+  bool target = false;
+  int up_at = 0;             // tick from which it has an address, a sidecar and a bsp-init
+  int gone_at = -1;          // deleted: tick at which the object goes
+  int silent_until = 0;      // the sidecar does not answer before this tick
+  int app_ended_at = -1;     // tick from which the node shows the app container's end
+  nlohmann::json stuck;      // {reason, message} of a container that can't be started; null: none
+  nlohmann::json evicted;    // {reason, message} with which the node ended the pod; null: it did not
+  Process process = Process::kNone;
+  int exit_code = 0;         // as a container runtime says it
+  bool opening = false;
+  bool dropping = false;     // of its gate
+  int stop_at = -1;
+  int transfer_at = -1;
+  std::string receives_from;
+  std::map<std::uint64_t, wire::EpochPlan> prepared;
+  wire::RankStatus status;
+
+  [[nodiscard]] bool computes() const { return process == Process::kStarting || process == Process::kRunning; }
+};
+
+struct Options {
+  std::uint32_t ranks = 2;
+  std::uint32_t slow = 2, fast = 2;        // nodes of each Set, one slot each
+  std::uint64_t supersteps = 1'000'000;    // then every rank exits with 0
+  std::uint32_t seed = 0;                  // 0: messages arrive at once; else some are late, some are lost
+};
+
+class World {
+ public:
+  explicit World(const Options& options = {});
+
+  void tick();
+  // True as soon as `wanted` holds; false after `ticks` ticks, or a violation.
+  template <class F>
+  bool run_until(F wanted, int ticks = 600) {
+    for (int i = 0; i < ticks && violation.empty(); ++i) {
+      if (wanted()) return true;
+      tick();
+    }
+    return violation.empty() && wanted();
+  }
+  bool run_until(crds::JobPhase phase, int ticks = 600) {
+    return run_until([&] { return job.status.phase == phase; }, ticks);
+  }
+  // Of the wave that is stored; kPending: none.
+  [[nodiscard]] migrate::Phase wave_phase() const;
+  bool run_until(migrate::Phase phase, int ticks = 600) {
+    return run_until([&] { return wave_phase() == phase; }, ticks);
+  }
+
+  // What the kernels would be given now.
+  Observed observe();
+  Outcome reconcile() { return reconcile_job(observe(), limits, job_limits); }
+  // "" if reconciling the world as it is asks for nothing and changes nothing; else what it wants.
+  std::string unrest();
+
+  // --- What happens to it ---
+  void end_program(std::uint32_t rank, int exit_code, int signal, bool sidecar_tells = true);
+  void lose_pod(const std::string& name);    // the object is gone at once
+  void delete_pod(const std::string& name);  // by somebody else than the operator
+  void evict(const std::string& pod);        // its node ends it
+  void silence(const std::string& pod, int ticks);
+  void restart_sidecar(const std::string& pod);
+  void restart_operator(int down_for = 1);
+  void migrate_by_hand(const std::string& name, std::uint32_t rank, const std::string& set,
+                       const std::string& to_node = "");
+  void decide(std::vector<MoveRequest> moves);  // what the scheduler would hand over
+  void remove_job() { job.metadata.deletion_timestamp = now; }
+
+  // --- What there is ---
+  Pod* pod_of(std::uint32_t rank);  // by status.ranks
+  Pod* find(const std::string& pod);
+  [[nodiscard]] const crds::RankMigration& migration(const std::string& name) const { return migrations.at(name); }
+  [[nodiscard]] bool told(const std::string& reason) const;  // an event with it
+  [[nodiscard]] bool all_ended() const;                      // no process is left anywhere
+
+  Time now{std::chrono::seconds(1'000'000)};
+  crds::BspJob job;
+  std::vector<observe::NodeFacts> nodes;
+  std::map<std::string, Pod> pods;
+  std::map<std::string, crds::RankMigration> migrations;
+  std::vector<Event> events;
+  std::vector<PodRequest> created;  // every pod asked for
+  std::optional<Decided> decided;
+  bool never_migratable = false;  // every committed gate is postponed
+  bool removed = false;           // the job object is gone
+  int conflicts = 0;              // so many of the next writes of the status fail
+  int die_after_stores = -1;      // the operator dies right after so many more writes
+  int slow_start = 1;             // ticks until a new pod is up
+  migrate::Limits limits;
+  JobLimits job_limits;
+  std::string shown_logs_of;
+  std::string violation, trace;
+
+ private:
+  struct Message {
+    int at = 0;
+    int life = 0;
+    Verb verb;
+  };
+  void programs();
+  void advance_pods();
+  void open_epochs();
+  void operate();
+  void carry_out(const Outcome& out);
+  void deliver(const Message& message);
+  Result<nlohmann::json> answer(Pod& pod, const Verb& verb);
+  bool store(const crds::BspJobStatus& status);
+  void write(crds::RankMigration migration);
+  void check_invariants();
+  void violate(const std::string& what);
+  void note(const std::string& what);
+  nlohmann::json pod_object(const Pod& pod) const;
+  int random(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
+
+  Options options_;
+  std::mt19937 random_;
+  int tick_ = 0;
+  int operator_up_at_ = 0, life_ = 0;
+  std::map<std::string, SidecarFacts> known_;
+  std::uint32_t known_wave_ = 0;
+  std::vector<Message> messages_;
+  std::uint64_t superstep_ = 0, highest_epoch_ = 0;
+  int uids_ = 0;
+};
+
+}  // namespace bsp::reconcile::sim

@@ -1,0 +1,196 @@
+// The operator of the simulated world: what shell_job.cc does, without the network.
+#include <algorithm>
+#include <format>
+
+#include "crds/names.h"
+#include "tests/unit/reconcile/world.h"
+
+namespace bsp::reconcile::sim {
+
+using crds::JobPhase;
+using nlohmann::json;
+
+// The object as the node (kubelet, Podman node) shows it.
+json World::pod_object(const Pod& pod) const {
+  json object = pod.object;
+  if (pod.gone_at >= 0) object["metadata"]["deletionTimestamp"] = "2026-11-21T05:00:00Z";
+  json app = {{"name", "app"}, {"state", {{"running", json::object()}}}};
+  if (!pod.stuck.is_null()) app["state"] = {{"waiting", pod.stuck}};
+  if (pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at)
+    app["state"] = {{"terminated", {{"exitCode", pod.exit_code}, {"reason", pod.exit_code ? "Error" : "Completed"}}}};
+  json status = {{"phase", "Running"}, {"containerStatuses", json::array({app})}};
+  if (tick_ >= pod.up_at) status["podIP"] = std::format("10.0.{}.{}", pod.rank, pod.name.back() - '0');
+  if (!pod.evicted.is_null()) {
+    status = pod.evicted;
+    status["phase"] = "Failed";
+  }
+  object["status"] = std::move(status);
+  return object;
+}
+
+Observed World::observe() {
+  Observed o;
+  o.job = job;
+  o.now = now;
+  o.nodes = nodes;
+  o.superstep_seconds = to_seconds(kTick);
+  o.round_trip_seconds = 0.005;
+  o.decided = decided;
+  for (const auto& [name, m] : migrations) o.migrations.push_back(m);
+  // Links are kept to what has an address and is not going; the rest is forgotten.
+  std::set<std::string> tracked;
+  for (const auto& [name, pod] : pods) {
+    PodFacts facts = pod_facts(pod_object(pod));
+    if (!facts.address.empty() && !facts.deleting) tracked.insert(name);
+    o.pods.emplace(name, std::move(facts));
+  }
+  std::erase_if(known_, [&](const auto& entry) { return !tracked.contains(entry.first); });
+  if (known_wave_ != job.status.wave) {
+    known_wave_ = job.status.wave;
+    for (auto& [name, facts] : known_) facts.refused.clear();
+  }
+  for (const std::string& name : tracked) {
+    const Pod& pod = pods.at(name);
+    SidecarFacts& facts = known_[name];
+    const bool ended = pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at;  // a native sidecar goes with the app
+    if (tick_ < pod.silent_until || ended) {
+      if (facts.unreachable_since == Time{}) facts.unreachable_since = now;
+      continue;
+    }
+    if (!facts.status || facts.status->phase != pod.status.phase) facts.phase_since = now;
+    facts.unreachable_since = Time{};
+    facts.status = pod.status;
+    facts.completed = std::max(facts.completed, pod.status.completed);
+  }
+  o.sidecars = known_;
+  return o;
+}
+
+void World::operate() {
+  for (int round = 0; round < 16; ++round) {
+    Observed o = observe();
+    const Outcome out = reconcile_job(o, limits, job_limits);
+    if (!out.store_first) {
+      carry_out(out);
+      if (!crds::is_finished(job.status.phase)) job.status = out.status;  // progress only
+      return;
+    }
+    if (!store(out.status)) return;
+    if (o.decided) decided.reset();
+    if (die_after_stores >= 0 && die_after_stores-- == 0) return restart_operator();
+    std::ranges::copy(out.events, std::back_inserter(events));
+    for (const auto& m : out.migrations) write(m);
+    if (!out.show_logs_of.empty()) shown_logs_of = out.show_logs_of;
+  }
+  violate("the kernel never rests");
+}
+
+bool World::store(const crds::BspJobStatus& status) {
+  if (conflicts > 0) return --conflicts, false;
+  crds::BspJob next = job;
+  next.status = status;
+  json object;
+  to_json(object, next);
+  auto again = crds::bsp_job_from_json(object);
+  if (!again) return violate("what was stored can't be read: " + again.error().message), false;
+  const auto& epoch = again->status.epoch;
+  if (epoch && (!job.status.epoch || job.status.epoch->epoch != epoch->epoch)) {
+    note(std::format("commits epoch {}", epoch->epoch));
+    if (epoch->epoch <= highest_epoch_) violate(std::format("epoch number {} is used twice", epoch->epoch));
+    highest_epoch_ = epoch->epoch;
+  }
+  if (again->status.phase != job.status.phase)
+    note(std::format("{} -> {}: {}", crds::to_string(job.status.phase), crds::to_string(again->status.phase), again->status.message));
+  if (again->status.attempt > job.spec.run_policy.backoff_limit) violate("more attempts than spec.runPolicy.backoffLimit allows");
+  job = std::move(*again);
+  const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
+  if (runs)
+    for (const wire::Member& m : job.status.epoch->members)
+      if (m.pod != job.status.ranks.at(m.rank).pod || m.set >= job.status.epoch->sets.size() ||
+          job.status.epoch->sets[m.set] != job.status.ranks[m.rank].set)
+        violate(std::format("status.ranks and status.epoch differ about rank {}", m.rank));
+  if (job.status.wave_state.is_object())
+    note(std::format("wave {} {} gate {} {}", job.status.wave_state.value("number", 0), job.status.wave_state.value("phase", ""),
+                     job.status.wave_state.value("/gate/state"_json_pointer, ""), job.status.wave_state.value("message", "")));
+  return true;
+}
+
+// As through the API: created if it is not there, else its status replaced.
+void World::write(crds::RankMigration m) {
+  if (m.metadata.uid.empty() != !migrations.contains(m.metadata.name))
+    if (migrations.contains(m.metadata.name)) return;  // conflict
+  if (m.metadata.uid.empty()) m.metadata.uid = std::format("uid-{}", ++uids_);
+  json object;
+  to_json(object, m);
+  auto again = crds::rank_migration_from_json(object);
+  if (!again) return violate("what was stored can't be read: " + again.error().message);
+  if (const auto it = migrations.find(m.metadata.name); it != migrations.end() && crds::is_finished(it->second.status.phase))
+    violate("a finished migration is written again: " + m.metadata.name);
+  migrations[m.metadata.name] = std::move(*again);
+}
+
+void World::carry_out(const Outcome& out) {
+  std::ranges::copy(out.events, std::back_inserter(events));
+  for (const auto& m : out.migrations) write(m);
+  for (const PodRequest& request : out.create_pods) {
+    json object = make_pod(job, request, {});
+    const std::string name = object["metadata"]["name"];
+    if (pods.contains(name)) continue;
+    created.push_back(request);
+    note("creates " + name);
+    Pod& pod = pods[name];
+    pod.name = name;
+    pod.uid = std::format("uid-{}", ++uids_);
+    pod.rank = request.rank;
+    pod.node = request.node;
+    pod.target = request.target;
+    pod.up_at = tick_ + slow_start + (options_.seed ? random(0, 4) : 0);
+    pod.status.rank = request.rank;
+    pod.status.pod = name;
+    pod.object = {{"metadata", {{"uid", pod.uid}, {"labels", object["metadata"]["labels"]}}}, {"spec", {{"nodeName", object["spec"]["nodeName"]}}}};
+  }
+  const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
+  for (const std::string& name : out.delete_pods) {
+    Pod* pod = find(name);
+    if (!pod || pod->gone_at >= 0) continue;
+    note("deletes " + name);
+    if (runs && pod->computes() && job.metadata.deletion_timestamp == Time{}) violate("a computing rank's pod is deleted: " + name);
+    pod->gone_at = tick_ + 1 + (options_.seed ? random(0, 5) : 1);
+  }
+  for (const Verb& verb : out.verbs) {
+    Message m{tick_, life_, verb};
+    if (options_.seed == 0) {
+      deliver(m);
+      continue;
+    }
+    const bool under_way = std::ranges::any_of(messages_, [&](const Message& other) {
+      return other.life == life_ && other.verb.pod == verb.pod && other.verb.kind == verb.kind && other.verb.number == verb.number;
+    });
+    if (under_way || random(0, 9) == 0) continue;
+    m.at = tick_ + random(0, 3);
+    messages_.push_back(std::move(m));
+  }
+  if (out.remove_finalizer) {
+    if (!pods.empty()) violate("the job goes before its pods");
+    removed = true;
+  }
+  if (out.remove_job) remove_job();
+}
+
+std::string World::unrest() {
+  const Outcome out = reconcile();
+  std::string text;
+  if (out.store_first) text += "stores; ";
+  for (const auto& p : out.create_pods) text += std::format("creates a pod of rank {}; ", p.rank);
+  for (const auto& p : out.delete_pods) text += std::format("deletes {}; ", p);
+  for (const auto& v : out.verbs) text += std::format("asks {} for {}; ", v.pod, v.verb);
+  for (const auto& m : out.migrations) text += std::format("writes {}; ", m.metadata.name);
+  for (const auto& e : out.events) text += std::format("tells {}; ", e.reason);
+  json before, after;
+  to_json(before, job.status);
+  to_json(after, out.status);
+  if (before != after) text += "changes the status: " + json::diff(before, after).dump();
+  return text;
+}
+
+}  // namespace bsp::reconcile::sim
