@@ -40,8 +40,9 @@ CommTimes comm_times(const Case& c, std::span<const PmEntry> list) {
   for (const PmEntry& e : list) target[e.rank.value] = e.target;
   CommTimes comm{std::vector<double>(n), std::vector<double>(n)};
   for (std::uint32_t i = 0; i < n; ++i) {  // in rank order: Bytes is read once, from front to back
-    comm.here[i] = Comm(Bytes.row(i), T_to.row(c.snapshot.set(RankId{i}).value));
-    comm.there[i] = Comm(Bytes.row(i), T_to.row(target[i].value));
+    const SetId own = c.snapshot.set(RankId{i});
+    comm.here[i] = Comm(Bytes.row(i), T_to.row(own.value));
+    comm.there[i] = target[i] == own ? comm.here[i] : Comm(Bytes.row(i), T_to.row(target[i].value));
   }
   return comm;
 }

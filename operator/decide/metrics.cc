@@ -30,12 +30,13 @@ void update_communication(Metrics& m, const MeasuredSuperstep& t, bool first, do
   for (std::size_t i = 0; i < m.PB.rows(); ++i) {
     const auto B = t.recv_bytes.row(i);
     const auto BT = t.recv_seconds.row(i);
-    const auto PB = m.PB.row(i), BTP = m.BTP.row(i), P_comm = m.P_comm.row(i),
+    const auto PB = m.PB.row(i), BTP = m.BTP.row(i), P_comm = m.P_comm.row(i), P_BTP = m.P_BTP.row(i),
                sum = m.B_window.row(i);
     for (std::size_t j = 0; j < B.size(); ++j) {
       PB[j] = aged(PB[j], B[j], first);
       BTP[j] = aged(BTP[j], BT[j], first);
       P_comm[j] = predictability(P_comm[j], B[j], PB[j], beta, step);
+      P_BTP[j] = P_comm[j] * BTP[j];
       sum[j] += B[j];
     }
   }
@@ -60,6 +61,7 @@ Metrics open_metrics(std::vector<double> P_comp, Grid<double> P_comm, std::size_
           .BTP = zero_grid,
           .P_comp = std::move(P_comp),
           .P_comm = std::move(P_comm),
+          .P_BTP = zero_grid,
           .I_window = zeros,
           .B_window = zero_grid,
           .last = {.superstep = Superstep{0},

@@ -24,6 +24,7 @@ struct Metrics {
   Grid<double> BTP{};            // [i, j] s
   std::vector<double> P_comp{};  // [i] 0..1, how predictable the computation is
   Grid<double> P_comm{};         // [i, j] 0..1, how predictable the communication is
+  Grid<double> P_BTP{};          // [i, j] s, P_comm·BTP, PM's Comm(i,j): a call reads one grid instead of two
 
   std::vector<double> I_window{};  // [i] instructions, sum over the window so far
   Grid<double> B_window{};         // [i, j] bytes, sum over the window so far

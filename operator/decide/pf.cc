@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operator/decide/lanes.h"
+
 namespace bsp::decide {
 
 Grid<double> transposed(const Grid<double>& T) {
@@ -12,14 +14,9 @@ Grid<double> transposed(const Grid<double>& T) {
 }
 
 double Comm(std::span<const double> Bytes, std::span<const double> T_to_j) {
-  // Four running maxima, because one alone makes each step wait for the step before.
-  double most[4] = {0, 0, 0, 0};
-  std::size_t k = 0;
-  for (; k + 4 <= Bytes.size(); k += 4)
-    for (std::size_t lane = 0; lane < 4; ++lane)
-      most[lane] = std::max(most[lane], Bytes[k + lane] * T_to_j[k + lane]);
-  for (; k < Bytes.size(); ++k) most[0] = std::max(most[0], Bytes[k] * T_to_j[k]);
-  return std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
+  const double *B = Bytes.data(), *T = T_to_j.data();
+  return largest(Bytes.size(), 0, [=](std::size_t k) { return load(B + k) * load(T + k); },
+                 [=](std::size_t k) { return B[k] * T[k]; });
 }
 
 std::vector<double> processor_seconds(const Snapshot& snapshot,

@@ -4,6 +4,8 @@
 #include <limits>
 #include <optional>
 
+#include "operator/decide/lanes.h"
+
 namespace bsp::decide {
 namespace {
 
@@ -30,20 +32,10 @@ std::vector<bool> sets_with_processors(const Platform& platform) {
   return has;
 }
 
-// The Set with the highest PM; the own one, then the smaller one, where several are equal.
-std::uint32_t best_of(std::span<const double> PM, std::uint32_t own) {
-  // First the maximum, in lanes, then its place: a search that remembers both mispredicts too
-  // often.
-  double highest[4] = {kNever, kNever, kNever, kNever};
-  std::size_t j = 0;
-  for (; j + 4 <= PM.size(); j += 4)
-    for (std::size_t lane = 0; lane < 4; ++lane)
-      highest[lane] = std::max(highest[lane], PM[j + lane]);
-  for (; j < PM.size(); ++j) highest[0] = std::max(highest[0], PM[j]);
-  const double max_pm =
-      std::max(std::max(highest[0], highest[1]), std::max(highest[2], highest[3]));
-  if (!(PM[own] < max_pm)) return own;
-  return static_cast<std::uint32_t>(std::ranges::find(PM, max_pm) - PM.begin());
+// The first Set with the highest PM, which is `highest`; the own one, if it is one of those.
+std::uint32_t best_of(std::span<const double> PM, double highest, std::uint32_t own) {
+  if (!(PM[own] < highest)) return own;
+  return static_cast<std::uint32_t>(std::ranges::find(PM, highest) - PM.begin());
 }
 
 class Ranking {
@@ -67,10 +59,13 @@ class Ranking {
 
   void add(RankId i, PmList& list) {
     const std::uint32_t own = snapshot_.set(i).value;
-    compute_PM(i, own, shut_);
-    for (SetId j : snapshot_.ranks[i.value].lacks_cpu_features_on)
-      if (j.value != own) PM_[j.value] = kNever;
-    const std::uint32_t best = best_of(PM_, own);
+    double highest = compute_PM(i, own, shut_);
+    if (const std::vector<SetId>& lacking = snapshot_.ranks[i.value].lacks_cpu_features_on; !lacking.empty()) {
+      for (SetId j : lacking)
+        if (j.value != own) PM_[j.value] = kNever;
+      highest = std::ranges::max(PM_);
+    }
+    const std::uint32_t best = best_of(PM_, highest, own);
     if (best == own) {
       list.stays.push_back(stay_in_own_set(i, own));
     } else if (const auto blocked = why_blocked(i, best)) {
@@ -81,30 +76,35 @@ class Ranking {
   }
 
  private:
-  // PM_[j] = Comp(i,j) + Comm(i,j) − Mem(i,j) for every Set j; −∞ where `shut` is, but for the own.
-  void compute_PM(RankId i, std::uint32_t own, const std::vector<double>& shut) {
+  // PM_[j] = Comp(i,j) + Comm(i,j) − Mem(i,j) for every Set j; −∞ where `shut` is, but for the own. Returns the highest.
+  double compute_PM(RankId i, std::uint32_t own, const std::vector<double>& shut) {
     const double comp = metrics_.P_comp[i.value] * metrics_.CTP[i.value];
     const double M = snapshot_.ranks[i.value].memory_bytes;
     const double* ISet = ISet_.row(own).data();
-    const double* P_comm = metrics_.P_comm.row(i.value).data();
-    const double* BTP = metrics_.BTP.row(i.value).data();
+    const double* P_BTP = metrics_.P_BTP.row(i.value).data();
     const double* T = platform_.T.row(own).data();
     const double* Mig = platform_.Mig_row(i).data();
     const double* no_target = shut.data();
     double* PM = PM_.data();
-    const auto pm = [=](std::size_t j) {
-      return comp * ISet[j] + P_comm[j] * BTP[j] - (M * T[j] + Mig[j]);
-    };
-    for (std::size_t j = 0; j < PM_.size(); ++j) PM[j] = pm(j) + no_target[j];
+    const auto pm = [=](std::size_t j) { return comp * ISet[j] + P_BTP[j] - (M * T[j] + Mig[j]); };
+    const double highest = largest(
+        PM_.size(), kNever,
+        [=](std::size_t j) {
+          const Lanes lanes = comp * load(ISet + j) + load(P_BTP + j) - (M * load(T + j) + load(Mig + j)) + load(no_target + j);
+          store(lanes, PM + j);
+          return lanes;
+        },
+        [=](std::size_t j) { return PM[j] = pm(j) + no_target[j]; });
     PM[own] = pm(own);  // staying is always possible
+    return std::max(highest, PM[own]);
   }
 
   // Nothing that is open beats the own Set: did something that is closed?
   Stay stay_in_own_set(RankId i, std::uint32_t own) {
     const bool all_open =
         shut_ == absent_ && snapshot_.ranks[i.value].lacks_cpu_features_on.empty();
-    if (!all_open) compute_PM(i, own, absent_);
-    const std::uint32_t best = best_of(PM_, own);
+    const double highest = all_open ? PM_[own] : compute_PM(i, own, absent_);
+    const std::uint32_t best = best_of(PM_, highest, own);
     Reason reason = Reason::kBestSetIsOwn;
     if (best != own) reason = closed_[best].value_or(Reason::kCpuFeatures);
     return {
@@ -130,7 +130,7 @@ class Ranking {
     return {.rank = i,
             .target = SetId{j},
             .comp = metrics_.P_comp[i.value] * metrics_.CTP[i.value] * ISet_[own, j],
-            .comm = metrics_.P_comm[i.value, j] * metrics_.BTP[i.value, j],
+            .comm = metrics_.P_BTP[i.value, j],
             .mem = snapshot_.ranks[i.value].memory_bytes * platform_.T[own, j] +
                    platform_.Mig_row(i)[j],
             .pm = PM_[j]};

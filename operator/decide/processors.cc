@@ -77,6 +77,7 @@ void Processors::free_slots_and_nodes(const Snapshot& snapshot) {
     Node* nodes = nodes_.data() + trees_[j].nodes;
     for (std::size_t n = trees_[j].width; --n > 0;) nodes[n] = over(nodes[2 * n], nodes[2 * n + 1]);
     slowest_[j] = nodes[1].most_time;
+    slowest_of_all_ = std::max(slowest_of_all_, slowest_[j]);
   }
 }
 
@@ -109,7 +110,11 @@ void Processors::refresh(Place at) {
     if (above == nodes[n]) break;  // nothing changes further up
     nodes[n] = above;
   }
-  slowest_[at.tree] = nodes[1].most_time;
+  const double before = std::exchange(slowest_[at.tree], nodes[1].most_time);
+  if (slowest_[at.tree] >= slowest_of_all_)
+    slowest_of_all_ = slowest_[at.tree];
+  else if (before == slowest_of_all_)
+    slowest_of_all_ = *std::ranges::max_element(slowest_);
 }
 
 void Processors::search(const Tree& tree, std::size_t n, double I, Best& best) const {
@@ -144,10 +149,6 @@ std::optional<Processors::Pick> Processors::pick(SetId j, RankId i) const {
 double Processors::time(ProcessorId p) const {
   const Leaf& leaf = leaves_[trees_[at_[p.value].tree].leaves + at_[p.value].leaf];
   return leaf.I_horizon * leaf.unit;
-}
-
-double Processors::slowest() const {
-  return slowest_.empty() ? 0 : *std::ranges::max_element(slowest_);
 }
 
 void Processors::move(RankId i, ProcessorId to) {

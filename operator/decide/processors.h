@@ -39,7 +39,7 @@ class Processors {
   // time(p) with its ranks so far, s over the horizon.
   [[nodiscard]] double time(ProcessorId p) const;
   // max_i Time(i), s, of the last superstep.
-  [[nodiscard]] double slowest() const;
+  [[nodiscard]] double slowest() const { return slowest_of_all_; }
   void move(RankId i, ProcessorId to);
 
  private:
@@ -86,6 +86,7 @@ class Processors {
   std::vector<Place> at_;        // by processor
   std::vector<ProcessorId> on_;  // by rank
   std::vector<double> slowest_;  // by Set
+  double slowest_of_all_ = 0;
 };
 
 }  // namespace bsp::decide
