@@ -1,0 +1,34 @@
+// Texts kept in files. UPDATE_GOLDEN=1 writes the files anew; then read the difference before committing it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace bsp::golden {
+
+// `file` below tests/golden.
+inline std::string path_of(const std::string& file) { return std::string(BSP_SOURCE_DIR) + "/tests/golden/" + file; }
+
+inline std::string read(const std::string& file) {
+  std::ifstream in(path_of(file), std::ios::binary);
+  EXPECT_TRUE(in) << "cannot read tests/golden/" << file << "; UPDATE_GOLDEN=1 writes it if it is an answer";
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+inline void expect_same(const std::string& file, const std::string& text) {
+  if (const char* update = std::getenv("UPDATE_GOLDEN"); update && std::string(update) == "1") {
+    std::ofstream out(path_of(file), std::ios::binary);
+    out << text;
+    ASSERT_TRUE(out.flush()) << "cannot write " << path_of(file);
+    return;
+  }
+  EXPECT_EQ(read(file), text) << "tests/golden/" << file << " differs; if the new text is right: UPDATE_GOLDEN=1 ./dev test -L golden";
+}
+
+}  // namespace bsp::golden
