@@ -89,7 +89,9 @@ class Matrix(unittest.TestCase):
         self.assertEqual(made.returncode, 0, made.stderr)
         name = self.newest()
         before = self.pods.processes()
-        reached = wait_for(f"phase {phase}", lambda: self.reached(name, phase))
+        # A gate that some rank cannot pass is set anew, further ahead each time.
+        reached = wait_for(f"phase {phase} of {name}", lambda: self.reached(name, phase), 150,
+                           detail=lambda: {k: run.job().get(k) for k in ("phase", "reason", "superstep", "waveState")})
         status = self.migration(name)
         target_pod = status.get("targetPod", "")
         processes = before if phase == "Preparing" else {**before, **self.pods.processes()}

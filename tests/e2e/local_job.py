@@ -54,15 +54,15 @@ def sequential_field(command):
     return field_of(run.stdout)
 
 
-def wait_for(what, condition, seconds=60):
-    """Polls until condition() is true, and returns what it returned."""
+def wait_for(what, condition, seconds=60, detail=lambda: ""):
+    """Polls until condition() is true, and returns what it returned; else fails, with what detail() says then."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         value = condition()
         if value:
             return value
         time.sleep(0.01)
-    raise AssertionError(f"{what}: not within {seconds} s")
+    raise AssertionError(f"{what}: not within {seconds} s {detail()}")
 
 
 class LocalJob:
