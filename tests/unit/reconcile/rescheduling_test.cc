@@ -182,10 +182,10 @@ TEST_F(Rescheduling, RestartsChangeNoDecision) {
   };
   std::vector<Call> without, with;
   Rescheduler steady = rescheduler();
-  for (std::uint64_t t = 1; t <= 130; ++t)
+  for (std::uint64_t t = 1; t <= 70; ++t)
     if (auto d = feed(steady, t)) without.push_back(call_of(*d));
-  ASSERT_GE(without.size(), 5u);
-  for (std::uint64_t t = 1; t <= 130; ++t) {
+  ASSERT_GE(without.size(), 4u);
+  for (std::uint64_t t = 1; t <= 70; ++t) {
     Rescheduler fresh = rescheduler();
     if (auto d = feed(fresh, 1, t)) with.push_back(call_of(*d));
     store(fresh);

@@ -161,7 +161,7 @@ const Trouble kTroubles[] = {
     {"TargetLostPausing", Phase::kPausing, lose_target, "TargetLost"},
     {"TargetLostCheckpointing", Phase::kCheckpointing, lose_target, "TargetLost"},
     {"TargetLostRestoring", Phase::kRestoring, lose_target, "TargetLost"},
-    {"TargetDeletedTransferring", Phase::kTransferring, delete_target, "TargetLost"},
+    {"TargetDeletedTransferring", Phase::kTransferring, delete_target, "CheckpointFailed"},
     {"TargetSilentPausing", Phase::kPausing, silence_target, "CheckpointFailed"},
     {"TargetSilentCheckpointing", Phase::kCheckpointing, silence_target, "CheckpointFailed"},
     {"TargetSilentRestoring", Phase::kRestoring, silence_target, "TargetLost"},

@@ -189,7 +189,8 @@ std::string World::unrest() {
   json before, after;
   to_json(before, job.status);
   to_json(after, out.status);
-  if (before != after) text += "changes the status: " + json::diff(before, after).dump();
+  const bool stored = !crds::is_finished(job.status.phase);  // a finished job's progress is not written any more
+  if (stored && before != after) text += "changes the status: " + json::diff(before, after).dump();
   return text;
 }
 
