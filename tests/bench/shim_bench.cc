@@ -69,7 +69,8 @@ void add(Outcome& outcome, const double (&seconds)[3], int round) {
 class Served {  // mpi_patterns, taking orders
  public:
   explicit Served(bool shim) : job_(shim, kRanks, "mpi_patterns", {"serve", "%R"}) {
-    for (std::uint32_t r = 0; r < kRanks; ++r) orders_.emplace_back(job_.own_path(r));
+    // For reading too, so that opening it does not wait for a program that may have failed.
+    for (std::uint32_t r = 0; r < kRanks; ++r) orders_.emplace_back(job_.own_path(r), std::ios::in | std::ios::out);
   }
   ~Served() {
     for (auto& o : orders_) o << "end\n" << std::flush;
@@ -86,7 +87,7 @@ class Served {  // mpi_patterns, taking orders
 
  private:
   MpiJob job_;
-  std::vector<std::ofstream> orders_;
+  std::vector<std::fstream> orders_;
 };
 
 Outcome measure(const Pattern& pattern) {
@@ -140,9 +141,7 @@ class Lbm {
 
  private:
   void next_line() {
-    do {
-      if (job_.programs[0].read_line(60s).empty()) throw std::runtime_error("no progress:\n" + job_.errors());
-    } while (false);
+    if (job_.programs[0].read_line(60s).empty()) throw std::runtime_error("no progress:\n" + job_.errors());
   }
   MpiJob job_;
   Steady::time_point from_ = Steady::now();
