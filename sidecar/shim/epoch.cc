@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/core/realtime.h"
 #include "crds/names.h"
 #include "sidecar/ring/ring_access.h"
 #include "sidecar/shim/handles.h"
@@ -70,12 +70,6 @@ void init_session() {
 }
 
 }  // namespace
-
-std::uint64_t realtime_ns() {
-  timespec t;
-  clock_gettime(CLOCK_REALTIME, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
 
 bool has_run_dir() {
   struct stat info;

@@ -36,6 +36,4 @@ void close_epoch();
 void map_ring();
 void unmap_ring();
 
-std::uint64_t realtime_ns();
-
 }  // namespace bsp::shim

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/core/realtime.h"
 #include "crds/names.h"
 #include "sidecar/ring/ring_access.h"
 #include "sidecar/shim/blockers.h"

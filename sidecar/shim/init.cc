@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/core/realtime.h"
 #include "sidecar/ring/ring_access.h"
 #include "sidecar/shim/attributes.h"
 #include "sidecar/shim/blockers.h"
@@ -75,7 +76,7 @@ int init(int* argc, char*** argv, int required, int* provided) {
   if (has_run_dir()) {
     state.epochs = true;
     set_up_edges();
-    const std::uint64_t started = realtime_ns();
+    const std::uint64_t started = bsp::realtime_ns();
     const std::uint64_t cpu = cpu_ns();
     open_first_epoch(required);
     describe_world();
