@@ -1,0 +1,153 @@
+#include "operator/controller/controller.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <format>
+
+#include "base/core/log.h"
+
+namespace bsp::controller {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A silent server then costs the election a try and not the leadership.
+constexpr kube::ApiOptions kLeaseCalls{.call = 4s, .attempt = 2s};
+// The log of a pod on a node that does not answer is not worth more.
+constexpr kube::ApiOptions kLogCalls{.call = 3s, .attempt = 3s};
+
+// Every write of a status goes to etcd and to everybody who watches.
+constexpr auto kProgress = 1s;
+
+// The process's name in the Lease: a restarted one is another candidate.
+std::string own_identity() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  std::uint64_t random = 0;
+  check(::getrandom(&random, sizeof random, 0) == sizeof random, "getrandom gives 8 bytes");
+  return std::format("{}_{:016x}", host, random);
+}
+
+Result<std::unique_ptr<kube::ApiClient>> client_with(const kube::Config& config, const kube::ApiOptions& calls = {}) {
+  kube::ApiClientOptions options;
+  options.api = calls;
+  return kube::ApiClient::create(config, std::move(options));
+}
+
+std::string tail_of(kube::ApiClient& client, const std::string& name_space, const std::string& pod) {
+  const auto log = client.pod_log(name_space, pod, {.container = std::string(names::kAppContainer)});
+  if (log) return *log;
+  log_debug("a pod's log can't be read", {{"pod", pod}, {"error", log.error().message}});
+  return "";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Controller>> Controller::start(const Options& options, const kube::Config& config) {
+  std::unique_ptr<Controller> controller(new Controller(options, config));
+  BSP_CHECK_OK(controller->open());
+  return controller;
+}
+
+Result<void> Controller::open() {
+  // The API client sets up cpprestsdk's thread, so the endpoints come after it.
+  BSP_TRY(lease_client_, client_with(config_, kLeaseCalls));
+  auto listen = [&](const std::string& address, auto pages) -> Result<std::unique_ptr<Endpoints>> {
+    if (address.empty()) return nullptr;
+    return Endpoints::open(address, std::move(pages));
+  };
+  using Pages = std::map<std::string, std::function<Page()>>;
+  BSP_TRY(health_, listen(options_.health_address, Pages{{"/healthz", [] { return Page{200, "ok\n"}; }},
+                                                         {"/readyz", [this] { return readiness(); }}}));
+  BSP_TRY(metrics_, listen(options_.metrics_address, Pages{{"/metrics", [this] { return metrics(); }}}));
+  if (!options_.leader_elect) {
+    BSP_TRY(auto term, begin_term());
+    const std::lock_guard lock(mutex_);
+    term_ = std::move(term);
+    return {};
+  }
+  kube::LeaderOptions lease = options_.lease;
+  if (lease.name_space.empty()) lease.name_space = config_.name_space;
+  if (lease.identity.empty()) lease.identity = own_identity();
+  BSP_TRY(auto election, kube::LeaderElection::create(*lease_client_, lease, [this](bool leads) { lead(leads); }));
+  const std::lock_guard lock(mutex_);
+  election_ = std::move(election);
+  return {};
+}
+
+Controller::~Controller() {
+  std::unique_ptr<kube::LeaderElection> election;
+  {
+    const std::lock_guard lock(mutex_);
+    election = std::move(election_);
+  }
+  election.reset();  // ends the term first, then lets go of the Lease
+  end_term();
+  health_.reset();
+  metrics_.reset();
+}
+
+void Controller::lead(bool leads) {
+  if (!leads) return end_term();
+  auto term = begin_term();
+  if (!term) return log_error("the operator can't work", {{"error", term.error().message}});
+  const std::lock_guard lock(mutex_);
+  term_ = std::move(*term);
+}
+
+Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
+  auto term = std::make_unique<Term>();
+  BSP_TRY(term->client, client_with(config_));
+  BSP_TRY(term->logs, client_with(config_, kLogCalls));
+  term->shell = std::make_unique<reconcile::Shell>(
+      *term->client,
+      reconcile::ShellOptions{.name_space = options_.name_space,
+                              .network = "",
+                              .pods = options_.pods,
+                              .collects_garbage = true,
+                              .workers = options_.workers,
+                              .progress = kProgress,
+                              .log_tail = [logs = term->logs.get()](const std::string& name_space, const std::string& pod) {
+                                return tail_of(*logs, name_space, pod);
+                              }});
+  return term;
+}
+
+void Controller::end_term() {
+  std::unique_ptr<Term> term;
+  {
+    const std::lock_guard lock(mutex_);
+    term = std::move(term_);
+  }
+  if (!term) return;
+  // Calls under way end now: the next leader may begin soon.
+  term->client->close();
+  term->logs->close();
+  term->shell.reset();
+}
+
+Page Controller::readiness() {
+  const std::lock_guard lock(mutex_);
+  if (term_) return term_->shell->ready() ? Page{200, "leads\n"} : Page{503, "the first list of objects is not complete\n"};
+  if (!election_) return {503, "not started\n"};
+  const std::string holder = election_->holder();
+  return holder.empty() ? Page{503, "the Lease has not been read\n"} : Page{200, std::format("stands by for {}\n", holder)};
+}
+
+Page Controller::metrics() {
+  Figures figures;
+  figures.version = BSP_VERSION;
+  figures.process = process_figures();
+  {
+    const std::lock_guard lock(mutex_);
+    figures.leads = term_ != nullptr;
+    if (term_) {
+      figures.shell = term_->shell->figures();
+      figures.api_requests = term_->client->requests() + term_->logs->requests();
+    }
+  }
+  return {200, metrics_text(figures)};
+}
+
+}  // namespace bsp::controller

@@ -1,0 +1,132 @@
+#include "operator/controller/metrics.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <format>
+#include <initializer_list>
+#include <map>
+#include <utility>
+
+#include "base/core/read_file.h"
+
+namespace bsp::controller {
+namespace {
+
+using Labels = std::initializer_list<std::pair<const char*, std::string>>;
+
+std::string escaped(const std::string& value) {
+  std::string out;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') out += '\\';
+    if (c == '\n') out += "\\n";
+    else out += c;
+  }
+  return out;
+}
+
+class Exposition {
+ public:
+  // Starts a family; all its samples must follow.
+  void family(const char* name, const char* type, const char* help) {
+    name_ = name;
+    text_ += std::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+  }
+  void sample(Labels labels, double value) { sample("", labels, value); }
+  void sample(const char* suffix, Labels labels, double value) {
+    std::string inside;
+    for (const auto& [label, content] : labels)
+      inside += std::format("{}{}=\"{}\"", inside.empty() ? "" : ",", label, escaped(content));
+    text_ += std::format("{}{}{} {}\n", name_, suffix, inside.empty() ? "" : "{" + inside + "}", value);
+  }
+  void single(const char* name, const char* type, const char* help, double value) {
+    family(name, type, help);
+    sample({}, value);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  const char* name_ = "";
+  std::string text_;
+};
+
+void show_jobs(Exposition& out, const std::vector<reconcile::JobFigures>& jobs) {
+  std::map<std::string, int> phases;
+  for (const char* phase : {"Pending", "Starting", "Running", "Migrating", "Restarting", "Suspended", "Succeeded", "Failed"})
+    phases[phase] = 0;
+  for (const auto& job : jobs) ++phases[job.phase];
+  out.family("bsp_jobs", "gauge", "BSPJobs by phase.");
+  for (const auto& [phase, count] : phases) out.sample({{"phase", phase}}, count);
+  auto each = [&](const char* name, const char* type, const char* help, auto figure) {
+    out.family(name, type, help);
+    for (const auto& job : jobs) out.sample({{"namespace", job.name_space}, {"job", job.name}}, figure(job));
+  };
+  using Job = reconcile::JobFigures;
+  each("bsp_job_ranks", "gauge", "MPI processes of a job.", [](const Job& j) { return static_cast<double>(j.ranks); });
+  each("bsp_job_superstep", "gauge", "Last superstep that all ranks completed.",
+       [](const Job& j) { return static_cast<double>(j.superstep); });
+  each("bsp_job_imbalance", "gauge", "Slowest rank's time over the mean minus 1, last superstep.",
+       [](const Job& j) { return j.imbalance; });
+  each("bsp_job_moves", "gauge", "Migrations that succeeded.", [](const Job& j) { return static_cast<double>(j.moves); });
+  each("bsp_job_gain_seconds", "gauge", "Seconds gained by migrations, as measured.",
+       [](const Job& j) { return j.gain_seconds; });
+  each("bsp_job_restarts", "gauge", "Restarts of the whole job.",
+       [](const Job& j) { return static_cast<double>(j.restarts); });
+}
+
+void show_looks(Exposition& out, const reconcile::LookFigures& looks) {
+  out.family("bsp_operator_reconcile_seconds", "histogram", "Time to look after a job once.");
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < looks.counts.size(); ++i) {
+    count += looks.counts[i];
+    out.sample("_bucket", {{"le", i < looks.kBounds.size() ? std::format("{}", looks.kBounds[i]) : "+Inf"}},
+               static_cast<double>(count));
+  }
+  out.sample("_sum", {}, looks.seconds);
+  out.sample("_count", {}, static_cast<double>(count));
+}
+
+}  // namespace
+
+std::string metrics_text(const Figures& f) {
+  Exposition out;
+  out.family("bsp_operator_info", "gauge", "Version of the operator.");
+  out.sample({{"version", f.version}}, 1);
+  out.single("bsp_operator_leader", "gauge", "1 in the operator that works, 0 in one that stands by.", f.leads ? 1 : 0);
+  if (f.shell) {
+    out.single("bsp_operator_api_requests_total", "counter", "Requests to the API server since this operator leads.",
+               static_cast<double>(f.api_requests));
+    out.single("bsp_operator_queue_length", "gauge", "Jobs that wait to be looked after.",
+               static_cast<double>(f.shell->waiting));
+    out.single("bsp_operator_cached_pods", "gauge", "Pods that are watched.", static_cast<double>(f.shell->cached_pods));
+    out.single("bsp_operator_cache_bytes", "gauge", "Memory of all objects that are watched.",
+               static_cast<double>(f.shell->cached_bytes));
+    show_looks(out, f.shell->looks);
+    show_jobs(out, f.shell->jobs);
+  }
+  out.single("process_cpu_seconds_total", "counter", "CPU time of this process.", f.process.cpu_seconds);
+  out.single("process_resident_memory_bytes", "gauge", "Resident memory of this process.",
+             static_cast<double>(f.process.resident_bytes));
+  out.single("process_open_fds", "gauge", "Open file descriptors of this process.", static_cast<double>(f.process.open_files));
+  return out.take();
+}
+
+ProcessFigures process_figures() {
+  ProcessFigures f;
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  for (const timeval& t : {usage.ru_utime, usage.ru_stime})
+    f.cpu_seconds += static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  // "size resident shared …", in pages.
+  if (const auto statm = read_file("/proc/self/statm"); statm && statm->find(' ') != std::string::npos)
+    f.resident_bytes = std::strtoull(statm->c_str() + statm->find(' '), nullptr, 10) *
+                       static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) f.open_files += entry.exists(error);
+  return f;
+}
+
+}  // namespace bsp::controller

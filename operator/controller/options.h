@@ -1,0 +1,38 @@
+// What `bsp-operator controller` and `submit` may be told on the command line.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/core/error.h"
+#include "operator/kube/leader.h"
+#include "operator/reconcile/placement.h"
+
+namespace bsp::controller {
+
+struct Options {
+  std::string kubeconfig;        // "": as kubectl finds it, else the pod's service account
+  std::string context;
+  std::string name_space;        // of the jobs; "": all
+  bool leader_elect = false;
+  kube::LeaderOptions lease;     // its namespace: "" for the one that the configuration names
+  std::string metrics_address = "0.0.0.0:8080";  // "": none
+  std::string health_address = "0.0.0.0:8081";
+  unsigned workers = 4;
+  reconcile::PodOptions pods{.scheduled = true, .user_namespace = true};
+};
+
+// kInvalid with what is wrong, the nearest option and the usage.
+Result<Options> parse_options(std::span<const std::string> words);
+
+struct SubmitOptions {
+  std::string kubeconfig, context;
+  std::string file;        // a BSPJob
+  std::string name_space;  // "": the manifest's, else the configuration's
+  bool wait = false;       // until it has ended
+  bool remove = false;     // then delete it
+  unsigned timeout_seconds = 600;  // of waiting
+};
+Result<SubmitOptions> parse_submit_options(std::span<const std::string> words);
+
+}  // namespace bsp::controller

@@ -1,0 +1,40 @@
+#include "operator/controller/run.h"
+
+#include <csignal>
+#include <cstdio>
+
+#include "base/core/log.h"
+#include "operator/controller/controller.h"
+
+namespace bsp::controller {
+namespace {
+
+int said(const Error& error) {
+  std::fprintf(stderr, "bsp-operator: %s\n", error.message.c_str());
+  return error.code == ErrorCode::kInvalid ? 2 : 1;
+}
+
+}  // namespace
+
+int run(std::span<const std::string> words) {
+  const auto options = parse_options(words);
+  if (!options) return said(options.error());
+  const auto config = kube::load_config({.kubeconfig = options->kubeconfig, .context = options->context});
+  if (!config) return said(config.error());
+  // Before any thread is made, so that only sigwait() below ever sees them.
+  sigset_t end;
+  sigemptyset(&end);
+  for (const int signal : {SIGTERM, SIGINT}) sigaddset(&end, signal);
+  ::pthread_sigmask(SIG_BLOCK, &end, nullptr);
+  const auto controller = Controller::start(*options, *config);
+  if (!controller) return said(controller.error());
+  log_info("the operator works", {{"server", config->server},
+                                  {"namespace", options->name_space.empty() ? "all" : options->name_space},
+                                  {"version", BSP_VERSION}});
+  int signal = 0;
+  ::sigwait(&end, &signal);
+  log_info("the operator ends", {{"signal", signal}});
+  return 0;
+}
+
+}  // namespace bsp::controller

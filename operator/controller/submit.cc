@@ -1,0 +1,67 @@
+// submit: a BSPJob for whoever has no kubectl at hand, such as the chart's test.
+#include <chrono>
+#include <cstdio>
+#include <format>
+
+#include "base/core/read_file.h"
+#include "crds/manifest.h"
+#include "operator/controller/options.h"
+#include "operator/controller/run.h"
+#include "operator/kinds.h"
+#include "operator/kube/api_client.h"
+
+namespace bsp::controller {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+// Tells each new phase; true if it succeeded.
+Result<bool> wait_for_end(kube::ApiClient& client, const kube::Key& at, Steady::time_point deadline) {
+  std::string cursor, shown;
+  for (;;) {
+    BSP_TRY(const auto events, client.wait({kBspJob}, at.name_space, cursor, std::chrono::seconds(1)));
+    for (const kube::WatchEvent& event : events) {
+      if (event.object.at("metadata").value("name", "") != at.name) continue;
+      if (event.type == kube::EventType::kDeleted) return fail(ErrorCode::kNotFound, "the job was deleted");
+      BSP_TRY(const crds::BspJob job, crds::bsp_job_from_json(event.object));
+      const std::string now = std::format("{}: {}", crds::to_string(job.status.phase), job.status.message);
+      if (now != shown && !job.status.reason.empty()) std::printf("%s\n", now.c_str());
+      shown = now;
+      std::fflush(stdout);
+      if (crds::is_finished(job.status.phase)) return job.status.phase == crds::JobPhase::kSucceeded;
+    }
+    if (Steady::now() > deadline) return fail(ErrorCode::kTimeout, "the job has not ended in time; last seen " + shown);
+  }
+}
+
+Result<bool> submit_with(const SubmitOptions& o) {
+  BSP_TRY(const std::string text, read_file(o.file));
+  BSP_TRY(crds::BspJob job, crds::read_bsp_job(text, o.file));
+  BSP_TRY(const kube::Config config, kube::load_config({.kubeconfig = o.kubeconfig, .context = o.context}));
+  BSP_TRY(const auto client, kube::ApiClient::create(config));
+  if (!o.name_space.empty()) job.metadata.name_space = o.name_space;
+  if (job.metadata.name_space.empty()) job.metadata.name_space = config.name_space;
+  kube::Object object;
+  to_json(object, job);
+  object.erase("status");
+  BSP_CHECK_OK(client->create(object));
+  const kube::Key at{kBspJob, job.metadata.name_space, job.metadata.name};
+  std::printf("bspjob %s/%s created\n", at.name_space.c_str(), at.name.c_str());
+  if (!o.wait) return true;
+  auto succeeded = wait_for_end(*client, at, Steady::now() + std::chrono::seconds(o.timeout_seconds));
+  if (o.remove)
+    if (auto removed = client->remove(at); !removed && succeeded) return std::unexpected(removed.error());
+  return succeeded;
+}
+
+}  // namespace
+
+int submit(std::span<const std::string> words) {
+  const auto options = parse_submit_options(words);
+  const auto succeeded = options ? submit_with(*options) : std::unexpected(options.error());
+  if (succeeded) return *succeeded ? 0 : 1;
+  std::fprintf(stderr, "bsp-operator: %s\n", succeeded.error().message.c_str());
+  return succeeded.error().code == ErrorCode::kInvalid ? 2 : 1;
+}
+
+}  // namespace bsp::controller

@@ -1,0 +1,75 @@
+#include "operator/reconcile/placement.h"
+
+#include <nlohmann/json.hpp>
+
+#include "crds/bspjob.h"
+#include "operator/reconcile/pods.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using nlohmann::json;
+
+json& member(json& object, const char* name, json::value_t type) {
+  json& value = object[name];
+  if (value.is_null()) value = json(type);
+  return value;
+}
+
+// The terms of a node selector are alternatives: each of the user's gets our requirement. An empty one matches nothing
+// and has to stay so.
+void require(json& spec, const char* list, const json& requirement) {
+  json& affinity = member(member(spec, "affinity", json::value_t::object), "nodeAffinity", json::value_t::object);
+  json& terms = member(member(affinity, "requiredDuringSchedulingIgnoredDuringExecution", json::value_t::object),
+                       "nodeSelectorTerms", json::value_t::array);
+  if (terms.empty()) {
+    terms.push_back({{list, json::array({requirement})}});
+    return;
+  }
+  for (json& term : terms)
+    if (term.is_object() && !term.empty()) member(term, list, json::value_t::array).push_back(requirement);
+}
+
+bool flag(const json& spec, const char* name) { return spec.contains(name) && spec[name] == true; }
+
+}  // namespace
+
+void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, const PodOptions& options) {
+  if (!options.scheduled) {
+    if (!request.node.empty()) spec["nodeName"] = request.node;
+    // Our node removes a pod's object only when its containers are gone.
+    spec["terminationGracePeriodSeconds"] = 0;
+    return;
+  }
+  spec.erase("nodeName");  // it would pass by the scheduler, and with it quotas, taints and room
+  if (!request.set.empty())
+    require(spec, "matchExpressions",
+            {{"key", job.spec.sets.label}, {"operator", "In"}, {"values", json::array({request.set})}});
+  if (request.pinned && !request.node.empty())
+    require(spec, "matchFields", {{"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({request.node})}});
+  // With 0 the API server would drop the object while the kubelet is still ending the containers, and another copy of
+  // the rank might be started beside one that runs.
+  spec["terminationGracePeriodSeconds"] = 1;
+  const bool on_host = flag(spec, "hostNetwork") || flag(spec, "hostPID") || flag(spec, "hostIPC");
+  if (options.user_namespace && !on_host && !spec.contains("hostUsers")) spec["hostUsers"] = false;
+}
+
+Result<void> check_without_image(const crds::BspJobSpec& spec) {
+  const json* app = crds::app_container(spec);
+  if (!app || !app->contains("command") || !app->at("command").is_array() || app->at("command").empty())
+    return fail(ErrorCode::kInvalid,
+                "spec.template.spec.containers[app].command: required: the operator starts the program and can't read in "
+                "the image what it would run by itself; write it there, for example command: [my_program]");
+  // What was asked of the container is asked of the program: our own first process is root either way.
+  const json pod = spec.pod_template.value("spec", json::object()).value("securityContext", json::object());
+  const json own = app->value("securityContext", json::object());
+  const auto setting = [&](const char* name) { return own.value(name, pod.value(name, json())); };
+  const json user = setting("runAsUser");
+  if (setting("runAsNonRoot") == true && (!user.is_number_integer() || user == 0))
+    return fail(ErrorCode::kInvalid,
+                "spec.template.spec.containers[app].securityContext.runAsUser: required and not 0, because runAsNonRoot is "
+                "set and the operator can't read in the image who its user is; write the uid there");
+  return {};
+}
+
+}  // namespace bsp::reconcile

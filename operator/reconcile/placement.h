@@ -1,0 +1,36 @@
+// Where pods run and what of them depends on it. In a cluster its scheduler chooses the node, within the rank's Set;
+// on one machine the job's own mapping does. Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+
+#include "base/core/error.h"
+#include "crds/names.h"
+
+namespace bsp::crds {
+struct BspJob;
+struct BspJobSpec;
+}  // namespace bsp::crds
+
+namespace bsp::reconcile {
+
+struct PodRequest;
+
+struct PodOptions {
+  bool scheduled = false;  // by a scheduler; else PodRequest::node is the pod's node
+  std::string runtime_image = std::string(names::kRuntimeImage);
+  std::string pull_policy = "IfNotPresent";  // of the runtime image
+  // hostUsers: false unless the template says something else: capabilities and root then mean nothing on the host.
+  bool user_namespace = false;
+};
+
+// Completes a PodSpec: node or node affinity, how long it may take to end, its user namespace.
+void place_pod(nlohmann::json& spec, const crds::BspJob& job, const PodRequest& request, const PodOptions& options);
+
+// Where nobody can read what an image would run by itself, and as whom, the template has to say it. kInvalid names the
+// field.
+Result<void> check_without_image(const crds::BspJobSpec& spec);
+
+}  // namespace bsp::reconcile

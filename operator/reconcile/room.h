@@ -1,0 +1,40 @@
+// How many ranks a node of a cluster can hold: what its kubelet gives to pods, less what other pods ask for, over what
+// one rank asks for. The scheduler has the last word; this only keeps decisions from being made for nothing. Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+
+namespace bsp::reconcile {
+
+struct Resources {
+  std::int64_t cpu = 0;     // thousandths of a core
+  std::int64_t memory = 0;  // bytes
+  std::int64_t pods = 0;
+
+  Resources& operator+=(const Resources& o) {
+    cpu += o.cpu, memory += o.memory, pods += o.pods;
+    return *this;
+  }
+  Resources& operator-=(const Resources& o) {
+    cpu -= o.cpu, memory -= o.memory, pods -= o.pods;
+    return *this;
+  }
+  bool operator==(const Resources&) const = default;
+};
+
+// What the scheduler counts for a PodSpec: its containers and native sidecars, or its greatest init container if that is
+// more. A limit without a request is one. `pods` is 1.
+Resources requests_of(const nlohmann::json& pod_spec);
+// Node.status.allocatable; all zero if it does not say.
+Resources allocatable_of(const nlohmann::json& node);
+// Ranks that fit. One that asks for no CPU counts as a whole core, but a node with any room takes one.
+std::uint32_t slots_of(Resources room, const Resources& rank);
+
+// Its kubelet answers, as far as the cluster knows.
+bool is_ready(const nlohmann::json& node);
+// Ready, not cordoned, without a taint that the template's pods do not tolerate, and not excluded by its nodeSelector.
+bool takes_pods_of(const nlohmann::json& node, const nlohmann::json& pod_template);
+
+}  // namespace bsp::reconcile

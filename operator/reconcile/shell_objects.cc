@@ -1,0 +1,138 @@
+#include "operator/reconcile/shell_objects.h"
+
+#include <utility>
+
+#include "operator/kube/fields.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using kube::Object;
+using kube::part_at;
+using kube::text_at;
+
+// Keeps only the members named.
+void keep(Object& object, std::initializer_list<const char*> names) {
+  if (!object.is_object()) return;
+  Object kept = Object::object();
+  for (const char* name : names)
+    if (const auto it = object.find(name); it != object.end()) kept[name] = std::move(*it);
+  object = std::move(kept);
+}
+
+void keep_in(Object& object, const char* part, std::initializer_list<const char*> names) {
+  if (object.is_object() && object.contains(part)) keep(object[part], names);
+}
+
+void keep_in_each(Object& object, const char* list, std::initializer_list<const char*> names) {
+  if (object.is_object() && object.contains(list))
+    for (Object& item : object[list]) keep(item, names);
+}
+
+void trim_pod(Object& pod) {
+  keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
+  keep_in(pod, "metadata", {"name", "namespace", "uid", "resourceVersion", "labels", "deletionTimestamp"});
+  keep_in(pod, "spec", {"nodeName", "containers", "initContainers", "overhead"});
+  keep_in(pod, "status", {"phase", "podIP", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"});
+  if (pod.contains("spec"))
+    for (const char* list : {"containers", "initContainers"}) keep_in_each(pod["spec"], list, {"resources", "restartPolicy"});
+  if (pod.contains("status")) {
+    for (const char* list : {"containerStatuses", "initContainerStatuses"})
+      keep_in_each(pod["status"], list, {"name", "state"});
+    keep_in_each(pod["status"], "conditions", {"type", "status", "reason", "message"});
+  }
+}
+
+void trim_node(Object& node) {
+  keep(node, {"apiVersion", "kind", "metadata", "spec", "status"});
+  keep_in(node, "metadata", {"name", "uid", "resourceVersion", "labels", "annotations"});
+  keep_in(node, "spec", {"unschedulable", "taints"});
+  keep_in(node, "status", {"allocatable", "conditions"});
+  if (node.contains("status")) keep_in_each(node["status"], "conditions", {"type", "status"});
+}
+
+kube::Indexer by_job(const kube::Kind& kind) {
+  return [kind](const Object& object) -> std::vector<std::string> {
+    std::string key = job_key_of(kind, object);
+    if (key.empty()) return {};
+    return {std::move(key)};
+  };
+}
+
+bool uses_its_node(const Object& pod) {
+  const std::string phase = text_at(part_at(pod, "status"), "phase");
+  return phase != "Succeeded" && phase != "Failed" && !text_at(part_at(pod, "spec"), "nodeName").empty();
+}
+
+std::int64_t whole(const Object& object, const char* name) {
+  const Object& value = part_at(object, name);
+  return value.is_number() ? value.get<std::int64_t>() : 0;
+}
+
+double real(const Object& object, const char* name) {
+  const Object& value = part_at(object, name);
+  return value.is_number() ? value.get<double>() : 0;
+}
+
+}  // namespace
+
+std::string job_key(const std::string& name_space, const std::string& name) { return name_space + "/" + name; }
+
+std::string job_key_of(const kube::Kind& kind, const Object& object) {
+  std::string name;
+  if (kind == kBspJob) name = kube::metadata_text(object, "name");
+  if (kind == kPod) name = text_at(part_at(part_at(object, "metadata"), "labels"), names::kLabelJob.data());
+  if (kind == kRankMigration) name = text_at(part_at(object, "spec"), "job");
+  return name.empty() ? name : job_key(kube::metadata_text(object, "namespace"), name);
+}
+
+kube::CacheOptions watched_objects(const std::string& name_space) {
+  return {.name_space = name_space,
+          .kinds = {{.kind = kBspJob},
+                    {.kind = kRankMigration, .indexes = {{kByJob, by_job(kRankMigration)}}},
+                    {.kind = kPod, .indexes = {{kByJob, by_job(kPod)}}, .trim = trim_pod},
+                    {.kind = kNode, .trim = trim_node}}};
+}
+
+void NodeUsage::change(const Object* before, const Object* now) {
+  const std::lock_guard lock(mutex_);
+  auto add = [&](const Object& pod, bool more) {
+    if (!uses_its_node(pod)) return;
+    const std::string node = pod["spec"]["nodeName"];
+    OnNode& here = nodes_[node];
+    const Resources asked = requests_of(pod["spec"]);
+    Resources& of_job = here.of_job[job_key_of(kPod, pod)];
+    for (Resources* sum : {&here.all, &of_job}) more ? *sum += asked : *sum -= asked;
+    if (of_job == Resources{}) here.of_job.erase(job_key_of(kPod, pod));
+    if (here.of_job.empty()) nodes_.erase(node);
+  };
+  if (before) add(*before, false);
+  if (now) add(*now, true);
+}
+
+Resources NodeUsage::of_others(const std::string& node, const std::string& job) const {
+  const std::lock_guard lock(mutex_);
+  const auto here = nodes_.find(node);
+  if (here == nodes_.end()) return {};
+  Resources others = here->second.all;
+  if (const auto own = here->second.of_job.find(job); own != here->second.of_job.end()) others -= own->second;
+  return others;
+}
+
+JobFigures job_figures(const Object& job) {
+  const Object &spec = part_at(job, "spec"), &status = part_at(job, "status");
+  JobFigures figures;
+  figures.name_space = kube::metadata_text(job, "namespace");
+  figures.name = kube::metadata_text(job, "name");
+  figures.phase = text_at(status, "phase");
+  if (figures.phase.empty()) figures.phase = "Pending";
+  figures.ranks = whole(spec, "ranks");
+  figures.superstep = whole(status, "superstep");
+  figures.moves = whole(part_at(status, "migrations"), "succeeded");
+  figures.restarts = whole(status, "attempt");
+  figures.imbalance = real(status, "imbalance");
+  figures.gain_seconds = real(status, "realisedGainSeconds");
+  return figures;
+}
+
+}  // namespace bsp::reconcile
