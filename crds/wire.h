@@ -28,10 +28,12 @@ namespace bsp::wire {
 // O  prepareEpoch     EpochPlan                -> {}   registers the PMIx namespace for this rank
 // O  openEpoch        {epoch}                  -> {}   writes the descriptor, continues a stopped program
 // O  armGate          {superstep}              -> {completed, late}   late: the rank has passed it
-// O  commitGate       {superstep}              -> {}   the rank closes its epoch at the first edge >= superstep
-//                                                      at which all ranks can
+// O  commitGate       {superstep, send?}       -> {}   the rank closes its epoch at the first edge >= superstep
+//                                                      at which all ranks can; `send`, the fields of that verb,
+//                                                      is then done as soon as it has stopped there
 // O  cancelGate       {superstep}              -> {}   armed: gone; committed: once the ranks agree, unless they close
-// O  receive          {migration, from_pod}    -> {}   this pod waits for a checkpoint
+// O  receive          {migration, from_pod, restore?} -> {}   this pod waits for a checkpoint; with restore: true
+//                                                      it is restored as soon as all of it is verified
 // O  send             {migration, to_pod, to_address} -> {}   dump the stopped program and stream it there
 // O  restore          {migration}              -> {}   restore what was received, leave it stopped
 // O  discard          {migration}              -> {}   forget a checkpoint; kills a restored, never continued copy

@@ -120,8 +120,11 @@ Result<bool> Epochs::open(std::uint64_t epoch, uid_t uid, gid_t gid) {
   BSP_TRY(auto environment, server_->register_client(plan.pmix_namespace, config_.rank, uid, gid));
   BSP_CHECK_OK(write_descriptor(plan, environment));
   opened_ = epoch;
-  // The program has closed its last epoch, so nobody is in a collective of an older one.
-  while (entries_.begin()->first < epoch) forget(entries_.begin()->first);
+  // The program has closed its last epoch, so nobody is in a collective of an older one. PMIx takes its time over this,
+  // and the program need not wait for it.
+  loop_.post([this] {
+    while (!entries_.empty() && entries_.begin()->first < *opened_) forget(entries_.begin()->first);
+  });
   fault_point("epoch.opened");
   return true;
 }
@@ -199,7 +202,8 @@ net::LinkPeer& Epochs::peer(const std::string& pod, const std::string& address) 
 
 std::vector<wire::EpochPlan> Epochs::plans() const {
   std::vector<wire::EpochPlan> plans;
-  for (const auto& [epoch, entry] : entries_) plans.push_back(entry.plan);
+  for (const auto& [epoch, entry] : entries_)
+    if (!opened_ || epoch >= *opened_) plans.push_back(entry.plan);
   return plans;
 }
 

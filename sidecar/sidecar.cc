@@ -97,6 +97,7 @@ void Sidecar::on_init_message(const control::Message& message) {
         log_error("cannot renew the epoch's descriptor", {{"why", renewed.error().message}});
     continue_if_due();
   }
+  if (message.verb == control::kStopped) send_if_ordered();
   refresh();
 }
 
@@ -117,6 +118,16 @@ void Sidecar::continue_if_due() {
   auto told = control_->send({std::string(control::kContinue), {{"epoch", std::format("{}", *opened)}}});
   if (told) program_.continuing = *opened;
   // Else with the next hello.
+}
+
+void Sidecar::send_if_ordered() {
+  if (!order_ || !program_.stopped_at_gate(*ring_)) return;
+  const Order order = *std::exchange(order_, std::nullopt);
+  std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
+  if (bsp_gate_state_of(gate) != BSP_GATE_COMMITTED || bsp_gate_superstep(gate) != order.superstep) return;
+  if (transfers_.status().migration == order.migration) return;  // tried already
+  if (auto sent = transfers_.send(order.migration, order.target); !sent)
+    log_warning("cannot send the program at once", {{"why", sent.error().message}});  // the operator will ask, and hear it
 }
 
 bool Sidecar::has_entered(std::uint64_t epoch) const {

@@ -43,6 +43,7 @@ class Sidecar {
   void watch(const Fields& fields, net::Reply reply);
   Result<Fields> prepare_epoch(const Fields& fields);
   Result<Fields> open_epoch(const Fields& fields);
+  Result<Fields> commit_gate(const Fields& fields);
   Result<Fields> send_checkpoint(const Fields& fields);
   void set_report(const Fields& fields, net::Reply reply);
   Result<Fields> take_part(net::Request& request);
@@ -53,6 +54,8 @@ class Sidecar {
   void on_init_lost();
   // Sends SIGCONT's request if the open epoch is this program's next one.
   void continue_if_due();
+  // The program has stopped at the gate of the order.
+  void send_if_ordered();
   void refresh();  // computes the status and tells the watchers if it has changed
   void schedule_poll();
   [[nodiscard]] wire::RankStatus current_status() const;
@@ -66,6 +69,13 @@ class Sidecar {
     net::Reply reply;
     net::Loop::TimerId timer;
   };
+  // Where this rank moves from the gate at `superstep`, as commitGate told. It ends with that gate: nothing is sent
+  // after the operator has begun to take the gate back. Lost with this process; the operator then asks with `send`.
+  struct Order {
+    std::uint64_t superstep = 0;
+    std::string migration;
+    net::Peer target;
+  };
 
   net::Loop& loop_;
   net::TlsContext context_;
@@ -78,6 +88,7 @@ class Sidecar {
   wire::RankStatus status_;
   std::map<std::uint64_t, Watcher> watchers_;
   std::uint64_t next_watcher_ = 1;
+  std::optional<Order> order_;
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<net::LinkServer> server_;
   net::Loop::TimerId poll_ = 0;

@@ -79,12 +79,23 @@ bool Interrupter::interrupted() {
   return interrupted_;
 }
 
+std::future<std::unique_ptr<net::Link>> open_link(const net::TlsContext& context, const net::Peer& target) {
+  std::promise<std::unique_ptr<net::Link>> promise;
+  auto future = promise.get_future();
+  // It shares nothing with us but the context's count, ends by itself, and nobody may have to wait for it.
+  std::thread([promise = std::move(promise), link = std::make_unique<net::Link>(context, target)]() mutable {
+    (void)link->connect(kConnect);
+    promise.set_value(std::move(link));
+  }).detach();
+  return future;
+}
+
 Result<StreamEnd> run_outgoing(Outgoing& outgoing, const net::TlsContext& context, const net::Peer& target,
                                const std::function<void()>& connected) {
-  net::Link link(context, target);
-  auto accepted = link.call(wire::kCheckpoint, {{"migration", outgoing.migration}}, kConnect);
+  auto link = outgoing.link.valid() ? outgoing.link.get() : std::make_unique<net::Link>(context, target);
+  auto accepted = link->call(wire::kCheckpoint, {{"migration", outgoing.migration}}, kConnect);
   if (!accepted) return std::unexpected(accepted.error());
-  BSP_TRY(net::TlsStream taken, link.take_over());
+  BSP_TRY(net::TlsStream taken, link->take_over());
   Registered stream(outgoing.interrupter, std::move(taken));
   fault_point("transfer.sending");
   connected();

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -37,9 +38,17 @@ class Interrupter {
   bool interrupted_ = false;
 };
 
+// A connection opened before it is needed. The link is not connected if that failed: its first call tries again.
+struct Ahead {
+  net::Peer target;
+  std::future<std::unique_ptr<net::Link>> link;
+};
+std::future<std::unique_ptr<net::Link>> open_link(const net::TlsContext& context, const net::Peer& target);
+
 // Joins its thread; interrupt first.
 struct Outgoing {
   std::string migration;
+  std::future<std::unique_ptr<net::Link>> link;  // from Ahead, if there was one
   std::unique_ptr<transfer::CaptureSession> capture;
   Interrupter interrupter;
   bool dump_asked = false;

@@ -46,6 +46,11 @@ void Transfers::fail_transfer(const std::string& why) {
 
 // --- Source ------------------------------------------------------------------------------------------
 
+void Transfers::connect_ahead(const net::Peer& target) {
+  if (ahead_ && ahead_->target.address == target.address && ahead_->target.identity == target.identity) return;
+  ahead_ = Ahead{target, open_link(context_, target)};
+}
+
 Result<void> Transfers::send(const std::string& migration, const net::Peer& target) {
   if (!transfer::valid_migration(migration))
     return fail(ErrorCode::kInvalid, std::format("\"{}\" is no migration's name", migration));
@@ -58,9 +63,11 @@ Result<void> Transfers::send(const std::string& migration, const net::Peer& targ
   outgoing_ = std::make_unique<Outgoing>();
   outgoing_->migration = migration;
   outgoing_->capture = std::move(capture);
+  if (auto ahead = std::exchange(ahead_, std::nullopt);
+      ahead && ahead->target.address == target.address && ahead->target.identity == target.identity)
+    outgoing_->link = std::move(ahead->link);
   status_ = {};
   status_.migration = migration;
-  set_phase(TransferPhase::kDumping);
 
   auto connected = [this, alive = alive_, migration] {
     if (!*alive || !outgoing_ || outgoing_->migration != migration || outgoing_->interrupter.interrupted())
@@ -78,6 +85,7 @@ Result<void> Transfers::send(const std::string& migration, const net::Peer& targ
           if (*alive) on_sent(migration, std::move(end));
         });
       });
+  set_phase(TransferPhase::kDumping);  // kept and told while the thread is on its way to the target
   return {};
 }
 
@@ -114,7 +122,7 @@ void Transfers::settle_outgoing() {
 
 // --- Target ------------------------------------------------------------------------------------------
 
-Result<void> Transfers::receive(const std::string& migration, const std::string& from_pod) {
+Result<void> Transfers::receive(const std::string& migration, const std::string& from_pod, bool restore_at_once) {
   if (!transfer::valid_migration(migration))
     return fail(ErrorCode::kInvalid, std::format("\"{}\" is no migration's name", migration));
   switch (status_.phase) {
@@ -135,6 +143,7 @@ Result<void> Transfers::receive(const std::string& migration, const std::string&
   if (incoming_) return fail(ErrorCode::kConflict, "the stream before has not ended yet", true);
   BSP_CHECK_OK(transfer::remove_checkpoint(images_dir_, migration));
   from_pod_ = from_pod;
+  restore_at_once_ = restore_at_once;
   status_ = {};
   status_.migration = migration;
   set_phase(TransferPhase::kReceiving);
@@ -181,7 +190,9 @@ void Transfers::on_received(const std::string& migration, Result<StreamEnd> end)
     status_.files = end->files;
     status_.bytes = end->bytes;
     status_.transfer_ns = end->transfer_ns;
-    set_phase(TransferPhase::kReceived);
+    status_.phase = TransferPhase::kReceived;
+    // What can't be told to bsp-init now the operator asks for again, since it sees kReceived.
+    if (!restore_at_once_ || !restore(migration)) set_phase(TransferPhase::kReceived);
   }
   answer_discards();
 }

@@ -36,11 +36,13 @@ class Transfers {
 
   [[nodiscard]] const wire::TransferStatus& status() const { return status_; }
 
-  // Source. The caller has made sure that the program is stopped at a gate.
+  // Source. Opens the connection for a send() to come, so that its handshakes are not part of the pause.
+  void connect_ahead(const net::Peer& target);
+  // The caller has made sure that the program is stopped at a gate.
   Result<void> send(const std::string& migration, const net::Peer& target);
 
-  // Target.
-  Result<void> receive(const std::string& migration, const std::string& from_pod);
+  // Target. `restore_at_once`: restore() follows as soon as every file is verified. The copy stays stopped.
+  Result<void> receive(const std::string& migration, const std::string& from_pod, bool restore_at_once = false);
   void checkpoint(const std::string& peer, const std::string& migration, net::Reply reply);
   Result<void> restore(const std::string& migration);
 
@@ -72,6 +74,8 @@ class Transfers {
   Hooks hooks_;
   wire::TransferStatus status_;
   std::string from_pod_;  // target: who may stream
+  bool restore_at_once_ = false;
+  std::optional<Ahead> ahead_;
   std::unique_ptr<Outgoing> outgoing_;
   std::unique_ptr<Incoming> incoming_;
   struct Discard {

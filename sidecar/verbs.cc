@@ -94,10 +94,7 @@ void Sidecar::operator_verb(net::Request& request, net::Reply reply) {
       BSP_TRY(Armed armed, arm_gate(*ring_, superstep));
       return json{{"completed", armed.completed}, {"late", armed.late}};
     }
-    if (verb == wire::kCommitGate) {
-      BSP_TRY(std::uint64_t superstep, number(fields, "superstep"));
-      return nothing(commit_gate(*ring_, superstep));
-    }
+    if (verb == wire::kCommitGate) return commit_gate(fields);
     if (verb == wire::kCancelGate) {
       cancel_gate(*ring_, number(fields, "superstep").value_or(0));
       return json::object();
@@ -106,7 +103,8 @@ void Sidecar::operator_verb(net::Request& request, net::Reply reply) {
     if (verb == wire::kReceive) {
       BSP_TRY(std::string migration, text(fields, "migration"));
       BSP_TRY(std::string from_pod, text(fields, "from_pod"));
-      return nothing(transfers_.receive(migration, from_pod));
+      auto restore = fields.find("restore");
+      return nothing(transfers_.receive(migration, from_pod, restore != fields.end() && restore->is_boolean() && restore->get<bool>()));
     }
     if (verb == wire::kRestore) {
       BSP_TRY(std::string migration, text(fields, "migration"));
@@ -158,6 +156,22 @@ Result<json> Sidecar::open_epoch(const json& fields) {
   }
   continue_if_due();
   fault_point("epoch.continued");
+  return json::object();
+}
+
+Result<json> Sidecar::commit_gate(const json& fields) {
+  BSP_TRY(std::uint64_t superstep, number(fields, "superstep"));
+  std::optional<Order> order;
+  if (auto send = fields.find("send"); send != fields.end()) {
+    BSP_TRY(std::string migration, text(*send, "migration"));
+    BSP_TRY(std::string to_pod, text(*send, "to_pod"));
+    BSP_TRY(std::string to_address, text(*send, "to_address"));
+    order = Order{superstep, std::move(migration), {std::move(to_address), std::move(to_pod)}};
+  }
+  BSP_CHECK_OK(sidecar::commit_gate(*ring_, superstep));
+  order_ = std::move(order);
+  if (order_) transfers_.connect_ahead(order_->target);
+  send_if_ordered();
   return json::object();
 }
 

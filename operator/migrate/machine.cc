@@ -156,10 +156,15 @@ bool Machine::overdue(Phase since, Duration limit) {
 
 // --- Verbs ---------------------------------------------------------------------------------------------
 void Machine::commit_gate() {
-  for_each_member([&](const wire::Member&, const PodView& pod) {
+  for_each_member([&](const wire::Member& member, const PodView& pod) {
     const bool stopped = pod.status && pod.status->phase == RankPhase::kStopped;
-    if (!stopped && !pod.done.contains({ActionKind::kCommitGate, wave_.gate.superstep}))
-      act({ActionKind::kCommitGate, name_of(pod), wave_.gate.superstep, {}});
+    if (stopped || pod.done.contains({ActionKind::kCommitGate, wave_.gate.superstep})) return;
+    // A rank that moves is told so with the verdict: its checkpoint is under way before we have heard of its stop.
+    // It stays stopped all the same, as does the copy, until an epoch names one of them.
+    const auto move = std::ranges::find(wave_.moves, member.rank, &Move::rank);
+    const bool sends = wave_.phase == Phase::kPausing && move != wave_.moves.end();
+    act({ActionKind::kCommitGate, name_of(pod), wave_.gate.superstep,
+         sends ? std::optional<std::size_t>(move - wave_.moves.begin()) : std::nullopt});
   });
 }
 
@@ -211,7 +216,7 @@ bool Machine::targets_receive() {
     const PodView* pod = find(move.target_pod);
     const bool waits = pod && pod->answers() && pod->status->init_connected && transfers(*pod, move) &&
                        pod->status->transfer.phase == TransferPhase::kReceiving;
-    if (waits) continue;
+    if (waits || target_has(move)) continue;
     all = false;
     if (pod && pod->answers()) act({ActionKind::kReceive, move.target_pod, 0, i});
   }
@@ -224,11 +229,13 @@ void Machine::move_images() {
     const PodView* source = find(move.source_pod);
     const PodView* target = find(move.target_pod);
     if (target_has(move)) {
-      // The copy that restore makes stays stopped, so it need not wait for the other moves.
+      // It does so by itself (kReceive), unless its sidecar was restarted in between. The copy stays stopped, so it
+      // need not wait for the other moves.
       if (target->status->transfer.phase == TransferPhase::kReceived)
         act({ActionKind::kRestore, move.target_pod, 0, i});
       continue;
     }
+    // By itself too (kCommitGate), unless its sidecar was restarted in between.
     if (source && source->answers() && !transfers(*source, move))
       act({ActionKind::kSend, move.source_pod, 0, i});
   }
@@ -263,7 +270,10 @@ bool Machine::target_has(const Move& move) const {
 
 bool Machine::all_stopped() const {
   bool all = true;
-  for_each_member([&](const wire::Member&, const PodView& pod) {
+  for_each_member([&](const wire::Member& member, const PodView& pod) {
+    // Only a stopped rank is dumped; whatever has become of it since, the others need not wait for it.
+    const auto move = std::ranges::find(wave_.moves, member.rank, &Move::rank);
+    if (move != wave_.moves.end() && target_has(*move)) return;
     all &= pod.status && pod.status->phase == RankPhase::kStopped;
   });
   return all;

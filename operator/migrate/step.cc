@@ -7,8 +7,9 @@
 #include "operator/migrate/machine.h"
 
 namespace bsp::migrate {
+namespace {
 
-Step step(const Wave& wave, const View& view, Time now, const Limits& limits) {
+Step one_step(const Wave& wave, const View& view, Time now, const Limits& limits) {
   Machine m(wave, view, now, limits);
   switch (wave.phase) {
     case Phase::kPending: m.enter(Phase::kPreparing); break;
@@ -24,6 +25,20 @@ Step step(const Wave& wave, const View& view, Time now, const Limits& limits) {
     case Phase::kFailed: break;  // the job kernel restarts the job and removes every pod
   }
   return m.take();
+}
+
+}  // namespace
+
+Step step(const Wave& wave, const View& view, Time now, const Limits& limits) {
+  Step s = one_step(wave, view, now, limits);
+  // A change after which nothing has to be asked of anybody needs no write of its own: while the ranks stand still, each
+  // would cost them its time. What a commit changes is seen only when it is stored.
+  while (s.changed && !s.commit && !is_finished(s.wave)) {
+    Step next = one_step(s.wave, view, now, limits);
+    if (!next.changed) break;
+    s = std::move(next);
+  }
+  return s;
 }
 
 // --- Preparing: targets are created and warm while the job runs on ------------------------------------
@@ -97,8 +112,9 @@ void Machine::set_gate() {
   // P must still be ahead of everyone when the verdict arrives: two round trips to all sidecars, and
   // twice as far after every attempt that was late.
   const double margin = (4 * view_.round_trip_seconds + 0.010) * std::ldexp(1.0, wave_.gate.attempt);
-  const double lead =
-      view_.superstep_seconds > 0 ? margin / view_.superstep_seconds : std::ldexp(8.0, wave_.gate.attempt);
+  // Of a rank that has reported no superstep yet nobody knows the pace: it may be a slow one, so P is near at first.
+  const double unknown = wave_.gate.attempt == 0 ? 0 : std::ldexp(8.0, wave_.gate.attempt);
+  const double lead = view_.superstep_seconds > 0 ? margin / view_.superstep_seconds : unknown;
   std::uint64_t newest = 0;
   for_each_member([&](const wire::Member&, const PodView& pod) {
     newest = std::max({newest, pod.completed, pod.armed ? pod.armed->completed : 0});

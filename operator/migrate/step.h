@@ -2,7 +2,8 @@
 //
 // step() answers with EITHER a changed wave, to be stored before anything else happens, OR actions that
 // the unchanged wave needs now. So whatever was done to the outside is explained by what is stored, and
-// an operator killed anywhere starts again from the stored wave.
+// an operator killed anywhere starts again from the stored wave. Phases whose work is done already are passed
+// in one change.
 //
 // `commit` is the plan that must be written to BSPJob.status.epoch in the same update as the wave
 // (compare-and-swap on resourceVersion: an older operator that wakes up late can't commit). This write

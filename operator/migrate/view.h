@@ -22,9 +22,9 @@ enum class ActionKind {
   kDeletePod,
   kPrepareEpoch,  // {epoch}: next or rollback plan
   kOpenEpoch,     // {epoch}
-  kReceive,
+  kReceive,     // and restore what has come
   kArmGate,     // {superstep}
-  kCommitGate,  // {superstep}
+  kCommitGate,  // {superstep}; with a move: its source sends itself there as soon as it has stopped
   kCancelGate,  // {superstep}: what is taken back
   kSend,
   kRestore,

@@ -279,11 +279,13 @@ struct Kernel {
       status().epoch = *step.commit;
       if (step.wave.phase == migrate::Phase::kResuming) place_ranks(step.wave, status());
     }
-    if (step.wave.phase != wave.phase)
-      out.events.push_back({step.wave.reason.empty() ? "Normal" : "Warning",
-                            "Wave" + std::string(crds::to_string(step.wave.phase)),
+    for (std::size_t i = wave.times.size(); i < step.wave.times.size(); ++i) {  // every phase passed in this change
+      const bool last = i + 1 == step.wave.times.size();
+      out.events.push_back({last && !step.wave.reason.empty() ? "Warning" : "Normal",
+                            "Wave" + std::string(crds::to_string(step.wave.times[i].phase)),
                             std::format("wave {}{}", wave.number,
-                                        step.wave.message.empty() ? "" : ": " + step.wave.message)});
+                                        last && !step.wave.message.empty() ? ": " + step.wave.message : "")});
+    }
     if (migrate::is_finished(step.wave)) count_wave(step.wave);
     if (step.wave.phase == migrate::Phase::kFailed) {
       const auto lost = step.wave.lost_rank;

@@ -49,6 +49,7 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets)
     : ranks_(job.spec.ranks),
       sets_(sets),
       attempt_(job.status.attempt),
+      first_epoch_(job.status.epoch ? job.status.epoch->epoch : 0),
       params_(observe::make_params(job.spec.rescheduling)),
       collector_(job.spec.ranks, sets),
       calibration_(observe::Calibration::from_status(job.status.calibration)) {
@@ -70,6 +71,12 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets)
   realised_sum_ = job.status.realised_gain_seconds.value_or(0);
   any_gain_ = job.status.realised_gain_seconds.has_value();
   window_.emplace(state_, params_, ranks_, sets_);
+}
+
+bool Rescheduler::add(const wire::RankReport& report) {
+  if (report.epoch < first_epoch_) return false;
+  collector_.add(report);
+  return true;
 }
 
 double Rescheduler::superstep_seconds() const {

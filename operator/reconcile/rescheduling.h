@@ -28,7 +28,9 @@ class Rescheduler {
   // Takes up what the status says.
   explicit Rescheduler(const crds::BspJob& job, std::size_t sets);
 
-  void add(const wire::RankReport& report) { collector_.add(report); }
+  // False for one that was asked for before this scheduler began and comes from an older epoch: the ranks of an attempt
+  // that is over were elsewhere in the program, and what they had completed says nothing about where it is now.
+  bool add(const wire::RankReport& report);
   // Feeds what is complete to the window. A decision comes at most once per call; it must be stored
   // (store()) before the next one is asked for.
   std::optional<Decided> advance(const Observed& o);
@@ -56,6 +58,7 @@ class Rescheduler {
 
   std::size_t ranks_, sets_;
   std::uint32_t attempt_;
+  std::uint64_t first_epoch_;  // epoch numbers grow over attempts; the ring tells the one that its rank is in
   decide::Params params_;
   observe::Collector collector_;
   observe::Calibration calibration_;

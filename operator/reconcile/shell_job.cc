@@ -72,13 +72,13 @@ Duration JobShell::reconcile(const std::string& name) {
     if (out.store_first) {
       if (!store(*job, out.status)) return kRetry;
       if (o.decided) decided_.reset();
-      for (const Event& event : out.events) tell(*job, event);
-      for (const auto& migration : out.migrations) write_migration(migration);
+      keep_for_later(out);
       continue;
     }
+    keep_for_later(out);
     carry_out(o, out);
     const auto now = std::chrono::steady_clock::now();
-    if (now >= stored_ + kProgress && !crds::is_finished(job->status.phase)) {
+    if (now >= stored_ + kProgress && !crds::is_finished(job->status.phase) && !stands_still(o)) {
       json before, after;
       to_json(before, job->status);
       to_json(after, out.status);
@@ -174,8 +174,7 @@ Observed JobShell::observe(crds::BspJob job) {
     decided_.reset();
   }
   for (const wire::RankReport& report : sidecars_->take_reports()) {
-    rescheduler_->add(report);
-    if (report.rank < job.status.ranks.size())
+    if (rescheduler_->add(report) && report.rank < job.status.ranks.size())
       sidecars_->note_completed(job.status.ranks[report.rank].pod, report.completed);
   }
   o.superstep_seconds = rescheduler_->superstep_seconds();
@@ -197,6 +196,7 @@ void JobShell::gather(const Observed& o) {
   const double pace = o.superstep_seconds > 0 ? o.superstep_seconds : 0.1;
   next_report_ = now + std::chrono::duration_cast<std::chrono::milliseconds>(
                            std::chrono::duration<double>(std::clamp(pace, 0.05, 0.5)));
+  if (stands_still(o)) return;  // nothing is completed meanwhile, and the pods' share of a core is wanted for the move
   std::map<std::uint32_t, Sidecars::SetRequest> requests;  // by Set
   for (const wire::Member& member : o.job.status.epoch->members) {
     Sidecars::SetRequest& request = requests[member.set];
@@ -239,9 +239,17 @@ bool JobShell::store(const crds::BspJob& job, const crds::BspJobStatus& status) 
   return true;
 }
 
+// What only tells of a status that is stored waits until all that follows from it has been asked of the sidecars: every
+// write takes a while, and ranks may stand still.
+void JobShell::keep_for_later(const Outcome& out) {
+  std::ranges::copy(out.events, std::back_inserter(untold_));
+  for (const auto& migration : out.migrations) unwritten_.insert_or_assign(migration.metadata.name, migration);
+}
+
 void JobShell::carry_out(const Observed& o, const Outcome& out) {
-  for (const Event& event : out.events) tell(o.job, event);
-  for (const auto& migration : out.migrations) write_migration(migration);
+  for (const Verb& verb : out.verbs) sidecars_->call(verb);
+  for (const Event& event : std::exchange(untold_, {})) tell(o.job, event);
+  for (const auto& [name, migration] : std::exchange(unwritten_, {})) write_migration(migration);
   for (const PodRequest& request : out.create_pods)
     if (auto created = create_pod(o.job, request); !created) {
       log_warning("making a pod failed", {{"job", o.job.metadata.name}, {"rank", request.rank}, {"error", created.error().message}});
@@ -255,7 +263,6 @@ void JobShell::carry_out(const Observed& o, const Outcome& out) {
       log_warning("deleting a Secret failed", {{"pod", name}, {"error", removed.error().message}});
     if (auto pod = client_.get(key(kPod, o.job, name))) cache_.put(*pod);
   }
-  for (const Verb& verb : out.verbs) sidecars_->call(verb);
   if (out.remove_finalizer) remove_all(o.job);
   if (out.remove_job)
     if (auto removed = client_.remove(key(kBspJob, o.job, o.job.metadata.name)); !removed)

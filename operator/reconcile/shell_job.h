@@ -34,6 +34,7 @@ class JobShell {
   void gather(const Observed& o);  // asks the Set Managers for reports, when it is time
   // True if it is stored; the cache has it then.
   bool store(const crds::BspJob& job, const crds::BspJobStatus& status);
+  void keep_for_later(const Outcome& out);
   void carry_out(const Observed& o, const Outcome& out);
   Result<void> create_pod(const crds::BspJob& job, const PodRequest& request);
   void write_migration(const crds::RankMigration& migration);
@@ -51,6 +52,8 @@ class JobShell {
   std::unique_ptr<Rescheduler> rescheduler_;
   std::uint32_t attempt_ = 0;           // that rescheduler_ belongs to
   std::optional<Decided> decided_;      // made, not stored yet
+  std::vector<Event> untold_;           // of stored statuses
+  std::map<std::string, crds::RankMigration> unwritten_;  // by name, the newest
   std::map<std::string, ImageDefaults> images_;
   std::chrono::steady_clock::time_point next_report_{};
   std::chrono::steady_clock::time_point stored_{};  // the status, last

@@ -125,7 +125,8 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const Verb& verb) {
                        done.under_way = false;
                        done.at = std::chrono::steady_clock::now();
                        if (status) {
-                         {
+                         // A discard is answered when criu has let go: that is no round trip.
+                         if (verb.kind != ActionKind::kDiscard) {
                            std::lock_guard lock(mutex_);
                            const double took =
                                std::chrono::duration<double>(done.at - now).count();
@@ -229,7 +230,11 @@ void Sidecars::begin_wave(std::uint32_t number) {
   std::lock_guard lock(mutex_);
   if (wave_ == number) return;
   wave_ = number;
-  for (auto& [pod, facts] : facts_) facts.refused.clear();
+  for (auto& [pod, facts] : facts_) {
+    facts.refused.clear();
+    facts.armed.reset();  // the next gate may be at the same superstep
+    facts.done.clear();
+  }
 }
 
 std::map<std::string, SidecarFacts> Sidecars::facts() const {

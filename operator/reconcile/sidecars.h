@@ -44,7 +44,7 @@ class Sidecars {
   void ask_reports(const SetRequest& request);
   std::vector<wire::RankReport> take_reports();
   void note_completed(const std::string& pod, std::uint64_t superstep);
-  // What was refused in an earlier wave says nothing about this one.
+  // What was refused or answered in an earlier wave says nothing about this one.
   void begin_wave(std::uint32_t number);
 
   [[nodiscard]] std::map<std::string, SidecarFacts> facts() const;

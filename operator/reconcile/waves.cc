@@ -159,6 +159,12 @@ migrate::View view_of(const Observed& o, const std::string& cancelled) {
   return view;
 }
 
+namespace {
+nlohmann::json send_fields(const migrate::Move& move) {
+  return {{"migration", move.migration}, {"to_pod", move.target_pod}, {"to_address", move.target_address}};
+}
+}  // namespace
+
 void carry_out(const migrate::Step& step, const Observed& o, Outcome& out) {
   const auto wave = step.wave;
   const wire::EpochPlan& current = *o.job.status.epoch;
@@ -191,20 +197,28 @@ void carry_out(const migrate::Step& step, const Observed& o, Outcome& out) {
       }
       case ActionKind::kOpenEpoch: verb(wire::kOpenEpoch, {{"epoch", action.number}}); break;
       case ActionKind::kReceive:
-        verb(wire::kReceive, {{"migration", move->migration}, {"from_pod", move->source_pod}});
+        verb(wire::kReceive, {{"migration", move->migration}, {"from_pod", move->source_pod}, {"restore", true}});
         break;
       case ActionKind::kArmGate: verb(wire::kArmGate, {{"superstep", action.number}}); break;
-      case ActionKind::kCommitGate: verb(wire::kCommitGate, {{"superstep", action.number}}); break;
-      case ActionKind::kCancelGate: verb(wire::kCancelGate, {{"superstep", action.number}}); break;
-      case ActionKind::kSend:
-        verb(wire::kSend, {{"migration", move->migration},
-                           {"to_pod", move->target_pod},
-                           {"to_address", move->target_address}});
+      case ActionKind::kCommitGate: {
+        nlohmann::json fields = {{"superstep", action.number}};
+        if (move) fields["send"] = send_fields(*move);
+        verb(wire::kCommitGate, std::move(fields));
         break;
+      }
+      case ActionKind::kCancelGate: verb(wire::kCancelGate, {{"superstep", action.number}}); break;
+      case ActionKind::kSend: verb(wire::kSend, send_fields(*move)); break;
       case ActionKind::kRestore: verb(wire::kRestore, {{"migration", move->migration}}); break;
       case ActionKind::kDiscard: verb(wire::kDiscard, {{"migration", move->migration}}); break;
     }
   }
+}
+
+bool stands_still(const Observed& o) {
+  return o.job.status.epoch && std::ranges::any_of(o.job.status.epoch->members, [&](const wire::Member& m) {
+           const auto it = o.sidecars.find(m.pod);
+           return it != o.sidecars.end() && it->second.status && it->second.status->phase == wire::RankPhase::kStopped;
+         });
 }
 
 void place_ranks(const migrate::Wave& wave, crds::BspJobStatus& status) {

@@ -33,6 +33,9 @@ migrate::View view_of(const Observed& o, const std::string& cancelled);
 // Adds what the actions need to `out`.
 void carry_out(const migrate::Step& step, const Observed& o, Outcome& out);
 
+// A rank is stopped, so the others wait for it, or soon will: what is not needed to let it go on waits too.
+bool stands_still(const Observed& o);
+
 // status.ranks as the committed epoch has them, after a wave's commit.
 void place_ranks(const migrate::Wave& wave, crds::BspJobStatus& status);
 

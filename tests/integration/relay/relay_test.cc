@@ -37,6 +37,35 @@ class Relay : public testing::Test {
     wait_for(kSource, [](const wire::RankStatus& s) { return s.phase == wire::RankPhase::kStopped; });
   }
 
+  // The source's program computes; the target awaits its checkpoint and restores it by itself.
+  void start_computing() {
+    ::signal(SIGPIPE, SIG_IGN);
+    cluster.start_sidecar(kSource);
+    cluster.start_sidecar(kTarget);
+    set_state(BSP_RANK_RUNNING);
+    source.emplace(cluster.run_dir(kSource), control::kStateRunning);
+    target.emplace(cluster.run_dir(kTarget), control::kStateWaiting);
+    wait_for(kSource, [](const wire::RankStatus& s) { return s.phase == wire::RankPhase::kRunning; });
+    wait_for(kTarget, [](const wire::RankStatus& s) { return s.init_connected; });
+    cluster.call(kTarget, wire::kReceive, {{"migration", "m1"}, {"from_pod", cluster.pod(kSource)}, {"restore", true}});
+  }
+  // The gate at superstep 5, with the order to go.
+  void commit_with_order() {
+    cluster.call(kSource, wire::kCommitGate,
+                 {{"superstep", 5},
+                  {"send", {{"migration", "m1"}, {"to_pod", cluster.pod(kTarget)}, {"to_address", cluster.address(kTarget)}}}});
+  }
+  // As the shim and bsp-init do it; true once the sidecar has seen it.
+  wire::RankStatus stop_source() {
+    set_state(BSP_RANK_CLOSING);
+    source->say(control::kStopped, {{"pid", "4711"}});
+    return wait_for(kSource, [](const wire::RankStatus& s) { return s.phase == wire::RankPhase::kStopped; });
+  }
+  void set_state(bsp_rank_state state) {
+    auto ring = collect::RingFile::open(cluster.run_dir(kSource) + "/ring");
+    BSP_RING_STORE((*ring)->state, static_cast<std::uint32_t>(state));
+  }
+
   wire::RankStatus wait_for(std::uint32_t rank, const std::function<bool(const wire::RankStatus&)>& want) {
     auto deadline = std::chrono::steady_clock::now() + 30s;
     std::uint64_t version = 0;
@@ -117,6 +146,63 @@ TEST_F(Relay, ACheckpointArrivesWholeAndIsRestored) {
   auto late = cluster.try_call(kTarget, wire::kDiscard, {{"migration", "m1"}});
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ErrorCode::kConflict);
+}
+
+TEST_F(Relay, ARankThatIsToMoveGoesAsSoonAsItStopsAndIsRestoredAsSoonAsItIsThere) {
+  start_computing();
+  commit_with_order();
+  commit_with_order();  // asking twice is asking once
+  EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).transfer.phase, TransferPhase::kIdle) << "it computes";
+  EXPECT_EQ(stop_source().transfer.phase, TransferPhase::kDumping);
+  EXPECT_EQ(source->expect(control::kDump).text("migration"), "m1");
+  send();  // an operator that does not know of it
+  {
+    FakeInit::Capture capture(cluster.run_dir(kSource));
+    EXPECT_TRUE(capture.file("pages-1.img", 1 << 20, 'p'));
+  }
+  source->say(control::kDumped, {{"migration", "m1"}, {"ns", "5000"}});
+  EXPECT_EQ(target->expect(control::kRestore).text("migration"), "m1");
+  EXPECT_EQ(wait_for(kTarget, TransferPhase::kRestoring).transfer.bytes, 1u << 20);
+  cluster.call(kTarget, wire::kRestore, {{"migration", "m1"}});
+  target->say(control::kRestored, {{"migration", "m1"}, {"pid", "4711"}, {"ns", "7"}});
+  EXPECT_EQ(wait_for(kTarget, TransferPhase::kRestored).phase, wire::RankPhase::kStopped) << "it goes on with an epoch only";
+  EXPECT_EQ(wait_for(kSource, TransferPhase::kSent).phase, wire::RankPhase::kStopped);
+}
+
+TEST_F(Relay, AGateThatIsTakenBackTakesTheOrderWithIt) {
+  start_computing();
+  commit_with_order();
+  cluster.call(kSource, wire::kCancelGate, {{"superstep", 5}});
+  EXPECT_EQ(stop_source().transfer.phase, TransferPhase::kIdle) << "the ranks had agreed to stop before they heard";
+  send();
+  source->expect(control::kDump);
+}
+
+TEST_F(Relay, AnotherGateWithoutAnOrderEndsTheOneBefore) {
+  start_computing();
+  commit_with_order();
+  cluster.call(kSource, wire::kCommitGate, {{"superstep", 5}});
+  EXPECT_EQ(stop_source().transfer.phase, TransferPhase::kIdle);
+}
+
+TEST_F(Relay, AnOrderDiesWithItsSidecar) {
+  start_computing();
+  commit_with_order();
+  cluster.sidecars[kSource].signal(SIGKILL);
+  cluster.sidecars[kSource].wait(10s);
+  cluster.start_sidecar(kSource);
+  source.emplace(cluster.run_dir(kSource), control::kStateRunning);
+  EXPECT_EQ(stop_source().transfer.phase, TransferPhase::kIdle);
+  send();
+  source->expect(control::kDump);
+}
+
+TEST_F(Relay, AnUnreadableOrderCommitsNothing) {
+  start_computing();
+  auto answer = cluster.try_call(kSource, wire::kCommitGate, {{"superstep", 5}, {"send", {{"migration", "m1"}}}});
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().message.find("to_pod"), std::string::npos) << answer.error().message;
+  EXPECT_EQ(cluster.call(kSource, wire::kStatus).header["gate_superstep"], 0);
 }
 
 TEST_F(Relay, AFailedDumpFailsAtBothEnds) {

@@ -31,6 +31,12 @@ bool may_lose_rank(Victim victim, Phase struck_in) {
   return true;
 }
 
+std::vector<Phase> phases_of(const Wave& wave) {
+  std::vector<Phase> phases;
+  for (const auto& t : wave.times) phases.push_back(t.phase);
+  return phases;
+}
+
 class WaveSim : public testing::TestWithParam<std::tuple<Victim, Phase>> {};
 
 TEST_P(WaveSim, EndsWellUnderEverySeed) {
@@ -44,6 +50,7 @@ TEST_P(WaveSim, EndsWellUnderEverySeed) {
     s.victim = victim;
     s.phase = phase;
     s.delay_ms = (seed * 7) % 40;
+    s.forgetful = seed % 5 == 0;
     World world(s);
     const Outcome o = world.run();
     struck += o.struck;
@@ -78,11 +85,30 @@ TEST(WaveSimPlain, SucceedsWithoutFaults) {
     Scenario s;
     s.seed = static_cast<std::uint64_t>(seed);
     s.moves = 1 + static_cast<std::uint32_t>(seed) % 3;
+    s.forgetful = seed % 4 == 0;
     World world(s);
     const Outcome o = world.run();
     ASSERT_EQ(o.violation, "") << "seed " << seed << '\n' << o.trace;
     ASSERT_EQ(o.wave.phase, Phase::kSucceeded) << "seed " << seed << '\n' << o.trace;
     EXPECT_GT(o.wave.pause.total_ms, 0);
+    EXPECT_EQ(phases_of(o.wave), (std::vector{Phase::kPreparing, Phase::kPausing, Phase::kCheckpointing,
+                                              Phase::kTransferring, Phase::kRestoring, Phase::kResuming, Phase::kSucceeded}));
+  }
+}
+
+// The ranks stand still for criu and for the one write that commits; what leads there goes on by itself. At most one
+// write each is due to Checkpointing, Transferring and Restoring, and none of them holds anything up.
+TEST(WaveSimPlain, NobodyHasToBeAskedBetweenTheStopAndTheCommit) {
+  for (int seed = 1; seed <= 60; ++seed) {
+    Scenario s;
+    s.seed = static_cast<std::uint64_t>(seed);
+    s.moves = 1 + static_cast<std::uint32_t>(seed) % 3;
+    World world(s);
+    const Outcome o = world.run();
+    ASSERT_EQ(o.violation, "") << "seed " << seed << '\n' << o.trace;
+    EXPECT_EQ(o.asked_while_stopped, 0) << "seed " << seed << '\n' << o.trace;
+    EXPECT_GE(o.stores_while_stopped, 1) << "the commit";
+    EXPECT_LE(o.stores_while_stopped, 4) << "seed " << seed << '\n' << o.trace;
   }
 }
 

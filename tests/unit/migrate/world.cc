@@ -93,7 +93,8 @@ Outcome World::run() {
       if (pod(spare)) violate(spare + " was left behind");
     }
   }
-  return {wave_, struck_, (ended_at_ - struck_at_) / 1000.0, violation_, trace_};
+  return {wave_,      struck_,      (ended_at_ - struck_at_) / 1000.0, stores_while_stopped_, asked_while_stopped_,
+          violation_, trace_};
 }
 
 void World::tick() {
@@ -110,6 +111,13 @@ World::Pod* World::running(std::uint32_t rank) {
   for (auto& [name, p] : pods_)
     if (p.exists && p.rank == rank && p.process == Process::kRunning) return &p;
   return nullptr;
+}
+
+bool World::all_stopped() {
+  return epoch_.epoch == wave_.base_epoch && std::ranges::all_of(epoch_.members, [&](const wire::Member& m) {
+           const Pod* p = pod(m.pod);
+           return p && p->process == Process::kStopped;
+         });
 }
 
 // All ranks pass the edges together, as a barrier makes them; what the gate words say is read there.
@@ -181,6 +189,13 @@ void World::pods() {
       p.stop_at = -1;
       p.process = Process::kStopped;
       p.status.phase = RankPhase::kStopped;
+      const std::string order = std::exchange(p.order, "");
+      if (!order.empty() && p.up_at <= now_ && p.status.gate_committed && !p.dropping) {
+        p.status.transfer = {};
+        p.status.transfer.migration = order;
+        p.status.transfer.phase = TransferPhase::kDumping;
+        p.transfer_at = now_ + random(10, 60);
+      }
       p.status.gate_superstep = 0;
       p.status.gate_committed = p.dropping = false;
       p.status.stopped_ns = static_cast<std::uint64_t>(now_) * 1'000'000;
@@ -202,6 +217,10 @@ void World::pods() {
         } else if (ok) {
           t.phase = TransferPhase::kSent;
           target->status.transfer.phase = TransferPhase::kReceived;
+          if (target->restores) {
+            target->status.transfer.phase = TransferPhase::kRestoring;
+            target->transfer_at = now_ + random(10, 60);
+          }
           ++target->status.version;
         } else {
           t.phase = TransferPhase::kFailed;
@@ -272,6 +291,7 @@ void World::execute(const Message& m) {
   auto done = [&] {
     if (known) known->done.insert({a.kind, a.number});
   };
+  if (a.kind == ActionKind::kSend || a.kind == ActionKind::kRestore) asked_while_stopped_ += all_stopped();
   switch (a.kind) {
     case ActionKind::kCreateTargetPod:
     case ActionKind::kDeletePod: break;
@@ -295,6 +315,7 @@ void World::execute(const Message& m) {
         st.transfer = {};
         st.transfer.migration = m.migration;
         st.transfer.phase = TransferPhase::kReceiving;
+        p->restores = !s_.forgetful;
       }
       break;
     case ActionKind::kArmGate: {
@@ -310,6 +331,7 @@ void World::execute(const Message& m) {
       if (st.gate_superstep != a.number && st.completed >= a.number) break;  // Conflict
       st.gate_superstep = a.number;
       st.gate_committed = true;
+      p->order = a.move && !s_.forgetful ? m.migration : "";
       done();
       break;
     case ActionKind::kCancelGate:
@@ -391,12 +413,18 @@ void World::operate() {
         phase_at_ = now_;
         note(std::format("{} -> {} {} {}", crds::to_string(wave_.phase), crds::to_string(result.wave.phase),
                          result.wave.reason, result.wave.message));
-        if (!is_valid_transition(wave_.phase, result.wave.phase)) violate("transition not in the drawing");
+        Phase from = wave_.phase;  // several may be passed in one write
+        for (std::size_t i = wave_.times.size(); i < result.wave.times.size(); ++i) {
+          if (!is_valid_transition(from, result.wave.times[i].phase)) violate("transition not in the drawing");
+          from = result.wave.times[i].phase;
+        }
+        if (from != result.wave.phase) violate("a phase without a time");
         if (result.wave.phase == Phase::kSucceeded)
           for (const Move& m : result.wave.moves)
             if (Pod* t = pod(m.target_pod); !t || t->status.epoch != wave_.next_epoch)
               if (!struck_) violate("Succeeded without a running target");
       }
+      stores_while_stopped_ += all_stopped();
       // Compare-and-swap on the job's status: an operator that is gone writes nothing.
       wave_ = wave_from_json(to_json(result.wave)).value();
       if (result.commit) {
@@ -433,6 +461,7 @@ void World::strike() {
     if (!p) return;
     p->up_at = now_ + random(50, 2000);
     p->prepared.clear();
+    p->order.clear();
     p->status.prepared_epoch = 0;
     auto& t = p->status.transfer;
     if (t.phase == TransferPhase::kRestored) return;  // bsp-init tells it of the copy

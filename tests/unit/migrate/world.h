@@ -31,12 +31,15 @@ struct Scenario {
   std::uint64_t program_supersteps = 1'000'000;  // then it finalizes
   Limits limits = {};
   bool never_migratable = false;  // every committed gate is postponed
+  bool forgetful = false;         // sidecars forget what they shall do by themselves, as restarted ones do
 };
 
 struct Outcome {
   Wave wave;
   bool struck = false;             // the fault happened
   double seconds_after_fault = 0;  // until the wave had ended
+  int stores_while_stopped = 0;    // writes of the wave between the last stop and the commit, the commit's included
+  int asked_while_stopped = 0;     // send and restore between the two
   std::string violation;           // "": none
   std::string trace;
 };
@@ -59,6 +62,8 @@ class World {
     std::uint64_t opening = 0;
     int stop_at = -1, run_at = -1;                   // ms of a transition under way
     int transfer_at = -1;
+    std::string order;            // migration to be sent from the committed gate
+    bool restores = false;        // what it receives, by itself
     bool killed_criu = false;
     int reaped_at = -1;
     // What the tmpfs keeps over a restart of the sidecar.
@@ -92,6 +97,7 @@ class World {
   void note(const std::string& what);
   Pod* pod(const std::string& name);
   Pod* running(std::uint32_t rank);
+  bool all_stopped();  // and nothing is committed yet
   int random(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
   Time time() const { return Time{} + std::chrono::seconds(1000) + std::chrono::milliseconds(now_); }
   View view();
@@ -111,6 +117,7 @@ class World {
   std::uint64_t superstep_ = 0;
   bool struck_ = false;
   int struck_at_ = 0, ended_at_ = -1, phase_at_ = 0;
+  int stores_while_stopped_ = 0, asked_while_stopped_ = 0;
   std::string violation_, trace_;
 };
 

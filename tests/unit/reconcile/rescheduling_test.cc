@@ -131,6 +131,30 @@ TEST_F(Rescheduling, OffDecidesNothingAdviseMovesNobody) {
   EXPECT_FALSE(o.job.status.predicted_gain_seconds) << "nobody moves, nothing is gained";
 }
 
+// They were asked for while the ranks of that attempt still ran, far ahead of where the program is now: a gate set by
+// them would be reached a long time later, and the window would wait for supersteps that come again.
+TEST_F(Rescheduling, ReportsOfTheAttemptBeforeAreNoNews) {
+  o.job.status.attempt = 1;
+  o.job.status.epoch->epoch = 3;
+  Rescheduler r = rescheduler();
+  for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_FALSE(r.add(report(rank, 773)));
+  EXPECT_EQ(r.collector().completed_by_all(), 0u);
+  EXPECT_FALSE(r.advance(o));
+  EXPECT_EQ(r.superstep_seconds(), 0) << "this attempt has measured nothing yet";
+  EXPECT_EQ(r.collector().since(0), 0u);
+
+  std::optional<Decided> decided;
+  for (std::uint64_t t = 1; t <= 4; ++t)
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      wire::RankReport now = report(rank, t);
+      now.epoch = rank == 0 ? 4 : 3;  // one has moved since
+      EXPECT_TRUE(r.add(now));
+      if (auto d = r.advance(o)) decided = std::move(d);
+    }
+  ASSERT_TRUE(decided) << "it decides as if there had been no attempt before";
+  EXPECT_EQ(decided->decision.superstep.value, 4u);
+}
+
 TEST_F(Rescheduling, LateDoubleAndLostReportsDoNotMatter) {
   Rescheduler r = rescheduler();
   r.add(report(0, 2));

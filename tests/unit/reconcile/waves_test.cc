@@ -112,6 +112,30 @@ TEST(Waves, TheTargetIsMadeForItsMigrationAndTheSourceGoesLast) {
   EXPECT_FALSE(w.pods.contains("job-r1-g0"));
 }
 
+TEST(Waves, RanksStandStillFromTheGateToTheNextEpoch) {
+  World w;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.migrate_by_hand("m", 0, "fast");
+  ASSERT_TRUE(w.run_until(Phase::kPausing)) << w.trace;
+  EXPECT_FALSE(stands_still(w.observe()));
+  ASSERT_TRUE(w.run_until(Phase::kRestoring)) << w.trace;
+  EXPECT_TRUE(stands_still(w.observe()));
+  ASSERT_TRUE(w.run_until([&] { return wave_over(w); })) << w.trace;
+  EXPECT_FALSE(stands_still(w.observe()));
+}
+
+TEST(Waves, ASourceThatForgotWhereToGoIsToldAgain) {
+  World w;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.migrate_by_hand("m", 0, "fast");
+  ASSERT_TRUE(w.run_until([&] { return w.pods.contains("job-r0-g0") && w.pods.at("job-r0-g0").order.is_object(); })) << w.trace;
+  w.restart_sidecar("job-r0-g0");
+  ASSERT_TRUE(w.run_until([&] { return wave_over(w); })) << w.trace;
+  EXPECT_EQ(w.wave_phase(), Phase::kSucceeded) << w.trace;
+  EXPECT_NE(w.trace.find("job-r0-g0 is asked to send"), std::string::npos) << w.trace;
+  expect_goes_on(w);
+}
+
 TEST(Waves, RanksMoveBackAndForth) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));

@@ -118,9 +118,12 @@ void World::advance_pods() {
       pod.stop_at = -1;
       pod.process = Process::kStopped;
       s.phase = RankPhase::kStopped;
+      const json order = std::exchange(pod.order, json());
+      if (!order.is_null() && s.gate_committed && !pod.dropping && tick_ >= pod.silent_until) start_dump(pod, order);
       s.gate_superstep = 0;
       s.gate_committed = pod.dropping = false;
       s.stopped_ns = static_cast<std::uint64_t>(tick_) * 200'000'000;
+      continue;
     }
     if (pod.transfer_at < 0 || tick_ < pod.transfer_at) continue;
     pod.transfer_at = -1;
@@ -144,7 +147,8 @@ void World::advance_pods() {
       t.bytes = 50'000'000;
       if (!ok) t.error = "the stream broke";
       if (ok) {
-        target->status.transfer.phase = TransferPhase::kReceived;
+        target->status.transfer.phase = target->restores ? TransferPhase::kRestoring : TransferPhase::kReceived;
+        if (target->restores) target->transfer_at = tick_ + 1;
         target->status.transfer.bytes = t.bytes;
         target->status.transfer.transfer_ns = 100'000'000;
         target->status.completed = s.completed;
@@ -168,6 +172,15 @@ void World::open_epochs() {
     pod->status.first_compute_ns = static_cast<std::uint64_t>(tick_) * 200'000'000;
     superstep_ = pod->status.completed;
   }
+}
+
+void World::start_dump(Pod& pod, const json& send) {
+  Pod* target = find(send.at("to_pod").get<std::string>());
+  if (target && send.at("to_address") != pod_facts(pod_object(*target)).address) violate("send names another address");
+  pod.status.transfer = {};
+  pod.status.transfer.migration = send.at("migration").get<std::string>();
+  pod.status.transfer.phase = TransferPhase::kDumping;
+  pod.transfer_at = tick_ + 1;
 }
 
 // What a sidecar does when it is asked (crds/wire.h).
@@ -204,6 +217,7 @@ Result<json> World::answer(Pod& pod, const Verb& verb) {
     if (s.gate_superstep == 0 && s.completed < p && pod.process == Process::kRunning) s.gate_superstep = p;
     if (s.gate_superstep != p) return fail(ErrorCode::kConflict, "no such gate");
     s.gate_committed = true;
+    pod.order = f.value("send", json());
   } else if (verb.verb == wire::kCancelGate) {
     const auto p = f.at("superstep").get<std::uint64_t>();
     if (s.gate_superstep == p && s.gate_committed) pod.dropping = true;
@@ -211,17 +225,14 @@ Result<json> World::answer(Pod& pod, const Verb& verb) {
   } else if (verb.verb == wire::kReceive) {
     const auto migration = f.at("migration").get<std::string>();
     pod.receives_from = f.at("from_pod").get<std::string>();
+    pod.restores = f.value("restore", false);
     if (t.migration != migration) t = {}, t.migration = migration, t.phase = TransferPhase::kReceiving;
   } else if (verb.verb == wire::kSend) {
     const auto migration = f.at("migration").get<std::string>();
     if (t.migration == migration && t.phase != TransferPhase::kIdle) return json::object();
     if (pod.process != Process::kStopped) return fail(ErrorCode::kConflict, "the program is not stopped");
-    Pod* target = find(f.at("to_pod").get<std::string>());
-    if (target && f.at("to_address") != pod_facts(pod_object(*target)).address) violate("send names another address");
-    t = {};
-    t.migration = migration;
-    t.phase = TransferPhase::kDumping;
-    pod.transfer_at = tick_ + 1;
+    note(pod.name + " is asked to send");
+    start_dump(pod, f);
   } else if (verb.verb == wire::kRestore) {
     if (t.migration != f.at("migration").get<std::string>() || t.phase != TransferPhase::kReceived) return json::object();
     t.phase = TransferPhase::kRestoring;
@@ -289,6 +300,7 @@ void World::restart_sidecar(const std::string& name) {
   note("sidecar restarts: " + name);
   pod->silent_until = std::max(pod->silent_until, tick_ + 3);
   pod->prepared.clear();
+  pod->order = nullptr;
   pod->status.prepared_epoch = 0;
   if (pod->status.transfer.phase != TransferPhase::kRestored) pod->status.transfer = {}, pod->transfer_at = -1;
 }

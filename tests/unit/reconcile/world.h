@@ -49,6 +49,8 @@ struct Pod {
   int stop_at = -1;
   int transfer_at = -1;
   std::string receives_from;
+  bool restores = false;     // what it receives, by itself
+  nlohmann::json order;      // `send` of the committed gate; null: none
   std::map<std::uint64_t, wire::EpochPlan> prepared;
   wire::RankStatus status;
 
@@ -141,6 +143,7 @@ class World {
   void operate();
   void carry_out(const Outcome& out);
   void deliver(const Message& message);
+  void start_dump(Pod& pod, const nlohmann::json& send);
   Result<nlohmann::json> answer(Pod& pod, const Verb& verb);
   bool store(const crds::BspJobStatus& status);
   void write(crds::RankMigration migration);

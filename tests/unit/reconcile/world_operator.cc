@@ -47,7 +47,7 @@ Observed World::observe() {
   std::erase_if(known_, [&](const auto& entry) { return !tracked.contains(entry.first); });
   if (known_wave_ != job.status.wave) {
     known_wave_ = job.status.wave;
-    for (auto& [name, facts] : known_) facts.refused.clear();
+    for (auto& [name, facts] : known_) facts.refused.clear(), facts.armed.reset(), facts.done.clear();
   }
   for (const std::string& name : tracked) {
     const Pod& pod = pods.at(name);
