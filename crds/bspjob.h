@@ -18,7 +18,7 @@
 namespace bsp::crds {
 
 // --- spec ------------------------------------------------------------------------------------------
-enum class Heuristic { kTop, kPercentage, kAutoMig, kMigCube, kMigHull };
+enum class Heuristic { kTop, kPercentage, kAutoMig, kMigCube, kMigHull, kBottleneck };
 enum class Horizon { kWindow, kSuperstep };
 enum class ReschedulingMode { kMigrate, kAdvise, kOff };  // Advise: decide and report, never move
 enum class InitialMapping { kContiguous, kAscending, kDescending, kCpu, kRoundRobin };
@@ -232,8 +232,8 @@ Result<void> validate(const BspJobSpec& spec);
 // --- Names -----------------------------------------------------------------------------------------
 template <>
 struct EnumNames<Heuristic> {
-  static constexpr std::array<std::string_view, 5> names{"Top", "Percentage", "AutoMig", "MigCube",
-                                                         "MigHull"};
+  static constexpr std::array<std::string_view, 6> names{"Top",     "Percentage", "AutoMig",
+                                                         "MigCube", "MigHull",    "Bottleneck"};
 };
 template <>
 struct EnumNames<Horizon> {

@@ -2,6 +2,7 @@
 
 #include <expected>
 
+#include "operator/decide/pf.h"
 #include "operator/decide/processors.h"
 
 namespace bsp::decide {
@@ -46,20 +47,19 @@ std::expected<Move, Stay> test(const Case& c, const PmEntry& e, const Sums& sums
 
 }  // namespace
 
-void move_viable(const Case& c, std::span<const PmEntry> list, const std::vector<bool>& candidate,
-                 double threshold, Plan& plan) {
+void move_viable(const Case& c, std::span<const PmEntry> list, std::span<const Candidacy> candidates, Plan& plan) {
   const Sums sums = sums_over(c.metrics, c.params.horizon);
   Processors processors(c.snapshot, sums.I, c.metrics.last.instructions,
                         c.params.reuse_vacated_slots);
   plan.objective = {.name = "time of the moved ranks"};
   for (std::size_t q = 0; q < list.size(); ++q) {
     const PmEntry& e = list[q];
-    if (!candidate[q]) {
+    if (!candidates[q].wanted) {
       plan.stays.push_back({.rank = e.rank,
                             .reason = Reason::kNotCandidate,
                             .target = e.target,
-                            .value = e.pm,
-                            .limit = threshold});
+                            .value = candidates[q].value,
+                            .limit = candidates[q].limit});
     } else if (c.params.max_moves > 0 && plan.moves.size() >= c.params.max_moves) {
       plan.stays.push_back({.rank = e.rank, .reason = Reason::kMoveLimit, .target = e.target});
     } else if (auto verdict = test(c, e, sums, processors)) {
@@ -71,6 +71,7 @@ void move_viable(const Case& c, std::span<const PmEntry> list, const std::vector
       plan.stays.push_back(verdict.error());
     }
   }
+  plan.forecast = forecast_of(c.snapshot, c.metrics, plan.moves);
 }
 
 }  // namespace bsp::decide

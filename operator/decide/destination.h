@@ -1,4 +1,4 @@
-// Where a candidate goes and whether that pays (Righi et al. 2010): the test of Top and Percentage.
+// Where a candidate goes and whether that pays (Righi et al. 2010): the test of Top, Percentage, MigCube and MigHull.
 //
 // The manager of the target Set j picks a processor p (processors.h); p' is the rank's own.
 //   t_move = time(p with i)  + B(i,j)·T(j,j)      + Mem(i,j)
@@ -16,9 +16,14 @@
 
 namespace bsp::decide {
 
-// Tests list[q] for every q with candidate[q], and says kNotCandidate of the others: their PM
-// against `threshold`, the PM that would have made them one.
-void move_viable(const Case& c, std::span<const PmEntry> list, const std::vector<bool>& candidate,
-                 double threshold, Plan& plan);
+// Whether a heuristic wants a rank moved, and the two figures that it compared to find out.
+struct Candidacy {
+  bool wanted = false;
+  double value = 0;  // s
+  double limit = 0;  // s
+};
+
+// Tests list[q] for every q with candidates[q].wanted, and says kNotCandidate of the others.
+void move_viable(const Case& c, std::span<const PmEntry> list, std::span<const Candidacy> candidates, Plan& plan);
 
 }  // namespace bsp::decide

@@ -80,6 +80,15 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
         return because(
             std::format("moving it to {} as well would make pf {}, the chosen level has {}", set,
                         seconds(stay.value), seconds(stay.limit)));
+      if (plan.heuristic == Heuristic::kMigCube)
+        return because(std::format("its terms lie {} from those of the highest PM, outside the cube of {} each way",
+                                   seconds(stay.value), seconds(stay.limit)));
+      if (plan.heuristic == Heuristic::kMigHull)
+        return because(std::format("its terms lie {} from the line between the two highest PMs', more than {}",
+                                   seconds(stay.value), seconds(stay.limit)));
+      if (plan.heuristic == Heuristic::kBottleneck)
+        return because(std::format("moving it alone shortens nothing: it takes {} of a superstep of {}",
+                                   seconds(stay.value), seconds(stay.limit)));
       if (stay.value <= 0)
         return because(std::format("its PM of {} is not positive", seconds(stay.value)));
       return because(
@@ -87,6 +96,9 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
     case Reason::kGainBelowCost:
       if (automig)
         return because(std::format("with it moved to {} pf is {}, and without any move {}", set,
+                                   seconds(stay.value), seconds(stay.limit)));
+      if (plan.heuristic == Heuristic::kBottleneck)
+        return because(std::format("with it moved to {} the {} is {}, without {}", set, plan.objective.name,
                                    seconds(stay.value), seconds(stay.limit)));
       return because(std::format("in {} it would need {}, where it is {}", set, seconds(stay.value),
                                  seconds(stay.limit)));

@@ -89,8 +89,9 @@ struct MeasuredSuperstep {
 
 // --- Parameters ------------------------------------------------------------------------
 // strategy.h has the table of them.
-enum class Heuristic { kTop, kPercentage, kAutoMig, kMigCube, kMigHull };
-// Viability over the sums of the window, or over its last superstep alone.
+enum class Heuristic { kTop, kPercentage, kAutoMig, kMigCube, kMigHull, kBottleneck };
+// Viability over the sums of the window, or over its last superstep alone. Bottleneck: the supersteps up
+// to the next call, or one.
 enum class Horizon { kWindow, kSuperstep };
 
 struct Params {
@@ -103,7 +104,7 @@ struct Params {
   double x = 0.8;             // Percentage: candidates have PM >= x * MAX(PM), 0 < x <= 1
   Horizon horizon = Horizon::kWindow;
   double min_gain = 0;  // the least relative gain worth a move, 0 <= min_gain < 1: of the plan's
-                        // pf (AutoMig) or of each candidate's own time (the others)
+                        // objective (AutoMig, Bottleneck) or of each candidate's own time (the others)
   std::uint64_t cooldown = 0;   // supersteps for which a moved rank stays where it is
   std::uint32_t max_moves = 0;  // moves per call; 0 = any number
   // All moves of a plan happen in one wave, in which targets are made before sources go. So a slot

@@ -14,10 +14,11 @@ namespace bsp::decide {
 void plan_percentage(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const double max_pm = list.empty() ? 0 : std::max(0.0, list[0].pm);
   const double threshold = c.params.x * max_pm;
-  std::vector<bool> candidate(list.size(), false);
-  for (std::size_t q = 0; q < list.size(); ++q)
-    candidate[q] = list[q].pm > 0 && list[q].pm >= threshold;
-  move_viable(c, list, candidate, threshold, plan);
+  std::vector<Candidacy> candidates;
+  candidates.reserve(list.size());
+  for (const PmEntry& e : list)
+    candidates.push_back({.wanted = e.pm > 0 && e.pm >= threshold, .value = e.pm, .limit = threshold});
+  move_viable(c, list, candidates, plan);
 }
 
 }  // namespace bsp::decide

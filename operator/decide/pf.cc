@@ -42,6 +42,30 @@ double superstep_seconds(const Snapshot& snapshot, const Metrics& metrics,
   return time + comm;
 }
 
+Forecast forecast_of(const Snapshot& snapshot, const Metrics& metrics, std::span<const Move> moves) {
+  const std::vector<double>& I = metrics.last.instructions;
+  std::vector<ProcessorId> placement = current_placement(snapshot);
+  const auto largest_time = [&] {
+    double time = 0;
+    for (double s : processor_seconds(snapshot, I, placement)) time = std::max(time, s);
+    return time;
+  };
+  const double time_before = largest_time();
+  for (const Move& move : moves) placement[move.rank.value] = move.to;
+  const double time_after = moves.empty() ? time_before : largest_time();
+
+  const Grid<double> T_to = transposed(snapshot.platform.T);
+  double comm_before = 0, comm_after = 0;
+  for (std::uint32_t i = 0; i < placement.size(); ++i) {
+    const auto Bytes = metrics.last.recv_bytes.row(i);
+    const SetId here = snapshot.set({i}), there = snapshot.platform.processor(placement[i]).set;
+    const double comm = Comm(Bytes, T_to.row(here.value));
+    comm_before = std::max(comm_before, comm);
+    comm_after = std::max(comm_after, there == here ? comm : Comm(Bytes, T_to.row(there.value)));
+  }
+  return {.before = time_before + comm_before, .after = time_after + comm_after};
+}
+
 std::vector<ProcessorId> current_placement(const Snapshot& snapshot) {
   std::vector<ProcessorId> placement;
   placement.reserve(snapshot.ranks.size());

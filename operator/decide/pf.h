@@ -13,6 +13,7 @@
 
 #include "operator/decide/metrics.h"
 #include "operator/decide/model.h"
+#include "operator/decide/plan.h"
 
 namespace bsp::decide {
 
@@ -26,6 +27,9 @@ double Comm(std::span<const double> Bytes, std::span<const double> T_to_j);
 // O(n·Sets).
 double superstep_seconds(const Snapshot& snapshot, const Metrics& metrics,
                          std::span<const ProcessorId> placement);
+
+// The same before and after moves, neither with their cost. In one pass over all ranks.
+Forecast forecast_of(const Snapshot& snapshot, const Metrics& metrics, std::span<const Move> moves);
 
 // Σ_{i on p} Instructions(i) / ((1 − load)·cpu) for every processor p; s.
 std::vector<double> processor_seconds(const Snapshot& snapshot,

@@ -1,7 +1,6 @@
 #include "operator/decide/plan.h"
 
 #include "operator/decide/adaptation.h"
-#include "operator/decide/pf.h"
 #include "operator/decide/pm.h"
 #include "operator/decide/strategy.h"
 
@@ -14,17 +13,6 @@ Result<void> validate_together(const Snapshot& snapshot, const Window& window) {
     return fail(ErrorCode::kInvalid, "the window has other ranks or Sets than the snapshot");
   if (!window.call_due()) return fail(ErrorCode::kInvalid, "no rescheduling call is due");
   return {};
-}
-
-Forecast forecast(const Snapshot& snapshot, const Metrics& metrics, const Plan& plan) {
-  if (!plan.levels.empty()) {  // AutoMig knows both already
-    const Level &now = plan.levels.front(), &then = plan.levels[plan.chosen_level];
-    return {now.time + now.comm, then.time + then.comm};
-  }
-  std::vector<ProcessorId> placement = current_placement(snapshot);
-  const double before = superstep_seconds(snapshot, metrics, placement);
-  for (const Move& move : plan.moves) placement[move.rank.value] = move.to;
-  return {before, plan.moves.empty() ? before : superstep_seconds(snapshot, metrics, placement)};
 }
 
 // In one pass, as each rank has at most one Stay.
@@ -71,17 +59,15 @@ Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Par
   BSP_CHECK_OK(validate(params));
   BSP_CHECK_OK(validate(snapshot));
   BSP_CHECK_OK(validate_together(snapshot, window));
-  BSP_TRY(const Strategy* strategy, strategy_for(params.heuristic));
 
   const Metrics& metrics = window.metrics();
   const Cadence& now = window.cadence();
   PmList list = make_pm_list(snapshot, metrics, params);
   Plan plan{.heuristic = params.heuristic, .superstep = window.completed(), .now = now};
   plan.stays = std::move(list.stays);
-  strategy->plan({snapshot, metrics, params, now.alpha}, list.entries, plan);
+  strategy_for(params.heuristic).plan({snapshot, metrics, params, now.alpha, now.alpha_next}, list.entries, plan);
   plan.pm_list = std::move(list.entries);
   sort_by_rank(plan.stays, snapshot.ranks.size());
-  plan.forecast = forecast(snapshot, metrics, plan);
   plan.next = next_cadence(now, plan.superstep, params.migrates && !plan.moves.empty(), params);
 
   check(plan.moves.size() + plan.stays.size() == snapshot.ranks.size(),

@@ -41,8 +41,8 @@ struct Move {
   double gain_superstep = 0;  // s by which the rank's own superstep gets shorter, cost not counted
   double gain_window = 0;     // s over a window of the current α supersteps, cost deducted
   double cost = 0;            // Mem(i, target), s, once
-  double t_stay = 0;  // s, the viability test's two sides; AutoMig: the rank's own Time + Comm
-  double t_move = 0;  //    of one superstep before and after (t_move without the cost)
+  double t_stay = 0;  // s, the viability test's two sides; AutoMig, Bottleneck: the rank's own Time
+  double t_move = 0;  //    + Comm of one superstep before and after (t_move without the cost)
   bool cost_assumed = true;  // T(a, target) or Mig(i, target) was never measured
   bool cpu_assumed = true;   // cpu of `from` or of `to` was never measured
 };
@@ -50,7 +50,7 @@ struct Move {
 enum class Reason {
   kBestSetIsOwn,      // no other Set has a higher PM
   kNotCandidate,      // the heuristic did not choose it; `value` against `limit` says by how much
-  kGainBelowCost,     // moving costs more than it gains: t_move ≥ t_stay, or no level below pf(0)
+  kGainBelowCost,     // moving costs more than it gains: t_move ≥ t_stay, no level below pf(0), F no lower
   kGainBelowMinimum,  // it gains, but less than min_gain
   kNoCapacity,        // no free slot in the Set it would go to
   kCordoned,          // the Set it would go to takes no new rank
@@ -69,8 +69,9 @@ struct Stay {
   double limit = 0;  // … with what: s for kNotCandidate, kGainBelow…; supersteps for kCooldown
 };
 
-// What the heuristic lowers. AutoMig: pf, one superstep with its migrations. Top and Percentage:
-// the summed time of the moved ranks over the horizon, t_stay against t_move, migrations included.
+// What the heuristic lowers. AutoMig: pf, one superstep with its migrations. Bottleneck: F, all supersteps
+// up to the next call with the migrations. The others: the summed time of the moved ranks over the
+// horizon, t_stay against t_move, migrations included.
 struct Objective {
   std::string_view name;
   double before = 0;  // s
@@ -98,8 +99,7 @@ struct Plan {
 };
 
 // The decision. O(n log n + n·Sets) for n ranks (processors of a Set count as O(log) each where
-// their capacities are alike). Errors: parameters or snapshot that do not fit, a heuristic that is
-// not available yet.
+// their capacities are alike). Errors: parameters or snapshot that do not fit.
 Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Params& params);
 
 }  // namespace bsp::decide

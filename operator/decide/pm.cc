@@ -68,7 +68,7 @@ class Ranking {
     const std::uint32_t best = best_of(PM_, highest, own);
     if (best == own) {
       list.stays.push_back(stay_in_own_set(i, own));
-    } else if (const auto blocked = why_blocked(i, best)) {
+    } else if (const auto blocked = why_blocked(snapshot_, metrics_, params_, i, SetId{best})) {
       list.stays.push_back(*blocked);
     } else {
       list.entries.push_back(entry(i, own, best));
@@ -109,21 +109,6 @@ class Ranking {
     if (best != own) reason = closed_[best].value_or(Reason::kCpuFeatures);
     return {
         .rank = i, .reason = reason, .target = SetId{best}, .value = PM_[best], .limit = PM_[own]};
-  }
-
-  std::optional<Stay> why_blocked(RankId i, std::uint32_t best) const {
-    const Rank& rank = snapshot_.ranks[i.value];
-    if (!rank.not_migratable.empty())
-      return Stay{.rank = i, .reason = Reason::kNotMigratable, .target = SetId{best}};
-    const std::uint64_t now = metrics_.last.superstep.value, moved = rank.last_move.value;
-    const std::uint64_t since = now > moved ? now - moved : 0;
-    if (moved > 0 && since < params_.cooldown)
-      return Stay{.rank = i,
-                  .reason = Reason::kCooldown,
-                  .target = SetId{best},
-                  .value = static_cast<double>(since),
-                  .limit = static_cast<double>(params_.cooldown)};
-    return std::nullopt;
   }
 
   PmEntry entry(RankId i, std::uint32_t own, std::uint32_t j) const {
@@ -183,6 +168,21 @@ std::vector<std::uint32_t> ranks_held(const Snapshot& snapshot) {
   std::vector<std::uint32_t> held(snapshot.platform.processors.size(), 0);
   for (const Rank& rank : snapshot.ranks) ++held[rank.processor.value];
   return held;
+}
+
+std::optional<Stay> why_blocked(const Snapshot& snapshot, const Metrics& metrics, const Params& params, RankId i,
+                                SetId target) {
+  const Rank& rank = snapshot.ranks[i.value];
+  if (!rank.not_migratable.empty()) return Stay{.rank = i, .reason = Reason::kNotMigratable, .target = target};
+  const std::uint64_t now = metrics.last.superstep.value, moved = rank.last_move.value;
+  const std::uint64_t since = now > moved ? now - moved : 0;
+  if (moved > 0 && since < params.cooldown)
+    return Stay{.rank = i,
+                .reason = Reason::kCooldown,
+                .target = target,
+                .value = static_cast<double>(since),
+                .limit = static_cast<double>(params.cooldown)};
+  return std::nullopt;
 }
 
 PmList make_pm_list(const Snapshot& snapshot, const Metrics& metrics, const Params& params) {

@@ -10,6 +10,7 @@
 // are no targets: the next best Set is. Equal PM: the own Set, then the smaller Set.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "operator/decide/metrics.h"
@@ -30,6 +31,11 @@ struct PmList {
   std::vector<PmEntry> entries;  // decreasing PM; ties: smaller rank first
   std::vector<Stay> stays;       // the ranks that are not in it, and why
 };
+
+// Why rank i may move nowhere at this call, though it would like to go to `target`: something keeps it where it is, or
+// it has moved just now.
+std::optional<Stay> why_blocked(const Snapshot& snapshot, const Metrics& metrics, const Params& params, RankId i,
+                                SetId target);
 
 PmList make_pm_list(const Snapshot& snapshot, const Metrics& metrics, const Params& params);
 

@@ -13,8 +13,13 @@
 // time(p) below from underneath: the search for the pick follows the better bound and cuts the
 // rest. Where capacities are alike the bound is exact and a pick costs O(log processors). Nodes
 // also know the largest Time.
+//
+// Slots: all moves of a plan are one wave in which targets are made before sources go. So the slot
+// that a rank has at the call stays its own while it is elsewhere, and nobody else's, unless
+// reuse_vacated_slots.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -30,16 +35,35 @@ class Processors {
     double time;  // time(p) with the candidate, s over the horizon
   };
 
-  // Both lists of instructions, by rank, have to outlive this.
+  // The snapshot and both lists of instructions, by rank, have to outlive this.
   Processors(const Snapshot& snapshot, std::span<const double> I_horizon,
              std::span<const double> I_last, bool reuse_vacated_slots);
+  // The same processors with every rank where `placement` says, as if moved there from where the
+  // snapshot has it, and other instructions. O(ranks + processors).
+  void restart(std::span<const ProcessorId> placement, std::span<const double> I_horizon,
+               std::span<const double> I_last);
 
-  // The manager's choice for rank i, which is not in Set j; nothing if no slot is free there.
-  [[nodiscard]] std::optional<Pick> pick(SetId j, RankId i) const;
+  // The manager's choice for rank i, as if it were not in Set j; nothing if no slot is free there,
+  // or if all would take as long as `below` or longer.
+  [[nodiscard]] std::optional<Pick> pick(SetId j, RankId i,
+                                         double below = std::numeric_limits<double>::infinity()) const;
+  // No pick of Set j for rank i has a shorter time; infinite if no slot is free there. O(1).
+  [[nodiscard]] double least_time(SetId j, RankId i) const;
   // time(p) with its ranks so far, s over the horizon.
   [[nodiscard]] double time(ProcessorId p) const;
-  // max_i Time(i), s, of the last superstep.
+  // time(p) with rank i, which is elsewhere, added.
+  [[nodiscard]] double time_with(ProcessorId p, RankId i) const;
+  // max_i Time(i), s, of the last superstep; where that is (equal: the first Set, the faster
+  // processor); and what it is without processor p.
   [[nodiscard]] double slowest() const { return slowest_of_all_; }
+  [[nodiscard]] ProcessorId slowest_processor() const;
+  [[nodiscard]] double slowest_but(ProcessorId p) const;
+
+  [[nodiscard]] ProcessorId on(RankId i) const { return on_[i.value]; }
+  // Whether a rank could be put on p; and back to where it is at the call.
+  [[nodiscard]] bool has_free_slot(ProcessorId p) const { return free_slots_of(leaf_of(p)) > 0; }
+  [[nodiscard]] bool may_return(RankId i) const;
+  // To a processor with a free slot, or back.
   void move(RankId i, ProcessorId to);
 
  private:
@@ -53,9 +77,11 @@ class Processors {
   struct Leaf {
     double I_horizon = 0;
     double I_last = 0;
-    double unit = 0;  // s/instruction
-    std::uint32_t ranks = 0;
-    std::uint32_t free = 0;  // slots
+    double unit = 0;              // s/instruction
+    std::uint32_t ranks = 0;      // that are on it
+    std::uint32_t slots = 0;      // for this job's ranks; 0 if it takes no new one
+    std::uint32_t booked = 0;     // slots that are not free
+    std::uint32_t at_call = 0;    // ranks that the snapshot has on it
     ProcessorId processor{};
   };
   struct Tree {  // nodes 1..2·width−1 from `nodes` on: root 1, children of n are 2n and 2n+1
@@ -70,14 +96,22 @@ class Processors {
   struct Best;
 
   void plant_trees(const Platform& platform);
-  void free_slots_and_nodes(const Snapshot& snapshot);
+  void grow_nodes();
   Leaf& leaf_at(Place at) { return leaves_[trees_[at.tree].leaves + at.leaf]; }
+  [[nodiscard]] const Leaf& leaf_of(ProcessorId p) const {
+    return leaves_[trees_[at_[p.value].tree].leaves + at_[p.value].leaf];
+  }
+  static std::uint32_t free_slots_of(const Leaf& leaf) {
+    return leaf.slots > leaf.booked ? leaf.slots - leaf.booked : 0;
+  }
+  [[nodiscard]] ProcessorId home(RankId i) const { return ranks_[i.value].processor; }
   void place(RankId i, Leaf& leaf, double sign) const;
   [[nodiscard]] Node node_of(const Leaf& leaf) const;
   static Node over(const Node& left, const Node& right);
   void refresh(Place at);
   void search(const Tree& tree, std::size_t n, double I, Best& best) const;
 
+  std::span<const Rank> ranks_;                 // of the snapshot
   std::span<const double> I_horizon_, I_last_;  // by rank
   bool reuse_vacated_slots_;
   std::vector<Tree> trees_;      // by Set
@@ -85,7 +119,7 @@ class Processors {
   std::vector<Leaf> leaves_;     // of all trees
   std::vector<Place> at_;        // by processor
   std::vector<ProcessorId> on_;  // by rank
-  std::vector<double> slowest_;  // by Set
+  std::vector<double> slowest_;  // by Set; below 0 for one without processors
   double slowest_of_all_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "operator/decide/strategy.h"
 
 #include <format>
+#include <iterator>
 #include <string>
 
 namespace bsp::decide {
@@ -11,22 +12,17 @@ constexpr Strategy kStrategies[] = {
     {Heuristic::kPercentage, "Percentage", "every rank with PM >= x * MAX(PM)", plan_percentage},
     {Heuristic::kAutoMig, "AutoMig", "as many ranks of the PM list as make the superstep shortest",
      plan_automig},
-    {Heuristic::kMigCube, "MigCube", "ranks in a cube around the highest PM's terms", nullptr},
+    {Heuristic::kMigCube, "MigCube", "ranks in a cube around the highest PM's terms", plan_migcube},
     {Heuristic::kMigHull, "MigHull", "ranks near the segment between the two highest PMs' terms",
-     nullptr},
+     plan_mighull},
+    {Heuristic::kBottleneck, "Bottleneck", "the moves that make the time to the next call shortest",
+     plan_bottleneck},
 };
 
-std::string available_names() {
+std::string names_of_all() {
   std::string names;
-  for (const Strategy& s : kStrategies)
-    if (s.plan != nullptr) names += (names.empty() ? "" : ", ") + std::string(s.name);
+  for (const Strategy& s : kStrategies) names += (names.empty() ? "" : ", ") + std::string(s.name);
   return names;
-}
-
-Result<const Strategy*> if_available(const Strategy& s) {
-  if (s.plan != nullptr) return &s;
-  return fail(ErrorCode::kInvalid, std::format("heuristic {} is not available yet: use one of {}",
-                                               s.name, available_names()));
 }
 
 bool measured(const Grid<Origin>& origin, std::size_t row, std::size_t col) {
@@ -40,16 +36,16 @@ std::span<const Strategy> strategies() { return kStrategies; }
 
 Result<const Strategy*> strategy_named(std::string_view name) {
   for (const Strategy& s : kStrategies)
-    if (s.name == name) return if_available(s);
+    if (s.name == name) return &s;
   return fail(ErrorCode::kInvalid,
-              std::format("unknown heuristic '{}': use one of {}", name, available_names()));
+              std::format("unknown heuristic '{}': use one of {}", name, names_of_all()));
 }
 
-Result<const Strategy*> strategy_for(Heuristic heuristic) {
-  for (const Strategy& s : kStrategies)
-    if (s.heuristic == heuristic) return if_available(s);
-  check(false, "every heuristic is in the table");
-  return nullptr;
+const Strategy& strategy_for(Heuristic heuristic) {
+  const auto index = static_cast<std::size_t>(heuristic);
+  check(index < std::size(kStrategies) && kStrategies[index].heuristic == heuristic,
+        "the table has every heuristic, in the order of the enum");
+  return kStrategies[index];
 }
 
 Move move_of(const Case& c, const PmEntry& entry, ProcessorId to) {

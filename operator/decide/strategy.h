@@ -1,8 +1,8 @@
 // The table of heuristics. Adding one touches its own file and this table.
 //
 // A heuristic gets the PM list and fills in the plan: moves, a Stay for each entry of the list that
-// does not move, and the objective (AutoMig: the levels too). The rest of the plan is made by
-// make_plan.
+// does not move, the objective and the forecast (AutoMig: the levels too). The rest of the plan is
+// made by make_plan.
 #pragma once
 
 #include <span>
@@ -20,26 +20,29 @@ struct Case {
   const Snapshot& snapshot;
   const Metrics& metrics;
   const Params& params;
-  std::uint64_t alpha = 0;  // α of the window that ends
+  std::uint64_t alpha = 0;       // α of the window that ends
+  std::uint64_t alpha_next = 0;  // α' at its end: supersteps up to the next call
 };
 
 struct Strategy {
   Heuristic heuristic;
   std::string_view name;
   std::string_view summary;
-  void (*plan)(const Case& c, std::span<const PmEntry> list,
-               Plan& plan);  // null: not available yet
+  void (*plan)(const Case& c, std::span<const PmEntry> list, Plan& plan);
 };
 
 std::span<const Strategy> strategies();
-// kInvalid, with the names that can be had, if it is unknown or not available yet.
+// kInvalid, with the names that there are, if it is unknown.
 Result<const Strategy*> strategy_named(std::string_view name);
-Result<const Strategy*> strategy_for(Heuristic heuristic);
+const Strategy& strategy_for(Heuristic heuristic);
 
-// top.cc, percentage.cc, automig.cc
+// top.cc, percentage.cc, automig.cc, migcube.cc, mighull.cc, bottleneck.cc
 void plan_top(const Case& c, std::span<const PmEntry> list, Plan& plan);
 void plan_percentage(const Case& c, std::span<const PmEntry> list, Plan& plan);
 void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan);
+void plan_migcube(const Case& c, std::span<const PmEntry> list, Plan& plan);
+void plan_mighull(const Case& c, std::span<const PmEntry> list, Plan& plan);
+void plan_bottleneck(const Case& c, std::span<const PmEntry> list, Plan& plan);
 
 // The move of an entry to processor `to`, with what every heuristic says of it; gains are the
 // caller's.

@@ -83,6 +83,7 @@ decide::Params make_params(const crds::ReschedulingSpec& spec) {
     case crds::Heuristic::kAutoMig: params.heuristic = decide::Heuristic::kAutoMig; break;
     case crds::Heuristic::kMigCube: params.heuristic = decide::Heuristic::kMigCube; break;
     case crds::Heuristic::kMigHull: params.heuristic = decide::Heuristic::kMigHull; break;
+    case crds::Heuristic::kBottleneck: params.heuristic = decide::Heuristic::kBottleneck; break;
   }
   params.alpha0 = spec.alpha;
   params.d0 = spec.d;

@@ -1,8 +1,8 @@
-// How long a decision takes: AutoMig at 10² to 10⁵ ranks over 64 Sets, on one core.
+// How long a decision takes: each heuristic at 10² to 10⁵ ranks over 64 Sets, on one core.
 //
 // Two costs, apart as they occur: `SuperstepAdded` brings the metrics up to date after every
-// superstep (make_plan then needs no measured value any more), `Call` is make_plan itself, the goal
-// being 50 ms at 10⁵ ranks. `CallNoSlots` has processors that ranks share, `CallUnequal` processors
+// superstep (make_plan then needs no measured value any more), `Call` is make_plan itself (AutoMig),
+// the goal being 50 ms at 10⁵ ranks; `CallTop` … `CallBottleneck` the same of the other heuristics. `CallNoSlots` has processors that ranks share, `CallUnequal` processors
 // that are all of different speed and load, for which the managers' search is the hardest.
 #include <benchmark/benchmark.h>
 
@@ -74,23 +74,33 @@ Job make_job(std::uint32_t ranks, Kind kind) {
   return job;
 }
 
-void call(benchmark::State& state, Kind kind) {
-  const Job job = make_job(static_cast<std::uint32_t>(state.range(0)), kind);
+void call(benchmark::State& state, Kind kind, Heuristic heuristic = Heuristic::kAutoMig) {
+  Job job = make_job(static_cast<std::uint32_t>(state.range(0)), kind);
+  job.params.heuristic = heuristic;
   const Window window = job.window();
   std::size_t listed = 0, moves = 0;
+  double objective = 0;
   for (auto _ : state) {
     const auto plan = make_plan(job.snapshot, window, job.params);
     check(plan.has_value(), "the job can be decided");
     listed = plan->pm_list.size();
     moves = plan->moves.size();
+    objective = plan->objective.after / plan->objective.before;
   }
   state.counters["listed"] = static_cast<double>(listed);
   state.counters["moves"] = static_cast<double>(moves);
+  state.counters["objective"] = objective;  // after ÷ before
 }
 
 void Call(benchmark::State& state) { call(state, Kind::kSlots); }
 void CallNoSlots(benchmark::State& state) { call(state, Kind::kNoSlots); }
 void CallUnequal(benchmark::State& state) { call(state, Kind::kUnequal); }
+void CallTop(benchmark::State& state) { call(state, Kind::kSlots, Heuristic::kTop); }
+void CallPercentage(benchmark::State& state) { call(state, Kind::kSlots, Heuristic::kPercentage); }
+void CallMigCube(benchmark::State& state) { call(state, Kind::kSlots, Heuristic::kMigCube); }
+void CallMigHull(benchmark::State& state) { call(state, Kind::kSlots, Heuristic::kMigHull); }
+void CallBottleneck(benchmark::State& state) { call(state, Kind::kSlots, Heuristic::kBottleneck); }
+void CallBottleneckUnequal(benchmark::State& state) { call(state, Kind::kUnequal, Heuristic::kBottleneck); }
 
 void SuperstepAdded(benchmark::State& state) {
   const Job job = make_job(static_cast<std::uint32_t>(state.range(0)), Kind::kSlots);
@@ -121,6 +131,12 @@ BENCHMARK(ReadOnce)->Arg(100'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(Call)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(CallNoSlots)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(CallUnequal)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(CallTop)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(CallPercentage)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(CallMigCube)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(CallMigHull)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(CallBottleneck)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(CallBottleneckUnequal)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(SuperstepAdded)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
@@ -148,12 +164,12 @@ int main(int argc, char** argv) {
     std::map<std::string, double> ms;  // of CPU
   } reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
-  const double call = reporter.ms["Call/100000"], read = reporter.ms["ReadOnce/100000"];
-  if (call > 0)
-    std::printf("AutoMig at 1e5 ranks x 64 Sets: %.1f ms of CPU, %.2f of the goal of 50 ms\n", call,
-                call / 50);
-  if (call > 0 && read > 0)
-    std::printf(
-        "%.1f times as long as reading its input once (%.1f ms): compare runs by this ratio\n",
-        call / read, read);
+  const double read = reporter.ms["ReadOnce/100000"];
+  for (const char* name : {"Call", "CallTop", "CallPercentage", "CallMigCube", "CallMigHull", "CallBottleneck", "CallBottleneckUnequal"}) {
+    const double call = reporter.ms[std::string(name) + "/100000"];
+    if (!(call > 0)) continue;
+    std::printf("%-21s at 1e5 ranks x 64 Sets: %.1f ms of CPU, %.2f of the goal of 50 ms", name, call, call / 50);
+    if (read > 0) std::printf("; %.1f times as long as reading its input once (%.1f ms)", call / read, read);
+    std::printf("\n");
+  }
 }

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 namespace bsp::decide {
 namespace {
 
@@ -125,6 +128,44 @@ TEST(Balanced, TheSharedPhaseIsWhatTheLastToArriveSpendsInIt) {
 TEST(Balanced, ImbalanceIsHowMuchLongerTheSlowestTakes) {
   EXPECT_DOUBLE_EQ(balance_of(measured({1, 3}, 0, {1, 1})).imbalance(), 0.5);
   EXPECT_DOUBLE_EQ(Balance{}.imbalance(), 0);
+}
+
+// A million histories of 8 supersteps with calls among them, balanced or not and migrating or not as it comes.
+TEST(Adaptation, AlphaAndDStayInTheirRanges) {
+  const std::uint64_t seed = 20261121;
+  std::mt19937_64 random(seed);
+  std::uint64_t calls_made = 0, alpha_most = 0;
+  double d_most = 0;
+  for (int history = 0; history < 1'000'000; ++history) {
+    const std::uint64_t dice = random();
+    const Params params{.alpha0 = 1 + dice % 3,
+                        .d0 = 0.01 + static_cast<double>(dice >> 8 & 0xff) / 256 * 0.98,
+                        .omega = 1 + (dice >> 16 & 3)};
+    std::uint64_t balance = random(), migrations = random();
+    Cadence cadence = open_cadence({}, params);
+    for (std::uint64_t t = 1; t <= 8; ++t, balance >>= 1) {
+      const Cadence before = cadence;
+      adapt_alpha(cadence, (balance & 1) != 0 ? kEven : kUneven, params);
+      const std::uint64_t step = cadence.alpha_next > before.alpha_next ? cadence.alpha_next - before.alpha_next
+                                                                        : before.alpha_next - cadence.alpha_next;
+      bool good = cadence.alpha_next >= params.alpha0 && step <= 1 && cadence.alpha == before.alpha;
+      if (call_due(cadence, Superstep{t})) {
+        good = good && t == cadence.k.value + cadence.alpha - 1;
+        const bool migrated = (migrations & 1) != 0;
+        migrations >>= 1;
+        cadence = open_cadence(next_cadence(cadence, Superstep{t}, migrated, params), params);
+        good = good && cadence.d >= params.d0 && cadence.d < 1 && cadence.k == Superstep{t + 1} &&
+               cadence.alpha >= params.alpha0 && cadence.gamma == (migrated ? 0 : before.gamma + 1);
+        ++calls_made;
+      }
+      ASSERT_TRUE(good) << "seed " << seed << ", history " << history << ", superstep " << t;
+      alpha_most = std::max(alpha_most, cadence.alpha);
+      d_most = std::max(d_most, cadence.d);
+    }
+  }
+  EXPECT_GT(calls_made, 1'000'000u);
+  EXPECT_GE(alpha_most, 6u) << "α₀ = 3 doubles";
+  EXPECT_GT(d_most, 0.9);
 }
 
 }  // namespace

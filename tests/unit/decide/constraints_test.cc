@@ -19,7 +19,8 @@ class Constraint : public ::testing::TestWithParam<Heuristic> {
   [[nodiscard]] Params params() const { return {.heuristic = GetParam(), .x = 0.5}; }
 };
 INSTANTIATE_TEST_SUITE_P(Heuristics, Constraint,
-                         ::testing::Values(Heuristic::kPercentage, Heuristic::kAutoMig));
+                         ::testing::Values(Heuristic::kPercentage, Heuristic::kAutoMig, Heuristic::kMigCube,
+                                           Heuristic::kMigHull, Heuristic::kBottleneck));
 
 TEST_P(Constraint, NoneLetsBothMove) {
   const auto plan = world_of_three().plan(params());
@@ -157,8 +158,6 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"x", [](World&, Params& p) { p.x = 0; }, "x must be above 0"},
         Broken{"delta", [](World&, Params& p) { p.delta = -1; }, "delta must be at least 0"},
         Broken{"min_gain", [](World&, Params& p) { p.min_gain = 1; }, "min_gain must be"},
-        Broken{"heuristic", [](World&, Params& p) { p.heuristic = Heuristic::kMigCube; },
-               "MigCube is not available yet"},
         Broken{"cpu", [](World& w, Params&) { w.snapshot.platform.processors[0].cpu = 0; },
                "processor slow-0: cpu must be above 0"},
         Broken{"load", [](World& w, Params&) { w.snapshot.platform.processors[0].load = 1; },

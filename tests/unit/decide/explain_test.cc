@@ -57,6 +57,35 @@ TEST(Explain, AMoveSaysWhatItGainsAndWhatIsOnlyAssumed) {
   EXPECT_THAT(describe(plan->moves.at(0), world.snapshot), ::testing::EndsWith("costs 1 ms once"));
 }
 
+TEST(Explain, EachHeuristicSaysInItsOwnTermsWhyARankIsNoCandidate) {
+  // Comp is 4, 3.6, 3.2 and 0.4 s, the other terms are alike.
+  World world({{"slow", 4, 5e8, 1}, {"fast", 4, 1e9, 1}}, {0, 1, 2, 3});
+  world.instructions = {1e9, 9e8, 8e8, 1e8};
+  const auto why = [&](Heuristic heuristic) {
+    const auto plan = world.plan({.heuristic = heuristic});
+    return describe(stay_of(*plan, 3), *plan, world.snapshot);
+  };
+  EXPECT_EQ(why(Heuristic::kTop), "NotCandidate: its PM of 399 ms is below 3.999 s");
+  EXPECT_EQ(why(Heuristic::kPercentage), "NotCandidate: its PM of 399 ms is below 3.199 s");
+  EXPECT_EQ(why(Heuristic::kMigCube),
+            "NotCandidate: its terms lie 3.6 s from those of the highest PM, outside the cube of 1.6 s each way");
+  EXPECT_EQ(why(Heuristic::kMigHull),
+            "NotCandidate: its terms lie 3.2 s from the line between the two highest PMs', more than 1.414 s");
+  EXPECT_EQ(why(Heuristic::kBottleneck),
+            "NotCandidate: moving it alone shortens nothing: it takes 200 ms of a superstep of 1 s");
+}
+
+TEST(Explain, BottleneckSaysWhatTheTimeToTheNextCallWouldBe) {
+  World world({{"slow", 1, 5e8}, {"fast", 1, 1e9}}, {0});
+  auto plan = world.plan({.heuristic = Heuristic::kBottleneck});
+  EXPECT_EQ(headline(*plan, world.snapshot),
+            "call after superstep 10: Bottleneck moves 1 of 1 ranks, time to the next call 40 s → 20 s (-50.0 %)");
+  world.snapshot.platform.Mig = Grid<double>(1, 2, 5);
+  plan = world.plan({.heuristic = Heuristic::kBottleneck, .horizon = Horizon::kSuperstep});
+  EXPECT_EQ(describe(stay_of(*plan, 0), *plan, world.snapshot),
+            "GainBelowCost: with it moved to fast the time to the next call is 6 s, without 2 s");
+}
+
 TEST(Explain, CountsWhatDoesNotFit) {
   World world({{"slow", 40, 5e8, 1}, {"fast", 40, 1e9, 1}},
               {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19,

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 
 #include "operator/decide/pm.h"
 #include "operator/decide/strategy.h"
+#include "tests/unit/decide/random_job.h"
 #include "tests/unit/decide/world.h"
 
 namespace bsp::decide {
@@ -74,9 +76,12 @@ RandomJob random_job(Heuristic heuristic) {
   return job;
 }
 
-const Heuristic kHeuristics[] = {Heuristic::kTop, Heuristic::kPercentage, Heuristic::kAutoMig};
+// Bottleneck is the last: it breaks ties by more than the PM, and moves within a Set.
+const Heuristic kHeuristics[] = {Heuristic::kTop,     Heuristic::kPercentage, Heuristic::kAutoMig,
+                                 Heuristic::kMigCube, Heuristic::kMigHull,    Heuristic::kBottleneck};
 
-RandomJob any_job() { return random_job(kHeuristics[*rc::gen::inRange(0, 3)]); }
+RandomJob any_job() { return random_job(kHeuristics[*rc::gen::inRange(0, 6)]); }
+RandomJob any_job_but_bottlenecks() { return random_job(kHeuristics[*rc::gen::inRange(0, 5)]); }
 
 // The levels as the definition reads: each from scratch, every processor tried.
 std::vector<double> naive_pf(const RandomJob& job, const Metrics& m,
@@ -142,7 +147,8 @@ TEST(Property, EveryRankMovesOrSaysWhyNotAndSlotsAreKept) {
       ++told[move.rank.value];
       RC_ASSERT(job.snapshot.set(move.rank) == move.from_set);
       RC_ASSERT(job.snapshot.platform.processor(move.to).set == move.to_set);
-      RC_ASSERT(move.to_set != move.from_set);
+      RC_ASSERT(move.to_set != move.from_set || job.params.heuristic == Heuristic::kBottleneck);
+      RC_ASSERT(move.to != move.from);
       const Processor& to = job.snapshot.platform.processor(move.to);
       RC_ASSERT(to.slots == 0 || held[move.to.value] < to.slots);
       ++held[move.to.value];
@@ -151,9 +157,10 @@ TEST(Property, EveryRankMovesOrSaysWhyNotAndSlotsAreKept) {
   }));
 }
 
+// (Bottleneck: bottleneck_test.cc)
 TEST(Property, PermutingTheRanksPermutesThePlan) {
   expect(rc::check([] {
-    const RandomJob job = any_job();
+    const RandomJob job = any_job_but_bottlenecks();
     const std::size_t n = job.snapshot.ranks.size();
     std::vector<std::uint32_t> old_rank(n);  // old_rank[new] = old
     std::iota(old_rank.begin(), old_rank.end(), 0u);
@@ -184,6 +191,116 @@ TEST(Property, PermutingTheRanksPermutesThePlan) {
     for (const Stay& stay : permuted.stays)
       RC_ASSERT(stay.reason == stay_of(plan, old_rank[stay.rank.value]).reason);
   }));
+}
+
+// In a unit of time twice or a quarter as long (a power of two, so that no rounding differs) all is as before.
+TEST(Property, ScalingAllTimesChangesNothing) {
+  expect(rc::check([] {
+    const RandomJob job = any_job();
+    const double scale = *rc::gen::element(0.25, 2.0, 1024.0);
+    RandomJob other = job;
+    Platform& platform = other.snapshot.platform;
+    const auto scale_all = [scale](Grid<double>& grid) {
+      for (std::size_t a = 0; a < grid.rows(); ++a)
+        for (double& seconds : grid.row(a)) seconds *= scale;
+    };
+    for (Processor& p : platform.processors) p.cpu /= scale;
+    scale_all(platform.T);
+    scale_all(platform.Mig);
+    for (MeasuredSuperstep& t : other.supersteps) {
+      for (double& seconds : t.compute_seconds) seconds *= scale;
+      t.communication_seconds *= scale;
+      scale_all(t.recv_seconds);
+    }
+    const Plan plan = *make_plan(job.snapshot, job.window(), job.params);
+    const Plan scaled = *make_plan(other.snapshot, other.window(), other.params);
+    RC_CLASSIFY(!plan.moves.empty());
+    RC_ASSERT(scaled.moves.size() == plan.moves.size());
+    for (std::size_t m = 0; m < plan.moves.size(); ++m) {
+      RC_ASSERT(scaled.moves[m].rank == plan.moves[m].rank);
+      RC_ASSERT(scaled.moves[m].to == plan.moves[m].to);
+      RC_ASSERT(scaled.moves[m].gain_window == plan.moves[m].gain_window * scale);
+    }
+    for (std::size_t s = 0; s < plan.stays.size(); ++s) RC_ASSERT(scaled.stays[s].reason == plan.stays[s].reason);
+    RC_ASSERT(scaled.objective.after == plan.objective.after * scale);
+    RC_ASSERT(scaled.forecast.after == plan.forecast.after * scale);
+    RC_ASSERT(scaled.next == plan.next);
+  }));
+}
+
+// Carries out every plan of a job whose work wanders from one half of the ranks to the other: how many moves, and how
+// many of ranks that had moved less than `soon` supersteps ago?
+struct Moved {
+  int all = 0, soon = 0;
+};
+Moved moved_in(OneSuperstep job, std::uint64_t cooldown, std::uint64_t soon) {
+  job.params.cooldown = cooldown;
+  Moved moved;
+  State state;
+  for (int call = 0; call < 8; ++call) {
+    Window window(state, job.params, job.snapshot.ranks.size(), job.snapshot.platform.sets.size());
+    for (std::uint64_t t = window.cadence().k.value; !window.call_due(); ++t) {
+      MeasuredSuperstep next = job.superstep;
+      next.superstep = Superstep{t};
+      for (std::uint32_t i = static_cast<std::uint32_t>(call) % 2; i < next.instructions.size(); i += 2) {
+        next.instructions[i] = std::floor(next.instructions[i] / 8);
+        next.compute_seconds[i] /= 8;
+      }
+      window.add(std::move(next));
+    }
+    const Plan plan = *make_plan(job.snapshot, window, job.params);
+    for (const Move& move : plan.moves) {
+      Rank& rank = job.snapshot.ranks[move.rank.value];
+      ++moved.all;
+      if (rank.last_move.value > 0 && plan.superstep.value - rank.last_move.value < soon) ++moved.soon;
+      rank.processor = move.to;
+      rank.last_move = plan.superstep;
+    }
+    state = std::move(window).close(plan.next);
+  }
+  return moved;
+}
+
+TEST(Property, NobodyMovesWithinTheCooldown) {
+  constexpr std::uint64_t kCooldown = 6;
+  Moved without, with;
+  for (Heuristic heuristic : kHeuristics) {
+    std::mt19937_64 random(20261121);
+    for (int n = 0; n < 20; ++n) {
+      const OneSuperstep job(random, {.ranks = 8, .processors = 6, .sets = 3}, heuristic);
+      const Moved kept = moved_in(job, kCooldown, kCooldown), free = moved_in(job, 0, kCooldown);
+      with.all += kept.all, with.soon += kept.soon, without.all += free.all, without.soon += free.soon;
+    }
+    SCOPED_TRACE(static_cast<int>(heuristic));
+    EXPECT_EQ(with.soon, 0);
+  }
+  EXPECT_GT(with.all, 100);
+  EXPECT_GT(without.soon, 40) << "or nobody was kept from moving back";
+}
+
+TEST(Property, NoPlanOfAnyHeuristicRaisesItsObjective) {
+  for (Heuristic heuristic : kHeuristics) {
+    std::mt19937_64 random(20261121);
+    int moving = 0;
+    for (std::uint32_t n = 0; n < 150; ++n) {
+      const OneSuperstep job(random, {.ranks = 2 + n % 11, .processors = 2 + n % 7, .sets = 2 + n % 3}, heuristic);
+      const Window window = job.window(1 + n % 4);
+      const Plan plan = *make_plan(job.snapshot, window, job.params);
+      SCOPED_TRACE(n);
+      std::vector<ProcessorId> placement = current_placement(job.snapshot);
+      EXPECT_DOUBLE_EQ(plan.forecast.before, superstep_seconds(job.snapshot, window.metrics(), placement));
+      for (const Move& move : plan.moves) placement[move.rank.value] = move.to;
+      EXPECT_DOUBLE_EQ(plan.forecast.after, superstep_seconds(job.snapshot, window.metrics(), placement));
+      EXPECT_EQ(plan.moves.size() + plan.stays.size(), job.snapshot.ranks.size());
+      if (plan.moves.empty()) {
+        EXPECT_EQ(plan.objective.after, plan.objective.before);
+      } else {
+        EXPECT_LT(plan.objective.after, plan.objective.before);
+        ++moving;
+      }
+    }
+    EXPECT_GT(moving, 30) << "of 150, heuristic " << static_cast<int>(heuristic);
+  }
 }
 
 TEST(Property, MovingCarriedOutAndDecidedAgainEndsWithNothingToGain) {

@@ -410,7 +410,7 @@ TEST(Snapshot, ParametersFromTheSpec) {
   EXPECT_FALSE(make_params(spec).migrates) << "so that D grows while nothing moves";
   using H = crds::Heuristic;
   using D = decide::Heuristic;
-  for (const auto& [ours, theirs] : {std::pair{H::kTop, D::kTop}, {H::kAutoMig, D::kAutoMig}, {H::kMigCube, D::kMigCube}, {H::kMigHull, D::kMigHull}}) {
+  for (const auto& [ours, theirs] : {std::pair{H::kTop, D::kTop}, {H::kAutoMig, D::kAutoMig}, {H::kMigCube, D::kMigCube}, {H::kMigHull, D::kMigHull}, {H::kBottleneck, D::kBottleneck}}) {
     spec.heuristic = ours;
     EXPECT_EQ(make_params(spec).heuristic, theirs);
   }

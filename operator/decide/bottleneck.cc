@@ -1,0 +1,126 @@
+// Bottleneck, our own: the moves that make the time to the next call short, whoever they are.
+//
+//   F = α · (max_i Time(i) + max_i Comm(i,·)) + max over the moved of Mem        s        (bottleneck.h)
+//
+// AutoMig asks how many of the PM list to move, and where each goes is settled; here both are open: every rank that may
+// move, to every processor with a free slot, those of its own Set too. The search starts from the level of the PM list
+// (levels.h) with the lowest F, and never gets above it. So F is at most what AutoMig's answer has, and where α = 1,
+// with horizon: superstep, F is pf: pf is at most AutoMig's.
+//
+// The moves are one wave; they are listed by what the moved rank itself gains (equal: the cheaper, then the smaller rank).
+#include "operator/decide/bottleneck.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "operator/decide/levels.h"
+#include "operator/decide/pf.h"
+#include "operator/decide/processors.h"
+
+namespace bsp::decide {
+namespace {
+
+// Everybody where the level with the lowest F has him.
+std::vector<ProcessorId> best_level_placement(const Case& c, std::span<const PmEntry> list, const Levels& made,
+                                              double alpha) {
+  const auto F = [alpha](const Level& l) { return alpha * (l.time + l.comm) + l.mem; };
+  const auto best = std::ranges::min_element(made.levels, {}, F);
+  std::vector<ProcessorId> placement = current_placement(c.snapshot);
+  for (std::ptrdiff_t l = 0; l < best - made.levels.begin(); ++l) {
+    const LevelMove& move = made.moves[static_cast<std::size_t>(l)];
+    placement[list[move.q].rank.value] = move.to;
+  }
+  return placement;
+}
+
+void add_moves_of(const Case& c, const Trial& trial, Plan& plan) {
+  if (trial.moves() == 0) return;
+  const std::vector<double> before =
+      processor_seconds(c.snapshot, c.metrics.last.instructions, current_placement(c.snapshot));
+  for (std::uint32_t r = 0; r < c.snapshot.ranks.size(); ++r) {
+    const RankId i{r};
+    if (!trial.moved(i)) continue;
+    const SetId j = c.snapshot.platform.processor(trial.on(i)).set;
+    Move move = move_of(c, {.rank = i, .target = j, .mem = trial.Mem_to(i, j)}, trial.on(i));
+    move.t_stay = before[move.from.value] + trial.comm_here(i);
+    move.t_move = trial.processors().time(move.to) + trial.comm_at(i);
+    move.gain_superstep = move.t_stay - move.t_move;
+    move.gain_window = move.gain_superstep * static_cast<double>(c.alpha) - move.cost;
+    plan.moves.push_back(move);
+  }
+  std::ranges::sort(plan.moves, {}, [](const Move& m) { return std::tuple(-m.gain_superstep, m.cost, m.rank); });
+}
+
+// Why the ranks of the PM list that do not move stay. Only one that alone holds up a superstep could gain by moving.
+void add_stays_of(const Case& c, std::span<const PmEntry> list, const Trial& trial, const BottleneckSearch& search,
+                  double alpha, Plan& plan) {
+  const Processors& processors = trial.processors();
+  const ProcessorId slowest = processors.slowest_processor();
+  const double others = processors.slowest_but(slowest), superstep = trial.time() + trial.comm();
+  for (const PmEntry& e : list) {
+    const RankId i = e.rank;
+    if (trial.moved(i)) continue;
+    Stay stay{.rank = i,
+              .reason = Reason::kNotCandidate,
+              .target = e.target,
+              .value = processors.time(trial.on(i)) + trial.comm_at(i),
+              .limit = superstep};
+    const bool holds_up_time = trial.on(i) == slowest && others < trial.time();
+    const bool holds_up_comm = trial.comm_at(i) == trial.comm() && trial.comm_without(i) < trial.comm();
+    if (holds_up_time || holds_up_comm) {
+      stay.reason = search.move_limit_reached() ? Reason::kMoveLimit : Reason::kNoCapacity;
+      const auto pick = search.move_limit_reached() ? std::nullopt : processors.pick(e.target, i);
+      if (pick) {
+        const double rest = processors.time(slowest) - c.metrics.last.instructions[i.value] /
+                                                           c.snapshot.platform.processor(slowest).available();
+        const double time = holds_up_time ? std::max(others, rest) : trial.time();
+        const double comm = holds_up_comm ? trial.comm_without(i) : trial.comm();
+        stay.reason = Reason::kGainBelowCost;
+        stay.value = alpha * (std::max(time, pick->time) + std::max(comm, trial.Comm_in(i, e.target))) +
+                     std::max(trial.mem(), e.mem);
+        stay.limit = search.F();
+      }
+    }
+    plan.stays.push_back(stay);
+  }
+}
+
+}  // namespace
+
+void plan_bottleneck(const Case& c, std::span<const PmEntry> list, Plan& plan) {
+  plan.objective.name = "time to the next call";
+  if (c.snapshot.ranks.empty()) return;
+  const bool window = c.params.horizon == Horizon::kWindow;
+  const double alpha = window ? static_cast<double>(c.alpha_next) : 1;
+  const std::span<const double> I_last = c.metrics.last.instructions;
+  const CommTimes comm = comm_times(c, list);
+  Processors processors(c.snapshot, window ? std::span<const double>(c.metrics.I_window) : I_last, I_last,
+                        c.params.reuse_vacated_slots);
+  const Levels made = make_levels(c, list, comm, processors);
+  processors.restart(best_level_placement(c, list, made, alpha), I_last, I_last);
+  Trial trial(c, processors, comm.here, BottleneckSearch::kTriedTogether);
+  BottleneckSearch search(c, trial, alpha);
+  search.run(list);
+
+  plan.forecast.before = plan.forecast.after = made.levels[0].time + made.levels[0].comm;
+  plan.objective.before = plan.objective.after = alpha * plan.forecast.before;
+  add_stays_of(c, list, trial, search, alpha, plan);
+  const double worth_it = plan.objective.before * (1 - c.params.min_gain);
+  if (search.F() < plan.objective.before && search.F() <= worth_it) {
+    plan.objective.after = search.F();
+    plan.forecast.after = trial.time() + trial.comm();
+    std::erase_if(plan.stays, [&](const Stay& stay) { return trial.moved(stay.rank); });
+    add_moves_of(c, trial, plan);
+    return;
+  }
+  for (const PmEntry& e : list) {
+    if (!trial.moved(e.rank)) continue;
+    plan.stays.push_back({.rank = e.rank,
+                          .reason = search.F() < plan.objective.before ? Reason::kGainBelowMinimum : Reason::kGainBelowCost,
+                          .target = e.target,
+                          .value = search.F(),
+                          .limit = worth_it});
+  }
+}
+
+}  // namespace bsp::decide
