@@ -27,20 +27,6 @@ Result<void> write_file(const std::string& path, const std::string& text, mode_t
   return {};
 }
 
-Result<std::string> read_file(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return fail_errno("reading " + path);
-  std::string text;
-  char buffer[4096];
-  while (true) {
-    ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_errno("reading " + path);
-    if (n == 0) return text;
-    text.append(buffer, static_cast<std::size_t>(n));
-  }
-}
-
 Result<void> make_directory(const std::string& path, mode_t mode) {
   if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return fail_errno("making " + path);
   // mkdir's mode goes through the umask. One that is somebody else's already is as it should be.

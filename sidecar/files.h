@@ -11,8 +11,6 @@ namespace bsp::sidecar {
 
 // Writes beside and renames. Not synced to disk: the run directory is a tmpfs.
 Result<void> write_file(const std::string& path, const std::string& text, mode_t mode);
-// kNotFound if it isn't there.
-Result<std::string> read_file(const std::string& path);
 // Makes a directory unless it is there and gives it exactly this mode.
 Result<void> make_directory(const std::string& path, mode_t mode);
 

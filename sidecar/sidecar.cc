@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/core/log.h"
+#include "base/core/read_file.h"
 #include "base/core/realtime.h"
 #include "crds/names.h"
 #include "sidecar/files.h"

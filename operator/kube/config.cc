@@ -1,15 +1,15 @@
 #include "operator/kube/config.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <format>
 #include <nlohmann/json.hpp>
 
+#include "base/core/base64.h"
+#include "base/core/read_file.h"
 #include "base/json/yaml.h"
-#include "operator/kube/files.h"
+#include "operator/kube/text.h"
 
 namespace bsp::kube {
 namespace {
@@ -42,19 +42,6 @@ Result<bool> flag_of(const Section& section, const std::string& field) {
   return it->get<bool>();
 }
 
-Result<std::string> decode_base64(const std::string& given) {
-  std::string text;
-  for (const char c : given)
-    if (c != '\n' && c != '\r' && c != ' ') text += c;
-  if (text.size() % 4 != 0) return fail(ErrorCode::kInvalid, "is not base64");
-  std::string decoded(text.size() / 4 * 3, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-  if (size < 0) return fail(ErrorCode::kInvalid, "is not base64");
-  decoded.resize(static_cast<std::size_t>(size) - static_cast<std::size_t>(std::ranges::count(text, '=')));
-  return decoded;
-}
-
 std::string resolve(const Section& section, const std::string& path) {
   return path.empty() || fs::path(path).is_absolute() ? path : (fs::path(section.file).parent_path() / path).string();
 }
@@ -65,14 +52,14 @@ Result<Material> pem_of(const Section& section, const std::string& field) {
   BSP_TRY(const std::string path, text_of(section, field));
   Material material;
   if (!data.empty()) {
-    auto decoded = decode_base64(data);
+    auto decoded = base64_decode(data);
     if (!decoded) return bad(section, field + "-data", decoded.error().message);
     if (decoded->find("-----BEGIN") == std::string::npos)
       return bad(section, field + "-data", "holds no PEM text (-----BEGIN …)");
     material.text = std::move(*decoded);
   } else if (!path.empty()) {
     material.file = resolve(section, path);
-    if (auto content = read_text(material.file); !content) return bad(section, field, content.error().message);
+    if (auto content = read_file(material.file); !content) return bad(section, field, content.error().message);
   }
   return material;
 }
@@ -113,7 +100,7 @@ Result<void> read_user(const Section& user, Config& config) {
   BSP_TRY(const std::string token_file, text_of(user, "tokenFile"));
   if (!token_file.empty()) {  // as in kubectl, the file wins
     config.token = {"", resolve(user, token_file)};
-    if (auto content = read_text(config.token.file); !content) return bad(user, "tokenFile", content.error().message);
+    if (auto content = read_file(config.token.file); !content) return bad(user, "tokenFile", content.error().message);
   }
   BSP_TRY(config.username, text_of(user, "username"));
   BSP_TRY(config.password, text_of(user, "password"));
@@ -171,7 +158,7 @@ std::string environment(const char* name) {
 Result<Config> kubeconfig(const std::vector<std::string>& files, const std::string& wanted) {
   std::vector<Section> read;
   for (const std::string& file : files) {
-    auto content = read_text(file);
+    auto content = read_file(file);
     if (!content && content.error().code == ErrorCode::kNotFound) continue;
     if (!content) return std::unexpected(content.error());
     auto documents = read_yaml(*content);
@@ -221,9 +208,9 @@ Result<Config> in_cluster_config(const std::string& directory) {
   config.ca.file = directory + "/ca.crt";
   config.token.file = directory + "/token";
   for (const std::string& file : {config.ca.file, config.token.file})
-    if (auto content = read_text(file); !content)
+    if (auto content = read_file(file); !content)
       return std::unexpected(content.error().in("the pod's service account (automountServiceAccountToken?)"));
-  if (auto name_space = read_text(directory + "/namespace"))
+  if (auto name_space = read_file(directory + "/namespace"))
     if (const std::string name = trim(*name_space); !name.empty()) config.name_space = name;
   config.source = "the pod's service account";
   return config;

@@ -1,39 +1,18 @@
 #include "operator/kube/credentials.h"
 
-#include <openssl/evp.h>
-
-#include <cerrno>
-#include <cstring>
 #include <format>
-#include <fstream>
-#include <sstream>
 
+#include "base/core/base64.h"
 #include "base/core/log.h"
-#include "operator/kube/files.h"
+#include "base/core/read_file.h"
+#include "operator/kube/text.h"
 
 namespace bsp::kube {
 namespace {
 
 constexpr auto kFresh = std::chrono::seconds(10);
 
-std::string encode_base64(const std::string& text) {
-  std::string encoded((text.size() + 2) / 3 * 4 + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(encoded.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-  encoded.resize(static_cast<std::size_t>(size));
-  return encoded;
-}
-
 }  // namespace
-
-Result<std::string> read_text(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (file) content << file.rdbuf();
-  if (!file || file.bad()) return fail_errno("reading " + path, errno ? errno : EIO);
-  return content.str();
-}
 
 std::string trim(const std::string& text) {
   const auto from = text.find_first_not_of(" \t\r\n");
@@ -46,14 +25,14 @@ Credentials::Credentials(const Config& config)
       ca_{config.ca, "", {}},
       certificate_{config.client_certificate, "", {}},
       key_{config.client_key, "", {}} {
-  if (!config.username.empty()) basic_ = "Basic " + encode_base64(config.username + ":" + config.password);
+  if (!config.username.empty()) basic_ = "Basic " + base64_encode(config.username + ":" + config.password);
 }
 
 const std::string& Credentials::current(Held& held) {
   if (held.given.file.empty()) return held.given.text;
   const auto now = std::chrono::steady_clock::now();
   if (held.read == std::chrono::steady_clock::time_point{} || now - held.read > kFresh) {
-    if (auto content = read_text(held.given.file); content && !trim(*content).empty()) {
+    if (auto content = read_file(held.given.file); content && !trim(*content).empty()) {
       held.value = std::move(*content);
     } else {
       log_warning("credentials can't be read now, the last ones stay in use",

@@ -11,20 +11,6 @@
 namespace bsp::local {
 namespace fs = std::filesystem;
 
-Result<std::string> read_file(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return fail_errno(path);
-  std::string content;
-  char buffer[65536];
-  for (;;) {
-    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_errno(path);
-    if (n == 0) return content;
-    content.append(buffer, static_cast<std::size_t>(n));
-  }
-}
-
 Result<void> replace_file(const std::string& path, const std::string& temporary, std::string_view content) {
   auto give_up = [&](const std::string& what) {
     const int error = errno;

@@ -10,8 +10,6 @@
 
 namespace bsp::local {
 
-// Whole content. kNotFound if there is none.
-Result<std::string> read_file(const std::string& path);
 // Writes `temporary` (in the same directory) and renames it to `path`; mode 0600. kNoSpace, kFailed; on
 // failure neither name is changed.
 Result<void> replace_file(const std::string& path, const std::string& temporary, std::string_view content);

@@ -17,6 +17,7 @@
 
 #include "base/core/fd.h"
 #include "base/core/network_namespace.h"
+#include "base/core/read_file.h"
 #include "operator/local/command.h"
 #include "operator/local/files.h"
 

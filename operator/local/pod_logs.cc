@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operator/local/files.h"
+#include "base/core/read_file.h"
 
 namespace bsp::local {
 

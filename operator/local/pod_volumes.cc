@@ -12,6 +12,8 @@
 #include <ranges>
 #include <sstream>
 
+#include "base/core/base64.h"
+#include "base/core/read_file.h"
 #include "crds/meta.h"
 #include "operator/local/files.h"
 #include "operator/local/podman.h"
@@ -20,29 +22,6 @@ namespace bsp::local {
 namespace {
 
 using nlohmann::json;
-
-Result<std::string> base64_decode(const std::string& in) {
-  std::string out;
-  std::uint32_t bits = 0;
-  int have = 0;
-  for (const char c : in) {
-    int v = -1;
-    if (c >= 'A' && c <= 'Z') v = c - 'A';
-    else if (c >= 'a' && c <= 'z') v = c - 'a' + 26;
-    else if (c >= '0' && c <= '9') v = c - '0' + 52;
-    else if (c == '+') v = 62;
-    else if (c == '/') v = 63;
-    else if (c == '=' || c == '\n') continue;
-    else return fail(ErrorCode::kInvalid, "not base64");
-    bits = bits << 6 | static_cast<std::uint32_t>(v);
-    have += 6;
-    if (have >= 8) {
-      have -= 8;
-      out += static_cast<char>(bits >> have & 0xff);
-    }
-  }
-  return out;
-}
 
 bool is_mount_point(const std::string& path) {
   struct stat here {};

@@ -12,6 +12,7 @@
 
 #include "base/core/fault.h"
 #include "base/core/log.h"
+#include "base/core/read_file.h"
 #include "operator/local/files.h"
 #include "operator/local/network.h"
 #include "operator/local/pod_logs.h"

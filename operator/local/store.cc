@@ -8,6 +8,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/fault.h"
+#include "base/core/read_file.h"
 #include "operator/local/files.h"
 #include "operator/local/store_watch.h"
 

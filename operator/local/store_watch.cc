@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <format>
 
+#include "base/core/read_file.h"
 #include "operator/local/files.h"
 
 namespace bsp::local {

@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "base/core/fd.h"
-#include "sidecar/init/files.h"
+#include "base/core/read_file.h"
 
 namespace bsp::init {
 namespace {

@@ -12,22 +12,9 @@
 #include <memory>
 
 #include "base/core/fd.h"
+#include "base/core/read_file.h"
 
 namespace bsp::init {
-
-Result<std::string> read_file(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return fail_errno(path);
-  std::string out;
-  char piece[4096];
-  for (;;) {
-    const ssize_t n = ::read(fd.get(), piece, sizeof(piece));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_errno(path);
-    if (n == 0) return out;
-    out.append(piece, static_cast<std::size_t>(n));
-  }
-}
 
 Result<std::string> read_link(const std::string& path) {
   char target[PATH_MAX];

@@ -10,7 +10,6 @@
 
 namespace bsp::init {
 
-Result<std::string> read_file(const std::string& path);
 Result<std::string> read_link(const std::string& path);
 
 // Names in a directory without "." and "..", sorted; empty if it can't be read.

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "sidecar/init/files.h"
+#include "base/core/read_file.h"
 
 namespace bsp::init {
 namespace {

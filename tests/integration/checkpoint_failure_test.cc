@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/core/read_file.h"
 #include "sidecar/init/files.h"
 #include "tests/integration/checkpoint_harness.h"
 
@@ -271,7 +272,7 @@ TEST_F(BrokenMove, ItsPidIsTakenInTheTarget) {
   target.exec({"/bin/sh", "-c", "/occupy " + stopped->text("pid") + " </dev/null >/dev/null 2>&1 &"});
   const auto holds_it = [&](int pid) {
     const std::string status =
-        init::read_file("/proc/" + std::to_string(pid) + "/status").value_or("");
+        read_file("/proc/" + std::to_string(pid) + "/status").value_or("");
     return status.find("NSpid:\t" + std::to_string(pid) + "\t" + stopped->text("pid") + "\n") !=
            std::string::npos;
   };

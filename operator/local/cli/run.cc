@@ -16,6 +16,7 @@
 
 #include "base/core/fd.h"
 #include "base/core/log.h"
+#include "base/core/read_file.h"
 #include "crds/manifest.h"
 #include "operator/local/cli/admission.h"
 #include "operator/local/cli/args.h"

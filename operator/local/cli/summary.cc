@@ -3,8 +3,8 @@
 #include <format>
 #include <map>
 
+#include "base/core/read_file.h"
 #include "crds/names.h"
-#include "operator/local/files.h"
 #include "operator/local/pod_logs.h"
 #include "operator/reconcile/pods.h"
 

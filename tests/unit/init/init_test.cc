@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/core/fd.h"
+#include "base/core/read_file.h"
 #include "sidecar/init/carry.h"
 #include "sidecar/init/criu.h"
 #include "sidecar/init/files.h"

@@ -7,8 +7,8 @@
 #include <random>
 #include <thread>
 
+#include "base/core/read_file.h"
 #include "sidecar/init/capture_client.h"
-#include "sidecar/init/files.h"
 #include "sidecar/transfer/frames.h"
 #include "sidecar/transfer/stream.h"
 
@@ -77,7 +77,7 @@ class Transfer : public ::testing::Test {
   }
 
   std::string received(const std::string& name) {
-    return init::read_file(dir_ + "/target/m/" + name).value_or("<none>");
+    return read_file(dir_ + "/target/m/" + name).value_or("<none>");
   }
 
   std::string dir_;
