@@ -5,11 +5,14 @@
 
 #include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <string>
 #include <thread>
+
+#include "base/core/read_file.h"
 
 namespace bsp {
 namespace {
@@ -17,6 +20,7 @@ namespace {
 struct Faults {
   std::mutex mutex;
   std::map<std::string, std::string, std::less<>> actions;
+  std::string directory;
   bool any = false;  // set once, before anyone asks
 
   Faults() {
@@ -28,17 +32,27 @@ struct Faults {
       if (auto equals = item.find('='); equals != std::string_view::npos)
         actions.emplace(item.substr(0, equals), item.substr(equals + 1));
     }
-    any = !actions.empty();
+    if (const char* path = std::getenv("BSP_FAULT_DIRECTORY")) directory = path;
+    any = !actions.empty() || !directory.empty();
   }
 
   // The action of this point, removed so that it fires once; "" if there is none.
   std::string take(std::string_view name, bool want_fail) {
     if (!any) return {};
     std::lock_guard lock(mutex);
+    if (std::string action = want_fail ? "" : take_file(name); !action.empty()) return action;
     auto it = actions.find(name);
     if (it == actions.end() || (it->second == "fail") != want_fail) return {};
     std::string action = it->second;
     actions.erase(it);
+    return action;
+  }
+
+  [[nodiscard]] std::string take_file(std::string_view name) const {
+    if (directory.empty()) return {};
+    const std::string path = directory + "/" + std::string(name);
+    std::string action = read_file(path).value_or("");
+    if (std::rename(path.c_str(), (path + ".fired").c_str()) != 0) return {};  // none, or another process was first
     return action;
   }
 };
@@ -57,10 +71,14 @@ int number_after_colon(std::string_view action) {
 
 }  // namespace
 
-void fault_point(std::string_view name) {
+void fault_point(std::string_view name, pid_t child) {
   std::string action = faults().take(name, false);
   if (action.empty()) return;
-  if (action == "kill") ::kill(::getpid(), SIGKILL);
+  if (action == "kill") {
+    ::kill(::getpid(), SIGKILL);
+    ::_exit(128 + SIGKILL);  // PID 1 of a container, which nobody in there can kill; all others go with it
+  }
+  if (action == "kill-child" && child > 0) ::kill(child, SIGKILL);
   if (action.starts_with("stop"))
     std::this_thread::sleep_for(std::chrono::milliseconds(number_after_colon(action)));
   if (action.starts_with("exit")) ::_exit(number_after_colon(action));

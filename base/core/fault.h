@@ -1,17 +1,22 @@
 // Named fault points: places where a test may kill, stop or delay this process.
 //
-// BSP_FAULTS="transfer.sending=kill,gate.commit=stop:500" makes the process SIGKILL itself when it
-// passes `transfer.sending` the first time, and sleep 500 ms at `gate.commit`. Without the variable a
-// fault point costs one load. Names: <module>.<what is about to happen>.
+// BSP_FAULTS="transfer.sending=kill,gate.commit=stop:500" makes the process SIGKILL itself when it passes
+// `transfer.sending` the first time, and sleep 500 ms at `gate.commit`. Names: <module>.<what is about to happen>.
+//
+// A process that runs already is struck through BSP_FAULT_DIRECTORY: whoever writes an action into the file
+// DIRECTORY/<name> arms the point; as it fires, the file is renamed to DIRECTORY/<name>.fired. So it fires once,
+// also if its victim is started again. Without either variable a fault point costs one load.
 #pragma once
+
+#include <sys/types.h>
 
 #include <string_view>
 
 namespace bsp {
 
-// Does what BSP_FAULTS says of this point: nothing, kill (SIGKILL to this process), stop:<ms> (sleep),
-// exit:<code>. Each action fires once.
-void fault_point(std::string_view name);
+// Does what was said of this point: nothing, kill (SIGKILL to this process), kill-child (SIGKILL to `child`, the
+// process that the point is about), stop:<ms> (sleep), exit:<code>.
+void fault_point(std::string_view name, pid_t child = 0);
 
 // True once if BSP_FAULTS says "<name>=fail": the caller then returns an injected error.
 bool fault_fails(std::string_view name);

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/core/fault.h"
+#include "base/core/read_file.h"
 #include "crds/names.h"
 #include "sidecar/init/carry.h"
 #include "sidecar/init/files.h"
@@ -254,7 +255,7 @@ void Supervisor::on_program(int status) {
       out_.drain();
       err_.drain();
       state_ = State::kStopped;
-      fault_point("init.stopped");
+      fault_point("init.stopped", program_);
       report({std::string(control::kStopped), {{"pid", std::to_string(program_)}}});
     } else if (WIFCONTINUED(status) && stat && !stopped && stat->state != 't' &&
                (state_ == State::kStopped || state_ == State::kDumped)) {

@@ -101,7 +101,7 @@ void Supervisor::continue_program() {
   const bool may =
       state_ == State::kStopped || state_ == State::kDumped || state_ == State::kRestored;
   if (may && program_ > 0) {
-    fault_point("init.continue");
+    fault_point("init.continue", program_);
     state_ = State::kRunning;
     ::kill(program_, SIGCONT);
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/core/fault.h"
+#include "base/core/read_file.h"
 #include "sidecar/init/capture_client.h"
 #include "sidecar/init/carry.h"
 #include "sidecar/init/files.h"
@@ -124,7 +125,7 @@ Result<void> Supervisor::try_dump() {
                             user_, {}));
   report({std::string(control::kDumping),
           {{"migration", migration_}, {"pid", std::to_string(criu_)}}});
-  fault_point("init.dumping");
+  fault_point("init.dumping", criu_);
   return {};
 }
 
@@ -134,7 +135,7 @@ void Supervisor::end_dump_if_ready() {
   if (!failure_.empty()) {
     fail_dump(failure_);
   } else {
-    fault_point("init.dumped");
+    fault_point("init.dumped", program_);
     state_ = State::kDumped;
     report({std::string(control::kDumped),
             {{"migration", migration_}, {"ns", nanoseconds_since(action_start_)}}});
@@ -221,7 +222,7 @@ Result<void> Supervisor::start_restore_criu() {
   BSP_TRY(criu_, start_criu(criu_paths_, "restore",
                             restore_arguments(criu_paths_, images, restore_pipes_), user_,
                             {out_.write_end(), err_.write_end()}));
-  fault_point("init.restoring");
+  fault_point("init.restoring", criu_);
   return {};
 }
 
@@ -257,7 +258,7 @@ void Supervisor::on_restore_criu(int status) {
   out_.close_write_end();
   err_.close_write_end();
   state_ = State::kRestored;
-  fault_point("init.restored");
+  fault_point("init.restored", program_);
   report({std::string(control::kRestored),
           {{"migration", migration_},
            {"pid", std::to_string(program_)},

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """SIGKILL of any one part in each phase of a migration: the move completes or is undone, and the job goes on.
 
-One job lives through all cases: rank 0 is moved to and fro by hand, and when the migration enters the phase the victim is
-killed. Afterwards the migration must have ended, the job must run and progress again (restarted, if the rank itself is
-gone), with exactly one running program for each rank and no pod too many.
+One job lives through all cases: rank 0 is moved to and fro by hand, and its victim dies at a named fault point
+(base/core/fault.h), armed by a file in the pod's run directory; or, where the victim does nothing of its own in that
+phase, from outside as soon as the phase is seen. Afterwards the migration must have ended, the job must run and progress
+again (restarted, if the rank itself is gone), with exactly one running program for each rank and no pod too many.
 
-failure_matrix_test.py                   a choice: every victim, every phase
-failure_matrix_test.py all               all of them, some 20 s each
-failure_matrix_test.py VICTIM:PHASE …    these
+failure_matrix_test.py                          a choice
+failure_matrix_test.py all                      all of them, some 20 s each
+failure_matrix_test.py VICTIM:PHASE[:POINT] …   these
 """
 import itertools
 import json
 import pathlib
 import sys
+import tempfile
 import time
 import unittest
 
@@ -21,12 +23,39 @@ from local_job import PHASES, LocalJob, kill, lattice_boltzmann, on_host, wait_f
 VICTIMS = ["program", "bsp-init", "criu", "source-sidecar", "target-sidecar", "source-pod", "target-pod", "operator"]
 ENDED = ["Succeeded", "RolledBack", "Failed"]
 # What does not exist in a phase can't be killed in it.
-IMPOSSIBLE = {("criu", "Preparing"), ("criu", "Pausing"), ("criu", "Transferring"), ("criu", "Resuming"),
-              ("target-sidecar", "Preparing"), ("target-pod", "Preparing")}
-CASES = [case for case in itertools.product(VICTIMS, PHASES) if case not in IMPOSSIBLE]
-CHOICE = [("program", "Pausing"), ("program", "Resuming"), ("bsp-init", "Checkpointing"), ("criu", "Checkpointing"),
-          ("source-sidecar", "Transferring"), ("target-sidecar", "Restoring"), ("source-pod", "Preparing"),
-          ("target-pod", "Checkpointing"), ("operator", "Checkpointing"), ("operator", "Resuming")]
+IMPOSSIBLE = {("criu", "Preparing"), ("criu", "Pausing"), ("criu", "Transferring"), ("criu", "Resuming")}
+# (victim, phase): the fault points that it passes in that phase. bsp-init's name the process that they are about.
+POINTS = {
+    ("program", "Pausing"): ["init.stopped"],
+    ("program", "Checkpointing"): ["init.dumped"],
+    ("program", "Restoring"): ["init.restored"],
+    ("program", "Resuming"): ["init.continue"],
+    ("bsp-init", "Pausing"): ["init.stopped"],
+    ("bsp-init", "Checkpointing"): ["init.dumping", "init.dumped"],
+    ("bsp-init", "Restoring"): ["init.restoring", "init.restored"],
+    ("bsp-init", "Resuming"): ["init.continue"],
+    ("criu", "Checkpointing"): ["init.dumping"],
+    ("criu", "Restoring"): ["init.restoring"],
+    ("source-sidecar", "Preparing"): ["epoch.prepare", "epoch.prepared"],
+    ("source-sidecar", "Pausing"): ["gate.arm", "gate.armed", "gate.commit", "gate.committed"],
+    ("source-sidecar", "Checkpointing"): ["transfer.sending", "transfer.streaming", "transfer.dumped"],
+    ("source-sidecar", "Transferring"): ["transfer.sent"],
+    ("target-sidecar", "Preparing"): ["epoch.prepare", "epoch.prepared"],
+    ("target-sidecar", "Checkpointing"): ["transfer.receiving"],
+    ("target-sidecar", "Transferring"): ["transfer.verified", "transfer.received"],
+    ("target-sidecar", "Restoring"): ["restore.begin", "restore.done"],
+    ("target-sidecar", "Resuming"): ["epoch.open", "epoch.opened", "epoch.continued"],
+    ("operator", "Preparing"): ["operator.Migrating"],
+    **{("operator", phase): ["operator.Wave" + phase] for phase in PHASES[1:]},
+}
+CASES = [(*case, point) for case in itertools.product(VICTIMS, PHASES) if case not in IMPOSSIBLE
+         for point in POINTS.get(case, [""])]
+CHOICE = [("program", "Pausing", "init.stopped"), ("bsp-init", "Checkpointing", "init.dumping"),
+          ("criu", "Restoring", "init.restoring"), ("source-sidecar", "Pausing", "gate.commit"),
+          ("source-sidecar", "Transferring", "transfer.sent"), ("target-sidecar", "Restoring", "restore.begin"),
+          ("target-sidecar", "Resuming", "epoch.opened"), ("source-pod", "Preparing", ""),
+          ("target-pod", "Checkpointing", ""), ("operator", "Checkpointing", "operator.WaveCheckpointing"),
+          ("operator", "Resuming", "operator.WaveResuming")]
 
 
 def children(pid):
@@ -71,36 +100,80 @@ class Matrix(unittest.TestCase):
     cases = CHOICE
 
     def test_every_victim_in_every_phase(self):
-        with LocalJob("e2e-matrix", lattice_boltzmann(1000000, substeps=4), pools="slow=1x0.3,fast=2x0.3",
-                      backoff=1000) as run:
+        with tempfile.TemporaryDirectory(prefix="bsp-e2e-faults-", dir="/tmp") as self.operator_faults, \
+             LocalJob("e2e-matrix", lattice_boltzmann(1000000, substeps=4), pools="slow=1x0.3,fast=2x0.3", backoff=1000,
+                      annotations={"migbsp.io/fault-points": "enabled"},
+                      under=["env", f"BSP_FAULT_DIRECTORY={self.operator_faults}"]) as run:
             self.run_, self.pods = run, Pods(run)
             self.goes_on()
-            for victim, phase in self.cases:
-                with self.subTest(victim=victim, phase=phase):
+            for victim, phase, point in self.cases:
+                with self.subTest(victim=victim, phase=phase, point=point):
                     started = time.monotonic()
-                    outcome = self.kill_during(victim, phase)
+                    outcome = self.kill_during(victim, phase, point)
                     print(f"{victim:>15} {phase:<14} {outcome}  {time.monotonic() - started:.1f} s", flush=True)
 
-    def kill_during(self, victim, phase):
+    def kill_during(self, victim, phase, point):
         run = self.run_
         place = run.job()["ranks"][0]
-        target = "fast" if place["set"] == "slow" else "slow"
-        made = run.local("migrate", "0", "--to", target)
+        attempt = run.job().get("attempt", 0)
+        before = self.pods.processes()
+        at_source = victim == "source-sidecar" or (victim in ("program", "bsp-init", "criu") and
+                                                   phase not in ("Restoring", "Resuming"))
+        action = "kill-child" if victim in ("program", "criu") else "kill"
+        armed = None
+        if point and victim == "operator":
+            armed = self.arm(pathlib.Path(self.operator_faults), point, action)
+        elif point and at_source:
+            armed = self.arm(run.run_directory(place["pod"]), point, action)
+        made = run.local("migrate", "0", "--to", "fast" if place["set"] == "slow" else "slow")
         self.assertEqual(made.returncode, 0, made.stderr)
         name = self.newest()
-        before = self.pods.processes()
-        # A gate that some rank cannot pass is set anew, further ahead each time.
-        reached = wait_for(f"phase {phase} of {name}", lambda: self.reached(name, phase), 150,
-                           detail=lambda: {k: run.job().get(k) for k in ("phase", "reason", "superstep", "waveState")})
-        status = self.migration(name)
-        target_pod = status.get("targetPod", "")
-        processes = before if phase == "Preparing" else {**before, **self.pods.processes()}
-        struck = self.strike(victim, phase, processes, place["pod"], target_pod)
+        if point and not armed:
+            armed = self.arm(self.targets_run_directory(name), point, action)
+        struck = self.fires(armed, name) if point else self.strike_in(phase, victim, name, place["pod"], before)
         ended = wait_for(f"the end of {name}", lambda: self.migration(name).get("phase") in ENDED and self.migration(name), 60)
-        attempt = run.job().get("attempt", 0)
         self.goes_on()
-        restarted = "" if run.job().get("attempt", 0) == attempt and "Restart" not in run.job().get("reason", "") else ", restarted"
-        return f"{'killed' if struck else 'was gone'} in {reached}: {ended['phase']}{restarted}"
+        restarted = ", restarted" if run.job().get("attempt", 0) != attempt else ""
+        return f"{struck}: {ended['phase']}{restarted}"
+
+    @staticmethod
+    def arm(directory, point, action):
+        file = directory / point
+        file.with_suffix(file.suffix + ".fired").unlink(missing_ok=True)
+        new = directory / (point + ".new")
+        new.write_text(action)
+        return new.rename(file)
+
+    def targets_run_directory(self, name):
+        """Of the pod that the migration made, as soon as it has one."""
+        return wait_for(f"the target pod of {name}",
+                        lambda: self.run_.run_directory(self.migration(name).get("targetPod", "")), 60)
+
+    def fires(self, armed, name):
+        """Waits until the armed point has fired; it must, before the migration ends."""
+        fired = armed.with_name(armed.name + ".fired")
+        deadline, look = time.monotonic() + 150, 0  # a gate that some rank cannot pass is set anew, further ahead each time
+        while not fired.exists():
+            now = time.monotonic()
+            if now < look:
+                time.sleep(0.002)
+                continue
+            look = now + 0.2
+            status = self.migration(name)
+            if (status.get("phase") in ENDED or now > deadline) and not fired.exists():
+                armed.unlink(missing_ok=True)
+                job = {k: self.run_.job().get(k) for k in ("phase", "reason", "superstep", "waveState")}
+                self.fail(f"{armed.name} was not passed: {status} {job}")
+        fired.unlink(missing_ok=True)
+        return f"killed at {armed.name}"
+
+    def strike_in(self, phase, victim, name, source, before):
+        reached = wait_for(f"phase {phase} of {name}", lambda: self.reached(name, phase), 150,
+                           detail=lambda: {k: self.run_.job().get(k) for k in ("phase", "reason", "superstep", "waveState")})
+        target = self.migration(name).get("targetPod", "")
+        processes = before if phase == "Preparing" and victim != "target-pod" else {**before, **self.pods.processes()}
+        struck = self.strike(victim, phase, processes, source, target)
+        return f"{'killed' if struck else 'was gone'} in {reached}"
 
     def newest(self):
         found = self.run_.objects("RankMigration").values()
@@ -116,8 +189,6 @@ class Matrix(unittest.TestCase):
 
     def strike(self, victim, phase, processes, source, target):
         """True if there was anything to kill."""
-        if victim == "operator":
-            return self.kill_quietly(self.run_.operator_pid())
         if victim in ("source-pod", "target-pod"):
             pod = source if victim == "source-pod" else target
             return any([self.kill_quietly(pid) for pid in processes.get(pod, {}).values()])
@@ -130,7 +201,7 @@ class Matrix(unittest.TestCase):
             return self.kill_quietly(init)
         if not init:
             return False
-        found = [p for p in descendants(init)[1:] if command_of(p).startswith("criu" if victim == "criu" else "lattice")]
+        found = [p for p in descendants(init)[1:] if command_of(p).startswith("lattice")]
         return self.kill_quietly(found[0] if found else None)
 
     @staticmethod
@@ -166,6 +237,8 @@ class Matrix(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        Matrix.cases = CASES if sys.argv[1:] == ["all"] else [tuple(word.split(":")) for word in sys.argv[1:]]
+    if sys.argv[1:] == ["all"]:
+        Matrix.cases = CASES
+    elif len(sys.argv) > 1:
+        Matrix.cases = [case for case in CASES if any(":".join(case).startswith(word) for word in sys.argv[1:])]
     sys.exit(unittest.main(argv=sys.argv[:1], verbosity=2))

@@ -19,6 +19,7 @@ apiVersion: migbsp.io/v1alpha1
 kind: BSPJob
 metadata:
   name: job
+  annotations: {annotations}
 spec:
   ranks: {ranks}
   {spec}
@@ -71,7 +72,7 @@ class LocalJob:
     `under`: words before the command, as of env(1) or setpriv(1). `spec`: one more line of the manifest."""
 
     def __init__(self, name, command, ranks=2, mode="Off", alpha=5, backoff=0, image="localhost/bsp-apps:dev",
-                 pools="slow=1x0.2,fast=3x0.3", manifest=None, under=(), spec=""):
+                 pools="slow=1x0.2,fast=3x0.3", manifest=None, under=(), spec="", annotations=None):
         self.namespace = name
         self.store = pathlib.Path("/run/bsp-operator") / name
         self.directory = tempfile.mkdtemp(prefix=f"bsp-e2e-{name}-", dir="/tmp")
@@ -80,6 +81,7 @@ class LocalJob:
         self.summary_file = pathlib.Path(self.directory) / "summary.json"
         file = pathlib.Path(self.directory) / "job.yaml"
         file.write_text(manifest or MANIFEST.format(ranks=ranks, mode=mode, alpha=alpha, backoff=backoff, image=image, spec=spec,
+                                                    annotations=json.dumps(annotations or {}),
                                                     command=json.dumps(command)))
         with open(self.output, "w") as output:
             self.process = subprocess.Popen(
@@ -112,14 +114,22 @@ class LocalJob:
     def objects(self, kind):
         """The store's objects by name, as they are now; the files are replaced whole, never half written."""
         found = {}
-        # The machine's own /run, seen through one of its processes if this test runs in the development image.
-        host = os.environ.get("BSP_HOST_PID")
-        directory = pathlib.Path(f"/proc/{host}/root{self.store}" if host else self.store) / kind
-        for file in directory.glob("*.json"):
+        for file in (self.store_here() / kind).glob("*.json"):
             with contextlib.suppress(FileNotFoundError):
                 item = json.loads(file.read_text())
                 found[item["metadata"]["name"]] = item
         return found
+
+    def store_here(self):
+        """The machine's own /run, seen through one of its processes if this test runs in the development image."""
+        host = os.environ.get("BSP_HOST_PID")
+        return pathlib.Path(f"/proc/{host}/root{self.store}") if host else self.store
+
+    def run_directory(self, pod):
+        """/run/bsp of the pod's containers; None if there is none yet."""
+        uid = self.objects("Pod").get(pod, {}).get("metadata", {}).get("uid", "")
+        directory = self.store_here() / "pods" / f"{pod}.{uid}" / "volumes" / "bsp-run"
+        return directory if os.path.ismount(directory) else None
 
     def job(self):
         return self.objects("BSPJob").get("job", {}).get("status", {})
