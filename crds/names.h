@@ -6,6 +6,7 @@
 // shared memory in sidecar/ring/ring.h, the epoch descriptor below.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -26,12 +27,18 @@ inline constexpr std::string_view kLabelSet = "migbsp.io/set";                //
 inline constexpr std::string_view kLabelAttempt = "migbsp.io/attempt";        // restarts of the job so far
 inline constexpr std::string_view kLabelRole = "migbsp.io/role";              // "rank" or "target"
 
+// Where no node carries kLabelSet: the labels by which clouds and autoscalers name a node's pool.
+inline constexpr std::array<std::string_view, 5> kPoolLabels{"cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup",
+                                                             "kubernetes.azure.com/agentpool", "karpenter.sh/nodepool",
+                                                             "kops.k8s.io/instancegroup"};
+
 // On containers that the local node made (podman ps --filter label=…), never on API objects.
 inline constexpr std::string_view kLabelPod = "migbsp.io/pod";          // the Pod's name
 inline constexpr std::string_view kLabelPodUid = "migbsp.io/pod-uid";   // the Pod's uid
 inline constexpr std::string_view kLabelStore = "migbsp.io/store";      // directory of the object store
 
 // --- Annotations -----------------------------------------------------------------------------------
+inline constexpr std::string_view kAnnotationFaultPoints = "migbsp.io/fault-points";  // on a BSPJob: its pods have them (tests)
 inline constexpr std::string_view kAnnotationMigration = "migbsp.io/migration";  // RankMigration a target waits for
 inline constexpr std::string_view kAnnotationSpeed = "migbsp.io/cpu";  // on local nodes: fraction of a core
 
@@ -71,6 +78,7 @@ inline constexpr std::string_view kEnvListen = "BSP_LISTEN";           // addres
 inline constexpr std::string_view kEnvTlsDir = "BSP_TLS_DIR";          // instead of /run/bsp-tls
 // Fault points: "point=action" pairs separated by commas (see base/core/fault.h). Tests only.
 inline constexpr std::string_view kEnvFaults = "BSP_FAULTS";
+inline constexpr std::string_view kEnvFaultDirectory = "BSP_FAULT_DIRECTORY";
 
 // --- The epoch descriptor (kEpochFile) ---------------------------------------------------------------
 // Text, one KEY=VALUE a line, written to a temporary name and renamed by the sidecar when an epoch

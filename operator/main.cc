@@ -1,10 +1,12 @@
-// bsp-operator: the program. Today it has one mode, `local`: a little cluster on this machine.
+// bsp-operator: the program. `controller` looks after the jobs of a Kubernetes cluster, `local` is a little cluster on
+// this machine.
 #include <cstdio>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "operator/controller/run.h"
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/run.h"
 
@@ -19,6 +21,8 @@ constexpr const char* kUsage =
     "       bsp-operator local logs RANK [-f]\n"
     "       bsp-operator local migrate RANK --to SET [--wait]\n"
     "       bsp-operator local delete JOB\n"
+    "       bsp-operator controller [OPTION…]                 look after the jobs of a Kubernetes cluster\n"
+    "       bsp-operator submit -f JOB.yaml [--wait]          create a job in a Kubernetes cluster\n"
     "       bsp-operator version\n";
 
 const std::map<std::string, Command> kLocal = {
@@ -32,6 +36,8 @@ int main(int argc, char** argv) {
   const std::span<const std::string> args(words);
   if (args.size() >= 2 && args[0] == "local")
     if (const auto command = kLocal.find(args[1]); command != kLocal.end()) return command->second(args.subspan(2));
+  if (!args.empty() && args[0] == "controller") return bsp::controller::run(args.subspan(1));
+  if (!args.empty() && args[0] == "submit") return bsp::controller::submit(args.subspan(1));
   if (args.size() == 1 && args[0] == "version") {
     std::puts("bsp-operator " BSP_VERSION);
     return 0;

@@ -242,6 +242,16 @@ Result<Object> ApiClient::patch(const Key& given, const Object& merge, const std
                key);
 }
 
+Result<std::string> ApiClient::pod_log(const std::string& name_space, const std::string& pod, const LogOptions& options) {
+  BSP_TRY(const Key key, checked({{"v1", "Pod"}, name_space, pod}));
+  BSP_TRY(const Resource resource, resources_.find(key.kind));
+  BSP_TRY(Answer answer, api_.call({.target = std::format("{}/log?container={}&tailLines={}&limitBytes={}",
+                                                          resource.item(key.name_space, key.name),
+                                                          percent_encode(options.container), options.tail_lines,
+                                                          options.limit_bytes)}));
+  return std::move(answer.body);
+}
+
 Result<std::string> ApiClient::server_version() {
   BSP_TRY(const Answer answer, api_.call({.target = "/version"}));
   BSP_TRY(const Object version, parse_object(answer.body, "/version"));

@@ -45,6 +45,12 @@ struct RemoveOptions {
   bool foreground = false;   // what it owns goes first
 };
 
+struct LogOptions {
+  std::string container;
+  unsigned tail_lines = 10;
+  std::size_t limit_bytes = 2000;
+};
+
 // Thread-safe.
 class ApiClient final : public Client {
  public:
@@ -72,6 +78,9 @@ class ApiClient final : public Client {
   Result<Object> apply_status(const Object& object, const ApplyOptions& options = {});
   // JSON merge patch (RFC 7386); with metadata.resourceVersion in it, optimistic locking.
   Result<Object> patch(const Key& key, const Object& merge, const std::string& subresource = "");
+
+  // The last lines that a container wrote.
+  Result<std::string> pod_log(const std::string& name_space, const std::string& pod, const LogOptions& options);
 
   // The server's version, such as "v1.36.3"; also a check that it can be reached and takes our credentials.
   Result<std::string> server_version();

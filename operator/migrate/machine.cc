@@ -325,7 +325,9 @@ std::string Machine::missing_targets() const {
                        : !pod->status->init_connected  ? "has no bsp-init"
                        : !transfers(*pod, move)        ? "does not receive"
                                                        : "";
-    if (*what) text += std::format("{}{} {}", text.empty() ? "" : ", ", move.target_pod, what);
+    if (*what)
+      text += std::format("{}{} {}{}{}", text.empty() ? "" : ", ", move.target_pod, what,
+                          pod && !pod->waits.empty() ? ": " : "", pod ? pod->waits : "");
   }
   return text.empty() ? "not every sidecar prepared the next epoch" : text;
 }

@@ -52,6 +52,7 @@ struct PodView {
   bool deleting = false;  // has a deletionTimestamp
   bool ended = false;     // its app container ended, or can't be started; see message
   std::string message;    // what the node says of it
+  std::string waits;      // why it is not there yet, as the API server or the scheduler tells it
   std::string uid;
   std::string address;    // ip:port of the sidecar, "" until there is one
   std::optional<wire::RankStatus> status;  // the sidecar's newest; nullopt: never answered

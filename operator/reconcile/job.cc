@@ -4,6 +4,7 @@
 #include <format>
 
 #include "operator/decide/mapping.h"
+#include "operator/reconcile/placement.h"
 #include "operator/reconcile/status.h"
 #include "operator/reconcile/waves.h"
 
@@ -63,6 +64,12 @@ struct Kernel {
     return it == o.sidecars.end() || !it->second.status ? nullptr : &*it->second.status;
   }
 
+  // A node that is lost keeps nobody waiting: what may still run there belongs to an epoch that is over, and its pod's name
+  // and certificate are never used again.
+  bool pods_left() const {
+    return std::ranges::any_of(o.pods, [](const auto& entry) { return !entry.second.abandoned; });
+  }
+
   void delete_all_pods() {
     for (const auto& [name, pod] : o.pods)
       if (!pod.deleting) out.delete_pods.push_back(name);
@@ -93,7 +100,10 @@ struct Kernel {
   // --- Phases ---
   void pending() {
     if (o.job.spec.run_policy.suspend) return suspend();
-    if (!o.pods.empty()) return delete_all_pods();  // of an attempt before
+    if (pods_left()) return delete_all_pods();  // of an attempt before
+    if (o.images_unreadable)
+      if (const auto whole = check_without_image(o.job.spec); !whole)
+        return enter(JobPhase::kFailed, "TemplateIncomplete", whole.error().message);
     const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
     for (const std::string& name : sets)
       if (std::ranges::none_of(o.nodes, [&](const auto& n) { return n.set == name; }))
@@ -123,15 +133,19 @@ struct Kernel {
     status().rescheduler = nullptr;
     status().superstep = {};
     if (status().epochs_used == 0) status().epochs_used = 1;  // a sidecar says 0 for "never opened"
-    enter(JobPhase::kStarting, "Mapped",
-          std::format("{} ranks are mapped {}", o.job.spec.ranks, crds::to_string(o.job.spec.initial_mapping)));
+    enter(JobPhase::kStarting, "Mapped", mapped());
+  }
+
+  std::string mapped() const {
+    return std::format("{} ranks are mapped {}", o.job.spec.ranks, crds::to_string(o.job.spec.initial_mapping));
   }
 
   void starting() {
     if (const auto failure = find_failure(o, job_limits)) return fail_attempt(*failure);
     if (past_deadline()) return fail_by_deadline();
     if (o.job.spec.run_policy.suspend) return suspend();
-    std::string cold;  // who is not ready, and what it lacks
+    std::string cold;   // who is not ready, and what it lacks
+    std::string waits;  // the same, if somebody else than we must do something about it
     auto lacks = [&](const crds::RankPlace& place, std::string_view what) {
       cold += std::format("{}{} of rank {} {}", cold.empty() ? "" : ", ", place.pod, place.rank.value, what);
     };
@@ -148,7 +162,17 @@ struct Kernel {
                                    .node = place.node,
                                    .target = false,
                                    .migration = ""});
-        lacks(place, "does not exist");
+        const auto why = o.not_created.find(place.pod);
+        if (why == o.not_created.end()) {
+          lacks(place, "does not exist");
+          continue;
+        }
+        if (why->second.code == ErrorCode::kInvalid)
+          return fail_attempt({r, "", "InvalidPod",
+                               std::format("spec.template: the pod of rank {} is refused: {}", r, why->second.message),
+                               true});
+        lacks(place, "can't be made: " + why->second.message);
+        waits = cold;
         continue;
       }
       const wire::RankStatus* s = rank_status(place.pod);
@@ -157,7 +181,12 @@ struct Kernel {
                                        : !s                          ? "has a sidecar that never answered"
                                        : !s->init_connected          ? "has no bsp-init"
                                                                      : "";
-      if (!missing.empty()) lacks(place, missing);
+      if (!pod->second.unscheduled.empty() && pod->second.address.empty()) {
+        lacks(place, "finds no node: " + pod->second.unscheduled);
+        waits = cold;
+      } else if (!missing.empty()) {
+        lacks(place, missing);
+      }
       auto set = std::ranges::find(plan.sets, place.set);
       if (set == plan.sets.end()) set = plan.sets.insert(set, place.set);  // its last node has just left
       plan.members.push_back({r, place.pod, pod->second.uid, pod->second.address,
@@ -171,6 +200,8 @@ struct Kernel {
         fail_attempt({{}, "", "StartTimeout",
                       std::format("not every rank's pod was ready after {:.0f} s: {}", to_seconds(job_limits.start), cold),
                       false});
+      else
+        status().message = waits.empty() ? mapped() : waits;
       return;
     }
     if (!status().epoch) {
@@ -266,8 +297,12 @@ struct Kernel {
   }
 
   void migrating(const migrate::Wave& wave) {
+    // Later phases see it themselves; this one would wait for sidecars that have gone with their program.
+    const bool ends = wave.phase == migrate::Phase::kPreparing &&
+                      std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); });
     const std::string cancelled = o.job.spec.run_policy.suspend ? "the job is to be suspended"
                                   : past_deadline()             ? "the job's deadline has passed"
+                                  : ends                        ? "the program is ending"
                                                                 : "";
     const migrate::Step step = migrate::step(wave, view_of(o, cancelled), o.now, limits);
     out.migrations = show_wave(wave, o);
@@ -311,13 +346,13 @@ struct Kernel {
   void restarting() {
     if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
       out.migrations = show_wave(**wave, o);
-    if (!o.pods.empty()) return delete_all_pods();
+    if (pods_left()) return delete_all_pods();
     if (!out.migrations.empty()) return;  // the next attempt forgets the wave: its objects must have ended
     enter(JobPhase::kPending, "Restarting", std::format("attempt {}", status().attempt + 1));
   }
 
   void suspended() {
-    if (!o.pods.empty()) return delete_all_pods();
+    if (pods_left()) return delete_all_pods();
     if (o.job.spec.run_policy.suspend) return;
     status().start_time = {};  // the deadline counts from the resumption, as a Job's does
     enter(JobPhase::kPending, "Resumed", "spec.runPolicy.suspend was cleared");
@@ -356,7 +391,7 @@ Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const Jo
   k.out.status.observed_generation = o.job.metadata.generation;
   if (o.job.metadata.deletion_timestamp != Time{}) {
     k.delete_all_pods();
-    k.out.remove_finalizer = o.pods.empty();
+    k.out.remove_finalizer = !k.pods_left();
     return std::move(k.out);
   }
   switch (o.job.status.phase) {

@@ -1,5 +1,6 @@
 #include "operator/reconcile/observed.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <format>
 
@@ -44,6 +45,10 @@ PodFacts pod_facts(const json& pod) {
   if (const std::string ip = status.value("podIP", ""); !ip.empty())
     facts.address = ip.find(':') == std::string::npos ? std::format("{}:{}", ip, names::kSidecarPort)
                                                       : std::format("[{}]:{}", ip, names::kSidecarPort);
+  if (status.contains("conditions"))
+    for (const json& condition : status["conditions"])
+      if (condition.value("type", "") == "PodScheduled" && condition.value("status", "") == "False")
+        facts.unscheduled = condition.value("message", "");
   for (const auto& [list, name] : {std::pair{"initContainerStatuses", names::kSidecarContainer},
                                    std::pair{"containerStatuses", names::kAppContainer}}) {
     const json* container = container_status(status, list, name);
@@ -73,6 +78,18 @@ PodFacts pod_facts(const json& pod) {
     facts.cannot_start = is_final(facts.reason);
   }
   return facts;
+}
+
+std::string set_label(const std::string& wanted, const std::vector<json>& nodes) {
+  auto is_carried = [&](const std::string& label) {
+    return std::ranges::any_of(nodes, [&](const json& node) {
+      return node.at("metadata").value("labels", json::object()).contains(label);
+    });
+  };
+  if (wanted != names::kLabelSet || is_carried(wanted)) return wanted;
+  for (const std::string_view label : names::kPoolLabels)
+    if (is_carried(std::string(label))) return std::string(label);
+  return wanted;
 }
 
 observe::NodeFacts node_facts(const json& node, const std::string& set_label) {

@@ -36,6 +36,7 @@ struct PodFacts {
   std::string set;
   std::uint32_t rank = 0;
   bool deleting = false;
+  bool abandoned = false;  // deleting, but its node does not answer: nobody will say when its containers have ended
   std::string address;  // ip:port of the sidecar; "": no IP yet
   bool app_ended = false;
   int app_exit_code = 0;     // 128 + signal, as bsp-init and container runtimes say it
@@ -43,8 +44,12 @@ struct PodFacts {
   bool cannot_start = false;  // image missing, command refused by the engine: no use to wait
   bool pod_ended = false;    // the node ended the pod as a whole (evicted, an init container failed)
   std::string reason;        // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
+  std::string unscheduled;   // why the scheduler has found no node for it; "": it has, or has not said so
 };
 PodFacts pod_facts(const nlohmann::json& pod);
+// By which label the Sets of a job are found: `wanted`, or the cloud's own for node pools if `wanted` is the default and no
+// node carries it.
+std::string set_label(const std::string& wanted, const std::vector<nlohmann::json>& nodes);
 observe::NodeFacts node_facts(const nlohmann::json& node, const std::string& set_label);
 
 // A rank that somebody, a person or the cost model, wants elsewhere.
@@ -69,6 +74,8 @@ struct Observed {
   std::map<std::string, PodFacts> pods;   // every pod of the job
   std::vector<crds::RankMigration> migrations;  // every one of the job, by name
   std::map<std::string, SidecarFacts> sidecars;  // by pod
+  std::map<std::string, Error> not_created;      // by pod: the answer to the last try to make it
+  bool images_unreadable = false;  // so the template must say what an image would run by itself
   double superstep_seconds = 0;
   double round_trip_seconds = 0;
   std::optional<Decided> decided;  // a rescheduling call that nobody has stored yet

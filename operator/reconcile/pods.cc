@@ -2,8 +2,8 @@
 
 #include <format>
 
+#include "base/core/base64.h"
 #include "crds/names.h"
-#include "operator/reconcile/base64.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -86,14 +86,23 @@ void adapt_app(json& app, const json& pod_security, const crds::BspJob& job, con
   if (!user.empty()) put_env(app, names::kEnvUser, user);
   put_env(app, names::kEnvSuperstep,
           std::format("{}:{}", job.spec.superstep.call, job.spec.superstep.stride));
+  // What scripts around an MPI program read, as mpirun sets it; every rank is alone in its pod.
+  put_env(app, "OMPI_COMM_WORLD_RANK", std::to_string(request.rank));
+  put_env(app, "OMPI_COMM_WORLD_SIZE", std::to_string(job.spec.ranks));
+  put_env(app, "OMPI_COMM_WORLD_LOCAL_RANK", "0");
+  put_env(app, "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
+  put_env(app, "OMPI_COMM_WORLD_NODE_RANK", "0");
   if (!job.spec.carry_paths.empty())
     put_env(app, names::kEnvCarryPaths, joined(job.spec.carry_paths, ':'));
+  if (job.metadata.annotations.contains(std::string(names::kAnnotationFaultPoints)))
+    put_env(app, names::kEnvFaultDirectory, std::string(names::kRunDir));
   json& mounts = child(app, "volumeMounts", json::value_t::array);
   put(mounts, {{"name", "bsp-runtime"}, {"mountPath", names::kRuntimeDir}, {"readOnly", true}});
   put(mounts, {{"name", "bsp-run"}, {"mountPath", names::kRunDir}});
 }
 
-json sidecar_container(const crds::BspJob& job, const PodRequest& request, const std::string& pod) {
+json sidecar_container(const crds::BspJob& job, const PodRequest& request, const std::string& pod,
+                       const PodOptions& options) {
   json env = json::array();
   auto add = [&](std::string_view name, const std::string& value) {
     env.push_back({{"name", name}, {"value", value}});
@@ -103,8 +112,11 @@ json sidecar_container(const crds::BspJob& job, const PodRequest& request, const
   add(names::kEnvRank, std::to_string(request.rank));
   add(names::kEnvRanks, std::to_string(job.spec.ranks));
   add(names::kEnvPod, pod);
+  if (job.metadata.annotations.contains(std::string(names::kAnnotationFaultPoints)))
+    add(names::kEnvFaultDirectory, std::string(names::kRunDir));
   return {{"name", names::kSidecarContainer},
-          {"image", names::kRuntimeImage},
+          {"image", options.runtime_image},
+          {"imagePullPolicy", options.pull_policy},
           {"command", {"/bsp/bsp-sidecar"}},
           {"restartPolicy", "Always"},
           {"env", env},
@@ -139,7 +151,7 @@ json owner_reference(const crds::BspJob& job) {
                        {"blockOwnerDeletion", true}}});
 }
 
-json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image) {
+json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image, const PodOptions& options) {
   const std::string name = pod_name(job.metadata.name, request.rank, request.generation);
   json pod = job.spec.pod_template.is_object() ? job.spec.pod_template : json::object();
   pod["apiVersion"] = "v1";
@@ -161,11 +173,10 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
 
   json& spec = child(pod, "spec", json::value_t::object);
   spec["restartPolicy"] = "Never";  // a rank is never restarted alone: its epoch died with it
-  if (!request.node.empty()) spec["nodeName"] = request.node;
-  spec["terminationGracePeriodSeconds"] = 0;
+  place_pod(spec, job, request, options);
   json& volumes = child(spec, "volumes", json::value_t::array);
   put(volumes, {{"name", "bsp-runtime"},
-                {"image", {{"reference", names::kRuntimeImage}, {"pullPolicy", "IfNotPresent"}}}});
+                {"image", {{"reference", options.runtime_image}, {"pullPolicy", options.pull_policy}}}});
   put(volumes, {{"name", "bsp-run"},
                 {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", job.spec.checkpoint.size_limit.text}}}});
   put(volumes, {{"name", "bsp-tls"}, {"secret", {{"secretName", secret_name(name)}, {"defaultMode", 0400}}}});
@@ -174,7 +185,7 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
     if (container.value("name", "") == names::kAppContainer) adapt_app(container, security, job, request, image);
   json& init = child(spec, "initContainers", json::value_t::array);
   // First of all: whatever the user prepares in init containers of his own may take its time.
-  json with_sidecar = json::array({sidecar_container(job, request, name)});
+  json with_sidecar = json::array({sidecar_container(job, request, name, options)});
   for (json& container : init)
     if (container.value("name", "") != names::kSidecarContainer) with_sidecar.push_back(container);
   init = std::move(with_sidecar);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "crds/bspjob.h"
+#include "operator/reconcile/placement.h"
 
 namespace bsp::reconcile {
 
@@ -21,7 +22,8 @@ struct PodRequest {
   std::uint32_t generation = 0;
   std::uint32_t attempt = 0;
   std::string set;
-  std::string node;
+  std::string node;     // as planned
+  bool pinned = false;  // somebody wants it on that very node
   bool target = false;
   std::string migration;  // of a target
 };
@@ -37,7 +39,8 @@ struct ImageDefaults {
   std::vector<std::string> command;
   std::string user;  // of the image's configuration; "": root
 };
-nlohmann::json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image);
+nlohmann::json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image,
+                        const PodOptions& options = {});
 // The certificate of a pod; PEM texts.
 nlohmann::json make_secret(const crds::BspJob& job, const std::string& name, const std::string& ca,
                            const std::string& certificate, const std::string& key);

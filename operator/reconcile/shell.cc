@@ -1,60 +1,101 @@
 #include "operator/reconcile/shell.h"
 
 #include <algorithm>
-#include <set>
 
-#include "base/core/log.h"
+#include "operator/kube/fields.h"
 #include "operator/reconcile/shell_job.h"
 
 namespace bsp::reconcile {
 
 using namespace std::chrono_literals;
 
-Shell::Shell(kube::Client& client, ShellOptions options)
-    : client_(client),
-      options_(std::move(options)),
-      cache_(client, options_.name_space, {kBspJob, kRankMigration, kPod, kNode}, [this] { wake(); }),
-      thread_([this] { run(); }) {}
+namespace {
+// The job that this thread is looking at: what it stores itself is no reason to look again.
+thread_local const std::string* looked_at = nullptr;
+}  // namespace
+
+Shell::Shell(kube::Client& client, ShellOptions options) : client_(client), options_(std::move(options)) {
+  kube::CacheOptions cached = watched_objects(options_.name_space);
+  cached.on_change = [this](const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
+    changed(kind, before, now);
+  };
+  cache_ = std::make_unique<kube::Cache>(client_, std::move(cached));
+  for (unsigned i = 0; i < std::max(1u, options_.workers); ++i) workers_.emplace_back([this] { work(); });
+}
 
 Shell::~Shell() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  woken_.notify_all();
-  thread_.join();
-}
-
-void Shell::wake() {
-  {
-    std::lock_guard lock(mutex_);
-    dirty_ = true;
-  }
-  woken_.notify_all();
-}
-
-void Shell::run() {
-  auto next = std::chrono::steady_clock::now();
-  for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      woken_.wait_until(lock, next, [this] { return dirty_ || stop_; });
-      if (stop_) break;
-      dirty_ = false;
-    }
-    next = std::chrono::steady_clock::now() + 1s;
-    if (!cache_.filled()) continue;
-    std::set<std::string> there;
-    for (const kube::Object& object : cache_.list(kBspJob)) {
-      const std::string uid = object.at("metadata").value("uid", "");
-      there.insert(uid);
-      auto& job = jobs_[uid];
-      if (!job) job = std::make_unique<JobShell>(client_, cache_, options_, [this] { wake(); });
-      next = std::min(next, std::chrono::steady_clock::now() + job->reconcile(object.at("metadata").at("name")));
-    }
-    std::erase_if(jobs_, [&](const auto& entry) { return !there.contains(entry.first); });
-  }
+  stop_ = true;
+  queue_.shut_down();
+  for (std::thread& worker : workers_) worker.join();
   jobs_.clear();
+}
+
+void Shell::changed(const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
+  if (kind == kNode) return;  // the jobs' next looks see it
+  const std::string key = job_key_of(kind, now ? *now : *before);
+  if (kind == kPod) usage_.change(before, now);
+  if (kind == kBspJob) {
+    const std::lock_guard lock(mutex_);
+    if (now) job_figures_[key] = job_figures(*now);
+    else job_figures_.erase(key);
+  }
+  if (!key.empty() && !(looked_at && *looked_at == key)) queue_.add(key);
+}
+
+void Shell::work() {
+  // Before everything is known nobody may conclude that something does not exist.
+  while (!cache_->wait_filled(250ms))
+    if (stop_) return;
+  while (const auto key = queue_.get()) {
+    const auto began = std::chrono::steady_clock::now();
+    looked_at = &*key;
+    bool gone = false;
+    const Duration next = look_at(*key, gone);
+    looked_at = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      looks_.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    }
+    queue_.done(*key);
+    if (!gone) queue_.add_after(*key, next);
+  }
+}
+
+Duration Shell::look_at(const std::string& key, bool& gone) {
+  const std::size_t slash = key.find('/');
+  const kube::Key at{kBspJob, key.substr(0, slash), key.substr(slash + 1)};
+  const auto object = cache_->get(at);
+  gone = !object;
+  std::shared_ptr<JobShell> job, former;  // one that is not the last: it ends outside of the lock
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = jobs_.find(key);
+    // Deleted and made anew under the same name it is another job, with certificates of its own.
+    if (it != jobs_.end() && (gone || it->second->uid() != kube::metadata_text(*object, "uid"))) {
+      former = std::move(it->second);
+      jobs_.erase(it);
+    }
+    if (gone) return {};
+    auto& place = jobs_[key];
+    if (!place)
+      place = std::make_shared<JobShell>(client_, *cache_, usage_, options_, at, kube::metadata_text(*object, "uid"),
+                                         [this, key] { queue_.add(key); });
+    job = place;
+  }
+  return job->reconcile();
+}
+
+ShellFigures Shell::figures() {
+  ShellFigures figures;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, job] : job_figures_) figures.jobs.push_back(job);
+    figures.looks = looks_;
+  }
+  figures.waiting = queue_.size();
+  figures.cached_pods = cache_->count(kPod);
+  figures.cached_bytes = cache_->bytes();
+  return figures;
 }
 
 }  // namespace bsp::reconcile

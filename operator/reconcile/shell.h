@@ -1,35 +1,47 @@
-// The operator's one loop that does input and output: watches objects, asks the kernels, carries out.
+// The part of the operator that does input and output: watches objects, asks the kernels, carries out.
 //
-//   watch ─> Cache ─┐                      ┌─> status stored (before anything that follows from it)
-//                   ├─> Observed ─> kernel ┼─> pods, Secrets, RankMigrations, events
-//   sidecars' links ┘   (per job)          └─> verbs to sidecars
+//   watch ─> Cache ─> queue of jobs ─> Observed ─> kernel ─┬─> status stored (before anything that follows from it)
+//   sidecars' links ────┘                (a worker)        ├─> pods, Secrets, RankMigrations, events
+//                                                          └─> verbs to sidecars
 //
-// It runs for any kube::Client. All that must survive it is in the objects, so it may be killed anywhere.
+// A job is looked at by one worker at a time, whenever something of it changed or its own deadline has come. It runs for
+// any kube::Client. All that must survive it is in the objects, so it may be killed anywhere.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "operator/kube/cache.h"
 #include "operator/kube/client.h"
-#include "operator/reconcile/shell_cache.h"
+#include "operator/kube/workqueue.h"
 #include "operator/reconcile/job.h"
+#include "operator/reconcile/placement.h"
+#include "operator/reconcile/shell_figures.h"
+#include "operator/reconcile/shell_objects.h"
 
 namespace bsp::reconcile {
 
 class JobShell;
 
 struct ShellOptions {
-  std::string name_space = "default";
+  std::string name_space = "default";  // "": all
   std::string network;  // path of the network namespace from which pods are reached; "": our own
-  // What an image runs if the template names no command; kNotFound with the remedy.
-  std::function<Result<ImageDefaults>(const std::string& image)> image_defaults;
+  PodOptions pods = {};
+  bool collects_garbage = false;  // somebody else removes what belonged to a job that is gone, by its owner
+  unsigned workers = 1;
+  std::chrono::milliseconds progress{250};  // between two writes of a status that only shows progress
+  // What an image runs if the template names no command; kNotFound with the remedy. Null: images can't be read, so every
+  // template has to name its command. Both are called from all workers.
+  std::function<Result<ImageDefaults>(const std::string& image)> image_defaults = {};
   // The last lines that the app container of a pod wrote; "" if there are none.
-  std::function<std::string(const std::string& pod)> log_tail;
+  std::function<std::string(const std::string& name_space, const std::string& pod)> log_tail = {};
   migrate::Limits limits = {};
   JobLimits job_limits = {};
 };
@@ -37,23 +49,30 @@ struct ShellOptions {
 class Shell {
  public:
   Shell(kube::Client& client, ShellOptions options);
-  ~Shell();  // ends the loop; pods go on
+  ~Shell();  // ends the workers; pods go on
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
+  // All objects have been seen once, and jobs are being looked after.
+  [[nodiscard]] bool ready() const { return cache_->filled(); }
+  [[nodiscard]] ShellFigures figures();
+
  private:
-  void run();
-  void wake();
+  void work();
+  Duration look_at(const std::string& job, bool& gone);
+  void changed(const kube::Kind& kind, const kube::Object* before, const kube::Object* now);
 
   kube::Client& client_;
-  ShellOptions options_;
-  std::mutex mutex_;  // of the two below
-  std::condition_variable woken_;
-  bool dirty_ = false;
-  bool stop_ = false;
-  std::map<std::string, std::unique_ptr<JobShell>> jobs_;  // by uid; the loop's thread only
-  Cache cache_;
-  std::thread thread_;
+  const ShellOptions options_;
+  kube::Workqueue queue_;  // of job_key()s
+  NodeUsage usage_;
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;  // of the three below
+  std::map<std::string, std::shared_ptr<JobShell>> jobs_;
+  std::map<std::string, JobFigures> job_figures_;
+  LookFigures looks_;
+  std::unique_ptr<kube::Cache> cache_;  // its thread uses all above
+  std::vector<std::thread> workers_;
 };
 
 }  // namespace bsp::reconcile

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <format>
 
+#include "base/core/base64.h"
+#include "base/core/fault.h"
 #include "base/core/log.h"
-#include "operator/reconcile/base64.h"
+#include "operator/kube/modify.h"
+#include "operator/reconcile/status.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -13,17 +16,20 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto kIdle = 1s;
+constexpr auto kQuiet = 15s;       // of a job for which nothing is left to do
 constexpr auto kRetry = 100ms;
-constexpr auto kProgress = 250ms;  // between two writes of a status that only shows progress
+constexpr auto kFirstPause = 500ms;  // after a pod could not be made; doubled each time
 constexpr auto kValidity = std::chrono::days(365);
 
 kube::Key key(const kube::Kind& kind, const crds::BspJob& job, const std::string& name) {
   return {kind, job.metadata.name_space, name};
 }
 
-bool is_label(const json& object, std::string_view label, const std::string& value) {
-  const json& metadata = object.at("metadata");
-  return metadata.contains("labels") && metadata["labels"].value(std::string(label), "") == value;
+// Of this very job, and not of one of the same name that is being collected.
+bool belongs_to(const kube::Object& object, const crds::BspJob& job) {
+  for (const json& owner : object.at("metadata").value("ownerReferences", json::array()))
+    if (owner.value("uid", "") == job.metadata.uid) return true;
+  return false;
 }
 
 bool has_ended(const kube::Object& pod) {
@@ -36,49 +42,74 @@ bool is_missing(const Result<kube::Object>& r) { return !r && r.error().code == 
 }  // namespace
 
 // Reading an object costs more than deciding on it, and most looks find it unchanged.
-const crds::BspJob* JobShell::read(const std::string& name) {
-  const auto stored = cache_.get(kBspJob, name);
-  if (!stored) return nullptr;
+const crds::BspJob* JobShell::read() {
+  const auto stored = cache_.get(at_);
+  if (!stored || stored->at("metadata").value("uid", "") != uid_) return nullptr;
   const std::string version = stored->at("metadata").value("resourceVersion", "");
   if (job_ && !version.empty() && job_->metadata.resource_version == version) return &*job_;
   auto job = crds::bsp_job_from_json(*stored);
+  if (job)
+    if (auto good = crds::validate(job->spec); !good) job = std::unexpected(good.error());
   if (!job) {
-    log_error("a BSPJob can't be read", {{"job", name}, {"error", job.error().message}});
+    refuse(*stored, job.error());
     return nullptr;
   }
   job_ = std::move(*job);
   return &*job_;
 }
 
-Duration JobShell::reconcile(const std::string& name) {
-  const crds::BspJob* job = read(name);
-  if (!job) return kIdle;
+// What an API server lets pass and we can't carry out: its status says why, once.
+void JobShell::refuse(const kube::Object& object, const Error& error) {
+  if (kube::is_being_deleted(object)) return remove_finalizer();
+  Observed o;
+  o.now = SystemClock{}.now();
+  o.job.metadata.generation = object.at("metadata").value("generation", std::int64_t{0});
+  const json before = object.value("status", json::object());
+  crds::BspJobStatus status;
+  status.phase = crds::JobPhase::kFailed;
+  status.reason = "Invalid";
+  status.message = error.message;
+  status.completion_time = o.now;
+  status.observed_generation = o.job.metadata.generation;
+  if (before.value("reason", "") == status.reason && before.value("message", "") == status.message) return;
+  refresh_status(o, status);
+  kube::Object next = object;
+  to_json(next["status"], status);
+  log_info("a BSPJob can't be carried out", {{"job", job_key(at_.name_space, at_.name)}, {"error", error.message}});
+  if (auto updated = client_.update_status(next)) cache_.put(*updated);
+}
+
+Duration JobShell::reconcile() {
+  const crds::BspJob* job = read();
+  if (!job) return kQuiet;
   if (auto ready = prepare(*job); !ready) {
-    log_warning("preparing a job failed", {{"job", name}, {"error", ready.error().message}});
+    log_warning("preparing a job failed",
+                {{"job", job_key(at_.name_space, at_.name)}, {"error", ready.error().message}});
     return kIdle;
   }
   // What is stored changes what is to be done; the bound only guards against a kernel that never rests.
   for (int round = 0; round < 16; ++round) {
-    job = read(name);
-    if (!job) return kIdle;
+    job = read();
+    if (!job) return kQuiet;
     const Observed o = observe(*job);
     gather(o);
-    note_gains(o);
+    const bool gained = note_gains(o);
     Outcome out = reconcile_job(o, options_.limits, options_.job_limits);
     if (rescheduler_ && attempt_ == out.status.attempt && out.status.epoch) rescheduler_->store(out.status, o);
     if (!out.show_logs_of.empty() && options_.log_tail)
-      if (const std::string tail = options_.log_tail(out.show_logs_of); !tail.empty())
+      if (const std::string tail = options_.log_tail(at_.name_space, out.show_logs_of); !tail.empty())
         out.status.message += std::format("; the last lines of {}:\n{}", out.show_logs_of, tail);
     if (out.store_first) {
       if (!store(*job, out.status)) return kRetry;
       if (o.decided) decided_.reset();
+      for (const Event& event : out.events) fault_point("operator." + event.reason);  // stored; nothing of it done yet
       keep_for_later(out);
       continue;
     }
     keep_for_later(out);
     carry_out(o, out);
     const auto now = std::chrono::steady_clock::now();
-    if (now >= stored_ + kProgress && !crds::is_finished(job->status.phase) && !stands_still(o)) {
+    if (gained || (now >= stored_ + options_.progress && !crds::is_finished(job->status.phase) && !stands_still(o))) {
       json before, after;
       to_json(before, job->status);
       to_json(after, out.status);
@@ -87,10 +118,21 @@ Duration JobShell::reconcile(const std::string& name) {
     const bool active = out.status.phase == crds::JobPhase::kMigrating || out.status.phase == crds::JobPhase::kStarting ||
                         out.status.phase == crds::JobPhase::kRestarting;
     if (active) return kRetry;
-    if (out.status.phase != crds::JobPhase::kRunning) return kIdle;
+    if (out.status.phase != crds::JobPhase::kRunning) return rest(o, out);
     return std::max<Duration>(next_report_ - now, Duration(1ms));
   }
   return kRetry;
+}
+
+// A job that has ended or is suspended wakes us by a change; only its time to live is our own.
+Duration JobShell::rest(const Observed& o, const Outcome& out) const {
+  const bool over = crds::is_finished(out.status.phase);
+  if (!over && out.status.phase != crds::JobPhase::kSuspended) return kIdle;
+  if (!out.delete_pods.empty() || !out.migrations.empty() || out.remove_job || out.remove_finalizer) return kIdle;
+  Duration next = kQuiet;
+  if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished; over && ttl)
+    next = std::min<Duration>(next, out.status.completion_time + std::chrono::seconds(*ttl) - o.now + kRetry);
+  return std::max<Duration>(next, kRetry);
 }
 
 // --- What must be there before anything of a job can be done ------------------------------------------------
@@ -127,8 +169,17 @@ Result<void> JobShell::load_authority(const crds::BspJob& job) {
     if (!found && found.error().code == ErrorCode::kConflict) found = client_.get(key(kSecret, job, name));
   }
   if (!found) return std::unexpected(found.error());
-  const json& data = found->at("data");
-  authority_ = net::PemPair{base64_decode(data.value("cert.pem", "")), base64_decode(data.value("key.pem", ""))};
+  if (!belongs_to(*found, job))
+    return fail(ErrorCode::kUnavailable,
+                std::format("Secret {} belongs to something else, or to a former job of this name that is still being "
+                            "removed; delete it, or give the job another name", name), true);
+  net::PemPair pair;
+  for (const auto& [part, text] : {std::pair{"cert.pem", &pair.certificate}, {"key.pem", &pair.key}}) {
+    auto decoded = base64_decode(found->value("data", json::object()).value(part, ""));
+    if (!decoded) return std::unexpected(decoded.error().in(std::format("Secret {}: data.{}", name, part)));
+    *text = std::move(*decoded);
+  }
+  authority_ = std::move(pair);
   return {};
 }
 
@@ -136,27 +187,24 @@ Result<void> JobShell::load_authority(const crds::BspJob& job) {
 Observed JobShell::observe(crds::BspJob job) {
   Observed o;
   o.now = SystemClock{}.now();
-  for (const kube::Object& node : cache_.list(kNode)) {
-    auto facts = node_facts(node, job.spec.sets.label);
-    if (!facts.set.empty()) o.nodes.push_back(std::move(facts));
-  }
+  const std::vector<kube::Object> nodes = cache_.list(kNode);
+  job.spec.sets.label = set_label(job.spec.sets.label, nodes);
+  o.nodes = nodes_for(job, nodes);
+  o.images_unreadable = !options_.image_defaults;
+  for (const auto& [pod, why] : not_created_) o.not_created.emplace(pod, why.error);
   std::map<std::string, std::string> reachable;
-  for (const kube::Object& pod : cache_.list(kPod)) {
-    if (is_label(pod, names::kLabelJob, job.metadata.name)) {
-      PodFacts facts = pod_facts(pod);
-      if (!facts.address.empty() && !facts.deleting) reachable[pod.at("metadata").at("name")] = facts.address;
-      o.pods.emplace(pod.at("metadata").at("name"), std::move(facts));
-    } else if (pod.contains("spec") && !has_ended(pod)) {
-      // Whatever else runs on a node takes room there.
-      const std::string node = pod["spec"].value("nodeName", "");
-      for (auto& facts : o.nodes)
-        if (facts.name == node) ++facts.taken;
-    }
+  const std::string mine = job_key(at_.name_space, at_.name);
+  for (const kube::Object& pod : cache_.find(kPod, kByJob, mine)) {
+    PodFacts facts = pod_facts(pod);
+    facts.abandoned = facts.deleting && !facts.node.empty() && !std::ranges::any_of(nodes, [&](const kube::Object& node) {
+      return node.at("metadata").value("name", "") == facts.node && is_ready(node);
+    });
+    const bool over = crds::is_finished(job.status.phase) && has_ended(pod);
+    if (!facts.address.empty() && !facts.deleting && !over) reachable[pod.at("metadata").at("name")] = facts.address;
+    o.pods.emplace(pod.at("metadata").at("name"), std::move(facts));
   }
-  for (const kube::Object& object : cache_.list(kRankMigration)) {
-    auto migration = crds::rank_migration_from_json(object);
-    if (migration && migration->spec.job == job.metadata.name) o.migrations.push_back(std::move(*migration));
-  }
+  for (const kube::Object& object : cache_.find(kRankMigration, kByJob, mine))
+    if (auto migration = crds::rank_migration_from_json(object)) o.migrations.push_back(std::move(*migration));
   sidecars_->track(reachable);
   sidecars_->begin_wave(job.status.wave);
   o.sidecars = sidecars_->facts();
@@ -188,14 +236,40 @@ Observed JobShell::observe(crds::BspJob job) {
   return o;
 }
 
+std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, const std::vector<kube::Object>& all) const {
+  const std::string mine = job_key(at_.name_space, at_.name);
+  const Resources rank = requests_of(job.spec.pod_template.value("spec", json::object()));
+  std::vector<observe::NodeFacts> nodes;
+  for (const kube::Object& node : all) {
+    auto facts = node_facts(node, job.spec.sets.label);
+    if (facts.set.empty()) continue;
+    // Whatever else runs on a node takes room there.
+    const Resources others = usage_.of_others(facts.name, mine);
+    if (options_.pods.scheduled) {
+      Resources room = allocatable_of(node);
+      room -= others;
+      const std::uint32_t slots = slots_of(room, rank);
+      facts.slots = std::max(slots, 1u);  // 0 would mean that there is no limit
+      facts.cordoned = slots == 0 || !takes_pods_of(node, job.spec.pod_template);
+    } else {
+      facts.taken = static_cast<std::uint32_t>(others.pods);
+    }
+    nodes.push_back(std::move(facts));
+  }
+  return nodes;
+}
+
 // Reports come by way of the Set Managers: the lowest rank of each Set asks its members.
 void JobShell::gather(const Observed& o) {
   const auto now = std::chrono::steady_clock::now();
   if (!rescheduler_ || !o.job.status.epoch || now < next_report_) return;
   if (o.job.status.phase != crds::JobPhase::kRunning && o.job.status.phase != crds::JobPhase::kMigrating) return;
+  // Once a superstep if they are long; of short ones several at once, since each report is a look at everything. The ring
+  // holds 256 of them.
   const double pace = o.superstep_seconds > 0 ? o.superstep_seconds : 0.1;
+  const double least = std::clamp(100 * pace, 0.05, 0.25);
   next_report_ = now + std::chrono::duration_cast<std::chrono::milliseconds>(
-                           std::chrono::duration<double>(std::clamp(pace, 0.05, 0.5)));
+                           std::chrono::duration<double>(std::clamp(pace, least, 0.5)));
   if (stands_still(o)) return;  // nothing is completed meanwhile, and the pods' share of a core is wanted for the move
   std::map<std::uint32_t, Sidecars::SetRequest> requests;  // by Set
   for (const wire::Member& member : o.job.status.epoch->members) {
@@ -209,15 +283,17 @@ void JobShell::gather(const Observed& o) {
   for (const auto& [set, request] : requests) sidecars_->ask_reports(request);
 }
 
-void JobShell::note_gains(const Observed& o) {
-  if (!rescheduler_) return;
-  for (const RealisedGain& gain : rescheduler_->realised(o.job.status, crds::is_finished(o.job.status.phase)))
+bool JobShell::note_gains(const Observed& o) {
+  if (!rescheduler_) return false;
+  const auto gains = rescheduler_->realised(o.job.status, crds::is_finished(o.job.status.phase));
+  for (const RealisedGain& gain : gains)
     for (const crds::RankMigration& m : o.migrations)
       if (m.metadata.name == gain.migration) {
         crds::RankMigration with_gain = m;
         with_gain.status.realised_gain_seconds = gain.seconds;
         write_migration(with_gain);
       }
+  return !gains.empty();
 }
 
 // --- Doing -----------------------------------------------------------------------------------------------
@@ -250,11 +326,7 @@ void JobShell::carry_out(const Observed& o, const Outcome& out) {
   for (const Verb& verb : out.verbs) sidecars_->call(verb);
   for (const Event& event : std::exchange(untold_, {})) tell(o.job, event);
   for (const auto& [name, migration] : std::exchange(unwritten_, {})) write_migration(migration);
-  for (const PodRequest& request : out.create_pods)
-    if (auto created = create_pod(o.job, request); !created) {
-      log_warning("making a pod failed", {{"job", o.job.metadata.name}, {"rank", request.rank}, {"error", created.error().message}});
-      tell(o.job, {"Warning", "PodNotCreated", std::format("rank {}: {}", request.rank, created.error().message)});
-    }
+  create_pods(o, out.create_pods);
   for (const std::string& name : out.delete_pods) {
     if (auto removed = client_.remove(key(kPod, o.job, name)); !removed)
       log_warning("deleting a pod failed", {{"pod", name}, {"error", removed.error().message}});
@@ -262,6 +334,7 @@ void JobShell::carry_out(const Observed& o, const Outcome& out) {
         !removed && removed.error().code != ErrorCode::kNotFound)
       log_warning("deleting a Secret failed", {{"pod", name}, {"error", removed.error().message}});
     if (auto pod = client_.get(key(kPod, o.job, name))) cache_.put(*pod);
+    else if (is_missing(pod)) cache_.drop(key(kPod, o.job, name));
   }
   if (out.remove_finalizer) remove_all(o.job);
   if (out.remove_job)
@@ -269,32 +342,72 @@ void JobShell::carry_out(const Observed& o, const Outcome& out) {
       log_warning("removing a finished job failed", {{"job", o.job.metadata.name}, {"error", removed.error().message}});
 }
 
+// What is refused is tried again after a while, and told when the reason changes.
+void JobShell::create_pods(const Observed& o, const std::vector<PodRequest>& requests) {
+  std::erase_if(not_created_, [&](const auto& entry) {
+    return std::ranges::none_of(requests, [&](const PodRequest& r) {
+      return pod_name(o.job.metadata.name, r.rank, r.generation) == entry.first;
+    });
+  });
+  for (const PodRequest& request : requests) {
+    const std::string name = pod_name(o.job.metadata.name, request.rank, request.generation);
+    const auto now = std::chrono::steady_clock::now();
+    const auto before = not_created_.find(name);
+    if (before != not_created_.end() && now < before->second.again) continue;
+    const auto created = create_pod(o.job, request);
+    if (created) {
+      if (before != not_created_.end()) not_created_.erase(before);
+      continue;
+    }
+    const Error& error = created.error();
+    const bool news = before == not_created_.end() || before->second.error.message != error.message;
+    const Duration pause = news ? kFirstPause : std::min<Duration>(before->second.pause * 2, kQuiet);
+    not_created_.insert_or_assign(name, NotCreated{error, now + pause, pause});
+    if (!news) continue;
+    log_warning("making a pod failed",
+                {{"job", job_key(at_.name_space, at_.name)}, {"rank", request.rank}, {"error", error.message}});
+    tell(o.job, {"Warning", "PodNotCreated", std::format("rank {}: {}", request.rank, error.message)});
+    if (error.code == ErrorCode::kUnavailable) return;  // the next one would fare no better
+  }
+}
+
 Result<void> JobShell::create_pod(const crds::BspJob& job, const PodRequest& request) {
   const std::string name = pod_name(job.metadata.name, request.rank, request.generation);
-  if (cache_.get(kPod, name)) return {};
+  if (cache_.get(key(kPod, job, name))) return {};
   const json* app = crds::app_container(job.spec);
   check(app != nullptr, "a validated job has an app container");
   const std::string image = app->value("image", "");
-  if (!images_.contains(image)) {
+  if (!images_.contains(image) && options_.image_defaults) {
     BSP_TRY(ImageDefaults defaults, options_.image_defaults(image));
     images_[image] = std::move(defaults);
   }
-  if (auto have = client_.get(key(kSecret, job, secret_name(name))); is_missing(have)) {
-    const Time now = SystemClock{}.now();
-    BSP_TRY(const net::PemPair pair, net::issue_certificate(*authority_, {.identity = name,
-                                                                          .dns_names = {},
-                                                                          .addresses = {},
-                                                                          .not_before = now - 1min,
-                                                                          .not_after = now + kValidity / 2}));
-    BSP_TRY(const kube::Object secret, client_.create(make_secret(job, secret_name(name), authority_->certificate,
-                                                                  pair.certificate, pair.key)));
-  } else if (!have) {
-    return std::unexpected(have.error());
+  BSP_CHECK_OK(create_secret(job, name));
+  auto created = client_.create(make_pod(job, request, images_[image], options_.pods));
+  if (!created && created.error().code == ErrorCode::kConflict) {
+    created = client_.get(key(kPod, job, name));
+    if (created && !belongs_to(*created, job))
+      return fail(ErrorCode::kUnavailable, std::format("a pod {} is there that is not this job's; delete it", name), true);
   }
-  auto created = client_.create(make_pod(job, request, images_[image]));
-  if (!created && created.error().code != ErrorCode::kConflict) return std::unexpected(created.error());
-  if (created) cache_.put(*created);
+  if (!created) return std::unexpected(created.error());
+  cache_.put(*created);
   return {};
+}
+
+Result<void> JobShell::create_secret(const crds::BspJob& job, const std::string& pod) {
+  const Time now = SystemClock{}.now();
+  BSP_TRY(const net::PemPair pair, net::issue_certificate(*authority_, {.identity = pod,
+                                                                        .dns_names = {},
+                                                                        .addresses = {},
+                                                                        .not_before = now - 1min,
+                                                                        .not_after = now + kValidity / 2}));
+  const std::string name = secret_name(pod);
+  auto secret = client_.create(make_secret(job, name, authority_->certificate, pair.certificate, pair.key));
+  if (secret) return {};
+  if (secret.error().code != ErrorCode::kConflict) return std::unexpected(secret.error());
+  // Made before an operator died: good, if it is this job's.
+  BSP_TRY(const kube::Object have, client_.get(key(kSecret, job, name)));
+  if (belongs_to(have, job)) return {};
+  return fail(ErrorCode::kUnavailable, std::format("Secret {} is in the way; delete it", name), true);
 }
 
 // Creates it, or writes its status; what is lost here is made again by the next look at the wave.
@@ -349,6 +462,7 @@ void JobShell::tell(const crds::BspJob& job, const Event& event) {
 // The job may go: what carries its label goes before it (a cluster's garbage collector would do the same, later).
 void JobShell::remove_all(const crds::BspJob& job) {
   for (const kube::Kind& kind : {kRankMigration, kSecret}) {
+    if (options_.collects_garbage) break;  // and listing Secrets would take a right to see all of them
     const auto found = client_.list(kind, job.metadata.name_space, {{std::string(names::kLabelJob), job.metadata.name}});
     if (!found) return log_warning("listing what belongs to a job failed", {{"error", found.error().message}});
     for (const kube::Object& object : *found)
@@ -356,14 +470,13 @@ void JobShell::remove_all(const crds::BspJob& job) {
           !removed && removed.error().code != ErrorCode::kNotFound)
         return log_warning("deleting what belongs to a job failed", {{"error", removed.error().message}});
   }
-  auto current = client_.get(key(kBspJob, job, job.metadata.name));
-  if (!current) return;
-  json& finalizers = (*current)["metadata"]["finalizers"];
-  if (finalizers.is_array())
-    for (std::size_t i = finalizers.size(); i-- > 0;)
-      if (finalizers[i] == names::kFinalizer) finalizers.erase(i);
-  if (auto updated = client_.update(*current); !updated && updated.error().code != ErrorCode::kNotFound)
-    log_warning("removing the finalizer failed", {{"job", job.metadata.name}, {"error", updated.error().message}});
+  remove_finalizer();
+}
+
+void JobShell::remove_finalizer() {
+  if (auto removed = kube::remove_finalizer(client_, at_, std::string(names::kFinalizer)); !removed)
+    log_warning("removing the finalizer failed",
+                {{"job", job_key(at_.name_space, at_.name)}, {"error", removed.error().message}});
 }
 
 }  // namespace bsp::reconcile

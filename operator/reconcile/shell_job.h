@@ -13,38 +13,50 @@
 #include "operator/kinds.h"
 #include "operator/reconcile/rescheduling.h"
 #include "operator/reconcile/shell.h"
-#include "operator/reconcile/shell_cache.h"
+#include "operator/reconcile/shell_objects.h"
 #include "operator/reconcile/sidecars.h"
 
 namespace bsp::reconcile {
 
 class JobShell {
  public:
-  JobShell(kube::Client& client, Cache& cache, const ShellOptions& options, std::function<void()> changed)
-      : client_(client), cache_(cache), options_(options), changed_(std::move(changed)) {}
+  JobShell(kube::Client& client, kube::Cache& cache, const NodeUsage& usage, const ShellOptions& options, kube::Key at,
+           std::string uid, std::function<void()> changed)
+      : client_(client), cache_(cache), usage_(usage), options_(options), at_(std::move(at)), uid_(std::move(uid)),
+        changed_(std::move(changed)) {}
 
   // Does what is due and says how long from now to look again at the latest.
-  Duration reconcile(const std::string& name);
+  Duration reconcile();
+  [[nodiscard]] const std::string& uid() const { return uid_; }
 
  private:
-  const crds::BspJob* read(const std::string& name);  // as the cache has it; nullptr if it can't be read
+  const crds::BspJob* read();  // as the cache has it; nullptr if it is gone or can't be carried out
+  void refuse(const kube::Object& object, const Error& error);
   Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
   Result<void> load_authority(const crds::BspJob& job);
+  std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const std::vector<kube::Object>& all) const;
   Observed observe(crds::BspJob job);
   void gather(const Observed& o);  // asks the Set Managers for reports, when it is time
   // True if it is stored; the cache has it then.
   bool store(const crds::BspJob& job, const crds::BspJobStatus& status);
   void keep_for_later(const Outcome& out);
   void carry_out(const Observed& o, const Outcome& out);
+  void create_pods(const Observed& o, const std::vector<PodRequest>& requests);
   Result<void> create_pod(const crds::BspJob& job, const PodRequest& request);
+  Result<void> create_secret(const crds::BspJob& job, const std::string& pod);
+  Duration rest(const Observed& o, const Outcome& out) const;
   void write_migration(const crds::RankMigration& migration);
-  void note_gains(const Observed& o);
+  bool note_gains(const Observed& o);  // true if a wave's gain has just become known
   void tell(const crds::BspJob& job, const Event& event);
   void remove_all(const crds::BspJob& job);
+  void remove_finalizer();
 
   kube::Client& client_;
-  Cache& cache_;
+  kube::Cache& cache_;
+  const NodeUsage& usage_;
   const ShellOptions& options_;
+  const kube::Key at_;
+  const std::string uid_;
   std::function<void()> changed_;
   std::optional<crds::BspJob> job_;  // as last read
   std::optional<net::PemPair> authority_;
@@ -55,6 +67,12 @@ class JobShell {
   std::vector<Event> untold_;           // of stored statuses
   std::map<std::string, crds::RankMigration> unwritten_;  // by name, the newest
   std::map<std::string, ImageDefaults> images_;
+  struct NotCreated {
+    Error error;
+    std::chrono::steady_clock::time_point again;  // not tried before that
+    Duration pause;
+  };
+  std::map<std::string, NotCreated> not_created_;  // by pod
   std::chrono::steady_clock::time_point next_report_{};
   std::chrono::steady_clock::time_point stored_{};  // the status, last
   std::uint64_t events_ = 0;

@@ -13,6 +13,9 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
     const auto it = o.sidecars.find(place.pod);
     const wire::RankStatus* s = it == o.sidecars.end() || !it->second.status ? nullptr : &*it->second.status;
     completed = std::min(completed, it == o.sidecars.end() ? 0 : it->second.completed);
+    // Where the node was chosen by a scheduler.
+    if (const auto pod = o.pods.find(place.pod); pod != o.pods.end() && !pod->second.node.empty())
+      place.node = pod->second.node;
     if (!s) continue;
     place.blocked_reason = s->blocked_reason;
     if (s->memory_bytes) place.memory_bytes = s->memory_bytes;

@@ -123,6 +123,7 @@ migrate::View view_of(const Observed& o, const std::string& cancelled) {
   view.superstep_seconds = o.superstep_seconds;
   view.round_trip_seconds = o.round_trip_seconds;
   view.cancelled = cancelled;
+  for (const auto& [name, why] : o.not_created) view.pods[name].waits = why.message;
   for (const auto& [name, facts] : o.pods) {
     migrate::PodView& pod = view.pods[name];
     pod.exists = true;
@@ -131,6 +132,7 @@ migrate::View view_of(const Observed& o, const std::string& cancelled) {
     pod.message = facts.app_message.empty()
                       ? std::format("its app container ended with code {}", facts.app_exit_code)
                       : facts.app_message;
+    pod.waits = facts.unscheduled;
     pod.uid = facts.uid;
     pod.address = facts.address;
     if (const auto it = o.sidecars.find(name); it != o.sidecars.end()) {
@@ -160,6 +162,13 @@ migrate::View view_of(const Observed& o, const std::string& cancelled) {
 }
 
 namespace {
+// A person named the node; the cost model only counts on the room of a Set.
+bool wants_its_node(const std::string& migration, const Observed& o) {
+  return std::ranges::any_of(o.migrations, [&](const crds::RankMigration& m) {
+    return m.metadata.name == migration && !m.spec.target_node.empty();
+  });
+}
+
 nlohmann::json send_fields(const migrate::Move& move) {
   return {{"migration", move.migration}, {"to_pod", move.target_pod}, {"to_address", move.target_address}};
 }
@@ -181,6 +190,7 @@ void carry_out(const migrate::Step& step, const Observed& o, Outcome& out) {
                                    .attempt = o.job.status.attempt,
                                    .set = current.sets[move->target_set],
                                    .node = move->target_node,
+                                   .pinned = wants_its_node(move->migration, o),
                                    .target = true,
                                    .migration = move->migration});
         break;
@@ -284,6 +294,8 @@ std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Obse
     s.source_pod = move.source_pod;
     s.target_pod = move.target_pod;
     s.target_node = move.target_node;
+    if (const auto pod = o.pods.find(move.target_pod); pod != o.pods.end() && !pod->second.node.empty())
+      s.target_node = pod->second.node;
     if (o.job.status.epoch) s.target_set = o.job.status.epoch->sets[move.target_set];
     if (const auto pod = o.pods.find(move.source_pod); pod != o.pods.end()) {
       s.source_set = pod->second.set;

@@ -34,8 +34,10 @@ EDGES = {
     # The commands put node and shell together.
     "operator/local/cli": ["base/core", "base/json", "crds", "operator/kinds", "operator/kube", "operator/local", "operator/reconcile",
                            "operator/reconcile/shell"],
-    "operator": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kube", "operator/local/cli",
-                 "operator/migrate", "operator/observe", "operator/reconcile", "operator/reconcile/shell"],
+    "operator/controller": ["base/core", "base/json", "crds", "operator/kinds", "operator/kube", "operator/reconcile",
+                            "operator/reconcile/shell"],
+    "operator": ["base/core", "base/json", "base/net", "crds", "operator/controller", "operator/decide", "operator/kube",
+                 "operator/local/cli", "operator/migrate", "operator/observe", "operator/reconcile", "operator/reconcile/shell"],
     "sidecar/ring": [],
     "sidecar/shim": ["base/core", "crds", "sidecar/ring"],
     "sidecar/init": ["base/core", "crds", "sidecar/init/control", "sidecar/transfer"],

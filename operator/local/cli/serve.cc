@@ -40,7 +40,7 @@ Result<void> serve(const ServeOptions& options) {
   reconcile::Shell shell(*store, {.name_space = options.name_space,
                                   .network = hub,
                                   .image_defaults = image_defaults,
-                                  .log_tail = [logs](const std::string& pod) {
+                                  .log_tail = [logs](const std::string&, const std::string& pod) {
                                     return log_tail(std::format("{}{}/{}.log", logs, pod, names::kAppContainer),
                                                     kTailLines, kTailBytes);
                                   }});

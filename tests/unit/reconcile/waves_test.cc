@@ -262,6 +262,16 @@ TEST(Waves, AGateThatNobodyRemembersIsTakenBack) {
   expect_goes_on(w);
 }
 
+TEST(Waves, AProgramThatEndsWhileTargetsComeUpDoesNotWaitForThem) {
+  World w({.supersteps = 20});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.slow_start = 1000;
+  w.migrate_by_hand("m", 0, "fast");
+  ASSERT_TRUE(w.run_until(JobPhase::kSucceeded, 50)) << w.trace;
+  EXPECT_EQ(w.migration("m").status.phase, Phase::kRolledBack);
+  EXPECT_EQ(w.migration("m").status.message, "the program is ending");
+}
+
 // --- Is lost ---------------------------------------------------------------------------------------------------
 TEST(Waves, ARankThatDiesInAWaveFailsItAndTheJobRestarts) {
   for (const auto phase : {Phase::kPausing, Phase::kCheckpointing, Phase::kResuming}) {

@@ -1,0 +1,274 @@
+// What is otherwise in a cluster: where pods may run, how many a node takes, and what the API server and the scheduler
+// have to say.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/reconcile/room.h"
+#include "tests/unit/reconcile/world.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+// --- Where a pod may run --------------------------------------------------------------------------------------------
+crds::BspJob job_of(json spec) {
+  crds::BspJob job;
+  job.metadata.name = "job";
+  job.spec.sets.label = "pool";
+  job.spec.pod_template = {{"spec", std::move(spec)}};
+  return job;
+}
+PodRequest to_fast() {
+  PodRequest request;
+  request.set = "fast";
+  request.node = "fast-1";
+  return request;
+}
+json placed(json spec, const PodRequest& request, const PodOptions& options) {
+  place_pod(spec, job_of(spec), request, options);
+  return spec;
+}
+json terms_of(const json& spec) {
+  return spec.at("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms"_json_pointer);
+}
+const json kInFast = {{"key", "pool"}, {"operator", "In"}, {"values", {"fast"}}};
+
+TEST(PlacePod, OnOneMachineItsNodeIsGiven) {
+  const json spec = placed(json::object(), to_fast(), {});
+  EXPECT_EQ(spec, (json{{"nodeName", "fast-1"}, {"terminationGracePeriodSeconds", 0}}));
+}
+
+TEST(PlacePod, InAClusterItsSetIsAskedForAndTheNodeLeftOpen) {
+  const json spec = placed({{"nodeName", "mine"}}, to_fast(), {.scheduled = true});
+  EXPECT_FALSE(spec.contains("nodeName"));
+  EXPECT_EQ(terms_of(spec), (json::array({{{"matchExpressions", json::array({kInFast})}}})));
+  EXPECT_EQ(spec["terminationGracePeriodSeconds"], 1) << "0 would be a forced deletion";
+  EXPECT_FALSE(spec.contains("hostUsers"));
+}
+
+TEST(PlacePod, ANodeThatAPersonNamedIsAskedForToo) {
+  PodRequest request = to_fast();
+  request.pinned = true;
+  const json term = terms_of(placed(json::object(), request, {.scheduled = true}))[0];
+  EXPECT_EQ(term["matchExpressions"], json::array({kInFast}));
+  EXPECT_EQ(term["matchFields"],
+            (json::array({{{"key", "metadata.name"}, {"operator", "In"}, {"values", {"fast-1"}}}})));
+}
+
+TEST(PlacePod, TheUsersAffinityStaysAndEachOfItsAlternativesIsNarrowed) {
+  const json gpu = {{"key", "gpu"}, {"operator", "Exists"}};
+  const json by_name = {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {"bad"}}};
+  json spec = json::object();
+  spec["affinity"]["podAntiAffinity"] = {{"kept", true}};
+  spec["affinity"]["nodeAffinity"] = {
+      {"preferredDuringSchedulingIgnoredDuringExecution", json::array({{{"weight", 1}}})},
+      {"requiredDuringSchedulingIgnoredDuringExecution",
+       {{"nodeSelectorTerms",
+         json::array({{{"matchExpressions", json::array({gpu})}}, {{"matchFields", json::array({by_name})}}, json::object()})}}}};
+  const json made = placed(spec, to_fast(), {.scheduled = true});
+  EXPECT_EQ(made["affinity"]["podAntiAffinity"], spec["affinity"]["podAntiAffinity"]);
+  EXPECT_EQ(made["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"],
+            spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]);
+  const json terms = terms_of(made);
+  ASSERT_EQ(terms.size(), 3u);
+  EXPECT_EQ(terms[0]["matchExpressions"], json::array({gpu, kInFast}));
+  EXPECT_EQ(terms[1]["matchFields"], json::array({by_name}));
+  EXPECT_EQ(terms[1]["matchExpressions"], json::array({kInFast}));
+  EXPECT_EQ(terms[2], json::object()) << "an empty term matches nothing, and must not begin to match";
+}
+
+TEST(PlacePod, AUserNamespaceUnlessTheTemplateSaysOtherwise) {
+  const PodOptions options{.scheduled = true, .user_namespace = true};
+  EXPECT_EQ(placed(json::object(), to_fast(), options)["hostUsers"], false);
+  EXPECT_EQ(placed({{"hostUsers", true}}, to_fast(), options)["hostUsers"], true);
+  for (const char* shared : {"hostNetwork", "hostPID", "hostIPC"}) {
+    EXPECT_FALSE(placed({{shared, true}}, to_fast(), options).contains("hostUsers")) << "the API server would refuse it";
+    EXPECT_TRUE(placed({{shared, false}}, to_fast(), options).contains("hostUsers"));
+  }
+}
+
+TEST(CheckWithoutImage, NamesTheFieldThatIsMissing) {
+  auto check = [](json app, json pod = json::object()) {
+    app["name"] = "app";
+    pod["containers"] = json::array({std::move(app)});
+    const auto checked = check_without_image(job_of(std::move(pod)).spec);
+    return checked ? std::string() : checked.error().message;
+  };
+  EXPECT_EQ(check({{"command", {"p"}}}), "");
+  EXPECT_THAT(check({{"args", {"p"}}}), HasSubstr("spec.template.spec.containers[app].command: required"));
+  EXPECT_THAT(check({{"command", json::array()}}), HasSubstr("containers[app].command"));
+  const json no_root = {{"runAsNonRoot", true}}, no_root_and_uid = {{"runAsNonRoot", true}, {"runAsUser", 7}};
+  EXPECT_THAT(check({{"command", {"p"}}, {"securityContext", no_root}}), HasSubstr("securityContext.runAsUser"));
+  EXPECT_THAT(check({{"command", {"p"}}}, {{"securityContext", no_root}}), HasSubstr("securityContext.runAsUser"));
+  EXPECT_EQ(check({{"command", {"p"}}, {"securityContext", no_root}}, {{"securityContext", {{"runAsUser", 7}}}}), "");
+  EXPECT_EQ(check({{"command", {"p"}}, {"securityContext", no_root_and_uid}}), "");
+  EXPECT_THAT(check({{"command", {"p"}}, {"securityContext", {{"runAsUser", 0}}}}, {{"securityContext", no_root}}),
+              HasSubstr("not 0"));
+}
+
+TEST(SetLabel, IsTheCloudsWhereNobodyHasSetOne) {
+  auto node = [](const char* label) -> json { return {{"metadata", {{"labels", {{label, "x"}}}}}}; };
+  const json bare = {{"metadata", {{"name", "n"}}}};
+  EXPECT_EQ(set_label("migbsp.io/set", {bare, node("cloud.google.com/gke-nodepool")}), "cloud.google.com/gke-nodepool");
+  EXPECT_EQ(set_label("migbsp.io/set", {node("karpenter.sh/nodepool"), node("eks.amazonaws.com/nodegroup")}),
+            "eks.amazonaws.com/nodegroup") << "one for all nodes, whatever their order";
+  EXPECT_EQ(set_label("migbsp.io/set", {node("cloud.google.com/gke-nodepool"), node("migbsp.io/set")}), "migbsp.io/set");
+  EXPECT_EQ(set_label("pool", {node("cloud.google.com/gke-nodepool")}), "pool") << "what the user names is taken";
+  EXPECT_EQ(set_label("migbsp.io/set", {bare}), "migbsp.io/set");
+}
+
+// --- Room -----------------------------------------------------------------------------------------------------------
+json asks(const char* cpu, const char* memory) { return {{"requests", {{"cpu", cpu}, {"memory", memory}}}}; }
+
+TEST(Room, OfAPodIsWhatTheSchedulerCounts) {
+  EXPECT_EQ(requests_of(json::object()), (Resources{0, 0, 1}));
+  json spec;
+  spec["containers"] = json::array({{{"resources", asks("250m", "1Gi")}}, {{"resources", {{"limits", {{"cpu", 2}}}}}}, json::object()});
+  EXPECT_EQ(requests_of(spec), (Resources{2250, 1 << 30, 1})) << "a limit without a request is one";
+  spec["initContainers"] = json::array({{{"restartPolicy", "Always"}, {"resources", asks("100m", "0")}},
+                                        {{"resources", asks("2300m", "1Mi")}}});
+  EXPECT_EQ(requests_of(spec).cpu, 2400) << "the init container and the sidecar before it, since that is more";
+  spec["initContainers"].erase(1);
+  EXPECT_EQ(requests_of(spec).cpu, 2350);
+  spec["overhead"] = {{"cpu", "10m"}, {"memory", "1Ki"}};
+  EXPECT_EQ(requests_of(spec), (Resources{2360, (1 << 30) + 1024, 1}));
+  EXPECT_EQ(requests_of({{"containers", {{{"resources", asks("much", "-1")}}}}}), (Resources{0, 0, 1})) << "nonsense asks for nothing";
+}
+
+TEST(Room, InRanks) {
+  EXPECT_EQ(slots_of({2000, 4 << 20, 110}, {500, 0, 1}), 4u);
+  EXPECT_EQ(slots_of({2000, 4 << 20, 110}, {500, 2 << 20, 1}), 2u);
+  EXPECT_EQ(slots_of({2000, 4 << 20, 3}, {500, 0, 1}), 3u);
+  EXPECT_EQ(slots_of({400, 4 << 20, 110}, {500, 0, 1}), 0u);
+  EXPECT_EQ(slots_of({-100, 4 << 20, 110}, {500, 0, 1}), 0u);
+  EXPECT_EQ(slots_of({4000, 1, 110}, {0, 0, 1}), 4u) << "a rank keeps a core busy, whether it says so or not";
+  EXPECT_EQ(slots_of({250, 1, 110}, {0, 0, 1}), 1u);
+  EXPECT_EQ(slots_of({250, 1, 0}, {0, 0, 1}), 0u);
+  EXPECT_EQ(allocatable_of({{"status", {{"allocatable", {{"cpu", "1930m"}, {"memory", "5Ki"}, {"pods", "110"}}}}}}),
+            (Resources{1930, 5120, 110}));
+}
+
+TEST(Room, NodesThatTakeNoPodsOfATemplate) {
+  const json plain = {{"spec", json::object()}};
+  const json tolerant = {{"spec", {{"tolerations", {{{"key", "a"}, {"operator", "Equal"}, {"value", "x"}, {"effect", "NoSchedule"}}}}}}};
+  auto tainted = [](const char* key, const char* value, const char* effect) -> json {
+    return {{"spec", {{"taints", {{{"key", key}, {"value", value}, {"effect", effect}}}}}}};
+  };
+  EXPECT_TRUE(takes_pods_of(json::object(), plain));
+  EXPECT_FALSE(takes_pods_of({{"spec", {{"unschedulable", true}}}}, plain));
+  for (const char* status : {"False", "Unknown"})
+    EXPECT_FALSE(takes_pods_of({{"status", {{"conditions", {{{"type", "Ready"}, {"status", status}}}}}}}, plain));
+  EXPECT_TRUE(takes_pods_of({{"status", {{"conditions", {{{"type", "MemoryPressure"}, {"status", "False"}}}}}}}, plain));
+  EXPECT_FALSE(takes_pods_of(tainted("a", "x", "NoSchedule"), plain));
+  EXPECT_TRUE(takes_pods_of(tainted("a", "x", "PreferNoSchedule"), plain));
+  EXPECT_TRUE(takes_pods_of(tainted("a", "x", "NoSchedule"), tolerant));
+  EXPECT_FALSE(takes_pods_of(tainted("a", "y", "NoSchedule"), tolerant));
+  EXPECT_FALSE(takes_pods_of(tainted("a", "x", "NoExecute"), tolerant));
+  EXPECT_TRUE(takes_pods_of(tainted("a", "y", "NoExecute"), {{"spec", {{"tolerations", {{{"operator", "Exists"}}}}}}}));
+  const json selects = {{"spec", {{"nodeSelector", {{"zone", "a"}}}}}};
+  EXPECT_FALSE(takes_pods_of(json::object(), selects));
+  EXPECT_TRUE(takes_pods_of({{"metadata", {{"labels", {{"zone", "a"}}}}}}, selects));
+}
+
+// --- What the kernel makes of it ------------------------------------------------------------------------------------
+struct Starting : ::testing::Test {
+  sim::World w{{.ranks = 2, .slow = 1, .fast = 1}};
+  void SetUp() override {
+    w.slow_start = 1000;
+    ASSERT_TRUE(w.run_until(crds::JobPhase::kStarting));
+    w.tick();
+  }
+  Outcome answer(const Observed& o) { return reconcile_job(o, w.limits, w.job_limits); }
+};
+
+TEST_F(Starting, APodThatTheServerFindsInvalidEndsTheJob) {
+  Observed o = w.observe();
+  o.pods.erase("job-r1-g0");
+  o.not_created["job-r1-g0"] = {ErrorCode::kInvalid, "spec.priority: Forbidden"};
+  const Outcome out = answer(o);
+  EXPECT_EQ(out.status.phase, crds::JobPhase::kFailed);
+  EXPECT_EQ(out.status.reason, "InvalidPod");
+  EXPECT_THAT(out.status.message, HasSubstr("the pod of rank 1 is refused: spec.priority: Forbidden"));
+}
+
+TEST_F(Starting, OneThatIsRefusedForNowIsWaitedForAndTold) {
+  Observed o = w.observe();
+  o.pods.erase("job-r1-g0");
+  o.not_created["job-r1-g0"] = {ErrorCode::kRefused, "exceeded quota"};
+  Outcome out = answer(o);
+  EXPECT_EQ(out.status.phase, crds::JobPhase::kStarting);
+  EXPECT_FALSE(out.store_first);
+  ASSERT_EQ(out.create_pods.size(), 1u) << "and tried again";
+  EXPECT_THAT(out.status.message, HasSubstr("exceeded quota"));
+  o.job.status = out.status;
+  o.not_created.clear();
+  EXPECT_THAT(answer(o).status.message, HasSubstr("2 ranks are mapped"));
+}
+
+TEST_F(Starting, TheSchedulersWordsAreToldAndItsChoiceIsKept) {
+  Observed o = w.observe();
+  PodFacts& pod = o.pods.at("job-r1-g0");
+  pod.address.clear();
+  pod.unscheduled = "0/3 nodes are available";
+  EXPECT_THAT(answer(o).status.message, HasSubstr("job-r1-g0 of rank 1 finds no node: 0/3 nodes are available"));
+  pod.unscheduled.clear();
+  pod.node = "fast-9";
+  EXPECT_EQ(answer(o).status.ranks[1].node, "fast-9");
+}
+
+TEST(Pending, ATemplateThatLeavesTheCommandToAnUnreadableImageIsRefused) {
+  sim::World w({.ranks = 1});
+  Observed o = w.observe();
+  o.job.spec.pod_template = {{"spec", {{"containers", {{{"name", "app"}, {"image", "x"}}}}}}};
+  EXPECT_EQ(reconcile_job(o, w.limits, w.job_limits).status.phase, crds::JobPhase::kStarting);
+  o.images_unreadable = true;
+  const Outcome out = reconcile_job(o, w.limits, w.job_limits);
+  EXPECT_EQ(out.status.phase, crds::JobPhase::kFailed);
+  EXPECT_EQ(out.status.reason, "TemplateIncomplete");
+  EXPECT_THAT(out.status.message, HasSubstr("containers[app].command"));
+}
+
+TEST(LostNode, KeepsNeitherARestartNorADeletionWaiting) {
+  sim::World w({.ranks = 2});
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  Observed o = w.observe();
+  o.job.status.phase = crds::JobPhase::kRestarting;
+  o.pods.erase("job-r0-g0");
+  PodFacts& stuck = o.pods.at("job-r1-g0");
+  stuck.deleting = true;
+  EXPECT_EQ(reconcile_job(o, w.limits, w.job_limits).status.phase, crds::JobPhase::kRestarting) << "its kubelet is still at it";
+  stuck.abandoned = true;
+  EXPECT_EQ(reconcile_job(o, w.limits, w.job_limits).status.phase, crds::JobPhase::kPending);
+  o.job.status.phase = crds::JobPhase::kPending;
+  const Outcome next = reconcile_job(o, w.limits, w.job_limits);
+  EXPECT_EQ(next.status.phase, crds::JobPhase::kStarting);
+  EXPECT_NE(next.status.ranks[1].pod, "job-r1-g0") << "its name is not used again";
+  o.job.metadata.deletion_timestamp = o.now;
+  EXPECT_TRUE(reconcile_job(o, w.limits, w.job_limits).remove_finalizer);
+  stuck.abandoned = false;
+  EXPECT_FALSE(reconcile_job(o, w.limits, w.job_limits).remove_finalizer);
+}
+
+TEST(Target, IsPinnedOnlyWhereAPersonNamedTheNode) {
+  for (const bool named : {false, true}) {
+    sim::World w({.ranks = 2, .slow = 2, .fast = 2});
+    ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+    w.migrate_by_hand("mine", 0, named ? "" : "fast", named ? "fast-1" : "");
+    ASSERT_TRUE(w.run_until([&] { return !w.created.empty() && w.created.back().target; })) << w.trace;
+    EXPECT_EQ(w.created.back().pinned, named);
+    EXPECT_EQ(w.created.back().node, named ? "fast-1" : "fast-0");
+  }
+}
+
+TEST(PodFacts, WhyTheSchedulerHasNoNode) {
+  json pod = {{"metadata", {{"name", "p"}}},
+              {"status", {{"conditions", {{{"type", "PodScheduled"}, {"status", "False"}, {"message", "no room"}}}}}}};
+  EXPECT_EQ(pod_facts(pod).unscheduled, "no room");
+  pod["status"]["conditions"][0]["status"] = "True";
+  EXPECT_EQ(pod_facts(pod).unscheduled, "");
+}
+
+}  // namespace
+}  // namespace bsp::reconcile
