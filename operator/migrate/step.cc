@@ -117,7 +117,10 @@ void Machine::set_gate() {
   const double lead = view_.superstep_seconds > 0 ? margin / view_.superstep_seconds : unknown;
   std::uint64_t newest = 0;
   for_each_member([&](const wire::Member&, const PodView& pod) {
-    newest = std::max({newest, pod.completed, pod.armed ? pod.armed->completed : 0});
+    // Since we have heard of it the rank has gone on; reports come at least once a second.
+    const double age = pod.completed_at == Time{} ? 0 : std::clamp(to_seconds(now_ - pod.completed_at), 0.0, 1.0);
+    const double since = view_.superstep_seconds > 0 ? std::min(age / view_.superstep_seconds, 1e9) : 0;
+    newest = std::max({newest, pod.completed + static_cast<std::uint64_t>(since), pod.armed ? pod.armed->completed : 0});
   });
   change();
   out_.wave.gate = {.state = GateState::kArmed,

@@ -60,6 +60,7 @@ struct PodView {
   Time unreachable_since{};  // Time{}: it answers (or never did, see exists_since)
   Time exists_since{};
   std::uint64_t completed = 0;  // newest superstep known, from statuses and reports
+  Time completed_at{};          // when that was heard; Time{}: not known
   std::optional<ArmAnswer> armed;  // its answer to armGate of the wave's current gate
   std::set<std::pair<ActionKind, std::uint64_t>> done;  // gate verbs answered with ok, by superstep
   std::string refused;  // "send: …": the last final error answered to a verb of this wave

@@ -24,6 +24,7 @@ struct SidecarFacts {
   Time phase_since{};
   Time unreachable_since{};
   std::uint64_t completed = 0;
+  Time completed_at{};
   std::optional<migrate::ArmAnswer> armed;
   std::set<std::pair<migrate::ActionKind, std::uint64_t>> done;
   std::string refused;

@@ -150,6 +150,7 @@ void Sidecars::note_status(const std::string& pod, const nlohmann::json& header)
     if (!facts.status || facts.status->phase != status->phase) facts.phase_since = now;
     facts.unreachable_since = Time{};
     facts.completed = std::max(facts.completed, status->completed);
+    facts.completed_at = now;
     facts.status = std::move(*status);
   }
   tell();
@@ -222,8 +223,10 @@ std::vector<wire::RankReport> Sidecars::take_reports() {
 
 void Sidecars::note_completed(const std::string& pod, std::uint64_t superstep) {
   std::lock_guard lock(mutex_);
-  if (const auto it = facts_.find(pod); it != facts_.end())
-    it->second.completed = std::max(it->second.completed, superstep);
+  const auto it = facts_.find(pod);
+  if (it == facts_.end()) return;
+  it->second.completed = std::max(it->second.completed, superstep);
+  it->second.completed_at = SystemClock{}.now();
 }
 
 void Sidecars::begin_wave(std::uint32_t number) {

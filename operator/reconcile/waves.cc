@@ -143,6 +143,7 @@ migrate::View view_of(const Observed& o, const std::string& cancelled) {
       const bool member = std::ranges::any_of(view.epoch.members, [&](const auto& m) { return m.pod == name; });
       if (s.status || member) pod.unreachable_since = s.unreachable_since;
       pod.completed = s.completed;
+      pod.completed_at = s.completed_at;
       pod.armed = s.armed;
       pod.done = s.done;
       pod.refused = s.refused;

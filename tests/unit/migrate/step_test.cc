@@ -156,6 +156,8 @@ TEST_F(Steps, AGateStandsAheadOfAllByTime) {
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 2 + 10, 1}));
   wave.gate.attempt = 2;
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 2 + 40, 3}));
+  view.pods["c"].completed_at = now - std::chrono::milliseconds(250);
+  EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 50 + 2 + 40, 3})) << "the ranks have gone on since the last report";
   view.superstep_seconds = 60;
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 2, 3})) << "the next but one, a minute ahead";
 }
