@@ -15,7 +15,8 @@ BottleneckSearch::BottleneckSearch(const Case& c, Trial& trial, double alpha)
       alpha_(alpha),
       search_cost_(static_cast<std::int64_t>(c.snapshot.platform.sets.size()) + 40),
       best_(F()),
-      best_at_(trial.mark()) {}
+      best_at_(trial.mark()),
+      bounds_(c.snapshot.platform.sets.size()) {}
 
 void BottleneckSearch::run(std::span<const PmEntry> list) {
   improve();
@@ -75,15 +76,21 @@ std::optional<BottleneckSearch::Spot> BottleneckSearch::best_spot(RankId i, doub
     if (time < below) best = {home, below = time};
   }
   if (on == home && move_limit_reached()) return best;
-  for (std::uint32_t j = 0; j < c_.snapshot.platform.sets.size(); ++j) {
-    if (!(processors.least_time({j}, i) < below)) continue;
-    if (trial_.Mem_to(i, {j}) > limits.mem || !may_be_in(i, {j})) continue;
-    const auto pick = processors.pick({j}, i, below);
+  for (std::uint32_t j = 0; j < bounds_.size(); ++j) {
+    const bool too_dear = limits.mem < kNoLimit && trial_.Mem_to(i, {j}) > limits.mem;
+    bounds_[j] = too_dear ? kNoLimit : processors.least_time({j}, i);
+  }
+  while (true) {  // the most promising Set first: mostly, no other has to be searched then
+    const auto nearest = std::ranges::min_element(bounds_);
+    if (!(*nearest < below)) return best;
+    *nearest = kNoLimit;
+    const SetId j{static_cast<std::uint32_t>(nearest - bounds_.begin())};
+    if (!may_be_in(i, j)) continue;
+    const auto pick = processors.pick(j, i, below);
     if (!pick || pick->processor == on || pick->processor == home) continue;
-    if (limits.comm < kNoLimit && trial_.Comm_in(i, {j}) > limits.comm) continue;
+    if (limits.comm < kNoLimit && trial_.Comm_in(i, j) > limits.comm) continue;
     best = {pick->processor, below = pick->time};
   }
-  return best;
 }
 
 bool BottleneckSearch::send_away(RankId i, const Limits& limits) {
