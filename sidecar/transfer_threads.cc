@@ -131,6 +131,9 @@ Result<StreamEnd> run_incoming(Incoming& incoming, net::TlsStream taken) {
     }
   };
   if (auto taken_in = take_in(); !taken_in) {
+    // Both ends tell it, and either may be heard first.
+    if (taken_in.error().code == ErrorCode::kNoSpace)
+      taken_in.error().message += "; raise spec.checkpoint.sizeLimit, the most that a pod can receive";
     // The verdict must reach a source that is still writing: closing at once would reset the
     // connection, and with it what is under way to there.
     (void)write_verdict(*stream, net::error_header(taken_in.error()));

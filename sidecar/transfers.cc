@@ -184,8 +184,7 @@ void Transfers::on_received(const std::string& migration, Result<StreamEnd> end)
   } else if (!end) {
     // A whole checkpoint whose verdict could not be sent is worth nothing: the source has given up.
     remove_files(migration);
-    const bool full = end.error().code == ErrorCode::kNoSpace;
-    fail_transfer(end.error().message + (full ? "; raise spec.checkpoint.sizeLimit, the most that a pod can receive" : ""));
+    fail_transfer(end.error().message);
   } else {
     status_.files = end->files;
     status_.bytes = end->bytes;

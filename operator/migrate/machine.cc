@@ -35,7 +35,7 @@ void Machine::give_up(std::string reason, std::string message, std::optional<std
 }
 
 void Machine::measure() {
-  std::uint64_t first_gate = ~0ull, last_stop = 0, first_compute = ~0ull;
+  std::uint64_t first_gate = ~0ull, last_stop = 0, first_compute = ~0ull, first_open = ~0ull;
   auto ms = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
   crds::PauseParts pause;
   auto stop_side = [&](const PodView* pod) {
@@ -49,12 +49,18 @@ void Machine::measure() {
     auto moved = std::ranges::find(wave_.moves, member.rank, &Move::rank);
     const bool on_target = moved != wave_.moves.end() && moved->target_pod == member.pod;
     stop_side(on_target ? find(moved->source_pod) : &pod);
-    if (pod.status->first_compute_ns) first_compute = std::min(first_compute, pod.status->first_compute_ns);
+    if (pod.status->first_compute_ns) {
+      first_compute = std::min(first_compute, pod.status->first_compute_ns);
+      first_open = std::min(first_open, pod.status->first_compute_ns - pod.status->open_ns);
+    }
     pause.open_ms = std::max(pause.open_ms, ms(pod.status->open_ns));
   });
   if (last_stop == 0) return;  // nothing was paused
   if (first_compute != ~0ull && first_compute > last_stop) pause.total_ms = ms(first_compute - last_stop);
   if (first_gate < last_stop) pause.gate_ms = ms(last_stop - first_gate);
+  // From the operator's verdict to the first rank that was told: it is stored and sent.
+  const auto committed = static_cast<std::uint64_t>(wave_.entered(Phase::kResuming).time_since_epoch().count());
+  if (committed != 0 && first_open != ~0ull && first_open > committed) pause.commit_ms = ms(first_open - committed);
   for (const Move& move : wave_.moves) {
     std::uint64_t bytes = 0;
     if (const PodView* source = find(move.source_pod); source && transfers(*source, move)) {

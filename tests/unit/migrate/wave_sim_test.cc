@@ -91,6 +91,8 @@ TEST(WaveSimPlain, SucceedsWithoutFaults) {
     ASSERT_EQ(o.violation, "") << "seed " << seed << '\n' << o.trace;
     ASSERT_EQ(o.wave.phase, Phase::kSucceeded) << "seed " << seed << '\n' << o.trace;
     EXPECT_GT(o.wave.pause.total_ms, 0);
+    EXPECT_GT(o.wave.pause.commit_ms, 0);
+    EXPECT_LE(o.wave.pause.commit_ms, o.wave.pause.total_ms);
     EXPECT_EQ(phases_of(o.wave), (std::vector{Phase::kPreparing, Phase::kPausing, Phase::kCheckpointing,
                                               Phase::kTransferring, Phase::kRestoring, Phase::kResuming, Phase::kSucceeded}));
   }
