@@ -166,7 +166,7 @@ void World::programs() {
   } else if (voters && !s_.never_migratable) {
     for (Pod* p : ranks) {
       p->status.phase = RankPhase::kClosing;
-      p->status.gate_reached_ns = static_cast<std::uint64_t>(now_) * 1'000'000;
+      p->status.gate_reached_ns = stamp();
       ++p->status.version;
       p->stop_at = now_ + random(2, 6);
     }
@@ -198,7 +198,7 @@ void World::pods() {
       }
       p.status.gate_superstep = 0;
       p.status.gate_committed = p.dropping = false;
-      p.status.stopped_ns = static_cast<std::uint64_t>(now_) * 1'000'000;
+      p.status.stopped_ns = stamp();
       ++p.status.version;
     }
     if (p.transfer_at >= 0 && now_ >= p.transfer_at) {
@@ -250,7 +250,7 @@ void World::pods() {
   for (Pod* p : opening) {
     p->status.epoch = std::exchange(p->opening, 0);
     p->status.phase = RankPhase::kRunning;
-    p->status.first_compute_ns = static_cast<std::uint64_t>(now_) * 1'000'000;
+    p->status.first_compute_ns = stamp();
     ++p->status.version;
     last_epoch_opened_[p->rank] = p->status.epoch;
   }

@@ -100,6 +100,7 @@ class World {
   bool all_stopped();  // and nothing is committed yet
   int random(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
   Time time() const { return Time{} + std::chrono::seconds(1000) + std::chrono::milliseconds(now_); }
+  std::uint64_t stamp() const { return static_cast<std::uint64_t>(time().time_since_epoch().count()); }  // as sidecars write it
   View view();
 
   Scenario s_;
