@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/core/read_file.h"
+#include "crds/bspjob.h"
 
 namespace bsp::controller {
 namespace {
@@ -55,8 +56,7 @@ class Exposition {
 
 void show_jobs(Exposition& out, const std::vector<reconcile::JobFigures>& jobs) {
   std::map<std::string, int> phases;
-  for (const char* phase : {"Pending", "Starting", "Running", "Migrating", "Restarting", "Suspended", "Succeeded", "Failed"})
-    phases[phase] = 0;
+  for (const std::string_view phase : crds::EnumNames<crds::JobPhase>::names) phases[std::string(phase)] = 0;
   for (const auto& job : jobs) ++phases[job.phase];
   out.family("bsp_jobs", "gauge", "BSPJobs by phase.");
   for (const auto& [phase, count] : phases) out.sample({{"phase", phase}}, count);

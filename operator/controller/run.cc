@@ -7,14 +7,11 @@
 #include "operator/controller/controller.h"
 
 namespace bsp::controller {
-namespace {
 
 int said(const Error& error) {
   std::fprintf(stderr, "bsp-operator: %s\n", error.message.c_str());
   return error.code == ErrorCode::kInvalid ? 2 : 1;
 }
-
-}  // namespace
 
 int run(std::span<const std::string> words) {
   const auto options = parse_options(words);

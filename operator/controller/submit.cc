@@ -59,9 +59,8 @@ Result<bool> submit_with(const SubmitOptions& o) {
 int submit(std::span<const std::string> words) {
   const auto options = parse_submit_options(words);
   const auto succeeded = options ? submit_with(*options) : std::unexpected(options.error());
-  if (succeeded) return *succeeded ? 0 : 1;
-  std::fprintf(stderr, "bsp-operator: %s\n", succeeded.error().message.c_str());
-  return succeeded.error().code == ErrorCode::kInvalid ? 2 : 1;
+  if (!succeeded) return said(succeeded.error());
+  return *succeeded ? 0 : 1;
 }
 
 }  // namespace bsp::controller

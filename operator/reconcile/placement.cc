@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "crds/bspjob.h"
+#include "operator/reconcile/json_child.h"
 #include "operator/reconcile/pods.h"
 
 namespace bsp::reconcile {
@@ -10,24 +11,18 @@ namespace {
 
 using nlohmann::json;
 
-json& member(json& object, const char* name, json::value_t type) {
-  json& value = object[name];
-  if (value.is_null()) value = json(type);
-  return value;
-}
-
 // The terms of a node selector are alternatives: each of the user's gets our requirement. An empty one matches nothing
 // and has to stay so.
 void require(json& spec, const char* list, const json& requirement) {
-  json& affinity = member(member(spec, "affinity", json::value_t::object), "nodeAffinity", json::value_t::object);
-  json& terms = member(member(affinity, "requiredDuringSchedulingIgnoredDuringExecution", json::value_t::object),
+  json& affinity = child(child(spec, "affinity", json::value_t::object), "nodeAffinity", json::value_t::object);
+  json& terms = child(child(affinity, "requiredDuringSchedulingIgnoredDuringExecution", json::value_t::object),
                        "nodeSelectorTerms", json::value_t::array);
   if (terms.empty()) {
     terms.push_back({{list, json::array({requirement})}});
     return;
   }
   for (json& term : terms)
-    if (term.is_object() && !term.empty()) member(term, list, json::value_t::array).push_back(requirement);
+    if (term.is_object() && !term.empty()) child(term, list, json::value_t::array).push_back(requirement);
 }
 
 bool flag(const json& spec, const char* name) { return spec.contains(name) && spec[name] == true; }

@@ -4,17 +4,12 @@
 
 #include "base/core/base64.h"
 #include "crds/names.h"
+#include "operator/reconcile/json_child.h"
 
 namespace bsp::reconcile {
 namespace {
 
 using nlohmann::json;
-
-json& child(json& object, const char* name, json::value_t type) {
-  json& value = object[name];
-  if (value.is_null()) value = json(type);
-  return value;
-}
 
 // Replaces the entry of the same name, or adds it: a template written for another version wins nothing.
 void put(json& list, const json& entry) {

@@ -101,9 +101,10 @@ void NodeUsage::change(const Object* before, const Object* now) {
     const std::string node = pod["spec"]["nodeName"];
     OnNode& here = nodes_[node];
     const Resources asked = requests_of(pod["spec"]);
-    Resources& of_job = here.of_job[job_key_of(kPod, pod)];
+    const std::string job = job_key_of(kPod, pod);
+    Resources& of_job = here.of_job[job];
     for (Resources* sum : {&here.all, &of_job}) more ? *sum += asked : *sum -= asked;
-    if (of_job == Resources{}) here.of_job.erase(job_key_of(kPod, pod));
+    if (of_job == Resources{}) here.of_job.erase(job);
     if (here.of_job.empty()) nodes_.erase(node);
   };
   if (before) add(*before, false);
