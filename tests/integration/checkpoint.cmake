@@ -27,6 +27,7 @@ add_custom_target(checkpoint_files DEPENDS ${checkpoint_dir}/runtime.stamp ${che
 
 add_library(checkpoint_harness STATIC ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_harness.cc)
 target_link_libraries(checkpoint_harness PUBLIC bsp_init_with_archive bsp_transfer GTest::gmock)
+target_precompile_headers(checkpoint_harness REUSE_FROM bsp_test_headers)
 target_compile_definitions(checkpoint_harness PRIVATE BSP_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}/../.."
                                                       BSP_BINARY_DIR="${CMAKE_BINARY_DIR}")
 foreach(test checkpoint_test checkpoint_failure_test init_program_test)
