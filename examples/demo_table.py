@@ -4,6 +4,10 @@
 The same job (i) without the scheduler, (ii) with it deciding but not moving, (iii) with moves: the three summaries that
 `bsp-operator local run --summary` wrote, and the output of the sequential program. Exit status 0 only if every
 run succeeded, every field is the sequential program's bit for bit, ranks were moved, and that made the job faster.
+
+The runs are minutes apart, and a shared machine is not as fast in one minute as in another. The ranks that are never moved
+do the same work with the same share of a CPU in all three: the time they computed tells how fast the machine was in each
+run, and the comparison is made at the speed that it had in the first.
 """
 import json
 import re
@@ -14,6 +18,19 @@ def field_of(lines):
     """The CRC-64 over every bit of the final field, as lattice_boltzmann prints it; None if it did not get there."""
     found = [m[1] for m in (re.search(r"OK field crc=([0-9a-f]{16})", line) for line in lines) if m]
     return found[-1] if found else None
+
+
+def computing(run):
+    """Seconds that each rank computed, as lattice_boltzmann prints them: [rank], or [] if it did not get there."""
+    found = [m[1] for m in (re.search(r"computing by rank:((?: [0-9.]+)+) s", line) for line in run.get("rank0_output", [])) if m]
+    return [float(word) for word in found[-1].split()] if found else []
+
+
+def slowness(run, base, unmoved):
+    """How much longer the same work took in this run than in the base, the machine's doing; 1 if that is not known."""
+    mine, theirs = computing(run), computing(base)
+    total = sum(theirs[rank] for rank in unmoved if rank < len(theirs))
+    return sum(mine[rank] for rank in unmoved) / total if total > 0 and len(mine) == len(theirs) else 1.0
 
 
 def seconds(value):
@@ -39,22 +56,26 @@ def main():
     sequential = field_of(open(sys.argv[4]))
     runs = [("(i)   scheduler off", off), ("(ii)  deciding, not moving", advise), ("(iii) with moves", migrate)]
     base = off["makespan_s"]
+    touched = {m["rank"] for run in (off, advise, migrate) for m in run["migrations"]}
+    unmoved = [rank for rank in range(len(computing(off))) if rank not in touched]
+    slow = {name: slowness(run, off, unmoved) for name, run in runs}
+    even = {name: run["makespan_s"] / slow[name] for name, run in runs}
 
-    print("\nrun                          makespan   against (i)  final field")
+    print("\nrun                          makespan  machine's speed  at equal speed  against (i)  final field")
     failures = [] if sequential else ["the sequential program did not finish"]
     for name, run in runs:
         field = field_of(run.get("rank0_output", []))
         equal = field is not None and field == sequential
-        change = "" if run is off else f"{100 * (run['makespan_s'] / base - 1):+.1f} %"
+        change = "" if run is off else f"{100 * (even[name] / base - 1):+.1f} %"
         verdict = "equal to the sequential program" if equal else f"{field or 'none'}, NOT the sequential program's"
-        print(f"{name:<27}  {run['makespan_s']:>6.2f} s  {change:>12}  {verdict}")
+        print(f"{name:<27}  {run['makespan_s']:>6.2f} s  {100 / slow[name]:>13.0f} %  {even[name]:>12.2f} s  {change:>11}  {verdict}")
         if run["phase"] != "Succeeded":
             failures.append(f"run {name.split()[0]} ended as {run['phase']}")
         if not equal:
             failures.append(f"run {name.split()[0]}: its field is not the sequential program's")
 
-    overhead = advise["makespan_s"] / base - 1
-    gain = 1 - migrate["makespan_s"] / base
+    overhead = even[runs[1][0]] / base - 1
+    gain = 1 - even[runs[2][0]] / base
     print(f"\noverhead of deciding (ii against i) {100 * overhead:+.1f} %    gain by moving (iii against i) {100 * gain:+.1f} %")
     moved = [m for m in migrate["migrations"] if m["phase"] == "Succeeded"]
     print_moves(migrate["migrations"])

@@ -184,6 +184,16 @@ bool close_output(const Options& options, Digest& digest) {
   return ok;
 }
 
+// How long each rank computed, in all: where ranks do the same work, it tells apart the machines (or how one changed).
+void print_computing(const Ranks& me, double seconds) {
+  std::vector<double> all(static_cast<std::size_t>(me.size));
+  MPI_Gather(&seconds, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  if (me.rank != 0) return;
+  std::print("lattice_boltzmann: computing by rank:");
+  for (const double rank_seconds : all) std::print(" {:.3f}", rank_seconds);
+  std::println(" s");
+}
+
 // Collisions and streaming conserve mass; only rounding may change the sum.
 bool mass_is_conserved(double before, double after) {
   const bool ok = std::abs(after - before) <= 1e-9 * before;
@@ -228,11 +238,16 @@ int run_rank(const Options& options) {
   const double before = total_mass(strip);
 
   const double start = MPI_Wtime();
+  double computing = 0;
   for (std::uint64_t s = 1; s <= options.supersteps; ++s) {
     for (std::uint64_t i = 0; i < options.substeps; ++i) {
+      const double begin = MPI_Wtime();
       strip.collide(work);
+      const double collided = MPI_Wtime();
       exchange(me, strip, halos);
+      const double exchanged = MPI_Wtime();
       strip.stream();
+      computing += collided - begin + MPI_Wtime() - exchanged;
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (s % options.progress == 0) print_progress(me, options, strip, s);
@@ -255,6 +270,7 @@ int run_rank(const Options& options) {
   }
   if (me.rank == 0 && !close_output(options, digest)) ok = 0;
 
+  print_computing(me, computing);
   int all_ok = 0;
   MPI_Allreduce(&ok, &all_ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (me.rank == 0) {

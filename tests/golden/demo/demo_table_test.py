@@ -13,14 +13,14 @@ TABLE = HERE.parents[2] / "examples" / "demo_table.py"
 LAST = "lattice_boltzmann: OK field crc=0edfcb6cbc25f0a9, 60 supersteps, 4 ranks, 0.007 s"
 
 
-def run_of(mode, makespan, migrations=(), waves=()):
+def run_of(mode, makespan, migrations=(), waves=(), computing="20.000 19.000 9.900 10.100"):
     return {"job": "lattice-boltzmann", "mode": mode, "phase": "Succeeded", "makespan_s": makespan, "supersteps": 60,
-            "rank0_output": ["superstep 60/60", LAST], "migrations": list(migrations), "waves": list(waves)}
+            "rank0_output": ["superstep 60/60", f"lattice_boltzmann: computing by rank: {computing} s", LAST], "migrations": list(migrations), "waves": list(waves)}
 
 
 GOOD = {
     "Off": run_of("Off", 30.0),
-    "Advise": run_of("Advise", 30.3),
+    "Advise": run_of("Advise", 33.3, computing="22.000 20.900 10.900 11.100"),  # the machine was a tenth slower
     "Migrate": run_of("Migrate", 21.0, [
         {"name": "a", "rank": 0, "from": "slow", "to": "fast", "phase": "Succeeded", "predicted_gain_s": 4.5,
          "realised_gain_s": 4.25, "bytes": 20 << 20},
@@ -46,6 +46,9 @@ BAD = [  # what is changed, what must be said
     (set_in(["Advise", "phase"], "Failed"), "run (ii) ended as Failed"),
     (set_in(["Migrate", "migrations"], []), "no rank was moved"),
     (set_in(["Migrate", "makespan_s"], 30.1), "did not make the job faster"),
+    # As fast as (i), on a machine that was twice as fast: then moving has made it slower.
+    (set_in(["Migrate", "rank0_output", 1], "lattice_boltzmann: computing by rank: 8.000 8.000 4.900 5.100 s"),
+     "did not make the job faster"),
     (set_in(["Off", "migrations"], GOOD["Migrate"]["migrations"]), "in a run that must not move any"),
     (set_in(["sequential"], "killed"), "the sequential program did not finish"),
 ]
