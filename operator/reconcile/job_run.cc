@@ -1,0 +1,115 @@
+// Running and Migrating: until every rank has ended, one wave of moves after the other.
+#include <algorithm>
+#include <format>
+
+#include "operator/reconcile/job_kernel.h"
+#include "operator/reconcile/status.h"
+#include "operator/reconcile/waves.h"
+
+namespace bsp::reconcile {
+
+using crds::JobPhase;
+
+void JobKernel::running() {
+  auto stored = stored_wave(status());
+  if (!stored) return fail_attempt({{}, "", "Internal", stored.error().message, true});
+  if (*stored && !migrate::is_finished(**stored)) return migrating(**stored);
+  if (*stored) after_wave(**stored);
+  end_orphans(*stored ? &**stored : nullptr);
+
+  if (std::ranges::all_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
+    // A rank that ended well before MPI_Init is a failure, told below.
+    if (!find_failure(o, job_limits))
+      return enter(JobPhase::kSucceeded, "Completed", "every rank exited with code 0");
+  }
+  if (const auto failure = find_failure(o, job_limits)) return fail_attempt(*failure);
+  if (past_deadline()) return fail_by_deadline();
+  if (o.job.spec.run_policy.suspend) return suspend();
+  // A gate nobody waits for any more (its operator died between asking and knowing) holds a rank.
+  for (const crds::RankPlace& place : status().ranks)
+    if (const wire::RankStatus* s = rank_status(place.pod);
+        s && s->gate_superstep != 0 && !s->gate_committed && s->phase != wire::RankPhase::kExited)
+      out.verbs.push_back({place.pod, wire::kCancelGate, {{"superstep", s->gate_superstep}},
+                           migrate::ActionKind::kCancelGate, s->gate_superstep});
+  if (status().phase == JobPhase::kMigrating)
+    return enter(JobPhase::kRunning, "Running", "every rank runs");
+  begin_moves();
+}
+
+// A wave of what the cost model wants and of what people have asked for.
+void JobKernel::begin_moves() {
+  std::vector<MoveRequest> requests;
+  if (o.decided) {
+    status().last_decision = o.decided->decision;
+    out.store_first = true;
+    out.events.push_back({"Normal", "Rescheduled", o.decided->decision.message});
+    requests = o.decided->moves;
+  }
+  std::ranges::copy(waiting_requests(o), std::back_inserter(requests));
+  if (requests.empty()) return;
+  auto refuse = [&](const Refusal& refusal) {
+    for (const auto& m : o.migrations)
+      if (m.metadata.name == refusal.migration) out.migrations.push_back(refused(m, refusal, o.now));
+    out.events.push_back({"Warning", refusal.reason,
+                          (refusal.migration.empty() ? "" : refusal.migration + ": ") + refusal.message});
+  };
+  if (std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
+    for (const MoveRequest& r : requests)
+      if (!r.migration.empty()) refuse({r.migration, "ProgramFinished", "the program is ending"});
+    return;
+  }
+  const Begun begun = begin_wave(o, std::move(requests), status());
+  for (const Refusal& r : begun.refused) refuse(r);
+  if (begun.wave)
+    enter(JobPhase::kMigrating, "Migrating",
+          std::format("wave {} moves {} rank(s)", begun.wave->number, begun.wave->moves.size()));
+}
+
+void JobKernel::migrating(const migrate::Wave& wave) {
+  // Later phases see it themselves; this one would wait for sidecars that have gone with their program.
+  const bool ends = wave.phase == migrate::Phase::kPreparing &&
+                    std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); });
+  const std::string cancelled = o.job.spec.run_policy.suspend ? "the job is to be suspended"
+                                : past_deadline()             ? "the job's deadline has passed"
+                                : ends                        ? "the program is ending"
+                                                              : "";
+  const migrate::Step step = migrate::step(wave, view_of(o, cancelled), o.now, limits);
+  out.migrations = show_wave(wave, o);
+  end_orphans(&wave);
+  if (!step.changed) return carry_out(step, o, out);
+  out.store_first = true;
+  status().wave_state = migrate::to_json(step.wave);
+  if (step.commit) {
+    status().epoch = *step.commit;
+    if (step.wave.phase == migrate::Phase::kResuming) place_ranks(step.wave, status());
+  }
+  for (std::size_t i = wave.times.size(); i < step.wave.times.size(); ++i) {  // every phase passed in this change
+    const bool last = i + 1 == step.wave.times.size();
+    out.events.push_back({last && !step.wave.reason.empty() ? "Warning" : "Normal",
+                          "Wave" + std::string(crds::to_string(step.wave.times[i].phase)),
+                          std::format("wave {}{}", wave.number,
+                                      last && !step.wave.message.empty() ? ": " + step.wave.message : "")});
+  }
+  if (migrate::is_finished(step.wave)) count_wave(step.wave);
+  if (step.wave.phase == migrate::Phase::kFailed) {
+    const auto lost = step.wave.lost_rank;
+    fail_attempt({lost, lost ? status().ranks[*lost].pod : "", step.wave.reason, step.wave.message, false});
+  }
+}
+
+void JobKernel::count_wave(const migrate::Wave& wave) {
+  auto& m = status().migrations;
+  const auto n = static_cast<std::uint32_t>(wave.moves.size());
+  m.active = 0;
+  if (wave.phase == migrate::Phase::kSucceeded) m.succeeded += n;
+  if (wave.phase == migrate::Phase::kRolledBack) m.rolled_back += n;
+  if (wave.phase == migrate::Phase::kFailed) m.failed += n;
+}
+
+// What a wave leaves to be done when it has ended: its objects' last word, the pods nobody needs.
+void JobKernel::after_wave(const migrate::Wave& wave) {
+  out.migrations = show_wave(wave, o);
+  carry_out(migrate::step(wave, view_of(o, ""), o.now, limits), o, out);
+}
+
+}  // namespace bsp::reconcile
