@@ -324,7 +324,7 @@ void JobShell::keep_for_later(const Outcome& out) {
 
 void JobShell::carry_out(const Observed& o, const Outcome& out) {
   for (const Verb& verb : out.verbs) sidecars_->call(verb);
-  for (const Event& event : std::exchange(untold_, {})) tell(o.job, event);
+  for (const Event& event : std::exchange(untold_, {})) events_.tell(o.job, event);
   for (const auto& [name, migration] : std::exchange(unwritten_, {})) write_migration(migration);
   create_pods(o, out.create_pods);
   for (const std::string& name : out.delete_pods) {
@@ -366,7 +366,7 @@ void JobShell::create_pods(const Observed& o, const std::vector<PodRequest>& req
     if (!news) continue;
     log_warning("making a pod failed",
                 {{"job", job_key(at_.name_space, at_.name)}, {"rank", request.rank}, {"error", error.message}});
-    tell(o.job, {"Warning", "PodNotCreated", std::format("rank {}: {}", request.rank, error.message)});
+    events_.tell(o.job, {"Warning", "PodNotCreated", std::format("rank {}: {}", request.rank, error.message)});
     if (error.code == ErrorCode::kUnavailable) return;  // the next one would fare no better
   }
 }
@@ -430,33 +430,6 @@ void JobShell::write_migration(const crds::RankMigration& migration) {
                 {{"migration", migration.metadata.name}, {"error", updated.error().message}});
     if (auto fresh = client_.get({kRankMigration, migration.metadata.name_space, migration.metadata.name})) cache_.put(*fresh);
   }
-}
-
-void JobShell::tell(const crds::BspJob& job, const Event& event) {
-  const Time now = SystemClock{}.now();
-  const json object = {
-      {"apiVersion", "v1"},
-      {"kind", "Event"},
-      {"metadata",
-       {{"name", std::format("{}.{:x}{:02x}", job.metadata.name, now.time_since_epoch().count(), ++events_ & 0xff)},
-        {"namespace", job.metadata.name_space},
-        {"labels", {{std::string(names::kLabelJob), job.metadata.name}}}}},
-      {"involvedObject",
-       {{"apiVersion", names::kApiVersion},
-        {"kind", names::kBspJobKind},
-        {"name", job.metadata.name},
-        {"namespace", job.metadata.name_space},
-        {"uid", job.metadata.uid}}},
-      {"type", event.type},
-      {"reason", event.reason},
-      {"message", event.message},
-      {"source", {{"component", "bsp-operator"}}},
-      {"firstTimestamp", to_rfc3339(now)},
-      {"lastTimestamp", to_rfc3339(now)},
-      {"count", 1}};
-  log_info(event.message, {{"job", job.metadata.name}, {"reason", event.reason}});
-  if (auto created = client_.create(object); !created)
-    log_warning("telling an event failed", {{"error", created.error().message}});
 }
 
 // The job may go: what carries its label goes before it (a cluster's garbage collector would do the same, later).

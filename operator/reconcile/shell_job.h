@@ -12,6 +12,7 @@
 #include "base/net/pki.h"
 #include "operator/kinds.h"
 #include "operator/reconcile/rescheduling.h"
+#include "operator/reconcile/shell_events.h"
 #include "operator/reconcile/shell.h"
 #include "operator/reconcile/shell_objects.h"
 #include "operator/reconcile/sidecars.h"
@@ -47,7 +48,6 @@ class JobShell {
   Duration rest(const Observed& o, const Outcome& out) const;
   void write_migration(const crds::RankMigration& migration);
   bool note_gains(const Observed& o);  // true if a wave's gain has just become known
-  void tell(const crds::BspJob& job, const Event& event);
   void remove_all(const crds::BspJob& job);
   void remove_finalizer();
 
@@ -75,7 +75,8 @@ class JobShell {
   std::map<std::string, NotCreated> not_created_;  // by pod
   std::chrono::steady_clock::time_point next_report_{};
   std::chrono::steady_clock::time_point stored_{};  // the status, last
-  std::uint64_t events_ = 0;
+  SystemClock clock_;
+  EventRecorder events_{client_, clock_};
 };
 
 }  // namespace bsp::reconcile

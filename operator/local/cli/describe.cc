@@ -4,6 +4,7 @@
 #include <format>
 #include <nlohmann/json.hpp>
 
+#include "operator/local/cli/resources.h"
 #include "operator/local/cli/table.h"
 
 namespace bsp::local {
@@ -122,7 +123,7 @@ std::string describe_job(const crds::BspJob& job, const std::vector<std::string>
   d.conditions(s.conditions, now);
   Table told({"TYPE", "REASON", "AGE", "MESSAGE"});
   for (const json& e : events)
-    told.add({e.value("type", ""), e.value("reason", ""), age(from_rfc3339(e.value("lastTimestamp", "")), now), e.value("message", "")});
+    told.add({e.value("type", ""), e.value("reason", ""), age(from_rfc3339(last_seen(e)), now), e.value("note", "")});
   d.table("Events", told);
   return std::move(d).text();
 }

@@ -39,7 +39,7 @@ std::string text(const Object& object, const char* field) {
 
 // Oldest first, as kubectl sorts events that are looked at for themselves.
 void sort_by_time(std::vector<Object>& events) {
-  std::ranges::stable_sort(events, {}, [](const Object& e) { return text(e, "lastTimestamp"); });
+  std::ranges::stable_sort(events, {}, [](const Object& e) { return last_seen(e); });
 }
 
 // Until Ctrl-C: what is there, then every change in the columns' first widths.
@@ -113,7 +113,7 @@ Result<int> describe(std::span<const std::string> words) {
   BSP_TRY(const auto job, crds::bsp_job_from_json(object));
   BSP_TRY(auto events, store->list(kEvent, name_space));
   std::erase_if(events, [&](const Object& e) {
-    const Object about = e.value("involvedObject", Object::object());
+    const Object about = e.value("regarding", Object::object());
     return text(about, "kind") != kBspJob.kind || text(about, "name") != job.metadata.name;
   });
   sort_by_time(events);

@@ -7,6 +7,7 @@
 #include "base/json/yaml.h"
 #include "crds/names.h"
 #include "crds/nearest.h"
+#include "operator/kinds.h"
 #include "operator/local/cli/table.h"
 
 namespace bsp::local {
@@ -118,9 +119,17 @@ std::string node_status(const json& node, Time) {
 }
 
 std::string event_object(const json& event, Time) {
-  std::string kind = text_at(event, ".involvedObject.kind");
+  std::string kind = text_at(event, ".regarding.kind");
   std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::format("{}/{}", kind, text_at(event, ".involvedObject.name"));
+  return std::format("{}/{}", kind, text_at(event, ".regarding.name"));
+}
+
+// As kubectl has it: "1s", or "1s (x3 over 2m)" for a series.
+std::string event_age(const json& event, Time now) {
+  const std::string first = age_at(event, ".eventTime", now);
+  const json* count = at_path(event, ".series.count");
+  if (!count || !count->is_number_integer()) return first;
+  return std::format("{} (x{} over {})", age_at(event, ".series.lastObservedTime", now), count->get<int>(), first);
 }
 
 const std::vector<Resource>& resources() {
@@ -141,16 +150,21 @@ const std::vector<Resource>& resources() {
         {"SET", false, [](const json& node, Time) { return entry(node, "labels", names::kLabelSet); }},
         {"CPU", false, [](const json& node, Time) { return entry(node, "annotations", names::kAnnotationSpeed); }},
         age_column("AGE", ".metadata.creationTimestamp")}},
-      {"v1", "Event", "events", "event", {"ev"},
-       {age_column("LAST SEEN", ".lastTimestamp"),
+      {kEvent.api_version, kEvent.kind, "events", "event", {"ev"},
+       {{"LAST SEEN", false, event_age},
         path_column("TYPE", ".type"),
         path_column("REASON", ".reason"),
         {"OBJECT", false, event_object},
-        path_column("MESSAGE", ".message")}}};
+        path_column("MESSAGE", ".note")}}};
   return all;
 }
 
 }  // namespace
+
+std::string last_seen(const json& event) {
+  const std::string again = text_at(event, ".series.lastObservedTime");
+  return again.empty() ? text_at(event, ".eventTime") : again;
+}
 
 Result<const Resource*> resource_named(std::string_view name) {
   std::vector<std::string_view> known;

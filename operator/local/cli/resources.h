@@ -42,6 +42,9 @@ std::vector<std::string> row_of(const Resource& resource, const nlohmann::json& 
 // "bspjob.migbsp.io/NAME", "pod/NAME": -o name.
 std::string full_name(const Resource& resource, const std::string& name);
 
+// When an event happened, or its series for the last time; RFC 3339.
+std::string last_seen(const nlohmann::json& event);
+
 enum class Output { kTable, kWide, kJson, kYaml, kName };
 Result<Output> output_named(std::string_view name);
 

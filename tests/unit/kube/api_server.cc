@@ -68,8 +68,8 @@ ApiServer::ApiServer() {
                         {"nodes", {"Node", false}},
                         {"configmaps", {"ConfigMap", true, false}},
                         {"secrets", {"Secret", true, false}},
-                        {"events", {"Event", true, false}},
                         {"namespaces", {"Namespace", false}}};
+  served_["/apis/events.k8s.io/v1"] = {{"events", {"Event", true, false}}};
   served_["/apis/coordination.k8s.io/v1"] = {{"leases", {"Lease", true, false, true}}};
   served_["/apis/apiextensions.k8s.io/v1"] = {{"customresourcedefinitions", {"CustomResourceDefinition", false}}};
 }

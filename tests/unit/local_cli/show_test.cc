@@ -110,13 +110,14 @@ status: {conditions: [{type: Ready, status: "True"}]})")}),
             "slow-0   Ready    slow   0.25   10m\n");
   EXPECT_EQ(table("events", {from_yaml(R"(
 metadata: {name: e}
-involvedObject: {kind: BSPJob, name: a}
-lastTimestamp: "2026-11-21T04:59:59Z"
+regarding: {kind: BSPJob, name: a}
+eventTime: "2026-11-21T04:58:00.000000Z"
+series: {count: 3, lastObservedTime: "2026-11-21T04:59:59.000000Z"}
 type: Normal
 reason: Moved
-message: rank 1 runs in fast)")}),
-            "LAST SEEN   TYPE     REASON   OBJECT     MESSAGE\n"
-            "1s          Normal   Moved    bspjob/a   rank 1 runs in fast\n");
+note: rank 1 runs in fast)")}),
+            "LAST SEEN         TYPE     REASON   OBJECT     MESSAGE\n"
+            "1s (x3 over 2m)   Normal   Moved    bspjob/a   rank 1 runs in fast\n");
 }
 
 TEST(Get, OtherForms) {
@@ -175,7 +176,7 @@ TEST(Age, AsKubectlRounds) {
 TEST(Describe, TellsAllOfAJob) {
   const auto job = crds::bsp_job_from_json(from_yaml(kJob));
   ASSERT_TRUE(job) << job.error().message;
-  const json event = {{"type", "Normal"}, {"reason", "Started"}, {"lastTimestamp", "2026-11-21T04:58:00Z"}, {"message", "4 ranks"}};
+  const json event = {{"type", "Normal"}, {"reason", "Started"}, {"eventTime", "2026-11-21T04:58:00.000000Z"}, {"note", "4 ranks"}};
   const std::string text = describe_job(*job, {"call after superstep 40"}, {event}, kNow);
   for (const char* part :
        {"Name:             lattice-boltzmann\n", "Phase:            Running\n", "Imbalance:        61.2 %\n",
