@@ -6,13 +6,15 @@
 // A message inside a Set crosses the links of its two nodes, one between Sets the links, both uplinks and the trunks on the
 // shortest way between the two routers. Links of nodes, uplinks and trunks are full duplex. A byte costs 1 / (the least
 // bandwidth on its way), a message once the sum of its latencies; messages that cross the same link at the same time share it
-// evenly (max-min fairness). There are no other factors: SimGrid's CM02 with latency and bandwidth factors 1, no TCP window.
+// evenly (max-min fairness). There are no other factors: SimGrid's CM02 with latency and bandwidth factors 1, no TCP window,
+// no traffic of acknowledgements. A message between ranks on one node costs nothing.
 //
 // Three ways to one: a SimGrid platform file (read_platform_file), local mode's --pools (platform_of_pools), or code.
 // Units: instructions/s, bytes/s, s, bytes.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +26,7 @@
 namespace bsp::sim {
 
 struct Link {
-  double bandwidth = 0;  // bytes/s, > 0; infinite: never the narrowest
+  double bandwidth = std::numeric_limits<double>::infinity();  // bytes/s, > 0; infinite: never the narrowest
   double latency = 0;    // s
   bool shared = true;    // false: every message gets the whole bandwidth, however many there are
 };
@@ -34,6 +36,7 @@ struct Node {  // one processor: ranks on the same one share it evenly
   double speed = 0;         // instructions/s, > 0
   std::uint32_t slots = 0;  // ranks it can hold; 0 = any number
   double load = 0;          // external load, 0 <= load < 1: the ranks get speed·(1 − load)
+  std::string host{};       // of a platform file: the host that it is a core of; "" = the one called `name`
 };
 
 struct Set {
@@ -81,13 +84,21 @@ struct Platform {
   CallCost call{};
   Delivery delivery = Delivery::kAtOnce;
   Departure departure = Departure::kSenderReady;
-  std::string file{};            // a SimGrid platform file whose hosts are the nodes, by name, and whose routes are the
-                                 // network: links, uplinks and trunks above are then unused
+  // Of a platform file: its hosts are the nodes and its routes are the network; links, uplinks and trunks are then unused.
+  std::string file{};
+  decide::Grid<double> file_T{};  // s/byte, between the first two hosts of two Sets
 };
+
+// kInvalid: what is missing or out of range, by name.
+Result<void> validate(const Platform& platform);
+
+// Only these Sets, in this order; none named: all, by name. That is how the operator chooses a job's Sets. kInvalid lists those
+// that there are.
+Result<Platform> with_sets(const Platform& platform, const std::vector<std::string>& names);
 
 // What the decision is told: cpu and load of every node, T(a,b) = s/byte on the way between nodes of a and b without other
 // messages, Mig. Processors are numbered through the Sets: all of Set 0, all of Set 1, …
-// kInvalid: what is missing or out of range, by name.
+// kInvalid as validate() has it, or if two Sets are not connected.
 Result<decide::Platform> decision_platform(const Platform& platform);
 
 // A SimGrid 4 platform file (DTD version 4.1). A host's Set is its property `set`, else that of the innermost zone around it
@@ -97,9 +108,11 @@ Result<decide::Platform> decision_platform(const Platform& platform);
 Result<Platform> read_platform_file(const std::string& path);
 
 // `slow=3x0.25,fast=2x0.6` as local mode has it: nodes with one slot. A whole core counts as `core_speed`.
+// What they don't say is what the operator assumes of a cluster that it has not measured yet.
 struct PoolsNetwork {
-  double core_speed = 1e9;                 // instructions/s
-  Link link{.bandwidth = 125e6, .latency = 50e-6};  // 1 Gb/s, inside a pool and to the router
+  double core_speed = 1e9;                          // instructions/s
+  Link link{.bandwidth = 300e6, .latency = 50e-6};  // of each node; the way from pool to pool is never narrower
+  double mig_seconds = 0.3;
 };
 Result<Platform> platform_of_pools(const std::string& pools, const PoolsNetwork& network = {});
 

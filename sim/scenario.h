@@ -7,10 +7,9 @@
 // A superstep takes as long as the slowest rank's computation and messages (as SimGrid shares nodes and links), and the
 // barrier. After the superstep of a call come the call's cost (ii, iii) and, if it moves ranks, the largest Mem(i,j) of its moves
 // (iii). What the decision sees is what was simulated: CT with the sharing in it, BT the time in which messages of Set j were
-// on their way, without the wait for their senders.
+// on their way, without the wait for their senders. No call follows the last superstep.
 //
-// simulate() is deterministic. SimGrid knows one engine per process: no two threads may be in simulate() at once; for more than
-// one at a time use processes.
+// simulate() is deterministic. SimGrid itself runs in a child process for as long as that takes (child.h).
 #pragma once
 
 #include <cstdint>
@@ -31,6 +30,8 @@ enum class Mode : std::uint8_t { kAlone, kDeciding, kMigrating };
 // What is there at a call, while it is made: whoever records runs takes it from here.
 struct CallInProgress {
   const decide::Snapshot& snapshot;
+  const decide::State& state;                               // at the window's start
+  const std::vector<decide::MeasuredSuperstep>& supersteps;  // of the window, in order
   const decide::Window& window;
   const decide::Params& params;
   const decide::Plan& plan;
@@ -60,6 +61,14 @@ struct Moved {
   Superstep superstep{};  // after which
 };
 
+// The supersteps of one window (the last one may have been cut short by the end of the run).
+struct Stretch {
+  Superstep first{}, last{};
+  double begin = 0, end = 0;                 // s since the start; calls and migrations lie between stretches
+  std::vector<ProcessorId> mapping{};        // by rank
+  std::vector<double> compute_seconds{};     // by rank, summed
+};
+
 struct Outcome {
   double makespan = 0;                  // s
   std::vector<double> supersteps{};     // s each, barrier included, calls and migrations not; [0] is superstep 1
@@ -68,12 +77,20 @@ struct Outcome {
   std::vector<Call> calls{};            // empty without keep_calls
   std::uint64_t calls_made = 0;
   std::vector<Moved> moves{};
+  std::vector<Stretch> stretches{};     // in i one
   std::vector<ProcessorId> mapping{};   // by rank, at the end
   std::uint64_t messages = 0;           // that the application sent
   std::uint64_t simulated = 0;          // supersteps that were simulated, not remembered
 };
 
 Result<Outcome> simulate(const Scenario& scenario);
+
+// All three of the same workload, `mode` being ignored; on_call sees the calls of iii. Nothing is simulated twice: i are the
+// supersteps of ii, and ii is iii if nothing moved.
+struct Scenarios {
+  Outcome alone, deciding, migrating;
+};
+Result<Scenarios> simulate_all(Scenario scenario);
 
 // As operator/decide/mapping.h has them, over the nodes of the platform.
 Result<std::vector<ProcessorId>> initial_mapping(const Platform& platform, decide::Mapping mapping, std::uint32_t ranks);

@@ -1,0 +1,113 @@
+#include <nlohmann/json.hpp>
+
+#include <charconv>
+#include <filesystem>
+#include <format>
+
+#include "sim/child.h"
+#include "sim/inside.h"
+#include "sim/platform.h"
+
+namespace bsp::sim {
+namespace {
+
+using nlohmann::json;
+
+template <class Number>
+Result<Number> number_of(const std::string& text, const std::string& where, const std::string& rule) {
+  Number value{};
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  if (read.ec != std::errc{} || read.ptr != end || !(value >= 0))
+    return fail(ErrorCode::kInvalid, std::format("{} is \"{}\"; write {}", where, text, rule));
+  return value;
+}
+
+// The property, or `otherwise` if there is none.
+template <class Number>
+Result<Number> property(const json& properties, const std::string& name, Number otherwise, const std::string& whose,
+                        const std::string& rule) {
+  if (!properties.contains(name)) return otherwise;
+  return number_of<Number>(properties.at(name).get<std::string>(), std::format("{}: property {}", whose, name), rule);
+}
+
+// RANKS=SECONDS,…
+Result<std::vector<CallCost::Point>> call_points(const std::string& text, const std::string& whose) {
+  const std::string rule = "RANKS=SECONDS,… with increasing numbers of ranks, for example 10=0.33,50=0.79";
+  std::vector<CallCost::Point> points;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin), where = whose + ": property call";
+    const std::size_t equals = std::min(part.find('='), part.size());
+    BSP_TRY(const auto ranks, number_of<std::uint32_t>(part.substr(0, equals), where, rule));
+    BSP_TRY(const double seconds, number_of<double>(part.substr(std::min(equals + 1, part.size())), where, rule));
+    points.push_back({ranks, seconds});
+    begin = end + 1;
+  }
+  return points;
+}
+
+Result<void> add_host(const json& host, const std::string& file, Set& set) {
+  const std::string name = host.at("name");
+  const std::string whose = std::format("{}: host {}", file, name);
+  const json& properties = host.at("properties");
+  Node node{.name = name, .speed = host.at("speed"), .host = name};
+  BSP_TRY(node.load, property(properties, "load", 0.0, whose, "a share of at least 0 and below 1"));
+  BSP_TRY(node.slots, property(properties, "slots", 0u, whose, "a number of ranks; 0: any number"));
+  const int cores = host.at("cores");
+  if (cores == 1) {
+    set.nodes.push_back(std::move(node));
+    return {};
+  }
+  if (properties.contains("slots"))
+    return fail(ErrorCode::kInvalid, std::format("{} has {} cores, each with one slot; remove its property slots", whose, cores));
+  node.slots = 1;
+  for (int core = 0; core < cores; ++core) {
+    node.name = std::format("{}-{}", name, core);
+    set.nodes.push_back(node);
+  }
+  return {};
+}
+
+Result<json> described(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    return fail(ErrorCode::kNotFound, std::format("--platform: there is no file {}; write a SimGrid platform file (examples/platform.xml is one), or use --pools", path));
+  BSP_TRY(Child child, Child::start([&path](int channel) {
+            const std::string text = describe_platform_file(path);
+            const std::uint64_t size = text.size();
+            if (write_fully(channel, std::as_bytes(std::span(&size, 1)))) write_fully(channel, std::as_bytes(std::span(text)));
+          }));
+  auto text = child.read_all();
+  if (!text) return fail(ErrorCode::kInvalid, std::format("--platform {}: {} (examples/platform.xml is a file that works)", path, text.error().message));
+  return json::parse(*text);
+}
+
+}  // namespace
+
+Result<Platform> read_platform_file(const std::string& path) {
+  BSP_TRY(const json file, described(path));
+  Platform platform;
+  platform.file = path;
+  const std::size_t sets = file.at("sets").size();
+  platform.file_T = decide::Grid<double>(sets, sets);
+  for (std::size_t a = 0; a < sets; ++a) {
+    const json& from = file.at("sets").at(a);
+    Set& set = platform.sets.emplace_back();
+    set.name = from.at("name");
+    for (const json& host : from.at("hosts")) BSP_CHECK_OK(add_host(host, path, set));
+    for (std::size_t b = 0; b < sets; ++b) platform.file_T[a, b] = file.at("T").at(a).at(b);
+  }
+  const json& properties = file.at("properties");
+  const std::string seconds = "seconds of at least 0";
+  BSP_TRY(platform.mig_seconds, property(properties, "mig", 0.0, path, seconds));
+  BSP_TRY(platform.barrier.constant, property(properties, "barrier", 0.0, path, seconds));
+  BSP_TRY(platform.barrier.per_outsider, property(properties, "barrier_per_outsider", 0.0, path, seconds));
+  if (properties.contains("call")) {
+    BSP_TRY(platform.call.points, call_points(properties.at("call").get<std::string>(), path));
+  }
+  if (auto valid = validate(platform); !valid) return std::unexpected(valid.error().in(path));
+  return platform;
+}
+
+}  // namespace bsp::sim

@@ -1,0 +1,28 @@
+// The way from Set to Set over a platform's trunks: the fewest of them; of equally many, those named first.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/core/error.h"
+#include "operator/decide/grid.h"
+#include "sim/platform.h"
+
+namespace bsp::sim {
+
+struct Hop {
+  std::uint32_t trunk;  // index in Platform::trunks
+  bool forwards;        // from `from` to `to`
+};
+
+struct Routes {
+  decide::Grid<std::vector<Hop>> trunks;  // [a, b]; empty where the Sets share their router
+
+  // 1 / (the least bandwidth between a node of Set a and another of Set b).
+  [[nodiscard]] double seconds_per_byte(const Platform& platform, std::uint32_t a, std::uint32_t b) const;
+};
+
+// kInvalid if two Sets are not connected.
+Result<Routes> find_routes(const Platform& platform);
+
+}  // namespace bsp::sim

@@ -1,0 +1,159 @@
+#include "sim/scenario.h"
+
+#include <algorithm>
+#include <format>
+
+#include "sim/supersteps.h"
+
+namespace bsp::sim {
+namespace {
+
+class Run {
+ public:
+  Run(const Scenario& scenario, decide::Platform platform)
+      : s_(scenario), params_(scenario.params), ranks_(scenario.workload.ranks()) {
+    params_.migrates = s_.mode == Mode::kMigrating;
+    snapshot_.platform = std::move(platform);
+    snapshot_.ranks.resize(ranks_);
+    for (std::uint32_t i = 0; i < ranks_; ++i) snapshot_.ranks[i].processor = s_.mapping[i];
+    out_.mapping = s_.mapping;
+  }
+
+  Result<Outcome> whole() {
+    BSP_TRY(Supersteps supersteps, Supersteps::start(s_.platform, snapshot_.platform, s_.memoise));
+    const std::uint64_t last = s_.workload.supersteps();
+    out_.supersteps.reserve(last);
+    std::uint64_t t = 0;
+    Demand demand;
+    while (t < last) {
+      Stretch stretch{.first = {t + 1}, .begin = out_.makespan, .mapping = out_.mapping, .compute_seconds = std::vector<double>(ranks_, 0)};
+      decide::Window window(state_, params_, ranks_, snapshot_.platform.sets.size());
+      while (t < last && !window.call_due()) {
+        s_.workload.demand(++t, demand);
+        BSP_TRY(const Simulated* done, supersteps.run(demand, out_.mapping));
+        const double barrier = barrier_seconds();
+        out_.messages += demand.messages.size();
+        out_.supersteps.push_back(done->seconds + barrier);
+        out_.makespan += done->seconds + barrier;
+        for (std::uint32_t i = 0; i < ranks_; ++i) stretch.compute_seconds[i] += done->compute_seconds[i];
+        if (s_.mode == Mode::kAlone) continue;
+        decide::MeasuredSuperstep seen = measured(Superstep{t}, demand, *done, barrier);
+        if (s_.on_call) window_supersteps_.push_back(seen);
+        window.add(std::move(seen));
+      }
+      stretch.last = {t};
+      stretch.end = out_.makespan;
+      out_.stretches.push_back(std::move(stretch));
+      if (t == last || s_.mode == Mode::kAlone) break;
+      BSP_CHECK_OK(call(std::move(window)));
+    }
+    out_.simulated = supersteps.simulated();
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] double barrier_seconds() const {
+    const auto set_of = [this](ProcessorId p) { return snapshot_.platform.processor(p).set; };
+    const auto outsiders = std::ranges::count_if(out_.mapping, [&](ProcessorId p) { return set_of(p) != set_of(out_.mapping[0]); });
+    return s_.platform.barrier.constant + s_.platform.barrier.per_outsider * static_cast<double>(outsiders);
+  }
+
+  static decide::MeasuredSuperstep measured(Superstep t, const Demand& demand, const Simulated& done, double barrier) {
+    const double slowest = done.compute_seconds.empty() ? 0 : std::ranges::max(done.compute_seconds);
+    return {.superstep = t,
+            .instructions = demand.instructions,
+            .compute_seconds = done.compute_seconds,
+            .communication_seconds = done.seconds - slowest + barrier,
+            .recv_bytes = done.recv_bytes,
+            .recv_seconds = done.recv_seconds};
+  }
+
+  Result<void> call(decide::Window window) {
+    const Superstep after = window.completed();
+    for (std::uint32_t i = 0; i < ranks_; ++i) snapshot_.ranks[i].memory_bytes = s_.workload.memory_bytes({i}, after.value);
+    BSP_TRY(decide::Plan plan, decide::make_plan(snapshot_, window, params_));
+    if (s_.on_call) s_.on_call({snapshot_, state_, window_supersteps_, window, params_, plan});
+    window_supersteps_.clear();
+    if (s_.keep_calls) out_.calls.push_back({after, out_.makespan, snapshot_, plan});
+    ++out_.calls_made;
+    const double cost = s_.platform.call.seconds(ranks_);
+    out_.call_seconds += cost;
+    out_.makespan += cost;
+    if (s_.mode == Mode::kMigrating) carry_out(plan);
+    state_ = std::move(window).close(plan.next);
+    return {};
+  }
+
+  void carry_out(const decide::Plan& plan) {
+    double longest = 0;  // they overlap
+    for (const decide::Move& move : plan.moves) {
+      longest = std::max(longest, move.cost);
+      out_.mapping[move.rank.value] = move.to;
+      snapshot_.ranks[move.rank.value].processor = move.to;
+      snapshot_.ranks[move.rank.value].last_move = plan.superstep;
+      out_.moves.push_back({move.rank, move.from, move.to, plan.superstep});
+    }
+    out_.migration_seconds += longest;
+    out_.makespan += longest;
+  }
+
+  const Scenario& s_;
+  decide::Params params_;
+  std::uint32_t ranks_;
+  decide::Snapshot snapshot_;                                 // of now
+  decide::State state_;                                       // at the window's start
+  std::vector<decide::MeasuredSuperstep> window_supersteps_;  // if somebody wants to see them
+  Outcome out_;
+};
+
+// Without calls between them, stretches are one.
+void join(std::vector<Stretch>& stretches) {
+  for (std::size_t k = 1; k < stretches.size(); ++k) {
+    stretches[0].last = stretches[k].last;
+    stretches[0].end += stretches[k].end - stretches[k].begin;
+    for (std::size_t i = 0; i < stretches[0].compute_seconds.size(); ++i)
+      stretches[0].compute_seconds[i] += stretches[k].compute_seconds[i];
+  }
+  stretches.resize(std::min<std::size_t>(stretches.size(), 1));
+}
+
+}  // namespace
+
+Result<Outcome> simulate(const Scenario& scenario) {
+  BSP_CHECK_OK(decide::validate(scenario.params));
+  BSP_TRY(decide::Platform platform, decision_platform(scenario.platform));
+  if (scenario.mapping.size() != scenario.workload.ranks())
+    return fail(ErrorCode::kInvalid, std::format("the mapping places {} ranks, but {} has {}", scenario.mapping.size(),
+                                                 scenario.workload.name(), scenario.workload.ranks()));
+  for (const ProcessorId p : scenario.mapping)
+    if (p.value >= platform.processors.size())
+      return fail(ErrorCode::kInvalid, std::format("the mapping names processor {}, but there are {}", p.value, platform.processors.size()));
+  return Run(scenario, std::move(platform)).whole();
+}
+
+Result<Scenarios> simulate_all(Scenario scenario) {
+  Scenarios out;
+  scenario.mode = Mode::kMigrating;
+  BSP_TRY(out.migrating, simulate(scenario));
+  out.deciding = out.migrating;
+  if (!out.migrating.moves.empty()) {
+    scenario.mode = Mode::kDeciding;
+    scenario.on_call = {};
+    BSP_TRY(out.deciding, simulate(scenario));
+  }
+  out.alone = out.deciding;  // the same supersteps, in the same places
+  out.alone.calls.clear();
+  out.alone.calls_made = 0;
+  out.alone.call_seconds = 0;
+  out.alone.makespan = 0;
+  for (const double seconds : out.alone.supersteps) out.alone.makespan += seconds;
+  join(out.alone.stretches);
+  return out;
+}
+
+Result<std::vector<ProcessorId>> initial_mapping(const Platform& platform, decide::Mapping mapping, std::uint32_t ranks) {
+  BSP_TRY(const decide::Platform nodes, decision_platform(platform));
+  return decide::initial_mapping(mapping, ranks, nodes);
+}
+
+}  // namespace bsp::sim

@@ -1,0 +1,56 @@
+// Simulates supersteps one by one: from what the application asks for and who is where, to what would be measured.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/core/error.h"
+#include "operator/decide/model.h"
+#include "sim/child.h"
+#include "sim/inside.h"
+#include "sim/platform.h"
+#include "sim/workload.h"
+
+namespace bsp::sim {
+
+// A superstep without its barrier.
+struct Simulated {
+  double seconds = 0;                         // until the last rank has computed and the last message has arrived
+  std::vector<double> compute_seconds{};      // CT(i)
+  decide::Grid<double> recv_bytes{};          // B(i,j), j the Set of the sender
+  decide::Grid<double> recv_seconds{};        // BT(i,j): how long messages from Set j to rank i were on their way
+};
+
+class Supersteps {
+ public:
+  // `platform` and `nodes`, its decision_platform(), have to outlive this.
+  static Result<Supersteps> start(const Platform& platform, const decide::Platform& nodes, bool memoise);
+
+  // Valid until the next call. kFailed if SimGrid gave up.
+  Result<const Simulated*> run(const Demand& demand, std::span<const ProcessorId> mapping);
+
+  [[nodiscard]] std::uint64_t simulated() const { return simulated_; }
+
+ private:
+  struct Known {
+    Demand demand;
+    std::vector<ProcessorId> mapping;
+    Simulated result;
+  };
+  static constexpr std::size_t kMostKnown = 256;  // an irregular application has thousands that never come back
+
+  Supersteps(const decide::Platform& nodes, bool memoise, Child child)
+      : nodes_(&nodes), memoise_(memoise), child_(std::move(child)) {}
+  Result<Simulated> simulate(const Demand& demand, std::span<const ProcessorId> mapping);
+
+  const decide::Platform* nodes_;
+  bool memoise_;
+  Child child_;
+  std::unordered_multimap<std::size_t, Known> known_;  // by hash
+  Simulated last_;                                     // without memory
+  std::uint64_t simulated_ = 0;
+};
+
+}  // namespace bsp::sim
