@@ -42,7 +42,7 @@ Result<Routes> find_routes(const Platform& platform) {
         const auto step = reached.find(at);
         if (step == reached.end())
           return fail(ErrorCode::kInvalid,
-                      std::format("platform: no way from Set {} to Set {}: add a trunk between the routers {} and {}", platform.sets[a].name,
+                      std::format("platform: no way from Set {} to Set {}: add a trunk between the routers \"{}\" and \"{}\"", platform.sets[a].name,
                                   platform.sets[b].name, platform.sets[a].router, platform.sets[b].router));
         if (!step->second) break;
         way.insert(way.begin(), step->second->hop);
