@@ -21,7 +21,6 @@ namespace bsp::migrate {
 struct Limits {
   Duration prepare = std::chrono::seconds(60);     // target pod there, warm, everyone prepared
   Duration unreachable = std::chrono::seconds(4);  // of a sidecar, until the wave gives up
-  Duration arm = std::chrono::seconds(5);          // all sidecars answer armGate
   Duration postponed = std::chrono::minutes(5);    // a committed gate that nobody closed at
   Duration close = std::chrono::seconds(6);        // first rank stopped -> all stopped
   Duration checkpoint = std::chrono::seconds(6);   // and per byte:
