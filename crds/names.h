@@ -19,6 +19,10 @@ inline constexpr std::string_view kApiVersion = "migbsp.io/v1alpha1";
 inline constexpr std::string_view kBspJobKind = "BSPJob";
 inline constexpr std::string_view kRankMigrationKind = "RankMigration";
 
+// --- What bsp-operator writes for later, and for other programs (field "schema") -----------------------
+inline constexpr std::string_view kRecordSchema = "migbsp.io/record/v1";  // a rescheduling call: operator/record
+inline constexpr std::string_view kAdviceSchema = "migbsp.io/advice/v1";  // bsp-operator advise -o json
+
 // --- Labels (on pods, secrets, RankMigrations; select with kubectl -l) -----------------------------
 inline constexpr std::string_view kLabelJob = "migbsp.io/job";                // BSPJob's name
 inline constexpr std::string_view kLabelRank = "migbsp.io/rank";              // decimal

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "operator/advise/command.h"
 #include "operator/controller/run.h"
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/run.h"
+#include "operator/simulate.h"
 
 namespace {
 
@@ -23,6 +25,8 @@ constexpr const char* kUsage =
     "       bsp-operator local delete JOB\n"
     "       bsp-operator controller [OPTION…]                 look after the jobs of a Kubernetes cluster\n"
     "       bsp-operator submit -f JOB.yaml [--wait]          create a job in a Kubernetes cluster\n"
+    "       bsp-operator advise -f RECORD.jsonl [OPTION…]     what another heuristic would have done in a recorded run\n"
+    "       bsp-operator simulate -f JOB.yaml --pools … --application …   what the scheduler would do with a job\n"
     "       bsp-operator version\n";
 
 const std::map<std::string, Command> kLocal = {
@@ -38,6 +42,8 @@ int main(int argc, char** argv) {
     if (const auto command = kLocal.find(args[1]); command != kLocal.end()) return command->second(args.subspan(2));
   if (!args.empty() && args[0] == "controller") return bsp::controller::run(args.subspan(1));
   if (!args.empty() && args[0] == "submit") return bsp::controller::submit(args.subspan(1));
+  if (!args.empty() && args[0] == "advise") return bsp::advise::run(args.subspan(1));
+  if (!args.empty() && args[0] == "simulate") return bsp::simulate(args.subspan(1));
   if (args.size() == 1 && args[0] == "version") {
     std::puts("bsp-operator " BSP_VERSION);
     return 0;

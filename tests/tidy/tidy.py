@@ -19,12 +19,17 @@ EDGES = {
     "base/net": ["base/core"],
     "crds": ["base/core", "base/json"],
     "operator/decide": ["base/core"],
+    "operator/record": ["base/core", "crds", "operator/decide"],
+    "operator/exchange": ["base/core", "crds"],
+    "operator/exchange/link": ["base/core", "base/net", "crds", "operator/exchange"],  # link_group: sockets and a thread
     "operator/migrate": ["base/core", "crds"],
     "operator/kube": ["base/core", "base/json", "base/net"],
     "operator/kinds": ["base/core", "crds", "operator/kube"],
+    "operator/arguments": ["base/core", "crds"],
     "operator/observe": ["base/core", "base/json", "crds", "operator/decide", "operator/kube"],
     # The kernels are pure; shell.cc (shell_*.cc) is the only place that sees client and network.
-    "operator/reconcile": ["base/core", "base/json", "crds", "operator/decide", "operator/migrate", "operator/observe"],
+    "operator/reconcile": ["base/core", "base/json", "crds", "operator/decide", "operator/migrate", "operator/observe",
+                           "operator/record"],
     "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kinds",
                                  "operator/kube", "operator/migrate", "operator/observe", "operator/reconcile",
                                  "operator/reconcile/sidecars"],
@@ -32,12 +37,18 @@ EDGES = {
     "operator/reconcile/sidecars": ["base/core", "base/json", "base/net", "crds", "operator/migrate", "operator/reconcile"],
     "operator/local": ["base/core", "base/json", "base/net", "crds", "operator/kinds", "operator/kube"],
     # The commands put node and shell together.
-    "operator/local/cli": ["base/core", "base/json", "crds", "operator/kinds", "operator/kube", "operator/local", "operator/reconcile",
+    "operator/local/cli": ["base/core", "base/json", "crds", "operator/arguments", "operator/kinds", "operator/kube", "operator/local", "operator/reconcile",
                            "operator/reconcile/shell"],
     "operator/controller": ["base/core", "base/json", "crds", "operator/kinds", "operator/kube", "operator/reconcile",
                             "operator/reconcile/shell"],
-    "operator": ["base/core", "base/json", "base/net", "crds", "operator/controller", "operator/decide", "operator/kube",
+    "operator/advise": ["base/core", "crds", "operator/arguments", "operator/decide", "operator/local/cli", "operator/record"],
+    "operator": ["base/core", "base/json", "base/net", "crds", "operator/advise", "operator/arguments", "operator/controller", "operator/decide", "operator/kube",
                  "operator/local/cli", "operator/migrate", "operator/observe", "operator/reconcile", "operator/reconcile/shell"],
+    # The simulator; only sim/inside.cc sees SimGrid.
+    "sim": ["base/core", "crds", "operator/decide", "operator/local"],
+    "sim/exchange": ["base/core", "crds", "operator/exchange"],
+    "sim/cli": ["base/core", "crds", "operator/arguments", "operator/decide", "operator/observe", "operator/record", "sim", "sim/applications", "sim/trace"],
+    "sim/trace": ["base/core", "operator/decide", "operator/record", "sim"],
     "sidecar/ring": [],
     "sidecar/shim": ["base/core", "crds", "sidecar/ring"],
     "sidecar/init": ["base/core", "crds", "sidecar/init/control", "sidecar/transfer"],
@@ -51,10 +62,10 @@ EDGES = {
 }
 
 # Modules that are functions of their arguments, and what they therefore do not include.
-PURE = ["operator/decide", "operator/migrate"]
+PURE = ["operator/decide", "operator/exchange", "operator/migrate", "operator/record"]
 IMPURE = re.compile(r"(fstream|iostream|cstdio|print|filesystem|random|thread|mutex|ctime|time\.h|unistd\.h|fcntl\.h"
                     r"|sys/.*|base/core/(log|fd|fault)\.h)")
-NO_TIME = ["operator/decide"]  # migrate is given the time as a value
+NO_TIME = ["operator/decide", "operator/exchange", "operator/record"]  # migrate is given the time as a value
 TIME = re.compile(r"(chrono|base/core/clock\.h)")
 
 # Where descriptors are closed and processes killed, each with the reason it may.

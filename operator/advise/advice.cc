@@ -1,0 +1,71 @@
+#include "operator/advise/advice.h"
+
+#include <algorithm>
+#include <format>
+
+#include "operator/decide/strategy.h"
+
+namespace bsp::advise {
+namespace {
+
+bool same(const decide::Params& a, const decide::Params& b) {
+  return record::keeps_cadence(a, b) && a.heuristic == b.heuristic && a.x == b.x && a.horizon == b.horizon && a.min_gain == b.min_gain &&
+         a.cooldown == b.cooldown && a.max_moves == b.max_moves && a.reuse_vacated_slots == b.reuse_vacated_slots &&
+         a.migrates == b.migrates;
+}
+
+}  // namespace
+
+double cost_of(const decide::Plan& plan) {
+  double most = 0;
+  for (const decide::Move& move : plan.moves) most = std::max(most, move.cost);
+  return most;
+}
+
+Result<Advice> Adviser::advise(record::Call call, std::string where) {
+  Advice advice{.where = std::move(where), .call = std::move(call), .rerun = false, .answers = {}};
+  const record::Call& c = advice.call;
+  const decide::Params wanted = changed(c.params, options_.changes);
+  advice.rerun = !record::keeps_cadence(c.params, wanted);
+  std::vector<decide::Heuristic> heuristics = options_.heuristics;
+  if (heuristics.empty()) heuristics.push_back(c.params.heuristic);
+  for (std::size_t h = 0; h < heuristics.size(); ++h) {
+    Answer answer{.params = wanted, .plans = {}, .as_recorded = false, .difference = {}};
+    answer.params.heuristic = heuristics[h];
+    if (advice.rerun) {
+      auto& reruns = reruns_[std::format("{}/{}/{}/{}", c.name_space, c.job, c.uid, c.attempt)];
+      if (reruns.size() <= h) reruns.emplace_back(answer.params);
+      BSP_TRY(answer.plans, reruns[h].add(c));
+    } else {
+      BSP_TRY(decide::Plan plan, record::replay(c, answer.params));
+      answer.as_recorded = same(c.params, answer.params);
+      if (answer.as_recorded) answer.difference = record::difference(c.plan, plan);
+      answer.plans.push_back(std::move(plan));
+    }
+    advice.answers.push_back(std::move(answer));
+  }
+  return advice;
+}
+
+void Total::add(const decide::Plan& plan) {
+  ++calls;
+  moving += !plan.moves.empty();
+  moves += plan.moves.size();
+  cost += cost_of(plan);
+  if (!(plan.forecast.before > 0)) return;
+  ++forecasts;
+  relative += plan.forecast.after / plan.forecast.before;
+}
+
+void Totals::add(const Advice& advice) {
+  if (all_.empty()) all_.push_back({.name = "as recorded"});
+  all_[0].add(advice.call.plan);
+  for (const Answer& answer : advice.answers) {
+    const std::string name(decide::strategy_for(answer.params.heuristic).name);
+    auto total = std::find_if(all_.begin() + 1, all_.end(), [&](const Total& t) { return t.name == name; });
+    if (total == all_.end()) total = all_.insert(all_.end(), {.name = name});
+    for (const decide::Plan& plan : answer.plans) total->add(plan);
+  }
+}
+
+}  // namespace bsp::advise

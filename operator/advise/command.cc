@@ -1,0 +1,83 @@
+#include "operator/advise/command.h"
+
+#include <cstdio>
+#include <format>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "crds/names.h"
+#include "operator/advise/show.h"
+#include "operator/arguments.h"
+#include "operator/record/line.h"
+
+namespace bsp::advise {
+namespace {
+
+using nlohmann::json;
+
+// A record at a time, since a line may be large.
+class Command {
+ public:
+  explicit Command(const Options& options) : options_(options), adviser_(options_) {}
+
+  Result<int> operator()() {
+    std::ifstream file;
+    if (options_.file != "-") {
+      file.open(options_.file);
+      if (!file) return fail_errno("reading " + options_.file);
+    }
+    std::istream& in = options_.file == "-" ? std::cin : file;
+    const std::string name = options_.file == "-" ? "standard input" : options_.file;
+    std::string line;
+    for (std::size_t number = 1; std::getline(in, line); ++number)
+      if (line.find_first_not_of(" \t\r") != std::string::npos) take(line, std::format("{}:{}", name, number));
+    if (in.bad()) return fail_errno("reading " + name);
+    if (read_ == 0 && !wrong_)
+      return fail(ErrorCode::kInvalid, std::format("{} holds no recorded call; local run --record FILE writes one line for each", name));
+    if (read_ > 0) finish();
+    return wrong_ ? 1 : 0;
+  }
+
+ private:
+  void take(const std::string& line, const std::string& where) {
+    auto advice = record::from_line(line).and_then([&](record::Call call) { return adviser_.advise(std::move(call), where); });
+    if (!advice) {
+      wrong_ = true;
+      told(advice.error().in(where));
+      return;
+    }
+    ++read_;
+    for (const Answer& answer : advice->answers) wrong_ |= !answer.difference.empty();
+    totals_.add(*advice);
+    if (options_.json) calls_.push_back(json_of(*advice));
+    else std::fputs(text_of(*advice, options_.brief).c_str(), stdout);
+  }
+
+  void finish() {
+    if (!options_.json) {
+      std::fputs(text_of(totals_).c_str(), stdout);
+      return;
+    }
+    const json all = {{"schema", names::kAdviceSchema}, {"calls", calls_}, {"summary", json_of(totals_)}};
+    std::puts(all.dump(2, ' ', false, json::error_handler_t::replace).c_str());
+  }
+
+  const Options& options_;
+  Adviser adviser_;
+  Totals totals_;
+  json calls_ = json::array();
+  std::size_t read_ = 0;
+  bool wrong_ = false;
+};
+
+}  // namespace
+
+int run(std::span<const std::string> words) {
+  const auto options = parse_options(words);
+  if (!options) return told(options.error());
+  const auto status = Command(*options)();
+  return status ? *status : told(status.error());
+}
+
+}  // namespace bsp::advise

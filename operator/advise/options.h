@@ -1,0 +1,36 @@
+// What `bsp-operator advise` may be told on the command line.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/core/error.h"
+#include "operator/decide/model.h"
+
+namespace bsp::advise {
+
+// What is to be other than recorded.
+struct Changes {
+  std::optional<std::uint64_t> alpha0, omega, cooldown;
+  std::optional<std::uint32_t> max_moves;
+  std::optional<double> d0, delta, beta, x, min_gain;
+  std::optional<decide::Horizon> horizon;
+};
+
+struct Options {
+  std::string file;                            // "-": standard input
+  std::vector<decide::Heuristic> heuristics;  // empty: the recorded one
+  Changes changes;
+  bool json = false;
+  bool brief = false;  // no explanations
+};
+
+// kInvalid with what is wrong, the remedy and the usage.
+Result<Options> parse_options(std::span<const std::string> words);
+
+decide::Params changed(decide::Params recorded, const Changes& changes);
+
+}  // namespace bsp::advise

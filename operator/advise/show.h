@@ -1,0 +1,19 @@
+// Advice as text and as JSON. Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+
+#include "operator/advise/advice.h"
+
+namespace bsp::advise {
+
+// One record: what was done, what would have been, both sides of every rank that either moves, and the reasons.
+std::string text_of(const Advice& advice, bool brief);
+std::string text_of(const Totals& totals);
+
+nlohmann::json json_of(const Advice& advice);
+nlohmann::json json_of(const Totals& totals);
+
+}  // namespace bsp::advise

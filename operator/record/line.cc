@@ -1,0 +1,133 @@
+#include "operator/record/line.h"
+
+#include <cmath>
+#include <format>
+#include <nlohmann/json.hpp>
+
+#include "crds/names.h"
+#include "operator/record/reader.h"
+#include "operator/record/writer.h"
+
+namespace bsp::record {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kSchemaField = "schema";
+constexpr std::string_view kRemedy = "; the line is not as bsp-operator writes it: take it out, or record the run again";
+// Grid entries for each byte of a line: a rank that received nothing new in a superstep still has its time in it, and a
+// cell for every Set.
+constexpr std::size_t kCellsPerByte = 64, kCellsOfAnyLine = 1 << 16;
+
+std::string_view type_name(const json& j) {
+  switch (j.type()) {
+    case json::value_t::null: return "null";
+    case json::value_t::object: return "an object";
+    case json::value_t::array: return "a list";
+    case json::value_t::string: return "a text";
+    case json::value_t::boolean: return "true or false";
+    case json::value_t::number_float: return "a number with a fraction";
+    case json::value_t::number_integer: return "a negative number";
+    default: return "a number";
+  }
+}
+
+Result<void> check_schema(const json& j) {
+  const auto schema = j.find(kSchemaField);
+  if (schema == j.end())
+    return fail(ErrorCode::kInvalid, std::format("schema: required, but not given; a recorded call begins with {{\"schema\":\"{}\"",
+                                                 names::kRecordSchema));
+  if (*schema == names::kRecordSchema) return {};
+  const std::string name = schema->is_string() ? std::format("\"{}\"", schema->get<std::string>()) : std::string(type_name(*schema));
+  return fail(ErrorCode::kInvalid, std::format("schema: is {}, and this bsp-operator reads {}; use the one that wrote it, or a newer one",
+                                               name, names::kRecordSchema));
+}
+
+// The schema's own field, which no member holds, goes before the others.
+struct CallReader {
+  Reader& reader;
+  const json& object;
+  Call& call;
+  const Path at{};
+  std::vector<std::string_view> known{kSchemaField};
+  template <class M>
+  void operator()(const char* name, M member) {
+    known.push_back(name);
+    reader.required(object, name, call.*member, at);
+  }
+};
+
+struct CallWriter {
+  Writer& writer;
+  const Call& call;
+  template <class M>
+  void operator()(const char* name, M member) {
+    writer.write_name(name);
+    writer.write(call.*member);
+  }
+};
+
+}  // namespace
+
+// Escaped as JSON asks; bytes that are no UTF-8 (a tool's message) are replaced.
+void Writer::write_text(std::string_view text) {
+  out_ += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+void Reader::wrong(const Path& at, std::string_view wanted, const json& j) {
+  tell(at, std::format("must be {}, not {}", wanted, type_name(j)));
+}
+
+void Reader::finish(const json& object, const std::vector<std::string_view>& known, const Path& at) {
+  if (failed()) return;
+  for (const auto& [name, value] : object.items())
+    if (std::ranges::find(known, name) == known.end())
+      return tell({&at, name}, "unknown field" + crds::suggestion(name, known));
+}
+
+void Reader::read_figure(const json& j, double& out, const Path& at) {
+  if (j.is_number()) {
+    out = j.get<double>();
+  } else if (j == "Infinity") {
+    out = std::numeric_limits<double>::infinity();
+  } else if (j == "-Infinity") {
+    out = -std::numeric_limits<double>::infinity();
+  } else if (j == "NaN") {
+    out = std::numeric_limits<double>::quiet_NaN();
+  } else {
+    wrong(at, "a number", j);
+  }
+}
+
+std::string to_line(const Call& call) {
+  std::string line = std::format("{{\"{}\":\"{}\"", kSchemaField, names::kRecordSchema);
+  Writer writer(line);
+  visit_fields(Of<Call>{}, CallWriter{writer, call});
+  line += '}';
+  return line;
+}
+
+Result<Call> from_line(std::string_view line) {
+  json j;
+  try {
+    j = json::parse(line);
+  } catch (const json::parse_error& error) {
+    if (error.byte > line.size())
+      return fail(ErrorCode::kInvalid, std::format("not valid JSON: the line was cut after {} bytes; take it out", line.size()));
+    return fail(ErrorCode::kInvalid, std::format("not valid JSON at byte {} of {}{}", error.byte, line.size(), kRemedy));
+  } catch (const json::exception&) {  // a number beyond what a double holds
+    return fail(ErrorCode::kInvalid, std::format("a number is out of range{}", kRemedy));
+  }
+  if (!j.is_object()) return fail(ErrorCode::kInvalid, std::format("must be an object, not {}{}", type_name(j), kRemedy));
+  BSP_CHECK_OK(check_schema(j));
+  Call call;
+  Reader reader(kCellsPerByte * line.size() + kCellsOfAnyLine);
+  CallReader visitor{reader, j, call};
+  visit_fields(Of<Call>{}, visitor);
+  reader.finish(j, visitor.known, visitor.at);
+  if (!reader.problem().empty()) return fail(ErrorCode::kInvalid, reader.problem() + std::string(kRemedy));
+  if (auto good = validate(call); !good) return fail(ErrorCode::kInvalid, good.error().message + std::string(kRemedy));
+  return call;
+}
+
+}  // namespace bsp::record

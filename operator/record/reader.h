@@ -1,0 +1,283 @@
+// A value of a record from JSON. Used by the .cc files of this directory.
+//
+// The first thing that is wrong is kept with its path; what follows is not looked at. Nothing is allocated that is not in
+// proportion to the text: a short line can't claim a large grid.
+#pragma once
+
+#include <algorithm>
+#include <format>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "crds/nearest.h"
+#include "operator/decide/strategy.h"
+#include "operator/record/fields.h"
+
+namespace bsp::record {
+
+// Where in the line: made into text only for an error.
+struct Path {
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  const Path* up = nullptr;
+  std::string_view name = {};
+  std::size_t index = kNone;
+
+  [[nodiscard]] std::string text() const {
+    std::string before = up ? up->text() : "";
+    if (index != kNone) return std::format("{}[{}]", before, index);
+    if (before.empty() || name.empty()) return before + std::string(name);
+    return std::format("{}.{}", before, name);
+  }
+};
+
+class Reader {
+ public:
+  using json = nlohmann::json;
+  // `cells`: entries that all grids may have together.
+  explicit Reader(std::size_t cells) : cells_(cells) {}
+
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+  template <class T>
+  void read(const json& j, T& out, const Path& at) {
+    if (failed()) return;
+    if constexpr (std::same_as<T, double>) {
+      read_figure(j, out, at);
+    } else if constexpr (std::same_as<T, bool>) {
+      if (!j.is_boolean()) return wrong(at, "true or false", j);
+      out = j.get<bool>();
+    } else if constexpr (std::integral<T>) {
+      read_whole(j, out, at);
+    } else if constexpr (kIsId<T>) {
+      read_whole(j, out.value, at);
+    } else if constexpr (std::same_as<T, std::string>) {
+      if (!j.is_string()) return wrong(at, "a text", j);
+      out = j.get<std::string>();
+    } else if constexpr (std::same_as<T, std::string_view>) {
+      read_name(j, at, kObjectives, [](std::string_view name) { return name; }, out);
+    } else if constexpr (std::same_as<T, decide::Heuristic>) {
+      std::string_view name;
+      read_name(j, at, decide::strategies(), [](const decide::Strategy& s) { return s.name; }, name);
+      if (!failed()) out = (*decide::strategy_named(name))->heuristic;
+    } else if constexpr (std::same_as<T, decide::Horizon>) {
+      read_enum(j, out, at, decide::Horizon::kSuperstep, [](auto h) { return kHorizons[static_cast<std::size_t>(h)]; });
+    } else if constexpr (std::same_as<T, decide::Origin>) {
+      read_enum(j, out, at, decide::Origin::kMeasured, [](auto origin) { return decide::to_string(origin); });
+    } else if constexpr (std::same_as<T, decide::Reason>) {
+      read_enum(j, out, at, decide::Reason::kMoveLimit, [](auto reason) { return decide::to_string(reason); });
+    } else if constexpr (std::same_as<T, std::vector<decide::MeasuredSuperstep>>) {
+      read_supersteps(j, out, at);
+    } else if constexpr (kIsVector<T>) {
+      if constexpr (HasFields<typename T::value_type>) read_columns(j, out, at);
+      else read_list(j, out, at);
+    } else {
+      static_assert(HasFields<T>);
+      if (!j.is_object()) return wrong(at, "an object", j);
+      ObjectVisitor<T> visitor{*this, j, out, at};
+      visit_fields(Of<T>{}, visitor);
+      finish(j, visitor.known, at);
+    }
+  }
+
+  template <class T>
+  void read_grid(const json& j, decide::Grid<T>& out, T usual, const Path& at) {
+    if (failed()) return;
+    if (!j.is_object()) return wrong(at, "an object", j);
+    static constexpr std::string_view kParts[] = {"rows", "cols", "at", "values"};
+    finish(j, {std::begin(kParts), std::end(kParts)}, at);
+    std::uint32_t rows = 0, cols = 0;
+    std::vector<std::uint64_t> places;
+    std::vector<T> values;
+    required(j, "rows", rows, at);
+    required(j, "cols", cols, at);
+    const bool sparse = j.contains("at");
+    if (sparse) required(j, "at", places, at);
+    required(j, "values", values, at);
+    const std::uint64_t size = std::uint64_t{rows} * cols;
+    if (failed() || !take_cells(size, at)) return;
+    if (!sparse && values.size() != size)
+      return tell({&at, "values"}, std::format("has {} entries, but there are {} rows of {}", values.size(), rows, cols));
+    if (sparse && values.size() != places.size())
+      return tell({&at, "values"}, std::format("has {} entries, but at has {}", values.size(), places.size()));
+    out = decide::Grid<T>(rows, cols, usual);
+    for (std::size_t n = 0; n < values.size(); ++n) {
+      const std::uint64_t place = sparse ? places[n] : n;
+      if (place >= size || (sparse && n > 0 && place <= places[n - 1])) {
+        const Path list{&at, "at"};
+        return tell({&list, "", n}, std::format("must lie above the one before and below {}, is {}", size, place));
+      }
+      out[place / cols, place % cols] = values[n];
+    }
+  }
+
+  template <class T>
+  void required(const json& object, std::string_view name, T& out, const Path& at) {
+    if (failed()) return;
+    const Path here{&at, name};
+    if (const auto it = object.find(name); it != object.end()) read(*it, out, here);
+    else tell(here, "required, but not given");
+  }
+
+  // What is left of an object beside the known fields is an error, with the nearest of those.
+  void finish(const json& object, const std::vector<std::string_view>& known, const Path& at);  // line.cc
+
+  void tell(const Path& at, std::string_view what) {
+    if (!failed()) problem_ = at.text().empty() ? std::string(what) : std::format("{}: {}", at.text(), what);
+  }
+
+ private:
+  template <class T>
+  struct ObjectVisitor {
+    Reader& reader;
+    const json& object;
+    T& out;
+    const Path& at;
+    std::vector<std::string_view> known{};
+    template <class M>
+    void operator()(const char* name, M member) {
+      known.push_back(name);
+      reader.required(object, name, out.*member, at);
+    }
+    template <class M>
+    void grid(const char* name, M member, auto usual) {
+      known.push_back(name);
+      const Path here{&at, name};
+      if (const auto it = object.find(name); it != object.end()) reader.read_grid(*it, out.*member, usual, here);
+      else reader.tell(here, "required, but not given");
+    }
+  };
+
+  template <class Row>
+  struct ColumnVisitor {
+    Reader& reader;
+    const json& object;
+    std::vector<Row>& rows;
+    const Path& at;
+    std::vector<std::string_view> known{};
+    template <class M>
+    void operator()(const char* name, M member) {
+      rare(name, member);
+      if (!object.contains(name)) reader.tell({&at, name}, "required, but not given");
+    }
+    template <class M>
+    void rare(const char* name, M member) {
+      known.push_back(name);
+      if (reader.failed()) return;
+      const auto column = object.find(name);
+      if (column == object.end()) return;
+      const Path here{&at, name};
+      if (!column->is_array()) return reader.wrong(here, "a list", *column);
+      if (known.size() == 1) rows.resize(column->size());
+      if (column->size() != rows.size())
+        return reader.tell(here, std::format("has {} entries, but {} has {}", column->size(), known[0], rows.size()));
+      for (std::size_t i = 0; i < rows.size(); ++i) reader.read((*column)[i], rows[i].*member, Path{&here, "", i});
+    }
+  };
+
+  // `out` is a copy of the superstep before, if there is one.
+  struct SuperstepVisitor {
+    Reader& reader;
+    const json& object;
+    decide::MeasuredSuperstep& out;
+    bool first;
+    const Path& at;
+    std::vector<std::string_view> known{};
+    template <class M>
+    void operator()(const char* name, M member) {
+      known.push_back(name);
+      if (!left_out<Member<M>>(name)) reader.required(object, name, out.*member, at);
+    }
+    template <class M>
+    void grid(const char* name, M member, auto usual) {
+      known.push_back(name);
+      if (left_out<Member<M>>(name)) {
+        reader.take_cells((out.*member).rows() * (out.*member).cols(), at);
+        return;
+      }
+      const Path here{&at, name};
+      if (const auto it = object.find(name); it != object.end()) reader.read_grid(*it, out.*member, usual, here);
+      else reader.tell(here, "required, but not given");
+    }
+    template <class T>
+    [[nodiscard]] bool left_out(const char* name) const {
+      return !first && (kIsVector<T> || kIsGrid<T>) && !object.contains(name);
+    }
+  };
+
+  [[nodiscard]] bool failed() const { return !problem_.empty(); }
+  void wrong(const Path& at, std::string_view wanted, const json& j);  // line.cc
+
+  void read_figure(const json& j, double& out, const Path& at);
+
+  bool take_cells(std::uint64_t cells, const Path& at) {
+    if (cells <= cells_) return cells_ -= cells, true;
+    tell(at, "has more entries than a line of this length can hold");
+    return false;
+  }
+
+  template <class T>
+  void read_whole(const json& j, T& out, const Path& at) {
+    if (!j.is_number_unsigned()) return wrong(at, "a whole number that is not negative", j);
+    const auto value = j.get<std::uint64_t>();
+    if (value > std::numeric_limits<T>::max())
+      return tell(at, std::format("{} is too large; the most is {}", value, std::numeric_limits<T>::max()));
+    out = static_cast<T>(value);
+  }
+
+  template <class E>
+  void read_enum(const json& j, E& out, const Path& at, E last, auto name_of) {
+    std::vector<E> all;
+    for (int e = 0; e <= static_cast<int>(last); ++e) all.push_back(static_cast<E>(e));
+    std::string_view name;
+    read_name(j, at, all, name_of, name);
+    for (const E e : all)
+      if (!failed() && name == name_of(e)) out = e;
+  }
+
+  // One of `list`, as that spells it.
+  void read_name(const json& j, const Path& at, const auto& list, auto name_of, std::string_view& out) {
+    if (!j.is_string()) return wrong(at, "a text", j);
+    std::vector<std::string_view> names;
+    for (const auto& one : list) names.push_back(name_of(one));
+    const auto& text = j.get_ref<const std::string&>();
+    const auto found = std::ranges::find(names, text);
+    if (found == names.end()) return tell(at, std::format("\"{}\" is none of the known names{}", text, crds::suggestion(text, names)));
+    out = *found;
+  }
+
+  template <class T>
+  void read_list(const json& j, std::vector<T>& out, const Path& at) {
+    if (!j.is_array()) return wrong(at, "a list", j);
+    out.resize(j.size());
+    for (std::size_t i = 0; i < out.size() && !failed(); ++i) read(j[i], out[i], Path{&at, "", i});
+  }
+
+  template <class Row>
+  void read_columns(const json& j, std::vector<Row>& out, const Path& at) {
+    if (!j.is_object()) return wrong(at, "an object with a list for each field", j);
+    ColumnVisitor<Row> visitor{*this, j, out, at};
+    visit_fields(Of<Row>{}, visitor);
+    finish(j, visitor.known, at);
+  }
+
+  void read_supersteps(const json& j, std::vector<decide::MeasuredSuperstep>& out, const Path& at) {
+    if (!j.is_array()) return wrong(at, "a list", j);
+    for (std::size_t t = 0; t < j.size() && !failed(); ++t) {
+      const Path here{&at, "", t};
+      if (!j[t].is_object()) return wrong(here, "an object", j[t]);
+      if (t == 0) out.emplace_back();
+      else out.push_back(decide::MeasuredSuperstep(out.back()));
+      SuperstepVisitor visitor{*this, j[t], out.back(), t == 0, here};
+      visit_fields(Of<decide::MeasuredSuperstep>{}, visitor);
+      finish(j[t], visitor.known, here);
+    }
+  }
+
+  std::size_t cells_;
+  std::string problem_;
+};
+
+}  // namespace bsp::record

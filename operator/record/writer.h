@@ -1,0 +1,209 @@
+// A value of a record as JSON. Used by the .cc files of this directory.
+//
+// Not by way of nlohmann::json: a call of 10⁵ ranks has millions of figures, and what is written while a job runs should
+// cost little more than its text. Figures are the shortest decimal that reads back as the same bits.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "operator/decide/strategy.h"
+#include "operator/record/fields.h"
+
+namespace bsp::record {
+
+class Writer {
+ public:
+  explicit Writer(std::string& out) : out_(out) {}
+
+  template <class T>
+  void write(const T& value) {
+    if constexpr (std::same_as<T, double>) {
+      write_figure(value);
+    } else if constexpr (std::same_as<T, bool>) {
+      out_ += value ? "true" : "false";
+    } else if constexpr (std::integral<T>) {
+      write_digits(value);
+    } else if constexpr (kIsId<T>) {
+      write_digits(value.value);
+    } else if constexpr (std::same_as<T, std::string> || std::same_as<T, std::string_view>) {
+      write_text(value);
+    } else if constexpr (std::same_as<T, decide::Heuristic>) {
+      write_text(decide::strategy_for(value).name);
+    } else if constexpr (std::same_as<T, decide::Horizon>) {
+      write_text(kHorizons[static_cast<std::size_t>(value)]);
+    } else if constexpr (std::same_as<T, decide::Origin> || std::same_as<T, decide::Reason>) {
+      write_text(decide::to_string(value));
+    } else if constexpr (std::same_as<T, std::vector<decide::MeasuredSuperstep>>) {
+      write_supersteps(value);
+    } else if constexpr (kIsVector<T>) {
+      if constexpr (HasFields<typename T::value_type>) write_columns(value);
+      else write_list(value.size(), [&](std::size_t i) { write(value[i]); });
+    } else {
+      static_assert(HasFields<T>);
+      out_ += '{';
+      visit_fields(Of<T>{}, ObjectVisitor<T>{*this, value});
+      out_ += '}';
+    }
+  }
+
+  // Dense, or only what is not `usual` with its places, row after row.
+  template <class T>
+  void write_grid(const decide::Grid<T>& grid, T usual) {
+    std::size_t unusual = 0;
+    for (std::size_t i = 0; i < grid.rows(); ++i)
+      for (const T& value : grid.row(i)) unusual += !same_bits(value, usual);
+    const bool dense = 2 * unusual > grid.rows() * grid.cols();
+    out_ += "{\"rows\":";
+    write_digits(grid.rows());
+    out_ += ",\"cols\":";
+    write_digits(grid.cols());
+    const auto all_of = [&](const char* name, auto each) {
+      out_ += name;
+      bool first = true;
+      for (std::size_t i = 0; i < grid.rows(); ++i)
+        for (std::size_t j = 0; j < grid.cols(); ++j) {
+          if (!dense && same_bits(grid[i, j], usual)) continue;
+          if (!first) out_ += ',';
+          first = false;
+          each(i, j);
+        }
+      out_ += ']';
+    };
+    if (!dense) all_of(",\"at\":[", [&](std::size_t i, std::size_t j) { write_digits(i * grid.cols() + j); });
+    all_of(",\"values\":[", [&](std::size_t i, std::size_t j) { write(grid[i, j]); });
+    out_ += '}';
+  }
+
+  void write_name(const char* name) {
+    if (out_.back() != '{') out_ += ',';
+    out_ += '"';
+    out_ += name;
+    out_ += "\":";
+  }
+
+  template <class T>
+  static bool same_bits(const T& a, const T& b) {
+    if constexpr (kIsVector<T>) {
+      using Value = typename T::value_type;
+      return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0);
+    } else if constexpr (kIsGrid<T>) {
+      if (a.rows() != b.rows() || a.cols() != b.cols()) return false;
+      for (std::size_t i = 0; i < a.rows(); ++i)
+        if (a.cols() > 0 && std::memcmp(a.row(i).data(), b.row(i).data(), a.row(i).size_bytes()) != 0) return false;
+      return true;
+    } else {
+      static_assert(std::is_trivially_copyable_v<T>);
+      return std::memcmp(&a, &b, sizeof(T)) == 0;
+    }
+  }
+
+ private:
+  template <class T>
+  struct ObjectVisitor {
+    Writer& writer;
+    const T& object;
+    template <class M>
+    void operator()(const char* name, M member) {
+      writer.write_name(name);
+      writer.write(object.*member);
+    }
+    template <class M>
+    void grid(const char* name, M member, auto usual) {
+      writer.write_name(name);
+      writer.write_grid(object.*member, usual);
+    }
+    template <class M>
+    void rare(const char* name, M member) {
+      (*this)(name, member);
+    }
+  };
+
+  template <class Row>
+  struct ColumnVisitor {
+    Writer& writer;
+    const std::vector<Row>& rows;
+    template <class M>
+    void operator()(const char* name, M member) {
+      writer.write_name(name);
+      writer.write_list(rows.size(), [&](std::size_t i) { writer.write(rows[i].*member); });
+    }
+    template <class M>
+    void rare(const char* name, M member) {
+      const Member<M> usual{};
+      for (const Row& row : rows)
+        if (!same(row.*member, usual)) return (*this)(name, member);
+    }
+    template <class T>
+    static bool same(const T& a, const T& b) {
+      if constexpr (std::same_as<T, double>) return same_bits(a, b);
+      else return a == b;
+    }
+  };
+
+  struct SuperstepVisitor {
+    Writer& writer;
+    const decide::MeasuredSuperstep& t;
+    const decide::MeasuredSuperstep* before;
+    template <class M>
+    void operator()(const char* name, M member) {
+      if constexpr (kIsVector<Member<M>>)
+        if (before && same_bits(t.*member, before->*member)) return;
+      writer.write_name(name);
+      writer.write(t.*member);
+    }
+    template <class M>
+    void grid(const char* name, M member, auto usual) {
+      if (before && same_bits(t.*member, before->*member)) return;
+      writer.write_name(name);
+      writer.write_grid(t.*member, usual);
+    }
+  };
+
+  template <class Row>
+  void write_columns(const std::vector<Row>& rows) {
+    out_ += '{';
+    visit_fields(Of<Row>{}, ColumnVisitor<Row>{*this, rows});
+    out_ += '}';
+  }
+
+  void write_supersteps(const std::vector<decide::MeasuredSuperstep>& list) {
+    write_list(list.size(), [&](std::size_t t) {
+      out_ += '{';
+      visit_fields(Of<decide::MeasuredSuperstep>{}, SuperstepVisitor{*this, list[t], t == 0 ? nullptr : &list[t - 1]});
+      out_ += '}';
+    });
+  }
+
+  void write_list(std::size_t n, auto each) {
+    out_ += '[';
+    for (std::size_t i = 0; i < n; ++i) {
+      if (i > 0) out_ += ',';
+      each(i);
+    }
+    out_ += ']';
+  }
+
+  template <class T>
+  void write_digits(T value) {
+    char text[32];
+    out_.append(text, std::to_chars(text, text + sizeof text, value).ptr);
+  }
+
+  // JSON has no infinity, and a reader may take -0 for a whole number.
+  void write_figure(double value) {
+    if (std::isnan(value)) out_ += "\"NaN\"";
+    else if (std::isinf(value)) out_ += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+    else if (value == 0 && std::signbit(value)) out_ += "-0.0";
+    else write_digits(value);
+  }
+
+  void write_text(std::string_view text);  // line.cc
+
+  std::string& out_;
+};
+
+}  // namespace bsp::record
