@@ -3,6 +3,7 @@
 #
 #   OUT_DIR/runtime   the root of localhost/bsp-runtime: bsp-init (static), libbspmpi.so, bsp-sidecar, bin/criu, lib/
 #   OUT_DIR/host      bin/bsp-operator for this machine, and its lib/
+#   OUT_DIR/simulator bin/bsp-simulate, and its lib/, which is large; host/bin has a link to it
 #   OUT_DIR/apps/bin  the example applications
 #
 # Programs in runtime and host carry all their libraries and their own dynamic loader (sidecar/init/bundle.sh), so they
@@ -30,12 +31,17 @@ for file in bsp-init libbspmpi.so; do
   built $file && install -m755 "$build/bin/$file" "$new/runtime/$file"
 done
 built bsp-operator && BSP_BUNDLE_PREFIX=$out/host "$libraries" "$new/host" "bin/bsp-operator=$build/bin/bsp-operator"
+if built bsp-simulate; then
+  BSP_BUNDLE_PREFIX=$out/simulator "$libraries" "$new/simulator" "bin/bsp-simulate=$build/bin/bsp-simulate"
+  mkdir -p "$new/host/bin"
+  ln -s ../../simulator/bin/bsp-simulate "$new/host/bin/bsp-simulate"
+fi
 for app in lattice_boltzmann; do
   built $app && install -m755 "$build/bin/$app" "$new/apps/bin/$app"
 done
 
 # Debug information stays in the build tree.
-for file in "$new"/runtime/{bsp-init,bsp-sidecar,libbspmpi.so} "$new"/host/bin/* "$new"/apps/bin/*; do
+for file in "$new"/runtime/{bsp-init,bsp-sidecar,libbspmpi.so} "$new"/host/bin/bsp-operator "$new"/simulator/bin/* "$new"/apps/bin/*; do
   [ -f "$file" ] && strip --strip-debug "$file"
 done
 rm -rf "$out"
