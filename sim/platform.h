@@ -55,6 +55,7 @@ struct Trunk {  // between two routers
 struct Barrier {            // s, at the end of every superstep
   double constant = 0;
   double per_outsider = 0;  // for each process outside the Set of process 1 (rank 0)
+  double per_trunk = 0;     // for each trunk between such a process's router and that Set's
 };
 
 // What one rescheduling call costs with n processes: linear between the points, proportional to n below the first,
@@ -80,6 +81,7 @@ struct Platform {
   std::vector<Set> sets{};       // index = SetId
   std::vector<Trunk> trunks{};
   double mig_seconds = 0;        // Mig(i,j), the fixed cost of a migration
+  double move_seconds = 0;       // what a call that moves ranks takes besides the largest Mem; the decision does not know of it
   Barrier barrier{};
   CallCost call{};
   Delivery delivery = Delivery::kAtOnce;

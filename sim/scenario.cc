@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 
+#include "sim/routes.h"
 #include "sim/supersteps.h"
 
 namespace bsp::sim {
@@ -20,6 +21,7 @@ class Run {
   }
 
   Result<Outcome> whole() {
+    BSP_TRY(barrier_of_, outsiders_barrier(s_.platform));
     BSP_TRY(Supersteps supersteps, Supersteps::start(s_.platform, snapshot_.platform, s_.memoise));
     const std::uint64_t last = s_.workload.supersteps();
     out_.supersteps.reserve(last);
@@ -52,10 +54,23 @@ class Run {
   }
 
  private:
+  // What each process of Set j adds to the barrier if process 1 is in Set a: [a, j].
+  static Result<decide::Grid<double>> outsiders_barrier(const Platform& platform) {
+    const std::size_t sets = platform.sets.size();
+    decide::Grid<double> seconds(sets, sets, platform.barrier.per_outsider);
+    for (std::size_t a = 0; a < sets; ++a) seconds[a, a] = 0;
+    if (platform.barrier.per_trunk == 0 || !platform.file.empty()) return seconds;
+    BSP_TRY(const Routes routes, find_routes(platform));
+    for (std::size_t a = 0; a < sets; ++a)
+      for (std::size_t j = 0; j < sets; ++j) seconds[a, j] += platform.barrier.per_trunk * static_cast<double>(routes.trunks[a, j].size());
+    return seconds;
+  }
+
   [[nodiscard]] double barrier_seconds() const {
-    const auto set_of = [this](ProcessorId p) { return snapshot_.platform.processor(p).set; };
-    const auto outsiders = std::ranges::count_if(out_.mapping, [&](ProcessorId p) { return set_of(p) != set_of(out_.mapping[0]); });
-    return s_.platform.barrier.constant + s_.platform.barrier.per_outsider * static_cast<double>(outsiders);
+    const auto set_of = [this](ProcessorId p) { return snapshot_.platform.processor(p).set.value; };
+    double seconds = s_.platform.barrier.constant;
+    for (const ProcessorId p : out_.mapping) seconds += barrier_of_[set_of(out_.mapping[0]), set_of(p)];
+    return seconds;
   }
 
   static decide::MeasuredSuperstep measured(Superstep t, const Demand& demand, const Simulated& done, double barrier) {
@@ -71,7 +86,7 @@ class Run {
   Result<void> call(decide::Window window) {
     const Superstep after = window.completed();
     for (std::uint32_t i = 0; i < ranks_; ++i) snapshot_.ranks[i].memory_bytes = s_.workload.memory_bytes({i}, after.value);
-    BSP_TRY(decide::Plan plan, decide::make_plan(snapshot_, window, params_));
+    BSP_TRY(decide::Plan plan, s_.planner ? s_.planner(snapshot_, window, params_) : decide::make_plan(snapshot_, window, params_));
     if (s_.on_call) s_.on_call({snapshot_, state_, window_supersteps_, window, params_, plan});
     window_supersteps_.clear();
     if (s_.keep_calls) out_.calls.push_back({after, out_.makespan, snapshot_, plan});
@@ -93,6 +108,7 @@ class Run {
       snapshot_.ranks[move.rank.value].last_move = plan.superstep;
       out_.moves.push_back({move.rank, move.from, move.to, plan.superstep});
     }
+    if (!plan.moves.empty()) longest += s_.platform.move_seconds;
     out_.migration_seconds += longest;
     out_.makespan += longest;
   }
@@ -103,6 +119,7 @@ class Run {
   decide::Snapshot snapshot_;                                 // of now
   decide::State state_;                                       // at the window's start
   std::vector<decide::MeasuredSuperstep> window_supersteps_;  // if somebody wants to see them
+  decide::Grid<double> barrier_of_;                           // see outsiders_barrier()
   Outcome out_;
 };
 

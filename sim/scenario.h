@@ -37,6 +37,9 @@ struct CallInProgress {
   const decide::Plan& plan;
 };
 
+// Who decides at a call. The plan's moves, their costs and `next` count.
+using Planner = std::function<Result<decide::Plan>(const decide::Snapshot& snapshot, const decide::Window& window, const decide::Params& params)>;
+
 struct Scenario {
   const Platform& platform;
   const Workload& workload;
@@ -46,6 +49,7 @@ struct Scenario {
   bool memoise = true;     // a superstep like an earlier one (same demand, same mapping) is not simulated again
   bool keep_calls = true;  // Outcome::calls hold snapshot and plan of every call
   std::function<void(const CallInProgress& call)> on_call{};
+  Planner planner{};  // empty: decide::make_plan
 };
 
 struct Call {

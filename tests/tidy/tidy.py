@@ -46,6 +46,9 @@ EDGES = {
                  "operator/local/cli", "operator/migrate", "operator/observe", "operator/reconcile", "operator/reconcile/shell"],
     # The simulator; only sim/inside.cc sees SimGrid.
     "sim": ["base/core", "crds", "operator/decide", "operator/local"],
+    "sim/applications": ["base/core", "operator/decide", "sim"],
+    "sim/yardsticks": ["base/core", "operator/decide", "sim"],
+    "sim/reproduce": ["base/core", "operator/decide", "sim", "sim/applications", "sim/yardsticks"],
     "sim/exchange": ["base/core", "crds", "operator/exchange"],
     "sim/cli": ["base/core", "crds", "operator/arguments", "operator/decide", "operator/observe", "operator/record", "sim", "sim/applications", "sim/trace"],
     "sim/trace": ["base/core", "operator/decide", "operator/record", "sim"],
