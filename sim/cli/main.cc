@@ -1,0 +1,81 @@
+// bsp-simulate: what would the scheduler do with my job on my pools? Beside bsp-operator, which execs it for `simulate`, so
+// that the operator itself does not carry SimGrid.
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <format>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/core/read_file.h"
+#include "crds/manifest.h"
+#include "operator/observe/snapshot.h"
+#include "operator/record/line.h"
+#include "sim/applications/applications.h"
+#include "sim/cli/options.h"
+#include "sim/cli/report.h"
+#include "sim/cli/timeline.h"
+#include "sim/scenario.h"
+#include "sim/trace/trace.h"
+
+namespace bsp::sim {
+namespace {
+
+Result<Platform> platform_of(const Options& options, const crds::BspJob& job) {
+  BSP_TRY(const Platform all, options.pools.empty() ? read_platform_file(options.platform_file) : platform_of_pools(options.pools));
+  BSP_TRY(Platform platform, with_sets(all, job.spec.sets.names));
+  if (options.mig_seconds) platform.mig_seconds = *options.mig_seconds;
+  if (options.call_seconds) platform.call = {.points = {{1, *options.call_seconds}}};
+  return platform;
+}
+
+Result<decide::Mapping> mapping_of(const crds::BspJob& job) {
+  return decide::mapping_named(crds::to_string(job.spec.initial_mapping));
+}
+
+Result<void> write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) return fail_errno("writing " + path);
+  return {};
+}
+
+Result<void> run(const Options& options) {
+  BSP_TRY(const std::string text, read_file(options.job));
+  BSP_TRY(const crds::BspJob job, crds::read_bsp_job(text, options.job));
+  BSP_TRY(const Platform platform, platform_of(options, job));
+  std::vector<Application> table(applications().begin(), applications().end());
+  table.push_back(trace());
+  BSP_TRY(const auto workload, make_workload(table, options.application, job.spec.ranks));
+  BSP_TRY(const decide::Mapping mapping, mapping_of(job));
+  Scenario scenario{.platform = platform, .workload = *workload, .params = observe::make_params(job.spec.rescheduling)};
+  if (options.heuristic) scenario.params.heuristic = *options.heuristic;
+  BSP_TRY(scenario.mapping, initial_mapping(platform, mapping, workload->ranks()));
+  std::string recorded;
+  if (!options.record.empty())
+    scenario.on_call = [&](const CallInProgress& call) {
+      recorded += record::to_line({.name_space = job.metadata.name_space, .job = job.metadata.name, .params = call.params,
+                                   .snapshot = call.snapshot, .state = call.state, .supersteps = call.supersteps, .plan = call.plan}) + "\n";
+    };
+  BSP_TRY(const Scenarios scenarios, simulate_all(std::move(scenario)));
+  if (!options.record.empty()) BSP_CHECK_OK(write_file(options.record, recorded));
+  if (!options.timeline.empty()) BSP_CHECK_OK(write_file(options.timeline, timeline_svg(platform, *workload, scenarios)));
+  if (options.json) std::puts(report_json(platform, *workload, scenarios).dump(2).c_str());
+  else std::fputs(report_text(platform, *workload, scenarios, options.rows).c_str(), stdout);
+  return {};
+}
+
+}  // namespace
+}  // namespace bsp::sim
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const auto options = bsp::sim::parse_options(words);
+  const bsp::Result<void> done = options ? bsp::sim::run(*options) : std::unexpected(options.error());
+  if (done) return 0;
+  std::fflush(stdout);
+  std::fprintf(stderr, "bsp-simulate: %s\n", done.error().message.c_str());
+  return done.error().code == bsp::ErrorCode::kInvalid ? 2 : 1;
+}

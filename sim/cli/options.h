@@ -1,0 +1,29 @@
+// What `bsp-operator simulate` may be told on the command line.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/core/error.h"
+#include "operator/decide/model.h"
+
+namespace bsp::sim {
+
+struct Options {
+  std::string job;                               // file of the BSPJob
+  std::string platform_file, pools;              // one of them
+  std::string application;                       // "NAME[:key=value,…]"
+  std::optional<decide::Heuristic> heuristic{};  // instead of the manifest's
+  std::optional<double> mig_seconds{};           // instead of the platform's
+  std::optional<double> call_seconds{};          // instead of the platform's
+  std::string timeline;                          // file to write; "": none
+  std::string record;                            // file to write; "": none
+  bool json = false;
+  std::size_t rows = 8;                          // of each table of a decision
+};
+
+// kInvalid with what is wrong, the remedy and the usage.
+Result<Options> parse_options(std::span<const std::string> words);
+
+}  // namespace bsp::sim

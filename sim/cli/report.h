@@ -1,0 +1,17 @@
+// What a simulation showed, as text and as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstddef>
+#include <string>
+
+#include "sim/scenario.h"
+
+namespace bsp::sim {
+
+// The table of the three scenarios, then every call of iii with its reasons; `rows` of each table before the rest is counted.
+std::string report_text(const Platform& platform, const Workload& workload, const Scenarios& scenarios, std::size_t rows);
+nlohmann::json report_json(const Platform& platform, const Workload& workload, const Scenarios& scenarios);
+
+}  // namespace bsp::sim

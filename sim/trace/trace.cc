@@ -1,0 +1,96 @@
+#include "sim/trace/trace.h"
+
+#include <algorithm>
+#include <format>
+#include <fstream>
+
+#include "operator/record/line.h"
+
+namespace bsp::sim {
+namespace {
+
+class Trace : public Workload {
+ public:
+  explicit Trace(std::string name) : name_(std::move(name)) {}
+
+  // False if the call is not of the same run, or says nothing new.
+  bool add(const record::Call& call) {
+    if (supersteps_.empty()) first_ = {call.name_space, call.job, call.uid, std::to_string(call.attempt)};
+    else if (first_ != std::vector<std::string>{call.name_space, call.job, call.uid, std::to_string(call.attempt)}) return false;
+    if (!supersteps_.empty() && call.snapshot.ranks.size() != ranks()) return false;
+    for (const decide::MeasuredSuperstep& t : call.supersteps) {
+      if (t.superstep <= last_) continue;
+      last_ = t.superstep;
+      supersteps_.push_back({demand_of(t, call.snapshot), calls_.size()});
+    }
+    std::vector<double>& memory = calls_.emplace_back();
+    for (const decide::Rank& rank : call.snapshot.ranks) memory.push_back(rank.memory_bytes);
+    return true;
+  }
+
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] std::uint32_t ranks() const override { return calls_.empty() ? 0 : static_cast<std::uint32_t>(calls_[0].size()); }
+  [[nodiscard]] std::uint64_t supersteps() const override { return supersteps_.size(); }
+  void demand(std::uint64_t t, Demand& out) const override { out = supersteps_[t - 1].demand; }
+  [[nodiscard]] double memory_bytes(RankId i, std::uint64_t t) const override {
+    return calls_[t == 0 ? 0 : supersteps_[t - 1].call][i.value];
+  }
+
+ private:
+  static Demand demand_of(const decide::MeasuredSuperstep& t, const decide::Snapshot& snapshot) {
+    Demand demand{.instructions = t.instructions};
+    std::vector<std::vector<RankId>> in(snapshot.platform.sets.size());
+    for (std::uint32_t i = 0; i < snapshot.ranks.size(); ++i) in[snapshot.set({i}).value].push_back({i});
+    for (std::uint32_t i = 0; i < t.recv_bytes.rows(); ++i)
+      for (std::uint32_t j = 0; j < t.recv_bytes.cols(); ++j) {
+        const std::size_t senders = in[j].size() - (snapshot.set({i}).value == j ? 1 : 0);
+        if (senders == 0 || !(t.recv_bytes[i, j] > 0)) continue;
+        for (const RankId from : in[j])
+          if (from.value != i) demand.messages.push_back({from, {i}, t.recv_bytes[i, j] / static_cast<double>(senders)});
+      }
+    return demand;
+  }
+
+  struct Recorded {
+    Demand demand;
+    std::size_t call;  // that followed it
+  };
+  std::string name_;
+  std::vector<std::string> first_;           // whose run it is
+  Superstep last_{};
+  std::vector<Recorded> supersteps_;
+  std::vector<std::vector<double>> calls_;  // M(i) at each
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Workload>> read_trace(std::istream& records, const std::string& name) {
+  auto trace = std::make_unique<Trace>("trace of " + name);
+  std::string line;
+  for (std::size_t number = 1; std::getline(records, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const auto call = record::from_line(line);
+    if (!call) return std::unexpected(call.error().in(std::format("{}:{}", name, number)));
+    trace->add(*call);
+  }
+  if (trace->supersteps() == 0)
+    return fail(ErrorCode::kInvalid, std::format("{} holds no recorded superstep; local run --record FILE writes a line for each rescheduling call", name));
+  return trace;
+}
+
+Application trace() {
+  return {.name = "trace",
+          .summary = "a run that was recorded: its instructions and bytes, superstep by superstep",
+          .parameters = {{"file", "", "what --record wrote"}},
+          .make = [](std::uint32_t ranks, const Parameters& given) -> Result<std::unique_ptr<Workload>> {
+            std::ifstream file(given.text("file"));
+            if (!file) return fail_errno("--application: trace:file: reading " + given.text("file"));
+            BSP_TRY(auto workload, read_trace(file, given.text("file")));
+            if (workload->ranks() != ranks)
+              return fail(ErrorCode::kInvalid, std::format("spec.ranks is {}, but the run in {} had {} ranks: write that", ranks,
+                                                           given.text("file"), workload->ranks()));
+            return workload;
+          }};
+}
+
+}  // namespace bsp::sim

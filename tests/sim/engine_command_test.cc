@@ -1,0 +1,177 @@
+// bsp-simulate as a user runs it: what it prints, draws, records and refuses.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "operator/record/line.h"
+#include "operator/record/replay.h"
+
+namespace bsp::sim::test {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+
+struct Ran {
+  int status = -1;
+  std::string output;  // stdout and stderr
+};
+
+Ran run(const std::string& command) {
+  Ran ran;
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return ran;
+  std::array<char, 4096> buffer{};
+  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) ran.output.append(buffer.data(), n);
+  const int status = ::pclose(pipe);
+  ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return ran;
+}
+
+std::string file_text(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::size_t count_of(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+class Command : public testing::Test {
+ protected:
+  Command() : directory_(std::filesystem::path(testing::TempDir()) / std::format("simulate-{}", ::getpid())) {
+    std::filesystem::create_directories(directory_);
+  }
+  ~Command() override { std::filesystem::remove_all(directory_); }
+
+  Ran simulate(const std::string& arguments) { return run(kBin + "/bsp-operator simulate " + arguments); }
+  std::string in_directory(const std::string& name) { return (directory_ / name).string(); }
+
+  const std::string kBin = BSP_BINARY_DIR "/bin";
+  const std::string kJob = "-f " BSP_SOURCE_DIR "/examples/lattice-boltzmann.yaml ";
+  const std::string kPools = "--pools slow=2x0.2,fast=4x0.4 ";
+  const std::string kLattice = "--application lattice-boltzmann:supersteps=60,instructions=4e9 ";
+  std::filesystem::path directory_;
+};
+
+TEST_F(Command, PrintsTheThreeScenariosAndEveryCallWithItsReasons) {
+  const Ran ran = simulate(kJob + kPools + kLattice + "--mig 0.1 --call 0.05");
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  EXPECT_THAT(ran.output, AllOf(HasSubstr("(i)   the application alone"), HasSubstr("(ii)  deciding, not moving"), HasSubstr("(iii) with moves")));
+  EXPECT_THAT(ran.output, HasSubstr("starts on slow 2, fast 2"));
+  EXPECT_THAT(ran.output, HasSubstr("call after superstep 5: AutoMig moves 2 of 4 ranks"));
+  EXPECT_THAT(ran.output, HasSubstr("and ends on fast 4"));
+  EXPECT_THAT(ran.output, HasSubstr("stay rank 2: BestSetIsOwn"));
+}
+
+TEST_F(Command, TheFiguresAreConsistent) {
+  const Ran ran = simulate(kJob + kPools + kLattice + "--mig 0.1 --call 0.05 -o json");
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const json out = json::parse(ran.output);
+  const double i = out["alone"]["makespanSeconds"], ii = out["deciding"]["makespanSeconds"], iii = out["migrating"]["makespanSeconds"];
+  EXPECT_NEAR(i, 60 * (5 + 0.00043), 0.1);  // 10⁹ instructions at 0.2·10⁹/s, and a border at 300 MB/s
+  EXPECT_NEAR(ii - i, 0.05 * static_cast<double>(out["deciding"]["calls"].size()), 1e-6);
+  EXPECT_LT(iii, i);
+  EXPECT_NEAR(out["gain"].get<double>(), 1 - iii / i, 1e-9);
+  EXPECT_NEAR(out["overhead"].get<double>(), ii / i - 1, 1e-9);
+  EXPECT_EQ(out["migrating"]["moves"], 2);
+  EXPECT_EQ(out["migrating"]["calls"][0]["moves"][0]["toSet"], "fast");
+}
+
+TEST_F(Command, AnotherHeuristicOverrulesTheManifest) {
+  EXPECT_THAT(simulate(kJob + kPools + kLattice + "--heuristic Top").output, HasSubstr("Top moves 1 of 4 ranks"));
+}
+
+TEST_F(Command, ASimGridFileIsAPlatform) {
+  const Ran ran = simulate(kJob + "--platform " BSP_SOURCE_DIR "/examples/platform.xml " + kLattice);
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  EXPECT_THAT(ran.output, HasSubstr("slow (6 nodes), fast (4 nodes)"));
+  EXPECT_THAT(ran.output, HasSubstr("and ends on fast 4"));
+}
+
+TEST_F(Command, DrawsRanksOverSets) {
+  const std::string svg = in_directory("run.svg");
+  ASSERT_EQ(simulate(kJob + kPools + kLattice + "--timeline " + svg).status, 0);
+  const std::string picture = file_text(svg);
+  EXPECT_THAT(picture, AllOf(HasSubstr("<svg "), HasSubstr("</svg>"), HasSubstr("rank 0 moves from slow-0 to fast-2 after superstep 5"),
+                             HasSubstr(">slow<"), HasSubstr(">fast<"), HasSubstr("(i) ends")));
+  EXPECT_EQ(count_of(picture, "<g"), count_of(picture, "</g>"));
+  EXPECT_EQ(count_of(picture, "moves from"), 2u);
+  // XML that a parser takes.
+  const Ran parsed = run("python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' " + svg);
+  EXPECT_EQ(parsed.status, 0) << parsed.output;
+}
+
+TEST_F(Command, WhatItRecordsIsDecidedAgainBitForBit) {
+  const std::string file = in_directory("run.jsonl");
+  ASSERT_EQ(simulate(kJob + kPools + kLattice + "--record " + file).status, 0);
+  std::ifstream lines(file);
+  int calls = 0;
+  for (std::string line; std::getline(lines, line); ++calls) {
+    const auto call = record::from_line(line);
+    ASSERT_TRUE(call) << call.error().message;
+    EXPECT_EQ(call->job, "lattice-boltzmann");
+    const auto plan = record::replay(*call, call->params);
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(record::difference(call->plan, *plan), "");
+  }
+  EXPECT_GT(calls, 1);
+}
+
+TEST_F(Command, ARecordedRunIsAnApplication) {
+  const std::string file = in_directory("run.jsonl");
+  ASSERT_EQ(simulate(kJob + kPools + kLattice + "--record " + file).status, 0);
+  const Ran ran = simulate(kJob + kPools + "-o json --application trace:file=" + file);
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const json out = json::parse(ran.output);
+  const int supersteps = out["supersteps"];
+  EXPECT_GE(supersteps, 10);  // calls after 5 and 10 at least
+  EXPECT_NEAR(out["alone"]["makespanSeconds"].get<double>() / supersteps, 5, 0.01);
+  EXPECT_EQ(out["migrating"]["moves"], 2);
+  EXPECT_THAT(simulate(kJob + kPools + "--application trace:file=/nowhere.jsonl").output, HasSubstr("/nowhere.jsonl"));
+  EXPECT_THAT(simulate("-f " BSP_SOURCE_DIR "/examples/imbalanced-program.yaml --pools small=3x1,large=1x1 --application trace:file=" + file).output,
+              HasSubstr("spec.ranks is 3, but the run in " + file + " had 4 ranks"));
+}
+
+TEST_F(Command, BadInputNamesWhatItIsAndTheRemedy) {
+  const auto wrong = [this](const std::string& arguments) {
+    const Ran ran = simulate(arguments);
+    EXPECT_NE(ran.status, 0) << arguments;
+    return ran.output;
+  };
+  EXPECT_THAT(wrong(""), HasSubstr("usage: bsp-operator simulate"));
+  EXPECT_THAT(wrong(kJob + kLattice), HasSubstr("give either --platform or --pools"));
+  EXPECT_THAT(wrong(kJob + kPools), HasSubstr("--application: say what the job computes"));
+  EXPECT_THAT(wrong(kJob + kPools + "--application latice-boltzmann"), HasSubstr("did you mean lattice-boltzmann?"));
+  EXPECT_THAT(wrong(kJob + kPools + kLattice + "--heuristic Topp"), HasSubstr("Topp"));
+  EXPECT_THAT(wrong(kJob + kPools + kLattice + "--mig soon"), HasSubstr("--mig: \"soon\" is no number of seconds"));
+  EXPECT_THAT(wrong(kJob + "--pools slow=2x0.2,faster=4x0.4 " + kLattice), HasSubstr("spec.sets.names: the platform has no Set fast"));
+  EXPECT_THAT(wrong(kJob + "--pools slow=1x0.2,fast=1x0.4 " + kLattice), HasSubstr("lower spec.ranks to 2"));
+  EXPECT_THAT(wrong(kJob + "--platform /nowhere.xml " + kLattice), HasSubstr("there is no file /nowhere.xml"));
+  EXPECT_THAT(wrong("-f /nowhere.yaml " + kPools + kLattice), HasSubstr("/nowhere.yaml"));
+  EXPECT_THAT(wrong(kJob + kPools + kLattice + "--timeline /nowhere/run.svg"), HasSubstr("/nowhere/run.svg"));
+}
+
+TEST_F(Command, WithoutTheSimulatorBesideItTheOperatorSaysSo) {
+  std::filesystem::copy(kBin + "/bsp-operator", directory_ / "bsp-operator");
+  const Ran ran = run(in_directory("bsp-operator") + " simulate");
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.output, HasSubstr(in_directory("bsp-simulate") + " is not there"));
+}
+
+}  // namespace
+}  // namespace bsp::sim::test

@@ -1,0 +1,180 @@
+// Whole runs: when calls are made, what they and migrations cost, that ii − i and i − iii are what they should be.
+#include <gmock/gmock.h>
+
+#include "operator/record/replay.h"
+#include "sim/scenario.h"
+#include "tests/sim/engine_fixture.h"
+
+namespace bsp::sim::test {
+namespace {
+
+using testing::DoubleNear;
+using testing::ElementsAre;
+
+constexpr double kOverRun = 1e-6;  // s, sums over many supersteps
+
+std::vector<std::uint64_t> call_supersteps(const Outcome& outcome) {
+  std::vector<std::uint64_t> out;
+  for (const Call& call : outcome.calls) out.push_back(call.superstep.value);
+  return out;
+}
+
+// Two ranks on slow nodes that compute as much as the two on fast ones; two fast nodes are free.
+struct SlowAndFast {
+  SlowAndFast() {
+    platform = two_sets();
+    for (int i = 2; i < 4; ++i) platform.sets[1].nodes.push_back({.name = "b" + std::to_string(i), .speed = 2e9});
+    platform.mig_seconds = 0.25;
+    platform.call = {.points = {{4, 0.5}}};
+    platform.barrier = {.constant = 0.01, .per_outsider = 0.002};
+  }
+  Platform platform;
+  Script workload{{{.instructions = {1e9, 1e9, 1e9, 1e9},
+                    .messages = {message(0, 1, 1e5), message(1, 2, 1e5), message(2, 3, 1e5)}}},
+                  40};
+  Scenario scenario{.platform = platform,
+                    .workload = workload,
+                    .mapping = on({0, 1, 2, 3}),
+                    .params = {.heuristic = decide::Heuristic::kAutoMig, .alpha0 = 4, .d0 = 0.25}};
+};
+
+TEST(Scenario, BalancedRanksAreAskedAtTheKnownSupersteps) {
+  const Platform platform = two_sets();
+  const Script workload({{.instructions = {1e9, 1e9}}}, 200);
+  for (const auto& [alpha0, expected] : {std::pair<std::uint64_t, std::vector<std::uint64_t>>{2, {2, 6, 14, 30, 62, 126}},
+                                         {4, {4, 12, 28, 60, 124}},
+                                         {8, {8, 24, 56, 120}},
+                                         {16, {16, 48, 112}}}) {
+    const auto outcome = simulate({.platform = platform, .workload = workload, .mapping = on({0, 1}),
+                                   .params = {.heuristic = decide::Heuristic::kTop, .alpha0 = alpha0, .omega = 100}, .mode = Mode::kDeciding});
+    ASSERT_TRUE(outcome) << outcome.error().message;
+    EXPECT_EQ(call_supersteps(*outcome), expected) << "alpha0 = " << alpha0;
+    EXPECT_EQ(outcome->simulated, 1u);
+    EXPECT_NEAR(outcome->makespan, 200, kOverRun);
+  }
+}
+
+TEST(Scenario, NoCallFollowsTheLastSuperstep) {
+  const Platform platform = two_sets();
+  const Script workload({{.instructions = {1e9, 1e9}}}, 12);
+  const auto outcome = simulate({.platform = platform, .workload = workload, .mapping = on({0, 1}), .params = {.alpha0 = 4}});
+  ASSERT_TRUE(outcome);
+  EXPECT_THAT(call_supersteps(*outcome), ElementsAre(4));
+}
+
+TEST(Scenario, DecidingCostsItsCallsAndMovesNobody) {
+  SlowAndFast s;
+  const auto all = simulate_all(s.scenario);
+  ASSERT_TRUE(all) << all.error().message;
+  // 1 s on a slow node; the last message that matters is rank 1's: 1e5 bytes at 50 MB/s after 2 ms. Two outsiders.
+  const double superstep = 1 + 0.004 + 0.01 + 2 * 0.002;
+  EXPECT_NEAR(all->alone.makespan, 40 * superstep, kOverRun);
+  EXPECT_EQ(all->alone.messages, 120u);
+  EXPECT_EQ(all->alone.calls_made, 0u);
+  EXPECT_GT(all->deciding.calls_made, 1u);
+  EXPECT_TRUE(all->deciding.moves.empty());
+  EXPECT_FALSE(all->deciding.calls[0].plan.moves.empty());
+  EXPECT_NEAR(all->deciding.makespan, all->alone.makespan + 0.5 * static_cast<double>(all->deciding.calls_made), kOverRun);
+}
+
+TEST(Scenario, MovesTakeTheSlowRanksToFastNodesAndPayOnce) {
+  SlowAndFast s;
+  const auto outcome = simulate(s.scenario);
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  ASSERT_EQ(outcome->moves.size(), 2u);
+  double longest = 0;
+  for (const Moved& move : outcome->moves) {
+    EXPECT_EQ(move.superstep.value, 4u);
+    EXPECT_LT(move.from.value, 2u);
+    EXPECT_GE(move.to.value, 4u);
+  }
+  for (const decide::Move& move : outcome->calls[0].plan.moves) longest = std::max(longest, move.cost);
+  EXPECT_THAT(longest, DoubleNear(0.25 + 1e6 / 50e6, kOverRun));  // Mig and 1 MB over the uplink
+  EXPECT_NEAR(outcome->migration_seconds, longest, kOverRun);
+  // Before: as in ii. After: all in b, half a second, messages inside b, nobody outside the Set of rank 0.
+  EXPECT_NEAR(outcome->supersteps[3], 1.018, kOverRun);
+  EXPECT_NEAR(outcome->supersteps[4], 0.5 + 0.003 + 0.01, kOverRun);
+  double sum = outcome->call_seconds + outcome->migration_seconds;
+  for (const double seconds : outcome->supersteps) sum += seconds;
+  EXPECT_NEAR(outcome->makespan, sum, kOverRun);
+  EXPECT_EQ(outcome->calls[1].snapshot.ranks[0].processor, outcome->mapping[0]);
+  EXPECT_EQ(outcome->calls[1].snapshot.ranks[0].last_move.value, 4u);
+}
+
+TEST(Scenario, AllThreeAtOnceAreTheThreeOneByOne) {
+  SlowAndFast s;
+  const auto all = simulate_all(s.scenario);
+  ASSERT_TRUE(all);
+  for (const auto& [mode, joint] : {std::pair{Mode::kAlone, &all->alone}, std::pair{Mode::kDeciding, &all->deciding},
+                                    std::pair{Mode::kMigrating, &all->migrating}}) {
+    s.scenario.mode = mode;
+    const auto single = simulate(s.scenario);
+    ASSERT_TRUE(single);
+    EXPECT_EQ(single->makespan, joint->makespan);
+    EXPECT_EQ(single->supersteps, joint->supersteps);
+    EXPECT_EQ(single->calls_made, joint->calls_made);
+    EXPECT_EQ(single->mapping, joint->mapping);
+    EXPECT_EQ(single->stretches.size(), joint->stretches.size());
+    EXPECT_NEAR(single->stretches.back().end, joint->stretches.back().end, kOverRun);
+  }
+}
+
+// Superstep t asks for something else each time, and comes back after seven.
+Script irregular() {
+  std::vector<Demand> demands;
+  for (int t = 0; t < 7; ++t) {
+    Demand demand{.instructions = {1e8 * (t + 1), 2e8, t % 2 == 0 ? 0 : 3e8, 1.1e8 * t}};
+    for (std::uint32_t i = 0; i < 4; ++i)
+      for (std::uint32_t k = 0; k < 4; ++k)
+        if (i != k && (i + k + static_cast<std::uint32_t>(t)) % 3 == 0) demand.messages.push_back(message(i, k, 1e4 * (t + 1)));
+    demands.push_back(demand);
+  }
+  return Script(demands, 60);
+}
+
+TEST(Scenario, WhatIsRememberedIsWhatWouldBeSimulatedAgain) {
+  SlowAndFast s;
+  const Script workload = irregular();
+  Scenario scenario{.platform = s.platform, .workload = workload, .mapping = s.scenario.mapping, .params = s.scenario.params};
+  const auto remembering = simulate(scenario);
+  scenario.memoise = false;
+  const auto forgetful = simulate(scenario);
+  const auto again = simulate(scenario);
+  ASSERT_TRUE(remembering && forgetful && again);
+  EXPECT_LT(remembering->simulated, forgetful->simulated);
+  EXPECT_EQ(forgetful->simulated, 60u);
+  for (const auto& other : {remembering, again}) {
+    EXPECT_EQ(forgetful->supersteps, other->supersteps);
+    EXPECT_EQ(forgetful->makespan, other->makespan);
+    EXPECT_EQ(forgetful->mapping, other->mapping);
+    EXPECT_EQ(call_supersteps(*forgetful), call_supersteps(*other));
+  }
+}
+
+TEST(Scenario, WhatACallWasDecidedFromDecidesItAgain) {
+  SlowAndFast s;
+  const Script workload = irregular();
+  int calls = 0;
+  Scenario scenario{.platform = s.platform, .workload = workload, .mapping = s.scenario.mapping, .params = s.scenario.params};
+  scenario.on_call = [&](const CallInProgress& now) {
+    ++calls;
+    const record::Call call{.job = "script", .params = now.params, .snapshot = now.snapshot, .state = now.state,
+                            .supersteps = now.supersteps, .plan = now.plan};
+    const auto plan = record::replay(call, now.params);
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(record::difference(now.plan, *plan), "");
+  };
+  ASSERT_TRUE(simulate(scenario));
+  EXPECT_GT(calls, 2);
+}
+
+TEST(Scenario, AMappingThatDoesNotFitIsRefused) {
+  SlowAndFast s;
+  s.scenario.mapping = on({0, 1});
+  EXPECT_EQ(simulate(s.scenario).error().message, "the mapping places 2 ranks, but script has 4");
+  s.scenario.mapping = on({0, 1, 2, 9});
+  EXPECT_EQ(simulate(s.scenario).error().message, "the mapping names processor 9, but there are 6");
+}
+
+}  // namespace
+}  // namespace bsp::sim::test
