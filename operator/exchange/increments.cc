@@ -1,0 +1,55 @@
+#include "operator/exchange/increments.h"
+
+#include <algorithm>
+
+namespace bsp::exchange {
+
+Increments::Increments(Config config) : Maintained(std::move(config)), unsaid_(config_.resources) {}
+
+void Increments::received(Member from, const Message& message, Output& out) {
+  if (view_.lost(from)) return;
+  switch (message.kind) {
+    case Kind::kHello:
+    case Kind::kLoad:
+      for (std::uint32_t r = 0; r < config_.resources; ++r) view_.row(from)[r] += message.loads[r];
+      if (message.kind == Kind::kHello) heard(from, out);
+      return;
+    case Kind::kReserve:
+      for (const Assignment& a : message.assignments) view_.add(a);
+      return;
+    case Kind::kNoMoreMaster: return no_more(from);
+    case Kind::kStart:
+    case Kind::kAnswer:
+    case Kind::kEnd: return;  // of another mechanism
+  }
+}
+
+void Increments::load_changed(std::uint32_t resource, double by, bool assigned, Output& out) {
+  if (assigned && by > 0) return;  // counted when the reservation came, or will be when it comes
+  view_.row(config_.self)[resource] += by;
+  unsaid_[resource] += by;
+  say_if_beyond(config_.threshold, out);
+}
+
+void Increments::say_if_beyond(double threshold, Output& out) {
+  if (!exceeds(unsaid_, threshold)) return;
+  broadcast({.kind = Kind::kLoad, .loads = unsaid_}, out);
+  std::ranges::fill(unsaid_, 0.0);
+}
+
+void Increments::decided(std::span<const Assignment> assignments, Output& out) {
+  if (assignments.empty()) return;
+  std::vector<bool> receives(config_.members);
+  for (const Assignment& a : assignments) {
+    view_.add(a);
+    receives[a.to] = true;
+  }
+  Send send{.to = {}, .message = {.kind = Kind::kReserve, .assignments = {assignments.begin(), assignments.end()}}};
+  for (Member m = 0; m < config_.members; ++m)
+    if (m != config_.self && !view_.lost(m) && (decides(m) || receives[m])) send.to.push_back(m);
+  if (!send.to.empty()) out.sends.push_back(std::move(send));
+}
+
+void Increments::timer(Output& out) { say_if_beyond(0, out); }
+
+}  // namespace bsp::exchange

@@ -1,0 +1,221 @@
+// Members of a group in one process, over real sockets with TLS, each deciding in threads of its own.
+#include "operator/exchange/link_group.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <latch>
+#include <thread>
+
+#include "crds/exchange.h"
+#include "tests/unit/net/link_world.h"
+
+namespace bsp::exchange {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::seconds kPatience{60};  // a loaded machine is slow; nothing here waits that long when all is well
+
+class LinkGroupTest : public testing::Test {
+ protected:
+  LinkGroup::Options options(Member self, std::uint32_t members, Mechanism mechanism = Mechanism::kSnapshot) {
+    LinkGroup::Options o{.name = "pools", .self = self, .identities = {}, .mechanism = mechanism, .resources = resources, .tick = 50ms};
+    for (Member m = 0; m < members; ++m) o.identities.push_back(std::format("operator-{}", m));
+    return o;
+  }
+  void listen(const LinkGroup::Options& o) {
+    auto group = LinkGroup::listen(ca.context(o.identities[o.self]), o, "127.0.0.1:0");
+    ASSERT_TRUE(group) << group.error().message;
+    groups.push_back(std::move(*group));
+  }
+  std::vector<std::string> addresses() const {
+    std::vector<std::string> all;
+    for (const auto& group : groups) all.push_back(std::format("127.0.0.1:{}", group->port()));
+    return all;
+  }
+  void start(std::uint32_t members, Mechanism mechanism = Mechanism::kSnapshot) {
+    for (Member m = 0; m < members; ++m) listen(options(m, members, mechanism));
+    join();
+  }
+  void join() {
+    const auto all = addresses();
+    for (const auto& group : groups) ASSERT_TRUE(group->join(all, std::vector<double>(resources)));
+  }
+
+  net::Ca ca;
+  std::uint32_t resources = 1;
+  std::vector<std::unique_ptr<LinkGroup>> groups;
+};
+
+TEST_F(LinkGroupTest, TwoDecidersOneFreeSlotNeverBoth) {
+  start(2);
+  constexpr int kRounds = 20;
+  std::atomic<int> takers = 0;
+  std::atomic<int> most = 0;
+  std::barrier together(2);
+  const auto decider = [&](Member m) {
+    for (int round = 0; round < kRounds; ++round) {
+      together.arrive_and_wait();
+      bool mine = false;
+      {
+        auto decision = groups[m]->decide(kPatience);
+        ASSERT_TRUE(decision) << decision.error().message;
+        mine = decision->view().total(0) < 1;
+        if (mine) {
+          most = std::max(most.load(), ++takers);
+          decision->assign({{.to = m, .resource = 0, .amount = 1}});
+        }
+      }
+      together.arrive_and_wait();
+      EXPECT_EQ(takers, 1) << "round " << round;
+      together.arrive_and_wait();
+      if (!mine) continue;
+      --takers;
+      groups[m]->load_changed(0, -1);
+    }
+  };
+  std::thread other(decider, 1);
+  decider(0);
+  other.join();
+  EXPECT_EQ(most, 1);
+}
+
+TEST_F(LinkGroupTest, NoPoolIsOverbookedByManyDeciders) {
+  constexpr std::uint32_t kMembers = 5;
+  constexpr int kSlots = 3;
+  resources = 2;
+  start(kMembers);
+  std::array<std::atomic<int>, 2> used{};
+  std::atomic<int> placed = 0;
+  std::vector<std::thread> deciders;
+  for (Member m = 0; m < kMembers; ++m)
+    deciders.emplace_back([&, m] {
+      for (int i = 0; i < 6; ++i) {
+        auto decision = groups[m]->decide(kPatience);
+        ASSERT_TRUE(decision) << decision.error().message;
+        const View& view = decision->view();
+        const std::uint32_t pool = view.total(0) <= view.total(1) ? 0 : 1;
+        if (view.total(pool) >= kSlots) continue;
+        EXPECT_LT(used[pool]++, kSlots);
+        ++placed;
+        decision->assign({{.to = m, .resource = pool, .amount = 1}});
+        if (i % 2 == 1) {
+          --used[pool];
+          groups[m]->load_changed(pool, -1);
+        }
+      }
+    });
+  for (std::thread& decider : deciders) decider.join();
+  EXPECT_GE(placed, kSlots * 2);
+}
+
+TEST_F(LinkGroupTest, AnswersComeWhileTheAnswerersOwnThreadIsBusy) {
+  start(3);
+  // Members 1 and 2 have a decision to make, and their threads hang in something else until 0 has decided.
+  std::latch decided(1);
+  std::vector<std::thread> busy;
+  for (Member m : {1u, 2u})
+    busy.emplace_back([&, m] {
+      decided.wait();
+      EXPECT_TRUE(groups[m]->decide(kPatience));
+    });
+  {
+    auto decision = groups[0]->decide(kPatience);
+    EXPECT_TRUE(decision) << decision.error().message;
+  }
+  decided.count_down();
+  for (std::thread& thread : busy) thread.join();
+}
+
+TEST_F(LinkGroupTest, IncrementsTellAReservationToAll) {
+  start(3, Mechanism::kIncrements);
+  auto decision = groups[0]->decide(kPatience);
+  ASSERT_TRUE(decision) << decision.error().message;
+  decision->assign({{.to = 2, .resource = 0, .amount = 4}});
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (groups[1]->view().load(2) != 4 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_EQ(groups[1]->view().load(2), 4);
+}
+
+TEST_F(LinkGroupTest, AMemberThatEndsInTheMiddleIsLostAndTheOthersGoOn) {
+  for (Member m = 0; m < 3; ++m) {
+    auto o = options(m, 3);
+    o.lost_after = 200ms;
+    o.answer_within = 5s;
+    listen(o);
+  }
+  join();
+  // Member 0 decides, holds everybody's word, and ends.
+  std::optional<LinkGroup::Decision> held(std::move(groups[0]->decide(kPatience).value()));
+  groups[0].reset();
+  auto decision = groups[2]->decide(kPatience);
+  ASSERT_TRUE(decision) << decision.error().message;
+  EXPECT_TRUE(decision->view().lost(0));
+  EXPECT_FALSE(decision->view().lost(1));
+}
+
+TEST_F(LinkGroupTest, AViewThatNobodyWaitsForAnyMoreIsGivenBack) {
+  listen(options(0, 2));
+  listen(options(1, 2));
+  const auto all = addresses();
+  ASSERT_TRUE(groups[0]->join(all, {0}));
+  const auto early = groups[0]->decide(1ms);  // member 1 has not joined
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, ErrorCode::kTimeout);
+  ASSERT_TRUE(groups[1]->join(all, {0}));
+  EXPECT_TRUE(groups[1]->decide(kPatience)) << "0 has the smaller rank, got its view, and decided nothing";
+  EXPECT_TRUE(groups[0]->decide(kPatience));
+}
+
+TEST_F(LinkGroupTest, OneDecisionAtATimeInAMemberToo) {
+  start(2);
+  const auto open = groups[0]->decide(kPatience);
+  ASSERT_TRUE(open);
+  const auto second = groups[0]->decide(kPatience);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().message, "the decision before is not ended");
+}
+
+TEST_F(LinkGroupTest, RefusesWhoIsNotTheMemberThatItSaysItIs) {
+  start(2);
+  net::Link stranger(ca.context("operator-7"), {addresses()[0], "operator-0"});
+  const auto ask = [](net::Link& link, wire::ExchangeBatch batch) {
+    batch.messages = {{.kind = Kind::kStart, .id = 1}};
+    const auto answer = link.call(wire::kExchange, nlohmann::json(batch), kPatience);
+    return answer ? std::string("taken in") : answer.error().message;
+  };
+  EXPECT_EQ(ask(stranger, {.group = "pools", .from = 1, .instance = 5, .number = 1, .messages = {}}), "\"operator-7\" is not member 1 of group pools");
+  net::Link other(ca.context("operator-1"), {addresses()[0], "operator-0"});
+  EXPECT_EQ(ask(other, {.group = "pools-2", .from = 1, .instance = 5, .number = 1, .messages = {}}), "this is a member of group pools, not pools-2");
+  EXPECT_EQ(ask(other, {.group = "pools", .from = 0, .instance = 5, .number = 1, .messages = {}}), "\"operator-1\" is not member 0 of group pools");
+}
+
+TEST_F(LinkGroupTest, AMemberThatStartsAnewIsAnotherOne) {
+  start(3);
+  EXPECT_TRUE(groups[1]->decide(kPatience));  // all know all
+  const auto all = addresses();
+  groups[1].reset();
+  auto again = LinkGroup::listen(ca.context("operator-1"), options(1, 3), all[1]);
+  ASSERT_TRUE(again) << again.error().message;
+  ASSERT_TRUE((*again)->join(all, {0}));
+  auto decision = groups[0]->decide(kPatience);
+  ASSERT_TRUE(decision) << decision.error().message;
+  EXPECT_TRUE(decision->view().lost(1));
+}
+
+TEST_F(LinkGroupTest, NamesWhatIsWrongWithAGroup) {
+  auto o = options(0, 2);
+  o.self = 2;
+  EXPECT_FALSE(LinkGroup::listen(ca.context("operator-0"), o, "127.0.0.1:0"));
+  o = options(0, 2);
+  o.resources = 0;
+  EXPECT_EQ(LinkGroup::listen(ca.context("operator-0"), o, "127.0.0.1:0").error().message, "group pools: no resources to share");
+  listen(options(0, 2));
+  EXPECT_EQ(groups[0]->join({"127.0.0.1:1"}, {0}).error().message, "group pools: 1 addresses for 2 members");
+  EXPECT_EQ(groups[0]->join({"", "127.0.0.1:1"}, {0, 0}).error().message, "group pools: 2 loads for 1 resources");
+}
+
+}  // namespace
+}  // namespace bsp::exchange

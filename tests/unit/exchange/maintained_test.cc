@@ -1,0 +1,147 @@
+// Naive and Increments, step by step.
+#include <gtest/gtest.h>
+
+#include "tests/unit/exchange/group.h"
+
+namespace bsp::exchange {
+namespace {
+
+TEST(Naive, BroadcastsBeyondTheThresholdOnly) {
+  Group group(Mechanism::kNaive, 3, 1, 10);
+  group.start({100});
+  group.settle();
+  EXPECT_EQ(group.count(Kind::kHello), 6u);
+  group.change(0, 10);
+  EXPECT_EQ(group.count(Kind::kLoad), 0u);
+  group.change(0, 1);
+  EXPECT_EQ(group.count(Kind::kLoad), 2u);
+  group.settle();
+  EXPECT_EQ(group[1].view().load(0), 111);
+  group.change(0, -3);
+  group.settle();
+  EXPECT_EQ(group[1].view().load(0), 111);
+  group.tick(0);
+  group.settle();
+  EXPECT_EQ(group[1].view().load(0), 108);
+}
+
+TEST(Naive, DropsAnOlderValueThatComesLater) {
+  Group group(Mechanism::kNaive, 2);
+  group.start({0});
+  group.change(0, 1);
+  group.change(0, 1);
+  // The newest first: the Hello of 0 and its first change come after it.
+  while (!group.flying.empty()) group.deliver([](std::size_t n) { return n - 1; }, false);
+  EXPECT_EQ(group[1].view().load(0), 2);
+}
+
+TEST(Naive, TwoDecidersPickTheSameTarget) {
+  Group group(Mechanism::kNaive, 3);
+  group.start({0});
+  group.settle();
+  group.want(0);
+  group.decided(0, {{.to = 2, .resource = 0, .amount = 5}});
+  group.settle();
+  group.want(1);
+  EXPECT_TRUE(group.ready[1]);
+  EXPECT_EQ(group[1].view().load(2), 0) << "a decision is told to nobody";
+  group.change(2, 5, true);
+  group.settle();
+  EXPECT_EQ(group[1].view().load(2), 5);
+}
+
+TEST(Increments, ADecisionIsSeenByTheNextDecider) {
+  Group group(Mechanism::kIncrements, 3);
+  group.start({0});
+  group.settle();
+  group.want(0);
+  group.decided(0, {{.to = 2, .resource = 0, .amount = 5}});
+  EXPECT_EQ(group[0].view().load(2), 5) << "by the decider itself at once";
+  group.settle();
+  EXPECT_EQ(group[1].view().load(2), 5);
+  EXPECT_EQ(group[2].own()[0], 5);
+}
+
+TEST(Increments, AReservationIsCountedOnceWhetherItsWorkComesBeforeOrAfterIt) {
+  for (const bool before : {true, false}) {
+    Group group(Mechanism::kIncrements, 3);
+    group.start({1});
+    group.settle();
+    group.want(0);
+    group.decided(0, {{.to = 2, .resource = 0, .amount = 5}});
+    if (before) group.change(2, 5, true);
+    group.settle();
+    if (!before) group.change(2, 5, true);
+    group.change(2, -2);
+    group.settle();
+    for (Member m = 0; m < 3; ++m) EXPECT_EQ(group[m].view().load(2), 4) << "at member " << m;
+  }
+}
+
+TEST(Increments, SmallChangesAddUpToOneMessage) {
+  Group group(Mechanism::kIncrements, 4, 2, 10);
+  group.start({0, 0});
+  group.settle();
+  for (int i = 0; i < 5; ++i) group.change(1, 2, false, 1);
+  group.change(1, 1, false, 0);
+  EXPECT_EQ(group.count(Kind::kLoad), 0u);
+  group.change(1, 2, false, 1);
+  EXPECT_EQ(group.count(Kind::kLoad), 3u);
+  group.settle();
+  EXPECT_EQ(group[0].view().load(1, 1), 12);
+  EXPECT_EQ(group[0].view().load(1, 0), 1) << "a message tells of all resources";
+}
+
+TEST(NoMoreMaster, IsSentNoLoadsButTheWorkReservedForIt) {
+  for (const Mechanism mechanism : {Mechanism::kNaive, Mechanism::kIncrements}) {
+    Group group(mechanism, 4);
+    group.start({0});
+    group.settle();
+    group.no_more(3);
+    group.settle();
+    EXPECT_EQ(group.count(Kind::kNoMoreMaster), 3u);
+    group.change(0, 1);
+    EXPECT_EQ(group.count(Kind::kLoad), 2u) << to_string(mechanism);
+    group.settle();
+    EXPECT_EQ(group[3].view().load(0), 0);
+    EXPECT_EQ(group[1].view().load(0), 1);
+  }
+  Group group(Mechanism::kIncrements, 4);
+  group.start({0});
+  group.no_more(3);
+  group.no_more(2);
+  group.settle();
+  group.want(0);
+  group.decided(0, {{.to = 3, .resource = 0, .amount = 7}});
+  EXPECT_EQ(group.count(Kind::kReserve), 2u) << "to 1, which decides, and 3, which gets the work";
+  group.settle();
+  EXPECT_EQ(group[3].own()[0], 7);
+  EXPECT_EQ(group[1].view().load(3), 7);
+}
+
+TEST(Maintained, AViewIsReadyWhenAllHaveSaidHelloOrAreLost) {
+  Group group(Mechanism::kIncrements, 3);
+  group.start({1});
+  group.want(0);
+  EXPECT_FALSE(group.ready[0]);
+  // Only what member 1 says arrives.
+  std::erase_if(group.flying, [](const Group::Flying& f) { return f.from == 2; });
+  group.settle();
+  EXPECT_FALSE(group.ready[0]);
+  group.tell_lost(0, 2);
+  EXPECT_TRUE(group.ready[0]);
+  EXPECT_TRUE(group[0].view().lost(2));
+}
+
+TEST(Maintained, InitialLoadsThatAllKnowNeedNoHello) {
+  auto machine = make_protocol(Mechanism::kNaive, {.self = 1, .members = 2, .initial = {3, 4}});
+  Output out;
+  machine->start(std::vector<double>{4}, out);
+  machine->want_decision(out);
+  EXPECT_TRUE(out.sends.empty());
+  EXPECT_TRUE(out.ready);
+  EXPECT_EQ(machine->view().load(0), 3);
+}
+
+}  // namespace
+}  // namespace bsp::exchange
