@@ -25,6 +25,7 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{30};
+constexpr const char* kPodman = BSP_SOURCE_DIR "/tests/integration/podman";
 
 std::string runtime_dir() { return std::string(BSP_BINARY_DIR) + "/checkpoint/runtime"; }
 
@@ -76,7 +77,7 @@ CommandResult run_command(const std::vector<std::string>& argv) {
 }
 
 CommandResult podman(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), std::string(BSP_SOURCE_DIR) + "/tests/integration/podman");
+  arguments.insert(arguments.begin(), kPodman);
   return run_command(arguments);
 }
 
@@ -174,13 +175,11 @@ void Pod::send(std::string_view verb, std::map<std::string, std::string, std::le
 void Pod::disconnect() { socket_.reset(); }
 
 std::string Pod::logs() {
-  const std::string file = std::string(BSP_SOURCE_DIR) + "/tests/integration/podman";
-  return run_command({"sh", "-c", "\"$0\" logs \"$1\" 2>/dev/null", file, name_}).output;
+  return run_command({"sh", "-c", "\"$0\" logs \"$1\" 2>/dev/null", kPodman, name_}).output;
 }
 
 std::string Pod::errors() {
-  const std::string file = std::string(BSP_SOURCE_DIR) + "/tests/integration/podman";
-  return run_command({"sh", "-c", "\"$0\" logs \"$1\" 2>&1 >/dev/null", file, name_}).output;
+  return run_command({"sh", "-c", "\"$0\" logs \"$1\" 2>&1 >/dev/null", kPodman, name_}).output;
 }
 
 int Pod::wait() {
