@@ -6,6 +6,7 @@
 #include <format>
 
 #include "base/core/log.h"
+#include "operator/reconcile/shell_record.h"
 
 namespace bsp::controller {
 namespace {
@@ -42,6 +43,18 @@ std::string tail_of(kube::ApiClient& client, const std::string& name_space, cons
   return "";
 }
 
+Result<void> check_record_directory(const std::string& directory) {
+  if (::access(directory.c_str(), W_OK | X_OK) == 0) return {};
+  return std::unexpected(fail_errno("--record-directory " + directory).error());
+}
+
+decltype(reconcile::ShellOptions::record) recorder(const std::string& directory) {
+  if (directory.empty()) return {};
+  return [directory](const std::string& name_space, const std::string& job, const std::string& line) {
+    reconcile::record_line(reconcile::record_path(directory, name_space, job), line);
+  };
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Controller>> Controller::start(const Options& options, const kube::Config& config) {
@@ -51,6 +64,7 @@ Result<std::unique_ptr<Controller>> Controller::start(const Options& options, co
 }
 
 Result<void> Controller::open() {
+  if (!options_.record_directory.empty()) BSP_CHECK_OK(check_record_directory(options_.record_directory));
   // The API client sets up cpprestsdk's thread, so the endpoints come after it.
   BSP_TRY(lease_client_, client_with(config_, kLeaseCalls));
   auto listen = [&](const std::string& address, auto pages) -> Result<std::unique_ptr<Endpoints>> {
@@ -110,7 +124,8 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
                               .progress = kProgress,
                               .log_tail = [logs = term->logs.get()](const std::string& name_space, const std::string& pod) {
                                 return tail_of(*logs, name_space, pod);
-                              }});
+                              },
+                              .record = recorder(options_.record_directory)});
   return term;
 }
 

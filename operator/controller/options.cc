@@ -21,6 +21,7 @@ constexpr const char* kUsage =
     "  --metrics-address H:PORT  Prometheus' /metrics (default: 0.0.0.0:8080; 0 for none)\n"
     "  --health-address H:PORT   /healthz and /readyz (default: 0.0.0.0:8081; 0 for none)\n"
     "  --workers N               jobs looked after at once (default: 4)\n"
+    "  --record-directory DIR    keep every rescheduling call there, for bsp-operator advise (default: don't)\n"
     "  --runtime-image IMAGE     what every pod carries: bsp-init, the sidecar, criu\n"
     "  --runtime-pull-policy P   Always, IfNotPresent or Never (default: IfNotPresent)\n"
     "  --user-namespaces=false   for clusters whose nodes can't run pods with hostUsers: false\n";
@@ -125,6 +126,7 @@ Result<Options> parse_options(std::span<const std::string> words) {
                      {"--metrics-address", {address(o.metrics_address)}},
                      {"--health-address", {address(o.health_address)}},
                      {"--workers", {number(o.workers, 1, 64)}},
+                     {"--record-directory", {text(o.record_directory)}},
                      {"--runtime-image", {text(o.pods.runtime_image)}},
                      {"--runtime-pull-policy", {pull}},
                      {"--user-namespaces", {truth(o.pods.user_namespace), true}}},

@@ -19,6 +19,7 @@ struct Options {
   std::string metrics_address = "0.0.0.0:8080";  // "": none
   std::string health_address = "0.0.0.0:8081";
   unsigned workers = 4;
+  std::string record_directory;  // of the rescheduling calls, a file for each job; "": none are kept
   reconcile::PodOptions pods{.scheduled = true, .user_namespace = true};
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -67,6 +68,7 @@ struct Decided {
   std::vector<MoveRequest> moves;  // empty unless the mode is Migrate
   double predicted_gain_seconds = 0;  // of the whole plan, over a window
   std::vector<std::string> text;      // the explanation, line by line
+  std::shared_ptr<const std::string> record;  // the call as operator/record writes it; null: nobody wants it
 };
 
 struct Observed {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <format>
+#include <utility>
 
 #include "base/core/log.h"
 #include "operator/decide/explain.h"
 #include "operator/observe/snapshot.h"
+#include "operator/record/line.h"
 #include "operator/reconcile/status.h"
 
 namespace bsp::reconcile {
@@ -45,14 +47,15 @@ decide::State state_from_json(const json& j) {
 
 }  // namespace
 
-Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets)
+Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records)
     : ranks_(job.spec.ranks),
       sets_(sets),
       attempt_(job.status.attempt),
       first_epoch_(job.status.epoch ? job.status.epoch->epoch : 0),
       params_(observe::make_params(job.spec.rescheduling)),
       collector_(job.spec.ranks, sets),
-      calibration_(observe::Calibration::from_status(job.status.calibration)) {
+      calibration_(observe::Calibration::from_status(job.status.calibration)),
+      records_(records) {
   const json& j = job.status.rescheduler;
   if (j.is_object()) {
     state_ = state_from_json(j.value("state", json()));
@@ -70,7 +73,12 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets)
   predicted_sum_ = job.status.predicted_gain_seconds.value_or(0);
   realised_sum_ = job.status.realised_gain_seconds.value_or(0);
   any_gain_ = job.status.realised_gain_seconds.has_value();
+  open_window();
+}
+
+void Rescheduler::open_window() {
   window_.emplace(state_, params_, ranks_, sets_);
+  supersteps_.clear();
 }
 
 bool Rescheduler::add(const wire::RankReport& report) {
@@ -122,7 +130,7 @@ void Rescheduler::note_wave(const Observed& o) {
     state_ = {.cadence = window_->cadence(), .P_comp = window_->metrics().P_comp, .P_comm = window_->metrics().P_comm};
     state_.cadence.k = {edge + 2};
     state_.cadence.alpha_next = 0;
-    window_.emplace(state_, params_, ranks_, sets_);
+    open_window();
   }
   if (w.phase != migrate::Phase::kSucceeded) {
     baseline_.reset();
@@ -147,6 +155,7 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
     calibration_.add_superstep(collector_.history().back(), set_of_rank);
     if (moving || o.job.spec.rescheduling.mode == crds::ReschedulingMode::kOff) continue;
     if (superstep->superstep < window_->cadence().k || window_->call_due()) continue;
+    if (records_) supersteps_.push_back(*superstep);
     window_->add(std::move(*superstep));
     if (window_->call_due()) return decide_now(o);
   }
@@ -174,14 +183,14 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
         facts.last_move = std::max(facts.last_move, m.status.superstep.value);
     ranks.push_back(std::move(facts));
   }
-  const decide::Snapshot snapshot =
+  decide::Snapshot snapshot =
       observe::make_snapshot(observe::make_platform(sets, nodes, calibration_), ranks);
   auto plan = decide::make_plan(snapshot, *window_, params_);
   Decided out;
   if (!plan) {
     log_warning("no decision could be made", {{"error", plan.error().message}});
     state_ = std::move(*window_).close(decide::next_cadence(window_->cadence(), window_->completed(), false, params_));
-    window_.emplace(state_, params_, ranks_, sets_);
+    open_window();
     return std::nullopt;
   }
   out.decision = to_decision(*plan, snapshot, o.now, window_->balance().imbalance(), o.job.spec.rescheduling.mode);
@@ -195,9 +204,24 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
       out.moves.push_back({"", move.rank.value, snapshot.platform.sets[move.to_set.value].name,
                            snapshot.platform.processor(move.to).name});
   if (!out.moves.empty()) predicted_sum_ += out.predicted_gain_seconds;
-  state_ = std::move(*window_).close(plan->next);
-  window_.emplace(state_, params_, ranks_, sets_);
+  const decide::Cadence next = plan->next;
+  if (records_) out.record = std::make_shared<const std::string>(record_of(o, std::move(snapshot), std::move(*plan)));
+  state_ = std::move(*window_).close(next);
+  open_window();
   return out;
+}
+
+std::string Rescheduler::record_of(const Observed& o, decide::Snapshot snapshot, decide::Plan plan) {
+  return record::to_line({.name_space = o.job.metadata.name_space,
+                          .job = o.job.metadata.name,
+                          .uid = o.job.metadata.uid,
+                          .attempt = attempt_,
+                          .time = to_rfc3339(o.now),
+                          .params = params_,
+                          .snapshot = std::move(snapshot),
+                          .state = state_,
+                          .supersteps = std::exchange(supersteps_, {}),
+                          .plan = std::move(plan)});
 }
 
 void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {

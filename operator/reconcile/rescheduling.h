@@ -25,8 +25,9 @@ struct RealisedGain {
 
 class Rescheduler {
  public:
-  // Takes up what the status says.
-  explicit Rescheduler(const crds::BspJob& job, std::size_t sets);
+  // Takes up what the status says. `records`: every decision comes with its record, for which the window's supersteps
+  // are kept.
+  explicit Rescheduler(const crds::BspJob& job, std::size_t sets, bool records = false);
 
   // False for one that was asked for before this scheduler began and comes from an older epoch: the ranks of an attempt
   // that is over were elsewhere in the program, and what they had completed says nothing about where it is now.
@@ -45,6 +46,8 @@ class Rescheduler {
  private:
   void note_wave(const Observed& o);
   std::optional<Decided> decide_now(const Observed& o);
+  void open_window();  // from state_
+  [[nodiscard]] std::string record_of(const Observed& o, decide::Snapshot snapshot, decide::Plan plan);
 
   // Superstep times before a wave, to be compared with those after.
   struct Baseline {
@@ -64,6 +67,8 @@ class Rescheduler {
   observe::Calibration calibration_;
   std::optional<decide::Window> window_;
   decide::State state_;         // of the window's start
+  bool records_;
+  std::vector<decide::MeasuredSuperstep> supersteps_;  // of the window, if records_
   std::uint32_t wave_seen_ = 0;  // ended waves up to this one have been taken into account
   std::optional<Baseline> baseline_;
   double predicted_sum_ = 0;

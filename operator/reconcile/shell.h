@@ -42,6 +42,9 @@ struct ShellOptions {
   std::function<Result<ImageDefaults>(const std::string& image)> image_defaults = {};
   // The last lines that the app container of a pod wrote; "" if there are none.
   std::function<std::string(const std::string& name_space, const std::string& pod)> log_tail = {};
+  // Every rescheduling call, as a line of operator/record; of one job in their order. Null: they are not recorded. Called
+  // from all workers.
+  std::function<void(const std::string& name_space, const std::string& job, const std::string& line)> record = {};
   migrate::Limits limits = {};
   JobLimits job_limits = {};
 };

@@ -101,6 +101,8 @@ Duration JobShell::reconcile() {
         out.status.message += std::format("; the last lines of {}:\n{}", out.show_logs_of, tail);
     if (out.store_first) {
       if (!store(*job, out.status)) return kRetry;
+      // After it is stored: a call that nobody carries out, because this operator ends here, is made again by the next one.
+      if (o.decided && o.decided->record) options_.record(at_.name_space, at_.name, *o.decided->record);
       if (o.decided) decided_.reset();
       for (const Event& event : out.events) fault_point("operator." + event.reason);  // stored; nothing of it done yet
       keep_for_later(out);
@@ -217,7 +219,7 @@ Observed JobShell::observe(crds::BspJob job) {
     return o;
   }
   if (!rescheduler_ || attempt_ != job.status.attempt) {
-    rescheduler_ = std::make_unique<Rescheduler>(job, job.status.epoch->sets.size());
+    rescheduler_ = std::make_unique<Rescheduler>(job, job.status.epoch->sets.size(), options_.record != nullptr);
     attempt_ = job.status.attempt;
     decided_.reset();
   }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <format>
 #include <map>
 #include <memory>
@@ -32,6 +33,7 @@
 #include "operator/local/pools.h"
 #include "operator/local/process.h"
 #include "operator/local/store.h"
+#include "operator/reconcile/shell_record.h"
 
 namespace bsp::local {
 namespace {
@@ -40,11 +42,12 @@ using namespace std::chrono_literals;
 
 constexpr const char* kUsage =
     "usage: bsp-operator local run -f JOB.yaml --pools NAME=SLOTSxCPU[,…] [-n NAMESPACE] [--mode Migrate|Advise|Off]\n"
-    "                              [--summary FILE] [--plain]\n"
+    "                              [--record FILE] [--summary FILE] [--plain]\n"
     "  -f JOB.yaml          a BSPJob, as kubectl apply takes it\n"
     "  --pools slow=3x0.25,fast=2x0.6\n"
     "                       the Sets: three slots with a quarter of a core each, two with 0.6\n"
     "  --mode MODE          instead of the manifest's spec.rescheduling.mode\n"
+    "  --record FILE        add every rescheduling call to it, for: bsp-operator advise -f FILE\n"
     "  --summary FILE       write what happened as JSON\n"
     "  --plain              plain lines, also on a terminal\n";
 
@@ -59,7 +62,8 @@ struct RunOptions {
 
 Result<RunOptions> parse(std::span<const std::string> words) {
   BSP_TRY(const Args args, parse_args(words, {kUsage,
-                                              {{"-f", "filename"}, {"--pools", "pools"}, {"--mode", "mode"}, {"--summary", "summary"}},
+                                              {{"-f", "filename"}, {"--pools", "pools"}, {"--mode", "mode"}, {"--record", "record"},
+                                               {"--summary", "summary"}},
                                               {{"--plain", "plain"}}}));
   auto wrong = [](const std::string& what) { return fail(ErrorCode::kInvalid, std::format("{}\n{}", what, kUsage)); };
   if (!args.words.empty()) return wrong(std::format("what is {} for?", args.words[0]));
@@ -73,6 +77,11 @@ Result<RunOptions> parse(std::span<const std::string> words) {
   o.serve.name_space = args.get("namespace", o.serve.name_space);
   if (o.file.empty()) return wrong("-f is missing: which job?");
   if (o.pools.empty()) return wrong("--pools is missing: on which Sets?");
+  if (args.has("record")) {
+    if (args.get("record").empty() || args.get("record") == "-")
+      return wrong("--record needs a file: what happens is shown on the standard output");
+    o.serve.record = std::filesystem::absolute(args.get("record")).string();
+  }
   return o;
 }
 
@@ -111,6 +120,8 @@ class Run {
       if (!mode) return std::unexpected(mode.error().in("--mode"));
       job_.spec.rescheduling.mode = *mode;
     }
+    if (!options_.serve.record.empty())
+      if (auto good = reconcile::check_appendable(options_.serve.record); !good) return std::unexpected(good.error().in("--record"));
     BSP_CHECK_OK(podman::check_usable());
     BSP_CHECK_OK(check_kernel());
     const nlohmann::json* app = crds::app_container(job_.spec);

@@ -12,6 +12,7 @@
 #include "operator/local/podman_node.h"
 #include "operator/local/store.h"
 #include "operator/reconcile/shell.h"
+#include "operator/reconcile/shell_record.h"
 
 namespace bsp::local {
 
@@ -37,13 +38,19 @@ Result<void> serve(const ServeOptions& options) {
   const Network network(store->directory());
   BSP_TRY(const std::string hub, network.hub());
   const std::string logs = store->directory() + "/logs/";
+  decltype(reconcile::ShellOptions::record) record;
+  if (!options.record.empty())
+    record = [path = options.record](const std::string&, const std::string&, const std::string& line) {
+      reconcile::record_line(path, line);
+    };
   reconcile::Shell shell(*store, {.name_space = options.name_space,
                                   .network = hub,
                                   .image_defaults = image_defaults,
                                   .log_tail = [logs](const std::string&, const std::string& pod) {
                                     return log_tail(std::format("{}{}/{}.log", logs, pod, names::kAppContainer),
                                                     kTailLines, kTailBytes);
-                                  }});
+                                  },
+                                  .record = std::move(record)});
   int signal = 0;
   ::sigwait(&end, &signal);
   log_debug("the operator ends", {{"signal", signal}});

@@ -12,6 +12,7 @@ namespace bsp::local {
 struct ServeOptions {
   std::string root = "/run/bsp-operator";
   std::string name_space = "default";
+  std::string record;  // file to which every rescheduling call is added; "": none
 };
 
 // Works until SIGTERM. kConflict: another one serves this namespace.

@@ -27,7 +27,8 @@ TEST(Options, WithoutAnyItLooksAfterAllNamespaces) {
 TEST(Options, EachIsTakenInBothForms) {
   const auto o = parse_options(Words{"--namespace", "science", "--leader-elect", "--metrics-address=:9000", "--health-address", "0",
                                      "--workers=2", "--runtime-image", "registry.example/bsp-runtime:1", "--runtime-pull-policy=Always",
-                                     "--user-namespaces=false", "--lease-name", "mine", "--lease-namespace=ops"});
+                                     "--user-namespaces=false", "--lease-name", "mine", "--lease-namespace=ops",
+                                     "--record-directory", "/records"});
   ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(o->name_space, "science");
   EXPECT_TRUE(o->leader_elect);
@@ -39,6 +40,7 @@ TEST(Options, EachIsTakenInBothForms) {
   EXPECT_FALSE(o->pods.user_namespace);
   EXPECT_EQ(o->lease.name, "mine");
   EXPECT_EQ(o->lease.name_space, "ops");
+  EXPECT_EQ(o->record_directory, "/records");
   EXPECT_EQ(parse_options(Words{"--namespace=all"})->name_space, "");
 }
 
