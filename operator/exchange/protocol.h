@@ -78,7 +78,7 @@ struct Send {
 struct Output {
   std::vector<Send> sends;
   bool ready = false;        // view() may be decided on now; the next event has to be decided()
-  std::vector<Member> late;  // after timer(): whom the view waits for
+  std::vector<Member> late;  // after timer(): whom this member waits for, for its view or to have its word back
 };
 
 // Several members' machines never share one; a machine's calls come one after the other.
@@ -100,7 +100,7 @@ class Protocol {
   virtual void decided(std::span<const Assignment> assignments, Output& out) = 0;  // maybe nothing
   virtual void no_more_decisions(Output& out) = 0;
   virtual void lost(Member peer, Output& out) = 0;
-  // Some time has passed. Naive and Increments say what is below the threshold; Snapshot tells whom it waits for.
+  // Some time has passed. Naive and Increments say what is below the threshold; Snapshot tells whom it waits for: see that they live.
   virtual void timer(Output& out) = 0;
 
   // Another member decides, or is about to, on what this one has answered: who changes its own loads now spoils that view.

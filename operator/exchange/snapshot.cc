@@ -152,9 +152,10 @@ void Snapshot::lost(Member peer, Output& out) {
 }
 
 void Snapshot::timer(Output& out) {
+  if (bound()) out.late.push_back(*word_);
   if (state_ != State::kAsking) return;
   for (Member m = 0; m < config_.members; ++m)
-    if (m != config_.self && !view_.lost(m) && !peers_[m].answered) out.late.push_back(m);
+    if (m != config_.self && m != word_ && !view_.lost(m) && !peers_[m].answered) out.late.push_back(m);
 }
 
 }  // namespace bsp::exchange

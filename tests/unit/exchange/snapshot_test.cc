@@ -92,18 +92,18 @@ TEST(Snapshot, AnAnswerToAnOldRequestIsDropped) {
 
 TEST(Snapshot, AnEndThatComesAfterAnAnswerThatCountsItAddsNothing) {
   Group group = snapshot_group(4);
-  group.want(0);
-  group.settle();
   group.want(3);
-  group.decided(0, {{.to = 1, .resource = 0, .amount = 4}});
-  deliver(group, Kind::kStart, 3, 1);
-  deliver(group, Kind::kEnd, 0, 1);
-  deliver(group, Kind::kAnswer, 1, 3);
-  EXPECT_EQ(group[3].view().load(1), 5);
-  deliver(group, Kind::kEnd, 0, 3);
-  EXPECT_EQ(group[3].view().load(1), 5);
   group.settle();
-  EXPECT_TRUE(group.ready[3]);
+  group.want(0);
+  group.decided(3, {{.to = 1, .resource = 0, .amount = 4}});
+  deliver(group, Kind::kStart, 0, 1);
+  deliver(group, Kind::kEnd, 3, 1);
+  deliver(group, Kind::kAnswer, 1, 0);
+  EXPECT_EQ(group[0].view().load(1), 5);
+  deliver(group, Kind::kEnd, 3, 0);
+  EXPECT_EQ(group[0].view().load(1), 5);
+  group.settle();
+  EXPECT_TRUE(group.ready[0]);
 }
 
 TEST(Snapshot, AStartThatOvertakesItsSendersEndWaitsForIt) {
@@ -131,6 +131,19 @@ TEST(Snapshot, ALostMemberHoldsNobodyUp) {
   group.kill(1, [] { return false; });
   group.tell_lost(4, 1);
   EXPECT_TRUE(group.ready[4]);
+}
+
+TEST(Snapshot, WhoeverHasOurWordIsWaitedForToo) {
+  Group group = snapshot_group(3);
+  group.want(0);
+  group.settle();
+  group.tick(1);  // wants nothing itself
+  EXPECT_EQ(group.late, (std::vector<Member>{0}));
+  group.want(1);
+  group.tick(1);
+  EXPECT_EQ(group.late, (std::vector<Member>{0, 2}));
+  group.tick(0);
+  EXPECT_TRUE(group.late.empty());
 }
 
 TEST(Snapshot, AnElectionGoesOnWithoutItsWinner) {
