@@ -1,0 +1,72 @@
+// The sources' platforms: who sits where, what a byte costs, and the initial mappings.
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "sim/applications/calibration.h"
+#include "sim/applications/platforms.h"
+#include "sim/scenario.h"
+
+namespace bsp::sim {
+namespace {
+
+std::map<std::string, int> ranks_by_set(const decide::Platform& nodes, const std::vector<ProcessorId>& mapping) {
+  std::map<std::string, int> count;
+  for (const ProcessorId p : mapping) ++count[nodes.sets[nodes.processor(p).set.value].name];
+  return count;
+}
+
+TEST(FiveSets, HasTheSourcesNodes) {
+  const auto nodes = decision_platform(five_sets());
+  ASSERT_TRUE(nodes) << nodes.error().message;
+  EXPECT_EQ(nodes->processors.size(), 20u + 16 + 6 + 112 + 20);
+  EXPECT_EQ(nodes->processors[0].name, "L1");
+  EXPECT_EQ(nodes->processors.back().name, "A20");
+}
+
+TEST(FiveSets, AByteCostsTheCalibratedTime) {
+  const auto nodes = decision_platform(five_sets());
+  ASSERT_TRUE(nodes) << nodes.error().message;
+  for (std::uint32_t a = 0; a < 5; ++a)
+    for (std::uint32_t b = 0; b < 5; ++b)
+      EXPECT_NEAR((nodes->T[a, b]), a == b ? calibration::kByteInside : calibration::kByteBetween, 1e-18) << a << " " << b;
+}
+
+TEST(FiveSets, FillsUpInTheSourcesOrder) {
+  using Count = std::map<std::string, int>;
+  const auto nodes = decision_platform(five_sets());
+  ASSERT_TRUE(nodes) << nodes.error().message;
+  const auto placed = [&](std::uint32_t n) { return ranks_by_set(*nodes, initial_mapping(five_sets(), decide::Mapping::kContiguous, n).value()); };
+  EXPECT_EQ(placed(10), (Count{{"Labtec", 10}}));
+  EXPECT_EQ(placed(25), (Count{{"Labtec", 20}, {"Corisco", 5}}));
+  EXPECT_EQ(placed(50), (Count{{"Labtec", 20}, {"Corisco", 16}, {"Frontal", 6}, {"ICE", 8}}));
+  EXPECT_EQ(placed(100), (Count{{"Labtec", 20}, {"Corisco", 16}, {"Frontal", 6}, {"ICE", 58}}));
+  EXPECT_EQ(placed(200), (Count{{"Labtec", 40}, {"Corisco", 22}, {"Frontal", 6}, {"ICE", 112}, {"Aquario", 20}}));
+}
+
+TEST(Grid5000, PutsTheSecondProcessOfAMachineOnItsSecondCore) {
+  const Platform platform = grid5000();
+  const auto nodes = decision_platform(platform);
+  ASSERT_TRUE(nodes) << nodes.error().message;
+  EXPECT_EQ(nodes->processors.size(), 10u * 4 + 15 * 2 + 15 * 8);
+  const auto ascending = grid5000_mapping(decide::Mapping::kAscending, 60);
+  ASSERT_TRUE(ascending) << ascending.error().message;
+  EXPECT_EQ(ranks_by_set(*nodes, *ascending), (std::map<std::string, int>{{"Capricorne", 30}, {"Suno", 20}, {"Chicon", 10}}));
+  EXPECT_EQ(nodes->processor((*ascending)[0]).name, "Capricorne-1.0");
+  EXPECT_EQ(nodes->processor((*ascending)[40]).name, "Capricorne-1.1");
+  const auto descending = grid5000_mapping(decide::Mapping::kDescending, 60);
+  ASSERT_TRUE(descending) << descending.error().message;
+  EXPECT_EQ(ranks_by_set(*nodes, *descending), (std::map<std::string, int>{{"Chicon", 20}, {"Suno", 25}, {"Capricorne", 15}}));
+}
+
+TEST(Grid5000, NoCoreHoldsTwoProcesses) {
+  for (const auto mapping : {decide::Mapping::kAscending, decide::Mapping::kDescending, decide::Mapping::kCpu, decide::Mapping::kRoundRobin}) {
+    const auto placed = grid5000_mapping(mapping, 60);
+    ASSERT_TRUE(placed) << placed.error().message;
+    std::map<ProcessorId, int> held;
+    for (const ProcessorId p : *placed) EXPECT_EQ(++held[p], 1) << decide::to_string(mapping);
+  }
+}
+
+}  // namespace
+}  // namespace bsp::sim

@@ -1,0 +1,90 @@
+// Published cells through the whole simulator, within the distance that docs/reproduction.md reports of them; and the workers.
+#include <gmock/gmock.h>
+
+#include "sim/reproduce/workers.h"
+
+namespace bsp::sim {
+namespace {
+
+RunResult result_of(const RunKey& key) {
+  const auto result = run(key);
+  EXPECT_TRUE(result) << result.error().message;
+  return result.value_or(RunResult{});
+}
+
+// |ours/published − 1| in per cent is at most `distance`.
+#define EXPECT_WITHIN(ours, published, distance) EXPECT_NEAR((ours) / (published), 1.0, (distance) / 100.0)
+
+TEST(PublishedCells, LatticeBoltzmannWithTenProcesses) {
+  const RunResult r = result_of({.application = "lattice-boltzmann", .processes = 10, .size = 100, .heuristic = "Top", .alpha = 4});
+  EXPECT_WITHIN(r.alone, 67.2, 0.1);
+  EXPECT_WITHIN(r.deciding, 68.53, 0.1);
+  EXPECT_WITHIN(r.migrating, 68.53, 0.1);  // nothing moves
+  EXPECT_EQ(r.calls, (std::vector<RunCall>{{4, 0}, {12, 0}, {28, 0}, {60, 0}}));
+}
+
+TEST(PublishedCells, LatticeBoltzmannWithTwentyFiveProcesses) {
+  const RunResult r = result_of({.application = "lattice-boltzmann", .processes = 25, .size = 500, .heuristic = "Top", .alpha = 4});
+  EXPECT_WITHIN(r.alone, 173.53, 0.1);
+  EXPECT_WITHIN(r.deciding, 177.46, 0.1);
+  EXPECT_WITHIN(r.migrating, 154.87, 2);
+  ASSERT_GE(r.moves.size(), 5u);
+  const std::uint64_t at[] = {4, 12, 28, 60, 124};
+  for (std::uint32_t k = 0; k < 5; ++k)
+    EXPECT_EQ(r.moves[k], (RunMove{21 + k, "A" + std::to_string(k + 1), "Corisco", "Aquario", at[k]}));
+}
+
+TEST(PublishedCells, SmithWatermanMovesWhenTheSourceDoes) {
+  const RunResult r = result_of({.application = "smith-waterman", .processes = 10, .size = 10, .heuristic = "Percentage", .alpha = 2});
+  EXPECT_WITHIN(r.alone, 13.34, 1.5);
+  EXPECT_WITHIN(r.deciding, 14.15, 1.5);
+  EXPECT_EQ(r.calls, (std::vector<RunCall>{{2, 0}, {6, 0}, {14, 6}}));
+  for (std::uint32_t k = 0; k < 6; ++k) EXPECT_EQ(r.moves.at(k).process, 5 + k);
+}
+
+TEST(PublishedCells, FractalOfDomain20Moves5ProcessesOf25) {
+  const RunResult r = result_of({.application = "fractal", .processes = 25, .size = 20, .heuristic = "AutoMig", .alpha = 4});
+  ASSERT_EQ(r.moves.size(), 5u);
+  for (const RunMove& move : r.moves) EXPECT_EQ(move.from + move.to, "CoriscoAquario");
+}
+
+TEST(PublishedCells, MigCubeFromAscending) {
+  const RunResult r = result_of({.application = "lattice-boltzmann", .processes = 60, .size = 20, .heuristic = "MigCube", .alpha = 4, .mapping = "Ascending"});
+  EXPECT_WITHIN(r.alone, 16.1, 1);
+  EXPECT_LT(r.migrating, r.deciding);
+}
+
+TEST(Workers, GiveWhatOneProcessGives) {
+  std::vector<RunKey> keys;
+  for (const std::uint32_t n : {10u, 25u}) keys.push_back({.application = "smith-waterman", .processes = n, .size = static_cast<double>(n), .heuristic = "Top"});
+  keys.push_back(keys[0]);  // twice is once
+  std::size_t told = 0;
+  const auto results = run_all(keys, 2, [&](const Progress& p) {
+    ++told;
+    EXPECT_EQ(p.done, told);
+    EXPECT_EQ(p.of, 2u);
+  });
+  ASSERT_TRUE(results) << results.error().message;
+  EXPECT_EQ(told, 2u);
+  ASSERT_EQ(results->size(), 2u);
+  for (const auto& [key, result] : *results) EXPECT_EQ(result, result_of(key)) << key.name();
+}
+
+TEST(Workers, AWrongRunIsAnErrorThatNamesIt) {
+  const std::vector<RunKey> keys{{.application = "lu", .processes = 10, .size = 20, .heuristic = "Best"}};
+  const auto results = run_all(keys, 2, {});
+  ASSERT_FALSE(results);
+  EXPECT_THAT(results.error().message, testing::AllOf(testing::HasSubstr("lu order 20"), testing::HasSubstr("'Best'")));
+}
+
+TEST(Results, SurviveTheWayBetweenProcesses) {
+  const RunResult result{.alone = 1.0 / 3, .deciding = 2, .migrating = 1e-9, .rest_alone = 4, .rest_migrating = 5, .calls = {{4, 1}},
+                         .moves = {{7, "A1", "Labtec", "Aquario", 4}}};
+  const auto back = run_result_from_json(to_json(result));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(*back, result);
+  EXPECT_FALSE(run_result_from_json("{\"i\": 1}"));
+}
+
+}  // namespace
+}  // namespace bsp::sim
