@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <format>
 #include <limits>
 #include <map>
@@ -66,6 +67,8 @@ void build(const Platform& platform, sg::NetZone* root) {
   for (std::size_t t = 0; t < platform.trunks.size(); ++t)
     trunks.push_back(does_nothing(platform.trunks[t].link) ? nullptr
                                                            : add_link(root, std::format("trunk {}", t), platform.trunks[t].link));
+  // SimGrid wants at least one link between two zones.
+  sg::Link* nothing = root->add_link("nothing between", kNeverNarrow)->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
   for (std::size_t a = 0; a < zones.size(); ++a)
     for (std::size_t b = 0; b < zones.size(); ++b) {
       if (a == b) continue;
@@ -74,6 +77,7 @@ void build(const Platform& platform, sg::NetZone* root) {
       for (const Hop& hop : routes->trunks[a, b])
         if (trunks[hop.trunk] != nullptr) way.emplace_back(trunks[hop.trunk], hop.forwards ? kUp : kDown);
       if (uplinks[b] != nullptr) way.emplace_back(uplinks[b], kDown);
+      if (way.empty()) way.emplace_back(nothing);
       root->add_route(zones[a], zones[b], way, false);
     }
 }
@@ -189,7 +193,9 @@ struct FileReader {
       if (!properties.contains(key)) properties[key] = value;
     const char* own = zone.get_property("set");
     const std::string set = own != nullptr ? own : set_around;
-    for (sg::Host* host : zone.get_all_hosts()) {
+    std::vector<sg::Host*> of_zone = zone.get_all_hosts();  // in an order of SimGrid's own
+    std::ranges::sort(of_zone, [](const sg::Host* a, const sg::Host* b) { return ::strverscmp(a->get_cname(), b->get_cname()) < 0; });
+    for (sg::Host* host : of_zone) {
       const char* of_host = host->get_property("set");
       const std::string name = of_host != nullptr ? of_host : set.empty() ? zone.get_name() : set;
       if (!hosts.contains(name)) names.push_back(name);

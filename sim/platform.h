@@ -104,7 +104,8 @@ Result<Platform> with_sets(const Platform& platform, const std::vector<std::stri
 Result<decide::Platform> decision_platform(const Platform& platform);
 
 // A SimGrid 4 platform file (DTD version 4.1). A host's Set is its property `set`, else that of the innermost zone around it
-// that has one, else the name of its own zone. Sets come in the order of their first host. Properties of a host: `slots`, `load`.
+// that has one, else the name of its own zone. Sets come in the order of their zones, hosts in that of their names (2 before 10).
+// Properties of a host: `slots`, `load`.
 // Of the outermost zone: `mig`, `barrier`, `barrier_per_outsider` (seconds), `call` (RANKS=SECONDS,…). A host of c > 1 cores is
 // c nodes host-0 … with one slot each.
 Result<Platform> read_platform_file(const std::string& path);

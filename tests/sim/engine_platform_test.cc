@@ -83,6 +83,14 @@ TEST_F(PlatformFile, ItsHostsComputeAndItsRoutesCarry) {
   EXPECT_NEAR((t.recv_seconds[3, 0]), 1e6 / 50e6 + 0.001, 2e-9);
 }
 
+TEST_F(PlatformFile, NodesStandInTheOrderInWhichPeopleCount) {
+  const auto platform =
+      read("<zone id=\"w\" routing=\"Full\"><cluster id=\"c\" prefix=\"c-\" suffix=\"\" radical=\"0-11\" speed=\"1Gf\" bw=\"1MBps\" lat=\"0\"/></zone>");
+  ASSERT_TRUE(platform) << platform.error().message;
+  ASSERT_EQ(platform->sets[0].nodes.size(), 12u);
+  for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(platform->sets[0].nodes[i].name, std::format("c-{}", i));
+}
+
 TEST_F(PlatformFile, WhatIsWrongIsSaidWithThePlaceInIt) {
   const auto error = [this](const std::string& zones) {
     const auto platform = read(zones);

@@ -59,6 +59,12 @@ TEST(Superstep, BetweenSetsTheUplinkIsTheNarrowestAndIsShared) {
   EXPECT_NEAR(simulated(wide, two, on({0, 1, 2, 3})).seconds, 0.022, kExact);
 }
 
+TEST(Superstep, WithoutUplinksTheNodesLinksAreAllThereIs) {
+  Platform platform = two_sets();
+  platform.sets[0].uplink = {};
+  EXPECT_NEAR(simulated(platform, {.instructions = {0, 0}, .messages = {message(0, 1, 1e6)}}, on({0, 2})).seconds, 0.012, kExact);
+}
+
 TEST(Superstep, MessagesToOneRankShareItsLinkOrComeInTurn) {
   Platform platform = two_sets();
   const Demand demand{.instructions = {0, 0, 0}, .messages = {message(0, 2, 1e6), message(1, 2, 1e6)}};
