@@ -13,7 +13,10 @@ Time from_rfc3339(const std::string& text) {
   std::istringstream in(text);
   std::chrono::sys_time<std::chrono::microseconds> t;
   in >> std::chrono::parse("%FT%TZ", t);
-  return in ? Time(t) : Time{};
+  // Years 1678 to 2262: beyond that nanoseconds since 1970 do not fit into 64 bits.
+  constexpr auto first = std::chrono::ceil<std::chrono::microseconds>(Time::min());
+  constexpr auto last = std::chrono::floor<std::chrono::microseconds>(Time::max());
+  return in && t >= first && t <= last ? Time(t) : Time{};
 }
 
 }  // namespace bsp

@@ -1,3 +1,4 @@
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 #include <format>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <sstream>
 
 #include "base/json/yaml.h"
 
@@ -48,6 +49,30 @@ template <class Number>
 bool parse_whole(std::string_view digits, int base, Number& out) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out, base);
   return error == std::errc{} && end == digits.data() + digits.size();
+}
+
+// How long the character is that begins the text; 0 if none does. By table 3-7 of the Unicode standard.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0) == 0x80; };
+  const unsigned first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF)
+    return follows(1) && follows(2) && !(first == 0xE0 && second < 0xA0) && !(first == 0xED && second > 0x9F) ? 3 : 0;
+  if (first >= 0xF0 && first <= 0xF4)
+    return follows(1) && follows(2) && follows(3) && !(first == 0xF0 && second < 0x90) && !(first == 0xF4 && second > 0x8F) ? 4 : 0;
+  return 0;
+}
+
+// What is no UTF-8 would end up in messages, and those in JSON, which can't hold it.
+void check_utf8(std::string_view text) {
+  int line = 1;
+  for (std::size_t n = 1; !text.empty(); text.remove_prefix(n)) {
+    n = utf8_length(text);
+    if (n == 0) throw YamlError{line, "not a text in UTF-8; save the file in that encoding"};
+    line += text.front() == '\n';
+  }
 }
 
 class Reader {
@@ -129,6 +154,33 @@ class Reader {
   std::size_t values_ = 0;
 };
 
+// Whether the text has an end: yaml-cpp 0.8 takes what can't follow a flow map or list ("{a: b},") for another document,
+// and begins that again and again.
+class Documents final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (mark.pos == begun_) throw YamlError{mark.line + 1, "not valid YAML: nothing can follow here but a line with --- and another document"};
+    begun_ = mark.pos;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+ private:
+  int begun_ = -1;
+};
+
+void check_ends(std::string_view text) {
+  std::istringstream in{std::string(text)};
+  YAML::Parser parser(in);
+  for (Documents documents; parser.HandleNextDocument(documents);) continue;
+}
+
 }  // namespace
 
 json yaml_scalar(std::string_view text) {
@@ -163,6 +215,8 @@ json yaml_scalar(std::string_view text) {
 std::expected<std::vector<json>, YamlError> read_yaml(std::string_view text, std::vector<YamlLines>* lines) {
   std::vector<json> documents;
   try {
+    check_utf8(text);
+    check_ends(text);
     for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {
       YamlLines found;
       json document = Reader(lines ? &found : nullptr).read(node, "", 0);

@@ -88,6 +88,9 @@ INSTANTIATE_TEST_SUITE_P(
                                                "migbsp.io/v1alpha1\" and \"kind: BSPJob\""},
         Mistake{"NotYaml", "kind: [BSPJob\n", "job.yaml:2: not valid YAML: end of sequence flow not found"},
         Mistake{"ATab", "kind: BSPJob\nspec:\n\tranks: 4\n", "job.yaml:3: not valid YAML: illegal map value"},
+        Mistake{"NotUtf8", "apiVersion: migbsp.io/v1alpha1\nkind: J\xff\n",
+                "job.yaml:2: not a text in UTF-8; save the file in that encoding"},
+        Mistake{"HalfACharacter", "kind: \xc3", "job.yaml:1: not a text in UTF-8; save the file in that encoding"},
         Mistake{"AText", "hello\n", "job.yaml: the manifest must be an object, not a text"},
         Mistake{"TwoDocuments", manifest("  ranks: 4\n") + "---\n" + manifest("  ranks: 4\n"),
                 "job.yaml: holds 2 documents; put each into a file of its own and keep one BSPJob in this one"},
@@ -145,6 +148,15 @@ TEST(Manifest, AContainerMustBeCalledApp) {
   yaml.replace(yaml.find("name: app"), 9, "name: foo");
   EXPECT_EQ(error_of(yaml), "job.yaml:7: spec.template.spec.containers: no containers are called app; exactly one must be "
                             "(the one that runs the MPI program)");
+}
+
+// yaml-cpp alone would never come to an end of it.
+TEST(Manifest, StrayBracesEnd) {
+  std::ifstream file(BSP_SOURCE_DIR "/tests/fuzz/corpus/manifest/stray-braces.yaml");
+  std::ostringstream text;
+  text << file.rdbuf();
+  ASSERT_FALSE(text.str().empty());
+  EXPECT_NE(error_of(text.str()).find("not valid YAML"), std::string::npos) << error_of(text.str());
 }
 
 TEST(Manifest, AliasesCannotExplode) {
