@@ -200,11 +200,16 @@ bool Processors::may_return(RankId i) const {
 }
 
 void Processors::move(RankId i, ProcessorId to) {
+  check(to == home(i) ? may_return(i) : has_free_slot(to), "a rank moves only to a free slot, or back to its own");
+  take(i, to);
+}
+
+void Processors::undo(RankId i, ProcessorId from) { take(i, from); }
+
+void Processors::take(RankId i, ProcessorId to) {
   const Place source = at_[on(i).value], target = at_[to.value];
   Leaf& vacated = leaf_at(source);
   Leaf& taken = leaf_at(target);
-  check(to == home(i) ? may_return(i) : free_slots_of(taken) > 0,
-        "a rank moves only to a free slot, or back to its own");
   place(i, vacated, -1);
   if (reuse_vacated_slots_ || on(i) != home(i)) --vacated.booked;
   place(i, taken, +1);

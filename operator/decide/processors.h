@@ -65,6 +65,9 @@ class Processors {
   [[nodiscard]] bool may_return(RankId i) const;
   // To a processor with a free slot, or back.
   void move(RankId i, ProcessorId to);
+  // Takes the last move back that is not undone yet. There was room then; where more ranks are at home than there are slots
+  // and vacated ones are reused, no slot need be free now.
+  void undo(RankId i, ProcessorId from);
 
  private:
   struct Node {
@@ -106,6 +109,7 @@ class Processors {
   }
   [[nodiscard]] ProcessorId home(RankId i) const { return ranks_[i.value].processor; }
   void place(RankId i, Leaf& leaf, double sign) const;
+  void take(RankId i, ProcessorId to);
   [[nodiscard]] Node node_of(const Leaf& leaf) const;
   static Node over(const Node& left, const Node& right);
   void refresh(Place at);

@@ -65,11 +65,11 @@ void Trial::unlink(std::uint32_t i, ProcessorId p) {
   if (next_[i] != kNobody) before_[next_[i]] = before_[i];
 }
 
-void Trial::put(RankId i, ProcessorId to) {
+void Trial::put(RankId i, ProcessorId to, void (Processors::*how)(RankId, ProcessorId)) {
   unlink(i.value, on(i));
   link(i.value, to);
   if (moved(i)) --moves_;
-  processors_.move(i, to);
+  (processors_.*how)(i, to);
   if (moved(i)) ++moves_;
   comm_.set(i.value, Comm_in(i, set_of(to)));
   mem_.set(i.value, moved(i) ? Mem_to(i, set_of(to)) : 0);
@@ -77,12 +77,12 @@ void Trial::put(RankId i, ProcessorId to) {
 
 void Trial::relocate(RankId i, ProcessorId to) {
   log_.push_back({i, on(i)});
-  put(i, to);
+  put(i, to, &Processors::move);
 }
 
 void Trial::back_to(std::size_t earlier) {
   while (log_.size() > earlier) {
-    put(log_.back().rank, log_.back().from);
+    put(log_.back().rank, log_.back().from, &Processors::undo);
     log_.pop_back();
   }
 }

@@ -65,7 +65,7 @@ class Trial {
   [[nodiscard]] std::vector<double> comm_of_all() const;
   [[nodiscard]] std::vector<double> mem_of_all() const;
   [[nodiscard]] SetId set_of(ProcessorId p) const { return c_.snapshot.platform.processor(p).set; }
-  void put(RankId i, ProcessorId to);
+  void put(RankId i, ProcessorId to, void (Processors::*how)(RankId, ProcessorId));
   void link(std::uint32_t i, ProcessorId p);
   void unlink(std::uint32_t i, ProcessorId p);
 
