@@ -72,13 +72,14 @@ class LocalJob:
     `under`: words before the command, as of env(1) or setpriv(1). `spec`: one more line of the manifest."""
 
     def __init__(self, name, command, ranks=2, mode="Off", alpha=5, backoff=0, image="localhost/bsp-apps:dev",
-                 pools="slow=1x0.2,fast=3x0.3", manifest=None, under=(), spec="", annotations=None):
+                 pools="slow=1x0.2,fast=3x0.3", manifest=None, under=(), spec="", annotations=None, record=False):
         self.namespace = name
         self.store = pathlib.Path("/run/bsp-operator") / name
         self.directory = tempfile.mkdtemp(prefix=f"bsp-e2e-{name}-", dir="/tmp")
         os.chmod(self.directory, 0o755)  # the run may be another user's
         self.output = pathlib.Path(self.directory) / "output.txt"
         self.summary_file = pathlib.Path(self.directory) / "summary.json"
+        self.record_file = pathlib.Path(self.directory) / "record.jsonl"
         file = pathlib.Path(self.directory) / "job.yaml"
         file.write_text(manifest or MANIFEST.format(ranks=ranks, mode=mode, alpha=alpha, backoff=backoff, image=image, spec=spec,
                                                     annotations=json.dumps(annotations or {}),
@@ -86,7 +87,8 @@ class LocalJob:
         with open(self.output, "w") as output:
             self.process = subprocess.Popen(
                 [ON_HOST, *under, OPERATOR, "local", "run", "-f", str(file), "--pools", pools, "-n", name, "--plain",
-                 "--summary", str(self.summary_file)], stdout=output, stderr=subprocess.STDOUT)
+                 "--summary", str(self.summary_file), *(["--record", str(self.record_file)] if record else [])],
+                stdout=output, stderr=subprocess.STDOUT)
 
     def __enter__(self):
         return self
@@ -110,6 +112,12 @@ class LocalJob:
 
     def summary(self):
         return json.loads(self.summary_file.read_text())
+
+    def calls(self):
+        """The recorded rescheduling calls, each decided again by `advise`, which fails if a plan is another one than recorded."""
+        advice = on_host(OPERATOR, "advise", "-f", str(self.record_file), "-o", "json")
+        assert advice.returncode == 0, advice.stdout + advice.stderr
+        return json.loads(advice.stdout)["calls"]
 
     def objects(self, kind):
         """The store's objects by name, as they are now; the files are replaced whole, never half written."""

@@ -12,7 +12,7 @@ from local_job import LocalJob, field_of, kill, lattice_boltzmann, sequential_fi
 class Runs(unittest.TestCase):
     def test_a_rank_moves_because_the_cost_model_says_so(self):
         command = lattice_boltzmann(supersteps=24, substeps=40, width=512)
-        with LocalJob("e2e-decided", command, mode="Migrate", pools="slow=1x0.1,fast=2x0.4") as run:
+        with LocalJob("e2e-decided", command, mode="Migrate", pools="slow=1x0.1,fast=2x0.4", record=True) as run:
             status, output = run.wait()
             self.assertEqual(status, 0, output)
             summary = run.summary()
@@ -21,15 +21,19 @@ class Runs(unittest.TestCase):
             self.assertGreater(moved[0]["predicted_gain_s"], 0)
             self.assertGreater(moved[0]["realised_gain_s"], 0)
             self.assertEqual(field_of("\n".join(summary["rank0_output"])), sequential_field(command), output)
+            moves = [(m["rank"], m["from"].split("/")[0], m["to"].split("/")[0])
+                     for call in run.calls() for m in call["recorded"]["moves"]]
+            self.assertEqual(moves, [(0, "slow", "fast")], "what was recorded is what was done")
             self.assertEqual(run.leftovers(), [])
 
     def test_advise_decides_and_moves_nobody(self):
         with LocalJob("e2e-advise", lattice_boltzmann(12, substeps=40, width=512), mode="Advise",
-                      pools="slow=1x0.1,fast=2x0.4") as run:
+                      pools="slow=1x0.1,fast=2x0.4", record=True) as run:
             status, output = run.wait()
             self.assertEqual(status, 0, output)
             self.assertEqual(run.summary()["migrations"], [])
             self.assertIn("rank 0 moves: slow -> fast", output)
+            self.assertIn(0, [m["rank"] for m in run.calls()[0]["recorded"]["moves"]])
 
     def test_a_move_by_hand_and_the_commands_beside_run(self):
         command = lattice_boltzmann(supersteps=150)
