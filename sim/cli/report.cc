@@ -73,10 +73,15 @@ json json_of(const Outcome& outcome) {
 
 }  // namespace
 
+std::string title(const Workload& workload) {
+  const std::string name = workload.name();
+  const bool told = name.find("superstep") != std::string::npos;
+  return std::format("{}, {} ranks", name, workload.ranks()) + (told ? "" : std::format(", {} supersteps", workload.supersteps()));
+}
+
 std::string report_text(const Platform& platform, const Workload& workload, const Scenarios& s, std::size_t rows) {
   const decide::Platform nodes = nodes_of(platform);
-  std::string text = std::format("{}: {} ranks, {} supersteps, {} messages; on {}\n", workload.name(), workload.ranks(), workload.supersteps(),
-                                 s.alone.messages, sets_text(platform));
+  std::string text = std::format("{}, {} messages; on {}\n", title(workload), s.alone.messages, sets_text(platform));
   text += std::format("starts on {}\n\n", places_text(platform, nodes, s.alone.mapping));
   text += std::format("{:<30}{:>14}  {:>11}{:>8}{:>8}\n", "scenario", "makespan", "against (i)", "calls", "moves");
   for (const auto& [name, outcome] : {std::pair{"(i)   the application alone", &s.alone}, std::pair{"(ii)  deciding, not moving", &s.deciding},

@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "sim/cli/report.h"
+
 namespace bsp::sim {
 namespace {
 
@@ -106,9 +108,8 @@ class Picture {
 
   void heading() {
     const auto percent = [&](double makespan) { return s_.alone.makespan > 0 ? (makespan / s_.alone.makespan - 1) * 100 : 0; };
-    text(kLeft, 22, std::format("{}, {} ranks, {} supersteps", workload_.name(), workload_.ranks(), workload_.supersteps()),
-         "font-size=\"15\" font-weight=\"bold\"");
-    text(kLeft, 40, std::format("(i) alone {:.2f} s    (ii) deciding {:.2f} s ({:+.1f} %)    (iii) with moves, drawn here, {:.2f} s ({:+.1f} %)",
+    text(kLeft, 22, title(workload_), "font-size=\"15\" font-weight=\"bold\"");
+    text(kLeft, 40, std::format("(i) alone {:.2f} s · (ii) deciding {:.2f} s ({:+.1f} %) · (iii) with moves, drawn here, {:.2f} s ({:+.1f} %)",
                                 s_.alone.makespan, s_.deciding.makespan, percent(s_.deciding.makespan), run_.makespan, percent(run_.makespan)));
   }
 
@@ -146,7 +147,10 @@ class Picture {
         bar(left, top, width, height, 0.3);
         bar(left, top + height * (1 - busy), width, height * busy, 1);
         out_ += "</g>\n";
-        if (height >= 11 && width >= 18) text(left + 3, top + height / 2 + 4, std::format("{}", i), "font-size=\"9\" fill=\"#000\"");
+        const auto last = labelled_.find(i);  // a rank that stays is named once
+        if (height < 11 || width < 18 || (last != labelled_.end() && last->second == p)) continue;
+        labelled_[i] = p;
+        text(left + 4, top + height / 2 + 4, std::format("{}", i), "font-size=\"9\" stroke=\"#fff\" stroke-width=\"2.5\" paint-order=\"stroke\"");
       }
     }
   }
@@ -172,7 +176,7 @@ class Picture {
     std::map<std::uint64_t, std::size_t> moved;  // by superstep
     for (const Moved& move : run_.moves) ++moved[move.superstep.value];
     double free_from = 0;  // so that numbers don't overlap
-    for (std::size_t k = 0; k + 1 < run_.stretches.size() || (k < run_.stretches.size() && k < run_.calls_made); ++k) {
+    for (std::size_t k = 0; k < run_.calls_made; ++k) {  // one after every stretch but the last
       const Stretch& stretch = run_.stretches[k];
       const auto some = moved.find(stretch.last.value);
       const double at = x(stretch.end);
@@ -190,12 +194,12 @@ class Picture {
       begin[run_.stretches[k].last.value] = run_.stretches[k].end;
       if (k + 1 < run_.stretches.size()) end[run_.stretches[k].last.value] = run_.stretches[k + 1].begin;
     }
-    const double width = run_.moves.size() > 60 ? 0.6 : 1.2;
+    const char* strength = run_.moves.size() > 60 ? "stroke-width=\"0.6\" opacity=\"0.5\"" : "stroke-width=\"1.2\"";
     for (const Moved& move : run_.moves) {
       const double from = x(begin[move.superstep.value]), to = std::max(x(end[move.superstep.value]), from + 5);
       out_ += std::format("<g><title>rank {} moves from {} to {} after superstep {}</title>", move.rank.value,
                           escaped(nodes_.processor(move.from).name), escaped(nodes_.processor(move.to).name), move.superstep.value);
-      line(from, middle(move.from), to, middle(move.to), std::format("stroke=\"#222\" stroke-width=\"{}\" marker-end=\"url(#tip)\"", width));
+      line(from, middle(move.from), to, middle(move.to), std::format("stroke=\"#222\" {} marker-end=\"url(#tip)\"", strength));
       out_ += "</g>\n";
     }
   }
@@ -204,7 +208,7 @@ class Picture {
     for (const auto& [name, outcome] : {std::pair{"i", &s_.alone}, std::pair{"ii", &s_.deciding}}) {
       const double at = x(outcome->makespan);
       line(at, kTop, at, bottom_, "stroke=\"#a00\" stroke-dasharray=\"4 3\"");
-      text(at, bottom_ - (outcome == &s_.alone ? 4 : 15), std::format("({}) ends", name), "text-anchor=\"end\" fill=\"#a00\" font-size=\"10\"");
+      text(at - 5, bottom_ - (outcome == &s_.alone ? 4 : 15), std::format("({}) ends", name), "text-anchor=\"end\" fill=\"#a00\" font-size=\"10\"");
     }
   }
 
@@ -220,6 +224,7 @@ class Picture {
   decide::Platform nodes_;
   std::map<std::uint32_t, double> row_top_;  // by processor
   std::vector<Block> blocks_;                // by Set
+  std::map<std::uint32_t, std::uint32_t> labelled_;  // by rank: the processor where its number stands
   double row_height_ = 0, bottom_ = 0, end_ = 1;
   std::string out_;
 };
