@@ -105,9 +105,7 @@ std::string yardsticks_text(const ReportParts& parts) {
   std::map<std::string, std::map<std::string, const RunResult*>> by_case;
   for (const RunKey& key : yardstick_runs()) {
     if (std::ranges::find(heuristics, key.heuristic) == heuristics.end()) heuristics.push_back(key.heuristic);
-    RunKey nameless = key;
-    nameless.heuristic = "";
-    by_case[nameless.name()][key.heuristic] = &parts.results.at(key);
+    by_case[key.case_name()][key.heuristic] = &parts.results.at(key);
   }
   std::vector<std::string> header{"run", "i"};
   header.insert(header.end(), heuristics.begin(), heuristics.end());

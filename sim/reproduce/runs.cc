@@ -77,7 +77,7 @@ RunResult result_of(const Scenarios& scenarios, const decide::Platform& nodes, c
 
 }  // namespace
 
-std::string RunKey::name() const {
+std::string RunKey::case_name() const {
   std::string what;
   if (application == "lattice-boltzmann") {
     what = std::format("{} processes, {:g} supersteps", processes, size);
@@ -87,8 +87,10 @@ std::string RunKey::name() const {
     what = std::format("{} {:g}, {} processes", application == "lu" ? "order" : "domain", size, processes);
   }
   if (!mapping.empty()) what = std::format("{}, {}", mapping, what);
-  return std::format("{} {}, {}, α₀ = {}", application, what, heuristic, alpha);
+  return application + " " + what;
 }
+
+std::string RunKey::name() const { return std::format("{}, {}, α₀ = {}", case_name(), heuristic, alpha); }
 
 Result<void> validate(const RunKey& key) {
   const bool yardstick = std::ranges::find(kYardsticks, key.heuristic) != std::end(kYardsticks);

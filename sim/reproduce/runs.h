@@ -19,7 +19,8 @@ struct RunKey {
   std::string mapping{};      // on Grid'5000; "": Contiguous on the five Sets
 
   auto operator<=>(const RunKey&) const = default;
-  [[nodiscard]] std::string name() const;  // "lattice-boltzmann 25 processes, 2000 supersteps, Top, α 4"
+  [[nodiscard]] std::string case_name() const;  // "lattice-boltzmann 25 processes, 2000 supersteps"
+  [[nodiscard]] std::string name() const;       // the same, "…, Top, α₀ = 4"
 };
 
 struct RunMove {

@@ -1,9 +1,10 @@
 // RefineLB (Charm++): the smallest changes to the present placement that bring every processor near the mean.
 //
-//   limit = 1.05 · mean, mean = Σ_i I(i) / Σ_p (1 − load(p))·cpu(p)        s, if all could be spread evenly
-//   while a processor has time(p) > limit, the one with the most first:
-//     of its ranks the heaviest for which some processor stays below the limit goes to the one with the least time;
-//     if none fits, p is left as it is
+//   mean = Σ_i I(i) / Σ_p (1 − load(p))·cpu(p)        s, if all could be spread evenly
+//   refine to a limit: while a processor has time(p) > limit, the one with the most first:
+//     of its ranks the heaviest for which some processor stays within the limit goes to the one that then has the least;
+//     if none fits, the limit cannot be kept
+//   the limit is the least of 1.01, 1.02, … times the mean that can be kept, found by bisection below what there is now
 #include <algorithm>
 #include <optional>
 
@@ -15,7 +16,7 @@ namespace {
 class Refinement {
  public:
   Refinement(const decide::Snapshot& snapshot, std::span<const double> I)
-      : processors_(snapshot.platform.processors), I_(I), sum_(processors_.size(), 0), ranks_(processors_.size(), 0), stuck_(processors_.size()) {
+      : processors_(snapshot.platform.processors), I_(I), sum_(processors_.size(), 0), ranks_(processors_.size(), 0) {
     double work = 0, speed = 0;
     for (std::size_t i = 0; i < I.size(); ++i) {
       placed_.push_back(snapshot.ranks[i].processor);
@@ -24,22 +25,28 @@ class Refinement {
       work += I[i];
     }
     for (const decide::Processor& p : processors_) speed += p.available();
-    limit_ = 1.05 * work / speed;
+    mean_ = work / speed;
   }
 
-  std::vector<ProcessorId> done() {
-    while (const auto donor = most_loaded())
-      if (!relieve(*donor)) stuck_[*donor] = true;
-    return std::move(placed_);
+  [[nodiscard]] double mean() const { return mean_; }
+  [[nodiscard]] double most() const { return time(most_loaded()); }
+  [[nodiscard]] const std::vector<ProcessorId>& placed() const { return placed_; }
+
+  // Whether every processor keeps the limit afterwards.
+  bool refine(double limit) {
+    limit_ = limit;
+    while (time(most_loaded()) > limit)
+      if (!relieve(most_loaded())) return false;
+    return true;
   }
 
  private:
   [[nodiscard]] double time(std::uint32_t p, double more = 0) const { return (sum_[p] + more) / processors_[p].available(); }
 
-  [[nodiscard]] std::optional<std::uint32_t> most_loaded() const {
-    std::optional<std::uint32_t> most;
-    for (std::uint32_t p = 0; p < processors_.size(); ++p)
-      if (!stuck_[p] && time(p) > limit_ && (!most || time(p) > time(*most))) most = p;
+  [[nodiscard]] std::uint32_t most_loaded() const {
+    std::uint32_t most = 0;
+    for (std::uint32_t p = 1; p < processors_.size(); ++p)
+      if (time(p) > time(most)) most = p;
     return most;
   }
 
@@ -75,13 +82,29 @@ class Refinement {
   std::span<const double> I_;
   std::vector<double> sum_;
   std::vector<std::uint32_t> ranks_;
-  std::vector<bool> stuck_;  // processors that cannot be relieved
   std::vector<ProcessorId> placed_;
-  double limit_ = 0;  // s
+  double mean_ = 0, limit_ = 0;  // s
 };
 
 }  // namespace
 
-std::vector<ProcessorId> refine_lb(const decide::Snapshot& snapshot, std::span<const double> I) { return Refinement(snapshot, I).done(); }
+std::vector<ProcessorId> refine_lb(const decide::Snapshot& snapshot, std::span<const double> I) {
+  const Refinement present(snapshot, I);
+  std::vector<ProcessorId> best = present.placed();
+  const double steps_up_to_now = (present.most() / present.mean() - 1) / 0.01;
+  if (!(steps_up_to_now > 1)) return best;  // nobody computes, or all is as even as the least limit
+  auto kept = static_cast<std::uint64_t>(std::min(steps_up_to_now, 1e9)) + 1, broken = std::uint64_t{0};
+  while (kept > broken + 1) {
+    const std::uint64_t steps = broken + (kept - broken) / 2;
+    Refinement refinement(snapshot, I);
+    if (refinement.refine(present.mean() * (1 + 0.01 * static_cast<double>(steps)))) {
+      kept = steps;
+      best = refinement.placed();
+    } else {
+      broken = steps;
+    }
+  }
+  return best;
+}
 
 }  // namespace bsp::sim

@@ -55,8 +55,17 @@ TEST(RefineLB, LeavesABalancedPlacementAlone) {
 }
 
 TEST(RefineLB, MovesOnlyWhatRelievesTheOverloaded) {
-  // Mean 4, limit 4.2: processor 0 has 6; 3 would make processor 1 5, 2 makes it 4.
+  // Mean 4: processor 0 has 6; 3 would make processor 1 5, 2 makes it 4.
   EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1}, {0, 0, 0, 1}), std::vector<double>{3, 2, 1, 2})), (std::vector<std::uint32_t>{0, 1, 0, 1}));
+}
+
+TEST(RefineLB, WidensTheLimitUntilItCanBeKept) {
+  // Mean 8/3, but the rank of 4 alone takes 4: within that limit it goes, being the heaviest, to the idle processor.
+  EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1, 1}, {0, 0, 1}), std::vector<double>{4, 2, 2})), (std::vector<std::uint32_t>{2, 0, 1}));
+}
+
+TEST(RefineLB, NobodyComputes) {
+  EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1}, {0, 0}), std::vector<double>{0, 0})), (std::vector<std::uint32_t>{0, 0}));
 }
 
 TEST(RefineLB, NeverMakesTheSlowestSlower) {
