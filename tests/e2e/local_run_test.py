@@ -39,6 +39,9 @@ class Runs(unittest.TestCase):
         command = lattice_boltzmann(supersteps=150)
         with LocalJob("e2e-hand", command) as run:
             run.wait_for_superstep(5)
+            refused = run.local("migrate", "0", "--to", "nowhere", "--wait")
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("nowhere", refused.stdout + refused.stderr)
             moved = run.local("migrate", "0", "--to", "fast", "--wait")
             self.assertEqual(moved.returncode, 0, moved.stdout + moved.stderr + run.output.read_text())
             table = run.local("get", "rankmigrations").stdout
@@ -47,9 +50,6 @@ class Runs(unittest.TestCase):
             self.assertEqual([r["set"] for r in jobs["status"]["ranks"]], ["fast", "fast"])
             self.assertIn("Migrating", run.local("describe", "bspjob", "job").stdout)
             self.assertIn("superstep", run.local("logs", "0").stdout)
-            refused = run.local("migrate", "0", "--to", "nowhere", "--wait")
-            self.assertNotEqual(refused.returncode, 0)
-            self.assertIn("nowhere", refused.stdout + refused.stderr)
             status, output = run.wait()
             self.assertEqual(status, 0, output)
             self.assertEqual(field_of(output), sequential_field(command), output)
