@@ -65,13 +65,28 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-// What is no UTF-8 would end up in messages, and those in JSON, which can't hold it.
-void check_utf8(std::string_view text) {
+// What is no UTF-8 would end up in messages, and those in JSON, which can't hold it. Control characters are not for YAML,
+// and yaml-cpp takes a NUL for a backslash.
+void check_characters(std::string_view text) {
   int line = 1;
   for (std::size_t n = 1; !text.empty(); text.remove_prefix(n)) {
     n = utf8_length(text);
     if (n == 0) throw YamlError{line, "not a text in UTF-8; save the file in that encoding"};
-    line += text.front() == '\n';
+    const auto c = static_cast<unsigned char>(text.front());
+    if (c < 0x20 && c != '\t' && c != '\n' && c != '\r')
+      throw YamlError{line, std::format("a control character ({:#04x}); take it out, or write it \"\\x{:02x}\" in quotes", c, c)};
+    line += c == '\n';
+  }
+}
+
+// yaml-cpp 0.8 makes of these two escapes a byte that is no character.
+void check_decoded(const YAML::Node& scalar, const std::string& path) {
+  std::string_view text = scalar.Scalar();
+  for (std::size_t n = 1; !text.empty(); text.remove_prefix(n)) {
+    n = utf8_length(text);
+    if (n == 0)
+      throw YamlError{scalar.Mark().is_null() ? 0 : scalar.Mark().line + 1,
+                      std::format("{}{}\\_ and \\N are not understood; write \\u00a0 or \\u0085", path, path.empty() ? "" : ": ")};
   }
 }
 
@@ -112,6 +127,7 @@ class Reader {
     for (const auto& pair : node) {
       if (!pair.first.IsScalar())
         wrong(pair.first, std::format("{}: a key must be a text", path.empty() ? "the document" : path));
+      check_decoded(pair.first, path);
       const std::string& key = pair.first.Scalar();
       if (key == "<<" && pair.first.Tag() == "?") {
         if (pair.second.IsSequence())
@@ -136,6 +152,7 @@ class Reader {
   }
 
   static json read_scalar(const YAML::Node& node, const std::string& path) {
+    check_decoded(node, path);
     const std::string& tag = node.Tag();
     json value = tag == "?" ? yaml_scalar(node.Scalar()) : json(node.Scalar());
     if (value.is_number_float() && !std::isfinite(value.get<double>()))
@@ -215,7 +232,7 @@ json yaml_scalar(std::string_view text) {
 std::expected<std::vector<json>, YamlError> read_yaml(std::string_view text, std::vector<YamlLines>* lines) {
   std::vector<json> documents;
   try {
-    check_utf8(text);
+    check_characters(text);
     check_ends(text);
     for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {
       YamlLines found;
