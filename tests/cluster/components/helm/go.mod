@@ -2,11 +2,9 @@ module bsp-operator.test/cluster/helm
 
 go 1.26.0
 
-tool (
-	helm.sh/helm/v3/cmd/helm
-)
+tool helm.sh/helm/v3/cmd/helm
 
-require helm.sh/helm/v3 v3.22.0
+require helm.sh/helm/v3 v3.22.0 // indirect
 
 require (
 	dario.cat/mergo v1.0.1 // indirect

@@ -7,7 +7,7 @@ tool (
 	sigs.k8s.io/kwok/cmd/kwokctl
 )
 
-require sigs.k8s.io/kwok v0.7.0
+require sigs.k8s.io/kwok v0.7.0 // indirect
 
 require (
 	cel.dev/expr v0.19.1 // indirect
