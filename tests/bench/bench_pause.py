@@ -2,16 +2,17 @@
 """The whole pause of a move against raw criu: real pods, everything between the last rank's stop and the first rank
 computing again.
 
-A job of two ranks under the operator; rank 0, which carries 8, 64, 256 or 1024 MiB, is moved to and fro by hand. In
-each pause the pod of the source first takes a raw `criu dump` of the same stopped process (criu_timed.sh), so that both
-are measured on the same process in the same container within the same second; the time this takes is deducted from the
-pause. The raw restore is that of the move: bsp-init runs a plain `criu restore`.
+A job of two ranks under the operator; rank 0, which carries 8, 64, 256 or 1024 MiB, is moved to and fro by hand. The
+raw restore is that of the move: bsp-init runs a plain `criu restore`. Right after it, in the same pause, the target's pod
+takes a raw `criu dump` of the process that was restored and has not run yet (criu_timed.sh), so that both are measured on
+the same process in containers of the same kind within seconds; what this takes is deducted from the pause.
 
-    ratio = (pause - held up by the raw dump) / (raw dump + restore)
+    ratio = (pause - held up by the raw dump) / (raw dump + raw restore)
 
 The raw figures hold no transfer, no verification, and no MPI epoch. Arguments: sizes in MiB.
 """
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -22,36 +23,51 @@ GOAL = 2.0
 PARTS = ["gateMs", "closeMs", "dumpMs", "transferMs", "restoreMs", "commitMs", "openMs"]
 
 
-def new_lines(file, seen):
-    lines = file.read_text().splitlines() if file.exists() else []
-    return lines[seen:], len(lines)
+class NotMeasured(RuntimeError):
+    """With what stood in the way."""
+
+
+def check_room(mib):
+    """Copies at once in memory: the process at the source and at the target, its checkpoint, and the raw dump; and rank 1."""
+    free = int(re.search(r"MemAvailable:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text()).group(1)) // 1024
+    needed = 5 * mib + 512
+    if free < needed:
+        raise NotMeasured(f"takes {needed} MiB of memory, and this machine has {free} MiB left")
+
+
+def last_times(directory):
+    """(restore, raw dump, held up) of the last move, in ms: of an undone one there may be a line too."""
+    if (log := directory / "raw.log").exists():
+        raise NotMeasured("the raw criu dump failed:\n" + log.read_text())
+    times = directory / "times"
+    if not times.exists():
+        raise NotMeasured("no restore went through criu_timed.sh: does bsp-init in the image know BSP_CRIU?")
+    line = times.read_text().splitlines()[-1]
+    times.unlink()
+    return [int(word) / 1e3 for word in line.split()[1:]]
 
 
 def measure(mib, moves):
+    check_room(mib)
     directory = pathlib.Path(tempfile.mkdtemp(prefix="bsp-bench-pause-", dir="/tmp"))
     try:
         directory.chmod(0o777)
         shutil.copy(pathlib.Path(__file__).with_name("criu_timed.sh"), directory / "criu")
         (directory / "criu").chmod(0o755)
-        samples, seen = [], 0
+        samples = []
         with BenchJob("bench-pause", directory, more=["--ballast", str(mib)], env=[("BSP_CRIU", "/bench/criu")]) as job:
             job.starts()
             for number in range(moves + 1):
                 status = job.move()
-                if (directory / "raw.log").exists():
-                    raise RuntimeError("the raw criu dump failed:\n" + (directory / "raw.log").read_text())
-                lines, seen = new_lines(directory / "times", seen)  # of an undone one too; the last counts
+                restore, raw_dump, held_up = last_times(directory)
                 if number == 0:
                     continue  # criu and its libraries are read for the first time
-                times = {line.split()[0]: [int(w) / 1e3 for w in line.split()[1:]] for line in lines}
                 pause = status["pause"]
-                held_up = times["dump"][1]
                 sample = {part: pause.get(part, 0.0) for part in PARTS}
-                sample["dumpMs"] -= held_up
-                sample["transferMs"] -= held_up  # bsp-init's own file goes ahead of criu's
-                sample |= {"whole_ms": pause["totalMs"] - held_up, "raw_dump_ms": times["dump"][0],
-                           "criu_restore_ms": times["restore"][0], "bytes": status.get("bytes", 0)}
-                sample["ratio"] = sample["whole_ms"] / (sample["raw_dump_ms"] + sample["criu_restore_ms"])
+                sample["restoreMs"] -= held_up
+                sample |= {"whole_ms": pause["totalMs"] - held_up, "raw_dump_ms": raw_dump, "criu_restore_ms": restore,
+                           "bytes": status.get("bytes", 0)}
+                sample["ratio"] = sample["whole_ms"] / (raw_dump + restore)
                 samples.append(sample)
             if job.undone:
                 print(f"{mib:>5} {job.undone} moves were undone by the operator's deadlines and tried again: is this machine busy?")
@@ -68,8 +84,9 @@ def main(sizes):
     for mib in sizes:
         try:
             samples = measure(mib, moves=4)
-        except RuntimeError as error:  # the other sizes' figures are worth having all the same
-            print(f"{mib:>5} not measured: {error}", file=sys.stderr)
+        except (RuntimeError, AssertionError) as error:  # the other sizes' figures are worth having all the same
+            print(f"{mib:>5} not measured: {error}", flush=True)
+            figures.append({"mib": mib, "not_measured": str(error)})
             failed = True
             continue
         of = {key: median([s[key] for s in samples]) for key in samples[0]}

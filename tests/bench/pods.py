@@ -56,7 +56,9 @@ class BenchJob(LocalJob):
             if status["phase"] == "Succeeded":
                 return status
             self.undone += 1
-        raise RuntimeError(f"three moves of rank 0 were undone: {status}\n" + self.output.read_text()[-3000:])
+            why = f"{status.get('reason')}: {status.get('message')}"
+            print(f"a move of rank 0 was undone: {why}", file=sys.stderr, flush=True)
+        raise RuntimeError(f"three moves of rank 0 were undone, the last because of {why}")
 
     def try_to_move(self):
         target = "fast" if self.job()["ranks"][0]["set"] == "slow" else "slow"
