@@ -1,5 +1,6 @@
 // What the shell keeps of one job between two looks at it: links to its sidecars, its certificates, its
-// scheduler. All of it can be made anew from the objects.
+// scheduler. All of it can be made anew from the objects. shell_job.cc has the round, shell_observe.cc what it looks at,
+// shell_apply.cc what it does, shell_certificates.cc the certificates.
 #pragma once
 
 #include <chrono>
@@ -34,6 +35,7 @@ class JobShell {
   const crds::BspJob* read();  // as the cache has it; nullptr if it is gone or can't be carried out
   void refuse(const kube::Object& object, const Error& error);
   Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
+  Result<void> connect(const crds::BspJob& job);
   Result<void> load_authority(const crds::BspJob& job);
   std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const std::vector<kube::Object>& all) const;
   Observed observe(crds::BspJob job);
@@ -50,6 +52,9 @@ class JobShell {
   bool note_gains(const Observed& o);  // true if a wave's gain has just become known
   void remove_all(const crds::BspJob& job);
   void remove_finalizer();
+  [[nodiscard]] kube::Key own(const kube::Kind& kind, const std::string& name) const { return {kind, at_.name_space, name}; }
+  // Of this very job, and not of one of the same name that is being collected.
+  [[nodiscard]] bool is_ours(const kube::Object& object) const;
 
   kube::Client& client_;
   kube::Cache& cache_;

@@ -59,11 +59,6 @@ kube::Indexer by_job(const kube::Kind& kind) {
   };
 }
 
-bool uses_its_node(const Object& pod) {
-  const std::string phase = text_at(part_at(pod, "status"), "phase");
-  return phase != "Succeeded" && phase != "Failed" && !text_at(part_at(pod, "spec"), "nodeName").empty();
-}
-
 std::int64_t whole(const Object& object, const char* name) {
   const Object& value = part_at(object, name);
   return value.is_number() ? value.get<std::int64_t>() : 0;
@@ -94,11 +89,16 @@ kube::CacheOptions watched_objects(const std::string& name_space) {
                     {.kind = kNode, .trim = trim_node}}};
 }
 
+bool has_ended(const Object& pod) {
+  const std::string phase = text_at(part_at(pod, "status"), "phase");
+  return phase == "Succeeded" || phase == "Failed";
+}
+
 void NodeUsage::change(const Object* before, const Object* now) {
   const std::lock_guard lock(mutex_);
   auto add = [&](const Object& pod, bool more) {
-    if (!uses_its_node(pod)) return;
-    const std::string node = pod["spec"]["nodeName"];
+    const std::string node = text_at(part_at(pod, "spec"), "nodeName");
+    if (node.empty() || has_ended(pod)) return;
     OnNode& here = nodes_[node];
     const Resources asked = requests_of(pod["spec"]);
     const std::string job = job_key_of(kPod, pod);

@@ -21,6 +21,9 @@ inline constexpr const char* kByJob = "job";
 // BSPJobs whole; pods, nodes without what nobody reads.
 kube::CacheOptions watched_objects(const std::string& name_space);
 
+// All that ran in it has ended; it takes no room on its node any more.
+bool has_ended(const kube::Object& pod);
+
 // What the pods that have a node and have not ended ask for there, and whose they are. Thread-safe.
 class NodeUsage {
  public:

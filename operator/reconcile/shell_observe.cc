@@ -1,0 +1,123 @@
+// Looking: what the cache and the sidecars tell of a job, as the kernels want it, and asking for what the scheduler needs.
+#include <algorithm>
+
+#include "base/core/log.h"
+#include "operator/reconcile/shell_job.h"
+
+namespace bsp::reconcile {
+
+using nlohmann::json;
+
+Observed JobShell::observe(crds::BspJob job) {
+  Observed o;
+  o.now = SystemClock{}.now();
+  const std::vector<kube::Object> nodes = cache_.list(kNode);
+  job.spec.sets.label = set_label(job.spec.sets.label, nodes);
+  o.nodes = nodes_for(job, nodes);
+  o.images_unreadable = !options_.image_defaults;
+  for (const auto& [pod, why] : not_created_) o.not_created.emplace(pod, why.error);
+  std::map<std::string, std::string> reachable;
+  const std::string mine = job_key(at_.name_space, at_.name);
+  for (const kube::Object& pod : cache_.find(kPod, kByJob, mine)) {
+    PodFacts facts = pod_facts(pod);
+    facts.abandoned = facts.deleting && !facts.node.empty() && !std::ranges::any_of(nodes, [&](const kube::Object& node) {
+      return node.at("metadata").value("name", "") == facts.node && is_ready(node);
+    });
+    const bool over = crds::is_finished(job.status.phase) && has_ended(pod);
+    if (!facts.address.empty() && !facts.deleting && !over) reachable[pod.at("metadata").at("name")] = facts.address;
+    o.pods.emplace(pod.at("metadata").at("name"), std::move(facts));
+  }
+  for (const kube::Object& object : cache_.find(kRankMigration, kByJob, mine))
+    if (auto migration = crds::rank_migration_from_json(object)) o.migrations.push_back(std::move(*migration));
+  sidecars_->track(reachable);
+  sidecars_->begin_wave(job.status.wave);
+  o.sidecars = sidecars_->facts();
+  o.round_trip_seconds = sidecars_->round_trip_seconds();
+
+  const bool runs = job.status.phase == crds::JobPhase::kRunning || job.status.phase == crds::JobPhase::kMigrating;
+  if (!runs || !job.status.epoch) {
+    if (!crds::is_finished(job.status.phase)) rescheduler_.reset();
+    o.job = std::move(job);
+    return o;
+  }
+  if (!rescheduler_ || attempt_ != job.status.attempt) {
+    rescheduler_ = std::make_unique<Rescheduler>(job, job.status.epoch->sets.size(), options_.record != nullptr);
+    attempt_ = job.status.attempt;
+    decided_.reset();
+  }
+  for (const wire::RankReport& report : sidecars_->take_reports()) {
+    if (rescheduler_->add(report) && report.rank < job.status.ranks.size())
+      sidecars_->note_completed(job.status.ranks[report.rank].pod, report.completed);
+  }
+  o.superstep_seconds = rescheduler_->superstep_seconds();
+  o.job = std::move(job);
+  if (!decided_) {
+    decided_ = rescheduler_->advance(o);
+    if (decided_)
+      for (const std::string& line : decided_->text) log_debug(line);
+  }
+  o.decided = decided_;
+  return o;
+}
+
+std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, const std::vector<kube::Object>& all) const {
+  const std::string mine = job_key(at_.name_space, at_.name);
+  const Resources rank = requests_of(job.spec.pod_template.value("spec", json::object()));
+  std::vector<observe::NodeFacts> nodes;
+  for (const kube::Object& node : all) {
+    auto facts = node_facts(node, job.spec.sets.label);
+    if (facts.set.empty()) continue;
+    // Whatever else runs on a node takes room there.
+    const Resources others = usage_.of_others(facts.name, mine);
+    if (options_.pods.scheduled) {
+      Resources room = allocatable_of(node);
+      room -= others;
+      const std::uint32_t slots = slots_of(room, rank);
+      facts.slots = std::max(slots, 1u);  // 0 would mean that there is no limit
+      facts.cordoned = slots == 0 || !takes_pods_of(node, job.spec.pod_template);
+    } else {
+      facts.taken = static_cast<std::uint32_t>(others.pods);
+    }
+    nodes.push_back(std::move(facts));
+  }
+  return nodes;
+}
+
+// Reports come by way of the Set Managers: the lowest rank of each Set asks its members.
+void JobShell::gather(const Observed& o) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!rescheduler_ || !o.job.status.epoch || now < next_report_) return;
+  if (o.job.status.phase != crds::JobPhase::kRunning && o.job.status.phase != crds::JobPhase::kMigrating) return;
+  // Once a superstep if they are long; of short ones several at once, since each report is a look at everything. The ring
+  // holds 256 of them.
+  const double pace = o.superstep_seconds > 0 ? o.superstep_seconds : 0.1;
+  const double least = std::clamp(100 * pace, 0.05, 0.25);
+  next_report_ = now + std::chrono::duration_cast<std::chrono::milliseconds>(
+                           std::chrono::duration<double>(std::clamp(pace, least, 0.5)));
+  if (stands_still(o)) return;  // nothing is completed meanwhile, and the pods' share of a core is wanted for the move
+  std::map<std::uint32_t, Sidecars::SetRequest> requests;  // by Set
+  for (const wire::Member& member : o.job.status.epoch->members) {
+    Sidecars::SetRequest& request = requests[member.set];
+    if (request.manager.empty()) request = {member.pod, json::array()};
+    request.members.push_back({{"rank", member.rank},
+                               {"address", member.address},
+                               {"pod", member.pod},
+                               {"since", rescheduler_->collector().since(member.rank)}});
+  }
+  for (const auto& [set, request] : requests) sidecars_->ask_reports(request);
+}
+
+bool JobShell::note_gains(const Observed& o) {
+  if (!rescheduler_) return false;
+  const auto gains = rescheduler_->realised(o.job.status, crds::is_finished(o.job.status.phase));
+  for (const RealisedGain& gain : gains)
+    for (const crds::RankMigration& m : o.migrations)
+      if (m.metadata.name == gain.migration) {
+        crds::RankMigration with_gain = m;
+        with_gain.status.realised_gain_seconds = gain.seconds;
+        write_migration(with_gain);
+      }
+  return !gains.empty();
+}
+
+}  // namespace bsp::reconcile
