@@ -1,0 +1,348 @@
+"""What the end-to-end tests in the test cluster share: kubectl and helm as a user types them, the API for reading often, namespaces
+of a test's own, and jobs in them.
+
+The cluster is that of tests/cluster (./dev cluster up) with the chart installed; kubernetes_setup.py sees to both. Without one the
+tests are skipped, and say why. What is read again and again is read over one connection: a kubectl for each look would cost more of
+two cores than the jobs do.
+"""
+import base64
+import contextlib
+import functools
+import http.client
+import json
+import pathlib
+import re
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+from local_job import ON_HOST, TREE, field_of, lattice_boltzmann, on_host, sequential_field, wait_for  # noqa: F401 (for the tests)
+
+STATE = TREE / "build/cluster"
+KUBECTL = str(TREE / "build/bin/kubectl")
+HELM = str(TREE / "build/bin/helm")
+KUBECONFIG = str(STATE / "kubeconfig")
+CHART = str(TREE / "charts/bsp-operator")
+SKIPPED = 77  # what ctest takes for a test that could not be run
+API = "/apis/migbsp.io/v1alpha1/namespaces"
+ENDED = ["Succeeded", "RolledBack", "Failed"]  # of a migration
+
+# An image that asks for no user, and a program that wants none: every pod is as the restricted standard likes it but for bsp-init's needs.
+TEMPLATE = {"spec": {"containers": [{
+    "name": "app", "image": "localhost/bsp-apps:dev", "imagePullPolicy": "IfNotPresent", "command": ["lattice_boltzmann"],
+    "securityContext": {"runAsUser": 1000, "runAsGroup": 1000},
+    "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]}}
+
+
+def skip(why):
+    print(f"skipped: {why}", flush=True)
+    sys.exit(SKIPPED)
+
+
+def need_programs():
+    """Ends the test as skipped where no Kubernetes is compiled."""
+    lacking = [name for name in ("etcd", "kube-apiserver", "kubelet", "containerd", "bridge", "coredns", "kubectl", "helm")
+               if not (STATE / "bin" / name).exists()]
+    if lacking:
+        skip(f"no Kubernetes is compiled ({lacking[0]} is missing); ./dev cluster up does it once, and needs Go 1.26")
+
+
+def need_cluster():
+    """Ends the test as skipped where there is no cluster with the operator in it."""
+    need_programs()
+    if not pathlib.Path(KUBECONFIG).exists():
+        skip("the cluster is not up; ./dev cluster up starts it")
+    if not release():
+        skip("the operator is not installed; helm install bsp charts/bsp-operator")
+
+
+@functools.cache
+def release():
+    """(name, namespace) of the release of the chart that is installed; None if none is."""
+    found = json.loads(kubectl("get", "deployments", "-A", "-l", "app.kubernetes.io/name=bsp-operator", "-o", "json").stdout)["items"]
+    return (found[0]["metadata"]["name"], found[0]["metadata"]["namespace"]) if found else None
+
+
+def run(*words, text=None, check=True, seconds=180):
+    done = subprocess.run([ON_HOST, "env", f"KUBECONFIG={KUBECONFIG}", *words], input=text, capture_output=True, text=True, timeout=seconds)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def kubectl(*words, **options):
+    return run(KUBECTL, *words, **options)
+
+
+def helm(*words, **options):
+    return run(HELM, *words, **{"seconds": 900, **options})
+
+
+def node_sh(*words):
+    """tests/cluster/node.sh: what befalls a machine."""
+    return run(str(TREE / "tests/cluster/node.sh"), *words)
+
+
+class Api:
+    """The API server as seen with the kubeconfig's client certificate, over a connection that is kept."""
+
+    def __init__(self):
+        view = json.loads(kubectl("config", "view", "--raw", "-o", "json").stdout)
+        cluster, user = view["clusters"][0]["cluster"], view["users"][0]["user"]
+        self.address = urllib.parse.urlsplit(cluster["server"])
+        self.tls = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:
+            for part in ("client-certificate-data", "client-key-data"):
+                pair.write(base64.b64decode(user[part]).decode())
+            pair.flush()
+            self.tls.load_cert_chain(pair.name)
+        self.connection = None
+
+    def open(self, seconds):
+        return http.client.HTTPSConnection(self.address.hostname, self.address.port, context=self.tls, timeout=seconds)
+
+    def ask(self, method, path, body=None):
+        """(status, object). OSError or HTTPException if the server is away."""
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        for attempt in (1, 2):
+            try:
+                self.connection = self.connection or self.open(10)
+                self.connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+                answer = self.connection.getresponse()
+                return answer.status, json.loads(answer.read() or "{}")
+            except (OSError, http.client.HTTPException, ValueError):
+                self.connection.close()
+                self.connection = None
+                if attempt == 2 or method != "GET":  # a kept connection may have been closed meanwhile
+                    raise
+
+    def get(self, path):
+        """The object; None if there is none."""
+        status, found = self.ask("GET", path)
+        if status == 404:
+            return None
+        if status != 200:
+            raise OSError(f"{path}: {found.get('message', status)}")
+        return found
+
+    def changes(self, path, name, seconds):
+        """The object `name` as it is, and again whenever it changes, for so long; nothing if the server goes away."""
+        deadline = time.monotonic() + seconds
+        connection = self.open(seconds)
+        try:
+            wanted = urllib.parse.quote(f"metadata.name={name}")
+            connection.request("GET", f"{path}?watch=1&fieldSelector={wanted}&timeoutSeconds={int(seconds) + 1}")
+            answer = connection.getresponse()
+            while time.monotonic() < deadline and (line := answer.readline()):
+                event = json.loads(line)
+                yield event["object"] if event["type"] in ("ADDED", "MODIFIED") else None
+        except (OSError, http.client.HTTPException, ValueError):
+            return
+        finally:
+            connection.close()
+
+
+_api = []
+
+
+def api():
+    if not _api:
+        _api.append(Api())
+    return _api[0]
+
+
+def look(path, default=None):
+    """The object at path; `default` if there is none, or nobody to ask."""
+    try:
+        return api().get(path) or default
+    except (OSError, http.client.HTTPException):
+        return default
+
+
+class Namespace:
+    """A namespace with what a job in it needs; `labels` besides. It is deleted with all that is in it."""
+
+    def __init__(self, name, level="privileged", labels=None):
+        self.name = name
+        self.labels = {"pod-security.kubernetes.io/enforce": level, **(labels or {})}
+
+    def __enter__(self):
+        self.remove()
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name, "labels": self.labels}})
+        wait_for(f"the default service account of {self.name}",
+                 lambda: look(f"/api/v1/namespaces/{self.name}/serviceaccounts/default"), 60)
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+    def remove(self):
+        if look(f"/api/v1/namespaces/{self.name}"):
+            kubectl("delete", "namespace", self.name, "--wait=false", check=False)
+            wait_for(f"namespace {self.name} to be gone", lambda: api().ask("GET", f"/api/v1/namespaces/{self.name}")[0] == 404, 120,
+                     detail=lambda: kubectl("get", "namespace", self.name, "-o", "yaml", check=False).stdout)
+
+    def apply(self, *objects, verb="apply", check=True, words=()):
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}) if len(objects) > 1 else json.dumps(objects[0])
+        return self.kubectl(verb, "-f", "-", *words, text=text, check=check)
+
+    def kubectl(self, *words, **options):
+        return kubectl(*words, "-n", self.name, **options)
+
+    def objects(self, kind, selector=""):
+        """{name: object} of a core kind, or of ours."""
+        base = f"{API}/{self.name}" if kind in ("bspjobs", "rankmigrations") else f"/api/v1/namespaces/{self.name}"
+        query = f"?labelSelector={urllib.parse.quote(selector)}" if selector else ""
+        return {o["metadata"]["name"]: o for o in look(f"{base}/{kind}{query}", {}).get("items", [])}
+
+    def everything(self):
+        """Names of all objects of all kinds in the namespace, but for events, which go by themselves."""
+        kinds = kubectl("api-resources", "--namespaced", "--verbs=list", "-o", "name").stdout.split()
+        kinds = [k for k in kinds if not k.startswith("events")]
+        return sorted(self.kubectl("get", ",".join(kinds), "-o", "name", "--ignore-not-found").stdout.split())
+
+    def events(self, regarding):
+        """Reasons and notes of the events of an object, oldest first."""
+        found = look(f"/apis/events.k8s.io/v1/namespaces/{self.name}/events", {}).get("items", [])
+        found = [e for e in found if e.get("regarding", {}).get("name") == regarding]
+        return [(e.get("reason", ""), e.get("note", "")) for e in sorted(found, key=lambda e: e.get("eventTime") or "")]
+
+
+def bsp_job(name, command=("lattice_boltzmann",), ranks=2, template=None, annotations=None, **spec):
+    """A BSPJob: two ranks, one on each of the pools slow and fast, and no scheduler, unless `spec` says otherwise."""
+    template = json.loads(json.dumps(template or TEMPLATE))
+    app, = (c for c in template["spec"]["containers"] if c["name"] == "app")
+    app["command"] = list(command)
+    return {"apiVersion": "migbsp.io/v1alpha1", "kind": "BSPJob", "metadata": {"name": name, "annotations": annotations or {}},
+            "spec": {"ranks": ranks, "template": template, "sets": {"names": ["slow", "fast"]}, "initialMapping": "RoundRobin",
+                     "rescheduling": {"mode": "Off"}, "runPolicy": {"backoffLimit": 0}, **spec}}
+
+
+def rank_migration(name, job, rank, **target):
+    return {"apiVersion": "migbsp.io/v1alpha1", "kind": "RankMigration", "metadata": {"name": name},
+            "spec": {"job": job, "rank": rank, **target}}
+
+
+class ClusterJob:
+    """A BSPJob in a namespace of the test's."""
+
+    def __init__(self, namespace, manifest, words=()):
+        self.namespace, self.name = namespace, manifest["metadata"]["name"]
+        namespace.apply(manifest, words=words)
+
+    def object(self):
+        return look(f"{API}/{self.namespace.name}/bspjobs/{self.name}")
+
+    def status(self):
+        return (self.object() or {}).get("status", {})
+
+    def told(self):
+        """What the status says, for messages of tests."""
+        keys = ("phase", "reason", "message", "superstep", "attempt", "restarts", "ranks", "migrations", "lastDecision")
+        return json.dumps({k: v for k, v in self.status().items() if k in keys}, indent=1)
+
+    def wait(self, what, condition, seconds=120):
+        """Until condition(status); returns the status. It looks whenever the object changes."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            for found in api().changes(f"{API}/{self.namespace.name}/bspjobs", self.name, left):
+                status = (found or {}).get("status", {})
+                if condition(status):
+                    return status
+            time.sleep(0.1)  # the server is away
+        raise AssertionError(f"job {self.name}: {what}: not within {seconds} s; {self.told()}")
+
+    def wait_for_phase(self, *phases, seconds=120):
+        ends = {"Succeeded", "Failed"} - set(phases)
+        status = self.wait(" or ".join(phases), lambda s: s.get("phase") in {*phases, *ends}, seconds)
+        if status["phase"] in ends:
+            raise AssertionError(f"job {self.name} ended: {self.told()}")
+        return status
+
+    def wait_for_superstep(self, superstep, seconds=120):
+        return self.wait(f"superstep {superstep}", lambda s: self.alive(s).get("superstep", 0) >= superstep, seconds)
+
+    def alive(self, status):
+        if status.get("phase") == "Failed":
+            raise AssertionError(f"job {self.name} failed: {self.told()}")
+        return status
+
+    def ended(self, seconds=300):
+        return self.wait("the end", lambda s: s.get("phase") in ("Succeeded", "Failed"), seconds)
+
+    def condition(self, kind):
+        return next((c for c in self.status().get("conditions", []) if c["type"] == kind), {})
+
+    def log(self, rank):
+        """Of the pod that runs the rank now, or ran it last."""
+        pod = self.status()["ranks"][rank]["pod"]
+        return self.namespace.kubectl("logs", pod, "-c", "app", check=False).stdout
+
+    def pods(self):
+        return self.namespace.objects("pods", f"migbsp.io/job={self.name}")
+
+    def secrets(self):
+        return self.namespace.objects("secrets", f"migbsp.io/job={self.name}")
+
+    def migrate(self, name, rank, **target):
+        """A RankMigration made as a person makes one."""
+        self.namespace.apply(rank_migration(name, self.name, rank, **target), verb="create")
+
+    def migration(self, name):
+        return (look(f"{API}/{self.namespace.name}/rankmigrations/{name}") or {}).get("status", {})
+
+    def wait_for_migration(self, name, phases=tuple(ENDED), seconds=150):
+        return wait_for(f"{' or '.join(phases)} of migration {name}",
+                        lambda: self.migration(name).get("phase") in phases and self.migration(name), seconds,
+                        detail=lambda: f"{self.migration(name)} {self.told()}")
+
+    def delete(self, *words):
+        return self.namespace.kubectl("delete", "bspjob", self.name, *words)
+
+
+@contextlib.contextmanager
+def job_of(namespace, manifest):
+    """A job that is deleted when the test is done with it, and then nothing of it is left."""
+    job = ClusterJob(namespace, manifest)
+    try:
+        yield job
+    finally:
+        job.delete("--ignore-not-found", "--timeout=90s")
+
+
+def operator_pods():
+    """The operator's pods by name."""
+    name, space = release()
+    selector = urllib.parse.quote(f"app.kubernetes.io/instance={name},app.kubernetes.io/name=bsp-operator")
+    return {p["metadata"]["name"]: p for p in look(f"/api/v1/namespaces/{space}/pods?labelSelector={selector}", {}).get("items", [])}
+
+
+def leader():
+    """The name of the operator's pod that leads; "" while none does."""
+    name, space = release()
+    lease = look(f"/apis/coordination.k8s.io/v1/namespaces/{space}/leases/{name}", {})
+    return re.sub(r"_[0-9a-f]{16}$", "", lease.get("spec", {}).get("holderIdentity", ""))
+
+
+def now():
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def operator_complaints(since):
+    """Lines of level warning and error that any of the operator's replicas has written since."""
+    lines = []
+    for name in operator_pods():
+        log = kubectl("logs", name, "-n", release()[1], f"--since-time={since}", check=False).stdout
+        lines += [line for line in log.splitlines() if re.match(r"\S+ [WE] ", line)]
+    return lines
+
+
+def columns(table):
+    """Rows of what kubectl prints, each a dictionary by heading; a cell that is empty may not be asked for."""
+    head, *rows = table.splitlines()
+    starts = [(m.start(), m.group()) for m in re.finditer(r"\S+", head)]
+    ends = [start for start, _ in starts[1:]] + [None]
+    return [{name: row[start:end].strip() for (start, name), end in zip(starts, ends)} for row in rows]

@@ -1,0 +1,120 @@
+"""Into the test cluster's nodes, whose processes are this machine's own: run directories of pods, fault points, and how many copies
+of a rank there are at any moment."""
+import json
+import os
+import pathlib
+import signal
+import threading
+
+from local_job import on_host, wait_for
+
+EMPTY_DIR = "volumes/kubernetes.io~empty-dir/bsp-run"
+
+
+def machines():
+    """{node: (first process, container id)} of the machines that run; `control` is one of them."""
+    names = on_host("podman", "ps", "-q", "--filter", "label=bsp-cluster=1").stdout.split()
+    found = json.loads(on_host("podman", "inspect", *names).stdout) if names else []
+    return {c["Name"].removeprefix("/").removeprefix("bsp-cluster-"): (c["State"]["Pid"], c["Id"]) for c in found}
+
+
+def run_directory(pod):
+    """/run/bsp of a pod's containers as a path of this machine; None before the kubelet has mounted it."""
+    machine = machines().get(pod.get("spec", {}).get("nodeName", ""))
+    if not machine:
+        return None
+    directory = pathlib.Path(f"/proc/{machine[0]}/root/var/lib/kubelet/pods/{pod['metadata']['uid']}/{EMPTY_DIR}")
+    return directory if os.path.ismount(directory) else None
+
+
+def arm(pod_of, point, action, seconds=60):
+    """Arms a fault point (base/core/fault.h) in the pod that pod_of() returns, once it has its run directory."""
+    directory = wait_for(f"the run directory of the pod for {point}", lambda: run_directory(pod_of() or {}), seconds)
+    new = directory / f"{point}.new"
+    new.write_text(action)
+    return new.rename(directory / point)
+
+
+def has_fired(armed):
+    return armed.with_name(armed.name + ".fired").exists()
+
+
+def text_of(pid, name):
+    try:
+        return pathlib.Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def environment(pid):
+    return dict(pair.split("=", 1) for pair in text_of(pid, "environ").split("\0") if "=" in pair)
+
+
+def state(pid):
+    """R, S, D …; T or t if it is stopped; Z or nothing if it has ended."""
+    return text_of(pid, "stat").rpartition(")")[2][1:2]
+
+
+def processes(comm):
+    """Process ids whose program's name begins so."""
+    return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit() and text_of(entry.name, "comm").startswith(comm)]
+
+
+def kill_process(comm, **variables):
+    """SIGKILL of the one process with that program and environment; False if there is none (any more)."""
+    for pid in processes(comm):
+        have = environment(pid)
+        if all(have.get(name) == value for name, value in variables.items()):
+            try:
+                os.kill(pid, signal.SIGKILL)
+                return True
+            except ProcessLookupError:
+                return False
+    return False
+
+
+class Copies(threading.Thread):
+    """Looks all the time at the programs of a job's ranks on all nodes, and notes each moment at which two of one rank could compute.
+
+    A copy that is stopped computes nothing. `apart`: nodes that are cut off, of which nobody can know; what runs there is left out."""
+
+    def __init__(self, job, program="lattice"):
+        super().__init__(daemon=True)
+        self.job, self.program = job, program
+        self.two = []  # what was seen
+        self.apart = set()
+        self.end = threading.Event()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.end.set()
+        self.join()
+
+    def find(self):
+        """{rank: process ids}. A restored process has the environment of where it came from, so its rank and its job's name."""
+        apart = [machine[1] for node, machine in machines().items() if node in self.apart]
+        found = {}
+        for pid in processes(self.program):
+            have = environment(pid)
+            if have.get("HOSTNAME", "").startswith(self.job + "-r") and not any(i in text_of(pid, "cgroup") for i in apart):
+                found.setdefault(have.get("OMPI_COMM_WORLD_RANK"), []).append(pid)
+        return found
+
+    def run(self):
+        found, rounds = {}, 0
+        while not self.end.wait(0.01):
+            if rounds % 40 == 0:
+                found = self.find()
+            rounds += 1
+            for rank, pids in found.items():
+                if len(pids) < 2:
+                    continue
+                # Twice, since nothing is seen at the same moment: whoever computes in both looks did so in between.
+                first = {pid: state(pid) for pid in pids}
+                second = {pid: state(pid) for pid in pids}
+                compute = [pid for pid in pids if first[pid] and second[pid] and not set(first[pid] + second[pid]) & set("TtZX")]
+                if len(compute) > 1:
+                    self.two.append((rank, {pid: (second[pid], text_of(pid, "cgroup").strip().splitlines()[-1:]) for pid in compute}))

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""What befalls a cluster while a rank moves in it: in each phase of a migration a part of the cluster or of the job is struck. At no
+moment can two copies of a rank compute, the migration ends, and the job ends with the sequential program's field or is Failed and
+says why. What is no fault of a rank (the operator, the control plane, a kubelet, the target) costs the job no restart.
+
+Each case is a job of its own. Rank 0 is moved by hand from slow to medium, whose one node, medium-1, holds nothing else of the job;
+a fault point (base/core/fault.h) makes some sidecar take 2.5 s in the middle of the phase, and the blow falls then.
+
+kubernetes_faults_test.py                    a choice
+kubernetes_faults_test.py all                all of them, a minute each
+kubernetes_faults_test.py FAULT[:PHASE] …    these
+"""
+import itertools
+import json
+import sys
+import time
+import unittest
+
+import cluster_job
+import cluster_nodes
+from cluster_job import ClusterJob, Namespace, api, bsp_job, field_of, lattice_boltzmann, look, node_sh, sequential_field, wait_for
+from local_job import PHASES, on_host
+
+SOURCE, TARGET = "slow", "medium-1"
+# Who passes which point in the middle of a phase.
+HOLD = {"Preparing": ("source", "epoch.prepare"), "Pausing": ("source", "gate.armed"), "Checkpointing": ("source", "transfer.sending"),
+        "Transferring": ("target", "transfer.verified"), "Restoring": ("target", "restore.begin"), "Resuming": ("target", "epoch.open")}
+AFTER_COMMIT = ("Resuming",)  # from then on only the target may run the rank: without it the job restarts
+SHORT, LONG = lattice_boltzmann(400), lattice_boltzmann(1500)
+
+
+def node_is_ready(name, ready=True):
+    conditions = look(f"/api/v1/nodes/{name}", {}).get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and (c["status"] == "True") == ready for c in conditions)
+
+
+# --- The faults. Each takes the case, strikes, and puts right what has to be. ---------------------------------------------------------
+
+def operator_killed(case):
+    case.assertTrue(cluster_nodes.kill_process("bsp-operator", HOSTNAME=cluster_job.leader()))
+
+
+def apiserver_restarted(_):
+    node_sh("kill", "control", "apiserver")
+
+
+def etcd_paused(_):
+    node_sh("pause", "control", "etcd")
+    time.sleep(20)  # this is the fault
+    node_sh("resume", "control", "etcd")
+
+
+def node_killed(case):
+    node_sh("kill", TARGET)
+    case.later(start_again)
+
+
+def start_again():
+    node_sh("start", TARGET)
+    wait_for(f"{TARGET} to be Ready again", lambda: node_is_ready(TARGET), 120)
+
+
+def node_cut_off(case):
+    case.copies.apart.add(TARGET)
+    node_sh("cut", TARGET)
+    case.later(join_again)
+
+
+def join_again():
+    node_sh("join", TARGET)
+    wait_for(f"{TARGET} to be Ready again", lambda: node_is_ready(TARGET), 120)
+
+
+def kubelet_restarted(_):
+    node_sh("kill", TARGET, "kubelet")
+
+
+def target_evicted(case):
+    name = case.migration().get("targetPod") or case.target_name
+    path = f"/api/v1/namespaces/{case.space.name}/pods/{name}"
+    status, answer = api().ask("POST", f"{path}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction",
+                                                            "metadata": {"name": name, "namespace": case.space.name}})
+    case.assertIn(status, (200, 201), answer)
+
+
+def source_sidecar_killed(case):
+    case.assertTrue(cluster_nodes.kill_process("bsp-sidecar", BSP_POD=case.source))
+
+
+def target_sidecar_killed(case):
+    case.assertTrue(cluster_nodes.kill_process("bsp-sidecar", BSP_POD=case.target_name))
+
+
+FAULTS = {"operator-killed": operator_killed, "apiserver-restarted": apiserver_restarted, "etcd-paused": etcd_paused,
+          "node-killed": node_killed, "node-cut-off": node_cut_off, "kubelet-restarted": kubelet_restarted,
+          "target-evicted": target_evicted, "source-sidecar-killed": source_sidecar_killed,
+          "target-sidecar-killed": target_sidecar_killed}
+# These are there before the target is, and end the move in Preparing.
+BEFOREHAND = ["image-missing", "quota-reached"]
+# They cost no attempt in any phase: no rank is struck.
+NO_RANK = ["operator-killed", "apiserver-restarted", "etcd-paused", "kubelet-restarted", "image-missing", "quota-reached"]
+# They strike the target, which nobody needs before the commit.
+ONLY_TARGET = ["node-killed", "node-cut-off", "target-evicted", "target-sidecar-killed"]
+CASES = [*itertools.product(FAULTS, PHASES), *((fault, "Preparing") for fault in BEFOREHAND)]
+CHOICE = [("operator-killed", "Restoring"), ("apiserver-restarted", "Pausing"), ("etcd-paused", "Checkpointing"),
+          ("node-killed", "Transferring"), ("node-cut-off", "Resuming"), ("kubelet-restarted", "Restoring"),
+          ("target-evicted", "Checkpointing"), ("source-sidecar-killed", "Transferring"), ("target-sidecar-killed", "Resuming"),
+          ("image-missing", "Preparing"), ("quota-reached", "Preparing")]
+HERE_ONLY = "localhost/bsp-e2e-here:1"  # bsp-apps under a name that TARGET doesn't know
+
+
+def image_everywhere_but_there():
+    for node in cluster_nodes.machines():
+        if node in ("control", "door", "kwok"):
+            continue
+        ctr = ["podman", "exec", f"bsp-cluster-{node}", "/opt/cluster/bin/ctr", "-n", "k8s.io", "images"]
+        on_host(*ctr, "rm", HERE_ONLY)
+        if node != TARGET:
+            done = on_host(*ctr, "tag", "localhost/bsp-apps:dev", HERE_ONLY)
+            assert done.returncode == 0, done.stderr
+
+
+class Case:
+    """One fault in one phase of one job's migration."""
+
+    def __init__(self, test, space, fault, phase):
+        self.test, self.space, self.fault, self.phase = test, space, fault, phase
+        self.assertTrue, self.assertIn, self.assertEqual = test.assertTrue, test.assertIn, test.assertEqual
+        self.name = f"{fault}-{phase}".lower()
+        self.command = LONG if fault in BEFOREHAND else SHORT
+        self.target_name = f"{self.name}-r0-g1"
+        self.afterwards = []
+
+    def later(self, put_right):
+        """Called when the job has ended."""
+        self.afterwards.append(put_right)
+
+    def migration(self):
+        return self.job.migration(self.name)
+
+    def manifest(self):
+        manifest = bsp_job(self.name, self.command, annotations={"migbsp.io/fault-points": "enabled"},
+                           sets={"names": ["slow", "fast", "medium"]}, runPolicy={"backoffLimit": 3, "cleanPodPolicy": "Running"})
+        if self.fault == "image-missing":
+            manifest["spec"]["template"]["spec"]["containers"][0]["image"] = HERE_ONLY
+        return manifest
+
+    def run(self):
+        """What became of it, in a line."""
+        if self.fault == "image-missing":
+            image_everywhere_but_there()
+        wait_for(f"{TARGET} to be Ready", lambda: node_is_ready(TARGET), 120)
+        self.job = ClusterJob(self.space, self.manifest())
+        try:
+            with cluster_nodes.Copies(self.name) as self.copies:
+                self.job.wait_for_superstep(3)
+                self.source = self.job.status()["ranks"][0]["pod"]
+                outcome = self.strike()
+                ended = self.job.ended(420)
+            self.assertEqual(self.copies.two, [], "two copies of a rank could compute")
+            return f"{outcome}; {self.check(ended)}"
+        finally:
+            for put_right in self.afterwards:
+                put_right()
+            self.job.delete("--ignore-not-found", "--timeout=120s")
+            self.space.kubectl("delete", "resourcequota", "--all")
+
+    def strike(self):
+        if self.fault == "quota-reached":
+            self.space.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": {"pods": "2"}}})
+            wait_for("the quota to be counted", lambda: self.quota().get("used", {}).get("pods") == "2", 30)
+        if self.fault in BEFOREHAND:
+            self.job.migrate(self.name, 0, targetSet="medium")
+            ended = self.job.wait_for_migration(self.name, seconds=200)
+            self.assertIn("exceeded quota" if self.fault == "quota-reached" else "bsp-e2e-here", ended["message"])
+            return f"{ended['phase']}: {ended['message'][:80]}"
+        side, point = HOLD[self.phase]
+        pod = self.source if side == "source" else self.target_name
+        if side == "source":
+            armed = cluster_nodes.arm(lambda: self.job.pods().get(pod), point, "stop:2500")
+        self.job.migrate(self.name, 0, targetSet="medium")
+        if side == "target":
+            armed = cluster_nodes.arm(lambda: self.job.pods().get(pod), point, "stop:2500")
+        wait_for(f"{point} in {pod}", lambda: cluster_nodes.has_fired(armed), 120, detail=lambda: f"{self.migration()} {self.job.told()}")
+        wait_for(f"the target {self.target_name}", lambda: self.job.pods().get(self.target_name), 30)
+        FAULTS[self.fault](self)
+        ended = self.job.wait_for_migration(self.name, seconds=200)
+        return f"struck in {self.phase}: {ended['phase']}"
+
+    def quota(self):
+        return look(f"/api/v1/namespaces/{self.space.name}/resourcequotas/full", {}).get("status", {})
+
+    def check(self, ended):
+        attempts = ended.get("attempt", 0)
+        if ended["phase"] == "Succeeded":
+            self.assertEqual(field_of(self.job.log(0)), sequential_field(self.command), self.job.told())
+        else:
+            for restart in ended["restarts"]:
+                self.assertTrue(restart["reason"] and restart["message"], ended["restarts"])
+        harmless = self.fault in NO_RANK or (self.fault in ONLY_TARGET and self.phase not in AFTER_COMMIT)
+        if harmless:
+            self.assertEqual((ended["phase"], attempts), ("Succeeded", 0), self.job.told())
+        for restart in ended.get("restarts", []):
+            self.assertIn("rank", restart["message"], restart)
+        return f"{ended['phase']}, {attempts} restarts {[r['reason'] for r in ended.get('restarts', [])]}"
+
+
+class Faults(unittest.TestCase):
+    cases = CHOICE
+
+    def test_every_fault_in_every_phase(self):
+        with Namespace("e2e-faults") as space:
+            for fault, phase in self.cases:
+                with self.subTest(fault=fault, phase=phase):
+                    started = time.monotonic()
+                    outcome = Case(self, space, fault, phase).run()
+                    print(f"{fault:>22} {phase:<14} {outcome}  {time.monotonic() - started:.0f} s", flush=True)
+            wait_for("the operator to be whole again",
+                     lambda: cluster_job.leader() in cluster_job.operator_pods() and all(
+                         c["ready"] for p in cluster_job.operator_pods().values() for c in p["status"].get("containerStatuses", [])), 180,
+                     detail=lambda: json.dumps({name: p["status"] for name, p in cluster_job.operator_pods().items()}))
+
+
+if __name__ == "__main__":
+    cluster_job.need_cluster()
+    if sys.argv[1:] == ["all"]:
+        Faults.cases = CASES
+    elif len(sys.argv) > 1:
+        Faults.cases = [case for case in CASES if any(":".join(case).startswith(word) for word in sys.argv[1:])]
+    sys.exit(unittest.main(argv=sys.argv[:1], verbosity=2))

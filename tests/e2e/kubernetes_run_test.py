@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""Jobs in a real cluster, with kubectl and Helm as a user has them: real kubelets, real scheduler, real Open MPI, real criu."""
+import json
+import sys
+import unittest
+
+import cluster_job
+import cluster_nodes
+from cluster_job import (ClusterJob, Namespace, bsp_job, columns, field_of, helm, job_of, kubectl, lattice_boltzmann,
+                         look, sequential_field, wait_for)
+
+HEAVY = lattice_boltzmann(supersteps=24, substeps=40, width=512)  # a second or two for each superstep on the slow pool
+LIGHT = lattice_boltzmann(supersteps=300)
+ENDLESS = lattice_boltzmann(supersteps=1000000)
+
+
+class InANamespace(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.space = cls.enterClassContext(Namespace("e2e-" + cls.__name__.lower()))
+
+    def check_field(self, job, command):
+        self.assertEqual(field_of(job.log(0)), sequential_field(command), job.log(0)[-2000:] + job.told())
+
+    def check_succeeded(self, job, command):
+        status = job.ended()
+        self.assertEqual((status["phase"], status["reason"]), ("Succeeded", "Completed"), job.told())
+        self.check_field(job, command)
+        return status
+
+
+class Runs(InANamespace):
+    def test_a_rank_moves_because_the_cost_model_says_so(self):
+        with job_of(self.space, bsp_job("moves", HEAVY, rescheduling={"alpha": 4, "d": 0.25})) as job:
+            self.space.kubectl("wait", "--for=condition=Complete", "bspjob/moves", "--timeout=400s", seconds=420)
+            status = self.check_succeeded(job, HEAVY)
+            moves = [m for m in self.space.objects("rankmigrations").values() if m["status"]["phase"] == "Succeeded"]
+            self.assertIn((0, "slow", "fast"), [(m["spec"]["rank"], m["status"]["sourceSet"], m["status"]["targetSet"]) for m in moves],
+                          job.told())
+            self.assertEqual({r["set"] for r in status["ranks"]}, {"fast"})
+            first = min(moves, key=lambda m: m["status"]["startTime"])
+            self.assertGreater(first["spec"]["predictedGainSeconds"], 0)
+            self.assertIn("realisedGainSeconds", first["status"])
+            self.assertGreater(first["status"]["pause"]["totalMs"], 0)
+            self.assertGreater(first["status"]["bytes"], 100000)
+            self.assertIn("Migrating", [c["type"] for c in status["conditions"]])
+            for condition in status["conditions"]:
+                for field in ("status", "reason", "message", "lastTransitionTime", "observedGeneration"):
+                    self.assertTrue(condition.get(field), f"{field} of {condition}")
+            told = self.space.events("moves")
+            for reason in ("Rescheduled", "WaveCheckpointing", "WaveSucceeded", "Completed"):
+                self.assertIn(reason, [r for r, _ in told])
+            row, = columns(self.space.kubectl("get", "bspjobs").stdout)
+            self.assertEqual((row["PHASE"], row["SUPERSTEP"], row["MOVES"]), ("Succeeded", "24", str(len(moves))))
+            text = self.space.kubectl("describe", "bspjob", "moves").stdout
+            for word in ("Last Decision", "Objective Before", "WaveSucceeded"):
+                self.assertIn(word, text)
+            self.assertEqual({p["status"]["phase"] for p in job.pods().values()}, {"Succeeded"})
+            self.assertEqual(len(job.pods()), 2, "the source of the move is gone")
+
+    def test_advise_moves_nobody(self):
+        with job_of(self.space, bsp_job("advised", lattice_boltzmann(10, substeps=40, width=512),
+                                        rescheduling={"mode": "Advise", "alpha": 4, "d": 0.25})) as job:
+            status = job.ended()
+            self.assertEqual(status["phase"], "Succeeded", job.told())
+            self.assertIn(0, [m["rank"] for m in status["lastDecision"]["moves"]], job.told())
+            self.assertEqual(status["lastDecision"]["outcome"], "Advised")
+            self.assertEqual(self.space.objects("rankmigrations"), {})
+
+
+class ByHand(InANamespace):
+    def test_a_move_and_one_that_is_aborted_by_deleting_it(self):
+        command = lattice_boltzmann(supersteps=500)
+        manifest = bsp_job("hand", command, annotations={"migbsp.io/fault-points": "enabled"},
+                           sets={"names": ["slow", "fast", "medium"]})
+        with job_of(self.space, manifest) as job, cluster_nodes.Copies("hand") as copies:
+            job.wait_for_superstep(5)
+            job.migrate("to-medium", 0, targetSet="medium")
+            ended = job.wait_for_migration("to-medium")
+            self.assertEqual((ended["phase"], ended["targetNode"]), ("Succeeded", "medium-1"), ended)
+            row, = columns(self.space.kubectl("get", "rm").stdout)
+            self.assertEqual((row["FROM"], row["TO"], row["PHASE"]), ("slow", "medium", "Succeeded"))
+            self.assertEqual([p["phase"] for p in ended["phaseTimes"]],
+                             ["Pending", "Preparing", "Pausing", "Checkpointing", "Transferring", "Restoring", "Resuming", "Succeeded"])
+            # The sidecar of the rank takes its time to prepare, so that there is something to abort.
+            place = job.status()["ranks"][0]
+            armed = cluster_nodes.arm(lambda: job.pods().get(place["pod"]), "epoch.prepare", "stop:2500")
+            job.migrate("aborted", 0, targetNode="fast-1")
+            wait_for("the preparation", lambda: cluster_nodes.has_fired(armed))
+            target = job.migration("aborted")["targetPod"]
+            self.space.kubectl("delete", "rankmigration", "aborted", "--timeout=60s")
+            wait_for("the target to be gone", lambda: target not in job.pods(), 60)
+            job.wait_for_superstep(job.status()["superstep"] + 5)
+            self.assertEqual(job.status()["ranks"][0]["pod"], place["pod"], job.told())
+            self.assertEqual(job.migration("aborted"), {}, "it is not made again")
+            self.check_succeeded(job, command)
+            self.assertEqual(job.status().get("attempt", 0), 0, job.told())
+        self.assertEqual(copies.two, [])
+
+    def test_one_that_waits_is_taken_back(self):
+        with job_of(self.space, bsp_job("later", runPolicy={"suspend": True})) as job:
+            job.wait_for_phase("Suspended")
+            job.migrate("waits", 0, targetSet="fast")
+            self.space.kubectl("delete", "rankmigration", "waits", "--timeout=30s")
+            self.assertEqual(job.migration("waits"), {})
+
+
+class Life(InANamespace):
+    def test_suspended_and_resumed(self):
+        with job_of(self.space, bsp_job("rests", LIGHT)) as job:
+            job.wait_for_superstep(5)
+            policy = '{"spec": {"runPolicy": {"suspend": %s}}}'
+            self.space.kubectl("patch", "bspjob", "rests", "--type=merge", "-p", policy % "true")
+            job.wait_for_phase("Suspended")
+            self.assertEqual(job.pods(), {}, "the room is given back")
+            self.assertEqual(job.condition("Suspended")["status"], "True")
+            self.space.kubectl("patch", "bspjob", "rests", "--type=merge", "-p", policy % "false")
+            status = self.check_succeeded(job, LIGHT)
+            self.assertEqual(status.get("attempt", 0), 0, "that was no failure")
+
+    def test_deleted_in_the_middle_of_a_move_it_leaves_nothing(self):
+        self.space.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-the-user"}, "data": {"a": "b"}})
+        before = self.space.everything()
+        job = ClusterJob(self.space, bsp_job("deleted", ENDLESS))
+        job.wait_for_superstep(3)
+        job.migrate("by-the-user", 0, targetSet="fast")
+        job.wait_for_migration("by-the-user", ("Preparing", "Pausing", "Checkpointing", "Transferring", "Restoring", "Resuming"))
+        job.delete("--timeout=60s")
+        by_user = "rankmigration.migbsp.io/by-the-user"
+        wait_for("nothing but what the user made", lambda: [n for n in self.space.everything() if n != by_user] == before, 60,
+                 detail=lambda: set(self.space.everything()) - set(before))
+        self.assertEqual([p for p in cluster_nodes.processes("lattice") if
+                          cluster_nodes.environment(p).get("HOSTNAME", "").startswith("deleted-r")], [])
+        self.space.kubectl("delete", "rankmigration", "by-the-user", "--ignore-not-found", "--timeout=30s")
+
+    def test_time_to_live(self):
+        job = ClusterJob(self.space, bsp_job("brief", lattice_boltzmann(5, width=64, height=32),
+                                             runPolicy={"backoffLimit": 0, "ttlSecondsAfterFinished": 2}))
+        job.wait("its end", lambda s: s.get("phase") == "Succeeded")
+        wait_for("the job to be deleted", lambda: job.object() is None, 60)
+        wait_for("its pods and Secrets to go with it", lambda: not job.pods() and not job.secrets(), 60)
+
+    def test_all_of_the_users_template_survives(self):
+        self.space.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "words"}, "data": {"word": "hello"}},
+                         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "worker"}})
+        program = "test $(cat /words/word) = hello && test $(cat /shared/prepared) = yes && test $MINE = mine && exec "
+        command = lattice_boltzmann(30)
+        app = {"name": "app", "image": "localhost/bsp-apps:dev", "command": ["sh", "-c", program + " ".join(command)],
+               "env": [{"name": "MINE", "value": "mine"}], "securityContext": {"runAsUser": 1000, "runAsGroup": 1000},
+               "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+               "volumeMounts": [{"name": "words", "mountPath": "/words"}, {"name": "shared", "mountPath": "/shared"}]}
+        quiet = {"image": "localhost/bsp-apps:dev", "resources": {"requests": {"cpu": "10m"}},
+                 "volumeMounts": [{"name": "shared", "mountPath": "/shared"}], "securityContext": {"runAsUser": 1000}}
+        template = {
+            "metadata": {"labels": {"team": "blue", "scheduling.x-k8s.io/pod-group": "g"}, "annotations": {"example.com/note": "kept"}},
+            "spec": {"serviceAccountName": "worker", "nodeSelector": {"kubernetes.io/os": "linux"},
+                     "tolerations": [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}],
+                     "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "kubernetes.io/hostname",
+                                                    "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"team": "blue"}}}],
+                     "initContainers": [{"name": "prepare", "command": ["sh", "-c", "echo yes >/shared/prepared"], **quiet},
+                                        {"name": "beside", "command": ["sleep", "infinity"], "restartPolicy": "Always", **quiet}],
+                     "containers": [{"name": "helper", "command": ["sh", "-c", "echo helped >/shared/helped"], **quiet}, app],
+                     "volumes": [{"name": "words", "configMap": {"name": "words"}}, {"name": "shared", "emptyDir": {}}]}}
+        manifest = bsp_job("template")
+        manifest["spec"]["template"] = template
+        with job_of(self.space, manifest) as job:
+            job.wait("pods", lambda s: job.alive(s).get("phase") in ("Running", "Succeeded"))
+            pods = job.pods()
+            self.assertEqual(set(pods), {"template-r0-g0", "template-r1-g0"})
+            for pod in pods.values():
+                meta, spec = pod["metadata"], pod["spec"]
+                self.assertLessEqual(template["metadata"]["labels"].items(), meta["labels"].items())
+                self.assertEqual(meta["annotations"]["example.com/note"], "kept")
+                self.assertEqual(meta["ownerReferences"][0]["kind"], "BSPJob")
+                self.assertEqual((spec["serviceAccountName"], spec["nodeSelector"]), ("worker", {"kubernetes.io/os": "linux"}))
+                self.assertIn(template["spec"]["tolerations"][0], spec["tolerations"])
+                self.assertEqual(len(spec["topologySpreadConstraints"]), 1)
+                self.assertEqual([c["name"] for c in spec["initContainers"]], ["sidecar", "prepare", "beside"])
+                self.assertEqual([c["name"] for c in spec["containers"]], ["helper", "app"])
+                mine, = (c for c in spec["containers"] if c["name"] == "app")
+                self.assertIn({"name": "MINE", "value": "mine"}, mine["env"])
+                self.assertEqual(mine["resources"]["requests"], {"cpu": "100m", "memory": "64Mi"})
+            self.check_succeeded(job, command)
+
+
+class Failures(InANamespace):
+    def fails(self, name, reason, *words, command=("lattice_boltzmann",), change=None, **spec):
+        manifest = bsp_job(name, command, **spec)
+        if change:
+            change(manifest["spec"]["template"]["spec"]["containers"][0])
+        with job_of(self.space, manifest) as job:
+            status = job.ended(120)
+            self.assertEqual((status["phase"], status["reason"]), ("Failed", reason), job.told())
+            for word in words:
+                self.assertIn(word, status["message"])
+            failed = job.condition("Failed")
+            self.assertEqual((failed["status"], failed["reason"]), ("True", reason))
+            return status
+
+    def test_exit_code_and_last_lines(self):
+        status = self.fails("exits", "RankExited", "exited with code 3", "last words", "attempt 2 of 2",
+                            command=["sh", "-c", "echo last words; exit 3"], runPolicy={"backoffLimit": 1})
+        self.assertEqual(len(status["restarts"]), 2)
+
+    def test_no_such_command(self):
+        self.fails("nocommand", "CannotRun", "no_such_command", command=["no_such_command"])
+
+    def test_no_such_image(self):
+        self.fails("noimage", "ImageNotFound", "bsp-no-such-image", change=lambda app: app.update(image="localhost/bsp-no-such-image:1"))
+
+    def test_an_image_that_has_no_name(self):
+        self.fails("badimage", "CannotStart", "Not/An:Image", change=lambda app: app.update(image="Not/An:Image:Name"))
+
+    def test_no_mpi(self):
+        self.fails("nompi", "NotMpi", "MPI_Init", command=["true"])
+
+    def test_out_of_memory(self):
+        limits = {"requests": {"cpu": "100m"}, "limits": {"memory": "48Mi"}}
+        self.fails("memory", "RankKilled", "memory limit", command=lattice_boltzmann(10, more=["--ballast", "128"]),
+                   change=lambda app: app.update(resources=limits))
+
+    def test_deadline(self):
+        self.fails("late", "DeadlineExceeded", "spec.runPolicy.activeDeadlineSeconds (8 s)", command=ENDLESS,
+                   runPolicy={"activeDeadlineSeconds": 8, "backoffLimit": 0})
+
+
+class Limits(InANamespace):
+    def test_a_namespace_that_admits_no_such_pods(self):
+        with Namespace("e2e-restricted", level="restricted") as space:
+            command = lattice_boltzmann(10)
+            job = ClusterJob(space, bsp_job("refused", command))
+            status = job.wait("the refusal to be told", lambda s: "PodSecurity" in job.alive(s).get("message", ""), 60)
+            self.assertEqual(status["phase"], "Starting", "no pod runs, and the phase doesn't say that one does")
+            self.assertIn("pod-security.kubernetes.io/enforce=privileged", status["message"], "the remedy")
+            wait_for("an event", lambda: any(r == "PodNotCreated" and "PodSecurity" in n for r, n in space.events("refused")), 30)
+            self.assertEqual(job.pods(), {})
+            kubectl("label", "namespace", space.name, "pod-security.kubernetes.io/enforce=privileged", "--overwrite")
+            self.check_succeeded(job, command)
+
+    def test_two_jobs_that_want_one_pool(self):
+        """Both have a rank on slow-1 and one in the pool goal, whose three nodes have room for one rank each: one is left for two."""
+        lane, mine = "e2e.example.com/lane", "90m"
+        lanes = {"slow-1": "slow", "fast-1": "goal", "fast-2": "goal", "fast-3": "goal"}
+        template = json.loads(json.dumps(cluster_job.TEMPLATE))
+        template["spec"]["containers"][0]["resources"]["requests"]["cpu"] = mine
+        spec = {"rescheduling": {"alpha": 4, "d": 0.25}, "template": template, "sets": {"label": lane, "names": ["slow", "goal"]}}
+        command = lattice_boltzmann(supersteps=24, substeps=20, width=512)
+        for node, value in lanes.items():
+            self.addCleanup(kubectl, "label", "node", node, f"{lane}-")
+            kubectl("label", "node", node, f"{lane}={value}", "--overwrite")
+        with Namespace("e2e-rival") as other:
+            for node in (n for n, value in lanes.items() if value == "goal"):
+                filler = {"name": "filler", "image": "localhost/bsp-apps:dev", "command": ["sleep", "infinity"],
+                          "resources": {"requests": {"cpu": f"{self.free_milli(node) - 100}m"}}}
+                other.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"fills-{node}"},
+                             "spec": {"nodeName": node, "terminationGracePeriodSeconds": 0, "containers": [filler]}})
+            with job_of(self.space, bsp_job("one", command, **spec)) as one, job_of(other, bsp_job("two", command, **spec)) as two:
+                for job in (one, two):
+                    status = job.ended(600)
+                    self.assertEqual((status["phase"], status.get("attempt", 0)), ("Succeeded", 0), job.told())
+                    self.check_field(job, command)
+                moves = [m for space in (self.space, other) for m in space.objects("rankmigrations").values()]
+                self.assertIn("Succeeded", [m["status"]["phase"] for m in moves])
+                booked_twice = [m["status"] for m in moves if "nsufficient" in m["status"].get("message", "")]
+                self.assertEqual(booked_twice, [], "no pool is booked twice")
+
+    @staticmethod
+    def free_milli(node):
+        """What no pod has asked for of a node's CPU."""
+        def milli(quantity):
+            return int(quantity[:-1]) if quantity.endswith("m") else int(float(quantity) * 1000)
+        pods = look(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}", {}).get("items", [])
+        taken = sum(milli(c.get("resources", {}).get("requests", {}).get("cpu", "0")) for p in pods
+                    if p["status"].get("phase") not in ("Succeeded", "Failed") for c in p["spec"]["containers"])
+        return milli(look(f"/api/v1/nodes/{node}")["status"]["allocatable"]["cpu"]) - taken
+
+
+class Chart(unittest.TestCase):
+    def test_helm_test(self):
+        name, space = cluster_job.release()
+        done = helm("test", name, "-n", space, "--logs", "--timeout", "5m")
+        self.assertRegex(done.stdout, r"Phase:\s+Succeeded")
+        self.assertEqual(look(f"{cluster_job.API}/{space}/bspjobs/{name}-test"), None)
+
+    def test_probes_and_figures(self):
+        pods = cluster_job.operator_pods()
+        self.assertEqual(len(pods), 2)
+        self.assertIn(cluster_job.leader(), pods)
+        figures = kubectl("get", "--raw", f"/api/v1/namespaces/{cluster_job.release()[1]}/pods/{cluster_job.leader()}:8080/proxy/metrics").stdout
+        self.assertIn("bsp_operator_leader 1", figures)
+        for pod in pods:
+            self.assertIn("ok", kubectl("get", "--raw", f"/api/v1/namespaces/{cluster_job.release()[1]}/pods/{pod}:8081/proxy/healthz").stdout)
+
+    def test_the_operator_passes_the_restricted_standard(self):
+        with Namespace("e2e-strict", level="restricted") as space:
+            for pod in cluster_job.operator_pods().values():
+                again = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "again"},
+                         "spec": {**{k: v for k, v in pod["spec"].items() if k not in ("serviceAccountName", "serviceAccount")}, "volumes": [],
+                                  "containers": [{**c, "volumeMounts": []} for c in pod["spec"]["containers"]]}}
+                self.assertIn("created", space.apply(again, words=("--dry-run=server",)).stdout)
+
+
+if __name__ == "__main__":
+    cluster_job.need_cluster()
+    sys.exit(unittest.main(verbosity=2))

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""kubernetes_setup.py up|install|uninstall|down: what the tests of label kubernetes need, once for all of them.
+
+A cluster that is up already, or an operator that is installed already, is used as it is and left as it is.
+"""
+import json
+import sys
+
+import cluster_job
+from cluster_job import CHART, STATE, helm, kubectl, on_host, skip
+
+RELEASE, SYSTEM = "bsp", "bsp-system"
+
+RAISED = STATE / "raised-by-tests"
+INSTALLED = STATE / "installed-by-tests.json"
+
+
+def everything():
+    """Names of all objects of the cluster, namespace/kind/name; of what Kubernetes itself renews and forgets only the release's."""
+    kinds = [k for k in kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split() if not k.startswith("events")]
+    items = json.loads(kubectl("get", ",".join(kinds), "-A", "-o", "json", "--ignore-not-found").stdout or "{}").get("items", [])
+    names = {(o["metadata"].get("namespace", ""), o["kind"], o["metadata"]["name"]) for o in items}
+    restless = {"Lease", "EndpointSlice", "Endpoints", "Pod", "ComponentStatus", "APIService"}
+    return {"/".join(name) for name in names if name[1] not in restless or name[0] == SYSTEM}
+
+
+def up():
+    cluster_job.need_programs()
+    if (STATE / "run").exists():
+        return print("the cluster is up already")
+    done = on_host(str(cluster_job.TREE / "dev"), "cluster", "up")
+    if done.returncode != 0:
+        raise AssertionError(done.stdout + done.stderr)
+    RAISED.write_text("")
+
+
+def install():
+    if not (STATE / "run").exists():
+        skip("the cluster is not up")
+    if cluster_job.release():
+        return print("the operator is installed already")
+    INSTALLED.write_text(json.dumps(sorted(everything())))
+    print(helm("install", RELEASE, CHART, "-n", SYSTEM, "--create-namespace", "--wait", "--timeout", "5m").stdout)
+
+
+def uninstall():
+    """helm uninstall leaves nothing but what the user made: the namespace, and the jobs' kinds (crds.keep)."""
+    if not INSTALLED.exists():
+        skip("the operator was not installed by these tests")
+    before = set(json.loads(INSTALLED.read_text()))
+    INSTALLED.unlink()
+    helm("uninstall", RELEASE, "-n", SYSTEM, "--wait", "--timeout", "2m")
+    crds = {"/CustomResourceDefinition/bspjobs.migbsp.io", "/CustomResourceDefinition/rankmigrations.migbsp.io"}
+    namespace = {f"/Namespace/{SYSTEM}", f"{SYSTEM}/ServiceAccount/default", f"{SYSTEM}/ConfigMap/kube-root-ca.crt"}
+    left = everything() - before - crds - namespace
+    kubectl("delete", "crd", "bspjobs.migbsp.io", "rankmigrations.migbsp.io", "--timeout=60s")
+    kubectl("delete", "namespace", SYSTEM, "--timeout=120s")
+    if left:
+        raise AssertionError(f"helm uninstall left {sorted(left)}")
+
+
+def down():
+    if not RAISED.exists():
+        skip("the cluster was not started by these tests")
+    RAISED.unlink()
+    done = on_host(str(cluster_job.TREE / "dev"), "cluster", "down")
+    print(done.stdout + done.stderr)
+    if done.returncode != 0 or (STATE / "run").exists():
+        raise AssertionError("something is left of the cluster")
+
+
+if __name__ == "__main__":
+    {"up": up, "install": install, "uninstall": uninstall, "down": down}[sys.argv[1]]()
