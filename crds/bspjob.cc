@@ -16,6 +16,30 @@ std::unexpected<Error> invalid(std::string_view field, std::string_view what) {
   return fail(ErrorCode::kInvalid, std::format("{}: {}", field, what));
 }
 
+// The longest names made of it, <job>-w<wave>-r<rank> and <job>-r<rank>-g<generation>, must be labels (63) too.
+constexpr std::size_t kLongestJobName = 52;
+
+// Those that the shim measures supersteps by (EDGES in sidecar/shim/generate.py).
+constexpr std::string_view kEdgeCalls[] = {
+    "MPI_Barrier",  "MPI_Bcast",      "MPI_Gather",         "MPI_Gatherv",              "MPI_Scatter",  "MPI_Scatterv",
+    "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall",      "MPI_Alltoallv",            "MPI_Alltoallw", "MPI_Reduce",
+    "MPI_Allreduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Scan", "MPI_Exscan"};
+
+// [prefix/]name, as Kubernetes has it.
+bool is_label_name(std::string_view text) {
+  auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
+  if (const std::size_t slash = text.find('/'); slash != std::string_view::npos) {
+    const std::string_view prefix = text.substr(0, slash);
+    text.remove_prefix(slash + 1);
+    auto of_prefix = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; };
+    if (prefix.empty() || prefix.size() > 253 || prefix.front() == '-' || prefix.front() == '.' ||
+        !std::ranges::all_of(prefix, of_prefix))
+      return false;
+  }
+  return !text.empty() && text.size() <= 63 && alphanumeric(text.front()) && alphanumeric(text.back()) &&
+         std::ranges::all_of(text, [&](char c) { return alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
+}
+
 }  // namespace
 
 const json* app_container(const BspJobSpec& spec) {
@@ -42,13 +66,17 @@ void to_json(json& j, const BspJob& job) {
 Result<BspJob> bsp_job_from_json(const json& j) {
   BspJob job;
   BSP_CHECK_OK(read_object(j, names::kBspJobKind, job.metadata, job.spec, job.status));
+  if (job.metadata.name.size() > kLongestJobName)
+    return invalid("metadata.name", std::format("\"{}\" is longer than {} characters: pods and migrations are named after it",
+                                                job.metadata.name, kLongestJobName));
   return job;
 }
 
 Result<void> validate(const BspJobSpec& spec) {
   if (spec.ranks < 1) return invalid("spec.ranks", "must be at least 1");
   BSP_CHECK_OK(validate_pod_template(spec.pod_template, "spec.template"));
-  if (spec.sets.label.empty()) return invalid("spec.sets.label", "must not be empty; leave it out for migbsp.io/set");
+  if (!is_label_name(spec.sets.label))
+    return invalid("spec.sets.label", "must be the name of a node label, for example migbsp.io/set or cloud.google.com/gke-nodepool");
   for (std::size_t i = 0; i < spec.sets.names.size(); ++i) {
     const std::string& name = spec.sets.names[i];
     if (name.empty()) return invalid(std::format("spec.sets.names[{}]", i), "must not be empty");
@@ -65,9 +93,8 @@ Result<void> validate(const BspJobSpec& spec) {
   if (!(r.x > 0 && r.x <= 1)) return invalid("spec.rescheduling.x", "must lie above 0 and be at most 1");
   if (!(r.min_gain >= 0 && r.min_gain < 1))
     return invalid("spec.rescheduling.minGain", "must be a fraction: at least 0 and below 1");
-  if (!spec.superstep.call.starts_with("MPI_"))
-    return invalid("spec.superstep.call", "must name an MPI collective, for example MPI_Barrier or "
-                                          "MPI_Allreduce");
+  if (std::ranges::find(kEdgeCalls, spec.superstep.call) == std::end(kEdgeCalls))
+    return invalid("spec.superstep.call", "must name a blocking MPI collective, for example MPI_Barrier or MPI_Allreduce");
   if (spec.superstep.stride < 1) return invalid("spec.superstep.stride", "must be at least 1");
   if (auto size = quantity_value(spec.checkpoint.size_limit.text); !size || *size == 0)
     return invalid("spec.checkpoint.sizeLimit", "must be a size such as 512Mi or 2Gi");

@@ -91,6 +91,22 @@ Result<void> check_container(const json& container, const std::string& path) {
   return check_env(container, path);
 }
 
+// What the operator adds to every pod has names of its own.
+Result<void> check_names_left(const json& spec, const char* list, const Names& taken, std::string_view whose, const std::string& path) {
+  const auto items = spec.find(list);
+  if (items == spec.end() || items->is_null()) return {};
+  if (!items->is_array()) return invalid(std::format("{}.{}", path, list), "must be a list");
+  for (std::size_t i = 0; i < items->size(); ++i) {
+    const json& item = (*items)[i];
+    const std::string at = std::format("{}.{}[{}].name", path, list, i);
+    const auto name = item.is_object() ? item.find("name") : item.end();
+    if (name == item.end() || !name->is_string()) return invalid(at, "required, but not given");
+    if (std::ranges::find(taken, name->get_ref<const std::string&>()) != taken.end())
+      return invalid(at, std::format("{} is the operator's own {}; choose another name", name->get_ref<const std::string&>(), whose));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> validate_pod_template(const json& pod_template, const std::string& path) {
@@ -99,6 +115,11 @@ Result<void> validate_pod_template(const json& pod_template, const std::string& 
   if (spec == pod_template.end() || !spec->is_object())
     return invalid(path + ".spec", "required: the pod template needs spec.containers with one container called app");
   BSP_CHECK_OK(check_names(*spec, kPodSpec, path + ".spec"));
+  BSP_CHECK_OK(check_names_left(*spec, "initContainers", {names::kSidecarContainer}, "container", path + ".spec"));
+  BSP_CHECK_OK(check_names_left(*spec, "volumes", {"bsp-runtime", "bsp-run", "bsp-tls"}, "volume", path + ".spec"));
+  if (const auto node = spec->find("nodeName"); node != spec->end() && !node->is_null() && *node != "")
+    return invalid(path + ".spec.nodeName", "leave it out: every rank would be on one node, past the scheduler; choose nodes by "
+                                            "spec.sets, nodeSelector or affinity");
   const auto containers = spec->find("containers");
   const std::string at = path + ".spec.containers";
   if (containers == spec->end() || !containers->is_array() || containers->empty())

@@ -54,6 +54,7 @@ build_component() {
   flags=$(linker_flags "$name")
   key=$( (cat "$directory"/*; echo "$flags") | sha256sum)
   [ "$(cat "$state/keys/$name" 2>/dev/null)" = "$key" ] && return
+  check_go
   say "Compiling $name (once; again when tests/cluster/components/$name changes)"
   mkdir -p "$bin" "$state"/{keys,log}
   cd "$directory"
@@ -70,5 +71,4 @@ build_component() {
 }
 
 [ $# -gt 0 ] || set -- kubernetes etcd containerd cni coredns helm
-check_go
 for component; do (build_component "$component"); done
