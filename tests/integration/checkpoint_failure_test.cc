@@ -168,6 +168,7 @@ TEST_F(BrokenMove, ABitFlipsOnTheWay) {
 }
 
 struct Blocker {
+  std::string name;
   std::string argument;
   std::string reason;
 };
@@ -189,8 +190,9 @@ TEST_P(NotMigratable, IsNamedAndGoesOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Things, NotMigratable,
-                         ::testing::Values(Blocker{"socket=1", "is an open socket"},
-                                           Blocker{"child=1", "another process"}));
+                         ::testing::Values(Blocker{"Socket", "socket=1", "is an open socket"},
+                                           Blocker{"Child", "child=1", "another process"}),
+                         [](const auto& tested) { return tested.param.name; });
 
 TEST_F(BrokenMove, OnlyAStoppedProgramIsDumped) {
   Pod source({.command = {"/bin/sh", "-c", "while :; do :; done"}});

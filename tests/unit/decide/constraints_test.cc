@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/decide/strategy.h"
 #include "tests/unit/decide/world.h"
 
 namespace bsp::decide {
@@ -20,7 +21,8 @@ class Constraint : public ::testing::TestWithParam<Heuristic> {
 };
 INSTANTIATE_TEST_SUITE_P(Heuristics, Constraint,
                          ::testing::Values(Heuristic::kPercentage, Heuristic::kAutoMig, Heuristic::kMigCube,
-                                           Heuristic::kMigHull, Heuristic::kBottleneck));
+                                           Heuristic::kMigHull, Heuristic::kBottleneck),
+                         [](const auto& tested) { return std::string(strategy_for(tested.param).name); });
 
 TEST_P(Constraint, NoneLetsBothMove) {
   const auto plan = world_of_three().plan(params());

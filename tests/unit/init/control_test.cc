@@ -36,15 +36,22 @@ TEST(Control, FieldsByType) {
   EXPECT_EQ(m.text("absent"), "");
 }
 
-class Broken : public ::testing::TestWithParam<const char*> {};
+struct Packet {
+  const char* name;
+  const char* text;
+};
+class Broken : public ::testing::TestWithParam<Packet> {};
 TEST_P(Broken, IsRefused) {
-  const auto decoded = decode(GetParam());
+  const auto decoded = decode(GetParam().text);
   ASSERT_FALSE(decoded);
   EXPECT_EQ(decoded.error().code, ErrorCode::kInvalid);
 }
 INSTANTIATE_TEST_SUITE_P(Packets, Broken,
-                         ::testing::Values("", " ", "verb field", "verb =value", "verb a=%", "verb a=%4",
-                                           "verb a=%GG", "verb a=b  c=d", " verb"));
+                         ::testing::Values(Packet{"Empty", ""}, Packet{"OnlyASpace", " "}, Packet{"NoValue", "verb field"},
+                                           Packet{"NoName", "verb =value"}, Packet{"NoDigit", "verb a=%"},
+                                           Packet{"OneDigit", "verb a=%4"}, Packet{"NotADigit", "verb a=%GG"},
+                                           Packet{"TwoSpaces", "verb a=b  c=d"}, Packet{"ASpaceFirst", " verb"}),
+                         [](const auto& tested) { return tested.param.name; });
 
 TEST(Control, TooLongIsRefused) {
   EXPECT_FALSE(decode("verb a=" + std::string(kMaxPacket, 'x')));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -49,7 +50,12 @@ INSTANTIATE_TEST_SUITE_P(Specs, Users,
                                            UserCase{"bsp", 1000, 1001, "/home/bsp"},
                                            UserCase{"bsp:users", 1000, 100, "/home/bsp"},
                                            UserCase{"4711", 4711, 0, ""},
-                                           UserCase{"4711:users", 4711, 100, ""}));
+                                           UserCase{"4711:users", 4711, 100, ""}),
+                         [](const auto& tested) {
+                           std::string name = *tested.param.spec ? tested.param.spec : "None";
+                           std::ranges::replace(name, ':', '_');
+                           return name;
+                         });
 
 TEST(Users, UnknownOnesAreNamed) {
   EXPECT_THAT(parse_user("nobody", kPasswd, kGroup).error().message, HasSubstr("user 'nobody'"));
