@@ -55,7 +55,7 @@ start_control() {
 }
 
 # reserved HAVE WANTED: what is left when a node keeps WANTED for its pods (nothing, if it wants more than there is).
-reserved() { awk -v have="$1" -v wanted="$2" 'BEGIN { r = have - wanted; printf "%d", r > 0 ? r : 0 }'; }
+reserved() { awk -v have="$1" -v wanted="$2" 'BEGIN { r = have - wanted; printf "%d", (r > 0 ? r : 0) }'; }
 
 start_node() {
   local number=$1 name=$2 pool=$3 cpus=$4 memory=$5 zone=$6 etc=$run/$2/etc machine_kib wanted_kib
