@@ -7,6 +7,7 @@
 #include "base/json/yaml.h"
 #include "crds/manifest.h"
 #include "operator/decide/explain.h"
+#include "operator/decide/strategy.h"
 #include "operator/local/cli/describe.h"
 #include "operator/reconcile/pods.h"
 #include "tests/golden/golden.h"
@@ -68,10 +69,10 @@ TEST(GoldenPlan, OfEachHeuristic) {
   for (auto& p : snapshot.platform.processors)
     if (p.set.value == 1) p.cpu_origin = decide::Origin::kMeasured;
   std::string text;
-  for (const auto heuristic : {decide::Heuristic::kTop, decide::Heuristic::kPercentage, decide::Heuristic::kAutoMig}) {
+  for (const decide::Strategy& strategy : decide::strategies()) {
     for (const bool held : {true, false}) {
       snapshot.ranks[1].not_migratable = held ? "an open RMA window" : "";
-      const auto plan = world.plan({.heuristic = heuristic, .alpha0 = 4, .cooldown = held ? 10u : 0u});
+      const auto plan = world.plan({.heuristic = strategy.heuristic, .alpha0 = 4, .cooldown = held ? 10u : 0u});
       ASSERT_TRUE(plan) << plan.error().message;
       for (const std::string& line : decide::explain(*plan, snapshot)) text += line + "\n";
       for (const decide::Move& move : plan->moves) text += decide::describe(move, snapshot) + "\n";
