@@ -8,9 +8,11 @@ part() {
   local name=$1
   shift
   while :; do
+    # Its status is taken with ||, or `set -e` of whoever sources this would end the loop with it.
+    local status=0
     # shellcheck disable=SC2016
-    sh -c 'echo $$ >/run/parts/$0; exec "$@"' "$name" "$@" >>"/var/log/cluster/$name.log" 2>&1
-    echo "--- $name ended with status $?; started again ---" >>"/var/log/cluster/$name.log"
+    sh -c 'echo $$ >/run/parts/$0; exec "$@"' "$name" "$@" >>"/var/log/cluster/$name.log" 2>&1 || status=$?
+    echo "--- $name ended with status $status; started again ---" >>"/var/log/cluster/$name.log"
     sleep 1
   done &
 }
