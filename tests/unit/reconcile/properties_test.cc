@@ -132,6 +132,11 @@ TEST_F(ReconcileProperties, AnyFaultsWithLateAndLostMessagesEndWell) {
                         [](const std::vector<Fault>& faults) { end_well(faults, *rc::gen::inRange(1u, 1000u)); }));
 }
 
+// With nothing random but the faults, a case is always the same, and one that fails shrinks to few.
+TEST_F(ReconcileProperties, AnyFaultsWithMessagesAtOnceEndWell) {
+  EXPECT_TRUE(rc::check("any faults, messages at once", [](const std::vector<Fault>& faults) { end_well(faults, 0); }));
+}
+
 // Few faults, but one in the middle of a wave, where most can go wrong.
 TEST_F(ReconcileProperties, AnyTwoFaultsInAWaveEndWell) {
   EXPECT_TRUE(rc::check("two faults in a wave", [] {
