@@ -76,13 +76,12 @@ def kill_process(comm, **variables):
 class Copies(threading.Thread):
     """Looks all the time at the programs of a job's ranks on all nodes, and notes each moment at which two of one rank could compute.
 
-    A copy that is stopped computes nothing. `apart`: nodes that are cut off, of which nobody can know; what runs there is left out."""
+    A copy that is stopped computes nothing. One on a node that is cut off does, until it is ended there (crds/fencing.h)."""
 
     def __init__(self, job, program="lattice"):
         super().__init__(daemon=True)
         self.job, self.program = job, program
         self.two = []  # what was seen
-        self.apart = set()
         self.end = threading.Event()
 
     def __enter__(self):
@@ -95,11 +94,10 @@ class Copies(threading.Thread):
 
     def find(self):
         """{rank: process ids}. A restored process has the environment of where it came from, so its rank and its job's name."""
-        apart = [machine[1] for node, machine in machines().items() if node in self.apart]
         found = {}
         for pid in processes(self.program):
             have = environment(pid)
-            if have.get("HOSTNAME", "").startswith(self.job + "-r") and not any(i in text_of(pid, "cgroup") for i in apart):
+            if have.get("HOSTNAME", "").startswith(self.job + "-r"):
                 found.setdefault(have.get("OMPI_COMM_WORLD_RANK"), []).append(pid)
         return found
 

@@ -61,7 +61,6 @@ def start_again():
 
 
 def node_cut_off(case):
-    case.copies.apart.add(TARGET)
     node_sh("cut", TARGET)
     case.later(join_again)
 
