@@ -40,6 +40,10 @@ Result<Config> Config::from_environment() {
   config.listen = variable(names::kEnvListen, std::format("0.0.0.0:{}", names::kSidecarPort));
   config.tls_dir = variable(names::kEnvTlsDir, names::kTlsDir);
   config.run_dir = variable(names::kEnvRunDir, names::kRunDir);
+  if (!variable(fencing::kEnvLimit).empty()) {
+    BSP_TRY(const std::uint32_t limit, number(fencing::kEnvLimit));
+    config.fence_limit = std::chrono::milliseconds(limit);
+  }
   return config;
 }
 

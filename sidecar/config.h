@@ -1,10 +1,12 @@
 // What the sidecar is told by its environment (crds/names.h) and where its files are.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
 #include "base/core/error.h"
+#include "crds/fencing.h"
 
 namespace bsp::sidecar {
 
@@ -17,6 +19,7 @@ struct Config {
   std::string listen;   // address:port
   std::string tls_dir;
   std::string run_dir;
+  std::chrono::milliseconds fence_limit = fencing::kLimit;
 
   // An error names the variable and what it should be.
   static Result<Config> from_environment();

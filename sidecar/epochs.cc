@@ -194,6 +194,11 @@ void Epochs::published(std::uint64_t epoch, std::uint32_t rank, pmix::Server::Fe
   server_->published(it->second.plan.pmix_namespace, rank, std::move(done));
 }
 
+const wire::EpochPlan* Epochs::open_plan() const {
+  const auto it = opened_ ? entries_.find(*opened_) : entries_.end();
+  return it == entries_.end() ? nullptr : &it->second.plan;
+}
+
 net::LinkPeer& Epochs::peer(const std::string& pod, const std::string& address) {
   auto& link = peers_[{pod, address}];
   if (!link) link = std::make_unique<net::LinkPeer>(loop_, context_, net::Peer{address, pod});

@@ -46,6 +46,7 @@ class Epochs {
   // The rank of `pod` in that epoch.
   [[nodiscard]] Result<std::uint32_t> rank_of(std::uint64_t epoch, const std::string& pod) const;
   [[nodiscard]] std::optional<std::uint64_t> opened() const { return opened_; }
+  [[nodiscard]] const wire::EpochPlan* open_plan() const;  // null: none is open
   [[nodiscard]] std::uint64_t highest_prepared() const;
 
   Result<pmix::AllGather*> all_gather(std::uint64_t epoch);

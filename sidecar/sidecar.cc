@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/core/log.h"
@@ -22,6 +23,7 @@ namespace {
 // How often the ring is looked at: closely while the job stands still for us, else now and then.
 constexpr std::chrono::milliseconds kClosePoll{1};
 constexpr std::chrono::milliseconds kIdlePoll{50};
+constexpr std::chrono::seconds kAliveAnswer{5};  // as for all that peers are asked on the same links
 
 }  // namespace
 
@@ -66,6 +68,7 @@ Result<void> Sidecar::begin() {
                                           {.message = [this](const control::Message& m) { on_init_message(m); },
                                            .lost = [this] { on_init_lost(); }}));
   adopt();
+  fence_ = make_fence();
   BSP_TRY(server_, net::LinkServer::listen(loop_, context_, config_.listen,
                                            [this](net::Request request, net::Reply reply) {
                                              handle(std::move(request), std::move(reply));
@@ -116,9 +119,45 @@ void Sidecar::continue_if_due() {
   auto opened = epochs_.opened();
   if (!opened || !program_.stopped_at_gate(*ring_)) return;
   if (has_entered(*opened)) return;
+  // Opened long ago, and bsp-init comes only now: the rank may run elsewhere by now.
+  if (fence_->cut_off()) return;
   auto told = control_->send({std::string(control::kContinue), {{"epoch", std::format("{}", *opened)}}});
   if (told) program_.continuing = *opened;
   // Else with the next hello.
+}
+
+// The steady clock is the machine's, not the process'.
+std::optional<net::SteadyTime> Sidecar::kept_fresh() const {
+  const auto text = read_file(config_.path("fresh"));
+  if (!text) return std::nullopt;
+  const auto ns = std::strtoll(text->c_str(), nullptr, 10);
+  if (ns <= 0) return std::nullopt;
+  return net::SteadyTime(net::SteadyTime::duration(ns));
+}
+
+std::unique_ptr<Fence> Sidecar::make_fence() {
+  return std::make_unique<Fence>(
+      loop_, config_.rank, config_.fence_limit,
+      Fence::Hooks{.plan = [this] { return epochs_.open_plan(); },
+                   // One that is stopped at a gate runs on only when we say so.
+                   .computes = [this] { return !program_.exited() && !program_.stopped_at_gate(*ring_); },
+                   .ask =
+                       [this](const wire::Member& member, net::LinkPeer::Done done) {
+                         epochs_.peer(member.pod, member.address)
+                             .call(fencing::kAlive, json::object(), {}, kAliveAnswer, std::move(done));
+                       },
+                   .end_program =
+                       [this](const std::string& why) {
+                         log_error("ending the program", {{"why", why}});
+                         auto told = control_->send({std::string(control::kKill), {{"reason", why}}});
+                         if (!told) log_error("bsp-init can't be told", {{"why", told.error().message}});
+                       },
+                   .keep =
+                       [this](net::SteadyTime fresh) {
+                         if (auto kept = write_file(config_.path("fresh"), std::to_string(fresh.time_since_epoch().count()), 0600); !kept)
+                           log_error("cannot keep when somebody was heard", {{"why", kept.error().message}});
+                       }},
+      kept_fresh());
 }
 
 void Sidecar::send_if_ordered() {

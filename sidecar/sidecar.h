@@ -16,6 +16,7 @@
 #include "sidecar/config.h"
 #include "sidecar/control_server.h"
 #include "sidecar/epochs.h"
+#include "sidecar/fence.h"
 #include "sidecar/program.h"
 #include "sidecar/transfers.h"
 
@@ -54,6 +55,9 @@ class Sidecar {
   void on_init_lost();
   // Sends SIGCONT's request if the open epoch is this program's next one.
   void continue_if_due();
+  // What ends the program of a pod that is cut off.
+  [[nodiscard]] std::unique_ptr<Fence> make_fence();
+  [[nodiscard]] std::optional<net::SteadyTime> kept_fresh() const;  // by a sidecar before us
   // The program has stopped at the gate of the order.
   void send_if_ordered();
   void refresh();  // computes the status and tells the watchers if it has changed
@@ -89,6 +93,7 @@ class Sidecar {
   std::map<std::uint64_t, Watcher> watchers_;
   std::uint64_t next_watcher_ = 1;
   std::optional<Order> order_;
+  std::unique_ptr<Fence> fence_;
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<net::LinkServer> server_;
   net::Loop::TimerId poll_ = 0;

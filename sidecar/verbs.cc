@@ -29,7 +29,8 @@ constexpr std::array kOperatorVerbs{
     wire::kCommitGate, wire::kCancelGate, wire::kReceive,   wire::kSend,      wire::kRestore,
     wire::kDiscard,    wire::kKill,    wire::kReport,       wire::kSetReport};
 constexpr std::array kPeerVerbs{wire::kReport, wire::kGather, wire::kDeliver,
-                                wire::kPing,   wire::kModex,  wire::kCheckpoint};
+                                wire::kPing,   wire::kModex,  wire::kCheckpoint,
+                                fencing::kAlive};
 
 template <std::size_t n>
 bool contains(const std::array<const char*, n>& verbs, std::string_view verb) {
@@ -59,6 +60,7 @@ Result<json> nothing(Result<void> result) {
 }  // namespace
 
 void Sidecar::handle(net::Request request, net::Reply reply) {
+  if (request.peer == names::kOperatorIdentity) fence_->operator_spoke();
   if (request.peer == names::kOperatorIdentity && contains(kOperatorVerbs, request.verb))
     return operator_verb(request, std::move(reply));
   if (contains(kPeerVerbs, request.verb) && request.peer != names::kOperatorIdentity &&
@@ -227,6 +229,7 @@ void Sidecar::peer_verb(net::Request& request, net::Reply reply) {
   reply.result([&]() -> Result<json> {
     if (verb == wire::kGather) return take_part(request);
     if (verb == wire::kDeliver) return deliver(request);
+    if (verb == fencing::kAlive) return json{{fencing::kAge, static_cast<std::uint64_t>(fence_->age().count())}};
     if (verb == wire::kPing) {
       BSP_TRY(std::uint64_t epoch, number(fields, "epoch"));
       BSP_CHECK_OK(epochs_.all_gather(epoch));

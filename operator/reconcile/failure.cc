@@ -28,6 +28,11 @@ std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const 
   if (told && !status->exit_message.empty() && !initialized && (code != 0 || signal != 0))
     return Failure{rank, pod, "CannotRun", std::format("rank {}: {}", rank, status->exit_message), true};
   if (signal != 0) {
+    // bsp-init says why it was told to.
+    constexpr std::string_view kKilled = "killed by SIGKILL: ";
+    if (told && status->exit_message.starts_with(kKilled))
+      return Failure{rank, pod, "RankKilled", std::format("rank {} was ended: {}", rank, status->exit_message.substr(kKilled.size())),
+                     false};
     const char* hint = facts.reason == "OOMKilled" ? " (out of memory: raise the memory limit of its container)"
                        : signal == SIGKILL         ? " (killed from outside, or out of memory)"
                                                    : "";

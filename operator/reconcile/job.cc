@@ -72,6 +72,16 @@ bool JobKernel::pods_left() const {
   return std::ranges::any_of(o.pods, [](const auto& entry) { return !entry.second.abandoned; });
 }
 
+void JobKernel::tell_of_lost_pods() {
+  constexpr std::string_view kWaits = "; the next attempt waits until nothing of this one can run on ";
+  const auto lost = std::ranges::find_if(o.pods, [](const auto& entry) { return entry.second.lost && !entry.second.abandoned; });
+  if (lost == o.pods.end() || status().message.contains(kWaits)) return;
+  status().message += std::format(
+      "{}node {}: a minute, or, if every rank was on nodes that do not answer, until it is back, its Node is deleted or it is "
+      "tainted node.kubernetes.io/out-of-service",
+      kWaits, lost->second.node);
+}
+
 void JobKernel::delete_all_pods() {
   for (const auto& [name, pod] : o.pods)
     if (!pod.deleting) out.delete_pods.push_back(name);
@@ -86,7 +96,11 @@ void JobKernel::end_orphans(const migrate::Wave* wave) {
 void JobKernel::restarting() {
   if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
     out.migrations = show_wave(**wave, o);
-  if (pods_left()) return delete_all_pods();
+  if (pods_left()) {
+    if (past_deadline()) return fail_by_deadline();
+    tell_of_lost_pods();
+    return delete_all_pods();
+  }
   if (!out.migrations.empty()) return;  // the next attempt forgets the wave: its objects must have ended
   enter(JobPhase::kPending, "Restarting", std::format("attempt {}", status().attempt + 1));
 }
@@ -128,7 +142,8 @@ Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const Jo
   k.out.status.observed_generation = o.job.metadata.generation;
   if (o.job.metadata.deletion_timestamp != Time{}) {
     k.delete_all_pods();
-    k.out.remove_finalizer = !k.pods_left();
+    // Nothing is started anew: what is lost need not be waited for.
+    k.out.remove_finalizer = std::ranges::all_of(o.pods, [](const auto& entry) { return entry.second.lost; });
     return std::move(k.out);
   }
   switch (o.job.status.phase) {

@@ -35,9 +35,10 @@ struct JobKernel {
   bool exited_well(const crds::RankPlace& place) const;
   // What the sidecar of that pod said last; null if it never did.
   const wire::RankStatus* rank_status(const std::string& pod) const;
-  // A node that is lost keeps nobody waiting: what may still run there belongs to an epoch that is over, and its pod's name
-  // and certificate are never used again.
+  // A node that is lost keeps nobody waiting once nothing can run there any more: its pod's name and certificate are never
+  // used again.
   bool pods_left() const;
+  void tell_of_lost_pods();  // that keep the next attempt waiting
   void delete_all_pods();
   // Whatever migration has no wave to end it is ended here; `wave` is the stored one, or null.
   void end_orphans(const migrate::Wave* wave);

@@ -38,7 +38,8 @@ struct PodFacts {
   std::string set;
   std::uint32_t rank = 0;
   bool deleting = false;
-  bool abandoned = false;  // deleting, but its node does not answer: nobody will say when its containers have ended
+  bool lost = false;       // deleting, but its node does not answer: nobody will say when its containers have ended
+  bool abandoned = false;  // lost, and its program has certainly ended (lost_pods.h)
   std::string address;  // ip:port of the sidecar; "": no IP yet
   bool app_ended = false;
   int app_exit_code = 0;     // 128 + signal, as bsp-init and container runtimes say it

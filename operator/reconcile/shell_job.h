@@ -12,6 +12,7 @@
 
 #include "base/net/pki.h"
 #include "operator/kinds.h"
+#include "operator/reconcile/lost_pods.h"
 #include "operator/reconcile/rescheduling.h"
 #include "operator/reconcile/shell_events.h"
 #include "operator/reconcile/shell.h"
@@ -39,6 +40,7 @@ class JobShell {
   Result<void> load_authority(const crds::BspJob& job);
   std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const std::vector<kube::Object>& all) const;
   Observed observe(crds::BspJob job);
+  void judge_lost_pods(const std::vector<kube::Object>& nodes, const crds::BspJobStatus& status, Observed& o);
   void gather(const Observed& o);  // asks the Set Managers for reports, when it is time
   // True if it is stored; the cache has it then.
   bool store(const crds::BspJob& job, const crds::BspJobStatus& status);
@@ -69,6 +71,7 @@ class JobShell {
   std::unique_ptr<Rescheduler> rescheduler_;
   std::uint32_t attempt_ = 0;           // that rescheduler_ belongs to
   std::optional<Decided> decided_;      // made, not stored yet
+  LostPods lost_;
   std::vector<Event> untold_;           // of stored statuses
   std::map<std::string, crds::RankMigration> unwritten_;  // by name, the newest
   std::map<std::string, ImageDefaults> images_;

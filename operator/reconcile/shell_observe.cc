@@ -20,18 +20,23 @@ Observed JobShell::observe(crds::BspJob job) {
   const std::string mine = job_key(at_.name_space, at_.name);
   for (const kube::Object& pod : cache_.find(kPod, kByJob, mine)) {
     PodFacts facts = pod_facts(pod);
-    facts.abandoned = facts.deleting && !facts.node.empty() && !std::ranges::any_of(nodes, [&](const kube::Object& node) {
-      return node.at("metadata").value("name", "") == facts.node && is_ready(node);
-    });
     const bool over = crds::is_finished(job.status.phase) && has_ended(pod);
-    if (!facts.address.empty() && !facts.deleting && !over) reachable[pod.at("metadata").at("name")] = facts.address;
+    if (!facts.address.empty() && !over) reachable[pod.at("metadata").at("name")] = facts.address;
     o.pods.emplace(pod.at("metadata").at("name"), std::move(facts));
   }
+  judge_lost_pods(nodes, job.status, o);
+  // A pod that is being deleted may take its time to end, so it is spoken to, but what it says no longer counts. A lost one
+  // is to hear nobody.
+  std::erase_if(reachable, [&](const auto& entry) { return o.pods.at(entry.first).lost; });
   for (const kube::Object& object : cache_.find(kRankMigration, kByJob, mine))
     if (auto migration = crds::rank_migration_from_json(object)) o.migrations.push_back(std::move(*migration));
   sidecars_->track(reachable);
   sidecars_->begin_wave(job.status.wave);
   o.sidecars = sidecars_->facts();
+  std::erase_if(o.sidecars, [&](const auto& entry) {
+    const auto pod = o.pods.find(entry.first);
+    return pod == o.pods.end() || pod->second.deleting;
+  });
   o.round_trip_seconds = sidecars_->round_trip_seconds();
 
   const bool runs = job.status.phase == crds::JobPhase::kRunning || job.status.phase == crds::JobPhase::kMigrating;
@@ -58,6 +63,17 @@ Observed JobShell::observe(crds::BspJob job) {
   }
   o.decided = decided_;
   return o;
+}
+
+void JobShell::judge_lost_pods(const std::vector<kube::Object>& nodes, const crds::BspJobStatus& status, Observed& o) {
+  lost_.judge(
+      o.pods,
+      [&](const std::string& name) {
+        const auto node = std::ranges::find_if(
+            nodes, [&](const kube::Object& object) { return object.at("metadata").value("name", "") == name; });
+        return node_state(node == nodes.end() ? nullptr : &*node);
+      },
+      status.epoch ? &*status.epoch : nullptr, std::chrono::steady_clock::now());
 }
 
 std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, const std::vector<kube::Object>& all) const {

@@ -56,7 +56,7 @@ inline constexpr std::string_view kDiscarded = "discarded";
 // restore  {migration}   restore names::kImagesDir/<migration>, leave the process stopped
 // continue {epoch}       SIGCONT. The ONLY way a stopped or restored program runs on.
 // discard  {migration}   kill a restored copy that was never continued and wait for another
-// kill     {}            SIGKILL the program; answered by `exited`
+// kill     {reason?}     SIGKILL the program; answered by `exited`, whose message then ends with the reason
 // bye      {}            `exited` was noted: bsp-init may end
 // quit     {code}        end now: kill whatever is left (job end, unused target)
 inline constexpr std::string_view kDump = "dump";

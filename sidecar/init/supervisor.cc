@@ -282,6 +282,7 @@ void Supervisor::on_program(int status) {
     const char* name = ::sigabbrev_np(exit_signal_);
     exit_message_ = "killed by SIG" + std::string(name != nullptr ? name : "?") +
                     (WCOREDUMP(status) ? " (core dumped)" : "");
+    if (exit_signal_ == SIGKILL && !kill_reason_.empty()) exit_message_ += ": " + kill_reason_;
   } else {
     exit_code_ = WEXITSTATUS(status);
   }

@@ -74,7 +74,7 @@ class Supervisor {
   void report(control::Message message);
   void say_hello();
   void continue_program();
-  void kill_program();
+  void kill_program(const std::string& reason);
 
   // supervisor_move.cc
   void begin_dump(const std::string& migration);
@@ -111,6 +111,7 @@ class Supervisor {
   int exit_code_ = 0;
   int exit_signal_ = 0;
   std::string exit_message_;
+  std::string kill_reason_;  // of the sidecar
 
   // The criu or archive process at work; 0: none.
   pid_t criu_ = 0;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "base/core/fault.h"
@@ -82,7 +83,7 @@ void Supervisor::handle(const control::Message& message) {
   } else if (message.verb == control::kDiscard) {
     discard(migration);
   } else if (message.verb == control::kKill) {
-    kill_program();
+    kill_program(message.text("reason"));
   } else if (message.verb == control::kBye) {
     if (state_ == State::kExited) bye_ = true;
   } else if (message.verb == control::kQuit) {
@@ -110,8 +111,12 @@ void Supervisor::continue_program() {
   }
 }
 
-void Supervisor::kill_program() {
-  if (program_ > 0) ::kill(program_, SIGKILL);
+void Supervisor::kill_program(const std::string& reason) {
+  if (program_ <= 0) return;
+  ::kill(program_, SIGKILL);  // before anything that could take its time
+  if (reason.empty() || !kill_reason_.empty()) return;
+  kill_reason_ = reason;
+  std::fprintf(stderr, "bsp-init: the program was killed: %s\n", reason.c_str());
 }
 
 }  // namespace bsp::init

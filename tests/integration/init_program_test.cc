@@ -98,6 +98,19 @@ TEST_F(InitProgram, DeathBySignalIsTold) {
   EXPECT_EQ(pod.wait(), 128 + SIGSEGV);
 }
 
+TEST_F(InitProgram, SaysWhyTheSidecarHadItKilled) {
+  Pod pod({.command = {"/bin/sh", "-c", "kill -STOP $$"}});
+  ASSERT_TRUE(pod.expect(control::kStopped));
+  pod.send(control::kKill, {{"reason", "this pod is cut off: 34 s"}});
+  const auto exited = pod.expect(control::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->number("signal"), SIGKILL);
+  EXPECT_EQ(exited->text("message"), "killed by SIGKILL: this pod is cut off: 34 s");
+  pod.send(control::kBye);
+  EXPECT_EQ(pod.wait(), 128 + SIGKILL);
+  EXPECT_THAT(pod.errors(), HasSubstr("the program was killed: this pod is cut off: 34 s\n"));
+}
+
 TEST_F(InitProgram, ForwardsSignals) {
   Pod pod({.command = {"/bin/sh", "-c",
                        "trap 'echo usr1' USR1; trap 'echo term; exit 9' TERM; echo ready;"

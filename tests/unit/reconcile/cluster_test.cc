@@ -230,15 +230,30 @@ TEST(Pending, ATemplateThatLeavesTheCommandToAnUnreadableImageIsRefused) {
   EXPECT_THAT(out.status.message, HasSubstr("containers[app].command"));
 }
 
-TEST(LostNode, KeepsNeitherARestartNorADeletionWaiting) {
+TEST(LostNode, KeepsARestartWaitingUntilNothingCanRunThereAndADeletionNotAtAll) {
   sim::World w({.ranks = 2});
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   Observed o = w.observe();
   o.job.status.phase = crds::JobPhase::kRestarting;
+  o.job.status.message = "rank 1 is lost";
   o.pods.erase("job-r0-g0");
   PodFacts& stuck = o.pods.at("job-r1-g0");
   stuck.deleting = true;
-  EXPECT_EQ(reconcile_job(o, w.limits, w.job_limits).status.phase, crds::JobPhase::kRestarting) << "its kubelet is still at it";
+  Outcome out = reconcile_job(o, w.limits, w.job_limits);
+  EXPECT_EQ(out.status.phase, crds::JobPhase::kRestarting) << "its kubelet is still at it";
+  EXPECT_EQ(out.status.message, "rank 1 is lost");
+  stuck.lost = true;
+  out = reconcile_job(o, w.limits, w.job_limits);
+  EXPECT_EQ(out.status.phase, crds::JobPhase::kRestarting) << "its program may go on there";
+  EXPECT_THAT(out.status.message, HasSubstr("rank 1 is lost; the next attempt waits until nothing of this one can run on node " + stuck.node));
+  o.job.status.message = out.status.message;
+  EXPECT_EQ(reconcile_job(o, w.limits, w.job_limits).status.message, out.status.message) << "it is told once";
+
+  Observed late = o;
+  late.job.spec.run_policy.active_deadline_seconds = 1;
+  late.job.status.start_time = o.now - std::chrono::hours(1);
+  EXPECT_EQ(reconcile_job(late, w.limits, w.job_limits).status.reason, "DeadlineExceeded");
+
   stuck.abandoned = true;
   EXPECT_EQ(reconcile_job(o, w.limits, w.job_limits).status.phase, crds::JobPhase::kPending);
   o.job.status.phase = crds::JobPhase::kPending;
@@ -248,6 +263,8 @@ TEST(LostNode, KeepsNeitherARestartNorADeletionWaiting) {
   o.job.metadata.deletion_timestamp = o.now;
   EXPECT_TRUE(reconcile_job(o, w.limits, w.job_limits).remove_finalizer);
   stuck.abandoned = false;
+  EXPECT_TRUE(reconcile_job(o, w.limits, w.job_limits).remove_finalizer);
+  stuck.lost = false;
   EXPECT_FALSE(reconcile_job(o, w.limits, w.job_limits).remove_finalizer);
 }
 

@@ -1,0 +1,78 @@
+// Three real sidecars with a limit of five seconds: whose programs end when nobody hears of them any more, and whose do not.
+// A sidecar that is stopped (SIGSTOP) stands for a node that is cut off.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "crds/fencing.h"
+#include "sidecar/collect/ring_file.h"
+#include "sidecar/ring/ring_access.h"
+#include "tests/integration/relay/fake_init.h"
+#include "tests/mpi/epochs/cluster.h"
+
+namespace bsp::test {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr auto kShortLimit = 5s;
+
+class Fencing : public testing::Test {
+ protected:
+  void start_all() {
+    for (std::uint32_t rank = 0; rank < cluster.ranks(); ++rank) {
+      cluster.start_sidecar(rank, {std::format("{}={}", fencing::kEnvLimit, std::chrono::milliseconds(kShortLimit).count())});
+      auto ring = collect::RingFile::open(cluster.run_dir(rank) + "/ring");
+      BSP_RING_STORE((*ring)->state, BSP_RANK_RUNNING);
+      inits.push_back(std::make_unique<FakeInit>(cluster.run_dir(rank), control::kStateRunning));
+    }
+    spoke = std::chrono::steady_clock::now();
+    cluster.prepare(1);
+    cluster.open(1);
+  }
+
+  Cluster cluster{3};
+  std::vector<std::unique_ptr<FakeInit>> inits;
+  std::chrono::steady_clock::time_point spoke;  // the operator, last: then, or a little later
+};
+
+TEST_F(Fencing, EndsEveryProgramThatIsCutOff) {
+  start_all();
+  cluster.sidecars[2].signal(SIGSTOP);
+  const std::string root = inits[0]->expect(control::kKill).text("reason");
+  EXPECT_THAT(root, HasSubstr("the operator has been silent for"));
+  EXPECT_THAT(root, HasSubstr("rank 2 (job-r2-g1) does not answer"));
+  // It hears rank 0 all the time, which is cut off with it.
+  EXPECT_THAT(inits[1]->expect(control::kKill).text("reason"), HasSubstr("rank 0 (job-r0-g1)"));
+  EXPECT_GE(std::chrono::steady_clock::now() - spoke, kShortLimit);
+  // A node that stood still as a whole: its time was over long ago.
+  cluster.sidecars[2].signal(SIGCONT);
+  EXPECT_THAT(inits[2]->expect(control::kKill).text("reason"), HasSubstr("cut off"));
+}
+
+TEST_F(Fencing, LeavesAJobAloneWhoseOperatorIsAway) {
+  start_all();
+  std::this_thread::sleep_for(5 * kShortLimit / 2);  // time has to pass: that is what is tested
+  // The first that any bsp-init is told is the operator's own word, which gives no reason.
+  for (std::uint32_t rank = 0; rank < cluster.ranks(); ++rank) {
+    cluster.call(rank, wire::kKill);
+    EXPECT_EQ(inits[rank]->expect(control::kKill).text("reason"), "");
+  }
+}
+
+TEST_F(Fencing, AStrangerIsNotTold) {
+  start_all();
+  net::Link link(cluster.identity("job-r7-g1"), {cluster.address(0), cluster.pod(0)});
+  const auto answer = link.call(fencing::kAlive, nlohmann::json::object(), 5s);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kRefused);
+}
+
+}  // namespace
+}  // namespace bsp::test

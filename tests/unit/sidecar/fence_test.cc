@@ -1,0 +1,242 @@
+// What a sidecar may conclude from whom it hears: in a cut-off part of a job nobody stays fresh, and an operator that is away
+// makes nobody stale. The clock is the test's; tests/integration/fencing runs real sidecars.
+#include "sidecar/fence.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace bsp::sidecar {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using net::SteadyTime;
+
+const SteadyTime kStart{1000s};
+
+wire::EpochPlan plan_of(std::uint32_t ranks) {
+  wire::EpochPlan plan;
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    plan.members.push_back({.rank = r, .pod = std::format("job-r{}-g0", r), .pod_uid = "u", .address = "10.0.0.1:7600", .set = 0});
+  return plan;
+}
+
+net::Answer answer_with(std::uint64_t age) {
+  net::Answer answer;
+  answer.header[fencing::kAge] = age;
+  return answer;
+}
+
+TEST(Freshness, IsTheOperatorsLastWordWhereNobodyElseIsKnown) {
+  Freshness f(kStart);
+  EXPECT_EQ(f.fresh(nullptr, 0, kStart + 40s), kStart);
+  f.operator_spoke(kStart + 30s);
+  EXPECT_EQ(f.fresh(nullptr, 0, kStart + 40s), kStart + 30s);
+}
+
+TEST(Freshness, OfOneRankAloneNeverEnds) {
+  const auto plan = plan_of(1);
+  EXPECT_EQ(Freshness(kStart).fresh(&plan, 0, kStart + 24h), kStart + 24h);
+}
+
+TEST(Freshness, OfRankZeroIsThatOfTheRankHeardLongestAgo) {
+  const auto plan = plan_of(3);
+  Freshness f(kStart);
+  f.heard("job-r1-g0", kStart + 20s);
+  EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart) << "nothing was heard of rank 2";
+  EXPECT_EQ(f.silent_peer(plan, 0, kStart + 1s), "rank 2 (job-r2-g0)");
+  f.heard("job-r2-g0", kStart + 15s);
+  EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart + 15s);
+  f.heard("job-r2-g0", kStart + 24s);
+  EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart + 20s);
+  f.operator_spoke(kStart + 22s);
+  EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart + 22s);
+  // The rank has moved: that its old pod was heard says nothing.
+  auto moved = plan;
+  moved.members[2].pod = "job-r2-g1";
+  f.heard("job-r1-g0", kStart + 25s);
+  EXPECT_EQ(f.fresh(&moved, 0, kStart + 25s), kStart + 22s);
+}
+
+TEST(Freshness, OfTheOthersIsWhatRankZeroVouchesFor) {
+  const auto plan = plan_of(3);
+  Freshness f(kStart);
+  f.heard("job-r2-g0", kStart + 29s);
+  EXPECT_EQ(f.fresh(&plan, 1, kStart + 30s), kStart) << "the same node may be cut off under both";
+  f.vouched(kStart + 20s, 5s);
+  EXPECT_EQ(f.fresh(&plan, 1, kStart + 30s), kStart + 15s);
+  f.vouched(kStart + 25s, 20s);  // an older truth takes nothing back
+  EXPECT_EQ(f.fresh(&plan, 1, kStart + 30s), kStart + 15s);
+}
+
+// A job of some ranks, each of which asks every five seconds as Fence does; messages take their time, and some are lost.
+struct Ranks {
+  explicit Ranks(std::uint32_t n, std::uint32_t seed) : plan(plan_of(n)), side(n, 0), random(seed) {
+    for (std::uint32_t r = 0; r < n; ++r) ranks.emplace_back(kStart);
+  }
+  // Five seconds: questions at any moment of them, answers up to a second later.
+  void round(bool operator_speaks, int lost_of_100 = 0) {
+    for (std::uint32_t asking = 0; asking < ranks.size(); ++asking) {
+      if (operator_speaks && side[asking] == 0) ranks[asking].operator_spoke(now + milliseconds(4000));
+      for (std::uint32_t asked = 0; asked < ranks.size(); ++asked) {
+        if (asked == asking || (asking != 0 && asked != 0) || side[asked] != side[asking]) continue;
+        if (static_cast<int>(random() % 100) < lost_of_100) continue;
+        const auto at = now + milliseconds(4000), answered = at + milliseconds(1000);
+        if (asking == 0) ranks[0].heard(plan.members[asked].pod, at);
+        else ranks[asking].vouched(at, answered - ranks[0].fresh(&plan, 0, answered));
+      }
+    }
+    now += 5s;
+  }
+  std::chrono::milliseconds milliseconds(int below) { return std::chrono::milliseconds(random() % static_cast<unsigned>(below)); }
+  SteadyTime fresh(std::uint32_t rank) const { return ranks[rank].fresh(&plan, rank, now); }
+
+  wire::EpochPlan plan;
+  std::vector<int> side;  // of the network, by rank; the operator is on side 0
+  std::vector<Freshness> ranks;
+  std::mt19937 random;
+  SteadyTime now = kStart;
+};
+
+TEST(Freshness, EndsInEveryPartThatIsCutOffFromARank) {
+  for (std::uint32_t seed = 1; seed <= 200; ++seed) {
+    const std::uint32_t n = 2 + seed % 7;
+    Ranks job(n, seed);
+    for (int i = 0; i < 5; ++i) job.round(seed % 3 != 0);
+    const SteadyTime cut = job.now;
+    std::uint32_t away = 0;
+    for (std::uint32_t r = 0; r < n; ++r) away += static_cast<std::uint32_t>(job.side[r] = static_cast<int>(job.random() % 2));
+    if (away == 0) job.side[seed % n] = 1;
+    if (away == n) job.side[seed % n] = 0;
+    // What the operator does then: it ends the ranks on its side, and speaks no more. Whoever is left is on the other.
+    for (int i = 0; i < 30; ++i) job.round(false);
+    for (std::uint32_t r = 0; r < n; ++r)
+      EXPECT_LE(job.fresh(r), cut + 1s) << "rank " << r << " of " << n << ", seed " << seed;
+  }
+}
+
+TEST(Freshness, OutlastsAnOperatorThatIsAwayAndLostMessages) {
+  for (std::uint32_t seed = 1; seed <= 50; ++seed) {
+    Ranks job(2 + seed % 7, seed);
+    for (int i = 0; i < 3; ++i) job.round(true);
+    for (int i = 0; i < 200; ++i) {
+      job.round(false, i % 20 < 2 ? 50 : 0);
+      for (std::uint32_t r = 0; r < job.ranks.size(); ++r)
+        ASSERT_LT(job.now - job.fresh(r), fencing::kLimit) << "rank " << r << " after " << i << " rounds, seed " << seed;
+    }
+  }
+}
+
+// The driver on a real loop, its peers played here.
+TEST(Fence, AsksOnceTheOperatorIsSilentThenEndsTheProgramAndSaysWhy) {
+  net::Loop loop;
+  const auto plan = plan_of(2);
+  SteadyTime spoke{};
+  int asked = 0, told = 0;
+  std::string why;
+  Fence fence(loop, 0, 60ms,
+              {.plan = [&] { return &plan; },
+               .computes = [&] { return told < 2; },
+               .ask =
+                   [&](const wire::Member& member, net::LinkPeer::Done done) {
+                     ++asked;
+                     EXPECT_EQ(member.rank, 1u);
+                     EXPECT_GE(std::chrono::steady_clock::now() - spoke, 19ms);
+                     done(fail(ErrorCode::kTimeout, "no answer"));
+                   },
+               .end_program =
+                   [&](const std::string& reason) {
+                     why = reason;
+                     if (++told == 2) loop.stop();  // bsp-init was away the first time
+                   },
+               .keep = [](SteadyTime) {}});
+  int words = 0;
+  std::function<void()> speak = [&] {
+    fence.operator_spoke();
+    spoke = std::chrono::steady_clock::now();
+    if (++words < 40) loop.after(1ms, [&] { speak(); });
+  };
+  speak();
+  loop.run();
+  EXPECT_EQ(told, 2);
+  EXPECT_GT(asked, 0);
+  EXPECT_TRUE(fence.cut_off());
+  EXPECT_THAT(why, HasSubstr("rank 1 (job-r1-g0) does not answer"));
+}
+
+TEST(Fence, LeavesAStoppedProgramAlone) {
+  net::Loop loop;
+  const auto plan = plan_of(2);
+  int rounds = 0;
+  Fence fence(loop, 1, 30ms,
+              {.plan = [&] { return &plan; },
+               .computes = [&] { return false; },
+               .ask =
+                   [&](const wire::Member&, net::LinkPeer::Done done) {
+                     done(fail(ErrorCode::kUnavailable, "nobody"));
+                     if (++rounds == 20) loop.stop();
+                   },
+               .end_program = [](const std::string&) { FAIL() << "it does not compute"; },
+               .keep = [](SteadyTime) {}});
+  loop.run();
+  EXPECT_TRUE(fence.cut_off());
+}
+
+TEST(Fence, StaysFreshByRankZerosWordOnlyAsFarAsThatGoes) {
+  for (const auto& [age, ends] : {std::pair{0u, false}, std::pair{4'000'000'000u, true}}) {
+    net::Loop loop;
+    const auto plan = plan_of(3);
+    int rounds = 0;
+    bool ended = false;
+    Fence fence(loop, 2, 3s,
+                {.plan = [&] { return &plan; },
+                 .computes = [] { return true; },
+                 .ask =
+                     [&](const wire::Member& member, net::LinkPeer::Done done) {
+                       EXPECT_EQ(member.rank, 0u);
+                       done(answer_with(age));
+                       if (++rounds == 8) loop.stop();  // 1 s, then every 0.5 s
+                     },
+                 .end_program = [&](const std::string&) { ended = true; },
+                 .keep = [](SteadyTime) {}});
+    loop.run();
+    EXPECT_EQ(ended, ends);
+  }
+}
+
+TEST(Fence, GainsNothingByARestartButAsksFirst) {
+  for (const bool answered : {false, true}) {
+    net::Loop loop;
+    const auto plan = plan_of(2);
+    int asked = 0, ended = 0;
+    SteadyTime kept{};
+    const auto before = std::chrono::steady_clock::now() - 10min;
+    Fence fence(loop, 0, 6s,
+                {.plan = [&] { return &plan; },
+                 .computes = [] { return true; },
+                 .ask =
+                     [&](const wire::Member&, net::LinkPeer::Done done) {
+                       if (++asked == 2) loop.stop();
+                       if (answered) done(answer_with(0));
+                       else done(fail(ErrorCode::kTimeout, "no answer"));
+                     },
+                 .end_program =
+                     [&](const std::string&) {
+                       ++ended;
+                       EXPECT_GT(asked, 0);
+                     },
+                 .keep = [&](SteadyTime fresh) { kept = fresh; }},
+                before);
+    EXPECT_TRUE(fence.cut_off());
+    loop.run();
+    EXPECT_EQ(ended, answered ? 0 : 1);
+    EXPECT_EQ(kept > before, answered);
+    EXPECT_EQ(fence.cut_off(), !answered);
+  }
+}
+
+}  // namespace
+}  // namespace bsp::sidecar
