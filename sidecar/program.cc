@@ -40,6 +40,8 @@ void Program::apply(const control::Message& message, std::uint64_t now_ns) {
   } else if (verb == control::kRestored) {
     state = control::kStateRestored;
     pid = message.number("pid", pid);
+  } else if (verb == control::kThrottled) {
+    throttle.note(static_cast<std::uint64_t>(message.number("ns", 0)), now_ns);
   } else if (verb == control::kRestoreFailed || verb == control::kDiscarded) {
     if (verb == control::kRestoreFailed || state == control::kStateRestored ||
         state == control::kStateRestoring)

@@ -15,6 +15,7 @@
 #include "crds/wire.h"
 #include "sidecar/init/control.h"
 #include "sidecar/ring/ring.h"
+#include "sidecar/throttle_share.h"
 
 namespace bsp::sidecar {
 
@@ -30,6 +31,7 @@ struct Program {
   std::uint64_t stopped_ns = 0;
   // `continue` was sent for this epoch and the shim has not opened it yet.
   std::optional<std::uint64_t> continuing;
+  ThrottleShare throttle;
 
   // Takes one message of bsp-init into account; now_ns is CLOCK_REALTIME.
   void apply(const control::Message& message, std::uint64_t now_ns);

@@ -9,6 +9,7 @@
 #include "base/core/read_file.h"
 #include "base/core/realtime.h"
 #include "crds/names.h"
+#include "crds/throttle.h"
 #include "sidecar/files.h"
 #include "sidecar/gate.h"
 #include "sidecar/ring/ring_access.h"
@@ -217,6 +218,12 @@ wire::RankStatus Sidecar::current_status() const {
   return s;
 }
 
+nlohmann::json Sidecar::told_status() const {
+  json told = status_;
+  told[wire::kThrottled] = program_.throttle.share(realtime_ns());
+  return told;
+}
+
 void Sidecar::refresh() {
   if (program_.continuing) {
     std::uint32_t state = BSP_RING_LOAD(ring_->state);
@@ -235,7 +242,7 @@ void Sidecar::refresh() {
   if (changed)
     for (auto& [id, watcher] : std::exchange(watchers_, {})) {
       loop_.cancel(watcher.timer);
-      watcher.reply.ok(status_);
+      watcher.reply.ok(told_status());
     }
   schedule_poll();
 }

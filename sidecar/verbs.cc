@@ -86,7 +86,7 @@ void Sidecar::operator_verb(net::Request& request, net::Reply reply) {
   Result<json> answer = [&]() -> Result<json> {
     if (verb == wire::kStatus) {
       refresh();
-      return json(status_);
+      return told_status();
     }
     if (verb == wire::kPrepareEpoch) return prepare_epoch(fields);
     if (verb == wire::kOpenEpoch) return open_epoch(fields);
@@ -129,13 +129,13 @@ void Sidecar::watch(const json& fields, net::Reply reply) {
   auto wait_ms = number(fields, "wait_ms");
   if (!version || !wait_ms) return reply.error((!version ? version : wait_ms).error());
   refresh();
-  if (status_.version != *version) return reply.ok(status_);
+  if (status_.version != *version) return reply.ok(told_status());
   auto wait = std::min<std::chrono::milliseconds>(
       std::chrono::milliseconds(std::min<std::uint64_t>(*wait_ms, 3'600'000)), kLongestWatch);
   std::uint64_t id = next_watcher_++;
   auto timer = loop_.after(wait, [this, id] {
     auto node = watchers_.extract(id);
-    if (!node.empty()) node.mapped().reply.ok(status_);
+    if (!node.empty()) node.mapped().reply.ok(told_status());
   });
   watchers_.emplace(id, Watcher{std::move(reply), timer});
 }

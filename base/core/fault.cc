@@ -1,8 +1,10 @@
 #include "base/core/fault.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "base/core/fd.h"
 #include "base/core/read_file.h"
 
 namespace bsp {
@@ -52,8 +55,12 @@ struct Faults {
     if (directory.empty()) return {};
     const std::string path = directory + "/" + std::string(name);
     std::string action = read_file(path).value_or("");
-    if (std::rename(path.c_str(), (path + ".fired").c_str()) != 0) return {};  // none, or another process was first
-    return action;
+    const std::string fired = path + ".fired";
+    if (std::rename(path.c_str(), fired.c_str()) == 0) return action;
+    if (errno != EPERM && errno != EACCES) return {};  // none, or another process was first
+    // Another user's in a sticky directory: marked as fired instead.
+    const Fd mark(::open(fired.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    return mark ? action : std::string();
   }
 };
 

@@ -125,7 +125,12 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
                               .log_tail = [logs = term->logs.get()](const std::string& name_space, const std::string& pod) {
                                 return tail_of(*logs, name_space, pod);
                               },
-                              .record = recorder(options_.record_directory)});
+                              .record = recorder(options_.record_directory),
+                              .limits = {.prepare = std::chrono::seconds(options_.target_timeout_seconds)},
+                              .bookings_name_space =
+                                  options_.lease.name_space.empty() ? config_.name_space : options_.lease.name_space,
+                              .bookings_name = options_.lease.name + "-room",
+                              .caps = options_.caps});
   return term;
 }
 

@@ -24,6 +24,10 @@ constexpr const char* kUsage =
     "  --record-directory DIR    keep every rescheduling call there, for bsp-operator advise (default: don't)\n"
     "  --runtime-image IMAGE     what every pod carries: bsp-init, the sidecar, criu\n"
     "  --runtime-pull-policy P   Always, IfNotPresent or Never (default: IfNotPresent)\n"
+    "  --runtime-delivery D      ImageVolume, or Copy by an init container where nodes have no image volumes\n"
+    "  --max-moves N             ranks that move at once in the whole cluster (default: any number)\n"
+    "  --max-moves-per-set N     ranks that move at once into one Set (default: any number)\n"
+    "  --target-timeout SECONDS  for the pod that a rank is to move to, until the move is given up (default: 60)\n"
     "  --user-namespaces=false   for clusters whose nodes can't run pods with hostUsers: false\n";
 constexpr const char* kSubmitUsage =
     "usage: bsp-operator submit -f JOB.yaml [OPTION…]   create a BSPJob in a Kubernetes cluster\n"
@@ -115,6 +119,11 @@ Result<Options> parse_options(std::span<const std::string> words) {
     o.pods.pull_policy = value;
     return value == "Always" || value == "IfNotPresent" || value == "Never" ? "" : "is Always, IfNotPresent or Never";
   };
+  Set delivery = [&](const std::string& value) -> std::string {
+    const bool copy = value == "Copy";
+    o.pods.delivery = copy ? reconcile::RuntimeDelivery::kCopy : reconcile::RuntimeDelivery::kImageVolume;
+    return copy || value == "ImageVolume" ? "" : "is ImageVolume or Copy";
+  };
   BSP_CHECK_OK(read(words,
                     {{"--kubeconfig", {text(o.kubeconfig)}},
                      {"--context", {text(o.context)}},
@@ -129,6 +138,10 @@ Result<Options> parse_options(std::span<const std::string> words) {
                      {"--record-directory", {text(o.record_directory)}},
                      {"--runtime-image", {text(o.pods.runtime_image)}},
                      {"--runtime-pull-policy", {pull}},
+                     {"--runtime-delivery", {delivery}},
+                     {"--max-moves", {number(o.caps.in_cluster, 0, 100'000)}},
+                     {"--max-moves-per-set", {number(o.caps.into_set, 0, 100'000)}},
+                     {"--target-timeout", {number(o.target_timeout_seconds, 1, 86'400)}},
                      {"--user-namespaces", {truth(o.pods.user_namespace), true}}},
                     kUsage));
   if (o.name_space == "all") o.name_space.clear();

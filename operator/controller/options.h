@@ -6,6 +6,7 @@
 
 #include "base/core/error.h"
 #include "operator/kube/leader.h"
+#include "operator/reconcile/bookings.h"
 #include "operator/reconcile/placement.h"
 
 namespace bsp::controller {
@@ -21,6 +22,8 @@ struct Options {
   unsigned workers = 4;
   std::string record_directory;  // of the rescheduling calls, a file for each job; "": none are kept
   reconcile::PodOptions pods{.scheduled = true, .user_namespace = true};
+  reconcile::MoveCaps caps;
+  unsigned target_timeout_seconds = 60;  // until a target pod that finds no node, or does not come up, is given up
 };
 
 // kInvalid with what is wrong, the nearest option and the usage.

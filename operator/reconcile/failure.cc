@@ -53,6 +53,15 @@ std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const 
 
 }  // namespace
 
+std::string where(const crds::RankPlace& place, const Observed& o) {
+  const auto pod = o.pods.find(place.pod);
+  const std::string& node = pod != o.pods.end() && !pod->second.node.empty() ? pod->second.node : place.node;
+  if (node.empty()) return "";
+  const auto trouble = o.node_troubles.find(node);
+  return std::format("; it was on node {}{}", node,
+                     trouble == o.node_troubles.end() ? "" : ", which " + trouble->second);
+}
+
 std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) {
   std::optional<Failure> found;
   Time found_at{};
@@ -67,7 +76,7 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
     const auto pod = o.pods.find(place.pod);
     if (pod == o.pods.end()) {
       if (o.job.status.epoch)
-        consider({rank, place.pod, "PodLost", std::format("pod {} of rank {} is gone", place.pod, rank), false},
+        consider({rank, place.pod, "PodLost", std::format("pod {} of rank {} is gone", place.pod, rank) + where(place, o), false},
                  o.now);
       continue;
     }
@@ -85,7 +94,7 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
     if (facts.pod_ended && !told) {
       consider({rank, place.pod, "PodLost",
                 std::format("the node ended pod {} of rank {}: {}", place.pod, rank,
-                            facts.app_message.empty() ? facts.reason : facts.app_message),
+                            facts.app_message.empty() ? facts.reason : facts.app_message) + where(place, o),
                 false},
                o.now);
       continue;
@@ -96,7 +105,7 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
     }
     if (facts.app_ended) continue;  // well
     if (facts.deleting)
-      consider({rank, place.pod, "PodLost", std::format("pod {} of rank {} is being deleted", place.pod, rank),
+      consider({rank, place.pod, "PodLost", std::format("pod {} of rank {} is being deleted", place.pod, rank) + where(place, o),
                 false},
                o.now);
     // One that has never answered yet may be coming up; once the job runs it is gone all the same.
@@ -105,7 +114,7 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
         o.now > sidecar->unreachable_since + limits.unreachable)
       consider({rank, place.pod, "SidecarLost",
                 std::format("the sidecar of rank {} ({}) has not answered for {:.0f} s", rank, place.pod,
-                            to_seconds(o.now - sidecar->unreachable_since)),
+                            to_seconds(o.now - sidecar->unreachable_since)) + where(place, o),
                 false},
                sidecar->unreachable_since);
   }

@@ -157,6 +157,11 @@ Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const Jo
     case JobPhase::kFailed: k.finished(); break;
   }
   refresh_status(o, k.out.status);
+  if (warn_of_throttling(o, k.out.status)) {
+    // Stored first, so that it is told once.
+    k.out.store_first = true;
+    k.out.events.push_back({"Warning", kCpuThrottled, crds::find_condition(k.out.status.conditions, kCpuThrottled)->message});
+  }
   return std::move(k.out);
 }
 

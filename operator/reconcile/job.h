@@ -31,5 +31,7 @@ struct Failure {
   bool final = false;
 };
 std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits);
+// "; it was on node X, which is not ready": for what is told of a rank that is lost. "" if no node is known.
+std::string where(const crds::RankPlace& place, const Observed& o);
 
 }  // namespace bsp::reconcile

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "operator/reconcile/job.h"
+#include "operator/reconcile/waves.h"
 
 namespace bsp::reconcile {
 
@@ -52,12 +53,14 @@ struct JobKernel {
   };
 
   std::string mapped() const;
+  void wait_for_room(const std::string& why);
   void place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform);
   bool ask_for_pod(const crds::RankPlace& place, Cold& cold);
   void look_at_pod(const crds::RankPlace& place, const PodFacts& pod, Cold& cold) const;
   void wait_for(const Cold& cold);
   bool open_epoch();
   void begin_moves();
+  void tell_waiting(const Refusal& why);
   void migrating(const migrate::Wave& wave);
   void count_wave(const migrate::Wave& wave);
   void after_wave(const migrate::Wave& wave);

@@ -60,19 +60,37 @@ void JobKernel::begin_moves() {
   }
   const Begun begun = begin_wave(o, std::move(requests), status());
   for (const Refusal& r : begun.refused) refuse(r);
-  if (begun.wave)
-    enter(JobPhase::kMigrating, "Migrating",
+  for (const Refusal& r : begun.waiting) tell_waiting(r);
+  if (!begun.wave) return;
+  out.moving = true;
+  for (const migrate::Move& move : begun.wave->moves)
+    out.book.push_back({move.target_pod, move.rank, status().epoch->sets[move.target_set], move.target_node});
+  enter(JobPhase::kMigrating, "Migrating",
           std::format("wave {} moves {} rank(s)", begun.wave->number, begun.wave->moves.size()));
+}
+
+// One that somebody wants and that can't begin yet: once, in its status.
+void JobKernel::tell_waiting(const Refusal& why) {
+  for (crds::RankMigration m : o.migrations) {
+    if (m.metadata.name != why.migration || m.status.message == why.message) continue;
+    m.status.observed_generation = m.metadata.generation;
+    m.status.reason = why.reason;
+    m.status.message = why.message;
+    out.migrations.push_back(std::move(m));
+  }
 }
 
 void JobKernel::migrating(const migrate::Wave& wave) {
   // Later phases see it themselves; this one would wait for sidecars that have gone with their program.
   const bool ends = wave.phase == migrate::Phase::kPreparing &&
                     std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); });
+  const std::string deleted = deleted_of(wave, o);
   const std::string cancelled = o.job.spec.run_policy.suspend ? "the job is to be suspended"
                                 : past_deadline()             ? "the job's deadline has passed"
                                 : ends                        ? "the program is ending"
-                                                              : "";
+                                : !deleted.empty() ? std::format("RankMigration {} was deleted", deleted)
+                                                   : "";
+  out.moving = true;
   const migrate::Step step = migrate::step(wave, view_of(o, cancelled), o.now, limits);
   out.migrations = show_wave(wave, o);
   end_orphans(&wave);
@@ -93,7 +111,8 @@ void JobKernel::migrating(const migrate::Wave& wave) {
   if (migrate::is_finished(step.wave)) count_wave(step.wave);
   if (step.wave.phase == migrate::Phase::kFailed) {
     const auto lost = step.wave.lost_rank;
-    fail_attempt({lost, lost ? status().ranks[*lost].pod : "", step.wave.reason, step.wave.message, false});
+    fail_attempt({lost, lost ? status().ranks[*lost].pod : "", step.wave.reason,
+                  step.wave.message + (lost ? where(status().ranks[*lost], o) : ""), false});
   }
 }
 

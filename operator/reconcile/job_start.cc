@@ -25,6 +25,7 @@ void JobKernel::pending() {
   const decide::Platform platform = observe::make_platform(sets, o.nodes, calibration);
   const auto mapping =
       decide::initial_mapping(static_cast<decide::Mapping>(o.job.spec.initial_mapping), o.job.spec.ranks, platform);
+  if (!mapping && o.room_may_come) return wait_for_room(mapping.error().message);
   if (!mapping) return enter(JobPhase::kFailed, "NoCapacity", mapping.error().message);
   place_all(*mapping, platform);
   if (status().start_time == Time{}) status().start_time = o.now;
@@ -34,6 +35,14 @@ void JobKernel::pending() {
   status().superstep = {};
   if (status().epochs_used == 0) status().epochs_used = 1;  // a sidecar says 0 for "never opened"
   enter(JobPhase::kStarting, "Mapped", mapped());
+}
+
+void JobKernel::wait_for_room(const std::string& why) {
+  if (status().message == why) return;
+  status().reason = "NoCapacity";
+  status().message = why;
+  out.store_first = true;
+  out.events.push_back({"Warning", "NoCapacity", why});
 }
 
 void JobKernel::place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform) {

@@ -15,6 +15,7 @@
 #include "crds/rankmigration.h"
 #include "operator/migrate/step.h"
 #include "operator/observe/snapshot.h"
+#include "operator/reconcile/bookings.h"
 #include "operator/reconcile/pods.h"
 
 namespace bsp::reconcile {
@@ -29,6 +30,7 @@ struct SidecarFacts {
   std::optional<migrate::ArmAnswer> armed;
   std::set<std::pair<migrate::ActionKind, std::uint64_t>> done;
   std::string refused;
+  double throttled = 0;  // fraction of the last seconds for which a CPU limit held the app container back
 };
 
 // What the node (kubelet, or the Podman node) says of a pod's containers.
@@ -79,6 +81,10 @@ struct Observed {
   std::vector<crds::RankMigration> migrations;  // every one of the job, by name
   std::map<std::string, SidecarFacts> sidecars;  // by pod
   std::map<std::string, Error> not_created;      // by pod: the answer to the last try to make it
+  std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
+  MoveCaps caps;
+  MovesElsewhere elsewhere;  // of all other jobs
+  bool room_may_come = false;  // a cluster: others end, an autoscaler adds nodes
   bool images_unreadable = false;  // so the template must say what an image would run by itself
   double superstep_seconds = 0;
   double round_trip_seconds = 0;
@@ -105,6 +111,9 @@ struct Outcome {
   crds::BspJobStatus status;
   // The status must be stored before anything below is done, and then everything is asked again.
   bool store_first = false;
+  // With it: these seats must be booked before that, and if somebody else has booked meanwhile everything is asked again.
+  std::vector<Seat> book;
+  bool moving = false;  // a wave is under way: what is booked for it stays booked
   std::vector<PodRequest> create_pods;
   std::vector<std::string> delete_pods;
   std::vector<Verb> verbs;

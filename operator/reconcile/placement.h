@@ -18,10 +18,17 @@ namespace bsp::reconcile {
 
 struct PodRequest;
 
+// How /bsp comes into the app container.
+enum class RuntimeDelivery {
+  kImageVolume,  // the runtime image, mounted
+  kCopy,         // an init container copies it into an emptyDir: nodes without image volumes
+};
+
 struct PodOptions {
   bool scheduled = false;  // by a scheduler; else PodRequest::node is the pod's node
   std::string runtime_image = std::string(names::kRuntimeImage);
   std::string pull_policy = "IfNotPresent";  // of the runtime image
+  RuntimeDelivery delivery = RuntimeDelivery::kImageVolume;
   // hostUsers: false unless the template says something else: capabilities and root then mean nothing on the host.
   bool user_namespace = false;
 };

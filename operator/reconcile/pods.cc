@@ -96,8 +96,39 @@ void adapt_app(json& app, const json& pod_security, const crds::BspJob& job, con
   put(mounts, {{"name", "bsp-run"}, {"mountPath", names::kRunDir}});
 }
 
+// Our own containers pass the restricted Pod Security Standard. Their user is not the program's: what it owns in /run/bsp
+// the program must not be able to replace.
+json restricted(const json& pod_spec) {
+  constexpr int kOurUser = 64600, kOther = 64601;
+  bool taken = false;
+  auto look = [&](const json& object) {
+    const auto security = object.find("securityContext");
+    if (security != object.end() && security->is_object())
+      for (const char* id : {"runAsUser", "runAsGroup"}) taken |= security->value(id, json()) == kOurUser;
+  };
+  look(pod_spec);
+  for (const json& container : pod_spec.at("containers")) look(container);
+  const int user = taken ? kOther : kOurUser;
+  return {{"runAsUser", user},
+          {"runAsGroup", user},
+          {"runAsNonRoot", true},
+          {"allowPrivilegeEscalation", false},
+          {"readOnlyRootFilesystem", true},
+          {"capabilities", {{"drop", {"ALL"}}}},
+          {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+}
+
+json copying_container(const json& security, const PodOptions& options) {
+  return {{"name", "bsp-runtime"},
+          {"image", options.runtime_image},
+          {"imagePullPolicy", options.pull_policy},
+          {"command", {"/bsp/bsp-init", "--install", "/target"}},
+          {"securityContext", security},
+          {"volumeMounts", {{{"name", "bsp-runtime"}, {"mountPath", "/target"}}}}};
+}
+
 json sidecar_container(const crds::BspJob& job, const PodRequest& request, const std::string& pod,
-                       const PodOptions& options) {
+                       const json& security, const PodOptions& options) {
   json env = json::array();
   auto add = [&](std::string_view name, const std::string& value) {
     env.push_back({{"name", name}, {"value", value}});
@@ -116,12 +147,7 @@ json sidecar_container(const crds::BspJob& job, const PodRequest& request, const
           {"restartPolicy", "Always"},
           {"env", env},
           {"ports", {{{"name", "bsp"}, {"containerPort", names::kSidecarPort}}}},
-          {"securityContext",
-           {{"runAsUser", 0},
-            {"runAsGroup", 0},
-            {"runAsNonRoot", false},
-            {"allowPrivilegeEscalation", false},
-            {"capabilities", {{"drop", {"ALL"}}}}}},
+          {"securityContext", security},
           {"volumeMounts",
            {{{"name", "bsp-run"}, {"mountPath", names::kRunDir}},
             {{"name", "bsp-tls"}, {"mountPath", names::kTlsDir}, {"readOnly", true}}}}};
@@ -170,19 +196,27 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   spec["restartPolicy"] = "Never";  // a rank is never restarted alone: its epoch died with it
   place_pod(spec, job, request, options);
   json& volumes = child(spec, "volumes", json::value_t::array);
-  put(volumes, {{"name", "bsp-runtime"},
-                {"image", {{"reference", options.runtime_image}, {"pullPolicy", options.pull_policy}}}});
+  const bool copies = options.delivery == RuntimeDelivery::kCopy;
+  put(volumes, copies ? json{{"name", "bsp-runtime"}, {"emptyDir", json::object()}}
+                      : json{{"name", "bsp-runtime"},
+                             {"image", {{"reference", options.runtime_image}, {"pullPolicy", options.pull_policy}}}});
   put(volumes, {{"name", "bsp-run"},
                 {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", job.spec.checkpoint.size_limit.text}}}});
-  put(volumes, {{"name", "bsp-tls"}, {"secret", {{"secretName", secret_name(name)}, {"defaultMode", 0400}}}});
+  // The sidecar alone mounts it, and is not root.
+  put(volumes, {{"name", "bsp-tls"}, {"secret", {{"secretName", secret_name(name)}, {"defaultMode", 0444}}}});
+  const json own_security = restricted({{"securityContext", spec.value("securityContext", json())},
+                                        {"containers", child(spec, "containers", json::value_t::array)}});
   const json security = spec.value("securityContext", json::object());
   for (json& container : child(spec, "containers", json::value_t::array))
     if (container.value("name", "") == names::kAppContainer) adapt_app(container, security, job, request, image);
   json& init = child(spec, "initContainers", json::value_t::array);
   // First of all: whatever the user prepares in init containers of his own may take its time.
-  json with_sidecar = json::array({sidecar_container(job, request, name, options)});
-  for (json& container : init)
-    if (container.value("name", "") != names::kSidecarContainer) with_sidecar.push_back(container);
+  json with_sidecar = json::array({sidecar_container(job, request, name, own_security, options)});
+  if (copies) with_sidecar.push_back(copying_container(own_security, options));
+  for (json& container : init) {
+    const std::string called = container.value("name", "");
+    if (called != names::kSidecarContainer && !(copies && called == "bsp-runtime")) with_sidecar.push_back(container);
+  }
   init = std::move(with_sidecar);
   return pod;
 }

@@ -1,9 +1,10 @@
 // The pod of one rank, made from the user's template without harming it.
 //
-// What is added: the runtime (image volume /bsp), /run/bsp on tmpfs, the sidecar as a native sidecar
-// (init container with restartPolicy Always) with the pod's certificate, bsp-init in front of the
+// What is added: the runtime at /bsp (an image volume, or a copy), /run/bsp on tmpfs, the sidecar as a native
+// sidecar (init container with restartPolicy Always) with the pod's certificate, bsp-init in front of the
 // user's command, the capabilities that criu needs, labels and an owner. What the user wrote stays:
-// environment, resources, volumes, further containers.
+// environment, resources, volumes, further containers. Our own containers pass the restricted Pod Security
+// Standard; the app container does not, for bsp-init's sake.
 #pragma once
 
 #include <cstdint>

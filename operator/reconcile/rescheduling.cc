@@ -45,6 +45,22 @@ decide::State state_from_json(const json& j) {
   return s;
 }
 
+// No more room in a Set than ranks may begin to move there: what can't be carried out must not be planned.
+void keep_caps(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
+  std::map<std::string, std::uint32_t> ranks_on, room;  // by node; by Set, given out so far
+  for (const crds::RankPlace& place : o.job.status.ranks) ++ranks_on[place.node];
+  for (observe::NodeFacts& node : nodes) {
+    const auto left = moves_left(o.caps, o.elsewhere, node.set, 0, 0);
+    if (!left) return;
+    const std::uint32_t held = node.taken + ranks_on[node.name];
+    const std::uint32_t free = node.slots > held ? node.slots - held : 0;
+    std::uint32_t& given = room[node.set];
+    const std::uint32_t kept = std::min(free, *left > given ? *left - given : 0);
+    node.taken += free - kept;
+    given += kept;
+  }
+}
+
 }  // namespace
 
 Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records)
@@ -169,6 +185,12 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
       if (pod.node == node.name &&
           std::ranges::none_of(o.job.status.ranks, [&](const auto& p) { return p.pod == name; }))
         ++node.taken;
+  keep_caps(nodes, o);
+  decide::Params params = params_;
+  if (o.caps.in_cluster != 0) {
+    const std::uint32_t left = std::max(1u, o.caps.in_cluster > o.elsewhere.all ? o.caps.in_cluster - o.elsewhere.all : 0);
+    params.max_moves = params.max_moves == 0 ? left : std::min(params.max_moves, left);
+  }
   // The epoch's Sets, in whose order reports count: a pool that joined meanwhile would shift the others.
   const auto& sets = o.job.status.epoch->sets;
   std::vector<observe::RankFacts> ranks;
@@ -185,7 +207,7 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   }
   decide::Snapshot snapshot =
       observe::make_snapshot(observe::make_platform(sets, nodes, calibration_), ranks);
-  auto plan = decide::make_plan(snapshot, *window_, params_);
+  auto plan = decide::make_plan(snapshot, *window_, params);
   Decided out;
   if (!plan) {
     log_warning("no decision could be made", {{"error", plan.error().message}});
@@ -205,19 +227,20 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
                            snapshot.platform.processor(move.to).name});
   if (!out.moves.empty()) predicted_sum_ += out.predicted_gain_seconds;
   const decide::Cadence next = plan->next;
-  if (records_) out.record = std::make_shared<const std::string>(record_of(o, std::move(snapshot), std::move(*plan)));
+  if (records_) out.record = std::make_shared<const std::string>(record_of(o, params, std::move(snapshot), std::move(*plan)));
   state_ = std::move(*window_).close(next);
   open_window();
   return out;
 }
 
-std::string Rescheduler::record_of(const Observed& o, decide::Snapshot snapshot, decide::Plan plan) {
+std::string Rescheduler::record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
+                                   decide::Plan plan) {
   return record::to_line({.name_space = o.job.metadata.name_space,
                           .job = o.job.metadata.name,
                           .uid = o.job.metadata.uid,
                           .attempt = attempt_,
                           .time = to_rfc3339(o.now),
-                          .params = params_,
+                          .params = params,
                           .snapshot = std::move(snapshot),
                           .state = state_,
                           .supersteps = std::exchange(supersteps_, {}),

@@ -47,7 +47,8 @@ class Rescheduler {
   void note_wave(const Observed& o);
   std::optional<Decided> decide_now(const Observed& o);
   void open_window();  // from state_
-  [[nodiscard]] std::string record_of(const Observed& o, decide::Snapshot snapshot, decide::Plan plan);
+  [[nodiscard]] std::string record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
+                                      decide::Plan plan);
 
   // Superstep times before a wave, to be compared with those after.
   struct Baseline {

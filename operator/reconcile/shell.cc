@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/core/log.h"
 #include "operator/kube/fields.h"
 #include "operator/reconcile/shell_job.h"
 
@@ -14,7 +15,11 @@ namespace {
 thread_local const std::string* looked_at = nullptr;
 }  // namespace
 
-Shell::Shell(kube::Client& client, ShellOptions options) : client_(client), options_(std::move(options)) {
+Shell::Shell(kube::Client& client, ShellOptions options)
+    : client_(client),
+      options_(std::move(options)),
+      bookings_(client, options_.bookings_name_space.empty() ? options_.name_space : options_.bookings_name_space,
+                options_.bookings_name) {
   kube::CacheOptions cached = watched_objects(options_.name_space);
   cached.on_change = [this](const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
     changed(kind, before, now);
@@ -66,6 +71,10 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
   const kube::Key at{kBspJob, key.substr(0, slash), key.substr(slash + 1)};
   const auto object = cache_->get(at);
   gone = !object;
+  // At no request, unless it went in the middle of a wave.
+  if (gone)
+    if (auto released = bookings_.release(key, SystemClock{}.now()); !released)
+      log_warning("giving up booked room failed", {{"job", key}, {"error", released.error().message}});
   std::shared_ptr<JobShell> job, former;  // one that is not the last: it ends outside of the lock
   {
     const std::lock_guard lock(mutex_);
@@ -78,7 +87,7 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
     if (gone) return {};
     auto& place = jobs_[key];
     if (!place)
-      place = std::make_shared<JobShell>(client_, *cache_, usage_, options_, at, kube::metadata_text(*object, "uid"),
+      place = std::make_shared<JobShell>(client_, *cache_, usage_, bookings_, options_, at, kube::metadata_text(*object, "uid"),
                                          [this, key] { queue_.add(key); });
     job = place;
   }

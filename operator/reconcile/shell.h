@@ -23,6 +23,7 @@
 #include "operator/kube/workqueue.h"
 #include "operator/reconcile/job.h"
 #include "operator/reconcile/placement.h"
+#include "operator/reconcile/shell_bookings.h"
 #include "operator/reconcile/shell_figures.h"
 #include "operator/reconcile/shell_objects.h"
 
@@ -47,6 +48,10 @@ struct ShellOptions {
   std::function<void(const std::string& name_space, const std::string& job, const std::string& line)> record = {};
   migrate::Limits limits = {};
   JobLimits job_limits = {};
+  // The object in which waves book their targets' room. Whoever looks after jobs on the same nodes must name the same one.
+  std::string bookings_name_space = {};  // "": name_space
+  std::string bookings_name = "bsp-operator-room";
+  MoveCaps caps = {};
 };
 
 class Shell {
@@ -69,6 +74,7 @@ class Shell {
   const ShellOptions options_;
   kube::Workqueue queue_;  // of job_key()s
   NodeUsage usage_;
+  BookingStore bookings_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;  // of the three below
   std::map<std::string, std::shared_ptr<JobShell>> jobs_;

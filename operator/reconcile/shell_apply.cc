@@ -41,10 +41,35 @@ void JobShell::keep_for_later(const Outcome& out) {
   for (const auto& migration : out.migrations) unwritten_.insert_or_assign(migration.metadata.name, migration);
 }
 
+// Before the wave is stored that the seats are for: whoever decides from now on sees them taken.
+bool JobShell::book(const Observed& o, const Outcome& out, Duration& pause) {
+  Booking booking{.uid = uid_,
+                  .wave = out.status.wave,
+                  .each = requests_of(o.job.spec.pod_template.value("spec", json::object())),
+                  .seats = out.book,
+                  .until = o.now + kBookingKept};
+  const auto booked = bookings_.book(seen_, job_key(at_.name_space, at_.name), std::move(booking), o.now);
+  if (booked) return not_booked_.clear(), true;
+  if (booked.error().code == ErrorCode::kConflict) return false;
+  pause = 1s;
+  if (std::exchange(not_booked_, booked.error().message) != not_booked_)
+    log_warning("no rank can move", {{"job", job_key(at_.name_space, at_.name)}, {"error", not_booked_}});
+  return false;
+}
+
+void JobShell::keep_booked(const Outcome& out) {
+  const std::string mine = job_key(at_.name_space, at_.name);
+  const Time now = SystemClock{}.now();
+  const auto kept = out.moving ? bookings_.renew(mine, now) : bookings_.release(mine, now);
+  if (!kept && std::exchange(not_booked_, kept.error().message) != not_booked_)
+    log_warning("booked room can't be written", {{"job", mine}, {"error", not_booked_}});
+}
+
 void JobShell::carry_out(const Observed& o, const Outcome& out) {
   for (const Verb& verb : out.verbs) sidecars_->call(verb);
   for (const Event& event : std::exchange(untold_, {})) events_.tell(o.job, event);
   for (const auto& [name, migration] : std::exchange(unwritten_, {})) write_migration(migration);
+  keep_booked(out);
   create_pods(o, out.create_pods);
   for (const std::string& name : out.delete_pods) {
     if (auto removed = client_.remove(own(kPod, name)); !removed)

@@ -83,6 +83,10 @@ Duration JobShell::reconcile() {
       if (const std::string tail = options_.log_tail(at_.name_space, out.show_logs_of); !tail.empty())
         out.status.message += std::format("; the last lines of {}:\n{}", out.show_logs_of, tail);
     if (out.store_first) {
+      if (Duration pause{}; !out.book.empty() && !book(o, out, pause)) {
+        if (pause == Duration{}) continue;
+        return pause;
+      }
       if (!store(*job, out.status)) return kRetry;
       // After it is stored: a call that nobody carries out, because this operator ends here, is made again by the next one.
       if (o.decided && o.decided->record) options_.record(at_.name_space, at_.name, *o.decided->record);

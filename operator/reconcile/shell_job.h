@@ -23,10 +23,10 @@ namespace bsp::reconcile {
 
 class JobShell {
  public:
-  JobShell(kube::Client& client, kube::Cache& cache, const NodeUsage& usage, const ShellOptions& options, kube::Key at,
-           std::string uid, std::function<void()> changed)
-      : client_(client), cache_(cache), usage_(usage), options_(options), at_(std::move(at)), uid_(std::move(uid)),
-        changed_(std::move(changed)) {}
+  JobShell(kube::Client& client, kube::Cache& cache, const NodeUsage& usage, BookingStore& bookings,
+           const ShellOptions& options, kube::Key at, std::string uid, std::function<void()> changed)
+      : client_(client), cache_(cache), usage_(usage), bookings_(bookings), options_(options), at_(std::move(at)),
+        uid_(std::move(uid)), changed_(std::move(changed)) {}
 
   // Does what is due and says how long from now to look again at the latest.
   Duration reconcile();
@@ -42,6 +42,9 @@ class JobShell {
   Observed observe(crds::BspJob job);
   void judge_lost_pods(const std::vector<kube::Object>& nodes, const crds::BspJobStatus& status, Observed& o);
   void gather(const Observed& o);  // asks the Set Managers for reports, when it is time
+  // False: somebody was faster, or it can't be written; decide again, after that pause.
+  bool book(const Observed& o, const Outcome& out, Duration& pause);
+  void keep_booked(const Outcome& out);
   // True if it is stored; the cache has it then.
   bool store(const crds::BspJob& job, const crds::BspJobStatus& status);
   void keep_for_later(const Outcome& out);
@@ -61,6 +64,7 @@ class JobShell {
   kube::Client& client_;
   kube::Cache& cache_;
   const NodeUsage& usage_;
+  BookingStore& bookings_;
   const ShellOptions& options_;
   const kube::Key at_;
   const std::string uid_;
@@ -75,6 +79,8 @@ class JobShell {
   std::vector<Event> untold_;           // of stored statuses
   std::map<std::string, crds::RankMigration> unwritten_;  // by name, the newest
   std::map<std::string, ImageDefaults> images_;
+  Bookings seen_;             // what the last look was decided on
+  std::string not_booked_;    // why, the last time
   struct NotCreated {
     Error error;
     std::chrono::steady_clock::time_point again;  // not tried before that

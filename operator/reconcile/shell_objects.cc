@@ -106,6 +106,10 @@ void NodeUsage::change(const Object* before, const Object* now) {
     for (Resources* sum : {&here.all, &of_job}) more ? *sum += asked : *sum -= asked;
     if (of_job == Resources{}) here.of_job.erase(job);
     if (here.of_job.empty()) nodes_.erase(node);
+    if (text_at(part_at(part_at(pod, "metadata"), "labels"), names::kLabelRole.data()) != "target") return;
+    const std::string key = job_key(kube::metadata_text(pod, "namespace"), kube::metadata_text(pod, "name"));
+    if (more) targets_.insert(key);
+    else targets_.erase(key);
   };
   if (before) add(*before, false);
   if (now) add(*now, true);
@@ -118,6 +122,11 @@ Resources NodeUsage::of_others(const std::string& node, const std::string& job) 
   Resources others = here->second.all;
   if (const auto own = here->second.of_job.find(job); own != here->second.of_job.end()) others -= own->second;
   return others;
+}
+
+bool NodeUsage::has_target(const std::string& name_space, const std::string& pod) const {
+  const std::lock_guard lock(mutex_);
+  return targets_.contains(job_key(name_space, pod));
 }
 
 JobFigures job_figures(const Object& job) {

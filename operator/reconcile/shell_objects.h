@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "operator/kinds.h"
@@ -30,6 +31,8 @@ class NodeUsage {
   void change(const kube::Object* before, const kube::Object* now);
   // Of all pods but this job's.
   [[nodiscard]] Resources of_others(const std::string& node, const std::string& job) const;
+  // A target pod of a job that is counted.
+  [[nodiscard]] bool has_target(const std::string& name_space, const std::string& pod) const;
 
  private:
   struct OnNode {
@@ -38,6 +41,7 @@ class NodeUsage {
   };
   mutable std::mutex mutex_;
   std::map<std::string, OnNode> nodes_;
+  std::set<std::string> targets_;  // "<namespace>/<name>"
 };
 
 // What a BSPJob's status says in figures, for metrics.

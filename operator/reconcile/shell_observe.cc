@@ -8,12 +8,33 @@ namespace bsp::reconcile {
 
 using nlohmann::json;
 
+namespace {
+
+// Of the nodes that this job's ranks are on: what is told with a loss.
+void note_nodes(const std::vector<kube::Object>& nodes, const crds::BspJobStatus& status, Observed& o) {
+  std::set<std::string> used;
+  for (const crds::RankPlace& place : status.ranks)
+    if (!place.node.empty()) used.insert(place.node);
+  for (const std::string& name : used) {
+    const auto node = std::ranges::find_if(
+        nodes, [&](const kube::Object& object) { return object.at("metadata").value("name", "") == name; });
+    if (node == nodes.end()) o.node_troubles[name] = "is gone";
+    else if (!is_ready(*node)) o.node_troubles[name] = "is not ready";
+  }
+}
+
+}  // namespace
+
 Observed JobShell::observe(crds::BspJob job) {
   Observed o;
   o.now = SystemClock{}.now();
   const std::vector<kube::Object> nodes = cache_.list(kNode);
   job.spec.sets.label = set_label(job.spec.sets.label, nodes);
+  seen_ = bookings_.read(o.now);
   o.nodes = nodes_for(job, nodes);
+  o.caps = options_.caps;
+  o.elsewhere = moves_elsewhere(seen_, job_key(at_.name_space, at_.name));
+  o.room_may_come = options_.pods.scheduled;
   o.images_unreadable = !options_.image_defaults;
   for (const auto& [pod, why] : not_created_) o.not_created.emplace(pod, why.error);
   std::map<std::string, std::string> reachable;
@@ -28,6 +49,7 @@ Observed JobShell::observe(crds::BspJob job) {
   // A pod that is being deleted may take its time to end, so it is spoken to, but what it says no longer counts. A lost one
   // is to hear nobody.
   std::erase_if(reachable, [&](const auto& entry) { return o.pods.at(entry.first).lost; });
+  note_nodes(nodes, job.status, o);
   for (const kube::Object& object : cache_.find(kRankMigration, kByJob, mine))
     if (auto migration = crds::rank_migration_from_json(object)) o.migrations.push_back(std::move(*migration));
   sidecars_->track(reachable);
@@ -79,12 +101,16 @@ void JobShell::judge_lost_pods(const std::vector<kube::Object>& nodes, const crd
 std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, const std::vector<kube::Object>& all) const {
   const std::string mine = job_key(at_.name_space, at_.name);
   const Resources rank = requests_of(job.spec.pod_template.value("spec", json::object()));
+  const auto booked = booked_by_others(seen_, mine, [&](const std::string& name_space, const std::string& pod) {
+    return usage_.has_target(name_space, pod);
+  });
   std::vector<observe::NodeFacts> nodes;
   for (const kube::Object& node : all) {
     auto facts = node_facts(node, job.spec.sets.label);
     if (facts.set.empty()) continue;
     // Whatever else runs on a node takes room there.
-    const Resources others = usage_.of_others(facts.name, mine);
+    Resources others = usage_.of_others(facts.name, mine);
+    if (const auto seats = booked.find(facts.name); seats != booked.end()) others += seats->second;
     if (options_.pods.scheduled) {
       Resources room = allocatable_of(node);
       room -= others;

@@ -4,6 +4,7 @@
 
 #include "base/core/log.h"
 #include "base/core/network_namespace.h"
+#include "crds/throttle.h"
 
 namespace bsp::reconcile {
 
@@ -152,6 +153,8 @@ void Sidecars::note_status(const std::string& pod, const nlohmann::json& header)
     facts.completed = std::max(facts.completed, status->completed);
     facts.completed_at = now;
     facts.status = std::move(*status);
+    if (const auto throttled = header.find(wire::kThrottled); throttled != header.end() && throttled->is_number())
+      facts.throttled = throttled->get<double>();
   }
   tell();
 }

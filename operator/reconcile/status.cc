@@ -7,6 +7,50 @@
 
 namespace bsp::reconcile {
 
+namespace {
+
+// On at more than this, off again below a part of it: a condition that comes and goes says nothing.
+constexpr double kMuchThrottled = 0.05, kHardlyThrottled = 0.02;
+
+std::string cpu_limit_of(const crds::BspJobSpec& spec) {
+  const nlohmann::json* app = crds::app_container(spec);
+  if (!app || !app->is_object()) return "";
+  const auto limit = nlohmann::json::json_pointer("/resources/limits/cpu");
+  if (!app->contains(limit)) return "";
+  const nlohmann::json& value = (*app)[limit];
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
+  const std::string limit = cpu_limit_of(o.job.spec);
+  if (limit.empty() || status.phase != crds::JobPhase::kRunning) return false;
+  const crds::RankPlace* worst = nullptr;
+  double share = 0;
+  for (const crds::RankPlace& place : status.ranks)
+    if (const auto s = o.sidecars.find(place.pod); s != o.sidecars.end() && s->second.throttled > share)
+      worst = &place, share = s->second.throttled;
+  const crds::Condition* before = crds::find_condition(status.conditions, kCpuThrottled);
+  const bool was = before && before->status == crds::ConditionStatus::kTrue;
+  const bool is = share > (was ? kHardlyThrottled : kMuchThrottled);
+  if (before && was == is) return false;
+  crds::set_condition(
+      status.conditions,
+      {.type = kCpuThrottled,
+       .status = is ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse,
+       .observed_generation = o.job.metadata.generation,
+       .last_transition_time = {},
+       .reason = is ? "CPULimit" : "NotThrottled",
+       .message = is ? std::format("rank {} was held back for {:.0f} % of the time by its CPU limit of {}, and every superstep "
+                                   "waits for the slowest rank; raise or remove "
+                                   "spec.template.spec.containers[app].resources.limits.cpu and keep the request",
+                                   worst->rank.value, share * 100, limit)
+                     : std::format("no rank is held back by its CPU limit of {}", limit)},
+      o.now);
+  return is;
+}
+
 void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   std::uint64_t completed = ~0ull;
   for (crds::RankPlace& place : status.ranks) {

@@ -36,6 +36,17 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
 
   migrate::Wave wave;
   std::vector<bool> taken(status.ranks.size());
+  std::map<std::string, std::uint32_t> into;  // moves of this wave, by Set
+  // "" if it may begin with the others.
+  auto too_many = [&](const std::string& set) -> std::string {
+    const auto own = static_cast<std::uint32_t>(wave.moves.size());
+    const std::uint32_t most = o.job.spec.rescheduling.max_moves_per_wave;
+    if (most != 0 && own >= most)
+      return std::format("spec.rescheduling.maxMovesPerWave: {} move at once, it waits for the next wave", most);
+    if (const auto left = moves_left(o.caps, o.elsewhere, set, into[set], own); left && *left == 0)
+      return std::format("as many ranks as the operator admits move into Set {} or in the whole cluster now", set);
+    return "";
+  };
   for (MoveRequest& request : requests) {
     auto refuse = [&](std::string reason, std::string message) {
       begun.refused.push_back({request.migration, std::move(reason), std::move(message)});
@@ -86,6 +97,12 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
                                                chosen->set));
       continue;
     }
+    if (const std::string why = too_many(chosen->set); !why.empty()) {
+      auto& told = request.migration.empty() ? begun.refused : begun.waiting;
+      told.push_back({request.migration, "MoveLimit", request.migration.empty() ? std::format("rank {}: {}", request.rank, why) : why});
+      continue;
+    }
+    ++into[chosen->set];
     ++held[chosen->name];
     taken[request.rank] = true;
     migrate::Move move;
@@ -115,6 +132,27 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
   status.wave_state = migrate::to_json(wave);
   begun.wave = std::move(wave);
   return begun;
+}
+
+namespace {
+
+const crds::RankMigration* migration_of(const migrate::Move& move, const Observed& o) {
+  const auto it = std::ranges::find(o.migrations, move.migration, [](const auto& m) { return m.metadata.name; });
+  return it == o.migrations.end() ? nullptr : &*it;
+}
+
+bool target_was_made(const migrate::Move& move, const Observed& o) {
+  return !move.target_uid.empty() || o.pods.contains(move.target_pod);
+}
+
+}  // namespace
+
+std::string deleted_of(const migrate::Wave& wave, const Observed& o) {
+  for (const migrate::Move& move : wave.moves) {
+    const crds::RankMigration* m = migration_of(move, o);
+    if (m ? m->metadata.deletion_timestamp != Time{} : target_was_made(move, o)) return move.migration;
+  }
+  return "";
 }
 
 migrate::View view_of(const Observed& o, const std::string& cancelled) {
@@ -185,6 +223,7 @@ void carry_out(const migrate::Step& step, const Observed& o, Outcome& out) {
     };
     switch (action.kind) {
       case ActionKind::kCreateTargetPod: {
+        if (!migration_of(*move, o)) break;  // it is being written; see deleted_of()
         const std::uint32_t generation = o.job.status.ranks[move->rank].generation - 1;
         out.create_pods.push_back({.rank = move->rank,
                                    .generation = generation,
@@ -260,14 +299,13 @@ std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Obse
   std::vector<crds::RankMigration> out;
   for (std::size_t i = 0; i < wave.moves.size(); ++i) {
     const migrate::Move& move = wave.moves[i];
-    const auto have = std::ranges::find(o.migrations, move.migration,
-                                        [](const auto& m) { return m.metadata.name; });
+    const crds::RankMigration* have = migration_of(move, o);
     crds::RankMigration m;
-    if (have != o.migrations.end()) {
+    if (have) {
       m = *have;
       if (crds::is_finished(m.status.phase)) continue;
     } else {
-      if (migrate::is_finished(wave)) continue;  // somebody deleted it: the story is over anyway
+      if (migrate::is_finished(wave) || target_was_made(move, o)) continue;  // somebody has deleted it
       m.metadata.name = move.migration;
       m.metadata.name_space = o.job.metadata.name_space;
       m.metadata.labels[std::string(names::kLabelJob)] = o.job.metadata.name;
@@ -309,7 +347,7 @@ std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Obse
       s.pause = wave.pause;
       if (i < wave.bytes.size()) s.bytes = wave.bytes[i];
     }
-    if (have == o.migrations.end() || before != s.phase ||
+    if (!have || before != s.phase ||
         have->status.superstep != s.superstep || have->status.message != s.message ||
         have->status.phase_times.size() != s.phase_times.size())
       out.push_back(std::move(m));

@@ -23,11 +23,16 @@ struct Refusal {
 struct Begun {
   std::optional<migrate::Wave> wave;  // nullopt: nothing to move
   std::vector<Refusal> refused;
+  std::vector<Refusal> waiting;  // made by hand, and too many move already: they stay Pending
 };
 Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::BspJobStatus& status);
 
 // RankMigrations that wait for a wave (made by hand), as requests.
 std::vector<MoveRequest> waiting_requests(const Observed& o);
+
+// The RankMigration of the wave that somebody has deleted, which aborts it; "": none. A target is made only once its
+// RankMigration is seen, so one that is missing then was there.
+std::string deleted_of(const migrate::Wave& wave, const Observed& o);
 
 migrate::View view_of(const Observed& o, const std::string& cancelled);
 // Adds what the actions need to `out`.

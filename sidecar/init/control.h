@@ -39,6 +39,8 @@ inline constexpr std::size_t kMaxPacket = 32 * 1024;
 // restored       {migration, pid, ns}   the process is there, stopped
 // restore-failed {migration, message}   nothing of it is left; bsp-init waits again
 // discarded      {migration}            answer to discard: no copy of it is left here
+// throttled      {ns}                   for how long the container's CPU limit has held it back in all; when it grows, at
+//                                       most once a second
 inline constexpr std::string_view kHello = "hello";
 inline constexpr std::string_view kRunning = "running";
 inline constexpr std::string_view kStopped = "stopped";
@@ -49,6 +51,7 @@ inline constexpr std::string_view kDumpFailed = "dump-failed";
 inline constexpr std::string_view kRestored = "restored";
 inline constexpr std::string_view kRestoreFailed = "restore-failed";
 inline constexpr std::string_view kDiscarded = "discarded";
+inline constexpr std::string_view kThrottled = "throttled";
 
 // --- sidecar -> bsp-init ---------------------------------------------------------------------------
 // dump     {migration}   the capture socket is open: dump the stopped program into it

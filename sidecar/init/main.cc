@@ -1,4 +1,5 @@
 // bsp-init [--restore] -- command [argument…]
+// bsp-init --install DIR
 //
 // PID 1 of a rank's app container; see supervisor.h for what it does and crds/names.h for the
 // environment variables that it reads.
@@ -9,6 +10,7 @@
 
 #include "crds/names.h"
 #include "sidecar/init/files.h"
+#include "sidecar/init/install.h"
 #include "sidecar/init/supervisor.h"
 
 namespace {
@@ -19,13 +21,22 @@ std::string environment(std::string_view name, std::string_view fallback = "") {
 }
 
 int usage() {
-  std::fprintf(stderr, "usage: bsp-init [--restore] -- command [argument...]\n");
+  std::fprintf(stderr, "usage: bsp-init [--restore] -- command [argument...]\n       bsp-init --install DIR\n");
   return 125;
+}
+
+int install_into(const std::string& directory) {
+  const std::string self = bsp::init::read_link("/proc/self/exe").value_or("/bsp/bsp-init");
+  const std::string from = self.substr(0, self.rfind('/'));
+  const auto done = bsp::init::install(from.empty() ? "/" : from, directory);
+  if (!done) std::fprintf(stderr, "bsp-init: %s\n", done.error().message.c_str());
+  return done ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string_view(argv[1]) == "--install") return install_into(argv[2]);
   bsp::init::Options options;
   int at = 1;
   for (; at < argc; ++at) {

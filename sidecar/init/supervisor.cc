@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,6 +102,11 @@ int Supervisor::run() {
 Result<void> Supervisor::prepare() {
   BSP_TRY(user_, resolve_user(options_.user));
   BSP_TRY(carry_paths_, parse_carry_paths(options_.carry_paths));
+  // Anybody may write into an emptyDir. What the sidecar has there, the control socket first of all, is not for the program
+  // to move away: only an owner, or root as the directory's, may.
+  struct stat shared {};
+  if (::stat(options_.run_dir.c_str(), &shared) == 0 && (shared.st_mode & S_IWOTH) != 0 && (shared.st_mode & S_ISVTX) == 0)
+    (void)::chmod(options_.run_dir.c_str(), (shared.st_mode & 07777) | S_ISVTX);
   criu_paths_ = {.binary = options_.criu, .work = options_.run_dir + "/criu"};
   return {};
 }
@@ -149,9 +155,11 @@ void Supervisor::could_not_start(const Error& error) {
 // One round: whatever is ready, or the next thing that is due.
 void Supervisor::step() {
   keep_connected();
+  report_throttling();
   const auto now = Steady::now();
   std::optional<Steady::time_point> due = kill_criu_at_;
   if (!socket_ && (!due || next_connect_ < *due)) due = next_connect_;
+  if (socket_ && (!due || next_throttling_ < *due)) due = next_throttling_;
   int timeout = -1;
   if (due) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - now).count();

@@ -73,6 +73,7 @@ class Supervisor {
   void handle(const control::Message& message);
   void report(control::Message message);
   void say_hello();
+  void report_throttling();
   void continue_program();
   void kill_program(const std::string& reason);
 
@@ -100,6 +101,8 @@ class Supervisor {
   Fd socket_;
   Steady::time_point next_connect_{};
   int connect_failures_ = 0;
+  Steady::time_point next_throttling_{};
+  std::uint64_t throttled_ns_ = 0;  // as reported
   OutputRelay out_{STDOUT_FILENO};
   OutputRelay err_{STDERR_FILENO};
 

@@ -10,6 +10,7 @@
 
 #include "base/core/fault.h"
 #include "sidecar/init/supervisor.h"
+#include "sidecar/init/throttle.h"
 
 namespace bsp::init {
 
@@ -26,6 +27,12 @@ void Supervisor::keep_connected() {
   Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return;
   if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) return;
+  // Whoever listens may have a program restored with what criu is allowed: never the program itself. (One that runs as
+  // root can't be told from a sidecar that does.)
+  ucred listener{};
+  socklen_t size = sizeof listener;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0) return;
+  if (listener.uid == user_.uid && listener.uid != ::geteuid()) return;
   socket_ = std::move(socket);
   connect_failures_ = 0;
   say_hello();
@@ -43,6 +50,18 @@ void Supervisor::say_hello() {
            {"signal", std::to_string(exit_signal_)},
            {"message", exit_message_},
            {"migration", migration_}}});
+}
+
+// Not while ranks wait for criu: it is no news then.
+void Supervisor::report_throttling() {
+  const auto now = Steady::now();
+  if (!socket_ || now < next_throttling_) return;
+  next_throttling_ = now + std::chrono::seconds(1);
+  if (state_ != State::kRunning) return;
+  const auto sum = throttled_ns();
+  if (!sum || *sum == throttled_ns_) return;
+  throttled_ns_ = *sum;
+  report({std::string(control::kThrottled), {{"ns", std::to_string(*sum)}}});
 }
 
 // What can't be delivered is not kept: the next hello tells the whole state anyway.

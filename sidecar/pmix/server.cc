@@ -215,6 +215,8 @@ Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, const std::string
   // could not follow; munge is a daemon that a pod doesn't have.
   ::setenv("PMIX_MCA_gds", "hash", 1);
   ::setenv("PMIX_MCA_psec", "native", 1);
+  // The container's own file system is read-only.
+  ::setenv("TMPDIR", directory.c_str(), 1);
   // hwloc would load its plugins for GPUs and X11, 2 MiB that nobody here asks for.
   ::setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1);
   active = new Active{&loop, std::move(upcalls)};

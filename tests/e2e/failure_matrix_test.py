@@ -12,6 +12,7 @@ failure_matrix_test.py VICTIM:PHASE[:POINT] …   these
 """
 import itertools
 import json
+import os
 import pathlib
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from local_job import PHASES, LocalJob, kill, lattice_boltzmann, on_host, wait_f
 
 VICTIMS = ["program", "bsp-init", "criu", "source-sidecar", "target-sidecar", "source-pod", "target-pod", "operator"]
 ENDED = ["Succeeded", "RolledBack", "Failed"]
+SIDECAR_USER = 64600  # operator/reconcile/pods.cc
 # What does not exist in a phase can't be killed in it.
 IMPOSSIBLE = {("criu", "Preparing"), ("criu", "Pausing"), ("criu", "Transferring"), ("criu", "Resuming")}
 # (victim, phase): the fault points that it passes in that phase. bsp-init's name the process that they are about.
@@ -142,6 +144,7 @@ class Matrix(unittest.TestCase):
         file.with_suffix(file.suffix + ".fired").unlink(missing_ok=True)
         new = directory / (point + ".new")
         new.write_text(action)
+        os.chown(new, SIDECAR_USER, SIDECAR_USER)  # in a sticky directory only an owner may rename it, which tells that it fired
         return new.rename(file)
 
     def targets_run_directory(self, name):

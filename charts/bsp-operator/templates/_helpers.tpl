@@ -24,6 +24,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{/* How the runtime comes into the pods of jobs. */}}
+{{- define "bsp.delivery" -}}
+{{- if ne .Values.runtime.delivery "Auto" }}{{ .Values.runtime.delivery }}
+{{- else if semverCompare ">=1.35.0-0" .Capabilities.KubeVersion.Version }}ImageVolume
+{{- else }}Copy
+{{- end }}
+{{- end }}
+
 {{/* The restricted Pod Security Standard. */}}
 {{- define "bsp.podSecurity" -}}
 runAsNonRoot: true

@@ -244,6 +244,7 @@ TEST_F(ControllerTest, NodesWithoutRoomOrThatRefuseThePodsTakeNoRank) {
   narrow["spec"]["sets"]["names"] = {"slow"};
   ASSERT_TRUE(client_->create(narrow));
   ASSERT_TRUE(becomes("narrow", "reason", "NoCapacity"));
+  EXPECT_EQ(in_status("narrow", "phase"), "Pending") << "room may come";
   json tainted = job("tainted", "default", 1);
   tainted["spec"]["sets"]["names"] = {"tainted"};
   ASSERT_TRUE(client_->create(tainted));
@@ -253,6 +254,8 @@ TEST_F(ControllerTest, NodesWithoutRoomOrThatRefuseThePodsTakeNoRank) {
   tolerant["spec"]["template"]["spec"]["tolerations"] = {{{"key", "gpu"}, {"operator", "Exists"}}};
   ASSERT_TRUE(client_->create(tolerant));
   ASSERT_TRUE(has_pods(1));
+  ASSERT_TRUE(client_->remove({kPod, "kube-system", "other"}));
+  EXPECT_TRUE(becomes("narrow", "message", "2 ranks are mapped")) << "it has come";
 }
 
 TEST_F(ControllerTest, TheLastLinesOfALogAreRead) {

@@ -28,7 +28,8 @@ TEST(Options, EachIsTakenInBothForms) {
   const auto o = parse_options(Words{"--namespace", "science", "--leader-elect", "--metrics-address=:9000", "--health-address", "0",
                                      "--workers=2", "--runtime-image", "registry.example/bsp-runtime:1", "--runtime-pull-policy=Always",
                                      "--user-namespaces=false", "--lease-name", "mine", "--lease-namespace=ops",
-                                     "--record-directory", "/records"});
+                                     "--record-directory", "/records", "--runtime-delivery=Copy", "--max-moves", "8",
+                                     "--max-moves-per-set=3", "--target-timeout", "300"});
   ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(o->name_space, "science");
   EXPECT_TRUE(o->leader_elect);
@@ -41,6 +42,10 @@ TEST(Options, EachIsTakenInBothForms) {
   EXPECT_EQ(o->lease.name, "mine");
   EXPECT_EQ(o->lease.name_space, "ops");
   EXPECT_EQ(o->record_directory, "/records");
+  EXPECT_EQ(o->pods.delivery, reconcile::RuntimeDelivery::kCopy);
+  EXPECT_EQ(o->caps.in_cluster, 8u);
+  EXPECT_EQ(o->caps.into_set, 3u);
+  EXPECT_EQ(o->target_timeout_seconds, 300u);
   EXPECT_EQ(parse_options(Words{"--namespace=all"})->name_space, "");
 }
 
@@ -54,6 +59,8 @@ TEST(Options, WhatIsWrongIsNamedWithTheRemedy) {
                                     {Words{"--metrics-address", "[::]:80"}, "HOST:PORT"},
                                     {Words{"--metrics-address", ":1", "--health-address", "0.0.0.0:1"}, "different ports"},
                                     {Words{"--runtime-pull-policy", "Sometimes"}, "Always, IfNotPresent or Never"},
+                                    {Words{"--runtime-delivery", "Magic"}, "ImageVolume or Copy"},
+                                    {Words{"--target-timeout=0"}, "from 1 to 86400"},
                                     {Words{"--user-namespaces=maybe"}, "true or false"},
                                     {Words{"job.yaml"}, "what is job.yaml for?"}}) {
     const auto o = parse_options(words);

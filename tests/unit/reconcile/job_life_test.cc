@@ -191,6 +191,19 @@ TEST_P(JobFalls, RestartsOrFailsAndSaysWhy) {
 }
 INSTANTIATE_TEST_SUITE_P(Of, JobFalls, testing::ValuesIn(kFalls), [](const auto& p) { return p.param.name; });
 
+TEST(JobLife, ALostRankIsToldWithItsNodeAndWhatIsWrongWithThat) {
+  for (const auto& [trouble, told] : {std::pair{"", "; it was on node slow-1"},
+                                      {"is not ready", "; it was on node slow-1, which is not ready"},
+                                      {"is gone", "; it was on node slow-1, which is gone"}}) {
+    World w;
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+    if (*trouble) w.node_troubles["slow-1"] = trouble;
+    w.lose_pod("job-r1-g0");
+    ASSERT_TRUE(w.run_until([&] { return !w.job.status.restarts.empty(); })) << w.trace;
+    EXPECT_EQ(w.job.status.restarts[0].message, std::string("pod job-r1-g0 of rank 1 is gone") + told);
+  }
+}
+
 TEST(JobLife, AShortSilenceOfASidecarIsForgiven) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));

@@ -15,6 +15,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -192,12 +193,11 @@ TEST(MakePod, TheProgramRunsAsWhomTheTemplateOrTheImageSays) {
     spec["securityContext"]["runAsNonRoot"] = true;
     const json pod = make_pod(job_with(app, spec), request(0), {.entrypoint = {}, .command = {}, .user = c.image});
     EXPECT_EQ(env_of(app_of(pod), names::kEnvUser), c.user);
-    // bsp-init itself, and the sidecar, are root in their containers whatever the pod asks for its own.
-    for (const json& security : {app_of(pod).at("securityContext"), pod.at("spec").at("initContainers").at(0).at("securityContext")}) {
-      EXPECT_EQ(security.at("runAsUser"), 0);
-      EXPECT_EQ(security.at("runAsGroup"), 0);
-      EXPECT_EQ(security.at("runAsNonRoot"), false);
-    }
+    // bsp-init itself is root in its container whatever the pod asks for its own.
+    const json security = app_of(pod).at("securityContext");
+    EXPECT_EQ(security.at("runAsUser"), 0);
+    EXPECT_EQ(security.at("runAsGroup"), 0);
+    EXPECT_EQ(security.at("runAsNonRoot"), false);
   }
 }
 
@@ -219,6 +219,57 @@ TEST(MakePod, TemplatesOfAnotherVersionWinNothing) {
   for (const json& volume : pod.at("spec").at("volumes"))
     if (volume.at("name") == "bsp-run") found += volume.at("emptyDir").at("medium") == "Memory";
   EXPECT_EQ(found, 1);
+}
+
+// What the restricted Pod Security Standard wants of a container (and a root that can't be written besides).
+void expect_restricted(const json& container) {
+  const json& security = container.at("securityContext");
+  EXPECT_EQ(security.at("runAsNonRoot"), true);
+  EXPECT_GT(security.at("runAsUser").get<int>(), 0);
+  EXPECT_EQ(security.at("allowPrivilegeEscalation"), false);
+  EXPECT_EQ(security.at("capabilities"), (json{{"drop", {"ALL"}}}));
+  EXPECT_EQ(security.at("seccompProfile"), (json{{"type", "RuntimeDefault"}}));
+  EXPECT_EQ(security.at("readOnlyRootFilesystem"), true);
+}
+
+TEST(MakePod, OurOwnContainersAreRestrictedAndNoUserOfTheProgram) {
+  for (const json& security : {json::object(), json{{"runAsUser", 64600}}, json{{"runAsUser", 1}, {"runAsGroup", 64600}}}) {
+    const json pod = make_pod(job_with({{"command", {"p"}}, {"securityContext", security}}), request(0), {},
+                              {.delivery = RuntimeDelivery::kCopy});
+    const json& init = pod.at("spec").at("initContainers");
+    ASSERT_THAT(init, SizeIs(2));
+    for (const json& container : init) {
+      expect_restricted(container);
+      for (const char* id : {"runAsUser", "runAsGroup"})
+        EXPECT_NE(container.at("securityContext").at("runAsUser"), security.value(id, json())) << "it could replace its files";
+    }
+  }
+}
+
+TEST(MakePod, WithoutImageVolumesTheRuntimeIsCopied) {
+  json spec = {{"initContainers", {{{"name", "prepare"}, {"image", "i"}}}}};
+  PodOptions options;
+  options.runtime_image = "registry/runtime:1";
+  auto runtime_of = [](const json& pod) {
+    for (const json& volume : pod.at("spec").at("volumes"))
+      if (volume.at("name") == "bsp-runtime") return volume;
+    return json();
+  };
+  const json mounted = make_pod(job_with({{"command", {"p"}}}, spec), request(0), {}, options);
+  EXPECT_EQ(runtime_of(mounted).at("image").at("reference"), "registry/runtime:1");
+  options.delivery = RuntimeDelivery::kCopy;
+  const json copied = make_pod(job_with({{"command", {"p"}}}, spec), request(0), {}, options);
+  EXPECT_EQ(runtime_of(copied), (json{{"name", "bsp-runtime"}, {"emptyDir", json::object()}}));
+  const json& init = copied.at("spec").at("initContainers");
+  ASSERT_THAT(init, SizeIs(3));
+  EXPECT_EQ(init[0].at("name"), "sidecar");
+  EXPECT_EQ(init[1].at("name"), "bsp-runtime");
+  EXPECT_EQ(init[1].at("image"), "registry/runtime:1");
+  EXPECT_EQ(init[1].at("command"), (json{"/bsp/bsp-init", "--install", "/target"}));
+  EXPECT_EQ(init[1].at("volumeMounts"), (json::array({{{"name", "bsp-runtime"}, {"mountPath", "/target"}}})));
+  EXPECT_FALSE(init[1].contains("restartPolicy")) << "it ends, and only then the program begins";
+  EXPECT_EQ(init[2].at("name"), "prepare");
+  EXPECT_EQ(app_of(copied), app_of(mounted));
 }
 
 TEST(MakePod, TheTemplateItselfIsNotChanged) {
@@ -306,6 +357,39 @@ decide::Snapshot two_sets() {
   s.platform.processors = {{.name = "slow-0", .set = {0}}, {.name = "fast-0", .set = {1}}};
   s.ranks = {{.processor = {0}}, {.processor = {1}}};
   return s;
+}
+
+TEST(Status, ACpuLimitThatThrottlesARankIsWarnedOfOnce) {
+  sim::World w;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  for (int i = 0; i < 5; ++i) w.tick();
+  Observed o = w.observe();
+  auto condition = [](const Outcome& out) { return crds::find_condition(out.status.conditions, "CPUThrottled"); };
+  auto throttle = [&](double share) {
+    for (auto& [pod, facts] : o.sidecars) facts.throttled = pod == "job-r1-g0" ? share : share / 10;
+    const Outcome out = reconcile_job(o, w.limits, w.job_limits);
+    o.job.status = out.status;
+    return out;
+  };
+  EXPECT_FALSE(condition(throttle(0.5))) << "no limit of the user's: the node is slow";
+  o.job.spec.pod_template["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "250m";
+  EXPECT_EQ(condition(throttle(0.04))->status, crds::ConditionStatus::kFalse);
+  const Outcome much = throttle(0.4);
+  ASSERT_TRUE(condition(much));
+  EXPECT_EQ(condition(much)->status, crds::ConditionStatus::kTrue);
+  EXPECT_EQ(condition(much)->reason, "CPULimit");
+  EXPECT_THAT(condition(much)->message, HasSubstr("rank 1 was held back for 40 % of the time by its CPU limit of 250m"));
+  EXPECT_THAT(condition(much)->message, HasSubstr("spec.template.spec.containers[app].resources.limits.cpu"));
+  EXPECT_TRUE(much.store_first);
+  ASSERT_THAT(much.events, SizeIs(1));
+  EXPECT_EQ(much.events[0].type, "Warning");
+  for (const double still : {0.5, 0.03}) {
+    const Outcome out = throttle(still);
+    EXPECT_FALSE(out.store_first);
+    EXPECT_THAT(out.events, testing::IsEmpty());
+    EXPECT_EQ(condition(out)->status, crds::ConditionStatus::kTrue) << "it does not flicker";
+  }
+  EXPECT_EQ(condition(throttle(0.01))->status, crds::ConditionStatus::kFalse);
 }
 
 TEST(Decision, ShowsThePlan) {

@@ -316,6 +316,57 @@ TEST(Waves, TheLastWordOfAMigrationIsWrittenBeforeItsWaveIsForgotten) {
   EXPECT_EQ(w.migration("job-w1-r0").status.reason, "RankLost");
 }
 
+// --- Aborted by deleting its object ------------------------------------------------------------------------------
+class Aborted : public testing::TestWithParam<Phase> {};
+INSTANTIATE_TEST_SUITE_P(While, Aborted,
+                         testing::Values(Phase::kPreparing, Phase::kPausing, Phase::kCheckpointing, Phase::kTransferring,
+                                         Phase::kRestoring, Phase::kResuming),
+                         [](const auto& p) { return std::string(crds::to_string(p.param)); });
+
+TEST_P(Aborted, TheRanksGoOnWhereTheyWereUnlessItIsTooLate) {
+  World w({.ranks = 2, .slow = 2, .fast = 2});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.decide({{"", 0, "fast", "fast-0"}, {"", 1, "fast", "fast-1"}});
+  ASSERT_TRUE(w.run_until([&] { return w.wave_phase() == GetParam() && w.pods.size() == 4; })) << w.trace;
+  w.delete_migration("job-w1-r0");
+  ASSERT_TRUE(w.run_until([&] { return wave_over(w); })) << w.trace;
+  EXPECT_FALSE(w.migrations.contains("job-w1-r0")) << "it is not made again";
+  const bool late = GetParam() == Phase::kResuming;
+  EXPECT_EQ(w.job.status.ranks.at(0).set, late ? "fast" : "slow");
+  EXPECT_EQ(w.job.status.ranks.at(1).set, late ? "fast" : "slow");
+  const crds::RankMigrationStatus& other = w.migration("job-w1-r1").status;
+  EXPECT_EQ(other.phase, late ? Phase::kSucceeded : Phase::kRolledBack);
+  EXPECT_EQ(other.message, late ? "" : "RankMigration job-w1-r0 was deleted");
+  EXPECT_EQ(other.reason, late ? "" : "Cancelled");
+  expect_goes_on(w);
+}
+
+TEST(Waves, AMigrationMadeByHandIsAbortedTheSameWay) {
+  World w;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.never_migratable = true;
+  w.migrate_by_hand("m", 0, "fast");
+  ASSERT_TRUE(w.run_until(Phase::kPausing)) << w.trace;
+  w.delete_migration("m");
+  ASSERT_TRUE(w.run_until([&] { return wave_over(w); })) << w.trace;
+  EXPECT_EQ(w.wave_phase(), Phase::kRolledBack);
+  EXPECT_TRUE(w.told("WaveRollingBack"));
+  expect_goes_on(w);
+}
+
+// Its first write was lost with its operator: that is no deletion.
+TEST(Waves, AMigrationThatWasNeverWrittenIsWrittenAndNotTakenForDeleted) {
+  World w;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.die_after_stores = 0;
+  w.decide({{"", 0, "fast", "fast-0"}});
+  w.tick();
+  ASSERT_EQ(w.wave_phase(), Phase::kPreparing) << w.trace;
+  ASSERT_FALSE(w.migrations.contains("job-w1-r0"));
+  ASSERT_TRUE(w.run_until([&] { return wave_over(w); })) << w.trace;
+  EXPECT_EQ(w.migration("job-w1-r0").status.phase, Phase::kSucceeded);
+}
+
 // --- Asked for wrongly -------------------------------------------------------------------------------------------
 struct Wrong {
   const char* name;

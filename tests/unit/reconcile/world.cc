@@ -12,9 +12,10 @@ using wire::RankPhase;
 using wire::TransferPhase;
 
 World::World(const Options& options) : options_(options), random_(options.seed) {
-  job.metadata.name = "job";
+  if (options.cluster) options.cluster->worlds.push_back(this);
+  job.metadata.name = options.name;
   job.metadata.name_space = "default";
-  job.metadata.uid = "job-uid";
+  job.metadata.uid = options.name + "-uid";
   job.metadata.generation = 1;
   job.spec.ranks = options.ranks;
   job.spec.pod_template = {{"spec", {{"containers", {{{"name", "app"}, {"image", "i"}, {"command", {"program"}}}}}}}};
@@ -319,7 +320,7 @@ void World::migrate_by_hand(const std::string& name, std::uint32_t rank, const s
   m.metadata.name_space = "default";
   m.metadata.uid = std::format("uid-{}", ++uids_);
   m.metadata.generation = 1;
-  m.spec = {.job = "job", .rank = {rank}, .target_set = set, .target_node = to_node};
+  m.spec = {.job = options_.name, .rank = {rank}, .target_set = set, .target_node = to_node};
   migrations[name] = m;
 }
 void World::decide(std::vector<MoveRequest> moves) {
@@ -348,6 +349,10 @@ void World::check_invariants() {
     if (pod.computes() && ++copies[pod.rank] > 1) violate(std::format("rank {} runs twice", pod.rank));
     if (++held[pod.node] > 1) violate("two pods on " + pod.node);
   }
+  if (options_.cluster)
+    for (const World* other : options_.cluster->worlds)
+      for (const auto& [name, pod] : other->pods)
+        if (other != this && ++held[pod.node] > 1) violate("pods of two jobs on " + pod.node);
 }
 
 }  // namespace bsp::reconcile::sim

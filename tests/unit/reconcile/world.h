@@ -57,10 +57,20 @@ struct Pod {
   [[nodiscard]] bool computes() const { return process == Process::kStarting || process == Process::kRunning; }
 };
 
+class World;
+
+// What jobs on the same nodes share: the object with what is booked, and who holds which slot.
+struct Cluster {
+  Bookings bookings{.of_job = {}, .version = "1"};
+  std::vector<World*> worlds;
+};
+
 struct Options {
+  std::string name = "job";
   std::uint32_t ranks = 2;
   std::uint32_t slow = 2, fast = 2;        // nodes of each Set, one slot each
   std::uint64_t supersteps = 1'000'000;    // then every rank exits with 0
+  Cluster* cluster = nullptr;              // that this job shares with others, which have other names
   std::uint32_t seed = 0;                  // 0: messages arrive at once; else some are late, some are lost
 };
 
@@ -103,6 +113,7 @@ class World {
   void restart_operator(int down_for = 1);
   void migrate_by_hand(const std::string& name, std::uint32_t rank, const std::string& set,
                        const std::string& to_node = "");
+  void delete_migration(const std::string& name) { migrations.erase(name); }
   void decide(std::vector<MoveRequest> moves);  // what the scheduler would hand over
   void remove_job() { job.metadata.deletion_timestamp = now; }
 
@@ -121,6 +132,9 @@ class World {
   std::vector<Event> events;
   std::vector<PodRequest> created;  // every pod asked for
   std::optional<Decided> decided;
+  std::map<std::string, std::string> node_troubles;
+  MoveCaps caps;
+  bool room_may_come = false;
   bool never_migratable = false;  // every committed gate is postponed
   bool removed = false;           // the job object is gone
   int conflicts = 0;              // so many of the next writes of the status fail
@@ -146,6 +160,8 @@ class World {
   void start_dump(Pod& pod, const nlohmann::json& send);
   Result<nlohmann::json> answer(Pod& pod, const Verb& verb);
   bool store(const crds::BspJobStatus& status);
+  [[nodiscard]] std::string key() const { return "default/" + job.metadata.name; }
+  bool book(const Outcome& out);
   void write(crds::RankMigration migration);
   void check_invariants();
   void violate(const std::string& what);
@@ -157,6 +173,7 @@ class World {
   std::mt19937 random_;
   int tick_ = 0;
   int operator_up_at_ = 0, life_ = 0;
+  std::string seen_;  // version of the bookings that was decided on
   std::map<std::string, SidecarFacts> known_;
   std::uint32_t known_wave_ = 0;
   std::vector<Message> messages_;

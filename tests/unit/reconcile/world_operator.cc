@@ -36,6 +36,22 @@ Observed World::observe() {
   o.superstep_seconds = to_seconds(kTick);
   o.round_trip_seconds = 0.005;
   o.decided = decided;
+  o.node_troubles = node_troubles;
+  o.caps = caps;
+  o.room_may_come = room_may_come;
+  if (Cluster* cluster = options_.cluster) {
+    seen_ = cluster->bookings.version;
+    o.elsewhere = moves_elsewhere(cluster->bookings, key());
+    std::map<std::string, std::uint32_t> taken;
+    for (const World* other : cluster->worlds)
+      if (other != this)
+        for (const auto& [name, pod] : other->pods) ++taken[pod.node];
+    for (const auto& [node, seats] : booked_by_others(cluster->bookings, key(), [&](const auto&, const std::string& pod) {
+           return std::ranges::any_of(cluster->worlds, [&](World* other) { return other->find(pod) != nullptr; });
+         }))
+      taken[node] += static_cast<std::uint32_t>(seats.pods);
+    for (auto& node : o.nodes) node.taken += taken[node.name];
+  }
   for (const auto& [name, m] : migrations) o.migrations.push_back(m);
   // Links are kept to what has an address and is not going; the rest is forgotten.
   std::set<std::string> tracked;
@@ -75,6 +91,7 @@ void World::operate() {
       if (!crds::is_finished(job.status.phase)) job.status = out.status;  // progress only
       return;
     }
+    if (!out.book.empty() && !book(out)) continue;
     if (!store(out.status)) return;
     if (o.decided) decided.reset();
     if (die_after_stores >= 0 && die_after_stores-- == 0) return restart_operator();
@@ -83,6 +100,16 @@ void World::operate() {
     if (!out.show_logs_of.empty()) shown_logs_of = out.show_logs_of;
   }
   violate("the kernel never rests");
+}
+
+bool World::book(const Outcome& out) {
+  Cluster* cluster = options_.cluster;
+  if (!cluster) return true;
+  if (cluster->bookings.version != seen_) return false;
+  cluster->bookings.of_job[key()] = {
+      .uid = job.metadata.uid, .wave = out.status.wave, .each = {1, 1, 1}, .seats = out.book, .until = now + kBookingKept};
+  cluster->bookings.version = std::to_string(std::stoi(cluster->bookings.version) + 1);
+  return true;
 }
 
 bool World::store(const crds::BspJobStatus& status) {
@@ -130,6 +157,8 @@ void World::write(crds::RankMigration m) {
 }
 
 void World::carry_out(const Outcome& out) {
+  if (options_.cluster && !out.moving && options_.cluster->bookings.of_job.erase(key()) != 0)
+    options_.cluster->bookings.version = std::to_string(std::stoi(options_.cluster->bookings.version) + 1);
   std::ranges::copy(out.events, std::back_inserter(events));
   for (const auto& m : out.migrations) write(m);
   for (const PodRequest& request : out.create_pods) {

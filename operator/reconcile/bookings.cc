@@ -1,0 +1,129 @@
+#include "operator/reconcile/bookings.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace bsp::reconcile {
+namespace {
+
+using nlohmann::json;
+
+// A namespace has no dot, so the first one divides; a ConfigMap's keys have no slash.
+std::string data_key(const std::string& job) {
+  std::string key = job;
+  std::ranges::replace(key, '/', '.');
+  return key;
+}
+
+std::string job_of_key(std::string key) {
+  if (const std::size_t dot = key.find('.'); dot != std::string::npos) key[dot] = '/';
+  return key;
+}
+
+json to_line(const Booking& b) {
+  json seats = json::array();
+  for (const Seat& s : b.seats) seats.push_back({{"pod", s.pod}, {"rank", s.rank}, {"set", s.set}, {"node", s.node}});
+  return {{"uid", b.uid},           {"wave", b.wave},  {"until", to_rfc3339(b.until)}, {"cpuMilli", b.each.cpu},
+          {"memoryBytes", b.each.memory}, {"seats", std::move(seats)}};
+}
+
+// A field of somebody's text: what has another type than it should counts as missing.
+const json& field_of(const json& object, const char* name) {
+  static const json none;
+  const auto it = object.is_object() ? object.find(name) : object.end();
+  return it == object.end() ? none : *it;
+}
+
+std::string text_of(const json& object, const char* name) {
+  const json& value = field_of(object, name);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+template <class T>
+T number_of(const json& object, const char* name) {
+  const json& value = field_of(object, name);
+  return value.is_number_integer() && value.get<std::int64_t>() >= 0 ? static_cast<T>(value.get<std::int64_t>()) : T{0};
+}
+
+// Empty if it says nothing.
+Booking from_line(const std::string& line) {
+  const json j = json::parse(line, nullptr, false);
+  Booking b;
+  if (!j.is_object()) return b;
+  b.uid = text_of(j, "uid");
+  b.wave = number_of<std::uint32_t>(j, "wave");
+  b.until = from_rfc3339(text_of(j, "until"));
+  b.each = {number_of<std::int64_t>(j, "cpuMilli"), number_of<std::int64_t>(j, "memoryBytes"), 1};
+  const json& seats = field_of(j, "seats");
+  if (seats.is_array())
+    for (const json& s : seats)
+      if (const std::string pod = text_of(s, "pod"); !pod.empty())
+        b.seats.push_back({pod, number_of<std::uint32_t>(s, "rank"), text_of(s, "set"), text_of(s, "node")});
+  return b;
+}
+
+}  // namespace
+
+Bookings bookings_from_json(const json& object) {
+  Bookings bookings;
+  bookings.version = text_of(field_of(object, "metadata"), "resourceVersion");
+  const json& data = field_of(object, "data");
+  if (!data.is_object()) return bookings;
+  for (const auto& [key, value] : data.items()) {
+    if (!value.is_string()) continue;
+    Booking booking = from_line(value.get_ref<const std::string&>());
+    if (!booking.seats.empty()) bookings.of_job.emplace(job_of_key(key), std::move(booking));
+  }
+  return bookings;
+}
+
+json booking_data(const Bookings& bookings) {
+  json data = json::object();
+  for (const auto& [job, booking] : bookings.of_job) data[data_key(job)] = to_line(booking).dump();
+  return data;
+}
+
+void drop_expired(Bookings& bookings, Time now) {
+  std::erase_if(bookings.of_job, [&](const auto& entry) { return now > entry.second.until; });
+}
+
+bool is_to_be_renewed(const Booking& booking, Time now) { return now + kBookingKept / 2 > booking.until; }
+
+std::map<std::string, Resources> booked_by_others(
+    const Bookings& bookings, const std::string& job,
+    const std::function<bool(const std::string& name_space, const std::string& pod)>& is_placed) {
+  std::map<std::string, Resources> booked;
+  for (const auto& [other, booking] : bookings.of_job) {
+    if (other == job) continue;
+    const std::string name_space = other.substr(0, other.find('/'));
+    for (const Seat& seat : booking.seats)
+      if (!is_placed(name_space, seat.pod)) booked[seat.node] += {booking.each.cpu, booking.each.memory, 1};
+  }
+  return booked;
+}
+
+MovesElsewhere moves_elsewhere(const Bookings& bookings, const std::string& job) {
+  MovesElsewhere moves;
+  for (const auto& [other, booking] : bookings.of_job) {
+    if (other == job) continue;
+    for (const Seat& seat : booking.seats) ++moves.into[seat.set];
+    moves.all += static_cast<std::uint32_t>(booking.seats.size());
+  }
+  return moves;
+}
+
+std::optional<std::uint32_t> moves_left(const MoveCaps& caps, const MovesElsewhere& elsewhere, const std::string& set,
+                                        std::uint32_t own_into_set, std::uint32_t own) {
+  std::optional<std::uint32_t> left;
+  auto limit = [&](std::uint32_t most, std::uint32_t used) {
+    if (most == 0) return;
+    const std::uint32_t here = most > used ? most - used : 0;
+    left = left ? std::min(*left, here) : here;
+  };
+  const auto into = elsewhere.into.find(set);
+  limit(caps.into_set, own_into_set + (into == elsewhere.into.end() ? 0 : into->second));
+  limit(caps.in_cluster, own + elsewhere.all);
+  return left;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,36 @@
+#include "sidecar/init/throttle.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/core/read_file.h"
+
+namespace bsp::init {
+namespace {
+
+std::optional<std::uint64_t> stat_value(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ' ') continue;
+    std::uint64_t value = 0;
+    const char* const end = line.data() + line.size();
+    if (std::from_chars(line.data() + name.size() + 1, end, value).ptr == end) return value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> throttled_ns_in(std::string_view cpu_stat) {
+  if (const auto us = stat_value(cpu_stat, "throttled_usec")) return *us * 1000;
+  return stat_value(cpu_stat, "throttled_time");
+}
+
+std::optional<std::uint64_t> throttled_ns() {
+  for (const char* path : {"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat", "/sys/fs/cgroup/cpu,cpuacct/cpu.stat"})
+    if (const auto text = read_file(path)) return throttled_ns_in(*text);
+  return std::nullopt;
+}
+
+}  // namespace bsp::init

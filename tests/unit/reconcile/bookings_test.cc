@@ -1,0 +1,313 @@
+// Room that is booked in one object: nobody books what somebody else has, dead entries go, and there is a limit to moves
+// at once. With several jobs in simulated clusters, and with several writers of a real store.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <format>
+#include <thread>
+
+#include "operator/local/files.h"
+#include "operator/local/store.h"
+#include "operator/reconcile/shell_bookings.h"
+#include "tests/unit/reconcile/world.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using crds::JobPhase;
+using migrate::Phase;
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using namespace std::chrono_literals;
+
+const Time kNow{1'000'000s};
+
+Booking booking_of(const std::string& node, std::uint32_t seats = 1, Time until = kNow + 10min) {
+  Booking b{.uid = "u", .wave = 3, .each = {500, 1 << 20, 1}, .seats = {}, .until = until};
+  for (std::uint32_t i = 0; i < seats; ++i) b.seats.push_back({std::format("{}-p{}", node, i), i, "fast", node});
+  return b;
+}
+const auto kNowhere = [](const std::string&, const std::string&) { return false; };
+
+// --- The entries ----------------------------------------------------------------------------------------------------
+TEST(Bookings, ComeBackAsTheyWereWritten) {
+  Bookings b;
+  b.of_job = {{"default/a", booking_of("n1", 2)}, {"science/job.with.dots", booking_of("n2")}};
+  const json data = booking_data(b);
+  for (const auto& [key, line] : data.items())
+    EXPECT_EQ(key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-"), std::string::npos) << "no key of a ConfigMap";
+  const Bookings again = bookings_from_json({{"metadata", {{"resourceVersion", "7"}}}, {"data", data}});
+  EXPECT_EQ(again.of_job, b.of_job);
+  EXPECT_EQ(again.version, "7");
+}
+
+TEST(Bookings, WhatSomebodyHasSpoiltStopsNobody) {
+  json data = booking_data({.of_job = {{"default/a", booking_of("n1")}}, .version = ""});
+  data["default.b"] = "not JSON";
+  data["default.c"] = "[]";
+  data["default.d"] = R"({"seats": [{"rank": -1}], "until": 5})";
+  data["default.e"] = json::array();
+  EXPECT_THAT(bookings_from_json({{"data", data}}).of_job, ElementsAre(Pair("default/a", booking_of("n1"))));
+  EXPECT_THAT(bookings_from_json(json()).of_job, IsEmpty());
+  EXPECT_THAT(bookings_from_json({{"data", 3}}).of_job, IsEmpty());
+}
+
+TEST(Bookings, HoldTheirNodesUntilTheTargetsAreCountedThere) {
+  const Bookings b{.of_job = {{"default/a", booking_of("n1", 2)}, {"other/a", booking_of("n1")}}, .version = ""};
+  EXPECT_EQ(booked_by_others(b, "default/a", kNowhere).at("n1"), (Resources{500, 1 << 20, 1})) << "its own seats are its own";
+  EXPECT_EQ(booked_by_others(b, "default/x", kNowhere).at("n1"), (Resources{1500, 3 << 20, 3}));
+  const auto placed = booked_by_others(b, "default/x", [](const std::string& name_space, const std::string& pod) {
+    return name_space == "default" && pod == "n1-p0";  // of the three, the two in other namespaces have the same names
+  });
+  EXPECT_EQ(placed.at("n1"), (Resources{1000, 2 << 20, 2}));
+}
+
+TEST(Bookings, OfTheDeadExpireAndOfTheLivingAreRenewed) {
+  Bookings b{.of_job = {{"default/a", booking_of("n1", 1, kNow)}, {"default/b", booking_of("n2", 1, kNow + 1s)}}, .version = ""};
+  drop_expired(b, kNow + 1ms);
+  EXPECT_THAT(b.of_job, ElementsAre(Pair("default/b", testing::_)));
+  const Booking fresh = booking_of("n", 1, kNow + kBookingKept);
+  EXPECT_FALSE(is_to_be_renewed(fresh, kNow));
+  EXPECT_TRUE(is_to_be_renewed(fresh, kNow + kBookingKept / 2 + 1s));
+}
+
+TEST(MovesLeft, AreTheLeastThatAnyLimitLeaves) {
+  const MovesElsewhere elsewhere{.into = {{"fast", 2}}, .all = 3};
+  EXPECT_EQ(moves_left({}, elsewhere, "fast", 9, 9), std::nullopt);
+  EXPECT_EQ(moves_left({.into_set = 4, .in_cluster = 0}, elsewhere, "fast", 1, 5), 1u);
+  EXPECT_EQ(moves_left({.into_set = 4, .in_cluster = 0}, elsewhere, "slow", 1, 5), 3u);
+  EXPECT_EQ(moves_left({.into_set = 4, .in_cluster = 5}, elsewhere, "slow", 0, 1), 1u);
+  EXPECT_EQ(moves_left({.into_set = 1, .in_cluster = 1}, elsewhere, "fast", 0, 0), 0u) << "a limit may have been lowered";
+}
+
+// --- The object -------------------------------------------------------------------------------------------------------
+class BookingObject : public testing::Test {
+ protected:
+  BookingObject() {
+    char path[] = "/tmp/bsp-bookings-test-XXXXXX";
+    root_ = ::mkdtemp(path);
+    store_ = std::move(local::Store::open({.root = root_})).value();
+  }
+  ~BookingObject() override { EXPECT_TRUE(local::remove_tree(root_)); }
+  kube::Key key() const { return {kConfigMap, "default", "room"}; }
+
+  std::string root_;
+  std::unique_ptr<local::Store> store_;
+};
+
+TEST_F(BookingObject, IsMadeWithTheFirstBookingAndKeepsWhatOthersWroteOnIt) {
+  BookingStore room(*store_, "default", "room");
+  EXPECT_THAT(room.read(kNow).of_job, IsEmpty());
+  EXPECT_TRUE(room.release("default/a", kNow));
+  EXPECT_EQ(store_->get(key()).error().code, ErrorCode::kNotFound) << "nothing booked, nothing written";
+  ASSERT_TRUE(room.book(room.read(kNow), "default/a", booking_of("n1"), kNow));
+  kube::Object object = store_->get(key()).value();
+  EXPECT_THAT(bookings_from_json(object).of_job, ElementsAre(Pair("default/a", booking_of("n1"))));
+  object["metadata"]["labels"]["mine"] = "kept";
+  ASSERT_TRUE(store_->update(object));
+  ASSERT_TRUE(room.release("default/a", kNow));
+  object = store_->get(key()).value();
+  EXPECT_EQ(object["data"], json::object());
+  EXPECT_EQ(object["metadata"]["labels"]["mine"], "kept");
+  ASSERT_TRUE(store_->remove(key()));
+  const auto lost = room.book(room.read(kNow), "default/a", booking_of("n1"), kNow);
+  EXPECT_EQ(lost.error().code, ErrorCode::kConflict) << "somebody removed it: decide again";
+  EXPECT_TRUE(room.book(room.read(kNow), "default/a", booking_of("n1"), kNow));
+}
+
+TEST_F(BookingObject, OfTwoWhoHaveReadTheSameOneBooks) {
+  BookingStore mine(*store_, "default", "room"), theirs(*store_, "default", "room");
+  for (int round = 0; round < 2; ++round) {  // once with nothing there, once with something
+    const Bookings a = mine.read(kNow), b = theirs.read(kNow);
+    ASSERT_TRUE(mine.book(a, std::format("default/a{}", round), booking_of("n1"), kNow));
+    EXPECT_EQ(theirs.book(b, "default/b", booking_of("n1"), kNow).error().code, ErrorCode::kConflict);
+    EXPECT_TRUE(theirs.read(kNow).of_job.contains(std::format("default/a{}", round))) << "what it lost to is known now";
+    EXPECT_FALSE(mine.book(a, "default/a9", booking_of("n1"), kNow)) << "the same within one process";
+  }
+}
+
+TEST_F(BookingObject, DeadEntriesGoWithTheNextWriteAndARunningWaveKeepsItsOwn) {
+  BookingStore room(*store_, "default", "room");
+  ASSERT_TRUE(room.book(room.read(kNow), "default/dead", booking_of("n1"), kNow));
+  ASSERT_TRUE(room.book(room.read(kNow), "default/slow", booking_of("n2"), kNow));
+  const Time later = kNow + 9min;
+  ASSERT_TRUE(room.renew("default/slow", later));
+  ASSERT_TRUE(room.renew("default/none", later));
+  const Time late = kNow + 11min;
+  EXPECT_THAT(room.read(late).of_job, ElementsAre(Pair("default/slow", testing::_)));
+  EXPECT_EQ(store_->get(key()).value()["data"].size(), 2u) << "reading writes nothing";
+  ASSERT_TRUE(room.book(room.read(late), "default/new", booking_of("n3"), late));
+  EXPECT_FALSE(store_->get(key()).value()["data"].contains("default.dead"));
+}
+
+// Two operators with two workers each want the three slots of one node for ten jobs: whatever the order, each slot is
+// given once.
+TEST_F(BookingObject, IsNeverBookedTwiceHoweverManyTry) {
+  constexpr int kJobs = 10, kSlots = 3;
+  BookingStore rooms[2] = {{*store_, "default", "room"}, {*store_, "default", "room"}};
+  std::atomic<int> next = 0, booked = 0, refused = 0;
+  auto work = [&](BookingStore& room) {
+    for (int job = next++; job < kJobs; job = next++) {
+      const std::string name = std::format("default/j{}", job);
+      for (;;) {
+        const Bookings seen = room.read(kNow);
+        const auto others = booked_by_others(seen, name, kNowhere);
+        if (others.contains("n") && others.at("n").pods >= kSlots) {
+          ++refused;
+          break;
+        }
+        if (room.book(seen, name, booking_of("n"), kNow)) {
+          ++booked;
+          break;
+        }
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (int i = 0; i < 4; ++i) workers.emplace_back([&, i] { work(rooms[i % 2]); });
+  }
+  EXPECT_EQ(bookings_from_json(store_->get(key()).value()).of_job.size(), 3u);
+  EXPECT_EQ(booked.load(), kSlots);
+  EXPECT_EQ(refused.load(), kJobs - kSlots);
+}
+
+// --- Jobs that compete ------------------------------------------------------------------------------------------------
+namespace sim_test {
+using sim::Cluster;
+using sim::World;
+
+// Two jobs of one rank in slow; `fast` slots in fast.
+struct TwoJobs {
+  explicit TwoJobs(std::uint32_t fast)
+      : a({.name = "a", .ranks = 1, .slow = 2, .fast = fast, .cluster = &cluster}),
+        b({.name = "b", .ranks = 1, .slow = 2, .fast = fast, .cluster = &cluster}) {}
+  template <class F>
+  bool run_until(F wanted, int ticks = 400) {
+    for (int i = 0; i < ticks && a.violation.empty() && b.violation.empty(); ++i) {
+      if (wanted()) return true;
+      a.tick();
+      b.tick();
+    }
+    return a.violation.empty() && b.violation.empty() && wanted();
+  }
+  bool run() {
+    return run_until([&] { return a.job.status.phase == JobPhase::kRunning && b.job.status.phase == JobPhase::kRunning; });
+  }
+  bool both_ended() {
+    return crds::is_finished(a.migration("m").status.phase) && crds::is_finished(b.migration("m").status.phase);
+  }
+  std::string trace() const { return a.violation + b.violation + "\n" + a.trace + "---\n" + b.trace; }
+
+  Cluster cluster;
+  World a, b;
+};
+
+TEST(CompetingJobs, OneSlotIsPromisedOnce) {
+  TwoJobs jobs(1);
+  ASSERT_TRUE(jobs.run()) << jobs.trace();
+  jobs.a.slow_start = 20;  // its target takes its time: until then the slot is only promised
+  jobs.a.migrate_by_hand("m", 0, "fast");
+  ASSERT_TRUE(jobs.run_until([&] { return jobs.cluster.bookings.of_job.contains("default/a"); })) << jobs.trace();
+  jobs.b.migrate_by_hand("m", 0, "fast");
+  ASSERT_TRUE(jobs.run_until([&] { return jobs.both_ended(); })) << jobs.trace();
+  EXPECT_EQ(jobs.a.migration("m").status.phase, Phase::kSucceeded);
+  EXPECT_EQ(jobs.b.migration("m").status.reason, "NoCapacity");
+  ASSERT_TRUE(jobs.run_until([&] { return jobs.cluster.bookings.of_job.empty(); })) << "what has ended holds nothing";
+}
+
+TEST(CompetingJobs, WhoDecidedOnWhatIsNoLongerTrueDecidesAgain) {
+  TwoJobs jobs(1);
+  ASSERT_TRUE(jobs.run()) << jobs.trace();
+  jobs.a.migrate_by_hand("m", 0, "fast");
+  jobs.b.migrate_by_hand("m", 0, "fast");
+  // Both look before either has booked.
+  const Outcome a = jobs.a.reconcile(), b = jobs.b.reconcile();
+  ASSERT_EQ(a.book.size(), 1u);
+  ASSERT_EQ(b.book.size(), 1u);
+  EXPECT_EQ(a.book[0], (Seat{"a-r0-g1", 0, "fast", "fast-0"}));
+  EXPECT_EQ(b.book[0].node, "fast-0") << "the same slot";
+  EXPECT_TRUE(a.store_first && a.create_pods.empty()) << "booked and stored before anything is made";
+  ASSERT_TRUE(jobs.run_until([&] { return jobs.both_ended(); })) << jobs.trace();
+  EXPECT_NE(jobs.a.migration("m").status.phase, jobs.b.migration("m").status.phase);
+}
+
+TEST(CompetingJobs, AWaveThatGoesBackGivesItsRoomBack) {
+  TwoJobs jobs(1);
+  ASSERT_TRUE(jobs.run()) << jobs.trace();
+  jobs.a.slow_start = 10'000;
+  jobs.a.limits.prepare = 10s;
+  jobs.a.migrate_by_hand("m", 0, "fast");
+  ASSERT_TRUE(jobs.run_until([&] { return jobs.a.migration("m").status.phase == Phase::kRolledBack; })) << jobs.trace();
+  ASSERT_TRUE(jobs.run_until([&] { return jobs.cluster.bookings.of_job.empty() && jobs.a.pods.size() == 1; }));
+  jobs.b.migrate_by_hand("m", 0, "fast");
+  ASSERT_TRUE(jobs.run_until([&] { return crds::is_finished(jobs.b.migration("m").status.phase); }));
+  EXPECT_EQ(jobs.b.migration("m").status.phase, Phase::kSucceeded) << jobs.trace();
+}
+
+TEST(CompetingJobs, AnOperatorThatDiesBetweenBookingAndStoringLeavesNothingBooked) {
+  TwoJobs jobs(1);
+  ASSERT_TRUE(jobs.run()) << jobs.trace();
+  jobs.a.migrate_by_hand("m", 0, "fast");
+  jobs.a.conflicts = 1;  // booked, and then the status is not stored
+  jobs.a.tick();
+  ASSERT_TRUE(jobs.cluster.bookings.of_job.contains("default/a"));
+  jobs.a.delete_migration("m");  // nobody wants it any more
+  jobs.a.tick();
+  EXPECT_THAT(jobs.cluster.bookings.of_job, IsEmpty());
+}
+
+// --- Limits -----------------------------------------------------------------------------------------------------------
+TEST(MoveLimits, OfTheClusterAndOfASetMakeOthersWait) {
+  for (const MoveCaps caps : {MoveCaps{.into_set = 1, .in_cluster = 0}, MoveCaps{.into_set = 0, .in_cluster = 1}}) {
+    TwoJobs jobs(2);
+    jobs.a.caps = jobs.b.caps = caps;
+    ASSERT_TRUE(jobs.run()) << jobs.trace();
+    jobs.a.slow_start = 20;
+    jobs.a.migrate_by_hand("m", 0, "fast");
+    ASSERT_TRUE(jobs.run_until([&] { return jobs.a.wave_phase() == Phase::kPreparing; })) << jobs.trace();
+    jobs.b.migrate_by_hand("m", 0, "fast");
+    for (int i = 0; i < 5; ++i) jobs.b.tick();
+    EXPECT_EQ(jobs.b.migration("m").status.phase, Phase::kPending);
+    EXPECT_EQ(jobs.b.migration("m").status.reason, "MoveLimit");
+    EXPECT_THAT(jobs.b.migration("m").status.message, HasSubstr("as many ranks as the operator admits"));
+    EXPECT_EQ(jobs.b.unrest(), "") << "told once";
+    ASSERT_TRUE(jobs.run_until([&] { return jobs.both_ended(); })) << jobs.trace();
+    EXPECT_EQ(jobs.a.migration("m").status.phase, Phase::kSucceeded);
+    EXPECT_EQ(jobs.b.migration("m").status.phase, Phase::kSucceeded);
+    EXPECT_EQ(jobs.b.migration("m").status.message, "");
+  }
+}
+
+TEST(MoveLimits, OfAJobHoldForWhatPeopleAskForToo) {
+  World w({.ranks = 2, .slow = 2, .fast = 2});
+  w.job.spec.rescheduling.max_moves_per_wave = 1;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.migrate_by_hand("m0", 0, "fast");
+  w.migrate_by_hand("m1", 1, "fast");
+  ASSERT_TRUE(w.run_until([&] { return crds::is_finished(w.migration("m1").status.phase); })) << w.trace;
+  EXPECT_EQ(w.migration("m0").status.wave, 1u);
+  EXPECT_EQ(w.migration("m1").status.wave, 2u);
+  EXPECT_EQ(w.migration("m1").status.phase, Phase::kSucceeded);
+}
+
+TEST(Room, ThatMayComeIsWaitedFor) {
+  World w({.ranks = 3, .slow = 1, .fast = 1});
+  w.room_may_come = true;
+  for (int i = 0; i < 5; ++i) w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
+  EXPECT_EQ(w.job.status.reason, "NoCapacity");
+  EXPECT_THAT(w.job.status.message, HasSubstr("3 ranks need 3 slots"));
+  EXPECT_EQ(w.unrest(), "") << "told once";
+  w.nodes.push_back({.name = "fast-9", .set = "fast"});
+  EXPECT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+}
+
+}  // namespace sim_test
+}  // namespace
+}  // namespace bsp::reconcile
