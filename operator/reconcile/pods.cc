@@ -127,6 +127,23 @@ json copying_container(const json& security, const PodOptions& options) {
           {"volumeMounts", {{{"name", "bsp-runtime"}, {"mountPath", "/target"}}}}};
 }
 
+// Whom the image makes its program's user, nobody can read but the kubelet: a container that is left to it tells, in
+// /run/bsp, for bsp-init to read there (sidecar/init/main.cc).
+json asking_container(const json& app) {
+  json asking = {{"name", "bsp-user"},
+                 {"image", app.at("image")},
+                 {"command", {"/bsp/bsp-init", "--note-user"}},
+                 {"securityContext",
+                  {{"allowPrivilegeEscalation", false},
+                   {"capabilities", {{"drop", {"ALL"}}}},
+                   {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+                 {"volumeMounts",
+                  {{{"name", "bsp-runtime"}, {"mountPath", names::kRuntimeDir}, {"readOnly", true}},
+                   {{"name", "bsp-run"}, {"mountPath", names::kRunDir}}}}};
+  if (app.contains("imagePullPolicy")) asking["imagePullPolicy"] = app["imagePullPolicy"];
+  return asking;
+}
+
 json sidecar_container(const crds::BspJob& job, const PodRequest& request, const std::string& pod,
                        const json& security, const PodOptions& options) {
   json env = json::array();
@@ -207,15 +224,21 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   const json own_security = restricted({{"securityContext", spec.value("securityContext", json())},
                                         {"containers", child(spec, "containers", json::value_t::array)}});
   const json security = spec.value("securityContext", json::object());
-  for (json& container : child(spec, "containers", json::value_t::array))
-    if (container.value("name", "") == names::kAppContainer) adapt_app(container, security, job, request, image);
+  json asking;  // where the image can't be read and the template names no user
+  for (json& container : child(spec, "containers", json::value_t::array)) {
+    if (container.value("name", "") != names::kAppContainer) continue;
+    if (options.scheduled && program_user(container.value("securityContext", json::object()), security, image).empty())
+      asking = asking_container(container);
+    adapt_app(container, security, job, request, image);
+  }
   json& init = child(spec, "initContainers", json::value_t::array);
   // First of all: whatever the user prepares in init containers of his own may take its time.
   json with_sidecar = json::array({sidecar_container(job, request, name, own_security, options)});
   if (copies) with_sidecar.push_back(copying_container(own_security, options));
+  if (!asking.is_null()) with_sidecar.push_back(asking);
   for (json& container : init) {
     const std::string called = container.value("name", "");
-    if (called != names::kSidecarContainer && !(copies && called == "bsp-runtime")) with_sidecar.push_back(container);
+    if (called != names::kSidecarContainer && called != "bsp-runtime" && called != "bsp-user") with_sidecar.push_back(container);
   }
   init = std::move(with_sidecar);
   return pod;

@@ -1,13 +1,17 @@
 // bsp-init [--restore] -- command [argument…]
 // bsp-init --install DIR
+// bsp-init --note-user
 //
 // PID 1 of a rank's app container; see supervisor.h for what it does and crds/names.h for the
 // environment variables that it reads.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "base/core/read_file.h"
 #include "crds/names.h"
 #include "sidecar/init/files.h"
 #include "sidecar/init/install.h"
@@ -21,7 +25,8 @@ std::string environment(std::string_view name, std::string_view fallback = "") {
 }
 
 int usage() {
-  std::fprintf(stderr, "usage: bsp-init [--restore] -- command [argument...]\n       bsp-init --install DIR\n");
+  std::fprintf(stderr, "usage: bsp-init [--restore] -- command [argument...]\n       bsp-init --install DIR\n"
+               "       bsp-init --note-user\n");
   return 125;
 }
 
@@ -33,10 +38,22 @@ int install_into(const std::string& directory) {
   return done ? 0 : 1;
 }
 
+// As whom this container runs, which is as whom its image, or its runtime, would run the program.
+int note_user(const std::string& file) {
+  std::FILE* const out = std::fopen(file.c_str(), "we");
+  const bool written = out != nullptr && std::fprintf(out, "%u:%u", ::getuid(), ::getgid()) > 0;
+  if ((out == nullptr || std::fclose(out) == 0) && written) return 0;
+  std::perror(("bsp-init: writing " + file).c_str());
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--install") return install_into(argv[2]);
+  const std::string run_dir = environment(bsp::names::kEnvRunDir, bsp::names::kRunDir);
+  const std::string user_file = run_dir + "/user";
+  if (argc == 2 && std::string_view(argv[1]) == "--note-user") return note_user(user_file);
   bsp::init::Options options;
   int at = 1;
   for (; at < argc; ++at) {
@@ -53,9 +70,10 @@ int main(int argc, char** argv) {
   if (options.command.empty() && !options.restore) return usage();
   const std::string self = bsp::init::read_link("/proc/self/exe").value_or("/bsp/bsp-init");
   options.runtime_dir = self.substr(0, self.rfind('/'));
-  options.run_dir = environment(bsp::names::kEnvRunDir, bsp::names::kRunDir);
+  options.run_dir = run_dir;
   options.criu = environment("BSP_CRIU", options.runtime_dir + "/bin/criu");
   options.user = environment(bsp::names::kEnvUser);
+  if (options.user.empty()) options.user = bsp::read_file(user_file).value_or("");
   options.carry_paths = environment(bsp::names::kEnvCarryPaths);
   return bsp::init::Supervisor(std::move(options)).run();
 }

@@ -57,6 +57,31 @@ TEST(PlacePod, ANodeThatAPersonNamedIsAskedForToo) {
             (json::array({{{"key", "metadata.name"}, {"operator", "In"}, {"values", {"fast-1"}}}})));
 }
 
+// The program is to run as its image says, and only the kubelet can read that.
+TEST(PodOfACluster, TheImagesUserIsAskedForWhereNobodyNamesOne) {
+  auto init_of = [](const json& pod_security, const json& own_security, bool scheduled) {
+    json spec = {{"containers", {{{"name", "app"}, {"image", "theirs"}, {"command", {"run"}}}}}};
+    if (!pod_security.is_null()) spec["securityContext"] = pod_security;
+    if (!own_security.is_null()) spec["containers"][0]["securityContext"] = own_security;
+    std::vector<std::string> names;
+    json asking;
+    for (const json& container : make_pod(job_of(spec), to_fast(), {}, {.scheduled = scheduled})["spec"]["initContainers"]) {
+      names.push_back(container.at("name"));
+      if (names.back() == "bsp-user") asking = container;
+    }
+    return std::pair(names, asking);
+  };
+  const auto [names, asking] = init_of({}, {}, true);
+  EXPECT_THAT(names, ::testing::ElementsAre("sidecar", "bsp-user"));
+  EXPECT_EQ(asking["image"], "theirs");
+  EXPECT_EQ(asking["command"], (json{"/bsp/bsp-init", "--note-user"}));
+  EXPECT_FALSE(asking["securityContext"].contains("runAsUser"));
+  const json user = {{"runAsUser", 1000}};
+  EXPECT_THAT(init_of(user, {}, true).first, ::testing::ElementsAre("sidecar"));
+  EXPECT_THAT(init_of({}, user, true).first, ::testing::ElementsAre("sidecar"));
+  EXPECT_THAT(init_of({}, {}, false).first, ::testing::ElementsAre("sidecar")) << "Podman's images can be read";
+}
+
 TEST(PlacePod, TheUsersAffinityStaysAndEachOfItsAlternativesIsNarrowed) {
   const json gpu = {{"key", "gpu"}, {"operator", "Exists"}};
   const json by_name = {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {"bad"}}};
