@@ -2,10 +2,9 @@
 
 #include <charconv>
 #include <format>
-#include <functional>
 #include <map>
 
-#include "crds/nearest.h"
+#include "operator/arguments.h"
 
 namespace bsp::controller {
 namespace {
@@ -36,39 +35,9 @@ constexpr const char* kSubmitUsage =
     "  --timeout SECONDS of waiting (default: 600)\n"
     "  --delete          the job when it has ended, or waiting has\n";
 
-// What an option does with its value; what is wrong with it, or "".
-using Set = std::function<std::string(const std::string&)>;
-struct Option {
-  Set set;
-  bool flag = false;  // its value may be left out: true
-};
-using Table = std::map<std::string, Option>;
-
-Set text(std::string& into) {
-  return [&into](const std::string& value) {
-    into = value;
-    return std::string(value.empty() ? "must not be empty" : "");
-  };
-}
-
-Set truth(bool& into) {
-  return [&into](const std::string& value) {
-    into = value == "true";
-    return std::string(value == "true" || value == "false" ? "" : "is true or false");
-  };
-}
-
-Set number(unsigned& into, unsigned least, unsigned most) {
-  return [&into, least, most](const std::string& value) -> std::string {
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), into);
-    if (error == std::errc{} && end == value.data() + value.size() && into >= least && into <= most) return "";
-    return std::format("is a number from {} to {}", least, most);
-  };
-}
-
 // HOST:PORT or :PORT; 0 for none.
-Set address(std::string& into) {
-  return [&into](const std::string& value) -> std::string {
+Option address(std::string& into) {
+  return {.set = [&into](const std::string& value) -> std::string {
     into.clear();
     if (value == "0" || value.empty()) return "";
     const std::size_t colon = value.rfind(':');
@@ -79,35 +48,14 @@ Set address(std::string& into) {
       return "is HOST:PORT, for example 0.0.0.0:8080, or 0 for none";
     into = colon == 0 ? "0.0.0.0" + value : value;
     return "";
-  };
+  }};
 }
 
-Result<void> read(std::span<const std::string> words, const Table& table, const char* usage) {
-  auto wrong = [&](const std::string& what) { return fail(ErrorCode::kInvalid, std::format("{}\n{}", what, usage)); };
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    std::string name = words[i];
-    if (!name.starts_with('-')) return wrong(std::format("what is {} for?", name));
-    std::string value;
-    const std::size_t equals = name.find('=');
-    if (equals != std::string::npos) {
-      value = name.substr(equals + 1);
-      name.resize(equals);
-    }
-    const auto option = table.find(name);
-    if (option == table.end()) {
-      std::vector<std::string_view> known;
-      for (const auto& [one, does] : table) known.push_back(one);
-      return wrong(std::format("unknown option {}{}", name, crds::suggestion(name, known)));
-    }
-    if (equals == std::string::npos) {
-      if (option->second.flag) value = "true";
-      else if (++i < words.size()) value = words[i];
-      else return wrong(std::format("{} needs a value", name));
-    }
-    if (const std::string bad = option->second.set(value); !bad.empty())
-      return wrong(std::format("{}: \"{}\" {}", name, value, bad));
-  }
-  return {};
+// There are options only.
+Result<void> read(std::span<const std::string> words, const std::map<std::string, Option>& options, const char* usage) {
+  BSP_TRY(const std::vector<std::string> others, read_arguments(words, options, usage));
+  if (others.empty()) return {};
+  return fail(ErrorCode::kInvalid, std::format("what is {} for?\n{}", others[0], usage));
 }
 
 }  // namespace
@@ -115,34 +63,34 @@ Result<void> read(std::span<const std::string> words, const Table& table, const 
 Result<Options> parse_options(std::span<const std::string> words) {
   Options o;
   o.lease.name = "bsp-operator";
-  Set pull = [&](const std::string& value) -> std::string {
+  auto pull = [&](const std::string& value) -> std::string {
     o.pods.pull_policy = value;
     return value == "Always" || value == "IfNotPresent" || value == "Never" ? "" : "is Always, IfNotPresent or Never";
   };
-  Set delivery = [&](const std::string& value) -> std::string {
+  auto delivery = [&](const std::string& value) -> std::string {
     const bool copy = value == "Copy";
     o.pods.delivery = copy ? reconcile::RuntimeDelivery::kCopy : reconcile::RuntimeDelivery::kImageVolume;
     return copy || value == "ImageVolume" ? "" : "is ImageVolume or Copy";
   };
   BSP_CHECK_OK(read(words,
-                    {{"--kubeconfig", {text(o.kubeconfig)}},
-                     {"--context", {text(o.context)}},
-                     {"--namespace", {text(o.name_space)}},
-                     {"-n", {text(o.name_space)}},
-                     {"--leader-elect", {truth(o.leader_elect), true}},
-                     {"--lease-namespace", {text(o.lease.name_space)}},
-                     {"--lease-name", {text(o.lease.name)}},
-                     {"--metrics-address", {address(o.metrics_address)}},
-                     {"--health-address", {address(o.health_address)}},
-                     {"--workers", {number(o.workers, 1, 64)}},
-                     {"--record-directory", {text(o.record_directory)}},
-                     {"--runtime-image", {text(o.pods.runtime_image)}},
+                    {{"--kubeconfig", option::text(o.kubeconfig)},
+                     {"--context", option::text(o.context)},
+                     {"--namespace", option::text(o.name_space)},
+                     {"-n", option::text(o.name_space)},
+                     {"--leader-elect", option::flag(o.leader_elect)},
+                     {"--lease-namespace", option::text(o.lease.name_space)},
+                     {"--lease-name", option::text(o.lease.name)},
+                     {"--metrics-address", address(o.metrics_address)},
+                     {"--health-address", address(o.health_address)},
+                     {"--workers", option::number(o.workers, 1, 64)},
+                     {"--record-directory", option::text(o.record_directory)},
+                     {"--runtime-image", option::text(o.pods.runtime_image)},
                      {"--runtime-pull-policy", {pull}},
                      {"--runtime-delivery", {delivery}},
-                     {"--max-moves", {number(o.caps.in_cluster, 0, 100'000)}},
-                     {"--max-moves-per-set", {number(o.caps.into_set, 0, 100'000)}},
-                     {"--target-timeout", {number(o.target_timeout_seconds, 1, 86'400)}},
-                     {"--user-namespaces", {truth(o.pods.user_namespace), true}}},
+                     {"--max-moves", option::number(o.caps.in_cluster, 0, 100'000)},
+                     {"--max-moves-per-set", option::number(o.caps.into_set, 0, 100'000)},
+                     {"--target-timeout", option::number(o.target_timeout_seconds, 1, 86'400)},
+                     {"--user-namespaces", option::flag(o.pods.user_namespace)}},
                     kUsage));
   if (o.name_space == "all") o.name_space.clear();
   if (!o.metrics_address.empty() && o.metrics_address == o.health_address)
@@ -154,15 +102,15 @@ Result<Options> parse_options(std::span<const std::string> words) {
 Result<SubmitOptions> parse_submit_options(std::span<const std::string> words) {
   SubmitOptions o;
   BSP_CHECK_OK(read(words,
-                    {{"--kubeconfig", {text(o.kubeconfig)}},
-                     {"--context", {text(o.context)}},
-                     {"--namespace", {text(o.name_space)}},
-                     {"-n", {text(o.name_space)}},
-                     {"--filename", {text(o.file)}},
-                     {"-f", {text(o.file)}},
-                     {"--wait", {truth(o.wait), true}},
-                     {"--delete", {truth(o.remove), true}},
-                     {"--timeout", {number(o.timeout_seconds, 1, 1'000'000)}}},
+                    {{"--kubeconfig", option::text(o.kubeconfig)},
+                     {"--context", option::text(o.context)},
+                     {"--namespace", option::text(o.name_space)},
+                     {"-n", option::text(o.name_space)},
+                     {"--filename", option::text(o.file)},
+                     {"-f", option::text(o.file)},
+                     {"--wait", option::flag(o.wait)},
+                     {"--delete", option::flag(o.remove)},
+                     {"--timeout", option::number(o.timeout_seconds, 1, 1'000'000)}},
                     kSubmitUsage));
   if (o.file.empty()) return fail(ErrorCode::kInvalid, std::format("-f is missing: which job?\n{}", kSubmitUsage));
   if (o.remove && !o.wait) return fail(ErrorCode::kInvalid, std::format("--delete goes with --wait\n{}", kSubmitUsage));

@@ -39,7 +39,7 @@ EDGES = {
     # The commands put node and shell together.
     "operator/local/cli": ["base/core", "base/json", "crds", "operator/arguments", "operator/kinds", "operator/kube", "operator/local", "operator/reconcile",
                            "operator/reconcile/shell"],
-    "operator/controller": ["base/core", "base/json", "crds", "operator/kinds", "operator/kube", "operator/reconcile",
+    "operator/controller": ["base/core", "base/json", "crds", "operator/arguments", "operator/kinds", "operator/kube", "operator/reconcile",
                             "operator/reconcile/shell"],
     "operator/advise": ["base/core", "crds", "operator/arguments", "operator/decide", "operator/local/cli", "operator/record"],
     "operator": ["base/core", "base/json", "base/net", "crds", "operator/advise", "operator/arguments", "operator/controller", "operator/decide", "operator/kube",
