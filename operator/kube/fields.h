@@ -1,4 +1,4 @@
-// Reading fields of an object that came over the network: what has another type than it should counts as missing.
+// What every Kubernetes object has, read from one that came over the network (base/json/fields.h).
 #pragma once
 
 #include <charconv>
@@ -7,27 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "base/json/fields.h"
+
 namespace bsp::kube {
-
-inline std::string text_at(const nlohmann::json& object, const char* name) {
-  if (!object.is_object()) return {};
-  const auto it = object.find(name);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-inline bool flag_at(const nlohmann::json& object, const char* name, bool otherwise) {
-  if (!object.is_object()) return otherwise;
-  const auto it = object.find(name);
-  return it != object.end() && it->is_boolean() ? it->get<bool>() : otherwise;
-}
-
-// A null value if there is none.
-inline const nlohmann::json& part_at(const nlohmann::json& object, const char* name) {
-  static const nlohmann::json none;
-  if (!object.is_object()) return none;
-  const auto it = object.find(name);
-  return it != object.end() ? *it : none;
-}
 
 inline std::string metadata_text(const nlohmann::json& object, const char* name) {
   return text_at(part_at(object, "metadata"), name);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json/fields.h"
 #include "crds/meta.h"
 
 namespace bsp::reconcile {
@@ -11,43 +12,30 @@ namespace {
 
 using nlohmann::json;
 
-// A null value if there is none.
-const json& within(const json& object, const char* name) {
-  static const json none;
-  if (!object.is_object()) return none;
-  const auto it = object.find(name);
-  return it == object.end() ? none : *it;
-}
-
-std::string text_within(const json& object, const char* name) {
-  const json& value = within(object, name);
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-
 // Quantities may be written as numbers.
 std::string quantity_text(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 std::int64_t amount(const json& list, const char* name, bool milli) {
-  const json& value = within(list, name);
+  const json& value = part_at(list, name);
   if (value.is_null()) return 0;
   const auto read = milli ? crds::quantity_milli(quantity_text(value)) : crds::quantity_value(quantity_text(value));
   return read ? static_cast<std::int64_t>(std::min<std::uint64_t>(*read, INT64_MAX / 4096)) : 0;
 }
 
 Resources asked(const json& container) {
-  const json& resources = within(container, "resources");
-  const json &requests = within(resources, "requests"), &limits = within(resources, "limits");
+  const json& resources = part_at(container, "resources");
+  const json &requests = part_at(resources, "requests"), &limits = part_at(resources, "limits");
   auto of = [&](const char* name, bool milli) {
-    return within(requests, name).is_null() ? amount(limits, name, milli) : amount(requests, name, milli);
+    return part_at(requests, name).is_null() ? amount(limits, name, milli) : amount(requests, name, milli);
   };
   return {of("cpu", true), of("memory", false), 0};
 }
 
 bool tolerates(const json& toleration, const json& taint) {
-  const std::string key = text_within(toleration, "key"), effect = text_within(toleration, "effect");
-  if (!effect.empty() && effect != text_within(taint, "effect")) return false;
-  if (text_within(toleration, "operator") == "Exists") return key.empty() || key == text_within(taint, "key");
-  return key == text_within(taint, "key") && text_within(toleration, "value") == text_within(taint, "value");
+  const std::string key = text_at(toleration, "key"), effect = text_at(toleration, "effect");
+  if (!effect.empty() && effect != text_at(taint, "effect")) return false;
+  if (text_at(toleration, "operator") == "Exists") return key.empty() || key == text_at(taint, "key");
+  return key == text_at(taint, "key") && text_at(toleration, "value") == text_at(taint, "value");
 }
 
 }  // namespace
@@ -55,23 +43,23 @@ bool tolerates(const json& toleration, const json& taint) {
 Resources requests_of(const json& pod_spec) {
   Resources beside;        // native sidecars, which go on while a later init container runs
   Resources at_start;      // the most that is asked for before the containers run
-  for (const json& container : within(pod_spec, "initContainers")) {
+  for (const json& container : part_at(pod_spec, "initContainers")) {
     Resources then = asked(container);
-    const bool stays = text_within(container, "restartPolicy") == "Always";
+    const bool stays = text_at(container, "restartPolicy") == "Always";
     then += beside;
     if (stays) beside = then;
     at_start.cpu = std::max(at_start.cpu, then.cpu);
     at_start.memory = std::max(at_start.memory, then.memory);
   }
   Resources all = beside;
-  for (const json& container : within(pod_spec, "containers")) all += asked(container);
-  const json& overhead = within(pod_spec, "overhead");
+  for (const json& container : part_at(pod_spec, "containers")) all += asked(container);
+  const json& overhead = part_at(pod_spec, "overhead");
   return {std::max(all.cpu, at_start.cpu) + amount(overhead, "cpu", true),
           std::max(all.memory, at_start.memory) + amount(overhead, "memory", false), 1};
 }
 
 Resources allocatable_of(const json& node) {
-  const json& list = within(within(node, "status"), "allocatable");
+  const json& list = part_at(part_at(node, "status"), "allocatable");
   return {amount(list, "cpu", true), amount(list, "memory", false), amount(list, "pods", false)};
 }
 
@@ -85,24 +73,31 @@ std::uint32_t slots_of(Resources room, const Resources& rank) {
 }
 
 bool is_ready(const json& node) {
-  for (const json& condition : within(within(node, "status"), "conditions"))
-    if (text_within(condition, "type") == "Ready") return text_within(condition, "status") == "True";
+  for (const json& condition : part_at(part_at(node, "status"), "conditions"))
+    if (text_at(condition, "type") == "Ready") return text_at(condition, "status") == "True";
   return true;
 }
 
+json asked_of_nodes(const json& pod_template) {
+  json asked = json::object();
+  for (const char* name : {"nodeSelector", "tolerations"})
+    if (const json& value = part_at(part_at(pod_template, "spec"), name); !value.is_null()) asked["spec"][name] = value;
+  return asked;
+}
+
 bool takes_pods_of(const json& node, const json& pod_template) {
-  const json &spec = within(node, "spec"), &pod = within(pod_template, "spec");
-  if (within(spec, "unschedulable") == true) return false;
+  const json &spec = part_at(node, "spec"), &pod = part_at(pod_template, "spec");
+  if (part_at(spec, "unschedulable") == true) return false;
   if (!is_ready(node)) return false;
-  const json& tolerations = within(pod, "tolerations");
-  for (const json& taint : within(spec, "taints")) {
-    if (text_within(taint, "effect") == "PreferNoSchedule") continue;
+  const json& tolerations = part_at(pod, "tolerations");
+  for (const json& taint : part_at(spec, "taints")) {
+    if (text_at(taint, "effect") == "PreferNoSchedule") continue;
     if (std::none_of(tolerations.begin(), tolerations.end(), [&](const json& t) { return tolerates(t, taint); }))
       return false;
   }
-  if (const json& selector = within(pod, "nodeSelector"); selector.is_object())
+  if (const json& selector = part_at(pod, "nodeSelector"); selector.is_object())
     for (const auto& [label, value] : selector.items())
-      if (within(within(within(node, "metadata"), "labels"), label.c_str()) != value) return false;
+      if (part_at(part_at(part_at(node, "metadata"), "labels"), label.c_str()) != value) return false;
   return true;
 }
 

@@ -34,6 +34,8 @@ std::uint32_t slots_of(Resources room, const Resources& rank);
 
 // Its kubelet answers, as far as the cluster knows.
 bool is_ready(const nlohmann::json& node);
+// Of a template, all that takes_pods_of() reads.
+nlohmann::json asked_of_nodes(const nlohmann::json& pod_template);
 // Ready, not cordoned, without a taint that the template's pods do not tolerate, and not excluded by its nodeSelector.
 bool takes_pods_of(const nlohmann::json& node, const nlohmann::json& pod_template);
 

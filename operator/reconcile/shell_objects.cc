@@ -8,8 +8,6 @@ namespace bsp::reconcile {
 namespace {
 
 using kube::Object;
-using kube::part_at;
-using kube::text_at;
 
 // Keeps only the members named.
 void keep(Object& object, std::initializer_list<const char*> names) {
