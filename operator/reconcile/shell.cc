@@ -36,7 +36,7 @@ Shell::~Shell() {
 }
 
 void Shell::changed(const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
-  if (kind == kNode) return;  // the jobs' next looks see it
+  if (kind == kNode) return node_views_.change(before, now);  // the jobs' next looks see it
   const std::string key = job_key_of(kind, now ? *now : *before);
   if (kind == kPod) usage_.change(before, now);
   if (kind == kBspJob) {
@@ -87,7 +87,7 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
     if (gone) return {};
     auto& place = jobs_[key];
     if (!place)
-      place = std::make_shared<JobShell>(client_, *cache_, usage_, bookings_, options_, at, kube::metadata_text(*object, "uid"),
+      place = std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, bookings_, options_, at, kube::metadata_text(*object, "uid"),
                                          [this, key] { queue_.add(key); });
     job = place;
   }

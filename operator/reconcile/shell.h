@@ -25,6 +25,7 @@
 #include "operator/reconcile/placement.h"
 #include "operator/reconcile/shell_bookings.h"
 #include "operator/reconcile/shell_figures.h"
+#include "operator/reconcile/shell_nodes.h"
 #include "operator/reconcile/shell_objects.h"
 
 namespace bsp::reconcile {
@@ -73,6 +74,7 @@ class Shell {
   kube::Client& client_;
   const ShellOptions options_;
   kube::Workqueue queue_;  // of job_key()s
+  NodeViews node_views_;
   NodeUsage usage_;
   BookingStore bookings_;
   std::atomic<bool> stop_ = false;

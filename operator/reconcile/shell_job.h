@@ -15,6 +15,7 @@
 #include "operator/reconcile/lost_pods.h"
 #include "operator/reconcile/rescheduling.h"
 #include "operator/reconcile/shell_events.h"
+#include "operator/reconcile/shell_nodes.h"
 #include "operator/reconcile/shell.h"
 #include "operator/reconcile/shell_objects.h"
 #include "operator/reconcile/sidecars.h"
@@ -23,9 +24,9 @@ namespace bsp::reconcile {
 
 class JobShell {
  public:
-  JobShell(kube::Client& client, kube::Cache& cache, const NodeUsage& usage, BookingStore& bookings,
-           const ShellOptions& options, kube::Key at, std::string uid, std::function<void()> changed)
-      : client_(client), cache_(cache), usage_(usage), bookings_(bookings), options_(options), at_(std::move(at)),
+  JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, const NodeUsage& usage,
+           BookingStore& bookings, const ShellOptions& options, kube::Key at, std::string uid, std::function<void()> changed)
+      : client_(client), cache_(cache), nodes_(nodes), usage_(usage), bookings_(bookings), options_(options), at_(std::move(at)),
         uid_(std::move(uid)), changed_(std::move(changed)) {}
 
   // Does what is due and says how long from now to look again at the latest.
@@ -38,9 +39,9 @@ class JobShell {
   Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
   Result<void> connect(const crds::BspJob& job);
   Result<void> load_authority(const crds::BspJob& job);
-  std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const std::vector<kube::Object>& all) const;
+  std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const SeenNodes& all) const;
   Observed observe(crds::BspJob job);
-  void judge_lost_pods(const std::vector<kube::Object>& nodes, const crds::BspJobStatus& status, Observed& o);
+  void judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o);
   void gather(const Observed& o);  // asks the Set Managers for reports, when it is time
   // False: somebody was faster, or it can't be written; decide again, after that pause.
   bool book(const Observed& o, const Outcome& out, Duration& pause);
@@ -63,6 +64,7 @@ class JobShell {
 
   kube::Client& client_;
   kube::Cache& cache_;
+  NodeViews& nodes_;
   const NodeUsage& usage_;
   BookingStore& bookings_;
   const ShellOptions& options_;

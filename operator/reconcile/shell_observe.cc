@@ -11,15 +11,14 @@ using nlohmann::json;
 namespace {
 
 // Of the nodes that this job's ranks are on: what is told with a loss.
-void note_nodes(const std::vector<kube::Object>& nodes, const crds::BspJobStatus& status, Observed& o) {
+void note_nodes(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o) {
   std::set<std::string> used;
   for (const crds::RankPlace& place : status.ranks)
     if (!place.node.empty()) used.insert(place.node);
   for (const std::string& name : used) {
-    const auto node = std::ranges::find_if(
-        nodes, [&](const kube::Object& object) { return object.at("metadata").value("name", "") == name; });
-    if (node == nodes.end()) o.node_troubles[name] = "is gone";
-    else if (!is_ready(*node)) o.node_troubles[name] = "is not ready";
+    const SeenNode* const node = nodes.find(name);
+    if (!node) o.node_troubles[name] = "is gone";
+    else if (node->state != NodeState::kAnswers) o.node_troubles[name] = "is not ready";
   }
 }
 
@@ -28,10 +27,10 @@ void note_nodes(const std::vector<kube::Object>& nodes, const crds::BspJobStatus
 Observed JobShell::observe(crds::BspJob job) {
   Observed o;
   o.now = SystemClock{}.now();
-  const std::vector<kube::Object> nodes = cache_.list(kNode);
-  job.spec.sets.label = set_label(job.spec.sets.label, nodes);
+  const auto nodes = nodes_.seen_by(job.spec.sets.label, job.spec.pod_template, [&] { return cache_.list(kNode); });
+  job.spec.sets.label = nodes->label;
   seen_ = bookings_.read(o.now);
-  o.nodes = nodes_for(job, nodes);
+  o.nodes = nodes_for(job, *nodes);
   o.caps = options_.caps;
   o.elsewhere = moves_elsewhere(seen_, job_key(at_.name_space, at_.name));
   o.room_may_come = options_.pods.scheduled;
@@ -45,11 +44,11 @@ Observed JobShell::observe(crds::BspJob job) {
     if (!facts.address.empty() && !over) reachable[pod.at("metadata").at("name")] = facts.address;
     o.pods.emplace(pod.at("metadata").at("name"), std::move(facts));
   }
-  judge_lost_pods(nodes, job.status, o);
+  judge_lost_pods(*nodes, job.status, o);
   // A pod that is being deleted may take its time to end, so it is spoken to, but what it says no longer counts. A lost one
   // is to hear nobody.
   std::erase_if(reachable, [&](const auto& entry) { return o.pods.at(entry.first).lost; });
-  note_nodes(nodes, job.status, o);
+  note_nodes(*nodes, job.status, o);
   for (const kube::Object& object : cache_.find(kRankMigration, kByJob, mine))
     if (auto migration = crds::rank_migration_from_json(object)) o.migrations.push_back(std::move(*migration));
   sidecars_->track(reachable);
@@ -87,36 +86,35 @@ Observed JobShell::observe(crds::BspJob job) {
   return o;
 }
 
-void JobShell::judge_lost_pods(const std::vector<kube::Object>& nodes, const crds::BspJobStatus& status, Observed& o) {
+void JobShell::judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o) {
   lost_.judge(
       o.pods,
       [&](const std::string& name) {
-        const auto node = std::ranges::find_if(
-            nodes, [&](const kube::Object& object) { return object.at("metadata").value("name", "") == name; });
-        return node_state(node == nodes.end() ? nullptr : &*node);
+        const SeenNode* const node = nodes.find(name);
+        return node ? node->state : NodeState::kDead;
       },
       status.epoch ? &*status.epoch : nullptr, std::chrono::steady_clock::now());
 }
 
-std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, const std::vector<kube::Object>& all) const {
+std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, const SeenNodes& all) const {
   const std::string mine = job_key(at_.name_space, at_.name);
   const Resources rank = requests_of(job.spec.pod_template.value("spec", json::object()));
   const auto booked = booked_by_others(seen_, mine, [&](const std::string& name_space, const std::string& pod) {
     return usage_.has_target(name_space, pod);
   });
   std::vector<observe::NodeFacts> nodes;
-  for (const kube::Object& node : all) {
-    auto facts = node_facts(node, job.spec.sets.label);
+  for (const SeenNode& node : all.nodes) {
+    observe::NodeFacts facts = node.facts;
     if (facts.set.empty()) continue;
     // Whatever else runs on a node takes room there.
     Resources others = usage_.of_others(facts.name, mine);
     if (const auto seats = booked.find(facts.name); seats != booked.end()) others += seats->second;
     if (options_.pods.scheduled) {
-      Resources room = allocatable_of(node);
+      Resources room = node.allocatable;
       room -= others;
       const std::uint32_t slots = slots_of(room, rank);
       facts.slots = std::max(slots, 1u);  // 0 would mean that there is no limit
-      facts.cordoned = slots == 0 || !takes_pods_of(node, job.spec.pod_template);
+      facts.cordoned = slots == 0 || !node.takes_pods;
     } else {
       facts.taken = static_cast<std::uint32_t>(others.pods);
     }

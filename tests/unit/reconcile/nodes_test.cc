@@ -1,0 +1,95 @@
+// Nodes are read when one of them has changed, and not at every look of every job.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "crds/names.h"
+#include "operator/reconcile/shell_nodes.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using nlohmann::json;
+
+json node(const std::string& name, const std::string& pool, const std::string& version) {
+  return {{"metadata", {{"name", name}, {"resourceVersion", version}, {"labels", {{std::string(names::kPoolLabels[0]), pool}}}}},
+          {"spec", json::object()},
+          {"status", {{"allocatable", {{"cpu", "2"}, {"memory", "4Gi"}, {"pods", "10"}}},
+                      {"conditions", json::array({{{"type", "Ready"}, {"status", "True"}}})}}}};
+}
+
+class Nodes : public testing::Test {
+ protected:
+  std::shared_ptr<const SeenNodes> look(const json& pod_template = json::object()) {
+    return views_.seen_by(std::string(names::kLabelSet), pod_template, [&] {
+      ++lists_;
+      return all_;
+    });
+  }
+  void change(std::size_t i, json now) {
+    const json before = std::exchange(all_[i], std::move(now));
+    views_.change(&before, &all_[i]);
+  }
+
+  std::vector<kube::Object> all_ = {node("a", "slow", "1"), node("b", "fast", "2")};
+  NodeViews views_;
+  int lists_ = 0;
+};
+
+TEST_F(Nodes, AreReadOnceForAllLooks) {
+  const auto first = look();
+  EXPECT_EQ(first, look());
+  EXPECT_EQ(lists_, 1);
+  EXPECT_EQ(first->label, names::kPoolLabels[0]);
+  ASSERT_NE(first->find("b"), nullptr);
+  EXPECT_EQ(first->find("b")->facts.set, "fast");
+  EXPECT_EQ(first->find("b")->allocatable, (Resources{2000, std::int64_t{4} << 30, 10}));
+  EXPECT_EQ(first->find("b")->state, NodeState::kAnswers);
+  EXPECT_TRUE(first->find("b")->takes_pods);
+  EXPECT_EQ(first->find("aa"), nullptr);
+}
+
+TEST_F(Nodes, AKubeletsSignOfLifeIsNoChange) {
+  const auto first = look();
+  change(0, node("a", "slow", "3"));
+  EXPECT_EQ(first, look());
+}
+
+TEST_F(Nodes, AChangeIsSeenByEveryKindOfJob) {
+  const json tolerant = {{"spec", {{"tolerations", json::array({{{"operator", "Exists"}}})}}}};
+  look(), look(tolerant);
+  EXPECT_EQ(lists_, 2);
+  json tainted = node("b", "fast", "3");
+  tainted["spec"]["taints"] = json::array({{{"key", "k"}, {"effect", "NoSchedule"}}});
+  change(1, tainted);
+  EXPECT_FALSE(look()->find("b")->takes_pods);
+  EXPECT_TRUE(look(tolerant)->find("b")->takes_pods);
+  EXPECT_EQ(lists_, 4);
+}
+
+TEST_F(Nodes, ANodeThatComesOrGoesIsSeen) {
+  look();
+  all_.push_back(node("c", "fast", "4"));
+  views_.change(nullptr, &all_[2]);
+  EXPECT_EQ(look()->nodes.size(), 3u);
+  const json gone = all_[2];
+  all_.pop_back();
+  views_.change(&gone, nullptr);
+  EXPECT_EQ(look()->nodes.size(), 2u);
+}
+
+// What changes while the nodes are being listed may not be in the list.
+TEST_F(Nodes, AChangeDuringALookIsSeenByTheNext) {
+  const auto during = views_.seen_by("x", json::object(), [&] {
+    const auto before_it = all_;
+    json cordoned = node("a", "slow", "5");
+    cordoned["spec"]["unschedulable"] = true;
+    change(0, cordoned);
+    return before_it;
+  });
+  EXPECT_FALSE(during->find("a")->facts.cordoned);
+  EXPECT_TRUE(views_.seen_by("x", json::object(), [&] { return all_; })->find("a")->facts.cordoned);
+}
+
+}  // namespace
+}  // namespace bsp::reconcile
