@@ -16,17 +16,17 @@ namespace {
 
 // The chosen moves, each with what the rank's own superstep gains by the whole plan.
 void add_moves(const Case& c, std::span<const PmEntry> list, std::span<const LevelMove> chosen,
-               const CommTimes& comm, Plan& plan) {
+               std::span<const double> here, const CommOf& comm_of, Plan& plan) {
   if (chosen.empty()) return;
   const std::vector<double>& I = c.metrics.last.instructions;
-  std::vector<ProcessorId> placement = current_placement(c.snapshot);
-  const std::vector<double> before = processor_seconds(c.snapshot, I, placement);
+  std::vector<ProcessorId> placement = c.columns.on;
+  const std::vector<double> before = processor_seconds(c.columns, I, placement);
   for (const LevelMove& a : chosen) placement[list[a.q].rank.value] = a.to;
-  const std::vector<double> after = processor_seconds(c.snapshot, I, placement);
+  const std::vector<double> after = processor_seconds(c.columns, I, placement);
   for (const LevelMove& a : chosen) {
     Move move = move_of(c, list[a.q], a.to);
-    move.t_stay = before[move.from.value] + comm.here[move.rank.value];
-    move.t_move = after[move.to.value] + comm.there[move.rank.value];
+    move.t_stay = before[move.from.value] + here[move.rank.value];
+    move.t_move = after[move.to.value] + comm_of(move.rank, move.to_set);
     move.gain_superstep = move.t_stay - move.t_move;
     move.gain_window = move.gain_superstep * static_cast<double>(c.alpha) - move.cost;
     plan.moves.push_back(move);
@@ -41,12 +41,13 @@ std::size_t best_level(std::span<const Level> levels) {
 }
 
 void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan) {
-  const CommTimes comm = comm_times(c, list);
+  const CommOf comm_of(c);
+  const std::vector<double> here = comm_here(c, comm_of);
   const std::span<const double> I_last = c.metrics.last.instructions;
   const bool window = c.params.horizon == Horizon::kWindow;
-  Processors processors(c.snapshot, window ? std::span<const double>(c.metrics.I_window) : I_last, I_last,
+  Processors processors(c.columns, window ? std::span<const double>(c.metrics.I_window) : I_last, I_last,
                         c.params.reuse_vacated_slots);
-  Levels made = make_levels(c, list, comm, processors);
+  Levels made = make_levels(c, list, here, comm_of, processors);
   const std::vector<Level>& levels = plan.levels = std::move(made.levels);
   plan.stays.insert(plan.stays.end(), made.left_out.begin(), made.left_out.end());
   const std::size_t best = best_level(levels);
@@ -56,7 +57,7 @@ void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const Level& chosen = levels[plan.chosen_level];
   plan.objective = {.name = "pf", .before = levels[0].pf, .after = chosen.pf};
   plan.forecast = {.before = levels[0].time + levels[0].comm, .after = chosen.time + chosen.comm};
-  add_moves(c, list, std::span(made.moves).first(plan.chosen_level), comm, plan);
+  add_moves(c, list, std::span(made.moves).first(plan.chosen_level), here, comm_of, plan);
 
   for (std::size_t l = plan.chosen_level; l < made.moves.size(); ++l) {
     const PmEntry& e = list[made.moves[l].q];

@@ -25,7 +25,7 @@ std::vector<ProcessorId> best_level_placement(const Case& c, std::span<const PmE
                                               double alpha) {
   const auto F = [alpha](const Level& l) { return alpha * (l.time + l.comm) + l.mem; };
   const auto best = std::ranges::min_element(made.levels, {}, F);
-  std::vector<ProcessorId> placement = current_placement(c.snapshot);
+  std::vector<ProcessorId> placement = c.columns.on;
   for (std::ptrdiff_t l = 0; l < best - made.levels.begin(); ++l) {
     const LevelMove& move = made.moves[static_cast<std::size_t>(l)];
     placement[list[move.q].rank.value] = move.to;
@@ -36,11 +36,11 @@ std::vector<ProcessorId> best_level_placement(const Case& c, std::span<const PmE
 void add_moves_of(const Case& c, const Trial& trial, Plan& plan) {
   if (trial.moves() == 0) return;
   const std::vector<double> before =
-      processor_seconds(c.snapshot, c.metrics.last.instructions, current_placement(c.snapshot));
-  for (std::uint32_t r = 0; r < c.snapshot.ranks.size(); ++r) {
+      processor_seconds(c.columns, c.metrics.last.instructions, c.columns.on);
+  for (std::uint32_t r = 0; r < c.columns.on.size(); ++r) {
     const RankId i{r};
     if (!trial.moved(i)) continue;
-    const SetId j = c.snapshot.platform.processor(trial.on(i)).set;
+    const SetId j = c.columns.set[trial.on(i).value];
     Move move = move_of(c, {.rank = i, .target = j, .mem = trial.Mem_to(i, j)}, trial.on(i));
     move.t_stay = before[move.from.value] + trial.comm_here(i);
     move.t_move = trial.processors().time(move.to) + trial.comm_at(i);
@@ -71,8 +71,7 @@ void add_stays_of(const Case& c, std::span<const PmEntry> list, const Trial& tri
       stay.reason = search.move_limit_reached() ? Reason::kMoveLimit : Reason::kNoCapacity;
       const auto pick = search.move_limit_reached() ? std::nullopt : processors.pick(e.target, i);
       if (pick) {
-        const double rest = processors.time(slowest) - c.metrics.last.instructions[i.value] /
-                                                           c.snapshot.platform.processor(slowest).available();
+        const double rest = processors.time(slowest) - c.metrics.last.instructions[i.value] / c.columns.available[slowest.value];
         const double time = holds_up_time ? std::max(others, rest) : trial.time();
         const double comm = holds_up_comm ? trial.comm_without(i) : trial.comm();
         stay.reason = Reason::kGainBelowCost;
@@ -93,12 +92,13 @@ void plan_bottleneck(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const bool window = c.params.horizon == Horizon::kWindow;
   const double alpha = window ? static_cast<double>(c.alpha_next) : 1;
   const std::span<const double> I_last = c.metrics.last.instructions;
-  const CommTimes comm = comm_times(c, list);
-  Processors processors(c.snapshot, window ? std::span<const double>(c.metrics.I_window) : I_last, I_last,
+  const CommOf comm_of(c);
+  const std::vector<double> here = comm_here(c, comm_of);
+  Processors processors(c.columns, window ? std::span<const double>(c.metrics.I_window) : I_last, I_last,
                         c.params.reuse_vacated_slots);
-  const Levels made = make_levels(c, list, comm, processors);
+  const Levels made = make_levels(c, list, here, comm_of, processors);
   processors.restart(best_level_placement(c, list, made, alpha), I_last, I_last);
-  Trial trial(c, processors, comm.here, BottleneckSearch::kTriedTogether);
+  Trial trial(c, processors, here, comm_of, BottleneckSearch::kTriedTogether);
   BottleneckSearch search(c, trial, alpha);
   search.run(list);
 

@@ -50,19 +50,20 @@ void BottleneckSearch::look() {
 }
 
 bool BottleneckSearch::may_move(RankId i) const {
-  return !why_blocked(c_.snapshot, c_.metrics, c_.params, i, c_.snapshot.set(i));
+  return !why_blocked(c_, i, c_.columns.own[i.value]);
 }
 
 bool BottleneckSearch::may_be_in(RankId i, SetId j) const {
+  if (c_.columns.special[i.value] == 0) return true;
   const std::vector<SetId>& lacking = c_.snapshot.ranks[i.value].lacks_cpu_features_on;
-  return lacking.empty() || j == c_.snapshot.set(i) || std::ranges::find(lacking, j) == lacking.end();
+  return lacking.empty() || j == c_.columns.own[i.value] || std::ranges::find(lacking, j) == lacking.end();
 }
 
 bool BottleneckSearch::has_room_for(RankId i, ProcessorId p) const {
   const Processors& processors = trial_.processors();
   if (p == trial_.home(i)) return processors.may_return(i);
   if (!trial_.moved(i) && move_limit_reached()) return false;
-  return processors.has_free_slot(p) && may_be_in(i, c_.snapshot.platform.processor(p).set);
+  return processors.has_free_slot(p) && may_be_in(i, c_.columns.set[p.value]);
 }
 
 // Where rank i would be done soonest, and before `below`, within the limits.
@@ -104,7 +105,7 @@ bool BottleneckSearch::relieve_slowest(const Limits& limits) {
   const Processors& processors = trial_.processors();
   const ProcessorId p = processors.slowest_processor();
   const double slowest = trial_.time(), below = slowest * (1 - kNoise);
-  const double available = c_.snapshot.platform.processor(p).available();
+  const double available = c_.columns.available[p.value];
   struct Relief {
     double later;  // when the later of the two processors is done, s
     double mem;
@@ -118,7 +119,7 @@ bool BottleneckSearch::relieve_slowest(const Limits& limits) {
     const double I = c_.metrics.last.instructions[i];
     if (!(I > 0) || !may_move({i})) continue;
     if (const auto spot = best_spot({i}, below, limits)) {
-      const SetId j = c_.snapshot.platform.processor(spot->processor).set;
+      const SetId j = c_.columns.set[spot->processor.value];
       const double mem = spot->processor == trial_.home({i}) ? 0 : trial_.Mem_to({i}, j);
       const Relief relief{std::max(spot->time, slowest - I / available), mem, i, spot->processor};
       if (!best || std::tie(relief.later, relief.mem, relief.i) < std::tie(best->later, best->mem, best->i))
@@ -248,7 +249,7 @@ bool BottleneckSearch::follow_the_list(std::span<const PmEntry> list) {
 void BottleneckSearch::leave_out() {
   std::vector<std::pair<double, std::uint32_t>> dearest_first;
   for (std::uint32_t i = 0; i < c_.snapshot.ranks.size(); ++i)
-    if (trial_.moved({i})) dearest_first.emplace_back(-trial_.Mem_to({i}, c_.snapshot.platform.processor(trial_.on({i})).set), i);
+    if (trial_.moved({i})) dearest_first.emplace_back(-trial_.Mem_to({i}, c_.columns.set[trial_.on({i}).value]), i);
   std::ranges::sort(dearest_first);
   const Processors& processors = trial_.processors();
   for (bool again = true; again;) {

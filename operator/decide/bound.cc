@@ -33,9 +33,9 @@ Ground survey(const Case& c) {
   Ground ground{.movable = {},
                 .kept = std::vector<double>(platform.processors.size(), 0.0),
                 .fastest = std::vector<double>(platform.sets.size(), kUnreachable),
-                .held = ranks_held(c.snapshot)};
+                .held = c.columns.held};
   for (std::uint32_t i = 0; i < c.snapshot.ranks.size(); ++i) {
-    ground.movable.push_back(!why_blocked(c.snapshot, c.metrics, c.params, {i}, c.snapshot.set({i})));
+    ground.movable.push_back(!why_blocked(c, {i}, c.snapshot.set({i})));
     if (!ground.movable[i]) ground.kept[c.snapshot.ranks[i].processor.value] += c.metrics.last.instructions[i];
   }
   for (std::size_t p = 0; p < platform.processors.size(); ++p) {

@@ -27,7 +27,7 @@ std::expected<Move, Stay> test(const Case& c, const PmEntry& e, const Sums& sums
   if (!pick) return std::unexpected(stay);
 
   const Grid<double>& T = c.snapshot.platform.T;
-  const std::uint32_t own = c.snapshot.set(e.rank).value, j = e.target.value;
+  const std::uint32_t own = c.columns.own[e.rank.value].value, j = e.target.value;
   const double B = sums.B[e.rank.value, j];
   Move move = move_of(c, e, pick->processor);
   move.t_move = pick->time + B * T[j, j] + e.mem;
@@ -49,8 +49,7 @@ std::expected<Move, Stay> test(const Case& c, const PmEntry& e, const Sums& sums
 
 void move_viable(const Case& c, std::span<const PmEntry> list, std::span<const Candidacy> candidates, Plan& plan) {
   const Sums sums = sums_over(c.metrics, c.params.horizon);
-  Processors processors(c.snapshot, sums.I, c.metrics.last.instructions,
-                        c.params.reuse_vacated_slots);
+  Processors processors(c.columns, sums.I, c.metrics.last.instructions, c.params.reuse_vacated_slots);
   plan.objective = {.name = "time of the moved ranks"};
   for (std::size_t q = 0; q < list.size(); ++q) {
     const PmEntry& e = list[q];
@@ -71,7 +70,7 @@ void move_viable(const Case& c, std::span<const PmEntry> list, std::span<const C
       plan.stays.push_back(verdict.error());
     }
   }
-  plan.forecast = forecast_of(c.snapshot, c.metrics, plan.moves);
+  plan.forecast = forecast_of(c, plan.moves);
 }
 
 }  // namespace bsp::decide

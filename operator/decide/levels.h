@@ -17,17 +17,15 @@
 #include <span>
 #include <vector>
 
+#include "operator/decide/pf.h"
 #include "operator/decide/plan.h"
 #include "operator/decide/processors.h"
 #include "operator/decide/strategy.h"
 
 namespace bsp::decide {
 
-// Comm(i,·) of each rank where it is and, for those in the list, where it would go. s.
-struct CommTimes {
-  std::vector<double> here, there;  // [i]
-};
-CommTimes comm_times(const Case& c, std::span<const PmEntry> list);
+// Comm(i,·) of each rank where it is at the call. s.
+std::vector<double> comm_here(const Case& c, const CommOf& comm_of);
 
 // What a level moves on top of the one before.
 struct LevelMove {
@@ -41,7 +39,8 @@ struct Levels {
   std::vector<Stay> left_out;    // the entries that have no slot or exceed max_moves
 };
 
-// Leaves `processors`, which has everybody where the snapshot has him, at the last level.
-Levels make_levels(const Case& c, std::span<const PmEntry> list, const CommTimes& comm, Processors& processors);
+// `here`: what comm_here gives. Leaves `processors`, which has everybody where the snapshot has him, at the last level.
+Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const double> here, const CommOf& comm_of,
+                   Processors& processors);
 
 }  // namespace bsp::decide

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <queue>
 
-#include "operator/decide/pm.h"
+#include "operator/decide/columns.h"
 
 namespace bsp::decide {
 namespace {

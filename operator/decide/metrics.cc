@@ -2,17 +2,26 @@
 
 #include <algorithm>
 
+#include "operator/decide/lanes.h"
+
 namespace bsp::decide {
 namespace {
 
+// Of doubles, or of two at a time (Lanes).
+
 // X'_t from X'_{t−1} and X_t.
-double aged(double before, double now, bool first) { return first ? now : before / 2 + now / 2; }
+template <class V>
+V aged(V before, V now, bool first) {
+  return first ? now : before / 2.0 + now / 2.0;
+}
 
 // P after a superstep in which X_t was measured and X'_t predicted.
-double predictability(double P, double now, double predicted, double tolerance, double step) {
-  const bool as_predicted =
-      (now * (1 - tolerance) <= predicted) & (predicted <= now * (1 + tolerance));
-  return std::clamp(P + (as_predicted ? step : -step), 0.0, 1.0);
+template <class V>
+V predictability(V P, V now, V predicted, double tolerance, double step) {
+  const auto as_predicted = (now * (1 - tolerance) <= predicted) & (predicted <= now * (1 + tolerance));
+  const V stepped = P + (as_predicted ? V{} + step : V{} - step);
+  const V not_below = stepped < 0.0 ? V{} : stepped;
+  return not_below > 1.0 ? V{} + 1.0 : not_below;
 }
 
 void update_computation(Metrics& m, const MeasuredSuperstep& t, bool first, double step,
@@ -25,20 +34,34 @@ void update_computation(Metrics& m, const MeasuredSuperstep& t, bool first, doub
   }
 }
 
-void update_communication(Metrics& m, const MeasuredSuperstep& t, bool first, double step,
-                          double beta) {
+void update_communication(Metrics& m, const MeasuredSuperstep& t, bool first, double step, double beta, bool call_follows) {
+  m.P_BTP_peaks.resize(call_follows ? m.PB.rows() : 0);
+  m.B_peaks.resize(m.P_BTP_peaks.size());
+  std::vector<double> P_BTP(m.PB.cols());
   for (std::size_t i = 0; i < m.PB.rows(); ++i) {
     const auto B = t.recv_bytes.row(i);
     const auto BT = t.recv_seconds.row(i);
-    const auto PB = m.PB.row(i), BTP = m.BTP.row(i), P_comm = m.P_comm.row(i), P_BTP = m.P_BTP.row(i),
-               sum = m.B_window.row(i);
-    for (std::size_t j = 0; j < B.size(); ++j) {
+    const auto PB = m.PB.row(i), BTP = m.BTP.row(i), P_comm = m.P_comm.row(i), sum = m.B_window.row(i);
+    std::size_t j = 0;
+    for (; j + kLanes <= B.size(); j += kLanes) {
+      const Lanes now = load(&B[j]), predicted = aged(load(&PB[j]), now, first), BTP_j = aged(load(&BTP[j]), load(&BT[j]), first);
+      const Lanes P = predictability(load(&P_comm[j]), now, predicted, beta, step);
+      store(predicted, &PB[j]);
+      store(BTP_j, &BTP[j]);
+      store(P, &P_comm[j]);
+      store(P * BTP_j, &P_BTP[j]);
+      store(load(&sum[j]) + now, &sum[j]);
+    }
+    for (; j < B.size(); ++j) {
       PB[j] = aged(PB[j], B[j], first);
       BTP[j] = aged(BTP[j], BT[j], first);
       P_comm[j] = predictability(P_comm[j], B[j], PB[j], beta, step);
       P_BTP[j] = P_comm[j] * BTP[j];
       sum[j] += B[j];
     }
+    if (!call_follows) continue;
+    m.P_BTP_peaks[i] = peaks_of(P_BTP);
+    m.B_peaks[i] = peaks_of(B);
   }
 }
 
@@ -61,7 +84,6 @@ Metrics open_metrics(std::vector<double> P_comp, Grid<double> P_comm, std::size_
           .BTP = zero_grid,
           .P_comp = std::move(P_comp),
           .P_comm = std::move(P_comm),
-          .P_BTP = zero_grid,
           .I_window = zeros,
           .B_window = zero_grid,
           .last = {.superstep = Superstep{0},
@@ -71,7 +93,7 @@ Metrics open_metrics(std::vector<double> P_comp, Grid<double> P_comm, std::size_
                    .recv_seconds = zero_grid}};
 }
 
-void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Params& params) {
+void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Params& params, bool call_follows) {
   const std::size_t ranks = metrics.PI.size(), sets = metrics.PB.cols();
   const auto fits = [&](const Grid<double>& g) { return g.rows() == ranks && g.cols() == sets; };
   check(t.instructions.size() == ranks && t.compute_seconds.size() == ranks && fits(t.recv_bytes) &&
@@ -82,7 +104,7 @@ void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Pa
   const bool first = metrics.supersteps == 0;
   const double step = 1.0 / static_cast<double>(alpha);
   update_computation(metrics, t, first, step, params.delta);
-  update_communication(metrics, t, first, step, params.beta);
+  update_communication(metrics, t, first, step, params.beta, call_follows);
   metrics.last = std::move(t);
   ++metrics.supersteps;
 }

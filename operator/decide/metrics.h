@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "operator/decide/model.h"
+#include "operator/decide/peaks.h"
 
 namespace bsp::decide {
 
@@ -24,20 +25,23 @@ struct Metrics {
   Grid<double> BTP{};            // [i, j] s
   std::vector<double> P_comp{};  // [i] 0..1, how predictable the computation is
   Grid<double> P_comm{};         // [i, j] 0..1, how predictable the communication is
-  Grid<double> P_BTP{};          // [i, j] s, P_comm·BTP, PM's Comm(i,j): a call reads one grid instead of two
 
   std::vector<double> I_window{};  // [i] instructions, sum over the window so far
   Grid<double> B_window{};         // [i, j] bytes, sum over the window so far
   MeasuredSuperstep last{};        // the superstep added last
   std::uint64_t supersteps = 0;    // added so far in this window
+
+  // Of the last superstep, if a call follows it; else empty.
+  std::vector<Peaks> P_BTP_peaks{};  // [i] of P_comm·BTP, PM's Comm(i,·), s
+  std::vector<Peaks> B_peaks{};      // [i] of last.recv_bytes
 };
 
 // At the start of a window. P_comp and P_comm come from the last one (1 where they say nothing).
 Metrics open_metrics(std::vector<double> P_comp, Grid<double> P_comm, std::size_t ranks,
                      std::size_t sets);
 
-// After each superstep. O(ranks · Sets), and the only part of a decision's work that needs the
-// measured values: a call reads the sums and averages kept here.
-void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Params& params);
+// After each superstep. O(ranks · Sets), and the only part of a decision's work that needs all measured values: a call
+// reads the peaks, made if it `follows`, and few of the sums and averages.
+void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Params& params, bool call_follows = false);
 
 }  // namespace bsp::decide

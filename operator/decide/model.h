@@ -66,7 +66,7 @@ struct Rank {
   std::vector<SetId> lacks_cpu_features_on{};  // Sets whose CPUs lack features the rank has seen
 };
 
-// The world at one rescheduling call. A value: it is filled once and only read.
+// The world at one rescheduling call. A value: it is filled once and only read (columns.h checks it).
 struct Snapshot {
   Platform platform{};
   std::vector<Rank> ranks{};  // index = RankId
@@ -115,8 +115,6 @@ struct Params {
 
 // Names the first field that is out of its range.
 Result<void> validate(const Params& params);
-// Names the first thing in the snapshot that does not fit together.
-Result<void> validate(const Snapshot& snapshot);
 
 // --- What is carried from call to call -------------------------------------------------
 // When the next call is; see adaptation.h.

@@ -19,14 +19,33 @@ double Comm(std::span<const double> Bytes, std::span<const double> T_to_j) {
                  [=](std::size_t k) { return B[k] * T[k]; });
 }
 
+CommOf::CommOf(const Case& c) : metrics_(c.metrics), T_to_(transposed(c.snapshot.platform.T)) {
+  for (std::size_t j = 0; j < T_to_.rows(); ++j) largest_T_to_.push_back(std::ranges::max(T_to_.row(j)));
+}
+
+double CommOf::operator()(RankId i, SetId j) const {
+  const Peaks& peaks = metrics_.B_peaks[i.value];
+  const auto T_to_j = T_to_.row(j.value);
+  double most = 0;
+  for (std::size_t q = 0; q < Peaks::kPeaks; ++q) most = std::max(most, peaks.value[q] * T_to_j[peaks.set[q]]);
+  if (most >= peaks.rest * largest_T_to_[j.value]) return most;
+  return Comm(metrics_.last.recv_bytes.row(i.value), T_to_j);
+}
+
+std::vector<double> processor_seconds(const Columns& columns, std::span<const double> Instructions,
+                                      std::span<const ProcessorId> placement) {
+  std::vector<double> seconds(columns.available.size(), 0.0);
+  for (std::size_t i = 0; i < placement.size(); ++i) seconds[placement[i].value] += Instructions[i];
+  for (std::size_t p = 0; p < seconds.size(); ++p) seconds[p] /= columns.available[p];
+  return seconds;
+}
+
 std::vector<double> processor_seconds(const Snapshot& snapshot,
                                       std::span<const double> Instructions,
                                       std::span<const ProcessorId> placement) {
-  const std::vector<Processor>& processors = snapshot.platform.processors;
-  std::vector<double> seconds(processors.size(), 0.0);
-  for (std::size_t i = 0; i < placement.size(); ++i) seconds[placement[i].value] += Instructions[i];
-  for (std::size_t p = 0; p < seconds.size(); ++p) seconds[p] /= processors[p].available();
-  return seconds;
+  Columns columns;
+  for (const Processor& p : snapshot.platform.processors) columns.available.push_back(p.available());
+  return processor_seconds(columns, Instructions, placement);
 }
 
 double superstep_seconds(const Snapshot& snapshot, const Metrics& metrics,
@@ -42,26 +61,22 @@ double superstep_seconds(const Snapshot& snapshot, const Metrics& metrics,
   return time + comm;
 }
 
-Forecast forecast_of(const Snapshot& snapshot, const Metrics& metrics, std::span<const Move> moves) {
-  const std::vector<double>& I = metrics.last.instructions;
-  std::vector<ProcessorId> placement = current_placement(snapshot);
-  const auto largest_time = [&] {
-    double time = 0;
-    for (double s : processor_seconds(snapshot, I, placement)) time = std::max(time, s);
-    return time;
-  };
+Forecast forecast_of(const Case& c, std::span<const Move> moves) {
+  const std::vector<double>& I = c.metrics.last.instructions;
+  std::vector<ProcessorId> placement = c.columns.on;
+  const auto largest_time = [&] { return std::ranges::max(processor_seconds(c.columns, I, placement)); };
+  if (placement.empty()) return {};
   const double time_before = largest_time();
   for (const Move& move : moves) placement[move.rank.value] = move.to;
   const double time_after = moves.empty() ? time_before : largest_time();
 
-  const Grid<double> T_to = transposed(snapshot.platform.T);
+  const CommOf comm_of(c);
   double comm_before = 0, comm_after = 0;
   for (std::uint32_t i = 0; i < placement.size(); ++i) {
-    const auto Bytes = metrics.last.recv_bytes.row(i);
-    const SetId here = snapshot.set({i}), there = snapshot.platform.processor(placement[i]).set;
-    const double comm = Comm(Bytes, T_to.row(here.value));
+    const SetId here = c.columns.own[i], there = c.columns.set[placement[i].value];
+    const double comm = comm_of({i}, here);
     comm_before = std::max(comm_before, comm);
-    comm_after = std::max(comm_after, there == here ? comm : Comm(Bytes, T_to.row(there.value)));
+    comm_after = std::max(comm_after, there == here ? comm : comm_of({i}, there));
   }
   return {.before = time_before + comm_before, .after = time_after + comm_after};
 }

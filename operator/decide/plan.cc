@@ -17,12 +17,13 @@ Result<void> validate_together(const Snapshot& snapshot, const Window& window) {
 
 // In one pass, as each rank has at most one Stay.
 void sort_by_rank(std::vector<Stay>& stays, std::size_t ranks) {
-  std::vector<const Stay*> of_rank(ranks, nullptr);
-  for (const Stay& stay : stays) of_rank[stay.rank.value] = &stay;
+  constexpr std::uint32_t kNone = ~0u;
+  std::vector<std::uint32_t> of_rank(ranks, kNone);
+  for (std::uint32_t s = 0; s < stays.size(); ++s) of_rank[stays[s].rank.value] = s;
   std::vector<Stay> sorted;
   sorted.reserve(stays.size());
-  for (const Stay* stay : of_rank)
-    if (stay != nullptr) sorted.push_back(*stay);
+  for (const std::uint32_t s : of_rank)
+    if (s != kNone) sorted.push_back(stays[s]);
   stays = std::move(sorted);
 }
 
@@ -57,15 +58,16 @@ std::string_view to_string(Reason reason) {
 
 Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Params& params) {
   BSP_CHECK_OK(validate(params));
-  BSP_CHECK_OK(validate(snapshot));
+  BSP_TRY(const Columns columns, columns_of(snapshot));
   BSP_CHECK_OK(validate_together(snapshot, window));
 
   const Metrics& metrics = window.metrics();
   const Cadence& now = window.cadence();
-  PmList list = make_pm_list(snapshot, metrics, params);
+  const Case c{snapshot, columns, metrics, params, now.alpha, now.alpha_next};
+  PmList list = make_pm_list(c);
   Plan plan{.heuristic = params.heuristic, .superstep = window.completed(), .now = now};
   plan.stays = std::move(list.stays);
-  strategy_for(params.heuristic).plan({snapshot, metrics, params, now.alpha, now.alpha_next}, list.entries, plan);
+  strategy_for(params.heuristic).plan(c, list.entries, plan);
   plan.pm_list = std::move(list.entries);
   sort_by_rank(plan.stays, snapshot.ranks.size());
   plan.next = next_cadence(now, plan.superstep, params.migrates && !plan.moves.empty(), params);

@@ -1,74 +1,53 @@
 #include "operator/decide/pm.h"
 
-#include <algorithm>
-#include <limits>
-#include <optional>
-
-#include "operator/decide/lanes.h"
+#include "operator/decide/best_set.h"
+#include "operator/decide/decreasing.h"
 
 namespace bsp::decide {
 namespace {
 
-constexpr double kNever = -std::numeric_limits<double>::infinity();
-
 // Why a Set takes no rank at all, if so.
-std::vector<std::optional<Reason>> closed_sets(const Snapshot& snapshot) {
-  const Platform& platform = snapshot.platform;
-  const std::vector<std::uint32_t> held = ranks_held(snapshot);
-  std::vector<std::optional<Reason>> closed(platform.sets.size(), Reason::kNoCapacity);
-  for (std::size_t p = 0; p < platform.processors.size(); ++p) {
-    const Processor& processor = platform.processors[p];
-    if (!processor.cordoned && free_slots(processor, held[p]) > 0)
-      closed[processor.set.value].reset();
-  }
-  for (std::size_t j = 0; j < platform.sets.size(); ++j)
-    if (platform.sets[j].cordoned) closed[j] = Reason::kCordoned;
+std::vector<std::optional<Reason>> closed_sets(const Case& c) {
+  const std::vector<Set>& sets = c.snapshot.platform.sets;
+  std::vector<std::optional<Reason>> closed(sets.size(), Reason::kNoCapacity);
+  for (std::size_t p = 0; p < c.columns.set.size(); ++p)
+    if (c.columns.slots[p] > c.columns.held[p]) closed[c.columns.set[p].value].reset();
+  for (std::size_t j = 0; j < sets.size(); ++j)
+    if (sets[j].cordoned) closed[j] = Reason::kCordoned;
   return closed;
 }
 
-std::vector<bool> sets_with_processors(const Platform& platform) {
-  std::vector<bool> has(platform.sets.size(), false);
-  for (const Processor& p : platform.processors) has[p.set.value] = true;
-  return has;
+std::vector<std::uint8_t> sets_that_are_open(std::span<const std::optional<Reason>> closed) {
+  std::vector<std::uint8_t> open;
+  for (const std::optional<Reason>& reason : closed) open.push_back(reason ? 0 : 1);
+  return open;
 }
 
-// The first Set with the highest PM, which is `highest`; the own one, if it is one of those.
-std::uint32_t best_of(std::span<const double> PM, double highest, std::uint32_t own) {
-  if (!(PM[own] < highest)) return own;
-  return static_cast<std::uint32_t>(std::ranges::find(PM, highest) - PM.begin());
+std::vector<std::uint8_t> sets_with_processors(const Columns& columns) {
+  std::vector<std::uint8_t> has(columns.sets, 0);
+  for (SetId j : columns.set) has[j.value] = 1;
+  return has;
 }
 
 class Ranking {
  public:
-  Ranking(const Snapshot& snapshot, const Metrics& metrics, const Params& params)
-      : snapshot_(snapshot),
-        platform_(snapshot.platform),
-        metrics_(metrics),
-        params_(params),
-        ISet_(iset(platform_)),
-        closed_(closed_sets(snapshot)),
-        absent_(closed_.size(), 0.0),
-        shut_(closed_.size(), 0.0),
-        PM_(closed_.size()) {
-    const std::vector<bool> has_processors = sets_with_processors(platform_);
-    for (std::size_t j = 0; j < closed_.size(); ++j) {
-      if (!has_processors[j]) absent_[j] = kNever;
-      if (closed_[j]) shut_[j] = kNever;
-    }
-  }
+  explicit Ranking(const Case& c)
+      : c_(c),
+        ISet_(iset(c.columns)),
+        closed_(closed_sets(c)),
+        among_open_(c, ISet_, sets_that_are_open(closed_)),
+        among_all_(c, ISet_, sets_with_processors(c.columns)),
+        all_open_(sets_that_are_open(closed_) == sets_with_processors(c.columns)) {}
 
   void add(RankId i, PmList& list) {
-    const std::uint32_t own = snapshot_.set(i).value;
-    double highest = compute_PM(i, own, shut_);
-    if (const std::vector<SetId>& lacking = snapshot_.ranks[i.value].lacks_cpu_features_on; !lacking.empty()) {
-      for (SetId j : lacking)
-        if (j.value != own) PM_[j.value] = kNever;
-      highest = std::ranges::max(PM_);
-    }
-    const std::uint32_t best = best_of(PM_, highest, own);
-    if (best == own) {
-      list.stays.push_back(stay_in_own_set(i, own));
-    } else if (const auto blocked = why_blocked(snapshot_, metrics_, params_, i, SetId{best})) {
+    const std::uint32_t own = c_.columns.own[i.value].value;
+    const bool special = c_.columns.special[i.value] != 0;
+    std::span<const SetId> lacking;
+    if (special) lacking = c_.snapshot.ranks[i.value].lacks_cpu_features_on;
+    const BestSet::Found best = among_open_.find(i, lacking);
+    if (best.set.value == own) {
+      list.stays.push_back(stay_in_own_set(i, best, lacking));
+    } else if (const auto blocked = special ? why_blocked(c_, i, best.set) : std::nullopt) {
       list.stays.push_back(*blocked);
     } else {
       list.entries.push_back(entry(i, own, best));
@@ -76,121 +55,78 @@ class Ranking {
   }
 
  private:
-  // PM_[j] = Comp(i,j) + Comm(i,j) − Mem(i,j) for every Set j; −∞ where `shut` is, but for the own. Returns the highest.
-  double compute_PM(RankId i, std::uint32_t own, const std::vector<double>& shut) {
-    const double comp = metrics_.P_comp[i.value] * metrics_.CTP[i.value];
-    const double M = snapshot_.ranks[i.value].memory_bytes;
-    const double* ISet = ISet_.row(own).data();
-    const double* P_BTP = metrics_.P_BTP.row(i.value).data();
-    const double* T = platform_.T.row(own).data();
-    const double* Mig = platform_.Mig_row(i).data();
-    const double* no_target = shut.data();
-    double* PM = PM_.data();
-    const auto pm = [=](std::size_t j) { return comp * ISet[j] + P_BTP[j] - (M * T[j] + Mig[j]); };
-    const double highest = largest(
-        PM_.size(), kNever,
-        [=](std::size_t j) {
-          const Lanes lanes = comp * load(ISet + j) + load(P_BTP + j) - (M * load(T + j) + load(Mig + j)) + load(no_target + j);
-          store(lanes, PM + j);
-          return lanes;
-        },
-        [=](std::size_t j) { return PM[j] = pm(j) + no_target[j]; });
-    PM[own] = pm(own);  // staying is always possible
-    return std::max(highest, PM[own]);
-  }
-
   // Nothing that is open beats the own Set: did something that is closed?
-  Stay stay_in_own_set(RankId i, std::uint32_t own) {
-    const bool all_open =
-        shut_ == absent_ && snapshot_.ranks[i.value].lacks_cpu_features_on.empty();
-    const double highest = all_open ? PM_[own] : compute_PM(i, own, absent_);
-    const std::uint32_t best = best_of(PM_, highest, own);
+  Stay stay_in_own_set(RankId i, const BestSet::Found& own, std::span<const SetId> lacking) const {
+    const BestSet::Found best = all_open_ && lacking.empty() ? own : among_all_.find(i, {});
     Reason reason = Reason::kBestSetIsOwn;
-    if (best != own) reason = closed_[best].value_or(Reason::kCpuFeatures);
-    return {
-        .rank = i, .reason = reason, .target = SetId{best}, .value = PM_[best], .limit = PM_[own]};
+    if (best.set != own.set) reason = closed_[best.set.value].value_or(Reason::kCpuFeatures);
+    return {.rank = i, .reason = reason, .target = best.set, .value = best.pm, .limit = own.pm};
   }
 
-  PmEntry entry(RankId i, std::uint32_t own, std::uint32_t j) const {
+  [[nodiscard]] PmEntry entry(RankId i, std::uint32_t own, const BestSet::Found& best) const {
+    const std::uint32_t j = best.set.value;
     return {.rank = i,
-            .target = SetId{j},
-            .comp = metrics_.P_comp[i.value] * metrics_.CTP[i.value] * ISet_[own, j],
-            .comm = metrics_.P_BTP[i.value, j],
-            .mem = snapshot_.ranks[i.value].memory_bytes * platform_.T[own, j] +
-                   platform_.Mig_row(i)[j],
-            .pm = PM_[j]};
+            .target = best.set,
+            .comp = c_.metrics.P_comp[i.value] * c_.metrics.CTP[i.value] * ISet_[own, j],
+            .comm = best.comm,
+            .mem = c_.columns.M[i.value] * c_.snapshot.platform.T[own, j] + c_.snapshot.platform.Mig_row(i)[j],
+            .pm = best.pm};
   }
 
-  const Snapshot& snapshot_;
-  const Platform& platform_;
-  const Metrics& metrics_;
-  const Params& params_;
+  const Case& c_;
   Grid<double> ISet_;
   std::vector<std::optional<Reason>> closed_;
-  std::vector<double> absent_;  // by Set: −∞ for one without processors, else 0
-  std::vector<double> shut_;    // by Set: −∞ for one that is closed, else 0
-  std::vector<double> PM_;      // by Set, of the rank at hand
+  BestSet among_open_, among_all_;
+  bool all_open_;
 };
 
 void sort_by_decreasing_PM(std::vector<PmEntry>& entries) {
-  std::vector<std::pair<double, std::uint32_t>> keys;  // sorting these is cheaper than the entries
-  keys.reserve(entries.size());
-  for (std::uint32_t q = 0; q < entries.size(); ++q) keys.emplace_back(-entries[q].pm, q);
-  std::ranges::sort(keys);  // entries come by rank, so equal PMs stay in rank order
+  std::vector<double> pms;
+  pms.reserve(entries.size());
+  for (const PmEntry& e : entries) pms.push_back(e.pm);
   std::vector<PmEntry> sorted;
   sorted.reserve(entries.size());
-  for (const auto& [pm, q] : keys) sorted.push_back(entries[q]);
+  for (std::uint32_t q : by_decreasing(pms)) sorted.push_back(entries[q]);  // entries come by rank: so do equal ones
   entries = std::move(sorted);
 }
 
 }  // namespace
 
-Grid<double> iset(const Platform& platform) {
-  const std::size_t sets = platform.sets.size();
-  std::vector<double> sum(sets, 0.0), count(sets, 0.0);
-  for (const Processor& p : platform.processors) {
-    sum[p.set.value] += p.available();
-    count[p.set.value] += 1;
+Grid<double> iset(const Columns& columns) {
+  std::vector<double> sum(columns.sets, 0.0), count(columns.sets, 0.0);
+  for (std::size_t p = 0; p < columns.set.size(); ++p) {
+    sum[columns.set[p].value] += columns.available[p];
+    count[columns.set[p].value] += 1;
   }
-  Grid<double> ISet(sets, sets, 0.0);
-  for (std::size_t a = 0; a < sets; ++a)
-    for (std::size_t j = 0; j < sets; ++j)
+  Grid<double> ISet(columns.sets, columns.sets, 0.0);
+  for (std::size_t a = 0; a < columns.sets; ++a)
+    for (std::size_t j = 0; j < columns.sets; ++j)
       if (count[a] > 0 && count[j] > 0) ISet[a, j] = (sum[j] / count[j]) / (sum[a] / count[a]);
   return ISet;
 }
 
-std::uint32_t free_slots(const Processor& p, std::uint32_t held) {
-  if (p.slots == 0) return 1u << 31;
-  return p.slots > p.taken + held ? p.slots - p.taken - held : 0;
-}
-
-std::vector<std::uint32_t> ranks_held(const Snapshot& snapshot) {
-  std::vector<std::uint32_t> held(snapshot.platform.processors.size(), 0);
-  for (const Rank& rank : snapshot.ranks) ++held[rank.processor.value];
-  return held;
-}
-
-std::optional<Stay> why_blocked(const Snapshot& snapshot, const Metrics& metrics, const Params& params, RankId i,
-                                SetId target) {
-  const Rank& rank = snapshot.ranks[i.value];
+std::optional<Stay> why_blocked(const Case& c, RankId i, SetId target) {
+  if (c.columns.special[i.value] == 0) return std::nullopt;
+  const Rank& rank = c.snapshot.ranks[i.value];
   if (!rank.not_migratable.empty()) return Stay{.rank = i, .reason = Reason::kNotMigratable, .target = target};
-  const std::uint64_t now = metrics.last.superstep.value, moved = rank.last_move.value;
+  const std::uint64_t now = c.metrics.last.superstep.value, moved = rank.last_move.value;
   const std::uint64_t since = now > moved ? now - moved : 0;
-  if (moved > 0 && since < params.cooldown)
+  if (moved > 0 && since < c.params.cooldown)
     return Stay{.rank = i,
                 .reason = Reason::kCooldown,
                 .target = target,
                 .value = static_cast<double>(since),
-                .limit = static_cast<double>(params.cooldown)};
+                .limit = static_cast<double>(c.params.cooldown)};
   return std::nullopt;
 }
 
-PmList make_pm_list(const Snapshot& snapshot, const Metrics& metrics, const Params& params) {
+PmList make_pm_list(const Case& c) {
+  check(c.metrics.P_BTP_peaks.size() == c.snapshot.ranks.size(), "the peaks are there if a call is due");
   PmList list;
-  list.entries.reserve(snapshot.ranks.size());
-  list.stays.reserve(snapshot.ranks.size());  // the heuristic adds to them
-  Ranking ranking(snapshot, metrics, params);
-  for (std::uint32_t i = 0; i < snapshot.ranks.size(); ++i) ranking.add(RankId{i}, list);
+  list.entries.reserve(c.snapshot.ranks.size());
+  list.stays.reserve(c.snapshot.ranks.size());  // the heuristic adds to them
+  Ranking ranking(c);
+  for (std::uint32_t i = 0; i < c.snapshot.ranks.size(); ++i) ranking.add(RankId{i}, list);
   sort_by_decreasing_PM(list.entries);
   return list;
 }

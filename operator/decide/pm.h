@@ -1,7 +1,8 @@
 // Which rank gains most by moving, and where to: the Potential of Migration (Righi et al. 2010).
 //
-//   ISet(j) seen from Set a = mean over the processors of j of cpu·(1−load) ÷ the same mean of Set
-//   a Comp(i,j) = P_comp(i) · CTP(i) · ISet(j)              s Comm(i,j) = P_comm(i,j) · BTP(i,j) s
+//   ISet(j) seen from Set a = mean over the processors of j of cpu·(1−load) ÷ the same mean of Set a
+//   Comp(i,j) = P_comp(i) · CTP(i) · ISet(j)              s
+//   Comm(i,j) = P_comm(i,j) · BTP(i,j)                    s
 //   Mem(i,j)  = M(i) · T(set(i),j) + Mig(i,j)             s
 //   PM(i,j)   = Comp + Comm − Mem     for every Set j, the own one included (Mem with T(a,a))
 //
@@ -13,19 +14,13 @@
 #include <optional>
 #include <vector>
 
-#include "operator/decide/metrics.h"
-#include "operator/decide/model.h"
 #include "operator/decide/plan.h"
+#include "operator/decide/strategy.h"
 
 namespace bsp::decide {
 
 // ISet[a, j]: Set j as seen from Set a. 0 where one of them has no processor.
-Grid<double> iset(const Platform& platform);
-
-// Slots of p that this job's ranks may still take; `held` = its ranks there. Unlimited: 2^31.
-std::uint32_t free_slots(const Processor& p, std::uint32_t held);
-// How many ranks of this job each processor holds.
-std::vector<std::uint32_t> ranks_held(const Snapshot& snapshot);
+Grid<double> iset(const Columns& columns);
 
 struct PmList {
   std::vector<PmEntry> entries;  // decreasing PM; ties: smaller rank first
@@ -34,9 +29,8 @@ struct PmList {
 
 // Why rank i may move nowhere at this call, though it would like to go to `target`: something keeps it where it is, or
 // it has moved just now.
-std::optional<Stay> why_blocked(const Snapshot& snapshot, const Metrics& metrics, const Params& params, RankId i,
-                                SetId target);
+std::optional<Stay> why_blocked(const Case& c, RankId i, SetId target);
 
-PmList make_pm_list(const Snapshot& snapshot, const Metrics& metrics, const Params& params);
+PmList make_pm_list(const Case& c);
 
 }  // namespace bsp::decide

@@ -50,8 +50,8 @@ const Strategy& strategy_for(Heuristic heuristic) {
 
 Move move_of(const Case& c, const PmEntry& entry, ProcessorId to) {
   const Platform& platform = c.snapshot.platform;
-  const ProcessorId from = c.snapshot.ranks[entry.rank.value].processor;
-  const SetId own = c.snapshot.set(entry.rank);
+  const ProcessorId from = c.columns.on[entry.rank.value];
+  const SetId own = c.columns.own[entry.rank.value];
   return {.rank = entry.rank,
           .from = from,
           .to = to,

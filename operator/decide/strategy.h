@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/core/error.h"
+#include "operator/decide/columns.h"
 #include "operator/decide/metrics.h"
 #include "operator/decide/model.h"
 #include "operator/decide/plan.h"
@@ -18,6 +19,7 @@ namespace bsp::decide {
 
 struct Case {
   const Snapshot& snapshot;
+  const Columns& columns;  // of the snapshot
   const Metrics& metrics;
   const Params& params;
   std::uint64_t alpha = 0;       // α of the window that ends

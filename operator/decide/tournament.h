@@ -11,10 +11,11 @@ namespace bsp::decide {
 // Of values that are not negative.
 class Tournament {
  public:
-  explicit Tournament(const std::vector<double>& values)
-      : width_(std::bit_ceil(std::max<std::size_t>(values.size(), 1))), nodes_(2 * width_, 0.0) {
-    std::ranges::copy(values, nodes_.begin() + static_cast<std::ptrdiff_t>(width_));
-    for (std::size_t n = width_; --n > 0;) nodes_[n] = std::max(nodes_[2 * n], nodes_[2 * n + 1]);
+  // value(k) for k below n.
+  template <class Value>
+  Tournament(std::size_t n, Value value) : width_(std::bit_ceil(std::max<std::size_t>(n, 1))), nodes_(2 * width_, 0.0) {
+    for (std::size_t k = 0; k < n; ++k) nodes_[width_ + k] = value(k);
+    for (std::size_t m = width_; --m > 0;) nodes_[m] = std::max(nodes_[2 * m], nodes_[2 * m + 1]);
   }
 
   [[nodiscard]] double largest() const { return nodes_[1]; }

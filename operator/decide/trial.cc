@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <numeric>
 
-#include "operator/decide/pf.h"
-
 namespace bsp::decide {
 
-Trial::Trial(const Case& c, Processors& processors, std::span<const double> comm_here, std::uint32_t unsorted)
+Trial::Trial(const Case& c, Processors& processors, std::span<const double> comm_here, const CommOf& comm_of,
+             std::uint32_t unsorted)
     : c_(c),
       processors_(processors),
-      T_to_(transposed(c.snapshot.platform.T)),
       comm_here_(comm_here),
-      comm_(comm_of_all()),
-      mem_(mem_of_all()),
-      first_(c.snapshot.platform.processors.size(), kNobody),
+      comm_of_(comm_of),
+      comm_(comm_here.size(), [this](std::uint32_t i) { return Comm_in({i}, set_of(on({i}))); }),
+      mem_(comm_here.size(), [this](std::uint32_t i) { return moved({i}) ? Mem_to({i}, set_of(on({i}))) : 0; }),
+      first_(c.columns.set.size(), kNobody),
       next_(comm_here.size(), kNobody),
       before_(comm_here.size(), kNobody) {
   std::vector<std::uint32_t> held(first_.size(), 0), order(next_.size());
@@ -29,28 +28,13 @@ Trial::Trial(const Case& c, Processors& processors, std::span<const double> comm
   for (std::uint32_t i : order) link(i, on({i}));  // each before those that are there: the last comes first
 }
 
-std::vector<double> Trial::comm_of_all() const {
-  std::vector<double> comm(comm_here_.begin(), comm_here_.end());
-  for (std::uint32_t i = 0; i < comm.size(); ++i)
-    if (moved({i})) comm[i] = Comm_in({i}, set_of(on({i})));
-  return comm;
-}
-
-std::vector<double> Trial::mem_of_all() const {
-  std::vector<double> mem(comm_here_.size(), 0.0);
-  for (std::uint32_t i = 0; i < mem.size(); ++i)
-    if (moved({i})) mem[i] = Mem_to({i}, set_of(on({i})));
-  return mem;
-}
-
 double Trial::Comm_in(RankId i, SetId j) const {
-  if (j == c_.snapshot.set(i)) return comm_here_[i.value];
-  return Comm(c_.metrics.last.recv_bytes.row(i.value), T_to_.row(j.value));
+  return j == c_.columns.own[i.value] ? comm_here_[i.value] : comm_of_(i, j);
 }
 
 double Trial::Mem_to(RankId i, SetId j) const {
-  const Snapshot& s = c_.snapshot;
-  return s.ranks[i.value].memory_bytes * s.platform.T[s.set(i).value, j.value] + s.platform.Mig_row(i)[j.value];
+  const Platform& platform = c_.snapshot.platform;
+  return c_.columns.M[i.value] * platform.T[c_.columns.own[i.value].value, j.value] + platform.Mig_row(i)[j.value];
 }
 
 void Trial::link(std::uint32_t i, ProcessorId p) {

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "operator/decide/grid.h"
+#include "operator/decide/pf.h"
 #include "operator/decide/processors.h"
 #include "operator/decide/strategy.h"
 #include "operator/decide/tournament.h"
@@ -25,9 +25,10 @@ class Trial {
   static constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
 
   // Starts from the mapping that `processors` have; the last superstep's instructions are their horizon too.
-  // comm_here: Comm(i, Set at the call) by rank. Both have to outlive this. A processor's ranks are listed by
+  // comm_here: Comm(i, Set at the call) by rank. All of them have to outlive this. A processor's ranks are listed by
   // decreasing instructions if it has more than `unsorted` of them.
-  Trial(const Case& c, Processors& processors, std::span<const double> comm_here, std::uint32_t unsorted);
+  Trial(const Case& c, Processors& processors, std::span<const double> comm_here, const CommOf& comm_of,
+        std::uint32_t unsorted);
 
   [[nodiscard]] double time() const { return processors_.slowest(); }
   [[nodiscard]] double comm() const { return comm_.largest(); }
@@ -39,7 +40,7 @@ class Trial {
 
   [[nodiscard]] const Processors& processors() const { return processors_; }
   [[nodiscard]] ProcessorId on(RankId i) const { return processors_.on(i); }
-  [[nodiscard]] ProcessorId home(RankId i) const { return c_.snapshot.ranks[i.value].processor; }
+  [[nodiscard]] ProcessorId home(RankId i) const { return c_.columns.on[i.value]; }
   [[nodiscard]] bool moved(RankId i) const { return on(i) != home(i); }
   [[nodiscard]] std::uint32_t moves() const { return moves_; }
   // The ranks on p: first_on(p), next(that), … until kNobody.
@@ -62,17 +63,15 @@ class Trial {
     ProcessorId from;
   };
 
-  [[nodiscard]] std::vector<double> comm_of_all() const;
-  [[nodiscard]] std::vector<double> mem_of_all() const;
-  [[nodiscard]] SetId set_of(ProcessorId p) const { return c_.snapshot.platform.processor(p).set; }
+  [[nodiscard]] SetId set_of(ProcessorId p) const { return c_.columns.set[p.value]; }
   void put(RankId i, ProcessorId to, void (Processors::*how)(RankId, ProcessorId));
   void link(std::uint32_t i, ProcessorId p);
   void unlink(std::uint32_t i, ProcessorId p);
 
   const Case& c_;
   Processors& processors_;
-  Grid<double> T_to_;
   std::span<const double> comm_here_;
+  const CommOf& comm_of_;
   Tournament comm_, mem_;  // by rank
   std::vector<std::uint32_t> first_;        // by processor
   std::vector<std::uint32_t> next_, before_;  // by rank

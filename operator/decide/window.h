@@ -32,7 +32,8 @@ class Window {
     check(!call_due(), "a due call is made before the next superstep is added");
     balance_ = balance_of(t);
     adapt_alpha(cadence_, balance_, params_);
-    update(metrics_, std::move(t), cadence_.alpha, params_);
+    const bool call_follows = decide::call_due(cadence_, t.superstep);
+    update(metrics_, std::move(t), cadence_.alpha, params_, call_follows);
   }
 
   [[nodiscard]] bool call_due() const {

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "operator/decide/columns.h"
+
 namespace bsp::record {
 namespace {
 
@@ -52,7 +54,7 @@ Result<void> check_params(const decide::Params& p) {
 
 Result<void> check_snapshot(const decide::Snapshot& s) {
   if (s.ranks.empty()) return wrong("snapshot.ranks", "must have at least one rank");
-  if (auto good = decide::validate(s); !good) return std::unexpected(good.error().in("snapshot"));
+  if (auto good = decide::columns_of(s); !good) return std::unexpected(good.error().in("snapshot"));
   for (std::size_t p = 0; p < s.platform.processors.size(); ++p)
     if (const double cpu = s.platform.processors[p].cpu; !(cpu >= kLeastCpu && cpu <= kMostFigure))
       return wrong(std::format("snapshot.platform.processors.cpu[{}]", p),

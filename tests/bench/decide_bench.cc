@@ -1,19 +1,40 @@
-// How long a decision takes: each heuristic at 10² to 10⁵ ranks over 64 Sets, on one core.
+// How long a decision takes, and how much memory: each heuristic at 10² to 10⁵ ranks over 64 Sets, on one core.
 //
-// Two costs, apart as they occur: `SuperstepAdded` brings the metrics up to date after every
-// superstep (make_plan then needs no measured value any more), `Call` is make_plan itself (AutoMig),
-// the goal being 50 ms at 10⁵ ranks; `CallTop` … `CallBottleneck` the same of the other heuristics. `CallNoSlots` has processors that ranks share, `CallUnequal` processors
-// that are all of different speed and load, for which the managers' search is the hardest.
+// Two costs, apart as they occur: `SuperstepAdded` brings the metrics up to date after every superstep,
+// `SuperstepBeforeCall` is the same of the one that a call follows, for which the peaks are picked out. `Call` is
+// make_plan itself (AutoMig), the goal being 50 ms and 64 MiB at 10⁵ ranks; `CallTop` … `CallBottleneck` the same of the
+// other heuristics. `CallNoSlots` has processors that ranks share, `CallUnequal` processors that are all of different
+// speed and load, for which the managers' search is the hardest. Every rank hears from every Set, as no real one does.
 #include <benchmark/benchmark.h>
 
+#include <malloc.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <new>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "operator/decide/plan.h"
+
+// What is allocated now, and the most that was since it was reset. One thread.
+static std::size_t allocated = 0, most_allocated = 0;
+
+void* operator new(std::size_t size) {
+  void* memory = std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  allocated += malloc_usable_size(memory);
+  most_allocated = std::max(most_allocated, allocated);
+  return memory;
+}
+void operator delete(void* memory) noexcept {
+  allocated -= malloc_usable_size(memory);
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
 
 namespace bsp::decide {
 namespace {
@@ -80,6 +101,7 @@ void call(benchmark::State& state, Kind kind, Heuristic heuristic = Heuristic::k
   const Window window = job.window();
   std::size_t listed = 0, moves = 0;
   double objective = 0;
+  const std::size_t before = most_allocated = allocated;
   for (auto _ : state) {
     const auto plan = make_plan(job.snapshot, window, job.params);
     check(plan.has_value(), "the job can be decided");
@@ -89,6 +111,7 @@ void call(benchmark::State& state, Kind kind, Heuristic heuristic = Heuristic::k
   }
   state.counters["listed"] = static_cast<double>(listed);
   state.counters["moves"] = static_cast<double>(moves);
+  state.counters["MiB"] = static_cast<double>(most_allocated - before) / (1 << 20);  // of the call, its plan included
   state.counters["objective"] = objective;  // after ÷ before
 }
 
@@ -102,7 +125,7 @@ void CallMigHull(benchmark::State& state) { call(state, Kind::kSlots, Heuristic:
 void CallBottleneck(benchmark::State& state) { call(state, Kind::kSlots, Heuristic::kBottleneck); }
 void CallBottleneckUnequal(benchmark::State& state) { call(state, Kind::kUnequal, Heuristic::kBottleneck); }
 
-void SuperstepAdded(benchmark::State& state) {
+void add_superstep(benchmark::State& state, bool call_follows) {
   const Job job = make_job(static_cast<std::uint32_t>(state.range(0)), Kind::kSlots);
   Metrics metrics = job.window().metrics();
   for (auto _ : state) {
@@ -110,19 +133,22 @@ void SuperstepAdded(benchmark::State& state) {
     MeasuredSuperstep next = job.superstep;
     next.superstep.value = metrics.last.superstep.value + 1;
     state.ResumeTiming();
-    update(metrics, std::move(next), 10, job.params);
+    update(metrics, std::move(next), 10, job.params, call_follows);
   }
 }
 
-// The yardstick of the same run: one sum over the two grids that a call has to read.
+void SuperstepAdded(benchmark::State& state) { add_superstep(state, false); }
+void SuperstepBeforeCall(benchmark::State& state) { add_superstep(state, true); }
+
+// The yardstick of the same run: one sum over two of the grids that a call decides from, of ranks × Sets each.
 void ReadOnce(benchmark::State& state) {
   const Job job = make_job(static_cast<std::uint32_t>(state.range(0)), Kind::kSlots);
   const Window window = job.window();
   const Metrics& m = window.metrics();
   for (auto _ : state) {
     double sum[4] = {0, 0, 0, 0};
-    for (std::size_t i = 0; i < m.P_BTP.rows(); ++i)
-      for (std::size_t j = 0; j < kSets; ++j) sum[j % 4] += m.P_BTP[i, j] + m.last.recv_bytes[i, j];
+    for (std::size_t i = 0; i < m.BTP.rows(); ++i)
+      for (std::size_t j = 0; j < kSets; ++j) sum[j % 4] += m.BTP[i, j] + m.last.recv_bytes[i, j];
     benchmark::DoNotOptimize(sum);
   }
 }
@@ -138,6 +164,7 @@ BENCHMARK(CallMigHull)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark
 BENCHMARK(CallBottleneck)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(CallBottleneckUnequal)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(SuperstepAdded)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(SuperstepBeforeCall)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace bsp::decide
@@ -159,17 +186,21 @@ int main(int argc, char** argv) {
    public:
     void ReportRuns(const std::vector<Run>& runs) override {
       ConsoleReporter::ReportRuns(runs);
-      for (const Run& run : runs) ms[run.benchmark_name()] = run.GetAdjustedCPUTime();
+      for (const Run& run : runs) {
+        ms[run.benchmark_name()] = run.GetAdjustedCPUTime();
+        if (const auto c = run.counters.find("MiB"); c != run.counters.end()) mib[run.benchmark_name()] = c->second.value;
+      }
     }
-    std::map<std::string, double> ms;  // of CPU
+    std::map<std::string, double> ms, mib;  // of CPU; of memory
   } reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
   const double read = reporter.ms["ReadOnce/100000"];
-  for (const char* name : {"Call", "CallTop", "CallPercentage", "CallMigCube", "CallMigHull", "CallBottleneck", "CallBottleneckUnequal"}) {
+  for (const char* name : {"Call", "CallNoSlots", "CallUnequal", "CallTop", "CallPercentage", "CallMigCube", "CallMigHull", "CallBottleneck", "CallBottleneckUnequal"}) {
     const double call = reporter.ms[std::string(name) + "/100000"];
     if (!(call > 0)) continue;
-    std::printf("%-21s at 1e5 ranks x 64 Sets: %.1f ms of CPU, %.2f of the goal of 50 ms", name, call, call / 50);
-    if (read > 0) std::printf("; %.1f times as long as reading its input once (%.1f ms)", call / read, read);
+    std::printf("%-21s at 1e5 ranks x 64 Sets: %.1f ms of CPU, %.2f of the goal of 50 ms; %.1f MiB, %.2f of 64", name, call,
+                call / 50, reporter.mib[std::string(name) + "/100000"], reporter.mib[std::string(name) + "/100000"] / 64);
+    if (read > 0) std::printf("; %.2f times as long as reading its input once (%.1f ms)", call / read, read);
     std::printf("\n");
   }
 }

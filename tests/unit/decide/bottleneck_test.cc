@@ -7,7 +7,9 @@
 #include <numeric>
 
 #include "operator/decide/bound.h"
+#include "operator/decide/levels.h"
 #include "operator/decide/pm.h"
+#include "operator/decide/trial.h"
 #include "tests/unit/decide/random_job.h"
 #include "tests/unit/decide/world.h"
 
@@ -84,6 +86,10 @@ Plan plan_with(const OneSuperstep& job, Heuristic heuristic, std::uint64_t alpha
   return *make_plan(other.snapshot, other.window(alpha), other.params);
 }
 
+double lower_bound_of(const OneSuperstep& job, double alpha) {
+  return lower_bound_of_F({job.snapshot, *columns_of(job.snapshot), job.window().metrics(), job.params, 1, 1}, alpha);
+}
+
 // The ratios of F to something, over many jobs.
 struct Ratios {
   std::vector<double> all{};
@@ -115,7 +121,7 @@ TEST(Bottleneck, IsNeverWorseThanAutoMigAndSeldomMissesTheBest) {
     EXPECT_NEAR(plan.objective.after, F, 1e-9 * F) << "the plan says what it does";
     EXPECT_LE(F, judge.F(judge.mapping(automig)) * (1 + 1e-12));
     EXPECT_GE(F, best * (1 - 1e-12));
-    EXPECT_LE(lower_bound_of_F({job.snapshot, job.window().metrics(), job.params, 1, 1}, judge.alpha), best * (1 + 1e-12));
+    EXPECT_LE(lower_bound_of(job, judge.alpha), best * (1 + 1e-12));
     to_best.all.push_back(F / best);
     of_automig.all.push_back(judge.F(judge.mapping(automig)) / best);
   }
@@ -180,7 +186,7 @@ TEST(Bottleneck, StaysNearTheLowerBoundWhereThereAreTooManyMappingsToTry) {
     const OneSuperstep job(random, {.ranks = 200, .processors = 300, .sets = 8}, Heuristic::kBottleneck);
     const Plan plan = plan_with(job, Heuristic::kBottleneck, 10), automig = plan_with(job, Heuristic::kAutoMig, 10);
     const Judge judge{job, static_cast<double>(plan.now.alpha_next)};
-    const double bound = lower_bound_of_F({job.snapshot, job.window().metrics(), job.params, 1, 1}, judge.alpha);
+    const double bound = lower_bound_of(job, judge.alpha);
     EXPECT_GE(plan.objective.after, bound * (1 - 1e-12));
     to_bound.all.push_back(plan.objective.after / bound);
     of_automig.all.push_back(judge.F(judge.mapping(automig)) / bound);
@@ -282,6 +288,44 @@ TEST(Bottleneck, SaysOfARankThatHoldsUpNothingWhatItTakes) {
   EXPECT_EQ(stay_of(*plan, 1).reason, Reason::kNotCandidate);
   EXPECT_DOUBLE_EQ(stay_of(*plan, 1).value, 0.2);
   EXPECT_DOUBLE_EQ(stay_of(*plan, 1).limit, 1);
+}
+
+// More ranks are at home on a-0 than it has slots, and vacated ones may be taken. Rank 2 takes a-0's only slot; then rank 0
+// comes home, which it always may, so that a-0 is fuller than full. Where rank 2 leaves now, taking that back must work.
+TEST(Bottleneck, UndoesAMoveFromAProcessorThatHasNoFreeSlotAnyMore) {
+  const World world({{"a", 1, 1e9, 1}, {"b", 3, 1e9, 1}}, {0, 0, 1});
+  const Params params{.alpha0 = 1, .reuse_vacated_slots = true};
+  const Window window = world.window(params);
+  const Columns columns = *columns_of(world.snapshot);
+  const Case c{world.snapshot, columns, window.metrics(), params, 1, 1};
+  const CommOf comm_of(c);
+  const std::vector<double> here = comm_here(c, comm_of);
+  Processors processors(columns, world.instructions, world.instructions, true);
+  Trial trial(c, processors, here, comm_of, 16);
+  const auto mapping = [&] {
+    std::vector<std::uint32_t> on;
+    for (std::uint32_t i = 0; i < 3; ++i) on.push_back(trial.on({i}).value);
+    return on;
+  };
+  trial.relocate({0}, {2});
+  trial.relocate({1}, {3});
+  trial.relocate({2}, {0});
+  trial.relocate({0}, {0});
+  ASSERT_FALSE(processors.has_free_slot({0}));
+  ASSERT_THAT(mapping(), ElementsAre(0, 3, 0));
+  const std::size_t mark = trial.mark();
+  const double time = trial.time();
+
+  trial.relocate({2}, {1});
+  ASSERT_FALSE(processors.has_free_slot({0})) << "or there was room for an ordinary move";
+  EXPECT_LT(trial.time(), time);
+  trial.back_to(mark);
+  EXPECT_THAT(mapping(), ElementsAre(0, 3, 0));
+  EXPECT_EQ(trial.time(), time);
+  EXPECT_FALSE(processors.may_return({1}));
+  trial.back_to(0);
+  EXPECT_THAT(mapping(), ElementsAre(0, 0, 1));
+  EXPECT_EQ(trial.moves(), 0u);
 }
 
 TEST(Bottleneck, KeepsTheMoveLimit) {

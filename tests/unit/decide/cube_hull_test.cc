@@ -31,7 +31,7 @@ Plan plan_of(void (*heuristic)(const Case&, std::span<const PmEntry>, Plan&), co
   const Params params{.alpha0 = 1};
   const Window window = world.window(params);
   Plan plan;
-  heuristic({world.snapshot, window.metrics(), params, 1, 1}, list, plan);
+  heuristic({world.snapshot, *columns_of(world.snapshot), window.metrics(), params, 1, 1}, list, plan);
   EXPECT_EQ(plan.moves.size() + plan.stays.size(), points.size());
   return plan;
 }

@@ -12,13 +12,13 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 PmList pm_list(const World& world, const Params& params = {}) {
-  return make_pm_list(world.snapshot, world.window(params).metrics(), params);
+  return make_pm_list({world.snapshot, *columns_of(world.snapshot), world.window(params).metrics(), params, 1, 1});
 }
 
 TEST(ISet, IsTheRatioOfMeanAvailableCapacities) {
   Platform platform = platform_of({{"a", 2, 1e9}, {"b", 2, 4e9}, {"empty", 0}});
   platform.processors[2].load = 0.5;  // b: 2e9 and 4e9 available, mean 3e9
-  const Grid<double> ISet = iset(platform);
+  const Grid<double> ISet = iset(*columns_of({.platform = platform}));
   EXPECT_DOUBLE_EQ((ISet[0, 1]), 3);
   EXPECT_DOUBLE_EQ((ISet[1, 0]), 1.0 / 3);
   EXPECT_DOUBLE_EQ((ISet[0, 0]), 1);

@@ -89,7 +89,7 @@ std::vector<double> naive_pf(const RandomJob& job, const Metrics& m,
   const Platform& platform = job.snapshot.platform;
   const auto& I_pick = job.params.horizon == Horizon::kWindow ? m.I_window : m.last.instructions;
   std::vector<std::uint32_t> free;
-  const auto held = ranks_held(job.snapshot);
+  const auto held = columns_of(job.snapshot)->held;
   for (std::uint32_t p = 0; p < held.size(); ++p)
     free.push_back(free_slots(platform.processors[p], held[p]));
 
@@ -141,7 +141,7 @@ TEST(Property, EveryRankMovesOrSaysWhyNotAndSlotsAreKept) {
     const RandomJob job = any_job();
     const Plan plan = *make_plan(job.snapshot, job.window(), job.params);
     std::vector<int> told(job.snapshot.ranks.size(), 0);
-    std::vector<std::uint32_t> held = ranks_held(job.snapshot);
+    std::vector<std::uint32_t> held = columns_of(job.snapshot)->held;
     for (const Stay& stay : plan.stays) ++told[stay.rank.value];
     for (const Move& move : plan.moves) {
       ++told[move.rank.value];

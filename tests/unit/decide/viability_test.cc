@@ -114,7 +114,8 @@ TEST(Manager, PicksTheProcessorThatIsDoneFirstWithTheCandidate) {
   World world({{"home", 1, 1e9}, {"j", 3, 1e9}}, {0, 1, 2, 2});
   world.snapshot.platform.processors[3] = {.name = "slow", .set = SetId{1}, .cpu = 2e8};
   // With 1e9 more: j-0 has 2 s, j-1 has 3 s, the empty slow one 5 s.
-  const Processors processors(world.snapshot, world.instructions, world.instructions, false);
+  const Columns columns = *columns_of(world.snapshot);
+  const Processors processors(columns, world.instructions, world.instructions, false);
   const auto pick = processors.pick(SetId{1}, RankId{0});
   ASSERT_TRUE(pick);
   EXPECT_EQ(pick->processor, ProcessorId{1});
@@ -124,7 +125,8 @@ TEST(Manager, PicksTheProcessorThatIsDoneFirstWithTheCandidate) {
 TEST(Manager, ExternalLoadMakesAProcessorSlower) {
   World world({{"home", 1, 1e9}, {"j", 2, 1e9}}, {0});
   world.snapshot.platform.processors[1].load = 0.5;
-  const Processors processors(world.snapshot, world.instructions, world.instructions, false);
+  const Columns columns = *columns_of(world.snapshot);
+  const Processors processors(columns, world.instructions, world.instructions, false);
   EXPECT_EQ(processors.pick(SetId{1}, RankId{0})->processor, ProcessorId{2});
 }
 

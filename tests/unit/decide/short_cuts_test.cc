@@ -1,0 +1,172 @@
+// Each of the means by which a call needs not look at everything, against looking at everything: to the last bit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "operator/decide/best_set.h"
+#include "operator/decide/decreasing.h"
+#include "operator/decide/peaks.h"
+#include "operator/decide/pf.h"
+#include "operator/decide/pick_tree.h"
+#include "operator/decide/pm.h"
+#include "tests/unit/decide/random_job.h"
+
+namespace bsp::decide {
+namespace {
+
+constexpr std::uint64_t kRandomSeed = 20261121;
+
+// A few different numbers, so that many are equal.
+double one_of_few(std::mt19937_64& random) { return static_cast<double>(std::uniform_int_distribution(0, 5)(random)); }
+
+TEST(Peaks, AreLargestAndNothingElseExceedsTheRest) {
+  std::mt19937_64 random(kRandomSeed);
+  for (std::size_t sets = 0; sets <= 70; ++sets) {
+    std::vector<double> row(sets);
+    for (double& v : row) v = sets % 2 == 0 ? one_of_few(random) : std::uniform_real_distribution(0.0, 1.0)(random);
+    const Peaks peaks = peaks_of(row);
+    std::vector<std::uint32_t> seen;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t q = 0; q < Peaks::kPeaks; ++q) {
+      least = std::min(least, peaks.value[q]);
+      EXPECT_LE(peaks.value[q], peaks.most);
+      if (!(peaks.value[q] > 0)) continue;
+      EXPECT_EQ(row.at(peaks.set[q]), peaks.value[q]) << sets << " Sets";
+      EXPECT_EQ(std::ranges::count(seen, peaks.set[q]), 0) << "each Set once";
+      seen.push_back(peaks.set[q]);
+    }
+    EXPECT_EQ(seen.size(), std::min<std::size_t>(4, sets - static_cast<std::size_t>(std::ranges::count(row, 0.0))));
+    for (std::uint32_t j = 0; j < sets; ++j)
+      if (std::ranges::count(seen, j) == 0) {
+        EXPECT_LE(row[j], peaks.rest);
+      }
+    EXPECT_LE(peaks.rest, least * (1 + 1e-10) + 1e-300) << "a bound that is worth something";
+    if (sets > 0) {
+      EXPECT_LE(peaks.most, std::ranges::max(row) * (1 + 1e-10) + 1e-300);
+    }
+  }
+}
+
+TEST(ByDecreasing, IsTheStableOrder) {
+  std::mt19937_64 random(kRandomSeed);
+  for (std::size_t n : {0u, 1u, 2u, 100u, 1999u, 2000u, 20'000u}) {
+    for (bool few : {true, false}) {
+      std::vector<double> values(n);
+      for (double& v : values)
+        v = few ? one_of_few(random) - 3 : std::ldexp(std::uniform_real_distribution(-1.0, 1.0)(random), static_cast<int>(random() % 40));
+      if (n > 5) values[0] = -0.0, values[1] = 0.0, values[2] = -0.0, values[3] = 5e-324, values[4] = -1e300;
+      std::vector<std::uint32_t> expected(n);
+      std::iota(expected.begin(), expected.end(), 0u);
+      std::ranges::stable_sort(expected, [&](std::uint32_t a, std::uint32_t b) { return values[a] > values[b]; });
+      EXPECT_EQ(by_decreasing(values), expected) << n;
+    }
+  }
+}
+
+TEST(PickTree, PicksWhatALookAtAllWouldPick) {
+  std::mt19937_64 random(kRandomSeed);
+  for (std::size_t leaves : {1u, 7u, 8u, 9u, 64u, 65u, 700u}) {
+    for (bool alike : {true, false}) {
+      std::vector<double> time(leaves, PickTree::kInfinite), unit(leaves, 1);
+      PickTree tree(leaves);
+      for (std::size_t leaf = 0; leaf < leaves; ++leaf) {
+        unit[leaf] = alike ? 1 : 1 + one_of_few(random);
+        if (random() % 4 != 0) tree.plant(leaf, time[leaf] = one_of_few(random), unit[leaf]);
+      }
+      tree.grow();
+      for (int step = 0; step < 500; ++step) {
+        const double I = one_of_few(random), below = random() % 3 == 0 ? one_of_few(random) * 3 : PickTree::kInfinite;
+        std::optional<PickTree::Pick> expected;
+        for (std::size_t leaf = 0; leaf < leaves; ++leaf) {
+          const double with = time[leaf] + I * unit[leaf];
+          if (with < (expected ? expected->time : below)) expected = {leaf, with};
+        }
+        const auto pick = tree.pick(I, below);
+        ASSERT_EQ(pick.has_value(), expected.has_value()) << leaves << " leaves, step " << step;
+        if (pick) {
+          EXPECT_EQ(pick->leaf, expected->leaf);
+          EXPECT_EQ(pick->time, expected->time);
+          EXPECT_LE(tree.least_time(I), pick->time);
+        }
+        const std::size_t leaf = random() % leaves;
+        if (random() % 3 == 0) {
+          tree.close(leaf);
+          time[leaf] = PickTree::kInfinite;
+        } else {
+          tree.set(leaf, time[leaf] = one_of_few(random), unit[leaf]);
+        }
+      }
+    }
+  }
+}
+
+// PM of every Set as pm.h has it, and the best as it says.
+TEST(BestSet, IsThatOfAllPMs) {
+  std::mt19937_64 random(kRandomSeed);
+  std::size_t own_best = 0, other_best = 0;
+  for (std::uint32_t n = 0; n < 600; ++n) {
+    OneSuperstep job(random, {.ranks = 5, .processors = 30, .sets = 1 + n % 23}, Heuristic::kAutoMig);
+    const auto sets = static_cast<std::uint32_t>(job.snapshot.platform.sets.size());
+    if (n % 3 == 0)  // many equal ones
+      for (Processor& p : job.snapshot.platform.processors) p.cpu = 1e9, p.load = 0;
+    if (n % 4 == 0) job.snapshot.platform.T = Grid<double>(sets, sets, 1e-9), job.snapshot.platform.Mig = Grid<double>(1, sets);
+    if (n % 5 == 0) {
+      job.snapshot.platform.Mig = Grid<double>(job.snapshot.ranks.size(), sets);
+      for (std::uint32_t i = 0; i < job.snapshot.ranks.size(); ++i)
+        for (double& mig : job.snapshot.platform.Mig.row(i)) mig = one_of_few(random) * 0.1;
+    }
+    if (n % 2 == 0)
+      for (std::uint32_t i = 0; i < job.snapshot.ranks.size(); ++i)
+        for (double& seconds : job.superstep.recv_seconds.row(i)) seconds = one_of_few(random) * 0.25;
+    if (n % 7 == 0) job.superstep.compute_seconds.assign(job.snapshot.ranks.size(), 0);
+    const Window window = job.window();
+    const Metrics& m = window.metrics();
+    const Columns columns = *columns_of(job.snapshot);
+    const Case c{job.snapshot, columns, m, job.params, 1, 1};
+    const Grid<double> ISet = iset(columns);
+    std::vector<std::uint8_t> open;
+    for (std::uint32_t j = 0; j < sets; ++j) open.push_back(n % 6 == 0 || random() % 5 != 0 ? 1 : 0);
+    const BestSet best_set(c, ISet, open);
+    for (std::uint32_t i = 0; i < job.snapshot.ranks.size(); ++i) {
+      const std::vector<SetId>& lacking = job.snapshot.ranks[i].lacks_cpu_features_on;
+      const std::uint32_t own = columns.own[i].value;
+      const auto PM_in = [&](std::uint32_t j) {
+        return m.P_comp[i] * m.CTP[i] * ISet[own, j] + m.P_comm[i, j] * m.BTP[i, j] -
+               (columns.M[i] * job.snapshot.platform.T[own, j] + job.snapshot.platform.Mig_row({i})[j]);
+      };
+      std::uint32_t best = own;
+      for (std::uint32_t j = 0; j < sets; ++j)
+        if (open[j] != 0 && std::ranges::count(lacking, SetId{j}) == 0 && PM_in(j) > PM_in(best)) best = j;
+      const BestSet::Found found = best_set.find({i}, lacking);
+      ASSERT_EQ(found.set.value, best) << "job " << n << ", rank " << i;
+      EXPECT_EQ(found.pm, PM_in(best));
+      EXPECT_EQ(found.comm, (m.P_comm[i, best] * m.BTP[i, best]));
+      ++(best == own ? own_best : other_best);
+    }
+  }
+  EXPECT_GT(own_best, 300u);
+  EXPECT_GT(other_best, 300u);
+}
+
+TEST(CommOf, IsCommOfTheWholeRow) {
+  std::mt19937_64 random(kRandomSeed);
+  for (std::uint32_t n = 0; n < 100; ++n) {
+    OneSuperstep job(random, {.ranks = 5, .processors = 8, .sets = 1 + n % 17}, Heuristic::kAutoMig);
+    if (n % 2 == 0)
+      for (std::uint32_t i = 0; i < 5; ++i)
+        for (double& bytes : job.superstep.recv_bytes.row(i)) bytes *= one_of_few(random);
+    const Window window = job.window();
+    const Columns columns = *columns_of(job.snapshot);
+    const CommOf comm_of({job.snapshot, columns, window.metrics(), job.params, 1, 1});
+    const Grid<double> T_to = transposed(job.snapshot.platform.T);
+    for (std::uint32_t i = 0; i < 5; ++i)
+      for (std::uint32_t j = 0; j < columns.sets; ++j)
+        EXPECT_EQ(comm_of({i}, {j}), Comm(job.superstep.recv_bytes.row(i), T_to.row(j))) << "job " << n;
+  }
+}
+
+}  // namespace
+}  // namespace bsp::decide
