@@ -4,6 +4,7 @@
 
 #include "base/core/log.h"
 #include "base/core/network_namespace.h"
+#include "base/json/fields.h"
 #include "crds/throttle.h"
 
 namespace bsp::reconcile {
@@ -16,6 +17,13 @@ constexpr auto kWatchWait = 2000ms;
 constexpr auto kLimit = 5s;
 constexpr auto kAskAgain = 100ms;       // of a sidecar that does not answer
 constexpr auto kRepeatAfter = 150ms; // the same verb again, if the status still asks for it
+
+// 0 for what is no count: whoever got hold of one pod's key must not end this process.
+std::uint64_t count_in(const nlohmann::json& header, const char* name) {
+  const auto it = header.find(name);
+  return it != header.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
+}
+
 }  // namespace
 
 // Three connections: a watch occupies its own while it waits, and a Set Manager answers a report only
@@ -84,7 +92,7 @@ void Sidecars::watch(const std::shared_ptr<Node>& node) {
         const auto self = weak.lock();
         if (!self) return;
         if (answer) {
-          self->version = answer->header.value("version", std::uint64_t{0});
+          self->version = count_in(answer->header, "version");
           note_status(self->pod, answer->header);
           loop_.post([this, weak] {
             if (const auto again = weak.lock()) watch(again);
@@ -181,8 +189,8 @@ void Sidecars::note_answer(const std::string& pod, const Verb& verb, const Resul
   if (answer) {
     it->second.done.insert({verb.kind, verb.number});
     if (verb.kind == ActionKind::kArmGate)
-      it->second.armed = migrate::ArmAnswer{verb.number, answer->header.value("completed", std::uint64_t{0}),
-                                            answer->header.value("late", false)};
+      it->second.armed =
+          migrate::ArmAnswer{verb.number, count_in(answer->header, "completed"), flag_at(answer->header, "late", false)};
     return;
   }
   const Error& error = answer.error();
