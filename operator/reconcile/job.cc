@@ -46,7 +46,7 @@ void JobKernel::fail_attempt(const Failure& failure) {
 
 bool JobKernel::past_deadline() const {
   const auto deadline = o.job.spec.run_policy.active_deadline_seconds;
-  return deadline && o.now > o.job.status.start_time + std::chrono::seconds(*deadline);
+  return deadline && to_seconds(o.now - o.job.status.start_time) > static_cast<double>(*deadline);  // a Duration ends after 292 years
 }
 
 void JobKernel::fail_by_deadline() {
@@ -132,7 +132,7 @@ void JobKernel::finished() {
         std::ranges::none_of(out.migrations, [&](const auto& told) { return told.metadata.name == m.metadata.name; }))
       out.migrations.push_back(refused(m, {m.metadata.name, "JobFinished", "the job has ended"}, o.now));
   if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished;
-      ttl && o.now > status().completion_time + std::chrono::seconds(*ttl))
+      ttl && to_seconds(o.now - status().completion_time) > static_cast<double>(*ttl))
     out.remove_job = true;
 }
 

@@ -120,7 +120,7 @@ Duration JobShell::rest(const Observed& o, const Outcome& out) const {
   if (!out.delete_pods.empty() || !out.migrations.empty() || out.remove_job || out.remove_finalizer) return kIdle;
   Duration next = kQuiet;
   if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished; over && ttl)
-    next = std::min<Duration>(next, out.status.completion_time + std::chrono::seconds(*ttl) - o.now + kRetry);
+    next = std::min(next, from_seconds(std::min(static_cast<double>(*ttl), 1e9)) - (o.now - out.status.completion_time) + kRetry);
   return std::max<Duration>(next, kRetry);
 }
 
