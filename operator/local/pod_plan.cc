@@ -26,6 +26,7 @@ const json& at_or(const json& j, const char* field, const json& otherwise) {
 }
 const json kNoObject = json::object();
 const json kNoList = json::array();
+const json kZero = 0;
 
 std::string text(const json& j, const char* field, std::string otherwise = "") {
   const auto it = j.find(field);
@@ -266,7 +267,8 @@ Result<PodPlan> plan_checked(const json& pod, const PlanInput& input) {
   PodPlan plan;
   plan.pod = text(metadata, "name");
   plan.uid = text(metadata, "uid");
-  plan.grace_seconds = spec.value("terminationGracePeriodSeconds", 30);
+  if (const json& grace = at_or(spec, "terminationGracePeriodSeconds", kZero); !grace.is_number_integer() || grace < 0)
+    return unsupported("spec.terminationGracePeriodSeconds", "must be a whole number of seconds");
   const std::string restart = text(spec, "restartPolicy", "Always");
   plan.restart = restart == "Never" ? RestartPolicy::kNever : restart == "OnFailure" ? RestartPolicy::kOnFailure
                                                                                      : RestartPolicy::kAlways;
@@ -298,6 +300,11 @@ Result<PodPlan> plan_checked(const json& pod, const PlanInput& input) {
 }
 
 }  // namespace
+
+int grace_seconds(const json& pod) {
+  const json& given = at_or(at_or(pod, "spec", kNoObject), "terminationGracePeriodSeconds", kNoObject);
+  return given.is_number_integer() ? static_cast<int>(std::clamp<std::int64_t>(given.get<std::int64_t>(), 0, 1'000'000)) : 30;
+}
 
 Result<PodPlan> plan_pod(const json& pod, const PlanInput& input) {
   // The API server of a cluster checks every type of a pod; here nlohmann::json does, by throwing.

@@ -58,7 +58,6 @@ struct PodPlan {
   std::vector<VolumePlan> volumes;
   std::vector<ContainerPlan> containers;  // in the order they start
   RestartPolicy restart = RestartPolicy::kAlways;
-  int grace_seconds = 30;
   std::vector<std::string> notes;  // fields that are accepted and not acted on
 };
 
@@ -81,5 +80,7 @@ std::string podman_name(const std::string& store_dir, const std::string& pod, co
 std::string store_label(const std::string& store_dir);
 
 Result<PodPlan> plan_pod(const nlohmann::json& pod, const PlanInput& input);
+// What its containers get between SIGTERM and SIGKILL. For any pod, also one that could not be planned.
+int grace_seconds(const nlohmann::json& pod);
 
 }  // namespace bsp::local

@@ -412,9 +412,8 @@ Result<void> PodWorker::tear_down() {
       (std::string(list) == "containers" ? apps : others).push_back(container);
     }
   }
-  const int grace = spec.value("terminationGracePeriodSeconds", 30);
   for (Container& c : containers_) c.pidfd.reset();
-  BSP_CHECK_OK(podman::remove_containers(apps, grace));
+  BSP_CHECK_OK(podman::remove_containers(apps, grace_seconds(pod_)));
   BSP_CHECK_OK(podman::remove_containers(others, 0));
   fault_point("node.tearDown");
   BSP_CHECK_OK(remove_mounted_tree(pod_dir(dir, name_, uid_)));
