@@ -1,10 +1,13 @@
 #include "operator/reconcile/shell.h"
 
 #include <algorithm>
+#include <format>
 
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
+#include "operator/kube/modify.h"
 #include "operator/reconcile/shell_job.h"
+#include "operator/reconcile/waves.h"
 
 namespace bsp::reconcile {
 
@@ -13,6 +16,28 @@ using namespace std::chrono_literals;
 namespace {
 // The job that this thread is looking at: what it stores itself is no reason to look again.
 thread_local const std::string* looked_at = nullptr;
+
+// A RankMigration of no job waits for one, since whoever made it may make the job next; one that was under way has failed with its job.
+void answer_without_job(kube::Client& client, kube::Cache& cache, const std::string& key) {
+  const std::size_t slash = key.find('/');
+  for (const kube::Object& object : cache.find(kRankMigration, kByJob, key)) {
+    auto migration = crds::rank_migration_from_json(object);
+    if (!migration || crds::is_finished(migration->status.phase) || kube::is_being_deleted(object)) continue;
+    if (migration->status.phase == crds::MigrationPhase::kPending) {
+      std::string message = std::format("spec.job: there is no BSPJob {} in namespace {}; it waits for one, or correct the name",
+                                        key.substr(slash + 1), key.substr(0, slash));
+      if (migration->status.message == message) continue;
+      migration->status.observed_generation = migration->metadata.generation;
+      migration->status.reason = "NoSuchJob";
+      migration->status.message = std::move(message);
+    } else {
+      migration = refused(*migration, {migration->metadata.name, "JobGone", "the job was deleted"}, SystemClock{}.now());
+    }
+    kube::Object next;
+    to_json(next, *migration);
+    if (const auto updated = client.update_status(next)) cache.put(*updated);
+  }
+}
 }  // namespace
 
 Shell::Shell(kube::Client& client, ShellOptions options)
@@ -75,6 +100,7 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
   if (gone)
     if (auto released = bookings_.release(key, SystemClock{}.now()); !released)
       log_warning("giving up booked room failed", {{"job", key}, {"error", released.error().message}});
+  if (gone) answer_without_job(client_, *cache_, key);
   std::shared_ptr<JobShell> job, former;  // one that is not the last: it ends outside of the lock
   {
     const std::lock_guard lock(mutex_);

@@ -108,8 +108,9 @@ void JobShell::create_pods(const Observed& o, const std::vector<PodRequest>& req
     const Duration pause = news ? kFirstPause : std::min<Duration>(before->second.pause * 2, kLongestPause);
     not_created_.insert_or_assign(name, NotCreated{error, now + pause, pause});
     if (!news) continue;
-    log_warning("making a pod failed",
-                {{"job", job_key(at_.name_space, at_.name)}, {"rank", request.rank}, {"error", error.message}});
+    // What the API server refuses for the template's sake is its author's to put right, and told there.
+    log(error.code == ErrorCode::kInvalid || error.code == ErrorCode::kRefused ? LogLevel::kInfo : LogLevel::kWarning, "making a pod failed",
+        {{"job", job_key(at_.name_space, at_.name)}, {"rank", request.rank}, {"error", error.message}});
     events_.tell(o.job, {"Warning", "PodNotCreated", std::format("rank {}: {}", request.rank, error.message)});
     if (error.code == ErrorCode::kUnavailable) return;  // the next one would fare no better
   }
@@ -132,7 +133,13 @@ Result<void> JobShell::create_pod(const crds::BspJob& job, const PodRequest& req
     if (created && !is_ours(*created))
       return fail(ErrorCode::kUnavailable, std::format("a pod {} is there that is not this job's; delete it", name), true);
   }
-  if (!created) return std::unexpected(created.error());
+  if (!created) {
+    Error error = created.error();
+    if (error.message.contains("violates PodSecurity"))
+      error.message += std::format("; the program's container needs more (see the chart's notes), so let the namespace admit it: kubectl "
+                                   "label namespace {} pod-security.kubernetes.io/enforce=privileged --overwrite", at_.name_space);
+    return std::unexpected(std::move(error));
+  }
   cache_.put(*created);
   return {};
 }
