@@ -65,7 +65,8 @@ TEST(PodOfACluster, TheImagesUserIsAskedForWhereNobodyNamesOne) {
     if (!own_security.is_null()) spec["containers"][0]["securityContext"] = own_security;
     std::vector<std::string> names;
     json asking;
-    for (const json& container : make_pod(job_of(spec), to_fast(), {}, {.scheduled = scheduled})["spec"]["initContainers"]) {
+    const json pod = make_pod(job_of(spec), to_fast(), {}, {.scheduled = scheduled});
+    for (const json& container : pod.at("spec").at("initContainers")) {
       names.push_back(container.at("name"));
       if (names.back() == "bsp-user") asking = container;
     }
