@@ -5,6 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <format>
+#include <nlohmann/json.hpp>
+
+#include "operator/local/pod_plan.h"
 #include "operator/local/podman.h"
 #include "operator/local/pools.h"
 
@@ -74,6 +78,18 @@ TEST(BadInput, NotRoot) {
 TEST(BadInput, NoPodman) {
   if (::geteuid() != 0) GTEST_SKIP() << "is told only to root";
   EXPECT_EQ(told_as(0, "/nonexistent", "podman is not installed; on Debian: apt-get install podman"), 0);
+}
+
+// The pod is refused, and taken down all the same.
+TEST(BadInput, AGracePeriodThatIsNoNumber) {
+  for (const char* grace : {"\"30\"", "1e300", "[]", "-1"}) {
+    const auto pod = nlohmann::json::parse(std::format(
+        R"({{"metadata": {{"name": "p", "uid": "u"}}, "spec": {{"terminationGracePeriodSeconds": {}, "containers": []}}}})", grace));
+    EXPECT_EQ(plan_pod(pod, {}).error().message, "spec.terminationGracePeriodSeconds: must be a whole number of seconds") << grace;
+    EXPECT_EQ(grace_seconds(pod), std::string(grace) == "-1" ? 0 : 30) << grace;
+  }
+  EXPECT_EQ(grace_seconds({{"spec", {{"terminationGracePeriodSeconds", nullptr}}}}), 30);
+  EXPECT_EQ(grace_seconds({{"spec", {{"terminationGracePeriodSeconds", 5}}}}), 5);
 }
 
 TEST(BadInput, Pools) {

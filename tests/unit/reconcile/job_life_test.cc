@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <format>
+#include <limits>
 
 #include "tests/unit/reconcile/world.h"
 
@@ -331,6 +332,15 @@ TEST(JobLife, TheTimeToLiveRemovesAFinishedJob) {
   for (int i = 0; i < 290; ++i) w.tick();
   EXPECT_FALSE(w.removed);
   EXPECT_TRUE(w.run_until([&] { return w.removed; }, 30)) << w.trace;
+}
+
+TEST(JobLife, LimitsOfMoreThanATimestampHoldsNeverCome) {
+  World w({.supersteps = 3});
+  w.job.spec.run_policy.active_deadline_seconds = 99'999'999'999;
+  w.job.spec.run_policy.ttl_seconds_after_finished = std::numeric_limits<std::uint64_t>::max();
+  ASSERT_TRUE(w.run_until(JobPhase::kSucceeded)) << w.trace;
+  for (int i = 0; i < 20; ++i) w.tick();
+  EXPECT_FALSE(w.removed);
 }
 
 TEST(JobLife, CleanPodPolicySaysWhichPodsStay) {
