@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "operator/decide/columns.h"
 #include "operator/observe/collector.h"
 #include "operator/observe/snapshot.h"
 
@@ -374,9 +375,10 @@ TEST(Snapshot, RanksWithAllThatDecidesOverThem) {
   EXPECT_EQ(s.ranks[0].last_move.value, 17u);
   EXPECT_EQ(s.ranks[0].not_migratable, "a window");
   EXPECT_EQ(s.set({1}).value, 1u);
-  EXPECT_TRUE(decide::validate(s)) << decide::validate(s).error().message;
+  const auto read = decide::columns_of(s);
+  EXPECT_TRUE(read) << read.error().message;
   const decide::Snapshot lost = make_snapshot(make_platform({"fast"}, nodes(), {}), {{.node = "slow-1", .blocked_reason = ""}});
-  EXPECT_FALSE(decide::validate(lost)) << "a rank on a node that is no more must not be decided over";
+  EXPECT_FALSE(decide::columns_of(lost)) << "a rank on a node that is no more must not be decided over";
 }
 
 TEST(Snapshot, ParametersFromTheSpec) {
