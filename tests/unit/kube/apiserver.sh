@@ -37,7 +37,8 @@ etcd=$!
   --service-account-issuer=https://kubernetes.default.svc --service-account-key-file=sa.key \
   --service-account-signing-key-file=sa.key --disable-admission-plugins=ServiceAccount --profiling=false >apiserver.log 2>&1 &
 apiserver=$!
-stop() { kill $apiserver $etcd 2>/dev/null || true; wait $apiserver $etcd 2>/dev/null || true; }
+# At once: an API server that is told to end may wait for ever for an etcd that has ended.
+stop() { kill -KILL $apiserver $etcd 2>/dev/null || true; wait $apiserver $etcd 2>/dev/null || true; }
 trap stop EXIT
 
 cat >kubeconfig <<YAML
