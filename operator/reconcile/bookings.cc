@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json/fields.h"
+
 namespace bsp::reconcile {
 namespace {
 
@@ -27,21 +29,9 @@ json to_line(const Booking& b) {
           {"memoryBytes", b.each.memory}, {"seats", std::move(seats)}};
 }
 
-// A field of somebody's text: what has another type than it should counts as missing.
-const json& field_of(const json& object, const char* name) {
-  static const json none;
-  const auto it = object.is_object() ? object.find(name) : object.end();
-  return it == object.end() ? none : *it;
-}
-
-std::string text_of(const json& object, const char* name) {
-  const json& value = field_of(object, name);
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-
 template <class T>
 T number_of(const json& object, const char* name) {
-  const json& value = field_of(object, name);
+  const json& value = part_at(object, name);
   return value.is_number_integer() && value.get<std::int64_t>() >= 0 ? static_cast<T>(value.get<std::int64_t>()) : T{0};
 }
 
@@ -50,15 +40,15 @@ Booking from_line(const std::string& line) {
   const json j = json::parse(line, nullptr, false);
   Booking b;
   if (!j.is_object()) return b;
-  b.uid = text_of(j, "uid");
+  b.uid = text_at(j, "uid");
   b.wave = number_of<std::uint32_t>(j, "wave");
-  b.until = from_rfc3339(text_of(j, "until"));
+  b.until = from_rfc3339(text_at(j, "until"));
   b.each = {number_of<std::int64_t>(j, "cpuMilli"), number_of<std::int64_t>(j, "memoryBytes"), 1};
-  const json& seats = field_of(j, "seats");
+  const json& seats = part_at(j, "seats");
   if (seats.is_array())
     for (const json& s : seats)
-      if (const std::string pod = text_of(s, "pod"); !pod.empty())
-        b.seats.push_back({pod, number_of<std::uint32_t>(s, "rank"), text_of(s, "set"), text_of(s, "node")});
+      if (const std::string pod = text_at(s, "pod"); !pod.empty())
+        b.seats.push_back({pod, number_of<std::uint32_t>(s, "rank"), text_at(s, "set"), text_at(s, "node")});
   return b;
 }
 
@@ -66,8 +56,8 @@ Booking from_line(const std::string& line) {
 
 Bookings bookings_from_json(const json& object) {
   Bookings bookings;
-  bookings.version = text_of(field_of(object, "metadata"), "resourceVersion");
-  const json& data = field_of(object, "data");
+  bookings.version = text_at(part_at(object, "metadata"), "resourceVersion");
+  const json& data = part_at(object, "data");
   if (!data.is_object()) return bookings;
   for (const auto& [key, value] : data.items()) {
     if (!value.is_string()) continue;

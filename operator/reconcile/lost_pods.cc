@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json/fields.h"
 #include "crds/fencing.h"
 #include "operator/reconcile/room.h"
 
@@ -13,10 +14,8 @@ NodeState node_state(const nlohmann::json* node) {
   constexpr const char* kOutOfService = "node.kubernetes.io/out-of-service";
   if (!node) return NodeState::kDead;
   if (is_ready(*node)) return NodeState::kAnswers;
-  const auto spec = node->find("spec");
-  if (spec == node->end() || !spec->is_object() || !spec->contains("taints")) return NodeState::kSilent;
-  for (const nlohmann::json& taint : (*spec)["taints"])
-    if (taint.is_object() && taint.value("key", "") == kOutOfService) return NodeState::kDead;
+  for (const nlohmann::json& taint : part_at(part_at(*node, "spec"), "taints"))
+    if (text_at(taint, "key") == kOutOfService) return NodeState::kDead;
   return NodeState::kSilent;
 }
 

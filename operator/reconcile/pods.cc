@@ -96,6 +96,12 @@ void adapt_app(json& app, const json& pod_security, const crds::BspJob& job, con
   put(mounts, {{"name", "bsp-run"}, {"mountPath", names::kRunDir}});
 }
 
+json unprivileged() {
+  return {{"allowPrivilegeEscalation", false},
+          {"capabilities", {{"drop", {"ALL"}}}},
+          {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+}
+
 // Our own containers pass the restricted Pod Security Standard. Their user is not the program's: what it owns in /run/bsp
 // the program must not be able to replace.
 json restricted(const json& pod_spec) {
@@ -109,13 +115,9 @@ json restricted(const json& pod_spec) {
   look(pod_spec);
   for (const json& container : pod_spec.at("containers")) look(container);
   const int user = taken ? kOther : kOurUser;
-  return {{"runAsUser", user},
-          {"runAsGroup", user},
-          {"runAsNonRoot", true},
-          {"allowPrivilegeEscalation", false},
-          {"readOnlyRootFilesystem", true},
-          {"capabilities", {{"drop", {"ALL"}}}},
-          {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  json security = unprivileged();
+  security.update({{"runAsUser", user}, {"runAsGroup", user}, {"runAsNonRoot", true}, {"readOnlyRootFilesystem", true}});
+  return security;
 }
 
 json copying_container(const json& security, const PodOptions& options) {
@@ -133,10 +135,7 @@ json asking_container(const json& app) {
   json asking = {{"name", "bsp-user"},
                  {"image", app.at("image")},
                  {"command", {"/bsp/bsp-init", "--note-user"}},
-                 {"securityContext",
-                  {{"allowPrivilegeEscalation", false},
-                   {"capabilities", {{"drop", {"ALL"}}}},
-                   {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+                 {"securityContext", unprivileged()},
                  {"volumeMounts",
                   {{{"name", "bsp-runtime"}, {"mountPath", names::kRuntimeDir}, {"readOnly", true}},
                    {{"name", "bsp-run"}, {"mountPath", names::kRunDir}}}}};
