@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -31,6 +32,8 @@ class BrokenMove : public ::testing::Test {
 
   // The program must be stopped, go on when told, be movable at its next gate and end well.
   static void expect_alive(Pod& source) {
+    // A stop that was sent takes hold when the program is next given a processor.
+    for (int i = 0; i < 1000 && source.program_state() != 'T'; ++i) ::usleep(10'000);
     EXPECT_EQ(source.program_state(), 'T');
     EXPECT_EQ(source.errors(), "checked 1\nchecked 2\n");  // it has not run meanwhile
     source.send(control::kContinue);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -167,9 +168,15 @@ std::optional<control::Message> Pod::expect_any(std::initializer_list<std::strin
 }
 
 void Pod::send(std::string_view verb, std::map<std::string, std::string, std::less<>> fields) {
+  if (verb == control::kContinue) open_epoch();
   if (!socket_) accept();
   const auto sent = control::send(socket_.get(), {std::string(verb), std::move(fields)});
   EXPECT_TRUE(sent) << sent.error().message;
+}
+
+void Pod::open_epoch() {
+  static std::atomic<int> epoch = 0;
+  std::ofstream(path("/run/bsp/epoch")) << ++epoch;
 }
 
 void Pod::disconnect() { socket_.reset(); }

@@ -65,6 +65,7 @@ class Pod {
 
  private:
   void accept();
+  void open_epoch();  // what the program waits for besides SIGCONT, as the shim's gate does
 
   std::string name_;
   int pid_ = 0;

@@ -1,5 +1,6 @@
 /* A program as the shim leaves it at a gate: computes a step, says so, and stops itself after every
- * second one. It checks its own memory, threads and files in each step, so that a move that loses
+ * second one, until the next epoch is there (a number in /run/bsp/epoch): criu lifts the stop to work
+ * inside it, so when criu dies it may run for a moment. It checks its own memory, threads and files in each step, so that a move that loses
  * anything ends it with a message. Arguments are key=value:
  *   mb=N        private memory, filled and verified
  *   steps=N     ends after this many steps (default 8)
@@ -54,6 +55,19 @@ static void* count(void* at) {
 
 static unsigned char pattern(size_t i, long step) {
   return (unsigned char)((i * 2654435761u >> 13) ^ (size_t)step);
+}
+
+static long epoch = 0;
+static void stop_until_next_epoch(void) {
+  long next = 0;
+  do {
+    raise(SIGSTOP);
+    FILE* told = fopen("/run/bsp/epoch", "r");
+    if (!told) continue;
+    if (fscanf(told, "%ld", &next) != 1) next = 0;
+    fclose(told);
+  } while (next <= epoch);
+  epoch = next;
 }
 
 int main(int argc, char** argv) {
@@ -137,7 +151,7 @@ int main(int argc, char** argv) {
     for (long i = 0; i < number("noise", 0); i++) putchar(i % 64 == 63 ? '\n' : 'a' + (int)(i % 26));
     printf("step %ld of pid %d\n", step, (int)getpid());
     fprintf(stderr, "checked %ld\n", step);
-    if (step % 2 == 0 && step < steps) raise(SIGSTOP);
+    if (step % 2 == 0 && step < steps) stop_until_next_epoch();
   }
   return (int)number("exit", 0);
 }
