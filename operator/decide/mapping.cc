@@ -26,12 +26,10 @@ std::vector<std::uint32_t> room(const Platform& platform, std::uint32_t ranks) {
 Result<void> enough_room(const std::vector<std::uint32_t>& room, std::uint32_t ranks) {
   const std::uint64_t slots = std::accumulate(room.begin(), room.end(), std::uint64_t{0});
   if (slots >= ranks) return {};
-  return fail(
-      ErrorCode::kNoSpace,
-      std::format(
-          "{} ranks need {} slots, but the Sets have {} free: add {} slots to the pools, or "
-          "lower spec.ranks to {}",
-          ranks, ranks, slots, ranks - slots, slots));
+  const std::string or_fewer = slots > 0 ? std::format(", or lower spec.ranks to {}", slots) : "";
+  return fail(ErrorCode::kNoSpace,
+              std::format("{} ranks need {} slots, but the Sets have {} free: add {} slots to the pools{}", ranks,
+                          ranks, slots, ranks - slots, or_fewer));
 }
 
 std::vector<ProcessorId> by_index(const Platform& platform) {

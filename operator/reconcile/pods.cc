@@ -49,28 +49,30 @@ json wrapped_command(const json& app, const PodRequest& request, const ImageDefa
   return command;
 }
 
-// As whom the program is to run: what the container says, else what the pod says, else the image. "": root.
+// A number of the security contexts: what the container says, else what the pod says, else "".
+std::string setting(const json& container, const json& pod, const char* name) {
+  for (const json* context : {&container, &pod})
+    if (context->is_object() && context->contains(name) && (*context)[name].is_number_integer())
+      return (*context)[name].dump();
+  return "";
+}
+
+// As whom the program is to run: what the template says, else the image. "": root.
 std::string program_user(const json& container, const json& pod, const ImageDefaults& image) {
-  auto setting = [&](const char* name) {
-    for (const json* context : {&container, &pod})
-      if (context->is_object() && context->contains(name) && (*context)[name].is_number_integer())
-        return (*context)[name].dump();
-    return std::string();
-  };
-  std::string user = setting("runAsUser");
-  const std::string group = setting("runAsGroup");
+  std::string user = setting(container, pod, "runAsUser");
+  const std::string group = setting(container, pod, "runAsGroup");
   if (user.empty()) user = group.empty() ? image.user : image.user.substr(0, image.user.find(':'));
   if (group.empty()) return user;
   return (user.empty() ? "0" : user) + ":" + group;
 }
 
-void adapt_app(json& app, const json& pod_security, const crds::BspJob& job, const PodRequest& request,
+// user: "" leaves it to bsp-init, which reads what asking_container noted, and else takes root.
+void adapt_app(json& app, const std::string& user, const crds::BspJob& job, const PodRequest& request,
                const ImageDefaults& image) {
   app["command"] = wrapped_command(app, request, image);
   app.erase("args");
   // bsp-init is root with just these; the program it starts has none (design: docs of sidecar/init).
   json& security = child(app, "securityContext", json::value_t::object);
-  const std::string user = program_user(security, pod_security, image);
   security["runAsUser"] = 0;
   security["runAsGroup"] = 0;
   security["runAsNonRoot"] = false;  // said, since the pod's own setting would count otherwise
@@ -140,6 +142,8 @@ json asking_container(const json& app) {
                   {{{"name", "bsp-runtime"}, {"mountPath", names::kRuntimeDir}, {"readOnly", true}},
                    {{"name", "bsp-run"}, {"mountPath", names::kRunDir}}}}};
   if (app.contains("imagePullPolicy")) asking["imagePullPolicy"] = app["imagePullPolicy"];
+  if (const std::string group = setting(app.value("securityContext", json()), json(), "runAsGroup"); !group.empty())
+    asking["securityContext"]["runAsGroup"] = app["securityContext"]["runAsGroup"];
   return asking;
 }
 
@@ -226,9 +230,10 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   json asking;  // where the image can't be read and the template names no user
   for (json& container : child(spec, "containers", json::value_t::array)) {
     if (container.value("name", "") != names::kAppContainer) continue;
-    if (options.scheduled && program_user(container.value("securityContext", json::object()), security, image).empty())
-      asking = asking_container(container);
-    adapt_app(container, security, job, request, image);
+    const json own = container.value("securityContext", json::object());
+    const bool ask = options.scheduled && image.user.empty() && setting(own, security, "runAsUser").empty();
+    if (ask) asking = asking_container(container);
+    adapt_app(container, ask ? "" : program_user(own, security, image), job, request, image);
   }
   json& init = child(spec, "initContainers", json::value_t::array);
   // First of all: whatever the user prepares in init containers of his own may take its time.

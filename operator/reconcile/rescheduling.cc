@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/core/log.h"
+#include "base/core/significant.h"
 #include "operator/decide/explain.h"
 #include "operator/observe/snapshot.h"
 #include "operator/record/line.h"
@@ -259,7 +260,7 @@ void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
     const auto& t = history.back().rank_seconds;
     double slowest = 0, sum = 0;
     for (double s : t) slowest = std::max(slowest, s), sum += s;
-    status.imbalance = sum > 0 ? slowest / (sum / static_cast<double>(t.size())) - 1 : 0;
+    status.imbalance = sum > 0 ? significant(slowest / (sum / static_cast<double>(t.size())) - 1, 4) : 0;
     for (auto& place : status.ranks) {
       const std::size_t i = place.rank.value;
       if (i >= t.size()) continue;
@@ -274,8 +275,8 @@ void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
                      {"predicted", baseline_->predicted}, {"seconds", baseline_->seconds},
                      {"compute", baseline_->compute}, {"after", baseline_->after}};
   status.rescheduler = std::move(j);
-  if (predicted_sum_ != 0) status.predicted_gain_seconds = predicted_sum_;
-  if (any_gain_) status.realised_gain_seconds = realised_sum_;
+  if (predicted_sum_ != 0) status.predicted_gain_seconds = significant(predicted_sum_, 6);
+  if (any_gain_) status.realised_gain_seconds = significant(realised_sum_, 6);
 }
 
 std::vector<RealisedGain> Rescheduler::realised(const crds::BspJobStatus& status, bool ending) {

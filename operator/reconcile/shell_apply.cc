@@ -23,7 +23,7 @@ bool JobShell::store(const crds::BspJob& job, const crds::BspJobStatus& status) 
   to_json(object, next);
   auto updated = client_.update_status(object);
   if (!updated) {
-    if (updated.error().code != ErrorCode::kConflict)
+    if (updated.error().code != ErrorCode::kConflict && updated.error().code != ErrorCode::kNotFound)
       log_warning("storing a status failed", {{"job", job.metadata.name}, {"error", updated.error().message}});
     // Somebody changed the object meanwhile: decide again on what it is now.
     if (auto fresh = client_.get(own(kBspJob, job.metadata.name))) cache_.put(*fresh);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <format>
+#include <utility>
 
 #include "base/core/fault.h"
 #include "base/core/log.h"
@@ -66,10 +67,10 @@ Duration JobShell::reconcile() {
   const crds::BspJob* job = read();
   if (!job) return kQuiet;
   if (auto ready = prepare(*job); !ready) {
-    log_warning("preparing a job failed",
-                {{"job", job_key(at_.name_space, at_.name)}, {"error", ready.error().message}});
+    tell_unprepared(*job, ready.error().message);
     return kIdle;
   }
+  not_prepared_.clear();
   // What is stored changes what is to be done; the bound only guards against a kernel that never rests.
   for (int round = 0; round < 16; ++round) {
     job = read();
@@ -125,6 +126,17 @@ Duration JobShell::rest(const Observed& o, const Outcome& out) const {
 }
 
 // What must be there before anything of a job can be done.
+// Once for each reason, though it is tried again and again.
+void JobShell::tell_unprepared(const crds::BspJob& job, const std::string& why) {
+  if (std::exchange(not_prepared_, why) == why) return;
+  log_warning("preparing a job failed", {{"job", job_key(at_.name_space, at_.name)}, {"error", why}});
+  if (job.status.phase != crds::JobPhase::kPending || job.metadata.deletion_timestamp != Time{}) return;
+  crds::BspJobStatus status = job.status;
+  status.reason = "NotPrepared";
+  status.message = why;
+  store(job, status);
+}
+
 Result<void> JobShell::prepare(const crds::BspJob& job) {
   if (job.metadata.deletion_timestamp == Time{} &&
       std::ranges::find(job.metadata.finalizers, names::kFinalizer) == job.metadata.finalizers.end()) {

@@ -8,6 +8,7 @@ tree=$(cd "$cluster/../.." && pwd)
 state=$tree/build/cluster
 bin=$state/bin            # what build.sh makes; outlives the cluster
 run=$state/run            # everything of the cluster that runs; `down` removes it
+store=$state/store        # images as a node's containerd keeps them; outlives the cluster too
 kubeconfig=$state/kubeconfig
 
 # One address plan. Node number N of nodes.conf (counted from 1) is machine 10.90.0.(10+N) and its pods are 10.244.N.0/24.
@@ -34,6 +35,26 @@ node_ip() { echo "10.90.0.$((10 + $1))"; }
 pod_cidr() { echo "$pod_net.$1.0/24"; }
 
 is_running() { [ "$(podman container inspect -f '{{.State.Running}}' "$(container_of "$1")" 2>/dev/null)" = true ]; }
+
+own_images() { podman images --format '{{.Repository}}:{{.Tag}}' | grep '^localhost/bsp-.*:dev$' || true; }
+image_id() { podman image inspect -f '{{.Id}}' "$1" 2>/dev/null || die "Podman has no image '$1'; make it with ./dev images"; }
+
+# lacking_in DIRECTORY IMAGE…: those whose id is not the one that DIRECTORY/images/ has noted.
+lacking_in() {
+  local directory=$1 image
+  shift
+  for image; do
+    [ "$(cat "$directory/images/${image//\//_}" 2>/dev/null)" = "$(image_id "$image")" ] || echo "$image"
+  done
+}
+
+# import_into NAME DIRECTORY IMAGE: the containerd of that machine takes loading.tar, which is IMAGE; DIRECTORY notes its id.
+import_into() {
+  podman exec "$(container_of "$1")" /opt/cluster/bin/ctr -n k8s.io images import /opt/cluster/images/loading.tar \
+    >>"$2/log/images.log" 2>&1 || die "containerd of $1 did not take $3; see $2/log/images.log"
+  mkdir -p "$2/images"
+  image_id "$3" >"$2/images/${3//\//_}"
+}
 
 # until_true SECONDS WHAT COMMAND…: wait for a condition, or fail naming it.
 until_true() {

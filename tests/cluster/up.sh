@@ -57,9 +57,18 @@ start_control() {
 # reserved HAVE WANTED: what is left when a node keeps WANTED for its pods (nothing, if it wants more than there is).
 reserved() { awk -v have="$1" -v wanted="$2" 'BEGIN { r = have - wanted; printf "%d", (r > 0 ? r : 0) }'; }
 
+# What store.sh has unpacked, for a containerd that has not started yet. Layers are never written to, so that links do; the
+# databases are.
+copy_store() {
+  [ -d "$store/images" ] || return 0
+  cp -al "$store"/{containerd,images} "$1"
+  find "$1/containerd" -name '*.db' -exec sh -c 'cp --preserve=all "$1" "$1.own" && mv "$1.own" "$1"' sh {} \;
+}
+
 start_node() {
   local number=$1 name=$2 pool=$3 cpus=$4 memory=$5 zone=$6 etc=$run/$2/etc machine_kib wanted_kib
   mkdir -p "$etc/cni" "$run/$name"/{log,containerd,kubelet}
+  copy_store "$run/$name"
   cp "$run/pki/ca.crt" "$run/pki/proxy.kubeconfig" "$etc"
   cp "$run/pki/$name.kubeconfig" "$etc/kubelet.kubeconfig"
   echo "nameserver $control_ip" >"$etc/resolv.conf"

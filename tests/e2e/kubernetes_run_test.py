@@ -237,9 +237,19 @@ class Limits(InANamespace):
             kubectl("label", "namespace", space.name, "pod-security.kubernetes.io/enforce=privileged", "--overwrite")
             self.check_succeeded(job, command)
 
+    def test_a_secret_of_the_name_that_the_jobs_own_would_have(self):
+        self.space.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "taken-ca"}, "stringData": {"mine": "kept"}})
+        command = lattice_boltzmann(10)
+        with job_of(self.space, bsp_job("taken", command)) as job:
+            status = job.wait("the name to be told", lambda s: s.get("reason") == "NotPrepared", 60)
+            self.assertIn("Secret taken-ca belongs to something else", status["message"])
+            self.assertIn("delete it, or give the job another name", status["message"])
+            self.space.kubectl("delete", "secret", "taken-ca")
+            self.check_succeeded(job, command)
+
     def test_two_jobs_that_want_one_pool(self):
         """Both have a rank on slow-1 and one in the pool goal, whose three nodes have room for one rank each: one is left for two."""
-        lane, mine = "e2e.example.com/lane", "90m"
+        lane, mine = "e2e.example.com/lane", "70m"
         lanes = {"slow-1": "slow", "fast-1": "goal", "fast-2": "goal", "fast-3": "goal"}
         template = json.loads(json.dumps(cluster_job.TEMPLATE))
         template["spec"]["containers"][0]["resources"]["requests"]["cpu"] = mine

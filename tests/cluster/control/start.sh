@@ -4,6 +4,7 @@
 set -eu
 export PATH=/opt/cluster/bin:/usr/sbin:/usr/bin:/sbin:/bin
 . /opt/cluster/parts.sh
+export GOGC=300   # memory for processor time, of which one machine has little for a whole cluster
 printf '127.0.0.1 localhost\n%s control\n' "$IP" >/etc/hosts
 echo 1 >/proc/sys/net/ipv4/ip_forward   # of this machine's own network namespace
 

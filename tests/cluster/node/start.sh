@@ -5,6 +5,10 @@ set -eu
 export PATH=/opt/cluster/bin:/usr/sbin:/usr/bin:/sbin:/bin
 . /opt/cluster/parts.sh
 
+# Six nodes share the cores of one machine: a Go program that looks for work on both of them, or collects garbage often, takes
+# from the others.
+export GOMAXPROCS=1 GOGC=300
+
 mount --make-rshared /            # volumes that the kubelet mounts must reach the containers
 printf '127.0.0.1 localhost\n%s %s\n' "$IP" "$NODE" >/etc/hosts   # containerd copies it for pods on the node's network
 tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id

@@ -64,7 +64,9 @@ TEST(Mapping, NamesTheRemedyWhereThereIsNoRoom) {
     EXPECT_EQ(none.error().message,
               "6 ranks need 6 slots, but the Sets have 5 free: add 1 slots to the pools, or lower "
               "spec.ranks to 5");
-    EXPECT_FALSE(initial_mapping(mapping, 1, Platform{}));
+    EXPECT_EQ(initial_mapping(mapping, 1, Platform{}).error().message,
+              "1 ranks need 1 slots, but the Sets have 0 free: add 1 slots to the pools")
+        << "no job has 0 ranks";
   }
 }
 

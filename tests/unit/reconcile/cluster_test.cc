@@ -81,6 +81,10 @@ TEST(PodOfACluster, TheImagesUserIsAskedForWhereNobodyNamesOne) {
   EXPECT_THAT(init_of(user, {}, true).first, ::testing::ElementsAre("sidecar"));
   EXPECT_THAT(init_of({}, user, true).first, ::testing::ElementsAre("sidecar"));
   EXPECT_THAT(init_of({}, {}, false).first, ::testing::ElementsAre("sidecar")) << "Podman's images can be read";
+  const auto [with_group, told] = init_of({}, {{"runAsGroup", 2000}}, true);
+  EXPECT_THAT(with_group, ::testing::ElementsAre("sidecar", "bsp-user")) << "a group says nothing of the user";
+  EXPECT_EQ(told["securityContext"]["runAsGroup"], 2000);
+  EXPECT_THAT(init_of({{"runAsGroup", 2000}}, {}, true).first, ::testing::ElementsAre("sidecar", "bsp-user"));
 }
 
 TEST(PlacePod, TheUsersAffinityStaysAndEachOfItsAlternativesIsNarrowed) {

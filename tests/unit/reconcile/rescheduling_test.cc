@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "base/core/read_file.h"
+#include "base/core/significant.h"
 #include "operator/reconcile/rescheduling.h"
 #include "operator/reconcile/shell_record.h"
 #include "operator/record/line.h"
@@ -202,7 +203,7 @@ TEST_F(Rescheduling, StoresWhatTheStatusShows) {
   const auto decided = feed(r, 4);
   store(r);
   EXPECT_EQ(o.job.status.alpha, decided->decision.alpha_next) << "of the window that begins";
-  EXPECT_EQ(o.job.status.predicted_gain_seconds, decided->predicted_gain_seconds);
+  EXPECT_EQ(o.job.status.predicted_gain_seconds, significant(decided->predicted_gain_seconds, 6));
 }
 
 // Every superstep another operator, which reads the status and asks the sidecars for all they still have.

@@ -6,6 +6,7 @@
 #include <format>
 
 #include "base/core/base64.h"
+#include "base/core/significant.h"
 #include "crds/names.h"
 #include "operator/reconcile/status.h"
 #include "tests/unit/reconcile/world.h"
@@ -26,6 +27,13 @@ TEST(Base64, KnownAnswers) {
     EXPECT_EQ(base64_encode(plain), coded);
     EXPECT_EQ(base64_decode(coded).value_or("refused"), plain);
   }
+}
+
+TEST(Significant, KeepsSoManyDigitsOfAnySize) {
+  EXPECT_EQ(significant(0.13432932413057785, 4), 0.1343);
+  EXPECT_EQ(significant(-123456.7, 3), -123000);
+  EXPECT_EQ(significant(1.99996e-9, 4), 2e-9);
+  EXPECT_EQ(significant(0, 4), 0);
 }
 
 TEST(Base64, EveryByteComesBack) {
