@@ -26,10 +26,12 @@ std::vector<std::uint32_t> room(const Platform& platform, std::uint32_t ranks) {
 Result<void> enough_room(const std::vector<std::uint32_t>& room, std::uint32_t ranks) {
   const std::uint64_t slots = std::accumulate(room.begin(), room.end(), std::uint64_t{0});
   if (slots >= ranks) return {};
-  const std::string or_fewer = slots > 0 ? std::format(", or lower spec.ranks to {}", slots) : "";
-  return fail(ErrorCode::kNoSpace,
-              std::format("{} ranks need {} slots, but the Sets have {} free: add {} slots to the pools{}", ranks,
-                          ranks, slots, ranks - slots, or_fewer));
+  const std::string needed = std::format("{} ranks need {} slots, but the Sets have {} free: ", ranks, ranks, slots);
+  if (slots == 0)
+    return fail(ErrorCode::kNoSpace, needed + "add nodes with room for a rank to the pools, or let the ranks ask for less "
+                                              "(requests, nodeSelector of spec.template)");
+  return fail(ErrorCode::kNoSpace, needed + std::format("add {} slots to the pools, or lower spec.ranks to {}",
+                                                        ranks - slots, slots));
 }
 
 std::vector<ProcessorId> by_index(const Platform& platform) {

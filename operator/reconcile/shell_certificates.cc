@@ -15,8 +15,13 @@ constexpr auto kValidity = std::chrono::days(365);
 
 // The operator's own certificate, and with it the links to the sidecars.
 Result<void> JobShell::connect(const crds::BspJob& job) {
-  BSP_CHECK_OK(load_authority(job));
   const Time now = SystemClock{}.now();
+  if (auto loaded = load_authority(job); !loaded) {
+    if (job.metadata.deletion_timestamp == Time{}) return loaded;
+    // It must be able to go all the same: where its namespace goes too, no Secret can be made. Nothing is asked of its sidecars
+    // any more, so any CA will do.
+    BSP_TRY(authority_, net::create_ca("bspjob-that-goes", now - 5min, now + kValidity));
+  }
   BSP_TRY(const net::PemPair own, net::issue_certificate(*authority_, {.identity = std::string(names::kOperatorIdentity),
                                                                        .dns_names = {},
                                                                        .addresses = {},

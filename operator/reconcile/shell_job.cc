@@ -67,7 +67,7 @@ Duration JobShell::reconcile() {
   const crds::BspJob* job = read();
   if (!job) return kQuiet;
   if (auto ready = prepare(*job); !ready) {
-    tell_unprepared(*job, ready.error().message);
+    tell_unprepared(ready.error().message);
     return kIdle;
   }
   not_prepared_.clear();
@@ -127,14 +127,15 @@ Duration JobShell::rest(const Observed& o, const Outcome& out) const {
 
 // What must be there before anything of a job can be done.
 // Once for each reason, though it is tried again and again.
-void JobShell::tell_unprepared(const crds::BspJob& job, const std::string& why) {
+void JobShell::tell_unprepared(const std::string& why) {
   if (std::exchange(not_prepared_, why) == why) return;
   log_warning("preparing a job failed", {{"job", job_key(at_.name_space, at_.name)}, {"error", why}});
-  if (job.status.phase != crds::JobPhase::kPending || job.metadata.deletion_timestamp != Time{}) return;
-  crds::BspJobStatus status = job.status;
+  const crds::BspJob* job = read();  // it may have its finalizer since
+  if (!job || job->status.phase != crds::JobPhase::kPending || job->metadata.deletion_timestamp != Time{}) return;
+  crds::BspJobStatus status = job->status;
   status.reason = "NotPrepared";
   status.message = why;
-  store(job, status);
+  if (!store(*job, status)) not_prepared_.clear();
 }
 
 Result<void> JobShell::prepare(const crds::BspJob& job) {

@@ -37,7 +37,7 @@ class JobShell {
   const crds::BspJob* read();  // as the cache has it; nullptr if it is gone or can't be carried out
   void refuse(const kube::Object& object, const Error& error);
   Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
-  void tell_unprepared(const crds::BspJob& job, const std::string& why);
+  void tell_unprepared(const std::string& why);
   Result<void> connect(const crds::BspJob& job);
   Result<void> load_authority(const crds::BspJob& job);
   std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const SeenNodes& all) const;

@@ -19,6 +19,7 @@
 #include "base/core/read_file.h"
 #include "crds/names.h"
 #include "sidecar/init/carry.h"
+#include "sidecar/init/cgroup.h"
 #include "sidecar/init/files.h"
 #include "sidecar/init/program.h"
 #include "sidecar/init/user.h"
@@ -32,6 +33,8 @@ constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2
 constexpr int kExitBadSetting = 125;  // as container engines do for what is wrong before the command
 constexpr int kFlushLimitMs = 2000;
 constexpr std::chrono::seconds kByeLimit{5};
+constexpr const char* kMemoryLimit =
+    "the memory limit of its container was reached; raise resources.limits.memory in spec.template";
 
 // The environment of the program: ours, the shim preloaded, and a home of its own.
 std::vector<std::string> program_environment(const std::string& shim, const User& user) {
@@ -290,6 +293,7 @@ void Supervisor::on_program(int status) {
     const char* name = ::sigabbrev_np(exit_signal_);
     exit_message_ = "killed by SIG" + std::string(name != nullptr ? name : "?") +
                     (WCOREDUMP(status) ? " (core dumped)" : "");
+    if (exit_signal_ == SIGKILL && kill_reason_.empty() && memory_kills().value_or(0) > 0) kill_reason_ = kMemoryLimit;
     if (exit_signal_ == SIGKILL && !kill_reason_.empty()) exit_message_ += ": " + kill_reason_;
   } else {
     exit_code_ = WEXITSTATUS(status);

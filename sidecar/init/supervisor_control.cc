@@ -10,7 +10,7 @@
 
 #include "base/core/fault.h"
 #include "sidecar/init/supervisor.h"
-#include "sidecar/init/throttle.h"
+#include "sidecar/init/cgroup.h"
 
 namespace bsp::init {
 

@@ -18,15 +18,22 @@ version_of() { awk -v module="$2" '{ sub(/^require /, "") } $1 == module { print
 # What must be told to a component's linker: programs that report their version (the API server must, or clients
 # take it for 0.0.0).
 linker_flags() {
-  local v
+  local v minor package
   case $1 in
     kubernetes)
       v=$(version_of kubernetes k8s.io/kubernetes)
-      local minor=${v#v1.}
+      minor=${v#v1.}
       for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
         printf -- '-X %s.gitVersion=%s -X %s.gitMajor=1 -X %s.gitMinor=%s ' $package "$v" $package $package "${minor%%.*}"
       done ;;
-    helm) printf -- '-X helm.sh/helm/v3/internal/version.version=%s ' "$(version_of helm helm.sh/helm/v3)" ;;
+    helm)
+      printf -- '-X helm.sh/helm/v3/internal/version.version=%s ' "$(version_of helm helm.sh/helm/v3)"
+      v=$(version_of helm k8s.io/client-go)   # what `helm template` takes a cluster for
+      minor=${v#v0.}
+      for package in chartutil lint/rules; do
+        printf -- '-X helm.sh/helm/v3/pkg/%s.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/%s.k8sVersionMinor=%s ' \
+          $package $package "${minor%%.*}"
+      done ;;
     kwok) printf -- '-X sigs.k8s.io/kwok/pkg/consts.Version=%s ' "$(version_of kwok sigs.k8s.io/kwok)" ;;
   esac
   printf -- '-s -w'

@@ -23,7 +23,7 @@ from local_job import PHASES, on_host
 
 SOURCE, TARGET = "slow", "medium-1"
 # Who passes which point in the middle of a phase.
-HOLD = {"Preparing": ("source", "epoch.prepare"), "Pausing": ("source", "gate.armed"), "Checkpointing": ("source", "transfer.sending"),
+HOLD = {"Preparing": ("target", "epoch.prepare"), "Pausing": ("source", "gate.armed"), "Checkpointing": ("source", "transfer.sending"),
         "Transferring": ("target", "transfer.verified"), "Restoring": ("target", "restore.begin"), "Resuming": ("target", "epoch.open")}
 AFTER_COMMIT = ("Resuming",)  # from then on only the target may run the rank: without it the job restarts
 SHORT, LONG = lattice_boltzmann(400), lattice_boltzmann(1500)

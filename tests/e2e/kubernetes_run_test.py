@@ -82,9 +82,9 @@ class ByHand(InANamespace):
             self.assertEqual((row["FROM"], row["TO"], row["PHASE"]), ("slow", "medium", "Succeeded"))
             self.assertEqual([p["phase"] for p in ended["phaseTimes"]],
                              ["Pending", "Preparing", "Pausing", "Checkpointing", "Transferring", "Restoring", "Resuming", "Succeeded"])
-            # The sidecar of the rank takes its time to prepare, so that there is something to abort.
-            place = job.status()["ranks"][0]
-            armed = cluster_nodes.arm(lambda: job.pods().get(place["pod"]), "epoch.prepare", "stop:2500")
+            # The other rank's sidecar takes its time to prepare, so that there is something to abort.
+            place, other = job.status()["ranks"]
+            armed = cluster_nodes.arm(lambda: job.pods().get(other["pod"]), "epoch.prepare", "stop:2500")
             job.migrate("aborted", 0, targetNode="fast-1")
             wait_for("the preparation", lambda: cluster_nodes.has_fired(armed))
             target = job.migration("aborted")["targetPod"]
@@ -112,7 +112,7 @@ class Life(InANamespace):
             policy = '{"spec": {"runPolicy": {"suspend": %s}}}'
             self.space.kubectl("patch", "bspjob", "rests", "--type=merge", "-p", policy % "true")
             job.wait_for_phase("Suspended")
-            self.assertEqual(job.pods(), {}, "the room is given back")
+            wait_for("the room to be given back", lambda: not job.pods(), 60)
             self.assertEqual(job.condition("Suspended")["status"], "True")
             self.space.kubectl("patch", "bspjob", "rests", "--type=merge", "-p", policy % "false")
             status = self.check_succeeded(job, LIGHT)
@@ -247,6 +247,11 @@ class Limits(InANamespace):
             self.space.kubectl("delete", "secret", "taken-ca")
             self.check_succeeded(job, command)
 
+    def test_a_namespace_goes_with_a_job_that_never_began(self):
+        with Namespace("e2e-goes") as space:
+            space.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "stuck-ca"}})
+            ClusterJob(space, bsp_job("stuck")).wait("the name to be told", lambda s: s.get("reason") == "NotPrepared", 60)
+
     def test_two_jobs_that_want_one_pool(self):
         """Both have a rank on slow-1 and one in the pool goal, whose three nodes have room for one rank each: one is left for two."""
         lane, mine = "e2e.example.com/lane", "70m"
@@ -288,7 +293,7 @@ class Limits(InANamespace):
 class Chart(unittest.TestCase):
     def test_helm_test(self):
         name, space = cluster_job.release()
-        done = helm("test", name, "-n", space, "--logs", "--timeout", "5m")
+        done = helm("test", name, "-n", space, "--timeout", "5m")
         self.assertRegex(done.stdout, r"Phase:\s+Succeeded")
         self.assertEqual(look(f"{cluster_job.API}/{space}/bspjobs/{name}-test"), None)
 

@@ -65,8 +65,8 @@ TEST(Mapping, NamesTheRemedyWhereThereIsNoRoom) {
               "6 ranks need 6 slots, but the Sets have 5 free: add 1 slots to the pools, or lower "
               "spec.ranks to 5");
     EXPECT_EQ(initial_mapping(mapping, 1, Platform{}).error().message,
-              "1 ranks need 1 slots, but the Sets have 0 free: add 1 slots to the pools")
-        << "no job has 0 ranks";
+              "1 ranks need 1 slots, but the Sets have 0 free: add nodes with room for a rank to the pools, or let the ranks "
+              "ask for less (requests, nodeSelector of spec.template)");
   }
 }
 

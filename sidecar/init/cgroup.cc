@@ -1,4 +1,4 @@
-#include "sidecar/init/throttle.h"
+#include "sidecar/init/cgroup.h"
 
 #include <algorithm>
 #include <charconv>
@@ -30,6 +30,14 @@ std::optional<std::uint64_t> throttled_ns_in(std::string_view cpu_stat) {
 std::optional<std::uint64_t> throttled_ns() {
   for (const char* path : {"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat", "/sys/fs/cgroup/cpu,cpuacct/cpu.stat"})
     if (const auto text = read_file(path)) return throttled_ns_in(*text);
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> memory_kills_in(std::string_view memory_events) { return stat_value(memory_events, "oom_kill"); }
+
+std::optional<std::uint64_t> memory_kills() {
+  for (const char* path : {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"})
+    if (const auto text = read_file(path)) return memory_kills_in(*text);
   return std::nullopt;
 }
 

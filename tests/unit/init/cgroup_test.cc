@@ -1,5 +1,5 @@
-// What a CPU limit has cost a container, and of that the share of the last seconds.
-#include "sidecar/init/throttle.h"
+// What limits have cost a container, and of the CPU limit the share of the last seconds.
+#include "sidecar/init/cgroup.h"
 
 #include <gtest/gtest.h>
 
@@ -16,6 +16,12 @@ TEST(Throttled, IsReadOfBothVersionsOfCgroups) {
   EXPECT_EQ(throttled_ns_in("throttled_time 77"), 77u);
   for (const char* none : {"", "usage_usec 5\n", "throttled_time\n", "throttled_time x\n", "xthrottled_time 5\n"})
     EXPECT_EQ(throttled_ns_in(none), std::nullopt) << none;
+}
+
+TEST(MemoryKills, AreReadOfBothVersionsOfCgroups) {
+  EXPECT_EQ(memory_kills_in("low 0\nhigh 0\nmax 7\noom 2\noom_kill 1\noom_group_kill 0\n"), 1u);
+  EXPECT_EQ(memory_kills_in("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"), 3u);
+  EXPECT_EQ(memory_kills_in("oom_kill_disable 0\nunder_oom 0\n"), std::nullopt);
 }
 
 TEST(ThrottleShare, IsOfTheLastTenSeconds) {
