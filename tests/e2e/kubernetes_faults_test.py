@@ -51,8 +51,8 @@ def etcd_paused(_):
 
 
 def node_killed(case):
-    node_sh("kill", TARGET)
     case.later(start_again)
+    node_sh("kill", TARGET)
 
 
 def start_again():
@@ -61,8 +61,8 @@ def start_again():
 
 
 def node_cut_off(case):
-    node_sh("cut", TARGET)
     case.later(join_again)
+    node_sh("cut", TARGET)
 
 
 def join_again():
@@ -211,9 +211,14 @@ class Faults(unittest.TestCase):
         with Namespace("e2e-faults") as space:
             for fault, phase in self.cases:
                 with self.subTest(fault=fault, phase=phase):
-                    started = time.monotonic()
-                    outcome = Case(self, space, fault, phase).run()
-                    print(f"{fault:>22} {phase:<14} {outcome}  {time.monotonic() - started:.0f} s", flush=True)
+                    started, outcome = time.monotonic(), "interrupted"
+                    try:
+                        outcome = Case(self, space, fault, phase).run()
+                    except Exception as error:
+                        outcome = f"FAILED: {error}"[:500]
+                        raise
+                    finally:
+                        print(f"{fault:>22} {phase:<14} {outcome}  {time.monotonic() - started:.0f} s", flush=True)
             wait_for("the operator to be whole again",
                      lambda: cluster_job.leader() in cluster_job.operator_pods() and all(
                          c["ready"] for p in cluster_job.operator_pods().values() for c in p["status"].get("containerStatuses", [])), 180,
