@@ -51,8 +51,13 @@ def environment(pid):
 
 
 def state(pid):
-    """R, S, D …; T or t if it is stopped; Z or nothing if it has ended."""
-    return text_of(pid, "stat").rpartition(")")[2][1:2]
+    """R, S, D …; T or t if it is stopped; Z, X or nothing if it has ended, or was killed and waits for a processor to end on: a node's
+    quota may hold that up, but not one more instruction of the program is carried out."""
+    fields = text_of(pid, "stat").rpartition(")")[2].split()
+    pending = [int(line.split()[1], 16) for line in text_of(pid, "status").splitlines() if line.startswith(("SigPnd", "ShdPnd"))]
+    killed = any(signals >> (signal.SIGKILL - 1) & 1 for signals in pending)
+    ending = fields and int(fields[6]) & 0x4  # PF_EXITING
+    return "X" if killed or ending else fields[0] if fields else ""
 
 
 def processes(comm):
