@@ -14,7 +14,6 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "e2e"))
-import cluster_job  # noqa: E402
 from cluster_job import Namespace, kubectl, leader, look, need_cluster, release, wait_for  # noqa: E402
 from local_job import TREE, on_host  # noqa: E402
 
