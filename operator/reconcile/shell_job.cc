@@ -125,7 +125,6 @@ Duration JobShell::rest(const Observed& o, const Outcome& out) const {
   return std::max<Duration>(next, kRetry);
 }
 
-// What must be there before anything of a job can be done.
 // Once for each reason, though it is tried again and again.
 void JobShell::tell_unprepared(const std::string& why) {
   if (std::exchange(not_prepared_, why) == why) return;
@@ -138,6 +137,7 @@ void JobShell::tell_unprepared(const std::string& why) {
   if (!store(*job, status)) not_prepared_.clear();
 }
 
+// What must be there before anything of a job can be done.
 Result<void> JobShell::prepare(const crds::BspJob& job) {
   if (job.metadata.deletion_timestamp == Time{} &&
       std::ranges::find(job.metadata.finalizers, names::kFinalizer) == job.metadata.finalizers.end()) {

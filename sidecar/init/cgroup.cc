@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
+#include <string>
+#include <utility>
 
 #include "base/core/read_file.h"
 
@@ -20,6 +23,13 @@ std::optional<std::uint64_t> stat_value(std::string_view text, std::string_view 
   return std::nullopt;
 }
 
+// The first of these files that is there: which one depends on the version of cgroups.
+std::optional<std::string> first_of(std::initializer_list<const char*> paths) {
+  for (const char* path : paths)
+    if (auto text = read_file(path)) return std::move(*text);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> throttled_ns_in(std::string_view cpu_stat) {
@@ -28,17 +38,14 @@ std::optional<std::uint64_t> throttled_ns_in(std::string_view cpu_stat) {
 }
 
 std::optional<std::uint64_t> throttled_ns() {
-  for (const char* path : {"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat", "/sys/fs/cgroup/cpu,cpuacct/cpu.stat"})
-    if (const auto text = read_file(path)) return throttled_ns_in(*text);
-  return std::nullopt;
+  return first_of({"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat", "/sys/fs/cgroup/cpu,cpuacct/cpu.stat"})
+      .and_then(throttled_ns_in);
 }
 
 std::optional<std::uint64_t> memory_kills_in(std::string_view memory_events) { return stat_value(memory_events, "oom_kill"); }
 
 std::optional<std::uint64_t> memory_kills() {
-  for (const char* path : {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"})
-    if (const auto text = read_file(path)) return memory_kills_in(*text);
-  return std::nullopt;
+  return first_of({"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}).and_then(memory_kills_in);
 }
 
 }  // namespace bsp::init

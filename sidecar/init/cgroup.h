@@ -7,7 +7,8 @@
 
 namespace bsp::init {
 
-// Held back because of the CPU limit: cpu.stat of cgroup v2 (throttled_usec) or v1 (throttled_time, in ns); nullopt if it says neither: nothing limits us.
+// Held back because of the CPU limit: cpu.stat of cgroup v2 (throttled_usec) or v1 (throttled_time, in ns); nullopt if it says
+// neither: nothing limits us.
 std::optional<std::uint64_t> throttled_ns_in(std::string_view cpu_stat);
 // The container's own, as far as it is mounted.
 std::optional<std::uint64_t> throttled_ns();

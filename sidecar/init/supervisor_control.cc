@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "base/core/fault.h"
-#include "sidecar/init/supervisor.h"
 #include "sidecar/init/cgroup.h"
+#include "sidecar/init/supervisor.h"
 
 namespace bsp::init {
 

@@ -1,7 +1,7 @@
 /* A program as the shim leaves it at a gate: computes a step, says so, and stops itself after every
  * second one, until the next epoch is there (a number in /run/bsp/epoch): criu lifts the stop to work
- * inside it, so when criu dies it may run for a moment. It checks its own memory, threads and files in each step, so that a move that loses
- * anything ends it with a message. Arguments are key=value:
+ * inside it, so when criu dies it may run for a moment. It checks its own memory, threads and files in
+ * each step, so that a move that loses anything ends it with a message. Arguments are key=value:
  *   mb=N        private memory, filled and verified
  *   steps=N     ends after this many steps (default 8)
  *   exit=N      with this status
