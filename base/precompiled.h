@@ -1,5 +1,5 @@
-// What nearly every file of the libraries includes, parsed once (CMakeLists.txt). Each file still includes what it uses: without
-// this header (-D CMAKE_DISABLE_PRECOMPILE_HEADERS=ON) everything compiles just so, only slower.
+// What nearly every file of the libraries includes, parsed once (CMakeLists.txt). Each file still includes what it
+// uses: without this header (-D CMAKE_DISABLE_PRECOMPILE_HEADERS=ON) everything compiles just so, only slower.
 #ifndef BASE_PRECOMPILED_H
 #define BASE_PRECOMPILED_H
 

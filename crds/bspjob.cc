@@ -21,9 +21,10 @@ constexpr std::size_t kLongestJobName = 52;
 
 // Those that the shim measures supersteps by (EDGES in sidecar/shim/generate.py).
 constexpr std::string_view kEdgeCalls[] = {
-    "MPI_Barrier",  "MPI_Bcast",      "MPI_Gather",         "MPI_Gatherv",              "MPI_Scatter",  "MPI_Scatterv",
-    "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall",      "MPI_Alltoallv",            "MPI_Alltoallw", "MPI_Reduce",
-    "MPI_Allreduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Scan", "MPI_Exscan"};
+    "MPI_Barrier",   "MPI_Bcast",     "MPI_Gather",     "MPI_Gatherv",        "MPI_Scatter",
+    "MPI_Scatterv",  "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall",       "MPI_Alltoallv",
+    "MPI_Alltoallw", "MPI_Reduce",    "MPI_Allreduce",  "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
+    "MPI_Scan",      "MPI_Exscan"};
 
 // [prefix/]name, as Kubernetes has it.
 bool is_label_name(std::string_view text) {
@@ -67,8 +68,9 @@ Result<BspJob> bsp_job_from_json(const json& j) {
   BspJob job;
   BSP_CHECK_OK(read_object(j, names::kBspJobKind, job.metadata, job.spec, job.status));
   if (job.metadata.name.size() > kLongestJobName)
-    return invalid("metadata.name", std::format("\"{}\" is longer than {} characters: pods and migrations are named after it",
-                                                job.metadata.name, kLongestJobName));
+    return invalid("metadata.name",
+                   std::format("\"{}\" is longer than {} characters: pods and migrations are named after it",
+                               job.metadata.name, kLongestJobName));
   return job;
 }
 
@@ -76,12 +78,12 @@ Result<void> validate(const BspJobSpec& spec) {
   if (spec.ranks < 1) return invalid("spec.ranks", "must be at least 1");
   BSP_CHECK_OK(validate_pod_template(spec.pod_template, "spec.template"));
   if (!is_label_name(spec.sets.label))
-    return invalid("spec.sets.label", "must be the name of a node label, for example migbsp.io/set or cloud.google.com/gke-nodepool");
+    return invalid("spec.sets.label",
+                   "must be the name of a node label, for example migbsp.io/set or cloud.google.com/gke-nodepool");
   for (std::size_t i = 0; i < spec.sets.names.size(); ++i) {
     const std::string& name = spec.sets.names[i];
     if (name.empty()) return invalid(std::format("spec.sets.names[{}]", i), "must not be empty");
-    if (std::ranges::find(spec.sets.names.begin(), spec.sets.names.begin() + i, name) !=
-        spec.sets.names.begin() + i)
+    if (std::ranges::find(spec.sets.names.begin(), spec.sets.names.begin() + i, name) != spec.sets.names.begin() + i)
       return invalid(std::format("spec.sets.names[{}]", i), std::format("{} is named twice", name));
   }
   const ReschedulingSpec& r = spec.rescheduling;
@@ -94,7 +96,8 @@ Result<void> validate(const BspJobSpec& spec) {
   if (!(r.min_gain >= 0 && r.min_gain < 1))
     return invalid("spec.rescheduling.minGain", "must be a fraction: at least 0 and below 1");
   if (std::ranges::find(kEdgeCalls, spec.superstep.call) == std::end(kEdgeCalls))
-    return invalid("spec.superstep.call", "must name a blocking MPI collective, for example MPI_Barrier or MPI_Allreduce");
+    return invalid("spec.superstep.call",
+                   "must name a blocking MPI collective, for example MPI_Barrier or MPI_Allreduce");
   if (spec.superstep.stride < 1) return invalid("spec.superstep.stride", "must be at least 1");
   if (auto size = quantity_value(spec.checkpoint.size_limit.text); !size || *size == 0)
     return invalid("spec.checkpoint.sizeLimit", "must be a size such as 512Mi or 2Gi");

@@ -39,7 +39,7 @@ struct ReschedulingSpec {
   double beta = 0.1;         // tolerated prediction error, bytes (ratio)
   double x = 0.8;            // Percentage: candidates have PM >= x * MAX(PM)
   Horizon horizon = Horizon::kWindow;
-  double min_gain = 0.0;     // least fraction of the objective that a plan must save to be carried out
+  double min_gain = 0.0;                  // least fraction of the objective that a plan must save to be carried out
   std::uint32_t cooldown_supersteps = 0;  // a moved rank stays at least this long
   std::uint32_t max_moves_per_wave = 0;   // 0: no limit
 };
@@ -76,8 +76,8 @@ struct BspJobSpec {
 
 // --- status ----------------------------------------------------------------------------------------
 enum class JobPhase {
-  kPending,     // no pods yet
-  kStarting,    // pods come up, epoch 0 not open
+  kPending,   // no pods yet
+  kStarting,  // pods come up, epoch 0 not open
   kRunning,
   kMigrating,   // a wave is under way
   kRestarting,  // an attempt failed, the next one is being prepared
@@ -88,11 +88,11 @@ enum class JobPhase {
 constexpr bool is_finished(JobPhase p) { return p == JobPhase::kSucceeded || p == JobPhase::kFailed; }
 
 struct RestartRecord {
-  std::uint32_t attempt = 0;      // the attempt that ended
+  std::uint32_t attempt = 0;  // the attempt that ended
   Time time{};
-  std::string reason;             // CamelCase: RankExited, RankLost, PodLost, …
+  std::string reason;  // CamelCase: RankExited, RankLost, PodLost, …
   std::string message;
-  std::optional<RankId> rank;     // whose fault, if one rank's
+  std::optional<RankId> rank;  // whose fault, if one rank's
 };
 
 struct SetRanks {
@@ -110,7 +110,7 @@ struct RankPlace {  // status.ranks[rank]
   double time_seconds = 0;       // its superstep time (computation + communication + edge), last window's mean
   double compute_seconds = 0;    // of that, computation
   std::uint64_t memory_bytes = 0;
-  std::string blocked_reason;    // "not migratable now: …"; empty: migratable
+  std::string blocked_reason;  // "not migratable now: …"; empty: migratable
 };
 
 struct PotentialEntry {  // one rank of the PM list, in list order
@@ -148,26 +148,26 @@ struct Decision {
   std::uint32_t alpha_next = 0;  // of the window that begins
   double d = 0;
   double d_next = 0;
-  double imbalance = 0;          // slowest / mean - 1
+  double imbalance = 0;  // slowest / mean - 1
   std::vector<PotentialEntry> potentials;
   std::vector<LevelEntry> levels;
   std::optional<std::uint32_t> chosen_level;
-  double objective_before = 0;   // s
-  double objective_after = 0;    // s
+  double objective_before = 0;  // s
+  double objective_after = 0;   // s
   std::vector<MoveEntry> moves;
   std::vector<StayEntry> stays;
-  std::string outcome;           // Migrating, Advised, NothingToGain, BelowMinGain, …
+  std::string outcome;  // Migrating, Advised, NothingToGain, BelowMinGain, …
   std::string message;
 };
 
 enum class FigureSource { kAssumed, kMeasured };
 
 struct CalibrationFigure {
-  std::string name;     // cpu, bandwidth, migrationFixed, …
+  std::string name;  // cpu, bandwidth, migrationFixed, …
   std::string set;
-  std::string to_set;   // for figures between two Sets
+  std::string to_set;  // for figures between two Sets
   double value = 0;
-  std::string unit;     // instructions/s, bytes/s, s
+  std::string unit;  // instructions/s, bytes/s, s
   FigureSource source = FigureSource::kAssumed;
   std::uint32_t samples = 0;
 };
@@ -190,21 +190,21 @@ struct BspJobStatus {
   Time completion_time{};
   std::uint32_t attempt = 0;  // restarts so far
   std::vector<RestartRecord> restarts;
-  Superstep superstep;        // last one that all ranks completed
+  Superstep superstep;  // last one that all ranks completed
   std::uint32_t alpha = 0;
   double d = 0;
-  double imbalance = 0;       // slowest / mean - 1, last superstep
+  double imbalance = 0;                  // slowest / mean - 1, last superstep
   std::optional<wire::EpochPlan> epoch;  // the committed epoch: the commit point of a migration
   std::uint64_t epochs_used = 0;         // epoch numbers handed out; a number is never used twice
   std::uint32_t wave = 0;                // number of the last wave begun
   std::vector<SetRanks> ranks_per_set;
-  std::vector<RankPlace> ranks;          // index = rank
+  std::vector<RankPlace> ranks;  // index = rank
   std::optional<Decision> last_decision;
   std::vector<CalibrationFigure> calibration;
   MigrationCounters migrations;
   std::optional<double> predicted_gain_seconds;  // sum over the executed waves
   std::optional<double> realised_gain_seconds;
-  nlohmann::json wave_state;  // operator/migrate's record of the wave under way or last ended, opaque
+  nlohmann::json wave_state;   // operator/migrate's record of the wave under way or last ended, opaque
   nlohmann::json rescheduler;  // the decision's own state, opaque; null: none
 };
 
@@ -245,8 +245,7 @@ struct EnumNames<ReschedulingMode> {
 };
 template <>
 struct EnumNames<InitialMapping> {
-  static constexpr std::array<std::string_view, 5> names{"Contiguous", "Ascending", "Descending", "CPU",
-                                                         "RoundRobin"};
+  static constexpr std::array<std::string_view, 5> names{"Contiguous", "Ascending", "Descending", "CPU", "RoundRobin"};
 };
 template <>
 struct EnumNames<CleanPodPolicy> {
@@ -254,8 +253,8 @@ struct EnumNames<CleanPodPolicy> {
 };
 template <>
 struct EnumNames<JobPhase> {
-  static constexpr std::array<std::string_view, 8> names{
-      "Pending", "Starting", "Running", "Migrating", "Restarting", "Suspended", "Succeeded", "Failed"};
+  static constexpr std::array<std::string_view, 8> names{"Pending",    "Starting",  "Running",   "Migrating",
+                                                         "Restarting", "Suspended", "Succeeded", "Failed"};
 };
 template <>
 struct EnumNames<FigureSource> {

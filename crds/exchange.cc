@@ -24,7 +24,8 @@ Result<std::uint64_t> exchange_count(const nlohmann::json& object, const char* n
   if (it == object.end()) return 0;
   if (!it->is_number_unsigned()) return wrong_exchange(where + name, "is not a whole number from 0");
   const auto value = it->get<std::uint64_t>();
-  if (value > limit) return wrong_exchange(where + name, std::format("is {}; the group has it up to {} only", value, limit));
+  if (value > limit)
+    return wrong_exchange(where + name, std::format("is {}; the group has it up to {} only", value, limit));
   return value;
 }
 
@@ -40,13 +41,15 @@ Result<ExchangeMessage> exchange_message(const nlohmann::json& j, const std::str
   const auto known = kind != j.end() && kind->is_string()
                          ? std::ranges::find(kExchangeKinds, kind->get_ref<const std::string&>())
                          : kExchangeKinds.end();
-  if (known == kExchangeKinds.end()) return wrong_exchange(where + ".kind", "is no kind of message that this version knows");
+  if (known == kExchangeKinds.end())
+    return wrong_exchange(where + ".kind", "is no kind of message that this version knows");
   message.kind = static_cast<ExchangeKind>(known - kExchangeKinds.begin());
   BSP_TRY(message.id, exchange_count(j, "id", where + "."));
   BSP_TRY(message.decided, exchange_count(j, "decided", where + "."));
   if (const auto loads = j.find("loads"); loads != j.end()) {
     if (!loads->is_array() || loads->size() != size.resources)
-      return wrong_exchange(where + ".loads", std::format("is not an array of {} numbers, one for each resource", size.resources));
+      return wrong_exchange(where + ".loads",
+                            std::format("is not an array of {} numbers, one for each resource", size.resources));
     for (const nlohmann::json& load : *loads) {
       BSP_TRY(message.loads.emplace_back(), exchange_amount(load, where + ".loads"));
     }

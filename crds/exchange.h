@@ -1,11 +1,11 @@
-// What decision makers say to each other about loads (operator/exchange): operator replicas that decide for different jobs
-// onto the same pools, Set Managers. Transport: base/net/link.h, as in crds/wire.h.
+// What decision makers say to each other about loads (operator/exchange): operator replicas that decide for different
+// jobs onto the same pools, Set Managers. Transport: base/net/link.h, as in crds/wire.h.
 //
 // M  exchange  {group, from, instance, number, messages: [ExchangeMessage]} -> {instance}
 //
-// M = a member of the group, known by its certificate. `number` is that of the first message, from 1, counted by the sender for
-// each receiver; what comes twice is taken in once. No messages: are you there? `instance`, of the asker and of the answerer,
-// tells a member from the one that ran in its place before.
+// M = a member of the group, known by its certificate. `number` is that of the first message, from 1, counted by the
+// sender for each receiver; what comes twice is taken in once. No messages: are you there? `instance`, of the asker and
+// of the answerer, tells a member from the one that ran in its place before.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,11 +21,12 @@ namespace bsp::wire {
 
 inline constexpr const char* kExchange = "exchange";
 
-// Unit of all loads and amounts: the group's choice, the same for all its members (slots, seconds of work, instructions).
+// Unit of all loads and amounts: the group's choice, the same for all its members (slots, seconds of work,
+// instructions).
 enum class ExchangeKind {
-  kHello,         // Naive, Increments: loads = all I hold, said once at the start
-  kLoad,          // Naive: loads = all I hold, id = 2, 3, …; Increments: loads = what it has changed by since the last one
-  kReserve,       // Increments: assignments = what I have just decided
+  kHello,    // Naive, Increments: loads = all I hold, said once at the start
+  kLoad,     // Naive: loads = all I hold, id = 2, 3, …; Increments: loads = what it has changed by since the last one
+  kReserve,  // Increments: assignments = what I have just decided
   kNoMoreMaster,  // Naive, Increments: I decide no more, don't send me loads
   kStart,         // Snapshot: request `id`, replaces my earlier ones; I had finished `decided` decisions before
   kAnswer,        // Snapshot: loads = all I hold, for your request `id`; you have my word until you end or replace it

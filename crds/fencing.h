@@ -15,12 +15,12 @@
 
 namespace bsp::fencing {
 
-// A sidecar ends its program when it has been cut off for so long. Longer than a switch or a route needs to come back and
-// than a second replica of the operator needs to take over (15 s), and three of the operator's own limits for a sidecar.
-// After a third of it without the operator the others are asked, every sixth.
+// A sidecar ends its program when it has been cut off for so long. Longer than a switch or a route needs to come back
+// and than a second replica of the operator needs to take over (15 s), and three of the operator's own limits for a
+// sidecar. After a third of it without the operator the others are asked, every sixth.
 inline constexpr std::chrono::seconds kLimit{30};
-// What the operator waits beyond it: for a sidecar that is being restarted when its time is over, one that waits for its
-// share of a busy node, and a clock that runs a little slower than the operator's.
+// What the operator waits beyond it: for a sidecar that is being restarted when its time is over, one that waits for
+// its share of a busy node, and a clock that runs a little slower than the operator's.
 inline constexpr std::chrono::seconds kMargin{30};
 
 // Environment of the sidecar: milliseconds instead of kLimit. Tests only: the operator knows nothing of it.

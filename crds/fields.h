@@ -27,8 +27,7 @@ void visit_fields(T& o, V&& v) {
   v("creationTimestamp", o.creation_timestamp);
   v("deletionTimestamp", o.deletion_timestamp);
   // What an API server adds and nobody here needs.
-  for (const char* name : {"managedFields", "generateName", "selfLink", "deletionGracePeriodSeconds"})
-    v.ignored(name);
+  for (const char* name : {"managedFields", "generateName", "selfLink", "deletionGracePeriodSeconds"}) v.ignored(name);
 }
 
 template <Is<Condition> T, class V>

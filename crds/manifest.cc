@@ -28,11 +28,13 @@ Result<T> read_manifest(std::string_view yaml, std::string_view file, std::strin
   const auto documents = read_yaml(yaml, &lines);
   if (!documents) return fail_at(file, documents.error().line, documents.error().message);
   if (documents->empty())
-    return fail_at(file, 0, std::format("holds no object; a {} begins with the lines \"apiVersion: {}\" and \"kind: {}\"",
-                                        kind, names::kApiVersion, kind));
+    return fail_at(file, 0,
+                   std::format("holds no object; a {} begins with the lines \"apiVersion: {}\" and \"kind: {}\"", kind,
+                               names::kApiVersion, kind));
   if (documents->size() > 1)
-    return fail_at(file, 0, std::format("holds {} documents; put each into a file of its own and keep one {} in this one",
-                                        documents->size(), kind));
+    return fail_at(file, 0,
+                   std::format("holds {} documents; put each into a file of its own and keep one {} in this one",
+                               documents->size(), kind));
   auto object = from_json(documents->front());
   if (!object) return fail_at(file, line_of(object.error().message, lines.front()), object.error().message);
   if (auto valid = validate(object->spec); !valid)

@@ -20,8 +20,7 @@ bool set_condition(std::vector<Condition>& conditions, Condition next, Time now)
     return true;
   }
   if (it->status == next.status) next.last_transition_time = it->last_transition_time;
-  const bool changed = it->status != next.status || it->reason != next.reason ||
-                       it->message != next.message ||
+  const bool changed = it->status != next.status || it->reason != next.reason || it->message != next.message ||
                        it->observed_generation != next.observed_generation;
   *it = std::move(next);
   return changed;
@@ -34,10 +33,18 @@ Result<double> quantity(std::string_view text) {
     std::string_view name;
     double factor;
   };
-  static constexpr Suffix kSuffixes[] = {
-      {"", 1},      {"m", 1e-3},  {"k", 1e3},           {"M", 1e6},           {"G", 1e9},
-      {"T", 1e12},  {"P", 1e15},  {"Ki", 1024.0},       {"Mi", 1048576.0},    {"Gi", 1073741824.0},
-      {"Ti", 1099511627776.0},    {"Pi", 1125899906842624.0}};
+  static constexpr Suffix kSuffixes[] = {{"", 1},
+                                         {"m", 1e-3},
+                                         {"k", 1e3},
+                                         {"M", 1e6},
+                                         {"G", 1e9},
+                                         {"T", 1e12},
+                                         {"P", 1e15},
+                                         {"Ki", 1024.0},
+                                         {"Mi", 1048576.0},
+                                         {"Gi", 1073741824.0},
+                                         {"Ti", 1099511627776.0},
+                                         {"Pi", 1125899906842624.0}};
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view rest(end, text.data() + text.size());

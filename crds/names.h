@@ -32,19 +32,20 @@ inline constexpr std::string_view kLabelAttempt = "migbsp.io/attempt";        //
 inline constexpr std::string_view kLabelRole = "migbsp.io/role";              // "rank" or "target"
 
 // Where no node carries kLabelSet: the labels by which clouds and autoscalers name a node's pool.
-inline constexpr std::array<std::string_view, 5> kPoolLabels{"cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup",
-                                                             "kubernetes.azure.com/agentpool", "karpenter.sh/nodepool",
-                                                             "kops.k8s.io/instancegroup"};
+inline constexpr std::array<std::string_view, 5> kPoolLabels{
+    "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool",
+    "karpenter.sh/nodepool", "kops.k8s.io/instancegroup"};
 
 // On containers that the local node made (podman ps --filter label=…), never on API objects.
-inline constexpr std::string_view kLabelPod = "migbsp.io/pod";          // the Pod's name
-inline constexpr std::string_view kLabelPodUid = "migbsp.io/pod-uid";   // the Pod's uid
-inline constexpr std::string_view kLabelStore = "migbsp.io/store";      // directory of the object store
+inline constexpr std::string_view kLabelPod = "migbsp.io/pod";         // the Pod's name
+inline constexpr std::string_view kLabelPodUid = "migbsp.io/pod-uid";  // the Pod's uid
+inline constexpr std::string_view kLabelStore = "migbsp.io/store";     // directory of the object store
 
 // --- Annotations -----------------------------------------------------------------------------------
-inline constexpr std::string_view kAnnotationFaultPoints = "migbsp.io/fault-points";  // on a BSPJob: its pods have them (tests)
+inline constexpr std::string_view kAnnotationFaultPoints =
+    "migbsp.io/fault-points";  // on a BSPJob: its pods have them (tests)
 inline constexpr std::string_view kAnnotationMigration = "migbsp.io/migration";  // RankMigration a target waits for
-inline constexpr std::string_view kAnnotationSpeed = "migbsp.io/cpu";  // on local nodes: fraction of a core
+inline constexpr std::string_view kAnnotationSpeed = "migbsp.io/cpu";            // on local nodes: fraction of a core
 
 // --- Finalizer on BSPJobs: their pods are gone before they are -----------------------------------------
 inline constexpr std::string_view kFinalizer = "migbsp.io/pods";
@@ -55,13 +56,13 @@ inline constexpr std::string_view kSidecarContainer = "sidecar";
 inline constexpr std::string_view kRuntimeImage = "localhost/bsp-runtime:dev";
 
 // --- Paths inside a pod ----------------------------------------------------------------------------
-inline constexpr std::string_view kRuntimeDir = "/bsp";                // bsp-init, libbspmpi.so, criu, bsp-sidecar
-inline constexpr std::string_view kRunDir = "/run/bsp";                // shared by app and sidecar: tmpfs
-inline constexpr std::string_view kRingFile = "/run/bsp/ring";         // sidecar/ring/ring.h
-inline constexpr std::string_view kEpochFile = "/run/bsp/epoch";       // the epoch descriptor
-inline constexpr std::string_view kControlSocket = "/run/bsp/control"; // sidecar listens, bsp-init connects
-inline constexpr std::string_view kImagesDir = "/run/bsp/images";      // capture socket and received images
-inline constexpr std::string_view kTlsDir = "/run/bsp-tls";            // ca.pem, cert.pem, key.pem: sidecar only
+inline constexpr std::string_view kRuntimeDir = "/bsp";                 // bsp-init, libbspmpi.so, criu, bsp-sidecar
+inline constexpr std::string_view kRunDir = "/run/bsp";                 // shared by app and sidecar: tmpfs
+inline constexpr std::string_view kRingFile = "/run/bsp/ring";          // sidecar/ring/ring.h
+inline constexpr std::string_view kEpochFile = "/run/bsp/epoch";        // the epoch descriptor
+inline constexpr std::string_view kControlSocket = "/run/bsp/control";  // sidecar listens, bsp-init connects
+inline constexpr std::string_view kImagesDir = "/run/bsp/images";       // capture socket and received images
+inline constexpr std::string_view kTlsDir = "/run/bsp-tls";             // ca.pem, cert.pem, key.pem: sidecar only
 
 // --- Ports -----------------------------------------------------------------------------------------
 inline constexpr std::uint16_t kSidecarPort = 7600;  // mTLS: operator and peer sidecars
@@ -77,9 +78,9 @@ inline constexpr std::string_view kEnvJob = "BSP_JOB";
 inline constexpr std::string_view kEnvJobUid = "BSP_JOB_UID";
 inline constexpr std::string_view kEnvRank = "BSP_RANK";
 inline constexpr std::string_view kEnvRanks = "BSP_RANKS";
-inline constexpr std::string_view kEnvPod = "BSP_POD";                 // pod name = this end's TLS identity
-inline constexpr std::string_view kEnvListen = "BSP_LISTEN";           // address:port, default 0.0.0.0:7600
-inline constexpr std::string_view kEnvTlsDir = "BSP_TLS_DIR";          // instead of /run/bsp-tls
+inline constexpr std::string_view kEnvPod = "BSP_POD";         // pod name = this end's TLS identity
+inline constexpr std::string_view kEnvListen = "BSP_LISTEN";   // address:port, default 0.0.0.0:7600
+inline constexpr std::string_view kEnvTlsDir = "BSP_TLS_DIR";  // instead of /run/bsp-tls
 // Fault points: "point=action" pairs separated by commas (see base/core/fault.h). Tests only.
 inline constexpr std::string_view kEnvFaults = "BSP_FAULTS";
 inline constexpr std::string_view kEnvFaultDirectory = "BSP_FAULT_DIRECTORY";
@@ -88,10 +89,10 @@ inline constexpr std::string_view kEnvFaultDirectory = "BSP_FAULT_DIRECTORY";
 // Text, one KEY=VALUE a line, written to a temporary name and renamed by the sidecar when an epoch
 // opens; read by the shim in MPI_Init and after each gate. Besides the keys below it holds every
 // PMIX_* variable that PMIx_server_setup_fork returned; the shim puts those into its environment.
-inline constexpr std::string_view kEpochNumber = "BSP_EPOCH";          // decimal, strictly growing
-inline constexpr std::string_view kEpochRank = "BSP_RANK";             // decimal
-inline constexpr std::string_view kEpochRanks = "BSP_RANKS";           // decimal
-inline constexpr std::string_view kEpochRankSets = "BSP_RANK_SETS";    // Set number of each rank: 0,0,1,1
+inline constexpr std::string_view kEpochNumber = "BSP_EPOCH";        // decimal, strictly growing
+inline constexpr std::string_view kEpochRank = "BSP_RANK";           // decimal
+inline constexpr std::string_view kEpochRanks = "BSP_RANKS";         // decimal
+inline constexpr std::string_view kEpochRankSets = "BSP_RANK_SETS";  // Set number of each rank: 0,0,1,1
 // PMIx namespace of an epoch: <job uid>-e<epoch>.
 
 // --- TLS ---------------------------------------------------------------------------------------------

@@ -16,8 +16,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
   for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1,
-                          d[i - 1][j - 1] + (same(a[i - 1], b[j - 1]) ? 0 : 1)});
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (same(a[i - 1], b[j - 1]) ? 0 : 1)});
       if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
         d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
@@ -42,8 +41,7 @@ std::string nearest(std::string_view name, const std::vector<std::string_view>& 
 }
 
 std::string suggestion(std::string_view name, const std::vector<std::string_view>& known) {
-  if (const std::string near = nearest(name, known); !near.empty())
-    return std::format("; did you mean {}?", near);
+  if (const std::string near = nearest(name, known); !near.empty()) return std::format("; did you mean {}?", near);
   std::string list;
   for (std::string_view k : known) list += std::format("{}{}", list.empty() ? "" : ", ", k);
   return list.empty() ? "" : "; known: " + list;

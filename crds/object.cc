@@ -6,13 +6,20 @@ using nlohmann::json;
 
 std::string_view reflect::type_name(const json& j) {
   switch (j.type()) {
-    case json::value_t::null: return "nothing";
-    case json::value_t::object: return "an object";
-    case json::value_t::array: return "a list";
-    case json::value_t::string: return "a text";
-    case json::value_t::boolean: return "true or false";
-    case json::value_t::number_float: return "a number with a fraction";
-    default: return "a number";
+    case json::value_t::null:
+      return "nothing";
+    case json::value_t::object:
+      return "an object";
+    case json::value_t::array:
+      return "a list";
+    case json::value_t::string:
+      return "a text";
+    case json::value_t::boolean:
+      return "true or false";
+    case json::value_t::number_float:
+      return "a number with a fraction";
+    default:
+      return "a number";
   }
 }
 
@@ -36,23 +43,23 @@ Result<void> check_frame(const json& j, std::string_view kind) {
       return fail(ErrorCode::kInvalid, std::format("{}: must be {}, not {}", name, wanted, it->dump()));
   }
   BSP_CHECK_OK(unknown());
-  if (!j.contains("spec") || j.at("spec").is_null())
-    return fail(ErrorCode::kInvalid, "spec: required, but not given");
+  if (!j.contains("spec") || j.at("spec").is_null()) return fail(ErrorCode::kInvalid, "spec: required, but not given");
   return {};
 }
 
 Result<void> check_metadata(const ObjectMeta& metadata) {
-  if (metadata.name.empty())
-    return fail(ErrorCode::kInvalid, "metadata.name: required, but not given");
+  if (metadata.name.empty()) return fail(ErrorCode::kInvalid, "metadata.name: required, but not given");
   auto label = [](const std::string& text) {
     if (text.size() > 63 || text.front() == '-' || text.back() == '-') return false;
-    return std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+    return std::ranges::all_of(text,
+                               [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
   };
   for (const auto& [field, text] : {std::pair{"name", &metadata.name}, {"namespace", &metadata.name_space}})
     if (!text->empty() && !label(*text))
       return fail(ErrorCode::kInvalid,
                   std::format("metadata.{}: \"{}\" must be 1 to 63 of a-z, 0-9 and '-', beginning and "
-                              "ending with a letter or digit", field, *text));
+                              "ending with a letter or digit",
+                              field, *text));
   return {};
 }
 

@@ -11,8 +11,8 @@ Result<void> check_frame(const nlohmann::json& j, std::string_view kind);
 Result<void> check_metadata(const ObjectMeta& metadata);
 
 template <class Spec, class Status>
-Result<void> read_object(const nlohmann::json& j, std::string_view kind, ObjectMeta& metadata,
-                         Spec& spec, Status& status) {
+Result<void> read_object(const nlohmann::json& j, std::string_view kind, ObjectMeta& metadata, Spec& spec,
+                         Status& status) {
   BSP_CHECK_OK(check_frame(j, kind));
   reflect::Problem problem;
   if (const auto m = j.find("metadata"); m != j.end())

@@ -15,19 +15,73 @@ namespace {
 using nlohmann::json;
 using Names = std::vector<std::string_view>;
 
-const Names kPodSpec{
-    "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy",
-    "enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "hostUsers",
-    "hostname", "hostnameOverride", "imagePullSecrets", "initContainers", "nodeName", "nodeSelector", "os", "overhead",
-    "preemptionPolicy", "priority", "priorityClassName", "readinessGates", "resourceClaims", "resources",
-    "restartPolicy", "runtimeClassName", "schedulerName", "schedulingGates", "securityContext", "serviceAccount",
-    "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain", "terminationGracePeriodSeconds",
-    "tolerations", "topologySpreadConstraints", "volumes", "workloadRef"};
-const Names kContainer{
-    "args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe", "name", "ports",
-    "readinessProbe", "resizePolicy", "resources", "restartPolicy", "restartPolicyRules", "securityContext",
-    "startupProbe", "stdin", "stdinOnce", "terminationMessagePath", "terminationMessagePolicy", "tty", "volumeDevices",
-    "volumeMounts", "workingDir"};
+const Names kPodSpec{"activeDeadlineSeconds",
+                     "affinity",
+                     "automountServiceAccountToken",
+                     "containers",
+                     "dnsConfig",
+                     "dnsPolicy",
+                     "enableServiceLinks",
+                     "ephemeralContainers",
+                     "hostAliases",
+                     "hostIPC",
+                     "hostNetwork",
+                     "hostPID",
+                     "hostUsers",
+                     "hostname",
+                     "hostnameOverride",
+                     "imagePullSecrets",
+                     "initContainers",
+                     "nodeName",
+                     "nodeSelector",
+                     "os",
+                     "overhead",
+                     "preemptionPolicy",
+                     "priority",
+                     "priorityClassName",
+                     "readinessGates",
+                     "resourceClaims",
+                     "resources",
+                     "restartPolicy",
+                     "runtimeClassName",
+                     "schedulerName",
+                     "schedulingGates",
+                     "securityContext",
+                     "serviceAccount",
+                     "serviceAccountName",
+                     "setHostnameAsFQDN",
+                     "shareProcessNamespace",
+                     "subdomain",
+                     "terminationGracePeriodSeconds",
+                     "tolerations",
+                     "topologySpreadConstraints",
+                     "volumes",
+                     "workloadRef"};
+const Names kContainer{"args",
+                       "command",
+                       "env",
+                       "envFrom",
+                       "image",
+                       "imagePullPolicy",
+                       "lifecycle",
+                       "livenessProbe",
+                       "name",
+                       "ports",
+                       "readinessProbe",
+                       "resizePolicy",
+                       "resources",
+                       "restartPolicy",
+                       "restartPolicyRules",
+                       "securityContext",
+                       "startupProbe",
+                       "stdin",
+                       "stdinOnce",
+                       "terminationMessagePath",
+                       "terminationMessagePolicy",
+                       "tty",
+                       "volumeDevices",
+                       "volumeMounts",
+                       "workingDir"};
 
 std::unexpected<Error> invalid(const std::string& field, std::string_view what) {
   return fail(ErrorCode::kInvalid, std::format("{}: {}", field, what));
@@ -50,8 +104,9 @@ Result<void> check_texts(const json& container, const char* field, const std::st
   if (list == container.end() || list->is_null()) return {};
   const std::string at = std::format("{}.{}", path, field);
   if (!list->is_array())
-    return invalid(at, std::format("must be a list of texts, not {}; write for example [my_program, \"--steps\", \"100\"]",
-                                   reflect::type_name(*list)));
+    return invalid(at,
+                   std::format("must be a list of texts, not {}; write for example [my_program, \"--steps\", \"100\"]",
+                               reflect::type_name(*list)));
   for (std::size_t i = 0; i < list->size(); ++i)
     if (const json& item = (*list)[i]; !item.is_string())
       return invalid(std::format("{}[{}]", at, i),
@@ -68,7 +123,8 @@ Result<void> check_env(const json& container, const std::string& path) {
     const json& item = (*list)[i];
     const std::string at = std::format("{}.env[{}]", path, i);
     BSP_CHECK_OK(check_names(item, {"name", "value", "valueFrom"}, at));
-    if (!item.contains("name") || !item["name"].is_string()) return invalid(at + ".name", "required: the variable's name");
+    if (!item.contains("name") || !item["name"].is_string())
+      return invalid(at + ".name", "required: the variable's name");
     if (item.contains("value") && !item["value"].is_string())
       return invalid(at + ".value", std::format("must be a text, not {}; put it in quotes: \"{}\"",
                                                 reflect::type_name(item["value"]), item["value"].dump()));
@@ -92,7 +148,8 @@ Result<void> check_container(const json& container, const std::string& path) {
 }
 
 // What the operator adds to every pod has names of its own.
-Result<void> check_names_left(const json& spec, const char* list, const Names& taken, std::string_view whose, const std::string& path) {
+Result<void> check_names_left(const json& spec, const char* list, const Names& taken, std::string_view whose,
+                              const std::string& path) {
   const auto items = spec.find(list);
   if (items == spec.end() || items->is_null()) return {};
   if (!items->is_array()) return invalid(std::format("{}.{}", path, list), "must be a list");
@@ -102,7 +159,8 @@ Result<void> check_names_left(const json& spec, const char* list, const Names& t
     const auto name = item.is_object() ? item.find("name") : item.end();
     if (name == item.end() || !name->is_string()) return invalid(at, "required, but not given");
     if (std::ranges::find(taken, name->get_ref<const std::string&>()) != taken.end())
-      return invalid(at, std::format("{} is the operator's own {}; choose another name", name->get_ref<const std::string&>(), whose));
+      return invalid(at, std::format("{} is the operator's own {}; choose another name",
+                                     name->get_ref<const std::string&>(), whose));
   }
   return {};
 }
@@ -118,8 +176,9 @@ Result<void> validate_pod_template(const json& pod_template, const std::string& 
   BSP_CHECK_OK(check_names_left(*spec, "initContainers", {names::kSidecarContainer}, "container", path + ".spec"));
   BSP_CHECK_OK(check_names_left(*spec, "volumes", {"bsp-runtime", "bsp-run", "bsp-tls"}, "volume", path + ".spec"));
   if (const auto node = spec->find("nodeName"); node != spec->end() && !node->is_null() && *node != "")
-    return invalid(path + ".spec.nodeName", "leave it out: every rank would be on one node, past the scheduler; choose nodes by "
-                                            "spec.sets, nodeSelector or affinity");
+    return invalid(path + ".spec.nodeName",
+                   "leave it out: every rank would be on one node, past the scheduler; choose nodes by "
+                   "spec.sets, nodeSelector or affinity");
   const auto containers = spec->find("containers");
   const std::string at = path + ".spec.containers";
   if (containers == spec->end() || !containers->is_array() || containers->empty())
@@ -131,8 +190,9 @@ Result<void> validate_pod_template(const json& pod_template, const std::string& 
     if (container["name"] == std::string(names::kAppContainer)) ++apps;
   }
   if (apps != 1)
-    return invalid(at, std::format("{} containers are called app; exactly one must be (the one that runs the MPI program)",
-                                   apps == 0 ? "no" : std::to_string(apps)));
+    return invalid(at,
+                   std::format("{} containers are called app; exactly one must be (the one that runs the MPI program)",
+                               apps == 0 ? "no" : std::to_string(apps)));
   return {};
 }
 

@@ -19,16 +19,14 @@ void to_json(json& j, const RankMigration& migration) {
 
 Result<RankMigration> rank_migration_from_json(const json& j) {
   RankMigration migration;
-  BSP_CHECK_OK(read_object(j, names::kRankMigrationKind, migration.metadata, migration.spec,
-                           migration.status));
+  BSP_CHECK_OK(read_object(j, names::kRankMigrationKind, migration.metadata, migration.spec, migration.status));
   return migration;
 }
 
 Result<void> validate(const RankMigrationSpec& spec) {
   if (spec.job.empty()) return fail(ErrorCode::kInvalid, "spec.job: required: the name of the BSPJob");
   if (spec.target_set.empty() == spec.target_node.empty())
-    return fail(ErrorCode::kInvalid,
-                "spec.targetSet: give either spec.targetSet or spec.targetNode, and not both");
+    return fail(ErrorCode::kInvalid, "spec.targetSet: give either spec.targetSet or spec.targetNode, and not both");
   return {};
 }
 

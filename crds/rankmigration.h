@@ -16,28 +16,27 @@ namespace bsp::crds {
 
 enum class MigrationPhase {
   kPending,
-  kPreparing,      // the target pod comes up and waits
-  kPausing,        // the gate: every rank closes its epoch and stops
+  kPreparing,  // the target pod comes up and waits
+  kPausing,    // the gate: every rank closes its epoch and stops
   kCheckpointing,
   kTransferring,
   kRestoring,
-  kResuming,       // the next epoch is committed and being opened
+  kResuming,  // the next epoch is committed and being opened
   kSucceeded,
-  kRollingBack,    // the old epoch's pods are being continued
-  kRolledBack,     // the rank runs where it ran
-  kFailed,         // neither: the rank is gone, or the request was wrong
+  kRollingBack,  // the old epoch's pods are being continued
+  kRolledBack,   // the rank runs where it ran
+  kFailed,       // neither: the rank is gone, or the request was wrong
 };
 constexpr bool is_finished(MigrationPhase p) {
-  return p == MigrationPhase::kSucceeded || p == MigrationPhase::kRolledBack ||
-         p == MigrationPhase::kFailed;
+  return p == MigrationPhase::kSucceeded || p == MigrationPhase::kRolledBack || p == MigrationPhase::kFailed;
 }
 
 struct RankMigrationSpec {
-  std::string job;          // BSPJob of the same namespace
+  std::string job;  // BSPJob of the same namespace
   RankId rank;
-  std::string target_set;   // this or target_node
+  std::string target_set;  // this or target_node
   std::string target_node;
-  std::uint32_t wave = 0;   // moves with one number share one pause; 0: made by hand
+  std::uint32_t wave = 0;  // moves with one number share one pause; 0: made by hand
   double predicted_gain_seconds = 0;
 };
 
@@ -50,19 +49,19 @@ struct PhaseTime {
 // first rank computing again; the parts overlap between ranks.
 struct PauseParts {
   double total_ms = 0;
-  double gate_ms = 0;      // first rank at the gate -> last rank stopped
-  double close_ms = 0;     // closing the MPI session, slowest rank
+  double gate_ms = 0;   // first rank at the gate -> last rank stopped
+  double close_ms = 0;  // closing the MPI session, slowest rank
   double dump_ms = 0;
   double transfer_ms = 0;  // overlaps the dump
   double restore_ms = 0;
-  double commit_ms = 0;    // writing the epoch
-  double open_ms = 0;      // opening the next session, slowest rank
+  double commit_ms = 0;  // writing the epoch
+  double open_ms = 0;    // opening the next session, slowest rank
 };
 
 struct RankMigrationStatus {
   std::int64_t observed_generation = 0;
   MigrationPhase phase = MigrationPhase::kPending;
-  std::string reason;   // CamelCase
+  std::string reason;  // CamelCase
   std::string message;
   std::vector<Condition> conditions;
   std::vector<PhaseTime> phase_times;  // in the order they began
@@ -99,9 +98,9 @@ Result<void> validate(const RankMigrationSpec& spec);
 
 template <>
 struct EnumNames<MigrationPhase> {
-  static constexpr std::array<std::string_view, 11> names{
-      "Pending",      "Preparing", "Pausing",  "Checkpointing", "Transferring", "Restoring",
-      "Resuming",     "Succeeded", "RollingBack", "RolledBack", "Failed"};
+  static constexpr std::array<std::string_view, 11> names{"Pending",      "Preparing",  "Pausing",  "Checkpointing",
+                                                          "Transferring", "Restoring",  "Resuming", "Succeeded",
+                                                          "RollingBack",  "RolledBack", "Failed"};
 };
 
 }  // namespace bsp::crds

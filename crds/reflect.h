@@ -26,9 +26,8 @@ Result<E> enum_from(std::string_view text) {
   const auto& names = EnumNames<E>::names;
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == text) return static_cast<E>(i);
-  return fail(ErrorCode::kInvalid,
-              std::format("\"{}\" is not one of the allowed values{}", text,
-                          suggestion(text, {names.begin(), names.end()})));
+  return fail(ErrorCode::kInvalid, std::format("\"{}\" is not one of the allowed values{}", text,
+                                               suggestion(text, {names.begin(), names.end()})));
 }
 
 namespace reflect {
@@ -107,14 +106,13 @@ struct FieldReader {
 
 template <class T>
 void read_integer(const json& j, T& out, const std::string& path, Problem& problem) {
-  if (!j.is_number_integer())
-    return problem.at(path, std::format("must be a whole number, not {}", type_name(j)));
+  if (!j.is_number_integer()) return problem.at(path, std::format("must be a whole number, not {}", type_name(j)));
   const bool negative = j.is_number_integer() && !j.is_number_unsigned() && j.get<std::int64_t>() < 0;
   if (std::is_unsigned_v<T> && negative)
     return problem.at(path, std::format("must not be negative, but is {}", j.get<std::int64_t>()));
   if (!negative && j.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
-    return problem.at(path, std::format("{} is too large; the most is {}", j.get<std::uint64_t>(),
-                                        std::numeric_limits<T>::max()));
+    return problem.at(
+        path, std::format("{} is too large; the most is {}", j.get<std::uint64_t>(), std::numeric_limits<T>::max()));
   out = j.get<T>();
 }
 
@@ -141,20 +139,27 @@ void read(const json& j, T& out, const std::string& path, bool strict, Problem& 
     read_integer(j, out.value, path, problem);
   } else if constexpr (ApiEnum<T>) {
     if (!j.is_string()) return wrong("a text");
-    if (auto value = enum_from<T>(j.get<std::string>())) out = *value;
-    else problem.at(path, value.error().message);
+    if (auto value = enum_from<T>(j.get<std::string>()))
+      out = *value;
+    else
+      problem.at(path, value.error().message);
   } else if constexpr (std::same_as<T, Time>) {
     if (!j.is_string()) return wrong("a time such as 2026-11-21T04:05:06Z");
     out = from_rfc3339(j.get<std::string>());
     if (out == Time{}) return wrong("a time such as 2026-11-21T04:05:06Z");
   } else if constexpr (std::same_as<T, Quantity>) {
-    if (j.is_number_integer()) out.text = j.dump();
-    else if (j.is_string()) out.text = j.get<std::string>();
-    else return wrong("a quantity such as 512Mi");
+    if (j.is_number_integer())
+      out.text = j.dump();
+    else if (j.is_string())
+      out.text = j.get<std::string>();
+    else
+      return wrong("a quantity such as 512Mi");
     if (auto value = quantity_value(out.text); !value) problem.at(path, value.error().message);
   } else if constexpr (std::same_as<T, wire::EpochPlan>) {
-    if (auto plan = wire::epoch_plan_from_json(j)) out = std::move(*plan);
-    else problem.at(path, plan.error().message);
+    if (auto plan = wire::epoch_plan_from_json(j))
+      out = std::move(*plan);
+    else
+      problem.at(path, plan.error().message);
   } else if constexpr (std::same_as<T, TextMap>) {
     if (!j.is_object()) return wrong("a map of texts");
     for (const auto& [key, value] : j.items()) read(value, out[key], path + "." + key, strict, problem);
@@ -219,8 +224,8 @@ json write(const T& value) {
     json j;
     wire::to_json(j, value);
     return j;
-  } else if constexpr (std::same_as<T, json> || std::same_as<T, std::string> ||
-                       std::same_as<T, TextMap> || std::is_arithmetic_v<T>) {
+  } else if constexpr (std::same_as<T, json> || std::same_as<T, std::string> || std::same_as<T, TextMap> ||
+                       std::is_arithmetic_v<T>) {
     return value;
   } else {
     json object = json::object();

@@ -1,8 +1,8 @@
 // What a CPU limit does to a rank, as its sidecar tells it.
 //
-// Member kThrottled of a sidecar's status (crds/wire.h), beside the fields of wire::RankStatus: the fraction of the last
-// kThrottleWindow for which the kernel held the app container back, 0 to 1. Written by the sidecar from what bsp-init reads
-// in the container's own cpu.stat; a node or a pod that is slow for another reason does not count.
+// Member kThrottled of a sidecar's status (crds/wire.h), beside the fields of wire::RankStatus: the fraction of the
+// last kThrottleWindow for which the kernel held the app container back, 0 to 1. Written by the sidecar from what
+// bsp-init reads in the container's own cpu.stat; a node or a pod that is slow for another reason does not count.
 #pragma once
 
 #include <chrono>

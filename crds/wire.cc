@@ -11,10 +11,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 9> kRankPhases{
-    "Waiting", "Starting", "Opening", "Running", "AtGate", "Closing", "Stopped", "Finalized", "Exited"};
-constexpr std::array<std::string_view, 8> kTransferPhases{
-    "Idle", "Receiving", "Received", "Dumping", "Sent", "Restoring", "Restored", "Failed"};
+constexpr std::array<std::string_view, 9> kRankPhases{"Waiting", "Starting", "Opening",   "Running", "AtGate",
+                                                      "Closing", "Stopped",  "Finalized", "Exited"};
+constexpr std::array<std::string_view, 8> kTransferPhases{"Idle", "Receiving", "Received", "Dumping",
+                                                          "Sent", "Restoring", "Restored", "Failed"};
 
 // Reads fields of one object and remembers the first thing that is wrong, so that a message's reader
 // is one list of fields.
@@ -101,12 +101,9 @@ class Fields {
     for (const json& item : value) read(name, item, into.emplace_back());
   }
   void read(const char* name, const json& value, RankPhase& into) { read_enum(name, value, kRankPhases, into); }
-  void read(const char* name, const json& value, TransferPhase& into) {
-    read_enum(name, value, kTransferPhases, into);
-  }
+  void read(const char* name, const json& value, TransferPhase& into) { read_enum(name, value, kTransferPhases, into); }
   template <class Enum, std::size_t n>
-  void read_enum(const char* name, const json& value, const std::array<std::string_view, n>& names,
-                 Enum& into) {
+  void read_enum(const char* name, const json& value, const std::array<std::string_view, n>& names, Enum& into) {
     if (value.is_string())
       for (std::size_t i = 0; i < n; ++i)
         if (value.get_ref<const std::string&>() == names[i]) {
@@ -162,30 +159,21 @@ Result<TransferStatus> transfer_from_json(const json& j, std::string where) {
 }
 
 json to_object(const TransferStatus& v) {
-  return {{"migration", v.migration}, {"phase", to_string(v.phase)},   {"bytes", v.bytes},
-          {"files", v.files},         {"dump_ns", v.dump_ns},          {"transfer_ns", v.transfer_ns},
-          {"restore_ns", v.restore_ns}, {"error", v.error}};
+  return {{"migration", v.migration}, {"phase", to_string(v.phase)},  {"bytes", v.bytes},           {"files", v.files},
+          {"dump_ns", v.dump_ns},     {"transfer_ns", v.transfer_ns}, {"restore_ns", v.restore_ns}, {"error", v.error}};
 }
 
 }  // namespace
 
 std::string_view to_string(RankPhase phase) { return kRankPhases[static_cast<std::size_t>(phase)]; }
-std::string_view to_string(TransferPhase phase) {
-  return kTransferPhases[static_cast<std::size_t>(phase)];
-}
+std::string_view to_string(TransferPhase phase) { return kTransferPhases[static_cast<std::size_t>(phase)]; }
 
 void to_json(json& j, const EpochPlan& v) {
   json members = json::array();
   for (const Member& m : v.members)
-    members.push_back({{"rank", m.rank},
-                       {"pod", m.pod},
-                       {"pod_uid", m.pod_uid},
-                       {"address", m.address},
-                       {"set", m.set}});
-  j = {{"epoch", v.epoch},
-       {"pmix_namespace", v.pmix_namespace},
-       {"sets", v.sets},
-       {"members", std::move(members)}};
+    members.push_back(
+        {{"rank", m.rank}, {"pod", m.pod}, {"pod_uid", m.pod_uid}, {"address", m.address}, {"set", m.set}});
+  j = {{"epoch", v.epoch}, {"pmix_namespace", v.pmix_namespace}, {"sets", v.sets}, {"members", std::move(members)}};
 }
 
 Result<EpochPlan> epoch_plan_from_json(const json& j) {
@@ -198,8 +186,7 @@ Result<EpochPlan> epoch_plan_from_json(const json& j) {
   BSP_TRY(v, f.done(std::move(v)));
   for (std::size_t i = 0; i < v.members.size(); ++i)
     if (v.members[i].rank != i)
-      return fail(ErrorCode::kInvalid,
-                  std::format("epoch plan has rank {} at place {}", v.members[i].rank, i));
+      return fail(ErrorCode::kInvalid, std::format("epoch plan has rank {} at place {}", v.members[i].rank, i));
   return v;
 }
 

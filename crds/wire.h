@@ -73,9 +73,9 @@ inline constexpr const char* kCheckpoint = "checkpoint";
 // --- Epochs --------------------------------------------------------------------------------------
 struct Member {
   std::uint32_t rank = 0;
-  std::string pod;      // pod name: the TLS identity that this rank's sidecar must show
-  std::string pod_uid;  // only this pod may continue the rank's process in this epoch
-  std::string address;  // ip:port of the sidecar
+  std::string pod;        // pod name: the TLS identity that this rank's sidecar must show
+  std::string pod_uid;    // only this pod may continue the rank's process in this epoch
+  std::string address;    // ip:port of the sidecar
   std::uint32_t set = 0;  // Set number, index into EpochPlan.sets
 };
 
@@ -93,11 +93,11 @@ enum class RankPhase {
   kStarting,  // the program runs, MPI_Init not reached
   kOpening,   // in the opening of an epoch
   kRunning,
-  kAtGate,    // at an edge, waits for the verdict on an armed gate
+  kAtGate,  // at an edge, waits for the verdict on an armed gate
   kClosing,
-  kStopped,   // epoch closed, program stopped by SIGSTOP: may be dumped
-  kFinalized, // MPI_Finalize reached, still running
-  kExited,    // see exit_code, exit_signal
+  kStopped,    // epoch closed, program stopped by SIGSTOP: may be dumped
+  kFinalized,  // MPI_Finalize reached, still running
+  kExited,     // see exit_code, exit_signal
 };
 
 enum class TransferPhase {
@@ -130,22 +130,22 @@ struct RankStatus {
   std::uint32_t rank = 0;
   std::string pod;
   RankPhase phase = RankPhase::kWaiting;
-  bool init_connected = false;  // bsp-init is there and listens
-  std::uint64_t epoch = 0;      // open, or last open
+  bool init_connected = false;       // bsp-init is there and listens
+  std::uint64_t epoch = 0;           // open, or last open
   std::uint64_t prepared_epoch = 0;  // highest epoch prepared
-  std::uint64_t completed = 0;  // last superstep whose edge completed
+  std::uint64_t completed = 0;       // last superstep whose edge completed
   std::uint64_t gate_superstep = 0;  // 0: none
   bool gate_committed = false;
-  std::string blocked_reason;   // "not migratable now: …" while a committed gate is postponed
-  std::uint32_t postponed = 0;  // edges it was postponed by
-  int exit_code = -1;           // of the program; -1: not exited
-  int exit_signal = 0;          // 0: none
-  std::string exit_message;     // why the program could not be run, or what bsp-init has to say of its end
-  bool mpi_initialized = false; // MPI_Init was reached in this process' life
-  std::uint64_t memory_bytes = 0;    // M(i)
+  std::string blocked_reason;      // "not migratable now: …" while a committed gate is postponed
+  std::uint32_t postponed = 0;     // edges it was postponed by
+  int exit_code = -1;              // of the program; -1: not exited
+  int exit_signal = 0;             // 0: none
+  std::string exit_message;        // why the program could not be run, or what bsp-init has to say of its end
+  bool mpi_initialized = false;    // MPI_Init was reached in this process' life
+  std::uint64_t memory_bytes = 0;  // M(i)
   std::uint64_t gate_reached_ns = 0;
   std::uint64_t close_ns = 0;
-  std::uint64_t stopped_ns = 0;      // when bsp-init saw the stop
+  std::uint64_t stopped_ns = 0;  // when bsp-init saw the stop
   std::uint64_t opened_ns = 0;
   std::uint64_t open_ns = 0;
   std::uint64_t open_cpu_ns = 0;
@@ -178,7 +178,7 @@ struct RankReport {
 };
 
 // --- JSON ------------------------------------------------------------------------------------------
-std::string_view to_string(RankPhase phase);          // "Waiting", "Starting", …
+std::string_view to_string(RankPhase phase);  // "Waiting", "Starting", …
 std::string_view to_string(TransferPhase phase);
 
 void to_json(nlohmann::json& j, const EpochPlan& v);

@@ -20,10 +20,11 @@ Option text(std::string& into) {
 }
 
 Option flag(bool& into) {
-  return {.set = [&into](const std::string& value) {
-            into = value == "true";
-            return std::string(value == "true" || value == "false" ? "" : "is true or false");
-          },
+  return {.set =
+              [&into](const std::string& value) {
+                into = value == "true";
+                return std::string(value == "true" || value == "false" ? "" : "is true or false");
+              },
           .flag = true};
 }
 
@@ -37,8 +38,8 @@ Option number(unsigned& into, unsigned least, unsigned most) {
 
 }  // namespace option
 
-Result<std::vector<std::string>> read_arguments(std::span<const std::string> args, const std::map<std::string, Option>& options,
-                                                const char* usage) {
+Result<std::vector<std::string>> read_arguments(std::span<const std::string> args,
+                                                const std::map<std::string, Option>& options, const char* usage) {
   auto wrong = [&](const std::string& what) { return fail(ErrorCode::kInvalid, std::format("{}\n{}", what, usage)); };
   std::vector<std::string> words;
   for (std::size_t i = 0; i < args.size(); ++i) {
@@ -85,11 +86,14 @@ Result<Args> parse_arguments(std::span<const std::string> args, const Syntax& sy
     return Option{.set = [&out, field](const std::string& value) { return out.options[field] = value, std::string(); }};
   });
   add(syntax.flags, [&](const std::string& field) {
-    return Option{.set = [&out, field](const std::string& value) {
-                    if (value == "true") out.options[field] = value;
-                    else out.options.erase(field);
-                    return std::string(value == "true" || value == "false" ? "" : "is true or false");
-                  },
+    return Option{.set =
+                      [&out, field](const std::string& value) {
+                        if (value == "true")
+                          out.options[field] = value;
+                        else
+                          out.options.erase(field);
+                        return std::string(value == "true" || value == "false" ? "" : "is true or false");
+                      },
                   .flag = true};
   });
   BSP_TRY(out.words, read_arguments(args, options, syntax.usage));

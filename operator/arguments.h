@@ -1,4 +1,5 @@
-// Words and options of a command line, as every command of bsp-operator takes them: -o VALUE, -oVALUE, --output=VALUE, --flag,
+// Words and options of a command line, as every command of bsp-operator takes them: -o VALUE, -oVALUE, --output=VALUE,
+// --flag,
 // --flag=false.
 #pragma once
 
@@ -25,10 +26,10 @@ Option flag(bool& into);
 Option number(unsigned& into, unsigned least, unsigned most);
 }  // namespace option
 
-// The words that belong to no option. `options`: by name, as it is typed ("-f", "--filename"). kInvalid with what is wrong,
-// the nearest option and the usage.
-Result<std::vector<std::string>> read_arguments(std::span<const std::string> args, const std::map<std::string, Option>& options,
-                                                const char* usage);
+// The words that belong to no option. `options`: by name, as it is typed ("-f", "--filename"). kInvalid with what is
+// wrong, the nearest option and the usage.
+Result<std::vector<std::string>> read_arguments(std::span<const std::string> args,
+                                                const std::map<std::string, Option>& options, const char* usage);
 
 // --- Options by name ------------------------------------------------------------------------------------------
 struct Args {

@@ -25,13 +25,14 @@ constexpr const char* kUsage =
     "       bsp-operator local delete JOB\n"
     "       bsp-operator controller [OPTION…]                 look after the jobs of a Kubernetes cluster\n"
     "       bsp-operator submit -f JOB.yaml [--wait]          create a job in a Kubernetes cluster\n"
-    "       bsp-operator advise -f RECORD.jsonl [OPTION…]     what another heuristic would have done in a recorded run\n"
+    "       bsp-operator advise -f RECORD.jsonl [OPTION…]     what another heuristic would have done in a recorded "
+    "run\n"
     "       bsp-operator simulate -f JOB.yaml --pools … --application …   what the scheduler would do with a job\n"
     "       bsp-operator version\n";
 
 const std::map<std::string, Command> kLocal = {
-    {"run", bsp::local::run},           {"get", bsp::local::local_get},         {"describe", bsp::local::local_describe},
-    {"logs", bsp::local::local_logs},   {"migrate", bsp::local::local_migrate}, {"delete", bsp::local::local_delete}};
+    {"run", bsp::local::run},         {"get", bsp::local::local_get},         {"describe", bsp::local::local_describe},
+    {"logs", bsp::local::local_logs}, {"migrate", bsp::local::local_migrate}, {"delete", bsp::local::local_delete}};
 
 }  // namespace
 

@@ -24,10 +24,12 @@ int simulate(std::span<const std::string> words) {
   ::execv(program.c_str(), argv.data());
   const int number = errno;
   if (number == ENOENT)
-    return told({.code = ErrorCode::kNotFound,
-                 .message = std::format("the simulator {} is not there: it is built with everything else (./dev build) and must lie beside "
-                                        "bsp-operator; the operator's image has none",
-                                        program)});
+    return told(
+        {.code = ErrorCode::kNotFound,
+         .message = std::format(
+             "the simulator {} is not there: it is built with everything else (./dev build) and must lie beside "
+             "bsp-operator; the operator's image has none",
+             program)});
   return told({.message = std::format("starting {}: {}", program, std::strerror(number))});
 }
 

@@ -1,5 +1,5 @@
-// `bsp-operator simulate`: another program, bsp-simulate, which lies beside this one. What looks after jobs does not carry a
-// simulator with it.
+// `bsp-operator simulate`: another program, bsp-simulate, which lies beside this one. What looks after jobs does not
+// carry a simulator with it.
 #pragma once
 
 #include <span>

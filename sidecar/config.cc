@@ -29,12 +29,10 @@ Result<Config> Config::from_environment() {
   BSP_TRY(config.rank, number(names::kEnvRank));
   BSP_TRY(config.ranks, number(names::kEnvRanks));
   if (config.rank >= config.ranks)
-    return fail(ErrorCode::kInvalid,
-                std::format("{}={} must be less than {}={}", names::kEnvRank, config.rank,
-                            names::kEnvRanks, config.ranks));
+    return fail(ErrorCode::kInvalid, std::format("{}={} must be less than {}={}", names::kEnvRank, config.rank,
+                                                 names::kEnvRanks, config.ranks));
   config.pod = variable(names::kEnvPod);
-  if (config.pod.empty())
-    return fail(ErrorCode::kInvalid, std::format("{} must be the pod's name", names::kEnvPod));
+  if (config.pod.empty()) return fail(ErrorCode::kInvalid, std::format("{} must be the pod's name", names::kEnvPod));
   config.job = variable(names::kEnvJob);
   config.job_uid = variable(names::kEnvJobUid);
   config.listen = variable(names::kEnvListen, std::format("0.0.0.0:{}", names::kSidecarPort));

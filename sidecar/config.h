@@ -15,8 +15,8 @@ struct Config {
   std::string job_uid;
   std::uint32_t rank = 0;
   std::uint32_t ranks = 0;
-  std::string pod;      // our own TLS identity
-  std::string listen;   // address:port
+  std::string pod;     // our own TLS identity
+  std::string listen;  // address:port
   std::string tls_dir;
   std::string run_dir;
   std::chrono::milliseconds fence_limit = fencing::kLimit;

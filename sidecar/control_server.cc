@@ -12,8 +12,7 @@
 
 namespace bsp::sidecar {
 
-Result<std::unique_ptr<ControlServer>> ControlServer::listen(net::Loop& loop, const std::string& path,
-                                                             Events events) {
+Result<std::unique_ptr<ControlServer>> ControlServer::listen(net::Loop& loop, const std::string& path, Events events) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path)
@@ -25,8 +24,7 @@ Result<std::unique_ptr<ControlServer>> ControlServer::listen(net::Loop& loop, co
   if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
       ::chmod(path.c_str(), 0666) != 0 || ::listen(listener.get(), 4) != 0)
     return fail_errno("listening on " + path);
-  return std::unique_ptr<ControlServer>(
-      new ControlServer(loop, path, std::move(listener), std::move(events)));
+  return std::unique_ptr<ControlServer>(new ControlServer(loop, path, std::move(listener), std::move(events)));
 }
 
 ControlServer::ControlServer(net::Loop& loop, std::string path, Fd listener, Events events)

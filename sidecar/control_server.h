@@ -21,8 +21,7 @@ class ControlServer {
 
   // Replaces a socket that a killed sidecar has left. Only root and our own user may connect: the
   // program, under its own uid, must not be able to pose as bsp-init.
-  static Result<std::unique_ptr<ControlServer>> listen(net::Loop& loop, const std::string& path,
-                                                       Events events);
+  static Result<std::unique_ptr<ControlServer>> listen(net::Loop& loop, const std::string& path, Events events);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;

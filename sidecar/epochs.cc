@@ -16,9 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kPeerAnswer{5};
 
-bool same_plan(const wire::EpochPlan& a, const wire::EpochPlan& b) {
-  return nlohmann::json(a) == nlohmann::json(b);
-}
+bool same_plan(const wire::EpochPlan& a, const wire::EpochPlan& b) { return nlohmann::json(a) == nlohmann::json(b); }
 
 }  // namespace
 
@@ -32,23 +30,20 @@ Result<void> Epochs::start(std::function<void(int, const std::string&)> on_abort
   upcalls.all_gather = [this](pmix::Collective collective, pmix::Server::GatherDone done) {
     Entry* entry = find(collective.name_space);
     if (!entry) return done(fail(ErrorCode::kNotFound, "the epoch is over"));
-    entry->all_gather->enter(std::move(collective.key), std::move(collective.members),
-                             std::move(collective.data), std::move(done));
+    entry->all_gather->enter(std::move(collective.key), std::move(collective.members), std::move(collective.data),
+                             std::move(done));
   };
   upcalls.fetch = [this](const std::string& name_space, std::uint32_t rank, pmix::Server::FetchDone done) {
     Entry* entry = find(name_space);
-    if (!entry || rank >= entry->plan.members.size())
-      return done(fail(ErrorCode::kNotFound, "the epoch is over"));
+    if (!entry || rank >= entry->plan.members.size()) return done(fail(ErrorCode::kNotFound, "the epoch is over"));
     const wire::Member& member = entry->plan.members[rank];
     peer(member.pod, member.address)
         .call(wire::kModex, {{"epoch", entry->plan.epoch}, {"rank", rank}}, {}, kPeerAnswer,
               [done = std::move(done)](Result<net::Answer> answer) mutable {
-                done(answer ? Result<std::string>(std::move(answer->body))
-                            : std::unexpected(answer.error()));
+                done(answer ? Result<std::string>(std::move(answer->body)) : std::unexpected(answer.error()));
               });
   };
-  upcalls.aborted = [on_abort = std::move(on_abort)](const std::string&, int status,
-                                                     const std::string& message) {
+  upcalls.aborted = [on_abort = std::move(on_abort)](const std::string&, int status, const std::string& message) {
     on_abort(status, message);
   };
   BSP_TRY(server_, pmix::Server::start(loop_, config_.path("pmix"), std::move(upcalls)));
@@ -68,10 +63,8 @@ Result<void> Epochs::prepare(wire::EpochPlan plan) {
                                                  plan.members.size(), config_.ranks));
   if (opened_ && plan.epoch <= *opened_) {
     // Asking twice is asking once; anything older is over.
-    if (auto it = entries_.find(plan.epoch); it != entries_.end() && same_plan(it->second.plan, plan))
-      return {};
-    return fail(ErrorCode::kConflict,
-                std::format("epoch {} is open, {} comes too late", *opened_, plan.epoch));
+    if (auto it = entries_.find(plan.epoch); it != entries_.end() && same_plan(it->second.plan, plan)) return {};
+    return fail(ErrorCode::kConflict, std::format("epoch {} is open, {} comes too late", *opened_, plan.epoch));
   }
   if (auto it = entries_.find(plan.epoch); it != entries_.end()) {
     if (same_plan(it->second.plan, plan)) return {};
@@ -83,23 +76,22 @@ Result<void> Epochs::prepare(wire::EpochPlan plan) {
 }
 
 Result<void> Epochs::add(wire::EpochPlan plan) {
-  BSP_CHECK_OK(server_->register_namespace(plan.pmix_namespace, config_.rank,
-                                           static_cast<std::uint32_t>(plan.members.size())));
+  BSP_CHECK_OK(
+      server_->register_namespace(plan.pmix_namespace, config_.rank, static_cast<std::uint32_t>(plan.members.size())));
   std::uint64_t epoch = plan.epoch;
   // Collectives of all ranks go through rank 0: its connections are made now, not while all wait.
   for (const wire::Member& member : plan.members)
     if (member.rank != config_.rank && (config_.rank == 0 || member.rank == 0))
       peer(member.pod, member.address).connect();
-  auto send = [this, epoch](std::uint32_t rank, std::string_view verb, nlohmann::json fields,
-                            std::string body, net::LinkPeer::Done done) {
+  auto send = [this, epoch](std::uint32_t rank, std::string_view verb, nlohmann::json fields, std::string body,
+                            net::LinkPeer::Done done) {
     auto it = entries_.find(epoch);
     if (it == entries_.end()) return done(fail(ErrorCode::kRefused, "the epoch is over"));
     const wire::Member& member = it->second.plan.members.at(rank);
-    peer(member.pod, member.address)
-        .call(verb, std::move(fields), std::move(body), kPeerAnswer, std::move(done));
+    peer(member.pod, member.address).call(verb, std::move(fields), std::move(body), kPeerAnswer, std::move(done));
   };
-  auto all_gather = std::make_unique<pmix::AllGather>(
-      loop_, epoch, config_.rank, static_cast<std::uint32_t>(plan.members.size()), std::move(send));
+  auto all_gather = std::make_unique<pmix::AllGather>(loop_, epoch, config_.rank,
+                                                      static_cast<std::uint32_t>(plan.members.size()), std::move(send));
   entries_.insert_or_assign(epoch, Entry{std::move(plan), std::move(all_gather)});
   return {};
 }
@@ -110,13 +102,12 @@ Result<bool> Epochs::open(std::uint64_t epoch, uid_t uid, gid_t gid) {
     return fail(ErrorCode::kConflict, std::format("epoch {} is open, {} is over", *opened_, epoch));
   if (opened_ && epoch == *opened_) return false;
   auto it = entries_.find(epoch);
-  if (it == entries_.end())
-    return fail(ErrorCode::kNotFound, std::format("epoch {} is not prepared", epoch));
+  if (it == entries_.end()) return fail(ErrorCode::kNotFound, std::format("epoch {} is not prepared", epoch));
   const wire::EpochPlan& plan = it->second.plan;
   // The one rule that keeps a single copy of a rank running: its epoch names the pod that may continue.
   if (plan.members[config_.rank].pod != config_.pod)
-    return fail(ErrorCode::kRefused, std::format("epoch {} gives rank {} to pod {}", epoch, config_.rank,
-                                                 plan.members[config_.rank].pod));
+    return fail(ErrorCode::kRefused,
+                std::format("epoch {} gives rank {} to pod {}", epoch, config_.rank, plan.members[config_.rank].pod));
   BSP_TRY(auto environment, server_->register_client(plan.pmix_namespace, config_.rank, uid, gid));
   BSP_CHECK_OK(write_descriptor(plan, environment));
   opened_ = epoch;
@@ -139,11 +130,9 @@ Result<void> Epochs::renew(uid_t uid, gid_t gid) {
 
 Result<void> Epochs::write_descriptor(const wire::EpochPlan& plan, const std::vector<std::string>& pmix) {
   std::string sets;
-  for (const wire::Member& member : plan.members)
-    sets += std::format("{}{}", member.rank ? "," : "", member.set);
-  std::string text = std::format("{}={}\n{}={}\n{}={}\n{}={}\n", names::kEpochNumber, plan.epoch,
-                                 names::kEpochRank, config_.rank, names::kEpochRanks, plan.members.size(),
-                                 names::kEpochRankSets, sets);
+  for (const wire::Member& member : plan.members) sets += std::format("{}{}", member.rank ? "," : "", member.set);
+  std::string text = std::format("{}={}\n{}={}\n{}={}\n{}={}\n", names::kEpochNumber, plan.epoch, names::kEpochRank,
+                                 config_.rank, names::kEpochRanks, plan.members.size(), names::kEpochRankSets, sets);
   for (const std::string& variable : pmix) text += variable + "\n";
   return write_file(config_.path("epoch"), text, 0644);
 }
@@ -158,9 +147,7 @@ void Epochs::forget(std::uint64_t epoch) {
 
 void Epochs::drop_unused_peers() {
   // Posted: the call may come from a callback of one of them.
-  loop_.post([this] {
-    std::erase_if(peers_, [this](const auto& item) { return !is_member(item.first.first); });
-  });
+  loop_.post([this] { std::erase_if(peers_, [this](const auto& item) { return !is_member(item.first.first); }); });
 }
 
 bool Epochs::is_member(const std::string& pod) const {

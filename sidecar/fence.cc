@@ -10,7 +10,9 @@ namespace {
 
 net::SteadyTime steady_now() { return std::chrono::steady_clock::now(); }
 
-long long seconds_of(std::chrono::nanoseconds time) { return std::chrono::duration_cast<std::chrono::seconds>(time).count(); }
+long long seconds_of(std::chrono::nanoseconds time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
 
 }  // namespace
 
@@ -38,7 +40,12 @@ std::string Freshness::silent_peer(const wire::EpochPlan& plan, std::uint32_t ra
 
 Fence::Fence(net::Loop& loop, std::uint32_t rank, std::chrono::milliseconds limit, Hooks hooks,
              std::optional<net::SteadyTime> before)
-    : loop_(loop), rank_(rank), limit_(limit), hooks_(std::move(hooks)), freshness_(steady_now()), may_end_from_(steady_now()) {
+    : loop_(loop),
+      rank_(rank),
+      limit_(limit),
+      hooks_(std::move(hooks)),
+      freshness_(steady_now()),
+      may_end_from_(steady_now()) {
   if (before && *before < may_end_from_) {
     freshness_ = Freshness(*before);
     may_end_from_ += limit_ / 6;
@@ -106,10 +113,13 @@ std::string Fence::why() const {
   const auto now = steady_now();
   const wire::EpochPlan* plan = hooks_.plan();
   std::string who;
-  if (plan && rank_ == 0) who = freshness_.silent_peer(*plan, rank_, now - limit_) + " does not answer";
-  else if (plan) who = std::format("rank 0 ({}) does not answer, or is cut off as well", plan->members[0].pod);
-  return std::format("this pod is cut off: the operator has been silent for {} s and {}; another copy of the rank may start elsewhere",
-                     seconds_of(now - freshness_.operator_spoke()), who);
+  if (plan && rank_ == 0)
+    who = freshness_.silent_peer(*plan, rank_, now - limit_) + " does not answer";
+  else if (plan)
+    who = std::format("rank 0 ({}) does not answer, or is cut off as well", plan->members[0].pod);
+  return std::format(
+      "this pod is cut off: the operator has been silent for {} s and {}; another copy of the rank may start elsewhere",
+      seconds_of(now - freshness_.operator_spoke()), who);
 }
 
 }  // namespace bsp::sidecar

@@ -6,13 +6,13 @@
 //   rank 0, else        when the last of all other ranks' sidecars was heard: the oldest of them counts
 //   other ranks, else   rank 0's fresh, which rank 0 tells as an age, so that no two clocks are compared
 //
-// One peer that answers proves nothing, it may be on the same node that is cut off. All of them do: the operator starts no
-// rank anew while nothing tells it that at least one of them has ended (operator/reconcile/lost_pods.h), and that one answers
-// no more. So an operator that is away for hours harms no job whose ranks reach each other, and a job with one rank, which
-// has nobody to ask, is never ended here.
+// One peer that answers proves nothing, it may be on the same node that is cut off. All of them do: the operator starts
+// no rank anew while nothing tells it that at least one of them has ended (operator/reconcile/lost_pods.h), and that
+// one answers no more. So an operator that is away for hours harms no job whose ranks reach each other, and a job with
+// one rank, which has nobody to ask, is never ended here.
 //
-// While the operator speaks this costs a timer and a small file every ten seconds. Else rank 0 asks everybody and everybody asks rank 0, over
-// the links that an epoch has anyway.
+// While the operator speaks this costs a timer and a small file every ten seconds. Else rank 0 asks everybody and
+// everybody asks rank 0, over the links that an epoch has anyway.
 #pragma once
 
 #include <algorithm>
@@ -61,10 +61,11 @@ class Fence {
  public:
   struct Hooks {
     std::function<const wire::EpochPlan*()> plan;  // of the open epoch; null: there is none
-    std::function<bool()> computes;                // the program may go on by itself: it has not ended, it is not stopped
+    std::function<bool()> computes;  // the program may go on by itself: it has not ended, it is not stopped
     std::function<void(const wire::Member&, net::LinkPeer::Done)> ask;  // for kAlive
     std::function<void(const std::string& why)> end_program;            // again and again, until it does not compute
-    std::function<void(net::SteadyTime fresh)> keep;  // for the sidecar that is started when this one is killed; now and then
+    std::function<void(net::SteadyTime fresh)>
+        keep;  // for the sidecar that is started when this one is killed; now and then
   };
   // `before`: what was kept, if this sidecar is not the pod's first. It gains no time by that, but a moment to ask.
   Fence(net::Loop& loop, std::uint32_t rank, std::chrono::milliseconds limit, Hooks hooks,

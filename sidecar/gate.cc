@@ -17,8 +17,7 @@ Word read(const bsp_ring& ring) {
 }
 
 std::unexpected<Error> is_committed(const Word& word) {
-  return fail(ErrorCode::kConflict,
-              std::format("the gate at superstep {} is committed already", word.superstep));
+  return fail(ErrorCode::kConflict, std::format("the gate at superstep {} is committed already", word.superstep));
 }
 
 }  // namespace

@@ -43,15 +43,14 @@ void Program::apply(const control::Message& message, std::uint64_t now_ns) {
   } else if (verb == control::kThrottled) {
     throttle.note(static_cast<std::uint64_t>(message.number("ns", 0)), now_ns);
   } else if (verb == control::kRestoreFailed || verb == control::kDiscarded) {
-    if (verb == control::kRestoreFailed || state == control::kStateRestored ||
-        state == control::kStateRestoring)
+    if (verb == control::kRestoreFailed || state == control::kStateRestored || state == control::kStateRestoring)
       state = control::kStateWaiting;
   }
 }
 
 bool Program::stopped() const {
-  return state == control::kStateStopped || state == control::kStateDumping ||
-         state == control::kStateDumped || state == control::kStateRestored;
+  return state == control::kStateStopped || state == control::kStateDumping || state == control::kStateDumped ||
+         state == control::kStateRestored;
 }
 
 bool Program::stopped_at_gate(const bsp_ring& ring) const {
@@ -65,11 +64,9 @@ wire::RankPhase phase_of(const Program& program, const bsp_ring& ring) {
   using wire::RankPhase;
   if (program.exited()) return RankPhase::kExited;
   if (program.stopped_at_gate(ring)) return RankPhase::kStopped;
-  if (program.state == control::kStateWaiting || program.state == control::kStateRestoring)
-    return RankPhase::kWaiting;
+  if (program.state == control::kStateWaiting || program.state == control::kStateRestoring) return RankPhase::kWaiting;
   std::uint32_t state = BSP_RING_LOAD(ring.state);
-  if (program.continuing && (state == BSP_RANK_STARTING || state == BSP_RANK_CLOSING))
-    return RankPhase::kOpening;
+  if (program.continuing && (state == BSP_RANK_STARTING || state == BSP_RANK_CLOSING)) return RankPhase::kOpening;
   switch (state) {
     case BSP_RANK_OPENING:
       return RankPhase::kOpening;

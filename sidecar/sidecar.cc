@@ -35,8 +35,7 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(net::Loop& loop, Config config) 
   // criu runs under the program's uid and connects to the capture socket in there.
   BSP_CHECK_OK(make_directory(config.path("images"), 01777));
   BSP_TRY(collect::RingFile ring, collect::RingFile::open(config.path("ring")));
-  std::unique_ptr<Sidecar> sidecar(
-      new Sidecar(loop, std::move(context), std::move(config), std::move(ring)));
+  std::unique_ptr<Sidecar> sidecar(new Sidecar(loop, std::move(context), std::move(config), std::move(ring)));
   BSP_CHECK_OK(sidecar->begin());
   return sidecar;
 }
@@ -70,10 +69,10 @@ Result<void> Sidecar::begin() {
                                            .lost = [this] { on_init_lost(); }}));
   adopt();
   fence_ = make_fence();
-  BSP_TRY(server_, net::LinkServer::listen(loop_, context_, config_.listen,
-                                           [this](net::Request request, net::Reply reply) {
-                                             handle(std::move(request), std::move(reply));
-                                           }));
+  BSP_TRY(server_,
+          net::LinkServer::listen(loop_, context_, config_.listen, [this](net::Request request, net::Reply reply) {
+            handle(std::move(request), std::move(reply));
+          }));
   refresh();
   log_info("sidecar ready", {{"rank", config_.rank},
                              {"pod", config_.pod},
@@ -88,9 +87,8 @@ void Sidecar::on_init_message(const control::Message& message) {
   program_.apply(message, realtime_ns());
   transfers_.on_init(message);
   if (program_.exited() && (message.verb == control::kExited || message.verb == control::kHello)) {
-    log_info("the program has ended", {{"code", program_.exit_code},
-                                       {"signal", program_.exit_signal},
-                                       {"message", program_.exit_message}});
+    log_info("the program has ended",
+             {{"code", program_.exit_code}, {"signal", program_.exit_signal}, {"message", program_.exit_message}});
     save();  // before `bye`: bsp-init forgets it then
     refresh();
     (void)control_->send({std::string(control::kBye), {}});
@@ -155,7 +153,9 @@ std::unique_ptr<Fence> Sidecar::make_fence() {
                        },
                    .keep =
                        [this](net::SteadyTime fresh) {
-                         if (auto kept = write_file(config_.path("fresh"), std::to_string(fresh.time_since_epoch().count()), 0600); !kept)
+                         if (auto kept = write_file(config_.path("fresh"),
+                                                    std::to_string(fresh.time_since_epoch().count()), 0600);
+                             !kept)
                            log_error("cannot keep when somebody was heard", {{"why", kept.error().message}});
                        }},
       kept_fresh());
@@ -168,7 +168,8 @@ void Sidecar::send_if_ordered() {
   if (bsp_gate_state_of(gate) != BSP_GATE_COMMITTED || bsp_gate_superstep(gate) != order.superstep) return;
   if (transfers_.status().migration == order.migration) return;  // tried already
   if (auto sent = transfers_.send(order.migration, order.target); !sent)
-    log_warning("cannot send the program at once", {{"why", sent.error().message}});  // the operator will ask, and hear it
+    log_warning("cannot send the program at once",
+                {{"why", sent.error().message}});  // the operator will ask, and hear it
 }
 
 bool Sidecar::has_entered(std::uint64_t epoch) const {
@@ -194,8 +195,7 @@ wire::RankStatus Sidecar::current_status() const {
   s.completed = BSP_RING_LOAD_SEQ(ring_->completed);
   std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
   if (bsp_gate_state_of(gate) != BSP_GATE_NONE) s.gate_superstep = bsp_gate_superstep(gate);
-  s.gate_committed = bsp_gate_state_of(gate) == BSP_GATE_COMMITTED ||
-                     bsp_gate_state_of(gate) == BSP_GATE_DROPPING;
+  s.gate_committed = bsp_gate_state_of(gate) == BSP_GATE_COMMITTED || bsp_gate_state_of(gate) == BSP_GATE_DROPPING;
   s.blocked_reason = collect::blocked_reason(*ring_);
   s.postponed = BSP_RING_LOAD(ring_->postponed);
   s.exit_code = program_.exit_code;
@@ -203,8 +203,8 @@ wire::RankStatus Sidecar::current_status() const {
   s.exit_message = program_.exit_message;
   if (program_.exited() && !abort_message_.empty())
     s.exit_message += (s.exit_message.empty() ? "" : "; ") + abort_message_;
-  s.mpi_initialized = BSP_RING_LOAD(ring_->state) != BSP_RANK_STARTING ||
-                      transfers_.status().phase == wire::TransferPhase::kRestored;
+  s.mpi_initialized =
+      BSP_RING_LOAD(ring_->state) != BSP_RANK_STARTING || transfers_.status().phase == wire::TransferPhase::kRestored;
   s.memory_bytes = BSP_RING_LOAD(ring_->memory_bytes);
   s.gate_reached_ns = BSP_RING_LOAD(ring_->gate_reached_ns);
   s.close_ns = BSP_RING_LOAD(ring_->close_ns);
@@ -227,8 +227,7 @@ nlohmann::json Sidecar::told_status() const {
 void Sidecar::refresh() {
   if (program_.continuing) {
     std::uint32_t state = BSP_RING_LOAD(ring_->state);
-    if (BSP_RING_LOAD(ring_->epoch) >= *program_.continuing && state != BSP_RANK_STARTING &&
-        state != BSP_RANK_CLOSING)
+    if (BSP_RING_LOAD(ring_->epoch) >= *program_.continuing && state != BSP_RANK_STARTING && state != BSP_RANK_CLOSING)
       program_.continuing.reset();
   }
   settle_gate(*ring_);
@@ -249,8 +248,8 @@ void Sidecar::refresh() {
 
 void Sidecar::schedule_poll() {
   // Once stopped, bsp-init's messages tell all there is to know.
-  bool gated = status_.gate_superstep != 0 && status_.phase != RankPhase::kStopped &&
-               status_.phase != RankPhase::kExited;
+  bool gated =
+      status_.gate_superstep != 0 && status_.phase != RankPhase::kStopped && status_.phase != RankPhase::kExited;
   bool close = gated || status_.phase == RankPhase::kOpening || status_.phase == RankPhase::kClosing ||
                status_.phase == RankPhase::kAtGate;
   loop_.cancel(poll_);
@@ -265,9 +264,8 @@ void Sidecar::save() {
   json state{{"plans", std::move(plans)}, {"transfer", transfers_.saved()}};
   if (auto opened = epochs_.opened()) state["opened"] = *opened;
   if (program_.exited())
-    state["exited"] = {{"code", program_.exit_code},
-                       {"signal", program_.exit_signal},
-                       {"message", program_.exit_message}};
+    state["exited"] = {
+        {"code", program_.exit_code}, {"signal", program_.exit_signal}, {"message", program_.exit_message}};
   if (auto written = write_file(config_.path("state"), state.dump(), 0600); !written)
     log_error("cannot keep the state", {{"why", written.error().message}});
 }
@@ -281,8 +279,7 @@ void Sidecar::adopt() {
   for (const json& item : state.value("plans", json::array()))
     if (auto plan = wire::epoch_plan_from_json(item)) plans.push_back(std::move(*plan));
   std::optional<std::uint64_t> opened;
-  if (auto it = state.find("opened"); it != state.end() && it->is_number_unsigned())
-    opened = it->get<std::uint64_t>();
+  if (auto it = state.find("opened"); it != state.end() && it->is_number_unsigned()) opened = it->get<std::uint64_t>();
   epochs_.adopt(std::move(plans), opened);
   renew_descriptor_ = opened.has_value();
   if (auto exited = state.find("exited"); exited != state.end() && exited->is_object()) {

@@ -46,8 +46,7 @@ Result<void> write_verdict(net::TlsStream& stream, const nlohmann::json& verdict
 // Registers the stream with its interrupter for as long as it exists.
 class Registered {
  public:
-  Registered(Interrupter& interrupter, net::TlsStream stream)
-      : interrupter_(interrupter), stream_(std::move(stream)) {
+  Registered(Interrupter& interrupter, net::TlsStream stream) : interrupter_(interrupter), stream_(std::move(stream)) {
     interrupter_.set(stream_.fd());
   }
   ~Registered() { interrupter_.set(-1); }
@@ -114,8 +113,7 @@ Result<StreamEnd> run_outgoing(Outgoing& outgoing, const net::TlsContext& contex
   BSP_TRY(transfer::Totals totals, outgoing.capture->run(sink));
   fault_point("transfer.sent");
   BSP_TRY(net::Answer verdict, read_verdict(*stream));
-  return StreamEnd{totals.files, totals.bytes,
-                   totals.first_byte_ns ? realtime_ns() - totals.first_byte_ns : 0};
+  return StreamEnd{totals.files, totals.bytes, totals.first_byte_ns ? realtime_ns() - totals.first_byte_ns : 0};
 }
 
 Result<StreamEnd> run_incoming(Incoming& incoming, net::TlsStream taken) {

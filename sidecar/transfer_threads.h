@@ -52,7 +52,7 @@ struct Outgoing {
   std::unique_ptr<transfer::CaptureSession> capture;
   Interrupter interrupter;
   bool dump_asked = false;
-  bool dump_settled = false;       // criu is done, one way or the other
+  bool dump_settled = false;             // criu is done, one way or the other
   std::optional<Result<StreamEnd>> end;  // the thread's result
   std::jthread thread;
 };

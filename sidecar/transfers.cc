@@ -70,16 +70,15 @@ Result<void> Transfers::send(const std::string& migration, const net::Peer& targ
   status_.migration = migration;
 
   auto connected = [this, alive = alive_, migration] {
-    if (!*alive || !outgoing_ || outgoing_->migration != migration || outgoing_->interrupter.interrupted())
-      return;
+    if (!*alive || !outgoing_ || outgoing_->migration != migration || outgoing_->interrupter.interrupted()) return;
     outgoing_->dump_asked = true;
     if (auto told = hooks_.tell_init(about(control::kDump, migration)); !told) {
       outgoing_->dump_settled = true;
       outgoing_->capture->abort(told.error().message);
     }
   };
-  outgoing_->thread = std::jthread(
-      [this, alive = alive_, &loop = loop_, out = outgoing_.get(), context = context_, target, connected] {
+  outgoing_->thread =
+      std::jthread([this, alive = alive_, &loop = loop_, out = outgoing_.get(), context = context_, target, connected] {
         auto end = run_outgoing(*out, context, target, [&] { loop.post(connected); });
         loop.post([this, alive, migration = out->migration, end = std::move(end)]() mutable {
           if (*alive) on_sent(migration, std::move(end));
@@ -137,8 +136,8 @@ Result<void> Transfers::receive(const std::string& migration, const std::string&
       [[fallthrough]];
     case TransferPhase::kDumping:
     case TransferPhase::kSent:
-      return fail(ErrorCode::kConflict, std::format("this pod takes part in migration {} ({})",
-                                                    status_.migration, to_string(status_.phase)));
+      return fail(ErrorCode::kConflict,
+                  std::format("this pod takes part in migration {} ({})", status_.migration, to_string(status_.phase)));
   }
   if (incoming_) return fail(ErrorCode::kConflict, "the stream before has not ended yet", true);
   BSP_CHECK_OK(transfer::remove_checkpoint(images_dir_, migration));
@@ -152,8 +151,8 @@ Result<void> Transfers::receive(const std::string& migration, const std::string&
 
 void Transfers::checkpoint(const std::string& peer, const std::string& migration, net::Reply reply) {
   if (status_.phase != TransferPhase::kReceiving || status_.migration != migration || from_pod_ != peer)
-    return reply.error({ErrorCode::kRefused, std::format("no checkpoint of migration {} is awaited from {}",
-                                                         migration, peer)});
+    return reply.error(
+        {ErrorCode::kRefused, std::format("no checkpoint of migration {} is awaited from {}", migration, peer)});
   if (incoming_) return reply.error({ErrorCode::kConflict, "its stream is under way already"});
   auto receiver = transfer::Receiver::open(images_dir_, migration);
   if (!receiver) {
@@ -229,8 +228,8 @@ void Transfers::discard(const std::string& migration, bool continued, net::Reply
   if (status_.migration != migration) return reply.ok();  // nothing of it here
   bool restored = status_.phase == TransferPhase::kRestored || status_.phase == TransferPhase::kRestoring;
   if (restored && continued)
-    return reply.error({ErrorCode::kConflict,
-                        std::format("the copy of migration {} has been continued here", migration)});
+    return reply.error(
+        {ErrorCode::kConflict, std::format("the copy of migration {} has been continued here", migration)});
   discards_.push_back({migration, std::move(reply)});
   if (outgoing_) {
     outgoing_->capture->abort("the migration was given up");

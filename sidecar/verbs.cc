@@ -24,13 +24,12 @@ namespace {
 constexpr std::chrono::seconds kLongestWatch{30};
 constexpr std::chrono::seconds kMemberAnswer{1};
 
-constexpr std::array kOperatorVerbs{
-    wire::kStatus,     wire::kWatch,   wire::kPrepareEpoch, wire::kOpenEpoch, wire::kArmGate,
-    wire::kCommitGate, wire::kCancelGate, wire::kReceive,   wire::kSend,      wire::kRestore,
-    wire::kDiscard,    wire::kKill,    wire::kReport,       wire::kSetReport};
-constexpr std::array kPeerVerbs{wire::kReport, wire::kGather, wire::kDeliver,
-                                wire::kPing,   wire::kModex,  wire::kCheckpoint,
-                                fencing::kAlive};
+constexpr std::array kOperatorVerbs{wire::kStatus,  wire::kWatch,      wire::kPrepareEpoch, wire::kOpenEpoch,
+                                    wire::kArmGate, wire::kCommitGate, wire::kCancelGate,   wire::kReceive,
+                                    wire::kSend,    wire::kRestore,    wire::kDiscard,      wire::kKill,
+                                    wire::kReport,  wire::kSetReport};
+constexpr std::array kPeerVerbs{wire::kReport, wire::kGather,     wire::kDeliver, wire::kPing,
+                                wire::kModex,  wire::kCheckpoint, fencing::kAlive};
 
 template <std::size_t n>
 bool contains(const std::array<const char*, n>& verbs, std::string_view verb) {
@@ -106,7 +105,8 @@ void Sidecar::operator_verb(net::Request& request, net::Reply reply) {
       BSP_TRY(std::string migration, text(fields, "migration"));
       BSP_TRY(std::string from_pod, text(fields, "from_pod"));
       auto restore = fields.find("restore");
-      return nothing(transfers_.receive(migration, from_pod, restore != fields.end() && restore->is_boolean() && restore->get<bool>()));
+      return nothing(transfers_.receive(migration, from_pod,
+                                        restore != fields.end() && restore->is_boolean() && restore->get<bool>()));
     }
     if (verb == wire::kRestore) {
       BSP_TRY(std::string migration, text(fields, "migration"));
@@ -150,8 +150,7 @@ Result<json> Sidecar::prepare_epoch(const json& fields) {
 Result<json> Sidecar::open_epoch(const json& fields) {
   BSP_TRY(std::uint64_t epoch, number(fields, "epoch"));
   // Without a bsp-init (tests run ranks by hand) the program runs as we do.
-  BSP_TRY(bool fresh, epochs_.open(epoch, program_.uid.value_or(::getuid()),
-                                   program_.gid.value_or(::getgid())));
+  BSP_TRY(bool fresh, epochs_.open(epoch, program_.uid.value_or(::getuid()), program_.gid.value_or(::getgid())));
   if (fresh) {
     clear_gate(*ring_);  // it has done its work; left there it would close the new epoch at once
     save();
@@ -181,12 +180,12 @@ Result<json> Sidecar::send_checkpoint(const json& fields) {
   BSP_TRY(std::string migration, text(fields, "migration"));
   BSP_TRY(std::string to_pod, text(fields, "to_pod"));
   BSP_TRY(std::string to_address, text(fields, "to_address"));
-  bool under_way = transfers_.status().migration == migration &&
-                   (transfers_.status().phase == wire::TransferPhase::kDumping ||
-                    transfers_.status().phase == wire::TransferPhase::kSent);
+  bool under_way =
+      transfers_.status().migration == migration && (transfers_.status().phase == wire::TransferPhase::kDumping ||
+                                                     transfers_.status().phase == wire::TransferPhase::kSent);
   if (!under_way && !program_.stopped_at_gate(*ring_))
-    return fail(ErrorCode::kConflict, std::format("the program is not stopped at a gate, it is {}",
-                                                  to_string(phase_of(program_, *ring_))));
+    return fail(ErrorCode::kConflict,
+                std::format("the program is not stopped at a gate, it is {}", to_string(phase_of(program_, *ring_))));
   if (!program_.init_connected) return fail(ErrorCode::kUnavailable, "bsp-init is not connected", true);
   return nothing(transfers_.send(migration, {to_address, to_pod}));
 }
@@ -196,10 +195,10 @@ void Sidecar::set_report(const json& fields, net::Reply reply) {
   if (!members) return reply.error(members.error());
   auto shared = std::make_shared<net::Reply>(std::move(reply));
   collect::collect_set(
-      *members,
-      [this](const collect::SetMember& member) { return &epochs_.peer(member.pod, member.address); },
-      [this](std::uint64_t since) { return collect::make_report(*ring_, config_.rank, since); },
-      config_.rank, kMemberAnswer, [shared](const collect::SetReport& report) {
+      *members, [this](const collect::SetMember& member) { return &epochs_.peer(member.pod, member.address); },
+      [this](std::uint64_t since) { return collect::make_report(*ring_, config_.rank, since); }, config_.rank,
+      kMemberAnswer,
+      [shared](const collect::SetReport& report) {
         json reports = json::array();
         for (const wire::RankReport& one : report.reports) reports.push_back(one);
         shared->ok({{"reports", std::move(reports)}, {"missing", report.missing}});

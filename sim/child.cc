@@ -53,7 +53,8 @@ bool write_fully(int fd, std::span<const std::byte> bytes) {
 
 Result<Child> Child::start(const std::function<void(int channel)>& serve) {
   std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return fail_errno("socketpair for the simulation");
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return fail_errno("socketpair for the simulation");
   Fd ours(ends[0]), its(ends[1]);
   Fd words(::memfd_create("bsp-simulate", MFD_CLOEXEC));
   if (!words) return fail_errno("memfd for the simulation");

@@ -1,8 +1,8 @@
 // A part of this program in a process of its own.
 //
-// SimGrid knows one engine per process, keeps its state in globals and ends the process over a platform file that it does not
-// like. So it runs in children: this process never has an engine, may have several children at once, and a child that ends
-// with a complaint becomes an Error with the complaint in it.
+// SimGrid knows one engine per process, keeps its state in globals and ends the process over a platform file that it
+// does not like. So it runs in children: this process never has an engine, may have several children at once, and a
+// child that ends with a complaint becomes an Error with the complaint in it.
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 #include "sim/inside.h"
 
-#include <simgrid/s4u.hpp>
 #include <xbt/log.h>
+#include <simgrid/s4u.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -26,8 +26,9 @@ namespace sg = simgrid::s4u;
 // A byte costs 1 / bandwidth, a message its latencies, and nothing else.
 void choose_models() {
   xbt_log_control_set("root.thresh:warning");
-  for (const char* setting : {"network/model:CM02", "network/optim:Lazy", "network/latency-factor:1", "network/bandwidth-factor:1",
-                              "network/weight-S:0", "network/TCP-gamma:0", "network/crosstraffic:no", "cpu/model:Cas01"})
+  for (const char* setting :
+       {"network/model:CM02", "network/optim:Lazy", "network/latency-factor:1", "network/bandwidth-factor:1",
+        "network/weight-S:0", "network/TCP-gamma:0", "network/crosstraffic:no", "cpu/model:Cas01"})
     sg::Engine::set_config(setting);
 }
 
@@ -39,7 +40,8 @@ const sg::Link* add_link(sg::NetZone* zone, const std::string& name, const Link&
   auto* out = zone->add_split_duplex_link(name, std::min(link.bandwidth, kNeverNarrow));
   out->set_latency(link.latency);
   if (!link.shared)
-    for (sg::Link* way : {out->get_link_up(), out->get_link_down()}) way->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
+    for (sg::Link* way : {out->get_link_up(), out->get_link_down()})
+      way->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
   return out;
 }
 
@@ -65,10 +67,12 @@ void build(const Platform& platform, sg::NetZone* root) {
     uplinks.push_back(does_nothing(set.uplink) ? nullptr : add_link(root, "uplink of set " + set.name, set.uplink));
   }
   for (std::size_t t = 0; t < platform.trunks.size(); ++t)
-    trunks.push_back(does_nothing(platform.trunks[t].link) ? nullptr
-                                                           : add_link(root, std::format("trunk {}", t), platform.trunks[t].link));
+    trunks.push_back(does_nothing(platform.trunks[t].link)
+                         ? nullptr
+                         : add_link(root, std::format("trunk {}", t), platform.trunks[t].link));
   // SimGrid wants at least one link between two zones.
-  sg::Link* nothing = root->add_link("nothing between", kNeverNarrow)->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
+  sg::Link* nothing =
+      root->add_link("nothing between", kNeverNarrow)->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
   for (std::size_t a = 0; a < zones.size(); ++a)
     for (std::size_t b = 0; b < zones.size(); ++b) {
       if (a == b) continue;
@@ -86,10 +90,13 @@ void build(const Platform& platform, sg::NetZone* root) {
 
 class Machine {
  public:
-  explicit Machine(const Platform& platform) : engine_("bsp-simulate"), delivery_(platform.delivery), departure_(platform.departure) {
+  explicit Machine(const Platform& platform)
+      : engine_("bsp-simulate"), delivery_(platform.delivery), departure_(platform.departure) {
     choose_models();
-    if (platform.file.empty()) build(platform, engine_.get_netzone_root());
-    else engine_.load_platform(platform.file);
+    if (platform.file.empty())
+      build(platform, engine_.get_netzone_root());
+    else
+      engine_.load_platform(platform.file);
     engine_.seal_platform();
     for (const Set& set : platform.sets)
       for (const Node& node : set.nodes) {
@@ -133,7 +140,8 @@ class Machine {
       sg::CommPtr comm = sg::Comm::sendto_init(hosts_[transfer.from], hosts_[transfer.to]);
       comm->set_payload_size(static_cast<std::uint64_t>(std::llround(transfer.bytes)));
       if (departure_ == Departure::kSenderReady)
-        if (const auto exec = of_rank.find(transfer.from_rank); exec != of_rank.end()) exec->second->add_successor(comm);
+        if (const auto exec = of_rank.find(transfer.from_rank); exec != of_rank.end())
+          exec->second->add_successor(comm);
       if (delivery_ == Delivery::kInTurn) {
         sg::CommPtr& last = last_to[transfer.to_rank];
         if (last != nullptr) last->add_successor(comm);
@@ -144,7 +152,8 @@ class Machine {
     return comms;
   }
 
-  // To the nanosecond, which is how exactly SimGrid keeps the time: so that a superstep takes the same whenever it is simulated.
+  // To the nanosecond, which is how exactly SimGrid keeps the time: so that a superstep takes the same whenever it is
+  // simulated.
   static SuperstepTimes::Span span(const sg::Activity& activity, double start) {
     if (!activity.is_done()) throw std::runtime_error("an activity of a superstep did not end");
     const auto since = [start](double t) { return std::round((t - start) * 1e9) * 1e-9; };
@@ -184,9 +193,9 @@ namespace {
 using nlohmann::json;
 
 struct FileReader {
-  std::vector<std::string> names;                   // of the Sets, by first host
+  std::vector<std::string> names;  // of the Sets, by first host
   std::map<std::string, std::vector<sg::Host*>> hosts;
-  json properties = json::object();                 // of zones; the outer one's counts
+  json properties = json::object();  // of zones; the outer one's counts
 
   void read(const sg::NetZone& zone, const std::string& set_around) {
     for (const auto& [key, value] : *zone.get_properties())
@@ -194,7 +203,8 @@ struct FileReader {
     const char* own = zone.get_property("set");
     const std::string set = own != nullptr ? own : set_around;
     std::vector<sg::Host*> of_zone = zone.get_all_hosts();  // in an order of SimGrid's own
-    std::ranges::sort(of_zone, [](const sg::Host* a, const sg::Host* b) { return ::strverscmp(a->get_cname(), b->get_cname()) < 0; });
+    std::ranges::sort(
+        of_zone, [](const sg::Host* a, const sg::Host* b) { return ::strverscmp(a->get_cname(), b->get_cname()) < 0; });
     for (sg::Host* host : of_zone) {
       const char* of_host = host->get_property("set");
       const std::string name = of_host != nullptr ? of_host : set.empty() ? zone.get_name() : set;
@@ -227,7 +237,9 @@ std::string describe_platform_file(const std::string& path) {
   for (const std::string& name : reader.names) {
     json hosts = json::array(), T = json::array();
     for (const sg::Host* host : reader.hosts[name])
-      hosts.push_back({{"name", host->get_name()}, {"speed", host->get_speed()}, {"cores", host->get_core_count()},
+      hosts.push_back({{"name", host->get_name()},
+                       {"speed", host->get_speed()},
+                       {"cores", host->get_core_count()},
                        {"properties", *host->get_properties()}});
     out["sets"].push_back({{"name", name}, {"hosts", hosts}});
     for (const std::string& other : reader.names) {

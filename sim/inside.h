@@ -15,7 +15,7 @@ struct SuperstepOrder {
     std::uint32_t rank, processor;
     double instructions;
   };
-  struct Transfer {  // between different processors
+  struct Transfer {                     // between different processors
     std::uint32_t from_rank, from, to;  // a rank, two processors
     std::uint32_t to_rank;
     double bytes;

@@ -14,7 +14,8 @@ namespace {
 std::unexpected<Error> wrong(std::string what) { return fail(ErrorCode::kInvalid, "platform: " + std::move(what)); }
 
 Result<void> validate_link(const Link& link, std::string_view whose) {
-  if (!(link.bandwidth > 0)) return wrong(std::format("{}: the bandwidth must be above 0 bytes/s, is {}", whose, link.bandwidth));
+  if (!(link.bandwidth > 0))
+    return wrong(std::format("{}: the bandwidth must be above 0 bytes/s, is {}", whose, link.bandwidth));
   if (!(link.latency >= 0 && std::isfinite(link.latency)))
     return wrong(std::format("{}: the latency must be at least 0 s, is {}", whose, link.latency));
   return {};
@@ -29,10 +30,11 @@ Result<void> validate_node(const Node& node) {
 }
 
 Result<void> validate_costs_of(const Platform& platform) {
-  for (const auto& [name, value] : {std::pair{"mig", platform.mig_seconds}, std::pair{"barrier", platform.barrier.constant},
-                                    std::pair{"barrier_per_outsider", platform.barrier.per_outsider},
-                                    std::pair{"barrier per trunk", platform.barrier.per_trunk}, std::pair{"move_seconds", platform.move_seconds},
-                                    std::pair{"the call's factor", platform.call.factor}})
+  for (const auto& [name, value] :
+       {std::pair{"mig", platform.mig_seconds}, std::pair{"barrier", platform.barrier.constant},
+        std::pair{"barrier_per_outsider", platform.barrier.per_outsider},
+        std::pair{"barrier per trunk", platform.barrier.per_trunk}, std::pair{"move_seconds", platform.move_seconds},
+        std::pair{"the call's factor", platform.call.factor}})
     if (!(value >= 0 && std::isfinite(value))) return wrong(std::format("{} must be at least 0, is {}", name, value));
   std::uint32_t before = 0;
   for (const CallCost::Point& point : platform.call.points) {
@@ -72,7 +74,8 @@ Result<void> validate(const Platform& platform) {
     BSP_CHECK_OK(validate_link(set.link, std::format("Set {}, link of a node", set.name)));
     BSP_CHECK_OK(validate_link(set.uplink, std::format("Set {}, uplink", set.name)));
   }
-  for (const Trunk& trunk : platform.trunks) BSP_CHECK_OK(validate_link(trunk.link, std::format("trunk {}-{}", trunk.from, trunk.to)));
+  for (const Trunk& trunk : platform.trunks)
+    BSP_CHECK_OK(validate_link(trunk.link, std::format("trunk {}-{}", trunk.from, trunk.to)));
   return validate_costs_of(platform);
 }
 
@@ -90,7 +93,8 @@ Result<Platform> with_sets(const Platform& platform, const std::vector<std::stri
   for (const std::string& name : wanted) {
     const auto found = std::ranges::find(platform.sets, name, &Set::name);
     if (found == platform.sets.end())
-      return fail(ErrorCode::kInvalid, std::format("spec.sets.names: the platform has no Set {}{}", name, crds::suggestion(name, known)));
+      return fail(ErrorCode::kInvalid,
+                  std::format("spec.sets.names: the platform has no Set {}{}", name, crds::suggestion(name, known)));
     out.sets.push_back(*found);
     was.push_back(static_cast<std::size_t>(found - platform.sets.begin()));
   }
@@ -110,8 +114,12 @@ Result<decide::Platform> decision_platform(const Platform& platform) {
   for (std::uint32_t j = 0; j < sets; ++j) {
     out.sets.push_back({.name = platform.sets[j].name});
     for (const Node& node : platform.sets[j].nodes)
-      out.processors.push_back({.name = node.name, .set = {j}, .cpu = node.speed, .cpu_origin = decide::Origin::kMeasured,
-                                .load = node.load, .slots = node.slots});
+      out.processors.push_back({.name = node.name,
+                                .set = {j},
+                                .cpu = node.speed,
+                                .cpu_origin = decide::Origin::kMeasured,
+                                .load = node.load,
+                                .slots = node.slots});
   }
   out.T = platform.file_T;
   if (platform.file.empty()) {

@@ -3,11 +3,11 @@
 //
 //   node ──link── (Set's switch) ──uplink── router ──trunk── router ──uplink── (switch) ──link── node
 //
-// A message inside a Set crosses the links of its two nodes, one between Sets the links, both uplinks and the trunks on the
-// shortest way between the two routers. Links of nodes, uplinks and trunks are full duplex. A byte costs 1 / (the least
-// bandwidth on its way), a message once the sum of its latencies; messages that cross the same link at the same time share it
-// evenly (max-min fairness). There are no other factors: SimGrid's CM02 with latency and bandwidth factors 1, no TCP window,
-// no traffic of acknowledgements. A message between ranks on one node costs nothing.
+// A message inside a Set crosses the links of its two nodes, one between Sets the links, both uplinks and the trunks on
+// the shortest way between the two routers. Links of nodes, uplinks and trunks are full duplex. A byte costs 1 / (the
+// least bandwidth on its way), a message once the sum of its latencies; messages that cross the same link at the same
+// time share it evenly (max-min fairness). There are no other factors: SimGrid's CM02 with latency and bandwidth
+// factors 1, no TCP window, no traffic of acknowledgements. A message between ranks on one node costs nothing.
 //
 // Three ways to one: a SimGrid platform file (read_platform_file), local mode's --pools (platform_of_pools), or code.
 // Units: instructions/s, bytes/s, s, bytes.
@@ -27,8 +27,8 @@ namespace bsp::sim {
 
 struct Link {
   double bandwidth = std::numeric_limits<double>::infinity();  // bytes/s, > 0; infinite: never the narrowest
-  double latency = 0;    // s
-  bool shared = true;    // false: every message gets the whole bandwidth, however many there are
+  double latency = 0;                                          // s
+  bool shared = true;  // false: every message gets the whole bandwidth, however many there are
 };
 
 struct Node {  // one processor: ranks on the same one share it evenly
@@ -42,9 +42,9 @@ struct Node {  // one processor: ranks on the same one share it evenly
 struct Set {
   std::string name{};
   std::vector<Node> nodes{};
-  Link link{};            // of each node to the Set's switch
-  Link uplink{};          // of the Set's switch to its router
-  std::string router{};   // its name; Sets with the same name meet there
+  Link link{};           // of each node to the Set's switch
+  Link uplink{};         // of the Set's switch to its router
+  std::string router{};  // its name; Sets with the same name meet there
 };
 
 struct Trunk {  // between two routers
@@ -52,7 +52,7 @@ struct Trunk {  // between two routers
   Link link{};
 };
 
-struct Barrier {            // s, at the end of every superstep
+struct Barrier {  // s, at the end of every superstep
   double constant = 0;
   double per_outsider = 0;  // for each process outside the Set of process 1 (rank 0)
   double per_trunk = 0;     // for each trunk between such a process's router and that Set's
@@ -71,22 +71,24 @@ struct CallCost {
   [[nodiscard]] double seconds(std::uint32_t ranks) const;
 };
 
-// How a rank takes several messages of one superstep: all at once, sharing its link, or one after the other, in the order of
-// the demand.
+// How a rank takes several messages of one superstep: all at once, sharing its link, or one after the other, in the
+// order of the demand.
 enum class Delivery : std::uint8_t { kAtOnce, kInTurn };
 // When a message starts: when its sender has computed, or when every rank has (the phases of BSP, strictly apart).
 enum class Departure : std::uint8_t { kSenderReady, kAllReady };
 
 struct Platform {
-  std::vector<Set> sets{};       // index = SetId
+  std::vector<Set> sets{};  // index = SetId
   std::vector<Trunk> trunks{};
-  double mig_seconds = 0;        // Mig(i,j), the fixed cost of a migration
-  double move_seconds = 0;       // what a call that moves ranks takes besides the largest Mem; the decision does not know of it
+  double mig_seconds = 0;  // Mig(i,j), the fixed cost of a migration
+  double move_seconds =
+      0;  // what a call that moves ranks takes besides the largest Mem; the decision does not know of it
   Barrier barrier{};
   CallCost call{};
   Delivery delivery = Delivery::kAtOnce;
   Departure departure = Departure::kSenderReady;
-  // Of a platform file: its hosts are the nodes and its routes are the network; links, uplinks and trunks are then unused.
+  // Of a platform file: its hosts are the nodes and its routes are the network; links, uplinks and trunks are then
+  // unused.
   std::string file{};
   decide::Grid<double> file_T{};  // s/byte, between the first two hosts of two Sets
 };
@@ -94,20 +96,20 @@ struct Platform {
 // kInvalid: what is missing or out of range, by name.
 Result<void> validate(const Platform& platform);
 
-// Only these Sets, in this order; none named: all, by name. That is how the operator chooses a job's Sets. kInvalid lists those
-// that there are.
+// Only these Sets, in this order; none named: all, by name. That is how the operator chooses a job's Sets. kInvalid
+// lists those that there are.
 Result<Platform> with_sets(const Platform& platform, const std::vector<std::string>& names);
 
-// What the decision is told: cpu and load of every node, T(a,b) = s/byte on the way between nodes of a and b without other
-// messages, Mig. Processors are numbered through the Sets: all of Set 0, all of Set 1, …
-// kInvalid as validate() has it, or if two Sets are not connected.
+// What the decision is told: cpu and load of every node, T(a,b) = s/byte on the way between nodes of a and b without
+// other messages, Mig. Processors are numbered through the Sets: all of Set 0, all of Set 1, … kInvalid as validate()
+// has it, or if two Sets are not connected.
 Result<decide::Platform> decision_platform(const Platform& platform);
 
-// A SimGrid 4 platform file (DTD version 4.1). A host's Set is its property `set`, else that of the innermost zone around it
-// that has one, else the name of its own zone. Sets come in the order of their zones, hosts in that of their names (2 before 10).
-// Properties of a host: `slots`, `load`.
-// Of the outermost zone: `mig`, `barrier`, `barrier_per_outsider` (seconds), `call` (RANKS=SECONDS,…). A host of c > 1 cores is
-// c nodes host-0 … with one slot each.
+// A SimGrid 4 platform file (DTD version 4.1). A host's Set is its property `set`, else that of the innermost zone
+// around it that has one, else the name of its own zone. Sets come in the order of their zones, hosts in that of their
+// names (2 before 10). Properties of a host: `slots`, `load`. Of the outermost zone: `mig`, `barrier`,
+// `barrier_per_outsider` (seconds), `call` (RANKS=SECONDS,…). A host of c > 1 cores is c nodes host-0 … with one slot
+// each.
 Result<Platform> read_platform_file(const std::string& path);
 
 // `slow=3x0.25,fast=2x0.6` as local mode has it: nodes with one slot. A whole core counts as `core_speed`.

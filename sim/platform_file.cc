@@ -60,7 +60,8 @@ Result<void> add_host(const json& host, const std::string& file, Set& set) {
     return {};
   }
   if (properties.contains("slots"))
-    return fail(ErrorCode::kInvalid, std::format("{} has {} cores, each with one slot; remove its property slots", whose, cores));
+    return fail(ErrorCode::kInvalid,
+                std::format("{} has {} cores, each with one slot; remove its property slots", whose, cores));
   node.slots = 1;
   for (int core = 0; core < cores; ++core) {
     node.name = std::format("{}-{}", name, core);
@@ -72,14 +73,19 @@ Result<void> add_host(const json& host, const std::string& file, Set& set) {
 Result<json> described(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
-    return fail(ErrorCode::kNotFound, std::format("--platform: there is no file {}; write a SimGrid platform file (examples/platform.xml is one), or use --pools", path));
+    return fail(ErrorCode::kNotFound, std::format("--platform: there is no file {}; write a SimGrid platform file "
+                                                  "(examples/platform.xml is one), or use --pools",
+                                                  path));
   BSP_TRY(Child child, Child::start([&path](int channel) {
             const std::string text = describe_platform_file(path);
             const std::uint64_t size = text.size();
-            if (write_fully(channel, std::as_bytes(std::span(&size, 1)))) write_fully(channel, std::as_bytes(std::span(text)));
+            if (write_fully(channel, std::as_bytes(std::span(&size, 1))))
+              write_fully(channel, std::as_bytes(std::span(text)));
           }));
   auto text = child.read_all();
-  if (!text) return fail(ErrorCode::kInvalid, std::format("--platform {}: {} (examples/platform.xml is a file that works)", path, text.error().message));
+  if (!text)
+    return fail(ErrorCode::kInvalid, std::format("--platform {}: {} (examples/platform.xml is a file that works)", path,
+                                                 text.error().message));
   return json::parse(*text);
 }
 

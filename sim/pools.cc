@@ -14,7 +14,8 @@ Result<Platform> platform_of_pools(const std::string& pools, const PoolsNetwork&
     set.name = pool.name;
     set.link = network.link;
     for (unsigned i = 0; i < pool.slots; ++i)
-      set.nodes.push_back({.name = std::format("{}-{}", pool.name, i), .speed = pool.cpu * network.core_speed, .slots = 1});
+      set.nodes.push_back(
+          {.name = std::format("{}-{}", pool.name, i), .speed = pool.cpu * network.core_speed, .slots = 1});
   }
   BSP_CHECK_OK(validate(platform));
   return platform;

@@ -41,9 +41,11 @@ Result<Routes> find_routes(const Platform& platform) {
       for (std::string at = platform.sets[b].router;;) {
         const auto step = reached.find(at);
         if (step == reached.end())
-          return fail(ErrorCode::kInvalid,
-                      std::format("platform: no way from Set {} to Set {}: add a trunk between the routers \"{}\" and \"{}\"", platform.sets[a].name,
-                                  platform.sets[b].name, platform.sets[a].router, platform.sets[b].router));
+          return fail(
+              ErrorCode::kInvalid,
+              std::format("platform: no way from Set {} to Set {}: add a trunk between the routers \"{}\" and \"{}\"",
+                          platform.sets[a].name, platform.sets[b].name, platform.sets[a].router,
+                          platform.sets[b].router));
         if (!step->second) break;
         way.insert(way.begin(), step->second->hop);
         at = step->second->before;

@@ -28,7 +28,10 @@ class Run {
     std::uint64_t t = 0;
     Demand demand;
     while (t < last) {
-      Stretch stretch{.first = {t + 1}, .begin = out_.makespan, .mapping = out_.mapping, .compute_seconds = std::vector<double>(ranks_, 0)};
+      Stretch stretch{.first = {t + 1},
+                      .begin = out_.makespan,
+                      .mapping = out_.mapping,
+                      .compute_seconds = std::vector<double>(ranks_, 0)};
       decide::Window window(state_, params_, ranks_, snapshot_.platform.sets.size());
       while (t < last && !window.call_due()) {
         s_.workload.demand(++t, demand);
@@ -62,7 +65,8 @@ class Run {
     if (platform.barrier.per_trunk == 0 || !platform.file.empty()) return seconds;
     BSP_TRY(const Routes routes, find_routes(platform));
     for (std::size_t a = 0; a < sets; ++a)
-      for (std::size_t j = 0; j < sets; ++j) seconds[a, j] += platform.barrier.per_trunk * static_cast<double>(routes.trunks[a, j].size());
+      for (std::size_t j = 0; j < sets; ++j)
+        seconds[a, j] += platform.barrier.per_trunk * static_cast<double>(routes.trunks[a, j].size());
     return seconds;
   }
 
@@ -85,8 +89,10 @@ class Run {
 
   Result<void> call(decide::Window window) {
     const Superstep after = window.completed();
-    for (std::uint32_t i = 0; i < ranks_; ++i) snapshot_.ranks[i].memory_bytes = s_.workload.memory_bytes({i}, after.value);
-    BSP_TRY(decide::Plan plan, s_.planner ? s_.planner(snapshot_, window, params_) : decide::make_plan(snapshot_, window, params_));
+    for (std::uint32_t i = 0; i < ranks_; ++i)
+      snapshot_.ranks[i].memory_bytes = s_.workload.memory_bytes({i}, after.value);
+    BSP_TRY(decide::Plan plan,
+            s_.planner ? s_.planner(snapshot_, window, params_) : decide::make_plan(snapshot_, window, params_));
     if (s_.on_call) s_.on_call({snapshot_, state_, window_supersteps_, window, params_, plan});
     window_supersteps_.clear();
     if (s_.keep_calls) out_.calls.push_back({after, out_.makespan, snapshot_, plan});
@@ -144,7 +150,8 @@ Result<Outcome> simulate(const Scenario& scenario) {
                                                  scenario.workload.name(), scenario.workload.ranks()));
   for (const ProcessorId p : scenario.mapping)
     if (p.value >= platform.processors.size())
-      return fail(ErrorCode::kInvalid, std::format("the mapping names processor {}, but there are {}", p.value, platform.processors.size()));
+      return fail(ErrorCode::kInvalid,
+                  std::format("the mapping names processor {}, but there are {}", p.value, platform.processors.size()));
   return Run(scenario, std::move(platform)).whole();
 }
 
@@ -168,7 +175,8 @@ Result<Scenarios> simulate_all(Scenario scenario) {
   return out;
 }
 
-Result<std::vector<ProcessorId>> initial_mapping(const Platform& platform, decide::Mapping mapping, std::uint32_t ranks) {
+Result<std::vector<ProcessorId>> initial_mapping(const Platform& platform, decide::Mapping mapping,
+                                                 std::uint32_t ranks) {
   BSP_TRY(const decide::Platform nodes, decision_platform(platform));
   return decide::initial_mapping(mapping, ranks, nodes);
 }

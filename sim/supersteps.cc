@@ -12,7 +12,8 @@ std::size_t hash_of(const Demand& demand, std::span<const ProcessorId> mapping) 
   std::uint64_t h = 0x9e3779b97f4a7c15;
   const auto mix = [&h](std::uint64_t v) { h = std::rotl((h ^ v) * 0xbf58476d1ce4e5b9, 31); };
   for (const double instructions : demand.instructions) mix(std::bit_cast<std::uint64_t>(instructions));
-  for (const Message& m : demand.messages) mix((std::uint64_t{m.from.value} << 32 | m.to.value) ^ std::bit_cast<std::uint64_t>(m.bytes));
+  for (const Message& m : demand.messages)
+    mix((std::uint64_t{m.from.value} << 32 | m.to.value) ^ std::bit_cast<std::uint64_t>(m.bytes));
   for (const ProcessorId p : mapping) mix(p.value);
   return h;
 }
@@ -83,12 +84,16 @@ Result<Simulated> Supersteps::simulate(const Demand& demand, std::span<const Pro
 
   const std::size_t ranks = mapping.size(), sets = nodes_->sets.size();
   const auto set_of = [&](ProcessorId p) { return nodes_->processor(p).set.value; };
-  Simulated out{.seconds = 0, .compute_seconds = std::vector<double>(ranks, 0), .recv_bytes = {ranks, sets}, .recv_seconds = {ranks, sets}};
+  Simulated out{.seconds = 0,
+                .compute_seconds = std::vector<double>(ranks, 0),
+                .recv_bytes = {ranks, sets},
+                .recv_seconds = {ranks, sets}};
   for (std::size_t w = 0; w < order.works.size(); ++w) {
     out.compute_seconds[order.works[w].rank] = times.works[w].end - times.works[w].begin;
     out.seconds = std::max(out.seconds, times.works[w].end);
   }
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<SuperstepTimes::Span>> under_way;  // by receiver and Set
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<SuperstepTimes::Span>>
+      under_way;  // by receiver and Set
   for (std::size_t t = 0; t < order.transfers.size(); ++t) {
     under_way[{order.transfers[t].to_rank, set_of(ProcessorId{order.transfers[t].from})}].push_back(times.transfers[t]);
     out.seconds = std::max(out.seconds, times.transfers[t].end);

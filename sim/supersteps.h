@@ -17,10 +17,10 @@ namespace bsp::sim {
 
 // A superstep without its barrier.
 struct Simulated {
-  double seconds = 0;                         // until the last rank has computed and the last message has arrived
-  std::vector<double> compute_seconds{};      // CT(i)
-  decide::Grid<double> recv_bytes{};          // B(i,j), j the Set of the sender
-  decide::Grid<double> recv_seconds{};        // BT(i,j): how long messages from Set j to rank i were on their way
+  double seconds = 0;                     // until the last rank has computed and the last message has arrived
+  std::vector<double> compute_seconds{};  // CT(i)
+  decide::Grid<double> recv_bytes{};      // B(i,j), j the Set of the sender
+  decide::Grid<double> recv_seconds{};    // BT(i,j): how long messages from Set j to rank i were on their way
 };
 
 class Supersteps {

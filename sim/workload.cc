@@ -29,19 +29,20 @@ Result<std::map<std::string, std::string>> read_parameters(const Application& ap
     const std::size_t equals = part.find('=');
     const std::string name(part.substr(0, equals));
     if (equals == std::string_view::npos)
-      return fail(ErrorCode::kInvalid, std::format("--application: {}: \"{}\" has no '='; write {}:NAME=VALUE,…; {}", application.name,
-                                                   part, application.name, told_of(application)));
+      return fail(ErrorCode::kInvalid, std::format("--application: {}: \"{}\" has no '='; write {}:NAME=VALUE,…; {}",
+                                                   application.name, part, application.name, told_of(application)));
     if (std::ranges::find(known, name) == known.end())
-      return fail(ErrorCode::kInvalid, std::format("--application: {} has no parameter {}{}; {}", application.name, name,
-                                                   crds::suggestion(name, known), told_of(application)));
+      return fail(ErrorCode::kInvalid, std::format("--application: {} has no parameter {}{}; {}", application.name,
+                                                   name, crds::suggestion(name, known), told_of(application)));
     if (!values.emplace(name, part.substr(equals + 1)).second)
       return fail(ErrorCode::kInvalid, std::format("--application: {}: {} is given twice", application.name, name));
   }
   for (const Parameter& parameter : application.parameters) {
     const auto [value, not_given] = values.emplace(parameter.name, parameter.value);
     if (value->second.empty())
-      return fail(ErrorCode::kInvalid, std::format("--application: {} needs {}: {}; write {}:{}=VALUE", application.name,
-                                                   parameter.name, parameter.meaning, application.name, parameter.name));
+      return fail(ErrorCode::kInvalid,
+                  std::format("--application: {} needs {}: {}; write {}:{}=VALUE", application.name, parameter.name,
+                              parameter.meaning, application.name, parameter.name));
   }
   return values;
 }
@@ -74,8 +75,8 @@ Result<std::unique_ptr<Workload>> make_workload(std::span<const Application> tab
   if (found == table.end()) {
     std::vector<std::string_view> known;
     for (const Application& application : table) known.push_back(application.name);
-    return fail(ErrorCode::kInvalid, std::format("--application: there is no application \"{}\"{}", name,
-                                                 crds::suggestion(name, known)));
+    return fail(ErrorCode::kInvalid,
+                std::format("--application: there is no application \"{}\"{}", name, crds::suggestion(name, known)));
   }
   BSP_TRY(auto values, read_parameters(*found, choice.substr(std::min(name.size() + 1, choice.size()))));
   return found->make(ranks, Parameters(std::string(name), std::move(values)));

@@ -81,7 +81,8 @@ struct Application {
   std::function<Result<std::unique_ptr<Workload>>(std::uint32_t ranks, const Parameters& parameters)> make;
 };
 
-// "NAME[:key=value,…]" from the table (sim/applications: applications()). kInvalid names what is wrong and what there is.
+// "NAME[:key=value,…]" from the table (sim/applications: applications()). kInvalid names what is wrong and what there
+// is.
 Result<std::unique_ptr<Workload>> make_workload(std::span<const Application> table, std::string_view choice,
                                                 std::uint32_t ranks);
 

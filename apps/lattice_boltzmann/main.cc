@@ -25,8 +25,7 @@ enum Tag { kToTheRight = 1, kToTheLeft = 2, kColumns = 3 };
 // Memory that only takes part by being there: a checkpoint has to carry it, and carry it unharmed.
 class Ballast {
  public:
-  Ballast(std::size_t mib, int rank)
-      : seed_(0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(rank)) {
+  Ballast(std::size_t mib, int rank) : seed_(0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(rank)) {
     words_.resize(mib * (1u << 20) / sizeof(std::uint64_t));
     std::uint64_t state = seed_;
     for (auto& word : words_) word = next(state);
@@ -56,8 +55,7 @@ struct Digest {
   bool ok = true;
   void add(std::span<const double> column) {
     crc = lbm::crc64(crc, std::as_bytes(column));
-    if (output != nullptr &&
-        std::fwrite(column.data(), sizeof(double), column.size(), output) != column.size())
+    if (output != nullptr && std::fwrite(column.data(), sizeof(double), column.size(), output) != column.size())
       ok = false;
   }
 };
@@ -78,8 +76,8 @@ Strip run_alone(const Options& options, bool verbose) {
   for (std::uint64_t s = 1; s <= options.supersteps; ++s) {
     for (std::uint64_t i = 0; i < options.substeps; ++i) step_alone(strip, halo);
     if (verbose && s % options.progress == 0) {
-      std::println("superstep {}/{}  mass {:.6f}  max speed {:.6f}", s, options.supersteps,
-                   strip.mass(), strip.max_speed());
+      std::println("superstep {}/{}  mass {:.6f}  max speed {:.6f}", s, options.supersteps, strip.mass(),
+                   strip.max_speed());
       std::fflush(stdout);
     }
   }
@@ -98,8 +96,7 @@ class Ranks {  // this rank among the others
 };
 
 struct Halos {
-  explicit Halos(std::size_t size)
-      : to_left(size), to_right(size), from_left(size), from_right(size) {}
+  explicit Halos(std::size_t size) : to_left(size), to_right(size), from_left(size), from_right(size) {}
   std::vector<double> to_left, to_right, from_left, from_right;
 };
 
@@ -129,15 +126,13 @@ void print_progress(const Ranks& me, const Options& options, const Strip& strip,
   double fastest = 0;
   MPI_Reduce(&speed, &fastest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   if (me.rank != 0) return;
-  std::println("superstep {}/{}  mass {:.6f}  max speed {:.6f}", s, options.supersteps, mass,
-               fastest);
+  std::println("superstep {}/{}  mass {:.6f}  max speed {:.6f}", s, options.supersteps, mass, fastest);
   std::fflush(stdout);
 }
 
 // Rank 0 takes in the field column by column, in order; the others send theirs. `reference` is the
 // sequential program's field, or null. Returns whether every column equals it.
-bool collect(const Ranks& me, const Options& options, const Strip& strip, const Strip* reference,
-             Digest& digest) {
+bool collect(const Ranks& me, const Options& options, const Strip& strip, const Strip* reference, Digest& digest) {
   std::vector<double> column(strip.column_size()), expected(strip.column_size());
   const int n = static_cast<int>(column.size());
   if (me.rank != 0) {
@@ -154,16 +149,12 @@ bool collect(const Ranks& me, const Options& options, const Strip& strip, const 
       if (rank == 0)
         strip.copy_column(x, column);
       else
-        MPI_Recv(column.data(), n, MPI_DOUBLE, static_cast<int>(rank), kColumns, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+        MPI_Recv(column.data(), n, MPI_DOUBLE, static_cast<int>(rank), kColumns, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       digest.add(column);
       if (reference == nullptr) continue;
       reference->copy_column(x, expected);
-      if (std::memcmp(column.data(), expected.data(), column.size() * sizeof(double)) != 0 &&
-          equal) {
-        std::println(stderr,
-                     "lattice_boltzmann: column {} (rank {}) differs from the sequential program",
-                     x, rank);
+      if (std::memcmp(column.data(), expected.data(), column.size() * sizeof(double)) != 0 && equal) {
+        std::println(stderr, "lattice_boltzmann: column {} (rank {}) differs from the sequential program", x, rank);
         equal = false;
       }
     }
@@ -215,9 +206,8 @@ int run_sequential(const Options& options) {
   ok = close_output(options, digest) && ok;
   ok = mass_is_conserved(before, strip.mass()) && ok;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  std::println(
-      "lattice_boltzmann: {} field crc={:016x}, {} supersteps, 1 rank, sequential, {:.3f} s",
-      ok ? "OK" : "FAILED", digest.crc, options.supersteps, took.count());
+  std::println("lattice_boltzmann: {} field crc={:016x}, {} supersteps, 1 rank, sequential, {:.3f} s",
+               ok ? "OK" : "FAILED", digest.crc, options.supersteps, took.count());
   return ok ? 0 : 1;
 }
 
@@ -226,8 +216,7 @@ int run_rank(const Options& options) {
   const std::size_t width = options.channel.width;
   const auto rank = static_cast<std::size_t>(me.rank), ranks = static_cast<std::size_t>(me.size);
   if (width < ranks) {
-    if (me.rank == 0)
-      std::println(stderr, "lattice_boltzmann: --width {} is less than the {} ranks", width, ranks);
+    if (me.rank == 0) std::println(stderr, "lattice_boltzmann: --width {} is less than the {} ranks", width, ranks);
     return 2;
   }
   const std::size_t first = width * rank / ranks, last = width * (rank + 1) / ranks;
@@ -275,9 +264,8 @@ int run_rank(const Options& options) {
   MPI_Allreduce(&ok, &all_ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (me.rank == 0) {
     std::println("lattice_boltzmann: {} field crc={:016x}, {} supersteps, {} rank{}{}, {:.3f} s",
-                 all_ok ? "OK" : "FAILED", digest.crc, options.supersteps, me.size,
-                 me.size == 1 ? "" : "s", options.check ? ", equal to the sequential program" : "",
-                 took);
+                 all_ok ? "OK" : "FAILED", digest.crc, options.supersteps, me.size, me.size == 1 ? "" : "s",
+                 options.check ? ", equal to the sequential program" : "", took);
     std::fflush(stdout);
   }
   return all_ok ? 0 : 1;

@@ -94,8 +94,7 @@ std::expected<Options, std::string> parse(std::span<char* const> arguments) {
     else
       known = false;
     if (!known) return std::unexpected(std::format("{}: unknown option", name));
-    if (!good)
-      return std::unexpected(std::format("{}: '{}' is not a value it can take", name, value));
+    if (!good) return std::unexpected(std::format("{}: '{}' is not a value it can take", name, value));
   }
   if (o.progress == 0) o.progress = std::max<std::uint64_t>(1, o.supersteps / 10);
   return o;

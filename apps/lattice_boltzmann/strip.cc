@@ -19,13 +19,11 @@ constexpr std::array<int, 3> kLeftward{3, 6, 7};
 // One column, cell by cell; `stride` is the distance from one population's array to the next. A
 // function of its own that is never inlined: repeating it is real work that the compiler cannot
 // drop.
-[[gnu::noinline]] void collide_column(const double* __restrict f, double* __restrict out,
-                                      std::size_t stride, std::size_t height, double omega,
-                                      double g) {
+[[gnu::noinline]] void collide_column(const double* __restrict f, double* __restrict out, std::size_t stride,
+                                      std::size_t height, double omega, double g) {
   for (std::size_t y = 0; y < height; ++y) {
-    const double f0 = f[y], f1 = f[stride + y], f2 = f[2 * stride + y], f3 = f[3 * stride + y],
-                 f4 = f[4 * stride + y], f5 = f[5 * stride + y], f6 = f[6 * stride + y],
-                 f7 = f[7 * stride + y], f8 = f[8 * stride + y];
+    const double f0 = f[y], f1 = f[stride + y], f2 = f[2 * stride + y], f3 = f[3 * stride + y], f4 = f[4 * stride + y],
+                 f5 = f[5 * stride + y], f6 = f[6 * stride + y], f7 = f[7 * stride + y], f8 = f[8 * stride + y];
     const double rho = f0 + f1 + f2 + f3 + f4 + f5 + f6 + f7 + f8;
     const double ux = (f1 + f5 + f8 - f3 - f6 - f7) / rho;
     const double uy = (f2 + f5 + f6 - f4 - f7 - f8) / rho;
@@ -72,8 +70,7 @@ Strip::Strip(const Channel& channel, std::size_t first, std::size_t count)
   after_ = now_;
   for (std::size_t column = 0; column < count_ + 2; ++column) {
     const std::size_t x = (first_ + column + channel.width - 1) % channel.width;
-    for (std::size_t y = 0; y < height_; ++y)
-      solid_[column * height_ + y] = in_cylinder(channel, x, y) ? 1 : 0;
+    for (std::size_t y = 0; y < height_; ++y) solid_[column * height_ + y] = in_cylinder(channel, x, y) ? 1 : 0;
   }
   // Which populations do not arrive from a fluid cell, found once.
   for (std::size_t column = 1; column <= count_; ++column)
@@ -90,8 +87,7 @@ Strip::Strip(const Channel& channel, std::size_t first, std::size_t count)
 void Strip::collide(double work) {
   const std::size_t stride = (count_ + 2) * height_;
   for (; work > 0.0; work -= 1.0) {
-    const auto columns =
-        static_cast<std::size_t>(std::ceil(std::min(work, 1.0) * static_cast<double>(count_)));
+    const auto columns = static_cast<std::size_t>(std::ceil(std::min(work, 1.0) * static_cast<double>(count_)));
     for (std::size_t column = 1; column <= columns; ++column) {
       const std::size_t start = at(0, column, 0);
       collide_column(&now_[start], &after_[start], stride, height_, omega_, acceleration_);
@@ -122,8 +118,7 @@ void Strip::stream() {
     const std::size_t from_y = cy < 0 ? 1 : 0, to_y = cy > 0 ? 1 : 0;
     const std::size_t cells = cy == 0 ? height_ : height_ - 1;
     for (std::size_t column = 1; column <= count_; ++column)
-      std::copy_n(&after_[at(q, column - static_cast<std::size_t>(cx), from_y)], cells,
-                  &now_[at(q, column, to_y)]);
+      std::copy_n(&after_[at(q, column - static_cast<std::size_t>(cx), from_y)], cells, &now_[at(q, column, to_y)]);
   }
   for (const auto& [to, from] : reflections_) now_[to] = after_[from];
 }
@@ -164,15 +159,13 @@ std::uint64_t crc64(std::uint64_t crc, std::span<const std::byte> bytes) {
     std::array<std::uint64_t, 256> t{};
     for (std::uint64_t i = 0; i < t.size(); ++i) {
       std::uint64_t value = i;
-      for (int bit = 0; bit < 8; ++bit)
-        value = (value >> 1) ^ ((value & 1) ? 0xC96C5795D7870F42u : 0u);
+      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) ? 0xC96C5795D7870F42u : 0u);
       t[i] = value;
     }
     return t;
   }();
   crc = ~crc;
-  for (const std::byte b : bytes)
-    crc = table[(crc ^ static_cast<std::uint8_t>(b)) & 0xFF] ^ (crc >> 8);
+  for (const std::byte b : bytes) crc = table[(crc ^ static_cast<std::uint8_t>(b)) & 0xFF] ^ (crc >> 8);
   return ~crc;
 }
 

@@ -67,9 +67,9 @@ class Strip {
 
   std::size_t first_, count_, height_;
   double omega_, acceleration_;
-  std::vector<double> now_;           // f, index at(q, column, y); columns 0 and count+1 are ghosts
-  std::vector<double> after_;         // f after the collision
-  std::vector<unsigned char> solid_;  // 1: cylinder; index column * height + y, with ghosts
+  std::vector<double> now_;              // f, index at(q, column, y); columns 0 and count+1 are ghosts
+  std::vector<double> after_;            // f after the collision
+  std::vector<unsigned char> solid_;     // 1: cylinder; index column * height + y, with ghosts
   std::vector<Reflection> reflections_;  // indices into now_ and after_
 };
 

@@ -13,8 +13,7 @@ std::string base64_encode(std::string_view bytes) {
     std::uint32_t group = 0;
     for (std::size_t k = 0; k < 3; ++k)
       group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k)
-      out += i + k <= bytes.size() ? kAlphabet[group >> (18 - 6 * k) & 63] : '=';
+    for (std::size_t k = 0; k < 4; ++k) out += i + k <= bytes.size() ? kAlphabet[group >> (18 - 6 * k) & 63] : '=';
   }
   return out;
 }
@@ -27,8 +26,10 @@ Result<std::string> base64_decode(std::string_view text) {
   for (const char c : text) {
     if (c == '\n' || c == '\r') continue;
     const auto value = kAlphabet.find(c);
-    if (c == '=' && digits >= 2) ++padding;
-    else if (value == std::string_view::npos || padding > 0) return refused();
+    if (c == '=' && digits >= 2)
+      ++padding;
+    else if (value == std::string_view::npos || padding > 0)
+      return refused();
     if (digits + padding > 4) return refused();
     group = group << 6 | static_cast<std::uint32_t>(c == '=' ? 0 : value);
     if (c != '=') ++digits;

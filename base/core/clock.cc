@@ -5,9 +5,7 @@
 
 namespace bsp {
 
-std::string to_rfc3339(Time t) {
-  return std::format("{:%FT%T}Z", std::chrono::floor<std::chrono::microseconds>(t));
-}
+std::string to_rfc3339(Time t) { return std::format("{:%FT%T}Z", std::chrono::floor<std::chrono::microseconds>(t)); }
 
 Time from_rfc3339(const std::string& text) {
   std::istringstream in(text);

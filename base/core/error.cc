@@ -48,10 +48,9 @@ ErrorCode code_of(int error_number) {
 
 std::unexpected<Error> fail_errno(std::string_view what, int error_number) {
   ErrorCode code = code_of(error_number);
-  bool retryable = code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout ||
-                   error_number == EINTR || error_number == EAGAIN;
-  return fail(code, std::format("{}: {}", what, std::generic_category().message(error_number)),
-              retryable);
+  bool retryable =
+      code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout || error_number == EINTR || error_number == EAGAIN;
+  return fail(code, std::format("{}: {}", what, std::generic_category().message(error_number)), retryable);
 }
 
 std::unexpected<Error> fail_errno(std::string_view what) { return fail_errno(what, errno); }

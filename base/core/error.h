@@ -52,8 +52,7 @@ std::unexpected<Error> fail_errno(std::string_view what, int error_number);
 std::string_view to_string(ErrorCode code);
 ErrorCode error_code_from(std::string_view name);  // kFailed if unknown
 
-inline void check(bool ok, std::string_view what,
-                  std::source_location where = std::source_location::current()) {
+inline void check(bool ok, std::string_view what, std::source_location where = std::source_location::current()) {
   if (ok) [[likely]]
     return;
   std::fprintf(stderr, "broken invariant: %.*s (%s:%u)\n", static_cast<int>(what.size()), what.data(),
@@ -66,15 +65,13 @@ inline void check(bool ok, std::string_view what,
 // Unwraps a Result into a new variable, or returns its error from the enclosing function.
 #define BSP_TRY_CONCAT_(a, b) a##b
 #define BSP_TRY_NAME_(a, b) BSP_TRY_CONCAT_(a, b)
-#define BSP_TRY(decl, expr)                                                      \
-  auto BSP_TRY_NAME_(result_, __LINE__) = (expr);                                \
-  if (!BSP_TRY_NAME_(result_, __LINE__))                                         \
-    return std::unexpected(std::move(BSP_TRY_NAME_(result_, __LINE__)).error()); \
+#define BSP_TRY(decl, expr)                                                                                           \
+  auto BSP_TRY_NAME_(result_, __LINE__) = (expr);                                                                     \
+  if (!BSP_TRY_NAME_(result_, __LINE__)) return std::unexpected(std::move(BSP_TRY_NAME_(result_, __LINE__)).error()); \
   decl = std::move(*BSP_TRY_NAME_(result_, __LINE__))
 
 // The same for Result<void>.
-#define BSP_CHECK_OK(expr)                \
-  do {                                    \
-    if (auto result_ = (expr); !result_)  \
-      return std::unexpected(std::move(result_).error()); \
+#define BSP_CHECK_OK(expr)                                                                   \
+  do {                                                                                       \
+    if (auto result_ = (expr); !result_) return std::unexpected(std::move(result_).error()); \
   } while (0)

@@ -86,8 +86,7 @@ void fault_point(std::string_view name, pid_t child) {
     ::_exit(128 + SIGKILL);  // PID 1 of a container, which nobody in there can kill; all others go with it
   }
   if (action == "kill-child" && child > 0) ::kill(child, SIGKILL);
-  if (action.starts_with("stop"))
-    std::this_thread::sleep_for(std::chrono::milliseconds(number_after_colon(action)));
+  if (action.starts_with("stop")) std::this_thread::sleep_for(std::chrono::milliseconds(number_after_colon(action)));
   if (action.starts_with("exit")) ::_exit(number_after_colon(action));
 }
 

@@ -24,7 +24,5 @@ using Epoch = Id<struct EpochTag, std::uint64_t>;            // 0-based number o
 
 template <class Tag, class Value>
 struct std::hash<bsp::Id<Tag, Value>> {
-  std::size_t operator()(const bsp::Id<Tag, Value>& id) const noexcept {
-    return std::hash<Value>{}(id.value);
-  }
+  std::size_t operator()(const bsp::Id<Tag, Value>& id) const noexcept { return std::hash<Value>{}(id.value); }
 };

@@ -1,4 +1,5 @@
-// Reading fields of a JSON object that somebody else has written: what has another type than it should counts as missing.
+// Reading fields of a JSON object that somebody else has written: what has another type than it should counts as
+// missing.
 #pragma once
 
 #include <nlohmann/json.hpp>

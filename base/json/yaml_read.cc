@@ -61,12 +61,15 @@ std::size_t utf8_length(std::string_view text) {
   if (first >= 0xE0 && first <= 0xEF)
     return follows(1) && follows(2) && !(first == 0xE0 && second < 0xA0) && !(first == 0xED && second > 0x9F) ? 3 : 0;
   if (first >= 0xF0 && first <= 0xF4)
-    return follows(1) && follows(2) && follows(3) && !(first == 0xF0 && second < 0x90) && !(first == 0xF4 && second > 0x8F) ? 4 : 0;
+    return follows(1) && follows(2) && follows(3) && !(first == 0xF0 && second < 0x90) &&
+                   !(first == 0xF4 && second > 0x8F)
+               ? 4
+               : 0;
   return 0;
 }
 
-// What is no UTF-8 would end up in messages, and those in JSON, which can't hold it. Control characters are not for YAML,
-// and yaml-cpp takes a NUL for a backslash.
+// What is no UTF-8 would end up in messages, and those in JSON, which can't hold it. Control characters are not for
+// YAML, and yaml-cpp takes a NUL for a backslash.
 void check_characters(std::string_view text) {
   int line = 1;
   for (std::size_t n = 1; !text.empty(); text.remove_prefix(n)) {
@@ -74,7 +77,8 @@ void check_characters(std::string_view text) {
     if (n == 0) throw YamlError{line, "not a text in UTF-8; save the file in that encoding"};
     const auto c = static_cast<unsigned char>(text.front());
     if (c < 0x20 && c != '\t' && c != '\n' && c != '\r')
-      throw YamlError{line, std::format("a control character ({:#04x}); take it out, or write it \"\\x{:02x}\" in quotes", c, c)};
+      throw YamlError{
+          line, std::format("a control character ({:#04x}); take it out, or write it \"\\x{:02x}\" in quotes", c, c)};
     line += c == '\n';
   }
 }
@@ -85,8 +89,9 @@ void check_decoded(const YAML::Node& scalar, const std::string& path) {
   for (std::size_t n = 1; !text.empty(); text.remove_prefix(n)) {
     n = utf8_length(text);
     if (n == 0)
-      throw YamlError{scalar.Mark().is_null() ? 0 : scalar.Mark().line + 1,
-                      std::format("{}{}\\_ and \\N are not understood; write \\u00a0 or \\u0085", path, path.empty() ? "" : ": ")};
+      throw YamlError{
+          scalar.Mark().is_null() ? 0 : scalar.Mark().line + 1,
+          std::format("{}{}\\_ and \\N are not understood; write \\u00a0 or \\u0085", path, path.empty() ? "" : ": ")};
   }
 }
 
@@ -98,7 +103,8 @@ class Reader {
     if (depth > kMaxDepth) wrong(node, path + ": nested too deeply (or an alias to itself)");
     if (++values_ > kMaxValues) wrong(node, "more than 20000 values, aliases counted");
     switch (node.Type()) {
-      case YAML::NodeType::Map: return read_map(node, path, depth);
+      case YAML::NodeType::Map:
+        return read_map(node, path, depth);
       case YAML::NodeType::Sequence: {
         json list = json::array();
         for (const YAML::Node& item : node) {
@@ -108,8 +114,10 @@ class Reader {
         }
         return list;
       }
-      case YAML::NodeType::Scalar: return read_scalar(node, path);
-      default: return nullptr;
+      case YAML::NodeType::Scalar:
+        return read_scalar(node, path);
+      default:
+        return nullptr;
     }
   }
 
@@ -161,8 +169,7 @@ class Reader {
     value = yaml_scalar(node.Scalar());
     if ((tag == "tag:yaml.org,2002:int" && value.is_number_integer()) ||
         (tag == "tag:yaml.org,2002:float" && value.is_number()) ||
-        (tag == "tag:yaml.org,2002:bool" && value.is_boolean()) ||
-        (tag == "tag:yaml.org,2002:null" && value.is_null()))
+        (tag == "tag:yaml.org,2002:bool" && value.is_boolean()) || (tag == "tag:yaml.org,2002:null" && value.is_null()))
       return value;
     wrong(node, std::format("{}: the tag {} does not fit \"{}\"; leave it out", path, tag, node.Scalar()));
   }
@@ -171,12 +178,14 @@ class Reader {
   std::size_t values_ = 0;
 };
 
-// Whether the text has an end: yaml-cpp 0.8 takes what can't follow a flow map or list ("{a: b},") for another document,
-// and begins that again and again.
+// Whether the text has an end: yaml-cpp 0.8 takes what can't follow a flow map or list ("{a: b},") for another
+// document, and begins that again and again.
 class Documents final : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (mark.pos == begun_) throw YamlError{mark.line + 1, "not valid YAML: nothing can follow here but a line with --- and another document"};
+    if (mark.pos == begun_)
+      throw YamlError{mark.line + 1,
+                      "not valid YAML: nothing can follow here but a line with --- and another document"};
     begun_ = mark.pos;
   }
   void OnDocumentEnd() override {}

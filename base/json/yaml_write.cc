@@ -65,7 +65,8 @@ void write(const json& value, int indent, bool after_dash, std::string& out) {
       begin();
       const std::string text = scalar(key);
       // Readers need not look further than 1024 characters for a colon.
-      out += text.size() < 1000 ? text + ":" : std::format("? {}\n{}:", text, std::string(static_cast<std::size_t>(indent), ' '));
+      out += text.size() < 1000 ? text + ":"
+                                : std::format("? {}\n{}:", text, std::string(static_cast<std::size_t>(indent), ' '));
       write_after_key(item, indent, out);
     }
   } else if (value.is_array() && !value.empty()) {

@@ -33,8 +33,7 @@ std::string encode_frame_head(const nlohmann::json& header, std::size_t body_siz
 }
 
 nlohmann::json error_header(const Error& error) {
-  return {{"error",
-           {{"code", to_string(error.code)}, {"message", error.message}, {"retryable", error.retryable}}}};
+  return {{"error", {{"code", to_string(error.code)}, {"message", error.message}, {"retryable", error.retryable}}}};
 }
 
 Result<Frame> as_answer(Frame frame) {
@@ -59,17 +58,15 @@ Result<std::optional<Frame>> FrameReader::next() {
   std::size_t header_size = get<std::uint32_t>(buffer_.data());
   std::uint64_t body_size = get<std::uint64_t>(buffer_.data() + 4);
   if (header_size > kMaxHeader || body_size > kMaxBody)
-    return fail(ErrorCode::kInvalid,
-                std::format("a frame of {} + {} bytes is larger than the limits {} + {}", header_size,
-                            body_size, kMaxHeader, kMaxBody));
+    return fail(ErrorCode::kInvalid, std::format("a frame of {} + {} bytes is larger than the limits {} + {}",
+                                                 header_size, body_size, kMaxHeader, kMaxBody));
   std::size_t whole = kFramePrefix + header_size + static_cast<std::size_t>(body_size);
   if (buffer_.size() < whole) return std::nullopt;
 
   Frame frame;
   std::string_view header(buffer_.data() + kFramePrefix, header_size);
   frame.header = nlohmann::json::parse(header, nullptr, /*allow_exceptions=*/false);
-  if (!frame.header.is_object())
-    return fail(ErrorCode::kInvalid, "a frame's header is not a JSON object");
+  if (!frame.header.is_object()) return fail(ErrorCode::kInvalid, "a frame's header is not a JSON object");
   frame.body.assign(buffer_, kFramePrefix + header_size, static_cast<std::size_t>(body_size));
   if (buffer_.size() == whole)
     std::string().swap(buffer_);  // gives the memory of a large frame back

@@ -24,8 +24,7 @@ Result<TlsStream> open_stream(const TlsContext& context, const Peer& peer, Stead
   }
   BSP_TRY(std::string identity, tls.peer_identity());
   if (identity != peer.identity)
-    return fail(ErrorCode::kRefused,
-                std::format("the peer is \"{}\", not \"{}\"", identity, peer.identity));
+    return fail(ErrorCode::kRefused, std::format("the peer is \"{}\", not \"{}\"", identity, peer.identity));
   return TlsStream(std::move(tls), std::move(identity));
 }
 

@@ -77,8 +77,8 @@ class LinkPeer {
   LinkPeer& operator=(const LinkPeer&) = delete;
 
   void connect();  // ahead of the first call; does nothing while a connection is there
-  void call(std::string_view verb, nlohmann::json fields, std::string body,
-            std::chrono::nanoseconds timeout, Done done);
+  void call(std::string_view verb, nlohmann::json fields, std::string body, std::chrono::nanoseconds timeout,
+            Done done);
   [[nodiscard]] const Peer& peer() const { return peer_; }
 
  private:
@@ -135,8 +135,8 @@ class LinkServer {
   using Handler = std::function<void(Request, Reply)>;
 
   // Address "0.0.0.0:7600"; port 0 lets the system choose.
-  static Result<std::unique_ptr<LinkServer>> listen(Loop& loop, TlsContext context,
-                                                    const std::string& address, Handler handler);
+  static Result<std::unique_ptr<LinkServer>> listen(Loop& loop, TlsContext context, const std::string& address,
+                                                    Handler handler);
   ~LinkServer();
   LinkServer(const LinkServer&) = delete;
   LinkServer& operator=(const LinkServer&) = delete;

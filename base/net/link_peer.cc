@@ -19,43 +19,41 @@ void LinkPeer::connect() {
   }();
   if (!socket) {
     // Posted, so that no callback runs inside the call that asked for it.
-    loop_.post([&loop = loop_, error = socket.error().in(peer_.identity),
-                failed = std::exchange(pending_, {})]() mutable {
-      for (Pending& pending : failed) {
-        loop.cancel(pending.timer);
-        pending.done(std::unexpected(error));
-      }
-    });
+    loop_.post(
+        [&loop = loop_, error = socket.error().in(peer_.identity), failed = std::exchange(pending_, {})]() mutable {
+          for (Pending& pending : failed) {
+            loop.cancel(pending.timer);
+            pending.done(std::unexpected(error));
+          }
+        });
     return;
   }
   connection_ = std::make_shared<TlsConnection>(
       loop_, std::move(*socket), TlsRole::kClient,
-      TlsConnection::Events{
-          .ready =
-              [this](const std::string& identity) {
-                if (identity != peer_.identity)
-                  drop({ErrorCode::kRefused,
-                        std::format("the peer is \"{}\", not \"{}\"", identity, peer_.identity)});
-              },
-          .frame =
-              [this](Frame frame) {
-                if (pending_.empty())
-                  return drop({ErrorCode::kRefused, "an answer that nobody asked for"});
-                Pending first = std::move(pending_.front());
-                pending_.pop_front();
-                loop_.cancel(first.timer);
-                first.done(as_answer(std::move(frame)));
-              },
-          .closed = [this](const Error& error) { drop(error); }});
+      TlsConnection::Events{.ready =
+                                [this](const std::string& identity) {
+                                  if (identity != peer_.identity)
+                                    drop({ErrorCode::kRefused,
+                                          std::format("the peer is \"{}\", not \"{}\"", identity, peer_.identity)});
+                                },
+                            .frame =
+                                [this](Frame frame) {
+                                  if (pending_.empty())
+                                    return drop({ErrorCode::kRefused, "an answer that nobody asked for"});
+                                  Pending first = std::move(pending_.front());
+                                  pending_.pop_front();
+                                  loop_.cancel(first.timer);
+                                  first.done(as_answer(std::move(frame)));
+                                },
+                            .closed = [this](const Error& error) { drop(error); }});
   connection_->start();
 }
 
-void LinkPeer::call(std::string_view verb, nlohmann::json fields, std::string body,
-                    std::chrono::nanoseconds timeout, Done done) {
+void LinkPeer::call(std::string_view verb, nlohmann::json fields, std::string body, std::chrono::nanoseconds timeout,
+                    Done done) {
   if (!fields.is_object()) fields = nlohmann::json::object();
   fields["verb"] = verb;
-  Loop::TimerId timer = loop_.after(
-      timeout, [this] { drop({ErrorCode::kTimeout, "no answer in time", true}); });
+  Loop::TimerId timer = loop_.after(timeout, [this] { drop({ErrorCode::kTimeout, "no answer in time", true}); });
   pending_.push_back({std::move(done), timer});
   connect();
   if (!connection_) return;

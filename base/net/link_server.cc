@@ -14,8 +14,7 @@ namespace bsp::net {
 
 // --- Reply -----------------------------------------------------------------------------------------
 
-Reply::Reply(Loop& loop, std::weak_ptr<TlsConnection> connection)
-    : loop_(&loop), connection_(std::move(connection)) {}
+Reply::Reply(Loop& loop, std::weak_ptr<TlsConnection> connection) : loop_(&loop), connection_(std::move(connection)) {}
 
 Reply::Reply(Reply&& other) noexcept
     : loop_(std::exchange(other.loop_, nullptr)), connection_(std::move(other.connection_)) {}
@@ -107,14 +106,13 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
     std::uint64_t id = next_id++;
     auto connection = std::make_shared<TlsConnection>(
         loop, std::move(socket), TlsRole::kServer,
-        TlsConnection::Events{
-            .ready = {},
-            .frame = [this, id](Frame frame) { handle(id, std::move(frame)); },
-            .closed =
-                [this, id](const Error& error) {
-                  log_debug("connection closed", {{"why", error.message}});
-                  connections.erase(id);
-                }});
+        TlsConnection::Events{.ready = {},
+                              .frame = [this, id](Frame frame) { handle(id, std::move(frame)); },
+                              .closed =
+                                  [this, id](const Error& error) {
+                                    log_debug("connection closed", {{"why", error.message}});
+                                    connections.erase(id);
+                                  }});
     connections.emplace(id, connection);
     connection->start();
   }
@@ -126,8 +124,7 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
     connection->hold(true);
     if (verb == frame.header.end() || !verb->is_string())
       return reply.error({ErrorCode::kInvalid, "the request has no \"verb\""});
-    Request request{connection->identity(), verb->get<std::string>(), std::move(frame.header),
-                    std::move(frame.body)};
+    Request request{connection->identity(), verb->get<std::string>(), std::move(frame.header), std::move(frame.body)};
     handler(std::move(request), std::move(reply));
   }
 
@@ -139,8 +136,8 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   std::uint64_t next_id = 1;
 };
 
-Result<std::unique_ptr<LinkServer>> LinkServer::listen(Loop& loop, TlsContext context,
-                                                       const std::string& address, Handler handler) {
+Result<std::unique_ptr<LinkServer>> LinkServer::listen(Loop& loop, TlsContext context, const std::string& address,
+                                                       Handler handler) {
   BSP_TRY(Address parsed, parse_address(address));
   BSP_TRY(Fd listener, listen_on(parsed));
   auto state = std::make_shared<State>(loop, std::move(context), std::move(handler));

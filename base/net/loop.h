@@ -65,7 +65,7 @@ class Loop {
   std::map<std::pair<SteadyTime, TimerId>, Callback> timers_;
   std::unordered_map<TimerId, SteadyTime> timer_times_;
   TimerId next_timer_ = 1;
-  std::mutex mutex_;               // of the two below
+  std::mutex mutex_;  // of the two below
   std::vector<Callback> posted_;
   bool stopped_ = false;
 };

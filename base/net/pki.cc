@@ -79,11 +79,9 @@ Result<std::pair<Certificate, Key>> begin(std::string_view common_name, Time not
                                        static_cast<int>(common_name.size()), -1, 0) == 1 &&
             X509_set_pubkey(certificate.get(), key.get()) == 1 &&
             ASN1_TIME_set(X509_getm_notBefore(certificate.get()),
-                          std::chrono::system_clock::to_time_t(
-                              std::chrono::floor<std::chrono::seconds>(not_before))) &&
+                          std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(not_before))) &&
             ASN1_TIME_set(X509_getm_notAfter(certificate.get()),
-                          std::chrono::system_clock::to_time_t(
-                              std::chrono::floor<std::chrono::seconds>(not_after)));
+                          std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(not_after)));
   if (!ok) return openssl_failed("making a certificate");
   return std::pair(std::move(certificate), std::move(key));
 }
@@ -110,15 +108,13 @@ Result<PemPair> issue_certificate(const PemPair& ca, const CertificateRequest& r
   if (!issuer_key) return openssl_failed("reading the CA's key");
   BSP_TRY(Time ca_end, not_after(ca.certificate));
   if (request.not_after > ca_end)
-    return fail(ErrorCode::kInvalid, std::format("the certificate of \"{}\" would outlive its CA",
-                                                 request.identity));
+    return fail(ErrorCode::kInvalid, std::format("the certificate of \"{}\" would outlive its CA", request.identity));
   BSP_TRY(auto made, begin(request.identity, request.not_before, request.not_after));
   auto& [certificate, key] = made;
 
   std::string names;
   auto add_name = [&](const char* kind, const std::string& name) -> Result<void> {
-    if (!is_name(name))
-      return fail(ErrorCode::kInvalid, std::format("\"{}\" can't be a certificate's name", name));
+    if (!is_name(name)) return fail(ErrorCode::kInvalid, std::format("\"{}\" can't be a certificate's name", name));
     names += std::format("{}{}:{}", names.empty() ? "" : ",", kind, name);
     return {};
   };

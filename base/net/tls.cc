@@ -90,14 +90,10 @@ Result<void> use_credentials(SSL_CTX* context, const Credentials& credentials) {
     return fail(ErrorCode::kInvalid, std::format("{} can't be used: {}", what, ssl_error()));
   };
   auto ca = own(PEM_read_bio_X509(text(credentials.ca).get(), nullptr, nullptr, nullptr), X509_free);
-  if (!ca || X509_STORE_add_cert(SSL_CTX_get_cert_store(context), ca.get()) != 1)
-    return bad("the CA's certificate");
-  auto certificate =
-      own(PEM_read_bio_X509(text(credentials.certificate).get(), nullptr, nullptr, nullptr), X509_free);
-  if (!certificate || SSL_CTX_use_certificate(context, certificate.get()) != 1)
-    return bad("the certificate");
-  auto key = own(PEM_read_bio_PrivateKey(text(credentials.key).get(), nullptr, nullptr, nullptr),
-                 EVP_PKEY_free);
+  if (!ca || X509_STORE_add_cert(SSL_CTX_get_cert_store(context), ca.get()) != 1) return bad("the CA's certificate");
+  auto certificate = own(PEM_read_bio_X509(text(credentials.certificate).get(), nullptr, nullptr, nullptr), X509_free);
+  if (!certificate || SSL_CTX_use_certificate(context, certificate.get()) != 1) return bad("the certificate");
+  auto key = own(PEM_read_bio_PrivateKey(text(credentials.key).get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
   if (!key || SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1)
     return bad("the private key");
   return {};
@@ -125,8 +121,7 @@ Result<TlsContext> TlsContext::create(const Credentials& credentials) {
   if (!context) return fail(ErrorCode::kFailed, std::format("OpenSSL: {}", ssl_error()));
   SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
   // AES-128 first: the strength suffices and a checkpoint's bytes are bound by this cipher's speed.
-  SSL_CTX_set_ciphersuites(context,
-                           "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256");
+  SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256");
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY);
@@ -227,7 +222,8 @@ Result<TlsSocket::Progress> TlsSocket::write(std::span<const std::byte> from) {
     output.collecting = false;
   }
   while (!output.sent_all()) {
-    const ssize_t n = ::send(output.fd, output.bytes.data() + output.sent, output.bytes.size() - output.sent, MSG_NOSIGNAL);
+    const ssize_t n =
+        ::send(output.fd, output.bytes.data() + output.sent, output.bytes.size() - output.sent, MSG_NOSIGNAL);
     if (n >= 0) {
       output.sent += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN) {

@@ -55,10 +55,10 @@ class TlsSocket {
   static Result<TlsSocket> create(const TlsContext& context, Fd socket, TlsRole role);
 
   Result<Progress> handshake();
-  Result<Progress> read(std::span<std::byte> into);        // at least one byte, or wait, or end
+  Result<Progress> read(std::span<std::byte> into);  // at least one byte, or wait, or end
   // Maybe fewer bytes than asked. After a wait it has to be called again with the same bytes, or more behind them.
   Result<Progress> write(std::span<const std::byte> from);
-  Result<Progress> close_write();                          // sends close_notify
+  Result<Progress> close_write();  // sends close_notify
 
   [[nodiscard]] int fd() const { return socket_.get(); }
   // Bytes already decrypted that poll() knows nothing of.

@@ -12,9 +12,8 @@ Result<void> wait_for(int fd, TlsSocket::Wait wait, SteadyTime deadline) {
     auto left = deadline - std::chrono::steady_clock::now();
     auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
     if (ms <= 0) return fail(ErrorCode::kTimeout, "no answer in time", true);
-    pollfd entry{.fd = fd,
-                 .events = static_cast<short>(wait == TlsSocket::Wait::kReadable ? POLLIN : POLLOUT),
-                 .revents = 0};
+    pollfd entry{
+        .fd = fd, .events = static_cast<short>(wait == TlsSocket::Wait::kReadable ? POLLIN : POLLOUT), .revents = 0};
     int n = ::poll(&entry, 1, static_cast<int>(std::min<decltype(ms)>(ms, 60'000)));
     if (n > 0) return {};
     if (n < 0 && errno != EINTR) return fail_errno("poll");
@@ -41,8 +40,7 @@ Result<std::size_t> TlsStream::read_some(std::span<std::byte> into, std::chrono:
 Result<void> TlsStream::read_exactly(std::span<std::byte> into, std::chrono::nanoseconds stall) {
   while (!into.empty()) {
     BSP_TRY(std::size_t got, read_some(into, stall));
-    if (got == 0)
-      return fail(ErrorCode::kUnavailable, "reading: the peer ended the stream too early", true);
+    if (got == 0) return fail(ErrorCode::kUnavailable, "reading: the peer ended the stream too early", true);
     into = into.subspan(got);
   }
   return {};

@@ -36,14 +36,14 @@ class Adviser {
   std::map<std::string, std::vector<record::Rerun>> reruns_;  // by job and attempt, for each heuristic
 };
 
-// Over all calls of a heuristic, or of what was recorded. Means are over calls, of which each is judged where the run had its
-// ranks: they say how the heuristics compare, not how a run by them would have ended.
+// Over all calls of a heuristic, or of what was recorded. Means are over calls, of which each is judged where the run
+// had its ranks: they say how the heuristics compare, not how a run by them would have ended.
 struct Total {
   std::string name;
   std::size_t calls = 0, moving = 0, moves = 0;
-  std::size_t forecasts = 0;       // calls that predicted anything
-  double relative = 0;             // sum of the predicted superstep after / before
-  double cost = 0;                 // s, sum over the calls of their longest move
+  std::size_t forecasts = 0;  // calls that predicted anything
+  double relative = 0;        // sum of the predicted superstep after / before
+  double cost = 0;            // s, sum over the calls of their longest move
   void add(const decide::Plan& plan);
   [[nodiscard]] double mean_change() const { return forecasts ? relative / static_cast<double>(forecasts) - 1 : 0; }
   [[nodiscard]] double mean_cost() const { return moving ? cost / static_cast<double>(moving) : 0; }

@@ -34,14 +34,16 @@ class Command {
       if (line.find_first_not_of(" \t\r") != std::string::npos) take(line, std::format("{}:{}", name, number));
     if (in.bad()) return fail_errno("reading " + name);
     if (read_ == 0 && !wrong_)
-      return fail(ErrorCode::kInvalid, std::format("{} holds no recorded call; local run --record FILE writes one line for each", name));
+      return fail(ErrorCode::kInvalid,
+                  std::format("{} holds no recorded call; local run --record FILE writes one line for each", name));
     if (read_ > 0) finish();
     return wrong_ ? 1 : 0;
   }
 
  private:
   void take(const std::string& line, const std::string& where) {
-    auto advice = record::from_line(line).and_then([&](record::Call call) { return adviser_.advise(std::move(call), where); });
+    auto advice =
+        record::from_line(line).and_then([&](record::Call call) { return adviser_.advise(std::move(call), where); });
     if (!advice) {
       wrong_ = true;
       told(advice.error().in(where));
@@ -50,8 +52,10 @@ class Command {
     ++read_;
     for (const Answer& answer : advice->answers) wrong_ |= !answer.difference.empty();
     totals_.add(*advice);
-    if (options_.json) calls_.push_back(json_of(*advice));
-    else std::fputs(text_of(*advice, options_.brief).c_str(), stdout);
+    if (options_.json)
+      calls_.push_back(json_of(*advice));
+    else
+      std::fputs(text_of(*advice, options_.brief).c_str(), stdout);
   }
 
   void finish() {

@@ -11,16 +11,20 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: bsp-operator advise -f RECORD.jsonl [OPTION…]   decide the calls of a recorded run again\n"
-    "  -f RECORD.jsonl      from local run --record, controller --record-directory or simulate; - for the standard input\n"
+    "  -f RECORD.jsonl      from local run --record, controller --record-directory or simulate; - for the standard "
+    "input\n"
     "  --heuristic H[,H…]   Top, Percentage, AutoMig, MigCube, MigHull, Bottleneck, or all (default: as recorded)\n"
     "  --x X --horizon Window|Superstep --min-gain G --cooldown N --max-moves N\n"
     "                       parameters of a decision, instead of the recorded ones\n"
     "  --alpha N --d D --omega N --delta X --beta X\n"
-    "                       parameters of when to decide: the whole run's supersteps are put into windows of their own\n"
+    "                       parameters of when to decide: the whole run's supersteps are put into windows of their "
+    "own\n"
     "  -o text|json         (default: text)\n"
     "  --brief              no explanations\n";
 
-std::unexpected<Error> wrong(const std::string& what) { return fail(ErrorCode::kInvalid, std::format("{}\n{}", what, kUsage)); }
+std::unexpected<Error> wrong(const std::string& what) {
+  return fail(ErrorCode::kInvalid, std::format("{}\n{}", what, kUsage));
+}
 
 template <class Number>
 Result<void> read_number(const Args& args, const std::string& name, std::optional<Number>& into) {
@@ -29,7 +33,8 @@ Result<void> read_number(const Args& args, const std::string& name, std::optiona
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size())
-    return wrong(std::format("--{}: \"{}\" is not a {}", name, text, std::is_integral_v<Number> ? "whole number" : "number"));
+    return wrong(
+        std::format("--{}: \"{}\" is not a {}", name, text, std::is_integral_v<Number> ? "whole number" : "number"));
   into = value;
   return {};
 }
@@ -37,9 +42,12 @@ Result<void> read_number(const Args& args, const std::string& name, std::optiona
 Result<void> read_horizon(const Args& args, std::optional<decide::Horizon>& into) {
   if (!args.has("horizon")) return {};
   const std::string text = args.get("horizon");
-  if (text == "Window") into = decide::Horizon::kWindow;
-  else if (text == "Superstep") into = decide::Horizon::kSuperstep;
-  else return wrong(std::format("--horizon: \"{}\" is neither Window nor Superstep", text));
+  if (text == "Window")
+    into = decide::Horizon::kWindow;
+  else if (text == "Superstep")
+    into = decide::Horizon::kSuperstep;
+  else
+    return wrong(std::format("--horizon: \"{}\" is neither Window nor Superstep", text));
   return {};
 }
 
@@ -76,10 +84,19 @@ decide::Params changed(decide::Params p, const Changes& c) {
 
 Result<Options> parse_options(std::span<const std::string> words) {
   BSP_TRY(const Args args, parse_arguments(words, {kUsage,
-                                                   {{"-f", "filename"}, {"-o", "output"}, {"--heuristic", "heuristic"}, {"--alpha", "alpha"},
-                                                    {"--d", "d"}, {"--omega", "omega"}, {"--delta", "delta"}, {"--beta", "beta"},
-                                                    {"--x", "x"}, {"--horizon", "horizon"}, {"--min-gain", "min-gain"},
-                                                    {"--cooldown", "cooldown"}, {"--max-moves", "max-moves"}},
+                                                   {{"-f", "filename"},
+                                                    {"-o", "output"},
+                                                    {"--heuristic", "heuristic"},
+                                                    {"--alpha", "alpha"},
+                                                    {"--d", "d"},
+                                                    {"--omega", "omega"},
+                                                    {"--delta", "delta"},
+                                                    {"--beta", "beta"},
+                                                    {"--x", "x"},
+                                                    {"--horizon", "horizon"},
+                                                    {"--min-gain", "min-gain"},
+                                                    {"--cooldown", "cooldown"},
+                                                    {"--max-moves", "max-moves"}},
                                                    {{"--brief", "brief"}}}));
   if (!args.words.empty()) return wrong(std::format("what is {} for?", args.words[0]));
   Options o{.file = args.get("filename"), .heuristics = {}, .changes = {}, .json = false, .brief = args.has("brief")};

@@ -21,7 +21,7 @@ struct Changes {
 };
 
 struct Options {
-  std::string file;                            // "-": standard input
+  std::string file;                           // "-": standard input
   std::vector<decide::Heuristic> heuristics;  // empty: the recorded one
   Changes changes;
   bool json = false;

@@ -62,8 +62,8 @@ std::string side_by_side(const Advice& advice, const decide::Plan& other) {
   std::size_t rows = 0;
   for (const auto& [rank, to] : either) {
     if (++rows > kMostRows) break;
-    table.add({std::to_string(rank), decide::place_name(c.snapshot, c.snapshot.ranks[rank].processor), fate(c.plan, done, rank),
-               fate(other, would, rank)});
+    table.add({std::to_string(rank), decide::place_name(c.snapshot, c.snapshot.ranks[rank].processor),
+               fate(c.plan, done, rank), fate(other, would, rank)});
   }
   std::string text = table.text("  ");
   if (either.size() > kMostRows) text += std::format("  … and {} more\n", either.size() - kMostRows);
@@ -86,10 +86,12 @@ std::string answer_text(const Advice& advice, const Answer& answer, bool brief) 
     } else {
       text += std::format("  would have: {}\n", decide::headline(plan, c.snapshot));
       if (answer.as_recorded)
-        text += std::format("  NOT the same plan under the recorded parameters: {}; another version of bsp-operator made it\n",
-                            answer.difference);
+        text += std::format(
+            "  NOT the same plan under the recorded parameters: {}; another version of bsp-operator made it\n",
+            answer.difference);
       if (plan.superstep == c.plan.superstep)
-        text += std::format("  superstep predicted: {}, and would have been {}\n", forecast_text(c.plan.forecast), forecast_text(plan.forecast)) +
+        text += std::format("  superstep predicted: {}, and would have been {}\n", forecast_text(c.plan.forecast),
+                            forecast_text(plan.forecast)) +
                 side_by_side(advice, plan);
     }
     if (!brief) text += explanation(plan, c.snapshot);
@@ -107,11 +109,12 @@ std::string comparison(const Advice& advice) {
     std::size_t shown = 0;
     for (const decide::Move& move : plan.moves) {
       if (++shown > 8) break;
-      ranks += std::format("{}{} -> {}", ranks.empty() ? "" : ", ", move.rank.value, c.snapshot.platform.sets[move.to_set.value].name);
+      ranks += std::format("{}{} -> {}", ranks.empty() ? "" : ", ", move.rank.value,
+                           c.snapshot.platform.sets[move.to_set.value].name);
     }
     if (plan.moves.size() > 8) ranks += std::format(", … {} more", plan.moves.size() - 8);
-    table.add({name, std::to_string(plan.superstep.value), std::to_string(plan.moves.size()), forecast_text(plan.forecast),
-               plan.moves.empty() ? "" : seconds(cost_of(plan)), ranks});
+    table.add({name, std::to_string(plan.superstep.value), std::to_string(plan.moves.size()),
+               forecast_text(plan.forecast), plan.moves.empty() ? "" : seconds(cost_of(plan)), ranks});
   };
   add(std::format("{} (recorded)", name_of(c.plan.heuristic)), c.plan);
   for (const Answer& answer : advice.answers)
@@ -119,7 +122,9 @@ std::string comparison(const Advice& advice) {
   std::string text = table.text("  ");
   for (const Answer& answer : advice.answers)
     if (!answer.difference.empty())
-      text += std::format("  NOT the same plan under the recorded parameters: {}; another version of bsp-operator made it\n", answer.difference);
+      text += std::format(
+          "  NOT the same plan under the recorded parameters: {}; another version of bsp-operator made it\n",
+          answer.difference);
   return text;
 }
 
@@ -138,7 +143,10 @@ json plan_json(const decide::Plan& plan, const decide::Snapshot& snapshot) {
                      {"message", decide::describe(s, plan, snapshot)}});
   return {{"superstep", plan.superstep.value},
           {"heuristic", name_of(plan.heuristic)},
-          {"objective", {{"name", plan.objective.name}, {"beforeSeconds", plan.objective.before}, {"afterSeconds", plan.objective.after}}},
+          {"objective",
+           {{"name", plan.objective.name},
+            {"beforeSeconds", plan.objective.before},
+            {"afterSeconds", plan.objective.after}}},
           {"forecast", {{"beforeSeconds", plan.forecast.before}, {"afterSeconds", plan.forecast.after}}},
           {"costSeconds", cost_of(plan)},
           {"alpha", plan.now.alpha},
@@ -166,7 +174,8 @@ std::string text_of(const Totals& totals) {
     table.add({t.name, std::to_string(t.calls), std::to_string(t.moving), std::to_string(t.moves),
                std::format("{:+.1f} %", t.mean_change() * 100), t.moving ? seconds(t.mean_cost()) : ""});
   return table.text() +
-         "Means over the calls. Each call is judged where the run had its ranks at the time, by what the run measured: this compares\n"
+         "Means over the calls. Each call is judged where the run had its ranks at the time, by what the run measured: "
+         "this compares\n"
          "decisions, and is no forecast of a whole run (bsp-operator simulate makes those).\n";
 }
 
@@ -176,7 +185,9 @@ json json_of(const Advice& advice) {
   for (const Answer& answer : advice.answers) {
     json plans = json::array();
     for (const decide::Plan& plan : answer.plans) plans.push_back(plan_json(plan, c.snapshot));
-    json one = {{"heuristic", name_of(answer.params.heuristic)}, {"asRecorded", answer.as_recorded}, {"plans", std::move(plans)}};
+    json one = {{"heuristic", name_of(answer.params.heuristic)},
+                {"asRecorded", answer.as_recorded},
+                {"plans", std::move(plans)}};
     if (answer.as_recorded) one["same"] = answer.difference.empty();
     if (!answer.difference.empty()) one["difference"] = answer.difference;
     answers.push_back(std::move(one));

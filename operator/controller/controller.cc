@@ -116,21 +116,20 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
   BSP_TRY(term->logs, client_with(config_, kLogCalls));
   term->shell = std::make_unique<reconcile::Shell>(
       *term->client,
-      reconcile::ShellOptions{.name_space = options_.name_space,
-                              .network = "",
-                              .pods = options_.pods,
-                              .collects_garbage = true,
-                              .workers = options_.workers,
-                              .progress = kProgress,
-                              .log_tail = [logs = term->logs.get()](const std::string& name_space, const std::string& pod) {
-                                return tail_of(*logs, name_space, pod);
-                              },
-                              .record = recorder(options_.record_directory),
-                              .limits = {.prepare = std::chrono::seconds(options_.target_timeout_seconds)},
-                              .bookings_name_space =
-                                  options_.lease.name_space.empty() ? config_.name_space : options_.lease.name_space,
-                              .bookings_name = options_.lease.name + "-room",
-                              .caps = options_.caps});
+      reconcile::ShellOptions{
+          .name_space = options_.name_space,
+          .network = "",
+          .pods = options_.pods,
+          .collects_garbage = true,
+          .workers = options_.workers,
+          .progress = kProgress,
+          .log_tail = [logs = term->logs.get()](const std::string& name_space,
+                                                const std::string& pod) { return tail_of(*logs, name_space, pod); },
+          .record = recorder(options_.record_directory),
+          .limits = {.prepare = std::chrono::seconds(options_.target_timeout_seconds)},
+          .bookings_name_space = options_.lease.name_space.empty() ? config_.name_space : options_.lease.name_space,
+          .bookings_name = options_.lease.name + "-room",
+          .caps = options_.caps});
   return term;
 }
 
@@ -149,10 +148,12 @@ void Controller::end_term() {
 
 Page Controller::readiness() {
   const std::lock_guard lock(mutex_);
-  if (term_) return term_->shell->ready() ? Page{200, "leads\n"} : Page{503, "the first list of objects is not complete\n"};
+  if (term_)
+    return term_->shell->ready() ? Page{200, "leads\n"} : Page{503, "the first list of objects is not complete\n"};
   if (!election_) return {503, "not started\n"};
   const std::string holder = election_->holder();
-  return holder.empty() ? Page{503, "the Lease has not been read\n"} : Page{200, std::format("stands by for {}\n", holder)};
+  return holder.empty() ? Page{503, "the Lease has not been read\n"}
+                        : Page{200, std::format("stands by for {}\n", holder)};
 }
 
 Page Controller::metrics() {

@@ -23,8 +23,10 @@ std::string escaped(const std::string& value) {
   std::string out;
   for (const char c : value) {
     if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n') out += "\\n";
-    else out += c;
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
   }
   return out;
 }
@@ -70,7 +72,8 @@ void show_jobs(Exposition& out, const std::vector<reconcile::JobFigures>& jobs) 
        [](const Job& j) { return static_cast<double>(j.superstep); });
   each("bsp_job_imbalance", "gauge", "Slowest rank's time over the mean minus 1, last superstep.",
        [](const Job& j) { return j.imbalance; });
-  each("bsp_job_moves", "gauge", "Migrations that succeeded.", [](const Job& j) { return static_cast<double>(j.moves); });
+  each("bsp_job_moves", "gauge", "Migrations that succeeded.",
+       [](const Job& j) { return static_cast<double>(j.moves); });
   each("bsp_job_gain_seconds", "gauge", "Seconds gained by migrations, as measured.",
        [](const Job& j) { return j.gain_seconds; });
   each("bsp_job_restarts", "gauge", "Restarts of the whole job.",
@@ -101,7 +104,8 @@ std::string metrics_text(const Figures& f) {
                static_cast<double>(f.api_requests));
     out.single("bsp_operator_queue_length", "gauge", "Jobs that wait to be looked after.",
                static_cast<double>(f.shell->waiting));
-    out.single("bsp_operator_cached_pods", "gauge", "Pods that are watched.", static_cast<double>(f.shell->cached_pods));
+    out.single("bsp_operator_cached_pods", "gauge", "Pods that are watched.",
+               static_cast<double>(f.shell->cached_pods));
     out.single("bsp_operator_cache_bytes", "gauge", "Memory of all objects that are watched.",
                static_cast<double>(f.shell->cached_bytes));
     show_looks(out, f.shell->looks);
@@ -110,7 +114,8 @@ std::string metrics_text(const Figures& f) {
   out.single("process_cpu_seconds_total", "counter", "CPU time of this process.", f.process.cpu_seconds);
   out.single("process_resident_memory_bytes", "gauge", "Resident memory of this process.",
              static_cast<double>(f.process.resident_bytes));
-  out.single("process_open_fds", "gauge", "Open file descriptors of this process.", static_cast<double>(f.process.open_files));
+  out.single("process_open_fds", "gauge", "Open file descriptors of this process.",
+             static_cast<double>(f.process.open_files));
   return out.take();
 }
 
@@ -125,7 +130,8 @@ ProcessFigures process_figures() {
     f.resident_bytes = std::strtoull(statm->c_str() + statm->find(' '), nullptr, 10) *
                        static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) f.open_files += entry.exists(error);
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error))
+    f.open_files += entry.exists(error);
   return f;
 }
 

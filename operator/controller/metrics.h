@@ -19,7 +19,7 @@ ProcessFigures process_figures();
 struct Figures {
   std::string version;
   bool leads = false;
-  std::uint64_t api_requests = 0;  // since this process leads
+  std::uint64_t api_requests = 0;                     // since this process leads
   std::optional<reconcile::ShellFigures> shell = {};  // of the one that leads
   ProcessFigures process = {};
 };

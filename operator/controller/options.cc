@@ -95,7 +95,8 @@ Result<Options> parse_options(std::span<const std::string> words) {
   if (o.name_space == "all") o.name_space.clear();
   if (!o.metrics_address.empty() && o.metrics_address == o.health_address)
     return fail(ErrorCode::kInvalid,
-                std::format("--metrics-address and --health-address are both {}; give them different ports", o.metrics_address));
+                std::format("--metrics-address and --health-address are both {}; give them different ports",
+                            o.metrics_address));
   return o;
 }
 

@@ -12,11 +12,11 @@
 namespace bsp::controller {
 
 struct Options {
-  std::string kubeconfig;        // "": as kubectl finds it, else the pod's service account
+  std::string kubeconfig;  // "": as kubectl finds it, else the pod's service account
   std::string context;
-  std::string name_space;        // of the jobs; "": all
+  std::string name_space;  // of the jobs; "": all
   bool leader_elect = false;
-  kube::LeaderOptions lease;     // its namespace: "" for the one that the configuration names
+  kube::LeaderOptions lease;                     // its namespace: "" for the one that the configuration names
   std::string metrics_address = "0.0.0.0:8080";  // "": none
   std::string health_address = "0.0.0.0:8081";
   unsigned workers = 4;
@@ -31,10 +31,10 @@ Result<Options> parse_options(std::span<const std::string> words);
 
 struct SubmitOptions {
   std::string kubeconfig, context;
-  std::string file;        // a BSPJob
-  std::string name_space;  // "": the manifest's, else the configuration's
-  bool wait = false;       // until it has ended
-  bool remove = false;     // then delete it
+  std::string file;                // a BSPJob
+  std::string name_space;          // "": the manifest's, else the configuration's
+  bool wait = false;               // until it has ended
+  bool remove = false;             // then delete it
   unsigned timeout_seconds = 600;  // of waiting
 };
 Result<SubmitOptions> parse_submit_options(std::span<const std::string> words);

@@ -22,8 +22,7 @@ Balance balance_of(const MeasuredSuperstep& t) {
 }
 
 bool balanced(const Balance& balance, double d) {
-  return balance.computed > 0 && balance.slowest < balance.mean * (1 + d) &&
-         balance.fastest > balance.mean * (1 - d);
+  return balance.computed > 0 && balance.slowest < balance.mean * (1 + d) && balance.fastest > balance.mean * (1 - d);
 }
 
 double shared_phase_seconds(std::span<const double> communication_and_edge_seconds) {
@@ -51,8 +50,7 @@ bool call_due(const Cadence& cadence, Superstep completed) {
   return completed.value >= cadence.k.value + cadence.alpha - 1;
 }
 
-Cadence next_cadence(const Cadence& cadence, Superstep completed, bool migrated,
-                     const Params& params) {
+Cadence next_cadence(const Cadence& cadence, Superstep completed, bool migrated, const Params& params) {
   Cadence next{.k = Superstep{completed.value + 1},
                .alpha = cadence.alpha_next,
                .alpha_next = cadence.alpha_next,

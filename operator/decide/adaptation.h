@@ -47,7 +47,6 @@ void adapt_alpha(Cadence& cadence, const Balance& balance, const Params& params)
 // Whether a rescheduling call follows this superstep.
 bool call_due(const Cadence& cadence, Superstep completed);
 // Adaptation 2, and the window that starts after the call made at `completed`.
-Cadence next_cadence(const Cadence& cadence, Superstep completed, bool migrated,
-                     const Params& params);
+Cadence next_cadence(const Cadence& cadence, Superstep completed, bool migrated, const Params& params);
 
 }  // namespace bsp::decide

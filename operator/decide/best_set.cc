@@ -49,7 +49,8 @@ BestSet::Found BestSet::find(RankId i, std::span<const SetId> lacking) const {
     best = {{j}, comm, pm};
   };
   for (std::size_t q = 0; q < Peaks::kPeaks; ++q)
-    if (const std::uint32_t j = peaks.set[q]; peaks.value[q] > 0 && j != own && open_[j] != 0) consider(j, peaks.value[q]);
+    if (const std::uint32_t j = peaks.set[q]; peaks.value[q] > 0 && j != own && open_[j] != 0)
+      consider(j, peaks.value[q]);
   for (const Step& s : steps_[own]) {
     const double bound = PM(comp, s.ISet, peaks.rest, M, s.least_T, s.least_Mig);
     const bool beaten = bound < best.pm || (bound == best.pm && best.set.value < s.least_j);

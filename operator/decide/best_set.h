@@ -24,7 +24,7 @@ namespace bsp::decide {
 class BestSet {
  public:
   struct Found {
-    SetId set;       // the own one if it is among the highest, else the smallest
+    SetId set;        // the own one if it is among the highest, else the smallest
     double comm, pm;  // Comm(i,set), PM(i,set); s
   };
 

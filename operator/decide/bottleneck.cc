@@ -7,7 +7,8 @@
 // (levels.h) with the lowest F, and never gets above it. So F is at most what AutoMig's answer has, and where α = 1,
 // with horizon: superstep, F is pf: pf is at most AutoMig's.
 //
-// The moves are one wave; they are listed by what the moved rank itself gains (equal: the cheaper, then the smaller rank).
+// The moves are one wave; they are listed by what the moved rank itself gains (equal: the cheaper, then the smaller
+// rank).
 #include "operator/decide/bottleneck.h"
 
 #include <algorithm>
@@ -35,8 +36,7 @@ std::vector<ProcessorId> best_level_placement(const Case& c, std::span<const PmE
 
 void add_moves_of(const Case& c, const Trial& trial, Plan& plan) {
   if (trial.moves() == 0) return;
-  const std::vector<double> before =
-      processor_seconds(c.columns, c.metrics.last.instructions, c.columns.on);
+  const std::vector<double> before = processor_seconds(c.columns, c.metrics.last.instructions, c.columns.on);
   for (std::uint32_t r = 0; r < c.columns.on.size(); ++r) {
     const RankId i{r};
     if (!trial.moved(i)) continue;
@@ -71,7 +71,8 @@ void add_stays_of(const Case& c, std::span<const PmEntry> list, const Trial& tri
       stay.reason = search.move_limit_reached() ? Reason::kMoveLimit : Reason::kNoCapacity;
       const auto pick = search.move_limit_reached() ? std::nullopt : processors.pick(e.target, i);
       if (pick) {
-        const double rest = processors.time(slowest) - c.metrics.last.instructions[i.value] / c.columns.available[slowest.value];
+        const double rest =
+            processors.time(slowest) - c.metrics.last.instructions[i.value] / c.columns.available[slowest.value];
         const double time = holds_up_time ? std::max(others, rest) : trial.time();
         const double comm = holds_up_comm ? trial.comm_without(i) : trial.comm();
         stay.reason = Reason::kGainBelowCost;
@@ -115,11 +116,12 @@ void plan_bottleneck(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   }
   for (const PmEntry& e : list) {
     if (!trial.moved(e.rank)) continue;
-    plan.stays.push_back({.rank = e.rank,
-                          .reason = search.F() < plan.objective.before ? Reason::kGainBelowMinimum : Reason::kGainBelowCost,
-                          .target = e.target,
-                          .value = search.F(),
-                          .limit = worth_it});
+    plan.stays.push_back(
+        {.rank = e.rank,
+         .reason = search.F() < plan.objective.before ? Reason::kGainBelowMinimum : Reason::kGainBelowCost,
+         .target = e.target,
+         .value = search.F(),
+         .limit = worth_it});
   }
 }
 

@@ -32,7 +32,7 @@ namespace bsp::decide {
 
 class BottleneckSearch {
  public:
-  static constexpr std::int64_t kWork = 500'000;    // looking at a Set, a rank or a tree node is one step
+  static constexpr std::int64_t kWork = 500'000;       // looking at a Set, a rank or a tree node is one step
   static constexpr std::uint32_t kTriedTogether = 16;  // ranks of the slowest processor, before the best is taken
 
   BottleneckSearch(const Case& c, Trial& trial, double alpha);
@@ -84,8 +84,8 @@ class BottleneckSearch {
   double alpha_;
   std::int64_t search_cost_;  // of best_spot
   std::int64_t work_ = kWork;
-  double best_;            // the lowest F so far …
-  std::size_t best_at_;    // … and the trial's mark there
+  double best_;                 // the lowest F so far …
+  std::size_t best_at_;         // … and the trial's mark there
   std::vector<double> bounds_;  // of best_spot, by Set
 };
 

@@ -49,9 +49,7 @@ void BottleneckSearch::look() {
   best_at_ = trial_.mark();
 }
 
-bool BottleneckSearch::may_move(RankId i) const {
-  return !why_blocked(c_, i, c_.columns.own[i.value]);
-}
+bool BottleneckSearch::may_move(RankId i) const { return !why_blocked(c_, i, c_.columns.own[i.value]); }
 
 bool BottleneckSearch::may_be_in(RankId i, SetId j) const {
   if (c_.columns.special[i.value] == 0) return true;
@@ -143,8 +141,13 @@ void BottleneckSearch::improve() {
   while (lower && work_ > 0) {
     const double comm = trial_.comm(), mem = trial_.mem();
     const double less_comm = comm * (1 - kNoise), less_mem = mem * (1 - kNoise);
-    const Limits around[] = {{},          {comm, mem},          {less_comm, kNoLimit}, {kNoLimit, less_mem},
-                             {less_comm, less_mem}, {comm, less_mem}, {less_comm, mem}};
+    const Limits around[] = {{},
+                             {comm, mem},
+                             {less_comm, kNoLimit},
+                             {kNoLimit, less_mem},
+                             {less_comm, less_mem},
+                             {comm, less_mem},
+                             {less_comm, mem}};
     lower = std::ranges::any_of(around, [&](const Limits& l) { return attempt([&] { descend(l); }); });
   }
 }

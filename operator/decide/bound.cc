@@ -18,10 +18,10 @@ struct Option {
 };
 
 struct Ground {
-  std::vector<bool> movable;           // [i]
-  std::vector<double> kept;            // [p] instructions of the ranks on p that may not move
-  std::vector<double> fastest;         // [j] s/instruction of the fastest processor with a free slot
-  std::vector<std::uint32_t> held;     // [p] ranks
+  std::vector<bool> movable;        // [i]
+  std::vector<double> kept;         // [p] instructions of the ranks on p that may not move
+  std::vector<double> fastest;      // [j] s/instruction of the fastest processor with a free slot
+  std::vector<std::uint32_t> held;  // [p] ranks
 };
 
 bool takes_ranks(const Platform& platform, const Processor& p, std::uint32_t held) {
@@ -56,7 +56,8 @@ std::vector<Option> options_of(const Case& c, RankId i, const Ground& ground, co
   const auto Bytes = c.metrics.last.recv_bytes.row(i.value);
   const SetId own = s.set(i);
   const double with_me = ground.kept[rank.processor.value] + (ground.movable[i.value] ? I : 0);
-  std::vector<Option> options{{0, with_me / s.platform.processor(rank.processor).available(), Comm(Bytes, T_to.row(own.value))}};
+  std::vector<Option> options{
+      {0, with_me / s.platform.processor(rank.processor).available(), Comm(Bytes, T_to.row(own.value))}};
   if (!ground.movable[i.value]) return options;
   for (std::uint32_t j = 0; j < ground.fastest.size(); ++j) {
     const auto& lacking = rank.lacks_cpu_features_on;

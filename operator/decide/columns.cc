@@ -34,7 +34,8 @@ std::unexpected<Error> what_does_not_fit(const Platform& platform, std::size_t i
   if (!is_cost(rank.memory_bytes))
     return fail(ErrorCode::kInvalid,
                 std::format("rank {}: memory_bytes must be at least 0, is {}", i, rank.memory_bytes));
-  const auto j = std::ranges::find_if(rank.lacks_cpu_features_on, [&](SetId s) { return s.value >= platform.sets.size(); });
+  const auto j =
+      std::ranges::find_if(rank.lacks_cpu_features_on, [&](SetId s) { return s.value >= platform.sets.size(); });
   return fail(ErrorCode::kInvalid,
               std::format("rank {} lacks CPU features on Set {}, which does not exist", i, j->value));
 }
@@ -43,21 +44,19 @@ Result<void> validate_costs(const Snapshot& snapshot) {
   const Platform& platform = snapshot.platform;
   const std::size_t sets = platform.sets.size();
   if (platform.T.rows() != sets || platform.T.cols() != sets)
-    return fail(ErrorCode::kInvalid, std::format("T is {}x{}, but there are {} Sets",
-                                                 platform.T.rows(), platform.T.cols(), sets));
+    return fail(ErrorCode::kInvalid,
+                std::format("T is {}x{}, but there are {} Sets", platform.T.rows(), platform.T.cols(), sets));
   const std::size_t rows = platform.Mig.rows();
   if (platform.Mig.cols() != sets || (rows != 1 && rows != snapshot.ranks.size()))
-    return fail(ErrorCode::kInvalid,
-                std::format("Mig is {}x{}, but there are {} ranks and {} Sets", rows,
-                            platform.Mig.cols(), snapshot.ranks.size(), sets));
+    return fail(ErrorCode::kInvalid, std::format("Mig is {}x{}, but there are {} ranks and {} Sets", rows,
+                                                 platform.Mig.cols(), snapshot.ranks.size(), sets));
   for (std::size_t a = 0; a < sets; ++a)
     if (!std::ranges::all_of(platform.T.row(a), is_cost))
-      return fail(ErrorCode::kInvalid, std::format("T from Set {} has a negative or infinite entry",
-                                                   platform.sets[a].name));
+      return fail(ErrorCode::kInvalid,
+                  std::format("T from Set {} has a negative or infinite entry", platform.sets[a].name));
   for (std::size_t i = 0; i < rows; ++i)
     if (!std::ranges::all_of(platform.Mig.row(i), is_cost))
-      return fail(ErrorCode::kInvalid,
-                  std::format("Mig row {} has a negative or infinite entry", i));
+      return fail(ErrorCode::kInvalid, std::format("Mig row {} has a negative or infinite entry", i));
   const auto same_shape = [](const Grid<Origin>& origin, const Grid<double>& values) {
     return origin.empty() || (origin.rows() == values.rows() && origin.cols() == values.cols());
   };

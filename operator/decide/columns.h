@@ -1,6 +1,7 @@
 // The snapshot column by column: what loops over all ranks and processors read, without the names and texts in between.
 //
-// A call reads the snapshot once, from front to back, and checks it on the way; from then on only these, a fifth as long.
+// A call reads the snapshot once, from front to back, and checks it on the way; from then on only these, a fifth as
+// long.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,11 @@ struct Columns {
   std::vector<std::uint32_t> held{};   // ranks of this job on it
 
   // By rank.
-  std::vector<ProcessorId> on{};     // where it is at the call
-  std::vector<SetId> own{};          // the Set of that
-  std::vector<double> M{};           // M(i), bytes
-  std::vector<std::uint8_t> special{};  // 1: its Rank says something of where it may go (not migratable, last move, CPU features)
+  std::vector<ProcessorId> on{};  // where it is at the call
+  std::vector<SetId> own{};       // the Set of that
+  std::vector<double> M{};        // M(i), bytes
+  std::vector<std::uint8_t>
+      special{};  // 1: its Rank says something of where it may go (not migratable, last move, CPU features)
 };
 
 // kInvalid, naming the first thing in the snapshot that does not fit together.

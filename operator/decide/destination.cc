@@ -20,8 +20,7 @@ Sums sums_over(const Metrics& m, Horizon horizon) {
   return {m.I_window, m.B_window, static_cast<double>(m.supersteps)};
 }
 
-std::expected<Move, Stay> test(const Case& c, const PmEntry& e, const Sums& sums,
-                               const Processors& processors) {
+std::expected<Move, Stay> test(const Case& c, const PmEntry& e, const Sums& sums, const Processors& processors) {
   Stay stay{.rank = e.rank, .reason = Reason::kNoCapacity, .target = e.target};
   const auto pick = processors.pick(e.target, e.rank);
   if (!pick) return std::unexpected(stay);

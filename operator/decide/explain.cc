@@ -10,9 +10,7 @@
 namespace bsp::decide {
 namespace {
 
-const std::string& set_name(const Snapshot& snapshot, SetId j) {
-  return snapshot.platform.sets[j.value].name;
-}
+const std::string& set_name(const Snapshot& snapshot, SetId j) { return snapshot.platform.sets[j.value].name; }
 
 std::string_view heuristic_name(Heuristic heuristic) {
   for (const Strategy& s : strategies())
@@ -32,9 +30,7 @@ std::string percent(double before, double after) {
   return std::format(" ({:+.1f} %)", (after / before - 1) * 100);
 }
 
-std::string rank_to(RankId rank, const std::string& set) {
-  return std::format("rank {} → {}", rank.value, set);
-}
+std::string rank_to(RankId rank, const std::string& set) { return std::format("rank {} → {}", rank.value, set); }
 
 void append(std::vector<std::string>& lines, const std::vector<std::string>& more) {
   lines.insert(lines.end(), more.begin(), more.end());
@@ -59,27 +55,22 @@ std::string place_name(const Snapshot& snapshot, ProcessorId p) {
 }
 
 std::string describe(const Move& move, const Snapshot& snapshot) {
-  return std::format(
-      "rank {}: {} → {}, its superstep {} shorter, {} gained over a window, costs {} once{}",
-      move.rank.value, place_name(snapshot, move.from), place_name(snapshot, move.to),
-      seconds(move.gain_superstep), seconds(move.gain_window), seconds(move.cost),
-      assumed_mark(move));
+  return std::format("rank {}: {} → {}, its superstep {} shorter, {} gained over a window, costs {} once{}",
+                     move.rank.value, place_name(snapshot, move.from), place_name(snapshot, move.to),
+                     seconds(move.gain_superstep), seconds(move.gain_window), seconds(move.cost), assumed_mark(move));
 }
 
 std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapshot) {
   const std::string& set = set_name(snapshot, stay.target);
   const bool automig = plan.heuristic == Heuristic::kAutoMig;
-  const auto because = [&](std::string text) {
-    return std::format("{}: {}", to_string(stay.reason), text);
-  };
+  const auto because = [&](std::string text) { return std::format("{}: {}", to_string(stay.reason), text); };
   switch (stay.reason) {
     case Reason::kBestSetIsOwn:
       return because(std::format("no Set has a higher PM than its own, {}", set));
     case Reason::kNotCandidate:
       if (automig)
-        return because(
-            std::format("moving it to {} as well would make pf {}, the chosen level has {}", set,
-                        seconds(stay.value), seconds(stay.limit)));
+        return because(std::format("moving it to {} as well would make pf {}, the chosen level has {}", set,
+                                   seconds(stay.value), seconds(stay.limit)));
       if (plan.heuristic == Heuristic::kMigCube)
         return because(std::format("its terms lie {} from those of the highest PM, outside the cube of {} each way",
                                    seconds(stay.value), seconds(stay.limit)));
@@ -89,22 +80,20 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
       if (plan.heuristic == Heuristic::kBottleneck)
         return because(std::format("moving it alone shortens nothing: it takes {} of a superstep of {}",
                                    seconds(stay.value), seconds(stay.limit)));
-      if (stay.value <= 0)
-        return because(std::format("its PM of {} is not positive", seconds(stay.value)));
-      return because(
-          std::format("its PM of {} is below {}", seconds(stay.value), seconds(stay.limit)));
+      if (stay.value <= 0) return because(std::format("its PM of {} is not positive", seconds(stay.value)));
+      return because(std::format("its PM of {} is below {}", seconds(stay.value), seconds(stay.limit)));
     case Reason::kGainBelowCost:
       if (automig)
-        return because(std::format("with it moved to {} pf is {}, and without any move {}", set,
-                                   seconds(stay.value), seconds(stay.limit)));
+        return because(std::format("with it moved to {} pf is {}, and without any move {}", set, seconds(stay.value),
+                                   seconds(stay.limit)));
       if (plan.heuristic == Heuristic::kBottleneck)
         return because(std::format("with it moved to {} the {} is {}, without {}", set, plan.objective.name,
                                    seconds(stay.value), seconds(stay.limit)));
-      return because(std::format("in {} it would need {}, where it is {}", set, seconds(stay.value),
-                                 seconds(stay.limit)));
+      return because(
+          std::format("in {} it would need {}, where it is {}", set, seconds(stay.value), seconds(stay.limit)));
     case Reason::kGainBelowMinimum:
-      return because(std::format("{} is not low enough, the minimum gain asks for {}",
-                                 seconds(stay.value), seconds(stay.limit)));
+      return because(
+          std::format("{} is not low enough, the minimum gain asks for {}", seconds(stay.value), seconds(stay.limit)));
     case Reason::kNoCapacity:
       return because(std::format("no free slot in {}", set));
     case Reason::kCordoned:
@@ -112,8 +101,7 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
     case Reason::kCpuFeatures:
       return because(std::format("the CPUs of {} lack features that it uses", set));
     case Reason::kCooldown:
-      return because(
-          std::format("moved {} supersteps ago, may move again after {}", stay.value, stay.limit));
+      return because(std::format("moved {} supersteps ago, may move again after {}", stay.value, stay.limit));
     case Reason::kNotMigratable:
       return because(snapshot.ranks[stay.rank.value].not_migratable);
     case Reason::kMoveLimit:
@@ -124,36 +112,33 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
 }
 
 std::string headline(const Plan& plan, const Snapshot& snapshot) {
-  const std::string call = std::format("call after superstep {}: {}", plan.superstep.value,
-                                       heuristic_name(plan.heuristic));
+  const std::string call =
+      std::format("call after superstep {}: {}", plan.superstep.value, heuristic_name(plan.heuristic));
   if (plan.moves.empty()) return std::format("{} moves nobody", call);
-  return std::format("{} moves {} of {} ranks, {} {} → {}{}", call, plan.moves.size(),
-                     snapshot.ranks.size(), plan.objective.name, seconds(plan.objective.before),
-                     seconds(plan.objective.after),
+  return std::format("{} moves {} of {} ranks, {} {} → {}{}", call, plan.moves.size(), snapshot.ranks.size(),
+                     plan.objective.name, seconds(plan.objective.before), seconds(plan.objective.after),
                      percent(plan.objective.before, plan.objective.after));
 }
 
-std::vector<std::string> explain_pm_list(const Plan& plan, const Snapshot& snapshot,
-                                         std::size_t most) {
+std::vector<std::string> explain_pm_list(const Plan& plan, const Snapshot& snapshot, std::size_t most) {
   if (plan.pm_list.empty()) return {"PM list: empty"};
-  std::vector<std::string> lines{std::format("PM list (ms)            {:>12}{:>12}{:>12}{:>12}",
-                                             "Comp", "+ Comm", "- Mem", "= PM")};
+  std::vector<std::string> lines{
+      std::format("PM list (ms)            {:>12}{:>12}{:>12}{:>12}", "Comp", "+ Comm", "- Mem", "= PM")};
   const std::size_t shown = std::min(most, plan.pm_list.size());
   for (std::size_t q = 0; q < shown; ++q) {
     const PmEntry& e = plan.pm_list[q];
     lines.push_back(std::format("  {:<22}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}",
-                                rank_to(e.rank, set_name(snapshot, e.target)), e.comp * 1e3,
-                                e.comm * 1e3, e.mem * 1e3, e.pm * 1e3));
+                                rank_to(e.rank, set_name(snapshot, e.target)), e.comp * 1e3, e.comm * 1e3, e.mem * 1e3,
+                                e.pm * 1e3));
   }
   cut(lines, shown, plan.pm_list.size());
   return lines;
 }
 
-std::vector<std::string> explain_levels(const Plan& plan, const Snapshot& snapshot,
-                                        std::size_t most) {
+std::vector<std::string> explain_levels(const Plan& plan, const Snapshot& snapshot, std::size_t most) {
   if (plan.levels.empty()) return {};
-  std::vector<std::string> lines{std::format("levels (ms)             {:>12}{:>12}{:>12}{:>12}",
-                                             "Time", "+ Comm", "+ Mem", "= pf")};
+  std::vector<std::string> lines{
+      std::format("levels (ms)             {:>12}{:>12}{:>12}{:>12}", "Time", "+ Comm", "+ Mem", "= pf")};
   const auto add = [&](const Level& l) {
     std::string name = "0 now";
     if (l.level > 0) {
@@ -161,8 +146,8 @@ std::vector<std::string> explain_levels(const Plan& plan, const Snapshot& snapsh
       name = std::format("{} {}", l.level, rank_to(l.rank, set_name(snapshot, e->target)));
     }
     lines.push_back(std::format("{} {:<22}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}",
-                                l.level == plan.chosen_level ? '*' : ' ', name, l.time * 1e3,
-                                l.comm * 1e3, l.mem * 1e3, l.pf * 1e3));
+                                l.level == plan.chosen_level ? '*' : ' ', name, l.time * 1e3, l.comm * 1e3, l.mem * 1e3,
+                                l.pf * 1e3));
   };
   const std::size_t shown = std::min(most, plan.levels.size());
   for (std::size_t l = 0; l < shown; ++l) add(plan.levels[l]);
@@ -171,25 +156,21 @@ std::vector<std::string> explain_levels(const Plan& plan, const Snapshot& snapsh
   return lines;
 }
 
-std::vector<std::string> explain_moves(const Plan& plan, const Snapshot& snapshot,
-                                       std::size_t most) {
+std::vector<std::string> explain_moves(const Plan& plan, const Snapshot& snapshot, std::size_t most) {
   std::vector<std::string> lines;
   const std::size_t shown = std::min(most, plan.moves.size());
-  for (std::size_t m = 0; m < shown; ++m)
-    lines.push_back(std::format("move {}", describe(plan.moves[m], snapshot)));
+  for (std::size_t m = 0; m < shown; ++m) lines.push_back(std::format("move {}", describe(plan.moves[m], snapshot)));
   cut(lines, shown, plan.moves.size());
   return lines;
 }
 
-std::vector<std::string> explain_stays(const Plan& plan, const Snapshot& snapshot,
-                                       std::size_t most) {
+std::vector<std::string> explain_stays(const Plan& plan, const Snapshot& snapshot, std::size_t most) {
   std::vector<std::string> lines;
   std::map<Reason, std::size_t> rest;
   for (std::size_t s = 0; s < plan.stays.size(); ++s) {
     const Stay& stay = plan.stays[s];
     if (s < most) {
-      lines.push_back(
-          std::format("stay rank {}: {}", stay.rank.value, describe(stay, plan, snapshot)));
+      lines.push_back(std::format("stay rank {}: {}", stay.rank.value, describe(stay, plan, snapshot)));
     } else {
       ++rest[stay.reason];
     }
@@ -200,10 +181,9 @@ std::vector<std::string> explain_stays(const Plan& plan, const Snapshot& snapsho
 }
 
 std::string explain_cadence(const Plan& plan) {
-  return std::format(
-      "next call after superstep {}: α {} → {}, D {:.3g} → {:.3g}, {} calls without a move",
-      plan.next.k.value + plan.next.alpha - 1, plan.now.alpha, plan.next.alpha, plan.now.d,
-      plan.next.d, plan.next.gamma);
+  return std::format("next call after superstep {}: α {} → {}, D {:.3g} → {:.3g}, {} calls without a move",
+                     plan.next.k.value + plan.next.alpha - 1, plan.now.alpha, plan.next.alpha, plan.now.d, plan.next.d,
+                     plan.next.gamma);
 }
 
 std::vector<std::string> explain(const Plan& plan, const Snapshot& snapshot, std::size_t most) {
@@ -213,8 +193,7 @@ std::vector<std::string> explain(const Plan& plan, const Snapshot& snapshot, std
   append(lines, explain_moves(plan, snapshot, most));
   append(lines, explain_stays(plan, snapshot, most));
   lines.push_back(std::format("superstep predicted {} → {}{}", seconds(plan.forecast.before),
-                              seconds(plan.forecast.after),
-                              percent(plan.forecast.before, plan.forecast.after)));
+                              seconds(plan.forecast.after), percent(plan.forecast.before, plan.forecast.after)));
   lines.push_back(explain_cadence(plan));
   return lines;
 }

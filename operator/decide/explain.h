@@ -22,14 +22,10 @@ std::string headline(const Plan& plan, const Snapshot& snapshot);
 
 // The parts of explain(), for whoever lays them out otherwise. `most`: rows of a table before the
 // rest is only counted.
-std::vector<std::string> explain_pm_list(const Plan& plan, const Snapshot& snapshot,
-                                         std::size_t most = 16);
-std::vector<std::string> explain_levels(const Plan& plan, const Snapshot& snapshot,
-                                        std::size_t most = 16);
-std::vector<std::string> explain_moves(const Plan& plan, const Snapshot& snapshot,
-                                       std::size_t most = 16);
-std::vector<std::string> explain_stays(const Plan& plan, const Snapshot& snapshot,
-                                       std::size_t most = 16);
+std::vector<std::string> explain_pm_list(const Plan& plan, const Snapshot& snapshot, std::size_t most = 16);
+std::vector<std::string> explain_levels(const Plan& plan, const Snapshot& snapshot, std::size_t most = 16);
+std::vector<std::string> explain_moves(const Plan& plan, const Snapshot& snapshot, std::size_t most = 16);
+std::vector<std::string> explain_stays(const Plan& plan, const Snapshot& snapshot, std::size_t most = 16);
 std::string explain_cadence(const Plan& plan);
 
 // All of it: headline, PM list with its three terms, levels' pf, moves, stays, next α and D.

@@ -11,21 +11,16 @@ template <class Value>
 class Grid {
  public:
   Grid() = default;
-  Grid(std::size_t rows, std::size_t cols, Value fill = {})
-      : rows_(rows), cols_(cols), values_(rows * cols, fill) {}
+  Grid(std::size_t rows, std::size_t cols, Value fill = {}) : rows_(rows), cols_(cols), values_(rows * cols, fill) {}
 
   [[nodiscard]] std::size_t rows() const { return rows_; }
   [[nodiscard]] std::size_t cols() const { return cols_; }
   [[nodiscard]] bool empty() const { return values_.empty(); }
 
   Value& operator[](std::size_t row, std::size_t col) { return values_[row * cols_ + col]; }
-  const Value& operator[](std::size_t row, std::size_t col) const {
-    return values_[row * cols_ + col];
-  }
+  const Value& operator[](std::size_t row, std::size_t col) const { return values_[row * cols_ + col]; }
   [[nodiscard]] std::span<Value> row(std::size_t i) { return {values_.data() + i * cols_, cols_}; }
-  [[nodiscard]] std::span<const Value> row(std::size_t i) const {
-    return {values_.data() + i * cols_, cols_};
-  }
+  [[nodiscard]] std::span<const Value> row(std::size_t i) const { return {values_.data() + i * cols_, cols_}; }
 
   bool operator==(const Grid&) const = default;
 

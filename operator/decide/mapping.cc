@@ -10,8 +10,7 @@
 namespace bsp::decide {
 namespace {
 
-constexpr std::string_view kNames[] = {"Contiguous", "Ascending", "Descending", "CPU",
-                                       "RoundRobin"};
+constexpr std::string_view kNames[] = {"Contiguous", "Ascending", "Descending", "CPU", "RoundRobin"};
 
 // How many ranks each processor can take. A processor without a limit takes as many as there are.
 std::vector<std::uint32_t> room(const Platform& platform, std::uint32_t ranks) {
@@ -28,10 +27,11 @@ Result<void> enough_room(const std::vector<std::uint32_t>& room, std::uint32_t r
   if (slots >= ranks) return {};
   const std::string needed = std::format("{} ranks need {} slots, but the Sets have {} free: ", ranks, ranks, slots);
   if (slots == 0)
-    return fail(ErrorCode::kNoSpace, needed + "add nodes with room for a rank to the pools, or let the ranks ask for less "
-                                              "(requests, nodeSelector of spec.template)");
-  return fail(ErrorCode::kNoSpace, needed + std::format("add {} slots to the pools, or lower spec.ranks to {}",
-                                                        ranks - slots, slots));
+    return fail(ErrorCode::kNoSpace, needed +
+                                         "add nodes with room for a rank to the pools, or let the ranks ask for less "
+                                         "(requests, nodeSelector of spec.template)");
+  return fail(ErrorCode::kNoSpace,
+              needed + std::format("add {} slots to the pools, or lower spec.ranks to {}", ranks - slots, slots));
 }
 
 std::vector<ProcessorId> by_index(const Platform& platform) {
@@ -48,9 +48,8 @@ std::vector<ProcessorId> by_set(const Platform& platform) {
 
 std::vector<ProcessorId> by_cpu(const Platform& platform, bool fastest_first) {
   std::vector<ProcessorId> order = by_index(platform);
-  std::ranges::stable_sort(order, {}, [&](ProcessorId p) {
-    return fastest_first ? -platform.processor(p).cpu : platform.processor(p).cpu;
-  });
+  std::ranges::stable_sort(
+      order, {}, [&](ProcessorId p) { return fastest_first ? -platform.processor(p).cpu : platform.processor(p).cpu; });
   return order;
 }
 
@@ -64,8 +63,8 @@ std::vector<ProcessorId> across_sets(const Platform& platform) {
 }
 
 // One rank to each processor of the order that has room, again and again.
-std::vector<ProcessorId> cyclic(const std::vector<ProcessorId>& order,
-                                std::vector<std::uint32_t> room, std::uint32_t ranks) {
+std::vector<ProcessorId> cyclic(const std::vector<ProcessorId>& order, std::vector<std::uint32_t> room,
+                                std::uint32_t ranks) {
   std::vector<ProcessorId> placed;
   while (placed.size() < ranks) {
     for (ProcessorId p : order) {
@@ -78,8 +77,8 @@ std::vector<ProcessorId> cyclic(const std::vector<ProcessorId>& order,
 }
 
 // Every slot of a processor, then the next processor; Set by Set.
-std::vector<ProcessorId> contiguous(const Platform& platform,
-                                    const std::vector<std::uint32_t>& room, std::uint32_t ranks) {
+std::vector<ProcessorId> contiguous(const Platform& platform, const std::vector<std::uint32_t>& room,
+                                    std::uint32_t ranks) {
   std::vector<ProcessorId> slots;  // one entry for each slot, in the order in which they fill up
   std::vector<std::uint32_t> times(room.size(), 0);
   for (ProcessorId p : by_set(platform)) {
@@ -104,9 +103,7 @@ std::vector<ProcessorId> by_share_of_cpu(const Platform& platform, std::vector<s
   struct Offer {
     double share;  // cpu / (ranks already there + 1)
     std::uint32_t processor, there;
-    bool operator<(const Offer& o) const {
-      return share != o.share ? share < o.share : processor > o.processor;
-    }
+    bool operator<(const Offer& o) const { return share != o.share ? share < o.share : processor > o.processor; }
   };
   std::priority_queue<Offer> offers;
   for (std::uint32_t p = 0; p < room.size(); ++p)
@@ -130,14 +127,12 @@ std::string_view to_string(Mapping mapping) { return kNames[static_cast<std::siz
 Result<Mapping> mapping_named(std::string_view name) {
   const auto* found = std::ranges::find(kNames, name);
   if (found != std::end(kNames)) return static_cast<Mapping>(found - std::begin(kNames));
-  return fail(ErrorCode::kInvalid,
-              std::format("unknown initial mapping '{}': use one of Contiguous, "
-                          "Ascending, Descending, CPU, RoundRobin",
-                          name));
+  return fail(ErrorCode::kInvalid, std::format("unknown initial mapping '{}': use one of Contiguous, "
+                                               "Ascending, Descending, CPU, RoundRobin",
+                                               name));
 }
 
-Result<std::vector<ProcessorId>> initial_mapping(Mapping mapping, std::uint32_t ranks,
-                                                 const Platform& platform) {
+Result<std::vector<ProcessorId>> initial_mapping(Mapping mapping, std::uint32_t ranks, const Platform& platform) {
   const std::vector<std::uint32_t> free = room(platform, ranks);
   BSP_CHECK_OK(enough_room(free, ranks));
   switch (mapping) {

@@ -26,7 +26,6 @@ Result<Mapping> mapping_named(std::string_view name);
 
 // The processor of each rank. kNoSpace, with the remedy, if the free slots are fewer than the
 // ranks.
-Result<std::vector<ProcessorId>> initial_mapping(Mapping mapping, std::uint32_t ranks,
-                                                 const Platform& platform);
+Result<std::vector<ProcessorId>> initial_mapping(Mapping mapping, std::uint32_t ranks, const Platform& platform);
 
 }  // namespace bsp::decide

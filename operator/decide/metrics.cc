@@ -24,8 +24,7 @@ V predictability(V P, V now, V predicted, double tolerance, double step) {
   return not_below > 1.0 ? V{} + 1.0 : not_below;
 }
 
-void update_computation(Metrics& m, const MeasuredSuperstep& t, bool first, double step,
-                        double delta) {
+void update_computation(Metrics& m, const MeasuredSuperstep& t, bool first, double step, double delta) {
   for (std::size_t i = 0; i < m.PI.size(); ++i) {
     m.PI[i] = aged(m.PI[i], t.instructions[i], first);
     m.CTP[i] = aged(m.CTP[i], t.compute_seconds[i], first);
@@ -34,7 +33,8 @@ void update_computation(Metrics& m, const MeasuredSuperstep& t, bool first, doub
   }
 }
 
-void update_communication(Metrics& m, const MeasuredSuperstep& t, bool first, double step, double beta, bool call_follows) {
+void update_communication(Metrics& m, const MeasuredSuperstep& t, bool first, double step, double beta,
+                          bool call_follows) {
   m.P_BTP_peaks.resize(call_follows ? m.PB.rows() : 0);
   m.B_peaks.resize(m.P_BTP_peaks.size());
   std::vector<double> P_BTP(m.PB.cols());
@@ -44,7 +44,8 @@ void update_communication(Metrics& m, const MeasuredSuperstep& t, bool first, do
     const auto PB = m.PB.row(i), BTP = m.BTP.row(i), P_comm = m.P_comm.row(i), sum = m.B_window.row(i);
     std::size_t j = 0;
     for (; j + kLanes <= B.size(); j += kLanes) {
-      const Lanes now = load(&B[j]), predicted = aged(load(&PB[j]), now, first), BTP_j = aged(load(&BTP[j]), load(&BT[j]), first);
+      const Lanes now = load(&B[j]), predicted = aged(load(&PB[j]), now, first),
+                  BTP_j = aged(load(&BTP[j]), load(&BT[j]), first);
       const Lanes P = predictability(load(&P_comm[j]), now, predicted, beta, step);
       store(predicted, &PB[j]);
       store(BTP_j, &BTP[j]);
@@ -67,8 +68,7 @@ void update_communication(Metrics& m, const MeasuredSuperstep& t, bool first, do
 
 }  // namespace
 
-Metrics open_metrics(std::vector<double> P_comp, Grid<double> P_comm, std::size_t ranks,
-                     std::size_t sets) {
+Metrics open_metrics(std::vector<double> P_comp, Grid<double> P_comm, std::size_t ranks, std::size_t sets) {
   P_comp.resize(ranks, 1.0);
   if (P_comm.rows() != ranks || P_comm.cols() != sets) {
     Grid<double> grown(ranks, sets, 1.0);
@@ -96,9 +96,9 @@ Metrics open_metrics(std::vector<double> P_comp, Grid<double> P_comm, std::size_
 void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Params& params, bool call_follows) {
   const std::size_t ranks = metrics.PI.size(), sets = metrics.PB.cols();
   const auto fits = [&](const Grid<double>& g) { return g.rows() == ranks && g.cols() == sets; };
-  check(t.instructions.size() == ranks && t.compute_seconds.size() == ranks && fits(t.recv_bytes) &&
-            fits(t.recv_seconds),
-        "a measured superstep has one row per rank and one column per Set");
+  check(
+      t.instructions.size() == ranks && t.compute_seconds.size() == ranks && fits(t.recv_bytes) && fits(t.recv_seconds),
+      "a measured superstep has one row per rank and one column per Set");
   check(t.superstep > metrics.last.superstep, "supersteps are added in order");
 
   const bool first = metrics.supersteps == 0;

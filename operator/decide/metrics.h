@@ -37,11 +37,11 @@ struct Metrics {
 };
 
 // At the start of a window. P_comp and P_comm come from the last one (1 where they say nothing).
-Metrics open_metrics(std::vector<double> P_comp, Grid<double> P_comm, std::size_t ranks,
-                     std::size_t sets);
+Metrics open_metrics(std::vector<double> P_comp, Grid<double> P_comm, std::size_t ranks, std::size_t sets);
 
 // After each superstep. O(ranks · Sets), and the only part of a decision's work that needs all measured values: a call
 // reads the peaks, made if it `follows`, and few of the sums and averages.
-void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Params& params, bool call_follows = false);
+void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Params& params,
+            bool call_follows = false);
 
 }  // namespace bsp::decide

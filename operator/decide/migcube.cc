@@ -1,5 +1,5 @@
-// MigCube (Righi et al., Scalable Computing: Practice and Experience 17(2), 2016): the ranks whose three terms of PM are
-// like those of the highest.
+// MigCube (Righi et al., Scalable Computing: Practice and Experience 17(2), 2016): the ranks whose three terms of PM
+// are like those of the highest.
 //
 //   point of i   (x, y, z) = (Comp, Comm, Mem) of its highest PM, s; p1 has the highest PM of all
 //   Δ            mean Euclidean distance from p1 to the other points

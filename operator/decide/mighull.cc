@@ -1,5 +1,5 @@
-// MigHull (Righi et al., Scalable Computing: Practice and Experience 17(2), 2016): the ranks whose three terms of PM lie
-// near the segment between those of the two highest.
+// MigHull (Righi et al., Scalable Computing: Practice and Experience 17(2), 2016): the ranks whose three terms of PM
+// lie near the segment between those of the two highest.
 //
 //   point of i   (x, y, z) = (Comp, Comm, Mem) of its highest PM, s; p1 has the highest PM, p2 the second
 //   for each of the planes (x,y), (x,z), (y,z), its axes called (a,b):
@@ -8,9 +8,9 @@
 //                perpendicular to the line, |(a2 − a1)·(b1 − b) − (a1 − a)·(b2 − b1)| / √((a2 − a1)² + (b2 − b1)²)
 //   candidates   p1, p2, and every point within Δ in all three planes
 //
-// The source assumes a1 ≤ a2 and prints the perpendicular distance with its sign; we order the ends and take the absolute
-// value. Where p1 and p2 coincide in a plane, the distance is that to the point. No PM has to be positive: each
-// candidate then has to pass the viability test of destination.h, in list order.
+// The source assumes a1 ≤ a2 and prints the perpendicular distance with its sign; we order the ends and take the
+// absolute value. Where p1 and p2 coincide in a plane, the distance is that to the point. No PM has to be positive:
+// each candidate then has to pass the viability test of destination.h, in list order.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -39,8 +39,7 @@ struct Plane {
     const auto norm = [](double u, double v) { return std::sqrt(u * u + v * v); };
     const auto to = [&](double end_a, double end_b) { return norm(e.*a - end_a, e.*b - end_b); };
     const double length = norm(a2 - a1, b2 - b1);
-    if (length == 0 || e.*a < std::min(a1, a2) || e.*a > std::max(a1, a2))
-      return std::min(to(a1, b1), to(a2, b2));
+    if (length == 0 || e.*a < std::min(a1, a2) || e.*a > std::max(a1, a2)) return std::min(to(a1, b1), to(a2, b2));
     return std::abs((a2 - a1) * (b1 - e.*b) - (a1 - e.*a) * (b2 - b1)) / length;
   }
 };

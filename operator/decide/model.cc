@@ -11,8 +11,7 @@ bool finite_and_not_negative(double v) { return std::isfinite(v) && v >= 0; }
 
 Result<void> require(bool ok, std::string_view field, std::string_view rule, auto value) {
   if (ok) return {};
-  return fail(ErrorCode::kInvalid,
-              std::format("rescheduling: {} must be {}, is {}", field, rule, value));
+  return fail(ErrorCode::kInvalid, std::format("rescheduling: {} must be {}, is {}", field, rule, value));
 }
 
 }  // namespace
@@ -35,8 +34,7 @@ Result<void> validate(const Params& p) {
   BSP_CHECK_OK(require(finite_and_not_negative(p.delta), "delta", "at least 0", p.delta));
   BSP_CHECK_OK(require(finite_and_not_negative(p.beta), "beta", "at least 0", p.beta));
   BSP_CHECK_OK(require(p.x > 0 && p.x <= 1, "x", "above 0 and at most 1", p.x));
-  BSP_CHECK_OK(
-      require(p.min_gain >= 0 && p.min_gain < 1, "min_gain", "at least 0 and below 1", p.min_gain));
+  BSP_CHECK_OK(require(p.min_gain >= 0 && p.min_gain < 1, "min_gain", "at least 0 and below 1", p.min_gain));
   return {};
 }
 

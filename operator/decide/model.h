@@ -29,7 +29,7 @@ struct Processor {
   SetId set{};
   double cpu = 0;  // cpu(p), instructions/s, > 0
   Origin cpu_origin = Origin::kAssumed;
-  double load = 0;  // load(p), external load (not this job's), 15-minute average, 0 <= load < 1
+  double load = 0;          // load(p), external load (not this job's), 15-minute average, 0 <= load < 1
   std::uint32_t slots = 0;  // ranks it can hold; 0 = any number, they share it (the sources' model)
   std::uint32_t taken = 0;  // slots held by anything but this job's ranks
   bool cordoned = false;    // takes no new rank
@@ -52,17 +52,15 @@ struct Platform {
   Grid<Origin> Mig_origin{};            // same shape, or empty: all assumed
 
   [[nodiscard]] const Processor& processor(ProcessorId p) const { return processors[p.value]; }
-  [[nodiscard]] std::span<const double> Mig_row(RankId i) const {
-    return Mig.row(Mig.rows() == 1 ? 0 : i.value);
-  }
+  [[nodiscard]] std::span<const double> Mig_row(RankId i) const { return Mig.row(Mig.rows() == 1 ? 0 : i.value); }
 };
 
 // --- The ranks at a rescheduling call --------------------------------------------------
 struct Rank {
-  ProcessorId processor{};       // that holds it now
-  double memory_bytes = 0;       // M(i)
-  Superstep last_move{};         // after which it was last moved; 0 = never (cool-down)
-  std::string not_migratable{};  // what keeps it where it is ("open RMA window"); "" = nothing
+  ProcessorId processor{};                     // that holds it now
+  double memory_bytes = 0;                     // M(i)
+  Superstep last_move{};                       // after which it was last moved; 0 = never (cool-down)
+  std::string not_migratable{};                // what keeps it where it is ("open RMA window"); "" = nothing
   std::vector<SetId> lacks_cpu_features_on{};  // Sets whose CPUs lack features the rank has seen
 };
 
@@ -71,9 +69,7 @@ struct Snapshot {
   Platform platform{};
   std::vector<Rank> ranks{};  // index = RankId
 
-  [[nodiscard]] SetId set(RankId i) const {
-    return platform.processor(ranks[i.value].processor).set;
-  }
+  [[nodiscard]] SetId set(RankId i) const { return platform.processor(ranks[i.value].processor).set; }
 };
 
 // --- One superstep as measured ---------------------------------------------------------
@@ -81,10 +77,10 @@ struct MeasuredSuperstep {
   Superstep superstep{};
   std::vector<double> instructions{};     // I_t(i), of the computation phase
   std::vector<double> compute_seconds{};  // CT_t(i), of the computation phase
-  double communication_seconds = 0;  // communication phase and barrier of the superstep, for all
-                                     // the same: see shared_phase_seconds() in adaptation.h
-  Grid<double> recv_bytes{};         // B_t[i, j], received from ranks that are in Set j
-  Grid<double> recv_seconds{};       // BT_t[i, j], transfer time without waiting for the sender
+  double communication_seconds = 0;       // communication phase and barrier of the superstep, for all
+                                          // the same: see shared_phase_seconds() in adaptation.h
+  Grid<double> recv_bytes{};              // B_t[i, j], received from ranks that are in Set j
+  Grid<double> recv_seconds{};            // BT_t[i, j], transfer time without waiting for the sender
 };
 
 // --- Parameters ------------------------------------------------------------------------
@@ -103,8 +99,8 @@ struct Params {
   double beta = 0.1;          // β, tolerated error of the predicted bytes, ratio
   double x = 0.8;             // Percentage: candidates have PM >= x * MAX(PM), 0 < x <= 1
   Horizon horizon = Horizon::kWindow;
-  double min_gain = 0;  // the least relative gain worth a move, 0 <= min_gain < 1: of the plan's
-                        // objective (AutoMig, Bottleneck) or of each candidate's own time (the others)
+  double min_gain = 0;          // the least relative gain worth a move, 0 <= min_gain < 1: of the plan's
+                                // objective (AutoMig, Bottleneck) or of each candidate's own time (the others)
   std::uint64_t cooldown = 0;   // supersteps for which a moved rank stays where it is
   std::uint32_t max_moves = 0;  // moves per call; 0 = any number
   // All moves of a plan happen in one wave, in which targets are made before sources go. So a slot

@@ -9,8 +9,8 @@
 namespace bsp::decide {
 namespace {
 
-// A figure with the number of its Set in place of its last bits: ordered like the figures, but for those that are next to
-// equal, and the largest of them need no branch to find, which in a row of any figures would be guessed wrongly.
+// A figure with the number of its Set in place of its last bits: ordered like the figures, but for those that are next
+// to equal, and the largest of them need no branch to find, which in a row of any figures would be guessed wrongly.
 constexpr std::uint64_t kSetBits = Peaks::kMostSets - 1;
 
 using WholeLanes = std::int64_t __attribute__((vector_size(16)));

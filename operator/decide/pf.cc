@@ -15,8 +15,9 @@ Grid<double> transposed(const Grid<double>& T) {
 
 double Comm(std::span<const double> Bytes, std::span<const double> T_to_j) {
   const double *B = Bytes.data(), *T = T_to_j.data();
-  return largest(Bytes.size(), 0, [=](std::size_t k) { return load(B + k) * load(T + k); },
-                 [=](std::size_t k) { return B[k] * T[k]; });
+  return largest(
+      Bytes.size(), 0, [=](std::size_t k) { return load(B + k) * load(T + k); },
+      [=](std::size_t k) { return B[k] * T[k]; });
 }
 
 CommOf::CommOf(const Case& c) : metrics_(c.metrics), T_to_(transposed(c.snapshot.platform.T)) {
@@ -40,19 +41,16 @@ std::vector<double> processor_seconds(const Columns& columns, std::span<const do
   return seconds;
 }
 
-std::vector<double> processor_seconds(const Snapshot& snapshot,
-                                      std::span<const double> Instructions,
+std::vector<double> processor_seconds(const Snapshot& snapshot, std::span<const double> Instructions,
                                       std::span<const ProcessorId> placement) {
   Columns columns;
   for (const Processor& p : snapshot.platform.processors) columns.available.push_back(p.available());
   return processor_seconds(columns, Instructions, placement);
 }
 
-double superstep_seconds(const Snapshot& snapshot, const Metrics& metrics,
-                         std::span<const ProcessorId> placement) {
+double superstep_seconds(const Snapshot& snapshot, const Metrics& metrics, std::span<const ProcessorId> placement) {
   double time = 0, comm = 0;
-  for (double s : processor_seconds(snapshot, metrics.last.instructions, placement))
-    time = std::max(time, s);
+  for (double s : processor_seconds(snapshot, metrics.last.instructions, placement)) time = std::max(time, s);
   const Grid<double> T_to = transposed(snapshot.platform.T);
   for (std::size_t i = 0; i < placement.size(); ++i) {
     const SetId j = snapshot.platform.processor(placement[i]).set;

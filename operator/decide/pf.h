@@ -24,8 +24,8 @@ Grid<double> transposed(const Grid<double>& T);
 // Comm(i,j) from Bytes(i,·) and T(·,j); s.
 double Comm(std::span<const double> Bytes, std::span<const double> T_to_j);
 
-// Comm(i,j) of the ranks of a call, mostly without reading Bytes(i,·): of the Sets k at i's peaks (peaks.h) the product is
-// known, and of the others none exceeds rest · max_k T(k,j).
+// Comm(i,j) of the ranks of a call, mostly without reading Bytes(i,·): of the Sets k at i's peaks (peaks.h) the product
+// is known, and of the others none exceeds rest · max_k T(k,j).
 class CommOf {
  public:
   explicit CommOf(const Case& c);
@@ -39,15 +39,13 @@ class CommOf {
 
 // max_i Time(i) + max_i Comm(i,·) with each rank on the processor that `placement` says; s.
 // O(n·Sets).
-double superstep_seconds(const Snapshot& snapshot, const Metrics& metrics,
-                         std::span<const ProcessorId> placement);
+double superstep_seconds(const Snapshot& snapshot, const Metrics& metrics, std::span<const ProcessorId> placement);
 
 // The same before and after moves, neither with their cost.
 Forecast forecast_of(const Case& c, std::span<const Move> moves);
 
 // Σ_{i on p} Instructions(i) / ((1 − load)·cpu) for every processor p; s.
-std::vector<double> processor_seconds(const Snapshot& snapshot,
-                                      std::span<const double> Instructions,
+std::vector<double> processor_seconds(const Snapshot& snapshot, std::span<const double> Instructions,
                                       std::span<const ProcessorId> placement);
 std::vector<double> processor_seconds(const Columns& columns, std::span<const double> Instructions,
                                       std::span<const ProcessorId> placement);

@@ -36,7 +36,8 @@ void PickTree::plant(std::size_t leaf, double time, double unit) {
 void PickTree::grow() {
   if (empty()) return;
   for (std::size_t level = 1; level < first_.size(); ++level) {
-    for (std::size_t below = first_[level - 1], node = first_[level]; below < first_[level]; below += kChildren, ++node) {
+    for (std::size_t below = first_[level - 1], node = first_[level]; below < first_[level];
+         below += kChildren, ++node) {
       time_[node] = least_time_of(below);
       unit_[node] = least_unit_of(below);
     }

@@ -50,8 +50,8 @@ class PickTree {
   [[nodiscard]] double least_unit_of(std::size_t at) const;
   void search(std::size_t level, std::size_t siblings, double I, Pick& best) const;
 
-  std::vector<std::size_t> first_;   // by level, the leaves' first: where it begins
-  std::vector<double> time_, unit_;  // of all levels; each is filled up to a multiple of eight
+  std::vector<std::size_t> first_;                      // by level, the leaves' first: where it begins
+  std::vector<double> time_, unit_;                     // of all levels; each is filled up to a multiple of eight
   double least_time_ = kInfinite, least_unit_ = kHuge;  // of all
 };
 

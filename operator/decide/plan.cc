@@ -72,8 +72,7 @@ Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Par
   sort_by_rank(plan.stays, snapshot.ranks.size());
   plan.next = next_cadence(now, plan.superstep, params.migrates && !plan.moves.empty(), params);
 
-  check(plan.moves.size() + plan.stays.size() == snapshot.ranks.size(),
-        "every rank moves or stays");
+  check(plan.moves.size() + plan.stays.size() == snapshot.ranks.size(), "every rank moves or stays");
   check(plan.moves.empty() || !(plan.objective.after > plan.objective.before),
         "a plan that moves does not raise its objective");
   return plan;

@@ -41,10 +41,10 @@ struct Move {
   double gain_superstep = 0;  // s by which the rank's own superstep gets shorter, cost not counted
   double gain_window = 0;     // s over a window of the current α supersteps, cost deducted
   double cost = 0;            // Mem(i, target), s, once
-  double t_stay = 0;  // s, the viability test's two sides; AutoMig, Bottleneck: the rank's own Time
-  double t_move = 0;  //    + Comm of one superstep before and after (t_move without the cost)
-  bool cost_assumed = true;  // T(a, target) or Mig(i, target) was never measured
-  bool cpu_assumed = true;   // cpu of `from` or of `to` was never measured
+  double t_stay = 0;          // s, the viability test's two sides; AutoMig, Bottleneck: the rank's own Time
+  double t_move = 0;          //    + Comm of one superstep before and after (t_move without the cost)
+  bool cost_assumed = true;   // T(a, target) or Mig(i, target) was never measured
+  bool cpu_assumed = true;    // cpu of `from` or of `to` was never measured
 };
 
 enum class Reason {

@@ -25,7 +25,9 @@ void Processors::line_up() {
   const auto faster_first = [this](ProcessorId p) { return std::pair(1 / columns_.available[p.value], p); };
   for (std::size_t j = 0; j < columns_.sets; ++j) {
     const std::span of_set(processor_.begin() + first_[j], processor_.begin() + first_[j + 1]);
-    const auto slower = [&](ProcessorId p, ProcessorId q) { return columns_.available[p.value] < columns_.available[q.value]; };
+    const auto slower = [&](ProcessorId p, ProcessorId q) {
+      return columns_.available[p.value] < columns_.available[q.value];
+    };
     if (std::ranges::adjacent_find(of_set, slower) != of_set.end()) std::ranges::sort(of_set, {}, faster_first);
   }
   for (std::uint32_t n = 0; n < places_.size(); ++n) {

@@ -66,12 +66,12 @@ class Processors {
   [[nodiscard]] bool may_return(RankId i) const;
   // To a processor with a free slot, or back.
   void move(RankId i, ProcessorId to);
-  // Takes the last move back that is not undone yet. There was room then; where more ranks are at home than there are slots
-  // and vacated ones are reused, no slot need be free now.
+  // Takes the last move back that is not undone yet. There was room then; where more ranks are at home than there are
+  // slots and vacated ones are reused, no slot need be free now.
   void undo(RankId i, ProcessorId from);
 
  private:
-  struct Place {  // of a processor
+  struct Place {                       // of a processor
     double I_horizon = 0, I_last = 0;  // instructions of the ranks on it
     double unit = 0;                   // s/instruction
     std::uint32_t ranks = 0;           // that are on it
@@ -94,12 +94,12 @@ class Processors {
   const Columns& columns_;
   std::span<const double> I_horizon_, I_last_;  // by rank
   bool reuse_vacated_slots_;
-  std::vector<Place> places_;            // Set by Set, the faster first
-  std::vector<ProcessorId> processor_;   // by place
-  std::vector<std::uint32_t> at_;        // by processor, its place
-  std::vector<std::uint32_t> first_;     // by Set, its first place; and one more
-  std::vector<ProcessorId> on_;          // by rank
-  mutable std::vector<PickTree> trees_;  // by Set; empty before they are asked for, as this is:
+  std::vector<Place> places_;                // Set by Set, the faster first
+  std::vector<ProcessorId> processor_;       // by place
+  std::vector<std::uint32_t> at_;            // by processor, its place
+  std::vector<std::uint32_t> first_;         // by Set, its first place; and one more
+  std::vector<ProcessorId> on_;              // by rank
+  mutable std::vector<PickTree> trees_;      // by Set; empty before they are asked for, as this is:
   mutable std::optional<Tournament> Times_;  // by place: Time, s, of the last superstep
 };
 

@@ -10,13 +10,10 @@ namespace {
 constexpr Strategy kStrategies[] = {
     {Heuristic::kTop, "Top", "the rank with the highest PM", plan_top},
     {Heuristic::kPercentage, "Percentage", "every rank with PM >= x * MAX(PM)", plan_percentage},
-    {Heuristic::kAutoMig, "AutoMig", "as many ranks of the PM list as make the superstep shortest",
-     plan_automig},
+    {Heuristic::kAutoMig, "AutoMig", "as many ranks of the PM list as make the superstep shortest", plan_automig},
     {Heuristic::kMigCube, "MigCube", "ranks in a cube around the highest PM's terms", plan_migcube},
-    {Heuristic::kMigHull, "MigHull", "ranks near the segment between the two highest PMs' terms",
-     plan_mighull},
-    {Heuristic::kBottleneck, "Bottleneck", "the moves that make the time to the next call shortest",
-     plan_bottleneck},
+    {Heuristic::kMigHull, "MigHull", "ranks near the segment between the two highest PMs' terms", plan_mighull},
+    {Heuristic::kBottleneck, "Bottleneck", "the moves that make the time to the next call shortest", plan_bottleneck},
 };
 
 std::string names_of_all() {
@@ -37,8 +34,7 @@ std::span<const Strategy> strategies() { return kStrategies; }
 Result<const Strategy*> strategy_named(std::string_view name) {
   for (const Strategy& s : kStrategies)
     if (s.name == name) return &s;
-  return fail(ErrorCode::kInvalid,
-              std::format("unknown heuristic '{}': use one of {}", name, names_of_all()));
+  return fail(ErrorCode::kInvalid, std::format("unknown heuristic '{}': use one of {}", name, names_of_all()));
 }
 
 const Strategy& strategy_for(Heuristic heuristic) {

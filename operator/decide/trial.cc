@@ -24,7 +24,8 @@ Trial::Trial(const Case& c, Processors& processors, std::span<const double> comm
   }
   const auto most = std::ranges::max_element(held);
   const std::vector<double>& I = c.metrics.last.instructions;
-  if (most != held.end() && *most > unsorted) std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(I[i], i); });
+  if (most != held.end() && *most > unsorted)
+    std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(I[i], i); });
   for (std::uint32_t i : order) link(i, on({i}));  // each before those that are there: the last comes first
 }
 

@@ -72,10 +72,10 @@ class Trial {
   Processors& processors_;
   std::span<const double> comm_here_;
   const CommOf& comm_of_;
-  Tournament comm_, mem_;  // by rank
-  std::vector<std::uint32_t> first_;        // by processor
+  Tournament comm_, mem_;                     // by rank
+  std::vector<std::uint32_t> first_;          // by processor
   std::vector<std::uint32_t> next_, before_;  // by rank
-  std::uint32_t moves_ = 0;                 // ranks that are not at home
+  std::uint32_t moves_ = 0;                   // ranks that are not at home
   std::vector<Step> log_;
 };
 

@@ -36,9 +36,7 @@ class Window {
     update(metrics_, std::move(t), cadence_.alpha, params_, call_follows);
   }
 
-  [[nodiscard]] bool call_due() const {
-    return metrics_.supersteps > 0 && decide::call_due(cadence_, completed());
-  }
+  [[nodiscard]] bool call_due() const { return metrics_.supersteps > 0 && decide::call_due(cadence_, completed()); }
   [[nodiscard]] Superstep completed() const { return metrics_.last.superstep; }
   [[nodiscard]] const Cadence& cadence() const { return cadence_; }
   [[nodiscard]] const Metrics& metrics() const { return metrics_; }

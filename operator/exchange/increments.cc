@@ -17,10 +17,12 @@ void Increments::received(Member from, const Message& message, Output& out) {
     case Kind::kReserve:
       for (const Assignment& a : message.assignments) view_.add(a);
       return;
-    case Kind::kNoMoreMaster: return no_more(from);
+    case Kind::kNoMoreMaster:
+      return no_more(from);
     case Kind::kStart:
     case Kind::kAnswer:
-    case Kind::kEnd: return;  // of another mechanism
+    case Kind::kEnd:
+      return;  // of another mechanism
   }
 }
 

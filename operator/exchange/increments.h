@@ -1,8 +1,10 @@
-// Increments: a member broadcasts by how much its load has changed, and a decision maker at once what it has just assigned.
+// Increments: a member broadcasts by how much its load has changed, and a decision maker at once what it has just
+// assigned.
 //
-// Source: RR-5478, the mechanism based on load increments. The reservation (the source's Master_To_All) goes to all that will
-// still decide and to the receivers of the work, which count it as theirs from then on and do not broadcast that increase again.
-// All messages are additions, so that their order does not matter; each must be taken in exactly once (once.h).
+// Source: RR-5478, the mechanism based on load increments. The reservation (the source's Master_To_All) goes to all
+// that will still decide and to the receivers of the work, which count it as theirs from then on and do not broadcast
+// that increase again. All messages are additions, so that their order does not matter; each must be taken in exactly
+// once (once.h).
 //
 // After the loss of a member that was telling a decision, those whom it told differ from the others by that decision.
 #pragma once

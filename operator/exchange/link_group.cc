@@ -56,7 +56,9 @@ struct LinkGroup::State {
     });
     done.get_future().wait();
   }
-  [[nodiscard]] std::string label(Member m) const { return std::format("{} of group {}", options.identities[m], options.name); }
+  [[nodiscard]] std::string label(Member m) const {
+    return std::format("{} of group {}", options.identities[m], options.name);
+  }
 
   const net::TlsContext context;
   const Options options;
@@ -160,12 +162,13 @@ Result<nlohmann::json> LinkGroup::State::take(const net::Request& request) {
     return fail(ErrorCode::kInvalid, std::format("\"{}\" is no verb of load exchange", request.verb));
   if (!protocol) return fail(ErrorCode::kUnavailable, "this member has not joined its group yet", true);
   BSP_TRY(const wire::ExchangeBatch batch,
-          wire::exchange_batch_from_json(request.fields,
-                                         {.members = static_cast<std::uint32_t>(peers.size()), .resources = options.resources}));
+          wire::exchange_batch_from_json(
+              request.fields, {.members = static_cast<std::uint32_t>(peers.size()), .resources = options.resources}));
   if (batch.group != options.name)
     return fail(ErrorCode::kRefused, std::format("this is a member of group {}, not {}", options.name, batch.group));
   if (batch.from == options.self || request.peer != options.identities[batch.from])
-    return fail(ErrorCode::kRefused, std::format("\"{}\" is not member {} of group {}", request.peer, batch.from, options.name));
+    return fail(ErrorCode::kRefused,
+                std::format("\"{}\" is not member {} of group {}", request.peer, batch.from, options.name));
   BSP_CHECK_OK(same_instance(batch.from, batch.instance));
   for (std::size_t i = 0; i < batch.messages.size(); ++i)
     if (peers[batch.from].taken.take(batch.number + i))
@@ -183,15 +186,18 @@ void LinkGroup::State::close() {
   closed = true;
   server.reset();
   for (Peer& peer : peers) peer.link.reset();
-  if (const auto left = std::exchange(waiter, nullptr)) left->set_value(fail(ErrorCode::kUnavailable, "the group was left"));
+  if (const auto left = std::exchange(waiter, nullptr))
+    left->set_value(fail(ErrorCode::kUnavailable, "the group was left"));
 }
 
-Result<std::unique_ptr<LinkGroup>> LinkGroup::listen(net::TlsContext context, Options options, const std::string& address) {
+Result<std::unique_ptr<LinkGroup>> LinkGroup::listen(net::TlsContext context, Options options,
+                                                     const std::string& address) {
   if (options.identities.size() < 2 || options.self >= options.identities.size())
     return fail(ErrorCode::kInvalid,
                 std::format("group {}: {} members, of which this is number {}; it needs two at least, counted from 0",
                             options.name, options.identities.size(), options.self));
-  if (options.resources == 0) return fail(ErrorCode::kInvalid, std::format("group {}: no resources to share", options.name));
+  if (options.resources == 0)
+    return fail(ErrorCode::kInvalid, std::format("group {}: no resources to share", options.name));
   auto state = std::make_shared<State>(std::move(context), std::move(options));
   BSP_TRY(state->server, net::LinkServer::listen(state->loop, state->context, address,
                                                  [s = state.get()](net::Request request, net::Reply reply) {
@@ -212,8 +218,8 @@ std::uint16_t LinkGroup::port() const { return state_->server->port(); }
 Result<void> LinkGroup::join(std::vector<std::string> addresses, std::vector<double> own) {
   const Options& options = state_->options;
   if (addresses.size() != options.identities.size())
-    return fail(ErrorCode::kInvalid,
-                std::format("group {}: {} addresses for {} members", options.name, addresses.size(), options.identities.size()));
+    return fail(ErrorCode::kInvalid, std::format("group {}: {} addresses for {} members", options.name,
+                                                 addresses.size(), options.identities.size()));
   if (own.size() != options.resources)
     return fail(ErrorCode::kInvalid,
                 std::format("group {}: {} loads for {} resources", options.name, own.size(), options.resources));
@@ -227,7 +233,8 @@ Result<void> LinkGroup::join(std::vector<std::string> addresses, std::vector<dou
     s.peers = std::vector<State::Peer>(addresses.size());
     for (Member m = 0; m < addresses.size(); ++m)
       if (m != options.self)
-        s.peers[m].link = std::make_unique<net::LinkPeer>(s.loop, s.context, net::Peer{addresses[m], options.identities[m]});
+        s.peers[m].link =
+            std::make_unique<net::LinkPeer>(s.loop, s.context, net::Peer{addresses[m], options.identities[m]});
     s.protocol = make_protocol(options.mechanism, {.self = options.self,
                                                    .members = static_cast<std::uint32_t>(addresses.size()),
                                                    .resources = options.resources,
@@ -245,7 +252,8 @@ Result<LinkGroup::Decision> LinkGroup::decide(std::chrono::nanoseconds timeout) 
   auto granted = std::make_shared<Granted>();
   auto future = granted->get_future();
   state_->loop.post([s = state_.get(), granted] {
-    if (!s->protocol || s->closed) return granted->set_value(fail(ErrorCode::kUnavailable, "the group has not been joined"));
+    if (!s->protocol || s->closed)
+      return granted->set_value(fail(ErrorCode::kUnavailable, "the group has not been joined"));
     if (s->open) return granted->set_value(fail(ErrorCode::kConflict, "the decision before is not ended"));
     s->waiter = granted;
     if (std::exchange(s->wanted, true)) return;  // from an earlier call that gave up
@@ -257,7 +265,8 @@ Result<LinkGroup::Decision> LinkGroup::decide(std::chrono::nanoseconds timeout) 
     });
   // The loop may have been faster than the withdrawal.
   if (future.wait_for(std::chrono::seconds(0)) == std::future_status::timeout)
-    return fail(ErrorCode::kTimeout, std::format("group {}: no view of all members in time", state_->options.name), true);
+    return fail(ErrorCode::kTimeout, std::format("group {}: no view of all members in time", state_->options.name),
+                true);
   BSP_TRY(View view, future.get());
   return Decision(state_, std::move(view));
 }

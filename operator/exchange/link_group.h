@@ -1,8 +1,8 @@
 // A Protocol that runs: one member of a group, on base/net's links, with a thread of its own.
 //
-// The thread takes in what the others say and answers it, whatever the thread that decides is doing (the source's threaded
-// answers). What must reach a peer is kept until the peer has confirmed it, in order, over as many connections as that takes; a
-// peer that cannot be reached for `lost_after`, or that runs anew, is lost to this group for good.
+// The thread takes in what the others say and answers it, whatever the thread that decides is doing (the source's
+// threaded answers). What must reach a peer is kept until the peer has confirmed it, in order, over as many connections
+// as that takes; a peer that cannot be reached for `lost_after`, or that runs anew, is lost to this group for good.
 //
 //   auto group = LinkGroup::listen(context, {.name = "pools-7", .self = 1, .identities = …}, "0.0.0.0:7700");
 //   (*group)->join(addresses, {slots_my_jobs_use});
@@ -29,19 +29,20 @@ class LinkGroup {
 
  public:
   struct Options {
-    std::string name;                     // of the group: other members, other name
+    std::string name;  // of the group: other members, other name
     Member self = 0;
     std::vector<std::string> identities;  // of the members: the CN of their certificates
     Mechanism mechanism = Mechanism::kSnapshot;
     std::uint32_t resources = 1;
-    double threshold = 0;                 // Config::threshold
-    bool majority = true;                 // Config::majority
+    double threshold = 0;                                              // Config::threshold
+    bool majority = true;                                              // Config::majority
     std::chrono::nanoseconds answer_within = std::chrono::seconds(5);  // of one request
     std::chrono::nanoseconds lost_after = std::chrono::seconds(30);
-    std::chrono::nanoseconds tick = std::chrono::seconds(1);           // between two Protocol::timer()
+    std::chrono::nanoseconds tick = std::chrono::seconds(1);  // between two Protocol::timer()
   };
 
-  // The right to decide, on a view that is true until this object ends. Ended without assign() it was a decision for nothing.
+  // The right to decide, on a view that is true until this object ends. Ended without assign() it was a decision for
+  // nothing.
   class Decision {
    public:
     Decision(Decision&& other) noexcept = default;
@@ -58,7 +59,8 @@ class LinkGroup {
   };
 
   // Listens; what the others say is refused until join(). Address "0.0.0.0:7700"; port 0 lets the system choose.
-  static Result<std::unique_ptr<LinkGroup>> listen(net::TlsContext context, Options options, const std::string& address);
+  static Result<std::unique_ptr<LinkGroup>> listen(net::TlsContext context, Options options,
+                                                   const std::string& address);
   ~LinkGroup();
   LinkGroup(const LinkGroup&) = delete;
   LinkGroup& operator=(const LinkGroup&) = delete;
@@ -72,8 +74,8 @@ class LinkGroup {
   // See Protocol. From any thread.
   void load_changed(std::uint32_t resource, double by, bool assigned = false);
   void no_more_decisions();
-  void lose(Member peer);            // by other knowledge than the links'
-  [[nodiscard]] View view() const;   // as it is now, not to decide on
+  void lose(Member peer);           // by other knowledge than the links'
+  [[nodiscard]] View view() const;  // as it is now, not to decide on
 
  private:
   explicit LinkGroup(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -1,7 +1,8 @@
-// What Naive and Increments have in common: a view that is kept up to date by broadcasts, so that a decision waits for nobody.
+// What Naive and Increments have in common: a view that is kept up to date by broadcasts, so that a decision waits for
+// nobody.
 //
-// Source: RR-5478, the part on maintaining a view. NoMoreMaster is its way to save messages: loads are only of use to those
-// that will still decide.
+// Source: RR-5478, the part on maintaining a view. NoMoreMaster is its way to save messages: loads are only of use to
+// those that will still decide.
 #pragma once
 
 #include "operator/exchange/protocol.h"

@@ -1,8 +1,8 @@
 // Naive: a member broadcasts what it holds when that differs from what it last said by more than a threshold.
 //
-// Source: RR-5478, the naive mechanism. A decision is told to nobody: until the work has arrived at its receiver, and the
-// receiver's next broadcast has arrived here, every decision maker still sees the old load and may pick the same target.
-// Absolute values carry a version, so that an older one that arrives later is dropped.
+// Source: RR-5478, the naive mechanism. A decision is told to nobody: until the work has arrived at its receiver, and
+// the receiver's next broadcast has arrived here, every decision maker still sees the old load and may pick the same
+// target. Absolute values carry a version, so that an older one that arrives later is dropped.
 #pragma once
 
 #include "operator/exchange/maintained.h"

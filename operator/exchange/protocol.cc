@@ -39,9 +39,12 @@ Protocol::Protocol(Config config) : config_(std::move(config)), view_(config_.me
 
 std::unique_ptr<Protocol> make_protocol(Mechanism mechanism, Config config) {
   switch (mechanism) {
-    case Mechanism::kNaive: return std::make_unique<Naive>(std::move(config));
-    case Mechanism::kIncrements: return std::make_unique<Increments>(std::move(config));
-    case Mechanism::kSnapshot: return std::make_unique<Snapshot>(std::move(config));
+    case Mechanism::kNaive:
+      return std::make_unique<Naive>(std::move(config));
+    case Mechanism::kIncrements:
+      return std::make_unique<Increments>(std::move(config));
+    case Mechanism::kSnapshot:
+      return std::make_unique<Snapshot>(std::move(config));
   }
   check(false, "a known mechanism");
   return nullptr;

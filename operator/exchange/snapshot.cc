@@ -7,18 +7,24 @@ namespace bsp::exchange {
 
 Snapshot::Snapshot(Config config) : Protocol(std::move(config)), peers_(config_.members) {}
 
-void Snapshot::start(std::span<const double> own, Output& /*out*/) { std::ranges::copy(own, view_.row(config_.self).begin()); }
+void Snapshot::start(std::span<const double> own, Output& /*out*/) {
+  std::ranges::copy(own, view_.row(config_.self).begin());
+}
 
 void Snapshot::received(Member from, const Message& message, Output& out) {
   if (view_.lost(from)) return;
   switch (message.kind) {
-    case Kind::kStart: return take_start(from, message, out);
-    case Kind::kAnswer: return take_answer(from, message, out);
-    case Kind::kEnd: return take_end(from, message, out);
+    case Kind::kStart:
+      return take_start(from, message, out);
+    case Kind::kAnswer:
+      return take_answer(from, message, out);
+    case Kind::kEnd:
+      return take_end(from, message, out);
     case Kind::kHello:
     case Kind::kLoad:
     case Kind::kReserve:
-    case Kind::kNoMoreMaster: return;  // of another mechanism
+    case Kind::kNoMoreMaster:
+      return;  // of another mechanism
   }
 }
 
@@ -47,8 +53,8 @@ void Snapshot::ask(std::vector<Member> whom, Output& out) {
   if (whom.empty()) return;
   ++last_id_;
   for (const Member m : whom) peers_[m].asked = last_id_;
-  out.sends.push_back({.to = std::move(whom),
-                       .message = {.kind = Kind::kStart, .id = last_id_, .decided = decisions_}});
+  out.sends.push_back(
+      {.to = std::move(whom), .message = {.kind = Kind::kStart, .id = last_id_, .decided = decisions_}});
 }
 
 void Snapshot::take_start(Member from, const Message& start, Output& out) {
@@ -83,8 +89,9 @@ void Snapshot::give_word(Output& out) {
     if (to == config_.members) return;
     word_ = to;
     if (to != config_.self)
-      out.sends.push_back({.to = {to},
-                           .message = {.kind = Kind::kAnswer, .id = peers_[to].request, .loads = {own().begin(), own().end()}}});
+      out.sends.push_back(
+          {.to = {to},
+           .message = {.kind = Kind::kAnswer, .id = peers_[to].request, .loads = {own().begin(), own().end()}}});
   }
   decide_if_complete(out);
 }
@@ -113,8 +120,9 @@ void Snapshot::decided(std::span<const Assignment> assignments, Output& out) {
   check(state_ == State::kDeciding, "a decision is made on a view that is ready");
   for (const Assignment& a : assignments) view_.add(a);
   ++decisions_;
-  Send send{.to = {},
-            .message = {.kind = Kind::kEnd, .decided = decisions_, .assignments = {assignments.begin(), assignments.end()}}};
+  Send send{
+      .to = {},
+      .message = {.kind = Kind::kEnd, .decided = decisions_, .assignments = {assignments.begin(), assignments.end()}}};
   for (Member m = 0; m < config_.members; ++m)
     if (m != config_.self && !view_.lost(m)) send.to.push_back(m);
   if (!send.to.empty()) out.sends.push_back(std::move(send));

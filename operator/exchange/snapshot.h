@@ -1,21 +1,22 @@
 // Snapshot: a decision maker asks everybody and decides on the answers; one at a time.
 //
-// Source: RR-5478, the demand-driven mechanism (a distributed snapshot, concurrent ones made sequential by leader election: the
-// smallest rank wins; losers' requests are issued again with a new id, answers to old ids are dropped, a request that comes
-// while another leader is active is answered when that one has ended).
+// Source: RR-5478, the demand-driven mechanism (a distributed snapshot, concurrent ones made sequential by leader
+// election: the smallest rank wins; losers' requests are issued again with a new id, answers to old ids are dropped, a
+// request that comes while another leader is active is answered when that one has ended).
 //
 //        want           all answers         decided: End to all
 //  Idle ──────> Asking ─────────────> Deciding ──────────────────> Idle
 //               ^    │ a smaller rank starts: whoever has answered is asked again with a new id,
 //               └────┘ and is free to answer the smaller one
 //
-// As one who answers, a member gives its word to one asker at a time (itself included): an Answer binds it until the asker's End
-// or the asker's next Start. Everybody's word is needed to decide, so at most one member decides at any time; and an End
-// carries the assignments, so that whoever is free for the next asker has counted them. That holds for any order of messages: a
-// Start tells how many decisions its sender had finished, and is set aside until the last of them is known here.
+// As one who answers, a member gives its word to one asker at a time (itself included): an Answer binds it until the
+// asker's End or the asker's next Start. Everybody's word is needed to decide, so at most one member decides at any
+// time; and an End carries the assignments, so that whoever is free for the next asker has counted them. That holds for
+// any order of messages: a Start tells how many decisions its sender had finished, and is set aside until the last of
+// them is known here.
 //
-// Who is asked while its program computes has to answer from another thread if the asker shall not wait for it: Protocol leaves
-// that to its user (link_group.h does).
+// Who is asked while its program computes has to answer from another thread if the asker shall not wait for it:
+// Protocol leaves that to its user (link_group.h does).
 #pragma once
 
 #include <set>
@@ -46,8 +47,8 @@ class Snapshot final : public Protocol {
     std::uint64_t taken = 0;         // decisions of this peer that are counted here
     std::optional<Message> aside{};  // a Start that came before the End before it
     // Our request, as it knows it
-    std::uint64_t asked = 0;         // the id it was last asked with
-    bool answered = false;           // with that id
+    std::uint64_t asked = 0;  // the id it was last asked with
+    bool answered = false;    // with that id
   };
 
   void take_start(Member from, const Message& start, Output& out);
@@ -64,7 +65,8 @@ class Snapshot final : public Protocol {
   std::uint64_t last_id_ = 0;
   std::uint64_t decisions_ = 0;
   std::vector<Peer> peers_;
-  std::set<Member> active_;  // whose requests, as far as is known here, wait for words or have them all; this member's too
+  std::set<Member>
+      active_;  // whose requests, as far as is known here, wait for words or have them all; this member's too
   std::size_t missing_ = 0;  // answers
 };
 

@@ -26,17 +26,25 @@ bool did_nothing(int status) { return status == 429 || status == 503; }
 ErrorCode code_for(int status) {
   switch (status) {
     case 401:
-    case 403: return ErrorCode::kRefused;
-    case 404: return ErrorCode::kNotFound;
+    case 403:
+      return ErrorCode::kRefused;
+    case 404:
+      return ErrorCode::kNotFound;
     case 408:
-    case 504: return ErrorCode::kTimeout;
-    case 409: return ErrorCode::kConflict;
-    case 410: return ErrorCode::kUnavailable;
+    case 504:
+      return ErrorCode::kTimeout;
+    case 409:
+      return ErrorCode::kConflict;
+    case 410:
+      return ErrorCode::kUnavailable;
     case 429:
     case 502:
-    case 503: return ErrorCode::kUnavailable;
-    case 507: return ErrorCode::kNoSpace;
-    default: return status >= 500 || status < 400 ? ErrorCode::kFailed : ErrorCode::kInvalid;
+    case 503:
+      return ErrorCode::kUnavailable;
+    case 507:
+      return ErrorCode::kNoSpace;
+    default:
+      return status >= 500 || status < 400 ? ErrorCode::kFailed : ErrorCode::kInvalid;
   }
 }
 

@@ -11,8 +11,8 @@ namespace bsp::kube {
 namespace {
 
 using Steady = std::chrono::steady_clock;
-constexpr int kReadAgain = 5;           // times that an update without a version is tried on a fresh one
-constexpr std::size_t kAhead = 500;     // events that may wait for the reader of wait_part()
+constexpr int kReadAgain = 5;        // times that an update without a version is tried on a fresh one
+constexpr std::size_t kAhead = 500;  // events that may wait for the reader of wait_part()
 
 std::string name_of(const Key& key) {
   return key.name_space.empty() ? std::format("{} {}", key.kind.kind, key.name)
@@ -21,8 +21,7 @@ std::string name_of(const Key& key) {
 
 Result<Key> key_of_object(const Object& object) {
   if (!object.is_object()) return fail(ErrorCode::kInvalid, "not an object");
-  if (!part_at(object, "metadata").is_object())
-    return fail(ErrorCode::kInvalid, "metadata: required, but not given");
+  if (!part_at(object, "metadata").is_object()) return fail(ErrorCode::kInvalid, "metadata: required, but not given");
   Key key{{text_at(object, "apiVersion"), text_at(object, "kind")},
           metadata_text(object, "namespace"),
           metadata_text(object, "name")};
@@ -78,9 +77,9 @@ void ApiClient::close() {
 // A key with its namespace, if its kind has one; nothing in it may lead to another place on the server.
 Result<Key> ApiClient::checked(Key key) const {
   if (!is_path_segment(key.name))
-    return fail(ErrorCode::kInvalid,
-                key.name.empty() ? std::string("metadata.name: required, but not given")
-                                 : std::format("metadata.name: \"{}\" is no name of an object", key.name));
+    return fail(ErrorCode::kInvalid, key.name.empty()
+                                         ? std::string("metadata.name: required, but not given")
+                                         : std::format("metadata.name: \"{}\" is no name of an object", key.name));
   if (key.name_space.empty()) key.name_space = http_->config().name_space;
   if (!is_path_segment(key.name_space))
     return fail(ErrorCode::kInvalid, std::format("metadata.namespace: \"{}\" is no name", key.name_space));
@@ -112,7 +111,8 @@ Result<std::vector<Object>> ApiClient::list(const Kind& kind, const std::string&
                                             const std::map<std::string, std::string>& labels) {
   BSP_TRY(const Resource resource, resources_.find(kind));
   std::string selector;
-  for (const auto& [label, value] : labels) selector += std::format("{}{}={}", selector.empty() ? "" : ",", label, value);
+  for (const auto& [label, value] : labels)
+    selector += std::format("{}{}={}", selector.empty() ? "" : ",", label, value);
   if (!selector.empty()) selector = "&labelSelector=" + percent_encode(selector);
   std::vector<Object> objects;
   std::string next;
@@ -138,9 +138,8 @@ Result<std::vector<Object>> ApiClient::list(const Kind& kind, const std::string&
     next = text_at(part_at(page, "metadata"), "continue");
     if (next.empty()) break;
   }
-  std::ranges::stable_sort(objects, {}, [](const Object& o) {
-    return std::pair(metadata_text(o, "namespace"), metadata_text(o, "name"));
-  });
+  std::ranges::stable_sort(
+      objects, {}, [](const Object& o) { return std::pair(metadata_text(o, "namespace"), metadata_text(o, "name")); });
   return objects;
 }
 
@@ -154,11 +153,12 @@ Result<Object> ApiClient::create(const Object& object) {
   Object body = object;
   body["metadata"].erase("resourceVersion");  // the server refuses it
   body["metadata"].erase("uid");
-  return write({.method = "POST",
-                .target = resource.collection(key.name_space) + "?fieldManager=" + percent_encode(options_.field_manager),
-                .body = text_of(body),
-                .once = !named},
-               key, named);
+  return write(
+      {.method = "POST",
+       .target = resource.collection(key.name_space) + "?fieldManager=" + percent_encode(options_.field_manager),
+       .body = text_of(body),
+       .once = !named},
+      key, named);
 }
 
 Result<Object> ApiClient::update(const Object& object) { return replace(object, false); }
@@ -199,7 +199,8 @@ Result<void> ApiClient::remove(const Key& given, const RemoveOptions& options) {
   if (!options.uid.empty()) body["preconditions"]["uid"] = options.uid;
   if (!options.version.empty()) body["preconditions"]["resourceVersion"] = options.version;
   if (options.grace) body["gracePeriodSeconds"] = options.grace->count();
-  auto answer = api_.send({.method = "DELETE", .target = resource.item(key.name_space, key.name), .body = text_of(body)});
+  auto answer =
+      api_.send({.method = "DELETE", .target = resource.item(key.name_space, key.name), .body = text_of(body)});
   if (!answer) return std::unexpected(told(answer.error(), key));
   // Gone, and a try of ours whose answer was lost may have done it.
   if (answer->ok() || (answer->status == 404 && answer->repeated)) return {};
@@ -220,11 +221,10 @@ Result<Object> ApiClient::apply_to(const Object& object, const ApplyOptions& opt
   Object body = object;
   body["metadata"].erase("managedFields");  // refused by the server
   return write({.method = "PATCH",
-                .target = std::format("{}{}?fieldManager={}&force={}{}", resource.item(key.name_space, key.name),
-                                      status ? "/status" : "",
-                                      percent_encode(options.field_manager.empty() ? options_.field_manager
-                                                                                   : options.field_manager),
-                                      options.force, options.dry_run ? "&dryRun=All" : ""),
+                .target = std::format(
+                    "{}{}?fieldManager={}&force={}{}", resource.item(key.name_space, key.name), status ? "/status" : "",
+                    percent_encode(options.field_manager.empty() ? options_.field_manager : options.field_manager),
+                    options.force, options.dry_run ? "&dryRun=All" : ""),
                 .body = text_of(body),
                 .content_type = "application/apply-patch+yaml"},  // JSON is YAML
                key);
@@ -233,22 +233,23 @@ Result<Object> ApiClient::apply_to(const Object& object, const ApplyOptions& opt
 Result<Object> ApiClient::patch(const Key& given, const Object& merge, const std::string& subresource) {
   BSP_TRY(const Key key, checked(given));
   BSP_TRY(const Resource resource, resources_.find(key.kind));
-  return write({.method = "PATCH",
-                .target = std::format("{}{}{}?fieldManager={}", resource.item(key.name_space, key.name),
-                                      subresource.empty() ? "" : "/", subresource,
-                                      percent_encode(options_.field_manager)),
-                .body = text_of(merge),
-                .content_type = "application/merge-patch+json"},
-               key);
+  return write(
+      {.method = "PATCH",
+       .target = std::format("{}{}{}?fieldManager={}", resource.item(key.name_space, key.name),
+                             subresource.empty() ? "" : "/", subresource, percent_encode(options_.field_manager)),
+       .body = text_of(merge),
+       .content_type = "application/merge-patch+json"},
+      key);
 }
 
-Result<std::string> ApiClient::pod_log(const std::string& name_space, const std::string& pod, const LogOptions& options) {
+Result<std::string> ApiClient::pod_log(const std::string& name_space, const std::string& pod,
+                                       const LogOptions& options) {
   BSP_TRY(const Key key, checked({{"v1", "Pod"}, name_space, pod}));
   BSP_TRY(const Resource resource, resources_.find(key.kind));
-  BSP_TRY(Answer answer, api_.call({.target = std::format("{}/log?container={}&tailLines={}&limitBytes={}",
-                                                          resource.item(key.name_space, key.name),
-                                                          percent_encode(options.container), options.tail_lines,
-                                                          options.limit_bytes)}));
+  BSP_TRY(Answer answer,
+          api_.call({.target = std::format("{}/log?container={}&tailLines={}&limitBytes={}",
+                                           resource.item(key.name_space, key.name), percent_encode(options.container),
+                                           options.tail_lines, options.limit_bytes)}));
   return std::move(answer.body);
 }
 

@@ -24,9 +24,9 @@ struct ApiClientOptions {
   HttpOptions http = {};
   ApiOptions api = {};
   std::string field_manager = "bsp-operator";
-  std::size_t page = 250;           // objects per answer to a list
-  std::chrono::seconds watch{60};   // how long one watch lasts
-  std::chrono::seconds grace{15};   // and how long beyond that its silence is borne
+  std::size_t page = 250;               // objects per answer to a list
+  std::chrono::seconds watch{60};       // how long one watch lasts
+  std::chrono::seconds grace{15};       // and how long beyond that its silence is borne
   std::chrono::seconds first_list{30};  // wait()'s first call takes up to this
   // Called on every object that a watch brings, on its thread: drop what nobody reads, to save memory.
   std::function<void(const Kind&, Object&)> trim = {};
@@ -42,7 +42,7 @@ struct RemoveOptions {
   std::string uid = {};      // only this very object, else kConflict
   std::string version = {};  // only as it was at this resourceVersion
   std::optional<std::chrono::seconds> grace = std::nullopt;
-  bool foreground = false;   // what it owns goes first
+  bool foreground = false;  // what it owns goes first
 };
 
 struct LogOptions {

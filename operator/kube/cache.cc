@@ -69,7 +69,8 @@ std::vector<Object> Cache::unpack_all(const Store& store, const std::set<Place>&
   std::vector<Object> found;
   found.reserve(places.size());
   for (const Place& place : places)
-    if (const auto it = store.entries.find(place); it != store.entries.end()) found.push_back(unpack(it->second.packed));
+    if (const auto it = store.entries.find(place); it != store.entries.end())
+      found.push_back(unpack(it->second.packed));
   return found;
 }
 
@@ -219,8 +220,10 @@ void Cache::doubt() {
   for (const Key& key : doubtful) {
     if (stop_) return;
     auto now = client_.get(key);
-    if (now) put(*now);
-    else if (now.error().code == ErrorCode::kNotFound) drop(key);
+    if (now)
+      put(*now);
+    else if (now.error().code == ErrorCode::kNotFound)
+      drop(key);
   }
 }
 
@@ -239,8 +242,10 @@ void Cache::run() {
       continue;
     }
     for (WatchEvent& event : *events) {
-      if (event.type == EventType::kDeleted) take_deleted(event.object);
-      else take(std::move(event.object), true);
+      if (event.type == EventType::kDeleted)
+        take_deleted(event.object);
+      else
+        take(std::move(event.object), true);
     }
     if (complete && !filled_.exchange(true)) {
       const std::lock_guard lock(mutex_);

@@ -100,8 +100,8 @@ class Cache {
   mutable std::mutex mutex_;
   std::condition_variable filling_;
   std::map<Kind, Store> stores_;
-  std::set<std::string> dead_;           // uids of what was deleted lately …
-  std::deque<std::string> dead_order_;   // … the oldest first
+  std::set<std::string> dead_;          // uids of what was deleted lately …
+  std::deque<std::string> dead_order_;  // … the oldest first
   std::size_t bytes_ = 0;
   std::atomic<bool> filled_ = false;
   std::atomic<bool> stop_ = false;

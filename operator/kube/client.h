@@ -62,9 +62,8 @@ class Client {
   virtual Result<void> remove(const Key& key) = 0;
   // Blocks up to timeout for changes since the last call with this cursor; the first call (empty
   // cursor) returns everything as kAdded. The cursor is opaque.
-  virtual Result<std::vector<WatchEvent>> wait(const std::vector<Kind>& kinds,
-                                               const std::string& name_space, std::string& cursor,
-                                               std::chrono::milliseconds timeout) = 0;
+  virtual Result<std::vector<WatchEvent>> wait(const std::vector<Kind>& kinds, const std::string& name_space,
+                                               std::string& cursor, std::chrono::milliseconds timeout) = 0;
   // The same for who does not want a large cluster in memory at once: the beginning may come in parts, and
   // `complete` tells that all of it has been given by now. Use one of the two for a cursor.
   virtual Result<std::vector<WatchEvent>> wait_part(const std::vector<Kind>& kinds, const std::string& name_space,

@@ -75,7 +75,8 @@ Result<Section> entry(const std::vector<Section>& files, const std::string& list
       if (!item.is_object() || !item.contains("name") || item.at("name") != name) continue;
       Section found{item.value(member, json::object()), file.file, std::format("{}[\"{}\"].{}", list, name, member)};
       if (found.value.is_null()) found.value = json::object();
-      if (!found.value.is_object()) return fail(ErrorCode::kInvalid, found.file + ": " + found.where + ": must be a map");
+      if (!found.value.is_object())
+        return fail(ErrorCode::kInvalid, found.file + ": " + found.where + ": must be a map");
       return found;
     }
   }
@@ -163,14 +164,15 @@ Result<Config> kubeconfig(const std::vector<std::string>& files, const std::stri
     if (!content) return std::unexpected(content.error());
     auto documents = read_yaml(*content);
     if (!documents)
-      return fail(ErrorCode::kInvalid, std::format("{}:{}: {}", file, documents.error().line, documents.error().message));
+      return fail(ErrorCode::kInvalid,
+                  std::format("{}:{}: {}", file, documents.error().line, documents.error().message));
     if (documents->empty()) continue;
     if (!documents->front().is_object()) return fail(ErrorCode::kInvalid, file + ": is not a kubeconfig (no map)");
     read.push_back({std::move(documents->front()), file, ""});
   }
   if (read.empty())
-    return fail(ErrorCode::kNotFound, std::format("no kubeconfig: {} does not exist or is empty",
-                                                  files.empty() ? "it" : files.front()));
+    return fail(ErrorCode::kNotFound,
+                std::format("no kubeconfig: {} does not exist or is empty", files.empty() ? "it" : files.front()));
   std::string context = wanted;
   for (const Section& file : read)
     if (context.empty())
@@ -218,7 +220,8 @@ Result<Config> in_cluster_config(const std::string& directory) {
 
 Result<Config> load_config(const ConfigOptions& options) {
   if (!options.kubeconfig.empty()) return kubeconfig({options.kubeconfig}, options.context);
-  if (const auto files = split_path(environment("KUBECONFIG")); !files.empty()) return kubeconfig(files, options.context);
+  if (const auto files = split_path(environment("KUBECONFIG")); !files.empty())
+    return kubeconfig(files, options.context);
   const std::string home = environment("HOME") + "/.kube/config";
   std::error_code error;
   if (fs::exists(home, error)) return kubeconfig({home}, options.context);

@@ -27,14 +27,14 @@ struct Config {
   Material ca;                  // PEM; empty: what the system trusts
   Material client_certificate;  // PEM; with client_key or not at all
   Material client_key;
-  Material token;               // bearer token
-  std::string username;         // HTTP basic, for proxies in front of an API server
+  Material token;        // bearer token
+  std::string username;  // HTTP basic, for proxies in front of an API server
   std::string password;
-  std::string proxy_url;        // http://host:port
+  std::string proxy_url;  // http://host:port
   std::string impersonate_user;
   std::vector<std::string> impersonate_groups;
   std::string name_space = "default";
-  std::string source;           // for messages: "context kind of /root/.kube/config"
+  std::string source;  // for messages: "context kind of /root/.kube/config"
 };
 
 struct ConfigOptions {

@@ -56,8 +56,7 @@ std::vector<WatchEvent> Feed::take(std::chrono::steady_clock::time_point deadlin
 Result<std::vector<WatchEvent>> Feed::take_all(std::chrono::steady_clock::time_point deadline) {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, deadline,
-                        [&] { return closed_ || missing_ == 0 || (error_ && !error_->retryable); });
+    changed_.wait_until(lock, deadline, [&] { return closed_ || missing_ == 0 || (error_ && !error_->retryable); });
     if (missing_ > 0 && error_) return std::unexpected(*error_);
     if (missing_ > 0) return fail(ErrorCode::kTimeout, "the first list did not come in time", true);
   }

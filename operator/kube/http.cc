@@ -53,7 +53,7 @@ bool before_sending(std::string_view what) {
 
 struct HttpStream::State : std::enable_shared_from_this<HttpStream::State> {
   std::string server;
-  std::size_t limit = kMaxBody;  // of what is not read yet
+  std::size_t limit = kMaxBody;                  // of what is not read yet
   pplx::cancellation_token_source cancellation;  // IO thread
   int sends = 0;                                 // IO thread
 
@@ -82,7 +82,8 @@ struct HttpStream::State : std::enable_shared_from_this<HttpStream::State> {
         // A certificate that we refuse is refused the next time too; it is no use to wait for another.
         const std::string refusal = take_refusal();
         if (!refusal.empty())
-          return fail_with(ErrorCode::kRefused, std::format("{}: its certificate was refused: {}", server, refusal), false,
+          return fail_with(ErrorCode::kRefused, std::format("{}: its certificate was refused: {}", server, refusal),
+                           false,
                            /*retryable=*/false);
         return fail_with(ErrorCode::kUnavailable, server + ": the TLS handshake failed", false);
       }
@@ -209,8 +210,7 @@ std::expected<HttpHead, HttpFailure> HttpStream::head(SteadyTime deadline) {
 
 std::expected<std::string, HttpFailure> HttpStream::read(SteadyTime deadline) {
   std::unique_lock lock(state_->mutex);
-  state_->changed.wait_until(lock, deadline,
-                             [&] { return !state_->body.empty() || state_->ended || state_->failure; });
+  state_->changed.wait_until(lock, deadline, [&] { return !state_->body.empty() || state_->ended || state_->failure; });
   if (!state_->body.empty()) return std::exchange(state_->body, {});
   if (state_->failure) return std::unexpected(*state_->failure);
   if (state_->ended) return std::string();
@@ -225,7 +225,7 @@ struct Http::Impl {
   std::mutex mutex;
   std::condition_variable closing;
   bool closed = false;
-  TlsMaterial material;                          // that the two clients were made with
+  TlsMaterial material;                           // that the two clients were made with
   std::shared_ptr<HttpClient> requests, streams;  // differ in how long silence may last
   std::vector<std::weak_ptr<HttpStream::State>> open_requests, open_streams;
 
@@ -364,8 +364,10 @@ bool Http::sleep_until(SteadyTime time) {
 std::string percent_encode(std::string_view text) {
   std::string encoded;
   for (const unsigned char c : text) {
-    if (std::isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~') encoded += static_cast<char>(c);
-    else encoded += std::format("%{:02X}", c);
+    if (std::isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~')
+      encoded += static_cast<char>(c);
+    else
+      encoded += std::format("%{:02X}", c);
   }
   return encoded;
 }

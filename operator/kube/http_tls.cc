@@ -92,8 +92,10 @@ void set_up_tls(SSL_CTX* context, const TlsMaterial& material, const std::string
   if (!material.certificate.empty()) {
     const auto chain = certificates(material.certificate);
     for (std::size_t i = 0; i < chain.size(); ++i) {
-      if (i == 0) SSL_CTX_use_certificate(context, chain[i].get());
-      else SSL_CTX_add1_chain_cert(context, chain[i].get());
+      if (i == 0)
+        SSL_CTX_use_certificate(context, chain[i].get());
+      else
+        SSL_CTX_add1_chain_cert(context, chain[i].get());
     }
     if (const KeyPtr key = private_key(material.key)) SSL_CTX_use_PrivateKey(context, key.get());
   }

@@ -16,7 +16,8 @@ const Kind kLease{"coordination.k8s.io/v1", "Lease"};
 
 Duration duration_in(const Object& spec) {
   const Object& seconds = part_at(spec, "leaseDurationSeconds");
-  return std::chrono::seconds(seconds.is_number_integer() ? std::clamp<std::int64_t>(seconds.get<std::int64_t>(), 0, 3600) : 0);
+  return std::chrono::seconds(
+      seconds.is_number_integer() ? std::clamp<std::int64_t>(seconds.get<std::int64_t>(), 0, 3600) : 0);
 }
 
 std::int64_t transitions_in(const Object& spec) {
@@ -82,8 +83,12 @@ Result<std::unique_ptr<LeaderElection>> LeaderElection::create(Client& client, L
 }
 
 LeaderElection::LeaderElection(Client& client, LeaderOptions options, std::function<void(bool)> on_change)
-    : client_(client), options_(std::move(options)), on_change_(std::move(on_change)), candidate_(options_),
-      competing_([this] { compete(); }), telling_([this] { tell(); }) {}
+    : client_(client),
+      options_(std::move(options)),
+      on_change_(std::move(on_change)),
+      candidate_(options_),
+      competing_([this] { compete(); }),
+      telling_([this] { tell(); }) {}
 
 LeaderElection::~LeaderElection() {
   {
@@ -124,8 +129,7 @@ void LeaderElection::one_round() {
   const Duration began = boot_time();
   auto current = client_.get(key);
   const bool none = !current && current.error().code == ErrorCode::kNotFound;
-  if (!current && !none)
-    return log_warning("the leader's lease can't be read", {{"error", current.error().message}});
+  if (!current && !none) return log_warning("the leader's lease can't be read", {{"error", current.error().message}});
   std::optional<Object> next;
   {
     const std::lock_guard lock(mutex_);

@@ -88,7 +88,7 @@ class LeaderElection {
   std::mutex mutex_;
   std::condition_variable changed_;
   Candidate candidate_;
-  bool told_ = false;  // the last value on_change_ was called with
+  bool told_ = false;        // the last value on_change_ was called with
   bool winding_up_ = false;  // on_change_(false) has not returned
   bool stop_ = false;
   std::thread competing_, telling_;

@@ -22,8 +22,13 @@ std::string key_in(const Object& object) {
 
 Reflector::Reflector(Api& api, Resources& resources, Kind kind, std::string name_space, Feed& feed,
                      ReflectorOptions options)
-    : api_(api), resources_(resources), kind_(std::move(kind)), name_space_(std::move(name_space)), feed_(feed),
-      options_(std::move(options)), thread_([this] { run(); }) {}
+    : api_(api),
+      resources_(resources),
+      kind_(std::move(kind)),
+      name_space_(std::move(name_space)),
+      feed_(feed),
+      options_(std::move(options)),
+      thread_([this] { run(); }) {}
 
 Reflector::~Reflector() { thread_.join(); }
 
@@ -46,14 +51,17 @@ void Reflector::run() {
     if (end == End::kRelist) listed_ = false;
     // One that ends at once without a word is not what was asked for either.
     if (end == End::kResume && version == version_ && Steady::now() - began < kShortWatch) end = End::kFailed;
-    if (end == End::kResume) failures_ = 0;
-    else if (!pause()) return;
+    if (end == End::kResume)
+      failures_ = 0;
+    else if (!pause())
+      return;
     if (!api_.http().sleep_until(Steady::now())) return;
   }
 }
 
 bool Reflector::pause() {
-  const auto pause = std::max(backoff(failures_++, kFirstPause, kLastPause), std::exchange(asked_pause_, milliseconds(0)));
+  const auto pause =
+      std::max(backoff(failures_++, kFirstPause, kLastPause), std::exchange(asked_pause_, milliseconds(0)));
   return api_.http().sleep_until(Steady::now() + pause);
 }
 
@@ -131,12 +139,11 @@ void Reflector::note_gone(const std::string& key, std::vector<WatchEvent>& event
   const auto it = seen_.find(key);
   if (it == seen_.end()) return;
   const auto slash = key.find('/');
-  Object object = {{"apiVersion", kind_.api_version},
-                   {"kind", kind_.kind},
-                   {"metadata",
-                    {{"name", key.substr(slash + 1)},
-                     {"uid", it->second.uid},
-                     {"resourceVersion", it->second.version}}}};
+  Object object = {
+      {"apiVersion", kind_.api_version},
+      {"kind", kind_.kind},
+      {"metadata",
+       {{"name", key.substr(slash + 1)}, {"uid", it->second.uid}, {"resourceVersion", it->second.version}}}};
   if (slash > 0) object["metadata"]["namespace"] = key.substr(0, slash);
   events.push_back({EventType::kDeleted, std::move(object)});
   seen_.erase(it);

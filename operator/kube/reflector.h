@@ -25,8 +25,8 @@ namespace bsp::kube {
 
 struct ReflectorOptions {
   std::size_t page = 250;
-  std::chrono::seconds watch{60};  // what the server is asked for; varied by up to half
-  std::chrono::seconds grace{15};  // silence beyond that is a stall
+  std::chrono::seconds watch{60};          // what the server is asked for; varied by up to half
+  std::chrono::seconds grace{15};          // silence beyond that is a stall
   std::function<void(Object&)> trim = {};  // drops what nobody reads
 };
 

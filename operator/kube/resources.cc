@@ -58,7 +58,8 @@ Result<Resources::Group> Resources::ask(const std::string& api_version) {
   const std::string root = root_of(api_version);
   BSP_TRY(const Answer answer, api_.send({.target = root}));
   if (answer.status == 404) return group;  // no kind of this group is served
-  if (!answer.ok()) return std::unexpected(error_of(answer.status, answer.body).in("asking what the API server serves"));
+  if (!answer.ok())
+    return std::unexpected(error_of(answer.status, answer.body).in("asking what the API server serves"));
   BSP_TRY(const Object list, parse_object(answer.body, root));
   const Object& resources = part_at(list, "resources");
   if (!resources.is_array()) return fail(ErrorCode::kFailed, root + ": resources: not a list", true);

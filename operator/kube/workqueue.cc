@@ -90,8 +90,10 @@ std::optional<std::string> Workqueue::get(Time deadline) {
     if (now >= deadline) return std::nullopt;
     const Time next = by_time_.empty() ? deadline : std::min(deadline, by_time_.begin()->first);
     // wait_until(max) overflows in some libraries.
-    if (next == Time::max()) changed_.wait(lock);
-    else changed_.wait_until(lock, next);
+    if (next == Time::max())
+      changed_.wait(lock);
+    else
+      changed_.wait_until(lock, next);
   }
   std::string key = std::move(ready_.front());
   ready_.pop_front();

@@ -72,7 +72,7 @@ class Workqueue {
   std::condition_variable changed_;
   RateLimiter limiter_;
   std::deque<std::string> ready_;
-  std::set<std::string> dirty_;       // ready, or to come again when done
+  std::set<std::string> dirty_;  // ready, or to come again when done
   std::set<std::string> in_work_;
   std::map<std::string, Time> later_;
   std::set<std::pair<Time, std::string>> by_time_;  // the same, the next one first

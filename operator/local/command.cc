@@ -30,8 +30,10 @@ Result<Pipe> make_pipe() {
 void take(Fd& fd, std::string& into) {
   char buffer[16384];
   const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
-  if (n > 0) into.append(buffer, static_cast<std::size_t>(n));
-  else if (n == 0 || errno != EINTR) fd.reset();
+  if (n > 0)
+    into.append(buffer, static_cast<std::size_t>(n));
+  else if (n == 0 || errno != EINTR)
+    fd.reset();
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ Result<void> make_directories(const std::string& path) {
 namespace {
 
 Result<void> remove_below(const fs::path& path, dev_t device) {
-  struct stat st {};
+  struct stat st{};
   if (::lstat(path.c_str(), &st) != 0) {
     if (errno == ENOENT) return {};
     return fail_errno(path.string());
@@ -55,8 +55,7 @@ Result<void> remove_below(const fs::path& path, dev_t device) {
     std::error_code error;
     std::vector<fs::path> children;
     for (const auto& entry : fs::directory_iterator(path, error)) children.push_back(entry.path());
-    if (error && error != std::errc::no_such_file_or_directory)
-      return fail_errno(path.string(), error.value());
+    if (error && error != std::errc::no_such_file_or_directory) return fail_errno(path.string(), error.value());
     for (const fs::path& child : children) BSP_CHECK_OK(remove_below(child, device));
     if (::rmdir(path.c_str()) != 0 && errno != ENOENT) return fail_errno("removing " + path.string());
     return {};
@@ -76,18 +75,17 @@ Result<Fd> lock(const std::string& path, int operation) {
     }
     // The file may have been removed (`local delete --all`) while this process waited: a lock on a
     // file without a name excludes nobody.
-    struct stat held {};
-    struct stat named {};
+    struct stat held{};
+    struct stat named{};
     if (::fstat(fd.get(), &held) != 0) return fail_errno(path);
-    if (::stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev)
-      return fd;
+    if (::stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev) return fd;
   }
 }
 
 }  // namespace
 
 Result<void> remove_tree(const std::string& path) {
-  struct stat st {};
+  struct stat st{};
   if (::lstat(path.c_str(), &st) != 0) {
     if (errno == ENOENT) return {};
     return fail_errno(path);

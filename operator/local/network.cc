@@ -41,7 +41,7 @@ unsigned host_of(const std::string& address) {
 }
 
 bool is_namespace(const std::string& path) {
-  struct statfs st {};
+  struct statfs st{};
   return ::statfs(path.c_str(), &st) == 0 && st.f_type == NSFS_MAGIC;
 }
 
@@ -52,7 +52,8 @@ Result<void> make_namespace(const std::string& path) {
   if (!file) return fail_errno(path);
   Result<void> result;
   std::thread([&] {
-    if (::unshare(CLONE_NEWNET) != 0) result = fail_errno("making a network namespace");
+    if (::unshare(CLONE_NEWNET) != 0)
+      result = fail_errno("making a network namespace");
     else if (::mount("/proc/thread-self/ns/net", path.c_str(), nullptr, MS_BIND, nullptr) != 0)
       result = fail_errno("binding " + path);
   }).join();
@@ -147,11 +148,13 @@ Result<PodNetwork> Network::attach(const std::string& pod) const {
     const std::string outside = std::format(
         "link del {0}\n"
         "link add {0} type veth peer name eth0 address {2} netns {1}\n"
-        "link set {0} master br0 up\n", link, path, hardware_address(host_of(address)));
+        "link set {0} master br0 up\n",
+        link, path, hardware_address(host_of(address)));
     const std::string inside = std::format(
         "link set lo up\n"
         "addr add {}/16 dev eth0\n"
-        "link set eth0 up\n", address);
+        "link set eth0 up\n",
+        address);
     BSP_TRY(const std::string said, ip_batch(hub_path(), outside));
     BSP_TRY(const std::string more, ip_batch(path, inside));
     BSP_TRY(const bool made, has_address(path, "eth0", address));

@@ -86,7 +86,8 @@ Result<Env> environment(const json& pod, const json& container, const PlanInput&
   for (const json& entry : at_or(container, "env", kNoList)) {
     const std::string where = std::format("{}.env[{}]", path, index++);
     const std::string name = text(entry, "name");
-    if (name.empty() || name.find('=') != std::string::npos) return unsupported(where + ".name", "must be a variable's name");
+    if (name.empty() || name.find('=') != std::string::npos)
+      return unsupported(where + ".name", "must be a variable's name");
     const json& from = at_or(entry, "valueFrom", kNoObject);
     std::string value = expand(text(entry, "value"), env);
     if (from.contains("fieldRef")) {
@@ -102,7 +103,8 @@ Result<Env> environment(const json& pod, const json& container, const PlanInput&
       if (it == files->end()) return unsupported(where + ".valueFrom", std::format("no key {}", text(ref, "key")));
       value = it->second;
     } else if (!from.empty()) {
-      return unsupported(where + ".valueFrom", "only fieldRef, secretKeyRef and configMapKeyRef are supported in local mode");
+      return unsupported(where + ".valueFrom",
+                         "only fieldRef, secretKeyRef and configMapKeyRef are supported in local mode");
     }
     // A later entry replaces an earlier one of the same name.
     std::erase_if(env, [&](const auto& pair) { return pair.first == name; });
@@ -118,43 +120,47 @@ Result<void> add_security(const json& pod_spec, const json& container, std::vect
   auto setting = [&](const char* field) -> const json& { return at_or(own, field, at_or(shared, field, kNoObject)); };
   if (const json& user = setting("runAsUser"); user.is_number_integer()) {
     const json& group = setting("runAsGroup");
-    args.insert(args.end(), {"--user", group.is_number_integer() ? std::format("{}:{}", user.get<long>(), group.get<long>())
-                                                                  : std::to_string(user.get<long>())});
+    args.insert(args.end(),
+                {"--user", group.is_number_integer() ? std::format("{}:{}", user.get<long>(), group.get<long>())
+                                                     : std::to_string(user.get<long>())});
   }
   if (own.value("privileged", false)) args.push_back("--privileged");
   const json& capabilities = at_or(own, "capabilities", kNoObject);
-  for (const json& c : at_or(capabilities, "drop", kNoList)) args.insert(args.end(), {"--cap-drop", c.get<std::string>()});
-  for (const json& c : at_or(capabilities, "add", kNoList)) args.insert(args.end(), {"--cap-add", c.get<std::string>()});
+  for (const json& c : at_or(capabilities, "drop", kNoList))
+    args.insert(args.end(), {"--cap-drop", c.get<std::string>()});
+  for (const json& c : at_or(capabilities, "add", kNoList))
+    args.insert(args.end(), {"--cap-add", c.get<std::string>()});
   const std::string seccomp = text(setting("seccompProfile"), "type", "Unconfined");
-  if (seccomp == "Unconfined") args.insert(args.end(), {"--security-opt", "seccomp=unconfined"});
+  if (seccomp == "Unconfined")
+    args.insert(args.end(), {"--security-opt", "seccomp=unconfined"});
   else if (seccomp != "RuntimeDefault")
     return unsupported(path + ".securityContext.seccompProfile.type",
                        std::format("{} is not supported in local mode; use Unconfined or RuntimeDefault", seccomp));
   if (text(setting("appArmorProfile"), "type") == "Unconfined")
     args.insert(args.end(), {"--security-opt", "apparmor=unconfined"});
-  if (!own.value("allowPrivilegeEscalation", true))
-    args.insert(args.end(), {"--security-opt", "no-new-privileges"});
+  if (!own.value("allowPrivilegeEscalation", true)) args.insert(args.end(), {"--security-opt", "no-new-privileges"});
   if (own.value("readOnlyRootFilesystem", false)) args.insert(args.end(), {"--read-only", "--read-only-tmpfs=false"});
   return {};
 }
 
 // The smaller of the node's share and the container's own limit.
-Result<void> add_resources(const json& container, ContainerRole role, double node_cpu,
-                           std::vector<std::string>& args, const std::string& path) {
+Result<void> add_resources(const json& container, ContainerRole role, double node_cpu, std::vector<std::string>& args,
+                           const std::string& path) {
   const json& limits = at_or(at_or(container, "resources", kNoObject), "limits", kNoObject);
   auto quantity = [](const json& j) { return j.is_string() ? j.get<std::string>() : j.dump(); };
   double cpu = role == ContainerRole::kSidecar ? 0 : node_cpu;
   if (limits.contains("cpu")) {
     auto milli = crds::quantity_milli(quantity(limits.at("cpu")));
-    if (!milli || *milli == 0) return unsupported(path + ".resources.limits.cpu", "must be an amount such as 500m or 2");
+    if (!milli || *milli == 0)
+      return unsupported(path + ".resources.limits.cpu", "must be an amount such as 500m or 2");
     const double limit = static_cast<double>(*milli) / 1000;
     cpu = cpu == 0 ? limit : std::min(cpu, limit);
   }
   if (cpu > 0) {
     // The kernel's least quota is 1 ms: below a tenth of a core the period must be longer.
     const double period = cpu < 0.1 ? 100'000 : 10'000;
-    args.insert(args.end(), {"--cpu-period", std::format("{:.0f}", period),
-                             "--cpu-quota", std::format("{:.0f}", std::max(1000.0, std::round(period * cpu)))});
+    args.insert(args.end(), {"--cpu-period", std::format("{:.0f}", period), "--cpu-quota",
+                             std::format("{:.0f}", std::max(1000.0, std::round(period * cpu)))});
   }
   if (limits.contains("memory")) {
     auto bytes = crds::quantity_value(quantity(limits.at("memory")));
@@ -173,11 +179,12 @@ Result<void> add_mounts(const json& container, const std::vector<VolumePlan>& vo
     const std::string target = text(mount, "mountPath");
     if (!target.starts_with('/')) return unsupported(where + ".mountPath", "must be an absolute path");
     const auto volume = std::ranges::find(volumes, name, &VolumePlan::name);
-    if (volume == volumes.end()) return unsupported(where + ".name", std::format("the pod has no volume called {}", name));
+    if (volume == volumes.end())
+      return unsupported(where + ".name", std::format("the pod has no volume called {}", name));
     const std::string sub = text(mount, "subPath");
     if (sub.find("..") != std::string::npos) return unsupported(where + ".subPath", "must stay inside the volume");
-    const bool read_only = mount.value("readOnly", false) || volume->type == VolumeType::kFiles ||
-                           volume->type == VolumeType::kImage;
+    const bool read_only =
+        mount.value("readOnly", false) || volume->type == VolumeType::kFiles || volume->type == VolumeType::kImage;
     args.insert(args.end(), {"-v", std::format("{}{}{}:{}{}", volume->path, sub.empty() ? "" : "/", sub, target,
                                                read_only ? ":ro" : "")});
   }
@@ -216,12 +223,18 @@ Result<ContainerPlan> plan_container(const json& pod, const json& container, Con
   c.log_path = std::format("{}/{}.log", log_dir(input.store_dir, plan.pod), c.name);
   c.pid_path = std::format("{}/{}.pid", pod_dir(input.store_dir, plan.pod, plan.uid), c.name);
   std::vector<std::string>& args = c.run_args;
-  args = {"run", "-d", "--pull", "never", "--name", c.podman_name,
-          "--label", store_label(input.store_dir), "--label", std::format("{}={}", names::kLabelPod, plan.pod),
-          "--label", std::format("{}={}", names::kLabelPodUid, plan.uid),
-          "--network", "ns:" + input.network_path, "--hostname", text(pod.at("spec"), "hostname", plan.pod),
-          "--log-driver", "k8s-file", "--log-opt", "path=" + c.log_path, "--pidfile", c.pid_path,
-          "--sdnotify", "ignore"};
+  args = {"run",          "-d",
+          "--pull",       "never",
+          "--name",       c.podman_name,
+          "--label",      store_label(input.store_dir),
+          "--label",      std::format("{}={}", names::kLabelPod, plan.pod),
+          "--label",      std::format("{}={}", names::kLabelPodUid, plan.uid),
+          "--network",    "ns:" + input.network_path,
+          "--hostname",   text(pod.at("spec"), "hostname", plan.pod),
+          "--log-driver", "k8s-file",
+          "--log-opt",    "path=" + c.log_path,
+          "--pidfile",    c.pid_path,
+          "--sdnotify",   "ignore"};
   add_limits(args);
   BSP_CHECK_OK(add_security(pod.at("spec"), container, args, path));
   BSP_CHECK_OK(add_resources(container, role, input.node_cpu, args, path));
@@ -249,9 +262,7 @@ std::string pod_dir(const std::string& store_dir, const std::string& pod, const 
 std::string log_dir(const std::string& store_dir, const std::string& pod) {
   return std::format("{}/logs/{}", store_dir, pod);
 }
-std::string store_label(const std::string& store_dir) {
-  return std::format("{}={}", names::kLabelStore, store_dir);
-}
+std::string store_label(const std::string& store_dir) { return std::format("{}={}", names::kLabelStore, store_dir); }
 std::string podman_name(const std::string& store_dir, const std::string& pod, const std::string& container) {
   // FNV-1a of the directory, because two stores may hold pods of one name.
   std::uint32_t hash = 2166136261u;
@@ -270,8 +281,9 @@ Result<PodPlan> plan_checked(const json& pod, const PlanInput& input) {
   if (const json& grace = at_or(spec, "terminationGracePeriodSeconds", kZero); !grace.is_number_integer() || grace < 0)
     return unsupported("spec.terminationGracePeriodSeconds", "must be a whole number of seconds");
   const std::string restart = text(spec, "restartPolicy", "Always");
-  plan.restart = restart == "Never" ? RestartPolicy::kNever : restart == "OnFailure" ? RestartPolicy::kOnFailure
-                                                                                     : RestartPolicy::kAlways;
+  plan.restart = restart == "Never"       ? RestartPolicy::kNever
+                 : restart == "OnFailure" ? RestartPolicy::kOnFailure
+                                          : RestartPolicy::kAlways;
   for (const char* field : {"hostNetwork", "hostPID", "hostIPC"})
     if (spec.value(field, false)) return unsupported(std::format("spec.{}", field), "not supported in local mode");
   for (const char* field : {"affinity", "tolerations", "topologySpreadConstraints", "priorityClassName", "hostUsers",
@@ -286,7 +298,8 @@ Result<PodPlan> plan_checked(const json& pod, const PlanInput& input) {
       ContainerRole own = role;
       if (role == ContainerRole::kInit && text(container, "restartPolicy") == "Always") own = ContainerRole::kSidecar;
       for (const char* field : {"livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "ports"})
-        if (container.contains(field) && std::string(field) != "ports") plan.notes.push_back(std::format("{}.{}", path, field));
+        if (container.contains(field) && std::string(field) != "ports")
+          plan.notes.push_back(std::format("{}.{}", path, field));
       BSP_TRY(ContainerPlan c, plan_container(pod, container, own, input, plan, path));
       plan.containers.push_back(std::move(c));
     }
@@ -303,7 +316,8 @@ Result<PodPlan> plan_checked(const json& pod, const PlanInput& input) {
 
 int grace_seconds(const json& pod) {
   const json& given = at_or(at_or(pod, "spec", kNoObject), "terminationGracePeriodSeconds", kNoObject);
-  return given.is_number_integer() ? static_cast<int>(std::clamp<std::int64_t>(given.get<std::int64_t>(), 0, 1'000'000)) : 30;
+  return given.is_number_integer() ? static_cast<int>(std::clamp<std::int64_t>(given.get<std::int64_t>(), 0, 1'000'000))
+                                   : 30;
 }
 
 Result<PodPlan> plan_pod(const json& pod, const PlanInput& input) {

@@ -28,11 +28,11 @@ enum class ContainerRole {
 };
 
 struct ContainerPlan {
-  std::string name;            // in the pod
-  std::string podman_name;     // in Podman's store
+  std::string name;         // in the pod
+  std::string podman_name;  // in Podman's store
   ContainerRole role = ContainerRole::kApp;
   std::string image;
-  std::string command;         // first word, for messages; empty: the image's own
+  std::string command;  // first word, for messages; empty: the image's own
   std::string log_path;
   std::string pid_path;
   std::vector<std::string> run_args;  // of `podman`: run -d …
@@ -43,8 +43,8 @@ enum class VolumeType { kTmpfs, kDirectory, kFiles, kHostPath, kImage };
 struct VolumePlan {
   std::string name;
   VolumeType type = VolumeType::kDirectory;
-  std::string path;            // on this machine
-  std::string image;           // kImage: what is mounted there
+  std::string path;              // on this machine
+  std::string image;             // kImage: what is mounted there
   std::uint64_t size_bytes = 0;  // kTmpfs; 0: the kernel's default
   std::uint32_t file_mode = 0644;
   std::map<std::string, std::string> files;  // kFiles: name -> content
@@ -65,7 +65,7 @@ struct PlanInput {
   std::string store_dir;     // <root>/<namespace>
   std::string network_path;  // pod's network namespace
   std::string pod_ip;
-  double node_cpu = 0;       // share of a core; 0: no limit
+  double node_cpu = 0;  // share of a core; 0: no limit
   // Secret or ConfigMap of the pod's namespace, by kind and name.
   std::function<Result<nlohmann::json>(const std::string& kind, const std::string& name)> lookup;
 };

@@ -89,7 +89,8 @@ json pod_status(const PodRecord& pod, const json& before, Time now) {
     if (c.role == ContainerRole::kInit) initialized = initialized && done;
     status[c.role == ContainerRole::kApp ? "containerStatuses" : "initContainerStatuses"].push_back(entry);
   }
-  status["conditions"] = {condition("PodScheduled", true, before, now), condition("Initialized", initialized, before, now),
+  status["conditions"] = {condition("PodScheduled", true, before, now),
+                          condition("Initialized", initialized, before, now),
                           condition("ContainersReady", ready, before, now), condition("Ready", ready, before, now)};
   return status;
 }

@@ -18,7 +18,7 @@ struct ContainerRecord {
   std::string name;
   std::string image;
   ContainerPhase phase = ContainerPhase::kWaiting;
-  std::string reason;   // waiting: ContainerCreating, ErrImageNeverPull, …; terminated: Completed, Error, OOMKilled, …
+  std::string reason;  // waiting: ContainerCreating, ErrImageNeverPull, …; terminated: Completed, Error, OOMKilled, …
   std::string message;
   int exit_code = 0;
   unsigned restarts = 0;
@@ -31,7 +31,7 @@ struct PodRecord {
   std::string pod_ip;
   std::string host_ip;
   std::string start_time;
-  std::string reason;   // of a failure of the pod as a whole
+  std::string reason;  // of a failure of the pod as a whole
   std::string message;
   std::vector<ContainerRecord> containers;
 };

@@ -24,8 +24,8 @@ namespace {
 using nlohmann::json;
 
 bool is_mount_point(const std::string& path) {
-  struct stat here {};
-  struct stat above {};
+  struct stat here{};
+  struct stat above{};
   return ::stat(path.c_str(), &here) == 0 && ::stat((path + "/..").c_str(), &above) == 0 && here.st_dev != above.st_dev;
 }
 
@@ -87,8 +87,13 @@ Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInp
   const json listed = pod_spec.value("volumes", json::array());
   for (const json& v : listed) {
     const std::string path = std::format("spec.volumes[{}]", index++);
-    VolumePlan plan{.name = v.value("name", ""), .type = VolumeType::kDirectory, .path = "", .image = "", .size_bytes = 0,
-                    .file_mode = 0644, .files = {}};
+    VolumePlan plan{.name = v.value("name", ""),
+                    .type = VolumeType::kDirectory,
+                    .path = "",
+                    .image = "",
+                    .size_bytes = 0,
+                    .file_mode = 0644,
+                    .files = {}};
     if (plan.name.empty() || plan.name.find('/') != std::string::npos)
       return fail(ErrorCode::kInvalid, path + ".name: required, and without '/'");
     plan.path = std::format("{}/volumes/{}", pod_dir, plan.name);
@@ -125,14 +130,16 @@ Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInp
     } else if (v.contains("hostPath")) {
       plan.type = VolumeType::kHostPath;
       plan.path = v.at("hostPath").value("path", "");
-      if (!plan.path.starts_with('/')) return fail(ErrorCode::kInvalid, path + ".hostPath.path: must be an absolute path");
+      if (!plan.path.starts_with('/'))
+        return fail(ErrorCode::kInvalid, path + ".hostPath.path: must be an absolute path");
     } else if (v.contains("image")) {
       plan.type = VolumeType::kImage;
       plan.image = v.at("image").value("reference", "");
       if (plan.image.empty()) return fail(ErrorCode::kInvalid, path + ".image.reference: required, but not given");
     } else {
-      return fail(ErrorCode::kInvalid,
-                  path + ": local mode knows emptyDir, secret, configMap, hostPath and image volumes, and this is none");
+      return fail(
+          ErrorCode::kInvalid,
+          path + ": local mode knows emptyDir, secret, configMap, hostPath and image volumes, and this is none");
     }
     volumes.push_back(std::move(plan));
   }

@@ -137,8 +137,13 @@ Result<void> PodWorker::prepare() {
   }
   BSP_CHECK_OK(make_volumes(plan_.volumes));
   for (const ContainerPlan& c : plan_.containers) {
-    record_.containers.push_back({.role = c.role, .name = c.name, .image = c.image, .reason = {}, .message = {},
-                                  .started_at = {}, .finished_at = {}});
+    record_.containers.push_back({.role = c.role,
+                                  .name = c.name,
+                                  .image = c.image,
+                                  .reason = {},
+                                  .message = {},
+                                  .started_at = {},
+                                  .finished_at = {}});
     containers_.push_back({.plan = c, .record = record_.containers.size() - 1, .pidfd = Fd()});
   }
   return {};
@@ -197,10 +202,11 @@ bool PodWorker::start(Container& c) {
     Error error = done.error();
     // The call does not know what was asked for; here it is known.
     if (error.message.starts_with("image ") || error.message.starts_with("command "))
-      error = error.message.starts_with("command ")
-                  ? Error{error.code, std::format("command {} not found in image {}",
-                                                  c.plan.command.empty() ? "of the image" : c.plan.command, c.plan.image)}
-                  : podman::translate("Error: image not known", c.plan.image, c.plan.command);
+      error =
+          error.message.starts_with("command ")
+              ? Error{error.code, std::format("command {} not found in image {}",
+                                              c.plan.command.empty() ? "of the image" : c.plan.command, c.plan.image)}
+              : podman::translate("Error: image not known", c.plan.image, c.plan.command);
     (void)podman::remove_containers({c.plan.podman_name}, 0);
     record(c).reason = start_reason(error);
     record(c).message = error.message;
@@ -312,7 +318,8 @@ void PodWorker::ended(Container& c) {
     ++c.quick_deaths;
     c.restart_at = steady_clock::now() + pause;
   }
-  log_info("container ended", {{"pod", name_}, {"container", c.plan.name}, {"code", r.exit_code}, {"reason", r.reason}});
+  log_info("container ended",
+           {{"pod", name_}, {"container", c.plan.name}, {"code", r.exit_code}, {"reason", r.reason}});
   publish();
 }
 

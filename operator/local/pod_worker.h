@@ -30,8 +30,8 @@ class PodWorker {
  private:
   struct Container {
     ContainerPlan plan;
-    std::size_t record = 0;      // index into record_.containers
-    Fd pidfd;                    // valid while running
+    std::size_t record = 0;  // index into record_.containers
+    Fd pidfd;                // valid while running
     std::chrono::steady_clock::time_point started{};
     std::chrono::steady_clock::time_point restart_at{};
     unsigned quick_deaths = 0;

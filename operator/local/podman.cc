@@ -59,7 +59,8 @@ std::vector<std::string> texts(const json& j, const char* field) {
 
 Result<void> check_usable() {
   if (::geteuid() != 0)
-    return fail(ErrorCode::kRefused, "local mode makes network namespaces and containers and must run as root; use sudo");
+    return fail(ErrorCode::kRefused,
+                "local mode makes network namespaces and containers and must run as root; use sudo");
   auto answer = call({"version", "--format", "{{.Client.Version}}"});
   if (!answer && answer.error().code == ErrorCode::kNotFound)
     return fail(ErrorCode::kNotFound, "podman is not installed; on Debian: apt-get install podman runc catatonit");
@@ -80,8 +81,8 @@ Error translate(const std::string& stderr_text, const std::string& image, const 
   if (contains_any(line, {"image not known", "did not resolve to an alias", "no such image", "initializing source",
                           "reading manifest"}))
     return {ErrorCode::kNotFound,
-            std::format("image {} does not exist in Podman's store; build it, or fetch it with: podman pull {}",
-                        image, image)};
+            std::format("image {} does not exist in Podman's store; build it, or fetch it with: podman pull {}", image,
+                        image)};
   if (contains_any(line, {"invalid reference format"}))
     return {ErrorCode::kInvalid, std::format("image \"{}\" is not a valid image name", image)};
   if (contains_any(line, {"command that was not found", "executable file not found", "no such file or directory: OCI"}))
@@ -124,7 +125,8 @@ Result<ImageConfig> image_config(const std::string& image) {
 
 Result<std::vector<std::string>> image_layers(const std::string& image) {
   std::vector<std::string> argv = base_command();
-  argv.insert(argv.end(), {"image", "inspect", "--format", "{{.GraphDriver.Data.UpperDir}}:{{.GraphDriver.Data.LowerDir}}", image});
+  argv.insert(argv.end(),
+              {"image", "inspect", "--format", "{{.GraphDriver.Data.UpperDir}}:{{.GraphDriver.Data.LowerDir}}", image});
   BSP_TRY(const CommandResult done, run_command(argv));
   if (!done.ok()) return std::unexpected(translate(done.err, image, ""));
   std::vector<std::string> layers;
@@ -135,7 +137,8 @@ Result<std::vector<std::string>> image_layers(const std::string& image) {
     begin = end + 1;
   }
   if (layers.empty())
-    return fail(ErrorCode::kFailed, std::format("Podman stores image {} not with its overlay driver, which local mode needs", image));
+    return fail(ErrorCode::kFailed,
+                std::format("Podman stores image {} not with its overlay driver, which local mode needs", image));
   return layers;
 }
 

@@ -35,8 +35,10 @@ struct PodmanNode::Impl {
   std::thread thread = {};
 
   void report(const Error& error) const {
-    if (options.on_error) options.on_error(error);
-    else log_error("podman node", {{"error", error.message}});
+    if (options.on_error)
+      options.on_error(error);
+    else
+      log_error("podman node", {{"error", error.message}});
   }
 
   void see(const Object& pod, bool adopt) {
@@ -50,9 +52,11 @@ struct PodmanNode::Impl {
       return;
     }
     double cpu = 0;
-    if (auto node = store.get({kNode, store.options().name_space, node_name})) cpu = cpu_of(*node);
-    else if (!deleted) return report({ErrorCode::kNotFound, std::format("pod {} names node {}, which does not exist",
-                                                                        metadata.value("name", ""), node_name)});
+    if (auto node = store.get({kNode, store.options().name_space, node_name}))
+      cpu = cpu_of(*node);
+    else if (!deleted)
+      return report({ErrorCode::kNotFound,
+                     std::format("pod {} names node {}, which does not exist", metadata.value("name", ""), node_name)});
     workers[uid] = std::make_unique<PodWorker>(store, pod, cpu, adopt);
   }
 

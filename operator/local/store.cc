@@ -22,9 +22,8 @@ namespace {
 
 bool name_is_good(const std::string& name) {
   if (name.empty() || name.size() > 253 || name.front() == '.' || name.front() == '-') return false;
-  return std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-  });
+  return std::ranges::all_of(
+      name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; });
 }
 
 std::string text(const Object& object, const char* field) {

@@ -44,9 +44,8 @@ class Store final : public kube::Client {
   Result<kube::Object> update(const kube::Object& object) override;
   Result<kube::Object> update_status(const kube::Object& object) override;
   Result<void> remove(const kube::Key& key) override;
-  Result<std::vector<kube::WatchEvent>> wait(const std::vector<kube::Kind>& kinds,
-                                             const std::string& name_space, std::string& cursor,
-                                             std::chrono::milliseconds timeout) override;
+  Result<std::vector<kube::WatchEvent>> wait(const std::vector<kube::Kind>& kinds, const std::string& name_space,
+                                             std::string& cursor, std::chrono::milliseconds timeout) override;
 
   // What only a kubelet may do: takes the object away whose containers are gone. Fine if it is gone
   // already or is another one by now (uid). With finalizers left it stays.

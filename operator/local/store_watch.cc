@@ -51,7 +51,7 @@ Result<std::vector<WatchEvent>> Store::changes(Watch& watch) {
       if (is_object_file(entry.path().filename().string())) paths.push_back(entry.path().string());
     std::ranges::sort(paths);
     for (const std::string& path : paths) {
-      struct stat st {};
+      struct stat st{};
       if (::stat(path.c_str(), &st) != 0) continue;  // deleted meanwhile
       const std::int64_t changed = st.st_mtim.tv_sec * 1'000'000'000LL + st.st_mtim.tv_nsec;
       const auto old = watch.seen.find(path);

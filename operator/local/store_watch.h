@@ -26,7 +26,7 @@ struct Store::Watch {
     std::int64_t changed_ns = 0;
     kube::Object object;
   };
-  std::mutex busy;  // one wait() at a time per cursor
+  std::mutex busy;                       // one wait() at a time per cursor
   std::vector<std::string> directories;  // one per kind
   std::map<std::string, Seen> seen;      // by path
   Fd inotify;

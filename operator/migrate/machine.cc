@@ -111,20 +111,16 @@ bool Machine::give_up_if_troubled() {
     // Once the target holds the whole checkpoint the source is not needed to complete the move.
     const bool replaceable = move != wave_.moves.end() && target_has(*move);
     if (replaceable) continue;
-    if (std::string why = member_lost(member); !why.empty())
-      return give_up("RankLost", why, member.rank), true;
+    if (std::string why = member_lost(member); !why.empty()) return give_up("RankLost", why, member.rank), true;
     const PodView* pod = find(member.pod);
     if (pod->unreachable_since != Time{} && now_ > pod->unreachable_since + limits_.unreachable)
       return roll_back("SidecarUnreachable",
                        std::format("the sidecar of rank {} ({}) does not answer", member.rank, member.pod)),
              true;
-    if (!pod->refused.empty())
-      return roll_back("Refused", std::format("rank {}: {}", member.rank, pod->refused)), true;
+    if (!pod->refused.empty()) return roll_back("Refused", std::format("rank {}: {}", member.rank, pod->refused)), true;
     if (move != wave_.moves.end() && pod->status && transfers(*pod, *move) &&
         pod->status->transfer.phase == TransferPhase::kFailed)
-      return roll_back("CheckpointFailed", std::format("rank {}: {}", member.rank,
-                                                       pod->status->transfer.error)),
-             true;
+      return roll_back("CheckpointFailed", std::format("rank {}: {}", member.rank, pod->status->transfer.error)), true;
   }
   for (const Move& move : wave_.moves) {
     const PodView* pod = find(move.target_pod);
@@ -145,8 +141,7 @@ bool Machine::give_up_if_troubled() {
     if (transfers(*pod, move) && pod->status->transfer.phase == TransferPhase::kFailed)
       return trouble("TransferFailed", pod->status->transfer.error);
     const bool must_have = wave_.phase != Phase::kPreparing && wave_.phase != Phase::kPausing;
-    if (must_have && pod->answers() &&
-        (!transfers(*pod, move) || pod->status->transfer.phase == TransferPhase::kIdle))
+    if (must_have && pod->answers() && (!transfers(*pod, move) || pod->status->transfer.phase == TransferPhase::kIdle))
       return trouble("TargetLost", "its sidecar was restarted and has lost the checkpoint");
   }
   return false;
@@ -189,9 +184,7 @@ bool Machine::prepare(const wire::EpochPlan& plan) {
   bool all = true;
   for (const wire::Member& member : plan.members) {
     const PodView* pod = find(member.pod);
-    if (pod && pod->answers() && pod->status->init_connected &&
-        pod->status->prepared_epoch >= plan.epoch)
-      continue;
+    if (pod && pod->answers() && pod->status->init_connected && pod->status->prepared_epoch >= plan.epoch) continue;
     if (pod && pod->exists) act({ActionKind::kPrepareEpoch, member.pod, plan.epoch, {}});
     all = false;
   }
@@ -204,8 +197,7 @@ bool Machine::open(const wire::EpochPlan& plan) {
   for (const wire::Member& member : plan.members) {
     const PodView* pod = find(member.pod);
     const bool runs = pod && pod->status && pod->status->epoch == plan.epoch &&
-                      pod->status->phase != RankPhase::kOpening &&
-                      pod->status->phase != RankPhase::kStopped &&
+                      pod->status->phase != RankPhase::kOpening && pod->status->phase != RankPhase::kStopped &&
                       pod->status->phase != RankPhase::kWaiting;
     if (runs) continue;
     all = false;
@@ -242,8 +234,7 @@ void Machine::move_images() {
       continue;
     }
     // By itself too (kCommitGate), unless its sidecar was restarted in between.
-    if (source && source->answers() && !transfers(*source, move))
-      act({ActionKind::kSend, move.source_pod, 0, i});
+    if (source && source->answers() && !transfers(*source, move)) act({ActionKind::kSend, move.source_pod, 0, i});
   }
 }
 
@@ -260,8 +251,7 @@ const std::string& Machine::name_of(const PodView& pod) const {
   return view_.pods.begin()->first;
 }
 
-void Machine::for_each_member(
-    const std::function<void(const wire::Member&, const PodView&)>& f) const {
+void Machine::for_each_member(const std::function<void(const wire::Member&, const PodView&)>& f) const {
   for (const wire::Member& member : view_.epoch.members)
     if (const PodView* pod = find(member.pod)) f(member, *pod);
 }
@@ -270,8 +260,7 @@ bool Machine::target_has(const Move& move) const {
   const PodView* pod = find(move.target_pod);
   if (!pod || pod->lost() || !transfers(*pod, move)) return false;
   const TransferPhase phase = pod->status->transfer.phase;
-  return phase == TransferPhase::kReceived || phase == TransferPhase::kRestoring ||
-         phase == TransferPhase::kRestored;
+  return phase == TransferPhase::kReceived || phase == TransferPhase::kRestoring || phase == TransferPhase::kRestored;
 }
 
 bool Machine::all_stopped() const {
@@ -288,9 +277,9 @@ bool Machine::all_stopped() const {
 bool Machine::anyone_finished() const {
   bool any = false;
   for_each_member([&](const wire::Member&, const PodView& pod) {
-    any |= pod.status && (pod.status->phase == RankPhase::kFinalized ||
-                          (pod.status->phase == RankPhase::kExited && pod.status->exit_code == 0 &&
-                           pod.status->exit_signal == 0));
+    any |= pod.status &&
+           (pod.status->phase == RankPhase::kFinalized ||
+            (pod.status->phase == RankPhase::kExited && pod.status->exit_code == 0 && pod.status->exit_signal == 0));
   });
   return any;
 }
@@ -298,8 +287,7 @@ bool Machine::anyone_finished() const {
 std::optional<Time> Machine::first_stop() const {
   std::optional<Time> first;
   for_each_member([&](const wire::Member&, const PodView& pod) {
-    if (!pod.status || (pod.status->phase != RankPhase::kStopped && pod.status->phase != RankPhase::kClosing))
-      return;
+    if (!pod.status || (pod.status->phase != RankPhase::kStopped && pod.status->phase != RankPhase::kClosing)) return;
     if (!first || pod.phase_since < *first) first = pod.phase_since;
   });
   return first;
@@ -325,12 +313,12 @@ std::string Machine::missing_targets() const {
   std::string text;
   for (const Move& move : wave_.moves) {
     const PodView* pod = find(move.target_pod);
-    const char* what = !pod || !pod->exists            ? "was not created"
-                       : pod->address.empty()          ? "has no address"
-                       : !pod->status                  ? "has a sidecar that never answered"
-                       : !pod->status->init_connected  ? "has no bsp-init"
-                       : !transfers(*pod, move)        ? "does not receive"
-                                                       : "";
+    const char* what = !pod || !pod->exists           ? "was not created"
+                       : pod->address.empty()         ? "has no address"
+                       : !pod->status                 ? "has a sidecar that never answered"
+                       : !pod->status->init_connected ? "has no bsp-init"
+                       : !transfers(*pod, move)       ? "does not receive"
+                                                      : "";
     if (*what)
       text += std::format("{}{} {}{}{}", text.empty() ? "" : ", ", move.target_pod, what,
                           pod && !pod->waits.empty() ? ": " : "", pod ? pod->waits : "");

@@ -58,9 +58,7 @@ class Machine {
   [[nodiscard]] const PodView* find(const std::string& pod) const;
   [[nodiscard]] const std::string& name_of(const PodView& pod) const;
   void for_each_member(const std::function<void(const wire::Member&, const PodView&)>& f) const;
-  [[nodiscard]] bool past(Phase phase, Duration limit) const {
-    return now_ > wave_.entered(phase) + limit;
-  }
+  [[nodiscard]] bool past(Phase phase, Duration limit) const { return now_ > wave_.entered(phase) + limit; }
   [[nodiscard]] static bool transfers(const PodView& pod, const Move& move) {
     return pod.status && pod.status->transfer.migration == move.migration;
   }

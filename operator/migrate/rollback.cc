@@ -11,8 +11,7 @@ void Machine::rolling_back() {
   // Ranks that run on, or that wait for nothing but the next superstep, may take all the time they need.
   const bool stands_still = first_stop().has_value() || wave_.gate.state == GateState::kCancelling;
   if (stands_still && past(Phase::kRollingBack, limits_.rollback))
-    return give_up("RollbackTimeout", wave_.message + "; then not every rank continued: " +
-                                          not_running());
+    return give_up("RollbackTimeout", wave_.message + "; then not every rank continued: " + not_running());
 
   if (wave_.rollback_committed) {
     if (!open(view_.epoch)) return;
@@ -35,7 +34,8 @@ void Machine::rolling_back() {
 
 bool Machine::settle_gate() {
   switch (wave_.gate.state) {
-    case GateState::kNone: return true;
+    case GateState::kNone:
+      return true;
     case GateState::kArmed:
       change();
       out_.wave.gate.state = GateState::kCancelling;
@@ -65,8 +65,7 @@ bool Machine::settle_gate() {
           if (!told && pod.done.contains({ActionKind::kCommitGate, p}))
             act({ActionKind::kCancelGate, name_of(pod), p, {}});
           dropped &= told && pod.status && pod.status->gate_superstep == 0 &&
-                     pod.status->phase != wire::RankPhase::kStopped &&
-                     pod.status->phase != wire::RankPhase::kClosing;
+                     pod.status->phase != wire::RankPhase::kStopped && pod.status->phase != wire::RankPhase::kClosing;
         });
       }
       if (!dropped) return false;
@@ -92,10 +91,8 @@ bool Machine::targets_discarded() {
     }
     const PodView* target = find(move.target_pod);
     if (!target || !target->exists) continue;
-    const bool clean = target->answers() && !target->deleting &&
-                       target->status->phase == wire::RankPhase::kWaiting &&
-                       (target->status->transfer.phase == wire::TransferPhase::kIdle ||
-                        !transfers(*target, move));
+    const bool clean = target->answers() && !target->deleting && target->status->phase == wire::RankPhase::kWaiting &&
+                       (target->status->transfer.phase == wire::TransferPhase::kIdle || !transfers(*target, move));
     if (clean) continue;
     const bool asks = target->answers() && !target->lost() && !past(Phase::kRollingBack, limits_.discard);
     if (asks)
@@ -110,16 +107,14 @@ bool Machine::targets_discarded() {
 void Machine::remove_sources() {
   for (std::size_t i = 0; i < wave_.moves.size(); ++i) {
     const PodView* source = find(wave_.moves[i].source_pod);
-    if (source && source->exists && !source->deleting)
-      act({ActionKind::kDeletePod, wave_.moves[i].source_pod, 0, i});
+    if (source && source->exists && !source->deleting) act({ActionKind::kDeletePod, wave_.moves[i].source_pod, 0, i});
   }
 }
 
 void Machine::remove_targets() {
   for (std::size_t i = 0; i < wave_.moves.size(); ++i) {
     const PodView* target = find(wave_.moves[i].target_pod);
-    if (target && target->exists && !target->deleting)
-      act({ActionKind::kDeletePod, wave_.moves[i].target_pod, 0, i});
+    if (target && target->exists && !target->deleting) act({ActionKind::kDeletePod, wave_.moves[i].target_pod, 0, i});
   }
 }
 

@@ -12,17 +12,38 @@ namespace {
 Step one_step(const Wave& wave, const View& view, Time now, const Limits& limits) {
   Machine m(wave, view, now, limits);
   switch (wave.phase) {
-    case Phase::kPending: m.enter(Phase::kPreparing); break;
-    case Phase::kPreparing: m.preparing(); break;
-    case Phase::kPausing: m.pausing(); break;
-    case Phase::kCheckpointing: m.checkpointing(); break;
-    case Phase::kTransferring: m.transferring(); break;
-    case Phase::kRestoring: m.restoring(); break;
-    case Phase::kResuming: m.resuming(); break;
-    case Phase::kRollingBack: m.rolling_back(); break;
-    case Phase::kSucceeded: m.remove_sources(); break;
-    case Phase::kRolledBack: m.remove_targets(); break;
-    case Phase::kFailed: break;  // the job kernel restarts the job and removes every pod
+    case Phase::kPending:
+      m.enter(Phase::kPreparing);
+      break;
+    case Phase::kPreparing:
+      m.preparing();
+      break;
+    case Phase::kPausing:
+      m.pausing();
+      break;
+    case Phase::kCheckpointing:
+      m.checkpointing();
+      break;
+    case Phase::kTransferring:
+      m.transferring();
+      break;
+    case Phase::kRestoring:
+      m.restoring();
+      break;
+    case Phase::kResuming:
+      m.resuming();
+      break;
+    case Phase::kRollingBack:
+      m.rolling_back();
+      break;
+    case Phase::kSucceeded:
+      m.remove_sources();
+      break;
+    case Phase::kRolledBack:
+      m.remove_targets();
+      break;
+    case Phase::kFailed:
+      break;  // the job kernel restarts the job and removes every pod
   }
   return m.take();
 }
@@ -31,8 +52,8 @@ Step one_step(const Wave& wave, const View& view, Time now, const Limits& limits
 
 Step step(const Wave& wave, const View& view, Time now, const Limits& limits) {
   Step s = one_step(wave, view, now, limits);
-  // A change after which nothing has to be asked of anybody needs no write of its own: while the ranks stand still, each
-  // would cost them its time. What a commit changes is seen only when it is stored.
+  // A change after which nothing has to be asked of anybody needs no write of its own: while the ranks stand still,
+  // each would cost them its time. What a commit changes is seen only when it is stored.
   while (s.changed && !s.commit && !is_finished(s.wave)) {
     Step next = one_step(s.wave, view, now, limits);
     if (!next.changed) break;
@@ -77,14 +98,15 @@ void Machine::preparing() {
 // --- Pausing: a superstep ahead of every rank, agreed in two phases, then everyone stops ---------------
 void Machine::pausing() {
   if (give_up_if_troubled()) return;
-  if (anyone_finished())
-    return roll_back("ProgramFinished", "the program ended before the superstep of the gate");
+  if (anyone_finished()) return roll_back("ProgramFinished", "the program ended before the superstep of the gate");
   prepare(next_plan(wave_, view_.epoch));  // again, should a sidecar have been restarted
   targets_receive();
 
   switch (wave_.gate.state) {
-    case GateState::kNone: return set_gate();
-    case GateState::kArmed: return arm_gate();
+    case GateState::kNone:
+      return set_gate();
+    case GateState::kArmed:
+      return arm_gate();
     case GateState::kCancelling: {
       if (!cancel_gate()) return;
       change();
@@ -100,7 +122,9 @@ void Machine::pausing() {
         return roll_back("Postponed", "the gate was postponed for too long: " + blocked());
       return;
     }
-    case GateState::kDropping: check(false, "a gate is dropped only while rolling back"); return;
+    case GateState::kDropping:
+      check(false, "a gate is dropped only while rolling back");
+      return;
   }
 }
 
@@ -120,7 +144,8 @@ void Machine::set_gate() {
     // Since we have heard of it the rank has gone on; reports come at least once a second.
     const double age = pod.completed_at == Time{} ? 0 : std::clamp(to_seconds(now_ - pod.completed_at), 0.0, 1.0);
     const double since = view_.superstep_seconds > 0 ? std::min(age / view_.superstep_seconds, 1e9) : 0;
-    newest = std::max({newest, pod.completed + static_cast<std::uint64_t>(since), pod.armed ? pod.armed->completed : 0});
+    newest =
+        std::max({newest, pod.completed + static_cast<std::uint64_t>(since), pod.armed ? pod.armed->completed : 0});
   });
   change();
   out_.wave.gate = {.state = GateState::kArmed,
@@ -151,9 +176,9 @@ void Machine::checkpointing() {
   move_images();
   const bool dumped = std::ranges::all_of(wave_.moves, [&](const Move& move) {
     const PodView* source = find(move.source_pod);
-    return target_has(move) || (source && source->status && transfers(*source, move) &&
-                                (source->status->transfer.phase == wire::TransferPhase::kSent ||
-                                 source->status->transfer.dump_ns > 0));
+    return target_has(move) ||
+           (source && source->status && transfers(*source, move) &&
+            (source->status->transfer.phase == wire::TransferPhase::kSent || source->status->transfer.dump_ns > 0));
   });
   if (dumped) enter(Phase::kTransferring);
 }
@@ -161,8 +186,7 @@ void Machine::checkpointing() {
 void Machine::transferring() {
   if (give_up_if_troubled() || overdue(Phase::kCheckpointing, limits_.checkpoint)) return;
   move_images();
-  if (std::ranges::all_of(wave_.moves, [&](const Move& move) { return target_has(move); }))
-    enter(Phase::kRestoring);
+  if (std::ranges::all_of(wave_.moves, [&](const Move& move) { return target_has(move); })) enter(Phase::kRestoring);
 }
 
 void Machine::restoring() {

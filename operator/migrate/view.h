@@ -22,10 +22,10 @@ enum class ActionKind {
   kDeletePod,
   kPrepareEpoch,  // {epoch}: next or rollback plan
   kOpenEpoch,     // {epoch}
-  kReceive,     // and restore what has come
-  kArmGate,     // {superstep}
-  kCommitGate,  // {superstep}; with a move: its source sends itself there as soon as it has stopped
-  kCancelGate,  // {superstep}: what is taken back
+  kReceive,       // and restore what has come
+  kArmGate,       // {superstep}
+  kCommitGate,    // {superstep}; with a move: its source sends itself there as soon as it has stopped
+  kCancelGate,    // {superstep}: what is taken back
   kSend,
   kRestore,
   kDiscard,
@@ -35,7 +35,7 @@ std::string_view to_string(ActionKind kind);
 struct Action {
   ActionKind kind = ActionKind::kDeletePod;
   std::string pod;
-  std::uint64_t number = 0;         // epoch or superstep
+  std::uint64_t number = 0;                        // epoch or superstep
   std::optional<std::size_t> move = std::nullopt;  // index into Wave::moves
   bool operator==(const Action&) const = default;
   auto operator<=>(const Action&) const = default;
@@ -54,14 +54,14 @@ struct PodView {
   std::string message;    // what the node says of it
   std::string waits;      // why it is not there yet, as the API server or the scheduler tells it
   std::string uid;
-  std::string address;    // ip:port of the sidecar, "" until there is one
+  std::string address;                     // ip:port of the sidecar, "" until there is one
   std::optional<wire::RankStatus> status;  // the sidecar's newest; nullopt: never answered
-  Time phase_since{};        // since when status.phase is what it is, as far as seen
-  Time unreachable_since{};  // Time{}: it answers (or never did, see exists_since)
+  Time phase_since{};                      // since when status.phase is what it is, as far as seen
+  Time unreachable_since{};                // Time{}: it answers (or never did, see exists_since)
   Time exists_since{};
-  std::uint64_t completed = 0;  // newest superstep known, from statuses and reports
-  Time completed_at{};          // when that was heard; Time{}: not known
-  std::optional<ArmAnswer> armed;  // its answer to armGate of the wave's current gate
+  std::uint64_t completed = 0;                          // newest superstep known, from statuses and reports
+  Time completed_at{};                                  // when that was heard; Time{}: not known
+  std::optional<ArmAnswer> armed;                       // its answer to armGate of the wave's current gate
   std::set<std::pair<ActionKind, std::uint64_t>> done;  // gate verbs answered with ok, by superstep
   std::string refused;  // "send: …": the last final error answered to a verb of this wave
 
@@ -71,11 +71,11 @@ struct PodView {
 };
 
 struct View {
-  wire::EpochPlan epoch;  // BSPJob.status.epoch
+  wire::EpochPlan epoch;                // BSPJob.status.epoch
   std::map<std::string, PodView> pods;  // every pod of the job, by name
-  double superstep_seconds = 0;   // mean of late; 0: not known
-  double round_trip_seconds = 0;  // operator to sidecar and back
-  std::string cancelled;  // why the wave is no longer wanted (job deleted, …); "": it is
+  double superstep_seconds = 0;         // mean of late; 0: not known
+  double round_trip_seconds = 0;        // operator to sidecar and back
+  std::string cancelled;                // why the wave is no longer wanted (job deleted, …); "": it is
 };
 
 }  // namespace bsp::migrate

@@ -8,28 +8,44 @@ namespace bsp::migrate {
 
 std::string_view to_string(GateState state) {
   switch (state) {
-    case GateState::kNone: return "None";
-    case GateState::kArmed: return "Armed";
-    case GateState::kCommitted: return "Committed";
-    case GateState::kCancelling: return "Cancelling";
-    case GateState::kDropping: return "Dropping";
+    case GateState::kNone:
+      return "None";
+    case GateState::kArmed:
+      return "Armed";
+    case GateState::kCommitted:
+      return "Committed";
+    case GateState::kCancelling:
+      return "Cancelling";
+    case GateState::kDropping:
+      return "Dropping";
   }
   return "?";
 }
 
 std::string_view to_string(ActionKind kind) {
   switch (kind) {
-    case ActionKind::kCreateTargetPod: return "create target pod";
-    case ActionKind::kDeletePod: return "delete pod";
-    case ActionKind::kPrepareEpoch: return "prepareEpoch";
-    case ActionKind::kOpenEpoch: return "openEpoch";
-    case ActionKind::kReceive: return "receive";
-    case ActionKind::kArmGate: return "armGate";
-    case ActionKind::kCommitGate: return "commitGate";
-    case ActionKind::kCancelGate: return "cancelGate";
-    case ActionKind::kSend: return "send";
-    case ActionKind::kRestore: return "restore";
-    case ActionKind::kDiscard: return "discard";
+    case ActionKind::kCreateTargetPod:
+      return "create target pod";
+    case ActionKind::kDeletePod:
+      return "delete pod";
+    case ActionKind::kPrepareEpoch:
+      return "prepareEpoch";
+    case ActionKind::kOpenEpoch:
+      return "openEpoch";
+    case ActionKind::kReceive:
+      return "receive";
+    case ActionKind::kArmGate:
+      return "armGate";
+    case ActionKind::kCommitGate:
+      return "commitGate";
+    case ActionKind::kCancelGate:
+      return "cancelGate";
+    case ActionKind::kSend:
+      return "send";
+    case ActionKind::kRestore:
+      return "restore";
+    case ActionKind::kDiscard:
+      return "discard";
   }
   return "?";
 }
@@ -44,18 +60,27 @@ bool is_valid_transition(Phase from, Phase to) {
   // Any phase before the commit may fall back or fail; kFailed means that a rank's process is gone.
   const bool gives_up = to == Phase::kRollingBack || to == Phase::kFailed;
   switch (from) {
-    case Phase::kPending: return to == Phase::kPreparing || to == Phase::kFailed;
-    case Phase::kPreparing: return to == Phase::kPausing || gives_up;
-    case Phase::kPausing: return to == Phase::kCheckpointing || gives_up;
-    case Phase::kCheckpointing: return to == Phase::kTransferring || gives_up;
-    case Phase::kTransferring: return to == Phase::kRestoring || gives_up;
-    case Phase::kRestoring: return to == Phase::kResuming || gives_up;
+    case Phase::kPending:
+      return to == Phase::kPreparing || to == Phase::kFailed;
+    case Phase::kPreparing:
+      return to == Phase::kPausing || gives_up;
+    case Phase::kPausing:
+      return to == Phase::kCheckpointing || gives_up;
+    case Phase::kCheckpointing:
+      return to == Phase::kTransferring || gives_up;
+    case Phase::kTransferring:
+      return to == Phase::kRestoring || gives_up;
+    case Phase::kRestoring:
+      return to == Phase::kResuming || gives_up;
     // Committed: forward only.
-    case Phase::kResuming: return to == Phase::kSucceeded || to == Phase::kFailed;
-    case Phase::kRollingBack: return to == Phase::kRolledBack || to == Phase::kFailed;
+    case Phase::kResuming:
+      return to == Phase::kSucceeded || to == Phase::kFailed;
+    case Phase::kRollingBack:
+      return to == Phase::kRolledBack || to == Phase::kFailed;
     case Phase::kSucceeded:
     case Phase::kRolledBack:
-    case Phase::kFailed: return false;
+    case Phase::kFailed:
+      return false;
   }
   return false;
 }

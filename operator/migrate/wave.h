@@ -43,9 +43,9 @@ struct Move {
   std::string migration;  // name of the RankMigration
   std::uint32_t rank = 0;
   std::string source_pod;
-  std::string target_pod;  // <job>-r<rank>-g<generation>
-  std::string target_uid;      // "" until the pod is there; never changes afterwards
-  std::string target_address;  // ip:port, with it
+  std::string target_pod;        // <job>-r<rank>-g<generation>
+  std::string target_uid;        // "" until the pod is there; never changes afterwards
+  std::string target_address;    // ip:port, with it
   std::uint32_t target_set = 0;  // index into the plan's sets
   std::string target_node;
   bool operator==(const Move&) const = default;
@@ -61,11 +61,11 @@ struct Wave {
   bool rollback_committed = false;     // status.epoch is the rollback epoch
   std::vector<Move> moves;
   Gate gate;
-  std::string reason;   // CamelCase, of a rollback or failure
-  std::string message;  // the same for people
+  std::string reason;                      // CamelCase, of a rollback or failure
+  std::string message;                     // the same for people
   std::optional<std::uint32_t> lost_rank;  // kFailed: whose process is gone, if one rank's
-  crds::PauseParts pause;           // filled at the end
-  std::vector<std::uint64_t> bytes;  // per move, filled at the end
+  crds::PauseParts pause;                  // filled at the end
+  std::vector<std::uint64_t> bytes;        // per move, filled at the end
 
   [[nodiscard]] Time entered(Phase p) const;  // when the phase began last; Time{} if never
 };

@@ -11,9 +11,8 @@ namespace {
 using nlohmann::json;
 
 json pause_to_json(const crds::PauseParts& p) {
-  return {{"totalMs", p.total_ms},       {"gateMs", p.gate_ms},       {"closeMs", p.close_ms},
-          {"dumpMs", p.dump_ms},         {"transferMs", p.transfer_ms}, {"restoreMs", p.restore_ms},
-          {"commitMs", p.commit_ms},     {"openMs", p.open_ms}};
+  return {{"totalMs", p.total_ms},       {"gateMs", p.gate_ms},       {"closeMs", p.close_ms},   {"dumpMs", p.dump_ms},
+          {"transferMs", p.transfer_ms}, {"restoreMs", p.restore_ms}, {"commitMs", p.commit_ms}, {"openMs", p.open_ms}};
 }
 
 crds::PauseParts pause_from_json(const json& j) {
@@ -28,8 +27,7 @@ crds::PauseParts pause_from_json(const json& j) {
 }
 
 GateState gate_state_from(const std::string& text) {
-  for (GateState s : {GateState::kArmed, GateState::kCommitted, GateState::kCancelling,
-                      GateState::kDropping})
+  for (GateState s : {GateState::kArmed, GateState::kCommitted, GateState::kCancelling, GateState::kDropping})
     if (text == to_string(s)) return s;
   return GateState::kNone;
 }
@@ -45,8 +43,7 @@ Phase phase_from(const std::string& text) {
 
 json to_json(const Wave& wave) {
   json times = json::array();
-  for (const auto& t : wave.times)
-    times.push_back({{"phase", crds::to_string(t.phase)}, {"time", to_rfc3339(t.time)}});
+  for (const auto& t : wave.times) times.push_back({{"phase", crds::to_string(t.phase)}, {"time", to_rfc3339(t.time)}});
   json moves = json::array();
   for (const Move& m : wave.moves)
     moves.push_back({{"migration", m.migration},
@@ -57,22 +54,21 @@ json to_json(const Wave& wave) {
                      {"targetAddress", m.target_address},
                      {"targetSet", m.target_set},
                      {"targetNode", m.target_node}});
-  json j = {{"number", wave.number},
-            {"phase", crds::to_string(wave.phase)},
-            {"times", std::move(times)},
-            {"baseEpoch", wave.base_epoch},
-            {"nextEpoch", wave.next_epoch},
-            {"rollbackEpoch", wave.rollback_epoch},
-            {"rollbackCommitted", wave.rollback_committed},
-            {"moves", std::move(moves)},
-            {"gate",
-             {{"state", to_string(wave.gate.state)},
-              {"superstep", wave.gate.superstep},
-              {"attempt", wave.gate.attempt}}},
-            {"reason", wave.reason},
-            {"message", wave.message},
-            {"pause", pause_to_json(wave.pause)},
-            {"bytes", wave.bytes}};
+  json j = {
+      {"number", wave.number},
+      {"phase", crds::to_string(wave.phase)},
+      {"times", std::move(times)},
+      {"baseEpoch", wave.base_epoch},
+      {"nextEpoch", wave.next_epoch},
+      {"rollbackEpoch", wave.rollback_epoch},
+      {"rollbackCommitted", wave.rollback_committed},
+      {"moves", std::move(moves)},
+      {"gate",
+       {{"state", to_string(wave.gate.state)}, {"superstep", wave.gate.superstep}, {"attempt", wave.gate.attempt}}},
+      {"reason", wave.reason},
+      {"message", wave.message},
+      {"pause", pause_to_json(wave.pause)},
+      {"bytes", wave.bytes}};
   if (wave.lost_rank) j["lostRank"] = *wave.lost_rank;
   return j;
 }
@@ -83,8 +79,8 @@ Result<Wave> wave_from_json(const json& j) {
     j.at("number").get_to(wave.number);
     wave.phase = phase_from(j.at("phase").get<std::string>());
     for (const json& t : j.at("times"))
-      wave.times.push_back({phase_from(t.at("phase").get<std::string>()),
-                            from_rfc3339(t.at("time").get<std::string>())});
+      wave.times.push_back(
+          {phase_from(t.at("phase").get<std::string>()), from_rfc3339(t.at("time").get<std::string>())});
     j.at("baseEpoch").get_to(wave.base_epoch);
     j.at("nextEpoch").get_to(wave.next_epoch);
     j.at("rollbackEpoch").get_to(wave.rollback_epoch);

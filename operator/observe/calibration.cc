@@ -21,33 +21,27 @@ Calibration Calibration::from_status(const std::vector<crds::CalibrationFigure>&
   return c;
 }
 
-std::vector<crds::CalibrationFigure> Calibration::to_status(
-    const std::map<std::string, double>& nominal) const {
-  auto source = [](bool measured) {
-    return measured ? crds::FigureSource::kMeasured : crds::FigureSource::kAssumed;
-  };
+std::vector<crds::CalibrationFigure> Calibration::to_status(const std::map<std::string, double>& nominal) const {
+  auto source = [](bool measured) { return measured ? crds::FigureSource::kMeasured : crds::FigureSource::kAssumed; };
   std::vector<crds::CalibrationFigure> out;
   for (const auto& [set, speed] : nominal) {
     const Value v = cpu(set, nominal);
     const auto it = cpu_.find(set);
-    out.push_back({"cpu", set, "", v.value, "instructions/s", source(v.measured),
-                   it == cpu_.end() ? 0 : it->second.samples});
+    out.push_back(
+        {"cpu", set, "", v.value, "instructions/s", source(v.measured), it == cpu_.end() ? 0 : it->second.samples});
   }
   for (const auto& [pair, figure] : bandwidth_)
-    out.push_back({"bandwidth", pair.first, pair.second, figure.value, "bytes/s",
-                   crds::FigureSource::kMeasured, figure.samples});
+    out.push_back(
+        {"bandwidth", pair.first, pair.second, figure.value, "bytes/s", crds::FigureSource::kMeasured, figure.samples});
   if (bandwidth_.empty())
     out.push_back({"bandwidth", "", "", kAssumedBandwidth, "bytes/s", crds::FigureSource::kAssumed, 0});
   for (const auto& [set, figure] : fixed_)
-    out.push_back({"migrationFixed", "", set, figure.value, "s", crds::FigureSource::kMeasured,
-                   figure.samples});
-  if (fixed_.empty())
-    out.push_back({"migrationFixed", "", "", kAssumedFixed, "s", crds::FigureSource::kAssumed, 0});
+    out.push_back({"migrationFixed", "", set, figure.value, "s", crds::FigureSource::kMeasured, figure.samples});
+  if (fixed_.empty()) out.push_back({"migrationFixed", "", "", kAssumedFixed, "s", crds::FigureSource::kAssumed, 0});
   return out;
 }
 
-void Calibration::add_superstep(const SuperstepTimes& times,
-                                const std::vector<std::string>& set_of_rank) {
+void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank) {
   std::map<std::string, std::pair<double, double>> sums;  // I, CT
   for (std::size_t i = 0; i < std::min(set_of_rank.size(), times.instructions.size()); ++i) {
     sums[set_of_rank[i]].first += times.instructions[i];
@@ -66,12 +60,11 @@ void Calibration::add_move(const std::string& from, const std::string& to, std::
   if (bytes > 0 && pause.transfer_ms > 0)
     bandwidth_[{from, to}].add(static_cast<double>(bytes) / (pause.transfer_ms * 1e-3));
   if (pause.total_ms > 0)
-    fixed_[to].add(std::max(0.0, pause.total_ms * 1e-3 -
-                                     static_cast<double>(bytes) * seconds_per_byte(from, to).value));
+    fixed_[to].add(
+        std::max(0.0, pause.total_ms * 1e-3 - static_cast<double>(bytes) * seconds_per_byte(from, to).value));
 }
 
-Calibration::Value Calibration::cpu(const std::string& set,
-                                    const std::map<std::string, double>& nominal) const {
+Calibration::Value Calibration::cpu(const std::string& set, const std::map<std::string, double>& nominal) const {
   if (const auto it = cpu_.find(set); it != cpu_.end()) return {it->second.value, true};
   auto speed = [&](const std::string& name) {
     const auto it = nominal.find(name);
@@ -85,8 +78,7 @@ Calibration::Value Calibration::cpu(const std::string& set,
 
 Calibration::Value Calibration::seconds_per_byte(const std::string& from, const std::string& to) const {
   for (const auto& key : {std::pair{from, to}, std::pair{to, from}})
-    if (const auto it = bandwidth_.find(key); it != bandwidth_.end())
-      return {1 / it->second.value, true};
+    if (const auto it = bandwidth_.find(key); it != bandwidth_.end()) return {1 / it->second.value, true};
   // Any measured pair of the platform says more than an assumption.
   if (!bandwidth_.empty()) return {1 / bandwidth_.begin()->second.value, false};
   return {1 / kAssumedBandwidth, false};

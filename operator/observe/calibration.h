@@ -30,20 +30,18 @@ struct Figure {
 class Calibration {
  public:
   static constexpr double kWeight = 0.1;
-  static constexpr std::uint32_t kSettled = 5;  // samples
-  static constexpr double kOutlier = 4;         // ratio
+  static constexpr std::uint32_t kSettled = 5;        // samples
+  static constexpr double kOutlier = 4;               // ratio
   static constexpr double kAssumedRate = 1e9;         // instructions/s of a Set of nominal speed 1
   static constexpr double kAssumedBandwidth = 300e6;  // bytes/s
   static constexpr double kAssumedFixed = 0.3;        // s
 
   static Calibration from_status(const std::vector<crds::CalibrationFigure>& figures);
   // Measured figures, and the assumed ones for Sets (with their nominal speed) that have none.
-  [[nodiscard]] std::vector<crds::CalibrationFigure> to_status(
-      const std::map<std::string, double>& nominal) const;
+  [[nodiscard]] std::vector<crds::CalibrationFigure> to_status(const std::map<std::string, double>& nominal) const;
 
   void add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank);
-  void add_move(const std::string& from, const std::string& to, std::uint64_t bytes,
-                const crds::PauseParts& pause);
+  void add_move(const std::string& from, const std::string& to, std::uint64_t bytes, const crds::PauseParts& pause);
 
   struct Value {
     double value = 0;

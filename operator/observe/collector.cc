@@ -56,8 +56,7 @@ std::optional<decide::MeasuredSuperstep> Collector::take() {
   out.communication_seconds = decide::shared_phase_seconds(rest);
   times.compute_seconds = out.compute_seconds;
   times.instructions = out.instructions;
-  for (double compute : out.compute_seconds)
-    times.rank_seconds.push_back(compute + out.communication_seconds);
+  for (double compute : out.compute_seconds) times.rank_seconds.push_back(compute + out.communication_seconds);
   history_.push_back(std::move(times));
   if (history_.size() > kHistory) history_.pop_front();
   skip_to(t);
@@ -83,8 +82,7 @@ std::optional<MeanTimes> mean_times(const std::deque<SuperstepTimes>& history, s
     if (mean.compute_seconds.empty()) mean.compute_seconds.resize(t.compute_seconds.size());
     ++mean.supersteps;
     mean.seconds += t.seconds;
-    for (std::size_t i = 0; i < t.compute_seconds.size(); ++i)
-      mean.compute_seconds[i] += t.compute_seconds[i];
+    for (std::size_t i = 0; i < t.compute_seconds.size(); ++i) mean.compute_seconds[i] += t.compute_seconds[i];
   }
   if (mean.supersteps == 0) return std::nullopt;
   mean.seconds /= static_cast<double>(mean.supersteps);

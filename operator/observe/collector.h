@@ -59,7 +59,6 @@ struct MeanTimes {
   double seconds = 0;
   std::vector<double> compute_seconds;
 };
-std::optional<MeanTimes> mean_times(const std::deque<SuperstepTimes>& history, std::uint64_t first,
-                                    std::uint64_t last);
+std::optional<MeanTimes> mean_times(const std::deque<SuperstepTimes>& history, std::uint64_t first, std::uint64_t last);
 
 }  // namespace bsp::observe

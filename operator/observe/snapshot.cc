@@ -22,9 +22,7 @@ std::map<std::string, double> nominal_speeds(const std::vector<NodeFacts>& nodes
 
 decide::Platform make_platform(const std::vector<std::string>& sets, const std::vector<NodeFacts>& nodes,
                                const Calibration& calibration) {
-  auto origin = [](bool measured) {
-    return measured ? decide::Origin::kMeasured : decide::Origin::kAssumed;
-  };
+  auto origin = [](bool measured) { return measured ? decide::Origin::kMeasured : decide::Origin::kAssumed; };
   const auto nominal = nominal_speeds(nodes);
   decide::Platform platform;
   for (const std::string& name : sets) platform.sets.push_back({.name = name, .cordoned = false});
@@ -78,12 +76,24 @@ decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<Rank
 decide::Params make_params(const crds::ReschedulingSpec& spec) {
   decide::Params params;
   switch (spec.heuristic) {
-    case crds::Heuristic::kTop: params.heuristic = decide::Heuristic::kTop; break;
-    case crds::Heuristic::kPercentage: params.heuristic = decide::Heuristic::kPercentage; break;
-    case crds::Heuristic::kAutoMig: params.heuristic = decide::Heuristic::kAutoMig; break;
-    case crds::Heuristic::kMigCube: params.heuristic = decide::Heuristic::kMigCube; break;
-    case crds::Heuristic::kMigHull: params.heuristic = decide::Heuristic::kMigHull; break;
-    case crds::Heuristic::kBottleneck: params.heuristic = decide::Heuristic::kBottleneck; break;
+    case crds::Heuristic::kTop:
+      params.heuristic = decide::Heuristic::kTop;
+      break;
+    case crds::Heuristic::kPercentage:
+      params.heuristic = decide::Heuristic::kPercentage;
+      break;
+    case crds::Heuristic::kAutoMig:
+      params.heuristic = decide::Heuristic::kAutoMig;
+      break;
+    case crds::Heuristic::kMigCube:
+      params.heuristic = decide::Heuristic::kMigCube;
+      break;
+    case crds::Heuristic::kMigHull:
+      params.heuristic = decide::Heuristic::kMigHull;
+      break;
+    case crds::Heuristic::kBottleneck:
+      params.heuristic = decide::Heuristic::kBottleneck;
+      break;
   }
   params.alpha0 = spec.alpha;
   params.d0 = spec.d;
@@ -91,8 +101,7 @@ decide::Params make_params(const crds::ReschedulingSpec& spec) {
   params.delta = spec.delta;
   params.beta = spec.beta;
   params.x = spec.x;
-  params.horizon = spec.horizon == crds::Horizon::kWindow ? decide::Horizon::kWindow
-                                                          : decide::Horizon::kSuperstep;
+  params.horizon = spec.horizon == crds::Horizon::kWindow ? decide::Horizon::kWindow : decide::Horizon::kSuperstep;
   params.min_gain = spec.min_gain;
   params.cooldown = spec.cooldown_supersteps;
   params.max_moves = spec.max_moves_per_wave;

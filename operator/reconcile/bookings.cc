@@ -25,8 +25,12 @@ std::string job_of_key(std::string key) {
 json to_line(const Booking& b) {
   json seats = json::array();
   for (const Seat& s : b.seats) seats.push_back({{"pod", s.pod}, {"rank", s.rank}, {"set", s.set}, {"node", s.node}});
-  return {{"uid", b.uid},           {"wave", b.wave},  {"until", to_rfc3339(b.until)}, {"cpuMilli", b.each.cpu},
-          {"memoryBytes", b.each.memory}, {"seats", std::move(seats)}};
+  return {{"uid", b.uid},
+          {"wave", b.wave},
+          {"until", to_rfc3339(b.until)},
+          {"cpuMilli", b.each.cpu},
+          {"memoryBytes", b.each.memory},
+          {"seats", std::move(seats)}};
 }
 
 template <class T>

@@ -1,11 +1,12 @@
 // Room that is promised: the targets of waves under way, of all jobs, in one object that everybody writes under its
 // resourceVersion, so that no slot is promised twice.
 //
-//     decide on Bookings as read ─> book (refused if anybody has booked since) ─> the wave is stored ─> targets are made
+//     decide on Bookings as read ─> book (refused if anybody has booked since) ─> the wave is stored ─> targets are
+//     made
 //                                                           taken out when the wave has ended, or after kBookingKept
 //
-// A target that the scheduler has placed is counted where it runs and no longer here; until then it holds its seat on the
-// node it was planned for. How many ranks move at once in the whole cluster is counted here too. Pure.
+// A target that the scheduler has placed is counted where it runs and no longer here; until then it holds its seat on
+// the node it was planned for. How many ranks move at once in the whole cluster is counted here too. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -39,7 +40,7 @@ struct Seat {
 struct Booking {
   std::string uid;  // of the BSPJob
   std::uint32_t wave = 0;
-  Resources each;   // what one target asks for
+  Resources each;  // what one target asks for
   std::vector<Seat> seats;
   Time until{};
   bool operator==(const Booking&) const = default;
@@ -50,8 +51,8 @@ struct Bookings {
   std::string version;                    // the object's resourceVersion; "": there is none yet
 };
 
-// The object's `data`: an entry for each job, a line of JSON. What can't be read is left out: an entry that somebody has
-// spoilt must not stop all jobs.
+// The object's `data`: an entry for each job, a line of JSON. What can't be read is left out: an entry that somebody
+// has spoilt must not stop all jobs.
 Bookings bookings_from_json(const nlohmann::json& object);
 nlohmann::json booking_data(const Bookings& bookings);
 
@@ -59,8 +60,8 @@ void drop_expired(Bookings& bookings, Time now);
 // Worth a write, so that it does not expire under a wave that takes its time.
 bool is_to_be_renewed(const Booking& booking, Time now);
 
-// What targets of all jobs but this one will ask for, by planned node; `is_placed(namespace, pod)`: it is counted where it
-// runs.
+// What targets of all jobs but this one will ask for, by planned node; `is_placed(namespace, pod)`: it is counted where
+// it runs.
 std::map<std::string, Resources> booked_by_others(
     const Bookings& bookings, const std::string& job,
     const std::function<bool(const std::string& name_space, const std::string& pod)>& is_placed);

@@ -31,16 +31,15 @@ std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const 
     // bsp-init says why it was told to.
     constexpr std::string_view kKilled = "killed by SIGKILL: ";
     if (told && status->exit_message.starts_with(kKilled))
-      return Failure{rank, pod, "RankKilled", std::format("rank {} was ended: {}", rank, status->exit_message.substr(kKilled.size())),
-                     false};
+      return Failure{rank, pod, "RankKilled",
+                     std::format("rank {} was ended: {}", rank, status->exit_message.substr(kKilled.size())), false};
     const char* hint = facts.reason == "OOMKilled" ? " (out of memory: raise the memory limit of its container)"
                        : signal == SIGKILL         ? " (killed from outside, or out of memory)"
                                                    : "";
-    return Failure{rank, pod, "RankKilled",
-                   std::format("rank {} was ended by {}{}", rank, signal_name(signal), hint), false};
+    return Failure{rank, pod, "RankKilled", std::format("rank {} was ended by {}{}", rank, signal_name(signal), hint),
+                   false};
   }
-  if (code != 0)
-    return Failure{rank, pod, "RankExited", std::format("rank {} exited with code {}", rank, code), false};
+  if (code != 0) return Failure{rank, pod, "RankExited", std::format("rank {} exited with code {}", rank, code), false};
   // Nobody comes out of MPI_Init before the epoch is open.
   if (status ? !initialized : !epoch_open)
     return Failure{rank, pod, "NotMpi",
@@ -76,7 +75,8 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
     const auto pod = o.pods.find(place.pod);
     if (pod == o.pods.end()) {
       if (o.job.status.epoch)
-        consider({rank, place.pod, "PodLost", std::format("pod {} of rank {} is gone", place.pod, rank) + where(place, o), false},
+        consider({rank, place.pod, "PodLost",
+                  std::format("pod {} of rank {} is gone", place.pod, rank) + where(place, o), false},
                  o.now);
       continue;
     }
@@ -86,15 +86,15 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
     if (facts.cannot_start) {
       const bool image = facts.reason.starts_with("ErrImage") || facts.reason == "ImagePullBackOff";
       return Failure{rank, place.pod, image ? "ImageNotFound" : "CannotStart",
-                     std::format("pod {}: {}", place.pod,
-                                 facts.app_message.empty() ? facts.reason : facts.app_message),
+                     std::format("pod {}: {}", place.pod, facts.app_message.empty() ? facts.reason : facts.app_message),
                      true};
     }
     const bool told = sidecar && sidecar->status && sidecar->status->phase == wire::RankPhase::kExited;
     if (facts.pod_ended && !told) {
       consider({rank, place.pod, "PodLost",
                 std::format("the node ended pod {} of rank {}: {}", place.pod, rank,
-                            facts.app_message.empty() ? facts.reason : facts.app_message) + where(place, o),
+                            facts.app_message.empty() ? facts.reason : facts.app_message) +
+                    where(place, o),
                 false},
                o.now);
       continue;
@@ -105,16 +105,16 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
     }
     if (facts.app_ended) continue;  // well
     if (facts.deleting)
-      consider({rank, place.pod, "PodLost", std::format("pod {} of rank {} is being deleted", place.pod, rank) + where(place, o),
-                false},
+      consider({rank, place.pod, "PodLost",
+                std::format("pod {} of rank {} is being deleted", place.pod, rank) + where(place, o), false},
                o.now);
     // One that has never answered yet may be coming up; once the job runs it is gone all the same.
     const bool counts = sidecar && (sidecar->status ? !told : o.job.status.phase != crds::JobPhase::kStarting);
-    if (counts && sidecar->unreachable_since != Time{} &&
-        o.now > sidecar->unreachable_since + limits.unreachable)
+    if (counts && sidecar->unreachable_since != Time{} && o.now > sidecar->unreachable_since + limits.unreachable)
       consider({rank, place.pod, "SidecarLost",
                 std::format("the sidecar of rank {} ({}) has not answered for {:.0f} s", rank, place.pod,
-                            to_seconds(o.now - sidecar->unreachable_since)) + where(place, o),
+                            to_seconds(o.now - sidecar->unreachable_since)) +
+                    where(place, o),
                 false},
                sidecar->unreachable_since);
   }

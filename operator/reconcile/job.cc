@@ -14,8 +14,8 @@ using crds::JobPhase;
 void JobKernel::enter(JobPhase phase, std::string reason, std::string message) {
   out.store_first = true;
   if (status().phase != phase)
-    out.events.push_back({phase == JobPhase::kFailed || phase == JobPhase::kRestarting ? "Warning" : "Normal",
-                          reason, message});
+    out.events.push_back(
+        {phase == JobPhase::kFailed || phase == JobPhase::kRestarting ? "Warning" : "Normal", reason, message});
   status().phase = phase;
   status().reason = std::move(reason);
   status().message = std::move(message);
@@ -29,8 +29,7 @@ void JobKernel::fail_attempt(const Failure& failure) {
                                .time = o.now,
                                .reason = failure.reason,
                                .message = failure.message,
-                               .rank = failure.rank ? std::optional<RankId>(RankId{*failure.rank})
-                                                    : std::nullopt});
+                               .rank = failure.rank ? std::optional<RankId>(RankId{*failure.rank}) : std::nullopt});
   out.show_logs_of = failure.pod;
   status().migrations.active = 0;
   if (failure.final) return enter(JobPhase::kFailed, failure.reason, failure.message);
@@ -38,19 +37,21 @@ void JobKernel::fail_attempt(const Failure& failure) {
     return enter(JobPhase::kFailed, failure.reason,
                  policy.backoff_limit == 0
                      ? failure.message
-                     : std::format("{} (attempt {} of {})", failure.message, attempt + 1,
-                                   policy.backoff_limit + 1));
+                     : std::format("{} (attempt {} of {})", failure.message, attempt + 1, policy.backoff_limit + 1));
   ++status().attempt;
   enter(JobPhase::kRestarting, failure.reason, failure.message);
 }
 
 bool JobKernel::past_deadline() const {
   const auto deadline = o.job.spec.run_policy.active_deadline_seconds;
-  return deadline && to_seconds(o.now - o.job.status.start_time) > static_cast<double>(*deadline);  // a Duration ends after 292 years
+  return deadline && to_seconds(o.now - o.job.status.start_time) >
+                         static_cast<double>(*deadline);  // a Duration ends after 292 years
 }
 
 void JobKernel::fail_by_deadline() {
-  fail_attempt({{}, "", "DeadlineExceeded",
+  fail_attempt({{},
+                "",
+                "DeadlineExceeded",
                 std::format("the job ran longer than spec.runPolicy.activeDeadlineSeconds ({} s)",
                             *o.job.spec.run_policy.active_deadline_seconds),
                 true});
@@ -74,10 +75,12 @@ bool JobKernel::pods_left() const {
 
 void JobKernel::tell_of_lost_pods() {
   constexpr std::string_view kWaits = "; the next attempt waits until nothing of this one can run on ";
-  const auto lost = std::ranges::find_if(o.pods, [](const auto& entry) { return entry.second.lost && !entry.second.abandoned; });
+  const auto lost =
+      std::ranges::find_if(o.pods, [](const auto& entry) { return entry.second.lost && !entry.second.abandoned; });
   if (lost == o.pods.end() || status().message.contains(kWaits)) return;
   status().message += std::format(
-      "{}node {}: a minute, or, if every rank was on nodes that do not answer, until it is back, its Node is deleted or it is "
+      "{}node {}: a minute, or, if every rank was on nodes that do not answer, until it is back, its Node is deleted "
+      "or it is "
       "tainted node.kubernetes.io/out-of-service",
       kWaits, lost->second.node);
 }
@@ -123,8 +126,8 @@ void JobKernel::finished() {
     // The sidecar tells of an end before the node does; the pod holds the log that says why.
     const wire::RankStatus* s = rank_status(name);
     const bool ended_app = pod.app_ended || (s && s->phase == wire::RankPhase::kExited);
-    const bool remove = policy == crds::CleanPodPolicy::kAll || !current ||
-                        (policy == crds::CleanPodPolicy::kRunning && !ended_app);
+    const bool remove =
+        policy == crds::CleanPodPolicy::kAll || !current || (policy == crds::CleanPodPolicy::kRunning && !ended_app);
     if (remove && !pod.deleting) out.delete_pods.push_back(name);
   }
   for (const auto& m : o.migrations)
@@ -147,20 +150,33 @@ Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const Jo
     return std::move(k.out);
   }
   switch (o.job.status.phase) {
-    case JobPhase::kPending: k.pending(); break;
-    case JobPhase::kStarting: k.starting(); break;
+    case JobPhase::kPending:
+      k.pending();
+      break;
+    case JobPhase::kStarting:
+      k.starting();
+      break;
     case JobPhase::kRunning:
-    case JobPhase::kMigrating: k.running(); break;
-    case JobPhase::kRestarting: k.restarting(); break;
-    case JobPhase::kSuspended: k.suspended(); break;
+    case JobPhase::kMigrating:
+      k.running();
+      break;
+    case JobPhase::kRestarting:
+      k.restarting();
+      break;
+    case JobPhase::kSuspended:
+      k.suspended();
+      break;
     case JobPhase::kSucceeded:
-    case JobPhase::kFailed: k.finished(); break;
+    case JobPhase::kFailed:
+      k.finished();
+      break;
   }
   refresh_status(o, k.out.status);
   if (warn_of_throttling(o, k.out.status)) {
     // Stored first, so that it is told once.
     k.out.store_first = true;
-    k.out.events.push_back({"Warning", kCpuThrottled, crds::find_condition(k.out.status.conditions, kCpuThrottled)->message});
+    k.out.events.push_back(
+        {"Warning", kCpuThrottled, crds::find_condition(k.out.status.conditions, kCpuThrottled)->message});
   }
   return std::move(k.out);
 }

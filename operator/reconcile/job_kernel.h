@@ -1,4 +1,5 @@
-// One look at one job, in the making: job.cc chooses by phase, job_start.cc and job_run.cc hold the phases with most to say.
+// One look at one job, in the making: job.cc chooses by phase, job_start.cc and job_run.cc hold the phases with most to
+// say.
 #pragma once
 
 #include <string>
@@ -36,8 +37,8 @@ struct JobKernel {
   bool exited_well(const crds::RankPlace& place) const;
   // What the sidecar of that pod said last; null if it never did.
   const wire::RankStatus* rank_status(const std::string& pod) const;
-  // A node that is lost keeps nobody waiting once nothing can run there any more: its pod's name and certificate are never
-  // used again.
+  // A node that is lost keeps nobody waiting once nothing can run there any more: its pod's name and certificate are
+  // never used again.
   bool pods_left() const;
   void tell_of_lost_pods();  // that keep the next attempt waiting
   void delete_all_pods();

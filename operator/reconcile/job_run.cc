@@ -19,8 +19,7 @@ void JobKernel::running() {
 
   if (std::ranges::all_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
     // A rank that ended well before MPI_Init is a failure, told below.
-    if (!find_failure(o, job_limits))
-      return enter(JobPhase::kSucceeded, "Completed", "every rank exited with code 0");
+    if (!find_failure(o, job_limits)) return enter(JobPhase::kSucceeded, "Completed", "every rank exited with code 0");
   }
   if (const auto failure = find_failure(o, job_limits)) return fail_attempt(*failure);
   if (past_deadline()) return fail_by_deadline();
@@ -29,10 +28,12 @@ void JobKernel::running() {
   for (const crds::RankPlace& place : status().ranks)
     if (const wire::RankStatus* s = rank_status(place.pod);
         s && s->gate_superstep != 0 && !s->gate_committed && s->phase != wire::RankPhase::kExited)
-      out.verbs.push_back({place.pod, wire::kCancelGate, {{"superstep", s->gate_superstep}},
-                           migrate::ActionKind::kCancelGate, s->gate_superstep});
-  if (status().phase == JobPhase::kMigrating)
-    return enter(JobPhase::kRunning, "Running", "every rank runs");
+      out.verbs.push_back({place.pod,
+                           wire::kCancelGate,
+                           {{"superstep", s->gate_superstep}},
+                           migrate::ActionKind::kCancelGate,
+                           s->gate_superstep});
+  if (status().phase == JobPhase::kMigrating) return enter(JobPhase::kRunning, "Running", "every rank runs");
   begin_moves();
 }
 
@@ -50,8 +51,8 @@ void JobKernel::begin_moves() {
   auto refuse = [&](const Refusal& refusal) {
     for (const auto& m : o.migrations)
       if (m.metadata.name == refusal.migration) out.migrations.push_back(refused(m, refusal, o.now));
-    out.events.push_back({"Warning", refusal.reason,
-                          (refusal.migration.empty() ? "" : refusal.migration + ": ") + refusal.message});
+    out.events.push_back(
+        {"Warning", refusal.reason, (refusal.migration.empty() ? "" : refusal.migration + ": ") + refusal.message});
   };
   if (std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
     for (const MoveRequest& r : requests)
@@ -66,7 +67,7 @@ void JobKernel::begin_moves() {
   for (const migrate::Move& move : begun.wave->moves)
     out.book.push_back({move.target_pod, move.rank, status().epoch->sets[move.target_set], move.target_node});
   enter(JobPhase::kMigrating, "Migrating",
-          std::format("wave {} moves {} rank(s)", begun.wave->number, begun.wave->moves.size()));
+        std::format("wave {} moves {} rank(s)", begun.wave->number, begun.wave->moves.size()));
 }
 
 // One that somebody wants and that can't begin yet: once, in its status.
@@ -88,8 +89,8 @@ void JobKernel::migrating(const migrate::Wave& wave) {
   const std::string cancelled = o.job.spec.run_policy.suspend ? "the job is to be suspended"
                                 : past_deadline()             ? "the job's deadline has passed"
                                 : ends                        ? "the program is ending"
-                                : !deleted.empty() ? std::format("RankMigration {} was deleted", deleted)
-                                                   : "";
+                                : !deleted.empty()            ? std::format("RankMigration {} was deleted", deleted)
+                                                              : "";
   out.moving = true;
   const migrate::Step step = migrate::step(wave, view_of(o, cancelled), o.now, limits);
   out.migrations = show_wave(wave, o);
@@ -103,10 +104,10 @@ void JobKernel::migrating(const migrate::Wave& wave) {
   }
   for (std::size_t i = wave.times.size(); i < step.wave.times.size(); ++i) {  // every phase passed in this change
     const bool last = i + 1 == step.wave.times.size();
-    out.events.push_back({last && !step.wave.reason.empty() ? "Warning" : "Normal",
-                          "Wave" + std::string(crds::to_string(step.wave.times[i].phase)),
-                          std::format("wave {}{}", wave.number,
-                                      last && !step.wave.message.empty() ? ": " + step.wave.message : "")});
+    out.events.push_back(
+        {last && !step.wave.reason.empty() ? "Warning" : "Normal",
+         "Wave" + std::string(crds::to_string(step.wave.times[i].phase)),
+         std::format("wave {}{}", wave.number, last && !step.wave.message.empty() ? ": " + step.wave.message : "")});
   }
   if (migrate::is_finished(step.wave)) count_wave(step.wave);
   if (step.wave.phase == migrate::Phase::kFailed) {

@@ -112,9 +112,9 @@ bool JobKernel::ask_for_pod(const crds::RankPlace& place, Cold& cold) {
     return true;
   }
   if (why->second.code == ErrorCode::kInvalid) {
-    fail_attempt({place.rank.value, "", "InvalidPod",
-                  std::format("spec.template: the pod of rank {} is refused: {}", place.rank.value, why->second.message),
-                  true});
+    fail_attempt(
+        {place.rank.value, "", "InvalidPod",
+         std::format("spec.template: the pod of rank {} is refused: {}", place.rank.value, why->second.message), true});
     return false;
   }
   cold.add(place, "can't be made: " + why->second.message);
@@ -143,9 +143,12 @@ void JobKernel::wait_for(const Cold& cold) {
   const crds::Condition* since = crds::find_condition(o.job.status.conditions, "Starting");
   if (!status().epoch && since && since->status == crds::ConditionStatus::kTrue &&
       o.now > since->last_transition_time + job_limits.start)
-    fail_attempt({{}, "", "StartTimeout",
-                  std::format("not every rank's pod was ready after {:.0f} s: {}", to_seconds(job_limits.start), cold.all),
-                  false});
+    fail_attempt(
+        {{},
+         "",
+         "StartTimeout",
+         std::format("not every rank's pod was ready after {:.0f} s: {}", to_seconds(job_limits.start), cold.all),
+         false});
   else
     status().message = cold.waits.empty() ? mapped() : cold.waits;
 }
@@ -167,11 +170,11 @@ bool JobKernel::open_epoch() {
     if (s->prepared_epoch < epoch.epoch) {
       nlohmann::json fields;
       to_json(fields, epoch);
-      out.verbs.push_back({m.pod, wire::kPrepareEpoch, std::move(fields),
-                           migrate::ActionKind::kPrepareEpoch, epoch.epoch});
+      out.verbs.push_back(
+          {m.pod, wire::kPrepareEpoch, std::move(fields), migrate::ActionKind::kPrepareEpoch, epoch.epoch});
     } else if (all_prepared) {
-      out.verbs.push_back({m.pod, wire::kOpenEpoch, {{"epoch", epoch.epoch}},
-                           migrate::ActionKind::kOpenEpoch, epoch.epoch});
+      out.verbs.push_back(
+          {m.pod, wire::kOpenEpoch, {{"epoch", epoch.epoch}}, migrate::ActionKind::kOpenEpoch, epoch.epoch});
     }
   }
   return open;

@@ -19,8 +19,9 @@ NodeState node_state(const nlohmann::json* node) {
   return NodeState::kSilent;
 }
 
-void LostPods::judge(std::map<std::string, PodFacts>& pods, const std::function<NodeState(const std::string& node)>& state,
-                     const wire::EpochPlan* epoch, Steady now) {
+void LostPods::judge(std::map<std::string, PodFacts>& pods,
+                     const std::function<NodeState(const std::string& node)>& state, const wire::EpochPlan* epoch,
+                     Steady now) {
   std::set<std::string> uids;
   bool only_lost = true;
   for (auto& [name, pod] : pods) {

@@ -22,8 +22,8 @@ const json* container_status(const json& pod_status, const char* list, std::stri
 // Waiting for a reason that no waiting cures.
 bool is_final(const std::string& reason) {
   return reason.starts_with("ErrImage") || reason == "ImagePullBackOff" || reason == "InvalidImageName" ||
-         reason == "ContainerCannotRun" || reason == "CreateContainerError" ||
-         reason == "CreateContainerConfigError" || reason == "RunContainerError" || reason == "StartError";
+         reason == "ContainerCannotRun" || reason == "CreateContainerError" || reason == "CreateContainerConfigError" ||
+         reason == "RunContainerError" || reason == "StartError";
 }
 
 }  // namespace
@@ -82,9 +82,8 @@ PodFacts pod_facts(const json& pod) {
 
 std::string set_label(const std::string& wanted, const std::vector<json>& nodes) {
   auto is_carried = [&](const std::string& label) {
-    return std::ranges::any_of(nodes, [&](const json& node) {
-      return node.at("metadata").value("labels", json::object()).contains(label);
-    });
+    return std::ranges::any_of(
+        nodes, [&](const json& node) { return node.at("metadata").value("labels", json::object()).contains(label); });
   };
   if (wanted != names::kLabelSet || is_carried(wanted)) return wanted;
   for (const std::string_view label : names::kPoolLabels)

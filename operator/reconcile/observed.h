@@ -42,18 +42,18 @@ struct PodFacts {
   bool deleting = false;
   bool lost = false;       // deleting, but its node does not answer: nobody will say when its containers have ended
   bool abandoned = false;  // lost, and its program has certainly ended (lost_pods.h)
-  std::string address;  // ip:port of the sidecar; "": no IP yet
+  std::string address;     // ip:port of the sidecar; "": no IP yet
   bool app_ended = false;
-  int app_exit_code = 0;     // 128 + signal, as bsp-init and container runtimes say it
-  std::string app_message;   // why it could not be started, as the node tells it
+  int app_exit_code = 0;      // 128 + signal, as bsp-init and container runtimes say it
+  std::string app_message;    // why it could not be started, as the node tells it
   bool cannot_start = false;  // image missing, command refused by the engine: no use to wait
-  bool pod_ended = false;    // the node ended the pod as a whole (evicted, an init container failed)
-  std::string reason;        // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
-  std::string unscheduled;   // why the scheduler has found no node for it; "": it has, or has not said so
+  bool pod_ended = false;     // the node ended the pod as a whole (evicted, an init container failed)
+  std::string reason;         // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
+  std::string unscheduled;    // why the scheduler has found no node for it; "": it has, or has not said so
 };
 PodFacts pod_facts(const nlohmann::json& pod);
-// By which label the Sets of a job are found: `wanted`, or the cloud's own for node pools if `wanted` is the default and no
-// node carries it.
+// By which label the Sets of a job are found: `wanted`, or the cloud's own for node pools if `wanted` is the default
+// and no node carries it.
 std::string set_label(const std::string& wanted, const std::vector<nlohmann::json>& nodes);
 observe::NodeFacts node_facts(const nlohmann::json& node, const std::string& set_label);
 
@@ -68,23 +68,23 @@ struct MoveRequest {
 // What a rescheduling call leaves in the status, and the moves it wants.
 struct Decided {
   crds::Decision decision;
-  std::vector<MoveRequest> moves;  // empty unless the mode is Migrate
-  double predicted_gain_seconds = 0;  // of the whole plan, over a window
-  std::vector<std::string> text;      // the explanation, line by line
+  std::vector<MoveRequest> moves;             // empty unless the mode is Migrate
+  double predicted_gain_seconds = 0;          // of the whole plan, over a window
+  std::vector<std::string> text;              // the explanation, line by line
   std::shared_ptr<const std::string> record;  // the call as operator/record writes it; null: nobody wants it
 };
 
 struct Observed {
   crds::BspJob job;
-  std::vector<observe::NodeFacts> nodes;  // by name
-  std::map<std::string, PodFacts> pods;   // every pod of the job
-  std::vector<crds::RankMigration> migrations;  // every one of the job, by name
-  std::map<std::string, SidecarFacts> sidecars;  // by pod
-  std::map<std::string, Error> not_created;      // by pod: the answer to the last try to make it
+  std::vector<observe::NodeFacts> nodes;             // by name
+  std::map<std::string, PodFacts> pods;              // every pod of the job
+  std::vector<crds::RankMigration> migrations;       // every one of the job, by name
+  std::map<std::string, SidecarFacts> sidecars;      // by pod
+  std::map<std::string, Error> not_created;          // by pod: the answer to the last try to make it
   std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
   MoveCaps caps;
-  MovesElsewhere elsewhere;  // of all other jobs
-  bool room_may_come = false;  // a cluster: others end, an autoscaler adds nodes
+  MovesElsewhere elsewhere;        // of all other jobs
+  bool room_may_come = false;      // a cluster: others end, an autoscaler adds nodes
   bool images_unreadable = false;  // so the template must say what an image would run by itself
   double superstep_seconds = 0;
   double round_trip_seconds = 0;
@@ -111,7 +111,8 @@ struct Outcome {
   crds::BspJobStatus status;
   // The status must be stored before anything below is done, and then everything is asked again.
   bool store_first = false;
-  // With it: these seats must be booked before that, and if somebody else has booked meanwhile everything is asked again.
+  // With it: these seats must be booked before that, and if somebody else has booked meanwhile everything is asked
+  // again.
   std::vector<Seat> book;
   bool moving = false;  // a wave is under way: what is booked for it stays booked
   std::vector<PodRequest> create_pods;

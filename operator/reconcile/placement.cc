@@ -16,7 +16,7 @@ using nlohmann::json;
 void require(json& spec, const char* list, const json& requirement) {
   json& affinity = child(child(spec, "affinity", json::value_t::object), "nodeAffinity", json::value_t::object);
   json& terms = child(child(affinity, "requiredDuringSchedulingIgnoredDuringExecution", json::value_t::object),
-                       "nodeSelectorTerms", json::value_t::array);
+                      "nodeSelectorTerms", json::value_t::array);
   if (terms.empty()) {
     terms.push_back({{list, json::array({requirement})}});
     return;
@@ -41,7 +41,8 @@ void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, c
     require(spec, "matchExpressions",
             {{"key", job.spec.sets.label}, {"operator", "In"}, {"values", json::array({request.set})}});
   if (request.pinned && !request.node.empty())
-    require(spec, "matchFields", {{"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({request.node})}});
+    require(spec, "matchFields",
+            {{"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({request.node})}});
   // With 0 the API server would drop the object while the kubelet is still ending the containers, and another copy of
   // the rank might be started beside one that runs.
   spec["terminationGracePeriodSeconds"] = 1;
@@ -52,18 +53,20 @@ void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, c
 Result<void> check_without_image(const crds::BspJobSpec& spec) {
   const json* app = crds::app_container(spec);
   if (!app || !app->contains("command") || !app->at("command").is_array() || app->at("command").empty())
-    return fail(ErrorCode::kInvalid,
-                "spec.template.spec.containers[app].command: required: the operator starts the program and can't read in "
-                "the image what it would run by itself; write it there, for example command: [my_program]");
+    return fail(
+        ErrorCode::kInvalid,
+        "spec.template.spec.containers[app].command: required: the operator starts the program and can't read in "
+        "the image what it would run by itself; write it there, for example command: [my_program]");
   // What was asked of the container is asked of the program: our own first process is root either way.
   const json pod = spec.pod_template.value("spec", json::object()).value("securityContext", json::object());
   const json own = app->value("securityContext", json::object());
   const auto setting = [&](const char* name) { return own.value(name, pod.value(name, json())); };
   const json user = setting("runAsUser");
   if (setting("runAsNonRoot") == true && (!user.is_number_integer() || user == 0))
-    return fail(ErrorCode::kInvalid,
-                "spec.template.spec.containers[app].securityContext.runAsUser: required and not 0, because runAsNonRoot is "
-                "set and the operator can't read in the image who its user is; write the uid there");
+    return fail(
+        ErrorCode::kInvalid,
+        "spec.template.spec.containers[app].securityContext.runAsUser: required and not 0, because runAsNonRoot is "
+        "set and the operator can't read in the image who its user is; write the uid there");
   return {};
 }
 

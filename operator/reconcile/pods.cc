@@ -76,21 +76,18 @@ void adapt_app(json& app, const std::string& user, const crds::BspJob& job, cons
   security["runAsUser"] = 0;
   security["runAsGroup"] = 0;
   security["runAsNonRoot"] = false;  // said, since the pod's own setting would count otherwise
-  security["capabilities"] = {
-      {"drop", {"ALL"}},
-      {"add", {"CHECKPOINT_RESTORE", "SYS_PTRACE", "SETPCAP", "SETUID", "SETGID", "KILL"}}};
+  security["capabilities"] = {{"drop", {"ALL"}},
+                              {"add", {"CHECKPOINT_RESTORE", "SYS_PTRACE", "SETPCAP", "SETUID", "SETGID", "KILL"}}};
   security["seccompProfile"] = {{"type", "Unconfined"}};
   if (!user.empty()) put_env(app, names::kEnvUser, user);
-  put_env(app, names::kEnvSuperstep,
-          std::format("{}:{}", job.spec.superstep.call, job.spec.superstep.stride));
+  put_env(app, names::kEnvSuperstep, std::format("{}:{}", job.spec.superstep.call, job.spec.superstep.stride));
   // What scripts around an MPI program read, as mpirun sets it; every rank is alone in its pod.
   put_env(app, "OMPI_COMM_WORLD_RANK", std::to_string(request.rank));
   put_env(app, "OMPI_COMM_WORLD_SIZE", std::to_string(job.spec.ranks));
   put_env(app, "OMPI_COMM_WORLD_LOCAL_RANK", "0");
   put_env(app, "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
   put_env(app, "OMPI_COMM_WORLD_NODE_RANK", "0");
-  if (!job.spec.carry_paths.empty())
-    put_env(app, names::kEnvCarryPaths, joined(job.spec.carry_paths, ':'));
+  if (!job.spec.carry_paths.empty()) put_env(app, names::kEnvCarryPaths, joined(job.spec.carry_paths, ':'));
   if (job.metadata.annotations.contains(std::string(names::kAnnotationFaultPoints)))
     put_env(app, names::kEnvFaultDirectory, std::string(names::kRunDir));
   json& mounts = child(app, "volumeMounts", json::value_t::array);
@@ -104,8 +101,8 @@ json unprivileged() {
           {"seccompProfile", {{"type", "RuntimeDefault"}}}};
 }
 
-// Our own containers pass the restricted Pod Security Standard. Their user is not the program's: what it owns in /run/bsp
-// the program must not be able to replace.
+// Our own containers pass the restricted Pod Security Standard. Their user is not the program's: what it owns in
+// /run/bsp the program must not be able to replace.
 json restricted(const json& pod_spec) {
   constexpr int kOurUser = 64600, kOther = 64601;
   bool taken = false;
@@ -118,7 +115,8 @@ json restricted(const json& pod_spec) {
   for (const json& container : pod_spec.at("containers")) look(container);
   const int user = taken ? kOther : kOurUser;
   json security = unprivileged();
-  security.update({{"runAsUser", user}, {"runAsGroup", user}, {"runAsNonRoot", true}, {"readOnlyRootFilesystem", true}});
+  security.update(
+      {{"runAsUser", user}, {"runAsGroup", user}, {"runAsNonRoot", true}, {"readOnlyRootFilesystem", true}});
   return security;
 }
 
@@ -147,8 +145,8 @@ json asking_container(const json& app) {
   return asking;
 }
 
-json sidecar_container(const crds::BspJob& job, const PodRequest& request, const std::string& pod,
-                       const json& security, const PodOptions& options) {
+json sidecar_container(const crds::BspJob& job, const PodRequest& request, const std::string& pod, const json& security,
+                       const PodOptions& options) {
   json env = json::array();
   auto add = [&](std::string_view name, const std::string& value) {
     env.push_back({{"name", name}, {"value", value}});
@@ -192,7 +190,8 @@ json owner_reference(const crds::BspJob& job) {
                        {"blockOwnerDeletion", true}}});
 }
 
-json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image, const PodOptions& options) {
+json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image,
+              const PodOptions& options) {
   const std::string name = pod_name(job.metadata.name, request.rank, request.generation);
   json pod = job.spec.pod_template.is_object() ? job.spec.pod_template : json::object();
   pod["apiVersion"] = "v1";
@@ -209,8 +208,7 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   labels[std::string(names::kLabelSet)] = request.set;
   labels[std::string(names::kLabelRole)] = request.target ? "target" : "rank";
   if (request.target)
-    child(metadata, "annotations", json::value_t::object)[std::string(names::kAnnotationMigration)] =
-        request.migration;
+    child(metadata, "annotations", json::value_t::object)[std::string(names::kAnnotationMigration)] = request.migration;
 
   json& spec = child(pod, "spec", json::value_t::object);
   spec["restartPolicy"] = "Never";  // a rank is never restarted alone: its epoch died with it
@@ -220,8 +218,8 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   put(volumes, copies ? json{{"name", "bsp-runtime"}, {"emptyDir", json::object()}}
                       : json{{"name", "bsp-runtime"},
                              {"image", {{"reference", options.runtime_image}, {"pullPolicy", options.pull_policy}}}});
-  put(volumes, {{"name", "bsp-run"},
-                {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", job.spec.checkpoint.size_limit.text}}}});
+  put(volumes,
+      {{"name", "bsp-run"}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", job.spec.checkpoint.size_limit.text}}}});
   // The sidecar alone mounts it, and is not root.
   put(volumes, {{"name", "bsp-tls"}, {"secret", {{"secretName", secret_name(name)}, {"defaultMode", 0444}}}});
   const json own_security = restricted({{"securityContext", spec.value("securityContext", json())},
@@ -242,7 +240,8 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   if (!asking.is_null()) with_sidecar.push_back(asking);
   for (json& container : init) {
     const std::string called = container.value("name", "");
-    if (called != names::kSidecarContainer && called != "bsp-runtime" && called != "bsp-user") with_sidecar.push_back(container);
+    if (called != names::kSidecarContainer && called != "bsp-runtime" && called != "bsp-user")
+      with_sidecar.push_back(container);
   }
   init = std::move(with_sidecar);
   return pod;
@@ -259,9 +258,7 @@ json make_secret(const crds::BspJob& job, const std::string& name, const std::st
             {"ownerReferences", owner_reference(job)}}},
           {"type", "Opaque"},
           {"data",
-           {{"ca.pem", base64_encode(ca)},
-            {"cert.pem", base64_encode(certificate)},
-            {"key.pem", base64_encode(key)}}}};
+           {{"ca.pem", base64_encode(ca)}, {"cert.pem", base64_encode(certificate)}, {"key.pem", base64_encode(key)}}}};
 }
 
 }  // namespace bsp::reconcile

@@ -8,8 +8,8 @@
 #include "base/core/significant.h"
 #include "operator/decide/explain.h"
 #include "operator/observe/snapshot.h"
-#include "operator/record/line.h"
 #include "operator/reconcile/status.h"
+#include "operator/record/line.h"
 
 namespace bsp::reconcile {
 
@@ -23,8 +23,8 @@ json state_to_json(const decide::State& s) {
   json p_comm = json::array();
   for (std::size_t i = 0; i < s.P_comm.rows(); ++i)
     p_comm.push_back(std::vector<double>(s.P_comm.row(i).begin(), s.P_comm.row(i).end()));
-  return {{"k", s.cadence.k.value},      {"alpha", s.cadence.alpha}, {"alphaNext", s.cadence.alpha_next},
-          {"d", s.cadence.d},            {"gamma", s.cadence.gamma}, {"pComp", s.P_comp},
+  return {{"k", s.cadence.k.value},    {"alpha", s.cadence.alpha}, {"alphaNext", s.cadence.alpha_next},
+          {"d", s.cadence.d},          {"gamma", s.cadence.gamma}, {"pComp", s.P_comp},
           {"pComm", std::move(p_comm)}};
 }
 
@@ -155,8 +155,7 @@ void Rescheduler::note_wave(const Observed& o) {
   }
   baseline_->after = edge + 2;
   for (std::size_t i = 0; i < w.moves.size(); ++i) {
-    const auto m = std::ranges::find(o.migrations, w.moves[i].migration,
-                                     [](const auto& x) { return x.metadata.name; });
+    const auto m = std::ranges::find(o.migrations, w.moves[i].migration, [](const auto& x) { return x.metadata.name; });
     if (m != o.migrations.end() && i < w.bytes.size())
       calibration_.add_move(m->status.source_set, m->status.target_set, w.bytes[i], w.pause);
   }
@@ -189,7 +188,8 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   keep_caps(nodes, o);
   decide::Params params = params_;
   if (o.caps.in_cluster != 0) {
-    const std::uint32_t left = std::max(1u, o.caps.in_cluster > o.elsewhere.all ? o.caps.in_cluster - o.elsewhere.all : 0);
+    const std::uint32_t left =
+        std::max(1u, o.caps.in_cluster > o.elsewhere.all ? o.caps.in_cluster - o.elsewhere.all : 0);
     params.max_moves = params.max_moves == 0 ? left : std::min(params.max_moves, left);
   }
   // The epoch's Sets, in whose order reports count: a pool that joined meanwhile would shift the others.
@@ -198,16 +198,15 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   for (const crds::RankPlace& place : o.job.status.ranks) {
     observe::RankFacts facts;
     facts.node = place.node;
-    facts.memory_bytes = static_cast<double>(std::max<std::uint64_t>(
-        place.memory_bytes, collector_.memory_bytes(place.rank.value)));
+    facts.memory_bytes =
+        static_cast<double>(std::max<std::uint64_t>(place.memory_bytes, collector_.memory_bytes(place.rank.value)));
     facts.blocked_reason = place.blocked_reason;
     for (const auto& m : o.migrations)
       if (m.spec.rank == place.rank && m.status.phase == migrate::Phase::kSucceeded)
         facts.last_move = std::max(facts.last_move, m.status.superstep.value);
     ranks.push_back(std::move(facts));
   }
-  decide::Snapshot snapshot =
-      observe::make_snapshot(observe::make_platform(sets, nodes, calibration_), ranks);
+  decide::Snapshot snapshot = observe::make_snapshot(observe::make_platform(sets, nodes, calibration_), ranks);
   auto plan = decide::make_plan(snapshot, *window_, params);
   Decided out;
   if (!plan) {
@@ -228,7 +227,8 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
                            snapshot.platform.processor(move.to).name});
   if (!out.moves.empty()) predicted_sum_ += out.predicted_gain_seconds;
   const decide::Cadence next = plan->next;
-  if (records_) out.record = std::make_shared<const std::string>(record_of(o, params, std::move(snapshot), std::move(*plan)));
+  if (records_)
+    out.record = std::make_shared<const std::string>(record_of(o, params, std::move(snapshot), std::move(*plan)));
   state_ = std::move(*window_).close(next);
   open_window();
   return out;
@@ -271,9 +271,9 @@ void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
   status.calibration = calibration_.to_status(observe::nominal_speeds(o.nodes));
   json j = {{"state", state_to_json(state_)}, {"waveSeen", wave_seen_}};
   if (baseline_)
-    j["baseline"] = {{"wave", baseline_->wave},       {"alpha", baseline_->alpha},
+    j["baseline"] = {{"wave", baseline_->wave},           {"alpha", baseline_->alpha},
                      {"predicted", baseline_->predicted}, {"seconds", baseline_->seconds},
-                     {"compute", baseline_->compute}, {"after", baseline_->after}};
+                     {"compute", baseline_->compute},     {"after", baseline_->after}};
   status.rescheduler = std::move(j);
   if (predicted_sum_ != 0) status.predicted_gain_seconds = significant(predicted_sum_, 6);
   if (any_gain_) status.realised_gain_seconds = significant(realised_sum_, 6);
@@ -292,8 +292,8 @@ std::vector<RealisedGain> Rescheduler::realised(const crds::BspJobStatus& status
   std::vector<RealisedGain> out;
   for (const migrate::Move& move : (*wave)->moves)
     if (move.rank < baseline_->compute.size())
-      out.push_back({move.migration,
-                     (baseline_->compute[move.rank] - mean->compute_seconds[move.rank]) * alpha - pause});
+      out.push_back(
+          {move.migration, (baseline_->compute[move.rank] - mean->compute_seconds[move.rank]) * alpha - pause});
   baseline_.reset();
   return out;
 }

@@ -67,10 +67,10 @@ class Rescheduler {
   observe::Collector collector_;
   observe::Calibration calibration_;
   std::optional<decide::Window> window_;
-  decide::State state_;         // of the window's start
+  decide::State state_;  // of the window's start
   bool records_;
   std::vector<decide::MeasuredSuperstep> supersteps_;  // of the window, if records_
-  std::uint32_t wave_seen_ = 0;  // ended waves up to this one have been taken into account
+  std::uint32_t wave_seen_ = 0;                        // ended waves up to this one have been taken into account
   std::optional<Baseline> baseline_;
   double predicted_sum_ = 0;
   double realised_sum_ = 0;

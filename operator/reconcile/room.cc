@@ -41,8 +41,8 @@ bool tolerates(const json& toleration, const json& taint) {
 }  // namespace
 
 Resources requests_of(const json& pod_spec) {
-  Resources beside;        // native sidecars, which go on while a later init container runs
-  Resources at_start;      // the most that is asked for before the containers run
+  Resources beside;    // native sidecars, which go on while a later init container runs
+  Resources at_start;  // the most that is asked for before the containers run
   for (const json& container : part_at(pod_spec, "initContainers")) {
     Resources then = asked(container);
     const bool stays = text_at(container, "restartPolicy") == "Always";

@@ -24,8 +24,8 @@ struct Resources {
   bool operator==(const Resources&) const = default;
 };
 
-// What the scheduler counts for a PodSpec: its containers and native sidecars, or its greatest init container if that is
-// more. A limit without a request is one. `pods` is 1.
+// What the scheduler counts for a PodSpec: its containers and native sidecars, or its greatest init container if that
+// is more. A limit without a request is one. `pods` is 1.
 Resources requests_of(const nlohmann::json& pod_spec);
 // Node.status.allocatable; all zero if it does not say.
 Resources allocatable_of(const nlohmann::json& node);

@@ -17,21 +17,24 @@ namespace {
 // The job that this thread is looking at: what it stores itself is no reason to look again.
 thread_local const std::string* looked_at = nullptr;
 
-// A RankMigration of no job waits for one, since whoever made it may make the job next; one that was under way has failed with its job.
+// A RankMigration of no job waits for one, since whoever made it may make the job next; one that was under way has
+// failed with its job.
 void answer_without_job(kube::Client& client, kube::Cache& cache, const std::string& key) {
   const std::size_t slash = key.find('/');
   for (const kube::Object& object : cache.find(kRankMigration, kByJob, key)) {
     auto migration = crds::rank_migration_from_json(object);
     if (!migration || crds::is_finished(migration->status.phase) || kube::is_being_deleted(object)) continue;
     if (migration->status.phase == crds::MigrationPhase::kPending) {
-      std::string message = std::format("spec.job: there is no BSPJob {} in namespace {}; it waits for one, or correct the name",
-                                        key.substr(slash + 1), key.substr(0, slash));
+      std::string message =
+          std::format("spec.job: there is no BSPJob {} in namespace {}; it waits for one, or correct the name",
+                      key.substr(slash + 1), key.substr(0, slash));
       if (migration->status.message == message) continue;
       migration->status.observed_generation = migration->metadata.generation;
       migration->status.reason = "NoSuchJob";
       migration->status.message = std::move(message);
     } else {
-      migration = refused(*migration, {migration->metadata.name, "JobGone", "the job was deleted"}, SystemClock{}.now());
+      migration =
+          refused(*migration, {migration->metadata.name, "JobGone", "the job was deleted"}, SystemClock{}.now());
     }
     kube::Object next;
     to_json(next, *migration);
@@ -66,8 +69,10 @@ void Shell::changed(const kube::Kind& kind, const kube::Object* before, const ku
   if (kind == kPod) usage_.change(before, now);
   if (kind == kBspJob) {
     const std::lock_guard lock(mutex_);
-    if (now) job_figures_[key] = job_figures(*now);
-    else job_figures_.erase(key);
+    if (now)
+      job_figures_[key] = job_figures(*now);
+    else
+      job_figures_.erase(key);
   }
   if (!key.empty() && !(looked_at && *looked_at == key)) queue_.add(key);
 }
@@ -113,8 +118,8 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
     if (gone) return {};
     auto& place = jobs_[key];
     if (!place)
-      place = std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, bookings_, options_, at, kube::metadata_text(*object, "uid"),
-                                         [this, key] { queue_.add(key); });
+      place = std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, bookings_, options_, at,
+                                         kube::metadata_text(*object, "uid"), [this, key] { queue_.add(key); });
     job = place;
   }
   return job->reconcile();

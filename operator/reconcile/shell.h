@@ -4,8 +4,8 @@
 //   sidecars' links ────┘                (a worker)        ├─> pods, Secrets, RankMigrations, events
 //                                                          └─> verbs to sidecars
 //
-// A job is looked at by one worker at a time, whenever something of it changed or its own deadline has come. It runs for
-// any kube::Client. All that must survive it is in the objects, so it may be killed anywhere.
+// A job is looked at by one worker at a time, whenever something of it changed or its own deadline has come. It runs
+// for any kube::Client. All that must survive it is in the objects, so it may be killed anywhere.
 #pragma once
 
 #include <atomic>
@@ -34,22 +34,23 @@ class JobShell;
 
 struct ShellOptions {
   std::string name_space = "default";  // "": all
-  std::string network;  // path of the network namespace from which pods are reached; "": our own
+  std::string network;                 // path of the network namespace from which pods are reached; "": our own
   PodOptions pods = {};
   bool collects_garbage = false;  // somebody else removes what belonged to a job that is gone, by its owner
   unsigned workers = 1;
   std::chrono::milliseconds progress{250};  // between two writes of a status that only shows progress
-  // What an image runs if the template names no command; kNotFound with the remedy. Null: images can't be read, so every
-  // template has to name its command. Both are called from all workers.
+  // What an image runs if the template names no command; kNotFound with the remedy. Null: images can't be read, so
+  // every template has to name its command. Both are called from all workers.
   std::function<Result<ImageDefaults>(const std::string& image)> image_defaults = {};
   // The last lines that the app container of a pod wrote; "" if there are none.
   std::function<std::string(const std::string& name_space, const std::string& pod)> log_tail = {};
-  // Every rescheduling call, as a line of operator/record; of one job in their order. Null: they are not recorded. Called
-  // from all workers.
+  // Every rescheduling call, as a line of operator/record; of one job in their order. Null: they are not recorded.
+  // Called from all workers.
   std::function<void(const std::string& name_space, const std::string& job, const std::string& line)> record = {};
   migrate::Limits limits = {};
   JobLimits job_limits = {};
-  // The object in which waves book their targets' room. Whoever looks after jobs on the same nodes must name the same one.
+  // The object in which waves book their targets' room. Whoever looks after jobs on the same nodes must name the same
+  // one.
   std::string bookings_name_space = {};  // "": name_space
   std::string bookings_name = "bsp-operator-room";
   MoveCaps caps = {};

@@ -77,8 +77,10 @@ void JobShell::carry_out(const Observed& o, const Outcome& out) {
     if (auto removed = client_.remove(own(kSecret, secret_name(name)));
         !removed && removed.error().code != ErrorCode::kNotFound)
       log_warning("deleting a Secret failed", {{"pod", name}, {"error", removed.error().message}});
-    if (auto pod = client_.get(own(kPod, name))) cache_.put(*pod);
-    else if (pod.error().code == ErrorCode::kNotFound) cache_.drop(own(kPod, name));
+    if (auto pod = client_.get(own(kPod, name)))
+      cache_.put(*pod);
+    else if (pod.error().code == ErrorCode::kNotFound)
+      cache_.drop(own(kPod, name));
   }
   if (out.remove_finalizer) remove_all(o.job);
   if (out.remove_job)
@@ -109,7 +111,8 @@ void JobShell::create_pods(const Observed& o, const std::vector<PodRequest>& req
     not_created_.insert_or_assign(name, NotCreated{error, now + pause, pause});
     if (!news) continue;
     // What the API server refuses for the template's sake is its author's to put right, and told there.
-    log(error.code == ErrorCode::kInvalid || error.code == ErrorCode::kRefused ? LogLevel::kInfo : LogLevel::kWarning, "making a pod failed",
+    log(error.code == ErrorCode::kInvalid || error.code == ErrorCode::kRefused ? LogLevel::kInfo : LogLevel::kWarning,
+        "making a pod failed",
         {{"job", job_key(at_.name_space, at_.name)}, {"rank", request.rank}, {"error", error.message}});
     events_.tell(o.job, {"Warning", "PodNotCreated", std::format("rank {}: {}", request.rank, error.message)});
     if (error.code == ErrorCode::kUnavailable) return;  // the next one would fare no better
@@ -131,13 +134,16 @@ Result<void> JobShell::create_pod(const crds::BspJob& job, const PodRequest& req
   if (!created && created.error().code == ErrorCode::kConflict) {
     created = client_.get(own(kPod, name));
     if (created && !is_ours(*created))
-      return fail(ErrorCode::kUnavailable, std::format("a pod {} is there that is not this job's; delete it", name), true);
+      return fail(ErrorCode::kUnavailable, std::format("a pod {} is there that is not this job's; delete it", name),
+                  true);
   }
   if (!created) {
     Error error = created.error();
     if (error.message.contains("violates PodSecurity"))
-      error.message += std::format("; the program's container needs more (see the chart's notes), so let the namespace admit it: kubectl "
-                                   "label namespace {} pod-security.kubernetes.io/enforce=privileged --overwrite", at_.name_space);
+      error.message += std::format(
+          "; the program's container needs more (see the chart's notes), so let the namespace admit it: kubectl "
+          "label namespace {} pod-security.kubernetes.io/enforce=privileged --overwrite",
+          at_.name_space);
     return std::unexpected(std::move(error));
   }
   cache_.put(*created);
@@ -170,7 +176,8 @@ void JobShell::write_migration(const crds::RankMigration& migration) {
 void JobShell::remove_all(const crds::BspJob& job) {
   for (const kube::Kind& kind : {kRankMigration, kSecret}) {
     if (options_.collects_garbage) break;  // and listing Secrets would take a right to see all of them
-    const auto found = client_.list(kind, job.metadata.name_space, {{std::string(names::kLabelJob), job.metadata.name}});
+    const auto found =
+        client_.list(kind, job.metadata.name_space, {{std::string(names::kLabelJob), job.metadata.name}});
     if (!found) return log_warning("listing what belongs to a job failed", {{"error", found.error().message}});
     for (const kube::Object& object : *found)
       if (auto removed = client_.remove(own(kind, object.at("metadata").at("name")));

@@ -52,7 +52,8 @@ Bookings BookingStore::read(Time now) {
 Result<void> BookingStore::book(const Bookings& seen, const std::string& job, Booking booking, Time now) {
   const std::lock_guard lock(mutex_);
   if (!known_) BSP_CHECK_OK(load());
-  if (known_->version != seen.version) return fail(ErrorCode::kConflict, "somebody else has booked room meanwhile", true);
+  if (known_->version != seen.version)
+    return fail(ErrorCode::kConflict, "somebody else has booked room meanwhile", true);
   Bookings next = *known_;
   drop_expired(next, now);
   next.of_job[job] = std::move(booking);

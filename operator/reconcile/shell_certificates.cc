@@ -18,15 +18,16 @@ Result<void> JobShell::connect(const crds::BspJob& job) {
   const Time now = SystemClock{}.now();
   if (auto loaded = load_authority(job); !loaded) {
     if (job.metadata.deletion_timestamp == Time{}) return loaded;
-    // It must be able to go all the same: where its namespace goes too, no Secret can be made. Nothing is asked of its sidecars
-    // any more, so any CA will do.
+    // It must be able to go all the same: where its namespace goes too, no Secret can be made. Nothing is asked of its
+    // sidecars any more, so any CA will do.
     BSP_TRY(authority_, net::create_ca("bspjob-that-goes", now - 5min, now + kValidity));
   }
-  BSP_TRY(const net::PemPair own, net::issue_certificate(*authority_, {.identity = std::string(names::kOperatorIdentity),
-                                                                       .dns_names = {},
-                                                                       .addresses = {},
-                                                                       .not_before = now,
-                                                                       .not_after = now + kValidity / 2}));
+  BSP_TRY(const net::PemPair own,
+          net::issue_certificate(*authority_, {.identity = std::string(names::kOperatorIdentity),
+                                               .dns_names = {},
+                                               .addresses = {},
+                                               .not_before = now,
+                                               .not_after = now + kValidity / 2}));
   BSP_TRY(auto tls, net::TlsContext::create({authority_->certificate, own.certificate, own.key}));
   sidecars_ = std::make_unique<Sidecars>(
       Sidecars::Options{.tls = std::move(tls), .network = options_.network, .changed = changed_});
@@ -39,7 +40,8 @@ Result<void> JobShell::load_authority(const crds::BspJob& job) {
   auto found = client_.get(own(kSecret, name));
   if (!found && found.error().code == ErrorCode::kNotFound) {
     const Time now = SystemClock{}.now();
-    BSP_TRY(const net::PemPair ca, net::create_ca(std::format("bspjob-{}", job.metadata.uid), now - 5min, now + kValidity));
+    BSP_TRY(const net::PemPair ca,
+            net::create_ca(std::format("bspjob-{}", job.metadata.uid), now - 5min, now + kValidity));
     found = client_.create(make_secret(job, name, ca.certificate, ca.certificate, ca.key));
     if (!found && found.error().code == ErrorCode::kConflict) found = client_.get(own(kSecret, name));
   }
@@ -47,7 +49,9 @@ Result<void> JobShell::load_authority(const crds::BspJob& job) {
   if (!is_ours(*found))
     return fail(ErrorCode::kUnavailable,
                 std::format("Secret {} belongs to something else, or to a former job of this name that is still being "
-                            "removed; delete it, or give the job another name", name), true);
+                            "removed; delete it, or give the job another name",
+                            name),
+                true);
   net::PemPair pair;
   for (const auto& [part, text] : {std::pair{"cert.pem", &pair.certificate}, {"key.pem", &pair.key}}) {
     auto decoded = base64_decode(found->value("data", json::object()).value(part, ""));

@@ -49,7 +49,8 @@ void EventRecorder::tell(const crds::BspJob& job, const Event& event) {
   const kube::Object object = {
       {"apiVersion", kEvent.api_version},
       {"kind", kEvent.kind},
-      {"metadata", {{"name", own_name}, {"namespace", name_space}, {"labels", {{std::string(names::kLabelJob), name}}}}},
+      {"metadata",
+       {{"name", own_name}, {"namespace", name_space}, {"labels", {{std::string(names::kLabelJob), name}}}}},
       {"regarding",
        {{"apiVersion", names::kApiVersion},
         {"kind", names::kBspJobKind},

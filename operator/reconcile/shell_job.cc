@@ -89,7 +89,8 @@ Duration JobShell::reconcile() {
         return pause;
       }
       if (!store(*job, out.status)) return kRetry;
-      // After it is stored: a call that nobody carries out, because this operator ends here, is made again by the next one.
+      // After it is stored: a call that nobody carries out, because this operator ends here, is made again by the next
+      // one.
       if (o.decided && o.decided->record) options_.record(at_.name_space, at_.name, *o.decided->record);
       if (o.decided) decided_.reset();
       for (const Event& event : out.events) fault_point("operator." + event.reason);  // stored; nothing of it done yet
@@ -105,7 +106,8 @@ Duration JobShell::reconcile() {
       to_json(after, out.status);
       if (before != after && !store(*job, out.status)) return kRetry;
     }
-    const bool active = out.status.phase == crds::JobPhase::kMigrating || out.status.phase == crds::JobPhase::kStarting ||
+    const bool active = out.status.phase == crds::JobPhase::kMigrating ||
+                        out.status.phase == crds::JobPhase::kStarting ||
                         out.status.phase == crds::JobPhase::kRestarting;
     if (active) return kRetry;
     if (out.status.phase != crds::JobPhase::kRunning) return rest(o, out);
@@ -121,7 +123,8 @@ Duration JobShell::rest(const Observed& o, const Outcome& out) const {
   if (!out.delete_pods.empty() || !out.migrations.empty() || out.remove_job || out.remove_finalizer) return kIdle;
   Duration next = kQuiet;
   if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished; over && ttl)
-    next = std::min(next, from_seconds(std::min(static_cast<double>(*ttl), 1e9)) - (o.now - out.status.completion_time) + kRetry);
+    next = std::min(
+        next, from_seconds(std::min(static_cast<double>(*ttl), 1e9)) - (o.now - out.status.completion_time) + kRetry);
   return std::max<Duration>(next, kRetry);
 }
 

@@ -1,6 +1,6 @@
 // What the shell keeps of one job between two looks at it: links to its sidecars, its certificates, its
-// scheduler. All of it can be made anew from the objects. shell_job.cc has the round, shell_observe.cc what it looks at,
-// shell_apply.cc what it does, shell_certificates.cc the certificates.
+// scheduler. All of it can be made anew from the objects. shell_job.cc has the round, shell_observe.cc what it looks
+// at, shell_apply.cc what it does, shell_certificates.cc the certificates.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,9 @@
 #include "operator/kinds.h"
 #include "operator/reconcile/lost_pods.h"
 #include "operator/reconcile/rescheduling.h"
+#include "operator/reconcile/shell.h"
 #include "operator/reconcile/shell_events.h"
 #include "operator/reconcile/shell_nodes.h"
-#include "operator/reconcile/shell.h"
 #include "operator/reconcile/shell_objects.h"
 #include "operator/reconcile/sidecars.h"
 
@@ -24,10 +24,17 @@ namespace bsp::reconcile {
 
 class JobShell {
  public:
-  JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, const NodeUsage& usage,
-           BookingStore& bookings, const ShellOptions& options, kube::Key at, std::string uid, std::function<void()> changed)
-      : client_(client), cache_(cache), nodes_(nodes), usage_(usage), bookings_(bookings), options_(options), at_(std::move(at)),
-        uid_(std::move(uid)), changed_(std::move(changed)) {}
+  JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, const NodeUsage& usage, BookingStore& bookings,
+           const ShellOptions& options, kube::Key at, std::string uid, std::function<void()> changed)
+      : client_(client),
+        cache_(cache),
+        nodes_(nodes),
+        usage_(usage),
+        bookings_(bookings),
+        options_(options),
+        at_(std::move(at)),
+        uid_(std::move(uid)),
+        changed_(std::move(changed)) {}
 
   // Does what is due and says how long from now to look again at the latest.
   Duration reconcile();
@@ -59,7 +66,9 @@ class JobShell {
   bool note_gains(const Observed& o);  // true if a wave's gain has just become known
   void remove_all(const crds::BspJob& job);
   void remove_finalizer();
-  [[nodiscard]] kube::Key own(const kube::Kind& kind, const std::string& name) const { return {kind, at_.name_space, name}; }
+  [[nodiscard]] kube::Key own(const kube::Kind& kind, const std::string& name) const {
+    return {kind, at_.name_space, name};
+  }
   // Of this very job, and not of one of the same name that is being collected.
   [[nodiscard]] bool is_ours(const kube::Object& object) const;
 
@@ -76,10 +85,10 @@ class JobShell {
   std::optional<net::PemPair> authority_;
   std::unique_ptr<Sidecars> sidecars_;
   std::unique_ptr<Rescheduler> rescheduler_;
-  std::uint32_t attempt_ = 0;           // that rescheduler_ belongs to
-  std::optional<Decided> decided_;      // made, not stored yet
+  std::uint32_t attempt_ = 0;       // that rescheduler_ belongs to
+  std::optional<Decided> decided_;  // made, not stored yet
   LostPods lost_;
-  std::vector<Event> untold_;           // of stored statuses
+  std::vector<Event> untold_;                             // of stored statuses
   std::map<std::string, crds::RankMigration> unwritten_;  // by name, the newest
   std::map<std::string, ImageDefaults> images_;
   Bookings seen_;             // what the last look was decided on

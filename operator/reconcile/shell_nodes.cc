@@ -12,7 +12,8 @@ namespace {
 constexpr std::size_t kMostViews = 32;
 
 kube::Object without_version(kube::Object node) {
-  if (node.is_object() && node.contains("metadata") && node["metadata"].is_object()) node["metadata"].erase("resourceVersion");
+  if (node.is_object() && node.contains("metadata") && node["metadata"].is_object())
+    node["metadata"].erase("resourceVersion");
   return node;
 }
 
@@ -32,7 +33,8 @@ std::shared_ptr<const SeenNodes> read_nodes(const std::string& label, const nloh
 }  // namespace
 
 const SeenNode* SeenNodes::find(const std::string& name) const {
-  const auto it = std::ranges::lower_bound(nodes, name, {}, [](const SeenNode& node) -> const std::string& { return node.facts.name; });
+  const auto it = std::ranges::lower_bound(nodes, name, {},
+                                           [](const SeenNode& node) -> const std::string& { return node.facts.name; });
   return it != nodes.end() && it->facts.name == name ? &*it : nullptr;
 }
 
@@ -49,7 +51,8 @@ std::shared_ptr<const SeenNodes> NodeViews::seen_by(const std::string& label, co
   const std::uint64_t version = version_;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto view = views_.find(key); view != views_.end() && view->second.version == version) return view->second.nodes;
+    if (const auto view = views_.find(key); view != views_.end() && view->second.version == version)
+      return view->second.nodes;
   }
   // Not under the lock: the list takes the cache's, under which changes are told.
   auto nodes = read_nodes(label, asked, list());

@@ -31,9 +31,11 @@ void trim_pod(Object& pod) {
   keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
   keep_in(pod, "metadata", {"name", "namespace", "uid", "resourceVersion", "labels", "deletionTimestamp"});
   keep_in(pod, "spec", {"nodeName", "containers", "initContainers", "overhead"});
-  keep_in(pod, "status", {"phase", "podIP", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"});
+  keep_in(pod, "status",
+          {"phase", "podIP", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"});
   if (pod.contains("spec"))
-    for (const char* list : {"containers", "initContainers"}) keep_in_each(pod["spec"], list, {"resources", "restartPolicy"});
+    for (const char* list : {"containers", "initContainers"})
+      keep_in_each(pod["spec"], list, {"resources", "restartPolicy"});
   if (pod.contains("status")) {
     for (const char* list : {"containerStatuses", "initContainerStatuses"})
       keep_in_each(pod["status"], list, {"name", "state"});
@@ -101,13 +103,15 @@ void NodeUsage::change(const Object* before, const Object* now) {
     const Resources asked = requests_of(pod["spec"]);
     const std::string job = job_key_of(kPod, pod);
     Resources& of_job = here.of_job[job];
-    for (Resources* sum : {&here.all, &of_job}) more ? *sum += asked : *sum -= asked;
+    for (Resources* sum : {&here.all, &of_job}) more ? * sum += asked : * sum -= asked;
     if (of_job == Resources{}) here.of_job.erase(job);
     if (here.of_job.empty()) nodes_.erase(node);
     if (text_at(part_at(part_at(pod, "metadata"), "labels"), names::kLabelRole.data()) != "target") return;
     const std::string key = job_key(kube::metadata_text(pod, "namespace"), kube::metadata_text(pod, "name"));
-    if (more) targets_.insert(key);
-    else targets_.erase(key);
+    if (more)
+      targets_.insert(key);
+    else
+      targets_.erase(key);
   };
   if (before) add(*before, false);
   if (now) add(*now, true);

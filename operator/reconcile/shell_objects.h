@@ -49,7 +49,7 @@ struct JobFigures {
   std::string name_space, name, phase;
   std::int64_t ranks = 0;
   std::int64_t superstep = 0;
-  std::int64_t moves = 0;   // succeeded
+  std::int64_t moves = 0;  // succeeded
   std::int64_t restarts = 0;
   double imbalance = 0;
   double gain_seconds = 0;  // realised

@@ -1,4 +1,5 @@
-// Looking: what the cache and the sidecars tell of a job, as the kernels want it, and asking for what the scheduler needs.
+// Looking: what the cache and the sidecars tell of a job, as the kernels want it, and asking for what the scheduler
+// needs.
 #include <algorithm>
 
 #include "base/core/log.h"
@@ -17,8 +18,10 @@ void note_nodes(const SeenNodes& nodes, const crds::BspJobStatus& status, Observ
     if (!place.node.empty()) used.insert(place.node);
   for (const std::string& name : used) {
     const SeenNode* const node = nodes.find(name);
-    if (!node) o.node_troubles[name] = "is gone";
-    else if (node->state != NodeState::kAnswers) o.node_troubles[name] = "is not ready";
+    if (!node)
+      o.node_troubles[name] = "is gone";
+    else if (node->state != NodeState::kAnswers)
+      o.node_troubles[name] = "is not ready";
   }
 }
 
@@ -45,8 +48,8 @@ Observed JobShell::observe(crds::BspJob job) {
     o.pods.emplace(pod.at("metadata").at("name"), std::move(facts));
   }
   judge_lost_pods(*nodes, job.status, o);
-  // A pod that is being deleted may take its time to end, so it is spoken to, but what it says no longer counts. A lost one
-  // is to hear nobody.
+  // A pod that is being deleted may take its time to end, so it is spoken to, but what it says no longer counts. A lost
+  // one is to hear nobody.
   std::erase_if(reachable, [&](const auto& entry) { return o.pods.at(entry.first).lost; });
   note_nodes(*nodes, job.status, o);
   for (const kube::Object& object : cache_.find(kRankMigration, kByJob, mine))
@@ -128,8 +131,8 @@ void JobShell::gather(const Observed& o) {
   const auto now = std::chrono::steady_clock::now();
   if (!rescheduler_ || !o.job.status.epoch || now < next_report_) return;
   if (o.job.status.phase != crds::JobPhase::kRunning && o.job.status.phase != crds::JobPhase::kMigrating) return;
-  // Once a superstep if they are long; of short ones several at once, since each report is a look at everything. The ring
-  // holds 256 of them.
+  // Once a superstep if they are long; of short ones several at once, since each report is a look at everything. The
+  // ring holds 256 of them.
   const double pace = o.superstep_seconds > 0 ? o.superstep_seconds : 0.1;
   const double least = std::clamp(100 * pace, 0.05, 0.25);
   next_report_ = now + std::chrono::duration_cast<std::chrono::milliseconds>(

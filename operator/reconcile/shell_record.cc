@@ -41,7 +41,8 @@ Result<void> append_line(const std::string& path, std::string_view line) {
   const bool file = S_ISREG(before.st_mode);
   std::string text;
   char last = '\n';
-  if (file && before.st_size > 0 && ::pread(fd.get(), &last, 1, before.st_size - 1) != 1) return fail_errno("reading " + path);
+  if (file && before.st_size > 0 && ::pread(fd.get(), &last, 1, before.st_size - 1) != 1)
+    return fail_errno("reading " + path);
   if (last != '\n') text += '\n';
   text += line;
   text += '\n';

@@ -15,8 +15,8 @@ using migrate::ActionKind;
 namespace {
 constexpr auto kWatchWait = 2000ms;
 constexpr auto kLimit = 5s;
-constexpr auto kAskAgain = 100ms;       // of a sidecar that does not answer
-constexpr auto kRepeatAfter = 150ms; // the same verb again, if the status still asks for it
+constexpr auto kAskAgain = 100ms;     // of a sidecar that does not answer
+constexpr auto kRepeatAfter = 150ms;  // the same verb again, if the status still asks for it
 
 // 0 for what is no count: whoever got hold of one pod's key must not end this process.
 std::uint64_t count_in(const nlohmann::json& header, const char* name) {
@@ -30,7 +30,10 @@ std::uint64_t count_in(const nlohmann::json& header, const char* name) {
 // when its members have.
 struct Sidecars::Node {
   Node(net::Loop& loop, const net::TlsContext& tls, const std::string& pod_name, const std::string& to)
-      : pod(pod_name), address(to), watch(loop, tls, {to, pod_name}), command(loop, tls, {to, pod_name}),
+      : pod(pod_name),
+        address(to),
+        watch(loop, tls, {to, pod_name}),
+        command(loop, tls, {to, pod_name}),
         report(loop, tls, {to, pod_name}) {}
   std::string pod;
   std::string address;
@@ -86,25 +89,24 @@ void Sidecars::track(const std::map<std::string, std::string>& pods) {
 
 void Sidecars::watch(const std::shared_ptr<Node>& node) {
   std::weak_ptr<Node> weak = node;
-  node->watch.call(
-      wire::kWatch, {{"version", node->version}, {"wait_ms", kWatchWait.count()}}, {}, kWatchWait + kLimit,
-      [this, weak](Result<net::Answer> answer) {
-        const auto self = weak.lock();
-        if (!self) return;
-        if (answer) {
-          self->version = count_in(answer->header, "version");
-          note_status(self->pod, answer->header);
-          loop_.post([this, weak] {
-            if (const auto again = weak.lock()) watch(again);
-          });
-        } else {
-          note_unreachable(self->pod);
-          self->version = 0;
-          loop_.after(kAskAgain, [this, weak] {
-            if (const auto again = weak.lock()) watch(again);
-          });
-        }
-      });
+  node->watch.call(wire::kWatch, {{"version", node->version}, {"wait_ms", kWatchWait.count()}}, {}, kWatchWait + kLimit,
+                   [this, weak](Result<net::Answer> answer) {
+                     const auto self = weak.lock();
+                     if (!self) return;
+                     if (answer) {
+                       self->version = count_in(answer->header, "version");
+                       note_status(self->pod, answer->header);
+                       loop_.post([this, weak] {
+                         if (const auto again = weak.lock()) watch(again);
+                       });
+                     } else {
+                       note_unreachable(self->pod);
+                       self->version = 0;
+                       loop_.after(kAskAgain, [this, weak] {
+                         if (const auto again = weak.lock()) watch(again);
+                       });
+                     }
+                   });
 }
 
 void Sidecars::call(const Verb& verb) {
@@ -123,9 +125,8 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const Verb& verb) {
   // The status is asked for on the same connection right behind the verb, and the verb counts as
   // answered only with it: so whoever sees the answer sees a status that is not older.
   auto outcome = std::make_shared<Result<net::Answer>>(fail(ErrorCode::kUnavailable, "no answer"));
-  node->command.call(verb.verb, verb.fields, {}, kLimit, [outcome](Result<net::Answer> answer) {
-    *outcome = std::move(answer);
-  });
+  node->command.call(verb.verb, verb.fields, {}, kLimit,
+                     [outcome](Result<net::Answer> answer) { *outcome = std::move(answer); });
   node->command.call(wire::kStatus, nlohmann::json::object(), {}, kLimit,
                      [this, weak, verb, outcome, now](Result<net::Answer> status) {
                        const auto self = weak.lock();
@@ -137,8 +138,7 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const Verb& verb) {
                          // A discard is answered when criu has let go: that is no round trip.
                          if (verb.kind != ActionKind::kDiscard) {
                            std::lock_guard lock(mutex_);
-                           const double took =
-                               std::chrono::duration<double>(done.at - now).count();
+                           const double took = std::chrono::duration<double>(done.at - now).count();
                            round_trip_ += 0.2 * (took - round_trip_);
                          }
                          note_status(self->pod, status->header);
@@ -150,7 +150,8 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const Verb& verb) {
 
 void Sidecars::note_status(const std::string& pod, const nlohmann::json& header) {
   auto status = wire::rank_status_from_json(header);
-  if (!status) return log_warning("a sidecar's status can't be read", {{"pod", pod}, {"error", status.error().message}});
+  if (!status)
+    return log_warning("a sidecar's status can't be read", {{"pod", pod}, {"error", status.error().message}});
   const Time now = SystemClock{}.now();
   {
     std::lock_guard lock(mutex_);
@@ -189,8 +190,8 @@ void Sidecars::note_answer(const std::string& pod, const Verb& verb, const Resul
   if (answer) {
     it->second.done.insert({verb.kind, verb.number});
     if (verb.kind == ActionKind::kArmGate)
-      it->second.armed =
-          migrate::ArmAnswer{verb.number, count_in(answer->header, "completed"), flag_at(answer->header, "late", false)};
+      it->second.armed = migrate::ArmAnswer{verb.number, count_in(answer->header, "completed"),
+                                            flag_at(answer->header, "late", false)};
     return;
   }
   const Error& error = answer.error();
@@ -198,8 +199,8 @@ void Sidecars::note_answer(const std::string& pod, const Verb& verb, const Resul
   if (unreached || error.retryable) return;
   log_warning("a sidecar refused", {{"pod", pod}, {"verb", verb.verb}, {"error", error.message}});
   // Only these mean that the wave can't go on; what brings things back is tried until it succeeds.
-  if (verb.kind == ActionKind::kPrepareEpoch || verb.kind == ActionKind::kReceive ||
-      verb.kind == ActionKind::kSend || verb.kind == ActionKind::kRestore)
+  if (verb.kind == ActionKind::kPrepareEpoch || verb.kind == ActionKind::kReceive || verb.kind == ActionKind::kSend ||
+      verb.kind == ActionKind::kRestore)
     it->second.refused = std::format("{}: {}", verb.verb, error.message);
 }
 
@@ -215,8 +216,7 @@ void Sidecars::ask_reports(const SetRequest& request) {
                               if (!answer || !answer->header.contains("reports")) return;
                               std::vector<wire::RankReport> reports;
                               for (const auto& j : answer->header["reports"])
-                                if (auto report = wire::rank_report_from_json(j))
-                                  reports.push_back(std::move(*report));
+                                if (auto report = wire::rank_report_from_json(j)) reports.push_back(std::move(*report));
                               if (reports.empty()) return;
                               {
                                 std::lock_guard lock(mutex_);

@@ -42,10 +42,11 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
        .observed_generation = o.job.metadata.generation,
        .last_transition_time = {},
        .reason = is ? "CPULimit" : "NotThrottled",
-       .message = is ? std::format("rank {} was held back for {:.0f} % of the time by its CPU limit of {}, and every superstep "
-                                   "waits for the slowest rank; raise or remove "
-                                   "spec.template.spec.containers[app].resources.limits.cpu and keep the request",
-                                   worst->rank.value, share * 100, limit)
+       .message = is ? std::format(
+                           "rank {} was held back for {:.0f} % of the time by its CPU limit of {}, and every superstep "
+                           "waits for the slowest rank; raise or remove "
+                           "spec.template.spec.containers[app].resources.limits.cpu and keep the request",
+                           worst->rank.value, share * 100, limit)
                      : std::format("no rank is held back by its CPU limit of {}", limit)},
       o.now);
   return is;
@@ -105,8 +106,8 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   turned("Failed", status.phase == JobPhase::kFailed);
 }
 
-crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& snapshot, Time now,
-                           double imbalance, crds::ReschedulingMode mode) {
+crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& snapshot, Time now, double imbalance,
+                           crds::ReschedulingMode mode) {
   crds::Decision d;
   const auto& sets = snapshot.platform.sets;
   d.superstep = plan.superstep;
@@ -126,8 +127,7 @@ crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& sna
     d.moves.push_back({move.rank, sets[move.from_set.value].name, sets[move.to_set.value].name,
                        snapshot.platform.processor(move.to).name, move.gain_window});
   for (const auto& stay : plan.stays)
-    d.stays.push_back({stay.rank, std::string(decide::to_string(stay.reason)),
-                       decide::describe(stay, plan, snapshot)});
+    d.stays.push_back({stay.rank, std::string(decide::to_string(stay.reason)), decide::describe(stay, plan, snapshot)});
   const bool too_little = std::ranges::any_of(
       plan.stays, [](const auto& stay) { return stay.reason == decide::Reason::kGainBelowMinimum; });
   d.outcome = plan.moves.empty()                         ? (too_little ? "BelowMinGain" : "NothingToGain")

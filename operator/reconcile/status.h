@@ -15,7 +15,7 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status);
 void refresh_status(const Observed& o, crds::BspJobStatus& status);
 
 // A plan as it is shown in status.lastDecision.
-crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& snapshot, Time now,
-                           double imbalance, crds::ReschedulingMode mode);
+crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& snapshot, Time now, double imbalance,
+                           crds::ReschedulingMode mode);
 
 }  // namespace bsp::reconcile

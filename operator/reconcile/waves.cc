@@ -52,8 +52,8 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
       begun.refused.push_back({request.migration, std::move(reason), std::move(message)});
     };
     if (request.rank >= status.ranks.size()) {
-      refuse("NoSuchRank", std::format("spec.rank: {} is not a rank of this job, which has ranks 0 to {}",
-                                       request.rank, status.ranks.size() - 1));
+      refuse("NoSuchRank", std::format("spec.rank: {} is not a rank of this job, which has ranks 0 to {}", request.rank,
+                                       status.ranks.size() - 1));
       continue;
     }
     if (taken[request.rank]) {
@@ -72,12 +72,11 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
     }
     const std::string where = request.node.empty() ? "Set " + request.set : "node " + request.node;
     if (!set_known) {
-      refuse("NoSuchTarget", std::format("there is no {}; the Sets of this job are {}", where,
-                                         [&] {
-                                           std::string text;
-                                           for (const auto& s : sets) text += (text.empty() ? "" : ", ") + s;
-                                           return text;
-                                         }()));
+      refuse("NoSuchTarget", std::format("there is no {}; the Sets of this job are {}", where, [&] {
+               std::string text;
+               for (const auto& s : sets) text += (text.empty() ? "" : ", ") + s;
+               return text;
+             }()));
       continue;
     }
     const crds::RankPlace& place = status.ranks[request.rank];
@@ -91,15 +90,16 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
     }
     const auto set = std::ranges::find(sets, chosen->set);
     if (set == sets.end()) {
-      refuse("NoSuchTarget", request.node.empty()
-                                 ? std::format("{} is left out by spec.sets.names", where)
-                                 : std::format("{} belongs to Set {}, which spec.sets.names leaves out", where,
-                                               chosen->set));
+      refuse("NoSuchTarget",
+             request.node.empty()
+                 ? std::format("{} is left out by spec.sets.names", where)
+                 : std::format("{} belongs to Set {}, which spec.sets.names leaves out", where, chosen->set));
       continue;
     }
     if (const std::string why = too_many(chosen->set); !why.empty()) {
       auto& told = request.migration.empty() ? begun.refused : begun.waiting;
-      told.push_back({request.migration, "MoveLimit", request.migration.empty() ? std::format("rank {}: {}", request.rank, why) : why});
+      told.push_back({request.migration, "MoveLimit",
+                      request.migration.empty() ? std::format("rank {}: {}", request.rank, why) : why});
       continue;
     }
     ++into[chosen->set];
@@ -119,8 +119,7 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
   wave.number = ++status.wave;
   for (migrate::Move& move : wave.moves) {
     ++status.ranks[move.rank].generation;
-    if (move.migration.empty())
-      move.migration = migration_name(o.job.metadata.name, wave.number, move.rank);
+    if (move.migration.empty()) move.migration = migration_name(o.job.metadata.name, wave.number, move.rank);
   }
   wave.base_epoch = status.epoch->epoch;
   wave.next_epoch = status.epochs_used++;
@@ -167,9 +166,8 @@ migrate::View view_of(const Observed& o, const std::string& cancelled) {
     pod.exists = true;
     pod.deleting = facts.deleting;
     pod.ended = facts.cannot_start || (facts.app_ended && facts.app_exit_code != 0);
-    pod.message = facts.app_message.empty()
-                      ? std::format("its app container ended with code {}", facts.app_exit_code)
-                      : facts.app_message;
+    pod.message = facts.app_message.empty() ? std::format("its app container ended with code {}", facts.app_exit_code)
+                                            : facts.app_message;
     pod.waits = facts.unscheduled;
     pod.uid = facts.uid;
     pod.address = facts.address;
@@ -235,9 +233,11 @@ void carry_out(const migrate::Step& step, const Observed& o, Outcome& out) {
                                    .migration = move->migration});
         break;
       }
-      case ActionKind::kDeletePod: out.delete_pods.push_back(action.pod); break;
+      case ActionKind::kDeletePod:
+        out.delete_pods.push_back(action.pod);
+        break;
       case ActionKind::kPrepareEpoch: {
-        const wire::EpochPlan plan = action.number == current.epoch      ? current
+        const wire::EpochPlan plan = action.number == current.epoch     ? current
                                      : action.number == wave.next_epoch ? migrate::next_plan(wave, current)
                                                                         : migrate::rollback_plan(wave, current);
         nlohmann::json fields;
@@ -245,21 +245,33 @@ void carry_out(const migrate::Step& step, const Observed& o, Outcome& out) {
         verb(wire::kPrepareEpoch, std::move(fields));
         break;
       }
-      case ActionKind::kOpenEpoch: verb(wire::kOpenEpoch, {{"epoch", action.number}}); break;
+      case ActionKind::kOpenEpoch:
+        verb(wire::kOpenEpoch, {{"epoch", action.number}});
+        break;
       case ActionKind::kReceive:
         verb(wire::kReceive, {{"migration", move->migration}, {"from_pod", move->source_pod}, {"restore", true}});
         break;
-      case ActionKind::kArmGate: verb(wire::kArmGate, {{"superstep", action.number}}); break;
+      case ActionKind::kArmGate:
+        verb(wire::kArmGate, {{"superstep", action.number}});
+        break;
       case ActionKind::kCommitGate: {
         nlohmann::json fields = {{"superstep", action.number}};
         if (move) fields["send"] = send_fields(*move);
         verb(wire::kCommitGate, std::move(fields));
         break;
       }
-      case ActionKind::kCancelGate: verb(wire::kCancelGate, {{"superstep", action.number}}); break;
-      case ActionKind::kSend: verb(wire::kSend, send_fields(*move)); break;
-      case ActionKind::kRestore: verb(wire::kRestore, {{"migration", move->migration}}); break;
-      case ActionKind::kDiscard: verb(wire::kDiscard, {{"migration", move->migration}}); break;
+      case ActionKind::kCancelGate:
+        verb(wire::kCancelGate, {{"superstep", action.number}});
+        break;
+      case ActionKind::kSend:
+        verb(wire::kSend, send_fields(*move));
+        break;
+      case ActionKind::kRestore:
+        verb(wire::kRestore, {{"migration", move->migration}});
+        break;
+      case ActionKind::kDiscard:
+        verb(wire::kDiscard, {{"migration", move->migration}});
+        break;
     }
   }
 }
@@ -347,8 +359,7 @@ std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Obse
       s.pause = wave.pause;
       if (i < wave.bytes.size()) s.bytes = wave.bytes[i];
     }
-    if (!have || before != s.phase ||
-        have->status.superstep != s.superstep || have->status.message != s.message ||
+    if (!have || before != s.phase || have->status.superstep != s.superstep || have->status.message != s.message ||
         have->status.phase_times.size() != s.phase_times.size())
       out.push_back(std::move(m));
   }

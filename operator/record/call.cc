@@ -38,7 +38,8 @@ Result<void> check_count(std::string_view field, std::uint64_t count) {
 }
 
 Result<void> check_cadence(const std::string& field, const decide::Cadence& c) {
-  for (const auto& [name, count] : {std::pair{"k", c.k.value}, {"alpha", c.alpha}, {"alphaNext", c.alpha_next}, {"gamma", c.gamma}})
+  for (const auto& [name, count] :
+       {std::pair{"k", c.k.value}, {"alpha", c.alpha}, {"alphaNext", c.alpha_next}, {"gamma", c.gamma}})
     BSP_CHECK_OK(check_count(std::format("{}.{}", field, name), count));
   if (!(c.d >= 0 && c.d < 1)) return wrong(field + ".d", std::format("must be at least 0 and below 1, is {}", c.d));
   return {};
@@ -46,7 +47,8 @@ Result<void> check_cadence(const std::string& field, const decide::Cadence& c) {
 
 Result<void> check_params(const decide::Params& p) {
   if (auto good = decide::validate(p); !good) return std::unexpected(good.error().in("params"));
-  for (const auto& [name, count] : {std::pair{"params.alpha0", p.alpha0}, {"params.omega", p.omega}, {"params.cooldown", p.cooldown}})
+  for (const auto& [name, count] :
+       {std::pair{"params.alpha0", p.alpha0}, {"params.omega", p.omega}, {"params.cooldown", p.cooldown}})
     BSP_CHECK_OK(check_count(name, count));
   BSP_CHECK_OK(check_figures("params.delta", {&p.delta, 1}));
   return check_figures("params.beta", {&p.beta, 1});
@@ -72,9 +74,11 @@ Result<void> check_state(const Call& call) {
   const decide::State& s = call.state;
   const std::size_t ranks = call.snapshot.ranks.size(), sets = call.snapshot.platform.sets.size();
   BSP_CHECK_OK(check_cadence("state.cadence", s.cadence));
-  if (s.P_comp.size() > ranks) return wrong("state.pComp", std::format("has {} entries, but there are {} ranks", s.P_comp.size(), ranks));
+  if (s.P_comp.size() > ranks)
+    return wrong("state.pComp", std::format("has {} entries, but there are {} ranks", s.P_comp.size(), ranks));
   if (s.P_comm.rows() > ranks || s.P_comm.cols() > sets)
-    return wrong("state.pComm", std::format("is {}x{}, but there are {} ranks and {} Sets", s.P_comm.rows(), s.P_comm.cols(), ranks, sets));
+    return wrong("state.pComm", std::format("is {}x{}, but there are {} ranks and {} Sets", s.P_comm.rows(),
+                                            s.P_comm.cols(), ranks, sets));
   BSP_CHECK_OK(check_figures("state.pComp", s.P_comp, is_share));
   return check_grid("state.pComm", s.P_comm, is_share);
 }
@@ -94,19 +98,22 @@ Result<void> check_supersteps(const Call& call) {
     least = t.superstep.value + 1;
     const bool due = decide::call_due(c, t.superstep), last = n + 1 == call.supersteps.size();
     if (due != last)
-      return wrong(field + ".superstep", due ? std::format("{}: the call was due after it, and yet another one follows", t.superstep.value)
-                                             : std::format("{} is the last one, but the call was due after {}", t.superstep.value,
-                                                           c.k.value + c.alpha - 1));
-    for (const auto& [name, list] : {std::pair{"instructions", &t.instructions}, {"computeSeconds", &t.compute_seconds}}) {
+      return wrong(field + ".superstep",
+                   due ? std::format("{}: the call was due after it, and yet another one follows", t.superstep.value)
+                       : std::format("{} is the last one, but the call was due after {}", t.superstep.value,
+                                     c.k.value + c.alpha - 1));
+    for (const auto& [name, list] :
+         {std::pair{"instructions", &t.instructions}, {"computeSeconds", &t.compute_seconds}}) {
       if (list->size() != ranks)
-        return wrong(std::format("{}.{}", field, name), std::format("has {} entries, but there are {} ranks", list->size(), ranks));
+        return wrong(std::format("{}.{}", field, name),
+                     std::format("has {} entries, but there are {} ranks", list->size(), ranks));
       BSP_CHECK_OK(check_figures(std::format("{}.{}", field, name), *list));
     }
     BSP_CHECK_OK(check_figures(field + ".communicationSeconds", {&t.communication_seconds, 1}));
     for (const auto& [name, grid] : {std::pair{"recvBytes", &t.recv_bytes}, {"recvSeconds", &t.recv_seconds}}) {
       if (grid->rows() != ranks || grid->cols() != sets)
-        return wrong(std::format("{}.{}", field, name),
-                     std::format("is {}x{}, but there are {} ranks and {} Sets", grid->rows(), grid->cols(), ranks, sets));
+        return wrong(std::format("{}.{}", field, name), std::format("is {}x{}, but there are {} ranks and {} Sets",
+                                                                    grid->rows(), grid->cols(), ranks, sets));
       BSP_CHECK_OK(check_grid(std::format("{}.{}", field, name), *grid));
     }
   }
@@ -118,7 +125,8 @@ Result<void> check_plan(const Call& call) {
   const decide::Plan& plan = call.plan;
   const std::size_t ranks = call.snapshot.ranks.size(), sets = call.snapshot.platform.sets.size(),
                     processors = call.snapshot.platform.processors.size();
-  const auto below = [](const std::string& list, const char* column, std::size_t row, std::uint32_t id, std::size_t most) -> Result<void> {
+  const auto below = [](const std::string& list, const char* column, std::size_t row, std::uint32_t id,
+                        std::size_t most) -> Result<void> {
     if (id < most) return {};
     return wrong(std::format("plan.{}.{}[{}]", list, column, row), std::format("must be below {}, is {}", most, id));
   };
@@ -131,7 +139,8 @@ Result<void> check_plan(const Call& call) {
   for (std::size_t n = 0; n < plan.levels.size(); ++n) {
     BSP_CHECK_OK(below("levels", "rank", n, plan.levels[n].rank.value, ranks));
     if (plan.levels[n].level > 0 && !listed[plan.levels[n].rank.value])
-      return wrong(std::format("plan.levels.rank[{}]", n), std::format("rank {} is not in plan.pmList", plan.levels[n].rank.value));
+      return wrong(std::format("plan.levels.rank[{}]", n),
+                   std::format("rank {} is not in plan.pmList", plan.levels[n].rank.value));
   }
   if (plan.chosen_level > 0 && plan.chosen_level >= plan.levels.size())
     return wrong("plan.chosenLevel", std::format("must be below {}, is {}", plan.levels.size(), plan.chosen_level));
@@ -151,10 +160,11 @@ Result<void> check_plan(const Call& call) {
     ++told[plan.stays[n].rank.value];
   }
   if (const auto bad = std::ranges::find_if(told, [](int times) { return times != 1; }); bad != told.end())
-    return wrong("plan", std::format("rank {} must stand once among moves and stays, stands {} times", bad - told.begin(), *bad));
+    return wrong("plan", std::format("rank {} must stand once among moves and stays, stands {} times",
+                                     bad - told.begin(), *bad));
   if (plan.superstep != call.supersteps.back().superstep)
-    return wrong("plan.superstep", std::format("must be {}, the last one measured, is {}", call.supersteps.back().superstep.value,
-                                               plan.superstep.value));
+    return wrong("plan.superstep", std::format("must be {}, the last one measured, is {}",
+                                               call.supersteps.back().superstep.value, plan.superstep.value));
   BSP_CHECK_OK(check_cadence("plan.now", plan.now));
   return check_cadence("plan.next", plan.next);
 }

@@ -31,9 +31,10 @@ struct Call {
 // measured: finite, not negative, at most kMostFigure.
 Result<void> validate(const Call& call);
 
-// Above what any program or machine gives (2^64 instructions), and low enough that no formula of operator/decide overflows.
+// Above what any program or machine gives (2^64 instructions), and low enough that no formula of operator/decide
+// overflows.
 inline constexpr double kMostFigure = 1e20;
-inline constexpr double kLeastCpu = 1e-3;                       // instructions/s
+inline constexpr double kLeastCpu = 1e-3;                            // instructions/s
 inline constexpr std::uint64_t kMostCount = std::uint64_t{1} << 53;  // supersteps, calls
 
 }  // namespace bsp::record

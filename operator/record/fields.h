@@ -1,4 +1,5 @@
-// Every field of a record, once: its name in JSON and the member that holds it. Used by the .cc files of this directory.
+// Every field of a record, once: its name in JSON and the member that holds it. Used by the .cc files of this
+// directory.
 //
 // v(name, member) is a field that is always there; v.rare(name, member) one that a list of rows leaves out where all
 // rows have the default; v.grid(name, member, usual) a grid of which most entries are often `usual`.
@@ -236,7 +237,8 @@ inline constexpr bool kIsId<Id<Tag, Value>> = true;
 
 // Names of enumerators, in their order.
 inline constexpr const char* kHorizons[] = {"Window", "Superstep"};
-// What decide's heuristics call that which they lower: Objective::name is a view of a literal, and so of these when read.
+// What decide's heuristics call that which they lower: Objective::name is a view of a literal, and so of these when
+// read.
 inline constexpr std::string_view kObjectives[] = {"pf", "time of the moved ranks", "time to the next call"};
 
 }  // namespace bsp::record

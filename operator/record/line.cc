@@ -14,33 +14,45 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kSchemaField = "schema";
-constexpr std::string_view kRemedy = "; the line is not as bsp-operator writes it: take it out, or record the run again";
+constexpr std::string_view kRemedy =
+    "; the line is not as bsp-operator writes it: take it out, or record the run again";
 // Grid entries for each byte of a line: a rank that received nothing new in a superstep still has its time in it, and a
 // cell for every Set.
 constexpr std::size_t kCellsPerByte = 64, kCellsOfAnyLine = 1 << 16;
 
 std::string_view type_name(const json& j) {
   switch (j.type()) {
-    case json::value_t::null: return "null";
-    case json::value_t::object: return "an object";
-    case json::value_t::array: return "a list";
-    case json::value_t::string: return "a text";
-    case json::value_t::boolean: return "true or false";
-    case json::value_t::number_float: return "a number with a fraction";
-    case json::value_t::number_integer: return "a negative number";
-    default: return "a number";
+    case json::value_t::null:
+      return "null";
+    case json::value_t::object:
+      return "an object";
+    case json::value_t::array:
+      return "a list";
+    case json::value_t::string:
+      return "a text";
+    case json::value_t::boolean:
+      return "true or false";
+    case json::value_t::number_float:
+      return "a number with a fraction";
+    case json::value_t::number_integer:
+      return "a negative number";
+    default:
+      return "a number";
   }
 }
 
 Result<void> check_schema(const json& j) {
   const auto schema = j.find(kSchemaField);
   if (schema == j.end())
-    return fail(ErrorCode::kInvalid, std::format("schema: required, but not given; a recorded call begins with {{\"schema\":\"{}\"",
-                                                 names::kRecordSchema));
+    return fail(ErrorCode::kInvalid,
+                std::format("schema: required, but not given; a recorded call begins with {{\"schema\":\"{}\"",
+                            names::kRecordSchema));
   if (*schema == names::kRecordSchema) return {};
-  const std::string name = schema->is_string() ? std::format("\"{}\"", schema->get<std::string>()) : std::string(type_name(*schema));
-  return fail(ErrorCode::kInvalid, std::format("schema: is {}, and this bsp-operator reads {}; use the one that wrote it, or a newer one",
-                                               name, names::kRecordSchema));
+  const std::string name =
+      schema->is_string() ? std::format("\"{}\"", schema->get<std::string>()) : std::string(type_name(*schema));
+  return fail(ErrorCode::kInvalid,
+              std::format("schema: is {}, and this bsp-operator reads {}; use the one that wrote it, or a newer one",
+                          name, names::kRecordSchema));
 }
 
 // The schema's own field, which no member holds, goes before the others.
@@ -113,12 +125,15 @@ Result<Call> from_line(std::string_view line) {
     j = json::parse(line);
   } catch (const json::parse_error& error) {
     if (error.byte > line.size())
-      return fail(ErrorCode::kInvalid, std::format("not valid JSON: the line was cut after {} bytes; take it out", line.size()));
-    return fail(ErrorCode::kInvalid, std::format("not valid JSON at byte {} of {}{}", error.byte, line.size(), kRemedy));
+      return fail(ErrorCode::kInvalid,
+                  std::format("not valid JSON: the line was cut after {} bytes; take it out", line.size()));
+    return fail(ErrorCode::kInvalid,
+                std::format("not valid JSON at byte {} of {}{}", error.byte, line.size(), kRemedy));
   } catch (const json::exception&) {  // a number beyond what a double holds
     return fail(ErrorCode::kInvalid, std::format("a number is out of range{}", kRemedy));
   }
-  if (!j.is_object()) return fail(ErrorCode::kInvalid, std::format("must be an object, not {}{}", type_name(j), kRemedy));
+  if (!j.is_object())
+    return fail(ErrorCode::kInvalid, std::format("must be an object, not {}{}", type_name(j), kRemedy));
   BSP_CHECK_OK(check_schema(j));
   Call call;
   Reader reader(kCellsPerByte * line.size() + kCellsOfAnyLine);

@@ -1,7 +1,7 @@
 // A value of a record from JSON. Used by the .cc files of this directory.
 //
-// The first thing that is wrong is kept with its path; what follows is not looked at. Nothing is allocated that is not in
-// proportion to the text: a short line can't claim a large grid.
+// The first thing that is wrong is kept with its path; what follows is not looked at. Nothing is allocated that is not
+// in proportion to the text: a short line can't claim a large grid.
 #pragma once
 
 #include <algorithm>
@@ -71,8 +71,10 @@ class Reader {
     } else if constexpr (std::same_as<T, std::vector<decide::MeasuredSuperstep>>) {
       read_supersteps(j, out, at);
     } else if constexpr (kIsVector<T>) {
-      if constexpr (HasFields<typename T::value_type>) read_columns(j, out, at);
-      else read_list(j, out, at);
+      if constexpr (HasFields<typename T::value_type>)
+        read_columns(j, out, at);
+      else
+        read_list(j, out, at);
     } else {
       static_assert(HasFields<T>);
       if (!j.is_object()) return wrong(at, "an object", j);
@@ -99,7 +101,8 @@ class Reader {
     const std::uint64_t size = std::uint64_t{rows} * cols;
     if (failed() || !take_cells(size, at)) return;
     if (!sparse && values.size() != size)
-      return tell({&at, "values"}, std::format("has {} entries, but there are {} rows of {}", values.size(), rows, cols));
+      return tell({&at, "values"},
+                  std::format("has {} entries, but there are {} rows of {}", values.size(), rows, cols));
     if (sparse && values.size() != places.size())
       return tell({&at, "values"}, std::format("has {} entries, but at has {}", values.size(), places.size()));
     out = decide::Grid<T>(rows, cols, usual);
@@ -117,8 +120,10 @@ class Reader {
   void required(const json& object, std::string_view name, T& out, const Path& at) {
     if (failed()) return;
     const Path here{&at, name};
-    if (const auto it = object.find(name); it != object.end()) read(*it, out, here);
-    else tell(here, "required, but not given");
+    if (const auto it = object.find(name); it != object.end())
+      read(*it, out, here);
+    else
+      tell(here, "required, but not given");
   }
 
   // What is left of an object beside the known fields is an error, with the nearest of those.
@@ -145,8 +150,10 @@ class Reader {
     void grid(const char* name, M member, auto usual) {
       known.push_back(name);
       const Path here{&at, name};
-      if (const auto it = object.find(name); it != object.end()) reader.read_grid(*it, out.*member, usual, here);
-      else reader.tell(here, "required, but not given");
+      if (const auto it = object.find(name); it != object.end())
+        reader.read_grid(*it, out.*member, usual, here);
+      else
+        reader.tell(here, "required, but not given");
     }
   };
 
@@ -198,8 +205,10 @@ class Reader {
         return;
       }
       const Path here{&at, name};
-      if (const auto it = object.find(name); it != object.end()) reader.read_grid(*it, out.*member, usual, here);
-      else reader.tell(here, "required, but not given");
+      if (const auto it = object.find(name); it != object.end())
+        reader.read_grid(*it, out.*member, usual, here);
+      else
+        reader.tell(here, "required, but not given");
     }
     template <class T>
     [[nodiscard]] bool left_out(const char* name) const {
@@ -244,7 +253,8 @@ class Reader {
     for (const auto& one : list) names.push_back(name_of(one));
     const auto& text = j.get_ref<const std::string&>();
     const auto found = std::ranges::find(names, text);
-    if (found == names.end()) return tell(at, std::format("\"{}\" is none of the known names{}", text, crds::suggestion(text, names)));
+    if (found == names.end())
+      return tell(at, std::format("\"{}\" is none of the known names{}", text, crds::suggestion(text, names)));
     out = *found;
   }
 
@@ -268,8 +278,10 @@ class Reader {
     for (std::size_t t = 0; t < j.size() && !failed(); ++t) {
       const Path here{&at, "", t};
       if (!j[t].is_object()) return wrong(here, "an object", j[t]);
-      if (t == 0) out.emplace_back();
-      else out.push_back(decide::MeasuredSuperstep(out.back()));
+      if (t == 0)
+        out.emplace_back();
+      else
+        out.push_back(decide::MeasuredSuperstep(out.back()));
       SuperstepVisitor visitor{*this, j[t], out.back(), t == 0, here};
       visit_fields(Of<decide::MeasuredSuperstep>{}, visitor);
       finish(j[t], visitor.known, here);

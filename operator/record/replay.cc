@@ -61,8 +61,10 @@ struct Difference {
     }
     template <class T>
     static bool same(const T& x, const T& y) {
-      if constexpr (std::same_as<T, double>) return Writer::same_bits(x, y);
-      else return x == y;
+      if constexpr (std::same_as<T, double>)
+        return Writer::same_bits(x, y);
+      else
+        return x == y;
     }
   };
 };
@@ -85,7 +87,8 @@ bool keeps_cadence(const decide::Params& recorded, const decide::Params& other) 
 
 Result<decide::Plan> replay(const Call& call, const decide::Params& params) {
   if (!keeps_cadence(call.params, params))
-    return fail(ErrorCode::kInvalid, "with another alpha0, d0, omega, delta or beta the calls of the whole run are other ones");
+    return fail(ErrorCode::kInvalid,
+                "with another alpha0, d0, omega, delta or beta the calls of the whole run are other ones");
   decide::Window window(call.state, params, call.snapshot.ranks.size(), call.snapshot.platform.sets.size());
   for (const decide::MeasuredSuperstep& t : call.supersteps) window.add(t);
   return decide::make_plan(call.snapshot, window, params);

@@ -1,7 +1,7 @@
 // A value of a record as JSON. Used by the .cc files of this directory.
 //
-// Not by way of nlohmann::json: a call of 10⁵ ranks has millions of figures, and what is written while a job runs should
-// cost little more than its text. Figures are the shortest decimal that reads back as the same bits.
+// Not by way of nlohmann::json: a call of 10⁵ ranks has millions of figures, and what is written while a job runs
+// should cost little more than its text. Figures are the shortest decimal that reads back as the same bits.
 #pragma once
 
 #include <charconv>
@@ -40,8 +40,10 @@ class Writer {
     } else if constexpr (std::same_as<T, std::vector<decide::MeasuredSuperstep>>) {
       write_supersteps(value);
     } else if constexpr (kIsVector<T>) {
-      if constexpr (HasFields<typename T::value_type>) write_columns(value);
-      else write_list(value.size(), [&](std::size_t i) { write(value[i]); });
+      if constexpr (HasFields<typename T::value_type>)
+        write_columns(value);
+      else
+        write_list(value.size(), [&](std::size_t i) { write(value[i]); });
     } else {
       static_assert(HasFields<T>);
       out_ += '{';
@@ -139,8 +141,10 @@ class Writer {
     }
     template <class T>
     static bool same(const T& a, const T& b) {
-      if constexpr (std::same_as<T, double>) return same_bits(a, b);
-      else return a == b;
+      if constexpr (std::same_as<T, double>)
+        return same_bits(a, b);
+      else
+        return a == b;
     }
   };
 
@@ -195,10 +199,14 @@ class Writer {
 
   // JSON has no infinity, and a reader may take -0 for a whole number.
   void write_figure(double value) {
-    if (std::isnan(value)) out_ += "\"NaN\"";
-    else if (std::isinf(value)) out_ += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-    else if (value == 0 && std::signbit(value)) out_ += "-0.0";
-    else write_digits(value);
+    if (std::isnan(value))
+      out_ += "\"NaN\"";
+    else if (std::isinf(value))
+      out_ += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+    else if (value == 0 && std::signbit(value))
+      out_ += "-0.0";
+    else
+      write_digits(value);
   }
 
   void write_text(std::string_view text);  // line.cc

@@ -29,7 +29,7 @@ Result<bsp_ring*> create(const std::string& path) {
   // Allocated now: a full tmpfs is an error here and would be a SIGBUS in the program later.
   if (int error = ::posix_fallocate(fd.get(), 0, sizeof(bsp_ring)); error != 0)
     return fail_errno("making " + temporary, error);
-  BSP_TRY(bsp_ring* ring, map(fd.get()));
+  BSP_TRY(bsp_ring * ring, map(fd.get()));
   bsp_ring_format(ring);
   if (::rename(temporary.c_str(), path.c_str()) != 0) {
     ::munmap(ring, sizeof *ring);
@@ -50,17 +50,16 @@ Result<RingFile> RingFile::open(const std::string& path) {
   if (Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC)); fd) {
     struct stat info{};
     if (::fstat(fd.get(), &info) == 0 && info.st_size == static_cast<off_t>(sizeof(bsp_ring))) {
-      BSP_TRY(bsp_ring* ring, map(fd.get()));
+      BSP_TRY(bsp_ring * ring, map(fd.get()));
       if (bsp_ring_valid(ring)) return RingFile(ring, true);
       ::munmap(ring, sizeof *ring);
     }
   }
-  BSP_TRY(bsp_ring* ring, create(path));
+  BSP_TRY(bsp_ring * ring, create(path));
   return RingFile(ring, false);
 }
 
-RingFile::RingFile(RingFile&& other) noexcept
-    : ring_(std::exchange(other.ring_, nullptr)), adopted_(other.adopted_) {}
+RingFile::RingFile(RingFile&& other) noexcept : ring_(std::exchange(other.ring_, nullptr)), adopted_(other.adopted_) {}
 
 RingFile::~RingFile() {
   if (ring_) ::munmap(ring_, sizeof *ring_);

@@ -23,12 +23,10 @@ struct Round {
 
 Result<std::vector<SetMember>> members_from_json(const nlohmann::json& fields) {
   auto list = fields.find("members");
-  if (list == fields.end() || !list->is_array())
-    return fail(ErrorCode::kInvalid, "setReport has no list of members");
+  if (list == fields.end() || !list->is_array()) return fail(ErrorCode::kInvalid, "setReport has no list of members");
   std::vector<SetMember> members;
   for (const auto& item : *list) {
-    auto rank = item.find("rank"), pod = item.find("pod"), address = item.find("address"),
-         since = item.find("since");
+    auto rank = item.find("rank"), pod = item.find("pod"), address = item.find("address"), since = item.find("since");
     if (!item.is_object() || rank == item.end() || !rank->is_number_unsigned() || pod == item.end() ||
         !pod->is_string() || address == item.end() || !address->is_string())
       return fail(ErrorCode::kInvalid, "a member of setReport lacks rank, pod or address");
@@ -38,11 +36,9 @@ Result<std::vector<SetMember>> members_from_json(const nlohmann::json& fields) {
   return members;
 }
 
-void collect_set(const std::vector<SetMember>& members,
-                 const std::function<net::LinkPeer*(const SetMember&)>& peer,
-                 const std::function<wire::RankReport(std::uint64_t since)>& own,
-                 std::uint32_t own_rank, std::chrono::nanoseconds limit,
-                 std::function<void(SetReport)> done) {
+void collect_set(const std::vector<SetMember>& members, const std::function<net::LinkPeer*(const SetMember&)>& peer,
+                 const std::function<wire::RankReport(std::uint64_t since)>& own, std::uint32_t own_rank,
+                 std::chrono::nanoseconds limit, std::function<void(SetReport)> done) {
   auto round = std::make_shared<Round>();
   round->done = std::move(done);
   round->open = 1;  // this function itself, so that nothing ends before all are asked

@@ -29,10 +29,8 @@ struct SetReport {
 
 // Asks every member but ourselves at once and calls `done` when all have answered or `limit` is over.
 // Must be called, and calls, in the loop's thread. `peer` gives the link to a member.
-void collect_set(const std::vector<SetMember>& members,
-                 const std::function<net::LinkPeer*(const SetMember&)>& peer,
-                 const std::function<wire::RankReport(std::uint64_t since)>& own,
-                 std::uint32_t own_rank, std::chrono::nanoseconds limit,
-                 std::function<void(SetReport)> done);
+void collect_set(const std::vector<SetMember>& members, const std::function<net::LinkPeer*(const SetMember&)>& peer,
+                 const std::function<wire::RankReport(std::uint64_t since)>& own, std::uint32_t own_rank,
+                 std::chrono::nanoseconds limit, std::function<void(SetReport)> done);
 
 }  // namespace bsp::collect

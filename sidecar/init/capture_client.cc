@@ -20,8 +20,7 @@ Result<CaptureClient> CaptureClient::connect(const std::string& dir) {
   std::memcpy(address.sun_path, path.data(), path.size());
   CaptureClient client;
   client.socket_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!client.socket_ || ::connect(client.socket_.get(), reinterpret_cast<sockaddr*>(&address),
-                                   sizeof(address)) != 0) {
+  if (!client.socket_ || ::connect(client.socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
     return fail_errno("the sidecar's capture socket " + path);
   }
   return client;
@@ -34,8 +33,7 @@ Result<Fd> CaptureClient::open_file(std::string_view name) {
   request += '\x0a';
   request += static_cast<char>(name.size());  // names here are short: one varint byte
   request += name;
-  if (::send(socket_.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(request.size())) {
+  if (::send(socket_.get(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) {
     return fail_errno("writing to the capture socket");
   }
   int ends[2];

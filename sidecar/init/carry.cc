@@ -38,8 +38,8 @@ Result<void> add_content(archive* out, const std::string& path, std::int64_t siz
   std::string piece(kBlock, '\0');
   std::int64_t left = size;
   while (left > 0) {
-    const ssize_t n = ::read(fd.get(), piece.data(),
-                             std::min<std::size_t>(piece.size(), static_cast<std::size_t>(left)));
+    const ssize_t n =
+        ::read(fd.get(), piece.data(), std::min<std::size_t>(piece.size(), static_cast<std::size_t>(left)));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return fail_errno("carrying " + path);
     if (n == 0) return fail(ErrorCode::kFailed, "carrying " + path + ": it shrank meanwhile");
@@ -52,7 +52,7 @@ Result<void> add_content(archive* out, const std::string& path, std::int64_t siz
 }
 
 Result<void> add(archive* out, const std::string& path, Links& links, int depth) {
-  struct stat info {};
+  struct stat info{};
   if (::lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT && depth == 0) return {};
     return fail_errno("carrying " + path);
@@ -108,8 +108,9 @@ Result<std::vector<std::string>> parse_carry_paths(std::string_view text) {
                          (below("/dev") && !below("/dev/shm"));
     const bool dots = (path + "/").find("/../") != std::string::npos;
     if (path[0] != '/' || special || dots) {
-      return fail(ErrorCode::kInvalid, "carryPaths: '" + path + "' cannot be carried; name absolute "
-                                       "paths of the program's own files");
+      return fail(ErrorCode::kInvalid, "carryPaths: '" + path +
+                                           "' cannot be carried; name absolute "
+                                           "paths of the program's own files");
     }
     paths.push_back(std::move(path));
   }
@@ -119,7 +120,7 @@ Result<std::vector<std::string>> parse_carry_paths(std::string_view text) {
 std::vector<std::string> shared_memory_files(uid_t uid, const std::string& dir) {
   std::vector<std::string> out;
   for (const std::string& name : list_dir(dir)) {
-    struct stat info {};
+    struct stat info{};
     const std::string path = dir + "/" + name;
     if (::lstat(path.c_str(), &info) != 0 || info.st_uid != uid) continue;
     if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) out.push_back(path);
@@ -150,8 +151,8 @@ Result<void> read_carry(const std::string& file) {
   }
   const Writer disk(archive_write_disk_new(), archive_write_free);
   // Not UNLINK: a file that the image has is overwritten in place only if the user may write it.
-  archive_write_disk_set_options(disk.get(), ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_PERM |
-                                                 ARCHIVE_EXTRACT_SECURE_NODOTDOT);
+  archive_write_disk_set_options(disk.get(),
+                                 ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_SECURE_NODOTDOT);
   for (;;) {
     archive_entry* entry = nullptr;
     const int next = archive_read_next_header(in.get(), &entry);
@@ -159,11 +160,10 @@ Result<void> read_carry(const std::string& file) {
     if (next < ARCHIVE_WARN) return archive_error(in.get(), "reading " + file);
     const std::string path = archive_entry_pathname(entry);
     const std::string what = "restoring carried " + path;
-    struct stat there {};
+    struct stat there{};
     const bool dir = archive_entry_filetype(entry) == AE_IFDIR;
     // A directory of the image or a mount point: it is enough that it exists.
-    if (dir && ::stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode) &&
-        there.st_uid != ::geteuid()) {
+    if (dir && ::stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode) && there.st_uid != ::geteuid()) {
       continue;
     }
     if (archive_write_header(disk.get(), entry) < ARCHIVE_WARN) {

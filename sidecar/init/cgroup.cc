@@ -42,10 +42,13 @@ std::optional<std::uint64_t> throttled_ns() {
       .and_then(throttled_ns_in);
 }
 
-std::optional<std::uint64_t> memory_kills_in(std::string_view memory_events) { return stat_value(memory_events, "oom_kill"); }
+std::optional<std::uint64_t> memory_kills_in(std::string_view memory_events) {
+  return stat_value(memory_events, "oom_kill");
+}
 
 std::optional<std::uint64_t> memory_kills() {
-  return first_of({"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}).and_then(memory_kills_in);
+  return first_of({"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"})
+      .and_then(memory_kills_in);
 }
 
 }  // namespace bsp::init

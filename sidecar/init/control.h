@@ -39,7 +39,8 @@ inline constexpr std::size_t kMaxPacket = 32 * 1024;
 // restored       {migration, pid, ns}   the process is there, stopped
 // restore-failed {migration, message}   nothing of it is left; bsp-init waits again
 // discarded      {migration}            answer to discard: no copy of it is left here
-// throttled      {ns}                   for how long the container's CPU limit has held it back in all; when it grows, at
+// throttled      {ns}                   for how long the container's CPU limit has held it back in all; when it grows,
+// at
 //                                       most once a second
 inline constexpr std::string_view kHello = "hello";
 inline constexpr std::string_view kRunning = "running";
@@ -72,11 +73,11 @@ inline constexpr std::string_view kBye = "bye";
 inline constexpr std::string_view kQuit = "quit";
 
 // --- hello.state -----------------------------------------------------------------------------------
-inline constexpr std::string_view kStateWaiting = "waiting";    // --restore: no program yet
+inline constexpr std::string_view kStateWaiting = "waiting";  // --restore: no program yet
 inline constexpr std::string_view kStateRunning = "running";
-inline constexpr std::string_view kStateStopped = "stopped";    // stopped here, by itself (gate)
-inline constexpr std::string_view kStateDumping = "dumping";    // stopped, criu at work
-inline constexpr std::string_view kStateDumped = "dumped";      // stopped, hello.migration was dumped
+inline constexpr std::string_view kStateStopped = "stopped";  // stopped here, by itself (gate)
+inline constexpr std::string_view kStateDumping = "dumping";  // stopped, criu at work
+inline constexpr std::string_view kStateDumped = "dumped";    // stopped, hello.migration was dumped
 inline constexpr std::string_view kStateRestoring = "restoring";
 inline constexpr std::string_view kStateRestored = "restored";  // stopped, never continued here
 inline constexpr std::string_view kStateExited = "exited";

@@ -16,17 +16,15 @@ namespace bsp::init {
 namespace {
 
 void add_common(std::vector<std::string>& argv, const CriuPaths& paths, std::string_view action) {
-  argv.insert(argv.end(), {"--unprivileged", "-W", paths.work, "-o", std::string(action) + ".log",
-                           "-v1", "--manage-cgroups=ignore", "--network-lock", "skip",
-                           "--file-locks", "--ghost-limit", "1G"});
+  argv.insert(argv.end(), {"--unprivileged", "-W", paths.work, "-o", std::string(action) + ".log", "-v1",
+                           "--manage-cgroups=ignore", "--network-lock", "skip", "--file-locks", "--ghost-limit", "1G"});
 }
 
 }  // namespace
 
-std::vector<std::string> dump_arguments(const CriuPaths& paths, pid_t pid,
-                                        const std::string& images) {
-  std::vector<std::string> argv{paths.binary, "dump", "--stream", "-t", std::to_string(pid), "-D",
-                                images, "--leave-stopped"};
+std::vector<std::string> dump_arguments(const CriuPaths& paths, pid_t pid, const std::string& images) {
+  std::vector<std::string> argv{paths.binary,        "dump", "--stream", "-t",
+                                std::to_string(pid), "-D",   images,     "--leave-stopped"};
   add_common(argv, paths, "dump");
   return argv;
 }
@@ -43,8 +41,8 @@ std::vector<std::string> restore_arguments(const CriuPaths& paths, const std::st
 }
 
 std::vector<std::string> warm_up_arguments(const CriuPaths& paths) {
-  return {paths.binary, "check", "--unprivileged", "--feature", "mem_dirty_track", "-W", paths.work,
-          "-o", "check.log", "-v1"};
+  return {paths.binary, "check", "--unprivileged", "--feature", "mem_dirty_track", "-W",
+          paths.work,   "-o",    "check.log",      "-v1"};
 }
 
 Result<void> prepare_work_dir(const CriuPaths& paths) {
@@ -62,9 +60,8 @@ std::string log_file(const CriuPaths& paths, std::string_view action) {
   return paths.work + "/" + std::string(action) + ".log";
 }
 
-Result<pid_t> start_criu(const CriuPaths& paths, std::string_view action,
-                         const std::vector<std::string>& argv, const User& user,
-                         const std::vector<int>& more) {
+Result<pid_t> start_criu(const CriuPaths& paths, std::string_view action, const std::vector<std::string>& argv,
+                         const User& user, const std::vector<int>& more) {
   BSP_CHECK_OK(prepare_work_dir(paths));
   const std::string out = paths.work + "/" + std::string(action) + ".out";
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -113,8 +110,7 @@ std::string criu_errors(std::string_view log) {
   return out;
 }
 
-std::string criu_failure(const CriuPaths& paths, std::string_view action, const User& user,
-                         int wait_status) {
+std::string criu_failure(const CriuPaths& paths, std::string_view action, const User& user, int wait_status) {
   const FsIdentity as_program(user);  // criu's log is readable for its user only
   const std::string name = "criu " + std::string(action);
   std::string errors = criu_errors(read_file(log_file(paths, action)).value_or(""));
@@ -125,8 +121,7 @@ std::string criu_failure(const CriuPaths& paths, std::string_view action, const 
   if (WIFSIGNALED(wait_status)) {
     return name + " was killed by signal " + std::to_string(WTERMSIG(wait_status));
   }
-  return name + " failed with exit status " + std::to_string(WEXITSTATUS(wait_status)) +
-         " and wrote no error";
+  return name + " failed with exit status " + std::to_string(WEXITSTATUS(wait_status)) + " and wrote no error";
 }
 
 }  // namespace bsp::init

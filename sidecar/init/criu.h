@@ -18,12 +18,11 @@ struct CriuPaths {
 };
 
 // `criu dump --stream` of the stopped process into <images>/streamer-capture.sock; it stays stopped.
-std::vector<std::string> dump_arguments(const CriuPaths& paths, pid_t pid,
-                                        const std::string& images);
+std::vector<std::string> dump_arguments(const CriuPaths& paths, pid_t pid, const std::string& images);
 
 struct InheritedPipe {
-  int descriptor = 0;    // of the criu process
-  std::string was;       // pipe:[inode] at the source
+  int descriptor = 0;  // of the criu process
+  std::string was;     // pipe:[inode] at the source
 };
 
 // `criu restore -d` of the files in `images`.
@@ -39,16 +38,14 @@ std::string log_file(const CriuPaths& paths, std::string_view action);  // "dump
 
 // Starts criu under the program's uid with its three ambient capabilities. Descriptors 0-2 are
 // /dev/null and <action>.out; `more` follow as 3, 4, ….
-Result<pid_t> start_criu(const CriuPaths& paths, std::string_view action,
-                         const std::vector<std::string>& argv, const User& user,
-                         const std::vector<int>& more);
+Result<pid_t> start_criu(const CriuPaths& paths, std::string_view action, const std::vector<std::string>& argv,
+                         const User& user, const std::vector<int>& more);
 
 // The text of criu's error lines without time, file and line number, repeated ones once, joined by
 // "; ", at most three (the last one is usually a consequence of the first). "" if there is none.
 std::string criu_errors(std::string_view log);
 
 // "criu dump failed: <errors>", or with the exit status if it wrote none.
-std::string criu_failure(const CriuPaths& paths, std::string_view action, const User& user,
-                         int wait_status);
+std::string criu_failure(const CriuPaths& paths, std::string_view action, const User& user, int wait_status);
 
 }  // namespace bsp::init

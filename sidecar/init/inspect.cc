@@ -39,9 +39,8 @@ std::optional<std::string> unmovable(std::string_view target) {
 Result<void> check_movable(pid_t pid, const User& user) {
   for (const ProcessStat& other : descendants_of_init()) {
     if (other.pid == pid || other.state == 'Z' || other.state == 'X') continue;
-    return fail(ErrorCode::kRefused, "not migratable now: another process, " +
-                                         std::to_string(other.pid) + " (" + other.name +
-                                         "), runs beside the program's own");
+    return fail(ErrorCode::kRefused, "not migratable now: another process, " + std::to_string(other.pid) + " (" +
+                                         other.name + "), runs beside the program's own");
   }
   const FsIdentity as_program(user);
   const std::string dir = "/proc/" + std::to_string(pid) + "/fd";
@@ -50,8 +49,7 @@ Result<void> check_movable(pid_t pid, const User& user) {
     const auto target = read_link(dir + "/" + fd);
     if (!target) continue;
     if (const auto what = unmovable(*target)) {
-      return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + " is " + *what +
-                                           " (" + *target + ")");
+      return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + " is " + *what + " (" + *target + ")");
     }
   }
   return {};

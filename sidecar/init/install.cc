@@ -14,7 +14,8 @@ constexpr std::array<std::string_view, 4> kInstalled{"bsp-init", "libbspmpi.so",
 
 Result<void> install(const std::string& from, const std::string& to) {
   namespace fs = std::filesystem;
-  constexpr auto kHow = fs::copy_options::recursive | fs::copy_options::copy_symlinks | fs::copy_options::overwrite_existing;
+  constexpr auto kHow =
+      fs::copy_options::recursive | fs::copy_options::copy_symlinks | fs::copy_options::overwrite_existing;
   for (const std::string_view name : kInstalled) {
     const fs::path source = fs::path(from) / name, target = fs::path(to) / name;
     std::error_code error;

@@ -25,7 +25,8 @@ std::string environment(std::string_view name, std::string_view fallback = "") {
 }
 
 int usage() {
-  std::fprintf(stderr, "usage: bsp-init [--restore] -- command [argument...]\n       bsp-init --install DIR\n"
+  std::fprintf(stderr,
+               "usage: bsp-init [--restore] -- command [argument...]\n       bsp-init --install DIR\n"
                "       bsp-init --note-user\n");
   return 125;
 }

@@ -34,13 +34,9 @@ std::string OutputRelay::pipe_name() const {
   return read_link("/proc/self/fd/" + std::to_string(read_end_.get())).value_or("");
 }
 
-pollfd OutputRelay::read_poll() const {
-  return {buffer_.size() < kBuffer ? read_end_.get() : -1, POLLIN, 0};
-}
+pollfd OutputRelay::read_poll() const { return {buffer_.size() < kBuffer ? read_end_.get() : -1, POLLIN, 0}; }
 
-pollfd OutputRelay::write_poll() const {
-  return {buffer_.empty() ? -1 : destination_, POLLOUT, 0};
-}
+pollfd OutputRelay::write_poll() const { return {buffer_.empty() ? -1 : destination_, POLLOUT, 0}; }
 
 bool OutputRelay::read_some() {
   char piece[16 * 1024];
@@ -79,8 +75,8 @@ void OutputRelay::drain() {
 void OutputRelay::flush(int limit_ms) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
   while (!buffer_.empty()) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     pollfd out = write_poll();
     if (left.count() <= 0 || ::poll(&out, 1, static_cast<int>(left.count())) == 0) return;
     if (out.revents != 0) on_writable();

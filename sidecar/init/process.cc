@@ -67,7 +67,7 @@ const char* take_identity(const User& user, Privileges privileges) {
 }
 
 void default_signals() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
   sigset_t none;
@@ -173,8 +173,7 @@ void advance_pid_cursor(pid_t at_least) {
   void* stack = ::mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (stack == MAP_FAILED) return;
   // A thread costs a PID like a process and needs no wait; VFORK lets them share one stack.
-  constexpr int kFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-                         CLONE_SYSVSEM | CLONE_VFORK;
+  constexpr int kFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_VFORK;
   pid_t last = 0;
   for (;;) {
     const pid_t pid = ::clone(end_thread, static_cast<char*>(stack) + kStack, kFlags, nullptr);

@@ -37,8 +37,8 @@ Result<void> check_elf(const std::string& file, int fd) {
     return fail(ErrorCode::kInvalid, file + " is too short to be a program");
   }
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kMachine) {
-    return fail(ErrorCode::kInvalid, file + " is built for another architecture than this node's (" +
-                                         kMachineName + ")");
+    return fail(ErrorCode::kInvalid,
+                file + " is built for another architecture than this node's (" + kMachineName + ")");
   }
   for (Elf64_Half i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr program{};
@@ -47,19 +47,19 @@ Result<void> check_elf(const std::string& file, int fd) {
     if (program.p_type == PT_INTERP) return {};
   }
   return fail(ErrorCode::kInvalid,
-              file + " is statically linked: libbspmpi.so cannot be loaded into it; link MPI and libc "
-                     "dynamically (no -static)");
+              file +
+                  " is statically linked: libbspmpi.so cannot be loaded into it; link MPI and libc "
+                  "dynamically (no -static)");
 }
 
 }  // namespace
 
-Result<std::string> find_command(const std::string& command, std::string_view path,
-                                 const User& user) {
+Result<std::string> find_command(const std::string& command, std::string_view path, const User& user) {
   if (command.empty()) return fail(ErrorCode::kNotFound, "the command is empty");
   const FsIdentity as_program(user);
   std::string not_executable;
   const auto usable = [&](const std::string& file) {
-    struct stat info {};
+    struct stat info{};
     if (::stat(file.c_str(), &info) != 0) {
       if (errno == EACCES) not_executable = file;
       return false;
@@ -82,13 +82,11 @@ Result<std::string> find_command(const std::string& command, std::string_view pa
     }
   }
   if (!not_executable.empty()) {
-    return fail(ErrorCode::kInvalid, not_executable + " is not executable for uid " +
-                                         std::to_string(user.uid));
+    return fail(ErrorCode::kInvalid, not_executable + " is not executable for uid " + std::to_string(user.uid));
   }
   const bool has_slash = command.find('/') != std::string::npos;
   return fail(ErrorCode::kNotFound,
-              "command not found in the image: " + command +
-                  (has_slash ? "" : " (PATH is " + std::string(path) + ")"));
+              "command not found in the image: " + command + (has_slash ? "" : " (PATH is " + std::string(path) + ")"));
 }
 
 Result<void> check_preloadable(const std::string& file) {

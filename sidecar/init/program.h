@@ -18,8 +18,7 @@ inline constexpr int kExitNotExecutable = 126;
 
 // The file that `command` names for this user: as it is if it has a slash, else the first executable
 // one in `path` (a PATH value). kNotFound, kInvalid (there, but not executable).
-Result<std::string> find_command(const std::string& command, std::string_view path,
-                                 const User& user);
+Result<std::string> find_command(const std::string& command, std::string_view path, const User& user);
 
 // kInvalid if the file, or the interpreter of a #! script, is a statically linked ELF, is for another
 // architecture, or is no program. A file that can't be read is let through: exec will tell.

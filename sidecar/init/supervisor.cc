@@ -64,14 +64,22 @@ std::vector<std::string> program_environment(const std::string& shim, const User
 
 std::string_view Supervisor::name_of(State state) {
   switch (state) {
-    case State::kWaiting: return control::kStateWaiting;
-    case State::kRunning: return control::kStateRunning;
-    case State::kStopped: return control::kStateStopped;
-    case State::kDumping: return control::kStateDumping;
-    case State::kDumped: return control::kStateDumped;
-    case State::kRestoring: return control::kStateRestoring;
-    case State::kRestored: return control::kStateRestored;
-    case State::kExited: return control::kStateExited;
+    case State::kWaiting:
+      return control::kStateWaiting;
+    case State::kRunning:
+      return control::kStateRunning;
+    case State::kStopped:
+      return control::kStateStopped;
+    case State::kDumping:
+      return control::kStateDumping;
+    case State::kDumped:
+      return control::kStateDumped;
+    case State::kRestoring:
+      return control::kStateRestoring;
+    case State::kRestored:
+      return control::kStateRestored;
+    case State::kExited:
+      return control::kStateExited;
   }
   return "";
 }
@@ -105,10 +113,11 @@ int Supervisor::run() {
 Result<void> Supervisor::prepare() {
   BSP_TRY(user_, resolve_user(options_.user));
   BSP_TRY(carry_paths_, parse_carry_paths(options_.carry_paths));
-  // Anybody may write into an emptyDir. What the sidecar has there, the control socket first of all, is not for the program
-  // to move away: only an owner, or root as the directory's, may.
-  struct stat shared {};
-  if (::stat(options_.run_dir.c_str(), &shared) == 0 && (shared.st_mode & S_IWOTH) != 0 && (shared.st_mode & S_ISVTX) == 0)
+  // Anybody may write into an emptyDir. What the sidecar has there, the control socket first of all, is not for the
+  // program to move away: only an owner, or root as the directory's, may.
+  struct stat shared{};
+  if (::stat(options_.run_dir.c_str(), &shared) == 0 && (shared.st_mode & S_IWOTH) != 0 &&
+      (shared.st_mode & S_ISVTX) == 0)
     (void)::chmod(options_.run_dir.c_str(), (shared.st_mode & 07777) | S_ISVTX);
   criu_paths_ = {.binary = options_.criu, .work = options_.run_dir + "/criu"};
   return {};
@@ -117,12 +126,12 @@ Result<void> Supervisor::prepare() {
 Result<void> Supervisor::start_program() {
   const char* path = ::getenv("PATH");
   exit_code_ = kExitNotFound;
-  BSP_TRY(const std::string file,
-          find_command(options_.command.front(), path != nullptr ? path : "", user_)
-              .transform_error([this](Error error) {
-                if (error.code == ErrorCode::kInvalid) exit_code_ = kExitNotExecutable;
-                return error;
-              }));
+  BSP_TRY(
+      const std::string file,
+      find_command(options_.command.front(), path != nullptr ? path : "", user_).transform_error([this](Error error) {
+        if (error.code == ErrorCode::kInvalid) exit_code_ = kExitNotExecutable;
+        return error;
+      }));
   exit_code_ = kExitNotExecutable;
   BSP_CHECK_OK(check_preloadable(file));
   std::string shim = options_.runtime_dir + "/libbspmpi.so";
@@ -168,9 +177,8 @@ void Supervisor::step() {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - now).count();
     timeout = static_cast<int>(std::max<std::int64_t>(left, 0));
   }
-  pollfd polled[] = {{signals_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0},
-                     out_.read_poll(),            out_.write_poll(),
-                     err_.read_poll(),            err_.write_poll()};
+  pollfd polled[] = {{signals_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}, out_.read_poll(),
+                     out_.write_poll(),           err_.read_poll(),           err_.write_poll()};
   if (::poll(polled, std::size(polled), timeout) < 0) return;
   if (polled[2].revents != 0) out_.on_readable();
   if (polled[3].revents != 0) out_.on_writable();
@@ -203,8 +211,7 @@ void Supervisor::take_signals() {
 
 void Supervisor::forward(int signal) {
   const bool ends = signal == SIGTERM || signal == SIGINT;
-  const bool never_ran =
-      state_ == State::kWaiting || state_ == State::kRestoring || state_ == State::kRestored;
+  const bool never_ran = state_ == State::kWaiting || state_ == State::kRestoring || state_ == State::kRestored;
   if (never_ran) {
     // Nothing of the program runs here: the container may go at once, with any stopped copy.
     if (ends) exit_now_ = 128 + signal;
@@ -291,8 +298,8 @@ void Supervisor::on_program(int status) {
     exit_signal_ = WTERMSIG(status);
     exit_code_ = 128 + exit_signal_;
     const char* name = ::sigabbrev_np(exit_signal_);
-    exit_message_ = "killed by SIG" + std::string(name != nullptr ? name : "?") +
-                    (WCOREDUMP(status) ? " (core dumped)" : "");
+    exit_message_ =
+        "killed by SIG" + std::string(name != nullptr ? name : "?") + (WCOREDUMP(status) ? " (core dumped)" : "");
     if (exit_signal_ == SIGKILL && kill_reason_.empty() && memory_kills().value_or(0) > 0) kill_reason_ = kMemoryLimit;
     if (exit_signal_ == SIGKILL && !kill_reason_.empty()) exit_message_ += ": " + kill_reason_;
   } else {
@@ -313,10 +320,9 @@ int Supervisor::finish() {
   out_.flush(kFlushLimitMs);
   err_.flush(kFlushLimitMs);
   if (exit_now_) return *exit_now_;
-  report({std::string(control::kExited),
-          {{"code", std::to_string(exit_code_)},
-           {"signal", std::to_string(exit_signal_)},
-           {"message", exit_message_}}});
+  report(
+      {std::string(control::kExited),
+       {{"code", std::to_string(exit_code_)}, {"signal", std::to_string(exit_signal_)}, {"message", exit_message_}}});
   const bool in_pod = ::access(options_.run_dir.c_str(), F_OK) == 0;
   const auto deadline = Steady::now() + kByeLimit;
   while (in_pod && !bye_ && !exit_now_ && Steady::now() < deadline) {

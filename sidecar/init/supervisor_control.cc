@@ -118,8 +118,7 @@ void Supervisor::continue_program() {
     abandon();
     return;
   }
-  const bool may =
-      state_ == State::kStopped || state_ == State::kDumped || state_ == State::kRestored;
+  const bool may = state_ == State::kStopped || state_ == State::kDumped || state_ == State::kRestored;
   if (may && program_ > 0) {
     fault_point("init.continue", program_);
     state_ = State::kRunning;

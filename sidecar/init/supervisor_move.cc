@@ -36,8 +36,7 @@ std::string trimmed(std::string text) {
 }
 
 // Runs `body` in a worker under the program's uid; what it returns as error ends up in `log`.
-Result<pid_t> start_worker(const User& user, const std::string& log,
-                           const std::function<Result<void>()>& body) {
+Result<pid_t> start_worker(const User& user, const std::string& log, const std::function<Result<void>()>& body) {
   ::unlink(log.c_str());
   const Fd errors(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!errors) return fail_errno("opening " + log);
@@ -98,33 +97,29 @@ Result<void> Supervisor::try_dump() {
 
   std::vector<std::string> carried = shared_memory_files(user_.uid);
   for (const std::string& path : carry_paths_) {
-    struct stat info {};
+    struct stat info{};
     if (::lstat(path.c_str(), &info) == 0 || errno == EACCES) carried.push_back(path);
   }
   const std::string images = options_.run_dir + "/images";
   BSP_TRY(CaptureClient capture, CaptureClient::connect(images));
-  BSP_CHECK_OK(capture.send_file(
-      kStateFile, control::encode({"state",
-                                   {{"version", "1"},
-                                    {"pid", std::to_string(program_)},
-                                    {"uid", std::to_string(user_.uid)},
-                                    {"gid", std::to_string(user_.gid)},
-                                    {"stdout", out_.pipe_name()},
-                                    {"stderr", err_.pipe_name()},
-                                    {"stdout_bytes", std::to_string(out_.bytes())},
-                                    {"stderr_bytes", std::to_string(err_.bytes())},
-                                    {"carried", carried.empty() ? "0" : "1"}}})));
+  BSP_CHECK_OK(capture.send_file(kStateFile, control::encode({"state",
+                                                              {{"version", "1"},
+                                                               {"pid", std::to_string(program_)},
+                                                               {"uid", std::to_string(user_.uid)},
+                                                               {"gid", std::to_string(user_.gid)},
+                                                               {"stdout", out_.pipe_name()},
+                                                               {"stderr", err_.pipe_name()},
+                                                               {"stdout_bytes", std::to_string(out_.bytes())},
+                                                               {"stderr_bytes", std::to_string(err_.bytes())},
+                                                               {"carried", carried.empty() ? "0" : "1"}}})));
   if (!carried.empty()) {
     BSP_TRY(const Fd archive, capture.open_file(kCarryFile));
     worker_log_ = criu_paths_.work + "/carry.log";
     const int fd = archive.get();
-    BSP_TRY(worker_, start_worker(user_, worker_log_,
-                                  [&carried, fd] { return write_carry(carried, fd); }));
+    BSP_TRY(worker_, start_worker(user_, worker_log_, [&carried, fd] { return write_carry(carried, fd); }));
   }
-  BSP_TRY(criu_, start_criu(criu_paths_, "dump", dump_arguments(criu_paths_, program_, images),
-                            user_, {}));
-  report({std::string(control::kDumping),
-          {{"migration", migration_}, {"pid", std::to_string(criu_)}}});
+  BSP_TRY(criu_, start_criu(criu_paths_, "dump", dump_arguments(criu_paths_, program_, images), user_, {}));
+  report({std::string(control::kDumping), {{"migration", migration_}, {"pid", std::to_string(criu_)}}});
   fault_point("init.dumping", criu_);
   return {};
 }
@@ -137,16 +132,14 @@ void Supervisor::end_dump_if_ready() {
   } else {
     fault_point("init.dumped", program_);
     state_ = State::kDumped;
-    report({std::string(control::kDumped),
-            {{"migration", migration_}, {"ns", nanoseconds_since(action_start_)}}});
+    report({std::string(control::kDumped), {{"migration", migration_}, {"ns", nanoseconds_since(action_start_)}}});
   }
   if (std::exchange(continue_after_dump_, false)) continue_program();
 }
 
 void Supervisor::fail_dump(const std::string& why) {
   state_ = State::kStopped;
-  report({std::string(control::kDumpFailed),
-          {{"migration", migration_}, {"message", trimmed(why)}}});
+  report({std::string(control::kDumpFailed), {{"migration", migration_}, {"message", trimmed(why)}}});
 }
 
 void Supervisor::abandon() {
@@ -163,8 +156,8 @@ void Supervisor::abandon() {
 
 void Supervisor::begin_restore(const std::string& migration) {
   if (state_ == State::kRestored && migration == migration_) {
-    report({std::string(control::kRestored),
-            {{"migration", migration_}, {"pid", std::to_string(program_)}, {"ns", "0"}}});
+    report(
+        {std::string(control::kRestored), {{"migration", migration_}, {"pid", std::to_string(program_)}, {"ns", "0"}}});
     return;
   }
   if (state_ == State::kRestoring && migration == migration_) return;
@@ -192,24 +185,21 @@ Result<void> Supervisor::try_restore() {
   const auto uid = static_cast<uid_t>(state.number("uid", -1));
   const auto gid = static_cast<gid_t>(state.number("gid", -1));
   if (uid != user_.uid || gid != user_.gid) {
-    return fail(ErrorCode::kRefused, "the program ran as " + state.text("uid") + ":" +
-                                         state.text("gid") + ", this pod is made for " +
-                                         std::to_string(user_.uid) + ":" +
+    return fail(ErrorCode::kRefused, "the program ran as " + state.text("uid") + ":" + state.text("gid") +
+                                         ", this pod is made for " + std::to_string(user_.uid) + ":" +
                                          std::to_string(user_.gid));
   }
   restoring_pid_ = static_cast<pid_t>(state.number("pid"));
   if (restoring_pid_ <= 1) return fail(ErrorCode::kInvalid, "the checkpoint names no process");
   if (process_stat(restoring_pid_)) {
-    return fail(ErrorCode::kConflict, "PID " + std::to_string(restoring_pid_) +
-                                          " is taken in this container", true);
+    return fail(ErrorCode::kConflict, "PID " + std::to_string(restoring_pid_) + " is taken in this container", true);
   }
   BSP_CHECK_OK(out_.open(user_));
   BSP_CHECK_OK(err_.open(user_));
   out_.set_bytes(static_cast<std::uint64_t>(state.number("stdout_bytes")));
   err_.set_bytes(static_cast<std::uint64_t>(state.number("stderr_bytes")));
   BSP_CHECK_OK(prepare_work_dir(criu_paths_));
-  restore_pipes_ = {{.descriptor = 3, .was = state.text("stdout")},
-                    {.descriptor = 4, .was = state.text("stderr")}};
+  restore_pipes_ = {{.descriptor = 3, .was = state.text("stdout")}, {.descriptor = 4, .was = state.text("stderr")}};
   if (state.number("carried") == 0) return start_restore_criu();
   worker_log_ = criu_paths_.work + "/carry.log";
   const std::string archive = images + "/" + std::string(kCarryFile);
@@ -219,8 +209,7 @@ Result<void> Supervisor::try_restore() {
 
 Result<void> Supervisor::start_restore_criu() {
   const std::string images = options_.run_dir + "/images/" + migration_;
-  BSP_TRY(criu_, start_criu(criu_paths_, "restore",
-                            restore_arguments(criu_paths_, images, restore_pipes_), user_,
+  BSP_TRY(criu_, start_criu(criu_paths_, "restore", restore_arguments(criu_paths_, images, restore_pipes_), user_,
                             {out_.write_end(), err_.write_end()}));
   fault_point("init.restoring", criu_);
   return {};
@@ -260,9 +249,7 @@ void Supervisor::on_restore_criu(int status) {
   state_ = State::kRestored;
   fault_point("init.restored", program_);
   report({std::string(control::kRestored),
-          {{"migration", migration_},
-           {"pid", std::to_string(program_)},
-           {"ns", nanoseconds_since(action_start_)}}});
+          {{"migration", migration_}, {"pid", std::to_string(program_)}, {"ns", nanoseconds_since(action_start_)}}});
   // After the answer, so that the pause does not hold it: threads that the program starts from now
   // on must not get numbers that criu will need in the next pod.
   advance_pid_cursor(kFirstProgramPid);
@@ -276,8 +263,7 @@ void Supervisor::fail_restore(const std::string& why) {
   criu_ = 0;
   worker_ = 0;
   state_ = State::kWaiting;
-  report({std::string(control::kRestoreFailed),
-          {{"migration", migration_}, {"message", trimmed(why)}}});
+  report({std::string(control::kRestoreFailed), {{"migration", migration_}, {"message", trimmed(why)}}});
 }
 
 void Supervisor::discard(const std::string& migration) {

@@ -50,8 +50,8 @@ Result<User> parse_user(std::string_view spec, std::string_view passwd, std::str
   } else if (entry && number((*entry)[2])) {
     user.uid = *number((*entry)[2]);
   } else {
-    return fail(ErrorCode::kNotFound, "user '" + std::string(who) +
-                                          "' is not in the image's /etc/passwd; use a number");
+    return fail(ErrorCode::kNotFound,
+                "user '" + std::string(who) + "' is not in the image's /etc/passwd; use a number");
   }
   if (entry && entry->size() >= 6) {
     user.gid = number((*entry)[3]).value_or(0);
@@ -65,16 +65,15 @@ Result<User> parse_user(std::string_view spec, std::string_view passwd, std::str
     } else if (line && number((*line)[2])) {
       user.gid = *number((*line)[2]);
     } else {
-      return fail(ErrorCode::kNotFound, "group '" + std::string(name) +
-                                            "' is not in the image's /etc/group; use a number");
+      return fail(ErrorCode::kNotFound,
+                  "group '" + std::string(name) + "' is not in the image's /etc/group; use a number");
     }
   }
   return user;
 }
 
 Result<User> resolve_user(std::string_view spec) {
-  return parse_user(spec, read_file("/etc/passwd").value_or(""),
-                    read_file("/etc/group").value_or(""));
+  return parse_user(spec, read_file("/etc/passwd").value_or(""), read_file("/etc/group").value_or(""));
 }
 
 }  // namespace bsp::init

@@ -23,8 +23,7 @@ net::SteadyTime now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-AllGather::AllGather(net::Loop& loop, std::uint64_t epoch, std::uint32_t rank, std::uint32_t size,
-                     Send send)
+AllGather::AllGather(net::Loop& loop, std::uint64_t epoch, std::uint32_t rank, std::uint32_t size, Send send)
     : loop_(loop), epoch_(epoch), rank_(rank), size_(size), send_(std::move(send)) {
   timer_ = loop_.after(kLookAround, [this] { look_around(); });
 }
@@ -35,8 +34,7 @@ AllGather::~AllGather() {
   abandon({ErrorCode::kUnavailable, "the epoch was abandoned"});
 }
 
-void AllGather::enter(std::string key, std::vector<std::uint32_t> members, std::string data,
-                      Server::GatherDone done) {
+void AllGather::enter(std::string key, std::vector<std::uint32_t> members, std::string data, Server::GatherDone done) {
   if (abandoned_) return done(std::unexpected(*abandoned_));
   if (members.empty()) {
     members.resize(size_);
@@ -51,8 +49,7 @@ void AllGather::enter(std::string key, std::vector<std::uint32_t> members, std::
   key += std::format("#{}", entered_count_[key]++);
 
   // A failure may have been delivered before we came.
-  if (finished_.contains(key))
-    return done(fail(ErrorCode::kUnavailable, "another member has given up"));
+  if (finished_.contains(key)) return done(fail(ErrorCode::kUnavailable, "another member has given up"));
   for (std::uint32_t m : members)
     if (auto gone = gone_.find(m); gone != gone_.end()) {
       finished_.insert(key);
@@ -158,8 +155,7 @@ void AllGather::heard(const std::string& key, std::uint32_t rank, const Result<n
   if (!is_root)
     loop_.after(kRetry, [this, alive = alive_, key, rank] {
       if (!*alive) return;
-      if (auto again = pending_.find(key); again != pending_.end())
-        send_part(key, rank, again->second.parts.at(rank_));
+      if (auto again = pending_.find(key); again != pending_.end()) send_part(key, rank, again->second.parts.at(rank_));
     });
 }
 
@@ -176,10 +172,9 @@ void AllGather::look_around() {
       if (!pending.parts.contains(member)) silent.emplace_back(key, member);
   }
   for (const auto& [key, rank] : silent)
-    send_(rank, wire::kPing, {{"epoch", epoch_}}, {},
-          [this, alive = alive_, key, rank](Result<net::Answer> answer) {
-            if (*alive) heard(key, rank, answer);
-          });
+    send_(rank, wire::kPing, {{"epoch", epoch_}}, {}, [this, alive = alive_, key, rank](Result<net::Answer> answer) {
+      if (*alive) heard(key, rank, answer);
+    });
 }
 
 void AllGather::abandon(const Error& why) {

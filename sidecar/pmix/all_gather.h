@@ -25,8 +25,8 @@ namespace bsp::pmix {
 class AllGather {
  public:
   // Sends a request to the sidecar of `rank` in this epoch.
-  using Send = std::function<void(std::uint32_t rank, std::string_view verb, nlohmann::json fields,
-                                  std::string body, net::LinkPeer::Done done)>;
+  using Send = std::function<void(std::uint32_t rank, std::string_view verb, nlohmann::json fields, std::string body,
+                                  net::LinkPeer::Done done)>;
 
   AllGather(net::Loop& loop, std::uint64_t epoch, std::uint32_t rank, std::uint32_t size, Send send);
   ~AllGather();
@@ -34,8 +34,7 @@ class AllGather {
   AllGather& operator=(const AllGather&) = delete;
 
   // Our own program has entered a collective. An empty member list means all ranks.
-  void enter(std::string key, std::vector<std::uint32_t> members, std::string data,
-             Server::GatherDone done);
+  void enter(std::string key, std::vector<std::uint32_t> members, std::string data, Server::GatherDone done);
 
   // What other sidecars tell us (verbs gather and deliver).
   Result<void> gather(const std::string& key, std::uint32_t from, std::string data);
@@ -55,8 +54,7 @@ class AllGather {
   };
   void send_part(const std::string& key, std::uint32_t root, const std::string& data);
   void complete_if_all_there(const std::string& key);
-  void send_result(std::uint32_t to, const std::string& key, const Result<Gathered>& all,
-                   net::SteadyTime give_up);
+  void send_result(std::uint32_t to, const std::string& key, const Result<Gathered>& all, net::SteadyTime give_up);
   void finish(const std::string& key, Result<Gathered> all);
   void fail_everywhere(const std::string& key, const Error& why);
   void look_around();

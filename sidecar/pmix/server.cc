@@ -61,8 +61,7 @@ void answer_modex(pmix_modex_cbfunc_t callback, void* data, Result<std::string> 
 
 // --- Upcalls: in the library's thread ----------------------------------------------------------------
 
-pmix_status_t on_connected(const pmix_proc_t*, void*, pmix_info_t*, std::size_t, pmix_op_cbfunc_t done,
-                           void* data) {
+pmix_status_t on_connected(const pmix_proc_t*, void*, pmix_info_t*, std::size_t, pmix_op_cbfunc_t done, void* data) {
   if (done) done(PMIX_SUCCESS, data);
   return PMIX_SUCCESS;
 }
@@ -72,18 +71,17 @@ pmix_status_t on_finalized(const pmix_proc_t*, void*, pmix_op_cbfunc_t done, voi
   return PMIX_SUCCESS;
 }
 
-pmix_status_t on_abort(const pmix_proc_t* proc, void*, int status, const char* message, pmix_proc_t*,
-                       std::size_t, pmix_op_cbfunc_t done, void* data) {
-  active->loop->post([name = std::string(proc->nspace), status,
-                      text = std::string(message ? message : "")]() mutable {
+pmix_status_t on_abort(const pmix_proc_t* proc, void*, int status, const char* message, pmix_proc_t*, std::size_t,
+                       pmix_op_cbfunc_t done, void* data) {
+  active->loop->post([name = std::string(proc->nspace), status, text = std::string(message ? message : "")]() mutable {
     if (active) active->upcalls.aborted(std::move(name), status, std::move(text));
   });
   if (done) done(PMIX_SUCCESS, data);
   return PMIX_SUCCESS;
 }
 
-pmix_status_t on_fence(const pmix_proc_t* procs, std::size_t count, const pmix_info_t*, std::size_t,
-                       char* data, std::size_t size, pmix_modex_cbfunc_t done, void* done_data) {
+pmix_status_t on_fence(const pmix_proc_t* procs, std::size_t count, const pmix_info_t*, std::size_t, char* data,
+                       std::size_t size, pmix_modex_cbfunc_t done, void* done_data) {
   Collective collective;
   collective.name_space = procs[0].nspace;
   collective.members = ranks_of(procs, count);
@@ -93,8 +91,7 @@ pmix_status_t on_fence(const pmix_proc_t* procs, std::size_t count, const pmix_i
   active->loop->post([collective = std::move(collective), done, done_data]() mutable {
     if (!active) return;
     active->upcalls.all_gather(std::move(collective), [done, done_data](Result<Gathered> all) {
-      answer_modex(done, done_data, all ? Result<std::string>(std::move(all->data))
-                                        : std::unexpected(all.error()));
+      answer_modex(done, done_data, all ? Result<std::string>(std::move(all->data)) : std::unexpected(all.error()));
     });
   });
   return PMIX_SUCCESS;
@@ -111,8 +108,7 @@ void release_group_answer(void* held) {
   delete answer;
 }
 
-void answer_group(pmix_info_cbfunc_t callback, void* data, const Gathered& all,
-                  std::vector<pmix_proc_t>& members) {
+void answer_group(pmix_info_cbfunc_t callback, void* data, const Gathered& all, std::vector<pmix_proc_t>& members) {
   auto* answer = new GroupAnswer;
   answer->count = all.data.empty() ? 2 : 3;
   PMIX_INFO_CREATE(answer->info, answer->count);
@@ -127,9 +123,8 @@ void answer_group(pmix_info_cbfunc_t callback, void* data, const Gathered& all,
   callback(PMIX_SUCCESS, answer->info, answer->count, data, release_group_answer, answer);
 }
 
-pmix_status_t on_group(pmix_group_operation_t operation, char* group, const pmix_proc_t* procs,
-                       std::size_t count, const pmix_info_t* info, std::size_t info_count,
-                       pmix_info_cbfunc_t done, void* done_data) {
+pmix_status_t on_group(pmix_group_operation_t operation, char* group, const pmix_proc_t* procs, std::size_t count,
+                       const pmix_info_t* info, std::size_t info_count, pmix_info_cbfunc_t done, void* done_data) {
   if (count == 0 || (operation != PMIX_GROUP_CONSTRUCT && operation != PMIX_GROUP_DESTRUCT))
     return PMIX_ERR_NOT_SUPPORTED;
   Collective collective;
@@ -139,35 +134,32 @@ pmix_status_t on_group(pmix_group_operation_t operation, char* group, const pmix
   for (std::size_t i = 0; i < info_count; ++i) {
     // Of a group of this rank alone the library only wants us to know. Answering it later would make
     // PMIx 5.0 ask a second time with the tracker it has freed by then.
-    if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_LOCAL_ONLY) && PMIX_INFO_TRUE(&info[i]))
-      return PMIX_OPERATION_SUCCEEDED;
+    if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_LOCAL_ONLY) && PMIX_INFO_TRUE(&info[i])) return PMIX_OPERATION_SUCCEEDED;
     if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ENDPT_DATA))
       collective.data.assign(info[i].value.data.bo.bytes, info[i].value.data.bo.size);
   }
   active->loop->post([collective = std::move(collective), members = std::vector(procs, procs + count),
                       construct = operation == PMIX_GROUP_CONSTRUCT, done, done_data]() mutable {
     if (!active) return;
-    active->upcalls.all_gather(
-        std::move(collective),
-        [members = std::move(members), construct, done, done_data](Result<Gathered> all) mutable {
-          if (!all)
-            done(status_of(all.error()), nullptr, 0, done_data, nullptr, nullptr);
-          else if (construct)
-            answer_group(done, done_data, *all, members);
-          else
-            done(PMIX_SUCCESS, nullptr, 0, done_data, nullptr, nullptr);
-        });
+    active->upcalls.all_gather(std::move(collective), [members = std::move(members), construct, done,
+                                                       done_data](Result<Gathered> all) mutable {
+      if (!all)
+        done(status_of(all.error()), nullptr, 0, done_data, nullptr, nullptr);
+      else if (construct)
+        answer_group(done, done_data, *all, members);
+      else
+        done(PMIX_SUCCESS, nullptr, 0, done_data, nullptr, nullptr);
+    });
   });
   return PMIX_SUCCESS;
 }
 
-pmix_status_t on_direct_modex(const pmix_proc_t* proc, const pmix_info_t*, std::size_t,
-                              pmix_modex_cbfunc_t done, void* data) {
+pmix_status_t on_direct_modex(const pmix_proc_t* proc, const pmix_info_t*, std::size_t, pmix_modex_cbfunc_t done,
+                              void* data) {
   active->loop->post([name = std::string(proc->nspace), rank = proc->rank, done, data]() mutable {
     if (!active) return;
-    active->upcalls.fetch(std::move(name), rank, [done, data](Result<std::string> blob) {
-      answer_modex(done, data, std::move(blob));
-    });
+    active->upcalls.fetch(std::move(name), rank,
+                          [done, data](Result<std::string> blob) { answer_modex(done, data, std::move(blob)); });
   });
   return PMIX_SUCCESS;
 }
@@ -176,8 +168,8 @@ pmix_status_t on_query(pmix_proc_t*, pmix_query_t*, std::size_t, pmix_info_cbfun
   return PMIX_ERR_NOT_SUPPORTED;
 }
 
-pmix_status_t on_register_events(pmix_status_t*, std::size_t, const pmix_info_t*, std::size_t,
-                                 pmix_op_cbfunc_t, void*) {
+pmix_status_t on_register_events(pmix_status_t*, std::size_t, const pmix_info_t*, std::size_t, pmix_op_cbfunc_t,
+                                 void*) {
   return PMIX_OPERATION_SUCCEEDED;
 }
 
@@ -207,8 +199,7 @@ pmix_proc_t proc_of(const std::string& name_space, std::uint32_t rank) {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, const std::string& directory,
-                                              Upcalls upcalls) {
+Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, const std::string& directory, Upcalls upcalls) {
   check(active == nullptr, "one PMIx server per process");
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno("making " + directory);
   // The shared-memory store maps a file of the server's directory into the client, which a checkpoint
@@ -238,18 +229,16 @@ Server::~Server() {
   delete std::exchange(active, nullptr);
 }
 
-Result<void> Server::register_namespace(const std::string& name_space, std::uint32_t rank,
-                                        std::uint32_t size) {
+Result<void> Server::register_namespace(const std::string& name_space, std::uint32_t rank, std::uint32_t size) {
   InfoList info = job_info(name_space, rank, size);
-  pmix_status_t status =
-      PMIx_server_register_nspace(name_space.c_str(), 1, info.data(), info.size(), nullptr, nullptr);
+  pmix_status_t status = PMIx_server_register_nspace(name_space.c_str(), 1, info.data(), info.size(), nullptr, nullptr);
   if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
     return pmix_failed("registering " + name_space, status);
   return {};
 }
 
-Result<std::vector<std::string>> Server::register_client(const std::string& name_space,
-                                                         std::uint32_t rank, uid_t uid, gid_t gid) {
+Result<std::vector<std::string>> Server::register_client(const std::string& name_space, std::uint32_t rank, uid_t uid,
+                                                         gid_t gid) {
   pmix_proc_t proc = proc_of(name_space, rank);
   pmix_status_t status = PMIx_server_register_client(&proc, uid, gid, nullptr, nullptr, nullptr);
   if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
@@ -281,9 +270,7 @@ void Server::published(const std::string& name_space, std::uint32_t rank, FetchD
     Result<std::string> blob = std::string(data ? data : "", data ? size : 0);
     if (status != PMIX_SUCCESS) blob = pmix_failed("reading a rank's connection data", status);
     if (active)
-      active->loop->post([mine = std::move(mine), blob = std::move(blob)]() mutable {
-        mine->done(std::move(blob));
-      });
+      active->loop->post([mine = std::move(mine), blob = std::move(blob)]() mutable { mine->done(std::move(blob)); });
   };
   pmix_proc_t proc = proc_of(name_space, rank);
   pmix_status_t status = PMIx_server_dmodex_request(&proc, answer, wanted);

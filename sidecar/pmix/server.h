@@ -45,18 +45,16 @@ class Server {
   };
 
   // `directory` is made if missing. There can be one Server in a process at a time.
-  static Result<std::unique_ptr<Server>> start(net::Loop& loop, const std::string& directory,
-                                               Upcalls upcalls);
+  static Result<std::unique_ptr<Server>> start(net::Loop& loop, const std::string& directory, Upcalls upcalls);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   // Makes a namespace of `size` ranks, each on a node of its own, of which this server has `rank`.
-  Result<void> register_namespace(const std::string& name_space, std::uint32_t rank,
-                                  std::uint32_t size);
+  Result<void> register_namespace(const std::string& name_space, std::uint32_t rank, std::uint32_t size);
   // Lets the program connect and returns its environment, "PMIX_…=value" each.
-  Result<std::vector<std::string>> register_client(const std::string& name_space, std::uint32_t rank,
-                                                   uid_t uid, gid_t gid);
+  Result<std::vector<std::string>> register_client(const std::string& name_space, std::uint32_t rank, uid_t uid,
+                                                   gid_t gid);
   void forget(const std::string& name_space, std::uint32_t rank);
 
   // The connection data that this server's rank has published, for a fetch from elsewhere.

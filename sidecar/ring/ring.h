@@ -66,32 +66,32 @@ enum bsp_gate_state {
 };
 
 struct bsp_ring {
-  uint64_t magic;       /* sidecar */
-  uint32_t version;     /* sidecar */
+  uint64_t magic;   /* sidecar */
+  uint32_t version; /* sidecar */
   uint32_t pad0;
 
-  uint64_t gate;        /* sidecar: the gate word */
+  uint64_t gate; /* sidecar: the gate word */
 
-  uint64_t completed;   /* shim: last superstep whose edge completed */
-  uint64_t epoch;       /* shim: epoch that is or was last open */
-  uint32_t state;       /* shim: enum bsp_rank_state */
+  uint64_t completed;          /* shim: last superstep whose edge completed */
+  uint64_t epoch;              /* shim: epoch that is or was last open */
+  uint32_t state;              /* shim: enum bsp_rank_state */
   uint32_t instruction_source; /* shim: enum bsp_instruction_source */
-  uint64_t opened_ns;   /* shim: CLOCK_REALTIME when the current epoch's opening ended */
-  uint64_t open_ns;     /* shim: duration of the current epoch's opening */
-  uint64_t open_cpu_ns; /* shim: CPU time of the same */
-  uint64_t close_ns;    /* shim: duration of the last close; survives because written before unmap */
-  uint64_t gate_reached_ns; /* shim: CLOCK_REALTIME when the last gate was reached */
-  uint64_t first_compute_ns; /* shim: CLOCK_REALTIME when MPI handed control back after that opening */
-  uint64_t memory_bytes; /* shim: M(i), resident private memory when last sampled */
-  uint64_t calls;       /* shim: MPI calls so far */
-  uint64_t gate_dropped; /* shim: superstep of the last committed gate that the ranks agreed to drop. From
-                          * then on the shim ignores a gate word with that superstep; its sidecar clears the
-                          * word when it sees this. 0: none */
+  uint64_t opened_ns;          /* shim: CLOCK_REALTIME when the current epoch's opening ended */
+  uint64_t open_ns;            /* shim: duration of the current epoch's opening */
+  uint64_t open_cpu_ns;        /* shim: CPU time of the same */
+  uint64_t close_ns;           /* shim: duration of the last close; survives because written before unmap */
+  uint64_t gate_reached_ns;    /* shim: CLOCK_REALTIME when the last gate was reached */
+  uint64_t first_compute_ns;   /* shim: CLOCK_REALTIME when MPI handed control back after that opening */
+  uint64_t memory_bytes;       /* shim: M(i), resident private memory when last sampled */
+  uint64_t calls;              /* shim: MPI calls so far */
+  uint64_t gate_dropped;       /* shim: superstep of the last committed gate that the ranks agreed to drop. From
+                                * then on the shim ignores a gate word with that superstep; its sidecar clears the
+                                * word when it sees this. 0: none */
 
   /* Why the last committed gate was postponed by this rank; "" if it was not. Writer: shim.
    * blocked_seq is odd while the text changes. */
   uint32_t blocked_seq;
-  uint32_t postponed;   /* shim: edges at which this rank was not migratable since the gate was set */
+  uint32_t postponed; /* shim: edges at which this rank was not migratable since the gate was set */
   char blocked_reason[BSP_RING_TEXT];
 
   struct bsp_superstep_record records[BSP_RING_RECORDS]; /* shim */

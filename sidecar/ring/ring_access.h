@@ -27,8 +27,7 @@ static inline void bsp_ring_format(struct bsp_ring* ring) {
 
 /* 1 if this is a ring of our version. */
 static inline int bsp_ring_valid(const struct bsp_ring* ring) {
-  return BSP_RING_LOAD_SEQ(ring->magic) == BSP_RING_MAGIC &&
-         BSP_RING_LOAD(ring->version) == BSP_RING_VERSION;
+  return BSP_RING_LOAD_SEQ(ring->magic) == BSP_RING_MAGIC && BSP_RING_LOAD(ring->version) == BSP_RING_VERSION;
 }
 
 /* --- The gate word ----------------------------------------------------------------------------- */
@@ -37,14 +36,11 @@ static inline uint64_t bsp_gate_word(uint64_t superstep, enum bsp_gate_state sta
   return superstep << 2 | (uint64_t)state;
 }
 static inline uint64_t bsp_gate_superstep(uint64_t word) { return word >> 2; }
-static inline enum bsp_gate_state bsp_gate_state_of(uint64_t word) {
-  return (enum bsp_gate_state)(word & 3u);
-}
+static inline enum bsp_gate_state bsp_gate_state_of(uint64_t word) { return (enum bsp_gate_state)(word & 3u); }
 
 /* Sidecar: sets the gate and returns the superstep that the rank has completed by then. If that is
  * >= `superstep` for an armed gate, the gate came too late (the rank may or may not have seen it). */
-static inline uint64_t bsp_gate_set(struct bsp_ring* ring, uint64_t superstep,
-                                    enum bsp_gate_state state) {
+static inline uint64_t bsp_gate_set(struct bsp_ring* ring, uint64_t superstep, enum bsp_gate_state state) {
   BSP_RING_STORE_SEQ(ring->gate, bsp_gate_word(superstep, state));
   return BSP_RING_LOAD_SEQ(ring->completed);
 }
@@ -58,8 +54,7 @@ static inline uint64_t bsp_gate_check(struct bsp_ring* ring, uint64_t superstep)
 /* --- Superstep records --------------------------------------------------------------------------- */
 
 /* Shim: takes the slot of `superstep`, which readers then leave alone; fill it, then publish. */
-static inline struct bsp_superstep_record* bsp_record_begin(struct bsp_ring* ring,
-                                                            uint64_t superstep) {
+static inline struct bsp_superstep_record* bsp_record_begin(struct bsp_ring* ring, uint64_t superstep) {
   struct bsp_superstep_record* r = &ring->records[superstep % BSP_RING_RECORDS];
   __atomic_store_n(&r->superstep, 0, __ATOMIC_RELAXED);
   __atomic_thread_fence(__ATOMIC_RELEASE); /* the 0 is seen before anything written after it */
@@ -71,20 +66,16 @@ static inline void bsp_record_publish(struct bsp_superstep_record* r, uint64_t s
 }
 
 /* One field of a record between begin and publish. */
-static inline void bsp_record_set(uint64_t* field, uint64_t value) {
-  __atomic_store_n(field, value, __ATOMIC_RELAXED);
-}
+static inline void bsp_record_set(uint64_t* field, uint64_t value) { __atomic_store_n(field, value, __ATOMIC_RELAXED); }
 
 /* Sidecar: copies the record of `superstep`; 0 if it isn't there (not yet, overwritten, changing). */
-static inline int bsp_record_read(const struct bsp_ring* ring, uint64_t superstep,
-                                  struct bsp_superstep_record* out) {
+static inline int bsp_record_read(const struct bsp_ring* ring, uint64_t superstep, struct bsp_superstep_record* out) {
   const struct bsp_superstep_record* r = &ring->records[superstep % BSP_RING_RECORDS];
   const uint64_t* from = (const uint64_t*)(const void*)r;
   uint64_t* to = (uint64_t*)(void*)out;
   size_t i;
   if (superstep == 0 || BSP_RING_LOAD(r->superstep) != superstep) return 0;
-  for (i = 0; i < sizeof *r / sizeof *from; ++i)
-    to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+  for (i = 0; i < sizeof *r / sizeof *from; ++i) to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   return __atomic_load_n(&r->superstep, __ATOMIC_RELAXED) == superstep;
 }
@@ -111,8 +102,7 @@ static inline int bsp_reason_read(const struct bsp_ring* ring, char* out) {
   size_t i;
   uint32_t seq = BSP_RING_LOAD(ring->blocked_seq);
   if (seq & 1u) return 0;
-  for (i = 0; i < BSP_RING_TEXT; ++i)
-    out[i] = __atomic_load_n(&ring->blocked_reason[i], __ATOMIC_RELAXED);
+  for (i = 0; i < BSP_RING_TEXT; ++i) out[i] = __atomic_load_n(&ring->blocked_reason[i], __ATOMIC_RELAXED);
   out[BSP_RING_TEXT - 1] = '\0';
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   return __atomic_load_n(&ring->blocked_seq, __ATOMIC_RELAXED) == seq;

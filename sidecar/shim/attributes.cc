@@ -106,8 +106,7 @@ class Attributes {
       auto key = keyvals_.find(v.keyval);
       void* copied = nullptr;
       int flag = 0;
-      const int rc =
-          key->second.copy(from, v.keyval, key->second.extra, v.value, &copied, &flag);
+      const int rc = key->second.copy(from, v.keyval, key->second.extra, v.value, &copied, &flag);
       if (rc != MPI_SUCCESS) return rc;
       if (!flag) continue;
       values_[to].push_back({v.keyval, copied});
@@ -121,8 +120,7 @@ class Attributes {
     auto found = values_.find(handle);
     if (found == values_.end()) return MPI_SUCCESS;
     while (!values_[handle].empty())
-      if (const int rc = remove(handle, values_[handle].back().keyval); rc != MPI_SUCCESS)
-        return rc;
+      if (const int rc = remove(handle, values_[handle].back().keyval); rc != MPI_SUCCESS) return rc;
     values_.erase(handle);
     return MPI_SUCCESS;
   }
@@ -162,14 +160,29 @@ int get_predefined(MPI_Comm comm, int keyval, void* value, int* flag) {
   static int appnum = 0;
   int* found = nullptr;
   switch (keyval) {
-    case MPI_TAG_UB: found = &tag_ub; break;
-    case MPI_HOST: found = &host; break;
-    case MPI_IO: found = &io; break;
-    case MPI_WTIME_IS_GLOBAL: found = &wtime_is_global; break;
-    case MPI_APPNUM: found = &appnum; break;
-    case MPI_LASTUSEDCODE: found = last_used_error_code(); break;
-    case MPI_UNIVERSE_SIZE: found = &state.size; break;
-    default: return rc;
+    case MPI_TAG_UB:
+      found = &tag_ub;
+      break;
+    case MPI_HOST:
+      found = &host;
+      break;
+    case MPI_IO:
+      found = &io;
+      break;
+    case MPI_WTIME_IS_GLOBAL:
+      found = &wtime_is_global;
+      break;
+    case MPI_APPNUM:
+      found = &appnum;
+      break;
+    case MPI_LASTUSEDCODE:
+      found = last_used_error_code();
+      break;
+    case MPI_UNIVERSE_SIZE:
+      found = &state.size;
+      break;
+    default:
+      return rc;
   }
   *static_cast<int**>(value) = found;
   *flag = 1;
@@ -203,42 +216,39 @@ using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
 extern "C" {
 
 // The same calls for communicators and datatypes.
-#define BSP_ATTRIBUTE_CALLS(kind, Handle, table)                                                           \
-  int MPI_##kind##_create_keyval(MPI_##kind##_copy_attr_function* copy,                                    \
-                                 MPI_##kind##_delete_attr_function* remove, int* keyval, void* extra) {    \
-    Call call;                                                                                             \
-    return table.create_keyval(copy, remove, extra, keyval);                                               \
-  }                                                                                                        \
-  int MPI_##kind##_free_keyval(int* keyval) {                                                              \
-    Call call;                                                                                             \
-    return check(pre.comm_world, table.free_keyval(keyval));                                               \
-  }                                                                                                        \
-  int MPI_##kind##_set_attr(Handle handle, int keyval, void* value) {                                      \
-    Call call;                                                                                             \
-    return check(handle, table.set(handle, keyval, value));                                                \
-  }                                                                                                        \
-  int MPI_##kind##_get_attr(Handle handle, int keyval, void* value, int* flag) {                           \
-    Call call;                                                                                             \
-    if (keyval < kFirstKeyval) return get_predefined(handle, keyval, value, flag);                         \
-    return check(handle, table.get(handle, keyval, value, flag));                                          \
-  }                                                                                                        \
-  int MPI_##kind##_delete_attr(Handle handle, int keyval) {                                                \
-    Call call;                                                                                             \
-    return check(handle, table.remove(handle, keyval));                                                    \
+#define BSP_ATTRIBUTE_CALLS(kind, Handle, table)                                                                   \
+  int MPI_##kind##_create_keyval(MPI_##kind##_copy_attr_function* copy, MPI_##kind##_delete_attr_function* remove, \
+                                 int* keyval, void* extra) {                                                       \
+    Call call;                                                                                                     \
+    return table.create_keyval(copy, remove, extra, keyval);                                                       \
+  }                                                                                                                \
+  int MPI_##kind##_free_keyval(int* keyval) {                                                                      \
+    Call call;                                                                                                     \
+    return check(pre.comm_world, table.free_keyval(keyval));                                                       \
+  }                                                                                                                \
+  int MPI_##kind##_set_attr(Handle handle, int keyval, void* value) {                                              \
+    Call call;                                                                                                     \
+    return check(handle, table.set(handle, keyval, value));                                                        \
+  }                                                                                                                \
+  int MPI_##kind##_get_attr(Handle handle, int keyval, void* value, int* flag) {                                   \
+    Call call;                                                                                                     \
+    if (keyval < kFirstKeyval) return get_predefined(handle, keyval, value, flag);                                 \
+    return check(handle, table.get(handle, keyval, value, flag));                                                  \
+  }                                                                                                                \
+  int MPI_##kind##_delete_attr(Handle handle, int keyval) {                                                        \
+    Call call;                                                                                                     \
+    return check(handle, table.remove(handle, keyval));                                                            \
   }
 BSP_ATTRIBUTE_CALLS(Comm, MPI_Comm, of_comms)
 BSP_ATTRIBUTE_CALLS(Type, MPI_Datatype, of_types)
 #undef BSP_ATTRIBUTE_CALLS
 
 // The names of MPI-1.
-int MPI_Keyval_create(MPI_Copy_function* copy, MPI_Delete_function* remove, int* keyval,
-                      void* extra_state) {
+int MPI_Keyval_create(MPI_Copy_function* copy, MPI_Delete_function* remove, int* keyval, void* extra_state) {
   return MPI_Comm_create_keyval(copy, remove, keyval, extra_state);
 }
 int MPI_Keyval_free(int* keyval) { return MPI_Comm_free_keyval(keyval); }
-int MPI_Attr_put(MPI_Comm comm, int keyval, void* value) {
-  return MPI_Comm_set_attr(comm, keyval, value);
-}
+int MPI_Attr_put(MPI_Comm comm, int keyval, void* value) { return MPI_Comm_set_attr(comm, keyval, value); }
 int MPI_Attr_get(MPI_Comm comm, int keyval, void* value, int* flag) {
   return MPI_Comm_get_attr(comm, keyval, value, flag);
 }

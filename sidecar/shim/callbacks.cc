@@ -48,8 +48,7 @@ constexpr auto make_errhandler_trampolines(std::index_sequence<N...>) {
 }
 
 constexpr auto op_trampolines = make_op_trampolines(std::make_index_sequence<kTrampolines>());
-constexpr auto errhandler_trampolines =
-    make_errhandler_trampolines(std::make_index_sequence<kTrampolines>());
+constexpr auto errhandler_trampolines = make_errhandler_trampolines(std::make_index_sequence<kTrampolines>());
 
 // A free slot, or -1: then the user's function is called directly, which is right as long as it does not
 // look at the handle. Retired slots come back when nothing is under way that could call them.
@@ -75,8 +74,7 @@ void drop_slot(Slots<Function>& slots, int slot) {
 }  // namespace
 
 int make_real(Op& op) {
-  MPI_User_function* function =
-      op.slot >= 0 ? op_trampolines[static_cast<std::size_t>(op.slot)] : op.function;
+  MPI_User_function* function = op.slot >= 0 ? op_trampolines[static_cast<std::size_t>(op.slot)] : op.function;
   return real.Op_create(function, op.commute, &op.real);
 }
 
@@ -84,27 +82,25 @@ int make_real(Errhandler& handler) {
   switch (handler.of) {
     case Errhandler::Of::kComm:
       return real.Comm_create_errhandler(
-          handler.slot >= 0 ? errhandler_trampolines[static_cast<std::size_t>(handler.slot)]
-                            : handler.function,
+          handler.slot >= 0 ? errhandler_trampolines[static_cast<std::size_t>(handler.slot)] : handler.function,
           &handler.real);
     // Windows and files are not virtual: their handlers get what the program holds.
     case Errhandler::Of::kWin:
-      return real.Win_create_errhandler(
-          reinterpret_cast<MPI_Win_errhandler_function*>(handler.function), &handler.real);
+      return real.Win_create_errhandler(reinterpret_cast<MPI_Win_errhandler_function*>(handler.function),
+                                        &handler.real);
     case Errhandler::Of::kFile:
-      return real.File_create_errhandler(
-          reinterpret_cast<MPI_File_errhandler_function*>(handler.function), &handler.real);
+      return real.File_create_errhandler(reinterpret_cast<MPI_File_errhandler_function*>(handler.function),
+                                         &handler.real);
     case Errhandler::Of::kSession:
-      return real.Session_create_errhandler(
-          reinterpret_cast<MPI_Session_errhandler_function*>(handler.function), &handler.real);
+      return real.Session_create_errhandler(reinterpret_cast<MPI_Session_errhandler_function*>(handler.function),
+                                            &handler.real);
   }
   return MPI_ERR_INTERN;
 }
 
 namespace {
 
-int create_errhandler(Errhandler::Of of, MPI_Comm_errhandler_function* function,
-                      MPI_Errhandler* out) {
+int create_errhandler(Errhandler::Of of, MPI_Comm_errhandler_function* function, MPI_Errhandler* out) {
   Errhandler* handler = errhandlers.create();
   handler->of = of;
   handler->function = function;
@@ -165,29 +161,26 @@ int MPI_Op_free(MPI_Op* op) {
   return MPI_SUCCESS;
 }
 
-int MPI_Comm_create_errhandler(MPI_Comm_errhandler_function* function,
-                               MPI_Errhandler* errhandler) {
+int MPI_Comm_create_errhandler(MPI_Comm_errhandler_function* function, MPI_Errhandler* errhandler) {
   Call call;
   return create_errhandler(Errhandler::Of::kComm, function, errhandler);
 }
 
 int MPI_Win_create_errhandler(MPI_Win_errhandler_function* function, MPI_Errhandler* errhandler) {
   Call call;
-  return create_errhandler(Errhandler::Of::kWin,
-                           reinterpret_cast<MPI_Comm_errhandler_function*>(function), errhandler);
+  return create_errhandler(Errhandler::Of::kWin, reinterpret_cast<MPI_Comm_errhandler_function*>(function), errhandler);
 }
 
 int MPI_File_create_errhandler(MPI_File_errhandler_function* function, MPI_Errhandler* errhandler) {
   Call call;
-  return create_errhandler(Errhandler::Of::kFile,
-                           reinterpret_cast<MPI_Comm_errhandler_function*>(function), errhandler);
+  return create_errhandler(Errhandler::Of::kFile, reinterpret_cast<MPI_Comm_errhandler_function*>(function),
+                           errhandler);
 }
 
-int MPI_Session_create_errhandler(MPI_Session_errhandler_function* function,
-                                  MPI_Errhandler* errhandler) {
+int MPI_Session_create_errhandler(MPI_Session_errhandler_function* function, MPI_Errhandler* errhandler) {
   Call call;
-  return create_errhandler(Errhandler::Of::kSession,
-                           reinterpret_cast<MPI_Comm_errhandler_function*>(function), errhandler);
+  return create_errhandler(Errhandler::Of::kSession, reinterpret_cast<MPI_Comm_errhandler_function*>(function),
+                           errhandler);
 }
 
 int MPI_Errhandler_free(MPI_Errhandler* errhandler) {

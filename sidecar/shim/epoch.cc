@@ -38,8 +38,8 @@ void set_default(const char* name, const char* value) { setenv(name, value, 0); 
 
 // What Open MPI needs to know in a pod with one rank, unless the user knows better.
 void set_mpi_defaults() {
-  set_default("PMIX_MCA_gds", "hash");       // the other store maps a file of the sidecar's
-  set_default("OMPI_MCA_btl", "tcp,self");   // btl/sm leaves a mapping behind in each epoch
+  set_default("PMIX_MCA_gds", "hash");      // the other store maps a file of the sidecar's
+  set_default("OMPI_MCA_btl", "tcp,self");  // btl/sm leaves a mapping behind in each epoch
   set_default("OMPI_MCA_pml", "ob1");
   set_default("OMPI_MCA_osc", "^ucx");
   set_default("PMIX_MCA_pcompress_base_silence_warning", "1");
@@ -58,8 +58,8 @@ MPI_Comm comm_of_set(const char* pset, const char* name) {
 }
 
 void init_session() {
-  static const char* const kLevels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED",
-                                        "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"};
+  static const char* const kLevels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED",
+                                        "MPI_THREAD_MULTIPLE"};
   MPI_Info info = nullptr;
   must(real.Info_create(&info), "MPI_Info_create");
   real.Info_set(info, "thread_level", kLevels[state.thread_level]);
@@ -134,13 +134,12 @@ void open_first_epoch(int thread_level) {
   set_mpi_defaults();
   const char* limit = std::getenv("BSP_FIRST_EPOCH_SECONDS");
   const int seconds = limit != nullptr ? std::atoi(limit) : kFirstEpochSeconds;
-  const std::uint64_t deadline =
-      realtime_ns() + static_cast<std::uint64_t>(seconds) * 1000000000u;
+  const std::uint64_t deadline = realtime_ns() + static_cast<std::uint64_t>(seconds) * 1000000000u;
   EpochDescriptor descriptor;
   while (!read_descriptor(descriptor)) {
     if (realtime_ns() > deadline)
-      die("MPI_Init: no epoch was opened within %d s (%s did not appear): does the sidecar run?",
-          seconds, in_run_dir(names::kEpochFile).c_str());
+      die("MPI_Init: no epoch was opened within %d s (%s did not appear): does the sidecar run?", seconds,
+          in_run_dir(names::kEpochFile).c_str());
     usleep(2000);
   }
   open_epoch(descriptor);
@@ -165,9 +164,8 @@ void open_epoch(const EpochDescriptor& descriptor) {
   real.Comm_size(world.real, &size);
   real.Comm_rank(world.real, &state.rank);
   if (size != descriptor.ranks || state.rank != descriptor.rank)
-    die("epoch %llu: MPI says rank %d of %d, the descriptor %d of %d",
-        static_cast<unsigned long long>(state.epoch), state.rank, size, descriptor.rank,
-        descriptor.ranks);
+    die("epoch %llu: MPI says rank %d of %d, the descriptor %d of %d", static_cast<unsigned long long>(state.epoch),
+        state.rank, size, descriptor.rank, descriptor.ranks);
   measure.begin_epoch(descriptor.sets);
 }
 
@@ -178,8 +176,7 @@ void close_epoch() {
   // Open MPI 5.0 opens its `if` framework twice and closes it once: without this the next epoch would
   // offer this pod's addresses from wherever the process is then.
   using Close = int (*)(void*);
-  static const auto close_framework =
-      reinterpret_cast<Close>(find_in_mpi("mca_base_framework_close"));
+  static const auto close_framework = reinterpret_cast<Close>(find_in_mpi("mca_base_framework_close"));
   static void* const interfaces = find_in_mpi("opal_if_base_framework");
   if (close_framework != nullptr && interfaces != nullptr) close_framework(interfaces);
   must(real.Session_finalize(&session), "MPI_Session_finalize");

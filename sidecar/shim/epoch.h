@@ -14,8 +14,8 @@ struct EpochDescriptor {
   std::uint64_t epoch = 0;
   int rank = -1;
   int ranks = 0;
-  std::vector<std::uint32_t> sets;            // Set number of each rank
-  std::map<std::string, std::string> pmix;    // PMIX_* variables
+  std::vector<std::uint32_t> sets;          // Set number of each rank
+  std::map<std::string, std::string> pmix;  // PMIX_* variables
 };
 
 // True if this process was started by bsp-init (or a test): its run directory exists.

@@ -16,8 +16,7 @@ static_assert(kArenaBytes / kAlignment < (std::size_t{1} << 30));
 template <class Handle>
 MPI_Fint number(Handle handle, MPI_Fint (*of_mpi)(Handle)) {
   if (!is_ours(handle)) return of_mpi(handle);
-  return kFirst +
-         static_cast<MPI_Fint>((reinterpret_cast<char*>(handle) - arena) / kAlignment);
+  return kFirst + static_cast<MPI_Fint>((reinterpret_cast<char*>(handle) - arena) / kAlignment);
 }
 
 template <class Handle>
@@ -30,8 +29,8 @@ Handle handle_of(MPI_Fint n, Handle (*of_mpi)(MPI_Fint)) {
 
 extern "C" {
 
-#define BSP_BOTH_WAYS(kind, handle)                                                     \
-  MPI_Fint MPI_##kind##_c2f(handle h) { return number<handle>(h, real.kind##_c2f); }    \
+#define BSP_BOTH_WAYS(kind, handle)                                                  \
+  MPI_Fint MPI_##kind##_c2f(handle h) { return number<handle>(h, real.kind##_c2f); } \
   handle MPI_##kind##_f2c(MPI_Fint n) { return handle_of<handle>(n, real.kind##_f2c); }
 BSP_BOTH_WAYS(Group, MPI_Group)
 BSP_BOTH_WAYS(Type, MPI_Datatype)

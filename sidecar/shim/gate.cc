@@ -52,9 +52,7 @@ std::uint64_t cpu_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-void set_state(bsp_rank_state s) {
-  BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(s));
-}
+void set_state(bsp_rank_state s) { BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(s)); }
 
 // Waits at an armed gate for the verdict; returns the word that ended the wait.
 std::uint64_t wait_while_armed(std::uint64_t word) {
@@ -83,8 +81,8 @@ Verdict agree(MPI_Comm comm, bool can_close, bool drop, std::int64_t& on_their_w
       static_cast<std::int64_t>(counters.received.load(std::memory_order_relaxed));
   sum[ranks] = can_close ? 0 : 1;
   sum[ranks + 1] = drop ? 1 : 0;
-  if (real.Allreduce(MPI_IN_PLACE, sum.data(), static_cast<int>(sum.size()), pre.int64, pre.sum,
-                     to_real(comm)) != MPI_SUCCESS)
+  if (real.Allreduce(MPI_IN_PLACE, sum.data(), static_cast<int>(sum.size()), pre.int64, pre.sum, to_real(comm)) !=
+      MPI_SUCCESS)
     return Verdict::kPostpone;
   on_their_way = sum[static_cast<std::size_t>(state.rank)];
   if (sum[ranks + 1] != 0) return Verdict::kDrop;
@@ -173,8 +171,7 @@ void set_up_edges() {
     return;
   }
   const char* colon = std::strchr(text, ':');
-  const std::string name(text, colon != nullptr ? static_cast<std::size_t>(colon - text)
-                                                : std::strlen(text));
+  const std::string name(text, colon != nullptr ? static_cast<std::size_t>(colon - text) : std::strlen(text));
   if (colon != nullptr) stride = std::strtoull(colon + 1, nullptr, 10);
 #define BSP_EDGE(call) \
   if (name == "MPI_" #call) edge_call = EdgeCall::k##call;

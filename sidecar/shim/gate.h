@@ -19,7 +19,8 @@ extern EdgeCall edge_call;  // kNone outside epochs
 // With MPI_THREAD_MULTIPLE only MPI_COMM_WORLD's collectives are edges: all ranks make them in one order, while
 // threads may use several communicators in any.
 inline bool is_edge(EdgeCall call, MPI_Comm comm) {
-  if (call != edge_call) [[likely]] return false;
+  if (call != edge_call) [[likely]]
+    return false;
   if (state.multiple && comm != pre.comm_world) return false;
   Comm* c = comm_of(comm);
   return c != nullptr && c->whole;

@@ -33,8 +33,7 @@ std::uint64_t seq = 0;
 void* take_locked(std::size_t bytes) {
   bytes = (bytes + 15) & ~std::size_t{15};
   if (arena_used + bytes > kArenaBytes)
-    die("the program holds more MPI objects than the shim has room for (%zu MiB)",
-        kArenaBytes >> 20);
+    die("the program holds more MPI objects than the shim has room for (%zu MiB)", kArenaBytes >> 20);
   void* room = arena + arena_used;
   arena_used += bytes;
   return room;
@@ -84,8 +83,7 @@ std::vector<T*> Pool<T>::live() const {
 template <class T>
 T* Pool<T>::find(typename T::Handle real_handle) const {
   std::lock_guard guard(pools_lock);
-  auto found = std::find_if(objects_.begin(), objects_.end(),
-                            [&](T* object) { return object->real == real_handle; });
+  auto found = std::find_if(objects_.begin(), objects_.end(), [&](T* object) { return object->real == real_handle; });
   return found == objects_.end() ? nullptr : *found;
 }
 
@@ -169,7 +167,7 @@ void wrap(MPI_Op* handle) {
 
 void wrap(MPI_Errhandler* handle) {
   Errhandler* known = errhandlers.find(*handle);
-  if (known == nullptr) return;  // predefined
+  if (known == nullptr) return;        // predefined
   MPI_Errhandler reference = *handle;  // MPI counted this handle as one more; ours are counted by us
   real.Errhandler_free(&reference);
   ++known->references;

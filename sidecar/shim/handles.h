@@ -24,8 +24,7 @@ inline constexpr std::size_t kArenaBytes = std::size_t{256} << 20;  // touched o
 extern char arena[kArenaBytes];
 
 inline bool is_ours(const void* handle) {
-  return reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(arena) <
-         kArenaBytes;
+  return reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(arena) < kArenaBytes;
 }
 
 // --- Objects -------------------------------------------------------------------------------------
@@ -47,7 +46,7 @@ struct Comm : Object {
   MPI_Comm real = nullptr;
   const Peers* peers = nullptr;
   bool inter = false;
-  bool whole = false;  // has all ranks: its collectives may be superstep edges
+  bool whole = false;                  // has all ranks: its collectives may be superstep edges
   std::unique_ptr<CommRecipe> recipe;  // while no epoch is open
 };
 
@@ -150,16 +149,10 @@ inline MPI_Comm to_real(MPI_Comm handle) {
   Comm* comm = comm_of(handle);
   return comm != nullptr ? comm->real : handle;
 }
-inline MPI_Group to_real(MPI_Group h) {
-  return is_ours(h) ? reinterpret_cast<Group*>(h)->real : h;
-}
-inline MPI_Datatype to_real(MPI_Datatype h) {
-  return is_ours(h) ? reinterpret_cast<Datatype*>(h)->real : h;
-}
+inline MPI_Group to_real(MPI_Group h) { return is_ours(h) ? reinterpret_cast<Group*>(h)->real : h; }
+inline MPI_Datatype to_real(MPI_Datatype h) { return is_ours(h) ? reinterpret_cast<Datatype*>(h)->real : h; }
 inline MPI_Op to_real(MPI_Op h) { return is_ours(h) ? reinterpret_cast<Op*>(h)->real : h; }
-inline MPI_Errhandler to_real(MPI_Errhandler h) {
-  return is_ours(h) ? reinterpret_cast<Errhandler*>(h)->real : h;
-}
+inline MPI_Errhandler to_real(MPI_Errhandler h) { return is_ours(h) ? reinterpret_cast<Errhandler*>(h)->real : h; }
 inline MPI_Info to_real(MPI_Info h) { return is_ours(h) ? reinterpret_cast<Info*>(h)->real : h; }
 
 // An array of handles translated for one call.

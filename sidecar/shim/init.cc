@@ -31,8 +31,7 @@ void describe_world() {
   real.Comm_rank(world.real, &state.rank);
   describe(world);
   describe(self);
-  counters.sent_to =
-      std::make_unique<std::atomic<std::uint64_t>[]>(static_cast<std::size_t>(state.size));
+  counters.sent_to = std::make_unique<std::atomic<std::uint64_t>[]>(static_cast<std::size_t>(state.size));
 }
 
 // Run by mpirun or alone, without bsp-init: MPI as ever, only the handles are ours.
@@ -201,11 +200,10 @@ double MPI_Wtick(void) { return 1e-9; }
 
 // Fortran programs go through libmpi_mpifh, which knows nothing of epochs: better a clear end now than
 // every rank alone in a world of one.
-#define BSP_FORTRAN_INIT(name)                                                              \
-  __attribute__((visibility("default"))) void name(void) {                                  \
-    if (has_run_dir())                                                                      \
-      die("this is a Fortran MPI program: only C and C++ programs run in MPI epochs so far"); \
-    die("a Fortran MPI program can't run with libbspmpi.so preloaded");                     \
+#define BSP_FORTRAN_INIT(name)                                                                                 \
+  __attribute__((visibility("default"))) void name(void) {                                                     \
+    if (has_run_dir()) die("this is a Fortran MPI program: only C and C++ programs run in MPI epochs so far"); \
+    die("a Fortran MPI program can't run with libbspmpi.so preloaded");                                        \
   }
 BSP_FORTRAN_INIT(mpi_init_)
 BSP_FORTRAN_INIT(mpi_init_thread_)

@@ -79,8 +79,7 @@ void leftovers_after_close() {
 
 std::string program_socket() {
   for (const auto& [fd, file] : list())
-    if (S_ISSOCK(file.mode) && is_program_socket(fd))
-      return "an open socket (descriptor " + std::to_string(fd) + ")";
+    if (S_ISSOCK(file.mode) && is_program_socket(fd)) return "an open socket (descriptor " + std::to_string(fd) + ")";
   return "";
 }
 

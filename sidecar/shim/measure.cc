@@ -51,8 +51,7 @@ void Measure::start_meter() {
   short_mpi_ = 0;
   if (state.ring != nullptr)
     BSP_RING_STORE(state.ring->instruction_source,
-                   static_cast<std::uint32_t>(perf_fd_ >= 0 ? BSP_INSTRUCTIONS_PERF
-                                                            : BSP_INSTRUCTIONS_CPU_TIME));
+                   static_cast<std::uint32_t>(perf_fd_ >= 0 ? BSP_INSTRUCTIONS_PERF : BSP_INSTRUCTIONS_CPU_TIME));
 }
 
 std::uint64_t Measure::read_meter() const {
@@ -95,8 +94,7 @@ void Measure::meter_after_computation() {
 void Measure::meter_after_mpi() {
   const std::uint64_t now = read_meter();
   const double rate = perf_fd_ >= 0 ? meter_per_tick_ : ns_per_tick_;
-  instructions_ += std::min(now - meter_,
-                            static_cast<std::uint64_t>(static_cast<double>(short_compute_) * rate));
+  instructions_ += std::min(now - meter_, static_cast<std::uint64_t>(static_cast<double>(short_compute_) * rate));
   meter_ = now;
   short_compute_ = 0;
   short_mpi_ = 0;
@@ -109,8 +107,7 @@ void Measure::received(int rank, std::uint64_t bytes, std::uint64_t call_ticks) 
   const float sample = static_cast<float>(call_ticks) / static_cast<float>(bytes);
   floor = floor == 0 ? sample : std::min(sample, floor * 1.02f);
   recv_bytes_[set] += bytes;
-  recv_ticks_[set] += std::min(
-      call_ticks, static_cast<std::uint64_t>(floor * static_cast<float>(bytes)));
+  recv_ticks_[set] += std::min(call_ticks, static_cast<std::uint64_t>(floor * static_cast<float>(bytes)));
 }
 
 void Measure::end_superstep(bsp_ring* ring, std::uint64_t superstep) {
@@ -120,18 +117,14 @@ void Measure::end_superstep(bsp_ring* ring, std::uint64_t superstep) {
   const std::uint64_t reading = read_meter();
   {  // what is left since the last reading, the edge call being MPI's
     const double rate = perf_fd_ >= 0 ? meter_per_tick_ : ns_per_tick_;
-    instructions_ += std::min(
-        reading - meter_, static_cast<std::uint64_t>(static_cast<double>(short_compute_) * rate));
+    instructions_ += std::min(reading - meter_, static_cast<std::uint64_t>(static_cast<double>(short_compute_) * rate));
     meter_ = reading;
     short_compute_ = 0;
     short_mpi_ = 0;
   }
   if (now_ticks > start_ticks_)
-    ns_per_tick_ =
-        static_cast<double>(now_ns - start_ns_) / static_cast<double>(now_ticks - start_ticks_);
-  auto ns = [&](std::uint64_t t) {
-    return static_cast<std::uint64_t>(static_cast<double>(t) * ns_per_tick_);
-  };
+    ns_per_tick_ = static_cast<double>(now_ns - start_ns_) / static_cast<double>(now_ticks - start_ticks_);
+  auto ns = [&](std::uint64_t t) { return static_cast<std::uint64_t>(static_cast<double>(t) * ns_per_tick_); };
   if (ring != nullptr) {
     bsp_superstep_record* record = bsp_record_begin(ring, superstep);
     bsp_record_set(&record->end_ns, clock_ns(CLOCK_REALTIME));

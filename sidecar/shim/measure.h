@@ -135,7 +135,8 @@ void leave_threaded();
 class Call {
  public:
   Call() {
-    if (!real_loaded) [[unlikely]] load_real();
+    if (!real_loaded) [[unlikely]]
+      load_real();
     if (thread_state.depth++ != 0) return;
     if (state.multiple) [[unlikely]] {
       enter_threaded();
@@ -145,8 +146,10 @@ class Call {
   }
   ~Call() {
     if (--thread_state.depth != 0) return;
-    if (!state.multiple || is_measured()) [[likely]] measure.leave_mpi();
-    if (state.multiple) [[unlikely]] leave_threaded();
+    if (!state.multiple || is_measured()) [[likely]]
+      measure.leave_mpi();
+    if (state.multiple) [[unlikely]]
+      leave_threaded();
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;

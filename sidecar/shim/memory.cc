@@ -15,7 +15,8 @@ constexpr std::size_t kCacheLine = 64;
 std::size_t alignment(MPI_Info info) {
   char text[32] = "";
   int found = 0;
-  if (info != pre.info_null) real.Info_get(to_real(info), "mpi_minimum_memory_alignment", sizeof text - 1, text, &found);
+  if (info != pre.info_null)
+    real.Info_get(to_real(info), "mpi_minimum_memory_alignment", sizeof text - 1, text, &found);
   const std::size_t asked = found ? std::strtoull(text, nullptr, 10) : 0;
   return asked > kCacheLine && (asked & (asked - 1)) == 0 ? asked : kCacheLine;
 }

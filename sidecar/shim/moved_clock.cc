@@ -24,9 +24,7 @@ std::int64_t stopped_realtime_ns = 0;
 
 using ClockGettime = int (*)(clockid_t, timespec*);
 
-ClockGettime find_clock_gettime() {
-  return reinterpret_cast<ClockGettime>(dlsym(RTLD_NEXT, "clock_gettime"));
-}
+ClockGettime find_clock_gettime() { return reinterpret_cast<ClockGettime>(dlsym(RTLD_NEXT, "clock_gettime")); }
 
 int kernel_clock(clockid_t clock, timespec* t) {
   static ClockGettime const next = find_clock_gettime();
@@ -49,8 +47,8 @@ void read_boot_id(char* to, std::size_t size) {
 }
 
 bool is_monotonic(clockid_t clock) {
-  return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW ||
-         clock == CLOCK_MONOTONIC_COARSE || clock == CLOCK_BOOTTIME;
+  return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_MONOTONIC_COARSE ||
+         clock == CLOCK_BOOTTIME;
 }
 
 void add(timespec* t, std::int64_t ns) {
@@ -79,8 +77,7 @@ void clock_after_stop() {
 double wtime() {
   timespec t;
   kernel_clock(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec) +
-         1e-9 * static_cast<double>(offset_ns);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec) + 1e-9 * static_cast<double>(offset_ns);
 }
 
 }  // namespace bsp::shim
@@ -93,25 +90,24 @@ extern "C" {
 
 BSP_EXPORT int clock_gettime(clockid_t clock, timespec* t) noexcept {
   const int rc = kernel_clock(clock, t);
-  if (offset_ns != 0 && rc == 0 && is_monotonic(clock)) [[unlikely]] add(t, offset_ns);
+  if (offset_ns != 0 && rc == 0 && is_monotonic(clock)) [[unlikely]]
+    add(t, offset_ns);
   return rc;
 }
 
 // Absolute deadlines are in the program's time; the kernel wants its own.
-BSP_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec* request,
-                               timespec* remaining) {
+BSP_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec* request, timespec* remaining) {
   using Next = int (*)(clockid_t, int, const timespec*, timespec*);
   static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "clock_nanosleep"));
-  if (offset_ns == 0 || !(flags & TIMER_ABSTIME) || !is_monotonic(clock))
-    return next(clock, flags, request, remaining);
+  if (offset_ns == 0 || !(flags & TIMER_ABSTIME) || !is_monotonic(clock)) return next(clock, flags, request, remaining);
   timespec deadline = *request;
   add(&deadline, -offset_ns);
   if (deadline.tv_sec < 0) return 0;
   return next(clock, flags, &deadline, remaining);
 }
 
-BSP_EXPORT int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
-                                      clockid_t clock, const timespec* until) {
+BSP_EXPORT int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                                      const timespec* until) {
   using Next = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
   static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
   if (next == nullptr) return ENOSYS;

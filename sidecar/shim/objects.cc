@@ -127,12 +127,10 @@ int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
               [&](MPI_Comm* made) { return real.Comm_idup(to_real(comm), made, request); });
 }
 
-int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
-                            MPI_Request* request) {
+int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
   Call call;
-  return idup(comm, newcomm, request, "MPI_Comm_idup_with_info", [&](MPI_Comm* made) {
-    return real.Comm_idup_with_info(to_real(comm), to_real(info), made, request);
-  });
+  return idup(comm, newcomm, request, "MPI_Comm_idup_with_info",
+              [&](MPI_Comm* made) { return real.Comm_idup_with_info(to_real(comm), to_real(info), made, request); });
 }
 
 // Open MPI knows of no parent at all in a session; a program asks whether it is MPI_COMM_NULL.
@@ -147,13 +145,12 @@ int MPI_Comm_get_parent(MPI_Comm* parent) {
   return rc;
 }
 
-int MPI_Comm_spawn_multiple(int count, char* commands[], char** argv[], const int maxprocs[],
-                            const MPI_Info infos_in[], int root, MPI_Comm comm,
-                            MPI_Comm* intercomm, int errcodes[]) {
+int MPI_Comm_spawn_multiple(int count, char* commands[], char** argv[], const int maxprocs[], const MPI_Info infos_in[],
+                            int root, MPI_Comm comm, MPI_Comm* intercomm, int errcodes[]) {
   Call call;
   RealArray<MPI_Info> infos_real(infos_in, count);
-  const int rc = real.Comm_spawn_multiple(count, commands, argv, maxprocs, infos_real.data(), root,
-                                          to_real(comm), intercomm, errcodes);
+  const int rc = real.Comm_spawn_multiple(count, commands, argv, maxprocs, infos_real.data(), root, to_real(comm),
+                                          intercomm, errcodes);
   if (rc != MPI_SUCCESS) return rc;
   ++live_objects.spawned;
   wrap(intercomm);
@@ -203,11 +200,11 @@ int MPI_Type_dup(MPI_Datatype type, MPI_Datatype* newtype) {
   return copy_attributes(type, *newtype);
 }
 
-int MPI_Type_get_contents(MPI_Datatype type, int max_integers, int max_addresses, int max_datatypes,
-                          int integers[], MPI_Aint addresses[], MPI_Datatype types[]) {
+int MPI_Type_get_contents(MPI_Datatype type, int max_integers, int max_addresses, int max_datatypes, int integers[],
+                          MPI_Aint addresses[], MPI_Datatype types[]) {
   Call call;
-  const int rc = real.Type_get_contents(to_real(type), max_integers, max_addresses, max_datatypes,
-                                        integers, addresses, types);
+  const int rc =
+      real.Type_get_contents(to_real(type), max_integers, max_addresses, max_datatypes, integers, addresses, types);
   if (rc != MPI_SUCCESS) return rc;
   int integer_count = 0;
   int address_count = 0;
@@ -227,8 +224,7 @@ int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Sta
   return rc;
 }
 
-int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
-                MPI_Status* status) {
+int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
   Call call;
   const int rc = real.Improbe(source, tag, to_real(comm), flag, message, status);
   if (rc == MPI_SUCCESS && *flag) probed(*message, comm);
@@ -245,8 +241,7 @@ int MPI_Mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI
   return rc;
 }
 
-int MPI_Imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message,
-               MPI_Request* request) {
+int MPI_Imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
   Call call;
   const Peers* peers = take_message(*message);
   const int rc = real.Imrecv(buf, count, to_real(type), message, request);

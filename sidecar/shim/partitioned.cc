@@ -23,7 +23,7 @@ int raise_error(MPI_Comm real_comm, int code) {
 // Makes `*request` a persistent message of `partitions` times `count` elements.
 template <class Make>
 int make_message(void* buffer, int partitions, MPI_Count count, MPI_Datatype type, int tag, MPI_Comm comm,
-         MPI_Request* request, Make make) {
+                 MPI_Request* request, Make make) {
   if (count < 0 || count > INT32_MAX) return raise_error(to_real(comm), MPI_ERR_COUNT);
   MPI_Datatype partition = nullptr;
   if (const int rc = real.Type_contiguous(static_cast<int>(count), to_real(type), &partition); rc != MPI_SUCCESS)
@@ -67,8 +67,7 @@ void start_partitions(Request& request) {
 }
 
 void restore_tag(const Request* request, MPI_Status& status) {
-  if (request != nullptr && request->partitions != nullptr && status.MPI_TAG >= kTagBit)
-    status.MPI_TAG &= ~kTagBit;
+  if (request != nullptr && request->partitions != nullptr && status.MPI_TAG >= kTagBit) status.MPI_TAG &= ~kTagBit;
 }
 
 }  // namespace bsp::shim
@@ -82,9 +81,9 @@ int MPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatyp
   Call call;
   auto make = [=](MPI_Request* made) {
     return make_message(const_cast<void*>(buf), partitions, count, datatype, tag, comm, made,
-                [dest](void* b, int n, MPI_Datatype t, int real_tag, MPI_Comm c, MPI_Request* out) {
-                  return real.Send_init(b, n, t, dest, real_tag, c, out);
-                });
+                        [dest](void* b, int n, MPI_Datatype t, int real_tag, MPI_Comm c, MPI_Request* out) {
+                          return real.Send_init(b, n, t, dest, real_tag, c, out);
+                        });
   };
   if (const int rc = make(request); rc != MPI_SUCCESS) return rc;
   Request* r = make_persistent(request, RequestKind::kSend, "MPI_Psend_init", comm, dest);
@@ -100,9 +99,9 @@ int MPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype data
   Call call;
   auto make = [=](MPI_Request* made) {
     return make_message(buf, partitions, count, datatype, tag, comm, made,
-                [source](void* b, int n, MPI_Datatype t, int real_tag, MPI_Comm c, MPI_Request* out) {
-                  return real.Recv_init(b, n, t, source, real_tag, c, out);
-                });
+                        [source](void* b, int n, MPI_Datatype t, int real_tag, MPI_Comm c, MPI_Request* out) {
+                          return real.Recv_init(b, n, t, source, real_tag, c, out);
+                        });
   };
   if (const int rc = make(request); rc != MPI_SUCCESS) return rc;
   Request* r = make_persistent(request, RequestKind::kReceive, "MPI_Precv_init", comm, -1);
@@ -116,8 +115,7 @@ int MPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype data
 int MPI_Pready_range(int first, int last, MPI_Request request) {
   Call call;
   Request* r = object_of_request(request);
-  if (r == nullptr || r->partitions == nullptr || !r->partitions->sending || last < first)
-    return not_partitioned();
+  if (r == nullptr || r->partitions == nullptr || !r->partitions->sending || last < first) return not_partitioned();
   return ready(*r, last - first + 1);
 }
 

@@ -39,8 +39,7 @@ int post(Request& r) {
 
 }  // namespace
 
-void note_receive(Request& request, void* buffer, int count, MPI_Datatype type, int source, int tag,
-                  MPI_Comm comm) {
+void note_receive(Request& request, void* buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm) {
   request.posted = {.known = true,
                     .order = posted_so_far.fetch_add(1, std::memory_order_relaxed),
                     .buffer = buffer,

@@ -19,9 +19,7 @@ namespace {
 
 void* mpi_library = nullptr;
 
-int missing_function() {
-  die("the program calls an MPI function that its MPI library does not have");
-}
+int missing_function() { die("the program calls an MPI function that its MPI library does not have"); }
 
 template <class Handle>
 void find_object(Handle& handle, const char* symbol) {
@@ -71,12 +69,11 @@ bool load_real() {
   // By its name also where it was loaded without RTLD_GLOBAL (by a Python module, say).
   mpi_library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
   if (find_pmpi("PMPI_Init") == nullptr) return false;
-#define BSP_FIND(name)                                                              \
-  if (void* found = find_pmpi("PMPI_" #name))                                     \
-    real.name = reinterpret_cast<decltype(real.name)>(found);                       \
-  else                                                                              \
-    real.name = reinterpret_cast<decltype(real.name)>(                              \
-        reinterpret_cast<void*>(missing_function));
+#define BSP_FIND(name)                                        \
+  if (void* found = find_pmpi("PMPI_" #name))                 \
+    real.name = reinterpret_cast<decltype(real.name)>(found); \
+  else                                                        \
+    real.name = reinterpret_cast<decltype(real.name)>(reinterpret_cast<void*>(missing_function));
   BSP_REAL_FUNCTIONS(BSP_FIND)
 #undef BSP_FIND
   if (find_in_mpi("ompi_mpi_comm_world") != nullptr) find_predefined();
@@ -96,14 +93,12 @@ void require_open_mpi_5() {
   if (!load_real()) die("the program's MPI library was not found: it must be dynamically linked");
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "an unknown library";
   int length = 0;
-  if (void* get = find_pmpi("PMPI_Get_library_version"))
-    reinterpret_cast<int (*)(char*, int*)>(get)(version, &length);
+  if (void* get = find_pmpi("PMPI_Get_library_version")) reinterpret_cast<int (*)(char*, int*)>(get)(version, &length);
   int major = 0;
   const char* found = std::strstr(version, "Open MPI v");
   if (found == nullptr || std::sscanf(found, "Open MPI v%d", &major) != 1 || major < 5) {
     version[std::strcspn(version, ",\n")] = '\0';
-    die("the program's MPI library is \"%s\"; Open MPI >= 5 is needed (build the image with it)",
-        version);
+    die("the program's MPI library is \"%s\"; Open MPI >= 5 is needed (build the image with it)", version);
   }
 }
 

@@ -42,8 +42,7 @@ namespace {
 void make_group(Group& group) {
   MPI_Group world_group = nullptr;
   real.Comm_group(world.real, &world_group);
-  must(real.Group_incl(world_group, static_cast<int>(group.world.size()), group.world.data(),
-                       &group.real),
+  must(real.Group_incl(world_group, static_cast<int>(group.world.size()), group.world.data(), &group.real),
        "making a group again");
   real.Group_free(&world_group);
   group.world.clear();
@@ -88,8 +87,7 @@ void take_objects_down() {
 
 void bring_objects_up() {
   repeat_error_codes();
-  for (Errhandler* handler : errhandlers.live())
-    must(make_real(*handler), "making an error handler again");
+  for (Errhandler* handler : errhandlers.live()) must(make_real(*handler), "making an error handler again");
   for (Info* info : infos.live()) info->real = make_info(info->recipe);
   for (Op* op : ops.live()) must(make_real(*op), "making an operation again");
   for (Datatype* type : datatypes.live()) {
@@ -102,8 +100,7 @@ void bring_objects_up() {
   for (Comm* comm : {&world, &self}) dress_comm(*comm);
   for (Comm* comm : comms.live()) make_comm(*comm);
   bring_requests_up();
-  if (bsend_buffer.address != nullptr)
-    real.Buffer_attach(bsend_buffer.address, bsend_buffer.size);
+  if (bsend_buffer.address != nullptr) real.Buffer_attach(bsend_buffer.address, bsend_buffer.size);
 }
 
 }  // namespace bsp::shim

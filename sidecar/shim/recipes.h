@@ -19,11 +19,11 @@ namespace bsp::shim {
 using InfoRecipe = std::vector<std::pair<std::string, std::string>>;
 
 struct CommRecipe {
-  std::vector<int> local;                            // an intercommunicator's own side, world ranks
+  std::vector<int> local;  // an intercommunicator's own side, world ranks
   int topology = MPI_UNDEFINED;
-  std::vector<int> dims, periods;                    // MPI_CART
-  std::vector<int> index, edges;                     // MPI_GRAPH
-  std::vector<int> sources, source_weights;          // MPI_DIST_GRAPH
+  std::vector<int> dims, periods;            // MPI_CART
+  std::vector<int> index, edges;             // MPI_GRAPH
+  std::vector<int> sources, source_weights;  // MPI_DIST_GRAPH
   std::vector<int> destinations, destination_weights;
   bool weighted = false;
   std::string name;

@@ -52,19 +52,18 @@ int* weights(const CommRecipe& recipe, const std::vector<int>& values) {
 MPI_Comm with_topology(MPI_Comm plain, const CommRecipe& recipe) {
   MPI_Comm made = plain;
   if (recipe.topology == MPI_CART) {
-    must(real.Cart_create(plain, static_cast<int>(recipe.dims.size()), recipe.dims.data(),
-                          recipe.periods.data(), 0, &made),
+    must(real.Cart_create(plain, static_cast<int>(recipe.dims.size()), recipe.dims.data(), recipe.periods.data(), 0,
+                          &made),
          "making a Cartesian communicator again");
   } else if (recipe.topology == MPI_GRAPH) {
-    must(real.Graph_create(plain, static_cast<int>(recipe.index.size()), recipe.index.data(),
-                           recipe.edges.data(), 0, &made),
+    must(real.Graph_create(plain, static_cast<int>(recipe.index.size()), recipe.index.data(), recipe.edges.data(), 0,
+                           &made),
          "making a graph communicator again");
   } else if (recipe.topology == MPI_DIST_GRAPH) {
-    must(real.Dist_graph_create_adjacent(
-             plain, static_cast<int>(recipe.sources.size()), recipe.sources.data(),
-             weights(recipe, recipe.source_weights),
-             static_cast<int>(recipe.destinations.size()), recipe.destinations.data(),
-             weights(recipe, recipe.destination_weights), pre.info_null, 0, &made),
+    must(real.Dist_graph_create_adjacent(plain, static_cast<int>(recipe.sources.size()), recipe.sources.data(),
+                                         weights(recipe, recipe.source_weights),
+                                         static_cast<int>(recipe.destinations.size()), recipe.destinations.data(),
+                                         weights(recipe, recipe.destination_weights), pre.info_null, 0, &made),
          "making a distributed graph communicator again");
   }
   if (made != plain) real.Comm_free(&plain);
@@ -115,8 +114,7 @@ void read_comm(const Comm& comm, CommRecipe& recipe) {
 void dress_comm(Comm& comm) {
   const CommRecipe& recipe = *comm.recipe;
   if (!recipe.name.empty()) real.Comm_set_name(comm.real, recipe.name.c_str());
-  if (recipe.errhandler != nullptr)
-    real.Comm_set_errhandler(comm.real, to_real(recipe.errhandler));
+  if (recipe.errhandler != nullptr) real.Comm_set_errhandler(comm.real, to_real(recipe.errhandler));
   if (!recipe.hints.empty()) {
     MPI_Info hints = make_info(recipe.hints);
     real.Comm_set_info(comm.real, hints);

@@ -25,8 +25,8 @@ std::unique_ptr<TypeRecipe> read_type(MPI_Datatype type) {
   recipe->integers.resize(static_cast<std::size_t>(integers));
   recipe->addresses.resize(static_cast<std::size_t>(addresses));
   std::vector<MPI_Datatype> inner(static_cast<std::size_t>(types));
-  real.Type_get_contents(type, integers, addresses, types, recipe->integers.data(),
-                         recipe->addresses.data(), inner.data());
+  real.Type_get_contents(type, integers, addresses, types, recipe->integers.data(), recipe->addresses.data(),
+                         inner.data());
   for (MPI_Datatype t : inner) {
     TypeRecipe::Inner entry;
     if (is_derived(t)) {
@@ -82,14 +82,13 @@ MPI_Datatype make_type(const TypeRecipe& r) {
       break;
     case MPI_COMBINER_SUBARRAY: {
       const int n = i[0];
-      rc = real.Type_create_subarray(n, i + 1, i + 1 + n, i + 1 + 2 * n, i[1 + 3 * n], inner[0],
-                                     &made);
+      rc = real.Type_create_subarray(n, i + 1, i + 1 + n, i + 1 + 2 * n, i[1 + 3 * n], inner[0], &made);
       break;
     }
     case MPI_COMBINER_DARRAY: {
       const int n = i[2];
-      rc = real.Type_create_darray(i[0], i[1], n, i + 3, i + 3 + n, i + 3 + 2 * n, i + 3 + 3 * n,
-                                   i[3 + 4 * n], inner[0], &made);
+      rc = real.Type_create_darray(i[0], i[1], n, i + 3, i + 3 + n, i + 3 + 2 * n, i + 3 + 3 * n, i[3 + 4 * n],
+                                   inner[0], &made);
       break;
     }
     case MPI_COMBINER_RESIZED:

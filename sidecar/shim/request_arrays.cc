@@ -69,8 +69,7 @@ int settle_early_some(RequestArray& array, int* outcount, int* indices, MPI_Stat
 using SomeCall = int (*)(int, MPI_Request*, int*, int*, MPI_Status*);
 
 // MPI_Waitsome or MPI_Testsome.
-int some_of(SomeCall call_real, RequestArray& array, int* outcount, int* indices,
-            MPI_Status* statuses) {
+int some_of(SomeCall call_real, RequestArray& array, int* outcount, int* indices, MPI_Status* statuses) {
   if (array.any_completed()) return settle_early_some(array, outcount, indices, statuses);
   const int rc = call_real(array.count(), array.real(), outcount, indices, array.statuses());
   if (*outcount == MPI_UNDEFINED) {
@@ -114,8 +113,7 @@ int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of
   return settle_all(array, rc, array_of_statuses);
 }
 
-int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag,
-                MPI_Status array_of_statuses[]) {
+int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Status array_of_statuses[]) {
   Call call;
   RequestArray array(count, array_of_requests);
   if (array.any_withheld()) {  // the others may wait: nothing of the array may change now
@@ -143,15 +141,14 @@ int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Stat
   return rc;
 }
 
-int MPI_Testany(int count, MPI_Request array_of_requests[], int* index, int* flag,
-                MPI_Status* status) {
+int MPI_Testany(int count, MPI_Request array_of_requests[], int* index, int* flag, MPI_Status* status) {
   Call call;
   RequestArray array(count, array_of_requests);
   return test_any(array, index, flag, status);
 }
 
-int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount,
-                 int array_of_indices[], MPI_Status array_of_statuses[]) {
+int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],
+                 MPI_Status array_of_statuses[]) {
   Call call;
   for (; any_withheld(incount, array_of_requests); sched_yield()) {
     RequestArray array(incount, array_of_requests);
@@ -162,8 +159,8 @@ int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount,
   return some_of(real.Waitsome, array, outcount, array_of_indices, array_of_statuses);
 }
 
-int MPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount,
-                 int array_of_indices[], MPI_Status array_of_statuses[]) {
+int MPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],
+                 MPI_Status array_of_statuses[]) {
   Call call;
   RequestArray array(incount, array_of_requests);
   return some_of(real.Testsome, array, outcount, array_of_indices, array_of_statuses);

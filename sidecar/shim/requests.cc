@@ -75,8 +75,7 @@ Request* make_request(MPI_Request* request, RequestKind kind, const char* what, 
   return r;
 }
 
-Request* make_persistent(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm,
-                         int dest) {
+Request* make_persistent(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm, int dest) {
   Request* r = make_request(request, kind, what, comm);
   if (r == nullptr) return nullptr;
   r->persistent = true;
@@ -109,8 +108,7 @@ Request* youngest_request() { return live_head; }
 void forget_requests_on(const Comm* comm) {
   MaybeLock guard;
   for (Request* r = live_head; r != nullptr; r = r->next)
-    if ((r->again != nullptr && r->again->comm == comm) ||
-        (r->posted.known && object_of<Comm>(r->posted.comm) == comm))
+    if ((r->again != nullptr && r->again->comm == comm) || (r->posted.known && object_of<Comm>(r->posted.comm) == comm))
       let_go(*r);
 }
 
@@ -191,8 +189,7 @@ int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   if (r == nullptr) return real.Wait(request, status);
   wait_while_withheld(*r);
   int flag = 1;
-  return complete(request, r, &flag, status,
-                  [](MPI_Request* one, int*, MPI_Status* s) { return real.Wait(one, s); });
+  return complete(request, r, &flag, status, [](MPI_Request* one, int*, MPI_Status* s) { return real.Wait(one, s); });
 }
 
 int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {

@@ -47,23 +47,23 @@ struct Posted {
 struct Partitions {
   int count = 0;
   bool sending = false;
-  std::atomic<int> missing{0};       // partitions of an active send that are not ready
+  std::atomic<int> missing{0};           // partitions of an active send that are not ready
   std::atomic<bool> handed_over{false};  // MPI has started to send
 };
 
 struct Request : Object {
   MPI_Request real = nullptr;
   RequestKind kind = RequestKind::kOther;
-  const char* what = "";  // the call that made it
+  const char* what = "";         // the call that made it
   const Peers* peers = nullptr;  // for the source of what it receives
   int send_to = -1;              // world rank, counted at each start of a persistent send
   bool persistent = false;
   bool active = true;
   // By the time of a gate: `status` holds the outcome. `real` is gone, or inactive if it is persistent.
   bool completed = false;
-  bool orphan = false;     // freed by the program while active
+  bool orphan = false;  // freed by the program while active
   MPI_Status status{};
-  int error = 0;           // what completing it returned
+  int error = 0;               // what completing it returned
   Comm* makes_comm = nullptr;  // MPI_Comm_idup: `real` of it is there on completion
   // Arrays that MPI reads until completion (alltoallw).
   std::unique_ptr<std::vector<std::vector<MPI_Datatype>>> types;
@@ -76,12 +76,9 @@ struct Request : Object {
 
 // Replaces the real request in *request by one of ours.
 Request* make_request(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm);
-Request* make_persistent(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm,
-                         int dest);
+Request* make_persistent(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm, int dest);
 
-inline MPI_Request to_real(MPI_Request h) {
-  return is_ours(h) ? reinterpret_cast<Request*>(h)->real : h;
-}
+inline MPI_Request to_real(MPI_Request h) { return is_ours(h) ? reinterpret_cast<Request*>(h)->real : h; }
 
 // True while a collective is under way or could be started (a persistent one).
 bool collective_pending();
@@ -97,8 +94,7 @@ Request* youngest_request();
 // `make` makes the request with objects of the epoch that is open when it is called.
 void make_again(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)> make);
 // A receive that MPI_Irecv has posted. All arguments as the program gave them.
-void note_receive(Request& request, void* buffer, int count, MPI_Datatype type, int source, int tag,
-                  MPI_Comm comm);
+void note_receive(Request& request, void* buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm);
 // True if the request can be taken back while it waits and be posted in the next epoch.
 bool can_wait_on(const Request& request);
 // The program may free what the request was made of; the request still needs it.

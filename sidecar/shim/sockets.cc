@@ -33,8 +33,7 @@ bool is_mpi_code(const void* code) {
 }
 
 int note(int fd, const void* caller) {
-  if (fd >= 0 && fd < kMaxDescriptors)
-    of_program[fd].store(is_mpi_code(caller) ? 0 : 1, std::memory_order_relaxed);
+  if (fd >= 0 && fd < kMaxDescriptors) of_program[fd].store(is_mpi_code(caller) ? 0 : 1, std::memory_order_relaxed);
   return fd;
 }
 
@@ -78,8 +77,7 @@ BSP_EXPORT int socketpair(int domain, int type, int protocol, int fds[2]) noexce
 
 BSP_EXPORT int connect(int fd, const sockaddr* address, socklen_t length) {
   static const auto next = BSP_NEXT(connect);
-  if (address != nullptr && (address->sa_family == AF_INET || address->sa_family == AF_INET6))
-    set_nodelay(fd);
+  if (address != nullptr && (address->sa_family == AF_INET || address->sa_family == AF_INET6)) set_nodelay(fd);
   return next(fd, address, length);
 }
 

@@ -8,12 +8,12 @@
 namespace bsp::shim {
 
 struct State {
-  bool epochs = false;     // run by bsp-init: MPI runs in epochs; else plain MPI, handles still virtual
+  bool epochs = false;  // run by bsp-init: MPI runs in epochs; else plain MPI, handles still virtual
   bool initialized = false;
   bool finalized = false;
-  bool multiple = false;   // MPI_THREAD_MULTIPLE was granted
+  bool multiple = false;  // MPI_THREAD_MULTIPLE was granted
   int thread_level = 0;
-  int rank = -1;           // world rank, -1 before MPI_Init
+  int rank = -1;  // world rank, -1 before MPI_Init
   int size = 0;
   std::uint64_t epoch = 0;
   bsp_ring* ring = nullptr;  // mapped while an epoch is open

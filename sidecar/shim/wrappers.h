@@ -16,7 +16,7 @@ inline int remote_size(MPI_Comm comm) {
   return c != nullptr && c->peers != nullptr ? static_cast<int>(c->peers->world.size()) : 0;
 }
 
-int indegree(MPI_Comm comm);   // neighbours in the communicator's topology
+int indegree(MPI_Comm comm);  // neighbours in the communicator's topology
 int outdegree(MPI_Comm comm);
 
 inline bool is_root(MPI_Comm comm, int root) {

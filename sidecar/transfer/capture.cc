@@ -167,8 +167,7 @@ struct CaptureSession::Impl {
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
     if (n < 0) return fail_errno("reading the capture socket");
     const cmsghdr* header = n == 1 ? CMSG_FIRSTHDR(&message) : nullptr;
-    if (header == nullptr || header->cmsg_type != SCM_RIGHTS ||
-        header->cmsg_len != CMSG_LEN(sizeof(int))) {
+    if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) {
       return fail(ErrorCode::kRefused, "capture socket: a file request came without its pipe");
     }
     int fd = -1;
@@ -254,8 +253,7 @@ CaptureSession::~CaptureSession() {
   if (impl_) ::unlink(impl_->socket_path.c_str());
 }
 
-Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const std::string& dir,
-                                                             const std::string& migration) {
+Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const std::string& dir, const std::string& migration) {
   if (!valid_migration(migration)) {
     return fail(ErrorCode::kInvalid, "'" + migration + "' cannot name a migration");
   }

@@ -62,17 +62,15 @@ inline void put_header(std::byte* at, const FrameHeader& h) {
 }
 
 inline FrameHeader get_header(const std::byte* at) {
-  return {static_cast<FrameType>(at[0]), get_int<std::uint32_t>(at + 1),
-          get_int<std::uint32_t>(at + 5), get_int<std::uint32_t>(at + 9)};
+  return {static_cast<FrameType>(at[0]), get_int<std::uint32_t>(at + 1), get_int<std::uint32_t>(at + 5),
+          get_int<std::uint32_t>(at + 9)};
 }
 
 // XXH3-128 of what was added, as 16 big-endian bytes (the canonical form).
 class Hasher {
  public:
   Hasher() : state_(XXH3_createState()) { XXH3_128bits_reset(state_.get()); }
-  void add(std::span<const std::byte> bytes) {
-    XXH3_128bits_update(state_.get(), bytes.data(), bytes.size());
-  }
+  void add(std::span<const std::byte> bytes) { XXH3_128bits_update(state_.get(), bytes.data(), bytes.size()); }
   [[nodiscard]] Checksum value() const {
     XXH128_canonical_t canonical;
     XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state_.get()));

@@ -39,8 +39,8 @@ struct IncomingFile {
 
 bool valid_migration(std::string_view id) {
   const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '-' || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+           c == '_';
   };
   return !id.empty() && id.size() <= 240 && id[0] != '.' && std::ranges::all_of(id, allowed);
 }
@@ -86,8 +86,8 @@ struct Receiver::Impl {
     if (begun == (header.type == FrameType::kBegin)) {
       return refuse(begun ? "it begins twice" : "it has no beginning");
     }
-    const bool of_a_file = header.type == FrameType::kOpen || header.type == FrameType::kData ||
-                           header.type == FrameType::kClose;
+    const bool of_a_file =
+        header.type == FrameType::kOpen || header.type == FrameType::kData || header.type == FrameType::kClose;
     if (of_a_file == (header.file == 0)) return refuse("a frame names the wrong file");
     if (header.length > (header.type == FrameType::kData ? kMaxData : kMaxText)) {
       return refuse("a frame is too long");
@@ -128,8 +128,7 @@ struct Receiver::Impl {
     Fd fd(::open(file_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (!fd) return fail_errno("making " + file_path);
     ::fchmod(fd.get(), 0644);  // the umask must not hide it from the program's uid
-    files.emplace(header.file,
-                  IncomingFile{.fd = std::move(fd), .name = name, .bytes = 0, .hash = {}});
+    files.emplace(header.file, IncomingFile{.fd = std::move(fd), .name = name, .bytes = 0, .hash = {}});
     return {};
   }
 
@@ -174,15 +173,19 @@ struct Receiver::Impl {
       case FrameType::kBegin:
         if (!text.starts_with(kMagic)) return refuse("it is no checkpoint stream");
         if (text.substr(kMagic.size()) != migration) {
-          return refuse("it belongs to migration '" + std::string(text.substr(kMagic.size())) +
-                        "', not to '" + migration + "'");
+          return refuse("it belongs to migration '" + std::string(text.substr(kMagic.size())) + "', not to '" +
+                        migration + "'");
         }
         begun = true;
         return {};
-      case FrameType::kOpen: return open_file(text);
-      case FrameType::kData: return {};
-      case FrameType::kClose: return close_file(payload);
-      case FrameType::kEnd: return end(payload);
+      case FrameType::kOpen:
+        return open_file(text);
+      case FrameType::kData:
+        return {};
+      case FrameType::kClose:
+        return close_file(payload);
+      case FrameType::kEnd:
+        return end(payload);
       case FrameType::kAbort:
         return fail(ErrorCode::kFailed, "the source gave up: " + std::string(text));
     }
@@ -224,8 +227,7 @@ Receiver::~Receiver() {
   std::filesystem::remove_all(part_path(impl_->path), ignored);
 }
 
-Result<std::unique_ptr<Receiver>> Receiver::open(const std::string& dir,
-                                                 const std::string& migration) {
+Result<std::unique_ptr<Receiver>> Receiver::open(const std::string& dir, const std::string& migration) {
   if (!valid_migration(migration)) {
     return fail(ErrorCode::kInvalid, "'" + migration + "' cannot name a migration");
   }

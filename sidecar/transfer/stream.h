@@ -39,7 +39,7 @@ using Sink = std::function<Result<void>(std::span<const std::byte>)>;
 
 struct Totals {
   std::uint64_t files = 0;
-  std::uint64_t bytes = 0;        // content, frames not counted
+  std::uint64_t bytes = 0;          // content, frames not counted
   std::uint64_t first_byte_ns = 0;  // CLOCK_REALTIME of the first content byte, 0: none came
   std::uint64_t last_byte_ns = 0;
 };
@@ -49,8 +49,7 @@ class CaptureSession {
  public:
   // Listens at <dir>/streamer-capture.sock, replacing a stale one; any user of the pod may connect
   // (criu runs under the program's uid).
-  static Result<std::unique_ptr<CaptureSession>> open(const std::string& dir,
-                                                      const std::string& migration);
+  static Result<std::unique_ptr<CaptureSession>> open(const std::string& dir, const std::string& migration);
   CaptureSession(const CaptureSession&) = delete;
   CaptureSession& operator=(const CaptureSession&) = delete;
   ~CaptureSession();  // removes the socket
@@ -60,7 +59,7 @@ class CaptureSession {
   // sink fails it returns the sink's error and closes the pipes, which makes criu fail.
   Result<Totals> run(const Sink& sink);
 
-  void finish();                    // bsp-init said `dumped`
+  void finish();                       // bsp-init said `dumped`
   void abort(const std::string& why);  // bsp-init said `dump-failed`, or the move is given up
 
  private:

@@ -15,60 +15,66 @@
 namespace bsp::sim::calibration {
 
 // --- The five Sets of the MigBSP chapter and of AutoMig ------------------------------------------------------------
-// Instructions/s. Fitted: scenario i of Lattice Boltzmann with 10, 25 and 50 processes gives L, C and F (the slowest process's
-// Set rules each), the times after migrations A; I never rules. The printed clock rates (1.2, 1.0, 1.0, 1.6, 2.0 GHz) do not
-// fit the published times.
+// Instructions/s. Fitted: scenario i of Lattice Boltzmann with 10, 25 and 50 processes gives L, C and F (the slowest
+// process's Set rules each), the times after migrations A; I never rules. The printed clock rates
+// (1.2, 1.0, 1.0, 1.6, 2.0 GHz) do not fit the published times.
 inline constexpr double kSpeedL = 1.5e9, kSpeedC = 1.2e9, kSpeedF = 1.0e9, kSpeedI = 1.6e9, kSpeedA = 2.2e9;
 
-// s per received byte. Fitted: Lattice Boltzmann with 10 processes (all inside L) and with 25 (one border between two Sets).
-// Assumed: inside every Set as inside L, between any two as between L and C.
+// s per received byte. Fitted: Lattice Boltzmann with 10 processes (all inside L) and with 25 (one border between two
+// Sets). Assumed: inside every Set as inside L, between any two as between L and C.
 inline constexpr double kByteInside = 53.8e-9, kByteBetween = 134.8e-9;
 
-// s of barrier for each process outside the Set of process 1, where the chapter's central barrier sits: one that is reached
-// through that Set's router, and more for each line between routers on the way. Fitted: scenario i of Lattice Boltzmann 25 and 50
-// and of LU, whose 2n+1 short supersteps are mostly barrier.
+// s of barrier for each process outside the Set of process 1, where the chapter's central barrier sits: one that is
+// reached through that Set's router, and more for each line between routers on the way. Fitted: scenario i of Lattice
+// Boltzmann 25 and 50 and of LU, whose 2n+1 short supersteps are mostly barrier.
 inline constexpr double kBarrierPerOutsider = 50e-6, kBarrierPerTrunk = 30e-6;
 
-// Mig(i,j), s. From the statements about moves: at 0.010 Lattice Boltzmann with 10 processes would migrate (it does not), from
-// 0.015 on it would not with 50 (it does).
+// Mig(i,j), s. From the statements about moves: at 0.010 Lattice Boltzmann with 10 processes would migrate (it does
+// not), from 0.015 on it would not with 50 (it does).
 inline constexpr double kMig = 0.012;
 
-// s that a call which moves processes takes besides the largest Mem. Fitted: iii − ii of Lattice Boltzmann, 25 processes and few
-// supersteps, is 0.25 to 0.34 for each single move; Mem explains 0.13. The decision does not know of it.
+// s that a call which moves processes takes besides the largest Mem. Fitted: iii − ii of Lattice Boltzmann, 25
+// processes and few supersteps, is 0.25 to 0.34 for each single move; Mem explains 0.13. The decision does not know of
+// it.
 inline constexpr double kMoveSeconds = 0.15;
 
-// s of a rescheduling call, by processes. Fitted: (ii − i) / calls of Lattice Boltzmann with 10, 25 and 50 processes; 100 and 200
-// extrapolated with the ratios that LU and the fractal application show between 50 processes and those.
-inline constexpr std::array<CallCost::Point, 5> kCall{{{10, 0.333}, {25, 0.656}, {50, 0.787}, {100, 0.81}, {200, 1.06}}};
+// s of a rescheduling call, by processes. Fitted: (ii − i) / calls of Lattice Boltzmann with 10, 25 and 50 processes;
+// 100 and 200 extrapolated with the ratios that LU and the fractal application show between 50 processes and those.
+inline constexpr std::array<CallCost::Point, 5> kCall{
+    {{10, 0.333}, {25, 0.656}, {50, 0.787}, {100, 0.81}, {200, 1.06}}};
 // What the others pay of that: an application's figure, not the model's. Fitted in the same way.
-inline constexpr double kCallOfLatticeBoltzmann = 1, kCallOfSmithWaterman = 0.74, kCallOfLu = 0.17, kCallOfFractal = 0.58,
-                        kCallOnGrid5000 = 0.26;
+inline constexpr double kCallOfLatticeBoltzmann = 1, kCallOfSmithWaterman = 0.74, kCallOfLu = 0.17,
+                        kCallOfFractal = 0.58, kCallOnGrid5000 = 0.26;
 
-// Barriers in a superstep of the fractal application. Fitted: scenario i of domain 40 with 25 and 50 processes, where it is 3 and 30 %
-// of the time. The others have one.
+// Barriers in a superstep of the fractal application. Fitted: scenario i of domain 40 with 25 and 50 processes, where
+// it is 3 and 30 % of the time. The others have one.
 inline constexpr double kBarriersOfFractal = 2;
 
-// How a superstep passes: computation and communication strictly apart (BSP's phases; with messages that start early, Lattice
-// Boltzmann 25 would get faster with its first moves, and it does not), a rank's messages one after the other, and nobody
-// slowed by the messages of others (with shared lines, LU 50 comes out 25 to 30 % too slow).
+// How a superstep passes: computation and communication strictly apart (BSP's phases; with messages that start early,
+// Lattice Boltzmann 25 would get faster with its first moves, and it does not), a rank's messages one after the other,
+// and nobody slowed by the messages of others (with shared lines, LU 50 comes out 25 to 30 % too slow).
 inline constexpr Delivery kDelivery = Delivery::kInTurn;
 inline constexpr Departure kDeparture = Departure::kAllReady;
 inline constexpr bool kSharedLinks = false;
 
 // --- Decisions -----------------------------------------------------------------------------------------------------
-// The viability test over one superstep, as its equations are printed. Over the window instead (operator/decide's default), Lattice
-// Boltzmann 10 would migrate at every call, and Smith-Waterman 10 with α = 2 at superstep 6; only LU's moves need the window.
+// The viability test over one superstep, as its equations are printed. Over the window instead (operator/decide's
+// default), Lattice Boltzmann 10 would migrate at every call, and Smith-Waterman 10 with α = 2 at superstep 6; only
+// LU's moves need the window.
 inline constexpr decide::Horizon kHorizon = decide::Horizon::kSuperstep;
 inline constexpr double kOmega = 3, kD0 = 0.5, kX = 0.8;  // printed
-inline constexpr double kDelta = 0.5;                     // printed for Smith-Waterman's scenario iii; no other load changes as fast
-inline constexpr double kBeta = 0.5;                      // assumed
+inline constexpr double kDelta = 0.5;  // printed for Smith-Waterman's scenario iii; no other load changes as fast
+inline constexpr double kBeta = 0.5;   // assumed
 
 // --- Grid'5000, MigCube and MigHull ----------------------------------------------------------------------------------
-// Machines by site with the cores that Grid'5000 documents; a core is a processor, so that two processes on one machine do not
-// slow each other as long as it has cores. Only so are the printed times of different initial mappings alike, as they are.
-// Instructions/s of a core: Capricorne's fitted to scenario i (which it rules in every mapping), Chicon's by clock rate, Suno's
-// (a Xeon E5520 against an Opteron 246) to the supersteps after migrations, 0.42 to 0.45 s of printed iii in the long runs.
-inline constexpr double kSpeedCapricorne = 0.2099e9, kSpeedChicon = 1.3 * kSpeedCapricorne, kSpeedSuno = 1.9 * kSpeedCapricorne;
-inline constexpr double kClockCapricorne = 2.0, kClockChicon = 2.6, kClockSuno = 2.26;  // GHz, printed; they order the mappings
+// Machines by site with the cores that Grid'5000 documents; a core is a processor, so that two processes on one machine
+// do not slow each other as long as it has cores. Only so are the printed times of different initial mappings alike, as
+// they are. Instructions/s of a core: Capricorne's fitted to scenario i (which it rules in every mapping), Chicon's by
+// clock rate, Suno's (a Xeon E5520 against an Opteron 246) to the supersteps after migrations, 0.42 to 0.45 s of
+// printed iii in the long runs.
+inline constexpr double kSpeedCapricorne = 0.2099e9, kSpeedChicon = 1.3 * kSpeedCapricorne,
+                        kSpeedSuno = 1.9 * kSpeedCapricorne;
+inline constexpr double kClockCapricorne = 2.0, kClockChicon = 2.6,
+                        kClockSuno = 2.26;  // GHz, printed; they order the mappings
 
 }  // namespace bsp::sim::calibration

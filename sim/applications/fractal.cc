@@ -50,7 +50,8 @@ Application fractal() {
             BSP_TRY(p.domain, given.number("domain", 1, p.image));
             BSP_TRY(p.range, given.number("range", 0, p.domain));
             BSP_TRY(p.comparison_instructions, given.number("comparison", 1e-3));
-            if (p.range != 0 && p.range < 1) return fail(ErrorCode::kInvalid, "fractal: range must be 0, or at least 1 pixel");
+            if (p.range != 0 && p.range < 1)
+              return fail(ErrorCode::kInvalid, "fractal: range must be 0, or at least 1 pixel");
             return make(p);
           }};
 }

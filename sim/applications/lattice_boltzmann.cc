@@ -9,14 +9,17 @@ class LatticeBoltzmannWorkload final : public Workload {
  public:
   explicit LatticeBoltzmannWorkload(const LatticeBoltzmann& p) : p_(p) {}
 
-  [[nodiscard]] std::string name() const override { return std::format("lattice-boltzmann, {} supersteps", p_.supersteps); }
+  [[nodiscard]] std::string name() const override {
+    return std::format("lattice-boltzmann, {} supersteps", p_.supersteps);
+  }
   [[nodiscard]] std::uint32_t ranks() const override { return p_.ranks; }
   [[nodiscard]] std::uint64_t supersteps() const override { return p_.supersteps; }
 
   void demand(std::uint64_t, Demand& out) const override {
     out.instructions.assign(p_.ranks, p_.instructions / p_.ranks);
     out.messages.clear();
-    for (std::uint32_t i = 0; i + 1 < p_.ranks; ++i) out.messages.push_back({RankId{i}, RankId{i + 1}, p_.border_bytes});
+    for (std::uint32_t i = 0; i + 1 < p_.ranks; ++i)
+      out.messages.push_back({RankId{i}, RankId{i + 1}, p_.border_bytes});
   }
 
   [[nodiscard]] double memory_bytes(RankId, std::uint64_t) const override {

@@ -14,10 +14,10 @@ namespace bsp::sim {
 struct LatticeBoltzmann {
   std::uint32_t ranks = 0;
   std::uint64_t supersteps = 0;
-  double instructions = 1e10;      // W
-  double lattice_bytes = 10e6;     // S
-  double program_bytes = 500e3;    // F
-  double border_bytes = 100e3;     // H
+  double instructions = 1e10;    // W
+  double lattice_bytes = 10e6;   // S
+  double program_bytes = 500e3;  // F
+  double border_bytes = 100e3;   // H
 };
 
 std::unique_ptr<Workload> make(const LatticeBoltzmann& parameters);

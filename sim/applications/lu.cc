@@ -8,8 +8,7 @@ namespace {
 
 class LuWorkload final : public Workload {
  public:
-  explicit LuWorkload(const Lu& p)
-      : p_(p), R_(p.rows == 0 ? lu_rows(p.ranks) : p.rows), C_(p.ranks / R_) {}
+  explicit LuWorkload(const Lu& p) : p_(p), R_(p.rows == 0 ? lu_rows(p.ranks) : p.rows), C_(p.ranks / R_) {}
 
   [[nodiscard]] std::string name() const override { return std::format("lu, order {}, {}x{} ranks", p_.order, R_, C_); }
   [[nodiscard]] std::uint32_t ranks() const override { return p_.ranks; }
@@ -37,13 +36,16 @@ class LuWorkload final : public Workload {
     const auto below = [&](std::uint64_t end) { return end > residue ? (end - residue - 1) / modulus + 1 : 0; };
     return static_cast<double>(below(p_.order) - below(std::min(least, p_.order)));
   }
-  [[nodiscard]] RankId rank(std::uint64_t r, std::uint64_t c) const { return RankId{static_cast<std::uint32_t>(r * C_ + c)}; }
+  [[nodiscard]] RankId rank(std::uint64_t r, std::uint64_t c) const {
+    return RankId{static_cast<std::uint32_t>(r * C_ + c)};
+  }
 
   // a_kk to the ranks of its column that have cells below it.
   void pass_diagonal(std::uint64_t k, Demand& out) const {
     if (k >= p_.order) return;
     for (std::uint64_t r = 0; r < R_; ++r)
-      if (r != k % R_ && cells(k + 1, r, R_) > 0) out.messages.push_back({rank(k % R_, k % C_), rank(r, k % C_), p_.cell_bytes});
+      if (r != k % R_ && cells(k + 1, r, R_) > 0)
+        out.messages.push_back({rank(k % R_, k % C_), rank(r, k % C_), p_.cell_bytes});
   }
 
   void second(std::uint64_t k, Demand& out) const {
@@ -53,13 +55,15 @@ class LuWorkload final : public Workload {
       if (below == 0) continue;
       out.instructions[rank(r, column_k).value] = p_.update_instructions * below;
       for (std::uint64_t c = 0; c < C_; ++c)
-        if (c != column_k && cells(k + 1, c, C_) > 0) out.messages.push_back({rank(r, column_k), rank(r, c), p_.cell_bytes * below});
+        if (c != column_k && cells(k + 1, c, C_) > 0)
+          out.messages.push_back({rank(r, column_k), rank(r, c), p_.cell_bytes * below});
     }
     for (std::uint64_t c = 0; c < C_; ++c) {
       const double right = cells(k + 1, c, C_);
       if (right == 0) continue;
       for (std::uint64_t r = 0; r < R_; ++r)
-        if (r != row_k && cells(k + 1, r, R_) > 0) out.messages.push_back({rank(row_k, c), rank(r, c), p_.cell_bytes * right});
+        if (r != row_k && cells(k + 1, r, R_) > 0)
+          out.messages.push_back({rank(row_k, c), rank(r, c), p_.cell_bytes * right});
     }
   }
 
@@ -100,7 +104,8 @@ Application lu() {
             BSP_TRY(p.update_instructions, given.number("update", 1e-3));
             BSP_TRY(p.cell_bytes, given.number("cell", 1e-3));
             if (rows != 0 && ranks % rows != 0)
-              return fail(ErrorCode::kInvalid, std::format("lu: rows={} does not divide the {} ranks: use a divisor, or 0", rows, ranks));
+              return fail(ErrorCode::kInvalid,
+                          std::format("lu: rows={} does not divide the {} ranks: use a divisor, or 0", rows, ranks));
             p.rows = static_cast<std::uint32_t>(rows);
             return make(p);
           }};

@@ -1,8 +1,9 @@
-// LU decomposition of an n×n matrix, distributed cyclically over R×C ranks: irregular and shrinking (Righi et al. 2010, table 9).
+// LU decomposition of an n×n matrix, distributed cyclically over R×C ranks: irregular and shrinking (Righi et al. 2010,
+// table 9).
 //
-//   Cell (i,j) belongs to rank (i mod R)·C + (j mod C), i and j from 0.   R×C: 5×5, 10×5, 10×10, 20×10 for 25 … 200 ranks
-//   superstep 1       first:  a_00 goes down its column of ranks, to R−1 of them
-//   superstep 2k+2    second: a_ik ← a_ik / a_kk for i > k; then a_ik along its row to C−1 ranks, a_kj (j > k) along its column
+//   Cell (i,j) belongs to rank (i mod R)·C + (j mod C), i and j from 0.   R×C: 5×5, 10×5, 10×10, 20×10 for 25 … 200
+//   ranks superstep 1       first:  a_00 goes down its column of ranks, to R−1 of them superstep 2k+2    second: a_ik ←
+//   a_ik / a_kk for i > k; then a_ik along its row to C−1 ranks, a_kj (j > k) along its column
 //                     to R−1 ranks
 //   superstep 2k+3    third:  a_ij ← a_ij − a_ik·a_kj for i, j > k; then a_{k+1,k+1} down its column
 //   for k = 0 … n−1: 2n+1 supersteps.
@@ -18,10 +19,10 @@ namespace bsp::sim {
 
 struct Lu {
   std::uint32_t ranks = 0;
-  std::uint64_t order = 0;             // n
-  std::uint32_t rows = 0;              // R, a divisor of ranks; 0 = the divisor nearest to √ranks from above
-  double update_instructions = 1000;   // u
-  double cell_bytes = 4;               // b
+  std::uint64_t order = 0;            // n
+  std::uint32_t rows = 0;             // R, a divisor of ranks; 0 = the divisor nearest to √ranks from above
+  double update_instructions = 1000;  // u
+  double cell_bytes = 4;              // b
 };
 
 // R for that many ranks: 25 → 5, 50 → 10, 100 → 10, 200 → 20.

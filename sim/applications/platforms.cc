@@ -12,10 +12,15 @@ using namespace calibration;
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-Link link_of(double seconds_per_byte) { return {.bandwidth = 1 / seconds_per_byte, .latency = 0, .shared = kSharedLinks}; }
+Link link_of(double seconds_per_byte) {
+  return {.bandwidth = 1 / seconds_per_byte, .latency = 0, .shared = kSharedLinks};
+}
 
 Set five_sets_set(std::string name, char letter, int nodes, double speed, std::string router) {
-  Set set{.name = std::move(name), .link = link_of(kByteInside), .uplink = link_of(kByteBetween), .router = std::move(router)};
+  Set set{.name = std::move(name),
+          .link = link_of(kByteInside),
+          .uplink = link_of(kByteBetween),
+          .router = std::move(router)};
   for (int k = 1; k <= nodes; ++k) set.nodes.push_back({.name = std::format("{}{}", letter, k), .speed = speed});
   return set;
 }
@@ -61,7 +66,8 @@ Platform grid5000() {
   for (const Site& site : sites()) {
     Set set{.name = site.name, .link = link_of(kByteInside), .uplink = link_of(kByteBetween), .router = "RENATER"};
     for (int m = 1; m <= site.machines; ++m)
-      for (int c = 0; c < site.cores; ++c) set.nodes.push_back({.name = std::format("{}-{}.{}", site.name, m, c), .speed = site.speed});
+      for (int c = 0; c < site.cores; ++c)
+        set.nodes.push_back({.name = std::format("{}-{}.{}", site.name, m, c), .speed = site.speed});
     sets.push_back(std::move(set));
   }
   Platform platform = calibrated(std::move(sets), {});

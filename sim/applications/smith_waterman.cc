@@ -40,7 +40,9 @@ double SmithWaterman::l(std::uint64_t s) const {
   return first_instructions + step * static_cast<double>(s - 1);
 }
 
-std::unique_ptr<Workload> make(const SmithWaterman& parameters) { return std::make_unique<SmithWatermanWorkload>(parameters); }
+std::unique_ptr<Workload> make(const SmithWaterman& parameters) {
+  return std::make_unique<SmithWatermanWorkload>(parameters);
+}
 
 Application smith_waterman() {
   return {.name = "smith-waterman",
@@ -51,7 +53,8 @@ Application smith_waterman() {
                          {"matrix", "5e6", "bytes, of which each rank holds and sends an equal part"},
                          {"program", "700e3", "bytes of each rank besides its part"}},
           .make = [](std::uint32_t ranks, const Parameters& given) -> Result<std::unique_ptr<Workload>> {
-            if (ranks < 2) return fail(ErrorCode::kInvalid, "smith-waterman has one column per rank: give it at least 2 ranks");
+            if (ranks < 2)
+              return fail(ErrorCode::kInvalid, "smith-waterman has one column per rank: give it at least 2 ranks");
             SmithWaterman p{.ranks = ranks};
             BSP_TRY(p.first_instructions, given.number("first", 0));
             BSP_TRY(p.last_instructions, given.number("last", 1));

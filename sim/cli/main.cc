@@ -1,5 +1,5 @@
-// bsp-simulate: what would the scheduler do with my job on my pools? Beside bsp-operator, which execs it for `simulate`, so
-// that the operator itself does not carry SimGrid.
+// bsp-simulate: what would the scheduler do with my job on my pools? Beside bsp-operator, which execs it for
+// `simulate`, so that the operator itself does not carry SimGrid.
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
@@ -23,7 +23,8 @@ namespace bsp::sim {
 namespace {
 
 Result<Platform> platform_of(const Options& options, const crds::BspJob& job) {
-  BSP_TRY(const Platform all, options.pools.empty() ? read_platform_file(options.platform_file) : platform_of_pools(options.pools));
+  BSP_TRY(const Platform all,
+          options.pools.empty() ? read_platform_file(options.platform_file) : platform_of_pools(options.pools));
   BSP_TRY(Platform platform, with_sets(all, job.spec.sets.names));
   if (options.mig_seconds) platform.mig_seconds = *options.mig_seconds;
   if (options.call_seconds) platform.call = {.points = {{1, *options.call_seconds}}};
@@ -56,14 +57,23 @@ Result<void> run(const Options& options) {
   std::string recorded;
   if (!options.record.empty())
     scenario.on_call = [&](const CallInProgress& call) {
-      recorded += record::to_line({.name_space = job.metadata.name_space, .job = job.metadata.name, .params = call.params,
-                                   .snapshot = call.snapshot, .state = call.state, .supersteps = call.supersteps, .plan = call.plan}) + "\n";
+      recorded += record::to_line({.name_space = job.metadata.name_space,
+                                   .job = job.metadata.name,
+                                   .params = call.params,
+                                   .snapshot = call.snapshot,
+                                   .state = call.state,
+                                   .supersteps = call.supersteps,
+                                   .plan = call.plan}) +
+                  "\n";
     };
   BSP_TRY(const Scenarios scenarios, simulate_all(std::move(scenario)));
   if (!options.record.empty()) BSP_CHECK_OK(write_file(options.record, recorded));
-  if (!options.timeline.empty()) BSP_CHECK_OK(write_file(options.timeline, timeline_svg(platform, *workload, scenarios)));
-  if (options.json) std::puts(report_json(platform, *workload, scenarios).dump(2).c_str());
-  else std::fputs(report_text(platform, *workload, scenarios, options.rows).c_str(), stdout);
+  if (!options.timeline.empty())
+    BSP_CHECK_OK(write_file(options.timeline, timeline_svg(platform, *workload, scenarios)));
+  if (options.json)
+    std::puts(report_json(platform, *workload, scenarios).dump(2).c_str());
+  else
+    std::fputs(report_text(platform, *workload, scenarios, options.rows).c_str(), stdout);
   return {};
 }
 

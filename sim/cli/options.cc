@@ -14,7 +14,8 @@ constexpr const char* kUsage =
     "usage: bsp-operator simulate -f JOB.yaml (--platform PLATFORM.xml | --pools slow=3x0.25,fast=2x0.6)\n"
     "           --application NAME[:key=value,…]     what the job computes and sends: lattice-boltzmann, lu, …\n"
     "           [--heuristic NAME]                   instead of the manifest's\n"
-    "           [--mig SECONDS] [--call SECONDS]     what a migration costs beside its bytes; what a rescheduling call costs\n"
+    "           [--mig SECONDS] [--call SECONDS]     what a migration costs beside its bytes; what a rescheduling call "
+    "costs\n"
     "           [--timeline FILE.svg]                picture of the run with moves\n"
     "           [--record FILE.jsonl]                every call of that run, for `bsp-operator advise`\n"
     "           [--all] [-o text|json]               every row of every decision; format\n";
@@ -34,16 +35,24 @@ Result<std::optional<double>> seconds(const Args& args, const std::string& name)
 
 Result<Options> parse_options(std::span<const std::string> words) {
   const Syntax syntax{.usage = kUsage,
-                      .valued = {{"-f", "file"}, {"--platform", "platform"}, {"--pools", "pools"}, {"--application", "application"},
-                                 {"--heuristic", "heuristic"}, {"--mig", "mig"}, {"--call", "call"}, {"--timeline", "timeline"},
-                                 {"--record", "record"}, {"-o", "output"}},
+                      .valued = {{"-f", "file"},
+                                 {"--platform", "platform"},
+                                 {"--pools", "pools"},
+                                 {"--application", "application"},
+                                 {"--heuristic", "heuristic"},
+                                 {"--mig", "mig"},
+                                 {"--call", "call"},
+                                 {"--timeline", "timeline"},
+                                 {"--record", "record"},
+                                 {"-o", "output"}},
                       .flags = {{"--all", "all"}}};
   BSP_TRY(const Args args, parse_arguments(words, syntax));
   const auto wrong = [](const std::string& what) { return fail(ErrorCode::kInvalid, what + "\n" + kUsage); };
   if (!args.words.empty()) return wrong(std::format("what is \"{}\"?", args.words.front()));
   if (!args.has("file")) return wrong("-f: name the job's manifest");
   if (args.has("platform") == args.has("pools")) return wrong("give either --platform or --pools");
-  if (!args.has("application")) return wrong("--application: say what the job computes and sends, for example lattice-boltzmann");
+  if (!args.has("application"))
+    return wrong("--application: say what the job computes and sends, for example lattice-boltzmann");
   Options options{.job = args.get("file"),
                   .platform_file = args.get("platform"),
                   .pools = args.get("pools"),

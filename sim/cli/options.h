@@ -20,7 +20,7 @@ struct Options {
   std::string timeline;                          // file to write; "": none
   std::string record;                            // file to write; "": none
   bool json = false;
-  std::size_t rows = 8;                          // of each table of a decision
+  std::size_t rows = 8;  // of each table of a decision
 };
 
 // kInvalid with what is wrong, the remedy and the usage.

@@ -13,8 +13,10 @@ namespace bsp::sim {
 // "lu, order 1000, 25 ranks, 2001 supersteps".
 std::string title(const Workload& workload);
 
-// The table of the three scenarios, then every call of iii with its reasons; `rows` of each table before the rest is counted.
-std::string report_text(const Platform& platform, const Workload& workload, const Scenarios& scenarios, std::size_t rows);
+// The table of the three scenarios, then every call of iii with its reasons; `rows` of each table before the rest is
+// counted.
+std::string report_text(const Platform& platform, const Workload& workload, const Scenarios& scenarios,
+                        std::size_t rows);
 nlohmann::json report_json(const Platform& platform, const Workload& workload, const Scenarios& scenarios);
 
 }  // namespace bsp::sim

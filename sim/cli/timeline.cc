@@ -20,11 +20,20 @@ std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -50,9 +59,11 @@ class Picture {
 
   std::string draw() {
     out_ = std::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+        "height=\"{1:.0f}\" "
         "font-family=\"sans-serif\" font-size=\"11\">\n"
-        "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" markerHeight=\"6\" orient=\"auto\">"
+        "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" markerHeight=\"6\" "
+        "orient=\"auto\">"
         "<path d=\"M0,0 L8,4 L0,8 z\" fill=\"#222\"/></marker></defs>\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
         kWidth, bottom_ + kFoot);
@@ -100,17 +111,23 @@ class Picture {
   }
 
   void text(double at_x, double at_y, const std::string& what, const std::string& style = "") {
-    out_ += std::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", at_x, at_y, style.empty() ? "" : " " + style, escaped(what));
+    out_ += std::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", at_x, at_y, style.empty() ? "" : " " + style,
+                        escaped(what));
   }
   void line(double x1, double y1, double x2, double y2, const std::string& style) {
     out_ += std::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, y1, x2, y2, style);
   }
 
   void heading() {
-    const auto percent = [&](double makespan) { return s_.alone.makespan > 0 ? (makespan / s_.alone.makespan - 1) * 100 : 0; };
+    const auto percent = [&](double makespan) {
+      return s_.alone.makespan > 0 ? (makespan / s_.alone.makespan - 1) * 100 : 0;
+    };
     text(kLeft, 22, title(workload_), "font-size=\"15\" font-weight=\"bold\"");
-    text(kLeft, 40, std::format("(i) alone {:.2f} s · (ii) deciding {:.2f} s ({:+.1f} %) · (iii) with moves, drawn here, {:.2f} s ({:+.1f} %)",
-                                s_.alone.makespan, s_.deciding.makespan, percent(s_.deciding.makespan), run_.makespan, percent(run_.makespan)));
+    text(kLeft, 40,
+         std::format("(i) alone {:.2f} s · (ii) deciding {:.2f} s ({:+.1f} %) · (iii) with moves, drawn here, {:.2f} s "
+                     "({:+.1f} %)",
+                     s_.alone.makespan, s_.deciding.makespan, percent(s_.deciding.makespan), run_.makespan,
+                     percent(run_.makespan)));
   }
 
   void sets() {
@@ -118,39 +135,47 @@ class Picture {
       const auto& [top, end, rows] = blocks_[j];
       if (rows == 0) continue;
       const Set& set = platform_.sets[j];
-      out_ += std::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#f4f4f4\"/>\n", kLeft, top, kRight - kLeft,
-                          end - top);
-      out_ += std::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"5\" height=\"{:.1f}\" fill=\"{}\"/>\n", kLeft - 7, top, end - top,
-                          kColours[j % kColours.size()]);
+      out_ += std::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#f4f4f4\"/>\n",
+                          kLeft, top, kRight - kLeft, end - top);
+      out_ += std::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"5\" height=\"{:.1f}\" fill=\"{}\"/>\n", kLeft - 7,
+                          top, end - top, kColours[j % kColours.size()]);
       const bool tall = row_height_ >= 12;  // the rows have names of their own, the Set stands above them
-      const std::string name = rows < set.nodes.size() ? std::format("{} ({} of {})", set.name, rows, set.nodes.size()) : set.name;
-      if (!tall) text(kLeft - 12, std::min((top + end) / 2 + 4, end + 4), name, "text-anchor=\"end\" font-weight=\"bold\"");
-      else text(kLeft - 12, top - 1, name, "text-anchor=\"end\" font-weight=\"bold\"");
+      const std::string name =
+          rows < set.nodes.size() ? std::format("{} ({} of {})", set.name, rows, set.nodes.size()) : set.name;
+      if (!tall)
+        text(kLeft - 12, std::min((top + end) / 2 + 4, end + 4), name, "text-anchor=\"end\" font-weight=\"bold\"");
+      else
+        text(kLeft - 12, top - 1, name, "text-anchor=\"end\" font-weight=\"bold\"");
     }
     if (row_height_ < 12) return;
     for (const auto& [p, top] : row_top_)
-      text(kLeft - 12, top + row_height_ / 2 + 6, nodes_.processors[p].name, "text-anchor=\"end\" fill=\"#444\" font-size=\"10\"");
+      text(kLeft - 12, top + row_height_ / 2 + 6, nodes_.processors[p].name,
+           "text-anchor=\"end\" fill=\"#444\" font-size=\"10\"");
   }
 
   void bars(const Stretch& stretch) {
     std::map<std::uint32_t, std::vector<std::uint32_t>> on;  // ranks by processor
     for (std::uint32_t i = 0; i < stretch.mapping.size(); ++i) on[stretch.mapping[i].value].push_back(i);
-    const double left = x(stretch.begin), width = std::max(x(stretch.end) - left, 0.2), seconds = stretch.end - stretch.begin;
+    const double left = x(stretch.begin), width = std::max(x(stretch.end) - left, 0.2),
+                 seconds = stretch.end - stretch.begin;
     for (const auto& [p, ranks] : on) {
       const double height = (row_height_ - 1) / static_cast<double>(ranks.size());
       for (std::size_t k = 0; k < ranks.size(); ++k) {
         const std::uint32_t i = ranks[k];
         const double top = row_top_.at(p) + static_cast<double>(k) * height;
         const double busy = seconds > 0 ? std::min(stretch.compute_seconds[i] / seconds, 1.0) : 0;
-        out_ += std::format("<g fill=\"{}\"><title>rank {} on {}, supersteps {} to {}: computed {:.1f} % of {:.3f} s</title>", colour_of(i), i,
-                            escaped(nodes_.processors[p].name), stretch.first.value, stretch.last.value, busy * 100, seconds);
+        out_ += std::format(
+            "<g fill=\"{}\"><title>rank {} on {}, supersteps {} to {}: computed {:.1f} % of {:.3f} s</title>",
+            colour_of(i), i, escaped(nodes_.processors[p].name), stretch.first.value, stretch.last.value, busy * 100,
+            seconds);
         bar(left, top, width, height, 0.3);
         bar(left, top + height * (1 - busy), width, height * busy, 1);
         out_ += "</g>\n";
         const auto last = labelled_.find(i);  // a rank that stays is named once
         if (height < 11 || width < 18 || (last != labelled_.end() && last->second == p)) continue;
         labelled_[i] = p;
-        text(left + 4, top + height / 2 + 4, std::format("{}", i), "font-size=\"9\" stroke=\"#fff\" stroke-width=\"2.5\" paint-order=\"stroke\"");
+        text(left + 4, top + height / 2 + 4, std::format("{}", i),
+             "font-size=\"9\" stroke=\"#fff\" stroke-width=\"2.5\" paint-order=\"stroke\"");
       }
     }
   }
@@ -167,20 +192,23 @@ class Picture {
       text(x(k * step), bottom_ + 17, std::format("{:g} s", k * step), "text-anchor=\"middle\"");
     }
     text(kLeft, bottom_ + 38,
-         "Bar: a rank on its processor, in the colour of the Set where it started; the strong part is the share of the time in which it "
+         "Bar: a rank on its processor, in the colour of the Set where it started; the strong part is the share of the "
+         "time in which it "
          "computed, the rest it waited and sent.");
-    text(kLeft, bottom_ + 52, "Tick above: a rescheduling call; with a number: one that moved ranks, after that superstep. Arrow: a move.");
+    text(kLeft, bottom_ + 52,
+         "Tick above: a rescheduling call; with a number: one that moved ranks, after that superstep. Arrow: a move.");
   }
 
   void calls() {
     std::map<std::uint64_t, std::size_t> moved;  // by superstep
     for (const Moved& move : run_.moves) ++moved[move.superstep.value];
-    double free_from = 0;  // so that numbers don't overlap
+    double free_from = 0;                                // so that numbers don't overlap
     for (std::size_t k = 0; k < run_.calls_made; ++k) {  // one after every stretch but the last
       const Stretch& stretch = run_.stretches[k];
       const auto some = moved.find(stretch.last.value);
       const double at = x(stretch.end);
-      line(at, kTop - (some == moved.end() ? 6 : 12), at, kTop - 1, some == moved.end() ? "stroke=\"#888\"" : "stroke=\"#222\" stroke-width=\"1.5\"");
+      line(at, kTop - (some == moved.end() ? 6 : 12), at, kTop - 1,
+           some == moved.end() ? "stroke=\"#888\"" : "stroke=\"#222\" stroke-width=\"1.5\"");
       if (some == moved.end() || at < free_from) continue;
       const std::string label = std::format("{}", stretch.last.value);
       text(at, kTop - 15, label, "text-anchor=\"middle\" font-size=\"10\"");
@@ -198,8 +226,10 @@ class Picture {
     for (const Moved& move : run_.moves) {
       const double from = x(begin[move.superstep.value]), to = std::max(x(end[move.superstep.value]), from + 5);
       out_ += std::format("<g><title>rank {} moves from {} to {} after superstep {}</title>", move.rank.value,
-                          escaped(nodes_.processor(move.from).name), escaped(nodes_.processor(move.to).name), move.superstep.value);
-      line(from, middle(move.from), to, middle(move.to), std::format("stroke=\"#222\" {} marker-end=\"url(#tip)\"", strength));
+                          escaped(nodes_.processor(move.from).name), escaped(nodes_.processor(move.to).name),
+                          move.superstep.value);
+      line(from, middle(move.from), to, middle(move.to),
+           std::format("stroke=\"#222\" {} marker-end=\"url(#tip)\"", strength));
       out_ += "</g>\n";
     }
   }
@@ -208,7 +238,8 @@ class Picture {
     for (const auto& [name, outcome] : {std::pair{"i", &s_.alone}, std::pair{"ii", &s_.deciding}}) {
       const double at = x(outcome->makespan);
       line(at, kTop, at, bottom_, "stroke=\"#a00\" stroke-dasharray=\"4 3\"");
-      text(at - 5, bottom_ - (outcome == &s_.alone ? 4 : 15), std::format("({}) ends", name), "text-anchor=\"end\" fill=\"#a00\" font-size=\"10\"");
+      text(at - 5, bottom_ - (outcome == &s_.alone ? 4 : 15), std::format("({}) ends", name),
+           "text-anchor=\"end\" fill=\"#a00\" font-size=\"10\"");
     }
   }
 
@@ -222,8 +253,8 @@ class Picture {
   const Scenarios& s_;
   const Outcome& run_;  // iii
   decide::Platform nodes_;
-  std::map<std::uint32_t, double> row_top_;  // by processor
-  std::vector<Block> blocks_;                // by Set
+  std::map<std::uint32_t, double> row_top_;          // by processor
+  std::vector<Block> blocks_;                        // by Set
   std::map<std::uint32_t, std::uint32_t> labelled_;  // by rank: the processor where its number stands
   double row_height_ = 0, bottom_ = 0, end_ = 1;
   std::string out_;

@@ -1,7 +1,9 @@
-// The run with moves as a picture: who was where, who computed and who waited, when calls were made and what they moved.
+// The run with moves as a picture: who was where, who computed and who waited, when calls were made and what they
+// moved.
 //
 //   rows      the processors that ever held a rank, by Set; ranks on the same processor share its row
-//   bars      a rank on its processor between two calls, in the colour of the Set where it started; the strong part of the
+//   bars      a rank on its processor between two calls, in the colour of the Set where it started; the strong part of
+//   the
 //             bar is the share of the time in which it computed
 //   ticks     rescheduling calls, those that moved somebody longer and with the superstep
 //   arrows    moves

@@ -9,9 +9,9 @@
 namespace bsp::sim::exchange {
 namespace {
 
-constexpr double kWidth = 320;   // of a panel
+constexpr double kWidth = 320;  // of a panel
 constexpr double kHeight = 260;
-constexpr double kLeft = 62;     // inside it, up to the axis
+constexpr double kLeft = 62;  // inside it, up to the axis
 constexpr double kTop = 34;
 constexpr double kPlotWidth = 240;
 constexpr double kPlotHeight = 170;
@@ -63,7 +63,8 @@ std::string tick_text(double value) {
 }
 
 std::string text_at(double x, double y, const char* anchor, const std::string& text, const char* more = "") {
-  return std::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, more, escaped(text));
+  return std::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, more,
+                     escaped(text));
 }
 
 std::string panel_svg(const Panel& panel, const std::vector<std::string>& names, double left, double top) {
@@ -81,11 +82,11 @@ std::string panel_svg(const Panel& panel, const std::vector<std::string>& names,
   const auto at_y = [&](double v) { return top + kTop + kPlotHeight * (1 - y.part(v)); };
 
   std::string svg = text_at(left + kLeft, top + 18, "start", panel.title, " font-weight=\"bold\"");
-  svg += std::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#999\"/>\n", left + kLeft,
-                     top + kTop, kPlotWidth, kPlotHeight);
+  svg += std::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#999\"/>\n",
+                     left + kLeft, top + kTop, kPlotWidth, kPlotHeight);
   for (double v = y.low; v <= y.high * 1.0001; v = y.log ? v * 10 : v + (y.high - y.low) / 4) {
-    svg += std::format("<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#ddd\"/>\n", left + kLeft,
-                       left + kLeft + kPlotWidth, at_y(v), at_y(v));
+    svg += std::format("<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#ddd\"/>\n",
+                       left + kLeft, left + kLeft + kPlotWidth, at_y(v), at_y(v));
     svg += text_at(left + kLeft - 5, at_y(v) + 4, "end", tick_text(v));
   }
   std::vector<double> ticks;
@@ -121,16 +122,18 @@ std::string chart(const std::vector<Panel>& panels) {
   const double legend = 18.0 * static_cast<double>((names.size() + 2) / 3) + 10;
   const double width = kPerRow * kWidth + 20;
   std::string svg = std::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+      "font-family=\"sans-serif\" "
       "font-size=\"11\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
       width, rows * kHeight + legend);
   for (std::size_t i = 0; i < panels.size(); ++i)
-    svg += panel_svg(panels[i], names, kWidth * static_cast<double>(i % kPerRow), kHeight * static_cast<double>(i / kPerRow));
+    svg += panel_svg(panels[i], names, kWidth * static_cast<double>(i % kPerRow),
+                     kHeight * static_cast<double>(i / kPerRow));
   for (std::size_t i = 0; i < names.size(); ++i) {
     const double x = 20 + static_cast<double>(i % 3) * (width - 20) / 3;
     const double y = rows * kHeight + 14 + 18.0 * static_cast<double>(i / 3);
-    svg += std::format("<line x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\" stroke=\"{3}\" stroke-width=\"2.5\"/>\n", x, x + 18, y - 4,
-                       kColours[i % kColours.size()]);
+    svg += std::format("<line x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\" stroke=\"{3}\" stroke-width=\"2.5\"/>\n", x,
+                       x + 18, y - 4, kColours[i % kColours.size()]);
     svg += text_at(x + 24, y, "start", names[i]);
   }
   return svg + "</svg>\n";

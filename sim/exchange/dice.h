@@ -1,5 +1,5 @@
-// Random figures from a seed. Distributions of our own: the standard's differ between libraries, and a study is to come out the
-// same everywhere.
+// Random figures from a seed. Distributions of our own: the standard's differ between libraries, and a study is to come
+// out the same everywhere.
 #pragma once
 
 #include <cmath>

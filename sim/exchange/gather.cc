@@ -45,7 +45,8 @@ struct GatherRound {
 };
 
 // `asker` asks `count` nodes for reports of that size and reads their answers in the order of arrival.
-GatherRound ask_ranks(GatherNode& asker, double start, std::uint64_t count, double latency, const GatherParams& params) {
+GatherRound ask_ranks(GatherNode& asker, double start, std::uint64_t count, double latency,
+                      const GatherParams& params) {
   std::vector<double> arrivals;
   arrivals.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) {

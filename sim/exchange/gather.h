@@ -1,8 +1,10 @@
-// How the reports of all ranks get to the operator: flat (it asks every rank) or by way of Set Managers (one rank of each Set asks
-// the others of its Set). One round, everybody idle, all requests sent at once; simulated message by message.
+// How the reports of all ranks get to the operator: flat (it asks every rank) or by way of Set Managers (one rank of
+// each Set asks the others of its Set). One round, everybody idle, all requests sent at once; simulated message by
+// message.
 //
-// Every node is one thread that handles messages one after the other: a message costs it a fixed time and a time for each byte of
-// JSON (sending and receiving alike), and its network interface takes bytes at a rate. Between nodes there is a latency.
+// Every node is one thread that handles messages one after the other: a message costs it a fixed time and a time for
+// each byte of JSON (sending and receiving alike), and its network interface takes bytes at a rate. Between nodes there
+// is a latency.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +13,8 @@ namespace bsp::sim::exchange {
 
 enum class Gathering {
   kFlat,       // operator -> rank
-  kManagers,   // operator -> Set Manager -> rank; the manager passes the reports on whole, as sidecars do (wire.h, setReport)
+  kManagers,   // operator -> Set Manager -> rank; the manager passes the reports on whole, as sidecars do (wire.h,
+               // setReport)
   kCondensed,  // the same, and the manager says of each rank only what a PM list needs: rank, target, PM
 };
 

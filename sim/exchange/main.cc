@@ -1,5 +1,5 @@
-// bsp-exchange-study [--out FILE.md] [--sizes 16,32,…] [--repeats N] [--seed N] [--threads N]: makes docs/exchange.md and its picture
-// beside it (the same name, .svg). Progress on stderr. The same arguments make the same files.
+// bsp-exchange-study [--out FILE.md] [--sizes 16,32,…] [--repeats N] [--seed N] [--threads N]: makes docs/exchange.md
+// and its picture beside it (the same name, .svg). Progress on stderr. The same arguments make the same files.
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -18,17 +18,21 @@ using bsp::ErrorCode;
 using bsp::fail;
 using bsp::Result;
 
-Result<std::uint64_t> whole_number(std::string_view name, std::string_view text, std::uint64_t low, std::uint64_t high) {
+Result<std::uint64_t> whole_number(std::string_view name, std::string_view text, std::uint64_t low,
+                                   std::uint64_t high) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < low || value > high)
-    return fail(ErrorCode::kInvalid, std::format("{}: \"{}\" is not a whole number from {} to {}", name, text, low, high));
+    return fail(ErrorCode::kInvalid,
+                std::format("{}: \"{}\" is not a whole number from {} to {}", name, text, low, high));
   return value;
 }
 
-// The bytes that a rank's report has on the wire, with `supersteps` of them; figures as a job of 1-second supersteps shows them.
+// The bytes that a rank's report has on the wire, with `supersteps` of them; figures as a job of 1-second supersteps
+// shows them.
 double report_bytes(std::size_t supersteps) {
-  bsp::wire::RankReport report{.rank = 12345, .completed = 1000, .epoch = 3, .memory_bytes = 67'108'864, .supersteps = {}};
+  bsp::wire::RankReport report{
+      .rank = 12345, .completed = 1000, .epoch = 3, .memory_bytes = 67'108'864, .supersteps = {}};
   for (std::size_t i = 0; i < supersteps; ++i)
     report.supersteps.push_back({.superstep = 991 + i,
                                  .end_ns = 1'763'750'000'123'456'789,
@@ -72,7 +76,8 @@ Result<Arguments> read_arguments(int argc, char** argv) {
         at = comma + 1;
       }
     } else {
-      return fail(ErrorCode::kInvalid, std::format("{} is no option; there are --out, --sizes, --repeats, --seed, --threads", name));
+      return fail(ErrorCode::kInvalid,
+                  std::format("{} is no option; there are --out, --sizes, --repeats, --seed, --threads", name));
     }
   }
   std::ranges::sort(arguments.params.sizes);

@@ -30,7 +30,8 @@ class PoolsSim {
   PoolsOutcome run() {
     make_requests();
     const std::vector<double> own(params_.pools);
-    for (std::uint32_t i = 0; i < replicas_.size(); ++i) tell(i, 0, [&](ex::Protocol& p, ex::Output& out) { p.start(own, out); });
+    for (std::uint32_t i = 0; i < replicas_.size(); ++i)
+      tell(i, 0, [&](ex::Protocol& p, ex::Output& out) { p.start(own, out); });
     while (!events_.empty()) {
       std::pop_heap(events_.begin(), events_.end());
       const PoolEvent event = std::move(events_.back());
@@ -66,7 +67,8 @@ class PoolsSim {
     double busy_until = 0;
   };
 
-  void at(double time, PoolEventKind kind, std::uint32_t replica, Job job, std::shared_ptr<const ex::Send> send = nullptr) {
+  void at(double time, PoolEventKind kind, std::uint32_t replica, Job job,
+          std::shared_ptr<const ex::Send> send = nullptr) {
     events_.push_back({time, ++order_, kind, replica, job, std::move(send)});
     std::push_heap(events_.begin(), events_.end());
   }
@@ -74,7 +76,8 @@ class PoolsSim {
   // Drawn before the run, replica by replica: the same for every mechanism.
   void make_requests() {
     const double mean_slots = (1 + params_.most_slots) / 2.0;
-    const double each = params_.wanted * params_.slots_for_a_replica / (mean_slots * params_.hold);  // requests/s of a replica
+    const double each =
+        params_.wanted * params_.slots_for_a_replica / (mean_slots * params_.hold);  // requests/s of a replica
     for (std::uint32_t i = 0; i < replicas_.size(); ++i)
       for (double time = dice_.exponential(1 / each); time < params_.span; time += dice_.exponential(1 / each)) {
         double when = time;
@@ -96,7 +99,8 @@ class PoolsSim {
     for (ex::Send& send : out.sends) {
       outcome_.messages += send.to.size();
       r.busy_until += params_.message * static_cast<double>(send.to.size());
-      at(r.busy_until + params_.latency, PoolEventKind::kMessage, i, {}, std::make_shared<const ex::Send>(std::move(send)));
+      at(r.busy_until + params_.latency, PoolEventKind::kMessage, i, {},
+         std::make_shared<const ex::Send>(std::move(send)));
     }
     if (!out.ready) return;
     outcome_.waited += r.busy_until - r.asked_at;
@@ -114,7 +118,9 @@ class PoolsSim {
   void handle(const PoolEvent& event) {
     const std::uint32_t i = event.replica;
     switch (event.kind) {
-      case PoolEventKind::kRequest: replicas_[i].queue.push_back(event.job); return want(i, event.time);
+      case PoolEventKind::kRequest:
+        replicas_[i].queue.push_back(event.job);
+        return want(i, event.time);
       case PoolEventKind::kMessage:
         for (const ex::Member to : event.send->to) {
           Replica& r = replicas_[to];
@@ -122,10 +128,12 @@ class PoolsSim {
           tell(to, r.busy_until, [&](ex::Protocol& p, ex::Output& out) { p.received(i, event.send->message, out); });
         }
         return;
-      case PoolEventKind::kDecide: return decide(i, event.time);
+      case PoolEventKind::kDecide:
+        return decide(i, event.time);
       case PoolEventKind::kStarted:
-        return tell(i, event.time,
-                    [&](ex::Protocol& p, ex::Output& out) { p.load_changed(event.job.pool, event.job.slots, true, out); });
+        return tell(i, event.time, [&](ex::Protocol& p, ex::Output& out) {
+          p.load_changed(event.job.pool, event.job.slots, true, out);
+        });
       case PoolEventKind::kEnded:
         used_[event.job.pool] -= event.job.slots;
         return tell(i, event.time, [&](ex::Protocol& p, ex::Output& out) {
@@ -174,6 +182,8 @@ class PoolsSim {
 
 }  // namespace
 
-PoolsOutcome place_on_pools(const PoolsParams& params, ex::Mechanism mechanism) { return PoolsSim(params, mechanism).run(); }
+PoolsOutcome place_on_pools(const PoolsParams& params, ex::Mechanism mechanism) {
+  return PoolsSim(params, mechanism).run();
+}
 
 }  // namespace bsp::sim::exchange

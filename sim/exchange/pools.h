@@ -1,10 +1,11 @@
-// Our own case: operator replicas that place ranks of different jobs onto the same pools, each counting its own jobs' slots.
+// Our own case: operator replicas that place ranks of different jobs onto the same pools, each counting its own jobs'
+// slots.
 //
-// Requests come to each replica at random times (or all replicas' within a short burst of every period): some slots for some time.
-// The replica wants a view, decides for `thinking` seconds, and takes the pool with the most free slots, if that has enough; else
-// it asks again later. Its pods exist, and count for Naive, `starting` seconds later; with the other mechanisms they count from the
-// decision on. A placement is overbooked when the pool then has more slots taken than it has. Replicas do nothing but this, so that
-// messages are handled as they come, one after the other.
+// Requests come to each replica at random times (or all replicas' within a short burst of every period): some slots for
+// some time. The replica wants a view, decides for `thinking` seconds, and takes the pool with the most free slots, if
+// that has enough; else it asks again later. Its pods exist, and count for Naive, `starting` seconds later; with the
+// other mechanisms they count from the decision on. A placement is overbooked when the pool then has more slots taken
+// than it has. Replicas do nothing but this, so that messages are handled as they come, one after the other.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ struct PoolsOutcome {
   std::uint64_t overbooked = 0;
   std::uint64_t no_room = 0;  // decisions that found none
   std::uint64_t messages = 0;
-  double waited = 0;          // s, sum over decisions: for the view
+  double waited = 0;  // s, sum over decisions: for the view
 };
 
 PoolsOutcome place_on_pools(const PoolsParams& params, bsp::exchange::Mechanism mechanism);

@@ -30,7 +30,8 @@ void Runs::run() {
   };
   std::vector<Job> jobs;
   for (const auto& [key, mean] : means_)
-    for (std::uint32_t r = 0; r < (key.processes <= 128 ? params_.repeats : 1); ++r) jobs.push_back({.key = key, .repeat = r});
+    for (std::uint32_t r = 0; r < (key.processes <= 128 ? params_.repeats : 1); ++r)
+      jobs.push_back({.key = key, .repeat = r});
   // The longest first, so that no thread is left with one at the end.
   std::ranges::stable_sort(jobs, std::greater<>{}, [](const Job& job) { return job.key.processes; });
   std::atomic<std::size_t> next = 0;
@@ -40,8 +41,10 @@ void Runs::run() {
       Job& job = jobs[i];
       const Workload w = make_workload(workload(job.key.processes, job.key.close, job.repeat));
       job.outcome = solve(w, {.threaded = job.key.variant.threaded}, job.key.variant.mechanism, job.key.threshold);
-      std::fputs(std::format("{:3} of {}: {} processes, {}\n", ++done, jobs.size(), job.key.processes, job.key.variant.name()).c_str(),
-                 stderr);
+      std::fputs(
+          std::format("{:3} of {}: {} processes, {}\n", ++done, jobs.size(), job.key.processes, job.key.variant.name())
+              .c_str(),
+          stderr);
     }
   };
   std::vector<std::jthread> threads;
@@ -50,8 +53,8 @@ void Runs::run() {
 
   const auto best = [&](const Job& job) {
     const auto it = std::ranges::find_if(jobs, [&](const Job& other) {
-      return other.key.variant == kBest && other.key.processes == job.key.processes && other.key.close == job.key.close &&
-             other.repeat == job.repeat;
+      return other.key.variant == kBest && other.key.processes == job.key.processes &&
+             other.key.close == job.key.close && other.repeat == job.repeat;
     });
     check(it != jobs.end(), "the best is planned for every workload");
     return it->outcome.makespan;

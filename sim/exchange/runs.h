@@ -29,12 +29,13 @@ inline constexpr Variant kSnapshotThreaded{bsp::exchange::Mechanism::kSnapshot, 
 struct RunKey {
   Variant variant;
   std::uint32_t processes = 0;
-  bool close = false;     // decisions close in time
-  double threshold = 0;   // s
+  bool close = false;    // decisions close in time
+  double threshold = 0;  // s
   auto operator<=>(const RunKey&) const = default;
 };
 
-// The mean of Outcome's figures over the repeats, and the makespan as a multiple of the best one's on the same workload.
+// The mean of Outcome's figures over the repeats, and the makespan as a multiple of the best one's on the same
+// workload.
 struct RunMean {
   Outcome outcome;
   double messages = 0;

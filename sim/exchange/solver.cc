@@ -27,7 +27,8 @@ class Solver {
     if (!mechanism) return;
     for (Process i = 0; i < true_.size(); ++i)
       processes_[i].protocol = ex::make_protocol(
-          *mechanism, {.self = i, .members = static_cast<std::uint32_t>(true_.size()), .threshold = threshold, .initial = true_});
+          *mechanism,
+          {.self = i, .members = static_cast<std::uint32_t>(true_.size()), .threshold = threshold, .initial = true_});
   }
 
   Outcome run() {
@@ -44,10 +45,18 @@ class Solver {
       const Event event = std::move(events_.back());
       events_.pop_back();
       switch (event.kind) {
-        case EventKind::kWake: awake(event.process, event.time); break;
-        case EventKind::kComputed: computed(event.process, event.time); break;
-        case EventKind::kArrival: arrived(event); break;
-        case EventKind::kLook: look(event.process, event.time); break;
+        case EventKind::kWake:
+          awake(event.process, event.time);
+          break;
+        case EventKind::kComputed:
+          computed(event.process, event.time);
+          break;
+        case EventKind::kArrival:
+          arrived(event);
+          break;
+        case EventKind::kLook:
+          look(event.process, event.time);
+          break;
       }
     }
     const double decisions = std::max<double>(1, static_cast<double>(outcome_.decisions));
@@ -77,22 +86,22 @@ class Solver {
   };
   struct Proc {
     std::unique_ptr<ex::Protocol> protocol;
-    std::deque<Mail> inbox{};      // load information
-    std::deque<double> works{};    // shares that are there and not yet known to the computing thread
-    std::deque<double> shares{};   // accepted, by size left
-    std::size_t next = 0;          // of its own tasks
+    std::deque<Mail> inbox{};     // load information
+    std::deque<double> works{};   // shares that are there and not yet known to the computing thread
+    std::deque<double> shares{};  // accepted, by size left
+    std::size_t next = 0;         // of its own tasks
     std::size_t fronts_left = 0;
     bool computing = false;
-    double current = 0;            // seconds of the task being computed
+    double current = 0;  // seconds of the task being computed
     bool current_is_share = false;
-    double stolen = 0;             // by messages, while computing
+    double stolen = 0;  // by messages, while computing
     double busy_until = 0;
     bool wake_planned = false;
     bool look_planned = false;
-    bool waiting = false;          // for its view
+    bool waiting = false;  // for its view
     bool ready = false;
     double asked_at = 0;
-    double held_since = -1;        // < 0: is not held
+    double held_since = -1;  // < 0: is not held
   };
 
   void at(double time, EventKind kind, Process process) { at(time, kind, process, Mail{}); }
@@ -155,8 +164,9 @@ class Solver {
       p.inbox.pop_front();
       cost += cluster_.receive;
       outcome_.message_cpu += cluster_.receive;
-      cost += tell(i, time + cost,
-                   [&](ex::Protocol& protocol, ex::Output& out) { protocol.received(mail.from, mail.send->message, out); });
+      cost += tell(i, time + cost, [&](ex::Protocol& protocol, ex::Output& out) {
+        protocol.received(mail.from, mail.send->message, out);
+      });
     }
     return cost;
   }
@@ -232,8 +242,8 @@ class Solver {
     }
     true_[i] -= p.current;
     outcome_.makespan = std::max(outcome_.makespan, time);
-    const double cost =
-        tell(i, time, [&](ex::Protocol& protocol, ex::Output& out) { protocol.load_changed(0, -p.current, false, out); });
+    const double cost = tell(
+        i, time, [&](ex::Protocol& protocol, ex::Output& out) { protocol.load_changed(0, -p.current, false, out); });
     p.busy_until = std::max(p.busy_until, time) + cost;
     wake(i, p.busy_until);
   }
@@ -260,14 +270,16 @@ class Solver {
     measure_peak(i, seconds, shares);
 
     std::vector<ex::Assignment> assignments;
-    for (const Share& share : shares) assignments.push_back({.to = share.process, .resource = 0, .amount = share.seconds});
+    for (const Share& share : shares)
+      assignments.push_back({.to = share.process, .resource = 0, .amount = share.seconds});
     double cost = cluster_.send * static_cast<double>(shares.size());
     cost += tell(i, time + cost, [&](ex::Protocol& protocol, ex::Output& out) { protocol.decided(assignments, out); });
     if (--p.fronts_left == 0)
       cost += tell(i, time + cost, [](ex::Protocol& protocol, ex::Output& out) { protocol.no_more_decisions(out); });
     for (const Share& share : shares) {
       true_[share.process] += share.seconds;
-      at(time + cost + cluster_.latency, EventKind::kArrival, share.process, {.from = i, .send = nullptr, .work = share.seconds});
+      at(time + cost + cluster_.latency, EventKind::kArrival, share.process,
+         {.from = i, .send = nullptr, .work = share.seconds});
     }
     p.busy_until = time + cost;
     wake(i, p.busy_until);
@@ -304,7 +316,7 @@ class Solver {
   const Workload& workload_;
   Cluster cluster_;
   std::vector<Proc> processes_;
-  std::vector<double> true_;  // what each really has to compute, shares under way to it included
+  std::vector<double> true_;   // what each really has to compute, shares under way to it included
   std::vector<Event> events_;  // a heap: the earliest first
   std::uint64_t order_ = 0;
   ex::Output out_;
@@ -313,7 +325,8 @@ class Solver {
 
 }  // namespace
 
-Outcome solve(const Workload& workload, const Cluster& cluster, std::optional<ex::Mechanism> mechanism, double threshold) {
+Outcome solve(const Workload& workload, const Cluster& cluster, std::optional<ex::Mechanism> mechanism,
+              double threshold) {
   return Solver(workload, cluster, mechanism, threshold).run();
 }
 

@@ -47,7 +47,9 @@ class Report {
   [[nodiscard]] RunKey sweep_key(Variant v, std::uint32_t n, double factor) const {
     return {v, n, false, v == kBest ? params_.threshold : factor * params_.threshold};
   }
-  [[nodiscard]] const RunMean& at(Variant v, std::uint32_t n, bool close = false) const { return runs_[key(v, n, close)]; }
+  [[nodiscard]] const RunMean& at(Variant v, std::uint32_t n, bool close = false) const {
+    return runs_[key(v, n, close)];
+  }
   static bool close_too(std::uint32_t n) { return n <= 256; }
   [[nodiscard]] std::vector<std::uint32_t> source_sizes() const {
     std::vector<std::uint32_t> sizes;
@@ -115,36 +117,50 @@ void Report::introduction() {
   line("# Load exchange: three mechanisms, and how reports are gathered\n");
   line("Written by a program; do not edit. Made with:\n");
   say("    {}\n", command_);
-  line("The mechanisms are those of `operator/exchange`, the very state machines; only the work, the network and the clock are");
   line(
-      "simulated. The source is A. Guermouche and J.-Y. L'Excellent, *A study of various load information exchange mechanisms for a");
+      "The mechanisms are those of `operator/exchange`, the very state machines; only the work, the network and the "
+      "clock are");
   line(
-      "distributed application using dynamic scheduling* (INRIA RR-5478, 2005), which measured them in a sparse direct solver.\n");
+      "simulated. The source is A. Guermouche and J.-Y. L'Excellent, *A study of various load information exchange "
+      "mechanisms for a");
+  line(
+      "distributed application using dynamic scheduling* (INRIA RR-5478, 2005), which measured them in a sparse direct "
+      "solver.\n");
   say("![messages, error of the view, waiting and makespan by number of deciders]({})\n", picture_name_);
   line("## The workload\n");
-  say("Masters of a sparse solver choose slaves. Each of n processes has {} tasks of its own, log-normal with median {} ms and σ {:g},",
+  say("Masters of a sparse solver choose slaves. Each of n processes has {} tasks of its own, log-normal with median "
+      "{} ms and σ {:g},",
       w.tasks, w.task_seconds * 1e3, w.task_sigma);
-  say("times a log-normal factor of σ {:g} for each process (the static mapping's error); all know these sums at the start. Each is",
+  say("times a log-normal factor of σ {:g} for each process (the static mapping's error); all know these sums at the "
+      "start. Each is",
       w.imbalance_sigma);
-  say("master of 0 to {} fronts (one on average), at random places of its queue; a front is log-normal work, median {:g} s and σ {:g}, which its",
+  say("master of 0 to {} fronts (one on average), at random places of its queue; a front is log-normal work, median "
+      "{:g} s and σ {:g}, which its",
       w.fronts, w.front_seconds, w.front_sigma);
-  say("master gives to at most {} slaves: those that it believes least loaded, so that all of them end at one level. A slave computes a",
+  say("master gives to at most {} slaves: those that it believes least loaded, so that all of them end at one level. A "
+      "slave computes a",
       w.slaves);
-  say("share in panels of {:g} ms before its own tasks. A process looks at messages between two tasks or panels only; \"threaded\" means",
+  say("share in panels of {:g} ms before its own tasks. A process looks at messages between two tasks or panels only; "
+      "\"threaded\" means",
       w.panel_seconds * 1e3);
-  say("that a second thread looks every {:g} µs and takes its time from the first. A message costs {:g} µs of CPU to send and {:g} µs to",
+  say("that a second thread looks every {:g} µs and takes its time from the first. A message costs {:g} µs of CPU to "
+      "send and {:g} µs to",
       c.poll * 1e6, c.send * 1e6, c.receive * 1e6);
-  say("receive, and travels {:g} µs. Naive and Increments broadcast changes above {:g} ms of work, the median task; a process that will",
+  say("receive, and travels {:g} µs. Naive and Increments broadcast changes above {:g} ms of work, the median task; a "
+      "process that will",
       c.latency * 1e6, params_.threshold * 1e3);
   line(
-      "decide no more says NoMoreMaster. During a snapshot, as in the source, who has answered begins no task until the asker has decided.");
+      "decide no more says NoMoreMaster. During a snapshot, as in the source, who has answered begins no task until "
+      "the asker has decided.");
   say("\"Close\" decisions: all fronts stand between {:g} % and {:g} % of the queues instead of anywhere.",
       close.fronts_from * 100, (close.fronts_from + close.fronts_spread) * 100);
-  say("Figures are means over {} workloads up to 128 processes, one beyond; seed {}. \"Best\": all masters see the true loads at once and",
+  say("Figures are means over {} workloads up to 128 processes, one beyond; seed {}. \"Best\": all masters see the "
+      "true loads at once and",
       params_.repeats, params_.seed);
   line("for nothing.\n");
   line(
-      "The network is a latency and two costs, so an event queue stands in for SimGrid: a broadcast is one event there, not one flow and one");
+      "The network is a latency and two costs, so an event queue stands in for SimGrid: a broadcast is one event "
+      "there, not one flow and one");
   line("woken actor for each receiver, and the largest run delivers tens of millions of messages.\n");
 }
 
@@ -201,9 +217,9 @@ void Report::shape() {
                   wait_of(at(kIncrements, last))),
       waits);
   row("Increments is never far from Snapshot in quality",
-      std::format(
-          "its slaves' highest load is at most {:.1f} ms further from the possible one, at any size; the median front has {:g} ms",
-          closest, front),
+      std::format("its slaves' highest load is at most {:.1f} ms further from the possible one, at any size; the "
+                  "median front has {:g} ms",
+                  closest, front),
       closest < 0.05 * front);
   if (closes > 0) {
     const auto n = static_cast<double>(closes);
@@ -224,11 +240,21 @@ void Report::shape() {
   verdict("Answering from a second thread cuts what snapshots cost (100 s to 14 s in one case: 7 times)", factors,
           !large ? "**differs**" : (far_larger ? "the same way, far more" : "the same"));
   line("");
-  line("\"The same\" stands where, in this order: the ratio is within 25 to 35 (\"near\": 20 to 40); the error of Snapshot, unthreaded, is");
-  line("the smallest at every size; its wait the longest at every size; Increments' excess less than 5 % of a front above Snapshot's at");
-  line("every size; Naive's excess grows when decisions come close, and is then more than twice Increments'; the factor is above 4");
-  line("(\"far more\": above 20; nothing but its period delays the second thread here). The ratio of messages is no constant of the");
-  line("mechanisms: it is (broadcasts between two decisions × the share of processes that still decide) / 3, and the table of thresholds");
+  line(
+      "\"The same\" stands where, in this order: the ratio is within 25 to 35 (\"near\": 20 to 40); the error of "
+      "Snapshot, unthreaded, is");
+  line(
+      "the smallest at every size; its wait the longest at every size; Increments' excess less than 5 % of a front "
+      "above Snapshot's at");
+  line(
+      "every size; Naive's excess grows when decisions come close, and is then more than twice Increments'; the factor "
+      "is above 4");
+  line(
+      "(\"far more\": above 20; nothing but its period delays the second thread here). The ratio of messages is no "
+      "constant of the");
+  line(
+      "mechanisms: it is (broadcasts between two decisions × the share of processes that still decide) / 3, and the "
+      "table of thresholds");
   line("below shows how far it goes.\n");
 }
 
@@ -236,18 +262,22 @@ void Report::solver_tables() {
   line("## Messages\n");
   table(false, messages_of, "{:.0f}");
   line(
-      "An uncontended snapshot takes 3(n − 1): Start, Answer, End. What is above that was asked again because a smaller rank came first.\n");
+      "An uncontended snapshot takes 3(n − 1): Start, Answer, End. What is above that was asked again because a "
+      "smaller rank came first.\n");
   line("## Error of the view at a decision\n");
   line("Mean over members of |believed − true load|, ms of work.\n");
   table(false, error_of, "{:.2f}");
   line("## Quality of decisions\n");
   line(
-      "How far the highest load among the chosen slaves really is above the level that the true loads would have allowed, ms of work.\n");
+      "How far the highest load among the chosen slaves really is above the level that the true loads would have "
+      "allowed, ms of work.\n");
   table(false, peak_of, "{:.2f}");
   line(
-      "Makespan above the best one, %. It holds everything: bad choices, CPU time of messages, waiting. (There are as many decisions as processes, while a");
+      "Makespan above the best one, %. It holds everything: bad choices, CPU time of messages, waiting. (There are as "
+      "many decisions as processes, while a");
   line(
-      "process's own work stays the same; snapshots come one after the other, and unthreaded each stops everybody for as long as the longest task lasts.)\n");
+      "process's own work stays the same; snapshots come one after the other, and unthreaded each stops everybody for "
+      "as long as the longest task lasts.)\n");
   table(false, slowdown_of, "{:+.1f}");
   line("## Waiting\n");
   line("From wanting to decide until the view is ready, ms for each decision.\n");
@@ -271,11 +301,13 @@ void Report::threaded_table() {
   if (source_sizes().empty()) return;
   line("## A second thread\n");
   line(
-      "| processes | mechanism | messages read by | error (ms) | excess (ms) | waiting and standing still (s, all) | makespan above best (%) |");
+      "| processes | mechanism | messages read by | error (ms) | excess (ms) | waiting and standing still (s, all) | "
+      "makespan above best (%) |");
   line("| ---: | --- | --- | ---: | ---: | ---: | ---: |");
   for (const std::uint32_t n : source_sizes())
-    for (const auto& [plain, threaded] : {std::pair{kNaive, kNaiveThreaded}, std::pair{kIncrements, kIncrementsThreaded},
-                                          std::pair{kSnapshot, kSnapshotThreaded}})
+    for (const auto& [plain, threaded] :
+         {std::pair{kNaive, kNaiveThreaded}, std::pair{kIncrements, kIncrementsThreaded},
+          std::pair{kSnapshot, kSnapshotThreaded}})
       for (const Variant v : {plain, threaded}) {
         const RunMean& m = at(v, n);
         say("| {} | {} | {} | {:.2f} | {:.2f} | {:.2f} | {:+.1f} |", n, to_string(*v.mechanism),
@@ -289,14 +321,15 @@ void Report::threshold_table() {
     say("## The threshold, {} processes\n", n);
     say("Snapshot has none: {:.0f} messages.\n", at(kSnapshot, n).messages);
     line(
-        "| threshold (ms) | Increments: messages | against Snapshot | error (ms) | excess (ms) | Naive: messages | error (ms) | excess (ms) |");
+        "| threshold (ms) | Increments: messages | against Snapshot | error (ms) | excess (ms) | Naive: messages | "
+        "error (ms) | excess (ms) |");
     line("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for (const double factor : kThresholdFactors) {
       const RunMean& inc = runs_[sweep_key(kIncrements, n, factor)];
       const RunMean& naive = runs_[sweep_key(kNaive, n, factor)];
-      say("| {:.2f} | {:.0f} | × {:.1f} | {:.2f} | {:.2f} | {:.0f} | {:.2f} | {:.2f} |", factor * params_.threshold * 1e3,
-          inc.messages, inc.messages / at(kSnapshot, n).messages, error_of(inc), peak_of(inc), naive.messages, error_of(naive),
-          peak_of(naive));
+      say("| {:.2f} | {:.0f} | × {:.1f} | {:.2f} | {:.2f} | {:.0f} | {:.2f} | {:.2f} |",
+          factor * params_.threshold * 1e3, inc.messages, inc.messages / at(kSnapshot, n).messages, error_of(inc),
+          peak_of(inc), naive.messages, error_of(naive), peak_of(naive));
     }
     line("");
   }

@@ -13,10 +13,10 @@ namespace bsp::sim::exchange {
 struct StudyParams {
   std::vector<std::uint32_t> sizes{16, 32, 64, 128, 256, 512, 1024};
   std::uint64_t seed = 1;
-  std::uint32_t repeats = 3;         // workloads for each size up to 128; one beyond
-  double threshold = 0.015;          // s of work: the median of the processes' own tasks
-  std::uint32_t threads = 2;         // that run the study; its results don't depend on it
-  GatherParams gather{};             // report_bytes: for one superstep of a rank
+  std::uint32_t repeats = 3;  // workloads for each size up to 128; one beyond
+  double threshold = 0.015;   // s of work: the median of the processes' own tasks
+  std::uint32_t threads = 2;  // that run the study; its results don't depend on it
+  GatherParams gather{};      // report_bytes: for one superstep of a rank
   double report_superstep_bytes = 0;
 };
 

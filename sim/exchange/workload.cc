@@ -17,7 +17,8 @@ Workload make_workload(const WorkloadParams& params) {
     for (std::uint32_t left = dice.below(params.fronts + 1); left > 0; --left) {
       const double where = params.fronts_from + params.fronts_spread * dice.uniform();
       const auto at = static_cast<std::ptrdiff_t>(std::min(where, 1.0) * static_cast<double>(queue.size()));
-      queue.insert(queue.begin() + at, {.seconds = dice.log_normal(params.front_seconds, params.front_sigma), .front = true});
+      queue.insert(queue.begin() + at,
+                   {.seconds = dice.log_normal(params.front_seconds, params.front_sigma), .front = true});
       ++workload.decisions;
     }
   }
@@ -29,10 +30,11 @@ std::vector<Share> pour(const std::vector<double>& loads, std::uint32_t self, do
   std::iota(order.begin(), order.end(), 0u);
   order.erase(order.begin() + self);
   const std::size_t most = std::min<std::size_t>(slaves, order.size());
-  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(most), [&](std::uint32_t a, std::uint32_t b) {
-    return loads[a] != loads[b] ? loads[a] < loads[b] : a < b;
-  });
-  // The level at which k of them hold `seconds` more than now, for the smallest k whose level the next one's load is not below.
+  std::ranges::partial_sort(
+      order, order.begin() + static_cast<std::ptrdiff_t>(most),
+      [&](std::uint32_t a, std::uint32_t b) { return loads[a] != loads[b] ? loads[a] < loads[b] : a < b; });
+  // The level at which k of them hold `seconds` more than now, for the smallest k whose level the next one's load is
+  // not below.
   double below = 0;
   std::vector<Share> shares;
   for (std::size_t k = 1; k <= most; ++k) {

@@ -8,15 +8,16 @@
 namespace bsp::sim {
 namespace {
 
-constexpr std::string_view kKeyColumns[] = {"mapping", "processes", "order", "domain", "supersteps", "heuristic", "alpha"};
+constexpr std::string_view kKeyColumns[] = {"mapping",    "processes", "order", "domain",
+                                            "supersteps", "heuristic", "alpha"};
 
 struct FigureName {
   std::string_view name;
   Figure figure;
 };
 constexpr FigureName kFigureNames[] = {
-    {"i", Figure::kAlone},           {"ii", Figure::kDeciding},          {"iii", Figure::kMigrating},
-    {"i_s", Figure::kRestAlone},     {"iii_s", Figure::kRestMigrating},  {"gain", Figure::kGain},
+    {"i", Figure::kAlone},           {"ii", Figure::kDeciding},         {"iii", Figure::kMigrating},
+    {"i_s", Figure::kRestAlone},     {"iii_s", Figure::kRestMigrating}, {"gain", Figure::kGain},
     {"overhead", Figure::kOverhead},
 };
 
@@ -63,25 +64,35 @@ struct Kind {
 };
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
-      {{"mapping", "supersteps"}, "lattice-boltzmann", "Lattice Boltzmann, 60 processes on 40 machines of Grid'5000", "MigCube"},
+      {{"mapping", "supersteps"},
+       "lattice-boltzmann",
+       "Lattice Boltzmann, 60 processes on 40 machines of Grid'5000",
+       "MigCube"},
       {{"processes", "supersteps"}, "lattice-boltzmann", "Lattice Boltzmann on the five Sets", "Top"},
       {{"order", "processes"}, "lu", "LU decomposition on the five Sets", "Percentage"},
       {{"order"}, "smith-waterman", "Smith-Waterman on the five Sets, one process per column", "Percentage"},
       {{"domain", "processes"}, "fractal", "Fractal image compression on the five Sets", "AutoMig"},
-      {{"processes"}, "lattice-boltzmann", "Communication and barrier of a Lattice Boltzmann superstep, 2000 supersteps", "Top"}};
+      {{"processes"},
+       "lattice-boltzmann",
+       "Communication and barrier of a Lattice Boltzmann superstep, 2000 supersteps",
+       "Top"}};
   return all;
 }
 
 Result<const Kind*> kind_of(const Csv& csv) {
   std::vector<std::string_view> keys;
   for (const std::string& column : csv.header)
-    if (std::ranges::find(kKeyColumns, column) != std::end(kKeyColumns) && column != "heuristic" && column != "alpha") keys.push_back(column);
+    if (std::ranges::find(kKeyColumns, column) != std::end(kKeyColumns) && column != "heuristic" && column != "alpha")
+      keys.push_back(column);
   for (const Kind& kind : kinds())
     if (std::ranges::is_permutation(kind.keys, keys)) return &kind;
-  return fail(ErrorCode::kInvalid,
-              std::format("{}.csv: its key columns fit no application: use mapping,supersteps or processes,supersteps (Lattice Boltzmann), "
-                          "order,processes (LU), order (Smith-Waterman), domain,processes (fractal), or processes alone (the barrier)",
-                          csv.name));
+  return fail(
+      ErrorCode::kInvalid,
+      std::format(
+          "{}.csv: its key columns fit no application: use mapping,supersteps or processes,supersteps (Lattice "
+          "Boltzmann), "
+          "order,processes (LU), order (Smith-Waterman), domain,processes (fractal), or processes alone (the barrier)",
+          csv.name));
 }
 
 std::string default_heuristic(const Csv& csv, const Kind& kind) {
@@ -92,7 +103,10 @@ std::string default_heuristic(const Csv& csv, const Kind& kind) {
 }
 
 Result<RunKey> key_of_row(const Csv& csv, const Kind& kind, std::size_t row) {
-  RunKey key{.application = std::string(kind.application), .processes = 60, .size = 2000, .heuristic = default_heuristic(csv, kind)};
+  RunKey key{.application = std::string(kind.application),
+             .processes = 60,
+             .size = 2000,
+             .heuristic = default_heuristic(csv, kind)};
   if (!csv.at(row, "heuristic").empty()) key.heuristic = csv.at(row, "heuristic");
   if (!csv.at(row, "alpha").empty()) {
     BSP_TRY(key.alpha, whole_at(csv, row, "alpha", 1));
@@ -103,7 +117,8 @@ Result<RunKey> key_of_row(const Csv& csv, const Kind& kind, std::size_t row) {
     BSP_TRY(const double value, number_at(csv, row, column, 1));
     if (column != "domain") BSP_CHECK_OK(whole_at(csv, row, column, 1).transform([](std::uint64_t) {}));
     if (column == "processes") {
-      if (value > 100'000) return fail(ErrorCode::kInvalid, std::format("{}, column processes: at most 100000", csv.where(row)));
+      if (value > 100'000)
+        return fail(ErrorCode::kInvalid, std::format("{}, column processes: at most 100000", csv.where(row)));
       key.processes = static_cast<std::uint32_t>(value);
     } else {
       key.size = value;
@@ -160,9 +175,12 @@ Result<Table> table_of(const Csv& csv) {
     }
     const auto meaning = meaning_of(column);
     if (!meaning)
-      return fail(ErrorCode::kInvalid, std::format("{}.csv: column '{}' is unknown: a value is scenario_i, scenario_ii, scenario_iii, aN_ii, aN_iii, "
-                                                   "gain, overhead, gain_aN, overhead_aN, or scenario_i_s, scenario_iii_s",
-                                                   csv.name, column));
+      return fail(
+          ErrorCode::kInvalid,
+          std::format(
+              "{}.csv: column '{}' is unknown: a value is scenario_i, scenario_ii, scenario_iii, aN_ii, aN_iii, "
+              "gain, overhead, gain_aN, overhead_aN, or scenario_i_s, scenario_iii_s",
+              csv.name, column));
     table.value_columns.push_back(column);
     meanings.push_back(*meaning);
   }
@@ -176,7 +194,8 @@ Result<Table> table_of(const Csv& csv) {
     for (std::size_t v = 0; v < table.value_columns.size(); ++v) {
       Cell cell{.row = row, .column = table.value_columns[v], .figure = meanings[v].figure, .run = of_row};
       if (meanings[v].alpha) cell.run.alpha = *meanings[v].alpha;
-      if (!meanings[v].alpha && cell.figure == Figure::kAlone && with_alpha != meanings.end()) cell.run.alpha = *with_alpha->alpha;
+      if (!meanings[v].alpha && cell.figure == Figure::kAlone && with_alpha != meanings.end())
+        cell.run.alpha = *with_alpha->alpha;
       if (!csv.at(row, cell.column).empty()) {
         BSP_TRY(cell.published, number_at(csv, row, cell.column, in_percent(cell.figure) ? -1e9 : 1e-9));
       }

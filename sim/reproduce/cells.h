@@ -13,9 +13,13 @@
 namespace bsp::sim {
 
 enum class Figure {
-  kAlone, kDeciding, kMigrating,   // s, scenarios i, ii, iii
-  kRestAlone, kRestMigrating,      // s, the last superstep without its computation
-  kOverhead, kGain,                // %, (ii − i)/i and (i − iii)/i
+  kAlone,
+  kDeciding,
+  kMigrating,  // s, scenarios i, ii, iii
+  kRestAlone,
+  kRestMigrating,  // s, the last superstep without its computation
+  kOverhead,
+  kGain,  // %, (ii − i)/i and (i − iii)/i
 };
 // %, compared by difference instead of by ratio.
 bool in_percent(Figure figure);
@@ -23,8 +27,8 @@ bool in_percent(Figure figure);
 std::string_view to_string(Figure figure);
 
 struct Cell {
-  std::size_t row = 0;                  // index in Table::rows
-  std::string column{};                 // as the file calls it
+  std::size_t row = 0;   // index in Table::rows
+  std::string column{};  // as the file calls it
   Figure figure = Figure::kAlone;
   RunKey run{};
   std::optional<double> published{};
@@ -33,12 +37,12 @@ struct Cell {
 };
 
 struct Table {
-  std::string name{};                    // the file's
-  std::string title{};                   // of what application, on what, with which heuristic
+  std::string name{};   // the file's
+  std::string title{};  // of what application, on what, with which heuristic
   std::vector<std::string> key_columns{};
   std::vector<std::vector<std::string>> rows{};  // values of the key columns
   std::vector<std::string> value_columns{};
-  std::vector<Cell> cells{};             // row by row, by value column
+  std::vector<Cell> cells{};  // row by row, by value column
 
   [[nodiscard]] std::string row_name(std::size_t row) const;  // "25/100"
 };

@@ -54,16 +54,19 @@ Result<Csv> parse_csv(std::string_view name, std::string_view text) {
       csv.header = std::move(values);
       for (auto column = csv.header.begin(); column != csv.header.end(); ++column)
         if (column->empty() || std::find(csv.header.begin(), column, *column) != column)
-          return fail(ErrorCode::kInvalid, std::format("{}.csv, line {}: the header names column '{}' twice, or one is empty", name, line, *column));
+          return fail(
+              ErrorCode::kInvalid,
+              std::format("{}.csv, line {}: the header names column '{}' twice, or one is empty", name, line, *column));
       continue;
     }
     if (values.size() != csv.header.size())
-      return fail(ErrorCode::kInvalid, std::format("{}.csv, line {}: {} values, but the header has {} columns", name, line,
-                                                   values.size(), csv.header.size()));
+      return fail(ErrorCode::kInvalid, std::format("{}.csv, line {}: {} values, but the header has {} columns", name,
+                                                   line, values.size(), csv.header.size()));
     csv.rows.push_back(std::move(values));
     csv.lines.push_back(line);
   }
-  if (csv.header.empty()) return fail(ErrorCode::kInvalid, std::format("{}.csv is empty: its first line names the columns", name));
+  if (csv.header.empty())
+    return fail(ErrorCode::kInvalid, std::format("{}.csv is empty: its first line names the columns", name));
   return csv;
 }
 
@@ -78,16 +81,18 @@ Result<double> number_at(const Csv& csv, std::size_t row, std::string_view colum
   const std::string_view text = csv.at(row, column);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < least)
-    return fail(ErrorCode::kInvalid, std::format("{}, column {}: '{}' must be a number of at least {}", csv.where(row), column, text, least));
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) ||
+      value < least)
+    return fail(ErrorCode::kInvalid, std::format("{}, column {}: '{}' must be a number of at least {}", csv.where(row),
+                                                 column, text, least));
   return value;
 }
 
 Result<std::uint64_t> whole_at(const Csv& csv, std::size_t row, std::string_view column, std::uint64_t least) {
   BSP_TRY(const double value, number_at(csv, row, column, static_cast<double>(least)));
   if (value != std::floor(value) || value > 1e9)
-    return fail(ErrorCode::kInvalid, std::format("{}, column {}: '{}' must be a whole number of at most 1000000000", csv.where(row), column,
-                                                 csv.at(row, column)));
+    return fail(ErrorCode::kInvalid, std::format("{}, column {}: '{}' must be a whole number of at most 1000000000",
+                                                 csv.where(row), column, csv.at(row, column)));
   return static_cast<std::uint64_t>(value);
 }
 

@@ -1,4 +1,5 @@
-// Comma-separated tables: one header line, then rows with as many values. Lines that start with # are comments. No quotes.
+// Comma-separated tables: one header line, then rows with as many values. Lines that start with # are comments. No
+// quotes.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// bsp-reproduce: runs every cell of the published tables, or of tables of your own, and writes what came out beside them.
+// bsp-reproduce: runs every cell of the published tables, or of tables of your own, and writes what came out beside
+// them.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -19,7 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUsage =
     "bsp-reproduce [--jobs N] [--source DIR] [--out FILE.md] [TABLE.csv …]\n"
-    "  without tables: runs all of DIR/published (DIR: sim/reproduce) and writes docs/reproduction.md and its pictures\n"
+    "  without tables: runs all of DIR/published (DIR: sim/reproduce) and writes docs/reproduction.md and its "
+    "pictures\n"
     "  with tables: runs those, with the same calibration, and writes the comparison to standard output or FILE.md\n"
     "  (DIR/published/README.md has the format)\n";
 
@@ -61,7 +63,8 @@ Result<Options> options_of(int argc, char** argv) {
 }
 
 // In the order in which the report shows them.
-constexpr const char* kPublished[] = {"lattice_boltzmann", "lattice_boltzmann_barrier", "smith_waterman", "lu", "fractal", "migcube", "mighull"};
+constexpr const char* kPublished[] = {
+    "lattice_boltzmann", "lattice_boltzmann_barrier", "smith_waterman", "lu", "fractal", "migcube", "mighull"};
 
 Result<std::vector<Table>> read_tables(const Options& options) {
   std::vector<std::string> paths = options.tables;
@@ -108,14 +111,19 @@ Result<void> reproduce(const Options& options) {
   if (published)
     for (Statement& statement : implied_statements(tables, results)) statements.push_back(std::move(statement));
 
-  ReportParts parts{.tables = tables, .statements = statements, .results = results, .assumptions = assumptions, .yardsticks = published};
+  ReportParts parts{.tables = tables,
+                    .statements = statements,
+                    .results = results,
+                    .assumptions = assumptions,
+                    .yardsticks = published};
   const fs::path out = options.out.empty() && published ? fs::path("docs/reproduction.md") : options.out;
   if (out.empty()) {
     std::print("{}", report_of(parts));
     return {};
   }
   parts.pictures = "figures";
-  for (const Table& table : tables) BSP_CHECK_OK(write_file(out.parent_path() / "figures" / (table.name + ".svg"), picture_of(table, results)));
+  for (const Table& table : tables)
+    BSP_CHECK_OK(write_file(out.parent_path() / "figures" / (table.name + ".svg"), picture_of(table, results)));
   BSP_CHECK_OK(write_file(out, report_of(parts)));
   std::println(stderr, "{} written", out.string());
   return {};

@@ -17,7 +17,8 @@ std::string number(double value) {
 std::string cell_text(const Cell& cell, const RunResult& result) {
   const std::string ours = number(cell.ours(result));
   if (!cell.published) return std::format("– → {}", ours);
-  return std::format("{} → {} ({:+.1f}{})", number(*cell.published), ours, difference(cell, result), in_percent(cell.figure) ? " points" : " %");
+  return std::format("{} → {} ({:+.1f}{})", number(*cell.published), ours, difference(cell, result),
+                     in_percent(cell.figure) ? " points" : " %");
 }
 
 std::string row_of(const std::vector<std::string>& values) {
@@ -48,17 +49,21 @@ std::string table_text(const Table& table, const ReportParts& parts) {
 std::string medians_text(const Table& table, const Results& results) {
   std::string text;
   for (const auto& [figure, value] : medians(table, results))
-    text += std::format("{}{} {:.1f}{}", text.empty() ? "" : ", ", to_string(figure), value, in_percent(figure) ? " points" : " %");
+    text += std::format("{}{} {:.1f}{}", text.empty() ? "" : ", ", to_string(figure), value,
+                        in_percent(figure) ? " points" : " %");
   return text.empty() ? "nothing published to compare with" : text;
 }
 
 std::string summary_text(const ReportParts& parts) {
-  std::string text = "| table | cells | median of the absolute differences | overhead of deciding, (Σii − Σi)/Σi |\n" + rule_of(4);
+  std::string text =
+      "| table | cells | median of the absolute differences | overhead of deciding, (Σii − Σi)/Σi |\n" + rule_of(4);
   for (const Table& table : parts.tables) {
     const auto overhead = overhead_of(table, parts.results);
     const auto compared = std::ranges::count_if(table.cells, [](const Cell& c) { return c.published.has_value(); });
-    text += row_of({table.title, std::format("{} ({} published)", table.cells.size(), compared), medians_text(table, parts.results),
-                    overhead ? std::format("published {:.2f} %, ours {:.2f} %", overhead->published, overhead->ours) : "–"});
+    text += row_of(
+        {table.title, std::format("{} ({} published)", table.cells.size(), compared),
+         medians_text(table, parts.results),
+         overhead ? std::format("published {:.2f} %, ours {:.2f} %", overhead->published, overhead->ours) : "–"});
   }
   return text;
 }
@@ -68,7 +73,8 @@ std::string moves_text(const ReportParts& parts) {
   for (const Statement& s : parts.statements) {
     if (s.implied) continue;
     const Verdict verdict = judge(s, parts.statements, parts.results.at(s.run));
-    text += row_of({s.run.name(), s.text(), verdict.ours, verdict.exact ? "yes" : "no", verdict.set_and_count ? "yes" : "no"});
+    text += row_of(
+        {s.run.name(), s.text(), verdict.ours, verdict.exact ? "yes" : "no", verdict.set_and_count ? "yes" : "no"});
   }
   text += "\nImplied by a printed iii that equals its ii, so nothing moved; ours moved something nevertheless in:\n\n";
   bool any = false;
@@ -84,19 +90,23 @@ std::string moves_text(const ReportParts& parts) {
 }
 
 std::string score_text(const ReportParts& parts) {
-  const Score said = score_of(parts.statements, parts.results, false), implied = score_of(parts.statements, parts.results, true);
+  const Score said = score_of(parts.statements, parts.results, false),
+              implied = score_of(parts.statements, parts.results, true);
   return std::format(
-      "Of {} published statements about moves {} are right in Set and count, {} in process and superstep. {} of them stand in the texts "
-      "({} and {} right), {} are cells whose iii equals their ii, so that nothing moved ({} right). A statement about five "
+      "Of {} published statements about moves {} are right in Set and count, {} in process and superstep. {} of them "
+      "stand in the texts "
+      "({} and {} right), {} are cells whose iii equals their ii, so that nothing moved ({} right). A statement about "
+      "five "
       "unnamed processes counts as five.\n",
-      said.of + implied.of, said.set_and_count + implied.set_and_count, said.exact + implied.exact, said.of, said.set_and_count, said.exact,
-      implied.of, implied.set_and_count);
+      said.of + implied.of, said.set_and_count + implied.set_and_count, said.exact + implied.exact, said.of,
+      said.set_and_count, said.exact, implied.of, implied.set_and_count);
 }
 
 std::string orders_text(const ReportParts& parts) {
   std::string text = "| gains compared | pairs | in the published order |\n" + rule_of(3);
   for (const Order& order : orders_of_gains(parts.tables, parts.results))
-    text += row_of({order.name, std::to_string(order.pairs), std::format("{} ({:.0f} %)", order.same, 100.0 * order.same / std::max(order.pairs, 1))});
+    text += row_of({order.name, std::to_string(order.pairs),
+                    std::format("{} ({:.0f} %)", order.same, 100.0 * order.same / std::max(order.pairs, 1))});
   return text;
 }
 
@@ -114,7 +124,8 @@ std::string yardsticks_text(const ReportParts& parts) {
     std::vector<std::string> values{name, number(results.begin()->second->alone)};
     for (const std::string& heuristic : heuristics) {
       const RunResult& r = *results.at(heuristic);
-      values.push_back(std::format("{} ({:+.1f} %, {} moves)", number(r.migrating), 100 * (r.migrating / r.alone - 1), r.moves.size()));
+      values.push_back(std::format("{} ({:+.1f} %, {} moves)", number(r.migrating), 100 * (r.migrating / r.alone - 1),
+                                   r.moves.size()));
     }
     text += row_of(values);
   }
@@ -127,7 +138,8 @@ struct Gain {
 };
 using Gains = std::map<std::pair<std::size_t, std::string>, Gain>;
 const Cell* cell_of(const Table& table, std::size_t row, Figure figure) {
-  const auto found = std::ranges::find_if(table.cells, [&](const Cell& c) { return c.row == row && c.figure == figure; });
+  const auto found =
+      std::ranges::find_if(table.cells, [&](const Cell& c) { return c.row == row && c.figure == figure; });
   return found == table.cells.end() || !found->published ? nullptr : &*found;
 }
 Gains gains_of(const Table& table, const Results& results) {
@@ -135,8 +147,9 @@ Gains gains_of(const Table& table, const Results& results) {
   for (const Cell& cell : table.cells) {
     const Cell* alone = cell_of(table, cell.row, Figure::kAlone);
     if (cell.figure != Figure::kMigrating || !cell.published || alone == nullptr) continue;
-    gains[{cell.row, cell.column}] = {100 * (1 - *cell.published / *alone->published),
-                                      100 * (1 - cell.ours(results.at(cell.run)) / alone->ours(results.at(alone->run)))};
+    gains[{cell.row, cell.column}] = {
+        100 * (1 - *cell.published / *alone->published),
+        100 * (1 - cell.ours(results.at(cell.run)) / alone->ours(results.at(alone->run)))};
   }
   return gains;
 }
@@ -155,12 +168,14 @@ std::vector<Order> orders_of_gains(std::span<const Table> tables, const Results&
     Order order{.name = table.title + ": α₀ against α₀"};
     const Gains gains = gains_of(table, results);
     for (auto a = gains.begin(); a != gains.end(); ++a)
-      for (auto b = std::next(a); b != gains.end() && b->first.first == a->first.first; ++b) count_pair(order, a->second, b->second);
+      for (auto b = std::next(a); b != gains.end() && b->first.first == a->first.first; ++b)
+        count_pair(order, a->second, b->second);
     if (order.pairs > 0) orders.push_back(order);
   }
   for (auto a = tables.begin(); a != tables.end(); ++a)
     for (auto b = std::next(a); b != tables.end(); ++b) {
-      if (a->key_columns != b->key_columns || a->rows != b->rows || a->cells.empty() || a->cells[0].run.heuristic == b->cells[0].run.heuristic)
+      if (a->key_columns != b->key_columns || a->rows != b->rows || a->cells.empty() ||
+          a->cells[0].run.heuristic == b->cells[0].run.heuristic)
         continue;
       Order order{.name = std::format("{} against {}", a->cells[0].run.heuristic, b->cells[0].run.heuristic)};
       const Gains one = gains_of(*a, results), other = gains_of(*b, results);
@@ -199,12 +214,14 @@ Score score_of(std::span<const Statement> statements, const Results& results, bo
 
 std::vector<RunKey> yardstick_runs() {
   std::vector<RunKey> runs;
-  for (const RunKey& which : {RunKey{.application = "lattice-boltzmann", .processes = 25, .size = 1000},
-                              RunKey{.application = "smith-waterman", .processes = 25, .size = 25},
-                              RunKey{.application = "lu", .processes = 25, .size = 500},
-                              RunKey{.application = "fractal", .processes = 25, .size = 10},
-                              RunKey{.application = "lattice-boltzmann", .processes = 60, .size = 100, .mapping = "Ascending"}})
-    for (const char* heuristic : {"Nothing", "GreedyLB", "RefineLB", "Top", "Percentage", "AutoMig", "MigCube", "MigHull", "Bottleneck"}) {
+  for (const RunKey& which :
+       {RunKey{.application = "lattice-boltzmann", .processes = 25, .size = 1000},
+        RunKey{.application = "smith-waterman", .processes = 25, .size = 25},
+        RunKey{.application = "lu", .processes = 25, .size = 500},
+        RunKey{.application = "fractal", .processes = 25, .size = 10},
+        RunKey{.application = "lattice-boltzmann", .processes = 60, .size = 100, .mapping = "Ascending"}})
+    for (const char* heuristic :
+         {"Nothing", "GreedyLB", "RefineLB", "Top", "Percentage", "AutoMig", "MigCube", "MigHull", "Bottleneck"}) {
       runs.push_back(which);
       runs.back().heuristic = heuristic;
     }
@@ -213,21 +230,29 @@ std::vector<RunKey> yardstick_runs() {
 
 std::string report_of(const ReportParts& parts) {
   std::string text = "# The published tables, reproduced\n\n";
-  text += "`./dev reproduce` writes this file: every number below comes from a run of `sim/` (SimGrid around `operator/decide`) with the one\n"
-          "calibration in `sim/applications/calibration.h`. Values are seconds of simulated run time, published → ours (difference).\n"
-          "Scenario i is the application alone, ii with the scheduler deciding but not migrating, iii with migrations.\n\n";
+  text +=
+      "`./dev reproduce` writes this file: every number below comes from a run of `sim/` (SimGrid around "
+      "`operator/decide`) with the one\n"
+      "calibration in `sim/applications/calibration.h`. Values are seconds of simulated run time, published → ours "
+      "(difference).\n"
+      "Scenario i is the application alone, ii with the scheduler deciding but not migrating, iii with migrations.\n\n";
   text += summary_text(parts) + "\n";
   if (!parts.statements.empty()) text += score_text(parts) + "\n";
   for (const Table& table : parts.tables) {
-    text += std::format("## {}\n\nMedians of the absolute differences: {}.\n\n", table.title, medians_text(table, parts.results));
+    text += std::format("## {}\n\nMedians of the absolute differences: {}.\n\n", table.title,
+                        medians_text(table, parts.results));
     if (!parts.pictures.empty()) text += std::format("![{}]({}/{}.svg)\n\n", table.title, parts.pictures, table.name);
     text += table_text(table, parts) + "\n";
   }
-  if (!orders_of_gains(parts.tables, parts.results).empty()) text += "## The order of the gains\n\n" + orders_text(parts) + "\n";
+  if (!orders_of_gains(parts.tables, parts.results).empty())
+    text += "## The order of the gains\n\n" + orders_text(parts) + "\n";
   if (!parts.statements.empty()) text += "## Moves\n\n" + score_text(parts) + "\n" + moves_text(parts) + "\n";
   if (parts.yardsticks)
-    text += "## Against others\n\nScenario iii of one run of each application with every heuristic, and with Charm++'s GreedyLB and RefineLB "
-            "(`sim/yardsticks`) or nothing\ndeciding at the same calls, for the same price.\n\n" + yardsticks_text(parts) + "\n";
+    text +=
+        "## Against others\n\nScenario iii of one run of each application with every heuristic, and with Charm++'s "
+        "GreedyLB and RefineLB "
+        "(`sim/yardsticks`) or nothing\ndeciding at the same calls, for the same price.\n\n" +
+        yardsticks_text(parts) + "\n";
   return text + parts.assumptions;
 }
 

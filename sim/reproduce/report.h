@@ -11,15 +11,16 @@
 
 namespace bsp::sim {
 
-// Which of two gains is greater, published and ours, over all pairs that the tables print: the same row under two α₀, and the same
-// row and column of MigCube and MigHull. Pairs closer than 0.1 points in print are not counted.
+// Which of two gains is greater, published and ours, over all pairs that the tables print: the same row under two α₀,
+// and the same row and column of MigCube and MigHull. Pairs closer than 0.1 points in print are not counted.
 struct Order {
   std::string name;
   int pairs = 0, same = 0;
 };
 std::vector<Order> orders_of_gains(std::span<const Table> tables, const Results& results);
 
-// (Σ ii − Σ i) / Σ i over the table's cells of scenario ii, %: published (where both are printed) and ours, over the same cells.
+// (Σ ii − Σ i) / Σ i over the table's cells of scenario ii, %: published (where both are printed) and ours, over the
+// same cells.
 struct Overhead {
   double published = 0, ours = 0;
 };

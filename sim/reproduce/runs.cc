@@ -25,7 +25,9 @@ Result<std::unique_ptr<Workload>> workload_of(const RunKey& key) {
   if (key.application == "smith-waterman") return make(SmithWaterman{.ranks = key.processes});
   if (key.application == "lu") return make(Lu{.ranks = key.processes, .order = size});
   if (key.application == "fractal") return make(Fractal{.ranks = key.processes, .domain = key.size});
-  return fail(ErrorCode::kInvalid, std::format("unknown application '{}': use lattice-boltzmann, smith-waterman, lu or fractal", key.application));
+  return fail(
+      ErrorCode::kInvalid,
+      std::format("unknown application '{}': use lattice-boltzmann, smith-waterman, lu or fractal", key.application));
 }
 
 double call_factor(const RunKey& key) {
@@ -70,7 +72,8 @@ RunResult result_of(const Scenarios& scenarios, const decide::Platform& nodes, c
     result.calls.push_back({call.superstep.value, static_cast<std::uint32_t>(call.plan.moves.size())});
   for (const Moved& moved : scenarios.migrating.moves) {
     const auto set_name = [&](ProcessorId p) { return nodes.sets[nodes.processor(p).set.value].name; };
-    result.moves.push_back({moved.rank.value + 1, nodes.processor(moved.to).name, set_name(moved.from), set_name(moved.to), moved.superstep.value});
+    result.moves.push_back({moved.rank.value + 1, nodes.processor(moved.to).name, set_name(moved.from),
+                            set_name(moved.to), moved.superstep.value});
   }
   return result;
 }
@@ -97,10 +100,13 @@ Result<void> validate(const RunKey& key) {
   if (!yardstick) BSP_CHECK_OK(decide::strategy_named(key.heuristic).transform([](const decide::Strategy*) {}));
   if (key.alpha < 1) return fail(ErrorCode::kInvalid, "alpha must be at least 1 superstep");
   if (key.processes < 1 || key.processes > 100'000) return fail(ErrorCode::kInvalid, "processes must be 1 to 100000");
-  if (key.application == "smith-waterman" && key.processes < 2) return fail(ErrorCode::kInvalid, "smith-waterman needs order 2 or more");
+  if (key.application == "smith-waterman" && key.processes < 2)
+    return fail(ErrorCode::kInvalid, "smith-waterman needs order 2 or more");
   if (key.application == "fractal" && !(key.size >= 1 && key.size <= 1000))
-    return fail(ErrorCode::kInvalid, "the fractal application's domain must be 1 to 1000 pixels, the edge of its image");
-  if (!(key.size >= 1 && key.size <= 1e6)) return fail(ErrorCode::kInvalid, "supersteps, order or domain must be 1 to 1000000");
+    return fail(ErrorCode::kInvalid,
+                "the fractal application's domain must be 1 to 1000 pixels, the edge of its image");
+  if (!(key.size >= 1 && key.size <= 1e6))
+    return fail(ErrorCode::kInvalid, "supersteps, order or domain must be 1 to 1000000");
   if (!key.mapping.empty()) BSP_CHECK_OK(decide::mapping_named(key.mapping).transform([](decide::Mapping) {}));
   return workload_of(key).transform([](const std::unique_ptr<Workload>&) {});
 }
@@ -138,7 +144,8 @@ double expected_cost(const RunKey& key) {
 std::string to_json(const RunResult& result) {
   nlohmann::json calls = nlohmann::json::array(), moves = nlohmann::json::array();
   for (const RunCall& call : result.calls) calls.push_back({call.superstep, call.moves});
-  for (const RunMove& move : result.moves) moves.push_back({move.process, move.node, move.from, move.to, move.superstep});
+  for (const RunMove& move : result.moves)
+    moves.push_back({move.process, move.node, move.from, move.to, move.superstep});
   return nlohmann::json{{"i", result.alone},
                         {"ii", result.deciding},
                         {"iii", result.migrating},
@@ -158,7 +165,8 @@ Result<RunResult> run_result_from_json(const std::string& text) {
                      .rest_alone = json.at("rest_i"),
                      .rest_migrating = json.at("rest_iii")};
     for (const auto& call : json.at("calls")) result.calls.push_back({call.at(0), call.at(1)});
-    for (const auto& move : json.at("moves")) result.moves.push_back({move.at(0), move.at(1), move.at(2), move.at(3), move.at(4)});
+    for (const auto& move : json.at("moves"))
+      result.moves.push_back({move.at(0), move.at(1), move.at(2), move.at(3), move.at(4)});
     return result;
   } catch (const nlohmann::json::exception& e) {
     return fail(ErrorCode::kFailed, std::format("a worker's answer is no result: {}", e.what()));

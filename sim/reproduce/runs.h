@@ -1,5 +1,6 @@
-// One run of the sources' evaluations: which application, how large, on how many processes, with which heuristic and α₀; and what
-// comes out of it in the three scenarios. The figures behind it are sim/applications/calibration.h's, for every run the same.
+// One run of the sources' evaluations: which application, how large, on how many processes, with which heuristic and
+// α₀; and what comes out of it in the three scenarios. The figures behind it are sim/applications/calibration.h's, for
+// every run the same.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,10 @@ namespace bsp::sim {
 struct RunKey {
   std::string application{};  // "lattice-boltzmann", "smith-waterman", "lu", "fractal"
   std::uint32_t processes = 0;
-  double size = 0;            // supersteps, order (also of Smith-Waterman: = processes), or domain
-  std::string heuristic{};    // of operator/decide, or of sim/yardsticks
-  std::uint64_t alpha = 4;    // α₀
-  std::string mapping{};      // on Grid'5000; "": Contiguous on the five Sets
+  double size = 0;          // supersteps, order (also of Smith-Waterman: = processes), or domain
+  std::string heuristic{};  // of operator/decide, or of sim/yardsticks
+  std::uint64_t alpha = 4;  // α₀
+  std::string mapping{};    // on Grid'5000; "": Contiguous on the five Sets
 
   auto operator<=>(const RunKey&) const = default;
   [[nodiscard]] std::string case_name() const;  // "lattice-boltzmann 25 processes, 2000 supersteps"
@@ -40,10 +41,10 @@ struct RunCall {
 };
 
 struct RunResult {
-  double alone = 0, deciding = 0, migrating = 0;               // s, scenarios i, ii and iii
-  double rest_alone = 0, rest_migrating = 0;                   // s of the last superstep of i and iii besides the slowest computation
-  std::vector<RunCall> calls{};                                // of iii
-  std::vector<RunMove> moves{};                                // of iii
+  double alone = 0, deciding = 0, migrating = 0;  // s, scenarios i, ii and iii
+  double rest_alone = 0, rest_migrating = 0;  // s of the last superstep of i and iii besides the slowest computation
+  std::vector<RunCall> calls{};               // of iii
+  std::vector<RunMove> moves{};               // of iii
 
   bool operator==(const RunResult&) const = default;
 };

@@ -13,7 +13,8 @@ Result<Claim> claim_at(const Csv& csv, std::size_t row) {
       {"move", Claim::kMove}, {"group", Claim::kGroup}, {"none", Claim::kNone}, {"some", Claim::kSome}};
   const auto found = names.find(csv.at(row, "kind"));
   if (found != names.end()) return found->second;
-  return fail(ErrorCode::kInvalid, std::format("{}, column kind: '{}' must be move, group, none or some", csv.where(row), csv.at(row, "kind")));
+  return fail(ErrorCode::kInvalid, std::format("{}, column kind: '{}' must be move, group, none or some",
+                                               csv.where(row), csv.at(row, "kind")));
 }
 
 bool same_call(const Statement& a, const RunMove& move) { return !a.superstep || *a.superstep == move.superstep; }
@@ -40,7 +41,8 @@ std::string summary(const Statement& statement, const RunResult& result) {
 std::uint32_t count_said(const Statement& statement, std::span<const Statement> all) {
   std::uint32_t count = 0;
   for (const Statement& s : all)
-    if (s.run == statement.run && s.superstep == statement.superstep && s.from == statement.from && s.to == statement.to)
+    if (s.run == statement.run && s.superstep == statement.superstep && s.from == statement.from &&
+        s.to == statement.to)
       count += s.claim == Claim::kMove ? 1 : s.claim == Claim::kGroup ? s.count : 0;
   return count;
 }
@@ -53,7 +55,8 @@ std::uint32_t count_done(const Statement& statement, const RunResult& result) {
 
 Verdict judge_move(const Statement& s, std::span<const Statement> all, const RunResult& result) {
   Verdict verdict{.set_and_count = count_done(s, result) == count_said(s, all)};
-  const auto same_process = std::ranges::find_if(result.moves, [&](const RunMove& m) { return m.process == s.process && same_call(s, m); });
+  const auto same_process =
+      std::ranges::find_if(result.moves, [&](const RunMove& m) { return m.process == s.process && same_call(s, m); });
   verdict.exact = same_process != result.moves.end() && same_process->to == s.to;
   verdict.ours = same_process != result.moves.end() ? brief(*same_process) : summary(s, result);
   return verdict;
@@ -112,7 +115,8 @@ Result<std::vector<Statement>> statements_of(const Csv& csv) {
 std::vector<Statement> implied_statements(std::span<const Table> tables, const Results& results) {
   std::vector<Statement> statements;
   for (const Table& table : tables) {
-    std::map<std::pair<std::size_t, RunKey>, std::pair<std::optional<double>, std::optional<double>>> printed;  // ii, iii
+    std::map<std::pair<std::size_t, RunKey>, std::pair<std::optional<double>, std::optional<double>>>
+        printed;  // ii, iii
     for (const Cell& cell : table.cells) {
       auto& [ii, iii] = printed[{cell.row, cell.run}];
       if (cell.figure == Figure::kDeciding) ii = cell.published;
@@ -138,7 +142,8 @@ Verdict judge(const Statement& s, std::span<const Statement> all, const RunResul
     }
     case Claim::kNone: {
       // At a call that the statement names, it must have been made.
-      const bool made = !s.superstep || std::ranges::find(result.calls, *s.superstep, &RunCall::superstep) != result.calls.end();
+      const bool made =
+          !s.superstep || std::ranges::find(result.calls, *s.superstep, &RunCall::superstep) != result.calls.end();
       return {!moved && made, !moved && made, made ? summary(s, result) : "no call there"};
     }
     case Claim::kSome:

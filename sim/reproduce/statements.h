@@ -1,7 +1,9 @@
-// What the sources say about migrations, and whether ours were the same (published/moves.csv, described in published/README.md).
+// What the sources say about migrations, and whether ours were the same (published/moves.csv, described in
+// published/README.md).
 //
 //   exact           the process that the statement names moved at the superstep that it names, to the Set that it names
-//   Set and count   at that call as many processes moved from that Set to that Set as the statements about it say, whichever
+//   Set and count   at that call as many processes moved from that Set to that Set as the statements about it say,
+//   whichever
 //                   they were
 // A statement that nothing moved is right in both senses, or in neither.
 #pragma once

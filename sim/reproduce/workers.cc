@@ -14,7 +14,8 @@ namespace {
 
 std::span<const std::byte> bytes_of_word(const std::uint64_t& word) { return std::as_bytes(std::span(&word, 1)); }
 
-// In the worker: reads the number of a run, writes the length of an answer and the answer; "!" is an error's first letter.
+// In the worker: reads the number of a run, writes the length of an answer and the answer; "!" is an error's first
+// letter.
 void serve_runs(std::span<const RunKey> keys, int channel) {
   std::uint64_t number = 0;
   while (read_fully(channel, std::as_writable_bytes(std::span(&number, 1)))) {

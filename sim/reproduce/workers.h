@@ -16,7 +16,8 @@ struct Progress {
   double seconds;     // since the start
 };
 
-// Every key once, the longest runs first. The first error ends it: runs that have begun are finished, no other is begun.
+// Every key once, the longest runs first. The first error ends it: runs that have begun are finished, no other is
+// begun.
 Result<std::map<RunKey, RunResult>> run_all(std::span<const RunKey> keys, unsigned processes,
                                             const std::function<void(const Progress&)>& tell);
 

@@ -15,8 +15,10 @@ class Trace : public Workload {
 
   // False if the call is not of the same run, or says nothing new.
   bool add(const record::Call& call) {
-    if (supersteps_.empty()) first_ = {call.name_space, call.job, call.uid, std::to_string(call.attempt)};
-    else if (first_ != std::vector<std::string>{call.name_space, call.job, call.uid, std::to_string(call.attempt)}) return false;
+    if (supersteps_.empty())
+      first_ = {call.name_space, call.job, call.uid, std::to_string(call.attempt)};
+    else if (first_ != std::vector<std::string>{call.name_space, call.job, call.uid, std::to_string(call.attempt)})
+      return false;
     if (!supersteps_.empty() && call.snapshot.ranks.size() != ranks()) return false;
     for (const decide::MeasuredSuperstep& t : call.supersteps) {
       if (t.superstep <= last_) continue;
@@ -29,7 +31,9 @@ class Trace : public Workload {
   }
 
   [[nodiscard]] std::string name() const override { return name_; }
-  [[nodiscard]] std::uint32_t ranks() const override { return calls_.empty() ? 0 : static_cast<std::uint32_t>(calls_[0].size()); }
+  [[nodiscard]] std::uint32_t ranks() const override {
+    return calls_.empty() ? 0 : static_cast<std::uint32_t>(calls_[0].size());
+  }
   [[nodiscard]] std::uint64_t supersteps() const override { return supersteps_.size(); }
   void demand(std::uint64_t t, Demand& out) const override { out = supersteps_[t - 1].demand; }
   [[nodiscard]] double memory_bytes(RankId i, std::uint64_t t) const override {
@@ -46,7 +50,8 @@ class Trace : public Workload {
         const std::size_t senders = in[j].size() - (snapshot.set({i}).value == j ? 1 : 0);
         if (senders == 0 || !(t.recv_bytes[i, j] > 0)) continue;
         for (const RankId from : in[j])
-          if (from.value != i) demand.messages.push_back({from, {i}, t.recv_bytes[i, j] / static_cast<double>(senders)});
+          if (from.value != i)
+            demand.messages.push_back({from, {i}, t.recv_bytes[i, j] / static_cast<double>(senders)});
       }
     return demand;
   }
@@ -56,7 +61,7 @@ class Trace : public Workload {
     std::size_t call;  // that followed it
   };
   std::string name_;
-  std::vector<std::string> first_;           // whose run it is
+  std::vector<std::string> first_;  // whose run it is
   Superstep last_{};
   std::vector<Recorded> supersteps_;
   std::vector<std::vector<double>> calls_;  // M(i) at each
@@ -74,7 +79,10 @@ Result<std::unique_ptr<Workload>> read_trace(std::istream& records, const std::s
     trace->add(*call);
   }
   if (trace->supersteps() == 0)
-    return fail(ErrorCode::kInvalid, std::format("{} holds no recorded superstep; local run --record FILE writes a line for each rescheduling call", name));
+    return fail(
+        ErrorCode::kInvalid,
+        std::format("{} holds no recorded superstep; local run --record FILE writes a line for each rescheduling call",
+                    name));
   return trace;
 }
 
@@ -87,8 +95,9 @@ Application trace() {
             if (!file) return fail_errno("--application: trace:file: reading " + given.text("file"));
             BSP_TRY(auto workload, read_trace(file, given.text("file")));
             if (workload->ranks() != ranks)
-              return fail(ErrorCode::kInvalid, std::format("spec.ranks is {}, but the run in {} had {} ranks: write that", ranks,
-                                                           given.text("file"), workload->ranks()));
+              return fail(ErrorCode::kInvalid,
+                          std::format("spec.ranks is {}, but the run in {} had {} ranks: write that", ranks,
+                                      given.text("file"), workload->ranks()));
             return workload;
           }};
 }

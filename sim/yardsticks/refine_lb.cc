@@ -2,8 +2,8 @@
 //
 //   mean = Σ_i I(i) / Σ_p (1 − load(p))·cpu(p)        s, if all could be spread evenly
 //   refine to a limit: while a processor has time(p) > limit, the one with the most first:
-//     of its ranks the heaviest for which some processor stays within the limit goes to the one that then has the least;
-//     if none fits, the limit cannot be kept
+//     of its ranks the heaviest for which some processor stays within the limit goes to the one that then has the
+//     least; if none fits, the limit cannot be kept
 //   the limit is the least of 1.01, 1.02, … times the mean that can be kept, found by bisection below what there is now
 #include <algorithm>
 #include <optional>
@@ -41,7 +41,9 @@ class Refinement {
   }
 
  private:
-  [[nodiscard]] double time(std::uint32_t p, double more = 0) const { return (sum_[p] + more) / processors_[p].available(); }
+  [[nodiscard]] double time(std::uint32_t p, double more = 0) const {
+    return (sum_[p] + more) / processors_[p].available();
+  }
 
   [[nodiscard]] std::uint32_t most_loaded() const {
     std::uint32_t most = 0;

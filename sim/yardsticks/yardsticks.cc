@@ -21,12 +21,14 @@ decide::Move move_to(const decide::Snapshot& snapshot, RankId i, ProcessorId to)
           .to = to,
           .from_set = from_set,
           .to_set = to_set,
-          .cost = rank.memory_bytes * snapshot.platform.T[from_set.value, to_set.value] + snapshot.platform.Mig_row(i)[to_set.value]};
+          .cost = rank.memory_bytes * snapshot.platform.T[from_set.value, to_set.value] +
+                  snapshot.platform.Mig_row(i)[to_set.value]};
 }
 
 // A plan with the moves from where everybody is to where they should be. It says nothing of PM, levels or objective.
 Planner planner_of(Placement placement) {
-  return [placement](const decide::Snapshot& snapshot, const decide::Window& window, const decide::Params& params) -> Result<decide::Plan> {
+  return [placement](const decide::Snapshot& snapshot, const decide::Window& window,
+                     const decide::Params& params) -> Result<decide::Plan> {
     decide::Plan plan{.superstep = window.completed(), .now = window.cadence()};
     const std::vector<ProcessorId> placed = placement(snapshot, window.metrics().I_window);
     for (std::uint32_t i = 0; i < placed.size(); ++i)

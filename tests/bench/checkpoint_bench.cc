@@ -103,9 +103,9 @@ bool measure(int mib, Sample& sample) {
   Fd sinks[2];
   for (int i = 0; i < 2; ++i) {
     const auto host_pid = source.find("gated").front();
-    pipes.push_back({.descriptor = 3 + i,
-                     .was = init::read_link("/proc/" + std::to_string(host_pid) + "/fd/" +
-                                            std::to_string(1 + i)).value_or("")});
+    pipes.push_back(
+        {.descriptor = 3 + i,
+         .was = init::read_link("/proc/" + std::to_string(host_pid) + "/fd/" + std::to_string(1 + i)).value_or("")});
     const init::FsIdentity as_program(kUser);  // criu opens the pipe anew, as that user
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -122,16 +122,15 @@ bool measure(int mib, Sample& sample) {
   sample.raw_dump = raw_criu(source, "dump", dump, {});
   if (sample.raw_dump < 0) return false;
   std::filesystem::copy(source.path(kRaw.work), target.path(kRaw.work),
-                        std::filesystem::copy_options::overwrite_existing |
-                            std::filesystem::copy_options::recursive);
+                        std::filesystem::copy_options::overwrite_existing | std::filesystem::copy_options::recursive);
   for (const std::string& name : init::list_dir(target.path(kRaw.work))) {
     ::chmod(target.path(kRaw.work + "/" + name).c_str(), 0644);
     if (name.ends_with(".log") || name.ends_with(".out")) {
       std::filesystem::remove(target.path(kRaw.work + "/" + name));
     }
   }
-  sample.raw_restore = raw_criu(target, "restore", init::restore_arguments(kRaw, kRaw.work, pipes),
-                                {sinks[0].get(), sinks[1].get()});
+  sample.raw_restore =
+      raw_criu(target, "restore", init::restore_arguments(kRaw, kRaw.work, pipes), {sinks[0].get(), sinks[1].get()});
   return sample.raw_restore >= 0;
 }
 
@@ -157,8 +156,8 @@ int run(const std::vector<int>& sizes) {
     std::ranges::sort(samples, {}, [](const Sample& s) { return total(s) / raw_total(s); });
     const Sample& s = samples[kRounds / 2];
     const double ratio = total(s) / raw_total(s);
-    std::printf("%8d %12.1f ms %10.1f ms %12.1f ms %10.1f ms %8.2f\n", mib, s.dump, s.restore,
-                s.raw_dump, s.raw_restore, ratio);
+    std::printf("%8d %12.1f ms %10.1f ms %12.1f ms %10.1f ms %8.2f\n", mib, s.dump, s.restore, s.raw_dump,
+                s.raw_restore, ratio);
     std::fflush(stdout);
     char line[256];
     std::snprintf(line, sizeof(line),

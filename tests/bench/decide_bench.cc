@@ -2,9 +2,10 @@
 //
 // Two costs, apart as they occur: `SuperstepAdded` brings the metrics up to date after every superstep,
 // `SuperstepBeforeCall` is the same of the one that a call follows, for which the peaks are picked out. `Call` is
-// make_plan itself (AutoMig), the goal being 50 ms and 64 MiB at 10⁵ ranks; `CallTop` … `CallBottleneck` the same of the
-// other heuristics. `CallNoSlots` has processors that ranks share, `CallUnequal` processors that are all of different
-// speed and load, for which the managers' search is the hardest. Every rank hears from every Set, as no real one does.
+// make_plan itself (AutoMig), the goal being 50 ms and 64 MiB at 10⁵ ranks; `CallTop` … `CallBottleneck` the same of
+// the other heuristics. `CallNoSlots` has processors that ranks share, `CallUnequal` processors that are all of
+// different speed and load, for which the managers' search is the hardest. Every rank hears from every Set, as no real
+// one does.
 #include <benchmark/benchmark.h>
 
 #include <malloc.h>
@@ -59,9 +60,7 @@ enum class Kind { kSlots, kNoSlots, kUnequal };
 // every Set.
 Job make_job(std::uint32_t ranks, Kind kind) {
   std::mt19937_64 random(ranks);
-  const auto between = [&](double low, double high) {
-    return std::uniform_real_distribution(low, high)(random);
-  };
+  const auto between = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
   Job job;
   Platform& platform = job.snapshot.platform;
   platform.sets.resize(kSets);
@@ -79,12 +78,10 @@ Job make_job(std::uint32_t ranks, Kind kind) {
                                    .load = unequal ? between(0, 0.5) : 0,
                                    .slots = kind == Kind::kSlots ? 1u : 0u});
   }
-  job.superstep = {.superstep = Superstep{1},
-                   .recv_bytes = Grid<double>(ranks, kSets),
-                   .recv_seconds = Grid<double>(ranks, kSets)};
+  job.superstep = {
+      .superstep = Superstep{1}, .recv_bytes = Grid<double>(ranks, kSets), .recv_seconds = Grid<double>(ranks, kSets)};
   for (std::uint32_t i = 0; i < ranks; ++i) {
-    job.snapshot.ranks.push_back(
-        {.processor = ProcessorId{2 * i}, .memory_bytes = between(1e6, 1e7)});
+    job.snapshot.ranks.push_back({.processor = ProcessorId{2 * i}, .memory_bytes = between(1e6, 1e7)});
     job.superstep.instructions.push_back(between(1e9, 2e9));
     job.superstep.compute_seconds.push_back(between(0.5, 2));
     for (std::uint32_t j = 0; j < kSets; ++j) {
@@ -112,7 +109,7 @@ void call(benchmark::State& state, Kind kind, Heuristic heuristic = Heuristic::k
   state.counters["listed"] = static_cast<double>(listed);
   state.counters["moves"] = static_cast<double>(moves);
   state.counters["MiB"] = static_cast<double>(most_allocated - before) / (1 << 20);  // of the call, its plan included
-  state.counters["objective"] = objective;  // after ÷ before
+  state.counters["objective"] = objective;                                           // after ÷ before
 }
 
 void Call(benchmark::State& state) { call(state, Kind::kSlots); }
@@ -188,18 +185,21 @@ int main(int argc, char** argv) {
       ConsoleReporter::ReportRuns(runs);
       for (const Run& run : runs) {
         ms[run.benchmark_name()] = run.GetAdjustedCPUTime();
-        if (const auto c = run.counters.find("MiB"); c != run.counters.end()) mib[run.benchmark_name()] = c->second.value;
+        if (const auto c = run.counters.find("MiB"); c != run.counters.end())
+          mib[run.benchmark_name()] = c->second.value;
       }
     }
     std::map<std::string, double> ms, mib;  // of CPU; of memory
   } reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
   const double read = reporter.ms["ReadOnce/100000"];
-  for (const char* name : {"Call", "CallNoSlots", "CallUnequal", "CallTop", "CallPercentage", "CallMigCube", "CallMigHull", "CallBottleneck", "CallBottleneckUnequal"}) {
+  for (const char* name : {"Call", "CallNoSlots", "CallUnequal", "CallTop", "CallPercentage", "CallMigCube",
+                           "CallMigHull", "CallBottleneck", "CallBottleneckUnequal"}) {
     const double call = reporter.ms[std::string(name) + "/100000"];
     if (!(call > 0)) continue;
-    std::printf("%-21s at 1e5 ranks x 64 Sets: %.1f ms of CPU, %.2f of the goal of 50 ms; %.1f MiB, %.2f of 64", name, call,
-                call / 50, reporter.mib[std::string(name) + "/100000"], reporter.mib[std::string(name) + "/100000"] / 64);
+    std::printf("%-21s at 1e5 ranks x 64 Sets: %.1f ms of CPU, %.2f of the goal of 50 ms; %.1f MiB, %.2f of 64", name,
+                call, call / 50, reporter.mib[std::string(name) + "/100000"],
+                reporter.mib[std::string(name) + "/100000"] / 64);
     if (read > 0) std::printf("; %.2f times as long as reading its input once (%.1f ms)", call / read, read);
     std::printf("\n");
   }

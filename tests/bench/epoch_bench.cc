@@ -62,7 +62,8 @@ bool until(Done done) {
 class Turns {
  public:
   explicit Turns(std::uint32_t ranks)
-      : ranks_(ranks), job_({.ranks = ranks, .program = "mpi_patterns", .arguments = {"steps", "1000000"}, .environment = {}}) {
+      : ranks_(ranks),
+        job_({.ranks = ranks, .program = "mpi_patterns", .arguments = {"steps", "1000000"}, .environment = {}}) {
     if (!job_.reach(3)) throw std::runtime_error(job_.stderr_of(0));
   }
 
@@ -96,7 +97,8 @@ class Turns {
       last_opened = std::max(last_opened, opened_at);
     });
     sample.wall = static_cast<double>(last_opened - first_opening) * 1e-6;
-    for_each([&](std::uint32_t r) { sample.ranks[r].sidecar_cpu = cpu_ms(job_.cluster.sidecars[r].pid()) - sidecar[r]; });
+    for_each(
+        [&](std::uint32_t r) { sample.ranks[r].sidecar_cpu = cpu_ms(job_.cluster.sidecars[r].pid()) - sidecar[r]; });
     job_.reach(superstep + 2);
     return sample;
   }
@@ -122,7 +124,8 @@ class Turns {
         continue;
       }
       for_each([&](std::uint32_t r) {
-        if (!until([&] { return job_.status(r)["phase"] == "AtGate"; })) throw std::runtime_error("no rank at the gate");
+        if (!until([&] { return job_.status(r)["phase"] == "AtGate"; }))
+          throw std::runtime_error("no rank at the gate");
       });
       return superstep;
     }
@@ -153,7 +156,8 @@ Row measure(std::uint32_t ranks) {
     }
     wall.push_back(sample.wall);
   }
-  return {ranks, median(close_cpu), median(close_wall), median(open_cpu), median(open_wall), median(sidecar_cpu), median(wall)};
+  return {ranks,       median(close_cpu), median(close_wall), median(open_cpu), median(open_wall), median(sidecar_cpu),
+          median(wall)};
 }
 
 const char* verdict(double value, double goal) { return value <= goal ? "met" : "missed"; }
@@ -170,17 +174,18 @@ int run(const std::vector<std::uint32_t>& sizes) {
     if (of_two == 0) of_two = row.open_cpu;
     // The sidecars work through the opening too; what of their CPU time belongs to the closing is not told apart.
     const double shared = ranks * (row.open_cpu + row.sidecar_cpu) / cores;
-    std::printf("%6u %10.2f %11.2f %9.2f %10.2f %12.2f %10.1f %21.2fx\n", ranks, row.close_cpu, row.close_wall, row.open_cpu,
-                row.open_wall, row.sidecar_cpu, row.wall, row.open_cpu / of_two);
-    std::printf("       close %s (goal %.0f), open %s (goal %.0f); CPU of all on %.0f cores takes %.1f ms: %.2f of the wall time\n",
-                verdict(row.close_cpu, kCloseGoal), kCloseGoal,
-                verdict(row.open_cpu, ranks == 2 ? kOpenGoalOfTwo : kOpenGoal), ranks == 2 ? kOpenGoalOfTwo : kOpenGoal, cores,
-                shared, shared / row.wall);
+    std::printf("%6u %10.2f %11.2f %9.2f %10.2f %12.2f %10.1f %21.2fx\n", ranks, row.close_cpu, row.close_wall,
+                row.open_cpu, row.open_wall, row.sidecar_cpu, row.wall, row.open_cpu / of_two);
+    std::printf(
+        "       close %s (goal %.0f), open %s (goal %.0f); CPU of all on %.0f cores takes %.1f ms: %.2f of the wall "
+        "time\n",
+        verdict(row.close_cpu, kCloseGoal), kCloseGoal, verdict(row.open_cpu, ranks == 2 ? kOpenGoalOfTwo : kOpenGoal),
+        ranks == 2 ? kOpenGoalOfTwo : kOpenGoal, cores, shared, shared / row.wall);
     std::fflush(stdout);
     items += std::format(
         R"({}{{"ranks": {}, "close_cpu_ms": {:.3f}, "close_wall_ms": {:.3f}, "open_cpu_ms": {:.3f}, "open_wall_ms": {:.3f}, "sidecar_cpu_ms": {:.3f}, "all_open_wall_ms": {:.3f}, "open_cpu_to_first": {:.3f}, "cpu_shared_to_wall": {:.3f}}})",
-        items.empty() ? "" : ", ", ranks, row.close_cpu, row.close_wall, row.open_cpu, row.open_wall, row.sidecar_cpu, row.wall,
-        row.open_cpu / of_two, shared / row.wall);
+        items.empty() ? "" : ", ", ranks, row.close_cpu, row.close_wall, row.open_cpu, row.open_wall, row.sidecar_cpu,
+        row.wall, row.open_cpu / of_two, shared / row.wall);
   }
   if (const char* file = std::getenv("BSP_BENCH_JSON"))
     std::ofstream(file) << std::format("{{\"cores\": {:.0f}, \"epoch\": [{}]}}\n", cores, items);

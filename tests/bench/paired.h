@@ -23,7 +23,7 @@ inline double median(std::vector<double> values) {
 
 struct Ratio {
   double median = 0;
-  double low = 0, high = 0;         // 95 % interval of the median
+  double low = 0, high = 0;  // 95 % interval of the median
   double quarter = 0, three_quarters = 0;
   std::size_t pairs = 0;
 };
@@ -33,9 +33,7 @@ inline Ratio ratio_of(std::vector<double> ratios) {
   if (ratios.empty()) return r;
   std::ranges::sort(ratios);
   const auto n = static_cast<double>(ratios.size());
-  const auto at = [&](double position) {
-    return ratios[static_cast<std::size_t>(std::clamp(position, 0.0, n - 1))];
-  };
+  const auto at = [&](double position) { return ratios[static_cast<std::size_t>(std::clamp(position, 0.0, n - 1))]; };
   r.median = bench::median(ratios);
   r.low = at(std::floor(n / 2 - 0.98 * std::sqrt(n)));
   r.high = at(std::ceil(n / 2 + 0.98 * std::sqrt(n)));
@@ -50,8 +48,9 @@ inline std::string text(const Ratio& r) {
 }
 
 inline std::string json(const Ratio& r) {
-  return std::format(R"({{"ratio": {:.5f}, "low95": {:.5f}, "high95": {:.5f}, "quartile1": {:.5f}, "quartile3": {:.5f}, "pairs": {}}})",
-                     r.median, r.low, r.high, r.quarter, r.three_quarters, r.pairs);
+  return std::format(
+      R"({{"ratio": {:.5f}, "low95": {:.5f}, "high95": {:.5f}, "quartile1": {:.5f}, "quartile3": {:.5f}, "pairs": {}}})",
+      r.median, r.low, r.high, r.quarter, r.three_quarters, r.pairs);
 }
 
 }  // namespace bsp::bench

@@ -43,13 +43,12 @@ struct Pattern {
   int rounds;  // slices of each job and instance
   double bytes_per_repetition;
 };
-constexpr Pattern kPatterns[] = {{"latency", 30, 4, 60, 0},
-                                 {"bandwidth", 60, 3, 40, 16.0 * (1 << 20)},
-                                 {"allreduce", 30, 4, 60, 0}};
+constexpr Pattern kPatterns[] = {
+    {"latency", 30, 4, 60, 0}, {"bandwidth", 60, 3, 40, 16.0 * (1 << 20)}, {"allreduce", 30, 4, 60, 0}};
 
 struct Outcome {
-  std::vector<double> on, off;            // s per repetition
-  std::vector<double> ratios, controls;   // with ÷ without, without ÷ without
+  std::vector<double> on, off;           // s per repetition
+  std::vector<double> ratios, controls;  // with ÷ without, without ÷ without
 };
 
 // The order of the three jobs changes from round to round, so that none always has the same one before it.
@@ -178,11 +177,14 @@ std::string report(const std::string& name, const Outcome& outcome, double bytes
   else
     std::printf("%-10s with %.2f us, without %.2f us\n", name.c_str(), on * 1e6, off * 1e6);
   std::printf("%-10s time with / without    %s  goal <= %.2f: %s\n", "", text(ratio).c_str(), kGoal,
-              ratio.median <= kGoal ? "met" : ratio.low <= kGoal ? "not told apart from it" : "missed");
+              ratio.median <= kGoal ? "met"
+              : ratio.low <= kGoal  ? "not told apart from it"
+                                    : "missed");
   std::printf("%-10s without / without      %s\n", "", text(control).c_str());
   std::fflush(stdout);
-  return std::format(R"({{"name": "{}", "seconds_with": {:.9f}, "seconds_without": {:.9f}, "with_to_without": {}, "without_to_without": {}}})",
-                     name, on, off, json(ratio), json(control));
+  return std::format(
+      R"({{"name": "{}", "seconds_with": {:.9f}, "seconds_without": {:.9f}, "with_to_without": {}, "without_to_without": {}}})",
+      name, on, off, json(ratio), json(control));
 }
 
 // Resident KiB that the shim adds to a program of two ranks which has talked over all its connections.
@@ -197,7 +199,8 @@ int print_memory() {
     off = without.resident_kib();
     difference.push_back(static_cast<double>(on - off));
   }
-  std::printf("{\"shim_kib\": %.0f, \"program_with_kib\": %ld, \"program_without_kib\": %ld}\n", median(difference), on, off);
+  std::printf("{\"shim_kib\": %.0f, \"program_with_kib\": %ld, \"program_without_kib\": %ld}\n", median(difference), on,
+              off);
   return 0;
 }
 

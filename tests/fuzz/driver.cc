@@ -1,5 +1,5 @@
-// Runs a fuzz target without libFuzzer: every file of a corpus as it is, then a fixed number of inputs made of them, the same
-// ones for the same seed.
+// Runs a fuzz target without libFuzzer: every file of a corpus as it is, then a fixed number of inputs made of them,
+// the same ones for the same seed.
 //
 //   record_fuzz CORPUS INPUTS [SEED]      what ctest does
 //   record_fuzz FILE                      one input, for instance the crash file that this or libFuzzer left
@@ -71,22 +71,80 @@ class Mutator {
   }
 
   void change(std::string& text) {
-    static const std::string kTokens[] = {"0", "-1", "1e308", "-0.0", "18446744073709551615", "9007199254740993", "1e-320", "null", "true", "[]",
-                                          "{}", "\"\"", "\"NaN\"", "\"Infinity\"", "\"", "\\", "\\ud800", "\xff", "\xc3", ",", ":", "[", "]", "{",
-                                          "}", "\n", " ", "- ", "? ", "&a ", "*a", "<<: *a", "!!int ", "!!binary ", "---\n", "|\n", ">\n", "#",
-                                          "'", "%YAML 9.9\n", ".inf", "0x7fffffffffffffff", "\t", std::string(1, '\0')};
+    static const std::string kTokens[] = {"0",
+                                          "-1",
+                                          "1e308",
+                                          "-0.0",
+                                          "18446744073709551615",
+                                          "9007199254740993",
+                                          "1e-320",
+                                          "null",
+                                          "true",
+                                          "[]",
+                                          "{}",
+                                          "\"\"",
+                                          "\"NaN\"",
+                                          "\"Infinity\"",
+                                          "\"",
+                                          "\\",
+                                          "\\ud800",
+                                          "\xff",
+                                          "\xc3",
+                                          ",",
+                                          ":",
+                                          "[",
+                                          "]",
+                                          "{",
+                                          "}",
+                                          "\n",
+                                          " ",
+                                          "- ",
+                                          "? ",
+                                          "&a ",
+                                          "*a",
+                                          "<<: *a",
+                                          "!!int ",
+                                          "!!binary ",
+                                          "---\n",
+                                          "|\n",
+                                          ">\n",
+                                          "#",
+                                          "'",
+                                          "%YAML 9.9\n",
+                                          ".inf",
+                                          "0x7fffffffffffffff",
+                                          "\t",
+                                          std::string(1, '\0')};
     if (text.empty()) return void(text = any(kTokens));
     const std::size_t at = below(text.size()), length = std::min(text.size() - at, 1 + below(below(8) ? 8 : 200));
     switch (below(9)) {
-      case 0: text[at] = static_cast<char>(below(256)); break;
-      case 1: text[at] = static_cast<char>(text[at] ^ (1 << below(8))); break;
-      case 2: text.erase(at, length); break;
-      case 3: text.insert(at, any(kTokens)); break;
-      case 4: text.insert(at, text.substr(below(text.size()), 1 + below(64))); break;
-      case 5: text.insert(at, any(corpus_).substr(0, length)); break;
-      case 6: replace_number(text, at, any(kTokens)); break;
-      case 7: replace_number(text, at, std::to_string(std::int64_t(below(7)) - 1)); break;
-      case 8: text.replace(at, length, std::string(below(4) ? 3 : 700, any("[{(- a\"&"))); break;
+      case 0:
+        text[at] = static_cast<char>(below(256));
+        break;
+      case 1:
+        text[at] = static_cast<char>(text[at] ^ (1 << below(8)));
+        break;
+      case 2:
+        text.erase(at, length);
+        break;
+      case 3:
+        text.insert(at, any(kTokens));
+        break;
+      case 4:
+        text.insert(at, text.substr(below(text.size()), 1 + below(64)));
+        break;
+      case 5:
+        text.insert(at, any(corpus_).substr(0, length));
+        break;
+      case 6:
+        replace_number(text, at, any(kTokens));
+        break;
+      case 7:
+        replace_number(text, at, std::to_string(std::int64_t(below(7)) - 1));
+        break;
+      case 8:
+        text.replace(at, length, std::string(below(4) ? 3 : 700, any("[{(- a\"&")));
+        break;
     }
   }
 

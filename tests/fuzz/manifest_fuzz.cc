@@ -13,7 +13,8 @@ namespace {
 template <class Object>
 void store_and_read(const bsp::Result<Object>& object, bsp::Result<Object> (*from_json)(const nlohmann::json&)) {
   if (!object) {
-    bsp::check(object.error().code == bsp::ErrorCode::kInvalid && !object.error().message.empty(), "a refusal says why");
+    bsp::check(object.error().code == bsp::ErrorCode::kInvalid && !object.error().message.empty(),
+               "a refusal says why");
     // It ends up in a status and in events.
     bsp::check(!nlohmann::json(object.error().message).dump().empty(), "and can be told");
     return;

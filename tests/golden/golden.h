@@ -28,7 +28,8 @@ inline void expect_same(const std::string& file, const std::string& text) {
     ASSERT_TRUE(out.flush()) << "cannot write " << path_of(file);
     return;
   }
-  EXPECT_EQ(read(file), text) << "tests/golden/" << file << " differs; if the new text is right: UPDATE_GOLDEN=1 ./dev test -L golden";
+  EXPECT_EQ(read(file), text) << "tests/golden/" << file
+                              << " differs; if the new text is right: UPDATE_GOLDEN=1 ./dev test -L golden";
 }
 
 }  // namespace bsp::golden

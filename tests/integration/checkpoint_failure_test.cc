@@ -45,13 +45,10 @@ class BrokenMove : public ::testing::Test {
     ASSERT_TRUE(exited);
     EXPECT_EQ(exited->number("code"), 0) << target.errors();
     target.send(control::kBye);
-    EXPECT_EQ(source.errors() + target.errors(),
-              "checked 1\nchecked 2\nchecked 3\nchecked 4\nchecked 5\nchecked 6\n");
+    EXPECT_EQ(source.errors() + target.errors(), "checked 1\nchecked 2\nchecked 3\nchecked 4\nchecked 5\nchecked 6\n");
   }
 
-  static std::size_t left_of(Pod& target) {
-    return init::list_dir(target.images()).size();
-  }
+  static std::size_t left_of(Pod& target) { return init::list_dir(target.images()).size(); }
 };
 
 TEST_F(BrokenMove, TargetIsFull) {
@@ -72,12 +69,11 @@ TEST_F(BrokenMove, NetworkBreaksInTheMiddle) {
   Pod target({});
   ASSERT_TRUE(source.expect(control::kStopped));
   std::size_t seen = 0;
-  const MoveResult moved =
-      dump_into(source, target, "broken", [&](std::span<const std::byte> bytes) -> Result<void> {
-        seen += bytes.size();
-        if (seen > (8U << 20)) return fail(ErrorCode::kUnavailable, "connection reset");
-        return {};
-      });
+  const MoveResult moved = dump_into(source, target, "broken", [&](std::span<const std::byte> bytes) -> Result<void> {
+    seen += bytes.size();
+    if (seen > (8U << 20)) return fail(ErrorCode::kUnavailable, "connection reset");
+    return {};
+  });
   EXPECT_EQ(moved.verdict.verb, control::kDumpFailed);
   EXPECT_THAT(moved.verdict.text("message"), HasSubstr("criu dump failed: "));
   EXPECT_EQ(left_of(target), 0U);
@@ -89,14 +85,13 @@ TEST_F(BrokenMove, CriuIsKilledInTheMiddle) {
   Pod target({});
   ASSERT_TRUE(source.expect(control::kStopped));
   std::size_t seen = 0;
-  const MoveResult moved =
-      dump_into(source, target, "killed", [&](std::span<const std::byte> bytes) -> Result<void> {
-        seen += bytes.size();
-        if (seen > (8U << 20)) {
-          for (const int pid : source.find("criu")) ::kill(pid, SIGKILL);
-        }
-        return {};
-      });
+  const MoveResult moved = dump_into(source, target, "killed", [&](std::span<const std::byte> bytes) -> Result<void> {
+    seen += bytes.size();
+    if (seen > (8U << 20)) {
+      for (const int pid : source.find("criu")) ::kill(pid, SIGKILL);
+    }
+    return {};
+  });
   EXPECT_EQ(moved.verdict.verb, control::kDumpFailed);
   EXPECT_THAT(moved.verdict.text("message"), HasSubstr("killed by signal 9"));
   EXPECT_FALSE(moved.sent);  // no End was sent, so the target cannot take it for whole
@@ -276,10 +271,8 @@ TEST_F(BrokenMove, ItsPidIsTakenInTheTarget) {
   ASSERT_TRUE(target.expect(control::kStateWaiting));
   target.exec({"/bin/sh", "-c", "/occupy " + stopped->text("pid") + " </dev/null >/dev/null 2>&1 &"});
   const auto holds_it = [&](int pid) {
-    const std::string status =
-        read_file("/proc/" + std::to_string(pid) + "/status").value_or("");
-    return status.find("NSpid:\t" + std::to_string(pid) + "\t" + stopped->text("pid") + "\n") !=
-           std::string::npos;
+    const std::string status = read_file("/proc/" + std::to_string(pid) + "/status").value_or("");
+    return status.find("NSpid:\t" + std::to_string(pid) + "\t" + stopped->text("pid") + "\n") != std::string::npos;
   };
   for (bool held = false; !held;) {
     for (const int pid : target.find("occupy")) held = held || holds_it(pid);
@@ -288,8 +281,7 @@ TEST_F(BrokenMove, ItsPidIsTakenInTheTarget) {
   target.send(control::kRestore, {{"migration", "taken"}});
   const auto failed = target.expect(control::kRestoreFailed);
   ASSERT_TRUE(failed);
-  EXPECT_THAT(failed->text("message"),
-              HasSubstr("PID " + stopped->text("pid") + " is taken in this container"));
+  EXPECT_THAT(failed->text("message"), HasSubstr("PID " + stopped->text("pid") + " is taken in this container"));
   for (const int pid : target.find("occupy")) ::kill(pid, SIGKILL);
   while (!target.find("occupy").empty()) {
   }

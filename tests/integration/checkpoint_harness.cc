@@ -92,13 +92,30 @@ std::string test_image(std::string* why) {
 Pod::Pod(const PodOptions& options) {
   static int serial = 0;
   name_ = "bsp-checkpoint-test-" + std::to_string(::getpid()) + "-" + std::to_string(++serial);
-  std::vector<std::string> args{"run", "-d", "--name", name_, "--cap-drop", "ALL", "--cap-add",
+  std::vector<std::string> args{"run",
+                                "-d",
+                                "--name",
+                                name_,
+                                "--cap-drop",
+                                "ALL",
+                                "--cap-add",
                                 "CHECKPOINT_RESTORE,SYS_PTRACE,SETPCAP,SETUID,SETGID,KILL",
-                                "--security-opt", "seccomp=unconfined", "--user", "0", "--network",
-                                "none", "--tmpfs", "/tmp", "--tmpfs", "/run", "--mount",
-                                "type=tmpfs,destination=/run/bsp,tmpfs-mode=0777,tmpfs-size=" +
-                                    options.run_size,
-                                "-v", runtime_dir() + ":/bsp:ro", "-e", "BSP_USER=" + options.user};
+                                "--security-opt",
+                                "seccomp=unconfined",
+                                "--user",
+                                "0",
+                                "--network",
+                                "none",
+                                "--tmpfs",
+                                "/tmp",
+                                "--tmpfs",
+                                "/run",
+                                "--mount",
+                                "type=tmpfs,destination=/run/bsp,tmpfs-mode=0777,tmpfs-size=" + options.run_size,
+                                "-v",
+                                runtime_dir() + ":/bsp:ro",
+                                "-e",
+                                "BSP_USER=" + options.user};
   if (!options.carry_paths.empty()) {
     args.insert(args.end(), {"-e", "BSP_CARRY_PATHS=" + options.carry_paths});
   }
@@ -120,16 +137,15 @@ Pod::Pod(const PodOptions& options) {
   control.copy(address.sun_path, sizeof(address.sun_path) - 1);
   listener_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0)
-      << control << ": " << std::strerror(errno) << "\n" << logs() << errors();
+      << control << ": " << std::strerror(errno) << "\n"
+      << logs() << errors();
   ::chmod(control.c_str(), 0666);
   ::listen(listener_.get(), 4);
 }
 
 Pod::~Pod() { podman({"rm", "-f", "-t", "0", name_}); }
 
-std::string Pod::path(const std::string& inside) const {
-  return "/proc/" + std::to_string(pid_) + "/root" + inside;
-}
+std::string Pod::path(const std::string& inside) const { return "/proc/" + std::to_string(pid_) + "/root" + inside; }
 
 void Pod::accept() {
   pollfd ready{listener_.get(), POLLIN, 0};
@@ -151,10 +167,8 @@ std::optional<control::Message> Pod::expect_any(std::initializer_list<std::strin
     }
     heard_ += control::encode(*message) + "\n";
     // What happened while nobody listened comes as the state in the next hello.
-    const std::string what =
-        message->verb == control::kHello ? message->text("state") : message->verb;
-    if (std::ranges::find(verbs, message->verb) != verbs.end() ||
-        std::ranges::find(verbs, what) != verbs.end()) {
+    const std::string what = message->verb == control::kHello ? message->text("state") : message->verb;
+    if (std::ranges::find(verbs, message->verb) != verbs.end() || std::ranges::find(verbs, what) != verbs.end()) {
       return *message;
     }
     if (message->verb.ends_with("-failed")) {
@@ -163,7 +177,8 @@ std::optional<control::Message> Pod::expect_any(std::initializer_list<std::strin
     }
   }
   ADD_FAILURE() << "no message '" << *verbs.begin() << "' from " << name_ << "\n"
-                << logs() << errors() << "heard:\n" << heard_;
+                << logs() << errors() << "heard:\n"
+                << heard_;
   return std::nullopt;
 }
 
@@ -181,9 +196,7 @@ void Pod::open_epoch() {
 
 void Pod::disconnect() { socket_.reset(); }
 
-std::string Pod::logs() {
-  return run_command({"sh", "-c", "\"$0\" logs \"$1\" 2>/dev/null", kPodman, name_}).output;
-}
+std::string Pod::logs() { return run_command({"sh", "-c", "\"$0\" logs \"$1\" 2>/dev/null", kPodman, name_}).output; }
 
 std::string Pod::errors() {
   return run_command({"sh", "-c", "\"$0\" logs \"$1\" 2>&1 >/dev/null", kPodman, name_}).output;
@@ -201,9 +214,7 @@ std::string Pod::exec(const std::vector<std::string>& argv) {
 }
 
 std::vector<int> Pod::find(const std::string& name) const {
-  const auto space = [](const std::string& pid) {
-    return init::read_link("/proc/" + pid + "/ns/pid").value_or("");
-  };
+  const auto space = [](const std::string& pid) { return init::read_link("/proc/" + pid + "/ns/pid").value_or(""); };
   const std::string ours = space(std::to_string(pid_));
   std::vector<int> found;
   for (const std::string& entry : init::list_dir("/proc")) {
@@ -222,8 +233,7 @@ char Pod::program_state() {
   return '-';
 }
 
-MoveResult dump_into(Pod& source, Pod& target, const std::string& migration,
-                     const transfer::Sink& interfere) {
+MoveResult dump_into(Pod& source, Pod& target, const std::string& migration, const transfer::Sink& interfere) {
   MoveResult result;
   auto session = transfer::CaptureSession::open(source.images(), migration);
   auto receiver = transfer::Receiver::open(target.images(), migration);

@@ -33,9 +33,9 @@ struct PodOptions {
   std::vector<std::string> command{};  // the program; empty: a waiting target
   std::string user = "1000";
   std::string carry_paths{};
-  std::string run_size = "600m";     // of the tmpfs /run/bsp
+  std::string run_size = "600m";  // of the tmpfs /run/bsp
   std::map<std::string, std::string> env{};
-  std::vector<std::string> more{};     // further podman arguments
+  std::vector<std::string> more{};  // further podman arguments
 };
 
 class Pod {
@@ -56,7 +56,7 @@ class Pod {
   [[nodiscard]] std::string images() const { return path("/run/bsp/images"); }
   std::string logs();    // what the container wrote to stdout
   std::string errors();  // and to stderr
-  int wait();          // exit status of the container
+  int wait();            // exit status of the container
   std::string exec(const std::vector<std::string>& argv);
   [[nodiscard]] int init_pid() const { return pid_; }  // on the host
   // PIDs on the host of the container's processes with this name.
@@ -75,16 +75,15 @@ class Pod {
 };
 
 struct MoveResult {
-  control::Message verdict;         // dumped or dump-failed
-  Result<transfer::Totals> sent;    // of the capture session
+  control::Message verdict;       // dumped or dump-failed
+  Result<transfer::Totals> sent;  // of the capture session
   std::optional<Error> receive_error;
   double ms = 0;  // dump asked -> everything verified
 };
 
 // Dumps the stopped program of `source` straight into `target`'s tmpfs, as two sidecars would with a
 // network between them. `interfere` sees every piece before it is received; an error ends the capture.
-MoveResult dump_into(Pod& source, Pod& target, const std::string& migration,
-                     const transfer::Sink& interfere = nullptr);
+MoveResult dump_into(Pod& source, Pod& target, const std::string& migration, const transfer::Sink& interfere = nullptr);
 
 // All of a move: dump_into, restore, continue; the source is killed before the target continues.
 void move(Pod& source, Pod& target, const std::string& migration);

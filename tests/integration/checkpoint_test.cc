@@ -79,8 +79,7 @@ TEST_P(Moves, TwiceAndGoesOn) {
 INSTANTIATE_TEST_SUITE_P(
     Programs, Moves,
     ::testing::Values(Kind{"Small", "1000", {"mb=8"}, ""}, Kind{"Root", "0", {"mb=8"}, ""},
-                      Kind{"Middle", "1000:100", {"mb=64"}, ""},
-                      Kind{"Large", "1000", {"mb=256"}, ""},
+                      Kind{"Middle", "1000:100", {"mb=64"}, ""}, Kind{"Large", "1000", {"mb=256"}, ""},
                       Kind{"Threads", "1000", {"mb=8", "threads=6"}, ""},
                       Kind{"SharedMemory", "1000", {"shm=/dev/shm/grid"}, ""},
                       Kind{"DeletedFile", "1000", {"deleted=/tmp/gone"}, ""},

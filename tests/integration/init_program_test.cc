@@ -51,8 +51,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"MissingPath", {"/opt/none"}, 127, "command not found in the image: /opt/none"},
         Bad{"NotExecutable", {"/etc/passwd"}, 126, "/etc/passwd is not executable for uid 1000"},
         Bad{"Static", {"/static_hello"}, 126, "/static_hello is statically linked"},
-        Bad{"UnknownUser", {"/gated"}, 125, "user 'nobody-here' is not in the image's /etc/passwd",
-            "nobody-here"},
+        Bad{"UnknownUser", {"/gated"}, 125, "user 'nobody-here' is not in the image's /etc/passwd", "nobody-here"},
         Bad{"CarryProc", {"/gated"}, 125, "'/proc/self' cannot be carried", "1000", "/proc/self"}),
     [](const auto& bad) { return bad.param.name; });
 

@@ -29,14 +29,17 @@ TEST(FiveSets, AByteCostsTheCalibratedTime) {
   ASSERT_TRUE(nodes) << nodes.error().message;
   for (std::uint32_t a = 0; a < 5; ++a)
     for (std::uint32_t b = 0; b < 5; ++b)
-      EXPECT_NEAR((nodes->T[a, b]), a == b ? calibration::kByteInside : calibration::kByteBetween, 1e-18) << a << " " << b;
+      EXPECT_NEAR((nodes->T[a, b]), a == b ? calibration::kByteInside : calibration::kByteBetween, 1e-18)
+          << a << " " << b;
 }
 
 TEST(FiveSets, FillsUpInTheSourcesOrder) {
   using Count = std::map<std::string, int>;
   const auto nodes = decision_platform(five_sets());
   ASSERT_TRUE(nodes) << nodes.error().message;
-  const auto placed = [&](std::uint32_t n) { return ranks_by_set(*nodes, initial_mapping(five_sets(), decide::Mapping::kContiguous, n).value()); };
+  const auto placed = [&](std::uint32_t n) {
+    return ranks_by_set(*nodes, initial_mapping(five_sets(), decide::Mapping::kContiguous, n).value());
+  };
   EXPECT_EQ(placed(10), (Count{{"Labtec", 10}}));
   EXPECT_EQ(placed(25), (Count{{"Labtec", 20}, {"Corisco", 5}}));
   EXPECT_EQ(placed(50), (Count{{"Labtec", 20}, {"Corisco", 16}, {"Frontal", 6}, {"ICE", 8}}));
@@ -51,16 +54,19 @@ TEST(Grid5000, PutsTheSecondProcessOfAMachineOnItsSecondCore) {
   EXPECT_EQ(nodes->processors.size(), 10u * 4 + 15 * 2 + 15 * 8);
   const auto ascending = grid5000_mapping(decide::Mapping::kAscending, 60);
   ASSERT_TRUE(ascending) << ascending.error().message;
-  EXPECT_EQ(ranks_by_set(*nodes, *ascending), (std::map<std::string, int>{{"Capricorne", 30}, {"Suno", 20}, {"Chicon", 10}}));
+  EXPECT_EQ(ranks_by_set(*nodes, *ascending),
+            (std::map<std::string, int>{{"Capricorne", 30}, {"Suno", 20}, {"Chicon", 10}}));
   EXPECT_EQ(nodes->processor((*ascending)[0]).name, "Capricorne-1.0");
   EXPECT_EQ(nodes->processor((*ascending)[40]).name, "Capricorne-1.1");
   const auto descending = grid5000_mapping(decide::Mapping::kDescending, 60);
   ASSERT_TRUE(descending) << descending.error().message;
-  EXPECT_EQ(ranks_by_set(*nodes, *descending), (std::map<std::string, int>{{"Chicon", 20}, {"Suno", 25}, {"Capricorne", 15}}));
+  EXPECT_EQ(ranks_by_set(*nodes, *descending),
+            (std::map<std::string, int>{{"Chicon", 20}, {"Suno", 25}, {"Capricorne", 15}}));
 }
 
 TEST(Grid5000, NoCoreHoldsTwoProcesses) {
-  for (const auto mapping : {decide::Mapping::kAscending, decide::Mapping::kDescending, decide::Mapping::kCpu, decide::Mapping::kRoundRobin}) {
+  for (const auto mapping : {decide::Mapping::kAscending, decide::Mapping::kDescending, decide::Mapping::kCpu,
+                             decide::Mapping::kRoundRobin}) {
     const auto placed = grid5000_mapping(mapping, 60);
     ASSERT_TRUE(placed) << placed.error().message;
     std::map<ProcessorId, int> held;

@@ -30,7 +30,9 @@ std::vector<Message> messages_to(const Demand& demand, std::uint32_t rank) {
   return found;
 }
 
-double computed(const Demand& demand) { return std::accumulate(demand.instructions.begin(), demand.instructions.end(), 0.0); }
+double computed(const Demand& demand) {
+  return std::accumulate(demand.instructions.begin(), demand.instructions.end(), 0.0);
+}
 
 std::string error_of(std::string_view choice, std::uint32_t ranks) {
   const auto made = make_workload(applications(), choice, ranks);
@@ -38,7 +40,8 @@ std::string error_of(std::string_view choice, std::uint32_t ranks) {
 }
 
 TEST(LatticeBoltzmannWorkload, TenAndTwentyFiveRanks) {
-  const auto ten = make(LatticeBoltzmann{.ranks = 10, .supersteps = 50}), more = make(LatticeBoltzmann{.ranks = 25, .supersteps = 50});
+  const auto ten = make(LatticeBoltzmann{.ranks = 10, .supersteps = 50}),
+             more = make(LatticeBoltzmann{.ranks = 25, .supersteps = 50});
   EXPECT_EQ(ten->supersteps(), 50u);
   EXPECT_THAT(demand_of(*ten, 1).instructions, testing::AllOf(testing::SizeIs(10), Each(1e9)));
   EXPECT_DOUBLE_EQ(ten->memory_bytes(RankId{3}, 7), 1.5e6);
@@ -48,8 +51,9 @@ TEST(LatticeBoltzmannWorkload, TenAndTwentyFiveRanks) {
 
 TEST(LatticeBoltzmannWorkload, EveryRankButTheLastSendsToItsRightNeighbour) {
   const Demand demand = demand_of(*make(LatticeBoltzmann{.ranks = 4, .supersteps = 1}), 1);
-  EXPECT_THAT(demand.messages, testing::ElementsAre(Message{RankId{0}, RankId{1}, 100e3}, Message{RankId{1}, RankId{2}, 100e3},
-                                                    Message{RankId{2}, RankId{3}, 100e3}));
+  EXPECT_THAT(demand.messages,
+              testing::ElementsAre(Message{RankId{0}, RankId{1}, 100e3}, Message{RankId{1}, RankId{2}, 100e3},
+                                   Message{RankId{2}, RankId{3}, 100e3}));
 }
 
 TEST(SmithWatermanWorkload, LoadOfTheSecondAntidiagonalIsTheSources) {
@@ -90,9 +94,7 @@ TEST(LuWorkload, GridsOfTheSources) {
   EXPECT_EQ(lu_rows(7), 7u);
 }
 
-TEST(LuWorkload, TwiceTheOrderAndOneSupersteps) {
-  EXPECT_EQ(make(Lu{.ranks = 25, .order = 500})->supersteps(), 1001u);
-}
+TEST(LuWorkload, TwiceTheOrderAndOneSupersteps) { EXPECT_EQ(make(Lu{.ranks = 25, .order = 500})->supersteps(), 1001u); }
 
 // Order 4 on 2×2 ranks; rank (r,c) = 2r + c has the rows r, r+2 and the columns c, c+2.
 TEST(LuWorkload, FirstSecondAndThirdSuperstepOfASmallMatrix) {
@@ -104,7 +106,8 @@ TEST(LuWorkload, FirstSecondAndThirdSuperstepOfASmallMatrix) {
   // k = 0: a_10, a_20, a_30 are computed by the ranks of column 0: row 2 by rank 0, rows 1 and 3 by rank 2.
   EXPECT_THAT(second.instructions, testing::ElementsAre(1000, 0, 2000, 0));
   // Rank 3 has rows 1, 3 and columns 1, 3: a_10, a_30 from rank 2, a_01, a_03 from rank 1.
-  EXPECT_THAT(messages_to(second, 3), testing::ElementsAre(Message{RankId{2}, RankId{3}, 8}, Message{RankId{1}, RankId{3}, 8}));
+  EXPECT_THAT(messages_to(second, 3),
+              testing::ElementsAre(Message{RankId{2}, RankId{3}, 8}, Message{RankId{1}, RankId{3}, 8}));
 
   // Nine cells are updated: rank 3 has four of them, rank 0 only a_22.
   EXPECT_THAT(third.instructions, testing::ElementsAre(1000, 2000, 2000, 4000));
@@ -139,18 +142,21 @@ TEST(FractalWorkload, ComparisonsOfTheSources) {
 TEST(FractalWorkload, ARing) {
   const Demand demand = demand_of(*make(Fractal{.ranks = 3, .domain = 20}), 1);
   EXPECT_THAT(demand.instructions, Each(Fractal({.ranks = 3, .domain = 20}).comparisons() * 1500));
-  EXPECT_THAT(demand.messages, testing::ElementsAre(Message{RankId{0}, RankId{1}, 800}, Message{RankId{1}, RankId{2}, 800},
-                                                    Message{RankId{2}, RankId{0}, 800}));
+  EXPECT_THAT(demand.messages,
+              testing::ElementsAre(Message{RankId{0}, RankId{1}, 800}, Message{RankId{1}, RankId{2}, 800},
+                                   Message{RankId{2}, RankId{0}, 800}));
   EXPECT_THAT(demand_of(*make(Fractal{.ranks = 1, .domain = 20}), 1).messages, IsEmpty());
 }
 
 TEST(Applications, AreChosenByName) {
-  for (const char* choice : {"lattice-boltzmann:supersteps=10", "smith-waterman", "lu:order=12,rows=5", "fractal:domain=20,range=5"}) {
+  for (const char* choice :
+       {"lattice-boltzmann:supersteps=10", "smith-waterman", "lu:order=12,rows=5", "fractal:domain=20,range=5"}) {
     const auto made = make_workload(applications(), choice, 10);
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_EQ((*made)->ranks(), 10u);
     for (std::uint64_t t = 1; t <= (*made)->supersteps(); ++t)
-      for (const Message& m : demand_of(**made, t).messages) ASSERT_TRUE(m.from != m.to && m.bytes > 0 && m.to.value < 10) << choice;
+      for (const Message& m : demand_of(**made, t).messages)
+        ASSERT_TRUE(m.from != m.to && m.bytes > 0 && m.to.value < 10) << choice;
   }
 }
 

@@ -21,7 +21,6 @@ using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 
-
 struct Ran {
   int status = -1;
   std::string output;  // stdout and stderr
@@ -32,7 +31,8 @@ Ran run(const std::string& command) {
   FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return ran;
   std::array<char, 4096> buffer{};
-  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) ran.output.append(buffer.data(), n);
+  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    ran.output.append(buffer.data(), n);
   const int status = ::pclose(pipe);
   ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return ran;
@@ -71,7 +71,8 @@ class Command : public testing::Test {
 TEST_F(Command, PrintsTheThreeScenariosAndEveryCallWithItsReasons) {
   const Ran ran = simulate(kJob + kPools + kLattice + "--mig 0.1 --call 0.05");
   EXPECT_EQ(ran.status, 0) << ran.output;
-  EXPECT_THAT(ran.output, AllOf(HasSubstr("(i)   the application alone"), HasSubstr("(ii)  deciding, not moving"), HasSubstr("(iii) with moves")));
+  EXPECT_THAT(ran.output, AllOf(HasSubstr("(i)   the application alone"), HasSubstr("(ii)  deciding, not moving"),
+                                HasSubstr("(iii) with moves")));
   EXPECT_THAT(ran.output, HasSubstr("starts on slow 2, fast 2"));
   EXPECT_THAT(ran.output, HasSubstr("call after superstep 5: AutoMig moves 2 of 4 ranks"));
   EXPECT_THAT(ran.output, HasSubstr("and ends on fast 4"));
@@ -82,7 +83,8 @@ TEST_F(Command, TheFiguresAreConsistent) {
   const Ran ran = simulate(kJob + kPools + kLattice + "--mig 0.1 --call 0.05 -o json");
   ASSERT_EQ(ran.status, 0) << ran.output;
   const json out = json::parse(ran.output);
-  const double i = out["alone"]["makespanSeconds"], ii = out["deciding"]["makespanSeconds"], iii = out["migrating"]["makespanSeconds"];
+  const double i = out["alone"]["makespanSeconds"], ii = out["deciding"]["makespanSeconds"],
+               iii = out["migrating"]["makespanSeconds"];
   EXPECT_NEAR(i, 60 * (5 + 0.00043), 0.1);  // 10⁹ instructions at 0.2·10⁹/s, and a border at 300 MB/s
   EXPECT_NEAR(ii - i, 0.05 * static_cast<double>(out["deciding"]["calls"].size()), 1e-6);
   EXPECT_LT(iii, i);
@@ -107,8 +109,9 @@ TEST_F(Command, DrawsRanksOverSets) {
   const std::string svg = in_directory("run.svg");
   ASSERT_EQ(simulate(kJob + kPools + kLattice + "--timeline " + svg).status, 0);
   const std::string picture = file_text(svg);
-  EXPECT_THAT(picture, AllOf(HasSubstr("<svg "), HasSubstr("</svg>"), HasSubstr("rank 0 moves from slow-0 to fast-2 after superstep 5"),
-                             HasSubstr(">slow<"), HasSubstr(">fast<"), HasSubstr("(i) ends")));
+  EXPECT_THAT(picture, AllOf(HasSubstr("<svg "), HasSubstr("</svg>"),
+                             HasSubstr("rank 0 moves from slow-0 to fast-2 after superstep 5"), HasSubstr(">slow<"),
+                             HasSubstr(">fast<"), HasSubstr("(i) ends")));
   EXPECT_EQ(count_of(picture, "<g"), count_of(picture, "</g>"));
   EXPECT_EQ(count_of(picture, "moves from"), 2u);
   // XML that a parser takes.
@@ -143,7 +146,10 @@ TEST_F(Command, ARecordedRunIsAnApplication) {
   EXPECT_NEAR(out["alone"]["makespanSeconds"].get<double>() / supersteps, 5, 0.01);
   EXPECT_EQ(out["migrating"]["moves"], 2);
   EXPECT_THAT(simulate(kJob + kPools + "--application trace:file=/nowhere.jsonl").output, HasSubstr("/nowhere.jsonl"));
-  EXPECT_THAT(simulate("-f " BSP_SOURCE_DIR "/examples/imbalanced-program.yaml --pools small=3x1,large=1x1 --application trace:file=" + file).output,
+  EXPECT_THAT(simulate("-f " BSP_SOURCE_DIR
+                       "/examples/imbalanced-program.yaml --pools small=3x1,large=1x1 --application trace:file=" +
+                       file)
+                  .output,
               HasSubstr("spec.ranks is 3, but the run in " + file + " had 4 ranks"));
 }
 
@@ -159,7 +165,8 @@ TEST_F(Command, BadInputNamesWhatItIsAndTheRemedy) {
   EXPECT_THAT(wrong(kJob + kPools + "--application latice-boltzmann"), HasSubstr("did you mean lattice-boltzmann?"));
   EXPECT_THAT(wrong(kJob + kPools + kLattice + "--heuristic Topp"), HasSubstr("Topp"));
   EXPECT_THAT(wrong(kJob + kPools + kLattice + "--mig soon"), HasSubstr("--mig: \"soon\" is no number of seconds"));
-  EXPECT_THAT(wrong(kJob + "--pools slow=2x0.2,faster=4x0.4 " + kLattice), HasSubstr("spec.sets.names: the platform has no Set fast"));
+  EXPECT_THAT(wrong(kJob + "--pools slow=2x0.2,faster=4x0.4 " + kLattice),
+              HasSubstr("spec.sets.names: the platform has no Set fast"));
   EXPECT_THAT(wrong(kJob + "--pools slow=1x0.2,fast=1x0.4 " + kLattice), HasSubstr("lower spec.ranks to 2"));
   EXPECT_THAT(wrong(kJob + "--platform /nowhere.xml " + kLattice), HasSubstr("there is no file /nowhere.xml"));
   EXPECT_THAT(wrong("-f /nowhere.yaml " + kPools + kLattice), HasSubstr("/nowhere.yaml"));

@@ -19,7 +19,9 @@ class Script : public Workload {
   Script(std::vector<Demand> demands, std::uint64_t supersteps, double memory_bytes = 1e6)
       : demands_(std::move(demands)), supersteps_(supersteps), memory_bytes_(memory_bytes) {}
   [[nodiscard]] std::string name() const override { return "script"; }
-  [[nodiscard]] std::uint32_t ranks() const override { return static_cast<std::uint32_t>(demands_[0].instructions.size()); }
+  [[nodiscard]] std::uint32_t ranks() const override {
+    return static_cast<std::uint32_t>(demands_[0].instructions.size());
+  }
   [[nodiscard]] std::uint64_t supersteps() const override { return supersteps_; }
   void demand(std::uint64_t t, Demand& out) const override { out = demands_[(t - 1) % demands_.size()]; }
   [[nodiscard]] double memory_bytes(RankId, std::uint64_t) const override { return memory_bytes_; }
@@ -38,7 +40,8 @@ inline std::vector<ProcessorId> on(std::initializer_list<std::uint32_t> processo
   return out;
 }
 
-// Set a: nodes 0, 1 of 10⁹ instructions/s. Set b: nodes 2, 3 of 2·10⁹. Links of 100 MB/s and 1 ms; a's uplink has 50 MB/s.
+// Set a: nodes 0, 1 of 10⁹ instructions/s. Set b: nodes 2, 3 of 2·10⁹. Links of 100 MB/s and 1 ms; a's uplink has 50
+// MB/s.
 inline Platform two_sets() {
   Platform platform;
   for (const auto& [name, speed] : {std::pair{"a", 1e9}, std::pair{"b", 2e9}}) {

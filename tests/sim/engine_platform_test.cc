@@ -76,7 +76,8 @@ TEST_F(PlatformFile, ItsHostsComputeAndItsRoutesCarry) {
   const auto platform = read(kTwoZones);
   ASSERT_TRUE(platform) << platform.error().message;
   // old-0 sends to n1-1 while n0, half loaded, and both cores of n1 compute.
-  const Simulated t = simulated(*platform, {.instructions = {0, 1e9, 1e9, 1e9}, .messages = {message(0, 3, 1e6)}}, on({0, 2, 3, 4}));
+  const Simulated t =
+      simulated(*platform, {.instructions = {0, 1e9, 1e9, 1e9}, .messages = {message(0, 3, 1e6)}}, on({0, 2, 3, 4}));
   EXPECT_NEAR(t.compute_seconds[1], 1, 2e-9);
   EXPECT_NEAR(t.compute_seconds[2], 0.5, 2e-9);
   EXPECT_NEAR(t.compute_seconds[3], 0.5, 2e-9);
@@ -84,8 +85,9 @@ TEST_F(PlatformFile, ItsHostsComputeAndItsRoutesCarry) {
 }
 
 TEST_F(PlatformFile, NodesStandInTheOrderInWhichPeopleCount) {
-  const auto platform =
-      read("<zone id=\"w\" routing=\"Full\"><cluster id=\"c\" prefix=\"c-\" suffix=\"\" radical=\"0-11\" speed=\"1Gf\" bw=\"1MBps\" lat=\"0\"/></zone>");
+  const auto platform = read(
+      "<zone id=\"w\" routing=\"Full\"><cluster id=\"c\" prefix=\"c-\" suffix=\"\" radical=\"0-11\" speed=\"1Gf\" "
+      "bw=\"1MBps\" lat=\"0\"/></zone>");
   ASSERT_TRUE(platform) << platform.error().message;
   ASSERT_EQ(platform->sets[0].nodes.size(), 12u);
   for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(platform->sets[0].nodes[i].name, std::format("c-{}", i));
@@ -100,13 +102,18 @@ TEST_F(PlatformFile, WhatIsWrongIsSaidWithThePlaceInIt) {
   EXPECT_THAT(error("<zone id=\"w\" routing=\"Sideways\"/>"), HasSubstr("examples/platform.xml"));
   EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"fast\"/></zone>"), HasSubstr("fast"));
   EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"/>"), HasSubstr("it has no Sets"));
-  EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\"><prop id=\"load\" value=\"busy\"/></host></zone>"),
+  EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\"><prop id=\"load\" "
+                    "value=\"busy\"/></host></zone>"),
               HasSubstr("host a: property load is \"busy\"; write a share of at least 0 and below 1"));
-  EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\"><prop id=\"load\" value=\"1\"/></host></zone>"),
-              HasSubstr("node a: load must be at least 0 and below 1, is 1"));
-  EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"><prop id=\"call\" value=\"10:3\"/><host id=\"a\" speed=\"1Gf\"/></zone>"),
-              HasSubstr("property call is \"10:3\"; write RANKS=SECONDS"));
-  EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\" core=\"2\"><prop id=\"slots\" value=\"3\"/></host></zone>"),
+  EXPECT_THAT(
+      error(
+          "<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\"><prop id=\"load\" value=\"1\"/></host></zone>"),
+      HasSubstr("node a: load must be at least 0 and below 1, is 1"));
+  EXPECT_THAT(
+      error("<zone id=\"w\" routing=\"Full\"><prop id=\"call\" value=\"10:3\"/><host id=\"a\" speed=\"1Gf\"/></zone>"),
+      HasSubstr("property call is \"10:3\"; write RANKS=SECONDS"));
+  EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\" core=\"2\"><prop id=\"slots\" "
+                    "value=\"3\"/></host></zone>"),
               HasSubstr("remove its property slots"));
   EXPECT_THAT(read_platform_file("/nowhere.xml").error().message, HasSubstr("there is no file /nowhere.xml"));
 }
@@ -144,7 +151,8 @@ TEST(Platform, SetsAreChosenAsTheOperatorDoes) {
 TEST(Platform, SetsThatAreNotConnectedAreNamed) {
   Platform platform = two_sets();
   platform.sets[1].router = "elsewhere";
-  EXPECT_THAT(decision_platform(platform).error().message, AllOf(HasSubstr("no way from Set a to Set b"), HasSubstr("elsewhere")));
+  EXPECT_THAT(decision_platform(platform).error().message,
+              AllOf(HasSubstr("no way from Set a to Set b"), HasSubstr("elsewhere")));
 }
 
 TEST(Platform, ACallCostsWhatThePointsSay) {
@@ -158,7 +166,8 @@ TEST(Platform, ACallCostsWhatThePointsSay) {
 
 TEST(Platform, InitialMappingIsTheOperators) {
   EXPECT_EQ(*initial_mapping(two_sets(), decide::Mapping::kContiguous, 5), on({0, 1, 2, 3, 0}));
-  EXPECT_THAT(initial_mapping(*platform_of_pools("only=2x1"), decide::Mapping::kContiguous, 3).error().message, HasSubstr("3 ranks need 3 slots"));
+  EXPECT_THAT(initial_mapping(*platform_of_pools("only=2x1"), decide::Mapping::kContiguous, 3).error().message,
+              HasSubstr("3 ranks need 3 slots"));
 }
 
 // --- Applications by name ------------------------------------------------------------------------------------------
@@ -170,7 +179,8 @@ std::vector<Application> table() {
            .make = [](std::uint32_t ranks, const Parameters& parameters) -> Result<std::unique_ptr<Workload>> {
              BSP_TRY(const double work, parameters.number("work", 1));
              BSP_TRY(const std::uint64_t supersteps, parameters.whole("supersteps", 1, 1000));
-             return std::make_unique<Script>(std::vector<Demand>{{.instructions = std::vector<double>(ranks, work)}}, supersteps);
+             return std::make_unique<Script>(std::vector<Demand>{{.instructions = std::vector<double>(ranks, work)}},
+                                             supersteps);
            }}};
 }
 
@@ -186,7 +196,8 @@ TEST(Applications, AreMadeFromTheirNameAndParameters) {
 TEST(Applications, WhatIsWrongIsSaidWithWhatThereIs) {
   const auto error = [](const char* choice) { return make_workload(table(), choice, 3).error().message; };
   EXPECT_THAT(error("stedy:supersteps=7"), AllOf(HasSubstr("stedy"), HasSubstr("did you mean steady?")));
-  EXPECT_THAT(error("steady:superstep=7"), AllOf(HasSubstr("no parameter superstep"), HasSubstr("did you mean supersteps?")));
+  EXPECT_THAT(error("steady:superstep=7"),
+              AllOf(HasSubstr("no parameter superstep"), HasSubstr("did you mean supersteps?")));
   EXPECT_THAT(error("steady"), HasSubstr("needs supersteps: how many"));
   EXPECT_THAT(error("steady:supersteps"), HasSubstr("has no '='"));
   EXPECT_THAT(error("steady:supersteps=7,supersteps=8"), HasSubstr("given twice"));

@@ -41,12 +41,16 @@ struct SlowAndFast {
 TEST(Scenario, BalancedRanksAreAskedAtTheKnownSupersteps) {
   const Platform platform = two_sets();
   const Script workload({{.instructions = {1e9, 1e9}}}, 200);
-  for (const auto& [alpha0, expected] : {std::pair<std::uint64_t, std::vector<std::uint64_t>>{2, {2, 6, 14, 30, 62, 126}},
-                                         {4, {4, 12, 28, 60, 124}},
-                                         {8, {8, 24, 56, 120}},
-                                         {16, {16, 48, 112}}}) {
-    const auto outcome = simulate({.platform = platform, .workload = workload, .mapping = on({0, 1}),
-                                   .params = {.heuristic = decide::Heuristic::kTop, .alpha0 = alpha0, .omega = 100}, .mode = Mode::kDeciding});
+  for (const auto& [alpha0, expected] :
+       {std::pair<std::uint64_t, std::vector<std::uint64_t>>{2, {2, 6, 14, 30, 62, 126}},
+        {4, {4, 12, 28, 60, 124}},
+        {8, {8, 24, 56, 120}},
+        {16, {16, 48, 112}}}) {
+    const auto outcome = simulate({.platform = platform,
+                                   .workload = workload,
+                                   .mapping = on({0, 1}),
+                                   .params = {.heuristic = decide::Heuristic::kTop, .alpha0 = alpha0, .omega = 100},
+                                   .mode = Mode::kDeciding});
     ASSERT_TRUE(outcome) << outcome.error().message;
     EXPECT_EQ(call_supersteps(*outcome), expected) << "alpha0 = " << alpha0;
     EXPECT_EQ(outcome->simulated, 1u);
@@ -57,7 +61,8 @@ TEST(Scenario, BalancedRanksAreAskedAtTheKnownSupersteps) {
 TEST(Scenario, NoCallFollowsTheLastSuperstep) {
   const Platform platform = two_sets();
   const Script workload({{.instructions = {1e9, 1e9}}}, 12);
-  const auto outcome = simulate({.platform = platform, .workload = workload, .mapping = on({0, 1}), .params = {.alpha0 = 4}});
+  const auto outcome =
+      simulate({.platform = platform, .workload = workload, .mapping = on({0, 1}), .params = {.alpha0 = 4}});
   ASSERT_TRUE(outcome);
   EXPECT_THAT(call_supersteps(*outcome), ElementsAre(4));
 }
@@ -74,7 +79,8 @@ TEST(Scenario, DecidingCostsItsCallsAndMovesNobody) {
   EXPECT_GT(all->deciding.calls_made, 1u);
   EXPECT_TRUE(all->deciding.moves.empty());
   EXPECT_FALSE(all->deciding.calls[0].plan.moves.empty());
-  EXPECT_NEAR(all->deciding.makespan, all->alone.makespan + 0.5 * static_cast<double>(all->deciding.calls_made), kOverRun);
+  EXPECT_NEAR(all->deciding.makespan, all->alone.makespan + 0.5 * static_cast<double>(all->deciding.calls_made),
+              kOverRun);
 }
 
 TEST(Scenario, MovesTakeTheSlowRanksToFastNodesAndPayOnce) {
@@ -126,7 +132,8 @@ Script irregular() {
     Demand demand{.instructions = {1e8 * (t + 1), 2e8, t % 2 == 0 ? 0 : 3e8, 1.1e8 * t}};
     for (std::uint32_t i = 0; i < 4; ++i)
       for (std::uint32_t k = 0; k < 4; ++k)
-        if (i != k && (i + k + static_cast<std::uint32_t>(t)) % 3 == 0) demand.messages.push_back(message(i, k, 1e4 * (t + 1)));
+        if (i != k && (i + k + static_cast<std::uint32_t>(t)) % 3 == 0)
+          demand.messages.push_back(message(i, k, 1e4 * (t + 1)));
     demands.push_back(demand);
   }
   return Script(demands, 60);
@@ -135,7 +142,8 @@ Script irregular() {
 TEST(Scenario, WhatIsRememberedIsWhatWouldBeSimulatedAgain) {
   SlowAndFast s;
   const Script workload = irregular();
-  Scenario scenario{.platform = s.platform, .workload = workload, .mapping = s.scenario.mapping, .params = s.scenario.params};
+  Scenario scenario{
+      .platform = s.platform, .workload = workload, .mapping = s.scenario.mapping, .params = s.scenario.params};
   const auto remembering = simulate(scenario);
   scenario.memoise = false;
   const auto forgetful = simulate(scenario);
@@ -155,11 +163,16 @@ TEST(Scenario, WhatACallWasDecidedFromDecidesItAgain) {
   SlowAndFast s;
   const Script workload = irregular();
   int calls = 0;
-  Scenario scenario{.platform = s.platform, .workload = workload, .mapping = s.scenario.mapping, .params = s.scenario.params};
+  Scenario scenario{
+      .platform = s.platform, .workload = workload, .mapping = s.scenario.mapping, .params = s.scenario.params};
   scenario.on_call = [&](const CallInProgress& now) {
     ++calls;
-    const record::Call call{.job = "script", .params = now.params, .snapshot = now.snapshot, .state = now.state,
-                            .supersteps = now.supersteps, .plan = now.plan};
+    const record::Call call{.job = "script",
+                            .params = now.params,
+                            .snapshot = now.snapshot,
+                            .state = now.state,
+                            .supersteps = now.supersteps,
+                            .plan = now.plan};
     const auto plan = record::replay(call, now.params);
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_EQ(record::difference(now.plan, *plan), "");

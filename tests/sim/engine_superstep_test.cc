@@ -62,7 +62,8 @@ TEST(Superstep, BetweenSetsTheUplinkIsTheNarrowestAndIsShared) {
 TEST(Superstep, WithoutUplinksTheNodesLinksAreAllThereIs) {
   Platform platform = two_sets();
   platform.sets[0].uplink = {};
-  EXPECT_NEAR(simulated(platform, {.instructions = {0, 0}, .messages = {message(0, 1, 1e6)}}, on({0, 2})).seconds, 0.012, kExact);
+  EXPECT_NEAR(simulated(platform, {.instructions = {0, 0}, .messages = {message(0, 1, 1e6)}}, on({0, 2})).seconds,
+              0.012, kExact);
 }
 
 TEST(Superstep, MessagesToOneRankShareItsLinkOrComeInTurn) {
@@ -96,7 +97,10 @@ TEST(Superstep, BetweenRanksOfOneNodeAMessageCostsNothing) {
 
 TEST(Superstep, TrunksBetweenRoutersAreOnTheWay) {
   Platform platform = two_sets();
-  platform.sets.push_back({.name = "c", .nodes = {{.name = "c0", .speed = 1e9}}, .link = {.bandwidth = 1e9, .latency = 0}, .router = "far"});
+  platform.sets.push_back({.name = "c",
+                           .nodes = {{.name = "c0", .speed = 1e9}},
+                           .link = {.bandwidth = 1e9, .latency = 0},
+                           .router = "far"});
   platform.trunks = {{.from = "", .to = "middle", .link = {.bandwidth = 1e9, .latency = 0.1}},
                      {.from = "far", .to = "middle", .link = {.bandwidth = 10e6, .latency = 0.2}}};
   const Demand demand{.instructions = {0, 0}, .messages = {message(0, 1, 1e6)}};

@@ -10,10 +10,13 @@ namespace {
 
 using testing::HasSubstr;
 
-Table table_named(std::string_view name, std::string_view text) { return table_of(parse_csv(name, text).value()).value(); }
+Table table_named(std::string_view name, std::string_view text) {
+  return table_of(parse_csv(name, text).value()).value();
+}
 
 TEST(Report, EveryCellStandsInItWithItsDifference) {
-  const std::vector<Table> tables{table_named("sw", "order,scenario_i,a4_ii,a4_iii\n10,13.34,14.71,11.94\n25,40.74,,34.82\n")};
+  const std::vector<Table> tables{
+      table_named("sw", "order,scenario_i,a4_ii,a4_iii\n10,13.34,14.71,11.94\n25,40.74,,34.82\n")};
   Results results;
   results[tables[0].cells[0].run] = {.alone = 13.2, .deciding = 14, .migrating = 12};
   results[tables[0].cells[3].run] = {.alone = 41, .deciding = 42.5, .migrating = 35};
@@ -28,7 +31,8 @@ TEST(Report, EveryCellStandsInItWithItsDifference) {
 TEST(Report, OverheadIsOfTheSumsOverTheSameCells) {
   const Table table = table_named("x", "order,scenario_i,a4_ii,a8_ii\n10,10,11,12\n20,30,33,\n");
   Results results;
-  for (const Cell& cell : table.cells) results[cell.run] = {.alone = cell.row == 0 ? 10.0 : 20.0, .deciding = cell.row == 0 ? 10.5 : 22.0};
+  for (const Cell& cell : table.cells)
+    results[cell.run] = {.alone = cell.row == 0 ? 10.0 : 20.0, .deciding = cell.row == 0 ? 10.5 : 22.0};
   const auto overhead = overhead_of(table, results);
   ASSERT_TRUE(overhead);
   EXPECT_NEAR(overhead->published, 100 * (56.0 / 50 - 1), 1e-12);  // 11 + 12 + 33 over 10 + 10 + 30
@@ -36,8 +40,9 @@ TEST(Report, OverheadIsOfTheSumsOverTheSameCells) {
 }
 
 TEST(Report, GainsAreComparedInPairs) {
-  const std::vector<Table> tables{table_named("migcube", "mapping,supersteps,scenario_i,a4_iii,a8_iii,a16_iii\nAscending,20,10,8,7,7.005\n"),
-                                  table_named("mighull", "mapping,supersteps,scenario_i,a4_iii,a8_iii,a16_iii\nAscending,20,10,7,8,9\n")};
+  const std::vector<Table> tables{
+      table_named("migcube", "mapping,supersteps,scenario_i,a4_iii,a8_iii,a16_iii\nAscending,20,10,8,7,7.005\n"),
+      table_named("mighull", "mapping,supersteps,scenario_i,a4_iii,a8_iii,a16_iii\nAscending,20,10,7,8,9\n")};
   Results results;
   const auto set = [&](const char* heuristic, double a4, double a8, double a16) {
     RunKey key = tables[0].cells[0].run;
@@ -62,7 +67,8 @@ TEST(Report, GainsAreComparedInPairs) {
 TEST(Report, TheSameResultsGiveTheSameText) {
   const std::vector<Table> tables{table_named("lu", "order,processes,scenario_i\n500,25,1.68\n")};
   const Results results{{tables[0].cells[0].run, {.alone = 1.7}}};
-  const ReportParts parts{.tables = tables, .statements = {}, .results = results, .pictures = "figures", .assumptions = "## Open\n"};
+  const ReportParts parts{
+      .tables = tables, .statements = {}, .results = results, .pictures = "figures", .assumptions = "## Open\n"};
   EXPECT_EQ(report_of(parts), report_of(parts));
   EXPECT_THAT(report_of(parts), testing::EndsWith("## Open\n"));
   EXPECT_THAT(report_of(parts), HasSubstr("(figures/lu.svg)"));

@@ -1,4 +1,5 @@
-// Published cells through the whole simulator, within the distance that docs/reproduction.md reports of them; and the workers.
+// Published cells through the whole simulator, within the distance that docs/reproduction.md reports of them; and the
+// workers.
 #include <gmock/gmock.h>
 
 #include "sim/reproduce/workers.h"
@@ -16,7 +17,8 @@ RunResult result_of(const RunKey& key) {
 #define EXPECT_WITHIN(ours, published, distance) EXPECT_NEAR((ours) / (published), 1.0, (distance) / 100.0)
 
 TEST(PublishedCells, LatticeBoltzmannWithTenProcesses) {
-  const RunResult r = result_of({.application = "lattice-boltzmann", .processes = 10, .size = 100, .heuristic = "Top", .alpha = 4});
+  const RunResult r =
+      result_of({.application = "lattice-boltzmann", .processes = 10, .size = 100, .heuristic = "Top", .alpha = 4});
   EXPECT_WITHIN(r.alone, 67.2, 0.1);
   EXPECT_WITHIN(r.deciding, 68.53, 0.1);
   EXPECT_WITHIN(r.migrating, 68.53, 0.1);  // nothing moves
@@ -24,7 +26,8 @@ TEST(PublishedCells, LatticeBoltzmannWithTenProcesses) {
 }
 
 TEST(PublishedCells, LatticeBoltzmannWithTwentyFiveProcesses) {
-  const RunResult r = result_of({.application = "lattice-boltzmann", .processes = 25, .size = 500, .heuristic = "Top", .alpha = 4});
+  const RunResult r =
+      result_of({.application = "lattice-boltzmann", .processes = 25, .size = 500, .heuristic = "Top", .alpha = 4});
   EXPECT_WITHIN(r.alone, 173.53, 0.1);
   EXPECT_WITHIN(r.deciding, 177.46, 0.1);
   EXPECT_WITHIN(r.migrating, 154.87, 2);
@@ -35,7 +38,8 @@ TEST(PublishedCells, LatticeBoltzmannWithTwentyFiveProcesses) {
 }
 
 TEST(PublishedCells, SmithWatermanMovesWhenTheSourceDoes) {
-  const RunResult r = result_of({.application = "smith-waterman", .processes = 10, .size = 10, .heuristic = "Percentage", .alpha = 2});
+  const RunResult r =
+      result_of({.application = "smith-waterman", .processes = 10, .size = 10, .heuristic = "Percentage", .alpha = 2});
   EXPECT_WITHIN(r.alone, 13.34, 1.5);
   EXPECT_WITHIN(r.deciding, 14.15, 1.5);
   EXPECT_EQ(r.calls, (std::vector<RunCall>{{2, 0}, {6, 0}, {14, 6}}));
@@ -43,20 +47,28 @@ TEST(PublishedCells, SmithWatermanMovesWhenTheSourceDoes) {
 }
 
 TEST(PublishedCells, FractalOfDomain20Moves5ProcessesOf25) {
-  const RunResult r = result_of({.application = "fractal", .processes = 25, .size = 20, .heuristic = "AutoMig", .alpha = 4});
+  const RunResult r =
+      result_of({.application = "fractal", .processes = 25, .size = 20, .heuristic = "AutoMig", .alpha = 4});
   ASSERT_EQ(r.moves.size(), 5u);
   for (const RunMove& move : r.moves) EXPECT_EQ(move.from + move.to, "CoriscoAquario");
 }
 
 TEST(PublishedCells, MigCubeFromAscending) {
-  const RunResult r = result_of({.application = "lattice-boltzmann", .processes = 60, .size = 20, .heuristic = "MigCube", .alpha = 4, .mapping = "Ascending"});
+  const RunResult r = result_of({.application = "lattice-boltzmann",
+                                 .processes = 60,
+                                 .size = 20,
+                                 .heuristic = "MigCube",
+                                 .alpha = 4,
+                                 .mapping = "Ascending"});
   EXPECT_WITHIN(r.alone, 16.1, 1);
   EXPECT_LT(r.migrating, r.deciding);
 }
 
 TEST(Workers, GiveWhatOneProcessGives) {
   std::vector<RunKey> keys;
-  for (const std::uint32_t n : {10u, 25u}) keys.push_back({.application = "smith-waterman", .processes = n, .size = static_cast<double>(n), .heuristic = "Top"});
+  for (const std::uint32_t n : {10u, 25u})
+    keys.push_back(
+        {.application = "smith-waterman", .processes = n, .size = static_cast<double>(n), .heuristic = "Top"});
   keys.push_back(keys[0]);  // twice is once
   std::size_t told = 0;
   const auto results = run_all(keys, 2, [&](const Progress& p) {
@@ -78,7 +90,12 @@ TEST(Workers, AWrongRunIsAnErrorThatNamesIt) {
 }
 
 TEST(Results, SurviveTheWayBetweenProcesses) {
-  const RunResult result{.alone = 1.0 / 3, .deciding = 2, .migrating = 1e-9, .rest_alone = 4, .rest_migrating = 5, .calls = {{4, 1}},
+  const RunResult result{.alone = 1.0 / 3,
+                         .deciding = 2,
+                         .migrating = 1e-9,
+                         .rest_alone = 4,
+                         .rest_migrating = 5,
+                         .calls = {{4, 1}},
                          .moves = {{7, "A1", "Labtec", "Aquario", 4}}};
   const auto back = run_result_from_json(to_json(result));
   ASSERT_TRUE(back) << back.error().message;

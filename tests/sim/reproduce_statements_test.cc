@@ -10,7 +10,8 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::string_view kHeader = "application,processes,size,heuristic,alpha,superstep,kind,process,count,from,to,node,weight\n";
+constexpr std::string_view kHeader =
+    "application,processes,size,heuristic,alpha,superstep,kind,process,count,from,to,node,weight\n";
 
 std::vector<Statement> read(const std::string& rows) {
   const auto csv = parse_csv("moves", std::string(kHeader) + rows);
@@ -20,8 +21,10 @@ std::vector<Statement> read(const std::string& rows) {
   return statements ? *statements : std::vector<Statement>{};
 }
 
-const RunResult kRun{.calls = {{2, 0}, {6, 1}, {14, 2}},
-                     .moves = {{5, "A1", "Labtec", "Aquario", 6}, {7, "A2", "Labtec", "Aquario", 14}, {8, "A3", "Corisco", "Aquario", 14}}};
+const RunResult kRun{
+    .calls = {{2, 0}, {6, 1}, {14, 2}},
+    .moves = {
+        {5, "A1", "Labtec", "Aquario", 6}, {7, "A2", "Labtec", "Aquario", 14}, {8, "A3", "Corisco", "Aquario", 14}}};
 
 TEST(Statements, AMoveOfThatProcessIsExactAndAnotherCountsForTheSet) {
   const auto s = read(
@@ -64,7 +67,8 @@ TEST(Statements, GroupsNothingAndSomething) {
 }
 
 TEST(Statements, APrintedThirdScenarioThatEqualsTheSecondSaysThatNothingMoved) {
-  const auto table = table_of(parse_csv("x", "order,scenario_ii,scenario_iii,a8_ii,a8_iii\n10,14,14,15,13\n").value()).value();
+  const auto table =
+      table_of(parse_csv("x", "order,scenario_ii,scenario_iii,a8_ii,a8_iii\n10,14,14,15,13\n").value()).value();
   Results results;
   for (const Cell& cell : table.cells) results[cell.run] = kRun;
   const auto implied = implied_statements(std::span(&table, 1), results);
@@ -90,7 +94,8 @@ TEST(Statements, BadInputNamesLineAndColumn) {
     const auto statements = statements_of(parse_csv("moves", std::string(kHeader) + row).value());
     return statements ? "no error" : statements.error().message;
   };
-  EXPECT_THAT(error_of("lu,25,500,Percentage,4,,gone,,,,,,1\n"), testing::AllOf(HasSubstr("line 2"), HasSubstr("'gone'")));
+  EXPECT_THAT(error_of("lu,25,500,Percentage,4,,gone,,,,,,1\n"),
+              testing::AllOf(HasSubstr("line 2"), HasSubstr("'gone'")));
   EXPECT_THAT(error_of("lu,25,500,Percentage,4,,move,,,Labtec,Aquario,,1\n"), HasSubstr("column process"));
   EXPECT_THAT(error_of("lu,25,500,Percentage,4,,group,,3,,Aquario,,1\n"), HasSubstr("from and to"));
   EXPECT_THAT(error_of("qr,25,500,Percentage,4,,none,,,,,,1\n"), HasSubstr("'qr'"));

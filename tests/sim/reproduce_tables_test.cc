@@ -21,8 +21,12 @@ std::string error_of(std::string_view text) {
 }
 
 TEST(Tables, EveryPublishedFileIsUnderstood) {
-  const std::map<std::string, std::size_t> cells{{"lattice_boltzmann", 18 * 7}, {"lattice_boltzmann_barrier", 3 * 2}, {"smith_waterman", 3 * 9},
-                                                 {"lu", 8 * 3},                 {"fractal", 5 * 3},                   {"migcube", 10 * 7},
+  const std::map<std::string, std::size_t> cells{{"lattice_boltzmann", 18 * 7},
+                                                 {"lattice_boltzmann_barrier", 3 * 2},
+                                                 {"smith_waterman", 3 * 9},
+                                                 {"lu", 8 * 3},
+                                                 {"fractal", 5 * 3},
+                                                 {"migcube", 10 * 7},
                                                  {"mighull", 10 * 7}};
   for (const auto& [name, count] : cells) {
     const auto csv = read_csv(std::string(BSP_SOURCE_DIR "/sim/reproduce/published/") + name + ".csv");
@@ -51,12 +55,19 @@ TEST(Tables, ColumnsNameScenarioAndAlpha) {
 
 TEST(Tables, KeyColumnsChooseTheApplication) {
   const auto key = [](std::string_view name, std::string_view text) { return parsed(name, text).value().cells[0].run; };
-  EXPECT_EQ(key("x", "order,scenario_i\n25,1\n"), (RunKey{.application = "smith-waterman", .processes = 25, .size = 25, .heuristic = "Percentage"}));
-  EXPECT_EQ(key("x", "order,processes,scenario_i\n500,50,1\n"), (RunKey{.application = "lu", .processes = 50, .size = 500, .heuristic = "Percentage"}));
+  EXPECT_EQ(key("x", "order,scenario_i\n25,1\n"),
+            (RunKey{.application = "smith-waterman", .processes = 25, .size = 25, .heuristic = "Percentage"}));
+  EXPECT_EQ(key("x", "order,processes,scenario_i\n500,50,1\n"),
+            (RunKey{.application = "lu", .processes = 50, .size = 500, .heuristic = "Percentage"}));
   EXPECT_EQ(key("x", "domain,processes,heuristic,scenario_i\n20,50,Top,1\n"),
             (RunKey{.application = "fractal", .processes = 50, .size = 20, .heuristic = "Top"}));
   EXPECT_EQ(key("my_mighull", "mapping,supersteps,alpha,scenario_iii\nCPU,20,16,1\n"),
-            (RunKey{.application = "lattice-boltzmann", .processes = 60, .size = 20, .heuristic = "MigHull", .alpha = 16, .mapping = "CPU"}));
+            (RunKey{.application = "lattice-boltzmann",
+                    .processes = 60,
+                    .size = 20,
+                    .heuristic = "MigHull",
+                    .alpha = 16,
+                    .mapping = "CPU"}));
 }
 
 TEST(Tables, CommentsEmptyLinesAndWindowsEndings) {
@@ -68,16 +79,20 @@ TEST(Tables, CommentsEmptyLinesAndWindowsEndings) {
 TEST(Tables, BadInputIsNamedWithTheRemedy) {
   EXPECT_THAT(error_of(""), HasSubstr("mine.csv is empty"));
   EXPECT_THAT(error_of("order,order,scenario_i\n"), HasSubstr("column 'order' twice"));
-  EXPECT_THAT(error_of("order,scenario_i\n10\n"), AllOf(HasSubstr("line 2"), HasSubstr("1 values, but the header has 2")));
+  EXPECT_THAT(error_of("order,scenario_i\n10\n"),
+              AllOf(HasSubstr("line 2"), HasSubstr("1 values, but the header has 2")));
   EXPECT_THAT(error_of("threads,scenario_i\n10,1\n"), HasSubstr("its key columns fit no application"));
   EXPECT_THAT(error_of("order,time\n10,1\n"), AllOf(HasSubstr("'time'"), HasSubstr("scenario_iii")));
   EXPECT_THAT(error_of("order,a0_iii\n10,1\n"), HasSubstr("'a0_iii'"));
-  EXPECT_THAT(error_of("order,scenario_i\nten,1\n"), AllOf(HasSubstr("line 2"), HasSubstr("column order"), HasSubstr("'ten'")));
+  EXPECT_THAT(error_of("order,scenario_i\nten,1\n"),
+              AllOf(HasSubstr("line 2"), HasSubstr("column order"), HasSubstr("'ten'")));
   EXPECT_THAT(error_of("order,scenario_i\n10.5,1\n"), HasSubstr("whole number"));
   EXPECT_THAT(error_of("order,scenario_i\n10,fast\n"), AllOf(HasSubstr("column scenario_i"), HasSubstr("'fast'")));
   EXPECT_THAT(error_of("order,scenario_i\n10,-3\n"), HasSubstr("column scenario_i"));
-  EXPECT_THAT(error_of("order,heuristic,scenario_i\n10,Best,1\n"), AllOf(HasSubstr("line 2"), HasSubstr("'Best'"), HasSubstr("Percentage")));
-  EXPECT_THAT(error_of("mapping,supersteps,scenario_i\nSideways,20,1\n"), AllOf(HasSubstr("'Sideways'"), HasSubstr("RoundRobin")));
+  EXPECT_THAT(error_of("order,heuristic,scenario_i\n10,Best,1\n"),
+              AllOf(HasSubstr("line 2"), HasSubstr("'Best'"), HasSubstr("Percentage")));
+  EXPECT_THAT(error_of("mapping,supersteps,scenario_i\nSideways,20,1\n"),
+              AllOf(HasSubstr("'Sideways'"), HasSubstr("RoundRobin")));
   EXPECT_THAT(error_of("domain,processes,scenario_i\n2000,10,1\n"), HasSubstr("domain"));
   EXPECT_THAT(error_of("order,alpha,scenario_i\n10,0,1\n"), HasSubstr("column alpha"));
   const auto missing = read_csv("/nowhere/table.csv");
@@ -92,8 +107,8 @@ TEST(Tables, DifferencesAndMedians) {
   EXPECT_DOUBLE_EQ(difference(table.cells[0], results.at(table.cells[0].run)), -10);
   EXPECT_DOUBLE_EQ(difference(table.cells[2], results.at(table.cells[2].run)), 45);  // points: 50 % instead of 5 %
   const auto found = medians(table, results);
-  EXPECT_DOUBLE_EQ(found.at(Figure::kAlone), 10);         // of 10, 10, 12.5
-  EXPECT_DOUBLE_EQ(found.at(Figure::kDeciding), 25);      // of 25, 25
+  EXPECT_DOUBLE_EQ(found.at(Figure::kAlone), 10);     // of 10, 10, 12.5
+  EXPECT_DOUBLE_EQ(found.at(Figure::kDeciding), 25);  // of 25, 25
   EXPECT_DOUBLE_EQ(found.at(Figure::kGain), (45 + 49) / 2.0);
   EXPECT_DOUBLE_EQ(median({3, 1, 2}), 2);
 }

@@ -29,7 +29,8 @@ std::vector<std::uint32_t> numbers(const std::vector<ProcessorId>& placed) {
 
 double slowest(const decide::Snapshot& snapshot, const std::vector<ProcessorId>& placed, std::span<const double> I) {
   std::vector<double> time(snapshot.platform.processors.size(), 0);
-  for (std::size_t i = 0; i < placed.size(); ++i) time[placed[i].value] += I[i] / snapshot.platform.processor(placed[i]).available();
+  for (std::size_t i = 0; i < placed.size(); ++i)
+    time[placed[i].value] += I[i] / snapshot.platform.processor(placed[i]).available();
   return std::ranges::max(time);
 }
 
@@ -51,21 +52,25 @@ TEST(GreedyLB, RespectsSlots) {
 }
 
 TEST(RefineLB, LeavesABalancedPlacementAlone) {
-  EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1}, {1, 0, 1, 0}), std::vector<double>{2, 2, 2, 2})), (std::vector<std::uint32_t>{1, 0, 1, 0}));
+  EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1}, {1, 0, 1, 0}), std::vector<double>{2, 2, 2, 2})),
+            (std::vector<std::uint32_t>{1, 0, 1, 0}));
 }
 
 TEST(RefineLB, MovesOnlyWhatRelievesTheOverloaded) {
   // Mean 4: processor 0 has 6; 3 would make processor 1 5, 2 makes it 4.
-  EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1}, {0, 0, 0, 1}), std::vector<double>{3, 2, 1, 2})), (std::vector<std::uint32_t>{0, 1, 0, 1}));
+  EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1}, {0, 0, 0, 1}), std::vector<double>{3, 2, 1, 2})),
+            (std::vector<std::uint32_t>{0, 1, 0, 1}));
 }
 
 TEST(RefineLB, WidensTheLimitUntilItCanBeKept) {
   // Mean 8/3, but the rank of 4 alone takes 4: within that limit it goes, being the heaviest, to the idle processor.
-  EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1, 1}, {0, 0, 1}), std::vector<double>{4, 2, 2})), (std::vector<std::uint32_t>{2, 0, 1}));
+  EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1, 1}, {0, 0, 1}), std::vector<double>{4, 2, 2})),
+            (std::vector<std::uint32_t>{2, 0, 1}));
 }
 
 TEST(RefineLB, NobodyComputes) {
-  EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1}, {0, 0}), std::vector<double>{0, 0})), (std::vector<std::uint32_t>{0, 0}));
+  EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1}, {0, 0}), std::vector<double>{0, 0})),
+            (std::vector<std::uint32_t>{0, 0}));
 }
 
 TEST(RefineLB, NeverMakesTheSlowestSlower) {
@@ -79,7 +84,8 @@ TEST(RefineLB, NeverMakesTheSlowestSlower) {
     const auto snapshot = snapshot_of(speeds, where);
     std::vector<ProcessorId> now;
     for (const std::uint32_t p : where) now.push_back(ProcessorId{p});
-    EXPECT_LE(slowest(snapshot, refine_lb(snapshot, I), I), slowest(snapshot, now, I) + 1e-9) << "seed " << seed << " round " << round;
+    EXPECT_LE(slowest(snapshot, refine_lb(snapshot, I), I), slowest(snapshot, now, I) + 1e-9)
+        << "seed " << seed << " round " << round;
   }
 }
 
@@ -98,7 +104,8 @@ TEST(Yardsticks, DecideInARunAndPayForTheirMoves) {
   ASSERT_TRUE(greedy) << greedy.error().message;
   ASSERT_FALSE(greedy->moves.empty());
   EXPECT_GT(greedy->migration_seconds, platform.move_seconds);
-  for (const Moved& moved : greedy->moves) EXPECT_EQ(moved.superstep, Superstep{4}) << "the second call finds everybody where he should be";
+  for (const Moved& moved : greedy->moves)
+    EXPECT_EQ(moved.superstep, Superstep{4}) << "the second call finds everybody where he should be";
 }
 
 TEST(Yardsticks, AreKnownByName) {

@@ -22,8 +22,9 @@ Result<json> admit_job(const json& next, const json* current) {
   is.erase("runPolicy");
   for (const auto& [field, value] : is.items())
     if (!was.contains(field) || was[field] != value)
-      return fail(ErrorCode::kInvalid,
-                  std::format("spec.{}: can't be changed while the job exists; delete the job and create it anew", field));
+      return fail(
+          ErrorCode::kInvalid,
+          std::format("spec.{}: can't be changed while the job exists; delete the job and create it anew", field));
   return out;
 }
 

@@ -26,8 +26,10 @@ Result<std::unique_ptr<Store>> open_store(const Args& args) {
   if (!there && ::geteuid() != 0 && !args.has("store"))
     return fail(ErrorCode::kRefused, "local mode keeps its objects where only root can read them; use sudo");
   if (!there)
-    return fail(ErrorCode::kNotFound,
-                std::format("nothing runs in namespace {}; start a job with: bsp-operator local run -f JOB.yaml --pools …", name_space));
+    return fail(
+        ErrorCode::kNotFound,
+        std::format("nothing runs in namespace {}; start a job with: bsp-operator local run -f JOB.yaml --pools …",
+                    name_space));
   return Store::open({.root = root, .name_space = name_space, .admission = admit});
 }
 
@@ -42,9 +44,10 @@ Result<kube::Object> find_job(Store& store, const std::string& name) {
     if (have[i] == name) return std::move(jobs[i]);
   const std::vector<std::string_view> known(have.begin(), have.end());
   if (name.empty())
-    return fail(ErrorCode::kInvalid, std::format("there are several BSPJobs; choose one with --job{}", crds::suggestion("", known)));
-  return fail(ErrorCode::kNotFound, std::format("there is no BSPJob {} in namespace {}{}", name, store.options().name_space,
-                                                crds::suggestion(name, known)));
+    return fail(ErrorCode::kInvalid,
+                std::format("there are several BSPJobs; choose one with --job{}", crds::suggestion("", known)));
+  return fail(ErrorCode::kNotFound, std::format("there is no BSPJob {} in namespace {}{}", name,
+                                                store.options().name_space, crds::suggestion(name, known)));
 }
 
 }  // namespace bsp::local

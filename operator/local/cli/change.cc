@@ -35,8 +35,8 @@ constexpr milliseconds kPoll{100};
 // The name must be one of `known`.
 Result<void> check_known(const char* what, const std::string& name, const std::set<std::string>& known) {
   if (known.contains(name)) return {};
-  return fail(ErrorCode::kInvalid, std::format("there is no {} {}{}", what, name,
-                                               crds::suggestion(name, {known.begin(), known.end()})));
+  return fail(ErrorCode::kInvalid,
+              std::format("there is no {} {}{}", what, name, crds::suggestion(name, {known.begin(), known.end()})));
 }
 
 Result<void> check_target(Store& store, const crds::BspJob& job, const Args& args) {
@@ -60,7 +60,8 @@ Result<int> follow(Store& store, const Object& created) {
     BSP_TRY(const auto events, store.wait({kRankMigration}, store.options().name_space, cursor, 1s));
     for (const auto& event : events) {
       if (event.object.at("metadata").value("name", "") != name) continue;
-      if (event.type == kube::EventType::kDeleted) return fail(ErrorCode::kNotFound, std::format("{} was deleted", name));
+      if (event.type == kube::EventType::kDeleted)
+        return fail(ErrorCode::kNotFound, std::format("{} was deleted", name));
       BSP_TRY(const auto migration, crds::rank_migration_from_json(event.object));
       const auto& s = migration.status;
       if (const std::string phase(crds::to_string(s.phase)); phase != shown) {
@@ -74,7 +75,9 @@ Result<int> follow(Store& store, const Object& created) {
 }
 
 Result<int> migrate(std::span<const std::string> words) {
-  BSP_TRY(const Args args, parse_args(words, {kMigrateUsage, {{"--to", "to"}, {"--to-node", "to-node"}, {"--job", "job"}}, {{"--wait", "wait"}}}));
+  BSP_TRY(const Args args, parse_args(words, {kMigrateUsage,
+                                              {{"--to", "to"}, {"--to-node", "to-node"}, {"--job", "job"}},
+                                              {{"--wait", "wait"}}}));
   if (args.words.size() != 1 || args.has("to") == args.has("to-node")) return fail(ErrorCode::kInvalid, kMigrateUsage);
   std::uint32_t rank = 0;
   const std::string& word = args.words[0];
@@ -85,9 +88,11 @@ Result<int> migrate(std::span<const std::string> words) {
   BSP_TRY(const Object object, find_job(*store, args.get("job")));
   BSP_TRY(const auto job, crds::bsp_job_from_json(object));
   if (rank >= job.spec.ranks)
-    return fail(ErrorCode::kInvalid, std::format("job {} has the ranks 0 to {}, and no rank {}", job.metadata.name, job.spec.ranks - 1, rank));
+    return fail(ErrorCode::kInvalid, std::format("job {} has the ranks 0 to {}, and no rank {}", job.metadata.name,
+                                                 job.spec.ranks - 1, rank));
   if (crds::is_finished(job.status.phase))
-    return fail(ErrorCode::kRefused, std::format("job {} has ended ({}); its ranks move no more", job.metadata.name, crds::to_string(job.status.phase)));
+    return fail(ErrorCode::kRefused, std::format("job {} has ended ({}); its ranks move no more", job.metadata.name,
+                                                 crds::to_string(job.status.phase)));
   BSP_CHECK_OK(check_target(*store, job, args));
   if (rank < job.status.ranks.size() && args.has("to") && job.status.ranks[rank].set == args.get("to"))
     return fail(ErrorCode::kRefused, std::format("rank {} is in Set {} already", rank, args.get("to")));
@@ -122,14 +127,16 @@ Result<Fd> take_over(const Store& store) {
 }
 
 void say_deleted(const Resource& resource, const std::string& name) {
-  std::printf("%s \"%s\" deleted\n", full_name(resource, "").substr(0, full_name(resource, "").size() - 1).c_str(), name.c_str());
+  std::printf("%s \"%s\" deleted\n", full_name(resource, "").substr(0, full_name(resource, "").size() - 1).c_str(),
+              name.c_str());
 }
 
 Result<int> delete_it(std::span<const std::string> words) {
   BSP_TRY(const Args args, parse_args(words, {kDeleteUsage}));
   std::vector<std::string> named = args.words;
   if (named.size() == 1)  // bspjob/NAME or NAME
-    if (const auto slash = named[0].find('/'); slash != std::string::npos) named = {named[0].substr(0, slash), named[0].substr(slash + 1)};
+    if (const auto slash = named[0].find('/'); slash != std::string::npos)
+      named = {named[0].substr(0, slash), named[0].substr(slash + 1)};
   if (named.size() == 1) named.insert(named.begin(), "bspjob");
   if (named.size() != 2) return fail(ErrorCode::kInvalid, kDeleteUsage);
   BSP_TRY(const Resource* resource, resource_named(named[0]));
@@ -160,8 +167,9 @@ Result<int> delete_it(std::span<const std::string> words) {
     if (remains) return std::unexpected(object.error());
     ::poll(nullptr, 0, static_cast<int>(kPoll.count()));
   }
-  return fail(ErrorCode::kTimeout, std::format("{} {} is still being deleted after 90 s; see: bsp-operator local describe {} {}",
-                                               resource->kind, named[1], resource->singular, named[1]));
+  return fail(ErrorCode::kTimeout,
+              std::format("{} {} is still being deleted after 90 s; see: bsp-operator local describe {} {}",
+                          resource->kind, named[1], resource->singular, named[1]));
 }
 
 }  // namespace

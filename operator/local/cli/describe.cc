@@ -54,7 +54,9 @@ class Description {
 std::string number(double value) { return std::format("{:.4g}", value); }
 std::string seconds(double value) { return std::format("{:.4f}", value); }
 std::string mebibytes(std::uint64_t bytes) { return std::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
-std::string gain(const std::optional<double>& value) { return value ? std::format("{:.3f} s", *value) : "not known yet"; }
+std::string gain(const std::optional<double>& value) {
+  return value ? std::format("{:.3f} s", *value) : "not known yet";
+}
 std::string when(Time t) { return t == Time{} ? "" : to_rfc3339(t); }
 
 void spec_of(Description& d, const crds::BspJobSpec& spec) {
@@ -66,8 +68,9 @@ void spec_of(Description& d, const crds::BspJobSpec& spec) {
   d.field("Sets", sets.empty() ? std::format("all (label {})", spec.sets.label) : sets);
   d.field("Rescheduling", std::format("{}, {}; first call after {} supersteps, D {}, omega {}", to_string(r.mode),
                                       to_string(r.heuristic), r.alpha, number(r.d), r.omega));
-  d.field("Superstep ends", std::format("at every {}{}", spec.superstep.stride == 1 ? "" : std::format("{}th ", spec.superstep.stride),
-                                        spec.superstep.call));
+  d.field("Superstep ends",
+          std::format("at every {}{}", spec.superstep.stride == 1 ? "" : std::format("{}th ", spec.superstep.stride),
+                      spec.superstep.call));
 }
 
 void ranks_of(Description& d, const crds::BspJobStatus& s) {
@@ -84,14 +87,15 @@ void ranks_of(Description& d, const crds::BspJobStatus& s) {
 void calibration_of(Description& d, const crds::BspJobStatus& s) {
   Table table({"FIGURE", "SET", "TO", "VALUE", "UNIT", "SOURCE", "SAMPLES"});
   for (const auto& f : s.calibration)
-    table.add({f.name, f.set, f.to_set, number(f.value), f.unit, std::string(to_string(f.source)), std::to_string(f.samples)});
+    table.add({f.name, f.set, f.to_set, number(f.value), f.unit, std::string(to_string(f.source)),
+               std::to_string(f.samples)});
   d.table("Calibration", table);
 }
 
 }  // namespace
 
-std::string describe_job(const crds::BspJob& job, const std::vector<std::string>& decision, const std::vector<json>& events,
-                         Time now) {
+std::string describe_job(const crds::BspJob& job, const std::vector<std::string>& decision,
+                         const std::vector<json>& events, Time now) {
   const crds::BspJobStatus& s = job.status;
   Description d;
   d.meta(job.metadata, now);
@@ -106,18 +110,22 @@ std::string describe_job(const crds::BspJob& job, const std::vector<std::string>
   d.field("Imbalance", std::format("{:.1f} %", s.imbalance * 100));
   if (s.epoch) d.field("Epoch", std::to_string(s.epoch->epoch));
   const auto& m = s.migrations;
-  d.field("Migrations", std::format("{} succeeded, {} rolled back, {} failed, {} under way; {} waves", m.succeeded, m.rolled_back,
-                                    m.failed, m.active, m.waves));
-  d.field("Gain", std::format("predicted {}, realised {}", gain(s.predicted_gain_seconds), gain(s.realised_gain_seconds)));
+  d.field("Migrations", std::format("{} succeeded, {} rolled back, {} failed, {} under way; {} waves", m.succeeded,
+                                    m.rolled_back, m.failed, m.active, m.waves));
+  d.field("Gain",
+          std::format("predicted {}, realised {}", gain(s.predicted_gain_seconds), gain(s.realised_gain_seconds)));
   ranks_of(d, s);
-  if (decision.empty()) d.field("Last decision", "");
-  else d.heading("Last decision");
+  if (decision.empty())
+    d.field("Last decision", "");
+  else
+    d.heading("Last decision");
   for (const std::string& line : decision) d.line(line);
   calibration_of(d, s);
   if (!s.restarts.empty()) {
     Table restarts({"ATTEMPT", "AGE", "RANK", "REASON", "MESSAGE"});
     for (const auto& r : s.restarts)
-      restarts.add({std::to_string(r.attempt), age(r.time, now), r.rank ? std::to_string(r.rank->value) : "", r.reason, r.message});
+      restarts.add({std::to_string(r.attempt), age(r.time, now), r.rank ? std::to_string(r.rank->value) : "", r.reason,
+                    r.message});
     d.table("Restarts", restarts);
   }
   d.conditions(s.conditions, now);
@@ -138,7 +146,8 @@ std::string describe_migration(const crds::RankMigration& migration, Time now) {
     return node.empty() ? set : std::format("{} (node {}, pod {})", set, node, pod);
   };
   d.field("From", place(s.source_set, s.source_node, s.source_pod));
-  d.field("To", s.target_set.empty() ? migration.spec.target_set + migration.spec.target_node : place(s.target_set, s.target_node, s.target_pod));
+  d.field("To", s.target_set.empty() ? migration.spec.target_set + migration.spec.target_node
+                                     : place(s.target_set, s.target_node, s.target_pod));
   d.field("Phase", to_string(s.phase));
   d.maybe("Reason", s.reason);
   d.maybe("Message", s.message);
@@ -146,15 +155,18 @@ std::string describe_migration(const crds::RankMigration& migration, Time now) {
   if (s.superstep.value > 0) d.field("Superstep", std::to_string(s.superstep.value));
   if (s.to_epoch > 0) d.field("Epochs", std::format("{} -> {}", s.from_epoch, s.to_epoch));
   if (s.bytes > 0) d.field("Carried", mebibytes(s.bytes));
-  d.field("Gain", std::format("predicted {}, realised {}", gain(s.predicted_gain_seconds), gain(s.realised_gain_seconds)));
+  d.field("Gain",
+          std::format("predicted {}, realised {}", gain(s.predicted_gain_seconds), gain(s.realised_gain_seconds)));
   Table phases({"PHASE", "BEGAN", "AFTER/MS"});
   for (const auto& p : s.phase_times)
-    phases.add({std::string(to_string(p.phase)), to_rfc3339(p.time), std::format("{:.1f}", to_seconds(p.time - s.phase_times.front().time) * 1e3)});
+    phases.add({std::string(to_string(p.phase)), to_rfc3339(p.time),
+                std::format("{:.1f}", to_seconds(p.time - s.phase_times.front().time) * 1e3)});
   d.table("Phases", phases);
   if (const auto& p = s.pause; p.total_ms > 0) {
     Table pause({"PAUSE/MS", "GATE", "CLOSE", "DUMP", "TRANSFER", "RESTORE", "COMMIT", "OPEN"});
     std::vector<std::string> row;
-    for (const double ms : {p.total_ms, p.gate_ms, p.close_ms, p.dump_ms, p.transfer_ms, p.restore_ms, p.commit_ms, p.open_ms})
+    for (const double ms :
+         {p.total_ms, p.gate_ms, p.close_ms, p.dump_ms, p.transfer_ms, p.restore_ms, p.commit_ms, p.open_ms})
       row.push_back(std::format("{:.1f}", ms));
     pause.add(row);
     d.table("Pause", pause);

@@ -8,8 +8,8 @@
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/describe.h"
 #include "operator/local/cli/resources.h"
-#include "operator/local/cli/table.h"
 #include "operator/local/cli/summary.h"
+#include "operator/local/cli/table.h"
 #include "operator/local/cli/view.h"
 
 namespace bsp::local {
@@ -49,7 +49,8 @@ Result<int> watch(Store& store, const Resource& resource, const std::string& nam
   Table table(header_of(resource, wide));
   std::string cursor;
   for (bool first = true;; first = false) {
-    BSP_TRY(const auto events, store.wait({{resource.api_version, resource.kind}}, store.options().name_space, cursor, kWatch));
+    BSP_TRY(const auto events,
+            store.wait({{resource.api_version, resource.kind}}, store.options().name_space, cursor, kWatch));
     std::vector<Object> objects;
     for (const auto& event : events)
       if (name.empty() || event.object.at("metadata").value("name", "") == name) objects.push_back(event.object);
@@ -60,7 +61,8 @@ Result<int> watch(Store& store, const Resource& resource, const std::string& nam
       for (const Object& object : objects) put(table.line(row_of(resource, object, wide, now())));
     } else {
       for (const Object& object : objects)
-        put((output == Output::kYaml ? "---\n" : "") + print(resource, std::vector<Object>{object}, output, true, now()));
+        put((output == Output::kYaml ? "---\n" : "") +
+            print(resource, std::vector<Object>{object}, output, true, now()));
     }
   }
 }
@@ -100,8 +102,10 @@ Result<int> describe(std::span<const std::string> words) {
   if (args.words.size() != 2) return fail(ErrorCode::kInvalid, kDescribeUsage);
   BSP_TRY(const Resource* resource, resource_named(args.words[0]));
   if (resource->kind != kBspJob.kind && resource->kind != kRankMigration.kind)
-    return fail(ErrorCode::kInvalid, std::format("only BSPJobs and RankMigrations are described; see: bsp-operator local get {} {} "
-                                                 "-o yaml", resource->singular, args.words[1]));
+    return fail(ErrorCode::kInvalid,
+                std::format("only BSPJobs and RankMigrations are described; see: bsp-operator local get {} {} "
+                            "-o yaml",
+                            resource->singular, args.words[1]));
   BSP_TRY(const auto store, open_store(args));
   const std::string& name_space = store->options().name_space;
   BSP_TRY(const Object object, store->get({{resource->api_version, resource->kind}, name_space, args.words[1]}));
@@ -117,7 +121,9 @@ Result<int> describe(std::span<const std::string> words) {
     return text(about, "kind") != kBspJob.kind || text(about, "name") != job.metadata.name;
   });
   sort_by_time(events);
-  put(describe_job(job, job.status.last_decision ? decision_lines(*job.status.last_decision) : std::vector<std::string>{}, events, now()));
+  put(describe_job(job,
+                   job.status.last_decision ? decision_lines(*job.status.last_decision) : std::vector<std::string>{},
+                   events, now()));
   return 0;
 }
 
@@ -136,7 +142,8 @@ Result<int> logs(std::span<const std::string> words) {
   for (;;) {
     BSP_TRY(const auto job, crds::bsp_job_from_json(object));
     if (rank >= job.spec.ranks)
-      return fail(ErrorCode::kInvalid, std::format("job {} has the ranks 0 to {}, and no rank {}", job.metadata.name, job.spec.ranks - 1, rank));
+      return fail(ErrorCode::kInvalid, std::format("job {} has the ranks 0 to {}, and no rank {}", job.metadata.name,
+                                                   job.spec.ranks - 1, rank));
     const std::string output = rank_output(store->directory() + "/logs", job, rank);
     if (output.size() > shown) put(output.substr(shown));
     shown = std::max(shown, output.size());

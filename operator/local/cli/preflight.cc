@@ -14,7 +14,8 @@ struct Capability {
   const char* name;
 };
 // What criu needs of the app container (see images/), and what the node needs to give it.
-constexpr Capability kNeeded[] = {{8, "SETPCAP"}, {12, "NET_ADMIN"}, {19, "SYS_PTRACE"}, {21, "SYS_ADMIN"}, {40, "CHECKPOINT_RESTORE"}};
+constexpr Capability kNeeded[] = {
+    {8, "SETPCAP"}, {12, "NET_ADMIN"}, {19, "SYS_PTRACE"}, {21, "SYS_ADMIN"}, {40, "CHECKPOINT_RESTORE"}};
 
 std::string first_word(const std::string& path) {
   std::ifstream file(path);
@@ -37,19 +38,25 @@ Result<void> check_kernel(const std::string& proc) {
   const std::string release = first_word(proc + "/sys/kernel/osrelease");
   // The file is there exactly if the kernel was built with CONFIG_CHECKPOINT_RESTORE.
   if (!std::filesystem::exists(proc + "/sys/kernel/ns_last_pid"))
-    return fail(ErrorCode::kRefused,
-                std::format("this kernel ({}) was built without CONFIG_CHECKPOINT_RESTORE, so no rank can be moved; boot a "
-                            "kernel that has it (Debian's have)", release));
+    return fail(
+        ErrorCode::kRefused,
+        std::format("this kernel ({}) was built without CONFIG_CHECKPOINT_RESTORE, so no rank can be moved; boot a "
+                    "kernel that has it (Debian's have)",
+                    release));
   if (std::atoi(first_word(proc + "/sys/kernel/cap_last_cap").c_str()) < 40)
-    return fail(ErrorCode::kRefused,
-                std::format("this kernel ({}) has no capability CHECKPOINT_RESTORE, so no rank can be moved; use Linux 5.9 or "
-                            "newer", release));
+    return fail(
+        ErrorCode::kRefused,
+        std::format("this kernel ({}) has no capability CHECKPOINT_RESTORE, so no rank can be moved; use Linux 5.9 or "
+                    "newer",
+                    release));
   const std::uint64_t allowed = bounding_set(proc);
   for (const Capability& capability : kNeeded)
     if (!(allowed >> capability.number & 1))
-      return fail(ErrorCode::kRefused,
-                  std::format("this process may not hand out the capability {}, which containers need; if this is itself a "
-                              "container, start it with --privileged", capability.name));
+      return fail(
+          ErrorCode::kRefused,
+          std::format("this process may not hand out the capability {}, which containers need; if this is itself a "
+                      "container, start it with --privileged",
+                      capability.name));
   return {};
 }
 

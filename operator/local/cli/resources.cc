@@ -65,7 +65,11 @@ Resource from_crd(const char* text) {
   const json& names = spec["names"];
   const json& version = spec["versions"][0];
   Resource r{std::format("{}/{}", spec["group"].get<std::string>(), version["name"].get<std::string>()),
-             names["kind"], names["plural"], names["singular"], names["shortNames"], {}};
+             names["kind"],
+             names["plural"],
+             names["singular"],
+             names["shortNames"],
+             {}};
   r.columns.push_back(path_column("NAME", ".metadata.name"));
   for (const json& column : version["additionalPrinterColumns"]) {
     std::string header = column["name"];
@@ -136,7 +140,11 @@ const std::vector<Resource>& resources() {
   static const std::vector<Resource> all{
       from_crd(kBspJobCrd),
       from_crd(kRankMigrationCrd),
-      {"v1", "Pod", "pods", "pod", {"po"},
+      {"v1",
+       "Pod",
+       "pods",
+       "pod",
+       {"po"},
        {path_column("NAME", ".metadata.name"),
         {"READY", false, pod_ready},
         {"STATUS", false, pod_status},
@@ -144,13 +152,21 @@ const std::vector<Resource>& resources() {
         age_column("AGE", ".metadata.creationTimestamp"),
         path_column("IP", ".status.podIP", true),
         path_column("NODE", ".spec.nodeName", true)}},
-      {"v1", "Node", "nodes", "node", {"no"},
+      {"v1",
+       "Node",
+       "nodes",
+       "node",
+       {"no"},
        {path_column("NAME", ".metadata.name"),
         {"STATUS", false, node_status},
         {"SET", false, [](const json& node, Time) { return entry(node, "labels", names::kLabelSet); }},
         {"CPU", false, [](const json& node, Time) { return entry(node, "annotations", names::kAnnotationSpeed); }},
         age_column("AGE", ".metadata.creationTimestamp")}},
-      {kEvent.api_version, kEvent.kind, "events", "event", {"ev"},
+      {kEvent.api_version,
+       kEvent.kind,
+       "events",
+       "event",
+       {"ev"},
        {{"LAST SEEN", false, event_age},
         path_column("TYPE", ".type"),
         path_column("REASON", ".reason"),
@@ -170,19 +186,22 @@ Result<const Resource*> resource_named(std::string_view name) {
   std::vector<std::string_view> known;
   for (const Resource& r : resources()) {
     const std::string group = r.api_version.substr(0, r.api_version.find('/'));
-    if (name == r.plural || name == r.singular || name == r.kind || std::ranges::find(r.short_names, name) != r.short_names.end() ||
-        name == r.plural + "." + group || name == r.singular + "." + group)
+    if (name == r.plural || name == r.singular || name == r.kind ||
+        std::ranges::find(r.short_names, name) != r.short_names.end() || name == r.plural + "." + group ||
+        name == r.singular + "." + group)
       return &r;
     known.push_back(r.plural);
   }
-  return fail(ErrorCode::kInvalid, std::format("there is no kind of object called \"{}\"{}", name, crds::suggestion(name, known)));
+  return fail(ErrorCode::kInvalid,
+              std::format("there is no kind of object called \"{}\"{}", name, crds::suggestion(name, known)));
 }
 
 Result<Output> output_named(std::string_view name) {
   const std::vector<std::string_view> names{"table", "wide", "json", "yaml", "name"};
   const auto it = std::ranges::find(names, name);
   if (it == names.end())
-    return fail(ErrorCode::kInvalid, std::format("-o: there is no format \"{}\"{}", name, crds::suggestion(name, names)));
+    return fail(ErrorCode::kInvalid,
+                std::format("-o: there is no format \"{}\"{}", name, crds::suggestion(name, names)));
   return static_cast<Output>(it - names.begin());
 }
 
@@ -211,8 +230,10 @@ std::string print(const Resource& resource, const std::vector<json>& objects, Ou
     case Output::kJson:
     case Output::kYaml: {
       json value;
-      if (single && objects.size() == 1) value = objects.front();
-      else value = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", objects}, {"metadata", {{"resourceVersion", ""}}}};
+      if (single && objects.size() == 1)
+        value = objects.front();
+      else
+        value = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", objects}, {"metadata", {{"resourceVersion", ""}}}};
       return output == Output::kYaml ? write_yaml(value) : value.dump(4) + "\n";
     }
     case Output::kName: {
@@ -221,7 +242,8 @@ std::string print(const Resource& resource, const std::vector<json>& objects, Ou
       return out;
     }
     case Output::kTable:
-    case Output::kWide: break;
+    case Output::kWide:
+      break;
   }
   const bool wide = output == Output::kWide;
   Table table(header_of(resource, wide));

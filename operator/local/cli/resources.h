@@ -49,6 +49,7 @@ enum class Output { kTable, kWide, kJson, kYaml, kName };
 Result<Output> output_named(std::string_view name);
 
 // All of it as text. `single`: one object was asked for by name (JSON and YAML show it bare, not in a List).
-std::string print(const Resource& resource, const std::vector<nlohmann::json>& objects, Output output, bool single, Time now);
+std::string print(const Resource& resource, const std::vector<nlohmann::json>& objects, Output output, bool single,
+                  Time now);
 
 }  // namespace bsp::local

@@ -62,7 +62,10 @@ struct RunOptions {
 
 Result<RunOptions> parse(std::span<const std::string> words) {
   BSP_TRY(const Args args, parse_args(words, {kUsage,
-                                              {{"-f", "filename"}, {"--pools", "pools"}, {"--mode", "mode"}, {"--record", "record"},
+                                              {{"-f", "filename"},
+                                               {"--pools", "pools"},
+                                               {"--mode", "mode"},
+                                               {"--record", "record"},
                                                {"--summary", "summary"}},
                                               {{"--plain", "plain"}}}));
   auto wrong = [](const std::string& what) { return fail(ErrorCode::kInvalid, std::format("{}\n{}", what, kUsage)); };
@@ -121,7 +124,8 @@ class Run {
       job_.spec.rescheduling.mode = *mode;
     }
     if (!options_.serve.record.empty())
-      if (auto good = reconcile::check_appendable(options_.serve.record); !good) return std::unexpected(good.error().in("--record"));
+      if (auto good = reconcile::check_appendable(options_.serve.record); !good)
+        return std::unexpected(good.error().in("--record"));
     BSP_CHECK_OK(podman::check_usable());
     BSP_CHECK_OK(check_kernel());
     const nlohmann::json* app = crds::app_container(job_.spec);
@@ -133,21 +137,25 @@ class Run {
     for (const Pool& pool : pools) slots += pool.slots;
     for (const std::string& name : job_.spec.sets.names)
       if (std::ranges::find(pools, name, &Pool::name) == pools.end())
-        return fail(ErrorCode::kInvalid, std::format("spec.sets.names: there is no pool {}; --pools {} names others", name,
-                                                     options_.pools));
+        return fail(ErrorCode::kInvalid,
+                    std::format("spec.sets.names: there is no pool {}; --pools {} names others", name, options_.pools));
     if (job_.spec.ranks > slots)
-      return fail(ErrorCode::kInvalid, std::format("spec.ranks: {} ranks do not fit into {} slots; one slot takes one rank "
-                                                   "(--pools {})",
-                                                   job_.spec.ranks, slots, options_.pools));
-    BSP_TRY(store_, Store::open({.root = options_.serve.root, .name_space = options_.serve.name_space, .admission = admit}));
+      return fail(ErrorCode::kInvalid,
+                  std::format("spec.ranks: {} ranks do not fit into {} slots; one slot takes one rank "
+                              "(--pools {})",
+                              job_.spec.ranks, slots, options_.pools));
+    BSP_TRY(store_,
+            Store::open({.root = options_.serve.root, .name_space = options_.serve.name_space, .admission = admit}));
     // Somebody else's cluster must not be taken for ours, nor a dead one's remains.
     if (!try_lock_file(store_->directory() + "/.node.lock"))
-      return fail(ErrorCode::kConflict, std::format("another bsp-operator runs the pods of namespace {}; end it, or choose "
-                                                    "another namespace with -n",
-                                                    options_.serve.name_space));
+      return fail(ErrorCode::kConflict,
+                  std::format("another bsp-operator runs the pods of namespace {}; end it, or choose "
+                              "another namespace with -n",
+                              options_.serve.name_space));
     store_.reset();
     BSP_CHECK_OK(remove_cluster(options_.serve.root, options_.serve.name_space));
-    BSP_TRY(store_, Store::open({.root = options_.serve.root, .name_space = options_.serve.name_space, .admission = admit}));
+    BSP_TRY(store_,
+            Store::open({.root = options_.serve.root, .name_space = options_.serve.name_space, .admission = admit}));
     for (const auto& node : nodes_of(pools)) BSP_CHECK_OK(store_->create(node).transform([](const auto&) {}));
     nlohmann::json object;
     to_json(object, job_);
@@ -203,7 +211,8 @@ class Run {
       return;
     }
     auto migration = crds::rank_migration_from_json(event.object);
-    if (migration && event.type != kube::EventType::kDeleted) migrations_[migration->metadata.name] = std::move(*migration);
+    if (migration && event.type != kube::EventType::kDeleted)
+      migrations_[migration->metadata.name] = std::move(*migration);
   }
 
   std::vector<crds::RankMigration> migrations() const {
@@ -215,8 +224,7 @@ class Run {
   Result<int> finish() {
     // The last word of the migrations may come a moment after the job's.
     BSP_TRY(const auto last, store_->list(kRankMigration, options_.serve.name_space));
-    for (const kube::Object& object : last)
-      take({kube::EventType::kModified, object});
+    for (const kube::Object& object : last) take({kube::EventType::kModified, object});
     view_.update(job_, migrations());
     const std::string output = rank_output(store_->directory() + "/logs", job_, 0);
     const nlohmann::json summary = summary_of(job_, migrations(), running_, output);

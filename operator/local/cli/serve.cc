@@ -46,10 +46,11 @@ Result<void> serve(const ServeOptions& options) {
   reconcile::Shell shell(*store, {.name_space = options.name_space,
                                   .network = hub,
                                   .image_defaults = image_defaults,
-                                  .log_tail = [logs](const std::string&, const std::string& pod) {
-                                    return log_tail(std::format("{}{}/{}.log", logs, pod, names::kAppContainer),
-                                                    kTailLines, kTailBytes);
-                                  },
+                                  .log_tail =
+                                      [logs](const std::string&, const std::string& pod) {
+                                        return log_tail(std::format("{}{}/{}.log", logs, pod, names::kAppContainer),
+                                                        kTailLines, kTailBytes);
+                                      },
                                   .record = std::move(record)});
   int signal = 0;
   ::sigwait(&end, &signal);

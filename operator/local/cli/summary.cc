@@ -69,8 +69,8 @@ std::string rank_output(const std::string& log_dir, const crds::BspJob& job, std
   std::string out;
   if (rank >= job.status.ranks.size()) return out;
   for (std::uint32_t g = 0; g < job.status.ranks[rank].generation; ++g) {
-    const auto content = read_file(std::format("{}/{}/{}.log", log_dir, reconcile::pod_name(job.metadata.name, rank, g),
-                                               names::kAppContainer));
+    const auto content = read_file(
+        std::format("{}/{}/{}.log", log_dir, reconcile::pod_name(job.metadata.name, rank, g), names::kAppContainer));
     if (content) out += log_text(*content);
   }
   return out;

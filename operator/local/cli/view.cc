@@ -39,14 +39,15 @@ std::vector<std::string> decision_lines(const crds::Decision& d) {
   lines.push_back(std::format("{} ({})", d.message, d.outcome));
   if (!d.potentials.empty()) lines.push_back("    PM list   target       Comp/s      Comm/s       Mem/s        PM/s");
   table(lines, d.potentials, [](const crds::PotentialEntry& p) {
-    return std::format("    rank {:<4} {:<8} {:>10.4f}  {:>10.4f}  {:>10.4f}  {:>10.4f}", p.rank.value, p.target_set, p.comp,
-                       p.comm, p.mem, p.pm);
+    return std::format("    rank {:<4} {:<8} {:>10.4f}  {:>10.4f}  {:>10.4f}  {:>10.4f}", p.rank.value, p.target_set,
+                       p.comp, p.comm, p.mem, p.pm);
   });
   table(lines, d.levels, [&](const crds::LevelEntry& level) {
-    return std::format("    level {}: pf {:.4f} s{}", level.level, level.pf, d.chosen_level == level.level ? "  <- chosen" : "");
+    return std::format("    level {}: pf {:.4f} s{}", level.level, level.pf,
+                       d.chosen_level == level.level ? "  <- chosen" : "");
   });
-  lines.push_back(std::format("    objective {:.4f} s -> {:.4f} s; alpha {} -> {}, D {:.3f} -> {:.3f}", d.objective_before,
-                              d.objective_after, d.alpha, d.alpha_next, d.d, d.d_next));
+  lines.push_back(std::format("    objective {:.4f} s -> {:.4f} s; alpha {} -> {}, D {:.3f} -> {:.3f}",
+                              d.objective_before, d.objective_after, d.alpha, d.alpha_next, d.d, d.d_next));
   table(lines, d.moves, [](const crds::MoveEntry& m) {
     return std::format("    rank {} moves: {} -> {} on {}, predicted gain {:.3f} s over the next window", m.rank.value,
                        m.from_set, m.to_set, m.to_node, m.predicted_gain_seconds);
@@ -59,8 +60,7 @@ std::vector<std::string> decision_lines(const crds::Decision& d) {
 
 std::vector<std::string> bar_lines(const crds::BspJob& job, std::size_t width) {
   double longest = 0;
-  for (const auto& place : job.status.ranks)
-    longest = std::max({longest, place.compute_seconds, place.time_seconds});
+  for (const auto& place : job.status.ranks) longest = std::max({longest, place.compute_seconds, place.time_seconds});
   std::vector<std::string> lines;
   for (const auto& place : job.status.ranks) {
     const double share = longest > 0 ? place.compute_seconds / longest : 0;
@@ -77,9 +77,10 @@ std::vector<std::string> bar_lines(const crds::BspJob& job, std::size_t width) {
 }
 
 std::string pause_line(const crds::PauseParts& p) {
-  return std::format("pause {:.0f} ms: gate {:.0f}, close {:.0f}, dump {:.0f}, transfer {:.0f}, restore {:.0f}, "
-                     "commit {:.0f}, open {:.0f}",
-                     p.total_ms, p.gate_ms, p.close_ms, p.dump_ms, p.transfer_ms, p.restore_ms, p.commit_ms, p.open_ms);
+  return std::format(
+      "pause {:.0f} ms: gate {:.0f}, close {:.0f}, dump {:.0f}, transfer {:.0f}, restore {:.0f}, "
+      "commit {:.0f}, open {:.0f}",
+      p.total_ms, p.gate_ms, p.close_ms, p.dump_ms, p.transfer_ms, p.restore_ms, p.commit_ms, p.open_ms);
 }
 
 View::~View() { erase_block(); }
@@ -126,20 +127,20 @@ void View::update(const crds::BspJob& job, const std::vector<crds::RankMigration
     for (; shown < times.size(); ++shown) {
       const double since = shown == 0 ? 0 : to_seconds(times[shown].time - times[0].time);
       const bool last = crds::is_finished(times[shown].phase);
-      say(std::format("  {} rank {} {} -> {}: {} at {:.0f} ms{}", m.metadata.name, m.spec.rank.value, m.status.source_set,
-                      m.status.target_set.empty() ? m.spec.target_set : m.status.target_set,
+      say(std::format("  {} rank {} {} -> {}: {} at {:.0f} ms{}", m.metadata.name, m.spec.rank.value,
+                      m.status.source_set, m.status.target_set.empty() ? m.spec.target_set : m.status.target_set,
                       crds::to_string(times[shown].phase), 1000 * since,
                       last && !m.status.message.empty() ? " (" + m.status.message + ")" : ""));
       if (last && times[shown].phase == crds::MigrationPhase::kSucceeded)
-        say(std::format("    {:.1f} MiB, {}", static_cast<double>(m.status.bytes) / (1 << 20), pause_line(m.status.pause)));
+        say(std::format("    {:.1f} MiB, {}", static_cast<double>(m.status.bytes) / (1 << 20),
+                        pause_line(m.status.pause)));
     }
     if (m.status.realised_gain_seconds && !gain_shown_[m.metadata.name]) {
       gain_shown_[m.metadata.name] = true;
-      say(std::format("  {} rank {}: realised gain {:.3f} s{}", m.metadata.name, m.spec.rank.value,
-                      *m.status.realised_gain_seconds,
-                      m.status.predicted_gain_seconds
-                          ? std::format(", predicted {:.3f} s", *m.status.predicted_gain_seconds)
-                          : ""));
+      say(std::format(
+          "  {} rank {}: realised gain {:.3f} s{}", m.metadata.name, m.spec.rank.value, *m.status.realised_gain_seconds,
+          m.status.predicted_gain_seconds ? std::format(", predicted {:.3f} s", *m.status.predicted_gain_seconds)
+                                          : ""));
     }
   }
   if (crds::is_finished(s.phase)) {

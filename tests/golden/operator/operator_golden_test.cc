@@ -90,11 +90,14 @@ TEST(GoldenDescribe, AJobAndAMigration) {
   const auto migration = crds::rank_migration_from_json(documents->at(1));
   ASSERT_TRUE(job) << job.error().message;
   ASSERT_TRUE(migration) << migration.error().message;
-  const nlohmann::json event = {{"type", "Warning"}, {"reason", "RankKilled"}, {"eventTime", "2026-11-21T04:10:00.000000Z"},
+  const nlohmann::json event = {{"type", "Warning"},
+                                {"reason", "RankKilled"},
+                                {"eventTime", "2026-11-21T04:10:00.000000Z"},
                                 {"note", "rank 2 was ended by SIGSEGV"}};
   const Time now = from_rfc3339("2026-11-21T05:00:00Z");
-  golden::expect_same("operator/described_job.txt",
-                      local::describe_job(*job, {"call after superstep 1100: AutoMig moves 1 of 3 ranks"}, {event}, now));
+  golden::expect_same(
+      "operator/described_job.txt",
+      local::describe_job(*job, {"call after superstep 1100: AutoMig moves 1 of 3 ranks"}, {event}, now));
   golden::expect_same("operator/described_migration.txt", local::describe_migration(*migration, now));
 }
 

@@ -1,5 +1,5 @@
-// Three real sidecars with a limit of five seconds: whose programs end when nobody hears of them any more, and whose do not.
-// A sidecar that is stopped (SIGSTOP) stands for a node that is cut off.
+// Three real sidecars with a limit of five seconds: whose programs end when nobody hears of them any more, and whose do
+// not. A sidecar that is stopped (SIGSTOP) stands for a node that is cut off.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,7 +27,8 @@ class Fencing : public testing::Test {
  protected:
   void start_all() {
     for (std::uint32_t rank = 0; rank < cluster.ranks(); ++rank) {
-      cluster.start_sidecar(rank, {std::format("{}={}", fencing::kEnvLimit, std::chrono::milliseconds(kShortLimit).count())});
+      cluster.start_sidecar(rank,
+                            {std::format("{}={}", fencing::kEnvLimit, std::chrono::milliseconds(kShortLimit).count())});
       auto ring = collect::RingFile::open(cluster.run_dir(rank) + "/ring");
       BSP_RING_STORE((*ring)->state, BSP_RANK_RUNNING);
       inits.push_back(std::make_unique<FakeInit>(cluster.run_dir(rank), control::kStateRunning));

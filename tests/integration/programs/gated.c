@@ -53,9 +53,7 @@ static void* count(void* at) {
   return NULL;
 }
 
-static unsigned char pattern(size_t i, long step) {
-  return (unsigned char)((i * 2654435761u >> 13) ^ (size_t)step);
-}
+static unsigned char pattern(size_t i, long step) { return (unsigned char)((i * 2654435761u >> 13) ^ (size_t)step); }
 
 static long epoch = 0;
 static void stop_until_next_epoch(void) {

@@ -51,9 +51,10 @@ class Relay : public testing::Test {
   }
   // The gate at superstep 5, with the order to go.
   void commit_with_order() {
-    cluster.call(kSource, wire::kCommitGate,
-                 {{"superstep", 5},
-                  {"send", {{"migration", "m1"}, {"to_pod", cluster.pod(kTarget)}, {"to_address", cluster.address(kTarget)}}}});
+    cluster.call(
+        kSource, wire::kCommitGate,
+        {{"superstep", 5},
+         {"send", {{"migration", "m1"}, {"to_pod", cluster.pod(kTarget)}, {"to_address", cluster.address(kTarget)}}}});
   }
   // As the shim and bsp-init do it; true once the sidecar has seen it.
   wire::RankStatus stop_source() {
@@ -82,17 +83,12 @@ class Relay : public testing::Test {
     return wait_for(rank, [=](const wire::RankStatus& s) { return s.transfer.phase == phase; });
   }
 
-  void announce() {
-    cluster.call(kTarget, wire::kReceive, {{"migration", "m1"}, {"from_pod", cluster.pod(kSource)}});
-  }
+  void announce() { cluster.call(kTarget, wire::kReceive, {{"migration", "m1"}, {"from_pod", cluster.pod(kSource)}}); }
   void send() {
-    cluster.call(kSource, wire::kSend, {{"migration", "m1"},
-                                        {"to_pod", cluster.pod(kTarget)},
-                                        {"to_address", cluster.address(kTarget)}});
+    cluster.call(kSource, wire::kSend,
+                 {{"migration", "m1"}, {"to_pod", cluster.pod(kTarget)}, {"to_address", cluster.address(kTarget)}});
   }
-  std::string received(const std::string& name) const {
-    return cluster.run_dir(kTarget) + "/images/m1/" + name;
-  }
+  std::string received(const std::string& name) const { return cluster.run_dir(kTarget) + "/images/m1/" + name; }
 
   Cluster cluster{2};
   std::optional<FakeInit> source, target;
@@ -165,7 +161,8 @@ TEST_F(Relay, ARankThatIsToMoveGoesAsSoonAsItStopsAndIsRestoredAsSoonAsItIsThere
   EXPECT_EQ(wait_for(kTarget, TransferPhase::kRestoring).transfer.bytes, 1u << 20);
   cluster.call(kTarget, wire::kRestore, {{"migration", "m1"}});
   target->say(control::kRestored, {{"migration", "m1"}, {"pid", "4711"}, {"ns", "7"}});
-  EXPECT_EQ(wait_for(kTarget, TransferPhase::kRestored).phase, wire::RankPhase::kStopped) << "it goes on with an epoch only";
+  EXPECT_EQ(wait_for(kTarget, TransferPhase::kRestored).phase, wire::RankPhase::kStopped)
+      << "it goes on with an epoch only";
   EXPECT_EQ(wait_for(kSource, TransferPhase::kSent).phase, wire::RankPhase::kStopped);
 }
 

@@ -31,8 +31,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-Process::Process(std::vector<std::string> command, std::vector<std::string> environment, std::string log,
-                 uid_t uid) {
+Process::Process(std::vector<std::string> command, std::vector<std::string> environment, std::string log, uid_t uid) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
   out_ = Fd(ends[0]);
@@ -145,12 +144,10 @@ std::string Cluster::log(std::uint32_t rank) const {
 
 net::TlsContext Cluster::identity(const std::string& name) const {
   Time now = SystemClock{}.now();
-  auto pair = net::issue_certificate(ca_, {.identity = name,
-                                           .dns_names = {},
-                                           .addresses = {},
-                                           .not_before = now - 1h,
-                                           .not_after = now + 1h})
-                  .value();
+  auto pair =
+      net::issue_certificate(
+          ca_, {.identity = name, .dns_names = {}, .addresses = {}, .not_before = now - 1h, .not_after = now + 1h})
+          .value();
   return net::TlsContext::create({ca_.certificate, pair.certificate, pair.key}).value();
 }
 
@@ -158,12 +155,11 @@ void Cluster::start_sidecar(std::uint32_t rank, std::vector<std::string> environ
   std::string tls = run_dir(rank) + ".tls";
   if (::mkdir(tls.c_str(), 0755) == 0) {
     Time now = SystemClock{}.now();
-    auto pair = net::issue_certificate(ca_, {.identity = pod(rank),
-                                             .dns_names = {},
-                                             .addresses = {},
-                                             .not_before = now - 1h,
-                                             .not_after = now + 1h})
-                    .value();
+    auto pair =
+        net::issue_certificate(
+            ca_,
+            {.identity = pod(rank), .dns_names = {}, .addresses = {}, .not_before = now - 1h, .not_after = now + 1h})
+            .value();
     std::ofstream(tls + "/ca.pem") << ca_.certificate;
     std::ofstream(tls + "/cert.pem") << pair.certificate;
     std::ofstream(tls + "/key.pem") << pair.key;
@@ -178,8 +174,8 @@ void Cluster::start_sidecar(std::uint32_t rank, std::vector<std::string> environ
   set(names::kEnvTlsDir, tls);
   set(names::kEnvRunDir, run_dir(rank));
   sidecars[rank] = Process({BSP_BINARY_DIR "/bin/bsp-sidecar"}, environment, run_dir(rank) + ".log");
-  links_[rank] = std::make_unique<net::Link>(identity(std::string(names::kOperatorIdentity)),
-                                             net::Peer{address(rank), pod(rank)});
+  links_[rank] =
+      std::make_unique<net::Link>(identity(std::string(names::kOperatorIdentity)), net::Peer{address(rank), pod(rank)});
   auto deadline = std::chrono::steady_clock::now() + 10s;
   while (!links_[rank]->connect(1s)) {
     if (std::chrono::steady_clock::now() > deadline)
@@ -199,10 +195,7 @@ net::Answer Cluster::call(std::uint32_t rank, const char* verb, nlohmann::json f
 }
 
 wire::EpochPlan Cluster::plan(std::uint64_t epoch) const {
-  wire::EpochPlan plan{.epoch = epoch,
-                       .pmix_namespace = std::format("uid-e{}", epoch),
-                       .sets = {"one"},
-                       .members = {}};
+  wire::EpochPlan plan{.epoch = epoch, .pmix_namespace = std::format("uid-e{}", epoch), .sets = {"one"}, .members = {}};
   for (std::uint32_t r = 0; r < ranks(); ++r)
     plan.members.push_back({.rank = r, .pod = pod(r), .pod_uid = "u", .address = address(r), .set = 0});
   return plan;

@@ -19,8 +19,7 @@ namespace bsp::test {
 class Process {
  public:
   Process() = default;
-  Process(std::vector<std::string> command, std::vector<std::string> environment, std::string log,
-          uid_t uid = 0);
+  Process(std::vector<std::string> command, std::vector<std::string> environment, std::string log, uid_t uid = 0);
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
   ~Process();
@@ -51,8 +50,7 @@ class Cluster {
   void start_sidecar(std::uint32_t rank, std::vector<std::string> environment = {});
   // The operator's request; fails the test if it is refused.
   net::Answer call(std::uint32_t rank, const char* verb, nlohmann::json fields = nlohmann::json::object());
-  Result<net::Answer> try_call(std::uint32_t rank, const char* verb,
-                               nlohmann::json fields = nlohmann::json::object());
+  Result<net::Answer> try_call(std::uint32_t rank, const char* verb, nlohmann::json fields = nlohmann::json::object());
   void prepare(std::uint64_t epoch);
   void open(std::uint64_t epoch);
 

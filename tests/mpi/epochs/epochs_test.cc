@@ -32,13 +32,11 @@ Line parse(const std::string& text) {
   return line;
 }
 
-Process start_rank(const Cluster& cluster, std::uint32_t rank, int epochs, const char* hold = nullptr,
-                   uid_t uid = 0) {
-  std::vector<std::string> command{BSP_BINARY_DIR "/bin/epochs_rank", cluster.run_dir(rank),
-                                   std::to_string(epochs)};
+Process start_rank(const Cluster& cluster, std::uint32_t rank, int epochs, const char* hold = nullptr, uid_t uid = 0) {
+  std::vector<std::string> command{BSP_BINARY_DIR "/bin/epochs_rank", cluster.run_dir(rank), std::to_string(epochs)};
   if (hold) command.emplace_back(hold);
-  return Process(std::move(command),
-                 {"OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"}, cluster.run_dir(rank) + ".program.log", uid);
+  return Process(std::move(command), {"OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"},
+                 cluster.run_dir(rank) + ".program.log", uid);
 }
 
 struct Case {
@@ -79,8 +77,8 @@ TEST_P(Epochs, RightResultsAndNothingGrows) {
   }
   double n = static_cast<double>(ranks) * epochs;
   std::printf("%u ranks: open %.1f ms, close %.1f ms; sidecar of rank 0: %ld KiB after %d epochs, %ld after %d\n",
-              ranks, open_us / n / 1e3, close_us / n / 1e3, sidecar_kib[0], settled,
-              cluster.sidecars[0].resident_kib(), epochs);
+              ranks, open_us / n / 1e3, close_us / n / 1e3, sidecar_kib[0], settled, cluster.sidecars[0].resident_kib(),
+              epochs);
   for (std::uint32_t r = 0; r < ranks; ++r) {
     EXPECT_EQ(programs[r].wait(30s), 0);
     // One connection may be in the making or just gone.
@@ -113,8 +111,7 @@ TEST(Epochs, ASidecarMayDieWhileAnEpochIsOpen) {
         cluster.start_sidecar(victim);
       }
     }
-    for (std::uint32_t r = 0; r < kRanks; ++r)
-      std::ofstream(std::format("{}/go.{}", cluster.run_dir(r), e)) << "go";
+    for (std::uint32_t r = 0; r < kRanks; ++r) std::ofstream(std::format("{}/go.{}", cluster.run_dir(r), e)) << "go";
     for (std::uint32_t r = 0; r < kRanks; ++r) {
       Line line = parse(programs[r].read_line(60s));
       ASSERT_EQ(line.epoch, e) << "rank " << r << "\n" << cluster.log(r) << programs[r].wait(1s);

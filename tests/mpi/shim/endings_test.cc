@@ -10,7 +10,6 @@
 namespace bsp::test {
 namespace {
 
-
 void one_turn(Job& job) {
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
   ASSERT_TRUE(job.turn()) << job.stderr_of(0);

@@ -27,17 +27,13 @@ bool until(Done done) {
 }  // namespace
 
 Job::Job(Options options)
-    : cluster(options.ranks),
-      options_(std::move(options)),
-      stopped_(options_.ranks),
-      exited_(options_.ranks, -1) {
+    : cluster(options.ranks), options_(std::move(options)), stopped_(options_.ranks), exited_(options_.ranks, -1) {
   for (std::uint32_t r = 0; r < options_.ranks; ++r) {
     cluster.start_sidecar(r);
     std::vector<std::string> command{BSP_BINARY_DIR "/bin/" + options_.program};
     command.insert(command.end(), options_.arguments.begin(), options_.arguments.end());
     std::vector<std::string> environment{"LD_PRELOAD=" BSP_BINARY_DIR "/bin/libbspmpi.so",
-                                         "BSP_RUN_DIR=" + cluster.run_dir(r),
-                                         "OMPI_MCA_btl_tcp_if_include=lo",
+                                         "BSP_RUN_DIR=" + cluster.run_dir(r), "OMPI_MCA_btl_tcp_if_include=lo",
                                          "OMPI_MCA_mpi_yield_when_idle=1"};  // more ranks than cores
     environment.insert(environment.end(), options_.environment.begin(), options_.environment.end());
     programs.emplace_back(std::move(command), std::move(environment), cluster.run_dir(r) + ".program.log");
@@ -137,8 +133,7 @@ std::uint64_t Job::commit() {
     all_stopped();
     if (std::ranges::any_of(exited_, [](int e) { return e != -1; })) return 0;
   }
-  for (std::uint32_t r = 0; r < options_.ranks; ++r)
-    cluster.call(r, wire::kCommitGate, {{"superstep", target}});
+  for (std::uint32_t r = 0; r < options_.ranks; ++r) cluster.call(r, wire::kCommitGate, {{"superstep", target}});
   return target;
 }
 

@@ -19,7 +19,7 @@ class Job {
  public:
   struct Options {
     std::uint32_t ranks = 2;
-    std::string program;                // in BSP_BINARY_DIR/bin
+    std::string program;  // in BSP_BINARY_DIR/bin
     std::vector<std::string> arguments;
     std::vector<std::string> environment;
   };

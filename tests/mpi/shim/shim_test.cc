@@ -61,8 +61,8 @@ class LatticeBoltzmann : public testing::TestWithParam<std::uint32_t> {};
 TEST_P(LatticeBoltzmann, IsBitForBitTheSequentialProgram) {
   Job job({.ranks = GetParam(),
            .program = "lattice_boltzmann",
-           .arguments = {"--width", "67", "--height", "33", "--supersteps", "600", "--substeps", "2", "--ballast",
-                         "2", "--work-factor", "0=2", "--check"},
+           .arguments = {"--width", "67", "--height", "33", "--supersteps", "600", "--substeps", "2", "--ballast", "2",
+                         "--work-factor", "0=2", "--check"},
            .environment = {}});
   go_through(job, 5);
   for (std::uint32_t r = 0; r < GetParam(); ++r) EXPECT_EQ(job.wait(r), 0) << job.stderr_of(r);
@@ -141,10 +141,8 @@ TEST(Shim, AnotherCollectiveWithAStrideIsTheEdge) {
 }
 
 TEST(Shim, AWrongSuperstepIsSaid) {
-  Job job({.ranks = 2,
-           .program = "shim_allreduce",
-           .arguments = {"300"},
-           .environment = {"BSP_SUPERSTEP=MPI_Alreduce:5"}});
+  Job job(
+      {.ranks = 2, .program = "shim_allreduce", .arguments = {"300"}, .environment = {"BSP_SUPERSTEP=MPI_Alreduce:5"}});
   for (std::uint32_t r : {0u, 1u}) {
     int status = job.wait(r);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;

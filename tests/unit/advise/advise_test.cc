@@ -20,8 +20,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-// A run of three calls, each after four supersteps: ranks 0 to 2 on slow nodes take 3, 2 and 0.4 s, rank 3 on a fast one 1 s; two
-// fast nodes are free. Nobody is moved, as in mode Advise.
+// A run of three calls, each after four supersteps: ranks 0 to 2 on slow nodes take 3, 2 and 0.4 s, rank 3 on a fast
+// one 1 s; two fast nodes are free. Nobody is moved, as in mode Advise.
 class Advise : public ::testing::Test {
  protected:
   Advise() {
@@ -31,8 +31,13 @@ class Advise : public ::testing::Test {
     world.instructions[2] = 0.2e9;
     decide::State state;
     for (int n = 0; n < 3; ++n) {
-      record::Call call{.name_space = "science", .job = "lattice", .uid = "u", .time = "2026-11-21T19:40:00Z", .params = params,
-                        .snapshot = world.snapshot, .state = state};
+      record::Call call{.name_space = "science",
+                        .job = "lattice",
+                        .uid = "u",
+                        .time = "2026-11-21T19:40:00Z",
+                        .params = params,
+                        .snapshot = world.snapshot,
+                        .state = state};
       decide::Window window(state, params, 4, 2);
       for (std::uint64_t t = window.cadence().k.value; !window.call_due(); ++t) {
         call.supersteps.push_back(world.superstep(t));
@@ -68,10 +73,12 @@ TEST_F(Advise, UnderTheRecordedParametersEveryPlanIsTheSame) {
   const std::string text = advise({});
   EXPECT_EQ(status, 0) << errors;
   EXPECT_EQ(errors, "");
-  EXPECT_THAT(text, HasSubstr(file + ":1  science/lattice  2026-11-21T19:40:00Z\n"
-                                     "  advised: call after superstep 4: Top moves 1 of 4 ranks, time of the moved ranks"));
+  EXPECT_THAT(text,
+              HasSubstr(file + ":1  science/lattice  2026-11-21T19:40:00Z\n"
+                               "  advised: call after superstep 4: Top moves 1 of 4 ranks, time of the moved ranks"));
   std::size_t same = 0;
-  for (std::size_t at = 0; (at = text.find("decided again: the same plan, bit for bit", at)) != std::string::npos; ++at) ++same;
+  for (std::size_t at = 0; (at = text.find("decided again: the same plan, bit for bit", at)) != std::string::npos; ++at)
+    ++same;
   EXPECT_EQ(same, 3u);
   EXPECT_THAT(text, HasSubstr("    stay rank 3: BestSetIsOwn: no Set has a higher PM than its own, fast"));
   EXPECT_THAT(text, HasSubstr("as recorded   3       3           3       "));
@@ -92,7 +99,8 @@ TEST_F(Advise, AnotherHeuristicStandsBesideWhatWasDone) {
 TEST_F(Advise, AllHeuristicsAreATable) {
   const std::string text = advise({"--heuristic=all"});
   EXPECT_EQ(status, 0) << errors;
-  for (const char* row : {"  Top (recorded)   4       1       ", "  Bottleneck       4 ", "\nMigHull ", "\nPercentage "})
+  for (const char* row :
+       {"  Top (recorded)   4       1       ", "  Bottleneck       4 ", "\nMigHull ", "\nPercentage "})
     EXPECT_THAT(text, HasSubstr(row));
 }
 
@@ -132,8 +140,10 @@ TEST_F(Advise, LinesThatAreNotRecordsAreToldAndTheOthersUsed) {
   write(record::to_line(calls[2]));
   const std::string text = advise({"--brief"});
   EXPECT_EQ(status, 1);
-  EXPECT_THAT(errors, HasSubstr("bsp-operator: " + file + ":5: not valid JSON: the line was cut after 200 bytes; take it out\n"));
-  EXPECT_THAT(errors, HasSubstr("bsp-operator: " + file + ":6: params.heuristc: unknown field; did you mean heuristic?"));
+  EXPECT_THAT(errors, HasSubstr("bsp-operator: " + file +
+                                ":5: not valid JSON: the line was cut after 200 bytes; take it out\n"));
+  EXPECT_THAT(errors,
+              HasSubstr("bsp-operator: " + file + ":6: params.heuristc: unknown field; did you mean heuristic?"));
   EXPECT_THAT(text, HasSubstr("as recorded   4  "));
 }
 
@@ -161,18 +171,19 @@ TEST_F(Advise, AFileWithoutCallsIsAMistake) {
 }
 
 TEST(AdviseOptions, MistakesAreNamedWithTheRemedy) {
-  for (const auto& [words, what] : {std::pair{Words{}, "-f is missing: which record?"},
-                                    {Words{"-f", "x", "y"}, "what is y for?"},
-                                    {Words{"-f", "x", "--heuristc", "Top"}, "unknown option --heuristc; did you mean --heuristic?"},
-                                    {Words{"-f", "x", "--heuristic", "Best"}, "unknown heuristic 'Best': use one of Top,"},
-                                    {Words{"-f", "x", "--heuristic", "Top,"}, "unknown heuristic ''"},
-                                    {Words{"-f", "x", "--alpha", "2.5"}, "--alpha: \"2.5\" is not a whole number"},
-                                    {Words{"-f", "x", "--alpha", "0"}, "alpha0 must be at least 1, is 0"},
-                                    {Words{"-f", "x", "--d", "2"}, "d0 must be above 0 and below 1, is 2"},
-                                    {Words{"-f", "x", "--x", "most"}, "--x: \"most\" is not a number"},
-                                    {Words{"-f", "x", "--delta", "nan"}, "delta must be at least 0"},
-                                    {Words{"-f", "x", "--horizon", "day"}, "--horizon: \"day\" is neither Window nor Superstep"},
-                                    {Words{"-f", "x", "-o", "yaml"}, "-o: \"yaml\" is neither text nor json"}}) {
+  for (const auto& [words, what] :
+       {std::pair{Words{}, "-f is missing: which record?"},
+        {Words{"-f", "x", "y"}, "what is y for?"},
+        {Words{"-f", "x", "--heuristc", "Top"}, "unknown option --heuristc; did you mean --heuristic?"},
+        {Words{"-f", "x", "--heuristic", "Best"}, "unknown heuristic 'Best': use one of Top,"},
+        {Words{"-f", "x", "--heuristic", "Top,"}, "unknown heuristic ''"},
+        {Words{"-f", "x", "--alpha", "2.5"}, "--alpha: \"2.5\" is not a whole number"},
+        {Words{"-f", "x", "--alpha", "0"}, "alpha0 must be at least 1, is 0"},
+        {Words{"-f", "x", "--d", "2"}, "d0 must be above 0 and below 1, is 2"},
+        {Words{"-f", "x", "--x", "most"}, "--x: \"most\" is not a number"},
+        {Words{"-f", "x", "--delta", "nan"}, "delta must be at least 0"},
+        {Words{"-f", "x", "--horizon", "day"}, "--horizon: \"day\" is neither Window nor Superstep"},
+        {Words{"-f", "x", "-o", "yaml"}, "-o: \"yaml\" is neither text nor json"}}) {
     const auto o = parse_options(words);
     ASSERT_FALSE(o) << what;
     EXPECT_EQ(o.error().code, ErrorCode::kInvalid);

@@ -102,7 +102,8 @@ TEST_F(ControllerTest, AJobBecomesPodsThatTheSchedulerMayPlaceWithinTheirSet) {
   EXPECT_THAT(pods_in("default"), ElementsAre("lbm-r0-g0", "lbm-r1-g0"));
   const json pod = client_->get({kPod, "default", "lbm-r1-g0"}).value();
   EXPECT_FALSE(pod["spec"].contains("nodeName"));
-  const json terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+  const json terms =
+      pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
   EXPECT_EQ(terms, json::parse(R"([{"matchExpressions": [{"key": "pool", "operator": "In", "values": ["fast"]}]}])"));
   EXPECT_EQ(pod["spec"]["hostUsers"], false);
   EXPECT_EQ(pod["spec"]["terminationGracePeriodSeconds"], 1);
@@ -136,7 +137,8 @@ TEST_F(ControllerTest, JobsOfOneNameInTwoNamespacesHaveNothingInCommon) {
   ASSERT_TRUE(client_->create(job("lbm", "b", 3)));
   ASSERT_TRUE(has_pods(2, "a"));
   ASSERT_TRUE(has_pods(3, "b"));
-  EXPECT_NE(client_->get({kSecret, "a", "lbm-ca"}).value()["data"], client_->get({kSecret, "b", "lbm-ca"}).value()["data"]);
+  EXPECT_NE(client_->get({kSecret, "a", "lbm-ca"}).value()["data"],
+            client_->get({kSecret, "b", "lbm-ca"}).value()["data"]);
   ASSERT_TRUE(client_->remove({kBspJob, "a", "lbm"}));
   ASSERT_TRUE(eventually([&] { return client_->list(kBspJob, "a").value().empty(); })) << "its finalizer is removed";
   EXPECT_THAT(pods_in("a"), IsEmpty());
@@ -176,10 +178,11 @@ TEST_F(ControllerTest, WhatTheSchemaLetsPassIsAnsweredByAConditionOnce) {
   app(bad)["comand"] = {"solver"};
   ASSERT_TRUE(client_->create(bad));
   ASSERT_TRUE(becomes("bad", "phase", "Failed"));
-  EXPECT_THAT(in_status("bad", "message"), HasSubstr("spec.template.spec.containers[0].comand: unknown field; did you mean command?"));
+  EXPECT_THAT(in_status("bad", "message"),
+              HasSubstr("spec.template.spec.containers[0].comand: unknown field; did you mean command?"));
   const json conditions = read("bad")["status"]["conditions"];
   EXPECT_TRUE(std::any_of(conditions.begin(), conditions.end(),
-                                  [](const json& c) { return c["type"] == "Failed" && c["status"] == "True"; }));
+                          [](const json& c) { return c["type"] == "Failed" && c["status"] == "True"; }));
   const std::string version = read("bad")["metadata"]["resourceVersion"];
   ASSERT_TRUE(client_->create(job("good")));
   ASSERT_TRUE(has_pods(2));
@@ -189,8 +192,12 @@ TEST_F(ControllerTest, WhatTheSchemaLetsPassIsAnsweredByAConditionOnce) {
 }
 
 TEST_F(ControllerTest, APodThatTheServerFindsInvalidFailsTheJobInItsWords) {
-  server_.inject({.match = "POST /api/v1/namespaces/default/pods", .times = 1000, .status = 422,
-                  .body = R"({"kind": "Status", "message": "Pod \"x\" is invalid: spec.priority: Forbidden", "reason": "Invalid"})"});
+  server_.inject(
+      {.match = "POST /api/v1/namespaces/default/pods",
+       .times = 1000,
+       .status = 422,
+       .body =
+           R"({"kind": "Status", "message": "Pod \"x\" is invalid: spec.priority: Forbidden", "reason": "Invalid"})"});
   const auto controller = start();
   ASSERT_TRUE(client_->create(job("lbm")));
   ASSERT_TRUE(becomes("lbm", "phase", "Failed"));
@@ -199,8 +206,11 @@ TEST_F(ControllerTest, APodThatTheServerFindsInvalidFailsTheJobInItsWords) {
 }
 
 TEST_F(ControllerTest, APodThatIsRefusedNowIsToldAndMadeLater) {
-  server_.inject({.match = "POST /api/v1/namespaces/default/pods", .times = 100000, .status = 403,
-                  .body = R"({"kind": "Status", "message": "pods \"x\" is forbidden: exceeded quota", "reason": "Forbidden"})"});
+  server_.inject(
+      {.match = "POST /api/v1/namespaces/default/pods",
+       .times = 100000,
+       .status = 403,
+       .body = R"({"kind": "Status", "message": "pods \"x\" is forbidden: exceeded quota", "reason": "Forbidden"})"});
   const auto controller = start();
   ASSERT_TRUE(client_->create(job("lbm")));
   ASSERT_TRUE(becomes("lbm", "message", "exceeded quota"));
@@ -215,7 +225,9 @@ TEST_F(ControllerTest, TheSchedulersWordsAreTheJobs) {
   ASSERT_TRUE(client_->create(job("lbm")));
   ASSERT_TRUE(has_pods(2));
   json pod = client_->get({kPod, "default", "lbm-r1-g0"}).value();
-  pod["status"]["conditions"] = {{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"},
+  pod["status"]["conditions"] = {{{"type", "PodScheduled"},
+                                  {"status", "False"},
+                                  {"reason", "Unschedulable"},
                                   {"message", "0/3 nodes are available: 3 Insufficient cpu."}}};
   ASSERT_TRUE(client_->update_status(pod));
   ASSERT_TRUE(becomes("lbm", "message", "lbm-r1-g0 of rank 1 finds no node: 0/3 nodes are available"));
@@ -233,12 +245,13 @@ TEST_F(ControllerTest, TheSchedulersWordsAreTheJobs) {
 TEST_F(ControllerTest, NodesWithoutRoomOrThatRefuseThePodsTakeNoRank) {
   add_node("fast-3", "tainted", {{"taints", {{{"key", "gpu"}, {"effect", "NoSchedule"}}}}});
   // Half a core is left on slow-1.
-  ASSERT_TRUE(client_->create({{"apiVersion", "v1"},
-                               {"kind", "Pod"},
-                               {"metadata", {{"name", "other"}, {"namespace", "kube-system"}}},
-                               {"spec",
-                                {{"nodeName", "slow-1"},
-                                 {"containers", {{{"name", "c"}, {"resources", {{"requests", {{"cpu", "1500m"}}}}}}}}}}}));
+  ASSERT_TRUE(
+      client_->create({{"apiVersion", "v1"},
+                       {"kind", "Pod"},
+                       {"metadata", {{"name", "other"}, {"namespace", "kube-system"}}},
+                       {"spec",
+                        {{"nodeName", "slow-1"},
+                         {"containers", {{{"name", "c"}, {"resources", {{"requests", {{"cpu", "1500m"}}}}}}}}}}}));
   const auto controller = start();
   json narrow = job("narrow", "default", 2);
   narrow["spec"]["sets"]["names"] = {"slow"};
@@ -260,7 +273,8 @@ TEST_F(ControllerTest, NodesWithoutRoomOrThatRefuseThePodsTakeNoRank) {
 
 TEST_F(ControllerTest, TheLastLinesOfALogAreRead) {
   server_.inject({.match = "GET /api/v1/namespaces/default/pods/p/log?container=app&tailLines=10&limitBytes=2000",
-                  .status = 200, .body = "last words\n"});
+                  .status = 200,
+                  .body = "last words\n"});
   EXPECT_EQ(client_->pod_log("default", "p", {.container = "app"}).value_or("none"), "last words\n");
   EXPECT_EQ(client_->pod_log("default", "p", {.container = "app"}).error().code, ErrorCode::kNotFound);
 }

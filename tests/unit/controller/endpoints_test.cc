@@ -26,8 +26,9 @@ std::unique_ptr<Endpoints> open_somewhere(int& port, const std::map<std::string,
 
 TEST(Endpoints, AnswerWhatThePagesSay) {
   int port = 0, calls = 0;
-  auto open = open_somewhere(port, {{"/healthz", [] { return Page{200, "ok\n"}; }},
-                                    {"/readyz", [&] { return ++calls == 1 ? Page{503, "not yet\n"} : Page{200, "yes\n"}; }}});
+  auto open =
+      open_somewhere(port, {{"/healthz", [] { return Page{200, "ok\n"}; }},
+                            {"/readyz", [&] { return ++calls == 1 ? Page{503, "not yet\n"} : Page{200, "yes\n"}; }}});
   ASSERT_TRUE(open);
   EXPECT_THAT(http_get(port, "/healthz"), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("text/plain"), EndsWith("ok\n")));
   EXPECT_THAT(http_get(port, "/readyz"), AllOf(StartsWith("HTTP/1.1 503"), EndsWith("not yet\n")));

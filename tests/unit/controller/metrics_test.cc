@@ -19,22 +19,24 @@ Figures of_a_leader() {
   f.leads = true;
   f.api_requests = 17;
   f.shell.emplace();
-  f.shell->jobs = {{.name_space = "a", .name = "lbm", .phase = "Running", .ranks = 4, .superstep = 12, .imbalance = 0.25},
-                   {.name_space = "b", .name = "lbm", .phase = "Failed", .ranks = 2, .moves = 3, .gain_seconds = -1.5}};
+  f.shell->jobs = {
+      {.name_space = "a", .name = "lbm", .phase = "Running", .ranks = 4, .superstep = 12, .imbalance = 0.25},
+      {.name_space = "b", .name = "lbm", .phase = "Failed", .ranks = 2, .moves = 3, .gain_seconds = -1.5}};
   for (const double seconds : {0.0005, 0.003, 0.003, 99.0}) f.shell->looks.add(seconds);
   return f;
 }
 
 TEST(Metrics, OfALeader) {
   const std::string text = metrics_text(of_a_leader());
-  for (const char* line : {"bsp_operator_info{version=\"1.2\"} 1\n", "bsp_operator_leader 1\n", "bsp_operator_api_requests_total 17\n",
-                           "bsp_jobs{phase=\"Running\"} 1\n", "bsp_jobs{phase=\"Pending\"} 0\n",
-                           "bsp_job_superstep{namespace=\"a\",job=\"lbm\"} 12\n", "bsp_job_imbalance{namespace=\"a\",job=\"lbm\"} 0.25\n",
-                           "bsp_job_gain_seconds{namespace=\"b\",job=\"lbm\"} -1.5\n",
-                           "bsp_operator_reconcile_seconds_bucket{le=\"0.001\"} 1\n",
-                           "bsp_operator_reconcile_seconds_bucket{le=\"0.005\"} 3\n",
-                           "bsp_operator_reconcile_seconds_bucket{le=\"10\"} 3\n",
-                           "bsp_operator_reconcile_seconds_bucket{le=\"+Inf\"} 4\n", "bsp_operator_reconcile_seconds_count 4\n"})
+  for (const char* line :
+       {"bsp_operator_info{version=\"1.2\"} 1\n", "bsp_operator_leader 1\n", "bsp_operator_api_requests_total 17\n",
+        "bsp_jobs{phase=\"Running\"} 1\n", "bsp_jobs{phase=\"Pending\"} 0\n",
+        "bsp_job_superstep{namespace=\"a\",job=\"lbm\"} 12\n", "bsp_job_imbalance{namespace=\"a\",job=\"lbm\"} 0.25\n",
+        "bsp_job_gain_seconds{namespace=\"b\",job=\"lbm\"} -1.5\n",
+        "bsp_operator_reconcile_seconds_bucket{le=\"0.001\"} 1\n",
+        "bsp_operator_reconcile_seconds_bucket{le=\"0.005\"} 3\n",
+        "bsp_operator_reconcile_seconds_bucket{le=\"10\"} 3\n",
+        "bsp_operator_reconcile_seconds_bucket{le=\"+Inf\"} 4\n", "bsp_operator_reconcile_seconds_count 4\n"})
     EXPECT_THAT(text, HasSubstr(line));
 }
 

@@ -25,11 +25,28 @@ TEST(Options, WithoutAnyItLooksAfterAllNamespaces) {
 }
 
 TEST(Options, EachIsTakenInBothForms) {
-  const auto o = parse_options(Words{"--namespace", "science", "--leader-elect", "--metrics-address=:9000", "--health-address", "0",
-                                     "--workers=2", "--runtime-image", "registry.example/bsp-runtime:1", "--runtime-pull-policy=Always",
-                                     "--user-namespaces=false", "--lease-name", "mine", "--lease-namespace=ops",
-                                     "--record-directory", "/records", "--runtime-delivery=Copy", "--max-moves", "8",
-                                     "--max-moves-per-set=3", "--target-timeout", "300"});
+  const auto o = parse_options(Words{"--namespace",
+                                     "science",
+                                     "--leader-elect",
+                                     "--metrics-address=:9000",
+                                     "--health-address",
+                                     "0",
+                                     "--workers=2",
+                                     "--runtime-image",
+                                     "registry.example/bsp-runtime:1",
+                                     "--runtime-pull-policy=Always",
+                                     "--user-namespaces=false",
+                                     "--lease-name",
+                                     "mine",
+                                     "--lease-namespace=ops",
+                                     "--record-directory",
+                                     "/records",
+                                     "--runtime-delivery=Copy",
+                                     "--max-moves",
+                                     "8",
+                                     "--max-moves-per-set=3",
+                                     "--target-timeout",
+                                     "300"});
   ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(o->name_space, "science");
   EXPECT_TRUE(o->leader_elect);
@@ -50,19 +67,20 @@ TEST(Options, EachIsTakenInBothForms) {
 }
 
 TEST(Options, WhatIsWrongIsNamedWithTheRemedy) {
-  for (const auto& [words, what] : {std::pair{Words{"--leader-elct"}, "did you mean --leader-elect?"},
-                                    {Words{"--kubeconfig"}, "--kubeconfig needs a value"},
-                                    {Words{"--workers", "0"}, "--workers: \"0\" is a number from 1 to 64"},
-                                    {Words{"--workers", "2x"}, "--workers"},
-                                    {Words{"--metrics-address", "8080"}, "HOST:PORT"},
-                                    {Words{"--metrics-address", "a:99999"}, "HOST:PORT"},
-                                    {Words{"--metrics-address", "[::]:80"}, "HOST:PORT"},
-                                    {Words{"--metrics-address", ":1", "--health-address", "0.0.0.0:1"}, "different ports"},
-                                    {Words{"--runtime-pull-policy", "Sometimes"}, "Always, IfNotPresent or Never"},
-                                    {Words{"--runtime-delivery", "Magic"}, "ImageVolume or Copy"},
-                                    {Words{"--target-timeout=0"}, "from 1 to 86400"},
-                                    {Words{"--user-namespaces=maybe"}, "true or false"},
-                                    {Words{"job.yaml"}, "what is job.yaml for?"}}) {
+  for (const auto& [words, what] :
+       {std::pair{Words{"--leader-elct"}, "did you mean --leader-elect?"},
+        {Words{"--kubeconfig"}, "--kubeconfig needs a value"},
+        {Words{"--workers", "0"}, "--workers: \"0\" is a number from 1 to 64"},
+        {Words{"--workers", "2x"}, "--workers"},
+        {Words{"--metrics-address", "8080"}, "HOST:PORT"},
+        {Words{"--metrics-address", "a:99999"}, "HOST:PORT"},
+        {Words{"--metrics-address", "[::]:80"}, "HOST:PORT"},
+        {Words{"--metrics-address", ":1", "--health-address", "0.0.0.0:1"}, "different ports"},
+        {Words{"--runtime-pull-policy", "Sometimes"}, "Always, IfNotPresent or Never"},
+        {Words{"--runtime-delivery", "Magic"}, "ImageVolume or Copy"},
+        {Words{"--target-timeout=0"}, "from 1 to 86400"},
+        {Words{"--user-namespaces=maybe"}, "true or false"},
+        {Words{"job.yaml"}, "what is job.yaml for?"}}) {
     const auto o = parse_options(words);
     ASSERT_FALSE(o) << words[0];
     EXPECT_EQ(o.error().code, ErrorCode::kInvalid);
@@ -93,7 +111,8 @@ TEST(SubmitOptions, NeedAFileAndNoDeletionWithoutWaiting) {
   EXPECT_EQ(o->timeout_seconds, 30u);
   EXPECT_TRUE(o->wait && o->remove);
   EXPECT_THAT(parse_submit_options(Words{}).error().message, HasSubstr("-f is missing"));
-  EXPECT_THAT(parse_submit_options(Words{"-f", "x", "--delete"}).error().message, HasSubstr("--delete goes with --wait"));
+  EXPECT_THAT(parse_submit_options(Words{"-f", "x", "--delete"}).error().message,
+              HasSubstr("--delete goes with --wait"));
 }
 
 }  // namespace

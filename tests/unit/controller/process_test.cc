@@ -53,7 +53,8 @@ class ProcessTest : public kube_test::World {
     posix_spawn_file_actions_t files;
     ::posix_spawn_file_actions_init(&files);
     for (const int fd : {1, 2})
-      ::posix_spawn_file_actions_addopen(&files, fd, (directory_ + "/output").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+      ::posix_spawn_file_actions_addopen(&files, fd, (directory_ + "/output").c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                         0600);
     ASSERT_EQ(::posix_spawn(&pid_, words[0].c_str(), &files, nullptr, argv.data(), environ), 0);
     ::posix_spawn_file_actions_destroy(&files);
   }

@@ -23,8 +23,9 @@ std::string manifest(const std::string& spec, const std::string& args = "args: [
          "      containers:\n"
          "      - name: app\n"
          "        image: localhost/x\n"
-         "        " + args + "\n" +  // 10
-         spec;                       // 11 …
+         "        " +
+         args + "\n" +  // 10
+         spec;          // 11 …
 }
 
 std::string error_of(const std::string& yaml) {
@@ -65,7 +66,8 @@ TEST(Manifest, QuotedScalarsStayTexts) {
 }
 
 TEST(Manifest, AnchorsAndComments) {
-  const auto job = read_bsp_job("# a comment\n---\n" + manifest("  ranks: &n 4\n  rescheduling: {alpha: *n}\n"), "job.yaml");
+  const auto job =
+      read_bsp_job("# a comment\n---\n" + manifest("  ranks: &n 4\n  rescheduling: {alpha: *n}\n"), "job.yaml");
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_EQ(job->spec.rescheduling.alpha, 4u);
 }
@@ -82,10 +84,12 @@ TEST_P(Mistakes, AreNamedWithTheRemedy) { EXPECT_EQ(error_of(GetParam().yaml), G
 INSTANTIATE_TEST_SUITE_P(
     Manifest, Mistakes,
     ::testing::Values(
-        Mistake{"Empty", "", "job.yaml: holds no object; a BSPJob begins with the lines \"apiVersion: "
-                             "migbsp.io/v1alpha1\" and \"kind: BSPJob\""},
-        Mistake{"OnlyAComment", "# nothing\n", "job.yaml: holds no object; a BSPJob begins with the lines \"apiVersion: "
-                                               "migbsp.io/v1alpha1\" and \"kind: BSPJob\""},
+        Mistake{"Empty", "",
+                "job.yaml: holds no object; a BSPJob begins with the lines \"apiVersion: "
+                "migbsp.io/v1alpha1\" and \"kind: BSPJob\""},
+        Mistake{"OnlyAComment", "# nothing\n",
+                "job.yaml: holds no object; a BSPJob begins with the lines \"apiVersion: "
+                "migbsp.io/v1alpha1\" and \"kind: BSPJob\""},
         Mistake{"NotYaml", "kind: [BSPJob\n", "job.yaml:2: not valid YAML: end of sequence flow not found"},
         Mistake{"ATab", "kind: BSPJob\nspec:\n\tranks: 4\n", "job.yaml:3: not valid YAML: illegal map value"},
         Mistake{"NotUtf8", "apiVersion: migbsp.io/v1alpha1\nkind: J\xff\n",
@@ -98,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"AText", "hello\n", "job.yaml: the manifest must be an object, not a text"},
         Mistake{"TwoDocuments", manifest("  ranks: 4\n") + "---\n" + manifest("  ranks: 4\n"),
                 "job.yaml: holds 2 documents; put each into a file of its own and keep one BSPJob in this one"},
-        Mistake{"KeyTwice", manifest("  ranks: 4\n  ranks: 5\n"), "job.yaml:12: spec.ranks: given twice; remove one of them"},
+        Mistake{"KeyTwice", manifest("  ranks: 4\n  ranks: 5\n"),
+                "job.yaml:12: spec.ranks: given twice; remove one of them"},
         Mistake{"WrongKind", "apiVersion: migbsp.io/v1alpha1\nkind: Job\nspec: {}\n",
                 "job.yaml:2: kind: must be BSPJob, not \"Job\""},
         Mistake{"WrongVersion", "apiVersion: batch/v1\nkind: BSPJob\n",
@@ -111,10 +116,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml: spec: required, but not given"},
         Mistake{"NoName", "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nspec: {ranks: 1, template: {}}\n",
                 "job.yaml: metadata.name: required, but not given"},
-        Mistake{"BadName", "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nmetadata: {name: My_Job}\n"
-                           "spec: {ranks: 1, template: {}}\n",
-                "job.yaml:3: metadata.name: \"My_Job\" must be 1 to 63 of a-z, 0-9 and '-', beginning and ending with a "
-                "letter or digit"},
+        Mistake{
+            "BadName",
+            "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nmetadata: {name: My_Job}\n"
+            "spec: {ranks: 1, template: {}}\n",
+            "job.yaml:3: metadata.name: \"My_Job\" must be 1 to 63 of a-z, 0-9 and '-', beginning and ending with a "
+            "letter or digit"},
         Mistake{"NoRanks", manifest(""), "job.yaml: spec.ranks: required, but not given"},
         Mistake{"ZeroRanks", manifest("  ranks: 0\n"), "job.yaml:11: spec.ranks: must be at least 1"},
         Mistake{"NegativeRanks", manifest("  ranks: -2\n"), "job.yaml:11: spec.ranks: must not be negative, but is -2"},
@@ -131,12 +138,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:12: spec.rescheduling.d: must lie between 0 and 1, both excluded"},
         Mistake{"NotANumber", manifest("  ranks: 4\n  rescheduling: {d: .nan}\n"),
                 "job.yaml:12: spec.rescheduling.d: must be a finite number, not .nan"},
-        Mistake{"BadSize", manifest("  ranks: 4\n  checkpoint: {sizeLimit: 2 GB}\n"),
-                "job.yaml:12: spec.checkpoint.sizeLimit: \"2 GB\" is not a quantity; write for example 512Mi, 2Gi, 250m or "
-                "1.5"},
-        Mistake{"NumberAmongArgs", manifest("  ranks: 4\n", "args: [--steps, 10]"),
-                "job.yaml:10: spec.template.spec.containers[0].args[1]: must be a text, not a number; put it in quotes: "
-                "\"10\""},
+        Mistake{
+            "BadSize", manifest("  ranks: 4\n  checkpoint: {sizeLimit: 2 GB}\n"),
+            "job.yaml:12: spec.checkpoint.sizeLimit: \"2 GB\" is not a quantity; write for example 512Mi, 2Gi, 250m or "
+            "1.5"},
+        Mistake{
+            "NumberAmongArgs", manifest("  ranks: 4\n", "args: [--steps, 10]"),
+            "job.yaml:10: spec.template.spec.containers[0].args[1]: must be a text, not a number; put it in quotes: "
+            "\"10\""},
         Mistake{"CommandAsText", manifest("  ranks: 4\n", "command: my_program"),
                 "job.yaml:10: spec.template.spec.containers[0].command: must be a list of texts, not a text; write for "
                 "example [my_program, \"--steps\", \"100\"]"},
@@ -150,8 +159,9 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Manifest, AContainerMustBeCalledApp) {
   std::string yaml = manifest("  ranks: 4\n");
   yaml.replace(yaml.find("name: app"), 9, "name: foo");
-  EXPECT_EQ(error_of(yaml), "job.yaml:7: spec.template.spec.containers: no containers are called app; exactly one must be "
-                            "(the one that runs the MPI program)");
+  EXPECT_EQ(error_of(yaml),
+            "job.yaml:7: spec.template.spec.containers: no containers are called app; exactly one must be "
+            "(the one that runs the MPI program)");
 }
 
 // yaml-cpp alone would never come to an end of it.
@@ -175,7 +185,8 @@ TEST(Manifest, RankMigrationByHand) {
   const auto good = read_rank_migration(head + "spec: {job: a, rank: 1, targetSet: fast}\n", "move.yaml");
   ASSERT_TRUE(good) << good.error().message;
   EXPECT_EQ(good->spec.rank, RankId{1});
-  const auto both = read_rank_migration(head + "spec: {job: a, rank: 1, targetSet: fast, targetNode: n}\n", "move.yaml");
+  const auto both =
+      read_rank_migration(head + "spec: {job: a, rank: 1, targetSet: fast, targetNode: n}\n", "move.yaml");
   ASSERT_FALSE(both);
   EXPECT_EQ(both.error().message,
             "move.yaml:4: spec.targetSet: give either spec.targetSet or spec.targetNode, and not both");

@@ -68,10 +68,14 @@ struct Fields {
   template <class T>
   static json default_of(const T& member, const std::string& at) {
     if (!at.starts_with("spec")) return nullptr;
-    if constexpr (reflect::kIsOptional<T> || reflect::kIsVector<T> || std::same_as<T, json>) return nullptr;
-    else if constexpr (std::same_as<T, std::string>) return member.empty() ? json() : json(member);
-    else if constexpr (requires(T& t, Fields& f) { visit_fields(t, f); }) return json::object();
-    else return reflect::write(member);
+    if constexpr (reflect::kIsOptional<T> || reflect::kIsVector<T> || std::same_as<T, json>)
+      return nullptr;
+    else if constexpr (std::same_as<T, std::string>)
+      return member.empty() ? json() : json(member);
+    else if constexpr (requires(T& t, Fields& f) { visit_fields(t, f); })
+      return json::object();
+    else
+      return reflect::write(member);
   }
 };
 
@@ -116,7 +120,8 @@ void compare(const json& schema, const std::string& path) {
     for (const auto& [name, value] : example.items()) names.insert(name);
     for (const auto& [name, value] : example["members"][0].items()) names.insert("members." + name);
     for (const auto& [name, value] : schema["properties"].items()) wanted.insert(name);
-    for (const auto& [name, value] : schema["properties"]["members"]["items"]["properties"].items()) wanted.insert("members." + name);
+    for (const auto& [name, value] : schema["properties"]["members"]["items"]["properties"].items())
+      wanted.insert("members." + name);
     EXPECT_EQ(names, wanted) << path;
   } else {
     expect(schema, "type", "object", path);
@@ -137,7 +142,8 @@ void compare_frame(const json& definition, std::string_view kind) {
   EXPECT_EQ(spec["group"], names::kGroup);
   EXPECT_EQ(spec["versions"][0]["name"], names::kVersion);
   EXPECT_EQ(spec["names"]["kind"], kind);
-  EXPECT_EQ(definition["metadata"]["name"], std::format("{}.{}", spec["names"]["plural"].get<std::string>(), names::kGroup));
+  EXPECT_EQ(definition["metadata"]["name"],
+            std::format("{}.{}", spec["names"]["plural"].get<std::string>(), names::kGroup));
   EXPECT_TRUE(spec["versions"][0]["subresources"].contains("status"));
   for (const json& column : spec["versions"][0]["additionalPrinterColumns"]) {
     const std::string path = column["jsonPath"];
@@ -205,10 +211,11 @@ void collect(const json& schema, const std::string& path, std::vector<Refused>& 
 }
 
 TEST(Mirror, WhatTheSchemaRefusesTheMirrorRefuses) {
-  const json good = {{"apiVersion", names::kApiVersion},
-                     {"kind", names::kBspJobKind},
-                     {"metadata", {{"name", "a"}}},
-                     {"spec", {{"ranks", 2}, {"template", {{"spec", {{"containers", {{{"name", "app"}, {"image", "i"}}}}}}}}}}};
+  const json good = {
+      {"apiVersion", names::kApiVersion},
+      {"kind", names::kBspJobKind},
+      {"metadata", {{"name", "a"}}},
+      {"spec", {{"ranks", 2}, {"template", {{"spec", {{"containers", {{{"name", "app"}, {"image", "i"}}}}}}}}}}};
   ASSERT_TRUE(bsp_job_from_json(good).and_then([](const BspJob& job) { return validate(job.spec); }));
   std::vector<Refused> refused;
   const json definition = crd("bspjob");

@@ -15,8 +15,7 @@ constexpr Balance kEven{.slowest = 1, .fastest = 1, .mean = 1, .computed = 4};
 constexpr Balance kUneven{.slowest = 2, .fastest = 0.5, .mean = 1, .computed = 4};
 
 // The supersteps after which calls are made, none of them with a migration.
-std::vector<std::uint64_t> calls(std::uint64_t alpha0, const Balance& balance,
-                                 std::uint64_t supersteps) {
+std::vector<std::uint64_t> calls(std::uint64_t alpha0, const Balance& balance, std::uint64_t supersteps) {
   const Params params{.alpha0 = alpha0};
   Cadence cadence = open_cadence({}, params);
   std::vector<std::uint64_t> calls;
@@ -44,9 +43,7 @@ TEST(Alpha, DoublesFromTenToTwentyInTenBalancedSupersteps) {
   EXPECT_EQ(cadence.alpha, 10u) << "the window under way keeps its length";
 }
 
-TEST(Alpha, NeverFallsBelowItsStart) {
-  EXPECT_THAT(calls(4, kUneven, 16), ElementsAre(4, 8, 12, 16));
-}
+TEST(Alpha, NeverFallsBelowItsStart) { EXPECT_THAT(calls(4, kUneven, 16), ElementsAre(4, 8, 12, 16)); }
 
 TEST(Alpha, FallsByOneForEachUnbalancedSuperstep) {
   const Params params{.alpha0 = 4};
@@ -85,12 +82,10 @@ TEST(D, FallsByHalfAtAMigrationButNeverBelowItsStart) {
 }
 
 TEST(D, AMigrationStartsTheCountOfCallsAgain) {
-  EXPECT_THAT(ds({.d0 = 0.5, .omega = 2}, {false, true, false, false}),
-              ElementsAre(0.5, 0.5, 0.5, 0.75));
+  EXPECT_THAT(ds({.d0 = 0.5, .omega = 2}, {false, true, false, false}), ElementsAre(0.5, 0.5, 0.5, 0.75));
 }
 
-MeasuredSuperstep measured(std::vector<double> seconds, double shared,
-                           std::vector<double> instructions) {
+MeasuredSuperstep measured(std::vector<double> seconds, double shared, std::vector<double> instructions) {
   return {.superstep = Superstep{1},
           .instructions = std::move(instructions),
           .compute_seconds = std::move(seconds),

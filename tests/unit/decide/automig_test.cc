@@ -26,9 +26,7 @@ TEST(BestLevel, IsZeroUnlessSomethingIsBelowTheCurrentMapping) {
   EXPECT_EQ(best_of({1.0, 1.0, 1.5}), 0u);
 }
 
-TEST(BestLevel, IsTheOneWithFewerMovesAmongEquals) {
-  EXPECT_EQ(best_of({2.0, 1.5, 1.0, 1.2, 1.0}), 2u);
-}
+TEST(BestLevel, IsTheOneWithFewerMovesAmongEquals) { EXPECT_EQ(best_of({2.0, 1.5, 1.0, 1.2, 1.0}), 2u); }
 
 // Two ranks of 1e9 instructions on a slow Set (2 s each), fast processors free (1 s): one move
 // alone leaves the other at 2 s, both together bring the superstep to 1 s.

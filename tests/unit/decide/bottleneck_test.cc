@@ -136,7 +136,8 @@ TEST(Bottleneck, OfOneSuperstepIsNeverAboveAutoMigsPf) {
   std::mt19937_64 random(kSeed);
   int lower = 0;
   for (std::uint32_t n = 0; n < 150; ++n) {
-    OneSuperstep job(random, {.ranks = 2 + n % 15, .processors = 2 + n % 11, .sets = 2 + n % 5}, Heuristic::kBottleneck);
+    OneSuperstep job(random, {.ranks = 2 + n % 15, .processors = 2 + n % 11, .sets = 2 + n % 5},
+                     Heuristic::kBottleneck);
     job.params.horizon = Horizon::kSuperstep;
     const double pf = plan_with(job, Heuristic::kAutoMig, 3).objective.after;
     const double F = plan_with(job, Heuristic::kBottleneck, 3).objective.after;
@@ -149,7 +150,8 @@ TEST(Bottleneck, OfOneSuperstepIsNeverAboveAutoMigsPf) {
 TEST(Bottleneck, LeavesOutEveryMoveThatGainsNothing) {
   std::mt19937_64 random(kSeed);
   for (std::uint32_t n = 0; n < 60; ++n) {
-    const OneSuperstep job(random, {.ranks = 2 + n % 20, .processors = 2 + n % 11, .sets = 2 + n % 4}, Heuristic::kBottleneck);
+    const OneSuperstep job(random, {.ranks = 2 + n % 20, .processors = 2 + n % 11, .sets = 2 + n % 4},
+                           Heuristic::kBottleneck);
     const Plan plan = plan_with(job, Heuristic::kBottleneck, 4);
     const Judge judge{job, static_cast<double>(plan.now.alpha_next)};
     for (const Move& move : plan.moves) {
@@ -164,7 +166,8 @@ TEST(Bottleneck, RanksOfThePmListThatStayWouldNotGain) {
   std::mt19937_64 random(kSeed);
   int told = 0;
   for (std::uint32_t n = 0; n < 60; ++n) {
-    const OneSuperstep job(random, {.ranks = 2 + n % 20, .processors = 2 + n % 11, .sets = 2 + n % 4}, Heuristic::kBottleneck);
+    const OneSuperstep job(random, {.ranks = 2 + n % 20, .processors = 2 + n % 11, .sets = 2 + n % 4},
+                           Heuristic::kBottleneck);
     const Plan plan = plan_with(job, Heuristic::kBottleneck, 4);
     for (const Stay& stay : plan.stays) {
       if (stay.reason == Reason::kNotCandidate) {
@@ -200,8 +203,10 @@ TEST(Bottleneck, StaysNearTheLowerBoundWhereThereAreTooManyMappingsToTry) {
 TEST(Bottleneck, PermutingTheRanksPermutesThePlan) {
   std::mt19937_64 random(kSeed);
   for (std::uint32_t n = 0; n < 60; ++n) {
-    OneSuperstep job(random, {.ranks = 2 + n % 20, .processors = 2 + n % 11, .sets = 2 + n % 4}, Heuristic::kBottleneck);
-    for (double& I : job.superstep.instructions) I += std::uniform_int_distribution(0, 1'000'000)(random);  // none alike
+    OneSuperstep job(random, {.ranks = 2 + n % 20, .processors = 2 + n % 11, .sets = 2 + n % 4},
+                     Heuristic::kBottleneck);
+    for (double& I : job.superstep.instructions)
+      I += std::uniform_int_distribution(0, 1'000'000)(random);  // none alike
     std::vector<std::uint32_t> old_rank(job.snapshot.ranks.size());
     std::iota(old_rank.begin(), old_rank.end(), 0u);
     std::ranges::shuffle(old_rank, random);
@@ -290,8 +295,9 @@ TEST(Bottleneck, SaysOfARankThatHoldsUpNothingWhatItTakes) {
   EXPECT_DOUBLE_EQ(stay_of(*plan, 1).limit, 1);
 }
 
-// More ranks are at home on a-0 than it has slots, and vacated ones may be taken. Rank 2 takes a-0's only slot; then rank 0
-// comes home, which it always may, so that a-0 is fuller than full. Where rank 2 leaves now, taking that back must work.
+// More ranks are at home on a-0 than it has slots, and vacated ones may be taken. Rank 2 takes a-0's only slot; then
+// rank 0 comes home, which it always may, so that a-0 is fuller than full. Where rank 2 leaves now, taking that back
+// must work.
 TEST(Bottleneck, UndoesAMoveFromAProcessorThatHasNoFreeSlotAnyMore) {
   const World world({{"a", 1, 1e9, 1}, {"b", 3, 1e9, 1}}, {0, 0, 1});
   const Params params{.alpha0 = 1, .reuse_vacated_slots = true};

@@ -153,28 +153,26 @@ struct Broken {
 class Refused : public ::testing::TestWithParam<Broken> {};
 INSTANTIATE_TEST_SUITE_P(
     Input, Refused,
-    ::testing::Values(
-        Broken{"alpha0", [](World&, Params& p) { p.alpha0 = 0; }, "alpha0 must be at least 1"},
-        Broken{"d0", [](World&, Params& p) { p.d0 = 1; }, "d0 must be above 0 and below 1, is 1"},
-        Broken{"omega", [](World&, Params& p) { p.omega = 0; }, "omega must be at least 1"},
-        Broken{"x", [](World&, Params& p) { p.x = 0; }, "x must be above 0"},
-        Broken{"delta", [](World&, Params& p) { p.delta = -1; }, "delta must be at least 0"},
-        Broken{"min_gain", [](World&, Params& p) { p.min_gain = 1; }, "min_gain must be"},
-        Broken{"cpu", [](World& w, Params&) { w.snapshot.platform.processors[0].cpu = 0; },
-               "processor slow-0: cpu must be above 0"},
-        Broken{"load", [](World& w, Params&) { w.snapshot.platform.processors[0].load = 1; },
-               "processor slow-0: load must be"},
-        Broken{"T", [](World& w, Params&) { w.snapshot.platform.T = Grid<double>(1, 2); },
-               "T is 1x2"},
-        Broken{"T_negative", [](World& w, Params&) { w.snapshot.platform.T[1, 0] = -1; },
-               "T from Set fast has a negative"},
-        Broken{"Mig", [](World& w, Params&) { w.snapshot.platform.Mig = Grid<double>(2, 2); },
-               "Mig is 2x2, but there are 3 ranks and 2 Sets"},
-        Broken{"processor", [](World& w, Params&) { w.snapshot.ranks[1].processor.value = 9; },
-               "rank 1 is on no processor"},
-        Broken{"features",
-               [](World& w, Params&) { w.snapshot.ranks[1].lacks_cpu_features_on = {SetId{7}}; },
-               "Set 7, which does not exist"}),
+    ::testing::Values(Broken{"alpha0", [](World&, Params& p) { p.alpha0 = 0; }, "alpha0 must be at least 1"},
+                      Broken{"d0", [](World&, Params& p) { p.d0 = 1; }, "d0 must be above 0 and below 1, is 1"},
+                      Broken{"omega", [](World&, Params& p) { p.omega = 0; }, "omega must be at least 1"},
+                      Broken{"x", [](World&, Params& p) { p.x = 0; }, "x must be above 0"},
+                      Broken{"delta", [](World&, Params& p) { p.delta = -1; }, "delta must be at least 0"},
+                      Broken{"min_gain", [](World&, Params& p) { p.min_gain = 1; }, "min_gain must be"},
+                      Broken{"cpu", [](World& w, Params&) { w.snapshot.platform.processors[0].cpu = 0; },
+                             "processor slow-0: cpu must be above 0"},
+                      Broken{"load", [](World& w, Params&) { w.snapshot.platform.processors[0].load = 1; },
+                             "processor slow-0: load must be"},
+                      Broken{"T", [](World& w, Params&) { w.snapshot.platform.T = Grid<double>(1, 2); }, "T is 1x2"},
+                      Broken{"T_negative", [](World& w, Params&) { w.snapshot.platform.T[1, 0] = -1; },
+                             "T from Set fast has a negative"},
+                      Broken{"Mig", [](World& w, Params&) { w.snapshot.platform.Mig = Grid<double>(2, 2); },
+                             "Mig is 2x2, but there are 3 ranks and 2 Sets"},
+                      Broken{"processor", [](World& w, Params&) { w.snapshot.ranks[1].processor.value = 9; },
+                             "rank 1 is on no processor"},
+                      Broken{"features",
+                             [](World& w, Params&) { w.snapshot.ranks[1].lacks_cpu_features_on = {SetId{7}}; },
+                             "Set 7, which does not exist"}),
     [](const auto& i) { return i.param.what; });
 
 TEST_P(Refused, NamesTheField) {
@@ -192,8 +190,7 @@ TEST(Refused, WindowsThatDoNotFit) {
   const World world = world_of_three();
   EXPECT_THAT(make_plan(world.snapshot, Window({}, {}, 3, 2), {}).error().message,
               HasSubstr("no rescheduling call is due"));
-  EXPECT_THAT(make_plan(world.snapshot, Window({}, {}, 3, 4), {}).error().message,
-              HasSubstr("other ranks or Sets"));
+  EXPECT_THAT(make_plan(world.snapshot, Window({}, {}, 3, 4), {}).error().message, HasSubstr("other ranks or Sets"));
 }
 
 }  // namespace

@@ -23,7 +23,11 @@ Plan plan_of(void (*heuristic)(const Case&, std::span<const PmEntry>, Plan&), co
   std::vector<PmEntry> list;
   for (std::uint32_t i = 0; i < points.size(); ++i) {
     world.snapshot.ranks.push_back({.processor = {i}});
-    list.push_back({{i}, SetId{1}, points[i].comp, points[i].comm, points[i].mem,
+    list.push_back({{i},
+                    SetId{1},
+                    points[i].comp,
+                    points[i].comm,
+                    points[i].mem,
                     points[i].comp + points[i].comm - points[i].mem});
   }
   world.instructions.assign(points.size(), 1e10);  // 100 s on slow, 10 s on fast

@@ -18,23 +18,21 @@ TEST(Explain, TellsTheWholeStoryOfACall) {
   const auto plan = world.plan({.alpha0 = 4, .max_moves = 1});
   ASSERT_TRUE(plan);
   // Rank 2 has to stay, so that no level gets below its 2 s.
-  EXPECT_THAT(
-      explain(*plan, world.snapshot),
-      ElementsAre(
-          "call after superstep 4: AutoMig moves nobody",
-          "PM list (ms)                    Comp      + Comm       - Mem        = PM",
-          "  rank 0 → fast             4000.000       0.000       1.000    3999.000",
-          "  rank 1 → fast             4000.000       0.000       1.000    3999.000",
-          "levels (ms)                     Time      + Comm       + Mem        = pf",
-          "* 0 now                     2000.000       0.000       0.000    2000.000",
-          "  1 rank 0 → fast           2000.000       0.000       1.000    2001.000",
-          "stay rank 0: GainBelowCost: with it moved to fast pf is 2.001 s, and without any "
-          "move 2 s",
-          "stay rank 1: MoveLimit: the limit of moves per call is used up by higher PMs",
-          "stay rank 2: NotMigratable: an open RMA window",
-          "stay rank 3: BestSetIsOwn: no Set has a higher PM than its own, fast",
-          "superstep predicted 2 s → 2 s (+0.0 %)",
-          "next call after superstep 12: α 4 → 8, D 0.5 → 0.5, 1 calls without a move"));
+  EXPECT_THAT(explain(*plan, world.snapshot),
+              ElementsAre("call after superstep 4: AutoMig moves nobody",
+                          "PM list (ms)                    Comp      + Comm       - Mem        = PM",
+                          "  rank 0 → fast             4000.000       0.000       1.000    3999.000",
+                          "  rank 1 → fast             4000.000       0.000       1.000    3999.000",
+                          "levels (ms)                     Time      + Comm       + Mem        = pf",
+                          "* 0 now                     2000.000       0.000       0.000    2000.000",
+                          "  1 rank 0 → fast           2000.000       0.000       1.000    2001.000",
+                          "stay rank 0: GainBelowCost: with it moved to fast pf is 2.001 s, and without any "
+                          "move 2 s",
+                          "stay rank 1: MoveLimit: the limit of moves per call is used up by higher PMs",
+                          "stay rank 2: NotMigratable: an open RMA window",
+                          "stay rank 3: BestSetIsOwn: no Set has a higher PM than its own, fast",
+                          "superstep predicted 2 s → 2 s (+0.0 %)",
+                          "next call after superstep 12: α 4 → 8, D 0.5 → 0.5, 1 calls without a move"));
 }
 
 TEST(Explain, AMoveSaysWhatItGainsAndWhatIsOnlyAssumed) {
@@ -42,10 +40,9 @@ TEST(Explain, AMoveSaysWhatItGainsAndWhatIsOnlyAssumed) {
   auto plan = world.plan({.alpha0 = 4});
   EXPECT_EQ(headline(*plan, world.snapshot),
             "call after superstep 4: AutoMig moves 1 of 1 ranks, pf 2 s → 1.001 s (-50.0 %)");
-  EXPECT_EQ(
-      describe(plan->moves.at(0), world.snapshot),
-      "rank 0: slow/slow-0 → fast/fast-0, its superstep 1 s shorter, 3.999 s gained over a window, "
-      "costs 1 ms once (speed and cost assumed, not measured)");
+  EXPECT_EQ(describe(plan->moves.at(0), world.snapshot),
+            "rank 0: slow/slow-0 → fast/fast-0, its superstep 1 s shorter, 3.999 s gained over a window, "
+            "costs 1 ms once (speed and cost assumed, not measured)");
 
   Platform& platform = world.snapshot.platform;
   for (Processor& p : platform.processors) p.cpu_origin = Origin::kMeasured;
@@ -93,8 +90,7 @@ TEST(Explain, CountsWhatDoesNotFit) {
   const auto plan = world.plan({});
   const auto lines = explain(*plan, world.snapshot, 3);
   EXPECT_THAT(lines, Contains("  … and 17 more"));
-  EXPECT_THAT(lines, Contains("  … and 18 more"))
-      << "levels, of which the chosen one is shown anyway";
+  EXPECT_THAT(lines, Contains("  … and 18 more")) << "levels, of which the chosen one is shown anyway";
   EXPECT_THAT(lines, Contains(HasSubstr("* 20 rank 19 → fast")));
   EXPECT_THAT(lines, Contains("stay 17 more ranks: BestSetIsOwn"));
 }

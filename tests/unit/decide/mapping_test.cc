@@ -56,17 +56,18 @@ TEST(Mapping, TakenSlotsAndCordonsAreNot) {
 }
 
 TEST(Mapping, NamesTheRemedyWhereThereIsNoRoom) {
-  for (Mapping mapping : {Mapping::kContiguous, Mapping::kAscending, Mapping::kDescending,
-                          Mapping::kCpu, Mapping::kRoundRobin}) {
+  for (Mapping mapping :
+       {Mapping::kContiguous, Mapping::kAscending, Mapping::kDescending, Mapping::kCpu, Mapping::kRoundRobin}) {
     const auto none = initial_mapping(mapping, 6, platform_of({{"a", 5, 1e9, 1}}));
     ASSERT_FALSE(none);
     EXPECT_EQ(none.error().code, ErrorCode::kNoSpace);
     EXPECT_EQ(none.error().message,
               "6 ranks need 6 slots, but the Sets have 5 free: add 1 slots to the pools, or lower "
               "spec.ranks to 5");
-    EXPECT_EQ(initial_mapping(mapping, 1, Platform{}).error().message,
-              "1 ranks need 1 slots, but the Sets have 0 free: add nodes with room for a rank to the pools, or let the ranks "
-              "ask for less (requests, nodeSelector of spec.template)");
+    EXPECT_EQ(
+        initial_mapping(mapping, 1, Platform{}).error().message,
+        "1 ranks need 1 slots, but the Sets have 0 free: add nodes with room for a rank to the pools, or let the ranks "
+        "ask for less (requests, nodeSelector of spec.template)");
   }
 }
 

@@ -52,8 +52,7 @@ TEST(Predictability, StepsByOneOverAlphaAndStaysWithinZeroAndOne) {
   EXPECT_DOUBLE_EQ(m.P_comp[0], 0.75);
   update(m, measured(3, 155, 1, 0, 0), 4, params);  // PI 152.5, tolerated from 139.5 to 170.5
   EXPECT_DOUBLE_EQ(m.P_comp[0], 1);
-  for (std::uint64_t t = 4; t < 12; ++t)
-    update(m, measured(t, t % 2 == 0 ? 1e6 : 1, 1, 0, 0), 4, params);
+  for (std::uint64_t t = 4; t < 12; ++t) update(m, measured(t, t % 2 == 0 ? 1e6 : 1, 1, 0, 0), 4, params);
   EXPECT_DOUBLE_EQ(m.P_comp[0], 0);
   EXPECT_DOUBLE_EQ((m.P_comm[0, 0]), 1) << "nothing received is nothing mispredicted";
 }

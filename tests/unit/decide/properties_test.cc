@@ -16,9 +16,7 @@ namespace {
 
 void expect(bool holds) { EXPECT_TRUE(holds); }
 
-double between(double low, double high) {
-  return low + (high - low) * *rc::gen::inRange<int>(0, 1'000'001) * 1e-6;
-}
+double between(double low, double high) { return low + (high - low) * *rc::gen::inRange<int>(0, 1'000'001) * 1e-6; }
 
 struct RandomJob {
   Snapshot snapshot;
@@ -53,16 +51,15 @@ RandomJob random_job(Heuristic heuristic) {
     for (std::uint32_t b = 0; b < sets; ++b) platform.T[a, b] = between(1e-9, 1e-7);
   }
   for (std::uint32_t i = 0; i < ranks; ++i)
-    job.snapshot.ranks.push_back({.processor = {*rc::gen::inRange<std::uint32_t>(0, processors)},
-                                  .memory_bytes = between(0, 1e7)});
+    job.snapshot.ranks.push_back(
+        {.processor = {*rc::gen::inRange<std::uint32_t>(0, processors)}, .memory_bytes = between(0, 1e7)});
   job.params = {.heuristic = heuristic,
                 .alpha0 = *rc::gen::inRange<std::uint64_t>(1, 4),
                 .x = 0.5,
                 .horizon = *rc::gen::arbitrary<bool>() ? Horizon::kWindow : Horizon::kSuperstep};
   for (std::uint64_t t = 1; t <= job.params.alpha0; ++t) {
-    MeasuredSuperstep s{.superstep = Superstep{t},
-                        .recv_bytes = Grid<double>(ranks, sets),
-                        .recv_seconds = Grid<double>(ranks, sets)};
+    MeasuredSuperstep s{
+        .superstep = Superstep{t}, .recv_bytes = Grid<double>(ranks, sets), .recv_seconds = Grid<double>(ranks, sets)};
     for (std::uint32_t i = 0; i < ranks; ++i) {
       s.instructions.push_back(std::floor(between(1e8, 2e9)));
       s.compute_seconds.push_back(between(0.1, 2));
@@ -84,14 +81,12 @@ RandomJob any_job() { return random_job(kHeuristics[*rc::gen::inRange(0, 6)]); }
 RandomJob any_job_but_bottlenecks() { return random_job(kHeuristics[*rc::gen::inRange(0, 5)]); }
 
 // The levels as the definition reads: each from scratch, every processor tried.
-std::vector<double> naive_pf(const RandomJob& job, const Metrics& m,
-                             const std::vector<PmEntry>& list) {
+std::vector<double> naive_pf(const RandomJob& job, const Metrics& m, const std::vector<PmEntry>& list) {
   const Platform& platform = job.snapshot.platform;
   const auto& I_pick = job.params.horizon == Horizon::kWindow ? m.I_window : m.last.instructions;
   std::vector<std::uint32_t> free;
   const auto held = columns_of(job.snapshot)->held;
-  for (std::uint32_t p = 0; p < held.size(); ++p)
-    free.push_back(free_slots(platform.processors[p], held[p]));
+  for (std::uint32_t p = 0; p < held.size(); ++p) free.push_back(free_slots(platform.processors[p], held[p]));
 
   std::vector<ProcessorId> placement = current_placement(job.snapshot);
   std::vector<double> pf{superstep_seconds(job.snapshot, m, placement)};
@@ -122,8 +117,7 @@ TEST(Property, IncrementalLevelsAreTheNaiveOnes) {
     const Plan plan = *make_plan(job.snapshot, window, job.params);
     const std::vector<double> pf = naive_pf(job, window.metrics(), plan.pm_list);
     RC_ASSERT(pf.size() == plan.levels.size());
-    for (std::size_t l = 0; l < pf.size(); ++l)
-      RC_ASSERT(std::abs(pf[l] - plan.levels[l].pf) <= 1e-9 * pf[l]);
+    for (std::size_t l = 0; l < pf.size(); ++l) RC_ASSERT(std::abs(pf[l] - plan.levels[l].pf) <= 1e-9 * pf[l]);
   }));
 }
 
@@ -164,8 +158,7 @@ TEST(Property, PermutingTheRanksPermutesThePlan) {
     const std::size_t n = job.snapshot.ranks.size();
     std::vector<std::uint32_t> old_rank(n);  // old_rank[new] = old
     std::iota(old_rank.begin(), old_rank.end(), 0u);
-    for (std::size_t i = n; i > 1; --i)
-      std::swap(old_rank[i - 1], old_rank[*rc::gen::inRange<std::size_t>(0, i)]);
+    for (std::size_t i = n; i > 1; --i) std::swap(old_rank[i - 1], old_rank[*rc::gen::inRange<std::size_t>(0, i)]);
 
     RandomJob other = job;
     for (std::size_t i = 0; i < n; ++i) {
@@ -188,8 +181,7 @@ TEST(Property, PermutingTheRanksPermutesThePlan) {
       RC_ASSERT(plan.moves[m].rank.value == old_rank[permuted.moves[m].rank.value]);
       RC_ASSERT(plan.moves[m].to == permuted.moves[m].to);
     }
-    for (const Stay& stay : permuted.stays)
-      RC_ASSERT(stay.reason == stay_of(plan, old_rank[stay.rank.value]).reason);
+    for (const Stay& stay : permuted.stays) RC_ASSERT(stay.reason == stay_of(plan, old_rank[stay.rank.value]).reason);
   }));
 }
 
@@ -308,8 +300,7 @@ TEST(Property, MovingCarriedOutAndDecidedAgainEndsWithNothingToGain) {
   // lowers pf by more than it costs, and there are finitely many placements.
   expect(rc::check([] {
     RandomJob job = random_job(Heuristic::kAutoMig);
-    double last =
-        superstep_seconds(job.snapshot, job.window().metrics(), current_placement(job.snapshot));
+    double last = superstep_seconds(job.snapshot, job.window().metrics(), current_placement(job.snapshot));
     for (int call = 0; call < 100; ++call) {
       const Window window = job.window();
       const Plan plan = *make_plan(job.snapshot, window, job.params);

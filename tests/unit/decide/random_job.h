@@ -14,8 +14,8 @@ struct Shape {
   std::uint32_t ranks = 8, processors = 6, sets = 3;
 };
 
-// A snapshot and one superstep. Half of the jobs have slots; now and then something is cordoned, a rank is kept where it
-// is or lacks CPU features, moves are limited, or all ranks compute the same.
+// A snapshot and one superstep. Half of the jobs have slots; now and then something is cordoned, a rank is kept where
+// it is or lacks CPU features, moves are limited, or all ranks compute the same.
 struct OneSuperstep {
   Snapshot snapshot{};
   MeasuredSuperstep superstep{};

@@ -56,7 +56,8 @@ TEST(ByDecreasing, IsTheStableOrder) {
     for (bool few : {true, false}) {
       std::vector<double> values(n);
       for (double& v : values)
-        v = few ? one_of_few(random) - 3 : std::ldexp(std::uniform_real_distribution(-1.0, 1.0)(random), static_cast<int>(random() % 40));
+        v = few ? one_of_few(random) - 3
+                : std::ldexp(std::uniform_real_distribution(-1.0, 1.0)(random), static_cast<int>(random() % 40));
       if (n > 5) values[0] = -0.0, values[1] = 0.0, values[2] = -0.0, values[3] = 5e-324, values[4] = -1e300;
       std::vector<std::uint32_t> expected(n);
       std::iota(expected.begin(), expected.end(), 0u);
@@ -112,7 +113,8 @@ TEST(BestSet, IsThatOfAllPMs) {
     const auto sets = static_cast<std::uint32_t>(job.snapshot.platform.sets.size());
     if (n % 3 == 0)  // many equal ones
       for (Processor& p : job.snapshot.platform.processors) p.cpu = 1e9, p.load = 0;
-    if (n % 4 == 0) job.snapshot.platform.T = Grid<double>(sets, sets, 1e-9), job.snapshot.platform.Mig = Grid<double>(1, sets);
+    if (n % 4 == 0)
+      job.snapshot.platform.T = Grid<double>(sets, sets, 1e-9), job.snapshot.platform.Mig = Grid<double>(1, sets);
     if (n % 5 == 0) {
       job.snapshot.platform.Mig = Grid<double>(job.snapshot.ranks.size(), sets);
       for (std::uint32_t i = 0; i < job.snapshot.ranks.size(); ++i)

@@ -28,14 +28,10 @@ TEST(Top, MovesTheFirstOfTheListOnly) {
 }
 
 TEST(Percentage, MovesAllWithinXOfTheHighestPm) {
-  const World world =
-      four_ranks();  // PM = 2·I·… ∝ I, minus 1 ms: shares of the maximum 0.5 0.8 0.9 1
-  EXPECT_THAT(moved_ranks(*world.plan({.heuristic = Heuristic::kPercentage, .x = 0.79})),
-              ElementsAre(3, 2, 1));
-  EXPECT_THAT(moved_ranks(*world.plan({.heuristic = Heuristic::kPercentage, .x = 0.81})),
-              ElementsAre(3, 2));
-  EXPECT_THAT(moved_ranks(*world.plan({.heuristic = Heuristic::kPercentage, .x = 1})),
-              ElementsAre(3))
+  const World world = four_ranks();  // PM = 2·I·… ∝ I, minus 1 ms: shares of the maximum 0.5 0.8 0.9 1
+  EXPECT_THAT(moved_ranks(*world.plan({.heuristic = Heuristic::kPercentage, .x = 0.79})), ElementsAre(3, 2, 1));
+  EXPECT_THAT(moved_ranks(*world.plan({.heuristic = Heuristic::kPercentage, .x = 0.81})), ElementsAre(3, 2));
+  EXPECT_THAT(moved_ranks(*world.plan({.heuristic = Heuristic::kPercentage, .x = 1})), ElementsAre(3))
       << "the maximum itself always counts";
 }
 

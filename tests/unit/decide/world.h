@@ -24,10 +24,8 @@ inline Platform platform_of(std::initializer_list<Pool> pools) {
     const SetId j{static_cast<std::uint32_t>(platform.sets.size())};
     platform.sets.push_back({.name = pool.name});
     for (std::uint32_t p = 0; p < pool.processors; ++p)
-      platform.processors.push_back({.name = pool.name + "-" + std::to_string(p),
-                                     .set = j,
-                                     .cpu = pool.cpu,
-                                     .slots = pool.slots});
+      platform.processors.push_back(
+          {.name = pool.name + "-" + std::to_string(p), .set = j, .cpu = pool.cpu, .slots = pool.slots});
   }
   const std::size_t sets = platform.sets.size();
   platform.T = Grid<double>(sets, sets, 10e-9);
@@ -44,8 +42,7 @@ struct World {
   World(std::initializer_list<Pool> pools, std::initializer_list<std::uint32_t> processor_of_rank,
         double instructions_each = 1e9) {
     snapshot.platform = platform_of(pools);
-    for (std::uint32_t p : processor_of_rank)
-      snapshot.ranks.push_back({.processor = ProcessorId{p}});
+    for (std::uint32_t p : processor_of_rank) snapshot.ranks.push_back({.processor = ProcessorId{p}});
     instructions.assign(snapshot.ranks.size(), instructions_each);
     recv_bytes = Grid<double>(snapshot.ranks.size(), snapshot.platform.sets.size());
   }
@@ -70,9 +67,7 @@ struct World {
     return window;
   }
 
-  [[nodiscard]] Result<Plan> plan(const Params& params) const {
-    return make_plan(snapshot, window(params), params);
-  }
+  [[nodiscard]] Result<Plan> plan(const Params& params) const { return make_plan(snapshot, window(params), params); }
 };
 
 inline std::vector<std::uint32_t> moved_ranks(const Plan& plan) {

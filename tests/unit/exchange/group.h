@@ -61,7 +61,8 @@ class Group {
   void tick(Member m) {
     event(m, [](Protocol& p, Output& out) { p.timer(out); });
   }
-  // `m` ends where it stands: what it has sent arrives or does not, by `arrives`; the others learn of it by lost() later.
+  // `m` ends where it stands: what it has sent arrives or does not, by `arrives`; the others learn of it by lost()
+  // later.
   void kill(Member m, const std::function<bool()>& arrives) {
     alive[m] = ready[m] = false;
     std::erase_if(flying, [&](const Flying& f) { return f.to == m || (f.from == m && !arrives()); });
@@ -94,7 +95,8 @@ class Group {
     return it == sent.end() ? 0 : it->second;
   }
   [[nodiscard]] std::size_t messages() const {
-    return std::accumulate(sent.begin(), sent.end(), std::size_t{0}, [](std::size_t n, const auto& k) { return n + k.second; });
+    return std::accumulate(sent.begin(), sent.end(), std::size_t{0},
+                           [](std::size_t n, const auto& k) { return n + k.second; });
   }
 
   std::vector<std::unique_ptr<Protocol>> machines;
@@ -102,7 +104,7 @@ class Group {
   std::vector<bool> ready;
   std::vector<Flying> flying;
   std::map<Kind, std::size_t> sent;
-  std::vector<Member> late;                        // of the last timer()
+  std::vector<Member> late;  // of the last timer()
   std::function<void(Member)> on_ready = [](Member) {};
 
  private:

@@ -17,12 +17,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::seconds kPatience{60};  // a loaded machine is slow; nothing here waits that long when all is well
+constexpr std::chrono::seconds kPatience{
+    60};  // a loaded machine is slow; nothing here waits that long when all is well
 
 class LinkGroupTest : public testing::Test {
  protected:
   LinkGroup::Options options(Member self, std::uint32_t members, Mechanism mechanism = Mechanism::kSnapshot) {
-    LinkGroup::Options o{.name = "pools", .self = self, .identities = {}, .mechanism = mechanism, .resources = resources, .tick = 50ms};
+    LinkGroup::Options o{
+        .name = "pools", .self = self, .identities = {}, .mechanism = mechanism, .resources = resources, .tick = 50ms};
     for (Member m = 0; m < members; ++m) o.identities.push_back(std::format("operator-{}", m));
     return o;
   }
@@ -215,7 +217,8 @@ TEST_F(LinkGroupTest, NamesWhatIsWrongWithAGroup) {
   EXPECT_FALSE(LinkGroup::listen(ca.context("operator-0"), o, "127.0.0.1:0"));
   o = options(0, 2);
   o.resources = 0;
-  EXPECT_EQ(LinkGroup::listen(ca.context("operator-0"), o, "127.0.0.1:0").error().message, "group pools: no resources to share");
+  EXPECT_EQ(LinkGroup::listen(ca.context("operator-0"), o, "127.0.0.1:0").error().message,
+            "group pools: no resources to share");
   listen(options(0, 2));
   EXPECT_EQ(groups[0]->join({"127.0.0.1:1"}, {0}).error().message, "group pools: 1 addresses for 2 members");
   EXPECT_EQ(groups[0]->join({"", "127.0.0.1:1"}, {0, 0}).error().message, "group pools: 2 loads for 1 resources");

@@ -10,14 +10,15 @@ namespace {
 
 using nlohmann::json;
 
-const ExchangeBatch kBatch{.group = "pools-7",
-                           .from = 1,
-                           .instance = 77,
-                           .number = 12,
-                           .messages = {{.kind = ExchangeKind::kStart, .id = 3, .decided = 2},
-                                        {.kind = ExchangeKind::kAnswer, .id = 9, .loads = {0.5, 3}},
-                                        {.kind = ExchangeKind::kEnd, .decided = 3, .assignments = {{2, 1, 4.25}, {0, 0, -1}}},
-                                        {.kind = ExchangeKind::kNoMoreMaster}}};
+const ExchangeBatch kBatch{
+    .group = "pools-7",
+    .from = 1,
+    .instance = 77,
+    .number = 12,
+    .messages = {{.kind = ExchangeKind::kStart, .id = 3, .decided = 2},
+                 {.kind = ExchangeKind::kAnswer, .id = 9, .loads = {0.5, 3}},
+                 {.kind = ExchangeKind::kEnd, .decided = 3, .assignments = {{2, 1, 4.25}, {0, 0, -1}}},
+                 {.kind = ExchangeKind::kNoMoreMaster}}};
 
 std::string error_of(const json& j) {
   // As it comes from the wire, where whole numbers are unsigned.
@@ -49,14 +50,17 @@ TEST(ExchangeJson, NamesWhatIsWrong) {
   EXPECT_EQ(with("/group", 7), "exchange.group is missing or not a string");
   EXPECT_EQ(with("/messages", "no"), "exchange.messages is missing or not an array");
   EXPECT_EQ(with("/messages/0", 1), "exchange.messages[0] is not an object");
-  EXPECT_EQ(with("/messages/0/kind", "Stop"), "exchange.messages[0].kind is no kind of message that this version knows");
+  EXPECT_EQ(with("/messages/0/kind", "Stop"),
+            "exchange.messages[0].kind is no kind of message that this version knows");
   EXPECT_EQ(with("/messages/1/loads", {1.0}),
             "exchange.messages[1].loads is not an array of 2 numbers, one for each resource");
   EXPECT_EQ(with("/messages/1/loads/0", "x"), "exchange.messages[1].loads is not a finite number");
-  EXPECT_EQ(with("/messages/2/assignments/0/to", 3), "exchange.messages[2].assignments.to is 3; the group has it up to 2 only");
+  EXPECT_EQ(with("/messages/2/assignments/0/to", 3),
+            "exchange.messages[2].assignments.to is 3; the group has it up to 2 only");
   EXPECT_EQ(with("/messages/2/assignments/0/resource", 2),
             "exchange.messages[2].assignments.resource is 2; the group has it up to 1 only");
-  EXPECT_EQ(with("/messages/2/assignments/0/amount", nullptr), "exchange.messages[2].assignments.amount is not a finite number");
+  EXPECT_EQ(with("/messages/2/assignments/0/amount", nullptr),
+            "exchange.messages[2].assignments.amount is not a finite number");
   json without = good;
   without["messages"][1].erase("loads");
   EXPECT_EQ(error_of(without), "exchange.messages[1].loads is missing");

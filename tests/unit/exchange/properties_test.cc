@@ -27,7 +27,11 @@ class Chaos {
   };
 
   Chaos(Mechanism mechanism, std::uint32_t members, std::uint64_t seed, Options options)
-      : group(mechanism, members, 1, 3), options_(options), random_(seed), left_(members, options.decisions), holds_(members) {
+      : group(mechanism, members, 1, 3),
+        options_(options),
+        random_(seed),
+        left_(members, options.decisions),
+        holds_(members) {
     group.start({0});
     group.on_ready = [this](Member m) {
       if (at_ready) at_ready(m);
@@ -129,7 +133,8 @@ TEST(SnapshotProperties, OneDecidesAtATimeOnAnExactViewAndAllGetTheirTurn) {
     chaos.work_arrives = *rc::gen::arbitrary<bool>();
     chaos.at_ready = [&](Member m) {
       expect_one_at_a_time(chaos.group);
-      for (Member other = 0; other < members; ++other) RC_ASSERT(chaos.group[m].view().load(other) == chaos.holds(other));
+      for (Member other = 0; other < members; ++other)
+        RC_ASSERT(chaos.group[m].view().load(other) == chaos.holds(other));
     };
     chaos.run();
     RC_ASSERT(chaos.all_done());
@@ -139,14 +144,14 @@ TEST(SnapshotProperties, OneDecidesAtATimeOnAnExactViewAndAllGetTheirTurn) {
 TEST(SnapshotProperties, LossesInTheMiddleOfAnElectionLeaveTheOthersTheirTurn) {
   property("whoever dies, whatever of its messages arrives", [] {
     const auto members = *rc::gen::inRange<std::uint32_t>(3, 9);
-    Chaos chaos(Mechanism::kSnapshot, members, any_seed(),
-                {.fifo = *rc::gen::arbitrary<bool>(), .twice = *rc::gen::arbitrary<bool>(), .deaths = (members - 1) / 2});
+    Chaos chaos(
+        Mechanism::kSnapshot, members, any_seed(),
+        {.fifo = *rc::gen::arbitrary<bool>(), .twice = *rc::gen::arbitrary<bool>(), .deaths = (members - 1) / 2});
     chaos.at_ready = [&](Member m) {
       expect_one_at_a_time(chaos.group);
       // A decision of a dead member counts where it has arrived: its receiver knows.
       for (Member other = 0; other < members; ++other) {
-        if (chaos.group.alive[other])
-          RC_ASSERT(chaos.group[m].view().load(other) == chaos.group[other].own()[0]);
+        if (chaos.group.alive[other]) RC_ASSERT(chaos.group[m].view().load(other) == chaos.group[other].own()[0]);
       }
     };
     chaos.run();
@@ -171,7 +176,8 @@ TEST(SnapshotProperties, AllAtOnceAreServedByRank) {
 // After all has arrived and everybody has said what is below the threshold, all views tell the truth.
 void maintained_views_agree(Mechanism mechanism) {
   const auto members = *rc::gen::inRange<std::uint32_t>(1, 7);
-  Chaos chaos(mechanism, members, any_seed(), {.fifo = *rc::gen::arbitrary<bool>(), .twice = *rc::gen::arbitrary<bool>()});
+  Chaos chaos(mechanism, members, any_seed(),
+              {.fifo = *rc::gen::arbitrary<bool>(), .twice = *rc::gen::arbitrary<bool>()});
   chaos.work_arrives = true;
   chaos.run();
   RC_ASSERT(chaos.all_done());

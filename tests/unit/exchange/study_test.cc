@@ -29,7 +29,9 @@ TEST(Pour, NoMoreThanTheSlavesAllowed) {
   EXPECT_DOUBLE_EQ(shares[1].seconds, 14.5);
 }
 
-Workload small(std::uint64_t seed) { return make_workload({.processes = 12, .seed = seed, .tasks = 30, .front_seconds = 0.3}); }
+Workload small(std::uint64_t seed) {
+  return make_workload({.processes = 12, .seed = seed, .tasks = 30, .front_seconds = 0.3});
+}
 
 TEST(Solver, ComputesAllWorkUnderEveryMechanism) {
   const Workload workload = small(3);
@@ -58,7 +60,8 @@ TEST(Solver, TheSameArgumentsGiveTheSameFigures) {
     EXPECT_EQ(a.makespan, b.makespan);
     EXPECT_EQ(a.view_error, b.view_error);
   }
-  EXPECT_NE(solve(small(5), {}, Mechanism::kNaive, 0.01).makespan, solve(small(6), {}, Mechanism::kNaive, 0.01).makespan);
+  EXPECT_NE(solve(small(5), {}, Mechanism::kNaive, 0.01).makespan,
+            solve(small(6), {}, Mechanism::kNaive, 0.01).makespan);
 }
 
 TEST(Solver, AHeldSnapshotIsExactWhereNobodyComputesMeanwhile) {

@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
 TEST(Throttled, IsReadOfBothVersionsOfCgroups) {
-  EXPECT_EQ(throttled_ns_in("usage_usec 5\nnr_periods 10\nnr_throttled 3\nthrottled_usec 1234\nnr_bursts 0\n"), 1'234'000u);
+  EXPECT_EQ(throttled_ns_in("usage_usec 5\nnr_periods 10\nnr_throttled 3\nthrottled_usec 1234\nnr_bursts 0\n"),
+            1'234'000u);
   EXPECT_EQ(throttled_ns_in("nr_periods 10\nnr_throttled 3\nthrottled_time 77\n"), 77u);
   EXPECT_EQ(throttled_ns_in("throttled_time 77"), 77u);
   for (const char* none : {"", "usage_usec 5\n", "throttled_time\n", "throttled_time x\n", "xthrottled_time 5\n"})

@@ -47,15 +47,14 @@ TEST_P(Broken, IsRefused) {
   EXPECT_EQ(decoded.error().code, ErrorCode::kInvalid);
 }
 INSTANTIATE_TEST_SUITE_P(Packets, Broken,
-                         ::testing::Values(Packet{"Empty", ""}, Packet{"OnlyASpace", " "}, Packet{"NoValue", "verb field"},
-                                           Packet{"NoName", "verb =value"}, Packet{"NoDigit", "verb a=%"},
-                                           Packet{"OneDigit", "verb a=%4"}, Packet{"NotADigit", "verb a=%GG"},
-                                           Packet{"TwoSpaces", "verb a=b  c=d"}, Packet{"ASpaceFirst", " verb"}),
+                         ::testing::Values(Packet{"Empty", ""}, Packet{"OnlyASpace", " "},
+                                           Packet{"NoValue", "verb field"}, Packet{"NoName", "verb =value"},
+                                           Packet{"NoDigit", "verb a=%"}, Packet{"OneDigit", "verb a=%4"},
+                                           Packet{"NotADigit", "verb a=%GG"}, Packet{"TwoSpaces", "verb a=b  c=d"},
+                                           Packet{"ASpaceFirst", " verb"}),
                          [](const auto& tested) { return tested.param.name; });
 
-TEST(Control, TooLongIsRefused) {
-  EXPECT_FALSE(decode("verb a=" + std::string(kMaxPacket, 'x')));
-}
+TEST(Control, TooLongIsRefused) { EXPECT_FALSE(decode("verb a=" + std::string(kMaxPacket, 'x'))); }
 
 TEST(Control, OverASocket) {
   int ends[2];

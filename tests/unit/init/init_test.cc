@@ -48,8 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Specs, Users,
                                            UserCase{"1000", 1000, 1001, "/home/bsp"},
                                            UserCase{"1000:5", 1000, 5, "/home/bsp"},
                                            UserCase{"bsp", 1000, 1001, "/home/bsp"},
-                                           UserCase{"bsp:users", 1000, 100, "/home/bsp"},
-                                           UserCase{"4711", 4711, 0, ""},
+                                           UserCase{"bsp:users", 1000, 100, "/home/bsp"}, UserCase{"4711", 4711, 0, ""},
                                            UserCase{"4711:users", 4711, 100, ""}),
                          [](const auto& tested) {
                            std::string name = *tested.param.spec ? tested.param.spec : "None";
@@ -78,15 +77,14 @@ TEST(Movable, NamesWhatIsNot) {
   EXPECT_EQ(unmovable("socket:[123]"), "an open socket");
   EXPECT_EQ(unmovable("anon_inode:[perf_event]"), "a perf event");
   EXPECT_EQ(unmovable("anon_inode:[io_uring]"), "an io_uring");
-  for (const char* fine : {"pipe:[1]", "/tmp/file", "/dev/null", "anon_inode:[eventfd]",
-                           "anon_inode:[eventpoll]", "/dev/shm/x (deleted)"}) {
+  for (const char* fine : {"pipe:[1]", "/tmp/file", "/dev/null", "anon_inode:[eventfd]", "anon_inode:[eventpoll]",
+                           "/dev/shm/x (deleted)"}) {
     EXPECT_FALSE(unmovable(fine)) << fine;
   }
 }
 
 TEST(CarryPaths, OnlyTheProgramsOwn) {
-  EXPECT_THAT(*parse_carry_paths("/data/out/:/tmp/x::/dev/shm/y"),
-              ElementsAre("/data/out", "/tmp/x", "/dev/shm/y"));
+  EXPECT_THAT(*parse_carry_paths("/data/out/:/tmp/x::/dev/shm/y"), ElementsAre("/data/out", "/tmp/x", "/dev/shm/y"));
   EXPECT_TRUE(parse_carry_paths("")->empty());
   for (const char* bad : {"/", "relative", "/proc/1", "/sys", "/dev/null", "/run/bsp/x", "/a/../proc"}) {
     EXPECT_FALSE(parse_carry_paths(bad)) << bad;
@@ -126,7 +124,7 @@ TEST_F(CarryFiles, ComeBackAsTheyWere) {
   EXPECT_TRUE(fs::equivalent(tree + "/a/big", tree + "/a/big.link"));
   EXPECT_EQ(read_link(tree + "/a/soft").value_or(""), "big");
   EXPECT_TRUE(fs::is_directory(tree + "/a/empty"));
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(::stat((tree + "/a/big").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0600U);
   EXPECT_EQ(fs::last_write_time(tree + "/a/big"), fs::last_write_time(dir_ + "/was/a/big"));

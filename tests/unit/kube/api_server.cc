@@ -10,8 +10,8 @@ namespace {
 using namespace std::chrono_literals;
 
 json status(int code, const std::string& reason, const std::string& message) {
-  return {{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"},
-          {"message", message}, {"reason", reason}, {"code", code}};
+  return {{"kind", "Status"},   {"apiVersion", "v1"}, {"status", "Failure"},
+          {"message", message}, {"reason", reason},   {"code", code}};
 }
 
 std::string decode(const std::string& text) {
@@ -39,7 +39,8 @@ std::vector<std::string> split(const std::string& text, char at) {
 
 // Every object of a real server carries this; a client that keeps it wastes its memory.
 json as_sent(json object) {
-  object["metadata"]["managedFields"] = {{{"manager", "test"}, {"fieldsV1", {{"f:spec", {{"f:deep", json::object()}}}}}}};
+  object["metadata"]["managedFields"] = {
+      {{"manager", "test"}, {"fieldsV1", {{"f:spec", {{"f:deep", json::object()}}}}}}};
   return object;
 }
 
@@ -125,19 +126,28 @@ void ApiServer::handle(const Request& request, Reply& reply) {
   }
   const json body = json::parse(request.body, nullptr, false);
   Outcome outcome;
-  if (request.target == "/version") outcome.body = {{"gitVersion", "v1.36.0-test"}};
-  else if (served_.contains(t.root) && t.plural.empty()) outcome = discover(t.root);
-  else if (!t.resource) outcome = {404, status(404, "NotFound", "the server could not find the requested resource")};
-  else if (request.method == "GET" && t.name.empty()) outcome = list(t);
-  else if (request.method == "POST") outcome = create(t, body);
-  else if (request.method == "PUT") outcome = replace(t, body);
-  else if (request.method == "PATCH") outcome = patch(t, request.headers.at("content-type"), body);
-  else if (request.method == "DELETE") outcome = remove(t, body);
+  if (request.target == "/version")
+    outcome.body = {{"gitVersion", "v1.36.0-test"}};
+  else if (served_.contains(t.root) && t.plural.empty())
+    outcome = discover(t.root);
+  else if (!t.resource)
+    outcome = {404, status(404, "NotFound", "the server could not find the requested resource")};
+  else if (request.method == "GET" && t.name.empty())
+    outcome = list(t);
+  else if (request.method == "POST")
+    outcome = create(t, body);
+  else if (request.method == "PUT")
+    outcome = replace(t, body);
+  else if (request.method == "PATCH")
+    outcome = patch(t, request.headers.at("content-type"), body);
+  else if (request.method == "DELETE")
+    outcome = remove(t, body);
   else {
     const auto& all = objects_[t.collection()];
     const auto it = all.find(t.name_space + "/" + t.name);
-    outcome = it != all.end() ? Outcome{200, it->second}
-                              : Outcome{404, status(404, "NotFound", std::format("{} \"{}\" not found", t.plural, t.name))};
+    outcome = it != all.end()
+                  ? Outcome{200, it->second}
+                  : Outcome{404, status(404, "NotFound", std::format("{} \"{}\" not found", t.plural, t.name))};
   }
   lock.unlock();
   if (outcome.body.is_object() && outcome.body.contains("metadata") && !outcome.body.contains("items"))
@@ -192,7 +202,8 @@ ApiServer::Outcome ApiServer::list(const Target& t) {
     version = std::stoull(token);
     after = token.substr(token.find(':') + 1);
     if (version < compacted_)
-      return {410, status(410, "Expired", "The provided continue parameter is too old to display a consistent list result.")};
+      return {410, status(410, "Expired",
+                          "The provided continue parameter is too old to display a consistent list result.")};
   }
   const std::size_t limit = t.query.contains("limit") ? std::stoul(t.query.at("limit")) : 0;
   json items = json::array();
@@ -222,8 +233,10 @@ ApiServer::Outcome ApiServer::list(const Target& t) {
 
 json ApiServer::store(const Target& t, const std::string& key, json object, const char* type) {
   object["metadata"]["resourceVersion"] = std::to_string(++version_);
-  if (std::string_view(type) == "DELETED") objects_[t.collection()].erase(key);
-  else objects_[t.collection()][key] = object;
+  if (std::string_view(type) == "DELETED")
+    objects_[t.collection()].erase(key);
+  else
+    objects_[t.collection()][key] = object;
   changes_.push_back({version_, type, t.collection(), object});
   changed_.notify_all();
   return object;
@@ -233,12 +246,15 @@ ApiServer::Outcome ApiServer::create(const Target& t, json object) {
   json& metadata = object["metadata"];
   if (metadata.contains("resourceVersion"))
     return {400, status(400, "BadRequest", "resourceVersion should not be set on objects to be created")};
-  if (!metadata.contains("name")) metadata["name"] = std::format("{}{:x}", metadata.value("generateName", ""), version_);
+  if (!metadata.contains("name"))
+    metadata["name"] = std::format("{}{:x}", metadata.value("generateName", ""), version_);
   const std::string name = metadata["name"], key = t.name_space + "/" + name;
   if (objects_[t.collection()].contains(key))
     return {409, status(409, "AlreadyExists", std::format("{} \"{}\" already exists", t.plural, name))};
   if (object["spec"].is_object() && object["spec"].value("invalid", false))
-    return {422, status(422, "Invalid", std::format("{} \"{}\" is invalid: spec.invalid: Invalid value: true", t.resource->kind, name))};
+    return {422,
+            status(422, "Invalid",
+                   std::format("{} \"{}\" is invalid: spec.invalid: Invalid value: true", t.resource->kind, name))};
   if (object["spec"].is_null()) object.erase("spec");
   if (t.resource->namespaced) metadata["namespace"] = t.name_space;
   metadata["uid"] = std::format("00000000-0000-0000-0000-{:012x}", version_);
@@ -247,7 +263,8 @@ ApiServer::Outcome ApiServer::create(const Target& t, json object) {
   if (t.resource->has_status) object.erase("status");
   if (t.plural == "customresourcedefinitions") {
     const json& spec = object["spec"];
-    const std::string root = "/apis/" + spec["group"].get<std::string>() + "/" + spec["versions"][0]["name"].get<std::string>();
+    const std::string root =
+        "/apis/" + spec["group"].get<std::string>() + "/" + spec["versions"][0]["name"].get<std::string>();
     served_[root][spec["names"]["plural"]] = {spec["names"]["kind"], true, true, true};
   }
   return {201, store(t, key, object, "ADDED")};
@@ -272,9 +289,11 @@ ApiServer::Outcome ApiServer::replace(const Target& t, json object) {
     return {422, status(422, "Invalid", "metadata.resourceVersion: Invalid value: 0: must be specified for an update")};
   if ((given.contains("resourceVersion") && given["resourceVersion"] != current["metadata"]["resourceVersion"]) ||
       (given.contains("uid") && given["uid"] != current["metadata"]["uid"]))
-    return {409, status(409, "Conflict",
-                        std::format("Operation cannot be fulfilled on {} \"{}\": the object has been modified; please apply "
-                                    "your changes to the latest version and try again", t.plural, t.name))};
+    return {409,
+            status(409, "Conflict",
+                   std::format("Operation cannot be fulfilled on {} \"{}\": the object has been modified; please apply "
+                               "your changes to the latest version and try again",
+                               t.plural, t.name))};
   json next = current;
   if (t.sub == "status") {
     next.erase("status");
@@ -315,8 +334,9 @@ ApiServer::Outcome ApiServer::apply(const Target& t, const json& body) {
   const bool is_new = !objects_[t.collection()].contains(key);
   if (is_new && t.sub == "status") return {404, status(404, "NotFound", "not found")};
   auto& owners = owners_[t.collection() + key];
-  json current = is_new ? json{{"apiVersion", body["apiVersion"]}, {"kind", body["kind"]}, {"metadata", {{"name", t.name}}}}
-                        : objects_[t.collection()][key];
+  json current =
+      is_new ? json{{"apiVersion", body["apiVersion"]}, {"kind", body["kind"]}, {"metadata", {{"name", t.name}}}}
+             : objects_[t.collection()][key];
   std::map<std::string, json> wanted;
   for (const char* part : {"spec", "status", "data"})
     if (body.contains(part)) leaves(body[part], std::string("/") + part, wanted);
@@ -327,8 +347,9 @@ ApiServer::Outcome ApiServer::apply(const Target& t, const json& body) {
     const json::json_pointer at(path);
     if (owner != owners.end() && owner->second != manager && current.value(at, json()) != value &&
         t.query.at("force") != "true") {
-      json conflict = status(409, "Conflict", std::format("Apply failed with 1 conflict: conflict with \"{}\": .{}",
-                                                          owner->second, path.substr(1)));
+      json conflict =
+          status(409, "Conflict",
+                 std::format("Apply failed with 1 conflict: conflict with \"{}\": .{}", owner->second, path.substr(1)));
       conflict["details"] = {{"causes", {{{"reason", "FieldManagerConflict"}, {"field", path}}}}};
       return {409, conflict};
     }
@@ -360,7 +381,8 @@ ApiServer::Outcome ApiServer::remove(const Target& t, const json& options) {
   const json wanted = options.is_object() ? options.value("preconditions", json::object()) : json::object();
   for (const auto& [field, value] : wanted.items())
     if (object["metadata"][field] != value)
-      return {409, status(409, "Conflict", std::format("Precondition failed: {} in precondition: {}", field, value.dump()))};
+      return {409,
+              status(409, "Conflict", std::format("Precondition failed: {} in precondition: {}", field, value.dump()))};
   if (!object["metadata"].value("finalizers", json::array()).empty()) {
     if (object["metadata"].contains("deletionTimestamp")) return {200, object};
     object["metadata"]["deletionTimestamp"] = to_rfc3339(SystemClock{}.now());
@@ -393,9 +415,10 @@ void ApiServer::watch(const Target& t, Reply& reply) {
     const bool with_bookmark = bookmarks != bookmarks_ && good;
     if (with_bookmark) {
       bookmarks = bookmarks_;
-      lines.push_back(json{{"type", "BOOKMARK"},
-                           {"object", {{"kind", t.resource->kind}, {"metadata", {{"resourceVersion", std::to_string(from)}}}}}}
-                          .dump());
+      lines.push_back(
+          json{{"type", "BOOKMARK"},
+               {"object", {{"kind", t.resource->kind}, {"metadata", {{"resourceVersion", std::to_string(from)}}}}}}
+              .dump());
     }
     lock.unlock();
     for (const std::string& line : lines) good = reply.piece(line + "\n") && good;

@@ -70,9 +70,9 @@ class ApiServer {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, std::map<std::string, Resource>> served_;             // root -> plural
-  std::map<std::string, std::map<std::string, json>> objects_;                // collection -> "ns/name"
-  std::map<std::string, std::map<std::string, std::string>> owners_;          // object -> leaf -> manager
+  std::map<std::string, std::map<std::string, Resource>> served_;     // root -> plural
+  std::map<std::string, std::map<std::string, json>> objects_;        // collection -> "ns/name"
+  std::map<std::string, std::map<std::string, std::string>> owners_;  // object -> leaf -> manager
   std::deque<Change> changes_;
   std::uint64_t version_ = 100;
   std::uint64_t compacted_ = 0;

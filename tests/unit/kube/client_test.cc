@@ -130,7 +130,8 @@ TEST_F(ClientTest, AListWhoseVersionIsGoneStartsAgain) {
   options.page = 2;
   auto client = open(options);
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(client->create(config_map("m" + std::to_string(i))));
-  server_.inject({.match = "continue=", .status = 410,
+  server_.inject({.match = "continue=",
+                  .status = 410,
                   .body = R"({"kind":"Status","code":410,"reason":"Expired","message":"too old"})"});
   const auto all = client->list(kConfigMap, "default").value();
   EXPECT_EQ(all.size(), 5u) << "each once";
@@ -159,8 +160,11 @@ TEST_F(ClientTest, TheServersReasonsAreTold) {
   const auto missing = client->get(key(kWidget, "nobody"));
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(missing.error().message, HasSubstr("nobody"));
-  server_.inject({.match = "POST", .status = 403,
-                  .body = R"({"kind":"Status","code":403,"reason":"Forbidden","message":"pods \"p\" is forbidden: exceeded quota: small"})"});
+  server_.inject(
+      {.match = "POST",
+       .status = 403,
+       .body =
+           R"({"kind":"Status","code":403,"reason":"Forbidden","message":"pods \"p\" is forbidden: exceeded quota: small"})"});
   const auto quota = client->create(config_map("q"));
   EXPECT_EQ(quota.error().code, ErrorCode::kRefused);
   EXPECT_TRUE(quota.error().retryable) << "room may come free";
@@ -212,9 +216,11 @@ TEST_F(ClientTest, ApplyOwnsItsFieldsOnly) {
 TEST_F(ClientTest, MergePatchWithAVersionLocks) {
   auto client = open();
   const Object made = client->create(config_map("a")).value();
-  const Object merge = {{"metadata", {{"resourceVersion", made["metadata"]["resourceVersion"]}}}, {"data", {{"y", "2"}}}};
+  const Object merge = {{"metadata", {{"resourceVersion", made["metadata"]["resourceVersion"]}}},
+                        {"data", {{"y", "2"}}}};
   EXPECT_EQ(client->patch(key(kConfigMap, "a"), merge).value()["data"], (Object{{"x", "1"}, {"y", "2"}}));
-  const Object stale = {{"metadata", {{"resourceVersion", made["metadata"]["resourceVersion"]}}}, {"data", {{"y", "3"}}}};
+  const Object stale = {{"metadata", {{"resourceVersion", made["metadata"]["resourceVersion"]}}},
+                        {"data", {{"y", "3"}}}};
   EXPECT_EQ(client->patch(key(kConfigMap, "a"), stale).error().code, ErrorCode::kConflict);
 }
 
@@ -229,8 +235,10 @@ TEST_F(ClientTest, ManyWritersLoseNoUpdate) {
         Object now = client->get(key(kConfigMap, "counter")).value();
         now["data"]["x"] = std::to_string(std::stoi(now["data"]["x"].get<std::string>()) + 1);
         const auto done = client->update(now);
-        if (done) --left;
-        else ASSERT_EQ(done.error().code, ErrorCode::kConflict) << done.error().message;
+        if (done)
+          --left;
+        else
+          ASSERT_EQ(done.error().code, ErrorCode::kConflict) << done.error().message;
       }
     });
   for (auto& writer : writers) writer.join();

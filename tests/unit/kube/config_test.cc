@@ -32,9 +32,13 @@ class ConfigTest : public ::testing::Test {
   }
   // One context with this cluster and user.
   Result<Config> read(const std::string& cluster, const std::string& user) {
-    const std::string file = write("config", "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
-                                             "clusters: [{name: k, cluster: {" + cluster + "}}]\n"
-                                             "users: [{name: u, user: {" + user + "}}]\n");
+    const std::string file = write("config",
+                                   "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+                                   "clusters: [{name: k, cluster: {" +
+                                       cluster +
+                                       "}}]\n"
+                                       "users: [{name: u, user: {" +
+                                       user + "}}]\n");
     return kubeconfig({file});
   }
   std::string refusal(const std::string& cluster, const std::string& user) {
@@ -63,7 +67,8 @@ contexts:
   context: {cluster: b, user: y, namespace: jobs}
 clusters:
 - {name: a, cluster: {server: "https://a:6443"}}
-- {name: b, cluster: {server: "https://b:6443/prefix/", certificate-authority-data: )" + std::string(kPem64) + R"(, tls-server-name: other}}
+- {name: b, cluster: {server: "https://b:6443/prefix/", certificate-authority-data: )" +
+                                               std::string(kPem64) + R"(, tls-server-name: other}}
 users:
 - {name: x, user: {token: xx}}
 - {name: y, user: {token: yy}}
@@ -82,12 +87,14 @@ users:
 }
 
 TEST_F(ConfigTest, FilesAreMergedAndPathsStartAtTheirOwnFile) {
-  const std::string first = write("one/config", "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
-                                                "users: [{name: u, user: {tokenFile: token}}]\n");
+  const std::string first = write("one/config",
+                                  "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+                                  "users: [{name: u, user: {tokenFile: token}}]\n");
   write("one/token", "from the first\n");
-  const std::string second = write("two/config", "current-context: other\nclusters: [{name: k, cluster: {server: "
-                                                 "\"https://k\", certificate-authority: ca.pem}}]\n"
-                                                 "users: [{name: u, user: {token: never}}]\n");
+  const std::string second = write("two/config",
+                                   "current-context: other\nclusters: [{name: k, cluster: {server: "
+                                   "\"https://k\", certificate-authority: ca.pem}}]\n"
+                                   "users: [{name: u, user: {token: never}}]\n");
   write("two/ca.pem", "-----BEGIN CERTIFICATE-----\n");
   ::setenv("KUBECONFIG", (first + ":" + directory_ + "/missing:" + second).c_str(), 1);
   const Config config = load_config().value();
@@ -98,7 +105,8 @@ TEST_F(ConfigTest, FilesAreMergedAndPathsStartAtTheirOwnFile) {
 
 TEST_F(ConfigTest, WhatCantWorkIsRefusedWithARemedy) {
   const std::string server = "server: \"https://k\"";
-  EXPECT_THAT(refusal(server, "exec: {command: aws}"), HasSubstr("users[\"u\"].user.exec: credential plugins are not supported; use"));
+  EXPECT_THAT(refusal(server, "exec: {command: aws}"),
+              HasSubstr("users[\"u\"].user.exec: credential plugins are not supported; use"));
   EXPECT_THAT(refusal(server, "auth-provider: {name: gcp}"), HasSubstr("auth providers are not supported"));
   EXPECT_THAT(refusal("", "token: x"), HasSubstr("clusters[\"k\"].cluster.server: required"));
   EXPECT_THAT(refusal("server: 17", "token: x"), HasSubstr("must be a text"));
@@ -153,7 +161,8 @@ TEST_F(ConfigTest, TheServiceAccountOfAPod) {
 
 TEST_F(ConfigTest, TheOrderOfPlaces) {
   EXPECT_THAT(load_config().error().message, HasSubstr("no cluster is configured"));
-  const std::string content = "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\nclusters: [{name: k, cluster: {server: ";
+  const std::string content =
+      "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\nclusters: [{name: k, cluster: {server: ";
   write(".kube/config", content + "\"https://home\"}}]\n");
   EXPECT_EQ(load_config().value().server, "https://home");
   const std::string other = write("other", content + "\"https://other\"}}]\n");

@@ -23,7 +23,8 @@ using kube::Workqueue;
 class CacheTest : public World {
  protected:
   kube::CacheOptions options() {
-    return {.name_space = is_real() ? "default" : "", .kinds = {{.kind = kConfigMap, .indexes = {{"job", kube::by_label("job")}}}}};
+    return {.name_space = is_real() ? "default" : "",
+            .kinds = {{.kind = kConfigMap, .indexes = {{"job", kube::by_label("job")}}}}};
   }
   static Object of_job(const std::string& name, const std::string& job) {
     Object object = config_map(name);
@@ -64,7 +65,9 @@ TEST_F(CacheTest, ChangesAreToldWithWhatWasBefore) {
   kube::CacheOptions with = options();
   with.on_change = [&](const Kind&, const Object* before, const Object* now) {
     const std::lock_guard lock(mutex);
-    auto job = [](const Object* o) { return o ? (*o)["metadata"]["labels"]["job"].get<std::string>() : std::string("-"); };
+    auto job = [](const Object* o) {
+      return o ? (*o)["metadata"]["labels"]["job"].get<std::string>() : std::string("-");
+    };
     story.push_back(job(before) + ">" + job(now));
   };
   Cache cache(*client, with);
@@ -196,7 +199,8 @@ TEST(WorkqueueTest, ManyWorkersMissNothing) {
 }
 
 TEST(RateLimiterTest, DoublesPerKeyAndHoldsAllTogether) {
-  RateLimiter limiter({.first_delay = milliseconds(5), .last_delay = seconds(300), .failures_per_second = 10, .burst = 100});
+  RateLimiter limiter(
+      {.first_delay = milliseconds(5), .last_delay = seconds(300), .failures_per_second = 10, .burst = 100});
   const RateLimiter::Time now{};
   EXPECT_EQ(limiter.delay("a", now), milliseconds(5));
   EXPECT_EQ(limiter.delay("a", now), milliseconds(10));
@@ -248,11 +252,16 @@ TEST_F(ModifyTest, FinalizersAreAddedAndRemovedAmongOthersWrites) {
 
 // --- Leader election ----------------------------------------------------------------------------------------
 
-const LeaderOptions kLeader{.name_space = "default", .name = "operator", .identity = "us",
-                            .duration = seconds(15), .give_up = seconds(10), .period = seconds(2)};
+const LeaderOptions kLeader{.name_space = "default",
+                            .name = "operator",
+                            .identity = "us",
+                            .duration = seconds(15),
+                            .give_up = seconds(10),
+                            .period = seconds(2)};
 Object lease_of(const std::string& holder, int version) {
   return {{"metadata", {{"name", "operator"}, {"resourceVersion", std::to_string(version)}}},
-          {"spec", {{"holderIdentity", holder}, {"leaseDurationSeconds", 15}, {"leaseTransitions", 4}, {"renewTime", "r"}}}};
+          {"spec",
+           {{"holderIdentity", holder}, {"leaseDurationSeconds", 15}, {"leaseTransitions", 4}, {"renewTime", "r"}}}};
 }
 
 TEST(CandidateTest, AFreeLeaseIsTakenAndAHeldOneIsWaitedFor) {
@@ -302,8 +311,12 @@ TEST(CandidateTest, LeadershipEndsBeforeOthersMayTakeTheLease) {
 class LeaderTest : public World {
  protected:
   static LeaderOptions fast(const std::string& identity) {
-    return {.name_space = "default", .name = "operator", .identity = identity,
-            .duration = seconds(5), .give_up = seconds(3), .period = milliseconds(200)};
+    return {.name_space = "default",
+            .name = "operator",
+            .identity = identity,
+            .duration = seconds(5),
+            .give_up = seconds(3),
+            .period = milliseconds(200)};
   }
   // Not lost by a busy machine.
   static LeaderOptions steady(const std::string& identity) {
@@ -353,12 +366,14 @@ TEST_F(LeaderTest, WhoIsCutOffEndsBeforeTheOtherBegins) {
   auto second_client = open(impatient());
   std::unique_ptr<LeaderElection> first, second;
   std::atomic<bool> first_ended = false, second_began = false;
-  first = std::move(LeaderElection::create(*first_client, fast("first"), [&](bool leads) { first_ended = !leads; })).value();
+  first = std::move(LeaderElection::create(*first_client, fast("first"), [&](bool leads) {
+            first_ended = !leads;
+          })).value();
   ASSERT_TRUE(eventually([&] { return first->leads(); }));
   second = std::move(LeaderElection::create(*second_client, fast("second"), [&](bool leads) {
-                      EXPECT_FALSE(leads && first->leads());
-                      second_began = second_began || leads;
-                    })).value();
+             EXPECT_FALSE(leads && first->leads());
+             second_began = second_began || leads;
+           })).value();
   own.inject({.match = "", .what = Fault::kStall, .times = 1000000, .after = 0});
   ASSERT_TRUE(eventually([&] {
     // In this order: time passes between the two looks.

@@ -55,7 +55,9 @@ TEST_F(FaultsTest, TriesEndAtTheDeadlineWithTheLastReason) {
   ApiClientOptions options = quick();
   options.api.call = seconds(3);
   auto client = open(options);
-  server_.inject({.match = "configmaps/a", .times = 1000000, .status = 503,
+  server_.inject({.match = "configmaps/a",
+                  .times = 1000000,
+                  .status = 503,
                   .body = R"({"kind":"Status","code":503,"message":"etcd is away"})"});
   const auto got = client->get(key(kConfigMap, "a"));
   ASSERT_FALSE(got);
@@ -113,18 +115,15 @@ TEST_F(FaultsTest, AWriteWhoseAnswerIsLostIsRepeatedWithoutHarm) {
 }
 
 TEST_F(FaultsTest, ARestartedServerIsFoundAgain) {
-  auto second = std::make_unique<TlsServer>(Pki::get().server, Pki::get().ca.certificate,
-                                            handler());
+  auto second = std::make_unique<TlsServer>(Pki::get().server, Pki::get().ca.certificate, handler());
   const int port = second->port();
   kube::Config there = config();
   there.server = "https://localhost:" + std::to_string(port);
   auto client = std::move(ApiClient::create(there, quick())).value();
   ASSERT_TRUE(client->create(config_map("a")));
   second.reset();
-  std::thread late([&] {
-    second = std::make_unique<TlsServer>(Pki::get().server, Pki::get().ca.certificate,
-                                         handler(), port);
-  });
+  std::thread late(
+      [&] { second = std::make_unique<TlsServer>(Pki::get().server, Pki::get().ca.certificate, handler(), port); });
   EXPECT_TRUE(client->get(key(kConfigMap, "a"))) << "waits for it to come back";
   late.join();
 }
@@ -159,10 +158,13 @@ TEST_F(FaultsTest, TheCertificateMustBeForTheHost) {
   c.tls_server_name.clear();
   c.server = "https://localhost:" + std::to_string(server_.port());
   EXPECT_EQ(ApiClient::create(c, options).value()->get(key(kConfigMap, "a")).error().code, ErrorCode::kNotFound);
-  const net::PemPair for_another = net::issue_certificate(Pki::get().ca, {.identity = "another", .dns_names = {},
-                                                                          .addresses = {"127.0.0.2"},
-                                                                          .not_before = SystemClock{}.now() - seconds(60),
-                                                                          .not_after = SystemClock{}.now() + seconds(600)}).value();
+  const net::PemPair for_another =
+      net::issue_certificate(Pki::get().ca, {.identity = "another",
+                                             .dns_names = {},
+                                             .addresses = {"127.0.0.2"},
+                                             .not_before = SystemClock{}.now() - seconds(60),
+                                             .not_after = SystemClock{}.now() + seconds(600)})
+          .value();
   TlsServer wrong(for_another, Pki::get().ca.certificate, [](const Request&, Reply&) {});
   c.server = "https://127.0.0.1:" + std::to_string(wrong.port());
   got = ApiClient::create(c, options).value()->get(key(kConfigMap, "a"));
@@ -173,9 +175,12 @@ TEST_F(FaultsTest, TheCertificateMustBeForTheHost) {
 TEST_F(FaultsTest, AnExpiredCertificateIsRefused) {
   const ApiClientOptions options = quick();
   const Time now = SystemClock{}.now();
-  const net::PemPair old = net::issue_certificate(Pki::get().ca, {.identity = "old", .dns_names = {}, .addresses = {"127.0.0.1"},
+  const net::PemPair old = net::issue_certificate(Pki::get().ca, {.identity = "old",
+                                                                  .dns_names = {},
+                                                                  .addresses = {"127.0.0.1"},
                                                                   .not_before = now - std::chrono::minutes(50),
-                                                                  .not_after = now - std::chrono::minutes(40)}).value();
+                                                                  .not_after = now - std::chrono::minutes(40)})
+                               .value();
   TlsServer server(old, Pki::get().ca.certificate, [](const Request&, Reply&) {});
   kube::Config c = config();
   c.server = "https://127.0.0.1:" + std::to_string(server.port());
@@ -221,8 +226,10 @@ TEST_F(FaultsTest, AReplacedTokenIsReadAgain) {
 TEST_F(FaultsTest, RedirectsAreNotFollowed) {
   auto client = open();
   ASSERT_TRUE(client->create(config_map("a")));
-  TlsServer elsewhere(Pki::get().server, Pki::get().ca.certificate, [](const Request&, Reply& a) { a.whole(200, "{}"); });
-  server_.inject({.match = "GET", .status = 302,
+  TlsServer elsewhere(Pki::get().server, Pki::get().ca.certificate,
+                      [](const Request&, Reply& a) { a.whole(200, "{}"); });
+  server_.inject({.match = "GET",
+                  .status = 302,
                   .headers = "Location: https://127.0.0.1:" + std::to_string(elsewhere.port()) + "/\r\n"});
   EXPECT_FALSE(client->get(key(kConfigMap, "a")));
   EXPECT_EQ(elsewhere.connections(), 0);
@@ -235,8 +242,10 @@ TEST_F(FaultsTest, ManyThreadsShareOneClientOverABadWire) {
   for (int t = 0; t < 8; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < 25; ++i) {
-        if (i % 5 == t % 5) server_.inject({.match = "GET", .what = i % 2 ? Fault::kCut : Fault::kEnd,
-                                            .after = static_cast<std::size_t>(i * 31 % 400)});
+        if (i % 5 == t % 5)
+          server_.inject({.match = "GET",
+                          .what = i % 2 ? Fault::kCut : Fault::kEnd,
+                          .after = static_cast<std::size_t>(i * 31 % 400)});
         if (i % 10 == t) server_.cut_all();
         const auto got = client->get(key(kConfigMap, "m" + std::to_string(t)));
         ASSERT_TRUE(got) << got.error().message;

@@ -23,8 +23,9 @@ Forward::Forward(const std::string& kubeconfig) {
   const kube::Config config = kube::kubeconfig({kubeconfig}).value();
   http_ = kube::Http::create(config).value();
   auto client = kube::ApiClient::create(config).value();
-  check(client->create({{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name_space_}}}}).has_value(),
-        "a namespace on the real API server");
+  check(
+      client->create({{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name_space_}}}}).has_value(),
+      "a namespace on the real API server");
 }
 
 std::string Forward::inward(std::string text) const {

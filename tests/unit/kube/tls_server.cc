@@ -84,8 +84,10 @@ class Connection {
     if (::poll(&p, 1, 20) > 0) {
       // Nothing is sent during an answer but the goodbye.
       char byte = 0;
-      if (SSL_read(ssl_, &byte, 1) <= 0) gone_ = true;
-      else buffer_ += byte;
+      if (SSL_read(ssl_, &byte, 1) <= 0)
+        gone_ = true;
+      else
+        buffer_ += byte;
     }
     const std::lock_guard lock(server_.mutex_);
     return !gone_ && !server_.stop_;
@@ -131,7 +133,8 @@ bool Reply::whole(int status, const std::string& body, const std::string& header
 }
 
 bool Reply::begin(int status) {
-  return raw(std::format("HTTP/1.1 {} X\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", status));
+  return raw(
+      std::format("HTTP/1.1 {} X\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", status));
 }
 
 bool Reply::piece(const std::string& bytes) {
@@ -301,7 +304,8 @@ int TlsServer::requests(const std::string& match) {
 bool TlsServer::wait_for_requests(const std::string& match, int count) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, 30s, [&] {
-    return std::ranges::count_if(log_, [&](const std::string& l) { return l.find(match) != std::string::npos; }) >= count;
+    return std::ranges::count_if(log_, [&](const std::string& l) { return l.find(match) != std::string::npos; }) >=
+           count;
   });
 }
 

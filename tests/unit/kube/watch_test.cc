@@ -22,10 +22,14 @@ class WatchTest : public World {
       for (auto& event : *events) {
         const std::string name = event.object["metadata"]["name"];
         // What a consumer sees must fit together, whatever went on underneath.
-        if (event.type == EventType::kAdded) EXPECT_TRUE(there_.insert({name, event.object}).second) << name << " twice";
-        else EXPECT_TRUE(there_.contains(name)) << name << " was never added";
-        if (event.type == EventType::kDeleted) there_.erase(name);
-        else there_[name] = event.object;
+        if (event.type == EventType::kAdded)
+          EXPECT_TRUE(there_.insert({name, event.object}).second) << name << " twice";
+        else
+          EXPECT_TRUE(there_.contains(name)) << name << " was never added";
+        if (event.type == EventType::kDeleted)
+          there_.erase(name);
+        else
+          there_[name] = event.object;
         told_.push_back(std::move(event));
       }
     }
@@ -37,7 +41,8 @@ class WatchTest : public World {
     if (!all || all->size() != there_.size()) return false;
     for (const Object& object : *all) {
       const auto it = there_.find(object["metadata"]["name"]);
-      if (it == there_.end() || it->second["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"]) return false;
+      if (it == there_.end() || it->second["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"])
+        return false;
     }
     return true;
   }
@@ -160,7 +165,8 @@ TEST_F(WatchTest, WhatHappenedBehindA410IsMadeUpFor) {
   ASSERT_TRUE(other->create(config_map("new")));
   compact();
   server_.clear_faults();
-  ASSERT_TRUE(follow(*client, cursor, {kConfigMap}, [&] { return there_.contains("new") && !there_.contains("goes"); }));
+  ASSERT_TRUE(
+      follow(*client, cursor, {kConfigMap}, [&] { return there_.contains("new") && !there_.contains("goes"); }));
   EXPECT_TRUE(agrees(*client));
   std::map<std::string, std::string> story;
   for (const auto& event : told_) story[event.object["metadata"]["name"]] += "AMD"[static_cast<int>(event.type)];
@@ -205,8 +211,8 @@ TEST_F(WatchTest, EventsInTheWrongOrderAreNotBelieved) {
   const int lists = server_.requests("configmaps?limit");
   server_.inject({.match = kWatch, .what = Fault::kSwap, .after = 0});
   server_.cut_all();
-  change(*client, "a", "2");                              // held back …
-  ASSERT_TRUE(client->remove(key(kConfigMap, "a")));      // … and sent behind its own deletion
+  change(*client, "a", "2");                          // held back …
+  ASSERT_TRUE(client->remove(key(kConfigMap, "a")));  // … and sent behind its own deletion
   ASSERT_TRUE(follow(*client, cursor, {kConfigMap}, [&] { return server_.requests("configmaps?limit") > lists; }));
   ASSERT_TRUE(catch_up(*client, cursor));
   EXPECT_FALSE(there_.contains("a")) << "an old event must not bring a deleted object back";
@@ -249,7 +255,8 @@ TEST_F(WatchTest, ARequestWithoutAnswerEndsTheWatchesToo) {
 TEST_F(WatchTest, WhyTheFirstListDoesNotComeIsTold) {
   auto client = open();
   std::string cursor;
-  server_.inject({.match = "configmaps?limit", .status = 403,
+  server_.inject({.match = "configmaps?limit",
+                  .status = 403,
                   .body = R"({"kind":"Status","code":403,"reason":"Forbidden","message":"configmaps is forbidden"})"});
   const auto first = client->wait({kConfigMap}, "default", cursor, milliseconds(0));
   ASSERT_FALSE(first);

@@ -47,9 +47,14 @@ struct Pki {
                                                      .dns_names = {"localhost", "kubernetes.default.svc"},
                                                      .addresses = {"127.0.0.1"},
                                                      .not_before = from,
-                                                     .not_after = to - std::chrono::minutes(1)}).value();
-      made.client = net::issue_certificate(made.ca, {.identity = "tester", .dns_names = {}, .addresses = {},
-                                                     .not_before = from, .not_after = to - std::chrono::minutes(1)}).value();
+                                                     .not_after = to - std::chrono::minutes(1)})
+                        .value();
+      made.client = net::issue_certificate(made.ca, {.identity = "tester",
+                                                     .dns_names = {},
+                                                     .addresses = {},
+                                                     .not_before = from,
+                                                     .not_after = to - std::chrono::minutes(1)})
+                        .value();
       return made;
     }();
     return pki;
@@ -60,7 +65,8 @@ struct Pki {
 inline ApiClientOptions quick() {
   ApiClientOptions options;
   options.first_list = seconds(60);
-  options.api = {.call = seconds(60), .attempt = seconds(20), .first_pause = milliseconds(5), .last_pause = milliseconds(50)};
+  options.api = {
+      .call = seconds(60), .attempt = seconds(20), .first_pause = milliseconds(5), .last_pause = milliseconds(50)};
   return options;
 }
 
@@ -83,16 +89,20 @@ class World : public ::testing::Test {
 
   TlsServer::Handler handler() {
     return [this](const Request& request, Reply& reply) {
-      if (forward_) forward_->handle(request, reply);
-      else api_.handle(request, reply);
+      if (forward_)
+        forward_->handle(request, reply);
+      else
+        api_.handle(request, reply);
     };
   }
   [[nodiscard]] bool is_real() const { return forward_ != nullptr; }
   int live_watches() { return forward_ ? forward_->live_watches() : api_.live_watches(); }
   // What watches want to resume from is gone.
   void compact() {
-    if (forward_) forward_->make_next_watch_old();
-    else api_.compact();
+    if (forward_)
+      forward_->make_next_watch_old();
+    else
+      api_.compact();
   }
 
   kube::Config config() {
@@ -123,19 +133,20 @@ class World : public ::testing::Test {
     Object spec = any;
     spec["properties"]["invalid"] = {{"type", "boolean"}, {"enum", {false}}};
     const Object schema = {{"type", "object"}, {"properties", {{"spec", spec}, {"status", any}}}};
-    return {{"apiVersion", "apiextensions.k8s.io/v1"},
-            {"kind", "CustomResourceDefinition"},
-            {"metadata", {{"name", "widgets.kubetest.example"}}},
-            {"spec",
-             {{"group", "kubetest.example"},
-              {"scope", "Namespaced"},
-              {"names", {{"plural", "widgets"}, {"singular", "widget"}, {"kind", "Widget"}, {"listKind", "WidgetList"}}},
-              {"versions",
-               {{{"name", "v1"},
-                 {"served", true},
-                 {"storage", true},
-                 {"subresources", {{"status", Object::object()}}},
-                 {"schema", {{"openAPIV3Schema", schema}}}}}}}}};
+    return {
+        {"apiVersion", "apiextensions.k8s.io/v1"},
+        {"kind", "CustomResourceDefinition"},
+        {"metadata", {{"name", "widgets.kubetest.example"}}},
+        {"spec",
+         {{"group", "kubetest.example"},
+          {"scope", "Namespaced"},
+          {"names", {{"plural", "widgets"}, {"singular", "widget"}, {"kind", "Widget"}, {"listKind", "WidgetList"}}},
+          {"versions",
+           {{{"name", "v1"},
+             {"served", true},
+             {"storage", true},
+             {"subresources", {{"status", Object::object()}}},
+             {"schema", {{"openAPIV3Schema", schema}}}}}}}}};
   }
   // Waits until the client knows the kind.
   static void install_widgets(ApiClient& client) {

@@ -44,8 +44,7 @@ TEST(Strip, MassStaysTheSame) {
 // (2 nu), with the walls half a cell outside the outermost cells and nu = (1/omega - 1/2) / 3; in
 // the middle g H^2 / (8 nu).
 TEST(Strip, ViscousFlowIsAParabola) {
-  const Channel channel{
-      .width = 4, .height = 15, .omega = 1.2, .acceleration = 1e-6, .cylinder = false};
+  const Channel channel{.width = 4, .height = 15, .omega = 1.2, .acceleration = 1e-6, .cylinder = false};
   Strip strip(channel, 0, channel.width);
   for (int i = 0; i < 20000; ++i) step(strip);
   const double nu = (1.0 / channel.omega - 0.5) / 3.0;

@@ -34,26 +34,31 @@ TEST_P(Podman, IsTranslated) {
 
 INSTANTIATE_TEST_SUITE_P(
     BadInput, Podman,
-    ::testing::Values(
-        Saying{"NoSuchImage", "Error: localhost/x:1: image not known\n", ErrorCode::kNotFound,
-               "image localhost/x:1 does not exist in Podman's store; build it, or fetch it with: podman pull localhost/x:1"},
-        Saying{"NoSuchImageToInspect", "Error: inspecting object: localhost/x:1: image not known\n", ErrorCode::kNotFound,
-               "image localhost/x:1 does not exist in Podman's store; build it, or fetch it with: podman pull localhost/x:1"},
-        Saying{"NoSuchCommandInPath",
-               "Error: runc: runc create failed: unable to start container process: exec: \"my_program\": executable file not "
-               "found in $PATH: OCI runtime attempted to invoke a command that was not found\n",
-               ErrorCode::kNotFound, "command my_program not found in image localhost/x:1"},
-        Saying{"NoSuchFile",
-               "Error: runc: runc create failed: unable to start container process: exec: \"/no/such\": stat /no/such: no such "
-               "file or directory: OCI runtime attempted to invoke a command that was not found\n",
-               ErrorCode::kNotFound, "command my_program not found in image localhost/x:1"},
-        Saying{"NotExecutable",
-               "Error: runc: runc create failed: unable to start container process: exec: \"/etc/passwd\": permission denied: "
-               "OCI permission denied\n",
-               ErrorCode::kRefused, "command my_program in image localhost/x:1 may not be executed"},
-        Saying{"WarningsAreNoise",
-               "time=\"2026-11-21T04:00:00Z\" level=warning msg=\"noise\"\nError: something new\n", ErrorCode::kFailed,
-               "podman: something new"}),
+    ::testing::Values(Saying{"NoSuchImage", "Error: localhost/x:1: image not known\n", ErrorCode::kNotFound,
+                             "image localhost/x:1 does not exist in Podman's store; build it, or fetch it with: podman "
+                             "pull localhost/x:1"},
+                      Saying{"NoSuchImageToInspect", "Error: inspecting object: localhost/x:1: image not known\n",
+                             ErrorCode::kNotFound,
+                             "image localhost/x:1 does not exist in Podman's store; build it, or fetch it with: podman "
+                             "pull localhost/x:1"},
+                      Saying{"NoSuchCommandInPath",
+                             "Error: runc: runc create failed: unable to start container process: exec: "
+                             "\"my_program\": executable file not "
+                             "found in $PATH: OCI runtime attempted to invoke a command that was not found\n",
+                             ErrorCode::kNotFound, "command my_program not found in image localhost/x:1"},
+                      Saying{"NoSuchFile",
+                             "Error: runc: runc create failed: unable to start container process: exec: \"/no/such\": "
+                             "stat /no/such: no such "
+                             "file or directory: OCI runtime attempted to invoke a command that was not found\n",
+                             ErrorCode::kNotFound, "command my_program not found in image localhost/x:1"},
+                      Saying{"NotExecutable",
+                             "Error: runc: runc create failed: unable to start container process: exec: "
+                             "\"/etc/passwd\": permission denied: "
+                             "OCI permission denied\n",
+                             ErrorCode::kRefused, "command my_program in image localhost/x:1 may not be executed"},
+                      Saying{"WarningsAreNoise",
+                             "time=\"2026-11-21T04:00:00Z\" level=warning msg=\"noise\"\nError: something new\n",
+                             ErrorCode::kFailed, "podman: something new"}),
     [](const auto& saying) { return std::string(saying.param.what); });
 
 // In a child process, whose exit status is the test's: a process can't become root again.
@@ -84,8 +89,11 @@ TEST(BadInput, NoPodman) {
 TEST(BadInput, AGracePeriodThatIsNoNumber) {
   for (const char* grace : {"\"30\"", "1e300", "[]", "-1"}) {
     const auto pod = nlohmann::json::parse(std::format(
-        R"({{"metadata": {{"name": "p", "uid": "u"}}, "spec": {{"terminationGracePeriodSeconds": {}, "containers": []}}}})", grace));
-    EXPECT_EQ(plan_pod(pod, {}).error().message, "spec.terminationGracePeriodSeconds: must be a whole number of seconds") << grace;
+        R"({{"metadata": {{"name": "p", "uid": "u"}}, "spec": {{"terminationGracePeriodSeconds": {}, "containers": []}}}})",
+        grace));
+    EXPECT_EQ(plan_pod(pod, {}).error().message,
+              "spec.terminationGracePeriodSeconds: must be a whole number of seconds")
+        << grace;
     EXPECT_EQ(grace_seconds(pod), std::string(grace) == "-1" ? 0 : 30) << grace;
   }
   EXPECT_EQ(grace_seconds({{"spec", {{"terminationGracePeriodSeconds", nullptr}}}}), 30);
@@ -93,7 +101,8 @@ TEST(BadInput, AGracePeriodThatIsNoNumber) {
 }
 
 TEST(BadInput, Pools) {
-  for (const char* text : {"", "slow", "slow=2", "slow=x0.5", "slow=2xfast", "Slow=2x1", "slow=0x1", "slow=2x0", "a=1x1,a=1x1", "a=1x1,"}) {
+  for (const char* text : {"", "slow", "slow=2", "slow=x0.5", "slow=2xfast", "Slow=2x1", "slow=0x1", "slow=2x0",
+                           "a=1x1,a=1x1", "a=1x1,"}) {
     const auto pools = parse_pools(text);
     ASSERT_FALSE(pools) << text;
     EXPECT_EQ(pools.error().code, ErrorCode::kInvalid);

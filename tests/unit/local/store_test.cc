@@ -225,8 +225,10 @@ TEST_F(StoreTest, TwoProcessesLoseNoUpdate) {
       Object now = s.get(key("counter")).value();
       now["spec"]["count"] = now["spec"]["count"].get<int>() + 1;
       const auto done = s.update(now);
-      if (done) --times;
-      else if (done.error().code != ErrorCode::kConflict) return false;
+      if (done)
+        --times;
+      else if (done.error().code != ErrorCode::kConflict)
+        return false;
     }
     return true;
   };

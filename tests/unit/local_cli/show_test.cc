@@ -60,7 +60,8 @@ status:
   phaseTimes: [{phase: Pending, time: "2026-11-21T04:59:00Z"}, {phase: Preparing, time: "2026-11-21T04:59:01.5Z"}]
 )";
 
-std::string table(const char* kind, const std::vector<json>& objects, Output output = Output::kTable, bool single = false) {
+std::string table(const char* kind, const std::vector<json>& objects, Output output = Output::kTable,
+                  bool single = false) {
   return print(*resource_named(kind).value(), objects, output, single, kNow);
 }
 
@@ -72,9 +73,11 @@ TEST(Get, JobsHaveTheColumnsOfTheCrd) {
 
 TEST(Get, WideShowsAll) {
   EXPECT_EQ(table("bj", {from_yaml(kJob)}, Output::kWide),
-            "NAME                PHASE     RANKS   SUPERSTEP   IMBALANCE   MOVES   GAIN-S   HEURISTIC   MODE      ALPHA   D      "
+            "NAME                PHASE     RANKS   SUPERSTEP   IMBALANCE   MOVES   GAIN-S   HEURISTIC   MODE      "
+            "ALPHA   D      "
             "RESTARTS   REASON        AGE\n"
-            "lattice-boltzmann   Running   4       60          0.6123      2       1.5      AutoMig     Migrate   20      0.25   "
+            "lattice-boltzmann   Running   4       60          0.6123      2       1.5      AutoMig     Migrate   20   "
+            "   0.25   "
             "           AllRanksRun   3m\n");
 }
 
@@ -130,8 +133,11 @@ TEST(Get, OtherForms) {
 }
 
 TEST(Get, YamlIsAsKubectlWritesIt) {
-  const json object = {{"b", {1, 2.5, nullptr, true}}, {"a", {{"text", "plain words"}, {"number", "17"}, {"empty", ""}, {"yes", "on"}}},
-                       {"list", {{{"k", "v"}, {"l", json::array()}}}}, {"args", {"--width", "a: b", "#"}}, {"time", "2026-11-21"}};
+  const json object = {{"b", {1, 2.5, nullptr, true}},
+                       {"a", {{"text", "plain words"}, {"number", "17"}, {"empty", ""}, {"yes", "on"}}},
+                       {"list", {{{"k", "v"}, {"l", json::array()}}}},
+                       {"args", {"--width", "a: b", "#"}},
+                       {"time", "2026-11-21"}};
   const std::string text = write_yaml(object);
   EXPECT_EQ(text,
             "a:\n"
@@ -176,16 +182,18 @@ TEST(Age, AsKubectlRounds) {
 TEST(Describe, TellsAllOfAJob) {
   const auto job = crds::bsp_job_from_json(from_yaml(kJob));
   ASSERT_TRUE(job) << job.error().message;
-  const json event = {{"type", "Normal"}, {"reason", "Started"}, {"eventTime", "2026-11-21T04:58:00.000000Z"}, {"note", "4 ranks"}};
+  const json event = {
+      {"type", "Normal"}, {"reason", "Started"}, {"eventTime", "2026-11-21T04:58:00.000000Z"}, {"note", "4 ranks"}};
   const std::string text = describe_job(*job, {"call after superstep 40"}, {event}, kNow);
   for (const char* part :
        {"Name:             lattice-boltzmann\n", "Phase:            Running\n", "Imbalance:        61.2 %\n",
         "Migrations:       2 succeeded, 0 rolled back, 0 failed, 0 under way; 1 waves\n",
         "Gain:             predicted not known yet, realised 1.500 s\n",
         "Ranks per Set:\n  SET    RANKS   SLOTS\n  slow   1       2\n  fast   3       4\n",
-        "  0      slow   slow-0   lattice-boltzmann-r0-g0   0.0500   0.0400      1.0 MiB   yes\n", "no: an open file of MPI-IO\n",
-        "Last decision:\n  call after superstep 40\n", "Calibration:      <none>\n",
-        "Conditions:\n  TYPE      STATUS   SINCE   REASON        MESSAGE\n  Running   True     2m      AllRanksRun   all run\n",
+        "  0      slow   slow-0   lattice-boltzmann-r0-g0   0.0500   0.0400      1.0 MiB   yes\n",
+        "no: an open file of MPI-IO\n", "Last decision:\n  call after superstep 40\n", "Calibration:      <none>\n",
+        "Conditions:\n  TYPE      STATUS   SINCE   REASON        MESSAGE\n  Running   True     2m      AllRanksRun   "
+        "all run\n",
         "Events:\n  TYPE     REASON    AGE   MESSAGE\n  Normal   Started   2m    4 ranks\n"})
     EXPECT_THAT(text, HasSubstr(part));
 }
@@ -194,10 +202,9 @@ TEST(Describe, TellsAllOfAMigration) {
   const auto migration = crds::rank_migration_from_json(from_yaml(kMigration));
   ASSERT_TRUE(migration) << migration.error().message;
   const std::string text = describe_migration(*migration, kNow);
-  for (const char* part :
-       {"Rank:             1\n", "From:             slow\n", "Carried:          50.0 MiB\n",
-        "Gain:             predicted 2.500 s, realised not known yet\n",
-        "  Preparing   2026-11-21T04:59:01.500000Z   1500.0\n", "  254.3      0.0    0.0     60.0"})
+  for (const char* part : {"Rank:             1\n", "From:             slow\n", "Carried:          50.0 MiB\n",
+                           "Gain:             predicted 2.500 s, realised not known yet\n",
+                           "  Preparing   2026-11-21T04:59:01.500000Z   1500.0\n", "  254.3      0.0    0.0     60.0"})
     EXPECT_THAT(text, HasSubstr(part));
 }
 

@@ -79,7 +79,8 @@ TEST_F(Steps, PhasesWhoseWorkIsDoneArePassedInOneWrite) {
   transfer("b", TransferPhase::kRestored);
   view.pods["b"].status->phase = RankPhase::kStopped;
   const Step s = step();
-  EXPECT_THAT(entered(s), ElementsAre(Phase::kCheckpointing, Phase::kTransferring, Phase::kRestoring, Phase::kResuming));
+  EXPECT_THAT(entered(s),
+              ElementsAre(Phase::kCheckpointing, Phase::kTransferring, Phase::kRestoring, Phase::kResuming));
   ASSERT_TRUE(s.commit);
   EXPECT_EQ(s.commit->epoch, 4u);
   EXPECT_EQ(s.commit->members[0].pod, "b");
@@ -157,14 +158,16 @@ TEST_F(Steps, AGateStandsAheadOfAllByTime) {
   wave.gate.attempt = 2;
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 2 + 40, 3}));
   view.pods["c"].completed_at = now - std::chrono::milliseconds(250);
-  EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 50 + 2 + 40, 3})) << "the ranks have gone on since the last report";
+  EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 50 + 2 + 40, 3}))
+      << "the ranks have gone on since the last report";
   view.superstep_seconds = 60;
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 2, 3})) << "the next but one, a minute ahead";
 }
 
 TEST_F(Steps, AGateOfUnknownPaceIsNearUntilItWasLate) {
   view.pods["a"].completed = 1;
-  EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 1 + 2, 1})) << "of supersteps that take minutes, ten would be too many";
+  EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 1 + 2, 1}))
+      << "of supersteps that take minutes, ten would be too many";
   wave.gate = {GateState::kArmed, 3, 1};
   view.pods["a"].armed = ArmAnswer{3, 40, true};
   EXPECT_EQ(step().wave.gate.state, GateState::kCancelling);

@@ -17,16 +17,20 @@ constexpr Phase kPhases[] = {Phase::kPreparing,    Phase::kPausing,   Phase::kCh
 bool may_lose_rank(Victim victim, Phase struck_in) {
   switch (victim) {
     case Victim::kProgram:
-    case Victim::kInit: return true;
-    case Victim::kSourcePod: return struck_in != Phase::kResuming;
-    case Victim::kTargetPod: return struck_in == Phase::kResuming;
+    case Victim::kInit:
+      return true;
+    case Victim::kSourcePod:
+      return struck_in != Phase::kResuming;
+    case Victim::kTargetPod:
+      return struck_in == Phase::kResuming;
     case Victim::kNobody:
     case Victim::kCriuDump:
     case Victim::kCriuRestore:
     case Victim::kSourceSidecar:
     case Victim::kTargetSidecar:
     case Victim::kStayingSidecar:
-    case Victim::kOperator: return false;
+    case Victim::kOperator:
+      return false;
   }
   return true;
 }
@@ -56,8 +60,7 @@ TEST_P(WaveSim, EndsWellUnderEverySeed) {
     struck += o.struck;
     ASSERT_EQ(o.violation, "") << std::format("seed {}\n{}", seed, o.trace);
     if (!may_lose_rank(victim, phase)) {
-      ASSERT_NE(o.wave.phase, Phase::kFailed)
-          << std::format("seed {}: {}\n{}", seed, o.wave.message, o.trace);
+      ASSERT_NE(o.wave.phase, Phase::kFailed) << std::format("seed {}: {}\n{}", seed, o.wave.message, o.trace);
     }
     if (o.struck) {
       ASSERT_LT(o.seconds_after_fault, 10.0) << std::format("seed {}\n{}", seed, o.trace);
@@ -66,19 +69,18 @@ TEST_P(WaveSim, EndsWellUnderEverySeed) {
   EXPECT_GT(struck, kSeeds / 20) << "the fault hardly ever happened: the case tests nothing";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    VictimByPhase, WaveSim,
-    testing::Combine(testing::Values(Victim::kProgram, Victim::kInit, Victim::kCriuDump,
-                                     Victim::kCriuRestore, Victim::kSourceSidecar,
-                                     Victim::kTargetSidecar, Victim::kStayingSidecar, Victim::kSourcePod,
-                                     Victim::kTargetPod, Victim::kOperator),
-                     testing::ValuesIn(kPhases)),
-    [](const auto& param) {
-      std::string name = std::format("{}_{}", to_string(std::get<0>(param.param)),
-                                     crds::to_string(std::get<1>(param.param)));
-      std::ranges::replace(name, '-', '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(VictimByPhase, WaveSim,
+                         testing::Combine(testing::Values(Victim::kProgram, Victim::kInit, Victim::kCriuDump,
+                                                          Victim::kCriuRestore, Victim::kSourceSidecar,
+                                                          Victim::kTargetSidecar, Victim::kStayingSidecar,
+                                                          Victim::kSourcePod, Victim::kTargetPod, Victim::kOperator),
+                                          testing::ValuesIn(kPhases)),
+                         [](const auto& param) {
+                           std::string name = std::format("{}_{}", to_string(std::get<0>(param.param)),
+                                                          crds::to_string(std::get<1>(param.param)));
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 TEST(WaveSimPlain, SucceedsWithoutFaults) {
   for (int seed = 1; seed <= 60; ++seed) {
@@ -93,8 +95,9 @@ TEST(WaveSimPlain, SucceedsWithoutFaults) {
     EXPECT_GT(o.wave.pause.total_ms, 0);
     EXPECT_GT(o.wave.pause.commit_ms, 0);
     EXPECT_LE(o.wave.pause.commit_ms, o.wave.pause.total_ms);
-    EXPECT_EQ(phases_of(o.wave), (std::vector{Phase::kPreparing, Phase::kPausing, Phase::kCheckpointing,
-                                              Phase::kTransferring, Phase::kRestoring, Phase::kResuming, Phase::kSucceeded}));
+    EXPECT_EQ(phases_of(o.wave),
+              (std::vector{Phase::kPreparing, Phase::kPausing, Phase::kCheckpointing, Phase::kTransferring,
+                           Phase::kRestoring, Phase::kResuming, Phase::kSucceeded}));
   }
 }
 

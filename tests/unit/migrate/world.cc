@@ -9,10 +9,9 @@ using wire::RankPhase;
 using wire::TransferPhase;
 
 std::string_view to_string(Victim victim) {
-  constexpr std::string_view names[] = {"nobody",         "program",         "init",
-                                        "criu-dump",      "criu-restore",    "source-sidecar",
-                                        "target-sidecar", "staying-sidecar", "source-pod",
-                                        "target-pod",     "operator"};
+  constexpr std::string_view names[] = {"nobody",       "program",        "init",           "criu-dump",
+                                        "criu-restore", "source-sidecar", "target-sidecar", "staying-sidecar",
+                                        "source-pod",   "target-pod",     "operator"};
   return names[static_cast<int>(victim)];
 }
 
@@ -83,7 +82,8 @@ Outcome World::run() {
     if (ended_at_ >= 0 && (wave_.phase == Phase::kFailed || now_ > ended_at_ + 600)) break;
     if (!violation_.empty()) break;
   }
-  if (ended_at_ < 0) violate("the wave never ended: " + std::string(crds::to_string(wave_.phase)));
+  if (ended_at_ < 0)
+    violate("the wave never ended: " + std::string(crds::to_string(wave_.phase)));
   else if (wave_.phase != Phase::kFailed) {
     const bool finished = superstep_ >= s_.program_supersteps;
     const bool lost = struck_ && struck_at_ >= ended_at_;
@@ -93,7 +93,7 @@ Outcome World::run() {
       if (pod(spare)) violate(spare + " was left behind");
     }
   }
-  return {wave_,      struck_,      (ended_at_ - struck_at_) / 1000.0, stores_while_stopped_, asked_while_stopped_,
+  return {wave_,      struck_, (ended_at_ - struck_at_) / 1000.0, stores_while_stopped_, asked_while_stopped_,
           violation_, trace_};
 }
 
@@ -149,9 +149,12 @@ void World::programs() {
   for (Pod* p : ranks) {
     const bool at = p->status.gate_superstep != 0 && superstep_ >= p->status.gate_superstep &&
                     p->gate_dropped != p->status.gate_superstep;
-    if (at && p->status.gate_committed) ++voters, drop |= p->dropping;
-    else if (at) ++held, p->status.phase = RankPhase::kAtGate;
-    else if (p->status.phase == RankPhase::kAtGate) p->status.phase = RankPhase::kRunning;
+    if (at && p->status.gate_committed)
+      ++voters, drop |= p->dropping;
+    else if (at)
+      ++held, p->status.phase = RankPhase::kAtGate;
+    else if (p->status.phase == RankPhase::kAtGate)
+      p->status.phase = RankPhase::kRunning;
   }
   if (held) return;
   if (voters && voters < ranks.size()) return violate("only some ranks vote at the gate");
@@ -207,8 +210,7 @@ void World::pods() {
       if (t.phase == TransferPhase::kDumping) {
         auto to = std::ranges::find(wave_.moves, t.migration, &Move::migration);
         Pod* target = to == wave_.moves.end() ? nullptr : pod(to->target_pod);
-        const bool ok = !p.killed_criu && p.process == Process::kStopped && target &&
-                        target->up_at <= now_ &&
+        const bool ok = !p.killed_criu && p.process == Process::kStopped && target && target->up_at <= now_ &&
                         target->status.transfer.migration == t.migration &&
                         target->status.transfer.phase == TransferPhase::kReceiving;
         if (ok && t.dump_ns == 0) {
@@ -294,7 +296,8 @@ void World::execute(const Message& m) {
   if (a.kind == ActionKind::kSend || a.kind == ActionKind::kRestore) asked_while_stopped_ += all_stopped();
   switch (a.kind) {
     case ActionKind::kCreateTargetPod:
-    case ActionKind::kDeletePod: break;
+    case ActionKind::kDeletePod:
+      break;
     case ActionKind::kPrepareEpoch:
       p->prepared[m.plan.epoch] = m.plan.members[p->rank].pod;
       st.prepared_epoch = std::max(st.prepared_epoch, m.plan.epoch);
@@ -326,8 +329,10 @@ void World::execute(const Message& m) {
       break;
     }
     case ActionKind::kCommitGate:
-      if (p->gate_dropped == a.number || st.phase == RankPhase::kClosing || st.phase == RankPhase::kStopped)
-        { done(); break; }
+      if (p->gate_dropped == a.number || st.phase == RankPhase::kClosing || st.phase == RankPhase::kStopped) {
+        done();
+        break;
+      }
       if (st.gate_superstep != a.number && st.completed >= a.number) break;  // Conflict
       st.gate_superstep = a.number;
       st.gate_committed = true;
@@ -335,8 +340,10 @@ void World::execute(const Message& m) {
       done();
       break;
     case ActionKind::kCancelGate:
-      if (st.gate_superstep == a.number && st.gate_committed) p->dropping = true;
-      else if (st.gate_superstep == a.number) st.gate_superstep = 0;
+      if (st.gate_superstep == a.number && st.gate_committed)
+        p->dropping = true;
+      else if (st.gate_superstep == a.number)
+        st.gate_superstep = 0;
       done();
       break;
     case ActionKind::kSend:
@@ -438,11 +445,17 @@ void World::operate() {
       auto [it, fresh] = sent_at_.try_emplace(a, now_);
       if (!fresh && now_ < it->second + 40) continue;
       it->second = now_;
-      Message m{.at = now_ + random(1, 8), .operator_life = operator_life_, .action = a, .plan = {},
-                .migration = "", .to_pod = ""};
+      Message m{.at = now_ + random(1, 8),
+                .operator_life = operator_life_,
+                .action = a,
+                .plan = {},
+                .migration = "",
+                .to_pod = ""};
       if (a.kind == ActionKind::kPrepareEpoch) {
-        if (a.number == epoch_.epoch) m.plan = epoch_;
-        else m.plan = a.number == wave_.next_epoch ? next_plan(wave_, epoch_) : rollback_plan(wave_, epoch_);
+        if (a.number == epoch_.epoch)
+          m.plan = epoch_;
+        else
+          m.plan = a.number == wave_.next_epoch ? next_plan(wave_, epoch_) : rollback_plan(wave_, epoch_);
       }
       if (a.move) m.migration = wave_.moves[*a.move].migration;
       messages_.push_back(std::move(m));
@@ -452,8 +465,7 @@ void World::operate() {
 }
 
 void World::strike() {
-  if (struck_ || s_.victim == Victim::kNobody || wave_.phase != s_.phase || now_ < phase_at_ + s_.delay_ms)
-    return;
+  if (struck_ || s_.victim == Victim::kNobody || wave_.phase != s_.phase || now_ < phase_at_ + s_.delay_ms) return;
   const Move& move = wave_.moves[0];
   Pod* source = pod(move.source_pod);
   Pod* target = pod(move.target_pod);
@@ -480,7 +492,8 @@ void World::strike() {
   note(std::format("STRIKE {}", to_string(s_.victim)));
   Pod* rank0 = running(0) ? running(0) : source;
   switch (s_.victim) {
-    case Victim::kNobody: break;
+    case Victim::kNobody:
+      break;
     case Victim::kProgram:
       if (rank0) {
         rank0->process = Process::kDead;
@@ -490,14 +503,30 @@ void World::strike() {
         ++rank0->status.version;
       }
       break;
-    case Victim::kInit: end_pod(rank0, false); break;
-    case Victim::kCriuDump: if (source) source->killed_criu = true; break;
-    case Victim::kCriuRestore: if (target) target->killed_criu = true; break;
-    case Victim::kSourceSidecar: restart_sidecar(source); break;
-    case Victim::kTargetSidecar: restart_sidecar(target); break;
-    case Victim::kStayingSidecar: restart_sidecar(pod(epoch_.members.back().pod)); break;
-    case Victim::kSourcePod: end_pod(source, true); break;
-    case Victim::kTargetPod: end_pod(target, true); break;
+    case Victim::kInit:
+      end_pod(rank0, false);
+      break;
+    case Victim::kCriuDump:
+      if (source) source->killed_criu = true;
+      break;
+    case Victim::kCriuRestore:
+      if (target) target->killed_criu = true;
+      break;
+    case Victim::kSourceSidecar:
+      restart_sidecar(source);
+      break;
+    case Victim::kTargetSidecar:
+      restart_sidecar(target);
+      break;
+    case Victim::kStayingSidecar:
+      restart_sidecar(pod(epoch_.members.back().pod));
+      break;
+    case Victim::kSourcePod:
+      end_pod(source, true);
+      break;
+    case Victim::kTargetPod:
+      end_pod(target, true);
+      break;
     case Victim::kOperator:
       ++operator_life_;
       operator_up_at_ = now_ + random(50, 500);

@@ -16,8 +16,17 @@
 namespace bsp::migrate::sim {
 
 enum class Victim {
-  kNobody, kProgram, kInit, kCriuDump, kCriuRestore, kSourceSidecar, kTargetSidecar, kStayingSidecar,
-  kSourcePod, kTargetPod, kOperator,
+  kNobody,
+  kProgram,
+  kInit,
+  kCriuDump,
+  kCriuRestore,
+  kSourceSidecar,
+  kTargetSidecar,
+  kStayingSidecar,
+  kSourcePod,
+  kTargetPod,
+  kOperator,
 };
 std::string_view to_string(Victim victim);
 
@@ -26,8 +35,8 @@ struct Scenario {
   std::uint32_t ranks = 4;
   std::uint32_t moves = 1;
   Victim victim = Victim::kNobody;
-  Phase phase = Phase::kPreparing;  // the fault strikes in this phase …
-  int delay_ms = 0;                 // … this much later
+  Phase phase = Phase::kPreparing;               // the fault strikes in this phase …
+  int delay_ms = 0;                              // … this much later
   std::uint64_t program_supersteps = 1'000'000;  // then it finalizes
   Limits limits = {};
   bool never_migratable = false;  // every committed gate is postponed
@@ -55,15 +64,15 @@ class World {
     std::string name, uid;
     std::uint32_t rank = 0;
     bool exists = true, target = false;
-    int up_at = 0;           // ms from which the sidecar answers
+    int up_at = 0;  // ms from which the sidecar answers
     bool init = true;
     Process process = Process::kNone;
     std::map<std::uint64_t, std::string> prepared;  // epoch -> pod that runs this rank
     std::uint64_t opening = 0;
-    int stop_at = -1, run_at = -1;                   // ms of a transition under way
+    int stop_at = -1, run_at = -1;  // ms of a transition under way
     int transfer_at = -1;
-    std::string order;            // migration to be sent from the committed gate
-    bool restores = false;        // what it receives, by itself
+    std::string order;      // migration to be sent from the committed gate
+    bool restores = false;  // what it receives, by itself
     bool killed_criu = false;
     int reaped_at = -1;
     // What the tmpfs keeps over a restart of the sidecar.
@@ -100,7 +109,9 @@ class World {
   bool all_stopped();  // and nothing is committed yet
   int random(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
   Time time() const { return Time{} + std::chrono::seconds(1000) + std::chrono::milliseconds(now_); }
-  std::uint64_t stamp() const { return static_cast<std::uint64_t>(time().time_since_epoch().count()); }  // as sidecars write it
+  std::uint64_t stamp() const {
+    return static_cast<std::uint64_t>(time().time_since_epoch().count());
+  }  // as sidecars write it
   View view();
 
   Scenario s_;

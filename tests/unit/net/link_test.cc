@@ -141,9 +141,8 @@ TEST(LinkPeer, EveryCallEndsWhenItTalksToTheWrongOne) {
   std::unique_ptr<LinkPeer> peer;
   world.on_loop([&] {
     peer = std::make_unique<LinkPeer>(world.loop, world.ca.context("b"), Peer{world.address(), "other"});
-    peer->call("say", {}, {}, 10s, [&](Result<Answer> answer) {
-      code.set_value(answer ? ErrorCode::kInvalid : answer.error().code);
-    });
+    peer->call("say", {}, {}, 10s,
+               [&](Result<Answer> answer) { code.set_value(answer ? ErrorCode::kInvalid : answer.error().code); });
   });
   EXPECT_EQ(code.get_future().get(), ErrorCode::kRefused);
   world.on_loop([&] { peer.reset(); });

@@ -29,12 +29,11 @@ class Ca {
   }
   // One that shows a certificate of `other` but believes this CA.
   TlsContext stranger(const Ca& other, const std::string& identity) const {
-    auto pair = issue_certificate(other.pair_, {.identity = identity,
-                                                .dns_names = {},
-                                                .addresses = {},
-                                                .not_before = now() - 1h,
-                                                .not_after = now() + 1h})
-                    .value();
+    auto pair =
+        issue_certificate(
+            other.pair_,
+            {.identity = identity, .dns_names = {}, .addresses = {}, .not_before = now() - 1h, .not_after = now() + 1h})
+            .value();
     return TlsContext::create({pair_.certificate, pair.certificate, pair.key}).value();
   }
   const PemPair& pair() const { return pair_; }
@@ -48,9 +47,8 @@ class World {
  public:
   explicit World(LinkServer::Handler handler) : World(std::move(handler), std::nullopt) {}
   World(LinkServer::Handler handler, std::optional<TlsContext> context) {
-    server_ = LinkServer::listen(loop, context.value_or(ca.context("server")), "127.0.0.1:0",
-                                 std::move(handler))
-                  .value();
+    server_ =
+        LinkServer::listen(loop, context.value_or(ca.context("server")), "127.0.0.1:0", std::move(handler)).value();
     thread_ = std::thread([this] { loop.run(); });
   }
   ~World() {

@@ -151,7 +151,11 @@ TEST(Collector, AnyOrderOfReportsGivesEachSuperstepOnce) {
 TEST(MeanTimes, OfTheSuperstepsBetween) {
   std::deque<SuperstepTimes> history;
   for (std::uint64_t t = 1; t <= 5; ++t)
-    history.push_back({.superstep = t, .seconds = static_cast<double>(t), .rank_seconds = {}, .compute_seconds = {1.0 * static_cast<double>(t), 2}, .instructions = {}});
+    history.push_back({.superstep = t,
+                       .seconds = static_cast<double>(t),
+                       .rank_seconds = {},
+                       .compute_seconds = {1.0 * static_cast<double>(t), 2},
+                       .instructions = {}});
   const auto mean = mean_times(history, 2, 4);
   ASSERT_TRUE(mean);
   EXPECT_EQ(mean->supersteps, 3u);
@@ -293,7 +297,8 @@ TEST(Calibration, BandwidthAndFixedCostAreRecoveredFromNoisyMoves) {
   for (int i = 0; i < 60; ++i) {
     const double bytes = 1e6 * (10 + i % 50);
     const double transfer = bytes / 80e6 * noise(random);
-    c.add_move("a", "b", static_cast<std::uint64_t>(bytes), {.total_ms = (transfer + 0.2 * noise(random)) * 1e3, .transfer_ms = transfer * 1e3});
+    c.add_move("a", "b", static_cast<std::uint64_t>(bytes),
+               {.total_ms = (transfer + 0.2 * noise(random)) * 1e3, .transfer_ms = transfer * 1e3});
   }
   EXPECT_NEAR(c.seconds_per_byte("a", "b").value, 1 / 80e6, 0.1 / 80e6);
   EXPECT_NEAR(c.fixed("b").value, 0.2, 0.05);
@@ -366,9 +371,10 @@ TEST(Snapshot, PlatformFromNodesAndCalibration) {
 }
 
 TEST(Snapshot, RanksWithAllThatDecidesOverThem) {
-  const decide::Snapshot s = make_snapshot(make_platform({"slow", "fast"}, nodes(), {}),
-                                           {{.node = "slow-1", .memory_bytes = 5e6, .last_move = 17, .blocked_reason = "a window"},
-                                            {.node = "fast-0", .blocked_reason = ""}});
+  const decide::Snapshot s =
+      make_snapshot(make_platform({"slow", "fast"}, nodes(), {}),
+                    {{.node = "slow-1", .memory_bytes = 5e6, .last_move = 17, .blocked_reason = "a window"},
+                     {.node = "fast-0", .blocked_reason = ""}});
   ASSERT_THAT(s.ranks, SizeIs(2));
   EXPECT_EQ(s.ranks[0].processor.value, 2u);
   EXPECT_DOUBLE_EQ(s.ranks[0].memory_bytes, 5e6);
@@ -377,7 +383,8 @@ TEST(Snapshot, RanksWithAllThatDecidesOverThem) {
   EXPECT_EQ(s.set({1}).value, 1u);
   const auto read = decide::columns_of(s);
   EXPECT_TRUE(read) << read.error().message;
-  const decide::Snapshot lost = make_snapshot(make_platform({"fast"}, nodes(), {}), {{.node = "slow-1", .blocked_reason = ""}});
+  const decide::Snapshot lost =
+      make_snapshot(make_platform({"fast"}, nodes(), {}), {{.node = "slow-1", .blocked_reason = ""}});
   EXPECT_FALSE(decide::columns_of(lost)) << "a rank on a node that is no more must not be decided over";
 }
 
@@ -412,7 +419,11 @@ TEST(Snapshot, ParametersFromTheSpec) {
   EXPECT_FALSE(make_params(spec).migrates) << "so that D grows while nothing moves";
   using H = crds::Heuristic;
   using D = decide::Heuristic;
-  for (const auto& [ours, theirs] : {std::pair{H::kTop, D::kTop}, {H::kAutoMig, D::kAutoMig}, {H::kMigCube, D::kMigCube}, {H::kMigHull, D::kMigHull}, {H::kBottleneck, D::kBottleneck}}) {
+  for (const auto& [ours, theirs] : {std::pair{H::kTop, D::kTop},
+                                     {H::kAutoMig, D::kAutoMig},
+                                     {H::kMigCube, D::kMigCube},
+                                     {H::kMigHull, D::kMigHull},
+                                     {H::kBottleneck, D::kBottleneck}}) {
     spec.heuristic = ours;
     EXPECT_EQ(make_params(spec).heuristic, theirs);
   }

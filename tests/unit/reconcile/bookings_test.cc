@@ -1,5 +1,5 @@
-// Room that is booked in one object: nobody books what somebody else has, dead entries go, and there is a limit to moves
-// at once. With several jobs in simulated clusters, and with several writers of a real store.
+// Room that is booked in one object: nobody books what somebody else has, dead entries go, and there is a limit to
+// moves at once. With several jobs in simulated clusters, and with several writers of a real store.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -40,7 +40,8 @@ TEST(Bookings, ComeBackAsTheyWereWritten) {
   b.of_job = {{"default/a", booking_of("n1", 2)}, {"science/job.with.dots", booking_of("n2")}};
   const json data = booking_data(b);
   for (const auto& [key, line] : data.items())
-    EXPECT_EQ(key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-"), std::string::npos) << "no key of a ConfigMap";
+    EXPECT_EQ(key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-"), std::string::npos)
+        << "no key of a ConfigMap";
   const Bookings again = bookings_from_json({{"metadata", {{"resourceVersion", "7"}}}, {"data", data}});
   EXPECT_EQ(again.of_job, b.of_job);
   EXPECT_EQ(again.version, "7");
@@ -59,7 +60,8 @@ TEST(Bookings, WhatSomebodyHasSpoiltStopsNobody) {
 
 TEST(Bookings, HoldTheirNodesUntilTheTargetsAreCountedThere) {
   const Bookings b{.of_job = {{"default/a", booking_of("n1", 2)}, {"other/a", booking_of("n1")}}, .version = ""};
-  EXPECT_EQ(booked_by_others(b, "default/a", kNowhere).at("n1"), (Resources{500, 1 << 20, 1})) << "its own seats are its own";
+  EXPECT_EQ(booked_by_others(b, "default/a", kNowhere).at("n1"), (Resources{500, 1 << 20, 1}))
+      << "its own seats are its own";
   EXPECT_EQ(booked_by_others(b, "default/x", kNowhere).at("n1"), (Resources{1500, 3 << 20, 3}));
   const auto placed = booked_by_others(b, "default/x", [](const std::string& name_space, const std::string& pod) {
     return name_space == "default" && pod == "n1-p0";  // of the three, the two in other namespaces have the same names
@@ -68,7 +70,8 @@ TEST(Bookings, HoldTheirNodesUntilTheTargetsAreCountedThere) {
 }
 
 TEST(Bookings, OfTheDeadExpireAndOfTheLivingAreRenewed) {
-  Bookings b{.of_job = {{"default/a", booking_of("n1", 1, kNow)}, {"default/b", booking_of("n2", 1, kNow + 1s)}}, .version = ""};
+  Bookings b{.of_job = {{"default/a", booking_of("n1", 1, kNow)}, {"default/b", booking_of("n2", 1, kNow + 1s)}},
+             .version = ""};
   drop_expired(b, kNow + 1ms);
   EXPECT_THAT(b.of_job, ElementsAre(Pair("default/b", testing::_)));
   const Booking fresh = booking_of("n", 1, kNow + kBookingKept);
@@ -82,10 +85,12 @@ TEST(MovesLeft, AreTheLeastThatAnyLimitLeaves) {
   EXPECT_EQ(moves_left({.into_set = 4, .in_cluster = 0}, elsewhere, "fast", 1, 5), 1u);
   EXPECT_EQ(moves_left({.into_set = 4, .in_cluster = 0}, elsewhere, "slow", 1, 5), 3u);
   EXPECT_EQ(moves_left({.into_set = 4, .in_cluster = 5}, elsewhere, "slow", 0, 1), 1u);
-  EXPECT_EQ(moves_left({.into_set = 1, .in_cluster = 1}, elsewhere, "fast", 0, 0), 0u) << "a limit may have been lowered";
+  EXPECT_EQ(moves_left({.into_set = 1, .in_cluster = 1}, elsewhere, "fast", 0, 0), 0u)
+      << "a limit may have been lowered";
 }
 
-// --- The object -------------------------------------------------------------------------------------------------------
+// --- The object
+// -------------------------------------------------------------------------------------------------------
 class BookingObject : public testing::Test {
  protected:
   BookingObject() {
@@ -177,7 +182,8 @@ TEST_F(BookingObject, IsNeverBookedTwiceHoweverManyTry) {
   EXPECT_EQ(refused.load(), kJobs - kSlots);
 }
 
-// --- Jobs that compete ------------------------------------------------------------------------------------------------
+// --- Jobs that compete
+// ------------------------------------------------------------------------------------------------
 namespace sim_test {
 using sim::Cluster;
 using sim::World;
@@ -197,7 +203,8 @@ struct TwoJobs {
     return a.violation.empty() && b.violation.empty() && wanted();
   }
   bool run() {
-    return run_until([&] { return a.job.status.phase == JobPhase::kRunning && b.job.status.phase == JobPhase::kRunning; });
+    return run_until(
+        [&] { return a.job.status.phase == JobPhase::kRunning && b.job.status.phase == JobPhase::kRunning; });
   }
   bool both_ended() {
     return crds::is_finished(a.migration("m").status.phase) && crds::is_finished(b.migration("m").status.phase);
@@ -262,7 +269,8 @@ TEST(CompetingJobs, AnOperatorThatDiesBetweenBookingAndStoringLeavesNothingBooke
   EXPECT_THAT(jobs.cluster.bookings.of_job, IsEmpty());
 }
 
-// --- Limits -----------------------------------------------------------------------------------------------------------
+// --- Limits
+// -----------------------------------------------------------------------------------------------------------
 TEST(MoveLimits, OfTheClusterAndOfASetMakeOthersWait) {
   for (const MoveCaps caps : {MoveCaps{.into_set = 1, .in_cluster = 0}, MoveCaps{.into_set = 0, .in_cluster = 1}}) {
     TwoJobs jobs(2);

@@ -31,7 +31,8 @@ json placed(json spec, const PodRequest& request, const PodOptions& options) {
   return spec;
 }
 json terms_of(const json& spec) {
-  return spec.at("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms"_json_pointer);
+  return spec.at(
+      "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms"_json_pointer);
 }
 const json kInFast = {{"key", "pool"}, {"operator", "In"}, {"values", {"fast"}}};
 
@@ -95,8 +96,9 @@ TEST(PlacePod, TheUsersAffinityStaysAndEachOfItsAlternativesIsNarrowed) {
   spec["affinity"]["nodeAffinity"] = {
       {"preferredDuringSchedulingIgnoredDuringExecution", json::array({{{"weight", 1}}})},
       {"requiredDuringSchedulingIgnoredDuringExecution",
-       {{"nodeSelectorTerms",
-         json::array({{{"matchExpressions", json::array({gpu})}}, {{"matchFields", json::array({by_name})}}, json::object()})}}}};
+       {{"nodeSelectorTerms", json::array({{{"matchExpressions", json::array({gpu})}},
+                                           {{"matchFields", json::array({by_name})}},
+                                           json::object()})}}}};
   const json made = placed(spec, to_fast(), {.scheduled = true});
   EXPECT_EQ(made["affinity"]["podAntiAffinity"], spec["affinity"]["podAntiAffinity"]);
   EXPECT_EQ(made["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"],
@@ -114,7 +116,8 @@ TEST(PlacePod, AUserNamespaceUnlessTheTemplateSaysOtherwise) {
   EXPECT_EQ(placed(json::object(), to_fast(), options)["hostUsers"], false);
   EXPECT_EQ(placed({{"hostUsers", true}}, to_fast(), options)["hostUsers"], true);
   for (const char* shared : {"hostNetwork", "hostPID", "hostIPC"}) {
-    EXPECT_FALSE(placed({{shared, true}}, to_fast(), options).contains("hostUsers")) << "the API server would refuse it";
+    EXPECT_FALSE(placed({{shared, true}}, to_fast(), options).contains("hostUsers"))
+        << "the API server would refuse it";
     EXPECT_TRUE(placed({{shared, false}}, to_fast(), options).contains("hostUsers"));
   }
 }
@@ -143,8 +146,10 @@ TEST(SetLabel, IsTheCloudsWhereNobodyHasSetOne) {
   const json bare = {{"metadata", {{"name", "n"}}}};
   EXPECT_EQ(set_label("migbsp.io/set", {bare, node("cloud.google.com/gke-nodepool")}), "cloud.google.com/gke-nodepool");
   EXPECT_EQ(set_label("migbsp.io/set", {node("karpenter.sh/nodepool"), node("eks.amazonaws.com/nodegroup")}),
-            "eks.amazonaws.com/nodegroup") << "one for all nodes, whatever their order";
-  EXPECT_EQ(set_label("migbsp.io/set", {node("cloud.google.com/gke-nodepool"), node("migbsp.io/set")}), "migbsp.io/set");
+            "eks.amazonaws.com/nodegroup")
+      << "one for all nodes, whatever their order";
+  EXPECT_EQ(set_label("migbsp.io/set", {node("cloud.google.com/gke-nodepool"), node("migbsp.io/set")}),
+            "migbsp.io/set");
   EXPECT_EQ(set_label("pool", {node("cloud.google.com/gke-nodepool")}), "pool") << "what the user names is taken";
   EXPECT_EQ(set_label("migbsp.io/set", {bare}), "migbsp.io/set");
 }
@@ -155,16 +160,18 @@ json asks(const char* cpu, const char* memory) { return {{"requests", {{"cpu", c
 TEST(Room, OfAPodIsWhatTheSchedulerCounts) {
   EXPECT_EQ(requests_of(json::object()), (Resources{0, 0, 1}));
   json spec;
-  spec["containers"] = json::array({{{"resources", asks("250m", "1Gi")}}, {{"resources", {{"limits", {{"cpu", 2}}}}}}, json::object()});
+  spec["containers"] =
+      json::array({{{"resources", asks("250m", "1Gi")}}, {{"resources", {{"limits", {{"cpu", 2}}}}}}, json::object()});
   EXPECT_EQ(requests_of(spec), (Resources{2250, 1 << 30, 1})) << "a limit without a request is one";
-  spec["initContainers"] = json::array({{{"restartPolicy", "Always"}, {"resources", asks("100m", "0")}},
-                                        {{"resources", asks("2300m", "1Mi")}}});
+  spec["initContainers"] = json::array(
+      {{{"restartPolicy", "Always"}, {"resources", asks("100m", "0")}}, {{"resources", asks("2300m", "1Mi")}}});
   EXPECT_EQ(requests_of(spec).cpu, 2400) << "the init container and the sidecar before it, since that is more";
   spec["initContainers"].erase(1);
   EXPECT_EQ(requests_of(spec).cpu, 2350);
   spec["overhead"] = {{"cpu", "10m"}, {"memory", "1Ki"}};
   EXPECT_EQ(requests_of(spec), (Resources{2360, (1 << 30) + 1024, 1}));
-  EXPECT_EQ(requests_of({{"containers", {{{"resources", asks("much", "-1")}}}}}), (Resources{0, 0, 1})) << "nonsense asks for nothing";
+  EXPECT_EQ(requests_of({{"containers", {{{"resources", asks("much", "-1")}}}}}), (Resources{0, 0, 1}))
+      << "nonsense asks for nothing";
 }
 
 TEST(Room, InRanks) {
@@ -182,7 +189,8 @@ TEST(Room, InRanks) {
 
 TEST(Room, NodesThatTakeNoPodsOfATemplate) {
   const json plain = {{"spec", json::object()}};
-  const json tolerant = {{"spec", {{"tolerations", {{{"key", "a"}, {"operator", "Equal"}, {"value", "x"}, {"effect", "NoSchedule"}}}}}}};
+  const json tolerant = {
+      {"spec", {{"tolerations", {{{"key", "a"}, {"operator", "Equal"}, {"value", "x"}, {"effect", "NoSchedule"}}}}}}};
   auto tainted = [](const char* key, const char* value, const char* effect) -> json {
     return {{"spec", {{"taints", {{{"key", key}, {"value", value}, {"effect", effect}}}}}}};
   };
@@ -190,7 +198,8 @@ TEST(Room, NodesThatTakeNoPodsOfATemplate) {
   EXPECT_FALSE(takes_pods_of({{"spec", {{"unschedulable", true}}}}, plain));
   for (const char* status : {"False", "Unknown"})
     EXPECT_FALSE(takes_pods_of({{"status", {{"conditions", {{{"type", "Ready"}, {"status", status}}}}}}}, plain));
-  EXPECT_TRUE(takes_pods_of({{"status", {{"conditions", {{{"type", "MemoryPressure"}, {"status", "False"}}}}}}}, plain));
+  EXPECT_TRUE(
+      takes_pods_of({{"status", {{"conditions", {{{"type", "MemoryPressure"}, {"status", "False"}}}}}}}, plain));
   EXPECT_FALSE(takes_pods_of(tainted("a", "x", "NoSchedule"), plain));
   EXPECT_TRUE(takes_pods_of(tainted("a", "x", "PreferNoSchedule"), plain));
   EXPECT_TRUE(takes_pods_of(tainted("a", "x", "NoSchedule"), tolerant));
@@ -275,7 +284,9 @@ TEST(LostNode, KeepsARestartWaitingUntilNothingCanRunThereAndADeletionNotAtAll) 
   stuck.lost = true;
   out = reconcile_job(o, w.limits, w.job_limits);
   EXPECT_EQ(out.status.phase, crds::JobPhase::kRestarting) << "its program may go on there";
-  EXPECT_THAT(out.status.message, HasSubstr("rank 1 is lost; the next attempt waits until nothing of this one can run on node " + stuck.node));
+  EXPECT_THAT(
+      out.status.message,
+      HasSubstr("rank 1 is lost; the next attempt waits until nothing of this one can run on node " + stuck.node));
   o.job.status.message = out.status.message;
   EXPECT_EQ(reconcile_job(o, w.limits, w.job_limits).status.message, out.status.message) << "it is told once";
 

@@ -1,5 +1,5 @@
-// Events as people read them: one of a kind, series of what is said again, limits of the API server. Over the real object
-// store of local mode.
+// Events as people read them: one of a kind, series of what is said again, limits of the API server. Over the real
+// object store of local mode.
 #include "operator/reconcile/shell_events.h"
 
 #include <gmock/gmock.h>

@@ -144,21 +144,33 @@ void PrintTo(const Fall& fall, std::ostream* out) { *out << fall.name; }
 
 const Fall kFalls[] = {
     {"Exit", [](World& w) { w.end_program(1, 3, 0); }, "RankExited", "rank 1 exited with code 3", false},
-    {"ExitToldByTheNodeOnly", [](World& w) { w.end_program(1, 3, 0, false); }, "RankExited", "rank 1 exited with code 3", false},
+    {"ExitToldByTheNodeOnly", [](World& w) { w.end_program(1, 3, 0, false); }, "RankExited",
+     "rank 1 exited with code 3", false},
     {"Signal", [](World& w) { w.end_program(1, 0, 11); }, "RankKilled", "rank 1 was ended by SIGSEGV", false},
-    {"Kill", [](World& w) { w.end_program(1, 0, 9); }, "RankKilled", "rank 1 was ended by SIGKILL (killed from outside, or out of memory)", false},
-    {"SignalToldByTheNodeOnly", [](World& w) { w.end_program(1, 0, 9, false); }, "RankKilled", "rank 1 was ended by SIGKILL", false},
+    {"Kill", [](World& w) { w.end_program(1, 0, 9); }, "RankKilled",
+     "rank 1 was ended by SIGKILL (killed from outside, or out of memory)", false},
+    {"SignalToldByTheNodeOnly", [](World& w) { w.end_program(1, 0, 9, false); }, "RankKilled",
+     "rank 1 was ended by SIGKILL", false},
     {"PodLost", [](World& w) { w.lose_pod("job-r1-g0"); }, "PodLost", "pod job-r1-g0 of rank 1 is gone", false},
-    {"PodDeleted", [](World& w) { w.delete_pod("job-r1-g0"); }, "PodLost", "pod job-r1-g0 of rank 1 is being deleted", false},
-    {"Evicted", [](World& w) { w.evict("job-r1-g0"); }, "PodLost", "the node ended pod job-r1-g0 of rank 1: the node was low on memory", false},
-    {"SidecarSilent", [](World& w) { w.silence("job-r1-g0", 1000); }, "SidecarLost", "the sidecar of rank 1 (job-r1-g0) has not answered for 10 s", false},
-    {"SidecarSilentForAFreshOperator", [](World& w) { w.silence("job-r1-g0", 1000); w.restart_operator(); },
+    {"PodDeleted", [](World& w) { w.delete_pod("job-r1-g0"); }, "PodLost", "pod job-r1-g0 of rank 1 is being deleted",
+     false},
+    {"Evicted", [](World& w) { w.evict("job-r1-g0"); }, "PodLost",
+     "the node ended pod job-r1-g0 of rank 1: the node was low on memory", false},
+    {"SidecarSilent", [](World& w) { w.silence("job-r1-g0", 1000); }, "SidecarLost",
+     "the sidecar of rank 1 (job-r1-g0) has not answered for 10 s", false},
+    {"SidecarSilentForAFreshOperator",
+     [](World& w) {
+       w.silence("job-r1-g0", 1000);
+       w.restart_operator();
+     },
      "SidecarLost", "the sidecar of rank 1 (job-r1-g0) has not answered for 10 s", false},
-    {"CannotRun", [](World& w) {
+    {"CannotRun",
+     [](World& w) {
        w.end_program(1, 127, 0);
        w.find("job-r1-g0")->status.mpi_initialized = false;
        w.find("job-r1-g0")->status.exit_message = "program: not found";
-     }, "CannotRun", "rank 1: program: not found", true},
+     },
+     "CannotRun", "rank 1: program: not found", true},
 };
 
 class JobFalls : public testing::TestWithParam<Fall> {};
@@ -219,13 +231,16 @@ TEST(JobLife, BackoffLimitBoundsTheAttempts) {
     World w;
     w.job.spec.run_policy.backoff_limit = limit;
     for (std::uint32_t attempt = 0; attempt <= limit; ++attempt) {
-      ASSERT_TRUE(w.run_until([&] { return w.job.status.phase == JobPhase::kRunning && w.job.status.attempt == attempt; })) << w.trace;
+      ASSERT_TRUE(w.run_until([&] {
+        return w.job.status.phase == JobPhase::kRunning && w.job.status.attempt == attempt;
+      })) << w.trace;
       w.end_program(0, 7, 0);
       w.tick();
     }
     ASSERT_TRUE(w.run_until(JobPhase::kFailed)) << w.trace;
     EXPECT_EQ(w.job.status.restarts.size(), limit + 1);
-    EXPECT_EQ(w.job.status.message, limit == 0 ? "rank 0 exited with code 7" : "rank 0 exited with code 7 (attempt 3 of 3)");
+    EXPECT_EQ(w.job.status.message,
+              limit == 0 ? "rank 0 exited with code 7" : "rank 0 exited with code 7 (attempt 3 of 3)");
     expect_quiet(w);
   }
 }
@@ -274,7 +289,8 @@ TEST(JobLife, AProgramThatNeverCallsMpiInitIsNoMpiProgram) {
 }
 
 TEST(JobLife, WhatCannotBeStartedIsNotTriedAgain) {
-  for (const auto& [reason, told] : {std::pair{"ErrImagePull", "ImageNotFound"}, {"ImagePullBackOff", "ImageNotFound"},
+  for (const auto& [reason, told] : {std::pair{"ErrImagePull", "ImageNotFound"},
+                                     {"ImagePullBackOff", "ImageNotFound"},
                                      {"CreateContainerError", "CannotStart"}}) {
     World w;
     ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
@@ -293,7 +309,8 @@ TEST(JobLife, PodsThatNeverGetReadyCostAnAttemptEach) {
   w.slow_start = 10'000;
   ASSERT_TRUE(w.run_until(JobPhase::kFailed, 400)) << w.trace;
   EXPECT_EQ(w.job.status.reason, "StartTimeout");
-  EXPECT_THAT(w.job.status.message, HasSubstr("not every rank's pod was ready after 20 s: job-r0-g1 of rank 0 has no address"));
+  EXPECT_THAT(w.job.status.message,
+              HasSubstr("not every rank's pod was ready after 20 s: job-r0-g1 of rank 0 has no address"));
   EXPECT_EQ(w.job.status.restarts.size(), 2u);
   expect_quiet(w);
 }
@@ -367,7 +384,7 @@ TEST(JobLife, CleanPodPolicySaysWhichPodsStay) {
 }
 
 // --- Suspension, deletion, the operator's death, in each phase ---------------------------------------------------
-constexpr Phase kAnyWave[] = {Phase::kPending,       Phase::kPreparing, Phase::kPausing,  Phase::kCheckpointing,
+constexpr Phase kAnyWave[] = {Phase::kPending,      Phase::kPreparing, Phase::kPausing,  Phase::kCheckpointing,
                               Phase::kTransferring, Phase::kRestoring, Phase::kResuming, Phase::kRollingBack};
 
 // A running job, in this phase of a wave that moves rank 0; kPending: no wave.
@@ -383,8 +400,9 @@ void bring_to(World& w, Phase phase) {
 }
 
 class JobInPhase : public testing::TestWithParam<Phase> {};
-INSTANTIATE_TEST_SUITE_P(Wave, JobInPhase, testing::ValuesIn(kAnyWave),
-                         [](const auto& p) { return p.param == Phase::kPending ? "None" : std::string(crds::to_string(p.param)); });
+INSTANTIATE_TEST_SUITE_P(Wave, JobInPhase, testing::ValuesIn(kAnyWave), [](const auto& p) {
+  return p.param == Phase::kPending ? "None" : std::string(crds::to_string(p.param));
+});
 
 TEST_P(JobInPhase, SuspendedItRestsAndResumesInNewPods) {
   World w({.supersteps = 60});

@@ -42,7 +42,8 @@ class Lost : public testing::Test {
       if (pod.abandoned) ranks += std::to_string(pod.rank);
     return ranks;
   }
-  const std::map<std::string, NodeState> a_is_silent{{"a", NodeState::kSilent}}, all_silent{{"a", NodeState::kSilent}, {"b", NodeState::kSilent}};
+  const std::map<std::string, NodeState> a_is_silent{{"a", NodeState::kSilent}},
+      all_silent{{"a", NodeState::kSilent}, {"b", NodeState::kSilent}};
 
   LostPods lost;
   std::map<std::string, PodFacts> pods;

@@ -12,10 +12,12 @@ namespace {
 using nlohmann::json;
 
 json node(const std::string& name, const std::string& pool, const std::string& version) {
-  return {{"metadata", {{"name", name}, {"resourceVersion", version}, {"labels", {{std::string(names::kPoolLabels[0]), pool}}}}},
+  return {{"metadata",
+           {{"name", name}, {"resourceVersion", version}, {"labels", {{std::string(names::kPoolLabels[0]), pool}}}}},
           {"spec", json::object()},
-          {"status", {{"allocatable", {{"cpu", "2"}, {"memory", "4Gi"}, {"pods", "10"}}},
-                      {"conditions", json::array({{{"type", "Ready"}, {"status", "True"}}})}}}};
+          {"status",
+           {{"allocatable", {{"cpu", "2"}, {"memory", "4Gi"}, {"pods", "10"}}},
+            {"conditions", json::array({{{"type", "Ready"}, {"status", "True"}}})}}}};
 }
 
 class Nodes : public testing::Test {

@@ -14,9 +14,25 @@
 namespace bsp::reconcile::sim {
 
 enum class FaultKind {
-  kProgramKilled, kProgramFails, kSidecarDiesWithProgram, kPodLost, kPodDeleted, kEvicted, kSidecarSilent, kSidecarRestarts,
-  kOperatorKilled, kOperatorKilledAfterAWrite, kWriteConflicts, kSuspended, kResumed, kMoveByHand, kWrongMoveByHand, kDecision,
-  kTargetPodLost, kNodeCordoned, kPoolJoins,
+  kProgramKilled,
+  kProgramFails,
+  kSidecarDiesWithProgram,
+  kPodLost,
+  kPodDeleted,
+  kEvicted,
+  kSidecarSilent,
+  kSidecarRestarts,
+  kOperatorKilled,
+  kOperatorKilledAfterAWrite,
+  kWriteConflicts,
+  kSuspended,
+  kResumed,
+  kMoveByHand,
+  kWrongMoveByHand,
+  kDecision,
+  kTargetPodLost,
+  kNodeCordoned,
+  kPoolJoins,
 };
 constexpr int kFaultKinds = 19;
 
@@ -27,7 +43,8 @@ struct Fault {
   int amount = 0;  // 0..60: how long, which
 };
 std::ostream& operator<<(std::ostream& out, const Fault& f) {
-  return out << std::format("{{.at = {}, .kind = FaultKind({}), .rank = {}, .amount = {}}}", f.at, static_cast<int>(f.kind), f.rank, f.amount);
+  return out << std::format("{{.at = {}, .kind = FaultKind({}), .rank = {}, .amount = {}}}", f.at,
+                            static_cast<int>(f.kind), f.rank, f.amount);
 }
 
 }  // namespace bsp::reconcile::sim
@@ -42,7 +59,8 @@ struct Arbitrary<Fault> {
     return gen::build<Fault>(gen::set(&Fault::at, gen::inRange(0, 180)),
                              gen::set(&Fault::kind, gen::map(gen::inRange(0, bsp::reconcile::sim::kFaultKinds),
                                                              [](int k) { return static_cast<FaultKind>(k); })),
-                             gen::set(&Fault::rank, gen::inRange(0u, 3u)), gen::set(&Fault::amount, gen::inRange(0, 60)));
+                             gen::set(&Fault::rank, gen::inRange(0u, 3u)),
+                             gen::set(&Fault::amount, gen::inRange(0, 60)));
   }
 };
 }  // namespace rc
@@ -56,22 +74,41 @@ void happen(World& w, const Fault& f, int number) {
   for (const auto& [name, p] : w.pods)
     if (p.target && name != pod) target = name;
   switch (f.kind) {
-    case FaultKind::kProgramKilled: return w.end_program(f.rank, 0, 9);
-    case FaultKind::kProgramFails: return w.end_program(f.rank, 1 + f.amount, 0);
-    case FaultKind::kSidecarDiesWithProgram: return w.end_program(f.rank, 0, 9, false);
-    case FaultKind::kPodLost: return w.lose_pod(pod);
-    case FaultKind::kPodDeleted: return w.delete_pod(pod);
-    case FaultKind::kEvicted: return w.evict(pod);
-    case FaultKind::kSidecarSilent: return w.silence(pod, 2 * f.amount);
-    case FaultKind::kSidecarRestarts: return w.restart_sidecar(f.amount % 2 && !target.empty() ? target : pod);
-    case FaultKind::kOperatorKilled: return w.restart_operator(f.amount);
-    case FaultKind::kOperatorKilledAfterAWrite: w.die_after_stores = f.amount % 12; return;
-    case FaultKind::kWriteConflicts: w.conflicts = f.amount % 6; return;
-    case FaultKind::kSuspended: w.job.spec.run_policy.suspend = true; return;
-    case FaultKind::kResumed: w.job.spec.run_policy.suspend = false; return;
-    case FaultKind::kMoveByHand: return w.migrate_by_hand(std::format("m{}", number), f.rank, f.amount % 2 ? "fast" : "slow");
+    case FaultKind::kProgramKilled:
+      return w.end_program(f.rank, 0, 9);
+    case FaultKind::kProgramFails:
+      return w.end_program(f.rank, 1 + f.amount, 0);
+    case FaultKind::kSidecarDiesWithProgram:
+      return w.end_program(f.rank, 0, 9, false);
+    case FaultKind::kPodLost:
+      return w.lose_pod(pod);
+    case FaultKind::kPodDeleted:
+      return w.delete_pod(pod);
+    case FaultKind::kEvicted:
+      return w.evict(pod);
+    case FaultKind::kSidecarSilent:
+      return w.silence(pod, 2 * f.amount);
+    case FaultKind::kSidecarRestarts:
+      return w.restart_sidecar(f.amount % 2 && !target.empty() ? target : pod);
+    case FaultKind::kOperatorKilled:
+      return w.restart_operator(f.amount);
+    case FaultKind::kOperatorKilledAfterAWrite:
+      w.die_after_stores = f.amount % 12;
+      return;
+    case FaultKind::kWriteConflicts:
+      w.conflicts = f.amount % 6;
+      return;
+    case FaultKind::kSuspended:
+      w.job.spec.run_policy.suspend = true;
+      return;
+    case FaultKind::kResumed:
+      w.job.spec.run_policy.suspend = false;
+      return;
+    case FaultKind::kMoveByHand:
+      return w.migrate_by_hand(std::format("m{}", number), f.rank, f.amount % 2 ? "fast" : "slow");
     case FaultKind::kWrongMoveByHand:
-      return w.migrate_by_hand(std::format("wrong{}", number), f.rank + (f.amount % 2 ? 10 : 0), f.amount % 3 ? "gpu" : "fast");
+      return w.migrate_by_hand(std::format("wrong{}", number), f.rank + (f.amount % 2 ? 10 : 0),
+                               f.amount % 3 ? "gpu" : "fast");
     case FaultKind::kDecision: {
       std::vector<MoveRequest> moves;
       for (std::uint32_t r = 0; r < 3; ++r)
@@ -79,9 +116,14 @@ void happen(World& w, const Fault& f, int number) {
       if (w.job.status.phase == crds::JobPhase::kRunning) w.decide(std::move(moves));
       return;
     }
-    case FaultKind::kTargetPodLost: return w.lose_pod(target);
-    case FaultKind::kNodeCordoned: w.nodes[static_cast<std::size_t>(f.amount) % w.nodes.size()].cordoned = true; return;
-    case FaultKind::kPoolJoins: w.nodes.insert(w.nodes.begin(), {.name = std::format("aaa-{}", number), .set = "aaa"}); return;
+    case FaultKind::kTargetPodLost:
+      return w.lose_pod(target);
+    case FaultKind::kNodeCordoned:
+      w.nodes[static_cast<std::size_t>(f.amount) % w.nodes.size()].cordoned = true;
+      return;
+    case FaultKind::kPoolJoins:
+      w.nodes.insert(w.nodes.begin(), {.name = std::format("aaa-{}", number), .set = "aaa"});
+      return;
   }
 }
 
@@ -119,7 +161,8 @@ void end_well(const std::vector<Fault>& faults, std::uint32_t seed) {
 class ReconcileProperties : public testing::Test {
  protected:
   ReconcileProperties() {
-    setenv("RC_PARAMS", "max_success=40", 0);  // a run takes long in a debug build; RC_PARAMS=max_success=1000 tries more
+    setenv("RC_PARAMS", "max_success=40",
+           0);  // a run takes long in a debug build; RC_PARAMS=max_success=1000 tries more
     shortest_trace.clear();
   }
   ~ReconcileProperties() override {

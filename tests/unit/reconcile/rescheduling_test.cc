@@ -241,7 +241,7 @@ TEST_F(Rescheduling, PodsThatAreNotGoneHoldTheirSlot) {
   Rescheduler r = rescheduler();
   feed(r, 1, 3);
   o.pods["job-r0-g7"].node = "fast-1";  // a source of the wave before, still being removed
-  o.nodes.at(2).taken = 1;  // fast-2: another job's
+  o.nodes.at(2).taken = 1;              // fast-2: another job's
   const auto decided = feed(r, 4);
   ASSERT_TRUE(decided);
   EXPECT_THAT(decided->moves, IsEmpty());
@@ -355,7 +355,8 @@ TEST_F(Rescheduling, RealisedGainsCompareBeforeAndAfterTheWave) {
     EXPECT_NEAR(*o.job.status.realised_gain_seconds, 3.5, 1e-9);
     bool bandwidth = false;
     for (const auto& f : o.job.status.calibration)
-      if (f.name == "bandwidth") bandwidth = f.source == crds::FigureSource::kMeasured && f.value == 1e8 && f.samples == 2;
+      if (f.name == "bandwidth")
+        bandwidth = f.source == crds::FigureSource::kMeasured && f.value == 1e8 && f.samples == 2;
     EXPECT_TRUE(bandwidth) << "10 MB in 100 ms, twice";
     o = before;
   }

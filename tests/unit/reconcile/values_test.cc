@@ -22,8 +22,13 @@ using ::testing::SizeIs;
 
 // --- Base64 (the examples of RFC 4648, section 10) -------------------------------------------------------------
 TEST(Base64, KnownAnswers) {
-  for (const auto& [plain, coded] : {std::pair{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="},
-                                     {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}}) {
+  for (const auto& [plain, coded] : {std::pair{"", ""},
+                                     {"f", "Zg=="},
+                                     {"fo", "Zm8="},
+                                     {"foo", "Zm9v"},
+                                     {"foob", "Zm9vYg=="},
+                                     {"fooba", "Zm9vYmE="},
+                                     {"foobar", "Zm9vYmFy"}}) {
     EXPECT_EQ(base64_encode(plain), coded);
     EXPECT_EQ(base64_decode(coded).value_or("refused"), plain);
   }
@@ -46,7 +51,8 @@ TEST(Base64, EveryByteComesBack) {
 
 TEST(Base64, LineEndsAreNothingAndAllElseIsRefused) {
   EXPECT_EQ(base64_decode("Zm9v\r\nYg=\n=\n").value_or("refused"), "foob");
-  for (const char* bad : {"Z", "Zg", "Zg=", "Zm9vY", "=", "====", "Z===", "Zg==Zg==", "Zg=x", "Zm9v Yg==", "Zm-_", "Zg==="}) {
+  for (const char* bad :
+       {"Z", "Zg", "Zg=", "Zm9vY", "=", "====", "Z===", "Zg==Zg==", "Zg=x", "Zm9v Yg==", "Zm-_", "Zg==="}) {
     const auto decoded = base64_decode(bad);
     ASSERT_FALSE(decoded) << bad;
     EXPECT_EQ(decoded.error().message, "is not base64");
@@ -55,15 +61,20 @@ TEST(Base64, LineEndsAreNothingAndAllElseIsRefused) {
 
 // --- Pods and nodes as they are seen -----------------------------------------------------------------------------
 json pod_with(json status) {
-  return {{"metadata", {{"name", "job-r3-g1"}, {"uid", "u"}, {"labels", {{"migbsp.io/rank", "3"}, {"migbsp.io/set", "fast"}}}}},
+  return {{"metadata",
+           {{"name", "job-r3-g1"}, {"uid", "u"}, {"labels", {{"migbsp.io/rank", "3"}, {"migbsp.io/set", "fast"}}}}},
           {"spec", {{"nodeName", "fast-0"}}},
           {"status", std::move(status)}};
 }
-json app_state(json state) { return pod_with({{"containerStatuses", {{{"name", "app"}, {"state", std::move(state)}}}}}); }
+json app_state(json state) {
+  return pod_with({{"containerStatuses", {{{"name", "app"}, {"state", std::move(state)}}}}});
+}
 
 TEST(PodFacts, APodThatRuns) {
-  const PodFacts f = pod_facts(pod_with({{"phase", "Running"}, {"podIP", "10.0.0.7"},
-                                         {"containerStatuses", {{{"name", "app"}, {"state", {{"running", json::object()}}}}}}}));
+  const PodFacts f =
+      pod_facts(pod_with({{"phase", "Running"},
+                          {"podIP", "10.0.0.7"},
+                          {"containerStatuses", {{{"name", "app"}, {"state", {{"running", json::object()}}}}}}}));
   EXPECT_EQ(f.uid, "u");
   EXPECT_EQ(f.rank, 3u);
   EXPECT_EQ(f.set, "fast");
@@ -96,8 +107,9 @@ TEST(PodFacts, HowTheProgramEnded) {
 }
 
 TEST(PodFacts, WaitingThatNoWaitingCures) {
-  for (const char* reason : {"ErrImagePull", "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ContainerCannotRun",
-                             "CreateContainerError", "CreateContainerConfigError", "RunContainerError", "StartError"}) {
+  for (const char* reason :
+       {"ErrImagePull", "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ContainerCannotRun",
+        "CreateContainerError", "CreateContainerConfigError", "RunContainerError", "StartError"}) {
     const PodFacts f = pod_facts(app_state({{"waiting", {{"reason", reason}, {"message", "why"}}}}));
     EXPECT_TRUE(f.cannot_start) << reason;
     EXPECT_EQ(f.reason, reason);
@@ -111,7 +123,8 @@ TEST(PodFacts, WaitingThatNoWaitingCures) {
 }
 
 TEST(PodFacts, AnotherContainersEndIsNotTheRanks) {
-  EXPECT_FALSE(pod_facts(pod_with({{"containerStatuses", {{{"name", "helper"}, {"state", {{"terminated", {{"exitCode", 1}}}}}}}}}))
+  EXPECT_FALSE(pod_facts(pod_with({{"containerStatuses",
+                                    {{{"name", "helper"}, {"state", {{"terminated", {{"exitCode", 1}}}}}}}}}))
                    .app_ended);
 }
 
@@ -125,8 +138,9 @@ TEST(PodFacts, APodThatItsNodeEnded) {
 }
 
 TEST(NodeFacts, SetSpeedAndCordon) {
-  const json node = {{"metadata", {{"name", "n"}, {"labels", {{"pool", "fast"}}}, {"annotations", {{"migbsp.io/cpu", "0.25"}}}}},
-                     {"spec", {{"unschedulable", true}}}};
+  const json node = {
+      {"metadata", {{"name", "n"}, {"labels", {{"pool", "fast"}}}, {"annotations", {{"migbsp.io/cpu", "0.25"}}}}},
+      {"spec", {{"unschedulable", true}}}};
   const auto f = node_facts(node, "pool");
   EXPECT_EQ(f.name, "n");
   EXPECT_EQ(f.set, "fast");
@@ -173,10 +187,12 @@ TEST(MakePod, CommandAndArgumentsByTheRulesOfKubernetes) {
   };
   const std::string init = "/bsp/bsp-init";
   EXPECT_THAT(command({{"command", {"p", "x"}}, {"args", {"y"}}}), ElementsAre(init, "--", "p", "x", "y"));
-  EXPECT_THAT(command({{"command", {"p"}}}), ElementsAre(init, "--", "p")) << "the image's command is not its arguments";
+  EXPECT_THAT(command({{"command", {"p"}}}), ElementsAre(init, "--", "p"))
+      << "the image's command is not its arguments";
   EXPECT_THAT(command({{"args", {"y"}}}), ElementsAre(init, "--", "entry", "e1", "y"));
   EXPECT_THAT(command(json::object()), ElementsAre(init, "--", "entry", "e1", "cmd", "c1"));
-  EXPECT_THAT(command({{"command", json::array()}, {"args", json::array()}}), ElementsAre(init, "--", "entry", "e1", "cmd", "c1"));
+  EXPECT_THAT(command({{"command", json::array()}, {"args", json::array()}}),
+              ElementsAre(init, "--", "entry", "e1", "cmd", "c1"));
   EXPECT_THAT(command({{"command", {"p"}}}, true), ElementsAre(init, "--restore", "--", "p"));
 }
 
@@ -186,15 +202,13 @@ TEST(MakePod, TheProgramRunsAsWhomTheTemplateOrTheImageSays) {
     const char* image;
     const char* user;
   };
-  for (const Case& c : {Case{{}, {}, "", ""},
-                        Case{{}, {}, "mpi:mpi", "mpi:mpi"},
-                        Case{{{"runAsUser", 7}}, {}, "mpi", "7"},
-                        Case{{{"runAsUser", 7}, {"runAsGroup", 8}}, {{"runAsUser", 1}, {"runAsGroup", 2}}, "mpi", "7:8"},
-                        Case{{}, {{"runAsUser", 1000}}, "mpi", "1000"},
-                        Case{{}, {{"runAsUser", 1000}, {"runAsGroup", 2000}}, "mpi", "1000:2000"},
-                        Case{{{"runAsUser", 7}}, {{"runAsGroup", 2000}}, "mpi", "7:2000"},
-                        Case{{}, {{"runAsGroup", 2000}}, "mpi:mpi", "mpi:2000"},
-                        Case{{}, {{"runAsGroup", 2000}}, "", "0:2000"}}) {
+  for (const Case& c :
+       {Case{{}, {}, "", ""}, Case{{}, {}, "mpi:mpi", "mpi:mpi"}, Case{{{"runAsUser", 7}}, {}, "mpi", "7"},
+        Case{{{"runAsUser", 7}, {"runAsGroup", 8}}, {{"runAsUser", 1}, {"runAsGroup", 2}}, "mpi", "7:8"},
+        Case{{}, {{"runAsUser", 1000}}, "mpi", "1000"},
+        Case{{}, {{"runAsUser", 1000}, {"runAsGroup", 2000}}, "mpi", "1000:2000"},
+        Case{{{"runAsUser", 7}}, {{"runAsGroup", 2000}}, "mpi", "7:2000"},
+        Case{{}, {{"runAsGroup", 2000}}, "mpi:mpi", "mpi:2000"}, Case{{}, {{"runAsGroup", 2000}}, "", "0:2000"}}) {
     json app = {{"command", {"p"}}}, spec = json::object();
     if (!c.container.is_null()) app["securityContext"] = c.container;
     if (!c.pod.is_null()) spec["securityContext"] = c.pod;
@@ -221,7 +235,8 @@ TEST(MakePod, TemplatesOfAnotherVersionWinNothing) {
   EXPECT_EQ(init[1].at("name"), "prepare");
   EXPECT_EQ(pod.at("spec").at("restartPolicy"), "Never");
   const json env = app_of(pod).at("env");
-  EXPECT_EQ(std::count_if(env.begin(), env.end(), [](const json& e) { return e.at("name") == names::kEnvSuperstep; }), 1);
+  EXPECT_EQ(std::count_if(env.begin(), env.end(), [](const json& e) { return e.at("name") == names::kEnvSuperstep; }),
+            1);
   EXPECT_EQ(env_of(app_of(pod), names::kEnvSuperstep), "MPI_Barrier:1");
   int found = 0;
   for (const json& volume : pod.at("spec").at("volumes"))
@@ -241,7 +256,8 @@ void expect_restricted(const json& container) {
 }
 
 TEST(MakePod, OurOwnContainersAreRestrictedAndNoUserOfTheProgram) {
-  for (const json& security : {json::object(), json{{"runAsUser", 64600}}, json{{"runAsUser", 1}, {"runAsGroup", 64600}}}) {
+  for (const json& security :
+       {json::object(), json{{"runAsUser", 64600}}, json{{"runAsUser", 1}, {"runAsGroup", 64600}}}) {
     const json pod = make_pod(job_with({{"command", {"p"}}, {"securityContext", security}}), request(0), {},
                               {.delivery = RuntimeDelivery::kCopy});
     const json& init = pod.at("spec").at("initContainers");
@@ -249,7 +265,8 @@ TEST(MakePod, OurOwnContainersAreRestrictedAndNoUserOfTheProgram) {
     for (const json& container : init) {
       expect_restricted(container);
       for (const char* id : {"runAsUser", "runAsGroup"})
-        EXPECT_NE(container.at("securityContext").at("runAsUser"), security.value(id, json())) << "it could replace its files";
+        EXPECT_NE(container.at("securityContext").at("runAsUser"), security.value(id, json()))
+            << "it could replace its files";
     }
   }
 }
@@ -386,7 +403,8 @@ TEST(Status, ACpuLimitThatThrottlesARankIsWarnedOfOnce) {
   ASSERT_TRUE(condition(much));
   EXPECT_EQ(condition(much)->status, crds::ConditionStatus::kTrue);
   EXPECT_EQ(condition(much)->reason, "CPULimit");
-  EXPECT_THAT(condition(much)->message, HasSubstr("rank 1 was held back for 40 % of the time by its CPU limit of 250m"));
+  EXPECT_THAT(condition(much)->message,
+              HasSubstr("rank 1 was held back for 40 % of the time by its CPU limit of 250m"));
   EXPECT_THAT(condition(much)->message, HasSubstr("spec.template.spec.containers[app].resources.limits.cpu"));
   EXPECT_TRUE(much.store_first);
   ASSERT_THAT(much.events, SizeIs(1));

@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 bool wave_over(const World& w) {
-  return w.wave_phase() != Phase::kPending && crds::is_finished(w.wave_phase()) && w.job.status.phase == JobPhase::kRunning;
+  return w.wave_phase() != Phase::kPending && crds::is_finished(w.wave_phase()) &&
+         w.job.status.phase == JobPhase::kRunning;
 }
 
 // The job computes on and nothing of the wave is left to be done.
@@ -128,7 +129,8 @@ TEST(Waves, ASourceThatForgotWhereToGoIsToldAgain) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.migrate_by_hand("m", 0, "fast");
-  ASSERT_TRUE(w.run_until([&] { return w.pods.contains("job-r0-g0") && w.pods.at("job-r0-g0").order.is_object(); })) << w.trace;
+  ASSERT_TRUE(w.run_until([&] { return w.pods.contains("job-r0-g0") && w.pods.at("job-r0-g0").order.is_object(); }))
+      << w.trace;
   w.restart_sidecar("job-r0-g0");
   ASSERT_TRUE(w.run_until([&] { return wave_over(w); })) << w.trace;
   EXPECT_EQ(w.wave_phase(), Phase::kSucceeded) << w.trace;
@@ -177,11 +179,13 @@ void restart_target(World& w) { w.restart_sidecar("job-r0-g1"); }
 void silence_staying(World& w) { w.silence("job-r1-g0", 30); }
 
 const Trouble kTroubles[] = {
-    {"TargetLostPreparing", Phase::kPreparing, [](World& w) {
+    {"TargetLostPreparing", Phase::kPreparing,
+     [](World& w) {
        w.slow_start = 1000;
        w.run_until([&] { return w.pods.size() == 3; });
        w.find("job-r0-g1")->stuck = {{"reason", "ErrImagePull"}, {"message", "no such image"}};
-     }, "TargetLost"},
+     },
+     "TargetLost"},
     {"TargetLostPausing", Phase::kPausing, lose_target, "TargetLost"},
     {"TargetLostCheckpointing", Phase::kCheckpointing, lose_target, "TargetLost"},
     {"TargetLostRestoring", Phase::kRestoring, lose_target, "TargetLost"},
@@ -280,7 +284,8 @@ TEST(Waves, ARankThatDiesInAWaveFailsItAndTheJobRestarts) {
     w.migrate_by_hand("m", 0, "fast");
     ASSERT_TRUE(w.run_until(phase)) << w.trace;
     w.end_program(1, 0, 9);
-    ASSERT_TRUE(w.run_until([&] { return w.job.status.phase == JobPhase::kRunning && w.job.status.attempt == 1; })) << w.trace;
+    ASSERT_TRUE(w.run_until([&] { return w.job.status.phase == JobPhase::kRunning && w.job.status.attempt == 1; }))
+        << w.trace;
     EXPECT_EQ(w.migration("m").status.phase, Phase::kFailed) << w.trace;
     EXPECT_EQ(w.migration("m").status.reason, "RankLost");
     EXPECT_EQ(w.migration("m").status.message, "rank 1 was ended by signal 9");
@@ -319,8 +324,8 @@ TEST(Waves, TheLastWordOfAMigrationIsWrittenBeforeItsWaveIsForgotten) {
 // --- Aborted by deleting its object ------------------------------------------------------------------------------
 class Aborted : public testing::TestWithParam<Phase> {};
 INSTANTIATE_TEST_SUITE_P(While, Aborted,
-                         testing::Values(Phase::kPreparing, Phase::kPausing, Phase::kCheckpointing, Phase::kTransferring,
-                                         Phase::kRestoring, Phase::kResuming),
+                         testing::Values(Phase::kPreparing, Phase::kPausing, Phase::kCheckpointing,
+                                         Phase::kTransferring, Phase::kRestoring, Phase::kResuming),
                          [](const auto& p) { return std::string(crds::to_string(p.param)); });
 
 TEST_P(Aborted, TheRanksGoOnWhereTheyWereUnlessItIsTooLate) {
@@ -384,7 +389,8 @@ const Wrong kWrong[] = {
     {"InTheSetAlready", 0, "slow", "", "AlreadyThere", "rank 0 is in Set slow already"},
     {"OnTheNodeAlready", 1, "", "slow-1", "AlreadyThere", "rank 1 is in node slow-1 already"},
     {"SetLeftOut", 0, "other", "", "NoSuchTarget", "Set other is left out by spec.sets.names"},
-    {"NodeOfASetLeftOut", 0, "", "other-0", "NoSuchTarget", "node other-0 belongs to Set other, which spec.sets.names leaves out"},
+    {"NodeOfASetLeftOut", 0, "", "other-0", "NoSuchTarget",
+     "node other-0 belongs to Set other, which spec.sets.names leaves out"},
     {"NodeTaken", 0, "", "slow-1", "NoCapacity", "node slow-1 has no free slot"},
     {"NodeCordoned", 0, "", "fast-1", "NoCapacity", "node fast-1 has no free slot"},
 };

@@ -199,9 +199,11 @@ Result<json> World::answer(Pod& pod, const Verb& verb) {
     const wire::Member& member = pod.prepared[epoch].members.at(pod.rank);
     if (member.pod != pod.name || member.pod_uid != pod.uid) return fail(ErrorCode::kRefused, "another pod's");
     if (epoch <= s.epoch) return json::object();
-    const bool can = pod.process == Process::kStarting || pod.process == Process::kStopped || pod.process == Process::kRestored;
+    const bool can =
+        pod.process == Process::kStarting || pod.process == Process::kStopped || pod.process == Process::kRestored;
     if (!can) return fail(ErrorCode::kConflict, "there is no program to continue", true);
-    if (!job.status.epoch || job.status.epoch->epoch != epoch) violate(std::format("epoch {} is opened, but not committed", epoch));
+    if (!job.status.epoch || job.status.epoch->epoch != epoch)
+      violate(std::format("epoch {} is opened, but not committed", epoch));
     note(std::format("{} continues in epoch {}", pod.name, epoch));
     if (t.phase == TransferPhase::kDumping) t = {}, pod.transfer_at = -1;
     pod.process = Process::kRunning;
@@ -235,7 +237,8 @@ Result<json> World::answer(Pod& pod, const Verb& verb) {
     note(pod.name + " is asked to send");
     start_dump(pod, f);
   } else if (verb.verb == wire::kRestore) {
-    if (t.migration != f.at("migration").get<std::string>() || t.phase != TransferPhase::kReceived) return json::object();
+    if (t.migration != f.at("migration").get<std::string>() || t.phase != TransferPhase::kReceived)
+      return json::object();
     t.phase = TransferPhase::kRestoring;
     pod.transfer_at = tick_ + 1;
   } else if (verb.verb == wire::kDiscard) {
@@ -273,7 +276,9 @@ Pod* World::find(const std::string& pod) {
   const auto it = pods.find(pod);
   return it == pods.end() ? nullptr : &it->second;
 }
-Pod* World::pod_of(std::uint32_t rank) { return rank < job.status.ranks.size() ? find(job.status.ranks[rank].pod) : nullptr; }
+Pod* World::pod_of(std::uint32_t rank) {
+  return rank < job.status.ranks.size() ? find(job.status.ranks[rank].pod) : nullptr;
+}
 
 void World::lose_pod(const std::string& name) {
   if (pods.erase(name)) note("lost " + name);
@@ -314,7 +319,8 @@ void World::restart_operator(int down_for) {
   operator_up_at_ = tick_ + down_for;
   if (options_.seed) std::erase_if(messages_, [&](const Message&) { return random(0, 1) == 0; });
 }
-void World::migrate_by_hand(const std::string& name, std::uint32_t rank, const std::string& set, const std::string& to_node) {
+void World::migrate_by_hand(const std::string& name, std::uint32_t rank, const std::string& set,
+                            const std::string& to_node) {
   crds::RankMigration m;
   m.metadata.name = name;
   m.metadata.name_space = "default";

@@ -36,21 +36,21 @@ struct Pod {
   std::uint32_t rank = 0;
   std::string node;
   bool target = false;
-  int up_at = 0;             // tick from which it has an address, a sidecar and a bsp-init
-  int gone_at = -1;          // deleted: tick at which the object goes
-  int silent_until = 0;      // the sidecar does not answer before this tick
-  int app_ended_at = -1;     // tick from which the node shows the app container's end
-  nlohmann::json stuck;      // {reason, message} of a container that can't be started; null: none
-  nlohmann::json evicted;    // {reason, message} with which the node ended the pod; null: it did not
+  int up_at = 0;           // tick from which it has an address, a sidecar and a bsp-init
+  int gone_at = -1;        // deleted: tick at which the object goes
+  int silent_until = 0;    // the sidecar does not answer before this tick
+  int app_ended_at = -1;   // tick from which the node shows the app container's end
+  nlohmann::json stuck;    // {reason, message} of a container that can't be started; null: none
+  nlohmann::json evicted;  // {reason, message} with which the node ended the pod; null: it did not
   Process process = Process::kNone;
-  int exit_code = 0;         // as a container runtime says it
+  int exit_code = 0;  // as a container runtime says it
   bool opening = false;
-  bool dropping = false;     // of its gate
+  bool dropping = false;  // of its gate
   int stop_at = -1;
   int transfer_at = -1;
   std::string receives_from;
-  bool restores = false;     // what it receives, by itself
-  nlohmann::json order;      // `send` of the committed gate; null: none
+  bool restores = false;  // what it receives, by itself
+  nlohmann::json order;   // `send` of the committed gate; null: none
   std::map<std::uint64_t, wire::EpochPlan> prepared;
   wire::RankStatus status;
 
@@ -68,10 +68,10 @@ struct Cluster {
 struct Options {
   std::string name = "job";
   std::uint32_t ranks = 2;
-  std::uint32_t slow = 2, fast = 2;        // nodes of each Set, one slot each
-  std::uint64_t supersteps = 1'000'000;    // then every rank exits with 0
-  Cluster* cluster = nullptr;              // that this job shares with others, which have other names
-  std::uint32_t seed = 0;                  // 0: messages arrive at once; else some are late, some are lost
+  std::uint32_t slow = 2, fast = 2;      // nodes of each Set, one slot each
+  std::uint64_t supersteps = 1'000'000;  // then every rank exits with 0
+  Cluster* cluster = nullptr;            // that this job shares with others, which have other names
+  std::uint32_t seed = 0;                // 0: messages arrive at once; else some are late, some are lost
 };
 
 class World {

@@ -46,7 +46,8 @@ Observed World::observe() {
     for (const World* other : cluster->worlds)
       if (other != this)
         for (const auto& [name, pod] : other->pods) ++taken[pod.node];
-    for (const auto& [node, seats] : booked_by_others(cluster->bookings, key(), [&](const auto&, const std::string& pod) {
+    for (const auto& [node, seats] :
+         booked_by_others(cluster->bookings, key(), [&](const auto&, const std::string& pod) {
            return std::ranges::any_of(cluster->worlds, [&](World* other) { return other->find(pod) != nullptr; });
          }))
       taken[node] += static_cast<std::uint32_t>(seats.pods);
@@ -106,8 +107,11 @@ bool World::book(const Outcome& out) {
   Cluster* cluster = options_.cluster;
   if (!cluster) return true;
   if (cluster->bookings.version != seen_) return false;
-  cluster->bookings.of_job[key()] = {
-      .uid = job.metadata.uid, .wave = out.status.wave, .each = {1, 1, 1}, .seats = out.book, .until = now + kBookingKept};
+  cluster->bookings.of_job[key()] = {.uid = job.metadata.uid,
+                                     .wave = out.status.wave,
+                                     .each = {1, 1, 1},
+                                     .seats = out.book,
+                                     .until = now + kBookingKept};
   cluster->bookings.version = std::to_string(std::stoi(cluster->bookings.version) + 1);
   return true;
 }
@@ -127,8 +131,10 @@ bool World::store(const crds::BspJobStatus& status) {
     highest_epoch_ = epoch->epoch;
   }
   if (again->status.phase != job.status.phase)
-    note(std::format("{} -> {}: {}", crds::to_string(job.status.phase), crds::to_string(again->status.phase), again->status.message));
-  if (again->status.attempt > job.spec.run_policy.backoff_limit) violate("more attempts than spec.runPolicy.backoffLimit allows");
+    note(std::format("{} -> {}: {}", crds::to_string(job.status.phase), crds::to_string(again->status.phase),
+                     again->status.message));
+  if (again->status.attempt > job.spec.run_policy.backoff_limit)
+    violate("more attempts than spec.runPolicy.backoffLimit allows");
   job = std::move(*again);
   const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
   if (runs)
@@ -137,8 +143,9 @@ bool World::store(const crds::BspJobStatus& status) {
           job.status.epoch->sets[m.set] != job.status.ranks[m.rank].set)
         violate(std::format("status.ranks and status.epoch differ about rank {}", m.rank));
   if (job.status.wave_state.is_object())
-    note(std::format("wave {} {} gate {} {}", job.status.wave_state.value("number", 0), job.status.wave_state.value("phase", ""),
-                     job.status.wave_state.value("/gate/state"_json_pointer, ""), job.status.wave_state.value("message", "")));
+    note(std::format(
+        "wave {} {} gate {} {}", job.status.wave_state.value("number", 0), job.status.wave_state.value("phase", ""),
+        job.status.wave_state.value("/gate/state"_json_pointer, ""), job.status.wave_state.value("message", "")));
   return true;
 }
 
@@ -151,7 +158,8 @@ void World::write(crds::RankMigration m) {
   to_json(object, m);
   auto again = crds::rank_migration_from_json(object);
   if (!again) return violate("what was stored can't be read: " + again.error().message);
-  if (const auto it = migrations.find(m.metadata.name); it != migrations.end() && crds::is_finished(it->second.status.phase))
+  if (const auto it = migrations.find(m.metadata.name);
+      it != migrations.end() && crds::is_finished(it->second.status.phase))
     violate("a finished migration is written again: " + m.metadata.name);
   migrations[m.metadata.name] = std::move(*again);
 }
@@ -176,14 +184,16 @@ void World::carry_out(const Outcome& out) {
     pod.up_at = tick_ + slow_start + (options_.seed ? random(0, 4) : 0);
     pod.status.rank = request.rank;
     pod.status.pod = name;
-    pod.object = {{"metadata", {{"uid", pod.uid}, {"labels", object["metadata"]["labels"]}}}, {"spec", {{"nodeName", object["spec"]["nodeName"]}}}};
+    pod.object = {{"metadata", {{"uid", pod.uid}, {"labels", object["metadata"]["labels"]}}},
+                  {"spec", {{"nodeName", object["spec"]["nodeName"]}}}};
   }
   const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
   for (const std::string& name : out.delete_pods) {
     Pod* pod = find(name);
     if (!pod || pod->gone_at >= 0) continue;
     note("deletes " + name);
-    if (runs && pod->computes() && job.metadata.deletion_timestamp == Time{}) violate("a computing rank's pod is deleted: " + name);
+    if (runs && pod->computes() && job.metadata.deletion_timestamp == Time{})
+      violate("a computing rank's pod is deleted: " + name);
     pod->gone_at = tick_ + 1 + (options_.seed ? random(0, 5) : 1);
   }
   for (const Verb& verb : out.verbs) {
@@ -193,7 +203,8 @@ void World::carry_out(const Outcome& out) {
       continue;
     }
     const bool under_way = std::ranges::any_of(messages_, [&](const Message& other) {
-      return other.life == life_ && other.verb.pod == verb.pod && other.verb.kind == verb.kind && other.verb.number == verb.number;
+      return other.life == life_ && other.verb.pod == verb.pod && other.verb.kind == verb.kind &&
+             other.verb.number == verb.number;
     });
     if (under_way || random(0, 9) == 0) continue;
     m.at = tick_ + random(0, 3);

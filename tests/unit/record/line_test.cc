@@ -51,10 +51,12 @@ std::string error_of(const json& line) {
 TEST(RecordLine, LooksLikeThis) {
   const json j = small_json();
   EXPECT_EQ(j["schema"], "migbsp.io/record/v1");
-  EXPECT_THAT(to_line(small_call()), StartsWith("{\"schema\":\"migbsp.io/record/v1\",\"namespace\":\"science\",\"job\":\"lattice\","));
+  EXPECT_THAT(to_line(small_call()),
+              StartsWith("{\"schema\":\"migbsp.io/record/v1\",\"namespace\":\"science\",\"job\":\"lattice\","));
   EXPECT_EQ(j["params"]["heuristic"], "AutoMig");
   EXPECT_EQ(j["params"]["horizon"], "Window");
-  EXPECT_EQ(j["snapshot"]["platform"]["processors"]["name"], json::parse(R"(["slow-0","slow-1","slow-2","fast-0","fast-1","fast-2"])"));
+  EXPECT_EQ(j["snapshot"]["platform"]["processors"]["name"],
+            json::parse(R"(["slow-0","slow-1","slow-2","fast-0","fast-1","fast-2"])"));
   EXPECT_EQ(j["snapshot"]["platform"]["processors"]["cpu"], json::parse("[5e8,5e8,5e8,1e9,1e9,1e9]"));
   EXPECT_FALSE(j["snapshot"]["platform"]["processors"].contains("load")) << "all are the default";
   EXPECT_EQ(j["snapshot"]["ranks"]["processor"], json::parse("[0,1,2,3]"));
@@ -101,23 +103,31 @@ TEST(RecordLine, ADifferenceIsNamed) {
 // How long a line is, for a job that sends to its own Set and one other.
 std::size_t length(std::uint32_t ranks, std::uint32_t sets, std::uint64_t alpha) {
   std::mt19937_64 random(1);
-  const auto whole = [&](std::uint64_t most) { return static_cast<double>(std::uniform_int_distribution<std::uint64_t>(most / 2, most)(random)); };
-  Call call{.name_space = "science", .job = "lattice", .uid = "0b2f7c1e-5f0a-4c8e-9f55-2b8f4a1d6c77", .params = {.alpha0 = alpha}};
+  const auto whole = [&](std::uint64_t most) {
+    return static_cast<double>(std::uniform_int_distribution<std::uint64_t>(most / 2, most)(random));
+  };
+  Call call{.name_space = "science",
+            .job = "lattice",
+            .uid = "0b2f7c1e-5f0a-4c8e-9f55-2b8f4a1d6c77",
+            .params = {.alpha0 = alpha}};
   decide::Platform& platform = call.snapshot.platform;
   for (std::uint32_t j = 0; j < sets; ++j) platform.sets.push_back({.name = "set-" + std::to_string(j)});
   platform.T = decide::Grid<double>(sets, sets, 3.3e-9);
   platform.Mig = decide::Grid<double>(1, sets, 0.3);
   for (std::uint32_t i = 0; i < ranks; ++i) {
-    platform.processors.push_back({.name = "node-" + std::to_string(i), .set = {i % sets}, .cpu = whole(2'000'000'000), .slots = 2});
+    platform.processors.push_back(
+        {.name = "node-" + std::to_string(i), .set = {i % sets}, .cpu = whole(2'000'000'000), .slots = 2});
     call.snapshot.ranks.push_back({.processor = {i}, .memory_bytes = whole(100'000'000)});
   }
   decide::Window window({}, call.params, ranks, sets);
   for (std::uint64_t t = 1; t <= alpha; ++t) {
-    decide::MeasuredSuperstep s{.superstep = {t}, .communication_seconds = 0.0123, .recv_bytes = {ranks, sets}, .recv_seconds = {ranks, sets}};
+    decide::MeasuredSuperstep s{
+        .superstep = {t}, .communication_seconds = 0.0123, .recv_bytes = {ranks, sets}, .recv_seconds = {ranks, sets}};
     for (std::uint32_t i = 0; i < ranks; ++i) {
       s.instructions.push_back(whole(1'000'000'000));
       s.compute_seconds.push_back(whole(1'000'000'000) * 1e-9);
-      for (const std::uint32_t j : {i % sets, (i + 1) % sets}) s.recv_bytes[i, j] = 4096, s.recv_seconds[i, j] = whole(100'000) * 1e-9;
+      for (const std::uint32_t j : {i % sets, (i + 1) % sets})
+        s.recv_bytes[i, j] = 4096, s.recv_seconds[i, j] = whole(100'000) * 1e-9;
     }
     call.supersteps.push_back(s);
     window.add(std::move(s));
@@ -129,8 +139,8 @@ std::size_t length(std::uint32_t ranks, std::uint32_t sets, std::uint64_t alpha)
   if (read) {
     EXPECT_EQ(difference(call.plan, read->plan), "");
   }
-  std::println("{} ranks, {} Sets, alpha {}: a line of {} bytes, {} for each rank and superstep", ranks, sets, alpha, line.size(),
-               line.size() / ranks / alpha);
+  std::println("{} ranks, {} Sets, alpha {}: a line of {} bytes, {} for each rank and superstep", ranks, sets, alpha,
+               line.size(), line.size() / ranks / alpha);
   return line.size();
 }
 
@@ -177,63 +187,89 @@ TEST(RecordLine, MistakesAreNamedWithTheRemedy) {
   };
   const json gone = json(json::value_t::discarded);
   for (const auto& [at, value, says] : {
-           Mistake{"/schema", gone, "schema: required, but not given; a recorded call begins with {\"schema\":\"migbsp.io/record/v1\""},
+           Mistake{"/schema", gone,
+                   "schema: required, but not given; a recorded call begins with {\"schema\":\"migbsp.io/record/v1\""},
            Mistake{"/schema", "migbsp.io/record/v2",
-                   "schema: is \"migbsp.io/record/v2\", and this bsp-operator reads migbsp.io/record/v1; use the one that wrote it, or a newer one"},
+                   "schema: is \"migbsp.io/record/v2\", and this bsp-operator reads migbsp.io/record/v1; use the one "
+                   "that wrote it, or a newer one"},
            Mistake{"/schema", 1, "schema: is a number, and this"},
            Mistake{"/job", gone, "job: required, but not given" + remedy},
            Mistake{"/job", 3, "job: must be a text, not a number" + remedy},
            Mistake{"/jobs", "x", "jobs: unknown field; did you mean job?" + remedy},
-           Mistake{"/params/heuristic", "automig", "params.heuristic: \"automig\" is none of the known names; did you mean AutoMig?" + remedy},
-           Mistake{"/params/horizon", "Windows", "params.horizon: \"Windows\" is none of the known names; did you mean Window?"},
+           Mistake{"/params/heuristic", "automig",
+                   "params.heuristic: \"automig\" is none of the known names; did you mean AutoMig?" + remedy},
+           Mistake{"/params/horizon", "Windows",
+                   "params.horizon: \"Windows\" is none of the known names; did you mean Window?"},
            Mistake{"/params/alpha0", 0, "params: rescheduling: alpha0 must be at least 1, is 0" + remedy},
-           Mistake{"/params/alpha0", -1, "params.alpha0: must be a whole number that is not negative, not a negative number"},
-           Mistake{"/params/maxMoves", 5'000'000'000, "params.maxMoves: 5000000000 is too large; the most is 4294967295"},
+           Mistake{"/params/alpha0", -1,
+                   "params.alpha0: must be a whole number that is not negative, not a negative number"},
+           Mistake{"/params/maxMoves", 5'000'000'000,
+                   "params.maxMoves: 5000000000 is too large; the most is 4294967295"},
            Mistake{"/params/migrates", "yes", "params.migrates: must be true or false, not a text"},
            Mistake{"/params", json::array(), "params: must be an object, not a list"},
-           Mistake{"/snapshot/platform/processors/cpu/2", 0, "snapshot: processor slow-2: cpu must be above 0 instructions/s, is 0"},
-           Mistake{"/snapshot/platform/processors/cpu/2", 1e-9, "snapshot.platform.processors.cpu[2]: must be from 0.001 to"},
-           Mistake{"/snapshot/platform/processors/cpu", json::parse("[1]"), "snapshot.platform.processors.cpu: has 1 entries, but name has 6"},
-           Mistake{"/snapshot/platform/processors/set", gone, "snapshot.platform.processors.set: required, but not given"},
+           Mistake{"/snapshot/platform/processors/cpu/2", 0,
+                   "snapshot: processor slow-2: cpu must be above 0 instructions/s, is 0"},
+           Mistake{"/snapshot/platform/processors/cpu/2", 1e-9,
+                   "snapshot.platform.processors.cpu[2]: must be from 0.001 to"},
+           Mistake{"/snapshot/platform/processors/cpu", json::parse("[1]"),
+                   "snapshot.platform.processors.cpu: has 1 entries, but name has 6"},
+           Mistake{"/snapshot/platform/processors/set", gone,
+                   "snapshot.platform.processors.set: required, but not given"},
            Mistake{"/snapshot/platform/processors/set/0", 7, "snapshot: processor slow-0 is in no Set of the platform"},
-           Mistake{"/snapshot/platform/T/rows", 3, "snapshot.platform.T.values: has 4 entries, but there are 3 rows of 2"},
-           Mistake{"/snapshot/platform/T/rows", 4'000'000'000, "snapshot.platform.T: has more entries than a line of this length can hold"},
-           Mistake{"/snapshot/platform/T/values/1", "fast", "snapshot.platform.T.values[1]: must be a number, not a text"},
-           Mistake{"/snapshot/platform/T/values/1", "Infinity", "snapshot: T from Set slow has a negative or infinite entry"},
-           Mistake{"/snapshot/platform/T/values/1", 1e30, "snapshot.platform.T, row 0[1]: must be a number from 0 to 1e+20, is 1e+30"},
+           Mistake{"/snapshot/platform/T/rows", 3,
+                   "snapshot.platform.T.values: has 4 entries, but there are 3 rows of 2"},
+           Mistake{"/snapshot/platform/T/rows", 4'000'000'000,
+                   "snapshot.platform.T: has more entries than a line of this length can hold"},
+           Mistake{"/snapshot/platform/T/values/1", "fast",
+                   "snapshot.platform.T.values[1]: must be a number, not a text"},
+           Mistake{"/snapshot/platform/T/values/1", "Infinity",
+                   "snapshot: T from Set slow has a negative or infinite entry"},
+           Mistake{"/snapshot/platform/T/values/1", 1e30,
+                   "snapshot.platform.T, row 0[1]: must be a number from 0 to 1e+20, is 1e+30"},
            Mistake{"/snapshot/ranks/processor/3", 9, "snapshot: rank 3 is on no processor of the platform"},
-           Mistake{"/snapshot/ranks/processor", json::array(), "snapshot.ranks.memoryBytes: has 4 entries, but processor has 0"},
+           Mistake{"/snapshot/ranks/processor", json::array(),
+                   "snapshot.ranks.memoryBytes: has 4 entries, but processor has 0"},
            Mistake{"/state/cadence/d", 1.5, "state.cadence.d: must be at least 0 and below 1, is 1.5"},
            Mistake{"/state/pComp", json::parse("[2]"), "state.pComp[0]: must be a number from 0 to 1, is 2"},
            Mistake{"/supersteps", json::array(), "supersteps: must have at least one, after which the call was"},
            Mistake{"/supersteps/1", gone, "supersteps[0].superstep: 1 is the last one, but the call was due after 2"},
            Mistake{"/supersteps/1/superstep", 1, "supersteps[1].superstep: must be at least 2 here, is 1"},
-           Mistake{"/supersteps/0/superstep", 3, "supersteps[0].superstep: 3: the call was due after it, and yet another one follows"},
+           Mistake{"/supersteps/0/superstep", 3,
+                   "supersteps[0].superstep: 3: the call was due after it, and yet another one follows"},
            Mistake{"/supersteps/0/instructions", gone, "supersteps[0].instructions: required, but not given"},
-           Mistake{"/supersteps/0/instructions", json::parse("[1,2]"), "supersteps[0].instructions: has 2 entries, but there are 4 ranks"},
-           Mistake{"/supersteps/0/instructions/0", "NaN", "supersteps[0].instructions[0]: must be a number from 0 to 1e+20, is nan"},
-           Mistake{"/supersteps/0/recvBytes/cols", 3, "supersteps[0].recvBytes: is 4x3, but there are 4 ranks and 2 Sets"},
-           Mistake{"/supersteps/0/recvBytes/at", json::parse("[8]"), "supersteps[0].recvBytes.values: has 0 entries, but at has 1"},
+           Mistake{"/supersteps/0/instructions", json::parse("[1,2]"),
+                   "supersteps[0].instructions: has 2 entries, but there are 4 ranks"},
+           Mistake{"/supersteps/0/instructions/0", "NaN",
+                   "supersteps[0].instructions[0]: must be a number from 0 to 1e+20, is nan"},
+           Mistake{"/supersteps/0/recvBytes/cols", 3,
+                   "supersteps[0].recvBytes: is 4x3, but there are 4 ranks and 2 Sets"},
+           Mistake{"/supersteps/0/recvBytes/at", json::parse("[8]"),
+                   "supersteps[0].recvBytes.values: has 0 entries, but at has 1"},
            Mistake{"/plan/moves/to/0", 6, "plan.moves.to[0]: must be below 6, is 6"},
            Mistake{"/plan/moves/rank/0", 3, "plan: rank 0 must stand once among moves and stays, stands 0 times"},
            Mistake{"/plan/levels/rank/1", 3, "plan.levels.rank[1]: rank 3 is not in plan.pmList"},
            Mistake{"/plan/chosenLevel", 9, "plan.chosenLevel: must be below"},
-           Mistake{"/plan/stays/reason/0", "Tired", "plan.stays.reason[0]: \"Tired\" is none of the known names; known: BestSetIsOwn"},
+           Mistake{"/plan/stays/reason/0", "Tired",
+                   "plan.stays.reason[0]: \"Tired\" is none of the known names; known: BestSetIsOwn"},
            Mistake{"/plan/objective/name", "cost", "plan.objective.name: \"cost\" is none of the known names"},
            Mistake{"/plan/superstep", 1, "plan.superstep: must be 2, the last one measured, is 1"},
        }) {
     json line = small_json();
     const json::json_pointer pointer(at);
-    if (!value.is_discarded()) line[pointer] = value;
-    else if (json& parent = line[pointer.parent_pointer()]; parent.is_array()) parent.erase(std::stoul(pointer.back()));
-    else parent.erase(pointer.back());
+    if (!value.is_discarded())
+      line[pointer] = value;
+    else if (json& parent = line[pointer.parent_pointer()]; parent.is_array())
+      parent.erase(std::stoul(pointer.back()));
+    else
+      parent.erase(pointer.back());
     EXPECT_THAT(error_of(line), StartsWith(says)) << at;
   }
 }
 
 TEST(RecordLine, WhatIsNoRecordAtAll) {
   const std::string line = to_line(small_call());
-  EXPECT_THAT(from_line(line.substr(0, 100)).error().message, HasSubstr("the line was cut after 100 bytes; take it out"));
+  EXPECT_THAT(from_line(line.substr(0, 100)).error().message,
+              HasSubstr("the line was cut after 100 bytes; take it out"));
   EXPECT_THAT(from_line("hello").error().message, StartsWith("not valid JSON at byte 1 of 5"));
   EXPECT_THAT(from_line("").error().message, StartsWith("not valid JSON"));
   EXPECT_THAT(from_line("[1]").error().message, StartsWith("must be an object, not a list"));

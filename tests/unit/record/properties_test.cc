@@ -12,12 +12,14 @@ namespace {
 
 void expect(bool holds) { EXPECT_TRUE(holds); }
 
-// RapidCheck prints its seed where a property does not hold; what is random about a run follows from the number drawn here.
+// RapidCheck prints its seed where a property does not hold; what is random about a run follows from the number drawn
+// here.
 struct Drawn {
   std::mt19937_64 random;
   decide::Shape shape;
   Drawn()
-      : random(*rc::gen::arbitrary<std::uint64_t>()), shape{.ranks = from(1, 12), .processors = from(1, 9), .sets = from(1, 5)} {}
+      : random(*rc::gen::arbitrary<std::uint64_t>()),
+        shape{.ranks = from(1, 12), .processors = from(1, 9), .sets = from(1, 5)} {}
   // All sizes are as likely from the first test on; what fails is still made smaller.
   static std::uint32_t from(std::uint32_t least, std::uint32_t most) {
     return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<std::uint32_t>(least, most + 1));
@@ -31,8 +33,9 @@ decide::Heuristic any_heuristic() {
 
 class OfEachHeuristic : public ::testing::TestWithParam<decide::Heuristic> {};
 INSTANTIATE_TEST_SUITE_P(Record, OfEachHeuristic,
-                         ::testing::Values(decide::Heuristic::kTop, decide::Heuristic::kPercentage, decide::Heuristic::kAutoMig,
-                                           decide::Heuristic::kMigCube, decide::Heuristic::kMigHull, decide::Heuristic::kBottleneck),
+                         ::testing::Values(decide::Heuristic::kTop, decide::Heuristic::kPercentage,
+                                           decide::Heuristic::kAutoMig, decide::Heuristic::kMigCube,
+                                           decide::Heuristic::kMigHull, decide::Heuristic::kBottleneck),
                          [](const auto& h) { return std::string(decide::strategy_for(h.param).name); });
 
 TEST_P(OfEachHeuristic, RecordedAndReplayedIsTheSamePlan) {
@@ -74,7 +77,8 @@ TEST(Record, ComesBackAsItWas) {
       RC_ASSERT(a.sets[j].name == b.sets[j].name && a.sets[j].cordoned == b.sets[j].cordoned);
     for (std::size_t p = 0; p < a.processors.size(); ++p) {
       const decide::Processor &x = a.processors[p], &y = b.processors[p];
-      RC_ASSERT(x.name == y.name && x.set == y.set && x.cpu == y.cpu && x.cpu_origin == y.cpu_origin && x.load == y.load);
+      RC_ASSERT(x.name == y.name && x.set == y.set && x.cpu == y.cpu && x.cpu_origin == y.cpu_origin &&
+                x.load == y.load);
       RC_ASSERT(x.slots == y.slots && x.taken == y.taken && x.cordoned == y.cordoned);
     }
     RC_ASSERT(read->snapshot.ranks.size() == call.snapshot.ranks.size());
@@ -86,12 +90,16 @@ TEST(Record, ComesBackAsItWas) {
     RC_ASSERT(read->supersteps.size() == call.supersteps.size());
     for (std::size_t t = 0; t < call.supersteps.size(); ++t) {
       const decide::MeasuredSuperstep &x = read->supersteps[t], &y = call.supersteps[t];
-      RC_ASSERT(x.superstep == y.superstep && x.instructions == y.instructions && x.compute_seconds == y.compute_seconds);
-      RC_ASSERT(x.communication_seconds == y.communication_seconds && x.recv_bytes == y.recv_bytes && x.recv_seconds == y.recv_seconds);
+      RC_ASSERT(x.superstep == y.superstep && x.instructions == y.instructions &&
+                x.compute_seconds == y.compute_seconds);
+      RC_ASSERT(x.communication_seconds == y.communication_seconds && x.recv_bytes == y.recv_bytes &&
+                x.recv_seconds == y.recv_seconds);
     }
     const decide::Params &p = read->params, &q = call.params;
-    RC_ASSERT(keeps_cadence(p, q) && p.heuristic == q.heuristic && p.x == q.x && p.horizon == q.horizon && p.min_gain == q.min_gain);
-    RC_ASSERT(p.cooldown == q.cooldown && p.max_moves == q.max_moves && p.reuse_vacated_slots == q.reuse_vacated_slots && p.migrates == q.migrates);
+    RC_ASSERT(keeps_cadence(p, q) && p.heuristic == q.heuristic && p.x == q.x && p.horizon == q.horizon &&
+              p.min_gain == q.min_gain);
+    RC_ASSERT(p.cooldown == q.cooldown && p.max_moves == q.max_moves &&
+              p.reuse_vacated_slots == q.reuse_vacated_slots && p.migrates == q.migrates);
   }));
 }
 

@@ -28,7 +28,8 @@ class RandomRun {
     p.reuse_vacated_slots = below(4) == 0;
     p.migrates = below(4) != 0;
     decide::Platform& platform = job_.snapshot.platform;
-    for (std::size_t j = 0; j < platform.sets.size(); ++j) platform.sets[j].name = below(5) ? "set-" + std::to_string(j) : "a \"Set\"\n\t\\ ü";
+    for (std::size_t j = 0; j < platform.sets.size(); ++j)
+      platform.sets[j].name = below(5) ? "set-" + std::to_string(j) : "a \"Set\"\n\t\\ ü";
     for (std::size_t q = 0; q < platform.processors.size(); ++q) {
       platform.processors[q].name = "node-" + std::to_string(q);
       platform.processors[q].taken = below(6) ? 0 : 1;
@@ -43,7 +44,11 @@ class RandomRun {
     }
     if (below(2)) platform.Mig_origin = origins(platform.Mig.rows(), sets);
     if (below(2)) {  // a job that has been going on for a while
-      state_.cadence = {.k = Superstep{1 + below(1000)}, .alpha = 1 + below(6), .alpha_next = below(9), .d = between(0.01, 0.9), .gamma = below(9)};
+      state_.cadence = {.k = Superstep{1 + below(1000)},
+                        .alpha = 1 + below(6),
+                        .alpha_next = below(9),
+                        .d = between(0.01, 0.9),
+                        .gamma = below(9)};
       for (std::uint32_t i = 0; i < shape.ranks; ++i) state_.P_comp.push_back(below(3) ? 1 : between(0, 1));
       state_.P_comm = decide::Grid<double>(shape.ranks, sets, 1.0);
       for (std::size_t i = 0; i < shape.ranks; ++i)

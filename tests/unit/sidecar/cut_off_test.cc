@@ -1,6 +1,6 @@
 // Both ends of the fence together: what sidecars conclude (sidecar/fence.h) and for how long the operator waits
-// (operator/reconcile/lost_pods.h), in a network that falls apart and heals at random. No rank's next copy may start while the
-// last one can still compute, and whoever is not cut off for good must get a next attempt.
+// (operator/reconcile/lost_pods.h), in a network that falls apart and heals at random. No rank's next copy may start
+// while the last one can still compute, and whoever is not cut off for good must get a next attempt.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,9 +24,9 @@ const SteadyTime kStart{10'000s};
 // One step is a second. The operator is on side 0 of the network.
 struct Machine {
   int side = 0;
-  bool kubelet = true;    // the network may be there all the same
-  int bad_since = -1;     // second since which its kubelet can't speak to the API server
-  bool ready = true;      // as the cluster sees it, some time later
+  bool kubelet = true;  // the network may be there all the same
+  int bad_since = -1;   // second since which its kubelet can't speak to the API server
+  bool ready = true;    // as the cluster sees it, some time later
   bool kubelet_reaches_api() const { return kubelet && side == 0; }
 };
 
@@ -46,7 +46,8 @@ class Cluster {
     ranks_.resize(static_cast<std::size_t>(1 + random(6)));
     for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
       ranks_[r].node = static_cast<std::size_t>(random(static_cast<int>(machines_.size()) - 1));
-      plan_.members.push_back({.rank = r, .pod = std::format("job-r{}-g0", r), .pod_uid = "u", .address = "", .set = 0});
+      plan_.members.push_back(
+          {.rank = r, .pod = std::format("job-r{}-g0", r), .pod_uid = "u", .address = "", .set = 0});
     }
   }
 
@@ -122,11 +123,14 @@ class Cluster {
           if (a == b || (a != 0 && b != 0) || !ranks_[b].sidecar) continue;
           if (machines_[asking.node].side != machines_[ranks_[b].node].side) continue;
           const auto asked = now_ - 400ms;
-          if (a == 0) asking.fresh.heard(plan_.members[b].pod, asked);
-          else asking.fresh.vouched(asked, now_ - ranks_[0].fresh.fresh(&plan_, 0, now_));
+          if (a == 0)
+            asking.fresh.heard(plan_.members[b].pod, asked);
+          else
+            asking.fresh.vouched(asked, now_ - ranks_[0].fresh.fresh(&plan_, 0, now_));
         }
       // bsp-init may take a moment.
-      if (now_ - asking.fresh.fresh(&plan_, static_cast<std::uint32_t>(a), now_) > fencing::kLimit + 3s) asking.computes = false;
+      if (now_ - asking.fresh.fresh(&plan_, static_cast<std::uint32_t>(a), now_) > fencing::kLimit + 3s)
+        asking.computes = false;
     }
   }
   bool operate() {
@@ -143,7 +147,10 @@ class Cluster {
       pods[plan_.members[r].pod] = facts;
     }
     lost_.judge(
-        pods, [&](const std::string& node) { return machines_[std::stoul(node)].ready ? NodeState::kAnswers : NodeState::kSilent; },
+        pods,
+        [&](const std::string& node) {
+          return machines_[std::stoul(node)].ready ? NodeState::kAnswers : NodeState::kSilent;
+        },
         &plan_, now_);
     bool left = false;
     for (std::uint32_t r = 0; r < ranks_.size(); ++r) {

@@ -1,5 +1,5 @@
-// What a sidecar may conclude from whom it hears: in a cut-off part of a job nobody stays fresh, and an operator that is away
-// makes nobody stale. The clock is the test's; tests/integration/fencing runs real sidecars.
+// What a sidecar may conclude from whom it hears: in a cut-off part of a job nobody stays fresh, and an operator that
+// is away makes nobody stale. The clock is the test's; tests/integration/fencing runs real sidecars.
 #include "sidecar/fence.h"
 
 #include <gmock/gmock.h>
@@ -12,15 +12,16 @@ namespace bsp::sidecar {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 using net::SteadyTime;
+using ::testing::HasSubstr;
 
 const SteadyTime kStart{1000s};
 
 wire::EpochPlan plan_of(std::uint32_t ranks) {
   wire::EpochPlan plan;
   for (std::uint32_t r = 0; r < ranks; ++r)
-    plan.members.push_back({.rank = r, .pod = std::format("job-r{}-g0", r), .pod_uid = "u", .address = "10.0.0.1:7600", .set = 0});
+    plan.members.push_back(
+        {.rank = r, .pod = std::format("job-r{}-g0", r), .pod_uid = "u", .address = "10.0.0.1:7600", .set = 0});
   return plan;
 }
 
@@ -72,7 +73,8 @@ TEST(Freshness, OfTheOthersIsWhatRankZeroVouchesFor) {
   EXPECT_EQ(f.fresh(&plan, 1, kStart + 30s), kStart + 15s);
 }
 
-// A job of some ranks, each of which asks every five seconds as Fence does; messages take their time, and some are lost.
+// A job of some ranks, each of which asks every five seconds as Fence does; messages take their time, and some are
+// lost.
 struct Ranks {
   explicit Ranks(std::uint32_t n, std::uint32_t seed) : plan(plan_of(n)), side(n, 0), random(seed) {
     for (std::uint32_t r = 0; r < n; ++r) ranks.emplace_back(kStart);
@@ -85,13 +87,17 @@ struct Ranks {
         if (asked == asking || (asking != 0 && asked != 0) || side[asked] != side[asking]) continue;
         if (static_cast<int>(random() % 100) < lost_of_100) continue;
         const auto at = now + milliseconds(4000), answered = at + milliseconds(1000);
-        if (asking == 0) ranks[0].heard(plan.members[asked].pod, at);
-        else ranks[asking].vouched(at, answered - ranks[0].fresh(&plan, 0, answered));
+        if (asking == 0)
+          ranks[0].heard(plan.members[asked].pod, at);
+        else
+          ranks[asking].vouched(at, answered - ranks[0].fresh(&plan, 0, answered));
       }
     }
     now += 5s;
   }
-  std::chrono::milliseconds milliseconds(int below) { return std::chrono::milliseconds(random() % static_cast<unsigned>(below)); }
+  std::chrono::milliseconds milliseconds(int below) {
+    return std::chrono::milliseconds(random() % static_cast<unsigned>(below));
+  }
   SteadyTime fresh(std::uint32_t rank) const { return ranks[rank].fresh(&plan, rank, now); }
 
   wire::EpochPlan plan;
@@ -108,7 +114,8 @@ TEST(Freshness, EndsInEveryPartThatIsCutOffFromARank) {
     for (int i = 0; i < 5; ++i) job.round(seed % 3 != 0);
     const SteadyTime cut = job.now;
     std::uint32_t away = 0;
-    for (std::uint32_t r = 0; r < n; ++r) away += static_cast<std::uint32_t>(job.side[r] = static_cast<int>(job.random() % 2));
+    for (std::uint32_t r = 0; r < n; ++r)
+      away += static_cast<std::uint32_t>(job.side[r] = static_cast<int>(job.random() % 2));
     if (away == 0) job.side[seed % n] = 1;
     if (away == n) job.side[seed % n] = 0;
     // What the operator does then: it ends the ranks on its side, and speaks no more. Whoever is left is on the other.
@@ -125,7 +132,8 @@ TEST(Freshness, OutlastsAnOperatorThatIsAwayAndLostMessages) {
     for (int i = 0; i < 200; ++i) {
       job.round(false, i % 20 < 2 ? 50 : 0);
       for (std::uint32_t r = 0; r < job.ranks.size(); ++r)
-        ASSERT_LT(job.now - job.fresh(r), fencing::kLimit) << "rank " << r << " after " << i << " rounds, seed " << seed;
+        ASSERT_LT(job.now - job.fresh(r), fencing::kLimit)
+            << "rank " << r << " after " << i << " rounds, seed " << seed;
     }
   }
 }
@@ -220,8 +228,10 @@ TEST(Fence, GainsNothingByARestartButAsksFirst) {
                  .ask =
                      [&](const wire::Member&, net::LinkPeer::Done done) {
                        if (++asked == 2) loop.stop();
-                       if (answered) done(answer_with(0));
-                       else done(fail(ErrorCode::kTimeout, "no answer"));
+                       if (answered)
+                         done(answer_with(0));
+                       else
+                         done(fail(ErrorCode::kTimeout, "no answer"));
                      },
                  .end_program =
                      [&](const std::string&) {

@@ -76,9 +76,7 @@ class Transfer : public ::testing::Test {
     return done;
   }
 
-  std::string received(const std::string& name) {
-    return read_file(dir_ + "/target/m/" + name).value_or("<none>");
-  }
+  std::string received(const std::string& name) { return read_file(dir_ + "/target/m/" + name).value_or("<none>"); }
 
   std::string dir_;
 };
@@ -90,8 +88,10 @@ std::string random_text(std::size_t size) {
   return text;
 }
 
-const Files kFiles{{"pages-1.img", random_text(700'001)}, {"core-1000.img", random_text(900)},
-                   {"empty.img", ""}, {"inventory.img", "x"}};
+const Files kFiles{{"pages-1.img", random_text(700'001)},
+                   {"core-1000.img", random_text(900)},
+                   {"empty.img", ""},
+                   {"inventory.img", "x"}};
 
 TEST_F(Transfer, EveryFileArrives) {
   Result<Totals> totals;

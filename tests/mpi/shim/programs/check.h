@@ -11,16 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHECK(what)                                                                  \
-  do {                                                                               \
-    if (!(what)) {                                                                   \
-      int rank_ = -1;                                                                \
-      MPI_Comm_rank(MPI_COMM_WORLD, &rank_);                                         \
+#define CHECK(what)                                                                     \
+  do {                                                                                  \
+    if (!(what)) {                                                                      \
+      int rank_ = -1;                                                                   \
+      MPI_Comm_rank(MPI_COMM_WORLD, &rank_);                                            \
       fprintf(stderr, "rank %d, %s:%d: wrong: %s\n", rank_, __FILE__, __LINE__, #what); \
-      printf("wrong %s:%d %s\n", __FILE__, __LINE__, #what);                         \
-      fflush(stdout);                                                                \
-      _exit(3);                                                                      \
-    }                                                                                \
+      printf("wrong %s:%d %s\n", __FILE__, __LINE__, #what);                            \
+      fflush(stdout);                                                                   \
+      _exit(3);                                                                         \
+    }                                                                                   \
   } while (0)
 
 static inline int supersteps(int argc, char** argv) { return argc > 1 ? atoi(argv[1]) : 1000; }

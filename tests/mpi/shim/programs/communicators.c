@@ -39,7 +39,8 @@ int main(int argc, char** argv) {
   MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 1, &ring);
   MPI_Cart_sub(ring, remain, &row);
   int index[16], edges[32];
-  for (int i = 0; i < size; ++i) index[i] = 2 * (i + 1), edges[2 * i] = (i + size - 1) % size, edges[2 * i + 1] = (i + 1) % size;
+  for (int i = 0; i < size; ++i)
+    index[i] = 2 * (i + 1), edges[2 * i] = (i + size - 1) % size, edges[2 * i + 1] = (i + 1) % size;
   MPI_Graph_create(MPI_COMM_WORLD, size, index, edges, 0, &graph);
   int left = (rank + size - 1) % size, right = (rank + 1) % size;
   MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &left, MPI_UNWEIGHTED, 1, &right, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,

@@ -1,10 +1,10 @@
 // A C++ program: iostreams, exceptions, threads of its own, static objects, MPI_THREAD_SERIALIZED.
 #include "check.h"
 
+#include <condition_variable>
 #include <iostream>
 #include <map>
 #include <mutex>
-#include <condition_variable>
 #include <stdexcept>
 #include <string>
 #include <thread>

@@ -1,5 +1,6 @@
-/* Receives that wait over an edge for messages of the next superstep, messages whose size the receiver learns by probing, packed messages, receives that are given up, and requests
- * that are posted before a superstep's edge and completed after it by each of the calls that can. */
+/* Receives that wait over an edge for messages of the next superstep, messages whose size the receiver learns by
+ * probing, packed messages, receives that are given up, and requests that are posted before a superstep's edge and
+ * completed after it by each of the calls that can. */
 #include "check.h"
 
 int main(int argc, char** argv) {
