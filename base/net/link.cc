@@ -16,7 +16,7 @@ Result<TlsStream> open_stream(const TlsContext& context, const Peer& peer, Stead
   BSP_TRY(Fd socket, start_connect(address));
   BSP_CHECK_OK(wait_for(socket.get(), TlsSocket::Wait::kWritable, deadline));
   BSP_CHECK_OK(finish_connect(socket.get()));
-  BSP_TRY(TlsSocket tls, TlsSocket::create(context, std::move(socket), TlsRole::kClient));
+  TlsSocket tls(context, std::move(socket), TlsRole::kClient);
   while (true) {
     BSP_TRY(TlsSocket::Progress progress, tls.handshake());
     if (progress.wait == TlsSocket::Wait::kDone) break;

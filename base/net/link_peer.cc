@@ -15,7 +15,7 @@ void LinkPeer::connect() {
   auto socket = [&]() -> Result<TlsSocket> {
     BSP_TRY(Address address, parse_address(peer_.address));
     BSP_TRY(Fd fd, start_connect(address));
-    return TlsSocket::create(context_, std::move(fd), TlsRole::kClient);
+    return TlsSocket(context_, std::move(fd), TlsRole::kClient);
   }();
   if (!socket) {
     // Posted, so that no callback runs inside the call that asked for it.

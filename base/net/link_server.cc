@@ -92,9 +92,7 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
         return;
       }
       set_socket_options(socket.get());
-      auto tls = TlsSocket::create(context, std::move(socket), TlsRole::kServer);
-      if (!tls) continue;
-      add(std::move(*tls));
+      add(TlsSocket(context, std::move(socket), TlsRole::kServer));
     }
   }
 

@@ -138,19 +138,20 @@ Result<TlsContext> TlsContext::create(const Credentials& credentials) {
 void TlsSocket::Deleter::operator()(ssl_st* ssl) const { SSL_free(ssl); }
 void TlsSocket::OutputDeleter::operator()(TlsOutput* output) const { delete output; }
 
-Result<TlsSocket> TlsSocket::create(const TlsContext& context, Fd socket, TlsRole role) {
-  TlsSocket result;
-  result.socket_ = std::move(socket);
-  result.ssl_.reset(SSL_new(context.get()));
-  if (!result.ssl_) return fail(ErrorCode::kNoSpace, std::format("OpenSSL: {}", ssl_error()));
-  result.output_.reset(new TlsOutput{.fd = result.socket_.get()});
-  BIO* bio = make_bio(result.output_.get());
-  SSL_set_bio(result.ssl_.get(), bio, bio);
-  if (role == TlsRole::kClient)
-    SSL_set_connect_state(result.ssl_.get());
+TlsSocket::TlsSocket(TlsContext context, Fd socket, TlsRole role)
+    : context_(std::move(context)), role_(role), socket_(std::move(socket)) {}
+
+Result<void> TlsSocket::begin() {
+  ssl_.reset(SSL_new(context_.get()));
+  if (!ssl_) return fail(ErrorCode::kNoSpace, std::format("OpenSSL: {}", ssl_error()));
+  output_.reset(new TlsOutput{.fd = socket_.get()});
+  BIO* bio = make_bio(output_.get());
+  SSL_set_bio(ssl_.get(), bio, bio);
+  if (role_ == TlsRole::kClient)
+    SSL_set_connect_state(ssl_.get());
   else
-    SSL_set_accept_state(result.ssl_.get());
-  return result;
+    SSL_set_accept_state(ssl_.get());
+  return {};
 }
 
 Result<TlsSocket::Progress> TlsSocket::outcome(int returned, const char* what) {
@@ -186,6 +187,7 @@ Result<TlsSocket::Progress> TlsSocket::outcome(int returned, const char* what) {
 }
 
 Result<TlsSocket::Progress> TlsSocket::handshake() {
+  if (!ssl_) BSP_CHECK_OK(begin());
   ERR_clear_error();
   errno = 0;
   int n = SSL_do_handshake(ssl_.get());

@@ -51,8 +51,10 @@ class TlsSocket {
     bool end = false;  // of the peer's data
   };
 
-  // Takes a connected (or connecting) non-blocking socket.
-  static Result<TlsSocket> create(const TlsContext& context, Fd socket, TlsRole role);
+  TlsSocket() = default;
+  // Takes a connected (or connecting) non-blocking socket. One that never connects costs little more than its descriptor:
+  // OpenSSL comes in with the first handshake().
+  TlsSocket(TlsContext context, Fd socket, TlsRole role);
 
   Result<Progress> handshake();
   Result<Progress> read(std::span<std::byte> into);  // at least one byte, or wait, or end
@@ -73,8 +75,11 @@ class TlsSocket {
   struct OutputDeleter {
     void operator()(TlsOutput* output) const;
   };
+  Result<void> begin();
   Result<Progress> outcome(int returned, const char* what);
 
+  TlsContext context_;
+  TlsRole role_ = TlsRole::kClient;
   Fd socket_;
   std::unique_ptr<TlsOutput, OutputDeleter> output_;  // outlives ssl_, which writes to it
   std::unique_ptr<ssl_st, Deleter> ssl_;

@@ -47,7 +47,8 @@ Shell::Shell(kube::Client& client, ShellOptions options)
     : client_(client),
       options_(std::move(options)),
       bookings_(client, options_.bookings_name_space.empty() ? options_.name_space : options_.bookings_name_space,
-                options_.bookings_name) {
+                options_.bookings_name),
+      sidecar_thread_(options_.network) {
   kube::CacheOptions cached = watched_objects(options_.name_space);
   cached.on_change = [this](const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
     changed(kind, before, now);
@@ -118,8 +119,9 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
     if (gone) return {};
     auto& place = jobs_[key];
     if (!place)
-      place = std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, bookings_, options_, at,
-                                         kube::metadata_text(*object, "uid"), [this, key] { queue_.add(key); });
+      place =
+          std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, bookings_, sidecar_thread_.loop(), options_,
+                                     at, kube::metadata_text(*object, "uid"), [this, key] { queue_.add(key); });
     job = place;
   }
   return job->reconcile();

@@ -27,6 +27,7 @@
 #include "operator/reconcile/shell_figures.h"
 #include "operator/reconcile/shell_nodes.h"
 #include "operator/reconcile/shell_objects.h"
+#include "operator/reconcile/sidecars.h"
 
 namespace bsp::reconcile {
 
@@ -78,6 +79,7 @@ class Shell {
   NodeViews node_views_;
   NodeUsage usage_;
   BookingStore bookings_;
+  SidecarThread sidecar_thread_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;  // of the three below
   std::map<std::string, std::shared_ptr<JobShell>> jobs_;

@@ -29,8 +29,7 @@ Result<void> JobShell::connect(const crds::BspJob& job) {
                                                .not_before = now,
                                                .not_after = now + kValidity / 2}));
   BSP_TRY(auto tls, net::TlsContext::create({authority_->certificate, own.certificate, own.key}));
-  sidecars_ = std::make_unique<Sidecars>(
-      Sidecars::Options{.tls = std::move(tls), .network = options_.network, .changed = changed_});
+  sidecars_ = std::make_unique<Sidecars>(loop_, Sidecars::Options{.tls = std::move(tls), .changed = changed_});
   return {};
 }
 

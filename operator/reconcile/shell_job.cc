@@ -16,6 +16,7 @@ using nlohmann::json;
 
 namespace {
 constexpr auto kIdle = 1s;
+constexpr auto kStarting = 3s;
 constexpr auto kQuiet = 15s;  // of a job for which nothing is left to do
 constexpr auto kRetry = 100ms;
 }  // namespace
@@ -106,19 +107,25 @@ Duration JobShell::reconcile() {
       to_json(after, out.status);
       if (before != after && !store(*job, out.status)) return kRetry;
     }
-    const bool active = out.status.phase == crds::JobPhase::kMigrating ||
-                        out.status.phase == crds::JobPhase::kStarting ||
-                        out.status.phase == crds::JobPhase::kRestarting;
-    if (active) return kRetry;
+    // An epoch that is being opened, or a wave: limits are short, and a verb may have to be sent again.
+    const bool opening = out.status.phase == crds::JobPhase::kStarting && out.status.epoch;
+    if (opening || out.status.phase == crds::JobPhase::kMigrating) return kRetry;
     if (out.status.phase != crds::JobPhase::kRunning) return rest(o, out);
     return std::max<Duration>(next_report_ - now, Duration(1ms));
   }
   return kRetry;
 }
 
-// A job that has ended or is suspended wakes us by a change; only its time to live is our own.
+// A job that has ended, is suspended or waits for its pods wakes us by a change; its time to live and its next try to make
+// a pod are our own. The limits of a start are minutes.
 Duration JobShell::rest(const Observed& o, const Outcome& out) const {
   const bool over = crds::is_finished(out.status.phase);
+  if (out.status.phase == crds::JobPhase::kStarting) {
+    Duration next = kStarting;
+    const auto now = std::chrono::steady_clock::now();
+    for (const auto& [pod, why] : not_created_) next = std::min<Duration>(next, why.again - now);
+    return std::max<Duration>(next, kRetry);
+  }
   if (!over && out.status.phase != crds::JobPhase::kSuspended) return kIdle;
   if (!out.delete_pods.empty() || !out.migrations.empty() || out.remove_job || out.remove_finalizer) return kIdle;
   Duration next = kQuiet;

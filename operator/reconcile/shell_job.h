@@ -25,12 +25,13 @@ namespace bsp::reconcile {
 class JobShell {
  public:
   JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, const NodeUsage& usage, BookingStore& bookings,
-           const ShellOptions& options, kube::Key at, std::string uid, std::function<void()> changed)
+           net::Loop& loop, const ShellOptions& options, kube::Key at, std::string uid, std::function<void()> changed)
       : client_(client),
         cache_(cache),
         nodes_(nodes),
         usage_(usage),
         bookings_(bookings),
+        loop_(loop),
         options_(options),
         at_(std::move(at)),
         uid_(std::move(uid)),
@@ -77,6 +78,7 @@ class JobShell {
   NodeViews& nodes_;
   const NodeUsage& usage_;
   BookingStore& bookings_;
+  net::Loop& loop_;  // of the links to sidecars
   const ShellOptions& options_;
   const kube::Key at_;
   const std::string uid_;

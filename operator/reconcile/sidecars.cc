@@ -1,6 +1,9 @@
 #include "operator/reconcile/sidecars.h"
 
+#include <algorithm>
 #include <format>
+#include <future>
+#include <utility>
 
 #include "base/core/log.h"
 #include "base/core/network_namespace.h"
@@ -15,7 +18,10 @@ using migrate::ActionKind;
 namespace {
 constexpr auto kWatchWait = 2000ms;
 constexpr auto kLimit = 5s;
-constexpr auto kAskAgain = 100ms;     // of a sidecar that does not answer
+// A sidecar that does not answer is asked again after a tenth of the time for which it has not, within these bounds:
+// what comes up is found soon, and thousands that never do cost little.
+constexpr auto kAskAgainLeast = 100ms;
+constexpr auto kAskAgainMost = 5000ms;
 constexpr auto kRepeatAfter = 150ms;  // the same verb again, if the status still asks for it
 
 // 0 for what is no count: whoever got hold of one pod's key must not end this process.
@@ -39,6 +45,7 @@ struct Sidecars::Node {
   std::string address;
   net::LinkPeer watch, command, report;
   std::uint64_t version = 0;
+  std::optional<net::SteadyTime> silent_since;
   bool asked_report = false;
   struct Sent {
     bool under_way = false;
@@ -47,22 +54,29 @@ struct Sidecars::Node {
   std::map<std::pair<ActionKind, std::uint64_t>, Sent> sent;
 };
 
-Sidecars::Sidecars(Options options) : options_(std::move(options)) {
-  thread_ = std::thread([this] { run(); });
-}
+SidecarThread::SidecarThread(std::string network)
+    : thread_([this, network = std::move(network)] {
+        if (!network.empty())
+          if (auto entered = enter_network_namespace(network); !entered)
+            log_error("the pod network can't be entered", {{"error", entered.error().message}});
+        loop_.run();
+      }) {}
 
-Sidecars::~Sidecars() {
-  loop_.post([this] { nodes_.clear(); });
+SidecarThread::~SidecarThread() {
   loop_.stop();
   thread_.join();
 }
 
-void Sidecars::run() {
-  if (!options_.network.empty())
-    if (auto entered = enter_network_namespace(options_.network); !entered)
-      log_error("the pod network can't be entered", {{"error", entered.error().message}});
-  loop_.run();
-  nodes_.clear();
+Sidecars::Sidecars(net::Loop& loop, Options options) : loop_(loop), options_(std::move(options)) {}
+
+Sidecars::~Sidecars() {
+  // Behind whatever was posted before; nothing on the loop knows this object after it.
+  std::promise<void> gone;
+  loop_.post([&] {
+    nodes_.clear();
+    gone.set_value();
+  });
+  gone.get_future().wait();
 }
 
 void Sidecars::track(const std::map<std::string, std::string>& pods) {
@@ -81,7 +95,6 @@ void Sidecars::track(const std::map<std::string, std::string>& pods) {
       if (nodes_.contains(pod)) continue;
       auto node = std::make_shared<Node>(loop_, options_.tls, pod, address);
       nodes_[pod] = node;
-      node->command.connect();
       watch(node);
     }
   });
@@ -93,18 +106,23 @@ void Sidecars::watch(const std::shared_ptr<Node>& node) {
                    [this, weak](Result<net::Answer> answer) {
                      const auto self = weak.lock();
                      if (!self) return;
+                     const auto again = [this, weak] {
+                       if (const auto still = weak.lock()) watch(still);
+                     };
                      if (answer) {
+                       self->silent_since.reset();
                        self->version = count_in(answer->header, "version");
+                       self->command.connect();  // now that somebody is there, and before a verb is in a hurry
                        note_status(self->pod, answer->header);
-                       loop_.post([this, weak] {
-                         if (const auto again = weak.lock()) watch(again);
-                       });
+                       loop_.post(again);
                      } else {
-                       note_unreachable(self->pod);
+                       const auto now = std::chrono::steady_clock::now();
+                       const auto silent = now - self->silent_since.value_or(now);
+                       self->silent_since = now - silent;
                        self->version = 0;
-                       loop_.after(kAskAgain, [this, weak] {
-                         if (const auto again = weak.lock()) watch(again);
-                       });
+                       note_unreachable(self->pod);
+                       loop_.after(std::clamp<net::SteadyTime::duration>(silent / 10, kAskAgainLeast, kAskAgainMost),
+                                   again);
                      }
                    });
 }

@@ -1,16 +1,15 @@
 // The operator's end of the links to the sidecars of one job: a watch on each one's status, verbs sent
 // once until they are answered, superstep reports by way of the Set Managers.
 //
-// One thread, in the network namespace from which pods can be reached. What the sidecars said is kept
-// as SidecarFacts; nothing of it is needed after a restart.
+// What the sidecars said is kept as SidecarFacts; nothing of it is needed after a restart.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,15 +19,29 @@
 
 namespace bsp::reconcile {
 
+// The thread that all links of a shell share, in the network namespace from which pods can be reached.
+class SidecarThread {
+ public:
+  explicit SidecarThread(std::string network);  // path of a network namespace; "": the operator's own
+  ~SidecarThread();                             // no Sidecars on it may be left
+  SidecarThread(const SidecarThread&) = delete;
+  SidecarThread& operator=(const SidecarThread&) = delete;
+
+  [[nodiscard]] net::Loop& loop() { return loop_; }
+
+ private:
+  net::Loop loop_;
+  std::thread thread_;
+};
+
 class Sidecars {
  public:
   struct Options {
     net::TlsContext tls;
-    std::string network;            // path of a network namespace; "": the operator's own
-    std::function<void()> changed;  // called from another thread whenever facts() may differ
+    std::function<void()> changed;  // called from the loop's thread whenever facts() may differ
   };
-  explicit Sidecars(Options options);
-  ~Sidecars();
+  Sidecars(net::Loop& loop, Options options);
+  ~Sidecars();  // from any thread but the loop's; `changed` is not called any more after it
   Sidecars(const Sidecars&) = delete;
   Sidecars& operator=(const Sidecars&) = delete;
 
@@ -52,7 +65,6 @@ class Sidecars {
 
  private:
   struct Node;
-  void run();
   void watch(const std::shared_ptr<Node>& node);
   void send(const std::shared_ptr<Node>& node, const Verb& verb);
   void note_status(const std::string& pod, const nlohmann::json& header);
@@ -62,8 +74,8 @@ class Sidecars {
     if (options_.changed) options_.changed();
   }
 
-  Options options_;
-  net::Loop loop_;
+  net::Loop& loop_;
+  const Options options_;
   std::map<std::string, std::shared_ptr<Node>> nodes_;  // loop's thread only
   mutable std::mutex mutex_;                            // of all below
   std::map<std::string, std::string> tracked_;
@@ -71,7 +83,6 @@ class Sidecars {
   std::vector<wire::RankReport> reports_;
   double round_trip_ = 0.002;
   std::uint32_t wave_ = 0;
-  std::thread thread_;
 };
 
 }  // namespace bsp::reconcile
