@@ -176,7 +176,20 @@ json sidecar_container(const crds::BspJob& job, const PodRequest& request, const
 std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation) {
   return std::format("{}-r{}-g{}", job, rank, generation);
 }
-std::string secret_name(const std::string& pod) { return pod + "-tls"; }
+
+std::string secret_name(const std::string& job, const PodRequest& request) {
+  if (request.target) return pod_name(job, request.rank, request.generation) + "-tls";
+  return std::format("{}-a{}-{}-tls", job, request.attempt, request.rank / kPodsPerSecret);
+}
+std::string certificate_file(const std::string& pod) { return pod + ".cert.pem"; }
+std::string key_file(const std::string& pod) { return pod + ".key.pem"; }
+
+std::string mounted_secret(const json& pod) {
+  for (const json& volume : pod.value("spec", json::object()).value("volumes", json::array()))
+    if (volume.value("name", "") == "bsp-tls") return volume.value("secret", json::object()).value("secretName", "");
+  return {};
+}
+
 std::string migration_name(const std::string& job, std::uint32_t wave, std::uint32_t rank) {
   return std::format("{}-w{}-r{}", job, wave, rank);
 }
@@ -221,7 +234,14 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   put(volumes,
       {{"name", "bsp-run"}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", job.spec.checkpoint.size_limit.text}}}});
   // The sidecar alone mounts it, and is not root.
-  put(volumes, {{"name", "bsp-tls"}, {"secret", {{"secretName", secret_name(name)}, {"defaultMode", 0444}}}});
+  put(volumes, {{"name", "bsp-tls"},
+                {"secret",
+                 {{"secretName", secret_name(job.metadata.name, request)},
+                  {"defaultMode", 0444},
+                  {"items",
+                   {{{"key", "ca.pem"}, {"path", "ca.pem"}},
+                    {{"key", certificate_file(name)}, {"path", "cert.pem"}},
+                    {{"key", key_file(name)}, {"path", "key.pem"}}}}}}});
   const json own_security = restricted({{"securityContext", spec.value("securityContext", json())},
                                         {"containers", child(spec, "containers", json::value_t::array)}});
   const json security = spec.value("securityContext", json::object());
@@ -247,8 +267,9 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   return pod;
 }
 
-json make_secret(const crds::BspJob& job, const std::string& name, const std::string& ca,
-                 const std::string& certificate, const std::string& key) {
+json make_secret(const crds::BspJob& job, const std::string& name, const std::map<std::string, std::string>& files) {
+  json data = json::object();
+  for (const auto& [file, text] : files) data[file] = base64_encode(text);
   return {{"apiVersion", "v1"},
           {"kind", "Secret"},
           {"metadata",
@@ -257,8 +278,7 @@ json make_secret(const crds::BspJob& job, const std::string& name, const std::st
             {"labels", {{std::string(names::kLabelJob), job.metadata.name}}},
             {"ownerReferences", owner_reference(job)}}},
           {"type", "Opaque"},
-          {"data",
-           {{"ca.pem", base64_encode(ca)}, {"cert.pem", base64_encode(certificate)}, {"key.pem", base64_encode(key)}}}};
+          {"data", std::move(data)}};
 }
 
 }  // namespace bsp::reconcile

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -30,7 +31,13 @@ struct PodRequest {
 };
 
 std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation);
-std::string secret_name(const std::string& pod);
+// The Secret that holds a pod's key: of a target its own; those of an attempt's first pods lie together, kPodsPerSecret
+// in one, since each object costs a request. A pod mounts its own part only.
+inline constexpr std::uint32_t kPodsPerSecret = 32;
+std::string secret_name(const std::string& job, const PodRequest& request);
+// The names in it of a pod's certificate and key; "ca.pem" is common to all.
+std::string certificate_file(const std::string& pod);
+std::string key_file(const std::string& pod);
 // <job>-w<wave>-r<rank>
 std::string migration_name(const std::string& job, std::uint32_t wave, std::uint32_t rank);
 
@@ -42,9 +49,11 @@ struct ImageDefaults {
 };
 nlohmann::json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image,
                         const PodOptions& options = {});
-// The certificate of a pod; PEM texts.
-nlohmann::json make_secret(const crds::BspJob& job, const std::string& name, const std::string& ca,
-                           const std::string& certificate, const std::string& key);
+// `files`: names and PEM texts.
+nlohmann::json make_secret(const crds::BspJob& job, const std::string& name,
+                           const std::map<std::string, std::string>& files);
+// The Secret that a pod mounts; "" if it is none of ours.
+std::string mounted_secret(const nlohmann::json& pod);
 // Of any object that goes with the job.
 nlohmann::json owner_reference(const crds::BspJob& job);
 

@@ -71,21 +71,36 @@ void JobShell::carry_out(const Observed& o, const Outcome& out) {
   for (const auto& [name, migration] : std::exchange(unwritten_, {})) write_migration(migration);
   keep_booked(out);
   create_pods(o, out.create_pods);
-  for (const std::string& name : out.delete_pods) {
+  delete_pods(out.delete_pods);
+  if (out.remove_finalizer) remove_all(o.job);
+  if (out.remove_job)
+    if (auto removed = client_.remove(own(kBspJob, o.job.metadata.name)); !removed)
+      log_warning("removing a finished job failed", {{"job", o.job.metadata.name}, {"error", removed.error().message}});
+}
+
+// And the Secrets of which no other pod mounts a part.
+void JobShell::delete_pods(const std::vector<std::string>& pods) {
+  if (pods.empty()) return;
+  std::set<std::string> unused, used;
+  for (const kube::Object& pod : cache_.find(kPod, kByJob, job_key(at_.name_space, at_.name))) {
+    if (std::ranges::contains(pods, pod.at("metadata").value("name", "")))
+      unused.insert(mounted_secret(pod));
+    else if (!kube::is_being_deleted(pod))
+      used.insert(mounted_secret(pod));
+  }
+  for (const std::string& name : pods) {
     if (auto removed = client_.remove(own(kPod, name)); !removed)
       log_warning("deleting a pod failed", {{"pod", name}, {"error", removed.error().message}});
-    if (auto removed = client_.remove(own(kSecret, secret_name(name)));
-        !removed && removed.error().code != ErrorCode::kNotFound)
-      log_warning("deleting a Secret failed", {{"pod", name}, {"error", removed.error().message}});
     if (auto pod = client_.get(own(kPod, name)))
       cache_.put(*pod);
     else if (pod.error().code == ErrorCode::kNotFound)
       cache_.drop(own(kPod, name));
   }
-  if (out.remove_finalizer) remove_all(o.job);
-  if (out.remove_job)
-    if (auto removed = client_.remove(own(kBspJob, o.job.metadata.name)); !removed)
-      log_warning("removing a finished job failed", {{"job", o.job.metadata.name}, {"error", removed.error().message}});
+  for (const std::string& name : unused) {
+    if (name.empty() || used.contains(name)) continue;
+    if (auto removed = client_.remove(own(kSecret, name)); !removed && removed.error().code != ErrorCode::kNotFound)
+      log_warning("deleting a Secret failed", {{"secret", name}, {"error", removed.error().message}});
+  }
 }
 
 // What is refused is tried again after a while, and told when the reason changes.
@@ -95,12 +110,13 @@ void JobShell::create_pods(const Observed& o, const std::vector<PodRequest>& req
       return pod_name(o.job.metadata.name, r.rank, r.generation) == entry.first;
     });
   });
+  std::set<std::string> secrets;  // that are there for certain
   for (const PodRequest& request : requests) {
     const std::string name = pod_name(o.job.metadata.name, request.rank, request.generation);
     const auto now = std::chrono::steady_clock::now();
     const auto before = not_created_.find(name);
     if (before != not_created_.end() && now < before->second.again) continue;
-    const auto created = create_pod(o.job, request);
+    const auto created = create_pod(o.job, request, secrets);
     if (created) {
       if (before != not_created_.end()) not_created_.erase(before);
       continue;
@@ -119,7 +135,7 @@ void JobShell::create_pods(const Observed& o, const std::vector<PodRequest>& req
   }
 }
 
-Result<void> JobShell::create_pod(const crds::BspJob& job, const PodRequest& request) {
+Result<void> JobShell::create_pod(const crds::BspJob& job, const PodRequest& request, std::set<std::string>& secrets) {
   const std::string name = pod_name(job.metadata.name, request.rank, request.generation);
   if (cache_.get(own(kPod, name))) return {};
   const json* app = crds::app_container(job.spec);
@@ -129,7 +145,10 @@ Result<void> JobShell::create_pod(const crds::BspJob& job, const PodRequest& req
     BSP_TRY(ImageDefaults defaults, options_.image_defaults(image));
     images_[image] = std::move(defaults);
   }
-  BSP_CHECK_OK(create_secret(job, name));
+  if (const std::string secret = secret_name(job.metadata.name, request); !secrets.contains(secret)) {
+    BSP_CHECK_OK(create_secret(job, request));
+    secrets.insert(secret);
+  }
   auto created = client_.create(make_pod(job, request, images_[image], options_.pods));
   if (!created && created.error().code == ErrorCode::kConflict) {
     created = client_.get(own(kPod, name));

@@ -1,4 +1,5 @@
 // Who may talk to whom in a job: its CA, the operator's own certificate, and one for each pod.
+#include <algorithm>
 #include <format>
 
 #include "base/core/base64.h"
@@ -41,7 +42,7 @@ Result<void> JobShell::load_authority(const crds::BspJob& job) {
     const Time now = SystemClock{}.now();
     BSP_TRY(const net::PemPair ca,
             net::create_ca(std::format("bspjob-{}", job.metadata.uid), now - 5min, now + kValidity));
-    found = client_.create(make_secret(job, name, ca.certificate, ca.certificate, ca.key));
+    found = client_.create(make_secret(job, name, {{"cert.pem", ca.certificate}, {"key.pem", ca.key}}));
     if (!found && found.error().code == ErrorCode::kConflict) found = client_.get(own(kSecret, name));
   }
   if (!found) return std::unexpected(found.error());
@@ -61,15 +62,29 @@ Result<void> JobShell::load_authority(const crds::BspJob& job) {
   return {};
 }
 
-Result<void> JobShell::create_secret(const crds::BspJob& job, const std::string& pod) {
+// The keys of a pod that is about to be made, and of those that share their Secret with it.
+Result<void> JobShell::create_secret(const crds::BspJob& job, const PodRequest& request) {
+  const std::string name = secret_name(job.metadata.name, request);
+  std::vector<std::string> pods;
+  if (request.target) {
+    pods.push_back(pod_name(job.metadata.name, request.rank, request.generation));
+  } else {
+    const std::size_t first = request.rank - request.rank % kPodsPerSecret;
+    const std::size_t end = std::min<std::size_t>(first + kPodsPerSecret, job.status.ranks.size());
+    for (std::size_t rank = first; rank < end; ++rank) pods.push_back(job.status.ranks[rank].pod);
+  }
   const Time now = SystemClock{}.now();
-  BSP_TRY(const net::PemPair pair, net::issue_certificate(*authority_, {.identity = pod,
-                                                                        .dns_names = {},
-                                                                        .addresses = {},
-                                                                        .not_before = now - 1min,
-                                                                        .not_after = now + kValidity / 2}));
-  const std::string name = secret_name(pod);
-  auto secret = client_.create(make_secret(job, name, authority_->certificate, pair.certificate, pair.key));
+  std::map<std::string, std::string> files{{"ca.pem", authority_->certificate}};
+  for (const std::string& pod : pods) {
+    BSP_TRY(net::PemPair pair, net::issue_certificate(*authority_, {.identity = pod,
+                                                                    .dns_names = {},
+                                                                    .addresses = {},
+                                                                    .not_before = now - 1min,
+                                                                    .not_after = now + kValidity / 2}));
+    files[certificate_file(pod)] = std::move(pair.certificate);
+    files[key_file(pod)] = std::move(pair.key);
+  }
+  auto secret = client_.create(make_secret(job, name, files));
   if (secret) return {};
   if (secret.error().code != ErrorCode::kConflict) return std::unexpected(secret.error());
   // Made before an operator died: good, if it is this job's.

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/net/pki.h"
@@ -60,8 +61,9 @@ class JobShell {
   void keep_for_later(const Outcome& out);
   void carry_out(const Observed& o, const Outcome& out);
   void create_pods(const Observed& o, const std::vector<PodRequest>& requests);
-  Result<void> create_pod(const crds::BspJob& job, const PodRequest& request);
-  Result<void> create_secret(const crds::BspJob& job, const std::string& pod);
+  Result<void> create_pod(const crds::BspJob& job, const PodRequest& request, std::set<std::string>& secrets);
+  Result<void> create_secret(const crds::BspJob& job, const PodRequest& request);
+  void delete_pods(const std::vector<std::string>& pods);
   Duration rest(const Observed& o, const Outcome& out) const;
   void write_migration(const crds::RankMigration& migration);
   bool note_gains(const Observed& o);  // true if a wave's gain has just become known

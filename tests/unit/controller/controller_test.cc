@@ -109,7 +109,7 @@ TEST_F(ControllerTest, AJobBecomesPodsThatTheSchedulerMayPlaceWithinTheirSet) {
   EXPECT_EQ(pod["spec"]["terminationGracePeriodSeconds"], 1);
   EXPECT_EQ(pod["metadata"]["ownerReferences"][0]["uid"], read("lbm")["metadata"]["uid"]);
   EXPECT_TRUE(client_->get({kSecret, "default", "lbm-ca"}));
-  EXPECT_TRUE(client_->get({kSecret, "default", "lbm-r1-g0-tls"}));
+  EXPECT_TRUE(client_->get({kSecret, "default", "lbm-a0-0-tls"}));
   EXPECT_EQ(in_status("lbm", "phase"), "Starting");
   EXPECT_THAT(read("lbm")["metadata"]["finalizers"], ElementsAre("migbsp.io/pods"));
   EXPECT_TRUE(eventually([&] { return controller->readiness().status == 200; }));

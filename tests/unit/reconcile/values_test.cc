@@ -306,15 +306,17 @@ TEST(MakePod, TheTemplateItselfIsNotChanged) {
 
 TEST(Names, AreTheSameInEveryLifeOfTheOperator) {
   EXPECT_EQ(pod_name("job", 3, 2), "job-r3-g2");
-  EXPECT_EQ(secret_name("job-r3-g2"), "job-r3-g2-tls");
+  EXPECT_EQ(secret_name("job", {.rank = 3, .generation = 2, .target = true}), "job-r3-g2-tls");
+  EXPECT_EQ(secret_name("job", {.rank = 31, .generation = 2, .attempt = 1}), "job-a1-0-tls") << "32 share one";
+  EXPECT_EQ(secret_name("job", {.rank = 32, .generation = 2, .attempt = 1}), "job-a1-1-tls");
   EXPECT_EQ(migration_name("job", 4, 3), "job-w4-r3");
 }
 
-TEST(MakeSecret, GoesWithTheJobAndHoldsThreeFiles) {
-  const json secret = make_secret(job_with({}), "s", "CA", "CERT", "KEY");
+TEST(MakeSecret, GoesWithTheJobAndHoldsItsFiles) {
+  const json secret = make_secret(job_with({}), "s", {{"ca.pem", "CA"}, {"a.key.pem", "KEY"}});
+  EXPECT_EQ(secret.at("data").size(), 2u);
   EXPECT_EQ(base64_decode(secret.at("data").at("ca.pem").get<std::string>()).value_or(""), "CA");
-  EXPECT_EQ(base64_decode(secret.at("data").at("cert.pem").get<std::string>()).value_or(""), "CERT");
-  EXPECT_EQ(base64_decode(secret.at("data").at("key.pem").get<std::string>()).value_or(""), "KEY");
+  EXPECT_EQ(base64_decode(secret.at("data").at("a.key.pem").get<std::string>()).value_or(""), "KEY");
   EXPECT_EQ(secret.at("metadata").at("labels").at("migbsp.io/job"), "job");
   EXPECT_EQ(secret.at("metadata").at("ownerReferences").at(0).at("uid"), "uid");
 }
