@@ -111,9 +111,10 @@ void Sidecars::watch(const std::shared_ptr<Node>& node) {
                      };
                      if (answer) {
                        self->silent_since.reset();
-                       self->version = count_in(answer->header, "version");
+                       const std::uint64_t before = std::exchange(self->version, count_in(answer->header, "version"));
                        self->command.connect();  // now that somebody is there, and before a verb is in a hurry
                        note_status(self->pod, answer->header);
+                       if (self->version != before) tell();  // else it has waited for a change in vain
                        loop_.post(again);
                      } else {
                        const auto now = std::chrono::steady_clock::now();
@@ -183,7 +184,6 @@ void Sidecars::note_status(const std::string& pod, const nlohmann::json& header)
     if (const auto throttled = header.find(wire::kThrottled); throttled != header.end() && throttled->is_number())
       facts.throttled = throttled->get<double>();
   }
-  tell();
 }
 
 void Sidecars::note_unreachable(const std::string& pod) {

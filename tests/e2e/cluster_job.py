@@ -19,7 +19,7 @@ import tempfile
 import time
 import urllib.parse
 
-from local_job import ON_HOST, TREE, field_of, lattice_boltzmann, on_host, sequential_field, wait_for  # noqa: F401 (for the tests)
+from local_job import ON_HOST, TREE, field_of, lattice_boltzmann, on_host, sequential_field, sized_lattice_boltzmann, wait_for  # noqa: F401 (for the tests)
 
 STATE = TREE / "build/cluster"
 KUBECTL = str(TREE / "build/bin/kubectl")

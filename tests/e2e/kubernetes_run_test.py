@@ -7,9 +7,8 @@ import unittest
 import cluster_job
 import cluster_nodes
 from cluster_job import (ClusterJob, Namespace, bsp_job, columns, field_of, helm, job_of, kubectl, lattice_boltzmann,
-                         look, sequential_field, wait_for)
+                         look, sequential_field, sized_lattice_boltzmann, wait_for)
 
-HEAVY = lattice_boltzmann(supersteps=24, substeps=40, width=512)  # a second or two for each superstep on the slow pool
 LIGHT = lattice_boltzmann(supersteps=300)
 ENDLESS = lattice_boltzmann(supersteps=1000000)
 
@@ -31,9 +30,10 @@ class InANamespace(unittest.TestCase):
 
 class Runs(InANamespace):
     def test_a_rank_moves_because_the_cost_model_says_so(self):
-        with job_of(self.space, bsp_job("moves", HEAVY, rescheduling={"alpha": 4, "d": 0.25})) as job:
+        command = sized_lattice_boltzmann(0.5, supersteps=24)
+        with job_of(self.space, bsp_job("moves", command, rescheduling={"alpha": 4, "d": 0.25})) as job:
             self.space.kubectl("wait", "--for=condition=Complete", "bspjob/moves", "--timeout=400s", seconds=420)
-            status = self.check_succeeded(job, HEAVY)
+            status = self.check_succeeded(job, command)
             moves = [m for m in self.space.objects("rankmigrations").values() if m["status"]["phase"] == "Succeeded"]
             self.assertIn((0, "slow", "fast"), [(m["spec"]["rank"], m["status"]["sourceSet"], m["status"]["targetSet"]) for m in moves],
                           job.told())
@@ -59,7 +59,7 @@ class Runs(InANamespace):
             self.assertEqual(len(job.pods()), 2, "the source of the move is gone")
 
     def test_advise_moves_nobody(self):
-        with job_of(self.space, bsp_job("advised", lattice_boltzmann(10, substeps=40, width=512),
+        with job_of(self.space, bsp_job("advised", sized_lattice_boltzmann(0.5, supersteps=10),
                                         rescheduling={"mode": "Advise", "alpha": 4, "d": 0.25})) as job:
             status = job.ended()
             self.assertEqual(status["phase"], "Succeeded", job.told())
@@ -259,7 +259,7 @@ class Limits(InANamespace):
         template = json.loads(json.dumps(cluster_job.TEMPLATE))
         template["spec"]["containers"][0]["resources"]["requests"]["cpu"] = mine
         spec = {"rescheduling": {"alpha": 4, "d": 0.25}, "template": template, "sets": {"label": lane, "names": ["slow", "goal"]}}
-        command = lattice_boltzmann(supersteps=24, substeps=20, width=512)
+        command = sized_lattice_boltzmann(0.3, supersteps=24)
         for node, value in lanes.items():
             self.addCleanup(kubectl, "label", "node", node, f"{lane}-")
             kubectl("label", "node", node, f"{lane}={value}", "--overwrite")

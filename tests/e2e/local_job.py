@@ -1,5 +1,6 @@
 """What the end-to-end tests share: bsp-operator as a user calls it, on the machine itself, in a namespace of the test's own."""
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -50,9 +51,22 @@ def field_of(text):
     return found[-1] if found else None
 
 
+def sequential(command):
+    return on_host("podman", "run", "--rm", "--network", "none", "localhost/bsp-apps:dev", *command, "--sequential").stdout
+
+
 def sequential_field(command):
-    run = on_host("podman", "run", "--rm", "--network", "none", "localhost/bsp-apps:dev", *command, "--sequential")
-    return field_of(run.stdout)
+    return field_of(sequential(command))
+
+
+@functools.cache
+def sized_lattice_boltzmann(seconds, supersteps, width=512, height=128):
+    """With as much work in a superstep as takes a core of this machine that long. A move costs what it costs, and AutoMig weighs
+    it against a single superstep: what moves on one machine would stay on a faster one."""
+    tried = 40
+    text = sequential(lattice_boltzmann(2, tried, width, height))
+    took = float(re.findall(r", ([0-9.]+) s$", text, re.M)[-1]) / 2
+    return lattice_boltzmann(supersteps, max(1, round(tried * seconds / took)), width, height)
 
 
 def wait_for(what, condition, seconds=60, detail=lambda: ""):

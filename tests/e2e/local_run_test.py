@@ -6,12 +6,12 @@ import subprocess
 import sys
 import unittest
 
-from local_job import LocalJob, field_of, kill, lattice_boltzmann, sequential_field
+from local_job import LocalJob, field_of, kill, lattice_boltzmann, sequential_field, sized_lattice_boltzmann
 
 
 class Runs(unittest.TestCase):
     def test_a_rank_moves_because_the_cost_model_says_so(self):
-        command = lattice_boltzmann(supersteps=24, substeps=40, width=512)
+        command = sized_lattice_boltzmann(0.4, supersteps=24)
         with LocalJob("e2e-decided", command, mode="Migrate", pools="slow=1x0.1,fast=2x0.4", record=True) as run:
             status, output = run.wait()
             self.assertEqual(status, 0, output)
@@ -27,7 +27,7 @@ class Runs(unittest.TestCase):
             self.assertEqual(run.leftovers(), [])
 
     def test_advise_decides_and_moves_nobody(self):
-        with LocalJob("e2e-advise", lattice_boltzmann(12, substeps=40, width=512), mode="Advise",
+        with LocalJob("e2e-advise", sized_lattice_boltzmann(0.4, supersteps=12), mode="Advise",
                       pools="slow=1x0.1,fast=2x0.4", record=True) as run:
             status, output = run.wait()
             self.assertEqual(status, 0, output)
