@@ -1,5 +1,6 @@
 #include "operator/reconcile/pods.h"
 
+#include <cstdlib>
 #include <format>
 
 #include "base/core/base64.h"
@@ -184,10 +185,16 @@ std::string secret_name(const std::string& job, const PodRequest& request) {
 std::string certificate_file(const std::string& pod) { return pod + ".cert.pem"; }
 std::string key_file(const std::string& pod) { return pod + ".key.pem"; }
 
-std::string mounted_secret(const json& pod) {
-  for (const json& volume : pod.value("spec", json::object()).value("volumes", json::array()))
-    if (volume.value("name", "") == "bsp-tls") return volume.value("secret", json::object()).value("secretName", "");
-  return {};
+std::string secret_of(const json& pod) {
+  const json labels = pod.at("metadata").value("labels", json::object());
+  const auto number = [&](std::string_view label) {
+    return static_cast<std::uint32_t>(std::strtoul(labels.value(std::string(label), "0").c_str(), nullptr, 10));
+  };
+  return secret_name(labels.value(std::string(names::kLabelJob), ""),
+                     {.rank = number(names::kLabelRank),
+                      .generation = number(names::kLabelGeneration),
+                      .attempt = number(names::kLabelAttempt),
+                      .target = labels.value(std::string(names::kLabelRole), "") == "target"});
 }
 
 std::string migration_name(const std::string& job, std::uint32_t wave, std::uint32_t rank) {

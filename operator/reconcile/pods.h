@@ -35,6 +35,7 @@ std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t g
 // in one, since each object costs a request. A pod mounts its own part only.
 inline constexpr std::uint32_t kPodsPerSecret = 32;
 std::string secret_name(const std::string& job, const PodRequest& request);
+std::string secret_of(const nlohmann::json& pod);  // by its labels
 // The names in it of a pod's certificate and key; "ca.pem" is common to all.
 std::string certificate_file(const std::string& pod);
 std::string key_file(const std::string& pod);
@@ -52,8 +53,6 @@ nlohmann::json make_pod(const crds::BspJob& job, const PodRequest& request, cons
 // `files`: names and PEM texts.
 nlohmann::json make_secret(const crds::BspJob& job, const std::string& name,
                            const std::map<std::string, std::string>& files);
-// The Secret that a pod mounts; "" if it is none of ours.
-std::string mounted_secret(const nlohmann::json& pod);
 // Of any object that goes with the job.
 nlohmann::json owner_reference(const crds::BspJob& job);
 

@@ -84,9 +84,9 @@ void JobShell::delete_pods(const std::vector<std::string>& pods) {
   std::set<std::string> unused, used;
   for (const kube::Object& pod : cache_.find(kPod, kByJob, job_key(at_.name_space, at_.name))) {
     if (std::ranges::contains(pods, pod.at("metadata").value("name", "")))
-      unused.insert(mounted_secret(pod));
+      unused.insert(secret_of(pod));
     else if (!kube::is_being_deleted(pod))
-      used.insert(mounted_secret(pod));
+      used.insert(secret_of(pod));
   }
   for (const std::string& name : pods) {
     if (auto removed = client_.remove(own(kPod, name)); !removed)
@@ -97,7 +97,7 @@ void JobShell::delete_pods(const std::vector<std::string>& pods) {
       cache_.drop(own(kPod, name));
   }
   for (const std::string& name : unused) {
-    if (name.empty() || used.contains(name)) continue;
+    if (used.contains(name)) continue;
     if (auto removed = client_.remove(own(kSecret, name)); !removed && removed.error().code != ErrorCode::kNotFound)
       log_warning("deleting a Secret failed", {{"secret", name}, {"error", removed.error().message}});
   }

@@ -312,6 +312,21 @@ TEST(Names, AreTheSameInEveryLifeOfTheOperator) {
   EXPECT_EQ(migration_name("job", 4, 3), "job-w4-r3");
 }
 
+TEST(MakePod, MountsItsOwnPartOfItsSecret) {
+  const crds::BspJob job = job_with({{"command", {"p"}}});
+  for (const PodRequest& r : {PodRequest{.rank = 40, .generation = 3, .attempt = 2},
+                              PodRequest{.rank = 40, .generation = 4, .attempt = 2, .target = true}}) {
+    const json pod = make_pod(job, r, {});
+    const json& volumes = pod.at("spec").at("volumes");
+    const auto tls = std::ranges::find_if(volumes, [](const json& v) { return v.at("name") == "bsp-tls"; });
+    ASSERT_NE(tls, volumes.end());
+    EXPECT_EQ(tls->at("secret").at("secretName"), secret_name("job", r));
+    EXPECT_EQ(tls->at("secret").at("items").size(), 3u);
+    EXPECT_EQ(tls->at("secret").at("items").at(1).at("key"), certificate_file(pod_name("job", r.rank, r.generation)));
+    EXPECT_EQ(secret_of(pod), secret_name("job", r));
+  }
+}
+
 TEST(MakeSecret, GoesWithTheJobAndHoldsItsFiles) {
   const json secret = make_secret(job_with({}), "s", {{"ca.pem", "CA"}, {"a.key.pem", "KEY"}});
   EXPECT_EQ(secret.at("data").size(), 2u);
