@@ -23,11 +23,11 @@ struct PodRequest {
   std::uint32_t rank = 0;
   std::uint32_t generation = 0;
   std::uint32_t attempt = 0;
-  std::string set;
-  std::string node;     // as planned
-  bool pinned = false;  // somebody wants it on that very node
+  std::string set = {};
+  std::string node = {};  // as planned
+  bool pinned = false;    // somebody wants it on that very node
   bool target = false;
-  std::string migration;  // of a target
+  std::string migration = {};  // of a target
 };
 
 std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation);
