@@ -29,7 +29,8 @@ def run_directory(pod):
 
 def arm(pod_of, point, action, seconds=60):
     """Arms a fault point (base/core/fault.h) in the pod that pod_of() returns, once it has its run directory."""
-    directory = wait_for(f"the run directory of the pod for {point}", lambda: run_directory(pod_of() or {}), seconds)
+    directory = wait_for(f"the run directory of the pod for {point}", lambda: run_directory(pod_of() or {}), seconds,
+                         detail=lambda: pod_of())
     new = directory / f"{point}.new"
     new.write_text(action)
     return new.rename(directory / point)

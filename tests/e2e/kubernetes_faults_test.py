@@ -29,9 +29,11 @@ AFTER_COMMIT = ("Resuming",)  # from then on only the target may run the rank: w
 SHORT, LONG = lattice_boltzmann(400), lattice_boltzmann(1500)
 
 
-def node_is_ready(name, ready=True):
-    conditions = look(f"/api/v1/nodes/{name}", {}).get("status", {}).get("conditions", [])
-    return any(c["type"] == "Ready" and (c["status"] == "True") == ready for c in conditions)
+def node_is_ready(name):
+    """And free of the taints that it had before: pods get onto it again."""
+    node = look(f"/api/v1/nodes/{name}", {})
+    conditions = node.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions) and not node["spec"].get("taints")
 
 
 # --- The faults. Each takes the case, strikes, and puts right what has to be. ---------------------------------------------------------
