@@ -26,7 +26,7 @@ SOURCE, TARGET = "slow", "medium-1"
 HOLD = {"Preparing": ("target", "epoch.prepare"), "Pausing": ("source", "gate.armed"), "Checkpointing": ("source", "transfer.sending"),
         "Transferring": ("target", "transfer.verified"), "Restoring": ("target", "restore.begin"), "Resuming": ("target", "epoch.open")}
 AFTER_COMMIT = ("Resuming",)  # from then on only the target may run the rank: without it the job restarts
-SHORT, LONG = lattice_boltzmann(400), lattice_boltzmann(1500)
+SHORT, LONG = lattice_boltzmann(900), lattice_boltzmann(2500)  # some 45 s, and longer than a target is waited for
 
 
 def node_is_ready(name):
