@@ -21,17 +21,18 @@
 
 #include "operator/decide/plan.h"
 
-// What is allocated now, and the most that was since it was reset. One thread.
+// What is allocated now, and the most that was since it was reset. One thread. Not inlined: the compiler would take
+// free() for the wrong counterpart of new.
 static std::size_t allocated = 0, most_allocated = 0;
 
-void* operator new(std::size_t size) {
+[[gnu::noinline]] void* operator new(std::size_t size) {
   void* memory = std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();
   allocated += malloc_usable_size(memory);
   most_allocated = std::max(most_allocated, allocated);
   return memory;
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   allocated -= malloc_usable_size(memory);
   std::free(memory);
 }
