@@ -3,8 +3,8 @@
 //   PM(i,j) = comp·ISet(own,j) + Comm(i,j) − (M·T(own,j) + Mig(i,j))          s        (pm.h)
 //
 // The threshold algorithm (Fagin, Lotem, Naor, "Optimal aggregation algorithms for middleware", PODS 2001). Comm of the
-// Sets at the rank's peaks is known, that of all others is at most `rest` (peaks.h). The Sets are visited by decreasing
-// ISet (equal: increasing T), and from a step on no PM exceeds
+// Sets at the rank's peaks is known, that of all others is at most `rest` (peaks.h); in a short row, that of all is
+// known. The Sets are visited by decreasing ISet (equal: increasing T), and from a step on no PM exceeds
 //
 //   bound = comp·ISet(own,j) + rest − (M·least T + least Mig)                 the least of those still to come
 //

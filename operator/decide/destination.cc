@@ -11,7 +11,7 @@ namespace {
 // Σ over the horizon.
 struct Sums {
   std::span<const double> I;  // [i] instructions
-  const Grid<double>& B;      // [i, j] bytes
+  const SparseGrid& B;        // [i, j] bytes
   double supersteps;
 };
 

@@ -121,7 +121,6 @@ std::optional<Stay> why_blocked(const Case& c, RankId i, SetId target) {
 }
 
 PmList make_pm_list(const Case& c) {
-  check(c.metrics.P_BTP_peaks.size() == c.snapshot.ranks.size(), "the peaks are there if a call is due");
   PmList list;
   list.entries.reserve(c.snapshot.ranks.size());
   list.stays.reserve(c.snapshot.ranks.size());  // the heuristic adds to them
