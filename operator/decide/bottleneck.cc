@@ -97,13 +97,17 @@ void plan_bottleneck(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const std::vector<double> here = comm_here(c, comm_of);
   Processors processors(c.columns, window ? std::span<const double>(c.metrics.I_window) : I_last, I_last,
                         c.params.reuse_vacated_slots);
-  const Levels made = make_levels(c, list, here, comm_of, processors);
-  processors.restart(best_level_placement(c, list, made, alpha), I_last, I_last);
+  Level now;  // nobody moved
+  {
+    const Levels made = make_levels(c, list, here, comm_of, processors);
+    now = made.levels[0];
+    processors.restart(best_level_placement(c, list, made, alpha), I_last, I_last);
+  }
   Trial trial(c, processors, here, comm_of, BottleneckSearch::kTriedTogether);
   BottleneckSearch search(c, trial, alpha);
   search.run(list);
 
-  plan.forecast.before = plan.forecast.after = made.levels[0].time + made.levels[0].comm;
+  plan.forecast.before = plan.forecast.after = now.time + now.comm;
   plan.objective.before = plan.objective.after = alpha * plan.forecast.before;
   add_stays_of(c, list, trial, search, alpha, plan);
   const double worth_it = plan.objective.before * (1 - c.params.min_gain);

@@ -257,9 +257,10 @@ void BottleneckSearch::leave_out() {
   const Processors& processors = trial_.processors();
   for (bool again = true; again;) {
     again = false;
+    std::erase_if(dearest_first, [&](const auto& mem_and_rank) { return !trial_.moved({mem_and_rank.second}); });
     for (const auto& [mem, rank] : dearest_first) {
       const RankId i{rank};
-      if (!trial_.moved(i) || !processors.may_return(i) || trial_.comm_here(i) > trial_.comm()) continue;
+      if (!processors.may_return(i) || trial_.comm_here(i) > trial_.comm()) continue;
       const ProcessorId home = trial_.home(i);
       if (processors.time_with(home, i) > trial_.time()) continue;
       const double before = F();

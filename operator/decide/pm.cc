@@ -84,10 +84,7 @@ void sort_by_decreasing_PM(std::vector<PmEntry>& entries) {
   std::vector<double> pms;
   pms.reserve(entries.size());
   for (const PmEntry& e : entries) pms.push_back(e.pm);
-  std::vector<PmEntry> sorted;
-  sorted.reserve(entries.size());
-  for (std::uint32_t q : by_decreasing(pms)) sorted.push_back(entries[q]);  // entries come by rank: so do equal ones
-  entries = std::move(sorted);
+  reorder(entries, by_decreasing(pms));  // entries come by rank: so do equal ones
 }
 
 }  // namespace
