@@ -33,6 +33,13 @@ class BestSet {
 
   // `lacking`: Sets that are no targets of this rank.
   [[nodiscard]] Found find(RankId i, std::span<const SetId> lacking) const;
+  // Has what find(i) looks up first, in long rows, brought near meanwhile.
+  void announce(RankId i) const {
+    const std::vector<Step>& steps = steps_[c_.columns.own[i.value].value];
+    if (c_.metrics.P_BTP_peaks.empty() || steps.empty()) return;
+    c_.metrics.P_comm.prefetch(i.value, steps.front().j);
+    c_.metrics.BTP.prefetch(i.value, steps.front().j);
+  }
 
  private:
   struct Step {

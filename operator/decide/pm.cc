@@ -40,6 +40,8 @@ class Ranking {
         all_open_(sets_that_are_open(closed_) == sets_with_processors(c.columns)) {}
 
   void add(RankId i, PmList& list) {
+    constexpr std::uint32_t kAhead = 8;
+    if (i.value + kAhead < c_.columns.own.size()) among_open_.announce({i.value + kAhead});
     const std::uint32_t own = c_.columns.own[i.value].value;
     const bool special = c_.columns.special[i.value] != 0;
     std::span<const SetId> lacking;

@@ -12,12 +12,12 @@ Pattern::Pattern(std::size_t rows, std::size_t cols) : rows_(rows), cols_(cols) 
 }
 
 std::size_t Pattern::place(std::size_t i, std::size_t j) const {
-  if (names_all(i)) return j;
   const std::span<const Column> named = columns(i);
   return static_cast<std::size_t>(std::ranges::lower_bound(named, j) - named.begin());
 }
 
 double SparseGrid::operator[](std::size_t row, std::size_t col) const {
+  if (pattern_->names_all(row)) return values_[pattern_->first(row) + col];
   const std::span<const Pattern::Column> named = pattern_->columns(row);
   const std::size_t at = pattern_->place(row, col);
   return at < named.size() && named[at] == col ? values_[pattern_->first(row) + at] : unnamed_;

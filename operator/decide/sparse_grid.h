@@ -54,6 +54,10 @@ class SparseGrid {
   [[nodiscard]] std::size_t cols() const { return pattern_ ? pattern_->cols() : 0; }
   [[nodiscard]] const Pattern& pattern() const { return *pattern_; }
   double operator[](std::size_t row, std::size_t col) const;
+  // [row, col] is going to be read, if the row names all.
+  void prefetch(std::size_t row, std::size_t col) const {
+    if (pattern_->names_all(row)) __builtin_prefetch(values_.data() + pattern_->first(row) + col);
+  }
   // Of the columns that the pattern names, in its order.
   [[nodiscard]] std::span<double> row(std::size_t i) {
     return {values_.data() + pattern_->first(i), pattern_->end(i) - pattern_->first(i)};
