@@ -57,14 +57,15 @@ void add_stays_of(const Case& c, std::span<const PmEntry> list, const Trial& tri
   const Processors& processors = trial.processors();
   const ProcessorId slowest = processors.slowest_processor();
   const double others = processors.slowest_but(slowest), superstep = trial.time() + trial.comm();
+  std::vector<double> takes;  // by rank: its own part of a superstep, s; visited as memory has them
+  takes.reserve(c.columns.on.size());
+  for (std::uint32_t i = 0; i < c.columns.on.size(); ++i)
+    takes.push_back(processors.time(trial.on({i})) + trial.comm_at({i}));
   for (const PmEntry& e : list) {
     const RankId i = e.rank;
     if (trial.moved(i)) continue;
-    Stay stay{.rank = i,
-              .reason = Reason::kNotCandidate,
-              .target = e.target,
-              .value = processors.time(trial.on(i)) + trial.comm_at(i),
-              .limit = superstep};
+    Stay stay{
+        .rank = i, .reason = Reason::kNotCandidate, .target = e.target, .value = takes[i.value], .limit = superstep};
     const bool holds_up_time = trial.on(i) == slowest && others < trial.time();
     const bool holds_up_comm = trial.comm_at(i) == trial.comm() && trial.comm_without(i) < trial.comm();
     if (holds_up_time || holds_up_comm) {

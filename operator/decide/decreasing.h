@@ -14,7 +14,7 @@ std::vector<std::uint32_t> by_decreasing(std::span<const double> values);
 
 // things[order[0]], things[order[1]] …, in the place of what was there; each position once.
 template <class Thing>
-void reorder(std::vector<Thing>& things, std::vector<std::uint32_t> order) {
+void reorder(std::span<Thing> things, std::vector<std::uint32_t> order) {
   for (std::uint32_t start = 0; start < order.size(); ++start) {
     const Thing first = things[start];
     std::uint32_t to = start;

@@ -53,11 +53,13 @@ Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const
   add_level(RankId{}, 0);
   for (std::size_t q = 0; q < list.size(); ++q) {
     const PmEntry& e = list[q];
+    constexpr std::size_t kAhead = 8;
+    if (q + kAhead < list.size()) processors.announce(list[q + kAhead].rank);
     const bool full = c.params.max_moves > 0 && made.moves.size() >= c.params.max_moves;
     const auto pick = full ? std::nullopt : processors.pick(e.target, e.rank);
     if (!pick) {
       const Reason reason = full ? Reason::kMoveLimit : Reason::kNoCapacity;
-      made.left_out.push_back({.rank = e.rank, .reason = reason, .target = e.target});
+      made.left_out.push_back({static_cast<std::uint32_t>(q), reason});
       comm_before_q = std::max(comm_before_q, here[e.rank.value]);
       continue;
     }

@@ -22,7 +22,7 @@ void sort_by_rank(std::vector<Stay>& stays, std::size_t ranks) {
   std::vector<std::uint32_t> of_rank(ranks, kNone);
   for (std::uint32_t s = 0; s < stays.size(); ++s) of_rank[stays[s].rank.value] = s;
   std::erase(of_rank, kNone);
-  reorder(stays, std::move(of_rank));
+  reorder(std::span(stays), std::move(of_rank));
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ void sort_by_decreasing_PM(std::vector<PmEntry>& entries) {
   std::vector<double> pms;
   pms.reserve(entries.size());
   for (const PmEntry& e : entries) pms.push_back(e.pm);
-  reorder(entries, by_decreasing(pms));  // entries come by rank: so do equal ones
+  reorder(std::span(entries), by_decreasing(pms));  // entries come by rank: so do equal ones
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "operator/decide/processors.h"
 
 #include <algorithm>
-#include <ranges>
-#include <utility>
+
+#include "operator/decide/decreasing.h"
 
 namespace bsp::decide {
 
@@ -23,17 +23,16 @@ void Processors::line_up() {
   for (std::size_t j = 0; j < columns_.sets; ++j) first_[j + 1] += first_[j];
   std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
   for (std::uint32_t p = 0; p < at_.size(); ++p) processor_[next[columns_.set[p].value]++] = {p};
-  std::vector<std::pair<double, ProcessorId>> faster_first;
+  std::vector<double> minus_unit;
   for (std::size_t j = 0; j < columns_.sets; ++j) {
     const std::span of_set(processor_.begin() + first_[j], processor_.begin() + first_[j + 1]);
     const auto slower = [&](ProcessorId p, ProcessorId q) {
       return columns_.available[p.value] < columns_.available[q.value];
     };
     if (std::ranges::adjacent_find(of_set, slower) == of_set.end()) continue;
-    faster_first.clear();
-    for (ProcessorId p : of_set) faster_first.emplace_back(1 / columns_.available[p.value], p);
-    std::ranges::sort(faster_first);
-    std::ranges::copy(faster_first | std::views::values, of_set.begin());
+    minus_unit.clear();
+    for (ProcessorId p : of_set) minus_unit.push_back(-1 / columns_.available[p.value]);
+    reorder(of_set, by_decreasing(minus_unit));  // equal: by index, as they are
   }
   for (std::uint32_t n = 0; n < places_.size(); ++n) {
     const std::uint32_t p = processor_[n].value;

@@ -60,6 +60,13 @@ class Processors {
   [[nodiscard]] ProcessorId slowest_processor() const;
   [[nodiscard]] double slowest_but(ProcessorId p) const;
 
+  // Rank i, which is where it is at the call, is going to be moved: has its processor's figures brought near meanwhile.
+  void announce(RankId i) const {
+    const std::uint32_t n = at_[home(i).value];
+    __builtin_prefetch(&places_[n], 1);
+    if (!one_list_) __builtin_prefetch(&I_last_on_[n], 1);
+  }
+
   [[nodiscard]] ProcessorId on(RankId i) const { return on_[i.value]; }
   // Whether a rank could be put on p; and back to where it is at the call.
   [[nodiscard]] bool has_free_slot(ProcessorId p) const { return is_free(place_of(p)); }
