@@ -53,8 +53,6 @@ Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const
   add_level(RankId{}, 0);
   for (std::size_t q = 0; q < list.size(); ++q) {
     const PmEntry& e = list[q];
-    constexpr std::size_t kAhead = 8;
-    if (q + kAhead < list.size()) processors.announce(list[q + kAhead].rank);
     const bool full = c.params.max_moves > 0 && made.moves.size() >= c.params.max_moves;
     const auto pick = full ? std::nullopt : processors.pick(e.target, e.rank);
     if (!pick) {
@@ -63,6 +61,8 @@ Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const
       comm_before_q = std::max(comm_before_q, here[e.rank.value]);
       continue;
     }
+    constexpr std::size_t kAhead = 8;
+    if (q + kAhead < list.size()) processors.announce(list[q + kAhead].rank);
     processors.move(e.rank, pick->processor);
     comm_before_q = std::max(comm_before_q, there[e.rank.value]);
     mem = std::max(mem, e.mem);
