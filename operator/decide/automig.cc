@@ -49,7 +49,8 @@ void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan) {
                         c.params.reuse_vacated_slots);
   Levels made = make_levels(c, list, here, comm_of, processors);
   const std::vector<Level>& levels = plan.levels = std::move(made.levels);
-  plan.stays.insert(plan.stays.end(), made.left_out.begin(), made.left_out.end());
+  for (const LeftOut& out : made.left_out)
+    plan.stays.push_back({.rank = list[out.q].rank, .reason = out.reason, .target = list[out.q].target});
   const std::size_t best = best_level(levels);
   const double worth_it = levels[0].pf * (1 - c.params.min_gain);
   const bool enough = best > 0 && levels[best].pf <= worth_it;

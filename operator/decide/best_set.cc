@@ -39,8 +39,8 @@ BestSet::Found BestSet::find(RankId i, std::span<const SetId> lacking) const {
   const double* ISet = ISet_.row(own).data();
   const double* T = c_.snapshot.platform.T.row(own).data();
   const double* Mig = c_.snapshot.platform.Mig_row(i).data();
-  const Peaks& peaks = c_.metrics.P_BTP_peaks[i.value];
 
+  double rest = 0, most = 0;  // bounds of Comm: of the Sets that are not considered at once, and of all
   Found best{.set = {std::numeric_limits<std::uint32_t>::max()}, .comm = 0, .pm = kNoneYet};
   const auto consider = [&](std::uint32_t j, double comm) {
     const double pm = PM(comp, ISet[j], comm, M, T[j], Mig[j]);
@@ -48,18 +48,31 @@ BestSet::Found BestSet::find(RankId i, std::span<const SetId> lacking) const {
     if (!lacking.empty() && std::ranges::find(lacking, SetId{j}) != lacking.end()) return;
     best = {{j}, comm, pm};
   };
-  for (std::size_t q = 0; q < Peaks::kPeaks; ++q)
-    if (const std::uint32_t j = peaks.set[q]; peaks.value[q] > 0 && j != own && open_[j] != 0)
-      consider(j, peaks.value[q]);
+  const auto consider_at_once = [&](std::uint32_t j, double comm) {
+    if (j != own && open_[j] != 0) consider(j, comm);
+  };
+  if (c_.metrics.P_BTP_peaks.empty()) {  // rows are short
+    const auto sets = c_.metrics.P_comm.pattern().columns(i.value);
+    const auto P = c_.metrics.P_comm.row(i.value), BTP = c_.metrics.BTP.row(i.value);
+    for (std::size_t k = 0; k < sets.size(); ++k) {
+      consider_at_once(sets[k], P[k] * BTP[k]);
+      most = std::max(most, P[k] * BTP[k]);
+    }
+  } else {
+    const Peaks& peaks = c_.metrics.P_BTP_peaks[i.value];
+    for (std::size_t q = 0; q < Peaks::kPeaks; ++q)
+      if (peaks.value[q] > 0) consider_at_once(peaks.set[q], peaks.value[q]);
+    rest = peaks.rest, most = peaks.most;
+  }
   for (const Step& s : steps_[own]) {
-    const double bound = PM(comp, s.ISet, peaks.rest, M, s.least_T, s.least_Mig);
+    const double bound = PM(comp, s.ISet, rest, M, s.least_T, s.least_Mig);
     const bool beaten = bound < best.pm || (bound == best.pm && best.set.value < s.least_j);
     if (beaten && comp >= 0) break;
-    if (s.j == best.set.value || PM(comp, s.ISet, peaks.rest, M, T[s.j], Mig[s.j]) < best.pm) continue;
+    if (s.j == best.set.value || PM(comp, s.ISet, rest, M, T[s.j], Mig[s.j]) < best.pm) continue;
     consider(s.j, Comm(i, s.j));
   }
   // What it has in its own Set is looked up only if it could be as much.
-  if (PM(comp, ISet[own], peaks.most, M, T[own], Mig[own]) < best.pm) return best;
+  if (PM(comp, ISet[own], most, M, T[own], Mig[own]) < best.pm) return best;
   const double comm = Comm(i, own), pm = PM(comp, ISet[own], comm, M, T[own], Mig[own]);
   return pm < best.pm ? best : Found{{own}, comm, pm};
 }

@@ -3,8 +3,8 @@
 //   PM(i,j) = comp·ISet(own,j) + Comm(i,j) − (M·T(own,j) + Mig(i,j))          s        (pm.h)
 //
 // The threshold algorithm (Fagin, Lotem, Naor, "Optimal aggregation algorithms for middleware", PODS 2001). Comm of the
-// Sets at the rank's peaks is known, that of all others is at most `rest` (peaks.h). The Sets are visited by decreasing
-// ISet (equal: increasing T), and from a step on no PM exceeds
+// Sets at the rank's peaks is known, that of all others is at most `rest` (peaks.h); in a short row, that of all is
+// known. The Sets are visited by decreasing ISet (equal: increasing T), and from a step on no PM exceeds
 //
 //   bound = comp·ISet(own,j) + rest − (M·least T + least Mig)                 the least of those still to come
 //
@@ -33,6 +33,13 @@ class BestSet {
 
   // `lacking`: Sets that are no targets of this rank.
   [[nodiscard]] Found find(RankId i, std::span<const SetId> lacking) const;
+  // Has what find(i) looks up first, in long rows, brought near meanwhile.
+  void announce(RankId i) const {
+    const std::vector<Step>& steps = steps_[c_.columns.own[i.value].value];
+    if (c_.metrics.P_BTP_peaks.empty() || steps.empty()) return;
+    c_.metrics.P_comm.prefetch(i.value, steps.front().j);
+    c_.metrics.BTP.prefetch(i.value, steps.front().j);
+  }
 
  private:
   struct Step {

@@ -57,14 +57,15 @@ void add_stays_of(const Case& c, std::span<const PmEntry> list, const Trial& tri
   const Processors& processors = trial.processors();
   const ProcessorId slowest = processors.slowest_processor();
   const double others = processors.slowest_but(slowest), superstep = trial.time() + trial.comm();
+  std::vector<double> takes;  // by rank: its own part of a superstep, s; visited as memory has them
+  takes.reserve(c.columns.on.size());
+  for (std::uint32_t i = 0; i < c.columns.on.size(); ++i)
+    takes.push_back(processors.time(trial.on({i})) + trial.comm_at({i}));
   for (const PmEntry& e : list) {
     const RankId i = e.rank;
     if (trial.moved(i)) continue;
-    Stay stay{.rank = i,
-              .reason = Reason::kNotCandidate,
-              .target = e.target,
-              .value = processors.time(trial.on(i)) + trial.comm_at(i),
-              .limit = superstep};
+    Stay stay{
+        .rank = i, .reason = Reason::kNotCandidate, .target = e.target, .value = takes[i.value], .limit = superstep};
     const bool holds_up_time = trial.on(i) == slowest && others < trial.time();
     const bool holds_up_comm = trial.comm_at(i) == trial.comm() && trial.comm_without(i) < trial.comm();
     if (holds_up_time || holds_up_comm) {
@@ -97,13 +98,17 @@ void plan_bottleneck(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const std::vector<double> here = comm_here(c, comm_of);
   Processors processors(c.columns, window ? std::span<const double>(c.metrics.I_window) : I_last, I_last,
                         c.params.reuse_vacated_slots);
-  const Levels made = make_levels(c, list, here, comm_of, processors);
-  processors.restart(best_level_placement(c, list, made, alpha), I_last, I_last);
+  Level now;  // nobody moved
+  {
+    const Levels made = make_levels(c, list, here, comm_of, processors);
+    now = made.levels[0];
+    processors.restart(best_level_placement(c, list, made, alpha), I_last, I_last);
+  }
   Trial trial(c, processors, here, comm_of, BottleneckSearch::kTriedTogether);
   BottleneckSearch search(c, trial, alpha);
   search.run(list);
 
-  plan.forecast.before = plan.forecast.after = made.levels[0].time + made.levels[0].comm;
+  plan.forecast.before = plan.forecast.after = now.time + now.comm;
   plan.objective.before = plan.objective.after = alpha * plan.forecast.before;
   add_stays_of(c, list, trial, search, alpha, plan);
   const double worth_it = plan.objective.before * (1 - c.params.min_gain);

@@ -76,7 +76,8 @@ class BottleneckSearch {
   void try_limits();
   void exchange(RankId i, RankId k);
   void exchanges();
-  bool follow_the_list(std::span<const PmEntry> list);
+  bool follow_the_list(std::span<const PmEntry> list, std::span<const RankId> listed);
+  [[nodiscard]] bool could_stay(RankId i) const;
   void leave_out();
 
   const Case& c_;

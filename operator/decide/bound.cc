@@ -53,18 +53,17 @@ std::vector<Option> options_of(const Case& c, RankId i, const Ground& ground, co
   const Snapshot& s = c.snapshot;
   const Rank& rank = s.ranks[i.value];
   const double I = c.metrics.last.instructions[i.value];
-  const auto Bytes = c.metrics.last.recv_bytes.row(i.value);
+  const auto Comm_in = [&](SetId j) { return Comm(c.metrics.last.recv_bytes, i, T_to.row(j.value)); };
   const SetId own = s.set(i);
   const double with_me = ground.kept[rank.processor.value] + (ground.movable[i.value] ? I : 0);
-  std::vector<Option> options{
-      {0, with_me / s.platform.processor(rank.processor).available(), Comm(Bytes, T_to.row(own.value))}};
+  std::vector<Option> options{{0, with_me / s.platform.processor(rank.processor).available(), Comm_in(own)}};
   if (!ground.movable[i.value]) return options;
   for (std::uint32_t j = 0; j < ground.fastest.size(); ++j) {
     const auto& lacking = rank.lacks_cpu_features_on;
     const bool lacks = SetId{j} != own && std::ranges::find(lacking, SetId{j}) != lacking.end();
     if (lacks || ground.fastest[j] == kUnreachable) continue;
     const double mem = rank.memory_bytes * s.platform.T[own.value, j] + s.platform.Mig_row(i)[j];
-    options.push_back({mem, I * ground.fastest[j], Comm(Bytes, T_to.row(j))});
+    options.push_back({mem, I * ground.fastest[j], Comm_in({j})});
   }
   std::ranges::sort(options, {}, &Option::mem);
   for (std::size_t o = 1; o < options.size(); ++o) {

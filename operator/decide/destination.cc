@@ -11,7 +11,7 @@ namespace {
 // Σ over the horizon.
 struct Sums {
   std::span<const double> I;  // [i] instructions
-  const Grid<double>& B;      // [i, j] bytes
+  const SparseGrid& B;        // [i, j] bytes
   double supersteps;
 };
 
@@ -46,18 +46,19 @@ std::expected<Move, Stay> test(const Case& c, const PmEntry& e, const Sums& sums
 
 }  // namespace
 
-void move_viable(const Case& c, std::span<const PmEntry> list, std::span<const Candidacy> candidates, Plan& plan) {
+void move_viable(const Case& c, std::span<const PmEntry> list, const std::function<Candidacy(std::size_t q)>& candidacy,
+                 Plan& plan) {
   const Sums sums = sums_over(c.metrics, c.params.horizon);
-  Processors processors(c.columns, sums.I, c.metrics.last.instructions, c.params.reuse_vacated_slots);
+  Processors processors(c.columns, sums.I, sums.I, c.params.reuse_vacated_slots);  // Times are not asked for
   plan.objective = {.name = "time of the moved ranks"};
   for (std::size_t q = 0; q < list.size(); ++q) {
     const PmEntry& e = list[q];
-    if (!candidates[q].wanted) {
+    if (const Candidacy candidate = candidacy(q); !candidate.wanted) {
       plan.stays.push_back({.rank = e.rank,
                             .reason = Reason::kNotCandidate,
                             .target = e.target,
-                            .value = candidates[q].value,
-                            .limit = candidates[q].limit});
+                            .value = candidate.value,
+                            .limit = candidate.limit});
     } else if (c.params.max_moves > 0 && plan.moves.size() >= c.params.max_moves) {
       plan.stays.push_back({.rank = e.rank, .reason = Reason::kMoveLimit, .target = e.target});
     } else if (auto verdict = test(c, e, sums, processors)) {

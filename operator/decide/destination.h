@@ -9,8 +9,9 @@
 // its last superstep; Mem counts once in both.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <span>
-#include <vector>
 
 #include "operator/decide/strategy.h"
 
@@ -23,7 +24,8 @@ struct Candidacy {
   double limit = 0;  // s
 };
 
-// Tests list[q] for every q with candidates[q].wanted, and says kNotCandidate of the others.
-void move_viable(const Case& c, std::span<const PmEntry> list, std::span<const Candidacy> candidates, Plan& plan);
+// Tests list[q] for every q with candidacy(q).wanted, and says kNotCandidate of the others.
+void move_viable(const Case& c, std::span<const PmEntry> list, const std::function<Candidacy(std::size_t q)>& candidacy,
+                 Plan& plan);
 
 }  // namespace bsp::decide

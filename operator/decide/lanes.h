@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 
 namespace bsp::decide {
 
 using Lanes = double __attribute__((vector_size(16)));
+using WholeLanes = std::int64_t __attribute__((vector_size(16)));  // of whole numbers: bits, comparisons, counts
 inline constexpr std::size_t kLanes = 2;
 
 inline Lanes load(const double* from) {

@@ -16,6 +16,15 @@ std::vector<double> comm_of_the_rest(std::span<const PmEntry> list, std::span<co
   return rest;
 }
 
+// Comm(i,·) of the ranks of the list in their targets, by rank: visited in that order, in which memory has their bytes.
+std::vector<double> comm_there(const Case& c, std::span<const PmEntry> list, const CommOf& comm_of) {
+  std::vector<SetId> target = c.columns.own;
+  for (const PmEntry& e : list) target[e.rank.value] = e.target;
+  std::vector<double> there(target.size());
+  for (std::uint32_t i = 0; i < there.size(); ++i) there[i] = comm_of({i}, target[i]);
+  return there;
+}
+
 }  // namespace
 
 std::vector<double> comm_here(const Case& c, const CommOf& comm_of) {
@@ -26,7 +35,7 @@ std::vector<double> comm_here(const Case& c, const CommOf& comm_of) {
 
 Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const double> here, const CommOf& comm_of,
                    Processors& processors) {
-  const std::vector<double> rest = comm_of_the_rest(list, here);
+  const std::vector<double> rest = comm_of_the_rest(list, here), there = comm_there(c, list, comm_of);
   double comm_before_q = 0, mem = 0;  // max over the entries passed; max over the moved
   Levels made;
   const auto add_level = [&](RankId rank, std::size_t q) {
@@ -48,12 +57,14 @@ Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const
     const auto pick = full ? std::nullopt : processors.pick(e.target, e.rank);
     if (!pick) {
       const Reason reason = full ? Reason::kMoveLimit : Reason::kNoCapacity;
-      made.left_out.push_back({.rank = e.rank, .reason = reason, .target = e.target});
+      made.left_out.push_back({static_cast<std::uint32_t>(q), reason});
       comm_before_q = std::max(comm_before_q, here[e.rank.value]);
       continue;
     }
+    constexpr std::size_t kAhead = 8;
+    if (q + kAhead < list.size()) processors.announce(list[q + kAhead].rank);
     processors.move(e.rank, pick->processor);
-    comm_before_q = std::max(comm_before_q, comm_of(e.rank, e.target));
+    comm_before_q = std::max(comm_before_q, there[e.rank.value]);
     mem = std::max(mem, e.mem);
     made.moves.push_back({static_cast<std::uint32_t>(q), pick->processor});
     add_level(e.rank, q + 1);

@@ -33,10 +33,16 @@ struct LevelMove {
   ProcessorId to;
 };
 
+// An entry that stays.
+struct LeftOut {
+  std::uint32_t q;  // position in the PM list
+  Reason reason;
+};
+
 struct Levels {
-  std::vector<Level> levels;     // [0] is the current mapping
-  std::vector<LevelMove> moves;  // [l] makes level l+1
-  std::vector<Stay> left_out;    // the entries that have no slot or exceed max_moves
+  std::vector<Level> levels;      // [0] is the current mapping
+  std::vector<LevelMove> moves;   // [l] makes level l+1
+  std::vector<LeftOut> left_out;  // the entries that have no slot or exceed max_moves
 };
 
 // `here`: what comm_here gives. Leaves `processors`, which has everybody where the snapshot has him, at the last level.

@@ -9,38 +9,46 @@
 //
 // P starts at 1 and persists over calls; α is that of the window. Received bytes belong to the Set
 // that the sender was in during the measured superstep.
+//
+// Grids name only the Sets that a rank has heard from in the window, or whose P_comm is not 1: of the others PB, BTP
+// and B are 0 and P_comm stays 1.
 #pragma once
 
 #include <vector>
 
 #include "operator/decide/model.h"
 #include "operator/decide/peaks.h"
+#include "operator/decide/sparse_grid.h"
 
 namespace bsp::decide {
 
 struct Metrics {
   std::vector<double> PI{};      // [i] instructions
   std::vector<double> CTP{};     // [i] s
-  Grid<double> PB{};             // [i, j] bytes
-  Grid<double> BTP{};            // [i, j] s
+  SparseGrid PB{};               // [i, j] bytes
+  SparseGrid BTP{};              // [i, j] s
   std::vector<double> P_comp{};  // [i] 0..1, how predictable the computation is
-  Grid<double> P_comm{};         // [i, j] 0..1, how predictable the communication is
+  SparseGrid P_comm{};           // [i, j] 0..1, how predictable the communication is
 
   std::vector<double> I_window{};  // [i] instructions, sum over the window so far
-  Grid<double> B_window{};         // [i, j] bytes, sum over the window so far
-  MeasuredSuperstep last{};        // the superstep added last
-  std::uint64_t supersteps = 0;    // added so far in this window
+  SparseGrid B_window{};           // [i, j] bytes, sum over the window so far
+  struct Last {
+    Superstep superstep{};
+    std::vector<double> instructions{};  // [i]
+    SparseGrid recv_bytes{};             // [i, j]
+  } last{};                              // the superstep added last
+  std::uint64_t supersteps = 0;          // added so far in this window
 
-  // Of the last superstep, if a call follows it; else empty.
+  // Of the last superstep, if a call follows it and rows are long; else empty.
   std::vector<Peaks> P_BTP_peaks{};  // [i] of P_comm·BTP, PM's Comm(i,·), s
   std::vector<Peaks> B_peaks{};      // [i] of last.recv_bytes
 };
 
 // At the start of a window. P_comp and P_comm come from the last one (1 where they say nothing).
-Metrics open_metrics(std::vector<double> P_comp, Grid<double> P_comm, std::size_t ranks, std::size_t sets);
+Metrics open_metrics(std::vector<double> P_comp, const Grid<double>& P_comm, std::size_t ranks, std::size_t sets);
 
 // After each superstep. O(ranks · Sets), and the only part of a decision's work that needs all measured values: a call
-// reads the peaks, made if it `follows`, and few of the sums and averages.
+// reads the peaks, made if it `follows`, and few of the sums and averages; or the rows, where they are short.
 void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Params& params,
             bool call_follows = false);
 

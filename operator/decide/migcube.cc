@@ -14,22 +14,28 @@
 
 namespace bsp::decide {
 
+namespace {
+
+struct Distance {
+  double euclidean, along_an_axis;  // s; the latter along that axis on which it is the largest
+};
+
+Distance distance(const PmEntry& e, const PmEntry& p1) {
+  const double x = std::abs(e.comp - p1.comp), y = std::abs(e.comm - p1.comm), z = std::abs(e.mem - p1.mem);
+  return {std::sqrt(x * x + y * y + z * z), std::max({x, y, z})};
+}
+
+}  // namespace
+
 void plan_migcube(const Case& c, std::span<const PmEntry> list, Plan& plan) {
-  std::vector<Candidacy> candidates;
-  candidates.reserve(list.size());
   double sum = 0;
-  for (const PmEntry& e : list) {
-    const PmEntry& p1 = list[0];
-    const double x = std::abs(e.comp - p1.comp), y = std::abs(e.comm - p1.comm), z = std::abs(e.mem - p1.mem);
-    sum += std::sqrt(x * x + y * y + z * z);
-    candidates.push_back({.value = std::max({x, y, z})});
-  }
+  for (const PmEntry& e : list) sum += distance(e, list[0]).euclidean;
   const double delta = list.size() > 1 ? sum / static_cast<double>(list.size() - 1) : 0;
-  for (Candidacy& candidate : candidates) {
-    candidate.limit = delta;
-    candidate.wanted = candidate.value <= delta;
-  }
-  move_viable(c, list, candidates, plan);
+  const auto candidacy = [&](std::size_t q) -> Candidacy {
+    const double d = distance(list[q], list[0]).along_an_axis;
+    return {.wanted = d <= delta, .value = d, .limit = delta};
+  };
+  move_viable(c, list, candidacy, plan);
 }
 
 }  // namespace bsp::decide

@@ -64,14 +64,11 @@ Candidacy candidacy(const PmEntry& e, std::span<const PmEntry> list, std::span<c
 }  // namespace
 
 void plan_mighull(const Case& c, std::span<const PmEntry> list, Plan& plan) {
-  std::vector<Candidacy> candidates(list.size(), Candidacy{.wanted = true});
-  if (list.size() > 2) {
-    const Term x = &PmEntry::comp, y = &PmEntry::comm, z = &PmEntry::mem;
-    const double dx = deviation(list, x), dy = deviation(list, y), dz = deviation(list, z);
-    const Plane planes[] = {{x, y, std::max(dx, dy)}, {x, z, std::max(dx, dz)}, {y, z, std::max(dy, dz)}};
-    for (std::size_t q = 0; q < list.size(); ++q) candidates[q] = candidacy(list[q], list, planes);
-  }
-  move_viable(c, list, candidates, plan);
+  if (list.size() <= 2) return move_viable(c, list, [](std::size_t) { return Candidacy{.wanted = true}; }, plan);
+  const Term x = &PmEntry::comp, y = &PmEntry::comm, z = &PmEntry::mem;
+  const double dx = deviation(list, x), dy = deviation(list, y), dz = deviation(list, z);
+  const Plane planes[] = {{x, y, std::max(dx, dy)}, {x, z, std::max(dx, dz)}, {y, z, std::max(dy, dz)}};
+  move_viable(c, list, [&](std::size_t q) { return candidacy(list[q], list, planes); }, plan);
 }
 
 }  // namespace bsp::decide

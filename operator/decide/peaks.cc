@@ -11,9 +11,7 @@ namespace {
 
 // A figure with the number of its Set in place of its last bits: ordered like the figures, but for those that are next
 // to equal, and the largest of them need no branch to find, which in a row of any figures would be guessed wrongly.
-constexpr std::uint64_t kSetBits = Peaks::kMostSets - 1;
-
-using WholeLanes = std::int64_t __attribute__((vector_size(16)));
+constexpr std::uint64_t kSetBits = Pattern::kMostColumns - 1;
 
 double keyed(double figure, std::size_t j) {
   return std::bit_cast<double>((std::bit_cast<std::uint64_t>(figure) & ~kSetBits) | j);
@@ -36,7 +34,7 @@ struct Largest {
 }  // namespace
 
 Peaks peaks_of(std::span<const double> row) {
-  check(row.size() <= Peaks::kMostSets, "there are at most 65536 Sets");
+  check(row.size() <= Pattern::kMostColumns, "there are at most 65536 Sets");
   Largest largest;
   std::size_t j = 0;
   for (WholeLanes sets = {0, 1}; j + kLanes <= row.size(); j += kLanes, sets += static_cast<std::int64_t>(kLanes)) {
@@ -59,6 +57,12 @@ Peaks peaks_of(std::span<const double> row) {
   }
   peaks.rest = std::max(0.0, keyed(std::ranges::min(keys), kSetBits));
   peaks.most = std::max(0.0, keyed(std::ranges::max(keys), kSetBits));
+  return peaks;
+}
+
+Peaks peaks_of(std::span<const double> row, std::span<const Pattern::Column> sets) {
+  Peaks peaks = peaks_of(row);
+  for (std::size_t q = 0; q < std::min(Peaks::kPeaks, row.size()); ++q) peaks.set[q] = sets[peaks.set[q]];
   return peaks;
 }
 

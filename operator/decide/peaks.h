@@ -9,18 +9,22 @@
 #include <cstdint>
 #include <span>
 
+#include "operator/decide/sparse_grid.h"
+
 namespace bsp::decide {
 
 struct Peaks {
   static constexpr std::size_t kPeaks = 4;
-  static constexpr std::size_t kMostSets = 1 << 16;
-  std::array<double, kPeaks> value{};       // as in the row, in no order; 0 where there are fewer that are above 0
-  std::array<std::uint32_t, kPeaks> set{};  // of each value
+  static constexpr std::size_t kShortRow = 16;  // rows that are no longer are read as they are
+  std::array<double, kPeaks> value{};           // as in the row, in no order; 0 where there are fewer that are above 0
+  std::array<std::uint32_t, kPeaks> set{};      // of each value
   // Bounds, at most 2⁻³⁶ above what they bound: of the figures of all other Sets, and of all.
   double rest = 0, most = 0;
 };
 
-// The figures are not negative and finite, and at most kMostSets.
+// The figures are not negative and finite, and at most Pattern::kMostColumns.
 Peaks peaks_of(std::span<const double> row);
+// Of a row of a sparse grid; `sets`: those of the figures.
+Peaks peaks_of(std::span<const double> row, std::span<const Pattern::Column> sets);
 
 }  // namespace bsp::decide

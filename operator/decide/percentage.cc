@@ -14,11 +14,11 @@ namespace bsp::decide {
 void plan_percentage(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const double max_pm = list.empty() ? 0 : std::max(0.0, list[0].pm);
   const double threshold = c.params.x * max_pm;
-  std::vector<Candidacy> candidates;
-  candidates.reserve(list.size());
-  for (const PmEntry& e : list)
-    candidates.push_back({.wanted = e.pm > 0 && e.pm >= threshold, .value = e.pm, .limit = threshold});
-  move_viable(c, list, candidates, plan);
+  const auto candidacy = [&](std::size_t q) -> Candidacy {
+    const double pm = list[q].pm;
+    return {.wanted = pm > 0 && pm >= threshold, .value = pm, .limit = threshold};
+  };
+  move_viable(c, list, candidacy, plan);
 }
 
 }  // namespace bsp::decide

@@ -20,17 +20,27 @@ double Comm(std::span<const double> Bytes, std::span<const double> T_to_j) {
       [=](std::size_t k) { return B[k] * T[k]; });
 }
 
+double Comm(const SparseGrid& Bytes, RankId i, std::span<const double> T_to_j) {
+  const std::span<const double> B = Bytes.row(i.value);
+  if (Bytes.pattern().names_all(i.value)) return Comm(B, T_to_j);
+  const std::span<const Pattern::Column> sets = Bytes.pattern().columns(i.value);
+  double most = 0;
+  for (std::size_t k = 0; k < B.size(); ++k) most = std::max(most, B[k] * T_to_j[sets[k]]);
+  return most;
+}
+
 CommOf::CommOf(const Case& c) : metrics_(c.metrics), T_to_(transposed(c.snapshot.platform.T)) {
   for (std::size_t j = 0; j < T_to_.rows(); ++j) largest_T_to_.push_back(std::ranges::max(T_to_.row(j)));
 }
 
 double CommOf::operator()(RankId i, SetId j) const {
-  const Peaks& peaks = metrics_.B_peaks[i.value];
   const auto T_to_j = T_to_.row(j.value);
+  if (metrics_.B_peaks.empty()) return Comm(metrics_.last.recv_bytes, i, T_to_j);
+  const Peaks& peaks = metrics_.B_peaks[i.value];
   double most = 0;
   for (std::size_t q = 0; q < Peaks::kPeaks; ++q) most = std::max(most, peaks.value[q] * T_to_j[peaks.set[q]]);
   if (most >= peaks.rest * largest_T_to_[j.value]) return most;
-  return Comm(metrics_.last.recv_bytes.row(i.value), T_to_j);
+  return Comm(metrics_.last.recv_bytes, i, T_to_j);
 }
 
 std::vector<double> processor_seconds(const Columns& columns, std::span<const double> Instructions,
@@ -54,7 +64,7 @@ double superstep_seconds(const Snapshot& snapshot, const Metrics& metrics, std::
   const Grid<double> T_to = transposed(snapshot.platform.T);
   for (std::size_t i = 0; i < placement.size(); ++i) {
     const SetId j = snapshot.platform.processor(placement[i]).set;
-    comm = std::max(comm, Comm(metrics.last.recv_bytes.row(i), T_to.row(j.value)));
+    comm = std::max(comm, Comm(metrics.last.recv_bytes, {static_cast<std::uint32_t>(i)}, T_to.row(j.value)));
   }
   return time + comm;
 }

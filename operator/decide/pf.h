@@ -23,9 +23,10 @@ Grid<double> transposed(const Grid<double>& T);
 
 // Comm(i,j) from Bytes(i,·) and T(·,j); s.
 double Comm(std::span<const double> Bytes, std::span<const double> T_to_j);
+double Comm(const SparseGrid& Bytes, RankId i, std::span<const double> T_to_j);
 
-// Comm(i,j) of the ranks of a call, mostly without reading Bytes(i,·): of the Sets k at i's peaks (peaks.h) the product
-// is known, and of the others none exceeds rest · max_k T(k,j).
+// Comm(i,j) of the ranks of a call, where Bytes(i,·) is long mostly without reading it: of the Sets k at i's peaks
+// (peaks.h) the product is known, and of the others none exceeds rest · max_k T(k,j).
 class CommOf {
  public:
   explicit CommOf(const Case& c);

@@ -68,10 +68,15 @@ void PickTree::close(std::size_t leaf) { set(leaf, kInfinite, kHuge); }
 void PickTree::search(std::size_t level, std::size_t siblings, double I, Pick& best) const {
   const double *time = time_.data() + first_[level] + siblings, *unit = unit_.data() + first_[level] + siblings;
   double bound[kChildren];
+  const auto first_at = [&](double value) {
+    return static_cast<std::size_t>(std::find(bound, bound + kChildren, value) - bound);
+  };
   for (std::size_t c = 0; c < kChildren; c += kLanes) store(load(time + c) + I * load(unit + c), bound + c);
   if (level == 0) {
-    for (std::size_t c = 0; c < kChildren; ++c)
-      if (bound[c] < best.time || (bound[c] == best.time && siblings + c < best.leaf)) best = {siblings + c, bound[c]};
+    const double least = least_of_eight(bound);
+    if (least > best.time) return;
+    const std::size_t leaf = siblings + first_at(least);
+    if (least < best.time || leaf < best.leaf) best = {leaf, least};
     return;
   }
   std::size_t leaves = kChildren;  // below a child
@@ -80,7 +85,7 @@ void PickTree::search(std::size_t level, std::size_t siblings, double I, Pick& b
     const bool better = bound[c] < best.time || (bound[c] == best.time && (siblings + c) * leaves < best.leaf);
     if (better) search(level - 1, (siblings + c) * kChildren, I, best);
   };
-  const auto nearest = static_cast<std::size_t>(std::min_element(bound, bound + kChildren) - bound);
+  const std::size_t nearest = first_at(least_of_eight(bound));
   visit(nearest);
   for (std::size_t c = 0; c < kChildren; ++c)
     if (c != nearest) visit(c);

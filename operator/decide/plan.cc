@@ -1,6 +1,7 @@
 #include "operator/decide/plan.h"
 
 #include "operator/decide/adaptation.h"
+#include "operator/decide/decreasing.h"
 #include "operator/decide/pm.h"
 #include "operator/decide/strategy.h"
 
@@ -20,11 +21,8 @@ void sort_by_rank(std::vector<Stay>& stays, std::size_t ranks) {
   constexpr std::uint32_t kNone = ~0u;
   std::vector<std::uint32_t> of_rank(ranks, kNone);
   for (std::uint32_t s = 0; s < stays.size(); ++s) of_rank[stays[s].rank.value] = s;
-  std::vector<Stay> sorted;
-  sorted.reserve(stays.size());
-  for (const std::uint32_t s : of_rank)
-    if (s != kNone) sorted.push_back(stays[s]);
-  stays = std::move(sorted);
+  std::erase(of_rank, kNone);
+  reorder(std::span(stays), std::move(of_rank));
 }
 
 }  // namespace

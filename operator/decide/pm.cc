@@ -40,6 +40,8 @@ class Ranking {
         all_open_(sets_that_are_open(closed_) == sets_with_processors(c.columns)) {}
 
   void add(RankId i, PmList& list) {
+    constexpr std::uint32_t kAhead = 8;
+    if (i.value + kAhead < c_.columns.own.size()) among_open_.announce({i.value + kAhead});
     const std::uint32_t own = c_.columns.own[i.value].value;
     const bool special = c_.columns.special[i.value] != 0;
     std::span<const SetId> lacking;
@@ -84,10 +86,7 @@ void sort_by_decreasing_PM(std::vector<PmEntry>& entries) {
   std::vector<double> pms;
   pms.reserve(entries.size());
   for (const PmEntry& e : entries) pms.push_back(e.pm);
-  std::vector<PmEntry> sorted;
-  sorted.reserve(entries.size());
-  for (std::uint32_t q : by_decreasing(pms)) sorted.push_back(entries[q]);  // entries come by rank: so do equal ones
-  entries = std::move(sorted);
+  reorder(std::span(entries), by_decreasing(pms));  // entries come by rank: so do equal ones
 }
 
 }  // namespace
@@ -121,7 +120,6 @@ std::optional<Stay> why_blocked(const Case& c, RankId i, SetId target) {
 }
 
 PmList make_pm_list(const Case& c) {
-  check(c.metrics.P_BTP_peaks.size() == c.snapshot.ranks.size(), "the peaks are there if a call is due");
   PmList list;
   list.entries.reserve(c.snapshot.ranks.size());
   list.stays.reserve(c.snapshot.ranks.size());  // the heuristic adds to them

@@ -1,7 +1,8 @@
 #include "operator/decide/processors.h"
 
 #include <algorithm>
-#include <utility>
+
+#include "operator/decide/decreasing.h"
 
 namespace bsp::decide {
 
@@ -22,20 +23,22 @@ void Processors::line_up() {
   for (std::size_t j = 0; j < columns_.sets; ++j) first_[j + 1] += first_[j];
   std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
   for (std::uint32_t p = 0; p < at_.size(); ++p) processor_[next[columns_.set[p].value]++] = {p};
-  const auto faster_first = [this](ProcessorId p) { return std::pair(1 / columns_.available[p.value], p); };
+  std::vector<double> minus_unit;
   for (std::size_t j = 0; j < columns_.sets; ++j) {
     const std::span of_set(processor_.begin() + first_[j], processor_.begin() + first_[j + 1]);
     const auto slower = [&](ProcessorId p, ProcessorId q) {
       return columns_.available[p.value] < columns_.available[q.value];
     };
-    if (std::ranges::adjacent_find(of_set, slower) != of_set.end()) std::ranges::sort(of_set, {}, faster_first);
+    if (std::ranges::adjacent_find(of_set, slower) == of_set.end()) continue;
+    minus_unit.clear();
+    for (ProcessorId p : of_set) minus_unit.push_back(-1 / columns_.available[p.value]);
+    reorder(of_set, by_decreasing(minus_unit));  // equal: by index, as they are
   }
   for (std::uint32_t n = 0; n < places_.size(); ++n) {
     const std::uint32_t p = processor_[n].value;
     at_[p] = n;
     places_[n].unit = 1 / columns_.available[p];
     places_[n].slots = columns_.slots[p];
-    places_[n].at_call = columns_.held[p];
   }
 }
 
@@ -43,26 +46,32 @@ void Processors::restart(std::span<const ProcessorId> placement, std::span<const
                          std::span<const double> I_last) {
   I_horizon_ = I_horizon;
   I_last_ = I_last;
+  one_list_ = I_last.data() == I_horizon.data();
+  I_last_on_.assign(one_list_ ? 0 : places_.size(), 0.0);
   on_.assign(placement.begin(), placement.end());
   trees_.assign(columns_.sets, PickTree());
   Times_.reset();
-  for (Place& place : places_) {
-    place.I_horizon = place.I_last = 0;
+  for (std::uint32_t n = 0; n < places_.size(); ++n) {
+    Place& place = places_[n];
+    place.I_horizon = 0;
     place.ranks = 0;
-    place.booked = reuse_vacated_slots_ ? 0 : place.at_call;
+    place.booked = reuse_vacated_slots_ ? 0 : columns_.held[processor_[n].value];
   }
   for (std::uint32_t i = 0; i < on_.size(); ++i) {
-    Place& now = place_of(on_[i]);
-    if (reuse_vacated_slots_ || on_[i] != home({i})) ++now.booked;
-    put({i}, now, +1);
+    const std::uint32_t n = at_[on_[i].value];
+    if (reuse_vacated_slots_ || on_[i] != home({i})) ++places_[n].booked;
+    put({i}, n, +1);
   }
 }
 
-void Processors::put(RankId i, Place& place, double sign) const {
+void Processors::put(RankId i, std::uint32_t n, double sign) {
+  Place& place = places_[n];
   place.ranks += sign > 0 ? 1 : -1u;
   place.I_horizon += sign * I_horizon_[i.value];
-  place.I_last += sign * I_last_[i.value];
-  if (place.ranks == 0) place.I_horizon = place.I_last = 0;  // no rounding error stays behind
+  if (place.ranks == 0) place.I_horizon = 0;  // no rounding error stays behind
+  if (one_list_) return;
+  I_last_on_[n] += sign * I_last_[i.value];
+  if (place.ranks == 0) I_last_on_[n] = 0;
 }
 
 const PickTree& Processors::free_in(SetId j) const {
@@ -77,7 +86,7 @@ const PickTree& Processors::free_in(SetId j) const {
 }
 
 const Tournament& Processors::Times() const {
-  if (!Times_) Times_.emplace(places_.size(), [this](std::size_t n) { return places_[n].I_last * places_[n].unit; });
+  if (!Times_) Times_.emplace(places_.size(), [this](std::uint32_t n) { return I_last_on(n) * places_[n].unit; });
   return *Times_;
 }
 
@@ -91,7 +100,7 @@ void Processors::refresh(ProcessorId p) {
     else
       tree.close(leaf);
   }
-  if (Times_) Times_->set(at_[p.value], place.I_last * place.unit);
+  if (Times_) Times_->set(at_[p.value], I_last_on(at_[p.value]) * place.unit);
 }
 
 std::optional<Processors::Pick> Processors::pick(SetId j, RankId i, double below) const {
@@ -115,7 +124,7 @@ double Processors::slowest_but(ProcessorId p) const { return Times().largest_but
 
 bool Processors::may_return(RankId i) const {
   const Place& place = place_of(home(i));
-  return !reuse_vacated_slots_ || place.booked < std::max(place.slots, place.at_call);
+  return !reuse_vacated_slots_ || place.booked < std::max(place.slots, columns_.held[home(i).value]);
 }
 
 void Processors::move(RankId i, ProcessorId to) {
@@ -127,12 +136,11 @@ void Processors::undo(RankId i, ProcessorId from) { take(i, from); }
 
 void Processors::take(RankId i, ProcessorId to) {
   const ProcessorId from = on(i);
-  Place& vacated = place_of(from);
-  Place& taken = place_of(to);
+  const std::uint32_t vacated = at_[from.value], taken = at_[to.value];
   put(i, vacated, -1);
-  if (reuse_vacated_slots_ || from != home(i)) --vacated.booked;
+  if (reuse_vacated_slots_ || from != home(i)) --places_[vacated].booked;
   put(i, taken, +1);
-  if (reuse_vacated_slots_ || to != home(i)) ++taken.booked;
+  if (reuse_vacated_slots_ || to != home(i)) ++places_[taken].booked;
   on_[i.value] = to;
   refresh(from);
   refresh(to);

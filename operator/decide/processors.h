@@ -36,7 +36,7 @@ class Processors {
     double time;  // time(p) with the candidate, s over the horizon
   };
 
-  // The columns and both lists of instructions, by rank, have to outlive this.
+  // The columns and both lists of instructions, by rank, have to outlive this. One list may stand for both.
   Processors(const Columns& columns, std::span<const double> I_horizon, std::span<const double> I_last,
              bool reuse_vacated_slots);
   // The same processors with every rank where `placement` says, as if moved there from where the
@@ -60,6 +60,13 @@ class Processors {
   [[nodiscard]] ProcessorId slowest_processor() const;
   [[nodiscard]] double slowest_but(ProcessorId p) const;
 
+  // Rank i, which is where it is at the call, is going to be moved: has its processor's figures brought near meanwhile.
+  void announce(RankId i) const {
+    const std::uint32_t n = at_[home(i).value];
+    __builtin_prefetch(&places_[n], 1);
+    if (!one_list_) __builtin_prefetch(&I_last_on_[n], 1);
+  }
+
   [[nodiscard]] ProcessorId on(RankId i) const { return on_[i.value]; }
   // Whether a rank could be put on p; and back to where it is at the call.
   [[nodiscard]] bool has_free_slot(ProcessorId p) const { return is_free(place_of(p)); }
@@ -71,30 +78,32 @@ class Processors {
   void undo(RankId i, ProcessorId from);
 
  private:
-  struct Place {                       // of a processor
-    double I_horizon = 0, I_last = 0;  // instructions of the ranks on it
-    double unit = 0;                   // s/instruction
-    std::uint32_t ranks = 0;           // that are on it
-    std::uint32_t slots = 0;           // for this job's ranks; 0 if it takes no new one
-    std::uint32_t booked = 0;          // slots that are not free
-    std::uint32_t at_call = 0;         // ranks that the snapshot has on it
+  struct Place {               // of a processor
+    double I_horizon = 0;      // instructions of the ranks on it
+    double unit = 0;           // s/instruction
+    std::uint32_t ranks = 0;   // that are on it
+    std::uint32_t slots = 0;   // for this job's ranks; 0 if it takes no new one
+    std::uint32_t booked = 0;  // slots that are not free
   };
 
   void line_up();
-  [[nodiscard]] Place& place_of(ProcessorId p) { return places_[at_[p.value]]; }
   [[nodiscard]] const Place& place_of(ProcessorId p) const { return places_[at_[p.value]]; }
   static bool is_free(const Place& place) { return place.slots > place.booked; }
   [[nodiscard]] ProcessorId home(RankId i) const { return columns_.on[i.value]; }
-  void put(RankId i, Place& place, double sign) const;
+  void put(RankId i, std::uint32_t n, double sign);
   void take(RankId i, ProcessorId to);
   void refresh(ProcessorId p);
   [[nodiscard]] const PickTree& free_in(SetId j) const;
   [[nodiscard]] const Tournament& Times() const;
+  // Of the ranks on place n.
+  [[nodiscard]] double I_last_on(std::uint32_t n) const { return one_list_ ? places_[n].I_horizon : I_last_on_[n]; }
 
   const Columns& columns_;
   std::span<const double> I_horizon_, I_last_;  // by rank
   bool reuse_vacated_slots_;
+  bool one_list_ = false;                    // I_horizon is I_last
   std::vector<Place> places_;                // Set by Set, the faster first
+  std::vector<double> I_last_on_;            // by place, unless one_list_
   std::vector<ProcessorId> processor_;       // by place
   std::vector<std::uint32_t> at_;            // by processor, its place
   std::vector<std::uint32_t> first_;         // by Set, its first place; and one more

@@ -11,11 +11,10 @@ namespace bsp::decide {
 
 void plan_top(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const double max_pm = list.empty() ? 0 : std::max(0.0, list[0].pm);
-  std::vector<Candidacy> candidates;
-  candidates.reserve(list.size());
-  for (const PmEntry& e : list)
-    candidates.push_back({.wanted = candidates.empty() && e.pm > 0, .value = e.pm, .limit = max_pm});
-  move_viable(c, list, candidates, plan);
+  const auto candidacy = [&](std::size_t q) -> Candidacy {
+    return {.wanted = q == 0 && list[q].pm > 0, .value = list[q].pm, .limit = max_pm};
+  };
+  move_viable(c, list, candidacy, plan);
 }
 
 }  // namespace bsp::decide

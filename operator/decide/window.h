@@ -23,7 +23,7 @@ class Window {
   Window(State state, const Params& params, std::size_t ranks, std::size_t sets)
       : params_(params),
         cadence_(open_cadence(state.cadence, params)),
-        metrics_(open_metrics(std::move(state.P_comp), std::move(state.P_comm), ranks, sets)) {}
+        metrics_(open_metrics(std::move(state.P_comp), state.P_comm, ranks, sets)) {}
 
   // Supersteps come in order, from k on. One that was lost is skipped: it neither raises nor lowers
   // α.
@@ -44,7 +44,7 @@ class Window {
 
   // Ends the window; `next` is the plan's.
   [[nodiscard]] State close(const Cadence& next) && {
-    return {next, std::move(metrics_.P_comp), std::move(metrics_.P_comm)};
+    return {next, std::move(metrics_.P_comp), metrics_.P_comm.dense()};
   }
 
  private:

@@ -144,7 +144,9 @@ void Rescheduler::note_wave(const Observed& o) {
   const bool paused = w.phase == migrate::Phase::kSucceeded || w.rollback_committed;
   if (paused) {
     collector_.skip_to(edge + 1);
-    state_ = {.cadence = window_->cadence(), .P_comp = window_->metrics().P_comp, .P_comm = window_->metrics().P_comm};
+    state_ = {.cadence = window_->cadence(),
+              .P_comp = window_->metrics().P_comp,
+              .P_comm = window_->metrics().P_comm.dense()};
     state_.cadence.k = {edge + 2};
     state_.cadence.alpha_next = 0;
     open_window();

@@ -1,11 +1,17 @@
 // How long a decision takes, and how much memory: each heuristic at 10² to 10⁵ ranks over 64 Sets, on one core.
 //
 // Two costs, apart as they occur: `SuperstepAdded` brings the metrics up to date after every superstep,
-// `SuperstepBeforeCall` is the same of the one that a call follows, for which the peaks are picked out. `Call` is
-// make_plan itself (AutoMig), the goal being 50 ms and 64 MiB at 10⁵ ranks; `CallTop` … `CallBottleneck` the same of
-// the other heuristics. `CallNoSlots` has processors that ranks share, `CallUnequal` processors that are all of
-// different speed and load, for which the managers' search is the hardest. Every rank hears from every Set, as no real
-// one does.
+// `SuperstepBeforeCall` is the same of the one that a call follows, for which the peaks are picked out;
+// `SuperstepFirst` opens a window and adds its first. `Call` is make_plan itself (AutoMig), the goal being 50 ms and 64
+// MiB at 10⁵ ranks; `CallTop` … `CallBottleneck` the same of the other heuristics. `CallNoSlots` has processors that
+// ranks share, `CallUnequal` processors that are all of different speed and load, for which the managers' search is the
+// hardest.
+//
+// In all of these every rank hears from every Set, as no real one does, so that the metrics alone are five grids of
+// ranks × Sets. In `Near…` a rank hears from six Sets: as many as it has neighbours in three dimensions.
+//
+// MiB: what the call allocates at most, its plan included. state: what the window holds, the superstep's own figures,
+// which the caller made, not among it.
 #include <benchmark/benchmark.h>
 
 #include <malloc.h>
@@ -21,17 +27,18 @@
 
 #include "operator/decide/plan.h"
 
-// What is allocated now, and the most that was since it was reset. One thread.
+// What is allocated now, and the most that was since it was reset. One thread. Not inlined: the compiler would take
+// free() for the wrong counterpart of new.
 static std::size_t allocated = 0, most_allocated = 0;
 
-void* operator new(std::size_t size) {
+[[gnu::noinline]] void* operator new(std::size_t size) {
   void* memory = std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();
   allocated += malloc_usable_size(memory);
   most_allocated = std::max(most_allocated, allocated);
   return memory;
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   allocated -= malloc_usable_size(memory);
   std::free(memory);
 }
@@ -54,10 +61,10 @@ struct Job {
   }
 };
 
-enum class Kind { kSlots, kNoSlots, kUnequal };
+enum class Kind { kSlots, kNoSlots, kUnequal, kNear };
 
 // Two processors for each rank, half of them free; Sets between 1 and 3 GHz; every rank hears from
-// every Set.
+// every Set, or from six (kNear).
 Job make_job(std::uint32_t ranks, Kind kind) {
   std::mt19937_64 random(ranks);
   const auto between = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
@@ -76,7 +83,7 @@ Job make_job(std::uint32_t ranks, Kind kind) {
     platform.processors.push_back({.set = SetId{p % kSets},
                                    .cpu = unequal ? between(1e9, 3e9) : speed[p % kSets],
                                    .load = unequal ? between(0, 0.5) : 0,
-                                   .slots = kind == Kind::kSlots ? 1u : 0u});
+                                   .slots = kind == Kind::kSlots || kind == Kind::kNear ? 1u : 0u});
   }
   job.superstep = {
       .superstep = Superstep{1}, .recv_bytes = Grid<double>(ranks, kSets), .recv_seconds = Grid<double>(ranks, kSets)};
@@ -84,7 +91,9 @@ Job make_job(std::uint32_t ranks, Kind kind) {
     job.snapshot.ranks.push_back({.processor = ProcessorId{2 * i}, .memory_bytes = between(1e6, 1e7)});
     job.superstep.instructions.push_back(between(1e9, 2e9));
     job.superstep.compute_seconds.push_back(between(0.5, 2));
-    for (std::uint32_t j = 0; j < kSets; ++j) {
+    const std::uint32_t own = 2 * i % kSets, heard = kind == Kind::kNear ? 6 : kSets;
+    for (std::uint32_t n = 0; n < heard; ++n) {
+      const std::uint32_t j = (own + n * (kSets / heard)) % kSets;
       job.superstep.recv_bytes[i, j] = between(0, 1e5);
       job.superstep.recv_seconds[i, j] = between(0, 1e-3);
     }
@@ -95,6 +104,7 @@ Job make_job(std::uint32_t ranks, Kind kind) {
 void call(benchmark::State& state, Kind kind, Heuristic heuristic = Heuristic::kAutoMig) {
   Job job = make_job(static_cast<std::uint32_t>(state.range(0)), kind);
   job.params.heuristic = heuristic;
+  const std::size_t without_window = allocated;
   const Window window = job.window();
   std::size_t listed = 0, moves = 0;
   double objective = 0;
@@ -108,22 +118,13 @@ void call(benchmark::State& state, Kind kind, Heuristic heuristic = Heuristic::k
   }
   state.counters["listed"] = static_cast<double>(listed);
   state.counters["moves"] = static_cast<double>(moves);
-  state.counters["MiB"] = static_cast<double>(most_allocated - before) / (1 << 20);  // of the call, its plan included
-  state.counters["objective"] = objective;                                           // after ÷ before
+  state.counters["MiB"] = static_cast<double>(most_allocated - before) / (1 << 20);
+  state.counters["state"] = static_cast<double>(before - without_window) / (1 << 20);
+  state.counters["objective"] = objective;  // after ÷ before
 }
 
-void Call(benchmark::State& state) { call(state, Kind::kSlots); }
-void CallNoSlots(benchmark::State& state) { call(state, Kind::kNoSlots); }
-void CallUnequal(benchmark::State& state) { call(state, Kind::kUnequal); }
-void CallTop(benchmark::State& state) { call(state, Kind::kSlots, Heuristic::kTop); }
-void CallPercentage(benchmark::State& state) { call(state, Kind::kSlots, Heuristic::kPercentage); }
-void CallMigCube(benchmark::State& state) { call(state, Kind::kSlots, Heuristic::kMigCube); }
-void CallMigHull(benchmark::State& state) { call(state, Kind::kSlots, Heuristic::kMigHull); }
-void CallBottleneck(benchmark::State& state) { call(state, Kind::kSlots, Heuristic::kBottleneck); }
-void CallBottleneckUnequal(benchmark::State& state) { call(state, Kind::kUnequal, Heuristic::kBottleneck); }
-
-void add_superstep(benchmark::State& state, bool call_follows) {
-  const Job job = make_job(static_cast<std::uint32_t>(state.range(0)), Kind::kSlots);
+void add_superstep(benchmark::State& state, bool call_follows, Kind kind) {
+  const Job job = make_job(static_cast<std::uint32_t>(state.range(0)), kind);
   Metrics metrics = job.window().metrics();
   for (auto _ : state) {
     state.PauseTiming();  // the copy stands for what the reports bring
@@ -134,8 +135,17 @@ void add_superstep(benchmark::State& state, bool call_follows) {
   }
 }
 
-void SuperstepAdded(benchmark::State& state) { add_superstep(state, false); }
-void SuperstepBeforeCall(benchmark::State& state) { add_superstep(state, true); }
+// A new window, the first superstep in it, and the window's end.
+void first_superstep(benchmark::State& state, Kind kind) {
+  const Job job = make_job(static_cast<std::uint32_t>(state.range(0)), kind);
+  for (auto _ : state) {
+    state.PauseTiming();
+    MeasuredSuperstep t = job.superstep;
+    state.ResumeTiming();
+    Window window({}, job.params, job.snapshot.ranks.size(), kSets);
+    window.add(std::move(t));
+  }
+}
 
 // The yardstick of the same run: one sum over two of the grids that a call decides from, of ranks × Sets each.
 void ReadOnce(benchmark::State& state) {
@@ -145,29 +155,57 @@ void ReadOnce(benchmark::State& state) {
   for (auto _ : state) {
     double sum[4] = {0, 0, 0, 0};
     for (std::size_t i = 0; i < m.BTP.rows(); ++i)
-      for (std::size_t j = 0; j < kSets; ++j) sum[j % 4] += m.BTP[i, j] + m.last.recv_bytes[i, j];
+      for (std::size_t j = 0; j < kSets; ++j) sum[j % 4] += m.BTP.row(i)[j] + m.last.recv_bytes.row(i)[j];
     benchmark::DoNotOptimize(sum);
   }
 }
 
-BENCHMARK(ReadOnce)->Arg(100'000)->Unit(benchmark::kMillisecond);
-BENCHMARK(Call)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
-BENCHMARK(CallNoSlots)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
-BENCHMARK(CallUnequal)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
-BENCHMARK(CallTop)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
-BENCHMARK(CallPercentage)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
-BENCHMARK(CallMigCube)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
-BENCHMARK(CallMigHull)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
-BENCHMARK(CallBottleneck)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
-BENCHMARK(CallBottleneckUnequal)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
-BENCHMARK(SuperstepAdded)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
-BENCHMARK(SuperstepBeforeCall)->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+struct Call {
+  const char* name;
+  Kind kind;
+  Heuristic heuristic;
+};
+
+constexpr Call kCalls[] = {
+    {"Call", Kind::kSlots, Heuristic::kAutoMig},
+    {"CallNoSlots", Kind::kNoSlots, Heuristic::kAutoMig},
+    {"CallUnequal", Kind::kUnequal, Heuristic::kAutoMig},
+    {"CallTop", Kind::kSlots, Heuristic::kTop},
+    {"CallPercentage", Kind::kSlots, Heuristic::kPercentage},
+    {"CallMigCube", Kind::kSlots, Heuristic::kMigCube},
+    {"CallMigHull", Kind::kSlots, Heuristic::kMigHull},
+    {"CallBottleneck", Kind::kSlots, Heuristic::kBottleneck},
+    {"CallBottleneckUnequal", Kind::kUnequal, Heuristic::kBottleneck},
+    {"NearCall", Kind::kNear, Heuristic::kAutoMig},
+    {"NearCallTop", Kind::kNear, Heuristic::kTop},
+    {"NearCallPercentage", Kind::kNear, Heuristic::kPercentage},
+    {"NearCallMigCube", Kind::kNear, Heuristic::kMigCube},
+    {"NearCallMigHull", Kind::kNear, Heuristic::kMigHull},
+    {"NearCallBottleneck", Kind::kNear, Heuristic::kBottleneck},
+};
+
+void register_all() {
+  const auto at_all_sizes = [](benchmark::internal::Benchmark* b) {
+    b->RangeMultiplier(10)->Range(100, 100'000)->Unit(benchmark::kMillisecond);
+  };
+  benchmark::RegisterBenchmark("ReadOnce", ReadOnce)->Arg(100'000)->Unit(benchmark::kMillisecond);
+  for (const Call& c : kCalls)
+    at_all_sizes(benchmark::RegisterBenchmark(c.name, [&c](auto& state) { call(state, c.kind, c.heuristic); }));
+  for (const auto& [near, kind] : {std::pair<std::string, Kind>{"", Kind::kSlots}, {"Near", Kind::kNear}}) {
+    const auto with = [&](const char* name, auto run) {
+      at_all_sizes(benchmark::RegisterBenchmark((near + name).c_str(), [run, kind](auto& state) { run(state, kind); }));
+    };
+    with("SuperstepFirst", first_superstep);
+    with("SuperstepAdded", [](auto& state, Kind k) { add_superstep(state, false, k); });
+    with("SuperstepBeforeCall", [](auto& state, Kind k) { add_superstep(state, true, k); });
+  }
+}
 
 }  // namespace
 }  // namespace bsp::decide
 
-// Prints Google Benchmark's table, then the one ratio that has a goal; writes the table as JSON
-// where BSP_BENCH_JSON says.
+// Prints Google Benchmark's table, then how each grows, and what has a goal; writes the table as JSON where
+// BSP_BENCH_JSON says.
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv, argv + argc);
   if (const char* json = std::getenv("BSP_BENCH_JSON")) {
@@ -185,22 +223,26 @@ int main(int argc, char** argv) {
       ConsoleReporter::ReportRuns(runs);
       for (const Run& run : runs) {
         ms[run.benchmark_name()] = run.GetAdjustedCPUTime();
-        if (const auto c = run.counters.find("MiB"); c != run.counters.end())
-          mib[run.benchmark_name()] = c->second.value;
+        for (const char* counter : {"MiB", "state"})
+          if (const auto c = run.counters.find(counter); c != run.counters.end())
+            mib[counter + run.benchmark_name()] = c->second.value;
       }
     }
     std::map<std::string, double> ms, mib;  // of CPU; of memory
   } reporter;
+  bsp::decide::register_all();
   benchmark::RunSpecifiedBenchmarks(&reporter);
   const double read = reporter.ms["ReadOnce/100000"];
-  for (const char* name : {"Call", "CallNoSlots", "CallUnequal", "CallTop", "CallPercentage", "CallMigCube",
-                           "CallMigHull", "CallBottleneck", "CallBottleneckUnequal"}) {
-    const double call = reporter.ms[std::string(name) + "/100000"];
+  std::printf("64 Sets: ms of CPU at     10^2    10^3    10^4    10^5 ranks: of the goal; MiB + state's of the goal\n");
+  for (const bsp::decide::Call& c : bsp::decide::kCalls) {
+    const std::string name = c.name, largest = name + "/100000";
+    const double call = reporter.ms[largest], mib = reporter.mib["MiB" + largest],
+                 state = reporter.mib["state" + largest];
     if (!(call > 0)) continue;
-    std::printf("%-21s at 1e5 ranks x 64 Sets: %.1f ms of CPU, %.2f of the goal of 50 ms; %.1f MiB, %.2f of 64", name,
-                call, call / 50, reporter.mib[std::string(name) + "/100000"],
-                reporter.mib[std::string(name) + "/100000"] / 64);
-    if (read > 0) std::printf("; %.2f times as long as reading its input once (%.1f ms)", call / read, read);
+    std::printf("%-21s", c.name);
+    for (const char* ranks : {"/100", "/1000", "/10000", "/100000"}) std::printf(" %7.2f", reporter.ms[name + ranks]);
+    std::printf(" ms: %.2f of 50; %.1f + %.1f MiB: %.2f of 64", call / 50, mib, state, (mib + state) / 64);
+    if (read > 0) std::printf("; %.2f times reading two full grids once (%.1f ms)", call / read, read);
     std::printf("\n");
   }
 }

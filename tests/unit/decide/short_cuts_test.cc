@@ -12,6 +12,8 @@
 #include "operator/decide/pf.h"
 #include "operator/decide/pick_tree.h"
 #include "operator/decide/pm.h"
+#include "operator/decide/sparse_grid.h"
+#include "operator/decide/tournament.h"
 #include "tests/unit/decide/random_job.h"
 
 namespace bsp::decide {
@@ -63,6 +65,86 @@ TEST(ByDecreasing, IsTheStableOrder) {
       std::iota(expected.begin(), expected.end(), 0u);
       std::ranges::stable_sort(expected, [&](std::uint32_t a, std::uint32_t b) { return values[a] > values[b]; });
       EXPECT_EQ(by_decreasing(values), expected) << n;
+      std::vector<double> sorted = values;
+      reorder(std::span(sorted), expected);
+      for (std::size_t q = 0; q < n; ++q) EXPECT_EQ(sorted[q], values[expected[q]]);
+    }
+  }
+}
+
+TEST(ByDecreasing, TellsApartWhatDiffersInTheLastBitsOnly) {
+  for (std::size_t n : {100u, 5000u}) {
+    std::vector<double> values(n, 1);
+    for (std::size_t q = 1; q < n; ++q) values[q] = std::nextafter(values[q - 1], 2);
+    const std::vector<std::uint32_t> order = by_decreasing(values);
+    for (std::size_t q = 0; q < n; ++q) EXPECT_EQ(order[q], n - 1 - q);
+  }
+}
+
+TEST(Tournament, KnowsTheLargestAndWhoHasIt) {
+  std::mt19937_64 random(kRandomSeed);
+  for (std::size_t n : {0u, 1u, 7u, 8u, 9u, 64u, 65u, 600u}) {
+    std::vector<double> values(n);
+    for (double& v : values) v = one_of_few(random);
+    Tournament tournament(n, [&](std::size_t k) { return values[k]; });
+    for (int step = 0; step < 300; ++step) {
+      const auto first_largest = std::ranges::max_element(values);
+      EXPECT_EQ(tournament.largest(), n == 0 ? 0 : *first_largest);
+      if (n == 0) continue;
+      EXPECT_EQ(tournament.winner(), static_cast<std::size_t>(first_largest - values.begin()));
+      const std::size_t k = random() % n;
+      EXPECT_EQ(tournament[k], values[k]);
+      double but = 0;
+      for (std::size_t other = 0; other < n; ++other)
+        if (other != k) but = std::max(but, values[other]);
+      EXPECT_EQ(tournament.largest_but(k), but);
+      tournament.set(k, values[k] = one_of_few(random) * (step % 50 == 0 ? 0 : 1));
+    }
+  }
+}
+
+// Ranks hear from few Sets, or from all, from others in each window, and the metrics are what plain sums over full
+// grids give.
+TEST(SparseMetrics, AreThoseOfFullGrids) {
+  std::mt19937_64 random(kRandomSeed);
+  const double beta = 0.3;
+  for (std::uint32_t n = 0; n < 60; ++n) {
+    const std::size_t ranks = 1 + n % 5, sets = 1 + n % 21, supersteps = 3;
+    State state;
+    Grid<double> P_comm(ranks, sets, 1);
+    for (int window = 0; window < 3; ++window) {
+      Metrics m = open_metrics({}, state.P_comm, ranks, sets);
+      Grid<double> PB(ranks, sets), BTP(ranks, sets), sum(ranks, sets);
+      for (std::uint64_t t = 1; t <= supersteps; ++t) {
+        MeasuredSuperstep now{.superstep = {t},
+                              .instructions = std::vector<double>(ranks),
+                              .compute_seconds = std::vector<double>(ranks),
+                              .recv_bytes = Grid<double>(ranks, sets),
+                              .recv_seconds = Grid<double>(ranks, sets)};
+        for (std::size_t i = 0; i < ranks; ++i)
+          for (std::size_t j = 0; j < sets; ++j)
+            if (n % 4 == 0 || random() % 8 == 0)
+              now.recv_bytes[i, j] = one_of_few(random), now.recv_seconds[i, j] = 0.1;
+        update(m, now, supersteps, {.beta = beta}, t == supersteps);
+        for (std::size_t i = 0; i < ranks; ++i) {
+          for (std::size_t j = 0; j < sets; ++j) {
+            const double B = now.recv_bytes[i, j];
+            PB[i, j] = t == 1 ? B : PB[i, j] / 2 + B / 2;
+            BTP[i, j] = t == 1 ? now.recv_seconds[i, j] : BTP[i, j] / 2 + now.recv_seconds[i, j] / 2;
+            const bool as_predicted = B * (1 - beta) <= PB[i, j] && PB[i, j] <= B * (1 + beta);
+            P_comm[i, j] = std::clamp(P_comm[i, j] + (as_predicted ? 1 : -1) * (1.0 / supersteps), 0.0, 1.0);
+            sum[i, j] += B;
+            ASSERT_EQ((m.PB[i, j]), (PB[i, j])) << n;
+            ASSERT_EQ((m.BTP[i, j]), (BTP[i, j])) << n;
+            ASSERT_EQ((m.P_comm[i, j]), (P_comm[i, j])) << n;
+            ASSERT_EQ((m.B_window[i, j]), (sum[i, j])) << n;
+            ASSERT_EQ((m.last.recv_bytes[i, j]), B) << n;
+          }
+        }
+      }
+      EXPECT_EQ(m.P_BTP_peaks.size(), n % 4 == 0 && sets > Peaks::kShortRow ? ranks : 0u);
+      state.P_comm = m.P_comm.dense();
+      EXPECT_EQ(state.P_comm, P_comm);
     }
   }
 }
@@ -109,7 +191,7 @@ TEST(BestSet, IsThatOfAllPMs) {
   std::mt19937_64 random(kRandomSeed);
   std::size_t own_best = 0, other_best = 0;
   for (std::uint32_t n = 0; n < 600; ++n) {
-    OneSuperstep job(random, {.ranks = 5, .processors = 30, .sets = 1 + n % 23}, Heuristic::kAutoMig);
+    OneSuperstep job(random, {.ranks = 5, .processors = 30, .sets = 1 + n % 40}, Heuristic::kAutoMig);
     const auto sets = static_cast<std::uint32_t>(job.snapshot.platform.sets.size());
     if (n % 3 == 0)  // many equal ones
       for (Processor& p : job.snapshot.platform.processors) p.cpu = 1e9, p.load = 0;
@@ -156,7 +238,7 @@ TEST(BestSet, IsThatOfAllPMs) {
 TEST(CommOf, IsCommOfTheWholeRow) {
   std::mt19937_64 random(kRandomSeed);
   for (std::uint32_t n = 0; n < 100; ++n) {
-    OneSuperstep job(random, {.ranks = 5, .processors = 8, .sets = 1 + n % 17}, Heuristic::kAutoMig);
+    OneSuperstep job(random, {.ranks = 5, .processors = 8, .sets = 1 + n % 40}, Heuristic::kAutoMig);
     if (n % 2 == 0)
       for (std::uint32_t i = 0; i < 5; ++i)
         for (double& bytes : job.superstep.recv_bytes.row(i)) bytes *= one_of_few(random);
