@@ -11,11 +11,6 @@ namespace bsp::reconcile {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-namespace {
-constexpr auto kFirstPause = 500ms;  // after a pod could not be made; doubled each time
-constexpr auto kLongestPause = 15s;
-}  // namespace
-
 bool JobShell::store(const crds::BspJob& job, const crds::BspJobStatus& status) {
   crds::BspJob next = job;
   next.status = status;
@@ -76,97 +71,6 @@ void JobShell::carry_out(const Observed& o, const Outcome& out) {
   if (out.remove_job)
     if (auto removed = client_.remove(own(kBspJob, o.job.metadata.name)); !removed)
       log_warning("removing a finished job failed", {{"job", o.job.metadata.name}, {"error", removed.error().message}});
-}
-
-// And the Secrets of which no other pod mounts a part.
-void JobShell::delete_pods(const std::vector<std::string>& pods) {
-  if (pods.empty()) return;
-  std::set<std::string> unused, used;
-  for (const kube::Object& pod : cache_.find(kPod, kByJob, job_key(at_.name_space, at_.name))) {
-    if (std::ranges::contains(pods, pod.at("metadata").value("name", "")))
-      unused.insert(secret_of(pod));
-    else if (!kube::is_being_deleted(pod))
-      used.insert(secret_of(pod));
-  }
-  for (const std::string& name : pods) {
-    if (auto removed = client_.remove(own(kPod, name)); !removed)
-      log_warning("deleting a pod failed", {{"pod", name}, {"error", removed.error().message}});
-    if (auto pod = client_.get(own(kPod, name)))
-      cache_.put(*pod);
-    else if (pod.error().code == ErrorCode::kNotFound)
-      cache_.drop(own(kPod, name));
-  }
-  for (const std::string& name : unused) {
-    if (used.contains(name)) continue;
-    if (auto removed = client_.remove(own(kSecret, name)); !removed && removed.error().code != ErrorCode::kNotFound)
-      log_warning("deleting a Secret failed", {{"secret", name}, {"error", removed.error().message}});
-  }
-}
-
-// What is refused is tried again after a while, and told when the reason changes.
-void JobShell::create_pods(const Observed& o, const std::vector<PodRequest>& requests) {
-  std::erase_if(not_created_, [&](const auto& entry) {
-    return std::ranges::none_of(requests, [&](const PodRequest& r) {
-      return pod_name(o.job.metadata.name, r.rank, r.generation) == entry.first;
-    });
-  });
-  std::set<std::string> secrets;  // that are there for certain
-  for (const PodRequest& request : requests) {
-    const std::string name = pod_name(o.job.metadata.name, request.rank, request.generation);
-    const auto now = std::chrono::steady_clock::now();
-    const auto before = not_created_.find(name);
-    if (before != not_created_.end() && now < before->second.again) continue;
-    const auto created = create_pod(o.job, request, secrets);
-    if (created) {
-      if (before != not_created_.end()) not_created_.erase(before);
-      continue;
-    }
-    const Error& error = created.error();
-    const bool news = before == not_created_.end() || before->second.error.message != error.message;
-    const Duration pause = news ? kFirstPause : std::min<Duration>(before->second.pause * 2, kLongestPause);
-    not_created_.insert_or_assign(name, NotCreated{error, now + pause, pause});
-    if (!news) continue;
-    // What the API server refuses for the template's sake is its author's to put right, and told there.
-    log(error.code == ErrorCode::kInvalid || error.code == ErrorCode::kRefused ? LogLevel::kInfo : LogLevel::kWarning,
-        "making a pod failed",
-        {{"job", job_key(at_.name_space, at_.name)}, {"rank", request.rank}, {"error", error.message}});
-    events_.tell(o.job, {"Warning", "PodNotCreated", std::format("rank {}: {}", request.rank, error.message)});
-    if (error.code == ErrorCode::kUnavailable) return;  // the next one would fare no better
-  }
-}
-
-Result<void> JobShell::create_pod(const crds::BspJob& job, const PodRequest& request, std::set<std::string>& secrets) {
-  const std::string name = pod_name(job.metadata.name, request.rank, request.generation);
-  if (cache_.get(own(kPod, name))) return {};
-  const json* app = crds::app_container(job.spec);
-  check(app != nullptr, "a validated job has an app container");
-  const std::string image = app->value("image", "");
-  if (!images_.contains(image) && options_.image_defaults) {
-    BSP_TRY(ImageDefaults defaults, options_.image_defaults(image));
-    images_[image] = std::move(defaults);
-  }
-  if (const std::string secret = secret_name(job.metadata.name, request); !secrets.contains(secret)) {
-    BSP_CHECK_OK(create_secret(job, request));
-    secrets.insert(secret);
-  }
-  auto created = client_.create(make_pod(job, request, images_[image], options_.pods));
-  if (!created && created.error().code == ErrorCode::kConflict) {
-    created = client_.get(own(kPod, name));
-    if (created && !is_ours(*created))
-      return fail(ErrorCode::kUnavailable, std::format("a pod {} is there that is not this job's; delete it", name),
-                  true);
-  }
-  if (!created) {
-    Error error = created.error();
-    if (error.message.contains("violates PodSecurity"))
-      error.message += std::format(
-          "; the program's container needs more (see the chart's notes), so let the namespace admit it: kubectl "
-          "label namespace {} pod-security.kubernetes.io/enforce=privileged --overwrite",
-          at_.name_space);
-    return std::unexpected(std::move(error));
-  }
-  cache_.put(*created);
-  return {};
 }
 
 // Creates it, or writes its status; what is lost here is made again by the next look at the wave.

@@ -1,6 +1,6 @@
 // What the shell keeps of one job between two looks at it: links to its sidecars, its certificates, its
 // scheduler. All of it can be made anew from the objects. shell_job.cc has the round, shell_observe.cc what it looks
-// at, shell_apply.cc what it does, shell_certificates.cc the certificates.
+// at, shell_apply.cc what it does, shell_pods.cc to pods, shell_certificates.cc the certificates.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "base/net/pki.h"
@@ -61,7 +60,9 @@ class JobShell {
   void keep_for_later(const Outcome& out);
   void carry_out(const Observed& o, const Outcome& out);
   void create_pods(const Observed& o, const std::vector<PodRequest>& requests);
-  Result<void> create_pod(const crds::BspJob& job, const PodRequest& request, std::set<std::string>& secrets);
+  Result<void> create_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image);
+  void note_not_created(const Observed& o, const PodRequest& request, const Error& error, bool quiet);
+  Result<ImageDefaults> image_defaults(const crds::BspJob& job);
   Result<void> create_secret(const crds::BspJob& job, const PodRequest& request);
   void delete_pods(const std::vector<std::string>& pods);
   Duration rest(const Observed& o, const Outcome& out) const;
