@@ -85,10 +85,10 @@ void JobShell::create_pods(const Observed& o, const std::vector<PodRequest>& req
     std::ranges::fill(created, std::unexpected(image.error()));
   } else {
     // Those of one Secret follow each other.
-    const auto secret_of = [&](const PodRequest* r) { return secret_name(o.job.metadata.name, *r); };
+    const auto its_secret = [&](const PodRequest* r) { return secret_name(o.job.metadata.name, *r); };
     std::vector<std::size_t> first, keys(due.size());  // by Secret; which Secret, by pod
     for (std::size_t i = 0; i < due.size(); ++i) {
-      if (i == 0 || secret_of(due[i]) != secret_of(due[i - 1])) first.push_back(i);
+      if (i == 0 || its_secret(due[i]) != its_secret(due[i - 1])) first.push_back(i);
       keys[i] = first.size() - 1;
     }
     std::vector<Result<void>> secrets(first.size());
