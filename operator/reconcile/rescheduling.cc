@@ -293,7 +293,8 @@ std::vector<RealisedGain> Rescheduler::realised(const crds::BspJobStatus& status
   for (const migrate::Move& move : (*wave)->moves)
     if (move.rank < baseline_->compute.size())
       out.push_back(
-          {move.migration, (baseline_->compute[move.rank] - mean->compute_seconds[move.rank]) * alpha - pause});
+          {move.migration,
+           significant((baseline_->compute[move.rank] - mean->compute_seconds[move.rank]) * alpha - pause, 6)});
   baseline_.reset();
   return out;
 }
