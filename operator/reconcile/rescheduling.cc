@@ -257,13 +257,10 @@ void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
   if (!history.empty()) {
     const auto last = history.back().superstep;
     const auto mean = observe::mean_times(history, last >= kCompared ? last - kCompared + 1 : 0, last);
-    const auto& t = history.back().rank_seconds;
-    double slowest = 0, sum = 0;
-    for (double s : t) slowest = std::max(slowest, s), sum += s;
-    status.imbalance = sum > 0 ? significant(slowest / (sum / static_cast<double>(t.size())) - 1, 4) : 0;
+    status.imbalance = significant(history.back().imbalance, 4);
     for (auto& place : status.ranks) {
       const std::size_t i = place.rank.value;
-      if (i >= t.size()) continue;
+      if (i >= mean->compute_seconds.size()) continue;
       place.compute_seconds = mean->compute_seconds[i];
       place.time_seconds = mean->seconds;
     }

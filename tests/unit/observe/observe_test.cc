@@ -108,8 +108,7 @@ TEST(Collector, FieldsAndUnits) {
   ASSERT_THAT(c.history(), SizeIs(1));
   const SuperstepTimes& t = c.history().front();
   EXPECT_DOUBLE_EQ(t.seconds, (2.5 + 4.3) / 2);
-  EXPECT_DOUBLE_EQ(t.rank_seconds[0], 2.3);
-  EXPECT_DOUBLE_EQ(t.rank_seconds[1], 4.3);
+  EXPECT_DOUBLE_EQ(t.imbalance, 4.3 / 3.3 - 1) << "2.3 s and 4.3 s: the shared phase of 0.3 s counts for both";
 }
 
 TEST(Collector, UnknownRanksAreIgnoredAndHistoryIsBounded) {
@@ -153,7 +152,7 @@ TEST(MeanTimes, OfTheSuperstepsBetween) {
   for (std::uint64_t t = 1; t <= 5; ++t)
     history.push_back({.superstep = t,
                        .seconds = static_cast<double>(t),
-                       .rank_seconds = {},
+                       .imbalance = 0,
                        .compute_seconds = {1.0 * static_cast<double>(t), 2},
                        .instructions = {}});
   const auto mean = mean_times(history, 2, 4);
