@@ -354,7 +354,7 @@ TEST(JobLife, TheTimeToLiveRemovesAFinishedJob) {
 TEST(JobLife, LimitsOfMoreThanATimestampHoldsNeverCome) {
   World w({.supersteps = 3});
   w.job.spec.run_policy.active_deadline_seconds = 99'999'999'999;
-  w.job.spec.run_policy.ttl_seconds_after_finished = std::numeric_limits<std::uint64_t>::max();
+  w.job.spec.run_policy.ttl_seconds_after_finished = std::numeric_limits<std::int64_t>::max();
   ASSERT_TRUE(w.run_until(JobPhase::kSucceeded)) << w.trace;
   for (int i = 0; i < 20; ++i) w.tick();
   EXPECT_FALSE(w.removed);
