@@ -383,6 +383,27 @@ TEST(JobLife, CleanPodPolicySaysWhichPodsStay) {
   }
 }
 
+TEST(JobLife, APodOfWhichAnotherContainerNeverEndsIsARunningOne) {
+  using enum crds::CleanPodPolicy;
+  for (const auto policy : {kRunning, kNone}) {
+    World w({.supersteps = 3});
+    w.job.spec.run_policy.clean_pod_policy = policy;
+    ASSERT_TRUE(w.run_until(JobPhase::kStarting));
+    ASSERT_TRUE(w.run_until([&] { return w.pods.contains("job-r0-g0"); }));
+    w.pods.at("job-r0-g0").helper = true;
+    ASSERT_TRUE(w.run_until(JobPhase::kSucceeded)) << "the program's end is what counts\n" << w.trace;
+    for (int i = 0; i < 10; ++i) w.tick();
+    EXPECT_THAT(pods_of(w), ElementsAre("job-r0-g0", "job-r1-g0")) << "it may yet end by itself";
+    w.now += std::chrono::seconds(30);
+    for (int i = 0; i < 10; ++i) w.tick();
+    if (policy == kRunning)
+      EXPECT_THAT(pods_of(w), ElementsAre("job-r1-g0"));
+    else
+      EXPECT_EQ(w.pods.size(), 2u);
+    EXPECT_EQ(w.unrest(), "");
+  }
+}
+
 // --- Suspension, deletion, the operator's death, in each phase ---------------------------------------------------
 constexpr Phase kAnyWave[] = {Phase::kPending,      Phase::kPreparing, Phase::kPausing,  Phase::kCheckpointing,
                               Phase::kTransferring, Phase::kRestoring, Phase::kResuming, Phase::kRollingBack};
