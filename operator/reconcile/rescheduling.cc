@@ -150,6 +150,7 @@ void Rescheduler::note_wave(const Observed& o) {
     open_window();
   }
   if (w.phase != migrate::Phase::kSucceeded) {
+    learn_of_delay(w, o);
     baseline_.reset();
     return;
   }
@@ -158,6 +159,26 @@ void Rescheduler::note_wave(const Observed& o) {
     const auto m = std::ranges::find(o.migrations, w.moves[i].migration, [](const auto& x) { return x.metadata.name; });
     if (m != o.migrations.end() && i < w.bytes.size())
       calibration_.add_move(m->status.source_set, m->status.target_set, w.bytes[i], w.pause);
+  }
+}
+
+// Else the same move would be tried again and again: the limit of the next one follows from what is learned here, and
+// so does whether it pays.
+void Rescheduler::learn_of_delay(const migrate::Wave& w, const Observed& o) {
+  for (const auto phase : {migrate::Phase::kCheckpointing, migrate::Phase::kRestoring}) {
+    if (w.reason != std::string(crds::to_string(phase)) + "Timeout") continue;
+    const crds::RankMigration* largest = nullptr;
+    std::uint64_t bytes = 0;
+    for (const crds::RankMigration& m : o.migrations)
+      for (const crds::RankPlace& place : o.job.status.ranks)
+        if (place.rank == m.spec.rank && place.memory_bytes > bytes &&
+            std::ranges::find(w.moves, m.metadata.name, &migrate::Move::migration) != w.moves.end()) {
+          largest = &m;
+          bytes = place.memory_bytes;
+        }
+    const Duration took = w.entered(migrate::Phase::kRollingBack) - w.entered(phase);
+    if (largest)
+      calibration_.add_late_move(largest->status.source_set, largest->status.target_set, bytes, to_seconds(took));
   }
 }
 

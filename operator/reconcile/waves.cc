@@ -6,6 +6,7 @@
 #include "base/core/significant.h"
 #include "crds/fields.h"
 #include "crds/names.h"
+#include "operator/observe/calibration.h"
 
 namespace bsp::reconcile {
 
@@ -154,6 +155,16 @@ std::string deleted_of(const migrate::Wave& wave, const Observed& o) {
     if (m ? m->metadata.deletion_timestamp != Time{} : target_was_made(move, o)) return move.migration;
   }
   return "";
+}
+
+double bandwidth_of(const migrate::Wave& wave, const Observed& o) {
+  const auto calibration = observe::Calibration::from_status(o.job.status.calibration);
+  double most = 0;  // s per byte
+  for (const migrate::Move& move : wave.moves)
+    most = std::max(
+        most, calibration.seconds_per_byte(o.job.status.ranks[move.rank].set, o.job.status.epoch->sets[move.target_set])
+                  .value);
+  return most > 0 ? 1 / most : 0;
 }
 
 migrate::View view_of(const Observed& o, const std::string& cancelled) {

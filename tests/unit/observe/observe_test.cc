@@ -282,6 +282,19 @@ TEST(Calibration, AMoveTellsBandwidthAndFixedCost) {
   EXPECT_TRUE(c.fixed("fast").measured);
 }
 
+TEST(Calibration, AMoveThatWasNotOverTellsTheMostThatTheBandwidthCanBe) {
+  Calibration c;
+  c.add_late_move("slow", "fast", 10'000'000, 6);
+  EXPECT_FALSE(c.seconds_per_byte("slow", "fast").measured) << "10 MB are no matter of bandwidth";
+  c.add_late_move("slow", "fast", 1'000'000'000, 50);
+  EXPECT_TRUE(c.seconds_per_byte("slow", "fast").measured);
+  EXPECT_DOUBLE_EQ(1 / c.seconds_per_byte("slow", "fast").value, 20e6);
+  c.add_late_move("slow", "fast", 1'000'000'000, 40);
+  EXPECT_DOUBLE_EQ(1 / c.seconds_per_byte("slow", "fast").value, 20e6) << "25 MB/s at most: known";
+  c.add_late_move("slow", "fast", 1'000'000'000, 100);
+  EXPECT_DOUBLE_EQ(1 / c.seconds_per_byte("slow", "fast").value, 10e6);
+}
+
 TEST(Calibration, AMoveWithoutFiguresTellsNothing) {
   Calibration c;
   c.add_move("slow", "fast", 0, {});

@@ -391,5 +391,26 @@ TEST_F(Rescheduling, AWaveThatWentBackGainsNothingAndTheWindowBeginsAnew) {
   EXPECT_THAT(r.realised(o.job.status, true), IsEmpty());
 }
 
+TEST_F(Rescheduling, AMoveThatWasGivenUpForItsSizeGivesTheNextMoreTime) {
+  for (const auto phase : {Phase::kCheckpointing, Phase::kRestoring}) {
+    const Observed before = o;
+    Rescheduler r = rescheduler();
+    const auto decided = feed(r, 1, 4);
+    ASSERT_TRUE(decided);
+    migrate::Wave wave = begin(*decided);
+    EXPECT_NEAR(bandwidth_of(wave, o), 300e6, 1) << "assumed";
+    feed(r, 5);
+    o.job.status.ranks[wave.moves.back().rank].memory_bytes = 1'000'000'000;
+    wave.reason = std::string(crds::to_string(phase)) + "Timeout";
+    wave.times = {{phase, o.now}, {Phase::kRollingBack, o.now + std::chrono::seconds(50)}};
+    wave.rollback_committed = true;
+    end(wave, Phase::kRolledBack, 5);
+    feed(r, 6);
+    store(r);
+    EXPECT_NEAR(bandwidth_of(wave, o), 20e6, 1);
+    o = before;
+  }
+}
+
 }  // namespace
 }  // namespace bsp::reconcile
