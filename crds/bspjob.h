@@ -57,7 +57,9 @@ struct RunPolicy {
   std::uint32_t backoff_limit = 3;  // restarts of the whole job
   std::optional<std::uint64_t> ttl_seconds_after_finished;
   std::optional<std::uint64_t> active_deadline_seconds;
-  CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;  // which pods go when the job ends
+  // Which pods go when the job ends. Running: those with a container that has not ended, of which the program's gets no
+  // time for it and others half a minute.
+  CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;
   bool suspend = false;
 };
 

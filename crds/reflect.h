@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <format>
 #include <limits>
@@ -16,6 +17,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/json/fields.h"
 #include "crds/fields.h"
 #include "crds/nearest.h"
 
@@ -106,14 +108,20 @@ struct FieldReader {
 
 template <class T>
 void read_integer(const json& j, T& out, const std::string& path, Problem& problem) {
-  if (!j.is_number_integer()) return problem.at(path, std::format("must be a whole number, not {}", type_name(j)));
-  const bool negative = j.is_number_integer() && !j.is_number_unsigned() && j.get<std::int64_t>() < 0;
-  if (std::is_unsigned_v<T> && negative)
-    return problem.at(path, std::format("must not be negative, but is {}", j.get<std::int64_t>()));
-  if (!negative && j.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
-    return problem.at(
-        path, std::format("{} is too large; the most is {}", j.get<std::uint64_t>(), std::numeric_limits<T>::max()));
-  out = j.get<T>();
+  // An API server keeps whole numbers as int64.
+  constexpr auto most = static_cast<T>(std::min<std::uint64_t>(std::numeric_limits<T>::max(), INT64_MAX));
+  if (const auto number = whole_number<T>(j); number && *number <= most) {
+    out = *number;
+    return;
+  }
+  const double real = j.is_number() ? j.get<double>() : std::numeric_limits<double>::quiet_NaN();
+  if (!std::isfinite(real) || real != std::trunc(real))
+    return problem.at(path, std::format("must be a whole number, not {}", type_name(j)));
+  if (std::is_unsigned_v<T> && real < 0)
+    return problem.at(path, std::format("must not be negative, but is {}", j.dump()));
+  if (real < 0)
+    return problem.at(path, std::format("{} is too small; the least is {}", j.dump(), std::numeric_limits<T>::min()));
+  problem.at(path, std::format("{} is too large; the most is {}", j.dump(), most));
 }
 
 template <class T>
@@ -132,6 +140,7 @@ void read(const json& j, T& out, const std::string& path, bool strict, Problem& 
     out = j.get<bool>();
   } else if constexpr (std::same_as<T, double>) {
     if (!j.is_number()) return wrong("a number");
+    if (!std::isfinite(j.get<double>())) return problem.at(path, "must be a finite number");
     out = j.get<double>();
   } else if constexpr (std::integral<T>) {
     read_integer(j, out, path, problem);

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "base/json/fields.h"
+
 namespace bsp::wire {
 namespace {
 
@@ -86,13 +88,11 @@ class Fields {
   template <class Number>
     requires std::is_integral_v<Number>
   void read(const char* name, const json& value, Number& into) {
-    if constexpr (std::is_unsigned_v<Number>) {
-      if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::numeric_limits<Number>::max())
-        return wrong_field(name, "is not an unsigned number of its size");
-    } else if (!value.is_number_integer()) {
-      return wrong_field(name, "is not an integer");
-    }
-    into = value.get<Number>();
+    const auto number = whole_number<Number>(value);
+    if (!number)
+      return wrong_field(
+          name, std::is_unsigned_v<Number> ? "is not an unsigned number of its size" : "is not an integer of its size");
+    into = *number;
   }
   template <class T>
   void read(const char* name, const json& value, std::vector<T>& into) {

@@ -66,6 +66,16 @@ std::chrono::milliseconds Fence::age() const {
   return std::chrono::ceil<std::chrono::milliseconds>(now - freshness_.fresh(hooks_.plan(), rank_, now));
 }
 
+bool Fence::must_stay(net::SteadyTime ended) const {
+  const auto now = steady_now();
+  const wire::EpochPlan* plan = hooks_.plan();
+  if (!plan || plan->members.size() < 2) return false;
+  // It asks for a status every two seconds.
+  if (now < freshness_.operator_spoke() + limit_ / 6) return false;
+  // The others may find out later than this pod that the operator is silent.
+  return now < ended + limit_ || others_need_us();
+}
+
 void Fence::look() {
   const auto now = steady_now();
   const wire::EpochPlan* plan = hooks_.plan();

@@ -11,6 +11,10 @@
 // one answers no more. So an operator that is away for hours harms no job whose ranks reach each other, and a job with
 // one rank, which has nobody to ask, is never ended here.
 //
+// A rank that has finished is one of those that must be heard: that its pod is gone is, to the operator, one of the
+// ends after which the others may start anew. So while the operator is silent such a pod stays, for as long as somebody
+// whose program has not ended asks it.
+//
 // While the operator speaks this costs a timer and a small file every ten seconds. Else rank 0 asks everybody and
 // everybody asks rank 0, over the links that an epoch has anyway.
 #pragma once
@@ -79,6 +83,13 @@ class Fence {
   [[nodiscard]] std::chrono::milliseconds age() const;
   [[nodiscard]] bool cut_off() const { return age() >= limit_; }
 
+  // A peer asked that needs the answer.
+  void asked() { asked_for_ = std::chrono::steady_clock::now(); }
+  // In the last half of the limit.
+  [[nodiscard]] bool others_need_us() const { return asked_for_ > std::chrono::steady_clock::now() - limit_ / 2; }
+  // The pod of a program that ended well then must not go yet.
+  [[nodiscard]] bool must_stay(net::SteadyTime ended) const;
+
  private:
   void look();
   void ask(const wire::Member& member);
@@ -90,6 +101,7 @@ class Fence {
   Hooks hooks_;
   Freshness freshness_;
   net::SteadyTime may_end_from_;
+  net::SteadyTime asked_for_ = net::SteadyTime::min();
   bool asking_ = false;
   std::set<std::string> asked_;  // pods that have not answered yet
   net::Loop::TimerId timer_ = 0;

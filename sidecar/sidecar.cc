@@ -24,6 +24,7 @@ namespace {
 // How often the ring is looked at: closely while the job stands still for us, else now and then.
 constexpr std::chrono::milliseconds kClosePoll{1};
 constexpr std::chrono::milliseconds kIdlePoll{50};
+constexpr std::chrono::seconds kStayAgain{1};    // of the 5 s that bsp-init waits
 constexpr std::chrono::seconds kAliveAnswer{5};  // as for all that peers are asked on the same links
 
 }  // namespace
@@ -91,7 +92,8 @@ void Sidecar::on_init_message(const control::Message& message) {
              {{"code", program_.exit_code}, {"signal", program_.exit_signal}, {"message", program_.exit_message}});
     save();  // before `bye`: bsp-init forgets it then
     refresh();
-    (void)control_->send({std::string(control::kBye), {}});
+    if (!ended_) ended_ = std::chrono::steady_clock::now();
+    let_init_end();
     return;
   }
   if (message.verb == control::kHello) {
@@ -102,6 +104,17 @@ void Sidecar::on_init_message(const control::Message& message) {
   }
   if (message.verb == control::kStopped) send_if_ordered();
   refresh();
+}
+
+void Sidecar::let_init_end() {
+  loop_.cancel(std::exchange(bye_, 0));
+  const bool well = program_.exit_code == 0 && program_.exit_signal == 0;
+  if (!well || !fence_->must_stay(*ended_)) {
+    (void)control_->send({std::string(control::kBye), {}});
+    return;
+  }
+  (void)control_->send({std::string(control::kStay), {}});
+  bye_ = loop_.after(kStayAgain, [this] { let_init_end(); });
 }
 
 void Sidecar::on_init_lost() {
@@ -142,8 +155,11 @@ std::unique_ptr<Fence> Sidecar::make_fence() {
                    .computes = [this] { return !program_.exited() && !program_.stopped_at_gate(*ring_); },
                    .ask =
                        [this](const wire::Member& member, net::LinkPeer::Done done) {
+                         // Rank 0 asks for all that ask it.
+                         const bool computes = !program_.exited() || (config_.rank == 0 && fence_->others_need_us());
                          epochs_.peer(member.pod, member.address)
-                             .call(fencing::kAlive, json::object(), {}, kAliveAnswer, std::move(done));
+                             .call(fencing::kAlive, {{fencing::kComputes, computes}}, {}, kAliveAnswer,
+                                   std::move(done));
                        },
                    .end_program =
                        [this](const std::string& why) {

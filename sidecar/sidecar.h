@@ -53,6 +53,8 @@ class Sidecar {
   // sidecar.cc: state.
   void on_init_message(const control::Message& message);
   void on_init_lost();
+  // Now, or once nobody needs this pod.
+  void let_init_end();
   // Sends SIGCONT's request if the open epoch is this program's next one.
   void continue_if_due();
   // What ends the program of a pod that is cut off.
@@ -98,7 +100,9 @@ class Sidecar {
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<net::LinkServer> server_;
   net::Loop::TimerId poll_ = 0;
-  bool renew_descriptor_ = false;  // a sidecar before us wrote it
+  net::Loop::TimerId bye_ = 0;            // not 0: bsp-init is told to stay
+  std::optional<net::SteadyTime> ended_;  // the program, as far as this process knows
+  bool renew_descriptor_ = false;         // a sidecar before us wrote it
 };
 
 }  // namespace bsp::sidecar

@@ -10,6 +10,7 @@
 
 #include "base/core/fault.h"
 #include "base/core/log.h"
+#include "base/json/fields.h"
 #include "crds/names.h"
 #include "sidecar/collect/set_manager.h"
 #include "sidecar/gate.h"
@@ -59,7 +60,10 @@ Result<json> nothing(Result<void> result) {
 }  // namespace
 
 void Sidecar::handle(net::Request request, net::Reply reply) {
-  if (request.peer == names::kOperatorIdentity) fence_->operator_spoke();
+  if (request.peer == names::kOperatorIdentity) {
+    fence_->operator_spoke();
+    if (bye_ != 0) let_init_end();
+  }
   if (request.peer == names::kOperatorIdentity && contains(kOperatorVerbs, request.verb))
     return operator_verb(request, std::move(reply));
   if (contains(kPeerVerbs, request.verb) && request.peer != names::kOperatorIdentity &&
@@ -228,6 +232,7 @@ void Sidecar::peer_verb(net::Request& request, net::Reply reply) {
   reply.result([&]() -> Result<json> {
     if (verb == wire::kGather) return take_part(request);
     if (verb == wire::kDeliver) return deliver(request);
+    if (verb == fencing::kAlive && flag_at(fields, fencing::kComputes, false)) fence_->asked();
     if (verb == fencing::kAlive) return json{{fencing::kAge, static_cast<std::uint64_t>(fence_->age().count())}};
     if (verb == wire::kPing) {
       BSP_TRY(std::uint64_t epoch, number(fields, "epoch"));

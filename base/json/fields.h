@@ -2,10 +2,37 @@
 // missing.
 #pragma once
 
+#include <cmath>
+#include <concepts>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace bsp {
+
+// The whole number that a value is, however it is written (4, 4.0 and 4e0 are one to an API server); nullopt if it is
+// none, or none that T holds.
+template <std::integral T>
+std::optional<T> whole_number(const nlohmann::json& value) {
+  std::int64_t number = 0;
+  if (value.is_number_unsigned()) {
+    const auto count = value.get<std::uint64_t>();
+    return std::in_range<T>(count) ? std::optional(static_cast<T>(count)) : std::nullopt;
+  }
+  if (value.is_number_integer()) {
+    number = value.get<std::int64_t>();
+  } else if (value.is_number_float()) {
+    const double real = value.get<double>();
+    // What lies outside can't be converted; NaN lies nowhere.
+    if (!(real >= -0x1p63 && real < 0x1p63) || real != std::trunc(real)) return std::nullopt;
+    number = static_cast<std::int64_t>(real);
+  } else {
+    return std::nullopt;
+  }
+  return std::in_range<T>(number) ? std::optional(static_cast<T>(number)) : std::nullopt;
+}
 
 // A null value if there is none.
 inline const nlohmann::json& part_at(const nlohmann::json& object, const char* name) {
@@ -23,6 +50,13 @@ inline std::string text_at(const nlohmann::json& object, const char* name) {
 inline bool flag_at(const nlohmann::json& object, const char* name, bool otherwise) {
   const nlohmann::json& value = part_at(object, name);
   return value.is_boolean() ? value.get<bool>() : otherwise;
+}
+
+// 0 if there is none.
+template <std::integral T>
+T count_at(const nlohmann::json& object, const char* name) {
+  const auto number = whole_number<T>(part_at(object, name));
+  return number && *number > 0 ? *number : T{0};
 }
 
 }  // namespace bsp

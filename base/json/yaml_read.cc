@@ -6,8 +6,11 @@
 #include <cmath>
 #include <format>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "base/json/yaml.h"
 
@@ -16,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 100;
+constexpr std::size_t kMaxDepth = 100;
 constexpr std::size_t kMaxValues = 20'000;  // with aliases expanded
 
 bool one_of(std::string_view text, std::initializer_list<std::string_view> list) {
@@ -83,129 +86,250 @@ void check_characters(std::string_view text) {
   }
 }
 
+[[noreturn]] void wrong(const YAML::Mark& mark, std::string what) {
+  throw YamlError{mark.is_null() ? 0 : mark.line + 1, std::move(what)};
+}
+
 // yaml-cpp 0.8 makes of these two escapes a byte that is no character.
-void check_decoded(const YAML::Node& scalar, const std::string& path) {
-  std::string_view text = scalar.Scalar();
+void check_decoded(const YAML::Mark& mark, std::string_view text, const std::string& path) {
   for (std::size_t n = 1; !text.empty(); text.remove_prefix(n)) {
     n = utf8_length(text);
     if (n == 0)
-      throw YamlError{
-          scalar.Mark().is_null() ? 0 : scalar.Mark().line + 1,
-          std::format("{}{}\\_ and \\N are not understood; write \\u00a0 or \\u0085", path, path.empty() ? "" : ": ")};
+      wrong(mark, std::format("{}{}\\_ and \\N are not understood; write \\u00a0 or \\u0085", path,
+                              path.empty() ? "" : ": "));
   }
 }
 
-class Reader {
+json scalar_value(const YAML::Mark& mark, const std::string& tag, const std::string& text, const std::string& path) {
+  check_decoded(mark, text, path);
+  json value = tag == "?" ? yaml_scalar(text) : json(text);
+  if (value.is_number_float() && !std::isfinite(value.get<double>()))
+    wrong(mark, std::format("{}: must be a finite number, not {}", path, text));
+  if (tag.empty() || tag == "?" || tag == "!" || tag == "tag:yaml.org,2002:str") return value;
+  value = yaml_scalar(text);
+  if ((tag == "tag:yaml.org,2002:int" && value.is_number_integer()) ||
+      (tag == "tag:yaml.org,2002:float" && value.is_number()) ||
+      (tag == "tag:yaml.org,2002:bool" && value.is_boolean()) || (tag == "tag:yaml.org,2002:null" && value.is_null()))
+    return value;
+  wrong(mark, std::format("{}: the tag {} does not fit \"{}\"; leave it out", path, tag, text));
+}
+
+// Makes JSON of what the parser comes to. What begins is put on `open_`, what has ended into what is open around it.
+//
+// The first thing that is wrong with it is told at the end: that the text is no YAML at all explains it.
+class Builder final : public YAML::EventHandler {
  public:
-  explicit Reader(YamlLines* lines) : lines_(lines) {}
+  explicit Builder(std::vector<json>& documents, std::vector<YamlLines>* lines)
+      : documents_(documents), all_lines_(lines) {}
 
-  json read(const YAML::Node& node, const std::string& path, int depth) {
-    if (depth > kMaxDepth) wrong(node, path + ": nested too deeply (or an alias to itself)");
-    if (++values_ > kMaxValues) wrong(node, "more than 20000 values, aliases counted");
-    switch (node.Type()) {
-      case YAML::NodeType::Map:
-        return read_map(node, path, depth);
-      case YAML::NodeType::Sequence: {
-        json list = json::array();
-        for (const YAML::Node& item : node) {
-          const std::string at = std::format("{}[{}]", path, list.size());
-          note(at, item);
-          list.push_back(read(item, at, depth + 1));
-        }
-        return list;
-      }
-      case YAML::NodeType::Scalar:
-        return read_scalar(node, path);
-      default:
-        return nullptr;
-    }
+  void check() const {
+    if (wrong_) throw YamlError(*wrong_);
   }
 
- private:
-  [[noreturn]] static void wrong(const YAML::Node& node, const std::string& what) {
-    throw YamlError{node.Mark().is_null() ? 0 : node.Mark().line + 1, what};
-  }
-  void note(const std::string& path, const YAML::Node& node) {
-    if (lines_ && !node.Mark().is_null()) lines_->try_emplace(path, node.Mark().line + 1);
-  }
-
-  json read_map(const YAML::Node& node, const std::string& path, int depth) {
-    json object = json::object();
-    std::vector<YAML::Node> merged;
-    for (const auto& pair : node) {
-      if (!pair.first.IsScalar())
-        wrong(pair.first, std::format("{}: a key must be a text", path.empty() ? "the document" : path));
-      check_decoded(pair.first, path);
-      const std::string& key = pair.first.Scalar();
-      if (key == "<<" && pair.first.Tag() == "?") {
-        if (pair.second.IsSequence())
-          for (const YAML::Node& item : pair.second) merged.push_back(item);
-        else
-          merged.push_back(pair.second);
-        continue;
-      }
-      const std::string at = path.empty() ? key : path + "." + key;
-      if (object.contains(key)) wrong(pair.first, at + ": given twice; remove one of them");
-      note(at, pair.first);
-      object[key] = read(pair.second, at, depth + 1);
-    }
-    for (const YAML::Node& other : merged) {
-      if (!other.IsMap()) wrong(other, path + ".<<: must be a map or a list of maps");
-      // What is written out wins over what is merged, an earlier map over a later one.
-      const json more = read(other, path, depth + 1);
-      for (const auto& [key, value] : more.items())
-        if (!object.contains(key)) object[key] = value;
-    }
-    return object;
-  }
-
-  static json read_scalar(const YAML::Node& node, const std::string& path) {
-    check_decoded(node, path);
-    const std::string& tag = node.Tag();
-    json value = tag == "?" ? yaml_scalar(node.Scalar()) : json(node.Scalar());
-    if (value.is_number_float() && !std::isfinite(value.get<double>()))
-      wrong(node, std::format("{}: must be a finite number, not {}", path, node.Scalar()));
-    if (tag.empty() || tag == "?" || tag == "!" || tag == "tag:yaml.org,2002:str") return value;
-    value = yaml_scalar(node.Scalar());
-    if ((tag == "tag:yaml.org,2002:int" && value.is_number_integer()) ||
-        (tag == "tag:yaml.org,2002:float" && value.is_number()) ||
-        (tag == "tag:yaml.org,2002:bool" && value.is_boolean()) || (tag == "tag:yaml.org,2002:null" && value.is_null()))
-      return value;
-    wrong(node, std::format("{}: the tag {} does not fit \"{}\"; leave it out", path, tag, node.Scalar()));
-  }
-
-  YamlLines* lines_;
-  std::size_t values_ = 0;
-};
-
-// Whether the text has an end: yaml-cpp 0.8 takes what can't follow a flow map or list ("{a: b},") for another
-// document, and begins that again and again.
-class Documents final : public YAML::EventHandler {
- public:
   void OnDocumentStart(const YAML::Mark& mark) override {
+    // yaml-cpp 0.8 takes what can't follow a flow map or list ("{a: b},") for another document, and begins that again
+    // and again.
     if (mark.pos == begun_)
-      throw YamlError{mark.line + 1,
-                      "not valid YAML: nothing can follow here but a line with --- and another document"};
+      wrong(mark, "not valid YAML: nothing can follow here but a line with --- and another document");
     begun_ = mark.pos;
+    document_ = nullptr;
+    lines_.clear();
+    anchors_.clear();
+    values_ = 0;
   }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
+  void OnDocumentEnd() override {
+    if (document_.is_null()) return;
+    documents_.push_back(std::move(document_));
+    if (all_lines_) all_lines_->push_back(std::move(lines_));
+  }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    unless_wrong([&] {
+      begin(mark);
+      end(mark, anchor, {});
+    });
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    unless_wrong([&] {
+      if (expects_key()) {
+        if (anchor != YAML::NullAnchor)
+          anchors_[anchor] = {.value = scalar_value(mark, tag, text, open_.back().part.path), .text = text, .path = {}};
+        return begin_field(mark, text, tag == "?");
+      }
+      const std::string at = begin(mark);
+      end(mark, anchor, {.value = scalar_value(mark, tag, text, at), .text = text, .path = {}});
+    });
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    unless_wrong([&] {
+      const auto found = anchors_.find(anchor);
+      if (expects_key() && found != anchors_.end() && found->second.text)
+        return begin_field(mark, *found->second.text, false);
+      const std::string at = begin(mark);
+      if (found == anchors_.end()) wrong(mark, at + ": an alias to what it is part of");
+      const Part& part = found->second;
+      count(mark, part.values - 1);
+      check_depth(mark, part.depth, at);
+      copy_lines(part.path, at);
+      end(mark, YAML::NullAnchor, part);
+    });
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    unless_wrong([&] { open(mark, anchor, json::array()); });
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    unless_wrong([&] { open(mark, anchor, json::object()); });
+  }
+  void OnSequenceEnd() override {
+    unless_wrong([&] { close(); });
+  }
+  void OnMapEnd() override {
+    unless_wrong([&] {
+      add_merged(open_.back());
+      close();
+    });
+  }
 
  private:
-  int begun_ = -1;
-};
+  // A value with what an alias to it needs.
+  struct Part {
+    json value = nullptr;
+    std::optional<std::string> text = std::nullopt;  // of a scalar, which may be a key elsewhere
+    std::string path;
+    std::size_t values = 1;
+    std::size_t depth = 0;
+  };
+  struct Open {
+    Part part;
+    YAML::Mark mark;
+    YAML::anchor_t anchor;
+    std::optional<std::string> key = std::nullopt;  // of a map, whose value comes next
+    bool merges = false;                            // it is <<
+    std::vector<std::pair<std::string, json>> merged;
+  };
 
-void check_ends(std::string_view text) {
-  std::istringstream in{std::string(text)};
-  YAML::Parser parser(in);
-  for (Documents documents; parser.HandleNextDocument(documents);) continue;
-}
+  static std::string field_of(const std::string& path, const std::string& key) {
+    return path.empty() ? key : path + "." + key;
+  }
+  [[nodiscard]] bool expects_key() const {
+    return !open_.empty() && open_.back().part.value.is_object() && !open_.back().key;
+  }
+  // Of the value that comes next.
+  [[nodiscard]] std::string path() const {
+    if (open_.empty()) return "";
+    const Open& in = open_.back();
+    return in.key ? field_of(in.part.path, *in.key) : std::format("{}[{}]", in.part.path, in.part.value.size());
+  }
+
+  void unless_wrong(auto build) {
+    if (wrong_) return;
+    try {
+      build();
+    } catch (const YamlError& error) {
+      wrong_ = error;
+    }
+  }
+
+  void count(const YAML::Mark& mark, std::size_t values) {
+    values_ += values;
+    if (values_ > kMaxValues) wrong(mark, "more than 20000 values, aliases counted");
+  }
+  void check_depth(const YAML::Mark& mark, std::size_t depth, const std::string& path) const {
+    if (open_.size() + depth > kMaxDepth) wrong(mark, path + ": nested too deeply");
+  }
+  void note(const std::string& path, const YAML::Mark& mark) {
+    if (all_lines_ && !mark.is_null()) lines_.try_emplace(path, mark.line + 1);
+  }
+  void copy_lines(const std::string& from, const std::string& to) {
+    if (from.empty()) return;  // a key, which has no lines below it
+    std::vector<std::pair<std::string, int>> copies;
+    for (auto it = lines_.lower_bound(from); it != lines_.end() && it->first.starts_with(from); ++it)
+      if (const std::string rest = it->first.substr(from.size()); rest.empty() || rest[0] == '.' || rest[0] == '[')
+        copies.emplace_back(to + rest, it->second);
+    for (auto& [path, line] : copies) lines_.try_emplace(std::move(path), line);
+  }
+
+  void begin_field(const YAML::Mark& mark, const std::string& key, bool plain) {
+    Open& map = open_.back();
+    check_decoded(mark, key, map.part.path);
+    map.merges = plain && key == "<<";
+    if (!map.merges) {
+      const std::string path = field_of(map.part.path, key);
+      if (map.part.value.contains(key)) wrong(mark, path + ": given twice; remove one of them");
+      note(path, mark);
+    }
+    map.key = key;
+  }
+
+  std::string begin(const YAML::Mark& mark) {
+    if (expects_key())
+      wrong(mark, std::format("{}: a key must be a text",
+                              open_.back().part.path.empty() ? "the document" : open_.back().part.path));
+    std::string at = path();
+    if (!open_.empty() && !open_.back().key) note(at, mark);
+    check_depth(mark, 0, at);
+    count(mark, 1);
+    return at;
+  }
+  void end(const YAML::Mark& mark, YAML::anchor_t anchor, Part part) {
+    part.path = path();
+    if (anchor != YAML::NullAnchor) anchors_[anchor] = part;
+    if (open_.empty()) {
+      document_ = std::move(part.value);
+      return;
+    }
+    Open& in = open_.back();
+    in.part.values += part.values;
+    in.part.depth = std::max(in.part.depth, part.depth + 1);
+    if (in.merges)
+      merge(mark, std::move(part), in);
+    else if (in.key)
+      in.part.value[*in.key] = std::move(part.value);
+    else
+      in.part.value.push_back(std::move(part.value));
+    in.key.reset();
+    in.merges = false;
+  }
+  static void merge(const YAML::Mark& mark, Part part, Open& into) {
+    const bool list = part.value.is_array();
+    json maps = list ? std::move(part.value) : json::array({std::move(part.value)});
+    for (std::size_t i = 0; i < maps.size(); ++i) {
+      if (!maps[i].is_object()) wrong(mark, part.path + ": must be a map or a list of maps");
+      into.merged.emplace_back(list ? std::format("{}[{}]", part.path, i) : part.path, std::move(maps[i]));
+    }
+  }
+  // What is written out wins over what is merged, an earlier map over a later one.
+  void add_merged(Open& map) {
+    for (const auto& [path, other] : map.merged)
+      for (const auto& [key, value] : other.items()) {
+        if (map.part.value.contains(key)) continue;
+        map.part.value[key] = value;
+        copy_lines(field_of(path, key), field_of(map.part.path, key));
+      }
+  }
+  void open(const YAML::Mark& mark, YAML::anchor_t anchor, json empty) {
+    std::string at = begin(mark);
+    open_.push_back(
+        {.part = {.value = std::move(empty), .path = std::move(at)}, .mark = mark, .anchor = anchor, .merged = {}});
+  }
+  void close() {
+    Open done = std::move(open_.back());
+    open_.pop_back();
+    end(done.mark, done.anchor, std::move(done.part));
+  }
+
+  std::vector<json>& documents_;
+  std::vector<YamlLines>* all_lines_;
+  int begun_ = -1;
+  json document_;
+  YamlLines lines_;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, Part> anchors_;
+  std::size_t values_ = 0;
+  std::optional<YamlError> wrong_;
+};
 
 }  // namespace
 
@@ -242,14 +366,11 @@ std::expected<std::vector<json>, YamlError> read_yaml(std::string_view text, std
   std::vector<json> documents;
   try {
     check_characters(text);
-    check_ends(text);
-    for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {
-      YamlLines found;
-      json document = Reader(lines ? &found : nullptr).read(node, "", 0);
-      if (document.is_null()) continue;
-      documents.push_back(std::move(document));
-      if (lines) lines->push_back(std::move(found));
-    }
+    std::istringstream in{std::string(text)};
+    YAML::Parser parser(in);
+    Builder builder(documents, lines);
+    while (parser.HandleNextDocument(builder)) continue;
+    builder.check();
   } catch (const YamlError& error) {
     return std::unexpected(error);
   } catch (const YAML::Exception& error) {

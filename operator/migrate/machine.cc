@@ -148,10 +148,15 @@ bool Machine::give_up_if_troubled() {
 }
 
 bool Machine::overdue(Phase since, Duration limit) {
-  const Duration by_size = from_seconds(static_cast<double>(moved_bytes()) / limits_.bytes_per_second);
+  const auto bytes = static_cast<double>(moved_bytes());
+  const double measured =
+      view_.bytes_per_second > 0 ? view_.bytes_per_second / limits_.slack : limits_.bytes_per_second;
+  const double rate = std::clamp(measured, limits_.least_bytes_per_second, limits_.bytes_per_second);
+  const Duration by_size = from_seconds(bytes / rate);
   if (!past(since, limit + by_size)) return false;
   roll_back(std::string(crds::to_string(since)) + "Timeout",
-            std::format("not done after {:.0f} s", to_seconds(limit + by_size)));
+            std::format("not done after {:.0f} s, which is the limit for {:.0f} MB at {:.0f} MB/s",
+                        to_seconds(limit + by_size), bytes * 1e-6, rate * 1e-6));
   return true;
 }
 

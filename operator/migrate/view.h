@@ -74,6 +74,7 @@ struct View {
   wire::EpochPlan epoch;                // BSPJob.status.epoch
   std::map<std::string, PodView> pods;  // every pod of the job, by name
   double superstep_seconds = 0;         // mean of late; 0: not known
+  double bytes_per_second = 0;          // of the slowest of the wave's moves, as far as measured; 0: not known
   double round_trip_seconds = 0;        // operator to sidecar and back
   std::string cancelled;                // why the wave is no longer wanted (job deleted, …); "": it is
 };

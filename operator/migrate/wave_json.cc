@@ -3,6 +3,7 @@
 
 #include <format>
 
+#include "crds/fields.h"
 #include "operator/migrate/wave.h"
 
 namespace bsp::migrate {
@@ -10,20 +11,16 @@ namespace {
 
 using nlohmann::json;
 
-json pause_to_json(const crds::PauseParts& p) {
-  return {{"totalMs", p.total_ms},       {"gateMs", p.gate_ms},       {"closeMs", p.close_ms},   {"dumpMs", p.dump_ms},
-          {"transferMs", p.transfer_ms}, {"restoreMs", p.restore_ms}, {"commitMs", p.commit_ms}, {"openMs", p.open_ms}};
+json pause_to_json(const crds::PauseParts& pause) {
+  json j;
+  crds::visit_fields(pause, [&](const char* name, double ms) { j[name] = ms; });
+  return j;
 }
 
 crds::PauseParts pause_from_json(const json& j) {
-  return {.total_ms = j.value("totalMs", 0.0),
-          .gate_ms = j.value("gateMs", 0.0),
-          .close_ms = j.value("closeMs", 0.0),
-          .dump_ms = j.value("dumpMs", 0.0),
-          .transfer_ms = j.value("transferMs", 0.0),
-          .restore_ms = j.value("restoreMs", 0.0),
-          .commit_ms = j.value("commitMs", 0.0),
-          .open_ms = j.value("openMs", 0.0)};
+  crds::PauseParts pause;
+  crds::visit_fields(pause, [&](const char* name, double& ms) { ms = j.value(name, 0.0); });
+  return pause;
 }
 
 GateState gate_state_from(const std::string& text) {

@@ -64,6 +64,14 @@ void Calibration::add_move(const std::string& from, const std::string& to, std::
         std::max(0.0, pause.total_ms * 1e-3 - static_cast<double>(bytes) * seconds_per_byte(from, to).value));
 }
 
+void Calibration::add_late_move(const std::string& from, const std::string& to, std::uint64_t bytes, double seconds) {
+  if (bytes < kTelling || seconds <= 0) return;
+  const double most = static_cast<double>(bytes) / seconds;
+  Figure& bandwidth = bandwidth_[{from, to}];
+  bandwidth.value = bandwidth.samples == 0 ? most : std::min(bandwidth.value, most);
+  ++bandwidth.samples;
+}
+
 Calibration::Value Calibration::cpu(const std::string& set, const std::map<std::string, double>& nominal) const {
   if (const auto it = cpu_.find(set); it != cpu_.end()) return {it->second.value, true};
   auto speed = [&](const std::string& name) {

@@ -30,11 +30,12 @@ struct Figure {
 class Calibration {
  public:
   static constexpr double kWeight = 0.1;
-  static constexpr std::uint32_t kSettled = 5;        // samples
-  static constexpr double kOutlier = 4;               // ratio
-  static constexpr double kAssumedRate = 1e9;         // instructions/s of a Set of nominal speed 1
-  static constexpr double kAssumedBandwidth = 300e6;  // bytes/s
-  static constexpr double kAssumedFixed = 0.3;        // s
+  static constexpr std::uint32_t kSettled = 5;            // samples
+  static constexpr double kOutlier = 4;                   // ratio
+  static constexpr std::uint64_t kTelling = 100'000'000;  // bytes
+  static constexpr double kAssumedRate = 1e9;             // instructions/s of a Set of nominal speed 1
+  static constexpr double kAssumedBandwidth = 300e6;      // bytes/s
+  static constexpr double kAssumedFixed = 0.3;            // s
 
   static Calibration from_status(const std::vector<crds::CalibrationFigure>& figures);
   // Measured figures, and the assumed ones for Sets (with their nominal speed) that have none.
@@ -42,6 +43,9 @@ class Calibration {
 
   void add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank);
   void add_move(const std::string& from, const std::string& to, std::uint64_t bytes, const crds::PauseParts& pause);
+  // One that was given up because it was not over after so long: it tells the most that the bandwidth can be. Of fewer
+  // than kTelling bytes it tells nothing: what took so long was something else.
+  void add_late_move(const std::string& from, const std::string& to, std::uint64_t bytes, double seconds);
 
   struct Value {
     double value = 0;

@@ -56,7 +56,7 @@ std::optional<decide::MeasuredSuperstep> Collector::take() {
   out.communication_seconds = decide::shared_phase_seconds(rest);
   times.compute_seconds = out.compute_seconds;
   times.instructions = out.instructions;
-  for (double compute : out.compute_seconds) times.rank_seconds.push_back(compute + out.communication_seconds);
+  times.imbalance = decide::balance_of(out).imbalance();
   history_.push_back(std::move(times));
   if (history_.size() > kHistory) history_.pop_front();
   skip_to(t);

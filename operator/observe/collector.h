@@ -20,7 +20,7 @@ namespace bsp::observe {
 struct SuperstepTimes {
   std::uint64_t superstep = 0;
   double seconds = 0;                   // mean over the ranks of computation + communication + edge
-  std::vector<double> rank_seconds;     // computation + communication + the shared phase, see adaptation.h
+  double imbalance = 0;                 // decide::Balance's
   std::vector<double> compute_seconds;  // CT_t(i)
   std::vector<double> instructions;     // I_t(i)
 };

@@ -33,26 +33,20 @@ json to_line(const Booking& b) {
           {"seats", std::move(seats)}};
 }
 
-template <class T>
-T number_of(const json& object, const char* name) {
-  const json& value = part_at(object, name);
-  return value.is_number_integer() && value.get<std::int64_t>() >= 0 ? static_cast<T>(value.get<std::int64_t>()) : T{0};
-}
-
 // Empty if it says nothing.
 Booking from_line(const std::string& line) {
   const json j = json::parse(line, nullptr, false);
   Booking b;
   if (!j.is_object()) return b;
   b.uid = text_at(j, "uid");
-  b.wave = number_of<std::uint32_t>(j, "wave");
+  b.wave = count_at<std::uint32_t>(j, "wave");
   b.until = from_rfc3339(text_at(j, "until"));
-  b.each = {number_of<std::int64_t>(j, "cpuMilli"), number_of<std::int64_t>(j, "memoryBytes"), 1};
+  b.each = {count_at<std::int64_t>(j, "cpuMilli"), count_at<std::int64_t>(j, "memoryBytes"), 1};
   const json& seats = part_at(j, "seats");
   if (seats.is_array())
     for (const json& s : seats)
       if (const std::string pod = text_at(s, "pod"); !pod.empty())
-        b.seats.push_back({pod, number_of<std::uint32_t>(s, "rank"), text_at(s, "set"), text_at(s, "node")});
+        b.seats.push_back({pod, count_at<std::uint32_t>(s, "rank"), text_at(s, "set"), text_at(s, "node")});
   return b;
 }
 

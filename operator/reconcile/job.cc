@@ -11,6 +11,11 @@ namespace bsp::reconcile {
 
 using crds::JobPhase;
 
+namespace {
+// What the other containers of a pod have to end by themselves once the job has.
+constexpr std::chrono::seconds kOthersEnd{30};
+}  // namespace
+
 void JobKernel::enter(JobPhase phase, std::string reason, std::string message) {
   out.store_first = true;
   if (status().phase != phase)
@@ -126,8 +131,10 @@ void JobKernel::finished() {
     // The sidecar tells of an end before the node does; the pod holds the log that says why.
     const wire::RankStatus* s = rank_status(name);
     const bool ended_app = pod.app_ended || (s && s->phase == wire::RankPhase::kExited);
+    // One whose other containers never end holds its place on the node for as long as it is there.
+    const bool runs = !ended_app || (pod.others_run && o.now > status().completion_time + kOthersEnd);
     const bool remove =
-        policy == crds::CleanPodPolicy::kAll || !current || (policy == crds::CleanPodPolicy::kRunning && !ended_app);
+        policy == crds::CleanPodPolicy::kAll || !current || (policy == crds::CleanPodPolicy::kRunning && runs);
     if (remove && !pod.deleting) out.delete_pods.push_back(name);
   }
   for (const auto& m : o.migrations)

@@ -92,7 +92,9 @@ void JobKernel::migrating(const migrate::Wave& wave) {
                                 : !deleted.empty()            ? std::format("RankMigration {} was deleted", deleted)
                                                               : "";
   out.moving = true;
-  const migrate::Step step = migrate::step(wave, view_of(o, cancelled), o.now, limits);
+  migrate::View view = view_of(o, cancelled);
+  view.bytes_per_second = bandwidth_of(wave, o);
+  const migrate::Step step = migrate::step(wave, view, o.now, limits);
   out.migrations = show_wave(wave, o);
   end_orphans(&wave);
   if (!step.changed) return carry_out(step, o, out);

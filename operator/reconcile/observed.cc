@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <format>
 
+#include "base/json/fields.h"
 #include "crds/names.h"
 
 namespace bsp::reconcile {
@@ -68,6 +69,9 @@ PodFacts pod_facts(const json& pod) {
       if (is_final(facts.reason)) facts.cannot_start = true;
     }
   }
+  for (const json& container : part_at(status, "containerStatuses"))
+    facts.others_run |= text_at(container, "name") != names::kAppContainer &&
+                        part_at(part_at(container, "state"), "running").is_object();
   // The node may end a pod as a whole (evicted, lost).
   const std::string phase = status.value("phase", "");
   if (phase == "Failed" && !facts.app_ended) {

@@ -44,6 +44,7 @@ struct PodFacts {
   bool abandoned = false;  // lost, and its program has certainly ended (lost_pods.h)
   std::string address;     // ip:port of the sidecar; "": no IP yet
   bool app_ended = false;
+  bool others_run = false;    // containers beside the app and the sidecar: the job's own
   int app_exit_code = 0;      // 128 + signal, as bsp-init and container runtimes say it
   std::string app_message;    // why it could not be started, as the node tells it
   bool cannot_start = false;  // image missing, command refused by the engine: no use to wait

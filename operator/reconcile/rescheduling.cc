@@ -152,6 +152,7 @@ void Rescheduler::note_wave(const Observed& o) {
     open_window();
   }
   if (w.phase != migrate::Phase::kSucceeded) {
+    learn_of_delay(w, o);
     baseline_.reset();
     return;
   }
@@ -160,6 +161,26 @@ void Rescheduler::note_wave(const Observed& o) {
     const auto m = std::ranges::find(o.migrations, w.moves[i].migration, [](const auto& x) { return x.metadata.name; });
     if (m != o.migrations.end() && i < w.bytes.size())
       calibration_.add_move(m->status.source_set, m->status.target_set, w.bytes[i], w.pause);
+  }
+}
+
+// Else the same move would be tried again and again: the limit of the next one follows from what is learned here, and
+// so does whether it pays.
+void Rescheduler::learn_of_delay(const migrate::Wave& w, const Observed& o) {
+  for (const auto phase : {migrate::Phase::kCheckpointing, migrate::Phase::kRestoring}) {
+    if (w.reason != std::string(crds::to_string(phase)) + "Timeout") continue;
+    const crds::RankMigration* largest = nullptr;
+    std::uint64_t bytes = 0;
+    for (const crds::RankMigration& m : o.migrations)
+      for (const crds::RankPlace& place : o.job.status.ranks)
+        if (place.rank == m.spec.rank && place.memory_bytes > bytes &&
+            std::ranges::find(w.moves, m.metadata.name, &migrate::Move::migration) != w.moves.end()) {
+          largest = &m;
+          bytes = place.memory_bytes;
+        }
+    const Duration took = w.entered(migrate::Phase::kRollingBack) - w.entered(phase);
+    if (largest)
+      calibration_.add_late_move(largest->status.source_set, largest->status.target_set, bytes, to_seconds(took));
   }
 }
 
@@ -259,13 +280,10 @@ void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
   if (!history.empty()) {
     const auto last = history.back().superstep;
     const auto mean = observe::mean_times(history, last >= kCompared ? last - kCompared + 1 : 0, last);
-    const auto& t = history.back().rank_seconds;
-    double slowest = 0, sum = 0;
-    for (double s : t) slowest = std::max(slowest, s), sum += s;
-    status.imbalance = sum > 0 ? significant(slowest / (sum / static_cast<double>(t.size())) - 1, 4) : 0;
+    status.imbalance = significant(history.back().imbalance, 4);
     for (auto& place : status.ranks) {
       const std::size_t i = place.rank.value;
-      if (i >= t.size()) continue;
+      if (i >= mean->compute_seconds.size()) continue;
       place.compute_seconds = mean->compute_seconds[i];
       place.time_seconds = mean->seconds;
     }
@@ -295,7 +313,8 @@ std::vector<RealisedGain> Rescheduler::realised(const crds::BspJobStatus& status
   for (const migrate::Move& move : (*wave)->moves)
     if (move.rank < baseline_->compute.size())
       out.push_back(
-          {move.migration, (baseline_->compute[move.rank] - mean->compute_seconds[move.rank]) * alpha - pause});
+          {move.migration,
+           significant((baseline_->compute[move.rank] - mean->compute_seconds[move.rank]) * alpha - pause, 6)});
   baseline_.reset();
   return out;
 }

@@ -45,6 +45,7 @@ class Rescheduler {
 
  private:
   void note_wave(const Observed& o);
+  void learn_of_delay(const migrate::Wave& wave, const Observed& o);
   std::optional<Decided> decide_now(const Observed& o);
   void open_window();  // from state_
   [[nodiscard]] std::string record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,

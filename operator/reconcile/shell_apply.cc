@@ -47,8 +47,8 @@ bool JobShell::book(const Observed& o, const Outcome& out, Duration& pause) {
   if (booked) return not_booked_.clear(), true;
   if (booked.error().code == ErrorCode::kConflict) return false;
   pause = 1s;
-  if (std::exchange(not_booked_, booked.error().message) != not_booked_)
-    log_warning("no rank can move", {{"job", job_key(at_.name_space, at_.name)}, {"error", not_booked_}});
+  if (not_booked_.is_news(booked.error().message))
+    log_warning("no rank can move", {{"job", job_key(at_.name_space, at_.name)}, {"error", booked.error().message}});
   return false;
 }
 
@@ -56,8 +56,8 @@ void JobShell::keep_booked(const Outcome& out) {
   const std::string mine = job_key(at_.name_space, at_.name);
   const Time now = SystemClock{}.now();
   const auto kept = out.moving ? bookings_.renew(mine, now) : bookings_.release(mine, now);
-  if (!kept && std::exchange(not_booked_, kept.error().message) != not_booked_)
-    log_warning("booked room can't be written", {{"job", mine}, {"error", not_booked_}});
+  if (!kept && not_booked_.is_news(kept.error().message))
+    log_warning("booked room can't be written", {{"job", mine}, {"error", kept.error().message}});
 }
 
 void JobShell::carry_out(const Observed& o, const Outcome& out) {

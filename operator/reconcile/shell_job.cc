@@ -135,9 +135,8 @@ Duration JobShell::rest(const Observed& o, const Outcome& out) const {
   return std::max<Duration>(next, kRetry);
 }
 
-// Once for each reason, though it is tried again and again.
 void JobShell::tell_unprepared(const std::string& why) {
-  if (std::exchange(not_prepared_, why) == why) return;
+  if (!not_prepared_.is_news(why)) return;
   log_warning("preparing a job failed", {{"job", job_key(at_.name_space, at_.name)}, {"error", why}});
   const crds::BspJob* job = read();  // it may have its finalizer since
   if (!job || job->status.phase != crds::JobPhase::kPending || job->metadata.deletion_timestamp != Time{}) return;

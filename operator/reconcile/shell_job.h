@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/net/pki.h"
 #include "operator/kinds.h"
@@ -21,6 +22,16 @@
 #include "operator/reconcile/sidecars.h"
 
 namespace bsp::reconcile {
+
+// Why something does not go well: told once, though it is tried again and again.
+class Trouble {
+ public:
+  bool is_news(const std::string& why) { return std::exchange(last_, why) != why; }
+  void clear() { last_.clear(); }
+
+ private:
+  std::string last_;
+};
 
 class JobShell {
  public:
@@ -96,9 +107,8 @@ class JobShell {
   std::vector<Event> untold_;                             // of stored statuses
   std::map<std::string, crds::RankMigration> unwritten_;  // by name, the newest
   std::map<std::string, ImageDefaults> images_;
-  Bookings seen_;             // what the last look was decided on
-  std::string not_booked_;    // why, the last time
-  std::string not_prepared_;  // the same
+  Bookings seen_;  // what the last look was decided on
+  Trouble not_booked_, not_prepared_;
   struct NotCreated {
     Error error;
     std::chrono::steady_clock::time_point again;  // not tried before that

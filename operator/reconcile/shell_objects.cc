@@ -59,11 +59,6 @@ kube::Indexer by_job(const kube::Kind& kind) {
   };
 }
 
-std::int64_t whole(const Object& object, const char* name) {
-  const Object& value = part_at(object, name);
-  return value.is_number() ? value.get<std::int64_t>() : 0;
-}
-
 double real(const Object& object, const char* name) {
   const Object& value = part_at(object, name);
   return value.is_number() ? value.get<double>() : 0;
@@ -138,10 +133,10 @@ JobFigures job_figures(const Object& job) {
   figures.name = kube::metadata_text(job, "name");
   figures.phase = text_at(status, "phase");
   if (figures.phase.empty()) figures.phase = "Pending";
-  figures.ranks = whole(spec, "ranks");
-  figures.superstep = whole(status, "superstep");
-  figures.moves = whole(part_at(status, "migrations"), "succeeded");
-  figures.restarts = whole(status, "attempt");
+  figures.ranks = count_at<std::int64_t>(spec, "ranks");
+  figures.superstep = count_at<std::int64_t>(status, "superstep");
+  figures.moves = count_at<std::int64_t>(part_at(status, "migrations"), "succeeded");
+  figures.restarts = count_at<std::int64_t>(status, "attempt");
   figures.imbalance = real(status, "imbalance");
   figures.gain_seconds = real(status, "realisedGainSeconds");
   return figures;

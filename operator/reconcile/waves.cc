@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <format>
 
+#include "base/core/significant.h"
+#include "crds/fields.h"
 #include "crds/names.h"
+#include "operator/observe/calibration.h"
 
 namespace bsp::reconcile {
 
@@ -152,6 +155,16 @@ std::string deleted_of(const migrate::Wave& wave, const Observed& o) {
     if (m ? m->metadata.deletion_timestamp != Time{} : target_was_made(move, o)) return move.migration;
   }
   return "";
+}
+
+double bandwidth_of(const migrate::Wave& wave, const Observed& o) {
+  const auto calibration = observe::Calibration::from_status(o.job.status.calibration);
+  double most = 0;  // s per byte
+  for (const migrate::Move& move : wave.moves)
+    most = std::max(
+        most, calibration.seconds_per_byte(o.job.status.ranks[move.rank].set, o.job.status.epoch->sets[move.target_set])
+                  .value);
+  return most > 0 ? 1 / most : 0;
 }
 
 migrate::View view_of(const Observed& o, const std::string& cancelled) {
@@ -329,7 +342,8 @@ std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Obse
       m.spec.wave = wave.number;
       if (o.job.status.last_decision)
         for (const auto& entry : o.job.status.last_decision->moves)
-          if (entry.rank.value == move.rank) m.spec.predicted_gain_seconds = entry.predicted_gain_seconds;
+          if (entry.rank.value == move.rank)
+            m.spec.predicted_gain_seconds = significant(entry.predicted_gain_seconds, 6);
     }
     crds::RankMigrationStatus& s = m.status;
     const Phase before = s.phase;
@@ -353,10 +367,11 @@ std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Obse
       s.source_node = pod->second.node;
     }
     if (s.start_time == Time{} && !wave.times.empty()) s.start_time = wave.times.front().time;
-    if (m.spec.predicted_gain_seconds != 0) s.predicted_gain_seconds = m.spec.predicted_gain_seconds;
+    if (m.spec.predicted_gain_seconds != 0) s.predicted_gain_seconds = significant(m.spec.predicted_gain_seconds, 6);
     if (migrate::is_finished(wave)) {
       s.completion_time = wave.times.back().time;
       s.pause = wave.pause;
+      crds::visit_fields(s.pause, [](const char*, double& ms) { ms = significant(ms, 4); });
       if (i < wave.bytes.size()) s.bytes = wave.bytes[i];
     }
     if (!have || before != s.phase || have->status.superstep != s.superstep || have->status.message != s.message ||

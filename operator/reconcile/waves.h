@@ -34,6 +34,9 @@ std::vector<MoveRequest> waiting_requests(const Observed& o);
 // RankMigration is seen, so one that is missing then was there.
 std::string deleted_of(const migrate::Wave& wave, const Observed& o);
 
+// Of the slowest of its moves, bytes/s, as far as the calibration knows: for the limits of the wave.
+double bandwidth_of(const migrate::Wave& wave, const Observed& o);
+
 migrate::View view_of(const Observed& o, const std::string& cancelled);
 // Adds what the actions need to `out`.
 void carry_out(const migrate::Step& step, const Observed& o, Outcome& out);

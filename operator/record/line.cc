@@ -55,30 +55,6 @@ Result<void> check_schema(const json& j) {
                           name, names::kRecordSchema));
 }
 
-// The schema's own field, which no member holds, goes before the others.
-struct CallReader {
-  Reader& reader;
-  const json& object;
-  Call& call;
-  const Path at{};
-  std::vector<std::string_view> known{kSchemaField};
-  template <class M>
-  void operator()(const char* name, M member) {
-    known.push_back(name);
-    reader.required(object, name, call.*member, at);
-  }
-};
-
-struct CallWriter {
-  Writer& writer;
-  const Call& call;
-  template <class M>
-  void operator()(const char* name, M member) {
-    writer.write_name(name);
-    writer.write(call.*member);
-  }
-};
-
 }  // namespace
 
 // Escaped as JSON asks; bytes that are no UTF-8 (a tool's message) are replaced.
@@ -111,10 +87,11 @@ void Reader::read_figure(const json& j, double& out, const Path& at) {
   }
 }
 
+// The schema's own field, which no member holds, goes before the others.
 std::string to_line(const Call& call) {
   std::string line = std::format("{{\"{}\":\"{}\"", kSchemaField, names::kRecordSchema);
   Writer writer(line);
-  visit_fields(Of<Call>{}, CallWriter{writer, call});
+  writer.write_fields(call);
   line += '}';
   return line;
 }
@@ -137,9 +114,7 @@ Result<Call> from_line(std::string_view line) {
   BSP_CHECK_OK(check_schema(j));
   Call call;
   Reader reader(kCellsPerByte * line.size() + kCellsOfAnyLine);
-  CallReader visitor{reader, j, call};
-  visit_fields(Of<Call>{}, visitor);
-  reader.finish(j, visitor.known, visitor.at);
+  reader.read_fields(j, call, Path{}, {kSchemaField});
   if (!reader.problem().empty()) return fail(ErrorCode::kInvalid, reader.problem() + std::string(kRemedy));
   if (auto good = validate(call); !good) return fail(ErrorCode::kInvalid, good.error().message + std::string(kRemedy));
   return call;

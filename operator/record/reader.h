@@ -77,11 +77,19 @@ class Reader {
         read_list(j, out, at);
     } else {
       static_assert(HasFields<T>);
-      if (!j.is_object()) return wrong(at, "an object", j);
-      ObjectVisitor<T> visitor{*this, j, out, at};
-      visit_fields(Of<T>{}, visitor);
-      finish(j, visitor.known, at);
+      read_fields(j, out, at);
     }
+  }
+
+  // `known`: what else the object may hold. `repeats`: `out` is a copy of the superstep before, of which what is long
+  // may be left out.
+  template <class T>
+  void read_fields(const json& j, T& out, const Path& at, std::vector<std::string_view> known = {},
+                   bool repeats = false) {
+    if (!j.is_object()) return wrong(at, "an object", j);
+    ObjectVisitor<T> visitor{*this, j, out, at, std::move(known), repeats};
+    visit_fields(Of<T>{}, visitor);
+    finish(j, visitor.known, at);
   }
 
   template <class T>
@@ -140,20 +148,29 @@ class Reader {
     const json& object;
     T& out;
     const Path& at;
-    std::vector<std::string_view> known{};
+    std::vector<std::string_view> known;
+    bool repeats;
     template <class M>
     void operator()(const char* name, M member) {
       known.push_back(name);
-      reader.required(object, name, out.*member, at);
+      if (!left_out<Member<M>>(name)) reader.required(object, name, out.*member, at);
     }
     template <class M>
     void grid(const char* name, M member, auto usual) {
       known.push_back(name);
+      if (left_out<Member<M>>(name)) {
+        reader.take_cells((out.*member).rows() * (out.*member).cols(), at);
+        return;
+      }
       const Path here{&at, name};
       if (const auto it = object.find(name); it != object.end())
         reader.read_grid(*it, out.*member, usual, here);
       else
         reader.tell(here, "required, but not given");
+    }
+    template <class Field>
+    [[nodiscard]] bool left_out(const char* name) const {
+      return repeats && (kIsVector<Field> || kIsGrid<Field>) && !object.contains(name);
     }
   };
 
@@ -181,38 +198,6 @@ class Reader {
       if (column->size() != rows.size())
         return reader.tell(here, std::format("has {} entries, but {} has {}", column->size(), known[0], rows.size()));
       for (std::size_t i = 0; i < rows.size(); ++i) reader.read((*column)[i], rows[i].*member, Path{&here, "", i});
-    }
-  };
-
-  // `out` is a copy of the superstep before, if there is one.
-  struct SuperstepVisitor {
-    Reader& reader;
-    const json& object;
-    decide::MeasuredSuperstep& out;
-    bool first;
-    const Path& at;
-    std::vector<std::string_view> known{};
-    template <class M>
-    void operator()(const char* name, M member) {
-      known.push_back(name);
-      if (!left_out<Member<M>>(name)) reader.required(object, name, out.*member, at);
-    }
-    template <class M>
-    void grid(const char* name, M member, auto usual) {
-      known.push_back(name);
-      if (left_out<Member<M>>(name)) {
-        reader.take_cells((out.*member).rows() * (out.*member).cols(), at);
-        return;
-      }
-      const Path here{&at, name};
-      if (const auto it = object.find(name); it != object.end())
-        reader.read_grid(*it, out.*member, usual, here);
-      else
-        reader.tell(here, "required, but not given");
-    }
-    template <class T>
-    [[nodiscard]] bool left_out(const char* name) const {
-      return !first && (kIsVector<T> || kIsGrid<T>) && !object.contains(name);
     }
   };
 
@@ -277,14 +262,11 @@ class Reader {
     if (!j.is_array()) return wrong(at, "a list", j);
     for (std::size_t t = 0; t < j.size() && !failed(); ++t) {
       const Path here{&at, "", t};
-      if (!j[t].is_object()) return wrong(here, "an object", j[t]);
       if (t == 0)
         out.emplace_back();
       else
         out.push_back(decide::MeasuredSuperstep(out.back()));
-      SuperstepVisitor visitor{*this, j[t], out.back(), t == 0, here};
-      visit_fields(Of<decide::MeasuredSuperstep>{}, visitor);
-      finish(j[t], visitor.known, here);
+      read_fields(j[t], out.back(), here, {}, t > 0);
     }
   }
 

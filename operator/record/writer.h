@@ -47,9 +47,15 @@ class Writer {
     } else {
       static_assert(HasFields<T>);
       out_ += '{';
-      visit_fields(Of<T>{}, ObjectVisitor<T>{*this, value});
+      write_fields(value);
       out_ += '}';
     }
+  }
+
+  // What stands between the braces, after what stands there already.
+  template <class T>
+  void write_fields(const T& value) {
+    visit_fields(Of<T>{}, ObjectVisitor<T>{*this, value});
   }
 
   // Dense, or only what is not `usual` with its places, row after row.

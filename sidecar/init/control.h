@@ -62,6 +62,7 @@ inline constexpr std::string_view kThrottled = "throttled";
 // discard  {migration}   kill a restored copy that was never continued and wait for another
 // kill     {reason?}     SIGKILL the program; answered by `exited`, whose message then ends with the reason
 // bye      {}            `exited` was noted: bsp-init may end
+// stay     {}            `exited` was noted, but the pod is needed yet: wait for `bye` once more as long
 // quit     {code}        end now: kill whatever is left (job end, unused target)
 inline constexpr std::string_view kDump = "dump";
 inline constexpr std::string_view kAbandon = "abandon";
@@ -70,6 +71,7 @@ inline constexpr std::string_view kContinue = "continue";
 inline constexpr std::string_view kDiscard = "discard";
 inline constexpr std::string_view kKill = "kill";
 inline constexpr std::string_view kBye = "bye";
+inline constexpr std::string_view kStay = "stay";
 inline constexpr std::string_view kQuit = "quit";
 
 // --- hello.state -----------------------------------------------------------------------------------

@@ -32,7 +32,6 @@ namespace {
 constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
 constexpr int kExitBadSetting = 125;  // as container engines do for what is wrong before the command
 constexpr int kFlushLimitMs = 2000;
-constexpr std::chrono::seconds kByeLimit{5};
 constexpr const char* kMemoryLimit =
     "the memory limit of its container was reached; raise resources.limits.memory in spec.template";
 
@@ -324,8 +323,8 @@ int Supervisor::finish() {
       {std::string(control::kExited),
        {{"code", std::to_string(exit_code_)}, {"signal", std::to_string(exit_signal_)}, {"message", exit_message_}}});
   const bool in_pod = ::access(options_.run_dir.c_str(), F_OK) == 0;
-  const auto deadline = Steady::now() + kByeLimit;
-  while (in_pod && !bye_ && !exit_now_ && Steady::now() < deadline) {
+  bye_until_ = Steady::now() + kByeLimit;
+  while (in_pod && !bye_ && !exit_now_ && Steady::now() < bye_until_) {
     keep_connected();
     pollfd polled[] = {{socket_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
     if (::poll(polled, 2, socket_ ? 200 : 20) < 0) continue;

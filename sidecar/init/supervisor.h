@@ -52,6 +52,7 @@ class Supervisor {
  private:
   enum class State { kWaiting, kRunning, kStopped, kDumping, kDumped, kRestoring, kRestored, kExited };
   using Steady = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kByeLimit{5};
 
   static std::string_view name_of(State state);
 
@@ -111,6 +112,7 @@ class Supervisor {
   std::string migration_;  // of the last dump or restore
   std::optional<int> exit_now_;
   bool bye_ = false;
+  Steady::time_point bye_until_{};  // waited for
   int exit_code_ = 0;
   int exit_signal_ = 0;
   std::string exit_message_;

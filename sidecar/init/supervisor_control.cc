@@ -105,6 +105,8 @@ void Supervisor::handle(const control::Message& message) {
     kill_program(message.text("reason"));
   } else if (message.verb == control::kBye) {
     if (state_ == State::kExited) bye_ = true;
+  } else if (message.verb == control::kStay) {
+    bye_until_ = Steady::now() + kByeLimit;
   } else if (message.verb == control::kQuit) {
     exit_now_ = static_cast<int>(message.number("code", 0));
   }

@@ -48,12 +48,29 @@ lacking_in() {
   done
 }
 
-# import_into NAME DIRECTORY IMAGE: the containerd of that machine takes loading.tar, which is IMAGE; DIRECTORY notes its id.
+# import_image DIRECTORY IMAGE NAME…: the containerds of those machines take IMAGE out of Podman's store, all at once. They see
+# DIRECTORY as /opt/cluster/images.
+import_image() {
+  local shared=$1 image=$2 name pid imports=()
+  shift 2
+  rm -f "$shared/loading.tar"
+  podman save -q --format docker-archive -o "$shared/loading.tar" "$image"
+  for name; do
+    import_into "$name" "$image" &
+    imports+=($!)
+  done
+  for pid in "${imports[@]}"; do wait "$pid"; done
+  rm -f "$shared/loading.tar"
+}
+
+# import_into NAME IMAGE: the containerd of that machine takes loading.tar, which is IMAGE, and its id is noted.
 import_into() {
+  local directory=$run/$1
+  [ "$1" != store ] || directory=$store
   podman exec "$(container_of "$1")" /opt/cluster/bin/ctr -n k8s.io images import /opt/cluster/images/loading.tar \
-    >>"$2/log/images.log" 2>&1 || die "containerd of $1 did not take $3; see $2/log/images.log"
-  mkdir -p "$2/images"
-  image_id "$3" >"$2/images/${3//\//_}"
+    >>"$directory/log/images.log" 2>&1 || die "containerd of $1 did not take $2; see $directory/log/images.log"
+  mkdir -p "$directory/images"
+  image_id "$2" >"$directory/images/${2//\//_}"
 }
 
 # until_true SECONDS WHAT COMMAND…: wait for a condition, or fail naming it.

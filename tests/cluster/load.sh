@@ -12,13 +12,5 @@ for image in "${images[@]}"; do
   done
   [ ${#lacking[@]} -gt 0 ] || continue
   say "Loading $image into ${lacking[*]}"
-  rm -f "$run/images/loading.tar"
-  podman save -q --format docker-archive -o "$run/images/loading.tar" "$image"
-  loads=()
-  for node in "${lacking[@]}"; do
-    import_into "$node" "$run/$node" "$image" &
-    loads+=($!)
-  done
-  for pid in "${loads[@]}"; do wait "$pid"; done
-  rm -f "$run/images/loading.tar"
+  import_image "$run/images" "$image" "${lacking[@]}"
 done

@@ -16,8 +16,6 @@ podman run -d --name "$machine" --label bsp-cluster=1 --privileged --network non
 until_true 60 "containerd" podman exec "$machine" /opt/cluster/bin/ctr version
 for image in "${images[@]}"; do
   say "Unpacking $image for the nodes"
-  podman save -q --format docker-archive -o "$store/loading.tar" "$image"
-  import_into store "$store" "$image"
-  rm "$store/loading.tar"
+  import_image "$store" "$image" store
 done
 podman stop -t 20 "$machine" >/dev/null

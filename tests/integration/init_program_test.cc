@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
+#include <thread>
+
 #include "sidecar/init/files.h"
 #include "tests/integration/checkpoint_harness.h"
 
@@ -83,6 +86,17 @@ TEST_F(InitProgram, ExitStatusIsThePrograms) {
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->number("code"), 42);
   EXPECT_EQ(exited->number("signal"), 0);
+  pod.send(control::kBye);
+  EXPECT_EQ(pod.wait(), 42);
+}
+
+TEST_F(InitProgram, StaysForAsLongAsItsSidecarSaysSo) {
+  Pod pod({.command = {"/gated", "steps=1", "exit=42"}});
+  ASSERT_TRUE(pod.expect(control::kExited));
+  for (int i = 0; i < 4; ++i) {
+    pod.send(control::kStay);                              // after 5 s there would be nobody left to take it
+    std::this_thread::sleep_for(std::chrono::seconds(2));  // time has to pass: that is what is tested
+  }
   pod.send(control::kBye);
   EXPECT_EQ(pod.wait(), 42);
 }

@@ -67,6 +67,49 @@ TEST_F(Fencing, LeavesAJobAloneWhoseOperatorIsAway) {
   }
 }
 
+// Rank 0 is whom the others ask, rank 2 one of those that it asks.
+class OneFinishes : public Fencing, public testing::WithParamInterface<std::uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Rank, OneFinishes, testing::Values(0, 2), testing::PrintToStringParamName());
+
+TEST_P(OneFinishes, AndStaysForTheOthersWhileTheOperatorIsAway) {
+  start_all();
+  std::this_thread::sleep_for(kShortLimit / 4);  // time has to pass: that is what is tested
+  FakeInit& finished = *inits[GetParam()];
+  finished.say(control::kExited, {{"code", "0"}, {"signal", "0"}, {"message", ""}});
+  for (const auto until = spoke + 3 * kShortLimit; std::chrono::steady_clock::now() < until;)
+    finished.expect(control::kStay);
+  for (std::uint32_t rank = 0; rank < cluster.ranks(); ++rank) {
+    if (rank == GetParam()) continue;
+    cluster.call(rank, wire::kKill);
+    EXPECT_EQ(inits[rank]->expect(control::kKill).text("reason"), "") << "the operator's own word, and the first";
+  }
+  finished.expect(control::kStay);
+  cluster.call(GetParam(), wire::kStatus);
+  finished.expect(control::kBye);
+}
+
+TEST_F(Fencing, TheLastOnesToFinishKeepEachOtherForAWhileOnly) {
+  start_all();
+  std::this_thread::sleep_for(kShortLimit / 4);
+  for (const auto& init : inits) init->say(control::kExited, {{"code", "0"}, {"signal", "0"}, {"message", ""}});
+  const auto until = std::chrono::steady_clock::now() + 4 * kShortLimit;
+  for (const auto& init : inits) {
+    std::string verb(control::kStay);
+    while (verb == control::kStay && std::chrono::steady_clock::now() < until) verb = init->next().verb;
+    EXPECT_EQ(verb, control::kBye);
+  }
+}
+
+TEST_F(Fencing, ARankThatFailedOrWhoseOperatorSpeaksIsLetGoAtOnce) {
+  start_all();
+  cluster.call(0, wire::kStatus);
+  inits[0]->say(control::kExited, {{"code", "0"}, {"signal", "0"}, {"message", ""}});
+  inits[0]->expect(control::kBye);
+  std::this_thread::sleep_for(kShortLimit / 4);
+  inits[1]->say(control::kExited, {{"code", "3"}, {"signal", "0"}, {"message", ""}});
+  inits[1]->expect(control::kBye);
+}
+
 TEST_F(Fencing, AStrangerIsNotTold) {
   start_all();
   net::Link link(cluster.identity("job-r7-g1"), {cluster.address(0), cluster.pod(0)});

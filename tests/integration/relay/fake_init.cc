@@ -40,16 +40,17 @@ void FakeInit::say(std::string_view verb, std::map<std::string, std::string, std
   ASSERT_TRUE(sent) << sent.error().message;
 }
 
-control::Message FakeInit::expect(std::string_view verb) {
+control::Message FakeInit::next() {
   pollfd entry{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-  if (::poll(&entry, 1, 20'000) <= 0) {
-    ADD_FAILURE() << "no " << verb;
-    return {};
-  }
+  if (::poll(&entry, 1, 20'000) <= 0) return {"nothing for 20 s", {}};
   auto message = control::receive(socket_.get());
-  EXPECT_TRUE(message && message->verb == verb)
-      << "expected " << verb << ", got " << (message ? message->verb : message.error().message);
-  return message ? *message : control::Message{};
+  return message ? *message : control::Message{message.error().message, {}};
+}
+
+control::Message FakeInit::expect(std::string_view verb) {
+  control::Message message = next();
+  EXPECT_EQ(message.verb, verb);
+  return message;
 }
 
 FakeInit::Capture::Capture(const std::string& run_dir)

@@ -19,7 +19,9 @@ class FakeInit {
   FakeInit(std::string run_dir, std::string_view state, uid_t program = 0);
 
   void say(std::string_view verb, std::map<std::string, std::string, std::less<>> fields = {});
-  // The next message, which must have this verb; fails the test after 20 s.
+  // The next message; its verb says what is wrong if none comes in 20 s.
+  control::Message next();
+  // It must have this verb.
   control::Message expect(std::string_view verb);
 
   // What criu and bsp-init do: connects to the capture socket and offers one file after the other.

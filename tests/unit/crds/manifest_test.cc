@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <format>
 #include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace bsp::crds {
 namespace {
@@ -72,6 +76,15 @@ TEST(Manifest, AnchorsAndComments) {
   EXPECT_EQ(job->spec.rescheduling.alpha, 4u);
 }
 
+// As an API server takes it.
+TEST(Manifest, AWholeNumberMayHaveAPoint) {
+  for (const char* four : {"4.0", "4e0", "0x4"}) {
+    const auto job = read_bsp_job(manifest(std::format("  ranks: {}\n", four)), "job.yaml");
+    ASSERT_TRUE(job) << job.error().message;
+    EXPECT_EQ(job->spec.ranks, 4u);
+  }
+}
+
 struct Mistake {
   const char* what;
   std::string yaml;
@@ -104,6 +117,16 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml: holds 2 documents; put each into a file of its own and keep one BSPJob in this one"},
         Mistake{"KeyTwice", manifest("  ranks: 4\n  ranks: 5\n"),
                 "job.yaml:12: spec.ranks: given twice; remove one of them"},
+        Mistake{"AKeyThatIsNoText", "kind: BSPJob\n? [spec]\n: {}\n", "job.yaml:2: the document: a key must be a text"},
+        Mistake{"AnAliasToItself", "kind: BSPJob\nspec: &all [1, *all]\n",
+                "job.yaml:2: spec[1]: an alias to what it is part of"},
+        Mistake{"MergedFromWhatIsNoMap", manifest("  ranks: 4\n  rescheduling: {<<: [1]}\n"),
+                "job.yaml:12: spec.rescheduling.<<: must be a map or a list of maps"},
+        Mistake{"AMergedField",
+                manifest("  ranks: 4\n  rescheduling:\n    <<:\n    - {x: 1}\n    - d: 2\n      x: 7\n"),
+                "job.yaml:15: spec.rescheduling.d: must lie between 0 and 1, both excluded"},
+        Mistake{"AnAliasedField", manifest("  ranks: 4\n  sets: &s {names: [a, a]}\n") + "status: *s\n",
+                "job.yaml:12: spec.sets.names[1]: a is named twice"},
         Mistake{"WrongKind", "apiVersion: migbsp.io/v1alpha1\nkind: Job\nspec: {}\n",
                 "job.yaml:2: kind: must be BSPJob, not \"Job\""},
         Mistake{"WrongVersion", "apiVersion: batch/v1\nkind: BSPJob\n",
@@ -127,6 +150,24 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"NegativeRanks", manifest("  ranks: -2\n"), "job.yaml:11: spec.ranks: must not be negative, but is -2"},
         Mistake{"HalfARank", manifest("  ranks: 1.5\n"),
                 "job.yaml:11: spec.ranks: must be a whole number, not a number with a fraction"},
+        Mistake{"LessThanAFractionOfARank", manifest("  ranks: -0.5\n"),
+                "job.yaml:11: spec.ranks: must be a whole number, not a number with a fraction"},
+        Mistake{"MoreRanksThanAnyNumberHolds", manifest("  ranks: 1e300\n"),
+                "job.yaml:11: spec.ranks: 1e+300 is too large; the most is 4294967295"},
+        Mistake{"RanksOf64Bits", manifest("  ranks: 9223372036854775808\n"),
+                "job.yaml:11: spec.ranks: 9223372036854775808 is too large; the most is 4294967295"},
+        Mistake{"RanksOf65Bits", manifest("  ranks: 18446744073709551616\n"),
+                "job.yaml:11: spec.ranks: 1.8446744073709552e+19 is too large; the most is 4294967295"},
+        Mistake{"FarFewerRanksThanNone", manifest("  ranks: -1e300\n"),
+                "job.yaml:11: spec.ranks: must not be negative, but is -1e+300"},
+        Mistake{"NoNumberOfRanks", manifest("  ranks: .nan\n"),
+                "job.yaml:11: spec.ranks: must be a finite number, not .nan"},
+        Mistake{"InfinitelyManyRanks", manifest("  ranks: -.inf\n"),
+                "job.yaml:11: spec.ranks: must be a finite number, not -.inf"},
+        Mistake{"MoreSecondsThanAnAPIServerKeeps",
+                manifest("  ranks: 4\n  runPolicy: {ttlSecondsAfterFinished: 9223372036854775808}\n"),
+                "job.yaml:12: spec.runPolicy.ttlSecondsAfterFinished: 9223372036854775808 is too large; the most is "
+                "9223372036854775807"},
         Mistake{"MisspeltField", manifest("  ranks: 4\n  rescheduling:\n    heuristc: Top\n"),
                 "job.yaml:13: spec.rescheduling.heuristc: unknown field; did you mean spec.rescheduling.heuristic?"},
         Mistake{"MisspeltRequiredField", manifest("  rank: 4\n"),
@@ -162,6 +203,70 @@ TEST(Manifest, AContainerMustBeCalledApp) {
   EXPECT_EQ(error_of(yaml),
             "job.yaml:7: spec.template.spec.containers: no containers are called app; exactly one must be "
             "(the one that runs the MPI program)");
+}
+
+// Every number of an object, those of its status too, with values that it can't hold.
+void replace_each_number(nlohmann::json& object, nlohmann::json& node, const std::string& path, int& replaced) {
+  if (node.is_structured()) {
+    for (auto& [key, value] : node.items())
+      replace_each_number(object, value,
+                          node.is_array() ? std::format("{}[{}]", path, key)
+                          : path.empty()  ? key
+                                          : std::format("{}.{}", path, key),
+                          replaced);
+    return;
+  }
+  if (!node.is_number()) return;
+  ++replaced;
+  const nlohmann::json before = node;
+  const double infinity = std::numeric_limits<double>::infinity();
+  std::vector<nlohmann::json> wrong{std::nan(""), infinity, -infinity, "4", true};
+  if (before.is_number_integer()) {
+    wrong.insert(wrong.end(), {1e300, -1e300, -0.5, 0x1p63});
+    if (!path.starts_with("status.epoch.")) wrong.emplace_back(std::uint64_t{1} << 63);  // sidecars count to 2^64
+    if (path != "metadata.generation" && !path.ends_with("observedGeneration"))
+      wrong.insert(wrong.end(), {-1, std::numeric_limits<std::int64_t>::min()});
+  }
+  for (const nlohmann::json& value : wrong) {
+    node = value;
+    const auto job = bsp_job_from_json(object);
+    EXPECT_FALSE(job) << path << ": " << value;
+    if (!job) {
+      EXPECT_TRUE(job.error().message.starts_with(path.substr(0, path.find(".epoch")))) << job.error().message;
+    }
+  }
+  node = before;
+}
+
+TEST(Manifest, NoNumberIsTakenForAnother) {
+  BspJob job;
+  job.metadata.name = "job";
+  job.metadata.generation = 1;
+  job.spec.pod_template = {{"spec", {{"containers", {{{"name", "app"}, {"image", "x"}}}}}}};
+  job.spec.ranks = 1;
+  job.spec.run_policy.ttl_seconds_after_finished = 1;
+  job.spec.run_policy.active_deadline_seconds = 1;
+  BspJobStatus& status = job.status;
+  status.conditions.resize(1);
+  status.restarts.resize(1);
+  status.restarts[0].rank = RankId{0};
+  status.epoch.emplace().members.resize(1);
+  status.ranks_per_set.resize(1);
+  status.ranks.resize(1);
+  Decision& decision = status.last_decision.emplace();
+  decision.chosen_level = 1;
+  decision.potentials.resize(1);
+  decision.levels.resize(1);
+  decision.moves.resize(1);
+  decision.stays.resize(1);
+  status.calibration.resize(1);
+  status.predicted_gain_seconds = status.realised_gain_seconds = 1;
+  nlohmann::json object;
+  to_json(object, job);
+  ASSERT_TRUE(bsp_job_from_json(object));
+  int replaced = 0;
+  replace_each_number(object, object, "", replaced);
+  EXPECT_GT(replaced, 60);
 }
 
 // yaml-cpp alone would never come to an end of it.

@@ -149,6 +149,33 @@ TEST_F(Steps, ASourceThatDiesWhileOthersCloseIsNotMissedOnceItsCheckpointIsWhole
 }
 
 // Four round trips and 10 ms ahead of the newest superstep known, more after each attempt that was late.
+TEST_F(Steps, ALargeRankHasTheTimeThatItsMemoryTakes) {
+  constexpr double kMega = 1e6;
+  struct Case {
+    double megabytes, measured;  // MB/s; 0: nothing
+    double limit;                // s
+  };
+  for (const auto& [megabytes, measured, limit] :
+       {Case{0, 0, 6}, Case{10, 0, 6.25}, Case{10, 1, 8.5},  // a small one is given up soon
+        Case{1000, 0, 31}, Case{1000, 300, 31}, Case{1000, 40, 56}, Case{1000, 10, 206}, Case{1000, 0.1, 256}})
+    for (const Phase phase : {Phase::kCheckpointing, Phase::kTransferring, Phase::kRestoring}) {
+      all_stopped();
+      wave.gate.state = GateState::kCommitted;
+      wave.phase = phase;
+      const Time began = now;
+      wave.times.push_back({phase == Phase::kTransferring ? Phase::kCheckpointing : phase, began});
+      transfer("a", TransferPhase::kDumping);
+      transfer("b", phase == Phase::kRestoring ? TransferPhase::kReceived : TransferPhase::kReceiving);
+      view.pods["a"].status->memory_bytes = static_cast<std::uint64_t>(megabytes * kMega);
+      view.bytes_per_second = measured * kMega;
+      EXPECT_NE(migrate::step(wave, view, began + from_seconds(limit - 0.1), {}).wave.phase, Phase::kRollingBack)
+          << megabytes << " MB, " << measured << " MB/s, " << crds::to_string(phase);
+      const Step late = migrate::step(wave, view, began + from_seconds(limit + 0.1), {});
+      EXPECT_EQ(late.wave.phase, Phase::kRollingBack) << megabytes << " MB, " << measured << " MB/s";
+      EXPECT_EQ(late.wave.reason, phase == Phase::kRestoring ? "RestoringTimeout" : "CheckpointingTimeout");
+    }
+}
+
 TEST_F(Steps, AGateStandsAheadOfAllByTime) {
   view.pods["a"].completed = 100;
   view.pods["c"].completed = 101;

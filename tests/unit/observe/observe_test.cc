@@ -108,8 +108,7 @@ TEST(Collector, FieldsAndUnits) {
   ASSERT_THAT(c.history(), SizeIs(1));
   const SuperstepTimes& t = c.history().front();
   EXPECT_DOUBLE_EQ(t.seconds, (2.5 + 4.3) / 2);
-  EXPECT_DOUBLE_EQ(t.rank_seconds[0], 2.3);
-  EXPECT_DOUBLE_EQ(t.rank_seconds[1], 4.3);
+  EXPECT_DOUBLE_EQ(t.imbalance, 4.3 / 3.3 - 1) << "2.3 s and 4.3 s: the shared phase of 0.3 s counts for both";
 }
 
 TEST(Collector, UnknownRanksAreIgnoredAndHistoryIsBounded) {
@@ -153,7 +152,7 @@ TEST(MeanTimes, OfTheSuperstepsBetween) {
   for (std::uint64_t t = 1; t <= 5; ++t)
     history.push_back({.superstep = t,
                        .seconds = static_cast<double>(t),
-                       .rank_seconds = {},
+                       .imbalance = 0,
                        .compute_seconds = {1.0 * static_cast<double>(t), 2},
                        .instructions = {}});
   const auto mean = mean_times(history, 2, 4);
@@ -281,6 +280,19 @@ TEST(Calibration, AMoveTellsBandwidthAndFixedCost) {
   c.add_move("slow", "fast", 100'000'000, {.total_ms = 300, .transfer_ms = 500});
   EXPECT_DOUBLE_EQ(c.fixed("fast").value, 0);
   EXPECT_TRUE(c.fixed("fast").measured);
+}
+
+TEST(Calibration, AMoveThatWasNotOverTellsTheMostThatTheBandwidthCanBe) {
+  Calibration c;
+  c.add_late_move("slow", "fast", 10'000'000, 6);
+  EXPECT_FALSE(c.seconds_per_byte("slow", "fast").measured) << "10 MB are no matter of bandwidth";
+  c.add_late_move("slow", "fast", 1'000'000'000, 50);
+  EXPECT_TRUE(c.seconds_per_byte("slow", "fast").measured);
+  EXPECT_DOUBLE_EQ(1 / c.seconds_per_byte("slow", "fast").value, 20e6);
+  c.add_late_move("slow", "fast", 1'000'000'000, 40);
+  EXPECT_DOUBLE_EQ(1 / c.seconds_per_byte("slow", "fast").value, 20e6) << "25 MB/s at most: known";
+  c.add_late_move("slow", "fast", 1'000'000'000, 100);
+  EXPECT_DOUBLE_EQ(1 / c.seconds_per_byte("slow", "fast").value, 10e6);
 }
 
 TEST(Calibration, AMoveWithoutFiguresTellsNothing) {

@@ -354,7 +354,7 @@ TEST(JobLife, TheTimeToLiveRemovesAFinishedJob) {
 TEST(JobLife, LimitsOfMoreThanATimestampHoldsNeverCome) {
   World w({.supersteps = 3});
   w.job.spec.run_policy.active_deadline_seconds = 99'999'999'999;
-  w.job.spec.run_policy.ttl_seconds_after_finished = std::numeric_limits<std::uint64_t>::max();
+  w.job.spec.run_policy.ttl_seconds_after_finished = std::numeric_limits<std::int64_t>::max();
   ASSERT_TRUE(w.run_until(JobPhase::kSucceeded)) << w.trace;
   for (int i = 0; i < 20; ++i) w.tick();
   EXPECT_FALSE(w.removed);
@@ -379,6 +379,27 @@ TEST(JobLife, CleanPodPolicySaysWhichPodsStay) {
     if (policy == kNone) {
       EXPECT_EQ(w.pods.size(), 2u);
     }
+    EXPECT_EQ(w.unrest(), "");
+  }
+}
+
+TEST(JobLife, APodOfWhichAnotherContainerNeverEndsIsARunningOne) {
+  using enum crds::CleanPodPolicy;
+  for (const auto policy : {kRunning, kNone}) {
+    World w({.supersteps = 3});
+    w.job.spec.run_policy.clean_pod_policy = policy;
+    ASSERT_TRUE(w.run_until(JobPhase::kStarting));
+    ASSERT_TRUE(w.run_until([&] { return w.pods.contains("job-r0-g0"); }));
+    w.pods.at("job-r0-g0").helper = true;
+    ASSERT_TRUE(w.run_until(JobPhase::kSucceeded)) << "the program's end is what counts\n" << w.trace;
+    for (int i = 0; i < 10; ++i) w.tick();
+    EXPECT_THAT(pods_of(w), ElementsAre("job-r0-g0", "job-r1-g0")) << "it may yet end by itself";
+    w.now += std::chrono::seconds(30);
+    for (int i = 0; i < 10; ++i) w.tick();
+    if (policy == kRunning)
+      EXPECT_THAT(pods_of(w), ElementsAre("job-r1-g0"));
+    else
+      EXPECT_EQ(w.pods.size(), 2u);
     EXPECT_EQ(w.unrest(), "");
   }
 }

@@ -128,6 +128,17 @@ TEST(PodFacts, AnotherContainersEndIsNotTheRanks) {
                    .app_ended);
 }
 
+TEST(PodFacts, WhetherAContainerOfTheJobsOwnRuns) {
+  const auto pod = [](const char* name, const char* state) {
+    return pod_facts(
+        pod_with({{"initContainerStatuses", {{{"name", "sidecar"}, {"state", {{"running", json::object()}}}}}},
+                  {"containerStatuses", {{{"name", name}, {"state", {{state, json::object()}}}}}}}));
+  };
+  EXPECT_TRUE(pod("helper", "running").others_run);
+  EXPECT_FALSE(pod("helper", "terminated").others_run);
+  EXPECT_FALSE(pod("app", "running").others_run);
+}
+
 TEST(PodFacts, APodThatItsNodeEnded) {
   const PodFacts f = pod_facts(pod_with({{"phase", "Failed"}, {"reason", "Evicted"}, {"message", "low on memory"}}));
   EXPECT_TRUE(f.pod_ended && f.app_ended);

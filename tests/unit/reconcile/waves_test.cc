@@ -74,7 +74,8 @@ TEST(Waves, ADecisionMovesItsRanksInOnePause) {
   EXPECT_EQ(m.spec.rank.value, 2u);
   EXPECT_EQ(m.spec.target_set, "fast");
   EXPECT_EQ(m.spec.wave, 1u);
-  EXPECT_DOUBLE_EQ(m.spec.predicted_gain_seconds, 2.5);
+  EXPECT_EQ(m.spec.predicted_gain_seconds, 2.5) << "people read it: rounded";
+  EXPECT_EQ(m.status.predicted_gain_seconds, 2.5);
   EXPECT_EQ(m.status.phase, Phase::kSucceeded);
   EXPECT_THAT(phases_of(m), ElementsAre("Pending", "Preparing", "Pausing", "Checkpointing", "Transferring", "Restoring",
                                         "Resuming", "Succeeded"));
@@ -90,7 +91,7 @@ TEST(Waves, ADecisionMovesItsRanksInOnePause) {
   EXPECT_EQ(m.status.target_node, "fast-0");
   EXPECT_EQ(m.status.bytes, 50'000'000u);
   EXPECT_GT(m.status.pause.total_ms, 0);
-  EXPECT_DOUBLE_EQ(m.status.pause.dump_ms, 80);
+  EXPECT_EQ(m.status.pause.dump_ms, 80) << "rounded too";
   EXPECT_DOUBLE_EQ(m.status.pause.restore_ms, 60);
   EXPECT_GT(m.status.superstep.value, 0u);
 }

@@ -136,7 +136,7 @@ void World::advance_pods() {
       s.phase = RankPhase::kStopped;
       s.mpi_initialized = true;
     } else if (t.phase == TransferPhase::kDumping && t.dump_ns == 0) {
-      t.dump_ns = 80'000'000;  // criu has ended, the rest of its stream is under way
+      t.dump_ns = 80'000'123;  // criu has ended, the rest of its stream is under way
       pod.transfer_at = tick_ + 1;
     } else if (t.phase == TransferPhase::kDumping) {
       Pod* target = nullptr;
@@ -332,7 +332,7 @@ void World::migrate_by_hand(const std::string& name, std::uint32_t rank, const s
 void World::decide(std::vector<MoveRequest> moves) {
   decided.emplace();
   decided->decision.message = std::format("moves {}", moves.size());
-  for (const MoveRequest& m : moves) decided->decision.moves.push_back({{m.rank}, "", m.set, m.node, 2.5});
+  for (const MoveRequest& m : moves) decided->decision.moves.push_back({{m.rank}, "", m.set, m.node, 2.500000123});
   decided->moves = std::move(moves);
 }
 

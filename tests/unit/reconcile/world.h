@@ -40,6 +40,7 @@ struct Pod {
   int gone_at = -1;        // deleted: tick at which the object goes
   int silent_until = 0;    // the sidecar does not answer before this tick
   int app_ended_at = -1;   // tick from which the node shows the app container's end
+  bool helper = false;     // has a second container, which never ends
   nlohmann::json stuck;    // {reason, message} of a container that can't be started; null: none
   nlohmann::json evicted;  // {reason, message} with which the node ended the pod; null: it did not
   Process process = Process::kNone;

@@ -19,6 +19,7 @@ json World::pod_object(const Pod& pod) const {
   if (pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at)
     app["state"] = {{"terminated", {{"exitCode", pod.exit_code}, {"reason", pod.exit_code ? "Error" : "Completed"}}}};
   json status = {{"phase", "Running"}, {"containerStatuses", json::array({app})}};
+  if (pod.helper) status["containerStatuses"].push_back({{"name", "helper"}, {"state", {{"running", json::object()}}}});
   if (tick_ >= pod.up_at) status["podIP"] = std::format("10.0.{}.{}", pod.rank, pod.name.back() - '0');
   if (!pod.evicted.is_null()) {
     status = pod.evicted;
