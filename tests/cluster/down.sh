@@ -3,6 +3,7 @@
 # compiled stays for the next time; --all removes that too (Go's own caches are Go's: `go clean -cache -modcache`).
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
+podman rm -f -t 0 --ignore "$(container_of kwok)" >/dev/null  # first: it lives in the control plane's network
 podman ps -aq --filter label=bsp-cluster=1 | xargs -r -P4 -n1 podman rm -f -t 0 >/dev/null
 "$cluster/network.sh" down
 rm -rf "$run" "$kubeconfig"
