@@ -27,8 +27,9 @@ inline constexpr std::chrono::seconds kMargin{30};
 inline constexpr std::string_view kEnvLimit = "BSP_FENCE_LIMIT_MS";
 
 // A verb of crds/wire.h that only a pod of the open or the next epoch may ask:
-// P  alive  {computes} -> {age_ms}   how long ago the answering pod was certainly not cut off.
-// computes: the asker's program has not ended, or it asks for one that has not: the answer is needed, and so is the pod.
+// P  alive  {computes} -> {age_ms}
+// age_ms: how long ago the answering pod was certainly not cut off. computes: the asker's program has not ended, or it
+// asks for one that has not, so that the answer is needed, and with it the pod that gives it.
 inline constexpr const char* kAlive = "alive";
 inline constexpr const char* kAge = "age_ms";
 inline constexpr const char* kComputes = "computes";
