@@ -1,8 +1,8 @@
 // The operator in a Kubernetes cluster: while it leads, the shell runs over an API client of its own.
 //
 //     Lease ─> LeaderElection ─> leads: ApiClient ─> Shell        /healthz /readyz /metrics at any time
-//                             └> no longer: the client is closed, so that no call outlives the leadership; the shell
-//                             ends
+//                             └> no longer: the client is closed, so that no call outlives the
+//                                leadership; the shell ends
 #pragma once
 
 #include <memory>

@@ -7,8 +7,8 @@
 // A group has `members` 0, 1, … (the smaller rank wins an election); each holds an amount of load on each of
 // `resources`. What that is, the user of the group says. Two uses:
 //   Set Managers       member = Set, resource 0 = its slots in use; a decision assigns slots of another member
-//   operator replicas  member = replica, resource = pool; a replica assigns to itself, a pool's load is the sum over
-//   members
+//   operator replicas  member = replica, resource = pool; a replica assigns to itself, a pool's load is the
+//                      sum over members
 //
 // A Protocol is a pure state machine: no clock, no I/O, no thread. Every event appends to an Output what has to be
 // sent, and says when the view is ready to decide on. Messages must arrive at most once (once.h) and, unless a member

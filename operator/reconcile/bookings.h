@@ -1,8 +1,8 @@
 // Room that is promised: the targets of waves under way, of all jobs, in one object that everybody writes under its
 // resourceVersion, so that no slot is promised twice.
 //
-//     decide on Bookings as read ─> book (refused if anybody has booked since) ─> the wave is stored ─> targets are
-//     made
+//     decide on Bookings as read ─> book (refused if anybody has booked since) ─> the wave is stored ─>
+//     targets are made
 //                                                           taken out when the wave has ended, or after kBookingKept
 //
 // A target that the scheduler has placed is counted where it runs and no longer here; until then it holds its seat on

@@ -2,10 +2,9 @@
 // count as ended all the same, and their ranks may start anew.
 //
 //   the Node is gone, or tainted node.kubernetes.io/out-of-service   at once: somebody vouches that nothing runs there
-//   it is not ready                                                  fencing::kLimit + kMargin after the last moment at
-//   which
-//                                                                    a pod of the job was left elsewhere; never, if
-//                                                                    none was
+//   it is not ready                                                  fencing::kLimit + kMargin after the last moment
+//                                                                    at which a pod of the job was left elsewhere;
+//                                                                    never, if none was
 //
 // Until then a sidecar there may hear a rank that is left elsewhere, and its program runs on; afterwards it hears
 // nobody, and ends its program within kLimit (sidecar/fence.h). Only a job of which every rank is on such nodes hears

@@ -40,8 +40,7 @@ inline constexpr std::size_t kMaxPacket = 32 * 1024;
 // restore-failed {migration, message}   nothing of it is left; bsp-init waits again
 // discarded      {migration}            answer to discard: no copy of it is left here
 // throttled      {ns}                   for how long the container's CPU limit has held it back in all; when it grows,
-// at
-//                                       most once a second
+//                                       at most once a second
 inline constexpr std::string_view kHello = "hello";
 inline constexpr std::string_view kRunning = "running";
 inline constexpr std::string_view kStopped = "stopped";

@@ -2,9 +2,10 @@
 //
 //   An image of t×t pixels, ranges of r×r, domains of d×d; t = 1000, r = d/2.        pixels
 //   t/r supersteps. In each, t/r ranges are compared with the (t/d)²/n domains of each of n ranks in 8 isometries:
-//   comparisons(i) = t/r · 8·(t/d)²/n          I(i) = comparisons · c,  c = 1500     instructions (about 1 µs on
-//   Labtec) i → i+1, the last to the first: 8·t/r       bytes M(i) = t²/n, its part of the image, a byte per pixel
-//   (assumed: the source does not say)         bytes
+//   comparisons(i) = t/r · 8·(t/d)²/n
+//   I(i) = comparisons · c,  c = 1500             instructions (about 1 µs on Labtec)
+//   i → i+1, the last to the first: 8·t/r         bytes
+//   M(i) = t²/n, its part of the image            bytes, one per pixel (assumed: the source does not say)
 //
 // d = 40, n = 10: 50 supersteps of 25,000 comparisons.
 #pragma once

@@ -1,10 +1,11 @@
 // LU decomposition of an n×n matrix, distributed cyclically over R×C ranks: irregular and shrinking (Righi et al. 2010,
 // table 9).
 //
-//   Cell (i,j) belongs to rank (i mod R)·C + (j mod C), i and j from 0.   R×C: 5×5, 10×5, 10×10, 20×10 for 25 … 200
-//   ranks superstep 1       first:  a_00 goes down its column of ranks, to R−1 of them superstep 2k+2    second: a_ik ←
-//   a_ik / a_kk for i > k; then a_ik along its row to C−1 ranks, a_kj (j > k) along its column
-//                     to R−1 ranks
+//   Cell (i,j) belongs to rank (i mod R)·C + (j mod C), i and j from 0.
+//   R×C: 5×5, 10×5, 10×10, 20×10 for 25 … 200 ranks
+//   superstep 1       first:  a_00 goes down its column of ranks, to R−1 of them
+//   superstep 2k+2    second: a_ik ← a_ik / a_kk for i > k; then a_ik along its row to C−1 ranks, a_kj (j > k) along its
+//                     column to R−1 ranks
 //   superstep 2k+3    third:  a_ij ← a_ij − a_ik·a_kj for i, j > k; then a_{k+1,k+1} down its column
 //   for k = 0 … n−1: 2n+1 supersteps.
 //   I = u per updated cell, u = 1000 instructions (fitted);  messages: b per cell, b = 4 bytes

@@ -3,8 +3,7 @@
 //
 //   rows      the processors that ever held a rank, by Set; ranks on the same processor share its row
 //   bars      a rank on its processor between two calls, in the colour of the Set where it started; the strong part of
-//   the
-//             bar is the share of the time in which it computed
+//             the bar is the share of the time in which it computed
 //   ticks     rescheduling calls, those that moved somebody longer and with the superstep
 //   arrows    moves
 //   dashes    the ends of scenarios i and ii

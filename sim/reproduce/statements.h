@@ -3,8 +3,7 @@
 //
 //   exact           the process that the statement names moved at the superstep that it names, to the Set that it names
 //   Set and count   at that call as many processes moved from that Set to that Set as the statements about it say,
-//   whichever
-//                   they were
+//                   whichever they were
 // A statement that nothing moved is right in both senses, or in neither.
 #pragma once
 

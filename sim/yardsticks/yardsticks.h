@@ -3,8 +3,7 @@
 //   GreedyLB   Charm++'s: forget where everybody is; the heaviest object first, each to the processor that then has the
 //              least to do (greedy_lb.cc)
 //   RefineLB   Charm++'s: only processors above a limit give objects away, to ones that stay within it; the limit is
-//   the least
-//              that can be kept so (refine_lb.cc)
+//              the least that can be kept so (refine_lb.cc)
 //   Nothing    decides nothing at the same calls
 //
 // Written from their descriptions (Charm++ manual, "Load balancing strategies"; Zheng, PhD thesis, UIUC 2005, §2.3).
