@@ -1,11 +1,15 @@
 // What decision makers say to each other about loads (operator/exchange): operator replicas that decide for different
 // jobs onto the same pools, Set Managers. Transport: base/net/link.h, as in crds/wire.h.
 //
-// M  exchange  {group, from, instance, number, messages: [ExchangeMessage]} -> {instance}
+// M  exchange  {group, generation, from, instance, resources: [name], number, messages: [ExchangeMessage]}
+//              -> {instance, generation}
 //
 // M = a member of the group, known by its certificate. `number` is that of the first message, from 1, counted by the
 // sender for each receiver; what comes twice is taken in once. No messages: are you there? `instance`, of the asker and
-// of the answerer, tells a member from the one that ran in its place before.
+// of the answerer, tells a member from the one that ran in its place before. `generation`: all members begin anew, each
+// with what it holds, in the next one when one that was lost is back; whoever hears of a higher one goes over to it,
+// and an answer of another generation than the request's says that nothing was taken in. Every member numbers the
+// resources by itself, from 0; `resources` are their names, to which the numbers in this batch belong.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -44,15 +48,17 @@ struct ExchangeMessage {
   ExchangeKind kind = ExchangeKind::kHello;
   std::uint64_t id = 0;
   std::uint64_t decided = 0;
-  std::vector<double> loads{};  // index: resource
+  std::vector<double> loads{};  // index: resource; 0 of those behind the last
   std::vector<ExchangeAssignment> assignments{};
   bool operator==(const ExchangeMessage&) const = default;
 };
 
 struct ExchangeBatch {
-  std::string group;  // one set of members from their start on; whoever restarts does so in another group
+  std::string group;             // one set of members, one mechanism
+  std::uint64_t generation = 1;  // from 1
   std::uint32_t from = 0;
   std::uint64_t instance = 0;
+  std::vector<std::string> resources;
   std::uint64_t number = 0;
   std::vector<ExchangeMessage> messages;
 };
@@ -62,11 +68,8 @@ std::string_view to_string(ExchangeKind kind);  // "Hello", "Load", …
 void to_json(nlohmann::json& j, const ExchangeMessage& v);
 void to_json(nlohmann::json& j, const ExchangeBatch& v);
 
-// Errors name the field. Refuses members or resources outside the group and amounts that are not finite numbers.
-struct ExchangeGroupSize {
-  std::uint32_t members = 0;
-  std::uint32_t resources = 0;
-};
-Result<ExchangeBatch> exchange_batch_from_json(const nlohmann::json& j, ExchangeGroupSize size);
+// Errors name the field. Refuses members outside the group, resources that have no name and amounts that are not finite
+// numbers.
+Result<ExchangeBatch> exchange_batch_from_json(const nlohmann::json& j, std::uint32_t members);
 
 }  // namespace bsp::wire

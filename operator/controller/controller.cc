@@ -3,9 +3,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <format>
 
 #include "base/core/log.h"
+#include "operator/exchange/link_group.h"
 #include "operator/reconcile/shell_record.h"
 
 namespace bsp::controller {
@@ -55,6 +57,12 @@ decltype(reconcile::ShellOptions::record) recorder(const std::string& directory)
   };
 }
 
+Result<net::TlsContext> exchange_context(const std::string& directory) {
+  const auto context = net::load_credentials(directory).and_then(net::TlsContext::create);
+  if (!context) return std::unexpected(context.error().in("--exchange-tls " + directory));
+  return *context;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Controller>> Controller::start(const Options& options, const kube::Config& config) {
@@ -65,6 +73,9 @@ Result<std::unique_ptr<Controller>> Controller::start(const Options& options, co
 
 Result<void> Controller::open() {
   if (!options_.record_directory.empty()) BSP_CHECK_OK(check_record_directory(options_.record_directory));
+  if (options_.exchange.mechanism) {
+    BSP_TRY(exchange_tls_, exchange_context(options_.exchange.tls_directory));
+  }
   // The API client sets up cpprestsdk's thread, so the endpoints come after it.
   BSP_TRY(lease_client_, client_with(config_, kLeaseCalls));
   auto listen = [&](const std::string& address, auto pages) -> Result<std::unique_ptr<Endpoints>> {
@@ -110,8 +121,35 @@ void Controller::lead(bool leads) {
   term_ = std::move(*term);
 }
 
+// Of this term: to the others an operator that leads anew is one that has been started anew.
+Result<reconcile::ExchangePlace> Controller::exchange_place() const {
+  const ExchangeOptions& o = options_.exchange;
+  if (!exchange_tls_) return reconcile::ExchangePlace{};
+  reconcile::ExchangePlace place;
+  exchange::LinkGroup::Options group{.name = std::string(exchange::to_string(*o.mechanism)),
+                                     .self = 0,
+                                     .identities = {},
+                                     .mechanism = *o.mechanism,
+                                     .resources = {},
+                                     // More than half of two is both, and the one that is left would wait for ever.
+                                     .majority = o.members.size() > 2,
+                                     .answer_within = std::min<std::chrono::nanoseconds>(5s, o.lost_after),
+                                     .lost_after = o.lost_after};
+  for (const auto& [name_space, address] : o.members) {
+    if (name_space == options_.name_space) group.self = static_cast<exchange::Member>(group.identities.size());
+    group.name += (group.identities.empty() ? " of " : ",") + name_space;
+    group.identities.push_back(name_space);
+    place.addresses.push_back(address);
+  }
+  auto listening = exchange::LinkGroup::listen(*exchange_tls_, std::move(group), o.listen);
+  if (!listening) return std::unexpected(listening.error().in("--exchange-listen " + o.listen));
+  place.group = std::move(*listening);
+  return place;
+}
+
 Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
   auto term = std::make_unique<Term>();
+  BSP_TRY(reconcile::ExchangePlace exchange, exchange_place());
   BSP_TRY(term->client, client_with(config_));
   BSP_TRY(term->logs, client_with(config_, kLogCalls));
   term->shell = std::make_unique<reconcile::Shell>(
@@ -129,6 +167,7 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
           .limits = {.prepare = std::chrono::seconds(options_.target_timeout_seconds)},
           .bookings_name_space = options_.lease.name_space.empty() ? config_.name_space : options_.lease.name_space,
           .bookings_name = options_.lease.name + "-room",
+          .exchange = std::move(exchange),
           .caps = options_.caps});
   return term;
 }

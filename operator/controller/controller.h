@@ -7,8 +7,10 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "base/net/tls.h"
 #include "operator/controller/endpoints.h"
 #include "operator/controller/metrics.h"
 #include "operator/controller/options.h"
@@ -38,12 +40,14 @@ class Controller {
   };
   Controller(Options options, kube::Config config) : options_(std::move(options)), config_(std::move(config)) {}
   Result<void> open();
+  Result<reconcile::ExchangePlace> exchange_place() const;
   void lead(bool leads);
   Result<std::unique_ptr<Term>> begin_term();
   void end_term();
 
   const Options options_;
   const kube::Config config_;
+  std::optional<net::TlsContext> exchange_tls_;  // nullopt: no loads are exchanged
   std::mutex mutex_;
   std::unique_ptr<Term> term_;
   std::unique_ptr<kube::ApiClient> lease_client_;

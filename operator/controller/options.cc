@@ -3,6 +3,7 @@
 #include <charconv>
 #include <format>
 #include <map>
+#include <ranges>
 
 #include "operator/arguments.h"
 
@@ -27,6 +28,13 @@ constexpr const char* kUsage =
     "  --max-moves N             ranks that move at once in the whole cluster (default: any number)\n"
     "  --max-moves-per-set N     ranks that move at once into one Set (default: any number)\n"
     "  --target-timeout SECONDS  for the pod that a rank is to move to, until the move is given up (default: 60)\n"
+    "  --exchange PROTOCOL       how operators that move ranks onto the same nodes know of each other's moves: "
+    "Bookings\n"
+    "                            in an object (default), or Naive, Increments or Snapshot between operators that each\n"
+    "                            look after one namespace\n"
+    "  --exchange-members NS=HOST:PORT,…   all those operators by their namespaces, this one too; the same for each\n"
+    "  --exchange-listen IP:PORT where this one takes in what the others say (default: 0.0.0.0:7700)\n"
+    "  --exchange-tls DIR        ca.pem, cert.pem (its CN: the namespace) and key.pem\n"
     "  --user-namespaces=false   for clusters whose nodes can't run pods with hostUsers: false\n";
 constexpr const char* kSubmitUsage =
     "usage: bsp-operator submit -f JOB.yaml [OPTION…]   create a BSPJob in a Kubernetes cluster\n"
@@ -49,6 +57,55 @@ Option address(std::string& into) {
     into = colon == 0 ? "0.0.0.0" + value : value;
     return "";
   }};
+}
+
+Option protocol(ExchangeOptions& into) {
+  return {.set = [&into](const std::string& value) -> std::string {
+    into.mechanism = exchange::mechanism_from(value);
+    return into.mechanism || value == "Bookings" ? "" : "is Bookings, Naive, Increments or Snapshot";
+  }};
+}
+
+Option members(std::map<std::string, std::string>& into) {
+  return {.set = [&into](const std::string& value) -> std::string {
+    into.clear();
+    for (const auto part : std::views::split(value, ',')) {
+      const std::string one(part.begin(), part.end());
+      const std::size_t equals = one.find('='), colon = one.rfind(':');
+      if (equals == 0 || equals == std::string::npos || colon == std::string::npos || colon <= equals + 1 ||
+          colon + 1 == one.size())
+        return std::format("is NAMESPACE=HOST:PORT,… and \"{}\" is not; for example science=10.0.0.7:7700", one);
+      if (!into.emplace(one.substr(0, equals), one.substr(equals + 1)).second)
+        return std::format("names {} twice; an operator is known by its namespace", one.substr(0, equals));
+    }
+    return "";
+  }};
+}
+
+// Members are numbered by their namespaces' order, so all need the same ones.
+Result<void> check_exchange(const Options& o) {
+  const ExchangeOptions& x = o.exchange;
+  const auto wrong = [](const std::string& why) { return fail(ErrorCode::kInvalid, why); };
+  if (!x.mechanism) {
+    if (x.members.empty() && x.tls_directory.empty()) return {};
+    return wrong("--exchange-members and --exchange-tls go with --exchange Naive, Increments or Snapshot");
+  }
+  const std::string name = std::format("--exchange {}", exchange::to_string(*x.mechanism));
+  if (o.name_space.empty())
+    return wrong(name + " is between operators that each look after one namespace; say which with --namespace");
+  if (x.members.empty())
+    return wrong(name + " needs --exchange-members NAMESPACE=HOST:PORT,…: all operators, this one too");
+  if (!x.members.contains(o.name_space))
+    return wrong(
+        std::format("--exchange-members lacks {}, which is this operator's --namespace; each operator is given "
+                    "the same list of all",
+                    o.name_space));
+  if (x.members.size() < 2)
+    return wrong("--exchange-members names this operator only; name the others, or leave --exchange out");
+  if (x.tls_directory.empty())
+    return wrong(name + " needs --exchange-tls DIR with ca.pem, cert.pem (its CN: the namespace) and key.pem");
+  if (x.listen.empty()) return wrong(name + " needs an address to listen on: --exchange-listen 0.0.0.0:7700");
+  return {};
 }
 
 // There are options only.
@@ -90,6 +147,10 @@ Result<Options> parse_options(std::span<const std::string> words) {
                      {"--max-moves", option::number(o.caps.in_cluster, 0, 100'000)},
                      {"--max-moves-per-set", option::number(o.caps.into_set, 0, 100'000)},
                      {"--target-timeout", option::number(o.target_timeout_seconds, 1, 86'400)},
+                     {"--exchange", protocol(o.exchange)},
+                     {"--exchange-members", members(o.exchange.members)},
+                     {"--exchange-listen", address(o.exchange.listen)},
+                     {"--exchange-tls", option::text(o.exchange.tls_directory)},
                      {"--user-namespaces", option::flag(o.pods.user_namespace)}},
                     kUsage));
   if (o.name_space == "all") o.name_space.clear();
@@ -97,6 +158,7 @@ Result<Options> parse_options(std::span<const std::string> words) {
     return fail(ErrorCode::kInvalid,
                 std::format("--metrics-address and --health-address are both {}; give them different ports",
                             o.metrics_address));
+  BSP_CHECK_OK(check_exchange(o));
   return o;
 }
 

@@ -1,15 +1,29 @@
 // What `bsp-operator controller` and `submit` may be told on the command line.
 #pragma once
 
+#include <chrono>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/core/error.h"
+#include "operator/exchange/protocol.h"
 #include "operator/kube/leader.h"
 #include "operator/reconcile/bookings.h"
 #include "operator/reconcile/placement.h"
 
 namespace bsp::controller {
+
+// How operators that each look after a namespace keep from promising the same room
+// (operator/reconcile/shell_exchange.h).
+struct ExchangeOptions {
+  std::optional<exchange::Mechanism> mechanism;  // nullopt: an object holds what is booked
+  std::map<std::string, std::string> members;    // HOST:PORT by namespace, this operator's own among them
+  std::string listen = "0.0.0.0:7700";
+  std::string tls_directory;  // ca.pem, cert.pem (its CN: the namespace), key.pem
+  std::chrono::milliseconds lost_after = std::chrono::seconds(30);
+};
 
 struct Options {
   std::string kubeconfig;  // "": as kubectl finds it, else the pod's service account
@@ -23,6 +37,7 @@ struct Options {
   std::string record_directory;  // of the rescheduling calls, a file for each job; "": none are kept
   reconcile::PodOptions pods{.scheduled = true, .user_namespace = true};
   reconcile::MoveCaps caps;
+  ExchangeOptions exchange;
   unsigned target_timeout_seconds = 60;  // until a target pod that finds no node, or does not come up, is given up
 };
 

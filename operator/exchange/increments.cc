@@ -1,10 +1,14 @@
 #include "operator/exchange/increments.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace bsp::exchange {
 
-Increments::Increments(Config config) : Maintained(std::move(config)), unsaid_(config_.resources) {}
+Increments::Increments(Config config)
+    : Maintained(std::move(config)), unsaid_(config_.resources), carried_(config_.members, config_.resources) {
+  if (!config_.carried.empty()) carried_ = view_;
+}
 
 void Increments::received(Member from, const Message& message, Output& out) {
   if (view_.lost(from)) return;
@@ -12,7 +16,11 @@ void Increments::received(Member from, const Message& message, Output& out) {
     case Kind::kHello:
     case Kind::kLoad:
       for (std::uint32_t r = 0; r < config_.resources; ++r) view_.row(from)[r] += message.loads[r];
-      if (message.kind == Kind::kHello) heard(from, out);
+      if (message.kind != Kind::kHello) return;
+      // All that it holds: what was known of it before counts no more.
+      for (std::uint32_t r = 0; r < config_.resources; ++r)
+        view_.row(from)[r] -= std::exchange(carried_.row(from)[r], 0.0);
+      heard(from, out);
       return;
     case Kind::kReserve:
       for (const Assignment& a : message.assignments) view_.add(a);
@@ -53,5 +61,11 @@ void Increments::decided(std::span<const Assignment> assignments, Output& out) {
 }
 
 void Increments::timer(Output& out) { say_if_beyond(0, out); }
+
+void Increments::grow(std::uint32_t resources) {
+  Maintained::grow(resources);
+  unsaid_.resize(resources);
+  carried_.grow(resources);
+}
 
 }  // namespace bsp::exchange

@@ -21,11 +21,13 @@ class Increments final : public Maintained {
   void load_changed(std::uint32_t resource, double by, bool assigned, Output& out) override;
   void decided(std::span<const Assignment> assignments, Output& out) override;
   void timer(Output& out) override;
+  void grow(std::uint32_t resources) override;
 
  private:
   void say_if_beyond(double threshold, Output& out);
 
   std::vector<double> unsaid_;  // changes of this member's load that the others do not know
+  View carried_;                // of members that have not said Hello, counted in the view until they do
 };
 
 }  // namespace bsp::exchange

@@ -1,5 +1,6 @@
 #include "operator/exchange/link_group.h"
 
+#include <algorithm>
 #include <deque>
 #include <format>
 #include <future>
@@ -9,43 +10,62 @@
 #include <thread>
 
 #include "base/core/log.h"
+#include "base/net/address.h"
 #include "base/net/link.h"
+#include "base/net/resolve.h"
 #include "operator/exchange/once.h"
 
 namespace bsp::exchange {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{100};
+constexpr std::chrono::seconds kLookUpAgain{5};
 constexpr std::size_t kMessagesInARequest = 64;
 
 using Granted = std::promise<Result<View>>;
+// Who waits until all have heard what was said to them so far.
+struct Told {
+  std::vector<std::uint64_t> up_to;  // by member: the number of the next message
+  std::promise<Result<void>> done;
+};
 
 }  // namespace
 
 // All members below, but for `loop`, `deciding` and what is const, belong to the loop's thread.
 struct LinkGroup::State {
   struct Peer {
-    std::unique_ptr<net::LinkPeer> link;
+    std::string address;
+    std::unique_ptr<net::LinkPeer> link;  // null: its host's name has not been resolved yet
+    std::future<Result<std::string>> resolving;
     std::deque<Message> outbox;  // not confirmed; the first has the number `first`
     std::uint64_t first = 1;
     bool asking = false;                                    // a request is under way, or a retry is planned
     bool probe = false;                                     // ask even without messages
     net::SteadyTime silent_since = net::SteadyTime::max();  // max: the last request was answered
-    std::uint64_t instance = 0;                             // 0: not known yet
+    std::uint64_t instance = 0;                             // 0: not known yet in this generation
     Once taken;                                             // of its messages
   };
 
-  State(net::TlsContext tls, Options o) : context(std::move(tls)), options(std::move(o)) {}
+  State(net::TlsContext tls, Options o) : context(std::move(tls)), options(std::move(o)), names(options.resources) {}
 
+  void begin(std::uint64_t to, std::vector<double> own, std::vector<double> carried);
+  bool go_over(std::uint64_t to);
   void run(const std::function<void(Protocol&, Output&)>& what);
   void pump(Member to);
   void answered(Member to, std::size_t count, Result<net::Answer> answer);
   void retry(Member to, const Error& error);
+  void silent(Member peer, const Error& error);
   void lost(Member peer, std::string_view why);
+  void confirm();
   void serve(net::Request request, net::Reply reply);
   Result<nlohmann::json> take(const net::Request& request);
-  Result<void> same_instance(Member peer, std::uint64_t instance);
+  std::uint32_t number_of(const std::string& name);
+  Message renumbered(Message message, std::span<const std::uint32_t> numbers) const;
+  bool returns(Member peer, std::uint64_t instance);
+  void look_up(Member peer);
+  void resolved(Member peer);
   void tick();
+  void decided(const std::vector<Assignment>& assignments);
   void close();
   // Runs in the loop's thread and waits for its end.
   void on_loop(const std::function<void()>& work) {
@@ -68,13 +88,59 @@ struct LinkGroup::State {
   std::thread thread;
   std::mutex deciding;  // one decide() at a time
 
+  std::vector<std::string> names;  // of the resources, by the numbers that they have here
+  std::uint64_t generation = 1;
+  std::uint64_t next = 0;              // the generation to go over to when the decision has been made; 0: none
   std::unique_ptr<Protocol> protocol;  // null: not joined
   std::vector<Peer> peers;
   bool wanted = false;              // want_decision() has no answer yet
   std::shared_ptr<Granted> waiter;  // who shall have the view
+  std::shared_ptr<Told> told;       // who waits for the others to have heard
   bool open = false;                // a Decision exists
   bool closed = false;
 };
+
+// A machine for a generation, and nothing left of what was said in the one before.
+void LinkGroup::State::begin(std::uint64_t to, std::vector<double> own, std::vector<double> carried) {
+  generation = to;
+  next = 0;
+  protocol = make_protocol(options.mechanism, {.self = options.self,
+                                               .members = static_cast<std::uint32_t>(peers.size()),
+                                               .resources = static_cast<std::uint32_t>(names.size()),
+                                               .threshold = options.threshold,
+                                               .majority = options.majority,
+                                               .initial = {},
+                                               .carried = std::move(carried)});
+  const net::SteadyTime now = std::chrono::steady_clock::now();
+  for (Peer& peer : peers) {
+    peer.outbox.clear();
+    peer.first = 1;
+    peer.asking = false;
+    peer.probe = true;  // so that all hear of it, whether they are said anything or not
+    // Who was silent before need not be waited for as long once more; it may have only just come back, though.
+    if (peer.silent_since != net::SteadyTime::max())
+      peer.silent_since = std::max(peer.silent_since, now - options.lost_after + options.lost_after / 10);
+    peer.instance = 0;
+    peer.taken = {};
+  }
+  if (const auto waiting = std::exchange(told, nullptr))
+    waiting->done.set_value(fail(ErrorCode::kUnavailable, "the members of the group began anew meanwhile", true));
+  run([&](Protocol& p, Output& out) { p.start(own, out); });
+  if (wanted) run([](Protocol& p, Output& out) { p.want_decision(out); });
+}
+
+// False: later, a decision is being made.
+bool LinkGroup::State::go_over(std::uint64_t to) {
+  if (to <= generation) return true;
+  if (open) {
+    next = std::max(next, to);
+    return false;
+  }
+  const std::span<const double> own = protocol->own(), all = protocol->view().loads();
+  log_info(std::format("group {}: its members begin anew", options.name), {{"generation", to}});
+  begin(to, {own.begin(), own.end()}, {all.begin(), all.end()});
+  return true;
+}
 
 // An event for the machine, and what follows from it.
 void LinkGroup::State::run(const std::function<void(Protocol&, Output&)>& what) {
@@ -100,41 +166,68 @@ void LinkGroup::State::pump(Member to) {
   if (closed || !peer.link || peer.asking || (peer.outbox.empty() && !peer.probe)) return;
   peer.asking = true;
   peer.probe = false;
-  wire::ExchangeBatch batch{
-      .group = options.name, .from = options.self, .instance = instance, .number = peer.first, .messages = {}};
+  wire::ExchangeBatch batch{.group = options.name,
+                            .generation = generation,
+                            .from = options.self,
+                            .instance = instance,
+                            .resources = {},
+                            .number = peer.first,
+                            .messages = {}};
   const std::size_t count = std::min(peer.outbox.size(), kMessagesInARequest);
   batch.messages.assign(peer.outbox.begin(), peer.outbox.begin() + static_cast<std::ptrdiff_t>(count));
+  if (count != 0) batch.resources = names;
   peer.link->call(wire::kExchange, nlohmann::json(batch), {}, options.answer_within,
-                  [this, to, count](Result<net::Answer> answer) { answered(to, count, std::move(answer)); });
+                  [this, to, count, asked_in = generation](Result<net::Answer> answer) {
+                    if (!closed && asked_in == generation) answered(to, count, std::move(answer));
+                  });
 }
 
 void LinkGroup::State::answered(Member to, std::size_t count, Result<net::Answer> answer) {
-  if (closed || protocol->view().lost(to)) return;
   if (!answer) return retry(to, answer.error());
-  const auto other = answer->header.find("instance");
-  if (other == answer->header.end() || !other->is_number_unsigned())
-    return retry(to, {ErrorCode::kInvalid, "its answer lacks the instance"});
-  if (!same_instance(to, other->get<std::uint64_t>())) return;
+  const auto number = [&](const char* name) -> std::uint64_t {
+    const auto it = answer->header.find(name);
+    return it != answer->header.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
+  };
+  const std::uint64_t its_generation = number("generation"), its_instance = number("instance");
+  if (its_generation == 0 || its_instance == 0)
+    return retry(to, {ErrorCode::kInvalid, "its answer lacks the instance or the generation"});
+  if (its_generation > generation) {
+    if (!go_over(its_generation)) retry(to, {ErrorCode::kUnavailable, "it is in a later generation"});
+    return;
+  }
+  if (returns(to, its_instance)) {
+    if (!go_over(generation + 1)) retry(to, {ErrorCode::kUnavailable, "it is back"});
+    return;
+  }
   Peer& peer = peers[to];
   peer.asking = false;
   peer.silent_since = net::SteadyTime::max();
   peer.first += count;
   peer.outbox.erase(peer.outbox.begin(), peer.outbox.begin() + static_cast<std::ptrdiff_t>(count));
+  confirm();
   pump(to);
 }
 
 // The same request again, a little later: the peer takes in what it has already had only once.
 void LinkGroup::State::retry(Member to, const Error& error) {
-  Peer& peer = peers[to];
-  const net::SteadyTime now = std::chrono::steady_clock::now();
-  if (peer.silent_since == net::SteadyTime::max()) peer.silent_since = now;
-  if (now - peer.silent_since >= options.lost_after) return lost(to, error.message);
-  loop.after(kRetry, [this, to] {
-    if (closed || protocol->view().lost(to)) return;
+  silent(to, error);
+  if (protocol->view().lost(to)) {
+    peers[to].asking = false;  // the next tick asks
+    return;
+  }
+  loop.after(kRetry, [this, to, asked_in = generation] {
+    if (closed || asked_in != generation) return;
     peers[to].asking = false;
     peers[to].probe = true;
     pump(to);
   });
+}
+
+void LinkGroup::State::silent(Member peer, const Error& error) {
+  const net::SteadyTime now = std::chrono::steady_clock::now();
+  net::SteadyTime& since = peers[peer].silent_since;
+  if (since == net::SteadyTime::max()) since = now;
+  if (now - since >= options.lost_after) lost(peer, error.message);
 }
 
 void LinkGroup::State::lost(Member peer, std::string_view why) {
@@ -142,17 +235,21 @@ void LinkGroup::State::lost(Member peer, std::string_view why) {
   log_warning(std::format("{} is lost: {}", label(peer), why));
   peers[peer].outbox.clear();
   run([peer](Protocol& p, Output& out) { p.lost(peer, out); });
+  confirm();
 }
 
-// A member that began anew knows nothing of what it was told: to this group it is another one.
-Result<void> LinkGroup::State::same_instance(Member peer, std::uint64_t other) {
+void LinkGroup::State::confirm() {
+  if (!told) return;
+  for (Member m = 0; m < peers.size(); ++m)
+    if (m != options.self && !protocol->view().lost(m) && peers[m].first < told->up_to[m]) return;
+  std::exchange(told, nullptr)->done.set_value({});
+}
+
+// It was lost and is there, or it has been started anew and knows nothing of what it was told.
+bool LinkGroup::State::returns(Member peer, std::uint64_t other) {
   std::uint64_t& known = peers[peer].instance;
   if (known == 0) known = other;
-  if (known != other) lost(peer, "it has been started anew");
-  if (protocol->view().lost(peer))
-    return fail(ErrorCode::kRefused,
-                std::format("{} is lost to it; all members have to form a group of another name", label(peer)));
-  return {};
+  return known != other || protocol->view().lost(peer);
 }
 
 void LinkGroup::State::serve(net::Request request, net::Reply reply) { reply.result(take(request)); }
@@ -161,23 +258,78 @@ Result<nlohmann::json> LinkGroup::State::take(const net::Request& request) {
   if (request.verb != wire::kExchange)
     return fail(ErrorCode::kInvalid, std::format("\"{}\" is no verb of load exchange", request.verb));
   if (!protocol) return fail(ErrorCode::kUnavailable, "this member has not joined its group yet", true);
-  BSP_TRY(const wire::ExchangeBatch batch,
-          wire::exchange_batch_from_json(
-              request.fields, {.members = static_cast<std::uint32_t>(peers.size()), .resources = options.resources}));
+  BSP_TRY(wire::ExchangeBatch batch,
+          wire::exchange_batch_from_json(request.fields, static_cast<std::uint32_t>(peers.size())));
   if (batch.group != options.name)
     return fail(ErrorCode::kRefused, std::format("this is a member of group {}, not {}", options.name, batch.group));
   if (batch.from == options.self || request.peer != options.identities[batch.from])
     return fail(ErrorCode::kRefused,
                 std::format("\"{}\" is not member {} of group {}", request.peer, batch.from, options.name));
-  BSP_CHECK_OK(same_instance(batch.from, batch.instance));
-  for (std::size_t i = 0; i < batch.messages.size(); ++i)
-    if (peers[batch.from].taken.take(batch.number + i))
-      run([&](Protocol& p, Output& out) { p.received(batch.from, batch.messages[i], out); });
-  return nlohmann::json{{"instance", instance}};
+  const bool later = !go_over(batch.generation) || (batch.generation == generation &&
+                                                    returns(batch.from, batch.instance) && !go_over(generation + 1));
+  if (later) return fail(ErrorCode::kUnavailable, "this member makes a decision before it begins anew", true);
+  if (batch.generation == generation) {
+    std::vector<std::uint32_t> numbers;
+    for (const std::string& name : batch.resources) numbers.push_back(number_of(name));
+    for (std::size_t i = 0; i < batch.messages.size() && batch.generation == generation; ++i)
+      if (peers[batch.from].taken.take(batch.number + i))
+        run([&, message = renumbered(std::move(batch.messages[i]), numbers)](Protocol& p, Output& out) {
+          p.received(batch.from, message, out);
+        });
+  }
+  return nlohmann::json{{"instance", instance}, {"generation", generation}};
+}
+
+std::uint32_t LinkGroup::State::number_of(const std::string& name) {
+  const auto found = std::ranges::find(names, name);
+  const auto number = static_cast<std::uint32_t>(found - names.begin());
+  if (found != names.end()) return number;
+  names.push_back(name);
+  if (protocol) protocol->grow(number + 1);
+  return number;
+}
+
+// With the numbers that the sender's resources have here.
+Message LinkGroup::State::renumbered(Message message, std::span<const std::uint32_t> numbers) const {
+  std::vector<double> loads(names.size());
+  for (std::size_t i = 0; i < message.loads.size(); ++i) loads[numbers[i]] = message.loads[i];
+  message.loads = std::move(loads);
+  for (Assignment& a : message.assignments) a.resource = numbers[a.resource];
+  return message;
+}
+
+// Its host's name, if it is one, in a thread of its own: a resolver may take its time.
+void LinkGroup::State::look_up(Member peer) {
+  Peer& p = peers[peer];
+  if (net::parse_address(p.address)) {
+    if (!p.link)
+      p.link = std::make_unique<net::LinkPeer>(loop, context, net::Peer{p.address, options.identities[peer]});
+  } else if (!p.resolving.valid()) {
+    p.resolving = std::async(std::launch::async, [address = p.address] { return net::resolve(address); });
+  }
+}
+
+void LinkGroup::State::resolved(Member peer) {
+  Peer& p = peers[peer];
+  if (!p.resolving.valid() || p.resolving.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+  const Result<std::string> address = p.resolving.get();
+  if (!address && !p.link) return silent(peer, address.error());
+  if (!address || (p.link && p.link->peer().address == *address)) return;
+  p.link = std::make_unique<net::LinkPeer>(loop, context, net::Peer{*address, options.identities[peer]});
 }
 
 void LinkGroup::State::tick() {
   if (closed) return;
+  const net::SteadyTime now = std::chrono::steady_clock::now();
+  for (Member m = 0; m < peers.size(); ++m) {
+    if (m == options.self) continue;
+    Peer& peer = peers[m];
+    resolved(m);
+    // A name may stand for another address by now.
+    if (!peer.link || (peer.silent_since != net::SteadyTime::max() && now - peer.silent_since > kLookUpAgain))
+      look_up(m);
+    if (protocol->view().lost(m)) peer.probe = true;
+  }
   run([](Protocol& p, Output& out) { p.timer(out); });
   loop.after(options.tick, [this] { tick(); });
 }
@@ -188,6 +340,8 @@ void LinkGroup::State::close() {
   for (Peer& peer : peers) peer.link.reset();
   if (const auto left = std::exchange(waiter, nullptr))
     left->set_value(fail(ErrorCode::kUnavailable, "the group was left"));
+  if (const auto left = std::exchange(told, nullptr))
+    left->done.set_value(fail(ErrorCode::kUnavailable, "the group was left"));
 }
 
 Result<std::unique_ptr<LinkGroup>> LinkGroup::listen(net::TlsContext context, Options options,
@@ -196,8 +350,6 @@ Result<std::unique_ptr<LinkGroup>> LinkGroup::listen(net::TlsContext context, Op
     return fail(ErrorCode::kInvalid,
                 std::format("group {}: {} members, of which this is number {}; it needs two at least, counted from 0",
                             options.name, options.identities.size(), options.self));
-  if (options.resources == 0)
-    return fail(ErrorCode::kInvalid, std::format("group {}: no resources to share", options.name));
   auto state = std::make_shared<State>(std::move(context), std::move(options));
   BSP_TRY(state->server, net::LinkServer::listen(state->loop, state->context, address,
                                                  [s = state.get()](net::Request request, net::Reply reply) {
@@ -213,6 +365,8 @@ LinkGroup::~LinkGroup() {
   state_->thread.join();
 }
 
+const LinkGroup::Options& LinkGroup::options() const { return state_->options; }
+
 std::uint16_t LinkGroup::port() const { return state_->server->port(); }
 
 Result<void> LinkGroup::join(std::vector<std::string> addresses, std::vector<double> own) {
@@ -220,9 +374,6 @@ Result<void> LinkGroup::join(std::vector<std::string> addresses, std::vector<dou
   if (addresses.size() != options.identities.size())
     return fail(ErrorCode::kInvalid, std::format("group {}: {} addresses for {} members", options.name,
                                                  addresses.size(), options.identities.size()));
-  if (own.size() != options.resources)
-    return fail(ErrorCode::kInvalid,
-                std::format("group {}: {} loads for {} resources", options.name, own.size(), options.resources));
   Result<void> result;
   state_->on_loop([&] {
     State& s = *state_;
@@ -230,18 +381,17 @@ Result<void> LinkGroup::join(std::vector<std::string> addresses, std::vector<dou
       result = fail(ErrorCode::kConflict, std::format("group {} was joined before", options.name));
       return;
     }
+    if (own.size() != s.names.size()) {
+      result = fail(ErrorCode::kInvalid,
+                    std::format("group {}: {} loads for {} resources", options.name, own.size(), s.names.size()));
+      return;
+    }
     s.peers = std::vector<State::Peer>(addresses.size());
-    for (Member m = 0; m < addresses.size(); ++m)
-      if (m != options.self)
-        s.peers[m].link =
-            std::make_unique<net::LinkPeer>(s.loop, s.context, net::Peer{addresses[m], options.identities[m]});
-    s.protocol = make_protocol(options.mechanism, {.self = options.self,
-                                                   .members = static_cast<std::uint32_t>(addresses.size()),
-                                                   .resources = options.resources,
-                                                   .threshold = options.threshold,
-                                                   .majority = options.majority,
-                                                   .initial = {}});
-    s.run([&](Protocol& p, Output& out) { p.start(own, out); });
+    for (Member m = 0; m < addresses.size(); ++m) {
+      s.peers[m].address = std::move(addresses[m]);
+      if (m != options.self) s.look_up(m);
+    }
+    s.begin(1, std::move(own), {});
     s.tick();
   });
   return result;
@@ -271,13 +421,42 @@ Result<LinkGroup::Decision> LinkGroup::decide(std::chrono::nanoseconds timeout) 
   return Decision(state_, std::move(view));
 }
 
+void LinkGroup::State::decided(const std::vector<Assignment>& assignments) {
+  open = false;
+  run([&](Protocol& p, Output& out) { p.decided(assignments, out); });
+}
+
 void LinkGroup::Decision::assign(std::vector<Assignment> assignments) {
   const auto state = std::exchange(state_, nullptr);
   check(state != nullptr, "a decision is made once");
   state->loop.post([s = state.get(), list = std::move(assignments)] {
-    s->open = false;
-    s->run([&](Protocol& p, Output& out) { p.decided(list, out); });
+    s->decided(list);
+    s->go_over(s->next);
   });
+}
+
+Result<void> LinkGroup::Decision::assign_confirmed(std::vector<Assignment> assignments,
+                                                   std::chrono::nanoseconds timeout) {
+  const auto state = std::exchange(state_, nullptr);
+  check(state != nullptr, "a decision is made once");
+  auto waiting = std::make_shared<Told>();
+  auto future = waiting->done.get_future();
+  state->on_loop([&] {
+    if (state->closed) return waiting->done.set_value(fail(ErrorCode::kUnavailable, "the group was left"));
+    state->decided(assignments);
+    for (const State::Peer& peer : state->peers) waiting->up_to.push_back(peer.first + peer.outbox.size());
+    state->told = waiting;
+    state->confirm();
+    state->go_over(state->next);
+  });
+  if (future.wait_for(timeout) == std::future_status::timeout)
+    state->on_loop([&] {
+      if (state->told == waiting) state->told.reset();
+    });
+  if (future.wait_for(std::chrono::seconds(0)) == std::future_status::timeout)
+    return fail(ErrorCode::kTimeout,
+                std::format("group {}: not all members have heard of it in time", state->options.name), true);
+  return future.get();
 }
 
 LinkGroup::Decision::~Decision() {
@@ -285,8 +464,8 @@ LinkGroup::Decision::~Decision() {
 }
 
 void LinkGroup::load_changed(std::uint32_t resource, double by, bool assigned) {
-  check(resource < state_->options.resources, "a resource of the group");
   state_->loop.post([s = state_.get(), resource, by, assigned] {
+    check(resource < s->names.size(), "a resource of the group");
     s->run([&](Protocol& p, Output& out) { p.load_changed(resource, by, assigned, out); });
   });
 }
@@ -299,8 +478,27 @@ void LinkGroup::lose(Member peer) {
   state_->loop.post([s = state_.get(), peer] { s->lost(peer, "so it was said"); });
 }
 
+void LinkGroup::refresh() {
+  state_->loop.post([s = state_.get()] {
+    if (!s->protocol || s->open || std::exchange(s->wanted, true)) return;
+    s->run([](Protocol& p, Output& out) { p.want_decision(out); });
+  });
+}
+
+std::uint32_t LinkGroup::resource(const std::string& name) {
+  std::uint32_t number = 0;
+  state_->on_loop([&] { number = state_->number_of(name); });
+  return number;
+}
+
+std::vector<std::string> LinkGroup::resources() const {
+  std::vector<std::string> names;
+  state_->on_loop([&] { names = state_->names; });
+  return names;
+}
+
 View LinkGroup::view() const {
-  View view(static_cast<std::uint32_t>(state_->options.identities.size()), state_->options.resources);
+  View view(static_cast<std::uint32_t>(state_->options.identities.size()), 0);
   state_->on_loop([&] {
     if (state_->protocol) view = state_->protocol->view();
   });

@@ -2,12 +2,19 @@
 //
 // The thread takes in what the others say and answers it, whatever the thread that decides is doing (the source's
 // threaded answers). What must reach a peer is kept until the peer has confirmed it, in order, over as many connections
-// as that takes; a peer that cannot be reached for `lost_after`, or that runs anew, is lost to this group for good.
+// as that takes; a peer that cannot be reached for `lost_after` is lost, and the others go on without it.
 //
-//   auto group = LinkGroup::listen(context, {.name = "pools-7", .self = 1, .identities = …}, "0.0.0.0:7700");
+// To a Protocol a loss is final. So when one that was lost is heard of again, or one that was known runs anew, all
+// begin anew in the next generation: each with a machine that starts from what the member itself holds. Nothing is
+// forgotten by that, as long as members assign to themselves only: their decisions are in their own loads. A member
+// goes over as soon as it hears of a higher generation; where a decision is being made, right after it. Lost ones are
+// asked at every tick whether they are back.
+//
+//   auto group = LinkGroup::listen(context, {.name = "pools", .self = 1, .identities = …}, "0.0.0.0:7700");
+//   const auto pool = (*group)->resource("fast");
 //   (*group)->join(addresses, {slots_my_jobs_use});
 //   auto decision = (*group)->decide(10s);                 // blocks until the view is ready
-//   if (decision->view().total(kPool) < slots) decision->assign({{.to = 1, .resource = kPool, .amount = 1}});
+//   if (decision->view().total(pool) < slots) decision->assign({{.to = 1, .resource = pool, .amount = 1}});
 //
 // With Snapshot nobody else in the group decides between the return of decide() and the end of the Decision.
 #pragma once
@@ -29,11 +36,11 @@ class LinkGroup {
 
  public:
   struct Options {
-    std::string name;  // of the group: other members, other name
+    std::string name;  // of the group: other members or another mechanism, other name
     Member self = 0;
     std::vector<std::string> identities;  // of the members: the CN of their certificates
     Mechanism mechanism = Mechanism::kSnapshot;
-    std::uint32_t resources = 1;
+    std::vector<std::string> resources;                                // those known at the start, by their numbers
     double threshold = 0;                                              // Config::threshold
     bool majority = true;                                              // Config::majority
     std::chrono::nanoseconds answer_within = std::chrono::seconds(5);  // of one request
@@ -49,7 +56,10 @@ class LinkGroup {
     Decision& operator=(Decision&&) = delete;
     ~Decision();
     [[nodiscard]] const View& view() const { return view_; }
-    void assign(std::vector<Assignment> assignments);  // at most once
+    // Once, one of the two. The second waits until all members that are not lost have counted it; an error if they
+    // have not in time. It is counted here all the same: give it back by load_changed(), and decide anew.
+    void assign(std::vector<Assignment> assignments);
+    Result<void> assign_confirmed(std::vector<Assignment> assignments, std::chrono::nanoseconds timeout);
 
    private:
     friend class LinkGroup;
@@ -65,8 +75,13 @@ class LinkGroup {
   LinkGroup(const LinkGroup&) = delete;
   LinkGroup& operator=(const LinkGroup&) = delete;
 
+  [[nodiscard]] const Options& options() const;
   [[nodiscard]] std::uint16_t port() const;
-  // Once: where the members are (index = member; its own is not used) and what this one holds.
+  // The number of a resource of that name on this member; a new one if it is not known yet. From any thread.
+  std::uint32_t resource(const std::string& name);
+  [[nodiscard]] std::vector<std::string> resources() const;  // by their numbers; views made before may have fewer
+  // Once: where the members are (index = member; its own is not used), each ip:port or host:port, and what this one
+  // holds of each resource.
   Result<void> join(std::vector<std::string> addresses, std::vector<double> own);
 
   // From any thread, one at a time. An error when the group isn't ready in time; the next call goes on waiting.
@@ -76,6 +91,8 @@ class LinkGroup {
   void no_more_decisions();
   void lose(Member peer);           // by other knowledge than the links'
   [[nodiscard]] View view() const;  // as it is now, not to decide on
+  // Where views are made on demand: asks for one that only view() will show, unless a decision is being made.
+  void refresh();
 
  private:
   explicit LinkGroup(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -38,4 +38,9 @@ void Naive::decided(std::span<const Assignment> /*assignments*/, Output& /*out*/
 
 void Naive::timer(Output& out) { say_if_beyond(0, out); }
 
+void Naive::grow(std::uint32_t resources) {
+  Maintained::grow(resources);
+  said_.resize(resources);
+}
+
 }  // namespace bsp::exchange

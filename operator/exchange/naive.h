@@ -18,6 +18,7 @@ class Naive final : public Maintained {
   void load_changed(std::uint32_t resource, double by, bool assigned, Output& out) override;
   void decided(std::span<const Assignment> assignments, Output& out) override;
   void timer(Output& out) override;
+  void grow(std::uint32_t resources) override;
 
  private:
   void say_if_beyond(double threshold, Output& out);

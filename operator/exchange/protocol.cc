@@ -28,13 +28,24 @@ double View::total(std::uint32_t resource) const {
   return sum;
 }
 
+void View::grow(std::uint32_t resources) {
+  check(resources >= resources_, "no resource goes");
+  std::vector<double> loads(members() * std::size_t{resources});
+  for (Member m = 0; m < members(); ++m)
+    std::ranges::copy(row(m), loads.begin() + static_cast<std::ptrdiff_t>(m * std::size_t{resources}));
+  loads_ = std::move(loads);
+  resources_ = resources;
+}
+
 Protocol::Protocol(Config config) : config_(std::move(config)), view_(config_.members, config_.resources) {
   check(config_.self < config_.members, "a member of its group");
-  check(config_.resources > 0, "a group has something to share");
   check(config_.initial.empty() || config_.initial.size() == std::size_t{config_.members} * config_.resources,
         "initial loads of all members");
-  for (Member m = 0; m < config_.members && !config_.initial.empty(); ++m)
-    std::ranges::copy_n(config_.initial.begin() + m * config_.resources, config_.resources, view_.row(m).begin());
+  check(config_.carried.empty() || config_.carried.size() == std::size_t{config_.members} * config_.resources,
+        "what was last known of all members");
+  const std::vector<double>& known = config_.initial.empty() ? config_.carried : config_.initial;
+  for (Member m = 0; m < config_.members && !known.empty(); ++m)
+    std::ranges::copy_n(known.begin() + m * config_.resources, config_.resources, view_.row(m).begin());
 }
 
 std::unique_ptr<Protocol> make_protocol(Mechanism mechanism, Config config) {

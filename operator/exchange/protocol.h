@@ -8,12 +8,12 @@
 // `resources`. What that is, the user of the group says. Two uses:
 //   Set Managers       member = Set, resource 0 = its slots in use; a decision assigns slots of another member
 //   operator replicas  member = replica, resource = pool; a replica assigns to itself, a pool's load is the
-//                      sum over members
+//                      sum over members (operator/reconcile/shell_exchange.h)
 //
 // A Protocol is a pure state machine: no clock, no I/O, no thread. Every event appends to an Output what has to be
 // sent, and says when the view is ready to decide on. Messages must arrive at most once (once.h) and, unless a member
 // is lost, at last; in any order, from the same sender too: no mechanism leans on FIFO. A loss is final: a member that
-// returns does so in a new group, where all start anew.
+// returns does so among new machines, one for each member (link_group.h).
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ std::optional<Mechanism> mechanism_from(std::string_view name);
 struct Config {
   Member self = 0;
   std::uint32_t members = 1;
-  std::uint32_t resources = 1;
+  std::uint32_t resources = 1;  // at the start; more may come
   // Naive, Increments: a change is broadcast when it is larger than this on some resource. In units of load.
   double threshold = 0;
   // Snapshot: decide only while more than half of the group is not lost, so that a group that fell apart decides in one
@@ -47,6 +47,8 @@ struct Config {
   bool majority = true;
   // Loads at the start, members × resources, where all know them beforehand; empty: every member says Hello.
   std::vector<double> initial;
+  // As last known of them, members × resources, or empty: what counts of a member that is lost before it says more.
+  std::vector<double> carried = {};
 };
 
 // What one member believes that all hold.
@@ -60,12 +62,14 @@ class View {
       std::uint32_t resource) const;  // over all members, lost ones with what was last known of them
   [[nodiscard]] bool lost(Member m) const { return lost_[m]; }
   [[nodiscard]] std::uint32_t members() const { return static_cast<std::uint32_t>(lost_.size()); }
+  [[nodiscard]] std::span<const double> loads() const { return loads_; }  // members × resources
   [[nodiscard]] std::uint32_t resources() const { return resources_; }
 
   std::span<double> row(Member m) { return {loads_.data() + m * resources_, resources_}; }
   [[nodiscard]] std::span<const double> row(Member m) const { return {loads_.data() + m * resources_, resources_}; }
   void add(const Assignment& a) { loads_[a.to * resources_ + a.resource] += a.amount; }
   void set_lost(Member m) { lost_[m] = true; }
+  void grow(std::uint32_t resources);  // of the new ones nobody holds anything
 
  private:
   std::uint32_t resources_;
@@ -106,6 +110,10 @@ class Protocol {
   // Some time has passed. Naive and Increments say what is below the threshold; Snapshot tells whom it waits for: see
   // that they live.
   virtual void timer(Output& out) = 0;
+
+  // There are more resources from now on; messages that were made before have fewer loads and are to be filled up with
+  // 0.
+  virtual void grow(std::uint32_t resources) { config_.resources = resources, view_.grow(resources); }
 
   // Another member decides, or is about to, on what this one has answered: who changes its own loads now spoils that
   // view.

@@ -80,7 +80,7 @@ bool is_to_be_renewed(const Booking& booking, Time now) { return now + kBookingK
 std::map<std::string, Resources> booked_by_others(
     const Bookings& bookings, const std::string& job,
     const std::function<bool(const std::string& name_space, const std::string& pod)>& is_placed) {
-  std::map<std::string, Resources> booked;
+  std::map<std::string, Resources> booked = bookings.told;
   for (const auto& [other, booking] : bookings.of_job) {
     if (other == job) continue;
     const std::string name_space = other.substr(0, other.find('/'));
@@ -91,7 +91,7 @@ std::map<std::string, Resources> booked_by_others(
 }
 
 MovesElsewhere moves_elsewhere(const Bookings& bookings, const std::string& job) {
-  MovesElsewhere moves;
+  MovesElsewhere moves = bookings.told_moves;
   for (const auto& [other, booking] : bookings.of_job) {
     if (other == job) continue;
     for (const Seat& seat : booking.seats) ++moves.into[seat.set];

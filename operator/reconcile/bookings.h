@@ -46,9 +46,20 @@ struct Booking {
   bool operator==(const Booking&) const = default;
 };
 
+// Ranks that are moving now, of all jobs but one.
+struct MovesElsewhere {
+  std::map<std::string, std::uint32_t> into;  // by Set
+  std::uint32_t all = 0;
+  bool operator==(const MovesElsewhere&) const = default;
+};
+
 struct Bookings {
   std::map<std::string, Booking> of_job;  // by "<namespace>/<name>"
   std::string version;                    // the object's resourceVersion; "": there is none yet
+  // Of operators that don't book here but tell of it (shell_exchange.h): what their pods and targets ask for, by node,
+  // and what they move.
+  std::map<std::string, Resources> told = {};
+  MovesElsewhere told_moves = {};
 };
 
 // The object's `data`: an entry for each job, a line of JSON. What can't be read is left out: an entry that somebody
@@ -60,17 +71,12 @@ void drop_expired(Bookings& bookings, Time now);
 // Worth a write, so that it does not expire under a wave that takes its time.
 bool is_to_be_renewed(const Booking& booking, Time now);
 
-// What targets of all jobs but this one will ask for, by planned node; `is_placed(namespace, pod)`: it is counted where
-// it runs.
+// What targets of all jobs but this one will ask for, by planned node, and whatever is told of nodes;
+// `is_placed(namespace, pod)`: it is counted where it runs.
 std::map<std::string, Resources> booked_by_others(
     const Bookings& bookings, const std::string& job,
     const std::function<bool(const std::string& name_space, const std::string& pod)>& is_placed);
 
-// Ranks of all jobs but this one that are moving now.
-struct MovesElsewhere {
-  std::map<std::string, std::uint32_t> into;  // by Set
-  std::uint32_t all = 0;
-};
 MovesElsewhere moves_elsewhere(const Bookings& bookings, const std::string& job);
 
 // Most moves at once, whoever asks for them; 0: any number.

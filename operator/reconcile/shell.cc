@@ -6,6 +6,7 @@
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
+#include "operator/reconcile/shell_exchange.h"
 #include "operator/reconcile/shell_job.h"
 #include "operator/reconcile/waves.h"
 
@@ -44,11 +45,13 @@ void answer_without_job(kube::Client& client, kube::Cache& cache, const std::str
 }  // namespace
 
 Shell::Shell(kube::Client& client, ShellOptions options)
-    : client_(client),
-      options_(std::move(options)),
-      bookings_(client, options_.bookings_name_space.empty() ? options_.name_space : options_.bookings_name_space,
-                options_.bookings_name),
-      sidecar_thread_(options_.network) {
+    : client_(client), options_(std::move(options)), sidecar_thread_(options_.network) {
+  if (options_.exchange.group)
+    bookings_ = std::make_unique<ExchangeBookings>(options_.exchange, usage_);
+  else
+    bookings_ = std::make_unique<ObjectBookings>(
+        client, options_.bookings_name_space.empty() ? options_.name_space : options_.bookings_name_space,
+        options_.bookings_name);
   kube::CacheOptions cached = watched_objects(options_.name_space);
   cached.on_change = [this](const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
     changed(kind, before, now);
@@ -67,7 +70,10 @@ Shell::~Shell() {
 void Shell::changed(const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
   if (kind == kNode) return node_views_.change(before, now);  // the jobs' next looks see it
   const std::string key = job_key_of(kind, now ? *now : *before);
-  if (kind == kPod) usage_.change(before, now);
+  if (kind == kPod) {
+    usage_.change(before, now);
+    bookings_->pods_changed(text_at(part_at(now ? *now : *before, "spec"), "nodeName"));
+  }
   if (kind == kBspJob) {
     const std::lock_guard lock(mutex_);
     if (now)
@@ -82,6 +88,7 @@ void Shell::work() {
   // Before everything is known nobody may conclude that something does not exist.
   while (!cache_->wait_filled(250ms))
     if (stop_) return;
+  bookings_->begin();
   while (const auto key = queue_.get()) {
     const auto began = std::chrono::steady_clock::now();
     looked_at = &*key;
@@ -104,7 +111,7 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
   gone = !object;
   // At no request, unless it went in the middle of a wave.
   if (gone)
-    if (auto released = bookings_.release(key, SystemClock{}.now()); !released)
+    if (auto released = bookings_->release(key, SystemClock{}.now()); !released)
       log_warning("giving up booked room failed", {{"job", key}, {"error", released.error().message}});
   if (gone) answer_without_job(client_, *cache_, key);
   std::shared_ptr<JobShell> job, former;  // one that is not the last: it ends outside of the lock
@@ -119,12 +126,14 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
     if (gone) return {};
     auto& place = jobs_[key];
     if (!place)
-      place =
-          std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, bookings_, sidecar_thread_.loop(), options_,
-                                     at, kube::metadata_text(*object, "uid"), [this, key] { queue_.add(key); });
+      place = std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, *bookings_, sidecar_thread_.loop(),
+                                         options_, at, kube::metadata_text(*object, "uid"),
+                                         [this, key] { queue_.add(key); });
     job = place;
   }
-  return job->reconcile();
+  const Duration next = job->reconcile();
+  bookings_->looked(key);
+  return next;
 }
 
 ShellFigures Shell::figures() {

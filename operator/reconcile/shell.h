@@ -29,9 +29,19 @@
 #include "operator/reconcile/shell_objects.h"
 #include "operator/reconcile/sidecars.h"
 
+namespace bsp::exchange {
+class LinkGroup;
+}
+
 namespace bsp::reconcile {
 
 class JobShell;
+
+// This operator's place among several that exchange loads. The group listens and has not been joined.
+struct ExchangePlace {
+  std::shared_ptr<exchange::LinkGroup> group;  // null: room is booked in an object
+  std::vector<std::string> addresses;          // of its members
+};
 
 struct ShellOptions {
   std::string name_space = "default";  // "": all
@@ -54,6 +64,7 @@ struct ShellOptions {
   // one.
   std::string bookings_name_space = {};  // "": name_space
   std::string bookings_name = "bsp-operator-room";
+  ExchangePlace exchange = {};  // instead of that object, where each of several operators looks after a namespace
   MoveCaps caps = {};
 };
 
@@ -78,7 +89,7 @@ class Shell {
   kube::Workqueue queue_;  // of job_key()s
   NodeViews node_views_;
   NodeUsage usage_;
-  BookingStore bookings_;
+  std::unique_ptr<BookingStore> bookings_;
   SidecarThread sidecar_thread_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;  // of the three below

@@ -9,7 +9,7 @@ namespace {
 constexpr int kBookingTries = 8;
 }  // namespace
 
-Result<void> BookingStore::load() {
+Result<void> ObjectBookings::load() {
   auto object = client_.get(at_);
   if (!object && object.error().code != ErrorCode::kNotFound)
     return std::unexpected(object.error().in("reading what is booked"));
@@ -19,7 +19,7 @@ Result<void> BookingStore::load() {
 }
 
 // Under the version that is known; kConflict if another is there by now, and then that one is known.
-Result<void> BookingStore::write(const Bookings& next) {
+Result<void> ObjectBookings::write(const Bookings& next) {
   const bool there = !object_.is_null();
   kube::Object object = there ? object_ : kube::Object{{"apiVersion", at_.kind.api_version}, {"kind", at_.kind.kind}};
   if (!there)
@@ -41,7 +41,7 @@ Result<void> BookingStore::write(const Bookings& next) {
   return fail(ErrorCode::kConflict, "somebody else has booked room meanwhile", true);
 }
 
-Bookings BookingStore::read(Time now) {
+Bookings ObjectBookings::read(Time now) {
   const std::lock_guard lock(mutex_);
   if (!known_ && !load()) return {};
   Bookings bookings = *known_;
@@ -49,7 +49,7 @@ Bookings BookingStore::read(Time now) {
   return bookings;
 }
 
-Result<void> BookingStore::book(const Bookings& seen, const std::string& job, Booking booking, Time now) {
+Result<void> ObjectBookings::book(const Bookings& seen, const std::string& job, Booking booking, Time now) {
   const std::lock_guard lock(mutex_);
   if (!known_) BSP_CHECK_OK(load());
   if (known_->version != seen.version)
@@ -60,7 +60,7 @@ Result<void> BookingStore::book(const Bookings& seen, const std::string& job, Bo
   return write(next);
 }
 
-Result<void> BookingStore::change(const std::string& job, Time now, const std::function<bool(Bookings&)>& make) {
+Result<void> ObjectBookings::change(const std::string& job, Time now, const std::function<bool(Bookings&)>& make) {
   const std::lock_guard lock(mutex_);
   for (int tries = 1;; ++tries) {
     if (!known_) BSP_CHECK_OK(load());
@@ -72,11 +72,11 @@ Result<void> BookingStore::change(const std::string& job, Time now, const std::f
   }
 }
 
-Result<void> BookingStore::release(const std::string& job, Time now) {
+Result<void> ObjectBookings::release(const std::string& job, Time now) {
   return change(job, now, [&](Bookings& bookings) { return bookings.of_job.erase(job) != 0; });
 }
 
-Result<void> BookingStore::renew(const std::string& job, Time now) {
+Result<void> ObjectBookings::renew(const std::string& job, Time now) {
   return change(job, now, [&](Bookings& bookings) {
     Booking& booking = bookings.of_job[job];
     if (!is_to_be_renewed(booking, now)) return false;

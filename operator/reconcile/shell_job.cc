@@ -84,6 +84,7 @@ Duration JobShell::reconcile() {
     if (!out.show_logs_of.empty() && options_.log_tail)
       if (const std::string tail = options_.log_tail(at_.name_space, out.show_logs_of); !tail.empty())
         out.status.message += std::format("; the last lines of {}:\n{}", out.show_logs_of, tail);
+    if (out.book.empty()) bookings_.looked(job_key(at_.name_space, at_.name));  // others need not wait for what follows
     if (out.store_first) {
       if (Duration pause{}; !out.book.empty() && !book(o, out, pause)) {
         if (pause == Duration{}) continue;

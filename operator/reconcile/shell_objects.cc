@@ -121,6 +121,12 @@ Resources NodeUsage::of_others(const std::string& node, const std::string& job) 
   return others;
 }
 
+Resources NodeUsage::of_all(const std::string& node) const {
+  const std::lock_guard lock(mutex_);
+  const auto here = nodes_.find(node);
+  return here == nodes_.end() ? Resources{} : here->second.all;
+}
+
 bool NodeUsage::has_target(const std::string& name_space, const std::string& pod) const {
   const std::lock_guard lock(mutex_);
   return targets_.contains(job_key(name_space, pod));

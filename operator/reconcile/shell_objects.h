@@ -31,6 +31,7 @@ class NodeUsage {
   void change(const kube::Object* before, const kube::Object* now);
   // Of all pods but this job's.
   [[nodiscard]] Resources of_others(const std::string& node, const std::string& job) const;
+  [[nodiscard]] Resources of_all(const std::string& node) const;
   // A target pod of a job that is counted.
   [[nodiscard]] bool has_target(const std::string& name_space, const std::string& pod) const;
 

@@ -30,8 +30,8 @@ EDGES = {
     # The kernels are pure; shell.cc (shell_*.cc) is the only place that sees client and network.
     "operator/reconcile": ["base/core", "base/json", "crds", "operator/decide", "operator/migrate", "operator/observe",
                            "operator/record"],
-    "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/kinds",
-                                 "operator/kube", "operator/migrate", "operator/observe", "operator/reconcile",
+    "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/exchange",
+                                 "operator/exchange/link", "operator/kinds", "operator/kube", "operator/migrate", "operator/observe", "operator/reconcile",
                                  "operator/reconcile/sidecars"],
     # The shell's connections to the sidecars; no kernel includes it.
     "operator/reconcile/sidecars": ["base/core", "base/json", "base/net", "crds", "operator/migrate", "operator/reconcile"],
@@ -39,7 +39,8 @@ EDGES = {
     # The commands put node and shell together.
     "operator/local/cli": ["base/core", "base/json", "crds", "operator/arguments", "operator/kinds", "operator/kube", "operator/local", "operator/reconcile",
                            "operator/reconcile/shell"],
-    "operator/controller": ["base/core", "base/json", "crds", "operator/arguments", "operator/kinds", "operator/kube", "operator/reconcile",
+    "operator/controller": ["base/core", "base/json", "base/net", "crds", "operator/arguments", "operator/exchange",
+                            "operator/exchange/link", "operator/kinds", "operator/kube", "operator/reconcile",
                             "operator/reconcile/shell"],
     "operator/advise": ["base/core", "crds", "operator/arguments", "operator/decide", "operator/local/cli", "operator/record"],
     "operator": ["base/core", "base/json", "base/net", "crds", "operator/advise", "operator/arguments", "operator/controller", "operator/decide", "operator/kube",

@@ -44,3 +44,17 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
+
+{{/* "true" if this operator tells others of its moves, which needs a namespace of its own. */}}
+{{- define "bsp.exchanges" -}}
+{{- if ne .Values.exchange.protocol "Bookings" }}
+{{- if not (hasKey .Values.exchange.members .Values.watchNamespace) }}
+{{- fail (printf "exchange.protocol %s is between operators that each look after one namespace: set watchNamespace, and name it in exchange.members" .Values.exchange.protocol) }}
+{{- end }}true
+{{- end }}
+{{- end }}
+{{- define "bsp.exchangeMembers" -}}
+{{- $members := list }}
+{{- range $name, $address := .Values.exchange.members }}{{ $members = append $members (printf "%s=%s" $name $address) }}{{ end }}
+{{- join "," $members }}
+{{- end }}

@@ -11,7 +11,9 @@
 namespace bsp::controller {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 using Words = std::vector<std::string>;
 
 TEST(Options, WithoutAnyItLooksAfterAllNamespaces) {
@@ -22,6 +24,8 @@ TEST(Options, WithoutAnyItLooksAfterAllNamespaces) {
   EXPECT_TRUE(o->pods.scheduled);
   EXPECT_TRUE(o->pods.user_namespace);
   EXPECT_EQ(o->metrics_address, "0.0.0.0:8080");
+  EXPECT_FALSE(o->exchange.mechanism);
+  EXPECT_TRUE(parse_options(Words{"--exchange=Bookings"}));
 }
 
 TEST(Options, EachIsTakenInBothForms) {
@@ -46,7 +50,13 @@ TEST(Options, EachIsTakenInBothForms) {
                                      "8",
                                      "--max-moves-per-set=3",
                                      "--target-timeout",
-                                     "300"});
+                                     "300",
+                                     "--exchange",
+                                     "Snapshot",
+                                     "--exchange-members=science=10.0.0.7:7700,maths=bsp-maths.ops:7701",
+                                     "--exchange-listen=:7701",
+                                     "--exchange-tls",
+                                     "/tls"});
   ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(o->name_space, "science");
   EXPECT_TRUE(o->leader_elect);
@@ -63,6 +73,10 @@ TEST(Options, EachIsTakenInBothForms) {
   EXPECT_EQ(o->caps.in_cluster, 8u);
   EXPECT_EQ(o->caps.into_set, 3u);
   EXPECT_EQ(o->target_timeout_seconds, 300u);
+  EXPECT_EQ(o->exchange.mechanism, exchange::Mechanism::kSnapshot);
+  EXPECT_THAT(o->exchange.members, ElementsAre(Pair("maths", "bsp-maths.ops:7701"), Pair("science", "10.0.0.7:7700")));
+  EXPECT_EQ(o->exchange.listen, "0.0.0.0:7701");
+  EXPECT_EQ(o->exchange.tls_directory, "/tls");
   EXPECT_EQ(parse_options(Words{"--namespace=all"})->name_space, "");
 }
 
@@ -86,6 +100,32 @@ TEST(Options, WhatIsWrongIsNamedWithTheRemedy) {
     EXPECT_EQ(o.error().code, ErrorCode::kInvalid);
     EXPECT_THAT(o.error().message, HasSubstr(what));
   }
+}
+
+TEST(Options, OfAnExchangeBelongTogether) {
+  const Words good{"--namespace=a", "--exchange=Increments", "--exchange-members=a=10.0.0.1:1,b=10.0.0.2:1",
+                   "--exchange-tls=/tls"};
+  ASSERT_TRUE(parse_options(good));
+  const auto with = [&](std::size_t at, const char* word) {
+    Words words = good;
+    if (word)
+      words[at] = word;
+    else
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
+    const auto o = parse_options(words);
+    return o ? std::string("accepted") : o.error().message;
+  };
+  EXPECT_THAT(with(0, nullptr), HasSubstr("say which with --namespace"));
+  EXPECT_THAT(with(0, "--namespace=c"), HasSubstr("--exchange-members lacks c, which is this operator's --namespace"));
+  EXPECT_THAT(with(1, nullptr), HasSubstr("go with --exchange Naive, Increments or Snapshot"));
+  EXPECT_THAT(with(1, "--exchange=Gossip"), HasSubstr("is Bookings, Naive, Increments or Snapshot"));
+  EXPECT_THAT(with(2, nullptr), HasSubstr("--exchange Increments needs --exchange-members"));
+  EXPECT_THAT(with(2, "--exchange-members=a=10.0.0.1:1"), HasSubstr("names this operator only"));
+  EXPECT_THAT(with(2, "--exchange-members=a=x:1,a=y:1"), HasSubstr("names a twice"));
+  for (const char* bad : {"a", "a=x", "=x:1", "a=:1", "a=x:", "a=x:1,,b=y:1"})
+    EXPECT_THAT(with(2, (std::string("--exchange-members=") + bad).c_str()), HasSubstr("NAMESPACE=HOST:PORT")) << bad;
+  EXPECT_THAT(with(3, nullptr), HasSubstr("--exchange Increments needs --exchange-tls DIR with ca.pem"));
+  EXPECT_THAT(with(3, "--exchange-listen=0"), HasSubstr("needs --exchange-tls"));
 }
 
 // The chart gives no option that this program does not know.

@@ -24,7 +24,8 @@ class LinkGroupTest : public testing::Test {
  protected:
   LinkGroup::Options options(Member self, std::uint32_t members, Mechanism mechanism = Mechanism::kSnapshot) {
     LinkGroup::Options o{
-        .name = "pools", .self = self, .identities = {}, .mechanism = mechanism, .resources = resources, .tick = 50ms};
+        .name = "pools", .self = self, .identities = {}, .mechanism = mechanism, .resources = {}, .tick = 50ms};
+    for (std::uint32_t r = 0; r < resources; ++r) o.resources.push_back(std::format("pool-{}", r));
     for (Member m = 0; m < members; ++m) o.identities.push_back(std::format("operator-{}", m));
     return o;
   }
@@ -45,6 +46,13 @@ class LinkGroupTest : public testing::Test {
   void join() {
     const auto all = addresses();
     for (const auto& group : groups) ASSERT_TRUE(group->join(all, std::vector<double>(resources)));
+  }
+
+  static bool eventually(const std::function<bool()>& holds) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (!holds())
+      if (std::chrono::steady_clock::now() > deadline) return false;
+    return true;
   }
 
   net::Ca ca;
@@ -189,36 +197,121 @@ TEST_F(LinkGroupTest, RefusesWhoIsNotTheMemberThatItSaysItIs) {
     const auto answer = link.call(wire::kExchange, nlohmann::json(batch), kPatience);
     return answer ? std::string("taken in") : answer.error().message;
   };
-  EXPECT_THAT(ask(stranger, {.group = "pools", .from = 1, .instance = 5, .number = 1, .messages = {}}),
+  EXPECT_THAT(ask(stranger, {.group = "pools", .from = 1, .instance = 5, .resources = {}, .number = 1, .messages = {}}),
               testing::EndsWith("\"operator-7\" is not member 1 of group pools"));
   net::Link other(ca.context("operator-1"), {addresses()[0], "operator-0"});
-  EXPECT_THAT(ask(other, {.group = "pools-2", .from = 1, .instance = 5, .number = 1, .messages = {}}),
+  EXPECT_THAT(ask(other, {.group = "pools-2", .from = 1, .instance = 5, .resources = {}, .number = 1, .messages = {}}),
               testing::EndsWith("this is a member of group pools, not pools-2"));
-  EXPECT_THAT(ask(other, {.group = "pools", .from = 0, .instance = 5, .number = 1, .messages = {}}),
+  EXPECT_THAT(ask(other, {.group = "pools", .from = 0, .instance = 5, .resources = {}, .number = 1, .messages = {}}),
               testing::EndsWith("\"operator-1\" is not member 0 of group pools"));
 }
 
-TEST_F(LinkGroupTest, AMemberThatStartsAnewIsAnotherOne) {
+// One that starts anew, before the others have missed it and after: in either case all begin anew with what each holds,
+// and what was decided before is not forgotten.
+TEST_F(LinkGroupTest, AMemberThatStartsAnewIsTakenInAgain) {
+  for (const Mechanism mechanism : {Mechanism::kNaive, Mechanism::kIncrements, Mechanism::kSnapshot})
+    for (const bool missed : {false, true}) {
+      SCOPED_TRACE(std::format("{}, {}", to_string(mechanism), missed ? "missed" : "at once"));
+      groups.clear();
+      for (Member m = 0; m < 3; ++m) {
+        auto o = options(m, 3, mechanism);
+        o.lost_after = 500ms;
+        listen(o);
+      }
+      join();
+      groups[0]->decide(kPatience)->assign({{.to = 0, .resource = 0, .amount = 2}});
+      if (mechanism == Mechanism::kNaive) groups[0]->load_changed(0, 2, true);
+      groups[1]->load_changed(0, 3);
+      ASSERT_TRUE(eventually([&] { return groups[2]->decide(kPatience)->view().total(0) == 5; }));
+      const auto all = addresses();
+      groups[1].reset();
+      if (missed) {
+        ASSERT_TRUE(eventually([&] {
+          for (const double by : {1.0, -1.0}) groups[0]->load_changed(0, by);  // who has nothing to say misses nobody
+          return groups[0]->decide(kPatience)->view().lost(1);
+        }));
+        EXPECT_EQ(groups[0]->view().load(1), 3) << "as last known";
+      }
+      auto again = LinkGroup::listen(ca.context("operator-1"), options(1, 3, mechanism), all[1]);
+      ASSERT_TRUE(again) << again.error().message;
+      ASSERT_TRUE((*again)->join(all, {4}));
+      groups[1] = std::move(*again);
+      for (Member m = 0; m < 3; ++m)
+        EXPECT_TRUE(eventually([&] {
+          const auto decision = groups[m]->decide(kPatience);
+          return decision && decision->view().total(0) == 6 && !decision->view().lost(1);
+        })) << "member "
+            << m;
+    }
+}
+
+TEST_F(LinkGroupTest, WhoMakesADecisionBeginsAnewAfterIt) {
   start(3);
-  EXPECT_TRUE(groups[1]->decide(kPatience));  // all know all
+  auto held = groups[0]->decide(kPatience);
+  ASSERT_TRUE(held);
   const auto all = addresses();
-  groups[1].reset();
-  auto again = LinkGroup::listen(ca.context("operator-1"), options(1, 3), all[1]);
+  groups[2].reset();
+  auto again = LinkGroup::listen(ca.context("operator-2"), options(2, 3), all[2]);
   ASSERT_TRUE(again) << again.error().message;
   ASSERT_TRUE((*again)->join(all, {0}));
-  auto decision = groups[0]->decide(kPatience);
+  EXPECT_FALSE((*again)->decide(300ms)) << "its word is needed, and it has given it to nobody yet";
+  held->assign({{.to = 0, .resource = 0, .amount = 1}});
+  auto decision = (*again)->decide(kPatience);
   ASSERT_TRUE(decision) << decision.error().message;
-  EXPECT_TRUE(decision->view().lost(1));
+  EXPECT_EQ(decision->view().load(0), 1);
+}
+
+TEST_F(LinkGroupTest, ADecisionIsConfirmedOnceAllHaveCountedIt) {
+  for (Member m = 0; m < 3; ++m) {
+    auto o = options(m, 3, Mechanism::kIncrements);
+    o.answer_within = 100ms;
+    o.lost_after = 2s;
+    listen(o);
+  }
+  join();
+  ASSERT_TRUE(groups[0]->decide(kPatience)->assign_confirmed({{.to = 0, .resource = 0, .amount = 1}}, kPatience));
+  for (Member m = 0; m < 3; ++m) EXPECT_EQ(groups[m]->view().load(0), 1);
+  groups[2].reset();
+  const auto untold = groups[0]->decide(kPatience)->assign_confirmed({{.to = 0, .resource = 0, .amount = 1}}, 200ms);
+  ASSERT_FALSE(untold);
+  EXPECT_EQ(untold.error().message, "group pools: not all members have heard of it in time");
+  groups[0]->load_changed(0, -1);
+  EXPECT_TRUE(groups[0]->decide(kPatience)->assign_confirmed({{.to = 0, .resource = 0, .amount = 5}}, kPatience))
+      << "once it is lost nobody waits for it";
+  EXPECT_TRUE(groups[0]->view().lost(2));
+  EXPECT_EQ(groups[1]->view().load(0), 6);
+}
+
+TEST_F(LinkGroupTest, ResourcesAreKnownByTheirNames) {
+  resources = 0;
+  start(2);
+  const std::uint32_t slow = groups[0]->resource("slow"), fast = groups[0]->resource("fast");
+  EXPECT_EQ(groups[0]->resource("slow"), slow);
+  EXPECT_EQ(groups[1]->resource("fast"), 0u) << "each counts by itself";
+  groups[0]->load_changed(slow, 7);
+  groups[0]->load_changed(fast, 8);
+  groups[1]->load_changed(0, 1);
+  auto decision = groups[1]->decide(kPatience);
+  ASSERT_TRUE(decision) << decision.error().message;
+  EXPECT_EQ(groups[1]->resources(), (std::vector<std::string>{"fast", "slow"}));
+  EXPECT_EQ(decision->view().total(0), 9);
+  EXPECT_EQ(decision->view().total(1), 7);
+}
+
+TEST_F(LinkGroupTest, HostsMayHaveNames) {
+  listen(options(0, 2));
+  listen(options(1, 2));
+  std::vector<std::string> all;
+  for (const auto& group : groups) all.push_back(std::format("localhost:{}", group->port()));
+  for (const auto& group : groups) ASSERT_TRUE(group->join(all, {0}));
+  EXPECT_TRUE(groups[0]->decide(kPatience));
+  EXPECT_TRUE(groups[1]->decide(kPatience));
 }
 
 TEST_F(LinkGroupTest, NamesWhatIsWrongWithAGroup) {
   auto o = options(0, 2);
   o.self = 2;
   EXPECT_FALSE(LinkGroup::listen(ca.context("operator-0"), o, "127.0.0.1:0"));
-  o = options(0, 2);
-  o.resources = 0;
-  EXPECT_EQ(LinkGroup::listen(ca.context("operator-0"), o, "127.0.0.1:0").error().message,
-            "group pools: no resources to share");
   listen(options(0, 2));
   EXPECT_EQ(groups[0]->join({"127.0.0.1:1"}, {0}).error().message, "group pools: 1 addresses for 2 members");
   EXPECT_EQ(groups[0]->join({"", "127.0.0.1:1"}, {0, 0}).error().message, "group pools: 2 loads for 1 resources");

@@ -143,5 +143,40 @@ TEST(Maintained, InitialLoadsThatAllKnowNeedNoHello) {
   EXPECT_EQ(machine->view().load(0), 3);
 }
 
+// Machines that follow others: what was known before counts of a member until it says what it holds.
+TEST(Maintained, WhatWasKnownBeforeCountsUntilAMemberSaysMore) {
+  for (const Mechanism mechanism : {Mechanism::kNaive, Mechanism::kIncrements}) {
+    const auto machine =
+        make_protocol(mechanism, {.self = 0, .members = 3, .resources = 1, .initial = {}, .carried = {1, 5, 7}});
+    Output out;
+    machine->start(std::vector<double>{2}, out);
+    EXPECT_EQ(machine->view().total(0), 2 + 5 + 7);
+    machine->want_decision(out);
+    EXPECT_FALSE(out.ready) << "it is not true by itself";
+    machine->received(1, {.kind = Kind::kHello, .id = 1, .loads = {4}}, out);
+    machine->lost(2, out);
+    EXPECT_TRUE(out.ready);
+    EXPECT_EQ(machine->view().load(1), 4);
+    EXPECT_EQ(machine->view().load(2), 7) << "nobody knows better";
+  }
+}
+
+TEST(Maintained, ResourcesMayComeLater) {
+  for (const Mechanism mechanism : {Mechanism::kNaive, Mechanism::kIncrements}) {
+    const auto machine = make_protocol(mechanism, {.self = 0, .members = 2, .resources = 1, .initial = {}});
+    Output out;
+    machine->start(std::vector<double>{2}, out);
+    machine->received(1, {.kind = Kind::kHello, .id = 1, .loads = {4}}, out);
+    machine->grow(2);
+    EXPECT_EQ(machine->view().load(0, 0), 2);
+    EXPECT_EQ(machine->view().load(1, 0), 4);
+    EXPECT_EQ(machine->view().total(1), 0);
+    out = {};
+    machine->load_changed(1, 3, false, out);
+    ASSERT_EQ(out.sends.size(), 1u);
+    EXPECT_EQ(out.sends[0].message.loads.at(1), 3);
+  }
+}
+
 }  // namespace
 }  // namespace bsp::exchange

@@ -12,8 +12,10 @@ using nlohmann::json;
 
 const ExchangeBatch kBatch{
     .group = "pools-7",
+    .generation = 3,
     .from = 1,
     .instance = 77,
+    .resources = {"slow", "fast"},
     .number = 12,
     .messages = {{.kind = ExchangeKind::kStart, .id = 3, .decided = 2},
                  {.kind = ExchangeKind::kAnswer, .id = 9, .loads = {0.5, 3}},
@@ -22,14 +24,16 @@ const ExchangeBatch kBatch{
 
 std::string error_of(const json& j) {
   // As it comes from the wire, where whole numbers are unsigned.
-  const auto batch = exchange_batch_from_json(json::parse(j.dump()), {.members = 3, .resources = 2});
+  const auto batch = exchange_batch_from_json(json::parse(j.dump()), 3);
   return batch ? "accepted" : batch.error().message;
 }
 
 TEST(ExchangeJson, ComesBackAsItWent) {
-  const auto back = exchange_batch_from_json(json::parse(json(kBatch).dump()), {.members = 3, .resources = 2});
+  const auto back = exchange_batch_from_json(json::parse(json(kBatch).dump()), 3);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->group, kBatch.group);
+  EXPECT_EQ(back->generation, kBatch.generation);
+  EXPECT_EQ(back->resources, kBatch.resources);
   EXPECT_EQ(back->from, kBatch.from);
   EXPECT_EQ(back->instance, kBatch.instance);
   EXPECT_EQ(back->number, kBatch.number);
@@ -52,13 +56,17 @@ TEST(ExchangeJson, NamesWhatIsWrong) {
   EXPECT_EQ(with("/messages/0", 1), "exchange.messages[0] is not an object");
   EXPECT_EQ(with("/messages/0/kind", "Stop"),
             "exchange.messages[0].kind is no kind of message that this version knows");
-  EXPECT_EQ(with("/messages/1/loads", {1.0}),
-            "exchange.messages[1].loads is not an array of 2 numbers, one for each resource");
+  EXPECT_EQ(with("/generation", 0), "exchange.generation is missing; they are counted from 1");
+  EXPECT_EQ(with("/resources", 7), "exchange.resources is not an array");
+  EXPECT_EQ(with("/resources/1", 7), "exchange.resources has a name that is not a string");
+  EXPECT_EQ(with("/messages/1/loads", {1.0}), "accepted") << "it holds nothing of what it has heard of since";
+  EXPECT_EQ(with("/messages/1/loads", {1.0, 2.0, 3.0}),
+            "exchange.messages[1].loads is not an array of numbers for the 2 resources that have a name");
   EXPECT_EQ(with("/messages/1/loads/0", "x"), "exchange.messages[1].loads is not a finite number");
   EXPECT_EQ(with("/messages/2/assignments/0/to", 3),
             "exchange.messages[2].assignments.to is 3; the group has it up to 2 only");
   EXPECT_EQ(with("/messages/2/assignments/0/resource", 2),
-            "exchange.messages[2].assignments.resource is 2; the group has it up to 1 only");
+            "exchange.messages[2].assignments.resource is 2; only 2 resources have a name");
   EXPECT_EQ(with("/messages/2/assignments/0/amount", nullptr),
             "exchange.messages[2].assignments.amount is not a finite number");
   json without = good;

@@ -106,7 +106,7 @@ class BookingObject : public testing::Test {
 };
 
 TEST_F(BookingObject, IsMadeWithTheFirstBookingAndKeepsWhatOthersWroteOnIt) {
-  BookingStore room(*store_, "default", "room");
+  ObjectBookings room(*store_, "default", "room");
   EXPECT_THAT(room.read(kNow).of_job, IsEmpty());
   EXPECT_TRUE(room.release("default/a", kNow));
   EXPECT_EQ(store_->get(key()).error().code, ErrorCode::kNotFound) << "nothing booked, nothing written";
@@ -126,7 +126,7 @@ TEST_F(BookingObject, IsMadeWithTheFirstBookingAndKeepsWhatOthersWroteOnIt) {
 }
 
 TEST_F(BookingObject, OfTwoWhoHaveReadTheSameOneBooks) {
-  BookingStore mine(*store_, "default", "room"), theirs(*store_, "default", "room");
+  ObjectBookings mine(*store_, "default", "room"), theirs(*store_, "default", "room");
   for (int round = 0; round < 2; ++round) {  // once with nothing there, once with something
     const Bookings a = mine.read(kNow), b = theirs.read(kNow);
     ASSERT_TRUE(mine.book(a, std::format("default/a{}", round), booking_of("n1"), kNow));
@@ -137,7 +137,7 @@ TEST_F(BookingObject, OfTwoWhoHaveReadTheSameOneBooks) {
 }
 
 TEST_F(BookingObject, DeadEntriesGoWithTheNextWriteAndARunningWaveKeepsItsOwn) {
-  BookingStore room(*store_, "default", "room");
+  ObjectBookings room(*store_, "default", "room");
   ASSERT_TRUE(room.book(room.read(kNow), "default/dead", booking_of("n1"), kNow));
   ASSERT_TRUE(room.book(room.read(kNow), "default/slow", booking_of("n2"), kNow));
   const Time later = kNow + 9min;
@@ -154,7 +154,7 @@ TEST_F(BookingObject, DeadEntriesGoWithTheNextWriteAndARunningWaveKeepsItsOwn) {
 // given once.
 TEST_F(BookingObject, IsNeverBookedTwiceHoweverManyTry) {
   constexpr int kJobs = 10, kSlots = 3;
-  BookingStore rooms[2] = {{*store_, "default", "room"}, {*store_, "default", "room"}};
+  ObjectBookings rooms[2] = {{*store_, "default", "room"}, {*store_, "default", "room"}};
   std::atomic<int> next = 0, booked = 0, refused = 0;
   auto work = [&](BookingStore& room) {
     for (int job = next++; job < kJobs; job = next++) {
