@@ -74,10 +74,13 @@ inline constexpr double kBeta = 0.5;   // assumed
 // --- Grid'5000, MigCube and MigHull ----------------------------------------------------------------------------------
 // Machines by site with the cores that Grid'5000 documents; a core is a processor, so that two processes on one machine
 // do not slow each other as long as it has cores. Only so are the printed times of different initial mappings alike, as
-// they are. Instructions/s of a core: Capricorne's fitted to scenario i (which it rules in every mapping), Chicon's by
-// clock rate, Suno's (a Xeon E5520 against an Opteron 246) to the supersteps after migrations, 0.42 to 0.45 s of
-// printed iii in the long runs.
-inline constexpr double kSpeedCapricorne = 0.2099e9, kSpeedChicon = 1.3 * kSpeedCapricorne,
+// they are. Instructions/s of a core: Capricorne's fitted to scenario i (which it rules in every mapping), Suno's (a
+// Xeon E5520 against an Opteron 246) to the supersteps after migrations, 0.42 to 0.45 s of printed iii in the long
+// runs. Chicon's against Capricorne's as SimGrid's own description of Grid'5000 has their machines (g5k.xml: 8.9618 and
+// 4.7233 Gflop/s): by clock rate, 1.3, a first call that only empties Capricorne would leave supersteps of 0.6 s, where
+// the printed runs of 20 supersteps with a call after the 16th leave 0.3. That file's Suno, 4.98 of a Capricorne, does
+// not fit (scenario iii would be 30 % too fast).
+inline constexpr double kSpeedCapricorne = 0.2099e9, kSpeedChicon = 8.9618 / 4.7233 * kSpeedCapricorne,
                         kSpeedSuno = 1.9 * kSpeedCapricorne;
 inline constexpr double kClockCapricorne = 2.0, kClockChicon = 2.6,
                         kClockSuno = 2.26;  // GHz, printed; they order the mappings
