@@ -64,8 +64,8 @@ inline constexpr bool kSharedLinks = false;
 
 // --- Decisions -----------------------------------------------------------------------------------------------------
 // The viability test over one superstep, as its equations are printed. Over the window instead (operator/decide's
-// default), Lattice Boltzmann 10 would migrate at every call, and Smith-Waterman 10 with α = 2 at superstep 6; only
-// LU's moves need the window.
+// default), Lattice Boltzmann 10 would migrate at every call, Smith-Waterman 10 with α = 2 at superstep 6, and LU too
+// much; only the last moves of Lattice Boltzmann 25 and 50 need the window.
 inline constexpr decide::Horizon kHorizon = decide::Horizon::kSuperstep;
 inline constexpr double kOmega = 3, kD0 = 0.5, kX = 0.8;  // printed
 inline constexpr double kDelta = 0.5;  // printed for Smith-Waterman's scenario iii; no other load changes as fast
