@@ -73,9 +73,10 @@ Result<void> add_host(const json& host, const std::string& file, Set& set) {
 Result<json> described(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
-    return fail(ErrorCode::kNotFound, std::format("--platform: there is no file {}; write a SimGrid platform file "
-                                                  "(examples/platform.xml is one), or use --pools",
-                                                  path));
+    return fail(
+        ErrorCode::kNotFound,
+        std::format("--platform: {}; write a SimGrid platform file (examples/platform.xml is one), or use --pools",
+                    std::filesystem::exists(path, error) ? path + " is not a file" : "there is no file " + path));
   BSP_TRY(Child child, Child::start([&path](int channel) {
             const std::string text = describe_platform_file(path);
             const std::uint64_t size = text.size();
@@ -96,6 +97,12 @@ Result<Platform> read_platform_file(const std::string& path) {
   Platform platform;
   platform.file = path;
   const std::size_t sets = file.at("sets").size();
+  if (sets == 0)
+    return fail(
+        ErrorCode::kInvalid,
+        std::format("--platform {}: it has no Sets, as it has no hosts: add a <cluster>, or a <host> for each node "
+                    "(examples/platform.xml is a file that works)",
+                    path));
   platform.file_T = decide::Grid<double>(sets, sets);
   for (std::size_t a = 0; a < sets; ++a) {
     const json& from = file.at("sets").at(a);

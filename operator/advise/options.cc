@@ -1,5 +1,6 @@
 #include "operator/advise/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <format>
 
@@ -81,6 +82,12 @@ decide::Params changed(decide::Params p, const Changes& c) {
   p.horizon = c.horizon.value_or(p.horizon);
   return p;
 }
+
+bool wants_help(std::span<const std::string> words) {
+  return std::ranges::any_of(words, [](const std::string& word) { return word == "--help" || word == "-h"; });
+}
+
+std::string usage() { return kUsage; }
 
 Result<Options> parse_options(std::span<const std::string> words) {
   BSP_TRY(const Args args, parse_arguments(words, {kUsage,

@@ -27,7 +27,7 @@ class LuWorkload final : public Workload {
   }
 
   [[nodiscard]] double memory_bytes(RankId i, std::uint64_t) const override {
-    return p_.cell_bytes * cells(0, i.value / C_, R_) * cells(0, i.value % C_, C_);
+    return p_.memory_bytes * cells(0, i.value / C_, R_) * cells(0, i.value % C_, C_);
   }
 
  private:
@@ -96,13 +96,15 @@ Application lu() {
           .parameters = {{"order", "", "of the matrix"},
                          {"rows", "0", "of the grid of ranks; 0 = as square as can be"},
                          {"update", "1000", "instructions per updated cell"},
-                         {"cell", "4", "bytes per cell"}},
+                         {"cell", "4", "bytes per cell that is sent"},
+                         {"memory", "1.5", "bytes per cell in a rank's memory"}},
           .make = [](std::uint32_t ranks, const Parameters& given) -> Result<std::unique_ptr<Workload>> {
             Lu p{.ranks = ranks};
             BSP_TRY(p.order, given.whole("order", 1, 1'000'000));
             BSP_TRY(const std::uint64_t rows, given.whole("rows", 0, ranks));
             BSP_TRY(p.update_instructions, given.number("update", 1e-3));
             BSP_TRY(p.cell_bytes, given.number("cell", 1e-3));
+            BSP_TRY(p.memory_bytes, given.number("memory", 0));
             if (rows != 0 && ranks % rows != 0)
               return fail(ErrorCode::kInvalid,
                           std::format("lu: rows={} does not divide the {} ranks: use a divisor, or 0", rows, ranks));

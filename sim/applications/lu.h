@@ -9,7 +9,10 @@
 //   superstep 2k+3    third:  a_ij ← a_ij − a_ik·a_kj for i, j > k; then a_{k+1,k+1} down its column
 //   for k = 0 … n−1: 2n+1 supersteps.
 //   I = u per updated cell, u = 1000 instructions (fitted);  messages: b per cell, b = 4 bytes
-//   M = b · cells of the rank, no fixed part (fitted)                                         bytes
+//   M = m · cells of the rank, no fixed part, m = 1.5 bytes (fitted)                          bytes
+//   The source prints no M. Five processes of 25 move at superstep 11 of order 1000, to save 15 ms each: that takes m
+//   below 1.7. Below 1.5, processes would also leave the Set that holds most of them, one by one, which speeds nothing
+//   up. Less than the matrix itself: what the source counted as a process's image is not known.
 //
 // Only ranks that still have cells to update get messages. In superstep 1, and where k = n−1, nobody computes.
 #pragma once
@@ -24,6 +27,7 @@ struct Lu {
   std::uint32_t rows = 0;             // R, a divisor of ranks; 0 = the divisor nearest to √ranks from above
   double update_instructions = 1000;  // u
   double cell_bytes = 4;              // b
+  double memory_bytes = 1.5;          // m
 };
 
 // R for that many ranks: 25 → 5, 50 → 10, 100 → 10, 200 → 20.

@@ -1,5 +1,6 @@
 #include "sim/cli/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <format>
 #include <limits>
@@ -33,6 +34,12 @@ Result<std::optional<double>> seconds(const Args& args, const std::string& name)
 
 }  // namespace
 
+bool wants_help(std::span<const std::string> words) {
+  return std::ranges::any_of(words, [](const std::string& word) { return word == "--help" || word == "-h"; });
+}
+
+std::string usage() { return kUsage; }
+
 Result<Options> parse_options(std::span<const std::string> words) {
   const Syntax syntax{.usage = kUsage,
                       .valued = {{"-f", "file"},
@@ -49,6 +56,8 @@ Result<Options> parse_options(std::span<const std::string> words) {
   BSP_TRY(const Args args, parse_arguments(words, syntax));
   const auto wrong = [](const std::string& what) { return fail(ErrorCode::kInvalid, what + "\n" + kUsage); };
   if (!args.words.empty()) return wrong(std::format("what is \"{}\"?", args.words.front()));
+  for (const auto& [name, value] : args.options)
+    if (value.empty()) return wrong(std::format("--{}: its value is empty", name));
   if (!args.has("file")) return wrong("-f: name the job's manifest");
   if (args.has("platform") == args.has("pools")) return wrong("give either --platform or --pools");
   if (!args.has("application"))

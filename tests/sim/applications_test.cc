@@ -124,7 +124,7 @@ TEST(LuWorkload, AllCellsAreUpdatedAndTheEndIsEmpty) {
   EXPECT_DOUBLE_EQ(updates, expected);
   EXPECT_THAT(demand_of(*workload, 2 * n + 1).messages, IsEmpty());
   double cells = 0;
-  for (std::uint32_t i = 0; i < 6; ++i) cells += workload->memory_bytes(RankId{i}, 0) / 4;
+  for (std::uint32_t i = 0; i < 6; ++i) cells += workload->memory_bytes(RankId{i}, 0) / 1.5;
   EXPECT_DOUBLE_EQ(cells, static_cast<double>(n * n));
 }
 

@@ -169,8 +169,43 @@ TEST_F(Command, BadInputNamesWhatItIsAndTheRemedy) {
               HasSubstr("spec.sets.names: the platform has no Set fast"));
   EXPECT_THAT(wrong(kJob + "--pools slow=1x0.2,fast=1x0.4 " + kLattice), HasSubstr("lower spec.ranks to 2"));
   EXPECT_THAT(wrong(kJob + "--platform /nowhere.xml " + kLattice), HasSubstr("there is no file /nowhere.xml"));
+  EXPECT_THAT(wrong(kJob + "--platform / " + kLattice), HasSubstr("--platform: / is not a file"));
+  EXPECT_THAT(wrong(kJob + "--pools '' " + kLattice), HasSubstr("--pools: its value is empty"));
+  EXPECT_THAT(wrong(kJob + kPools + "--application lu:order=0"), HasSubstr("lu:order must be a whole number from 1"));
   EXPECT_THAT(wrong("-f /nowhere.yaml " + kPools + kLattice), HasSubstr("/nowhere.yaml"));
   EXPECT_THAT(wrong(kJob + kPools + kLattice + "--timeline /nowhere/run.svg"), HasSubstr("/nowhere/run.svg"));
+}
+
+TEST_F(Command, APlatformWithoutHostsSaysWhatIsMissing) {
+  const std::string file = in_directory("platform.xml");
+  std::ofstream(file) << "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+                         "<platform version=\"4.1\"><zone id=\"cloud\" routing=\"Full\"/></platform>\n";
+  const Ran ran = simulate(kJob + "--platform " + file + " " + kLattice);
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_THAT(ran.output, HasSubstr("it has no Sets, as it has no hosts: add a <cluster>"));
+}
+
+TEST_F(Command, ARecordThatWasCutSaysWhere) {
+  const std::string file = in_directory("run.jsonl");
+  ASSERT_EQ(simulate(kJob + kPools + kLattice + "--record " + file).status, 0);
+  const std::string text = file_text(file);
+  std::ofstream(file) << text.substr(0, text.find('\n') + 500);
+  const Ran again = simulate(kJob + kPools + "--application trace:file=" + file);
+  EXPECT_EQ(again.status, 2);
+  EXPECT_THAT(again.output, HasSubstr("run.jsonl:2: not valid JSON: the line was cut after 499 bytes"));
+  const Ran advised = run(kBin + "/bsp-operator advise --brief -f " + file);
+  EXPECT_EQ(advised.status, 1);  // what is whole was decided all the same
+  EXPECT_THAT(advised.output, AllOf(HasSubstr("decided again: the same plan, bit for bit"),
+                                    HasSubstr("run.jsonl:2: not valid JSON: the line was cut after 499 bytes")));
+}
+
+TEST_F(Command, HelpIsNoError) {
+  for (const std::string option : {"--help", "-h"})
+    for (const std::string command : {"simulate", "advise"}) {
+      const Ran ran = run(std::format("{}/bsp-operator {} {}", kBin, command, option));
+      EXPECT_EQ(ran.status, 0);
+      EXPECT_THAT(ran.output, testing::StartsWith("usage: bsp-operator " + command));
+    }
 }
 
 TEST_F(Command, WithoutTheSimulatorBesideItTheOperatorSaysSo) {

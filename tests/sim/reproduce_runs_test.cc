@@ -53,6 +53,30 @@ TEST(PublishedCells, FractalOfDomain20Moves5ProcessesOf25) {
   for (const RunMove& move : r.moves) EXPECT_EQ(move.from + move.to, "CoriscoAquario");
 }
 
+TEST(PublishedCells, FractalOfDomain20Moves6ProcessesOf50And0Of200) {
+  const RunResult fifty =
+      result_of({.application = "fractal", .processes = 50, .size = 20, .heuristic = "AutoMig", .alpha = 4});
+  ASSERT_EQ(fifty.moves.size(), 6u);
+  for (const RunMove& move : fifty.moves) EXPECT_EQ(move.from + move.to, "FrontalAquario");
+  // The paper's runs that migrate carry no price of calls (docs/reproduction.md).
+  const double without_calls = fifty.migrating - (fifty.deciding - fifty.alone);
+  EXPECT_NEAR(100 * (1 - without_calls / fifty.alone), 12.05, 0.3);
+  EXPECT_TRUE(result_of({.application = "fractal", .processes = 200, .size = 20, .heuristic = "AutoMig", .alpha = 4})
+                  .moves.empty());
+}
+
+TEST(PublishedCells, LuMovesFiveProcessesOfCoriscoAtSuperstep11) {
+  const RunResult r =
+      result_of({.application = "lu", .processes = 25, .size = 1000, .heuristic = "Percentage", .alpha = 4});
+  EXPECT_WITHIN(r.alone, 11.65, 1.5);
+  EXPECT_WITHIN(r.migrating, 10.24, 12);
+  ASSERT_EQ(r.moves.size(), 5u);
+  for (const RunMove& move : r.moves) {
+    EXPECT_EQ(move.from + move.to, "CoriscoAquario");
+    EXPECT_EQ(move.superstep, 11u);
+  }
+}
+
 TEST(PublishedCells, MigCubeFromAscending) {
   const RunResult r = result_of({.application = "lattice-boltzmann",
                                  .processes = 60,
