@@ -1,5 +1,7 @@
 #include "operator/controller/run.h"
 
+#include <malloc.h>
+
 #include <csignal>
 #include <cstdio>
 
@@ -14,6 +16,9 @@ int said(const Error& error) {
 }
 
 int run(std::span<const std::string> words) {
+  // Many threads, each with little to allocate: few arenas, and what is freed goes back.
+  ::mallopt(M_ARENA_MAX, 2);
+  ::mallopt(M_TRIM_THRESHOLD, 256 << 10);
   const auto options = parse_options(words);
   if (!options) return said(options.error());
   const auto config = kube::load_config({.kubeconfig = options->kubeconfig, .context = options->context});
