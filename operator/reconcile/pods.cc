@@ -285,6 +285,7 @@ json make_secret(const crds::BspJob& job, const std::string& name, const std::ma
             {"labels", {{std::string(names::kLabelJob), job.metadata.name}}},
             {"ownerReferences", owner_reference(job)}}},
           {"type", "Opaque"},
+          {"immutable", true},  // no kubelet has to watch it
           {"data", std::move(data)}};
 }
 

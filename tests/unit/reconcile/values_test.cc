@@ -341,6 +341,7 @@ TEST(MakePod, MountsItsOwnPartOfItsSecret) {
 TEST(MakeSecret, GoesWithTheJobAndHoldsItsFiles) {
   const json secret = make_secret(job_with({}), "s", {{"ca.pem", "CA"}, {"a.key.pem", "KEY"}});
   EXPECT_EQ(secret.at("data").size(), 2u);
+  EXPECT_EQ(secret.at("immutable"), true);
   EXPECT_EQ(base64_decode(secret.at("data").at("ca.pem").get<std::string>()).value_or(""), "CA");
   EXPECT_EQ(base64_decode(secret.at("data").at("a.key.pem").get<std::string>()).value_or(""), "KEY");
   EXPECT_EQ(secret.at("metadata").at("labels").at("migbsp.io/job"), "job");
