@@ -63,12 +63,13 @@ def sequential_field(command):
 
 @functools.cache
 def sized_lattice_boltzmann(seconds, supersteps, width=512, height=128):
-    """With as much work in a superstep as takes a core of this machine that long. A move costs what it costs, and AutoMig weighs
-    it against a single superstep: what moves on one machine would stay on a faster one."""
-    tried = 40
-    minutes, rest = re.match(r"(\d+)m([\d.]+)s", sequential(lattice_boltzmann(2, tried, width, height)).splitlines()[-1]).groups()
+    """For two ranks, with as much work in a superstep as takes a core of this machine that long. A move costs what it costs, and
+    AutoMig weighs it against a single superstep: what moves on one machine would stay on a faster one."""
+    command = lattice_boltzmann(supersteps, 40, width, height)
+    minutes, rest = re.match(r"(\d+)m([\d.]+)s", sequential([*command, "--supersteps", "2"]).splitlines()[-1]).groups()
     took = (60 * int(minutes) + float(rest)) / 2
-    return lattice_boltzmann(supersteps, max(1, round(tried * seconds / took)), width, height)
+    factor = max(1, round(seconds / took, 2))
+    return [*command, "--work-factor", f"0={factor},1={factor}"]
 
 
 def wait_for(what, condition, seconds=60, detail=lambda: ""):
