@@ -22,8 +22,9 @@ namespace {
 
 constexpr auto kFirstPause = 500ms;  // after a pod could not be made; doubled each time
 constexpr auto kLongestPause = 15s;
-constexpr std::size_t kTogether = 16;    // requests under way
-constexpr std::size_t kInOneLook = 128;  // pods, so that no job waits long for another one's
+constexpr std::size_t kTogether = 16;  // requests under way
+// Pods, so that no job waits long for another one's. What the threads below put into the cache wakes this one at once.
+constexpr std::size_t kInOneLook = 128;
 
 // work(0) … work(count - 1), kTogether at a time: most of what it takes is waiting for the API server.
 void together(std::size_t count, const std::function<void(std::size_t)>& work) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "crds/names.h"
+#include "crds/reflect.h"
 #include "operator/record/reader.h"
 #include "operator/record/writer.h"
 
@@ -20,25 +21,11 @@ constexpr std::string_view kRemedy =
 // cell for every Set.
 constexpr std::size_t kCellsPerByte = 64, kCellsOfAnyLine = 1 << 16;
 
+// In the words of JSON where a manifest's say less.
 std::string_view type_name(const json& j) {
-  switch (j.type()) {
-    case json::value_t::null:
-      return "null";
-    case json::value_t::object:
-      return "an object";
-    case json::value_t::array:
-      return "a list";
-    case json::value_t::string:
-      return "a text";
-    case json::value_t::boolean:
-      return "true or false";
-    case json::value_t::number_float:
-      return "a number with a fraction";
-    case json::value_t::number_integer:
-      return "a negative number";
-    default:
-      return "a number";
-  }
+  if (j.is_null()) return "null";
+  if (j.is_number_integer() && !j.is_number_unsigned()) return "a negative number";
+  return crds::reflect::type_name(j);
 }
 
 Result<void> check_schema(const json& j) {

@@ -3,11 +3,9 @@
 #include "operator/controller/controller.h"
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
-#include "base/json/yaml.h"
 #include "operator/kinds.h"
+#include "tests/unit/controller/install_crds.h"
 #include "tests/unit/kube/world.h"
 
 namespace bsp::controller {
@@ -26,14 +24,7 @@ class ControllerTest : public kube_test::World {
   void SetUp() override {
     if (is_real()) GTEST_SKIP() << "needs a server to which nodes can be added";
     client_ = open();
-    for (const char* name : {"bspjob", "rankmigration"}) {
-      std::ifstream file(std::string(BSP_SOURCE_DIR "/crds/") + name + ".yaml");
-      std::ostringstream text;
-      text << file.rdbuf();
-      const auto documents = read_yaml(text.str());
-      ASSERT_TRUE(documents);
-      ASSERT_TRUE(client_->create(documents->at(0)));
-    }
+    ASSERT_NO_FATAL_FAILURE(install_crds(*client_));
     add_node("slow-1", "slow");
     add_node("fast-1", "fast");
     add_node("fast-2", "fast");

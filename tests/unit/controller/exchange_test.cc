@@ -1,20 +1,17 @@
 // Three operators, each with a namespace of its own, that want the same slot: whole controllers over an API server,
 // which tell each other of their moves over real links. The test plays scheduler and sidecars as far as it takes to
 // begin a move.
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <format>
 #include <fstream>
-#include <sstream>
 
-#include "base/core/fd.h"
-#include "base/json/yaml.h"
 #include "base/net/pki.h"
 #include "operator/controller/controller.h"
 #include "operator/kinds.h"
+#include "tests/unit/controller/http_get.h"
+#include "tests/unit/controller/install_crds.h"
 #include "tests/unit/kube/world.h"
 
 namespace bsp::controller {
@@ -28,37 +25,18 @@ using namespace std::chrono_literals;
 
 const std::vector<std::string> kSpaces{"a", "b", "c"};
 
-// Nobody listens there for now.
-std::string free_address() {
-  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), size), 0);
-  EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at), &size), 0);
-  return std::format("127.0.0.1:{}", ntohs(at.sin_port));
-}
-
 class ExchangeTest : public kube_test::World, public testing::WithParamInterface<Mechanism> {
  protected:
   void SetUp() override {
     if (is_real()) GTEST_SKIP() << "needs a server to which nodes can be added";
     client_ = open();
-    for (const char* name : {"bspjob", "rankmigration"}) {
-      std::ifstream file(std::string(BSP_SOURCE_DIR "/crds/") + name + ".yaml");
-      std::ostringstream text;
-      text << file.rdbuf();
-      const auto documents = read_yaml(text.str());
-      ASSERT_TRUE(documents);
-      ASSERT_TRUE(client_->create(documents->at(0)));
-    }
+    ASSERT_NO_FATAL_FAILURE(install_crds(*client_));
     char path[] = "/tmp/bsp-exchange-test-XXXXXX";
     root_ = ::mkdtemp(path);
     const Time now = SystemClock{}.now();
     const net::PemPair ca = net::create_ca("deciders", now - 1h, now + 2h).value();
     for (const std::string& space : kSpaces) {
-      members_[space] = free_address();
+      members_[space] = std::format("127.0.0.1:{}", free_port());
       const auto own = net::issue_certificate(
           ca, {.identity = space, .dns_names = {}, .addresses = {}, .not_before = now - 1h, .not_after = now + 1h});
       std::filesystem::create_directory(root_ + "/" + space);
