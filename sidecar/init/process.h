@@ -58,8 +58,9 @@ class FsIdentity {
 
 // Makes the next PID that the kernel hands out at least `at_least`, by starting and ending empty
 // threads (ns_last_pid is read-only in containers). Restored processes come back under their old
-// PIDs, so programs live above this line and criu's own helpers below it.
+// PIDs, so programs live above this line and criu's own helpers below it. A thread costs some 50 us, in a pod's own
+// quota; 300 is where the kernel goes on when the numbers have wrapped around (RESERVED_PIDS).
 void advance_pid_cursor(pid_t at_least);
-inline constexpr pid_t kFirstProgramPid = 1000;
+inline constexpr pid_t kFirstProgramPid = 300;
 
 }  // namespace bsp::init

@@ -32,6 +32,7 @@ namespace {
 constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
 constexpr int kExitBadSetting = 125;  // as container engines do for what is wrong before the command
 constexpr int kFlushLimitMs = 2000;
+constexpr std::chrono::seconds kWarmUpAfter{5};
 constexpr const char* kMemoryLimit =
     "the memory limit of its container was reached; raise resources.limits.memory in spec.template";
 
@@ -100,7 +101,8 @@ int Supervisor::run() {
     exit_code_ = kExitBadSetting;
     could_not_start(ready.error());
   } else {
-    warm_up();
+    // A program's start is not to wait for what its first move will want.
+    warm_up_at_ = Steady::now() + (options_.restore ? std::chrono::seconds(0) : kWarmUpAfter);
     if (!options_.restore) {
       if (auto started = start_program(); !started) could_not_start(started.error());
     }
@@ -168,7 +170,9 @@ void Supervisor::step() {
   keep_connected();
   report_throttling();
   const auto now = Steady::now();
+  if (warm_up_at_ && now >= *warm_up_at_) warm_up();
   std::optional<Steady::time_point> due = kill_criu_at_;
+  if (warm_up_at_ && (!due || *warm_up_at_ < *due)) due = warm_up_at_;
   if (!socket_ && (!due || next_connect_ < *due)) due = next_connect_;
   if (socket_ && (!due || next_throttling_ < *due)) due = next_throttling_;
   int timeout = -1;

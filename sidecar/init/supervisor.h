@@ -93,6 +93,7 @@ class Supervisor {
   void abandon();
   void kill_descendants();
   void warm_up();
+  void end_warm_up();
 
   Options options_;
   User user_;
@@ -122,6 +123,7 @@ class Supervisor {
   pid_t criu_ = 0;
   pid_t worker_ = 0;
   pid_t warm_ = 0;
+  std::optional<Steady::time_point> warm_up_at_;
   std::string worker_log_;
   std::string failure_;  // the first thing that went wrong in the dump under way
   Steady::time_point action_start_{};

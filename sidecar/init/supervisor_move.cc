@@ -50,11 +50,20 @@ Result<pid_t> start_worker(const User& user, const std::string& log, const std::
 }  // namespace
 
 void Supervisor::warm_up() {
+  warm_up_at_.reset();
   if (::access(options_.run_dir.c_str(), F_OK) != 0) return;
   if (auto pid = start_criu(criu_paths_, "check", warm_up_arguments(criu_paths_), user_, {})) {
     warm_ = *pid;
   }
   // A missing criu is no reason not to run the program; the first dump will name it.
+}
+
+void Supervisor::end_warm_up() {
+  warm_up_at_.reset();
+  if (warm_ == 0) return;
+  ::kill(warm_, SIGKILL);
+  ::waitpid(warm_, nullptr, 0);
+  warm_ = 0;
 }
 
 // --- Source -----------------------------------------------------------------------------------------
@@ -82,11 +91,7 @@ void Supervisor::begin_dump(const std::string& migration) {
 }
 
 Result<void> Supervisor::try_dump() {
-  if (warm_ > 0) {
-    ::kill(warm_, SIGKILL);
-    ::waitpid(warm_, nullptr, 0);
-    warm_ = 0;
-  }
+  end_warm_up();
   out_.drain();
   err_.drain();
   action_start_ = Steady::now();
@@ -173,11 +178,7 @@ void Supervisor::begin_restore(const std::string& migration) {
 }
 
 Result<void> Supervisor::try_restore() {
-  if (warm_ > 0) {
-    ::kill(warm_, SIGKILL);
-    ::waitpid(warm_, nullptr, 0);
-    warm_ = 0;
-  }
+  end_warm_up();
   action_start_ = Steady::now();
   const std::string images = options_.run_dir + "/images/" + migration_;
   BSP_TRY(const std::string text, read_file(images + "/" + std::string(kStateFile)));

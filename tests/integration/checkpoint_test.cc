@@ -55,7 +55,7 @@ TEST_P(Moves, TwiceAndGoesOn) {
   const auto stopped = first.expect(control::kStopped);
   ASSERT_TRUE(stopped);
   const auto pid = stopped->number("pid");
-  EXPECT_GE(pid, 1000);
+  EXPECT_GE(pid, 300);
   Pod second({.user = kind.user, .carry_paths = kind.carry});
   Pod third({.user = kind.user, .carry_paths = kind.carry});
   move(first, second, "move-1");

@@ -182,7 +182,7 @@ TEST_F(InitProgram, OutputIsVerbatim) {
     for (int i = 0; i < 200000; ++i) {
       expected += i % 64 == 63 ? '\n' : static_cast<char>('a' + i % 26);
     }
-    expected += "step " + std::to_string(step) + " of pid 1000\n";
+    expected += "step " + std::to_string(step) + " of pid 300\n";
   }
   const std::string got = pod.logs();
   EXPECT_EQ(got.size(), expected.size());

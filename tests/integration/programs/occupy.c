@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 int main(int argc, char** argv) {
-  const pid_t wanted = argc > 1 ? atoi(argv[1]) : 1000;
+  const pid_t wanted = argc > 1 ? atoi(argv[1]) : 300;
   for (;;) {
     const pid_t child = fork();
     if (child == 0) {
