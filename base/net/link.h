@@ -11,8 +11,8 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -92,7 +92,7 @@ class LinkPeer {
   TlsContext context_;
   Peer peer_;
   std::shared_ptr<TlsConnection> connection_;
-  std::deque<Pending> pending_;
+  std::list<Pending> pending_;  // a list, as it takes nothing while it is empty
 };
 
 // --- Server on a loop --------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 #include "operator/controller/run.h"
 
 #include <malloc.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <cstdio>
@@ -19,6 +20,12 @@ int run(std::span<const std::string> words) {
   // Many threads, each with little to allocate: few arenas, and what is freed goes back.
   ::mallopt(M_ARENA_MAX, 2);
   ::mallopt(M_TRIM_THRESHOLD, 256 << 10);
+  // A rank's sidecar takes three descriptors, and what containers are given is often 1024 of what they may have.
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+  }
   const auto options = parse_options(words);
   if (!options) return said(options.error());
   const auto config = kube::load_config({.kubeconfig = options->kubeconfig, .context = options->context});

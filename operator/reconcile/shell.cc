@@ -126,9 +126,8 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
     if (gone) return {};
     auto& place = jobs_[key];
     if (!place)
-      place = std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, *bookings_, sidecar_thread_.loop(),
-                                         options_, at, kube::metadata_text(*object, "uid"),
-                                         [this, key] { queue_.add(key); });
+      place = std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, *bookings_, sidecar_thread_, options_,
+                                         at, kube::metadata_text(*object, "uid"), [this, key] { queue_.add(key); });
     job = place;
   }
   const Duration next = job->reconcile();

@@ -30,7 +30,8 @@ Result<void> JobShell::connect(const crds::BspJob& job) {
                                                .not_before = now,
                                                .not_after = now + kValidity / 2}));
   BSP_TRY(auto tls, net::TlsContext::create({authority_->certificate, own.certificate, own.key}));
-  sidecars_ = std::make_unique<Sidecars>(loop_, Sidecars::Options{.tls = std::move(tls), .changed = changed_});
+  sidecars_ =
+      std::make_unique<Sidecars>(sidecar_thread_, Sidecars::Options{.tls = std::move(tls), .changed = changed_});
   return {};
 }
 

@@ -36,13 +36,14 @@ class Trouble {
 class JobShell {
  public:
   JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, const NodeUsage& usage, BookingStore& bookings,
-           net::Loop& loop, const ShellOptions& options, kube::Key at, std::string uid, std::function<void()> changed)
+           SidecarThread& sidecar_thread, const ShellOptions& options, kube::Key at, std::string uid,
+           std::function<void()> changed)
       : client_(client),
         cache_(cache),
         nodes_(nodes),
         usage_(usage),
         bookings_(bookings),
-        loop_(loop),
+        sidecar_thread_(sidecar_thread),
         options_(options),
         at_(std::move(at)),
         uid_(std::move(uid)),
@@ -92,7 +93,7 @@ class JobShell {
   NodeViews& nodes_;
   const NodeUsage& usage_;
   BookingStore& bookings_;
-  net::Loop& loop_;  // of the links to sidecars
+  SidecarThread& sidecar_thread_;
   const ShellOptions& options_;
   const kube::Key at_;
   const std::string uid_;

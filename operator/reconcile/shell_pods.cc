@@ -22,7 +22,7 @@ namespace {
 
 constexpr auto kFirstPause = 500ms;  // after a pod could not be made; doubled each time
 constexpr auto kLongestPause = 15s;
-constexpr std::size_t kTogether = 16;  // requests under way
+constexpr std::size_t kTogether = 32;  // requests under way
 // Pods, so that no job waits long for another one's. What the threads below put into the cache wakes this one at once.
 constexpr std::size_t kInOneLook = 128;
 

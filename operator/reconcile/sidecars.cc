@@ -45,6 +45,7 @@ struct Sidecars::Node {
   std::string address;
   net::LinkPeer watch, command, report;
   std::uint64_t version = 0;
+  bool answered = false;  // ever
   std::optional<net::SteadyTime> silent_since;
   bool asked_report = false;
   struct Sent {
@@ -53,6 +54,24 @@ struct Sidecars::Node {
   };
   std::map<std::pair<ActionKind, std::uint64_t>, Sent> sent;
 };
+
+void FirstContacts::begin(std::function<bool()> look) {
+  waiting_.push_back(std::move(look));
+  let_begin();
+}
+
+void FirstContacts::end() {
+  --under_way_;
+  let_begin();
+}
+
+void FirstContacts::let_begin() {
+  while (under_way_ < at_once_ && !waiting_.empty()) {
+    const std::function<bool()> next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (next()) ++under_way_;
+  }
+}
 
 SidecarThread::SidecarThread(std::string network)
     : thread_([this, network = std::move(network)] {
@@ -67,7 +86,8 @@ SidecarThread::~SidecarThread() {
   thread_.join();
 }
 
-Sidecars::Sidecars(net::Loop& loop, Options options) : loop_(loop), options_(std::move(options)) {}
+Sidecars::Sidecars(SidecarThread& thread, Options options)
+    : loop_(thread.loop()), first_contacts_(thread.first_contacts()), options_(std::move(options)) {}
 
 Sidecars::~Sidecars() {
   // Behind whatever was posted before; nothing on the loop knows this object after it.
@@ -95,37 +115,52 @@ void Sidecars::track(const std::map<std::string, std::string>& pods) {
       if (nodes_.contains(pod)) continue;
       auto node = std::make_shared<Node>(loop_, options_.tls, pod, address);
       nodes_[pod] = node;
-      watch(node);
+      look_for(node);
     }
+  });
+}
+
+// One that was there is looked for at once: its rank may compute, and silence counts against it.
+void Sidecars::look_for(const std::shared_ptr<Node>& node) {
+  if (node->answered) return watch(node);
+  first_contacts_.begin([this, weak = std::weak_ptr(node)] {
+    const auto self = weak.lock();  // while it is there, so are we
+    if (self) watch(self);
+    return self != nullptr;
   });
 }
 
 void Sidecars::watch(const std::shared_ptr<Node>& node) {
   std::weak_ptr<Node> weak = node;
+  FirstContacts* first_contact = node->answered ? nullptr : &first_contacts_;
   node->watch.call(wire::kWatch, {{"version", node->version}, {"wait_ms", kWatchWait.count()}}, {}, kWatchWait + kLimit,
-                   [this, weak](Result<net::Answer> answer) {
+                   [this, weak, first_contact](Result<net::Answer> answer) {
                      const auto self = weak.lock();
-                     if (!self) return;
-                     const auto again = [this, weak] {
-                       if (const auto still = weak.lock()) watch(still);
-                     };
-                     if (answer) {
-                       self->silent_since.reset();
-                       const std::uint64_t before = std::exchange(self->version, count_in(answer->header, "version"));
-                       self->command.connect();  // now that somebody is there, and before a verb is in a hurry
-                       note_status(self->pod, answer->header);
-                       if (self->version != before) tell();  // else it has waited for a change in vain
-                       loop_.post(again);
-                     } else {
-                       const auto now = std::chrono::steady_clock::now();
-                       const auto silent = now - self->silent_since.value_or(now);
-                       self->silent_since = now - silent;
-                       self->version = 0;
-                       note_unreachable(self->pod);
-                       loop_.after(std::clamp<net::SteadyTime::duration>(silent / 10, kAskAgainLeast, kAskAgainMost),
-                                   again);
-                     }
+                     if (self) heard(self, answer);
+                     if (first_contact) first_contact->end();
                    });
+}
+
+void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer>& answer) {
+  const auto again = [this, weak = std::weak_ptr(node)] {
+    if (const auto still = weak.lock()) look_for(still);
+  };
+  if (answer) {
+    node->answered = true;
+    node->silent_since.reset();
+    const std::uint64_t before = std::exchange(node->version, count_in(answer->header, "version"));
+    node->command.connect();  // now that somebody is there, and before a verb is in a hurry
+    note_status(node->pod, answer->header);
+    if (node->version != before) tell();  // else it has waited for a change in vain
+    loop_.post(again);
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  const auto silent = now - node->silent_since.value_or(now);
+  node->silent_since = now - silent;
+  node->version = 0;
+  note_unreachable(node->pod);
+  loop_.after(std::clamp<net::SteadyTime::duration>(silent / 10, kAskAgainLeast, kAskAgainMost), again);
 }
 
 void Sidecars::call(const Verb& verb) {

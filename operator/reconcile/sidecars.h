@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +20,23 @@
 
 namespace bsp::reconcile {
 
+// Of sidecars that never answered only so many are looked for at once, one after the other: a handshake holds some 25 KiB
+// while it waits for its answer, and the pods in which nobody gives one may be thousands. All in one thread.
+class FirstContacts {
+ public:
+  explicit FirstContacts(std::size_t at_once) : at_once_(at_once) {}
+  // Calls `look` as soon as fewer are under way, maybe at once. False: it is not wanted any more, the next one's turn.
+  void begin(std::function<bool()> look);
+  void end();  // of one whose `look` was true
+
+ private:
+  void let_begin();
+
+  const std::size_t at_once_;
+  std::size_t under_way_ = 0;
+  std::deque<std::function<bool()>> waiting_;
+};
+
 // The thread that all links of a shell share, in the network namespace from which pods can be reached.
 class SidecarThread {
  public:
@@ -28,8 +46,10 @@ class SidecarThread {
   SidecarThread& operator=(const SidecarThread&) = delete;
 
   [[nodiscard]] net::Loop& loop() { return loop_; }
+  [[nodiscard]] FirstContacts& first_contacts() { return first_contacts_; }  // on the loop
 
  private:
+  FirstContacts first_contacts_{512};
   net::Loop loop_;
   std::thread thread_;
 };
@@ -40,7 +60,7 @@ class Sidecars {
     net::TlsContext tls;
     std::function<void()> changed;  // called from the loop's thread whenever facts() may differ
   };
-  Sidecars(net::Loop& loop, Options options);
+  Sidecars(SidecarThread& thread, Options options);
   ~Sidecars();  // from any thread but the loop's; `changed` is not called any more after it
   Sidecars(const Sidecars&) = delete;
   Sidecars& operator=(const Sidecars&) = delete;
@@ -65,7 +85,9 @@ class Sidecars {
 
  private:
   struct Node;
+  void look_for(const std::shared_ptr<Node>& node);
   void watch(const std::shared_ptr<Node>& node);
+  void heard(const std::shared_ptr<Node>& node, const Result<net::Answer>& answer);
   void send(const std::shared_ptr<Node>& node, const Verb& verb);
   void note_status(const std::string& pod, const nlohmann::json& header);
   void note_unreachable(const std::string& pod);
@@ -75,6 +97,7 @@ class Sidecars {
   }
 
   net::Loop& loop_;
+  FirstContacts& first_contacts_;
   const Options options_;
   std::map<std::string, std::shared_ptr<Node>> nodes_;  // loop's thread only
   mutable std::mutex mutex_;                            // of all below
