@@ -67,12 +67,18 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   }
   if (completed != ~0ull) status.superstep.value = std::max(status.superstep.value, completed);
 
+  using crds::JobPhase;
+  const bool runs = status.phase == JobPhase::kRunning || status.phase == JobPhase::kMigrating;
   std::map<std::string, crds::SetRanks> sets;
   for (const auto& node : o.nodes) {
     auto& entry = sets[node.set];
     entry.set = node.set;
     entry.slots += node.slots;
   }
+  // Room comes and goes with every other job: that is no news of one that moves nobody.
+  if (!runs)
+    for (const auto& before : status.ranks_per_set)
+      if (const auto it = sets.find(before.set); it != sets.end()) it->second.slots = before.slots;
   for (const auto& place : status.ranks) {
     sets[place.set].set = place.set;
     ++sets[place.set].ranks;
@@ -81,7 +87,6 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   for (auto& [name, entry] : sets) status.ranks_per_set.push_back(std::move(entry));
 
   using crds::ConditionStatus;
-  using crds::JobPhase;
   auto condition = [&](const char* type, bool on) {
     crds::set_condition(status.conditions,
                         {.type = type,
@@ -92,7 +97,6 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
                          .message = status.message},
                         o.now);
   };
-  const bool runs = status.phase == JobPhase::kRunning || status.phase == JobPhase::kMigrating;
   // A condition's reason is told when it turns, not on every change of the phase.
   auto turned = [&](const char* type, bool on) {
     const crds::Condition* c = crds::find_condition(status.conditions, type);

@@ -349,6 +349,22 @@ TEST(MakeSecret, GoesWithTheJobAndHoldsItsFiles) {
 }
 
 // --- What a status mirrors ---------------------------------------------------------------------------------------
+TEST(Status, RoomThatOtherJobsTakeIsNoNewsBeforeAJobRuns) {
+  sim::World w({.ranks = 3, .slow = 2, .fast = 2});
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kStarting));
+  Observed o = w.observe();
+  crds::BspJobStatus status = o.job.status;
+  refresh_status(o, status);
+  ASSERT_THAT(status.ranks_per_set, SizeIs(2));
+  const auto before = status.ranks_per_set[0].slots;
+  for (auto& node : o.nodes) node.slots = 0;
+  refresh_status(o, status);
+  EXPECT_EQ(status.ranks_per_set[0].slots, before);
+  status.phase = crds::JobPhase::kRunning;
+  refresh_status(o, status);
+  EXPECT_EQ(status.ranks_per_set[0].slots, 0u);
+}
+
 TEST(Status, MirrorsTheWorldAndASecondLookChangesNothing) {
   sim::World w({.ranks = 3, .slow = 2, .fast = 2});
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
