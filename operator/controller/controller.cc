@@ -165,6 +165,7 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
                                                 const std::string& pod) { return tail_of(*logs, name_space, pod); },
           .record = recorder(options_.record_directory),
           .limits = {.prepare = std::chrono::seconds(options_.target_timeout_seconds)},
+          .job_limits = {.start = std::chrono::seconds(options_.start_timeout_seconds)},
           .bookings_name_space = options_.lease.name_space.empty() ? config_.name_space : options_.lease.name_space,
           .bookings_name = options_.lease.name + "-room",
           .exchange = std::move(exchange),

@@ -27,6 +27,7 @@ constexpr const char* kUsage =
     "  --runtime-delivery D      ImageVolume, or Copy by an init container where nodes have no image volumes\n"
     "  --max-moves N             ranks that move at once in the whole cluster (default: any number)\n"
     "  --max-moves-per-set N     ranks that move at once into one Set (default: any number)\n"
+    "  --start-timeout SECONDS   for all pods of a job, until they are given up and made anew (default: 300)\n"
     "  --target-timeout SECONDS  for the pod that a rank is to move to, until the move is given up (default: 60)\n"
     "  --exchange PROTOCOL       how operators that move ranks onto the same nodes know of each other's moves: "
     "Bookings\n"
@@ -146,6 +147,7 @@ Result<Options> parse_options(std::span<const std::string> words) {
                      {"--runtime-delivery", {delivery}},
                      {"--max-moves", option::number(o.caps.in_cluster, 0, 100'000)},
                      {"--max-moves-per-set", option::number(o.caps.into_set, 0, 100'000)},
+                     {"--start-timeout", option::number(o.start_timeout_seconds, 1, 86'400)},
                      {"--target-timeout", option::number(o.target_timeout_seconds, 1, 86'400)},
                      {"--exchange", protocol(o.exchange)},
                      {"--exchange-members", members(o.exchange.members)},

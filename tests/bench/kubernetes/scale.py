@@ -4,7 +4,7 @@
 scale.py [JOBS]. The pods become Running and no sidecar answers in them, so the jobs stay Starting: what is measured is everything up to
 there. Pods per second are by the pods' own creation times. Requests are the operator's, by its metric; p99 is of its looks at jobs; its
 memory is read when all pods are there. Then the leader is ended, the other takes over and looks at every job again: whatever it
-writes was not needed. It has to come so far within five minutes, when jobs whose sidecars do not answer are started anew.
+writes was not needed. All that takes longer than jobs usually may for their start: install the operator with jobs.startTimeoutSeconds=7200.
 """
 import concurrent.futures
 import datetime

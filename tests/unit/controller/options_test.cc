@@ -49,6 +49,7 @@ TEST(Options, EachIsTakenInBothForms) {
                                      "--max-moves",
                                      "8",
                                      "--max-moves-per-set=3",
+                                     "--start-timeout=1800",
                                      "--target-timeout",
                                      "300",
                                      "--exchange",
@@ -72,6 +73,7 @@ TEST(Options, EachIsTakenInBothForms) {
   EXPECT_EQ(o->pods.delivery, reconcile::RuntimeDelivery::kCopy);
   EXPECT_EQ(o->caps.in_cluster, 8u);
   EXPECT_EQ(o->caps.into_set, 3u);
+  EXPECT_EQ(o->start_timeout_seconds, 1800u);
   EXPECT_EQ(o->target_timeout_seconds, 300u);
   EXPECT_EQ(o->exchange.mechanism, exchange::Mechanism::kSnapshot);
   EXPECT_THAT(o->exchange.members, ElementsAre(Pair("maths", "bsp-maths.ops:7701"), Pair("science", "10.0.0.7:7700")));
@@ -92,6 +94,7 @@ TEST(Options, WhatIsWrongIsNamedWithTheRemedy) {
         {Words{"--metrics-address", ":1", "--health-address", "0.0.0.0:1"}, "different ports"},
         {Words{"--runtime-pull-policy", "Sometimes"}, "Always, IfNotPresent or Never"},
         {Words{"--runtime-delivery", "Magic"}, "ImageVolume or Copy"},
+        {Words{"--start-timeout=0"}, "from 1 to 86400"},
         {Words{"--target-timeout=0"}, "from 1 to 86400"},
         {Words{"--user-namespaces=maybe"}, "true or false"},
         {Words{"job.yaml"}, "what is job.yaml for?"}}) {
