@@ -82,21 +82,32 @@ std::string ssl_error() {
   return reason ? reason : "unknown reason";
 }
 
-Result<void> use_credentials(SSL_CTX* context, const Credentials& credentials) {
-  auto text = [](const std::string& pem) {
-    return own(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
-  };
-  auto bad = [](const char* what) {
-    return fail(ErrorCode::kInvalid, std::format("{} can't be used: {}", what, ssl_error()));
-  };
-  auto ca = own(PEM_read_bio_X509(text(credentials.ca).get(), nullptr, nullptr, nullptr), X509_free);
-  if (!ca || X509_STORE_add_cert(SSL_CTX_get_cert_store(context), ca.get()) != 1) return bad("the CA's certificate");
-  auto certificate = own(PEM_read_bio_X509(text(credentials.certificate).get(), nullptr, nullptr, nullptr), X509_free);
-  if (!certificate || SSL_CTX_use_certificate(context, certificate.get()) != 1) return bad("the certificate");
-  auto key = own(PEM_read_bio_PrivateKey(text(credentials.key).get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
-  if (!key || SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1)
-    return bad("the private key");
-  return {};
+SSL_CTX* make_settings() {
+  SSL_CTX* context = SSL_CTX_new(TLS_method());
+  if (!context) return nullptr;
+  SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+  // AES-128 first: the strength suffices and a checkpoint's bytes are bound by this cipher's speed.
+  SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256");
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY);
+  // Connections are kept, not resumed: no session cache, no tickets after the handshake.
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(context, 0);
+  // One recv(2) then takes several records.
+  SSL_CTX_set_read_ahead(context, 1);
+  SSL_CTX_set_default_read_buffer_len(context, 128 << 10);
+  return context;
+}
+
+// Of all connections; who we are and whom we believe is each one's own.
+SSL_CTX* settings() {
+  static SSL_CTX* const context = make_settings();
+  return context;
+}
+
+std::unexpected<Error> bad(const char* what) {
+  return fail(ErrorCode::kInvalid, std::format("{} can't be used: {}", what, ssl_error()));
 }
 
 }  // namespace
@@ -114,25 +125,41 @@ Result<Credentials> load_credentials(const std::string& directory) {
   return Credentials{std::move(ca), std::move(certificate), std::move(key)};
 }
 
+struct TlsContext::Parsed {
+  std::shared_ptr<X509_STORE> believed;
+  std::shared_ptr<X509> certificate;
+  std::shared_ptr<EVP_PKEY> key;
+};
+
 Result<TlsContext> TlsContext::create(const Credentials& credentials) {
+  if (!settings()) return fail(ErrorCode::kFailed, std::format("OpenSSL: {}", ssl_error()));
+  auto text = [](const std::string& pem) {
+    return own(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
+  };
+  auto parsed = std::make_shared<Parsed>();
+  parsed->believed = {X509_STORE_new(), X509_STORE_free};
+  auto ca = own(PEM_read_bio_X509(text(credentials.ca).get(), nullptr, nullptr, nullptr), X509_free);
+  if (!ca || X509_STORE_add_cert(parsed->believed.get(), ca.get()) != 1) return bad("the CA's certificate");
+  parsed->certificate = {PEM_read_bio_X509(text(credentials.certificate).get(), nullptr, nullptr, nullptr), X509_free};
+  if (!parsed->certificate) return bad("the certificate");
+  parsed->key = {PEM_read_bio_PrivateKey(text(credentials.key).get(), nullptr, nullptr, nullptr), EVP_PKEY_free};
+  if (!parsed->key || X509_check_private_key(parsed->certificate.get(), parsed->key.get()) != 1)
+    return bad("the private key");
   TlsContext result;
-  result.context_ = {SSL_CTX_new(TLS_method()), SSL_CTX_free};
-  SSL_CTX* context = result.get();
-  if (!context) return fail(ErrorCode::kFailed, std::format("OpenSSL: {}", ssl_error()));
-  SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
-  // AES-128 first: the strength suffices and a checkpoint's bytes are bound by this cipher's speed.
-  SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256");
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                                SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY);
-  // Connections are kept, not resumed: no session cache, no tickets after the handshake.
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_num_tickets(context, 0);
-  // One recv(2) then takes several records.
-  SSL_CTX_set_read_ahead(context, 1);
-  SSL_CTX_set_default_read_buffer_len(context, 128 << 10);
-  BSP_CHECK_OK(use_credentials(context, credentials));
+  result.parsed_ = std::move(parsed);
+  // What OpenSSL does not take, too short a key for one, is told here and not by the first connection.
+  BSP_TRY(ssl_st * probe, result.new_connection());
+  SSL_free(probe);
   return result;
+}
+
+Result<ssl_st*> TlsContext::new_connection() const {
+  auto ssl = own(SSL_new(settings()), SSL_free);
+  if (!ssl || SSL_set1_verify_cert_store(ssl.get(), parsed_->believed.get()) != 1)
+    return fail(ErrorCode::kNoSpace, std::format("OpenSSL: {}", ssl_error()));
+  if (SSL_use_certificate(ssl.get(), parsed_->certificate.get()) != 1) return bad("the certificate");
+  if (SSL_use_PrivateKey(ssl.get(), parsed_->key.get()) != 1) return bad("the private key");
+  return ssl.release();
 }
 
 void TlsSocket::Deleter::operator()(ssl_st* ssl) const { SSL_free(ssl); }
@@ -142,8 +169,8 @@ TlsSocket::TlsSocket(TlsContext context, Fd socket, TlsRole role)
     : context_(std::move(context)), role_(role), socket_(std::move(socket)) {}
 
 Result<void> TlsSocket::begin() {
-  ssl_.reset(SSL_new(context_.get()));
-  if (!ssl_) return fail(ErrorCode::kNoSpace, std::format("OpenSSL: {}", ssl_error()));
+  BSP_TRY(ssl_st * ssl, context_.new_connection());
+  ssl_.reset(ssl);
   output_.reset(new TlsOutput{.fd = socket_.get()});
   BIO* bio = make_bio(output_.get());
   SSL_set_bio(ssl_.get(), bio, bio);

@@ -14,7 +14,6 @@
 #include "base/core/fd.h"
 
 struct ssl_st;
-struct ssl_ctx_st;
 
 namespace bsp::net {
 
@@ -29,14 +28,16 @@ struct Credentials {
 // Reads ca.pem, cert.pem and key.pem from a directory.
 Result<Credentials> load_credentials(const std::string& directory);
 
-// Parsed credentials; cheap to copy, usable from all threads, for both roles.
+// Parsed credentials; cheap to copy, usable from all threads, for both roles. How connections are made is the same for all
+// of a process: an SSL_CTX of its own would take 25 KiB, and an operator has credentials for every job.
 class TlsContext {
  public:
   static Result<TlsContext> create(const Credentials& credentials);
-  [[nodiscard]] ssl_ctx_st* get() const { return context_.get(); }
+  [[nodiscard]] Result<ssl_st*> new_connection() const;  // the caller's to free
 
  private:
-  std::shared_ptr<ssl_ctx_st> context_;
+  struct Parsed;
+  std::shared_ptr<const Parsed> parsed_;
 };
 
 enum class TlsRole { kClient, kServer };
