@@ -92,7 +92,7 @@ class LinkPeer {
   TlsContext context_;
   Peer peer_;
   std::shared_ptr<TlsConnection> connection_;
-  std::list<Pending> pending_;  // a list, as it takes nothing while it is empty
+  std::list<Pending> pending_;
 };
 
 // --- Server on a loop --------------------------------------------------------------------------------

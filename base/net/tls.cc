@@ -148,29 +148,28 @@ Result<TlsContext> TlsContext::create(const Credentials& credentials) {
   TlsContext result;
   result.parsed_ = std::move(parsed);
   // What OpenSSL does not take, too short a key for one, is told here and not by the first connection.
-  BSP_TRY(ssl_st * probe, result.new_connection());
-  SSL_free(probe);
+  BSP_TRY(const Ssl probe, result.new_connection());
   return result;
 }
 
-Result<ssl_st*> TlsContext::new_connection() const {
-  auto ssl = own(SSL_new(settings()), SSL_free);
+Result<Ssl> TlsContext::new_connection() const {
+  Ssl ssl(SSL_new(settings()));
   if (!ssl || SSL_set1_verify_cert_store(ssl.get(), parsed_->believed.get()) != 1)
     return fail(ErrorCode::kNoSpace, std::format("OpenSSL: {}", ssl_error()));
   if (SSL_use_certificate(ssl.get(), parsed_->certificate.get()) != 1) return bad("the certificate");
   if (SSL_use_PrivateKey(ssl.get(), parsed_->key.get()) != 1) return bad("the private key");
-  return ssl.release();
+  return ssl;
 }
 
-void TlsSocket::Deleter::operator()(ssl_st* ssl) const { SSL_free(ssl); }
+void SslFree::operator()(ssl_st* ssl) const { SSL_free(ssl); }
+
 void TlsSocket::OutputDeleter::operator()(TlsOutput* output) const { delete output; }
 
 TlsSocket::TlsSocket(TlsContext context, Fd socket, TlsRole role)
     : context_(std::move(context)), role_(role), socket_(std::move(socket)) {}
 
 Result<void> TlsSocket::begin() {
-  BSP_TRY(ssl_st * ssl, context_.new_connection());
-  ssl_.reset(ssl);
+  BSP_TRY(ssl_, context_.new_connection());
   output_.reset(new TlsOutput{.fd = socket_.get()});
   BIO* bio = make_bio(output_.get());
   SSL_set_bio(ssl_.get(), bio, bio);

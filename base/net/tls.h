@@ -28,12 +28,17 @@ struct Credentials {
 // Reads ca.pem, cert.pem and key.pem from a directory.
 Result<Credentials> load_credentials(const std::string& directory);
 
+struct SslFree {
+  void operator()(ssl_st* ssl) const;
+};
+using Ssl = std::unique_ptr<ssl_st, SslFree>;
+
 // Parsed credentials; cheap to copy, usable from all threads, for both roles. How connections are made is the same for all
 // of a process: an SSL_CTX of its own would take 25 KiB, and an operator has credentials for every job.
 class TlsContext {
  public:
   static Result<TlsContext> create(const Credentials& credentials);
-  [[nodiscard]] Result<ssl_st*> new_connection() const;  // the caller's to free
+  [[nodiscard]] Result<Ssl> new_connection() const;
 
  private:
   struct Parsed;
@@ -70,9 +75,6 @@ class TlsSocket {
   [[nodiscard]] Result<std::string> peer_identity() const;
 
  private:
-  struct Deleter {
-    void operator()(ssl_st* ssl) const;
-  };
   struct OutputDeleter {
     void operator()(TlsOutput* output) const;
   };
@@ -83,7 +85,7 @@ class TlsSocket {
   TlsRole role_ = TlsRole::kClient;
   Fd socket_;
   std::unique_ptr<TlsOutput, OutputDeleter> output_;  // outlives ssl_, which writes to it
-  std::unique_ptr<ssl_st, Deleter> ssl_;
+  Ssl ssl_;
 };
 
 }  // namespace bsp::net

@@ -64,8 +64,8 @@ class TlsConnection : public std::enable_shared_from_this<TlsConnection> {
   Phase phase_;
   std::string identity_;
   FrameReader reader_;
-  std::list<std::string>
-      queue_;  // what is still to be sent; an empty deque would hold 576 bytes, in thousands of links
+  // What is still to be sent. A list, as it takes nothing while it is empty: links are thousands.
+  std::list<std::string> queue_;
   std::size_t sent_of_front_ = 0;
   bool held_ = false;
   bool wants_write_ = false;
