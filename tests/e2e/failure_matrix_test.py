@@ -38,7 +38,6 @@ POINTS = {
     ("bsp-init", "Resuming"): ["init.continue"],
     ("criu", "Checkpointing"): ["init.dumping"],
     ("criu", "Restoring"): ["init.restoring"],
-    ("source-sidecar", "Preparing"): ["epoch.prepare", "epoch.prepared"],
     ("source-sidecar", "Pausing"): ["gate.arm", "gate.armed", "gate.commit", "gate.committed"],
     ("source-sidecar", "Checkpointing"): ["transfer.sending", "transfer.streaming", "transfer.dumped"],
     ("source-sidecar", "Transferring"): ["transfer.sent"],
