@@ -171,15 +171,11 @@ void Supervisor::step() {
   report_throttling();
   const auto now = Steady::now();
   if (warm_up_at_ && now >= *warm_up_at_) warm_up();
-  std::optional<Steady::time_point> due = kill_criu_at_;
-  if (warm_up_at_ && (!due || *warm_up_at_ < *due)) due = warm_up_at_;
-  if (!socket_ && (!due || next_connect_ < *due)) due = next_connect_;
-  if (socket_ && (!due || next_throttling_ < *due)) due = next_throttling_;
-  int timeout = -1;
-  if (due) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - now).count();
-    timeout = static_cast<int>(std::max<std::int64_t>(left, 0));
-  }
+  auto due = socket_ ? next_throttling_ : next_connect_;
+  for (const auto& at : {kill_criu_at_, warm_up_at_})
+    if (at) due = std::min(due, *at);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - now).count();
+  const int timeout = static_cast<int>(std::max<std::int64_t>(left, 0));
   pollfd polled[] = {{signals_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}, out_.read_poll(),
                      out_.write_poll(),           err_.read_poll(),           err_.write_poll()};
   if (::poll(polled, std::size(polled), timeout) < 0) return;
