@@ -209,6 +209,7 @@ TEST_F(WatchTest, EventsInTheWrongOrderAreNotBelieved) {
   std::string cursor;
   ASSERT_TRUE(catch_up(*client, cursor));
   const int lists = server_.requests("configmaps?limit");
+  ASSERT_TRUE(eventually([&] { return live_watches() == 1; })) << "else the fault may hit the watch that is cut next";
   server_.inject({.match = kWatch, .what = Fault::kSwap, .after = 0});
   server_.cut_all();
   change(*client, "a", "2");                          // held back …
