@@ -24,7 +24,8 @@ namespace {
 // How often the ring is looked at: closely while the job stands still for us, else now and then.
 constexpr std::chrono::milliseconds kClosePoll{1};
 constexpr std::chrono::milliseconds kIdlePoll{50};
-constexpr std::chrono::seconds kStayAgain{1};    // of the 5 s that bsp-init waits
+constexpr std::chrono::seconds kStayAgain{1};  // of the 5 s that bsp-init waits
+constexpr std::chrono::seconds kOpensWithoutServer{3};
 constexpr std::chrono::seconds kAliveAnswer{5};  // as for all that peers are asked on the same links
 
 }  // namespace
@@ -97,9 +98,12 @@ void Sidecar::on_init_message(const control::Message& message) {
     return;
   }
   if (message.verb == control::kHello) {
-    if (std::exchange(renew_descriptor_, false) && !has_entered(*epochs_.opened()))
-      if (auto renewed = epochs_.renew(*program_.uid, *program_.gid); !renewed)
-        log_error("cannot renew the epoch's descriptor", {{"why", renewed.error().message}});
+    if (std::exchange(took_over_, false)) {
+      if (!has_entered(*epochs_.opened()))
+        if (auto renewed = epochs_.renew(*program_.uid, *program_.gid); !renewed)
+          log_error("cannot renew the epoch's descriptor", {{"why", renewed.error().message}});
+      end_if_opening_in_vain();
+    }
     continue_if_due();
   }
   if (message.verb == control::kStopped) send_if_ordered();
@@ -115,6 +119,26 @@ void Sidecar::let_init_end() {
   }
   (void)control_->send({std::string(control::kStay), {}});
   bye_ = loop_.after(kStayAgain, [this] { let_init_end(); });
+}
+
+void Sidecar::end_program(const std::string& why) {
+  log_error("ending the program", {{"why", why}});
+  if (auto told = control_->send({std::string(control::kKill), {{"reason", why}}}); !told)
+    log_error("bsp-init can't be told", {{"why", told.error().message}});
+}
+
+// PMIx clients do not connect anew, and Open MPI waits without end for some answers of a server that is gone, as all
+// other ranks then do for this one. A rank that only had to come to its peers still gets there.
+void Sidecar::end_if_opening_in_vain() {
+  auto opens = [this] {
+    return !program_.exited() && !program_.stopped() && BSP_RING_LOAD(ring_->state) == BSP_RANK_OPENING &&
+           BSP_RING_LOAD(ring_->epoch) == epochs_.opened();
+  };
+  if (!opens()) return;
+  loop_.after(kOpensWithoutServer, [this, opens, epoch = *epochs_.opened()] {
+    if (opens() && epochs_.opened() == epoch)
+      end_program(std::format("its sidecar ended while MPI opened epoch {}, which can't be finished without it", epoch));
+  });
 }
 
 void Sidecar::on_init_lost() {
@@ -161,12 +185,7 @@ std::unique_ptr<Fence> Sidecar::make_fence() {
                              .call(fencing::kAlive, {{fencing::kComputes, computes}}, {}, kAliveAnswer,
                                    std::move(done));
                        },
-                   .end_program =
-                       [this](const std::string& why) {
-                         log_error("ending the program", {{"why", why}});
-                         auto told = control_->send({std::string(control::kKill), {{"reason", why}}});
-                         if (!told) log_error("bsp-init can't be told", {{"why", told.error().message}});
-                       },
+                   .end_program = [this](const std::string& why) { end_program(why); },
                    .keep =
                        [this](net::SteadyTime fresh) {
                          if (auto kept = write_file(config_.path("fresh"),
@@ -297,7 +316,7 @@ void Sidecar::adopt() {
   std::optional<std::uint64_t> opened;
   if (auto it = state.find("opened"); it != state.end() && it->is_number_unsigned()) opened = it->get<std::uint64_t>();
   epochs_.adopt(std::move(plans), opened);
-  renew_descriptor_ = opened.has_value();
+  took_over_ = opened.has_value();
   if (auto exited = state.find("exited"); exited != state.end() && exited->is_object()) {
     program_.state = control::kStateExited;
     program_.exit_code = exited->value("code", -1);

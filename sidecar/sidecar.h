@@ -55,8 +55,12 @@ class Sidecar {
   void on_init_lost();
   // Now, or once nobody needs this pod.
   void let_init_end();
+  void end_program(const std::string& why);
   // Sends SIGCONT's request if the open epoch is this program's next one.
   void continue_if_due();
+  // To be called once the program that a sidecar before us had is known. If it is opening an epoch, the PMIx server that
+  // it opens it with is gone: it is ended, unless it had all it needed.
+  void end_if_opening_in_vain();
   // What ends the program of a pod that is cut off.
   [[nodiscard]] std::unique_ptr<Fence> make_fence();
   [[nodiscard]] std::optional<net::SteadyTime> kept_fresh() const;  // by a sidecar before us
@@ -102,7 +106,7 @@ class Sidecar {
   net::Loop::TimerId poll_ = 0;
   net::Loop::TimerId bye_ = 0;            // not 0: bsp-init is told to stay
   std::optional<net::SteadyTime> ended_;  // the program, as far as this process knows
-  bool renew_descriptor_ = false;         // a sidecar before us wrote it
+  bool took_over_ = false;                // a sidecar before us opened the epoch, and bsp-init has not come to us yet
 };
 
 }  // namespace bsp::sidecar

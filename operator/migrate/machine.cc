@@ -83,6 +83,8 @@ std::string Machine::member_lost(const wire::Member& member) const {
   if (!pod || !pod->exists) return std::format("pod {} of rank {} is gone", member.pod, member.rank);
   if (pod->deleting) return std::format("pod {} of rank {} is being deleted", member.pod, member.rank);
   if (pod->status && pod->status->phase == RankPhase::kExited) {
+    if (const std::string& why = pod->status->exit_message; pod->status->exit_signal && !why.empty())
+      return std::format("rank {} was {}", member.rank, why);  // "killed by SIGKILL: …", in bsp-init's words
     if (pod->status->exit_signal)
       return std::format("rank {} was ended by signal {}", member.rank, pod->status->exit_signal);
     if (pod->status->exit_code != 0)

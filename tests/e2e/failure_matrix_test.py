@@ -134,8 +134,9 @@ class Matrix(unittest.TestCase):
         struck = self.fires(armed, name) if point else self.strike_in(phase, victim, name, place["pod"], before)
         ended = wait_for(f"the end of {name}", lambda: self.migration(name).get("phase") in ENDED and self.migration(name), 60)
         self.goes_on()
-        restarted = ", restarted" if run.job().get("attempt", 0) != attempt else ""
-        return f"{struck}: {ended['phase']}{restarted}"
+        job = run.job()
+        restarted = f", restarted: {job.get('restartReason', '')}" if job.get("attempt", 0) != attempt else ""
+        return f"{struck}: {ended['phase']} ({ended.get('message', '')}){restarted}"
 
     @staticmethod
     def arm(directory, point, action):

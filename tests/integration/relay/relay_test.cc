@@ -1,5 +1,6 @@
 // Two real sidecars and a checkpoint between them, the test in bsp-init's and the operator's place: what arrives is
 // whole, and every broken stream leaves both ends where they can go on. Also: who may ask for what.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -326,6 +327,38 @@ TEST_F(Relay, ALostArmIsMadeUpForByTheCommit) {
   start();
   EXPECT_TRUE(cluster.try_call(kTarget, wire::kCommitGate, {{"superstep", 5}}));
   EXPECT_TRUE(cluster.call(kTarget, wire::kStatus).header["gate_committed"].get<bool>());
+}
+
+// A rank is in MPI_Session_init when its sidecar is killed, and its PMIx server with it: it would wait forever, and the
+// others for it.
+TEST_F(Relay, AProgramThatOpensAnEpochWithASidecarBeforeThisOneIsEnded) {
+  start();
+  for (std::uint32_t r : {kSource, kTarget}) cluster.call(r, wire::kPrepareEpoch, cluster.plan(0));
+  cluster.call(kSource, wire::kOpenEpoch, {{"epoch", 0}});
+  source->expect(control::kContinue);
+  set_state(BSP_RANK_OPENING);
+  cluster.sidecars[kSource].signal(SIGKILL);
+  cluster.sidecars[kSource].wait(10s);
+  cluster.start_sidecar(kSource);
+  source.emplace(cluster.run_dir(kSource), control::kStateRunning);
+  EXPECT_THAT(source->expect(control::kKill).text("reason"), testing::HasSubstr("while MPI opened epoch 0"));
+}
+
+TEST_F(Relay, AProgramThatHasOpenedItsEpochOutlivesItsSidecar) {
+  start();
+  for (std::uint32_t r : {kSource, kTarget}) cluster.call(r, wire::kPrepareEpoch, cluster.plan(0));
+  cluster.call(kSource, wire::kOpenEpoch, {{"epoch", 0}});
+  source->expect(control::kContinue);
+  set_state(BSP_RANK_OPENING);
+  cluster.sidecars[kSource].signal(SIGKILL);
+  cluster.sidecars[kSource].wait(10s);
+  cluster.start_sidecar(kSource);
+  source.emplace(cluster.run_dir(kSource), control::kStateRunning);
+  wait_for(kSource, [](const auto& s) { return s.init_connected && s.phase == wire::RankPhase::kOpening; });
+  set_state(BSP_RANK_RUNNING);
+  std::this_thread::sleep_for(4s);  // longer than it had
+  cluster.call(kSource, wire::kKill);
+  EXPECT_EQ(source->expect(control::kKill).text("reason"), "") << "nobody but the operator ended it";
 }
 
 }  // namespace

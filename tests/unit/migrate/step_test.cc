@@ -146,6 +146,9 @@ TEST_F(Steps, ASourceThatDiesWhileOthersCloseIsNotMissedOnceItsCheckpointIsWhole
   view.pods["b"].status->transfer.phase = TransferPhase::kReceiving;
   EXPECT_EQ(step().wave.phase, Phase::kFailed);
   EXPECT_EQ(step().wave.lost_rank, 0u);
+  EXPECT_EQ(step().wave.message, "rank 0 was ended by signal 9");
+  source.exit_message = "killed by SIGKILL: why";
+  EXPECT_EQ(step().wave.message, "rank 0 was killed by SIGKILL: why");
 }
 
 // Four round trips and 10 ms ahead of the newest superstep known, more after each attempt that was late.
