@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <format>
 #include <optional>
 #include <string_view>
@@ -57,6 +58,10 @@ Result<std::vector<std::string>> read_arguments(std::span<const std::string> arg
       name.resize(end);
     }
     const auto option = options.find(name);
+    if (option == options.end() && (name == "--help" || name == "-h")) {
+      std::puts(usage);
+      std::exit(0);
+    }
     if (option == options.end()) {
       std::vector<std::string_view> known;
       for (const auto& [one, sets] : options) known.push_back(one);

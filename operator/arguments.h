@@ -27,7 +27,7 @@ Option number(unsigned& into, unsigned least, unsigned most);
 }  // namespace option
 
 // The words that belong to no option. `options`: by name, as it is typed ("-f", "--filename"). kInvalid with what is
-// wrong, the nearest option and the usage.
+// wrong, the nearest option and the usage. --help and -h print the usage and end the program well.
 Result<std::vector<std::string>> read_arguments(std::span<const std::string> args,
                                                 const std::map<std::string, Option>& options, const char* usage);
 

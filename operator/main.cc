@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
     std::puts("bsp-operator " BSP_VERSION);
     return 0;
   }
-  const bool help = args.empty() || args[0] == "help" || args[0] == "--help";
+  const bool help = args.empty() || args[0] == "help" || args.back() == "--help" || args.back() == "-h";
   std::fputs(kUsage, help ? stdout : stderr);
   return help ? 0 : 2;
 }

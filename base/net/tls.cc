@@ -6,11 +6,10 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <utility>
 #include <vector>
 
+#include "base/core/read_file.h"
 #include "base/net/owned.h"
 
 namespace bsp::net {
@@ -113,15 +112,9 @@ std::unexpected<Error> bad(const char* what) {
 }  // namespace
 
 Result<Credentials> load_credentials(const std::string& directory) {
-  auto read = [&](const char* name) -> Result<std::string> {
-    std::string path = directory + "/" + name;
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return fail_errno(std::format("reading {}", path));
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  BSP_TRY(std::string ca, read("ca.pem"));
-  BSP_TRY(std::string certificate, read("cert.pem"));
-  BSP_TRY(std::string key, read("key.pem"));
+  BSP_TRY(std::string ca, read_file(directory + "/ca.pem"));
+  BSP_TRY(std::string certificate, read_file(directory + "/cert.pem"));
+  BSP_TRY(std::string key, read_file(directory + "/key.pem"));
   return Credentials{std::move(ca), std::move(certificate), std::move(key)};
 }
 

@@ -78,10 +78,6 @@ class Command {
 }  // namespace
 
 int run(std::span<const std::string> words) {
-  if (wants_help(words)) {
-    std::fputs(usage().c_str(), stdout);
-    return 0;
-  }
   const auto options = parse_options(words);
   if (!options) return told(options.error());
   const auto status = Command(*options)();

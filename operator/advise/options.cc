@@ -83,12 +83,6 @@ decide::Params changed(decide::Params p, const Changes& c) {
   return p;
 }
 
-bool wants_help(std::span<const std::string> words) {
-  return std::ranges::any_of(words, [](const std::string& word) { return word == "--help" || word == "-h"; });
-}
-
-std::string usage() { return kUsage; }
-
 Result<Options> parse_options(std::span<const std::string> words) {
   BSP_TRY(const Args args, parse_arguments(words, {kUsage,
                                                    {{"-f", "filename"},

@@ -28,9 +28,6 @@ struct Options {
   bool brief = false;  // no explanations
 };
 
-bool wants_help(std::span<const std::string> words);
-std::string usage();
-
 // kInvalid with what is wrong, the remedy and the usage.
 Result<Options> parse_options(std::span<const std::string> words);
 

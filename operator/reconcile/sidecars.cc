@@ -24,12 +24,6 @@ constexpr auto kAskAgainLeast = 100ms;
 constexpr auto kAskAgainMost = 5000ms;
 constexpr auto kRepeatAfter = 150ms;  // the same verb again, if the status still asks for it
 
-// 0 for what is no count: whoever got hold of one pod's key must not end this process.
-std::uint64_t count_in(const nlohmann::json& header, const char* name) {
-  const auto it = header.find(name);
-  return it != header.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
-}
-
 }  // namespace
 
 // Three connections: a watch occupies its own while it waits, and a Set Manager answers a report only
@@ -148,7 +142,7 @@ void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer
   if (answer) {
     node->answered = true;
     node->silent_since.reset();
-    const std::uint64_t before = std::exchange(node->version, count_in(answer->header, "version"));
+    const std::uint64_t before = std::exchange(node->version, count_at<std::uint64_t>(answer->header, "version"));
     node->command.connect();  // now that somebody is there, and before a verb is in a hurry
     note_status(node->pod, answer->header);
     if (node->version != before) tell();  // else it has waited for a change in vain
@@ -243,7 +237,7 @@ void Sidecars::note_answer(const std::string& pod, const Verb& verb, const Resul
   if (answer) {
     it->second.done.insert({verb.kind, verb.number});
     if (verb.kind == ActionKind::kArmGate)
-      it->second.armed = migrate::ArmAnswer{verb.number, count_in(answer->header, "completed"),
+      it->second.armed = migrate::ArmAnswer{verb.number, count_at<std::uint64_t>(answer->header, "completed"),
                                             flag_at(answer->header, "late", false)};
     return;
   }

@@ -34,8 +34,16 @@ inline int world_rank(const Peers* peers, int rank) {
              : -1;
 }
 
+// Without MPI_THREAD_MULTIPLE one thread at a time is in MPI, and a locked addition costs more than the rest.
+inline void count_one(std::atomic<std::uint64_t>& counter) {
+  if (state.multiple) [[unlikely]]
+    counter.fetch_add(1, std::memory_order_relaxed);
+  else
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 inline void count_sent(int to) {
-  if (to >= 0) counters.sent_to[static_cast<std::size_t>(to)].fetch_add(1, std::memory_order_relaxed);
+  if (to >= 0) count_one(counters.sent_to[static_cast<std::size_t>(to)]);
 }
 
 // A message was handed to MPI. All arguments as the program gave them.
@@ -46,15 +54,16 @@ inline void sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type)
   measure.sent(bytes_of(count, to_real(type)));
 }
 
-// A message was taken from MPI; `status` is that of the receive.
-inline void received(const Peers* peers, const MPI_Status& status) {
+// A message was taken from MPI in a call that has lasted `call_ticks`; `status` is that of the receive.
+inline void received(const Peers* peers, const MPI_Status& status, std::uint64_t call_ticks) {
   const int from = world_rank(peers, status.MPI_SOURCE);
   if (from < 0 || status._cancelled) return;
-  counters.received.fetch_add(1, std::memory_order_relaxed);
-  measure.received(from, status._ucount, measure.in_call());
+  count_one(counters.received);
+  measure.received(from, status._ucount, call_ticks);
 }
-inline void received(MPI_Comm comm, const MPI_Status& status) {
-  if (Comm* c = comm_of(comm)) received(c->peers, status);
+inline void received(const Peers* peers, const MPI_Status& status) { received(peers, status, measure.in_call()); }
+inline void received(MPI_Comm comm, const MPI_Status& status, std::uint64_t call_ticks) {
+  if (Comm* c = comm_of(comm)) received(c->peers, status, call_ticks);
 }
 // True if a receive that returned `rc` has consumed a message.
 bool consumed(int rc);

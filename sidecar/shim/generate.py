@@ -245,7 +245,7 @@ def wrapper(procedure):
     invoke = f"real.{name}({', '.join(call)})"
     if status:
         lines.append(f"  const int rc = {invoke};")
-        lines.append("  if (consumed(rc)) received(comm, own);")
+        lines.append("  if (consumed(rc)) received(comm, own, call.end());")
         lines.append(f"  if ({status} != MPI_STATUS_IGNORE) *{status} = own;")
     elif after:
         lines.append(f"  const int rc = {invoke};")

@@ -104,10 +104,12 @@ void Measure::received(int rank, std::uint64_t bytes, std::uint64_t call_ticks) 
   if (rank < 0 || bytes == 0 || static_cast<std::size_t>(rank) >= sets_.size()) return;
   const std::uint32_t set = sets_[static_cast<std::size_t>(rank)];
   float& floor = floor_[set][std::min<std::size_t>(std::bit_width(bytes), kSizeClasses - 1)];
-  const float sample = static_cast<float>(call_ticks) / static_cast<float>(bytes);
-  floor = floor == 0 ? sample : std::min(sample, floor * 1.02f);
+  const auto size = static_cast<float>(bytes);
+  const auto took = static_cast<float>(call_ticks);
+  const float aged = floor * 1.02f;
+  floor = floor == 0 || took < aged * size ? took / size : aged;  // a division costs more than all the rest
   recv_bytes_[set] += bytes;
-  recv_ticks_[set] += std::min(call_ticks, static_cast<std::uint64_t>(floor * static_cast<float>(bytes)));
+  recv_ticks_[set] += std::min(call_ticks, static_cast<std::uint64_t>(floor * size));
 }
 
 void Measure::end_superstep(bsp_ring* ring, std::uint64_t superstep) {

@@ -59,7 +59,8 @@ class Measure {
     else
       short_compute_ += stretch;
   }
-  void leave_mpi() {
+  // Ticks since the call began.
+  std::uint64_t leave_mpi() {
     const std::uint64_t now = ticks();
     const std::uint64_t stretch = now - mark_;
     comm_ += stretch;
@@ -68,6 +69,7 @@ class Measure {
       meter_after_mpi();
     else
       short_mpi_ += stretch;
+    return stretch;
   }
   // Ticks since the current MPI call began.
   [[nodiscard]] std::uint64_t in_call() const { return ticks() - mark_; }
@@ -146,13 +148,24 @@ class Call {
   }
   ~Call() {
     if (--thread_state.depth != 0) return;
-    if (!state.multiple || is_measured()) [[likely]]
+    if (!ended_ && (!state.multiple || is_measured())) [[likely]]
       measure.leave_mpi();
     if (state.multiple) [[unlikely]]
       leave_threaded();
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
+
+  // MPI has done its part: ticks since the call began. What is noted after this counts as computation, and the
+  // counter is not read once more.
+  std::uint64_t end() {
+    if (ended_ || thread_state.depth != 1 || (state.multiple && !is_measured())) return measure.in_call();
+    ended_ = true;
+    return measure.leave_mpi();
+  }
+
+ private:
+  bool ended_ = false;
 };
 
 }  // namespace bsp::shim

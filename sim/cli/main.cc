@@ -82,10 +82,6 @@ Result<void> run(const Options& options) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (bsp::sim::wants_help(words)) {
-    std::fputs(bsp::sim::usage().c_str(), stdout);
-    return 0;
-  }
   const auto options = bsp::sim::parse_options(words);
   const bsp::Result<void> done = options ? bsp::sim::run(*options) : std::unexpected(options.error());
   if (done) return 0;

@@ -34,12 +34,6 @@ Result<std::optional<double>> seconds(const Args& args, const std::string& name)
 
 }  // namespace
 
-bool wants_help(std::span<const std::string> words) {
-  return std::ranges::any_of(words, [](const std::string& word) { return word == "--help" || word == "-h"; });
-}
-
-std::string usage() { return kUsage; }
-
 Result<Options> parse_options(std::span<const std::string> words) {
   const Syntax syntax{.usage = kUsage,
                       .valued = {{"-f", "file"},

@@ -23,9 +23,6 @@ struct Options {
   std::size_t rows = 8;  // of each table of a decision
 };
 
-bool wants_help(std::span<const std::string> words);
-std::string usage();
-
 // kInvalid with what is wrong, the remedy and the usage.
 Result<Options> parse_options(std::span<const std::string> words);
 
