@@ -41,7 +41,7 @@ class Trial {
   [[nodiscard]] const Processors& processors() const { return processors_; }
   [[nodiscard]] ProcessorId on(RankId i) const { return processors_.on(i); }
   [[nodiscard]] ProcessorId home(RankId i) const { return c_.columns.on[i.value]; }
-  [[nodiscard]] bool moved(RankId i) const { return on(i) != home(i); }
+  [[nodiscard]] bool moved(RankId i) const { return processors_.moved(i); }
   [[nodiscard]] std::uint32_t moves() const { return moves_; }
   // The ranks on p: first_on(p), next(that), … until kNobody.
   [[nodiscard]] std::uint32_t first_on(ProcessorId p) const { return first_[p.value]; }
