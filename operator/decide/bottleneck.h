@@ -87,7 +87,8 @@ class BottleneckSearch {
   std::int64_t work_ = kWork;
   double best_;                 // the lowest F so far …
   std::size_t best_at_;         // … and the trial's mark there
-  std::vector<double> bounds_;  // of best_spot, by Set
+  // Of best_spot, by Set: in whose order they are visited, and what is known of each.
+  std::vector<double> visit_, bounds_;
 };
 
 }  // namespace bsp::decide

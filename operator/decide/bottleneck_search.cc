@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "operator/decide/bottleneck.h"
+#include "operator/decide/lanes.h"
 #include "operator/decide/pm.h"
 
 namespace bsp::decide {
@@ -16,6 +17,7 @@ BottleneckSearch::BottleneckSearch(const Case& c, Trial& trial, double alpha)
       search_cost_(static_cast<std::int64_t>(c.snapshot.platform.sets.size()) + 40),
       best_(F()),
       best_at_(trial.mark()),
+      visit_(c.snapshot.platform.sets.size()),
       bounds_(c.snapshot.platform.sets.size()) {}
 
 void BottleneckSearch::run(std::span<const PmEntry> list) {
@@ -80,18 +82,22 @@ std::optional<BottleneckSearch::Spot> BottleneckSearch::best_spot(RankId i, doub
   if (on == home && move_limit_reached()) return best;
   for (std::uint32_t j = 0; j < bounds_.size(); ++j) {
     const bool too_dear = limits.mem < kNoLimit && trial_.Mem_to(i, {j}) > limits.mem;
-    bounds_[j] = too_dear ? kNoLimit : processors.least_time({j}, i);
+    const PickTree::Bounds least = processors.least_time({j}, i);
+    visit_[j] = too_dear ? kNoLimit : least.loose;
+    bounds_[j] = least.tight;
   }
   while (true) {  // the most promising Set first: mostly, no other has to be searched then
-    const auto nearest = std::ranges::min_element(bounds_);
-    if (!(*nearest < below)) return best;
+    const auto nearest = std::ranges::find(visit_, least_of(visit_));
+    if (nearest == visit_.end() || !(*nearest < below)) return best;
     *nearest = kNoLimit;
-    const SetId j{static_cast<std::uint32_t>(nearest - bounds_.begin())};
-    if (!may_be_in(i, j)) continue;
+    const SetId j{static_cast<std::uint32_t>(nearest - visit_.begin())};
+    if (!(bounds_[j.value] < below) || !may_be_in(i, j)) continue;
     const auto pick = processors.pick(j, i, below);
     if (!pick || pick->processor == on || pick->processor == home) continue;
     if (limits.comm < kNoLimit && trial_.Comm_in(i, j) > limits.comm) continue;
     best = {pick->processor, below = pick->time};
+    for (std::size_t k = 0; k < bounds_.size(); ++k)
+      if (!(bounds_[k] < below)) visit_[k] = kNoLimit;
   }
 }
 

@@ -54,6 +54,10 @@ void Processors::restart(std::span<const ProcessorId> placement, std::span<const
                          std::span<const double> I_last) {
   trees_.assign(columns_.sets, PickTree());
   Times_.reset();
+  if (!I_horizon.empty()) {
+    const auto [low, high] = std::ranges::minmax(I_horizon);
+    I_range_ = {low, high};
+  }
   for (std::uint32_t n = 0; n < places_.size(); ++n) {
     const ProcessorId p = processor_[n];
     Place& place = places_[n];
@@ -83,7 +87,7 @@ const PickTree& Processors::free_in(SetId j) const {
   PickTree& tree = trees_[j.value];
   const std::uint32_t first = first_[j.value], end = first_[j.value + 1];
   if (!tree.empty() || first == end) return tree;
-  tree = PickTree(end - first);
+  tree = PickTree(end - first, I_range_);
   for (std::uint32_t n = first; n < end; ++n)
     if (places_[n].free > 0) tree.plant(n - first, places_[n].I_horizon * places_[n].unit, places_[n].unit);
   tree.grow();
@@ -114,7 +118,9 @@ std::optional<Processors::Pick> Processors::pick(SetId j, RankId i, double below
   return Pick{processor_[n], n, best->time};
 }
 
-double Processors::least_time(SetId j, RankId i) const { return free_in(j).least_time(riders_[i.value].I_horizon); }
+PickTree::Bounds Processors::least_time(SetId j, RankId i) const {
+  return free_in(j).bounds(riders_[i.value].I_horizon);
+}
 
 double Processors::time(ProcessorId p) const { return place_of(p).I_horizon * place_of(p).unit; }
 

@@ -50,7 +50,7 @@ class Processors {
   [[nodiscard]] std::optional<Pick> pick(SetId j, RankId i,
                                          double below = std::numeric_limits<double>::infinity()) const;
   // No pick of Set j for rank i has a shorter time; infinite if no slot is free there. O(1).
-  [[nodiscard]] double least_time(SetId j, RankId i) const;
+  [[nodiscard]] PickTree::Bounds least_time(SetId j, RankId i) const;
   // time(p) with its ranks so far, s over the horizon.
   [[nodiscard]] double time(ProcessorId p) const;
   // time(p) with rank i, which is elsewhere, added.
@@ -88,7 +88,7 @@ class Processors {
     double I_last = 0;         // the same of the last superstep
     double unit = 0;           // s/instruction
     std::uint32_t ranks = 0;   // that are on it
-    std::int32_t free = 0;     // slots for this job's ranks that nobody has; below 0 if it takes no new rank and has some
+    std::int32_t free = 0;     // slots for this job's ranks that nobody has; may be below 0 where none is taken in
   };
   struct alignas(32) Rider {  // a rank
     double I_horizon, I_last;
@@ -108,6 +108,7 @@ class Processors {
 
   const Columns& columns_;
   bool reuse_vacated_slots_;
+  PickTree::Range I_range_{};                // of I_horizon, over all ranks
   std::vector<Place> places_;                // Set by Set, the faster first
   std::vector<Rider> riders_;                // by rank
   std::vector<ProcessorId> processor_;       // by place
