@@ -76,7 +76,9 @@ class BottleneckSearch {
   void try_limits();
   void exchange(RankId i, RankId k);
   void exchanges();
-  bool follow_the_list(std::span<const PmEntry> list, std::span<const RankId> listed);
+  [[nodiscard]] std::vector<std::uint32_t> at_a_maximum_from(std::size_t first,
+                                                             std::span<const std::uint32_t> position) const;
+  bool follow_the_list(std::span<const PmEntry> list, std::span<const std::uint32_t> position);
   [[nodiscard]] bool could_stay(RankId i) const;
   void leave_out();
 

@@ -124,6 +124,11 @@ PickTree::Bounds Processors::least_time(SetId j, RankId i) const {
 
 double Processors::time(ProcessorId p) const { return place_of(p).I_horizon * place_of(p).unit; }
 
+double Processors::time_of(RankId i) const {
+  const Place& place = places_[riders_[i.value].at];
+  return place.I_horizon * place.unit;
+}
+
 double Processors::time_with(ProcessorId p, RankId i) const {
   const Place& place = place_of(p);
   return (place.I_horizon + riders_[i.value].I_horizon) * place.unit;

@@ -53,6 +53,8 @@ class Processors {
   [[nodiscard]] PickTree::Bounds least_time(SetId j, RankId i) const;
   // time(p) with its ranks so far, s over the horizon.
   [[nodiscard]] double time(ProcessorId p) const;
+  // The same of the processor that has rank i.
+  [[nodiscard]] double time_of(RankId i) const;
   // time(p) with rank i, which is elsewhere, added.
   [[nodiscard]] double time_with(ProcessorId p, RankId i) const;
   // max_i Time(i), s, of the last superstep; where that is (equal: the first Set, the faster
