@@ -37,7 +37,7 @@ class Processors {
     double time;          // time(p) with the candidate, s over the horizon
   };
 
-  // The columns and both lists of instructions, by rank, have to outlive this. One list may stand for both.
+  // The columns have to outlive this. Both lists of instructions are by rank; one may stand for both.
   Processors(const Columns& columns, std::span<const double> I_horizon, std::span<const double> I_last,
              bool reuse_vacated_slots);
   // The same processors with every rank where `placement` says, as if moved there from where the
