@@ -60,7 +60,7 @@ void add_stays_of(const Case& c, std::span<const PmEntry> list, const Trial& tri
   std::vector<double> takes;  // by rank: its own part of a superstep, s; visited as memory has them
   takes.reserve(c.columns.on.size());
   for (std::uint32_t i = 0; i < c.columns.on.size(); ++i)
-    takes.push_back(processors.time(trial.on({i})) + trial.comm_at({i}));
+    takes.push_back(processors.time_of(RankId{i}) + trial.comm_at({i}));
   for (const PmEntry& e : list) {
     const RankId i = e.rank;
     if (trial.moved(i)) continue;

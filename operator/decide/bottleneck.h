@@ -76,7 +76,9 @@ class BottleneckSearch {
   void try_limits();
   void exchange(RankId i, RankId k);
   void exchanges();
-  bool follow_the_list(std::span<const PmEntry> list, std::span<const RankId> listed);
+  [[nodiscard]] std::vector<std::uint32_t> at_a_maximum_from(std::size_t first,
+                                                             std::span<const std::uint32_t> position) const;
+  bool follow_the_list(std::span<const PmEntry> list, std::span<const std::uint32_t> position);
   [[nodiscard]] bool could_stay(RankId i) const;
   void leave_out();
 
@@ -87,7 +89,8 @@ class BottleneckSearch {
   std::int64_t work_ = kWork;
   double best_;                 // the lowest F so far …
   std::size_t best_at_;         // … and the trial's mark there
-  std::vector<double> bounds_;  // of best_spot, by Set
+  // Of best_spot, by Set: in whose order they are visited, and what is known of each.
+  std::vector<double> visit_, bounds_;
 };
 
 }  // namespace bsp::decide

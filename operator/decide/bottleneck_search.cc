@@ -5,9 +5,15 @@
 #include <tuple>
 
 #include "operator/decide/bottleneck.h"
+#include "operator/decide/lanes.h"
 #include "operator/decide/pm.h"
 
 namespace bsp::decide {
+namespace {
+
+constexpr std::uint32_t kNotListed = std::numeric_limits<std::uint32_t>::max();
+
+}  // namespace
 
 BottleneckSearch::BottleneckSearch(const Case& c, Trial& trial, double alpha)
     : c_(c),
@@ -16,6 +22,7 @@ BottleneckSearch::BottleneckSearch(const Case& c, Trial& trial, double alpha)
       search_cost_(static_cast<std::int64_t>(c.snapshot.platform.sets.size()) + 40),
       best_(F()),
       best_at_(trial.mark()),
+      visit_(c.snapshot.platform.sets.size()),
       bounds_(c.snapshot.platform.sets.size()) {}
 
 void BottleneckSearch::run(std::span<const PmEntry> list) {
@@ -23,10 +30,9 @@ void BottleneckSearch::run(std::span<const PmEntry> list) {
   try_limits();
   exchanges();
   leave_out();
-  std::vector<RankId> listed;  // a tenth as long to go through as the list
-  listed.reserve(list.size());
-  for (const PmEntry& e : list) listed.push_back(e.rank);
-  for (int round = 0; round < 16 && follow_the_list(list, listed); ++round) leave_out();
+  std::vector<std::uint32_t> position(c_.columns.on.size(), kNotListed);
+  for (std::uint32_t q = 0; q < list.size(); ++q) position[list[q].rank.value] = q;
+  for (int round = 0; round < 16 && follow_the_list(list, position); ++round) leave_out();
 }
 
 // Takes the steps, then goes back to the best mapping on their way, or to where it began. True if F got lower.
@@ -80,18 +86,22 @@ std::optional<BottleneckSearch::Spot> BottleneckSearch::best_spot(RankId i, doub
   if (on == home && move_limit_reached()) return best;
   for (std::uint32_t j = 0; j < bounds_.size(); ++j) {
     const bool too_dear = limits.mem < kNoLimit && trial_.Mem_to(i, {j}) > limits.mem;
-    bounds_[j] = too_dear ? kNoLimit : processors.least_time({j}, i);
+    const PickTree::Bounds least = processors.least_time({j}, i);
+    visit_[j] = too_dear ? kNoLimit : least.loose;
+    bounds_[j] = least.tight;
   }
   while (true) {  // the most promising Set first: mostly, no other has to be searched then
-    const auto nearest = std::ranges::min_element(bounds_);
-    if (!(*nearest < below)) return best;
+    const auto nearest = std::ranges::find(visit_, least_of(visit_));
+    if (nearest == visit_.end() || !(*nearest < below)) return best;
     *nearest = kNoLimit;
-    const SetId j{static_cast<std::uint32_t>(nearest - bounds_.begin())};
-    if (!may_be_in(i, j)) continue;
+    const SetId j{static_cast<std::uint32_t>(nearest - visit_.begin())};
+    if (!(bounds_[j.value] < below) || !may_be_in(i, j)) continue;
     const auto pick = processors.pick(j, i, below);
     if (!pick || pick->processor == on || pick->processor == home) continue;
     if (limits.comm < kNoLimit && trial_.Comm_in(i, j) > limits.comm) continue;
     best = {pick->processor, below = pick->time};
+    for (std::size_t k = 0; k < bounds_.size(); ++k)
+      if (!(bounds_[k] < below)) visit_[k] = kNoLimit;
   }
 }
 
@@ -234,23 +244,35 @@ void BottleneckSearch::exchanges() {
   }
 }
 
+// Where in the PM list those are that are on the slowest processor or have the largest Comm, and not moved; increasing.
+std::vector<std::uint32_t> BottleneckSearch::at_a_maximum_from(std::size_t first,
+                                                               std::span<const std::uint32_t> position) const {
+  std::vector<std::uint32_t> found;
+  const auto add = [&](std::uint32_t i) {
+    if (position[i] != kNotListed && position[i] >= first && !trial_.moved({i})) found.push_back(position[i]);
+  };
+  const ProcessorId p = trial_.processors().slowest_processor();
+  for (std::uint32_t i = trial_.first_on(p); i != Trial::kNobody; i = trial_.next(i)) add(i);
+  if (trial_.on(trial_.comm_rank()) != p) add(trial_.comm_rank().value);
+  std::ranges::sort(found);
+  return found;
+}
+
 // Ranks of the PM list that sit at a maximum, to their target as well: so that a plan can say of each that it would
-// not gain.
-bool BottleneckSearch::follow_the_list(std::span<const PmEntry> list, std::span<const RankId> listed) {
-  const Processors& processors = trial_.processors();
-  ProcessorId slowest = processors.slowest_processor();
-  RankId comm_rank = trial_.comm_rank();
-  bool lower = false;
-  for (std::size_t q = 0; q < listed.size(); ++q) {
-    const RankId i = listed[q];
-    if ((trial_.on(i) != slowest && i != comm_rank) || trial_.moved(i) || move_limit_reached()) continue;
-    const auto pick = processors.pick(list[q].target, i);
-    if (!pick || !attempt([&] { relocate(i, pick->processor); })) continue;
-    lower = true;
-    slowest = processors.slowest_processor();
-    comm_rank = trial_.comm_rank();
+// not gain. In the list's order; `position`: in it, by rank.
+bool BottleneckSearch::follow_the_list(std::span<const PmEntry> list, std::span<const std::uint32_t> position) {
+  const auto lower_with = [&](std::uint32_t q) {
+    if (move_limit_reached()) return false;
+    const auto pick = trial_.processors().pick(list[q].target, list[q].rank);
+    return pick && attempt([&] { relocate(list[q].rank, pick->processor); });
+  };
+  std::size_t first = 0;  // of those that are still to be tried
+  while (true) {
+    const std::vector<std::uint32_t> positions = at_a_maximum_from(first, position);
+    const auto lower = std::ranges::find_if(positions, lower_with);
+    if (lower == positions.end()) return first > 0;
+    first = *lower + 1;
   }
-  return lower;
 }
 
 // Whether a moved rank would exceed neither maximum at home.
@@ -263,9 +285,8 @@ bool BottleneckSearch::could_stay(RankId i) const {
 void BottleneckSearch::leave_out() {
   std::vector<std::pair<double, std::uint32_t>> dearest_first;
   bool again = false;
-  for (std::uint32_t i = 0; i < c_.snapshot.ranks.size(); ++i) {
-    if (!trial_.moved({i})) continue;
-    dearest_first.emplace_back(-trial_.Mem_to({i}, c_.columns.set[trial_.on({i}).value]), i);
+  for (std::uint32_t i : trial_.moved_ranks()) {
+    dearest_first.emplace_back(-trial_.mem_at({i}), i);
     if (could_stay({i})) again = true;
   }
   if (again) std::ranges::sort(dearest_first);

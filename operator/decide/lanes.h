@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 namespace bsp::decide {
 
@@ -42,6 +43,12 @@ double largest(std::size_t n, double least, Vectors lanes, Single single) {
   double result = std::max(most[0], most[1]);
   for (; k < n; ++k) result = std::max(result, single(k));
   return result;
+}
+
+// The least of all values; infinite if there is none.
+inline double least_of(const std::vector<double>& v) {
+  const auto negative = [&](std::size_t k) { return -load(v.data() + k); };
+  return -largest(v.size(), -std::numeric_limits<double>::infinity(), negative, [&](std::size_t k) { return -v[k]; });
 }
 
 }  // namespace bsp::decide

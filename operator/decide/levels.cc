@@ -5,24 +5,32 @@
 namespace bsp::decide {
 namespace {
 
-// rest[q] = max Comm(i,·) of the ranks that are in the list from position q on, or not in it at all.
-std::vector<double> comm_of_the_rest(std::span<const PmEntry> list, std::span<const double> here) {
-  std::vector<std::uint8_t> listed(here.size(), 0);
-  for (const PmEntry& e : list) listed[e.rank.value] = 1;
-  std::vector<double> rest(list.size() + 1, 0.0);
-  for (std::size_t i = 0; i < listed.size(); ++i)
-    if (listed[i] == 0) rest.back() = std::max(rest.back(), here[i]);
-  for (std::size_t q = list.size(); q-- > 0;) rest[q] = std::max(rest[q + 1], here[list[q].rank.value]);
-  return rest;
-}
+// In the list's order, and so read from front to back as the levels are made.
+struct CommOfList {
+  std::vector<double> here, there;  // [q] Comm(i,·) of the rank in its own Set and in its target
+  std::vector<double> rest;         // [q] max Comm(i,·) of the ranks from position q on, and of those not in the list
+};
 
-// Comm(i,·) of the ranks of the list in their targets, by rank: visited in that order, in which memory has their bytes.
-std::vector<double> comm_there(const Case& c, std::span<const PmEntry> list, const CommOf& comm_of) {
+CommOfList comm_of_list(const Case& c, std::span<const PmEntry> list, std::span<const double> here,
+                        const CommOf& comm_of) {
+  // By rank: visited in that order, in which memory has their bytes.
   std::vector<SetId> target = c.columns.own;
   for (const PmEntry& e : list) target[e.rank.value] = e.target;
-  std::vector<double> there(target.size());
-  for (std::uint32_t i = 0; i < there.size(); ++i) there[i] = comm_of({i}, target[i]);
-  return there;
+  std::vector<double> there(here.size());
+  CommOfList of{std::vector<double>(list.size()), std::vector<double>(list.size()),
+                std::vector<double>(list.size() + 1, 0.0)};
+  for (std::uint32_t i = 0; i < there.size(); ++i) {
+    const bool listed = target[i] != c.columns.own[i];
+    there[i] = listed ? comm_of({i}, target[i]) : 0;
+    if (!listed) of.rest.back() = std::max(of.rest.back(), here[i]);
+  }
+  for (std::size_t q = list.size(); q-- > 0;) {
+    const std::uint32_t i = list[q].rank.value;
+    of.here[q] = here[i];
+    of.there[q] = there[i];
+    of.rest[q] = std::max(of.rest[q + 1], here[i]);
+  }
+  return of;
 }
 
 }  // namespace
@@ -35,14 +43,14 @@ std::vector<double> comm_here(const Case& c, const CommOf& comm_of) {
 
 Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const double> here, const CommOf& comm_of,
                    Processors& processors) {
-  const std::vector<double> rest = comm_of_the_rest(list, here), there = comm_there(c, list, comm_of);
+  const CommOfList comm = comm_of_list(c, list, here, comm_of);
   double comm_before_q = 0, mem = 0;  // max over the entries passed; max over the moved
   Levels made;
   const auto add_level = [&](RankId rank, std::size_t q) {
     Level l{.level = static_cast<std::uint32_t>(made.moves.size()),
             .rank = rank,
             .time = processors.slowest(),
-            .comm = std::max(comm_before_q, rest[q]),
+            .comm = std::max(comm_before_q, comm.rest[q]),
             .mem = mem};
     l.pf = l.time + l.comm + l.mem;
     made.levels.push_back(l);
@@ -52,19 +60,20 @@ Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const
   made.moves.reserve(list.size());
   add_level(RankId{}, 0);
   for (std::size_t q = 0; q < list.size(); ++q) {
+    constexpr std::size_t kAhead = 8;
+    if (q + 2 * kAhead < list.size()) processors.announce(list[q + 2 * kAhead].rank);
+    if (q + kAhead < list.size()) processors.announce_processor_of(list[q + kAhead].rank);
     const PmEntry& e = list[q];
     const bool full = c.params.max_moves > 0 && made.moves.size() >= c.params.max_moves;
     const auto pick = full ? std::nullopt : processors.pick(e.target, e.rank);
     if (!pick) {
       const Reason reason = full ? Reason::kMoveLimit : Reason::kNoCapacity;
       made.left_out.push_back({static_cast<std::uint32_t>(q), reason});
-      comm_before_q = std::max(comm_before_q, here[e.rank.value]);
+      comm_before_q = std::max(comm_before_q, comm.here[q]);
       continue;
     }
-    constexpr std::size_t kAhead = 8;
-    if (q + kAhead < list.size()) processors.announce(list[q + kAhead].rank);
-    processors.move(e.rank, pick->processor);
-    comm_before_q = std::max(comm_before_q, there[e.rank.value]);
+    processors.move(e.rank, *pick, e.target);
+    comm_before_q = std::max(comm_before_q, comm.there[q]);
     mem = std::max(mem, e.mem);
     made.moves.push_back({static_cast<std::uint32_t>(q), pick->processor});
     add_level(e.rank, q + 1);

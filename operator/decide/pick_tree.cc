@@ -15,7 +15,7 @@ double least_of_eight(const double* v) {
 
 }  // namespace
 
-PickTree::PickTree(std::size_t leaves) {
+PickTree::PickTree(std::size_t leaves, Range range) : range_(range) {
   std::size_t all = 0;
   for (std::size_t nodes = leaves; nodes > 0; nodes = nodes > kChildren ? (nodes + kChildren - 1) / kChildren : 0) {
     first_.push_back(all);
@@ -23,10 +23,36 @@ PickTree::PickTree(std::size_t leaves) {
   }
   time_.assign(all, kInfinite);
   unit_.assign(all, kHuge);
+  if (first_.size() < 2) return;
+  at_low_.assign(all - first_[1], kHuge);
+  at_high_.assign(all - first_[1], kHuge);
 }
 
-double PickTree::least_time_of(std::size_t at) const { return least_of_eight(time_.data() + at); }
-double PickTree::least_unit_of(std::size_t at) const { return least_of_eight(unit_.data() + at); }
+PickTree::Node PickTree::node_above(std::size_t level, std::size_t at) const {
+  const double *time = time_.data() + at, *unit = unit_.data() + at;
+  Node node{.time = least_of_eight(time), .unit = least_of_eight(unit)};
+  if (level > 0) {
+    node.at_low = least_of_eight(at_low_.data() + inner(at));
+    node.at_high = least_of_eight(at_high_.data() + inner(at));
+    return node;
+  }
+  for (std::size_t c = 0; c < kChildren; ++c) {
+    node.at_low = std::min(node.at_low, time[c] + range_.low * unit[c]);
+    node.at_high = std::min(node.at_high, time[c] + range_.high * unit[c]);
+  }
+  return node;
+}
+
+PickTree::Node PickTree::node_at(std::size_t n) const {
+  return {time_[n], unit_[n], at_low_[inner(n)], at_high_[inner(n)]};
+}
+
+void PickTree::put(std::size_t n, const Node& node) {
+  time_[n] = node.time;
+  unit_[n] = node.unit;
+  at_low_[inner(n)] = node.at_low;
+  at_high_[inner(n)] = node.at_high;
+}
 
 void PickTree::plant(std::size_t leaf, double time, double unit) {
   time_[leaf] = time;
@@ -35,43 +61,47 @@ void PickTree::plant(std::size_t leaf, double time, double unit) {
 
 void PickTree::grow() {
   if (empty()) return;
-  for (std::size_t level = 1; level < first_.size(); ++level) {
-    for (std::size_t below = first_[level - 1], node = first_[level]; below < first_[level];
-         below += kChildren, ++node) {
-      time_[node] = least_time_of(below);
-      unit_[node] = least_unit_of(below);
-    }
-  }
-  least_time_ = least_time_of(first_.back());
-  least_unit_ = least_unit_of(first_.back());
+  for (std::size_t level = 1; level < first_.size(); ++level)
+    for (std::size_t below = first_[level - 1], n = first_[level]; below < first_[level]; below += kChildren, ++n)
+      put(n, node_above(level - 1, below));
+  root_ = node_above(first_.size() - 1, first_.back());
 }
 
 void PickTree::set(std::size_t leaf, double time, double unit) {
-  std::size_t index = leaf;
-  for (std::size_t level = 0;; ++level) {
-    const std::size_t node = first_[level] + index;
-    if (time_[node] == time && unit_[node] == unit) return;  // nothing changes further up
-    time_[node] = time;
-    unit_[node] = unit;
-    index /= kChildren;
-    time = least_time_of(first_[level] + index * kChildren);
-    unit = least_unit_of(first_[level] + index * kChildren);
-    if (level + 1 == first_.size()) break;
+  if (time_[leaf] == time && unit_[leaf] == unit) return;
+  plant(leaf, time, unit);
+  std::size_t index = leaf / kChildren;
+  for (std::size_t level = 1; level < first_.size(); ++level, index /= kChildren) {
+    const Node node = node_above(level - 1, first_[level - 1] + index * kChildren);
+    if (node == node_at(first_[level] + index)) return;  // nothing changes further up
+    put(first_[level] + index, node);
   }
-  least_time_ = time;
-  least_unit_ = unit;
+  root_ = node_above(first_.size() - 1, first_.back());
 }
 
 void PickTree::close(std::size_t leaf) { set(leaf, kInfinite, kHuge); }
 
+// The chord is made a little lower than it is, by more than rounding can have lifted it.
+PickTree::Asked PickTree::asked(double I) const {
+  constexpr double kLower = 1 - 1e-12;
+  const double high = range_.low < range_.high ? (I - range_.low) / (range_.high - range_.low) : 0;
+  return {.I = I, .low = (1 - high) * kLower, .high = high * kLower};
+}
+
+PickTree::Bounds PickTree::bounds(const Asked& a) const {
+  const double loose = root_.time + a.I * root_.unit;
+  return {.loose = loose, .tight = std::max(loose, a.low * root_.at_low + a.high * root_.at_high)};
+}
+
 // Among `siblings`, the eight nodes of a level from that one on.
-void PickTree::search(std::size_t level, std::size_t siblings, double I, Pick& best) const {
-  const double *time = time_.data() + first_[level] + siblings, *unit = unit_.data() + first_[level] + siblings;
+void PickTree::search(std::size_t level, std::size_t siblings, const Asked& asked, Pick& best) const {
+  const std::size_t at = first_[level] + siblings;
   double bound[kChildren];
   const auto first_at = [&](double value) {
     return static_cast<std::size_t>(std::find(bound, bound + kChildren, value) - bound);
   };
-  for (std::size_t c = 0; c < kChildren; c += kLanes) store(load(time + c) + I * load(unit + c), bound + c);
+  for (std::size_t c = 0; c < kChildren; c += kLanes)
+    store(load(&time_[at + c]) + asked.I * load(&unit_[at + c]), bound + c);
   if (level == 0) {
     const double least = least_of_eight(bound);
     if (least > best.time) return;
@@ -79,11 +109,16 @@ void PickTree::search(std::size_t level, std::size_t siblings, double I, Pick& b
     if (least < best.time || leaf < best.leaf) best = {leaf, least};
     return;
   }
+  for (std::size_t c = 0; c < kChildren; c += kLanes) {
+    const Lanes loose = load(bound + c),
+                chord = asked.low * load(&at_low_[inner(at + c)]) + asked.high * load(&at_high_[inner(at + c)]);
+    store(chord > loose ? chord : loose, bound + c);
+  }
   std::size_t leaves = kChildren;  // below a child
   for (std::size_t l = 1; l < level; ++l) leaves *= kChildren;
   const auto visit = [&](std::size_t c) {
     const bool better = bound[c] < best.time || (bound[c] == best.time && (siblings + c) * leaves < best.leaf);
-    if (better) search(level - 1, (siblings + c) * kChildren, I, best);
+    if (better) search(level - 1, (siblings + c) * kChildren, asked, best);
   };
   const std::size_t nearest = first_at(least_of_eight(bound));
   visit(nearest);
@@ -93,8 +128,9 @@ void PickTree::search(std::size_t level, std::size_t siblings, double I, Pick& b
 
 std::optional<PickTree::Pick> PickTree::pick(double I, double below) const {
   Pick best{.leaf = 0, .time = below};
-  if (empty() || !(least_time(I) < below)) return std::nullopt;
-  search(first_.size() - 1, 0, I, best);
+  const Asked a = asked(I);
+  if (empty() || !(bounds(a).tight < below)) return std::nullopt;
+  search(first_.size() - 1, 0, a, best);
   if (!(best.time < below)) return std::nullopt;
   return best;
 }

@@ -33,10 +33,11 @@ class Processors {
  public:
   struct Pick {
     ProcessorId processor;
-    double time;  // time(p) with the candidate, s over the horizon
+    std::uint32_t place;  // for move()
+    double time;          // time(p) with the candidate, s over the horizon
   };
 
-  // The columns and both lists of instructions, by rank, have to outlive this. One list may stand for both.
+  // The columns have to outlive this. Both lists of instructions are by rank; one may stand for both.
   Processors(const Columns& columns, std::span<const double> I_horizon, std::span<const double> I_last,
              bool reuse_vacated_slots);
   // The same processors with every rank where `placement` says, as if moved there from where the
@@ -49,9 +50,11 @@ class Processors {
   [[nodiscard]] std::optional<Pick> pick(SetId j, RankId i,
                                          double below = std::numeric_limits<double>::infinity()) const;
   // No pick of Set j for rank i has a shorter time; infinite if no slot is free there. O(1).
-  [[nodiscard]] double least_time(SetId j, RankId i) const;
+  [[nodiscard]] PickTree::Bounds least_time(SetId j, RankId i) const;
   // time(p) with its ranks so far, s over the horizon.
   [[nodiscard]] double time(ProcessorId p) const;
+  // The same of the processor that has rank i.
+  [[nodiscard]] double time_of(RankId i) const;
   // time(p) with rank i, which is elsewhere, added.
   [[nodiscard]] double time_with(ProcessorId p, RankId i) const;
   // max_i Time(i), s, of the last superstep; where that is (equal: the first Set, the faster
@@ -60,54 +63,59 @@ class Processors {
   [[nodiscard]] ProcessorId slowest_processor() const;
   [[nodiscard]] double slowest_but(ProcessorId p) const;
 
-  // Rank i, which is where it is at the call, is going to be moved: has its processor's figures brought near meanwhile.
-  void announce(RankId i) const {
-    const std::uint32_t n = at_[home(i).value];
-    __builtin_prefetch(&places_[n], 1);
-    if (!one_list_) __builtin_prefetch(&I_last_on_[n], 1);
+  // Rank i is going to be moved: has its own figures brought near meanwhile; then, these being there, its processor's.
+  void announce(RankId i) const { __builtin_prefetch(&riders_[i.value], 1); }
+  void announce_processor_of(RankId i) const {
+    const Rider& rider = riders_[i.value];
+    __builtin_prefetch(&places_[rider.at], 1);
+    if (Times_) Times_->prefetch(rider.at);
   }
 
-  [[nodiscard]] ProcessorId on(RankId i) const { return on_[i.value]; }
+  [[nodiscard]] ProcessorId on(RankId i) const { return riders_[i.value].on; }
+  [[nodiscard]] bool moved(RankId i) const { return riders_[i.value].at != riders_[i.value].home; }
   // Whether a rank could be put on p; and back to where it is at the call.
-  [[nodiscard]] bool has_free_slot(ProcessorId p) const { return is_free(place_of(p)); }
+  [[nodiscard]] bool has_free_slot(ProcessorId p) const;
   [[nodiscard]] bool may_return(RankId i) const;
   // To a processor with a free slot, or back.
   void move(RankId i, ProcessorId to);
+  void move(RankId i, const Pick& pick, SetId j);  // that it was picked in
   // Takes the last move back that is not undone yet. There was room then; where more ranks are at home than there are
   // slots and vacated ones are reused, no slot need be free now.
   void undo(RankId i, ProcessorId from);
 
  private:
-  struct Place {               // of a processor
+  // Each fills half a cache line, as moves go from anywhere to anywhere.
+  struct alignas(32) Place {   // of a processor
     double I_horizon = 0;      // instructions of the ranks on it
+    double I_last = 0;         // the same of the last superstep
     double unit = 0;           // s/instruction
     std::uint32_t ranks = 0;   // that are on it
-    std::uint32_t slots = 0;   // for this job's ranks; 0 if it takes no new one
-    std::uint32_t booked = 0;  // slots that are not free
+    std::int32_t free = 0;     // slots for this job's ranks that nobody has; may be below 0 where none is taken in
+  };
+  struct alignas(32) Rider {  // a rank
+    double I_horizon, I_last;
+    std::uint32_t home, at;  // its place at the call, and now
+    ProcessorId on;          // now
+    SetId set;               // of that
   };
 
   void line_up();
   [[nodiscard]] const Place& place_of(ProcessorId p) const { return places_[at_[p.value]]; }
-  static bool is_free(const Place& place) { return place.slots > place.booked; }
   [[nodiscard]] ProcessorId home(RankId i) const { return columns_.on[i.value]; }
-  void put(RankId i, std::uint32_t n, double sign);
-  void take(RankId i, ProcessorId to);
-  void refresh(ProcessorId p);
+  static void put(const Rider& rider, Place& place, double sign);
+  void take(RankId i, std::uint32_t to, ProcessorId p, SetId j);
+  void refresh(std::uint32_t n, SetId j);
   [[nodiscard]] const PickTree& free_in(SetId j) const;
   [[nodiscard]] const Tournament& Times() const;
-  // Of the ranks on place n.
-  [[nodiscard]] double I_last_on(std::uint32_t n) const { return one_list_ ? places_[n].I_horizon : I_last_on_[n]; }
 
   const Columns& columns_;
-  std::span<const double> I_horizon_, I_last_;  // by rank
   bool reuse_vacated_slots_;
-  bool one_list_ = false;                    // I_horizon is I_last
+  PickTree::Range I_range_{};                // of I_horizon, over all ranks
   std::vector<Place> places_;                // Set by Set, the faster first
-  std::vector<double> I_last_on_;            // by place, unless one_list_
+  std::vector<Rider> riders_;                // by rank
   std::vector<ProcessorId> processor_;       // by place
   std::vector<std::uint32_t> at_;            // by processor, its place
   std::vector<std::uint32_t> first_;         // by Set, its first place; and one more
-  std::vector<ProcessorId> on_;              // by rank
   mutable std::vector<PickTree> trees_;      // by Set; empty before they are asked for, as this is:
   mutable std::optional<Tournament> Times_;  // by place: Time, s, of the last superstep
 };

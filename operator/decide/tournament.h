@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace bsp::decide {
@@ -51,15 +52,21 @@ class Tournament {
     return most;
   }
 
+  // Siblings are read only where the largest of them gets smaller.
   void set(std::size_t k, double value) {
-    for (const std::size_t first : first_) {
-      if (nodes_[first + k] == value) return;  // nothing changes further up
-      nodes_[first + k] = value;
+    for (std::size_t level = 0; level < first_.size(); ++level) {
+      const double before = std::exchange(nodes_[first_[level] + k], value);
+      if (before == value) return;
       k /= kChildren;
-      value = largest_of(first + k * kChildren);
+      const double above = level + 1 < first_.size() ? nodes_[first_[level + 1] + k] : largest_;
+      if (value >= above) continue;
+      if (before < above) return;
+      value = largest_of(first_[level] + k * kChildren);
     }
     largest_ = value;
   }
+  // Value k is going to be set.
+  void prefetch(std::size_t k) const { __builtin_prefetch(&nodes_[k], 1); }
 
  private:
   static constexpr std::size_t kChildren = 8;

@@ -15,12 +15,13 @@ Trial::Trial(const Case& c, Processors& processors, std::span<const double> comm
       mem_(comm_here.size(), [this](std::uint32_t i) { return moved({i}) ? Mem_to({i}, set_of(on({i}))) : 0; }),
       first_(c.columns.set.size(), kNobody),
       next_(comm_here.size(), kNobody),
-      before_(comm_here.size(), kNobody) {
+      before_(comm_here.size(), kNobody),
+      noted_(comm_here.size()) {
   std::vector<std::uint32_t> held(first_.size(), 0), order(next_.size());
   std::iota(order.begin(), order.end(), 0u);
   for (std::uint32_t i : order) {
     ++held[on({i}).value];
-    if (moved({i})) ++moves_;
+    note({i}, false);
   }
   const auto most = std::ranges::max_element(held);
   const std::vector<double>& I = c.metrics.last.instructions;
@@ -50,12 +51,25 @@ void Trial::unlink(std::uint32_t i, ProcessorId p) {
   if (next_[i] != kNobody) before_[next_[i]] = before_[i];
 }
 
+// Enters rank i among the moved, or strikes it out, if that has changed.
+void Trial::note(RankId i, bool was_moved) {
+  if (moved(i) == was_moved) return;
+  if (was_moved) {
+    const std::uint32_t last = moved_ranks_.back();
+    moved_ranks_[noted_[last] = noted_[i.value]] = last;
+    moved_ranks_.pop_back();
+  } else {
+    noted_[i.value] = static_cast<std::uint32_t>(moved_ranks_.size());
+    moved_ranks_.push_back(i.value);
+  }
+}
+
 void Trial::put(RankId i, ProcessorId to, void (Processors::*how)(RankId, ProcessorId)) {
   unlink(i.value, on(i));
   link(i.value, to);
-  if (moved(i)) --moves_;
+  const bool was_moved = moved(i);
   (processors_.*how)(i, to);
-  if (moved(i)) ++moves_;
+  note(i, was_moved);
   comm_.set(i.value, Comm_in(i, set_of(to)));
   mem_.set(i.value, moved(i) ? Mem_to(i, set_of(to)) : 0);
 }

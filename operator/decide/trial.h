@@ -41,8 +41,9 @@ class Trial {
   [[nodiscard]] const Processors& processors() const { return processors_; }
   [[nodiscard]] ProcessorId on(RankId i) const { return processors_.on(i); }
   [[nodiscard]] ProcessorId home(RankId i) const { return c_.columns.on[i.value]; }
-  [[nodiscard]] bool moved(RankId i) const { return on(i) != home(i); }
-  [[nodiscard]] std::uint32_t moves() const { return moves_; }
+  [[nodiscard]] bool moved(RankId i) const { return processors_.moved(i); }
+  [[nodiscard]] std::span<const std::uint32_t> moved_ranks() const { return moved_ranks_; }  // in no order
+  [[nodiscard]] std::size_t moves() const { return moved_ranks_.size(); }
   // The ranks on p: first_on(p), next(that), … until kNobody.
   [[nodiscard]] std::uint32_t first_on(ProcessorId p) const { return first_[p.value]; }
   [[nodiscard]] std::uint32_t next(std::uint32_t i) const { return next_[i]; }
@@ -51,6 +52,7 @@ class Trial {
   [[nodiscard]] double Comm_in(RankId i, SetId j) const;
   [[nodiscard]] double Mem_to(RankId i, SetId j) const;
   [[nodiscard]] double comm_at(RankId i) const { return comm_[i.value]; }
+  [[nodiscard]] double mem_at(RankId i) const { return mem_[i.value]; }
   [[nodiscard]] double comm_here(RankId i) const { return comm_here_[i.value]; }
 
   void relocate(RankId i, ProcessorId to);
@@ -67,6 +69,7 @@ class Trial {
   void put(RankId i, ProcessorId to, void (Processors::*how)(RankId, ProcessorId));
   void link(std::uint32_t i, ProcessorId p);
   void unlink(std::uint32_t i, ProcessorId p);
+  void note(RankId i, bool was_moved);
 
   const Case& c_;
   Processors& processors_;
@@ -75,7 +78,8 @@ class Trial {
   Tournament comm_, mem_;                     // by rank
   std::vector<std::uint32_t> first_;          // by processor
   std::vector<std::uint32_t> next_, before_;  // by rank
-  std::uint32_t moves_ = 0;                   // ranks that are not at home
+  std::vector<std::uint32_t> moved_ranks_;    // that are not at home
+  std::vector<std::uint32_t> noted_;          // by rank, where it is among them
   std::vector<Step> log_;
 };
 
