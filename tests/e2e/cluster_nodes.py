@@ -79,6 +79,12 @@ def kill_process(comm, **variables):
     return False
 
 
+def killed_for_memory(comm):
+    """How many processes with that program the kernel has killed because their container's memory limit was reached."""
+    return sum("Memory cgroup out of memory: Killed process" in line and f"({comm})" in line
+               for line in on_host("dmesg").stdout.splitlines())
+
+
 class Copies(threading.Thread):
     """Looks all the time at the programs of a job's ranks on all nodes, and notes each moment at which two of one rank could compute.
 
