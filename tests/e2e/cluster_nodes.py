@@ -80,9 +80,10 @@ def kill_process(comm, **variables):
 
 
 def killed_for_memory(comm):
-    """How many processes with that program the kernel has killed because their container's memory limit was reached."""
-    return sum("Memory cgroup out of memory: Killed process" in line and f"({comm})" in line
-               for line in on_host("dmesg").stdout.splitlines())
+    """The kernel's own words on processes with that program which it has killed because their container's memory limit was reached, each
+    with its time; it forgets the oldest."""
+    return {line for line in on_host("dmesg").stdout.splitlines()
+            if "Memory cgroup out of memory: Killed process" in line and f"({comm})" in line}
 
 
 class Copies(threading.Thread):
