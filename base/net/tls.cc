@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -122,35 +123,59 @@ struct TlsContext::Parsed {
   std::shared_ptr<X509_STORE> believed;
   std::shared_ptr<X509> certificate;
   std::shared_ptr<EVP_PKEY> key;
+  static Result<Parsed> from(const Credentials& credentials);
 };
 
-Result<TlsContext> TlsContext::create(const Credentials& credentials) {
+struct TlsContext::Held {
+  explicit Held(Credentials credentials) : text(std::move(credentials)) {}
+  std::once_flag once;
+  Credentials text;  // until it is parsed
+  Result<Parsed> parsed;
+
+  const Result<Parsed>& get() {
+    std::call_once(once, [&] { parsed = Parsed::from(std::exchange(text, {})); });
+    return parsed;
+  }
+};
+
+Result<TlsContext::Parsed> TlsContext::Parsed::from(const Credentials& credentials) {
   if (!settings()) return fail(ErrorCode::kFailed, std::format("OpenSSL: {}", ssl_error()));
   auto text = [](const std::string& pem) {
     return own(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
   };
-  auto parsed = std::make_shared<Parsed>();
-  parsed->believed = {X509_STORE_new(), X509_STORE_free};
+  Parsed parsed;
+  parsed.believed = {X509_STORE_new(), X509_STORE_free};
   auto ca = own(PEM_read_bio_X509(text(credentials.ca).get(), nullptr, nullptr, nullptr), X509_free);
-  if (!ca || X509_STORE_add_cert(parsed->believed.get(), ca.get()) != 1) return bad("the CA's certificate");
-  parsed->certificate = {PEM_read_bio_X509(text(credentials.certificate).get(), nullptr, nullptr, nullptr), X509_free};
-  if (!parsed->certificate) return bad("the certificate");
-  parsed->key = {PEM_read_bio_PrivateKey(text(credentials.key).get(), nullptr, nullptr, nullptr), EVP_PKEY_free};
-  if (!parsed->key || X509_check_private_key(parsed->certificate.get(), parsed->key.get()) != 1)
+  if (!ca || X509_STORE_add_cert(parsed.believed.get(), ca.get()) != 1) return bad("the CA's certificate");
+  parsed.certificate = {PEM_read_bio_X509(text(credentials.certificate).get(), nullptr, nullptr, nullptr), X509_free};
+  if (!parsed.certificate) return bad("the certificate");
+  parsed.key = {PEM_read_bio_PrivateKey(text(credentials.key).get(), nullptr, nullptr, nullptr), EVP_PKEY_free};
+  if (!parsed.key || X509_check_private_key(parsed.certificate.get(), parsed.key.get()) != 1)
     return bad("the private key");
-  TlsContext result;
-  result.parsed_ = std::move(parsed);
+  return parsed;
+}
+
+Result<TlsContext> TlsContext::create(const Credentials& credentials) {
+  TlsContext result = create_late(credentials);
   // What OpenSSL does not take, too short a key for one, is told here and not by the first connection.
   BSP_TRY(const Ssl probe, result.new_connection());
   return result;
 }
 
+TlsContext TlsContext::create_late(Credentials credentials) {
+  TlsContext result;
+  result.held_ = std::make_shared<Held>(std::move(credentials));
+  return result;
+}
+
 Result<Ssl> TlsContext::new_connection() const {
+  const Result<Parsed>& parsed = held_->get();
+  if (!parsed) return std::unexpected(parsed.error());
   Ssl ssl(SSL_new(settings()));
-  if (!ssl || SSL_set1_verify_cert_store(ssl.get(), parsed_->believed.get()) != 1)
+  if (!ssl || SSL_set1_verify_cert_store(ssl.get(), parsed->believed.get()) != 1)
     return fail(ErrorCode::kNoSpace, std::format("OpenSSL: {}", ssl_error()));
-  if (SSL_use_certificate(ssl.get(), parsed_->certificate.get()) != 1) return bad("the certificate");
-  if (SSL_use_PrivateKey(ssl.get(), parsed_->key.get()) != 1) return bad("the private key");
+  if (SSL_use_certificate(ssl.get(), parsed->certificate.get()) != 1) return bad("the certificate");
+  if (SSL_use_PrivateKey(ssl.get(), parsed->key.get()) != 1) return bad("the private key");
   return ssl;
 }
 

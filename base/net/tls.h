@@ -38,11 +38,15 @@ using Ssl = std::unique_ptr<ssl_st, SslFree>;
 class TlsContext {
  public:
   static Result<TlsContext> create(const Credentials& credentials);
+  // The same for credentials that this process has made itself, so that nothing can be wrong with them: they are parsed with the
+  // first connection. Until then only their text is kept, a fifth of what OpenSSL makes of it.
+  static TlsContext create_late(Credentials credentials);
   [[nodiscard]] Result<Ssl> new_connection() const;
 
  private:
   struct Parsed;
-  std::shared_ptr<const Parsed> parsed_;
+  struct Held;
+  std::shared_ptr<Held> held_;
 };
 
 enum class TlsRole { kClient, kServer };

@@ -8,6 +8,7 @@
 
 #include "base/core/log.h"
 #include "operator/exchange/link_group.h"
+#include "operator/reconcile/shell_objects.h"
 #include "operator/reconcile/shell_record.h"
 
 namespace bsp::controller {
@@ -35,6 +36,7 @@ std::string own_identity() {
 Result<std::unique_ptr<kube::ApiClient>> client_with(const kube::Config& config, const kube::ApiOptions& calls = {}) {
   kube::ApiClientOptions options;
   options.api = calls;
+  options.trim = reconcile::trim_watched;
   return kube::ApiClient::create(config, std::move(options));
 }
 

@@ -5,11 +5,15 @@
 
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 
 #include "base/core/log.h"
 #include "operator/controller/controller.h"
 
 namespace bsp::controller {
+namespace {
+constexpr time_t kTrimSeconds = 10;
+}  // namespace
 
 int said(const Error& error) {
   std::fprintf(stderr, "bsp-operator: %s\n", error.message.c_str());
@@ -40,8 +44,13 @@ int run(std::span<const std::string> words) {
   log_info("the operator works", {{"server", config->server},
                                   {"namespace", options->name_space.empty() ? "all" : options->name_space},
                                   {"version", BSP_VERSION}});
-  int signal = 0;
-  ::sigwait(&end, &signal);
+  int signal = -1;
+  while (signal < 0) {
+    const timespec pause{.tv_sec = kTrimSeconds, .tv_nsec = 0};
+    signal = ::sigtimedwait(&end, nullptr, &pause);
+    // What a burst of work leaves free between what is kept is no use to us, and goes back to the machine.
+    ::malloc_trim(0);
+  }
   log_info("the operator ends", {{"signal", signal}});
   return 0;
 }

@@ -1,6 +1,7 @@
 #include "operator/kube/cache.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/core/error.h"
 #include "base/core/log.h"
@@ -65,12 +66,10 @@ std::optional<Object> Cache::get(const Key& key) const {
   return unpack(packed);
 }
 
-std::vector<Object> Cache::unpack_all(const Store& store, const std::set<Place>& places) const {
+std::vector<Object> Cache::unpack_all(const Store& store, const Places& places) const {
   std::vector<Object> found;
   found.reserve(places.size());
-  for (const Place& place : places)
-    if (const auto it = store.entries.find(place); it != store.entries.end())
-      found.push_back(unpack(it->second.packed));
+  for (const Place* place : places) found.push_back(unpack(store.entries.at(*place).packed));
   return found;
 }
 
@@ -125,12 +124,10 @@ void Cache::drop(const Key& key) {
   if (options_.on_change) options_.on_change(key.kind, &*before, nullptr);
 }
 
-void Cache::unindex(Store& store, const Place& place, const Entry& entry) {
-  for (const auto& at : entry.indexed) {
-    const auto it = store.indexes.find(at);
-    if (it == store.indexes.end()) continue;
-    it->second.erase(place);
-    if (it->second.empty()) store.indexes.erase(it);
+void Cache::unindex(Store& store, const Place& place, Entry& entry) {
+  for (const Indexes::iterator at : std::exchange(entry.indexed, {})) {
+    at->second.erase(&place);
+    if (at->second.empty()) store.indexes.erase(at);
   }
 }
 
@@ -168,21 +165,22 @@ void Cache::take(Object object, bool from_watch) {
       // Made anew: of two uids the newer version is the later object.
       if (old.uid != uid && is_older(version, old.version)) return;
       if (options_.on_change) before = unpack(old.packed);
-      unindex(store, place, old);
+      unindex(store, it->first, old);
       bytes_ -= old.packed.size();
     }
-    Entry& entry = store.entries[place];
+    const auto placed = store.entries.try_emplace(place).first;
+    Entry& entry = placed->second;
     entry.watched = from_watch || (entry.watched && entry.uid == uid);
     if (!entry.watched) entry.put = std::chrono::steady_clock::now();
     entry.uid = uid;
     entry.version = version;
     entry.packed = pack(object);
     bytes_ += entry.packed.size();
-    entry.indexed.clear();
     for (const auto& [index, values_of] : store.spec->indexes)
       for (std::string& value : values_of(object)) {
-        store.indexes[{index, value}].insert(place);
-        entry.indexed.emplace_back(index, std::move(value));
+        const auto at = store.indexes.try_emplace({index, std::move(value)}).first;
+        // Not twice where an object says a value twice.
+        if (at->second.insert(&placed->first).second) entry.indexed.push_back(at);
       }
   }
   if (options_.on_change) options_.on_change(kind, before ? &*before : nullptr, &object);

@@ -71,28 +71,33 @@ class Cache {
 
  private:
   using Place = std::pair<std::string, std::string>;  // namespace, name
+  struct ByPlace {
+    bool operator()(const Place* a, const Place* b) const { return *a < *b; }
+  };
+  using Places = std::set<const Place*, ByPlace>;  // keys of `entries`: objects are tens of thousands
+  using Indexes = std::map<std::pair<std::string, std::string>, Places>;  // by (index, value)
   struct Entry {
     std::string packed;
     std::string uid;
     std::string version;
-    std::vector<std::pair<std::string, std::string>> indexed;  // (index, value)
-    bool watched = false;                                      // the watch has told of it
-    std::chrono::steady_clock::time_point put{};               // if not, since when we know it
+    std::vector<Indexes::iterator> indexed;       // where it is found
+    bool watched = false;                         // the watch has told of it
+    std::chrono::steady_clock::time_point put{};  // if not, since when we know it
   };
   struct Store {
     const CachedKind* spec = nullptr;
     std::map<Place, Entry> entries;
-    std::map<std::pair<std::string, std::string>, std::set<Place>> indexes;
+    Indexes indexes;
   };
 
   void run();
   void take(Object object, bool from_watch);
   void take_deleted(const Object& object);
   void erase(const Kind& kind, Store& store, std::map<Place, Entry>::iterator it);
-  void unindex(Store& store, const Place& place, const Entry& entry);
+  static void unindex(Store& store, const Place& place, Entry& entry);
   // Objects that were put() and that no watch ever told of: gone before it looked, perhaps.
   void doubt();
-  std::vector<Object> unpack_all(const Store& store, const std::set<Place>& places) const;
+  std::vector<Object> unpack_all(const Store& store, const Places& places) const;
   const Store* store_of(const Kind& kind) const;
 
   Client& client_;

@@ -8,6 +8,7 @@ namespace bsp::migrate {
 
 void Machine::rolling_back() {
   if (fail_if_member_lost()) return;
+  tell_who_was_crippled();
   // Ranks that run on, or that wait for nothing but the next superstep, may take all the time they need.
   const bool stands_still = first_stop().has_value() || wave_.gate.state == GateState::kCancelling;
   if (stands_still && past(Phase::kRollingBack, limits_.rollback))
@@ -30,6 +31,17 @@ void Machine::rolling_back() {
   change();
   out_.wave.rollback_committed = true;
   out_.commit = plan;
+}
+
+// A connection that broke is told at once; that the kernel had killed the other end comes by way of its node, later.
+void Machine::tell_who_was_crippled() {
+  for (const Move& move : wave_.moves)
+    for (const std::string* name : {&move.source_pod, &move.target_pod}) {
+      const PodView* pod = find(*name);
+      if (!pod || pod->crippled.empty() || out_.wave.message.contains(pod->crippled)) continue;
+      change();
+      out_.wave.message += "; " + pod->crippled;
+    }
 }
 
 bool Machine::settle_gate() {

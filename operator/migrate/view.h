@@ -52,6 +52,7 @@ struct PodView {
   bool deleting = false;  // has a deletionTimestamp
   bool ended = false;     // its app container ended, or can't be started; see message
   std::string message;    // what the node says of it
+  std::string crippled;   // what befell its sidecar, as the node tells it; "": nothing
   std::string waits;      // why it is not there yet, as the API server or the scheduler tells it
   std::string uid;
   std::string address;                     // ip:port of the sidecar, "" until there is one

@@ -53,6 +53,10 @@ PodFacts pod_facts(const json& pod) {
   for (const auto& [list, name] : {std::pair{"initContainerStatuses", names::kSidecarContainer},
                                    std::pair{"containerStatuses", names::kAppContainer}}) {
     const json* container = container_status(status, list, name);
+    if (container && name == names::kSidecarContainer)
+      for (const char* when : {"state", "lastState"})
+        facts.sidecar_out_of_memory |=
+            text_at(part_at(part_at(*container, when), "terminated"), "reason") == "OOMKilled";
     if (!container || !container->contains("state")) continue;
     const json& state = (*container)["state"];
     if (state.contains("waiting") && is_final(state["waiting"].value("reason", ""))) {

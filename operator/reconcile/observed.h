@@ -44,13 +44,14 @@ struct PodFacts {
   bool abandoned = false;  // lost, and its program has certainly ended (lost_pods.h)
   std::string address;     // ip:port of the sidecar; "": no IP yet
   bool app_ended = false;
-  bool others_run = false;    // containers beside the app and the sidecar: the job's own
-  int app_exit_code = 0;      // 128 + signal, as bsp-init and container runtimes say it
-  std::string app_message;    // why it could not be started, as the node tells it
-  bool cannot_start = false;  // image missing, command refused by the engine: no use to wait
-  bool pod_ended = false;     // the node ended the pod as a whole (evicted, an init container failed)
-  std::string reason;         // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
-  std::string unscheduled;    // why the scheduler has found no node for it; "": it has, or has not said so
+  bool others_run = false;             // containers beside the app and the sidecar: the job's own
+  int app_exit_code = 0;               // 128 + signal, as bsp-init and container runtimes say it
+  std::string app_message;             // why it could not be started, as the node tells it
+  bool cannot_start = false;           // image missing, command refused by the engine: no use to wait
+  bool pod_ended = false;              // the node ended the pod as a whole (evicted, an init container failed)
+  std::string reason;                  // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
+  std::string unscheduled;             // why the scheduler has found no node for it; "": it has, or has not said so
+  bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time that it ended
 };
 PodFacts pod_facts(const nlohmann::json& pod);
 // By which label the Sets of a job are found: `wanted`, or the cloud's own for node pools if `wanted` is the default

@@ -23,13 +23,12 @@ Result<void> JobShell::connect(const crds::BspJob& job) {
     // sidecars any more, so any CA will do.
     BSP_TRY(authority_, net::create_ca("bspjob-that-goes", now - 5min, now + kValidity));
   }
-  BSP_TRY(const net::PemPair own,
-          net::issue_certificate(*authority_, {.identity = std::string(names::kOperatorIdentity),
-                                               .dns_names = {},
-                                               .addresses = {},
-                                               .not_before = now,
-                                               .not_after = now + kValidity / 2}));
-  BSP_TRY(auto tls, net::TlsContext::create({authority_->certificate, own.certificate, own.key}));
+  BSP_TRY(net::PemPair own, net::issue_certificate(*authority_, {.identity = std::string(names::kOperatorIdentity),
+                                                                 .dns_names = {},
+                                                                 .addresses = {},
+                                                                 .not_before = now,
+                                                                 .not_after = now + kValidity / 2}));
+  auto tls = net::TlsContext::create_late({authority_->certificate, std::move(own.certificate), std::move(own.key)});
   sidecars_ =
       std::make_unique<Sidecars>(sidecar_thread_, Sidecars::Options{.tls = std::move(tls), .changed = changed_});
   return {};

@@ -31,7 +31,7 @@ const crds::BspJob* JobShell::read() {
   const auto stored = cache_.get(at_);
   if (!stored || stored->at("metadata").value("uid", "") != uid_) return nullptr;
   const std::string version = stored->at("metadata").value("resourceVersion", "");
-  if (job_ && !version.empty() && job_->metadata.resource_version == version) return &*job_;
+  if (job_ && !version.empty() && job_->metadata.resource_version == version) return job_.get();
   auto job = crds::bsp_job_from_json(*stored);
   if (job)
     if (auto good = crds::validate(job->spec); !good) job = std::unexpected(good.error());
@@ -39,8 +39,8 @@ const crds::BspJob* JobShell::read() {
     refuse(*stored, job.error());
     return nullptr;
   }
-  job_ = std::move(*job);
-  return &*job_;
+  job_ = std::make_unique<const crds::BspJob>(std::move(*job));
+  return job_.get();
 }
 
 // What an API server lets pass and we can't carry out: its status says why, once.
@@ -64,7 +64,14 @@ void JobShell::refuse(const kube::Object& object, const Error& error) {
   if (auto updated = client_.update_status(next)) cache_.put(*updated);
 }
 
+// What is not looked at for a while is worth reading again: most jobs of a thousand wait or have ended.
 Duration JobShell::reconcile() {
+  const Duration next = look();
+  if (next >= kIdle) job_.reset();
+  return next;
+}
+
+Duration JobShell::look() {
   const crds::BspJob* job = read();
   if (!job) return kQuiet;
   if (auto ready = prepare(*job); !ready) {

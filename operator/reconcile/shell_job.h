@@ -54,6 +54,7 @@ class JobShell {
   [[nodiscard]] const std::string& uid() const { return uid_; }
 
  private:
+  Duration look();
   const crds::BspJob* read();  // as the cache has it; nullptr if it is gone or can't be carried out
   void refuse(const kube::Object& object, const Error& error);
   Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
@@ -98,7 +99,7 @@ class JobShell {
   const kube::Key at_;
   const std::string uid_;
   std::function<void()> changed_;
-  std::optional<crds::BspJob> job_;  // as last read
+  std::unique_ptr<const crds::BspJob> job_;  // as last read; null while it rests
   std::optional<net::PemPair> authority_;
   std::unique_ptr<Sidecars> sidecars_;
   std::unique_ptr<Rescheduler> rescheduler_;

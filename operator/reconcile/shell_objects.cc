@@ -1,5 +1,6 @@
 #include "operator/reconcile/shell_objects.h"
 
+#include <string_view>
 #include <utility>
 
 #include "operator/kube/fields.h"
@@ -8,6 +9,9 @@ namespace bsp::reconcile {
 namespace {
 
 using kube::Object;
+
+constexpr std::string_view kOurs = names::kLabelJob.substr(0, names::kLabelJob.find('/') + 1);
+constexpr const char* kApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
 // Keeps only the members named.
 void keep(Object& object, std::initializer_list<const char*> names) {
@@ -27,20 +31,63 @@ void keep_in_each(Object& object, const char* list, std::initializer_list<const 
     for (Object& item : object[list]) keep(item, names);
 }
 
+// Of labels only our own: those of the user's template are his, and many.
+void keep_our_labels(Object& metadata) {
+  const auto labels = metadata.find("labels");
+  if (labels == metadata.end() || !labels->is_object()) return;
+  Object ours = Object::object();
+  for (auto& [label, value] : labels->items())
+    if (label.starts_with(kOurs)) ours[label] = std::move(value);
+  *labels = std::move(ours);
+}
+
+// That a container runs is told by {"running": {}}, and since when nobody asks; of how it ended before, only why.
+void trim_container_status(Object& container) {
+  const std::string before = text_at(part_at(part_at(container, "lastState"), "terminated"), "reason");
+  keep(container, {"name", "state"});
+  if (!container.is_object()) return;
+  if (!before.empty()) container["lastState"]["terminated"]["reason"] = before;
+  if (!container.contains("state")) return;
+  Object& state = container["state"];
+  keep_in(state, "running", {});
+  keep_in(state, "waiting", {"reason", "message"});
+  keep_in(state, "terminated", {"exitCode", "reason", "message"});
+}
+
+// Conditions say nothing to us but why the scheduler has found no node.
+void keep_what_hinders(Object& status) {
+  const auto conditions = status.find("conditions");
+  if (conditions == status.end() || !conditions->is_array()) return;
+  std::erase_if(conditions->get_ref<Object::array_t&>(), [](const Object& condition) {
+    return text_at(condition, "type") != "PodScheduled" || text_at(condition, "status") != "False";
+  });
+  keep_in_each(status, "conditions", {"type", "status", "message"});
+  if (conditions->empty()) status.erase(conditions);
+}
+
 void trim_pod(Object& pod) {
   keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
   keep_in(pod, "metadata", {"name", "namespace", "uid", "resourceVersion", "labels", "deletionTimestamp"});
   keep_in(pod, "spec", {"nodeName", "containers", "initContainers", "overhead"});
   keep_in(pod, "status",
           {"phase", "podIP", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"});
+  if (pod.contains("metadata") && pod["metadata"].is_object()) keep_our_labels(pod["metadata"]);
   if (pod.contains("spec"))
     for (const char* list : {"containers", "initContainers"})
       keep_in_each(pod["spec"], list, {"resources", "restartPolicy"});
-  if (pod.contains("status")) {
-    for (const char* list : {"containerStatuses", "initContainerStatuses"})
-      keep_in_each(pod["status"], list, {"name", "state"});
-    keep_in_each(pod["status"], "conditions", {"type", "status", "reason", "message"});
-  }
+  if (!pod.contains("status") || !pod["status"].is_object()) return;
+  Object& status = pod["status"];
+  for (const char* list : {"containerStatuses", "initContainerStatuses"})
+    if (const auto containers = status.find(list); containers != status.end() && containers->is_array())
+      for (Object& container : *containers) trim_container_status(container);
+  keep_what_hinders(status);
+}
+
+// The copy of a manifest that kubectl apply leaves in the object is as long as the object, and is kubectl's alone.
+void trim_job(Object& job) {
+  if (!job.contains("metadata") || !job["metadata"].is_object()) return;
+  const auto annotations = job["metadata"].find("annotations");
+  if (annotations != job["metadata"].end() && annotations->is_object()) annotations->erase(kApplied);
 }
 
 void trim_node(Object& node) {
@@ -76,12 +123,21 @@ std::string job_key_of(const kube::Kind& kind, const Object& object) {
   return name.empty() ? name : job_key(kube::metadata_text(object, "namespace"), name);
 }
 
+void trim_watched(const kube::Kind& kind, Object& object) {
+  if (kind == kBspJob) trim_job(object);
+  if (kind == kPod) trim_pod(object);
+  if (kind == kNode) trim_node(object);
+}
+
 kube::CacheOptions watched_objects(const std::string& name_space) {
-  return {.name_space = name_space,
-          .kinds = {{.kind = kBspJob},
-                    {.kind = kRankMigration, .indexes = {{kByJob, by_job(kRankMigration)}}},
-                    {.kind = kPod, .indexes = {{kByJob, by_job(kPod)}}, .trim = trim_pod},
-                    {.kind = kNode, .trim = trim_node}}};
+  kube::CacheOptions options{.name_space = name_space,
+                             .kinds = {{.kind = kBspJob},
+                                       {.kind = kRankMigration, .indexes = {{kByJob, by_job(kRankMigration)}}},
+                                       {.kind = kPod, .indexes = {{kByJob, by_job(kPod)}}},
+                                       {.kind = kNode}}};
+  for (kube::CachedKind& cached : options.kinds)
+    cached.trim = [kind = cached.kind](Object& object) { trim_watched(kind, object); };
+  return options;
 }
 
 bool has_ended(const Object& pod) {

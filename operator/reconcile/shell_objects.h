@@ -19,8 +19,10 @@ std::string job_key_of(const kube::Kind& kind, const kube::Object& object);
 
 // The cache's index of pods and RankMigrations by job_key.
 inline constexpr const char* kByJob = "job";
-// BSPJobs whole; pods, nodes without what nobody reads.
+// All without what nobody here reads.
 kube::CacheOptions watched_objects(const std::string& name_space);
+// Drops that from an object of these kinds. A client that does so while it watches holds less on the way into the cache.
+void trim_watched(const kube::Kind& kind, kube::Object& object);
 
 // All that ran in it has ended; it takes no room on its node any more.
 bool has_ended(const kube::Object& pod);

@@ -27,17 +27,20 @@ constexpr auto kRepeatAfter = 150ms;  // the same verb again, if the status stil
 }  // namespace
 
 // Three connections: a watch occupies its own while it waits, and a Set Manager answers a report only
-// when its members have.
+// when its members have. Most ranks are no Set Managers, and who never answered is told nothing: pods are thousands.
 struct Sidecars::Node {
-  Node(net::Loop& loop, const net::TlsContext& tls, const std::string& pod_name, const std::string& to)
-      : pod(pod_name),
-        address(to),
-        watch(loop, tls, {to, pod_name}),
-        command(loop, tls, {to, pod_name}),
-        report(loop, tls, {to, pod_name}) {}
-  std::string pod;
-  std::string address;
-  net::LinkPeer watch, command, report;
+  Node(net::Loop& on, const net::TlsContext& with, const std::string& pod, const std::string& address)
+      : watch(on, with, {address, pod}), loop(on), tls(with) {}
+  [[nodiscard]] const std::string& pod() const { return watch.peer().identity; }
+  [[nodiscard]] const std::string& address() const { return watch.peer().address; }
+  net::LinkPeer& opened(std::unique_ptr<net::LinkPeer>& link) const {
+    if (!link) link = std::make_unique<net::LinkPeer>(loop, tls, watch.peer());
+    return *link;
+  }
+  net::LinkPeer watch;
+  std::unique_ptr<net::LinkPeer> command, report;
+  net::Loop& loop;
+  const net::TlsContext& tls;  // of its Sidecars
   std::uint64_t version = 0;
   bool answered = false;  // ever
   std::optional<net::SteadyTime> silent_since;
@@ -99,11 +102,12 @@ void Sidecars::track(const std::map<std::string, std::string>& pods) {
     if (tracked_ == pods) return;
     tracked_ = pods;
     std::erase_if(facts_, [&](const auto& entry) { return !pods.contains(entry.first); });
+    std::erase_if(never_answered_, [&](const auto& entry) { return !pods.contains(entry.first); });
   }
   loop_.post([this, pods] {
     std::erase_if(nodes_, [&](const auto& entry) {
       const auto it = pods.find(entry.first);
-      return it == pods.end() || it->second != entry.second->address;
+      return it == pods.end() || it->second != entry.second->address();
     });
     for (const auto& [pod, address] : pods) {
       if (nodes_.contains(pod)) continue;
@@ -143,8 +147,8 @@ void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer
     node->answered = true;
     node->silent_since.reset();
     const std::uint64_t before = std::exchange(node->version, count_at<std::uint64_t>(answer->header, "version"));
-    node->command.connect();  // now that somebody is there, and before a verb is in a hurry
-    note_status(node->pod, answer->header);
+    node->opened(node->command).connect();  // now that somebody is there, and before a verb is in a hurry
+    note_status(node->pod(), answer->header);
     if (node->version != before) tell();  // else it has waited for a change in vain
     loop_.post(again);
     return;
@@ -153,7 +157,7 @@ void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer
   const auto silent = now - node->silent_since.value_or(now);
   node->silent_since = now - silent;
   node->version = 0;
-  note_unreachable(node->pod);
+  note_unreachable(node->pod());
   loop_.after(std::clamp<net::SteadyTime::duration>(silent / 10, kAskAgainLeast, kAskAgainMost), again);
 }
 
@@ -173,27 +177,28 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const Verb& verb) {
   // The status is asked for on the same connection right behind the verb, and the verb counts as
   // answered only with it: so whoever sees the answer sees a status that is not older.
   auto outcome = std::make_shared<Result<net::Answer>>(fail(ErrorCode::kUnavailable, "no answer"));
-  node->command.call(verb.verb, verb.fields, {}, kLimit,
-                     [outcome](Result<net::Answer> answer) { *outcome = std::move(answer); });
-  node->command.call(wire::kStatus, nlohmann::json::object(), {}, kLimit,
-                     [this, weak, verb, outcome, now](Result<net::Answer> status) {
-                       const auto self = weak.lock();
-                       if (!self) return;
-                       Node::Sent& done = self->sent[{verb.kind, verb.number}];
-                       done.under_way = false;
-                       done.at = std::chrono::steady_clock::now();
-                       if (status) {
-                         // A discard is answered when criu has let go: that is no round trip.
-                         if (verb.kind != ActionKind::kDiscard) {
-                           std::lock_guard lock(mutex_);
-                           const double took = std::chrono::duration<double>(done.at - now).count();
-                           round_trip_ += 0.2 * (took - round_trip_);
-                         }
-                         note_status(self->pod, status->header);
-                       }
-                       note_answer(self->pod, verb, *outcome);
-                       tell();
-                     });
+  net::LinkPeer& command = node->opened(node->command);
+  command.call(verb.verb, verb.fields, {}, kLimit,
+               [outcome](Result<net::Answer> answer) { *outcome = std::move(answer); });
+  command.call(wire::kStatus, nlohmann::json::object(), {}, kLimit,
+               [this, weak, verb, outcome, now](Result<net::Answer> status) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 Node::Sent& done = self->sent[{verb.kind, verb.number}];
+                 done.under_way = false;
+                 done.at = std::chrono::steady_clock::now();
+                 if (status) {
+                   // A discard is answered when criu has let go: that is no round trip.
+                   if (verb.kind != ActionKind::kDiscard) {
+                     std::lock_guard lock(mutex_);
+                     const double took = std::chrono::duration<double>(done.at - now).count();
+                     round_trip_ += 0.2 * (took - round_trip_);
+                   }
+                   note_status(self->pod(), status->header);
+                 }
+                 note_answer(self->pod(), verb, *outcome);
+                 tell();
+               });
 }
 
 void Sidecars::note_status(const std::string& pod, const nlohmann::json& header) {
@@ -204,6 +209,7 @@ void Sidecars::note_status(const std::string& pod, const nlohmann::json& header)
   {
     std::lock_guard lock(mutex_);
     if (!tracked_.contains(pod)) return;
+    never_answered_.erase(pod);
     SidecarFacts& facts = facts_[pod];
     if (!facts.status || facts.status->phase != status->phase) facts.phase_since = now;
     facts.unreachable_since = Time{};
@@ -221,24 +227,36 @@ void Sidecars::note_unreachable(const std::string& pod) {
     std::lock_guard lock(mutex_);
     // Noted for one that never answered, too: a fresh operator has heard of nobody, and must not wait for ever.
     if (!tracked_.contains(pod)) return;
-    SidecarFacts& facts = facts_[pod];
-    if (facts.unreachable_since == Time{}) {
-      facts.unreachable_since = SystemClock{}.now();
+    const auto known = facts_.find(pod);
+    Time& since = known == facts_.end() ? never_answered_[pod] : known->second.unreachable_since;
+    if (since == Time{}) {
+      since = SystemClock{}.now();
       first = true;
     }
   }
   if (first) tell();
 }
 
+// nullptr: nothing has been heard of it, nor in vain. Under the lock.
+SidecarFacts* Sidecars::facts_of(const std::string& pod) {
+  if (const auto it = facts_.find(pod); it != facts_.end()) return &it->second;
+  const auto silent = never_answered_.find(pod);
+  if (silent == never_answered_.end()) return nullptr;
+  SidecarFacts& facts = facts_[pod];
+  facts.unreachable_since = silent->second;
+  never_answered_.erase(silent);
+  return &facts;
+}
+
 void Sidecars::note_answer(const std::string& pod, const Verb& verb, const Result<net::Answer>& answer) {
   std::lock_guard lock(mutex_);
-  const auto it = facts_.find(pod);
-  if (it == facts_.end()) return;
+  SidecarFacts* const facts = facts_of(pod);
+  if (!facts) return;
   if (answer) {
-    it->second.done.insert({verb.kind, verb.number});
+    facts->done.insert({verb.kind, verb.number});
     if (verb.kind == ActionKind::kArmGate)
-      it->second.armed = migrate::ArmAnswer{verb.number, count_at<std::uint64_t>(answer->header, "completed"),
-                                            flag_at(answer->header, "late", false)};
+      facts->armed = migrate::ArmAnswer{verb.number, count_at<std::uint64_t>(answer->header, "completed"),
+                                        flag_at(answer->header, "late", false)};
     return;
   }
   const Error& error = answer.error();
@@ -248,7 +266,7 @@ void Sidecars::note_answer(const std::string& pod, const Verb& verb, const Resul
   // Only these mean that the wave can't go on; what brings things back is tried until it succeeds.
   if (verb.kind == ActionKind::kPrepareEpoch || verb.kind == ActionKind::kReceive || verb.kind == ActionKind::kSend ||
       verb.kind == ActionKind::kRestore)
-    it->second.refused = std::format("{}: {}", verb.verb, error.message);
+    facts->refused = std::format("{}: {}", verb.verb, error.message);
 }
 
 void Sidecars::ask_reports(const SetRequest& request) {
@@ -257,20 +275,20 @@ void Sidecars::ask_reports(const SetRequest& request) {
     if (it == nodes_.end() || it->second->asked_report) return;
     it->second->asked_report = true;
     std::weak_ptr<Node> weak = it->second;
-    it->second->report.call(wire::kSetReport, {{"members", request.members}}, {}, kLimit,
-                            [this, weak](Result<net::Answer> answer) {
-                              if (const auto self = weak.lock()) self->asked_report = false;
-                              if (!answer || !answer->header.contains("reports")) return;
-                              std::vector<wire::RankReport> reports;
-                              for (const auto& j : answer->header["reports"])
-                                if (auto report = wire::rank_report_from_json(j)) reports.push_back(std::move(*report));
-                              if (reports.empty()) return;
-                              {
-                                std::lock_guard lock(mutex_);
-                                for (auto& r : reports) reports_.push_back(std::move(r));
-                              }
-                              tell();
-                            });
+    it->second->opened(it->second->report)
+        .call(wire::kSetReport, {{"members", request.members}}, {}, kLimit, [this, weak](Result<net::Answer> answer) {
+          if (const auto self = weak.lock()) self->asked_report = false;
+          if (!answer || !answer->header.contains("reports")) return;
+          std::vector<wire::RankReport> reports;
+          for (const auto& j : answer->header["reports"])
+            if (auto report = wire::rank_report_from_json(j)) reports.push_back(std::move(*report));
+          if (reports.empty()) return;
+          {
+            std::lock_guard lock(mutex_);
+            for (auto& r : reports) reports_.push_back(std::move(r));
+          }
+          tell();
+        });
   });
 }
 
@@ -281,10 +299,10 @@ std::vector<wire::RankReport> Sidecars::take_reports() {
 
 void Sidecars::note_completed(const std::string& pod, std::uint64_t superstep) {
   std::lock_guard lock(mutex_);
-  const auto it = facts_.find(pod);
-  if (it == facts_.end()) return;
-  it->second.completed = std::max(it->second.completed, superstep);
-  it->second.completed_at = SystemClock{}.now();
+  SidecarFacts* const facts = facts_of(pod);
+  if (!facts) return;
+  facts->completed = std::max(facts->completed, superstep);
+  facts->completed_at = SystemClock{}.now();
 }
 
 void Sidecars::begin_wave(std::uint32_t number) {
@@ -300,7 +318,9 @@ void Sidecars::begin_wave(std::uint32_t number) {
 
 std::map<std::string, SidecarFacts> Sidecars::facts() const {
   std::lock_guard lock(mutex_);
-  return facts_;
+  std::map<std::string, SidecarFacts> all = facts_;
+  for (const auto& [pod, since] : never_answered_) all[pod].unreachable_since = since;
+  return all;
 }
 
 double Sidecars::round_trip_seconds() const {

@@ -92,6 +92,7 @@ class Sidecars {
   void note_status(const std::string& pod, const nlohmann::json& header);
   void note_unreachable(const std::string& pod);
   void note_answer(const std::string& pod, const Verb& verb, const Result<net::Answer>& answer);
+  SidecarFacts* facts_of(const std::string& pod);
   void tell() const {
     if (options_.changed) options_.changed();
   }
@@ -102,7 +103,8 @@ class Sidecars {
   std::map<std::string, std::shared_ptr<Node>> nodes_;  // loop's thread only
   mutable std::mutex mutex_;                            // of all below
   std::map<std::string, std::string> tracked_;
-  std::map<std::string, SidecarFacts> facts_;
+  std::map<std::string, SidecarFacts> facts_;   // of those of whom something is known but …
+  std::map<std::string, Time> never_answered_;  // … since when they are asked in vain; facts take ten times the room
   std::vector<wire::RankReport> reports_;
   double round_trip_ = 0.002;
   std::uint32_t wave_ = 0;

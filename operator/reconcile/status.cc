@@ -47,7 +47,7 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
                            "waits for the slowest rank; raise or remove "
                            "spec.template.spec.containers[app].resources.limits.cpu and keep the request",
                            worst->rank.value, share * 100, limit)
-                     : std::format("no rank is held back by its CPU limit of {}", limit)},
+                     : "no rank is held back by a CPU limit"},
       o.now);
   return is;
 }

@@ -182,6 +182,12 @@ migrate::View view_of(const Observed& o, const std::string& cancelled) {
     pod.message = facts.app_message.empty() ? std::format("its app container ended with code {}", facts.app_exit_code)
                                             : facts.app_message;
     pod.waits = facts.unscheduled;
+    if (facts.sidecar_out_of_memory)
+      pod.crippled = std::format(
+          "the sidecar of {} was killed: out of memory (raise what a LimitRange gives its container; a target's holds "
+          "the "
+          "checkpoint)",
+          name);
     pod.uid = facts.uid;
     pod.address = facts.address;
     if (const auto it = o.sidecars.find(name); it != o.sidecars.end()) {

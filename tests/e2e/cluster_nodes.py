@@ -79,6 +79,13 @@ def kill_process(comm, **variables):
     return False
 
 
+def killed_for_memory(comm):
+    """The kernel's own words on processes with that program which it has killed because their container's memory limit was reached, each
+    with its time; it forgets the oldest."""
+    return {line for line in on_host("dmesg").stdout.splitlines()
+            if "Memory cgroup out of memory: Killed process" in line and f"({comm})" in line}
+
+
 class Copies(threading.Thread):
     """Looks all the time at the programs of a job's ranks on all nodes, and notes each moment at which two of one rank could compute.
 

@@ -97,6 +97,27 @@ class ByHand(InANamespace):
             self.assertEqual(job.status().get("attempt", 0), 0, job.told())
         self.assertEqual(copies.two, [])
 
+    def test_a_sidecar_that_is_killed_for_want_of_memory(self):
+        """The namespace gives 32 MiB to containers that ask for nothing, as the sidecars are, and the checkpoint takes 96 of them."""
+        command = lattice_boltzmann(supersteps=250)
+        limits = {"type": "Container", "default": {"memory": "32Mi"}, "defaultRequest": {"memory": "16Mi"}}
+        template = json.loads(json.dumps(cluster_job.TEMPLATE))
+        template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "400Mi"}}
+        manifest = bsp_job("starved", [*command, "--ballast", "96"], template=template, sets={"names": ["slow", "fast", "medium"]})
+        with Namespace("e2e-starved") as space:
+            space.apply({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "few"}, "spec": {"limits": [limits]}})
+            with job_of(space, manifest) as job, cluster_nodes.Copies("starved") as copies:
+                job.wait_for_superstep(5)
+                before = cluster_nodes.killed_for_memory("bsp-sidecar")
+                job.migrate("too-large", 0, targetSet="medium")
+                ended = job.wait_for_migration("too-large")
+                self.assertEqual(ended["phase"], "RolledBack", ended)
+                self.assertTrue(ended["message"], ended)
+                self.assertTrue(cluster_nodes.killed_for_memory("bsp-sidecar") - before, "the kernel killed nobody")
+                self.check_succeeded(job, command)
+                self.assertEqual(job.status().get("attempt", 0), 0, job.told())
+            self.assertEqual(copies.two, [])
+
     def test_one_that_waits_is_taken_back(self):
         with job_of(self.space, bsp_job("later", runPolicy={"suspend": True})) as job:
             job.wait_for_phase("Suspended")
@@ -252,6 +273,26 @@ class Limits(InANamespace):
             space.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "stuck-ca"}})
             ClusterJob(space, bsp_job("stuck")).wait("the name to be told", lambda s: s.get("reason") == "NotPrepared", 60)
 
+    def test_a_cpu_limit_that_holds_ranks_back_is_warned_of_until_it_is_raised(self):
+        template = json.loads(json.dumps(cluster_job.TEMPLATE))
+        template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "100m"}}
+        with job_of(self.space, bsp_job("limited", ENDLESS, template=template, sets={"names": ["fast"]})) as job, \
+             job_of(self.space, bsp_job("unlimited", ENDLESS, sets={"names": ["medium"]})) as other:
+            def wait(status):
+                return job.wait(f"CPUThrottled to be {status}", lambda s: job.alive(s) and any(
+                    c["type"] == "CPUThrottled" and c["status"] == status for c in s.get("conditions", [])), 60)
+            wait("True")
+            text = self.space.kubectl("describe", "bspjob", "limited").stdout
+            self.assertRegex(text, r"rank [01] was held back for \d+ % of the time by its CPU limit of 100m")
+            self.assertRegex(text, r"Warning +CPUThrottled")
+            # What a node has for its pods: no limit of a container's is reached then.
+            whole = {"spec": {"containers": [{"name": "app", "resources": {"limits": {"cpu": "300m"}}}]}}
+            for pod in job.pods():
+                self.space.kubectl("patch", "pod", pod, "--subresource=resize", "--type=strategic", "-p", json.dumps(whole))
+            wait("False")
+            other.wait_for_superstep(5)
+            self.assertEqual(other.condition("CPUThrottled"), {}, "its node is slow, which is no limit of the user's")
+
     def test_two_jobs_that_want_one_pool(self):
         """Both have a rank on slow-1 and one in the pool goal, whose three nodes have room for one rank each: one is left for two."""
         lane, mine = "e2e.example.com/lane", "70m"
@@ -296,6 +337,25 @@ class Chart(unittest.TestCase):
         done = helm("test", name, "-n", space, "--timeout", "5m")
         self.assertRegex(done.stdout, r"Phase:\s+Succeeded")
         self.assertEqual(look(f"{cluster_job.API}/{space}/bspjobs/{name}-test"), None)
+
+    def test_the_runtime_is_copied_into_pods_where_they_have_no_image_volumes(self):
+        name, space = cluster_job.release()
+        was = json.loads(helm("get", "values", name, "-n", space, "-a", "-o", "json").stdout)["runtime"]["delivery"]
+
+        def deliver(how):
+            helm("upgrade", name, cluster_job.CHART, "-n", space, "--reuse-values", "--set", f"runtime.delivery={how}", "--wait")
+        self.addCleanup(deliver, was)
+        deliver("Copy")
+        command = lattice_boltzmann(supersteps=200)
+        with Namespace("e2e-copied") as jobs, job_of(jobs, bsp_job("copied", command, sets={"names": ["slow", "fast", "medium"]})) as job:
+            job.wait_for_superstep(5)
+            for pod in job.pods().values():
+                self.assertIn("bsp-runtime", [c["name"] for c in pod["spec"]["initContainers"]])
+                self.assertFalse([v for v in pod["spec"]["volumes"] if "image" in v])
+            job.migrate("on", 0, targetSet="medium")
+            self.assertEqual(job.wait_for_migration("on")["phase"], "Succeeded", job.migration("on"))
+            self.assertEqual(job.ended()["phase"], "Succeeded", job.told())
+            self.assertEqual(field_of(job.log(0)), sequential_field(command), job.told())
 
     def test_probes_and_figures(self):
         pods = cluster_job.operator_pods()

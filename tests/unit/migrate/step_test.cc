@@ -114,6 +114,22 @@ TEST_F(Steps, TheVerdictTellsAMovedRankWhereTo) {
   EXPECT_THAT(s.actions, Contains(Action{ActionKind::kCommitGate, "c", 20, std::nullopt}));
 }
 
+TEST_F(Steps, WhyAConnectionBrokeIsToldWhenItsNodeTells) {
+  wave.gate = {GateState::kCommitted, 20, 1};
+  wave.phase = Phase::kRollingBack;
+  wave.times.push_back({Phase::kRollingBack, now});
+  wave.message = "rank 0: the peer closed the connection";
+  EXPECT_EQ(step().wave.message, wave.message);
+  view.pods["c"].crippled = "the sidecar of c was killed";
+  EXPECT_EQ(step().wave.message, wave.message) << "c takes no part in a move";
+  view.pods["b"].crippled = "the sidecar of b was killed";
+  const Step told = step();
+  EXPECT_TRUE(told.changed);
+  EXPECT_EQ(told.wave.message, "rank 0: the peer closed the connection; the sidecar of b was killed");
+  wave = told.wave;
+  EXPECT_EQ(step().wave.message, told.wave.message) << "once";
+}
+
 TEST_F(Steps, WhatSidecarsHaveForgottenToDoIsAskedFor) {
   all_stopped();
   wave.phase = Phase::kCheckpointing;

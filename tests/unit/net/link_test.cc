@@ -20,6 +20,27 @@ TEST(Link, CarriesFieldsAndBodiesOfAnySize) {
   }
 }
 
+TEST(Link, CredentialsThatAreParsedLateServeAsWell) {
+  World world(echo);
+  const TlsContext late = TlsContext::create_late(world.ca.credentials("pod-b"));
+  for (int connection = 0; connection < 2; ++connection) {
+    Link link(late, {world.address(), "server"});
+    const auto answer = link.call("say", {}, 10s);
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->header["peer"], "pod-b");
+  }
+  // What is wrong with them is what every connection is told.
+  Credentials bad = world.ca.credentials("pod-b");
+  bad.key = world.ca.credentials("pod-c").key;
+  const TlsContext useless = TlsContext::create_late(bad);
+  EXPECT_FALSE(TlsContext::create(bad));
+  for (int connection = 0; connection < 2; ++connection) {
+    const auto answer = Link(useless, {world.address(), "server"}).call("say", {}, 10s);
+    ASSERT_FALSE(answer);
+    EXPECT_THAT(answer.error().message, testing::HasSubstr("the private key can't be used"));
+  }
+}
+
 TEST(Link, AnErrorKeepsItsCodeAndSaysWhere) {
   World world([](Request, Reply reply) { reply.error({ErrorCode::kConflict, "too late", true}); });
   auto answer = world.link().call("arm", {}, 5s);

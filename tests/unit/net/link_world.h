@@ -19,13 +19,16 @@ class Ca {
 
   // A certificate valid from `from` to `to`, relative to now.
   TlsContext context(const std::string& identity, Duration from = -1h, Duration to = 1h) const {
+    return TlsContext::create(credentials(identity, from, to)).value();
+  }
+  Credentials credentials(const std::string& identity, Duration from = -1h, Duration to = 1h) const {
     auto pair = issue_certificate(pair_, {.identity = identity,
                                           .dns_names = {},
                                           .addresses = {"127.0.0.1"},
                                           .not_before = now() + from,
                                           .not_after = now() + to})
                     .value();
-    return TlsContext::create({pair_.certificate, pair.certificate, pair.key}).value();
+    return {pair_.certificate, pair.certificate, pair.key};
   }
   // One that shows a certificate of `other` but believes this CA.
   TlsContext stranger(const Ca& other, const std::string& identity) const {

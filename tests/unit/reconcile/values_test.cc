@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <format>
+#include <tuple>
 
 #include "base/core/base64.h"
 #include "base/core/significant.h"
 #include "crds/names.h"
+#include "operator/reconcile/shell_objects.h"
 #include "operator/reconcile/status.h"
 #include "tests/unit/reconcile/world.h"
 
@@ -120,6 +122,98 @@ TEST(PodFacts, WaitingThatNoWaitingCures) {
   const PodFacts sidecar = pod_facts(pod_with(
       {{"initContainerStatuses", {{{"name", "sidecar"}, {"state", {{"waiting", {{"reason", "ErrImagePull"}}}}}}}}}));
   EXPECT_TRUE(sidecar.cannot_start) << "the runtime image is missing";
+}
+
+TEST(PodFacts, ASidecarThatWasKilledForWantOfMemory) {
+  const json killed = {{"terminated", {{"exitCode", 137}, {"reason", "OOMKilled"}}}};
+  const json other = {{"terminated", {{"exitCode", 137}, {"reason", "Error"}}}};
+  const auto sidecar = [](const char* name, json state, json last) {
+    return pod_facts(pod_with({{"initContainerStatuses",
+                                {{{"name", name}, {"state", std::move(state)}, {"lastState", std::move(last)}}}}}))
+        .sidecar_out_of_memory;
+  };
+  EXPECT_TRUE(sidecar("sidecar", killed, json::object()));
+  EXPECT_TRUE(sidecar("sidecar", {{"running", json::object()}}, killed)) << "it has been started again";
+  EXPECT_FALSE(sidecar("sidecar", other, other));
+  EXPECT_FALSE(sidecar("prepare", killed, killed)) << "the user's own";
+}
+
+// --- What is kept of objects ------------------------------------------------------------------------------------------
+bool equal(const PodFacts& a, const PodFacts& b) {
+  const auto all = [](const PodFacts& f) {
+    return std::tie(f.uid, f.node, f.set, f.rank, f.deleting, f.address, f.app_ended, f.others_run, f.app_exit_code,
+                    f.app_message, f.cannot_start, f.pod_ended, f.reason, f.unscheduled, f.sidecar_out_of_memory);
+  };
+  return all(a) == all(b);
+}
+
+TEST(Trim, APodKeepsAllThatIsSeenOfItAndLittleElse) {
+  const json started = {{"startedAt", "2026-11-21T05:00:00Z"}};
+  const json ended = {{"terminated",
+                       {{"exitCode", 137},
+                        {"reason", "OOMKilled"},
+                        {"message", "last words"},
+                        {"startedAt", "2026-11-21T05:00:00Z"},
+                        {"containerID", "containerd://0123456789"}}}};
+  const auto container = [](const char* name, const json& state, const json& last = json::object()) {
+    return json{{"name", name},     {"state", state},      {"lastState", last},
+                {"ready", true},    {"restartCount", 1},   {"image", "registry/image:1"},
+                {"started", false}, {"imageID", "sha256"}, {"containerID", "containerd://0123456789"}};
+  };
+  const auto condition = [](const char* type, const char* status, const char* message) {
+    return json{{"type", type},       {"status", status},         {"reason", "Unschedulable"},
+                {"message", message}, {"lastProbeTime", nullptr}, {"lastTransitionTime", "2026-11-21T05:00:00Z"}};
+  };
+  const json told =
+      json::array({condition("Initialized", "False", "containers with incomplete status"),
+                   condition("PodScheduled", "False", "0/3 nodes are available"), condition("Ready", "True", "")});
+  const json runs = {{"running", started}}, waits = {{"waiting", {{"reason", "ErrImagePull"}, {"message", "why"}}}};
+  const std::vector<json> statuses{
+      {{"phase", "Pending"}, {"conditions", told}, {"qosClass", "Burstable"}},
+      {{"phase", "Running"},
+       {"podIP", "10.0.0.7"},
+       {"podIPs", {{{"ip", "10.0.0.7"}}}},
+       {"initContainerStatuses", {container("sidecar", runs, ended)}},
+       {"containerStatuses", {container("app", runs), container("helper", runs)}}},
+      {{"phase", "Pending"}, {"containerStatuses", {container("app", waits)}}},
+      {{"phase", "Failed"}, {"reason", "Evicted"}, {"message", "no memory"}},
+      {{"phase", "Succeeded"}, {"containerStatuses", {container("app", ended), container("helper", ended)}}}};
+  for (json status : statuses) {
+    json pod = pod_with(std::move(status));
+    pod["apiVersion"] = "v1";
+    pod["kind"] = "Pod";
+    pod["metadata"]["labels"]["migbsp.io/job"] = "job";
+    pod["metadata"]["labels"]["team"] = "blue";
+    pod["metadata"]["annotations"] = {{"note", "long"}};
+    pod["spec"]["containers"] = {
+        {{"name", "app"}, {"image", "registry/image:1"}, {"resources", {{"requests", {{"cpu", "1"}}}}}}};
+    json trimmed = pod;
+    trim_watched(kPod, trimmed);
+    EXPECT_TRUE(equal(pod_facts(trimmed), pod_facts(pod))) << pod["status"] << "\n" << trimmed["status"];
+    EXPECT_EQ(requests_of(trimmed["spec"]), requests_of(pod["spec"]));
+    EXPECT_EQ(job_key_of(kPod, trimmed), job_key_of(kPod, pod));
+    EXPECT_EQ(secret_of(trimmed), secret_of(pod));
+    EXPECT_EQ(has_ended(trimmed), has_ended(pod));
+    for (const char* word : {"startedAt", "containerID", "image", "Initialized", "lastTransitionTime", "blue", "note"})
+      EXPECT_THAT(trimmed.dump(), Not(HasSubstr(word)));
+    json again = trimmed;
+    trim_watched(kPod, again);
+    EXPECT_EQ(again, trimmed) << "the client has done it, then the cache does";
+  }
+}
+
+TEST(Trim, AJobKeepsAllButKubectlsCopyOfIt) {
+  json job = {{"apiVersion", "migbsp.io/v1alpha1"},
+              {"kind", "BSPJob"},
+              {"metadata",
+               {{"name", "job"},
+                {"annotations",
+                 {{"kubectl.kubernetes.io/last-applied-configuration", "{}"}, {"migbsp.io/fault-points", "enabled"}}}}},
+              {"spec", {{"ranks", 2}}}};
+  json trimmed = job;
+  trim_watched(kBspJob, trimmed);
+  job["metadata"]["annotations"].erase("kubectl.kubernetes.io/last-applied-configuration");
+  EXPECT_EQ(trimmed, job);
 }
 
 TEST(PodFacts, AnotherContainersEndIsNotTheRanks) {
