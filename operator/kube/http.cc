@@ -1,6 +1,7 @@
 #include "operator/kube/http.h"
 
 #include <cpprest/http_client.h>
+#include <openssl/ssl.h>
 #include <pplx/threadpool.h>
 
 #include <algorithm>
@@ -33,6 +34,8 @@ thread_local bool is_io_thread = false;
 void start_io_thread() {
   static std::once_flag once;
   std::call_once(once, [] {
+    // Before the pool, so that it is torn down after it: what OpenSSL keeps for a thread goes when the thread ends.
+    OPENSSL_init_ssl(0, nullptr);
     try {
       crossplat::threadpool::initialize_with_threads(1);
       on_io_thread([] { is_io_thread = true; });
