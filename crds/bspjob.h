@@ -100,8 +100,8 @@ struct RestartRecord {
 struct SetRanks {
   std::string set;
   std::uint32_t ranks = 0;  // ranks in the Set now
-  std::uint32_t slots =
-      0;  // ranks that the Set's nodes have room for, the job's own included; last seen, if it does not run
+  // Ranks that the Set's nodes have room for, the job's own included; as last seen, if it does not run.
+  std::uint32_t slots = 0;
 };
 
 struct RankPlace {  // status.ranks[rank]

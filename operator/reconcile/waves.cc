@@ -184,9 +184,8 @@ migrate::View view_of(const Observed& o, const std::string& cancelled) {
     pod.waits = facts.unscheduled;
     if (facts.sidecar_out_of_memory)
       pod.crippled = std::format(
-          "the sidecar of {} was killed: out of memory (raise what a LimitRange gives its container; a target's holds "
-          "the "
-          "checkpoint)",
+          "the sidecar of {} was killed: out of memory (raise what a LimitRange gives its container; "
+          "a target's holds the checkpoint)",
           name);
     pod.uid = facts.uid;
     pod.address = facts.address;
