@@ -137,7 +137,8 @@ void Sidecar::end_if_opening_in_vain() {
   if (!opens()) return;
   loop_.after(kOpensWithoutServer, [this, opens, epoch = *epochs_.opened()] {
     if (opens() && epochs_.opened() == epoch)
-      end_program(std::format("its sidecar ended while MPI opened epoch {}, which can't be finished without it", epoch));
+      end_program(
+          std::format("its sidecar ended while MPI opened epoch {}, which can't be finished without it", epoch));
   });
 }
 

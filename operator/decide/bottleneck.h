@@ -87,8 +87,8 @@ class BottleneckSearch {
   double alpha_;
   std::int64_t search_cost_;  // of best_spot
   std::int64_t work_ = kWork;
-  double best_;                 // the lowest F so far …
-  std::size_t best_at_;         // … and the trial's mark there
+  double best_;          // the lowest F so far …
+  std::size_t best_at_;  // … and the trial's mark there
   // Of best_spot, by Set: in whose order they are visited, and what is known of each.
   std::vector<double> visit_, bounds_;
 };

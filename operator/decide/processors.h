@@ -85,12 +85,12 @@ class Processors {
 
  private:
   // Each fills half a cache line, as moves go from anywhere to anywhere.
-  struct alignas(32) Place {   // of a processor
-    double I_horizon = 0;      // instructions of the ranks on it
-    double I_last = 0;         // the same of the last superstep
-    double unit = 0;           // s/instruction
-    std::uint32_t ranks = 0;   // that are on it
-    std::int32_t free = 0;     // slots for this job's ranks that nobody has; may be below 0 where none is taken in
+  struct alignas(32) Place {  // of a processor
+    double I_horizon = 0;     // instructions of the ranks on it
+    double I_last = 0;        // the same of the last superstep
+    double unit = 0;          // s/instruction
+    std::uint32_t ranks = 0;  // that are on it
+    std::int32_t free = 0;    // slots for this job's ranks that nobody has; may be below 0 where none is taken in
   };
   struct alignas(32) Rider {  // a rank
     double I_horizon, I_last;
