@@ -13,6 +13,7 @@ mount --make-rshared /            # volumes that the kubelet mounts must reach t
 printf '127.0.0.1 localhost\n%s %s\n' "$IP" "$NODE" >/etc/hosts   # containerd copies it for pods on the node's network
 tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id
 echo 1 >/proc/sys/net/ipv4/ip_forward   # of this node's own network namespace
+nft flush ruleset                       # left there by a life before this one, and no machine's power cut leaves any
 mkdir -p /opt/cni
 for plugin in bridge host-local loopback portmap; do ln -sf /opt/cluster/bin/$plugin /opt/cni/; done
 
