@@ -86,6 +86,16 @@ void check_characters(std::string_view text) {
   }
 }
 
+// yaml-cpp quotes the first byte of a character that it does not expect.
+std::string without_parts_of_characters(std::string_view text) {
+  std::string whole;
+  for (std::size_t n = 1; !text.empty(); text.remove_prefix(std::max<std::size_t>(n, 1))) {
+    n = utf8_length(text);
+    whole += n > 0 ? text.substr(0, n) : std::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+  }
+  return whole;
+}
+
 [[noreturn]] void wrong(const YAML::Mark& mark, std::string what) {
   throw YamlError{mark.is_null() ? 0 : mark.line + 1, std::move(what)};
 }
@@ -374,7 +384,8 @@ std::expected<std::vector<json>, YamlError> read_yaml(std::string_view text, std
   } catch (const YamlError& error) {
     return std::unexpected(error);
   } catch (const YAML::Exception& error) {
-    return std::unexpected(YamlError{error.mark.is_null() ? 0 : error.mark.line + 1, "not valid YAML: " + error.msg});
+    return std::unexpected(YamlError{error.mark.is_null() ? 0 : error.mark.line + 1,
+                                     "not valid YAML: " + without_parts_of_characters(error.msg)});
   }
   return documents;
 }

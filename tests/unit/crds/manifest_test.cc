@@ -112,6 +112,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"AnEscapeThatIsNoCharacter", "kind: \"\\_\"\n",
                 "job.yaml:1: kind: \\_ and \\N are not understood; write \\u00a0 or \\u0085"},
         Mistake{"HalfACharacter", "kind: \xc3", "job.yaml:1: not a text in UTF-8; save the file in that encoding"},
+        // yaml-cpp quotes a byte of it.
+        Mistake{"EscapedCharacterOfThreeBytes", "kind: \"\\\xe2\x80\xa8\"",
+                "job.yaml:1: not valid YAML: unknown escape character: \\xe2"},
         Mistake{"AText", "hello\n", "job.yaml: the manifest must be an object, not a text"},
         Mistake{"TwoDocuments", manifest("  ranks: 4\n") + "---\n" + manifest("  ranks: 4\n"),
                 "job.yaml: holds 2 documents; put each into a file of its own and keep one BSPJob in this one"},
