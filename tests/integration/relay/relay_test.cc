@@ -63,6 +63,18 @@ class Relay : public testing::Test {
     source->say(control::kStopped, {{"pid", "4711"}});
     return wait_for(kSource, [](const wire::RankStatus& s) { return s.phase == wire::RankPhase::kStopped; });
   }
+  // The source's program is opening epoch 0 when its sidecar is killed; another one takes over.
+  void lose_sidecar_while_opening() {
+    start();
+    for (std::uint32_t r : {kSource, kTarget}) cluster.call(r, wire::kPrepareEpoch, cluster.plan(0));
+    cluster.call(kSource, wire::kOpenEpoch, {{"epoch", 0}});
+    source->expect(control::kContinue);
+    set_state(BSP_RANK_OPENING);
+    cluster.sidecars[kSource].signal(SIGKILL);
+    cluster.sidecars[kSource].wait(10s);
+    cluster.start_sidecar(kSource);
+    source.emplace(cluster.run_dir(kSource), control::kStateRunning);
+  }
   void set_state(bsp_rank_state state) {
     auto ring = collect::RingFile::open(cluster.run_dir(kSource) + "/ring");
     BSP_RING_STORE((*ring)->state, static_cast<std::uint32_t>(state));
@@ -332,28 +344,12 @@ TEST_F(Relay, ALostArmIsMadeUpForByTheCommit) {
 // A rank is in MPI_Session_init when its sidecar is killed, and its PMIx server with it: it would wait forever, and the
 // others for it.
 TEST_F(Relay, AProgramThatOpensAnEpochWithASidecarBeforeThisOneIsEnded) {
-  start();
-  for (std::uint32_t r : {kSource, kTarget}) cluster.call(r, wire::kPrepareEpoch, cluster.plan(0));
-  cluster.call(kSource, wire::kOpenEpoch, {{"epoch", 0}});
-  source->expect(control::kContinue);
-  set_state(BSP_RANK_OPENING);
-  cluster.sidecars[kSource].signal(SIGKILL);
-  cluster.sidecars[kSource].wait(10s);
-  cluster.start_sidecar(kSource);
-  source.emplace(cluster.run_dir(kSource), control::kStateRunning);
+  lose_sidecar_while_opening();
   EXPECT_THAT(source->expect(control::kKill).text("reason"), testing::HasSubstr("while MPI opened epoch 0"));
 }
 
 TEST_F(Relay, AProgramThatHasOpenedItsEpochOutlivesItsSidecar) {
-  start();
-  for (std::uint32_t r : {kSource, kTarget}) cluster.call(r, wire::kPrepareEpoch, cluster.plan(0));
-  cluster.call(kSource, wire::kOpenEpoch, {{"epoch", 0}});
-  source->expect(control::kContinue);
-  set_state(BSP_RANK_OPENING);
-  cluster.sidecars[kSource].signal(SIGKILL);
-  cluster.sidecars[kSource].wait(10s);
-  cluster.start_sidecar(kSource);
-  source.emplace(cluster.run_dir(kSource), control::kStateRunning);
+  lose_sidecar_while_opening();
   wait_for(kSource, [](const auto& s) { return s.init_connected && s.phase == wire::RankPhase::kOpening; });
   set_state(BSP_RANK_RUNNING);
   std::this_thread::sleep_for(4s);  // longer than it had
