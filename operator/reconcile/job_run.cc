@@ -34,6 +34,8 @@ void JobKernel::running() {
                            migrate::ActionKind::kCancelGate,
                            s->gate_superstep});
   if (status().phase == JobPhase::kMigrating) return enter(JobPhase::kRunning, "Running", "every rank runs");
+  // The next wave takes this one's place in the status: what it leaves to be done must have been done.
+  if (!out.migrations.empty() || !out.delete_pods.empty()) return;
   begin_moves();
 }
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from local_job import LocalJob, field_of, kill, lattice_boltzmann, sequential_field, sized_lattice_boltzmann
+from local_job import LocalJob, field_of, kill, lattice_boltzmann, sequential_field, sized_lattice_boltzmann, wait_for
 
 
 class Runs(unittest.TestCase):
@@ -50,6 +50,22 @@ class Runs(unittest.TestCase):
             self.assertEqual([r["set"] for r in jobs["status"]["ranks"]], ["fast", "fast"])
             self.assertIn("Migrating", run.local("describe", "bspjob", "job").stdout)
             self.assertIn("superstep", run.local("logs", "0").stdout)
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            self.assertEqual(field_of(output), sequential_field(command), output)
+
+    def test_a_move_that_is_asked_for_while_another_runs(self):
+        command = lattice_boltzmann(supersteps=200)
+        with LocalJob("e2e-queue", command, pools="slow=2x0.3,fast=2x0.4") as run:
+            run.wait_for_superstep(5)
+            self.assertEqual(run.local("migrate", "0", "--to", "fast").returncode, 0)
+            wait_for("the first move", lambda: run.objects("RankMigration"))
+            second = run.local("migrate", "1", "--to", "fast", "--wait")
+            self.assertEqual(second.returncode, 0, second.stdout + second.stderr + run.output.read_text())
+            wait_for("the sources to go", lambda: run.objects("Pod").keys() == {"job-r0-g1", "job-r1-g1"},
+                     detail=lambda: list(run.objects("Pod")))
+            ends = {m["spec"]["rank"]: m["status"]["phase"] for m in run.objects("RankMigration").values()}
+            self.assertEqual(ends, {0: "Succeeded", 1: "Succeeded"})
             status, output = run.wait()
             self.assertEqual(status, 0, output)
             self.assertEqual(field_of(output), sequential_field(command), output)

@@ -315,6 +315,7 @@ void World::restart_operator(int down_for) {
   ++life_;
   known_.clear();
   known_wave_ = 0;
+  unwritten_.clear();
   decided.reset();
   operator_up_at_ = tick_ + down_for;
   if (options_.seed) std::erase_if(messages_, [&](const Message&) { return random(0, 1) == 0; });

@@ -156,6 +156,7 @@ class World {
   void advance_pods();
   void open_epochs();
   void operate();
+  void keep_for_later(const Outcome& out);
   void carry_out(const Outcome& out);
   void deliver(const Message& message);
   void start_dump(Pod& pod, const nlohmann::json& send);
@@ -177,6 +178,7 @@ class World {
   std::string seen_;  // version of the bookings that was decided on
   std::map<std::string, SidecarFacts> known_;
   std::uint32_t known_wave_ = 0;
+  std::map<std::string, crds::RankMigration> unwritten_;  // until the operator carries something out
   std::vector<Message> messages_;
   std::uint64_t superstep_ = 0, highest_epoch_ = 0;
   int uids_ = 0;

@@ -1,6 +1,7 @@
 // The operator of the simulated world: what shell_job.cc does, without the network.
 #include <algorithm>
 #include <format>
+#include <utility>
 
 #include "crds/names.h"
 #include "tests/unit/reconcile/world.h"
@@ -97,8 +98,7 @@ void World::operate() {
     if (!store(out.status)) return;
     if (o.decided) decided.reset();
     if (die_after_stores >= 0 && die_after_stores-- == 0) return restart_operator();
-    std::ranges::copy(out.events, std::back_inserter(events));
-    for (const auto& m : out.migrations) write(m);
+    keep_for_later(out);
     if (!out.show_logs_of.empty()) shown_logs_of = out.show_logs_of;
   }
   violate("the kernel never rests");
@@ -165,11 +165,16 @@ void World::write(crds::RankMigration m) {
   migrations[m.metadata.name] = std::move(*again);
 }
 
+void World::keep_for_later(const Outcome& out) {
+  std::ranges::copy(out.events, std::back_inserter(events));
+  for (const auto& m : out.migrations) unwritten_.insert_or_assign(m.metadata.name, m);
+}
+
 void World::carry_out(const Outcome& out) {
   if (options_.cluster && !out.moving && options_.cluster->bookings.of_job.erase(key()) != 0)
     options_.cluster->bookings.version = std::to_string(std::stoi(options_.cluster->bookings.version) + 1);
-  std::ranges::copy(out.events, std::back_inserter(events));
-  for (const auto& m : out.migrations) write(m);
+  keep_for_later(out);
+  for (const auto& [name, m] : std::exchange(unwritten_, {})) write(m);
   for (const PodRequest& request : out.create_pods) {
     json object = make_pod(job, request, {});
     const std::string name = object["metadata"]["name"];
