@@ -471,7 +471,8 @@ TEST(Waves, ARequestWaitsUntilTheJobRunsAndForTheWaveBefore) {
   ASSERT_TRUE(w.run_until(Phase::kPreparing)) << w.trace;
   w.migrate_by_hand("next", 1, "fast");
   ASSERT_TRUE(w.run_until([&] { return w.job.status.wave == 2; })) << w.trace;
-  EXPECT_TRUE(!w.pods.contains("job-r0-g0") || w.pods.at("job-r0-g0").gone_at >= 0) << "nobody would remove it\n" << w.trace;
+  EXPECT_TRUE(!w.pods.contains("job-r0-g0") || w.pods.at("job-r0-g0").gone_at >= 0) << "nobody would remove it\n"
+                                                                                    << w.trace;
   ASSERT_TRUE(w.run_until([&] { return wave_over(w); })) << w.trace;
   EXPECT_EQ(w.migration("early").status.wave, 1u);
   EXPECT_EQ(w.migration("early").status.phase, Phase::kSucceeded);
