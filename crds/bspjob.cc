@@ -19,13 +19,6 @@ std::unexpected<Error> invalid(std::string_view field, std::string_view what) {
 // The longest names made of it, <job>-w<wave>-r<rank> and <job>-r<rank>-g<generation>, must be labels (63) too.
 constexpr std::size_t kLongestJobName = 52;
 
-// Those that the shim measures supersteps by (EDGES in sidecar/shim/generate.py).
-constexpr std::string_view kEdgeCalls[] = {
-    "MPI_Barrier",   "MPI_Bcast",     "MPI_Gather",     "MPI_Gatherv",        "MPI_Scatter",
-    "MPI_Scatterv",  "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall",       "MPI_Alltoallv",
-    "MPI_Alltoallw", "MPI_Reduce",    "MPI_Allreduce",  "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
-    "MPI_Scan",      "MPI_Exscan"};
-
 // [prefix/]name, as Kubernetes has it.
 bool is_label_name(std::string_view text) {
   auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
@@ -95,7 +88,7 @@ Result<void> validate(const BspJobSpec& spec) {
   if (!(r.x > 0 && r.x <= 1)) return invalid("spec.rescheduling.x", "must lie above 0 and be at most 1");
   if (!(r.min_gain >= 0 && r.min_gain < 1))
     return invalid("spec.rescheduling.minGain", "must be a fraction: at least 0 and below 1");
-  if (std::ranges::find(kEdgeCalls, spec.superstep.call) == std::end(kEdgeCalls))
+  if (std::ranges::find(names::kEdgeCalls, spec.superstep.call) == names::kEdgeCalls.end())
     return invalid("spec.superstep.call",
                    "must name a blocking MPI collective, for example MPI_Barrier or MPI_Allreduce");
   if (spec.superstep.stride < 1) return invalid("spec.superstep.stride", "must be at least 1");

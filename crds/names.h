@@ -67,6 +67,14 @@ inline constexpr std::string_view kTlsDir = "/run/bsp-tls";             // ca.pe
 // --- Ports -----------------------------------------------------------------------------------------
 inline constexpr std::uint16_t kSidecarPort = 7600;  // mTLS: operator and peer sidecars
 
+// --- Supersteps --------------------------------------------------------------------------------------
+// The blocking collectives that can end one (spec.superstep.call), in the order of bsp_ring.collectives.
+inline constexpr std::array<std::string_view, 17> kEdgeCalls = {
+    "MPI_Barrier",   "MPI_Bcast",     "MPI_Gather",     "MPI_Gatherv",        "MPI_Scatter",
+    "MPI_Scatterv",  "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall",       "MPI_Alltoallv",
+    "MPI_Alltoallw", "MPI_Reduce",    "MPI_Allreduce",  "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
+    "MPI_Scan",      "MPI_Exscan"};
+
 // --- Environment -----------------------------------------------------------------------------------
 // Set by the operator on the app container, read by bsp-init and the shim.
 inline constexpr std::string_view kEnvRunDir = "BSP_RUN_DIR";          // instead of /run/bsp (tests)

@@ -203,6 +203,7 @@ void to_json(json& j, const RankStatus& v) {
        {"gate_committed", v.gate_committed},
        {"blocked_reason", v.blocked_reason},
        {"postponed", v.postponed},
+       {"collective", v.collective},
        {"exit_code", v.exit_code},
        {"exit_signal", v.exit_signal},
        {"exit_message", v.exit_message},
@@ -234,6 +235,7 @@ Result<RankStatus> rank_status_from_json(const json& j) {
   f.optional("gate_committed", v.gate_committed);
   f.optional("blocked_reason", v.blocked_reason);
   f.optional("postponed", v.postponed);
+  f.optional("collective", v.collective);
   f.optional("exit_code", v.exit_code);
   f.optional("exit_signal", v.exit_signal);
   f.optional("exit_message", v.exit_message);

@@ -138,6 +138,7 @@ struct RankStatus {
   bool gate_committed = false;
   std::string blocked_reason;      // "not migratable now: …" while a committed gate is postponed
   std::uint32_t postponed = 0;     // edges it was postponed by
+  std::string collective;          // the blocking collective of all ranks that it has called most; "": none
   int exit_code = -1;              // of the program; -1: not exited
   int exit_signal = 0;             // 0: none
   std::string exit_message;        // why the program could not be run, or what bsp-init has to say of its end

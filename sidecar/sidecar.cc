@@ -234,6 +234,7 @@ wire::RankStatus Sidecar::current_status() const {
   s.gate_committed = bsp_gate_state_of(gate) == BSP_GATE_COMMITTED || bsp_gate_state_of(gate) == BSP_GATE_DROPPING;
   s.blocked_reason = collect::blocked_reason(*ring_);
   s.postponed = BSP_RING_LOAD(ring_->postponed);
+  s.collective = collect::most_called(*ring_);
   s.exit_code = program_.exit_code;
   s.exit_signal = program_.exit_signal;
   s.exit_message = program_.exit_message;

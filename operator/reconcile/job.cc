@@ -179,12 +179,12 @@ Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const Jo
       break;
   }
   refresh_status(o, k.out.status);
-  if (warn_of_throttling(o, k.out.status)) {
-    // Stored first, so that it is told once.
-    k.out.store_first = true;
-    k.out.events.push_back(
-        {"Warning", kCpuThrottled, crds::find_condition(k.out.status.conditions, kCpuThrottled)->message});
-  }
+  auto tell = [&](const char* condition) {
+    k.out.store_first = true;  // so that it is told once
+    k.out.events.push_back({"Warning", condition, crds::find_condition(k.out.status.conditions, condition)->message});
+  };
+  if (warn_of_throttling(o, k.out.status)) tell(kCpuThrottled);
+  if (warn_of_no_supersteps(o, k.out.status)) tell(kNoSupersteps);
   return std::move(k.out);
 }
 

@@ -89,6 +89,7 @@ struct Observed {
   bool room_may_come = false;      // a cluster: others end, an autoscaler adds nodes
   bool images_unreadable = false;  // so the template must say what an image would run by itself
   double superstep_seconds = 0;
+  Time superstep_ended{};  // when the last one was seen to end, or the ranks began to run; not set while they don't
   double round_trip_seconds = 0;
   std::optional<Decided> decided;  // a rescheduling call that nobody has stored yet
   Time now{};

@@ -105,6 +105,8 @@ class JobShell {
   std::unique_ptr<Rescheduler> rescheduler_;
   std::uint32_t attempt_ = 0;       // that rescheduler_ belongs to
   std::optional<Decided> decided_;  // made, not stored yet
+  std::uint64_t completed_ = 0;     // the superstep that all ranks had ended when last looked at
+  Time superstep_ended_{};          // since when; not set while they don't run
   LostPods lost_;
   std::vector<Event> untold_;                             // of stored statuses
   std::map<std::string, crds::RankMigration> unwritten_;  // by name, the newest

@@ -66,6 +66,7 @@ Observed JobShell::observe(crds::BspJob job) {
   const bool runs = job.status.phase == crds::JobPhase::kRunning || job.status.phase == crds::JobPhase::kMigrating;
   if (!runs || !job.status.epoch) {
     if (!crds::is_finished(job.status.phase)) rescheduler_.reset();
+    superstep_ended_ = {};
     o.job = std::move(job);
     return o;
   }
@@ -78,6 +79,15 @@ Observed JobShell::observe(crds::BspJob job) {
     if (rescheduler_->add(report) && report.rank < job.status.ranks.size())
       sidecars_->note_completed(job.status.ranks[report.rank].pod, report.completed);
   }
+  std::uint64_t completed = ~0ull;
+  for (const crds::RankPlace& place : job.status.ranks)
+    if (const auto it = o.sidecars.find(place.pod); it != o.sidecars.end())
+      completed = std::min(completed, it->second.completed);
+  if (superstep_ended_ == Time{} || completed != completed_ || job.status.phase != crds::JobPhase::kRunning) {
+    completed_ = completed;
+    superstep_ended_ = o.now;
+  }
+  o.superstep_ended = superstep_ended_;
   o.superstep_seconds = rescheduler_->superstep_seconds();
   o.job = std::move(job);
   if (!decided_) {

@@ -12,6 +12,9 @@ namespace {
 // On at more than this, off again below a part of it: a condition that comes and goes says nothing.
 constexpr double kMuchThrottled = 0.05, kHardlyThrottled = 0.02;
 
+// Without one ending for so many seconds, and so many times longer than the others took, supersteps are missed.
+constexpr double kLongSuperstep = 60, kMuchLonger = 10;
+
 std::string cpu_limit_of(const crds::BspJobSpec& spec) {
   const nlohmann::json* app = crds::app_container(spec);
   if (!app || !app->is_object()) return "";
@@ -48,6 +51,47 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
                            "spec.template.spec.containers[app].resources.limits.cpu and keep the request",
                            worst->rank.value, share * 100, limit)
                      : "no rank is held back by a CPU limit"},
+      o.now);
+  return is;
+}
+
+bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
+  const crds::BspJobSpec& spec = o.job.spec;
+  if (status.phase != crds::JobPhase::kRunning || spec.rescheduling.mode == crds::ReschedulingMode::kOff) return false;
+  const double seconds = o.superstep_ended == Time{} ? 0 : to_seconds(o.now - o.superstep_ended);
+  const crds::Condition* before = crds::find_condition(status.conditions, kNoSupersteps);
+  const bool was = before && before->status == crds::ConditionStatus::kTrue;
+  const bool is = seconds > std::max(kLongSuperstep, kMuchLonger * o.superstep_seconds);
+  if (was == is) return false;
+  std::string called;  // by the rank that is furthest behind
+  std::uint64_t least = ~0ull, behind = 0;
+  for (const crds::RankPlace& place : status.ranks)
+    if (const auto s = o.sidecars.find(place.pod); s != o.sidecars.end() && s->second.status)
+      if (s->second.completed < least) {
+        least = s->second.completed;
+        behind = place.rank.value;
+        called = s->second.status->collective;
+      }
+  const std::string hint =
+      called.empty() ? std::format("rank {} has called no blocking collective of all ranks", behind)
+      : called != spec.superstep.call
+          ? std::format("what rank {} calls most of that kind is {}, which spec.superstep.call of a new job can name",
+                        behind, called)
+      : spec.superstep.stride > 1 ? "with a smaller spec.superstep.stride they end more often"
+                                  : "rank " + std::to_string(behind) + " has not come to its next one";
+  crds::set_condition(
+      status.conditions,
+      {.type = kNoSupersteps,
+       .status = is ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse,
+       .observed_generation = o.job.metadata.generation,
+       .last_transition_time = {},
+       .reason = is ? "NoEdge" : "Superstep",
+       .message =
+           is ? std::format("no superstep has ended for {:.0f} s, and until one does no rank can move: one ends "
+                            "at every {}{} of all ranks (spec.superstep); {}",
+                            seconds, spec.superstep.stride > 1 ? std::format("{}th ", spec.superstep.stride) : "",
+                            spec.superstep.call, hint)
+              : "supersteps end"},
       o.now);
   return is;
 }

@@ -6,12 +6,15 @@
 
 namespace bsp::reconcile {
 
-// Conditions, ranks per Set, blocked reasons, superstep. A second call changes nothing.
-// The type of the condition that warns of a CPU limit that throttles a rank.
+// Types of the conditions that warn of what holds up a job, or keeps its ranks where they are.
 inline constexpr const char* kCpuThrottled = "CPUThrottled";
-// That condition, where the template has a CPU limit at all. True if it has just turned to True.
+inline constexpr const char* kNoSupersteps = "NoSupersteps";
+// A CPU limit that throttles a rank, where the template has one at all. True if the condition has just turned to True.
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status);
+// Ranks that may move and end no superstep, so that nobody can. True if the condition has just turned to True.
+bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status);
 
+// Conditions, ranks per Set, blocked reasons, superstep. A second call changes nothing.
 void refresh_status(const Observed& o, crds::BspJobStatus& status);
 
 // A plan as it is shown in status.lastDecision.

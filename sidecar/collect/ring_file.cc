@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/core/fd.h"
+#include "crds/names.h"
 #include "sidecar/ring/ring_access.h"
 
 namespace bsp::collect {
@@ -93,6 +94,13 @@ std::string blocked_reason(const bsp_ring& ring) {
   for (int attempt = 0; attempt < 100; ++attempt)
     if (bsp_reason_read(&ring, text)) return text;
   return "";  // its writer is at it; the next poll will see it
+}
+
+std::string_view most_called(const bsp_ring& ring) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < BSP_RING_COLLECTIVES; ++i)
+    if (BSP_RING_LOAD(ring.collectives[i]) > BSP_RING_LOAD(ring.collectives[best])) best = i;
+  return BSP_RING_LOAD(ring.collectives[best]) == 0 ? "" : names::kEdgeCalls[best];
 }
 
 }  // namespace bsp::collect

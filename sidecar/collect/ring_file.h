@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/core/error.h"
 #include "crds/wire.h"
@@ -34,5 +35,8 @@ wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint
 
 // "" if the last committed gate was not postponed.
 std::string blocked_reason(const bsp_ring& ring);
+
+// Of the blocking collectives of all ranks (names::kEdgeCalls); "" if there was none yet.
+std::string_view most_called(const bsp_ring& ring);
 
 }  // namespace bsp::collect

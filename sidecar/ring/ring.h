@@ -16,10 +16,11 @@
 #include <stdint.h>
 
 #define BSP_RING_MAGIC 0x31676e7270736275ull /* "ubsprng1" */
-#define BSP_RING_VERSION 2u
+#define BSP_RING_VERSION 3u
 #define BSP_RING_RECORDS 256u /* slots; the sidecar must read each before it is overwritten */
 #define BSP_MAX_SETS 64u      /* Sets one job can span */
 #define BSP_RING_TEXT 160u    /* bytes of a reason, NUL included */
+#define BSP_RING_COLLECTIVES 17u
 
 /* What one rank did in one superstep. Writer: shim. Read it only while `superstep` is the expected
  * one before and after the copy (it is set to 0 first and to its value last). */
@@ -93,6 +94,10 @@ struct bsp_ring {
   uint32_t blocked_seq;
   uint32_t postponed; /* shim: edges at which this rank was not migratable since the gate was set */
   char blocked_reason[BSP_RING_TEXT];
+
+  /* Blocking collectives of all ranks so far, by their place in names::kEdgeCalls (crds/names.h): what this
+   * program's supersteps could be told by. Writer: shim. */
+  uint64_t collectives[BSP_RING_COLLECTIVES];
 
   struct bsp_superstep_record records[BSP_RING_RECORDS]; /* shim */
 };

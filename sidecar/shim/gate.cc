@@ -14,9 +14,11 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "base/core/realtime.h"
@@ -35,6 +37,11 @@ namespace bsp::shim {
 EdgeCall edge_call = EdgeCall::kNone;
 
 namespace {
+
+#define BSP_EDGE(name) "MPI_" #name,
+static_assert(names::kEdgeCalls == std::to_array<std::string_view>({BSP_EDGE_CALLS(BSP_EDGE)}));
+#undef BSP_EDGE
+static_assert(names::kEdgeCalls.size() == BSP_RING_COLLECTIVES);
 
 std::uint64_t stride = 1;
 std::uint64_t edge_calls_seen = 0;

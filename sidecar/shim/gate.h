@@ -2,6 +2,7 @@
 #pragma once
 
 #include "edge_calls.gen.h"  // BSP_EDGE_CALLS(X): the collectives that can be an edge
+#include "sidecar/ring/ring_access.h"
 #include "sidecar/shim/handles.h"
 #include "sidecar/shim/state.h"
 
@@ -16,14 +17,17 @@ enum class EdgeCall {
 
 extern EdgeCall edge_call;  // kNone outside epochs
 
-// With MPI_THREAD_MULTIPLE only MPI_COMM_WORLD's collectives are edges: all ranks make them in one order, while
-// threads may use several communicators in any.
-inline bool is_edge(EdgeCall call, MPI_Comm comm) {
-  if (call != edge_call) [[likely]]
-    return false;
+// A blocking collective has completed: counts it, if it was one of all ranks, and says whether it was the edge. With
+// MPI_THREAD_MULTIPLE only MPI_COMM_WORLD's collectives are edges: all ranks make them in one order, while threads may use
+// several communicators in any.
+inline bool note_collective(EdgeCall call, MPI_Comm comm) {
+  if (edge_call == EdgeCall::kNone) return false;
   if (state.multiple && comm != pre.comm_world) return false;
   Comm* c = comm_of(comm);
-  return c != nullptr && c->whole;
+  if (c == nullptr || !c->whole) return false;
+  std::uint64_t& count = state.ring->collectives[static_cast<std::size_t>(call) - 1];
+  BSP_RING_STORE(count, count + 1);
+  return call == edge_call;
 }
 
 // Reads BSP_SUPERSTEP ("MPI_Allreduce:10"; default MPI_Barrier:1); a wrong one ends the process with a

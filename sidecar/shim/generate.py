@@ -237,7 +237,7 @@ def wrapper(procedure):
     if name in RECEIVED:
         after.append(RECEIVED[name] + ";")
     if is_collective:
-        after.append(f"if (is_edge(EdgeCall::k{name}, comm)) superstep_edge(comm);")
+        after.append(f"if (note_collective(EdgeCall::k{name}, comm)) superstep_edge(comm);")
 
     lines = [f"int MPI_{name}({', '.join(p.declare() for p in procedure.params) or 'void'}) {{",
              "  Call call;"]

@@ -140,6 +140,14 @@ TEST(Shim, AnotherCollectiveWithAStrideIsTheEdge) {
   EXPECT_EQ(job.status(1)["completed"], 300);
 }
 
+TEST(Shim, ThePartOfOtherCollectivesIsTold) {
+  Job job({.ranks = 2, .program = "shim_allreduce", .arguments = {"300"}, .environment = {}});
+  go_through(job, 1);
+  job.expect_ok();
+  EXPECT_EQ(job.status(1)["completed"], 300) << "barriers";
+  EXPECT_EQ(job.status(1)["collective"], "MPI_Allreduce") << "five to each barrier";
+}
+
 TEST(Shim, AWrongSuperstepIsSaid) {
   Job job(
       {.ranks = 2, .program = "shim_allreduce", .arguments = {"300"}, .environment = {"BSP_SUPERSTEP=MPI_Alreduce:5"}});

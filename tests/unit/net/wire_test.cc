@@ -42,6 +42,7 @@ TEST(Wire, AStatusComesBackWhole) {
   status.init_connected = status.gate_committed = status.mpi_initialized = status.instructions_measured = true;
   status.blocked_reason = "an open window";
   status.postponed = 2;
+  status.collective = "MPI_Allreduce";
   status.exit_code = 139;
   status.exit_signal = 11;
   status.exit_message = "segmentation \"fault\"\n";

@@ -557,6 +557,48 @@ TEST(Status, ACpuLimitThatThrottlesARankIsWarnedOfOnce) {
   EXPECT_EQ(condition(throttle(0.01))->status, crds::ConditionStatus::kFalse);
 }
 
+TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
+  sim::World w;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  Observed o = w.observe();
+  o.superstep_seconds = 0;
+  o.superstep_ended = o.now;
+  auto condition = [](const Outcome& out) { return crds::find_condition(out.status.conditions, "NoSupersteps"); };
+  auto after = [&](double silent) {
+    o.now = o.superstep_ended + from_seconds(silent);
+    const Outcome out = reconcile_job(o, w.limits, w.job_limits);
+    o.job.status = out.status;
+    return out;
+  };
+  o.job.spec.rescheduling.mode = crds::ReschedulingMode::kOff;
+  EXPECT_FALSE(condition(after(1000))) << "nobody is to move";
+  o.job.spec.rescheduling.mode = crds::ReschedulingMode::kMigrate;
+  EXPECT_FALSE(condition(after(60))) << "a condition that is always there says nothing";
+  o.superstep_seconds = 20;
+  EXPECT_FALSE(condition(after(199))) << "supersteps may be long";
+  const Outcome late = after(201);
+  ASSERT_TRUE(condition(late));
+  EXPECT_EQ(condition(late)->status, crds::ConditionStatus::kTrue);
+  EXPECT_THAT(condition(late)->message, HasSubstr("no superstep has ended for 201 s"));
+  EXPECT_THAT(condition(late)->message, HasSubstr("rank 0 has called no blocking collective of all ranks"));
+  EXPECT_TRUE(late.store_first);
+  ASSERT_THAT(late.events, SizeIs(1));
+  EXPECT_EQ(late.events[0].type, "Warning");
+  EXPECT_EQ(late.events[0].reason, "NoSupersteps");
+  EXPECT_FALSE(after(300).store_first) << "told once";
+  o.superstep_ended = o.now;
+  EXPECT_EQ(condition(after(1))->status, crds::ConditionStatus::kFalse);
+
+  o.sidecars.at("job-r0-g0").status->collective = "MPI_Allreduce";
+  EXPECT_THAT(condition(after(400))->message,
+              HasSubstr("rank 0 calls most of that kind is MPI_Allreduce, which spec.superstep.call"));
+  after(1);
+  o.job.spec.superstep = {.call = "MPI_Allreduce", .stride = 1000};
+  EXPECT_THAT(
+      condition(after(400))->message,
+      HasSubstr("every 1000th MPI_Allreduce of all ranks (spec.superstep); with a smaller spec.superstep.stride"));
+}
+
 TEST(Decision, ShowsThePlan) {
   decide::Plan plan{.superstep = {12}};
   plan.pm_list = {{.rank = {0}, .target = {1}, .comp = 3, .comm = 1, .mem = 0.5, .pm = 3.5}};
