@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "base/core/fd.h"
 #include "base/core/log.h"
@@ -222,9 +224,13 @@ class Run {
   }
 
   Result<int> finish() {
-    // The last word of the migrations may come a moment after the job's.
-    BSP_TRY(const auto last, store_->list(kRankMigration, options_.serve.name_space));
-    for (const kube::Object& object : last) take({kube::EventType::kModified, object});
+    // The last word of the migrations comes a moment after the job's.
+    for (const auto until = std::chrono::steady_clock::now() + 3s;; std::this_thread::sleep_for(50ms)) {
+      BSP_TRY(const auto last, store_->list(kRankMigration, options_.serve.name_space));
+      for (const kube::Object& object : last) take({kube::EventType::kModified, object});
+      const auto ended = [](const auto& entry) { return crds::is_finished(entry.second.status.phase); };
+      if (std::ranges::all_of(migrations_, ended) || std::chrono::steady_clock::now() > until) break;
+    }
     view_.update(job_, migrations());
     const std::string output = rank_output(store_->directory() + "/logs", job_, 0);
     const nlohmann::json summary = summary_of(job_, migrations(), running_, output);
