@@ -20,7 +20,7 @@
 #define BSP_RING_RECORDS 256u /* slots; the sidecar must read each before it is overwritten */
 #define BSP_MAX_SETS 64u      /* Sets one job can span */
 #define BSP_RING_TEXT 160u    /* bytes of a reason, NUL included */
-#define BSP_RING_COLLECTIVES 17u
+#define BSP_RING_COLLECTIVES 17u /* of names::kEdgeCalls (crds/names.h) */
 
 /* What one rank did in one superstep. Writer: shim. Read it only while `superstep` is the expected
  * one before and after the copy (it is set to 0 first and to its value last). */
