@@ -90,6 +90,17 @@ class Endings(unittest.TestCase):
             self.assertIn("starting another one", output)
             self.assertEqual(field_of(output), sequential_field(command), output)
 
+    def test_what_its_operator_left_unsaid_at_the_end_is_said_by_the_next(self):
+        with LocalJob("e2e-last-word", lattice_boltzmann(supersteps=60), pools="slow=2x0.3,fast=2x0.4",
+                      under=["env", "BSP_FAULTS=operator.Completed=kill"]) as run:
+            run.wait_for_superstep(30)
+            for rank in ("0", "1"):
+                run.local("migrate", rank, "--to", "fast")
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            for migration in run.summary()["migrations"]:
+                self.assertIn(migration["phase"], ["Succeeded", "RolledBack", "Failed"], output)
+
     def test_no_room_for_the_checkpoint_undoes_the_move(self):
         command = lattice_boltzmann(supersteps=150)
         with LocalJob("e2e-full", command, spec="checkpoint: {sizeLimit: 2Mi}") as run:

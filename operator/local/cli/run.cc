@@ -175,6 +175,18 @@ class Run {
     });
   }
 
+  // Starts another one if it has ended. False: it can't begin, and has said why.
+  Result<bool> keep_operator() {
+    const auto status = child_.ended();
+    if (!status) return true;
+    if (WIFEXITED(*status) && WEXITSTATUS(*status) == kCannotBegin) return false;
+    view_.say(std::format("The operator's process ended ({} {}); the job goes on, starting another one",
+                          WIFSIGNALED(*status) ? "signal" : "status",
+                          WIFSIGNALED(*status) ? WTERMSIG(*status) : WEXITSTATUS(*status)));
+    BSP_CHECK_OK(start_operator());
+    return true;
+  }
+
   Result<int> work() {
     BSP_CHECK_OK(start_operator());
     std::string cursor;
@@ -187,13 +199,8 @@ class Run {
         return 1;
       }
       if (crds::is_finished(job_.status.phase)) return finish();
-      if (const auto status = child_.ended()) {
-        if (WIFEXITED(*status) && WEXITSTATUS(*status) == kCannotBegin) return 1;
-        view_.say(std::format("The operator's process ended ({} {}); the job goes on, starting another one",
-                              WIFSIGNALED(*status) ? "signal" : "status",
-                              WIFSIGNALED(*status) ? WTERMSIG(*status) : WEXITSTATUS(*status)));
-        BSP_CHECK_OK(start_operator());
-      }
+      BSP_TRY(const bool serves, keep_operator());
+      if (!serves) return 1;
       signalfd_siginfo info{};
       if (::read(signals_.get(), &info, sizeof info) == sizeof info) {
         view_.say("Interrupted: ending the job");
@@ -230,6 +237,8 @@ class Run {
       for (const kube::Object& object : last) take({kube::EventType::kModified, object});
       const auto ended = [](const auto& entry) { return crds::is_finished(entry.second.status.phase); };
       if (std::ranges::all_of(migrations_, ended) || std::chrono::steady_clock::now() > until) break;
+      BSP_TRY(const bool serves, keep_operator());
+      if (!serves) break;
     }
     view_.update(job_, migrations());
     const std::string output = rank_output(store_->directory() + "/logs", job_, 0);
