@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <format>
+#include <string>
+#include <utility>
 
 #include "operator/decide/explain.h"
 
@@ -24,6 +26,23 @@ std::string cpu_limit_of(const crds::BspJobSpec& spec) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+bool is_on(const crds::BspJobStatus& status, const char* type) {
+  const crds::Condition* c = crds::find_condition(status.conditions, type);
+  return c && c->status == crds::ConditionStatus::kTrue;
+}
+
+void turn(const Observed& o, crds::BspJobStatus& status, const char* type, bool on, std::string reason,
+          std::string message) {
+  crds::set_condition(status.conditions,
+                      {.type = type,
+                       .status = on ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse,
+                       .observed_generation = o.job.metadata.generation,
+                       .last_transition_time = {},
+                       .reason = std::move(reason),
+                       .message = std::move(message)},
+                      o.now);
+}
+
 }  // namespace
 
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
@@ -34,24 +53,15 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
   for (const crds::RankPlace& place : status.ranks)
     if (const auto s = o.sidecars.find(place.pod); s != o.sidecars.end() && s->second.throttled > share)
       worst = &place, share = s->second.throttled;
-  const crds::Condition* before = crds::find_condition(status.conditions, kCpuThrottled);
-  const bool was = before && before->status == crds::ConditionStatus::kTrue;
+  const bool was = is_on(status, kCpuThrottled);
   const bool is = share > (was ? kHardlyThrottled : kMuchThrottled);
-  if (before && was == is) return false;
-  crds::set_condition(
-      status.conditions,
-      {.type = kCpuThrottled,
-       .status = is ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse,
-       .observed_generation = o.job.metadata.generation,
-       .last_transition_time = {},
-       .reason = is ? "CPULimit" : "NotThrottled",
-       .message = is ? std::format(
-                           "rank {} was held back for {:.0f} % of the time by its CPU limit of {}, and every superstep "
-                           "waits for the slowest rank; raise or remove "
-                           "spec.template.spec.containers[app].resources.limits.cpu and keep the request",
-                           worst->rank.value, share * 100, limit)
-                     : "no rank is held back by a CPU limit"},
-      o.now);
+  if (was == is && crds::find_condition(status.conditions, kCpuThrottled)) return false;
+  turn(o, status, kCpuThrottled, is, is ? "CPULimit" : "NotThrottled",
+       is ? std::format("rank {} was held back for {:.0f} % of the time by its CPU limit of {}, and every superstep "
+                        "waits for the slowest rank; raise or remove "
+                        "spec.template.spec.containers[app].resources.limits.cpu and keep the request",
+                        worst->rank.value, share * 100, limit)
+          : "no rank is held back by a CPU limit");
   return is;
 }
 
@@ -59,10 +69,8 @@ bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
   const crds::BspJobSpec& spec = o.job.spec;
   if (status.phase != crds::JobPhase::kRunning || spec.rescheduling.mode == crds::ReschedulingMode::kOff) return false;
   const double seconds = o.superstep_ended == Time{} ? 0 : to_seconds(o.now - o.superstep_ended);
-  const crds::Condition* before = crds::find_condition(status.conditions, kNoSupersteps);
-  const bool was = before && before->status == crds::ConditionStatus::kTrue;
   const bool is = seconds > std::max(kLongSuperstep, kMuchLonger * o.superstep_seconds);
-  if (was == is) return false;
+  if (is == is_on(status, kNoSupersteps)) return false;
   std::string called;  // by the rank that is furthest behind
   std::uint64_t least = ~0ull, behind = 0;
   for (const crds::RankPlace& place : status.ranks)
@@ -79,20 +87,12 @@ bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
                         behind, called)
       : spec.superstep.stride > 1 ? "with a smaller spec.superstep.stride they end more often"
                                   : "rank " + std::to_string(behind) + " has not come to its next one";
-  crds::set_condition(
-      status.conditions,
-      {.type = kNoSupersteps,
-       .status = is ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse,
-       .observed_generation = o.job.metadata.generation,
-       .last_transition_time = {},
-       .reason = is ? "NoEdge" : "Superstep",
-       .message =
-           is ? std::format("no superstep has ended for {:.0f} s, and until one does no rank can move: one ends "
-                            "at every {}{} of all ranks (spec.superstep); {}",
-                            seconds, spec.superstep.stride > 1 ? std::format("{}th ", spec.superstep.stride) : "",
-                            spec.superstep.call, hint)
-              : "supersteps end"},
-      o.now);
+  turn(o, status, kNoSupersteps, is, is ? "NoEdge" : "Superstep",
+       is ? std::format("no superstep has ended for {:.0f} s, and until one does no rank can move: one ends "
+                        "at every {}{} of all ranks (spec.superstep); {}",
+                        seconds, spec.superstep.stride > 1 ? std::format("{}th ", spec.superstep.stride) : "",
+                        spec.superstep.call, hint)
+          : "supersteps end");
   return is;
 }
 
@@ -130,21 +130,10 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   status.ranks_per_set.clear();
   for (auto& [name, entry] : sets) status.ranks_per_set.push_back(std::move(entry));
 
-  using crds::ConditionStatus;
-  auto condition = [&](const char* type, bool on) {
-    crds::set_condition(status.conditions,
-                        {.type = type,
-                         .status = on ? ConditionStatus::kTrue : ConditionStatus::kFalse,
-                         .observed_generation = o.job.metadata.generation,
-                         .last_transition_time = {},
-                         .reason = status.reason.empty() ? "Unknown" : status.reason,
-                         .message = status.message},
-                        o.now);
-  };
   // A condition's reason is told when it turns, not on every change of the phase.
   auto turned = [&](const char* type, bool on) {
-    const crds::Condition* c = crds::find_condition(status.conditions, type);
-    if (!c || (c->status == ConditionStatus::kTrue) != on) condition(type, on);
+    if (crds::find_condition(status.conditions, type) && is_on(status, type) == on) return;
+    turn(o, status, type, on, status.reason.empty() ? "Unknown" : status.reason, status.message);
   };
   turned("Starting", status.phase == JobPhase::kStarting);
   turned("Running", runs);
