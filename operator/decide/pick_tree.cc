@@ -1,6 +1,7 @@
 #include "operator/decide/pick_tree.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "operator/decide/lanes.h"
 
@@ -15,13 +16,14 @@ double least_of_eight(const double* v) {
 
 }  // namespace
 
-PickTree::PickTree(std::size_t leaves, Range range) : range_(range) {
+PickTree::PickTree(std::size_t leaves, Range range, double same_unit) : range_(range), same_unit_(same_unit) {
   std::size_t all = 0;
   for (std::size_t nodes = leaves; nodes > 0; nodes = nodes > kChildren ? (nodes + kChildren - 1) / kChildren : 0) {
     first_.push_back(all);
     all += (nodes + kChildren - 1) / kChildren * kChildren;
   }
   time_.assign(all, kInfinite);
+  if (alike()) return;
   unit_.assign(all, kHuge);
   if (first_.size() < 2) return;
   at_low_.assign(all - first_[1], kHuge);
@@ -56,18 +58,37 @@ void PickTree::put(std::size_t n, const Node& node) {
 
 void PickTree::plant(std::size_t leaf, double time, double unit) {
   time_[leaf] = time;
-  unit_[leaf] = unit;
+  if (!alike()) unit_[leaf] = unit;
 }
 
 void PickTree::grow() {
   if (empty()) return;
   for (std::size_t level = 1; level < first_.size(); ++level)
-    for (std::size_t below = first_[level - 1], n = first_[level]; below < first_[level]; below += kChildren, ++n)
-      put(n, node_above(level - 1, below));
-  root_ = node_above(first_.size() - 1, first_.back());
+    for (std::size_t below = first_[level - 1], n = first_[level]; below < first_[level]; below += kChildren, ++n) {
+      if (alike())
+        time_[n] = least_of_eight(&time_[below]);
+      else
+        put(n, node_above(level - 1, below));
+    }
+  if (alike())
+    root_ = {.time = least_of_eight(&time_[first_.back()]), .unit = same_unit_};
+  else
+    root_ = node_above(first_.size() - 1, first_.back());
+}
+
+// Where leaves are alike.
+void PickTree::set_time(std::size_t leaf, double time) {
+  time_[leaf] = time;
+  std::size_t index = leaf / kChildren;
+  for (std::size_t level = 1; level < first_.size(); ++level, index /= kChildren) {
+    const double least = least_of_eight(&time_[first_[level - 1] + index * kChildren]);
+    if (std::exchange(time_[first_[level] + index], least) == least) return;
+  }
+  root_.time = least_of_eight(&time_[first_.back()]);
 }
 
 void PickTree::set(std::size_t leaf, double time, double unit) {
+  if (alike()) return set_time(leaf, time);
   if (time_[leaf] == time && unit_[leaf] == unit) return;
   plant(leaf, time, unit);
   std::size_t index = leaf / kChildren;
@@ -90,7 +111,20 @@ PickTree::Asked PickTree::asked(double I) const {
 
 PickTree::Bounds PickTree::bounds(const Asked& a) const {
   const double loose = root_.time + a.I * root_.unit;
+  if (alike()) return {loose, loose};
   return {.loose = loose, .tight = std::max(loose, a.low * root_.at_low + a.high * root_.at_high)};
+}
+
+// Where leaves are alike: the first that is done at `time`, which is when the soonest is. More time is never a smaller
+// sum, so a node has such a leaf below it if and only if its own sum is that.
+std::size_t PickTree::first_with(double I, double time) const {
+  const double takes = I * same_unit_;
+  std::size_t index = 0;
+  for (std::size_t level = first_.size(); level-- > 0;) {
+    index *= kChildren;
+    while (time_[first_[level] + index] + takes != time) ++index;
+  }
+  return index;
 }
 
 // Among `siblings`, the eight nodes of a level from that one on.
@@ -130,6 +164,7 @@ std::optional<PickTree::Pick> PickTree::pick(double I, double below) const {
   Pick best{.leaf = 0, .time = below};
   const Asked a = asked(I);
   if (empty() || !(bounds(a).tight < below)) return std::nullopt;
+  if (alike()) return Pick{first_with(I, bounds(a).loose), bounds(a).loose};
   search(first_.size() - 1, 0, a, best);
   if (!(best.time < below)) return std::nullopt;
   return best;

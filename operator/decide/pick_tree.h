@@ -5,7 +5,8 @@
 // A tree in which a node bounds all below from underneath, in two ways; the search follows the best bound first and
 // cuts the rest.
 //
-//   least time + I·least unit      exact where capacities are alike: a search and a change take O(log n) then
+//   least time + I·least unit      exact where capacities are alike: a search and a change take O(log n) then, and
+//                                  only times need to be kept
 //   chord                          what the best below takes, as a function of I, is the least of straight lines and so
 //                                  concave: between two I it is nowhere below the line through its values there. Exact
 //                                  where the same one is best at both, however different the others are
@@ -38,8 +39,8 @@ class PickTree {
     double loose, tight;  // s
   };
 
-  // Nothing can be picked yet.
-  explicit PickTree(std::size_t leaves = 0, Range range = {0, 0});
+  // Nothing can be picked yet. `same_unit`, if above 0: that of all leaves, whatever plant() and set() are told.
+  explicit PickTree(std::size_t leaves = 0, Range range = {0, 0}, double same_unit = 0);
   [[nodiscard]] bool empty() const { return first_.empty(); }
 
   // To be followed by grow(), which makes the nodes above of all leaves at once.
@@ -67,6 +68,7 @@ class PickTree {
     double I, low, high;  // the latter two: weights of the chord's ends
   };
 
+  [[nodiscard]] bool alike() const { return same_unit_ > 0; }
   [[nodiscard]] Asked asked(double I) const;
   [[nodiscard]] Bounds bounds(const Asked& a) const;
   // Above eight siblings, those from `at` on.
@@ -75,12 +77,16 @@ class PickTree {
   void put(std::size_t n, const Node& node);
   // Where at_low_ and at_high_ have node n, which is no leaf.
   [[nodiscard]] std::size_t inner(std::size_t n) const { return n - first_[1]; }
+  void set_time(std::size_t leaf, double time);
+  [[nodiscard]] std::size_t first_with(double I, double time) const;
   void search(std::size_t level, std::size_t siblings, const Asked& asked, Pick& best) const;
 
   Range range_;
+  double same_unit_;
   std::vector<std::size_t> first_;        // by level, the leaves' first: where it begins
   std::vector<double> time_, unit_;       // of all levels; each is filled up to a multiple of eight
   std::vector<double> at_low_, at_high_;  // of all but the leaves: least time + I·unit below, for the range's two I
+                                          // (alike leaves: time_ alone is kept)
   Node root_;
 };
 

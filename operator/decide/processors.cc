@@ -87,7 +87,8 @@ const PickTree& Processors::free_in(SetId j) const {
   PickTree& tree = trees_[j.value];
   const std::uint32_t first = first_[j.value], end = first_[j.value + 1];
   if (!tree.empty() || first == end) return tree;
-  tree = PickTree(end - first, I_range_);
+  const bool alike = places_[first].unit == places_[end - 1].unit;  // they stand in its order
+  tree = PickTree(end - first, I_range_, alike ? places_[first].unit : 0);
   for (std::uint32_t n = first; n < end; ++n)
     if (places_[n].free > 0) tree.plant(n - first, places_[n].I_horizon * places_[n].unit, places_[n].unit);
   tree.grow();
