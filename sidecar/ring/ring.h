@@ -17,9 +17,9 @@
 
 #define BSP_RING_MAGIC 0x31676e7270736275ull /* "ubsprng1" */
 #define BSP_RING_VERSION 3u
-#define BSP_RING_RECORDS 256u /* slots; the sidecar must read each before it is overwritten */
-#define BSP_MAX_SETS 64u      /* Sets one job can span */
-#define BSP_RING_TEXT 160u    /* bytes of a reason, NUL included */
+#define BSP_RING_RECORDS 256u    /* slots; the sidecar must read each before it is overwritten */
+#define BSP_MAX_SETS 64u         /* Sets one job can span */
+#define BSP_RING_TEXT 160u       /* bytes of a reason, NUL included */
 #define BSP_RING_COLLECTIVES 17u /* of names::kEdgeCalls (crds/names.h) */
 
 /* What one rank did in one superstep. Writer: shim. Read it only while `superstep` is the expected
