@@ -84,10 +84,7 @@ Result<Simulated> Supersteps::simulate(const Demand& demand, std::span<const Pro
 
   const std::size_t ranks = mapping.size(), sets = nodes_->sets.size();
   const auto set_of = [&](ProcessorId p) { return nodes_->processor(p).set.value; };
-  Simulated out{.seconds = 0,
-                .compute_seconds = std::vector<double>(ranks, 0),
-                .recv_bytes = {ranks, sets},
-                .recv_seconds = {ranks, sets}};
+  Simulated out{.seconds = 0, .compute_seconds = std::vector<double>(ranks, 0)};
   for (std::size_t w = 0; w < order.works.size(); ++w) {
     out.compute_seconds[order.works[w].rank] = times.works[w].end - times.works[w].begin;
     out.seconds = std::max(out.seconds, times.works[w].end);
@@ -98,8 +95,11 @@ Result<Simulated> Supersteps::simulate(const Demand& demand, std::span<const Pro
     under_way[{order.transfers[t].to_rank, set_of(ProcessorId{order.transfers[t].from})}].push_back(times.transfers[t]);
     out.seconds = std::max(out.seconds, times.transfers[t].end);
   }
-  for (auto& [receiver, spans] : under_way) out.recv_seconds[receiver.first, receiver.second] = covered(spans);
-  for (const Message& m : demand.messages) out.recv_bytes[m.to.value, set_of(mapping[m.from.value])] += m.bytes;
+  decide::Grid<double> bytes(ranks, sets), seconds(ranks, sets);
+  for (auto& [receiver, spans] : under_way) seconds[receiver.first, receiver.second] = covered(spans);
+  for (const Message& m : demand.messages) bytes[m.to.value, set_of(mapping[m.from.value])] += m.bytes;
+  out.recv_bytes = bytes;
+  out.recv_seconds = seconds;
   return out;
 }
 

@@ -19,8 +19,8 @@ namespace bsp::sim {
 struct Simulated {
   double seconds = 0;                     // until the last rank has computed and the last message has arrived
   std::vector<double> compute_seconds{};  // CT(i)
-  decide::Grid<double> recv_bytes{};      // B(i,j), j the Set of the sender
-  decide::Grid<double> recv_seconds{};    // BT(i,j): how long messages from Set j to rank i were on their way
+  decide::SparseGrid recv_bytes{};        // B(i,j), j the Set of the sender
+  decide::SparseGrid recv_seconds{};      // BT(i,j): how long messages from Set j to rank i were on their way
 };
 
 class Supersteps {

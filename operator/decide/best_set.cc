@@ -33,6 +33,18 @@ std::vector<BestSet::Step> BestSet::steps_from(std::uint32_t own) const {
   return steps;
 }
 
+void BestSet::announce(RankId i) const {
+  const std::uint32_t own = c_.columns.own[i.value].value;
+  if (c_.metrics.Comm_peaks.empty() || steps_[own].empty()) return;
+  const std::uint32_t first = steps_[own].front().j;
+  c_.metrics.Comm.prefetch(i.value, first);
+  const double comp = c_.metrics.P_comp[i.value] * c_.metrics.CTP[i.value], M = c_.columns.M[i.value];
+  const auto without_comm = [&](std::uint32_t j) {
+    return PM(comp, ISet_[own, j], 0, M, c_.snapshot.platform.T[own, j], c_.snapshot.platform.Mig_row(i)[j]);
+  };
+  if (without_comm(own) >= without_comm(first)) c_.metrics.Comm.prefetch(i.value, own);
+}
+
 BestSet::Found BestSet::find(RankId i, std::span<const SetId> lacking) const {
   const std::uint32_t own = c_.columns.own[i.value].value;
   const double comp = c_.metrics.P_comp[i.value] * c_.metrics.CTP[i.value], M = c_.columns.M[i.value];
@@ -51,15 +63,15 @@ BestSet::Found BestSet::find(RankId i, std::span<const SetId> lacking) const {
   const auto consider_at_once = [&](std::uint32_t j, double comm) {
     if (j != own && open_[j] != 0) consider(j, comm);
   };
-  if (c_.metrics.P_BTP_peaks.empty()) {  // rows are short
-    const auto sets = c_.metrics.P_comm.pattern().columns(i.value);
-    const auto P = c_.metrics.P_comm.row(i.value), BTP = c_.metrics.BTP.row(i.value);
+  if (c_.metrics.Comm_peaks.empty()) {  // rows are short
+    const auto sets = c_.metrics.Comm.pattern().columns(i.value);
+    const auto comm = c_.metrics.Comm.row(i.value);
     for (std::size_t k = 0; k < sets.size(); ++k) {
-      consider_at_once(sets[k], P[k] * BTP[k]);
-      most = std::max(most, P[k] * BTP[k]);
+      consider_at_once(sets[k], comm[k]);
+      most = std::max(most, comm[k]);
     }
   } else {
-    const Peaks& peaks = c_.metrics.P_BTP_peaks[i.value];
+    const Peaks& peaks = c_.metrics.Comm_peaks[i.value];
     for (std::size_t q = 0; q < Peaks::kPeaks; ++q)
       if (peaks.value[q] > 0) consider_at_once(peaks.set[q], peaks.value[q]);
     rest = peaks.rest, most = peaks.most;

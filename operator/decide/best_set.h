@@ -21,6 +21,11 @@
 
 namespace bsp::decide {
 
+// PM = Comp + Comm − Mem, s.
+inline double PM(double comp, double ISet, double Comm, double M, double T, double Mig) {
+  return comp * ISet + Comm - (M * T + Mig);
+}
+
 class BestSet {
  public:
   struct Found {
@@ -33,13 +38,8 @@ class BestSet {
 
   // `lacking`: Sets that are no targets of this rank.
   [[nodiscard]] Found find(RankId i, std::span<const SetId> lacking) const;
-  // Has what find(i) looks up first, in long rows, brought near meanwhile.
-  void announce(RankId i) const {
-    const std::vector<Step>& steps = steps_[c_.columns.own[i.value].value];
-    if (c_.metrics.P_BTP_peaks.empty() || steps.empty()) return;
-    c_.metrics.P_comm.prefetch(i.value, steps.front().j);
-    c_.metrics.BTP.prefetch(i.value, steps.front().j);
-  }
+  // Has what find(i) probably looks up, in long rows, brought near meanwhile.
+  void announce(RankId i) const;
 
  private:
   struct Step {
@@ -47,19 +47,12 @@ class BestSet {
     std::uint32_t j, least_j;
   };
   [[nodiscard]] std::vector<Step> steps_from(std::uint32_t own) const;
-  [[nodiscard]] double Comm(RankId i, std::uint32_t j) const {
-    return c_.metrics.P_comm[i.value, j] * c_.metrics.BTP[i.value, j];
-  }
+  [[nodiscard]] double Comm(RankId i, std::uint32_t j) const { return c_.metrics.Comm[i.value, j]; }
 
   const Case& c_;
   const Grid<double>& ISet_;
   std::vector<std::uint8_t> open_;
   std::vector<std::vector<Step>> steps_;  // by the rank's own Set
 };
-
-// PM = Comp + Comm − Mem, s.
-inline double PM(double comp, double ISet, double Comm, double M, double T, double Mig) {
-  return comp * ISet + Comm - (M * T + Mig);
-}
 
 }  // namespace bsp::decide

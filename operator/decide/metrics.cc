@@ -1,6 +1,7 @@
 #include "operator/decide/metrics.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "operator/decide/lanes.h"
@@ -34,29 +35,16 @@ void update_computation(Metrics& m, const MeasuredSuperstep& t, bool first, doub
   }
 }
 
-// How many Sets a rank has received anything from, bytes or time.
-std::size_t heard_from(std::span<const double> B, std::span<const double> BT) {
-  WholeLanes minus_count = {0, 0};
-  std::size_t j = 0;
-  for (; j + kLanes <= B.size(); j += kLanes) minus_count += (load(&B[j]) != 0.0) | (load(&BT[j]) != 0.0);
-  auto count = static_cast<std::size_t>(-(minus_count[0] + minus_count[1]));
-  for (; j < B.size(); ++j) count += B[j] != 0 || BT[j] != 0 ? 1 : 0;
-  return count;
-}
-
 // Makes the grids name all that t has figures of as well.
 void widen(Metrics& m, const MeasuredSuperstep& t) {
   const Pattern& was = m.PB.pattern();
   auto pattern = std::make_shared<Pattern>(was.rows(), was.cols());
+  std::vector<Pattern::Column> some, all;
   for (std::size_t i = 0; i < was.rows(); ++i) {
-    const auto named = was.columns(i);
-    const auto B = t.recv_bytes.row(i), BT = t.recv_seconds.row(i);
-    const bool from_all = heard_from(B, BT) == B.size();
-    for (std::size_t j = 0, k = 0; j < B.size(); ++j) {
-      const bool is_named = k < named.size() && named[k] == j;
-      if (is_named) ++k;
-      if (from_all || is_named || B[j] != 0 || BT[j] != 0) pattern->name(j);
-    }
+    some.clear(), all.clear();
+    std::ranges::set_union(was.columns(i), t.recv_bytes.pattern().columns(i), std::back_inserter(some));
+    std::ranges::set_union(some, t.recv_seconds.pattern().columns(i), std::back_inserter(all));
+    for (const Pattern::Column j : all) pattern->name(j);
     pattern->end_row();
   }
   pattern->shrink_to_fit();
@@ -64,30 +52,32 @@ void widen(Metrics& m, const MeasuredSuperstep& t) {
   for (SparseGrid* grid : {&m.PB, &m.BTP, &m.P_comm, &m.B_window, &m.last.recv_bytes}) grid->widen(wider);
 }
 
-// Of a row, the figures of the Sets that are named: where they are, or gathered.
-std::span<const double> of_named(std::span<const double> row, std::span<const Pattern::Column> named,
+// A row's figures of the columns that are `named`, which are all that it has figures of: where they are, or gathered.
+std::span<const double> of_named(const SparseGrid& grid, std::size_t i, std::span<const Pattern::Column> named,
                                  std::vector<double>& gathered) {
-  if (named.size() == row.size()) return row;
-  for (std::size_t k = 0; k < named.size(); ++k) gathered[k] = row[named[k]];
+  const std::span<const double> row = grid.row(i);
+  if (row.size() == named.size()) return row;
+  const std::span<const Pattern::Column> has = grid.pattern().columns(i);
+  for (std::size_t k = 0, h = 0; k < named.size(); ++k) {
+    const bool is_there = h < has.size() && has[h] == named[k];
+    gathered[k] = is_there ? row[h++] : 0;
+  }
   return {gathered.data(), named.size()};
 }
 
 void update_communication(Metrics& m, const MeasuredSuperstep& t, bool first, double step, double beta,
                           bool call_follows) {
   const std::size_t ranks = m.PB.rows(), sets = m.PB.cols();
-  std::vector<double> gathered_B(sets), gathered_BT(sets), P_BTP(sets);
-  if (first) widen(m, t);
+  std::vector<double> gathered_B(sets), gathered_BT(sets);
+  const bool named = m.PB.pattern().covers(t.recv_bytes.pattern()) && m.PB.pattern().covers(t.recv_seconds.pattern());
+  if (!named) widen(m, t);
   const bool makes_peaks = call_follows && m.PB.pattern().size() > ranks * Peaks::kShortRow;
-  m.P_BTP_peaks.resize(makes_peaks ? ranks : 0);
+  m.Comm_peaks.resize(makes_peaks ? ranks : 0);
   m.B_peaks.resize(makes_peaks ? ranks : 0);
   for (std::size_t i = 0; i < ranks; ++i) {
-    auto named = m.PB.pattern().columns(i);
-    auto B = of_named(t.recv_bytes.row(i), named, gathered_B), BT = of_named(t.recv_seconds.row(i), named, gathered_BT);
-    if (named.size() < sets && heard_from(B, BT) < heard_from(t.recv_bytes.row(i), t.recv_seconds.row(i))) {
-      widen(m, t);  // all rows at once, so at most one time
-      named = m.PB.pattern().columns(i);
-      B = of_named(t.recv_bytes.row(i), named, gathered_B), BT = of_named(t.recv_seconds.row(i), named, gathered_BT);
-    }
+    const auto columns = m.PB.pattern().columns(i);
+    const auto B = of_named(t.recv_bytes, i, columns, gathered_B),
+               BT = of_named(t.recv_seconds, i, columns, gathered_BT);
     const auto PB = m.PB.row(i), BTP = m.BTP.row(i), P_comm = m.P_comm.row(i), sum = m.B_window.row(i),
                last = m.last.recv_bytes.row(i);
     std::size_t k = 0;
@@ -96,9 +86,8 @@ void update_communication(Metrics& m, const MeasuredSuperstep& t, bool first, do
                   BTP_k = aged(load(&BTP[k]), load(&BT[k]), first);
       const Lanes P = predictability(load(&P_comm[k]), now, predicted, beta, step);
       store(predicted, &PB[k]);
-      store(BTP_k, &BTP[k]);
+      store(call_follows ? P * BTP_k : BTP_k, &BTP[k]);
       store(P, &P_comm[k]);
-      store(P * BTP_k, &P_BTP[k]);
       store(load(&sum[k]) + now, &sum[k]);
       store(now, &last[k]);
     }
@@ -106,51 +95,54 @@ void update_communication(Metrics& m, const MeasuredSuperstep& t, bool first, do
       PB[k] = aged(PB[k], B[k], first);
       BTP[k] = aged(BTP[k], BT[k], first);
       P_comm[k] = predictability(P_comm[k], B[k], PB[k], beta, step);
-      P_BTP[k] = P_comm[k] * BTP[k];
+      if (call_follows) BTP[k] *= P_comm[k];
       sum[k] += B[k];
       last[k] = B[k];
     }
     if (!makes_peaks) continue;
-    m.P_BTP_peaks[i] = peaks_of({P_BTP.data(), B.size()}, named);
-    m.B_peaks[i] = peaks_of(B, named);
+    m.Comm_peaks[i] = peaks_of(BTP, columns);
+    m.B_peaks[i] = peaks_of(B, columns);
   }
+  if (call_follows) m.Comm = std::move(m.BTP);
 }
 
 }  // namespace
 
-Metrics open_metrics(std::vector<double> P_comp, const Grid<double>& P_comm, std::size_t ranks, std::size_t sets) {
+Metrics open_metrics(std::vector<double> P_comp, const SparseGrid& P_comm, std::size_t ranks, std::size_t sets) {
+  check(P_comm.rows() == 0 || P_comm.unnamed() == 1, "P_comm is 1 of a Set that it does not name");
   P_comp.resize(ranks, 1.0);
-  auto not_one = std::make_shared<Pattern>(ranks, sets);
+  auto pattern = std::make_shared<Pattern>(ranks, sets);
+  std::vector<double> not_one;
   for (std::size_t i = 0; i < ranks; ++i) {
-    for (std::size_t j = 0; i < P_comm.rows() && j < std::min(sets, P_comm.cols()); ++j)
-      if (P_comm[i, j] != 1) not_one->name(j);
-    not_one->end_row();
+    for (std::size_t k = 0; i < P_comm.rows() && k < P_comm.row(i).size(); ++k) {
+      const Pattern::Column j = P_comm.pattern().columns(i)[k];
+      if (P_comm.row(i)[k] == 1 || j >= sets) continue;
+      pattern->name(j);
+      not_one.push_back(P_comm.row(i)[k]);
+    }
+    pattern->end_row();
   }
   const std::vector<double> zeros(ranks, 0.0);
-  const SparseGrid zero_grid(not_one, 0);
-  Metrics metrics{.PI = zeros,
-                  .CTP = zeros,
-                  .PB = zero_grid,
-                  .BTP = zero_grid,
-                  .P_comp = std::move(P_comp),
-                  .P_comm = SparseGrid(not_one, 1),
-                  .I_window = zeros,
-                  .B_window = zero_grid,
-                  .last = {.instructions = zeros, .recv_bytes = zero_grid}};
-  for (std::size_t i = 0; i < ranks; ++i) {
-    const auto named = not_one->columns(i);
-    for (std::size_t k = 0; k < named.size(); ++k) metrics.P_comm.row(i)[k] = P_comm[i, named[k]];
-  }
-  return metrics;
+  const SparseGrid zero_grid(pattern, 0);
+  return {.PI = zeros,
+          .CTP = zeros,
+          .PB = zero_grid,
+          .BTP = zero_grid,
+          .P_comp = std::move(P_comp),
+          .P_comm = SparseGrid(pattern, 1, std::move(not_one)),
+          .I_window = zeros,
+          .B_window = zero_grid,
+          .last = {.instructions = zeros, .recv_bytes = zero_grid}};
 }
 
 void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Params& params, bool call_follows) {
   const std::size_t ranks = metrics.PI.size(), sets = metrics.PB.cols();
-  const auto fits = [&](const Grid<double>& g) { return g.rows() == ranks && g.cols() == sets; };
+  const auto fits = [&](const SparseGrid& g) { return g.rows() == ranks && g.cols() == sets && g.unnamed() == 0; };
   check(
       t.instructions.size() == ranks && t.compute_seconds.size() == ranks && fits(t.recv_bytes) && fits(t.recv_seconds),
       "a measured superstep has one row per rank and one column per Set");
   check(t.superstep > metrics.last.superstep, "supersteps are added in order");
+  check(metrics.Comm.rows() == 0, "a call follows the superstep before");
 
   const bool first = metrics.supersteps == 0;
   const double step = 1.0 / static_cast<double>(alpha);

@@ -26,7 +26,7 @@ struct Metrics {
   std::vector<double> PI{};      // [i] instructions
   std::vector<double> CTP{};     // [i] s
   SparseGrid PB{};               // [i, j] bytes
-  SparseGrid BTP{};              // [i, j] s
+  SparseGrid BTP{};              // [i, j] s; empty with the superstep that a call follows: then there is Comm
   std::vector<double> P_comp{};  // [i] 0..1, how predictable the computation is
   SparseGrid P_comm{};           // [i, j] 0..1, how predictable the communication is
 
@@ -39,16 +39,19 @@ struct Metrics {
   } last{};                              // the superstep added last
   std::uint64_t supersteps = 0;          // added so far in this window
 
-  // Of the last superstep, if a call follows it and rows are long; else empty.
-  std::vector<Peaks> P_BTP_peaks{};  // [i] of P_comm·BTP, PM's Comm(i,·), s
-  std::vector<Peaks> B_peaks{};      // [i] of last.recv_bytes
+  // Of the superstep that a call follows, else empty.
+  SparseGrid Comm{};  // [i, j] s, P_comm·BTP: PM's Comm(i,j)
+  // Besides, if rows are long:
+  std::vector<Peaks> Comm_peaks{};  // [i] of Comm
+  std::vector<Peaks> B_peaks{};     // [i] of last.recv_bytes
 };
 
 // At the start of a window. P_comp and P_comm come from the last one (1 where they say nothing).
-Metrics open_metrics(std::vector<double> P_comp, const Grid<double>& P_comm, std::size_t ranks, std::size_t sets);
+Metrics open_metrics(std::vector<double> P_comp, const SparseGrid& P_comm, std::size_t ranks, std::size_t sets);
 
-// After each superstep. O(ranks · Sets), and the only part of a decision's work that needs all measured values: a call
-// reads the peaks, made if it `follows`, and few of the sums and averages; or the rows, where they are short.
+// After each superstep, until a call follows. O(ranks · Sets heard from), and the only part of a decision's work that
+// needs all measured values: a call reads the peaks, made if it `follows`, and few of the sums and averages; or the
+// rows, where they are short.
 void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Params& params,
             bool call_follows = false);
 

@@ -16,6 +16,7 @@
 #include "base/core/error.h"
 #include "base/core/ids.h"
 #include "operator/decide/grid.h"
+#include "operator/decide/sparse_grid.h"
 
 namespace bsp::decide {
 
@@ -79,8 +80,8 @@ struct MeasuredSuperstep {
   std::vector<double> compute_seconds{};  // CT_t(i), of the computation phase
   double communication_seconds = 0;       // communication phase and barrier of the superstep, for all
                                           // the same: see shared_phase_seconds() in adaptation.h
-  Grid<double> recv_bytes{};              // B_t[i, j], received from ranks that are in Set j
-  Grid<double> recv_seconds{};            // BT_t[i, j], transfer time without waiting for the sender
+  SparseGrid recv_bytes{};                // B_t[i, j], received from ranks that are in Set j; unnamed: 0
+  SparseGrid recv_seconds{};              // BT_t[i, j], transfer time without waiting for the sender; unnamed: 0
 };
 
 // --- Parameters ------------------------------------------------------------------------
@@ -130,7 +131,7 @@ struct Cadence {
 struct State {
   Cadence cadence{};
   std::vector<double> P_comp{};  // P_comp(i), 0..1
-  Grid<double> P_comm{};         // P_comm[i, j], 0..1
+  SparseGrid P_comm{};           // P_comm[i, j], 0..1; unnamed: 1
 
   bool operator==(const State&) const = default;
 };

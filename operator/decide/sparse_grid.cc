@@ -16,6 +16,31 @@ std::size_t Pattern::place(std::size_t i, std::size_t j) const {
   return static_cast<std::size_t>(std::ranges::lower_bound(named, j) - named.begin());
 }
 
+bool Pattern::covers(const Pattern& other) const {
+  if (this == &other) return true;
+  for (std::size_t i = 0; i < rows_; ++i)
+    if (!names_all(i) && !std::ranges::includes(columns(i), other.columns(i))) return false;
+  return true;
+}
+
+SparseGrid::SparseGrid(std::shared_ptr<const Pattern> pattern, double unnamed, std::vector<double> values)
+    : pattern_(std::move(pattern)), unnamed_(unnamed), values_(std::move(values)) {
+  check(values_.size() == pattern_->size(), "a sparse grid has a value for each column that is named");
+}
+
+SparseGrid::SparseGrid(const Grid<double>& full, double unnamed) : unnamed_(unnamed) {
+  auto pattern = std::make_shared<Pattern>(full.rows(), full.cols());
+  for (std::size_t i = 0; i < full.rows(); ++i) {
+    for (std::size_t j = 0; j < full.cols(); ++j) {
+      if (full[i, j] == unnamed) continue;
+      pattern->name(j);
+      values_.push_back(full[i, j]);
+    }
+    pattern->end_row();
+  }
+  pattern_ = std::move(pattern);
+}
+
 double SparseGrid::operator[](std::size_t row, std::size_t col) const {
   if (pattern_->names_all(row)) return values_[pattern_->first(row) + col];
   const std::span<const Pattern::Column> named = pattern_->columns(row);
@@ -43,6 +68,21 @@ Grid<double> SparseGrid::dense() const {
     for (std::size_t k = 0; k < named.size(); ++k) all[i, named[k]] = row(i)[k];
   }
   return all;
+}
+
+bool SparseGrid::operator==(const SparseGrid& other) const {
+  if (rows() != other.rows() || cols() != other.cols()) return false;
+  for (std::size_t i = 0; i < rows(); ++i) {
+    const std::span<const Pattern::Column> a = pattern_->columns(i), b = other.pattern_->columns(i);
+    if (std::ranges::equal(a, b) ? !std::ranges::equal(row(i), other.row(i)) : !same_row(other, i)) return false;
+  }
+  return unnamed_ == other.unnamed_ || rows() == 0;
+}
+
+bool SparseGrid::same_row(const SparseGrid& other, std::size_t i) const {
+  for (std::size_t j = 0; j < cols(); ++j)
+    if ((*this)[i, j] != other[i, j]) return false;
+  return true;
 }
 
 }  // namespace bsp::decide

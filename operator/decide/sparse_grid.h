@@ -1,7 +1,7 @@
 // A grid in whose rows few columns are named: what ranks received, by the Sets that they hear from.
 //
 // A rank hears from its neighbours, and so from few of many Sets. Only these have figures; all others have the same
-// one, which the grid knows once. What is named is a pattern that all grids of a job share (compressed sparse rows).
+// one, which the grid knows once. What is named is a pattern that grids may share (compressed sparse rows).
 #pragma once
 
 #include <cstddef>
@@ -36,6 +36,8 @@ class Pattern {
   }
   // Where in columns(i), first(i) being 0, column j is or would be.
   [[nodiscard]] std::size_t place(std::size_t i, std::size_t j) const;
+  // Whether it names, of the same rows, all that `other` does.
+  [[nodiscard]] bool covers(const Pattern& other) const;
 
  private:
   std::size_t rows_, cols_;
@@ -49,10 +51,15 @@ class SparseGrid {
   // `unnamed`: the figure of all columns that the pattern does not name, and to begin with of the others too.
   SparseGrid(std::shared_ptr<const Pattern> pattern, double unnamed)
       : pattern_(std::move(pattern)), unnamed_(unnamed), values_(pattern_->size(), unnamed) {}
+  // `values`: of what the pattern names, row after row.
+  SparseGrid(std::shared_ptr<const Pattern> pattern, double unnamed, std::vector<double> values);
+  // Names what is not `unnamed`.
+  SparseGrid(const Grid<double>& full, double unnamed = 0);  // NOLINT(google-explicit-constructor): the same figures
 
   [[nodiscard]] std::size_t rows() const { return pattern_ ? pattern_->rows() : 0; }
   [[nodiscard]] std::size_t cols() const { return pattern_ ? pattern_->cols() : 0; }
-  [[nodiscard]] const Pattern& pattern() const { return *pattern_; }
+  [[nodiscard]] const Pattern& pattern() const { return *pattern_; }  // of a grid that has rows
+  [[nodiscard]] double unnamed() const { return unnamed_; }
   double operator[](std::size_t row, std::size_t col) const;
   // [row, col] is going to be read, if the row names all.
   void prefetch(std::size_t row, std::size_t col) const {
@@ -69,8 +76,12 @@ class SparseGrid {
   // The same figures, under a pattern that names all that this one does.
   void widen(std::shared_ptr<const Pattern> pattern);
   [[nodiscard]] Grid<double> dense() const;
+  // The same figures in a grid of the same size, whatever is named.
+  bool operator==(const SparseGrid& other) const;
 
  private:
+  [[nodiscard]] bool same_row(const SparseGrid& other, std::size_t i) const;
+
   std::shared_ptr<const Pattern> pattern_;
   double unnamed_ = 0;
   std::vector<double> values_;

@@ -44,7 +44,7 @@ class Window {
 
   // Ends the window; `next` is the plan's.
   [[nodiscard]] State close(const Cadence& next) && {
-    return {next, std::move(metrics_.P_comp), metrics_.P_comm.dense()};
+    return {next, std::move(metrics_.P_comp), std::move(metrics_.P_comm)};
   }
 
  private:

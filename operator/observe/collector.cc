@@ -1,6 +1,7 @@
 #include "operator/observe/collector.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "operator/decide/adaptation.h"
 
@@ -39,20 +40,26 @@ std::optional<decide::MeasuredSuperstep> Collector::take() {
   SuperstepTimes times;
   out.superstep = {t};
   times.superstep = t;
-  out.recv_bytes = decide::Grid<double>(n, sets_);
-  out.recv_seconds = decide::Grid<double>(n, sets_);
-  std::vector<double> rest(n);
+  auto heard_from = std::make_shared<decide::Pattern>(n, sets_);
+  std::vector<double> bytes, seconds, rest(n);
   for (std::size_t i = 0; i < n; ++i) {
     const wire::SuperstepReport& s = pending_[i].at(t);
     out.instructions.push_back(static_cast<double>(s.instructions));
     out.compute_seconds.push_back(static_cast<double>(s.compute_ns) * 1e-9);
     rest[i] = static_cast<double>(s.comm_ns + s.edge_ns) * 1e-9;
     times.seconds += (out.compute_seconds[i] + rest[i]) / static_cast<double>(n);
-    for (std::size_t j = 0; j < std::min(sets_, s.recv_bytes.size()); ++j)
-      out.recv_bytes[i, j] = static_cast<double>(s.recv_bytes[j]);
-    for (std::size_t j = 0; j < std::min(sets_, s.recv_ns.size()); ++j)
-      out.recv_seconds[i, j] = static_cast<double>(s.recv_ns[j]) * 1e-9;
+    for (std::size_t j = 0; j < sets_; ++j) {
+      const std::uint64_t from = j < s.recv_bytes.size() ? s.recv_bytes[j] : 0,
+                          ns = j < s.recv_ns.size() ? s.recv_ns[j] : 0;
+      if (from == 0 && ns == 0) continue;
+      heard_from->name(j);
+      bytes.push_back(static_cast<double>(from));
+      seconds.push_back(static_cast<double>(ns) * 1e-9);
+    }
+    heard_from->end_row();
   }
+  out.recv_bytes = decide::SparseGrid(heard_from, 0, std::move(bytes));
+  out.recv_seconds = decide::SparseGrid(heard_from, 0, std::move(seconds));
   out.communication_seconds = decide::shared_phase_seconds(rest);
   times.compute_seconds = out.compute_seconds;
   times.instructions = out.instructions;

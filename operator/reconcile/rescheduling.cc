@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <format>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "base/core/log.h"
@@ -19,16 +21,19 @@ namespace {
 
 constexpr std::size_t kCompared = 10;  // supersteps on either side of a wave, at most
 
+using PByRank = std::vector<std::map<std::uint32_t, double>>;  // P_comm by Set, where it is not 1
+
 json state_to_json(const decide::State& s) {
-  json p_comm = json::array();
+  PByRank p_comm(s.P_comm.rows());
   for (std::size_t i = 0; i < s.P_comm.rows(); ++i)
-    p_comm.push_back(std::vector<double>(s.P_comm.row(i).begin(), s.P_comm.row(i).end()));
-  return {{"k", s.cadence.k.value},    {"alpha", s.cadence.alpha}, {"alphaNext", s.cadence.alpha_next},
-          {"d", s.cadence.d},          {"gamma", s.cadence.gamma}, {"pComp", s.P_comp},
-          {"pComm", std::move(p_comm)}};
+    for (std::size_t k = 0; k < s.P_comm.row(i).size(); ++k)
+      if (const double P = s.P_comm.row(i)[k]; P != 1) p_comm[i][s.P_comm.pattern().columns(i)[k]] = P;
+  return {{"k", s.cadence.k.value}, {"alpha", s.cadence.alpha}, {"alphaNext", s.cadence.alpha_next},
+          {"d", s.cadence.d},       {"gamma", s.cadence.gamma}, {"pComp", s.P_comp},
+          {"pCommBySet", p_comm}};
 }
 
-decide::State state_from_json(const json& j) {
+decide::State state_from_json(const json& j, std::size_t ranks, std::size_t sets) {
   decide::State s;
   if (!j.is_object()) return s;
   s.cadence.k = {j.value("k", std::uint64_t{1})};
@@ -37,12 +42,19 @@ decide::State state_from_json(const json& j) {
   s.cadence.d = j.value("d", 0.0);
   s.cadence.gamma = j.value("gamma", std::uint64_t{0});
   s.P_comp = j.value("pComp", std::vector<double>{});
-  const auto rows = j.value("pComm", std::vector<std::vector<double>>{});
-  if (!rows.empty()) {
-    s.P_comm = decide::Grid<double>(rows.size(), rows[0].size());
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      for (std::size_t k = 0; k < std::min(rows[i].size(), rows[0].size()); ++k) s.P_comm[i, k] = rows[i][k];
+  auto p_comm = j.value("pCommBySet", PByRank{});
+  p_comm.resize(ranks);
+  auto pattern = std::make_shared<decide::Pattern>(ranks, sets);
+  std::vector<double> values;
+  for (const auto& row : p_comm) {
+    for (const auto& [set, P] : row) {
+      if (set >= sets) continue;
+      pattern->name(set);
+      values.push_back(P);
+    }
+    pattern->end_row();
   }
+  s.P_comm = decide::SparseGrid(std::move(pattern), 1, std::move(values));
   return s;
 }
 
@@ -75,7 +87,7 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
       records_(records) {
   const json& j = job.status.rescheduler;
   if (j.is_object()) {
-    state_ = state_from_json(j.value("state", json()));
+    state_ = state_from_json(j.value("state", json()), ranks_, sets_);
     wave_seen_ = j.value("waveSeen", 0u);
     if (j.contains("baseline")) {
       const json& b = j["baseline"];
@@ -144,9 +156,7 @@ void Rescheduler::note_wave(const Observed& o) {
   const bool paused = w.phase == migrate::Phase::kSucceeded || w.rollback_committed;
   if (paused) {
     collector_.skip_to(edge + 1);
-    state_ = {.cadence = window_->cadence(),
-              .P_comp = window_->metrics().P_comp,
-              .P_comm = window_->metrics().P_comm.dense()};
+    state_ = {.cadence = window_->cadence(), .P_comp = window_->metrics().P_comp, .P_comm = window_->metrics().P_comm};
     state_.cadence.k = {edge + 2};
     state_.cadence.alpha_next = 0;
     open_window();

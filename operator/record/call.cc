@@ -19,16 +19,30 @@ std::unexpected<Error> wrong(std::string_view field, std::string_view what) {
 bool is_figure(double v) { return v >= 0 && v <= kMostFigure; }
 bool is_share(double v) { return v >= 0 && v <= 1; }
 
+std::string out_of_range(double figure, bool (*good)(double)) {
+  return std::format("must be a number from 0 to {}, is {}", good == is_share ? 1 : kMostFigure, figure);
+}
+
 Result<void> check_figures(std::string_view field, std::span<const double> figures, bool (*good)(double) = is_figure) {
   const auto bad = std::ranges::find_if_not(figures, good);
   if (bad == figures.end()) return {};
-  return wrong(std::format("{}[{}]", field, bad - figures.begin()),
-               std::format("must be a number from 0 to {}, is {}", good == is_share ? 1 : kMostFigure, *bad));
+  return wrong(std::format("{}[{}]", field, bad - figures.begin()), out_of_range(*bad, good));
 }
 
-Result<void> check_grid(std::string_view field, const decide::Grid<double>& grid, bool (*good)(double) = is_figure) {
+Result<void> check_grid(std::string_view field, const decide::Grid<double>& grid) {
   for (std::size_t i = 0; i < grid.rows(); ++i)
-    BSP_CHECK_OK(check_figures(std::format("{}, row {}", field, i), grid.row(i), good));
+    BSP_CHECK_OK(check_figures(std::format("{}, row {}", field, i), grid.row(i)));
+  return {};
+}
+
+Result<void> check_grid(std::string_view field, const decide::SparseGrid& grid, bool (*good)(double) = is_figure) {
+  for (std::size_t i = 0; i < grid.rows(); ++i) {
+    const std::span<const double> row = grid.row(i);
+    const auto bad = std::ranges::find_if_not(row, good);
+    if (bad == row.end()) continue;
+    const auto column = grid.pattern().columns(i)[static_cast<std::size_t>(bad - row.begin())];
+    return wrong(std::format("{}, row {}[{}]", field, i, column), out_of_range(*bad, good));
+  }
   return {};
 }
 

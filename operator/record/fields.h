@@ -230,6 +230,8 @@ template <class T>
 inline constexpr bool kIsGrid = false;
 template <class T>
 inline constexpr bool kIsGrid<decide::Grid<T>> = true;
+template <>
+inline constexpr bool kIsGrid<decide::SparseGrid> = true;
 template <class T>
 inline constexpr bool kIsId = false;
 template <class Tag, class Value>

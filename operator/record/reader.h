@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <format>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -94,34 +95,29 @@ class Reader {
 
   template <class T>
   void read_grid(const json& j, decide::Grid<T>& out, T usual, const Path& at) {
+    const auto made = [&](std::uint32_t rows, std::uint32_t cols) { out = decide::Grid<T>(rows, cols, usual); };
+    read_cells<T>(j, at, made, [&](std::uint32_t row, std::uint32_t col, const T& value) { out[row, col] = value; });
+  }
+
+  void read_grid(const json& j, decide::SparseGrid& out, double usual, const Path& at) {
+    std::shared_ptr<decide::Pattern> pattern;
+    std::uint32_t open = 0;  // the row that is being made
+    std::vector<double> values;
+    const auto made = [&](std::uint32_t rows, std::uint32_t cols) {
+      if (cols > decide::Pattern::kMostColumns)
+        tell({&at, "cols"}, std::format("is {}; the most is {}", cols, decide::Pattern::kMostColumns));
+      else
+        pattern = std::make_shared<decide::Pattern>(rows, cols);
+    };
+    read_cells<double>(j, at, made, [&](std::uint32_t row, std::uint32_t col, double value) {
+      if (value == usual) return;
+      for (; open < row; ++open) pattern->end_row();
+      pattern->name(col);
+      values.push_back(value);
+    });
     if (failed()) return;
-    if (!j.is_object()) return wrong(at, "an object", j);
-    static constexpr std::string_view kParts[] = {"rows", "cols", "at", "values"};
-    finish(j, {std::begin(kParts), std::end(kParts)}, at);
-    std::uint32_t rows = 0, cols = 0;
-    std::vector<std::uint64_t> places;
-    std::vector<T> values;
-    required(j, "rows", rows, at);
-    required(j, "cols", cols, at);
-    const bool sparse = j.contains("at");
-    if (sparse) required(j, "at", places, at);
-    required(j, "values", values, at);
-    const std::uint64_t size = std::uint64_t{rows} * cols;
-    if (failed() || !take_cells(size, at)) return;
-    if (!sparse && values.size() != size)
-      return tell({&at, "values"},
-                  std::format("has {} entries, but there are {} rows of {}", values.size(), rows, cols));
-    if (sparse && values.size() != places.size())
-      return tell({&at, "values"}, std::format("has {} entries, but at has {}", values.size(), places.size()));
-    out = decide::Grid<T>(rows, cols, usual);
-    for (std::size_t n = 0; n < values.size(); ++n) {
-      const std::uint64_t place = sparse ? places[n] : n;
-      if (place >= size || (sparse && n > 0 && place <= places[n - 1])) {
-        const Path list{&at, "at"};
-        return tell({&list, "", n}, std::format("must lie above the one before and below {}, is {}", size, place));
-      }
-      out[place / cols, place % cols] = values[n];
-    }
+    for (; open < pattern->rows(); ++open) pattern->end_row();
+    out = decide::SparseGrid(std::move(pattern), usual, std::move(values));
   }
 
   template <class T>
@@ -142,6 +138,39 @@ class Reader {
   }
 
  private:
+  // Once made(rows, cols), then cell(i, j, value) of all that are there, row after row.
+  template <class T>
+  void read_cells(const json& j, const Path& at, auto made, auto cell) {
+    if (failed()) return;
+    if (!j.is_object()) return wrong(at, "an object", j);
+    static constexpr std::string_view kParts[] = {"rows", "cols", "at", "values"};
+    finish(j, {std::begin(kParts), std::end(kParts)}, at);
+    std::uint32_t rows = 0, cols = 0;
+    std::vector<std::uint64_t> places;
+    std::vector<T> values;
+    required(j, "rows", rows, at);
+    required(j, "cols", cols, at);
+    const bool sparse = j.contains("at");
+    if (sparse) required(j, "at", places, at);
+    required(j, "values", values, at);
+    const std::uint64_t size = std::uint64_t{rows} * cols;
+    if (failed() || !take_cells(size, at)) return;
+    if (!sparse && values.size() != size)
+      return tell({&at, "values"},
+                  std::format("has {} entries, but there are {} rows of {}", values.size(), rows, cols));
+    if (sparse && values.size() != places.size())
+      return tell({&at, "values"}, std::format("has {} entries, but at has {}", values.size(), places.size()));
+    made(rows, cols);
+    for (std::size_t n = 0; n < values.size() && !failed(); ++n) {
+      const std::uint64_t place = sparse ? places[n] : n;
+      if (place >= size || (sparse && n > 0 && place <= places[n - 1])) {
+        const Path list{&at, "at"};
+        return tell({&list, "", n}, std::format("must lie above the one before and below {}, is {}", size, place));
+      }
+      cell(static_cast<std::uint32_t>(place / cols), static_cast<std::uint32_t>(place % cols), values[n]);
+    }
+  }
+
   template <class T>
   struct ObjectVisitor {
     Reader& reader;

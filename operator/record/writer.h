@@ -59,11 +59,13 @@ class Writer {
   }
 
   // Dense, or only what is not `usual` with its places, row after row.
-  template <class T>
-  void write_grid(const decide::Grid<T>& grid, T usual) {
+  template <class Grid, class T>
+  void write_grid(const Grid& grid, T usual) {
     std::size_t unusual = 0;
-    for (std::size_t i = 0; i < grid.rows(); ++i)
-      for (const T& value : grid.row(i)) unusual += !same_bits(value, usual);
+    for (std::size_t i = 0; i < grid.rows(); ++i) {
+      const std::span<const T> row = grid.row(i);
+      for (std::size_t k = 0; k < row.size(); ++k) unusual += !same_bits(row[k], usual);
+    }
     const bool dense = 2 * unusual > grid.rows() * grid.cols();
     out_ += "{\"rows\":";
     write_digits(grid.rows());
@@ -72,17 +74,23 @@ class Writer {
     const auto all_of = [&](const char* name, auto each) {
       out_ += name;
       bool first = true;
-      for (std::size_t i = 0; i < grid.rows(); ++i)
-        for (std::size_t j = 0; j < grid.cols(); ++j) {
-          if (!dense && same_bits(grid[i, j], usual)) continue;
-          if (!first) out_ += ',';
-          first = false;
-          each(i, j);
-        }
+      const auto next = [&](std::size_t i, std::size_t j, const T& value) {
+        if (!first) out_ += ',';
+        first = false;
+        each(i, j, value);
+      };
+      for (std::size_t i = 0; i < grid.rows(); ++i) {
+        const std::span<const T> row = grid.row(i);
+        if (dense)
+          for (std::size_t j = 0; j < grid.cols(); ++j) next(i, j, grid[i, j]);
+        else
+          for (std::size_t k = 0; k < row.size(); ++k)
+            if (!same_bits(row[k], usual)) next(i, column(grid, i, k), row[k]);
+      }
       out_ += ']';
     };
-    if (!dense) all_of(",\"at\":[", [&](std::size_t i, std::size_t j) { write_digits(i * grid.cols() + j); });
-    all_of(",\"values\":[", [&](std::size_t i, std::size_t j) { write(grid[i, j]); });
+    if (!dense) all_of(",\"at\":[", [&](std::size_t i, std::size_t j, const T&) { write_digits(i * grid.cols() + j); });
+    all_of(",\"values\":[", [&](std::size_t, std::size_t, const T& value) { write(value); });
     out_ += '}';
   }
 
@@ -98,6 +106,8 @@ class Writer {
     if constexpr (kIsVector<T>) {
       using Value = typename T::value_type;
       return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0);
+    } else if constexpr (std::same_as<T, decide::SparseGrid>) {
+      return a == b;  // it names no −0: that is 0
     } else if constexpr (kIsGrid<T>) {
       if (a.rows() != b.rows() || a.cols() != b.cols()) return false;
       for (std::size_t i = 0; i < a.rows(); ++i)
@@ -110,6 +120,15 @@ class Writer {
   }
 
  private:
+  // Of the k-th figure of a row.
+  template <class T>
+  static std::size_t column(const decide::Grid<T>&, std::size_t, std::size_t k) {
+    return k;
+  }
+  static std::size_t column(const decide::SparseGrid& grid, std::size_t i, std::size_t k) {
+    return grid.pattern().columns(i)[k];
+  }
+
   template <class T>
   struct ObjectVisitor {
     Writer& writer;

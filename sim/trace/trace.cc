@@ -45,14 +45,16 @@ class Trace : public Workload {
     Demand demand{.instructions = t.instructions};
     std::vector<std::vector<RankId>> in(snapshot.platform.sets.size());
     for (std::uint32_t i = 0; i < snapshot.ranks.size(); ++i) in[snapshot.set({i}).value].push_back({i});
-    for (std::uint32_t i = 0; i < t.recv_bytes.rows(); ++i)
-      for (std::uint32_t j = 0; j < t.recv_bytes.cols(); ++j) {
-        const std::size_t senders = in[j].size() - (snapshot.set({i}).value == j ? 1 : 0);
-        if (senders == 0 || !(t.recv_bytes[i, j] > 0)) continue;
+    for (std::uint32_t i = 0; i < t.recv_bytes.rows(); ++i) {
+      const auto heard_from = t.recv_bytes.pattern().columns(i);
+      for (std::size_t k = 0; k < heard_from.size(); ++k) {
+        const std::size_t j = heard_from[k], senders = in[j].size() - (snapshot.set({i}).value == j ? 1 : 0);
+        const double bytes = t.recv_bytes.row(i)[k];
+        if (senders == 0 || !(bytes > 0)) continue;
         for (const RankId from : in[j])
-          if (from.value != i)
-            demand.messages.push_back({from, {i}, t.recv_bytes[i, j] / static_cast<double>(senders)});
+          if (from.value != i) demand.messages.push_back({from, {i}, bytes / static_cast<double>(senders)});
       }
+    }
     return demand;
   }
 

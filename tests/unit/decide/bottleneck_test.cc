@@ -215,9 +215,9 @@ TEST(Bottleneck, PermutingTheRanksPermutesThePlan) {
       other.snapshot.ranks[i] = job.snapshot.ranks[old_rank[i]];
       other.superstep.instructions[i] = job.superstep.instructions[old_rank[i]];
       other.superstep.compute_seconds[i] = job.superstep.compute_seconds[old_rank[i]];
-      std::ranges::copy(job.superstep.recv_bytes.row(old_rank[i]), other.superstep.recv_bytes.row(i).begin());
-      std::ranges::copy(job.superstep.recv_seconds.row(old_rank[i]), other.superstep.recv_seconds.row(i).begin());
     }
+    other.superstep.recv_bytes = permuted(job.superstep.recv_bytes, old_rank);
+    other.superstep.recv_seconds = permuted(job.superstep.recv_seconds, old_rank);
     const Plan plan = plan_with(job, Heuristic::kBottleneck, 4), permuted = plan_with(other, Heuristic::kBottleneck, 4);
     SCOPED_TRACE(n);
     ASSERT_EQ(plan.moves.size(), permuted.moves.size());

@@ -94,7 +94,7 @@ TEST(State, PersistsPOverWindowsAndRestartsTheAging) {
 }
 
 TEST(State, ASetThatIsNewToTheStateStartsAtOne) {
-  State state{.P_comp = {0.5}, .P_comm = Grid<double>(1, 1, 0.25)};
+  State state{.P_comp = {0.5}, .P_comm = {Grid<double>(1, 1, 0.25), 1}};
   const Window window(state, {}, 1, 2);
   EXPECT_DOUBLE_EQ((window.metrics().P_comm[0, 0]), 0.25);
   EXPECT_DOUBLE_EQ((window.metrics().P_comm[0, 1]), 1);

@@ -58,16 +58,17 @@ RandomJob random_job(Heuristic heuristic) {
                 .x = 0.5,
                 .horizon = *rc::gen::arbitrary<bool>() ? Horizon::kWindow : Horizon::kSuperstep};
   for (std::uint64_t t = 1; t <= job.params.alpha0; ++t) {
-    MeasuredSuperstep s{
-        .superstep = Superstep{t}, .recv_bytes = Grid<double>(ranks, sets), .recv_seconds = Grid<double>(ranks, sets)};
+    MeasuredSuperstep s{.superstep = Superstep{t}};
+    Grid<double> bytes(ranks, sets), seconds(ranks, sets);
     for (std::uint32_t i = 0; i < ranks; ++i) {
       s.instructions.push_back(std::floor(between(1e8, 2e9)));
       s.compute_seconds.push_back(between(0.1, 2));
       for (std::uint32_t j = 0; j < sets; ++j) {
-        s.recv_bytes[i, j] = std::floor(between(0, 1e6));
-        s.recv_seconds[i, j] = between(0, 0.1);
+        bytes[i, j] = std::floor(between(0, 1e6));
+        seconds[i, j] = between(0, 0.1);
       }
     }
+    s.recv_bytes = bytes, s.recv_seconds = seconds;
     job.supersteps.push_back(std::move(s));
   }
   return job;
@@ -168,9 +169,11 @@ TEST(Property, PermutingTheRanksPermutesThePlan) {
         const MeasuredSuperstep& from = job.supersteps[t];
         to.instructions[i] = from.instructions[old_rank[i]];
         to.compute_seconds[i] = from.compute_seconds[old_rank[i]];
-        std::ranges::copy(from.recv_bytes.row(old_rank[i]), to.recv_bytes.row(i).begin());
-        std::ranges::copy(from.recv_seconds.row(old_rank[i]), to.recv_seconds.row(i).begin());
       }
+    }
+    for (std::size_t t = 0; t < job.supersteps.size(); ++t) {
+      other.supersteps[t].recv_bytes = permuted(job.supersteps[t].recv_bytes, old_rank);
+      other.supersteps[t].recv_seconds = permuted(job.supersteps[t].recv_seconds, old_rank);
     }
     const Plan plan = *make_plan(job.snapshot, job.window(), job.params);
     const Plan permuted = *make_plan(other.snapshot, other.window(), other.params);
@@ -192,7 +195,7 @@ TEST(Property, ScalingAllTimesChangesNothing) {
     const double scale = *rc::gen::element(0.25, 2.0, 1024.0);
     RandomJob other = job;
     Platform& platform = other.snapshot.platform;
-    const auto scale_all = [scale](Grid<double>& grid) {
+    const auto scale_all = [scale](auto& grid) {
       for (std::size_t a = 0; a < grid.rows(); ++a)
         for (double& seconds : grid.row(a)) seconds *= scale;
     };

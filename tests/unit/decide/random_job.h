@@ -14,6 +14,14 @@ struct Shape {
   std::uint32_t ranks = 8, processors = 6, sets = 3;
 };
 
+// Row i is row old_row[i] of the grid.
+inline SparseGrid permuted(const SparseGrid& grid, std::span<const std::uint32_t> old_row) {
+  const Grid<double> from = grid.dense();
+  Grid<double> to(from.rows(), from.cols());
+  for (std::size_t i = 0; i < old_row.size(); ++i) std::ranges::copy(from.row(old_row[i]), to.row(i).begin());
+  return to;
+}
+
 // A snapshot and one superstep. Half of the jobs have slots; now and then something is cordoned, a rank is kept where
 // it is or lacks CPU features, moves are limited, or all ranks compute the same.
 struct OneSuperstep {
@@ -43,9 +51,8 @@ struct OneSuperstep {
                                      .slots = slots ? 1 + below(3) : 0,
                                      .cordoned = one_in(12)});
     const bool alike = one_in(4);
-    superstep = {.superstep = Superstep{1},
-                 .recv_bytes = Grid<double>(shape.ranks, shape.sets),
-                 .recv_seconds = Grid<double>(shape.ranks, shape.sets)};
+    superstep.superstep = {1};
+    Grid<double> bytes(shape.ranks, shape.sets), seconds(shape.ranks, shape.sets);
     const double much = one_in(2) ? 1e7 : 1e5;  // bytes
     for (std::uint32_t i = 0; i < shape.ranks; ++i) {
       snapshot.ranks.push_back({.processor = {below(shape.processors)}, .memory_bytes = between(0, 1e7)});
@@ -54,10 +61,11 @@ struct OneSuperstep {
       superstep.instructions.push_back(alike ? 1e9 : std::floor(between(1e8, 2e9)));
       superstep.compute_seconds.push_back(between(0.1, 2));
       for (std::uint32_t j = 0; j < shape.sets; ++j) {
-        superstep.recv_bytes[i, j] = between(0, much);
-        superstep.recv_seconds[i, j] = between(0, 0.1);
+        bytes[i, j] = between(0, much);
+        seconds[i, j] = between(0, 0.1);
       }
     }
+    superstep.recv_bytes = bytes, superstep.recv_seconds = seconds;
     params = {.heuristic = heuristic, .alpha0 = 1, .x = 0.5, .max_moves = one_in(5) ? 1 + below(shape.ranks) : 0};
   }
 

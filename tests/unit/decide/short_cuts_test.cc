@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <random>
 
@@ -103,6 +104,35 @@ TEST(Tournament, KnowsTheLargestAndWhoHasIt) {
   }
 }
 
+TEST(SparseGrid, HasTheFiguresOfTheFullOne) {
+  std::mt19937_64 random(kRandomSeed);
+  for (std::size_t n = 0; n < 40; ++n) {
+    const std::size_t rows = n % 6, cols = n % 9;
+    Grid<double> full(rows, cols), other(rows, cols);
+    for (Grid<double>* grid : {&full, &other})
+      for (std::size_t i = 0; i < rows; ++i)
+        for (double& v : grid->row(i)) v = std::max(0.0, one_of_few(random) - 3);
+    SparseGrid sparse = full, both = full;
+    const SparseGrid of_other = other;
+    EXPECT_EQ(sparse.dense(), full);
+    EXPECT_EQ(sparse == of_other, full == other);
+    EXPECT_EQ(of_other, SparseGrid(other));
+    EXPECT_EQ(sparse == SparseGrid(full, 1), rows == 0) << "what is not named is something else";
+    if (rows == 0) continue;
+    // Named together: still the same figures.
+    Grid<double> sum(rows, cols);
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t j = 0; j < cols; ++j) sum[i, j] = full[i, j] + other[i, j];
+    const auto pattern = std::make_shared<const Pattern>(SparseGrid(sum).pattern());
+    EXPECT_TRUE(pattern->covers(sparse.pattern()));
+    EXPECT_EQ(sparse.pattern().covers(of_other.pattern()), sparse.pattern().size() == pattern->size());
+    both.widen(pattern);
+    EXPECT_EQ(both, sparse);
+    EXPECT_EQ(sparse, both);
+    EXPECT_EQ(both.dense(), full);
+  }
+}
+
 // Ranks hear from few Sets, or from all, from others in each window, and the metrics are what plain sums over full
 // grids give.
 TEST(SparseMetrics, AreThoseOfFullGrids) {
@@ -118,33 +148,35 @@ TEST(SparseMetrics, AreThoseOfFullGrids) {
       for (std::uint64_t t = 1; t <= supersteps; ++t) {
         MeasuredSuperstep now{.superstep = {t},
                               .instructions = std::vector<double>(ranks),
-                              .compute_seconds = std::vector<double>(ranks),
-                              .recv_bytes = Grid<double>(ranks, sets),
-                              .recv_seconds = Grid<double>(ranks, sets)};
+                              .compute_seconds = std::vector<double>(ranks)};
+        Grid<double> bytes(ranks, sets), seconds(ranks, sets);
         for (std::size_t i = 0; i < ranks; ++i)
           for (std::size_t j = 0; j < sets; ++j)
-            if (n % 4 == 0 || random() % 8 == 0)
-              now.recv_bytes[i, j] = one_of_few(random), now.recv_seconds[i, j] = 0.1;
+            if (n % 4 == 0 || random() % 8 == 0) bytes[i, j] = one_of_few(random), seconds[i, j] = 0.1;
+        now.recv_bytes = bytes, now.recv_seconds = seconds;
         update(m, now, supersteps, {.beta = beta}, t == supersteps);
         for (std::size_t i = 0; i < ranks; ++i) {
           for (std::size_t j = 0; j < sets; ++j) {
-            const double B = now.recv_bytes[i, j];
+            const double B = bytes[i, j];
             PB[i, j] = t == 1 ? B : PB[i, j] / 2 + B / 2;
-            BTP[i, j] = t == 1 ? now.recv_seconds[i, j] : BTP[i, j] / 2 + now.recv_seconds[i, j] / 2;
+            BTP[i, j] = t == 1 ? seconds[i, j] : BTP[i, j] / 2 + seconds[i, j] / 2;
             const bool as_predicted = B * (1 - beta) <= PB[i, j] && PB[i, j] <= B * (1 + beta);
             P_comm[i, j] = std::clamp(P_comm[i, j] + (as_predicted ? 1 : -1) * (1.0 / supersteps), 0.0, 1.0);
             sum[i, j] += B;
             ASSERT_EQ((m.PB[i, j]), (PB[i, j])) << n;
-            ASSERT_EQ((m.BTP[i, j]), (BTP[i, j])) << n;
             ASSERT_EQ((m.P_comm[i, j]), (P_comm[i, j])) << n;
+            if (t < supersteps)
+              ASSERT_EQ((m.BTP[i, j]), (BTP[i, j])) << n;
+            else
+              ASSERT_EQ((m.Comm[i, j]), (P_comm[i, j] * BTP[i, j])) << n;
             ASSERT_EQ((m.B_window[i, j]), (sum[i, j])) << n;
             ASSERT_EQ((m.last.recv_bytes[i, j]), B) << n;
           }
         }
       }
-      EXPECT_EQ(m.P_BTP_peaks.size(), n % 4 == 0 && sets > Peaks::kShortRow ? ranks : 0u);
-      state.P_comm = m.P_comm.dense();
-      EXPECT_EQ(state.P_comm, P_comm);
+      EXPECT_EQ(m.Comm_peaks.size(), n % 4 == 0 && sets > Peaks::kShortRow ? ranks : 0u);
+      state.P_comm = m.P_comm;
+      EXPECT_EQ(state.P_comm, SparseGrid(P_comm, 1));
     }
   }
 }
@@ -152,12 +184,16 @@ TEST(SparseMetrics, AreThoseOfFullGrids) {
 TEST(PickTree, PicksWhatALookAtAllWouldPick) {
   std::mt19937_64 random(kRandomSeed);
   for (std::size_t leaves : {1u, 7u, 8u, 9u, 64u, 65u, 700u}) {
-    for (bool alike : {true, false}) {
-      std::vector<double> time(leaves, PickTree::kInfinite), unit(leaves, 1);
-      PickTree tree(leaves, {.low = 0, .high = 5});
+    // Units that differ, that are the same, and that are said to be the same.
+    for (const auto& [alike, told] : {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
+      constexpr double kUnit = 1.0 / 3;
+      std::vector<double> time(leaves, PickTree::kInfinite), unit(leaves, kUnit);
+      PickTree tree(leaves, {.low = 0, .high = 5}, told ? kUnit : 0);
+      // Some times differ by less than the sums that they are part of can tell.
+      const auto some_time = [&] { return one_of_few(random) + one_of_few(random) * 0x1p-53; };
       for (std::size_t leaf = 0; leaf < leaves; ++leaf) {
-        unit[leaf] = alike ? 1 : 1 + one_of_few(random);
-        if (random() % 4 != 0) tree.plant(leaf, time[leaf] = one_of_few(random), unit[leaf]);
+        if (!alike) unit[leaf] = 1 + one_of_few(random);
+        if (random() % 4 != 0) tree.plant(leaf, time[leaf] = some_time(), unit[leaf]);
       }
       tree.grow();
       for (int step = 0; step < 500; ++step) {
@@ -180,7 +216,7 @@ TEST(PickTree, PicksWhatALookAtAllWouldPick) {
           tree.close(leaf);
           time[leaf] = PickTree::kInfinite;
         } else {
-          tree.set(leaf, time[leaf] = one_of_few(random), unit[leaf]);
+          tree.set(leaf, time[leaf] = some_time(), unit[leaf]);
         }
       }
     }
@@ -219,7 +255,7 @@ TEST(BestSet, IsThatOfAllPMs) {
       const std::vector<SetId>& lacking = job.snapshot.ranks[i].lacks_cpu_features_on;
       const std::uint32_t own = columns.own[i].value;
       const auto PM_in = [&](std::uint32_t j) {
-        return m.P_comp[i] * m.CTP[i] * ISet[own, j] + m.P_comm[i, j] * m.BTP[i, j] -
+        return m.P_comp[i] * m.CTP[i] * ISet[own, j] + m.Comm[i, j] -
                (columns.M[i] * job.snapshot.platform.T[own, j] + job.snapshot.platform.Mig_row({i})[j]);
       };
       std::uint32_t best = own;
@@ -228,7 +264,7 @@ TEST(BestSet, IsThatOfAllPMs) {
       const BestSet::Found found = best_set.find({i}, lacking);
       ASSERT_EQ(found.set.value, best) << "job " << n << ", rank " << i;
       EXPECT_EQ(found.pm, PM_in(best));
-      EXPECT_EQ(found.comm, (m.P_comm[i, best] * m.BTP[i, best]));
+      EXPECT_EQ(found.comm, (m.Comm[i, best]));
       ++(best == own ? own_best : other_best);
     }
   }

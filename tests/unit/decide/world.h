@@ -52,11 +52,11 @@ struct World {
     s.instructions = instructions;
     const auto busy = processor_seconds(snapshot, instructions, current_placement(snapshot));
     for (const Rank& rank : snapshot.ranks) s.compute_seconds.push_back(busy[rank.processor.value]);
-    s.recv_bytes = recv_bytes;
-    s.recv_seconds = recv_bytes;
+    Grid<double> recv_seconds = recv_bytes;
     for (std::uint32_t i = 0; i < snapshot.ranks.size(); ++i)
       for (std::size_t j = 0; j < recv_bytes.cols(); ++j)
-        s.recv_seconds[i, j] *= snapshot.platform.T[snapshot.set(RankId{i}).value, j];
+        recv_seconds[i, j] *= snapshot.platform.T[snapshot.set(RankId{i}).value, j];
+    s.recv_bytes = recv_bytes, s.recv_seconds = recv_seconds;
     return s;
   }
 

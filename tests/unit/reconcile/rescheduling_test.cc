@@ -51,6 +51,10 @@ class Rescheduling : public testing::Test {
     s.instructions = 1'000'000'000;
     s.compute_ns = slow ? 2'000'000'000 : 1'000'000'000;
     s.edge_ns = !slow && any_slow ? 1'000'000'000 : 0;  // it waits for the slow ones
+    if (unpredictable && rank > 0) {
+      s.recv_bytes = {0, 1000 * (superstep % 3)};
+      s.recv_ns = {0, 10 * (superstep % 3)};
+    }
     return {.rank = rank, .completed = superstep, .epoch = 1, .memory_bytes = 1'000'000, .supersteps = {s}};
   }
   std::optional<Decided> feed(Rescheduler& r, std::uint64_t superstep) const {
@@ -98,6 +102,7 @@ class Rescheduling : public testing::Test {
   }
 
   Observed o;
+  bool unpredictable = false;  // what ranks 1 and 2 receive
 };
 
 TEST_F(Rescheduling, DecidesWhenTheWindowIsFull) {
@@ -209,6 +214,7 @@ TEST_F(Rescheduling, StoresWhatTheStatusShows) {
 // Every superstep another operator, which reads the status and asks the sidecars for all they still have.
 TEST_F(Rescheduling, RestartsChangeNoDecision) {
   o.job.spec.rescheduling.mode = ReschedulingMode::kAdvise;
+  unpredictable = true;
   using Call = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, double, double>;
   auto call_of = [](const Decided& d) {
     return Call{d.decision.superstep.value, d.decision.alpha, d.decision.alpha_next, d.decision.d, d.decision.d_next};
@@ -225,6 +231,12 @@ TEST_F(Rescheduling, RestartsChangeNoDecision) {
   }
   EXPECT_EQ(with, without);
   EXPECT_EQ(o.job.status.alpha, std::get<2>(without.back()));
+  crds::BspJobStatus of_steady = o.job.status;
+  steady.store(of_steady, o);
+  EXPECT_EQ(of_steady.rescheduler, o.job.status.rescheduler);
+  const nlohmann::json& P_comm = o.job.status.rescheduler.at("state").at("pCommBySet");
+  EXPECT_EQ(P_comm.at(0), nlohmann::json::array()) << "rank 0 hears from nobody";
+  EXPECT_THAT(P_comm.at(2).at(0).at(1).get<double>(), testing::AllOf(testing::Ge(0), testing::Lt(1)));
 }
 
 TEST_F(Rescheduling, APoolThatJoinsShiftsNoSet) {

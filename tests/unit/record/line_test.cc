@@ -121,14 +121,15 @@ std::size_t length(std::uint32_t ranks, std::uint32_t sets, std::uint64_t alpha)
   }
   decide::Window window({}, call.params, ranks, sets);
   for (std::uint64_t t = 1; t <= alpha; ++t) {
-    decide::MeasuredSuperstep s{
-        .superstep = {t}, .communication_seconds = 0.0123, .recv_bytes = {ranks, sets}, .recv_seconds = {ranks, sets}};
+    decide::MeasuredSuperstep s{.superstep = {t}, .communication_seconds = 0.0123};
+    decide::Grid<double> bytes(ranks, sets), seconds(ranks, sets);
     for (std::uint32_t i = 0; i < ranks; ++i) {
       s.instructions.push_back(whole(1'000'000'000));
       s.compute_seconds.push_back(whole(1'000'000'000) * 1e-9);
       for (const std::uint32_t j : {i % sets, (i + 1) % sets})
-        s.recv_bytes[i, j] = 4096, s.recv_seconds[i, j] = whole(100'000) * 1e-9;
+        bytes[i, j] = 4096, seconds[i, j] = whole(100'000) * 1e-9;
     }
+    s.recv_bytes = bytes, s.recv_seconds = seconds;
     call.supersteps.push_back(s);
     window.add(std::move(s));
   }
@@ -245,6 +246,14 @@ TEST(RecordLine, MistakesAreNamedWithTheRemedy) {
                    "supersteps[0].recvBytes: is 4x3, but there are 4 ranks and 2 Sets"},
            Mistake{"/supersteps/0/recvBytes/at", json::parse("[8]"),
                    "supersteps[0].recvBytes.values: has 0 entries, but at has 1"},
+           Mistake{"/supersteps/0/recvBytes", json::parse(R"({"rows":4,"cols":2,"at":[3],"values":[-1]})"),
+                   "supersteps[0].recvBytes, row 1[1]: must be a number from 0 to 1e+20, is -1"},
+           Mistake{"/supersteps/0/recvBytes", json::parse(R"({"rows":4,"cols":2,"at":[3,3],"values":[1,1]})"),
+                   "supersteps[0].recvBytes.at[1]: must lie above the one before and below 8, is 3"},
+           Mistake{"/supersteps/0/recvBytes", json::parse(R"({"rows":0,"cols":65537,"at":[],"values":[]})"),
+                   "supersteps[0].recvBytes.cols: is 65537; the most is 65536"},
+           Mistake{"/state/pComm", json::parse(R"({"rows":1,"cols":2,"at":[1],"values":[2]})"),
+                   "state.pComm, row 0[1]: must be a number from 0 to 1, is 2"},
            Mistake{"/plan/moves/to/0", 6, "plan.moves.to[0]: must be below 6, is 6"},
            Mistake{"/plan/moves/rank/0", 3, "plan: rank 0 must stand once among moves and stays, stands 0 times"},
            Mistake{"/plan/levels/rank/1", 3, "plan.levels.rank[1]: rank 3 is not in plan.pmList"},

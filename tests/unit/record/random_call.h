@@ -50,9 +50,10 @@ class RandomRun {
                         .d = between(0.01, 0.9),
                         .gamma = below(9)};
       for (std::uint32_t i = 0; i < shape.ranks; ++i) state_.P_comp.push_back(below(3) ? 1 : between(0, 1));
-      state_.P_comm = decide::Grid<double>(shape.ranks, sets, 1.0);
+      decide::Grid<double> P_comm(shape.ranks, sets, 1.0);
       for (std::size_t i = 0; i < shape.ranks; ++i)
-        for (double& p_comm : state_.P_comm.row(i)) p_comm = below(3) ? 1 : between(0, 1);
+        for (double& p_comm : P_comm.row(i)) p_comm = below(3) ? 1 : between(0, 1);
+      state_.P_comm = {P_comm, 1.0};
     }
   }
 
@@ -76,10 +77,13 @@ class RandomRun {
         if (below(3) == 0) now.instructions[i] = std::floor(now.instructions[i] * between(0.5, 1.5));
         if (below(3) == 0) now.compute_seconds[i] *= between(0.5, 1.5);
       }
-      if (below(3) == 0)
-        for (std::size_t i = 0; i < now.recv_bytes.rows(); ++i)
-          for (std::size_t j = 0; j < now.recv_bytes.cols(); ++j)
-            if (below(2)) now.recv_bytes[i, j] = now.recv_seconds[i, j] = 0;
+      if (below(3) == 0) {
+        decide::Grid<double> bytes = now.recv_bytes.dense(), seconds = now.recv_seconds.dense();
+        for (std::size_t i = 0; i < bytes.rows(); ++i)
+          for (std::size_t j = 0; j < bytes.cols(); ++j)
+            if (below(2)) bytes[i, j] = seconds[i, j] = 0;
+        now.recv_bytes = bytes, now.recv_seconds = seconds;
+      }
       call.supersteps.push_back(now);
       window.add(std::move(now));
     }
