@@ -54,7 +54,7 @@ class SparseGrid {
   // `values`: of what the pattern names, row after row.
   SparseGrid(std::shared_ptr<const Pattern> pattern, double unnamed, std::vector<double> values);
   // Names what is not `unnamed`.
-  SparseGrid(const Grid<double>& full, double unnamed = 0);  // NOLINT(google-explicit-constructor): the same figures
+  SparseGrid(const Grid<double>& full, double unnamed = 0);  // implicit: the same figures
 
   [[nodiscard]] std::size_t rows() const { return pattern_ ? pattern_->rows() : 0; }
   [[nodiscard]] std::size_t cols() const { return pattern_ ? pattern_->cols() : 0; }
