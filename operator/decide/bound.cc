@@ -60,7 +60,7 @@ std::vector<Option> options_of(const Case& c, RankId i, const Ground& ground, co
   if (!ground.movable[i.value]) return options;
   for (std::uint32_t j = 0; j < ground.fastest.size(); ++j) {
     const auto& lacking = rank.lacks_cpu_features_on;
-    const bool lacks = SetId{j} != own && std::ranges::find(lacking, SetId{j}) != lacking.end();
+    const bool lacks = std::ranges::find(lacking, SetId{j}) != lacking.end();
     if (lacks || ground.fastest[j] == kUnreachable) continue;
     const double mem = rank.memory_bytes * s.platform.T[own.value, j] + s.platform.Mig_row(i)[j];
     options.push_back({mem, I * ground.fastest[j], Comm_in({j})});

@@ -62,7 +62,8 @@ Peaks peaks_of(std::span<const double> row) {
 
 Peaks peaks_of(std::span<const double> row, std::span<const Pattern::Column> sets) {
   Peaks peaks = peaks_of(row);
-  for (std::size_t q = 0; q < std::min(Peaks::kPeaks, row.size()); ++q) peaks.set[q] = sets[peaks.set[q]];
+  if (row.empty()) return peaks;
+  for (std::uint32_t& set : peaks.set) set = sets[set];  // two or three figures may be anywhere among the four
   return peaks;
 }
 

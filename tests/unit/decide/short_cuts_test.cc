@@ -53,6 +53,41 @@ TEST(Peaks, AreLargestAndNothingElseExceedsTheRest) {
   }
 }
 
+TEST(Peaks, OfASparseRowAreOfTheSetsThatItNames) {
+  std::mt19937_64 random(kRandomSeed);
+  for (int n = 0; n < 400; ++n) {
+    std::vector<double> full(40), row;
+    std::vector<Pattern::Column> sets;
+    for (Pattern::Column j = 0; j < full.size(); ++j) {
+      if (random() % 40 >= static_cast<unsigned>(n) % 7) continue;
+      sets.push_back(j);
+      row.push_back(full[j] = std::uniform_real_distribution(0.0, 1.0)(random));
+    }
+    const Peaks peaks = peaks_of(row, sets);
+    std::size_t found = 0;
+    for (std::size_t q = 0; q < Peaks::kPeaks; ++q) {
+      if (!(peaks.value[q] > 0)) continue;
+      EXPECT_EQ(full.at(peaks.set[q]), peaks.value[q]) << "of " << row.size() << " Sets";
+      ++found;
+    }
+    EXPECT_EQ(found, std::min<std::size_t>(4, row.size()));
+  }
+}
+
+// Every second rank hears from one to three Sets only.
+void let_some_hear_from_few(MeasuredSuperstep& superstep, std::mt19937_64& random) {
+  Grid<double> bytes = superstep.recv_bytes.dense(), seconds = superstep.recv_seconds.dense();
+  for (std::size_t i = 1; i < bytes.rows(); i += 2)
+    for (std::size_t j = 0, left = 1 + random() % 3; j < bytes.cols(); ++j) {
+      const bool hears = left > 0 && random() % (bytes.cols() - j) < left;
+      if (hears)
+        --left;
+      else
+        bytes[i, j] = seconds[i, j] = 0;
+    }
+  superstep.recv_bytes = bytes, superstep.recv_seconds = seconds;
+}
+
 TEST(ByDecreasing, IsTheStableOrder) {
   std::mt19937_64 random(kRandomSeed);
   for (std::size_t n : {0u, 1u, 2u, 100u, 1999u, 2000u, 20'000u}) {
@@ -242,6 +277,7 @@ TEST(BestSet, IsThatOfAllPMs) {
     if (n % 2 == 0)
       for (std::uint32_t i = 0; i < job.snapshot.ranks.size(); ++i)
         for (double& seconds : job.superstep.recv_seconds.row(i)) seconds = one_of_few(random) * 0.25;
+    if (n % 3 == 0) let_some_hear_from_few(job.superstep, random);
     if (n % 7 == 0) job.superstep.compute_seconds.assign(job.snapshot.ranks.size(), 0);
     const Window window = job.window();
     const Metrics& m = window.metrics();
@@ -279,13 +315,15 @@ TEST(CommOf, IsCommOfTheWholeRow) {
     if (n % 2 == 0)
       for (std::uint32_t i = 0; i < 5; ++i)
         for (double& bytes : job.superstep.recv_bytes.row(i)) bytes *= one_of_few(random);
+    if (n % 3 == 0) let_some_hear_from_few(job.superstep, random);
+    const Grid<double> full = job.superstep.recv_bytes.dense();
     const Window window = job.window();
     const Columns columns = *columns_of(job.snapshot);
     const CommOf comm_of({job.snapshot, columns, window.metrics(), job.params, 1, 1});
     const Grid<double> T_to = transposed(job.snapshot.platform.T);
     for (std::uint32_t i = 0; i < 5; ++i)
       for (std::uint32_t j = 0; j < columns.sets; ++j)
-        EXPECT_EQ(comm_of({i}, {j}), Comm(job.superstep.recv_bytes.row(i), T_to.row(j))) << "job " << n;
+        EXPECT_EQ(comm_of({i}, {j}), Comm(full.row(i), T_to.row(j))) << "job " << n;
   }
 }
 
