@@ -192,6 +192,11 @@ namespace {
 
 using nlohmann::json;
 
+// What SimGrid takes and a simulation can't use.
+struct Unusable : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 struct FileReader {
   std::vector<std::string> names;  // of the Sets, by first host
   std::map<std::string, std::vector<sg::Host*>> hosts;
@@ -215,32 +220,35 @@ struct FileReader {
   }
 
   static double seconds_per_byte(const sg::Host* from, const sg::Host* to) {
+    const std::string way = std::format("from host {} to host {}", from->get_name(), to->get_name());
     std::vector<sg::Link*> links;
     double latency = 0;
     from->route_to(to, links, &latency);
+    if (links.empty()) throw Unusable(std::format("there is no way {}: add a <route>, <zoneRoute> or <link>", way));
     double least = std::numeric_limits<double>::infinity();
-    for (const sg::Link* link : links) least = std::min(least, link->get_bandwidth());
+    for (const sg::Link* link : links) {
+      if (!(link->get_bandwidth() > 0))
+        throw Unusable(std::format("link {}, {}, has no bandwidth: give it some", link->get_name(), way));
+      least = std::min(least, link->get_bandwidth());
+    }
     return 1 / least;
   }
 };
 
-}  // namespace
-
-std::string describe_platform_file(const std::string& path) {
-  sg::Engine engine("bsp-simulate");
-  choose_models();
-  engine.load_platform(path);
-  engine.seal_platform();
+json described_hosts_and_routes(const sg::Engine& engine) {
   FileReader reader;
   reader.read(*engine.get_netzone_root(), "");
   json out{{"sets", json::array()}, {"T", json::array()}, {"properties", reader.properties}};
   for (const std::string& name : reader.names) {
     json hosts = json::array(), T = json::array();
-    for (const sg::Host* host : reader.hosts[name])
+    for (const sg::Host* host : reader.hosts[name]) {
+      if (!std::isfinite(host->get_speed()))
+        throw Unusable(std::format("host {}: the speed must be a number above 0", host->get_name()));
       hosts.push_back({{"name", host->get_name()},
                        {"speed", host->get_speed()},
                        {"cores", host->get_core_count()},
                        {"properties", *host->get_properties()}});
+    }
     out["sets"].push_back({{"name", name}, {"hosts", hosts}});
     for (const std::string& other : reader.names) {
       const std::vector<sg::Host*>&from = reader.hosts[name], &to = reader.hosts[other];
@@ -249,7 +257,21 @@ std::string describe_platform_file(const std::string& path) {
     }
     out["T"].push_back(T);
   }
-  return out.dump();
+  return out;
+}
+
+}  // namespace
+
+std::string describe_platform_file(const std::string& path) {
+  sg::Engine engine("bsp-simulate");
+  choose_models();
+  engine.load_platform(path);
+  engine.seal_platform();
+  try {
+    return described_hosts_and_routes(engine).dump(-1, ' ', false, json::error_handler_t::replace);
+  } catch (const Unusable& why) {
+    return json{{"unusable", why.what()}}.dump(-1, ' ', false, json::error_handler_t::replace);
+  }
 }
 
 }  // namespace bsp::sim

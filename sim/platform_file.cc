@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <format>
 
+#include "base/core/read_file.h"
 #include "sim/child.h"
 #include "sim/inside.h"
 #include "sim/platform.h"
@@ -70,6 +71,22 @@ Result<void> add_host(const json& host, const std::string& file, Set& set) {
   return {};
 }
 
+// What changes while a simulation runs is not followed: a superstep is simulated once for each mapping, and the decision
+// knows one speed of each node.
+Result<void> check_nothing_changes(const std::string& path) {
+  BSP_TRY(std::string text, read_file(path));
+  for (std::size_t from = text.find("<!--"); from != std::string::npos; from = text.find("<!--", from))
+    text.erase(from, std::min(text.find("-->", from), text.size() - 3) + 3 - from);
+  for (const char* what : {"speed_file", "state_file", "availability_file", "bandwidth_file", "latency_file", "<trace"})
+    if (text.find(what) != std::string::npos)
+      return fail(
+          ErrorCode::kInvalid,
+          std::format("--platform {}: it has {}, but what hosts and links can do stays as it is in a simulation here; "
+                      "take it out, and give a host that others use too its property load",
+                      path, what));
+  return {};
+}
+
 Result<json> described(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
@@ -77,6 +94,7 @@ Result<json> described(const std::string& path) {
         ErrorCode::kNotFound,
         std::format("--platform: {}; write a SimGrid platform file (examples/platform.xml is one), or use --pools",
                     std::filesystem::exists(path, error) ? path + " is not a file" : "there is no file " + path));
+  BSP_CHECK_OK(check_nothing_changes(path));
   BSP_TRY(Child child, Child::start([&path](int channel) {
             const std::string text = describe_platform_file(path);
             const std::uint64_t size = text.size();
@@ -87,7 +105,10 @@ Result<json> described(const std::string& path) {
   if (!text)
     return fail(ErrorCode::kInvalid, std::format("--platform {}: {} (examples/platform.xml is a file that works)", path,
                                                  text.error().message));
-  return json::parse(*text);
+  json file = json::parse(*text);
+  if (file.contains("unusable"))
+    return fail(ErrorCode::kInvalid, std::format("--platform {}: {}", path, file.at("unusable").get<std::string>()));
+  return file;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class Run {
     BSP_TRY(barrier_of_, outsiders_barrier(s_.platform));
     BSP_TRY(Supersteps supersteps, Supersteps::start(s_.platform, snapshot_.platform, s_.memoise));
     const std::uint64_t last = s_.workload.supersteps();
-    out_.supersteps.reserve(last);
+    out_.supersteps.reserve(std::min<std::uint64_t>(last, 1 << 20));
     std::uint64_t t = 0;
     Demand demand;
     while (t < last) {

@@ -27,15 +27,17 @@ Result<Advice> Adviser::advise(record::Call call, std::string where) {
   const record::Call& c = advice.call;
   const decide::Params wanted = changed(c.params, options_.changes);
   advice.rerun = !record::keeps_cadence(c.params, wanted);
+  Run& run = runs_[std::format("{}/{}/{}/{}", c.name_space, c.job, c.uid, c.attempt)];
+  if (advice.rerun) BSP_CHECK_OK(record::check_order(run.last, c));
+  run.last = c.plan.superstep;
   std::vector<decide::Heuristic> heuristics = options_.heuristics;
   if (heuristics.empty()) heuristics.push_back(c.params.heuristic);
   for (std::size_t h = 0; h < heuristics.size(); ++h) {
     Answer answer{.params = wanted, .plans = {}, .as_recorded = false, .difference = {}};
     answer.params.heuristic = heuristics[h];
     if (advice.rerun) {
-      auto& reruns = reruns_[std::format("{}/{}/{}/{}", c.name_space, c.job, c.uid, c.attempt)];
-      if (reruns.size() <= h) reruns.emplace_back(answer.params);
-      BSP_TRY(answer.plans, reruns[h].add(c));
+      if (run.reruns.size() <= h) run.reruns.emplace_back(answer.params);
+      BSP_TRY(answer.plans, run.reruns[h].add(c));
     } else {
       BSP_TRY(decide::Plan plan, record::replay(c, answer.params));
       answer.as_recorded = same(c.params, answer.params);

@@ -32,8 +32,13 @@ class Adviser {
   Result<Advice> advise(record::Call call, std::string where);
 
  private:
+  struct Run {
+    Superstep last{};                     // after which the call that was read last was made
+    std::vector<record::Rerun> reruns{};  // for each heuristic
+  };
+
   const Options& options_;
-  std::map<std::string, std::vector<record::Rerun>> reruns_;  // by job and attempt, for each heuristic
+  std::map<std::string, Run> runs_;  // by job and attempt
 };
 
 // Over all calls of a heuristic, or of what was recorded. Means are over calls, of which each is judged where the run

@@ -67,6 +67,16 @@ Result<void> read_heuristics(std::string text, std::vector<decide::Heuristic>& i
   return {};
 }
 
+// What decide says of a field, of the flag that gave it.
+std::string in_flags(std::string message) {
+  for (const auto& [field, flag] : {std::pair{"rescheduling: alpha0", "--alpha"},
+                                    {"rescheduling: d0", "--d"},
+                                    {"rescheduling: min_gain", "--min-gain"},
+                                    {"rescheduling: ", "--"}})
+    if (message.starts_with(field)) return flag + message.substr(std::string_view(field).size());
+  return message;
+}
+
 }  // namespace
 
 decide::Params changed(decide::Params p, const Changes& c) {
@@ -117,7 +127,7 @@ Result<Options> parse_options(std::span<const std::string> words) {
   BSP_CHECK_OK(read_number(args, "x", c.x));
   BSP_CHECK_OK(read_number(args, "min-gain", c.min_gain));
   BSP_CHECK_OK(read_horizon(args, c.horizon));
-  if (auto good = decide::validate(changed({}, c)); !good) return wrong(good.error().message);
+  if (auto good = decide::validate(changed({}, c)); !good) return wrong(in_flags(good.error().message));
   return o;
 }
 

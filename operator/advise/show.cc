@@ -87,7 +87,8 @@ std::string answer_text(const Advice& advice, const Answer& answer, bool brief) 
       text += std::format("  would have: {}\n", decide::headline(plan, c.snapshot));
       if (answer.as_recorded)
         text += std::format(
-            "  NOT the same plan under the recorded parameters: {}; another version of bsp-operator made it\n",
+            "  NOT the same plan under the recorded parameters: {}; another version of bsp-operator made it, or the "
+            "line was edited\n",
             answer.difference);
       if (plan.superstep == c.plan.superstep)
         text += std::format("  superstep predicted: {}, and would have been {}\n", forecast_text(c.plan.forecast),
@@ -123,7 +124,8 @@ std::string comparison(const Advice& advice) {
   for (const Answer& answer : advice.answers)
     if (!answer.difference.empty())
       text += std::format(
-          "  NOT the same plan under the recorded parameters: {}; another version of bsp-operator made it\n",
+          "  NOT the same plan under the recorded parameters: {}; another version of bsp-operator made it, or the line "
+          "was edited\n",
           answer.difference);
   return text;
 }

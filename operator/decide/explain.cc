@@ -81,6 +81,8 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
         return because(std::format("moving it alone shortens nothing: it takes {} of a superstep of {}",
                                    seconds(stay.value), seconds(stay.limit)));
       if (stay.value <= 0) return because(std::format("its PM of {} is not positive", seconds(stay.value)));
+      if (stay.value == stay.limit)
+        return because(std::format("its PM of {} is the highest, as that of a rank before it", seconds(stay.value)));
       return because(std::format("its PM of {} is below {}", seconds(stay.value), seconds(stay.limit)));
     case Reason::kGainBelowCost:
       if (automig)
@@ -105,6 +107,8 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
     case Reason::kNotMigratable:
       return because(snapshot.ranks[stay.rank.value].not_migratable);
     case Reason::kMoveLimit:
+      if (plan.moves.empty())
+        return because("the limit of moves per call leaves no room for it, and what it leaves room for does not pay");
       return because("the limit of moves per call is used up by higher PMs");
   }
   check(false, "every reason is described");

@@ -185,6 +185,14 @@ Result<void> check_plan(const Call& call) {
 
 }  // namespace
 
+Result<void> check_order(Superstep last, const Call& call) {
+  if (call.plan.superstep >= last) return {};
+  return wrong("plan.superstep",
+               std::format("is {}, and the call before was after {}: two runs in one file, or lines out "
+                           "of order; leave the lines of one run in it, as they were written",
+                           call.plan.superstep.value, last.value));
+}
+
 Result<void> validate(const Call& call) {
   BSP_CHECK_OK(check_params(call.params));
   BSP_CHECK_OK(check_snapshot(call.snapshot));

@@ -31,6 +31,10 @@ struct Call {
 // measured: finite, not negative, at most kMostFigure.
 Result<void> validate(const Call& call);
 
+// kInvalid if the call does not come after the one of the same run whose plan was made after superstep `last` (0: none);
+// the same one told twice, by an operator that was restarted in between, does.
+Result<void> check_order(Superstep last, const Call& call);
+
 // Above what any program or machine gives (2^64 instructions), and low enough that no formula of operator/decide
 // overflows.
 inline constexpr double kMostFigure = 1e20;

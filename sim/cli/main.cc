@@ -2,7 +2,10 @@
 // `simulate`, so that the operator itself does not carry SimGrid.
 #include <nlohmann/json.hpp>
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <filesystem>
 #include <format>
 #include <fstream>
 #include <string>
@@ -43,7 +46,24 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   return {};
 }
 
+// Before anything is simulated.
+Result<void> check_can_be_written(const std::string& option, const std::string& path) {
+  if (path.empty()) return {};
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (path == "-") return fail(ErrorCode::kInvalid, option + ": - is no file here; for one of that name write ./-");
+  if (fs::is_directory(path, ignored)) return fail(ErrorCode::kInvalid, option + ": " + path + " is a directory");
+  const fs::path directory = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  const bool exists = fs::exists(path, ignored);
+  if (::access(exists ? path.c_str() : directory.c_str(), W_OK) != 0) return fail_errno(option + ": writing " + path);
+  return {};
+}
+
 Result<void> run(const Options& options) {
+  BSP_CHECK_OK(check_can_be_written("--record", options.record));
+  BSP_CHECK_OK(check_can_be_written("--timeline", options.timeline));
+  if (!options.record.empty() && options.record == options.timeline)
+    return fail(ErrorCode::kInvalid, "--record and --timeline: " + options.record + " can't be both");
   BSP_TRY(const std::string text, read_file(options.job));
   BSP_TRY(const crds::BspJob job, crds::read_bsp_job(text, options.job));
   BSP_TRY(const Platform platform, platform_of(options, job));
@@ -71,7 +91,9 @@ Result<void> run(const Options& options) {
   if (!options.timeline.empty())
     BSP_CHECK_OK(write_file(options.timeline, timeline_svg(platform, *workload, scenarios)));
   if (options.json)
-    std::puts(report_json(platform, *workload, scenarios).dump(2).c_str());
+    std::puts(report_json(platform, *workload, scenarios)
+                  .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+                  .c_str());
   else
     std::fputs(report_text(platform, *workload, scenarios, options.rows).c_str(), stdout);
   return {};

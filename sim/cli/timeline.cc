@@ -5,6 +5,7 @@
 #include <cmath>
 #include <format>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
@@ -16,9 +17,16 @@ namespace {
 // Told apart by those who see colours otherwise too (Okabe and Ito's palette, without black and yellow).
 constexpr std::array kColours = {"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9"};
 
+// As XML: what it can't hold, control characters and bytes that are no UTF-8, is replaced.
 std::string escaped(const std::string& text) {
+  using nlohmann::json;
+  const std::string valid = json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
   std::string out;
-  for (const char c : text) {
+  for (const char c : valid) {
+    if (static_cast<unsigned char>(c) < 0x20) {
+      out += '?';
+      continue;
+    }
     switch (c) {
       case '<':
         out += "&lt;";
@@ -37,6 +45,30 @@ std::string escaped(const std::string& text) {
     }
   }
   return out;
+}
+
+// Names of pools differ at both ends: what is too long loses its middle.
+std::string shortened(const std::string& name, std::size_t most) {
+  if (name.size() <= most) return name;
+  const std::size_t end = (most - 1) / 2;
+  return name.substr(0, most - 1 - end) + "…" + name.substr(name.size() - end);
+}
+
+// A run without its calls that changed nothing: stretches with one mapping as one, so that a long run's picture does
+// not grow with its calls.
+std::vector<Stretch> with_one_mapping(const std::vector<Stretch>& stretches) {
+  std::vector<Stretch> merged;
+  for (const Stretch& next : stretches) {
+    if (merged.empty() || merged.back().mapping != next.mapping) {
+      merged.push_back(next);
+      continue;
+    }
+    Stretch& before = merged.back();
+    before.last = next.last;
+    before.end = next.end;
+    for (std::size_t i = 0; i < next.compute_seconds.size(); ++i) before.compute_seconds[i] += next.compute_seconds[i];
+  }
+  return merged;
 }
 
 // About `most` round steps from 0 to `end`.
@@ -69,7 +101,8 @@ class Picture {
         kWidth, bottom_ + kFoot);
     heading();
     sets();
-    for (const Stretch& stretch : run_.stretches) bars(stretch);
+    const bool many = run_.stretches.size() * workload_.ranks() > kMostBars;
+    for (const Stretch& stretch : many ? with_one_mapping(run_.stretches) : run_.stretches) bars(stretch);
     axis();
     calls();
     moves();
@@ -78,7 +111,8 @@ class Picture {
   }
 
  private:
-  static constexpr double kWidth = 1200, kLeft = 130, kRight = 1170, kTop = 78, kFoot = 62, kGap = 10;
+  static constexpr double kWidth = 1200, kRight = 1170, kTop = 78, kFoot = 62, kGap = 10;
+  static constexpr std::size_t kMostBars = 20'000, kLongestName = 40;
 
   void lay_out() {
     std::set<std::uint32_t> used;
@@ -101,10 +135,15 @@ class Picture {
       if (rows > 0) y += kGap;
     }
     bottom_ = y;
+    std::size_t longest = 16;  // of what stands on the left
+    for (const Set& set : platform_.sets) longest = std::max(longest, set.name.size() + 12);
+    if (row_height_ >= 12)
+      for (const auto& [at, top] : row_top_) longest = std::max(longest, nodes_.processors[at].name.size());
+    left_ = 20 + 6.5 * static_cast<double>(std::min(longest, kLongestName + 12));
     end_ = std::max({s_.alone.makespan, s_.deciding.makespan, run_.makespan, 1e-9});
   }
 
-  [[nodiscard]] double x(double seconds) const { return kLeft + (kRight - kLeft) * seconds / end_; }
+  [[nodiscard]] double x(double seconds) const { return left_ + (kRight - left_) * seconds / end_; }
   [[nodiscard]] double middle(ProcessorId p) const { return row_top_.at(p.value) + row_height_ / 2; }
   [[nodiscard]] const char* colour_of(std::uint32_t rank) const {
     return kColours[nodes_.processor(s_.alone.mapping[rank]).set.value % kColours.size()];
@@ -122,8 +161,8 @@ class Picture {
     const auto percent = [&](double makespan) {
       return s_.alone.makespan > 0 ? (makespan / s_.alone.makespan - 1) * 100 : 0;
     };
-    text(kLeft, 22, title(workload_), "font-size=\"15\" font-weight=\"bold\"");
-    text(kLeft, 40,
+    text(left_, 22, title(workload_), "font-size=\"15\" font-weight=\"bold\"");
+    text(left_, 40,
          std::format("(i) alone {:.2f} s · (ii) deciding {:.2f} s ({:+.1f} %) · (iii) with moves, drawn here, {:.2f} s "
                      "({:+.1f} %)",
                      s_.alone.makespan, s_.deciding.makespan, percent(s_.deciding.makespan), run_.makespan,
@@ -136,20 +175,20 @@ class Picture {
       if (rows == 0) continue;
       const Set& set = platform_.sets[j];
       out_ += std::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#f4f4f4\"/>\n",
-                          kLeft, top, kRight - kLeft, end - top);
-      out_ += std::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"5\" height=\"{:.1f}\" fill=\"{}\"/>\n", kLeft - 7,
+                          left_, top, kRight - left_, end - top);
+      out_ += std::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"5\" height=\"{:.1f}\" fill=\"{}\"/>\n", left_ - 7,
                           top, end - top, kColours[j % kColours.size()]);
       const bool tall = row_height_ >= 12;  // the rows have names of their own, the Set stands above them
-      const std::string name =
-          rows < set.nodes.size() ? std::format("{} ({} of {})", set.name, rows, set.nodes.size()) : set.name;
+      const std::string name = shortened(set.name, kLongestName) +
+                               (rows < set.nodes.size() ? std::format(" ({} of {})", rows, set.nodes.size()) : "");
       if (!tall)
-        text(kLeft - 12, std::min((top + end) / 2 + 4, end + 4), name, "text-anchor=\"end\" font-weight=\"bold\"");
+        text(left_ - 12, std::min((top + end) / 2 + 4, end + 4), name, "text-anchor=\"end\" font-weight=\"bold\"");
       else
-        text(kLeft - 12, top - 1, name, "text-anchor=\"end\" font-weight=\"bold\"");
+        text(left_ - 12, top - 1, name, "text-anchor=\"end\" font-weight=\"bold\"");
     }
     if (row_height_ < 12) return;
     for (const auto& [p, top] : row_top_)
-      text(kLeft - 12, top + row_height_ / 2 + 6, nodes_.processors[p].name,
+      text(left_ - 12, top + row_height_ / 2 + 6, shortened(nodes_.processors[p].name, kLongestName + 6),
            "text-anchor=\"end\" fill=\"#444\" font-size=\"10\"");
   }
 
@@ -185,28 +224,30 @@ class Picture {
   }
 
   void axis() {
-    line(kLeft, bottom_, kRight, bottom_, "stroke=\"#222\"");
+    line(left_, bottom_, kRight, bottom_, "stroke=\"#222\"");
     const double step = round_step(end_, 12);
     for (int k = 0; k * step <= end_ * 1.0001; ++k) {
       line(x(k * step), bottom_, x(k * step), bottom_ + 5, "stroke=\"#222\"");
       text(x(k * step), bottom_ + 17, std::format("{:g} s", k * step), "text-anchor=\"middle\"");
     }
-    text(kLeft, bottom_ + 38,
+    text(left_, bottom_ + 38,
          "Bar: a rank on its processor, in the colour of the Set where it started; the strong part is the share of the "
          "time in which it "
          "computed, the rest it waited and sent.");
-    text(kLeft, bottom_ + 52,
+    text(left_, bottom_ + 52,
          "Tick above: a rescheduling call; with a number: one that moved ranks, after that superstep. Arrow: a move.");
   }
 
   void calls() {
     std::map<std::uint64_t, std::size_t> moved;  // by superstep
     for (const Moved& move : run_.moves) ++moved[move.superstep.value];
-    double free_from = 0;                                // so that numbers don't overlap
+    double free_from = 0, tick_from = 0;                 // so that numbers, and ticks, don't overlap
     for (std::size_t k = 0; k < run_.calls_made; ++k) {  // one after every stretch but the last
       const Stretch& stretch = run_.stretches[k];
       const auto some = moved.find(stretch.last.value);
       const double at = x(stretch.end);
+      if (some == moved.end() && at < tick_from) continue;
+      tick_from = at + 0.5;
       line(at, kTop - (some == moved.end() ? 6 : 12), at, kTop - 1,
            some == moved.end() ? "stroke=\"#888\"" : "stroke=\"#222\" stroke-width=\"1.5\"");
       if (some == moved.end() || at < free_from) continue;
@@ -256,7 +297,7 @@ class Picture {
   std::map<std::uint32_t, double> row_top_;          // by processor
   std::vector<Block> blocks_;                        // by Set
   std::map<std::uint32_t, std::uint32_t> labelled_;  // by rank: the processor where its number stands
-  double row_height_ = 0, bottom_ = 0, end_ = 1;
+  double row_height_ = 0, left_ = 0, bottom_ = 0, end_ = 1;
   std::string out_;
 };
 

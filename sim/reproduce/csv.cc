@@ -5,8 +5,8 @@
 #include <cmath>
 #include <filesystem>
 #include <format>
-#include <fstream>
-#include <iterator>
+
+#include "base/core/read_file.h"
 
 namespace bsp::sim {
 namespace {
@@ -71,9 +71,7 @@ Result<Csv> parse_csv(std::string_view name, std::string_view text) {
 }
 
 Result<Csv> read_csv(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return fail(ErrorCode::kNotFound, std::format("{} cannot be read", path));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  BSP_TRY(const std::string text, read_file(path));
   return parse_csv(std::filesystem::path(path).stem().string(), text);
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <print>
+#include <set>
 #include <thread>
 
 #include "sim/reproduce/pictures.h"
@@ -22,7 +23,8 @@ constexpr const char* kUsage =
     "bsp-reproduce [--jobs N] [--source DIR] [--out FILE.md] [TABLE.csv …]\n"
     "  without tables: runs all of DIR/published (DIR: sim/reproduce) and writes docs/reproduction.md and its "
     "pictures\n"
-    "  with tables: runs those, with the same calibration, and writes the comparison to standard output or FILE.md\n"
+    "  with tables: runs those, with the same calibration, and writes the comparison to standard output, or to FILE.md "
+    "and its pictures to figures/ beside it\n"
     "  (DIR/published/README.md has the format)\n";
 
 struct Options {
@@ -40,7 +42,7 @@ Result<Options> options_of(int argc, char** argv) {
       options.tables.push_back(word);
       continue;
     }
-    if (word == "--help") {
+    if (word == "--help" || word == "-h") {
       std::print("{}", kUsage);
       std::exit(0);
     }
@@ -93,7 +95,15 @@ void tell(const Progress& progress) {
 
 Result<void> reproduce(const Options& options) {
   const bool published = options.tables.empty();
+  if (fs::is_directory(options.out))
+    return fail(ErrorCode::kInvalid, std::format("--out: {} is a directory; name a file in it", options.out.string()));
   BSP_TRY(const std::vector<Table> tables, read_tables(options));
+  std::set<std::string> names;
+  for (const Table& table : tables)
+    if (!names.insert(table.name).second)
+      return fail(ErrorCode::kInvalid, std::format("two tables are called {}.csv: rename one, as a table's picture is "
+                                                   "called like it",
+                                                   table.name));
   std::vector<Statement> statements;
   std::string assumptions;
   std::vector<RunKey> keys;

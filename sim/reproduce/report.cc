@@ -229,10 +229,10 @@ std::vector<RunKey> yardstick_runs() {
 }
 
 std::string report_of(const ReportParts& parts) {
-  std::string text = "# The published tables, reproduced\n\n";
+  std::string text = parts.yardsticks ? "# The published tables, reproduced\n\n" : "# Tables of your own\n\n";
+  text += parts.yardsticks ? "`./dev reproduce` writes this file: every" : "Every";
   text +=
-      "`./dev reproduce` writes this file: every number below comes from a run of `sim/` (SimGrid around "
-      "`operator/decide`) with the one\n"
+      " number below comes from a run of `sim/` (SimGrid around `operator/decide`) with the one\n"
       "calibration in `sim/applications/calibration.h`. Values are seconds of simulated run time, published → ours "
       "(difference).\n"
       "Scenario i is the application alone, ii with the scheduler deciding but not migrating, iii with migrations.\n\n";

@@ -97,7 +97,9 @@ std::string RunKey::name() const { return std::format("{}, {}, α₀ = {}", case
 
 Result<void> validate(const RunKey& key) {
   const bool yardstick = std::ranges::find(kYardsticks, key.heuristic) != std::end(kYardsticks);
-  if (!yardstick) BSP_CHECK_OK(decide::strategy_named(key.heuristic).transform([](const decide::Strategy*) {}));
+  if (!yardstick)
+    if (const auto known = decide::strategy_named(key.heuristic); !known)
+      return fail(ErrorCode::kInvalid, known.error().message + ", or of GreedyLB, RefineLB and Nothing");
   if (key.alpha < 1) return fail(ErrorCode::kInvalid, "alpha must be at least 1 superstep");
   if (key.processes < 1 || key.processes > 100'000) return fail(ErrorCode::kInvalid, "processes must be 1 to 100000");
   if (key.application == "smith-waterman" && key.processes < 2)

@@ -13,13 +13,16 @@ class Trace : public Workload {
  public:
   explicit Trace(std::string name) : name_(std::move(name)) {}
 
-  // False if the call is not of the same run, or says nothing new.
-  bool add(const record::Call& call) {
-    if (supersteps_.empty())
-      first_ = {call.name_space, call.job, call.uid, std::to_string(call.attempt)};
-    else if (first_ != std::vector<std::string>{call.name_space, call.job, call.uid, std::to_string(call.attempt)})
-      return false;
-    if (!supersteps_.empty() && call.snapshot.ranks.size() != ranks()) return false;
+  // kInvalid if the call is not of the same run. One that is told twice says nothing new.
+  Result<void> add(const record::Call& call) {
+    const std::vector<std::string> whose{call.name_space, call.job, call.uid, std::to_string(call.attempt)};
+    if (calls_.empty()) first_ = whose;
+    if (whose != first_ || call.snapshot.ranks.size() != (calls_.empty() ? call.snapshot.ranks.size() : ranks()))
+      return fail(ErrorCode::kInvalid,
+                  std::format("is of another run than the lines before (job {}, attempt {}, {} ranks): "
+                              "leave the lines of one run in the file",
+                              call.job, call.attempt, call.snapshot.ranks.size()));
+    BSP_CHECK_OK(record::check_order(last_, call));
     for (const decide::MeasuredSuperstep& t : call.supersteps) {
       if (t.superstep <= last_) continue;
       last_ = t.superstep;
@@ -27,7 +30,7 @@ class Trace : public Workload {
     }
     std::vector<double>& memory = calls_.emplace_back();
     for (const decide::Rank& rank : call.snapshot.ranks) memory.push_back(rank.memory_bytes);
-    return true;
+    return {};
   }
 
   [[nodiscard]] std::string name() const override { return name_; }
@@ -48,14 +51,28 @@ class Trace : public Workload {
     for (std::uint32_t i = 0; i < t.recv_bytes.rows(); ++i) {
       const auto heard_from = t.recv_bytes.pattern().columns(i);
       for (std::size_t k = 0; k < heard_from.size(); ++k) {
-        const std::size_t j = heard_from[k], senders = in[j].size() - (snapshot.set({i}).value == j ? 1 : 0);
         const double bytes = t.recv_bytes.row(i)[k];
-        if (senders == 0 || !(bytes > 0)) continue;
-        for (const RankId from : in[j])
-          if (from.value != i) demand.messages.push_back({from, {i}, bytes / static_cast<double>(senders)});
+        if (!(bytes > 0)) continue;
+        const std::vector<RankId> senders = nearest(in[heard_from[k]], i);
+        for (const RankId from : senders)
+          demand.messages.push_back({from, {i}, bytes / static_cast<double>(senders.size())});
       }
     }
     return demand;
+  }
+
+  // Who of a Set sent it, no record says: the four other ranks whose numbers are nearest, as neighbours' are.
+  static std::vector<RankId> nearest(const std::vector<RankId>& in_set, std::uint32_t i) {
+    constexpr std::size_t kSenders = 4;
+    auto above = std::ranges::lower_bound(in_set, i, {}, &RankId::value), below = above;
+    if (above != in_set.end() && above->value == i) ++above;
+    std::vector<RankId> found;
+    while (found.size() < kSenders && (below != in_set.begin() || above != in_set.end())) {
+      const bool down =
+          above == in_set.end() || (below != in_set.begin() && i - std::prev(below)->value <= above->value - i);
+      found.push_back(down ? *--below : *above++);
+    }
+    return found;
   }
 
   struct Recorded {
@@ -78,7 +95,8 @@ Result<std::unique_ptr<Workload>> read_trace(std::istream& records, const std::s
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const auto call = record::from_line(line);
     if (!call) return std::unexpected(call.error().in(std::format("{}:{}", name, number)));
-    trace->add(*call);
+    if (const auto added = trace->add(*call); !added)
+      return std::unexpected(added.error().in(std::format("{}:{}", name, number)));
   }
   if (trace->supersteps() == 0)
     return fail(

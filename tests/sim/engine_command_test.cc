@@ -174,6 +174,80 @@ TEST_F(Command, BadInputNamesWhatItIsAndTheRemedy) {
   EXPECT_THAT(wrong(kJob + kPools + "--application lu:order=0"), HasSubstr("lu:order must be a whole number from 1"));
   EXPECT_THAT(wrong("-f /nowhere.yaml " + kPools + kLattice), HasSubstr("/nowhere.yaml"));
   EXPECT_THAT(wrong(kJob + kPools + kLattice + "--timeline /nowhere/run.svg"), HasSubstr("/nowhere/run.svg"));
+  EXPECT_THAT(wrong(kJob + kPools + kLattice + "--record -"), HasSubstr("--record: - is no file here"));
+  EXPECT_THAT(wrong(kJob + kPools + kLattice + "--record /"), HasSubstr("--record: / is a directory"));
+  const std::string one = in_directory("one");
+  EXPECT_THAT(wrong(kJob + kPools + kLattice + "--record " + one + " --timeline " + one), HasSubstr("can't be both"));
+  EXPECT_FALSE(std::filesystem::exists(one));
+}
+
+// What SimGrid reads and a simulation would make nonsense of.
+TEST_F(Command, APlatformThatCantBeSimulatedSaysWhatToChange) {
+  const std::string file = in_directory("platform.xml");
+  const std::string hosts =
+      "<host id='a' speed='1Gf'><prop id='set' value='slow'/></host>"
+      "<host id='b' speed='4Gf'><prop id='set' value='fast'/></host><link id='l' bandwidth='1MBps' latency='50us'/>";
+  const std::string route = "<route src='a' dst='b'><link_ctn id='l'/></route>";
+  const auto outcome_of = [&](const std::string& inner, int status) {
+    std::ofstream(file) << "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+                        << "<platform version='4.1'><zone id='w' routing='Full'>" << inner << "</zone></platform>\n";
+    const Ran ran = simulate(kJob + "--platform " + file + " " + kLattice);
+    EXPECT_EQ(ran.status, status) << ran.output;
+    return ran.output;
+  };
+  const auto error_of = [&](const std::string& inner) { return outcome_of(inner, 2); };
+  const auto with = [](std::string text, const std::string& a, const std::string& b) {
+    return text.replace(text.find(a), a.size(), b);
+  };
+  EXPECT_THAT(outcome_of(hosts + route, 0), HasSubstr("on slow (1 nodes), fast (1 nodes)"));
+  EXPECT_THAT(error_of(hosts), HasSubstr("there is no way from host a to host b: add a <route>"));
+  EXPECT_THAT(error_of(with(hosts, "1MBps", "0Bps") + route),
+              HasSubstr("link l, from host a to host b, has no bandwidth"));
+  EXPECT_THAT(error_of(with(hosts, "1Gf", "inf") + route), HasSubstr("host a: the speed must be a number above 0"));
+  EXPECT_THAT(error_of(with(hosts, "speed='1Gf'", "speed='1Gf' speed_file='p'") + route),
+              HasSubstr("it has speed_file, but what hosts and links can do stays as it is"));
+  outcome_of(hosts + "<!-- speed_file='p' -->" + route, 0);
+}
+
+TEST_F(Command, ATraceIsOfOneRun) {
+  const std::string file = in_directory("run.jsonl"), both = in_directory("both.jsonl");
+  ASSERT_EQ(simulate(kJob + kPools + kLattice + "--record " + file).status, 0);
+  std::ofstream(both) << file_text(file) << file_text(file);
+  const Ran twice = simulate(kJob + kPools + "--application trace:file=" + both);
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_THAT(twice.output, HasSubstr("two runs in one file, or lines out of order"));
+  std::string other = file_text(file);
+  const std::string name = "\"job\":\"lattice-boltzmann\"";
+  other.replace(other.find(name), name.size(), "\"job\":\"lattice\"");
+  std::ofstream(both) << file_text(file) << other.substr(0, other.find('\n') + 1);
+  const Ran others = simulate(kJob + kPools + "--application trace:file=" + both);
+  EXPECT_EQ(others.status, 2);
+  EXPECT_THAT(others.output, HasSubstr("is of another run than the lines before (job lattice, attempt 0, 4 ranks)"));
+  // A name that is no UTF-8 gets into JSON and XML all the same.
+  const std::string odd = in_directory("odd\xff\x01.jsonl"), svg = in_directory("odd.svg");
+  std::filesystem::copy_file(file, odd);
+  const Ran ran = simulate(kJob + kPools + "-o json --timeline " + svg + " --application 'trace:file=" + odd + "'");
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  EXPECT_TRUE(json::accept(ran.output));
+  EXPECT_EQ(run("python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' " + svg).status, 0);
+}
+
+TEST_F(Command, LongNamesAndManyCallsLeaveAPictureThatCanBeRead) {
+  const std::string svg = in_directory("long.svg"), job = in_directory("job.yaml");
+  const std::string slow = "gke-production-old-n1-standard-4", fast = "gke-production-new-n2-standard-16";
+  std::ofstream(job) << "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nmetadata: {name: j}\nspec:\n  ranks: 4\n"
+                        "  rescheduling: {alpha: 1, heuristic: Top}\n  template: {spec: {nodeSelector: {x: y}, "
+                        "containers: [{name: app, image: x, command: [y]}]}}\n";
+  // A rank that nobody has a slot for: never balanced, so a call after every superstep.
+  const Ran ran = simulate("-f " + job + " --pools " + slow + "=1x0.2," + fast +
+                           "=3x1 --application lattice-boltzmann:supersteps=8000 --timeline " + svg);
+  ASSERT_EQ(ran.status, 0);
+  ASSERT_THAT(ran.output, HasSubstr("call after superstep 7999"));
+  const std::string picture = file_text(svg);
+  const auto at = picture.find("text-anchor=\"end\" font-weight=\"bold\">" + slow), x = picture.rfind("x=\"", at);
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_GT(std::stod(picture.substr(x + 3)), 6.0 * static_cast<double>(slow.size())) << "it begins in the picture";
+  EXPECT_LT(picture.size(), 300'000u);
 }
 
 TEST_F(Command, APlatformWithoutHostsSaysWhatIsMissing) {

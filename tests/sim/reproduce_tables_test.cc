@@ -90,7 +90,7 @@ TEST(Tables, BadInputIsNamedWithTheRemedy) {
   EXPECT_THAT(error_of("order,scenario_i\n10,fast\n"), AllOf(HasSubstr("column scenario_i"), HasSubstr("'fast'")));
   EXPECT_THAT(error_of("order,scenario_i\n10,-3\n"), HasSubstr("column scenario_i"));
   EXPECT_THAT(error_of("order,heuristic,scenario_i\n10,Best,1\n"),
-              AllOf(HasSubstr("line 2"), HasSubstr("'Best'"), HasSubstr("Percentage")));
+              AllOf(HasSubstr("line 2"), HasSubstr("'Best'"), HasSubstr("Percentage"), HasSubstr("GreedyLB")));
   EXPECT_THAT(error_of("mapping,supersteps,scenario_i\nSideways,20,1\n"),
               AllOf(HasSubstr("'Sideways'"), HasSubstr("RoundRobin")));
   EXPECT_THAT(error_of("domain,processes,scenario_i\n2000,10,1\n"), HasSubstr("domain"));
@@ -98,6 +98,9 @@ TEST(Tables, BadInputIsNamedWithTheRemedy) {
   const auto missing = read_csv("/nowhere/table.csv");
   ASSERT_FALSE(missing);
   EXPECT_THAT(missing.error().message, HasSubstr("/nowhere/table.csv"));
+  const auto directory = read_csv("/");
+  ASSERT_FALSE(directory);
+  EXPECT_THAT(directory.error().message, HasSubstr("Is a directory"));
 }
 
 TEST(Tables, DifferencesAndMedians) {

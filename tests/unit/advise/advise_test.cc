@@ -119,6 +119,18 @@ TEST_F(Advise, OtherWindowsMakeOtherCalls) {
   EXPECT_FALSE(j["calls"][0]["answers"][0].contains("same")) << "it was asked for something else";
 }
 
+// Their supersteps would be put into one window.
+TEST_F(Advise, OtherWindowsNeedTheCallsInOrder) {
+  write(record::to_line(calls[2]));  // told twice, as by an operator that was restarted
+  advise({"--alpha", "3", "--brief"});
+  EXPECT_EQ(status, 0) << errors;
+  write(record::to_line(calls[0]));
+  advise({"--alpha", "3", "--brief"});
+  EXPECT_EQ(status, 1);
+  EXPECT_THAT(errors, HasSubstr(file + ":5: plan.superstep: is 4, and the call before was after"));
+  EXPECT_THAT(errors, HasSubstr("two runs in one file, or lines out of order"));
+}
+
 TEST_F(Advise, AsJson) {
   const json j = json::parse(advise({"-ojson"}));
   ASSERT_EQ(j["calls"].size(), 3u);
@@ -178,10 +190,10 @@ TEST(AdviseOptions, MistakesAreNamedWithTheRemedy) {
         {Words{"-f", "x", "--heuristic", "Best"}, "unknown heuristic 'Best': use one of Top,"},
         {Words{"-f", "x", "--heuristic", "Top,"}, "unknown heuristic ''"},
         {Words{"-f", "x", "--alpha", "2.5"}, "--alpha: \"2.5\" is not a whole number"},
-        {Words{"-f", "x", "--alpha", "0"}, "alpha0 must be at least 1, is 0"},
-        {Words{"-f", "x", "--d", "2"}, "d0 must be above 0 and below 1, is 2"},
+        {Words{"-f", "x", "--alpha", "0"}, "--alpha must be at least 1, is 0"},
+        {Words{"-f", "x", "--d", "2"}, "--d must be above 0 and below 1, is 2"},
         {Words{"-f", "x", "--x", "most"}, "--x: \"most\" is not a number"},
-        {Words{"-f", "x", "--delta", "nan"}, "delta must be at least 0"},
+        {Words{"-f", "x", "--delta", "nan"}, "--delta must be at least 0"},
         {Words{"-f", "x", "--horizon", "day"}, "--horizon: \"day\" is neither Window nor Superstep"},
         {Words{"-f", "x", "-o", "yaml"}, "-o: \"yaml\" is neither text nor json"}}) {
     const auto o = parse_options(words);

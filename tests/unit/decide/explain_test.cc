@@ -18,21 +18,23 @@ TEST(Explain, TellsTheWholeStoryOfACall) {
   const auto plan = world.plan({.alpha0 = 4, .max_moves = 1});
   ASSERT_TRUE(plan);
   // Rank 2 has to stay, so that no level gets below its 2 s.
-  EXPECT_THAT(explain(*plan, world.snapshot),
-              ElementsAre("call after superstep 4: AutoMig moves nobody",
-                          "PM list (ms)                    Comp      + Comm       - Mem        = PM",
-                          "  rank 0 → fast             4000.000       0.000       1.000    3999.000",
-                          "  rank 1 → fast             4000.000       0.000       1.000    3999.000",
-                          "levels (ms)                     Time      + Comm       + Mem        = pf",
-                          "* 0 now                     2000.000       0.000       0.000    2000.000",
-                          "  1 rank 0 → fast           2000.000       0.000       1.000    2001.000",
-                          "stay rank 0: GainBelowCost: with it moved to fast pf is 2.001 s, and without any "
-                          "move 2 s",
-                          "stay rank 1: MoveLimit: the limit of moves per call is used up by higher PMs",
-                          "stay rank 2: NotMigratable: an open RMA window",
-                          "stay rank 3: BestSetIsOwn: no Set has a higher PM than its own, fast",
-                          "superstep predicted 2 s → 2 s (+0.0 %)",
-                          "next call after superstep 12: α 4 → 8, D 0.5 → 0.5, 1 calls without a move"));
+  EXPECT_THAT(
+      explain(*plan, world.snapshot),
+      ElementsAre("call after superstep 4: AutoMig moves nobody",
+                  "PM list (ms)                    Comp      + Comm       - Mem        = PM",
+                  "  rank 0 → fast             4000.000       0.000       1.000    3999.000",
+                  "  rank 1 → fast             4000.000       0.000       1.000    3999.000",
+                  "levels (ms)                     Time      + Comm       + Mem        = pf",
+                  "* 0 now                     2000.000       0.000       0.000    2000.000",
+                  "  1 rank 0 → fast           2000.000       0.000       1.000    2001.000",
+                  "stay rank 0: GainBelowCost: with it moved to fast pf is 2.001 s, and without any "
+                  "move 2 s",
+                  "stay rank 1: MoveLimit: the limit of moves per call leaves no room for it, and what it leaves "
+                  "room for does not pay",
+                  "stay rank 2: NotMigratable: an open RMA window",
+                  "stay rank 3: BestSetIsOwn: no Set has a higher PM than its own, fast",
+                  "superstep predicted 2 s → 2 s (+0.0 %)",
+                  "next call after superstep 12: α 4 → 8, D 0.5 → 0.5, 1 calls without a move"));
 }
 
 TEST(Explain, AMoveSaysWhatItGainsAndWhatIsOnlyAssumed) {
@@ -52,6 +54,17 @@ TEST(Explain, AMoveSaysWhatItGainsAndWhatIsOnlyAssumed) {
   EXPECT_FALSE(plan->moves.at(0).cost_assumed);
   EXPECT_FALSE(plan->moves.at(0).cpu_assumed);
   EXPECT_THAT(describe(plan->moves.at(0), world.snapshot), ::testing::EndsWith("costs 1 ms once"));
+}
+
+TEST(Explain, OfEqualsAndOfALimitThatWasUsed) {
+  World world({{"slow", 3, 5e8, 1}, {"fast", 4, 1e9, 1}}, {0, 1, 3});
+  const auto top = world.plan({.heuristic = Heuristic::kTop});
+  EXPECT_EQ(describe(stay_of(*top, 1), *top, world.snapshot),
+            "NotCandidate: its PM of 3.999 s is the highest, as that of a rank before it");
+  const auto limited = world.plan({.heuristic = Heuristic::kPercentage, .max_moves = 1});
+  ASSERT_EQ(limited->moves.size(), 1u);
+  EXPECT_EQ(describe(stay_of(*limited, 1), *limited, world.snapshot),
+            "MoveLimit: the limit of moves per call is used up by higher PMs");
 }
 
 TEST(Explain, EachHeuristicSaysInItsOwnTermsWhyARankIsNoCandidate) {
