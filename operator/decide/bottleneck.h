@@ -16,7 +16,9 @@
 //   leave_out    whoever can stay without raising F stays
 // Every step is taken back unless F gets lower, so that no answer is worse than the one the search began with. It
 // spends at most kWork elementary steps: small jobs are searched nearly exhaustively (tests/unit/decide measures the
-// distance from the optimum), in large ones the time of a call does not grow with it.
+// distance from the optimum), in large ones the time of a call does not grow with it. Two ranks change places
+// only by way of a third processor's free slot: where a simulated platform reuses vacated slots and has no other, a swap
+// that would help is not found.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,8 @@ Result<Pool> parse_pool(const std::string& part) {
   const std::string name = part.substr(0, equals);
   const std::string size = part.substr(equals + 1);
   auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
-  if (name.empty() || name.size() > 50 || !std::ranges::all_of(name, good) || name.front() == '-' || name.back() == '-')
+  if (name.size() > 50) return bad(part, "the name must have at most 50 characters");
+  if (name.empty() || !std::ranges::all_of(name, good) || name.front() == '-' || name.back() == '-')
     return bad(part, "the name must consist of a-z, 0-9 and '-' and begin and end with a letter or digit");
   const std::size_t times = size.find('x');
   if (times == std::string::npos) return bad(part, "has no 'x' between the slots and the CPU share");

@@ -43,7 +43,7 @@ decide::Platform nodes_of(const Platform& platform) {
 }
 
 json json_of(const decide::Plan& plan, const decide::Snapshot& snapshot) {
-  json moves = json::array(), stays = json::array(), potentials = json::array();
+  json moves = json::array(), stays = json::array(), potentials = json::array(), levels = json::array();
   const auto set_name = [&](SetId j) { return snapshot.platform.sets[j.value].name; };
   for (const decide::Move& move : plan.moves)
     moves.push_back({{"rank", move.rank.value},
@@ -65,6 +65,14 @@ json json_of(const decide::Plan& plan, const decide::Snapshot& snapshot) {
                           {"comm", entry.comm},
                           {"mem", entry.mem},
                           {"pm", entry.pm}});
+  for (const decide::Level& level : plan.levels) {
+    levels.push_back({{"level", level.level},
+                      {"timeSeconds", level.time},
+                      {"commSeconds", level.comm},
+                      {"memSeconds", level.mem},
+                      {"pfSeconds", level.pf}});
+    if (level.level > 0) levels.back()["rank"] = level.rank.value;
+  }
   return {{"superstep", plan.superstep.value},
           {"heuristic", decide::strategy_for(plan.heuristic).name},
           {"alpha", plan.now.alpha},
@@ -77,6 +85,8 @@ json json_of(const decide::Plan& plan, const decide::Snapshot& snapshot) {
             {"afterSeconds", plan.objective.after}}},
           {"forecast", {{"beforeSeconds", plan.forecast.before}, {"afterSeconds", plan.forecast.after}}},
           {"potentials", potentials},
+          {"levels", levels},
+          {"chosenLevel", plan.chosen_level},
           {"moves", moves},
           {"stays", stays}};
 }

@@ -92,6 +92,11 @@ TEST_F(Command, TheFiguresAreConsistent) {
   EXPECT_NEAR(out["overhead"].get<double>(), ii / i - 1, 1e-9);
   EXPECT_EQ(out["migrating"]["moves"], 2);
   EXPECT_EQ(out["migrating"]["calls"][0]["moves"][0]["toSet"], "fast");
+  const json& call = out["migrating"]["calls"][0];
+  EXPECT_EQ(call["chosenLevel"], 2);
+  EXPECT_FALSE(call["levels"][0].contains("rank")) << "nobody is moved in it";
+  EXPECT_EQ(call["levels"][2]["rank"], call["moves"][1]["rank"]);
+  EXPECT_EQ(call["levels"][2]["pfSeconds"], call["objective"]["afterSeconds"]);
 }
 
 TEST_F(Command, AnotherHeuristicOverrulesTheManifest) {
