@@ -5,6 +5,7 @@
 #include <format>
 
 #include "base/core/read_file.h"
+#include "crds/nearest.h"
 #include "sim/child.h"
 #include "sim/inside.h"
 #include "sim/platform.h"
@@ -53,6 +54,10 @@ Result<void> add_host(const json& host, const std::string& file, Set& set) {
   const std::string whose = std::format("{}: host {}", file, name);
   const json& properties = host.at("properties");
   Node node{.name = name, .speed = host.at("speed"), .host = name};
+  const std::vector<std::string_view> known{"slots", "load"};  // another name may be anybody's
+  for (const auto& [key, value] : properties.items())
+    if (const std::string meant = crds::nearest(key, known); !meant.empty() && meant != key)
+      return fail(ErrorCode::kInvalid, std::format("{}: property {}; did you mean {}?", whose, key, meant));
   BSP_TRY(node.load, property(properties, "load", 0.0, whose, "a share of at least 0 and below 1"));
   BSP_TRY(node.slots, property(properties, "slots", 0u, whose, "a number of ranks; 0: any number"));
   const int cores = host.at("cores");

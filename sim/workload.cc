@@ -68,6 +68,19 @@ Result<std::uint64_t> Parameters::whole(const std::string& name, std::uint64_t l
   return number_between<std::uint64_t>(application_ + ":" + name, text(name), least, most);
 }
 
+std::string describe(std::span<const Application> table) {
+  std::string text = "applications:\n";
+  for (const Application& application : table) {
+    text += std::format("  {:<18} {}\n", application.name, application.summary);
+    for (const Parameter& parameter : application.parameters)
+      text += std::format("    {:<24} {}\n",
+                          parameter.value.empty() ? std::format("{}=…", parameter.name)
+                                                  : std::format("{}={}", parameter.name, parameter.value),
+                          parameter.meaning);
+  }
+  return text;
+}
+
 Result<std::unique_ptr<Workload>> make_workload(std::span<const Application> table, std::string_view choice,
                                                 std::uint32_t ranks) {
   const std::string_view name = choice.substr(0, choice.find(':'));

@@ -81,6 +81,9 @@ struct Application {
   std::function<Result<std::unique_ptr<Workload>>(std::uint32_t ranks, const Parameters& parameters)> make;
 };
 
+// Each with its parameters and what they are if not given, for a command's help.
+std::string describe(std::span<const Application> table);
+
 // "NAME[:key=value,…]" from the table (sim/applications: applications()). kInvalid names what is wrong and what there
 // is.
 Result<std::unique_ptr<Workload>> make_workload(std::span<const Application> table, std::string_view choice,

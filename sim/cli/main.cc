@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <format>
@@ -38,6 +39,12 @@ Result<decide::Mapping> mapping_of(const crds::BspJob& job) {
   return decide::mapping_named(crds::to_string(job.spec.initial_mapping));
 }
 
+std::vector<Application> all_applications() {
+  std::vector<Application> table(applications().begin(), applications().end());
+  table.push_back(trace());
+  return table;
+}
+
 Result<void> write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
@@ -67,9 +74,7 @@ Result<void> run(const Options& options) {
   BSP_TRY(const std::string text, read_file(options.job));
   BSP_TRY(const crds::BspJob job, crds::read_bsp_job(text, options.job));
   BSP_TRY(const Platform platform, platform_of(options, job));
-  std::vector<Application> table(applications().begin(), applications().end());
-  table.push_back(trace());
-  BSP_TRY(const auto workload, make_workload(table, options.application, job.spec.ranks));
+  BSP_TRY(const auto workload, make_workload(all_applications(), options.application, job.spec.ranks));
   BSP_TRY(const decide::Mapping mapping, mapping_of(job));
   Scenario scenario{.platform = platform, .workload = *workload, .params = observe::make_params(job.spec.rescheduling)};
   if (options.heuristic) scenario.params.heuristic = *options.heuristic;
@@ -104,6 +109,10 @@ Result<void> run(const Options& options) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
+  if (std::ranges::any_of(words, [](const std::string& word) { return word == "--help" || word == "-h"; })) {
+    std::fputs((bsp::sim::kUsage + describe(bsp::sim::all_applications())).c_str(), stdout);
+    return 0;
+  }
   const auto options = bsp::sim::parse_options(words);
   const bsp::Result<void> done = options ? bsp::sim::run(*options) : std::unexpected(options.error());
   if (done) return 0;

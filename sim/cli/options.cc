@@ -9,9 +9,8 @@
 #include "operator/decide/strategy.h"
 
 namespace bsp::sim {
-namespace {
 
-constexpr const char* kUsage =
+const char* const kUsage =
     "usage: bsp-operator simulate -f JOB.yaml (--platform PLATFORM.xml | --pools slow=3x0.25,fast=2x0.6)\n"
     "           --application NAME[:key=value,…]     what the job computes and sends: lattice-boltzmann, lu, …\n"
     "           [--heuristic NAME]                   instead of the manifest's\n"
@@ -20,6 +19,8 @@ constexpr const char* kUsage =
     "           [--timeline FILE.svg]                picture of the run with moves\n"
     "           [--record FILE.jsonl]                every call of that run, for `bsp-operator advise`\n"
     "           [--all] [-o text|json]               every row of every decision; format\n";
+
+namespace {
 
 Result<std::optional<double>> seconds(const Args& args, const std::string& name) {
   if (!args.has(name)) return std::nullopt;

@@ -24,6 +24,7 @@ struct Options {
 };
 
 // kInvalid with what is wrong, the remedy and the usage.
+extern const char* const kUsage;
 Result<Options> parse_options(std::span<const std::string> words);
 
 }  // namespace bsp::sim

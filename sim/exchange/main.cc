@@ -110,6 +110,11 @@ Result<void> study(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
+    std::puts(
+        "usage: bsp-exchange-study [--out docs/exchange.md] [--sizes 16,64,…] [--repeats N] [--seed N] [--threads N]");
+    return 0;
+  }
   if (const auto result = study(argc, argv); !result) {
     std::fputs(std::format("bsp-exchange-study: {}\n", result.error().message).c_str(), stderr);
     return 1;

@@ -165,6 +165,10 @@ TEST_F(Command, BadInputNamesWhatItIsAndTheRemedy) {
     return ran.output;
   };
   EXPECT_THAT(wrong(""), HasSubstr("usage: bsp-operator simulate"));
+  const Ran help = simulate("--help");
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.output, AllOf(HasSubstr("usage: bsp-operator simulate"), HasSubstr("  smith-waterman"),
+                                 HasSubstr("    file=…"), HasSubstr("what --record wrote")));
   EXPECT_THAT(wrong(kJob + kLattice), HasSubstr("give either --platform or --pools"));
   EXPECT_THAT(wrong(kJob + kPools), HasSubstr("--application: say what the job computes"));
   EXPECT_THAT(wrong(kJob + kPools + "--application latice-boltzmann"), HasSubstr("did you mean lattice-boltzmann?"));
@@ -212,6 +216,10 @@ TEST_F(Command, APlatformThatCantBeSimulatedSaysWhatToChange) {
   EXPECT_THAT(error_of(with(hosts, "speed='1Gf'", "speed='1Gf' speed_file='p'") + route),
               HasSubstr("it has speed_file, but what hosts and links can do stays as it is"));
   outcome_of(hosts + "<!-- speed_file='p' -->" + route, 0);
+  const std::string watts = "<prop id='wattage_per_state' value='1:2'/>", set = "<prop id='set' value='slow'/>";
+  outcome_of(with(hosts, set, set + watts) + route, 0);
+  EXPECT_THAT(error_of(with(hosts, set, set + "<prop id='slot' value='1'/>") + route),
+              HasSubstr("host a: property slot; did you mean slots?"));
 }
 
 TEST_F(Command, ATraceIsOfOneRun) {
