@@ -46,7 +46,7 @@ Application lattice_boltzmann() {
                          {"border", "100e3", "bytes to the right neighbour in a superstep"}},
           .make = [](std::uint32_t ranks, const Parameters& given) -> Result<std::unique_ptr<Workload>> {
             LatticeBoltzmann p{.ranks = ranks};
-            BSP_TRY(p.supersteps, given.whole("supersteps", 1));
+            BSP_TRY(p.supersteps, given.whole("supersteps", 1, 100'000'000));  // a run keeps the time of each
             BSP_TRY(p.instructions, given.number("instructions", 1));
             BSP_TRY(p.lattice_bytes, given.number("lattice", 0));
             BSP_TRY(p.program_bytes, given.number("program", 0));

@@ -158,6 +158,21 @@ TEST_F(Command, ARecordedRunIsAnApplication) {
               HasSubstr("spec.ranks is 3, but the run in " + file + " had 4 ranks"));
 }
 
+// A record says from which Set, not from whom: from the four ranks of it whose numbers are nearest.
+TEST_F(Command, ATraceOfManyRanksHasFewMessages) {
+  const std::string file = in_directory("many.jsonl"), job = in_directory("many.yaml");
+  std::ofstream(job) << "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nmetadata: {name: j}\nspec:\n  ranks: 60\n"
+                        "  rescheduling: {alpha: 5}\n  template: {spec: {nodeSelector: {x: y}, "
+                        "containers: [{name: app, image: x, command: [y]}]}}\n";
+  const std::string many = "-f " + job + " --pools a=60x1 ";
+  ASSERT_EQ(simulate(many + "--application lattice-boltzmann:supersteps=20 --record " + file).status, 0);
+  const Ran ran = simulate(many + "-o json --application trace:file=" + file);
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const json out = json::parse(ran.output);
+  // Each of 60 ranks but the first hears from one.
+  EXPECT_EQ(out["alone"]["messages"].get<int>(), 59 * 4 * out["supersteps"].get<int>());
+}
+
 TEST_F(Command, BadInputNamesWhatItIsAndTheRemedy) {
   const auto wrong = [this](const std::string& arguments) {
     const Ran ran = simulate(arguments);
@@ -181,6 +196,8 @@ TEST_F(Command, BadInputNamesWhatItIsAndTheRemedy) {
   EXPECT_THAT(wrong(kJob + "--platform / " + kLattice), HasSubstr("--platform: / is not a file"));
   EXPECT_THAT(wrong(kJob + "--pools '' " + kLattice), HasSubstr("--pools: its value is empty"));
   EXPECT_THAT(wrong(kJob + kPools + "--application lu:order=0"), HasSubstr("lu:order must be a whole number from 1"));
+  EXPECT_THAT(wrong(kJob + kPools + "--application lattice-boltzmann:supersteps=1000000000"),
+              HasSubstr("lattice-boltzmann:supersteps must be a whole number from 1 to 100000000"));
   EXPECT_THAT(wrong("-f /nowhere.yaml " + kPools + kLattice), HasSubstr("/nowhere.yaml"));
   EXPECT_THAT(wrong(kJob + kPools + kLattice + "--timeline /nowhere/run.svg"), HasSubstr("/nowhere/run.svg"));
   EXPECT_THAT(wrong(kJob + kPools + kLattice + "--record -"), HasSubstr("--record: - is no file here"));
