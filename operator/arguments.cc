@@ -40,7 +40,8 @@ Option number(unsigned& into, unsigned least, unsigned most) {
 }  // namespace option
 
 Result<std::vector<std::string>> read_arguments(std::span<const std::string> args,
-                                                const std::map<std::string, Option>& options, const char* usage) {
+                                                const std::map<std::string, Option>& options, const char* usage,
+                                                const std::string& more_help) {
   auto wrong = [&](const std::string& what) { return fail(ErrorCode::kInvalid, std::format("{}\n{}", what, usage)); };
   std::vector<std::string> words;
   for (std::size_t i = 0; i < args.size(); ++i) {
@@ -60,6 +61,7 @@ Result<std::vector<std::string>> read_arguments(std::span<const std::string> arg
     const auto option = options.find(name);
     if (option == options.end() && (name == "--help" || name == "-h")) {
       std::puts(usage);
+      std::fputs(more_help.c_str(), stdout);
       std::exit(0);
     }
     if (option == options.end()) {
@@ -101,7 +103,7 @@ Result<Args> parse_arguments(std::span<const std::string> args, const Syntax& sy
                       },
                   .flag = true};
   });
-  BSP_TRY(out.words, read_arguments(args, options, syntax.usage));
+  BSP_TRY(out.words, read_arguments(args, options, syntax.usage, syntax.more_help));
   return out;
 }
 

@@ -27,9 +27,10 @@ Option number(unsigned& into, unsigned least, unsigned most);
 }  // namespace option
 
 // The words that belong to no option. `options`: by name, as it is typed ("-f", "--filename"). kInvalid with what is
-// wrong, the nearest option and the usage. --help and -h print the usage and end the program well.
+// wrong, the nearest option and the usage. --help and -h print the usage and `more_help`, and end the program well.
 Result<std::vector<std::string>> read_arguments(std::span<const std::string> args,
-                                                const std::map<std::string, Option>& options, const char* usage);
+                                                const std::map<std::string, Option>& options, const char* usage,
+                                                const std::string& more_help = {});
 
 // --- Options by name ------------------------------------------------------------------------------------------
 struct Args {
@@ -43,6 +44,7 @@ struct Syntax {
   const char* usage;
   std::map<std::string, std::string> valued = {};  // "-o" -> "output"; "--output" follows from it
   std::map<std::string, std::string> flags = {};   // "-w" -> "watch"
+  std::string more_help = {};                      // what --help prints after the usage
 };
 
 Result<Args> parse_arguments(std::span<const std::string> args, const Syntax& syntax);

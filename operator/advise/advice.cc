@@ -27,7 +27,7 @@ Result<Advice> Adviser::advise(record::Call call, std::string where) {
   const record::Call& c = advice.call;
   const decide::Params wanted = changed(c.params, options_.changes);
   advice.rerun = !record::keeps_cadence(c.params, wanted);
-  Run& run = runs_[std::format("{}/{}/{}/{}", c.name_space, c.job, c.uid, c.attempt)];
+  Run& run = runs_[record::run_of(c)];
   if (advice.rerun) BSP_CHECK_OK(record::check_order(run.last, c));
   run.last = c.plan.superstep;
   std::vector<decide::Heuristic> heuristics = options_.heuristics;

@@ -38,7 +38,7 @@ class Adviser {
   };
 
   const Options& options_;
-  std::map<std::string, Run> runs_;  // by job and attempt
+  std::map<std::string, Run> runs_;  // by record::run_of()
 };
 
 // Over all calls of a heuristic, or of what was recorded. Means are over calls, of which each is judged where the run

@@ -69,7 +69,8 @@ void update_communication(Metrics& m, const MeasuredSuperstep& t, bool first, do
                           bool call_follows) {
   const std::size_t ranks = m.PB.rows(), sets = m.PB.cols();
   std::vector<double> gathered_B(sets), gathered_BT(sets);
-  const bool named = m.PB.pattern().covers(t.recv_bytes.pattern()) && m.PB.pattern().covers(t.recv_seconds.pattern());
+  const Pattern &of_bytes = t.recv_bytes.pattern(), &of_seconds = t.recv_seconds.pattern();  // mostly the same one
+  const bool named = m.PB.pattern().covers(of_bytes) && (&of_seconds == &of_bytes || m.PB.pattern().covers(of_seconds));
   if (!named) widen(m, t);
   const bool makes_peaks = call_follows && m.PB.pattern().size() > ranks * Peaks::kShortRow;
   m.Comm_peaks.resize(makes_peaks ? ranks : 0);

@@ -163,8 +163,9 @@ void PickTree::search(std::size_t level, std::size_t siblings, const Asked& aske
 std::optional<PickTree::Pick> PickTree::pick(double I, double below) const {
   Pick best{.leaf = 0, .time = below};
   const Asked a = asked(I);
-  if (empty() || !(bounds(a).tight < below)) return std::nullopt;
-  if (alike()) return Pick{first_with(I, bounds(a).loose), bounds(a).loose};
+  const double least = bounds(a).tight;
+  if (empty() || !(least < below)) return std::nullopt;
+  if (alike()) return Pick{first_with(I, least), least};
   search(first_.size() - 1, 0, a, best);
   if (!(best.time < below)) return std::nullopt;
   return best;

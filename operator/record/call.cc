@@ -185,6 +185,10 @@ Result<void> check_plan(const Call& call) {
 
 }  // namespace
 
+std::string run_of(const Call& call) {
+  return std::format("{}/{}/{}/{}", call.name_space, call.job, call.uid, call.attempt);
+}
+
 Result<void> check_order(Superstep last, const Call& call) {
   if (call.plan.superstep >= last) return {};
   return wrong("plan.superstep",

@@ -31,6 +31,9 @@ struct Call {
 // measured: finite, not negative, at most kMostFigure.
 Result<void> validate(const Call& call);
 
+// Of which run it is: all that its calls have in common, and no others.
+std::string run_of(const Call& call);
+
 // kInvalid if the call does not come after the one of the same run whose plan was made after superstep `last` (0: none);
 // the same one told twice, by an operator that was restarted in between, does.
 Result<void> check_order(Superstep last, const Call& call);

@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <format>
@@ -109,11 +108,7 @@ Result<void> run(const Options& options) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (std::ranges::any_of(words, [](const std::string& word) { return word == "--help" || word == "-h"; })) {
-    std::fputs((bsp::sim::kUsage + describe(bsp::sim::all_applications())).c_str(), stdout);
-    return 0;
-  }
-  const auto options = bsp::sim::parse_options(words);
+  const auto options = bsp::sim::parse_options(words, describe(bsp::sim::all_applications()));
   const bsp::Result<void> done = options ? bsp::sim::run(*options) : std::unexpected(options.error());
   if (done) return 0;
   std::fflush(stdout);

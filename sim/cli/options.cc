@@ -9,8 +9,9 @@
 #include "operator/decide/strategy.h"
 
 namespace bsp::sim {
+namespace {
 
-const char* const kUsage =
+constexpr const char* kUsage =
     "usage: bsp-operator simulate -f JOB.yaml (--platform PLATFORM.xml | --pools slow=3x0.25,fast=2x0.6)\n"
     "           --application NAME[:key=value,…]     what the job computes and sends: lattice-boltzmann, lu, …\n"
     "           [--heuristic NAME]                   instead of the manifest's\n"
@@ -19,8 +20,6 @@ const char* const kUsage =
     "           [--timeline FILE.svg]                picture of the run with moves\n"
     "           [--record FILE.jsonl]                every call of that run, for `bsp-operator advise`\n"
     "           [--all] [-o text|json]               every row of every decision; format\n";
-
-namespace {
 
 Result<std::optional<double>> seconds(const Args& args, const std::string& name) {
   if (!args.has(name)) return std::nullopt;
@@ -35,7 +34,7 @@ Result<std::optional<double>> seconds(const Args& args, const std::string& name)
 
 }  // namespace
 
-Result<Options> parse_options(std::span<const std::string> words) {
+Result<Options> parse_options(std::span<const std::string> words, const std::string& applications) {
   const Syntax syntax{.usage = kUsage,
                       .valued = {{"-f", "file"},
                                  {"--platform", "platform"},
@@ -47,7 +46,8 @@ Result<Options> parse_options(std::span<const std::string> words) {
                                  {"--timeline", "timeline"},
                                  {"--record", "record"},
                                  {"-o", "output"}},
-                      .flags = {{"--all", "all"}}};
+                      .flags = {{"--all", "all"}},
+                      .more_help = applications};
   BSP_TRY(const Args args, parse_arguments(words, syntax));
   const auto wrong = [](const std::string& what) { return fail(ErrorCode::kInvalid, what + "\n" + kUsage); };
   if (!args.words.empty()) return wrong(std::format("what is \"{}\"?", args.words.front()));

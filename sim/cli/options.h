@@ -23,8 +23,7 @@ struct Options {
   std::size_t rows = 8;  // of each table of a decision
 };
 
-// kInvalid with what is wrong, the remedy and the usage.
-extern const char* const kUsage;
-Result<Options> parse_options(std::span<const std::string> words);
+// kInvalid with what is wrong, the remedy and the usage; --help prints that and `applications`.
+Result<Options> parse_options(std::span<const std::string> words, const std::string& applications);
 
 }  // namespace bsp::sim

@@ -15,9 +15,8 @@ class Trace : public Workload {
 
   // kInvalid if the call is not of the same run. One that is told twice says nothing new.
   Result<void> add(const record::Call& call) {
-    const std::vector<std::string> whose{call.name_space, call.job, call.uid, std::to_string(call.attempt)};
-    if (calls_.empty()) first_ = whose;
-    if (whose != first_ || call.snapshot.ranks.size() != (calls_.empty() ? call.snapshot.ranks.size() : ranks()))
+    if (calls_.empty()) run_ = record::run_of(call);
+    if (record::run_of(call) != run_ || (!calls_.empty() && call.snapshot.ranks.size() != ranks()))
       return fail(ErrorCode::kInvalid,
                   std::format("is of another run than the lines before (job {}, attempt {}, {} ranks): "
                               "leave the lines of one run in the file",
@@ -80,7 +79,7 @@ class Trace : public Workload {
     std::size_t call;  // that followed it
   };
   std::string name_;
-  std::vector<std::string> first_;  // whose run it is
+  std::string run_;  // whose calls these are: record::run_of()
   Superstep last_{};
   std::vector<Recorded> supersteps_;
   std::vector<std::vector<double>> calls_;  // M(i) at each
