@@ -24,6 +24,9 @@ constexpr kube::ApiOptions kLogCalls{.call = 3s, .attempt = 3s};
 // Every write of a status goes to etcd and to everybody who watches.
 constexpr auto kProgress = 1s;
 
+// The page is as long as there are jobs; nobody's graph needs it more often.
+constexpr auto kFiguresFresh = 1s;
+
 // The process's name in the Lease: a restarted one is another candidate.
 std::string own_identity() {
   char host[256] = "";
@@ -78,16 +81,17 @@ Result<void> Controller::open() {
   if (options_.exchange.mechanism) {
     BSP_TRY(exchange_tls_, exchange_context(options_.exchange.tls_directory));
   }
-  // The API client sets up cpprestsdk's thread, so the endpoints come after it.
   BSP_TRY(lease_client_, client_with(config_, kLeaseCalls));
-  auto listen = [&](const std::string& address, auto pages) -> Result<std::unique_ptr<Endpoints>> {
+  auto listen = [&](const std::string& address, auto pages,
+                    const EndpointLimits& limits = {}) -> Result<std::unique_ptr<Endpoints>> {
     if (address.empty()) return nullptr;
-    return Endpoints::open(address, std::move(pages));
+    return Endpoints::open(address, std::move(pages), limits);
   };
   using Pages = std::map<std::string, std::function<Page()>>;
   BSP_TRY(health_, listen(options_.health_address, Pages{{"/healthz", [] { return Page{200, "ok\n"}; }},
                                                          {"/readyz", [this] { return readiness(); }}}));
-  BSP_TRY(metrics_, listen(options_.metrics_address, Pages{{"/metrics", [this] { return metrics(); }}}));
+  BSP_TRY(metrics_, listen(options_.metrics_address, Pages{{"/metrics", [this] { return metrics(); }}},
+                           {.fresh = kFiguresFresh}));
   if (!options_.leader_elect) {
     BSP_TRY(auto term, begin_term());
     const std::lock_guard lock(mutex_);

@@ -18,8 +18,8 @@ constexpr const char* kUsage =
     "  --leader-elect            of several operators one works (by a Lease), the others stand by\n"
     "  --lease-namespace NS      where the Lease is (default: the operator's own namespace)\n"
     "  --lease-name NAME         (default: bsp-operator)\n"
-    "  --metrics-address H:PORT  Prometheus' /metrics (default: 0.0.0.0:8080; 0 for none)\n"
-    "  --health-address H:PORT   /healthz and /readyz (default: 0.0.0.0:8081; 0 for none)\n"
+    "  --metrics-address IP:PORT Prometheus' /metrics, for whoever reaches it (default: 0 for none)\n"
+    "  --health-address IP:PORT  /healthz and /readyz (default: 0.0.0.0:8081; 0 for none)\n"
     "  --workers N               jobs looked after at once (default: 4)\n"
     "  --record-directory DIR    keep every rescheduling call there, for bsp-operator advise (default: don't)\n"
     "  --runtime-image IMAGE     what every pod carries: bsp-init, the sidecar, criu\n"
@@ -44,7 +44,7 @@ constexpr const char* kSubmitUsage =
     "  --timeout SECONDS of waiting (default: 600)\n"
     "  --delete          the job when it has ended, or waiting has\n";
 
-// HOST:PORT or :PORT; 0 for none.
+// IP:PORT or :PORT; 0 for none.
 Option address(std::string& into) {
   return {.set = [&into](const std::string& value) -> std::string {
     into.clear();
@@ -54,7 +54,7 @@ Option address(std::string& into) {
     const char* const end = value.data() + value.size();
     if (colon == std::string::npos || value.find(':') != colon ||
         std::from_chars(value.data() + colon + 1, end, port).ptr != end || port == 0 || port > 65535)
-      return "is HOST:PORT, for example 0.0.0.0:8080, or 0 for none";
+      return "is IP:PORT, for example 0.0.0.0:8080, or 0 for none";
     into = colon == 0 ? "0.0.0.0" + value : value;
     return "";
   }};

@@ -30,8 +30,8 @@ struct Options {
   std::string context;
   std::string name_space;  // of the jobs; "": all
   bool leader_elect = false;
-  kube::LeaderOptions lease;                     // its namespace: "" for the one that the configuration names
-  std::string metrics_address = "0.0.0.0:8080";  // "": none
+  kube::LeaderOptions lease;    // its namespace: "" for the one that the configuration names
+  std::string metrics_address;  // "": none. They name every tenant's jobs, so nobody gets them unasked
   std::string health_address = "0.0.0.0:8081";
   unsigned workers = 4;
   std::string record_directory;  // of the rescheduling calls, a file for each job; "": none are kept

@@ -395,6 +395,7 @@ class Manifests(unittest.TestCase):
 
     def test_helm_template_is_taken_by_the_api_server(self):
         for words in [(), ("--set", f"watchNamespace={NAMESPACE},records.enabled=true,networkPolicy.jobNamespaces={{{NAMESPACE}}}"),
+                      ("--set", "metrics.enabled=true,networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=monitoring"),
                       ("--set", "jobs.userNamespaces=false,metrics.enabled=false,rbac.userRoles=false,replicas=1")]:
             with self.subTest(words):
                 rendered = helm("template", "e2e", CHART, "-n", NAMESPACE, *words).stdout

@@ -40,7 +40,7 @@ def install():
     if cluster_job.release():
         return print("the operator is installed already")
     INSTALLED.write_text(json.dumps(sorted(everything())))
-    print(helm("install", RELEASE, CHART, "-n", SYSTEM, "--create-namespace", "--wait", "--timeout", "5m").stdout)
+    print(helm("install", RELEASE, CHART, "-n", SYSTEM, "--create-namespace", "--set", "metrics.enabled=true", "--wait", "--timeout", "5m").stdout)
 
 
 def uninstall():

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "http_get.h"
 #include "operator/kinds.h"
 #include "tests/unit/controller/install_crds.h"
 #include "tests/unit/kube/world.h"
@@ -58,7 +59,7 @@ class ControllerTest : public kube_test::World {
   static json& app(json& job_object) { return job_object["spec"]["template"]["spec"]["containers"][0]; }
 
   std::unique_ptr<Controller> start(Options options = {}) {
-    options.metrics_address = options.health_address = "";
+    options.health_address = "";
     auto controller = Controller::start(options, config());
     EXPECT_TRUE(controller) << controller.error().message;
     return controller ? std::move(*controller) : nullptr;
@@ -289,6 +290,37 @@ TEST_F(ControllerTest, OneOfTwoWorksAndTheOtherTakesOver) {
   ASSERT_TRUE(eventually([&] { return leads(second); }));
   ASSERT_TRUE(client_->remove({kBspJob, "default", "lbm"}));
   EXPECT_TRUE(eventually([&] { return client_->list(kBspJob, "default").value().empty(); }));
+}
+
+TEST_F(ControllerTest, ScrapesInALoopAndIdleConnectionsDoNotCostTheLeadership) {
+  const int port = free_port();
+  Options options;
+  options.leader_elect = true;
+  options.lease = {.name_space = "default", .name = "lease", .identity = ""};
+  options.lease.period = std::chrono::milliseconds(50);
+  options.metrics_address = std::format("127.0.0.1:{}", port);
+  const auto controller = start(options);
+  const auto leads = [&] { return http_get(port, "/metrics").contains("bsp_operator_leader 1\n"); };
+  ASSERT_TRUE(eventually(leads));
+  std::vector<Fd> idle;
+  for (int i = 0; i < 1000; ++i) {
+    idle.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const sockaddr_in to = loopback(port);
+    ASSERT_EQ(::connect(idle.back().get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0) << i;
+  }
+  std::atomic<bool> stop = false;
+  std::vector<std::jthread> scrapers;
+  for (int i = 0; i < 4; ++i)
+    scrapers.emplace_back([&] {
+      while (!stop) EXPECT_THAT(http_get(port, "/metrics"), HasSubstr("bsp_operator_leader 1\n"));
+    });
+  const std::string renewal = "PUT /apis/coordination.k8s.io/v1/namespaces/default/leases/lease";
+  EXPECT_TRUE(server_.wait_for_requests(renewal, server_.requests(renewal) + 40)) << "renewed again and again";
+  stop = true;
+  scrapers.clear();
+  EXPECT_TRUE(leads());
+  EXPECT_EQ(client_->get({{"coordination.k8s.io/v1", "Lease"}, "default", "lease"}).value()["spec"]["leaseTransitions"],
+            0);
 }
 
 }  // namespace

@@ -7,19 +7,23 @@
 #include <thread>
 
 #include "http_get.h"
+#include "tests/unit/kube/world.h"
 
 namespace bsp::controller {
 namespace {
+
+using kube_test::eventually;
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 // Another program may take the port in between.
-std::unique_ptr<Endpoints> open_somewhere(int& port, const std::map<std::string, std::function<Page()>>& pages) {
+std::unique_ptr<Endpoints> open_somewhere(int& port, const std::map<std::string, std::function<Page()>>& pages,
+                                          const EndpointLimits& limits = {}) {
   for (int tries = 0; tries < 20; ++tries) {
     port = free_port();
-    if (auto open = Endpoints::open(std::format("127.0.0.1:{}", port), pages)) return std::move(*open);
+    if (auto open = Endpoints::open(std::format("127.0.0.1:{}", port), pages, limits)) return std::move(*open);
   }
   return nullptr;
 }
@@ -69,6 +73,127 @@ TEST(Endpoints, ManyMayAskAtOnceAndGoAwayBeforeTheAnswer) {
   for (std::thread& asker : askers) asker.join();
   EXPECT_EQ(whole, 4);
   EXPECT_THAT(http_get(port, "/metrics"), StartsWith("HTTP/1.1 200"));
+}
+
+// A client of its own address on this machine: 127.0.0.2, …
+Fd connect_from(int host, int port) {
+  Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in from = loopback(0);
+  from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + static_cast<std::uint32_t>(host - 1));
+  const sockaddr_in to = loopback(port);
+  const timeval limit{60, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&from), sizeof from) != 0 ||
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
+    return {};
+  return socket;
+}
+// What comes until the server closes; "-" if it breaks, or says nothing for a minute.
+std::string rest_of(const Fd& socket) {
+  std::string text;
+  char buffer[4096];
+  ssize_t n = 0;
+  while ((n = ::recv(socket.get(), buffer, sizeof buffer, 0)) > 0) text.append(buffer, static_cast<std::size_t>(n));
+  return n == 0 || (n < 0 && errno == ECONNRESET) ? text : "-";
+}
+void say(const Fd& socket, const std::string& text) { ::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL); }
+
+constexpr const char* kAsk = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+
+TEST(Endpoints, OneClientsThousandIdleConnectionsKeepNobodyOut) {
+  int port = 0;
+  auto open = open_somewhere(port, {{"/healthz", [] { return Page{200, "ok\n"}; }}},
+                             {.connections = 8, .time = std::chrono::hours(1)});
+  ASSERT_TRUE(open);
+  const Fd probe = connect_from(2, port);  // the oldest of all
+  ASSERT_TRUE(probe);
+  std::vector<Fd> idle;
+  for (int i = 0; i < 1000; ++i) {
+    idle.push_back(connect_from(3, port));
+    ASSERT_TRUE(idle.back()) << i;
+    if (i % 2 == 0) say(idle.back(), "GET /hea");
+  }
+  say(probe, kAsk);
+  EXPECT_THAT(rest_of(probe), EndsWith("ok\n"));
+  EXPECT_THAT(http_get(port, "/healthz"), EndsWith("ok\n"));
+  EXPECT_EQ(rest_of(idle.front()), "") << "it was closed for a newer one";
+}
+
+TEST(Endpoints, AConnectionEndsInTimeHoweverItIsUsed) {
+  int port = 0;
+  auto open = open_somewhere(port,
+                             {{"/healthz", [] { return Page{200, "ok\n"}; }},
+                              {"/large", [] { return Page{200, std::string(64 << 20, 'x')}; }}},
+                             {.time = std::chrono::milliseconds(300)});
+  ASSERT_TRUE(open);
+  const Fd silent = connect_from(2, port), half = connect_from(2, port);
+  say(half, "GET /healthz HTTP/1.1\r\nHost:");
+  EXPECT_EQ(rest_of(silent), "");
+  EXPECT_EQ(rest_of(half), "");
+  const Fd unread = connect_from(2, port);
+  say(unread, "GET /large HTTP/1.1\r\n\r\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // takes nothing of the answer, until it is too late
+  EXPECT_LT(rest_of(unread).size(), std::size_t{64} << 20);
+  EXPECT_THAT(http_get(port, "/healthz"), EndsWith("ok\n"));
+}
+
+TEST(Endpoints, WhatIsNoRequestIsAnsweredAndNotKept) {
+  int port = 0;
+  auto open = open_somewhere(port, {{"/healthz", [] { return Page{200, "ok\n"}; }}});
+  ASSERT_TRUE(open);
+  const auto ask = [&](const std::string& text) {
+    const Fd socket = connect_from(2, port);
+    say(socket, text);
+    return rest_of(socket);
+  };
+  EXPECT_THAT(ask("GET /" + std::string(20'000, 'x')), StartsWith("HTTP/1.1 431"));
+  EXPECT_THAT(ask("POST /healthz HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(ask("HEAD /healthz HTTP/1.1\r\n\r\n"), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("\r\n\r\n")));
+  for (const char* text : {"\r\n\r\n", "GET\r\n\r\n", "GET /healthz\r\n\r\n", "GET /healthz SMTP\r\n\r\n"})
+    EXPECT_THAT(ask(text), StartsWith("HTTP/1.1 400")) << text;
+  EXPECT_THAT(ask(kAsk), EndsWith("ok\n"));
+}
+
+TEST(Endpoints, APageThatIsFreshIsNotMadeAgain) {
+  int port = 0;
+  std::atomic<int> made = 0;
+  auto open = open_somewhere(port, {{"/metrics", [&] { return Page{200, std::format("{}\n", ++made)}; }}},
+                             {.fresh = std::chrono::hours(1)});
+  ASSERT_TRUE(open);
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(http_get(port, "/metrics"), EndsWith("\n1\n"));
+}
+
+// The Lease is renewed by calls like this one: were they brought by the thread that makes pages, whoever may ask for a
+// page could end the leadership.
+using EndpointsBesideTheApi = kube_test::World;
+TEST_F(EndpointsBesideTheApi, APageThatTakesLongHoldsUpNoCallToTheApiServer) {
+  auto client = open({.api = {.call = std::chrono::seconds(20), .attempt = std::chrono::seconds(20)}});
+  ASSERT_TRUE(client->create(config_map("a")));
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool asked = false, finish = false;
+  int port = 0;
+  auto open = open_somewhere(port, {{"/metrics", [&] {
+                                       std::unique_lock lock(mutex);
+                                       asked = true;
+                                       changed.notify_all();
+                                       changed.wait(lock, [&] { return finish; });
+                                       return Page{200, "late\n"};
+                                     }}});
+  ASSERT_TRUE(open);
+  std::thread asker([&] { EXPECT_THAT(http_get(port, "/metrics"), EndsWith("late\n")); });
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return asked; });
+  }
+  const auto got = client->get(key(kube_test::kConfigMap, "a"));
+  EXPECT_TRUE(got) << got.error().message;
+  {
+    const std::lock_guard lock(mutex);
+    finish = true;
+  }
+  changed.notify_all();
+  asker.join();
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ TEST(Options, WithoutAnyItLooksAfterAllNamespaces) {
   EXPECT_FALSE(o->leader_elect);
   EXPECT_TRUE(o->pods.scheduled);
   EXPECT_TRUE(o->pods.user_namespace);
-  EXPECT_EQ(o->metrics_address, "0.0.0.0:8080");
+  EXPECT_EQ(o->metrics_address, "") << "nobody gets the figures unasked";
   EXPECT_FALSE(o->exchange.mechanism);
   EXPECT_TRUE(parse_options(Words{"--exchange=Bookings"}));
 }
@@ -88,9 +88,9 @@ TEST(Options, WhatIsWrongIsNamedWithTheRemedy) {
         {Words{"--kubeconfig"}, "--kubeconfig needs a value"},
         {Words{"--workers", "0"}, "--workers: \"0\" is a number from 1 to 64"},
         {Words{"--workers", "2x"}, "--workers"},
-        {Words{"--metrics-address", "8080"}, "HOST:PORT"},
-        {Words{"--metrics-address", "a:99999"}, "HOST:PORT"},
-        {Words{"--metrics-address", "[::]:80"}, "HOST:PORT"},
+        {Words{"--metrics-address", "8080"}, "IP:PORT"},
+        {Words{"--metrics-address", "a:99999"}, "IP:PORT"},
+        {Words{"--metrics-address", "[::]:80"}, "IP:PORT"},
         {Words{"--metrics-address", ":1", "--health-address", "0.0.0.0:1"}, "different ports"},
         {Words{"--runtime-pull-policy", "Sometimes"}, "Always, IfNotPresent or Never"},
         {Words{"--runtime-delivery", "Magic"}, "ImageVolume or Copy"},
