@@ -19,6 +19,7 @@
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/server_loss.h"
 #include "sidecar/shim/state.h"
+#include "sidecar/shim/thread_level.h"
 #include "sidecar/shim/without_object.h"
 
 namespace bsp::shim {
@@ -60,10 +61,12 @@ MPI_Comm comm_of_set(const char* pset, const char* name) {
 void init_session() {
   static const char* const kLevels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED",
                                         "MPI_THREAD_MULTIPLE"};
+  set_thread_level(state.thread_level);
   MPI_Info info = nullptr;
   must(real.Info_create(&info), "MPI_Info_create");
   real.Info_set(info, "thread_level", kLevels[state.thread_level]);
   must(real.Session_init(info, pre.errors_are_fatal, &session), "MPI_Session_init");
+  add_world_to_pml();
   survive_loss_of_server();
   real.Info_free(&info);
   lead_errors_to_self();

@@ -121,7 +121,9 @@ extern "C" {
 
 int MPI_Init(int* argc, char*** argv) {
   int provided = 0;
-  return init(argc, argv, MPI_THREAD_SINGLE, &provided);
+  const char* user =
+      std::getenv("OMPI_MPI_THREAD_LEVEL");  // Open MPI's way to have threads in a program without MPI_Init_thread
+  return init(argc, argv, user != nullptr ? std::atoi(user) : MPI_THREAD_SINGLE, &provided);
 }
 
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {

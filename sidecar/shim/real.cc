@@ -18,6 +18,7 @@ bool real_loaded = false;
 namespace {
 
 void* mpi_library = nullptr;
+int major = 0;
 
 int missing_function() { die("the program calls an MPI function that its MPI library does not have"); }
 
@@ -94,13 +95,14 @@ void require_open_mpi_5() {
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "an unknown library";
   int length = 0;
   if (void* get = find_pmpi("PMPI_Get_library_version")) reinterpret_cast<int (*)(char*, int*)>(get)(version, &length);
-  int major = 0;
   const char* found = std::strstr(version, "Open MPI v");
   if (found == nullptr || std::sscanf(found, "Open MPI v%d", &major) != 1 || major < 5) {
     version[std::strcspn(version, ",\n")] = '\0';
     die("the program's MPI library is \"%s\"; Open MPI >= 5 is needed (build the image with it)", version);
   }
 }
+
+int open_mpi_major() { return major; }
 
 // Filling the table before main() lets every wrapper call through it without asking.
 __attribute__((constructor)) static void load_early() { load_real(); }

@@ -49,5 +49,6 @@ void must(int rc, const char* what);
 
 // Ends the process with a message if the MPI library is not Open MPI >= 5.
 void require_open_mpi_5();
+int open_mpi_major();  // 5 for 5.0.7; known once it was required
 
 }  // namespace bsp::shim

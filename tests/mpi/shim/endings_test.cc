@@ -66,8 +66,8 @@ TEST(Endings, AProgramWithPhasesIsMovedBetweenThem) {
   job.finish_ok();
 }
 
-void expect_refused(const char* program, const char* message) {
-  Job job({.ranks = 1, .program = program, .arguments = {}, .environment = {}});
+void expect_refused(const char* program, const char* message, std::vector<std::string> environment = {}) {
+  Job job({.ranks = 1, .program = program, .arguments = {}, .environment = std::move(environment)});
   const int status = job.wait(0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
   EXPECT_TRUE(job.stderr_of(0).contains(message)) << job.stderr_of(0);
@@ -77,6 +77,11 @@ TEST(Endings, AFortranProgramIsRefused) { expect_refused("shim_fortran", "Fortra
 
 TEST(Endings, AProgramOfAnotherMpiIsRefused) {
   expect_refused("shim_other_mpi", "the program's MPI library is \"MPICH Version:");
+}
+
+TEST(Endings, ThreadsAreRefusedWhereMpiCannotBeSetUpForThem) {
+  expect_refused("shim_other_mpi", "its MPI library does not export ompi_mpi_thread_multiple",
+                 {"TEST_MPI_VERSION=Open MPI v5.0.99, a build without symbols", "OMPI_MPI_THREAD_LEVEL=3"});
 }
 
 }  // namespace

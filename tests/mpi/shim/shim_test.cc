@@ -55,6 +55,35 @@ INSTANTIATE_TEST_SUITE_P(Shim, Programs,
                            return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks);
                          });
 
+// Threads that never pause, in every call that MPI answers from state of its own: 2,400 rounds here, hours with BSP_STORM_EPOCHS and
+// BSP_STORM_ROUNDS (epochs, and rounds in each of their supersteps).
+TEST(Shim, ThreadsMayStormThroughEpochs) {
+  const auto asked = [](const char* name, int usual) {
+    const char* text = std::getenv(name);
+    return text != nullptr ? std::atoi(text) : usual;
+  };
+  const std::string rounds = std::to_string(asked("BSP_STORM_ROUNDS", 100));
+  Job job({.ranks = 3, .program = "shim_thread_storm", .arguments = {kMany, rounds}, .environment = {}});
+  go_through(job, asked("BSP_STORM_EPOCHS", 6));
+  job.finish_ok();
+}
+
+// A pod with two network interfaces, as btl/tcp sees it.
+TEST(Shim, ThreadsMayHaveSeveralInterfaces) {
+  Job job({.ranks = 3, .program = "shim_threads", .arguments = {kMany}, .environment = {"OMPI_MCA_btl_tcp_links=2"}});
+  go_through(job, 3);
+  job.finish_ok();
+}
+
+TEST(Shim, TheEnvironmentMayAskForThreads) {
+  Job job({.ranks = 2,
+           .program = "shim_threads",
+           .arguments = {kMany, "init"},
+           .environment = {"OMPI_MPI_THREAD_LEVEL=3"}});
+  go_through(job, 2);
+  job.finish_ok();
+}
+
 // The solver's field after several epochs is that of the sequential program, bit for bit.
 class LatticeBoltzmann : public testing::TestWithParam<std::uint32_t> {};
 

@@ -1,5 +1,6 @@
-/* MPI_THREAD_MULTIPLE: threads that live through all epochs exchange on communicators of their own, each in an
- * order of its own (barriers too: they are no superstep edges), while the main thread makes the supersteps. */
+/* threads SUPERSTEPS [init]: MPI_THREAD_MULTIPLE (with "init": by MPI_Init and the environment). Threads that live through all
+ * epochs exchange on communicators of their own, each in an order of its own (barriers too: they are no superstep edges), while
+ * the main thread makes the supersteps. */
 #include <pthread.h>
 
 #include "check.h"
@@ -45,8 +46,11 @@ static void* work(void* argument) {
 }
 
 int main(int argc, char** argv) {
-  int provided = -1, asked = -1, is_main = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  int provided = MPI_THREAD_MULTIPLE, asked = -1, is_main = 0;
+  if (argc > 2)
+    MPI_Init(&argc, &argv);
+  else
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   CHECK(provided == MPI_THREAD_MULTIPLE);
   MPI_Query_thread(&asked);
   MPI_Is_thread_main(&is_main);

@@ -1,4 +1,6 @@
-/* libmpi.so.12, as MPICH and its descendants call theirs: what a program of another MPI needs to start. */
+/* libmpi.so.12, as MPICH and its descendants call theirs: what a program of another MPI needs to start. It has the version that
+ * TEST_MPI_VERSION says, if that is set. */
+#include <stdlib.h>
 #include <string.h>
 
 int PMPI_Init(int* argc, char*** argv) {
@@ -8,7 +10,8 @@ int PMPI_Init(int* argc, char*** argv) {
 }
 int PMPI_Finalize(void) { return 0; }
 int PMPI_Get_library_version(char* version, int* length) {
-  strcpy(version, "MPICH Version:      4.2.1\nMPICH Release date: Wed Apr 17 15:30:02 CDT 2024\n");
+  const char* said = getenv("TEST_MPI_VERSION");
+  strcpy(version, said ? said : "MPICH Version:      4.2.1\nMPICH Release date: Wed Apr 17 15:30:02 CDT 2024\n");
   *length = (int)strlen(version);
   return 0;
 }

@@ -1,0 +1,166 @@
+/* thread_storm SUPERSTEPS [ROUNDS]: MPI_THREAD_MULTIPLE without a pause. In every superstep each of several threads makes ROUNDS
+ * rounds of calls on a communicator of its own, as fast as it can: blocking and nonblocking messages, probes, collectives,
+ * persistent requests, and objects made and freed. Every value that arrives is checked. */
+#include <pthread.h>
+
+#include "check.h"
+
+enum { kThreads = 4, kLong = 3000 };
+
+static MPI_Comm comms[kThreads];
+static pthread_barrier_t begin, end;
+static int rank, size, rounds;
+static volatile int running = 1; /* set by the main thread before `begin` */
+
+static int value(int from, int thread, int round, int what) { return from * 1000003 + thread * 10007 + round * 101 + what; }
+
+/* What ob1 keeps one request for: calls that are over when they return. */
+static void blocking(MPI_Comm comm, int me, int round, int left, int right) {
+  int in = -1, out = value(rank, me, round, 1);
+  MPI_Status status;
+  if (rank % 2 == 0) {
+    MPI_Send(&out, 1, MPI_INT, right, me, comm);
+    MPI_Recv(&in, 1, MPI_INT, left, me, comm, &status);
+  } else {
+    MPI_Recv(&in, 1, MPI_INT, left, me, comm, &status);
+    MPI_Send(&out, 1, MPI_INT, right, me, comm);
+  }
+  CHECK(in == value(left, me, round, 1) && status.MPI_SOURCE == left && status.MPI_TAG == me);
+  out = value(rank, me, round, 2);
+  MPI_Sendrecv(&out, 1, MPI_INT, left, 50 + me, &in, 1, MPI_INT, right, 50 + me, comm, &status);
+  CHECK(in == value(right, me, round, 2) && status.MPI_SOURCE == right);
+  out = value(rank, me, round, 3); /* to itself */
+  MPI_Request request;
+  MPI_Isend(&out, 1, MPI_INT, rank, 90, comm, &request);
+  MPI_Recv(&in, 1, MPI_INT, rank, 90, comm, MPI_STATUS_IGNORE);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(in == value(rank, me, round, 3));
+}
+
+static void nonblocking(MPI_Comm comm, int me, int round, int left, int right) {
+  int in[kLong], out[kLong];
+  for (int i = 0; i < kLong; ++i) out[i] = value(rank, me, round, i);
+  MPI_Request requests[2];
+  MPI_Irecv(in, kLong, MPI_INT, left, 20 + me, comm, &requests[0]);
+  MPI_Isend(out, kLong, MPI_INT, right, 20 + me, comm, &requests[1]);
+  int done = 0;
+  while (!done) MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < kLong; ++i) CHECK(in[i] == value(left, me, round, i));
+  MPI_Message message;
+  MPI_Status status;
+  int count = -1;
+  MPI_Isend(out, 1 + round % 7, MPI_INT, right, 30 + me, comm, &requests[0]);
+  MPI_Mprobe(left, 30 + me, comm, &message, &status);
+  MPI_Get_count(&status, MPI_INT, &count);
+  CHECK(count == 1 + round % 7);
+  MPI_Mrecv(in, count, MPI_INT, &message, MPI_STATUS_IGNORE);
+  MPI_Waitany(1, requests, &done, MPI_STATUS_IGNORE);
+  CHECK(in[count - 1] == value(left, me, round, count - 1) && done == 0);
+}
+
+static void collective(MPI_Comm comm, int me, int round) {
+  long mine = rank + round, sum = -1;
+  MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, comm);
+  CHECK(sum == (long)size * (size - 1) / 2 + (long)size * round);
+  int word = value(rank, me, round, 4);
+  MPI_Bcast(&word, 1, MPI_INT, round % size, comm);
+  CHECK(word == value(round % size, me, round, 4));
+  int all[64];
+  word = value(rank, me, round, 5);
+  MPI_Allgather(&word, 1, MPI_INT, all, 1, MPI_INT, comm);
+  for (int r = 0; r < size; ++r) CHECK(all[r] == value(r, me, round, 5));
+  MPI_Request request;
+  MPI_Ibarrier(comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void objects(MPI_Comm comm, int me, int round, int left, int right, MPI_Request* persistent, int* box) {
+  MPI_Datatype pair;
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  MPI_Type_commit(&pair);
+  int two[2] = {rank, round}, got[2] = {-1, -1};
+  MPI_Sendrecv(two, 1, pair, left, 60 + me, got, 1, pair, right, 60 + me, comm, MPI_STATUS_IGNORE);
+  CHECK(got[0] == right && got[1] == round);
+  MPI_Type_free(&pair);
+  if (round % 8 == 0) { /* requests on a communicator that is freed, while other threads make and complete theirs */
+    MPI_Comm other;
+    MPI_Request held;
+    MPI_Comm_dup(comm, &other);
+    MPI_Recv_init(got, 1, MPI_INT, left, 70, other, &held);
+    MPI_Comm_free(&other);
+    MPI_Request_free(&held);
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "k", "v");
+    MPI_Info_free(&info);
+    MPI_Group group;
+    MPI_Comm_group(comm, &group);
+    MPI_Group_free(&group);
+  }
+  box[0] = value(rank, me, round, 6);
+  box[1] = -1;
+  MPI_Startall(2, persistent);
+  MPI_Waitall(2, persistent, MPI_STATUSES_IGNORE);
+  CHECK(box[1] == value(left, me, round, 6));
+}
+
+static void* work(void* argument) {
+  const int me = (int)(size_t)argument;
+  const MPI_Comm comm = comms[me];
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  int box[2] = {-1, -1};
+  MPI_Request persistent[2]; /* carried through the epochs */
+  MPI_Send_init(&box[0], 1, MPI_INT, right, 80 + me, comm, &persistent[0]);
+  MPI_Recv_init(&box[1], 1, MPI_INT, left, 80 + me, comm, &persistent[1]);
+  for (int s = 0;; ++s) {
+    pthread_barrier_wait(&begin);
+    if (!running) break;
+    for (int r = s * rounds; r < (s + 1) * rounds; ++r) {
+      blocking(comm, me, r, left, right);
+      if (r % 4 == me) nonblocking(comm, me, r, left, right);
+      if (r % 4 == (me + 1) % 4) collective(comm, me, r);
+      if (r % 4 == (me + 2) % 4) objects(comm, me, r, left, right, persistent, box);
+    }
+    pthread_barrier_wait(&end);
+  }
+  MPI_Request_free(&persistent[0]);
+  MPI_Request_free(&persistent[1]);
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  int provided = -1;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  CHECK(provided == MPI_THREAD_MULTIPLE);
+  const int n = supersteps(argc, argv);
+  rounds = argc > 2 ? atoi(argv[2]) : 50;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  pthread_barrier_init(&begin, NULL, kThreads + 1);
+  pthread_barrier_init(&end, NULL, kThreads + 1);
+  pthread_t threads[kThreads];
+  for (size_t t = 0; t < kThreads; ++t) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[t]);
+    pthread_create(&threads[t], NULL, work, (void*)t);
+  }
+  for (int s = 0; going_on(s, n); ++s) {
+    pthread_barrier_wait(&begin);
+    for (int r = 0; r < rounds; ++r) { /* the main thread is in the storm, too */
+      int token = value(rank, 99, s, r), got = -1;
+      MPI_Sendrecv(&token, 1, MPI_INT, (rank + 1) % size, 1, &got, 1, MPI_INT, (rank + size - 1) % size, 1,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      CHECK(got == value((rank + size - 1) % size, 99, s, r));
+    }
+    pthread_barrier_wait(&end);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  running = 0;
+  pthread_barrier_wait(&begin);
+  for (int t = 0; t < kThreads; ++t) {
+    pthread_join(threads[t], NULL);
+    MPI_Comm_free(&comms[t]);
+  }
+  MPI_Finalize();
+  printf("ok thread_storm\n");
+  return 0;
+}
