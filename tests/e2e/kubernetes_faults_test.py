@@ -21,11 +21,14 @@ import cluster_nodes
 from cluster_job import ClusterJob, Namespace, api, bsp_job, field_of, lattice_boltzmann, look, node_sh, sequential_field, wait_for
 from local_job import PHASES, on_host
 
-SOURCE, TARGET = "slow", "medium-1"
-# Who passes which point in the middle of a phase.
+TARGET = "medium-1"
+# The side that passes a point in the middle of each phase, and that point. RollingBack begins when the target is evicted while it verifies
+# its checkpoint; the source then prepares the rollback epoch.
 HOLD = {"Preparing": ("target", "epoch.prepare"), "Pausing": ("source", "gate.armed"), "Checkpointing": ("source", "transfer.sending"),
         "Transferring": ("target", "transfer.verified"), "Restoring": ("target", "restore.begin"), "Resuming": ("target", "epoch.open")}
+ROLLBACK = ("source", "epoch.prepare")
 AFTER_COMMIT = ("Resuming",)  # from then on only the target may run the rank: without it the job restarts
+TARGET_HAS_ALL = ("Restoring", "Resuming")  # the source is needed no more
 SHORT, LONG = lattice_boltzmann(900), lattice_boltzmann(2500)  # some 45 s, and longer than a target is waited for
 
 
@@ -52,24 +55,36 @@ def etcd_paused(_):
     node_sh("resume", "control", "etcd")
 
 
+def put_right(verb, node):
+    node_sh(verb, node)
+    wait_for(f"{node} to be Ready again", lambda: node_is_ready(node), 120)
+
+
 def node_killed(case):
-    case.later(start_again)
+    case.later(lambda: put_right("start", TARGET))
     node_sh("kill", TARGET)
 
 
-def start_again():
-    node_sh("start", TARGET)
-    wait_for(f"{TARGET} to be Ready again", lambda: node_is_ready(TARGET), 120)
-
-
 def node_cut_off(case):
-    case.later(join_again)
+    case.later(lambda: put_right("join", TARGET))
     node_sh("cut", TARGET)
 
 
-def join_again():
-    node_sh("join", TARGET)
-    wait_for(f"{TARGET} to be Ready again", lambda: node_is_ready(TARGET), 120)
+# A job that restarts needs the nodes of its ranks, so these come back as soon as the migration has ended.
+def rank_node_killed(rank):
+    def strike(case):
+        node = case.node_of[rank]
+        case.after_migration.append(lambda: put_right("start", node))
+        node_sh("kill", node)
+    return strike
+
+
+def rank_node_cut_off(rank):
+    def strike(case):
+        node = case.node_of[rank]
+        case.after_migration.append(lambda: put_right("join", node))
+        node_sh("cut", node)
+    return strike
 
 
 def kubelet_restarted(_):
@@ -77,11 +92,7 @@ def kubelet_restarted(_):
 
 
 def target_evicted(case):
-    name = case.migration().get("targetPod") or case.target_name
-    path = f"/api/v1/namespaces/{case.space.name}/pods/{name}"
-    status, answer = api().ask("POST", f"{path}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction",
-                                                            "metadata": {"name": name, "namespace": case.space.name}})
-    case.assertIn(status, (200, 201), answer)
+    case.evict(case.migration().get("targetPod") or case.target_name)
 
 
 def source_sidecar_killed(case):
@@ -92,21 +103,38 @@ def target_sidecar_killed(case):
     case.assertTrue(cluster_nodes.kill_process("bsp-sidecar", BSP_POD=case.target_name))
 
 
+def bystander_sidecar_killed(case):
+    case.assertTrue(cluster_nodes.kill_process("bsp-sidecar", BSP_POD=case.bystander))
+
+
+def bystander_evicted(case):
+    case.evict(case.bystander)
+
+
 FAULTS = {"operator-killed": operator_killed, "apiserver-restarted": apiserver_restarted, "etcd-paused": etcd_paused,
           "node-killed": node_killed, "node-cut-off": node_cut_off, "kubelet-restarted": kubelet_restarted,
           "target-evicted": target_evicted, "source-sidecar-killed": source_sidecar_killed,
-          "target-sidecar-killed": target_sidecar_killed}
+          "target-sidecar-killed": target_sidecar_killed, "source-node-killed": rank_node_killed(0),
+          "source-node-cut-off": rank_node_cut_off(0), "bystander-node-killed": rank_node_killed(1),
+          "bystander-node-cut-off": rank_node_cut_off(1), "bystander-sidecar-killed": bystander_sidecar_killed,
+          "bystander-evicted": bystander_evicted}
 # These are there before the target is, and end the move in Preparing.
 BEFOREHAND = ["image-missing", "quota-reached"]
 # They cost no attempt in any phase: no rank is struck.
 NO_RANK = ["operator-killed", "apiserver-restarted", "etcd-paused", "kubelet-restarted", "image-missing", "quota-reached"]
 # They strike the target, which nobody needs before the commit.
 ONLY_TARGET = ["node-killed", "node-cut-off", "target-evicted", "target-sidecar-killed"]
-CASES = [*itertools.product(FAULTS, PHASES), *((fault, "Preparing") for fault in BEFOREHAND)]
+# They strike the source's node, which isn't needed once the target holds the whole checkpoint.
+ONLY_SOURCE = ["source-node-killed", "source-node-cut-off"]
+# The rollback itself is the target's loss, so a further blow to the target is none.
+WHILE_ROLLING_BACK = [fault for fault in FAULTS if not fault.startswith(("target", "node"))]
+CASES = [*itertools.product(FAULTS, PHASES), *((fault, "RollingBack") for fault in WHILE_ROLLING_BACK),
+         *((fault, "Preparing") for fault in BEFOREHAND)]
 CHOICE = [("operator-killed", "Restoring"), ("apiserver-restarted", "Pausing"), ("etcd-paused", "Checkpointing"),
           ("node-killed", "Transferring"), ("node-cut-off", "Resuming"), ("kubelet-restarted", "Restoring"),
           ("target-evicted", "Checkpointing"), ("source-sidecar-killed", "Transferring"), ("target-sidecar-killed", "Resuming"),
-          ("image-missing", "Preparing"), ("quota-reached", "Preparing")]
+          ("image-missing", "Preparing"), ("quota-reached", "Preparing"), ("source-node-killed", "Restoring"),
+          ("bystander-node-cut-off", "Transferring"), ("operator-killed", "RollingBack"), ("source-sidecar-killed", "RollingBack")]
 HERE_ONLY = "localhost/bsp-e2e-here:1"  # bsp-apps under a name that TARGET doesn't know
 
 
@@ -134,14 +162,20 @@ class Case:
         self.name = f"{fault}-{phase}".lower()
         self.command = LONG if fault in BEFOREHAND else SHORT
         self.target_name = f"{self.name}-r0-g1"
-        self.afterwards = []
+        self.afterwards, self.after_migration = [], []
 
-    def later(self, put_right):
+    def later(self, repair):
         """Called when the job has ended."""
-        self.afterwards.append(put_right)
+        self.afterwards.append(repair)
 
     def migration(self):
         return self.job.migration(self.name)
+
+    def evict(self, pod):
+        path = f"/api/v1/namespaces/{self.space.name}/pods/{pod}"
+        status, answer = api().ask("POST", f"{path}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction",
+                                                                "metadata": {"name": pod, "namespace": self.space.name}})
+        self.assertIn(status, (200, 201), answer)
 
     def manifest(self):
         manifest = bsp_job(self.name, self.command, annotations={"migbsp.io/fault-points": "enabled"},
@@ -159,14 +193,16 @@ class Case:
         try:
             with cluster_nodes.Copies(self.name) as self.copies:
                 self.job.wait_for_superstep(3)
-                self.source = self.job.status()["ranks"][0]["pod"]
+                ranks = self.job.status()["ranks"]
+                self.source, self.bystander = ranks[0]["pod"], ranks[1]["pod"]
+                self.node_of = [place["node"] for place in ranks]
                 outcome = self.strike()
                 ended = self.job.ended(420)
             self.assertEqual(self.copies.two, [], "two copies of a rank could compute")
             return f"{outcome}; {self.check(ended)}"
         finally:
-            for put_right in self.afterwards:
-                put_right()
+            for repair in self.after_migration + self.afterwards:
+                repair()
             self.job.delete("--ignore-not-found", "--timeout=120s")
             self.space.kubectl("delete", "resourcequota", "--all")
 
@@ -179,21 +215,34 @@ class Case:
             ended = self.job.wait_for_migration(self.name, seconds=200)
             self.assertIn("exceeded quota" if self.fault == "quota-reached" else "bsp-e2e-here", ended["message"])
             return f"{ended['phase']}: {ended['message'][:80]}"
-        side, point = HOLD[self.phase]
-        pod = self.source if side == "source" else self.target_name
+        side, point = HOLD.get(self.phase, HOLD["Transferring"])
         if side == "source":
-            armed = cluster_nodes.arm(lambda: self.job.pods().get(pod), point, "stop:2500")
+            armed = self.hold(side, point)
         self.job.migrate(self.name, 0, targetSet="medium")
         if side == "target":
-            armed = cluster_nodes.arm(lambda: self.job.pods().get(pod), point, "stop:2500")
-        wait_for(f"{point} in {pod}", lambda: cluster_nodes.has_fired(armed) or "completionTime" in self.migration(), 120,
+            armed = self.hold(side, point)
+        self.wait_until_held(armed, point)
+        wait_for(f"the target {self.target_name}", lambda: self.job.pods().get(self.target_name), 30)
+        if self.phase == "RollingBack":
+            armed = self.hold(*ROLLBACK)
+            target_evicted(self)
+            self.wait_until_held(armed, ROLLBACK[1])
+        FAULTS[self.fault](self)
+        ended = self.job.wait_for_migration(self.name, seconds=200)
+        while self.after_migration:
+            self.after_migration.pop(0)()
+        return f"struck in {self.phase}: {ended['phase']}"
+
+    def hold(self, side, point):
+        """Makes the sidecar of that side take 2.5 s at the point."""
+        pod = self.source if side == "source" else self.target_name
+        return cluster_nodes.arm(lambda: self.job.pods().get(pod), point, "stop:2500")
+
+    def wait_until_held(self, armed, point):
+        wait_for(f"{point} to be passed", lambda: cluster_nodes.has_fired(armed) or "completionTime" in self.migration(), 120,
                  detail=lambda: f"{self.migration()} {self.job.told()}")
         if not cluster_nodes.has_fired(armed):
             raise Missed(f"{self.migration()['phase']} without passing {point}")
-        wait_for(f"the target {self.target_name}", lambda: self.job.pods().get(self.target_name), 30)
-        FAULTS[self.fault](self)
-        ended = self.job.wait_for_migration(self.name, seconds=200)
-        return f"struck in {self.phase}: {ended['phase']}"
 
     def quota(self):
         return look(f"/api/v1/namespaces/{self.space.name}/resourcequotas/full", {}).get("status", {})
@@ -205,7 +254,8 @@ class Case:
         else:
             for restart in ended["restarts"]:
                 self.assertTrue(restart["reason"] and restart["message"], ended["restarts"])
-        harmless = self.fault in NO_RANK or (self.fault in ONLY_TARGET and self.phase not in AFTER_COMMIT)
+        harmless = (self.fault in NO_RANK or (self.fault in ONLY_TARGET and self.phase not in AFTER_COMMIT) or
+                    (self.fault in ONLY_SOURCE and self.phase in TARGET_HAS_ALL))
         if harmless:
             self.assertEqual((ended["phase"], attempts), ("Succeeded", 0), self.job.told())
         for restart in ended.get("restarts", []):
