@@ -77,9 +77,11 @@ inline constexpr std::array<std::string_view, 17> kEdgeCalls = {
 
 // --- Environment -----------------------------------------------------------------------------------
 // Set by the operator on the app container, read by bsp-init and the shim.
-inline constexpr std::string_view kEnvRunDir = "BSP_RUN_DIR";          // instead of /run/bsp (tests)
-inline constexpr std::string_view kEnvSuperstep = "BSP_SUPERSTEP";     // call:stride, e.g. MPI_Barrier:1
-inline constexpr std::string_view kEnvUser = "BSP_USER";               // uid[:gid] or name[:group] of the program
+inline constexpr std::string_view kEnvRunDir = "BSP_RUN_DIR";       // instead of /run/bsp (tests)
+inline constexpr std::string_view kEnvSuperstep = "BSP_SUPERSTEP";  // call:stride, e.g. MPI_Barrier:1
+inline constexpr std::string_view kEnvUser = "BSP_USER";            // uid[:gid] or name[:group] of the program
+// Supplementary groups that the template asks for, between spaces, and "Strict" if that is its supplementalGroupsPolicy.
+inline constexpr std::string_view kEnvGroups = "BSP_GROUPS";
 inline constexpr std::string_view kEnvCarryPaths = "BSP_CARRY_PATHS";  // ':'-separated absolute paths
 // Set by the operator on the sidecar.
 inline constexpr std::string_view kEnvJob = "BSP_JOB";

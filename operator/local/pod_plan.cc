@@ -124,6 +124,11 @@ Result<void> add_security(const json& pod_spec, const json& container, std::vect
                 {"--user", group.is_number_integer() ? std::format("{}:{}", user.get<long>(), group.get<long>())
                                                      : std::to_string(user.get<long>())});
   }
+  auto add_group = [&](const json& gid) {
+    if (gid.is_number_integer()) args.insert(args.end(), {"--group-add", gid.dump()});
+  };
+  for (const json& gid : at_or(shared, "supplementalGroups", kNoList)) add_group(gid);
+  add_group(at_or(shared, "fsGroup", kNoObject));
   if (own.value("privileged", false)) args.push_back("--privileged");
   const json& capabilities = at_or(own, "capabilities", kNoObject);
   for (const json& c : at_or(capabilities, "drop", kNoList))

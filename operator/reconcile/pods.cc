@@ -4,6 +4,7 @@
 #include <format>
 
 #include "base/core/base64.h"
+#include "base/json/fields.h"
 #include "crds/names.h"
 #include "operator/reconcile/json_child.h"
 
@@ -65,6 +66,17 @@ std::string program_user(const json& container, const json& pod, const ImageDefa
   if (user.empty()) user = group.empty() ? image.user : image.user.substr(0, image.user.find(':'));
   if (group.empty()) return user;
   return (user.empty() ? "0" : user) + ":" + group;
+}
+
+// What the pod's security context asks of supplementary groups, for bsp-init (kEnvGroups). "": nothing.
+std::string asked_groups(const json& pod) {
+  std::string asked;
+  auto add = [&](const std::string& word) { asked += (asked.empty() ? "" : " ") + word; };
+  for (const json& gid : part_at(pod, "supplementalGroups"))
+    if (gid.is_number_integer()) add(gid.dump());
+  if (const json& gid = part_at(pod, "fsGroup"); gid.is_number_integer()) add(gid.dump());
+  if (text_at(pod, "supplementalGroupsPolicy") == "Strict") add("Strict");
+  return asked;
 }
 
 // user: "" leaves it to bsp-init, which reads what asking_container noted, and else takes root.
@@ -259,6 +271,8 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
     const bool ask = options.scheduled && image.user.empty() && setting(own, security, "runAsUser").empty();
     if (ask) asking = asking_container(container);
     adapt_app(container, ask ? "" : program_user(own, security, image), job, request, image);
+    if (const std::string groups = asked_groups(security); !groups.empty())
+      put_env(container, names::kEnvGroups, groups);
   }
   json& init = child(spec, "initContainers", json::value_t::array);
   // First of all: whatever the user prepares in init containers of his own may take its time.

@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
   options.criu = environment("BSP_CRIU", options.runtime_dir + "/bin/criu");
   options.user = environment(bsp::names::kEnvUser);
   if (options.user.empty()) options.user = bsp::read_file(user_file).value_or("");
+  options.groups = environment(bsp::names::kEnvGroups);
   options.carry_paths = environment(bsp::names::kEnvCarryPaths);
   return bsp::init::Supervisor(std::move(options)).run();
 }

@@ -43,9 +43,9 @@ const char* take_identity(const User& user, Privileges privileges) {
       if (::prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1) ::prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
     }
   }
-  // setgroups fails without CAP_SETGID, as in unit tests; harmless if there is nothing to clear.
-  if (::setgroups(0, nullptr) != 0 && ::getgroups(0, nullptr) > 0 && ::geteuid() == 0) {
-    return "clearing supplementary groups";
+  // setgroups fails without CAP_SETGID, as in unit tests; harmless if it would change nothing.
+  if (::setgroups(user.groups.size(), user.groups.data()) != 0 && own_groups() != user.groups) {
+    return "taking the program's supplementary groups";
   }
   if (::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0) return "keeping capabilities";
   if (::setresgid(user.gid, user.gid, user.gid) != 0) return "switching to the program's group";
@@ -114,6 +114,14 @@ int end_thread(void*) {
 }
 
 }  // namespace
+
+std::vector<gid_t> own_groups() {
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(::getgroups(0, nullptr), 0)));
+  const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<std::size_t>(std::max(count, 0)));
+  std::ranges::sort(groups);
+  return groups;
+}
 
 Result<pid_t> spawn(const Spawn& what) {
   int ends[2];

@@ -19,7 +19,8 @@ namespace bsp::init {
 struct User {
   uid_t uid = 0;
   gid_t gid = 0;
-  std::string home;  // "" if /etc/passwd does not know the uid
+  std::string home;             // "" if /etc/passwd does not know the uid
+  std::vector<gid_t> groups{};  // supplementary, in ascending order
 
   bool operator==(const User&) const = default;
 };
@@ -38,6 +39,9 @@ struct Spawn {
   std::vector<int> descriptors;
   bool own_session = false;
 };
+
+// Supplementary groups of this process, in ascending order.
+std::vector<gid_t> own_groups();
 
 // Starts it and waits until exec succeeded. kNotFound / kFailed with the reason of a failed exec.
 Result<pid_t> spawn(const Spawn& what);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -26,7 +27,7 @@ bool runnable(const std::string& file, const User& user, const struct stat& info
   // faccessat with the effective ids would ask for root; the mode bits of this user say it plainly.
   if (user.uid == 0) return (info.st_mode & 0111) != 0;
   if (info.st_uid == user.uid) return (info.st_mode & 0100) != 0;
-  if (info.st_gid == user.gid) return (info.st_mode & 0010) != 0;
+  if (info.st_gid == user.gid || std::ranges::contains(user.groups, info.st_gid)) return (info.st_mode & 0010) != 0;
   (void)file;
   return (info.st_mode & 0001) != 0;
 }

@@ -112,7 +112,7 @@ int Supervisor::run() {
 }
 
 Result<void> Supervisor::prepare() {
-  BSP_TRY(user_, resolve_user(options_.user));
+  BSP_TRY(user_, resolve_user(options_.user, options_.groups));
   BSP_TRY(carry_paths_, parse_carry_paths(options_.carry_paths));
   // Anybody may write into an emptyDir. What the sidecar has there, the control socket first of all, is not for the
   // program to move away: only an owner, or root as the directory's, may.

@@ -39,6 +39,7 @@ struct Options {
   std::string run_dir;      // names::kRunDir or BSP_RUN_DIR
   std::string criu;         // BSP_CRIU, else <runtime>/bin/criu
   std::string user;         // BSP_USER
+  std::string groups;       // BSP_GROUPS
   std::string carry_paths;  // BSP_CARRY_PATHS
 };
 
@@ -131,6 +132,7 @@ class Supervisor {
   bool discarding_ = false;
   bool continue_after_dump_ = false;
   pid_t restoring_pid_ = 0;
+  User restoring_user_;  // as the process was dumped
   std::vector<InheritedPipe> restore_pipes_;
 };
 

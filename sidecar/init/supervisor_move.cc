@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "sidecar/init/files.h"
 #include "sidecar/init/inspect.h"
 #include "sidecar/init/supervisor.h"
+#include "sidecar/init/user.h"
 
 namespace bsp::init {
 namespace {
@@ -112,6 +114,7 @@ Result<void> Supervisor::try_dump() {
                                                                {"pid", std::to_string(program_)},
                                                                {"uid", std::to_string(user_.uid)},
                                                                {"gid", std::to_string(user_.gid)},
+                                                               {"groups", groups_text(user_.groups)},
                                                                {"stdout", out_.pipe_name()},
                                                                {"stderr", err_.pipe_name()},
                                                                {"stdout_bytes", std::to_string(out_.bytes())},
@@ -190,6 +193,13 @@ Result<void> Supervisor::try_restore() {
                                          ", this pod is made for " + std::to_string(user_.uid) + ":" +
                                          std::to_string(user_.gid));
   }
+  // criu, without CAP_SETGID, can restore only the groups that it has itself.
+  restoring_user_ = user_;
+  restoring_user_.groups = parse_groups(state.text("groups"));
+  if (!std::ranges::includes(user_.groups, restoring_user_.groups)) {
+    return fail(ErrorCode::kRefused, "the program has the supplementary groups " + state.text("groups") +
+                                         ", this pod has only " + groups_text(user_.groups));
+  }
   restoring_pid_ = static_cast<pid_t>(state.number("pid"));
   if (restoring_pid_ <= 1) return fail(ErrorCode::kInvalid, "the checkpoint names no process");
   if (process_stat(restoring_pid_)) {
@@ -204,14 +214,14 @@ Result<void> Supervisor::try_restore() {
   if (state.number("carried") == 0) return start_restore_criu();
   worker_log_ = criu_paths_.work + "/carry.log";
   const std::string archive = images + "/" + std::string(kCarryFile);
-  BSP_TRY(worker_, start_worker(user_, worker_log_, [&archive] { return read_carry(archive); }));
+  BSP_TRY(worker_, start_worker(restoring_user_, worker_log_, [&archive] { return read_carry(archive); }));
   return {};
 }
 
 Result<void> Supervisor::start_restore_criu() {
   const std::string images = options_.run_dir + "/images/" + migration_;
-  BSP_TRY(criu_, start_criu(criu_paths_, "restore", restore_arguments(criu_paths_, images, restore_pipes_), user_,
-                            {out_.write_end(), err_.write_end()}));
+  BSP_TRY(criu_, start_criu(criu_paths_, "restore", restore_arguments(criu_paths_, images, restore_pipes_),
+                            restoring_user_, {out_.write_end(), err_.write_end()}));
   fault_point("init.restoring", criu_);
   return {};
 }

@@ -1,7 +1,9 @@
 #include "sidecar/init/user.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/core/read_file.h"
@@ -36,7 +38,49 @@ std::optional<std::vector<std::string_view>> find_line(std::string_view file, st
   return std::nullopt;
 }
 
+// The groups in whose line of /etc/group one of this uid's names stands.
+std::set<gid_t> memberships(uid_t uid, std::string_view passwd, std::string_view group) {
+  std::set<std::string_view> names;
+  for (const std::string_view line : split(passwd, '\n'))
+    if (const auto fields = split(line, ':'); fields.size() >= 3 && number(fields[2]) == uid) names.insert(fields[0]);
+  std::set<gid_t> groups;
+  for (const std::string_view line : split(group, '\n')) {
+    const auto fields = split(line, ':');
+    if (fields.size() < 4 || !number(fields[2])) continue;
+    const auto members = split(fields[3], ',');
+    if (std::ranges::any_of(members, [&](std::string_view member) { return names.contains(member); }))
+      groups.insert(*number(fields[2]));
+  }
+  return groups;
+}
+
 }  // namespace
+
+std::vector<gid_t> parse_groups(std::string_view text) {
+  std::vector<gid_t> groups;
+  for (const std::string_view word : split(text, ' '))
+    if (const auto gid = number(word)) groups.push_back(*gid);
+  return groups;
+}
+
+std::string groups_text(std::span<const gid_t> groups) {
+  std::string text;
+  for (const gid_t gid : groups) text += (text.empty() ? "" : " ") + std::to_string(gid);
+  return text;
+}
+
+std::vector<gid_t> program_groups(const User& user, std::span<const gid_t> held, std::string_view asked,
+                                  std::string_view passwd, std::string_view group) {
+  const std::vector<gid_t> wanted = parse_groups(asked);
+  // supplementalGroupsPolicy: /etc/group does not count.
+  const bool strict = std::ranges::contains(split(asked, ' '), "Strict");
+  const std::set<gid_t> of_root = strict ? std::set<gid_t>{} : memberships(0, passwd, group);
+  std::set<gid_t> groups{user.gid};
+  for (const gid_t gid : held)
+    if (user.uid == 0 || std::ranges::contains(wanted, gid) || (gid != 0 && !of_root.contains(gid))) groups.insert(gid);
+  if (!strict) groups.merge(memberships(user.uid, passwd, group));
+  return {groups.begin(), groups.end()};
+}
 
 Result<User> parse_user(std::string_view spec, std::string_view passwd, std::string_view group) {
   if (spec.empty()) spec = "0";
@@ -72,8 +116,11 @@ Result<User> parse_user(std::string_view spec, std::string_view passwd, std::str
   return user;
 }
 
-Result<User> resolve_user(std::string_view spec) {
-  return parse_user(spec, read_file("/etc/passwd").value_or(""), read_file("/etc/group").value_or(""));
+Result<User> resolve_user(std::string_view spec, std::string_view asked_groups) {
+  const std::string passwd = read_file("/etc/passwd").value_or(""), group = read_file("/etc/group").value_or("");
+  BSP_TRY(User user, parse_user(spec, passwd, group));
+  user.groups = program_groups(user, own_groups(), asked_groups, passwd, group);
+  return user;
 }
 
 }  // namespace bsp::init

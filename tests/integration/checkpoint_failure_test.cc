@@ -64,6 +64,18 @@ TEST_F(BrokenMove, TargetIsFull) {
   expect_alive(source);
 }
 
+TEST_F(BrokenMove, TargetLacksAGroupOfTheProgram) {
+  Pod source({.command = kSmall, .more = {"--group-add", "2222", "--group-add", "3333"}});
+  Pod target({.more = {"--group-add", "2222"}});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_EQ(dump_into(source, target, "groups").verdict.verb, control::kDumped);
+  target.send(control::kRestore, {{"migration", "groups"}});
+  const auto failed = target.expect(control::kRestoreFailed);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->text("message"), "the program has the supplementary groups 0 2222 3333, this pod has only 0 2222");
+  EXPECT_EQ(target.program_state(), '-');
+}
+
 TEST_F(BrokenMove, NetworkBreaksInTheMiddle) {
   Pod source({.command = kMiddle});
   Pod target({});

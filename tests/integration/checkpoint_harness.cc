@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,6 +21,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/core/read_file.h"
 #include "sidecar/init/files.h"
 
 namespace bsp::test {
@@ -231,6 +234,28 @@ char Pod::program_state() {
     if (const auto stat = init::process_stat(pid)) return stat->state;
   }
   return '-';
+}
+
+std::vector<std::string> Pod::program_identity() const {
+  const std::vector<int> programs = find("gated");
+  if (programs.size() != 1) return {"there is not one program but " + std::to_string(programs.size())};
+  const std::string dir = "/proc/" + std::to_string(programs.front()) + "/";
+  std::vector<std::string> lines;
+  const auto add_lines = [&](const std::string& file, std::initializer_list<std::string_view> starts) {
+    std::istringstream text(read_file(dir + file).value_or(file + " can't be read"));
+    for (std::string line; std::getline(text, line);)
+      if (starts.size() == 0 || std::ranges::any_of(starts, [&](auto start) { return line.starts_with(start); }))
+        lines.push_back(file + " " + line);
+  };
+  add_lines("status", {"Name:", "Umask:", "Uid:", "Gid:", "Groups:", "Threads:", "SigBlk:", "SigIgn:", "SigCgt:", "Cap",
+                       "NoNewPrivs:", "Seccomp"});
+  for (const char* file : {"limits", "oom_score_adj", "coredump_filter", "timerslack_ns", "loginuid"})
+    add_lines(file, {});
+  for (const char* link : {"cwd", "root", "exe"})
+    lines.push_back(std::string(link) + " " + init::read_link(dir + link).value_or("can't be read"));
+  lines.push_back("nice " + std::to_string(::getpriority(PRIO_PROCESS, static_cast<id_t>(programs.front()))));
+  lines.push_back("scheduler " + std::to_string(::sched_getscheduler(programs.front())));
+  return lines;
 }
 
 MoveResult dump_into(Pod& source, Pod& target, const std::string& migration, const transfer::Sink& interfere) {

@@ -62,6 +62,8 @@ class Pod {
   // PIDs on the host of the container's processes with this name.
   [[nodiscard]] std::vector<int> find(const std::string& name) const;
   [[nodiscard]] char program_state();  // of the process `gated`: R S T Z, '-' if there is none
+  // What the kernel lets `gated` do, one line each: identities, capabilities, filters, limits, signals, directories.
+  [[nodiscard]] std::vector<std::string> program_identity() const;
 
  private:
   void accept();

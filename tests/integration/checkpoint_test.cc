@@ -11,7 +11,11 @@
 namespace bsp::test {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 class Checkpoint : public ::testing::Test {
  protected:
@@ -86,6 +90,71 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{"CarriedFile", "user", {"dir=/tmp/out", "file=/tmp/out/log", "lock=1"}, "/tmp/out"},
                       Kind{"Epoll", "1000", {"epoll=1"}, ""}),
     [](const auto& kind) { return kind.param.name; });
+
+// Everything that the kernel decides by, before the dump, at the gate and in the next two pods.
+class Identity : public Checkpoint, public ::testing::WithParamInterface<std::string> {};
+
+TEST_P(Identity, IsTheSameAfterAMove) {
+  const std::vector<std::string> command{"/gated", "steps=6", "own=1", "threads=2"};
+  // As a kubelet does for fsGroup and supplementalGroups.
+  const std::vector<std::string> groups{"--group-add", "2222", "--group-add", "3333"};
+  Pod first({.command = command, .user = GetParam(), .more = groups});
+  ASSERT_TRUE(first.expect(control::kStopped));
+  const std::vector<std::string> before = first.program_identity();
+  for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"})
+    EXPECT_THAT(before, Contains("status " + std::string(set) + ":\t0000000000000000"));
+  EXPECT_THAT(before, Contains("status NoNewPrivs:\t1"));
+  EXPECT_THAT(before, Contains("status Umask:\t0027"));
+  EXPECT_THAT(before, Contains("cwd /tmp"));
+  EXPECT_THAT(before, Contains("nice 3"));
+  EXPECT_THAT(before, Contains("oom_score_adj 700"));
+  EXPECT_THAT(before, Contains(AllOf(StartsWith("status Groups:"), HasSubstr("2222 3333"), Not(HasSubstr(" 0 ")))));
+  Pod second({.user = GetParam(), .more = groups});
+  move(first, second, "move-1");
+  ASSERT_FALSE(HasFatalFailure());
+  ASSERT_TRUE(second.expect(control::kStopped));
+  EXPECT_EQ(second.program_identity(), before);
+  Pod third({.user = GetParam(), .more = groups});
+  move(second, third, "move-2");
+  ASSERT_FALSE(HasFatalFailure());
+  ASSERT_TRUE(third.expect(control::kExited)) << third.logs() << third.errors();
+}
+
+// Nodes differ in what they give a container.
+std::vector<std::string> ulimits(const std::string& limit) {
+  // Podman's own defaults, which these replace, may be more than this machine grants.
+  return {"--ulimit", "nproc=4096:4096",
+          "--ulimit", limit.starts_with("nofile") ? limit : "nofile=1024:1024",
+          "--ulimit", limit};
+}
+
+struct Elsewhere {
+  std::string name;
+  std::vector<std::string> source;
+  std::vector<std::string> target;
+};
+void PrintTo(const Elsewhere& elsewhere, std::ostream* out) { *out << elsewhere.name; }
+class OtherNode : public Checkpoint, public ::testing::WithParamInterface<Elsewhere> {};
+
+TEST_P(OtherNode, IsNoReasonToFail) {
+  Pod first({.command = {"/gated", "steps=4"}, .more = GetParam().source});
+  ASSERT_TRUE(first.expect(control::kStopped));
+  Pod second({.more = GetParam().target});
+  move(first, second, "move-1");
+  ASSERT_FALSE(HasFatalFailure());
+  ASSERT_TRUE(second.expect(control::kExited)) << second.logs() << second.errors();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Differs, OtherNode,
+    ::testing::Values(Elsewhere{"OomScoreHigher", {"--oom-score-adj", "500"}, {"--oom-score-adj", "700"}},
+                      Elsewhere{"OomScoreLower", {"--oom-score-adj", "700"}, {"--oom-score-adj", "500"}},
+                      Elsewhere{"FewerFiles", ulimits("nofile=4096:4096"), ulimits("nofile=1024:1024")},
+                      Elsewhere{"LessLockedMemory", ulimits("memlock=65536:65536"), ulimits("memlock=32768:32768")}),
+    [](const auto& elsewhere) { return elsewhere.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(User, Identity, ::testing::Values("1000", "user", "0"),
+                         [](const auto& user) { return "Is_" + user.param; });
 
 }  // namespace
 }  // namespace bsp::test

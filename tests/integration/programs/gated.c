@@ -12,7 +12,8 @@
  *   dir=PATH    made first
  *   noise=N     bytes written to stdout in each step besides the line
  *   socket=1, epoll=1, child=1   keeps such a thing open
- *   lock=1      holds flock on file= */
+ *   lock=1      holds flock on file=
+ *   own=1       has a umask, limits, signals, priority and directory of its own */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -23,6 +24,7 @@
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,6 +55,20 @@ static void* count(void* at) {
   return NULL;
 }
 
+static void have_attributes_of_its_own(void) {
+  struct rlimit files = {256, 512}, core = {0, 0};
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGHUP);
+  umask(027);
+  signal(SIGUSR2, SIG_IGN);
+  FILE* score = fopen("/proc/self/oom_score_adj", "w");
+  if (!score || fputs("700", score) < 0 || fclose(score)) die("oom_score_adj");
+  if (setrlimit(RLIMIT_NOFILE, &files) || setrlimit(RLIMIT_CORE, &core) || chdir("/tmp") || nice(3) != 3 ||
+      sigprocmask(SIG_BLOCK, &blocked, NULL))
+    die("own");
+}
+
 static unsigned char pattern(size_t i, long step) { return (unsigned char)((i * 2654435761u >> 13) ^ (size_t)step); }
 
 static long epoch = 0;
@@ -72,6 +88,7 @@ int main(int argc, char** argv) {
   argc_ = argc;
   argv_ = argv;
   setvbuf(stdout, NULL, _IOLBF, 0);
+  if (number("own", 0)) have_attributes_of_its_own();
   const size_t size = (size_t)number("mb", 1) << 20;
   unsigned char* memory = malloc(size);
   for (size_t i = 0; i < size; i++) memory[i] = pattern(i, 0);

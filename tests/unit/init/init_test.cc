@@ -56,6 +56,39 @@ INSTANTIATE_TEST_SUITE_P(Specs, Users,
                            return name;
                          });
 
+struct GroupCase {
+  const char* name;
+  uid_t uid;
+  gid_t gid;
+  std::vector<gid_t> held;  // by the container, which runs as root
+  const char* asked;
+  std::vector<gid_t> groups;
+};
+void PrintTo(const GroupCase& tested, std::ostream* out) { *out << tested.name; }
+class Groups : public ::testing::TestWithParam<GroupCase> {};
+TEST_P(Groups, AreThoseThatTheContainerWouldHaveAsTheProgramsUser) {
+  constexpr const char* kWithMembers =
+      "root:x:0:\nwheel:x:10:root\ndisk:x:6:root,adm\nvideo:x:44:adm,bsp\nusers:x:100:bsp\n";
+  User user;
+  user.uid = GetParam().uid;
+  user.gid = GetParam().gid;
+  EXPECT_EQ(program_groups(user, GetParam().held, GetParam().asked, kPasswd, kWithMembers), GetParam().groups);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cases, Groups,
+    ::testing::Values(
+        GroupCase{"NothingAsked", 4711, 5, {0}, "", {5}},
+        GroupCase{
+            "AskedAndAddedByTheKubelet", 4711, 1234, {0, 2222, 3333, 4444}, "2222 3333", {1234, 2222, 3333, 4444}},
+        GroupCase{"RootsOwnOfTheImageStayWithRoot", 4711, 5, {0, 6, 10, 2222}, "2222", {5, 2222}},
+        GroupCase{"UnlessAskedFor", 4711, 5, {0, 6, 10, 2222}, "10 2222", {5, 10, 2222}},
+        GroupCase{"AskedForButNotHeld", 4711, 5, {0}, "10", {5}},
+        GroupCase{"TheUsersOwnOfTheImage", 1000, 1001, {0, 10, 2222}, "2222", {44, 100, 1001, 2222}},
+        GroupCase{"ButNotIfStrict", 1000, 1001, {0, 2222}, "2222 Strict", {1001, 2222}},
+        GroupCase{"RootHasAll", 0, 0, {0, 6, 10, 2222}, "2222", {0, 6, 10, 2222}},
+        GroupCase{"GroupRootOnlyIfItIsItsOwn", 1000, 0, {0}, "Strict", {0}}),
+    [](const auto& tested) { return tested.param.name; });
+
 TEST(Users, UnknownOnesAreNamed) {
   EXPECT_THAT(parse_user("nobody", kPasswd, kGroup).error().message, HasSubstr("user 'nobody'"));
   EXPECT_THAT(parse_user("bsp:staff", kPasswd, kGroup).error().message, HasSubstr("group 'staff'"));

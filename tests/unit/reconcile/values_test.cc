@@ -328,6 +328,19 @@ TEST(MakePod, TheProgramRunsAsWhomTheTemplateOrTheImageSays) {
   }
 }
 
+// bsp-init can't tell the groups that the pod asks for from those that the image gives root.
+TEST(MakePod, BspInitLearnsOfTheGroupsThatTheTemplateAsksFor) {
+  auto groups = [](const json& security) {
+    const json pod = make_pod(job_with({{"command", {"p"}}}, {{"securityContext", security}}), request(0), {});
+    EXPECT_EQ(pod.at("spec").at("securityContext"), security);
+    return env_of(app_of(pod), names::kEnvGroups);
+  };
+  EXPECT_EQ(groups({{"fsGroup", 2222}}), "2222");
+  EXPECT_EQ(groups({{"fsGroup", 2222}, {"supplementalGroups", {3333, 4444}}}), "3333 4444 2222");
+  EXPECT_EQ(groups({{"supplementalGroups", {10}}, {"supplementalGroupsPolicy", "Strict"}}), "10 Strict");
+  EXPECT_EQ(groups({{"runAsUser", 1000}}), "");
+}
+
 TEST(MakePod, TemplatesOfAnotherVersionWinNothing) {
   json spec = {{"initContainers", {{{"name", "prepare"}, {"image", "i"}}, {{"name", "sidecar"}, {"image", "old"}}}},
                {"volumes", {{{"name", "bsp-run"}, {"emptyDir", json::object()}}}},
