@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace bsp {
@@ -35,26 +36,26 @@ std::optional<T> whole_number(const nlohmann::json& value) {
 }
 
 // A null value if there is none.
-inline const nlohmann::json& part_at(const nlohmann::json& object, const char* name) {
+inline const nlohmann::json& part_at(const nlohmann::json& object, std::string_view name) {
   static const nlohmann::json none;
   if (!object.is_object()) return none;
   const auto it = object.find(name);
   return it != object.end() ? *it : none;
 }
 
-inline std::string text_at(const nlohmann::json& object, const char* name) {
+inline std::string text_at(const nlohmann::json& object, std::string_view name) {
   const nlohmann::json& value = part_at(object, name);
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-inline bool flag_at(const nlohmann::json& object, const char* name, bool otherwise) {
+inline bool flag_at(const nlohmann::json& object, std::string_view name, bool otherwise) {
   const nlohmann::json& value = part_at(object, name);
   return value.is_boolean() ? value.get<bool>() : otherwise;
 }
 
 // 0 if there is none.
 template <std::integral T>
-T count_at(const nlohmann::json& object, const char* name) {
+T count_at(const nlohmann::json& object, std::string_view name) {
   const auto number = whole_number<T>(part_at(object, name));
   return number && *number > 0 ? *number : T{0};
 }

@@ -6,6 +6,8 @@
 #include <cerrno>
 
 #include "base/core/error.h"
+#include "base/core/guard.h"
+#include "base/core/log.h"
 
 namespace bsp::net {
 namespace {
@@ -81,6 +83,12 @@ int Loop::wait_ms() const {
   return static_cast<int>(std::clamp<decltype(ms)>(ms, 0, 60'000));
 }
 
+// What one callback throws must not lose the others, nor end the thread and with it the process.
+template <class Work>
+void Loop::call(Work&& work) {
+  if (const auto done = guarded(work); !done) log_error("a callback failed", {{"error", done.error().message}});
+}
+
 void Loop::run_timers() {
   auto now = std::chrono::steady_clock::now();
   // Timers set by a timer's own callback for "now" run in the next round, so that I/O is not starved.
@@ -90,7 +98,7 @@ void Loop::run_timers() {
     if (node->first.second >= newest) break;
     auto entry = timers_.extract(node);
     timer_times_.erase(entry.key().second);
-    entry.mapped()();
+    call(entry.mapped());
   }
 }
 
@@ -100,7 +108,7 @@ void Loop::run_posted() {
     std::scoped_lock lock(mutex_);
     work.swap(posted_);
   }
-  for (Callback& callback : work) callback();
+  for (Callback& callback : work) call(callback);
 }
 
 void Loop::run() {
@@ -122,7 +130,7 @@ void Loop::run() {
       auto it = watched_.find(fd);
       if (it == watched_.end() || it->second.generation != events[i].data.u64 >> 32) continue;
       std::shared_ptr<Watcher> keep = it->second.watcher;
-      (*keep)(events[i].events);
+      call([&] { (*keep)(events[i].events); });
     }
     run_posted();
     run_timers();

@@ -1,5 +1,6 @@
 // One thread that waits for descriptors, timers and posted work: the sidecar's only thread of its own.
 //
+// A callback that throws is logged, and the next one is called.
 // Everything but post() and stop() may be called only from the loop's thread (or before run()).
 #pragma once
 
@@ -54,6 +55,8 @@ class Loop {
     std::uint32_t generation;
     std::shared_ptr<Watcher> watcher;
   };
+  template <class Work>
+  static void call(Work&& work);
   int wait_ms() const;
   void run_timers();
   void run_posted();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 
+#include "base/core/guard.h"
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
@@ -54,7 +55,9 @@ Shell::Shell(kube::Client& client, ShellOptions options)
         options_.bookings_name);
   kube::CacheOptions cached = watched_objects(options_.name_space);
   cached.on_change = [this](const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
-    changed(kind, before, now);
+    // On the watch's thread: an object that can't be read must not end the watch of all others.
+    if (auto seen = guarded([&] { changed(kind, before, now); }); !seen)
+      log_error("a change could not be noted", {{"kind", kind.kind}, {"error", seen.error().message}});
   };
   cache_ = std::make_unique<kube::Cache>(client_, std::move(cached));
   for (unsigned i = 0; i < std::max(1u, options_.workers); ++i) workers_.emplace_back([this] { work(); });
@@ -93,14 +96,20 @@ void Shell::work() {
     const auto began = std::chrono::steady_clock::now();
     looked_at = &*key;
     bool gone = false;
-    const Duration next = look_at(*key, gone);
+    const auto next = guarded([&] { return look_at(*key, gone); });
     looked_at = nullptr;
     {
       const std::lock_guard lock(mutex_);
       looks_.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     }
     queue_.done(*key);
-    if (!gone) queue_.add_after(*key, next);
+    if (!next) {
+      log_error("a look at a job failed", {{"job", *key}, {"error", next.error().message}});
+      queue_.add_rate_limited(*key);
+    } else {
+      queue_.forget(*key);
+      if (!gone) queue_.add_after(*key, *next);
+    }
   }
 }
 

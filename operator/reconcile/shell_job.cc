@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "base/core/fault.h"
+#include "base/core/guard.h"
 #include "base/core/log.h"
+#include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
 #include "operator/reconcile/status.h"
 
@@ -19,6 +21,7 @@ constexpr auto kIdle = 1s;
 constexpr auto kStarting = 3s;
 constexpr auto kQuiet = 15s;  // of a job for which nothing is left to do
 constexpr auto kRetry = 100ms;
+constexpr Duration kFirstRest = 200ms, kLongestRest = 30s;  // after a look that failed; doubled each time
 }  // namespace
 
 bool JobShell::is_ours(const kube::Object& object) const {
@@ -66,9 +69,62 @@ void JobShell::refuse(const kube::Object& object, const Error& error) {
 
 // What is not looked at for a while is worth reading again: most jobs of a thousand wait or have ended.
 Duration JobShell::reconcile() {
-  const Duration next = look();
-  if (next >= kIdle) job_.reset();
-  return next;
+  // Whatever wakes a job whose looks fail must not keep a worker from the others.
+  if (const auto now = std::chrono::steady_clock::now(); now < rests_until_) return rests_until_ - now;
+  const auto next = guarded([&] { return look(); });
+  if (!next) return rest_after(next.error());
+  rest_ = {};
+  if (const crds::Condition* c = job_ ? crds::find_condition(job_->status.conditions, kStalled) : nullptr;
+      c && c->status == crds::ConditionStatus::kTrue)
+    set_stalled(false, "Recovered", "the job is looked after");
+  if (*next >= kIdle) job_.reset();
+  return *next;
+}
+
+// What was made of the objects so far may be half of it; they are read again.
+Duration JobShell::rest_after(const Error& error) {
+  job_.reset();
+  rescheduler_.reset();
+  decided_.reset();
+  rest_ = rest_ == Duration{} ? kFirstRest : std::min(rest_ * 2, kLongestRest);
+  rests_until_ = std::chrono::steady_clock::now() + rest_;
+  log_error("a look at a job failed", {{"job", job_key(at_.name_space, at_.name)}, {"error", error.message}});
+  set_stalled(true, "InternalError", error.message + "; please report it with the operator's log");
+  return rest_;
+}
+
+// In the object as it is, for its status may be what can't be read.
+void JobShell::set_stalled(bool on, const std::string& reason, const std::string& message) {
+  bool news = false;
+  const auto written = kube::modify_status(client_, at_, [&](kube::Object& object) {
+    if (kube::metadata_text(object, "uid") != uid_) return false;
+    if (!part_at(object, "status").is_object()) object["status"] = json::object();
+    json& status = object["status"];
+    if (!part_at(status, "conditions").is_array()) status["conditions"] = json::array();
+    auto& conditions = status["conditions"].get_ref<json::array_t&>();
+    const std::string value = on ? "True" : "False";
+    const auto before = std::ranges::find(conditions, kStalled, [](const json& c) { return text_at(c, "type"); });
+    news = before == conditions.end() || text_at(*before, "status") != value || text_at(*before, "message") != message;
+    if (!news) return false;
+    if (before != conditions.end()) conditions.erase(before);
+    conditions.push_back({{"type", kStalled},
+                          {"status", value},
+                          {"lastTransitionTime", to_rfc3339(SystemClock{}.now())},
+                          {"reason", reason},
+                          {"message", message}});
+    return true;
+  });
+  if (!written) return log_warning("a job's condition can't be written", {{"error", written.error().message}});
+  cache_.put(*written);
+  if (news) events_.tell(named(), {on ? "Warning" : "Normal", reason, message});
+}
+
+crds::BspJob JobShell::named() const {
+  crds::BspJob job;
+  job.metadata.name = at_.name;
+  job.metadata.name_space = at_.name_space;
+  job.metadata.uid = uid_;
+  return job;
 }
 
 Duration JobShell::look() {

@@ -23,6 +23,9 @@
 
 namespace bsp::reconcile {
 
+// Condition of a job that the operator fails to look after for an error of its own.
+inline constexpr const char* kStalled = "Stalled";
+
 // Why something does not go well: told once, though it is tried again and again.
 class Trouble {
  public:
@@ -49,13 +52,16 @@ class JobShell {
         uid_(std::move(uid)),
         changed_(std::move(changed)) {}
 
-  // Does what is due and says how long from now to look again at the latest.
+  // Does what is due and says how long from now to look again at the latest. Nothing that is thrown meanwhile gets out.
   Duration reconcile();
   [[nodiscard]] const std::string& uid() const { return uid_; }
 
  private:
   Duration look();
-  const crds::BspJob* read();  // as the cache has it; nullptr if it is gone or can't be carried out
+  Duration rest_after(const Error& error);
+  void set_stalled(bool on, const std::string& reason, const std::string& message);
+  [[nodiscard]] crds::BspJob named() const;  // its metadata only, for an event
+  const crds::BspJob* read();                // as the cache has it; nullptr if it is gone or can't be carried out
   void refuse(const kube::Object& object, const Error& error);
   Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
   void tell_unprepared(const std::string& why);
@@ -119,6 +125,8 @@ class JobShell {
     Duration pause;
   };
   std::map<std::string, NotCreated> not_created_;  // by pod
+  Duration rest_{};                                // after the last look; none if it went well
+  std::chrono::steady_clock::time_point rests_until_{};
   std::chrono::steady_clock::time_point next_report_{};
   std::chrono::steady_clock::time_point stored_{};  // the status, last
   SystemClock clock_;

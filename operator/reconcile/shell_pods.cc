@@ -1,9 +1,11 @@
 // Pods made and deleted, and with them the Secrets that hold their keys.
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <format>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
@@ -29,12 +31,22 @@ constexpr std::size_t kInOneLook = 128;
 // work(0) … work(count - 1), kTogether at a time: most of what it takes is waiting for the API server.
 void together(std::size_t count, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr thrown;  // the first, for the caller: a thread that throws ends the process
   const auto take_some = [&] {
-    for (std::size_t i = next++; i < count; i = next++) work(i);
+    try {
+      for (std::size_t i = next++; i < count; i = next++) work(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!thrown) thrown = std::current_exception();
+    }
   };
-  std::vector<std::jthread> threads;
-  while (threads.size() + 1 < std::min(count, kTogether)) threads.emplace_back(take_some);
-  take_some();
+  {
+    std::vector<std::jthread> threads;
+    while (threads.size() + 1 < std::min(count, kTogether)) threads.emplace_back(take_some);
+    take_some();
+  }
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 }  // namespace

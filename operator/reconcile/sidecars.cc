@@ -5,6 +5,7 @@
 #include <future>
 #include <utility>
 
+#include "base/core/guard.h"
 #include "base/core/log.h"
 #include "base/core/network_namespace.h"
 #include "base/json/fields.h"
@@ -134,7 +135,10 @@ void Sidecars::watch(const std::shared_ptr<Node>& node) {
   node->watch.call(wire::kWatch, {{"version", node->version}, {"wait_ms", kWatchWait.count()}}, {}, kWatchWait + kLimit,
                    [this, weak, first_contact](Result<net::Answer> answer) {
                      const auto self = weak.lock();
-                     if (self) heard(self, answer);
+                     // What can't be taken is as good as no answer: the node must be asked again.
+                     if (self)
+                       if (const auto taken = guarded([&] { heard(self, answer); }); !taken)
+                         heard(self, std::unexpected(taken.error()));
                      if (first_contact) first_contact->end();
                    });
 }
@@ -278,9 +282,11 @@ void Sidecars::ask_reports(const SetRequest& request) {
     it->second->opened(it->second->report)
         .call(wire::kSetReport, {{"members", request.members}}, {}, kLimit, [this, weak](Result<net::Answer> answer) {
           if (const auto self = weak.lock()) self->asked_report = false;
-          if (!answer || !answer->header.contains("reports")) return;
+          if (!answer) return;
           std::vector<wire::RankReport> reports;
-          for (const auto& j : answer->header["reports"])
+          const nlohmann::json& sent = part_at(answer->header, "reports");
+          if (!sent.is_array()) return;
+          for (const auto& j : sent)
             if (auto report = wire::rank_report_from_json(j)) reports.push_back(std::move(*report));
           if (reports.empty()) return;
           {
