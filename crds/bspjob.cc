@@ -4,6 +4,7 @@
 
 #include "crds/names.h"
 #include "crds/object.h"
+#include "crds/pod_schema.h"
 #include "crds/pod_template.h"
 #include "crds/reflect.h"
 
@@ -37,13 +38,8 @@ bool is_label_name(std::string_view text) {
 }  // namespace
 
 const json* app_container(const BspJobSpec& spec) {
-  if (!spec.pod_template.is_object()) return nullptr;
-  const auto pod = spec.pod_template.find("spec");
-  if (pod == spec.pod_template.end() || !pod->is_object()) return nullptr;
-  const auto containers = pod->find("containers");
-  if (containers == pod->end() || !containers->is_array()) return nullptr;
-  for (const json& c : *containers)
-    if (c.is_object() && c.value("name", "") == names::kAppContainer) return &c;
+  for (const json& c : part_at(part_at(spec.pod_template, "spec"), "containers"))
+    if (text_at(c, "name") == names::kAppContainer) return &c;
   return nullptr;
 }
 
@@ -60,6 +56,8 @@ void to_json(json& j, const BspJob& job) {
 Result<BspJob> bsp_job_from_json(const json& j) {
   BspJob job;
   BSP_CHECK_OK(read_object(j, names::kBspJobKind, job.metadata, job.spec, job.status));
+  BSP_CHECK_OK(check_nesting(job.spec.pod_template, "spec.template"));
+  normalise(job.spec.pod_template, kPodTemplate);
   if (job.metadata.name.size() > kLongestJobName)
     return invalid("metadata.name",
                    std::format("\"{}\" is longer than {} characters: pods and migrations are named after it",

@@ -1,0 +1,45 @@
+// The types of a pod template's fields (core/v1 of Kubernetes 1.36): those that the operator and its local node read, and
+// all that stand next to them. An API server checks them only when the first pod is made.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/core/error.h"
+
+namespace bsp::crds {
+
+enum class Shape {
+  kText,
+  kFlag,
+  kNumber,      // whole
+  kQuantity,    // 512Mi, or a number
+  kTexts,       // a list of texts
+  kNumbers,     // a list of whole numbers
+  kTextMap,     // labels
+  kQuantities,  // a map of quantities
+  kObject,
+  kObjects,  // a list of objects
+};
+
+struct Field {
+  std::string_view name;
+  Shape shape;
+  std::span<const Field> fields = {};  // of the object, or of each object of the list; empty: any
+  bool closed = false;                 // no others may stand there
+};
+
+// The template itself.
+extern const Field kPodTemplate;
+
+// A null counts as absent, as it does in Kubernetes: members that are null go, and in a map of texts they are "".
+// A number such as 4.0 becomes 4 where it has to be whole. A null in a list stays, for check_shape() to name it.
+void normalise(nlohmann::json& value, const Field& field);
+// kInvalid with the path of the first field of another type, or that has no place there, and what to write.
+Result<void> check_shape(const nlohmann::json& value, const Field& field, const std::string& path);
+// kInvalid if it is nested deeper than any pod: copying and writing it recurse.
+Result<void> check_nesting(const nlohmann::json& value, const std::string& path);
+
+}  // namespace bsp::crds
