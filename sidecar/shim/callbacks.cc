@@ -3,6 +3,7 @@
 // MPI would hand the real handle to the user's function; a trampoline translates it. C has no closures,
 // so each operation takes a trampoline of its own out of a pool of instances of one template.
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -15,10 +16,10 @@ namespace {
 
 constexpr std::size_t kTrampolines = 128;
 
-// The user's functions, one per trampoline. A slot outlives its object while MPI may still call it.
+// The user's functions, one per trampoline. A slot outlives its object while MPI may still call it, from whichever thread is in it.
 template <class Function>
 struct Slots {
-  std::array<Function*, kTrampolines> function{};
+  std::array<std::atomic<Function*>, kTrampolines> function{};
   std::array<bool, kTrampolines> retired{};
 };
 
@@ -29,13 +30,13 @@ Slots<MPI_Comm_errhandler_function> errhandler_slots;
 template <std::size_t N>
 void op_trampoline(void* in, void* inout, int* length, MPI_Datatype* type) {
   MPI_Datatype translated = virtual_of(*type);
-  op_slots.function[N](in, inout, length, &translated);
+  op_slots.function[N].load()(in, inout, length, &translated);
 }
 
 template <std::size_t N>
 void errhandler_trampoline(MPI_Comm* comm, int* code, ...) {
   MPI_Comm translated = virtual_of(*comm);
-  errhandler_slots.function[N](&translated, code);
+  errhandler_slots.function[N].load()(&translated, code);
 }
 
 template <std::size_t... N>
@@ -54,8 +55,9 @@ constexpr auto errhandler_trampolines = make_errhandler_trampolines(std::make_in
 // look at the handle. Retired slots come back when nothing is under way that could call them.
 template <class Function>
 int take_slot(Slots<Function>& slots, Function* function) {
-  const bool quiet = !collective_pending();
   std::lock_guard guard(callbacks_lock);
+  const bool quiet =
+      !collective_pending();  // under the lock: a collective that began before its operation was freed is seen
   for (std::size_t i = 0; i < kTrampolines; ++i) {
     if (slots.function[i] != nullptr && !(slots.retired[i] && quiet)) continue;
     slots.function[i] = function;
@@ -73,29 +75,43 @@ void drop_slot(Slots<Function>& slots, int slot) {
 
 }  // namespace
 
-int make_real(Op& op) {
+namespace {
+
+int make_real(const Op& op, MPI_Op* made) {
   MPI_User_function* function = op.slot >= 0 ? op_trampolines[static_cast<std::size_t>(op.slot)] : op.function;
-  return real.Op_create(function, op.commute, &op.real);
+  return real.Op_create(function, op.commute, made);
 }
 
-int make_real(Errhandler& handler) {
+int make_real(const Errhandler& handler, MPI_Errhandler* made) {
   switch (handler.of) {
     case Errhandler::Of::kComm:
       return real.Comm_create_errhandler(
-          handler.slot >= 0 ? errhandler_trampolines[static_cast<std::size_t>(handler.slot)] : handler.function,
-          &handler.real);
+          handler.slot >= 0 ? errhandler_trampolines[static_cast<std::size_t>(handler.slot)] : handler.function, made);
     // Windows and files are not virtual: their handlers get what the program holds.
     case Errhandler::Of::kWin:
-      return real.Win_create_errhandler(reinterpret_cast<MPI_Win_errhandler_function*>(handler.function),
-                                        &handler.real);
+      return real.Win_create_errhandler(reinterpret_cast<MPI_Win_errhandler_function*>(handler.function), made);
     case Errhandler::Of::kFile:
-      return real.File_create_errhandler(reinterpret_cast<MPI_File_errhandler_function*>(handler.function),
-                                         &handler.real);
+      return real.File_create_errhandler(reinterpret_cast<MPI_File_errhandler_function*>(handler.function), made);
     case Errhandler::Of::kSession:
-      return real.Session_create_errhandler(reinterpret_cast<MPI_Session_errhandler_function*>(handler.function),
-                                            &handler.real);
+      return real.Session_create_errhandler(reinterpret_cast<MPI_Session_errhandler_function*>(handler.function), made);
   }
   return MPI_ERR_INTERN;
+}
+
+}  // namespace
+
+int make_real(Op& op) {
+  MPI_Op made = nullptr;
+  const int rc = make_real(op, &made);
+  ops.set_real(&op, made);
+  return rc;
+}
+
+int make_real(Errhandler& handler) {
+  MPI_Errhandler made = nullptr;
+  const int rc = make_real(handler, &made);
+  errhandlers.set_real(&handler, made);
+  return rc;
 }
 
 namespace {
@@ -119,10 +135,10 @@ int create_errhandler(Errhandler::Of of, MPI_Comm_errhandler_function* function,
 
 int release(Op* op) {
   if (--op->references > 0) return MPI_SUCCESS;
-  if (const int rc = real.Op_free(&op->real); rc != MPI_SUCCESS) return rc;
-  drop_slot(op_slots, op->slot);
-  ops.destroy(op);
-  return MPI_SUCCESS;
+  const int slot = op->slot;
+  const int rc = ops.free(op, real.Op_free);
+  if (rc == MPI_SUCCESS) drop_slot(op_slots, slot);
+  return rc;
 }
 
 void forget(Errhandler* handler) {

@@ -1,5 +1,6 @@
 #include "sidecar/shim/error_codes.h"
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct AddedError {
   int number = 0;  // what MPI gave it
   std::string text;
 };
+std::recursive_mutex errors_lock;  // an error handler of the program may add errors, too
 std::vector<AddedError> added_errors;
 int last_used_code = MPI_ERR_LASTCODE;
 
@@ -47,6 +49,7 @@ int add(AddedError& error) {
 }
 
 int add_first_time(AddedError error, int* number) {
+  std::lock_guard guard(errors_lock);
   const int rc = add(error);
   if (rc != MPI_SUCCESS) return rc;
   if (number != nullptr) *number = error.number;

@@ -160,20 +160,21 @@ def array_length(procedure, param):
 def again(procedure):
     """C++: what makes a persistent request once more, with the objects of a later epoch; None if that takes
     arrays of handles. Vector arguments are the program's own arrays, which MPI wants left alone."""
-    call, held = [], []
+    call, types, op = [], [], ""
     for p in procedure.params:
         if p.kind in VIRTUAL and p.direction == "in":
             if p.length is not None:
                 return None
-            if p.kind in ("DATATYPE", "OPERATION"):
-                held.append(f"hold(*made, {p.name});")
+            if p.kind == "DATATYPE":
+                types.append(p.name)
+            elif p.kind == "OPERATION":
+                op = f", {p.name}"
             call.append("pre.info_null" if p.kind == "INFO" else f"to_real({p.name})")
         else:
             call.append("again" if p.kind == "REQUEST" else p.name)
     return ["if (made != nullptr) {",
             f"  make_again(*made, comm, [=](MPI_Request* again) {{",
-            f"    return real.{procedure.name}({', '.join(call)});", "  });"] + \
-           ["  " + h for h in held] + ["}"]
+            f"    return real.{procedure.name}({', '.join(call)});", f"  }}, {{{', '.join(types)}}}{op});", "}"]
 
 
 def wrapper(procedure):

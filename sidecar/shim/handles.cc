@@ -46,13 +46,8 @@ void* arena_take(std::size_t bytes) {
   return take_locked(bytes);
 }
 
-std::uint64_t next_seq() {
-  std::lock_guard guard(pools_lock);
-  return ++seq;
-}
-
 template <class T>
-T* Pool<T>::create() {
+T* Pool<T>::create(Handle real_handle) {
   std::lock_guard guard(pools_lock);
   void* room = nullptr;
   if (free_.empty()) {
@@ -63,8 +58,28 @@ T* Pool<T>::create() {
   }
   T* object = new (room) T();
   object->seq = ++seq;
+  object->real = real_handle;
   objects_.push_back(object);
   return object;
+}
+
+template <class T>
+void Pool<T>::set_real(T* object, Handle real_handle) {
+  std::lock_guard guard(pools_lock);
+  object->real = real_handle;
+}
+
+template <class T>
+int Pool<T>::free(T* object, int (*free_real)(Handle*)) {
+  // While MPI frees it, it isn't to be found: MPI may give its address to an object that another thread makes.
+  Handle real_handle = object->real;
+  set_real(object, nullptr);
+  if (const int rc = free_real(&real_handle); rc != MPI_SUCCESS) {
+    set_real(object, real_handle);
+    return rc;
+  }
+  destroy(object);
+  return MPI_SUCCESS;
 }
 
 template <class T>
@@ -81,7 +96,7 @@ std::vector<T*> Pool<T>::live() const {
 }
 
 template <class T>
-T* Pool<T>::find(typename T::Handle real_handle) const {
+T* Pool<T>::find(Handle real_handle) const {
   std::lock_guard guard(pools_lock);
   auto found = std::find_if(objects_.begin(), objects_.end(), [&](T* object) { return object->real == real_handle; });
   return found == objects_.end() ? nullptr : *found;
@@ -135,16 +150,14 @@ void describe(Comm& comm) {
 
 void wrap(MPI_Comm* handle) {
   if (*handle == pre.comm_null || *handle == pre.comm_world || *handle == pre.comm_self) return;
-  Comm* comm = comms.create();
-  comm->real = *handle;
+  Comm* comm = comms.create(*handle);
   describe(*comm);
   *handle = reinterpret_cast<MPI_Comm>(comm);
 }
 
 void wrap(MPI_Group* handle) {
   if (*handle == pre.group_null || *handle == pre.group_empty) return;
-  Group* group = groups.create();
-  group->real = *handle;
+  Group* group = groups.create(*handle);
   *handle = reinterpret_cast<MPI_Group>(group);
 }
 
@@ -156,8 +169,7 @@ void wrap(MPI_Datatype* handle) {
   int combiner = MPI_COMBINER_NAMED;
   real.Type_get_envelope(*handle, &integers, &addresses, &types, &combiner);
   if (combiner == MPI_COMBINER_NAMED) return;
-  Datatype* type = datatypes.create();
-  type->real = *handle;
+  Datatype* type = datatypes.create(*handle);
   *handle = reinterpret_cast<MPI_Datatype>(type);
 }
 
@@ -176,8 +188,7 @@ void wrap(MPI_Errhandler* handle) {
 
 void wrap(MPI_Info* handle) {
   if (*handle == pre.info_null || *handle == pre.info_env) return;
-  Info* info = infos.create();
-  info->real = *handle;
+  Info* info = infos.create(*handle);
   *handle = reinterpret_cast<MPI_Info>(info);
 }
 

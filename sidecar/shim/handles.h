@@ -81,8 +81,8 @@ struct Errhandler : Object {
   enum class Of { kComm, kWin, kFile, kSession } of = Of::kComm;
   MPI_Comm_errhandler_function* function = nullptr;
   int slot = -1;
-  int references = 1;  // held by the program: MPI_Comm_get_errhandler gives one more
-  bool used = false;   // by a communicator, noted at the gate
+  std::atomic<int> references{1};  // held by the program: MPI_Comm_get_errhandler gives one more
+  bool used = false;               // by a communicator, noted at the gate
 };
 
 struct Info : Object {
@@ -95,17 +95,22 @@ struct Info : Object {
 
 // Room for one object inside the arena, aligned to 16 bytes; ends the process when the range is full.
 void* arena_take(std::size_t bytes);
-std::uint64_t next_seq();
 
-// The live objects of one kind. Thread-safe.
+// The live objects of one kind. Thread-safe; so that find() is, `real` of an object that is here changes through the pool alone
+// (or while no other thread is inside MPI).
 template <class T>
 class Pool {
  public:
-  T* create();
+  using Handle = typename T::Handle;
+
+  T* create(Handle real_handle = nullptr);
+  void set_real(T* object, Handle real_handle);
+  // Frees the real object, then ours; not ours if MPI refuses.
+  int free(T* object, int (*free_real)(Handle*));
   void destroy(T* object);
   // In order of creation. Only while no other thread is inside MPI, or under `lock`.
   [[nodiscard]] std::vector<T*> live() const;
-  T* find(typename T::Handle real_handle) const;
+  T* find(Handle real_handle) const;
   [[nodiscard]] std::size_t size() const { return objects_.size(); }
 
  private:

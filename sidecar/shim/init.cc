@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "base/core/realtime.h"
 #include "sidecar/ring/ring_access.h"
@@ -24,7 +25,8 @@ using namespace bsp::shim;  // NOLINT: this file speaks MPI
 namespace {
 
 pthread_t main_thread;
-bool by_session = false;  // MPI is open because the program has a session, not because it called MPI_Init
+bool by_session = false;   // MPI is open because the program has a session, not because it called MPI_Init
+std::mutex sessions_lock;  // threads may open and close sessions at once; one opens MPI, one closes it
 
 void describe_world() {
   real.Comm_size(world.real, &state.size);
@@ -145,6 +147,7 @@ int MPI_Finalize(void) {
 // A program may use sessions alone. They find the job only while an epoch is open: the first one opens it, the
 // last one closes it.
 int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+  std::lock_guard guard(sessions_lock);
   if (!state.initialized && has_run_dir()) {
     require_open_mpi_5();
     int provided = 0;
@@ -160,6 +163,7 @@ int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* sess
 }
 
 int MPI_Session_finalize(MPI_Session* session) {
+  std::lock_guard guard(sessions_lock);
   int rc = MPI_SUCCESS;
   {
     Call call;

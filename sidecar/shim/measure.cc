@@ -16,6 +16,7 @@
 namespace bsp::shim {
 
 Measure measure;
+std::mutex MeasureLock::mutex_;
 thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 std::atomic<const ThreadState*> measured_thread{nullptr};
 
@@ -103,6 +104,7 @@ void Measure::meter_after_mpi() {
 void Measure::received(int rank, std::uint64_t bytes, std::uint64_t call_ticks) {
   if (rank < 0 || bytes == 0 || static_cast<std::size_t>(rank) >= sets_.size()) return;
   const std::uint32_t set = sets_[static_cast<std::size_t>(rank)];
+  MeasureLock guard;
   float& floor = floor_[set][std::min<std::size_t>(std::bit_width(bytes), kSizeClasses - 1)];
   const auto size = static_cast<float>(bytes);
   const auto took = static_cast<float>(call_ticks);
@@ -113,6 +115,7 @@ void Measure::received(int rank, std::uint64_t bytes, std::uint64_t call_ticks) 
 }
 
 void Measure::end_superstep(bsp_ring* ring, std::uint64_t superstep) {
+  MeasureLock guard;
   const std::uint64_t now_ticks = ticks();
   const std::uint64_t now_ns = clock_ns(CLOCK_MONOTONIC_RAW);
   const std::uint64_t edge = now_ticks - mark_;

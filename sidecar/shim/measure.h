@@ -14,6 +14,9 @@
 // of that size class (a power of two) from that Set. f forgets by 2 % per message, and starts anew in
 // each epoch. It is exact when the message was there or on the wire, an underestimate only for messages
 // of a size that overlapped computation (nonblocking calls): then the rank really did not wait.
+//
+// With MPI_THREAD_MULTIPLE the time of one thread counts: of the one that initialised MPI, then of the one that makes the superstep
+// edges. The bytes of all threads count.
 #pragma once
 
 #include <time.h>
@@ -21,6 +24,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "sidecar/ring/ring.h"
@@ -41,6 +45,30 @@ inline std::uint64_t ticks() {
 
 inline constexpr std::uint64_t kLongTicks = 200000;  // 50-100 us
 
+struct ThreadState {
+  int depth = 0;                 // nested MPI calls: callbacks may call MPI again
+  std::uint64_t call_began = 0;  // ticks; with MPI_THREAD_MULTIPLE only
+};
+extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+
+// Without MPI_THREAD_MULTIPLE one thread at a time is in MPI.
+class MeasureLock {
+ public:
+  MeasureLock() {
+    if (state.multiple) [[unlikely]]
+      mutex_.lock();
+  }
+  ~MeasureLock() {
+    if (state.multiple) [[unlikely]]
+      mutex_.unlock();
+  }
+  MeasureLock(const MeasureLock&) = delete;
+  MeasureLock& operator=(const MeasureLock&) = delete;
+
+ private:
+  static std::mutex mutex_;
+};
+
 class Measure {
  public:
   // An epoch opened (or the rank came to a new machine): `sets` is the Set number of each world rank.
@@ -49,6 +77,7 @@ class Measure {
   void end_epoch();
 
   void enter_mpi() {
+    MeasureLock guard;
     const std::uint64_t now = ticks();
     const std::uint64_t stretch = now - mark_;
     compute_ += stretch;
@@ -61,6 +90,7 @@ class Measure {
   }
   // Ticks since the call began.
   std::uint64_t leave_mpi() {
+    MeasureLock guard;
     const std::uint64_t now = ticks();
     const std::uint64_t stretch = now - mark_;
     comm_ += stretch;
@@ -71,17 +101,23 @@ class Measure {
       short_mpi_ += stretch;
     return stretch;
   }
-  // Ticks since the current MPI call began.
-  [[nodiscard]] std::uint64_t in_call() const { return ticks() - mark_; }
+  // Ticks since this thread's MPI call began.
+  [[nodiscard]] std::uint64_t in_call() const { return ticks() - (state.multiple ? thread_state.call_began : mark_); }
 
-  void sent(std::uint64_t bytes) { sent_bytes_ += bytes; }
+  void sent(std::uint64_t bytes) {
+    MeasureLock guard;
+    sent_bytes_ += bytes;
+  }
   // `bytes` came from world rank `rank` in a call that has lasted `call_ticks`.
   void received(int rank, std::uint64_t bytes, std::uint64_t call_ticks);
 
   // The edge call has completed: writes the record of `superstep` and starts the next one.
   void end_superstep(bsp_ring* ring, std::uint64_t superstep);
   // Time since the last reading belongs to nobody (the gate).
-  void skip() { mark_ = ticks(); }
+  void skip() {
+    MeasureLock guard;
+    mark_ = ticks();
+  }
 
  private:
   static constexpr std::size_t kSizeClasses = 40;
@@ -120,13 +156,6 @@ extern Measure measure;
 
 // --- Being inside MPI ----------------------------------------------------------------------------------
 
-struct ThreadState {
-  int depth = 0;  // nested MPI calls: callbacks may call MPI again
-};
-extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
-
-// With MPI_THREAD_MULTIPLE one thread is measured: the one that initialised MPI, then the one that makes the
-// superstep edges.
 extern std::atomic<const ThreadState*> measured_thread;
 inline bool is_measured() { return measured_thread.load(std::memory_order_relaxed) == &thread_state; }
 inline void measure_this_thread() { measured_thread.store(&thread_state, std::memory_order_relaxed); }
@@ -142,6 +171,7 @@ class Call {
     if (thread_state.depth++ != 0) return;
     if (state.multiple) [[unlikely]] {
       enter_threaded();
+      thread_state.call_began = ticks();
       if (!is_measured()) return;
     }
     measure.enter_mpi();

@@ -11,13 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 
 namespace bsp::shim {
 namespace {
 
-std::int64_t offset_ns = 0;
+std::atomic<std::int64_t> offset_ns{0};  // other threads read the clock while the one at the gate sets it
 char boot_id[40] = "";
 std::int64_t stopped_monotonic_ns = 0;
 std::int64_t stopped_realtime_ns = 0;

@@ -10,12 +10,7 @@
 
 namespace bsp::shim {
 
-int release(Datatype* type) {
-  if (--type->references > 0) return MPI_SUCCESS;
-  if (const int rc = real.Type_free(&type->real); rc != MPI_SUCCESS) return rc;
-  datatypes.destroy(type);
-  return MPI_SUCCESS;
-}
+int release(Datatype* type) { return --type->references > 0 ? MPI_SUCCESS : datatypes.free(type, real.Type_free); }
 
 }  // namespace bsp::shim
 
@@ -28,8 +23,7 @@ int free_object(typename T::Handle* handle, Pool<T>& pool, int (*free_real)(type
                 typename T::Handle null) {
   T* object = handle != nullptr ? object_of<T>(*handle) : nullptr;
   if (object == nullptr) return free_real(handle);
-  if (const int rc = free_real(&object->real); rc != MPI_SUCCESS) return rc;
-  pool.destroy(object);
+  if (const int rc = pool.free(object, free_real); rc != MPI_SUCCESS) return rc;
   *handle = null;
   return MPI_SUCCESS;
 }
@@ -38,9 +32,8 @@ int free_comm(MPI_Comm* comm, int (*free_real)(MPI_Comm*)) {
   Comm* object = comm != nullptr ? object_of<Comm>(*comm) : nullptr;
   if (object == nullptr) return free_real(comm);
   if (const int rc = delete_attributes(*comm); rc != MPI_SUCCESS) return rc;
-  if (const int rc = free_real(&object->real); rc != MPI_SUCCESS) return rc;
   forget_requests_on(object);
-  comms.destroy(object);
+  if (const int rc = comms.free(object, free_real); rc != MPI_SUCCESS) return rc;
   *comm = pre.comm_null;
   return MPI_SUCCESS;
 }
@@ -55,8 +48,7 @@ int finish_dup(MPI_Comm from, MPI_Comm* made) {
 // MPI fills in the real handle when the request completes; requests.cc then describes the rest.
 template <class Start>
 int idup(MPI_Comm from, MPI_Comm* made, MPI_Request* request, const char* what, Start start) {
-  Comm* object = comms.create();
-  object->real = pre.comm_null;
+  Comm* object = comms.create(pre.comm_null);
   const int rc = start(&object->real);
   if (rc != MPI_SUCCESS) {
     comms.destroy(object);

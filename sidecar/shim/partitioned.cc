@@ -89,8 +89,7 @@ int MPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatyp
   Request* r = make_persistent(request, RequestKind::kSend, "MPI_Psend_init", comm, dest);
   make_partitioned(r, partitions, true);
   if (r == nullptr) return MPI_SUCCESS;
-  make_again(*r, comm, make);
-  hold(*r, datatype);
+  make_again(*r, comm, make, {datatype});
   return MPI_SUCCESS;
 }
 
@@ -107,8 +106,7 @@ int MPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype data
   Request* r = make_persistent(request, RequestKind::kReceive, "MPI_Precv_init", comm, -1);
   make_partitioned(r, partitions, false);
   if (r == nullptr) return MPI_SUCCESS;
-  make_again(*r, comm, make);
-  hold(*r, datatype);
+  make_again(*r, comm, make, {datatype});
   return MPI_SUCCESS;
 }
 

@@ -40,6 +40,8 @@ int post(Request& r) {
 }  // namespace
 
 void note_receive(Request& request, void* buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm) {
+  if (Datatype* object = object_of<Datatype>(type)) ++object->references;
+  RequestsLock guard;
   request.posted = {.known = true,
                     .order = posted_so_far.fetch_add(1, std::memory_order_relaxed),
                     .buffer = buffer,
@@ -48,42 +50,39 @@ void note_receive(Request& request, void* buffer, int count, MPI_Datatype type, 
                     .tag = tag,
                     .type = type,
                     .comm = comm};
-  if (Datatype* object = object_of<Datatype>(type)) ++object->references;
 }
 
 bool can_wait_on(const Request& r) {
   return r.kind == RequestKind::kReceive && (r.posted.known || (r.persistent && r.again != nullptr));
 }
 
-void make_again(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)> make) {
-  request.again = std::make_unique<Again>();
-  request.again->make = std::move(make);
-  request.again->comm = object_of<Comm>(comm);
-}
+namespace {
 
-void hold(Request& request, MPI_Datatype type) {
-  Datatype* object = object_of<Datatype>(type);
+template <class T>
+void hold(typename T::Handle handle, std::vector<T*>& held) {
+  T* object = object_of<T>(handle);
   if (object == nullptr) return;
   ++object->references;
-  request.again->types.push_back(object);
+  held.push_back(object);
 }
 
-void hold(Request& request, MPI_Op op) {
-  Op* object = object_of<Op>(op);
-  if (object == nullptr) return;
-  ++object->references;
-  request.again->ops.push_back(object);
+}  // namespace
+
+void make_again(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)> make,
+                std::initializer_list<MPI_Datatype> types, MPI_Op op) {
+  auto again = std::make_unique<Again>(Again{.make = std::move(make), .comm = object_of<Comm>(comm)});
+  for (MPI_Datatype type : types) hold(type, again->types);
+  hold(op, again->ops);
+  RequestsLock guard;
+  request.again = std::move(again);
 }
 
-void let_go(Request& request) {
-  if (request.posted.known) {
-    request.posted.known = false;
-    if (Datatype* type = object_of<Datatype>(request.posted.type)) release(type);
-  }
-  if (request.again == nullptr) return;
-  for (Datatype* type : request.again->types) release(type);
-  for (Op* op : request.again->ops) release(op);
-  request.again.reset();
+void let_go(std::unique_ptr<Again> again, const Posted& posted) {
+  if (posted.known)
+    if (Datatype* type = object_of<Datatype>(posted.type)) release(type);
+  if (again == nullptr) return;
+  for (Datatype* type : again->types) release(type);
+  for (Op* op : again->ops) release(op);
 }
 
 void take_requests_down() {

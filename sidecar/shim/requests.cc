@@ -9,30 +9,22 @@
 namespace bsp::shim {
 namespace {
 
-std::mutex lock;  // of the lists; taken only with MPI_THREAD_MULTIPLE
+std::mutex lock;
 Request* live_head = nullptr;
 Request* free_head = nullptr;
 
-class MaybeLock {
- public:
-  MaybeLock() {
-    if (state.multiple) lock.lock();
-  }
-  ~MaybeLock() {
-    if (state.multiple) lock.unlock();
-  }
-  MaybeLock(const MaybeLock&) = delete;
-  MaybeLock& operator=(const MaybeLock&) = delete;
-};
-
-Request* create() {
-  MaybeLock guard;
+// In the list it must be whole: another thread may come upon it there.
+Request* create(MPI_Request real_request, RequestKind kind, const char* what) {
+  RequestsLock guard;
   void* room = free_head;
   if (room != nullptr)
     free_head = free_head->next;
   else
     room = arena_take(sizeof(Request));
   auto* request = new (room) Request();
+  request->real = real_request;
+  request->kind = kind;
+  request->what = what;
   request->next = live_head;
   if (live_head != nullptr) live_head->previous = request;
   live_head = request;
@@ -40,14 +32,21 @@ Request* create() {
 }
 
 void destroy(Request* request) {
-  let_go(*request);
-  MaybeLock guard;
-  if (request->previous != nullptr)
-    request->previous->next = request->next;
-  else
-    live_head = request->next;
-  if (request->next != nullptr) request->next->previous = request->previous;
+  std::unique_ptr<Again> again;
+  Posted posted;
+  {
+    RequestsLock guard;
+    if (request->previous != nullptr)
+      request->previous->next = request->next;
+    else
+      live_head = request->next;
+    if (request->next != nullptr) request->next->previous = request->previous;
+    again = std::move(request->again);
+    posted = request->posted;
+  }
+  let_go(std::move(again), posted);
   request->~Request();
+  RequestsLock guard;
   request->next = free_head;  // NOLINT: the slot is raw memory now, its `next` links the free ones
   free_head = request;
 }
@@ -64,12 +63,17 @@ void account(Request& request, const MPI_Status& status) {
 
 }  // namespace
 
+RequestsLock::RequestsLock() {
+  if (state.multiple) lock.lock();
+}
+
+RequestsLock::~RequestsLock() {
+  if (state.multiple) lock.unlock();
+}
+
 Request* make_request(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm) {
   if (*request == pre.request_null) return nullptr;
-  Request* r = create();
-  r->real = *request;
-  r->kind = kind;
-  r->what = what;
+  Request* r = create(*request, kind, what);
   if (Comm* c = comm_of(comm)) r->peers = c->peers;
   *request = reinterpret_cast<MPI_Request>(r);
   return r;
@@ -97,7 +101,7 @@ void settle(MPI_Request* slot, Request* request, const MPI_Status& status) {
 }
 
 bool collective_pending() {
-  MaybeLock guard;
+  RequestsLock guard;
   for (const Request* r = live_head; r != nullptr; r = r->next)
     if (r->kind == RequestKind::kCollective && !r->completed) return true;
   return false;
@@ -106,10 +110,17 @@ bool collective_pending() {
 Request* youngest_request() { return live_head; }
 
 void forget_requests_on(const Comm* comm) {
-  MaybeLock guard;
-  for (Request* r = live_head; r != nullptr; r = r->next)
-    if ((r->again != nullptr && r->again->comm == comm) || (r->posted.known && object_of<Comm>(r->posted.comm) == comm))
-      let_go(*r);
+  std::vector<std::pair<std::unique_ptr<Again>, Posted>> forgotten;
+  {
+    RequestsLock guard;
+    for (Request* r = live_head; r != nullptr; r = r->next)
+      if ((r->again != nullptr && r->again->comm == comm) ||
+          (r->posted.known && object_of<Comm>(r->posted.comm) == comm)) {
+        forgotten.emplace_back(std::move(r->again), r->posted);
+        r->posted.known = false;
+      }
+  }
+  for (auto& [again, posted] : forgotten) let_go(std::move(again), posted);  // outside: it takes other locks
 }
 
 namespace {

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -27,8 +28,8 @@ enum class RequestKind {
 struct Again {
   std::function<int(MPI_Request*)> make;
   Comm* comm = nullptr;
-  std::vector<Datatype*> types;
-  std::vector<Op*> ops;
+  std::vector<Datatype*> types{};
+  std::vector<Op*> ops{};
 };
 
 // The arguments of MPI_Irecv, for the next epoch.
@@ -60,18 +61,29 @@ struct Request : Object {
   bool persistent = false;
   bool active = true;
   // By the time of a gate: `status` holds the outcome. `real` is gone, or inactive if it is persistent.
-  bool completed = false;
+  // Atomic because threads that look for pending collectives read it of requests that aren't theirs.
+  std::atomic<bool> completed{false};
   bool orphan = false;  // freed by the program while active
   MPI_Status status{};
   int error = 0;               // what completing it returned
   Comm* makes_comm = nullptr;  // MPI_Comm_idup: `real` of it is there on completion
   // Arrays that MPI reads until completion (alltoallw).
   std::unique_ptr<std::vector<std::vector<MPI_Datatype>>> types;
-  std::unique_ptr<Again> again;
+  std::unique_ptr<Again>
+      again;  // this and `posted` under the list's lock: MPI_Comm_free of another thread looks into them
   Posted posted;
   std::unique_ptr<Partitions> partitions;
   Request* next = nullptr;  // live requests: the next older one
   Request* previous = nullptr;
+};
+
+// Of the list of live requests, and of what other threads than its own read of a request. Taken only with MPI_THREAD_MULTIPLE.
+class RequestsLock {
+ public:
+  RequestsLock();
+  ~RequestsLock();
+  RequestsLock(const RequestsLock&) = delete;
+  RequestsLock& operator=(const RequestsLock&) = delete;
 };
 
 // Replaces the real request in *request by one of ours.
@@ -91,16 +103,16 @@ Request* youngest_request();
 
 // --- Persistent requests (persistent.cc) ---------------------------------------------------------------
 
-// `make` makes the request with objects of the epoch that is open when it is called.
-void make_again(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)> make);
+// `make` makes the request with objects of the epoch that is open when it is called. The program may free `types` and `op`; the
+// request still needs them.
+void make_again(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)> make,
+                std::initializer_list<MPI_Datatype> types, MPI_Op op = nullptr);
 // A receive that MPI_Irecv has posted. All arguments as the program gave them.
 void note_receive(Request& request, void* buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm);
 // True if the request can be taken back while it waits and be posted in the next epoch.
 bool can_wait_on(const Request& request);
-// The program may free what the request was made of; the request still needs it.
-void hold(Request& request, MPI_Datatype type);
-void hold(Request& request, MPI_Op op);
-void let_go(Request& request);
+// Gives back what a request was made of, once it is in no list any more.
+void let_go(std::unique_ptr<Again> again, const Posted& posted);
 // The communicator is being freed: requests on it can't be made again (requests.cc).
 void forget_requests_on(const Comm* comm);
 

@@ -30,10 +30,12 @@ void set_thread_level(int level) {
   if (multiple != nullptr)
     *multiple = level == MPI_THREAD_MULTIPLE;
   else if (level == MPI_THREAD_MULTIPLE && open_mpi_major() < 6)
-    die("the program asks for MPI_THREAD_MULTIPLE, but its MPI library does not export ompi_mpi_thread_multiple, and without "
+    die("the program asks for MPI_THREAD_MULTIPLE, but its MPI library does not export ompi_mpi_thread_multiple, and "
+        "without "
         "it messages of different threads would be mixed up: use Debian's or an unstripped Open MPI 5, or "
         "MPI_THREAD_SERIALIZED");
-  for (const char* name : {"ompi_mpi_thread_requested", "ompi_mpi_thread_provided"})  // of MPI_INFO_ENV, and of the pml ucx
+  for (const char* name :
+       {"ompi_mpi_thread_requested", "ompi_mpi_thread_provided"})  // of MPI_INFO_ENV, and of the pml ucx
     if (auto* const number = static_cast<int*>(find_in_mpi(name))) *number = level;
 }
 

@@ -24,4 +24,4 @@ list(APPEND shim_program_targets shim_fortran shim_other_mpi)
 
 bsp_test(shim_test SOURCES shim/shim_test.cc shim/endings_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
          DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)
-add_dependencies(shim_test bsp-sidecar bspmpi lattice_boltzmann ${shim_program_targets})
+add_dependencies(shim_test bsp-sidecar bspmpi bspmpi_tsan lattice_boltzmann ${shim_program_targets})

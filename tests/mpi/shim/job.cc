@@ -32,8 +32,8 @@ Job::Job(Options options)
     cluster.start_sidecar(r);
     std::vector<std::string> command{BSP_BINARY_DIR "/bin/" + options_.program};
     command.insert(command.end(), options_.arguments.begin(), options_.arguments.end());
-    std::vector<std::string> environment{"LD_PRELOAD=" BSP_BINARY_DIR "/bin/libbspmpi.so",
-                                         "BSP_RUN_DIR=" + cluster.run_dir(r), "OMPI_MCA_btl_tcp_if_include=lo",
+    std::vector<std::string> environment{"LD_PRELOAD=" + options_.preload, "BSP_RUN_DIR=" + cluster.run_dir(r),
+                                         "OMPI_MCA_btl_tcp_if_include=lo",
                                          "OMPI_MCA_mpi_yield_when_idle=1"};  // more ranks than cores
     environment.insert(environment.end(), options_.environment.begin(), options_.environment.end());
     programs.emplace_back(std::move(command), std::move(environment), cluster.run_dir(r) + ".program.log");

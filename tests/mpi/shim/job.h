@@ -22,6 +22,7 @@ class Job {
     std::string program;  // in BSP_BINARY_DIR/bin
     std::vector<std::string> arguments;
     std::vector<std::string> environment;
+    std::string preload = BSP_BINARY_DIR "/bin/libbspmpi.so";
   };
   explicit Job(Options options);
   ~Job();

@@ -2,6 +2,7 @@
 // the test is the operator: it sets gates, sees all ranks stop, and opens the next epoch.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/personality.h>
 #include <sys/wait.h>
 
 #include <nlohmann/json.hpp>
@@ -65,6 +66,21 @@ TEST(Shim, ThreadsMayStormThroughEpochs) {
   const std::string rounds = std::to_string(asked("BSP_STORM_ROUNDS", 100));
   Job job({.ranks = 3, .program = "shim_thread_storm", .arguments = {kMany, rounds}, .environment = {}});
   go_through(job, asked("BSP_STORM_EPOCHS", 6));
+  job.finish_ok();
+}
+
+// The same under the thread sanitizer, which sees the shim's own accesses and every lock.
+TEST(Shim, ThreadsDoNotRaceInTheShim) {
+  personality(
+      ADDR_NO_RANDOMIZE);  // what the sanitizer knows of the address space ends where kernels may put things at random
+  Job job(
+      {.ranks = 2,
+       .program = "shim_thread_storm",
+       .arguments = {kMany, "40"},
+       .environment = {"TSAN_OPTIONS=exitcode=66:halt_on_error=0:second_deadlock_stack=1:suppressions=" BSP_SOURCE_DIR
+                       "/tests/sanitizers/shim.supp"},
+       .preload = BSP_BINARY_DIR "/bin/libbspmpi_tsan.so libtsan.so.2"});
+  go_through(job, 4);
   job.finish_ok();
 }
 

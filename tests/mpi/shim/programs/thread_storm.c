@@ -1,7 +1,8 @@
 /* thread_storm SUPERSTEPS [ROUNDS]: MPI_THREAD_MULTIPLE without a pause. In every superstep each of several threads makes ROUNDS
  * rounds of calls on a communicator of its own, as fast as it can: blocking and nonblocking messages, probes, collectives,
- * persistent requests, and objects made and freed. Every value that arrives is checked. */
+ * persistent requests, and objects of every kind made and freed. Every value that arrives is checked. */
 #include <pthread.h>
+#include <time.h>
 
 #include "check.h"
 
@@ -12,7 +13,9 @@ static pthread_barrier_t begin, end;
 static int rank, size, rounds;
 static volatile int running = 1; /* set by the main thread before `begin` */
 
-static int value(int from, int thread, int round, int what) { return from * 1000003 + thread * 10007 + round * 101 + what; }
+static int value(int from, int thread, int round, int what) {
+  return from * 1000003 + thread * 10007 + round * 101 + what;
+}
 
 /* What ob1 keeps one request for: calls that are over when they return. */
 static void blocking(MPI_Comm comm, int me, int round, int left, int right) {
@@ -74,6 +77,70 @@ static void collective(MPI_Comm comm, int me, int round) {
   MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+static void add_words(void* in, void* inout, int* length, MPI_Datatype* type) {
+  CHECK(*type == MPI_INT);
+  for (int i = 0; i < *length; ++i) ((int*)inout)[i] += ((int*)in)[i];
+}
+
+static void on_error(MPI_Comm* comm, int* code, ...) {
+  int* seen = NULL;
+  int found = 0;
+  MPI_Comm_get_attr(*comm, MPI_TAG_UB, &seen, &found);
+  CHECK(found && *code == MPI_ERR_OTHER);
+}
+
+static int copy_number(MPI_Comm comm, int key, void* extra, void* in, void* out, int* flag) {
+  (void)comm;
+  (void)key;
+  (void)extra;
+  *(void**)out = in;
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+
+/* What MPI calls back. */
+static void callbacks(MPI_Comm comm, int me, int round) {
+  MPI_Op op;
+  MPI_Request request;
+  int word = me + round, sum = -1;
+  MPI_Op_create(add_words, 1, &op);
+  MPI_Iallreduce(&word, &sum, 1, MPI_INT, op, comm, &request);
+  MPI_Op_free(&op);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(sum == size * (me + round));
+  MPI_Errhandler handler, old;
+  MPI_Comm_create_errhandler(on_error, &handler);
+  MPI_Comm_get_errhandler(comm, &old);
+  MPI_Comm_set_errhandler(comm, handler);
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+  MPI_Comm_set_errhandler(comm, old);
+  MPI_Errhandler_free(&old);
+  int key = -1, found = 0, added = -1;
+  void* value = NULL;
+  MPI_Comm_create_keyval(copy_number, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+  MPI_Comm_set_attr(comm, key, (void*)(size_t)(round + 1));
+  MPI_Comm_get_attr(comm, key, &value, &found);
+  CHECK(found && (size_t)value == (size_t)round + 1);
+  MPI_Comm copy;
+  MPI_Comm_idup(comm, &copy, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_get_attr(copy, key, &value, &found);
+  CHECK(found && (size_t)value == (size_t)round + 1);
+  MPI_Comm_free(&copy);
+  MPI_Comm_delete_attr(comm, key);
+  MPI_Comm_free_keyval(&key);
+  if (round % 32 == 0) {
+    MPI_Add_error_class(&added);
+    CHECK(added > MPI_ERR_LASTCODE);
+    MPI_Add_error_string(added, "ours");
+  }
+  struct timespec before, after;
+  clock_gettime(CLOCK_MONOTONIC, &before);
+  clock_gettime(CLOCK_MONOTONIC, &after);
+  CHECK(after.tv_sec > before.tv_sec || (after.tv_sec == before.tv_sec && after.tv_nsec >= before.tv_nsec));
+}
+
 static void objects(MPI_Comm comm, int me, int round, int left, int right, MPI_Request* persistent, int* box) {
   MPI_Datatype pair;
   MPI_Type_contiguous(2, MPI_INT, &pair);
@@ -120,6 +187,7 @@ static void* work(void* argument) {
       if (r % 4 == me) nonblocking(comm, me, r, left, right);
       if (r % 4 == (me + 1) % 4) collective(comm, me, r);
       if (r % 4 == (me + 2) % 4) objects(comm, me, r, left, right, persistent, box);
+      if (r % 8 == me) callbacks(comm, me, r);
     }
     pthread_barrier_wait(&end);
   }
