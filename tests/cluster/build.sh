@@ -77,5 +77,5 @@ build_component() {
   say "Compiled $name in $((SECONDS - began)) s"
 }
 
-[ $# -gt 0 ] || set -- kubernetes etcd containerd cni coredns helm
+[ $# -gt 0 ] || set -- kubernetes etcd containerd cni coredns policies helm
 for component; do (build_component "$component"); done

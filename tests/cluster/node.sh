@@ -8,7 +8,7 @@
 #   pause|resume NODE PART   stop one part with SIGSTOP, and continue it
 #   logs NODE PART       what a part wrote
 #   shell NODE           a shell there
-# PART: kubelet, containerd or kube-proxy; on control etcd, apiserver, controller-manager, scheduler or dns.
+# PART: kubelet, containerd, kube-proxy or policies; on control etcd, apiserver, controller-manager, scheduler or dns.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 usage() { sed -n '2,/^\. /{/^\. /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }

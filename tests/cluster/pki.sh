@@ -53,7 +53,8 @@ issue controller-manager /CN=system:kube-controller-manager $client
 issue scheduler /CN=system:kube-scheduler $client
 issue proxy /CN=system:kube-proxy $client
 issue dns /CN=dns $client
-for part in controller-manager scheduler proxy dns; do kubeconfig $part.kubeconfig $part "$server"; done
+issue policies /CN=policies $client
+for part in controller-manager scheduler proxy dns policies; do kubeconfig $part.kubeconfig $part "$server"; done
 for node; do
   issue "$node" "/O=system:nodes/CN=system:node:$node" $client
   kubeconfig "$node.kubeconfig" "$node" "$server"

@@ -49,6 +49,7 @@ start_control() {
   mkdir -p "$etc" "$run/control"/{log,etcd}
   cp "$run"/pki/{ca,sa,apiserver,apiserver-kubelet}.* "$run"/pki/{admin,controller-manager,scheduler,dns}.kubeconfig "$etc"
   fill "$cluster/control/Corefile" CONTROL_IP=$control_ip >"$etc/Corefile"
+  cp "$cluster/control/policies.yaml" "$etc"
   fill "$cluster/control/dns.yaml" CONTROL_IP=$control_ip DNS=$dns_service_ip >"$etc/dns.yaml"
   machine control -v "$run/control/etcd:/var/lib/etcd" -v "$cluster/control:/opt/cluster/control:ro" \
     -e IP=$control_ip -e SERVICE_NET=$service_net "$node_image" /opt/cluster/control/start.sh
@@ -69,7 +70,7 @@ start_node() {
   local number=$1 name=$2 pool=$3 cpus=$4 memory=$5 zone=$6 etc=$run/$2/etc machine_kib wanted_kib
   mkdir -p "$etc/cni" "$run/$name"/{log,containerd,kubelet}
   copy_store "$run/$name"
-  cp "$run/pki/ca.crt" "$run/pki/proxy.kubeconfig" "$etc"
+  cp "$run/pki/ca.crt" "$run/pki/proxy.kubeconfig" "$run/pki/policies.kubeconfig" "$etc"
   cp "$run/pki/$name.kubeconfig" "$etc/kubelet.kubeconfig"
   echo "nameserver $control_ip" >"$etc/resolv.conf"
   machine_kib=$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo)

@@ -42,6 +42,6 @@ part scheduler kube-scheduler --kubeconfig=/etc/cluster/scheduler.kubeconfig \
   --authentication-kubeconfig=/etc/cluster/scheduler.kubeconfig \
   --authorization-kubeconfig=/etc/cluster/scheduler.kubeconfig --bind-address=127.0.0.1 \
   --leader-elect=false --kube-api-qps=300 --kube-api-burst=600
-kubectl --kubeconfig /etc/cluster/admin.kubeconfig apply -f /etc/cluster/dns.yaml >/var/log/cluster/dns.apply.log 2>&1
+kubectl --kubeconfig /etc/cluster/admin.kubeconfig apply -f /etc/cluster/dns.yaml -f /etc/cluster/policies.yaml >/var/log/cluster/dns.apply.log 2>&1
 part dns coredns -conf /etc/cluster/Corefile
 stay

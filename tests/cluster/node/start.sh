@@ -39,4 +39,6 @@ part kubelet unshare --mount --propagation unchanged /opt/cluster/node/kubelet.s
   --kubeconfig=/etc/cluster/kubelet.kubeconfig --hostname-override="$NODE" --node-ip="$IP" --node-labels="$LABELS" \
   --cert-dir=/run/kubelet-pki
 part kube-proxy kube-proxy --config=/etc/cluster/proxy.yaml
+echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables   # also between two pods of this node; of its own network namespace
+part policies policies "$NODE" /etc/cluster/policies.kubeconfig
 stay
