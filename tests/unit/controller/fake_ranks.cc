@@ -1,0 +1,207 @@
+#include "fake_ranks.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <format>
+#include <future>
+
+#include "base/core/base64.h"
+#include "base/net/tls.h"
+#include "crds/names.h"
+#include "operator/kinds.h"
+#include "operator/reconcile/pods.h"
+
+namespace bsp::controller {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::uint64_t kRing = 256;  // supersteps that a rank's ring holds
+
+std::string decoded(const json& secret, const std::string& name) {
+  const auto text = base64_decode(secret.at("data").value(name, ""));
+  check(text.has_value(), "a Secret's data is base64");
+  return *text;
+}
+
+}  // namespace
+
+struct FakeRanks::Rank {
+  wire::RankStatus status;
+  std::uint32_t set = 0;
+  std::size_t sets = 1;
+  steady_clock::time_point opened{};
+  std::uint64_t completed_before = 0;
+  std::unique_ptr<net::LinkServer> server;
+};
+
+FakeRanks::FakeRanks(kube::Client& client, FakeRanksOptions options)
+    : client_(client), options_(std::move(options)), thread_([this] { loop_.run(); }) {}
+
+FakeRanks::~FakeRanks() {
+  on_loop([this] { ranks_.clear(); });
+  loop_.stop();
+  thread_.join();
+}
+
+void FakeRanks::on_loop(const std::function<void()>& work) {
+  std::promise<void> done;
+  loop_.post([&] {
+    work();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+std::size_t FakeRanks::bring_up(const std::function<std::string(const std::string&, std::uint32_t)>& node_of) {
+  const auto pods = client_.list(kPod, options_.name_space);
+  if (!pods) return 0;
+  std::map<std::string, json> secrets;
+  std::size_t up = 0;
+  for (json pod : *pods) {
+    const std::string name = pod["metadata"]["name"];
+    bool known = false;
+    std::size_t number = 0;
+    on_loop([&] {
+      known = ranks_.contains(name);
+      number = ranks_.size();
+    });
+    if (known) {
+      ++up;
+      continue;
+    }
+    const std::string secret_name = reconcile::secret_of(pod);
+    if (!secrets.contains(secret_name)) {
+      auto secret = client_.get({kSecret, options_.name_space, secret_name});
+      if (!secret) continue;
+      secrets[secret_name] = std::move(*secret);
+    }
+    const json& secret = secrets[secret_name];
+    const json& labels = pod["metadata"]["labels"];
+    auto rank = std::make_shared<Rank>();
+    rank->status.version = 1;
+    rank->status.rank = static_cast<std::uint32_t>(
+        std::strtoul(labels.at(std::string(names::kLabelRank)).get_ref<const std::string&>().c_str(), nullptr, 10));
+    rank->status.pod = name;
+    rank->status.phase = wire::RankPhase::kStarting;
+    rank->status.init_connected = true;
+    rank->status.memory_bytes = 64 << 20;
+    const std::string address = std::format("127.{}.{}.{}", options_.network, number / 250, number % 250 + 1);
+    auto tls = net::TlsContext::create({decoded(secret, "ca.pem"), decoded(secret, reconcile::certificate_file(name)),
+                                        decoded(secret, reconcile::key_file(name))});
+    check(tls.has_value(), "a pod's certificate can be used");
+    on_loop([&] {
+      auto server = net::LinkServer::listen(
+          loop_, *tls, std::format("{}:{}", address, names::kSidecarPort),
+          [this, weak = std::weak_ptr(rank)](net::Request request, net::Reply reply) {
+            if (const auto self = weak.lock()) serve(self, std::move(request), std::move(reply));
+          });
+      check(server.has_value(), server ? "" : server.error().message.c_str());
+      rank->server = std::move(*server);
+      ranks_[name] = rank;
+    });
+    pod["spec"]["nodeName"] = node_of(labels.at(std::string(names::kLabelSet)), rank->status.rank);
+    pod["metadata"].erase("resourceVersion");
+    if (!client_.update(pod)) continue;
+    pod["status"] = {{"phase", "Running"}, {"podIP", address}};
+    if (client_.update_status(pod)) ++up;
+  }
+  return up;
+}
+
+std::uint64_t FakeRanks::asked(const std::string& verb) {
+  const std::lock_guard lock(mutex_);
+  return asked_[verb];
+}
+
+std::uint64_t FakeRanks::completed(const Rank& rank) const {
+  if (rank.opened == steady_clock::time_point{}) return rank.completed_before;
+  return rank.completed_before + static_cast<std::uint64_t>((steady_clock::now() - rank.opened) / options_.superstep);
+}
+
+json FakeRanks::status_of(Rank& rank) const {
+  rank.status.completed = completed(rank);
+  json header;
+  to_json(header, rank.status);
+  return header;
+}
+
+json FakeRanks::report_of(Rank& rank, std::uint64_t since) const {
+  wire::RankReport report;
+  report.rank = rank.status.rank;
+  report.completed = completed(rank);
+  report.epoch = rank.status.epoch;
+  report.memory_bytes = rank.status.memory_bytes;
+  const auto whole = static_cast<std::uint64_t>(options_.superstep.count());
+  const std::uint64_t first = std::max(since + 1, report.completed > kRing ? report.completed - kRing : 1);
+  for (std::uint64_t t = first; t <= report.completed; ++t) {
+    const double share = options_.compute_share ? options_.compute_share(rank.status.rank, t) : 0.5;
+    wire::SuperstepReport superstep;
+    superstep.superstep = t;
+    superstep.end_ns = t * whole;
+    superstep.compute_ns = static_cast<std::uint64_t>(share * static_cast<double>(whole));
+    superstep.instructions = superstep.compute_ns;
+    superstep.comm_ns = whole / 50;
+    superstep.edge_ns = whole - superstep.compute_ns;
+    superstep.recv_bytes.assign(rank.set + 1, 0);
+    superstep.recv_ns.assign(rank.set + 1, 0);
+    superstep.recv_bytes.back() = 8192;
+    superstep.recv_ns.back() = whole / 50;
+    report.supersteps.push_back(std::move(superstep));
+  }
+  json j;
+  to_json(j, report);
+  return j;
+}
+
+void FakeRanks::serve(const std::shared_ptr<Rank>& rank, net::Request request, net::Reply reply) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++asked_[request.verb];
+  }
+  wire::RankStatus& status = rank->status;
+  if (request.verb == wire::kStatus) return reply.ok(status_of(*rank));
+  if (request.verb == wire::kWatch)
+    return answer_watch(rank, request.fields.value("version", std::uint64_t{0}),
+                        steady_clock::now() + std::chrono::milliseconds(request.fields.value("wait_ms", 0)),
+                        std::make_shared<net::Reply>(std::move(reply)));
+  if (request.verb == wire::kPrepareEpoch) {
+    if (const auto plan = wire::epoch_plan_from_json(request.fields)) {
+      status.prepared_epoch = plan->epoch;
+      rank->sets = plan->sets.size();
+      for (const wire::Member& member : plan->members)
+        if (member.rank == status.rank) rank->set = member.set;
+    }
+    ++status.version;
+    return reply.ok();
+  }
+  if (request.verb == wire::kOpenEpoch) {
+    status.epoch = request.fields.value("epoch", std::uint64_t{0});
+    status.phase = wire::RankPhase::kRunning;
+    status.mpi_initialized = true;
+    if (rank->opened == steady_clock::time_point{}) rank->opened = steady_clock::now();
+    ++status.version;
+    return reply.ok();
+  }
+  if (request.verb == wire::kSetReport) {
+    json reports = json::array();
+    for (const json& member : request.fields.value("members", json::array()))
+      if (const auto it = ranks_.find(member.value("pod", "")); it != ranks_.end())
+        reports.push_back(report_of(*it->second, member.value("since", std::uint64_t{0})));
+    return reply.ok({{"reports", std::move(reports)}, {"missing", json::array()}});
+  }
+  reply.error({ErrorCode::kUnavailable, std::format("{} is not played", request.verb), true});
+}
+
+void FakeRanks::answer_watch(const std::shared_ptr<Rank>& rank, std::uint64_t version, steady_clock::time_point until,
+                             std::shared_ptr<net::Reply> reply) {
+  if (rank->status.version != version || steady_clock::now() >= until) return reply->ok(status_of(*rank));
+  loop_.after(50ms, [this, weak = std::weak_ptr(rank), version, until, reply] {
+    if (const auto self = weak.lock()) answer_watch(self, version, until, reply);
+  });
+}
+
+}  // namespace bsp::controller
