@@ -44,12 +44,8 @@ constexpr Field kValueFrom[] = {{"fieldRef", kObject, kFieldRef},
                                 {"resourceFieldRef", kObject},
                                 {"fileKeyRef", kObject}};
 constexpr Field kEnv[] = {{"name", kText}, {"value", kText}, {"valueFrom", kObject, kValueFrom}};
-constexpr Field kVolumeMount[] = {{"name", kText},
-                                  {"mountPath", kText},
-                                  {"subPath", kText},
-                                  {"subPathExpr", kText},
-                                  {"mountPropagation", kText},
-                                  {"recursiveReadOnly", kText},
+constexpr Field kVolumeMount[] = {{"name", kText},        {"mountPath", kText},        {"subPath", kText},
+                                  {"subPathExpr", kText}, {"mountPropagation", kText}, {"recursiveReadOnly", kText},
                                   {"readOnly", kFlag}};
 constexpr Field kContainer[] = {{"args", kTexts},
                                 {"command", kTexts},
@@ -78,11 +74,8 @@ constexpr Field kContainer[] = {{"args", kTexts},
                                 {"workingDir", kText}};
 
 constexpr Field kItem[] = {{"key", kText}, {"path", kText}, {"mode", kNumber}};
-constexpr Field kFiles[] = {{"secretName", kText},
-                            {"name", kText},
-                            {"defaultMode", kNumber},
-                            {"items", kObjects, kItem},
-                            {"optional", kFlag}};
+constexpr Field kFiles[] = {
+    {"secretName", kText}, {"name", kText}, {"defaultMode", kNumber}, {"items", kObjects, kItem}, {"optional", kFlag}};
 constexpr Field kEmptyDir[] = {{"medium", kText}, {"sizeLimit", kQuantity}};
 constexpr Field kHostPath[] = {{"path", kText}, {"type", kText}};
 constexpr Field kImage[] = {{"reference", kText}, {"pullPolicy", kText}};
@@ -152,9 +145,9 @@ constexpr Field kPodSpec[] = {{"activeDeadlineSeconds", kNumber},
                               {"topologySpreadConstraints", kObjects},
                               {"volumes", kObjects, kVolume},
                               {"workloadRef", kObject}};
-constexpr Field kMetadata[] = {{"labels", kTextMap},   {"annotations", kTextMap}, {"finalizers", kTexts},
-                               {"name", kText},        {"namespace", kText},      {"generateName", kText},
-                               {"ownerReferences", kObjects}};
+constexpr Field kMetadata[] = {
+    {"labels", kTextMap}, {"annotations", kTextMap}, {"finalizers", kTexts},       {"name", kText},
+    {"namespace", kText}, {"generateName", kText},   {"ownerReferences", kObjects}};
 constexpr Field kTemplate[] = {{"metadata", kObject, kMetadata}, {"spec", kObject, kPodSpec, true}};
 
 constexpr int kDeepest = 64;
@@ -195,8 +188,7 @@ Result<void> check_one(const json& value, Shape shape, const std::string& path) 
 }
 
 Result<void> check_each(const json& list, Shape shape, const std::string& path) {
-  for (std::size_t i = 0; i < list.size(); ++i)
-    BSP_CHECK_OK(check_one(list[i], shape, std::format("{}[{}]", path, i)));
+  for (std::size_t i = 0; i < list.size(); ++i) BSP_CHECK_OK(check_one(list[i], shape, std::format("{}[{}]", path, i)));
   return {};
 }
 
@@ -210,8 +202,8 @@ Result<void> check_members(const json& object, const Field& field, const std::st
     } else if (field.closed) {
       for (const Field& f : field.fields) known.push_back(f.name);
       const std::string near = nearest(name, known);
-      return fail(ErrorCode::kInvalid, std::format("{}: unknown field{}", at,
-                                                   near.empty() ? "" : std::format("; did you mean {}?", near)));
+      return fail(ErrorCode::kInvalid,
+                  std::format("{}: unknown field{}", at, near.empty() ? "" : std::format("; did you mean {}?", near)));
     }
   }
   return {};
@@ -255,8 +247,7 @@ Result<void> check_shape(const json& value, const Field& field, const std::strin
         return wrong(path, field.shape == kTextMap ? "a map of texts" : "a map of quantities", value,
                      field.shape == kTextMap ? "write for example {app: solver}" : "write for example {cpu: 500m}");
       for (const auto& [name, entry] : value.items())
-        BSP_CHECK_OK(
-            check_one(entry, field.shape == kTextMap ? kText : kQuantity, std::format("{}.{}", path, name)));
+        BSP_CHECK_OK(check_one(entry, field.shape == kTextMap ? kText : kQuantity, std::format("{}.{}", path, name)));
       return {};
     case kObject:
       if (field.fields.empty() && value.is_object()) return {};
@@ -275,7 +266,8 @@ Result<void> check_nesting(const json& value, const std::string& path) {
   std::vector<const json*> level{&value}, next;  // no recursion, for it may be deep
   for (int depth = 0; !level.empty(); ++depth, level.swap(next)) {
     if (depth > kDeepest)
-      return fail(ErrorCode::kInvalid, std::format("{}: is nested more than {} levels deep; no pod is", path, kDeepest));
+      return fail(ErrorCode::kInvalid,
+                  std::format("{}: is nested more than {} levels deep; no pod is", path, kDeepest));
     next.clear();
     for (const json* part : level)
       for (const json& inner : *part)

@@ -100,8 +100,9 @@ Result<Answer> Api::send(const HttpRequest& request, bool repeatable) {
       repeated = repeated || !did_nothing(head.status);
     } else {
       const HttpFailure& failure = response.error();
-      // Whatever is silent on this connection is most likely silent on the watches' too.
-      if (failure.error.code == ErrorCode::kTimeout) http_.end_streams();
+      // Whatever is silent to a read is most likely silent on the watches' connection too. A write that is not answered says
+      // nothing of the kind: it waits for admission webhooks, which may be slow for one tenant and belong to another.
+      if (failure.error.code == ErrorCode::kTimeout && request.method == "GET") http_.end_streams();
       const bool again = failure.error.retryable && (repeatable || !failure.sent);
       if (!again || Steady::now() + pause >= deadline) return std::unexpected(failure.error);
       repeated = repeated || failure.sent;

@@ -7,7 +7,7 @@
 //                       └──── resume at the last version or bookmark ─┘
 //
 // A second list tells only what differs from what was told before, deletions included. A watch is asked to end
-// after about a minute, so a connection that died silently is noticed within that time; a request that times out
+// after about a minute, so a connection that died silently is noticed within that time; a read that times out
 // elsewhere ends it at once (Http::end_streams).
 #pragma once
 

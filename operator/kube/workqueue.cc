@@ -37,7 +37,58 @@ void Workqueue::add(const std::string& key) {
 
 void Workqueue::add_locked(const std::string& key) {
   if (stop_ || !dirty_.insert(key).second) return;
-  if (!in_work_.contains(key)) ready_.push_back(key);
+  if (!in_work_.contains(key)) make_ready(key);
+}
+
+void Workqueue::make_ready(const std::string& key) {
+  Waiting& waiting = waiting_in(lane_of(key));
+  const std::string tenant = tenant_of(key);
+  auto& keys = waiting.of_tenant[tenant];
+  if (keys.empty()) waiting.turns.push_back(tenant);
+  keys.push_back(key);
+  ++ready_;
+}
+
+void Workqueue::set_lane(const std::string& key, Lane lane) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop_ || lane_of(key) == lane) return;
+    Waiting& waiting = waiting_in(lane_of(key));
+    lane == Lane::kUrgent ? void(urgent_.insert(key)) : void(urgent_.erase(key));
+    const auto keys = waiting.of_tenant.find(tenant_of(key));
+    if (keys == waiting.of_tenant.end() || std::erase(keys->second, key) == 0) return;
+    if (keys->second.empty()) {
+      std::erase(waiting.turns, keys->first);
+      waiting.of_tenant.erase(keys);
+    }
+    --ready_;
+    make_ready(key);
+  }
+  changed_.notify_all();
+}
+
+// Of the first tenant whose turn it is and that has not too many with workers.
+std::optional<std::string> Workqueue::take(Lane lane) {
+  Waiting& waiting = waiting_in(lane);
+  for (auto turn = waiting.turns.begin(); turn != waiting.turns.end(); ++turn) {
+    const std::string tenant = *turn;
+    unsigned& with_workers = waiting.with_workers[tenant];  // 0 only for a moment: it is counted below
+    if (with_workers >= options_.of_a_tenant) continue;
+    waiting.turns.erase(turn);
+    const auto keys = waiting.of_tenant.find(tenant);
+    std::string key = std::move(keys->second.front());
+    keys->second.pop_front();
+    if (keys->second.empty())
+      waiting.of_tenant.erase(keys);
+    else
+      waiting.turns.push_back(tenant);
+    ++with_workers;
+    --ready_;
+    dirty_.erase(key);
+    in_work_.emplace(key, lane);
+    return key;
+  }
+  return std::nullopt;
 }
 
 void Workqueue::add_after(const std::string& key, nanoseconds delay) {
@@ -80,13 +131,15 @@ void Workqueue::ripen(Time now) {
   }
 }
 
-std::optional<std::string> Workqueue::get(Time deadline) {
+std::optional<std::string> Workqueue::get(Lane least, Time deadline) {
   std::unique_lock lock(mutex_);
   for (;;) {
     if (stop_) return std::nullopt;
     const Time now = std::chrono::steady_clock::now();
     ripen(now);
-    if (!ready_.empty()) break;
+    if (auto key = take(Lane::kUrgent)) return key;
+    if (least == Lane::kOrdinary)
+      if (auto key = take(Lane::kOrdinary)) return key;
     if (now >= deadline) return std::nullopt;
     const Time next = by_time_.empty() ? deadline : std::min(deadline, by_time_.begin()->first);
     // wait_until(max) overflows in some libraries.
@@ -95,18 +148,17 @@ std::optional<std::string> Workqueue::get(Time deadline) {
     else
       changed_.wait_until(lock, next);
   }
-  std::string key = std::move(ready_.front());
-  ready_.pop_front();
-  dirty_.erase(key);
-  in_work_.insert(key);
-  return key;
 }
 
 void Workqueue::done(const std::string& key) {
   {
     const std::lock_guard lock(mutex_);
-    in_work_.erase(key);
-    if (dirty_.contains(key) && !stop_) ready_.push_back(key);
+    if (const auto taken = in_work_.find(key); taken != in_work_.end()) {
+      auto& with_workers = waiting_in(taken->second).with_workers;
+      if (const auto tenant = with_workers.find(tenant_of(key)); --tenant->second == 0) with_workers.erase(tenant);
+      in_work_.erase(taken);
+    }
+    if (dirty_.contains(key) && !stop_) make_ready(key);
   }
   changed_.notify_all();
 }
@@ -115,7 +167,11 @@ void Workqueue::shut_down() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
-    ready_.clear();
+    for (Waiting& waiting : waiting_) {
+      waiting.of_tenant.clear();
+      waiting.turns.clear();
+    }
+    ready_ = 0;
     dirty_.clear();
     later_.clear();
     by_time_.clear();
@@ -125,7 +181,7 @@ void Workqueue::shut_down() {
 
 std::size_t Workqueue::size() {
   const std::lock_guard lock(mutex_);
-  return ready_.size();
+  return ready_;
 }
 
 unsigned Workqueue::failures(const std::string& key) {

@@ -46,7 +46,11 @@ void answer_without_job(kube::Client& client, kube::Cache& cache, const std::str
 }  // namespace
 
 Shell::Shell(kube::Client& client, ShellOptions options)
-    : client_(client), options_(std::move(options)), sidecar_thread_(options_.network) {
+    : client_(client),
+      options_(std::move(options)),
+      queue_({.tenant_of = [](const std::string& key) { return key.substr(0, key.find('/')); },
+              .of_a_tenant = std::max(1u, options_.workers)}),
+      sidecar_thread_(options_.network) {
   if (options_.exchange.group)
     bookings_ = std::make_unique<ExchangeBookings>(options_.exchange, usage_);
   else
@@ -60,7 +64,10 @@ Shell::Shell(kube::Client& client, ShellOptions options)
       log_error("a change could not be noted", {{"kind", kind.kind}, {"error", seen.error().message}});
   };
   cache_ = std::make_unique<kube::Cache>(client_, std::move(cached));
-  for (unsigned i = 0; i < std::max(1u, options_.workers); ++i) workers_.emplace_back([this] { work(); });
+  // Those for urgent jobs alone are never with a job whose creation of pods hangs.
+  for (unsigned i = 0; i < kNamespaces * std::max(1u, options_.workers); ++i)
+    for (const kube::Lane lane : {kube::Lane::kUrgent, kube::Lane::kOrdinary})
+      workers_.emplace_back([this, lane] { work(lane); });
 }
 
 Shell::~Shell() {
@@ -84,15 +91,19 @@ void Shell::changed(const kube::Kind& kind, const kube::Object* before, const ku
     else
       job_figures_.erase(key);
   }
+  if (kind == kBspJob)
+    queue_.set_lane(key, now && text_at(part_at(*now, "status"), "phase") == crds::to_string(crds::JobPhase::kMigrating)
+                             ? kube::Lane::kUrgent
+                             : kube::Lane::kOrdinary);
   if (!key.empty() && !(looked_at && *looked_at == key)) queue_.add(key);
 }
 
-void Shell::work() {
+void Shell::work(kube::Lane lane) {
   // Before everything is known nobody may conclude that something does not exist.
   while (!cache_->wait_filled(250ms))
     if (stop_) return;
   bookings_->begin();
-  while (const auto key = queue_.get()) {
+  while (const auto key = queue_.get(lane)) {
     const auto began = std::chrono::steady_clock::now();
     looked_at = &*key;
     bool gone = false;

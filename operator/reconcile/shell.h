@@ -48,6 +48,8 @@ struct ShellOptions {
   std::string network;                 // path of the network namespace from which pods are reached; "": our own
   PodOptions pods = {};
   bool collects_garbage = false;  // somebody else removes what belonged to a job that is gone, by its owner
+  // Jobs of one namespace looked after at once; those with a wave under way are counted apart. Of all namespaces together it
+  // is kNamespaces times as many.
   unsigned workers = 1;
   std::chrono::milliseconds progress{250};  // between two writes of a status that only shows progress
   // What an image runs if the template names no command; kNotFound with the remedy. Null: images can't be read, so
@@ -70,6 +72,9 @@ struct ShellOptions {
 
 class Shell {
  public:
+  // So many namespaces' calls may hang until another one's jobs wait; workers that wait cost little.
+  static constexpr unsigned kNamespaces = 4;
+
   Shell(kube::Client& client, ShellOptions options);
   ~Shell();  // ends the workers; pods go on
   Shell(const Shell&) = delete;
@@ -80,13 +85,13 @@ class Shell {
   [[nodiscard]] ShellFigures figures();
 
  private:
-  void work();
+  void work(kube::Lane lane);
   Duration look_at(const std::string& job, bool& gone);
   void changed(const kube::Kind& kind, const kube::Object* before, const kube::Object* now);
 
   kube::Client& client_;
   const ShellOptions options_;
-  kube::Workqueue queue_;  // of job_key()s
+  kube::Workqueue queue_;  // of job_key()s; urgent where a wave is under way: ranks may stand still
   NodeViews node_views_;
   NodeUsage usage_;
   std::unique_ptr<BookingStore> bookings_;

@@ -65,9 +65,10 @@ std::string set_name(int set) { return std::format("set-{}", set); }
 void add_nodes(kube::Client& client) {
   for (int set = 0; set < kSets; ++set)
     for (int i = 0; i < kNodesOfASet; ++i) {
-      json node = {{"apiVersion", "v1"},
-                   {"kind", "Node"},
-                   {"metadata", {{"name", std::format("{}-{}", set_name(set), i)}, {"labels", {{"pool", set_name(set)}}}}}};
+      json node = {
+          {"apiVersion", "v1"},
+          {"kind", "Node"},
+          {"metadata", {{"name", std::format("{}-{}", set_name(set), i)}, {"labels", {{"pool", set_name(set)}}}}}};
       check(client.create(node).has_value(), "a node can be made");
       node["status"] = {{"allocatable", {{"cpu", "64"}, {"memory", "256Gi"}, {"pods", "500"}}},
                         {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}};
@@ -116,12 +117,12 @@ int run(unsigned ranks, double superstep_ms, double seconds) {
   const auto client = open(), shells = open();
   controller::install_crds(*client);
   add_nodes(*client);
-  controller::FakeRanks played(
-      *client, {.superstep = std::chrono::nanoseconds(static_cast<std::int64_t>(superstep_ms * 1e6)),
-                // The Sets differ, and a rank in ten differs from its Set, in turn.
-                .compute_share = [](std::uint32_t rank, std::uint64_t superstep) {
-                  return 0.2 + 0.2 * (rank % kSets) + (rank % 10 == superstep / 50 % 10 ? 0.1 : 0);
-                }});
+  controller::FakeRanks played(*client,
+                               {.superstep = std::chrono::nanoseconds(static_cast<std::int64_t>(superstep_ms * 1e6)),
+                                // The Sets differ, and a rank in ten differs from its Set, in turn.
+                                .compute_share = [](std::uint32_t rank, std::uint64_t superstep) {
+                                  return 0.2 + 0.2 * (rank % kSets) + (rank % 10 == superstep / 50 % 10 ? 0.1 : 0);
+                                }});
   reconcile::Shell shell(*shells, {.name_space = "",
                                    .network = "",
                                    .pods = {.scheduled = true},
@@ -150,8 +151,10 @@ int run(unsigned ranks, double superstep_ms, double seconds) {
   const double took = std::chrono::duration<double>(steady_clock::now() - began).count();
   const json after = status_of(*client);
   json figures = {{"ranks", ranks}, {"superstepMs", superstep_ms}, {"seconds", took}};
-  std::printf("%u ranks, a superstep every %.1f ms, %.0f s; alpha %lld; the stored status went from superstep %lld to %lld\n", ranks,
-              superstep_ms, took, after.value("alpha", 0LL), before.value("superstep", 0LL), after.value("superstep", 0LL));
+  std::printf(
+      "%u ranks, a superstep every %.1f ms, %.0f s; alpha %lld; the stored status went from superstep %lld to %lld\n",
+      ranks, superstep_ms, took, after.value("alpha", 0LL), before.value("superstep", 0LL),
+      after.value("superstep", 0LL));
   std::printf("%-20s %12s %14s %14s\n", "written", "per second", "KiB each", "MiB per hour");
   Written all;
   const auto line = [&](const std::string& what, const Written& w) {

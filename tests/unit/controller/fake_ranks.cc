@@ -94,11 +94,11 @@ std::size_t FakeRanks::bring_up(const std::function<std::string(const std::strin
                                         decoded(secret, reconcile::key_file(name))});
     check(tls.has_value(), "a pod's certificate can be used");
     on_loop([&] {
-      auto server = net::LinkServer::listen(
-          loop_, *tls, std::format("{}:{}", address, names::kSidecarPort),
-          [this, weak = std::weak_ptr(rank)](net::Request request, net::Reply reply) {
-            if (const auto self = weak.lock()) serve(self, std::move(request), std::move(reply));
-          });
+      auto server = net::LinkServer::listen(loop_, *tls, std::format("{}:{}", address, names::kSidecarPort),
+                                            [this, weak = std::weak_ptr(rank)](net::Request request, net::Reply reply) {
+                                              if (const auto self = weak.lock())
+                                                serve(self, std::move(request), std::move(reply));
+                                            });
       check(server.has_value(), server ? "" : server.error().message.c_str());
       rank->server = std::move(*server);
       ranks_[name] = rank;

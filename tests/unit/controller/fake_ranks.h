@@ -18,7 +18,7 @@ namespace bsp::controller {
 
 struct FakeRanksOptions {
   std::string name_space = "default";
-  unsigned network = 77;                        // addresses 127.<network>.x.y
+  unsigned network = 77;  // addresses 127.<network>.x.y
   std::chrono::nanoseconds superstep{5'000'000};
   std::function<double(std::uint32_t rank, std::uint64_t superstep)> compute_share = {};  // of a superstep; null: 0.5
 };
@@ -38,8 +38,8 @@ class FakeRanks {
  private:
   struct Rank;
   void serve(const std::shared_ptr<Rank>& rank, net::Request request, net::Reply reply);
-  void answer_watch(const std::shared_ptr<Rank>& rank, std::uint64_t version, std::chrono::steady_clock::time_point until,
-                    std::shared_ptr<net::Reply> reply);
+  void answer_watch(const std::shared_ptr<Rank>& rank, std::uint64_t version,
+                    std::chrono::steady_clock::time_point until, std::shared_ptr<net::Reply> reply);
   nlohmann::json status_of(Rank& rank) const;
   nlohmann::json report_of(Rank& rank, std::uint64_t since) const;
   [[nodiscard]] std::uint64_t completed(const Rank& rank) const;

@@ -13,6 +13,7 @@ namespace {
 
 using kube::Cache;
 using kube::Candidate;
+using kube::Lane;
 using kube::LeaderElection;
 using kube::LeaderOptions;
 using kube::RateLimiter;
@@ -135,7 +136,7 @@ TEST(WorkqueueTest, AKeyIsThereOnceAndWithOneWorkerAtATime) {
   queue.done("a");
   queue.done("b");
   EXPECT_EQ(queue.size(), 0u);
-  EXPECT_FALSE(queue.get(std::chrono::steady_clock::now()));
+  EXPECT_FALSE(queue.get(Lane::kOrdinary, std::chrono::steady_clock::now()));
 }
 
 TEST(WorkqueueTest, LaterKeysRipenInTheirOrder) {
@@ -158,6 +159,58 @@ TEST(WorkqueueTest, ShutDownWakesWorkers) {
   worker.join();
   queue.add("x");
   EXPECT_FALSE(queue.get());
+}
+
+// The next key if there is one now; "" if not.
+std::string next_of(Workqueue& queue, Lane least = Lane::kOrdinary) {
+  return queue.get(least, std::chrono::steady_clock::now()).value_or("");
+}
+
+kube::WorkqueueOptions by_first_letter(unsigned of_a_tenant) {
+  return {.tenant_of = [](const std::string& key) { return key.substr(0, 1); }, .of_a_tenant = of_a_tenant};
+}
+
+TEST(WorkqueueTest, TenantsTakeTurnsAndNoneHoldsAllWorkers) {
+  Workqueue queue(by_first_letter(2));
+  for (const char* key : {"a1", "a2", "a3", "a4", "b1", "b2", "c1"}) queue.add(key);
+  EXPECT_EQ(queue.size(), 7u);
+  std::vector<std::string> taken;
+  for (std::string key; !(key = next_of(queue)).empty();) taken.push_back(key);
+  EXPECT_EQ(taken, (std::vector<std::string>{"a1", "b1", "c1", "a2", "b2"})) << "a's others wait for a's first";
+  EXPECT_EQ(queue.size(), 2u);
+  queue.add("b3");
+  EXPECT_EQ(next_of(queue), "");
+  queue.done("b1");
+  EXPECT_EQ(next_of(queue), "b3");
+  queue.done("a2");
+  EXPECT_EQ(next_of(queue), "a3");
+  queue.add("a3");  // comes again when it is done, behind the others of its tenant
+  queue.done("a3");
+  EXPECT_EQ(next_of(queue), "a4");
+  queue.done("a4");
+  EXPECT_EQ(next_of(queue), "a3");
+  EXPECT_EQ(queue.size(), 0u);
+}
+
+TEST(WorkqueueTest, UrgentKeysGoFirstAndAreCountedApart) {
+  Workqueue queue(by_first_letter(1));
+  queue.set_lane("a9", Lane::kUrgent);
+  for (const char* key : {"a1", "b1", "b2", "a9"}) queue.add(key);
+  queue.set_lane("b2", Lane::kUrgent);  // while it waits
+  EXPECT_EQ(next_of(queue, Lane::kUrgent), "a9");
+  EXPECT_EQ(next_of(queue, Lane::kUrgent), "b2");
+  EXPECT_EQ(next_of(queue, Lane::kUrgent), "") << "its worker takes no other";
+  EXPECT_EQ(next_of(queue), "a1") << "that a has an urgent one with a worker is no matter";
+  EXPECT_EQ(next_of(queue), "b1");
+  queue.add("a9");
+  queue.add("a1");
+  queue.set_lane("a9", Lane::kOrdinary);  // while a worker has it
+  queue.done("a9");
+  queue.done("a1");
+  EXPECT_EQ(next_of(queue, Lane::kUrgent), "");
+  EXPECT_EQ(next_of(queue), "a9");
+  queue.done("a9");
+  EXPECT_EQ(next_of(queue), "a1");
 }
 
 TEST(WorkqueueTest, ManyWorkersMissNothing) {

@@ -234,7 +234,24 @@ TEST_F(WatchTest, AStalledWatchEndsByItself) {
   EXPECT_GE(server_.requests(kWatch), 2);
 }
 
-TEST_F(WatchTest, ARequestWithoutAnswerEndsTheWatchesToo) {
+TEST_F(WatchTest, AWriteWithoutAnswerEndsNoWatch) {
+  ApiClientOptions options = quick();
+  options.api.attempt = seconds(1);
+  options.api.call = seconds(2);
+  options.watch = seconds(3600);
+  ASSERT_TRUE(open()->create(config_map("a")));
+  auto client = open(options);
+  std::string cursor;
+  ASSERT_TRUE(catch_up(*client, cursor));
+  ASSERT_TRUE(server_.wait_for_requests(kWatch, 1));
+  server_.inject({.match = "POST", .what = Fault::kStall, .times = 1000, .after = 0});  // as a slow webhook does
+  EXPECT_EQ(client->create(config_map("b")).error().code, ErrorCode::kTimeout);
+  change(*client, "a", "2");
+  ASSERT_TRUE(follow(*client, cursor, {kConfigMap}, [&] { return there_["a"]["data"]["x"] == "2"; }));
+  EXPECT_EQ(server_.requests(kWatch), 1);
+}
+
+TEST_F(WatchTest, AReadWithoutAnswerEndsTheWatchesToo) {
   ApiClientOptions options = quick();
   options.api.attempt = seconds(1);
   options.watch = seconds(3600);

@@ -1,0 +1,115 @@
+// Calls that hang, as behind an admission webhook that does not answer: whose jobs they are waits, and nobody else's.
+#include "fake_ranks.h"
+#include "install_crds.h"
+#include "operator/controller/controller.h"
+#include "base/json/fields.h"
+#include "operator/kinds.h"
+#include "tests/unit/kube/world.h"
+
+namespace bsp::controller {
+namespace {
+
+using kube_test::eventually;
+using kube_test::Fault;
+using nlohmann::json;
+
+class SlowWebhookTest : public kube_test::World {
+ protected:
+  void SetUp() override {
+    if (is_real()) GTEST_SKIP() << "needs a server to which nodes can be added";
+    client_ = open();
+    ASSERT_NO_FATAL_FAILURE(install_crds(*client_));
+    for (const char* name : {"slow-1", "fast-1"}) {
+      json node = {{"apiVersion", "v1"},
+                   {"kind", "Node"},
+                   {"metadata", {{"name", name}, {"labels", {{"pool", std::string(name).substr(0, 4)}}}}}};
+      ASSERT_TRUE(client_->create(node));
+      node["status"] = {{"allocatable", {{"cpu", "1000"}, {"memory", "1000Gi"}, {"pods", "1000"}}},
+                        {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}};
+      ASSERT_TRUE(client_->update_status(node));
+    }
+  }
+  void TearDown() override {
+    server_.clear_faults();
+    server_.release();
+  }
+
+  void create_job(const std::string& name_space, const std::string& name) {
+    const json container = {{"name", "app"},
+                            {"image", "localhost/x"},
+                            {"command", {"solver"}},
+                            {"resources", {{"requests", {{"cpu", "500m"}}}}}};
+    ASSERT_TRUE(client_->create({{"apiVersion", "migbsp.io/v1alpha1"},
+                                 {"kind", "BSPJob"},
+                                 {"metadata", {{"name", name}, {"namespace", name_space}}},
+                                 {"spec",
+                                  {{"ranks", 2},
+                                   {"sets", {{"label", "pool"}, {"names", {"slow", "fast"}}}},
+                                   {"rescheduling", {{"mode", "Off"}}},
+                                   {"template", {{"spec", {{"containers", json::array({container})}}}}}}}}));
+  }
+  std::string phase(const std::string& name_space, const std::string& name) {
+    const auto job = client_->get({kBspJob, name_space, name});
+    return job ? text_at(part_at(*job, "status"), "phase") : "";
+  }
+  // A job whose pods are up and whose rank 0 is to move; its target is asked to receive for as long as the test likes.
+  void begin_wave(FakeRanks& ranks, const std::string& name_space) {
+    const auto node_of = [](const std::string& set, std::uint32_t) { return set + "-1"; };
+    create_job(name_space, "moving");
+    ASSERT_TRUE(eventually([&] {
+      ranks.bring_up(node_of);
+      return phase(name_space, "moving") == "Running";
+    }));
+    ASSERT_TRUE(client_->create({{"apiVersion", "migbsp.io/v1alpha1"},
+                                 {"kind", "RankMigration"},
+                                 {"metadata", {{"name", "m"}, {"namespace", name_space}}},
+                                 {"spec", {{"job", "moving"}, {"rank", 0}, {"targetSet", "fast"}}}}));
+    ASSERT_TRUE(eventually([&] {
+      ranks.bring_up(node_of);
+      return ranks.asked(wire::kReceive) > 0;
+    })) << phase(name_space, "moving");
+  }
+  // A hundred jobs of namespace a, of which every call of this kind hangs.
+  void hang(const std::string& call, int until_so_many) {
+    server_.inject({.match = call, .what = Fault::kStall, .times = 1'000'000, .after = 0});
+    for (int i = 0; i < 100; ++i) create_job("a", "job-" + std::to_string(i));
+    ASSERT_TRUE(server_.wait_for_requests(call, until_so_many));
+  }
+
+  std::unique_ptr<kube::ApiClient> client_;
+};
+
+Options with_short_targets() {
+  Options options;
+  options.health_address = "";
+  options.target_timeout_seconds = 86'400;  // the wave stays where it is
+  return options;
+}
+
+TEST_F(SlowWebhookTest, JobsInAWaveAndJobsOfOthersGoOnWhileEveryPodOfOneNamespaceHangs) {
+  const auto controller = Controller::start(with_short_targets(), config());
+  ASSERT_TRUE(controller);
+  FakeRanks ranks(*client_, {.name_space = "b", .network = 78});
+  ASSERT_NO_FATAL_FAILURE(begin_wave(ranks, "b"));
+  ASSERT_NO_FATAL_FAILURE(hang("POST /api/v1/namespaces/a/pods", 4));
+  const std::uint64_t before = ranks.asked(wire::kReceive);
+  EXPECT_TRUE(eventually([&] { return ranks.asked(wire::kReceive) >= before + 20; }, std::chrono::seconds(20)));
+  create_job("c", "ordinary");
+  EXPECT_TRUE(eventually([&] { return client_->list(kPod, "c").value().size() == 2; }, std::chrono::seconds(20)));
+}
+
+TEST_F(SlowWebhookTest, TheSameWhereEveryStatusOfOneNamespaceHangs) {
+  const auto controller = Controller::start(with_short_targets(), config());
+  ASSERT_TRUE(controller);
+  FakeRanks ranks(*client_, {.name_space = "b", .network = 79});
+  ASSERT_NO_FATAL_FAILURE(begin_wave(ranks, "b"));
+  ASSERT_NO_FATAL_FAILURE(hang("PUT /apis/migbsp.io/v1alpha1/namespaces/a/bspjobs/", 4));
+  const std::uint64_t before = ranks.asked(wire::kReceive);
+  EXPECT_TRUE(eventually([&] { return ranks.asked(wire::kReceive) >= before + 20; }, std::chrono::seconds(20)));
+  create_job("c", "ordinary");
+  EXPECT_TRUE(eventually([&] { return client_->list(kPod, "c").value().size() == 2; }, std::chrono::seconds(20)));
+  EXPECT_EQ(phase("a", "job-0"), "") << "its calls hang";
+}
+
+}  // namespace
+}  // namespace bsp::controller
