@@ -1,0 +1,17 @@
+/* stamper FILE RANK POD: a rank that computes for ever, as the copy checker sees it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stamp.h"
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  for (long superstep = 0;; ++superstep) {
+    if (stamp(argv[1], atoi(argv[2]), argv[3], superstep / 100) != 0) {
+      perror(argv[1]);
+      return 1;
+    }
+    const struct timespec pause = {0, 2000000};
+    nanosleep(&pause, NULL);
+  }
+}
