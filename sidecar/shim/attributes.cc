@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "sidecar/shim/descriptors.h"
 #include "sidecar/shim/error_codes.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/state.h"
@@ -30,6 +31,13 @@ struct Functions<MPI_Datatype> {
 
 std::recursive_mutex attributes_lock;  // the program's functions may use attributes themselves
 int next_keyval = kFirstKeyval;
+
+// The program's function.
+template <class Function, class... Arguments>
+int called(Function* function, Arguments... arguments) {
+  const InProgram guard;
+  return function(arguments...);
+}
 
 template <class Handle>
 class Attributes {
@@ -87,7 +95,7 @@ class Attributes {
       if (v.keyval != keyval) continue;
       const Value value = v;
       auto key = keyvals_.find(keyval);
-      const int rc = key->second.remove(handle, keyval, value.value, key->second.extra);
+      const int rc = called(key->second.remove, handle, keyval, value.value, key->second.extra);
       if (rc != MPI_SUCCESS) return rc;
       std::erase_if(values_[handle], [&](const Value& x) { return x.keyval == keyval; });
       --key->second.uses;
@@ -106,7 +114,7 @@ class Attributes {
       auto key = keyvals_.find(v.keyval);
       void* copied = nullptr;
       int flag = 0;
-      const int rc = key->second.copy(from, v.keyval, key->second.extra, v.value, &copied, &flag);
+      const int rc = called(key->second.copy, from, v.keyval, key->second.extra, v.value, &copied, &flag);
       if (rc != MPI_SUCCESS) return rc;
       if (!flag) continue;
       values_[to].push_back({v.keyval, copied});

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "sidecar/shim/descriptors.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/requests.h"
@@ -30,12 +31,14 @@ Slots<MPI_Comm_errhandler_function> errhandler_slots;
 template <std::size_t N>
 void op_trampoline(void* in, void* inout, int* length, MPI_Datatype* type) {
   MPI_Datatype translated = virtual_of(*type);
+  const InProgram guard;
   op_slots.function[N].load()(in, inout, length, &translated);
 }
 
 template <std::size_t N>
 void errhandler_trampoline(MPI_Comm* comm, int* code, ...) {
   MPI_Comm translated = virtual_of(*comm);
+  const InProgram guard;
   errhandler_slots.function[N].load()(&translated, code);
 }
 

@@ -13,6 +13,7 @@
 #include "base/core/realtime.h"
 #include "crds/names.h"
 #include "sidecar/ring/ring_access.h"
+#include "sidecar/shim/descriptors.h"
 #include "sidecar/shim/handles.h"
 #include "sidecar/shim/leftovers.h"
 #include "sidecar/shim/measure.h"
@@ -157,6 +158,7 @@ void open_epoch(const EpochDescriptor& descriptor) {
   BSP_RING_STORE(state.ring->epoch, descriptor.epoch);
   for (const auto& [key, value] : descriptor.pmix) setenv(key.c_str(), value.c_str(), 1);
 
+  const InMpi in_mpi;
   leftovers_before_open();
   init_session();
   world.real = comm_of_set("mpi://WORLD", "MPI_COMM_WORLD");
@@ -173,6 +175,7 @@ void open_epoch(const EpochDescriptor& descriptor) {
 }
 
 void close_epoch() {
+  const InMpi in_mpi;
   measure.end_epoch();
   real.Comm_free(&world.real);
   real.Comm_free(&self.real);

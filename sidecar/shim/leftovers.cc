@@ -8,10 +8,8 @@
 #include <cstring>
 #include <map>
 #include <string>
-#include <utility>
 
-#include "sidecar/shim/message.h"
-#include "sidecar/shim/sockets.h"
+#include "sidecar/shim/descriptors.h"
 
 namespace bsp::shim {
 namespace {
@@ -24,8 +22,8 @@ struct File {
 };
 using Descriptors = std::map<int, File>;
 
-Descriptors before;  // the program's, when the session began to open
-Descriptors mpi;     // opened by MPI since
+Descriptors before;  // all that were open when the session began to open
+Descriptors files;   // of MPI, opened since
 
 Descriptors list() {
   Descriptors found;
@@ -42,16 +40,14 @@ Descriptors list() {
   return found;
 }
 
-// While the session opens, other threads of the program may open files. MPI's own bear its name.
-bool is_program_file(int fd, const File& file) {
-  if (S_ISSOCK(file.mode)) return is_program_socket(fd);
+bool is_mpi_file(int fd, const File& file) {
   if (!S_ISREG(file.mode) && !S_ISDIR(file.mode)) return false;
   char path[4096];
   const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, sizeof path - 1);
   path[length > 0 ? length : 0] = '\0';
   for (const char* name : {"open_mpi", "ompi", "pmix", "prte"})
-    if (std::strstr(path, name) != nullptr) return false;
-  return true;
+    if (std::strstr(path, name) != nullptr) return true;
+  return false;
 }
 
 }  // namespace
@@ -59,27 +55,24 @@ bool is_program_file(int fd, const File& file) {
 void leftovers_before_open() { before = list(); }
 
 void leftovers_after_open() {
-  mpi.clear();
+  files.clear();
   for (const auto& [fd, file] : list()) {
     auto known = before.find(fd);
-    const bool made_meanwhile = known == before.end() || known->second != file;
-    if (made_meanwhile && !is_program_file(fd, file)) mpi[fd] = file;
+    if ((known == before.end() || known->second != file) && is_mpi_file(fd, file)) files[fd] = file;
   }
 }
 
 void leftovers_after_close() {
   for (const auto& [fd, file] : list()) {
-    auto known = mpi.find(fd);
-    if (known != mpi.end() && known->second == file)
-      ::close(fd);
-    else if (S_ISSOCK(file.mode) && !is_program_socket(fd) && before.find(fd) == before.end())
-      ::close(fd);  // a connection to another rank that MPI made later
+    auto known = files.find(fd);
+    if (owner_of(fd) == Owner::kMpi || (known != files.end() && known->second == file)) ::close(fd);
   }
 }
 
 std::string program_socket() {
   for (const auto& [fd, file] : list())
-    if (S_ISSOCK(file.mode) && is_program_socket(fd)) return "an open socket (descriptor " + std::to_string(fd) + ")";
+    if (S_ISSOCK(file.mode) && owner_of(fd) == Owner::kProgram)
+      return "an open socket (descriptor " + std::to_string(fd) + ")";
   return "";
 }
 

@@ -1,8 +1,8 @@
 // Descriptors that MPI opens with a session and leaves behind when it closes (an eventpoll, a pipe, an
 // eventfd, a deleted /dev/shm file per epoch in Open MPI 5.0).
 //
-// Only what appeared while the session was opening is MPI's: whatever the program opens later is its
-// own. Before such a descriptor is closed it must still be the same file as then.
+// Only what MPI made is closed: what descriptors.h says is MPI's, and files with a name of MPI's that were opened while the session
+// opened. A difference between two moments says nothing: other threads of the program open descriptors all the time.
 #pragma once
 
 #include <string>

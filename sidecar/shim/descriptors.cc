@@ -1,0 +1,144 @@
+// Sees descriptors being made and closed, and threads being started. Files are left out: they are told apart by their names
+// (leftovers.cc), and are often closed inside the C library, where it isn't seen.
+#include "sidecar/shim/descriptors.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <new>
+
+#include "sidecar/shim/measure.h"
+
+namespace bsp::shim {
+namespace {
+
+constexpr int kMaxDescriptors = 65536;
+std::atomic<Owner> owners[kMaxDescriptors];
+
+// Of this thread. MPI's own threads have MPI's work to do from their start.
+thread_local int work_for_mpi __attribute__((tls_model("initial-exec"))) = 0;
+thread_local int depth_of_program __attribute__((tls_model("initial-exec"))) = 0;  // of MPI calls, where its function runs
+
+bool is_in_mpi() { return work_for_mpi != 0 || thread_state.depth > depth_of_program; }
+
+// A child made by vfork closes descriptors of its own, and writes to its parent's memory.
+std::atomic<pid_t> this_process{0};
+void note_process() { this_process = getpid(); }
+__attribute__((constructor)) void note_first_process() {
+  note_process();
+  pthread_atfork(nullptr, nullptr, note_process);
+}
+
+void note(int fd, Owner owner) {
+  if (fd >= 0 && fd < kMaxDescriptors && getpid() == this_process) owners[fd].store(owner, std::memory_order_relaxed);
+}
+
+struct Start {
+  void* (*function)(void*);
+  void* argument;
+};
+
+void* start_for_mpi(void* given) {
+  const Start start = *static_cast<Start*>(given);
+  delete static_cast<Start*>(given);
+  work_for_mpi = 1;
+  return start.function(start.argument);
+}
+
+}  // namespace
+
+Owner owner_of(int fd) {
+  return fd >= 0 && fd < kMaxDescriptors ? owners[fd].load(std::memory_order_relaxed) : Owner::kUnknown;
+}
+
+InMpi::InMpi() { ++work_for_mpi; }
+InMpi::~InMpi() { --work_for_mpi; }
+
+InProgram::InProgram() : work_before_(work_for_mpi), depth_before_(depth_of_program) {
+  work_for_mpi = 0;
+  depth_of_program = thread_state.depth;
+}
+InProgram::~InProgram() {
+  work_for_mpi = work_before_;
+  depth_of_program = depth_before_;
+}
+
+int note_made(int fd) {
+  note(fd, is_in_mpi() ? Owner::kMpi : Owner::kProgram);
+  return fd;
+}
+
+}  // namespace bsp::shim
+
+using namespace bsp::shim;  // NOLINT
+
+#define BSP_EXPORT __attribute__((visibility("default")))
+#define BSP_NEXT(name) reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name))
+
+extern "C" {
+
+// The calls that make one descriptor and return it.
+#define BSP_MAKES(name, declared, passed, specifier)        \
+  BSP_EXPORT int name declared specifier {                  \
+    static const auto next = BSP_NEXT(name);                \
+    return note_made(next passed);                          \
+  }
+BSP_MAKES(eventfd, (unsigned count, int flags), (count, flags), noexcept)
+BSP_MAKES(epoll_create, (int size), (size), noexcept)
+BSP_MAKES(epoll_create1, (int flags), (flags), noexcept)
+BSP_MAKES(timerfd_create, (clockid_t clock, int flags), (clock, flags), noexcept)
+BSP_MAKES(signalfd, (int fd, const sigset_t* mask, int flags), (fd, mask, flags), noexcept)
+BSP_MAKES(inotify_init, (), (), noexcept)
+BSP_MAKES(inotify_init1, (int flags), (flags), noexcept)
+BSP_MAKES(memfd_create, (const char* name, unsigned flags), (name, flags), noexcept)
+BSP_MAKES(dup, (int fd), (fd), noexcept)
+BSP_MAKES(dup2, (int from, int to), (from, to), noexcept)
+BSP_MAKES(dup3, (int from, int to, int flags), (from, to, flags), noexcept)
+#undef BSP_MAKES
+
+BSP_EXPORT int pipe(int ends[2]) noexcept {
+  static const auto next = BSP_NEXT(pipe);
+  const int rc = next(ends);
+  if (rc == 0) note_made(ends[0]), note_made(ends[1]);
+  return rc;
+}
+
+BSP_EXPORT int pipe2(int ends[2], int flags) noexcept {
+  static const auto next = BSP_NEXT(pipe2);
+  const int rc = next(ends, flags);
+  if (rc == 0) note_made(ends[0]), note_made(ends[1]);
+  return rc;
+}
+
+// Before the number is free: another thread may have it at once.
+BSP_EXPORT int close(int fd) {
+  static const auto next = BSP_NEXT(close);
+  const Owner before = owner_of(fd);
+  note(fd, Owner::kUnknown);
+  const int rc = next(fd);
+  if (rc != 0 && errno == EBADF) note(fd, before);
+  return rc;
+}
+
+BSP_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*),
+                              void* argument) noexcept {
+  static const auto next = BSP_NEXT(pthread_create);
+  if (!is_in_mpi()) return next(thread, attributes, function, argument);
+  auto* start = new (std::nothrow) Start{function, argument};
+  if (start == nullptr) return EAGAIN;
+  const int rc = next(thread, attributes, start_for_mpi, start);
+  if (rc != 0) delete start;
+  return rc;
+}
+
+}  // extern "C"
