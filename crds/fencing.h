@@ -34,4 +34,13 @@ inline constexpr const char* kAlive = "alive";
 inline constexpr const char* kAge = "age_ms";
 inline constexpr const char* kComputes = "computes";
 
+// A verb of crds/wire.h that the operator asks of other ranks' sidecars when one does not answer it, so that silence by
+// itself costs no job anything (operator/reconcile/silence.h):
+// O  hears  {pods: [name]} -> {heard: [name], unheard: [name]}
+// Those of the open or the next epoch, each asked for `alive` now.
+inline constexpr const char* kHears = "hears";
+inline constexpr const char* kPods = "pods";
+inline constexpr const char* kHeard = "heard";
+inline constexpr const char* kUnheard = "unheard";
+
 }  // namespace bsp::fencing

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <format>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -198,6 +199,7 @@ void to_json(json& j, const RankStatus& v) {
        {"init_connected", v.init_connected},
        {"epoch", v.epoch},
        {"prepared_epoch", v.prepared_epoch},
+       {"admitted_epoch", v.admitted_epoch},
        {"completed", v.completed},
        {"gate_superstep", v.gate_superstep},
        {"gate_committed", v.gate_committed},
@@ -230,6 +232,8 @@ Result<RankStatus> rank_status_from_json(const json& j) {
   f.optional("init_connected", v.init_connected);
   f.optional("epoch", v.epoch);
   f.optional("prepared_epoch", v.prepared_epoch);
+  v.admitted_epoch = std::numeric_limits<std::uint64_t>::max();
+  f.optional("admitted_epoch", v.admitted_epoch);
   f.optional("completed", v.completed);
   f.optional("gate_superstep", v.gate_superstep);
   f.optional("gate_committed", v.gate_committed);

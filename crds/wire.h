@@ -25,7 +25,8 @@ namespace bsp::wire {
 // --- Verbs ---------------------------------------------------------------------------------------
 // O  status           {}                       -> RankStatus
 // O  watch            {version, wait_ms}       -> RankStatus, as soon as its version differs
-// O  prepareEpoch     EpochPlan                -> {}   registers the PMIx namespace for this rank
+// O  prepareEpoch     EpochPlan                -> {}   registers the PMIx namespace for this rank; a lower epoch that
+//                                                      is not open yet is refused from then on
 // O  openEpoch        {epoch}                  -> {}   writes the descriptor, continues a stopped program
 // O  armGate          {superstep}              -> {completed, late}   late: the rank has passed it
 // O  commitGate       {superstep, send?}       -> {}   the rank closes its epoch at the first edge >= superstep
@@ -133,6 +134,8 @@ struct RankStatus {
   bool init_connected = false;       // bsp-init is there and listens
   std::uint64_t epoch = 0;           // open, or last open
   std::uint64_t prepared_epoch = 0;  // highest epoch prepared
+  std::uint64_t admitted_epoch = 0;  // highest epoch that the program was let into, whether it has come there yet or
+                                     // not; no lower one can be opened any more. Not said: as good as any
   std::uint64_t completed = 0;       // last superstep whose edge completed
   std::uint64_t gate_superstep = 0;  // 0: none
   bool gate_committed = false;

@@ -101,6 +101,10 @@ Result<bool> Epochs::open(std::uint64_t epoch, uid_t uid, gid_t gid) {
   if (opened_ && epoch < *opened_)
     return fail(ErrorCode::kConflict, std::format("epoch {} is open, {} is over", *opened_, epoch));
   if (opened_ && epoch == *opened_) return false;
+  // Whoever has had a later epoch prepared relies on this one never being opened here, though its openEpoch may still be
+  // under way.
+  if (const std::uint64_t later = highest_prepared(); later > epoch)
+    return fail(ErrorCode::kConflict, std::format("epoch {} was prepared since, so {} is over", later, epoch));
   auto it = entries_.find(epoch);
   if (it == entries_.end()) return fail(ErrorCode::kNotFound, std::format("epoch {} is not prepared", epoch));
   const wire::EpochPlan& plan = it->second.plan;

@@ -61,6 +61,9 @@ class Freshness {
   std::map<std::string, net::SteadyTime> heard_;  // by pod
 };
 
+// Of a peer to kAlive, as for all that peers are asked on the same links.
+inline constexpr std::chrono::seconds kAliveAnswer{5};
+
 class Fence {
  public:
   struct Hooks {

@@ -26,7 +26,6 @@ constexpr std::chrono::milliseconds kClosePoll{1};
 constexpr std::chrono::milliseconds kIdlePoll{50};
 constexpr std::chrono::seconds kStayAgain{1};  // of the 5 s that bsp-init waits
 constexpr std::chrono::seconds kOpensWithoutServer{3};
-constexpr std::chrono::seconds kAliveAnswer{5};  // as for all that peers are asked on the same links
 
 }  // namespace
 
@@ -228,6 +227,7 @@ wire::RankStatus Sidecar::current_status() const {
   s.init_connected = program_.init_connected;
   s.epoch = BSP_RING_LOAD(ring_->epoch);
   s.prepared_epoch = epochs_.highest_prepared();
+  s.admitted_epoch = epochs_.opened().value_or(0);
   s.completed = BSP_RING_LOAD_SEQ(ring_->completed);
   std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
   if (bsp_gate_state_of(gate) != BSP_GATE_NONE) s.gate_superstep = bsp_gate_superstep(gate);

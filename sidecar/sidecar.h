@@ -47,6 +47,7 @@ class Sidecar {
   Result<Fields> commit_gate(const Fields& fields);
   Result<Fields> send_checkpoint(const Fields& fields);
   void set_report(const Fields& fields, net::Reply reply);
+  void who_is_heard(const Fields& fields, net::Reply reply);
   Result<Fields> take_part(net::Request& request);
   Result<Fields> deliver(net::Request& request);
 

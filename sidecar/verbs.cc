@@ -5,7 +5,9 @@
 //      `checkpoint` only the pod that `receive` has announced (see Transfers::checkpoint)
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/core/fault.h"
@@ -28,7 +30,7 @@ constexpr std::chrono::seconds kMemberAnswer{1};
 constexpr std::array kOperatorVerbs{wire::kStatus,  wire::kWatch,      wire::kPrepareEpoch, wire::kOpenEpoch,
                                     wire::kArmGate, wire::kCommitGate, wire::kCancelGate,   wire::kReceive,
                                     wire::kSend,    wire::kRestore,    wire::kDiscard,      wire::kKill,
-                                    wire::kReport,  wire::kSetReport};
+                                    wire::kReport,  wire::kSetReport,  fencing::kHears};
 constexpr std::array kPeerVerbs{wire::kReport, wire::kGather,     wire::kDeliver, wire::kPing,
                                 wire::kModex,  wire::kCheckpoint, fencing::kAlive};
 
@@ -81,6 +83,7 @@ void Sidecar::operator_verb(net::Request& request, net::Reply reply) {
   const std::string& verb = request.verb;
   if (verb == wire::kWatch) return watch(fields, std::move(reply));
   if (verb == wire::kSetReport) return set_report(fields, std::move(reply));
+  if (verb == fencing::kHears) return who_is_heard(fields, std::move(reply));
   if (verb == wire::kDiscard) {
     auto migration = text(fields, "migration");
     if (!migration) return reply.error(migration.error());
@@ -207,6 +210,37 @@ void Sidecar::set_report(const json& fields, net::Reply reply) {
         for (const wire::RankReport& one : report.reports) reports.push_back(one);
         shared->ok({{"reports", std::move(reports)}, {"missing", report.missing}});
       });
+}
+
+// For an operator that does not hear them itself.
+void Sidecar::who_is_heard(const json& fields, net::Reply reply) {
+  struct Asked {
+    explicit Asked(net::Reply to) : reply(std::move(to)) {}
+    net::Reply reply;
+    std::size_t left = 0;
+    json heard = json::array(), unheard = json::array();
+    void one_less() {
+      if (--left == 0) reply.ok({{fencing::kHeard, std::move(heard)}, {fencing::kUnheard, std::move(unheard)}});
+    }
+  };
+  std::map<std::string, wire::Member> members;
+  for (const wire::EpochPlan& plan : epochs_.plans())
+    for (const wire::Member& member : plan.members)
+      if (member.rank != config_.rank) members.insert_or_assign(member.pod, member);
+  std::vector<wire::Member> known;
+  for (const json& pod : part_at(fields, fencing::kPods))
+    if (const auto it = pod.is_string() ? members.find(pod.get<std::string>()) : members.end(); it != members.end())
+      if (!std::ranges::contains(known, it->first, &wire::Member::pod)) known.push_back(it->second);
+  auto asked = std::make_shared<Asked>(std::move(reply));
+  asked->left = known.size() + 1;  // and this function, which may be called back while it asks
+  for (const wire::Member& member : known)
+    epochs_.peer(member.pod, member.address)
+        .call(fencing::kAlive, {{fencing::kComputes, false}}, {}, kAliveAnswer,
+              [asked, pod = member.pod](const Result<net::Answer>& answer) {
+                (answer ? asked->heard : asked->unheard).push_back(pod);
+                asked->one_less();
+              });
+  asked->one_less();
 }
 
 void Sidecar::peer_verb(net::Request& request, net::Reply reply) {

@@ -31,10 +31,10 @@ TEST(Wire, AStatusComesBackWhole) {
   std::uint64_t n = 1ull << 60;
   // Every field another value, so that two exchanged ones are noticed.
   for (std::uint64_t* field :
-       {&status.version, &status.epoch, &status.prepared_epoch, &status.completed, &status.gate_superstep,
-        &status.memory_bytes, &status.gate_reached_ns, &status.close_ns, &status.stopped_ns, &status.opened_ns,
-        &status.open_ns, &status.open_cpu_ns, &status.first_compute_ns, &status.transfer.bytes, &status.transfer.files,
-        &status.transfer.dump_ns, &status.transfer.transfer_ns, &status.transfer.restore_ns})
+       {&status.version, &status.epoch, &status.prepared_epoch, &status.admitted_epoch, &status.completed,
+        &status.gate_superstep, &status.memory_bytes, &status.gate_reached_ns, &status.close_ns, &status.stopped_ns,
+        &status.opened_ns, &status.open_ns, &status.open_cpu_ns, &status.first_compute_ns, &status.transfer.bytes,
+        &status.transfer.files, &status.transfer.dump_ns, &status.transfer.transfer_ns, &status.transfer.restore_ns})
     *field = n++;
   status.rank = 5;
   status.pod = "job-r5-g1";
