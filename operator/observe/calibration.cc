@@ -4,6 +4,10 @@
 
 namespace bsp::observe {
 
+namespace {
+constexpr double kBesidesMs = 1000;  // what a pause takes besides its measured parts, at most
+}  // namespace
+
 void Figure::add(double x) {
   ++samples;
   value += std::max(1.0 / samples, Calibration::kWeight) * (x - value);
@@ -59,9 +63,11 @@ void Calibration::add_move(const std::string& from, const std::string& to, std::
                            const crds::PauseParts& pause) {
   if (bytes > 0 && pause.transfer_ms > 0)
     bandwidth_[{from, to}].add(static_cast<double>(bytes) / (pause.transfer_ms * 1e-3));
-  if (pause.total_ms > 0)
-    fixed_[to].add(
-        std::max(0.0, pause.total_ms * 1e-3 - static_cast<double>(bytes) * seconds_per_byte(from, to).value));
+  // From one node's clock to another's, and one of them may be wrong by minutes. Each part was measured by one clock.
+  const double parts = std::max(pause.dump_ms, pause.transfer_ms) + pause.restore_ms + pause.open_ms;
+  const double total = std::min(pause.total_ms, 2 * parts + kBesidesMs);
+  if (total > 0)
+    fixed_[to].add(std::max(0.0, total * 1e-3 - static_cast<double>(bytes) * seconds_per_byte(from, to).value));
 }
 
 void Calibration::add_late_move(const std::string& from, const std::string& to, std::uint64_t bytes, double seconds) {

@@ -280,6 +280,10 @@ TEST(Calibration, AMoveTellsBandwidthAndFixedCost) {
   c.add_move("slow", "fast", 100'000'000, {.total_ms = 300, .transfer_ms = 500});
   EXPECT_DOUBLE_EQ(c.fixed("fast").value, 0);
   EXPECT_TRUE(c.fixed("fast").measured);
+  // The target's clock is five minutes ahead of the source's: no move would ever pay again.
+  c = {};
+  c.add_move("slow", "fast", 100'000'000, {.total_ms = 300'900, .transfer_ms = 500});
+  EXPECT_LT(c.fixed("fast").value, 2);
 }
 
 TEST(Calibration, AMoveThatWasNotOverTellsTheMostThatTheBandwidthCanBe) {
