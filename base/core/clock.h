@@ -7,8 +7,13 @@
 namespace bsp {
 
 using Duration = std::chrono::nanoseconds;
-// Wall-clock time: deadlines are "condition timestamp + limit", and timestamps are stored in objects.
+// Wall-clock time, as it is stored in objects for people and for Kubernetes. Another process wrote most of what is read
+// back, by a clock that may be wrong, and this one may be set at any moment: no limit is counted on it.
 using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
+
+// This process' own steady clock, on which limits are counted. It is a type of its own so that it can't be stored and
+// can't be compared with a Time. SteadyTime{}: never.
+using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 class Clock {
  public:

@@ -12,6 +12,7 @@ using wire::TransferPhase;
 void Machine::enter(Phase to) {
   check(is_valid_transition(wave_.phase, to), "the wave's transition is in the drawing");
   change();
+  out_.wave.delay.clear();
   out_.wave.phase = to;
   out_.wave.times.push_back({to, now_});
 }
@@ -82,6 +83,9 @@ std::string Machine::member_lost(const wire::Member& member) const {
   const PodView* pod = find(member.pod);
   if (!pod || !pod->exists) return std::format("pod {} of rank {} is gone", member.pod, member.rank);
   if (pod->deleting) return std::format("pod {} of rank {} is being deleted", member.pod, member.rank);
+  if (!pod->uid.empty() && pod->uid != member.pod_uid)
+    return std::format("pod {} of rank {} was replaced by another of the same name", member.pod, member.rank);
+  if (!pod->gone.empty()) return pod->gone;
   if (pod->status && pod->status->phase == RankPhase::kExited) {
     if (const std::string& why = pod->status->exit_message; pod->status->exit_signal && !why.empty())
       return std::format("rank {} was {}", member.rank, why);  // "killed by SIGKILL: …", in bsp-init's words
@@ -97,7 +101,7 @@ std::string Machine::member_lost(const wire::Member& member) const {
 }
 
 bool Machine::fail_if_member_lost() {
-  for (const wire::Member& member : view_.epoch.members) {
+  for (const wire::Member& member : ranks().members) {
     if (std::string why = member_lost(member); !why.empty()) {
       give_up("RankLost", why, member.rank);
       return true;
@@ -115,7 +119,7 @@ bool Machine::give_up_if_troubled() {
     if (replaceable) continue;
     if (std::string why = member_lost(member); !why.empty()) return give_up("RankLost", why, member.rank), true;
     const PodView* pod = find(member.pod);
-    if (pod->unreachable_since != Time{} && now_ > pod->unreachable_since + limits_.unreachable)
+    if (pod->unreachable_since != SteadyTime{} && view_.now > pod->unreachable_since + limits_.unreachable)
       return roll_back("SidecarUnreachable",
                        std::format("the sidecar of rank {} ({}) does not answer", member.rank, member.pod)),
              true;
@@ -137,7 +141,7 @@ bool Machine::give_up_if_troubled() {
     if (!pod->refused.empty()) return trouble("Refused", pod->refused);
     if (!move.target_uid.empty() && pod->uid != move.target_uid)
       return trouble("TargetLost", "the pod was replaced by another of the same name");
-    if (pod->unreachable_since != Time{} && now_ > pod->unreachable_since + limits_.unreachable)
+    if (pod->unreachable_since != SteadyTime{} && view_.now > pod->unreachable_since + limits_.unreachable)
       return trouble("TargetLost", "its sidecar does not answer");
     if (!pod->status) continue;
     if (transfers(*pod, move) && pod->status->transfer.phase == TransferPhase::kFailed)
@@ -156,6 +160,7 @@ bool Machine::overdue(Phase since, Duration limit) {
   const double rate = std::clamp(measured, limits_.least_bytes_per_second, limits_.bytes_per_second);
   const Duration by_size = from_seconds(bytes / rate);
   if (!past(since, limit + by_size)) return false;
+  out_.wave.late_seconds = to_seconds(view_.now - view_.since.at(since));
   roll_back(std::string(crds::to_string(since)) + "Timeout",
             std::format("not done after {:.0f} s, which is the limit for {:.0f} MB at {:.0f} MB/s",
                         to_seconds(limit + by_size), bytes * 1e-6, rate * 1e-6));
@@ -200,6 +205,16 @@ bool Machine::prepare(const wire::EpochPlan& plan) {
 
 bool Machine::open(const wire::EpochPlan& plan) {
   prepare(plan);  // again, should a sidecar have been restarted
+  auto moved = [&](const wire::Member& member) {
+    return std::ranges::contains(wave_.moves, member.pod, &Move::target_pod);
+  };
+  // The copies go first, and the others follow when each copy has been seen to go on: until then their processes are
+  // as they were, and an epoch can name the sources again.
+  const bool copies_go_on = std::ranges::all_of(plan.members, [&](const wire::Member& member) {
+    const PodView* pod = moved(member) ? find(member.pod) : nullptr;
+    return !moved(member) || (pod && pod->status && pod->status->phase != RankPhase::kStopped &&
+                              pod->status->phase != RankPhase::kWaiting && pod->status->phase != RankPhase::kExited);
+  });
   bool all = true;
   for (const wire::Member& member : plan.members) {
     const PodView* pod = find(member.pod);
@@ -208,6 +223,7 @@ bool Machine::open(const wire::EpochPlan& plan) {
                       pod->status->phase != RankPhase::kWaiting;
     if (runs) continue;
     all = false;
+    if (!copies_go_on && !moved(member)) continue;
     if (pod && pod->answers() && pod->status->prepared_epoch >= plan.epoch)
       act({ActionKind::kOpenEpoch, member.pod, plan.epoch, {}});
   }
@@ -259,7 +275,7 @@ const std::string& Machine::name_of(const PodView& pod) const {
 }
 
 void Machine::for_each_member(const std::function<void(const wire::Member&, const PodView&)>& f) const {
-  for (const wire::Member& member : view_.epoch.members)
+  for (const wire::Member& member : ranks().members)
     if (const PodView* pod = find(member.pod)) f(member, *pod);
 }
 
@@ -291,8 +307,8 @@ bool Machine::anyone_finished() const {
   return any;
 }
 
-std::optional<Time> Machine::first_stop() const {
-  std::optional<Time> first;
+std::optional<SteadyTime> Machine::first_stop() const {
+  std::optional<SteadyTime> first;
   for_each_member([&](const wire::Member&, const PodView& pod) {
     if (!pod.status || (pod.status->phase != RankPhase::kStopped && pod.status->phase != RankPhase::kClosing)) return;
     if (!first || pod.phase_since < *first) first = pod.phase_since;
@@ -336,7 +352,7 @@ std::string Machine::missing_targets() const {
 namespace {
 std::string list_ranks(const std::string& text, std::uint32_t rank, const PodView& pod) {
   return std::format("{}{}rank {} is {}", text, text.empty() ? "" : ", ", rank,
-                     pod.status ? wire::to_string(pod.status->phase) : "unheard of");
+                     pod.answers() ? wire::to_string(pod.status->phase) : "not heard");
 }
 }  // namespace
 
@@ -351,7 +367,7 @@ std::string Machine::not_stopped() const {
 std::string Machine::not_running() const {
   std::string text;
   for_each_member([&](const wire::Member& member, const PodView& pod) {
-    if (!pod.status || pod.status->phase != RankPhase::kRunning) text = list_ranks(text, member.rank, pod);
+    if (!pod.answers() || pod.status->phase != RankPhase::kRunning) text = list_ranks(text, member.rank, pod);
   });
   return text;
 }

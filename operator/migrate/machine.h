@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "operator/migrate/step.h"
@@ -11,7 +12,10 @@ namespace bsp::migrate {
 class Machine {
  public:
   Machine(const Wave& wave, const View& view, Time now, const Limits& limits)
-      : wave_(wave), view_(view), now_(now), limits_(limits), out_{.wave = wave} {}
+      : wave_(wave), view_(view), now_(now), limits_(limits), out_{.wave = wave} {
+    // Going back after the commit, the ranks are where they were before it.
+    if (wave.phase == Phase::kRollingBack && committed_next()) back_ = rollback_plan(wave, view.epoch);
+  }
 
   // One per phase.
   void preparing();
@@ -38,6 +42,10 @@ class Machine {
   // --- Troubles; true: answered ---
   bool give_up_if_troubled();  // before the commit: rank gone -> Failed, anything else -> RollingBack
   bool fail_if_member_lost();
+  bool fail_if_job_ends(Phase since, Duration limit);  // and the limit is over
+  void tell_delay(Phase since, Duration limit);
+  bool go_back_from_lost_target();
+  [[nodiscard]] std::string admitted() const;  // which rank can't go back, since it was let into the next epoch
   bool overdue(Phase since, Duration limit);
 
   // --- The gate ---
@@ -54,19 +62,27 @@ class Machine {
   bool targets_receive();
   void move_images();  // send and restore where they are due
   bool targets_discarded();
+  bool commit_rollback(bool discarded);
+  bool take_back_commit();
 
   // --- Questions ---
   [[nodiscard]] const PodView* find(const std::string& pod) const;
   [[nodiscard]] const std::string& name_of(const PodView& pod) const;
   void for_each_member(const std::function<void(const wire::Member&, const PodView&)>& f) const;
-  [[nodiscard]] bool past(Phase phase, Duration limit) const { return now_ > wave_.entered(phase) + limit; }
+  // Who is which rank: in the committed epoch, or in the one to go back to.
+  [[nodiscard]] const wire::EpochPlan& ranks() const { return back_ ? *back_ : view_.epoch; }
+  [[nodiscard]] bool committed_next() const { return view_.epoch.epoch == wave_.next_epoch; }
+  [[nodiscard]] bool past(Phase phase, Duration limit) const {
+    const auto since = view_.since.find(phase);
+    return since != view_.since.end() && view_.now > since->second + limit;
+  }
   [[nodiscard]] static bool transfers(const PodView& pod, const Move& move) {
     return pod.status && pod.status->transfer.migration == move.migration;
   }
   [[nodiscard]] bool target_has(const Move& move) const;  // the whole checkpoint, verified
   [[nodiscard]] bool all_stopped() const;
   [[nodiscard]] bool anyone_finished() const;
-  [[nodiscard]] std::optional<Time> first_stop() const;
+  [[nodiscard]] std::optional<SteadyTime> first_stop() const;
   [[nodiscard]] Duration gate_time() const;
   [[nodiscard]] std::uint64_t moved_bytes() const;
   [[nodiscard]] std::string member_lost(const wire::Member& member) const;  // "": it is not
@@ -78,8 +94,9 @@ class Machine {
 
   const Wave& wave_;
   const View& view_;
-  Time now_;
+  Time now_;  // to be stored, and nothing else
   const Limits& limits_;
+  std::optional<wire::EpochPlan> back_;
   Step out_;
 };
 

@@ -9,28 +9,105 @@ namespace bsp::migrate {
 void Machine::rolling_back() {
   if (fail_if_member_lost()) return;
   tell_who_was_crippled();
+  if (wave_.rollback_committed) {
+    if (open(view_.epoch)) {
+      measure();
+      return enter(Phase::kRolledBack);
+    }
+  } else if (committed_next()) {
+    if (take_back_commit()) return;
+  } else {
+    const bool discarded = targets_discarded();
+    if (settle_gate()) {
+      if (wave_.gate.state == GateState::kNone) {
+        if (discarded) enter(Phase::kRolledBack);
+        return;
+      }
+      // All ranks stand stopped: the old epoch is closed, so going back takes an epoch of its own.
+      if (commit_rollback(discarded)) return;
+    }
+  }
   // Ranks that run on, or that wait for nothing but the next superstep, may take all the time they need.
   const bool stands_still = first_stop().has_value() || wave_.gate.state == GateState::kCancelling;
-  if (stands_still && past(Phase::kRollingBack, limits_.rollback))
-    return give_up("RollbackTimeout", wave_.message + "; then not every rank continued: " + not_running());
+  if (!stands_still || out_.changed) return;
+  if (!fail_if_job_ends(Phase::kRollingBack, limits_.rollback)) tell_delay(Phase::kRollingBack, limits_.rollback);
+}
 
-  if (wave_.rollback_committed) {
-    if (!open(view_.epoch)) return;
-    measure();
-    return enter(Phase::kRolledBack);
-  }
-  const bool discarded = targets_discarded();
-  if (!settle_gate()) return;
-  if (wave_.gate.state == GateState::kNone) {
-    if (discarded) enter(Phase::kRolledBack);
-    return;
-  }
-  // All ranks stand stopped: the old epoch is closed, so going back takes an epoch of its own.
-  const wire::EpochPlan plan = rollback_plan(wave_, view_.epoch);
-  if (!prepare(plan) || !discarded) return;
+bool Machine::commit_rollback(bool discarded) {
+  wire::EpochPlan plan = rollback_plan(wave_, view_.epoch);
+  if (!prepare(plan) || !discarded) return false;
   change();
   out_.wave.rollback_committed = true;
-  out_.commit = plan;
+  out_.commit = std::move(plan);
+  return true;
+}
+
+// The committed epoch names a copy that has died. Its source is stopped as it was, so a further epoch can name it, if
+//
+//   the copy's end is certain               or it and its source might compute
+//   no other rank was let into the epoch    its process would be in the midst of MPI's opening, which can't be undone
+//
+// True: answered, or to be waited for.
+bool Machine::go_back_from_lost_target() {
+  std::string why;
+  bool certain = true, hopeless = false;
+  for (const Move& move : wave_.moves) {
+    const wire::Member& member = view_.epoch.members[move.rank];
+    std::string lost = member_lost(member);
+    if (lost.empty()) continue;
+    if (why.empty()) why = std::move(lost);
+    const PodView* target = find(move.target_pod);
+    if (!target || target->has_ended() || target->uid != member.pod_uid) continue;
+    certain = false;
+    hopeless |= target->uncertain || !target->gone.empty();
+  }
+  if (why.empty() || hopeless || !admitted().empty()) return false;
+  const wire::EpochPlan back = rollback_plan(wave_, view_.epoch);
+  const bool sources_are_there = std::ranges::all_of(wave_.moves, [&](const Move& move) {
+    const PodView* source = find(move.source_pod);
+    return !move.source_uid.empty() && source && source->uid == move.source_uid && !source->lost() &&
+           member_lost(back.members[move.rank]).empty();
+  });
+  if (!sources_are_there) return false;
+  if (certain) roll_back("TargetLost", why);
+  return true;  // else its kubelet is about to say that it has ended
+}
+
+// True: answered. Whoever has prepared the further epoch opens the one before no more (sidecar/epochs.cc), so what a
+// sidecar says with that is final.
+bool Machine::take_back_commit() {
+  if (const std::string who = admitted(); !who.empty()) {
+    give_up("RankLost", std::format("{}; its source can't go on instead: {}", wave_.message, who),
+            wave_.moves.front().rank);
+    return true;
+  }
+  return commit_rollback(targets_discarded()) || out_.changed;
+}
+
+// The last word of a wave that nothing else ends: that a rank takes its time is no reason, and silence is none either.
+bool Machine::fail_if_job_ends(Phase since, Duration limit) {
+  if (!view_.job_ends || !past(since, limit)) return false;
+  give_up("Cancelled", view_.cancelled);
+  return true;
+}
+
+// Once in each phase.
+void Machine::tell_delay(Phase since, Duration limit) {
+  if (!past(since, limit) || !wave_.delay.empty()) return;
+  const std::string who = not_running();
+  if (who.empty()) return;
+  change();
+  out_.wave.delay = std::format("not every rank has continued after {:.0f} s: {}", to_seconds(limit), who);
+}
+
+std::string Machine::admitted() const {
+  for (const wire::Member& member : ranks().members) {
+    if (std::ranges::contains(wave_.moves, member.pod, &Move::target_pod)) continue;
+    const PodView* pod = find(member.pod);
+    if (pod && pod->status && std::max(pod->status->admitted_epoch, pod->status->epoch) >= wave_.next_epoch)
+      return std::format("rank {} was let into epoch {}", member.rank, wave_.next_epoch);
+  }
+  return "";
 }
 
 // A connection that broke is told at once; that the kernel had killed the other end comes by way of its node, later.
@@ -89,8 +166,8 @@ bool Machine::settle_gate() {
   return false;
 }
 
-// True once no target can hold a copy. A target that doesn't answer is deleted and waited for, but not
-// for ever: its copy is stopped, only an epoch that names its pod could continue it, and none will.
+// True once no target can hold a copy. A target that doesn't answer is deleted and waited for. Before the commit not
+// for ever: its copy is stopped, only an epoch that names its pod could continue it, and none will. After it one does.
 bool Machine::targets_discarded() {
   bool all = true;
   for (std::size_t i = 0; i < wave_.moves.size(); ++i) {
@@ -102,18 +179,21 @@ bool Machine::targets_discarded() {
       all = false;
     }
     const PodView* target = find(move.target_pod);
-    if (!target || !target->exists) continue;
-    const bool clean = target->answers() && !target->deleting && target->status->phase == wire::RankPhase::kWaiting &&
+    if (!target || target->has_ended() || target->uid != move.target_uid) continue;
+    const bool clean = target->answers() && !target->deleting && target->status->init_connected &&
+                       target->status->phase == wire::RankPhase::kWaiting &&
                        (target->status->transfer.phase == wire::TransferPhase::kIdle || !transfers(*target, move));
     if (clean) continue;
-    const bool asks = target->answers() && !target->lost() && !past(Phase::kRollingBack, limits_.discard);
+    // One that was let into the committed epoch may have gone on: that can't be taken back.
+    const bool went_on = committed_next() && target->status && target->status->admitted_epoch >= wave_.next_epoch;
+    const bool asks = !went_on && target->answers() && !target->lost() && !past(Phase::kRollingBack, limits_.discard);
     if (asks)
       act({ActionKind::kDiscard, move.target_pod, 0, i});
     else if (!target->deleting)
       act({ActionKind::kDeletePod, move.target_pod, 0, i});
     all = false;
   }
-  return all || past(Phase::kRollingBack, 3 * limits_.discard);
+  return all || (!committed_next() && past(Phase::kRollingBack, 3 * limits_.discard));
 }
 
 void Machine::remove_sources() {

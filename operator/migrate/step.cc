@@ -116,7 +116,7 @@ void Machine::pausing() {
     case GateState::kCommitted: {
       commit_gate();
       if (all_stopped()) return enter(Phase::kCheckpointing);
-      if (const auto since = first_stop(); since && now_ - *since > limits_.close)
+      if (const auto since = first_stop(); since && view_.now - *since > limits_.close)
         return roll_back("CloseTimeout", "not every rank stopped at the gate: " + not_stopped());
       if (!first_stop() && past(Phase::kPausing, limits_.postponed + gate_time()))
         return roll_back("Postponed", "the gate was postponed for too long: " + blocked());
@@ -142,7 +142,8 @@ void Machine::set_gate() {
   std::uint64_t newest = 0;
   for_each_member([&](const wire::Member&, const PodView& pod) {
     // Since we have heard of it the rank has gone on; reports come at least once a second.
-    const double age = pod.completed_at == Time{} ? 0 : std::clamp(to_seconds(now_ - pod.completed_at), 0.0, 1.0);
+    const double age =
+        pod.completed_at == SteadyTime{} ? 0 : std::clamp(to_seconds(view_.now - pod.completed_at), 0.0, 1.0);
     const double since = view_.superstep_seconds > 0 ? std::min(age / view_.superstep_seconds, 1e9) : 0;
     newest =
         std::max({newest, pod.completed + static_cast<std::uint64_t>(since), pod.armed ? pod.armed->completed : 0});
@@ -204,18 +205,17 @@ void Machine::restoring() {
   out_.commit = plan;  // THE commit point: from here on the targets are the ranks
 }
 
-// --- Resuming: committed, forward only -------------------------------------------------------------------
+// --- Resuming: committed -------------------------------------------------------------------------------
 void Machine::resuming() {
-  check(view_.epoch.epoch == wave_.next_epoch, "a resuming wave has committed its epoch");
-  if (fail_if_member_lost()) return;
-  if (past(Phase::kResuming, limits_.resume))
-    return give_up("ResumeTimeout", "not every rank continued in the new epoch: " + not_running());
+  check(committed_next(), "a resuming wave has committed its epoch");
+  if (go_back_from_lost_target() || fail_if_member_lost()) return;
   if (open(view_.epoch)) {
     // Every rank, the moved ones first of all, computes in the new epoch: only now are the stopped
     // copies in the source pods worthless and may end (remove_sources).
     measure();
-    enter(Phase::kSucceeded);
+    return enter(Phase::kSucceeded);
   }
+  if (!fail_if_job_ends(Phase::kResuming, limits_.resume)) tell_delay(Phase::kResuming, limits_.resume);
 }
 
 }  // namespace bsp::migrate

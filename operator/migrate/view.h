@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/core/clock.h"
+#include "crds/rankmigration.h"
 #include "crds/wire.h"
 
 namespace bsp::migrate {
@@ -57,27 +58,35 @@ struct PodView {
   std::string uid;
   std::string address;                     // ip:port of the sidecar, "" until there is one
   std::optional<wire::RankStatus> status;  // the sidecar's newest; nullopt: never answered
-  Time phase_since{};                      // since when status.phase is what it is, as far as seen
-  Time unreachable_since{};                // Time{}: it answers (or never did, see exists_since)
-  Time exists_since{};
+  std::string gone;        // why its rank counts as gone though its pod is there (reconcile/silence.h); "": it does not
+  bool uncertain = false;  // its node does not answer, so that nothing will say when its program has ended
+  SteadyTime phase_since{};                             // since when status.phase is what it is, as far as seen
+  SteadyTime unreachable_since{};                       // SteadyTime{}: it answers, or never did
   std::uint64_t completed = 0;                          // newest superstep known, from statuses and reports
-  Time completed_at{};                                  // when that was heard; Time{}: not known
+  SteadyTime completed_at{};                            // when that was heard; SteadyTime{}: not known
   std::optional<ArmAnswer> armed;                       // its answer to armGate of the wave's current gate
   std::set<std::pair<ActionKind, std::uint64_t>> done;  // gate verbs answered with ok, by superstep
   std::string refused;  // "send: …": the last final error answered to a verb of this wave
 
+  // The copy of the rank in it has certainly ended: its container has, it says so itself, or the pod is gone.
+  [[nodiscard]] bool has_ended() const {
+    return !exists || ended || (status && status->phase == wire::RankPhase::kExited);
+  }
   // The pod can hold no process: it is not there, going, or its app container is over.
   [[nodiscard]] bool lost() const { return !exists || deleting || ended; }
-  [[nodiscard]] bool answers() const { return status && unreachable_since == Time{}; }
+  [[nodiscard]] bool answers() const { return status && unreachable_since == SteadyTime{}; }
 };
 
 struct View {
-  wire::EpochPlan epoch;                // BSPJob.status.epoch
-  std::map<std::string, PodView> pods;  // every pod of the job, by name
-  double superstep_seconds = 0;         // mean of late; 0: not known
-  double bytes_per_second = 0;          // of the slowest of the wave's moves, as far as measured; 0: not known
-  double round_trip_seconds = 0;        // operator to sidecar and back
-  std::string cancelled;                // why the wave is no longer wanted (job deleted, …); "": it is
+  SteadyTime now{};
+  std::map<crds::MigrationPhase, SteadyTime> since;  // contact.h; a phase that is entered in this very step is missing
+  wire::EpochPlan epoch;                             // BSPJob.status.epoch
+  std::map<std::string, PodView> pods;               // every pod of the job, by name
+  double superstep_seconds = 0;                      // mean of late; 0: not known
+  double bytes_per_second = 0;    // of the slowest of the wave's moves, as far as measured; 0: not known
+  double round_trip_seconds = 0;  // operator to sidecar and back
+  std::string cancelled;          // why the wave is no longer wanted (job deleted, …); "": it is
+  bool job_ends = false;          // because the job is to be suspended or its deadline is over
 };
 
 }  // namespace bsp::migrate

@@ -72,9 +72,9 @@ bool is_valid_transition(Phase from, Phase to) {
       return to == Phase::kRestoring || gives_up;
     case Phase::kRestoring:
       return to == Phase::kResuming || gives_up;
-    // Committed: forward only.
+    // Committed: forward, unless a copy dies before any other rank was let into its epoch.
     case Phase::kResuming:
-      return to == Phase::kSucceeded || to == Phase::kFailed;
+      return to == Phase::kSucceeded || gives_up;
     case Phase::kRollingBack:
       return to == Phase::kRolledBack || to == Phase::kFailed;
     case Phase::kSucceeded:
@@ -111,7 +111,60 @@ wire::EpochPlan next_plan(const Wave& wave, const wire::EpochPlan& base) {
 }
 
 wire::EpochPlan rollback_plan(const Wave& wave, const wire::EpochPlan& base) {
-  return renumbered(base, wave.rollback_epoch);
+  wire::EpochPlan plan = renumbered(base, wave.rollback_epoch);
+  if (base.epoch != wave.next_epoch) return plan;
+  for (const Move& move : wave.moves) {
+    check(move.rank < plan.members.size(), "a move names a rank of the job");
+    wire::Member& member = plan.members[move.rank];
+    member.pod = move.source_pod;
+    member.pod_uid = move.source_uid;
+    member.address = move.source_address;
+    member.set = move.source_set;
+  }
+  return plan;
+}
+
+Result<void> check_wave(const Wave& wave, const wire::EpochPlan& epoch) {
+  auto wrong = [](const std::string& what) {
+    return fail(ErrorCode::kInvalid, "status.waveState." + what + "; the wave is not one of this job as it is now");
+  };
+  if (wave.moves.empty()) return wrong("moves: empty");
+  std::vector<bool> moves(epoch.members.size());
+  for (std::size_t i = 0; i < wave.moves.size(); ++i) {
+    const Move& move = wave.moves[i];
+    auto field = [&](const char* name) { return std::format("moves[{}].{}", i, name); };
+    if (move.rank >= epoch.members.size())
+      return wrong(std::format("{}: {}, the job has {} ranks", field("rank"), move.rank, epoch.members.size()));
+    if (moves[move.rank]) return wrong(std::format("{}: {} moves twice", field("rank"), move.rank));
+    moves[move.rank] = true;
+    for (const auto& [name, set] : {std::pair{"targetSet", move.target_set}, {"sourceSet", move.source_set}})
+      if (set >= epoch.sets.size())
+        return wrong(std::format("{}: {}, the epoch has {} Sets", field(name), set, epoch.sets.size()));
+    if (move.source_pod.empty() || move.target_pod.empty() || move.source_pod == move.target_pod)
+      return wrong(
+          std::format("{}: \"{}\", and the target is \"{}\"", field("sourcePod"), move.source_pod, move.target_pod));
+  }
+  if (wave.next_epoch <= wave.base_epoch || wave.rollback_epoch <= wave.next_epoch)
+    return wrong(std::format("nextEpoch: epochs {}, {} and {} do not ascend", wave.base_epoch, wave.next_epoch,
+                             wave.rollback_epoch));
+  if (is_finished(wave)) return {};  // the job's epoch has moved on
+  const bool resuming = wave.phase == Phase::kResuming;
+  const bool back = wave.phase == Phase::kRollingBack;
+  if (wave.rollback_committed && !back) return wrong("rollbackCommitted: true outside of RollingBack");
+  const bool fits = wave.rollback_committed ? epoch.epoch == wave.rollback_epoch
+                    : resuming              ? epoch.epoch == wave.next_epoch
+                    : back                  ? epoch.epoch == wave.base_epoch || epoch.epoch == wave.next_epoch
+                                            : epoch.epoch == wave.base_epoch;
+  if (!fits)
+    return wrong(std::format("baseEpoch: a wave from epoch {} to {} is {} while status.epoch is {}", wave.base_epoch,
+                             wave.next_epoch, crds::to_string(wave.phase), epoch.epoch));
+  for (const Move& move : wave.moves) {
+    const wire::Member& member = epoch.members[move.rank];
+    const std::string& pod = epoch.epoch == wave.next_epoch ? move.target_pod : move.source_pod;
+    if (member.pod != pod)
+      return wrong(std::format("moves: rank {} is in {}, but status.epoch has it in {}", move.rank, pod, member.pod));
+  }
+  return {};
 }
 
 }  // namespace bsp::migrate

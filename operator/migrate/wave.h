@@ -2,7 +2,8 @@
 //
 // It is stored whole in BSPJob.status.waveState beside status.epoch, so that a fresh operator goes on
 // from any point. One writer: the operator, through step.h. Its phases are those of RankMigration, and
-// every migration of the wave shows the wave's phase. Times: CLOCK_REALTIME of the operator.
+// every migration of the wave shows the wave's phase. Times: CLOCK_REALTIME of whichever operator entered the phase;
+// they are for people, and limits are counted by contact.h.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,9 @@ struct Move {
   std::string migration;  // name of the RankMigration
   std::uint32_t rank = 0;
   std::string source_pod;
+  std::string source_uid;  // as the epoch has them from which the rank moves, so that one can name it again
+  std::string source_address;
+  std::uint32_t source_set = 0;
   std::string target_pod;        // <job>-r<rank>-g<generation>
   std::string target_uid;        // "" until the pod is there; never changes afterwards
   std::string target_address;    // ip:port, with it
@@ -57,12 +61,14 @@ struct Wave {
   std::vector<crds::PhaseTime> times;  // every phase entered, in order
   std::uint64_t base_epoch = 0;        // committed when the wave began
   std::uint64_t next_epoch = 0;        // what it wants to commit
-  std::uint64_t rollback_epoch = 0;    // what it commits instead if it fails after the pause began
+  std::uint64_t rollback_epoch = 0;    // what it commits instead, or afterwards, if it fails after the pause began
   bool rollback_committed = false;     // status.epoch is the rollback epoch
   std::vector<Move> moves;
   Gate gate;
   std::string reason;                      // CamelCase, of a rollback or failure
   std::string message;                     // the same for people
+  std::string delay;                       // why the phase takes longer than it should, once it does
+  double late_seconds = 0;                 // how long the phase had lasted that was given up for its length
   std::optional<std::uint32_t> lost_rank;  // kFailed: whose process is gone, if one rank's
   crds::PauseParts pause;                  // filled at the end
   std::vector<std::uint64_t> bytes;        // per move, filled at the end
@@ -78,10 +84,14 @@ bool is_valid_transition(Phase from, Phase to);
 
 // The plan that the wave wants to commit: base with the moved ranks' pods replaced. Targets known only.
 wire::EpochPlan next_plan(const Wave& wave, const wire::EpochPlan& base);
-// The plan that undoes the pause: base under the rollback epoch's number.
+// The plan that undoes the pause: the pods from which the ranks were to move, under the rollback epoch's number.
+// `base` is the epoch before the wave or, where the wave's own was committed already, that one.
 wire::EpochPlan rollback_plan(const Wave& wave, const wire::EpochPlan& base);
 
 nlohmann::json to_json(const Wave& wave);
 Result<Wave> wave_from_json(const nlohmann::json& j);
+// What is stored may be of another time or changed by hand: whether the wave can be one of a job in that epoch. The
+// error names the field.
+Result<void> check_wave(const Wave& wave, const wire::EpochPlan& epoch);
 
 }  // namespace bsp::migrate

@@ -46,6 +46,9 @@ json to_json(const Wave& wave) {
     moves.push_back({{"migration", m.migration},
                      {"rank", m.rank},
                      {"sourcePod", m.source_pod},
+                     {"sourceUid", m.source_uid},
+                     {"sourceAddress", m.source_address},
+                     {"sourceSet", m.source_set},
                      {"targetPod", m.target_pod},
                      {"targetUid", m.target_uid},
                      {"targetAddress", m.target_address},
@@ -64,6 +67,8 @@ json to_json(const Wave& wave) {
        {{"state", to_string(wave.gate.state)}, {"superstep", wave.gate.superstep}, {"attempt", wave.gate.attempt}}},
       {"reason", wave.reason},
       {"message", wave.message},
+      {"delay", wave.delay},
+      {"lateSeconds", wave.late_seconds},
       {"pause", pause_to_json(wave.pause)},
       {"bytes", wave.bytes}};
   if (wave.lost_rank) j["lostRank"] = *wave.lost_rank;
@@ -86,6 +91,10 @@ Result<Wave> wave_from_json(const json& j) {
       wave.moves.push_back({.migration = m.at("migration").get<std::string>(),
                             .rank = m.at("rank").get<std::uint32_t>(),
                             .source_pod = m.at("sourcePod").get<std::string>(),
+                            // Not stored by an older operator: then the source can't be named again.
+                            .source_uid = m.value("sourceUid", ""),
+                            .source_address = m.value("sourceAddress", ""),
+                            .source_set = m.value("sourceSet", 0u),
                             .target_pod = m.at("targetPod").get<std::string>(),
                             .target_uid = m.at("targetUid").get<std::string>(),
                             .target_address = m.at("targetAddress").get<std::string>(),
@@ -96,6 +105,8 @@ Result<Wave> wave_from_json(const json& j) {
     j.at("gate").at("attempt").get_to(wave.gate.attempt);
     j.at("reason").get_to(wave.reason);
     j.at("message").get_to(wave.message);
+    wave.delay = j.value("delay", "");
+    wave.late_seconds = j.value("lateSeconds", 0.0);
     wave.pause = pause_from_json(j.at("pause"));
     j.at("bytes").get_to(wave.bytes);
     if (j.contains("lostRank")) wave.lost_rank = j.at("lostRank").get<std::uint32_t>();

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <format>
 
-#include "operator/reconcile/job.h"
+#include "operator/reconcile/silence.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -63,8 +63,8 @@ std::string where(const crds::RankPlace& place, const Observed& o) {
 
 std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) {
   std::optional<Failure> found;
-  Time found_at{};
-  auto consider = [&](Failure failure, Time at) {
+  SteadyTime found_at{};
+  auto consider = [&](Failure failure, SteadyTime at) {
     // The first to fall is the cause; the others' ends are mostly its consequences.
     if (found && !(at < found_at)) return;
     found = std::move(failure);
@@ -77,7 +77,7 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
       if (o.job.status.epoch)
         consider({rank, place.pod, "PodLost",
                   std::format("pod {} of rank {} is gone", place.pod, rank) + where(place, o), false},
-                 o.now);
+                 o.steady);
       continue;
     }
     const PodFacts& facts = pod->second;
@@ -96,28 +96,21 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
                             facts.app_message.empty() ? facts.reason : facts.app_message) +
                     where(place, o),
                 false},
-               o.now);
+               o.steady);
       continue;
     }
     if (auto end = end_of(rank, place.pod, facts, sidecar, o.job.status.epoch.has_value())) {
-      consider(*end, sidecar && sidecar->phase_since != Time{} ? sidecar->phase_since : o.now);
+      consider(*end, sidecar && sidecar->phase_since != SteadyTime{} ? sidecar->phase_since : o.steady);
       continue;
     }
     if (facts.app_ended) continue;  // well
     if (facts.deleting)
       consider({rank, place.pod, "PodLost",
                 std::format("pod {} of rank {} is being deleted", place.pod, rank) + where(place, o), false},
-               o.now);
-    // One that has never answered yet may be coming up; once the job runs it is gone all the same.
-    const bool counts = sidecar && (sidecar->status ? !told : o.job.status.phase != crds::JobPhase::kStarting);
-    if (counts && sidecar->unreachable_since != Time{} && o.now > sidecar->unreachable_since + limits.unreachable)
-      consider({rank, place.pod, "SidecarLost",
-                std::format("the sidecar of rank {} ({}) has not answered for {:.0f} s", rank, place.pod,
-                            to_seconds(o.now - sidecar->unreachable_since)) +
-                    where(place, o),
-                false},
-               sidecar->unreachable_since);
+               o.steady);
   }
+  for (const Silence::Rank& silent : judge_silence(o, limits).ranks)
+    if (silent.gone) consider({silent.rank, silent.pod, "SidecarLost", silent.text, false}, silent.since);
   return found;
 }
 

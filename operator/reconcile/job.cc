@@ -49,8 +49,8 @@ void JobKernel::fail_attempt(const Failure& failure) {
 
 bool JobKernel::past_deadline() const {
   const auto deadline = o.job.spec.run_policy.active_deadline_seconds;
-  return deadline && to_seconds(o.now - o.job.status.start_time) >
-                         static_cast<double>(*deadline);  // a Duration ends after 292 years
+  // A Duration ends after 292 years.
+  return deadline && o.job.status.start_time != Time{} && to_seconds(o.started_for) > static_cast<double>(*deadline);
 }
 
 void JobKernel::fail_by_deadline() {
@@ -114,8 +114,10 @@ void JobKernel::restarting() {
 }
 
 void JobKernel::suspended() {
+  if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
+    out.migrations = show_wave(**wave, o);
   if (pods_left()) return delete_all_pods();
-  if (o.job.spec.run_policy.suspend) return;
+  if (o.job.spec.run_policy.suspend || !out.migrations.empty()) return;
   status().start_time = {};  // the deadline counts from the resumption, as a Job's does
   enter(JobPhase::kPending, "Resumed", "spec.runPolicy.suspend was cleared");
 }
@@ -132,7 +134,7 @@ void JobKernel::finished() {
     const wire::RankStatus* s = rank_status(name);
     const bool ended_app = pod.app_ended || (s && s->phase == wire::RankPhase::kExited);
     // One whose other containers never end holds its place on the node for as long as it is there.
-    const bool runs = !ended_app || (pod.others_run && o.now > status().completion_time + kOthersEnd);
+    const bool runs = !ended_app || (pod.others_run && o.ended_for > kOthersEnd);
     const bool remove =
         policy == crds::CleanPodPolicy::kAll || !current || (policy == crds::CleanPodPolicy::kRunning && runs);
     if (remove && !pod.deleting) out.delete_pods.push_back(name);
@@ -142,12 +144,12 @@ void JobKernel::finished() {
         std::ranges::none_of(out.migrations, [&](const auto& told) { return told.metadata.name == m.metadata.name; }))
       out.migrations.push_back(refused(m, {m.metadata.name, "JobFinished", "the job has ended"}, o.now));
   if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished;
-      ttl && to_seconds(o.now - status().completion_time) > static_cast<double>(*ttl))
+      ttl && to_seconds(o.ended_for) > static_cast<double>(*ttl))
     out.remove_job = true;
 }
 
 Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const JobLimits& job_limits) {
-  JobKernel k{o, limits, job_limits, {}};
+  JobKernel k{o, limits, job_limits, {}, judge_silence(o, job_limits)};
   k.out.status = o.job.status;
   k.out.status.observed_generation = o.job.metadata.generation;
   if (o.job.metadata.deletion_timestamp != Time{}) {
@@ -183,6 +185,10 @@ Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const Jo
     k.out.store_first = true;  // so that it is told once
     k.out.events.push_back({"Warning", condition, crds::find_condition(k.out.status.conditions, condition)->message});
   };
+  const bool has_ranks = k.out.status.phase == JobPhase::kStarting || k.out.status.phase == JobPhase::kRunning ||
+                         k.out.status.phase == JobPhase::kMigrating;
+  for (const char* condition : warn_of_silence(o, has_ranks ? k.silence : Silence{}, k.out.status, k.out.store_first))
+    tell(condition);
   if (warn_of_throttling(o, k.out.status)) tell(kCpuThrottled);
   if (warn_of_no_supersteps(o, k.out.status)) tell(kNoSupersteps);
   return std::move(k.out);

@@ -11,13 +11,15 @@
 // status before it is done to the outside (Outcome::store_first).
 #pragma once
 
+#include "crds/fencing.h"
 #include "operator/reconcile/observed.h"
 
 namespace bsp::reconcile {
 
 struct JobLimits {
-  Duration unreachable = std::chrono::seconds(10);  // of a sidecar, outside waves, until its pod counts as lost
-  Duration start = std::chrono::minutes(5);         // pods there and warm
+  Duration unreachable = std::chrono::seconds(10);         // of a sidecar, until that is told (silence.h)
+  Duration isolated = fencing::kLimit + fencing::kMargin;  // of one that no other rank hears either
+  Duration start = std::chrono::minutes(5);                // pods there and warm
 };
 
 Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const JobLimits& job_limits);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "operator/reconcile/job.h"
+#include "operator/reconcile/silence.h"
 #include "operator/reconcile/waves.h"
 
 namespace bsp::reconcile {
@@ -15,6 +16,7 @@ struct JobKernel {
   const migrate::Limits& limits;
   const JobLimits& job_limits;
   Outcome out;  // status is the job's own to begin with
+  Silence silence = {};
 
   crds::BspJobStatus& status() { return out.status; }
 

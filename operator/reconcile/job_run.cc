@@ -34,6 +34,8 @@ void JobKernel::running() {
                            migrate::ActionKind::kCancelGate,
                            s->gate_superstep});
   if (status().phase == JobPhase::kMigrating) return enter(JobPhase::kRunning, "Running", "every rank runs");
+  // It would have to go back at once.
+  if (!silence.ranks.empty()) return;
   // The next wave takes this one's place in the status: what it leaves to be done must have been done.
   if (!out.migrations.empty() || !out.delete_pods.empty()) return;
   begin_moves();
@@ -94,7 +96,8 @@ void JobKernel::migrating(const migrate::Wave& wave) {
                                 : !deleted.empty()            ? std::format("RankMigration {} was deleted", deleted)
                                                               : "";
   out.moving = true;
-  migrate::View view = view_of(o, cancelled);
+  migrate::View view = view_of(o, silence, cancelled);
+  view.job_ends = o.job.spec.run_policy.suspend || past_deadline();
   view.bytes_per_second = bandwidth_of(wave, o);
   const migrate::Step step = migrate::step(wave, view, o.now, limits);
   out.migrations = show_wave(wave, o);
@@ -104,7 +107,7 @@ void JobKernel::migrating(const migrate::Wave& wave) {
   status().wave_state = migrate::to_json(step.wave);
   if (step.commit) {
     status().epoch = *step.commit;
-    if (step.wave.phase == migrate::Phase::kResuming) place_ranks(step.wave, status());
+    place_ranks(step.wave, o, status());
   }
   for (std::size_t i = wave.times.size(); i < step.wave.times.size(); ++i) {  // every phase passed in this change
     const bool last = i + 1 == step.wave.times.size();
@@ -113,8 +116,11 @@ void JobKernel::migrating(const migrate::Wave& wave) {
          "Wave" + std::string(crds::to_string(step.wave.times[i].phase)),
          std::format("wave {}{}", wave.number, last && !step.wave.message.empty() ? ": " + step.wave.message : "")});
   }
+  if (wave.delay.empty() && !step.wave.delay.empty())
+    out.events.push_back({"Warning", "WaveDelayed", std::format("wave {}: {}", wave.number, step.wave.delay)});
   if (migrate::is_finished(step.wave)) count_wave(step.wave);
   if (step.wave.phase == migrate::Phase::kFailed) {
+    if (view.job_ends && step.wave.reason == "Cancelled") return past_deadline() ? fail_by_deadline() : suspend();
     const auto lost = step.wave.lost_rank;
     fail_attempt({lost, lost ? status().ranks[*lost].pod : "", step.wave.reason,
                   step.wave.message + (lost ? where(status().ranks[*lost], o) : ""), false});
@@ -133,7 +139,7 @@ void JobKernel::count_wave(const migrate::Wave& wave) {
 // What a wave leaves to be done when it has ended: its objects' last word, the pods nobody needs.
 void JobKernel::after_wave(const migrate::Wave& wave) {
   out.migrations = show_wave(wave, o);
-  carry_out(migrate::step(wave, view_of(o, ""), o.now, limits), o, out);
+  carry_out(migrate::step(wave, view_of(o, silence, ""), o.now, limits), o, out);
 }
 
 }  // namespace bsp::reconcile

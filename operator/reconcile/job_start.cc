@@ -139,10 +139,8 @@ void JobKernel::look_at_pod(const crds::RankPlace& place, const PodFacts& pod, C
 }
 
 void JobKernel::wait_for(const Cold& cold) {
-  // Measured from when the pods were asked for; once there is an epoch it is find_failure() that sees losses.
-  const crds::Condition* since = crds::find_condition(o.job.status.conditions, "Starting");
-  if (!status().epoch && since && since->status == crds::ConditionStatus::kTrue &&
-      o.now > since->last_transition_time + job_limits.start)
+  // Once there is an epoch it is find_failure() that sees losses.
+  if (!status().epoch && o.starting_for > job_limits.start)
     fail_attempt(
         {{},
          "",

@@ -20,13 +20,30 @@
 
 namespace bsp::reconcile {
 
+// Other ranks' sidecars that were asked whether they hear one that the operator does not hear (verb `hears`).
+struct Vouchers {
+  SteadyTime heard{};         // when one of them last did
+  SteadyTime denied_since{};  // since when each that answered did not; SteadyTime{}: none has answered, or one did
+  SteadyTime denied{};        // the last of these answers
+  std::string by;             // who gave the last answer: "rank 0"
+  void note(bool hears, const std::string& who, SteadyTime now);
+};
+
+// How many sidecars of ranks that should be there answer the operator now, and how many do not.
+struct Hearing {
+  std::size_t heard = 0;
+  std::size_t silent = 0;
+  bool operator==(const Hearing&) const = default;
+};
+
 // What a sidecar said, and what it answered to verbs (operator/migrate/view.h explains the fields).
 struct SidecarFacts {
   std::optional<wire::RankStatus> status;
-  Time phase_since{};
-  Time unreachable_since{};
+  SteadyTime phase_since{};
+  SteadyTime unreachable_since{};
   std::uint64_t completed = 0;
-  Time completed_at{};
+  SteadyTime completed_at{};
+  Vouchers vouchers;  // what other ranks' sidecars said of it while it did not answer
   std::optional<migrate::ArmAnswer> armed;
   std::set<std::pair<migrate::ActionKind, std::uint64_t>> done;
   std::string refused;
@@ -89,10 +106,19 @@ struct Observed {
   bool room_may_come = false;      // a cluster: others end, an autoscaler adds nodes
   bool images_unreadable = false;  // so the template must say what an image would run by itself
   double superstep_seconds = 0;
-  Time superstep_ended{};  // when the last one was seen to end, or the ranks began to run; not set while they don't
+  // When the last one was seen to end, or the ranks began to run; not set while they don't.
+  SteadyTime superstep_ended{};
+  SteadyTime progress{};  // when a rank was last heard to have completed a superstep that none had before
   double round_trip_seconds = 0;
   std::optional<Decided> decided;  // a rescheduling call that nobody has stored yet
-  Time now{};
+  Hearing everywhere;              // of all jobs
+  Time now{};                      // to be stored, and nothing else
+  SteadyTime steady{};             // what limits are counted on
+  // job_clocks.h: for how long, as far as this operator can tell, …
+  Duration started_for{};                           // … since status.startTime
+  Duration ended_for{};                             // … since status.completionTime
+  Duration starting_for{};                          // … it has seen this attempt in phase Starting
+  std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
 };
 
 // A request to a sidecar.

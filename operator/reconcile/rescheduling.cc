@@ -188,9 +188,8 @@ void Rescheduler::learn_of_delay(const migrate::Wave& w, const Observed& o) {
           largest = &m;
           bytes = place.memory_bytes;
         }
-    const Duration took = w.entered(migrate::Phase::kRollingBack) - w.entered(phase);
     if (largest)
-      calibration_.add_late_move(largest->status.source_set, largest->status.target_set, bytes, to_seconds(took));
+      calibration_.add_late_move(largest->status.source_set, largest->status.target_set, bytes, w.late_seconds);
   }
 }
 

@@ -141,6 +141,7 @@ Duration JobShell::look() {
     if (!job) return kQuiet;
     const Observed o = observe(*job);
     gather(o);
+    ask_who_hears(o);
     const bool gained = note_gains(o);
     Outcome out = reconcile_job(o, options_.limits, options_.job_limits);
     if (rescheduler_ && attempt_ == out.status.attempt && out.status.epoch) rescheduler_->store(out.status, o);
@@ -194,8 +195,7 @@ Duration JobShell::rest(const Observed& o, const Outcome& out) const {
   if (!out.delete_pods.empty() || !out.migrations.empty() || out.remove_job || out.remove_finalizer) return kIdle;
   Duration next = kQuiet;
   if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished; over && ttl)
-    next = std::min(
-        next, from_seconds(std::min(static_cast<double>(*ttl), 1e9)) - (o.now - out.status.completion_time) + kRetry);
+    next = std::min(next, from_seconds(std::min(static_cast<double>(*ttl), 1e9)) - o.ended_for + kRetry);
   return std::max<Duration>(next, kRetry);
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/net/pki.h"
 #include "operator/kinds.h"
+#include "operator/reconcile/job_clocks.h"
 #include "operator/reconcile/lost_pods.h"
 #include "operator/reconcile/rescheduling.h"
 #include "operator/reconcile/shell.h"
@@ -69,8 +70,10 @@ class JobShell {
   Result<void> load_authority(const crds::BspJob& job);
   std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const SeenNodes& all) const;
   Observed observe(crds::BspJob job);
+  Observed look_at(crds::BspJob job);
   void judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o);
-  void gather(const Observed& o);  // asks the Set Managers for reports, when it is time
+  void ask_who_hears(const Observed& o);  // those that don't answer
+  void gather(const Observed& o);         // asks the Set Managers for reports, when it is time
   // False: somebody was faster, or it can't be written; decide again, after that pause.
   bool book(const Observed& o, const Outcome& out, Duration& pause);
   void keep_booked(const Outcome& out);
@@ -112,7 +115,10 @@ class JobShell {
   std::uint32_t attempt_ = 0;       // that rescheduler_ belongs to
   std::optional<Decided> decided_;  // made, not stored yet
   std::uint64_t completed_ = 0;     // the superstep that all ranks had ended when last looked at
-  Time superstep_ended_{};          // since when; not set while they don't run
+  SteadyTime superstep_ended_{};    // since when; not set while they don't run
+  std::uint64_t newest_ = 0;        // superstep that any rank had completed
+  SteadyTime progress_{};           // when that was heard
+  JobClocks clocks_;
   LostPods lost_;
   std::vector<Event> untold_;                             // of stored statuses
   std::map<std::string, crds::RankMigration> unwritten_;  // by name, the newest

@@ -1,9 +1,11 @@
 // Looking: what the cache and the sidecars tell of a job, as the kernels want it, and asking for what the scheduler
 // needs.
 #include <algorithm>
+#include <format>
 
 #include "base/core/log.h"
 #include "operator/reconcile/shell_job.h"
+#include "operator/reconcile/silence.h"
 
 namespace bsp::reconcile {
 
@@ -28,8 +30,17 @@ void note_nodes(const SeenNodes& nodes, const crds::BspJobStatus& status, Observ
 }  // namespace
 
 Observed JobShell::observe(crds::BspJob job) {
+  Observed o = look_at(std::move(job));
+  clocks_.look(o);
+  const bool runs = o.job.status.phase == crds::JobPhase::kRunning || o.job.status.phase == crds::JobPhase::kMigrating;
+  o.everywhere = sidecar_thread_.note_hearing(uid_, runs ? hearing_of(o) : Hearing{});
+  return o;
+}
+
+Observed JobShell::look_at(crds::BspJob job) {
   Observed o;
   o.now = SystemClock{}.now();
+  o.steady = std::chrono::steady_clock::now();
   const auto nodes = nodes_.seen_by(job.spec.sets.label, job.spec.pod_template, [&] { return cache_.list(kNode); });
   job.spec.sets.label = nodes->label;
   seen_ = bookings_.read(o.now);
@@ -66,7 +77,8 @@ Observed JobShell::observe(crds::BspJob job) {
   const bool runs = job.status.phase == crds::JobPhase::kRunning || job.status.phase == crds::JobPhase::kMigrating;
   if (!runs || !job.status.epoch) {
     if (!crds::is_finished(job.status.phase)) rescheduler_.reset();
-    superstep_ended_ = {};
+    superstep_ended_ = progress_ = {};
+    newest_ = 0;
     o.job = std::move(job);
     return o;
   }
@@ -79,13 +91,19 @@ Observed JobShell::observe(crds::BspJob job) {
     if (rescheduler_->add(report) && report.rank < job.status.ranks.size())
       sidecars_->note_completed(job.status.ranks[report.rank].pod, report.completed);
   }
+  for (const auto& [pod, sidecar] : o.sidecars)
+    if (sidecar.completed > newest_) {
+      newest_ = sidecar.completed;
+      progress_ = o.steady;
+    }
+  o.progress = progress_;
   std::uint64_t completed = ~0ull;
   for (const crds::RankPlace& place : job.status.ranks)
     if (const auto it = o.sidecars.find(place.pod); it != o.sidecars.end())
       completed = std::min(completed, it->second.completed);
-  if (superstep_ended_ == Time{} || completed != completed_ || job.status.phase != crds::JobPhase::kRunning) {
+  if (superstep_ended_ == SteadyTime{} || completed != completed_ || job.status.phase != crds::JobPhase::kRunning) {
     completed_ = completed;
-    superstep_ended_ = o.now;
+    superstep_ended_ = o.steady;
   }
   o.superstep_ended = superstep_ended_;
   o.superstep_seconds = rescheduler_->superstep_seconds();
@@ -134,6 +152,25 @@ std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, con
     nodes.push_back(std::move(facts));
   }
   return nodes;
+}
+
+// Of a sidecar that does not answer us others may know more (silence.h).
+void JobShell::ask_who_hears(const Observed& o) {
+  constexpr std::size_t kAsked = 3;
+  if (!o.job.status.epoch) return;
+  std::vector<std::string> silent;
+  std::vector<const wire::Member*> others;
+  for (const wire::Member& member : o.job.status.epoch->members) {
+    const auto it = o.sidecars.find(member.pod);
+    if (it == o.sidecars.end()) continue;
+    if (it->second.unreachable_since != SteadyTime{})
+      silent.push_back(member.pod);
+    else if (it->second.status && others.size() < kAsked)
+      others.push_back(&member);
+  }
+  if (silent.empty()) return;
+  for (const wire::Member* member : others)
+    sidecars_->ask_who_hears(member->pod, std::format("rank {}", member->rank), silent);
 }
 
 // Reports come by way of the Set Managers: the lowest rank of each Set asks its members.

@@ -9,6 +9,7 @@
 #include "base/core/log.h"
 #include "base/core/network_namespace.h"
 #include "base/json/fields.h"
+#include "crds/fencing.h"
 #include "crds/throttle.h"
 
 namespace bsp::reconcile {
@@ -23,6 +24,7 @@ constexpr auto kLimit = 5s;
 // what comes up is found soon, and thousands that never do cost little.
 constexpr auto kAskAgainLeast = 100ms;
 constexpr auto kAskAgainMost = 5000ms;
+constexpr auto kWhoHearsAgain = 2s;
 constexpr auto kRepeatAfter = 150ms;  // the same verb again, if the status still asks for it
 
 }  // namespace
@@ -39,13 +41,15 @@ struct Sidecars::Node {
     return *link;
   }
   net::LinkPeer watch;
-  std::unique_ptr<net::LinkPeer> command, report;
+  std::unique_ptr<net::LinkPeer> command, report, who_hears;
   net::Loop& loop;
   const net::TlsContext& tls;  // of its Sidecars
   std::uint64_t version = 0;
   bool answered = false;  // ever
   std::optional<net::SteadyTime> silent_since;
   bool asked_report = false;
+  bool asked_who_hears = false;
+  net::SteadyTime asked_at{};
   struct Sent {
     bool under_way = false;
     net::SteadyTime at{};
@@ -82,6 +86,20 @@ SidecarThread::SidecarThread(std::string network)
 SidecarThread::~SidecarThread() {
   loop_.stop();
   thread_.join();
+}
+
+Hearing SidecarThread::note_hearing(const std::string& job_uid, const Hearing& hearing) {
+  std::lock_guard lock(mutex_);
+  if (hearing == Hearing{})
+    hearing_.erase(job_uid);
+  else
+    hearing_[job_uid] = hearing;
+  Hearing all;
+  for (const auto& [job, one] : hearing_) {
+    all.heard += one.heard;
+    all.silent += one.silent;
+  }
+  return all;
 }
 
 Sidecars::Sidecars(SidecarThread& thread, Options options)
@@ -209,14 +227,15 @@ void Sidecars::note_status(const std::string& pod, const nlohmann::json& header)
   auto status = wire::rank_status_from_json(header);
   if (!status)
     return log_warning("a sidecar's status can't be read", {{"pod", pod}, {"error", status.error().message}});
-  const Time now = SystemClock{}.now();
+  const SteadyTime now = std::chrono::steady_clock::now();
   {
     std::lock_guard lock(mutex_);
     if (!tracked_.contains(pod)) return;
     never_answered_.erase(pod);
     SidecarFacts& facts = facts_[pod];
     if (!facts.status || facts.status->phase != status->phase) facts.phase_since = now;
-    facts.unreachable_since = Time{};
+    facts.unreachable_since = SteadyTime{};
+    facts.vouchers = {};
     facts.completed = std::max(facts.completed, status->completed);
     facts.completed_at = now;
     facts.status = std::move(*status);
@@ -232,9 +251,9 @@ void Sidecars::note_unreachable(const std::string& pod) {
     // Noted for one that never answered, too: a fresh operator has heard of nobody, and must not wait for ever.
     if (!tracked_.contains(pod)) return;
     const auto known = facts_.find(pod);
-    Time& since = known == facts_.end() ? never_answered_[pod] : known->second.unreachable_since;
-    if (since == Time{}) {
-      since = SystemClock{}.now();
+    SteadyTime& since = known == facts_.end() ? never_answered_[pod] : known->second.unreachable_since;
+    if (since == SteadyTime{}) {
+      since = std::chrono::steady_clock::now();
       first = true;
     }
   }
@@ -298,6 +317,37 @@ void Sidecars::ask_reports(const SetRequest& request) {
   });
 }
 
+void Sidecars::ask_who_hears(const std::string& pod, const std::string& who, const std::vector<std::string>& silent) {
+  loop_.post([this, pod, who, silent] {
+    const auto it = nodes_.find(pod);
+    const auto now = std::chrono::steady_clock::now();
+    if (it == nodes_.end() || it->second->asked_who_hears || now < it->second->asked_at + kWhoHearsAgain) return;
+    it->second->asked_who_hears = true;
+    it->second->asked_at = now;
+    // A link of its own: the answer takes as long as that of the slowest that is asked.
+    it->second->opened(it->second->who_hears)
+        .call(fencing::kHears, {{fencing::kPods, silent}}, {}, 2 * kLimit,
+              [this, who, weak = std::weak_ptr(it->second)](Result<net::Answer> answer) {
+                if (const auto self = weak.lock()) self->asked_who_hears = false;
+                if (answer) note_who_hears(who, answer->header);
+              });
+  });
+}
+
+void Sidecars::note_who_hears(const std::string& who, const nlohmann::json& answer) {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [list, hears] : {std::pair{fencing::kHeard, true}, {fencing::kUnheard, false}})
+      for (const nlohmann::json& pod : part_at(answer, list))
+        if (pod.is_string())
+          if (SidecarFacts* const facts = facts_of(pod.get<std::string>());
+              facts && facts->unreachable_since != SteadyTime{})
+            facts->vouchers.note(hears, who, now);
+  }
+  tell();
+}
+
 std::vector<wire::RankReport> Sidecars::take_reports() {
   std::lock_guard lock(mutex_);
   return std::exchange(reports_, {});
@@ -308,7 +358,7 @@ void Sidecars::note_completed(const std::string& pod, std::uint64_t superstep) {
   SidecarFacts* const facts = facts_of(pod);
   if (!facts) return;
   facts->completed = std::max(facts->completed, superstep);
-  facts->completed_at = SystemClock{}.now();
+  facts->completed_at = std::chrono::steady_clock::now();
 }
 
 void Sidecars::begin_wave(std::uint32_t number) {

@@ -47,8 +47,12 @@ class SidecarThread {
 
   [[nodiscard]] net::Loop& loop() { return loop_; }
   [[nodiscard]] FirstContacts& first_contacts() { return first_contacts_; }  // on the loop
+  // How many sidecars of that job answer; how many do of all jobs.
+  Hearing note_hearing(const std::string& job_uid, const Hearing& hearing);
 
  private:
+  std::mutex mutex_;  // of hearing_
+  std::map<std::string, Hearing> hearing_;
   FirstContacts first_contacts_{512};
   net::Loop loop_;
   std::thread thread_;
@@ -76,6 +80,8 @@ class Sidecars {
   };
   void ask_reports(const SetRequest& request);
   std::vector<wire::RankReport> take_reports();
+  // Asks that pod whether it hears those; the answer is noted in their facts as that of `who`.
+  void ask_who_hears(const std::string& pod, const std::string& who, const std::vector<std::string>& silent);
   void note_completed(const std::string& pod, std::uint64_t superstep);
   // What was refused or answered in an earlier wave says nothing about this one.
   void begin_wave(std::uint32_t number);
@@ -92,6 +98,7 @@ class Sidecars {
   void note_status(const std::string& pod, const nlohmann::json& header);
   void note_unreachable(const std::string& pod);
   void note_answer(const std::string& pod, const Verb& verb, const Result<net::Answer>& answer);
+  void note_who_hears(const std::string& who, const nlohmann::json& answer);
   SidecarFacts* facts_of(const std::string& pod);
   void tell() const {
     if (options_.changed) options_.changed();
@@ -103,8 +110,9 @@ class Sidecars {
   std::map<std::string, std::shared_ptr<Node>> nodes_;  // loop's thread only
   mutable std::mutex mutex_;                            // of all below
   std::map<std::string, std::string> tracked_;
-  std::map<std::string, SidecarFacts> facts_;   // of those of whom something is known but …
-  std::map<std::string, Time> never_answered_;  // … since when they are asked in vain; facts take ten times the room
+  std::map<std::string, SidecarFacts> facts_;  // of those of whom something is known but …
+  std::map<std::string, SteadyTime>
+      never_answered_;  // … since when they are asked in vain; facts take ten times the room
   std::vector<wire::RankReport> reports_;
   double round_trip_ = 0.002;
   std::uint32_t wave_ = 0;

@@ -31,8 +31,10 @@ bool is_on(const crds::BspJobStatus& status, const char* type) {
   return c && c->status == crds::ConditionStatus::kTrue;
 }
 
-void turn(const Observed& o, crds::BspJobStatus& status, const char* type, bool on, std::string reason,
-          std::string message) {
+}  // namespace
+
+void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* type, bool on, std::string reason,
+                    std::string message) {
   crds::set_condition(status.conditions,
                       {.type = type,
                        .status = on ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse,
@@ -42,8 +44,6 @@ void turn(const Observed& o, crds::BspJobStatus& status, const char* type, bool 
                        .message = std::move(message)},
                       o.now);
 }
-
-}  // namespace
 
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
   const std::string limit = cpu_limit_of(o.job.spec);
@@ -56,19 +56,20 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
   const bool was = is_on(status, kCpuThrottled);
   const bool is = share > (was ? kHardlyThrottled : kMuchThrottled);
   if (was == is && crds::find_condition(status.conditions, kCpuThrottled)) return false;
-  turn(o, status, kCpuThrottled, is, is ? "CPULimit" : "NotThrottled",
-       is ? std::format("rank {} was held back for {:.0f} % of the time by its CPU limit of {}, and every superstep "
-                        "waits for the slowest rank; raise or remove "
-                        "spec.template.spec.containers[app].resources.limits.cpu and keep the request",
-                        worst->rank.value, share * 100, limit)
-          : "no rank is held back by a CPU limit");
+  turn_condition(
+      o, status, kCpuThrottled, is, is ? "CPULimit" : "NotThrottled",
+      is ? std::format("rank {} was held back for {:.0f} % of the time by its CPU limit of {}, and every superstep "
+                       "waits for the slowest rank; raise or remove "
+                       "spec.template.spec.containers[app].resources.limits.cpu and keep the request",
+                       worst->rank.value, share * 100, limit)
+         : "no rank is held back by a CPU limit");
   return is;
 }
 
 bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
   const crds::BspJobSpec& spec = o.job.spec;
   if (status.phase != crds::JobPhase::kRunning || spec.rescheduling.mode == crds::ReschedulingMode::kOff) return false;
-  const double seconds = o.superstep_ended == Time{} ? 0 : to_seconds(o.now - o.superstep_ended);
+  const double seconds = o.superstep_ended == SteadyTime{} ? 0 : to_seconds(o.steady - o.superstep_ended);
   const bool is = seconds > std::max(kLongSuperstep, kMuchLonger * o.superstep_seconds);
   if (is == is_on(status, kNoSupersteps)) return false;
   std::string called;  // by the rank that is furthest behind
@@ -87,12 +88,12 @@ bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
                         behind, called)
       : spec.superstep.stride > 1 ? "with a smaller spec.superstep.stride they end more often"
                                   : "rank " + std::to_string(behind) + " has not come to its next one";
-  turn(o, status, kNoSupersteps, is, is ? "NoEdge" : "Superstep",
-       is ? std::format("no superstep has ended for {:.0f} s, and until one does no rank can move: one ends "
-                        "at every {}{} of all ranks (spec.superstep); {}",
-                        seconds, spec.superstep.stride > 1 ? std::format("{}th ", spec.superstep.stride) : "",
-                        spec.superstep.call, hint)
-          : "supersteps end");
+  turn_condition(o, status, kNoSupersteps, is, is ? "NoEdge" : "Superstep",
+                 is ? std::format("no superstep has ended for {:.0f} s, and until one does no rank can move: one ends "
+                                  "at every {}{} of all ranks (spec.superstep); {}",
+                                  seconds, spec.superstep.stride > 1 ? std::format("{}th ", spec.superstep.stride) : "",
+                                  spec.superstep.call, hint)
+                    : "supersteps end");
   return is;
 }
 
@@ -133,7 +134,7 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   // A condition's reason is told when it turns, not on every change of the phase.
   auto turned = [&](const char* type, bool on) {
     if (crds::find_condition(status.conditions, type) && is_on(status, type) == on) return;
-    turn(o, status, type, on, status.reason.empty() ? "Unknown" : status.reason, status.message);
+    turn_condition(o, status, type, on, status.reason.empty() ? "Unknown" : status.reason, status.message);
   };
   turned("Starting", status.phase == JobPhase::kStarting);
   turned("Running", runs);

@@ -14,6 +14,10 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status);
 // Ranks that may move and end no superstep, so that nobody can. True if the condition has just turned to True.
 bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status);
 
+// A condition as it is from now on.
+void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* type, bool on, std::string reason,
+                    std::string message);
+
 // Conditions, ranks per Set, blocked reasons, superstep. A second call changes nothing.
 void refresh_status(const Observed& o, crds::BspJobStatus& status);
 

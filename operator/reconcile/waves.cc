@@ -16,6 +16,7 @@ using migrate::Phase;
 Result<std::optional<migrate::Wave>> stored_wave(const crds::BspJobStatus& status) {
   if (status.wave_state.is_null() || status.wave_state.empty()) return std::nullopt;
   BSP_TRY(auto wave, migrate::wave_from_json(status.wave_state));
+  if (status.epoch) BSP_CHECK_OK(migrate::check_wave(wave, *status.epoch));
   return wave;
 }
 
@@ -111,7 +112,11 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
     migrate::Move move;
     move.migration = request.migration;
     move.rank = request.rank;
-    move.source_pod = place.pod;
+    const wire::Member& source = status.epoch->members[request.rank];
+    move.source_pod = source.pod;
+    move.source_uid = source.pod_uid;
+    move.source_address = source.address;
+    move.source_set = source.set;
     move.target_pod = pod_name(o.job.metadata.name, request.rank, place.generation);
     move.target_set = static_cast<std::uint32_t>(set - sets.begin());
     move.target_node = chosen->name;
@@ -167,8 +172,10 @@ double bandwidth_of(const migrate::Wave& wave, const Observed& o) {
   return most > 0 ? 1 / most : 0;
 }
 
-migrate::View view_of(const Observed& o, const std::string& cancelled) {
+migrate::View view_of(const Observed& o, const Silence& silence, const std::string& cancelled) {
   migrate::View view;
+  view.now = o.steady;
+  view.since = o.wave_since;
   if (o.job.status.epoch) view.epoch = *o.job.status.epoch;
   view.superstep_seconds = o.superstep_seconds;
   view.round_trip_seconds = o.round_trip_seconds;
@@ -178,6 +185,7 @@ migrate::View view_of(const Observed& o, const std::string& cancelled) {
     migrate::PodView& pod = view.pods[name];
     pod.exists = true;
     pod.deleting = facts.deleting;
+    pod.uncertain = facts.lost;
     pod.ended = facts.cannot_start || (facts.app_ended && facts.app_exit_code != 0);
     pod.message = facts.app_message.empty() ? std::format("its app container ended with code {}", facts.app_exit_code)
                                             : facts.app_message;
@@ -210,9 +218,11 @@ migrate::View view_of(const Observed& o, const std::string& cancelled) {
         pod.status->exit_signal = facts.app_exit_code > 128 ? facts.app_exit_code - 128 : 0;
         pod.status->exit_code = pod.status->exit_signal ? -1 : facts.app_exit_code;
       }
-      pod.unreachable_since = Time{};
+      pod.unreachable_since = SteadyTime{};
     }
   }
+  for (const Silence::Rank& rank : silence.ranks)
+    if (rank.gone) view.pods[rank.pod].gone = rank.text;
   return view;
 }
 
@@ -301,12 +311,15 @@ bool stands_still(const Observed& o) {
          });
 }
 
-void place_ranks(const migrate::Wave& wave, crds::BspJobStatus& status) {
+void place_ranks(const migrate::Wave& wave, const Observed& o, crds::BspJobStatus& status) {
   for (const migrate::Move& move : wave.moves) {
+    const wire::Member& member = status.epoch->members[move.rank];
     crds::RankPlace& place = status.ranks[move.rank];
-    place.pod = move.target_pod;
-    place.node = move.target_node;
-    place.set = status.epoch->sets[move.target_set];
+    place.pod = member.pod;
+    place.set = status.epoch->sets[member.set];
+    const auto pod = o.pods.find(member.pod);
+    const bool placed = pod != o.pods.end() && !pod->second.node.empty();
+    place.node = placed || member.pod != move.target_pod ? (placed ? pod->second.node : "") : move.target_node;
   }
 }
 
@@ -355,7 +368,7 @@ std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Obse
     s.observed_generation = m.metadata.generation;
     s.phase = wave.phase;
     s.reason = wave.reason;
-    s.message = wave.message;
+    s.message = wave.message + (wave.message.empty() || wave.delay.empty() ? "" : "; ") + wave.delay;
     s.phase_times = wave.times;
     s.wave = wave.number;
     s.superstep = {wave.gate.superstep};

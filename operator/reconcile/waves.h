@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "operator/reconcile/observed.h"
+#include "operator/reconcile/silence.h"
 
 namespace bsp::reconcile {
 
@@ -37,15 +38,15 @@ std::string deleted_of(const migrate::Wave& wave, const Observed& o);
 // Of the slowest of its moves, bytes/s, as far as the calibration knows: for the limits of the wave.
 double bandwidth_of(const migrate::Wave& wave, const Observed& o);
 
-migrate::View view_of(const Observed& o, const std::string& cancelled);
+migrate::View view_of(const Observed& o, const Silence& silence, const std::string& cancelled);
 // Adds what the actions need to `out`.
 void carry_out(const migrate::Step& step, const Observed& o, Outcome& out);
 
 // A rank is stopped, so the others wait for it, or soon will: what is not needed to let it go on waits too.
 bool stands_still(const Observed& o);
 
-// status.ranks as the committed epoch has them, after a wave's commit.
-void place_ranks(const migrate::Wave& wave, crds::BspJobStatus& status);
+// status.ranks as the committed epoch has them, after a commit of that wave.
+void place_ranks(const migrate::Wave& wave, const Observed& o, crds::BspJobStatus& status);
 
 // The RankMigrations of the wave as they should be now: those that differ from what is there, or are
 // missing. `gains`: predicted gain by rank.

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "operator/migrate/contact.h"
 #include "operator/migrate/step.h"
 
 namespace bsp::migrate {
@@ -38,6 +41,7 @@ class Steps : public testing::Test {
     view.pods["b"].status->phase = RankPhase::kWaiting;
     view.pods["b"].status->epoch = 0;
     transfer("b", TransferPhase::kReceiving);
+    view.now = SteadyTime{std::chrono::seconds(500)};
     wave.number = 1;
     wave.phase = Phase::kPausing;
     wave.times = {{Phase::kPreparing, now}, {Phase::kPausing, now}};
@@ -47,6 +51,9 @@ class Steps : public testing::Test {
     wave.moves.push_back({.migration = "m",
                           .rank = 0,
                           .source_pod = "a",
+                          .source_uid = "uid-a",
+                          .source_address = "a:1",
+                          .source_set = 0,
                           .target_pod = "b",
                           .target_uid = "uid-b",
                           .target_address = "b:1",
@@ -97,7 +104,7 @@ TEST_F(Steps, OnlyWhatIsDoneIsPassed) {
   EXPECT_THAT(entered(step()), ElementsAre(Phase::kCheckpointing, Phase::kTransferring, Phase::kRestoring));
   // A rank that has not stopped holds up all of it, however far the moved one has come.
   view.pods["c"].status->phase = RankPhase::kClosing;
-  view.pods["c"].phase_since = view.pods["a"].phase_since = now;
+  view.pods["c"].phase_since = view.pods["a"].phase_since = view.now;
   EXPECT_FALSE(step().changed);
 }
 
@@ -181,15 +188,18 @@ TEST_F(Steps, ALargeRankHasTheTimeThatItsMemoryTakes) {
       all_stopped();
       wave.gate.state = GateState::kCommitted;
       wave.phase = phase;
-      const Time began = now;
-      wave.times.push_back({phase == Phase::kTransferring ? Phase::kCheckpointing : phase, began});
+      const SteadyTime began{std::chrono::seconds(500)};
+      view.since = {{phase == Phase::kTransferring ? Phase::kCheckpointing : phase, began}};
       transfer("a", TransferPhase::kDumping);
       transfer("b", phase == Phase::kRestoring ? TransferPhase::kReceived : TransferPhase::kReceiving);
       view.pods["a"].status->memory_bytes = static_cast<std::uint64_t>(megabytes * kMega);
       view.bytes_per_second = measured * kMega;
-      EXPECT_NE(migrate::step(wave, view, began + from_seconds(limit - 0.1), {}).wave.phase, Phase::kRollingBack)
+      view.now = began + from_seconds(limit - 0.1);
+      EXPECT_NE(step().wave.phase, Phase::kRollingBack)
           << megabytes << " MB, " << measured << " MB/s, " << crds::to_string(phase);
-      const Step late = migrate::step(wave, view, began + from_seconds(limit + 0.1), {});
+      view.now = began + from_seconds(limit + 0.1);
+      const Step late = step();
+      EXPECT_NEAR(late.wave.late_seconds, limit + 0.1, 1e-6);
       EXPECT_EQ(late.wave.phase, Phase::kRollingBack) << megabytes << " MB, " << measured << " MB/s";
       EXPECT_EQ(late.wave.reason, phase == Phase::kRestoring ? "RestoringTimeout" : "CheckpointingTimeout");
     }
@@ -203,7 +213,7 @@ TEST_F(Steps, AGateStandsAheadOfAllByTime) {
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 2 + 10, 1}));
   wave.gate.attempt = 2;
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 2 + 40, 3}));
-  view.pods["c"].completed_at = now - std::chrono::milliseconds(250);
+  view.pods["c"].completed_at = view.now - std::chrono::milliseconds(250);
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 50 + 2 + 40, 3}))
       << "the ranks have gone on since the last report";
   view.superstep_seconds = 60;
@@ -220,6 +230,231 @@ TEST_F(Steps, AGateOfUnknownPaceIsNearUntilItWasLate) {
   wave.gate.state = GateState::kCancelling;
   for (const char* pod : {"a", "c"}) view.pods[pod].done.insert({ActionKind::kCancelGate, 3});
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 40 + 2 + 16, 2})) << "taken back and set again in one write";
+}
+
+// --- Limits count from this leader's first contact ---------------------------------------------------------
+TEST(ContactTest, BeginsAtTheFirstLookAndLeavesOutWhatNobodyLookedAt) {
+  const SteadyTime start{std::chrono::seconds(900)};
+  Wave wave;
+  wave.number = 3;
+  wave.phase = Phase::kTransferring;
+  wave.times = {{Phase::kCheckpointing, Time{}}, {Phase::kTransferring, Time{std::chrono::hours(1)}}};
+  Contact contact;
+  contact.look(&wave, start);
+  EXPECT_EQ(contact.since().at(Phase::kCheckpointing), start);
+  EXPECT_EQ(contact.since().at(Phase::kTransferring), start);
+  contact.look(&wave, start + std::chrono::milliseconds(900));
+  EXPECT_EQ(contact.since().at(Phase::kTransferring), start);
+  contact.look(&wave, start + std::chrono::milliseconds(45'900));
+  EXPECT_EQ(contact.since().at(Phase::kTransferring), start + std::chrono::seconds(44)) << "a second of it counts";
+  wave.number = 4;
+  contact.look(&wave, start + std::chrono::seconds(46));
+  EXPECT_EQ(contact.since().at(Phase::kTransferring), start + std::chrono::seconds(46));
+  contact.look(nullptr, start + std::chrono::seconds(47));
+  EXPECT_THAT(contact.since(), testing::IsEmpty());
+}
+
+// Rank 0 was moved from a to b in epoch 4, which is committed; nobody has been let into it.
+class Committed : public Steps {
+ protected:
+  Committed() {
+    all_stopped();
+    view.epoch = next_plan(wave, view.epoch);
+    view.pods["a"].status->prepared_epoch = 3;
+    view.pods["b"].status->phase = RankPhase::kStopped;
+    transfer("a", TransferPhase::kSent);
+    transfer("b", TransferPhase::kRestored);
+    enter(Phase::kResuming);
+  }
+  void enter(Phase phase) {
+    wave.phase = phase;
+    wave.times.push_back({phase, now});
+  }
+  void met(std::chrono::seconds ago) {
+    for (const auto& t : wave.times) view.since[t.phase] = view.now - ago;
+  }
+  void kill(const char* pod) {
+    view.pods[pod].status->phase = RankPhase::kExited;
+    view.pods[pod].status->exit_signal = 9;
+  }
+};
+
+TEST_F(Committed, ALeaderThatComesLateGoesForward) {
+  wave.times.back().time = now - std::chrono::hours(1);
+  met(std::chrono::seconds(0));
+  EXPECT_THAT(step().actions, ElementsAre(Action{ActionKind::kOpenEpoch, "b", 4, std::nullopt}));
+  wave.times.back().time = now + std::chrono::hours(1);
+  EXPECT_THAT(step().actions, ElementsAre(Action{ActionKind::kOpenEpoch, "b", 4, std::nullopt}));
+}
+
+TEST_F(Committed, TheCopyGoesFirst) {
+  view.pods["b"].status->phase = RankPhase::kOpening;
+  view.pods["b"].status->admitted_epoch = 4;
+  EXPECT_THAT(step().actions, ElementsAre(Action{ActionKind::kOpenEpoch, "b", 4, std::nullopt},
+                                          Action{ActionKind::kOpenEpoch, "c", 4, std::nullopt}));
+}
+
+TEST_F(Committed, NothingFailsBecauseItTakesLongButItIsToldOnce) {
+  for (const Phase phase : {Phase::kResuming, Phase::kRollingBack}) {
+    if (phase == Phase::kRollingBack) {
+      view.epoch = rollback_plan(wave, view.epoch);
+      wave.rollback_committed = true;
+      wave.delay.clear();
+      for (const char* pod : {"a", "c"}) view.pods[pod].status->prepared_epoch = 5;
+      enter(phase);
+    }
+    view.pods["c"].unreachable_since = view.now - std::chrono::hours(1);
+    met(std::chrono::hours(1));
+    const Step told = step();
+    EXPECT_TRUE(told.changed);
+    EXPECT_EQ(told.wave.phase, phase);
+    EXPECT_THAT(told.wave.delay, testing::HasSubstr("rank 0 is Stopped, rank 1 is not heard"));
+    wave = told.wave;
+    EXPECT_FALSE(step().changed);
+    EXPECT_THAT(step().actions, testing::Not(testing::IsEmpty())) << "it goes on trying";
+    EXPECT_EQ(wave_from_json(to_json(wave)).value().delay, wave.delay);
+    view.job_ends = true;
+    view.cancelled = "the job is to be suspended";
+    EXPECT_EQ(step().wave.phase, Phase::kFailed);
+    EXPECT_EQ(step().wave.reason, "Cancelled");
+    met(std::chrono::seconds(1));
+    EXPECT_EQ(step().wave.phase, phase) << "a job that is to end ends well where that is soon";
+    view.job_ends = false;
+  }
+}
+
+TEST_F(Committed, ACopyThatDiesFirstGivesTheRankBackToItsSource) {
+  kill("b");
+  wave = step().wave;
+  ASSERT_EQ(wave.phase, Phase::kRollingBack);
+  EXPECT_EQ(wave.reason, "TargetLost");
+  EXPECT_FALSE(wave.rollback_committed);
+  // Nothing is committed before all have promised to leave epoch 4 alone.
+  EXPECT_THAT(step().actions, ElementsAre(Action{ActionKind::kPrepareEpoch, "a", 5, std::nullopt},
+                                          Action{ActionKind::kPrepareEpoch, "c", 5, std::nullopt}));
+  view.pods["a"].status->prepared_epoch = view.pods["c"].status->prepared_epoch = 5;
+  const Step s = step();
+  ASSERT_TRUE(s.commit);
+  EXPECT_TRUE(s.wave.rollback_committed);
+  EXPECT_EQ(s.commit->epoch, 5u);
+  EXPECT_EQ(s.commit->pmix_namespace, "uid-e5");
+  EXPECT_EQ(s.commit->members[0].pod, "a");
+  EXPECT_EQ(s.commit->members[0].pod_uid, "uid-a");
+  EXPECT_EQ(s.commit->members[0].address, "a:1");
+  EXPECT_EQ(s.commit->members[0].set, 0u);
+  EXPECT_EQ(s.commit->members[1].pod, "c");
+}
+
+TEST_F(Committed, ButNotOnceAnotherRankWasLetIn) {
+  kill("b");
+  view.pods["c"].status->admitted_epoch = 4;
+  EXPECT_EQ(step().wave.phase, Phase::kFailed);
+  EXPECT_EQ(step().wave.lost_rank, 0u);
+  // A sidecar too old to say may have let it in.
+  view.pods["c"].status->admitted_epoch = ~0ull;
+  EXPECT_EQ(step().wave.phase, Phase::kFailed);
+}
+
+TEST_F(Committed, AnOpenEpochThatWasUnderWayIsSeenBeforeTheSourceIsNamed) {
+  kill("b");
+  wave = step().wave;
+  ASSERT_EQ(wave.phase, Phase::kRollingBack);
+  view.pods["a"].status->prepared_epoch = view.pods["c"].status->prepared_epoch = 5;
+  view.pods["c"].status->admitted_epoch = 4;
+  const Step s = step();
+  EXPECT_FALSE(s.commit);
+  EXPECT_EQ(s.wave.phase, Phase::kFailed);
+  EXPECT_THAT(s.wave.message, testing::HasSubstr("rank 1 was let into epoch 4"));
+}
+
+TEST_F(Committed, ACopyWhoseEndIsNotCertainIsWaitedForOrGivenUp) {
+  view.pods["b"].deleting = true;
+  EXPECT_FALSE(step().changed);
+  EXPECT_THAT(step().actions, testing::IsEmpty()) << "nobody is let in meanwhile";
+  view.pods["b"].uncertain = true;
+  EXPECT_EQ(step().wave.phase, Phase::kFailed) << "its node does not answer, so nobody will ever say";
+  view.pods["b"].deleting = view.pods["b"].uncertain = false;
+  view.pods["b"].gone = "nobody hears it";
+  EXPECT_EQ(step().wave.phase, Phase::kFailed);
+  view.pods["b"].gone = "";
+  view.pods["b"].unreachable_since = view.now - std::chrono::hours(1);
+  EXPECT_EQ(step().wave.phase, Phase::kResuming) << "silence is no loss";
+  view.pods["b"].exists = false;
+  EXPECT_EQ(step().wave.phase, Phase::kRollingBack);
+  view.pods["a"].deleting = true;
+  EXPECT_EQ(step().wave.phase, Phase::kFailed) << "the source goes, too";
+}
+
+TEST_F(Committed, TheOtherCopiesOfTheWaveEndBeforeTheirSourcesGoOn) {
+  for (const char* name : {"c2"}) {
+    view.pods[name] = view.pods["b"];
+    view.pods[name].uid = std::string("uid-") + name;
+    view.pods[name].status->transfer.migration = "m2";
+  }
+  wave.moves.push_back(wave.moves[0]);
+  Move& second = wave.moves[1];
+  second = {.migration = "m2",
+            .rank = 1,
+            .source_pod = "c",
+            .source_uid = "uid-c",
+            .source_address = "c:1",
+            .source_set = 0,
+            .target_pod = "c2",
+            .target_uid = "uid-c2",
+            .target_address = "c2:1",
+            .target_set = 1,
+            .target_node = "fast-1"};
+  view.epoch.members[1] = {1, "c2", "uid-c2", "c2:1", 1};
+  view.pods["c2"].status->admitted_epoch = 4;  // it was let in, and waits for rank 0
+  view.pods["c2"].status->phase = RankPhase::kOpening;
+  kill("b");
+  wave = step().wave;
+  ASSERT_EQ(wave.phase, Phase::kRollingBack);
+  view.pods["a"].status->prepared_epoch = view.pods["c"].status->prepared_epoch = 5;
+  met(std::chrono::hours(1));
+  wave.delay = "told";
+  EXPECT_FALSE(step().commit) << "however long it takes";
+  EXPECT_THAT(step().actions, Contains(Action{ActionKind::kDeletePod, "c2", 0, 1}));
+  view.pods["c2"].deleting = true;
+  EXPECT_FALSE(step().commit);
+  view.pods["c2"].ended = true;
+  EXPECT_TRUE(step().commit);
+}
+
+// --- What is stored may be of another time, or changed by hand ----------------------------------------------
+TEST_F(Committed, AWaveThatIsNotOneOfTheJobIsRefusedByItsField) {
+  auto refused = [&](auto change) {
+    Wave w = wave;
+    change(w);
+    const auto checked = check_wave(w, view.epoch);
+    return checked ? std::string("taken") : checked.error().message;
+  };
+  using testing::HasSubstr;
+  EXPECT_EQ(refused([](Wave&) {}), "taken");
+  EXPECT_THAT(refused([](Wave& w) { w.moves.clear(); }), HasSubstr("status.waveState.moves: empty"));
+  EXPECT_THAT(refused([](Wave& w) { w.moves[0].rank = 2; }), HasSubstr("moves[0].rank: 2, the job has 2 ranks"));
+  EXPECT_THAT(refused([](Wave& w) { w.moves.push_back(w.moves[0]); }), HasSubstr("moves[1].rank: 0 moves twice"));
+  EXPECT_THAT(refused([](Wave& w) { w.moves[0].target_set = 7; }), HasSubstr("moves[0].targetSet: 7"));
+  EXPECT_THAT(refused([](Wave& w) { w.moves[0].source_set = 7; }), HasSubstr("moves[0].sourceSet: 7"));
+  EXPECT_THAT(refused([](Wave& w) { w.moves[0].target_pod = "a"; }), HasSubstr("moves[0].sourcePod"));
+  EXPECT_THAT(refused([](Wave& w) { w.moves[0].target_pod = "x"; }), HasSubstr("moves: rank 0 is in x"));
+  EXPECT_THAT(refused([](Wave& w) { w.next_epoch = 3; }), HasSubstr("nextEpoch"));
+  EXPECT_THAT(refused([](Wave& w) { w.rollback_epoch = 4; }), HasSubstr("nextEpoch"));
+  EXPECT_THAT(refused([](Wave& w) { w.phase = Phase::kPausing; }), HasSubstr("baseEpoch: a wave from epoch 3 to 4"));
+  EXPECT_THAT(refused([](Wave& w) { w.rollback_committed = true; }), HasSubstr("rollbackCommitted"));
+  EXPECT_THAT(refused([](Wave& w) { w.next_epoch = 40, w.rollback_epoch = 41; }), HasSubstr("baseEpoch"));
+  EXPECT_EQ(refused([](Wave& w) { w.phase = Phase::kSucceeded, w.base_epoch = 1, w.next_epoch = 2; }), "taken")
+      << "it is over, and the epochs have gone on";
+}
+
+TEST_F(Committed, AWaveOfAnOlderOperatorIsReadAndItsSourceIsNotNamedAgain) {
+  nlohmann::json stored = to_json(wave);
+  for (const char* field : {"sourceUid", "sourceAddress", "sourceSet"}) stored["moves"][0].erase(field);
+  stored.erase("delay");
+  stored.erase("lateSeconds");
+  wave = wave_from_json(stored).value();
+  kill("b");
+  EXPECT_EQ(step().wave.phase, Phase::kFailed);
 }
 
 }  // namespace

@@ -9,9 +9,12 @@ using wire::RankPhase;
 using wire::TransferPhase;
 
 std::string_view to_string(Victim victim) {
-  constexpr std::string_view names[] = {"nobody",       "program",        "init",           "criu-dump",
-                                        "criu-restore", "source-sidecar", "target-sidecar", "staying-sidecar",
-                                        "source-pod",   "target-pod",     "operator"};
+  constexpr std::string_view names[] = {"nobody",         "program",         "init",
+                                        "criu-dump",      "criu-restore",    "source-sidecar",
+                                        "target-sidecar", "staying-sidecar", "source-pod",
+                                        "target-pod",     "staying-program", "staying-pod",
+                                        "operator",       "operator-away",   "api-server-pause",
+                                        "clock-forward",  "clock-back"};
   return names[static_cast<int>(victim)];
 }
 
@@ -50,6 +53,9 @@ World::World(const Scenario& scenario) : s_(scenario), random_(scenario.seed) {
     wave_.moves.push_back({.migration = std::format("job-w1-r{}", m),
                            .rank = m,
                            .source_pod = std::format("job-r{}-g0", m),
+                           .source_uid = std::format("uid-job-r{}-g0", m),
+                           .source_address = std::format("job-r{}-g0:7600", m),
+                           .source_set = 0,
                            .target_pod = std::format("job-r{}-g1", m),
                            .target_uid = "",
                            .target_address = "",
@@ -70,7 +76,7 @@ void World::violate(const std::string& what) {
 }
 
 Outcome World::run() {
-  constexpr int kEnd = 120'000;
+  constexpr int kEnd = 240'000;
   std::uint64_t superstep_at_end = 0;
   while (now_ < kEnd) {
     tick();
@@ -93,8 +99,14 @@ Outcome World::run() {
       if (pod(spare)) violate(spare + " was left behind");
     }
   }
-  return {wave_,      struck_, (ended_at_ - struck_at_) / 1000.0, stores_while_stopped_, asked_while_stopped_,
-          violation_, trace_};
+  return {wave_,
+          struck_,
+          others_were_admitted_,
+          (ended_at_ - struck_at_) / 1000.0,
+          stores_while_stopped_,
+          asked_while_stopped_,
+          violation_,
+          trace_};
 }
 
 void World::tick() {
@@ -283,7 +295,8 @@ void World::execute(const Message& m) {
   if (!p) return;
   if (a.kind == ActionKind::kDeletePod) {
     note("delete " + a.pod);
-    if (p->process == Process::kRunning) violate("a computing rank is deleted: " + a.pod);
+    const bool is_replaced = p->target && wave_.phase == Phase::kRollingBack;  // by its source, once it has ended
+    if (p->process == Process::kRunning && !is_replaced) violate("a computing rank is deleted: " + a.pod);
     if (p->reaped_at < 0) p->reaped_at = now_ + random(5, 100);
     return;
   }
@@ -300,17 +313,19 @@ void World::execute(const Message& m) {
       break;
     case ActionKind::kPrepareEpoch:
       p->prepared[m.plan.epoch] = m.plan.members[p->rank].pod;
+      p->highest_prepared = std::max(p->highest_prepared, m.plan.epoch);
       st.prepared_epoch = std::max(st.prepared_epoch, m.plan.epoch);
       break;
     case ActionKind::kOpenEpoch:
       if (!p->prepared.contains(a.number) || p->prepared[a.number] != p->name || a.number <= st.epoch ||
-          p->opening == a.number)
+          p->opening == a.number || a.number < p->highest_prepared)
         break;
       if (p->process != Process::kStopped && p->process != Process::kRestored) break;
       if (a.number != epoch_.epoch) violate(std::format("epoch {} opened, {} is committed", a.number, epoch_.epoch));
       note(std::format("{} continues in epoch {}", a.pod, a.number));
       p->process = Process::kRunning;
-      p->opening = a.number;
+      p->opening = st.admitted_epoch = a.number;
+      others_were_admitted_ |= !p->target && a.number == wave_.next_epoch;
       st.phase = RankPhase::kOpening;
       break;
     case ActionKind::kReceive:
@@ -361,10 +376,13 @@ void World::execute(const Message& m) {
       p->transfer_at = now_ + random(10, 60);
       break;
     case ActionKind::kDiscard:
+      if (p->target && p->process == Process::kRunning) {
+        if (epoch_.epoch != wave_.next_epoch) violate("a computing copy was discarded");
+        break;  // refused: it was let into the epoch that was committed
+      }
       st.transfer = {};
       p->transfer_at = -1;
       if (p->target) {
-        if (p->process == Process::kRunning) violate("a computing copy was discarded");
         p->process = Process::kNone;
         st.phase = RankPhase::kWaiting;
       }
@@ -376,6 +394,10 @@ void World::execute(const Message& m) {
 
 View World::view() {
   View v;
+  v.now = steady();
+  contact_.look(&wave_, v.now);
+  v.since = contact_.since();
+  if (s_.cancelled_in && wave_.entered(*s_.cancelled_in) != Time{}) v.cancelled = "nobody wants it";
   v.epoch = epoch_;
   v.superstep_seconds = 0.0035;
   v.round_trip_seconds = 0.004;
@@ -386,12 +408,12 @@ View World::view() {
     if (p.up_at <= now_) {
       // Statuses arrive a little late: now and then the one before is still shown.
       if (!k.status || random(0, 3) != 0) {
-        if (!k.status || k.status->phase != p.status.phase) k.phase_since = time();
+        if (!k.status || k.status->phase != p.status.phase) k.phase_since = steady();
         k.status = p.status;
       }
-      k.unreachable_since = Time{};
-    } else if (k.unreachable_since == Time{}) {
-      k.unreachable_since = time();
+      k.unreachable_since = SteadyTime{};
+    } else if (k.unreachable_since == SteadyTime{}) {
+      k.unreachable_since = steady();
     }
     (void)answers;
     PodView& out = v.pods[name];
@@ -464,6 +486,18 @@ void World::operate() {
   }
 }
 
+void World::end_operator(int away_ms) {
+  ++operator_life_;
+  operator_up_at_ = now_ + away_ms;
+  known_.clear();
+  sent_at_.clear();
+  contact_ = {};
+  // What it had sent arrives, late or at once, or is lost with its connections.
+  std::erase_if(messages_, [&](const Message&) { return random(0, 1) == 0; });
+  for (Message& m : messages_)
+    if (random(0, 1) == 0) m.at += random(1, 3000);
+}
+
 void World::strike() {
   if (struck_ || s_.victim == Victim::kNobody || wave_.phase != s_.phase || now_ < phase_at_ + s_.delay_ms) return;
   const Move& move = wave_.moves[0];
@@ -490,6 +524,7 @@ void World::strike() {
   struck_ = true;
   struck_at_ = now_;
   note(std::format("STRIKE {}", to_string(s_.victim)));
+  Pod* staying = pod(epoch_.members.back().pod);
   Pod* rank0 = running(0) ? running(0) : source;
   switch (s_.victim) {
     case Victim::kNobody:
@@ -527,15 +562,36 @@ void World::strike() {
     case Victim::kTargetPod:
       end_pod(target, true);
       break;
+    case Victim::kStayingProgram:
+      if (staying && staying->process != Process::kDead) {
+        staying->process = Process::kDead;
+        staying->opening = 0;
+        staying->status.phase = RankPhase::kExited;
+        staying->status.exit_signal = 9;
+        ++staying->status.version;
+      }
+      break;
+    case Victim::kStayingPod:
+      end_pod(staying, true);
+      break;
     case Victim::kOperator:
-      ++operator_life_;
-      operator_up_at_ = now_ + random(50, 500);
-      known_.clear();
-      sent_at_.clear();
-      // What it had sent arrives, or is lost with its connections.
-      std::erase_if(messages_, [&](const Message&) { return random(0, 1) == 0; });
+      end_operator(random(50, 500));
+      break;
+    case Victim::kOperatorAway:
+      end_operator(60'000);
+      clock_is_off_ = std::chrono::minutes(random(0, 1) == 0 ? -5 : 5);
+      break;
+    case Victim::kApiServerPause:
+      operator_up_at_ = now_ + 45'000;
+      break;
+    case Victim::kClockForward:
+      clock_is_off_ = std::chrono::hours(1);
+      break;
+    case Victim::kClockBack:
+      clock_is_off_ = -std::chrono::hours(1);
       break;
   }
+  if (s_.operator_dies_with_it) end_operator(random(50, 500));
 }
 
 void World::check_invariants() {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/migrate/contact.h"
 #include "operator/migrate/step.h"
 
 namespace bsp::migrate::sim {
@@ -26,7 +27,13 @@ enum class Victim {
   kStayingSidecar,
   kSourcePod,
   kTargetPod,
+  kStayingProgram,  // of a rank that does not move
+  kStayingPod,
   kOperator,
+  kOperatorAway,    // for a minute, then one whose clock is five minutes behind or ahead
+  kApiServerPause,  // for 45 s nothing is stored, and the operator waits for that
+  kClockForward,    // the operator's clock is set by an hour
+  kClockBack,
 };
 std::string_view to_string(Victim victim);
 
@@ -39,17 +46,20 @@ struct Scenario {
   int delay_ms = 0;                              // … this much later
   std::uint64_t program_supersteps = 1'000'000;  // then it finalizes
   Limits limits = {};
-  bool never_migratable = false;  // every committed gate is postponed
-  bool forgetful = false;         // sidecars forget what they shall do by themselves, as restarted ones do
+  bool never_migratable = false;           // every committed gate is postponed
+  std::optional<Phase> cancelled_in = {};  // the wave is not wanted any more from this phase on
+  bool operator_dies_with_it = false;      // the victim's end finds no operator for a moment
+  bool forgetful = false;                  // sidecars forget what they shall do by themselves, as restarted ones do
 };
 
 struct Outcome {
   Wave wave;
-  bool struck = false;             // the fault happened
-  double seconds_after_fault = 0;  // until the wave had ended
-  int stores_while_stopped = 0;    // writes of the wave between the last stop and the commit, the commit's included
-  int asked_while_stopped = 0;     // send and restore between the two
-  std::string violation;           // "": none
+  bool struck = false;                // the fault happened
+  bool others_were_admitted = false;  // some rank but the moved ones was let into the wave's epoch
+  double seconds_after_fault = 0;     // until the wave had ended
+  int stores_while_stopped = 0;       // writes of the wave between the last stop and the commit, the commit's included
+  int asked_while_stopped = 0;        // send and restore between the two
+  std::string violation;              // "": none
   std::string trace;
 };
 
@@ -68,6 +78,7 @@ class World {
     bool init = true;
     Process process = Process::kNone;
     std::map<std::uint64_t, std::string> prepared;  // epoch -> pod that runs this rank
+    std::uint64_t highest_prepared = 0;             // a restarted sidecar knows it, too
     std::uint64_t opening = 0;
     int stop_at = -1, run_at = -1;  // ms of a transition under way
     int transfer_at = -1;
@@ -89,7 +100,7 @@ class World {
   };
   struct Known {  // what one operator life has heard of one pod
     std::optional<wire::RankStatus> status;
-    Time phase_since{}, unreachable_since{};
+    SteadyTime phase_since{}, unreachable_since{};
     std::optional<ArmAnswer> armed;
     std::set<std::pair<ActionKind, std::uint64_t>> done;
   };
@@ -101,6 +112,7 @@ class World {
   void execute(const Message& message);
   void operate();
   void strike();
+  void end_operator(int away_ms);
   void check_invariants();
   void violate(const std::string& what);
   void note(const std::string& what);
@@ -108,9 +120,11 @@ class World {
   Pod* running(std::uint32_t rank);
   bool all_stopped();  // and nothing is committed yet
   int random(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
-  Time time() const { return Time{} + std::chrono::seconds(1000) + std::chrono::milliseconds(now_); }
+  // The operator's clock, as good as it is.
+  Time time() const { return Time{} + std::chrono::hours(100) + std::chrono::milliseconds(now_) + clock_is_off_; }
+  SteadyTime steady() const { return SteadyTime{} + std::chrono::seconds(1000) + std::chrono::milliseconds(now_); }
   std::uint64_t stamp() const {
-    return static_cast<std::uint64_t>(time().time_since_epoch().count());
+    return static_cast<std::uint64_t>((time() - clock_is_off_).time_since_epoch().count());
   }  // as sidecars write it
   View view();
 
@@ -124,6 +138,9 @@ class World {
   std::map<std::string, Known> known_;
   std::map<Action, int> sent_at_;
   int operator_life_ = 0, operator_up_at_ = 0;
+  Duration clock_is_off_{};
+  Contact contact_;
+  bool others_were_admitted_ = false;
   std::vector<std::uint64_t> last_epoch_opened_;  // per rank
   int next_edge_at_ = 0;
   std::uint64_t superstep_ = 0;

@@ -292,7 +292,7 @@ TEST(LostNode, KeepsARestartWaitingUntilNothingCanRunThereAndADeletionNotAtAll) 
 
   Observed late = o;
   late.job.spec.run_policy.active_deadline_seconds = 1;
-  late.job.status.start_time = o.now - std::chrono::hours(1);
+  late.started_for = std::chrono::hours(1);
   EXPECT_EQ(reconcile_job(late, w.limits, w.job_limits).status.reason, "DeadlineExceeded");
 
   stuck.abandoned = true;

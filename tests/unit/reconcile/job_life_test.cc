@@ -156,14 +156,23 @@ const Fall kFalls[] = {
      false},
     {"Evicted", [](World& w) { w.evict("job-r1-g0"); }, "PodLost",
      "the node ended pod job-r1-g0 of rank 1: the node was low on memory", false},
-    {"SidecarSilent", [](World& w) { w.silence("job-r1-g0", 1000); }, "SidecarLost",
-     "the sidecar of rank 1 (job-r1-g0) has not answered for 10 s", false},
-    {"SidecarSilentForAFreshOperator",
+    {"NobodyHearsIt", [](World& w) { w.cut_off("job-r1-g0", 10'000); }, "SidecarLost",
+     "the sidecar of rank 1 (job-r1-g0) does not answer the operator and was not heard by rank 0 for 60 s", false},
+    {"NobodyHearsItAndItsNodeIsNotReady",
      [](World& w) {
-       w.silence("job-r1-g0", 1000);
+       w.cut_off("job-r1-g0", 10'000);
+       w.node_troubles["slow-1"] = "is not ready";
+     },
+     "SidecarLost",
+     "(job-r1-g0) does not answer the operator and was not heard by rank 0 for 10 s; it was on node slow-1, which is "
+     "not ready",
+     false},
+    {"NobodyHearsItAndTheOperatorIsFresh",
+     [](World& w) {
+       w.cut_off("job-r1-g0", 10'000);
        w.restart_operator();
      },
-     "SidecarLost", "the sidecar of rank 1 (job-r1-g0) has not answered for 10 s", false},
+     "SidecarLost", "was not heard by rank 0 for 60 s", false},
     {"CannotRun",
      [](World& w) {
        w.end_program(1, 127, 0);
@@ -264,10 +273,10 @@ TEST(JobLife, TheFirstToFallIsTheCause) {
   w.restart_operator(5);
   w.end_program(2, 5, 0);
   Observed o = w.observe();
-  o.sidecars["job-r2-g0"].phase_since = w.now - 2s;
+  o.sidecars["job-r2-g0"].phase_since = w.steady - 2s;
   o.sidecars["job-r1-g0"].status->phase = wire::RankPhase::kExited;
   o.sidecars["job-r1-g0"].status->exit_signal = 6;
-  o.sidecars["job-r1-g0"].phase_since = w.now - 1s;
+  o.sidecars["job-r1-g0"].phase_since = w.steady - 1s;
   const auto failure = find_failure(o, w.job_limits);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->rank, 2u);
@@ -394,7 +403,7 @@ TEST(JobLife, APodOfWhichAnotherContainerNeverEndsIsARunningOne) {
     ASSERT_TRUE(w.run_until(JobPhase::kSucceeded)) << "the program's end is what counts\n" << w.trace;
     for (int i = 0; i < 10; ++i) w.tick();
     EXPECT_THAT(pods_of(w), ElementsAre("job-r0-g0", "job-r1-g0")) << "it may yet end by itself";
-    w.now += std::chrono::seconds(30);
+    w.steady += std::chrono::seconds(30);
     for (int i = 0; i < 10; ++i) w.tick();
     if (policy == kRunning)
       EXPECT_THAT(pods_of(w), ElementsAre("job-r1-g0"));

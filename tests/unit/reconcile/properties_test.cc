@@ -33,8 +33,12 @@ enum class FaultKind {
   kTargetPodLost,
   kNodeCordoned,
   kPoolJoins,
+  kCutOff,
+  kOperatorCutOff,
+  kClockSet,
+  kApiPaused,
 };
-constexpr int kFaultKinds = 19;
+constexpr int kFaultKinds = 23;
 
 struct Fault {
   int at = 0;  // tick
@@ -124,6 +128,15 @@ void happen(World& w, const Fault& f, int number) {
     case FaultKind::kPoolJoins:
       w.nodes.insert(w.nodes.begin(), {.name = std::format("aaa-{}", number), .set = "aaa"});
       return;
+    case FaultKind::kCutOff:
+      return w.cut_off(f.amount % 3 == 0 && !target.empty() ? target : pod, 8 * f.amount);
+    case FaultKind::kOperatorCutOff:
+      return w.silence_all(4 * f.amount);
+    case FaultKind::kClockSet:
+      w.now += std::chrono::minutes(4 * (f.amount - 30));
+      return;
+    case FaultKind::kApiPaused:
+      return w.pause_api(4 * f.amount);
   }
 }
 

@@ -86,7 +86,12 @@ class Rescheduling : public testing::Test {
     wave.times.push_back({phase, o.now});
     wave.pause = {.total_ms = 500.0001, .transfer_ms = 100};
     wave.bytes.assign(wave.moves.size(), 10'000'000);
-    if (phase == Phase::kSucceeded) place_ranks(wave, o.job.status);
+    if (phase == Phase::kSucceeded) {
+      const std::uint64_t reported = o.job.status.epoch->epoch;
+      o.job.status.epoch = migrate::next_plan(wave, *o.job.status.epoch);
+      o.job.status.epoch->epoch = reported;
+      place_ranks(wave, o, o.job.status);
+    }
     for (const auto& move : wave.moves) {
       crds::RankMigration m;
       m.metadata.name = move.migration;
@@ -414,7 +419,7 @@ TEST_F(Rescheduling, AMoveThatWasGivenUpForItsSizeGivesTheNextMoreTime) {
     feed(r, 5);
     o.job.status.ranks[wave.moves.back().rank].memory_bytes = 1'000'000'000;
     wave.reason = std::string(crds::to_string(phase)) + "Timeout";
-    wave.times = {{phase, o.now}, {Phase::kRollingBack, o.now + std::chrono::seconds(50)}};
+    wave.late_seconds = 50;
     wave.rollback_committed = true;
     end(wave, Phase::kRolledBack, 5);
     feed(r, 6);

@@ -575,10 +575,10 @@ TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   Observed o = w.observe();
   o.superstep_seconds = 0;
-  o.superstep_ended = o.now;
+  o.superstep_ended = o.steady;
   auto condition = [](const Outcome& out) { return crds::find_condition(out.status.conditions, "NoSupersteps"); };
   auto after = [&](double silent) {
-    o.now = o.superstep_ended + from_seconds(silent);
+    o.steady = o.superstep_ended + from_seconds(silent);
     const Outcome out = reconcile_job(o, w.limits, w.job_limits);
     o.job.status = out.status;
     return out;
@@ -599,7 +599,7 @@ TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
   EXPECT_EQ(late.events[0].type, "Warning");
   EXPECT_EQ(late.events[0].reason, "NoSupersteps");
   EXPECT_FALSE(after(300).store_first) << "told once";
-  o.superstep_ended = o.now;
+  o.superstep_ended = o.steady;
   EXPECT_EQ(condition(after(1))->status, crds::ConditionStatus::kFalse);
 
   o.sidecars.at("job-r0-g0").status->collective = "MPI_Allreduce";

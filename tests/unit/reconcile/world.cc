@@ -35,6 +35,7 @@ void World::violate(const std::string& what) {
 void World::tick() {
   ++tick_;
   now += kTick;
+  steady += kTick;
   programs();
   advance_pods();
   open_epochs();
@@ -53,6 +54,8 @@ void World::programs() {
   for (auto& [name, pod] : pods)
     if (pod.process == Process::kRunning && !pod.opening && pod.stop_at < 0) ranks.push_back(&pod);
   if (ranks.size() != options_.ranks) return;
+  for (Pod* pod : ranks)
+    if (tick_ < pod->cut_off_until) return;
   for (Pod* pod : ranks)
     if (pod->status.epoch != ranks[0]->status.epoch) return;
   std::size_t voters = 0, held = 0;
@@ -196,6 +199,8 @@ Result<json> World::answer(Pod& pod, const Verb& verb) {
   } else if (verb.verb == wire::kOpenEpoch) {
     const auto epoch = f.at("epoch").get<std::uint64_t>();
     if (!pod.prepared.contains(epoch)) return fail(ErrorCode::kConflict, "not prepared", true);
+    if (pod.prepared.rbegin()->first > epoch && epoch != s.admitted_epoch)
+      return fail(ErrorCode::kConflict, "a later one was prepared since");
     const wire::Member& member = pod.prepared[epoch].members.at(pod.rank);
     if (member.pod != pod.name || member.pod_uid != pod.uid) return fail(ErrorCode::kRefused, "another pod's");
     if (epoch <= s.epoch) return json::object();
@@ -208,7 +213,7 @@ Result<json> World::answer(Pod& pod, const Verb& verb) {
     if (t.phase == TransferPhase::kDumping) t = {}, pod.transfer_at = -1;
     pod.process = Process::kRunning;
     pod.opening = true;
-    s.epoch = epoch;
+    s.epoch = s.admitted_epoch = epoch;
     s.phase = RankPhase::kOpening;
   } else if (verb.verb == wire::kArmGate) {
     const auto p = f.at("superstep").get<std::uint64_t>();
@@ -245,7 +250,7 @@ Result<json> World::answer(Pod& pod, const Verb& verb) {
     if (t.migration != f.at("migration").get<std::string>()) return json::object();
     t = {};
     pod.transfer_at = -1;
-    if (pod.target && pod.computes()) violate("a running copy was discarded: " + pod.name);
+    if (pod.target && pod.computes()) return fail(ErrorCode::kConflict, "the copy has been continued here");
     if (pod.target) pod.process = Process::kNone, s.phase = RankPhase::kWaiting;
   } else {
     violate("no such verb: " + verb.verb);
@@ -299,6 +304,13 @@ void World::evict(const std::string& name) {
 void World::silence(const std::string& name, int ticks) {
   if (Pod* pod = find(name)) pod->silent_until = std::max(pod->silent_until, tick_ + ticks), note("silent: " + name);
 }
+void World::cut_off(const std::string& name, int ticks) {
+  silence(name, ticks);
+  if (Pod* pod = find(name)) pod->cut_off_until = pod->silent_until;
+}
+void World::silence_all(int ticks) {
+  for (const auto& [name, pod] : pods) silence(name, ticks);
+}
 // The tmpfs keeps ring and images; what it was preparing and receiving is lost.
 void World::restart_sidecar(const std::string& name) {
   Pod* pod = find(name);
@@ -314,6 +326,9 @@ void World::restart_operator(int down_for) {
   note("the operator is killed");
   ++life_;
   known_.clear();
+  clocks_ = {};
+  newest_ = 0;
+  progress_ = {};
   known_wave_ = 0;
   unwritten_.clear();
   decided.reset();

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "operator/reconcile/job.h"
+#include "operator/reconcile/job_clocks.h"
+#include "operator/reconcile/silence.h"
 #include "operator/reconcile/waves.h"
 
 namespace bsp::reconcile::sim {
@@ -38,7 +40,8 @@ struct Pod {
   bool target = false;
   int up_at = 0;           // tick from which it has an address, a sidecar and a bsp-init
   int gone_at = -1;        // deleted: tick at which the object goes
-  int silent_until = 0;    // the sidecar does not answer before this tick
+  int silent_until = 0;    // the sidecar does not answer the operator before this tick
+  int cut_off_until = 0;   // nor anybody else, and its program reaches no other
   int app_ended_at = -1;   // tick from which the node shows the app container's end
   bool helper = false;     // has a second container, which never ends
   nlohmann::json stuck;    // {reason, message} of a container that can't be started; null: none
@@ -110,8 +113,11 @@ class World {
   void delete_pod(const std::string& name);  // by somebody else than the operator
   void evict(const std::string& pod);        // its node ends it
   void silence(const std::string& pod, int ticks);
+  void cut_off(const std::string& pod, int ticks);
+  void silence_all(int ticks);  // the operator is cut off
   void restart_sidecar(const std::string& pod);
   void restart_operator(int down_for = 1);
+  void pause_api(int ticks) { operator_up_at_ = tick_ + ticks; }  // the operator waits for it
   void migrate_by_hand(const std::string& name, std::uint32_t rank, const std::string& set,
                        const std::string& to_node = "");
   void delete_migration(const std::string& name) { migrations.erase(name); }
@@ -125,7 +131,8 @@ class World {
   [[nodiscard]] bool told(const std::string& reason) const;  // an event with it
   [[nodiscard]] bool all_ended() const;                      // no process is left anywhere
 
-  Time now{std::chrono::seconds(1'000'000)};
+  Time now{std::chrono::seconds(1'000'000)};  // the operator's clock; tests may set it
+  SteadyTime steady{std::chrono::seconds(5'000)};
   crds::BspJob job;
   std::vector<observe::NodeFacts> nodes;
   std::map<std::string, Pod> pods;
@@ -134,6 +141,7 @@ class World {
   std::vector<PodRequest> created;  // every pod asked for
   std::optional<Decided> decided;
   std::map<std::string, std::string> node_troubles;
+  std::optional<Hearing> everywhere;  // instead of what this job hears
   MoveCaps caps;
   bool room_may_come = false;
   bool never_migratable = false;  // every committed gate is postponed
@@ -177,6 +185,9 @@ class World {
   int operator_up_at_ = 0, life_ = 0;
   std::string seen_;  // version of the bookings that was decided on
   std::map<std::string, SidecarFacts> known_;
+  JobClocks clocks_;
+  std::uint64_t newest_ = 0;
+  SteadyTime progress_{};
   std::uint32_t known_wave_ = 0;
   std::map<std::string, crds::RankMigration> unwritten_;  // until the operator carries something out
   std::vector<Message> messages_;

@@ -34,6 +34,7 @@ Observed World::observe() {
   Observed o;
   o.job = job;
   o.now = now;
+  o.steady = steady;
   o.nodes = nodes;
   o.superstep_seconds = to_seconds(kTick);
   o.round_trip_seconds = 0.005;
@@ -73,15 +74,31 @@ Observed World::observe() {
     SidecarFacts& facts = known_[name];
     const bool ended = pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at;  // a native sidecar goes with the app
     if (tick_ < pod.silent_until || ended) {
-      if (facts.unreachable_since == Time{}) facts.unreachable_since = now;
+      if (facts.unreachable_since == SteadyTime{}) facts.unreachable_since = steady;
       continue;
     }
-    if (!facts.status || facts.status->phase != pod.status.phase) facts.phase_since = now;
-    facts.unreachable_since = Time{};
+    if (!facts.status || facts.status->phase != pod.status.phase) facts.phase_since = steady;
+    facts.unreachable_since = SteadyTime{};
+    facts.vouchers = {};
     facts.status = pod.status;
     facts.completed = std::max(facts.completed, pod.status.completed);
   }
+  for (auto& [name, facts] : known_)
+    newest_ = facts.completed > newest_ ? (progress_ = steady, facts.completed) : newest_;
+  o.progress = progress_;
+  // The others are asked about those that don't answer.
+  for (auto& [name, facts] : known_)
+    for (const auto& [other, theirs] : known_) {
+      if (facts.unreachable_since == SteadyTime{} || theirs.unreachable_since != SteadyTime{} || !theirs.status)
+        continue;
+      const Pod& pod = pods.at(name);
+      const bool there = tick_ >= pod.cut_off_until && pod.process != Process::kEnded;
+      facts.vouchers.note(there, std::format("rank {}", pods.at(other).rank), steady);
+      break;
+    }
   o.sidecars = known_;
+  clocks_.look(o);
+  o.everywhere = everywhere.value_or(hearing_of(o));
   return o;
 }
 
@@ -198,7 +215,8 @@ void World::carry_out(const Outcome& out) {
     Pod* pod = find(name);
     if (!pod || pod->gone_at >= 0) continue;
     note("deletes " + name);
-    if (runs && pod->computes() && job.metadata.deletion_timestamp == Time{})
+    const bool replaced = wave_phase() == migrate::Phase::kRollingBack && pod->target;
+    if (runs && pod->computes() && !replaced && job.metadata.deletion_timestamp == Time{})
       violate("a computing rank's pod is deleted: " + name);
     pod->gone_at = tick_ + 1 + (options_.seed ? random(0, 5) : 1);
   }
