@@ -1,4 +1,5 @@
-// How long a rank's program may run where nobody can know of it, and what sidecars ask each other for that.
+// How long a rank's program may run where nobody can know of it, and what sidecars ask each other and say to bsp-init
+// for that.
 //
 // A pod on a node that is cut off the network can't be ended from outside, and its rank must not run a second time
 // elsewhere before it has ended. So it ends itself, and the operator waits for as long as that can take.
@@ -23,7 +24,30 @@ inline constexpr std::chrono::seconds kLimit{30};
 // its share of a busy node, and a clock that runs a little slower than the operator's.
 inline constexpr std::chrono::seconds kMargin{30};
 
-// Environment of the sidecar: milliseconds instead of kLimit. Tests only: the operator knows nothing of it.
+// A sidecar that crash-loops or hangs ends nothing. So it tells bsp-init each moment at which the pod was certainly not
+// cut off ("fresh", control.h), and bsp-init, which lives as long as the program, has limits of its own from the last:
+//
+//   fresh                     30 s                 45 s                  60 s                       375 s
+//   ──┼─────────────────────────┼────────────────────┼─────────────────────┼──────────────────────────┼───
+//     a sidecar vouches     a sidecar that       bsp-init stops the    operator: the rank    bsp-init ends the
+//     every 10 s or sooner  works ends the       program where no      may start anew        program, for nobody
+//                           program              sidecar vouches                             comes back
+//
+// It stops, and ends only much later, because it can't tell a node that is cut off from a sidecar that merely fails: a
+// stopped program computes nothing, so there is one copy, and goes on unharmed once a sidecar vouches again. Nothing
+// else lets it go on, and a sidecar that is started anew vouches for no more than the one before until it hears somebody.
+// Half of the margin is left for a clock that runs a tenth slower and for a node on which bsp-init waits for its turn;
+// the other half lets the kubelet start a sidecar three times (at once, after 10 s, after 20 s) before anything stops.
+constexpr std::chrono::milliseconds stop_after(std::chrono::milliseconds limit) { return limit * 3 / 2; }
+// The kubelet waits at most 300 s before it starts a container that fails again and again: one that can come back has
+// done so, and the job must not wait any longer.
+constexpr std::chrono::milliseconds end_after(std::chrono::milliseconds limit) {
+  return stop_after(limit) + limit * 11;
+}
+static_assert(stop_after(kLimit) * 11 / 10 + std::chrono::seconds(10) < kLimit + kMargin);
+static_assert(end_after(kLimit) - stop_after(kLimit) > std::chrono::seconds(300));
+
+// Environment of sidecar and bsp-init: milliseconds instead of kLimit. Tests only: the operator knows nothing of it.
 inline constexpr std::string_view kEnvLimit = "BSP_FENCE_LIMIT_MS";
 
 // A verb of crds/wire.h that only a pod of the open or the next epoch may ask:

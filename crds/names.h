@@ -82,6 +82,7 @@ inline constexpr std::string_view kEnvSuperstep = "BSP_SUPERSTEP";  // call:stri
 inline constexpr std::string_view kEnvUser = "BSP_USER";            // uid[:gid] or name[:group] of the program
 // Supplementary groups that the template asks for, between spaces, and "Strict" if that is its supplementalGroupsPolicy.
 inline constexpr std::string_view kEnvGroups = "BSP_GROUPS";
+inline constexpr std::string_view kEnvGrace = "BSP_GRACE_SECONDS";     // the pod's terminationGracePeriodSeconds
 inline constexpr std::string_view kEnvCarryPaths = "BSP_CARRY_PATHS";  // ':'-separated absolute paths
 // Set by the operator on the sidecar.
 inline constexpr std::string_view kEnvJob = "BSP_JOB";

@@ -58,12 +58,23 @@ Fence::~Fence() {
   loop_.cancel(timer_);
 }
 
-// The timer finds it out: nothing else is done at every word.
-void Fence::operator_spoke() { freshness_.operator_spoke(steady_now()); }
+// The timer finds it out: nothing else is done at every word, but for the first after a silence, for which bsp-init may
+// have stopped the program.
+void Fence::operator_spoke() {
+  const auto now = steady_now();
+  freshness_.operator_spoke(now);
+  if (kept_ < now - limit_ / 2) keep(now);
+}
+
+net::SteadyTime Fence::fresh() const { return freshness_.fresh(hooks_.plan(), rank_, steady_now()); }
 
 std::chrono::milliseconds Fence::age() const {
-  const auto now = steady_now();
-  return std::chrono::ceil<std::chrono::milliseconds>(now - freshness_.fresh(hooks_.plan(), rank_, now));
+  return std::chrono::ceil<std::chrono::milliseconds>(steady_now() - fresh());
+}
+
+void Fence::keep(net::SteadyTime fresh) {
+  kept_ = fresh;
+  hooks_.keep(fresh);
 }
 
 bool Fence::must_stay(net::SteadyTime ended) const {
@@ -80,7 +91,7 @@ void Fence::look() {
   const auto now = steady_now();
   const wire::EpochPlan* plan = hooks_.plan();
   const auto fresh = freshness_.fresh(plan, rank_, now);
-  hooks_.keep(fresh);
+  keep(fresh);
   if (const auto due = freshness_.operator_spoke() + limit_ / 3; now < due) {
     if (std::exchange(asking_, false)) {
       log_info("the operator speaks again");

@@ -71,8 +71,8 @@ class Fence {
     std::function<bool()> computes;  // the program may go on by itself: it has not ended, it is not stopped
     std::function<void(const wire::Member&, net::LinkPeer::Done)> ask;  // for kAlive
     std::function<void(const std::string& why)> end_program;            // again and again, until it does not compute
-    std::function<void(net::SteadyTime fresh)>
-        keep;  // for the sidecar that is started when this one is killed; now and then
+    // For bsp-init, and for the sidecar that is started when this one is killed: every third of the limit, or sooner.
+    std::function<void(net::SteadyTime fresh)> keep;
   };
   // `before`: what was kept, if this sidecar is not the pod's first. It gains no time by that, but a moment to ask.
   Fence(net::Loop& loop, std::uint32_t rank, std::chrono::milliseconds limit, Hooks hooks,
@@ -82,7 +82,9 @@ class Fence {
   Fence& operator=(const Fence&) = delete;
 
   void operator_spoke();
-  // How long ago this pod was certainly not cut off: the answer to kAlive.
+  // When this pod was certainly not cut off, last.
+  [[nodiscard]] net::SteadyTime fresh() const;
+  // How long ago that was: the answer to kAlive.
   [[nodiscard]] std::chrono::milliseconds age() const;
   [[nodiscard]] bool cut_off() const { return age() >= limit_; }
 
@@ -95,6 +97,7 @@ class Fence {
 
  private:
   void look();
+  void keep(net::SteadyTime fresh);
   void ask(const wire::Member& member);
   [[nodiscard]] std::string why() const;
 
@@ -104,6 +107,7 @@ class Fence {
   Hooks hooks_;
   Freshness freshness_;
   net::SteadyTime may_end_from_;
+  net::SteadyTime kept_ = net::SteadyTime::min();
   net::SteadyTime asked_for_ = net::SteadyTime::min();
   bool asking_ = false;
   std::set<std::string> asked_;  // pods that have not answered yet

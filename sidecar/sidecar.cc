@@ -97,6 +97,7 @@ void Sidecar::on_init_message(const control::Message& message) {
     return;
   }
   if (message.verb == control::kHello) {
+    vouch(fence_->fresh());
     if (std::exchange(took_over_, false)) {
       if (!has_entered(*epochs_.opened()))
         if (auto renewed = epochs_.renew(*program_.uid, *program_.gid); !renewed)
@@ -157,6 +158,7 @@ void Sidecar::continue_if_due() {
   if (has_entered(*opened)) return;
   // Opened long ago, and bsp-init comes only now: the rank may run elsewhere by now.
   if (fence_->cut_off()) return;
+  vouch(fence_->fresh());  // first: bsp-init may have heard nothing for as long as the program was stopped
   auto told = control_->send({std::string(control::kContinue), {{"epoch", std::format("{}", *opened)}}});
   if (told) program_.continuing = *opened;
   // Else with the next hello.
@@ -192,8 +194,15 @@ std::unique_ptr<Fence> Sidecar::make_fence() {
                                                     std::to_string(fresh.time_since_epoch().count()), 0600);
                              !kept)
                            log_error("cannot keep when somebody was heard", {{"why", kept.error().message}});
+                         vouch(fresh);
                        }},
       kept_fresh());
+}
+
+void Sidecar::vouch(net::SteadyTime fresh) {
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(fresh.time_since_epoch()).count();
+  // Else with the next hello.
+  (void)control_->send({std::string(control::kFresh), {{"ns", std::to_string(ns)}}});
 }
 
 void Sidecar::send_if_ordered() {

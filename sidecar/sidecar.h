@@ -65,6 +65,7 @@ class Sidecar {
   // What ends the program of a pod that is cut off.
   [[nodiscard]] std::unique_ptr<Fence> make_fence();
   [[nodiscard]] std::optional<net::SteadyTime> kept_fresh() const;  // by a sidecar before us
+  void vouch(net::SteadyTime fresh);                                // to bsp-init
   // The program has stopped at the gate of the order.
   void send_if_ordered();
   void refresh();  // computes the status and tells the watchers if it has changed

@@ -63,6 +63,7 @@ inline constexpr std::string_view kThrottled = "throttled";
 // bye      {}            `exited` was noted: bsp-init may end
 // stay     {}            `exited` was noted, but the pod is needed yet: wait for `bye` once more as long
 // quit     {code}        end now: kill whatever is left (job end, unused target)
+// fresh    {ns}          this pod was certainly not cut off then, by the machine's steady clock (crds/fencing.h)
 inline constexpr std::string_view kDump = "dump";
 inline constexpr std::string_view kAbandon = "abandon";
 inline constexpr std::string_view kRestore = "restore";
@@ -72,6 +73,7 @@ inline constexpr std::string_view kKill = "kill";
 inline constexpr std::string_view kBye = "bye";
 inline constexpr std::string_view kStay = "stay";
 inline constexpr std::string_view kQuit = "quit";
+inline constexpr std::string_view kFresh = "fresh";
 
 // --- hello.state -----------------------------------------------------------------------------------
 inline constexpr std::string_view kStateWaiting = "waiting";  // --restore: no program yet

@@ -1,5 +1,6 @@
 #include "sidecar/init/inspect.h"
 
+#include "base/core/read_file.h"
 #include "sidecar/init/files.h"
 
 namespace bsp::init {
@@ -36,6 +37,12 @@ std::optional<std::string> unmovable(std::string_view target) {
   return std::nullopt;
 }
 
+bool has_seccomp_filter(std::string_view status) {
+  constexpr std::string_view kKey = "\nSeccomp:\t";
+  const std::size_t at = status.find(kKey);
+  return at != std::string_view::npos && status.substr(at + kKey.size(), 1) != "0";
+}
+
 Result<void> check_movable(pid_t pid, const User& user) {
   for (const ProcessStat& other : descendants_of_init()) {
     if (other.pid == pid || other.state == 'Z' || other.state == 'X') continue;
@@ -43,7 +50,12 @@ Result<void> check_movable(pid_t pid, const User& user) {
                                          other.name + "), runs beside the program's own");
   }
   const FsIdentity as_program(user);
-  const std::string dir = "/proc/" + std::to_string(pid) + "/fd";
+  const std::string process = "/proc/" + std::to_string(pid);
+  for (const std::string& thread : list_dir(process + "/task"))
+    if (has_seccomp_filter(read_file(process + "/task/" + thread + "/status").value_or("")))
+      return fail(ErrorCode::kRefused,
+                  "not migratable now: the program runs under a seccomp filter, which criu can't suspend");
+  const std::string dir = process + "/fd";
   const auto descriptors = list_dir(dir);
   for (const std::string& fd : descriptors) {
     const auto target = read_link(dir + "/" + fd);

@@ -16,8 +16,11 @@ namespace bsp::init {
 // The reason why a descriptor with this /proc/<pid>/fd target cannot move, or nothing.
 std::optional<std::string> unmovable(std::string_view target);
 
+// Of a /proc/<pid>/status.
+bool has_seccomp_filter(std::string_view status);
+
 // kRefused with the first reason found: an open socket, a perf, io_uring, … descriptor, a message
-// queue, a child process, a process that left the program's tree.
+// queue, a child process, a process that left the program's tree, a seccomp filter.
 Result<void> check_movable(pid_t pid, const User& user);
 
 }  // namespace bsp::init

@@ -6,12 +6,15 @@
 // environment variables that it reads.
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "base/core/read_file.h"
+#include "crds/fencing.h"
 #include "crds/names.h"
 #include "sidecar/init/files.h"
 #include "sidecar/init/install.h"
@@ -22,6 +25,12 @@ namespace {
 std::string environment(std::string_view name, std::string_view fallback = "") {
   const char* value = std::getenv(std::string(name).c_str());
   return value != nullptr ? value : std::string(fallback);
+}
+
+// A number above zero.
+std::int64_t setting(std::string_view name, std::int64_t fallback) {
+  const std::int64_t value = std::strtoll(environment(name).c_str(), nullptr, 10);
+  return value > 0 ? value : fallback;
 }
 
 int usage() {
@@ -77,5 +86,8 @@ int main(int argc, char** argv) {
   if (options.user.empty()) options.user = bsp::read_file(user_file).value_or("");
   options.groups = environment(bsp::names::kEnvGroups);
   options.carry_paths = environment(bsp::names::kEnvCarryPaths);
+  options.grace = std::chrono::seconds(setting(bsp::names::kEnvGrace, 0));
+  options.fence_limit = std::chrono::milliseconds(
+      setting(bsp::fencing::kEnvLimit, std::chrono::milliseconds(bsp::fencing::kLimit).count()));
   return bsp::init::Supervisor(std::move(options)).run();
 }

@@ -32,6 +32,12 @@ namespace {
 constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
 constexpr int kExitBadSetting = 125;  // as container engines do for what is wrong before the command
 constexpr int kFlushLimitMs = 2000;
+// Of the pod's grace period, for the last output and the last word to the sidecar; a quarter of a shorter one.
+constexpr std::chrono::milliseconds kLastWords{2000};
+// How long a program that is stopped when its container is to end may wait to be continued: it can't use its grace
+// period, and a pause is over sooner.
+constexpr std::chrono::seconds kStoppedGrace{2};
+constexpr std::chrono::seconds kByeLimitAlone{1};  // no sidecar is there
 constexpr std::chrono::seconds kWarmUpAfter{5};
 constexpr const char* kMemoryLimit =
     "the memory limit of its container was reached; raise resources.limits.memory in spec.template";
@@ -91,6 +97,8 @@ int Supervisor::run() {
   ::sigemptyset(&mask);
   ::sigaddset(&mask, SIGCHLD);
   for (const int signal : kForwarded) ::sigaddset(&mask, signal);
+  // An image may name any signal as the one that ends it.
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) ::sigaddset(&mask, signal);
   ::sigprocmask(SIG_BLOCK, &mask, nullptr);
   signals_ = Fd(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   ::signal(SIGPIPE, SIG_IGN);
@@ -172,7 +180,8 @@ void Supervisor::step() {
   const auto now = Steady::now();
   if (warm_up_at_ && now >= *warm_up_at_) warm_up();
   auto due = socket_ ? next_throttling_ : next_connect_;
-  for (const auto& at : {kill_criu_at_, warm_up_at_})
+  due = std::min(due, next_fence_);
+  for (const auto& at : {kill_criu_at_, warm_up_at_, must_end_at()})
     if (at) due = std::min(due, *at);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - now).count();
   const int timeout = static_cast<int>(std::max<std::int64_t>(left, 0));
@@ -193,6 +202,8 @@ void Supervisor::step() {
     if (criu_ > 0) ::kill(criu_, SIGKILL);
     if (worker_ > 0) ::kill(worker_, SIGKILL);
   }
+  watch_fence();
+  end_if_due();
 }
 
 void Supervisor::take_signals() {
@@ -209,7 +220,7 @@ void Supervisor::take_signals() {
 }
 
 void Supervisor::forward(int signal) {
-  const bool ends = signal == SIGTERM || signal == SIGINT;
+  const bool ends = signal == SIGTERM || signal == SIGINT || signal == SIGQUIT || signal >= SIGRTMIN;
   const bool never_ran = state_ == State::kWaiting || state_ == State::kRestoring || state_ == State::kRestored;
   if (never_ran) {
     // Nothing of the program runs here: the container may go at once, with any stopped copy.
@@ -217,6 +228,26 @@ void Supervisor::forward(int signal) {
     return;
   }
   if (program_ > 0) ::kill(program_, signal);
+  if (ends && !asked_to_end_) asked_to_end_ = Steady::now();
+}
+
+// A program that handles the signal has the pod's grace period for it. What can't use that ends sooner: a source that
+// was moved away, whose pod nobody needs, at once.
+std::optional<Supervisor::Steady::time_point> Supervisor::must_end_at() const {
+  if (!asked_to_end_ || program_ <= 0) return std::nullopt;
+  if (state_ == State::kDumped) return asked_to_end_;
+  if (held_ || state_ == State::kStopped || state_ == State::kDumping)
+    return std::max(*asked_to_end_, stopped_at_) + kStoppedGrace;
+  if (state_ != State::kRunning || options_.grace <= std::chrono::seconds(0)) return std::nullopt;
+  const std::chrono::milliseconds grace = options_.grace;
+  return *asked_to_end_ + (grace - std::min(kLastWords, grace / 4));
+}
+
+void Supervisor::end_if_due() {
+  if (const auto at = must_end_at(); !at || Steady::now() < *at || !kill_reason_.empty()) return;
+  kill_program(state_ == State::kRunning && !held_ ? "it did not end within the pod's terminationGracePeriodSeconds (" +
+                                                         std::to_string(options_.grace.count()) + ")"
+                                                   : "its pod was to end while it was stopped");
 }
 
 void Supervisor::reap() {
@@ -268,7 +299,9 @@ void Supervisor::on_program(int status) {
     // Reports may be older than what we have done since; /proc tells how it is now.
     const auto stat = process_stat(program_);
     const bool stopped = stat && stat->state == 'T';
+    if (held_processes_.contains(program_)) return;
     if (state_ == State::kRunning && WIFSTOPPED(status) && stopped) {
+      stopped_at_ = Steady::now();
       out_.drain();
       err_.drain();
       state_ = State::kStopped;
@@ -314,6 +347,8 @@ int Supervisor::finish() {
     while (::waitpid(program_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
+  // What the program has started ends with it: said to have ended, a rank may be started elsewhere.
+  kill_descendants();
   out_.drain();
   err_.drain();
   out_.flush(kFlushLimitMs);
@@ -323,7 +358,7 @@ int Supervisor::finish() {
       {std::string(control::kExited),
        {{"code", std::to_string(exit_code_)}, {"signal", std::to_string(exit_signal_)}, {"message", exit_message_}}});
   const bool in_pod = ::access(options_.run_dir.c_str(), F_OK) == 0;
-  bye_until_ = Steady::now() + kByeLimit;
+  bye_until_ = Steady::now() + (asked_to_end_ && !socket_ ? kByeLimitAlone : kByeLimit);
   while (in_pod && !bye_ && !exit_now_ && Steady::now() < bye_until_) {
     keep_connected();
     pollfd polled[] = {{socket_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};

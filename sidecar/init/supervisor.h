@@ -13,13 +13,16 @@
 //                 ^     └───────────── │ ────────────┘
 //                 └── failed, discard ─┘       every state but Waiting ──program ends──> Exited
 //
-// Only `continue` ever sends SIGCONT, and only the sidecar's `kill`, `quit` and `discard` kill.
+// Only `continue` lets a stopped program run, and only the sidecar's `kill`, `quit` and `discard` kill, but for two cases.
+// supervisor_fence.cc stops a running program for as long as no sidecar vouches for this pod. And one that outlives the
+// pod's grace period is killed within it, so that its end is still told.
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,12 +38,14 @@ namespace bsp::init {
 struct Options {
   bool restore = false;
   std::vector<std::string> command;
-  std::string runtime_dir;  // where this binary lies: libbspmpi.so, bin/criu
-  std::string run_dir;      // names::kRunDir or BSP_RUN_DIR
-  std::string criu;         // BSP_CRIU, else <runtime>/bin/criu
-  std::string user;         // BSP_USER
-  std::string groups;       // BSP_GROUPS
-  std::string carry_paths;  // BSP_CARRY_PATHS
+  std::string runtime_dir;                  // where this binary lies: libbspmpi.so, bin/criu
+  std::string run_dir;                      // names::kRunDir or BSP_RUN_DIR
+  std::string criu;                         // BSP_CRIU, else <runtime>/bin/criu
+  std::string user;                         // BSP_USER
+  std::string groups;                       // BSP_GROUPS
+  std::string carry_paths;                  // BSP_CARRY_PATHS
+  std::chrono::milliseconds fence_limit{};  // fencing::kLimit, or BSP_FENCE_LIMIT_MS
+  std::chrono::seconds grace{};             // BSP_GRACE_SECONDS; 0: not known
 };
 
 class Supervisor {
@@ -66,6 +71,8 @@ class Supervisor {
   void on_child(pid_t pid, int status);
   void on_program(int status);
   void forward(int signal);
+  [[nodiscard]] std::optional<Steady::time_point> must_end_at() const;
+  void end_if_due();
   int finish();
   void could_not_start(const Error& error);
 
@@ -78,6 +85,13 @@ class Supervisor {
   void report_throttling();
   void continue_program();
   void kill_program(const std::string& reason);
+
+  // supervisor_fence.cc
+  void vouched(std::int64_t steady_ns);
+  void watch_fence();
+  [[nodiscard]] bool in_an_epoch_with_others() const;
+  void hold();
+  void release();
 
   // supervisor_move.cc
   void begin_dump(const std::string& migration);
@@ -118,7 +132,14 @@ class Supervisor {
   int exit_code_ = 0;
   int exit_signal_ = 0;
   std::string exit_message_;
-  std::string kill_reason_;  // of the sidecar
+  std::string kill_reason_;                         // of the sidecar
+  std::optional<Steady::time_point> asked_to_end_;  // the container, by a signal
+  Steady::time_point stopped_at_{};                 // the program, at a gate or by us
+
+  std::optional<Steady::time_point> fresh_;  // when a sidecar last vouched for this pod; not set: there is no need yet
+  Steady::time_point next_fence_{};          // when to look at it again
+  bool held_ = false;                        // the running program is stopped until a sidecar vouches
+  std::set<pid_t> held_processes_;           // by us, not by themselves
 
   // The criu or archive process at work; 0: none.
   pid_t criu_ = 0;

@@ -106,13 +106,19 @@ void Supervisor::handle(const control::Message& message) {
   } else if (message.verb == control::kBye) {
     if (state_ == State::kExited) bye_ = true;
   } else if (message.verb == control::kStay) {
-    bye_until_ = Steady::now() + kByeLimit;
+    // The kubelet would end a pod that is being deleted all the same, a grace period later.
+    if (asked_to_end_)
+      bye_ = true;
+    else
+      bye_until_ = Steady::now() + kByeLimit;
+  } else if (message.verb == control::kFresh) {
+    vouched(message.number("ns"));
   } else if (message.verb == control::kQuit) {
     exit_now_ = static_cast<int>(message.number("code", 0));
   }
 }
 
-// THE place where a stopped or restored program is let run: nowhere else is SIGCONT sent.
+// THE place where a stopped or restored program is let run. The only other SIGCONT, release(), undoes our own hold.
 void Supervisor::continue_program() {
   if (state_ == State::kDumping) {
     // The epoch that lets it run here is open: the dump is no longer wanted.

@@ -76,6 +76,20 @@ TEST_F(BrokenMove, TargetLacksAGroupOfTheProgram) {
   EXPECT_EQ(target.program_state(), '-');
 }
 
+// PTRACE_O_SUSPEND_SECCOMP needs CAP_SYS_ADMIN outside of all user namespaces, whatever the filter lets through.
+TEST_F(BrokenMove, AProgramUnderASeccompFilterRunsButCantMove) {
+  Pod source({.command = kSmall, .seccomp = true});
+  Pod target({});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  EXPECT_THAT(source.program_identity(), ::testing::Contains("status Seccomp:\t2"));
+  const MoveResult moved = dump_into(source, target, "filtered");
+  EXPECT_EQ(moved.verdict.verb, control::kDumpFailed);
+  EXPECT_EQ(moved.verdict.text("message"),
+            "not migratable now: the program runs under a seccomp filter, which criu can't suspend");
+  source.send(control::kContinue);
+  ASSERT_TRUE(source.expect(control::kStopped));
+}
+
 TEST_F(BrokenMove, NetworkBreaksInTheMiddle) {
   Pod source({.command = kMiddle});
   Pod target({});

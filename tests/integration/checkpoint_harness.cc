@@ -95,30 +95,19 @@ std::string test_image(std::string* why) {
 Pod::Pod(const PodOptions& options) {
   static int serial = 0;
   name_ = "bsp-checkpoint-test-" + std::to_string(::getpid()) + "-" + std::to_string(++serial);
-  std::vector<std::string> args{"run",
-                                "-d",
-                                "--name",
-                                name_,
-                                "--cap-drop",
-                                "ALL",
-                                "--cap-add",
-                                "CHECKPOINT_RESTORE,SYS_PTRACE,SETPCAP,SETUID,SETGID,KILL",
-                                "--security-opt",
-                                "seccomp=unconfined",
-                                "--user",
-                                "0",
-                                "--network",
-                                "none",
-                                "--tmpfs",
-                                "/tmp",
-                                "--tmpfs",
-                                "/run",
-                                "--mount",
-                                "type=tmpfs,destination=/run/bsp,tmpfs-mode=0777,tmpfs-size=" + options.run_size,
-                                "-v",
-                                runtime_dir() + ":/bsp:ro",
-                                "-e",
-                                "BSP_USER=" + options.user};
+  std::vector<std::string> args{
+      "run",        "-d",
+      "--name",     name_,
+      "--cap-drop", "ALL",
+      "--cap-add",  "CHECKPOINT_RESTORE,SYS_PTRACE,SETPCAP,SETUID,SETGID,KILL",
+      "--user",     "0",
+      "--network",  "none",
+      "--tmpfs",    "/tmp",
+      "--tmpfs",    "/run",
+      "--mount",    "type=tmpfs,destination=/run/bsp,tmpfs-mode=0777,tmpfs-size=" + options.run_size,
+      "-v",         runtime_dir() + ":/bsp:ro",
+      "-e",         "BSP_USER=" + options.user};
+  if (!options.seccomp) args.insert(args.end(), {"--security-opt", "seccomp=unconfined"});
   if (!options.carry_paths.empty()) {
     args.insert(args.end(), {"-e", "BSP_CARRY_PATHS=" + options.carry_paths});
   }

@@ -33,6 +33,7 @@ struct PodOptions {
   std::vector<std::string> command{};  // the program; empty: a waiting target
   std::string user = "1000";
   std::string carry_paths{};
+  bool seccomp = false;           // under the engine's default profile, not unconfined
   std::string run_size = "600m";  // of the tmpfs /run/bsp
   std::map<std::string, std::string> env{};
   std::vector<std::string> more{};  // further podman arguments

@@ -1,6 +1,7 @@
 // A running program is dumped in one container and goes on in another, with everything it had.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <fstream>
@@ -90,6 +91,18 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{"CarriedFile", "user", {"dir=/tmp/out", "file=/tmp/out/log", "lock=1"}, "/tmp/out"},
                       Kind{"Epoll", "1000", {"epoll=1"}, ""}),
     [](const auto& kind) { return kind.param.name; });
+
+// The pod of a source that has moved away goes at once, whatever grace period the template asks for.
+TEST_F(Checkpoint, ASourceThatWasDumpedDoesNotUseTheGracePeriod) {
+  Pod source({.command = {"/gated", "steps=4"}, .env = {{"BSP_GRACE_SECONDS", "1000"}}});
+  Pod target({});
+  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_EQ(dump_into(source, target, "move-1").verdict.verb, control::kDumped);
+  ::kill(source.init_pid(), SIGTERM);
+  const auto exited = source.expect(control::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->number("signal"), SIGKILL);
+}
 
 // Everything that the kernel decides by, before the dump, at the gate and in the next two pods.
 class Identity : public Checkpoint, public ::testing::WithParamInterface<std::string> {};

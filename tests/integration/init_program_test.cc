@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "sidecar/init/files.h"
@@ -139,6 +140,81 @@ TEST_F(InitProgram, ForwardsSignals) {
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->number("code"), 9);
   EXPECT_EQ(pod.logs(), "ready\nusr1\nterm\n");
+}
+
+// Uses its time until the test lets it end.
+const std::vector<std::string> kTakesItsTime{
+    "/bin/sh", "-c",
+    "trap 'echo term; until [ -e /run/bsp/go ]; do :; done; echo saved; exit 5' TERM; echo ready; while :; do :; done"};
+
+TEST_F(InitProgram, AProgramThatHandlesItsEndHasTimeForIt) {
+  Pod pod({.command = kTakesItsTime, .env = {{"BSP_GRACE_SECONDS", "1000"}}});
+  ASSERT_TRUE(pod.expect(control::kRunning));
+  while (pod.logs() != "ready\n") {
+  }
+  ::kill(pod.init_pid(), SIGTERM);
+  while (pod.logs() != "ready\nterm\n") {
+  }
+  // Longer than a pod had for its end before its own grace period counted.
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  EXPECT_EQ(pod.logs(), "ready\nterm\n");
+  std::ofstream(pod.path("/run/bsp/go")) << "go";
+  const auto exited = pod.expect(control::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->number("code"), 5);
+  pod.send(control::kStay);  // not any more
+  EXPECT_EQ(pod.wait(), 5);
+  EXPECT_EQ(pod.logs(), "ready\nterm\nsaved\n");
+}
+
+TEST_F(InitProgram, AProgramThatOutlivesTheGracePeriodIsKilledWithinIt) {
+  Pod pod({.command = kTakesItsTime, .env = {{"BSP_GRACE_SECONDS", "4"}}});
+  ASSERT_TRUE(pod.expect(control::kRunning));
+  while (pod.logs() != "ready\n") {
+  }
+  ::kill(pod.init_pid(), SIGTERM);
+  const auto exited = pod.expect(control::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->text("message"),
+            "killed by SIGKILL: it did not end within the pod's terminationGracePeriodSeconds (4)");
+  pod.send(control::kBye);
+  EXPECT_EQ(pod.wait(), 128 + SIGKILL);
+  EXPECT_EQ(pod.logs(), "ready\nterm\n");
+}
+
+TEST_F(InitProgram, AProgramThatIsStoppedCantUseTheGracePeriod) {
+  Pod pod({.command = {"/gated", "steps=6"}, .env = {{"BSP_GRACE_SECONDS", "1000"}}});
+  ASSERT_TRUE(pod.expect(control::kStopped));
+  ::kill(pod.init_pid(), SIGTERM);
+  const auto exited = pod.expect(control::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->text("message"), "killed by SIGKILL: its pod was to end while it was stopped");
+  pod.send(control::kBye);
+  EXPECT_EQ(pod.wait(), 128 + SIGKILL);
+}
+
+TEST_F(InitProgram, UnlessItIsContinuedInTime) {
+  Pod pod({.command = {"/bin/sh", "-c", "trap 'exit 9' TERM; kill -STOP $$; while :; do :; done"},
+           .env = {{"BSP_GRACE_SECONDS", "1000"}}});
+  ASSERT_TRUE(pod.expect(control::kStopped));
+  ::kill(pod.init_pid(), SIGTERM);
+  pod.send(control::kContinue);
+  const auto exited = pod.expect(control::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->number("code"), 9);
+}
+
+// Whoever hears of a rank's end may start it elsewhere.
+TEST_F(InitProgram, NothingThatTheProgramStartedOutlivesWhatIsToldOfItsEnd) {
+  Pod pod({.command = {"/bin/sh", "-c", "(while :; do :; done) & (while :; do :; done) & echo ready; wait"}});
+  while (pod.logs() != "ready\n") {
+  }
+  ASSERT_EQ(pod.find("sh").size(), 3U);
+  pod.send(control::kKill);
+  ASSERT_TRUE(pod.expect(control::kExited));
+  EXPECT_EQ(pod.find("sh").size(), 0U);
+  pod.send(control::kBye);
+  EXPECT_EQ(pod.wait(), 128 + SIGKILL);
 }
 
 TEST_F(InitProgram, ReapsOrphans) {

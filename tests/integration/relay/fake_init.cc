@@ -44,6 +44,7 @@ control::Message FakeInit::next() {
   pollfd entry{.fd = socket_.get(), .events = POLLIN, .revents = 0};
   if (::poll(&entry, 1, 20'000) <= 0) return {"nothing for 20 s", {}};
   auto message = control::receive(socket_.get());
+  if (message && message->verb == control::kFresh) return next();
   return message ? *message : control::Message{message.error().message, {}};
 }
 

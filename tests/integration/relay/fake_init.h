@@ -19,7 +19,7 @@ class FakeInit {
   FakeInit(std::string run_dir, std::string_view state, uid_t program = 0);
 
   void say(std::string_view verb, std::map<std::string, std::string, std::less<>> fields = {});
-  // The next message; its verb says what is wrong if none comes in 20 s.
+  // The next message but `fresh`, which comes at any time; its verb says what is wrong if none comes in 20 s.
   control::Message next();
   // It must have this verb.
   control::Message expect(std::string_view verb);

@@ -106,6 +106,13 @@ TEST(CriuLog, OnlyErrorLinesAndEachOnce) {
   EXPECT_EQ(criu_errors(""), "");
 }
 
+TEST(Movable, SeesASeccompFilter) {
+  EXPECT_TRUE(has_seccomp_filter("Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\n"));
+  EXPECT_TRUE(has_seccomp_filter("Name:\tx\nSeccomp:\t1\n"));
+  EXPECT_FALSE(has_seccomp_filter("Name:\tSeccomp:\t2\nSeccomp:\t0\nSeccomp_filters:\t0\n"));
+  EXPECT_FALSE(has_seccomp_filter(""));
+}
+
 TEST(Movable, NamesWhatIsNot) {
   EXPECT_EQ(unmovable("socket:[123]"), "an open socket");
   EXPECT_EQ(unmovable("anon_inode:[perf_event]"), "a perf event");

@@ -1,0 +1,98 @@
+// Stops the program while no sidecar vouches that this pod is not cut off. crds/fencing.h has the limits and why.
+#include <signal.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <string>
+
+#include "base/core/read_file.h"
+#include "crds/fencing.h"
+#include "crds/names.h"
+#include "sidecar/init/files.h"
+#include "sidecar/init/supervisor.h"
+
+namespace bsp::init {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{1000};
+constexpr std::chrono::milliseconds kLookAtHeld{200};
+
+std::string seconds_text(std::chrono::steady_clock::duration time) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
+}
+
+}  // namespace
+
+// What was said long ago is not made younger by lying in the socket: the time is the machine's.
+void Supervisor::vouched(std::int64_t steady_ns) {
+  const Steady::time_point at{std::chrono::nanoseconds(steady_ns)};
+  if (!fresh_) return;
+  fresh_ = std::max(*fresh_, std::min(at, Steady::now()));
+  if (held_) next_fence_ = {};
+}
+
+// A rank that has no others has no second copy either: nobody could find out that the first one is cut off.
+bool Supervisor::in_an_epoch_with_others() const {
+  const std::string text = "\n" + read_file(options_.run_dir + "/epoch").value_or("");
+  const std::string key = "\n" + std::string(names::kEpochRanks) + "=";
+  const std::size_t at = text.find(key);
+  unsigned ranks = 0;
+  if (at != std::string::npos) std::from_chars(text.data() + at + key.size(), text.data() + text.size(), ranks);
+  return ranks > 1;
+}
+
+// After the control socket was read: what waited there counts.
+void Supervisor::watch_fence() {
+  const auto now = Steady::now();
+  if (now < next_fence_) return;
+  next_fence_ = now + kLook;
+  // A program that is stopped at a gate goes on only when a sidecar says so.
+  if (state_ != State::kRunning || program_ <= 0) return;
+  if (!fresh_) {
+    // The descriptor, not a word of the sidecar, is what lets a program in: there may never be another word.
+    if (in_an_epoch_with_others()) fresh_ = now;
+    return;
+  }
+  const auto silent = now - *fresh_;
+  const auto stop_after = fencing::stop_after(options_.fence_limit);
+  if (silent < stop_after) {
+    if (held_) release();
+    next_fence_ = std::min(next_fence_, *fresh_ + stop_after);
+    return;
+  }
+  const bool news = !held_;
+  hold();  // before anything that could take its time
+  if (news)
+    std::fprintf(stderr,
+                 "bsp-init: for %s no sidecar has vouched that this pod is not cut off, and another copy of the rank may "
+                 "start elsewhere: the program is stopped until one does\n",
+                 seconds_text(silent).c_str());
+  next_fence_ = now + kLookAtHeld;
+  if (silent >= fencing::end_after(options_.fence_limit))
+    kill_program("for " + seconds_text(silent) +
+                 " no sidecar has vouched that this pod is not cut off; another copy of the rank may run elsewhere");
+}
+
+// Again at each look: a process may have been forked while the others were stopped.
+void Supervisor::hold() {
+  if (!held_) stopped_at_ = Steady::now();
+  held_ = true;
+  for (const ProcessStat& process : descendants_of_init()) {
+    if (process.state == 'T' || process.state == 'Z') continue;
+    ::kill(process.pid, SIGSTOP);
+    held_processes_.insert(process.pid);
+  }
+}
+
+// A program that was about to stop itself at a gate does so now; one that had just done so finds no new epoch and stops
+// again (shim/gate.cc).
+void Supervisor::release() {
+  held_ = false;
+  std::fprintf(stderr, "bsp-init: a sidecar vouches for this pod again: the program goes on\n");
+  for (const ProcessStat& process : descendants_of_init())
+    if (held_processes_.contains(process.pid)) ::kill(process.pid, SIGCONT);
+  held_processes_.clear();
+}
+
+}  // namespace bsp::init
