@@ -1,7 +1,9 @@
 // From nodes, ranks' places and calibration to the value that operator/decide reads.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@ struct NodeFacts {
   std::uint32_t slots = 1;  // ranks it can hold
   std::uint32_t taken = 0;  // slots held by pods that are not a current rank's
   bool cordoned = false;
+  std::optional<std::int64_t> memory = {};  // bytes for this job's pods; not set: nobody counts them
 };
 
 // The Sets of a job in their fixed order: spec.sets.names, or those found by name. Their position is

@@ -30,6 +30,7 @@ json to_line(const Booking& b) {
           {"until", to_rfc3339(b.until)},
           {"cpuMilli", b.each.cpu},
           {"memoryBytes", b.each.memory},
+          {"checkpointBytes", b.checkpoint},
           {"seats", std::move(seats)}};
 }
 
@@ -42,6 +43,7 @@ Booking from_line(const std::string& line) {
   b.wave = count_at<std::uint32_t>(j, "wave");
   b.until = from_rfc3339(text_at(j, "until"));
   b.each = {count_at<std::int64_t>(j, "cpuMilli"), count_at<std::int64_t>(j, "memoryBytes"), 1};
+  b.checkpoint = count_at<std::int64_t>(j, "checkpointBytes");
   const json& seats = part_at(j, "seats");
   if (seats.is_array())
     for (const json& s : seats)
@@ -84,8 +86,10 @@ std::map<std::string, Resources> booked_by_others(
   for (const auto& [other, booking] : bookings.of_job) {
     if (other == job) continue;
     const std::string name_space = other.substr(0, other.find('/'));
-    for (const Seat& seat : booking.seats)
+    for (const Seat& seat : booking.seats) {
+      booked[seat.node].memory += booking.checkpoint;
       if (!is_placed(name_space, seat.pod)) booked[seat.node] += {booking.each.cpu, booking.each.memory, 1};
+    }
   }
   return booked;
 }

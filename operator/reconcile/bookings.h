@@ -5,8 +5,8 @@
 //     targets are made
 //                                                           taken out when the wave has ended, or after kBookingKept
 //
-// A target that the scheduler has placed is counted where it runs and no longer here; until then it holds its seat on
-// the node it was planned for. How many ranks move at once in the whole cluster is counted here too. Pure.
+// A target that the scheduler has placed is counted where it runs and no longer here, but for its checkpoint; until then
+// it holds its seat on the node it was planned for. How many ranks move at once in the whole cluster is counted here too. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -41,6 +41,8 @@ struct Booking {
   std::string uid;  // of the BSPJob
   std::uint32_t wave = 0;
   Resources each;  // what one target asks for
+  std::int64_t checkpoint =
+      0;  // bytes that one takes besides, until it runs (move_memory.h); the scheduler never counts it
   std::vector<Seat> seats;
   Time until{};
   bool operator==(const Booking&) const = default;

@@ -191,6 +191,8 @@ Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const Jo
     tell(condition);
   if (warn_of_throttling(o, k.out.status)) tell(kCpuThrottled);
   if (warn_of_no_supersteps(o, k.out.status)) tell(kNoSupersteps);
+  if (warn_of_move_memory(o, k.out.status)) tell(kMovesLackMemory);
+  if (warn_of_seccomp(o, k.out.status)) tell(kSeccompReplaced);
   return std::move(k.out);
 }
 

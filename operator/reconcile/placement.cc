@@ -30,10 +30,11 @@ bool flag(const json& spec, const char* name) { return spec.contains(name) && sp
 }  // namespace
 
 void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, const PodOptions& options) {
+  // The user's, else Kubernetes' own. bsp-init ends at once what can't use it, such as a source that has moved away.
+  json& grace = spec["terminationGracePeriodSeconds"];
+  if (grace.is_null()) grace = 30;
   if (!options.scheduled) {
     if (!request.node.empty()) spec["nodeName"] = request.node;
-    // Our node removes a pod's object only when its containers are gone.
-    spec["terminationGracePeriodSeconds"] = 0;
     return;
   }
   spec.erase("nodeName");  // it would pass by the scheduler, and with it quotas, taints and room
@@ -44,8 +45,8 @@ void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, c
     require(spec, "matchFields",
             {{"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({request.node})}});
   // With 0 the API server would drop the object while the kubelet is still ending the containers, and another copy of
-  // the rank might be started beside one that runs.
-  spec["terminationGracePeriodSeconds"] = 1;
+  // the rank might be started beside one that runs. (Our own node drops it only when they are gone.)
+  if (grace == 0) grace = 1;
   const bool on_host = flag(spec, "hostNetwork") || flag(spec, "hostPID") || flag(spec, "hostIPC");
   if (options.user_namespace && !on_host && !spec.contains("hostUsers")) spec["hostUsers"] = false;
 }

@@ -91,7 +91,8 @@ void adapt_app(json& app, const std::string& user, const crds::BspJob& job, cons
   security["runAsNonRoot"] = false;  // said, since the pod's own setting would count otherwise
   security["capabilities"] = {{"drop", {"ALL"}},
                               {"add", {"CHECKPOINT_RESTORE", "SYS_PTRACE", "SETPCAP", "SETUID", "SETGID", "KILL"}}};
-  security["seccompProfile"] = {{"type", "Unconfined"}};
+  const json profile = keeps_seccomp(job.spec) ? asked_seccomp(job.spec) : json();
+  security["seccompProfile"] = profile.is_null() ? json{{"type", "Unconfined"}} : profile;
   if (!user.empty()) put_env(app, names::kEnvUser, user);
   put_env(app, names::kEnvSuperstep, std::format("{}:{}", job.spec.superstep.call, job.spec.superstep.stride));
   // What scripts around an MPI program read, as mpirun sets it; every rank is alone in its pod.
@@ -222,6 +223,16 @@ json owner_reference(const crds::BspJob& job) {
                        {"blockOwnerDeletion", true}}});
 }
 
+json asked_seccomp(const crds::BspJobSpec& spec) {
+  const json* app = crds::app_container(spec);
+  const json& of_pod = part_at(part_at(part_at(spec.pod_template, "spec"), "securityContext"), "seccompProfile");
+  const json& own = app ? part_at(part_at(*app, "securityContext"), "seccompProfile") : of_pod;
+  const json& asked = own.is_null() ? of_pod : own;
+  return asked.is_object() && text_at(asked, "type") != "Unconfined" ? asked : json();
+}
+
+bool keeps_seccomp(const crds::BspJobSpec& spec) { return spec.rescheduling.mode != crds::ReschedulingMode::kMigrate; }
+
 json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image,
               const PodOptions& options) {
   const std::string name = pod_name(job.metadata.name, request.rank, request.generation);
@@ -271,6 +282,8 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
     const bool ask = options.scheduled && image.user.empty() && setting(own, security, "runAsUser").empty();
     if (ask) asking = asking_container(container);
     adapt_app(container, ask ? "" : program_user(own, security, image), job, request, image);
+    if (const auto grace = whole_number<std::int32_t>(spec["terminationGracePeriodSeconds"]))
+      put_env(container, names::kEnvGrace, std::to_string(*grace));
     if (const std::string groups = asked_groups(security); !groups.empty())
       put_env(container, names::kEnvGroups, groups);
   }

@@ -48,6 +48,11 @@ struct ImageDefaults {
   std::vector<std::string> command;
   std::string user;  // of the image's configuration; "": root
 };
+// The seccomp profile that the template names for the program; null: none, or Unconfined.
+nlohmann::json asked_seccomp(const crds::BspJobSpec& spec);
+// criu can't dump a process under any filter without CAP_SYS_ADMIN outside of all user namespaces (it asks the kernel for
+// PTRACE_O_SUSPEND_SECCOMP), whatever the filter lets through. So the profile stays only where no rank is to move.
+bool keeps_seccomp(const crds::BspJobSpec& spec);
 nlohmann::json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image,
                         const PodOptions& options = {});
 // `files`: names and PEM texts.

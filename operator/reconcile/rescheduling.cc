@@ -10,6 +10,7 @@
 #include "base/core/significant.h"
 #include "operator/decide/explain.h"
 #include "operator/observe/snapshot.h"
+#include "operator/reconcile/move_memory.h"
 #include "operator/reconcile/status.h"
 #include "operator/record/line.h"
 
@@ -212,6 +213,7 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
 
 std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   std::vector<observe::NodeFacts> nodes = o.nodes;
+  keep_memory(nodes, o);
   for (auto& node : nodes)
     for (const auto& [name, pod] : o.pods)  // sources not gone yet hold their slot
       if (pod.node == node.name &&

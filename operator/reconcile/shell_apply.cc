@@ -4,6 +4,7 @@
 
 #include "base/core/log.h"
 #include "operator/kube/modify.h"
+#include "operator/reconcile/move_memory.h"
 #include "operator/reconcile/shell_job.h"
 
 namespace bsp::reconcile {
@@ -41,6 +42,7 @@ bool JobShell::book(const Observed& o, const Outcome& out, Duration& pause) {
   Booking booking{.uid = uid_,
                   .wave = out.status.wave,
                   .each = requests_of(o.job.spec.pod_template.value("spec", json::object())),
+                  .checkpoint = MoveRoom(o).of_largest().checkpoint,
                   .seats = out.book,
                   .until = o.now + kBookingKept};
   const auto booked = bookings_.book(seen_, job_key(at_.name_space, at_.name), std::move(booking), o.now);

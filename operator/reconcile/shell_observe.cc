@@ -146,6 +146,7 @@ std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, con
       const std::uint32_t slots = slots_of(room, rank);
       facts.slots = std::max(slots, 1u);  // 0 would mean that there is no limit
       facts.cordoned = slots == 0 || !node.takes_pods;
+      if (node.allocatable.memory > 0) facts.memory = room.memory;
     } else {
       facts.taken = static_cast<std::uint32_t>(others.pods);
     }

@@ -5,7 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "base/json/fields.h"
 #include "operator/decide/explain.h"
+#include "operator/reconcile/move_memory.h"
+#include "operator/reconcile/pods.h"
 
 namespace bsp::reconcile {
 
@@ -94,6 +97,30 @@ bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
                                   seconds, spec.superstep.stride > 1 ? std::format("{}th ", spec.superstep.stride) : "",
                                   spec.superstep.call, hint)
                     : "supersteps end");
+  return is;
+}
+
+bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status) {
+  if (status.phase != crds::JobPhase::kRunning) return false;
+  const std::string lack = MoveRoom(o).lack();
+  // What is left changes all the time: only that it is too little is news.
+  if (lack.empty() == !is_on(status, kMovesLackMemory)) return false;
+  turn_condition(o, status, kMovesLackMemory, !lack.empty(), lack.empty() ? "EnoughMemory" : "NodeMemory",
+       lack.empty() ? "where there is a free slot there is the memory for a move" : lack);
+  return !lack.empty();
+}
+
+bool warn_of_seccomp(const Observed& o, crds::BspJobStatus& status) {
+  const nlohmann::json profile = asked_seccomp(o.job.spec);
+  const bool is = !profile.is_null() && !keeps_seccomp(o.job.spec);
+  if (is == is_on(status, kSeccompReplaced)) return false;
+  turn_condition(
+      o, status, kSeccompReplaced, is, is ? "CheckpointNeedsUnconfined" : "AsInTemplate",
+      is ? std::format("spec.template asks for seccompProfile {}, and the program runs Unconfined: a process under any "
+                       "seccomp filter can be checkpointed only with CAP_SYS_ADMIN on the node, so its rank could "
+                       "never move; new pods keep the profile where spec.rescheduling.mode is Off or Advise",
+                       text_at(profile, "type"))
+         : "the program runs under the seccomp profile of the template, if it names one");
   return is;
 }
 

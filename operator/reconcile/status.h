@@ -7,6 +7,8 @@
 namespace bsp::reconcile {
 
 // Types of the conditions that warn of what holds up a job, or keeps its ranks where they are.
+inline constexpr const char* kMovesLackMemory = "MovesLackMemory";
+inline constexpr const char* kSeccompReplaced = "SeccompProfileReplaced";
 inline constexpr const char* kCpuThrottled = "CPUThrottled";
 inline constexpr const char* kNoSupersteps = "NoSupersteps";
 // A CPU limit that throttles a rank, where the template has one at all. True if the condition has just turned to True.
@@ -14,6 +16,10 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status);
 // Ranks that may move and end no superstep, so that nobody can. True if the condition has just turned to True.
 bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status);
 
+// Nodes with a free slot that have not the memory for a move (move_memory.h). True if the condition has just turned to True.
+bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status);
+// A seccomp profile of the template that the program does not run under. True if the condition has just turned to True.
+bool warn_of_seccomp(const Observed& o, crds::BspJobStatus& status);
 // A condition as it is from now on.
 void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* type, bool on, std::string reason,
                     std::string message);

@@ -7,6 +7,7 @@
 #include "crds/fields.h"
 #include "crds/names.h"
 #include "operator/observe/calibration.h"
+#include "operator/reconcile/move_memory.h"
 
 namespace bsp::reconcile {
 
@@ -37,6 +38,9 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
   std::map<std::string, std::uint32_t> held;  // pods on each node, whoever's
   for (const auto& node : o.nodes) held[node.name] = node.taken;
   for (const auto& [name, pod] : o.pods) ++held[pod.node];
+  const MoveRoom room(o);
+  std::map<std::string, std::int64_t> memory;  // that is left for targets
+  for (const auto& node : o.nodes) memory[node.name] = room.free_memory(node);
 
   migrate::Wave wave;
   std::vector<bool> taken(status.ranks.size());
@@ -65,12 +69,18 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
       continue;
     }
     const observe::NodeFacts* chosen = nullptr;
+    const observe::NodeFacts* short_of_memory = nullptr;
+    const MoveMemory needed = room.of(status.ranks[request.rank]);
     bool set_known = false;
     for (const auto& node : o.nodes) {
       if (!request.node.empty() && node.name != request.node) continue;
       if (request.node.empty() && node.set != request.set) continue;
       set_known = true;
       if (node.cordoned || held[node.name] >= node.slots) continue;
+      if (memory[node.name] < needed.both()) {
+        short_of_memory = &node;
+        continue;
+      }
       chosen = &node;
       break;
     }
@@ -89,7 +99,8 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
       continue;
     }
     if (!chosen) {
-      refuse("NoCapacity", std::format("{} has no free slot", where));
+      refuse("NoCapacity",
+             short_of_memory ? room.lack(*short_of_memory, needed) : std::format("{} has no free slot", where));
       continue;
     }
     const auto set = std::ranges::find(sets, chosen->set);
@@ -108,6 +119,7 @@ Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::Bsp
     }
     ++into[chosen->set];
     ++held[chosen->name];
+    memory[chosen->name] -= needed.both();
     taken[request.rank] = true;
     migrate::Move move;
     move.migration = request.migration;

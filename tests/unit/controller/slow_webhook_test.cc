@@ -1,8 +1,8 @@
 // Calls that hang, as behind an admission webhook that does not answer: whose jobs they are waits, and nobody else's.
+#include "base/json/fields.h"
 #include "fake_ranks.h"
 #include "install_crds.h"
 #include "operator/controller/controller.h"
-#include "base/json/fields.h"
 #include "operator/kinds.h"
 #include "tests/unit/kube/world.h"
 

@@ -38,15 +38,30 @@ const json kInFast = {{"key", "pool"}, {"operator", "In"}, {"values", {"fast"}}}
 
 TEST(PlacePod, OnOneMachineItsNodeIsGiven) {
   const json spec = placed(json::object(), to_fast(), {});
-  EXPECT_EQ(spec, (json{{"nodeName", "fast-1"}, {"terminationGracePeriodSeconds", 0}}));
+  EXPECT_EQ(spec, (json{{"nodeName", "fast-1"}, {"terminationGracePeriodSeconds", 30}}));
 }
 
 TEST(PlacePod, InAClusterItsSetIsAskedForAndTheNodeLeftOpen) {
   const json spec = placed({{"nodeName", "mine"}}, to_fast(), {.scheduled = true});
   EXPECT_FALSE(spec.contains("nodeName"));
   EXPECT_EQ(terms_of(spec), (json::array({{{"matchExpressions", json::array({kInFast})}}})));
-  EXPECT_EQ(spec["terminationGracePeriodSeconds"], 1) << "0 would be a forced deletion";
+  EXPECT_EQ(spec["terminationGracePeriodSeconds"], 30) << "as Kubernetes has it where nobody says otherwise";
   EXPECT_FALSE(spec.contains("hostUsers"));
+}
+
+TEST(PlacePod, TheGracePeriodIsTheUsers) {
+  auto grace = [](json given, bool scheduled) {
+    const json spec =
+        placed({{"terminationGracePeriodSeconds", std::move(given)}}, to_fast(), {.scheduled = scheduled});
+    return spec["terminationGracePeriodSeconds"];
+  };
+  for (const bool scheduled : {true, false}) {
+    EXPECT_EQ(grace(300, scheduled), 300);
+    EXPECT_EQ(grace(nullptr, scheduled), 30);
+    EXPECT_EQ(grace("soon", scheduled), "soon") << "whoever makes the pod refuses it and names the field";
+  }
+  EXPECT_EQ(grace(0, true), 1) << "0 would be a forced deletion, and a second copy might start beside this one";
+  EXPECT_EQ(grace(0, false), 0) << "our own node waits for the containers";
 }
 
 TEST(PlacePod, ANodeThatAPersonNamedIsAskedForToo) {

@@ -341,6 +341,29 @@ TEST(MakePod, BspInitLearnsOfTheGroupsThatTheTemplateAsksFor) {
   EXPECT_EQ(groups({{"runAsUser", 1000}}), "");
 }
 
+// No process under a filter can be dumped: what stays of a profile depends on whether ranks are to move.
+TEST(MakePod, ASeccompProfileStaysWhereNoRankIsToMove) {
+  const json mine = {{"type", "RuntimeDefault"}}, local = {{"type", "Localhost"}, {"localhostProfile", "p.json"}},
+             unconfined = {{"type", "Unconfined"}};
+  auto profile = [](const json& own, const json& of_pod, crds::ReschedulingMode mode) {
+    json app = {{"command", {"p"}}}, spec = json::object();
+    if (!own.is_null()) app["securityContext"]["seccompProfile"] = own;
+    if (!of_pod.is_null()) spec["securityContext"]["seccompProfile"] = of_pod;
+    crds::BspJob job = job_with(app, spec);
+    job.spec.rescheduling.mode = mode;
+    return app_of(make_pod(job, request(0), {})).at("securityContext").at("seccompProfile");
+  };
+  using enum crds::ReschedulingMode;
+  for (const auto mode : {kOff, kAdvise}) {
+    EXPECT_EQ(profile(mine, {}, mode), mine);
+    EXPECT_EQ(profile({}, local, mode), local);
+    EXPECT_EQ(profile(mine, local, mode), mine);
+    EXPECT_EQ(profile(unconfined, local, mode), unconfined);
+    EXPECT_EQ(profile({}, {}, mode), unconfined);
+  }
+  EXPECT_EQ(profile(mine, local, kMigrate), unconfined);
+}
+
 TEST(MakePod, TemplatesOfAnotherVersionWinNothing) {
   json spec = {{"initContainers", {{{"name", "prepare"}, {"image", "i"}}, {{"name", "sidecar"}, {"image", "old"}}}},
                {"volumes", {{{"name", "bsp-run"}, {"emptyDir", json::object()}}}},

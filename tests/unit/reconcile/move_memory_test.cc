@@ -1,0 +1,146 @@
+// A rank is at its target twice for a moment, as a checkpoint and as a process: a node that has a slot, but not the
+// memory for both, is no target, and the job says so.
+#include "operator/reconcile/move_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "operator/reconcile/status.h"
+#include "operator/reconcile/waves.h"
+#include "tests/unit/reconcile/world.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kMi = 1 << 20;
+
+// Ranks 0 and 1 in slow, rank 2 in fast, whose two other nodes have a free slot each; a rank asks for 256 MiB and holds
+// 100.
+class MoveMemoryTest : public testing::Test {
+ protected:
+  MoveMemoryTest() {
+    sim::World w({.ranks = 3, .slow = 2, .fast = 3});
+    check(w.run_until(crds::JobPhase::kRunning), "the job runs");
+    o = w.observe();
+    child()["resources"]["requests"]["memory"] = "256Mi";
+    for (crds::RankPlace& rank : o.job.status.ranks) rank.memory_bytes = 100 * kMi;
+    from = std::ranges::find(o.job.status.ranks, "slow", &crds::RankPlace::set)->rank.value;
+  }
+  json& child() { return o.job.spec.pod_template["spec"]["containers"][0]; }
+  // Of all nodes of fast, for this job's pods.
+  void give(std::int64_t mebibytes) {
+    for (observe::NodeFacts& node : o.nodes)
+      if (node.set == "fast") node.memory = mebibytes * kMi;
+  }
+  Begun begin(std::vector<MoveRequest> requests) {
+    crds::BspJobStatus status = o.job.status;
+    return begin_wave(o, std::move(requests), status);
+  }
+  [[nodiscard]] MoveRequest to_fast() const { return {.migration = "m", .rank = from, .set = "fast", .node = ""}; }
+
+  Observed o;
+  std::uint32_t from = 0;
+};
+
+TEST_F(MoveMemoryTest, IsThatOfTheRankAndOfItsCheckpoint) {
+  const MoveMemory asked = MoveRoom(o).of(o.job.status.ranks[0]);
+  EXPECT_EQ(asked.process, 256 * kMi);
+  EXPECT_EQ(asked.checkpoint, 100 * kMi);
+  o.job.status.ranks[0].memory_bytes = 300 * kMi;
+  EXPECT_EQ(MoveRoom(o).of(o.job.status.ranks[0]).both(), 600 * kMi) << "it holds more than it asked for";
+  EXPECT_EQ(MoveRoom(o).of_largest().both(), 600 * kMi);
+  child().erase("resources");
+  EXPECT_EQ(MoveRoom(o).of(o.job.status.ranks[1]).both(), 200 * kMi) << "it asked for nothing";
+  o.job.status.ranks[0].memory_bytes = ~0ull;
+  EXPECT_GT(MoveRoom(o).of_largest().both(), 0) << "what a sidecar says may be anything";
+}
+
+TEST_F(MoveMemoryTest, OfANodeIsWhatTheJobsOwnPodsLeave) {
+  give(512);
+  for (const observe::NodeFacts& node : o.nodes) {
+    const bool holds = std::ranges::any_of(o.pods, [&](const auto& entry) { return entry.second.node == node.name; });
+    EXPECT_EQ(MoveRoom(o).free_memory(node), node.set == "slow" ? INT64_MAX : (holds ? 256 : 512) * kMi);
+  }
+}
+
+TEST_F(MoveMemoryTest, DecidesWhetherAMoveMayBegin) {
+  give(356);
+  EXPECT_TRUE(begin({to_fast()}).wave);
+  give(355);
+  const Begun begun = begin({to_fast()});
+  EXPECT_FALSE(begun.wave);
+  ASSERT_EQ(begun.refused.size(), 1u);
+  EXPECT_EQ(begun.refused[0].reason, "NoCapacity");
+  EXPECT_THAT(begun.refused[0].message,
+              HasSubstr("has a free slot, but not the memory that a move takes while it lasts: 256 MiB for the rank and "
+                        "100 MiB for its checkpoint, and 355 MiB are left"));
+}
+
+TEST_F(MoveMemoryTest, ClosesNodesToDecisions) {
+  auto open = [&] {
+    std::vector<observe::NodeFacts> nodes = o.nodes;
+    keep_memory(nodes, o);
+    std::uint32_t slots = 0;
+    for (const observe::NodeFacts& node : nodes)
+      if (node.set == "fast") slots += node.slots - node.taken;
+    return slots;
+  };
+  EXPECT_EQ(open(), 3u) << "nobody counts memory";
+  give(356);
+  EXPECT_EQ(open(), 3u) << "the rank that is in fast keeps its slot";
+  give(355);
+  EXPECT_EQ(open(), 1u);
+}
+
+TEST_F(MoveMemoryTest, IsToldInACondition) {
+  crds::BspJobStatus status = o.job.status;
+  give(356);
+  EXPECT_FALSE(warn_of_move_memory(o, status));
+  EXPECT_EQ(crds::find_condition(status.conditions, kMovesLackMemory), nullptr) << "nothing to tell";
+  give(300);
+  EXPECT_TRUE(warn_of_move_memory(o, status));
+  EXPECT_THAT(crds::find_condition(status.conditions, kMovesLackMemory)->message,
+              HasSubstr("no rank can move into Set fast: node fast-"));
+  const std::string told = crds::find_condition(status.conditions, kMovesLackMemory)->message;
+  give(290);
+  EXPECT_FALSE(warn_of_move_memory(o, status)) << "how much too little is no news";
+  EXPECT_EQ(crds::find_condition(status.conditions, kMovesLackMemory)->message, told);
+  give(400);
+  EXPECT_FALSE(warn_of_move_memory(o, status));
+  EXPECT_EQ(crds::find_condition(status.conditions, kMovesLackMemory)->status, crds::ConditionStatus::kFalse);
+}
+
+// The scheduler counts what a pod asks for, and nothing of a checkpoint.
+TEST(BookedMemory, HoldsTheCheckpointsRoomEvenWhereTheTargetIsPlaced) {
+  Booking booking{.uid = "u", .wave = 1, .each = {500, 256 * kMi, 1}, .checkpoint = 100 * kMi, .seats = {}, .until = {}};
+  booking.seats.push_back({"a-r0-g1", 0, "fast", "fast-1"});
+  const Bookings bookings = bookings_from_json({{"data", booking_data({.of_job = {{"default/a", booking}}, .version = ""})}});
+  const auto at_fast = [&](bool placed) {
+    return booked_by_others(bookings, "default/b", [&](const auto&, const auto&) { return placed; }).at("fast-1");
+  };
+  EXPECT_EQ(at_fast(false), (Resources{500, 356 * kMi, 1}));
+  EXPECT_EQ(at_fast(true), (Resources{0, 100 * kMi, 0}));
+}
+
+TEST_F(MoveMemoryTest, AProfileThatWasReplacedIsTold) {
+  crds::BspJobStatus status = o.job.status;
+  o.job.spec.rescheduling.mode = crds::ReschedulingMode::kMigrate;
+  EXPECT_FALSE(warn_of_seccomp(o, status));
+  child()["securityContext"]["seccompProfile"]["type"] = "RuntimeDefault";
+  EXPECT_TRUE(warn_of_seccomp(o, status));
+  EXPECT_THAT(crds::find_condition(status.conditions, kSeccompReplaced)->message,
+              HasSubstr("asks for seccompProfile RuntimeDefault, and the program runs Unconfined"));
+  EXPECT_FALSE(warn_of_seccomp(o, status)) << "told once";
+  o.job.spec.rescheduling.mode = crds::ReschedulingMode::kOff;
+  EXPECT_FALSE(warn_of_seccomp(o, status));
+  EXPECT_EQ(crds::find_condition(status.conditions, kSeccompReplaced)->status, crds::ConditionStatus::kFalse);
+}
+
+}  // namespace
+}  // namespace bsp::reconcile
