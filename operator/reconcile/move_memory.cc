@@ -15,8 +15,7 @@ std::string mebibytes(std::int64_t bytes) { return std::format("{} MiB", bytes >
 
 }  // namespace
 
-MoveRoom::MoveRoom(const Observed& o)
-    : o_(o), asked_(requests_of(part_at(o.job.spec.pod_template, "spec")).memory) {
+MoveRoom::MoveRoom(const Observed& o) : o_(o), asked_(requests_of(part_at(o.job.spec.pod_template, "spec")).memory) {
   for (const auto& [name, pod] : o.pods) ++held_[pod.node];
 }
 

@@ -36,7 +36,7 @@ class MoveRoom {
 
  private:
   const Observed& o_;
-  std::int64_t asked_;                          // by a pod
+  std::int64_t asked_;                         // by a pod
   std::map<std::string, std::uint32_t> held_;  // pods, by node
 };
 

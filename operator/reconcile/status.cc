@@ -106,7 +106,7 @@ bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status) {
   // What is left changes all the time: only that it is too little is news.
   if (lack.empty() == !is_on(status, kMovesLackMemory)) return false;
   turn_condition(o, status, kMovesLackMemory, !lack.empty(), lack.empty() ? "EnoughMemory" : "NodeMemory",
-       lack.empty() ? "where there is a free slot there is the memory for a move" : lack);
+                 lack.empty() ? "where there is a free slot there is the memory for a move" : lack);
   return !lack.empty();
 }
 

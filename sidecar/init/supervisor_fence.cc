@@ -64,10 +64,11 @@ void Supervisor::watch_fence() {
   const bool news = !held_;
   hold();  // before anything that could take its time
   if (news)
-    std::fprintf(stderr,
-                 "bsp-init: for %s no sidecar has vouched that this pod is not cut off, and another copy of the rank may "
-                 "start elsewhere: the program is stopped until one does\n",
-                 seconds_text(silent).c_str());
+    std::fprintf(
+        stderr,
+        "bsp-init: for %s no sidecar has vouched that this pod is not cut off, and another copy of the rank may "
+        "start elsewhere: the program is stopped until one does\n",
+        seconds_text(silent).c_str());
   next_fence_ = now + kLookAtHeld;
   if (silent >= fencing::end_after(options_.fence_limit))
     kill_program("for " + seconds_text(silent) +

@@ -27,7 +27,8 @@ std::atomic<Owner> owners[kMaxDescriptors];
 
 // Of this thread. MPI's own threads have MPI's work to do from their start.
 thread_local int work_for_mpi __attribute__((tls_model("initial-exec"))) = 0;
-thread_local int depth_of_program __attribute__((tls_model("initial-exec"))) = 0;  // of MPI calls, where its function runs
+thread_local int depth_of_program __attribute__((tls_model("initial-exec"))) =
+    0;  // of MPI calls, where its function runs
 
 bool is_in_mpi() { return work_for_mpi != 0 || thread_state.depth > depth_of_program; }
 
@@ -88,10 +89,10 @@ using namespace bsp::shim;  // NOLINT
 extern "C" {
 
 // The calls that make one descriptor and return it.
-#define BSP_MAKES(name, declared, passed, specifier)        \
-  BSP_EXPORT int name declared specifier {                  \
-    static const auto next = BSP_NEXT(name);                \
-    return note_made(next passed);                          \
+#define BSP_MAKES(name, declared, passed, specifier) \
+  BSP_EXPORT int name declared specifier {           \
+    static const auto next = BSP_NEXT(name);         \
+    return note_made(next passed);                   \
   }
 BSP_MAKES(eventfd, (unsigned count, int flags), (count, flags), noexcept)
 BSP_MAKES(epoll_create, (int size), (size), noexcept)

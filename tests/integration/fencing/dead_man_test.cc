@@ -114,7 +114,7 @@ TEST_P(CutOff, AndWithoutASidecarThatCanEndItTheProgramIsStoppedBeforeASecondCop
 }
 INSTANTIATE_TEST_SUITE_P(Its, CutOff, testing::Values(Sidecar::kIsGone, Sidecar::kCrashLoops, Sidecar::kHangs),
                          [](const auto& sidecar) {
-                           return sidecar.param == Sidecar::kIsGone        ? "SidecarIsGone"
+                           return sidecar.param == Sidecar::kIsGone       ? "SidecarIsGone"
                                   : sidecar.param == Sidecar::kCrashLoops ? "SidecarCrashLoops"
                                                                           : "SidecarHangs";
                          });

@@ -77,9 +77,10 @@ TEST_F(MoveMemoryTest, DecidesWhetherAMoveMayBegin) {
   EXPECT_FALSE(begun.wave);
   ASSERT_EQ(begun.refused.size(), 1u);
   EXPECT_EQ(begun.refused[0].reason, "NoCapacity");
-  EXPECT_THAT(begun.refused[0].message,
-              HasSubstr("has a free slot, but not the memory that a move takes while it lasts: 256 MiB for the rank and "
-                        "100 MiB for its checkpoint, and 355 MiB are left"));
+  EXPECT_THAT(
+      begun.refused[0].message,
+      HasSubstr("has a free slot, but not the memory that a move takes while it lasts: 256 MiB for the rank and "
+                "100 MiB for its checkpoint, and 355 MiB are left"));
 }
 
 TEST_F(MoveMemoryTest, ClosesNodesToDecisions) {
@@ -118,9 +119,11 @@ TEST_F(MoveMemoryTest, IsToldInACondition) {
 
 // The scheduler counts what a pod asks for, and nothing of a checkpoint.
 TEST(BookedMemory, HoldsTheCheckpointsRoomEvenWhereTheTargetIsPlaced) {
-  Booking booking{.uid = "u", .wave = 1, .each = {500, 256 * kMi, 1}, .checkpoint = 100 * kMi, .seats = {}, .until = {}};
+  Booking booking{
+      .uid = "u", .wave = 1, .each = {500, 256 * kMi, 1}, .checkpoint = 100 * kMi, .seats = {}, .until = {}};
   booking.seats.push_back({"a-r0-g1", 0, "fast", "fast-1"});
-  const Bookings bookings = bookings_from_json({{"data", booking_data({.of_job = {{"default/a", booking}}, .version = ""})}});
+  const Bookings bookings =
+      bookings_from_json({{"data", booking_data({.of_job = {{"default/a", booking}}, .version = ""})}});
   const auto at_fast = [&](bool placed) {
     return booked_by_others(bookings, "default/b", [&](const auto&, const auto&) { return placed; }).at("fast-1");
   };
