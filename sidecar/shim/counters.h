@@ -65,6 +65,13 @@ inline void received(const Peers* peers, const MPI_Status& status) { received(pe
 inline void received(MPI_Comm comm, const MPI_Status& status, std::uint64_t call_ticks) {
   if (Comm* c = comm_of(comm)) received(c->peers, status, call_ticks);
 }
+// The status of a call that completes one operation: such calls leave MPI_ERROR alone.
+inline void put(MPI_Status* to, const MPI_Status& from) {
+  if (to == MPI_STATUS_IGNORE) return;
+  const int error = to->MPI_ERROR;
+  *to = from;
+  to->MPI_ERROR = error;
+}
 // True if a receive that returned `rc` has consumed a message.
 bool consumed(int rc);
 

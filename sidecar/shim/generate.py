@@ -247,7 +247,7 @@ def wrapper(procedure):
     if status:
         lines.append(f"  const int rc = {invoke};")
         lines.append("  if (consumed(rc)) received(comm, own, call.end());")
-        lines.append(f"  if ({status} != MPI_STATUS_IGNORE) *{status} = own;")
+        lines.append(f"  put({status}, own);")
     elif after:
         lines.append(f"  const int rc = {invoke};")
     else:

@@ -229,7 +229,7 @@ int MPI_Mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI
   MPI_Status own{};
   const int rc = real.Mrecv(buf, count, to_real(type), message, &own);
   if (peers != nullptr && consumed(rc)) received(peers, own);
-  if (status != MPI_STATUS_IGNORE) *status = own;
+  put(status, own);
   return rc;
 }
 

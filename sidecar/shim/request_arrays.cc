@@ -39,12 +39,22 @@ int early_one(const RequestArray& array) {
   return i;
 }
 
-// Request `index` has completed with `status`.
-void settle_any(RequestArray& array, int index, MPI_Status status, MPI_Status* out) {
+// Request `index` has completed with `status`; returns that as the program is to see it.
+MPI_Status settle(RequestArray& array, int index, MPI_Status status) {
   const bool one = index >= 0 && index < array.count();  // else the array had nothing active
   if (one) restore_tag(array.object(index), status);
-  if (out != MPI_STATUS_IGNORE) *out = status;
   if (one) array.settle_one(index, status);
+  return status;
+}
+
+void settle_any(RequestArray& array, int index, const MPI_Status& status, MPI_Status* out) {
+  put(out, settle(array, index, status));
+}
+
+// One of several that complete at once: there MPI_ERROR says what became of each.
+void settle_some(RequestArray& array, int index, const MPI_Status& status, MPI_Status* statuses, int i) {
+  const MPI_Status seen = settle(array, index, status);
+  if (statuses != MPI_STATUSES_IGNORE) statuses[i] = seen;
 }
 
 int settle_early_any(RequestArray& array, int* index, MPI_Status* status) {
@@ -59,8 +69,7 @@ int settle_early_some(RequestArray& array, int* outcount, int* indices, MPI_Stat
   for (int i = 0; i < array.count(); ++i) {
     if (!array.completed(i)) continue;
     indices[*outcount] = i;
-    settle_any(array, i, array.object(i)->status,
-               statuses != MPI_STATUSES_IGNORE ? &statuses[*outcount] : MPI_STATUS_IGNORE);
+    settle_some(array, i, array.object(i)->status, statuses, *outcount);
     ++*outcount;
   }
   return MPI_SUCCESS;
@@ -77,8 +86,7 @@ int some_of(SomeCall call_real, RequestArray& array, int* outcount, int* indices
     return rc;
   }
   for (int i = 0; i < *outcount; ++i)
-    settle_any(array, indices[i], array.statuses()[i],
-               statuses != MPI_STATUSES_IGNORE ? &statuses[i] : MPI_STATUS_IGNORE);
+    settle_some(array, indices[i], array.statuses()[i], statuses, i);
   return rc;
 }
 

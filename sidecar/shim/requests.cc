@@ -165,13 +165,6 @@ using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
 
 namespace {
 
-void put(MPI_Status* to, const MPI_Status& from) {
-  if (to == MPI_STATUS_IGNORE) return;
-  const int error = to->MPI_ERROR;  // single-completion calls leave MPI_ERROR alone
-  *to = from;
-  to->MPI_ERROR = error;
-}
-
 // MPI_Wait or MPI_Test of one of our requests.
 template <class RealCall>
 int complete(MPI_Request* slot, Request* r, int* flag, MPI_Status* status, RealCall call_real) {

@@ -76,6 +76,22 @@ int main(int argc, char** argv) {
     MPI_Wait(&requests[0], &status);
     CHECK(got == left * 1000 + s && status.MPI_SOURCE == left);
 
+    /* Calls that complete one operation leave MPI_ERROR alone. */
+    status.MPI_ERROR = 4711;
+    MPI_Sendrecv(&token, 1, MPI_INT, right, 11, &got, 1, MPI_INT, left, 11, MPI_COMM_WORLD, &status);
+    CHECK(status.MPI_ERROR == 4711);
+    MPI_Send(&token, 1, MPI_INT, right, 12, MPI_COMM_WORLD);
+    MPI_Recv(&got, 1, MPI_INT, left, 12, MPI_COMM_WORLD, &status);
+    CHECK(status.MPI_ERROR == 4711);
+    MPI_Send(&token, 1, MPI_INT, right, 13, MPI_COMM_WORLD);
+    MPI_Mprobe(left, 13, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+    MPI_Mrecv(&got, 1, MPI_INT, &message, &status);
+    CHECK(status.MPI_ERROR == 4711);
+    MPI_Send(&token, 1, MPI_INT, right, 14, MPI_COMM_WORLD);
+    MPI_Irecv(&got, 1, MPI_INT, left, 14, MPI_COMM_WORLD, &requests[0]);
+    MPI_Waitany(1, requests, &flag, &status);
+    CHECK(status.MPI_ERROR == 4711 && got == left * 1000 + s);
+
     /* Nobody, and a receive that is given up. */
     MPI_Send(&token, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
     MPI_Recv(&got, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &status);
