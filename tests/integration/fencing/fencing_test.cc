@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -108,6 +109,32 @@ TEST_F(Fencing, ARankThatFailedOrWhoseOperatorSpeaksIsLetGoAtOnce) {
   std::this_thread::sleep_for(kShortLimit / 4);
   inits[1]->say(control::kExited, {{"code", "3"}, {"signal", "0"}, {"message", ""}});
   inits[1]->expect(control::kBye);
+}
+
+// What an operator asks that does not hear rank 2 itself: is it the rank or the operator's own network?
+TEST_F(Fencing, TheOperatorIsToldWhomARankHears) {
+  start_all();
+  auto heard_by_rank_0 = [&] {
+    const auto answer =
+        cluster.call(0, fencing::kHears,
+                     {{fencing::kPods, {cluster.pod(2), cluster.pod(1), cluster.pod(2), "job-r7-g1", 5, nullptr}}});
+    EXPECT_EQ(answer.header.at(fencing::kHeard).size() + answer.header.at(fencing::kUnheard).size(), 2u)
+        << "each once, and no stranger: " << answer.header.dump();
+    return answer.header;
+  };
+  const std::string two = cluster.pod(2);
+  EXPECT_TRUE(std::ranges::contains(heard_by_rank_0().at(fencing::kHeard), nlohmann::json(two)));
+  cluster.sidecars[2].signal(SIGKILL);
+  cluster.sidecars[2].wait(10s);
+  EXPECT_TRUE(std::ranges::contains(heard_by_rank_0().at(fencing::kUnheard), nlohmann::json(two)));
+  cluster.call(1, wire::kStatus);
+  const auto none = cluster.call(0, fencing::kHears, {{fencing::kPods, nlohmann::json::array()}});
+  EXPECT_TRUE(none.header.at(fencing::kHeard).empty() && none.header.at(fencing::kUnheard).empty());
+  EXPECT_TRUE(cluster.call(0, fencing::kHears, {{fencing::kPods, "all"}}).header.at(fencing::kHeard).empty());
+  net::Link peer(cluster.identity(cluster.pod(1)), {cluster.address(0), cluster.pod(0)});
+  const auto refused = peer.call(fencing::kHears, {{fencing::kPods, {two}}}, 5s);
+  ASSERT_FALSE(refused) << "only the operator";
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
 }
 
 TEST_F(Fencing, AStrangerIsNotTold) {

@@ -157,6 +157,46 @@ TEST_F(Relay, ACheckpointArrivesWholeAndIsRestored) {
   EXPECT_EQ(late.error().code, ErrorCode::kConflict);
 }
 
+// The copy dies after its epoch is committed: a further epoch names the source. Whoever has prepared that one opens the
+// one before no more, though its openEpoch may still be on the way.
+TEST_F(Relay, ASourceThatHasSentItsImageGoesOnInTheEpochAfterItsCopys) {
+  start();
+  announce();
+  send();
+  source->expect(control::kDump);
+  {
+    FakeInit::Capture capture(cluster.run_dir(kSource));
+    EXPECT_TRUE(capture.file("pages-1.img", 1 << 20, 'p'));
+  }
+  source->say(control::kDumped, {{"migration", "m1"}, {"ns", "5000"}});
+  wait_for(kSource, TransferPhase::kSent);
+  EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).admitted_epoch, 0u);
+  // Epoch 1 gives rank 0 to the copy; the source may hear of it or not.
+  auto to_copy = cluster.plan(1);
+  to_copy.members[0].pod = "job-r0-g2";
+  cluster.call(kTarget, wire::kPrepareEpoch, to_copy);
+  for (std::uint32_t rank : {kSource, kTarget}) cluster.call(rank, wire::kPrepareEpoch, cluster.plan(2));
+  const auto promised = wait_for(kTarget, [](const auto& s) { return s.prepared_epoch == 2; });
+  EXPECT_EQ(promised.admitted_epoch, 0u);
+  const auto late = cluster.try_call(kTarget, wire::kOpenEpoch, {{"epoch", 1}});
+  ASSERT_FALSE(late) << "it was on the way for long";
+  EXPECT_EQ(late.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(late.error().message, testing::HasSubstr("epoch 2 was prepared since"));
+  // Also by one that does not remember who told it.
+  cluster.sidecars[kTarget].signal(SIGKILL);
+  cluster.sidecars[kTarget].wait(10s);
+  cluster.start_sidecar(kTarget);
+  target.emplace(cluster.run_dir(kTarget), control::kStateWaiting);
+  cluster.call(kTarget, wire::kPrepareEpoch, to_copy);
+  EXPECT_FALSE(cluster.try_call(kTarget, wire::kOpenEpoch, {{"epoch", 1}}));
+
+  cluster.call(kSource, wire::kOpenEpoch, {{"epoch", 2}});
+  EXPECT_EQ(source->expect(control::kContinue).text("epoch"), "2");
+  source->say(control::kRunning, {{"pid", "4711"}});
+  EXPECT_EQ(wait_for(kSource, [](const auto& s) { return s.phase == wire::RankPhase::kOpening; }).admitted_epoch, 2u);
+  EXPECT_TRUE(cluster.try_call(kSource, wire::kOpenEpoch, {{"epoch", 2}})) << "asking twice is asking once";
+}
+
 TEST_F(Relay, ARankThatIsToMoveGoesAsSoonAsItStopsAndIsRestoredAsSoonAsItIsThere) {
   start_computing();
   commit_with_order();
