@@ -1,6 +1,7 @@
 #include "sidecar/shim/epoch.h"
 
 #include <fcntl.h>
+#include <pmix.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,10 +15,12 @@
 #include "crds/names.h"
 #include "sidecar/ring/ring_access.h"
 #include "sidecar/shim/descriptors.h"
+#include "sidecar/shim/farewell.h"
 #include "sidecar/shim/handles.h"
 #include "sidecar/shim/leftovers.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
+#include "sidecar/shim/predefined_self.h"
 #include "sidecar/shim/server_loss.h"
 #include "sidecar/shim/state.h"
 #include "sidecar/shim/thread_level.h"
@@ -57,6 +60,17 @@ MPI_Comm comm_of_set(const char* pset, const char* name) {
   real.Group_free(&group);
   real.Comm_set_name(comm, name);  // bring_objects_up() gives it the program's own name, if it has one
   return comm;
+}
+
+// Waits until all ranks have got here. ob1 of Open MPI 5.0 loses messages that arrive before their communicator is there
+// if they carry its number (it looks for the tag where the number is): nobody may send on the world before all have it.
+// Open MPI sees to that itself where a communicator is made from another.
+void wait_for_all_ranks() {
+  using Fence = decltype(&PMIx_Fence);
+  static const auto fence = reinterpret_cast<Fence>(find_in_mpi("PMIx_Fence"));
+  if (fence == nullptr || fence(nullptr, 0, nullptr, 0) != PMIX_SUCCESS)
+    die("epoch %llu: the ranks did not meet after MPI_Comm_create_from_group",
+        static_cast<unsigned long long>(state.epoch));
 }
 
 void init_session() {
@@ -163,6 +177,8 @@ void open_epoch(const EpochDescriptor& descriptor) {
   init_session();
   world.real = comm_of_set("mpi://WORLD", "MPI_COMM_WORLD");
   self.real = comm_of_set("mpi://SELF", "MPI_COMM_SELF");
+  wait_for_all_ranks();
+  lend_self(self.real);
   leftovers_after_open();
 
   int size = 0;
@@ -177,6 +193,7 @@ void open_epoch(const EpochDescriptor& descriptor) {
 void close_epoch() {
   const InMpi in_mpi;
   measure.end_epoch();
+  take_self_back();
   real.Comm_free(&world.real);
   real.Comm_free(&self.real);
   // Open MPI 5.0 opens its `if` framework twice and closes it once: without this the next epoch would
@@ -185,7 +202,11 @@ void close_epoch() {
   static const auto close_framework = reinterpret_cast<Close>(find_in_mpi("mca_base_framework_close"));
   static void* const interfaces = find_in_mpi("opal_if_base_framework");
   if (close_framework != nullptr && interfaces != nullptr) close_framework(interfaces);
-  must(real.Session_finalize(&session), "MPI_Session_finalize");
+  {
+    Farewell farewell;
+    must(real.Session_finalize(&session), "MPI_Session_finalize");
+  }
+  links_must_hold();
   leftovers_after_close();
 }
 

@@ -27,6 +27,7 @@
 #include "sidecar/shim/blockers.h"
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/epoch.h"
+#include "sidecar/shim/farewell.h"
 #include "sidecar/shim/leftovers.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/moved_clock.h"
@@ -88,13 +89,16 @@ Verdict agree(MPI_Comm comm, bool can_close, bool drop, std::int64_t& on_their_w
       static_cast<std::int64_t>(counters.received.load(std::memory_order_relaxed));
   sum[ranks] = can_close ? 0 : 1;
   sum[ranks + 1] = drop ? 1 : 0;
-  if (real.Allreduce(MPI_IN_PLACE, sum.data(), static_cast<int>(sum.size()), pre.int64, pre.sum, to_real(comm)) !=
-      MPI_SUCCESS)
-    return Verdict::kPostpone;
+  const auto reduce = [&] {
+    return real.Allreduce(MPI_IN_PLACE, sum.data(), static_cast<int>(sum.size()), pre.int64, pre.sum, to_real(comm));
+  };
+  if (reduce() != MPI_SUCCESS) return Verdict::kPostpone;
   on_their_way = sum[static_cast<std::size_t>(state.rank)];
   if (sum[ranks + 1] != 0) return Verdict::kDrop;
   const bool all_zero = std::ranges::all_of(sum, [](std::int64_t element) { return element == 0; });
-  return all_zero ? Verdict::kClose : Verdict::kPostpone;
+  if (!all_zero) return Verdict::kPostpone;
+  settle(reduce);
+  return Verdict::kClose;
 }
 
 void stop_until_next_epoch(EpochDescriptor& next) {
@@ -151,7 +155,10 @@ void committed(MPI_Comm comm, std::uint64_t word) {
   else if (mine = blocker(); mine.empty())
     mine = program_socket();
   std::int64_t on_their_way = 0;
-  switch (agree(comm, mine.empty(), bsp_gate_state_of(word) == BSP_GATE_DROPPING, on_their_way)) {
+  links_may_break();
+  const Verdict verdict = agree(comm, mine.empty(), bsp_gate_state_of(word) == BSP_GATE_DROPPING, on_their_way);
+  if (verdict != Verdict::kClose) links_must_hold();
+  switch (verdict) {
     case Verdict::kClose:
       close_and_reopen();
       break;

@@ -14,6 +14,7 @@
 #include "sidecar/shim/blockers.h"
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/epoch.h"
+#include "sidecar/shim/farewell.h"
 #include "sidecar/shim/gate.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
@@ -93,7 +94,9 @@ int init(int* argc, char*** argv, int required, int* provided) {
 
 void free_everything() {
   delete_attributes(pre.comm_self);  // MPI 4.1, 11.2.4: these callbacks see a working MPI
-  real.Barrier(world.real);          // nobody leaves while others still take messages from it
+  links_may_break();
+  real.Barrier(world.real);  // nobody leaves while others still take messages from it
+  settle([] { real.Barrier(world.real); });
   delete_attributes(pre.comm_world);
   take_objects_down();
 }

@@ -1,0 +1,115 @@
+#include "sidecar/shim/farewell.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <string_view>
+#include <vector>
+
+#include "base/core/realtime.h"
+#include "sidecar/shim/real.h"
+
+namespace bsp::shim {
+namespace {
+
+// A peer that has neither closed nor ended by then is cut off: its node is gone, and nobody waits for its data.
+constexpr std::uint64_t kLongestFarewellNs = 20'000'000'000;
+
+// OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT of Open MPI 5, from which on ob1 ignores errors of links.
+constexpr int kPastCommSelfDestruct = 4;
+
+int* mpi_state() {
+  static auto* const found = static_cast<int*>(find_in_mpi("ompi_mpi_state"));
+  return found;
+}
+
+int state_before = 0;
+
+std::atomic<bool> leaving{false};
+std::vector<int> half_closed;  // only the closing thread touches it
+
+// Both are MPI's own sockets; only the caller tells those that carry messages from PMIx's, whose peer, the sidecar, stays.
+bool is_transport_code(const void* code) {
+  Dl_info info;
+  if (dladdr(code, &info) == 0 || info.dli_fname == nullptr) return false;
+  const std::string_view path = info.dli_fname;
+  const std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  return name.starts_with("libopen-pal.") || name.starts_with("mca_btl_");
+}
+
+// Reads what nobody wants any more. True once the peer has closed, or is gone.
+bool has_closed(int fd) {
+  char unwanted[4096];
+  for (;;) {
+    const ssize_t n = ::recv(fd, unwanted, sizeof unwanted, MSG_DONTWAIT);
+    if (n > 0 || (n < 0 && errno == EINTR)) continue;
+    return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+  }
+}
+
+}  // namespace
+
+void links_may_break() {
+  if (mpi_state() == nullptr || *mpi_state() == kPastCommSelfDestruct) return;
+  state_before = *mpi_state();
+  *mpi_state() = kPastCommSelfDestruct;
+}
+
+void links_must_hold() {
+  if (mpi_state() != nullptr && *mpi_state() == kPastCommSelfDestruct) *mpi_state() = state_before;
+}
+
+Farewell::Farewell() { leaving.store(true); }
+
+Farewell::~Farewell() {
+  leaving.store(false);
+  const std::uint64_t deadline = realtime_ns() + kLongestFarewellNs;
+  while (!half_closed.empty() && realtime_ns() < deadline) {
+    std::vector<pollfd> waiting;
+    for (int fd : half_closed) waiting.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+    ::poll(waiting.data(), waiting.size(), 100);
+    std::erase_if(half_closed, [](int fd) { return has_closed(fd) && ::close(fd) == 0; });
+  }
+  for (int fd : half_closed) ::close(fd);
+  half_closed.clear();
+}
+
+}  // namespace bsp::shim
+
+using namespace bsp::shim;  // NOLINT
+
+#define BSP_EXPORT __attribute__((visibility("default")))
+#define BSP_NEXT(name) reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name))
+
+extern "C" {
+
+// btl/tcp closes by shutdown(SHUT_RDWR) and close().
+BSP_EXPORT int shutdown(int fd, int how) noexcept {
+  static const auto next = BSP_NEXT(shutdown);
+  if (!leaving.load(std::memory_order_relaxed) || how != SHUT_RDWR || !is_transport_code(__builtin_return_address(0)))
+    return next(fd, how);
+  const int kept = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (kept < 0) return next(fd, how);
+  const int rc = next(fd, SHUT_WR);
+  if (rc == 0)
+    half_closed.push_back(kept);
+  else
+    ::close(kept);  // it was never connected
+  return rc;
+}
+
+// btl/tcp says FIN without MSG_NOSIGNAL. A peer that is gone needs none.
+BSP_EXPORT ssize_t send(int fd, const void* bytes, size_t length, int flags) {
+  static const auto next = BSP_NEXT(send);
+  if (!leaving.load(std::memory_order_relaxed) || !is_transport_code(__builtin_return_address(0)))
+    return next(fd, bytes, length, flags);
+  const ssize_t n = next(fd, bytes, length, flags | MSG_NOSIGNAL);
+  return n < 0 && (errno == EPIPE || errno == ECONNRESET) ? static_cast<ssize_t>(length) : n;
+}
+
+}  // extern "C"
