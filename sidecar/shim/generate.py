@@ -72,24 +72,43 @@ HOOKS = {
     "Type_create_f90_integer": "++live_objects.fortran_types",
 }
 
-# What a completed collective has brought: see received_collective in counters.h. {r} = MPI_COMM's ranks.
+# Arguments that MPI ignores, and that may therefore be anything, a null handle too: for each collective (blocking,
+# nonblocking and persistent alike) under which condition an argument is significant. What is not listed always is.
+# tests/mpi/shim/programs/ignored.c walks this table.
+LEAF, ROOT, PART = "is_leaf(comm, root)", "is_root(comm, root)", "takes_part(comm, root)"
+NOT_IN_PLACE = "sendbuf != MPI_IN_PLACE"
+SIGNIFICANT = {
+    "Bcast": {"count datatype": PART},
+    "Gather": {"sendcount sendtype": f"{LEAF} && {NOT_IN_PLACE}", "recvcount recvtype": ROOT},
+    "Gatherv": {"sendcount sendtype": f"{LEAF} && {NOT_IN_PLACE}", "recvcounts displs recvtype": ROOT},
+    "Scatter": {"sendcount sendtype": ROOT, "recvcount recvtype": f"{LEAF} && recvbuf != MPI_IN_PLACE"},
+    "Scatterv": {"sendcounts displs sendtype": ROOT, "recvcount recvtype": f"{LEAF} && recvbuf != MPI_IN_PLACE"},
+    "Allgather": {"sendcount sendtype": NOT_IN_PLACE},
+    "Allgatherv": {"sendcount sendtype": NOT_IN_PLACE},
+    "Alltoall": {"sendcount sendtype": NOT_IN_PLACE},
+    "Alltoallv": {"sendcounts sdispls sendtype": NOT_IN_PLACE},
+    "Alltoallw": {"sendcounts sdispls sendtypes": NOT_IN_PLACE},
+    "Reduce": {"count datatype op": PART},
+}
+
+# What a completed collective has brought: see received_collective in counters.h.
 RECEIVED = {
     "Bcast": "received_collective(comm, root, bytes_of(count, to_real(datatype)))",
     "Scatter": "received_collective(comm, root, bytes_of(recvcount, to_real(recvtype)))",
     "Scatterv": "received_collective(comm, root, bytes_of(recvcount, to_real(recvtype)))",
-    "Gather": "if (is_root(comm, root)) received_from_each(comm, recvcount, recvtype)",
-    "Gatherv": "if (is_root(comm, root)) received_collective(comm, recvcounts, recvtype)",
+    "Gather": "received_from_each(comm, recvcount, recvtype)",
+    "Gatherv": "received_collective(comm, recvcounts, recvtype)",
     "Allgather": "received_from_each(comm, recvcount, recvtype)",
     "Allgatherv": "received_collective(comm, recvcounts, recvtype)",
     "Alltoall": "received_from_each(comm, recvcount, recvtype)",
     "Alltoallv": "received_collective(comm, recvcounts, recvtype)",
-    "Reduce": "if (is_root(comm, root)) "
-              "received_collective(comm, kAll, bytes_of(count, to_real(datatype)))",
+    "Reduce": "received_collective(comm, kAll, bytes_of(count, to_real(datatype)))",
     "Allreduce": "received_collective(comm, kAll, bytes_of(count, to_real(datatype)))",
     "Scan": "received_collective(comm, kAll, bytes_of(count, to_real(datatype)))",
     "Exscan": "received_collective(comm, kAll, bytes_of(count, to_real(datatype)))",
     "Reduce_scatter_block": "received_collective(comm, kAll, bytes_of(recvcount, to_real(datatype)))",
 }
+RECEIVED_AT = {"Bcast": LEAF, "Reduce": ROOT}  # where that is not where its arguments are significant
 # Blocking collectives that may be named as superstep edge (BSP_SUPERSTEP).
 EDGES = ["Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv",
          "Alltoall", "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter",
@@ -148,8 +167,44 @@ def read(mpi_h, api_txt):
 SKIP_PARAMS = {"MPI_Pcontrol"}  # variadic; passes through
 
 
+def significant(procedure, name):
+    """C++ condition under which MPI looks at the argument; None: always."""
+    base = re.sub(r"_init$", "", procedure.name)
+    base = base[1:].capitalize() if re.match(r"I[a-z]", base) else base
+    for names, condition in SIGNIFICANT.get(base, {}).items():
+        if name in names.split():
+            return condition
+    return None
+
+
+# Of the counts one that isn't 0: with 0 a rank would leave out a nonblocking collective, and be out of step from then on.
+SUBSTITUTES = {"POLYXFER_NUM_ELEM_NNI": "1", "POLYXFER_NUM_ELEM": "1", "DATATYPE": "pre.byte", "OPERATION": "pre.sum"}
+
+
+def sound(procedure, param, text):
+    """C++: the argument for MPI. Open MPI refuses some that it should ignore: it gets a sound one in their place."""
+    condition = significant(procedure, param.name)
+    if condition is None or "*" in param.type or param.brackets or param.kind not in SUBSTITUTES:
+        return text
+    return f"({condition}) ? {text} : {SUBSTITUTES[param.kind]}"
+
+
+def received(procedure):
+    """C++: notes what a collective has brought, from arguments that are significant here."""
+    text = RECEIVED[procedure.name]
+    at = {significant(procedure, word) for word in re.findall(r"\w+", text)} - {None}
+    at = {RECEIVED_AT[procedure.name]} if procedure.name in RECEIVED_AT else at
+    return f"if ({' && '.join(sorted(at))}) {text};" if at else text + ";"
+
+
 def array_length(procedure, param):
-    """C expression: how many handles the array holds."""
+    """C expression: how many handles the array holds, as far as MPI reads them."""
+    condition = significant(procedure, param.name)
+    length = whole_array_length(procedure, param)
+    return f"{condition} ? {length} : 0" if condition else length
+
+
+def whole_array_length(procedure, param):
     if param.length != "*":
         return param.length
     if procedure.name.lower().startswith(("neighbor", "ineighbor")):
@@ -165,13 +220,14 @@ def again(procedure):
         if p.kind in VIRTUAL and p.direction == "in":
             if p.length is not None:
                 return None
+            condition = significant(procedure, p.name)
             if p.kind == "DATATYPE":
-                types.append(p.name)
+                types.append(f"({condition}) ? {p.name} : nullptr" if condition else p.name)
             elif p.kind == "OPERATION":
-                op = f", {p.name}"
-            call.append("pre.info_null" if p.kind == "INFO" else f"to_real({p.name})")
+                op = f", ({condition}) ? {p.name} : nullptr" if condition else f", {p.name}"
+            call.append("pre.info_null" if p.kind == "INFO" else sound(procedure, p, f"to_real({p.name})"))
         else:
-            call.append("again" if p.kind == "REQUEST" else p.name)
+            call.append("again" if p.kind == "REQUEST" else sound(procedure, p, p.name))
     return ["if (made != nullptr) {",
             f"  make_again(*made, comm, [=](MPI_Request* again) {{",
             f"    return real.{procedure.name}({', '.join(call)});", f"  }}, {{{', '.join(types)}}}{op});", "}"]
@@ -201,7 +257,9 @@ def wrapper(procedure):
             else:
                 raise SystemExit(f"generate.py: MPI_{name}: don't know how to pass {p.declare()} "
                                  f"({p.kind}, {p.direction}); write it by hand and add it to HAND")
-        call.append(text)
+        elif p.name == "reorder":
+            text = "reordering(reorder)"
+        call.append(sound(procedure, p, text))
     types = {p.name for p in procedure.params}
     status = None
     if name in RECEIVES:
@@ -232,11 +290,13 @@ def wrapper(procedure):
             or name in ("Sendrecv", "Sendrecv_replace"):
         count = procedure.find("sendcount", "count").name
         datatype = procedure.find("sendtype", "datatype").name
-        after.insert(0, f"sent({procedure.find('comm').name}, dest, {count}, {datatype});")
+        note = f"sent({procedure.find('comm').name}, dest, {count}, {datatype});"
+        # Open MPI makes some of these by PMPI_Isendrecv, which is ours and has noted it.
+        after.insert(0, "if (!is_ours(*request)) " + note if name == "Isendrecv_replace" else note)
     if name in HOOKS:
         after.append(HOOKS[name] + ";")
     if name in RECEIVED:
-        after.append(RECEIVED[name] + ";")
+        after.append(received(procedure))
     if is_collective:
         after.append(f"if (note_collective(EdgeCall::k{name}, comm)) superstep_edge(comm);")
 
@@ -305,4 +365,5 @@ def main():
           f"{len(procedures)} procedures in mpi.h")
 
 
-main()
+if __name__ == "__main__":
+    main()

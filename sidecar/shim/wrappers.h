@@ -19,10 +19,21 @@ inline int remote_size(MPI_Comm comm) {
 int indegree(MPI_Comm comm);  // neighbours in the communicator's topology
 int outdegree(MPI_Comm comm);
 
+// This rank's part in a rooted collective. An intracommunicator's root is a leaf too.
 inline bool is_root(MPI_Comm comm, int root) {
   Comm* c = comm_of(comm);
-  return c != nullptr && !c->inter && world_rank(c->peers, root) == state.rank;
+  if (c == nullptr) return false;
+  return c->inter ? root == MPI_ROOT : world_rank(c->peers, root) == state.rank;
 }
+inline bool is_leaf(MPI_Comm comm, int root) {
+  Comm* c = comm_of(comm);
+  return c != nullptr && (!c->inter || root >= 0);
+}
+inline bool takes_part(MPI_Comm comm, int root) { return is_root(comm, root) || is_leaf(comm, root); }
+
+// Whether MPI may give the ranks of a new communicator another order. Not in an epoch: treematch (Open MPI 5.0) gives
+// wrong edges in a session, and which rank computes where is the operator's business.
+inline int reordering(int asked) { return state.epochs ? 0 : asked; }
 
 inline void received_from_each(MPI_Comm comm, int count, MPI_Datatype type) {
   Comm* c = comm_of(comm);

@@ -1,5 +1,14 @@
 # Plain MPI programs under the preloaded shim, with real sidecars. Each program knows nothing of us.
 find_package(MPI REQUIRED COMPONENTS C)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(ignored_arguments ${CMAKE_CURRENT_BINARY_DIR}/ignored_arguments)
+file(MAKE_DIRECTORY ${ignored_arguments})
+add_custom_command(
+  OUTPUT ${ignored_arguments}/ignored_arguments.gen.h
+  COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/shim/ignored_arguments.py
+          ${ignored_arguments}/ignored_arguments.gen.h
+  DEPENDS shim/ignored_arguments.py ${PROJECT_SOURCE_DIR}/sidecar/shim/generate.py
+  COMMENT "Listing the collectives that ignore arguments")
 file(GLOB shim_programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/shim/programs/*.c
      ${CMAKE_CURRENT_SOURCE_DIR}/shim/programs/*.cc)
 set(shim_program_targets)
@@ -10,6 +19,8 @@ foreach(source ${shim_programs})
   target_compile_options(shim_${name} PRIVATE -Wno-stringop-overread)  # MPI_UNWEIGHTED is no array
   list(APPEND shim_program_targets shim_${name})
 endforeach()
+target_sources(shim_ignored PRIVATE ${ignored_arguments}/ignored_arguments.gen.h)
+target_include_directories(shim_ignored PRIVATE ${ignored_arguments})
 # Programs that must be refused: a Fortran one (what a Fortran compiler makes of it, none is needed) and one of
 # another MPI, with a library that bears its name.
 find_library(BSP_MPI_FORTRAN_LIBRARY mpi_mpifh HINTS ${MPI_C_LIB_DIRS} /usr/lib/x86_64-linux-gnu/openmpi/lib REQUIRED)

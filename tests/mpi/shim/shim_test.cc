@@ -51,7 +51,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_cxx", 2, 4}, Case{"shim_halo", 3, 4}, Case{"shim_threads", 3, 4},
                     Case{"shim_intercomms", 4, 4}, Case{"shim_neighbours", 4, 4}, Case{"shim_sample_sort", 3, 4},
                     Case{"shim_messages", 2, 4}, Case{"shim_errors", 2, 4}, Case{"shim_profiled", 3, 4},
-                    Case{"shim_particles", 3, 4}, Case{"shim_descriptors", 2, 20}),
+                    Case{"shim_particles", 3, 4}, Case{"shim_descriptors", 2, 20}, Case{"shim_topologies", 6, 3},
+                    Case{"shim_ignored", 4, 3}, Case{"shim_ignored", 5, 2}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
 
 // Threads that never pause, in every call that MPI answers from state of its own: 2,400 rounds here, hours with BSP_STORM_EPOCHS and
