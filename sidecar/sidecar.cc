@@ -38,6 +38,8 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(net::Loop& loop, Config config) 
   BSP_TRY(collect::RingFile ring, collect::RingFile::open(config.path("ring")));
   std::unique_ptr<Sidecar> sidecar(new Sidecar(loop, std::move(context), std::move(config), std::move(ring)));
   BSP_CHECK_OK(sidecar->begin());
+  sidecar->credentials_ = std::make_unique<net::CredentialsWatch>(loop, sidecar->context_, sidecar->config_.tls_dir,
+                                                                  std::move(credentials));
   return sidecar;
 }
 

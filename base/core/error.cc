@@ -7,13 +7,14 @@
 namespace bsp {
 namespace {
 
-constexpr std::array<std::pair<ErrorCode, std::string_view>, 8> kNames{{
+constexpr std::array<std::pair<ErrorCode, std::string_view>, 9> kNames{{
     {ErrorCode::kInvalid, "Invalid"},
     {ErrorCode::kNotFound, "NotFound"},
     {ErrorCode::kConflict, "Conflict"},
     {ErrorCode::kUnavailable, "Unavailable"},
     {ErrorCode::kTimeout, "Timeout"},
     {ErrorCode::kRefused, "Refused"},
+    {ErrorCode::kUntrusted, "Untrusted"},
     {ErrorCode::kNoSpace, "NoSpace"},
     {ErrorCode::kFailed, "Failed"},
 }};

@@ -22,6 +22,7 @@ enum class ErrorCode {
   kUnavailable,  // the other side can't be reached now
   kTimeout,      // no answer within the limit
   kRefused,      // the other side answered no
+  kUntrusted,    // one side of a link does not accept the other's certificate; renewed ones may be accepted
   kNoSpace,      // disk, tmpfs or memory is full
   kFailed,       // a tool or system call failed
 };

@@ -1,6 +1,7 @@
 #include "base/net/pki.h"
 
 #include <openssl/err.h>
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
@@ -57,14 +58,16 @@ bool add_extension(X509* certificate, X509* issuer, int nid, const std::string& 
   return extension && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
-// Key, serial number, subject and validity; extensions, issuer and signature are the caller's.
-Result<std::pair<Certificate, Key>> begin(std::string_view common_name, Time not_before, Time not_after) {
+// Ed25519 has its digest inside.
+const EVP_MD* digest_for(EVP_PKEY* key) { return EVP_PKEY_is_a(key, "ED25519") == 1 ? nullptr : EVP_sha256(); }
+
+// Serial number, subject, validity and public key; extensions, issuer and signature are the caller's.
+Result<Certificate> begin(EVP_PKEY* key, std::string_view common_name, Time not_before, Time not_after) {
   if (!is_name(common_name))
     return fail(ErrorCode::kInvalid, std::format("\"{}\" can't be a certificate's name: 1 to 64 letters, "
                                                  "digits, '.', '-', '_' or ':'",
                                                  common_name));
   if (not_after <= not_before) return fail(ErrorCode::kInvalid, "the certificate would never be valid");
-  Key key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   if (!key) return openssl_failed("making a key");
   Certificate certificate(X509_new(), X509_free);
   unsigned char serial[16];
@@ -77,28 +80,55 @@ Result<std::pair<Certificate, Key>> begin(std::string_view common_name, Time not
             X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_UTF8,
                                        reinterpret_cast<const unsigned char*>(common_name.data()),
                                        static_cast<int>(common_name.size()), -1, 0) == 1 &&
-            X509_set_pubkey(certificate.get(), key.get()) == 1 &&
+            X509_set_pubkey(certificate.get(), key) == 1 &&
             ASN1_TIME_set(X509_getm_notBefore(certificate.get()),
                           std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(not_before))) &&
             ASN1_TIME_set(X509_getm_notAfter(certificate.get()),
                           std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(not_after)));
   if (!ok) return openssl_failed("making a certificate");
-  return std::pair(std::move(certificate), std::move(key));
+  return certificate;
 }
 
-}  // namespace
-
-Result<PemPair> create_ca(std::string_view common_name, Time not_before, Time not_after) {
-  BSP_TRY(auto made, begin(common_name, not_before, not_after));
-  auto& [certificate, key] = made;
+Result<PemPair> self_signed(const Key& key, std::string_view common_name, Time not_before, Time not_after) {
+  BSP_TRY(const Certificate certificate, begin(key.get(), common_name, not_before, not_after));
   X509* self = certificate.get();
   bool ok = X509_set_issuer_name(self, X509_get_subject_name(self)) == 1 &&
             add_extension(self, self, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
             add_extension(self, self, NID_key_usage, "critical,keyCertSign,cRLSign") &&
             add_extension(self, self, NID_subject_key_identifier, "hash") &&
-            X509_sign(self, key.get(), EVP_sha256()) > 0;
+            X509_sign(self, key.get(), digest_for(key.get())) > 0;
   if (!ok) return openssl_failed("making the CA");
   return to_pem(self, key.get());
+}
+
+}  // namespace
+
+Result<PemPair> create_ca(std::string_view common_name, Time not_before, Time not_after) {
+  return self_signed(Key(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"), EVP_PKEY_free), common_name, not_before,
+                     not_after);
+}
+
+Result<std::string> new_seed() {
+  std::string seed(kSeedBytes, '\0');
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(seed.data()), static_cast<int>(seed.size())) != 1)
+    return openssl_failed("random bytes");
+  return seed;
+}
+
+// HKDF-Expand (RFC 5869) of one block: the seed is uniformly random, so there is nothing to extract.
+Result<PemPair> derive_ca(std::string_view seed, std::string_view common_name, Time not_before, Time not_after) {
+  if (seed.size() != kSeedBytes)
+    return fail(ErrorCode::kInvalid, std::format("a seed of {} bytes; it has {}", seed.size(), kSeedBytes));
+  const std::string info = std::format("bsp-operator CA {}\x01", common_name);
+  unsigned char key[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  if (!HMAC(EVP_sha256(), seed.data(), static_cast<int>(seed.size()),
+            reinterpret_cast<const unsigned char*>(info.data()), info.size(), key, &size))
+    return openssl_failed("deriving a key");
+  auto derived = self_signed(Key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, key, size), EVP_PKEY_free),
+                             common_name, not_before, not_after);
+  OPENSSL_cleanse(key, sizeof key);
+  return derived;
 }
 
 Result<PemPair> issue_certificate(const PemPair& ca, const CertificateRequest& request) {
@@ -107,10 +137,10 @@ Result<PemPair> issue_certificate(const PemPair& ca, const CertificateRequest& r
   Key issuer_key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
   if (!issuer_key) return openssl_failed("reading the CA's key");
   BSP_TRY(Time ca_end, not_after(ca.certificate));
-  if (request.not_after > ca_end)
+  if (std::chrono::floor<std::chrono::seconds>(request.not_after) > ca_end)  // which has whole seconds
     return fail(ErrorCode::kInvalid, std::format("the certificate of \"{}\" would outlive its CA", request.identity));
-  BSP_TRY(auto made, begin(request.identity, request.not_before, request.not_after));
-  auto& [certificate, key] = made;
+  const Key key(EVP_EC_gen("P-256"), EVP_PKEY_free);
+  BSP_TRY(const Certificate certificate, begin(key.get(), request.identity, request.not_before, request.not_after));
 
   std::string names;
   auto add_name = [&](const char* kind, const std::string& name) -> Result<void> {
@@ -130,7 +160,7 @@ Result<PemPair> issue_certificate(const PemPair& ca, const CertificateRequest& r
             add_extension(self, issuer.get(), NID_subject_key_identifier, "hash") &&
             add_extension(self, issuer.get(), NID_authority_key_identifier, "keyid:always") &&
             (names.empty() || add_extension(self, issuer.get(), NID_subject_alt_name, names)) &&
-            X509_sign(self, issuer_key.get(), EVP_sha256()) > 0;
+            X509_sign(self, issuer_key.get(), digest_for(issuer_key.get())) > 0;
   if (!ok) return openssl_failed("issuing a certificate");
   return to_pem(self, key.get());
 }

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -106,6 +107,22 @@ SSL_CTX* settings() {
   return context;
 }
 
+// The peer's alert about our certificate.
+bool tells_distrust(int reason) {
+  switch (reason) {
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+    case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::unexpected<Error> bad(const char* what) {
   return fail(ErrorCode::kInvalid, std::format("{} can't be used: {}", what, ssl_error()));
 }
@@ -124,17 +141,24 @@ struct TlsContext::Parsed {
   std::shared_ptr<X509> certificate;
   std::shared_ptr<EVP_PKEY> key;
   static Result<Parsed> from(const Credentials& credentials);
+  [[nodiscard]] Result<Ssl> new_connection() const;
 };
 
 struct TlsContext::Held {
   explicit Held(Credentials credentials) : text(std::move(credentials)) {}
-  std::once_flag once;
-  Credentials text;  // until it is parsed
+  std::mutex mutex;
+  std::optional<Credentials> text;  // until it is parsed
   Result<Parsed> parsed;
 
-  const Result<Parsed>& get() {
-    std::call_once(once, [&] { parsed = Parsed::from(std::exchange(text, {})); });
+  Result<Parsed> get() {
+    const std::lock_guard lock(mutex);
+    if (text) parsed = Parsed::from(*std::exchange(text, std::nullopt));
     return parsed;
+  }
+  void set(Parsed renewed) {
+    const std::lock_guard lock(mutex);
+    text.reset();
+    parsed = std::move(renewed);
   }
 };
 
@@ -168,14 +192,24 @@ TlsContext TlsContext::create_late(Credentials credentials) {
   return result;
 }
 
+Result<void> TlsContext::renew(const Credentials& credentials) {
+  BSP_TRY(Parsed parsed, Parsed::from(credentials));
+  BSP_TRY(const Ssl probe, parsed.new_connection());
+  held_->set(std::move(parsed));
+  return {};
+}
+
 Result<Ssl> TlsContext::new_connection() const {
-  const Result<Parsed>& parsed = held_->get();
-  if (!parsed) return std::unexpected(parsed.error());
+  BSP_TRY(const Parsed parsed, held_->get());
+  return parsed.new_connection();
+}
+
+Result<Ssl> TlsContext::Parsed::new_connection() const {
   Ssl ssl(SSL_new(settings()));
-  if (!ssl || SSL_set1_verify_cert_store(ssl.get(), parsed->believed.get()) != 1)
+  if (!ssl || SSL_set1_verify_cert_store(ssl.get(), believed.get()) != 1)
     return fail(ErrorCode::kNoSpace, std::format("OpenSSL: {}", ssl_error()));
-  if (SSL_use_certificate(ssl.get(), parsed->certificate.get()) != 1) return bad("the certificate");
-  if (SSL_use_PrivateKey(ssl.get(), parsed->key.get()) != 1) return bad("the private key");
+  if (SSL_use_certificate(ssl.get(), certificate.get()) != 1) return bad("the certificate");
+  if (SSL_use_PrivateKey(ssl.get(), key.get()) != 1) return bad("the private key");
   return ssl;
 }
 
@@ -216,8 +250,10 @@ Result<TlsSocket::Progress> TlsSocket::outcome(int returned, const char* what) {
     default: {
       if (long verdict = SSL_get_verify_result(ssl_.get()); verdict != X509_V_OK) {
         ERR_clear_error();
-        return fail(ErrorCode::kRefused, std::format("{}: the peer's certificate is not accepted: {}", what,
-                                                     X509_verify_cert_error_string(verdict)));
+        return fail(
+            ErrorCode::kUntrusted,
+            std::format("{}: the peer's certificate is not accepted: {}", what, X509_verify_cert_error_string(verdict)),
+            true);
       }
       unsigned long code = ERR_peek_last_error();
       bool cut = ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
@@ -225,6 +261,8 @@ Result<TlsSocket::Progress> TlsSocket::outcome(int returned, const char* what) {
         ERR_clear_error();
         return fail(ErrorCode::kUnavailable, std::format("{}: the peer closed the connection", what), true);
       }
+      if (tells_distrust(ERR_GET_REASON(code)))
+        return fail(ErrorCode::kUntrusted, std::format("{}: TLS: {}", what, ssl_error()), true);
       return fail(ErrorCode::kRefused, std::format("{}: TLS: {}", what, ssl_error()));
     }
   }
@@ -245,6 +283,14 @@ Result<TlsSocket::Progress> TlsSocket::read(std::span<std::byte> into) {
   int n = SSL_read_ex(ssl_.get(), into.data(), into.size(), &got);
   if (n == 1) return Progress{.bytes = got};
   return outcome(n, "reading");
+}
+
+// A server that does not accept our certificate finds that out when we take the connection for open and write already: why
+// it has hung up can still be read.
+Error TlsSocket::last_words(Error otherwise) {
+  std::byte one;
+  const auto said = read(std::span(&one, 1));
+  return !said && said.error().code == ErrorCode::kUntrusted ? said.error() : otherwise;
 }
 
 // A record is 16 KiB at most, and a send(2) for each of them costs more than encrypting it: several go out with
@@ -275,7 +321,7 @@ Result<TlsSocket::Progress> TlsSocket::write(std::span<const std::byte> from) {
     } else if (errno == EAGAIN) {
       return Progress{.wait = Wait::kWritable};
     } else if (errno != EINTR) {
-      return fail_errno("writing");
+      return std::unexpected(last_words(fail_errno("writing").error()));
     }
   }
   output.bytes.clear();

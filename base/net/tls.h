@@ -23,6 +23,7 @@ struct Credentials {
   std::string ca;           // PEM: whose certificates we believe
   std::string certificate;  // PEM: ours
   std::string key;          // PEM
+  bool operator==(const Credentials&) const = default;
 };
 
 // Reads ca.pem, cert.pem and key.pem from a directory.
@@ -41,6 +42,9 @@ class TlsContext {
   // The same for credentials that this process has made itself, so that nothing can be wrong with them: they are parsed with the
   // first connection. Until then only their text is kept, a fifth of what OpenSSL makes of it.
   static TlsContext create_late(Credentials credentials);
+  // New connections of this context and of all its copies have these from now on; those that are open stay. What can't be
+  // used changes nothing.
+  Result<void> renew(const Credentials& credentials);
   [[nodiscard]] Result<Ssl> new_connection() const;
 
  private:
@@ -84,6 +88,7 @@ class TlsSocket {
   };
   Result<void> begin();
   Result<Progress> outcome(int returned, const char* what);
+  [[nodiscard]] Error last_words(Error otherwise);
 
   TlsContext context_;
   TlsRole role_ = TlsRole::kClient;

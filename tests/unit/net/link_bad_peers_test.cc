@@ -33,7 +33,7 @@ TEST(BadPeers, TheServerIsOfAnotherCa) {
   Link link(other.context("client"), {world.address(), "server"});
   auto answer = link.call("status", {}, 5s);
   ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().code, ErrorCode::kRefused) << answer.error().message;
+  EXPECT_EQ(answer.error().code, ErrorCode::kUntrusted) << answer.error().message;
 }
 
 TEST(BadPeers, TheClientIsOfAnotherCa) {
@@ -41,7 +41,9 @@ TEST(BadPeers, TheClientIsOfAnotherCa) {
   Ca other;
   // It believes our CA, but its own certificate is another's.
   Link link(world.ca.stranger(other, "client"), {world.address(), "server"});
-  EXPECT_FALSE(link.call("status", {}, 5s));
+  const auto refused = link.call("status", {}, 5s);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUntrusted) << refused.error().message;
   expect_alive(world);
 }
 
@@ -53,7 +55,9 @@ class Expired : public testing::TestWithParam<Validity> {};
 TEST_P(Expired, IsRefusedAtBothEnds) {
   World world(echo);
   Link link(world.ca.context("client", GetParam().from, GetParam().to), {world.address(), "server"});
-  EXPECT_FALSE(link.call("status", {}, 5s));
+  const auto refused = link.call("status", {}, 5s);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUntrusted) << refused.error().message;
   expect_alive(world);
 
   Ca ca;
