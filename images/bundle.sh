@@ -40,6 +40,13 @@ for app in lattice_boltzmann; do
   built $app && install -m755 "$build/bin/$app" "$new/apps/bin/$app"
 done
 
+# A release that could be struck from outside is none.
+if grep -q '^BSP_FAULT_POINTS:BOOL=OFF' "$build/CMakeCache.txt"; then
+  for file in "$new"/runtime/{bsp-init,bsp-sidecar,libbspmpi.so} "$new"/host/bin/bsp-operator; do
+    [ ! -f "$file" ] || ! grep -q BSP_FAULTS "$file" || { echo "bundle.sh: $file has fault points" >&2; exit 1; }
+  done
+fi
+
 # Debug information stays in the build tree.
 for file in "$new"/runtime/{bsp-init,bsp-sidecar,libbspmpi.so} "$new"/host/bin/bsp-operator "$new"/simulator/bin/* "$new"/apps/bin/*; do
   [ -f "$file" ] && strip --strip-debug "$file"

@@ -1,5 +1,7 @@
 #include "base/core/fault.h"
 
+#if BSP_FAULT_POINTS
+
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -93,3 +95,5 @@ void fault_point(std::string_view name, pid_t child) {
 bool fault_fails(std::string_view name) { return !faults().take(name, true).empty(); }
 
 }  // namespace bsp
+
+#endif
