@@ -156,6 +156,9 @@ Result<reconcile::ExchangePlace> Controller::exchange_place() const {
 Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
   auto term = std::make_unique<Term>();
   BSP_TRY(reconcile::ExchangePlace exchange, exchange_place());
+  const std::string own = options_.lease.name_space.empty() ? config_.name_space : options_.lease.name_space;
+  std::optional<reconcile::OperatorPods> isolated;
+  if (!options_.isolate_jobs.empty()) isolated = {own, options_.isolate_jobs};
   BSP_TRY(term->client, client_with(config_));
   BSP_TRY(term->logs, client_with(config_, kLogCalls));
   term->shell = std::make_unique<reconcile::Shell>(
@@ -172,10 +175,12 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
           .record = recorder(options_.record_directory),
           .limits = {.prepare = std::chrono::seconds(options_.target_timeout_seconds)},
           .job_limits = {.start = std::chrono::seconds(options_.start_timeout_seconds)},
-          .bookings_name_space = options_.lease.name_space.empty() ? config_.name_space : options_.lease.name_space,
+          .bookings_name_space = own,
           .bookings_name = options_.lease.name + "-room",
+          .authority_name = options_.lease.name + "-authority",
           .exchange = std::move(exchange),
-          .caps = options_.caps});
+          .caps = options_.caps,
+          .isolate_from_all_but = std::move(isolated)});
   return term;
 }
 

@@ -36,6 +36,9 @@ constexpr const char* kUsage =
     "  --exchange-members NS=HOST:PORT,…   all those operators by their namespaces, this one too; the same for each\n"
     "  --exchange-listen IP:PORT where this one takes in what the others say (default: 0.0.0.0:7700)\n"
     "  --exchange-tls DIR        ca.pem, cert.pem (its CN: the namespace) and key.pem\n"
+    "  --isolate-jobs LABEL=VALUE,…   a NetworkPolicy for each job: its own pods reach each other, and the operator's, "
+    "which\n"
+    "                            have these labels and are in --lease-namespace, reach its sidecars\n"
     "  --user-namespaces=false   for clusters whose nodes can't run pods with hostUsers: false\n";
 constexpr const char* kSubmitUsage =
     "usage: bsp-operator submit -f JOB.yaml [OPTION…]   create a BSPJob in a Kubernetes cluster\n"
@@ -78,6 +81,21 @@ Option members(std::map<std::string, std::string>& into) {
         return std::format("is NAMESPACE=HOST:PORT,… and \"{}\" is not; for example science=10.0.0.7:7700", one);
       if (!into.emplace(one.substr(0, equals), one.substr(equals + 1)).second)
         return std::format("names {} twice; an operator is known by its namespace", one.substr(0, equals));
+    }
+    return "";
+  }};
+}
+
+Option labels(std::map<std::string, std::string>& into) {
+  return {.set = [&into](const std::string& value) -> std::string {
+    into.clear();
+    for (const auto part : std::views::split(value, ',')) {
+      const std::string one(part.begin(), part.end());
+      const std::size_t equals = one.find('=');
+      if (equals == 0 || equals == std::string::npos || equals + 1 == one.size() ||
+          !into.emplace(one.substr(0, equals), one.substr(equals + 1)).second)
+        return std::format("is LABEL=VALUE,… with each label once, and \"{}\" is not; for example app=bsp-operator",
+                           one);
     }
     return "";
   }};
@@ -153,6 +171,7 @@ Result<Options> parse_options(std::span<const std::string> words) {
                      {"--exchange-members", members(o.exchange.members)},
                      {"--exchange-listen", address(o.exchange.listen)},
                      {"--exchange-tls", option::text(o.exchange.tls_directory)},
+                     {"--isolate-jobs", labels(o.isolate_jobs)},
                      {"--user-namespaces", option::flag(o.pods.user_namespace)}},
                     kUsage));
   if (o.name_space == "all") o.name_space.clear();

@@ -38,7 +38,8 @@ struct Options {
   reconcile::PodOptions pods{.scheduled = true, .user_namespace = true};
   reconcile::MoveCaps caps;
   ExchangeOptions exchange;
-  unsigned start_timeout_seconds = 300;  // until a job whose pods are not all up is started anew
+  std::map<std::string, std::string> isolate_jobs;  // labels of the operator's pods; none: no NetworkPolicies
+  unsigned start_timeout_seconds = 300;             // until a job whose pods are not all up is started anew
   unsigned target_timeout_seconds = 60;  // until a target pod that finds no node, or does not come up, is given up
 };
 

@@ -177,7 +177,14 @@ Result<Object> ApiClient::replace(const Object& object, bool status) {
     request.body = text_of(object);
     return write(request, key);
   }
-  // Without a version the writer does not care what it overwrites; the server wants one all the same.
+  // Without a version the writer does not care what it overwrites. Of these kinds the server asks for none, and a writer may do
+  // without the right to read them.
+  const bool unread = resource.plural == "secrets" || resource.plural == "networkpolicies";
+  if (unread && !status) {
+    request.body = text_of(object);
+    return write(request, key);
+  }
+  // Of all others the server wants one all the same.
   Object next = object;
   for (int tries = 1;; ++tries) {
     BSP_TRY(const Object current, get(key));

@@ -191,23 +191,25 @@ std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t g
   return std::format("{}-r{}-g{}", job, rank, generation);
 }
 
-std::string secret_name(const std::string& job, const PodRequest& request) {
-  if (request.target) return pod_name(job, request.rank, request.generation) + "-tls";
-  return std::format("{}-a{}-{}-tls", job, request.attempt, request.rank / kPodsPerSecret);
+std::string name_of_job(const JobId& job) { return std::format("{}-{}", job.name, job.uid.substr(0, 8)); }
+
+std::string secret_name(const JobId& job, const PodRequest& request) {
+  const std::string of_job = name_of_job(job);
+  if (request.target) return std::format("{}-r{}-g{}-tls", of_job, request.rank, request.generation);
+  return std::format("{}-a{}-{}-tls", of_job, request.attempt, request.rank / kPodsPerSecret);
 }
 std::string certificate_file(const std::string& pod) { return pod + ".cert.pem"; }
 std::string key_file(const std::string& pod) { return pod + ".key.pem"; }
 
-std::string secret_of(const json& pod) {
-  const json labels = pod.at("metadata").value("labels", json::object());
+PodRequest request_of(const json& pod) {
+  const json& labels = part_at(part_at(pod, "metadata"), "labels");
   const auto number = [&](std::string_view label) {
-    return static_cast<std::uint32_t>(std::strtoul(labels.value(std::string(label), "0").c_str(), nullptr, 10));
+    return static_cast<std::uint32_t>(std::strtoul(text_at(labels, label.data()).c_str(), nullptr, 10));
   };
-  return secret_name(labels.value(std::string(names::kLabelJob), ""),
-                     {.rank = number(names::kLabelRank),
-                      .generation = number(names::kLabelGeneration),
-                      .attempt = number(names::kLabelAttempt),
-                      .target = labels.value(std::string(names::kLabelRole), "") == "target"});
+  return {.rank = number(names::kLabelRank),
+          .generation = number(names::kLabelGeneration),
+          .attempt = number(names::kLabelAttempt),
+          .target = text_at(labels, names::kLabelRole.data()) == "target"};
 }
 
 std::string migration_name(const std::string& job, std::uint32_t wave, std::uint32_t rank) {
@@ -266,7 +268,7 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   // The sidecar alone mounts it, and is not root.
   put(volumes, {{"name", "bsp-tls"},
                 {"secret",
-                 {{"secretName", secret_name(job.metadata.name, request)},
+                 {{"secretName", secret_name({job.metadata.name, job.metadata.uid}, request)},
                   {"defaultMode", 0444},
                   {"items",
                    {{{"key", "ca.pem"}, {"path", "ca.pem"}},
@@ -311,8 +313,7 @@ json make_secret(const crds::BspJob& job, const std::string& name, const std::ma
             {"namespace", job.metadata.name_space},
             {"labels", {{std::string(names::kLabelJob), job.metadata.name}}},
             {"ownerReferences", owner_reference(job)}}},
-          {"type", "Opaque"},
-          {"immutable", true},  // no kubelet has to watch it
+          {"type", "Opaque"},  // and not immutable: what it holds is renewed while pods run
           {"data", std::move(data)}};
 }
 

@@ -32,10 +32,15 @@ struct PodRequest {
 
 std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation);
 // The Secret that holds a pod's key: of a target its own; those of an attempt's first pods lie together, kPodsPerSecret
-// in one, since each object costs a request. A pod mounts its own part only.
+// in one, since each object costs a request. A pod mounts its own part only. The job's uid is in the name, so that one of
+// that name is this job's, and the operator never has to read it.
 inline constexpr std::uint32_t kPodsPerSecret = 32;
-std::string secret_name(const std::string& job, const PodRequest& request);
-std::string secret_of(const nlohmann::json& pod);  // by its labels
+struct JobId {
+  std::string name, uid;
+};
+std::string name_of_job(const JobId& job);  // of what the operator makes for it and never reads
+std::string secret_name(const JobId& job, const PodRequest& request);
+PodRequest request_of(const nlohmann::json& pod);  // by its labels
 // The names in it of a pod's certificate and key; "ca.pem" is common to all.
 std::string certificate_file(const std::string& pod);
 std::string key_file(const std::string& pod);

@@ -43,6 +43,10 @@ void answer_without_job(kube::Client& client, kube::Cache& cache, const std::str
     if (const auto updated = client.update_status(next)) cache.put(*updated);
   }
 }
+// Where what the operator itself needs is.
+const std::string& own_name_space(const ShellOptions& options) {
+  return options.bookings_name_space.empty() ? options.name_space : options.bookings_name_space;
+}
 }  // namespace
 
 Shell::Shell(kube::Client& client, ShellOptions options)
@@ -50,13 +54,12 @@ Shell::Shell(kube::Client& client, ShellOptions options)
       options_(std::move(options)),
       queue_({.tenant_of = [](const std::string& key) { return key.substr(0, key.find('/')); },
               .of_a_tenant = std::max(1u, options_.workers)}),
+      authority_(client, own_name_space(options_), options_.authority_name),
       sidecar_thread_(options_.network) {
   if (options_.exchange.group)
     bookings_ = std::make_unique<ExchangeBookings>(options_.exchange, usage_);
   else
-    bookings_ = std::make_unique<ObjectBookings>(
-        client, options_.bookings_name_space.empty() ? options_.name_space : options_.bookings_name_space,
-        options_.bookings_name);
+    bookings_ = std::make_unique<ObjectBookings>(client, own_name_space(options_), options_.bookings_name);
   kube::CacheOptions cached = watched_objects(options_.name_space);
   cached.on_change = [this](const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
     // On the watch's thread: an object that can't be read must not end the watch of all others.
@@ -121,6 +124,7 @@ void Shell::work(kube::Lane lane) {
       queue_.forget(*key);
       if (!gone) queue_.add_after(*key, *next);
     }
+    authority_.keep();
   }
 }
 
@@ -146,8 +150,9 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
     if (gone) return {};
     auto& place = jobs_[key];
     if (!place)
-      place = std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, *bookings_, sidecar_thread_, options_,
-                                         at, kube::metadata_text(*object, "uid"), [this, key] { queue_.add(key); });
+      place = std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, *bookings_, authority_, sidecar_thread_,
+                                         options_, at, kube::metadata_text(*object, "uid"),
+                                         [this, key] { queue_.add(key); });
     job = place;
   }
   const Duration next = job->reconcile();

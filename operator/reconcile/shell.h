@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,7 +23,9 @@
 #include "operator/kube/client.h"
 #include "operator/kube/workqueue.h"
 #include "operator/reconcile/job.h"
+#include "operator/reconcile/network_policy.h"
 #include "operator/reconcile/placement.h"
+#include "operator/reconcile/shell_authority.h"
 #include "operator/reconcile/shell_bookings.h"
 #include "operator/reconcile/shell_figures.h"
 #include "operator/reconcile/shell_nodes.h"
@@ -66,8 +69,11 @@ struct ShellOptions {
   // one.
   std::string bookings_name_space = {};  // "": name_space
   std::string bookings_name = "bsp-operator-room";
+  // The Secret from which the jobs' certificates come, in the same namespace. Of two operators each has its own.
+  std::string authority_name = "bsp-operator-authority";
   ExchangePlace exchange = {};  // instead of that object, where each of several operators looks after a namespace
   MoveCaps caps = {};
+  std::optional<OperatorPods> isolate_from_all_but = {};  // nullopt: jobs get no NetworkPolicy
 };
 
 class Shell {
@@ -95,6 +101,7 @@ class Shell {
   NodeViews node_views_;
   NodeUsage usage_;
   std::unique_ptr<BookingStore> bookings_;
+  Authority authority_;
   SidecarThread sidecar_thread_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;  // of the three below

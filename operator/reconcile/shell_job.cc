@@ -22,6 +22,8 @@ constexpr auto kStarting = 3s;
 constexpr auto kQuiet = 15s;  // of a job for which nothing is left to do
 constexpr auto kRetry = 100ms;
 constexpr Duration kFirstRest = 200ms, kLongestRest = 30s;  // after a look that failed; doubled each time
+constexpr auto kIsolatedFor = 5min;
+constexpr auto kIsolateAgain = 1s;
 }  // namespace
 
 bool JobShell::is_ours(const kube::Object& object) const {
@@ -219,7 +221,28 @@ Result<void> JobShell::prepare(const crds::BspJob& job) {
     BSP_TRY(const kube::Object updated, client_.update(current));
     cache_.put(updated);
   }
-  return sidecars_ ? Result<void>() : connect(job);
+  BSP_CHECK_OK(isolate(job));
+  if (!sidecars_) BSP_CHECK_OK(connect(job));
+  renew_if_due(job);
+  return {};
+}
+
+// Before there are pods; and again now and then, since somebody may have deleted or changed it. Its name holds the job's
+// uid, so that it is never read.
+Result<void> JobShell::isolate(const crds::BspJob& job) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!options_.isolate_from_all_but || job.metadata.deletion_timestamp != Time{} || now < isolate_again_) return {};
+  const json policy = make_network_policy(job, *options_.isolate_from_all_but);
+  auto stored = client_.update(policy);
+  if (!stored && stored.error().code == ErrorCode::kNotFound) stored = client_.create(policy);
+  isolate_again_ = now + (stored ? kIsolatedFor : kIsolateAgain);
+  if (stored) return not_isolated_.clear(), Result<void>();
+  Error error = stored.error().in("NetworkPolicy " + policy.at("metadata").at("name").get<std::string>());
+  if (job.status.phase == crds::JobPhase::kPending) return std::unexpected(std::move(error));
+  if (not_isolated_.is_news(error.message))  // its pods run: that is worth more
+    log_warning("keeping a job's NetworkPolicy failed",
+                {{"job", job_key(at_.name_space, at_.name)}, {"error", error.message}});
+  return {};
 }
 
 }  // namespace bsp::reconcile

@@ -13,10 +13,12 @@
 
 #include "base/net/pki.h"
 #include "operator/kinds.h"
+#include "operator/reconcile/credentials.h"
 #include "operator/reconcile/job_clocks.h"
 #include "operator/reconcile/lost_pods.h"
 #include "operator/reconcile/rescheduling.h"
 #include "operator/reconcile/shell.h"
+#include "operator/reconcile/shell_authority.h"
 #include "operator/reconcile/shell_events.h"
 #include "operator/reconcile/shell_nodes.h"
 #include "operator/reconcile/shell_objects.h"
@@ -40,13 +42,14 @@ class Trouble {
 class JobShell {
  public:
   JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, const NodeUsage& usage, BookingStore& bookings,
-           SidecarThread& sidecar_thread, const ShellOptions& options, kube::Key at, std::string uid,
-           std::function<void()> changed)
+           Authority& authority, SidecarThread& sidecar_thread, const ShellOptions& options, kube::Key at,
+           std::string uid, std::function<void()> changed)
       : client_(client),
         cache_(cache),
         nodes_(nodes),
         usage_(usage),
         bookings_(bookings),
+        authority_(authority),
         sidecar_thread_(sidecar_thread),
         options_(options),
         at_(std::move(at)),
@@ -66,8 +69,11 @@ class JobShell {
   void refuse(const kube::Object& object, const Error& error);
   Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
   void tell_unprepared(const std::string& why);
+  Result<void> isolate(const crds::BspJob& job);
   Result<void> connect(const crds::BspJob& job);
-  Result<void> load_authority(const crds::BspJob& job);
+  [[nodiscard]] Result<net::PemPair> make_ca(const crds::BspJob& job, const Validity& valid) const;
+  void renew_if_due(const crds::BspJob& job);
+  Result<void> renew(const crds::BspJob& job);
   std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const SeenNodes& all) const;
   Observed observe(crds::BspJob job);
   Observed look_at(crds::BspJob job);
@@ -85,7 +91,7 @@ class JobShell {
   Result<void> create_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image);
   void note_not_created(const Observed& o, const PodRequest& request, const Error& error, bool quiet);
   Result<ImageDefaults> image_defaults(const crds::BspJob& job);
-  Result<void> create_secret(const crds::BspJob& job, const PodRequest& request);
+  Result<void> write_secret(const crds::BspJob& job, const PodRequest& request);
   void delete_pods(const std::vector<std::string>& pods);
   Duration rest(const Observed& o, const Outcome& out) const;
   void write_migration(const crds::RankMigration& migration);
@@ -103,13 +109,18 @@ class JobShell {
   NodeViews& nodes_;
   const NodeUsage& usage_;
   BookingStore& bookings_;
+  Authority& authority_;
   SidecarThread& sidecar_thread_;
   const ShellOptions& options_;
   const kube::Key at_;
   const std::string uid_;
   std::function<void()> changed_;
   std::unique_ptr<const crds::BspJob> job_;  // as last read; null while it rests
-  std::optional<net::PemPair> authority_;
+  std::optional<net::PemPair> ca_;           // what certificates are signed with
+  Time ca_end_{};
+  net::TlsContext tls_;                                  // of sidecars_
+  Time certificates_made_{};                             // none of the pods' is older
+  std::chrono::steady_clock::time_point renew_again_{};  // not before that
   std::unique_ptr<Sidecars> sidecars_;
   std::unique_ptr<Rescheduler> rescheduler_;
   std::uint32_t attempt_ = 0;       // that rescheduler_ belongs to
@@ -124,7 +135,8 @@ class JobShell {
   std::map<std::string, crds::RankMigration> unwritten_;  // by name, the newest
   std::map<std::string, ImageDefaults> images_;
   Bookings seen_;  // what the last look was decided on
-  Trouble not_booked_, not_prepared_;
+  std::chrono::steady_clock::time_point isolate_again_{};
+  Trouble not_booked_, not_prepared_, not_renewed_, not_isolated_;
   struct NotCreated {
     Error error;
     std::chrono::steady_clock::time_point again;  // not tried before that

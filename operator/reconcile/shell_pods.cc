@@ -54,6 +54,7 @@ void together(std::size_t count, const std::function<void(std::size_t)>& work) {
 // And the Secrets of which no other pod mounts a part.
 void JobShell::delete_pods(const std::vector<std::string>& pods) {
   if (pods.empty()) return;
+  const auto secret_of = [&](const kube::Object& pod) { return secret_name({at_.name, uid_}, request_of(pod)); };
   std::set<std::string> unused, used;
   for (const kube::Object& pod : cache_.find(kPod, kByJob, job_key(at_.name_space, at_.name))) {
     if (std::ranges::contains(pods, pod.at("metadata").value("name", "")))
@@ -98,14 +99,14 @@ void JobShell::create_pods(const Observed& o, const std::vector<PodRequest>& req
     std::ranges::fill(created, std::unexpected(image.error()));
   } else {
     // Those of one Secret follow each other.
-    const auto its_secret = [&](const PodRequest* r) { return secret_name(o.job.metadata.name, *r); };
+    const auto its_secret = [&](const PodRequest* r) { return secret_name({at_.name, uid_}, *r); };
     std::vector<std::size_t> first, keys(due.size());  // by Secret; which Secret, by pod
     for (std::size_t i = 0; i < due.size(); ++i) {
       if (i == 0 || its_secret(due[i]) != its_secret(due[i - 1])) first.push_back(i);
       keys[i] = first.size() - 1;
     }
     std::vector<Result<void>> secrets(first.size());
-    together(first.size(), [&](std::size_t i) { secrets[i] = create_secret(o.job, *due[first[i]]); });
+    together(first.size(), [&](std::size_t i) { secrets[i] = write_secret(o.job, *due[first[i]]); });
     together(due.size(), [&](std::size_t i) {
       created[i] = secrets[keys[i]];
       if (created[i]) created[i] = create_pod(o.job, *due[i], *image);

@@ -179,7 +179,13 @@ void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer
   const auto silent = now - node->silent_since.value_or(now);
   node->silent_since = now - silent;
   node->version = 0;
-  note_unreachable(node->pod());
+  if (answer.error().code == ErrorCode::kUntrusted) {
+    // It is there, and silence is not what is wrong with it: its credentials are to be renewed.
+    log_debug("a sidecar's credentials or ours are not accepted", {{"error", answer.error().message}});
+    if (!untrusted_.exchange(true)) tell();
+  } else {
+    note_unreachable(node->pod());
+  }
   loop_.after(std::clamp<net::SteadyTime::duration>(silent / 10, kAskAgainLeast, kAskAgainMost), again);
 }
 

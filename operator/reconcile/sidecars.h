@@ -4,6 +4,7 @@
 // What the sidecars said is kept as SidecarFacts; nothing of it is needed after a restart.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -88,6 +89,8 @@ class Sidecars {
 
   [[nodiscard]] std::map<std::string, SidecarFacts> facts() const;
   [[nodiscard]] double round_trip_seconds() const;
+  // Since the last call a sidecar has not accepted our certificate, or we not its own.
+  [[nodiscard]] bool take_untrusted() { return untrusted_.exchange(false); }
 
  private:
   struct Node;
@@ -116,6 +119,7 @@ class Sidecars {
   std::vector<wire::RankReport> reports_;
   double round_trip_ = 0.002;
   std::uint32_t wave_ = 0;
+  std::atomic<bool> untrusted_ = false;
 };
 
 }  // namespace bsp::reconcile

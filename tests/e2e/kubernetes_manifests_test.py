@@ -394,7 +394,7 @@ class Manifests(unittest.TestCase):
         self.assertRegex(kubectl("explain", "bspjob.spec.rescheduling.heuristic").stdout, r"(?s)ENUM:.*AutoMig")
 
     def test_helm_template_is_taken_by_the_api_server(self):
-        for words in [(), ("--set", f"watchNamespace={NAMESPACE},records.enabled=true,networkPolicy.jobNamespaces={{{NAMESPACE}}}"),
+        for words in [(), ("--set", f"watchNamespace={NAMESPACE},records.enabled=true,networkPolicy.jobs=false"),
                       ("--set", "metrics.enabled=true,networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=monitoring"),
                       ("--set", "jobs.userNamespaces=false,metrics.enabled=false,rbac.userRoles=false,replicas=1")]:
             with self.subTest(words):

@@ -7,6 +7,13 @@ app.kubernetes.io/name: bsp-operator
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/* A map as LABEL=VALUE,… */}}
+{{- define "bsp.pairs" -}}
+{{- $pairs := list }}
+{{- range $name, $value := . }}{{ $pairs = append $pairs (printf "%s=%s" $name $value) }}{{ end }}
+{{- join "," $pairs }}
+{{- end }}
+
 {{- define "bsp.labels" -}}
 {{ include "bsp.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

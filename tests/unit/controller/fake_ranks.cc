@@ -73,7 +73,10 @@ std::size_t FakeRanks::bring_up(const std::function<std::string(const std::strin
       ++up;
       continue;
     }
-    const std::string secret_name = reconcile::secret_of(pod);
+    const json& metadata = pod.at("metadata");
+    const std::string secret_name = reconcile::secret_name(
+        {metadata.at("labels").at(std::string(names::kLabelJob)), metadata.at("ownerReferences").at(0).at("uid")},
+        reconcile::request_of(pod));
     if (!secrets.contains(secret_name)) {
       auto secret = client_.get({kSecret, options_.name_space, secret_name});
       if (!secret) continue;

@@ -71,6 +71,7 @@ ApiServer::ApiServer() {
                         {"secrets", {"Secret", true, false}},
                         {"namespaces", {"Namespace", false}}};
   served_["/apis/events.k8s.io/v1"] = {{"events", {"Event", true, false}}};
+  served_["/apis/networking.k8s.io/v1"] = {{"networkpolicies", {"NetworkPolicy", true, false}}};
   served_["/apis/coordination.k8s.io/v1"] = {{"leases", {"Lease", true, false, true}}};
   served_["/apis/apiextensions.k8s.io/v1"] = {{"customresourcedefinitions", {"CustomResourceDefinition", false}}};
 }

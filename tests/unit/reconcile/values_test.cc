@@ -192,7 +192,7 @@ TEST(Trim, APodKeepsAllThatIsSeenOfItAndLittleElse) {
     EXPECT_TRUE(equal(pod_facts(trimmed), pod_facts(pod))) << pod["status"] << "\n" << trimmed["status"];
     EXPECT_EQ(requests_of(trimmed["spec"]), requests_of(pod["spec"]));
     EXPECT_EQ(job_key_of(kPod, trimmed), job_key_of(kPod, pod));
-    EXPECT_EQ(secret_of(trimmed), secret_of(pod));
+    EXPECT_EQ(secret_name({"job", "uid"}, request_of(trimmed)), secret_name({"job", "uid"}, request_of(pod)));
     EXPECT_EQ(has_ended(trimmed), has_ended(pod));
     for (const char* word : {"startedAt", "containerID", "image", "Initialized", "lastTransitionTime", "blue", "note"})
       EXPECT_THAT(trimmed.dump(), Not(HasSubstr(word)));
@@ -447,9 +447,10 @@ TEST(MakePod, TheTemplateItselfIsNotChanged) {
 
 TEST(Names, AreTheSameInEveryLifeOfTheOperator) {
   EXPECT_EQ(pod_name("job", 3, 2), "job-r3-g2");
-  EXPECT_EQ(secret_name("job", {.rank = 3, .generation = 2, .target = true}), "job-r3-g2-tls");
-  EXPECT_EQ(secret_name("job", {.rank = 31, .generation = 2, .attempt = 1}), "job-a1-0-tls") << "32 share one";
-  EXPECT_EQ(secret_name("job", {.rank = 32, .generation = 2, .attempt = 1}), "job-a1-1-tls");
+  const JobId id{"job", "3f2a9c01-7d5e-4f0b-9c1d-000000000000"};
+  EXPECT_EQ(secret_name(id, {.rank = 3, .generation = 2, .target = true}), "job-3f2a9c01-r3-g2-tls");
+  EXPECT_EQ(secret_name(id, {.rank = 31, .generation = 2, .attempt = 1}), "job-3f2a9c01-a1-0-tls") << "32 share one";
+  EXPECT_EQ(secret_name(id, {.rank = 32, .generation = 2, .attempt = 1}), "job-3f2a9c01-a1-1-tls");
   EXPECT_EQ(migration_name("job", 4, 3), "job-w4-r3");
 }
 
@@ -461,17 +462,17 @@ TEST(MakePod, MountsItsOwnPartOfItsSecret) {
     const json& volumes = pod.at("spec").at("volumes");
     const auto tls = std::ranges::find_if(volumes, [](const json& v) { return v.at("name") == "bsp-tls"; });
     ASSERT_NE(tls, volumes.end());
-    EXPECT_EQ(tls->at("secret").at("secretName"), secret_name("job", r));
+    EXPECT_EQ(tls->at("secret").at("secretName"), secret_name({"job", "uid"}, r));
     EXPECT_EQ(tls->at("secret").at("items").size(), 3u);
     EXPECT_EQ(tls->at("secret").at("items").at(1).at("key"), certificate_file(pod_name("job", r.rank, r.generation)));
-    EXPECT_EQ(secret_of(pod), secret_name("job", r));
+    EXPECT_EQ(secret_name({"job", "uid"}, request_of(pod)), secret_name({"job", "uid"}, r));
   }
 }
 
 TEST(MakeSecret, GoesWithTheJobAndHoldsItsFiles) {
   const json secret = make_secret(job_with({}), "s", {{"ca.pem", "CA"}, {"a.key.pem", "KEY"}});
   EXPECT_EQ(secret.at("data").size(), 2u);
-  EXPECT_EQ(secret.at("immutable"), true);
+  EXPECT_FALSE(secret.contains("immutable")) << "what it holds is renewed";
   EXPECT_EQ(base64_decode(secret.at("data").at("ca.pem").get<std::string>()).value_or(""), "CA");
   EXPECT_EQ(base64_decode(secret.at("data").at("a.key.pem").get<std::string>()).value_or(""), "KEY");
   EXPECT_EQ(secret.at("metadata").at("labels").at("migbsp.io/job"), "job");
