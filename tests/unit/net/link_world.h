@@ -49,9 +49,8 @@ class Ca {
 class World {
  public:
   explicit World(LinkServer::Handler handler) : World(std::move(handler), std::nullopt) {}
-  World(LinkServer::Handler handler, std::optional<TlsContext> context) {
-    server_ =
-        LinkServer::listen(loop, context.value_or(ca.context("server")), "127.0.0.1:0", std::move(handler)).value();
+  World(LinkServer::Handler handler, std::optional<TlsContext> context, const std::string& address = "127.0.0.1:0") {
+    server_ = LinkServer::listen(loop, context.value_or(ca.context("server")), address, std::move(handler)).value();
     thread_ = std::thread([this] { loop.run(); });
   }
   ~World() {
