@@ -210,6 +210,7 @@ void to_json(json& j, const RankStatus& v) {
        {"exit_signal", v.exit_signal},
        {"exit_message", v.exit_message},
        {"mpi_initialized", v.mpi_initialized},
+       {"mpi_finalized", v.mpi_finalized},
        {"memory_bytes", v.memory_bytes},
        {"gate_reached_ns", v.gate_reached_ns},
        {"close_ns", v.close_ns},
@@ -244,6 +245,7 @@ Result<RankStatus> rank_status_from_json(const json& j) {
   f.optional("exit_signal", v.exit_signal);
   f.optional("exit_message", v.exit_message);
   f.optional("mpi_initialized", v.mpi_initialized);
+  f.optional("mpi_finalized", v.mpi_finalized);
   f.optional("memory_bytes", v.memory_bytes);
   f.optional("gate_reached_ns", v.gate_reached_ns);
   f.optional("close_ns", v.close_ns);

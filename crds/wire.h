@@ -146,6 +146,7 @@ struct RankStatus {
   int exit_signal = 0;             // 0: none
   std::string exit_message;        // why the program could not be run, or what bsp-init has to say of its end
   bool mpi_initialized = false;    // MPI_Init was reached in this process' life
+  bool mpi_finalized = false;      // MPI_Finalize has returned; stays after the exit
   std::uint64_t memory_bytes = 0;  // M(i)
   std::uint64_t gate_reached_ns = 0;
   std::uint64_t close_ns = 0;

@@ -253,6 +253,7 @@ wire::RankStatus Sidecar::current_status() const {
     s.exit_message += (s.exit_message.empty() ? "" : "; ") + abort_message_;
   s.mpi_initialized =
       BSP_RING_LOAD(ring_->state) != BSP_RANK_STARTING || transfers_.status().phase == wire::TransferPhase::kRestored;
+  s.mpi_finalized = BSP_RING_LOAD(ring_->state) == BSP_RANK_FINALIZED;
   s.memory_bytes = BSP_RING_LOAD(ring_->memory_bytes);
   s.gate_reached_ns = BSP_RING_LOAD(ring_->gate_reached_ns);
   s.close_ns = BSP_RING_LOAD(ring_->close_ns);

@@ -50,6 +50,16 @@ std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const 
   return std::nullopt;
 }
 
+// Every rank has come out of MPI_Finalize, or has ended well: the job's work is done, and its results are out.
+bool all_finalized(const Observed& o) {
+  return std::ranges::all_of(o.job.status.ranks, [&](const crds::RankPlace& place) {
+    const auto sidecar = o.sidecars.find(place.pod);
+    if (sidecar != o.sidecars.end() && sidecar->second.status && sidecar->second.status->mpi_finalized) return true;
+    const auto pod = o.pods.find(place.pod);
+    return pod != o.pods.end() && pod->second.app_ended && pod->second.app_exit_code == 0;
+  });
+}
+
 }  // namespace
 
 std::string where(const crds::RankPlace& place, const Observed& o) {
@@ -111,6 +121,11 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
   }
   for (const Silence::Rank& silent : judge_silence(o, limits).ranks)
     if (silent.gone) consider({silent.rank, silent.pod, "SidecarLost", silent.text, false}, silent.since);
+  // Nothing is gained by computing everything a second time because of how a finished program ended.
+  if (found && !found->final && all_finalized(o)) {
+    found->final = true;
+    found->message += "; every rank had passed MPI_Finalize, so the job is not started again";
+  }
   return found;
 }
 

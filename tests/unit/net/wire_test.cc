@@ -39,7 +39,8 @@ TEST(Wire, AStatusComesBackWhole) {
   status.rank = 5;
   status.pod = "job-r5-g1";
   status.phase = RankPhase::kStopped;
-  status.init_connected = status.gate_committed = status.mpi_initialized = status.instructions_measured = true;
+  status.init_connected = status.gate_committed = status.mpi_initialized = status.mpi_finalized =
+      status.instructions_measured = true;
   status.blocked_reason = "an open window";
   status.postponed = 2;
   status.collective = "MPI_Allreduce";

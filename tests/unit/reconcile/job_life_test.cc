@@ -147,6 +147,25 @@ const Fall kFalls[] = {
     {"ExitToldByTheNodeOnly", [](World& w) { w.end_program(1, 3, 0, false); }, "RankExited",
      "rank 1 exited with code 3", false},
     {"Signal", [](World& w) { w.end_program(1, 0, 11); }, "RankKilled", "rank 1 was ended by SIGSEGV", false},
+    {"ExitAfterAllHadFinalized",
+     [](World& w) {
+       for (auto& [name, pod] : w.pods) pod.status.mpi_finalized = true;
+       w.end_program(1, 3, 0);
+     },
+     "RankExited", "rank 1 exited with code 3; every rank had passed MPI_Finalize, so the job is not started again",
+     true},
+    {"SignalAfterAllHadFinalized",
+     [](World& w) {
+       for (auto& [name, pod] : w.pods) pod.status.mpi_finalized = true;
+       w.end_program(1, 0, 13);
+     },
+     "RankKilled", "rank 1 was ended by SIGPIPE; every rank had passed MPI_Finalize", true},
+    {"SignalAfterTheOthersHadFinalized",
+     [](World& w) {
+       for (auto& [name, pod] : w.pods) pod.status.mpi_finalized = pod.rank != 1;
+       w.end_program(1, 0, 13);
+     },
+     "RankKilled", "rank 1 was ended by SIGPIPE", false},
     {"Kill", [](World& w) { w.end_program(1, 0, 9); }, "RankKilled",
      "rank 1 was ended by SIGKILL (killed from outside, or out of memory)", false},
     {"SignalToldByTheNodeOnly", [](World& w) { w.end_program(1, 0, 9, false); }, "RankKilled",
