@@ -12,6 +12,10 @@ static unsigned state;
 static char to_send[kBig], to_receive[kBig], bsend_room[4096 + MPI_BSEND_OVERHEAD];
 static int bsend_attached = 0;
 
+/* Every action has tags of its own: a rank that is ahead must not send what an earlier MPI_ANY_SOURCE takes. */
+static int actions_begun = 0;
+static int tag(int n) { return n + 32 * (actions_begun % 1000); }
+
 static int draw(int n) {
   state = state * 1664525u + 1013904223u;
   return (int)((state >> 8) % (unsigned)n);
@@ -39,9 +43,9 @@ static void to_self(void) {
 static void one_pair_of(int bytes, int (*send)(const void*, int, MPI_Datatype, int, int, MPI_Comm)) {
   int from, to;
   draw_pair(&from, &to);
-  if (rank == from) send(to_send, bytes, MPI_BYTE, to, 3, MPI_COMM_WORLD);
+  if (rank == from) send(to_send, bytes, MPI_BYTE, to, tag(3), MPI_COMM_WORLD);
   if (rank == to) {
-    MPI_Recv(to_receive, bytes, MPI_BYTE, from, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(to_receive, bytes, MPI_BYTE, from, tag(3), MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     check_bytes(to_receive, bytes, from);
   }
 }
@@ -66,9 +70,9 @@ static void unexpected(void) {
   const int step = 1 + draw(size - 1), many = 1 + draw(20);
   MPI_Request requests[20];
   for (int i = 0; i < many; ++i)
-    MPI_Isend(to_send, kSmall, MPI_BYTE, (rank + step) % size, i, MPI_COMM_WORLD, &requests[i]);
+    MPI_Isend(to_send, kSmall, MPI_BYTE, (rank + step) % size, tag(i), MPI_COMM_WORLD, &requests[i]);
   for (int i = many - 1; i >= 0; --i) {
-    MPI_Recv(to_receive, kSmall, MPI_BYTE, (rank + size - step) % size, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(to_receive, kSmall, MPI_BYTE, (rank + size - step) % size, tag(i), MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     check_bytes(to_receive, kSmall, (rank + size - step) % size);
   }
   MPI_Waitall(many, requests, MPI_STATUSES_IGNORE);
@@ -81,7 +85,7 @@ static void crossing(void) {
   const int bytes = draw(2) ? kSmall : kBig;
   if (rank != one && rank != other) return;
   const int peer = rank == one ? other : one;
-  MPI_Sendrecv(to_send, bytes, MPI_BYTE, peer, 4, to_receive, bytes, MPI_BYTE, peer, 4, MPI_COMM_WORLD,
+  MPI_Sendrecv(to_send, bytes, MPI_BYTE, peer, tag(4), to_receive, bytes, MPI_BYTE, peer, tag(4), MPI_COMM_WORLD,
                MPI_STATUS_IGNORE);
   check_bytes(to_receive, bytes, peer);
 }
@@ -89,15 +93,15 @@ static void crossing(void) {
 static void probed(void) {
   int from, to, matched = draw(2);
   draw_pair(&from, &to);
-  if (rank == from) MPI_Send(to_send, kSmall, MPI_BYTE, to, 5, MPI_COMM_WORLD);
+  if (rank == from) MPI_Send(to_send, kSmall, MPI_BYTE, to, tag(5), MPI_COMM_WORLD);
   if (rank != to) return;
   MPI_Message message;
   if (matched) {
-    MPI_Mprobe(MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+    MPI_Mprobe(MPI_ANY_SOURCE, tag(5), MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
     MPI_Mrecv(to_receive, kSmall, MPI_BYTE, &message, MPI_STATUS_IGNORE);
   } else {
-    MPI_Probe(from, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Recv(to_receive, kSmall, MPI_BYTE, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Probe(from, tag(5), MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(to_receive, kSmall, MPI_BYTE, MPI_ANY_SOURCE, tag(5), MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   check_bytes(to_receive, kSmall, from);
 }
@@ -109,11 +113,11 @@ static void forgotten(void) {
   const int bytes = draw(2) ? kSmall : kBig;
   if (rank == from) {
     MPI_Request request;
-    MPI_Isend(to_send, bytes, MPI_BYTE, to, 6, MPI_COMM_WORLD, &request);
+    MPI_Isend(to_send, bytes, MPI_BYTE, to, tag(6), MPI_COMM_WORLD, &request);
     MPI_Request_free(&request);
   }
   if (rank == to) {
-    MPI_Recv(to_receive, bytes, MPI_BYTE, from, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(to_receive, bytes, MPI_BYTE, from, tag(6), MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     check_bytes(to_receive, bytes, from);
   }
 }
@@ -135,10 +139,10 @@ static void flood(void) {
   const int root = draw(size);
   MPI_Status status;
   if (rank != root)
-    for (int i = 0; i < 50; ++i) MPI_Send(to_send, kSmall, MPI_BYTE, root, 7, MPI_COMM_WORLD);
+    for (int i = 0; i < 50; ++i) MPI_Send(to_send, kSmall, MPI_BYTE, root, tag(7), MPI_COMM_WORLD);
   else
     for (int i = 0; i < 50 * (size - 1); ++i) {
-      MPI_Recv(to_receive, kSmall, MPI_BYTE, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &status);
+      MPI_Recv(to_receive, kSmall, MPI_BYTE, MPI_ANY_SOURCE, tag(7), MPI_COMM_WORLD, &status);
       check_bytes(to_receive, kSmall, status.MPI_SOURCE);
     }
 }
@@ -168,7 +172,7 @@ static void of_group(void) {
   MPI_Comm made, again;
   MPI_Comm_group(MPI_COMM_WORLD, &all);
   MPI_Group_range_incl(all, 1, range, &some);
-  MPI_Comm_create_group(MPI_COMM_WORLD, some, 8, &made);
+  MPI_Comm_create_group(MPI_COMM_WORLD, some, tag(8), &made);
   MPI_Group_free(&all);
   MPI_Group_free(&some);
   if (then == 0) {
@@ -220,7 +224,7 @@ static void never_arrives(void) {
   MPI_Request request;
   MPI_Status status;
   int cancelled = 0;
-  MPI_Irecv(to_receive, kSmall, MPI_BYTE, draw(size), 11, MPI_COMM_WORLD, &request);
+  MPI_Irecv(to_receive, kSmall, MPI_BYTE, draw(size), tag(11), MPI_COMM_WORLD, &request);
   MPI_Cancel(&request);
   MPI_Wait(&request, &status);
   MPI_Test_cancelled(&status, &cancelled);
@@ -229,9 +233,9 @@ static void never_arrives(void) {
 
 static void two_sides(void) {
   MPI_Comm mine, inter, merged;
-  const int upper = rank >= size / 2, tag = 12;
+  const int upper = rank >= size / 2;
   MPI_Comm_split(MPI_COMM_WORLD, upper, 0, &mine);
-  MPI_Intercomm_create(mine, 0, MPI_COMM_WORLD, upper ? 0 : size / 2, tag, &inter);
+  MPI_Intercomm_create(mine, 0, MPI_COMM_WORLD, upper ? 0 : size / 2, tag(12), &inter);
   MPI_Intercomm_merge(inter, upper, &merged);
   MPI_Comm_free(&merged);
   MPI_Comm_free(&inter);
@@ -265,7 +269,7 @@ static void (*const kActions[])(void) = {
     never_arrives, two_sides,       everything_to_all, window};
 
 static void some_actions(void) {
-  for (int i = draw(3); i >= 0; --i) kActions[draw((int)(sizeof kActions / sizeof *kActions))]();
+  for (int i = draw(3); i >= 0; --i, ++actions_begun) kActions[draw((int)(sizeof kActions / sizeof *kActions))]();
 }
 
 int main(int argc, char** argv) {
