@@ -61,6 +61,8 @@ struct RunPolicy {
   // time for it and others half a minute.
   CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;
   bool suspend = false;
+  // RankMigrations that have ended and stay; the oldest beyond them are deleted.
+  std::uint32_t migration_history_limit = 100;
 };
 
 struct BspJobSpec {

@@ -80,6 +80,7 @@ void visit_fields(T& o, V&& v) {
   v("activeDeadlineSeconds", o.active_deadline_seconds);
   v("cleanPodPolicy", o.clean_pod_policy);
   v("suspend", o.suspend);
+  v("migrationHistoryLimit", o.migration_history_limit);
 }
 
 template <Is<BspJobSpec> T, class V>

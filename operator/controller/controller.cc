@@ -21,8 +21,11 @@ constexpr kube::ApiOptions kLeaseCalls{.call = 4s, .attempt = 2s};
 // The log of a pod on a node that does not answer is not worth more.
 constexpr kube::ApiOptions kLogCalls{.call = 3s, .attempt = 3s};
 
-// Every write of a status goes to etcd and to everybody who watches.
+// Every write of a status goes to etcd and to everybody who watches; large ones are rarer (JobShell::progress_is_due).
 constexpr auto kProgress = 1s;
+
+// A call that moves nobody is told no more often: status and event are two writes each.
+constexpr auto kCalls = 10s;
 
 // The page is as long as there are jobs; nobody's graph needs it more often.
 constexpr auto kFiguresFresh = 1s;
@@ -170,6 +173,7 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
           .collects_garbage = true,
           .workers = options_.workers,
           .progress = kProgress,
+          .calls = kCalls,
           .log_tail = [logs = term->logs.get()](const std::string& name_space,
                                                 const std::string& pod) { return tail_of(*logs, name_space, pod); },
           .record = recorder(options_.record_directory),

@@ -64,7 +64,11 @@ class ApiClient final : public Client {
   Result<Object> create(const Object& object) override;
   Result<Object> update(const Object& object) override;
   Result<Object> update_status(const Object& object) override;
+  Result<Object> patch_status(const Key& key, const Object& merge) override { return patch(key, merge, "status"); }
   Result<void> remove(const Key& key) override { return remove(key, RemoveOptions{}); }
+  Result<void> remove(const Key& key, const std::string& uid) override {
+    return remove(key, RemoveOptions{.uid = uid});
+  }
   Result<std::vector<WatchEvent>> wait(const std::vector<Kind>& kinds, const std::string& name_space,
                                        std::string& cursor, std::chrono::milliseconds timeout) override;
   Result<std::vector<WatchEvent>> wait_part(const std::vector<Kind>& kinds, const std::string& name_space,

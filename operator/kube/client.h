@@ -57,9 +57,14 @@ class Client {
   virtual Result<Object> update(const Object& object) = 0;
   // Replaces status only. Same rules.
   virtual Result<Object> update_status(const Object& object) = 0;
+  // JSON merge patch (RFC 7386) with members of `status`, and metadata.resourceVersion for the same lock: only what changes goes
+  // over the wire. Here by way of update_status().
+  virtual Result<Object> patch_status(const Key& key, const Object& merge);
   // With finalizers: sets deletionTimestamp; the object goes when the last finalizer is removed.
   // Pods: sets deletionTimestamp; the node (kubelet) removes the object when the pod is gone.
   virtual Result<void> remove(const Key& key) = 0;
+  // Only the object with that uid: kConflict if another one has its name by now.
+  virtual Result<void> remove(const Key& key, const std::string& uid);
   // Blocks up to timeout for changes since the last call with this cursor; the first call (empty
   // cursor) returns everything as kAdded. The cursor is opaque.
   virtual Result<std::vector<WatchEvent>> wait(const std::vector<Kind>& kinds, const std::string& name_space,

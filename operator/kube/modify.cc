@@ -22,6 +22,47 @@ Result<Object> modify_with(Client& client, const Key& key, const std::function<b
 
 }  // namespace
 
+Result<Object> Client::patch_status(const Key& key, const Object& merge) {
+  BSP_TRY(Object object, get(key));
+  const std::string version = metadata_text(merge, "resourceVersion");
+  if (!version.empty() && version != metadata_text(object, "resourceVersion"))
+    return fail(ErrorCode::kConflict, std::format("{} {} has been modified", key.kind.kind, key.name), true);
+  object.merge_patch(merge);
+  return update_status(object);
+}
+
+Result<void> Client::remove(const Key& key, const std::string& uid) {
+  BSP_TRY(const Object object, get(key));
+  if (metadata_text(object, "uid") != uid)
+    return fail(ErrorCode::kConflict, std::format("{} {} is another one by now", key.kind.kind, key.name));
+  return remove(key);
+}
+
+namespace {
+Object differences(const Object& before, const Object& after) {
+  Object patch = Object::object();
+  for (const auto& [name, value] : before.items())
+    if (!after.contains(name)) patch[name] = nullptr;
+  for (const auto& [name, value] : after.items()) {
+    const auto old = before.find(name);
+    if (old == before.end())
+      patch[name] = value;
+    else if (*old != value)
+      patch[name] = old->is_object() && value.is_object() ? differences(*old, value) : value;
+  }
+  return patch;
+}
+}  // namespace
+
+std::optional<Object> merge_patch(const Object& before, const Object& after) {
+  if (!before.is_object() || !after.is_object()) return std::nullopt;
+  Object patch = differences(before, after);
+  Object made = before;
+  made.merge_patch(patch);
+  if (made != after) return std::nullopt;
+  return patch;
+}
+
 Result<Object> modify(Client& client, const Key& key, const std::function<bool(Object&)>& change) {
   return modify_with(client, key, change, &Client::update);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "operator/kube/client.h"
@@ -13,6 +14,9 @@ namespace bsp::kube {
 Result<Object> modify(Client& client, const Key& key, const std::function<bool(Object&)>& change);
 // The same for its status.
 Result<Object> modify_status(Client& client, const Key& key, const std::function<bool(Object&)>& change);
+
+// The JSON merge patch that makes `after` of `before`; nothing where there is none, for a null of `after` would mean "remove".
+std::optional<Object> merge_patch(const Object& before, const Object& after);
 
 bool has_finalizer(const Object& object, const std::string& finalizer);
 bool is_being_deleted(const Object& object);

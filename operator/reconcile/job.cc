@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 
+#include "operator/reconcile/history.h"
 #include "operator/reconcile/job_kernel.h"
 #include "operator/reconcile/status.h"
 #include "operator/reconcile/waves.h"
@@ -189,6 +190,8 @@ Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const Jo
                          k.out.status.phase == JobPhase::kMigrating;
   for (const char* condition : warn_of_silence(o, has_ranks ? k.silence : Silence{}, k.out.status, k.out.store_first))
     tell(condition);
+  // Not while ranks may stand still: every request takes its time.
+  if (o.job.status.phase != JobPhase::kMigrating) k.out.forget = beyond_history(o);
   if (warn_of_throttling(o, k.out.status)) tell(kCpuThrottled);
   if (warn_of_no_supersteps(o, k.out.status)) tell(kNoSupersteps);
   if (warn_of_move_memory(o, k.out.status)) tell(kMovesLackMemory);

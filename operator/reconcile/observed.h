@@ -136,6 +136,12 @@ struct Event {
   std::string message;
 };
 
+// A RankMigration that nobody needs any more.
+struct Forgotten {
+  std::string migration;
+  std::string uid;
+};
+
 struct Outcome {
   crds::BspJobStatus status;
   // The status must be stored before anything below is done, and then everything is asked again.
@@ -148,6 +154,7 @@ struct Outcome {
   std::vector<std::string> delete_pods;
   std::vector<Verb> verbs;
   std::vector<crds::RankMigration> migrations;  // to be created, or their status written
+  std::vector<Forgotten> forget;
   std::vector<Event> events;
   bool remove_finalizer = false;  // the job is being deleted and nothing of it is left
   bool remove_job = false;        // its time to live after the end is over

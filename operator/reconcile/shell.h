@@ -54,7 +54,8 @@ struct ShellOptions {
   // Jobs of one namespace looked after at once; those with a wave under way are counted apart. Of all namespaces together it
   // is kNamespaces times as many.
   unsigned workers = 1;
-  std::chrono::milliseconds progress{250};  // between two writes of a status that only shows progress
+  std::chrono::milliseconds progress{250};  // between two writes of a status that only shows progress, at least
+  std::chrono::milliseconds calls{0};       // between two calls that are told though they move nobody, at least
   // What an image runs if the template names no command; kNotFound with the remedy. Null: images can't be read, so
   // every template has to name its command. Both are called from all workers.
   std::function<Result<ImageDefaults>(const std::string& image)> image_defaults = {};

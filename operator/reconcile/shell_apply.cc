@@ -3,6 +3,8 @@
 #include <format>
 
 #include "base/core/log.h"
+#include "operator/kube/api.h"
+#include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
 #include "operator/reconcile/move_memory.h"
 #include "operator/reconcile/shell_job.h"
@@ -12,19 +14,46 @@ namespace bsp::reconcile {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-bool JobShell::store(const crds::BspJob& job, const crds::BspJobStatus& status) {
+namespace {
+constexpr auto kFirstRefusal = 100ms, kLongestRefusal = 5000ms;
+}  // namespace
+
+// What differs from the stored object, if that is the one that was decided on: a decision is hundreds of KiB, and most writes
+// change none.
+Result<kube::Object> JobShell::write_status(const crds::BspJob& job, const crds::BspJobStatus& status) {
   crds::BspJob next = job;
   next.status = status;
   json object;
   to_json(object, next);
-  auto updated = client_.update_status(object);
+  const auto stored = cache_.get(at_);
+  if (stored && kube::metadata_text(*stored, "resourceVersion") == job.metadata.resource_version)
+    if (auto changes = kube::merge_patch(stored->value("status", json::object()), object["status"])) {
+      if (changes->empty()) return *stored;
+      return client_.patch_status(
+          at_,
+          {{"metadata", {{"resourceVersion", job.metadata.resource_version}, {"uid", uid_}}}, {"status", *changes}});
+    }
+  return client_.update_status(object);
+}
+
+bool JobShell::store(const crds::BspJob& job, const crds::BspJobStatus& status) {
+  const auto began = std::chrono::steady_clock::now();
+  if (began < store_again_) return false;
+  auto updated = write_status(job, status);
   if (!updated) {
-    if (updated.error().code != ErrorCode::kConflict && updated.error().code != ErrorCode::kNotFound)
+    if (updated.error().code != ErrorCode::kConflict && updated.error().code != ErrorCode::kNotFound) {
+      // Whoever refuses it now does so the next moment.
+      const auto pause = kube::backoff(refusals_++, kFirstRefusal, kLongestRefusal);
+      store_again_ = std::chrono::steady_clock::now() + pause;
       log_warning("storing a status failed", {{"job", job.metadata.name}, {"error", updated.error().message}});
+    }
     // Somebody changed the object meanwhile: decide again on what it is now.
     if (auto fresh = client_.get(own(kBspJob, job.metadata.name))) cache_.put(*fresh);
     return false;
   }
+  refusals_ = 0;
+  if (kube::metadata_text(*updated, "resourceVersion") != job.metadata.resource_version)
+    stored_bytes_ = updated->dump().size();
   cache_.put(*updated);
   stored_ = std::chrono::steady_clock::now();
   return true;
@@ -64,15 +93,31 @@ void JobShell::keep_booked(const Outcome& out) {
 
 void JobShell::carry_out(const Observed& o, const Outcome& out) {
   for (const Verb& verb : out.verbs) sidecars_->call(verb);
-  for (const Event& event : std::exchange(untold_, {})) events_.tell(o.job, event);
-  for (const auto& [name, migration] : std::exchange(unwritten_, {})) write_migration(migration);
+  // What only tells waits while ranks stand still: the next look of the wave comes after it, and a write takes as long as
+  // somebody's webhook likes.
+  if (o.job.status.phase != crds::JobPhase::kMigrating || !stands_still(o)) {
+    for (const Event& event : std::exchange(untold_, {})) events_.tell(o.job, event);
+    for (const auto& [name, migration] : std::exchange(unwritten_, {})) write_migration(migration);
+  }
   keep_booked(out);
+  forget(out.forget);
   create_pods(o, out.create_pods);
   delete_pods(out.delete_pods);
   if (out.remove_finalizer) remove_all(o.job);
   if (out.remove_job)
     if (auto removed = client_.remove(own(kBspJob, o.job.metadata.name)); !removed)
       log_warning("removing a finished job failed", {{"job", o.job.metadata.name}, {"error", removed.error().message}});
+}
+
+void JobShell::forget(const std::vector<Forgotten>& migrations) {
+  for (const auto& [name, uid] : migrations) {
+    const kube::Key key = own(kRankMigration, name);
+    auto removed = client_.remove(key, uid);
+    if (!removed && removed.error().code != ErrorCode::kNotFound && removed.error().code != ErrorCode::kConflict)
+      return log_warning("deleting an old RankMigration failed",
+                         {{"migration", name}, {"error", removed.error().message}});
+    cache_.drop(key);  // one that took its name comes again with the watch
+  }
 }
 
 // Creates it, or writes its status; what is lost here is made again by the next look at the wave.

@@ -7,6 +7,7 @@
 namespace bsp::reconcile {
 namespace {
 constexpr int kBookingTries = 8;
+constexpr auto kPatience = std::chrono::seconds(1);  // with the request of another job
 }  // namespace
 
 Result<void> ObjectBookings::load() {
@@ -14,8 +15,14 @@ Result<void> ObjectBookings::load() {
   if (!object && object.error().code != ErrorCode::kNotFound)
     return std::unexpected(object.error().in("reading what is booked"));
   object_ = object ? std::move(*object) : kube::Object();
-  known_ = bookings_from_json(object_);
+  know(bookings_from_json(object_));
   return {};
+}
+
+void ObjectBookings::know(Bookings bookings) {
+  const std::lock_guard lock(mutex_);
+  shown_ = bookings;
+  known_ = std::move(bookings);
 }
 
 // Under the version that is known; kConflict if another is there by now, and then that one is known.
@@ -30,7 +37,7 @@ Result<void> ObjectBookings::write(const Bookings& next) {
   auto written = there ? client_.update(object) : client_.create(object);
   if (written) {
     object_ = std::move(*written);
-    known_ = bookings_from_json(object_);
+    know(bookings_from_json(object_));
     return {};
   }
   known_.reset();
@@ -42,15 +49,17 @@ Result<void> ObjectBookings::write(const Bookings& next) {
 }
 
 Bookings ObjectBookings::read(Time now) {
+  // What is older than its writers know is refused when it is booked on.
+  if (const std::unique_lock writing(writing_, std::try_to_lock); writing && !known_) (void)load();
   const std::lock_guard lock(mutex_);
-  if (!known_ && !load()) return {};
-  Bookings bookings = *known_;
+  Bookings bookings = shown_.value_or(Bookings{});
   drop_expired(bookings, now);
   return bookings;
 }
 
 Result<void> ObjectBookings::book(const Bookings& seen, const std::string& job, Booking booking, Time now) {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock writing(writing_, kPatience);
+  if (!writing) return fail(ErrorCode::kUnavailable, "room for another job's moves is being booked", true);
   if (!known_) BSP_CHECK_OK(load());
   if (known_->version != seen.version)
     return fail(ErrorCode::kConflict, "somebody else has booked room meanwhile", true);
@@ -61,7 +70,13 @@ Result<void> ObjectBookings::book(const Bookings& seen, const std::string& job, 
 }
 
 Result<void> ObjectBookings::change(const std::string& job, Time now, const std::function<bool(Bookings&)>& make) {
-  const std::lock_guard lock(mutex_);
+  {
+    // Most jobs have booked nothing, and none of them waits for a job that books.
+    const std::lock_guard lock(mutex_);
+    if (shown_ && !shown_->of_job.contains(job)) return {};
+  }
+  const std::unique_lock writing(writing_, kPatience);
+  if (!writing) return fail(ErrorCode::kUnavailable, "room for another job's moves is being booked", true);
   for (int tries = 1;; ++tries) {
     if (!known_) BSP_CHECK_OK(load());
     Bookings next = *known_;

@@ -52,14 +52,17 @@ class ObjectBookings final : public BookingStore {
   Result<void> renew(const std::string& job, Time now) override;
 
  private:
-  // With the lock held.
+  // With `writing_` held.
   Result<void> load();
+  void know(Bookings bookings);
   Result<void> write(const Bookings& next);
   Result<void> change(const std::string& job, Time now, const std::function<bool(Bookings&)>& make);
 
   kube::Client& client_;
   const kube::Key at_;
-  std::mutex mutex_;
+  std::timed_mutex writing_;       // held over requests
+  std::mutex mutex_;               // of shown_, and over none: a write that hangs keeps nobody from a look
+  std::optional<Bookings> shown_;  // the last that was known
   std::optional<Bookings> known_;
   kube::Object object_;  // of known_; null: there is none yet
 };

@@ -21,6 +21,8 @@ constexpr auto kIdle = 1s;
 constexpr auto kStarting = 3s;
 constexpr auto kQuiet = 15s;  // of a job for which nothing is left to do
 constexpr auto kRetry = 100ms;
+constexpr double kProgressBytesPerSecond = 16 << 10;
+constexpr Duration kRarestProgress = 60s;
 constexpr Duration kFirstRest = 200ms, kLongestRest = 30s;  // after a look that failed; doubled each time
 constexpr auto kIsolatedFor = 5min;
 constexpr auto kIsolateAgain = 1s;
@@ -156,7 +158,7 @@ Duration JobShell::look() {
         if (pause == Duration{}) continue;
         return pause;
       }
-      if (!store(*job, out.status)) return kRetry;
+      if (!store(*job, out.status)) return until_next_store();
       // After it is stored: a call that nobody carries out, because this operator ends here, is made again by the next
       // one.
       if (o.decided && o.decided->record) options_.record(at_.name_space, at_.name, *o.decided->record);
@@ -168,12 +170,8 @@ Duration JobShell::look() {
     keep_for_later(out);
     carry_out(o, out);
     const auto now = std::chrono::steady_clock::now();
-    if (gained || (now >= stored_ + options_.progress && !crds::is_finished(job->status.phase) && !stands_still(o))) {
-      json before, after;
-      to_json(before, job->status);
-      to_json(after, out.status);
-      if (before != after && !store(*job, out.status)) return kRetry;
-    }
+    // What it shows can wait: the ranks do not.
+    if (gained || progress_is_due(o)) store(*job, out.status);
     // An epoch that is being opened, or a wave: limits are short, and a verb may have to be sent again.
     const bool opening = out.status.phase == crds::JobPhase::kStarting && out.status.epoch;
     if (opening || out.status.phase == crds::JobPhase::kMigrating) return kRetry;
@@ -181,6 +179,24 @@ Duration JobShell::look() {
     return std::max<Duration>(next_report_ - now, Duration(1ms));
   }
   return kRetry;
+}
+
+// At least so long as the next try to store the status.
+Duration JobShell::until_next_store() const {
+  return std::max<Duration>(kRetry, store_again_ - std::chrono::steady_clock::now());
+}
+
+// A write of progress costs what the object is long, in etcd and for everybody who watches, however little of it changes. So a
+// large object is written as much less often.
+//
+// Nothing that the next leader needs waits for it: whatever something follows from is stored before that is done
+// (Outcome::store_first), with all the rest. Progress is what the sidecars tell anew (superstep, times, memory), and what a
+// leader may have a little older: calibration and the state of decisions, which every stored decision brings up to date.
+bool JobShell::progress_is_due(const Observed& o) const {
+  const Duration by_size =
+      std::min<Duration>(kRarestProgress, from_seconds(static_cast<double>(stored_bytes_) / kProgressBytesPerSecond));
+  return std::chrono::steady_clock::now() >= stored_ + std::max<Duration>(options_.progress, by_size) &&
+         !crds::is_finished(o.job.status.phase) && !stands_still(o);
 }
 
 // A job that has ended, is suspended or waits for its pods wakes us by a change; its time to live and its next try to make
@@ -194,7 +210,9 @@ Duration JobShell::rest(const Observed& o, const Outcome& out) const {
     return std::max<Duration>(next, kRetry);
   }
   if (!over && out.status.phase != crds::JobPhase::kSuspended) return kIdle;
-  if (!out.delete_pods.empty() || !out.migrations.empty() || out.remove_job || out.remove_finalizer) return kIdle;
+  if (!out.delete_pods.empty() || !out.migrations.empty() || !out.forget.empty() || out.remove_job ||
+      out.remove_finalizer)
+    return kIdle;
   Duration next = kQuiet;
   if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished; over && ttl)
     next = std::min(next, from_seconds(std::min(static_cast<double>(*ttl), 1e9)) - o.ended_for + kRetry);

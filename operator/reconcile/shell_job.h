@@ -83,8 +83,13 @@ class JobShell {
   // False: somebody was faster, or it can't be written; decide again, after that pause.
   bool book(const Observed& o, const Outcome& out, Duration& pause);
   void keep_booked(const Outcome& out);
-  // True if it is stored; the cache has it then.
+  // True if it is stored; the cache has it then. False, and not even tried, for a while after it was refused.
   bool store(const crds::BspJob& job, const crds::BspJobStatus& status);
+  Result<kube::Object> write_status(const crds::BspJob& job, const crds::BspJobStatus& status);
+  [[nodiscard]] Duration until_next_store() const;
+  [[nodiscard]] bool progress_is_due(const Observed& o) const;
+  std::optional<Decided> next_call(const Observed& o);
+  void forget(const std::vector<Forgotten>& migrations);
   void keep_for_later(const Outcome& out);
   void carry_out(const Observed& o, const Outcome& out);
   void create_pods(const Observed& o, const std::vector<PodRequest>& requests);
@@ -125,6 +130,10 @@ class JobShell {
   std::unique_ptr<Rescheduler> rescheduler_;
   std::uint32_t attempt_ = 0;       // that rescheduler_ belongs to
   std::optional<Decided> decided_;  // made, not stored yet
+  std::optional<Decided> held_;     // the newest that moves nobody, until one may be told again
+  std::uint64_t calls_ = 0;         // since one was told
+  std::uint32_t tried_wave_ = ~0u;  // status.wave when a call that wants moves was told last
+  std::chrono::steady_clock::time_point call_told_ = std::chrono::steady_clock::time_point::min();
   std::uint64_t completed_ = 0;     // the superstep that all ranks had ended when last looked at
   SteadyTime superstep_ended_{};    // since when; not set while they don't run
   std::uint64_t newest_ = 0;        // superstep that any rank had completed
@@ -147,6 +156,9 @@ class JobShell {
   std::chrono::steady_clock::time_point rests_until_{};
   std::chrono::steady_clock::time_point next_report_{};
   std::chrono::steady_clock::time_point stored_{};  // the status, last
+  std::size_t stored_bytes_ = 0;                    // of the whole object then
+  unsigned refusals_ = 0;                           // of the status, since it was stored
+  std::chrono::steady_clock::time_point store_again_{};
   SystemClock clock_;
   EventRecorder events_{client_, clock_};
 };

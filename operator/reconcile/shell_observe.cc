@@ -2,6 +2,7 @@
 // needs.
 #include <algorithm>
 #include <format>
+#include <utility>
 
 #include "base/core/log.h"
 #include "operator/reconcile/shell_job.h"
@@ -86,6 +87,8 @@ Observed JobShell::look_at(crds::BspJob job) {
     rescheduler_ = std::make_unique<Rescheduler>(job, job.status.epoch->sets.size(), options_.record != nullptr);
     attempt_ = job.status.attempt;
     decided_.reset();
+    held_.reset();
+    tried_wave_ = ~0u;
   }
   for (const wire::RankReport& report : sidecars_->take_reports()) {
     if (rescheduler_->add(report) && report.rank < job.status.ranks.size())
@@ -108,13 +111,37 @@ Observed JobShell::look_at(crds::BspJob job) {
   o.superstep_ended = superstep_ended_;
   o.superstep_seconds = rescheduler_->superstep_seconds();
   o.job = std::move(job);
-  if (!decided_) {
-    decided_ = rescheduler_->advance(o);
-    if (decided_)
-      for (const std::string& line : decided_->text) log_debug(line);
-  }
+  if (!decided_) decided_ = next_call(o);
   o.decided = decided_;
   return o;
+}
+
+// In short supersteps a call comes many times a second, and each that is told is a write of the whole status and an event. One
+// that moves nobody (or wants to, where the last one that wanted to began no wave) waits until the last that was told is
+// options_.calls old, and the newest is told then, with their number. What a call changes for those after it, alpha, D and P, the next
+// leader finds in whatever was stored last: it decides the same a little earlier or later, for nothing was done in between.
+std::optional<Decided> JobShell::next_call(const Observed& o) {
+  const auto may_be_told = call_told_ + options_.calls;
+  std::optional<Decided> call;
+  while (!call) {
+    call = rescheduler_->advance(o);
+    if (!call) break;
+    ++calls_;
+    for (const std::string& line : call->text) log_debug(line);
+    const bool moves = !call->moves.empty() && o.job.status.wave != tried_wave_;
+    if (moves || std::chrono::steady_clock::now() >= may_be_told) break;
+    if (call->record) options_.record(at_.name_space, at_.name, *std::exchange(call->record, nullptr));
+    if (call->moves.empty()) held_ = std::move(call);
+    call.reset();
+  }
+  if (!call && held_ && std::chrono::steady_clock::now() >= may_be_told) call = std::exchange(held_, std::nullopt);
+  if (!call) return std::nullopt;
+  held_.reset();
+  call_told_ = std::chrono::steady_clock::now();
+  if (!call->moves.empty()) tried_wave_ = o.job.status.wave;
+  if (const std::uint64_t others = std::exchange(calls_, 0) - 1; others > 0)
+    call->decision.message += std::format(" ({} calls before it are not told)", others);
+  return call;
 }
 
 void JobShell::judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o) {

@@ -129,6 +129,9 @@ int run(unsigned ranks, double superstep_ms, double seconds) {
                                    .collects_garbage = true,
                                    .workers = 4,
                                    .progress = 1s,
+                                   .calls = 10s,
+                                   // On a busy machine a thousand sidecars of one process are late at times.
+                                   .job_limits = {.unreachable = 10min, .start = 30min},
                                    .bookings_name_space = "default"});
   check(client->create(job_of(ranks)).has_value(), "the job can be made");
   const auto node_of = [](const std::string& set, std::uint32_t rank) {

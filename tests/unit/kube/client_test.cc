@@ -1,6 +1,7 @@
 // The API client: what a caller of kube::Client may rely on, as tests/unit/local/store_test.cc has it for files.
 #include <set>
 
+#include "operator/kube/modify.h"
 #include "world.h"
 
 namespace bsp::kube_test {
@@ -222,6 +223,63 @@ TEST_F(ClientTest, MergePatchWithAVersionLocks) {
   const Object stale = {{"metadata", {{"resourceVersion", made["metadata"]["resourceVersion"]}}},
                         {"data", {{"y", "3"}}}};
   EXPECT_EQ(client->patch(key(kConfigMap, "a"), stale).error().code, ErrorCode::kConflict);
+}
+
+TEST_F(ClientTest, PatchStatusChangesStatusAloneUnderItsVersion) {
+  auto client = open();
+  install_widgets(*client);
+  Object made = client->create(widget("a")).value();
+  made["status"] = {{"phase", "Running"}, {"superstep", 1}, {"old", true}};
+  made = client->update_status(made).value();
+  const auto merge = [&](const Object& object, int superstep) {
+    return Object{{"metadata", {{"resourceVersion", object["metadata"]["resourceVersion"]}}},
+                  {"spec", {{"rank", 9}}},
+                  {"status", {{"superstep", superstep}, {"old", nullptr}}}};
+  };
+  const Object patched = client->patch_status(key(kWidget, "a"), merge(made, 2)).value();
+  EXPECT_EQ(patched["status"], (Object{{"phase", "Running"}, {"superstep", 2}}));
+  EXPECT_EQ(patched["spec"]["rank"], 1);
+  EXPECT_EQ(client->patch_status(key(kWidget, "a"), merge(made, 3)).error().code, ErrorCode::kConflict);
+  // The same by the way that stores without patches go.
+  EXPECT_EQ(client->Client::patch_status(key(kWidget, "a"), merge(made, 3)).error().code, ErrorCode::kConflict);
+  const Object again = client->Client::patch_status(key(kWidget, "a"), merge(patched, 4)).value();
+  EXPECT_EQ(again["status"], (Object{{"phase", "Running"}, {"superstep", 4}}));
+  EXPECT_EQ(again["spec"]["rank"], 1);
+}
+
+TEST_F(ClientTest, AnotherObjectOfTheNameIsNotRemoved) {
+  auto client = open();
+  const std::string uid = client->create(config_map("a")).value()["metadata"]["uid"];
+  EXPECT_EQ(client->remove(key(kConfigMap, "a"), "11111111-1111-1111-1111-111111111111").error().code,
+            ErrorCode::kConflict);
+  EXPECT_EQ(client->Client::remove(key(kConfigMap, "a"), "1").error().code, ErrorCode::kConflict);
+  EXPECT_TRUE(client->get(key(kConfigMap, "a")));
+  EXPECT_TRUE(client->remove(key(kConfigMap, "a"), uid));
+  EXPECT_EQ(client->get(key(kConfigMap, "a")).error().code, ErrorCode::kNotFound);
+}
+
+TEST(MergePatch, MakesOneOfTheOtherOrSaysThatItCannot) {
+  const std::vector<Object> values = {Object::object(),
+                                      {{"a", 1}},
+                                      {{"a", 2}, {"b", {{"c", 1}, {"d", {1, 2, 3}}}}},
+                                      {{"b", {{"c", 1}, {"d", {1, 3}}}}},
+                                      {{"b", {{"d", Object::array()}, {"e", {{"f", "x"}}}}}},
+                                      {{"b", 7}, {"g", Object::array({nullptr, {{"h", nullptr}}})}},
+                                      {{"b", {{"e", Object::object()}}}}};
+  for (const Object& before : values)
+    for (const Object& after : values) {
+      const auto patch = kube::merge_patch(before, after);
+      ASSERT_TRUE(patch) << before << " -> " << after;
+      EXPECT_EQ(patch->empty(), before == after);
+      Object made = before;
+      made.merge_patch(*patch);
+      EXPECT_EQ(made, after) << before << " " << *patch;
+    }
+  EXPECT_EQ(kube::merge_patch(values[2], {{"a", 1}, {"b", {{"c", 1}, {"d", {1, 2, 3}}}}}), (Object{{"a", 1}}))
+      << "no more";
+  EXPECT_FALSE(kube::merge_patch({{"a", 1}}, {{"a", {{"b", nullptr}}}}));
+  EXPECT_FALSE(kube::merge_patch({{"a", 1}}, {{"a", nullptr}}));
+  EXPECT_FALSE(kube::merge_patch(1, Object::object()));
 }
 
 // Eight threads increment one counter with optimistic locking; none of the increments may be lost.

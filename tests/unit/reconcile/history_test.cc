@@ -1,0 +1,98 @@
+// Which RankMigrations that have ended may go.
+#include "operator/reconcile/history.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "world.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr Time kStart{std::chrono::seconds(1'000'000)};
+
+crds::RankMigration ended(const std::string& name, int at, migrate::Phase phase = migrate::Phase::kSucceeded) {
+  crds::RankMigration m;
+  m.metadata.name = name;
+  m.metadata.uid = "uid-" + name;
+  m.status.phase = phase;
+  m.status.superstep = {static_cast<std::uint64_t>(at)};
+  m.status.completion_time = kStart + std::chrono::seconds(at);
+  return m;
+}
+
+std::vector<std::string> names_of(const std::vector<Forgotten>& forgotten) {
+  std::vector<std::string> names;
+  for (const auto& [name, uid] : forgotten) {
+    EXPECT_EQ(uid, "uid-" + name) << "another one of its name is not meant";
+    names.push_back(name);
+  }
+  return names;
+}
+
+Observed with(std::uint32_t limit, std::vector<crds::RankMigration> migrations) {
+  Observed o;
+  o.job.spec.run_policy.migration_history_limit = limit;
+  o.migrations = std::move(migrations);
+  return o;
+}
+
+TEST(History, TheOldestBeyondTheLimitGoFirst) {
+  const std::vector<crds::RankMigration> three{ended("c", 3), ended("a", 1, migrate::Phase::kFailed),
+                                               ended("b", 2, migrate::Phase::kRolledBack)};
+  EXPECT_THAT(names_of(beyond_history(with(3, three))), IsEmpty());
+  EXPECT_THAT(names_of(beyond_history(with(2, three))), ElementsAre("a"));
+  EXPECT_THAT(names_of(beyond_history(with(0, three))), ElementsAre("a", "b", "c"));
+}
+
+TEST(History, OneThatHasNotEndedOrIsBeingDeletedNeitherGoesNorCounts) {
+  crds::RankMigration deleted = ended("d", 1);
+  deleted.metadata.deletion_timestamp = kStart;
+  const auto o = with(1, {ended("p", 0, migrate::Phase::kPending), ended("r", 0, migrate::Phase::kRestoring), deleted,
+                          ended("a", 4)});
+  EXPECT_THAT(beyond_history(o), IsEmpty());
+}
+
+TEST(History, AMoveThatKeepsItsRankFromMovingStays) {
+  Observed o = with(0, {ended("old", 10), ended("late", 90), ended("undone", 95, migrate::Phase::kRolledBack)});
+  o.job.spec.rescheduling.cooldown_supersteps = 20;
+  o.job.status.superstep = {100};
+  EXPECT_THAT(names_of(beyond_history(o)), ElementsAre("old", "undone"));
+  o.job.spec.rescheduling.cooldown_supersteps = 0;
+  EXPECT_THAT(beyond_history(o), SizeIs(3));
+}
+
+TEST(History, ThousandsGoInSeveralLooks) {
+  std::vector<crds::RankMigration> many;
+  for (int i = 0; i < 3000; ++i) many.push_back(ended("m" + std::to_string(i), i));
+  const auto some = beyond_history(with(100, many));
+  EXPECT_FALSE(some.empty());
+  EXPECT_LE(some.size(), 100u);
+  EXPECT_EQ(some.front().migration, "m0");
+}
+
+// Through a whole wave: nothing of it goes while it moves, nor while its gain is still to be written.
+TEST(History, OfTheStoredWaveStays) {
+  sim::World w({.ranks = 2, .slow = 2, .fast = 2});
+  w.job.spec.run_policy.migration_history_limit = 0;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  w.migrate_by_hand("first", 0, "fast");
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kMigrating)) << w.trace;
+  EXPECT_THAT(w.reconcile().forget, IsEmpty());
+  ASSERT_TRUE(w.run_until([&] { return crds::is_finished(w.migration("first").status.phase); })) << w.violation << w.trace;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning)) << w.trace;
+  EXPECT_THAT(w.reconcile().forget, IsEmpty());
+  w.migrate_by_hand("second", 1, "fast");
+  ASSERT_TRUE(w.run_until([&] { return crds::is_finished(w.migration("second").status.phase); })) << w.violation << w.trace;
+  ASSERT_TRUE(w.run_until([&] {
+    const auto forgotten = w.reconcile().forget;
+    return forgotten.size() == 1 && forgotten[0].migration == "first";
+  })) << w.trace;
+}
+
+}  // namespace
+}  // namespace bsp::reconcile
