@@ -1,0 +1,184 @@
+// What a running job costs the API server, and how it takes refusals: the shell with sidecars that answer.
+#include "base/json/fields.h"
+#include "fake_ranks.h"
+#include "install_crds.h"
+#include "operator/kinds.h"
+#include "operator/reconcile/shell.h"
+#include "tests/unit/kube/world.h"
+
+namespace bsp::controller {
+namespace {
+
+using namespace std::chrono_literals;
+using kube_test::eventually;
+using nlohmann::json;
+
+class WritesTest : public ::testing::Test {
+ protected:
+  struct Write {
+    std::string what;  // "PATCH /apis/…"
+    json body;
+  };
+
+  WritesTest()
+      : server_(kube_test::Pki::get().server, kube_test::Pki::get().ca.certificate,
+                [this](const kube_test::Request& request, kube_test::Reply& reply) {
+                  if (request.method != "GET") {
+                    const std::lock_guard lock(mutex_);
+                    writes_.push_back({request.method + " " + request.target, json::parse(request.body, nullptr, false)});
+                  }
+                  api_.handle(request, reply);
+                }) {
+    kube::Config config;
+    config.server = "https://127.0.0.1:" + std::to_string(server_.port());
+    config.ca.text = kube_test::Pki::get().ca.certificate;
+    config.token.text = "secret";
+    config.source = "the test";
+    client_ = std::move(kube::ApiClient::create(config, kube_test::quick())).value();
+    shells_ = std::move(kube::ApiClient::create(config, kube_test::quick())).value();
+    install_crds(*client_);
+    for (const char* name : {"slow-1", "fast-1"}) {
+      json node = {{"apiVersion", "v1"},
+                   {"kind", "Node"},
+                   {"metadata", {{"name", name}, {"labels", {{"pool", std::string(name).substr(0, 4)}}}}}};
+      check(client_->create(node).has_value(), "a node can be made");
+      node["status"] = {{"allocatable", {{"cpu", "100"}, {"memory", "100Gi"}, {"pods", "100"}}},
+                        {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}};
+      check(client_->update_status(node).has_value(), "its status can be written");
+    }
+  }
+  ~WritesTest() override { shells_->close(); }
+
+  void start(reconcile::ShellOptions options) {
+    options.name_space = "";
+    options.pods.scheduled = true;
+    options.collects_garbage = true;
+    options.bookings_name_space = "default";
+    options.job_limits.unreachable = 10min;  // a busy machine
+    shell_ = std::make_unique<reconcile::Shell>(*shells_, std::move(options));
+  }
+  void create_job(const json& rescheduling, const json& run_policy = json::object()) {
+    const json container = {{"name", "app"}, {"image", "localhost/x"}, {"command", {"solver"}}};
+    ASSERT_TRUE(client_->create({{"apiVersion", "migbsp.io/v1alpha1"},
+                                 {"kind", "BSPJob"},
+                                 {"metadata", {{"name", "job"}, {"namespace", "default"}}},
+                                 {"spec",
+                                  {{"ranks", 2},
+                                   {"sets", {{"label", "pool"}}},
+                                   {"initialMapping", "RoundRobin"},
+                                   {"rescheduling", rescheduling},
+                                   {"runPolicy", run_policy},
+                                   {"template", {{"spec", {{"containers", json::array({container})}}}}}}}}));
+  }
+  json status() {
+    const auto job = client_->get({kBspJob, "default", "job"});
+    return job ? job->value("status", json::object()) : json::object();
+  }
+  bool runs(FakeRanks& ranks) {
+    return eventually([&] {
+      ranks.bring_up([](const std::string& set, std::uint32_t) { return set + "-1"; });
+      return status().value("phase", "") == "Running";
+    });
+  }
+  std::vector<Write> writes(const std::string& match) {
+    const std::lock_guard lock(mutex_);
+    std::vector<Write> found;
+    for (const Write& write : writes_)
+      if (write.what.contains(match)) found.push_back(write);
+    return found;
+  }
+
+  std::mutex mutex_;
+  std::vector<Write> writes_;
+  kube_test::ApiServer api_;
+  kube_test::TlsServer server_;
+  std::unique_ptr<kube::ApiClient> client_, shells_;
+  std::unique_ptr<reconcile::Shell> shell_;
+};
+
+TEST_F(WritesTest, ProgressIsWrittenWithoutTheDecisionAndCallsThatMoveNobodyAreToldRarely) {
+  FakeRanks ranks(*client_, {.network = 80, .compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
+  std::atomic<int> recorded = 0;
+  start({.name_space = "", .network = "", .progress = 50ms, .calls = 1h, .record = [&](const auto&, const auto&, const auto&) { ++recorded; }});
+  create_job({{"mode", "Advise"}, {"alpha", 4}, {"d", 0.01}, {"omega", 1'000'000}});
+  ASSERT_TRUE(runs(ranks));
+  ASSERT_TRUE(eventually([&] { return recorded >= 50; })) << "every call is recorded";
+  const auto superstep = status().value("superstep", std::uint64_t{0});
+  ASSERT_TRUE(eventually([&] { return status().value("superstep", std::uint64_t{0}) > superstep; })) << "progress is told";
+  int told = 0, progress = 0;
+  for (const Write& write : writes("/bspjobs/job/status")) {
+    const json written = write.body.value("status", json::object());
+    told += written.contains("lastDecision");
+    if (!written.contains("lastDecision") && written.contains("superstep")) {
+      ++progress;
+      for (const char* part : {"epoch", "phase", "startTime"}) EXPECT_FALSE(written.contains(part)) << part;
+    }
+  }
+  EXPECT_EQ(told, 1) << "the first at once, the next in an hour";
+  EXPECT_GE(progress, 2);
+  int events = 0;
+  for (const Write& write : writes("/events")) events += write.body.value("reason", "") == "Rescheduled";
+  EXPECT_EQ(events, 1);
+}
+
+TEST_F(WritesTest, TheCallsThatAreNotToldAreCountedInTheNextThatIs) {
+  FakeRanks ranks(*client_, {.network = 81, .compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
+  start({.name_space = "", .network = "", .calls = 1s});
+  create_job({{"mode", "Advise"}, {"alpha", 4}, {"d", 0.01}, {"omega", 1'000'000}});
+  ASSERT_TRUE(runs(ranks));
+  EXPECT_TRUE(eventually([&] {
+    return text_at(part_at(status(), "lastDecision"), "message").contains(" calls before it are not told)");
+  }));
+}
+
+TEST_F(WritesTest, AStatusThatIsRefusedIsTriedLaterAndLater) {
+  const std::string match = "PATCH /apis/migbsp.io/v1alpha1/namespaces/default/bspjobs/job/status";
+  server_.inject({.match = match,
+                  .times = 1'000'000,
+                  .status = 403,
+                  .body = R"({"kind": "Status", "message": "a webhook says no", "reason": "Forbidden"})"});
+  start({});
+  create_job({{"mode", "Off"}});
+  ASSERT_TRUE(server_.wait_for_requests(match, 1));
+  const auto began = std::chrono::steady_clock::now();
+  ASSERT_TRUE(server_.wait_for_requests(match, 7));
+  // 0.1 s, doubled five times, less the half by which each varies.
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 1500ms);
+  server_.clear_faults();
+  EXPECT_TRUE(eventually([&] { return status().value("phase", "") == "Starting"; }));
+}
+
+TEST_F(WritesTest, MigrationsThatHaveEndedGoBeyondTheLimitTheOldestFirst) {
+  FakeRanks ranks(*client_, {.network = 82});
+  start({});
+  create_job({{"mode", "Off"}}, {{"migrationHistoryLimit", 2}});
+  ASSERT_TRUE(runs(ranks));
+  const auto left = [&] {
+    std::vector<std::string> names;
+    const std::vector<kube::Object> there = client_->list(kRankMigration, "default").value();
+    for (const json& m : there) names.push_back(m["metadata"]["name"]);
+    return names;
+  };
+  std::map<std::string, std::string> uids;
+  for (const char* name : {"m1", "m2", "m3", "m4"}) {
+    const auto made = client_->create({{"apiVersion", "migbsp.io/v1alpha1"},
+                                       {"kind", "RankMigration"},
+                                       {"metadata", {{"name", name}, {"namespace", "default"}}},
+                                       {"spec", {{"job", "job"}, {"rank", 0}, {"targetSet", "nowhere"}}}});
+    ASSERT_TRUE(made);
+    uids[name] = (*made)["metadata"]["uid"];
+    ASSERT_TRUE(eventually([&] {
+      const auto now = client_->get({kRankMigration, "default", name});
+      return now && text_at(part_at(*now, "status"), "phase") == "Failed";
+    })) << name;
+  }
+  EXPECT_TRUE(eventually([&] { return left() == std::vector<std::string>{"m3", "m4"}; }));
+  for (const char* name : {"m1", "m2"}) {
+    const auto deleted = writes(std::string("DELETE /apis/migbsp.io/v1alpha1/namespaces/default/rankmigrations/") + name);
+    ASSERT_EQ(deleted.size(), 1u) << name;
+    EXPECT_EQ(deleted[0].body["preconditions"]["uid"], uids[name]) << "this very one";
+  }
+}
+
+}  // namespace
+}  // namespace bsp::controller
