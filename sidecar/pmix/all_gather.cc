@@ -8,6 +8,10 @@
 namespace bsp::pmix {
 namespace {
 
+constexpr std::size_t kMostWhole = 64u << 20;  // one message: wire::request_limits
+constexpr std::size_t kMostKey = 128 << 10;    // it names the members of a group
+constexpr std::size_t kPendingAtOnce = 1024;
+
 constexpr std::chrono::seconds kLookAround{1};
 constexpr std::chrono::seconds kAnswerLimit{5};
 constexpr std::chrono::seconds kGiveUp{6};
@@ -42,6 +46,9 @@ void AllGather::enter(std::string key, std::vector<std::uint32_t> members, std::
   }
   if (members.back() >= size_ || !std::ranges::binary_search(members, rank_))
     return done(fail(ErrorCode::kInvalid, "a collective of other processes"));
+  if (data.size() > most_of_a_part())
+    return done(fail(ErrorCode::kInvalid, std::format("{} bytes of one rank for a collective of {}: {} is the most",
+                                                      data.size(), size_, most_of_a_part())));
   // The same operation of the same members comes in the same order everywhere: the count makes the
   // key of each one unique.
   if (members.size() != size_)
@@ -61,12 +68,16 @@ void AllGather::enter(std::string key, std::vector<std::uint32_t> members, std::
   pending.done = std::move(done);
   std::uint32_t root = pending.members.front();
   // Kept by members too, to be sent again to a root that was restarted.
+  held_ += data.size();
   pending.parts[rank_] = std::move(data);
   if (root == rank_)
     complete_if_all_there(key);
   else
     send_part(key, root, pending.parts[rank_]);
 }
+
+// The whole of it must fit into the message to each member.
+std::size_t AllGather::most_of_a_part() const { return std::min(kMostPart, kMostWhole / std::max(size_, 1u)); }
 
 void AllGather::send_part(const std::string& key, std::uint32_t root, const std::string& data) {
   send_(root, wire::kGather, {{"epoch", epoch_}, {"key", key}, {"rank", rank_}}, data,
@@ -79,9 +90,17 @@ Result<void> AllGather::gather(const std::string& key, std::uint32_t from, std::
   if (abandoned_) return std::unexpected(*abandoned_);
   gone_.erase(from);
   if (finished_.contains(key)) return {};
+  // Another rank's sidecar says so for its program: neither makes us hold more than an honest one would.
+  if (from >= size_ || key.size() > kMostKey || data.size() > most_of_a_part())
+    return fail(ErrorCode::kInvalid, std::format("a part of {} bytes is too large", data.size()));
+  if (!pending_.contains(key) && pending_.size() >= kPendingAtOnce)
+    return fail(ErrorCode::kInvalid, std::format("{} collectives are under way", pending_.size()));
   Pending& pending = pending_[key];
   pending.silent_since.erase(from);
-  pending.parts.try_emplace(from, std::move(data));
+  if (!pending.entered && held_ + data.size() > 2 * kMostWhole)
+    return fail(ErrorCode::kInvalid, "too much for collectives that this rank is not in yet");
+  const std::size_t size = data.size();
+  if (pending.parts.try_emplace(from, std::move(data)).second) held_ += size;
   complete_if_all_there(key);
   return {};
 }
@@ -125,6 +144,8 @@ Result<void> AllGather::deliver(const std::string& key, Result<Gathered> all) {
 void AllGather::finish(const std::string& key, Result<Gathered> all) {
   finished_.insert(key);
   auto node = pending_.extract(key);
+  if (!node.empty())
+    for (const auto& [rank, part] : node.mapped().parts) held_ -= part.size();
   if (node.empty() || !node.mapped().done) return;
   node.mapped().done(std::move(all));
 }
@@ -179,6 +200,7 @@ void AllGather::look_around() {
 
 void AllGather::abandon(const Error& why) {
   abandoned_ = why;
+  held_ = 0;
   for (auto& [key, pending] : std::exchange(pending_, {}))
     if (pending.done) pending.done(std::unexpected(why));
 }

@@ -52,6 +52,7 @@ class AllGather {
     // Silent since, per rank that we wait for and that could not be reached.
     std::map<std::uint32_t, net::SteadyTime> silent_since;
   };
+  [[nodiscard]] std::size_t most_of_a_part() const;
   void send_part(const std::string& key, std::uint32_t root, const std::string& data);
   void complete_if_all_there(const std::string& key);
   void send_result(std::uint32_t to, const std::string& key, const Result<Gathered>& all, net::SteadyTime give_up);
@@ -66,6 +67,7 @@ class AllGather {
   std::uint32_t size_;
   Send send_;
   std::map<std::string, Pending> pending_;
+  std::size_t held_ = 0;  // bytes of all their parts
   std::map<std::string, std::uint64_t> entered_count_;  // how often a key was used
   std::set<std::string> finished_;
   // Given up once: Open MPI tries several collectives in a row, and each would wait anew.

@@ -23,9 +23,13 @@ namespace bsp::pmix {
 struct Collective {
   std::string name_space;
   std::string key;                     // the same at every member; repeated for repeated operations
-  std::vector<std::uint32_t> members;  // ascending
+  std::vector<std::uint32_t> members;  // ascending, each once; empty: all
   std::string data;
 };
+
+// What one rank contributes at most: Open MPI's connection data is some 2 KiB. All of it together is bounded by what one
+// message carries, see AllGather.
+inline constexpr std::size_t kMostPart = 1 << 20;
 
 struct Gathered {
   std::string data;              // all contributions, in rank order

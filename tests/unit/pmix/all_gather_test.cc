@@ -1,0 +1,67 @@
+// What an all-gather takes from its own program and from other ranks' sidecars: no more than the whole of it may be.
+#include "sidecar/pmix/all_gather.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace bsp::pmix {
+namespace {
+
+struct World {
+  explicit World(std::uint32_t size, std::uint32_t rank = 0)
+      : gather(loop, 1, rank, size, [](std::uint32_t, std::string_view, nlohmann::json, std::string, net::LinkPeer::Done) {}) {}
+  // What a collective of our own program ended with; "" while it has not.
+  std::string enter(std::string key, std::vector<std::uint32_t> members, std::string data) {
+    auto said = std::make_shared<std::string>();
+    gather.enter(std::move(key), std::move(members), std::move(data),
+                 [said](Result<Gathered> all) { *said = all ? "done" : all.error().message; });
+    return *said;
+  }
+  net::Loop loop;
+  AllGather gather;
+};
+
+TEST(AllGather, APartLargerThanTheWholeCanBeIsRefusedToTheProgram) {
+  World few(2), many(1000);
+  EXPECT_EQ(few.enter("fence", {}, std::string(kMostPart, 'x')), "");
+  EXPECT_NE(few.enter("fence", {}, std::string(kMostPart + 1, 'x')), "");
+  EXPECT_EQ(many.enter("fence", {}, std::string(60'000, 'x')), "");
+  EXPECT_NE(many.enter("fence", {}, std::string(70'000, 'x')), "") << "a thousand of these are more than a message holds";
+}
+
+TEST(AllGather, MembersThatDoNotExist) {
+  World world(4);
+  EXPECT_NE(world.enter("group/a", {0, 4}, ""), "");
+  EXPECT_NE(world.enter("group/a", {0, 0xffffffff}, ""), "");
+  EXPECT_NE(world.enter("group/a", {1, 2}, ""), "") << "without this rank";
+  EXPECT_EQ(world.enter("group/a", {0}, ""), "done");
+}
+
+TEST(AllGather, APeerCannotMakeItHoldWithoutEnd) {
+  World world(4);
+  EXPECT_FALSE(world.gather.gather("fence#0", 1, std::string(kMostPart + 1, 'x')));
+  EXPECT_FALSE(world.gather.gather("fence#0", 4, "x"));
+  EXPECT_FALSE(world.gather.gather(std::string(1 << 20, 'k'), 1, "x"));
+  std::size_t taken = 0;
+  for (int n = 0; n < 10'000; ++n)
+    taken += world.gather.gather("fence#" + std::to_string(n), 1, std::string(kMostPart, 'x')).has_value();
+  EXPECT_LE(taken, 128u) << "of a MiB each";
+  World small(4);
+  taken = 0;
+  for (int n = 0; n < 10'000; ++n) taken += small.gather.gather("fence#" + std::to_string(n), 1, "x").has_value();
+  EXPECT_LE(taken, 1024u);
+  // An honest one that is under way goes on.
+  EXPECT_TRUE(small.gather.gather("fence#0", 2, "x"));
+}
+
+TEST(AllGather, WhatHasEndedIsNotHeldAnyMore) {
+  World world(2);
+  for (int n = 0; n < 300; ++n) {
+    ASSERT_TRUE(world.gather.gather("fence#" + std::to_string(n), 1, std::string(kMostPart, 'x'))) << n;
+    ASSERT_EQ(world.enter("fence", {}, std::string(kMostPart, 'y')), "done") << n;
+  }
+}
+
+}  // namespace
+}  // namespace bsp::pmix
