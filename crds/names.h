@@ -65,7 +65,8 @@ inline constexpr std::string_view kImagesDir = "/run/bsp/images";       // captu
 inline constexpr std::string_view kTlsDir = "/run/bsp-tls";             // ca.pem, cert.pem, key.pem: sidecar only
 
 // --- Ports -----------------------------------------------------------------------------------------
-inline constexpr std::uint16_t kSidecarPort = 7600;  // mTLS: operator and peer sidecars
+inline constexpr std::uint16_t kSidecarPort = 7600;   // mTLS: operator and peer sidecars
+inline constexpr std::uint16_t kLivenessPort = 7601;  // HTTP without TLS: the kubelet (sidecar/liveness.h)
 
 // --- Supersteps --------------------------------------------------------------------------------------
 // The blocking collectives that can end one (spec.superstep.call), in the order of bsp_ring.collectives.
@@ -89,9 +90,10 @@ inline constexpr std::string_view kEnvJob = "BSP_JOB";
 inline constexpr std::string_view kEnvJobUid = "BSP_JOB_UID";
 inline constexpr std::string_view kEnvRank = "BSP_RANK";
 inline constexpr std::string_view kEnvRanks = "BSP_RANKS";
-inline constexpr std::string_view kEnvPod = "BSP_POD";         // pod name = this end's TLS identity
-inline constexpr std::string_view kEnvListen = "BSP_LISTEN";   // address:port, default 0.0.0.0:7600
-inline constexpr std::string_view kEnvTlsDir = "BSP_TLS_DIR";  // instead of /run/bsp-tls
+inline constexpr std::string_view kEnvPod = "BSP_POD";            // pod name = this end's TLS identity
+inline constexpr std::string_view kEnvListen = "BSP_LISTEN";      // address:port, default 0.0.0.0:7600
+inline constexpr std::string_view kEnvLiveness = "BSP_LIVENESS";  // address:port of the liveness probe; "": none
+inline constexpr std::string_view kEnvTlsDir = "BSP_TLS_DIR";     // instead of /run/bsp-tls
 // Fault points: "point=action" pairs separated by commas (see base/core/fault.h). Tests only.
 inline constexpr std::string_view kEnvFaults = "BSP_FAULTS";
 inline constexpr std::string_view kEnvFaultDirectory = "BSP_FAULT_DIRECTORY";

@@ -1,6 +1,7 @@
 // JSON of wire.h. Reading is strict about what it needs and blind to what it doesn't know.
 #include "crds/wire.h"
 
+#include <algorithm>
 #include <array>
 #include <format>
 #include <limits>
@@ -18,6 +19,8 @@ constexpr std::array<std::string_view, 9> kRankPhases{"Waiting", "Starting", "Op
                                                       "Closing", "Stopped",  "Finalized", "Exited"};
 constexpr std::array<std::string_view, 8> kTransferPhases{"Idle", "Receiving", "Received", "Dumping",
                                                           "Sent", "Restoring", "Restored", "Failed"};
+
+constexpr std::size_t kMostMembers = 1'000'000;  // only the operator sends a plan
 
 // Reads fields of one object and remembers the first thing that is wrong, so that a message's reader
 // is one list of fields.
@@ -41,10 +44,11 @@ class Fields {
 
   // An array of objects, each read by `one`.
   template <class T, class One>
-  void each(const char* name, std::vector<T>& into, One one) {
+  void each(const char* name, std::vector<T>& into, std::size_t most, One one) {
     const json* value = find(name);
     if (!value) return wrong_field(name, "is missing");
     if (!value->is_array()) return wrong_field(name, "is not an array");
+    if (value->size() > most) return wrong_field(name, std::format("has more than {} entries", most));
     into.reserve(value->size());
     for (std::size_t i = 0; i < value->size() && !error_; ++i) {
       Result<T> item = one((*value)[i], std::format("{}.{}[{}]", where_, name, i));
@@ -98,6 +102,9 @@ class Fields {
   template <class T>
   void read(const char* name, const json& value, std::vector<T>& into) {
     if (!value.is_array()) return wrong_field(name, "is not an array");
+    // Names of Sets are the operator's, numbers by Set come from the ring.
+    const std::size_t most = std::is_arithmetic_v<T> ? kMostSets : kMostMembers;
+    if (value.size() > most) return wrong_field(name, std::format("has more than {} entries", most));
     into.clear();
     for (const json& item : value) read(name, item, into.emplace_back());
   }
@@ -164,6 +171,25 @@ json to_object(const TransferStatus& v) {
           {"dump_ns", v.dump_ns},     {"transfer_ns", v.transfer_ns}, {"restore_ns", v.restore_ns}, {"error", v.error}};
 }
 
+json to_object(const SuperstepReport& s) {
+  return {{"superstep", s.superstep},   {"end_ns", s.end_ns},         {"instructions", s.instructions},
+          {"compute_ns", s.compute_ns}, {"comm_ns", s.comm_ns},       {"edge_ns", s.edge_ns},
+          {"sent_bytes", s.sent_bytes}, {"recv_bytes", s.recv_bytes}, {"recv_ns", s.recv_ns}};
+}
+
+// Nothing but this sidecar's own rank suffers from a wrong status, so what is too much is cut, and the rest still counts.
+void clamp(RankStatus& v) {
+  for (std::string* text :
+       {&v.pod, &v.blocked_reason, &v.collective, &v.exit_message, &v.transfer.migration, &v.transfer.error})
+    cut_text(*text, kMostText);
+  for (std::uint64_t* count : {&v.completed, &v.gate_superstep, &v.epoch, &v.prepared_epoch})
+    *count = std::min(*count, kMostSupersteps);
+  for (std::uint64_t* figure : {&v.memory_bytes, &v.gate_reached_ns, &v.close_ns, &v.stopped_ns, &v.opened_ns,
+                                &v.open_ns, &v.open_cpu_ns, &v.first_compute_ns, &v.transfer.bytes, &v.transfer.files,
+                                &v.transfer.dump_ns, &v.transfer.transfer_ns, &v.transfer.restore_ns})
+    *figure = std::min(*figure, kMostNs);
+}
+
 }  // namespace
 
 std::string_view to_string(RankPhase phase) { return kRankPhases[static_cast<std::size_t>(phase)]; }
@@ -183,7 +209,7 @@ Result<EpochPlan> epoch_plan_from_json(const json& j) {
   f.required("epoch", v.epoch);
   f.required("pmix_namespace", v.pmix_namespace);
   f.optional("sets", v.sets);
-  f.each("members", v.members, member_from_json);
+  f.each("members", v.members, kMostMembers, member_from_json);
   BSP_TRY(v, f.done(std::move(v)));
   for (std::size_t i = 0; i < v.members.size(); ++i)
     if (v.members[i].rank != i)
@@ -259,26 +285,19 @@ Result<RankStatus> rank_status_from_json(const json& j) {
   if (auto it = j.find("transfer"); it != j.end()) {
     BSP_TRY(v.transfer, transfer_from_json(*it, "status.transfer"));
   }
+  clamp(v);
   return v;
 }
 
 void to_json(json& j, const RankReport& v) {
   json supersteps = json::array();
-  for (const SuperstepReport& s : v.supersteps)
-    supersteps.push_back({{"superstep", s.superstep},
-                          {"end_ns", s.end_ns},
-                          {"instructions", s.instructions},
-                          {"compute_ns", s.compute_ns},
-                          {"comm_ns", s.comm_ns},
-                          {"edge_ns", s.edge_ns},
-                          {"sent_bytes", s.sent_bytes},
-                          {"recv_bytes", s.recv_bytes},
-                          {"recv_ns", s.recv_ns}});
+  for (const SuperstepReport& s : v.supersteps) supersteps.push_back(to_object(s));
   j = {{"rank", v.rank},
        {"completed", v.completed},
        {"epoch", v.epoch},
        {"memory_bytes", v.memory_bytes},
        {"supersteps", std::move(supersteps)}};
+  if (v.left_out > 0) j["left_out"] = v.left_out;
 }
 
 Result<RankReport> rank_report_from_json(const json& j) {
@@ -288,8 +307,53 @@ Result<RankReport> rank_report_from_json(const json& j) {
   f.optional("completed", v.completed);
   f.optional("epoch", v.epoch);
   f.optional("memory_bytes", v.memory_bytes);
-  f.each("supersteps", v.supersteps, superstep_from_json);
-  return f.done(std::move(v));
+  f.optional("left_out", v.left_out);
+  f.each("supersteps", v.supersteps, kMostRecords, superstep_from_json);
+  BSP_TRY(v, f.done(std::move(v)));
+  const auto wrong = [&](std::string what) {
+    return fail(ErrorCode::kInvalid, std::format("the report of rank {} {}", v.rank, what));
+  };
+  if (v.completed > kMostSupersteps) return wrong(std::format("claims {} completed supersteps", v.completed));
+  std::uint64_t last = 0;
+  for (const SuperstepReport& s : v.supersteps) {
+    if (s.superstep <= last || s.superstep > v.completed)
+      return wrong(std::format("has superstep {} after {}, and {} were completed", s.superstep, last, v.completed));
+    last = s.superstep;
+    for (const std::uint64_t ns : {s.end_ns, s.compute_ns, s.comm_ns, s.edge_ns, s.instructions, s.sent_bytes})
+      if (ns > kMostNs) return wrong(std::format("has a figure of {} in superstep {}", ns, s.superstep));
+    for (const auto* list : {&s.recv_bytes, &s.recv_ns})
+      for (const std::uint64_t figure : *list)
+        if (figure > kMostNs) return wrong(std::format("has a figure of {} in superstep {}", figure, s.superstep));
+  }
+  return v;
+}
+
+std::size_t bytes_of(const SuperstepReport& s) {
+  static const std::size_t kEmpty = to_object(SuperstepReport{}).dump().size() - 7;  // without the 7 zeros
+  const auto digits = [](std::uint64_t number) {
+    std::size_t n = 1;
+    for (; number >= 10; number /= 10) ++n;
+    return n;
+  };
+  std::size_t bytes = kEmpty;
+  for (const std::uint64_t figure :
+       {s.superstep, s.end_ns, s.instructions, s.compute_ns, s.comm_ns, s.edge_ns, s.sent_bytes})
+    bytes += digits(figure);
+  for (const auto* list : {&s.recv_bytes, &s.recv_ns}) {
+    for (const std::uint64_t figure : *list) bytes += digits(figure) + 1;
+    if (!list->empty()) --bytes;  // no comma before the first
+  }
+  return bytes;
+}
+
+void keep_within(RankReport& report, std::size_t bytes) {
+  std::size_t used = 0, kept = 0;
+  for (; kept < report.supersteps.size(); ++kept) {
+    used += bytes_of(report.supersteps[kept]) + 1;
+    if (kept > 0 && used > bytes) break;
+  }
+  report.left_out += report.supersteps.size() - kept;
+  report.supersteps.resize(kept);
 }
 
 }  // namespace bsp::wire

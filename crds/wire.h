@@ -19,6 +19,7 @@
 
 #include "base/core/error.h"
 #include "base/core/ids.h"
+#include "base/json/bounded.h"
 
 namespace bsp::wire {
 
@@ -39,9 +40,12 @@ namespace bsp::wire {
 // O  restore          {migration}              -> {}   restore what was received, leave it stopped
 // O  discard          {migration}              -> {}   forget a checkpoint; kills a restored, never continued copy
 // O  kill             {}                       -> {}   SIGKILL the program (source after the commit, job end)
-// O  report           {since}                  -> RankReport with the supersteps after `since`
-// O  setReport        {members: [{rank, address, pod, since}]} -> {reports: [RankReport], missing: [rank]}
-//                                                      asked of a Set Manager, which asks its members
+// O  report           {since, max_bytes?}      -> RankReport with the supersteps after `since`, oldest first, as many as
+//                                                      max_bytes hold, but one at least; left_out says how many more
+// O  setReport        {members: [{rank, address, pod, since}], max_bytes?} -> {reports: [RankReport], missing: [rank]}
+//                                                      asked of a Set Manager, which asks its members; each gets the same
+//                                                      share of max_bytes. Who leaves max_bytes out is of an older version
+//                                                      and takes kUnpagedReports
 // P  report           as above, asked by the Set Manager
 // P  gather           {epoch, key, rank} + body  -> {}   one rank's part of an all-gather, sent to the root
 // P  deliver          {epoch, key, context_id} + body -> {}   the whole, sent by the root to every member
@@ -180,7 +184,31 @@ struct RankReport {
   std::uint64_t epoch = 0;
   std::uint64_t memory_bytes = 0;
   std::vector<SuperstepReport> supersteps;  // ascending; older ones than the ring holds are lost
+  std::uint64_t left_out = 0;               // newer ones that the message has no room for: to be asked for next
 };
+
+// --- Limits ----------------------------------------------------------------------------------------
+// What the other end says is bounded where it is read: a message before it is parsed (base/json/bounded.h), its values
+// here. Texts and counters of a status are cut to these; a report beyond them is refused, as it would be taken for a
+// measurement.
+inline constexpr std::size_t kMostText = 1024;                // bytes of a reason, a name or a message
+inline constexpr std::uint64_t kMostSupersteps = 1ull << 48;  // nine years of one every microsecond
+inline constexpr std::uint64_t kMostNs = 1ull << 62;          // of any figure, a date until 2116: a sum of three holds
+inline constexpr std::size_t kMostRecords = 256;              // supersteps of one report: BSP_RING_RECORDS of the ring
+inline constexpr std::size_t kMostSets = 64;                  // BSP_MAX_SETS of the ring
+// One page of a Set's reports, and for how many members at once it is asked for, so that a share of it holds every
+// superstep: at most 64 Sets with two numbers of 20 digits each.
+inline constexpr std::size_t kReportPage = 512 << 10;
+inline constexpr std::size_t kMembersAtOnce = 128;
+inline constexpr std::size_t kUnpagedReports = 4 << 20;
+
+MessageLimits answer_limits(std::string_view verb);
+MessageLimits request_limits(bool of_the_operator);
+
+// Of one superstep as JSON.
+std::size_t bytes_of(const SuperstepReport& superstep);
+// Keeps the oldest supersteps that fit into so many bytes of JSON, one at least, and counts the others as left out.
+void keep_within(RankReport& report, std::size_t bytes);
 
 // --- JSON ------------------------------------------------------------------------------------------
 std::string_view to_string(RankPhase phase);  // "Waiting", "Starting", …

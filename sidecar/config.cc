@@ -36,6 +36,7 @@ Result<Config> Config::from_environment() {
   config.job = variable(names::kEnvJob);
   config.job_uid = variable(names::kEnvJobUid);
   config.listen = variable(names::kEnvListen, std::format("0.0.0.0:{}", names::kSidecarPort));
+  config.liveness = variable(names::kEnvLiveness);
   config.tls_dir = variable(names::kEnvTlsDir, names::kTlsDir);
   config.run_dir = variable(names::kEnvRunDir, names::kRunDir);
   if (!variable(fencing::kEnvLimit).empty()) {
@@ -45,6 +46,7 @@ Result<Config> Config::from_environment() {
   return config;
 }
 
+std::string Config::own_path(std::string_view name) const { return std::format("{}/sidecar/{}", run_dir, name); }
 std::string Config::path(std::string_view name) const { return std::format("{}/{}", run_dir, name); }
 
 }  // namespace bsp::sidecar

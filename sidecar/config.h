@@ -15,8 +15,9 @@ struct Config {
   std::string job_uid;
   std::uint32_t rank = 0;
   std::uint32_t ranks = 0;
-  std::string pod;     // our own TLS identity
-  std::string listen;  // address:port
+  std::string pod;       // our own TLS identity
+  std::string listen;    // address:port
+  std::string liveness;  // address:port; "": nobody probes
   std::string tls_dir;
   std::string run_dir;
   std::chrono::milliseconds fence_limit = fencing::kLimit;
@@ -24,7 +25,8 @@ struct Config {
   // An error names the variable and what it should be.
   static Result<Config> from_environment();
 
-  [[nodiscard]] std::string path(std::string_view name) const;  // <run_dir>/<name>
+  [[nodiscard]] std::string path(std::string_view name) const;      // <run_dir>/<name>: shared with the program
+  [[nodiscard]] std::string own_path(std::string_view name) const;  // in a directory of the sidecar's own
 };
 
 }  // namespace bsp::sidecar

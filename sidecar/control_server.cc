@@ -12,6 +12,10 @@
 
 namespace bsp::sidecar {
 
+namespace {
+constexpr int kMessagesAtOnce = 64;
+}
+
 Result<std::unique_ptr<ControlServer>> ControlServer::listen(net::Loop& loop, const std::string& path, Events events) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -53,8 +57,9 @@ void ControlServer::accept_one() {
   loop_.watch(connection_.get(), EPOLLIN, [this](net::Loop::Events) { read_messages(); });
 }
 
+// Only so many at a time: whoever sends without end must not keep the loop from everything else. What is left wakes it.
 void ControlServer::read_messages() {
-  while (connection_) {
+  for (int n = 0; connection_ && n < kMessagesAtOnce; ++n) {
     auto message = control::receive(connection_.get());
     if (message) {
       events_.message(*message);

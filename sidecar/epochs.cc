@@ -8,8 +8,8 @@
 
 #include "base/core/fault.h"
 #include "base/core/log.h"
+#include "base/core/own_file.h"
 #include "crds/names.h"
-#include "sidecar/files.h"
 
 namespace bsp::sidecar {
 namespace {
@@ -138,7 +138,7 @@ Result<void> Epochs::write_descriptor(const wire::EpochPlan& plan, const std::ve
   std::string text = std::format("{}={}\n{}={}\n{}={}\n{}={}\n", names::kEpochNumber, plan.epoch, names::kEpochRank,
                                  config_.rank, names::kEpochRanks, plan.members.size(), names::kEpochRankSets, sets);
   for (const std::string& variable : pmix) text += variable + "\n";
-  return write_file(config_.path("epoch"), text, 0644);
+  return replace_own_file(config_.path("epoch"), text, 0644);
 }
 
 void Epochs::forget(std::uint64_t epoch) {
@@ -192,7 +192,7 @@ const wire::EpochPlan* Epochs::open_plan() const {
 
 net::LinkPeer& Epochs::peer(const std::string& pod, const std::string& address) {
   auto& link = peers_[{pod, address}];
-  if (!link) link = std::make_unique<net::LinkPeer>(loop_, context_, net::Peer{address, pod});
+  if (!link) link = std::make_unique<net::LinkPeer>(loop_, context_, net::Peer{address, pod}, wire::answer_limits);
   return *link;
 }
 

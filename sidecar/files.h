@@ -1,4 +1,4 @@
-// Small files of the run directory, written so that a reader never sees half of one.
+// Directories of the run directory. Files in it: base/core/own_file.h, for the program may make and remove names there.
 #pragma once
 
 #include <sys/types.h>
@@ -9,9 +9,7 @@
 
 namespace bsp::sidecar {
 
-// Writes beside and renames. Not synced to disk: the run directory is a tmpfs.
-Result<void> write_file(const std::string& path, const std::string& text, mode_t mode);
-// Makes a directory unless it is there and gives it exactly this mode.
+// Makes a directory unless it is there (a link to one is not) and gives it exactly this mode.
 Result<void> make_directory(const std::string& path, mode_t mode);
 
 }  // namespace bsp::sidecar

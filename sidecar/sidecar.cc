@@ -6,8 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/core/log.h"
-#include "base/core/read_file.h"
+#include "base/core/own_file.h"
 #include "base/core/realtime.h"
+#include "base/json/fields.h"
 #include "crds/names.h"
 #include "crds/throttle.h"
 #include "sidecar/files.h"
@@ -24,6 +25,8 @@ namespace {
 // How often the ring is looked at: closely while the job stands still for us, else now and then.
 constexpr std::chrono::milliseconds kClosePoll{1};
 constexpr std::chrono::milliseconds kIdlePoll{50};
+constexpr const char* kRingDamaged =
+    "the program has damaged the ring that it shares with its sidecar: it is neither measured nor moved any more";
 constexpr std::chrono::seconds kStayAgain{1};  // of the 5 s that bsp-init waits
 constexpr std::chrono::seconds kOpensWithoutServer{3};
 
@@ -33,6 +36,8 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(net::Loop& loop, Config config) 
   BSP_TRY(net::Credentials credentials, net::load_credentials(config.tls_dir));
   BSP_TRY(net::TlsContext context, net::TlsContext::create(credentials));
   BSP_CHECK_OK(make_directory(config.run_dir, 0755));
+  // Made before any program runs, for what nobody else is to read, forge or replace.
+  BSP_CHECK_OK(make_directory(config.path("sidecar"), 0700));
   // criu runs under the program's uid and connects to the capture socket in there.
   BSP_CHECK_OK(make_directory(config.path("images"), 01777));
   BSP_TRY(collect::RingFile ring, collect::RingFile::open(config.path("ring")));
@@ -72,10 +77,13 @@ Result<void> Sidecar::begin() {
                                            .lost = [this] { on_init_lost(); }}));
   adopt();
   fence_ = make_fence();
-  BSP_TRY(server_,
-          net::LinkServer::listen(loop_, context_, config_.listen, [this](net::Request request, net::Reply reply) {
-            handle(std::move(request), std::move(reply));
-          }));
+  BSP_TRY(server_, net::LinkServer::listen(
+                       loop_, context_, config_.listen,
+                       [this](net::Request request, net::Reply reply) { handle(std::move(request), std::move(reply)); },
+                       [](const std::string& peer) { return wire::request_limits(peer == names::kOperatorIdentity); }));
+  if (!config_.liveness.empty()) {
+    BSP_TRY(liveness_, Liveness::listen(loop_, config_.liveness));
+  }
   refresh();
   log_info("sidecar ready", {{"rank", config_.rank},
                              {"pod", config_.pod},
@@ -168,7 +176,7 @@ void Sidecar::continue_if_due() {
 
 // The steady clock is the machine's, not the process'.
 std::optional<net::SteadyTime> Sidecar::kept_fresh() const {
-  const auto text = read_file(config_.path("fresh"));
+  const auto text = read_own_file(config_.own_path("fresh"), 64);
   if (!text) return std::nullopt;
   const auto ns = std::strtoll(text->c_str(), nullptr, 10);
   if (ns <= 0) return std::nullopt;
@@ -192,8 +200,8 @@ std::unique_ptr<Fence> Sidecar::make_fence() {
                    .end_program = [this](const std::string& why) { end_program(why); },
                    .keep =
                        [this](net::SteadyTime fresh) {
-                         if (auto kept = write_file(config_.path("fresh"),
-                                                    std::to_string(fresh.time_since_epoch().count()), 0600);
+                         if (auto kept = replace_own_file(config_.own_path("fresh"),
+                                                          std::to_string(fresh.time_since_epoch().count()), 0600);
                              !kept)
                            log_error("cannot keep when somebody was heard", {{"why", kept.error().message}});
                          vouch(fresh);
@@ -239,11 +247,11 @@ wire::RankStatus Sidecar::current_status() const {
   s.epoch = BSP_RING_LOAD(ring_->epoch);
   s.prepared_epoch = epochs_.highest_prepared();
   s.admitted_epoch = epochs_.opened().value_or(0);
-  s.completed = BSP_RING_LOAD_SEQ(ring_->completed);
+  s.completed = collect::completed(*ring_);
   std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
   if (bsp_gate_state_of(gate) != BSP_GATE_NONE) s.gate_superstep = bsp_gate_superstep(gate);
   s.gate_committed = bsp_gate_state_of(gate) == BSP_GATE_COMMITTED || bsp_gate_state_of(gate) == BSP_GATE_DROPPING;
-  s.blocked_reason = collect::blocked_reason(*ring_);
+  s.blocked_reason = ring_.intact() ? collect::blocked_reason(*ring_) : std::string(kRingDamaged);
   s.postponed = BSP_RING_LOAD(ring_->postponed);
   s.collective = collect::most_called(*ring_);
   s.exit_code = program_.exit_code;
@@ -274,6 +282,7 @@ nlohmann::json Sidecar::told_status() const {
 }
 
 void Sidecar::refresh() {
+  if (!ring_.intact() && !std::exchange(told_of_ring_, true)) log_error(kRingDamaged);
   if (program_.continuing) {
     std::uint32_t state = BSP_RING_LOAD(ring_->state);
     if (BSP_RING_LOAD(ring_->epoch) >= *program_.continuing && state != BSP_RANK_STARTING && state != BSP_RANK_CLOSING)
@@ -315,29 +324,32 @@ void Sidecar::save() {
   if (program_.exited())
     state["exited"] = {
         {"code", program_.exit_code}, {"signal", program_.exit_signal}, {"message", program_.exit_message}};
-  if (auto written = write_file(config_.path("state"), state.dump(), 0600); !written)
+  // A message of the program's end need not be UTF-8.
+  const std::string text = state.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (auto written = replace_own_file(config_.own_path("state"), text, 0600); !written)
     log_error("cannot keep the state", {{"why", written.error().message}});
 }
 
 void Sidecar::adopt() {
-  auto text = read_file(config_.path("state"));
-  if (!text) return;
-  json state = json::parse(*text, nullptr, false);
-  if (!state.is_object()) return;
+  const MessageLimits limits = wire::request_limits(true);  // it is the operator's plans, mostly
+  auto text = read_own_file(config_.own_path("state"), limits.json.bytes);
+  if (!text && text.error().code == ErrorCode::kNotFound) return;
+  auto state = text ? parse_bounded(*text, limits.json) : Result<json>(std::unexpected(text.error()));
+  if (!state) return log_error("the state of a sidecar before us can't be read", {{"why", state.error().message}});
   std::vector<wire::EpochPlan> plans;
-  for (const json& item : state.value("plans", json::array()))
-    if (auto plan = wire::epoch_plan_from_json(item)) plans.push_back(std::move(*plan));
-  std::optional<std::uint64_t> opened;
-  if (auto it = state.find("opened"); it != state.end() && it->is_number_unsigned()) opened = it->get<std::uint64_t>();
+  if (const json& saved = part_at(*state, "plans"); saved.is_array())
+    for (const json& item : saved)
+      if (auto plan = wire::epoch_plan_from_json(item)) plans.push_back(std::move(*plan));
+  const auto opened = whole_number<std::uint64_t>(part_at(*state, "opened"));
   epochs_.adopt(std::move(plans), opened);
   took_over_ = opened.has_value();
-  if (auto exited = state.find("exited"); exited != state.end() && exited->is_object()) {
+  if (const json& exited = part_at(*state, "exited"); exited.is_object()) {
     program_.state = control::kStateExited;
-    program_.exit_code = exited->value("code", -1);
-    program_.exit_signal = exited->value("signal", 0);
-    program_.exit_message = exited->value("message", "");
+    program_.exit_code = whole_number<int>(part_at(exited, "code")).value_or(-1);
+    program_.exit_signal = whole_number<int>(part_at(exited, "signal")).value_or(0);
+    program_.exit_message = text_at(exited, "message");
   }
-  if (auto transfer = state.find("transfer"); transfer != state.end()) transfers_.adopt(*transfer);
+  transfers_.adopt(part_at(*state, "transfer"));
   log_info("took up the state of a sidecar before us", {{"epochs", epochs_.plans().size()}});
 }
 

@@ -1,7 +1,7 @@
 // The sidecar of one rank: everything it holds, and what its verbs do.
 //
 // One thread (the loop) owns all of this. PMIx has a thread of its own, a checkpoint's stream one more
-// while it lasts. State that a restarted sidecar needs is kept in <run dir>/state (JSON) and in the
+// while it lasts. State that a restarted sidecar needs is kept in <run dir>/sidecar/state (JSON) and in the
 // ring; everything else is told again by bsp-init's hello.
 #pragma once
 
@@ -18,6 +18,7 @@
 #include "sidecar/control_server.h"
 #include "sidecar/epochs.h"
 #include "sidecar/fence.h"
+#include "sidecar/liveness.h"
 #include "sidecar/program.h"
 #include "sidecar/transfers.h"
 
@@ -47,6 +48,7 @@ class Sidecar {
   Result<Fields> open_epoch(const Fields& fields);
   Result<Fields> commit_gate(const Fields& fields);
   Result<Fields> send_checkpoint(const Fields& fields);
+  [[nodiscard]] Result<Fields> report(const Fields& fields) const;
   void set_report(const Fields& fields, net::Reply reply);
   void who_is_heard(const Fields& fields, net::Reply reply);
   Result<Fields> take_part(net::Request& request);
@@ -106,10 +108,11 @@ class Sidecar {
   std::unique_ptr<Fence> fence_;
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<net::LinkServer> server_;
-  std::unique_ptr<net::CredentialsWatch> credentials_;  // the operator renews them in the pod's Secret
+  std::unique_ptr<Liveness> liveness_;
   net::Loop::TimerId poll_ = 0;
   net::Loop::TimerId bye_ = 0;            // not 0: bsp-init is told to stay
   std::optional<net::SteadyTime> ended_;  // the program, as far as this process knows
+  bool told_of_ring_ = false;             // that it is damaged
   bool took_over_ = false;                // a sidecar before us opened the epoch, and bsp-init has not come to us yet
 };
 

@@ -27,7 +27,7 @@ bool readable(int fd) {
 }
 
 Result<net::Answer> read_verdict(net::TlsStream& stream) {
-  net::FrameReader reader;
+  net::FrameReader reader(MessageLimits{});
   std::byte buffer[4096];
   while (true) {
     BSP_TRY(auto frame, reader.next());

@@ -331,12 +331,10 @@ nlohmann::json Transfers::saved() const {
 }
 
 void Transfers::adopt(const nlohmann::json& saved) {
-  auto status = saved.find("status");
-  if (status == saved.end()) return;
-  auto carrier = wire::rank_status_from_json(*status);
+  auto carrier = wire::rank_status_from_json(part_at(saved, "status"));
   if (!carrier) return;
   status_ = carrier->transfer;
-  from_pod_ = saved.value("from_pod", "");
+  from_pod_ = text_at(saved, "from_pod");
   if (status_.phase == TransferPhase::kReceiving || status_.phase == TransferPhase::kDumping) {
     if (status_.phase == TransferPhase::kReceiving) remove_files(status_.migration);
     fail_transfer("the sidecar was restarted in the middle of the stream");

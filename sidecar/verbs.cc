@@ -99,6 +99,7 @@ void Sidecar::operator_verb(net::Request& request, net::Reply reply) {
     if (verb == wire::kArmGate) {
       BSP_TRY(std::uint64_t superstep, number(fields, "superstep"));
       if (program_.exited()) return fail(ErrorCode::kRefused, "the program has ended");
+      if (!ring_.intact()) return fail(ErrorCode::kRefused, "the program has damaged its ring");
       BSP_TRY(Armed armed, arm_gate(*ring_, superstep));
       return json{{"completed", armed.completed}, {"late", armed.late}};
     }
@@ -123,8 +124,7 @@ void Sidecar::operator_verb(net::Request& request, net::Reply reply) {
       if (program_.exited()) return json::object();
       return nothing(control_->send({std::string(control::kKill), {}}));
     }
-    BSP_TRY(std::uint64_t since, number(fields, "since"));
-    return json(collect::make_report(*ring_, config_.rank, since));
+    return report(fields);
   }();
   // What was asked may have changed the status, and how closely the ring must be watched.
   if (verb != wire::kStatus && verb != wire::kReport) refresh();
@@ -201,8 +201,10 @@ void Sidecar::set_report(const json& fields, net::Reply reply) {
   auto members = collect::members_from_json(fields);
   if (!members) return reply.error(members.error());
   auto shared = std::make_shared<net::Reply>(std::move(reply));
+  const auto most = count_at<std::size_t>(fields, "max_bytes");
   collect::collect_set(
-      *members, [this](const collect::SetMember& member) { return &epochs_.peer(member.pod, member.address); },
+      *members, most > 0 ? std::min(most, wire::kUnpagedReports) : wire::kUnpagedReports,
+      [this](const collect::SetMember& member) { return &epochs_.peer(member.pod, member.address); },
       [this](std::uint64_t since) { return collect::make_report(*ring_, config_.rank, since); }, config_.rank,
       kMemberAnswer,
       [shared](const collect::SetReport& report) {
@@ -277,9 +279,15 @@ void Sidecar::peer_verb(net::Request& request, net::Reply reply) {
         return fail(ErrorCode::kUnavailable, "its bsp-init is gone", true);
       return json::object();
     }
-    BSP_TRY(std::uint64_t since, number(fields, "since"));
-    return json(collect::make_report(*ring_, config_.rank, since));
+    return report(fields);
   }());
+}
+
+Result<json> Sidecar::report(const json& fields) const {
+  BSP_TRY(std::uint64_t since, number(fields, "since"));
+  wire::RankReport report = collect::make_report(*ring_, config_.rank, since);
+  if (const auto most = count_at<std::size_t>(fields, "max_bytes"); most > 0) wire::keep_within(report, most);
+  return json(report);
 }
 
 Result<json> Sidecar::take_part(net::Request& request) {

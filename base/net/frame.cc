@@ -5,6 +5,8 @@
 namespace bsp::net {
 namespace {
 
+constexpr std::size_t kMostErrorText = 2048;
+
 template <class Unsigned>
 void put(std::string& out, Unsigned value) {
   for (int shift = static_cast<int>(sizeof value) * 8 - 8; shift >= 0; shift -= 8)
@@ -42,7 +44,9 @@ Result<Frame> as_answer(Frame frame) {
   if (!error->is_object()) return fail(ErrorCode::kFailed, "the peer answered with a malformed error");
   auto text = [&](const char* key) {
     auto it = error->find(key);
-    return it != error->end() && it->is_string() ? it->get<std::string>() : std::string();
+    std::string value = it != error->end() && it->is_string() ? it->get<std::string>() : std::string();
+    cut_text(value, kMostErrorText);  // it ends up in logs and in objects
+    return value;
   };
   auto retryable = error->find("retryable");
   return fail(error_code_from(text("code")), text("message"),
@@ -57,15 +61,18 @@ Result<std::optional<Frame>> FrameReader::next() {
   if (buffer_.size() < kFramePrefix) return std::nullopt;
   std::size_t header_size = get<std::uint32_t>(buffer_.data());
   std::uint64_t body_size = get<std::uint64_t>(buffer_.data() + 4);
-  if (header_size > kMaxHeader || body_size > kMaxBody)
+  if (limits_.json.bytes == 0) return fail(ErrorCode::kRefused, "a message that nothing here has asked for");
+  if (header_size > limits_.json.bytes || body_size > limits_.body)
     return fail(ErrorCode::kInvalid, std::format("a frame of {} + {} bytes is larger than the limits {} + {}",
-                                                 header_size, body_size, kMaxHeader, kMaxBody));
+                                                 header_size, body_size, limits_.json.bytes, limits_.body));
   std::size_t whole = kFramePrefix + header_size + static_cast<std::size_t>(body_size);
   if (buffer_.size() < whole) return std::nullopt;
 
   Frame frame;
   std::string_view header(buffer_.data() + kFramePrefix, header_size);
-  frame.header = nlohmann::json::parse(header, nullptr, /*allow_exceptions=*/false);
+  auto parsed = parse_bounded(header, limits_.json);
+  if (!parsed) return std::unexpected(parsed.error().in("a frame's header"));
+  frame.header = std::move(*parsed);
   if (!frame.header.is_object()) return fail(ErrorCode::kInvalid, "a frame's header is not a JSON object");
   frame.body.assign(buffer_, kFramePrefix + header_size, static_cast<std::size_t>(body_size));
   if (buffer_.size() == whole)

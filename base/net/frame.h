@@ -9,13 +9,16 @@
 #include <string>
 
 #include "base/core/error.h"
+#include "base/json/bounded.h"
 
 namespace bsp::net {
 
 inline constexpr std::size_t kFramePrefix = 12;
-// A report of 256 supersteps is ~50 KB, a Set of 64 members ~3 MB; the modex of 1024 ranks ~2 MB.
+// What nobody may exceed, whatever the verb: the modex of 1024 ranks is ~2 MB.
 inline constexpr std::size_t kMaxHeader = 16u << 20;
 inline constexpr std::size_t kMaxBody = 64u << 20;
+inline constexpr MessageLimits kAnyFrame{.json = {.bytes = kMaxHeader, .values = 400'000, .depth = 32},
+                                         .body = kMaxBody};
 
 struct Frame {
   nlohmann::json header;  // always an object
@@ -33,6 +36,9 @@ Result<Frame> as_answer(Frame frame);
 // with what a prefix promises.
 class FrameReader {
  public:
+  explicit FrameReader(MessageLimits limits = kAnyFrame) : limits_(limits) {}
+  // Of the frame that comes next, also if it has begun.
+  void expect(MessageLimits limits) { limits_ = limits; }
   void append(std::span<const std::byte> bytes);
   // The next frame, nothing (needs more bytes), or an error after which the connection is unusable.
   Result<std::optional<Frame>> next();
@@ -40,6 +46,7 @@ class FrameReader {
   [[nodiscard]] bool partial() const { return !buffer_.empty(); }
 
  private:
+  MessageLimits limits_;
   std::string buffer_;
 };
 

@@ -35,7 +35,7 @@ Result<void> Link::connect(std::chrono::nanoseconds timeout) {
   auto stream = open_stream(context_, peer_, std::chrono::steady_clock::now() + timeout);
   if (!stream) return std::unexpected(stream.error().in(peer_.identity + " at " + peer_.address));
   stream_ = std::move(*stream);
-  reader_ = {};
+  reader_ = FrameReader();
   return {};
 }
 

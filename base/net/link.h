@@ -70,8 +70,11 @@ class TlsConnection;
 class LinkPeer {
  public:
   using Done = std::move_only_function<void(Result<Answer>)>;
+  using LimitsOf = MessageLimits (*)(std::string_view verb);  // of the answer to it
+  static MessageLimits any_answer(std::string_view) { return kAnyFrame; }
 
-  LinkPeer(Loop& loop, TlsContext context, Peer peer);
+  // An answer beyond its limits, and one to no question, end the connection.
+  LinkPeer(Loop& loop, TlsContext context, Peer peer, LimitsOf limits_of = any_answer);
   ~LinkPeer();
   LinkPeer(const LinkPeer&) = delete;
   LinkPeer& operator=(const LinkPeer&) = delete;
@@ -85,12 +88,14 @@ class LinkPeer {
   struct Pending {
     Done done;
     Loop::TimerId timer;
+    MessageLimits limits;
   };
   void drop(Error error);
 
   Loop& loop_;
   TlsContext context_;
   Peer peer_;
+  LimitsOf limits_of_;
   std::shared_ptr<TlsConnection> connection_;
   std::list<Pending> pending_;
 };
@@ -133,10 +138,12 @@ class Reply {
 class LinkServer {
  public:
   using Handler = std::function<void(Request, Reply)>;
+  using LimitsOf = std::function<MessageLimits(const std::string& peer)>;  // of a request of that identity
+  static MessageLimits any_request(const std::string&) { return kAnyFrame; }
 
   // Address "0.0.0.0:7600"; port 0 lets the system choose.
   static Result<std::unique_ptr<LinkServer>> listen(Loop& loop, TlsContext context, const std::string& address,
-                                                    Handler handler);
+                                                    Handler handler, LimitsOf limits_of = any_request);
   ~LinkServer();
   LinkServer(const LinkServer&) = delete;
   LinkServer& operator=(const LinkServer&) = delete;

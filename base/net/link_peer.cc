@@ -5,8 +5,8 @@
 
 namespace bsp::net {
 
-LinkPeer::LinkPeer(Loop& loop, TlsContext context, Peer peer)
-    : loop_(loop), context_(std::move(context)), peer_(std::move(peer)) {}
+LinkPeer::LinkPeer(Loop& loop, TlsContext context, Peer peer, LimitsOf limits_of)
+    : loop_(loop), context_(std::move(context)), peer_(std::move(peer)), limits_of_(limits_of) {}
 
 LinkPeer::~LinkPeer() { drop({ErrorCode::kUnavailable, "the link was closed", true}); }
 
@@ -30,22 +30,21 @@ void LinkPeer::connect() {
   }
   connection_ = std::make_shared<TlsConnection>(
       loop_, std::move(*socket), TlsRole::kClient,
-      TlsConnection::Events{.ready =
-                                [this](const std::string& identity) {
-                                  if (identity != peer_.identity)
-                                    drop({ErrorCode::kRefused,
-                                          std::format("the peer is \"{}\", not \"{}\"", identity, peer_.identity)});
-                                },
-                            .frame =
-                                [this](Frame frame) {
-                                  if (pending_.empty())
-                                    return drop({ErrorCode::kRefused, "an answer that nobody asked for"});
-                                  Pending first = std::move(pending_.front());
-                                  pending_.pop_front();
-                                  loop_.cancel(first.timer);
-                                  first.done(as_answer(std::move(frame)));
-                                },
-                            .closed = [this](const Error& error) { drop(error); }});
+      TlsConnection::Events{
+          .ready =
+              [this](const std::string& identity) {
+                if (identity != peer_.identity)
+                  drop({ErrorCode::kRefused, std::format("the peer is \"{}\", not \"{}\"", identity, peer_.identity)});
+              },
+          .limits = [this] { return pending_.empty() ? MessageLimits{.json = {.bytes = 0}} : pending_.front().limits; },
+          .frame =
+              [this](Frame frame) {
+                Pending first = std::move(pending_.front());
+                pending_.pop_front();
+                loop_.cancel(first.timer);
+                first.done(as_answer(std::move(frame)));
+              },
+          .closed = [this](const Error& error) { drop(error); }});
   connection_->start();
 }
 
@@ -54,7 +53,7 @@ void LinkPeer::call(std::string_view verb, nlohmann::json fields, std::string bo
   if (!fields.is_object()) fields = nlohmann::json::object();
   fields["verb"] = verb;
   Loop::TimerId timer = loop_.after(timeout, [this] { drop({ErrorCode::kTimeout, "no answer in time", true}); });
-  pending_.push_back({std::move(done), timer});
+  pending_.push_back({std::move(done), timer, limits_of_(verb)});
   connect();
   if (!connection_) return;
   std::string head = encode_frame_head(fields, body.size());  // before the body is moved away

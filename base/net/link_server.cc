@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <deque>
 #include <unordered_map>
 
 #include "base/core/log.h"
@@ -11,6 +12,10 @@
 #include "base/net/tls_connection.h"
 
 namespace bsp::net {
+
+namespace {
+constexpr std::size_t kHandshakesAtOnce = 1024;
+}
 
 // --- Reply -----------------------------------------------------------------------------------------
 
@@ -73,8 +78,11 @@ void Reply::take_over(TakenOver then) {
 // --- LinkServer --------------------------------------------------------------------------------------
 
 struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
-  State(Loop& loop_in, TlsContext context_in, Handler handler_in)
-      : loop(loop_in), context(std::move(context_in)), handler(std::move(handler_in)) {}
+  State(Loop& loop_in, TlsContext context_in, Handler handler_in, LimitsOf limits_in)
+      : loop(loop_in),
+        context(std::move(context_in)),
+        handler(std::move(handler_in)),
+        limits_of(std::move(limits_in)) {}
 
   void accept_all() {
     while (true) {
@@ -105,6 +113,7 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
     auto connection = std::make_shared<TlsConnection>(
         loop, std::move(socket), TlsRole::kServer,
         TlsConnection::Events{.ready = {},
+                              .limits = [this, id] { return limits_of(connections.at(id)->identity()); },
                               .frame = [this, id](Frame frame) { handle(id, std::move(frame)); },
                               .closed =
                                   [this, id](const Error& error) {
@@ -112,6 +121,18 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
                                     connections.erase(id);
                                   }});
     connections.emplace(id, connection);
+    handshaking.push_back(id);
+    // An honest handshake takes a moment, so the oldest one that is not over is the likeliest to be a stranger's, and they
+    // must not add up: everybody who reaches the port can begin one.
+    if (handshaking.size() > kHandshakesAtOnce) {
+      const auto oldest = connections.find(handshaking.front());
+      handshaking.pop_front();
+      if (oldest != connections.end() && oldest->second->identity().empty()) {
+        const auto dropped = oldest->second;
+        connections.erase(oldest);
+        dropped->close();
+      }
+    }
     connection->start();
   }
 
@@ -129,16 +150,18 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   Loop& loop;
   TlsContext context;
   Handler handler;
+  LimitsOf limits_of;
   Fd listener;
   std::unordered_map<std::uint64_t, std::shared_ptr<TlsConnection>> connections;
+  std::deque<std::uint64_t> handshaking;  // the last ones that were accepted
   std::uint64_t next_id = 1;
 };
 
 Result<std::unique_ptr<LinkServer>> LinkServer::listen(Loop& loop, TlsContext context, const std::string& address,
-                                                       Handler handler) {
+                                                       Handler handler, LimitsOf limits_of) {
   BSP_TRY(Address parsed, parse_address(address));
   BSP_TRY(Fd listener, listen_on(parsed));
-  auto state = std::make_shared<State>(loop, std::move(context), std::move(handler));
+  auto state = std::make_shared<State>(loop, std::move(context), std::move(handler), std::move(limits_of));
   state->listener = std::move(listener);
   state->watch_listener();
   return std::unique_ptr<LinkServer>(new LinkServer(std::move(state)));

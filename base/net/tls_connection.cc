@@ -146,6 +146,7 @@ Result<void> TlsConnection::write_queued() {
 
 Result<void> TlsConnection::give_frames() {
   while (!held_ && !closed()) {
+    reader_.expect(events_.limits());
     BSP_TRY(auto frame, reader_.next());
     if (!frame) return {};
     events_.frame(std::move(*frame));

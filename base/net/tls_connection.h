@@ -25,6 +25,7 @@ class TlsConnection : public std::enable_shared_from_this<TlsConnection> {
  public:
   struct Events {
     std::function<void(const std::string& identity)> ready;  // before anything queued is sent
+    std::function<MessageLimits()> limits;                   // of the frame that comes next
     std::function<void(Frame)> frame;
     std::function<void(const Error&)> closed;  // once, unless close() was called; after a release too
   };

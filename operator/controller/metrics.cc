@@ -108,6 +108,9 @@ std::string metrics_text(const Figures& f) {
                static_cast<double>(f.shell->cached_pods));
     out.single("bsp_operator_cache_bytes", "gauge", "Memory of all objects that are watched.",
                static_cast<double>(f.shell->cached_bytes));
+    out.single("bsp_operator_rejected_messages_total", "counter",
+               "Messages of sidecars that were not taken: beyond a limit, unreadable, or not to be believed.",
+               static_cast<double>(f.shell->rejected_messages));
     show_looks(out, f.shell->looks);
     show_jobs(out, f.shell->jobs);
   }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/json/bounded.h"
 #include "operator/kube/fields.h"
 
 namespace bsp::kube {
@@ -61,7 +62,8 @@ milliseconds jittered(milliseconds pause) {
 }
 
 Error error_of(int status, const std::string& body) {
-  const json answer = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  // A webhook of a tenant's or a proxy may have written it: what is beyond an answer that says why is not read.
+  const json answer = parse_bounded(body, {}).value_or(json());
   std::string message = text_at(answer, "message");
   Error error{code_for(status), "", status == 408 || status == 410 || status == 429 || status >= 500};
   if (status == 409) error.retryable = text_at(answer, "reason") != "AlreadyExists";

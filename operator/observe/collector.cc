@@ -13,9 +13,16 @@ void Collector::add(const wire::RankReport& report) {
   if (report.memory_bytes) memory_[report.rank] = report.memory_bytes;
   for (const wire::SuperstepReport& s : report.supersteps) {
     if (s.superstep <= taken_) continue;
-    pending_[report.rank].insert_or_assign(s.superstep, s);
+    wire::SuperstepReport& held = pending_[report.rank].insert_or_assign(s.superstep, s).first->second;
+    for (auto* by_set : {&held.recv_bytes, &held.recv_ns})
+      if (by_set->size() > sets_) {
+        by_set->resize(sets_);
+        by_set->shrink_to_fit();
+      }
     completed_[report.rank] = std::max(completed_[report.rank], s.superstep);
   }
+  auto& held = pending_[report.rank];
+  while (held.size() > held_) held.erase(held.begin());
 }
 
 void Collector::skip_to(std::uint64_t superstep) {

@@ -1,10 +1,14 @@
 // Puts the ranks' superstep reports (crds/wire.h) together again: one MeasuredSuperstep per superstep
 // that all ranks have completed, in order, each once.
 //
+// What a rank has reported and another one has not is held, but no more of it than the other's ring can still deliver:
+// one that is silent, or claims to be far ahead, does not make the rest pile up.
+//
 // Reports may come twice, late or in any order; what no longer comes (a record that was overwritten in
 // the ring before anybody read it) is skipped, and the window knows how to live with that.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -27,7 +31,11 @@ struct SuperstepTimes {
 
 class Collector {
  public:
-  Collector(std::size_t ranks, std::size_t sets) : sets_(sets), pending_(ranks), completed_(ranks, 0) {}
+  Collector(std::size_t ranks, std::size_t sets)
+      : sets_(sets),
+        held_(std::clamp<std::size_t>(kHeld / std::max<std::size_t>(ranks, 1), kHeldLeast, wire::kMostRecords)),
+        pending_(ranks),
+        completed_(ranks, 0) {}
 
   void add(const wire::RankReport& report);
   // Supersteps up to this one are of no interest (they were measured under another mapping).
@@ -45,7 +53,11 @@ class Collector {
   static constexpr std::size_t kHistory = 256;
 
  private:
+  // Supersteps of all ranks together, of some 250 bytes each; each rank has its part.
+  static constexpr std::size_t kHeld = 131'072, kHeldLeast = 64;
+
   std::size_t sets_;
+  std::size_t held_;                                                     // of one rank
   std::vector<std::map<std::uint64_t, wire::SuperstepReport>> pending_;  // by rank, not taken yet
   std::vector<std::uint64_t> completed_;
   std::map<std::size_t, std::uint64_t> memory_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json/bounded.h"
 #include "base/json/fields.h"
 
 namespace bsp::reconcile {
@@ -34,11 +35,15 @@ json to_line(const Booking& b) {
           {"seats", std::move(seats)}};
 }
 
+// Of one line of a ConfigMap, which holds a MiB: who may write ConfigMaps there must not cost us a hundred times that.
+constexpr JsonLimits kLineLimits{.bytes = 1 << 20, .values = 100'000, .depth = 4};
+
 // Empty if it says nothing.
 Booking from_line(const std::string& line) {
-  const json j = json::parse(line, nullptr, false);
+  const auto parsed = parse_bounded(line, kLineLimits);
   Booking b;
-  if (!j.is_object()) return b;
+  if (!parsed || !parsed->is_object()) return b;
+  const json& j = *parsed;
   b.uid = text_at(j, "uid");
   b.wave = count_at<std::uint32_t>(j, "wave");
   b.until = from_rfc3339(text_at(j, "until"));

@@ -196,6 +196,7 @@ Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const Jo
   if (warn_of_no_supersteps(o, k.out.status)) tell(kNoSupersteps);
   if (warn_of_move_memory(o, k.out.status)) tell(kMovesLackMemory);
   if (warn_of_seccomp(o, k.out.status)) tell(kSeccompReplaced);
+  if (warn_of_rejected_reports(o, k.out.status)) tell(kReportsRejected);
   return std::move(k.out);
 }
 

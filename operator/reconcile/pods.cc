@@ -159,6 +159,21 @@ json asking_container(const json& app) {
   return asking;
 }
 
+// Ends a sidecar whose loop hangs: without it nobody measures, moves or fences the rank, and bsp-init can't know (it is
+// still connected). The loop answers between two pieces of work, and none takes longer than a few hundred milliseconds of
+// a core. On a node that gives the pod 0.15 of a core, shared with a busy program and with criu, such a piece may take ten
+// seconds: so an answer has 15 s, and six in a row must be missing. A hung sidecar is ended after 90 to 105 s. By mistake
+// only one is that does not finish a single turn in all of that time, and it starts again with what it knew. The fence of a
+// pod that is cut off does not wait for this: bsp-init has a limit of its own.
+json liveness_probe() {
+  return {{"httpGet", {{"path", "/"}, {"port", names::kLivenessPort}}},
+          {"periodSeconds", 15},
+          {"timeoutSeconds", 15},
+          {"failureThreshold", 6},
+          // A loop that hangs does not hear SIGTERM, and the pod's own grace period is the user's.
+          {"terminationGracePeriodSeconds", 1}};
+}
+
 json sidecar_container(const crds::BspJob& job, const PodRequest& request, const std::string& pod, const json& security,
                        const PodOptions& options) {
   json env = json::array();

@@ -169,6 +169,7 @@ ShellFigures Shell::figures() {
   }
   figures.waiting = queue_.size();
   figures.cached_pods = cache_->count(kPod);
+  figures.rejected_messages = sidecar_thread_.rejected();
   figures.cached_bytes = cache_->bytes();
   return figures;
 }

@@ -30,7 +30,8 @@ struct ShellFigures {
   LookFigures looks;
   std::size_t waiting = 0;  // jobs that wait to be looked at
   std::size_t cached_pods = 0;
-  std::size_t cached_bytes = 0;  // of all objects kept
+  std::uint64_t rejected_messages = 0;  // of sidecars, since the start
+  std::size_t cached_bytes = 0;         // of all objects kept
 };
 
 }  // namespace bsp::reconcile

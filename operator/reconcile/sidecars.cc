@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 #include <future>
+#include <list>
 #include <utility>
 
 #include "base/core/guard.h"
@@ -26,6 +27,18 @@ constexpr auto kAskAgainLeast = 100ms;
 constexpr auto kAskAgainMost = 5000ms;
 constexpr auto kWhoHearsAgain = 2s;
 constexpr auto kRepeatAfter = 150ms;  // the same verb again, if the status still asks for it
+// A status that changes without end is heard so often: an honest one does so for a moment, in a wave.
+constexpr double kPushesPerSecond = 10, kPushesAtOnce = 200;
+constexpr auto kPushAgain = 100ms;
+// A Set Manager that can't be asked is asked again after a while that doubles up to this, so that it does not take
+// the place of others.
+constexpr auto kReportAgainLeast = 250ms;
+constexpr unsigned kReportDoublings = 7;  // 32 s
+constexpr unsigned kFailedReports = 4;    // in a row: worth telling
+constexpr unsigned kPages = 1024;         // of one round
+// What is held until the shell takes it: the rest is asked for then.
+constexpr std::size_t kHeldSupersteps = 100'000;
+constexpr auto kTellAgain = 60s;
 
 }  // namespace
 
@@ -33,11 +46,11 @@ constexpr auto kRepeatAfter = 150ms;  // the same verb again, if the status stil
 // when its members have. Most ranks are no Set Managers, and who never answered is told nothing: pods are thousands.
 struct Sidecars::Node {
   Node(net::Loop& on, const net::TlsContext& with, const std::string& pod, const std::string& address)
-      : watch(on, with, {address, pod}), loop(on), tls(with) {}
+      : watch(on, with, {address, pod}, wire::answer_limits), loop(on), tls(with) {}
   [[nodiscard]] const std::string& pod() const { return watch.peer().identity; }
   [[nodiscard]] const std::string& address() const { return watch.peer().address; }
   net::LinkPeer& opened(std::unique_ptr<net::LinkPeer>& link) const {
-    if (!link) link = std::make_unique<net::LinkPeer>(loop, tls, watch.peer());
+    if (!link) link = std::make_unique<net::LinkPeer>(loop, tls, watch.peer(), wire::answer_limits);
     return *link;
   }
   net::LinkPeer watch;
@@ -47,9 +60,26 @@ struct Sidecars::Node {
   std::uint64_t version = 0;
   bool answered = false;  // ever
   std::optional<net::SteadyTime> silent_since;
+  // The round of a Set Manager: who is still to be asked, with `since`.
   bool asked_report = false;
   bool asked_who_hears = false;
   net::SteadyTime asked_at{};
+  std::list<nlohmann::json> members;  // takes nothing while it is empty
+  std::size_t at_once = wire::kMembersAtOnce;  // fewer for one that knows nothing of pages
+  unsigned pages = 0;
+  unsigned failed_reports = 0;  // in a row
+  net::SteadyTime report_again{};
+  // Of pushes, by the time that has gone by.
+  double pushes = kPushesAtOnce;
+  net::SteadyTime pushes_at{};
+  bool may_push(net::SteadyTime now) {
+    const double seconds = pushes_at == net::SteadyTime{} ? 0 : std::chrono::duration<double>(now - pushes_at).count();
+    pushes = std::min(kPushesAtOnce, pushes + kPushesPerSecond * seconds);
+    pushes_at = now;
+    if (pushes < 1) return false;
+    --pushes;
+    return true;
+  }
   struct Sent {
     bool under_way = false;
     net::SteadyTime at{};
@@ -103,7 +133,7 @@ Hearing SidecarThread::note_hearing(const std::string& job_uid, const Hearing& h
 }
 
 Sidecars::Sidecars(SidecarThread& thread, Options options)
-    : loop_(thread.loop()), first_contacts_(thread.first_contacts()), options_(std::move(options)) {}
+    : thread_(thread), loop_(thread.loop()), first_contacts_(thread.first_contacts()), options_(std::move(options)) {}
 
 Sidecars::~Sidecars() {
   // Behind whatever was posted before; nothing on the loop knows this object after it.
@@ -170,22 +200,21 @@ void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer
     node->silent_since.reset();
     const std::uint64_t before = std::exchange(node->version, count_at<std::uint64_t>(answer->header, "version"));
     node->opened(node->command).connect();  // now that somebody is there, and before a verb is in a hurry
-    note_status(node->pod(), answer->header);
+    if (!note_status(node->pod(), answer->header)) note_unreachable(node->pod());
+    const auto now = std::chrono::steady_clock::now();
     if (node->version != before) tell();  // else it has waited for a change in vain
-    loop_.post(again);
+    if (node->may_push(now))
+      loop_.post(again);
+    else
+      loop_.after(kPushAgain, again);
     return;
   }
   const auto now = std::chrono::steady_clock::now();
   const auto silent = now - node->silent_since.value_or(now);
   node->silent_since = now - silent;
   node->version = 0;
-  if (answer.error().code == ErrorCode::kUntrusted) {
-    // It is there, and silence is not what is wrong with it: its credentials are to be renewed.
-    log_debug("a sidecar's credentials or ours are not accepted", {{"error", answer.error().message}});
-    if (!untrusted_.exchange(true)) tell();
-  } else {
-    note_unreachable(node->pod());
-  }
+  note_unreachable(node->pod());
+  if (answer.error().code == ErrorCode::kInvalid) note_rejected(node->pod(), answer.error().message);
   loop_.after(std::clamp<net::SteadyTime::duration>(silent / 10, kAskAgainLeast, kAskAgainMost), again);
 }
 
@@ -229,14 +258,16 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const Verb& verb) {
                });
 }
 
-void Sidecars::note_status(const std::string& pod, const nlohmann::json& header) {
+bool Sidecars::note_status(const std::string& pod, const nlohmann::json& header) {
   auto status = wire::rank_status_from_json(header);
-  if (!status)
-    return log_warning("a sidecar's status can't be read", {{"pod", pod}, {"error", status.error().message}});
+  if (!status) {
+    note_rejected(pod, status.error().message);
+    return false;
+  }
   const SteadyTime now = std::chrono::steady_clock::now();
   {
     std::lock_guard lock(mutex_);
-    if (!tracked_.contains(pod)) return;
+    if (!tracked_.contains(pod)) return true;
     never_answered_.erase(pod);
     SidecarFacts& facts = facts_[pod];
     if (!facts.status || facts.status->phase != status->phase) facts.phase_since = now;
@@ -246,8 +277,9 @@ void Sidecars::note_status(const std::string& pod, const nlohmann::json& header)
     facts.completed_at = now;
     facts.status = std::move(*status);
     if (const auto throttled = header.find(wire::kThrottled); throttled != header.end() && throttled->is_number())
-      facts.throttled = throttled->get<double>();
+      facts.throttled = std::clamp(throttled->get<double>(), 0.0, 1.0);
   }
+  return true;
 }
 
 void Sidecars::note_unreachable(const std::string& pod) {
@@ -302,25 +334,103 @@ void Sidecars::ask_reports(const SetRequest& request) {
   loop_.post([this, request] {
     const auto it = nodes_.find(request.manager);
     if (it == nodes_.end() || it->second->asked_report) return;
-    it->second->asked_report = true;
-    std::weak_ptr<Node> weak = it->second;
-    it->second->opened(it->second->report)
-        .call(wire::kSetReport, {{"members", request.members}}, {}, kLimit, [this, weak](Result<net::Answer> answer) {
-          if (const auto self = weak.lock()) self->asked_report = false;
-          if (!answer) return;
-          std::vector<wire::RankReport> reports;
-          const nlohmann::json& sent = part_at(answer->header, "reports");
-          if (!sent.is_array()) return;
-          for (const auto& j : sent)
-            if (auto report = wire::rank_report_from_json(j)) reports.push_back(std::move(*report));
-          if (reports.empty()) return;
-          {
-            std::lock_guard lock(mutex_);
-            for (auto& r : reports) reports_.push_back(std::move(r));
-          }
-          tell();
-        });
+    Node& node = *it->second;
+    if (std::chrono::steady_clock::now() < node.report_again) return;
+    node.asked_report = true;
+    node.pages = 0;
+    node.members.assign(request.members.begin(), request.members.end());
+    ask_page(it->second);
   });
+}
+
+void Sidecars::ask_page(const std::shared_ptr<Node>& node) {
+  FirstContacts& pages = thread_.pages();
+  pages.begin([this, &pages, weak = std::weak_ptr(node)] {
+    const auto self = weak.lock();
+    if (!self) return false;
+    std::vector<nlohmann::json> members;
+    for (; !self->members.empty() && members.size() < self->at_once; self->members.pop_front())
+      members.push_back(std::move(self->members.front()));
+    nlohmann::json fields{{"members", members}, {"max_bytes", wire::kReportPage}};
+    self->opened(self->report)
+        .call(wire::kSetReport, std::move(fields), {}, kLimit,
+              [this, &pages, weak, members = std::move(members)](Result<net::Answer> answer) {
+                if (const auto still = weak.lock()) heard_page(still, members, answer);
+                pages.end();
+              });
+    return true;
+  });
+}
+
+void Sidecars::heard_page(const std::shared_ptr<Node>& of, const std::vector<nlohmann::json>& members,
+                          const Result<net::Answer>& answer) {
+  Node& node = *of;
+  ++node.pages;
+  bool more = true;
+  if (answer) {
+    node.failed_reports = 0;
+    node.at_once = std::min(wire::kMembersAtOnce, node.at_once + node.at_once / 8 + 1);
+    more = take_page(node, members, answer->header);
+  } else if (answer.error().code == ErrorCode::kInvalid && members.size() > 1) {
+    // Too large: a Set Manager that knows nothing of pages sends all that its members have. Fewer members have less.
+    node.at_once = (members.size() + 1) / 2;
+    node.members.insert(node.members.begin(), members.begin(), members.end());
+  } else if (answer.error().code == ErrorCode::kInvalid) {
+    note_rejected(text_at(members.front(), "pod"), "its report: " + answer.error().message);
+  } else {
+    if (++node.failed_reports >= kFailedReports)
+      note_rejected(node.pod(), "asked for the reports of its Set: " + answer.error().message);
+    node.report_again =
+        std::chrono::steady_clock::now() + kReportAgainLeast * (1 << std::min(node.failed_reports, kReportDoublings));
+    more = false;
+  }
+  if (more && !node.members.empty() && node.pages < kPages) return ask_page(of);
+  node.asked_report = false;
+  node.members.clear();
+}
+
+bool Sidecars::take_page(Node& node, const std::vector<nlohmann::json>& members, const nlohmann::json& header) {
+  std::map<std::uint32_t, const nlohmann::json*> asked;  // by rank; without those that have answered
+  for (const nlohmann::json& member : members) asked[count_at<std::uint32_t>(member, "rank")] = &member;
+  std::vector<wire::RankReport> reports;
+  std::size_t supersteps = 0;
+  const nlohmann::json& list = part_at(header, "reports");
+  if (!list.is_array()) note_rejected(node.pod(), "its answer for its Set has no list of reports");
+  for (const auto& j : list.is_array() ? list : nlohmann::json::array()) {
+    const auto rank = whole_number<std::uint32_t>(part_at(j, "rank"));
+    const auto of = rank ? asked.find(*rank) : asked.end();
+    if (of == asked.end()) {
+      note_rejected(node.pod(), "its answer for its Set has a report that was not asked for, or twice");
+      continue;
+    }
+    const nlohmann::json& member = *of->second;
+    asked.erase(of);
+    auto report = wire::rank_report_from_json(j);
+    const auto since = count_at<std::uint64_t>(member, "since");
+    if (report && !report->supersteps.empty() && report->supersteps.front().superstep <= since)
+      report = fail(ErrorCode::kInvalid,
+                    std::format("the report of rank {} goes back to before superstep {}", *rank, since));
+    if (!report) {
+      note_rejected(text_at(member, "pod"), report.error().message);
+      continue;
+    }
+    if (report->left_out > 0 && !report->supersteps.empty()) {
+      node.members.push_back(member);
+      node.members.back()["since"] = report->supersteps.back().superstep;
+    }
+    supersteps += report->supersteps.size();
+    reports.push_back(std::move(*report));
+  }
+  if (reports.empty()) return true;
+  bool room = false;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& r : reports) reports_.push_back(std::move(r));
+    held_ += supersteps;
+    room = held_ < kHeldSupersteps;
+  }
+  tell();
+  return room;
 }
 
 void Sidecars::ask_who_hears(const std::string& pod, const std::string& who, const std::vector<std::string>& silent) {
@@ -356,7 +466,29 @@ void Sidecars::note_who_hears(const std::string& who, const nlohmann::json& answ
 
 std::vector<wire::RankReport> Sidecars::take_reports() {
   std::lock_guard lock(mutex_);
+  held_ = 0;
   return std::exchange(reports_, {});
+}
+
+// One line for each sidecar and minute, however many there are to reject.
+void Sidecars::note_rejected(const std::string& pod, std::string why) {
+  thread_.count_rejected();
+  cut_text(why, 300);
+  const Time now = SystemClock{}.now();
+  bool news = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (!tracked_.contains(pod)) return;
+    SidecarFacts* facts = facts_of(pod);
+    if (!facts) facts = &facts_[pod];
+    facts->rejected = why;
+    facts->rejected_at = now;
+    news = now >= facts->rejected_told + kTellAgain;
+    if (news) facts->rejected_told = now;
+  }
+  if (!news) return;
+  log_warning("a sidecar's message is rejected", {{"pod", pod}, {"why", why}});
+  tell();
 }
 
 void Sidecars::note_completed(const std::string& pod, std::uint64_t superstep) {
@@ -382,6 +514,7 @@ std::map<std::string, SidecarFacts> Sidecars::facts() const {
   std::lock_guard lock(mutex_);
   std::map<std::string, SidecarFacts> all = facts_;
   for (const auto& [pod, since] : never_answered_) all[pod].unreachable_since = since;
+  doubt_claims(all, SystemClock{}.now());
   return all;
 }
 

@@ -21,7 +21,7 @@
 
 namespace bsp::reconcile {
 
-// Of sidecars that never answered only so many are looked for at once, one after the other: a handshake holds some 25 KiB
+// Admits so many at a time, the others in their order. Of sidecars that never answered only so many are looked for at once, one after the other: a handshake holds some 25 KiB
 // while it waits for its answer, and the pods in which nobody gives one may be thousands. All in one thread.
 class FirstContacts {
  public:
@@ -50,11 +50,18 @@ class SidecarThread {
   [[nodiscard]] FirstContacts& first_contacts() { return first_contacts_; }  // on the loop
   // How many sidecars of that job answer; how many do of all jobs.
   Hearing note_hearing(const std::string& job_uid, const Hearing& hearing);
+  // The large answers: only so many are under way at once, whatever the number of jobs and Sets.
+  [[nodiscard]] FirstContacts& pages() { return pages_; }  // on the loop
+  // Messages of sidecars that were not taken, since the start. From any thread.
+  [[nodiscard]] std::uint64_t rejected() const { return rejected_.load(); }
+  void count_rejected() { ++rejected_; }
 
  private:
   std::mutex mutex_;  // of hearing_
   std::map<std::string, Hearing> hearing_;
   FirstContacts first_contacts_{512};
+  FirstContacts pages_{64};
+  std::atomic<std::uint64_t> rejected_{0};
   net::Loop loop_;
   std::thread thread_;
 };
@@ -74,7 +81,7 @@ class Sidecars {
   void track(const std::map<std::string, std::string>& pods);
   // Sends the verb unless the same one is under way or was answered just now.
   void call(const Verb& verb);
-  // Asks the manager for the reports of its Set; the answer is given by take_reports().
+  // Asks the manager for the reports of its Set, page by page; the answers are given by take_reports().
   struct SetRequest {
     std::string manager;  // pod
     nlohmann::json members;
@@ -98,7 +105,13 @@ class Sidecars {
   void watch(const std::shared_ptr<Node>& node);
   void heard(const std::shared_ptr<Node>& node, const Result<net::Answer>& answer);
   void send(const std::shared_ptr<Node>& node, const Verb& verb);
-  void note_status(const std::string& pod, const nlohmann::json& header);
+  void ask_page(const std::shared_ptr<Node>& node);
+  void heard_page(const std::shared_ptr<Node>& of, const std::vector<nlohmann::json>& members,
+                  const Result<net::Answer>& answer);
+  // False: nothing more is to be asked for now.
+  bool take_page(Node& node, const std::vector<nlohmann::json>& members, const nlohmann::json& header);
+  void note_rejected(const std::string& pod, std::string why);
+  bool note_status(const std::string& pod, const nlohmann::json& header);  // false: it can't be read
   void note_unreachable(const std::string& pod);
   void note_answer(const std::string& pod, const Verb& verb, const Result<net::Answer>& answer);
   void note_who_hears(const std::string& who, const nlohmann::json& answer);
@@ -107,6 +120,7 @@ class Sidecars {
     if (options_.changed) options_.changed();
   }
 
+  SidecarThread& thread_;
   net::Loop& loop_;
   FirstContacts& first_contacts_;
   const Options options_;
@@ -117,6 +131,7 @@ class Sidecars {
   std::map<std::string, SteadyTime>
       never_answered_;  // … since when they are asked in vain; facts take ten times the room
   std::vector<wire::RankReport> reports_;
+  std::size_t held_ = 0;  // supersteps in them
   double round_trip_ = 0.002;
   std::uint32_t wave_ = 0;
   std::atomic<bool> untrusted_ = false;

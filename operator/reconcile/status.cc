@@ -20,6 +20,9 @@ constexpr double kMuchThrottled = 0.05, kHardlyThrottled = 0.02;
 // Without one ending for so many seconds, and so many times longer than the others took, supersteps are missed.
 constexpr double kLongSuperstep = 60, kMuchLonger = 10;
 
+// A message that is not taken is told for so many seconds after the last one.
+constexpr double kRejectedLately = 60;
+
 std::string cpu_limit_of(const crds::BspJobSpec& spec) {
   const nlohmann::json* app = crds::app_container(spec);
   if (!app || !app->is_object()) return "";
@@ -121,6 +124,30 @@ bool warn_of_seccomp(const Observed& o, crds::BspJobStatus& status) {
                        "never move; new pods keep the profile where spec.rescheduling.mode is Off or Advise",
                        text_at(profile, "type"))
          : "the program runs under the seccomp profile of the template, if it names one");
+  return is;
+}
+
+bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status) {
+  const bool was = is_on(status, kReportsRejected);
+  const crds::RankPlace* latest = nullptr;
+  const SidecarFacts* facts = nullptr;
+  std::size_t ranks = 0;
+  for (const crds::RankPlace& place : status.ranks) {
+    const auto s = o.sidecars.find(place.pod);
+    if (s == o.sidecars.end() || s->second.rejected.empty()) continue;
+    if (to_seconds(o.now - s->second.rejected_at) > kRejectedLately) continue;
+    ++ranks;
+    if (!facts || s->second.rejected_at > facts->rejected_at) latest = &place, facts = &s->second;
+  }
+  const bool is = facts != nullptr;
+  if (was == is) return false;
+  turn_condition(o, status, kReportsRejected, is, is ? "NotBelieved" : "Reported",
+       is ? std::format(
+                "what the sidecar of rank {} ({}) says is not taken: {}{}; the scheduler does without it, and its "
+                "log and the pod's say more",
+                latest->rank.value, latest->pod, facts->rejected,
+                ranks > 1 ? std::format(" (and {} more ranks)", ranks - 1) : "")
+          : "the sidecars' reports are taken");
   return is;
 }
 

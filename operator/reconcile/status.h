@@ -11,6 +11,7 @@ inline constexpr const char* kMovesLackMemory = "MovesLackMemory";
 inline constexpr const char* kSeccompReplaced = "SeccompProfileReplaced";
 inline constexpr const char* kCpuThrottled = "CPUThrottled";
 inline constexpr const char* kNoSupersteps = "NoSupersteps";
+inline constexpr const char* kReportsRejected = "ReportsRejected";
 // A CPU limit that throttles a rank, where the template has one at all. True if the condition has just turned to True.
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status);
 // Ranks that may move and end no superstep, so that nobody can. True if the condition has just turned to True.
@@ -23,6 +24,8 @@ bool warn_of_seccomp(const Observed& o, crds::BspJobStatus& status);
 // A condition as it is from now on.
 void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* type, bool on, std::string reason,
                     std::string message);
+// A sidecar that said lately what can't be so, or nobody could read. True if the condition has just turned to True.
+bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status);
 
 // Conditions, ranks per Set, blocked reasons, superstep. A second call changes nothing.
 void refresh_status(const Observed& o, crds::BspJobStatus& status);

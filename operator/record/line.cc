@@ -4,6 +4,7 @@
 #include <format>
 #include <nlohmann/json.hpp>
 
+#include "base/json/bounded.h"
 #include "crds/names.h"
 #include "crds/reflect.h"
 #include "operator/record/reader.h"
@@ -17,6 +18,7 @@ using nlohmann::json;
 constexpr std::string_view kSchemaField = "schema";
 constexpr std::string_view kRemedy =
     "; the line is not as bsp-operator writes it: take it out, or record the run again";
+constexpr std::size_t kDeepest = 16;
 // Grid entries for each byte of a line: a rank that received nothing new in a superstep still has its time in it, and a
 // cell for every Set.
 constexpr std::size_t kCellsPerByte = 64, kCellsOfAnyLine = 1 << 16;
@@ -84,6 +86,9 @@ std::string to_line(const Call& call) {
 }
 
 Result<Call> from_line(std::string_view line) {
+  // A record is as large as its job was; but it is flat.
+  if (const JsonSize size = measure(line); size.depth > kDeepest)
+    return fail(ErrorCode::kInvalid, std::format("JSON of {} levels, and {} is the limit{}", size.depth, kDeepest, kRemedy));
   json j;
   try {
     j = json::parse(line);

@@ -13,8 +13,8 @@ namespace bsp::collect {
 
 class RingFile {
  public:
-  // A file with the right magic and version is adopted as it is: the program is writing to it. Any
-  // other file is replaced by a new one under a temporary name, so that nobody maps half a ring.
+  // A file of ours with the right magic and version is adopted as it is: the program is writing to it. Anything
+  // else is replaced by a new file under a temporary name, so that nobody maps half a ring.
   static Result<RingFile> open(const std::string& path);
   RingFile(RingFile&& other) noexcept;
   RingFile& operator=(RingFile&&) = delete;
@@ -23,6 +23,9 @@ class RingFile {
   bsp_ring& operator*() const { return *ring_; }
   bsp_ring* operator->() const { return ring_; }
   [[nodiscard]] bool adopted() const { return adopted_; }
+  // False once the program has shortened the file under us, or overwritten what says that it is a ring. It can still be
+  // read (zeros, perhaps), but what it says is worth nothing, and the program does not see what is written.
+  [[nodiscard]] bool intact() const;
 
  private:
   RingFile(bsp_ring* ring, bool adopted) : ring_(ring), adopted_(adopted) {}
@@ -30,6 +33,9 @@ class RingFile {
   bool adopted_;
 };
 
+// The program writes to the ring as well, anything and at any time: each value is read once, and what is given out is
+// within the wire's limits.
+std::uint64_t completed(const bsp_ring& ring);
 // The supersteps after `since` that the ring still holds. Those it has lost are simply absent.
 wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint64_t since);
 

@@ -29,7 +29,11 @@ struct SetReport {
 
 // Asks every member but ourselves at once and calls `done` when all have answered or `limit` is over.
 // Must be called, and calls, in the loop's thread. `peer` gives the link to a member.
-void collect_set(const std::vector<SetMember>& members, const std::function<net::LinkPeer*(const SetMember&)>& peer,
+//
+// All reports together have room in `most_bytes`, and every member has the same share of it: a superstep counts only once
+// all ranks' records of it are there, so none may be far ahead of the others while their rings go on.
+void collect_set(const std::vector<SetMember>& members, std::size_t most_bytes,
+                 const std::function<net::LinkPeer*(const SetMember&)>& peer,
                  const std::function<wire::RankReport(std::uint64_t since)>& own, std::uint32_t own_rank,
                  std::chrono::nanoseconds limit, std::function<void(SetReport)> done);
 

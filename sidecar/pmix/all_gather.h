@@ -67,7 +67,7 @@ class AllGather {
   std::uint32_t size_;
   Send send_;
   std::map<std::string, Pending> pending_;
-  std::size_t held_ = 0;  // bytes of all their parts
+  std::size_t held_ = 0;                                // bytes of all their parts
   std::map<std::string, std::uint64_t> entered_count_;  // how often a key was used
   std::set<std::string> finished_;
   // Given up once: Open MPI tries several collectives in a row, and each would wait anew.

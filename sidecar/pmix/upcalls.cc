@@ -116,8 +116,8 @@ pmix_status_t on_group(pmix_group_operation_t operation, char* group, const pmix
   auto taken = collective_of(procs, count);
   if (!taken || !group || (!info && info_count > 0)) return PMIX_ERR_BAD_PARAM;
   Collective collective = std::move(*taken);
-  collective.key = std::format("{}/{}", operation == PMIX_GROUP_CONSTRUCT ? "group" : "ungroup",
-                               text_of(group, PMIX_MAX_KEYLEN));
+  collective.key =
+      std::format("{}/{}", operation == PMIX_GROUP_CONSTRUCT ? "group" : "ungroup", text_of(group, PMIX_MAX_KEYLEN));
   for (std::size_t i = 0; i < info_count; ++i) {
     // Of a group of this rank alone the library only wants us to know. Answering it later would make
     // PMIx 5.0 ask a second time with the tracker it has freed by then.

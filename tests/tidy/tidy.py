@@ -16,10 +16,10 @@ import sys
 EDGES = {
     "base/core": [],
     "base/json": ["base/core"],
-    "base/net": ["base/core"],
+    "base/net": ["base/core", "base/json"],
     "crds": ["base/core", "base/json"],
     "operator/decide": ["base/core"],
-    "operator/record": ["base/core", "crds", "operator/decide"],
+    "operator/record": ["base/core", "base/json", "crds", "operator/decide"],
     "operator/exchange": ["base/core", "crds"],
     "operator/exchange/link": ["base/core", "base/net", "crds", "operator/exchange"],  # link_group: sockets and a thread
     "operator/migrate": ["base/core", "crds"],
@@ -58,7 +58,7 @@ EDGES = {
     "sidecar/init": ["base/core", "crds", "sidecar/init/control", "sidecar/transfer"],
     "sidecar/transfer": ["base/core", "base/net", "crds"],
     "sidecar/pmix": ["base/core", "base/net", "crds"],
-    "sidecar/collect": ["base/core", "base/net", "crds", "sidecar/ring"],
+    "sidecar/collect": ["base/core", "base/json", "base/net", "crds", "sidecar/ring"],
     "sidecar": ["base/core", "base/json", "base/net", "crds", "sidecar/collect", "sidecar/init/control",
                 "sidecar/pmix", "sidecar/ring", "sidecar/transfer"],
     "sidecar/init/control": ["base/core"],  # how sidecar and bsp-init talk: both include it

@@ -28,7 +28,7 @@ TEST(Wire, AnEpochPlanComesBackWhole) {
 
 TEST(Wire, AStatusComesBackWhole) {
   RankStatus status;
-  std::uint64_t n = 1ull << 60;
+  std::uint64_t n = 1ull << 40;
   // Every field another value, so that two exchanged ones are noticed.
   for (std::uint64_t* field :
        {&status.version, &status.epoch, &status.prepared_epoch, &status.admitted_epoch, &status.completed,
@@ -84,6 +84,65 @@ TEST(Wire, AReportComesBackWhole) {
   EXPECT_EQ(json(*read), j);
   EXPECT_EQ(read->supersteps[0].recv_bytes, (std::vector<std::uint64_t>{7, 0, 8}));
 }
+
+TEST(Wire, ASuperstepsSizeIsWhatItTakesAsJson) {
+  RankReport report{.rank = 1, .completed = 100, .epoch = 0, .memory_bytes = 0, .supersteps = {}};
+  std::uint64_t n = 7;
+  for (std::uint64_t s = 1; s <= 60; ++s) {
+    const auto next = [&] {
+      n = n * 6364136223846793005u + 1442695040888963407u;
+      return n >> (n % 60 + 3);
+    };
+    SuperstepReport one{s, next(), next(), next(), next(), next(), next(), {}, {}};
+    for (std::uint64_t i = 0; i < s; ++i) one.recv_bytes.push_back(next());
+    for (std::uint64_t i = 0; i < s / 2; ++i) one.recv_ns.push_back(next());
+    report.supersteps = {one};
+    EXPECT_EQ(bytes_of(one), json(report).at("supersteps").at(0).dump().size());
+    auto read = rank_report_from_json(json(report));
+    ASSERT_TRUE(read) << read.error().message;
+  }
+}
+
+// What is wrong with a report, and would be taken for a measurement.
+struct BadReport {
+  const char* name;
+  void (*spoil)(json&);
+  const char* message;
+};
+void PrintTo(const BadReport& bad, std::ostream* os) { *os << bad.name; }
+class Unbelievable : public testing::TestWithParam<BadReport> {};
+
+TEST_P(Unbelievable, IsRefused) {
+  RankReport report{.rank = 2, .completed = 9, .epoch = 1, .memory_bytes = 1, .supersteps = {}};
+  for (std::uint64_t s = 7; s <= 9; ++s)
+    report.supersteps.push_back({.superstep = s, .recv_bytes = {1, 2}, .recv_ns = {3}});
+  json j = report;
+  ASSERT_TRUE(rank_report_from_json(j));
+  GetParam().spoil(j);
+  const auto read = rank_report_from_json(j);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find(GetParam().message), std::string::npos) << read.error().message;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Reports, Unbelievable,
+    testing::Values(
+        BadReport{"FarAhead", [](json& j) { j["completed"] = 1ull << 63; }, "claims 9223372036854775808"},
+        BadReport{"BeyondCompleted", [](json& j) { j["supersteps"][2]["superstep"] = 10; }, "superstep 10 after 8"},
+        BadReport{"Twice", [](json& j) { j["supersteps"][1]["superstep"] = 7; }, "superstep 7 after 7"},
+        BadReport{"Backwards", [](json& j) { j["supersteps"][1]["superstep"] = 3; }, "superstep 3 after 7"},
+        BadReport{"Zero", [](json& j) { j["supersteps"][0]["superstep"] = 0; }, "superstep 0 after 0"},
+        BadReport{"NegativeTime", [](json& j) { j["supersteps"][0]["compute_ns"] = -5; }, "unsigned number"},
+        BadReport{"EndlessTime", [](json& j) { j["supersteps"][0]["edge_ns"] = ~0ull; },
+                  "a figure of 18446744073709551615"},
+        BadReport{"EndlessWork", [](json& j) { j["supersteps"][0]["instructions"] = 1e19; }, "unsigned number"},
+        BadReport{"NotANumber", [](json& j) { j["supersteps"][0]["comm_ns"] = "NaN"; }, "unsigned number"},
+        BadReport{"TooManySets", [](json& j) { j["supersteps"][0]["recv_ns"] = std::vector<int>(65, 1); },
+                  "more than 64 entries"},
+        BadReport{"TooManySupersteps", [](json& j) { j["supersteps"] = std::vector<json>(257, j["supersteps"][0]); },
+                  "more than 256 entries"},
+        BadReport{"NoRank", [](json& j) { j["rank"] = -1; }, "unsigned number"}),
+    [](const auto& tested) { return tested.param.name; });
 
 struct BadPlan {
   const char* name;

@@ -125,6 +125,26 @@ TEST(Collector, UnknownRanksAreIgnoredAndHistoryIsBounded) {
 
 // Reports in any order, doubled, some lost: every superstep comes at most once, in order, and each that all ranks
 // reported before a later one was taken comes.
+// Rank 1 is silent for long, or never was: what it can still deliver is the last 256, and no more of rank 0 is held.
+TEST(Collector, WhatWaitsForASilentRankIsBounded) {
+  Collector c(2, 1);
+  for (std::uint64_t s = 1; s <= 10'000; ++s) {
+    wire::RankReport one = report(0, {s});
+    one.supersteps[0].recv_bytes = std::vector<std::uint64_t>(64, 1);
+    c.add(one);
+  }
+  EXPECT_FALSE(c.take());
+  EXPECT_EQ(c.since(0), 10'000u);
+  std::vector<std::uint64_t> last;
+  for (std::uint64_t s = 9'700; s <= 10'000; ++s) last.push_back(s);
+  c.add(report(1, last));
+  std::vector<std::uint64_t> taken;
+  while (const auto step = c.take()) taken.push_back(step->superstep.value);
+  ASSERT_EQ(taken.size(), wire::kMostRecords);
+  EXPECT_EQ(taken.front(), 9'745u);
+  EXPECT_EQ(taken.back(), 10'000u);
+}
+
 TEST(Collector, AnyOrderOfReportsGivesEachSuperstepOnce) {
   EXPECT_TRUE(rc::check([] {
     const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 5);

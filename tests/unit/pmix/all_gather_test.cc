@@ -10,7 +10,8 @@ namespace {
 
 struct World {
   explicit World(std::uint32_t size, std::uint32_t rank = 0)
-      : gather(loop, 1, rank, size, [](std::uint32_t, std::string_view, nlohmann::json, std::string, net::LinkPeer::Done) {}) {}
+      : gather(loop, 1, rank, size,
+               [](std::uint32_t, std::string_view, nlohmann::json, std::string, net::LinkPeer::Done) {}) {}
   // What a collective of our own program ended with; "" while it has not.
   std::string enter(std::string key, std::vector<std::uint32_t> members, std::string data) {
     auto said = std::make_shared<std::string>();
@@ -27,7 +28,8 @@ TEST(AllGather, APartLargerThanTheWholeCanBeIsRefusedToTheProgram) {
   EXPECT_EQ(few.enter("fence", {}, std::string(kMostPart, 'x')), "");
   EXPECT_NE(few.enter("fence", {}, std::string(kMostPart + 1, 'x')), "");
   EXPECT_EQ(many.enter("fence", {}, std::string(60'000, 'x')), "");
-  EXPECT_NE(many.enter("fence", {}, std::string(70'000, 'x')), "") << "a thousand of these are more than a message holds";
+  EXPECT_NE(many.enter("fence", {}, std::string(70'000, 'x')), "")
+      << "a thousand of these are more than a message holds";
 }
 
 TEST(AllGather, MembersThatDoNotExist) {

@@ -19,13 +19,13 @@ class Upcalls : public testing::Test {
                               gathered.push_back(std::move(collective));
                               done(fail(ErrorCode::kFailed, "a test"));
                             },
-                        .fetch = [this](std::string, std::uint32_t, Server::FetchDone done) {
-                          ++fetched;
-                          done(fail(ErrorCode::kFailed, "a test"));
-                        },
-                        .aborted = [this](const std::string& name, int, const std::string& message) {
-                          aborted = name + ": " + message;
-                        }});
+                        .fetch =
+                            [this](std::string, std::uint32_t, Server::FetchDone done) {
+                              ++fetched;
+                              done(fail(ErrorCode::kFailed, "a test"));
+                            },
+                        .aborted = [this](const std::string& name, int,
+                                          const std::string& message) { aborted = name + ": " + message; }});
   }
   ~Upcalls() override { drop_receiver(); }
   void turn() {
@@ -68,8 +68,7 @@ TEST_F(Upcalls, AGroupWhoseDataIsOfAnyOtherType) {
         PMIX_INFO_CONSTRUCT(&info);
         PMIX_LOAD_KEY(info.key, key);
         info.value = value_of(static_cast<pmix_data_type_t>(type), fill);
-        const auto status =
-            table.group(PMIX_GROUP_CONSTRUCT, group, procs, 2, &info, 1, group_answered, nullptr);
+        const auto status = table.group(PMIX_GROUP_CONSTRUCT, group, procs, 2, &info, 1, group_answered, nullptr);
         EXPECT_TRUE(std::strcmp(key, PMIX_GROUP_ENDPT_DATA) != 0 || status == PMIX_ERR_BAD_PARAM) << type;
       }
     }
@@ -105,10 +104,13 @@ TEST_F(Upcalls, AGroupOfNobodyWithoutANameOrOfOthers) {
   pmix_proc_t mine[] = {proc(0), proc(1)}, mixed[] = {proc(0), proc(1, "another-job")};
   char group[] = "group";
   EXPECT_EQ(table.group(PMIX_GROUP_CONSTRUCT, group, mine, 0, nullptr, 0, group_answered, nullptr), PMIX_ERR_BAD_PARAM);
-  EXPECT_EQ(table.group(PMIX_GROUP_CONSTRUCT, group, nullptr, 3, nullptr, 0, group_answered, nullptr), PMIX_ERR_BAD_PARAM);
-  EXPECT_EQ(table.group(PMIX_GROUP_CONSTRUCT, nullptr, mine, 2, nullptr, 0, group_answered, nullptr), PMIX_ERR_BAD_PARAM);
+  EXPECT_EQ(table.group(PMIX_GROUP_CONSTRUCT, group, nullptr, 3, nullptr, 0, group_answered, nullptr),
+            PMIX_ERR_BAD_PARAM);
+  EXPECT_EQ(table.group(PMIX_GROUP_CONSTRUCT, nullptr, mine, 2, nullptr, 0, group_answered, nullptr),
+            PMIX_ERR_BAD_PARAM);
   EXPECT_EQ(table.group(PMIX_GROUP_CONSTRUCT, group, mine, 2, nullptr, 5, group_answered, nullptr), PMIX_ERR_BAD_PARAM);
-  EXPECT_EQ(table.group(PMIX_GROUP_CONSTRUCT, group, mixed, 2, nullptr, 0, group_answered, nullptr), PMIX_ERR_BAD_PARAM);
+  EXPECT_EQ(table.group(PMIX_GROUP_CONSTRUCT, group, mixed, 2, nullptr, 0, group_answered, nullptr),
+            PMIX_ERR_BAD_PARAM);
   EXPECT_EQ(table.group(static_cast<pmix_group_operation_t>(77), group, mine, 2, nullptr, 0, group_answered, nullptr),
             PMIX_ERR_NOT_SUPPORTED);
   turn();
@@ -119,7 +121,8 @@ TEST_F(Upcalls, NamesWithoutAnEnd) {
   pmix_proc_t endless = proc(0);
   std::memset(endless.nspace, 'n', sizeof endless.nspace);
   std::string group(10'000, 'g');
-  EXPECT_EQ(table.group(PMIX_GROUP_CONSTRUCT, group.data(), &endless, 1, nullptr, 0, group_answered, nullptr), PMIX_SUCCESS);
+  EXPECT_EQ(table.group(PMIX_GROUP_CONSTRUCT, group.data(), &endless, 1, nullptr, 0, group_answered, nullptr),
+            PMIX_SUCCESS);
   const std::string message(1 << 20, 'm');
   table.abort(&endless, nullptr, 1, message.c_str(), nullptr, 0, nullptr, nullptr);
   EXPECT_EQ(table.abort(nullptr, nullptr, 1, nullptr, nullptr, 0, nullptr, nullptr), PMIX_ERR_BAD_PARAM);
@@ -137,7 +140,8 @@ TEST_F(Upcalls, AFenceOwnsItsDataWhetherItIsTakenOrNot) {
     std::memset(memory, 'f', size);
     return memory;  // under the address sanitizer a leak, or a second free, is an error
   };
-  pmix_proc_t all = proc(PMIX_RANK_WILDCARD), odd[] = {proc(PMIX_RANK_INVALID), proc(PMIX_RANK_UNDEF), proc(7), proc(7)};
+  pmix_proc_t all = proc(PMIX_RANK_WILDCARD),
+              odd[] = {proc(PMIX_RANK_INVALID), proc(PMIX_RANK_UNDEF), proc(7), proc(7)};
   EXPECT_EQ(table.fence_nb(&all, 1, nullptr, 0, bytes(10), 10, fence_answered, nullptr), PMIX_SUCCESS);
   EXPECT_EQ(table.fence_nb(nullptr, 0, nullptr, 0, bytes(10), 10, fence_answered, nullptr), PMIX_ERR_BAD_PARAM);
   EXPECT_EQ(table.fence_nb(&all, 0, nullptr, 0, bytes(10), 10, fence_answered, nullptr), PMIX_ERR_BAD_PARAM);

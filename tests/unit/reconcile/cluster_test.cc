@@ -36,6 +36,23 @@ json terms_of(const json& spec) {
 }
 const json kInFast = {{"key", "pool"}, {"operator", "In"}, {"values", {"fast"}}};
 
+// As little as a hung loop needs, and more than a slow node does; see the reasons at liveness_probe().
+TEST(Pods, TheKubeletProbesTheSidecarsLoop) {
+  const json spec{{"containers", {{{"name", "app"}, {"image", "i"}, {"command", {"c"}}}}}};
+  const json pod = make_pod(job_of(spec), to_fast(), {}, {.scheduled = true});
+  const json& sidecar = pod.at("/spec/initContainers/0"_json_pointer);
+  ASSERT_EQ(sidecar.at("name"), "sidecar");
+  const json probe = sidecar.value("livenessProbe", json::object());
+  EXPECT_EQ(probe, (json{{"httpGet", {{"path", "/"}, {"port", 7601}}},
+                         {"periodSeconds", 15},
+                         {"timeoutSeconds", 15},
+                         {"failureThreshold", 6},
+                         {"terminationGracePeriodSeconds", 1}}));
+  EXPECT_THAT(sidecar.at("env"), testing::Contains(json{{"name", "BSP_LIVENESS"}, {"value", "0.0.0.0:7601"}}));
+  const json alone = make_pod(job_of(spec), to_fast(), {}, {});
+  EXPECT_FALSE(alone.at("/spec/initContainers/0"_json_pointer).contains("livenessProbe")) << "there is no kubelet";
+}
+
 TEST(PlacePod, OnOneMachineItsNodeIsGiven) {
   const json spec = placed(json::object(), to_fast(), {});
   EXPECT_EQ(spec, (json{{"nodeName", "fast-1"}, {"terminationGracePeriodSeconds", 30}}));

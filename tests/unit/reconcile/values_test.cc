@@ -594,6 +594,58 @@ TEST(Status, ACpuLimitThatThrottlesARankIsWarnedOfOnce) {
   EXPECT_EQ(condition(throttle(0.01))->status, crds::ConditionStatus::kFalse);
 }
 
+TEST(Status, ASidecarThatIsNotBelievedIsNamedOnce) {
+  sim::World w;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  Observed o = w.observe();
+  auto condition = [](const Outcome& out) { return crds::find_condition(out.status.conditions, "ReportsRejected"); };
+  auto after = [&](double more) {
+    o.now += from_seconds(more);
+    const Outcome out = reconcile_job(o, w.limits, w.job_limits);
+    o.job.status = out.status;
+    return out;
+  };
+  EXPECT_FALSE(condition(after(1))) << "a condition that is always there says nothing";
+  o.sidecars.at("job-r1-g0").rejected = "JSON of 9 levels, and 8 is the limit";
+  o.sidecars.at("job-r1-g0").rejected_at = o.now;
+  const Outcome told = after(1);
+  ASSERT_TRUE(condition(told));
+  EXPECT_EQ(condition(told)->status, crds::ConditionStatus::kTrue);
+  EXPECT_THAT(condition(told)->message, HasSubstr("the sidecar of rank 1 (job-r1-g0)"));
+  EXPECT_THAT(condition(told)->message, HasSubstr("9 levels, and 8 is the limit"));
+  EXPECT_TRUE(told.store_first);
+  ASSERT_THAT(told.events, SizeIs(1));
+  EXPECT_EQ(told.events[0].reason, "ReportsRejected");
+  EXPECT_FALSE(after(10).store_first) << "told once";
+  EXPECT_EQ(condition(after(60))->status, crds::ConditionStatus::kFalse);
+}
+
+TEST(Claims, OnlyOneThatIsFarAheadOfMostIsDoubted) {
+  const Time now = Time{} + std::chrono::hours(2);
+  std::map<std::string, SidecarFacts> sidecars;
+  const auto claim = [&](const char* pod, std::uint64_t completed, double seconds_ago = 1) {
+    sidecars[pod].completed = completed;
+    sidecars[pod].completed_at = now - from_seconds(seconds_ago);
+  };
+  claim("a", 1ull << 40);
+  doubt_claims(sidecars, now);
+  EXPECT_EQ(sidecars["a"].completed, 1ull << 40) << "there is nobody to compare it with";
+  claim("restored", 0);
+  doubt_claims(sidecars, now);
+  EXPECT_EQ(sidecars["a"].completed, 1ull << 40) << "a restored rank counts from 0 until its first edge";
+  claim("silent", 5, 3600);
+  doubt_claims(sidecars, now);
+  EXPECT_EQ(sidecars["a"].completed, 1ull << 40) << "an hour ago it was right";
+  claim("b", (1ull << 40) - kFarAhead);
+  doubt_claims(sidecars, now);
+  EXPECT_EQ(sidecars["a"].rejected, "");
+  claim("b", 7);
+  doubt_claims(sidecars, now);
+  EXPECT_EQ(sidecars["a"].completed, 7u);
+  EXPECT_NE(sidecars["a"].rejected, "");
+  EXPECT_EQ(sidecars["b"].rejected, "");
+}
+
 TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
   sim::World w;
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));

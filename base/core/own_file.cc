@@ -1,0 +1,76 @@
+#include "base/core/own_file.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <format>
+
+namespace bsp {
+
+Result<Fd> open_own_file(const std::string& path, int flags) {
+  // Not blocking: a FIFO is opened at once, and then refused.
+  Fd fd(::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd && (errno == ELOOP || errno == ENXIO || errno == EISDIR))
+    return fail(ErrorCode::kRefused, path + " is no regular file");
+  if (!fd) return fail_errno("opening " + path);
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return fail_errno("opening " + path);
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kRefused, path + " is no regular file");
+  if (info.st_uid != ::geteuid())
+    return fail(ErrorCode::kRefused, std::format("{} belongs to user {}, not to us", path, info.st_uid));
+  return fd;
+}
+
+Result<std::string> read_own_file(const std::string& path, std::size_t most) {
+  BSP_TRY(const Fd fd, open_own_file(path, O_RDONLY));
+  std::string content;
+  char buffer[16384];
+  while (true) {
+    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail_errno("reading " + path);
+    if (n == 0) return content;
+    content.append(buffer, static_cast<std::size_t>(n));
+    if (content.size() > most)
+      return fail(ErrorCode::kInvalid, std::format("{} is larger than the limit of {} bytes", path, most));
+  }
+}
+
+Result<NewFile> NewFile::beside(const std::string& path) {
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) return fail_errno("getrandom");
+  std::string temporary = std::format("{}.{:016x}", path, number);
+  Fd fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd) return fail_errno("making " + temporary);
+  return NewFile(std::move(fd), std::move(temporary), path);
+}
+
+NewFile::~NewFile() {
+  if (fd_) ::unlink(temporary_.c_str());
+}
+
+Result<void> NewFile::publish(mode_t mode) {
+  // fchmod: the mode of open(2) goes through the umask.
+  if (::fchmod(fd_.get(), mode) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0)
+    return fail_errno("writing " + path_);
+  fd_.reset();
+  return {};
+}
+
+Result<void> replace_own_file(const std::string& path, std::string_view text, mode_t mode) {
+  BSP_TRY(NewFile file, NewFile::beside(path));
+  for (std::string_view left = text; !left.empty();) {
+    const ssize_t n = ::write(file.fd(), left.data(), left.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail_errno("writing " + path);
+    left.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return file.publish(mode);
+}
+
+}  // namespace bsp

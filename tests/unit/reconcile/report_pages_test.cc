@@ -1,0 +1,199 @@
+// A Set's reports from its members' rings to the operator, through the real Set Manager and real frames: however many there are,
+// all of them arrive, and no message is beyond its limit; also where one end is older and knows nothing of pages.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/json/fields.h"
+#include "operator/observe/collector.h"
+#include "operator/reconcile/sidecars.h"
+#include "sidecar/collect/set_manager.h"
+#include "tests/unit/net/link_world.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using namespace std::chrono_literals;
+using net::Ca;
+using nlohmann::json;
+
+// What a rank's ring would give: `count` supersteps after `since`.
+wire::RankReport report_of(std::uint32_t rank, std::uint64_t count, std::uint64_t since) {
+  wire::RankReport report{.rank = rank, .completed = count, .epoch = 1, .memory_bytes = 1 << 20, .supersteps = {}};
+  report.supersteps.reserve(count - since);
+  for (std::uint64_t s = since + 1; s <= count; ++s)
+    report.supersteps.push_back({.superstep = s,
+                                 .end_ns = 1'790'000'000'000'000'000 + s,
+                                 .instructions = 1'000'000'000 + rank,
+                                 .compute_ns = 123'456'789,
+                                 .comm_ns = 12'345'678,
+                                 .edge_ns = 1'234'567,
+                                 .sent_bytes = 1'048'576,
+                                 .recv_bytes = {1'048'576, 65'536},
+                                 .recv_ns = {1'234'567, 234'567}});
+  return report;
+}
+
+// Who is of an older version: it leaves out what it does not know.
+struct Ages {
+  bool old_manager = false;
+  bool old_members = false;
+};
+
+class Set {
+ public:
+  Set(std::uint32_t ranks, std::uint64_t supersteps, Ages ages)
+      : supersteps_(supersteps), ages_(ages), thread_([this] { loop_.run(); }) {
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      auto server =
+          net::LinkServer::listen(loop_, tls_, "127.0.0.1:0", [this, r](net::Request request, net::Reply reply) {
+            serve(r, std::move(request), std::move(reply));
+          }).value();
+      members_.push_back(
+          {{"rank", r}, {"pod", "pod"}, {"address", std::format("127.0.0.1:{}", server->port())}, {"since", 0}});
+      on_loop([&] { servers_.push_back(std::move(server)); });
+    }
+  }
+  ~Set() {
+    on_loop([&] {
+      servers_.clear();
+      unanswered_.clear();
+      peers_.clear();
+    });
+    loop_.stop();
+    thread_.join();
+  }
+  const json& members() const { return members_; }
+  std::string manager() const { return members_[0]["address"]; }
+  const Ca& ca() const { return ca_; }
+  void on_loop(std::function<void()> work) {
+    std::promise<void> done;
+    loop_.post([&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+ private:
+  // The verbs of sidecar/verbs.cc, over reports that need no ring.
+  void serve(std::uint32_t rank, net::Request request, net::Reply reply) {
+    if (request.verb == wire::kReport) {
+      wire::RankReport report = report_of(rank, supersteps_, count_at<std::uint64_t>(request.fields, "since"));
+      const auto most = count_at<std::size_t>(request.fields, "max_bytes");
+      if (most > 0 && !ages_.old_members) wire::keep_within(report, most);
+      return reply.ok(json(report));
+    }
+    if (request.verb != wire::kSetReport) return unanswered_.push_back(std::move(reply));  // a watch of nothing new
+    const auto members = collect::members_from_json(request.fields).value();
+    auto most = count_at<std::size_t>(request.fields, "max_bytes");
+    if (ages_.old_manager) most = std::size_t{1} << 40;
+    auto shared = std::make_shared<net::Reply>(std::move(reply));
+    collect::collect_set(
+        members, most > 0 ? most : wire::kUnpagedReports,
+        [this](const collect::SetMember& member) {
+          auto& link = peers_[member.address];
+          if (!link)
+            link = std::make_unique<net::LinkPeer>(loop_, tls_, net::Peer{member.address, "pod"}, wire::answer_limits);
+          return link.get();
+        },
+        [this](std::uint64_t since) { return report_of(0, supersteps_, since); }, 0, 60s,
+        [shared](const collect::SetReport& report) {
+          json reports = json::array();
+          for (const wire::RankReport& one : report.reports) reports.push_back(one);
+          shared->ok({{"reports", std::move(reports)}, {"missing", report.missing}});
+        });
+  }
+
+  const std::uint64_t supersteps_;
+  const Ages ages_;
+  Ca ca_;
+  net::TlsContext tls_ = ca_.context("pod");
+  net::Loop loop_;
+  std::thread thread_;
+  std::vector<std::unique_ptr<net::LinkServer>> servers_;
+  std::map<std::string, std::unique_ptr<net::LinkPeer>> peers_;
+  std::vector<net::Reply> unanswered_;
+  json members_ = json::array();
+};
+
+struct Case {
+  const char* name;
+  std::uint32_t ranks;
+  std::uint64_t supersteps;
+  Ages ages{};
+};
+void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
+
+class Pages : public testing::TestWithParam<Case> {};
+
+TEST_P(Pages, EverySuperstepOfEveryRankArrives) {
+  const auto& [name, ranks, supersteps, ages] = GetParam();
+  Set set(ranks, supersteps, ages);
+  SidecarThread thread("");
+  Sidecars sidecars(thread, {.tls = set.ca().context("operator"), .changed = {}});
+  sidecars.track({{"pod", set.manager()}});
+  // As the shell does it: what comes goes to the collector, which says what to ask for next.
+  observe::Collector collector(ranks, 2);
+  std::set<std::uint64_t> complete;
+  const auto deadline = std::chrono::steady_clock::now() + 100s;
+  while (complete.size() < supersteps && std::chrono::steady_clock::now() < deadline) {
+    json members = set.members();
+    for (std::uint32_t r = 0; r < ranks; ++r) members[r]["since"] = collector.since(r);
+    sidecars.ask_reports({"pod", std::move(members)});
+    ::poll(nullptr, 0, 50);
+    for (const wire::RankReport& report : sidecars.take_reports()) collector.add(report);
+    while (const auto step = collector.take()) complete.insert(step->superstep.value);
+  }
+  EXPECT_EQ(complete.size(), supersteps) << "rejected messages: " << thread.rejected();
+  EXPECT_EQ(thread.rejected(), 0u);  // as every message beyond its limit is
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sets, Pages,
+    testing::Values(Case{"OneRank", 1, 256}, Case{"OneSuperstep", 300, 1},
+                    Case{"AThousandRanksAfterAFailover", 1000, 256},
+                    Case{"AnOldManager", 400, 256, {.old_manager = true, .old_members = true}},
+                    Case{"OldMembersOfANewManager", 200, 256, {.old_manager = false, .old_members = true}}),
+    [](const auto& tested) { return tested.param.name; });
+
+// An operator of before asks without max_bytes, and takes no frame of more than 16 MiB.
+TEST(OldOperator, GetsWhatItsFramesHold) {
+  constexpr std::uint32_t kRanks = 400;
+  Set set(kRanks, 256, {});
+  net::Link link(set.ca().context("operator"), {set.manager(), "pod"});
+  json members = set.members();
+  std::vector<std::uint64_t> since(kRanks);
+  for (int round = 0; round < 20 && std::ranges::min(since) < 256; ++round) {
+    for (std::uint32_t r = 0; r < kRanks; ++r) members[r]["since"] = since[r];
+    const auto answer = link.call(wire::kSetReport, {{"members", members}}, 60s);
+    ASSERT_TRUE(answer) << answer.error().message;
+    for (const json& j : answer->header.at("reports")) {
+      const auto report = wire::rank_report_from_json(j).value();
+      if (!report.supersteps.empty()) since[report.rank] = report.supersteps.back().superstep;
+    }
+  }
+  EXPECT_EQ(std::ranges::min(since), 256u);
+}
+
+TEST(KeepWithin, KeepsTheOldestAndCountsTheRest) {
+  wire::RankReport report = report_of(3, 256, 0);
+  wire::keep_within(report, 2000);
+  EXPECT_EQ(report.supersteps.front().superstep, 1u);
+  EXPECT_EQ(report.supersteps.size() + report.left_out, 256u);
+  EXPECT_LE(json(report).dump().size(), 2000u + 200u);
+  EXPECT_GT(report.supersteps.size(), 1u);
+  wire::keep_within(report, 1);
+  EXPECT_EQ(report.supersteps.size(), 1u) << "or nothing would ever arrive";
+  EXPECT_EQ(report.left_out, 255u);
+}
+
+}  // namespace
+}  // namespace bsp::reconcile

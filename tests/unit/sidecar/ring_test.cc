@@ -1,0 +1,76 @@
+// The ring belongs to the program as much as to the sidecar: whatever it holds, reading it ends, soon and with little
+// memory, and what comes out is within the wire's bounds.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <random>
+
+#include "sidecar/collect/ring_file.h"
+#include "sidecar/ring/ring_access.h"
+
+namespace bsp::collect {
+namespace {
+
+std::unique_ptr<bsp_ring> a_ring() {
+  auto ring = std::make_unique<bsp_ring>();
+  std::memset(ring.get(), 0, sizeof *ring);
+  bsp_ring_format(ring.get());
+  return ring;
+}
+
+void put(bsp_ring& ring, std::uint64_t superstep, std::uint64_t value) {
+  bsp_superstep_record* record = bsp_record_begin(&ring, superstep);
+  for (std::uint64_t* field = &record->end_ns; field != reinterpret_cast<std::uint64_t*>(record + 1); ++field)
+    bsp_record_set(field, value);
+  bsp_record_publish(record, superstep);
+}
+
+// Runs `work` in a process of its own, which the kernel ends if it takes longer than any honest reading.
+int status_of(const std::function<void()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(10);
+    work();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(Ring, EveryCountThatAProgramMayClaimIsReadToItsEnd) {
+  constexpr auto kMost = ~0ull;
+  for (const std::uint64_t completed : {kMost, kMost - 1, kMost >> 1, 1ull << 62, 256ull, 1ull, 0ull})
+    for (const std::uint64_t since : {0ull, 1ull, 1ull << 40, 1ull << 62, kMost}) {
+      auto ring = a_ring();
+      BSP_RING_STORE_SEQ(ring->completed, completed);
+      EXPECT_EQ(status_of([&] {
+                  if (make_report(*ring, 0, since).supersteps.size() > BSP_RING_RECORDS) ::_exit(1);
+                }),
+                0)
+          << completed << " since " << since;
+    }
+}
+
+TEST(Ring, TheLastRecordsOfManyAreReported) {
+  auto ring = a_ring();
+  for (std::uint64_t s = 1; s <= 1000; ++s) put(*ring, s, s);
+  BSP_RING_STORE_SEQ(ring->completed, 1000);
+  const wire::RankReport all = make_report(*ring, 3, 0);
+  ASSERT_EQ(all.supersteps.size(), BSP_RING_RECORDS);
+  EXPECT_EQ(all.supersteps.front().superstep, 745u);
+  EXPECT_EQ(all.supersteps.back().superstep, 1000u);
+  EXPECT_EQ(make_report(*ring, 3, 998).supersteps.size(), 2u);
+  EXPECT_TRUE(make_report(*ring, 3, 1000).supersteps.empty());
+  EXPECT_TRUE(make_report(*ring, 3, 2000).supersteps.empty());
+}
+
+}  // namespace
+}  // namespace bsp::collect
