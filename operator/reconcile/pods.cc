@@ -160,11 +160,11 @@ json asking_container(const json& app) {
 }
 
 // Ends a sidecar whose loop hangs: without it nobody measures, moves or fences the rank, and bsp-init can't know (it is
-// still connected). The loop answers between two pieces of work, and none takes longer than a few hundred milliseconds of
-// a core. On a node that gives the pod 0.15 of a core, shared with a busy program and with criu, such a piece may take ten
-// seconds: so an answer has 15 s, and six in a row must be missing. A hung sidecar is ended after 90 to 105 s. By mistake
-// only one is that does not finish a single turn in all of that time, and it starts again with what it knew. The fence of a
-// pod that is cut off does not wait for this: bsp-init has a limit of its own.
+// connected). The loop answers between two pieces of work, the longest of which (PMIx's registration of a job of a
+// thousand ranks) takes half a second of a core. On a node that gives it 0.15 of a core beside a busy program that is
+// some 4 s, and a checkpoint's threads take their part of it: so an answer has 15 s, and six in a row must be missing. A
+// hung sidecar is ended after 90 to 105 s; only one that can't do a single turn in all of that is ended by mistake, and it
+// is started again with what it knew. The fence of a pod that is cut off does not wait for this: bsp-init has its own.
 json liveness_probe() {
   return {{"httpGet", {{"path", "/"}, {"port", names::kLivenessPort}}},
           {"periodSeconds", 15},
@@ -185,19 +185,22 @@ json sidecar_container(const crds::BspJob& job, const PodRequest& request, const
   add(names::kEnvRank, std::to_string(request.rank));
   add(names::kEnvRanks, std::to_string(job.spec.ranks));
   add(names::kEnvPod, pod);
+  if (options.scheduled) add(names::kEnvLiveness, std::format("0.0.0.0:{}", names::kLivenessPort));
   if (job.metadata.annotations.contains(std::string(names::kAnnotationFaultPoints)))
     add(names::kEnvFaultDirectory, std::string(names::kRunDir));
-  return {{"name", names::kSidecarContainer},
-          {"image", options.runtime_image},
-          {"imagePullPolicy", options.pull_policy},
-          {"command", {"/bsp/bsp-sidecar"}},
-          {"restartPolicy", "Always"},
-          {"env", env},
-          {"ports", {{{"name", "bsp"}, {"containerPort", names::kSidecarPort}}}},
-          {"securityContext", security},
-          {"volumeMounts",
-           {{{"name", "bsp-run"}, {"mountPath", names::kRunDir}},
-            {{"name", "bsp-tls"}, {"mountPath", names::kTlsDir}, {"readOnly", true}}}}};
+  json container{{"name", names::kSidecarContainer},
+                 {"image", options.runtime_image},
+                 {"imagePullPolicy", options.pull_policy},
+                 {"command", {"/bsp/bsp-sidecar"}},
+                 {"restartPolicy", "Always"},
+                 {"env", env},
+                 {"ports", {{{"name", "bsp"}, {"containerPort", names::kSidecarPort}}}},
+                 {"securityContext", security},
+                 {"volumeMounts",
+                  {{{"name", "bsp-run"}, {"mountPath", names::kRunDir}},
+                   {{"name", "bsp-tls"}, {"mountPath", names::kTlsDir}, {"readOnly", true}}}}};
+  if (options.scheduled) container["livenessProbe"] = liveness_probe();  // where there is a kubelet
+  return container;
 }
 
 }  // namespace
