@@ -45,7 +45,9 @@ inline constexpr std::string_view kLabelStore = "migbsp.io/store";     // direct
 inline constexpr std::string_view kAnnotationFaultPoints =
     "migbsp.io/fault-points";  // on a BSPJob: its pods have them (tests)
 inline constexpr std::string_view kAnnotationMigration = "migbsp.io/migration";  // RankMigration a target waits for
-inline constexpr std::string_view kAnnotationSpeed = "migbsp.io/cpu";            // on local nodes: fraction of a core
+inline constexpr std::string_view kAnnotationPodHash =
+    "migbsp.io/made-from";                                             // SHA-256 of the pod as the operator sent it
+inline constexpr std::string_view kAnnotationSpeed = "migbsp.io/cpu";  // on local nodes: fraction of a core
 
 // --- Finalizer on BSPJobs: their pods are gone before they are -----------------------------------------
 inline constexpr std::string_view kFinalizer = "migbsp.io/pods";

@@ -9,6 +9,7 @@
 #include "operator/controller/run.h"
 #include "operator/kinds.h"
 #include "operator/kube/api_client.h"
+#include "operator/kube/fields.h"
 
 namespace bsp::controller {
 namespace {
@@ -21,7 +22,7 @@ Result<bool> wait_for_end(kube::ApiClient& client, const kube::Key& at, Steady::
   for (;;) {
     BSP_TRY(const auto events, client.wait({kBspJob}, at.name_space, cursor, std::chrono::seconds(1)));
     for (const kube::WatchEvent& event : events) {
-      if (event.object.at("metadata").value("name", "") != at.name) continue;
+      if (kube::metadata_text(event.object, "name") != at.name) continue;
       if (event.type == kube::EventType::kDeleted) return fail(ErrorCode::kNotFound, "the job was deleted");
       BSP_TRY(const crds::BspJob job, crds::bsp_job_from_json(event.object));
       const std::string now = std::format("{}: {}", crds::to_string(job.status.phase), job.status.message);
@@ -44,13 +45,14 @@ Result<bool> submit_with(const SubmitOptions& o) {
   kube::Object object;
   to_json(object, job);
   object.erase("status");
-  BSP_CHECK_OK(client->create(object));
+  BSP_TRY(const kube::Object created, client->create(object));
   const kube::Key at{kBspJob, job.metadata.name_space, job.metadata.name};
   std::printf("bspjob %s/%s created\n", at.name_space.c_str(), at.name.c_str());
   if (!o.wait) return true;
   auto succeeded = wait_for_end(*client, at, Steady::now() + std::chrono::seconds(o.timeout_seconds));
   if (o.remove)
-    if (auto removed = client->remove(at); !removed && succeeded) return std::unexpected(removed.error());
+    if (auto removed = client->remove(at, kube::metadata_text(created, "uid")); !removed && succeeded)
+      return std::unexpected(removed.error());
   return succeeded;
 }
 

@@ -49,6 +49,9 @@ ErrorCode code_for(int status) {
   }
 }
 
+// Below that no field of Kubernetes lies; a tenant may nest 10,000 levels in what no schema describes.
+constexpr int kDeepest = 100;
+
 }  // namespace
 
 milliseconds backoff(unsigned failures, milliseconds first, milliseconds last) {
@@ -120,7 +123,10 @@ Result<Answer> Api::call(const HttpRequest& request, bool repeatable) {
 }
 
 Result<json> parse_object(std::string_view text, const std::string& what) {
-  const json::parser_callback_t keep = [](int, json::parse_event_t event, json& parsed) {
+  const json::parser_callback_t keep = [](int depth, json::parse_event_t event, json& parsed) {
+    using enum json::parse_event_t;
+    // Copies, packing and texts recurse; parsing does not. Whoever reads the field finds a text where it wants none.
+    if ((event == object_end || event == array_end) && depth >= kDeepest) parsed = "(nested too deeply)";
     return event != json::parse_event_t::key || parsed != "managedFields";
   };
   json object = json::parse(text, keep, /*allow_exceptions=*/false);

@@ -62,7 +62,8 @@ class Api {
   std::atomic<std::uint64_t> requests_ = 0;
 };
 
-// Parses one object; metadata.managedFields, often half of it, is left out while parsing. kFailed if it is none.
+// Parses one object; metadata.managedFields, often half of it, is left out while parsing, and what is nested more than
+// 100 levels deep is replaced by a text. kFailed if it is none.
 Result<nlohmann::json> parse_object(std::string_view text, const std::string& what);
 
 }  // namespace bsp::kube

@@ -65,7 +65,6 @@ class ApiClient final : public Client {
   Result<Object> update(const Object& object) override;
   Result<Object> update_status(const Object& object) override;
   Result<Object> patch_status(const Key& key, const Object& merge) override { return patch(key, merge, "status"); }
-  Result<void> remove(const Key& key) override { return remove(key, RemoveOptions{}); }
   Result<void> remove(const Key& key, const std::string& uid) override {
     return remove(key, RemoveOptions{.uid = uid});
   }

@@ -62,9 +62,8 @@ class Client {
   virtual Result<Object> patch_status(const Key& key, const Object& merge);
   // With finalizers: sets deletionTimestamp; the object goes when the last finalizer is removed.
   // Pods: sets deletionTimestamp; the node (kubelet) removes the object when the pod is gone.
-  virtual Result<void> remove(const Key& key) = 0;
-  // Only the object with that uid: kConflict if another one has its name by now.
-  virtual Result<void> remove(const Key& key, const std::string& uid);
+  // Only the object with that uid: kConflict if another one has its name by now. "": whichever has it.
+  virtual Result<void> remove(const Key& key, const std::string& uid) = 0;
   // Blocks up to timeout for changes since the last call with this cursor; the first call (empty
   // cursor) returns everything as kAdded. The cursor is opaque.
   virtual Result<std::vector<WatchEvent>> wait(const std::vector<Kind>& kinds, const std::string& name_space,

@@ -8,6 +8,7 @@
 
 #include "base/core/base64.h"
 #include "base/core/read_file.h"
+#include "base/json/fields.h"
 #include "base/json/yaml.h"
 #include "operator/kube/text.h"
 
@@ -72,8 +73,8 @@ Result<Section> entry(const std::vector<Section>& files, const std::string& list
     if (items == file.value.end() || items->is_null()) continue;
     if (!items->is_array()) return fail(ErrorCode::kInvalid, std::format("{}: {}: must be a list", file.file, list));
     for (const json& item : *items) {
-      if (!item.is_object() || !item.contains("name") || item.at("name") != name) continue;
-      Section found{item.value(member, json::object()), file.file, std::format("{}[\"{}\"].{}", list, name, member)};
+      if (part_at(item, "name") != name) continue;
+      Section found{part_at(item, member), file.file, std::format("{}[\"{}\"].{}", list, name, member)};
       if (found.value.is_null()) found.value = json::object();
       if (!found.value.is_object())
         return fail(ErrorCode::kInvalid, found.file + ": " + found.where + ": must be a map");

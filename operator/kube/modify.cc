@@ -31,13 +31,6 @@ Result<Object> Client::patch_status(const Key& key, const Object& merge) {
   return update_status(object);
 }
 
-Result<void> Client::remove(const Key& key, const std::string& uid) {
-  BSP_TRY(const Object object, get(key));
-  if (metadata_text(object, "uid") != uid)
-    return fail(ErrorCode::kConflict, std::format("{} {} is another one by now", key.kind.kind, key.name));
-  return remove(key);
-}
-
 namespace {
 Object differences(const Object& before, const Object& after) {
   Object patch = Object::object();
@@ -94,9 +87,9 @@ Result<Object> add_finalizer(Client& client, const Key& key, const std::string& 
   return done;
 }
 
-Result<void> remove_finalizer(Client& client, const Key& key, const std::string& finalizer) {
+Result<void> remove_finalizer(Client& client, const Key& key, const std::string& uid, const std::string& finalizer) {
   const auto done = modify(client, key, [&](Object& object) {
-    if (!has_finalizer(object, finalizer)) return false;
+    if (metadata_text(object, "uid") != uid || !has_finalizer(object, finalizer)) return false;
     Object& all = object["metadata"]["finalizers"];
     for (std::size_t i = all.size(); i-- > 0;)
       if (all[i] == finalizer) all.erase(i);

@@ -22,7 +22,7 @@ bool has_finalizer(const Object& object, const std::string& finalizer);
 bool is_being_deleted(const Object& object);
 // Neither writes if nothing has to change. An object that is being deleted takes no new finalizer: kConflict.
 Result<Object> add_finalizer(Client& client, const Key& key, const std::string& finalizer);
-// An object that is gone needs no finalizer removed: fine.
-Result<void> remove_finalizer(Client& client, const Key& key, const std::string& finalizer);
+// An object that is gone needs no finalizer removed: fine. Another one that has its name by now keeps its own.
+Result<void> remove_finalizer(Client& client, const Key& key, const std::string& uid, const std::string& finalizer);
 
 }  // namespace bsp::kube

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <format>
 
+#include "base/json/fields.h"
 #include "crds/meta.h"
 #include "crds/names.h"
 #include "operator/local/pod_volumes.h"
@@ -20,31 +21,30 @@ std::unexpected<Error> unsupported(const std::string& path, const std::string& w
   return fail(ErrorCode::kInvalid, std::format("{}: {}", path, what));
 }
 
-const json& at_or(const json& j, const char* field, const json& otherwise) {
-  const auto it = j.find(field);
-  return it == j.end() || it->is_null() ? otherwise : *it;
+std::string text_or(const json& j, const char* field, std::string otherwise) {
+  const json& value = part_at(j, field);
+  return value.is_string() ? value.get<std::string>() : otherwise;
 }
-const json kNoObject = json::object();
-const json kNoList = json::array();
-const json kZero = 0;
 
-std::string text(const json& j, const char* field, std::string otherwise = "") {
-  const auto it = j.find(field);
-  return it != j.end() && it->is_string() ? it->get<std::string>() : otherwise;
+std::vector<std::string> texts_at(const json& j, const char* field) {
+  std::vector<std::string> texts;
+  for (const json& item : part_at(j, field))
+    if (item.is_string()) texts.push_back(item.get<std::string>());
+  return texts;
 }
 
 Result<std::string> field_ref(const json& pod, const PlanInput& input, const std::string& field) {
-  const json& metadata = pod.at("metadata");
-  if (field == "metadata.name") return text(metadata, "name");
-  if (field == "metadata.namespace") return text(metadata, "namespace");
-  if (field == "metadata.uid") return text(metadata, "uid");
-  if (field == "spec.nodeName") return text(pod.at("spec"), "nodeName");
+  const json& metadata = part_at(pod, "metadata");
+  if (field == "metadata.name") return text_at(metadata, "name");
+  if (field == "metadata.namespace") return text_at(metadata, "namespace");
+  if (field == "metadata.uid") return text_at(metadata, "uid");
+  if (field == "spec.nodeName") return text_at(part_at(pod, "spec"), "nodeName");
   if (field == "status.podIP") return input.pod_ip;
   for (const char* map : {"labels", "annotations"}) {
     const std::string prefix = std::format("metadata.{}['", map);
     if (field.starts_with(prefix) && field.ends_with("']")) {
       const std::string key = field.substr(prefix.size(), field.size() - prefix.size() - 2);
-      return text(at_or(metadata, map, kNoObject), key.c_str());
+      return text_at(part_at(metadata, map), key.c_str());
     }
   }
   return fail(ErrorCode::kInvalid, std::format("fieldPath {} is not known", field));
@@ -80,27 +80,27 @@ std::string expand(const std::string& in, const Env& env) {
 
 Result<Env> environment(const json& pod, const json& container, const PlanInput& input, const std::string& path) {
   Env env;
-  if (!at_or(container, "envFrom", kNoList).empty())
+  if (!part_at(container, "envFrom").empty())
     return unsupported(path + ".envFrom", "not supported in local mode; list the variables in env");
   int index = 0;
-  for (const json& entry : at_or(container, "env", kNoList)) {
+  for (const json& entry : part_at(container, "env")) {
     const std::string where = std::format("{}.env[{}]", path, index++);
-    const std::string name = text(entry, "name");
+    const std::string name = text_at(entry, "name");
     if (name.empty() || name.find('=') != std::string::npos)
       return unsupported(where + ".name", "must be a variable's name");
-    const json& from = at_or(entry, "valueFrom", kNoObject);
-    std::string value = expand(text(entry, "value"), env);
+    const json& from = part_at(entry, "valueFrom");
+    std::string value = expand(text_at(entry, "value"), env);
     if (from.contains("fieldRef")) {
-      auto found = field_ref(pod, input, text(from.at("fieldRef"), "fieldPath"));
+      auto found = field_ref(pod, input, text_at(part_at(from, "fieldRef"), "fieldPath"));
       if (!found) return std::unexpected(found.error().in(where + ".valueFrom.fieldRef"));
       value = *found;
     } else if (from.contains("secretKeyRef") || from.contains("configMapKeyRef")) {
       const bool secret = from.contains("secretKeyRef");
-      const json& ref = from.at(secret ? "secretKeyRef" : "configMapKeyRef");
-      auto files = referenced_files(secret ? "Secret" : "ConfigMap", text(ref, "name"), input);
+      const json& ref = part_at(from, secret ? "secretKeyRef" : "configMapKeyRef");
+      auto files = referenced_files(secret ? "Secret" : "ConfigMap", text_at(ref, "name"), input);
       if (!files) return std::unexpected(files.error().in(where + ".valueFrom"));
-      const auto it = files->find(text(ref, "key"));
-      if (it == files->end()) return unsupported(where + ".valueFrom", std::format("no key {}", text(ref, "key")));
+      const auto it = files->find(text_at(ref, "key"));
+      if (it == files->end()) return unsupported(where + ".valueFrom", std::format("no key {}", text_at(ref, "key")));
       value = it->second;
     } else if (!from.empty()) {
       return unsupported(where + ".valueFrom",
@@ -115,9 +115,11 @@ Result<Env> environment(const json& pod, const json& container, const PlanInput&
 
 Result<void> add_security(const json& pod_spec, const json& container, std::vector<std::string>& args,
                           const std::string& path) {
-  const json& own = at_or(container, "securityContext", kNoObject);
-  const json& shared = at_or(pod_spec, "securityContext", kNoObject);
-  auto setting = [&](const char* field) -> const json& { return at_or(own, field, at_or(shared, field, kNoObject)); };
+  const json& own = part_at(container, "securityContext");
+  const json& shared = part_at(pod_spec, "securityContext");
+  auto setting = [&](const char* field) -> const json& {
+    return part_at(part_at(own, field).is_null() ? shared : own, field);
+  };
   if (const json& user = setting("runAsUser"); user.is_number_integer()) {
     const json& group = setting("runAsGroup");
     args.insert(args.end(),
@@ -127,35 +129,34 @@ Result<void> add_security(const json& pod_spec, const json& container, std::vect
   auto add_group = [&](const json& gid) {
     if (gid.is_number_integer()) args.insert(args.end(), {"--group-add", gid.dump()});
   };
-  for (const json& gid : at_or(shared, "supplementalGroups", kNoList)) add_group(gid);
-  add_group(at_or(shared, "fsGroup", kNoObject));
-  if (own.value("privileged", false)) args.push_back("--privileged");
-  const json& capabilities = at_or(own, "capabilities", kNoObject);
-  for (const json& c : at_or(capabilities, "drop", kNoList))
-    args.insert(args.end(), {"--cap-drop", c.get<std::string>()});
-  for (const json& c : at_or(capabilities, "add", kNoList))
-    args.insert(args.end(), {"--cap-add", c.get<std::string>()});
-  const std::string seccomp = text(setting("seccompProfile"), "type", "Unconfined");
+  for (const json& gid : part_at(shared, "supplementalGroups")) add_group(gid);
+  add_group(part_at(shared, "fsGroup"));
+  if (flag_at(own, "privileged", false)) args.push_back("--privileged");
+  const json& capabilities = part_at(own, "capabilities");
+  for (const std::string& c : texts_at(capabilities, "drop")) args.insert(args.end(), {"--cap-drop", c});
+  for (const std::string& c : texts_at(capabilities, "add")) args.insert(args.end(), {"--cap-add", c});
+  const std::string seccomp = text_or(setting("seccompProfile"), "type", "Unconfined");
   if (seccomp == "Unconfined")
     args.insert(args.end(), {"--security-opt", "seccomp=unconfined"});
   else if (seccomp != "RuntimeDefault")
     return unsupported(path + ".securityContext.seccompProfile.type",
                        std::format("{} is not supported in local mode; use Unconfined or RuntimeDefault", seccomp));
-  if (text(setting("appArmorProfile"), "type") == "Unconfined")
+  if (text_at(setting("appArmorProfile"), "type") == "Unconfined")
     args.insert(args.end(), {"--security-opt", "apparmor=unconfined"});
-  if (!own.value("allowPrivilegeEscalation", true)) args.insert(args.end(), {"--security-opt", "no-new-privileges"});
-  if (own.value("readOnlyRootFilesystem", false)) args.insert(args.end(), {"--read-only", "--read-only-tmpfs=false"});
+  if (!flag_at(own, "allowPrivilegeEscalation", true)) args.insert(args.end(), {"--security-opt", "no-new-privileges"});
+  if (flag_at(own, "readOnlyRootFilesystem", false))
+    args.insert(args.end(), {"--read-only", "--read-only-tmpfs=false"});
   return {};
 }
 
 // The smaller of the node's share and the container's own limit.
 Result<void> add_resources(const json& container, ContainerRole role, double node_cpu, std::vector<std::string>& args,
                            const std::string& path) {
-  const json& limits = at_or(at_or(container, "resources", kNoObject), "limits", kNoObject);
+  const json& limits = part_at(part_at(container, "resources"), "limits");
   auto quantity = [](const json& j) { return j.is_string() ? j.get<std::string>() : j.dump(); };
   double cpu = role == ContainerRole::kSidecar ? 0 : node_cpu;
   if (limits.contains("cpu")) {
-    auto milli = crds::quantity_milli(quantity(limits.at("cpu")));
+    auto milli = crds::quantity_milli(quantity(part_at(limits, "cpu")));
     if (!milli || *milli == 0)
       return unsupported(path + ".resources.limits.cpu", "must be an amount such as 500m or 2");
     const double limit = static_cast<double>(*milli) / 1000;
@@ -168,7 +169,7 @@ Result<void> add_resources(const json& container, ContainerRole role, double nod
                              std::format("{:.0f}", std::max(1000.0, std::round(period * cpu)))});
   }
   if (limits.contains("memory")) {
-    auto bytes = crds::quantity_value(quantity(limits.at("memory")));
+    auto bytes = crds::quantity_value(quantity(part_at(limits, "memory")));
     if (!bytes || *bytes == 0) return unsupported(path + ".resources.limits.memory", "must be a size such as 512Mi");
     args.insert(args.end(), {"--memory", std::to_string(*bytes)});
   }
@@ -178,18 +179,18 @@ Result<void> add_resources(const json& container, ContainerRole role, double nod
 Result<void> add_mounts(const json& container, const std::vector<VolumePlan>& volumes, std::vector<std::string>& args,
                         const std::string& path) {
   int index = 0;
-  for (const json& mount : at_or(container, "volumeMounts", kNoList)) {
+  for (const json& mount : part_at(container, "volumeMounts")) {
     const std::string where = std::format("{}.volumeMounts[{}]", path, index++);
-    const std::string name = text(mount, "name");
-    const std::string target = text(mount, "mountPath");
+    const std::string name = text_at(mount, "name");
+    const std::string target = text_at(mount, "mountPath");
     if (!target.starts_with('/')) return unsupported(where + ".mountPath", "must be an absolute path");
     const auto volume = std::ranges::find(volumes, name, &VolumePlan::name);
     if (volume == volumes.end())
       return unsupported(where + ".name", std::format("the pod has no volume called {}", name));
-    const std::string sub = text(mount, "subPath");
+    const std::string sub = text_at(mount, "subPath");
     if (sub.find("..") != std::string::npos) return unsupported(where + ".subPath", "must stay inside the volume");
     const bool read_only =
-        mount.value("readOnly", false) || volume->type == VolumeType::kFiles || volume->type == VolumeType::kImage;
+        flag_at(mount, "readOnly", false) || volume->type == VolumeType::kFiles || volume->type == VolumeType::kImage;
     args.insert(args.end(), {"-v", std::format("{}{}{}:{}{}", volume->path, sub.empty() ? "" : "/", sub, target,
                                                read_only ? ":ro" : "")});
   }
@@ -214,10 +215,10 @@ void add_limits(std::vector<std::string>& args) {
 
 Result<ContainerPlan> plan_container(const json& pod, const json& container, ContainerRole role, const PlanInput& input,
                                      const PodPlan& plan, const std::string& path) {
-  ContainerPlan c{.name = text(container, "name"),
+  ContainerPlan c{.name = text_at(container, "name"),
                   .podman_name = "",
                   .role = role,
-                  .image = text(container, "image"),
+                  .image = text_at(container, "image"),
                   .command = "",
                   .log_path = "",
                   .pid_path = "",
@@ -235,27 +236,27 @@ Result<ContainerPlan> plan_container(const json& pod, const json& container, Con
           "--label",      std::format("{}={}", names::kLabelPod, plan.pod),
           "--label",      std::format("{}={}", names::kLabelPodUid, plan.uid),
           "--network",    "ns:" + input.network_path,
-          "--hostname",   text(pod.at("spec"), "hostname", plan.pod),
+          "--hostname",   text_or(part_at(pod, "spec"), "hostname", plan.pod),
           "--log-driver", "k8s-file",
           "--log-opt",    "path=" + c.log_path,
           "--pidfile",    c.pid_path,
           "--sdnotify",   "ignore"};
   add_limits(args);
-  BSP_CHECK_OK(add_security(pod.at("spec"), container, args, path));
+  BSP_CHECK_OK(add_security(part_at(pod, "spec"), container, args, path));
   BSP_CHECK_OK(add_resources(container, role, input.node_cpu, args, path));
   BSP_CHECK_OK(add_mounts(container, plan.volumes, args, path));
   BSP_TRY(const Env env, environment(pod, container, input, path));
   for (const auto& [name, value] : env) args.insert(args.end(), {"-e", std::format("{}={}", name, value)});
-  if (const std::string dir = text(container, "workingDir"); !dir.empty()) args.insert(args.end(), {"-w", dir});
+  if (const std::string dir = text_at(container, "workingDir"); !dir.empty()) args.insert(args.end(), {"-w", dir});
 
   json command = json::array();
-  for (const json& word : at_or(container, "command", kNoList)) command.push_back(expand(word.get<std::string>(), env));
+  for (const std::string& word : texts_at(container, "command")) command.push_back(expand(word, env));
   if (!command.empty()) {
-    c.command = command[0];
+    c.command = command[0].get<std::string>();
     args.insert(args.end(), {"--entrypoint", command.dump()});
   }
   args.push_back(c.image);
-  for (const json& word : at_or(container, "args", kNoList)) args.push_back(expand(word.get<std::string>(), env));
+  for (const std::string& word : texts_at(container, "args")) args.push_back(expand(word, env));
   return c;
 }
 
@@ -275,33 +276,33 @@ std::string podman_name(const std::string& store_dir, const std::string& pod, co
   return std::format("bsp-{:08x}-{}-{}", hash, pod, container);
 }
 
-namespace {
-
-Result<PodPlan> plan_checked(const json& pod, const PlanInput& input) {
-  const json& metadata = pod.at("metadata");
-  const json& spec = at_or(pod, "spec", kNoObject);
+Result<PodPlan> plan_pod(const json& pod, const PlanInput& input) {
+  const json& metadata = part_at(pod, "metadata");
+  const json& spec = part_at(pod, "spec");
   PodPlan plan;
-  plan.pod = text(metadata, "name");
-  plan.uid = text(metadata, "uid");
-  if (const json& grace = at_or(spec, "terminationGracePeriodSeconds", kZero); !grace.is_number_integer() || grace < 0)
+  plan.pod = text_at(metadata, "name");
+  plan.uid = text_at(metadata, "uid");
+  if (const json& grace = part_at(spec, "terminationGracePeriodSeconds");
+      !grace.is_null() && (!grace.is_number_integer() || grace < 0))
     return unsupported("spec.terminationGracePeriodSeconds", "must be a whole number of seconds");
-  const std::string restart = text(spec, "restartPolicy", "Always");
+  const std::string restart = text_or(spec, "restartPolicy", "Always");
   plan.restart = restart == "Never"       ? RestartPolicy::kNever
                  : restart == "OnFailure" ? RestartPolicy::kOnFailure
                                           : RestartPolicy::kAlways;
   for (const char* field : {"hostNetwork", "hostPID", "hostIPC"})
-    if (spec.value(field, false)) return unsupported(std::format("spec.{}", field), "not supported in local mode");
+    if (flag_at(spec, field, false)) return unsupported(std::format("spec.{}", field), "not supported in local mode");
   for (const char* field : {"affinity", "tolerations", "topologySpreadConstraints", "priorityClassName", "hostUsers",
                             "runtimeClassName", "dnsConfig", "serviceAccountName", "nodeSelector", "imagePullSecrets"})
     if (spec.contains(field)) plan.notes.push_back(std::format("spec.{}", field));
   BSP_TRY(plan.volumes, plan_volumes(spec, input, pod_dir(input.store_dir, plan.pod, plan.uid)));
   auto add = [&](const char* list, ContainerRole role) -> Result<void> {
     int index = 0;
-    for (const json& container : at_or(spec, list, kNoList)) {
+    for (const json& container : part_at(spec, list)) {
       const std::string path = std::format("spec.{}[{}]", list, index++);
       if (!container.is_object()) return unsupported(path, "must be an object");
       ContainerRole own = role;
-      if (role == ContainerRole::kInit && text(container, "restartPolicy") == "Always") own = ContainerRole::kSidecar;
+      if (role == ContainerRole::kInit && text_at(container, "restartPolicy") == "Always")
+        own = ContainerRole::kSidecar;
       for (const char* field : {"livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "ports"})
         if (container.contains(field) && std::string(field) != "ports")
           plan.notes.push_back(std::format("{}.{}", path, field));
@@ -317,21 +318,10 @@ Result<PodPlan> plan_checked(const json& pod, const PlanInput& input) {
   return plan;
 }
 
-}  // namespace
-
 int grace_seconds(const json& pod) {
-  const json& given = at_or(at_or(pod, "spec", kNoObject), "terminationGracePeriodSeconds", kNoObject);
+  const json& given = part_at(part_at(pod, "spec"), "terminationGracePeriodSeconds");
   return given.is_number_integer() ? static_cast<int>(std::clamp<std::int64_t>(given.get<std::int64_t>(), 0, 1'000'000))
                                    : 30;
-}
-
-Result<PodPlan> plan_pod(const json& pod, const PlanInput& input) {
-  // The API server of a cluster checks every type of a pod; here nlohmann::json does, by throwing.
-  try {
-    return plan_checked(pod, input);
-  } catch (const json::exception& e) {
-    return fail(ErrorCode::kInvalid, std::format("the pod has a field of a wrong type: {}", e.what()));
-  }
 }
 
 }  // namespace bsp::local

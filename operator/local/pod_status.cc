@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/json/fields.h"
+
 namespace bsp::local {
 namespace {
 
@@ -35,10 +37,9 @@ json state_of(const ContainerRecord& c) {
 json condition(const std::string& type, bool value, const json& before, Time now) {
   const std::string status = value ? "True" : "False";
   std::string since = to_rfc3339(now);
-  if (before.contains("conditions"))
-    for (const json& old : before.at("conditions"))
-      if (old.value("type", "") == type && old.value("status", "") == status)
-        since = old.value("lastTransitionTime", since);
+  for (const json& old : part_at(before, "conditions"))
+    if (text_at(old, "type") == type && text_at(old, "status") == status)
+      if (const std::string then = text_at(old, "lastTransitionTime"); !then.empty()) since = then;
   return {{"type", type}, {"status", status}, {"lastTransitionTime", since}};
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/core/base64.h"
 #include "base/core/read_file.h"
+#include "base/json/fields.h"
 #include "crds/meta.h"
 #include "operator/local/files.h"
 #include "operator/local/podman.h"
@@ -66,28 +67,26 @@ Result<std::map<std::string, std::string>> referenced_files(const std::string& k
                                                             const PlanInput& input) {
   BSP_TRY(const json object, input.lookup(kind, name));
   std::map<std::string, std::string> files;
-  const json data = object.value("data", json::object());
-  const json plain = object.value("stringData", json::object());
+  const json &data = part_at(object, "data"), &plain = part_at(object, "stringData");
   for (const auto& [key, value] : data.items()) {
     if (kind == "ConfigMap") {
-      files[key] = value.get<std::string>();
+      files[key] = text_at(data, key);
       continue;
     }
-    auto decoded = base64_decode(value.get<std::string>());
+    auto decoded = base64_decode(text_at(data, key));
     if (!decoded) return std::unexpected(decoded.error().in(std::format("Secret {}: data.{}", name, key)));
     files[key] = std::move(*decoded);
   }
-  for (const auto& [key, value] : plain.items()) files[key] = value.get<std::string>();
+  for (const auto& [key, value] : plain.items()) files[key] = text_at(plain, key);
   return files;
 }
 
 Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInput& input, const std::string& pod_dir) {
   std::vector<VolumePlan> volumes;
   int index = 0;
-  const json listed = pod_spec.value("volumes", json::array());
-  for (const json& v : listed) {
+  for (const json& v : part_at(pod_spec, "volumes")) {
     const std::string path = std::format("spec.volumes[{}]", index++);
-    VolumePlan plan{.name = v.value("name", ""),
+    VolumePlan plan{.name = text_at(v, "name"),
                     .type = VolumeType::kDirectory,
                     .path = "",
                     .image = "",
@@ -97,29 +96,28 @@ Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInp
     if (plan.name.empty() || plan.name.find('/') != std::string::npos)
       return fail(ErrorCode::kInvalid, path + ".name: required, and without '/'");
     plan.path = std::format("{}/volumes/{}", pod_dir, plan.name);
-    if (v.contains("emptyDir")) {
-      const json empty = v.at("emptyDir").is_object() ? v.at("emptyDir") : json::object();
-      if (empty.value("medium", "") == "Memory") plan.type = VolumeType::kTmpfs;
-      if (empty.contains("sizeLimit")) {
-        const json& limit = empty.at("sizeLimit");
+    if (v.contains("emptyDir") || v.size() == 1) {  // without a source it is one, as in Kubernetes
+      const json& empty = part_at(v, "emptyDir");
+      if (text_at(empty, "medium") == "Memory") plan.type = VolumeType::kTmpfs;
+      if (const json& limit = part_at(empty, "sizeLimit"); !limit.is_null()) {
         auto size = crds::quantity_value(limit.is_string() ? limit.get<std::string>() : limit.dump());
         if (!size) return std::unexpected(size.error().in(path + ".emptyDir.sizeLimit"));
         plan.size_bytes = *size;
       }
     } else if (v.contains("secret") || v.contains("configMap")) {
       const bool secret = v.contains("secret");
-      const json& source = v.at(secret ? "secret" : "configMap");
-      const std::string name = source.value(secret ? "secretName" : "name", "");
+      const json& source = part_at(v, secret ? "secret" : "configMap");
+      const std::string name = text_at(source, secret ? "secretName" : "name");
       auto files = referenced_files(secret ? "Secret" : "ConfigMap", name, input);
       if (!files) return std::unexpected(files.error().in(path));
       plan.type = VolumeType::kFiles;
-      plan.file_mode = source.value("defaultMode", 0644u);
+      plan.file_mode = whole_number<unsigned>(part_at(source, "defaultMode")).value_or(0644u);
       if (source.contains("items")) {
-        for (const json& item : source.at("items")) {
-          const auto it = files->find(item.value("key", ""));
+        for (const json& item : part_at(source, "items")) {
+          const auto it = files->find(text_at(item, "key"));
           if (it == files->end())
-            return fail(ErrorCode::kInvalid, std::format("{}: {} has no key {}", path, name, item.value("key", "")));
-          plan.files[item.value("path", "")] = it->second;
+            return fail(ErrorCode::kInvalid, std::format("{}: {} has no key {}", path, name, text_at(item, "key")));
+          plan.files[text_at(item, "path")] = it->second;
         }
       } else {
         plan.files = std::move(*files);
@@ -129,12 +127,12 @@ Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInp
           return fail(ErrorCode::kInvalid, std::format("{}: \"{}\" is no file name", path, file));
     } else if (v.contains("hostPath")) {
       plan.type = VolumeType::kHostPath;
-      plan.path = v.at("hostPath").value("path", "");
+      plan.path = text_at(part_at(v, "hostPath"), "path");
       if (!plan.path.starts_with('/'))
         return fail(ErrorCode::kInvalid, path + ".hostPath.path: must be an absolute path");
     } else if (v.contains("image")) {
       plan.type = VolumeType::kImage;
-      plan.image = v.at("image").value("reference", "");
+      plan.image = text_at(part_at(v, "image"), "reference");
       if (plan.image.empty()) return fail(ErrorCode::kInvalid, path + ".image.reference: required, but not given");
     } else {
       return fail(

@@ -11,8 +11,10 @@
 #include <format>
 
 #include "base/core/fault.h"
+#include "base/core/guard.h"
 #include "base/core/log.h"
 #include "base/core/read_file.h"
+#include "base/json/fields.h"
 #include "operator/local/files.h"
 #include "operator/local/network.h"
 #include "operator/local/pod_logs.h"
@@ -42,15 +44,19 @@ std::string start_reason(const Error& error) {
 PodWorker::PodWorker(Store& store, Object pod, double node_cpu, bool adopt)
     : store_(store),
       pod_(std::move(pod)),
-      name_(pod_.at("metadata").at("name")),
-      uid_(pod_.at("metadata").at("uid")),
+      name_(text_at(part_at(pod_, "metadata"), "name")),
+      uid_(text_at(part_at(pod_, "metadata"), "uid")),
       node_cpu_(node_cpu),
       adopt_(adopt),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   check(static_cast<bool>(wake_), "eventfd");
-  if (pod_.contains("status")) written_ = pod_.at("status");
-  remove_ = pod_.at("metadata").contains("deletionTimestamp");
-  thread_ = std::thread([this] { run(); });
+  written_ = part_at(pod_, "status");
+  remove_ = !part_at(part_at(pod_, "metadata"), "deletionTimestamp").is_null();
+  thread_ = std::thread([this] {
+    // One pod's trouble; the object stays, and the next process of the node finds it.
+    if (const auto ended = guarded([&] { run(); }); !ended)
+      log_error("running a pod failed", {{"pod", name_}, {"error", ended.error().message}});
+  });
 }
 
 PodWorker::~PodWorker() {
@@ -81,7 +87,7 @@ void PodWorker::run() {
     const std::lock_guard lock(mutex_);
     removing = remove_;
   }
-  const std::string phase = written_.is_object() ? written_.value("phase", "") : "";
+  const std::string phase = text_at(written_, "phase");
   const bool over = phase == "Succeeded" || phase == "Failed";
   if (!removing && !over) {
     if (auto prepared = prepare(); !prepared) {
@@ -111,7 +117,8 @@ void PodWorker::run() {
 
 // Network, volumes and the plan; each step finds its own work of an earlier process done.
 Result<void> PodWorker::prepare() {
-  record_.start_time = written_.is_object() ? written_.value("startTime", text_now()) : text_now();
+  record_.start_time = text_at(written_, "startTime");
+  if (record_.start_time.empty()) record_.start_time = text_now();
   PlanInput input{.store_dir = store_.directory(),
                   .network_path = "",
                   .pod_ip = "",
@@ -124,7 +131,9 @@ Result<void> PodWorker::prepare() {
   BSP_CHECK_OK(make_directories(pod_dir(input.store_dir, name_, uid_)));
   BSP_CHECK_OK(make_directories(log_dir(input.store_dir, name_)));
   const std::string about = log_dir(input.store_dir, name_) + "/pod.json";
-  BSP_CHECK_OK(replace_file(about, about + ".tmp", Object{{"metadata", pod_.at("metadata")}}.dump()));
+  BSP_CHECK_OK(replace_file(
+      about, about + ".tmp",
+      Object{{"metadata", part_at(pod_, "metadata")}}.dump(-1, ' ', false, Object::error_handler_t::replace)));
   BSP_TRY(const PodNetwork network, Network(input.store_dir).attach(name_));
   input.network_path = network.path;
   input.pod_ip = record_.pod_ip = network.address;
@@ -177,14 +186,11 @@ void PodWorker::start_all() {
 
 // The status that an earlier node process wrote of a container: "running", "terminated" or "".
 static std::string known_state(const Object& status, const std::string& name) {
-  if (!status.is_object()) return "";
-  for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
-    if (!status.contains(list)) continue;
-    for (const Object& c : status.at(list))
-      if (c.value("name", "") == name)
+  for (const char* list : {"containerStatuses", "initContainerStatuses"})
+    for (const Object& c : part_at(status, list))
+      if (text_at(c, "name") == name)
         for (const char* state : {"running", "terminated"})
-          if (c.at("state").contains(state)) return state;
-  }
+          if (part_at(c, "state").contains(state)) return state;
   return "";
 }
 
@@ -411,11 +417,9 @@ Result<void> PodWorker::tear_down() {
   const std::string dir = store_.directory();
   std::vector<std::string> apps;
   std::vector<std::string> others;
-  const Object spec = pod_.value("spec", Object::object());
   for (const char* list : {"containers", "initContainers"}) {
-    const Object listed = spec.value(list, Object::array());
-    for (const Object& c : listed) {
-      const std::string container = podman_name(dir, name_, c.value("name", ""));
+    for (const Object& c : part_at(part_at(pod_, "spec"), list)) {
+      const std::string container = podman_name(dir, name_, text_at(c, "name"));
       (std::string(list) == "containers" ? apps : others).push_back(container);
     }
   }

@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/json/fields.h"
+
 namespace bsp::local::podman {
 namespace {
 
@@ -99,12 +101,12 @@ Result<std::optional<ContainerState>> inspect(const std::string& name) {
   auto state = call_json({"container", "inspect", "--format", "{{json .State}}", name});
   if (!state && state.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!state) return std::unexpected(state.error());
-  return ContainerState{.status = state->value("Status", ""),
-                        .pid = state->value("Pid", 0),
-                        .exit_code = state->value("ExitCode", 0),
-                        .out_of_memory = state->value("OOMKilled", false),
-                        .started_at = state->value("StartedAt", ""),
-                        .finished_at = state->value("FinishedAt", "")};
+  return ContainerState{.status = text_at(*state, "Status"),
+                        .pid = count_at<int>(*state, "Pid"),
+                        .exit_code = whole_number<int>(part_at(*state, "ExitCode")).value_or(0),
+                        .out_of_memory = flag_at(*state, "OOMKilled", false),
+                        .started_at = text_at(*state, "StartedAt"),
+                        .finished_at = text_at(*state, "FinishedAt")};
 }
 
 Result<ImageConfig> image_config(const std::string& image) {
@@ -118,8 +120,8 @@ Result<ImageConfig> image_config(const std::string& image) {
   if (!config.is_object()) return ImageConfig{};
   return ImageConfig{.entrypoint = texts(config, "Entrypoint"),
                      .command = texts(config, "Cmd"),
-                     .user = config.value("User", ""),
-                     .working_dir = config.value("WorkingDir", ""),
+                     .user = text_at(config, "User"),
+                     .working_dir = text_at(config, "WorkingDir"),
                      .env = texts(config, "Env")};
 }
 

@@ -7,7 +7,9 @@
 #include <set>
 #include <thread>
 
+#include "base/core/guard.h"
 #include "base/core/log.h"
+#include "base/json/fields.h"
 #include "operator/local/files.h"
 #include "operator/local/pod_plan.h"
 #include "operator/local/pod_worker.h"
@@ -42,11 +44,11 @@ struct PodmanNode::Impl {
   }
 
   void see(const Object& pod, bool adopt) {
-    const Object& metadata = pod.at("metadata");
-    const std::string uid = metadata.value("uid", "");
-    const std::string node_name = pod.contains("spec") ? pod.at("spec").value("nodeName", "") : "";
+    const Object& metadata = part_at(pod, "metadata");
+    const std::string uid = text_at(metadata, "uid");
+    const std::string node_name = text_at(part_at(pod, "spec"), "nodeName");
     if (uid.empty() || node_name.empty()) return;
-    const bool deleted = metadata.contains("deletionTimestamp");
+    const bool deleted = !part_at(metadata, "deletionTimestamp").is_null();
     if (const auto it = workers.find(uid); it != workers.end()) {
       if (deleted) it->second->remove_pod();
       return;
@@ -56,7 +58,7 @@ struct PodmanNode::Impl {
       cpu = cpu_of(*node);
     else if (!deleted)
       return report({ErrorCode::kNotFound,
-                     std::format("pod {} names node {}, which does not exist", metadata.value("name", ""), node_name)});
+                     std::format("pod {} names node {}, which does not exist", text_at(metadata, "name"), node_name)});
     workers[uid] = std::make_unique<PodWorker>(store, pod, cpu, adopt);
   }
 
@@ -64,12 +66,9 @@ struct PodmanNode::Impl {
   Result<void> sweep(const std::vector<Object>& pods) {
     std::set<std::string> known;
     for (const Object& pod : pods) {
-      const Object spec = pod.value("spec", Object::object());
-      for (const char* list : {"containers", "initContainers"}) {
-        const Object listed = spec.value(list, Object::array());
-        for (const Object& c : listed)
-          known.insert(podman_name(store.directory(), pod.at("metadata").at("name"), c.value("name", "")));
-      }
+      for (const char* list : {"containers", "initContainers"})
+        for (const Object& c : part_at(part_at(pod, "spec"), list))
+          known.insert(podman_name(store.directory(), text_at(part_at(pod, "metadata"), "name"), text_at(c, "name")));
     }
     BSP_TRY(std::vector<std::string> there, podman::containers_with(store_label(store.directory())));
     std::erase_if(there, [&](const std::string& name) { return known.contains(name); });
@@ -86,11 +85,12 @@ struct PodmanNode::Impl {
       }
       for (const kube::WatchEvent& event : *events) {
         if (event.type != EventType::kDeleted) {
-          see(event.object, /*adopt=*/false);
+          // One pod that can't be taken is told, and the others run.
+          if (const auto seen = guarded([&] { see(event.object, /*adopt=*/false); }); !seen) report(seen.error());
           continue;
         }
         // The object went without us (files removed by hand): its parts must go too.
-        const auto it = workers.find(event.object.at("metadata").value("uid", ""));
+        const auto it = workers.find(text_at(part_at(event.object, "metadata"), "uid"));
         if (it != workers.end()) it->second->remove_pod();
       }
       std::erase_if(workers, [](const auto& pair) { return pair.second->finished(); });
@@ -134,7 +134,7 @@ Result<void> PodmanNode::drain(milliseconds timeout) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0)
       return fail(ErrorCode::kTimeout, std::format("{} pods are still there, the first is {}", pods.size(),
-                                                   pods[0].at("metadata").value("name", "")));
+                                                   text_at(part_at(pods[0], "metadata"), "name")));
     BSP_TRY(const auto ignored, impl_->store.wait({kPod}, impl_->store.options().name_space, cursor, left));
   }
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <format>
 
+#include "base/json/fields.h"
 #include "crds/names.h"
 
 namespace bsp::local {
@@ -79,9 +80,7 @@ std::vector<nlohmann::json> nodes_of(const std::vector<Pool>& pools) {
 }
 
 double cpu_of(const nlohmann::json& node) {
-  const auto& metadata = node.at("metadata");
-  if (!metadata.contains("annotations")) return 0;
-  const std::string text = metadata.at("annotations").value(std::string(names::kAnnotationSpeed), "");
+  const std::string text = text_at(part_at(part_at(node, "metadata"), "annotations"), names::kAnnotationSpeed);
   double cpu = 0;
   std::from_chars(text.data(), text.data() + text.size(), cpu);
   return cpu;

@@ -9,6 +9,7 @@
 #include "base/core/clock.h"
 #include "base/core/fault.h"
 #include "base/core/read_file.h"
+#include "base/json/fields.h"
 #include "operator/local/files.h"
 #include "operator/local/store_watch.h"
 
@@ -26,11 +27,6 @@ bool name_is_good(const std::string& name) {
       name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; });
 }
 
-std::string text(const Object& object, const char* field) {
-  const auto it = object.find(field);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
 std::string new_uid() {
   unsigned char b[16];
   check(::getrandom(b, sizeof b, 0) == sizeof b, "getrandom gives 16 bytes");
@@ -46,10 +42,11 @@ std::string new_uid() {
 
 std::string describe(const Key& key) { return std::format("{} {}/{}", key.kind.kind, key.name_space, key.name); }
 
-bool has_finalizers(const Object& object) {
-  const auto& metadata = object.at("metadata");
-  return metadata.contains("finalizers") && !metadata.at("finalizers").empty();
+bool is_being_deleted(const Object& object) {
+  return !part_at(part_at(object, "metadata"), "deletionTimestamp").is_null();
 }
+
+bool has_finalizers(const Object& object) { return !part_at(part_at(object, "metadata"), "finalizers").empty(); }
 
 // Everything the user owns of an object: all but status and the part of metadata the server keeps.
 Object without_server_fields(Object object) {
@@ -58,21 +55,23 @@ Object without_server_fields(Object object) {
   return object;
 }
 
+// Deleted and made anew in between: the caller speaks of another object.
+Result<void> check_uid(const std::string& uid, const Object& current, const Key& key) {
+  if (uid.empty() || uid == text_at(part_at(current, "metadata"), "uid")) return {};
+  return fail(ErrorCode::kConflict, std::format("{} is not the one with uid {} any more", describe(key), uid), true);
+}
+
 Result<void> check_version(const Object& given, const Object& current, const Key& key) {
-  const std::string version = text(given.at("metadata"), "resourceVersion");
-  if (!version.empty() && version != text(current.at("metadata"), "resourceVersion"))
+  const std::string version = text_at(part_at(given, "metadata"), "resourceVersion");
+  if (!version.empty() && version != text_at(part_at(current, "metadata"), "resourceVersion"))
     return fail(ErrorCode::kConflict,
                 std::format("{} has changed since version {}: read it again", describe(key), version), true);
-  // Deleted and made anew in between: the caller speaks of another object.
-  const std::string uid = text(given.at("metadata"), "uid");
-  if (!uid.empty() && uid != text(current.at("metadata"), "uid"))
-    return fail(ErrorCode::kConflict, std::format("{} is not the one with uid {} any more", describe(key), uid), true);
-  return {};
+  return check_uid(text_at(part_at(given, "metadata"), "uid"), current, key);
 }
 
 Result<Object> parse(const std::string& path, const std::string& content) {
   Object object = Object::parse(content, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object() || !object.contains("metadata"))
+  if (!part_at(object, "metadata").is_object())
     return fail(ErrorCode::kFailed, path + " does not hold an object; remove it");
   return object;
 }
@@ -81,10 +80,11 @@ Result<Object> parse(const std::string& path, const std::string& content) {
 
 Result<Key> key_of(const Object& object) {
   if (!object.is_object()) return fail(ErrorCode::kInvalid, "not an object");
-  const auto metadata = object.find("metadata");
-  if (metadata == object.end() || !metadata->is_object())
-    return fail(ErrorCode::kInvalid, "metadata: required, but not given");
-  Key key{{text(object, "apiVersion"), text(object, "kind")}, text(*metadata, "namespace"), text(*metadata, "name")};
+  const Object& metadata = part_at(object, "metadata");
+  if (!metadata.is_object()) return fail(ErrorCode::kInvalid, "metadata: required, but not given");
+  Key key{{text_at(object, "apiVersion"), text_at(object, "kind")},
+          text_at(metadata, "namespace"),
+          text_at(metadata, "name")};
   if (key.kind.api_version.empty()) return fail(ErrorCode::kInvalid, "apiVersion: required, but not given");
   if (key.kind.kind.empty()) return fail(ErrorCode::kInvalid, "kind: required, but not given");
   if (key.name.empty()) return fail(ErrorCode::kInvalid, "metadata.name: required, but not given");
@@ -92,11 +92,8 @@ Result<Key> key_of(const Object& object) {
 }
 
 bool matches(const Object& object, const std::map<std::string, std::string>& labels) {
-  const Object have = object.at("metadata").value("labels", Object::object());
-  return std::ranges::all_of(labels, [&](const auto& pair) {
-    const auto it = have.find(pair.first);
-    return it != have.end() && *it == pair.second;
-  });
+  const Object& have = part_at(part_at(object, "metadata"), "labels");
+  return std::ranges::all_of(labels, [&](const auto& pair) { return part_at(have, pair.first) == pair.second; });
 }
 
 Store::Store(StoreOptions options) : options_(std::move(options)), watches_(std::make_unique<Watches>()) {}
@@ -170,7 +167,8 @@ Result<void> Store::write(const Key& key, Object& object) {
   object["metadata"]["resourceVersion"] = std::to_string(revision);
   BSP_TRY(const std::string path, file_of(key));
   fault_point("store.write");
-  return replace_file(path, kind_dir(key.kind, key.name_space) + "/.tmp", object.dump());
+  return replace_file(path, kind_dir(key.kind, key.name_space) + "/.tmp",
+                      object.dump(-1, ' ', false, Object::error_handler_t::replace));
 }
 
 Result<Object> Store::create(const Object& given) {
@@ -207,18 +205,18 @@ Result<Object> Store::update(const Object& given) {
     BSP_TRY(Object admitted, options_.admission(given, &current));
     next = std::move(admitted);
   }
-  Object metadata = current.at("metadata");
+  Object metadata = part_at(current, "metadata");
   for (const char* field : {"labels", "annotations", "finalizers", "ownerReferences"}) {
     metadata.erase(field);
-    if (next.at("metadata").contains(field)) metadata[field] = next.at("metadata").at(field);
+    if (const Object& value = part_at(part_at(next, "metadata"), field); !value.is_null()) metadata[field] = value;
   }
   if (without_server_fields(next) != without_server_fields(current))
-    metadata["generation"] = current.at("metadata").value("generation", 0) + 1;
+    metadata["generation"] = count_at<std::int64_t>(metadata, "generation") + 1;
   next["metadata"] = std::move(metadata);
   next.erase("status");
-  if (current.contains("status")) next["status"] = current.at("status");
+  if (const Object& status = part_at(current, "status"); !status.is_null()) next["status"] = status;
   if (next == current) return current;
-  if (key.kind != kPod && next.at("metadata").contains("deletionTimestamp") && !has_finalizers(next)) {
+  if (key.kind != kPod && is_being_deleted(next) && !has_finalizers(next)) {
     if (::unlink(path.c_str()) != 0) return fail_errno("removing " + path);
     return next;
   }
@@ -234,24 +232,25 @@ Result<Object> Store::update_status(const Object& given) {
   BSP_CHECK_OK(check_version(given, current, key));
   Object next = current;
   next.erase("status");
-  if (given.contains("status")) next["status"] = given.at("status");
+  if (const Object& status = part_at(given, "status"); !status.is_null()) next["status"] = status;
   if (next == current) return current;
   BSP_CHECK_OK(write(key, next));
   return next;
 }
 
-Result<void> Store::remove(const Key& key) {
+Result<void> Store::remove(const Key& key, const std::string& uid) {
   BSP_TRY(const std::string path, file_of(key));
   BSP_TRY(const Object before, get(key));
   BSP_TRY(const Fd lock, lock_file(namespace_dir(key.name_space) + "/.lock"));
   BSP_TRY(Object current, get(key));
+  BSP_CHECK_OK(check_uid(uid, current, key));
   // A pod that no node has taken has no containers to wait for.
-  const bool on_node = key.kind == kPod && !text(current.value("spec", Object::object()), "nodeName").empty();
+  const bool on_node = key.kind == kPod && !text_at(part_at(current, "spec"), "nodeName").empty();
   if (!on_node && !has_finalizers(current)) {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno("removing " + path);
     return {};
   }
-  if (current.at("metadata").contains("deletionTimestamp")) return {};
+  if (is_being_deleted(current)) return {};
   current["metadata"]["deletionTimestamp"] = to_rfc3339(SystemClock().now());
   return write(key, current);
 }
@@ -263,7 +262,7 @@ Result<void> Store::purge(const Key& key, const std::string& uid) {
   auto current = get(key);
   if (!current && current.error().code == ErrorCode::kNotFound) return {};
   if (!current) return std::unexpected(current.error());
-  if (text(current->at("metadata"), "uid") != uid || has_finalizers(*current)) return {};
+  if (text_at(part_at(*current, "metadata"), "uid") != uid || has_finalizers(*current)) return {};
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno("removing " + path);
   return {};
 }

@@ -43,7 +43,7 @@ class Store final : public kube::Client {
   Result<kube::Object> create(const kube::Object& object) override;
   Result<kube::Object> update(const kube::Object& object) override;
   Result<kube::Object> update_status(const kube::Object& object) override;
-  Result<void> remove(const kube::Key& key) override;
+  Result<void> remove(const kube::Key& key, const std::string& uid) override;
   Result<std::vector<kube::WatchEvent>> wait(const std::vector<kube::Kind>& kinds, const std::string& name_space,
                                              std::string& cursor, std::chrono::milliseconds timeout) override;
 

@@ -1,4 +1,5 @@
 #include "operator/local/store_watch.h"
+#include "base/json/fields.h"
 
 #include <poll.h>
 #include <sys/inotify.h>
@@ -63,15 +64,15 @@ Result<std::vector<WatchEvent>> Store::changes(Watch& watch) {
       if (!content) continue;
       Object object = Object::parse(*content, nullptr, /*allow_exceptions=*/false);
       if (!object.is_object() || !object.contains("metadata")) continue;
-      const Object& metadata = object.at("metadata");
+      const Object& metadata = part_at(object, "metadata");
       if (old == watch.seen.end()) {
         events.push_back({EventType::kAdded, object});
       } else {
-        const Object& before = old->second.object.at("metadata");
-        if (before.value("uid", "") != metadata.value("uid", "")) {
+        const Object& before = part_at(old->second.object, "metadata");
+        if (text_at(before, "uid") != text_at(metadata, "uid")) {
           events.push_back({EventType::kDeleted, std::move(old->second.object)});
           events.push_back({EventType::kAdded, object});
-        } else if (before.value("resourceVersion", "") != metadata.value("resourceVersion", "")) {
+        } else if (text_at(before, "resourceVersion") != text_at(metadata, "resourceVersion")) {
           events.push_back({EventType::kModified, object});
         }
         watch.seen.erase(old);

@@ -5,10 +5,11 @@
 
 namespace bsp::reconcile {
 
-// The member, made of that type if there is none or it is null.
+// The member, made of that type if there is none or it is of another: a validated template (crds/pod_schema.h) has none
+// of those.
 inline nlohmann::json& child(nlohmann::json& object, const char* name, nlohmann::json::value_t type) {
   nlohmann::json& value = object[name];
-  if (value.is_null()) value = nlohmann::json(type);
+  if (value.type() != type) value = nlohmann::json(type);
   return value;
 }
 

@@ -1,6 +1,7 @@
 #include "operator/reconcile/observed.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <format>
 
@@ -14,9 +15,8 @@ using nlohmann::json;
 namespace {
 
 const json* container_status(const json& pod_status, const char* list, std::string_view name) {
-  if (!pod_status.contains(list)) return nullptr;
-  for (const json& status : pod_status[list])
-    if (status.value("name", "") == name) return &status;
+  for (const json& status : part_at(pod_status, list))
+    if (text_at(status, "name") == name) return &status;
   return nullptr;
 }
 
@@ -31,25 +31,19 @@ bool is_final(const std::string& reason) {
 
 PodFacts pod_facts(const json& pod) {
   PodFacts facts;
-  const json& metadata = pod.at("metadata");
-  facts.uid = metadata.value("uid", "");
-  facts.deleting = metadata.contains("deletionTimestamp");
-  if (pod.contains("spec")) facts.node = pod["spec"].value("nodeName", "");
-  if (metadata.contains("labels")) {
-    const json& labels = metadata["labels"];
-    facts.set = labels.value(std::string(names::kLabelSet), "");
-    facts.rank = static_cast<std::uint32_t>(
-        std::strtoul(labels.value(std::string(names::kLabelRank), "0").c_str(), nullptr, 10));
-  }
-  if (!pod.contains("status") || !pod["status"].is_object()) return facts;
-  const json& status = pod["status"];
-  if (const std::string ip = status.value("podIP", ""); !ip.empty())
+  const json &metadata = part_at(pod, "metadata"), &labels = part_at(metadata, "labels"),
+             &status = part_at(pod, "status");
+  facts.uid = text_at(metadata, "uid");
+  facts.deleting = !part_at(metadata, "deletionTimestamp").is_null();
+  facts.node = text_at(part_at(pod, "spec"), "nodeName");
+  facts.set = text_at(labels, names::kLabelSet);
+  facts.rank = static_cast<std::uint32_t>(std::strtoul(text_at(labels, names::kLabelRank).c_str(), nullptr, 10));
+  if (const std::string ip = text_at(status, "podIP"); !ip.empty())
     facts.address = ip.find(':') == std::string::npos ? std::format("{}:{}", ip, names::kSidecarPort)
                                                       : std::format("[{}]:{}", ip, names::kSidecarPort);
-  if (status.contains("conditions"))
-    for (const json& condition : status["conditions"])
-      if (condition.value("type", "") == "PodScheduled" && condition.value("status", "") == "False")
-        facts.unscheduled = condition.value("message", "");
+  for (const json& condition : part_at(status, "conditions"))
+    if (text_at(condition, "type") == "PodScheduled" && text_at(condition, "status") == "False")
+      facts.unscheduled = text_at(condition, "message");
   for (const auto& [list, name] : {std::pair{"initContainerStatuses", names::kSidecarContainer},
                                    std::pair{"containerStatuses", names::kAppContainer}}) {
     const json* container = container_status(status, list, name);
@@ -57,19 +51,18 @@ PodFacts pod_facts(const json& pod) {
       for (const char* when : {"state", "lastState"})
         facts.sidecar_out_of_memory |=
             text_at(part_at(part_at(*container, when), "terminated"), "reason") == "OOMKilled";
-    if (!container || !container->contains("state")) continue;
-    const json& state = (*container)["state"];
-    if (state.contains("waiting") && is_final(state["waiting"].value("reason", ""))) {
+    if (!container) continue;
+    const json& state = part_at(*container, "state");
+    if (const json& waiting = part_at(state, "waiting"); is_final(text_at(waiting, "reason"))) {
       facts.cannot_start = true;
-      facts.reason = state["waiting"].value("reason", "");
-      facts.app_message = state["waiting"].value("message", "");
+      facts.reason = text_at(waiting, "reason");
+      facts.app_message = text_at(waiting, "message");
     }
-    if (name == names::kAppContainer && state.contains("terminated")) {
-      const json& end = state["terminated"];
+    if (const json& end = part_at(state, "terminated"); name == names::kAppContainer && end.is_object()) {
       facts.app_ended = true;
-      facts.app_exit_code = end.value("exitCode", 1);
-      facts.reason = end.value("reason", "");
-      facts.app_message = end.value("message", "");
+      facts.app_exit_code = whole_number<int>(part_at(end, "exitCode")).value_or(1);
+      facts.reason = text_at(end, "reason");
+      facts.app_message = text_at(end, "message");
       if (is_final(facts.reason)) facts.cannot_start = true;
     }
   }
@@ -77,12 +70,13 @@ PodFacts pod_facts(const json& pod) {
     facts.others_run |= text_at(container, "name") != names::kAppContainer &&
                         part_at(part_at(container, "state"), "running").is_object();
   // The node may end a pod as a whole (evicted, lost).
-  const std::string phase = status.value("phase", "");
-  if (phase == "Failed" && !facts.app_ended) {
+  if (text_at(status, "phase") == "Failed" && !facts.app_ended) {
     facts.app_ended = facts.pod_ended = true;
     facts.app_exit_code = 1;
-    facts.reason = status.value("reason", "PodFailed");
-    facts.app_message = status.value("message", "the node ended the pod");
+    facts.reason = text_at(status, "reason");
+    if (facts.reason.empty()) facts.reason = "PodFailed";
+    facts.app_message = text_at(status, "message");
+    if (facts.app_message.empty()) facts.app_message = "the node ended the pod";
     facts.cannot_start = is_final(facts.reason);
   }
   return facts;
@@ -91,7 +85,7 @@ PodFacts pod_facts(const json& pod) {
 std::string set_label(const std::string& wanted, const std::vector<json>& nodes) {
   auto is_carried = [&](const std::string& label) {
     return std::ranges::any_of(
-        nodes, [&](const json& node) { return node.at("metadata").value("labels", json::object()).contains(label); });
+        nodes, [&](const json& node) { return part_at(part_at(node, "metadata"), "labels").contains(label); });
   };
   if (wanted != names::kLabelSet || is_carried(wanted)) return wanted;
   for (const std::string_view label : names::kPoolLabels)
@@ -101,14 +95,12 @@ std::string set_label(const std::string& wanted, const std::vector<json>& nodes)
 
 observe::NodeFacts node_facts(const json& node, const std::string& set_label) {
   observe::NodeFacts facts;
-  const json& metadata = node.at("metadata");
-  facts.name = metadata.value("name", "");
-  if (metadata.contains("labels")) facts.set = metadata["labels"].value(set_label, "");
-  if (metadata.contains("annotations")) {
-    const std::string speed = metadata["annotations"].value(std::string(names::kAnnotationSpeed), "");
-    if (const double value = std::strtod(speed.c_str(), nullptr); value > 0) facts.speed = value;
-  }
-  if (node.contains("spec")) facts.cordoned = node["spec"].value("unschedulable", false);
+  const json& metadata = part_at(node, "metadata");
+  facts.name = text_at(metadata, "name");
+  facts.set = text_at(part_at(metadata, "labels"), set_label);
+  const std::string speed = text_at(part_at(metadata, "annotations"), names::kAnnotationSpeed);
+  if (const double value = std::strtod(speed.c_str(), nullptr); value > 0 && std::isfinite(value)) facts.speed = value;
+  facts.cordoned = flag_at(part_at(node, "spec"), "unschedulable", false);
   return facts;
 }
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json/fields.h"
 #include "crds/bspjob.h"
 #include "operator/reconcile/json_child.h"
 #include "operator/reconcile/pods.h"
@@ -25,7 +26,7 @@ void require(json& spec, const char* list, const json& requirement) {
     if (term.is_object() && !term.empty()) child(term, list, json::value_t::array).push_back(requirement);
 }
 
-bool flag(const json& spec, const char* name) { return spec.contains(name) && spec[name] == true; }
+bool flag(const json& spec, const char* name) { return flag_at(spec, name, false); }
 
 }  // namespace
 
@@ -53,16 +54,19 @@ void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, c
 
 Result<void> check_without_image(const crds::BspJobSpec& spec) {
   const json* app = crds::app_container(spec);
-  if (!app || !app->contains("command") || !app->at("command").is_array() || app->at("command").empty())
+  if (!app || part_at(*app, "command").empty())
     return fail(
         ErrorCode::kInvalid,
         "spec.template.spec.containers[app].command: required: the operator starts the program and can't read in "
         "the image what it would run by itself; write it there, for example command: [my_program]");
   // What was asked of the container is asked of the program: our own first process is root either way.
-  const json pod = spec.pod_template.value("spec", json::object()).value("securityContext", json::object());
-  const json own = app->value("securityContext", json::object());
-  const auto setting = [&](const char* name) { return own.value(name, pod.value(name, json())); };
-  const json user = setting("runAsUser");
+  const json& pod = part_at(part_at(spec.pod_template, "spec"), "securityContext");
+  const json& own = part_at(*app, "securityContext");
+  const auto setting = [&](const char* name) -> const json& {
+    const json& value = part_at(own, name);
+    return value.is_null() ? part_at(pod, name) : value;
+  };
+  const json& user = setting("runAsUser");
   if (setting("runAsNonRoot") == true && (!user.is_number_integer() || user == 0))
     return fail(
         ErrorCode::kInvalid,

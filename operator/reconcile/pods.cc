@@ -16,7 +16,7 @@ using nlohmann::json;
 // Replaces the entry of the same name, or adds it: a template written for another version wins nothing.
 void put(json& list, const json& entry) {
   for (json& other : list)
-    if (other.value("name", json()) == entry.at("name")) {
+    if (text_at(other, "name") == text_at(entry, "name")) {
       other = entry;
       return;
     }
@@ -38,14 +38,14 @@ json wrapped_command(const json& app, const PodRequest& request, const ImageDefa
   if (request.target) command.push_back("--restore");
   command.push_back("--");
   // Kubernetes' rule: command replaces the image's entrypoint and its command, args only the command.
-  const bool own_command = app.contains("command") && !app["command"].empty();
-  const bool own_args = app.contains("args") && !app["args"].empty();
+  const json &given = part_at(app, "command"), &args = part_at(app, "args");
+  const bool own_command = !given.empty();
   if (own_command)
-    for (const json& part : app["command"]) command.push_back(part);
+    for (const json& part : given) command.push_back(part);
   else
     for (const std::string& part : image.entrypoint) command.push_back(part);
-  if (own_args)
-    for (const json& part : app["args"]) command.push_back(part);
+  if (!args.empty())
+    for (const json& part : args) command.push_back(part);
   else if (!own_command)
     for (const std::string& part : image.command) command.push_back(part);
   return command;
@@ -54,8 +54,7 @@ json wrapped_command(const json& app, const PodRequest& request, const ImageDefa
 // A number of the security contexts: what the container says, else what the pod says, else "".
 std::string setting(const json& container, const json& pod, const char* name) {
   for (const json* context : {&container, &pod})
-    if (context->is_object() && context->contains(name) && (*context)[name].is_number_integer())
-      return (*context)[name].dump();
+    if (const json& value = part_at(*context, name); value.is_number_integer()) return value.dump();
   return "";
 }
 
@@ -121,12 +120,11 @@ json restricted(const json& pod_spec) {
   constexpr int kOurUser = 64600, kOther = 64601;
   bool taken = false;
   auto look = [&](const json& object) {
-    const auto security = object.find("securityContext");
-    if (security != object.end() && security->is_object())
-      for (const char* id : {"runAsUser", "runAsGroup"}) taken |= security->value(id, json()) == kOurUser;
+    for (const char* id : {"runAsUser", "runAsGroup"})
+      taken |= part_at(part_at(object, "securityContext"), id) == kOurUser;
   };
   look(pod_spec);
-  for (const json& container : pod_spec.at("containers")) look(container);
+  for (const json& container : part_at(pod_spec, "containers")) look(container);
   const int user = taken ? kOther : kOurUser;
   json security = unprivileged();
   security.update(
@@ -147,15 +145,15 @@ json copying_container(const json& security, const PodOptions& options) {
 // /run/bsp, for bsp-init to read there (sidecar/init/main.cc).
 json asking_container(const json& app) {
   json asking = {{"name", "bsp-user"},
-                 {"image", app.at("image")},
+                 {"image", text_at(app, "image")},
                  {"command", {"/bsp/bsp-init", "--note-user"}},
                  {"securityContext", unprivileged()},
                  {"volumeMounts",
                   {{{"name", "bsp-runtime"}, {"mountPath", names::kRuntimeDir}, {"readOnly", true}},
                    {{"name", "bsp-run"}, {"mountPath", names::kRunDir}}}}};
-  if (app.contains("imagePullPolicy")) asking["imagePullPolicy"] = app["imagePullPolicy"];
-  if (const std::string group = setting(app.value("securityContext", json()), json(), "runAsGroup"); !group.empty())
-    asking["securityContext"]["runAsGroup"] = app["securityContext"]["runAsGroup"];
+  if (const std::string policy = text_at(app, "imagePullPolicy"); !policy.empty()) asking["imagePullPolicy"] = policy;
+  if (const json& group = part_at(part_at(app, "securityContext"), "runAsGroup"); group.is_number_integer())
+    asking["securityContext"]["runAsGroup"] = group;
   return asking;
 }
 
@@ -219,15 +217,15 @@ std::string secret_name(const JobId& job, const PodRequest& request) {
 std::string certificate_file(const std::string& pod) { return pod + ".cert.pem"; }
 std::string key_file(const std::string& pod) { return pod + ".key.pem"; }
 
-PodRequest request_of(const json& pod) {
+std::string secret_of(const json& pod) {
   const json& labels = part_at(part_at(pod, "metadata"), "labels");
   const auto number = [&](std::string_view label) {
-    return static_cast<std::uint32_t>(std::strtoul(text_at(labels, label.data()).c_str(), nullptr, 10));
+    return static_cast<std::uint32_t>(std::strtoul(text_at(labels, label).c_str(), nullptr, 10));
   };
-  return {.rank = number(names::kLabelRank),
-          .generation = number(names::kLabelGeneration),
-          .attempt = number(names::kLabelAttempt),
-          .target = text_at(labels, names::kLabelRole.data()) == "target"};
+  return secret_name(text_at(labels, names::kLabelJob), {.rank = number(names::kLabelRank),
+                                                         .generation = number(names::kLabelGeneration),
+                                                         .attempt = number(names::kLabelAttempt),
+                                                         .target = text_at(labels, names::kLabelRole) == "target"});
 }
 
 std::string migration_name(const std::string& job, std::uint32_t wave, std::uint32_t rank) {
@@ -292,13 +290,12 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
                    {{{"key", "ca.pem"}, {"path", "ca.pem"}},
                     {{"key", certificate_file(name)}, {"path", "cert.pem"}},
                     {{"key", key_file(name)}, {"path", "key.pem"}}}}}}});
-  const json own_security = restricted({{"securityContext", spec.value("securityContext", json())},
-                                        {"containers", child(spec, "containers", json::value_t::array)}});
-  const json security = spec.value("securityContext", json::object());
+  const json own_security = restricted(spec);
+  const json security = part_at(spec, "securityContext");
   json asking;  // where the image can't be read and the template names no user
   for (json& container : child(spec, "containers", json::value_t::array)) {
-    if (container.value("name", "") != names::kAppContainer) continue;
-    const json own = container.value("securityContext", json::object());
+    if (text_at(container, "name") != names::kAppContainer) continue;
+    const json own = part_at(container, "securityContext");
     const bool ask = options.scheduled && image.user.empty() && setting(own, security, "runAsUser").empty();
     if (ask) asking = asking_container(container);
     adapt_app(container, ask ? "" : program_user(own, security, image), job, request, image);
@@ -313,7 +310,7 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   if (copies) with_sidecar.push_back(copying_container(own_security, options));
   if (!asking.is_null()) with_sidecar.push_back(asking);
   for (json& container : init) {
-    const std::string called = container.value("name", "");
+    const std::string called = text_at(container, "name");
     if (called != names::kSidecarContainer && called != "bsp-runtime" && called != "bsp-user")
       with_sidecar.push_back(container);
   }

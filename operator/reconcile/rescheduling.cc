@@ -8,6 +8,7 @@
 
 #include "base/core/log.h"
 #include "base/core/significant.h"
+#include "base/json/fields.h"
 #include "operator/decide/explain.h"
 #include "operator/observe/snapshot.h"
 #include "operator/reconcile/move_memory.h"
@@ -34,17 +35,34 @@ json state_to_json(const decide::State& s) {
           {"pCommBySet", p_comm}};
 }
 
+double number_at(const json& object, std::string_view name) {
+  const json& value = part_at(object, name);
+  return value.is_number() ? value.get<double>() : 0;
+}
+
+// Empty unless all of them are numbers.
+std::vector<double> numbers_at(const json& object, std::string_view name) {
+  const json& list = part_at(object, name);
+  if (!list.is_array() || !std::ranges::all_of(list, &json::is_number)) return {};
+  return list.get<std::vector<double>>();
+}
+
+// What it has of another type, or out of bounds, begins as in a new job.
 decide::State state_from_json(const json& j, std::size_t ranks, std::size_t sets) {
   decide::State s;
   if (!j.is_object()) return s;
-  s.cadence.k = {j.value("k", std::uint64_t{1})};
-  s.cadence.alpha = j.value("alpha", std::uint64_t{0});
-  s.cadence.alpha_next = j.value("alphaNext", std::uint64_t{0});
-  s.cadence.d = j.value("d", 0.0);
-  s.cadence.gamma = j.value("gamma", std::uint64_t{0});
-  s.P_comp = j.value("pComp", std::vector<double>{});
-  auto p_comm = j.value("pCommBySet", PByRank{});
-  p_comm.resize(ranks);
+  s.cadence.k = {count_at<std::uint64_t>(j, "k")};
+  s.cadence.alpha = count_at<std::uint64_t>(j, "alpha");
+  s.cadence.alpha_next = count_at<std::uint64_t>(j, "alphaNext");
+  if (const double d = number_at(j, "d"); d > 0 && d < 1) s.cadence.d = d;
+  s.cadence.gamma = count_at<std::uint64_t>(j, "gamma");
+  if (auto p_comp = numbers_at(j, "pComp"); p_comp.size() == ranks) s.P_comp = std::move(p_comp);
+  PByRank p_comm(ranks);
+  const json& rows = part_at(j, "pCommBySet");
+  for (std::size_t i = 0; rows.is_array() && i < std::min(ranks, rows.size()); ++i)
+    for (const json& pair : rows[i])
+      if (pair.is_array() && pair.size() == 2 && pair[1].is_number())
+        if (const auto set = whole_number<std::uint32_t>(pair[0])) p_comm[i][*set] = pair[1].get<double>();
   auto pattern = std::make_shared<decide::Pattern>(ranks, sets);
   std::vector<double> values;
   for (const auto& row : p_comm) {
@@ -88,17 +106,15 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
       records_(records) {
   const json& j = job.status.rescheduler;
   if (j.is_object()) {
-    state_ = state_from_json(j.value("state", json()), ranks_, sets_);
-    wave_seen_ = j.value("waveSeen", 0u);
-    if (j.contains("baseline")) {
-      const json& b = j["baseline"];
-      baseline_ = Baseline{.wave = b.value("wave", 0u),
-                           .alpha = b.value("alpha", std::uint64_t{0}),
-                           .predicted = b.value("predicted", 0.0),
-                           .seconds = b.value("seconds", 0.0),
-                           .compute = b.value("compute", std::vector<double>{}),
-                           .after = b.value("after", std::uint64_t{0})};
-    }
+    state_ = state_from_json(part_at(j, "state"), ranks_, sets_);
+    wave_seen_ = count_at<std::uint32_t>(j, "waveSeen");
+    if (const json& b = part_at(j, "baseline"); b.is_object())
+      baseline_ = Baseline{.wave = count_at<std::uint32_t>(b, "wave"),
+                           .alpha = count_at<std::uint64_t>(b, "alpha"),
+                           .predicted = number_at(b, "predicted"),
+                           .seconds = number_at(b, "seconds"),
+                           .compute = numbers_at(b, "compute"),
+                           .after = count_at<std::uint64_t>(b, "after")};
   }
   predicted_sum_ = job.status.predicted_gain_seconds.value_or(0);
   realised_sum_ = job.status.realised_gain_seconds.value_or(0);

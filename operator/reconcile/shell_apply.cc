@@ -70,7 +70,7 @@ void JobShell::keep_for_later(const Outcome& out) {
 bool JobShell::book(const Observed& o, const Outcome& out, Duration& pause) {
   Booking booking{.uid = uid_,
                   .wave = out.status.wave,
-                  .each = requests_of(o.job.spec.pod_template.value("spec", json::object())),
+                  .each = requests_of(part_at(o.job.spec.pod_template, "spec")),
                   .checkpoint = MoveRoom(o).of_largest().checkpoint,
                   .seats = out.book,
                   .until = o.now + kBookingKept};
@@ -102,10 +102,10 @@ void JobShell::carry_out(const Observed& o, const Outcome& out) {
   keep_booked(out);
   forget(out.forget);
   create_pods(o, out.create_pods);
-  delete_pods(out.delete_pods);
+  delete_pods(o, out.delete_pods);
   if (out.remove_finalizer) remove_all(o.job);
   if (out.remove_job)
-    if (auto removed = client_.remove(own(kBspJob, o.job.metadata.name)); !removed)
+    if (auto removed = client_.remove(own(kBspJob, o.job.metadata.name), uid_); !removed)
       log_warning("removing a finished job failed", {{"job", o.job.metadata.name}, {"error", removed.error().message}});
 }
 
@@ -120,18 +120,36 @@ void JobShell::forget(const std::vector<Forgotten>& migrations) {
   }
 }
 
+bool JobShell::is_of_wave(const kube::Object& object, const crds::RankMigration& migration) const {
+  const auto there = crds::rank_migration_from_json(object);
+  return is_ours(object) && there && there->spec.job == migration.spec.job && there->spec.rank == migration.spec.rank &&
+         there->spec.wave == migration.spec.wave;
+}
+
+void JobShell::tell_name_taken(const kube::Key& key) {
+  if (!name_taken_.is_news(key.name)) return;
+  events_.tell(named(), {"Warning", "NameTaken",
+                         std::format("{} {} is there and was not made by the operator for this job; delete it: kubectl "
+                                     "delete {} {} -n {}",
+                                     key.kind.kind, key.name, key.kind.kind, key.name, key.name_space)});
+}
+
 // Creates it, or writes its status; what is lost here is made again by the next look at the wave.
 void JobShell::write_migration(const crds::RankMigration& migration) {
+  const kube::Key key = own(kRankMigration, migration.metadata.name);
   json object;
   to_json(object, migration);
   if (migration.metadata.uid.empty()) {
     auto created = client_.create(object);
-    if (!created && created.error().code != ErrorCode::kConflict)
+    if (!created && created.error().code == ErrorCode::kConflict) {
+      created = client_.get(key);
+      // Our own, whose first answer was lost; another one is not ours to write to.
+      if (created && !is_of_wave(*created, migration)) return tell_name_taken(key);
+    }
+    if (!created)
       return log_warning("creating a RankMigration failed",
                          {{"migration", migration.metadata.name}, {"error", created.error().message}});
-    if (!created) created = client_.get(own(kRankMigration, migration.metadata.name));
-    if (!created) return;
-    object["metadata"] = created->at("metadata");
+    object["metadata"] = part_at(*created, "metadata");
   }
   if (auto updated = client_.update_status(object)) {
     cache_.put(*updated);
@@ -142,23 +160,28 @@ void JobShell::write_migration(const crds::RankMigration& migration) {
   }
 }
 
-// The job may go: what carries its label goes before it (a cluster's garbage collector would do the same, later).
+// The job may go: what belongs to it goes before it (a cluster's garbage collector would do the same, later).
 void JobShell::remove_all(const crds::BspJob& job) {
   for (const kube::Kind& kind : {kRankMigration, kSecret}) {
     if (options_.collects_garbage) break;  // and listing Secrets would take a right to see all of them
-    const auto found =
-        client_.list(kind, job.metadata.name_space, {{std::string(names::kLabelJob), job.metadata.name}});
+    const auto found = client_.list(kind, job.metadata.name_space);
     if (!found) return log_warning("listing what belongs to a job failed", {{"error", found.error().message}});
-    for (const kube::Object& object : *found)
-      if (auto removed = client_.remove(own(kind, object.at("metadata").at("name")));
-          !removed && removed.error().code != ErrorCode::kNotFound)
+    for (const kube::Object& object : *found) {
+      // One made by hand has no owner.
+      const bool for_us = kind == kRankMigration && owner_of(object).uid.empty() &&
+                          text_at(part_at(object, "spec"), "job") == job.metadata.name;
+      if (!is_ours(object) && !for_us) continue;
+      const auto removed =
+          client_.remove(own(kind, kube::metadata_text(object, "name")), kube::metadata_text(object, "uid"));
+      if (!removed && removed.error().code != ErrorCode::kNotFound && removed.error().code != ErrorCode::kConflict)
         return log_warning("deleting what belongs to a job failed", {{"error", removed.error().message}});
+    }
   }
   remove_finalizer();
 }
 
 void JobShell::remove_finalizer() {
-  if (auto removed = kube::remove_finalizer(client_, at_, std::string(names::kFinalizer)); !removed)
+  if (auto removed = kube::remove_finalizer(client_, at_, uid_, std::string(names::kFinalizer)); !removed)
     log_warning("removing the finalizer failed",
                 {{"job", job_key(at_.name_space, at_.name)}, {"error", removed.error().message}});
 }

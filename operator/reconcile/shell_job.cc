@@ -10,6 +10,7 @@
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
 #include "operator/reconcile/status.h"
+#include "operator/reconcile/stored.h"
 
 namespace bsp::reconcile {
 
@@ -23,25 +24,27 @@ constexpr auto kQuiet = 15s;  // of a job for which nothing is left to do
 constexpr auto kRetry = 100ms;
 constexpr double kProgressBytesPerSecond = 16 << 10;
 constexpr Duration kRarestProgress = 60s;
+// What a program prints need not be UTF-8, and a status must be.
+std::string as_utf8(const std::string& bytes) {
+  return json::parse(json(bytes).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
 constexpr Duration kFirstRest = 200ms, kLongestRest = 30s;  // after a look that failed; doubled each time
 constexpr auto kIsolatedFor = 5min;
 constexpr auto kIsolateAgain = 1s;
 }  // namespace
 
-bool JobShell::is_ours(const kube::Object& object) const {
-  return std::ranges::any_of(object.at("metadata").value("ownerReferences", json::array()),
-                             [&](const json& owner) { return owner.value("uid", "") == uid_; });
-}
+bool JobShell::is_ours(const kube::Object& object) const { return owner_of(object).uid == uid_; }
 
 // Reading an object costs more than deciding on it, and most looks find it unchanged.
 const crds::BspJob* JobShell::read() {
   const auto stored = cache_.get(at_);
-  if (!stored || stored->at("metadata").value("uid", "") != uid_) return nullptr;
-  const std::string version = stored->at("metadata").value("resourceVersion", "");
+  if (!stored || kube::metadata_text(*stored, "uid") != uid_) return nullptr;
+  const std::string version = kube::metadata_text(*stored, "resourceVersion");
   if (job_ && !version.empty() && job_->metadata.resource_version == version) return job_.get();
   auto job = crds::bsp_job_from_json(*stored);
   if (job)
-    if (auto good = crds::validate(job->spec); !good) job = std::unexpected(good.error());
+    if (auto good = crds::validate(job->spec).and_then([&] { return check_stored(*job); }); !good)
+      job = std::unexpected(good.error());
   if (!job) {
     refuse(*stored, job.error());
     return nullptr;
@@ -50,22 +53,26 @@ const crds::BspJob* JobShell::read() {
   return job_.get();
 }
 
-// What an API server lets pass and we can't carry out: its status says why, once.
+// What an API server lets pass and we can't carry out: its status says why, once. No pod of it stays: nobody would look
+// after it.
 void JobShell::refuse(const kube::Object& object, const Error& error) {
+  for (const kube::Object& pod : cache_.find(kPod, kByJob, job_key(at_.name_space, at_.name)))
+    if (is_ours(pod) && !kube::is_being_deleted(pod)) delete_pod(pod);
   if (kube::is_being_deleted(object)) return remove_finalizer();
   Observed o;
   o.now = SystemClock{}.now();
-  o.job.metadata.generation = object.at("metadata").value("generation", std::int64_t{0});
-  const json before = object.value("status", json::object());
+  o.job.metadata.generation = count_at<std::int64_t>(part_at(object, "metadata"), "generation");
+  const json& before = part_at(object, "status");
   crds::BspJobStatus status;
   status.phase = crds::JobPhase::kFailed;
   status.reason = "Invalid";
   status.message = error.message;
   status.completion_time = o.now;
   status.observed_generation = o.job.metadata.generation;
-  if (before.value("reason", "") == status.reason && before.value("message", "") == status.message) return;
+  if (text_at(before, "reason") == status.reason && text_at(before, "message") == status.message) return;
   refresh_status(o, status);
   kube::Object next = object;
+  next["status"] = json();
   to_json(next["status"], status);
   log_info("a BSPJob can't be carried out", {{"job", job_key(at_.name_space, at_.name)}, {"error", error.message}});
   if (auto updated = client_.update_status(next)) cache_.put(*updated);
@@ -110,10 +117,14 @@ void JobShell::set_stalled(bool on, const std::string& reason, const std::string
     const auto before = std::ranges::find(conditions, kStalled, [](const json& c) { return text_at(c, "type"); });
     news = before == conditions.end() || text_at(*before, "status") != value || text_at(*before, "message") != message;
     if (!news) return false;
-    if (before != conditions.end()) conditions.erase(before);
+    std::string since = to_rfc3339(SystemClock{}.now());
+    if (before != conditions.end()) {
+      if (text_at(*before, "status") == value) since = text_at(*before, "lastTransitionTime");
+      conditions.erase(before);
+    }
     conditions.push_back({{"type", kStalled},
                           {"status", value},
-                          {"lastTransitionTime", to_rfc3339(SystemClock{}.now())},
+                          {"lastTransitionTime", since},
                           {"reason", reason},
                           {"message", message}});
     return true;
@@ -151,7 +162,7 @@ Duration JobShell::look() {
     if (rescheduler_ && attempt_ == out.status.attempt && out.status.epoch) rescheduler_->store(out.status, o);
     if (!out.show_logs_of.empty() && options_.log_tail)
       if (const std::string tail = options_.log_tail(at_.name_space, out.show_logs_of); !tail.empty())
-        out.status.message += std::format("; the last lines of {}:\n{}", out.show_logs_of, tail);
+        out.status.message += std::format("; the last lines of {}:\n{}", out.show_logs_of, as_utf8(tail));
     if (out.book.empty()) bookings_.looked(job_key(at_.name_space, at_.name));  // others need not wait for what follows
     if (out.store_first) {
       if (Duration pause{}; !out.book.empty() && !book(o, out, pause)) {

@@ -26,9 +26,6 @@
 
 namespace bsp::reconcile {
 
-// Condition of a job that the operator fails to look after for an error of its own.
-inline constexpr const char* kStalled = "Stalled";
-
 // Why something does not go well: told once, though it is tried again and again.
 class Trouble {
  public:
@@ -96,10 +93,14 @@ class JobShell {
   Result<void> create_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image);
   void note_not_created(const Observed& o, const PodRequest& request, const Error& error, bool quiet);
   Result<ImageDefaults> image_defaults(const crds::BspJob& job);
-  Result<void> write_secret(const crds::BspJob& job, const PodRequest& request);
-  void delete_pods(const std::vector<std::string>& pods);
+  Result<void> create_secret(const crds::BspJob& job, const PodRequest& request);
+  void delete_pods(const Observed& o, const std::vector<std::string>& pods);
+  void delete_pod(const kube::Object& pod);
+  void delete_secret(const std::string& name);
   Duration rest(const Observed& o, const Outcome& out) const;
   void write_migration(const crds::RankMigration& migration);
+  [[nodiscard]] bool is_of_wave(const kube::Object& object, const crds::RankMigration& migration) const;
+  void tell_name_taken(const kube::Key& key);
   bool note_gains(const Observed& o);  // true if a wave's gain has just become known
   void remove_all(const crds::BspJob& job);
   void remove_finalizer();
@@ -144,8 +145,7 @@ class JobShell {
   std::map<std::string, crds::RankMigration> unwritten_;  // by name, the newest
   std::map<std::string, ImageDefaults> images_;
   Bookings seen_;  // what the last look was decided on
-  std::chrono::steady_clock::time_point isolate_again_{};
-  Trouble not_booked_, not_prepared_, not_renewed_, not_isolated_;
+  Trouble not_booked_, not_prepared_, name_taken_;
   struct NotCreated {
     Error error;
     std::chrono::steady_clock::time_point again;  // not tried before that

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/json/fields.h"
 #include "operator/reconcile/observed.h"
 
 namespace bsp::reconcile {
@@ -12,8 +13,7 @@ namespace {
 constexpr std::size_t kMostViews = 32;
 
 kube::Object without_version(kube::Object node) {
-  if (node.is_object() && node.contains("metadata") && node["metadata"].is_object())
-    node["metadata"].erase("resourceVersion");
+  if (part_at(node, "metadata").is_object()) node["metadata"].erase("resourceVersion");
   return node;
 }
 

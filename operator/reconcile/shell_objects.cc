@@ -13,6 +13,11 @@ using kube::Object;
 constexpr std::string_view kOurs = names::kLabelJob.substr(0, names::kLabelJob.find('/') + 1);
 constexpr const char* kApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
+bool is_our_owner(const Object& owner) {
+  return text_at(owner, "apiVersion") == names::kApiVersion && text_at(owner, "kind") == names::kBspJobKind &&
+         flag_at(owner, "controller", false);
+}
+
 // Keeps only the members named.
 void keep(Object& object, std::initializer_list<const char*> names) {
   if (!object.is_object()) return;
@@ -27,7 +32,7 @@ void keep_in(Object& object, const char* part, std::initializer_list<const char*
 }
 
 void keep_in_each(Object& object, const char* list, std::initializer_list<const char*> names) {
-  if (object.is_object() && object.contains(list))
+  if (object.is_object() && object.contains(list) && object[list].is_array())
     for (Object& item : object[list]) keep(item, names);
 }
 
@@ -41,13 +46,26 @@ void keep_our_labels(Object& metadata) {
   *labels = std::move(ours);
 }
 
+// Of its owners only the job, and of that what owner_of() reads.
+void keep_our_owner(Object& metadata) {
+  const auto owners = metadata.find("ownerReferences");
+  if (owners == metadata.end()) return;
+  Object ours = Object::array();
+  if (owners->is_array())
+    for (const Object& owner : *owners)
+      if (is_our_owner(owner)) ours.push_back(owner);
+  if (ours.empty()) return void(metadata.erase(owners));
+  for (Object& owner : ours) keep(owner, {"apiVersion", "kind", "name", "uid", "controller"});
+  *owners = std::move(ours);
+}
+
 // That a container runs is told by {"running": {}}, and since when nobody asks; of how it ended before, only why.
 void trim_container_status(Object& container) {
   const std::string before = text_at(part_at(part_at(container, "lastState"), "terminated"), "reason");
   keep(container, {"name", "state"});
   if (!container.is_object()) return;
-  if (!before.empty()) container["lastState"]["terminated"]["reason"] = before;
-  if (!container.contains("state")) return;
+  if (!before.empty()) container["lastState"] = {{"terminated", {{"reason", before}}}};
+  if (!part_at(container, "state").is_object()) return;
   Object& state = container["state"];
   keep_in(state, "running", {});
   keep_in(state, "waiting", {"reason", "message"});
@@ -67,15 +85,19 @@ void keep_what_hinders(Object& status) {
 
 void trim_pod(Object& pod) {
   keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
-  keep_in(pod, "metadata", {"name", "namespace", "uid", "resourceVersion", "labels", "deletionTimestamp"});
+  keep_in(pod, "metadata",
+          {"name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences", "deletionTimestamp"});
   keep_in(pod, "spec", {"nodeName", "containers", "initContainers", "overhead"});
   keep_in(pod, "status",
           {"phase", "podIP", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"});
-  if (pod.contains("metadata") && pod["metadata"].is_object()) keep_our_labels(pod["metadata"]);
-  if (pod.contains("spec"))
+  if (part_at(pod, "metadata").is_object()) {
+    keep_our_labels(pod["metadata"]);
+    keep_our_owner(pod["metadata"]);
+  }
+  if (part_at(pod, "spec").is_object())
     for (const char* list : {"containers", "initContainers"})
       keep_in_each(pod["spec"], list, {"resources", "restartPolicy"});
-  if (!pod.contains("status") || !pod["status"].is_object()) return;
+  if (!part_at(pod, "status").is_object()) return;
   Object& status = pod["status"];
   for (const char* list : {"containerStatuses", "initContainerStatuses"})
     if (const auto containers = status.find(list); containers != status.end() && containers->is_array())
@@ -85,7 +107,7 @@ void trim_pod(Object& pod) {
 
 // The copy of a manifest that kubectl apply leaves in the object is as long as the object, and is kubectl's alone.
 void trim_job(Object& job) {
-  if (!job.contains("metadata") || !job["metadata"].is_object()) return;
+  if (!part_at(job, "metadata").is_object()) return;
   const auto annotations = job["metadata"].find("annotations");
   if (annotations != job["metadata"].end() && annotations->is_object()) annotations->erase(kApplied);
 }
@@ -95,7 +117,7 @@ void trim_node(Object& node) {
   keep_in(node, "metadata", {"name", "uid", "resourceVersion", "labels", "annotations"});
   keep_in(node, "spec", {"unschedulable", "taints"});
   keep_in(node, "status", {"allocatable", "conditions"});
-  if (node.contains("status")) keep_in_each(node["status"], "conditions", {"type", "status"});
+  if (part_at(node, "status").is_object()) keep_in_each(node["status"], "conditions", {"type", "status"});
 }
 
 kube::Indexer by_job(const kube::Kind& kind) {
@@ -113,12 +135,18 @@ double real(const Object& object, const char* name) {
 
 }  // namespace
 
+JobOwner owner_of(const Object& object) {
+  for (const Object& owner : part_at(part_at(object, "metadata"), "ownerReferences"))
+    if (is_our_owner(owner)) return {text_at(owner, "name"), text_at(owner, "uid")};
+  return {};
+}
+
 std::string job_key(const std::string& name_space, const std::string& name) { return name_space + "/" + name; }
 
 std::string job_key_of(const kube::Kind& kind, const Object& object) {
   std::string name;
   if (kind == kBspJob) name = kube::metadata_text(object, "name");
-  if (kind == kPod) name = text_at(part_at(part_at(object, "metadata"), "labels"), names::kLabelJob.data());
+  if (kind == kPod) name = owner_of(object).name;
   if (kind == kRankMigration) name = text_at(part_at(object, "spec"), "job");
   return name.empty() ? name : job_key(kube::metadata_text(object, "namespace"), name);
 }
@@ -151,7 +179,7 @@ void NodeUsage::change(const Object* before, const Object* now) {
     const std::string node = text_at(part_at(pod, "spec"), "nodeName");
     if (node.empty() || has_ended(pod)) return;
     OnNode& here = nodes_[node];
-    const Resources asked = requests_of(pod["spec"]);
+    const Resources asked = requests_of(part_at(pod, "spec"));
     const std::string job = job_key_of(kPod, pod);
     Resources& of_job = here.of_job[job];
     for (Resources* sum : {&here.all, &of_job}) more ? * sum += asked : * sum -= asked;

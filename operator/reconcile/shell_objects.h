@@ -13,6 +13,12 @@
 
 namespace bsp::reconcile {
 
+// The BSPJob that controls an object, by its owner reference: a label may be on anybody's. Both empty: none does.
+struct JobOwner {
+  std::string name, uid;
+};
+JobOwner owner_of(const kube::Object& object);
+
 // "<namespace>/<name>" of the BSPJob that an object is or belongs to; "" if to none.
 std::string job_key(const std::string& name_space, const std::string& name);
 std::string job_key_of(const kube::Kind& kind, const kube::Object& object);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/core/log.h"
+#include "operator/kube/fields.h"
 #include "operator/reconcile/shell_job.h"
 #include "operator/reconcile/silence.h"
 
@@ -54,10 +55,12 @@ Observed JobShell::look_at(crds::BspJob job) {
   std::map<std::string, std::string> reachable;
   const std::string mine = job_key(at_.name_space, at_.name);
   for (const kube::Object& pod : cache_.find(kPod, kByJob, mine)) {
+    if (!is_ours(pod)) continue;  // of a former job of this name
     PodFacts facts = pod_facts(pod);
+    const std::string name = kube::metadata_text(pod, "name");
     const bool over = crds::is_finished(job.status.phase) && has_ended(pod);
-    if (!facts.address.empty() && !over) reachable[pod.at("metadata").at("name")] = facts.address;
-    o.pods.emplace(pod.at("metadata").at("name"), std::move(facts));
+    if (!facts.address.empty() && !over) reachable[name] = facts.address;
+    o.pods.emplace(name, std::move(facts));
   }
   judge_lost_pods(*nodes, job.status, o);
   // A pod that is being deleted may take its time to end, so it is spoken to, but what it says no longer counts. A lost
@@ -65,7 +68,8 @@ Observed JobShell::look_at(crds::BspJob job) {
   std::erase_if(reachable, [&](const auto& entry) { return o.pods.at(entry.first).lost; });
   note_nodes(*nodes, job.status, o);
   for (const kube::Object& object : cache_.find(kRankMigration, kByJob, mine))
-    if (auto migration = crds::rank_migration_from_json(object)) o.migrations.push_back(std::move(*migration));
+    if (const std::string owner = owner_of(object).uid; owner.empty() || owner == uid_)  // made by hand, or by us
+      if (auto migration = crds::rank_migration_from_json(object)) o.migrations.push_back(std::move(*migration));
   sidecars_->track(reachable);
   sidecars_->begin_wave(job.status.wave);
   o.sidecars = sidecars_->facts();
@@ -156,7 +160,7 @@ void JobShell::judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus&
 
 std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, const SeenNodes& all) const {
   const std::string mine = job_key(at_.name_space, at_.name);
-  const Resources rank = requests_of(job.spec.pod_template.value("spec", json::object()));
+  const Resources rank = requests_of(part_at(job.spec.pod_template, "spec"));
   const auto booked = booked_by_others(seen_, mine, [&](const std::string& name_space, const std::string& pod) {
     return usage_.has_target(name_space, pod);
   });

@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "base/core/log.h"
+#include "base/net/sha256.h"
+#include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
+#include "operator/reconcile/json_child.h"
 #include "operator/reconcile/shell_job.h"
 
 namespace bsp::reconcile {
@@ -52,30 +55,50 @@ void together(std::size_t count, const std::function<void(std::size_t)>& work) {
 }  // namespace
 
 // And the Secrets of which no other pod mounts a part.
-void JobShell::delete_pods(const std::vector<std::string>& pods) {
+void JobShell::delete_pods(const Observed& o, const std::vector<std::string>& pods) {
   if (pods.empty()) return;
-  const auto secret_of = [&](const kube::Object& pod) { return secret_name({at_.name, uid_}, request_of(pod)); };
+  std::vector<kube::Object> going;
   std::set<std::string> unused, used;
-  for (const kube::Object& pod : cache_.find(kPod, kByJob, job_key(at_.name_space, at_.name))) {
-    if (std::ranges::contains(pods, pod.at("metadata").value("name", "")))
+  for (kube::Object& pod : cache_.find(kPod, kByJob, job_key(at_.name_space, at_.name))) {
+    if (!is_ours(pod)) continue;
+    const std::string name = kube::metadata_text(pod, "name");
+    if (std::ranges::contains(pods, name)) {
       unused.insert(secret_of(pod));
-    else if (!kube::is_being_deleted(pod))
+      // The very pod that was decided on: another one of its name may have come since.
+      if (const auto seen = o.pods.find(name);
+          seen != o.pods.end() && seen->second.uid == kube::metadata_text(pod, "uid"))
+        going.push_back(std::move(pod));
+    } else if (!kube::is_being_deleted(pod)) {
       used.insert(secret_of(pod));
+    }
   }
-  together(pods.size(), [&](std::size_t i) {
-    const kube::Key pod = own(kPod, pods[i]);
-    if (auto removed = client_.remove(pod); !removed)
-      log_warning("deleting a pod failed", {{"pod", pod.name}, {"error", removed.error().message}});
-    if (auto left = client_.get(pod))
-      cache_.put(*left);
-    else if (left.error().code == ErrorCode::kNotFound)
-      cache_.drop(pod);
-  });
-  for (const std::string& name : unused) {
-    if (used.contains(name)) continue;
-    if (auto removed = client_.remove(own(kSecret, name)); !removed && removed.error().code != ErrorCode::kNotFound)
-      log_warning("deleting a Secret failed", {{"secret", name}, {"error", removed.error().message}});
-  }
+  together(going.size(), [&](std::size_t i) { delete_pod(going[i]); });
+  for (const std::string& name : unused)
+    if (!used.contains(name)) delete_secret(name);
+}
+
+void JobShell::delete_pod(const kube::Object& pod) {
+  const kube::Key key = own(kPod, kube::metadata_text(pod, "name"));
+  const auto removed = client_.remove(key, kube::metadata_text(pod, "uid"));
+  // A conflict: it is gone, and another one has its name.
+  if (!removed && removed.error().code != ErrorCode::kConflict && removed.error().code != ErrorCode::kNotFound)
+    log_warning("deleting a pod failed", {{"pod", key.name}, {"error", removed.error().message}});
+  if (auto left = client_.get(key))
+    cache_.put(*left);
+  else if (left.error().code == ErrorCode::kNotFound)
+    cache_.drop(key);
+}
+
+void JobShell::delete_secret(const std::string& name) {
+  const auto secret = client_.get(own(kSecret, name));
+  if (!secret && secret.error().code == ErrorCode::kNotFound) return;
+  auto removed = Result<void>();
+  if (!secret)
+    removed = std::unexpected(secret.error());
+  else if (is_ours(*secret))
+    removed = client_.remove(own(kSecret, name), kube::metadata_text(*secret, "uid"));
+  if (!removed && removed.error().code != ErrorCode::kNotFound && removed.error().code != ErrorCode::kConflict)
+    log_warning("deleting a Secret failed", {{"secret", name}, {"error", removed.error().message}});
 }
 
 // What is refused is tried again after a while, and told when the reason changes.
@@ -89,7 +112,8 @@ void JobShell::create_pods(const Observed& o, const std::vector<PodRequest>& req
   for (const PodRequest& request : requests) {
     const auto before = not_created_.find(name_of(request));
     if (before != not_created_.end() && now < before->second.again) continue;
-    if (!cache_.get(own(kPod, name_of(request)))) due.push_back(&request);
+    // One of ours is seen by the next look; one that is not has to be told.
+    if (const auto there = cache_.get(own(kPod, name_of(request))); !there || !is_ours(*there)) due.push_back(&request);
     if (due.size() == kInOneLook) break;
   }
   if (due.empty()) return;
@@ -141,7 +165,7 @@ void JobShell::note_not_created(const Observed& o, const PodRequest& request, co
 Result<ImageDefaults> JobShell::image_defaults(const crds::BspJob& job) {
   const json* app = crds::app_container(job.spec);
   check(app != nullptr, "a validated job has an app container");
-  const std::string image = app->value("image", "");
+  const std::string image = text_at(*app, "image");
   if (!options_.image_defaults) return ImageDefaults{};
   if (const auto known = images_.find(image); known != images_.end()) return known->second;
   BSP_TRY(ImageDefaults defaults, options_.image_defaults(image));
@@ -151,11 +175,21 @@ Result<ImageDefaults> JobShell::image_defaults(const crds::BspJob& job) {
 
 Result<void> JobShell::create_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image) {
   const std::string name = pod_name(job.metadata.name, request.rank, request.generation);
-  auto created = client_.create(make_pod(job, request, image, options_.pods));
+  kube::Object pod = make_pod(job, request, image, options_.pods);
+  // Of what we send: what the server has added by the time that it is read back changes nothing about it.
+  const std::string hash = net::sha256(pod.dump(-1, ' ', false, json::error_handler_t::replace));
+  child(pod["metadata"], "annotations", json::value_t::object)[std::string(names::kAnnotationPodHash)] = hash;
+  auto created = client_.create(pod);
   if (!created && created.error().code == ErrorCode::kConflict) {
     created = client_.get(own(kPod, name));
-    if (created && !is_ours(*created))
-      return fail(ErrorCode::kUnavailable, std::format("a pod {} is there that is not this job's; delete it", name),
+    const auto made_from = [](const kube::Object& there) {
+      return text_at(part_at(part_at(there, "metadata"), "annotations"), names::kAnnotationPodHash);
+    };
+    if (created && (!is_ours(*created) || made_from(*created) != hash))
+      return fail(ErrorCode::kUnavailable,
+                  std::format("pod {} is there and was not made by the operator for this job; delete it: kubectl "
+                              "delete pod {} -n {}",
+                              name, name, at_.name_space),
                   true);
   }
   if (!created) {

@@ -25,11 +25,9 @@ constexpr double kRejectedLately = 60;
 
 std::string cpu_limit_of(const crds::BspJobSpec& spec) {
   const nlohmann::json* app = crds::app_container(spec);
-  if (!app || !app->is_object()) return "";
-  const auto limit = nlohmann::json::json_pointer("/resources/limits/cpu");
-  if (!app->contains(limit)) return "";
-  const nlohmann::json& value = (*app)[limit];
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  if (!app) return "";
+  const nlohmann::json& value = part_at(part_at(part_at(*app, "resources"), "limits"), "cpu");
+  return value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 bool is_on(const crds::BspJobStatus& status, const char* type) {

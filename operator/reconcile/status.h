@@ -6,6 +6,8 @@
 
 namespace bsp::reconcile {
 
+// Condition of a job that the operator fails to look after for an error of its own.
+inline constexpr const char* kStalled = "Stalled";
 // Types of the conditions that warn of what holds up a job, or keeps its ranks where they are.
 inline constexpr const char* kMovesLackMemory = "MovesLackMemory";
 inline constexpr const char* kSeccompReplaced = "SeccompProfileReplaced";

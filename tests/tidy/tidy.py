@@ -5,6 +5,7 @@
 2. Pure modules include nothing that tells the time, does I/O or rolls dice.
 3. Raw close() and kill() only inside the guards.
 4. Names that cross a process boundary are spelt in crds/names.h only.
+5. Fields of JSON that others have written are read by base/json/fields.h, which throws for no type.
 
 Prints one line for each violation; exit status 1 if there is any.
 """
@@ -86,6 +87,13 @@ RAW_CALL = re.compile(r"(?<!\w)::(close|kill)\s*\(|(?<![\w.>:])(close\([\w.]+(\(
 BOUNDARY_NAME = re.compile(r'"[^"]*(migbsp\.io|/run/bsp(?![-\w]))')
 NAMES_MAY_BE_IN = ["crds/"]
 
+# at() and value() of nlohmann::json throw where a field is missing or of another type, and an exception was all jobs' end.
+THROWING_READ = re.compile(r'(\.|->)(at|value)\(("|std::string\(names::)')
+MAY_THROW = {
+    "operator/migrate/wave_json.cc": "catches it, and says where",
+    "operator/local/cli/resources.cc": "reads the CRDs that are part of the program",
+}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 
@@ -140,6 +148,14 @@ def check_names(path, text):
             yield f"{path}:{number}: a name that crosses processes is spelt out; take it from crds/names.h"
 
 
+def check_reads(path, text):
+    if not path.startswith("operator/") or path in MAY_THROW:
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if THROWING_READ.search(line.split("//")[0]):
+            yield f"{path}:{number}: at() or value() of JSON throws for another type; read it with base/json/fields.h"
+
+
 def violations(tree):
     for top in sorted({m.split("/")[0] for m in EDGES}):
         for file in sorted((tree / top).rglob("*")):
@@ -150,6 +166,7 @@ def violations(tree):
             yield from check_includes(path, text, tree)
             yield from check_calls(path, text)
             yield from check_names(path, text)
+            yield from check_reads(path, text)
 
 
 def main():

@@ -29,6 +29,9 @@ CASES = [  # files, text that must be printed; None: the tree is in order
     ({"base/net/a.cc": "socket.close(); // close(3)\nlog(\"close(3)\"); void close(); ring_close(1);"}, None),
     ({"base/core/fd.h": "::close(fd_);"}, None),
     ({"operator/local/a.cc": 'f("migbsp.io/job");'}, "a name that crosses processes"),
+    ({"operator/kube/a.cc": 'pod.at("metadata");'}, "a.cc:1: at() or value() of JSON throws"),
+    ({"operator/kube/a.cc": 'pod->value("phase", "");'}, "a.cc:1: at() or value() of JSON throws"),
+    ({"operator/kube/a.cc": 'text_at(pod, "phase"); list.at(3); result.value();'}, None),
     ({"crds/names.h": 'f("migbsp.io/job");', "sidecar/a.cc": "// see /run/bsp"}, None),
 ]
 

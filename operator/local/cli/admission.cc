@@ -2,6 +2,7 @@
 
 #include <format>
 
+#include "base/json/fields.h"
 #include "crds/bspjob.h"
 #include "crds/rankmigration.h"
 
@@ -17,7 +18,7 @@ Result<json> admit_job(const json& next, const json* current) {
   out["spec"] = json();
   to_json(out["spec"], job.spec);
   if (!current) return out;
-  json was = current->at("spec"), is = out["spec"];
+  json was = part_at(*current, "spec"), is = out["spec"];
   was.erase("runPolicy");
   is.erase("runPolicy");
   for (const auto& [field, value] : is.items())
@@ -31,7 +32,7 @@ Result<json> admit_job(const json& next, const json* current) {
 Result<json> admit_migration(const json& next, const json* current) {
   BSP_TRY(const crds::RankMigration migration, crds::rank_migration_from_json(next));
   BSP_CHECK_OK(crds::validate(migration.spec));
-  if (current && current->at("spec") != next.at("spec"))
+  if (current && part_at(*current, "spec") != part_at(next, "spec"))
     return fail(ErrorCode::kInvalid, "spec: can't be changed; create another RankMigration");
   return next;
 }
@@ -39,7 +40,7 @@ Result<json> admit_migration(const json& next, const json* current) {
 }  // namespace
 
 Result<kube::Object> admit(const kube::Object& next, const kube::Object* current) {
-  const std::string kind = next.value("kind", "");
+  const std::string kind = text_at(next, "kind");
   if (kind == names::kBspJobKind) return admit_job(next, current);
   if (kind == names::kRankMigrationKind) return admit_migration(next, current);
   return next;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <format>
 
+#include "base/json/fields.h"
 #include "crds/nearest.h"
 #include "operator/local/cli/admission.h"
 
@@ -36,7 +37,7 @@ Result<std::unique_ptr<Store>> open_store(const Args& args) {
 Result<kube::Object> find_job(Store& store, const std::string& name) {
   BSP_TRY(auto jobs, store.list(kBspJob, store.options().name_space));
   std::vector<std::string> have;
-  for (const kube::Object& job : jobs) have.push_back(job.at("metadata").value("name", ""));
+  for (const kube::Object& job : jobs) have.push_back(text_at(part_at(job, "metadata"), "name"));
   if (jobs.empty())
     return fail(ErrorCode::kNotFound, std::format("there is no BSPJob in namespace {}", store.options().name_space));
   if (name.empty() && jobs.size() == 1) return std::move(jobs.front());

@@ -7,6 +7,7 @@
 #include <format>
 #include <set>
 
+#include "base/json/fields.h"
 #include "crds/bspjob.h"
 #include "crds/nearest.h"
 #include "crds/rankmigration.h"
@@ -43,8 +44,8 @@ Result<void> check_target(Store& store, const crds::BspJob& job, const Args& arg
   BSP_TRY(const auto nodes, store.list(kNode, store.options().name_space));
   std::set<std::string> sets, names;
   for (const Object& node : nodes) {
-    names.insert(node.at("metadata").value("name", ""));
-    sets.insert(node.at("metadata").value("labels", Object::object()).value(job.spec.sets.label, ""));
+    names.insert(text_at(part_at(node, "metadata"), "name"));
+    sets.insert(text_at(part_at(part_at(node, "metadata"), "labels"), job.spec.sets.label));
   }
   sets.erase("");
   if (args.has("to")) return check_known("Set", args.get("to"), sets);
@@ -53,13 +54,13 @@ Result<void> check_target(Store& store, const crds::BspJob& job, const Args& arg
 
 // Prints each phase as it begins. 0 if the move succeeds.
 Result<int> follow(Store& store, const Object& created) {
-  const std::string name = created.at("metadata").at("name");
+  const std::string name = text_at(part_at(created, "metadata"), "name");
   std::string cursor;
   std::string shown;
   for (;;) {
     BSP_TRY(const auto events, store.wait({kRankMigration}, store.options().name_space, cursor, 1s));
     for (const auto& event : events) {
-      if (event.object.at("metadata").value("name", "") != name) continue;
+      if (text_at(part_at(event.object, "metadata"), "name") != name) continue;
       if (event.type == kube::EventType::kDeleted)
         return fail(ErrorCode::kNotFound, std::format("{} was deleted", name));
       BSP_TRY(const auto migration, crds::rank_migration_from_json(event.object));
@@ -151,7 +152,7 @@ Result<int> delete_it(std::span<const std::string> words) {
   const bool remains = !object && object.error().code == ErrorCode::kNotFound && job &&
                        store->list(kBspJob, name_space).value_or(std::vector<Object>{}).empty();
   if (!object && !remains) return std::unexpected(object.error());
-  if (!remains) BSP_CHECK_OK(store->remove(key));
+  if (!remains) BSP_CHECK_OK(store->remove(key, text_at(part_at(*object, "metadata"), "uid")));
   for (const auto deadline = steady_clock::now() + kDeletion; steady_clock::now() < deadline;) {
     if (auto now = store->get(key); !remains && !now && now.error().code == ErrorCode::kNotFound) {
       say_deleted(*resource, named[1]);

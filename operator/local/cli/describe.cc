@@ -4,6 +4,7 @@
 #include <format>
 #include <nlohmann/json.hpp>
 
+#include "base/json/fields.h"
 #include "operator/local/cli/resources.h"
 #include "operator/local/cli/table.h"
 
@@ -64,7 +65,7 @@ void spec_of(Description& d, const crds::BspJobSpec& spec) {
   for (const std::string& name : spec.sets.names) sets += std::format("{}{}", sets.empty() ? "" : ", ", name);
   const auto& r = spec.rescheduling;
   d.field("Ranks", std::to_string(spec.ranks));
-  if (const json* app = crds::app_container(spec)) d.field("Image", app->value("image", ""));
+  if (const json* app = crds::app_container(spec)) d.field("Image", text_at(*app, "image"));
   d.field("Sets", sets.empty() ? std::format("all (label {})", spec.sets.label) : sets);
   d.field("Rescheduling", std::format("{}, {}; first call after {} supersteps, D {}, omega {}", to_string(r.mode),
                                       to_string(r.heuristic), r.alpha, number(r.d), r.omega));
@@ -131,7 +132,7 @@ std::string describe_job(const crds::BspJob& job, const std::vector<std::string>
   d.conditions(s.conditions, now);
   Table told({"TYPE", "REASON", "AGE", "MESSAGE"});
   for (const json& e : events)
-    told.add({e.value("type", ""), e.value("reason", ""), age(from_rfc3339(last_seen(e)), now), e.value("note", "")});
+    told.add({text_at(e, "type"), text_at(e, "reason"), age(from_rfc3339(last_seen(e)), now), text_at(e, "note")});
   d.table("Events", told);
   return std::move(d).text();
 }

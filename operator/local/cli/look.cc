@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <format>
 
+#include "base/json/fields.h"
 #include "operator/local/cli/args.h"
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/describe.h"
@@ -33,9 +34,7 @@ void put(const std::string& text) {
 
 Time now() { return SystemClock().now(); }
 
-std::string text(const Object& object, const char* field) {
-  return object.is_object() ? object.value(field, "") : std::string();
-}
+std::string text(const Object& object, const char* field) { return text_at(object, field); }
 
 // Oldest first, as kubectl sorts events that are looked at for themselves.
 void sort_by_time(std::vector<Object>& events) {
@@ -53,7 +52,7 @@ Result<int> watch(Store& store, const Resource& resource, const std::string& nam
             store.wait({{resource.api_version, resource.kind}}, store.options().name_space, cursor, kWatch));
     std::vector<Object> objects;
     for (const auto& event : events)
-      if (name.empty() || event.object.at("metadata").value("name", "") == name) objects.push_back(event.object);
+      if (name.empty() || text_at(part_at(event.object, "metadata"), "name") == name) objects.push_back(event.object);
     if (table_like && first) {
       for (const Object& object : objects) table.add(row_of(resource, object, wide, now()));
       put(table.text());
@@ -117,7 +116,7 @@ Result<int> describe(std::span<const std::string> words) {
   BSP_TRY(const auto job, crds::bsp_job_from_json(object));
   BSP_TRY(auto events, store->list(kEvent, name_space));
   std::erase_if(events, [&](const Object& e) {
-    const Object about = e.value("regarding", Object::object());
+    const Object& about = part_at(e, "regarding");
     return text(about, "kind") != kBspJob.kind || text(about, "name") != job.metadata.name;
   });
   sort_by_time(events);
@@ -150,7 +149,7 @@ Result<int> logs(std::span<const std::string> words) {
     if (!args.has("follow") || crds::is_finished(job.status.phase)) return 0;
     BSP_TRY(const auto events, store->wait({kBspJob}, store->options().name_space, cursor, kFollow));
     for (const auto& event : events) {
-      if (event.object.at("metadata").value("name", "") != job.metadata.name) continue;
+      if (text_at(part_at(event.object, "metadata"), "name") != job.metadata.name) continue;
       if (event.type == kube::EventType::kDeleted) return 0;
       object = event.object;
     }

@@ -4,6 +4,7 @@
 #include <format>
 #include <nlohmann/json.hpp>
 
+#include "base/json/fields.h"
 #include "base/json/yaml.h"
 #include "crds/names.h"
 #include "crds/nearest.h"
@@ -36,17 +37,17 @@ std::string text_of(const json& value) {
   return value.dump();
 }
 
-std::string text_at(const json& object, std::string_view path) {
+std::string text_at_path(const json& object, std::string_view path) {
   const json* value = at_path(object, path);
   return value ? text_of(*value) : std::string();
 }
 
 std::string age_at(const json& object, std::string_view path, Time now) {
-  return age(from_rfc3339(text_at(object, path)), now);
+  return age(from_rfc3339(text_at_path(object, path)), now);
 }
 
 Column path_column(std::string header, std::string path, bool wide = false) {
-  return {std::move(header), wide, [path](const json& object, Time) { return text_at(object, path); }};
+  return {std::move(header), wide, [path](const json& object, Time) { return text_at_path(object, path); }};
 }
 Column age_column(std::string header, std::string path, bool wide = false) {
   return {std::move(header), wide, [path](const json& object, Time now) { return age_at(object, path, now); }};
@@ -54,9 +55,7 @@ Column age_column(std::string header, std::string path, bool wide = false) {
 
 // Labels and annotations: their names hold dots.
 std::string entry(const json& object, const char* map, std::string_view name) {
-  const json& metadata = object.at("metadata");
-  const auto it = metadata.find(map);
-  return it == metadata.end() ? std::string() : it->value(std::string(name), "");
+  return text_at(part_at(part_at(object, "metadata"), map), name);
 }
 
 Resource from_crd(const char* text) {
@@ -87,9 +86,9 @@ std::string pod_ready(const json& pod, Time) {
     if (const json* statuses = at_path(pod, std::string(".status.") + list))
       for (const json& status : *statuses) {
         // Init containers that have ended count no more; sidecars run on.
-        if (list[0] == 'i' && !status.value("started", false)) continue;
+        if (list[0] == 'i' && !flag_at(status, "started", false)) continue;
         ++all;
-        if (status.value("ready", false)) ++ready;
+        if (flag_at(status, "ready", false)) ++ready;
       }
   if (all == 0)
     if (const json* containers = at_path(pod, ".spec.containers")) all = static_cast<int>(containers->size());
@@ -98,12 +97,12 @@ std::string pod_ready(const json& pod, Time) {
 
 std::string pod_status(const json& pod, Time) {
   if (at_path(pod, ".metadata.deletionTimestamp")) return "Terminating";
-  if (const std::string reason = text_at(pod, ".status.reason"); !reason.empty()) return reason;
+  if (const std::string reason = text_at_path(pod, ".status.reason"); !reason.empty()) return reason;
   if (const json* statuses = at_path(pod, ".status.containerStatuses"))
     for (const json& status : *statuses)
       for (const char* state : {".state.waiting.reason", ".state.terminated.reason"})
-        if (const std::string reason = text_at(status, state); !reason.empty()) return reason;
-  const std::string phase = text_at(pod, ".status.phase");
+        if (const std::string reason = text_at_path(status, state); !reason.empty()) return reason;
+  const std::string phase = text_at_path(pod, ".status.phase");
   return phase.empty() ? "Pending" : phase;
 }
 
@@ -111,21 +110,21 @@ std::string pod_restarts(const json& pod, Time) {
   long restarts = 0;
   for (const char* list : {".status.containerStatuses", ".status.initContainerStatuses"})
     if (const json* statuses = at_path(pod, list))
-      for (const json& status : *statuses) restarts += status.value("restartCount", 0);
+      for (const json& status : *statuses) restarts += count_at<long>(status, "restartCount");
   return std::to_string(restarts);
 }
 
 std::string node_status(const json& node, Time) {
   if (const json* conditions = at_path(node, ".status.conditions"))
     for (const json& condition : *conditions)
-      if (condition.value("type", "") == "Ready") return condition.value("status", "") == "True" ? "Ready" : "NotReady";
+      if (text_at(condition, "type") == "Ready") return text_at(condition, "status") == "True" ? "Ready" : "NotReady";
   return "Unknown";
 }
 
 std::string event_object(const json& event, Time) {
-  std::string kind = text_at(event, ".regarding.kind");
+  std::string kind = text_at_path(event, ".regarding.kind");
   std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::format("{}/{}", kind, text_at(event, ".regarding.name"));
+  return std::format("{}/{}", kind, text_at_path(event, ".regarding.name"));
 }
 
 // As kubectl has it: "1s", or "1s (x3 over 2m)" for a series.
@@ -178,8 +177,8 @@ const std::vector<Resource>& resources() {
 }  // namespace
 
 std::string last_seen(const json& event) {
-  const std::string again = text_at(event, ".series.lastObservedTime");
-  return again.empty() ? text_at(event, ".eventTime") : again;
+  const std::string again = text_at_path(event, ".series.lastObservedTime");
+  return again.empty() ? text_at_path(event, ".eventTime") : again;
 }
 
 Result<const Resource*> resource_named(std::string_view name) {
@@ -238,7 +237,7 @@ std::string print(const Resource& resource, const std::vector<json>& objects, Ou
     }
     case Output::kName: {
       std::string out;
-      for (const json& object : objects) out += full_name(resource, text_at(object, ".metadata.name")) + "\n";
+      for (const json& object : objects) out += full_name(resource, text_at_path(object, ".metadata.name")) + "\n";
       return out;
     }
     case Output::kTable:

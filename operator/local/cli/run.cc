@@ -20,6 +20,7 @@
 #include "base/core/fd.h"
 #include "base/core/log.h"
 #include "base/core/read_file.h"
+#include "base/json/fields.h"
 #include "crds/manifest.h"
 #include "operator/local/cli/admission.h"
 #include "operator/local/cli/args.h"
@@ -36,6 +37,7 @@
 #include "operator/local/process.h"
 #include "operator/local/store.h"
 #include "operator/reconcile/shell_record.h"
+#include "operator/reconcile/status.h"
 
 namespace bsp::local {
 namespace {
@@ -90,6 +92,10 @@ Result<RunOptions> parse(std::span<const std::string> words) {
   return o;
 }
 
+// Of the operator's process, one after the other with nothing changed about the job: it would go on so for ever.
+constexpr int kMostEnds = 10;
+constexpr auto kMostStalled = 60s;
+
 // The operator's process could not begin; starting it again would not help.
 constexpr int kCannotBegin = 3;
 
@@ -131,7 +137,7 @@ class Run {
     BSP_CHECK_OK(podman::check_usable());
     BSP_CHECK_OK(check_kernel());
     const nlohmann::json* app = crds::app_container(job_.spec);
-    if (auto image = podman::image_config(app->value("image", "")); !image)
+    if (auto image = podman::image_config(text_at(*app, "image")); !image)
       return std::unexpected(image.error().in("spec.template.spec.containers[app].image"));
     if (auto runtime = podman::image_config(std::string(names::kRuntimeImage)); !runtime)
       return std::unexpected(runtime.error().in("the runtime image (./dev images makes it)"));
@@ -180,6 +186,12 @@ class Run {
     const auto status = child_.ended();
     if (!status) return true;
     if (WIFEXITED(*status) && WEXITSTATUS(*status) == kCannotBegin) return false;
+    if (++ends_ > kMostEnds)
+      return fail(
+          ErrorCode::kFailed,
+          std::format("the operator's process has ended {} times while nothing of the job changed; please report "
+                      "it with what it said above",
+                      ends_));
     view_.say(std::format("The operator's process ended ({} {}); the job goes on, starting another one",
                           WIFSIGNALED(*status) ? "signal" : "status",
                           WIFSIGNALED(*status) ? WTERMSIG(*status) : WEXITSTATUS(*status)));
@@ -199,6 +211,7 @@ class Run {
         return 1;
       }
       if (crds::is_finished(job_.status.phase)) return finish();
+      if (is_stalled()) return 1;
       BSP_TRY(const bool serves, keep_operator());
       if (!serves) return 1;
       signalfd_siginfo info{};
@@ -209,8 +222,18 @@ class Run {
     }
   }
 
+  // For a while, so that what passes may pass. Has said why.
+  bool is_stalled() {
+    const auto* c = crds::find_condition(job_.status.conditions, reconcile::kStalled);
+    if (!c || c->status != crds::ConditionStatus::kTrue) return stalled_.clear(), false;
+    if (c->message != stalled_) view_.say("The operator can't look after the job: " + c->message);
+    stalled_ = c->message;
+    return SystemClock{}.now() > c->last_transition_time + kMostStalled;
+  }
+
   void take(const kube::WatchEvent& event) {
-    if (event.object.value("kind", "") == names::kBspJobKind) {
+    ends_ = 0;
+    if (text_at(event.object, "kind") == names::kBspJobKind) {
       auto job = crds::bsp_job_from_json(event.object);
       if (!job || job->metadata.name != job_.metadata.name) return;
       gone_ = event.type == kube::EventType::kDeleted;
@@ -260,6 +283,8 @@ class Run {
   Fd signals_;
   std::map<std::string, crds::RankMigration> migrations_;
   Time running_{};
+  std::string stalled_;  // as it was said
+  int ends_ = 0;         // of the operator's process, since the job or a move changed
   bool gone_ = false;
 };
 

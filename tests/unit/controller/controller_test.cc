@@ -131,11 +131,9 @@ TEST_F(ControllerTest, JobsOfOneNameInTwoNamespacesHaveNothingInCommon) {
   ASSERT_TRUE(client_->create(job("lbm", "b", 3)));
   ASSERT_TRUE(has_pods(2, "a"));
   ASSERT_TRUE(has_pods(3, "b"));
-  const auto ca_in = [&](const char* space) {
-    return client_->list(kSecret, space, {{"migbsp.io/job", "lbm"}}).value().at(0)["data"]["ca.pem"];
-  };
-  EXPECT_NE(ca_in("a"), ca_in("b"));
-  ASSERT_TRUE(client_->remove({kBspJob, "a", "lbm"}));
+  EXPECT_NE(client_->get({kSecret, "a", "lbm-ca"}).value()["data"],
+            client_->get({kSecret, "b", "lbm-ca"}).value()["data"]);
+  ASSERT_TRUE(client_->remove({kBspJob, "a", "lbm"}, ""));
   ASSERT_TRUE(eventually([&] { return client_->list(kBspJob, "a").value().empty(); })) << "its finalizer is removed";
   EXPECT_THAT(pods_in("a"), IsEmpty());
   EXPECT_EQ(pods_in("b").size(), 3u);
@@ -183,7 +181,7 @@ TEST_F(ControllerTest, WhatTheSchemaLetsPassIsAnsweredByAConditionOnce) {
   ASSERT_TRUE(client_->create(job("good")));
   ASSERT_TRUE(has_pods(2));
   EXPECT_EQ(read("bad")["metadata"]["resourceVersion"], version);
-  ASSERT_TRUE(client_->remove({kBspJob, "default", "bad"})) << "and it can be deleted";
+  ASSERT_TRUE(client_->remove({kBspJob, "default", "bad"}, "")) << "and it can be deleted";
   EXPECT_TRUE(eventually([&] { return client_->list(kBspJob, "default").value().size() == 1; }));
 }
 
@@ -263,7 +261,7 @@ TEST_F(ControllerTest, NodesWithoutRoomOrThatRefuseThePodsTakeNoRank) {
   tolerant["spec"]["template"]["spec"]["tolerations"] = {{{"key", "gpu"}, {"operator", "Exists"}}};
   ASSERT_TRUE(client_->create(tolerant));
   ASSERT_TRUE(has_pods(1));
-  ASSERT_TRUE(client_->remove({kPod, "kube-system", "other"}));
+  ASSERT_TRUE(client_->remove({kPod, "kube-system", "other"}, ""));
   EXPECT_TRUE(becomes("narrow", "message", "2 ranks are mapped")) << "it has come";
 }
 
@@ -292,7 +290,7 @@ TEST_F(ControllerTest, OneOfTwoWorksAndTheOtherTakesOver) {
   ASSERT_TRUE(has_pods(2));
   first.reset();
   ASSERT_TRUE(eventually([&] { return leads(second); }));
-  ASSERT_TRUE(client_->remove({kBspJob, "default", "lbm"}));
+  ASSERT_TRUE(client_->remove({kBspJob, "default", "lbm"}, ""));
   EXPECT_TRUE(eventually([&] { return client_->list(kBspJob, "default").value().empty(); }));
 }
 

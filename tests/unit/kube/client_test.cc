@@ -80,7 +80,7 @@ TEST_F(ClientTest, AnObjectMadeAnewIsAnother) {
   auto client = open();
   install_widgets(*client);
   Object old = client->create(widget("a")).value();
-  ASSERT_TRUE(client->remove(key(kWidget, "a")));
+  ASSERT_TRUE(client->remove(key(kWidget, "a"), ""));
   ASSERT_TRUE(client->create(widget("a")));
   old["metadata"].erase("resourceVersion");
   EXPECT_EQ(client->update_status(old).error().code, ErrorCode::kConflict);
@@ -96,13 +96,13 @@ TEST_F(ClientTest, FinalizersHoldADeletedObject) {
   Object object = widget("a");
   object["metadata"]["finalizers"] = {"kubetest.example/pods"};
   ASSERT_TRUE(client->create(object));
-  ASSERT_TRUE(client->remove(key(kWidget, "a")));
+  ASSERT_TRUE(client->remove(key(kWidget, "a"), ""));
   Object held = client->get(key(kWidget, "a")).value();
   ASSERT_TRUE(held["metadata"].contains("deletionTimestamp"));
   held["metadata"].erase("finalizers");
   ASSERT_TRUE(client->update(held));
   EXPECT_EQ(client->get(key(kWidget, "a")).error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(client->remove(key(kWidget, "a")).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(client->remove(key(kWidget, "a"), "").error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(ClientTest, ListComesInPagesSelectedAndSorted) {

@@ -52,9 +52,9 @@ TEST_F(CacheTest, FindsByNameAndByIndexWithoutARequest) {
   ASSERT_TRUE(client->update(of_job("m0", "odd")));
   ASSERT_TRUE(eventually([&] { return cache.count(kConfigMap, "job", "odd") == 4; }));
   EXPECT_EQ(cache.count(kConfigMap, "job", "even"), 2u);
-  ASSERT_TRUE(client->remove(key(kConfigMap, "m0")));
+  ASSERT_TRUE(client->remove(key(kConfigMap, "m0"), ""));
   ASSERT_TRUE(eventually([&] { return cache.count(kConfigMap, "job", "odd") == 3; }));
-  for (int i = 1; i < 6; ++i) ASSERT_TRUE(client->remove(key(kConfigMap, "m" + std::to_string(i))));
+  for (int i = 1; i < 6; ++i) ASSERT_TRUE(client->remove(key(kConfigMap, "m" + std::to_string(i)), ""));
   ASSERT_TRUE(eventually([&] { return cache.count(kConfigMap) == 0; }));
   EXPECT_EQ(cache.bytes(), 0u);
 }
@@ -77,7 +77,7 @@ TEST_F(CacheTest, ChangesAreToldWithWhatWasBefore) {
   ASSERT_TRUE(eventually([&] { return cache.count(kConfigMap) == 1; }));
   ASSERT_TRUE(client->update(of_job("a", "y")));
   ASSERT_TRUE(eventually([&] { return cache.count(kConfigMap, "job", "y") == 1; }));
-  ASSERT_TRUE(client->remove(key(kConfigMap, "a")));
+  ASSERT_TRUE(client->remove(key(kConfigMap, "a"), ""));
   ASSERT_TRUE(eventually([&] {
     const std::lock_guard lock(mutex);
     return story.size() == 3;
@@ -98,7 +98,7 @@ TEST_F(CacheTest, OwnWritesAreSeenAtOnceAndOldOnesNotAgain) {
   cache.put(first);
   EXPECT_EQ(cache.get(key(kConfigMap, "a")), second) << "an older version is not taken";
   server_.clear_faults();
-  ASSERT_TRUE(client->remove(key(kConfigMap, "a")));
+  ASSERT_TRUE(client->remove(key(kConfigMap, "a"), ""));
   ASSERT_TRUE(eventually([&] { return !cache.get(key(kConfigMap, "a")); }));
   cache.put(second);
   EXPECT_FALSE(cache.get(key(kConfigMap, "a"))) << "a late answer does not bring a deleted object back";
@@ -295,12 +295,15 @@ TEST_F(ModifyTest, FinalizersAreAddedAndRemovedAmongOthersWrites) {
   ASSERT_TRUE(changed) << changed.error().message;
   EXPECT_EQ((*changed)["data"]["x"], "race 2") << "the other's write is kept";
   EXPECT_TRUE(kube::has_finalizer(*changed, "kubetest.example/x"));
-  ASSERT_TRUE(client->remove(a));
+  ASSERT_TRUE(client->remove(a, ""));
   EXPECT_TRUE(kube::is_being_deleted(client->get(a).value()));
   EXPECT_EQ(kube::add_finalizer(*client, a, "kubetest.example/y").error().code, ErrorCode::kConflict);
-  ASSERT_TRUE(kube::remove_finalizer(*client, a, "kubetest.example/x"));
+  const std::string uid = client->get(a).value()["metadata"]["uid"];
+  ASSERT_TRUE(kube::remove_finalizer(*client, a, "another", "kubetest.example/x"));
+  EXPECT_TRUE(client->get(a)) << "another object of that name would have kept its finalizer";
+  ASSERT_TRUE(kube::remove_finalizer(*client, a, uid, "kubetest.example/x"));
   EXPECT_EQ(client->get(a).error().code, ErrorCode::kNotFound);
-  EXPECT_TRUE(kube::remove_finalizer(*client, a, "kubetest.example/x")) << "gone is fine";
+  EXPECT_TRUE(kube::remove_finalizer(*client, a, uid, "kubetest.example/x")) << "gone is fine";
 }
 
 // --- Leader election ----------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ TEST_F(FaultsTest, AWriteWhoseAnswerIsLostIsRepeatedWithoutHarm) {
   EXPECT_TRUE(updated.error().retryable);
   EXPECT_EQ(client->get(key(kConfigMap, "a")).value()["data"]["x"], "2");
   server_.inject({.match = "DELETE", .what = Fault::kCut, .after = 0});
-  EXPECT_TRUE(client->remove(key(kConfigMap, "a"))) << "gone is gone";
+  EXPECT_TRUE(client->remove(key(kConfigMap, "a"), "")) << "gone is gone";
   // With a name that the server makes, a second try would be a second object.
   Object nameless = config_map("");
   nameless["metadata"].erase("name");

@@ -71,7 +71,7 @@ TEST_F(WatchTest, TellsEveryKindOfChange) {
   EXPECT_FALSE(first[0].object["metadata"].contains("managedFields"));
   change(*client, "a", "2");
   ASSERT_TRUE(client->create(config_map("b")));
-  ASSERT_TRUE(client->remove(key(kConfigMap, "a")));
+  ASSERT_TRUE(client->remove(key(kConfigMap, "a"), ""));
   std::vector<kube::WatchEvent> events;
   ASSERT_TRUE(eventually([&] {
     const auto more = client->wait({}, "default", cursor, milliseconds(50)).value();
@@ -158,9 +158,9 @@ TEST_F(WatchTest, WhatHappenedBehindA410IsMadeUpFor) {
   server_.cut_all();
   auto other = open();
   ASSERT_TRUE(eventually([&] { return live_watches() == 0; }));
-  ASSERT_TRUE(other->remove(key(kConfigMap, "goes")));
+  ASSERT_TRUE(other->remove(key(kConfigMap, "goes"), ""));
   change(*other, "changes", "2");
-  ASSERT_TRUE(other->remove(key(kConfigMap, "anew")));
+  ASSERT_TRUE(other->remove(key(kConfigMap, "anew"), ""));
   ASSERT_TRUE(other->create(config_map("anew", "3")));
   ASSERT_TRUE(other->create(config_map("new")));
   compact();
@@ -212,8 +212,8 @@ TEST_F(WatchTest, EventsInTheWrongOrderAreNotBelieved) {
   ASSERT_TRUE(eventually([&] { return live_watches() == 1; })) << "else the fault may hit the watch that is cut next";
   server_.inject({.match = kWatch, .what = Fault::kSwap, .after = 0});
   server_.cut_all();
-  change(*client, "a", "2");                          // held back …
-  ASSERT_TRUE(client->remove(key(kConfigMap, "a")));  // … and sent behind its own deletion
+  change(*client, "a", "2");                              // held back …
+  ASSERT_TRUE(client->remove(key(kConfigMap, "a"), ""));  // … and sent behind its own deletion
   ASSERT_TRUE(follow(*client, cursor, {kConfigMap}, [&] { return server_.requests("configmaps?limit") > lists; }));
   ASSERT_TRUE(catch_up(*client, cursor));
   EXPECT_FALSE(there_.contains("a")) << "an old event must not bring a deleted object back";
@@ -321,7 +321,7 @@ TEST_F(WatchTest, AStormEndsInAgreement) {
         const std::string name = std::format("w{}-{}", w, i % 7);
         (void)writer->create(config_map(name));
         (void)writer->update(config_map(name, std::to_string(i)));
-        if (i % 3 == 0) (void)writer->remove(key(kConfigMap, name));
+        if (i % 3 == 0) (void)writer->remove(key(kConfigMap, name), "");
       }
     });
   for (int round = 0; round < 40; ++round) {

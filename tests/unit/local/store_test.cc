@@ -95,7 +95,7 @@ TEST_F(StoreTest, AStaleWriterIsToldAndAnEqualWriteIsNone) {
 TEST_F(StoreTest, AnObjectMadeAnewIsAnother) {
   auto store = open();
   Object old = store->create(thing("a")).value();
-  ASSERT_TRUE(store->remove(key("a")));
+  ASSERT_TRUE(store->remove(key("a"), ""));
   ASSERT_TRUE(store->create(thing("a")));
   old["metadata"].erase("resourceVersion");
   EXPECT_EQ(store->update_status(old).error().code, ErrorCode::kConflict);
@@ -106,7 +106,7 @@ TEST_F(StoreTest, FinalizersHoldADeletedObject) {
   Object object = thing("a");
   object["metadata"]["finalizers"] = {"migbsp.io/pods"};
   ASSERT_TRUE(store->create(object));
-  ASSERT_TRUE(store->remove(key("a")));
+  ASSERT_TRUE(store->remove(key("a"), ""));
   Object held = store->get(key("a")).value();
   ASSERT_TRUE(held["metadata"].contains("deletionTimestamp"));
   held["metadata"].erase("finalizers");
@@ -120,14 +120,14 @@ TEST_F(StoreTest, APodOnANodeStaysUntilTheNodePurgesIt) {
   pod["spec"] = {{"nodeName", "slow-0"}};
   const Object made = store->create(pod).value();
   const Key pod_key{kPod, "default", "p"};
-  ASSERT_TRUE(store->remove(pod_key));
+  ASSERT_TRUE(store->remove(pod_key, ""));
   EXPECT_TRUE(store->get(pod_key).value()["metadata"].contains("deletionTimestamp"));
   ASSERT_TRUE(store->purge(pod_key, "another uid"));
   EXPECT_TRUE(store->get(pod_key));
   ASSERT_TRUE(store->purge(pod_key, made["metadata"]["uid"]));
   EXPECT_FALSE(store->get(pod_key));
   ASSERT_TRUE(store->create(thing("unscheduled", "Pod")));
-  ASSERT_TRUE(store->remove({kPod, "default", "unscheduled"}));
+  ASSERT_TRUE(store->remove({kPod, "default", "unscheduled"}, ""));
   EXPECT_FALSE(store->get({kPod, "default", "unscheduled"}));
 }
 
@@ -185,9 +185,9 @@ TEST_F(StoreTest, WatchTellsEveryKindOfChange) {
   EXPECT_EQ(events[0].object["status"]["phase"], "Pausing");
   EXPECT_EQ(events[1].type, EventType::kAdded);
 
-  ASSERT_TRUE(store->remove(key("a")));
+  ASSERT_TRUE(store->remove(key("a"), ""));
   ASSERT_TRUE(store->create(thing("a")));
-  ASSERT_TRUE(store->remove(key("b")));
+  ASSERT_TRUE(store->remove(key("b"), ""));
   events = store->wait({}, "default", cursor, milliseconds(0)).value();
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].type, EventType::kDeleted);
@@ -322,6 +322,16 @@ TEST(Files, OneHolderOfALock) {
   }
   EXPECT_TRUE(try_lock_file(root + "/lock"));
   ASSERT_TRUE(remove_tree(root));
+}
+
+TEST_F(StoreTest, ADeletionMeansTheObjectWithItsUid) {
+  auto store = open();
+  const std::string before = store->create(thing("a")).value()["metadata"]["uid"];
+  ASSERT_TRUE(store->remove(key("a"), before));
+  const Object again = store->create(thing("a")).value();
+  EXPECT_EQ(store->remove(key("a"), before).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(store->get(key("a")).value(), again);
+  EXPECT_TRUE(store->remove(key("a"), again["metadata"]["uid"]));
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ TEST_F(BookingObject, IsMadeWithTheFirstBookingAndKeepsWhatOthersWroteOnIt) {
   object = store_->get(key()).value();
   EXPECT_EQ(object["data"], json::object());
   EXPECT_EQ(object["metadata"]["labels"]["mine"], "kept");
-  ASSERT_TRUE(store_->remove(key()));
+  ASSERT_TRUE(store_->remove(key(), ""));
   const auto lost = room.book(room.read(kNow), "default/a", booking_of("n1"), kNow);
   EXPECT_EQ(lost.error().code, ErrorCode::kConflict) << "somebody removed it: decide again";
   EXPECT_TRUE(room.book(room.read(kNow), "default/a", booking_of("n1"), kNow));

@@ -87,7 +87,7 @@ TEST_F(EventsTest, AnEventThatSomebodyRemovedIsToldAnew) {
   EventRecorder recorder(*store_, clock_);
   recorder.tell(job_, {"Normal", "Running", "every rank runs"});
   const std::string name = events().at(0)["metadata"]["name"];
-  ASSERT_TRUE(store_->remove({kEvent, "default", name}));
+  ASSERT_TRUE(store_->remove({kEvent, "default", name}, ""));
   clock_.advance(seconds(1));
   recorder.tell(job_, {"Normal", "Running", "every rank runs"});
   const auto all = events();

@@ -62,6 +62,10 @@ class Tenants : public ::testing::Test {
     }
     return holds();
   }
+  static std::string uid_of(const Object& object) { return text_at(part_at(object, "metadata"), "uid"); }
+  bool is_deleted(const std::string& name) {
+    return !text_at(part_at(read(kPod, name), "metadata"), "deletionTimestamp").empty();
+  }
   // The status of a condition; "" if there is none.
   std::string condition(const std::string& job, const std::string& type, const char* field = "status") {
     const Object object = read(kBspJob, job);
@@ -110,6 +114,139 @@ TEST_F(Tenants, AnErrorOfTheOperatorItselfStaysWithTheJobThatMetIt) {
   broken = false;
   EXPECT_TRUE(eventually([&] { return read(kPod, "bad-r0-g0").is_object(); }));
   EXPECT_TRUE(eventually([&] { return condition("bad", "Stalled") == "False"; })) << "and it says that this is over";
+}
+
+// A pod as a tenant may make it; `node`: as if it had been taken.
+json pod(const std::string& name, json metadata, const std::string& node = "") {
+  metadata["name"] = name;
+  metadata["namespace"] = "default";
+  json object = {{"apiVersion", "v1"},
+                 {"kind", "Pod"},
+                 {"metadata", std::move(metadata)},
+                 {"spec", {{"containers", {{{"name", "app"}, {"image", "evil"}}}}}}};
+  if (!node.empty()) object["spec"]["nodeName"] = node;
+  return object;
+}
+
+TEST_F(Tenants, APodUnderTheNameOfARanksPodIsNotAdopted) {
+  const Object theirs = store_->create(pod("job-r0-g0", {{"labels", {{"migbsp.io/job", "job"}}}})).value();
+  start([](const std::string&) { return ImageDefaults{}; });
+  ASSERT_TRUE(store_->create(job("job", "good")));
+  ASSERT_TRUE(eventually([&] { return event_on("job", "PodNotCreated"); }));
+  EXPECT_TRUE(eventually([&] {
+    return text_at(part_at(read(kBspJob, "job"), "status"), "message")
+        .contains(
+            "pod job-r0-g0 is there and was not made by the operator for this job; delete it: kubectl delete pod "
+            "job-r0-g0 -n default");
+  }));
+  EXPECT_EQ(read(kPod, "job-r0-g0"), theirs) << "and it is left as it is";
+  ASSERT_TRUE(store_->remove({kPod, "default", "job-r0-g0"}, uid_of(theirs)));
+  ASSERT_TRUE(eventually([&] { return read(kPod, "job-r0-g0").is_object(); })) << "it is tried again";
+  const Object ours = read(kPod, "job-r0-g0");
+  EXPECT_EQ(owner_of(ours).uid, uid_of(read(kBspJob, "job")));
+  EXPECT_EQ(text_at(part_at(part_at(ours, "metadata"), "annotations"), "migbsp.io/made-from").size(), 64u);
+}
+
+TEST_F(Tenants, ALabelMakesNoPodAMemberOfAJob) {
+  start([](const std::string&) { return ImageDefaults{}; });
+  const Object made = store_->create(job("job", "good")).value();
+  ASSERT_TRUE(eventually([&] { return read(kPod, "job-r0-g0").is_object(); }));
+  const json labels = part_at(part_at(read(kPod, "job-r0-g0"), "metadata"), "labels");
+  const Object intruder = store_->create(pod("intruder", {{"labels", labels}}, "n3")).value();
+  // Of another job of this name.
+  json owner = owner_reference(crds::bsp_job_from_json(made).value());
+  owner[0]["uid"] = "another";
+  const Object former = store_->create(pod("former", {{"labels", labels}, {"ownerReferences", owner}}, "n2")).value();
+  ASSERT_TRUE(store_->remove({kBspJob, "default", "job"}, uid_of(made)));
+  ASSERT_TRUE(eventually([&] { return is_deleted("job-r0-g0"); }));
+  ASSERT_TRUE(store_->purge({kPod, "default", "job-r0-g0"}, uid_of(read(kPod, "job-r0-g0"))));
+  EXPECT_TRUE(eventually([&] { return read(kBspJob, "job").is_null(); })) << "it waits for its own pods only";
+  EXPECT_EQ(read(kPod, "intruder"), intruder);
+  EXPECT_EQ(read(kPod, "former"), former);
+}
+
+// Between what a worker has seen and its request, another pod gets the name.
+class Swapping final : public kube::Client {
+ public:
+  explicit Swapping(local::Store& store) : store_(store) {}
+  Result<void> remove(const kube::Key& key, const std::string& uid) override {
+    if (key.kind == kPod && !swapped.exchange(true)) {
+      EXPECT_FALSE(uid.empty());
+      EXPECT_TRUE(store_.purge(key, uid));
+      EXPECT_TRUE(store_.create(pod(key.name, json::object(), "n3")));
+    }
+    return store_.remove(key, uid);
+  }
+  Result<Object> get(const kube::Key& key) override { return store_.get(key); }
+  Result<std::vector<Object>> list(const kube::Kind& kind, const std::string& name_space,
+                                   const std::map<std::string, std::string>& labels) override {
+    return store_.list(kind, name_space, labels);
+  }
+  Result<Object> create(const Object& object) override { return store_.create(object); }
+  Result<Object> update(const Object& object) override { return store_.update(object); }
+  Result<Object> update_status(const Object& object) override { return store_.update_status(object); }
+  Result<std::vector<kube::WatchEvent>> wait(const std::vector<kube::Kind>& kinds, const std::string& name_space,
+                                             std::string& cursor, std::chrono::milliseconds timeout) override {
+    return store_.wait(kinds, name_space, cursor, timeout);
+  }
+  std::atomic<bool> swapped = false;
+
+ private:
+  local::Store& store_;
+};
+
+TEST_F(Tenants, APodSurvivesTheDeletionOfItsPredecessor) {
+  Swapping client(*store_);
+  shell_ = std::make_unique<Shell>(
+      client, ShellOptions{.name_space = "default", .network = "", .image_defaults = [](const std::string&) {
+                             return ImageDefaults{};
+                           }});
+  Object object = store_->create(job("job", "good")).value();
+  ASSERT_TRUE(eventually([&] { return read(kPod, "job-r0-g0").is_object(); }));
+  object = read(kBspJob, "job");
+  object["spec"]["runPolicy"]["suspend"] = true;
+  object["metadata"].erase("resourceVersion");
+  ASSERT_TRUE(store_->update(object));
+  ASSERT_TRUE(eventually([&] { return client.swapped.load(); }));
+  ASSERT_TRUE(eventually([&] { return text_at(part_at(read(kBspJob, "job"), "status"), "phase") == "Suspended"; }));
+  EXPECT_TRUE(owner_of(read(kPod, "job-r0-g0")).uid.empty()) << "the other one is there";
+  EXPECT_FALSE(is_deleted("job-r0-g0"));
+  shell_.reset();
+}
+
+TEST_F(Tenants, AStatusThatNoOperatorCanHaveWrittenEndsThatJobOnly) {
+  Object spoilt = store_->create(job("spoilt", "good")).value();
+  spoilt["status"] = {{"phase", "Running"}, {"ranks", {{{"rank", 7}, {"pod", "x"}, {"generation", 1}}}}};
+  ASSERT_TRUE(store_->update_status(spoilt));
+  Object huge = store_->create(job("huge", "good")).value();
+  huge["status"] = {{"phase", "Migrating"}, {"waveState", json::array()}};
+  ASSERT_TRUE(store_->update_status(huge));
+  start([](const std::string&) { return ImageDefaults{}; });
+  for (const char* name : {"spoilt", "huge"}) {
+    EXPECT_TRUE(eventually([&] { return text_at(part_at(read(kBspJob, name), "status"), "reason") == "Invalid"; }))
+        << read(kBspJob, name);
+    EXPECT_THAT(text_at(part_at(read(kBspJob, name), "status"), "message"), HasSubstr("status.ranks"));
+  }
+  ASSERT_TRUE(store_->create(job("good", "good")));
+  EXPECT_TRUE(eventually([&] { return read(kPod, "good-r0-g0").is_object(); }));
+}
+
+TEST_F(Tenants, WhatAProgramPrintsNeedNotBeText) {
+  shell_ = std::make_unique<Shell>(*store_,
+                                   ShellOptions{.name_space = "default",
+                                                .network = "",
+                                                .image_defaults = [](const std::string&) { return ImageDefaults{}; },
+                                                .log_tail = [](auto&, auto&) { return "caf\xe9 \xff"; }});
+  ASSERT_TRUE(store_->create(job("job", "good")));
+  ASSERT_TRUE(eventually([&] { return read(kPod, "job-r0-g0").is_object(); }));
+  Object object = read(kPod, "job-r0-g0");
+  object["status"] = {{"phase", "Failed"},
+                      {"containerStatuses",
+                       {{{"name", "app"}, {"state", {{"waiting", {{"reason", "ErrImagePull"}, {"message", "no"}}}}}}}}};
+  ASSERT_TRUE(store_->update_status(object));
+  EXPECT_TRUE(eventually([&] {
+    return text_at(part_at(read(kBspJob, "job"), "status"), "message").contains("caf\xef\xbf\xbd \xef\xbf\xbd");
+  })) << read(kBspJob, "job");
 }
 
 }  // namespace

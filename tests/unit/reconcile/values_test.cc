@@ -184,6 +184,14 @@ TEST(Trim, APodKeepsAllThatIsSeenOfItAndLittleElse) {
     pod["kind"] = "Pod";
     pod["metadata"]["labels"]["migbsp.io/job"] = "job";
     pod["metadata"]["labels"]["team"] = "blue";
+    pod["metadata"]["ownerReferences"] = {
+        {{"apiVersion", "apps/v1"}, {"kind", "ReplicaSet"}, {"name", "purple"}, {"uid", "r"}, {"controller", false}},
+        {{"apiVersion", "migbsp.io/v1alpha1"},
+         {"kind", "BSPJob"},
+         {"name", "job"},
+         {"uid", "j"},
+         {"controller", true},
+         {"blockOwnerDeletion", true}}};
     pod["metadata"]["annotations"] = {{"note", "long"}};
     pod["spec"]["containers"] = {
         {{"name", "app"}, {"image", "registry/image:1"}, {"resources", {{"requests", {{"cpu", "1"}}}}}}};
@@ -191,10 +199,12 @@ TEST(Trim, APodKeepsAllThatIsSeenOfItAndLittleElse) {
     trim_watched(kPod, trimmed);
     EXPECT_TRUE(equal(pod_facts(trimmed), pod_facts(pod))) << pod["status"] << "\n" << trimmed["status"];
     EXPECT_EQ(requests_of(trimmed["spec"]), requests_of(pod["spec"]));
-    EXPECT_EQ(job_key_of(kPod, trimmed), job_key_of(kPod, pod));
-    EXPECT_EQ(secret_name({"job", "uid"}, request_of(trimmed)), secret_name({"job", "uid"}, request_of(pod)));
+    EXPECT_EQ(job_key_of(kPod, trimmed), "/job");
+    EXPECT_EQ(owner_of(trimmed).uid, "j");
+    EXPECT_EQ(secret_of(trimmed), secret_of(pod));
     EXPECT_EQ(has_ended(trimmed), has_ended(pod));
-    for (const char* word : {"startedAt", "containerID", "image", "Initialized", "lastTransitionTime", "blue", "note"})
+    for (const char* word :
+         {"startedAt", "containerID", "image", "Initialized", "lastTransitionTime", "blue", "note", "purple"})
       EXPECT_THAT(trimmed.dump(), Not(HasSubstr(word)));
     json again = trimmed;
     trim_watched(kPod, again);

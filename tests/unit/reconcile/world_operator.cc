@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "crds/names.h"
+#include "operator/reconcile/stored.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile::sim {
@@ -142,6 +143,8 @@ bool World::store(const crds::BspJobStatus& status) {
   to_json(object, next);
   auto again = crds::bsp_job_from_json(object);
   if (!again) return violate("what was stored can't be read: " + again.error().message), false;
+  if (const auto stored = check_stored(*again); !stored && check_stored(job))
+    violate("what was stored is refused: " + stored.error().message);
   const auto& epoch = again->status.epoch;
   if (epoch && (!job.status.epoch || job.status.epoch->epoch != epoch->epoch)) {
     note(std::format("commits epoch {}", epoch->epoch));
