@@ -27,7 +27,7 @@ Result<kube::Object> JobShell::write_status(const crds::BspJob& job, const crds:
   to_json(object, next);
   const auto stored = cache_.get(at_);
   if (stored && kube::metadata_text(*stored, "resourceVersion") == job.metadata.resource_version)
-    if (auto changes = kube::merge_patch(stored->value("status", json::object()), object["status"])) {
+    if (auto changes = kube::merge_patch(part_at(*stored, "status"), object["status"])) {
       if (changes->empty()) return *stored;
       return client_.patch_status(
           at_,
