@@ -20,18 +20,6 @@ Result<Object> modify_with(Client& client, const Key& key, const std::function<b
   }
 }
 
-}  // namespace
-
-Result<Object> Client::patch_status(const Key& key, const Object& merge) {
-  BSP_TRY(Object object, get(key));
-  const std::string version = metadata_text(merge, "resourceVersion");
-  if (!version.empty() && version != metadata_text(object, "resourceVersion"))
-    return fail(ErrorCode::kConflict, std::format("{} {} has been modified", key.kind.kind, key.name), true);
-  object.merge_patch(merge);
-  return update_status(object);
-}
-
-namespace {
 Object differences(const Object& before, const Object& after) {
   Object patch = Object::object();
   for (const auto& [name, value] : before.items())
@@ -45,6 +33,7 @@ Object differences(const Object& before, const Object& after) {
   }
   return patch;
 }
+
 }  // namespace
 
 std::optional<Object> merge_patch(const Object& before, const Object& after) {

@@ -252,7 +252,6 @@ TEST_F(ClientTest, AnotherObjectOfTheNameIsNotRemoved) {
   const std::string uid = client->create(config_map("a")).value()["metadata"]["uid"];
   EXPECT_EQ(client->remove(key(kConfigMap, "a"), "11111111-1111-1111-1111-111111111111").error().code,
             ErrorCode::kConflict);
-  EXPECT_EQ(client->Client::remove(key(kConfigMap, "a"), "1").error().code, ErrorCode::kConflict);
   EXPECT_TRUE(client->get(key(kConfigMap, "a")));
   EXPECT_TRUE(client->remove(key(kConfigMap, "a"), uid));
   EXPECT_EQ(client->get(key(kConfigMap, "a")).error().code, ErrorCode::kNotFound);

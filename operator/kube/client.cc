@@ -1,0 +1,19 @@
+#include "operator/kube/client.h"
+
+#include <format>
+#include <nlohmann/json.hpp>
+
+#include "operator/kube/fields.h"
+
+namespace bsp::kube {
+
+Result<Object> Client::patch_status(const Key& key, const Object& merge) {
+  BSP_TRY(Object object, get(key));
+  const std::string version = metadata_text(merge, "resourceVersion");
+  if (!version.empty() && version != metadata_text(object, "resourceVersion"))
+    return fail(ErrorCode::kConflict, std::format("{} {} has been modified", key.kind.kind, key.name), true);
+  object.merge_patch(merge);
+  return update_status(object);
+}
+
+}  // namespace bsp::kube
