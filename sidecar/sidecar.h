@@ -109,6 +109,7 @@ class Sidecar {
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<net::LinkServer> server_;
   std::unique_ptr<Liveness> liveness_;
+  std::unique_ptr<net::CredentialsWatch> credentials_;  // the operator renews them in the pod's Secret
   net::Loop::TimerId poll_ = 0;
   net::Loop::TimerId bye_ = 0;            // not 0: bsp-init is told to stay
   std::optional<net::SteadyTime> ended_;  // the program, as far as this process knows

@@ -50,14 +50,14 @@ struct SidecarFacts {
   double throttled = 0;  // fraction of the last seconds for which a CPU limit held the app container back
   // The last of its messages that was rejected, wholly or in part, and why; "": none was.
   std::string rejected;
-  Time rejected_at{}, rejected_told{};
+  SteadyTime rejected_at{}, rejected_told{};
 };
 
 // All ranks complete a superstep together, so no rank is millions of them ahead of the others that were heard lately. One
 // that claims to be is taken to be where they are: gates and progress are measured by the rank that is furthest on. Far
 // more than what a rank completes while the others are not heard for as long as they count here.
 inline constexpr std::uint64_t kFarAhead = 1 << 24;
-void doubt_claims(std::map<std::string, SidecarFacts>& sidecars, Time now);
+void doubt_claims(std::map<std::string, SidecarFacts>& sidecars, SteadyTime now);
 
 // What the node (kubelet, or the Podman node) says of a pod's containers.
 struct PodFacts {

@@ -158,11 +158,11 @@ json asking_container(const json& app) {
 }
 
 // Ends a sidecar whose loop hangs: without it nobody measures, moves or fences the rank, and bsp-init can't know (it is
-// connected). The loop answers between two pieces of work, the longest of which (PMIx's registration of a job of a
-// thousand ranks) takes half a second of a core. On a node that gives it 0.15 of a core beside a busy program that is
-// some 4 s, and a checkpoint's threads take their part of it: so an answer has 15 s, and six in a row must be missing. A
-// hung sidecar is ended after 90 to 105 s; only one that can't do a single turn in all of that is ended by mistake, and it
-// is started again with what it knew. The fence of a pod that is cut off does not wait for this: bsp-init has its own.
+// still connected). The loop answers between two pieces of work, and none takes longer than a few hundred milliseconds of
+// a core. On a node that gives the pod 0.15 of a core, shared with a busy program and with criu, such a piece may take ten
+// seconds: so an answer has 15 s, and six in a row must be missing. A hung sidecar is ended after 90 to 105 s. By mistake
+// only one is that does not finish a single turn in all of that time, and it starts again with what it knew. The fence of a
+// pod that is cut off does not wait for this: bsp-init has a limit of its own.
 json liveness_probe() {
   return {{"httpGet", {{"path", "/"}, {"port", names::kLivenessPort}}},
           {"periodSeconds", 15},
@@ -217,15 +217,15 @@ std::string secret_name(const JobId& job, const PodRequest& request) {
 std::string certificate_file(const std::string& pod) { return pod + ".cert.pem"; }
 std::string key_file(const std::string& pod) { return pod + ".key.pem"; }
 
-std::string secret_of(const json& pod) {
+PodRequest request_of(const json& pod) {
   const json& labels = part_at(part_at(pod, "metadata"), "labels");
   const auto number = [&](std::string_view label) {
-    return static_cast<std::uint32_t>(std::strtoul(text_at(labels, label).c_str(), nullptr, 10));
+    return static_cast<std::uint32_t>(std::strtoul(text_at(labels, label.data()).c_str(), nullptr, 10));
   };
-  return secret_name(text_at(labels, names::kLabelJob), {.rank = number(names::kLabelRank),
-                                                         .generation = number(names::kLabelGeneration),
-                                                         .attempt = number(names::kLabelAttempt),
-                                                         .target = text_at(labels, names::kLabelRole) == "target"});
+  return {.rank = number(names::kLabelRank),
+          .generation = number(names::kLabelGeneration),
+          .attempt = number(names::kLabelAttempt),
+          .target = text_at(labels, names::kLabelRole.data()) == "target"};
 }
 
 std::string migration_name(const std::string& job, std::uint32_t wave, std::uint32_t rank) {

@@ -26,13 +26,15 @@ Result<kube::Object> JobShell::write_status(const crds::BspJob& job, const crds:
   json object;
   to_json(object, next);
   const auto stored = cache_.get(at_);
-  if (stored && kube::metadata_text(*stored, "resourceVersion") == job.metadata.resource_version)
-    if (auto changes = kube::merge_patch(part_at(*stored, "status"), object["status"])) {
+  if (stored && kube::metadata_text(*stored, "resourceVersion") == job.metadata.resource_version) {
+    const json& before = part_at(*stored, "status");
+    if (auto changes = kube::merge_patch(before.is_object() ? before : json::object(), object["status"])) {
       if (changes->empty()) return *stored;
       return client_.patch_status(
           at_,
           {{"metadata", {{"resourceVersion", job.metadata.resource_version}, {"uid", uid_}}}, {"status", *changes}});
     }
+  }
   return client_.update_status(object);
 }
 

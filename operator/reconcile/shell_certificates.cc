@@ -67,18 +67,23 @@ void JobShell::renew_if_due(const crds::BspJob& job) {
     }
     return;
   }
-  if (!found) return std::unexpected(found.error());
-  if (!is_ours(*found))
-    return fail(ErrorCode::kUnavailable,
-                std::format("Secret {} belongs to something else, or to a former job of this name that is still being "
-                            "removed; delete it, or give the job another name",
-                            name),
-                true);
-  net::PemPair pair;
-  for (const auto& [part, text] : {std::pair{"cert.pem", &pair.certificate}, {"key.pem", &pair.key}}) {
-    auto decoded = base64_decode(text_at(part_at(*found, "data"), part));
-    if (!decoded) return std::unexpected(decoded.error().in(std::format("Secret {}: data.{}", name, part)));
-    *text = std::move(*decoded);
+  not_renewed_.clear();
+  renew_again_ = now + kTakesEffect;
+  log_info("a job's certificates are renewed",
+           {{"job", name}, {"why", untrusted ? "one was not accepted" : "they were made long ago"}});
+}
+
+// The pods' first: an operator that dies in between finds nothing changed, and begins again.
+Result<void> JobShell::renew(const crds::BspJob& job) {
+  const Time now = clock_.now();
+  const Validity valid = validity_from(now);
+  BSP_TRY(ca_, make_ca(job, valid));
+  ca_end_ = valid.to;
+  std::set<std::string> written;
+  for (const kube::Object& pod : cache_.find(kPod, kByJob, job_key(at_.name_space, at_.name))) {
+    const PodRequest request = request_of(pod);
+    if (has_ended(pod) || !written.insert(secret_name({at_.name, uid_}, request)).second) continue;
+    BSP_CHECK_OK(write_secret(job, request));
   }
   BSP_TRY(const net::Credentials own, operator_credentials(*ca_, valid));
   BSP_CHECK_OK(tls_.renew(own));

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // A worker waits no longer than this for the others; the job is looked at again soon.
-constexpr auto kPatience = 1s;
+constexpr auto kTurnPatience = 1s;
 constexpr auto kFresh = 1s;
 
 constexpr std::string_view kCpu = "cpu ", kMemory = "memory ", kPods = "pods ", kMoves = "moves ";
@@ -84,7 +84,7 @@ Bookings ExchangeBookings::bookings(const exchange::View& view) {
 
 Result<void> ExchangeBookings::book(const Bookings& seen, const std::string& job, Booking booking, Time /*now*/) {
   std::unique_lock lock(mutex_);
-  if (!turn_ended_.wait_for(lock, kPatience, [&] { return deciding_.empty() || deciding_ == job; }))
+  if (!turn_ended_.wait_for(lock, kTurnPatience, [&] { return deciding_.empty() || deciding_ == job; }))
     return fail(ErrorCode::kUnavailable, std::format("room for the moves of {} is being asked for first", deciding_),
                 true);
   if (turn_) {
@@ -93,7 +93,7 @@ Result<void> ExchangeBookings::book(const Bookings& seen, const std::string& job
   }
   deciding_ = job;
   lock.unlock();
-  auto decision = group_.decide(kPatience);
+  auto decision = group_.decide(kTurnPatience);
   lock.lock();
   if (!decision) {
     end_turn();
@@ -127,7 +127,7 @@ Result<void> ExchangeBookings::assign(std::unique_lock<std::mutex>& lock, const 
   auto decision = std::move(turn_->decision);
   turn_.reset();
   lock.unlock();
-  const auto confirmed = decision.assign_confirmed(std::move(assignments), kPatience);
+  const auto confirmed = decision.assign_confirmed(std::move(assignments), kTurnPatience);
   lock.lock();
   end_turn();
   nodes.merge(planned_nodes());

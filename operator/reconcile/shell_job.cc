@@ -266,7 +266,7 @@ Result<void> JobShell::isolate(const crds::BspJob& job) {
   if (!stored && stored.error().code == ErrorCode::kNotFound) stored = client_.create(policy);
   isolate_again_ = now + (stored ? kIsolatedFor : kIsolateAgain);
   if (stored) return not_isolated_.clear(), Result<void>();
-  Error error = stored.error().in("NetworkPolicy " + policy.at("metadata").at("name").get<std::string>());
+  Error error = stored.error().in("NetworkPolicy " + kube::metadata_text(policy, "name"));
   if (job.status.phase == crds::JobPhase::kPending) return std::unexpected(std::move(error));
   if (not_isolated_.is_news(error.message))  // its pods run: that is worth more
     log_warning("keeping a job's NetworkPolicy failed",

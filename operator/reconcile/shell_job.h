@@ -93,7 +93,7 @@ class JobShell {
   Result<void> create_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image);
   void note_not_created(const Observed& o, const PodRequest& request, const Error& error, bool quiet);
   Result<ImageDefaults> image_defaults(const crds::BspJob& job);
-  Result<void> create_secret(const crds::BspJob& job, const PodRequest& request);
+  Result<void> write_secret(const crds::BspJob& job, const PodRequest& request);
   void delete_pods(const Observed& o, const std::vector<std::string>& pods);
   void delete_pod(const kube::Object& pod);
   void delete_secret(const std::string& name);
@@ -145,7 +145,8 @@ class JobShell {
   std::map<std::string, crds::RankMigration> unwritten_;  // by name, the newest
   std::map<std::string, ImageDefaults> images_;
   Bookings seen_;  // what the last look was decided on
-  Trouble not_booked_, not_prepared_, name_taken_;
+  std::chrono::steady_clock::time_point isolate_again_{};
+  Trouble not_booked_, not_prepared_, not_renewed_, not_isolated_, name_taken_;
   struct NotCreated {
     Error error;
     std::chrono::steady_clock::time_point again;  // not tried before that

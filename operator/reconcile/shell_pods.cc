@@ -58,6 +58,7 @@ void together(std::size_t count, const std::function<void(std::size_t)>& work) {
 void JobShell::delete_pods(const Observed& o, const std::vector<std::string>& pods) {
   if (pods.empty()) return;
   std::vector<kube::Object> going;
+  const auto secret_of = [&](const kube::Object& pod) { return secret_name({at_.name, uid_}, request_of(pod)); };
   std::set<std::string> unused, used;
   for (kube::Object& pod : cache_.find(kPod, kByJob, job_key(at_.name_space, at_.name))) {
     if (!is_ours(pod)) continue;
@@ -89,15 +90,10 @@ void JobShell::delete_pod(const kube::Object& pod) {
     cache_.drop(key);
 }
 
+// By name alone: the operator may not read Secrets, and the job's uid is part of the name.
 void JobShell::delete_secret(const std::string& name) {
-  const auto secret = client_.get(own(kSecret, name));
-  if (!secret && secret.error().code == ErrorCode::kNotFound) return;
-  auto removed = Result<void>();
-  if (!secret)
-    removed = std::unexpected(secret.error());
-  else if (is_ours(*secret))
-    removed = client_.remove(own(kSecret, name), kube::metadata_text(*secret, "uid"));
-  if (!removed && removed.error().code != ErrorCode::kNotFound && removed.error().code != ErrorCode::kConflict)
+  const auto removed = client_.remove(own(kSecret, name), "");
+  if (!removed && removed.error().code != ErrorCode::kNotFound)
     log_warning("deleting a Secret failed", {{"secret", name}, {"error", removed.error().message}});
 }
 

@@ -213,7 +213,13 @@ void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer
   const auto silent = now - node->silent_since.value_or(now);
   node->silent_since = now - silent;
   node->version = 0;
-  note_unreachable(node->pod());
+  if (answer.error().code == ErrorCode::kUntrusted) {
+    // It is there, and silence is not what is wrong with it: its credentials are to be renewed.
+    log_debug("a sidecar's credentials or ours are not accepted", {{"error", answer.error().message}});
+    if (!untrusted_.exchange(true)) tell();
+  } else {
+    note_unreachable(node->pod());
+  }
   if (answer.error().code == ErrorCode::kInvalid) note_rejected(node->pod(), answer.error().message);
   loop_.after(std::clamp<net::SteadyTime::duration>(silent / 10, kAskAgainLeast, kAskAgainMost), again);
 }
@@ -474,7 +480,7 @@ std::vector<wire::RankReport> Sidecars::take_reports() {
 void Sidecars::note_rejected(const std::string& pod, std::string why) {
   thread_.count_rejected();
   cut_text(why, 300);
-  const Time now = SystemClock{}.now();
+  const SteadyTime now = std::chrono::steady_clock::now();
   bool news = false;
   {
     std::lock_guard lock(mutex_);
@@ -514,7 +520,7 @@ std::map<std::string, SidecarFacts> Sidecars::facts() const {
   std::lock_guard lock(mutex_);
   std::map<std::string, SidecarFacts> all = facts_;
   for (const auto& [pod, since] : never_answered_) all[pod].unreachable_since = since;
-  doubt_claims(all, SystemClock{}.now());
+  doubt_claims(all, std::chrono::steady_clock::now());
   return all;
 }
 

@@ -133,7 +133,7 @@ bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status) {
   for (const crds::RankPlace& place : status.ranks) {
     const auto s = o.sidecars.find(place.pod);
     if (s == o.sidecars.end() || s->second.rejected.empty()) continue;
-    if (to_seconds(o.now - s->second.rejected_at) > kRejectedLately) continue;
+    if (to_seconds(o.steady - s->second.rejected_at) > kRejectedLately) continue;
     ++ranks;
     if (!facts || s->second.rejected_at > facts->rejected_at) latest = &place, facts = &s->second;
   }

@@ -172,7 +172,7 @@ TEST_P(CredentialsTest, ARunningJobStaysManagedAndCanBeDeleted) {
   EXPECT_EQ(status()["phase"], "Running");
   EXPECT_EQ(status().value("attempt", 0), 0) << "nothing was started anew";
   EXPECT_TRUE(client_->get({kPod, "default", kPodName}));
-  ASSERT_TRUE(client_->remove({kBspJob, "default", "lbm"}));
+  ASSERT_TRUE(client_->remove({kBspJob, "default", "lbm"}, ""));
   EXPECT_TRUE(eventually([&] { return job().empty(); })) << job();
 }
 
@@ -197,13 +197,13 @@ TEST_F(CredentialsTest, HalfAYearOldOnesAreGoodForANewLeader) {
 TEST_F(CredentialsTest, AJobGoesWhateverHasBecomeOfSecrets) {
   ASSERT_NO_FATAL_FAILURE(run_job());
   ASSERT_NO_FATAL_FAILURE(bring_up());
-  ASSERT_TRUE(client_->remove(authority_));
+  ASSERT_TRUE(client_->remove(authority_, ""));
   for (const char* verb : {"GET", "POST", "PUT"})
     server_.inject({.match = std::string(verb) + " /api/v1/namespaces/default/secrets",
                     .times = 100'000,
                     .status = 403,
                     .body = R"({"kind": "Status", "message": "secrets are forbidden", "reason": "Forbidden"})"});
-  ASSERT_TRUE(client_->remove({kBspJob, "default", "lbm"}));
+  ASSERT_TRUE(client_->remove({kBspJob, "default", "lbm"}, ""));
   ASSERT_NO_FATAL_FAILURE(lead());
   EXPECT_TRUE(eventually([&] { return job().empty(); })) << job();
 }

@@ -95,12 +95,14 @@ class ExchangeTest : public kube_test::World, public testing::WithParamInterface
     ASSERT_TRUE(eventually([&] {
       auto job = crds::bsp_job_from_json(*client_->get({kBspJob, space, "lbm"}));
       if (!job || job->status.ranks.empty()) return false;
+      const json pod = client_->get({kPod, space, "lbm-r0-g0"}).value();
       job->status.phase = crds::JobPhase::kRunning;
-      job->status.epoch =
-          wire::EpochPlan{.epoch = 0,
-                          .pmix_namespace = "lbm-e0",
-                          .sets = {"slow", "fast"},
-                          .members = {{.rank = 0, .pod = "lbm-r0-g0", .pod_uid = "u", .address = "", .set = 0}}};
+      job->status.epoch = wire::EpochPlan{
+          .epoch = 0,
+          .pmix_namespace = "lbm-e0",
+          .sets = {"slow", "fast"},
+          .members = {
+              {.rank = 0, .pod = "lbm-r0-g0", .pod_uid = pod["metadata"]["uid"], .address = "", .set = 0}}};
       job->status.epochs_used = 1;
       json next;
       to_json(next, *job);

@@ -115,7 +115,7 @@ TEST_F(AuthorityTest, IsReplacedWhereItCannotBeRead) {
 TEST_F(AuthorityTest, IsPutBackByTheLeaderThatHoldsIt) {
   Authority leader = authority();
   const std::string seed = leader.seed().value();
-  ASSERT_TRUE(store_->remove(at_));
+  ASSERT_TRUE(store_->remove(at_, ""));
   leader.keep();
   EXPECT_EQ(stored_seed(), seed);
   for (const Object& data : {Object{{"seed", base64_encode(std::string(net::kSeedBytes, 'x'))}}, Object{{"seed", "?"}}}) {
@@ -125,7 +125,7 @@ TEST_F(AuthorityTest, IsPutBackByTheLeaderThatHoldsIt) {
   }
   Authority patient = authority(1h);
   ASSERT_TRUE(patient.seed());
-  ASSERT_TRUE(store_->remove(at_));
+  ASSERT_TRUE(store_->remove(at_, ""));
   patient.keep();
   EXPECT_TRUE(stored().empty()) << "not asked for at every look";
 }

@@ -134,7 +134,7 @@ class HostileSidecars : public testing::Test {
   }
   static bool heard(const std::map<std::string, SidecarFacts>& facts, const std::string& pod) {
     const auto it = facts.find(pod);
-    return it != facts.end() && it->second.status && it->second.unreachable_since == Time{};
+    return it != facts.end() && it->second.status && it->second.unreachable_since == SteadyTime{};
   }
   static std::string rejected(const std::map<std::string, SidecarFacts>& facts, const std::string& pod) {
     const auto it = facts.find(pod);
@@ -182,7 +182,7 @@ TEST_P(OneHostileSidecar, TheHonestOneIsHeardAndItIsNamed) {
   EXPECT_TRUE(comes([&](const auto& facts) {
     const auto it = facts.find("hostile");
     if (!heard(facts, "honest") || it == facts.end()) return false;
-    if (why.empty()) return it->second.unreachable_since != Time{};
+    if (why.empty()) return it->second.unreachable_since != SteadyTime{};
     return it->second.rejected.find(why) != std::string::npos;
   })) << "said: "
       << rejected(sidecars_->facts(), "hostile");

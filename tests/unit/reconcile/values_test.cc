@@ -201,7 +201,7 @@ TEST(Trim, APodKeepsAllThatIsSeenOfItAndLittleElse) {
     EXPECT_EQ(requests_of(trimmed["spec"]), requests_of(pod["spec"]));
     EXPECT_EQ(job_key_of(kPod, trimmed), "/job");
     EXPECT_EQ(owner_of(trimmed).uid, "j");
-    EXPECT_EQ(secret_of(trimmed), secret_of(pod));
+    EXPECT_EQ(secret_name({"job", "uid"}, request_of(trimmed)), secret_name({"job", "uid"}, request_of(pod)));
     EXPECT_EQ(has_ended(trimmed), has_ended(pod));
     for (const char* word :
          {"startedAt", "containerID", "image", "Initialized", "lastTransitionTime", "blue", "note", "purple"})
@@ -611,13 +611,14 @@ TEST(Status, ASidecarThatIsNotBelievedIsNamedOnce) {
   auto condition = [](const Outcome& out) { return crds::find_condition(out.status.conditions, "ReportsRejected"); };
   auto after = [&](double more) {
     o.now += from_seconds(more);
+    o.steady += from_seconds(more);
     const Outcome out = reconcile_job(o, w.limits, w.job_limits);
     o.job.status = out.status;
     return out;
   };
   EXPECT_FALSE(condition(after(1))) << "a condition that is always there says nothing";
   o.sidecars.at("job-r1-g0").rejected = "JSON of 9 levels, and 8 is the limit";
-  o.sidecars.at("job-r1-g0").rejected_at = o.now;
+  o.sidecars.at("job-r1-g0").rejected_at = o.steady;
   const Outcome told = after(1);
   ASSERT_TRUE(condition(told));
   EXPECT_EQ(condition(told)->status, crds::ConditionStatus::kTrue);
@@ -631,7 +632,7 @@ TEST(Status, ASidecarThatIsNotBelievedIsNamedOnce) {
 }
 
 TEST(Claims, OnlyOneThatIsFarAheadOfMostIsDoubted) {
-  const Time now = Time{} + std::chrono::hours(2);
+  const SteadyTime now = SteadyTime{} + std::chrono::hours(2);
   std::map<std::string, SidecarFacts> sidecars;
   const auto claim = [&](const char* pod, std::uint64_t completed, double seconds_ago = 1) {
     sidecars[pod].completed = completed;

@@ -103,7 +103,7 @@ inline void use_pod(json pod) {
     (void)pod_facts(pod);
     (void)job_key_of(kPod, pod);
     (void)has_ended(pod);
-    (void)secret_of(pod);
+    (void)request_of(pod);
     NodeUsage usage;
     usage.change(nullptr, &pod);
     usage.change(&pod, nullptr);
