@@ -30,9 +30,8 @@ std::vector<Forgotten> beyond_history(const Observed& o) {
   std::set<std::string> of_the_wave;
   if (const auto wave = stored_wave(o.job.status); wave && *wave)
     for (const migrate::Move& move : (*wave)->moves) of_the_wave.insert(move.migration);
-  std::ranges::sort(ended, {}, [](const crds::RankMigration* m) {
-    return std::tie(m->status.completion_time, m->metadata.name);
-  });
+  std::ranges::sort(ended, {},
+                    [](const crds::RankMigration* m) { return std::tie(m->status.completion_time, m->metadata.name); });
   std::vector<Forgotten> out;
   for (std::size_t i = 0; i < ended.size() - limit && out.size() < kInOneLook; ++i)
     if (const crds::RankMigration& m = *ended[i]; !of_the_wave.contains(m.metadata.name) && !cools(m, o))

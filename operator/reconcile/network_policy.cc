@@ -24,9 +24,7 @@ json make_network_policy(const crds::BspJob& job, const OperatorPods& from) {
             {"labels", {{std::string(names::kLabelJob), job.metadata.name}}},
             {"ownerReferences", owner_reference(job)}}},
           {"spec",
-           {{"podSelector", own_pods},
-            {"policyTypes", {"Ingress"}},
-            {"ingress", {of_each_other, of_the_operator}}}}};
+           {{"podSelector", own_pods}, {"policyTypes", {"Ingress"}}, {"ingress", {of_each_other, of_the_operator}}}}};
 }
 
 }  // namespace bsp::reconcile

@@ -14,7 +14,8 @@ void doubt_claims(std::map<std::string, SidecarFacts>& sidecars, SteadyTime now)
   std::vector<std::uint64_t> claims;
   for (const auto& [pod, facts] : sidecars)
     // A rank that has just been restored counts from 0 until its first edge.
-    if (facts.completed > 0 && facts.unreachable_since == SteadyTime{} && to_seconds(now - facts.completed_at) < kLately)
+    if (facts.completed > 0 && facts.unreachable_since == SteadyTime{} &&
+        to_seconds(now - facts.completed_at) < kLately)
       claims.push_back(facts.completed);
   if (claims.size() < 2) return;
   const auto middle = claims.begin() + static_cast<std::ptrdiff_t>((claims.size() - 1) / 2);

@@ -135,10 +135,10 @@ class JobShell {
   std::uint64_t calls_ = 0;         // since one was told
   std::uint32_t tried_wave_ = ~0u;  // status.wave when a call that wants moves was told last
   std::chrono::steady_clock::time_point call_told_ = std::chrono::steady_clock::time_point::min();
-  std::uint64_t completed_ = 0;     // the superstep that all ranks had ended when last looked at
-  SteadyTime superstep_ended_{};    // since when; not set while they don't run
-  std::uint64_t newest_ = 0;        // superstep that any rank had completed
-  SteadyTime progress_{};           // when that was heard
+  std::uint64_t completed_ = 0;   // the superstep that all ranks had ended when last looked at
+  SteadyTime superstep_ended_{};  // since when; not set while they don't run
+  std::uint64_t newest_ = 0;      // superstep that any rank had completed
+  SteadyTime progress_{};         // when that was heard
   JobClocks clocks_;
   LostPods lost_;
   std::vector<Event> untold_;                             // of stored statuses

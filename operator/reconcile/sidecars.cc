@@ -64,7 +64,7 @@ struct Sidecars::Node {
   bool asked_report = false;
   bool asked_who_hears = false;
   net::SteadyTime asked_at{};
-  std::list<nlohmann::json> members;  // takes nothing while it is empty
+  std::list<nlohmann::json> members;           // takes nothing while it is empty
   std::size_t at_once = wire::kMembersAtOnce;  // fewer for one that knows nothing of pages
   unsigned pages = 0;
   unsigned failed_reports = 0;  // in a row

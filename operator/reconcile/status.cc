@@ -139,13 +139,14 @@ bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status) {
   }
   const bool is = facts != nullptr;
   if (was == is) return false;
-  turn_condition(o, status, kReportsRejected, is, is ? "NotBelieved" : "Reported",
-       is ? std::format(
-                "what the sidecar of rank {} ({}) says is not taken: {}{}; the scheduler does without it, and its "
-                "log and the pod's say more",
-                latest->rank.value, latest->pod, facts->rejected,
-                ranks > 1 ? std::format(" (and {} more ranks)", ranks - 1) : "")
-          : "the sidecars' reports are taken");
+  turn_condition(
+      o, status, kReportsRejected, is, is ? "NotBelieved" : "Reported",
+      is ? std::format(
+               "what the sidecar of rank {} ({}) says is not taken: {}{}; the scheduler does without it, and its "
+               "log and the pod's say more",
+               latest->rank.value, latest->pod, facts->rejected,
+               ranks > 1 ? std::format(" (and {} more ranks)", ranks - 1) : "")
+         : "the sidecars' reports are taken");
   return is;
 }
 

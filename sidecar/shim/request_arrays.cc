@@ -85,8 +85,7 @@ int some_of(SomeCall call_real, RequestArray& array, int* outcount, int* indices
     if (array.any_withheld()) *outcount = 0;
     return rc;
   }
-  for (int i = 0; i < *outcount; ++i)
-    settle_some(array, indices[i], array.statuses()[i], statuses, i);
+  for (int i = 0; i < *outcount; ++i) settle_some(array, indices[i], array.statuses()[i], statuses, i);
   return rc;
 }
 

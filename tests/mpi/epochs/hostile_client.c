@@ -22,10 +22,11 @@ static void load_descriptor(const char* directory) {
 
 int main(int argc, char** argv) {
   /* Types without a pointer: the library copies the words of the union. */
-  static const pmix_data_type_t plain[] = {
-      PMIX_BOOL,   PMIX_BYTE,   PMIX_SIZE,   PMIX_PID,    PMIX_INT,    PMIX_INT8,  PMIX_INT16,   PMIX_INT32, PMIX_INT64,
-      PMIX_UINT,   PMIX_UINT8,  PMIX_UINT16, PMIX_UINT32, PMIX_UINT64, PMIX_FLOAT, PMIX_DOUBLE,  PMIX_TIMEVAL, PMIX_TIME,
-      PMIX_STATUS, PMIX_PROC_RANK, PMIX_PERSIST, PMIX_SCOPE, PMIX_DATA_RANGE, PMIX_PROC_STATE};
+  static const pmix_data_type_t plain[] = {PMIX_BOOL,    PMIX_BYTE,    PMIX_SIZE,       PMIX_PID,       PMIX_INT,
+                                           PMIX_INT8,    PMIX_INT16,   PMIX_INT32,      PMIX_INT64,     PMIX_UINT,
+                                           PMIX_UINT8,   PMIX_UINT16,  PMIX_UINT32,     PMIX_UINT64,    PMIX_FLOAT,
+                                           PMIX_DOUBLE,  PMIX_TIMEVAL, PMIX_TIME,       PMIX_STATUS,    PMIX_PROC_RANK,
+                                           PMIX_PERSIST, PMIX_SCOPE,   PMIX_DATA_RANGE, PMIX_PROC_STATE};
   static const char* keys[] = {PMIX_GROUP_ENDPT_DATA, PMIX_GROUP_LOCAL_ONLY, PMIX_GROUP_ASSIGN_CONTEXT_ID, PMIX_TIMEOUT,
                                PMIX_COLLECT_DATA};
   enum { kPlain = sizeof plain / sizeof *plain, kKeys = sizeof keys / sizeof *keys };
@@ -64,7 +65,8 @@ int main(int argc, char** argv) {
       pmix_info_t* results = NULL;
       size_t n = 0;
       ++calls;
-      if (strcmp(keys[k], PMIX_TIMEOUT) && PMIx_Group_construct(name, both, 2, &info, 1, &results, &n) != PMIX_SUCCESS) ++refused;
+      if (strcmp(keys[k], PMIX_TIMEOUT) && PMIx_Group_construct(name, both, 2, &info, 1, &results, &n) != PMIX_SUCCESS)
+        ++refused;
       ++calls;
       if (PMIx_Fence(both, 2, &info, 1) != PMIX_SUCCESS) ++refused;
     }

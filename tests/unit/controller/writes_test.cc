@@ -23,14 +23,15 @@ class WritesTest : public ::testing::Test {
   };
 
   WritesTest()
-      : server_(kube_test::Pki::get().server, kube_test::Pki::get().ca.certificate,
-                [this](const kube_test::Request& request, kube_test::Reply& reply) {
-                  if (request.method != "GET") {
-                    const std::lock_guard lock(mutex_);
-                    writes_.push_back({request.method + " " + request.target, json::parse(request.body, nullptr, false)});
-                  }
-                  api_.handle(request, reply);
-                }) {
+      : server_(
+            kube_test::Pki::get().server, kube_test::Pki::get().ca.certificate,
+            [this](const kube_test::Request& request, kube_test::Reply& reply) {
+              if (request.method != "GET") {
+                const std::lock_guard lock(mutex_);
+                writes_.push_back({request.method + " " + request.target, json::parse(request.body, nullptr, false)});
+              }
+              api_.handle(request, reply);
+            }) {
     kube::Config config;
     config.server = "https://127.0.0.1:" + std::to_string(server_.port());
     config.ca.text = kube_test::Pki::get().ca.certificate;
@@ -99,17 +100,24 @@ class WritesTest : public ::testing::Test {
 };
 
 TEST_F(WritesTest, ProgressIsWrittenWithoutTheDecisionAndCallsThatMoveNobodyAreToldRarely) {
-  FakeRanks ranks(*client_, {.network = 80, .compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
+  FakeRanks ranks(*client_,
+                  {.network = 80, .compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
   std::atomic<int> recorded = 0;
-  start({.name_space = "", .network = "", .progress = 50ms, .calls = 1h, .record = [&](const auto&, const auto&, const auto&) { ++recorded; }});
+  start({.name_space = "",
+         .network = "",
+         .progress = 50ms,
+         .calls = 1h,
+         .record = [&](const auto&, const auto&, const auto&) { ++recorded; }});
   create_job({{"mode", "Advise"}, {"alpha", 4}, {"d", 0.01}, {"omega", 1'000'000}});
   ASSERT_TRUE(runs(ranks));
   const std::size_t while_starting = writes("/bspjobs/job/status").size();
   ASSERT_TRUE(eventually([&] { return recorded >= 50; })) << "every call is recorded";
   const auto superstep = status().value("superstep", std::uint64_t{0});
-  ASSERT_TRUE(eventually([&] { return status().value("superstep", std::uint64_t{0}) > superstep; })) << "progress is told";
+  ASSERT_TRUE(eventually([&] { return status().value("superstep", std::uint64_t{0}) > superstep; }))
+      << "progress is told";
   int told = 0, progress = 0;
-  for (const Write& write : writes("/bspjobs/job/status")) told += part_at(write.body, "status").contains("lastDecision");
+  for (const Write& write : writes("/bspjobs/job/status"))
+    told += part_at(write.body, "status").contains("lastDecision");
   for (const Write& write : writes("/bspjobs/job/status") | std::views::drop(while_starting)) {
     const json written = write.body.value("status", json::object());
     if (!written.contains("lastDecision") && written.contains("superstep")) {
@@ -125,7 +133,8 @@ TEST_F(WritesTest, ProgressIsWrittenWithoutTheDecisionAndCallsThatMoveNobodyAreT
 }
 
 TEST_F(WritesTest, TheCallsThatAreNotToldAreCountedInTheNextThatIs) {
-  FakeRanks ranks(*client_, {.network = 81, .compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
+  FakeRanks ranks(*client_,
+                  {.network = 81, .compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
   start({.name_space = "", .network = "", .calls = 1s});
   create_job({{"mode", "Advise"}, {"alpha", 4}, {"d", 0.01}, {"omega", 1'000'000}});
   ASSERT_TRUE(runs(ranks));
@@ -177,7 +186,8 @@ TEST_F(WritesTest, MigrationsThatHaveEndedGoBeyondTheLimitTheOldestFirst) {
   }
   EXPECT_TRUE(eventually([&] { return left() == std::vector<std::string>{"m3", "m4"}; }));
   for (const char* name : {"m1", "m2"}) {
-    const auto deleted = writes(std::string("DELETE /apis/migbsp.io/v1alpha1/namespaces/default/rankmigrations/") + name);
+    const auto deleted =
+        writes(std::string("DELETE /apis/migbsp.io/v1alpha1/namespaces/default/rankmigrations/") + name);
     ASSERT_EQ(deleted.size(), 1u) << name;
     EXPECT_EQ(deleted[0].body["preconditions"]["uid"], uids[name]) << "this very one";
   }

@@ -73,7 +73,8 @@ class AuthorityTest : public testing::Test {
     return base64_decode(stored().value("data", Object::object()).value("seed", "")).value_or("");
   }
   void write(Object data) {
-    Object secret = {{"apiVersion", "v1"}, {"kind", "Secret"}, {"metadata", {{"name", "authority"}, {"namespace", "default"}}}};
+    Object secret = {
+        {"apiVersion", "v1"}, {"kind", "Secret"}, {"metadata", {{"name", "authority"}, {"namespace", "default"}}}};
     if (!data.is_null()) secret["data"] = std::move(data);
     if (!store_->create(secret)) {
       ASSERT_TRUE(store_->update(secret));
@@ -102,8 +103,8 @@ TEST_F(AuthorityTest, TakesTheEmptyOneThatTheChartMakes) {
 }
 
 TEST_F(AuthorityTest, IsReplacedWhereItCannotBeRead) {
-  for (const Object& data : {Object{{"seed", "no base64"}}, Object{{"seed", base64_encode("short")}}, Object{{"seed", ""}},
-                             Object{{"other", "eA=="}}, Object{{"seed", 7}}, Object("text")}) {
+  for (const Object& data : {Object{{"seed", "no base64"}}, Object{{"seed", base64_encode("short")}},
+                             Object{{"seed", ""}}, Object{{"other", "eA=="}}, Object{{"seed", 7}}, Object("text")}) {
     write(data);
     Authority one = authority();
     const auto seed = one.seed();
@@ -118,7 +119,8 @@ TEST_F(AuthorityTest, IsPutBackByTheLeaderThatHoldsIt) {
   ASSERT_TRUE(store_->remove(at_, ""));
   leader.keep();
   EXPECT_EQ(stored_seed(), seed);
-  for (const Object& data : {Object{{"seed", base64_encode(std::string(net::kSeedBytes, 'x'))}}, Object{{"seed", "?"}}}) {
+  for (const Object& data :
+       {Object{{"seed", base64_encode(std::string(net::kSeedBytes, 'x'))}}, Object{{"seed", "?"}}}) {
     write(data);
     leader.keep();
     EXPECT_EQ(stored_seed(), seed) << data;

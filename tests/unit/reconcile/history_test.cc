@@ -52,8 +52,8 @@ TEST(History, TheOldestBeyondTheLimitGoFirst) {
 TEST(History, OneThatHasNotEndedOrIsBeingDeletedNeitherGoesNorCounts) {
   crds::RankMigration deleted = ended("d", 1);
   deleted.metadata.deletion_timestamp = kStart;
-  const auto o = with(1, {ended("p", 0, migrate::Phase::kPending), ended("r", 0, migrate::Phase::kRestoring), deleted,
-                          ended("a", 4)});
+  const auto o = with(
+      1, {ended("p", 0, migrate::Phase::kPending), ended("r", 0, migrate::Phase::kRestoring), deleted, ended("a", 4)});
   EXPECT_THAT(beyond_history(o), IsEmpty());
 }
 
@@ -83,11 +83,13 @@ TEST(History, OfTheStoredWaveStays) {
   w.migrate_by_hand("first", 0, "fast");
   ASSERT_TRUE(w.run_until(crds::JobPhase::kMigrating)) << w.trace;
   EXPECT_THAT(w.reconcile().forget, IsEmpty());
-  ASSERT_TRUE(w.run_until([&] { return crds::is_finished(w.migration("first").status.phase); })) << w.violation << w.trace;
+  ASSERT_TRUE(w.run_until([&] { return crds::is_finished(w.migration("first").status.phase); }))
+      << w.violation << w.trace;
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning)) << w.trace;
   EXPECT_THAT(w.reconcile().forget, IsEmpty());
   w.migrate_by_hand("second", 1, "fast");
-  ASSERT_TRUE(w.run_until([&] { return crds::is_finished(w.migration("second").status.phase); })) << w.violation << w.trace;
+  ASSERT_TRUE(w.run_until([&] { return crds::is_finished(w.migration("second").status.phase); }))
+      << w.violation << w.trace;
   ASSERT_TRUE(w.run_until([&] {
     const auto forgotten = w.reconcile().forget;
     return forgotten.size() == 1 && forgotten[0].migration == "first";
