@@ -95,12 +95,17 @@ class CutOff : public DeadMan, public testing::WithParamInterface<Sidecar> {};
 TEST_P(CutOff, AndWithoutASidecarThatCanEndItTheProgramIsStoppedBeforeASecondCopyStarts) {
   start(3s);
   const auto again = spoke + limit_ * ((fencing::kLimit + fencing::kMargin) / fencing::kLimit);
+  // The pod is cut off: a sidecar that lives for a moment hears no other one, and so has nothing to vouch for.
+  for (std::uint32_t rank = 0; rank < cluster->ranks(); ++rank)
+    if (rank != kRank) cluster->sidecars[rank] = Process();
   if (GetParam() == Sidecar::kHangs) {
     cluster->sidecars[kRank].signal(SIGSTOP);
   } else {
     kill_sidecar();
+    int lives = 0;
     while (GetParam() == Sidecar::kCrashLoops && Steady::now() < again) {
-      start_sidecar(kRank);  // it comes far enough to speak to bsp-init
+      start_sidecar(kRank);                                      // it comes far enough to speak to bsp-init
+      if (++lives % 2 == 0) std::this_thread::sleep_for(500ms);  // long enough to ask them all
       kill_sidecar();
     }
   }
@@ -109,7 +114,8 @@ TEST_P(CutOff, AndWithoutASidecarThatCanEndItTheProgramIsStoppedBeforeASecondCop
   Process second({stamper(), stamps, "1", "job-r1-g2"}, {}, log_file());
   wait_for("the second copy", [&] { return count() > before + 4096; });
   second = Process();
-  EXPECT_TRUE(is_stopped()) << log();
+  // A sidecar that lived long enough has ended it itself.
+  EXPECT_TRUE(is_stopped() || log().contains("the program was killed: this pod is cut off")) << log();
   EXPECT_EQ(std::system(("python3 -B " BSP_SOURCE_DIR "/tests/audit/audit.py " + stamps).c_str()), 0) << log();
 }
 INSTANTIATE_TEST_SUITE_P(Its, CutOff, testing::Values(Sidecar::kIsGone, Sidecar::kCrashLoops, Sidecar::kHangs),

@@ -91,6 +91,7 @@ class WritesTest : public ::testing::Test {
     return found;
   }
 
+  std::atomic<int> recorded_ = 0;  // calls; the shell outlives a test's body
   std::mutex mutex_;
   std::vector<Write> writes_;
   kube_test::ApiServer api_;
@@ -102,16 +103,15 @@ class WritesTest : public ::testing::Test {
 TEST_F(WritesTest, ProgressIsWrittenWithoutTheDecisionAndCallsThatMoveNobodyAreToldRarely) {
   FakeRanks ranks(*client_,
                   {.network = 80, .compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
-  std::atomic<int> recorded = 0;
   start({.name_space = "",
          .network = "",
          .progress = 50ms,
          .calls = 1h,
-         .record = [&](const auto&, const auto&, const auto&) { ++recorded; }});
+         .record = [this](const auto&, const auto&, const auto&) { ++recorded_; }});
   create_job({{"mode", "Advise"}, {"alpha", 4}, {"d", 0.01}, {"omega", 1'000'000}});
   ASSERT_TRUE(runs(ranks));
   const std::size_t while_starting = writes("/bspjobs/job/status").size();
-  ASSERT_TRUE(eventually([&] { return recorded >= 50; })) << "every call is recorded";
+  ASSERT_TRUE(eventually([&] { return recorded_ >= 50; })) << "every call is recorded";
   const auto superstep = status().value("superstep", std::uint64_t{0});
   ASSERT_TRUE(eventually([&] { return status().value("superstep", std::uint64_t{0}) > superstep; }))
       << "progress is told";
