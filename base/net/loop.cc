@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "base/core/error.h"
 #include "base/core/guard.h"
@@ -26,7 +27,20 @@ Loop::Loop() : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXE
   check(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0, "eventfd can be watched");
 }
 
-Loop::~Loop() = default;
+// What callbacks own may still post, cancel and unwatch as it goes (a Reply that was never sent answers for itself), so it
+// goes while the rest of the loop is there.
+Loop::~Loop() {
+  std::exchange(timers_, {}).clear();
+  std::exchange(watched_, {}).clear();
+  for (;;) {
+    std::vector<Callback> left;
+    {
+      std::scoped_lock lock(mutex_);
+      left.swap(posted_);
+    }
+    if (left.empty()) return;
+  }
+}
 
 void Loop::post(Callback work) {
   std::scoped_lock lock(mutex_);

@@ -1,0 +1,47 @@
+// What a loop still owns when it ends.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "base/core/fd.h"
+#include "base/net/loop.h"
+
+namespace bsp::net {
+namespace {
+
+// Uses the loop as it goes, as a Reply does that was never sent.
+struct UsesTheLoopAtItsEnd {
+  Loop& loop;
+  Loop::TimerId timer;
+  int fd;
+  int& ended;
+  ~UsesTheLoopAtItsEnd() {
+    loop.post([] {});
+    loop.cancel(timer);
+    loop.unwatch(fd);
+    ++ended;
+  }
+};
+
+TEST(Loop, MayBeUsedByWhatItsCallbacksOwnWhileItEnds) {
+  int ended = 0;
+  const Fd event(eventfd(0, EFD_CLOEXEC));
+  {
+    Loop loop;
+    const auto never = std::chrono::steady_clock::now() + std::chrono::hours(1);
+    const Loop::TimerId timer = loop.at(never, [] {});
+    const auto owned = [&] { return std::make_shared<UsesTheLoopAtItsEnd>(loop, timer, event.get(), ended); };
+    for (int i = 0; i < 10; ++i) loop.at(never, [kept = owned()] {});
+    loop.watch(event.get(), EPOLLIN, [kept = owned()](auto) {});
+    loop.post([&loop, kept = owned(), more = owned()]() mutable { loop.post([kept = std::move(kept)] {}); });
+  }
+  EXPECT_EQ(ended, 13);
+}
+
+}  // namespace
+}  // namespace bsp::net
