@@ -119,7 +119,7 @@ class Certificates(unittest.TestCase):
     def test_a_lost_seed_costs_no_job_anything(self):
         """The leader puts it back. Where the leader is lost with it, the next one makes another, and renews what a running job has."""
         name, system = cluster_job.release()
-        command = lattice_boltzmann(supersteps=1500)
+        command = lattice_boltzmann(supersteps=4000)
         with Namespace("e2e-certificates") as space, job_of(space, bsp_job("lasts", command, sets=POOLS)) as job:
             job.wait_for_superstep(5)
             seed = self.authority()
