@@ -63,6 +63,15 @@ void JobKernel::fail_by_deadline() {
                 true});
 }
 
+bool JobKernel::container_ends(const Failure& failure) const {
+  const auto pod = o.pods.find(failure.pod);
+  const auto sidecar = o.sidecars.find(failure.pod);
+  if (pod == o.pods.end() || sidecar == o.sidecars.end() || pod->second.app_ended) return false;
+  const wire::RankStatus* status = rank_status(failure.pod);
+  return status && status->phase == wire::RankPhase::kExited &&
+         o.steady - sidecar->second.phase_since < job_limits.container_end;
+}
+
 bool JobKernel::exited_well(const crds::RankPlace& place) const {
   if (const wire::RankStatus* s = rank_status(place.pod); s && s->phase == wire::RankPhase::kExited)
     return s->exit_code == 0 && s->exit_signal == 0;

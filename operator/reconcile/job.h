@@ -20,6 +20,8 @@ struct JobLimits {
   Duration unreachable = std::chrono::seconds(10);         // of a sidecar, until that is told (silence.h)
   Duration isolated = fencing::kLimit + fencing::kMargin;  // of one that no other rank hears either
   Duration start = std::chrono::minutes(5);                // pods there and warm
+  // How long a failed rank's container may take to end after its sidecar has reported the program's exit.
+  Duration container_end = std::chrono::seconds(2);
 };
 
 Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const JobLimits& job_limits);

@@ -33,6 +33,8 @@ struct JobKernel {
   void suspend() { enter(crds::JobPhase::kSuspended, "Suspended", "spec.runPolicy.suspend is set"); }
   // Restarting, or Failed if `failure` is final or backoffLimit used up.
   void fail_attempt(const Failure& failure);
+  // The sidecar reports an exit before the runtime has written the container's last lines and why it was killed.
+  bool container_ends(const Failure& failure) const;
   bool past_deadline() const;
   void fail_by_deadline();
   // As find_failure() sees it: the sidecar knows how the program ended, the node only how bsp-init did.

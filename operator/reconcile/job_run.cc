@@ -21,7 +21,10 @@ void JobKernel::running() {
     // A rank that ended well before MPI_Init is a failure, told below.
     if (!find_failure(o, job_limits)) return enter(JobPhase::kSucceeded, "Completed", "every rank exited with code 0");
   }
-  if (const auto failure = find_failure(o, job_limits)) return fail_attempt(*failure);
+  if (const auto failure = find_failure(o, job_limits)) {
+    if (container_ends(*failure)) return;
+    return fail_attempt(*failure);
+  }
   if (past_deadline()) return fail_by_deadline();
   if (o.job.spec.run_policy.suspend) return suspend();
   // A gate nobody waits for any more (its operator died between asking and knowing) holds a rank.

@@ -65,7 +65,10 @@ std::string JobKernel::mapped() const {
 }
 
 void JobKernel::starting() {
-  if (const auto failure = find_failure(o, job_limits)) return fail_attempt(*failure);
+  if (const auto failure = find_failure(o, job_limits)) {
+    if (container_ends(*failure)) return;
+    return fail_attempt(*failure);
+  }
   if (past_deadline()) return fail_by_deadline();
   if (o.job.spec.run_policy.suspend) return suspend();
   Cold cold;

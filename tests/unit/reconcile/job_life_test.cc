@@ -232,6 +232,24 @@ TEST_P(JobFalls, RestartsOrFailsAndSaysWhy) {
 }
 INSTANTIATE_TEST_SUITE_P(Of, JobFalls, testing::ValuesIn(kFalls), [](const auto& p) { return p.param.name; });
 
+TEST(JobLife, ReadsTheLastLinesOnlyAfterTheContainerHasEnded) {
+  World w;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.end_program(1, 3, 0);
+  ASSERT_TRUE(w.run_until([&] { return !w.shown_logs_of.empty(); })) << w.trace;
+  EXPECT_TRUE(w.shown_logs_complete) << w.trace;
+}
+
+TEST(JobLife, FailsARankWhoseNodeNeverReportsTheContainersEnd) {
+  World w;
+  w.node_reports_ends = false;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.end_program(1, 3, 0);
+  ASSERT_TRUE(w.run_until([&] { return !w.job.status.restarts.empty(); })) << w.trace;
+  EXPECT_EQ(w.job.status.restarts[0].reason, "RankExited");
+  EXPECT_FALSE(w.shown_logs_complete);
+}
+
 TEST(JobLife, ALostRankIsToldWithItsNodeAndWhatIsWrongWithThat) {
   for (const auto& [trouble, told] : {std::pair{"", "; it was on node slow-1"},
                                       {"is not ready", "; it was on node slow-1, which is not ready"},

@@ -97,7 +97,7 @@ void World::end_program(std::uint32_t rank, int exit_code, int signal, bool side
     pod.opening = false;
     pod.stop_at = -1;
     pod.exit_code = signal ? 128 + signal : exit_code;
-    pod.app_ended_at = tick_ + 2;
+    if (node_reports_ends) pod.app_ended_at = tick_ + 2;
     if (!sidecar_tells) {
       pod.silent_until = 1 << 30;
       continue;

@@ -152,6 +152,8 @@ class World {
   migrate::Limits limits;
   JobLimits job_limits;
   std::string shown_logs_of;
+  bool shown_logs_complete = false;  // the container had ended by then
+  bool node_reports_ends = true;
   std::string violation, trace;
 
  private:

@@ -117,7 +117,11 @@ void World::operate() {
     if (o.decided) decided.reset();
     if (die_after_stores >= 0 && die_after_stores-- == 0) return restart_operator();
     keep_for_later(out);
-    if (!out.show_logs_of.empty()) shown_logs_of = out.show_logs_of;
+    if (!out.show_logs_of.empty()) {
+      shown_logs_of = out.show_logs_of;
+      const Pod* pod = find(shown_logs_of);
+      shown_logs_complete = pod && pod->app_ended_at >= 0 && tick_ >= pod->app_ended_at;
+    }
   }
   violate("the kernel never rests");
 }
