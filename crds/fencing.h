@@ -8,7 +8,7 @@
 //   ───┼──────────────────────────┼─────────────────────┼──────────────────────┼──────────────────────────
 //      sidecar hears nobody       it asks the others    it ends its program    operator: the rank may start anew
 //
-// sidecar/fence.h and operator/reconcile/lost_pods.h say who counts as heard, and what is assumed.
+// sidecar/agent/fence.h and operator/reconcile/lost_pods.h say who counts as heard, and what is assumed.
 #pragma once
 
 #include <chrono>

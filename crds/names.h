@@ -68,7 +68,7 @@ inline constexpr std::string_view kTlsDir = "/run/bsp-tls";             // ca.pe
 
 // --- Ports -----------------------------------------------------------------------------------------
 inline constexpr std::uint16_t kSidecarPort = 7600;   // mTLS: operator and peer sidecars
-inline constexpr std::uint16_t kLivenessPort = 7601;  // HTTP without TLS: the kubelet (sidecar/liveness.h)
+inline constexpr std::uint16_t kLivenessPort = 7601;  // HTTP without TLS: the kubelet (sidecar/agent/liveness.h)
 
 // --- Supersteps --------------------------------------------------------------------------------------
 // The blocking collectives that can end one (spec.superstep.call), in the order of bsp_ring.collectives.

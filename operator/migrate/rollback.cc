@@ -73,7 +73,7 @@ bool Machine::go_back_from_lost_target() {
   return true;  // else its kubelet is about to say that it has ended
 }
 
-// True: answered. Whoever has prepared the further epoch opens the one before no more (sidecar/epochs.cc), so what a
+// True: answered. Whoever has prepared the further epoch opens the one before no more (sidecar/agent/epochs.cc), so what a
 // sidecar says with that is final.
 bool Machine::take_back_commit() {
   if (const std::string who = admitted(); !who.empty()) {

@@ -7,7 +7,7 @@
 //                                                                    never, if none was
 //
 // Until then a sidecar there may hear a rank that is left elsewhere, and its program runs on; afterwards it hears
-// nobody, and ends its program within kLimit (sidecar/fence.h). Only a job of which every rank is on such nodes hears
+// nobody, and ends its program within kLimit (sidecar/agent/fence.h). Only a job of which every rank is on such nodes hears
 // all of itself, as it does when merely the operator is away: nobody can tell the two apart from in there, so it is not
 // started anew until the node is back or somebody vouches for it, as Kubernetes itself does with the pods of a
 // StatefulSet.

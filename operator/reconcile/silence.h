@@ -5,7 +5,7 @@
 //   the kubelet, the pod object's end    it is (failure.cc), at once
 //   its node does not answer the API     it is, if no other rank's sidecar hears it either, after JobLimits::unreachable
 //   neither                              it is, if no other rank's sidecar hears it either, after JobLimits::isolated: by
-//                                        then a program that is cut off has been ended (sidecar/fence.h) and its kubelet
+//                                        then a program that is cut off has been ended (sidecar/agent/fence.h) and its kubelet
 //                                        has said so; what is left is one that stands at a gate
 //
 // A rank that completes supersteps with the others is heard by them. Where no other rank can be asked (there is one

@@ -28,7 +28,7 @@
 
 #include "base/core/error.h"
 #include "base/core/fd.h"
-#include "sidecar/init/control.h"
+#include "sidecar/control/control.h"
 #include "sidecar/init/criu.h"
 #include "sidecar/init/output.h"
 #include "sidecar/init/process.h"

@@ -13,7 +13,7 @@
 
 #include "base/core/error.h"
 #include "base/core/fd.h"
-#include "sidecar/init/control.h"
+#include "sidecar/control/control.h"
 #include "sidecar/transfer/stream.h"
 
 namespace bsp::test {

@@ -54,15 +54,16 @@ EDGES = {
     "sim/exchange": ["base/core", "crds", "operator/exchange"],
     "sim/cli": ["base/core", "crds", "operator/arguments", "operator/decide", "operator/observe", "operator/record", "sim", "sim/applications", "sim/trace"],
     "sim/trace": ["base/core", "operator/decide", "operator/record", "sim"],
+    # What the three programs share: nothing else of one is included by another.
     "sidecar/ring": [],
-    "sidecar/shim": ["base/core", "crds", "sidecar/ring"],
-    "sidecar/init": ["base/core", "crds", "sidecar/init/control", "sidecar/transfer"],
+    "sidecar/control": ["base/core"],
     "sidecar/transfer": ["base/core", "base/net", "crds"],
-    "sidecar/pmix": ["base/core", "base/net", "crds"],
-    "sidecar/collect": ["base/core", "base/json", "base/net", "crds", "sidecar/ring"],
-    "sidecar": ["base/core", "base/json", "base/net", "crds", "sidecar/collect", "sidecar/init/control",
-                "sidecar/pmix", "sidecar/ring", "sidecar/transfer"],
-    "sidecar/init/control": ["base/core"],  # how sidecar and bsp-init talk: both include it
+    "sidecar/shim": ["base/core", "crds", "sidecar/ring"],
+    "sidecar/init": ["base/core", "crds", "sidecar/control", "sidecar/transfer"],
+    "sidecar/agent": ["base/core", "base/json", "base/net", "crds", "sidecar/agent/collect", "sidecar/agent/pmix",
+                      "sidecar/control", "sidecar/ring", "sidecar/transfer"],
+    "sidecar/agent/pmix": ["base/core", "base/net", "crds"],
+    "sidecar/agent/collect": ["base/core", "base/json", "base/net", "crds", "sidecar/ring"],
     "apps": [],  # ordinary MPI programs
 }
 

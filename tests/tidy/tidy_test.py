@@ -19,8 +19,8 @@ CASES = [  # files, text that must be printed; None: the tree is in order
     ({"operator/reconcile/shell_http.cc": '#include "operator/kube/client.h"', "operator/kube/client.h": ""}, None),
     ({"operator/reconcile/shelter.cc": '#include "operator/kube/client.h"', "operator/kube/client.h": ""}, "shelter"),
     ({"operator/kube/a.cc": '#include "crds/bspjob.h"', "crds/bspjob.h": ""}, "operator/kube may not"),
-    ({"sidecar/gate.cc": '#include "sidecar/init/control.h"', "sidecar/init/control.h": ""}, None),
-    ({"sidecar/gate.cc": '#include "sidecar/init/process.h"', "sidecar/init/process.h": ""}, "gate.cc:1"),
+    ({"sidecar/agent/gate.cc": '#include "sidecar/control/control.h"', "sidecar/control/control.h": ""}, None),
+    ({"sidecar/agent/gate.cc": '#include "sidecar/init/process.h"', "sidecar/init/process.h": ""}, "gate.cc:1"),
     ({"apps/lu/main.cc": '#include "base/core/fd.h"', "base/core/fd.h": ""}, "apps may not include base/core/fd.h"),
     ({"apps/lu/main.cc": '#include "lu.h"', "apps/lu/lu.h": ""}, None),
     ({"crds/a.cc": '#include "tests/unit/x.h"'}, "nothing includes tests"),
@@ -32,7 +32,7 @@ CASES = [  # files, text that must be printed; None: the tree is in order
     ({"operator/kube/a.cc": 'pod.at("metadata");'}, "a.cc:1: at() or value() of JSON throws"),
     ({"operator/kube/a.cc": 'pod->value("phase", "");'}, "a.cc:1: at() or value() of JSON throws"),
     ({"operator/kube/a.cc": 'text_at(pod, "phase"); list.at(3); result.value();'}, None),
-    ({"crds/names.h": 'f("migbsp.io/job");', "sidecar/a.cc": "// see /run/bsp"}, None),
+    ({"crds/names.h": 'f("migbsp.io/job");', "sidecar/agent/a.cc": "// see /run/bsp"}, None),
 ]
 
 

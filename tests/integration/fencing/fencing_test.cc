@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "crds/fencing.h"
-#include "sidecar/collect/ring_file.h"
+#include "sidecar/agent/collect/ring_file.h"
 #include "sidecar/ring/ring_access.h"
 #include "tests/integration/relay/fake_init.h"
 #include "tests/mpi/epochs/cluster.h"

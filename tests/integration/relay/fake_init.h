@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/core/fd.h"
-#include "sidecar/init/control.h"
+#include "sidecar/control/control.h"
 
 namespace bsp::test {
 

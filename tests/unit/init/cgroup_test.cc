@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sidecar/throttle_share.h"
+#include "sidecar/agent/throttle_share.h"
 
 namespace bsp::init {
 namespace {

@@ -1,5 +1,5 @@
 // Packets between the sidecar and bsp-init: whatever is put in comes out, and nothing else does.
-#include "sidecar/init/control.h"
+#include "sidecar/control/control.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What an all-gather takes from its own program and from other ranks' sidecars: no more than the whole of it may be.
-#include "sidecar/pmix/all_gather.h"
+#include "sidecar/agent/pmix/all_gather.h"
 
 #include <gtest/gtest.h>
 

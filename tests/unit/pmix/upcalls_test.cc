@@ -1,6 +1,6 @@
 // What a program may put into the library's calls, whatever the library makes of it: every type of a value, lengths and
 // pointers that do not fit, names without an end. Nothing is read that is not there, and each call is answered.
-#include "sidecar/pmix/upcalls.h"
+#include "sidecar/agent/pmix/upcalls.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "base/json/fields.h"
 #include "operator/observe/collector.h"
 #include "operator/reconcile/sidecars.h"
-#include "sidecar/collect/set_manager.h"
+#include "sidecar/agent/collect/set_manager.h"
 #include "tests/unit/net/link_world.h"
 
 namespace bsp::reconcile {
@@ -83,7 +83,7 @@ class Set {
   }
 
  private:
-  // The verbs of sidecar/verbs.cc, over reports that need no ring.
+  // The verbs of sidecar/agent/verbs.cc, over reports that need no ring.
   void serve(std::uint32_t rank, net::Request request, net::Reply reply) {
     if (request.verb == wire::kReport) {
       wire::RankReport report = report_of(rank, supersteps_, count_at<std::uint64_t>(request.fields, "since"));

@@ -1,4 +1,4 @@
-// Both ends of the fence together: what sidecars conclude (sidecar/fence.h) and for how long the operator waits
+// Both ends of the fence together: what sidecars conclude (sidecar/agent/fence.h) and for how long the operator waits
 // (operator/reconcile/lost_pods.h), in a network that falls apart and heals at random. No rank's next copy may start
 // while the last one can still compute, and whoever is not cut off for good must get a next attempt.
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include "crds/fencing.h"
 #include "operator/reconcile/lost_pods.h"
-#include "sidecar/fence.h"
+#include "sidecar/agent/fence.h"
 
 namespace bsp {
 namespace {

@@ -1,6 +1,6 @@
 // What a sidecar may conclude from whom it hears: in a cut-off part of a job nobody stays fresh, and an operator that
 // is away makes nobody stale. The clock is the test's; tests/integration/fencing runs real sidecars.
-#include "sidecar/fence.h"
+#include "sidecar/agent/fence.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 #include <memory>
 #include <random>
 
-#include "sidecar/collect/ring_file.h"
+#include "sidecar/agent/collect/ring_file.h"
 #include "sidecar/ring/ring_access.h"
 
 namespace bsp::collect {

@@ -1,0 +1,89 @@
+#include "sidecar/agent/control_server.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/core/log.h"
+
+namespace bsp::sidecar {
+
+namespace {
+constexpr int kMessagesAtOnce = 64;
+}
+
+Result<std::unique_ptr<ControlServer>> ControlServer::listen(net::Loop& loop, const std::string& path, Events events) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path)
+    return fail(ErrorCode::kInvalid, std::format("{} is too long for a socket's path", path));
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  Fd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener) return fail_errno("socket");
+  ::unlink(path.c_str());
+  if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::chmod(path.c_str(), 0666) != 0 || ::listen(listener.get(), 4) != 0)
+    return fail_errno("listening on " + path);
+  return std::unique_ptr<ControlServer>(new ControlServer(loop, path, std::move(listener), std::move(events)));
+}
+
+ControlServer::ControlServer(net::Loop& loop, std::string path, Fd listener, Events events)
+    : loop_(loop), path_(std::move(path)), listener_(std::move(listener)), events_(std::move(events)) {
+  loop_.watch(listener_.get(), EPOLLIN, [this](net::Loop::Events) { accept_one(); });
+}
+
+ControlServer::~ControlServer() {
+  loop_.unwatch(listener_.get());
+  if (connection_) loop_.unwatch(connection_.get());
+}
+
+void ControlServer::accept_one() {
+  Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket) return;
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+      (peer.uid != 0 && peer.uid != ::geteuid())) {
+    log_warning("refused a control connection of another user", {{"uid", peer.uid}});
+    return;
+  }
+  // A new bsp-init (or the same one, reconnecting) replaces the connection before.
+  drop();
+  connection_ = std::move(socket);
+  loop_.watch(connection_.get(), EPOLLIN, [this](net::Loop::Events) { read_messages(); });
+}
+
+// Only so many at a time: whoever sends without end must not keep the loop from everything else. What is left wakes it.
+void ControlServer::read_messages() {
+  for (int n = 0; connection_ && n < kMessagesAtOnce; ++n) {
+    auto message = control::receive(connection_.get());
+    if (message) {
+      events_.message(*message);
+      continue;
+    }
+    if (message.error().code == ErrorCode::kTimeout) return;
+    if (message.error().code == ErrorCode::kInvalid) {
+      log_warning("a message of bsp-init makes no sense", {{"why", message.error().message}});
+      continue;
+    }
+    return drop();
+  }
+}
+
+void ControlServer::drop() {
+  if (!connection_) return;
+  loop_.unwatch(connection_.get());
+  connection_.reset();
+  events_.lost();
+}
+
+Result<void> ControlServer::send(const control::Message& message) {
+  if (!connection_) return fail(ErrorCode::kUnavailable, "bsp-init is not connected", true);
+  return control::send(connection_.get(), message);
+}
+
+}  // namespace bsp::sidecar

@@ -1,0 +1,146 @@
+#include "sidecar/agent/fence.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/core/log.h"
+
+namespace bsp::sidecar {
+namespace {
+
+net::SteadyTime steady_now() { return std::chrono::steady_clock::now(); }
+
+long long seconds_of(std::chrono::nanoseconds time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
+
+}  // namespace
+
+net::SteadyTime Freshness::fresh(const wire::EpochPlan* plan, std::uint32_t rank, net::SteadyTime now) const {
+  if (!plan) return operator_spoke_;
+  if (plan->members.size() < 2) return now;
+  if (rank != 0) return std::max(operator_spoke_, vouched_);
+  net::SteadyTime oldest = now;
+  for (const wire::Member& member : plan->members) {
+    if (member.rank == rank) continue;
+    const auto it = heard_.find(member.pod);
+    oldest = std::min(oldest, it == heard_.end() ? net::SteadyTime::min() : it->second);
+  }
+  return std::max(operator_spoke_, oldest);
+}
+
+std::string Freshness::silent_peer(const wire::EpochPlan& plan, std::uint32_t rank, net::SteadyTime since) const {
+  for (const wire::Member& member : plan.members) {
+    if (member.rank == rank) continue;
+    const auto it = heard_.find(member.pod);
+    if (it == heard_.end() || it->second <= since) return std::format("rank {} ({})", member.rank, member.pod);
+  }
+  return {};
+}
+
+Fence::Fence(net::Loop& loop, std::uint32_t rank, std::chrono::milliseconds limit, Hooks hooks,
+             std::optional<net::SteadyTime> before)
+    : loop_(loop),
+      rank_(rank),
+      limit_(limit),
+      hooks_(std::move(hooks)),
+      freshness_(steady_now()),
+      may_end_from_(steady_now()) {
+  if (before && *before < may_end_from_) {
+    freshness_ = Freshness(*before);
+    may_end_from_ += limit_ / 6;
+  }
+  timer_ = loop_.after(std::chrono::milliseconds(0), [this] { look(); });
+}
+
+Fence::~Fence() {
+  *alive_ = false;
+  loop_.cancel(timer_);
+}
+
+// The timer finds it out: nothing else is done at every word, but for the first after a silence, for which bsp-init may
+// have stopped the program.
+void Fence::operator_spoke() {
+  const auto now = steady_now();
+  freshness_.operator_spoke(now);
+  if (kept_ < now - limit_ / 2) keep(now);
+}
+
+net::SteadyTime Fence::fresh() const { return freshness_.fresh(hooks_.plan(), rank_, steady_now()); }
+
+std::chrono::milliseconds Fence::age() const {
+  return std::chrono::ceil<std::chrono::milliseconds>(steady_now() - fresh());
+}
+
+void Fence::keep(net::SteadyTime fresh) {
+  kept_ = fresh;
+  hooks_.keep(fresh);
+}
+
+bool Fence::must_stay(net::SteadyTime ended) const {
+  const auto now = steady_now();
+  const wire::EpochPlan* plan = hooks_.plan();
+  if (!plan || plan->members.size() < 2) return false;
+  // It asks for a status every two seconds.
+  if (now < freshness_.operator_spoke() + limit_ / 6) return false;
+  // The others may find out later than this pod that the operator is silent.
+  return now < ended + limit_ || others_need_us();
+}
+
+void Fence::look() {
+  const auto now = steady_now();
+  const wire::EpochPlan* plan = hooks_.plan();
+  const auto fresh = freshness_.fresh(plan, rank_, now);
+  keep(fresh);
+  if (const auto due = freshness_.operator_spoke() + limit_ / 3; now < due) {
+    if (std::exchange(asking_, false)) {
+      log_info("the operator speaks again");
+      freshness_.forget_peers();
+    }
+    timer_ = loop_.at(due, [this] { look(); });
+    return;
+  }
+  if (!std::exchange(asking_, true))
+    log_warning("the operator is silent: the other ranks are asked from now on",
+                {{"seconds", seconds_of(now - freshness_.operator_spoke())}});
+  if (plan)
+    for (const wire::Member& member : plan->members)
+      if (member.rank != rank_ && (rank_ == 0 || member.rank == 0)) ask(member);
+  const auto over = std::max(fresh + limit_, may_end_from_);
+  // Before it has an epoch a program can do nothing that counts, and nobody lets it in any more.
+  if (plan && now >= over && hooks_.computes()) hooks_.end_program(why());
+  auto next = now + limit_ / 6;
+  if (over > now) next = std::min(next, over);
+  timer_ = loop_.at(next, [this] { look(); });
+}
+
+void Fence::ask(const wire::Member& member) {
+  if (!asked_.insert(member.pod).second) return;
+  const auto asked = steady_now();
+  hooks_.ask(member, [this, alive = alive_, pod = member.pod, asked](Result<net::Answer> answer) {
+    if (!*alive) return;
+    asked_.erase(pod);
+    if (!answer) return;
+    if (rank_ == 0) return freshness_.heard(pod, asked);
+    const auto age = answer->header.find(fencing::kAge);
+    if (age == answer->header.end() || !age->is_number_unsigned()) return;
+    // Longer than this is as good as never, and can't overflow.
+    const auto told = std::min<std::uint64_t>(age->get<std::uint64_t>(), 86'400'000);
+    freshness_.vouched(asked, std::chrono::milliseconds(told));
+  });
+}
+
+std::string Fence::why() const {
+  const auto now = steady_now();
+  const wire::EpochPlan* plan = hooks_.plan();
+  std::string who;
+  if (plan && rank_ == 0)
+    who = freshness_.silent_peer(*plan, rank_, now - limit_) + " does not answer";
+  else if (plan)
+    who = std::format("rank 0 ({}) does not answer, or is cut off as well", plan->members[0].pod);
+  return std::format(
+      "this pod is cut off: the operator has been silent for {} s and {}; another copy of the rank may start elsewhere",
+      seconds_of(now - freshness_.operator_spoke()), who);
+}
+
+}  // namespace bsp::sidecar

@@ -1,0 +1,208 @@
+#include "sidecar/agent/pmix/all_gather.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "crds/wire.h"
+
+namespace bsp::pmix {
+namespace {
+
+constexpr std::size_t kMostWhole = 64u << 20;  // one message: wire::request_limits
+constexpr std::size_t kMostKey = 128 << 10;    // it names the members of a group
+constexpr std::size_t kPendingAtOnce = 1024;
+
+constexpr std::chrono::seconds kLookAround{1};
+constexpr std::chrono::seconds kAnswerLimit{5};
+constexpr std::chrono::seconds kGiveUp{6};
+constexpr std::chrono::milliseconds kRetry{200};
+
+// Whether asking again can help: the sidecar may be restarting. A clear no is final.
+bool may_recover(const Error& error) {
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout ||
+         error.code == ErrorCode::kNotFound;
+}
+
+net::SteadyTime now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+AllGather::AllGather(net::Loop& loop, std::uint64_t epoch, std::uint32_t rank, std::uint32_t size, Send send)
+    : loop_(loop), epoch_(epoch), rank_(rank), size_(size), send_(std::move(send)) {
+  timer_ = loop_.after(kLookAround, [this] { look_around(); });
+}
+
+AllGather::~AllGather() {
+  *alive_ = false;
+  loop_.cancel(timer_);
+  abandon({ErrorCode::kUnavailable, "the epoch was abandoned"});
+}
+
+void AllGather::enter(std::string key, std::vector<std::uint32_t> members, std::string data, Server::GatherDone done) {
+  if (abandoned_) return done(std::unexpected(*abandoned_));
+  if (members.empty()) {
+    members.resize(size_);
+    std::iota(members.begin(), members.end(), 0u);
+  }
+  if (members.back() >= size_ || !std::ranges::binary_search(members, rank_))
+    return done(fail(ErrorCode::kInvalid, "a collective of other processes"));
+  if (data.size() > most_of_a_part())
+    return done(fail(ErrorCode::kInvalid, std::format("{} bytes of one rank for a collective of {}: {} is the most",
+                                                      data.size(), size_, most_of_a_part())));
+  // The same operation of the same members comes in the same order everywhere: the count makes the
+  // key of each one unique.
+  if (members.size() != size_)
+    for (std::uint32_t m : members) key += std::format(".{}", m);
+  key += std::format("#{}", entered_count_[key]++);
+
+  // A failure may have been delivered before we came.
+  if (finished_.contains(key)) return done(fail(ErrorCode::kUnavailable, "another member has given up"));
+  for (std::uint32_t m : members)
+    if (auto gone = gone_.find(m); gone != gone_.end()) {
+      finished_.insert(key);
+      return done(std::unexpected(gone->second));
+    }
+  Pending& pending = pending_[key];
+  pending.entered = true;
+  pending.members = std::move(members);
+  pending.done = std::move(done);
+  std::uint32_t root = pending.members.front();
+  // Kept by members too, to be sent again to a root that was restarted.
+  held_ += data.size();
+  pending.parts[rank_] = std::move(data);
+  if (root == rank_)
+    complete_if_all_there(key);
+  else
+    send_part(key, root, pending.parts[rank_]);
+}
+
+// The whole of it must fit into the message to each member.
+std::size_t AllGather::most_of_a_part() const { return std::min(kMostPart, kMostWhole / std::max(size_, 1u)); }
+
+void AllGather::send_part(const std::string& key, std::uint32_t root, const std::string& data) {
+  send_(root, wire::kGather, {{"epoch", epoch_}, {"key", key}, {"rank", rank_}}, data,
+        [this, alive = alive_, key, root](Result<net::Answer> answer) {
+          if (*alive) heard(key, root, answer);
+        });
+}
+
+Result<void> AllGather::gather(const std::string& key, std::uint32_t from, std::string data) {
+  if (abandoned_) return std::unexpected(*abandoned_);
+  gone_.erase(from);
+  if (finished_.contains(key)) return {};
+  // Another rank's sidecar says so for its program: neither makes us hold more than an honest one would.
+  if (from >= size_ || key.size() > kMostKey || data.size() > most_of_a_part())
+    return fail(ErrorCode::kInvalid, std::format("a part of {} bytes is too large", data.size()));
+  if (!pending_.contains(key) && pending_.size() >= kPendingAtOnce)
+    return fail(ErrorCode::kInvalid, std::format("{} collectives are under way", pending_.size()));
+  Pending& pending = pending_[key];
+  pending.silent_since.erase(from);
+  if (!pending.entered && held_ + data.size() > 2 * kMostWhole)
+    return fail(ErrorCode::kInvalid, "too much for collectives that this rank is not in yet");
+  const std::size_t size = data.size();
+  if (pending.parts.try_emplace(from, std::move(data)).second) held_ += size;
+  complete_if_all_there(key);
+  return {};
+}
+
+void AllGather::complete_if_all_there(const std::string& key) {
+  Pending& pending = pending_.at(key);
+  if (!pending.entered) return;
+  for (std::uint32_t member : pending.members)
+    if (!pending.parts.contains(member)) return;
+  Gathered all;
+  for (std::uint32_t member : pending.members) all.data += pending.parts.at(member);
+  all.context_id = static_cast<std::uint64_t>(rank_ + 1) << 32 | ++last_context_;
+  for (std::uint32_t member : pending.members)
+    if (member != rank_) send_result(member, key, all, now() + kGiveUp);
+  finish(key, std::move(all));
+}
+
+void AllGather::send_result(std::uint32_t to, const std::string& key, const Result<Gathered>& all,
+                            net::SteadyTime give_up) {
+  nlohmann::json fields{{"epoch", epoch_}, {"key", key}};
+  if (all)
+    fields["context_id"] = all->context_id;
+  else
+    fields["failure"] = all.error().message;
+  send_(to, wire::kDeliver, std::move(fields), all ? all->data : std::string(),
+        [this, alive = alive_, to, key, all, give_up](Result<net::Answer> answer) {
+          if (!*alive || answer || !may_recover(answer.error()) || now() > give_up) return;
+          // If it stays away it fails by itself: it asks us about this collective and gets no answer.
+          loop_.after(kRetry, [this, alive, to, key, all, give_up] {
+            if (*alive) send_result(to, key, all, give_up);
+          });
+        });
+}
+
+Result<void> AllGather::deliver(const std::string& key, Result<Gathered> all) {
+  if (finished_.contains(key)) return {};
+  finish(key, std::move(all));
+  return {};
+}
+
+void AllGather::finish(const std::string& key, Result<Gathered> all) {
+  finished_.insert(key);
+  auto node = pending_.extract(key);
+  if (!node.empty())
+    for (const auto& [rank, part] : node.mapped().parts) held_ -= part.size();
+  if (node.empty() || !node.mapped().done) return;
+  node.mapped().done(std::move(all));
+}
+
+void AllGather::fail_everywhere(const std::string& key, const Error& why) {
+  Pending& pending = pending_.at(key);
+  if (pending.entered && pending.members.front() == rank_)
+    for (std::uint32_t member : pending.members)
+      if (member != rank_) send_result(member, key, std::unexpected(why), now() + kGiveUp);
+  finish(key, std::unexpected(why));
+}
+
+void AllGather::heard(const std::string& key, std::uint32_t rank, const Result<net::Answer>& answer) {
+  auto it = pending_.find(key);
+  if (it == pending_.end()) return;
+  Pending& pending = it->second;
+  if (answer) {
+    pending.silent_since.erase(rank);
+    return;
+  }
+  auto [since, first] = pending.silent_since.try_emplace(rank, now());
+  bool is_root = pending.members.front() == rank_;
+  if (!may_recover(answer.error()) || now() - since->second > kGiveUp) {
+    Error why = answer.error().in(std::format("waiting for rank {}", rank));
+    gone_.insert_or_assign(rank, why);
+    return fail_everywhere(key, why);
+  }
+  if (!is_root)
+    loop_.after(kRetry, [this, alive = alive_, key, rank] {
+      if (!*alive) return;
+      if (auto again = pending_.find(key); again != pending_.end()) send_part(key, rank, again->second.parts.at(rank_));
+    });
+}
+
+void AllGather::look_around() {
+  timer_ = loop_.after(kLookAround, [this] { look_around(); });
+  std::vector<std::pair<std::string, std::uint32_t>> silent;
+  for (const auto& [key, pending] : pending_) {
+    if (!pending.entered) continue;
+    if (std::uint32_t root = pending.members.front(); root != rank_) {
+      if (!pending.silent_since.contains(root)) silent.emplace_back(key, root);
+      continue;
+    }
+    for (std::uint32_t member : pending.members)
+      if (!pending.parts.contains(member)) silent.emplace_back(key, member);
+  }
+  for (const auto& [key, rank] : silent)
+    send_(rank, wire::kPing, {{"epoch", epoch_}}, {}, [this, alive = alive_, key, rank](Result<net::Answer> answer) {
+      if (*alive) heard(key, rank, answer);
+    });
+}
+
+void AllGather::abandon(const Error& why) {
+  abandoned_ = why;
+  held_ = 0;
+  for (auto& [key, pending] : std::exchange(pending_, {}))
+    if (pending.done) pending.done(std::unexpected(why));
+}
+
+}  // namespace bsp::pmix

@@ -1,0 +1,356 @@
+#include "sidecar/agent/sidecar.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/core/log.h"
+#include "base/core/own_file.h"
+#include "base/core/realtime.h"
+#include "base/json/fields.h"
+#include "crds/names.h"
+#include "crds/throttle.h"
+#include "sidecar/agent/files.h"
+#include "sidecar/agent/gate.h"
+#include "sidecar/ring/ring_access.h"
+
+namespace bsp::sidecar {
+
+using nlohmann::json;
+using wire::RankPhase;
+
+namespace {
+
+// How often the ring is looked at: closely while the job stands still for us, else now and then.
+constexpr std::chrono::milliseconds kClosePoll{1};
+constexpr std::chrono::milliseconds kIdlePoll{50};
+constexpr const char* kRingDamaged =
+    "the program has damaged the ring that it shares with its sidecar: it is neither measured nor moved any more";
+constexpr std::chrono::seconds kStayAgain{1};  // of the 5 s that bsp-init waits
+constexpr std::chrono::seconds kOpensWithoutServer{3};
+
+}  // namespace
+
+Result<std::unique_ptr<Sidecar>> Sidecar::start(net::Loop& loop, Config config) {
+  BSP_TRY(net::Credentials credentials, net::load_credentials(config.tls_dir));
+  BSP_TRY(net::TlsContext context, net::TlsContext::create(credentials));
+  BSP_CHECK_OK(make_directory(config.run_dir, 0755));
+  // Made before any program runs, for what nobody else is to read, forge or replace.
+  BSP_CHECK_OK(make_directory(config.path("sidecar"), 0700));
+  // criu runs under the program's uid and connects to the capture socket in there.
+  BSP_CHECK_OK(make_directory(config.path("images"), 01777));
+  BSP_TRY(collect::RingFile ring, collect::RingFile::open(config.path("ring")));
+  std::unique_ptr<Sidecar> sidecar(new Sidecar(loop, std::move(context), std::move(config), std::move(ring)));
+  BSP_CHECK_OK(sidecar->begin());
+  sidecar->credentials_ = std::make_unique<net::CredentialsWatch>(loop, sidecar->context_, sidecar->config_.tls_dir,
+                                                                  std::move(credentials));
+  return sidecar;
+}
+
+Sidecar::Sidecar(net::Loop& loop, net::TlsContext context, Config config, collect::RingFile ring)
+    : loop_(loop),
+      context_(context),
+      config_(std::move(config)),
+      ring_(std::move(ring)),
+      epochs_(loop, context, config_),
+      transfers_(loop, context, config_.path("images"),
+                 {.tell_init = [this](const control::Message& m) { return control_->send(m); },
+                  .changed =
+                      [this] {
+                        save();
+                        refresh();
+                      }}) {
+  // Grows over restarts too, so that a watcher of our predecessor sees that something has changed.
+  status_.version = realtime_ns() / 1'000'000;
+}
+
+Sidecar::~Sidecar() = default;
+
+Result<void> Sidecar::begin() {
+  BSP_CHECK_OK(epochs_.start([this](int status, const std::string& message) {
+    log_warning("the program aborts", {{"status", status}, {"message", message}});
+    abort_message_ = message.empty() ? std::format("MPI_Abort with {}", status) : message;
+  }));
+  BSP_TRY(control_, ControlServer::listen(loop_, config_.path("control"),
+                                          {.message = [this](const control::Message& m) { on_init_message(m); },
+                                           .lost = [this] { on_init_lost(); }}));
+  adopt();
+  fence_ = make_fence();
+  BSP_TRY(server_, net::LinkServer::listen(
+                       loop_, context_, config_.listen,
+                       [this](net::Request request, net::Reply reply) { handle(std::move(request), std::move(reply)); },
+                       [](const std::string& peer) { return wire::request_limits(peer == names::kOperatorIdentity); }));
+  if (!config_.liveness.empty()) {
+    BSP_TRY(liveness_, Liveness::listen(loop_, config_.liveness));
+  }
+  refresh();
+  log_info("sidecar ready", {{"rank", config_.rank},
+                             {"pod", config_.pod},
+                             {"port", server_->port()},
+                             {"ring", ring_.adopted() ? "adopted" : "new"}});
+  return {};
+}
+
+// --- bsp-init ----------------------------------------------------------------------------------------
+
+void Sidecar::on_init_message(const control::Message& message) {
+  program_.apply(message, realtime_ns());
+  transfers_.on_init(message);
+  if (program_.exited() && (message.verb == control::kExited || message.verb == control::kHello)) {
+    log_info("the program has ended",
+             {{"code", program_.exit_code}, {"signal", program_.exit_signal}, {"message", program_.exit_message}});
+    save();  // before `bye`: bsp-init forgets it then
+    refresh();
+    if (!ended_) ended_ = std::chrono::steady_clock::now();
+    let_init_end();
+    return;
+  }
+  if (message.verb == control::kHello) {
+    vouch(fence_->fresh());
+    if (std::exchange(took_over_, false)) {
+      if (!has_entered(*epochs_.opened()))
+        if (auto renewed = epochs_.renew(*program_.uid, *program_.gid); !renewed)
+          log_error("cannot renew the epoch's descriptor", {{"why", renewed.error().message}});
+      end_if_opening_in_vain();
+    }
+    continue_if_due();
+  }
+  if (message.verb == control::kStopped) send_if_ordered();
+  refresh();
+}
+
+void Sidecar::let_init_end() {
+  loop_.cancel(std::exchange(bye_, 0));
+  const bool well = program_.exit_code == 0 && program_.exit_signal == 0;
+  if (!well || !fence_->must_stay(*ended_)) {
+    (void)control_->send({std::string(control::kBye), {}});
+    return;
+  }
+  (void)control_->send({std::string(control::kStay), {}});
+  bye_ = loop_.after(kStayAgain, [this] { let_init_end(); });
+}
+
+void Sidecar::end_program(const std::string& why) {
+  log_error("ending the program", {{"why", why}});
+  if (auto told = control_->send({std::string(control::kKill), {{"reason", why}}}); !told)
+    log_error("bsp-init can't be told", {{"why", told.error().message}});
+}
+
+// PMIx clients do not connect anew, and Open MPI waits without end for some answers of a server that is gone, as all
+// other ranks then do for this one. A rank that only had to come to its peers still gets there.
+void Sidecar::end_if_opening_in_vain() {
+  auto opens = [this] {
+    return !program_.exited() && !program_.stopped() && BSP_RING_LOAD(ring_->state) == BSP_RANK_OPENING &&
+           BSP_RING_LOAD(ring_->epoch) == epochs_.opened();
+  };
+  if (!opens()) return;
+  loop_.after(kOpensWithoutServer, [this, opens, epoch = *epochs_.opened()] {
+    if (opens() && epochs_.opened() == epoch)
+      end_program(
+          std::format("its sidecar ended while MPI opened epoch {}, which can't be finished without it", epoch));
+  });
+}
+
+void Sidecar::on_init_lost() {
+  log_warning("bsp-init is gone");
+  program_.init_connected = false;
+  transfers_.init_lost();
+  refresh();
+}
+
+// The open epoch's program is stopped and has not been in it yet. A sidecar may ask for this again and
+// again: what tells a rank that waits for epoch n from one that has left it is the epoch it last opened,
+// which the shim writes when it opens one. In a new pod's ring that is 0 until then, as it should be.
+void Sidecar::continue_if_due() {
+  auto opened = epochs_.opened();
+  if (!opened || !program_.stopped_at_gate(*ring_)) return;
+  if (has_entered(*opened)) return;
+  // Opened long ago, and bsp-init comes only now: the rank may run elsewhere by now.
+  if (fence_->cut_off()) return;
+  vouch(fence_->fresh());  // first: bsp-init may have heard nothing for as long as the program was stopped
+  auto told = control_->send({std::string(control::kContinue), {{"epoch", std::format("{}", *opened)}}});
+  if (told) program_.continuing = *opened;
+  // Else with the next hello.
+}
+
+// The steady clock is the machine's, not the process'.
+std::optional<net::SteadyTime> Sidecar::kept_fresh() const {
+  const auto text = read_own_file(config_.own_path("fresh"), 64);
+  if (!text) return std::nullopt;
+  const auto ns = std::strtoll(text->c_str(), nullptr, 10);
+  if (ns <= 0) return std::nullopt;
+  return net::SteadyTime(net::SteadyTime::duration(ns));
+}
+
+std::unique_ptr<Fence> Sidecar::make_fence() {
+  return std::make_unique<Fence>(
+      loop_, config_.rank, config_.fence_limit,
+      Fence::Hooks{.plan = [this] { return epochs_.open_plan(); },
+                   // One that is stopped at a gate runs on only when we say so.
+                   .computes = [this] { return !program_.exited() && !program_.stopped_at_gate(*ring_); },
+                   .ask =
+                       [this](const wire::Member& member, net::LinkPeer::Done done) {
+                         // Rank 0 asks for all that ask it.
+                         const bool computes = !program_.exited() || (config_.rank == 0 && fence_->others_need_us());
+                         epochs_.peer(member.pod, member.address)
+                             .call(fencing::kAlive, {{fencing::kComputes, computes}}, {}, kAliveAnswer,
+                                   std::move(done));
+                       },
+                   .end_program = [this](const std::string& why) { end_program(why); },
+                   .keep =
+                       [this](net::SteadyTime fresh) {
+                         if (auto kept = replace_own_file(config_.own_path("fresh"),
+                                                          std::to_string(fresh.time_since_epoch().count()), 0600);
+                             !kept)
+                           log_error("cannot keep when somebody was heard", {{"why", kept.error().message}});
+                         vouch(fresh);
+                       }},
+      kept_fresh());
+}
+
+void Sidecar::vouch(net::SteadyTime fresh) {
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(fresh.time_since_epoch()).count();
+  // Else with the next hello.
+  (void)control_->send({std::string(control::kFresh), {{"ns", std::to_string(ns)}}});
+}
+
+void Sidecar::send_if_ordered() {
+  if (!order_ || !program_.stopped_at_gate(*ring_)) return;
+  const Order order = *std::exchange(order_, std::nullopt);
+  std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
+  if (bsp_gate_state_of(gate) != BSP_GATE_COMMITTED || bsp_gate_superstep(gate) != order.superstep) return;
+  if (transfers_.status().migration == order.migration) return;  // tried already
+  if (auto sent = transfers_.send(order.migration, order.target); !sent)
+    log_warning("cannot send the program at once",
+                {{"why", sent.error().message}});  // the operator will ask, and hear it
+}
+
+bool Sidecar::has_entered(std::uint64_t epoch) const {
+  bool never_opened_here = BSP_RING_LOAD(ring_->opened_ns) == 0;
+  return !never_opened_here && BSP_RING_LOAD(ring_->epoch) >= epoch;
+}
+
+bool Sidecar::continued() const {
+  return BSP_RING_LOAD(ring_->state) != BSP_RANK_STARTING || program_.continuing.has_value();
+}
+
+// --- Status ------------------------------------------------------------------------------------------
+
+wire::RankStatus Sidecar::current_status() const {
+  wire::RankStatus s;
+  s.version = status_.version;
+  s.rank = config_.rank;
+  s.pod = config_.pod;
+  s.phase = phase_of(program_, *ring_);
+  s.init_connected = program_.init_connected;
+  s.epoch = BSP_RING_LOAD(ring_->epoch);
+  s.prepared_epoch = epochs_.highest_prepared();
+  s.admitted_epoch = epochs_.opened().value_or(0);
+  s.completed = collect::completed(*ring_);
+  std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
+  if (bsp_gate_state_of(gate) != BSP_GATE_NONE) s.gate_superstep = bsp_gate_superstep(gate);
+  s.gate_committed = bsp_gate_state_of(gate) == BSP_GATE_COMMITTED || bsp_gate_state_of(gate) == BSP_GATE_DROPPING;
+  s.blocked_reason = ring_.intact() ? collect::blocked_reason(*ring_) : std::string(kRingDamaged);
+  s.postponed = BSP_RING_LOAD(ring_->postponed);
+  s.collective = collect::most_called(*ring_);
+  s.exit_code = program_.exit_code;
+  s.exit_signal = program_.exit_signal;
+  s.exit_message = program_.exit_message;
+  if (program_.exited() && !abort_message_.empty())
+    s.exit_message += (s.exit_message.empty() ? "" : "; ") + abort_message_;
+  s.mpi_initialized =
+      BSP_RING_LOAD(ring_->state) != BSP_RANK_STARTING || transfers_.status().phase == wire::TransferPhase::kRestored;
+  s.mpi_finalized = BSP_RING_LOAD(ring_->state) == BSP_RANK_FINALIZED;
+  s.memory_bytes = BSP_RING_LOAD(ring_->memory_bytes);
+  s.gate_reached_ns = BSP_RING_LOAD(ring_->gate_reached_ns);
+  s.close_ns = BSP_RING_LOAD(ring_->close_ns);
+  s.stopped_ns = program_.stopped_ns;
+  s.opened_ns = BSP_RING_LOAD(ring_->opened_ns);
+  s.open_ns = BSP_RING_LOAD(ring_->open_ns);
+  s.open_cpu_ns = BSP_RING_LOAD(ring_->open_cpu_ns);
+  s.first_compute_ns = BSP_RING_LOAD(ring_->first_compute_ns);
+  s.instructions_measured = BSP_RING_LOAD(ring_->instruction_source) == BSP_INSTRUCTIONS_PERF;
+  s.transfer = transfers_.status();
+  return s;
+}
+
+nlohmann::json Sidecar::told_status() const {
+  json told = status_;
+  told[wire::kThrottled] = program_.throttle.share(realtime_ns());
+  return told;
+}
+
+void Sidecar::refresh() {
+  if (!ring_.intact() && !std::exchange(told_of_ring_, true)) log_error(kRingDamaged);
+  if (program_.continuing) {
+    std::uint32_t state = BSP_RING_LOAD(ring_->state);
+    if (BSP_RING_LOAD(ring_->epoch) >= *program_.continuing && state != BSP_RANK_STARTING && state != BSP_RANK_CLOSING)
+      program_.continuing.reset();
+  }
+  settle_gate(*ring_);
+  wire::RankStatus fresh = current_status();
+  wire::RankStatus before = status_;
+  before.completed = fresh.completed;
+  before.memory_bytes = fresh.memory_bytes;
+  bool changed = fresh != before;
+  if (changed) ++fresh.version;
+  status_ = std::move(fresh);
+  if (changed)
+    for (auto& [id, watcher] : std::exchange(watchers_, {})) {
+      loop_.cancel(watcher.timer);
+      watcher.reply.ok(told_status());
+    }
+  schedule_poll();
+}
+
+void Sidecar::schedule_poll() {
+  // Once stopped, bsp-init's messages tell all there is to know.
+  bool gated =
+      status_.gate_superstep != 0 && status_.phase != RankPhase::kStopped && status_.phase != RankPhase::kExited;
+  bool close = gated || status_.phase == RankPhase::kOpening || status_.phase == RankPhase::kClosing ||
+               status_.phase == RankPhase::kAtGate;
+  loop_.cancel(poll_);
+  poll_ = loop_.after(close ? kClosePoll : kIdlePoll, [this] { refresh(); });
+}
+
+// --- What survives this process ------------------------------------------------------------------------
+
+void Sidecar::save() {
+  json plans = json::array();
+  for (const wire::EpochPlan& plan : epochs_.plans()) plans.push_back(plan);
+  json state{{"plans", std::move(plans)}, {"transfer", transfers_.saved()}};
+  if (auto opened = epochs_.opened()) state["opened"] = *opened;
+  if (program_.exited())
+    state["exited"] = {
+        {"code", program_.exit_code}, {"signal", program_.exit_signal}, {"message", program_.exit_message}};
+  // A message of the program's end need not be UTF-8.
+  const std::string text = state.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (auto written = replace_own_file(config_.own_path("state"), text, 0600); !written)
+    log_error("cannot keep the state", {{"why", written.error().message}});
+}
+
+void Sidecar::adopt() {
+  const MessageLimits limits = wire::request_limits(true);  // it is the operator's plans, mostly
+  auto text = read_own_file(config_.own_path("state"), limits.json.bytes);
+  if (!text && text.error().code == ErrorCode::kNotFound) return;
+  auto state = text ? parse_bounded(*text, limits.json) : Result<json>(std::unexpected(text.error()));
+  if (!state) return log_error("the state of a sidecar before us can't be read", {{"why", state.error().message}});
+  std::vector<wire::EpochPlan> plans;
+  if (const json& saved = part_at(*state, "plans"); saved.is_array())
+    for (const json& item : saved)
+      if (auto plan = wire::epoch_plan_from_json(item)) plans.push_back(std::move(*plan));
+  const auto opened = whole_number<std::uint64_t>(part_at(*state, "opened"));
+  epochs_.adopt(std::move(plans), opened);
+  took_over_ = opened.has_value();
+  if (const json& exited = part_at(*state, "exited"); exited.is_object()) {
+    program_.state = control::kStateExited;
+    program_.exit_code = whole_number<int>(part_at(exited, "code")).value_or(-1);
+    program_.exit_signal = whole_number<int>(part_at(exited, "signal")).value_or(0);
+    program_.exit_message = text_at(exited, "message");
+  }
+  transfers_.adopt(part_at(*state, "transfer"));
+  log_info("took up the state of a sidecar before us", {{"epochs", epochs_.plans().size()}});
+}
+
+}  // namespace bsp::sidecar

@@ -1,0 +1,344 @@
+#include "sidecar/agent/transfers.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/core/fault.h"
+#include "base/core/log.h"
+
+namespace bsp::sidecar {
+
+using wire::TransferPhase;
+
+namespace {
+
+constexpr std::chrono::seconds kSettle{5};  // for criu to die after `abandon`
+
+control::Message about(std::string_view verb, const std::string& migration) {
+  return {std::string(verb), {{"migration", migration}}};
+}
+
+}  // namespace
+
+Transfers::Transfers(net::Loop& loop, net::TlsContext context, std::string images_dir, Hooks hooks)
+    : loop_(loop), context_(std::move(context)), images_dir_(std::move(images_dir)), hooks_(std::move(hooks)) {}
+
+Transfers::~Transfers() {
+  *alive_ = false;
+  if (outgoing_) {
+    outgoing_->capture->abort("the sidecar ends");
+    outgoing_->interrupter.interrupt();
+  }
+  if (incoming_) incoming_->interrupter.interrupt();
+}
+
+void Transfers::set_phase(TransferPhase phase) {
+  status_.phase = phase;
+  log_info("transfer", {{"migration", status_.migration}, {"phase", to_string(phase)}});
+  hooks_.changed();
+}
+
+void Transfers::fail_transfer(const std::string& why) {
+  status_.error = why;
+  log_warning("transfer failed", {{"migration", status_.migration}, {"why", why}});
+  set_phase(TransferPhase::kFailed);
+}
+
+// --- Source ------------------------------------------------------------------------------------------
+
+void Transfers::connect_ahead(const net::Peer& target) {
+  if (ahead_ && ahead_->target.address == target.address && ahead_->target.identity == target.identity) return;
+  ahead_ = Ahead{target, open_link(context_, target)};
+}
+
+Result<void> Transfers::send(const std::string& migration, const net::Peer& target) {
+  if (!transfer::valid_migration(migration))
+    return fail(ErrorCode::kInvalid, std::format("\"{}\" is no migration's name", migration));
+  if (status_.migration == migration && status_.phase == TransferPhase::kSent) return {};
+  if (outgoing_) {
+    if (outgoing_->migration == migration) return {};
+    return fail(ErrorCode::kConflict, std::format("migration {} is being sent", outgoing_->migration));
+  }
+  BSP_TRY(auto capture, transfer::CaptureSession::open(images_dir_, migration));
+  outgoing_ = std::make_unique<Outgoing>();
+  outgoing_->migration = migration;
+  outgoing_->capture = std::move(capture);
+  if (auto ahead = std::exchange(ahead_, std::nullopt);
+      ahead && ahead->target.address == target.address && ahead->target.identity == target.identity)
+    outgoing_->link = std::move(ahead->link);
+  status_ = {};
+  status_.migration = migration;
+
+  auto connected = [this, alive = alive_, migration] {
+    if (!*alive || !outgoing_ || outgoing_->migration != migration || outgoing_->interrupter.interrupted()) return;
+    outgoing_->dump_asked = true;
+    if (auto told = hooks_.tell_init(about(control::kDump, migration)); !told) {
+      outgoing_->dump_settled = true;
+      outgoing_->capture->abort(told.error().message);
+    }
+  };
+  outgoing_->thread =
+      std::jthread([this, alive = alive_, &loop = loop_, out = outgoing_.get(), context = context_, target, connected] {
+        auto end = run_outgoing(*out, context, target, [&] { loop.post(connected); });
+        loop.post([this, alive, migration = out->migration, end = std::move(end)]() mutable {
+          if (*alive) on_sent(migration, std::move(end));
+        });
+      });
+  set_phase(TransferPhase::kDumping);  // kept and told while the thread is on its way to the target
+  return {};
+}
+
+void Transfers::on_sent(const std::string& migration, Result<StreamEnd> end) {
+  if (!outgoing_ || outgoing_->migration != migration) return;
+  outgoing_->end = std::move(end);
+  if (!*outgoing_->end && outgoing_->dump_asked && !outgoing_->dump_settled) {
+    // The stream broke while criu is at work (or still to begin): make it let go.
+    (void)hooks_.tell_init(about(control::kAbandon, migration));
+    loop_.after(kSettle, [this, alive = alive_, migration] {
+      if (!*alive || !outgoing_ || outgoing_->migration != migration) return;
+      outgoing_->dump_settled = true;
+      settle_outgoing();
+    });
+  }
+  settle_outgoing();
+}
+
+void Transfers::settle_outgoing() {
+  if (!outgoing_ || !outgoing_->end) return;
+  if (outgoing_->dump_asked && !outgoing_->dump_settled) return;
+  Result<StreamEnd> end = std::move(*outgoing_->end);
+  outgoing_.reset();  // joins the thread, which has posted its last
+  if (!end) {
+    fail_transfer(end.error().message);
+  } else {
+    status_.files = end->files;
+    status_.bytes = end->bytes;
+    status_.transfer_ns = end->transfer_ns;
+    set_phase(TransferPhase::kSent);
+  }
+  answer_discards();
+}
+
+// --- Target ------------------------------------------------------------------------------------------
+
+Result<void> Transfers::receive(const std::string& migration, const std::string& from_pod, bool restore_at_once) {
+  if (!transfer::valid_migration(migration))
+    return fail(ErrorCode::kInvalid, std::format("\"{}\" is no migration's name", migration));
+  switch (status_.phase) {
+    case TransferPhase::kIdle:
+    case TransferPhase::kFailed:
+      break;
+    case TransferPhase::kReceiving:
+    case TransferPhase::kReceived:
+    case TransferPhase::kRestoring:
+    case TransferPhase::kRestored:
+      if (status_.migration == migration && from_pod_ == from_pod) return {};
+      [[fallthrough]];
+    case TransferPhase::kDumping:
+    case TransferPhase::kSent:
+      return fail(ErrorCode::kConflict,
+                  std::format("this pod takes part in migration {} ({})", status_.migration, to_string(status_.phase)));
+  }
+  if (incoming_) return fail(ErrorCode::kConflict, "the stream before has not ended yet", true);
+  BSP_CHECK_OK(transfer::remove_checkpoint(images_dir_, migration));
+  from_pod_ = from_pod;
+  restore_at_once_ = restore_at_once;
+  status_ = {};
+  status_.migration = migration;
+  set_phase(TransferPhase::kReceiving);
+  return {};
+}
+
+void Transfers::checkpoint(const std::string& peer, const std::string& migration, net::Reply reply) {
+  if (status_.phase != TransferPhase::kReceiving || status_.migration != migration || from_pod_ != peer)
+    return reply.error(
+        {ErrorCode::kRefused, std::format("no checkpoint of migration {} is awaited from {}", migration, peer)});
+  if (incoming_) return reply.error({ErrorCode::kConflict, "its stream is under way already"});
+  auto receiver = transfer::Receiver::open(images_dir_, migration);
+  if (!receiver) {
+    reply.error(receiver.error());
+    return fail_transfer(receiver.error().message);
+  }
+  incoming_ = std::make_unique<Incoming>();
+  incoming_->migration = migration;
+  incoming_->receiver = std::move(*receiver);
+  reply.take_over([this, alive = alive_, migration](Result<net::TlsStream> stream) {
+    if (!*alive || !incoming_ || incoming_->migration != migration) return;
+    if (!stream) return on_received(migration, std::unexpected(stream.error()));
+    auto shared = std::make_shared<net::TlsStream>(std::move(*stream));
+    incoming_->thread = std::jthread([this, alive, &loop = loop_, in = incoming_.get(), shared] {
+      auto end = run_incoming(*in, std::move(*shared));
+      loop.post([this, alive, migration = in->migration, end = std::move(end)]() mutable {
+        if (*alive) on_received(migration, std::move(end));
+      });
+    });
+  });
+}
+
+void Transfers::on_received(const std::string& migration, Result<StreamEnd> end) {
+  if (!incoming_ || incoming_->migration != migration) return;
+  incoming_.reset();  // joins the thread; an incomplete checkpoint removes its files
+  if (status_.migration != migration || status_.phase != TransferPhase::kReceiving) {
+    remove_files(migration);  // discarded meanwhile
+  } else if (!end) {
+    // A whole checkpoint whose verdict could not be sent is worth nothing: the source has given up.
+    remove_files(migration);
+    fail_transfer(end.error().message);
+  } else {
+    status_.files = end->files;
+    status_.bytes = end->bytes;
+    status_.transfer_ns = end->transfer_ns;
+    status_.phase = TransferPhase::kReceived;
+    // What can't be told to bsp-init now the operator asks for again, since it sees kReceived.
+    if (!restore_at_once_ || !restore(migration)) set_phase(TransferPhase::kReceived);
+  }
+  answer_discards();
+}
+
+Result<void> Transfers::restore(const std::string& migration) {
+  fault_point("restore.begin");
+  if (status_.migration == migration &&
+      (status_.phase == TransferPhase::kRestoring || status_.phase == TransferPhase::kRestored))
+    return {};
+  if (status_.migration != migration || status_.phase != TransferPhase::kReceived)
+    return fail(ErrorCode::kConflict, std::format("no checkpoint of migration {} was received", migration));
+  BSP_CHECK_OK(hooks_.tell_init(about(control::kRestore, migration)));
+  set_phase(TransferPhase::kRestoring);
+  return {};
+}
+
+void Transfers::remove_files(const std::string& migration) {
+  if (auto removed = transfer::remove_checkpoint(images_dir_, migration); !removed)
+    log_warning("a checkpoint's files stay behind", {{"why", removed.error().message}});
+}
+
+// The process has it all, and tmpfs pages count as the pod's memory. In a thread, because a gigabyte
+// takes a while to free and the job waits for this rank.
+void Transfers::on_restored() {
+  std::thread([directory = images_dir_, migration = status_.migration] {
+    (void)transfer::remove_checkpoint(directory, migration);
+  }).detach();
+  set_phase(TransferPhase::kRestored);
+}
+
+// --- Both --------------------------------------------------------------------------------------------
+
+void Transfers::discard(const std::string& migration, bool continued, net::Reply reply) {
+  fault_point("transfer.discard");
+  if (status_.migration != migration) return reply.ok();  // nothing of it here
+  bool restored = status_.phase == TransferPhase::kRestored || status_.phase == TransferPhase::kRestoring;
+  if (restored && continued)
+    return reply.error(
+        {ErrorCode::kConflict, std::format("the copy of migration {} has been continued here", migration)});
+  discards_.push_back({migration, std::move(reply)});
+  if (outgoing_) {
+    outgoing_->capture->abort("the migration was given up");
+    outgoing_->interrupter.interrupt();
+  } else if (incoming_) {
+    incoming_->interrupter.interrupt();
+  } else if (restored) {
+    (void)hooks_.tell_init(about(control::kDiscard, migration));
+    // Lost with the connection: sent again with the next hello.
+  }
+  answer_discards();
+}
+
+void Transfers::answer_discards() {
+  if (outgoing_ || incoming_ || discards_.empty()) return;
+  bool copy = status_.phase == TransferPhase::kRestored || status_.phase == TransferPhase::kRestoring;
+  if (copy && status_.migration == discards_.front().migration) return;  // bsp-init will say `discarded`
+  remove_files(discards_.front().migration);
+  if (status_.migration == discards_.front().migration) {
+    from_pod_.clear();
+    status_ = {};
+    set_phase(TransferPhase::kIdle);
+  }
+  for (Discard& discard : std::exchange(discards_, {})) discard.reply.ok();
+}
+
+void Transfers::on_init(const control::Message& message) {
+  if (message.verb == control::kHello) return on_hello(message);
+  if (message.text("migration") != status_.migration) return;
+  if (message.verb == control::kDumped && outgoing_) {
+    fault_point("transfer.dumped");
+    status_.dump_ns = static_cast<std::uint64_t>(message.number("ns"));
+    outgoing_->dump_settled = true;
+    outgoing_->capture->finish();
+    settle_outgoing();
+  } else if (message.verb == control::kDumpFailed && outgoing_) {
+    outgoing_->dump_settled = true;
+    outgoing_->capture->abort(message.text("message"));
+    settle_outgoing();
+  } else if (message.verb == control::kRestored && status_.phase == TransferPhase::kRestoring) {
+    status_.restore_ns = static_cast<std::uint64_t>(message.number("ns"));
+    fault_point("restore.done");
+    on_restored();
+  } else if (message.verb == control::kRestoreFailed && status_.phase == TransferPhase::kRestoring) {
+    fail_transfer(message.text("message"));
+    answer_discards();
+  } else if (message.verb == control::kDiscarded) {
+    status_.phase = TransferPhase::kIdle;
+    answer_discards();
+  }
+}
+
+// The whole truth of bsp-init after a reconnect, against what we believe.
+void Transfers::on_hello(const control::Message& hello) {
+  std::string state = hello.text("state");
+  bool same = hello.text("migration") == status_.migration;
+  if (outgoing_ && outgoing_->dump_asked && !outgoing_->dump_settled && same) {
+    if (state == control::kStateDumped) {
+      outgoing_->dump_settled = true;
+      outgoing_->capture->finish();
+    } else if (state != control::kStateDumping) {
+      outgoing_->dump_settled = true;
+      outgoing_->capture->abort("the dump ended while bsp-init was away");
+    }
+  } else if (!outgoing_ && state == control::kStateDumping) {
+    // Its stream died with the sidecar before us.
+    (void)hooks_.tell_init(about(control::kAbandon, hello.text("migration")));
+  }
+  if (status_.phase == TransferPhase::kRestoring && same) {
+    if (state == control::kStateRestored) {
+      on_restored();
+    } else if (state == control::kStateWaiting) {
+      fail_transfer("the restore ended while the sidecar was away");
+    }
+  }
+  bool copy_gone = state == control::kStateWaiting || state == control::kStateExited;
+  if (!discards_.empty() && status_.migration == discards_.front().migration && copy_gone)
+    status_.phase = TransferPhase::kIdle;
+  else if (!discards_.empty() && !outgoing_ && !incoming_)
+    (void)hooks_.tell_init(about(control::kDiscard, discards_.front().migration));
+  settle_outgoing();
+  answer_discards();
+}
+
+void Transfers::init_lost() {
+  if (outgoing_ && outgoing_->dump_asked && !outgoing_->dump_settled)
+    loop_.after(kSettle, [this, alive = alive_, migration = outgoing_->migration] {
+      if (!*alive || !outgoing_ || outgoing_->migration != migration || outgoing_->dump_settled) return;
+      outgoing_->dump_settled = true;
+      outgoing_->capture->abort("bsp-init is gone");
+      settle_outgoing();
+    });
+}
+
+nlohmann::json Transfers::saved() const {
+  wire::RankStatus carrier;
+  carrier.transfer = status_;
+  return {{"status", nlohmann::json(carrier)}, {"from_pod", from_pod_}};
+}
+
+void Transfers::adopt(const nlohmann::json& saved) {
+  auto carrier = wire::rank_status_from_json(part_at(saved, "status"));
+  if (!carrier) return;
+  status_ = carrier->transfer;
+  from_pod_ = text_at(saved, "from_pod");
+  if (status_.phase == TransferPhase::kReceiving || status_.phase == TransferPhase::kDumping) {
+    if (status_.phase == TransferPhase::kReceiving) remove_files(status_.migration);
+    fail_transfer("the sidecar was restarted in the middle of the stream");
+  }
+}
+
+}  // namespace bsp::sidecar

@@ -1,0 +1,89 @@
+// The checkpoint of one migration, at either end: wire verbs send, receive, checkpoint, restore, discard.
+//
+//   source   send ──connected──> kDumping (criu streams into the capture socket, a thread relays it)
+//                 ──target verified──> kSent        any failure ──> kFailed, the program is still stopped
+//   target   receive ──> kReceiving ──stream verified──> kReceived ──restore──> kRestoring ──> kRestored
+//
+// A stream has one thread while it lasts; everything else happens in the loop's thread. At the source
+// kFailed is told only when criu has let go of the program, so that it can be continued safely.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "base/net/link.h"
+#include "crds/wire.h"
+#include "sidecar/agent/transfer_threads.h"
+#include "sidecar/control/control.h"
+#include "sidecar/transfer/stream.h"
+
+namespace bsp::sidecar {
+
+class Transfers {
+ public:
+  struct Hooks {
+    std::function<Result<void>(const control::Message&)> tell_init;
+    std::function<void()> changed;  // the status has changed
+  };
+
+  Transfers(net::Loop& loop, net::TlsContext context, std::string images_dir, Hooks hooks);
+  ~Transfers();
+  Transfers(const Transfers&) = delete;
+  Transfers& operator=(const Transfers&) = delete;
+
+  [[nodiscard]] const wire::TransferStatus& status() const { return status_; }
+
+  // Source. Opens the connection for a send() to come, so that its handshakes are not part of the pause.
+  void connect_ahead(const net::Peer& target);
+  // The caller has made sure that the program is stopped at a gate.
+  Result<void> send(const std::string& migration, const net::Peer& target);
+
+  // Target. `restore_at_once`: restore() follows as soon as every file is verified. The copy stays stopped.
+  Result<void> receive(const std::string& migration, const std::string& from_pod, bool restore_at_once = false);
+  void checkpoint(const std::string& peer, const std::string& migration, net::Reply reply);
+  Result<void> restore(const std::string& migration);
+
+  // Both. Answers when nothing of it is left here. `continued`: the restored process runs on here,
+  // so there is nothing to discard any more.
+  void discard(const std::string& migration, bool continued, net::Reply reply);
+
+  void on_init(const control::Message& message);
+  void init_lost();
+
+  // For a sidecar that was killed: what was received or restored is still true, a stream under way is lost.
+  [[nodiscard]] nlohmann::json saved() const;
+  void adopt(const nlohmann::json& saved);
+
+ private:
+  void set_phase(wire::TransferPhase phase);
+  void fail_transfer(const std::string& why);
+  void on_sent(const std::string& migration, Result<StreamEnd> end);
+  void on_received(const std::string& migration, Result<StreamEnd> end);
+  void settle_outgoing();
+  void on_restored();
+  void on_hello(const control::Message& hello);
+  void answer_discards();
+  void remove_files(const std::string& migration);
+
+  net::Loop& loop_;
+  net::TlsContext context_;
+  std::string images_dir_;
+  Hooks hooks_;
+  wire::TransferStatus status_;
+  std::string from_pod_;  // target: who may stream
+  bool restore_at_once_ = false;
+  std::optional<Ahead> ahead_;
+  std::unique_ptr<Outgoing> outgoing_;
+  std::unique_ptr<Incoming> incoming_;
+  struct Discard {
+    std::string migration;
+    net::Reply reply;
+  };
+  std::vector<Discard> discards_;  // wait for bsp-init's `discarded`
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace bsp::sidecar

@@ -1,0 +1,315 @@
+// The verbs of crds/wire.h: who may ask, and what is done.
+//
+//   O  only names::kOperatorIdentity
+//   P  only pods of the open or a prepared epoch; `gather` only for the rank the plan gives that pod;
+//      `checkpoint` only the pod that `receive` has announced (see Transfers::checkpoint)
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/core/fault.h"
+#include "base/core/log.h"
+#include "base/json/fields.h"
+#include "crds/names.h"
+#include "sidecar/agent/collect/set_manager.h"
+#include "sidecar/agent/gate.h"
+#include "sidecar/agent/sidecar.h"
+
+namespace bsp::sidecar {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::chrono::seconds kLongestWatch{30};
+constexpr std::chrono::seconds kMemberAnswer{1};
+
+constexpr std::array kOperatorVerbs{wire::kStatus,  wire::kWatch,      wire::kPrepareEpoch, wire::kOpenEpoch,
+                                    wire::kArmGate, wire::kCommitGate, wire::kCancelGate,   wire::kReceive,
+                                    wire::kSend,    wire::kRestore,    wire::kDiscard,      wire::kKill,
+                                    wire::kReport,  wire::kSetReport,  fencing::kHears};
+constexpr std::array kPeerVerbs{wire::kReport, wire::kGather,     wire::kDeliver, wire::kPing,
+                                wire::kModex,  wire::kCheckpoint, fencing::kAlive};
+
+template <std::size_t n>
+bool contains(const std::array<const char*, n>& verbs, std::string_view verb) {
+  return std::ranges::find(verbs, verb) != verbs.end();
+}
+
+Result<std::uint64_t> number(const json& fields, const char* name) {
+  auto it = fields.find(name);
+  if (it == fields.end() || !it->is_number_unsigned())
+    return fail(ErrorCode::kInvalid, std::format("the request needs a number \"{}\"", name));
+  return it->get<std::uint64_t>();
+}
+
+Result<std::string> text(const json& fields, const char* name) {
+  auto it = fields.find(name);
+  if (it == fields.end() || !it->is_string())
+    return fail(ErrorCode::kInvalid, std::format("the request needs a text \"{}\"", name));
+  return it->get<std::string>();
+}
+
+// Result<void> as the answer {}.
+Result<json> nothing(Result<void> result) {
+  if (!result) return std::unexpected(std::move(result).error());
+  return json::object();
+}
+
+}  // namespace
+
+void Sidecar::handle(net::Request request, net::Reply reply) {
+  if (request.peer == names::kOperatorIdentity) {
+    fence_->operator_spoke();
+    if (bye_ != 0) let_init_end();
+  }
+  if (request.peer == names::kOperatorIdentity && contains(kOperatorVerbs, request.verb))
+    return operator_verb(request, std::move(reply));
+  if (contains(kPeerVerbs, request.verb) && request.peer != names::kOperatorIdentity &&
+      (epochs_.is_member(request.peer) || request.verb == wire::kCheckpoint))
+    return peer_verb(request, std::move(reply));
+  bool known = contains(kOperatorVerbs, request.verb) || contains(kPeerVerbs, request.verb);
+  if (known) log_warning("refused a request", {{"verb", request.verb}, {"peer", request.peer}});
+  reply.error({known ? ErrorCode::kRefused : ErrorCode::kInvalid,
+               known ? std::format("{} may not ask for {}", request.peer, request.verb)
+                     : std::format("there is no verb \"{}\"", request.verb)});
+}
+
+void Sidecar::operator_verb(net::Request& request, net::Reply reply) {
+  const json& fields = request.fields;
+  const std::string& verb = request.verb;
+  if (verb == wire::kWatch) return watch(fields, std::move(reply));
+  if (verb == wire::kSetReport) return set_report(fields, std::move(reply));
+  if (verb == fencing::kHears) return who_is_heard(fields, std::move(reply));
+  if (verb == wire::kDiscard) {
+    auto migration = text(fields, "migration");
+    if (!migration) return reply.error(migration.error());
+    return transfers_.discard(*migration, continued(), std::move(reply));
+  }
+  Result<json> answer = [&]() -> Result<json> {
+    if (verb == wire::kStatus) {
+      refresh();
+      return told_status();
+    }
+    if (verb == wire::kPrepareEpoch) return prepare_epoch(fields);
+    if (verb == wire::kOpenEpoch) return open_epoch(fields);
+    if (verb == wire::kArmGate) {
+      BSP_TRY(std::uint64_t superstep, number(fields, "superstep"));
+      if (program_.exited()) return fail(ErrorCode::kRefused, "the program has ended");
+      if (!ring_.intact()) return fail(ErrorCode::kRefused, "the program has damaged its ring");
+      BSP_TRY(Armed armed, arm_gate(*ring_, superstep));
+      return json{{"completed", armed.completed}, {"late", armed.late}};
+    }
+    if (verb == wire::kCommitGate) return commit_gate(fields);
+    if (verb == wire::kCancelGate) {
+      cancel_gate(*ring_, number(fields, "superstep").value_or(0));
+      return json::object();
+    }
+    if (verb == wire::kSend) return send_checkpoint(fields);
+    if (verb == wire::kReceive) {
+      BSP_TRY(std::string migration, text(fields, "migration"));
+      BSP_TRY(std::string from_pod, text(fields, "from_pod"));
+      auto restore = fields.find("restore");
+      return nothing(transfers_.receive(migration, from_pod,
+                                        restore != fields.end() && restore->is_boolean() && restore->get<bool>()));
+    }
+    if (verb == wire::kRestore) {
+      BSP_TRY(std::string migration, text(fields, "migration"));
+      return nothing(transfers_.restore(migration));
+    }
+    if (verb == wire::kKill) {
+      if (program_.exited()) return json::object();
+      return nothing(control_->send({std::string(control::kKill), {}}));
+    }
+    return report(fields);
+  }();
+  // What was asked may have changed the status, and how closely the ring must be watched.
+  if (verb != wire::kStatus && verb != wire::kReport) refresh();
+  reply.result(std::move(answer));
+}
+
+void Sidecar::watch(const json& fields, net::Reply reply) {
+  auto version = number(fields, "version");
+  auto wait_ms = number(fields, "wait_ms");
+  if (!version || !wait_ms) return reply.error((!version ? version : wait_ms).error());
+  refresh();
+  if (status_.version != *version) return reply.ok(told_status());
+  auto wait = std::min<std::chrono::milliseconds>(
+      std::chrono::milliseconds(std::min<std::uint64_t>(*wait_ms, 3'600'000)), kLongestWatch);
+  std::uint64_t id = next_watcher_++;
+  auto timer = loop_.after(wait, [this, id] {
+    auto node = watchers_.extract(id);
+    if (!node.empty()) node.mapped().reply.ok(told_status());
+  });
+  watchers_.emplace(id, Watcher{std::move(reply), timer});
+}
+
+Result<json> Sidecar::prepare_epoch(const json& fields) {
+  BSP_TRY(wire::EpochPlan plan, wire::epoch_plan_from_json(fields));
+  BSP_CHECK_OK(epochs_.prepare(std::move(plan)));
+  save();
+  return json::object();
+}
+
+Result<json> Sidecar::open_epoch(const json& fields) {
+  BSP_TRY(std::uint64_t epoch, number(fields, "epoch"));
+  // Without a bsp-init (tests run ranks by hand) the program runs as we do.
+  BSP_TRY(bool fresh, epochs_.open(epoch, program_.uid.value_or(::getuid()), program_.gid.value_or(::getgid())));
+  if (fresh) {
+    clear_gate(*ring_);  // it has done its work; left there it would close the new epoch at once
+    save();
+  }
+  continue_if_due();
+  fault_point("epoch.continued");
+  return json::object();
+}
+
+Result<json> Sidecar::commit_gate(const json& fields) {
+  BSP_TRY(std::uint64_t superstep, number(fields, "superstep"));
+  std::optional<Order> order;
+  if (auto send = fields.find("send"); send != fields.end()) {
+    BSP_TRY(std::string migration, text(*send, "migration"));
+    BSP_TRY(std::string to_pod, text(*send, "to_pod"));
+    BSP_TRY(std::string to_address, text(*send, "to_address"));
+    order = Order{superstep, std::move(migration), {std::move(to_address), std::move(to_pod)}};
+  }
+  BSP_CHECK_OK(sidecar::commit_gate(*ring_, superstep));
+  order_ = std::move(order);
+  if (order_) transfers_.connect_ahead(order_->target);
+  send_if_ordered();
+  return json::object();
+}
+
+Result<json> Sidecar::send_checkpoint(const json& fields) {
+  BSP_TRY(std::string migration, text(fields, "migration"));
+  BSP_TRY(std::string to_pod, text(fields, "to_pod"));
+  BSP_TRY(std::string to_address, text(fields, "to_address"));
+  bool under_way =
+      transfers_.status().migration == migration && (transfers_.status().phase == wire::TransferPhase::kDumping ||
+                                                     transfers_.status().phase == wire::TransferPhase::kSent);
+  if (!under_way && !program_.stopped_at_gate(*ring_))
+    return fail(ErrorCode::kConflict,
+                std::format("the program is not stopped at a gate, it is {}", to_string(phase_of(program_, *ring_))));
+  if (!program_.init_connected) return fail(ErrorCode::kUnavailable, "bsp-init is not connected", true);
+  return nothing(transfers_.send(migration, {to_address, to_pod}));
+}
+
+void Sidecar::set_report(const json& fields, net::Reply reply) {
+  auto members = collect::members_from_json(fields);
+  if (!members) return reply.error(members.error());
+  auto shared = std::make_shared<net::Reply>(std::move(reply));
+  const auto most = count_at<std::size_t>(fields, "max_bytes");
+  collect::collect_set(
+      *members, most > 0 ? std::min(most, wire::kUnpagedReports) : wire::kUnpagedReports,
+      [this](const collect::SetMember& member) { return &epochs_.peer(member.pod, member.address); },
+      [this](std::uint64_t since) { return collect::make_report(*ring_, config_.rank, since); }, config_.rank,
+      kMemberAnswer,
+      [shared](const collect::SetReport& report) {
+        json reports = json::array();
+        for (const wire::RankReport& one : report.reports) reports.push_back(one);
+        shared->ok({{"reports", std::move(reports)}, {"missing", report.missing}});
+      });
+}
+
+// For an operator that does not hear them itself.
+void Sidecar::who_is_heard(const json& fields, net::Reply reply) {
+  struct Asked {
+    explicit Asked(net::Reply to) : reply(std::move(to)) {}
+    net::Reply reply;
+    std::size_t left = 0;
+    json heard = json::array(), unheard = json::array();
+    void one_less() {
+      if (--left == 0) reply.ok({{fencing::kHeard, std::move(heard)}, {fencing::kUnheard, std::move(unheard)}});
+    }
+  };
+  std::map<std::string, wire::Member> members;
+  for (const wire::EpochPlan& plan : epochs_.plans())
+    for (const wire::Member& member : plan.members)
+      if (member.rank != config_.rank) members.insert_or_assign(member.pod, member);
+  std::vector<wire::Member> known;
+  for (const json& pod : part_at(fields, fencing::kPods))
+    if (const auto it = pod.is_string() ? members.find(pod.get<std::string>()) : members.end(); it != members.end())
+      if (!std::ranges::contains(known, it->first, &wire::Member::pod)) known.push_back(it->second);
+  auto asked = std::make_shared<Asked>(std::move(reply));
+  asked->left = known.size() + 1;  // and this function, which may be called back while it asks
+  for (const wire::Member& member : known)
+    epochs_.peer(member.pod, member.address)
+        .call(fencing::kAlive, {{fencing::kComputes, false}}, {}, kAliveAnswer,
+              [asked, pod = member.pod](const Result<net::Answer>& answer) {
+                (answer ? asked->heard : asked->unheard).push_back(pod);
+                asked->one_less();
+              });
+  asked->one_less();
+}
+
+void Sidecar::peer_verb(net::Request& request, net::Reply reply) {
+  const json& fields = request.fields;
+  const std::string& verb = request.verb;
+  if (verb == wire::kCheckpoint) {
+    auto migration = text(fields, "migration");
+    if (!migration) return reply.error(migration.error());
+    return transfers_.checkpoint(request.peer, *migration, std::move(reply));
+  }
+  if (verb == wire::kModex) {
+    auto epoch = number(fields, "epoch");
+    auto rank = number(fields, "rank");
+    if (!epoch || !rank) return reply.error((!epoch ? epoch : rank).error());
+    auto shared = std::make_shared<net::Reply>(std::move(reply));
+    return epochs_.published(*epoch, static_cast<std::uint32_t>(*rank), [shared](Result<std::string> blob) {
+      if (blob)
+        shared->ok(json::object(), std::move(*blob));
+      else
+        shared->error(blob.error());
+    });
+  }
+  reply.result([&]() -> Result<json> {
+    if (verb == wire::kGather) return take_part(request);
+    if (verb == wire::kDeliver) return deliver(request);
+    if (verb == fencing::kAlive && flag_at(fields, fencing::kComputes, false)) fence_->asked();
+    if (verb == fencing::kAlive) return json{{fencing::kAge, static_cast<std::uint64_t>(fence_->age().count())}};
+    if (verb == wire::kPing) {
+      BSP_TRY(std::uint64_t epoch, number(fields, "epoch"));
+      BSP_CHECK_OK(epochs_.all_gather(epoch));
+      if (program_.exited()) return fail(ErrorCode::kRefused, "its program has ended");
+      // It may reconnect; if it doesn't, the program went with it and whoever waits gives up.
+      if (!program_.state.empty() && !program_.init_connected)
+        return fail(ErrorCode::kUnavailable, "its bsp-init is gone", true);
+      return json::object();
+    }
+    return report(fields);
+  }());
+}
+
+Result<json> Sidecar::report(const json& fields) const {
+  BSP_TRY(std::uint64_t since, number(fields, "since"));
+  wire::RankReport report = collect::make_report(*ring_, config_.rank, since);
+  if (const auto most = count_at<std::size_t>(fields, "max_bytes"); most > 0) wire::keep_within(report, most);
+  return json(report);
+}
+
+Result<json> Sidecar::take_part(net::Request& request) {
+  BSP_TRY(std::uint64_t epoch, number(request.fields, "epoch"));
+  BSP_TRY(std::string key, text(request.fields, "key"));
+  BSP_TRY(pmix::AllGather * all_gather, epochs_.all_gather(epoch));
+  BSP_TRY(std::uint32_t rank, epochs_.rank_of(epoch, request.peer));
+  if (program_.exited()) return fail(ErrorCode::kRefused, "the root's program has ended");
+  return nothing(all_gather->gather(key, rank, std::move(request.body)));
+}
+
+Result<json> Sidecar::deliver(net::Request& request) {
+  BSP_TRY(std::uint64_t epoch, number(request.fields, "epoch"));
+  BSP_TRY(std::string key, text(request.fields, "key"));
+  BSP_TRY(pmix::AllGather * all_gather, epochs_.all_gather(epoch));
+  BSP_CHECK_OK(epochs_.rank_of(epoch, request.peer));
+  if (request.fields.contains("failure")) {
+    BSP_TRY(std::string failure, text(request.fields, "failure"));
+    return nothing(all_gather->deliver(key, fail(ErrorCode::kUnavailable, failure)));
+  }
+  BSP_TRY(std::uint64_t context_id, number(request.fields, "context_id"));
+  return nothing(all_gather->deliver(key, pmix::Gathered{std::move(request.body), context_id}));
+}
+
+}  // namespace bsp::sidecar
