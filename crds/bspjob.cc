@@ -70,28 +70,28 @@ Result<void> validate(const BspJobSpec& spec) {
   BSP_CHECK_OK(validate_pod_template(spec.pod_template, "spec.template"));
   if (!is_label_name(spec.sets.label))
     return invalid("spec.sets.label",
-                   "must be the name of a node label, for example migbsp.io/set or cloud.google.com/gke-nodepool");
+                   "must be a node label key, for example migbsp.io/set or cloud.google.com/gke-nodepool");
   for (std::size_t i = 0; i < spec.sets.names.size(); ++i) {
     const std::string& name = spec.sets.names[i];
     if (name.empty()) return invalid(std::format("spec.sets.names[{}]", i), "must not be empty");
     if (std::ranges::find(spec.sets.names.begin(), spec.sets.names.begin() + i, name) != spec.sets.names.begin() + i)
-      return invalid(std::format("spec.sets.names[{}]", i), std::format("{} is named twice", name));
+      return invalid(std::format("spec.sets.names[{}]", i), std::format("{} is listed twice", name));
   }
   const ReschedulingSpec& r = spec.rescheduling;
   if (r.alpha < 1) return invalid("spec.rescheduling.alpha", "must be at least 1 superstep");
-  if (!(r.d > 0 && r.d < 1)) return invalid("spec.rescheduling.d", "must lie between 0 and 1, both excluded");
+  if (!(r.d > 0 && r.d < 1)) return invalid("spec.rescheduling.d", "must be greater than 0 and less than 1");
   if (r.omega < 1) return invalid("spec.rescheduling.omega", "must be at least 1 call");
-  if (!(r.delta >= 0 && r.delta <= 1)) return invalid("spec.rescheduling.delta", "must lie between 0 and 1");
-  if (!(r.beta >= 0 && r.beta <= 1)) return invalid("spec.rescheduling.beta", "must lie between 0 and 1");
-  if (!(r.x > 0 && r.x <= 1)) return invalid("spec.rescheduling.x", "must lie above 0 and be at most 1");
+  if (!(r.delta >= 0 && r.delta <= 1)) return invalid("spec.rescheduling.delta", "must be between 0 and 1");
+  if (!(r.beta >= 0 && r.beta <= 1)) return invalid("spec.rescheduling.beta", "must be between 0 and 1");
+  if (!(r.x > 0 && r.x <= 1)) return invalid("spec.rescheduling.x", "must be greater than 0 and at most 1");
   if (!(r.min_gain >= 0 && r.min_gain < 1))
-    return invalid("spec.rescheduling.minGain", "must be a fraction: at least 0 and below 1");
+    return invalid("spec.rescheduling.minGain", "must be at least 0 and less than 1");
   if (std::ranges::find(names::kEdgeCalls, spec.superstep.call) == names::kEdgeCalls.end())
     return invalid("spec.superstep.call",
                    "must name a blocking MPI collective, for example MPI_Barrier or MPI_Allreduce");
   if (spec.superstep.stride < 1) return invalid("spec.superstep.stride", "must be at least 1");
   if (auto size = quantity_value(spec.checkpoint.size_limit.text); !size || *size == 0)
-    return invalid("spec.checkpoint.sizeLimit", "must be a size such as 512Mi or 2Gi");
+    return invalid("spec.checkpoint.sizeLimit", "must be a quantity such as 512Mi or 2Gi");
   for (std::size_t i = 0; i < spec.carry_paths.size(); ++i)
     if (!spec.carry_paths[i].starts_with('/') || spec.carry_paths[i].find(':') != std::string::npos)
       return invalid(std::format("spec.carryPaths[{}]", i), "must be an absolute path without a colon");

@@ -21,9 +21,9 @@ std::unexpected<Error> invalid(const std::string& field, std::string_view what) 
 
 Result<void> check_container(const json& container, const std::string& path) {
   const std::string name = text_at(container, "name");
-  if (name.empty()) return invalid(path + ".name", "required: call the container that runs the MPI program app");
+  if (name.empty()) return invalid(path + ".name", "required: name the container that runs the MPI program app");
   if (name == names::kSidecarContainer)
-    return invalid(path + ".name", "sidecar is the operator's own container; choose another name");
+    return invalid(path + ".name", "sidecar is reserved for the operator; choose another name");
   if (text_at(container, "image").empty())
     return invalid(path + ".image", "required: the image that holds the MPI program");
   const json& env = part_at(container, "env");
@@ -33,15 +33,14 @@ Result<void> check_container(const json& container, const std::string& path) {
   return {};
 }
 
-// What the operator adds to every pod has names of its own.
-Result<void> check_names_left(const json& spec, const char* list, const Names& taken, std::string_view whose,
-                              const std::string& path) {
+// The operator reserves the names of what it adds to every pod.
+Result<void> check_reserved_names(const json& spec, const char* list, const Names& taken, const std::string& path) {
   const json& items = part_at(spec, list);
   for (std::size_t i = 0; i < items.size(); ++i) {
     const std::string at = std::format("{}.{}[{}].name", path, list, i), name = text_at(items[i], "name");
     if (name.empty()) return invalid(at, "required, but not given");
     if (std::ranges::find(taken, name) != taken.end())
-      return invalid(at, std::format("{} is the operator's own {}; choose another name", name, whose));
+      return invalid(at, std::format("{} is reserved for the operator; choose another name", name));
   }
   return {};
 }
@@ -51,18 +50,18 @@ Result<void> check_names_left(const json& spec, const char* list, const Names& t
 Result<void> validate_pod_template(const json& pod_template, const std::string& path) {
   BSP_CHECK_OK(check_nesting(pod_template, path));
   if (!part_at(pod_template, "spec").is_object())
-    return invalid(path + ".spec", "required: the pod template needs spec.containers with one container called app");
+    return invalid(path + ".spec", "required: the pod template needs spec.containers with one container named app");
   const json& spec = part_at(pod_template, "spec");
   const std::string at = path + ".spec.containers";
   const json& containers = part_at(spec, "containers");
   if (!containers.is_array() || containers.empty())
-    return invalid(at, "must be a list with one container called app (the one that runs the MPI program)");
+    return invalid(at, "must be a list with one container named app (the one that runs the MPI program)");
   BSP_CHECK_OK(check_shape(pod_template, kPodTemplate, path));
-  BSP_CHECK_OK(check_names_left(spec, "initContainers", {names::kSidecarContainer}, "container", path + ".spec"));
-  BSP_CHECK_OK(check_names_left(spec, "volumes", {"bsp-runtime", "bsp-run", "bsp-tls"}, "volume", path + ".spec"));
+  BSP_CHECK_OK(check_reserved_names(spec, "initContainers", {names::kSidecarContainer}, path + ".spec"));
+  BSP_CHECK_OK(check_reserved_names(spec, "volumes", {"bsp-runtime", "bsp-run", "bsp-tls"}, path + ".spec"));
   if (!text_at(spec, "nodeName").empty())
     return invalid(path + ".spec.nodeName",
-                   "leave it out: every rank would be on one node, past the scheduler; choose nodes by "
+                   "leave it out: it would bypass the scheduler and bind every rank to one node; select nodes with "
                    "spec.sets, nodeSelector or affinity");
   int apps = 0;
   for (std::size_t i = 0; i < containers.size(); ++i) {
@@ -71,7 +70,7 @@ Result<void> validate_pod_template(const json& pod_template, const std::string& 
   }
   if (apps != 1)
     return invalid(at,
-                   std::format("{} containers are called app; exactly one must be (the one that runs the MPI program)",
+                   std::format("{} containers are named app; exactly one must be (the one that runs the MPI program)",
                                apps == 0 ? "no" : std::to_string(apps)));
   return {};
 }

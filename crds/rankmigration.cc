@@ -26,7 +26,7 @@ Result<RankMigration> rank_migration_from_json(const json& j) {
 Result<void> validate(const RankMigrationSpec& spec) {
   if (spec.job.empty()) return fail(ErrorCode::kInvalid, "spec.job: required: the name of the BSPJob");
   if (spec.target_set.empty() == spec.target_node.empty())
-    return fail(ErrorCode::kInvalid, "spec.targetSet: give either spec.targetSet or spec.targetNode, and not both");
+    return fail(ErrorCode::kInvalid, "spec.targetSet: set either spec.targetSet or spec.targetNode, not both");
   return {};
 }
 

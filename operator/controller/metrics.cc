@@ -67,21 +67,20 @@ void show_jobs(Exposition& out, const std::vector<reconcile::JobFigures>& jobs) 
     for (const auto& job : jobs) out.sample({{"namespace", job.name_space}, {"job", job.name}}, figure(job));
   };
   using Job = reconcile::JobFigures;
-  each("bsp_job_ranks", "gauge", "MPI processes of a job.", [](const Job& j) { return static_cast<double>(j.ranks); });
-  each("bsp_job_superstep", "gauge", "Last superstep that all ranks completed.",
+  each("bsp_job_ranks", "gauge", "Number of MPI processes.", [](const Job& j) { return static_cast<double>(j.ranks); });
+  each("bsp_job_superstep", "gauge", "Last superstep completed by all ranks.",
        [](const Job& j) { return static_cast<double>(j.superstep); });
-  each("bsp_job_imbalance", "gauge", "Slowest rank's time over the mean minus 1, last superstep.",
+  each("bsp_job_imbalance", "gauge", "Slowest rank's time divided by the mean, minus 1, in the last superstep.",
        [](const Job& j) { return j.imbalance; });
-  each("bsp_job_moves", "gauge", "Migrations that succeeded.",
-       [](const Job& j) { return static_cast<double>(j.moves); });
-  each("bsp_job_gain_seconds", "gauge", "Seconds gained by migrations, as measured.",
+  each("bsp_job_moves", "gauge", "Successful migrations.", [](const Job& j) { return static_cast<double>(j.moves); });
+  each("bsp_job_gain_seconds", "gauge", "Measured gain of all migrations in seconds.",
        [](const Job& j) { return j.gain_seconds; });
-  each("bsp_job_restarts", "gauge", "Restarts of the whole job.",
+  each("bsp_job_restarts", "gauge", "Restarts of the job.",
        [](const Job& j) { return static_cast<double>(j.restarts); });
 }
 
 void show_looks(Exposition& out, const reconcile::LookFigures& looks) {
-  out.family("bsp_operator_reconcile_seconds", "histogram", "Time to look after a job once.");
+  out.family("bsp_operator_reconcile_seconds", "histogram", "Duration of a reconcile.");
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < looks.counts.size(); ++i) {
     count += looks.counts[i];
@@ -98,26 +97,25 @@ std::string metrics_text(const Figures& f) {
   Exposition out;
   out.family("bsp_operator_info", "gauge", "Version of the operator.");
   out.sample({{"version", f.version}}, 1);
-  out.single("bsp_operator_leader", "gauge", "1 in the operator that works, 0 in one that stands by.", f.leads ? 1 : 0);
+  out.single("bsp_operator_leader", "gauge", "1 if this replica is the leader.", f.leads ? 1 : 0);
   if (f.shell) {
-    out.single("bsp_operator_api_requests_total", "counter", "Requests to the API server since this operator leads.",
-               static_cast<double>(f.api_requests));
-    out.single("bsp_operator_queue_length", "gauge", "Jobs that wait to be looked after.",
+    out.single("bsp_operator_api_requests_total", "counter",
+               "Requests to the API server since this replica became the leader.", static_cast<double>(f.api_requests));
+    out.single("bsp_operator_queue_length", "gauge", "Jobs waiting for a reconcile.",
                static_cast<double>(f.shell->waiting));
-    out.single("bsp_operator_cached_pods", "gauge", "Pods that are watched.",
-               static_cast<double>(f.shell->cached_pods));
-    out.single("bsp_operator_cache_bytes", "gauge", "Memory of all objects that are watched.",
+    out.single("bsp_operator_cached_pods", "gauge", "Pods in the cache.", static_cast<double>(f.shell->cached_pods));
+    out.single("bsp_operator_cache_bytes", "gauge", "Memory of the object caches in bytes.",
                static_cast<double>(f.shell->cached_bytes));
     out.single("bsp_operator_rejected_messages_total", "counter",
-               "Messages of sidecars that were not taken: beyond a limit, unreadable, or not to be believed.",
+               "Sidecar messages rejected as oversized, malformed or implausible.",
                static_cast<double>(f.shell->rejected_messages));
     show_looks(out, f.shell->looks);
     show_jobs(out, f.shell->jobs);
   }
-  out.single("process_cpu_seconds_total", "counter", "CPU time of this process.", f.process.cpu_seconds);
-  out.single("process_resident_memory_bytes", "gauge", "Resident memory of this process.",
+  out.single("process_cpu_seconds_total", "counter", "CPU time of the process in seconds.", f.process.cpu_seconds);
+  out.single("process_resident_memory_bytes", "gauge", "Resident memory of the process in bytes.",
              static_cast<double>(f.process.resident_bytes));
-  out.single("process_open_fds", "gauge", "Open file descriptors of this process.",
+  out.single("process_open_fds", "gauge", "Open file descriptors of the process.",
              static_cast<double>(f.process.open_files));
   return out.take();
 }

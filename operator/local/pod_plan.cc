@@ -170,7 +170,8 @@ Result<void> add_resources(const json& container, ContainerRole role, double nod
   }
   if (limits.contains("memory")) {
     auto bytes = crds::quantity_value(quantity(part_at(limits, "memory")));
-    if (!bytes || *bytes == 0) return unsupported(path + ".resources.limits.memory", "must be a size such as 512Mi");
+    if (!bytes || *bytes == 0)
+      return unsupported(path + ".resources.limits.memory", "must be a quantity such as 512Mi");
     args.insert(args.end(), {"--memory", std::to_string(*bytes)});
   }
   return {};

@@ -20,7 +20,7 @@ NAMESPACE = "e2e-manifests"
 GONE = object()  # the field is left out
 APP = "spec.template.spec.containers.0"
 POD = "spec.template.spec"
-CHANGED = "delete the job and create it anew"
+CHANGED = "delete the job and create it again"
 
 # Refused by the API server: what apply says.
 REFUSED = [
@@ -43,7 +43,7 @@ REFUSED = [
     ("spec.initialMapping", "", ["spec.initialMapping", "supported values", "RoundRobin"]),
     ("spec.mapping", "CPU", ["unknown field", "spec.mapping"]),
     ("spec.sets.names", "slow", ["spec.sets.names", "must be of type array"]),
-    ("spec.sets.names", ["slow", "fast", "slow"], ["spec.sets.names", "named twice; remove one"]),
+    ("spec.sets.names", ["slow", "fast", "slow"], ["spec.sets.names", "listed twice; remove one"]),
     ("spec.sets.names", ["slow", ""], ["spec.sets.names[1]", "at least 1 chars"]),
     ("spec.sets.names", ["s" * 64], ["spec.sets.names[0]", "may not be more than 63"]),
     ("spec.sets.names", [f"pool-{i}" for i in range(257)], ["spec.sets.names", "at most 256 items"]),
@@ -63,10 +63,10 @@ REFUSED = [
     ("spec.rescheduling.omega", 0, ["spec.rescheduling.omega", "greater than or equal to 1"]),
     ("spec.rescheduling.delta", 1.5, ["spec.rescheduling.delta", "less than or equal to 1"]),
     ("spec.rescheduling.beta", -0.1, ["spec.rescheduling.beta", "greater than or equal to 0"]),
-    ("spec.rescheduling.x", 0, ["spec.rescheduling.x", "must lie above 0"]),
+    ("spec.rescheduling.x", 0, ["spec.rescheduling.x", "must be greater than 0"]),
     ("spec.rescheduling.x", 1.01, ["spec.rescheduling.x", "be at most 1"]),
     ("spec.rescheduling.horizon", "Run", ["spec.rescheduling.horizon", "supported values", "Window"]),
-    ("spec.rescheduling.minGain", 5, ["spec.rescheduling.minGain", "must be a fraction"]),
+    ("spec.rescheduling.minGain", 5, ["spec.rescheduling.minGain", "must be at least 0"]),
     ("spec.rescheduling.cooldownSupersteps", -1, ["spec.rescheduling.cooldownSupersteps", "greater than or equal to 0"]),
     ("spec.rescheduling.maxMovesPerWave", -1, ["spec.rescheduling.maxMovesPerWave", "greater than or equal to 0"]),
     ("spec.superstep.call", "Barrier", ["spec.superstep.call", "for example MPI_Barrier"]),
@@ -74,10 +74,10 @@ REFUSED = [
     ("spec.superstep.call", "MPI_Ibarrier", ["spec.superstep.call", "must name a blocking MPI collective"]),
     ("spec.superstep.stride", 0, ["spec.superstep.stride", "greater than or equal to 1"]),
     ("spec.superstep.every", 3, ["unknown field", "spec.superstep.every"]),
-    ("spec.checkpoint.sizeLimit", "2 Gi", ["spec.checkpoint.sizeLimit", "a size such as 512Mi or 2Gi"]),
-    ("spec.checkpoint.sizeLimit", "2GB", ["spec.checkpoint.sizeLimit", "a size such as 512Mi or 2Gi"]),
-    ("spec.checkpoint.sizeLimit", -1, ["spec.checkpoint.sizeLimit", "a size such as 512Mi or 2Gi"]),
-    ("spec.checkpoint.sizeLimit", 0, ["spec.checkpoint.sizeLimit", "a size such as 512Mi or 2Gi"]),
+    ("spec.checkpoint.sizeLimit", "2 Gi", ["spec.checkpoint.sizeLimit", "a quantity such as 512Mi or 2Gi"]),
+    ("spec.checkpoint.sizeLimit", "2GB", ["spec.checkpoint.sizeLimit", "a quantity such as 512Mi or 2Gi"]),
+    ("spec.checkpoint.sizeLimit", -1, ["spec.checkpoint.sizeLimit", "a quantity such as 512Mi or 2Gi"]),
+    ("spec.checkpoint.sizeLimit", 0, ["spec.checkpoint.sizeLimit", "a quantity such as 512Mi or 2Gi"]),
     ("spec.checkpoint.sizeLimit", True, ["spec.checkpoint.sizeLimit", "must be of type integer,string"]),
     ("spec.carryPaths", "/data", ["spec.carryPaths", "must be of type array"]),
     ("spec.carryPaths", ["data"], ["spec.carryPaths", "absolute paths without a colon"]),
@@ -96,12 +96,12 @@ REFUSED = [
     (f"{POD}.containers", [], [f"{POD}.containers", "at least 1 items"]),
     (f"{POD}.nodeName", "fast-1", [f"{POD}.nodeName", "leave it out", "nodeSelector"]),
     (f"{POD}.initContainers", [{"name": "sidecar", "image": "i"}], [f"{POD}.initContainers", "choose another name"]),
-    (f"{POD}.volumes", [{"name": "bsp-run", "emptyDir": {}}], [f"{POD}.volumes", "the operator's own", "choose another name"]),
-    (f"{APP}.name", "main", ["containers", "call exactly one container app"]),
+    (f"{POD}.volumes", [{"name": "bsp-run", "emptyDir": {}}], [f"{POD}.volumes", "reserved for the operator", "choose another name"]),
+    (f"{APP}.name", "main", ["containers", "name exactly one container app"]),
     (f"{APP}.name", GONE, ["containers[0].name", "Required value"]),
     (f"{APP}.image", GONE, ["containers[0].image", "Required value"]),
     (f"{APP}.image", "", ["containers[0].image", "at least 1 chars"]),
-    (f"{POD}.containers.1", {"name": "app", "image": "i"}, ["containers", "call exactly one container app"]),
+    (f"{POD}.containers.1", {"name": "app", "image": "i"}, ["containers", "name exactly one container app"]),
     (f"{POD}.containers.1", {"name": "sidecar", "image": "i"}, ["containers", "choose another name"]),
 ]
 
@@ -146,8 +146,8 @@ MIGRATIONS_REFUSED = [
     ("spec.rank", -1, ["spec.rank", "greater than or equal to 0"]),
     ("spec.rank", "zero", ["spec.rank", "must be of type integer"]),
     ("spec.rank", 5000000000, ["spec.rank", "less than or equal to 4"]),
-    ("spec.targetSet", GONE, ["spec", "give either spec.targetSet or spec.targetNode"]),
-    ("spec.targetNode", "fast-1", ["spec", "give either spec.targetSet or spec.targetNode"]),
+    ("spec.targetSet", GONE, ["spec", "set either spec.targetSet or spec.targetNode"]),
+    ("spec.targetNode", "fast-1", ["spec", "set either spec.targetSet or spec.targetNode"]),
     ("spec.targetSet", "", ["spec.targetSet", "at least 1 chars"]),
     ("spec.targetset", "fast", ["unknown field", "spec.targetset"]),
     ("spec.wave", -1, ["spec.wave", "greater than or equal to 0"]),

@@ -25,7 +25,7 @@ Result<json> admit_job(const json& next, const json* current) {
     if (!was.contains(field) || was[field] != value)
       return fail(
           ErrorCode::kInvalid,
-          std::format("spec.{}: can't be changed while the job exists; delete the job and create it anew", field));
+          std::format("spec.{}: can't be changed while the job exists; delete the job and create it again", field));
   return out;
 }
 

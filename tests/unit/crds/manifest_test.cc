@@ -127,9 +127,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:12: spec.rescheduling.<<: must be a map or a list of maps"},
         Mistake{"AMergedField",
                 manifest("  ranks: 4\n  rescheduling:\n    <<:\n    - {x: 1}\n    - d: 2\n      x: 7\n"),
-                "job.yaml:15: spec.rescheduling.d: must lie between 0 and 1, both excluded"},
+                "job.yaml:15: spec.rescheduling.d: must be greater than 0 and less than 1"},
         Mistake{"AnAliasedField", manifest("  ranks: 4\n  sets: &s {names: [a, a]}\n") + "status: *s\n",
-                "job.yaml:12: spec.sets.names[1]: a is named twice"},
+                "job.yaml:12: spec.sets.names[1]: a is listed twice"},
         Mistake{"WrongKind", "apiVersion: migbsp.io/v1alpha1\nkind: Job\nspec: {}\n",
                 "job.yaml:2: kind: must be BSPJob, not \"Job\""},
         Mistake{"WrongVersion", "apiVersion: batch/v1\nkind: BSPJob\n",
@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:12: spec.rescheduling.heuristic: \"automig\" is not one of the allowed values; did you mean "
                 "AutoMig?"},
         Mistake{"DOutOfRange", manifest("  ranks: 4\n  rescheduling: {d: 1.5}\n"),
-                "job.yaml:12: spec.rescheduling.d: must lie between 0 and 1, both excluded"},
+                "job.yaml:12: spec.rescheduling.d: must be greater than 0 and less than 1"},
         Mistake{"NotANumber", manifest("  ranks: 4\n  rescheduling: {d: .nan}\n"),
                 "job.yaml:12: spec.rescheduling.d: must be a finite number, not .nan"},
         Mistake{
@@ -204,7 +204,7 @@ TEST(Manifest, AContainerMustBeCalledApp) {
   std::string yaml = manifest("  ranks: 4\n");
   yaml.replace(yaml.find("name: app"), 9, "name: foo");
   EXPECT_EQ(error_of(yaml),
-            "job.yaml:7: spec.template.spec.containers: no containers are called app; exactly one must be "
+            "job.yaml:7: spec.template.spec.containers: no containers are named app; exactly one must be "
             "(the one that runs the MPI program)");
 }
 
@@ -297,7 +297,7 @@ TEST(Manifest, RankMigrationByHand) {
       read_rank_migration(head + "spec: {job: a, rank: 1, targetSet: fast, targetNode: n}\n", "move.yaml");
   ASSERT_FALSE(both);
   EXPECT_EQ(both.error().message,
-            "move.yaml:4: spec.targetSet: give either spec.targetSet or spec.targetNode, and not both");
+            "move.yaml:4: spec.targetSet: set either spec.targetSet or spec.targetNode, not both");
 }
 
 }  // namespace
