@@ -12,14 +12,17 @@
 #include <print>
 #include <vector>
 
-#include "options.h"
-#include "strip.h"
+#include "apps/common/crc64.h"
+#include "apps/common/world.h"
+#include "apps/lattice_boltzmann/options.h"
+#include "apps/lattice_boltzmann/strip.h"
 
 namespace {
 
 using lbm::Options;
 using lbm::Strip;
 
+constexpr const char* kProgram = "lattice_boltzmann";
 enum Tag { kToTheRight = 1, kToTheLeft = 2, kColumns = 3 };
 
 // Memory that only takes part by being there: a checkpoint has to carry it, and carry it unharmed.
@@ -50,13 +53,12 @@ class Ballast {
 
 // What is known of the final field without having it in one place.
 struct Digest {
+  explicit Digest(const Options& options) : output(kProgram, options.output) {}
   std::uint64_t crc = 0;
-  std::FILE* output = nullptr;
-  bool ok = true;
+  apps::OutputFile output;
   void add(std::span<const double> column) {
-    crc = lbm::crc64(crc, std::as_bytes(column));
-    if (output != nullptr && std::fwrite(column.data(), sizeof(double), column.size(), output) != column.size())
-      ok = false;
+    crc = apps::crc64(crc, std::as_bytes(column));
+    output.write(std::as_bytes(column));
   }
 };
 
@@ -75,7 +77,7 @@ Strip run_alone(const Options& options, bool verbose) {
   std::vector<double> halo(strip.halo_size());
   for (std::uint64_t s = 1; s <= options.supersteps; ++s) {
     for (std::uint64_t i = 0; i < options.substeps; ++i) step_alone(strip, halo);
-    if (verbose && s % options.progress == 0) {
+    if (verbose && options.line_due(s, options.supersteps)) {
       std::println("superstep {}/{}  mass {:.6f}  max speed {:.6f}", s, options.supersteps, strip.mass(),
                    strip.max_speed());
       std::fflush(stdout);
@@ -84,15 +86,9 @@ Strip run_alone(const Options& options, bool verbose) {
   return strip;
 }
 
-class Ranks {  // this rank among the others
- public:
-  Ranks() {
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    left = (rank + size - 1) % size;
-    right = (rank + 1) % size;
-  }
-  int rank = 0, size = 1, left = 0, right = 0;
+struct Ranks : apps::World {  // this rank among the others
+  int left = (rank + size - 1) % size;
+  int right = (rank + 1) % size;
 };
 
 struct Halos {
@@ -145,7 +141,7 @@ bool collect(const Ranks& me, const Options& options, const Strip& strip, const 
   bool equal = true;
   const std::size_t width = options.channel.width, ranks = static_cast<std::size_t>(me.size);
   for (std::size_t rank = 0, x = 0; rank < ranks; ++rank)
-    for (; x < width * (rank + 1) / ranks; ++x) {
+    for (; x < apps::share(width, rank + 1, ranks); ++x) {
       if (rank == 0)
         strip.copy_column(x, column);
       else
@@ -161,30 +157,6 @@ bool collect(const Ranks& me, const Options& options, const Strip& strip, const 
   return equal;
 }
 
-bool open_output(const Options& options, Digest& digest) {
-  if (options.output.empty()) return true;
-  digest.output = std::fopen(options.output.c_str(), "wb");
-  if (digest.output == nullptr) std::perror(("lattice_boltzmann: " + options.output).c_str());
-  return digest.output != nullptr;
-}
-
-bool close_output(const Options& options, Digest& digest) {
-  if (digest.output == nullptr) return digest.ok;
-  const bool ok = std::fclose(digest.output) == 0 && digest.ok;
-  if (!ok) std::println(stderr, "lattice_boltzmann: {}: not written completely", options.output);
-  return ok;
-}
-
-// How long each rank computed, in all: where ranks do the same work, it tells apart the machines (or how one changed).
-void print_computing(const Ranks& me, double seconds) {
-  std::vector<double> all(static_cast<std::size_t>(me.size));
-  MPI_Gather(&seconds, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-  if (me.rank != 0) return;
-  std::print("lattice_boltzmann: computing by rank:");
-  for (const double rank_seconds : all) std::print(" {:.3f}", rank_seconds);
-  std::println(" s");
-}
-
 // Collisions and streaming conserve mass; only rounding may change the sum.
 bool mass_is_conserved(double before, double after) {
   const bool ok = std::abs(after - before) <= 1e-9 * before;
@@ -196,14 +168,13 @@ int run_sequential(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   const double before = Strip(options.channel, 0, options.channel.width).mass();
   const Strip strip = run_alone(options, true);
-  Digest digest;
-  bool ok = open_output(options, digest);
+  Digest digest(options);
   std::vector<double> column(strip.column_size());
   for (std::size_t x = 0; x < strip.count(); ++x) {
     strip.copy_column(x, column);
     digest.add(column);
   }
-  ok = close_output(options, digest) && ok;
+  bool ok = digest.output.close();
   ok = mass_is_conserved(before, strip.mass()) && ok;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   std::println("lattice_boltzmann: {} field crc={:016x}, {} supersteps, 1 rank, sequential, {:.3f} s",
@@ -216,10 +187,12 @@ int run_rank(const Options& options) {
   const std::size_t width = options.channel.width;
   const auto rank = static_cast<std::size_t>(me.rank), ranks = static_cast<std::size_t>(me.size);
   if (width < ranks) {
-    if (me.rank == 0) std::println(stderr, "lattice_boltzmann: --width {} is less than the {} ranks", width, ranks);
+    if (me.rank == 0)
+      std::println(stderr, "lattice_boltzmann: --width {} is less than the {} ranks: give more columns, or fewer ranks",
+                   width, ranks);
     return 2;
   }
-  const std::size_t first = width * rank / ranks, last = width * (rank + 1) / ranks;
+  const std::size_t first = apps::share(width, rank, ranks), last = apps::share(width, rank + 1, ranks);
   Strip strip(options.channel, first, last - first);
   Halos halos(strip.halo_size());
   const Ballast ballast(options.ballast_mib, me.rank);
@@ -239,53 +212,39 @@ int run_rank(const Options& options) {
       computing += collided - begin + MPI_Wtime() - exchanged;
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    if (s % options.progress == 0) print_progress(me, options, strip, s);
+    if (options.line_due(s, options.supersteps)) print_progress(me, options, strip, s);
   }
   const double took = MPI_Wtime() - start;
 
   const double after = total_mass(strip);
-  int ok = mass_is_conserved(before, after) ? 1 : 0;
+  bool ok = mass_is_conserved(before, after);
   if (!ballast.intact()) {
     std::println(stderr, "lattice_boltzmann: rank {}: its ballast has changed", me.rank);
-    ok = 0;
+    ok = false;
   }
-  Digest digest;
-  if (me.rank == 0 && !open_output(options, digest)) ok = 0;
-  if (me.rank == 0 && options.check) {
+  Digest digest(me.first() ? options : Options{});
+  if (me.first() && options.verify) {
     const Strip reference = run_alone(options, false);
-    if (!collect(me, options, strip, &reference, digest)) ok = 0;
+    ok = collect(me, options, strip, &reference, digest) && ok;
   } else {
     collect(me, options, strip, nullptr, digest);
   }
-  if (me.rank == 0 && !close_output(options, digest)) ok = 0;
+  ok = digest.output.close() && ok;
 
-  print_computing(me, computing);
-  int all_ok = 0;
-  MPI_Allreduce(&ok, &all_ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (me.rank == 0) {
-    std::println("lattice_boltzmann: {} field crc={:016x}, {} supersteps, {} rank{}{}, {:.3f} s",
-                 all_ok ? "OK" : "FAILED", digest.crc, options.supersteps, me.size, me.size == 1 ? "" : "s",
-                 options.check ? ", equal to the sequential program" : "", took);
+  apps::print_computing(me, kProgram, computing);
+  ok = apps::all_ranks(ok);
+  if (me.first()) {
+    std::println("lattice_boltzmann: {} field crc={:016x}, {} supersteps, {}{}, {:.3f} s", ok ? "OK" : "FAILED",
+                 digest.crc, options.supersteps, apps::ranks_in_words(me),
+                 options.verify ? ", equal to the sequential program" : "", took);
     std::fflush(stdout);
   }
-  return all_ok ? 0 : 1;
+  return ok ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto options = lbm::parse({argv + 1, static_cast<std::size_t>(argc - 1)});
-  if (!options) {
-    std::println(stderr, "lattice_boltzmann: {}\n{}", options.error(), lbm::kUsage);
-    return 2;
-  }
-  if (options->help) {
-    std::print("{}", lbm::kUsage);
-    return 0;
-  }
-  if (options->sequential) return run_sequential(*options);
-  MPI_Init(&argc, &argv);
-  const int status = run_rank(*options);
-  MPI_Finalize();
-  return status;
+  const auto all_fits = [](const Options&) { return std::string(); };
+  return apps::run<Options>(kProgram, argc, argv, lbm::table, all_fits, run_sequential, run_rank);
 }

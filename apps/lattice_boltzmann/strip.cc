@@ -1,4 +1,4 @@
-#include "strip.h"
+#include "apps/lattice_boltzmann/strip.h"
 
 #include <algorithm>
 #include <array>
@@ -152,21 +152,6 @@ double Strip::max_speed() const {
 void Strip::copy_column(std::size_t column, std::span<double> out) const {
   for (int q = 0; q < kQ; ++q)
     std::copy_n(&now_[at(q, column + 1, 0)], height_, &out[static_cast<std::size_t>(q) * height_]);
-}
-
-std::uint64_t crc64(std::uint64_t crc, std::span<const std::byte> bytes) {
-  static const auto table = [] {
-    std::array<std::uint64_t, 256> t{};
-    for (std::uint64_t i = 0; i < t.size(); ++i) {
-      std::uint64_t value = i;
-      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) ? 0xC96C5795D7870F42u : 0u);
-      t[i] = value;
-    }
-    return t;
-  }();
-  crc = ~crc;
-  for (const std::byte b : bytes) crc = table[(crc ^ static_cast<std::uint8_t>(b)) & 0xFF] ^ (crc >> 8);
-  return ~crc;
 }
 
 }  // namespace lbm

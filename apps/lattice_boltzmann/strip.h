@@ -73,7 +73,4 @@ class Strip {
   std::vector<Reflection> reflections_;  // indices into now_ and after_
 };
 
-// CRC-64 (ECMA-182, reflected) of bytes; start with 0 and pass the last result on.
-std::uint64_t crc64(std::uint64_t crc, std::span<const std::byte> bytes);
-
 }  // namespace lbm

@@ -2,30 +2,15 @@
 # lattice_boltzmann_test.sh PROGRAM: its command line, and that its own checks can fail.
 set -u
 program=$1
-run=$(dirname "$0")/mpirun.sh
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-failures=0
-
-# expect STATUS TEXT COMMAND…: the command ends so and prints TEXT somewhere.
-expect() {
-  local status=$1 text=$2 output
-  shift 2
-  output=$("$@" 2>&1)
-  local got=$?
-  if [ $got -ne "$status" ] || ! grep -qF -- "$text" <<<"$output"; then
-    printf 'FAILED: %s\n  expected status %s and "%s", got status %s and:\n%s\n' "$*" "$status" "$text" "$got" "$output"
-    failures=$((failures + 1))
-  fi
-}
+. "$(dirname "$0")/expect.sh"
 
 small=(--width 40 --height 20 --supersteps 30)
 expect 2 "--widht: unknown option" "$program" --widht 3
 expect 2 "--width: 'x' is not a value it can take" "$program" --width x
 expect 2 "--work-factor: '1=0.5'" "$program" --work-factor 1=0.5
-expect 2 "--supersteps: unknown option, or its value is missing" "$program" --supersteps
+expect 2 "--supersteps: its value is missing: give a whole number" "$program" --supersteps
 expect 0 "usage:" "$program" --help
-expect 1 "/no/such/dir/field: No such file" "$program" --sequential "${small[@]}" --output /no/such/dir/field
+expect 1 "--output /no/such/dir/field: No such file" "$program" --sequential "${small[@]}" --output /no/such/dir/field
 expect 2 "--width 2 is less than the 3 ranks" "$run" 3 "$program" --width 2
 
 # The same field in the files of one process and of three; another one with another force.

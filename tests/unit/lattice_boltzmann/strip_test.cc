@@ -91,10 +91,5 @@ TEST(Strip, TwoStripsAreOneChannel) {
   EXPECT_EQ(field(whole), both);
 }
 
-TEST(Crc64, KnownValue) {  // CRC-64/XZ of "123456789"
-  const char text[] = "123456789";
-  EXPECT_EQ(crc64(0, std::as_bytes(std::span(text, 9))), 0x995DC9BBDF1939FAu);
-}
-
 }  // namespace
 }  // namespace lbm
