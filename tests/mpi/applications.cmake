@@ -1,0 +1,26 @@
+# The applications under mpirun: any number of ranks gives the sequential program's result, more ranks than there is to do too.
+# Then their command lines, and under the shim through epochs.
+function(equals_sequential program result ranks)
+  string(MAKE_C_IDENTIFIER "${ARGN}" name)
+  set(name ${program}.${ranks}_ranks_equal_sequential${name})
+  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/mpirun.sh ${ranks} $<TARGET_FILE:${program}> ${ARGN} --verify)
+  set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT 120
+    PASS_REGULAR_EXPRESSION "${program}: OK ${result}.*, ${ranks} ranks?.*, equal to the sequential program")
+endfunction()
+
+foreach(ranks 1 2 3 5)
+  equals_sequential(smith_waterman "matrix crc=40dd6ccc7d9f0b92" ${ranks} --rows 203 --columns 157 --blocks 11)
+  equals_sequential(smith_waterman "matrix crc=f36a9fea3e505c21" ${ranks} --rows 97 --columns 203 --gap logarithmic)
+endforeach()
+equals_sequential(smith_waterman "matrix crc=8e112d421c8a6dc4" 5 --rows 3 --columns 2)
+equals_sequential(smith_waterman "matrix crc=72c7ff08e14e0769" 4 --rows 60 --columns 40 --blocks 100)
+
+foreach(program smith_waterman)
+  add_test(NAME ${program}.command_line
+           COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${program}_test.sh $<TARGET_FILE:${program}>)
+  set_tests_properties(${program}.command_line PROPERTIES LABELS mpi TIMEOUT 120)
+endforeach()
+
+bsp_test(application_epochs_test SOURCES applications/epochs_test.cc shim/job.cc epochs/cluster.cc
+         ../integration/relay/fake_init.cc DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)
+add_dependencies(application_epochs_test bsp-sidecar bspmpi smith_waterman)
