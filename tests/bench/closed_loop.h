@@ -1,0 +1,243 @@
+// A job on a platform of arithmetic, with the real decision code in its loop: superstep, window, call, moves with
+// their pause, next window. For what a decision is worth over a whole run, in thousands of runs; the simulator (sim)
+// takes SimGrid for the same and a hundred times as long.
+//
+//   superstep = max over processors Σ work(i) / speed(p)  +  max over ranks Σ over partners k bytes(k) · T(set k, set i)
+//   a plan that moves ranks costs the largest Mem(i, target) of its moves, once
+//
+// The decision sees figures with noise: each instruction count, time and byte count of each superstep is off by a
+// factor of its own, even over 1 ± noise. What a superstep really takes has none, so that two runs can be compared.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "operator/decide/mapping.h"
+#include "operator/decide/plan.h"
+
+namespace bsp::decide {
+
+struct LoopJob {
+  struct Partner {
+    std::uint32_t from;
+    double bytes;
+  };
+  Snapshot start{};                           // speeds, T, Mig and where everybody is
+  std::vector<double> work{};                 // instructions of a superstep, by rank
+  std::vector<std::vector<Partner>> hears{};  // by rank
+  std::uint64_t supersteps = 0;
+  // How fast processor p is in superstep t, against the platform's figure; empty: 1.
+  std::function<double(std::uint64_t t, std::uint32_t p)> pace{};
+
+  [[nodiscard]] SetId set_of(ProcessorId p) const { return start.platform.processor(p).set; }
+
+  [[nodiscard]] std::vector<double> busy(const std::vector<ProcessorId>& on, std::uint64_t t) const {
+    std::vector<double> seconds(start.platform.processors.size(), 0);
+    for (std::size_t i = 0; i < on.size(); ++i) seconds[on[i].value] += work[i];
+    for (std::uint32_t p = 0; p < seconds.size(); ++p)
+      seconds[p] /= start.platform.processors[p].available() * (pace ? pace(t, p) : 1);
+    return seconds;
+  }
+  [[nodiscard]] double communication(const std::vector<ProcessorId>& on) const {
+    double longest = 0;
+    for (std::size_t i = 0; i < on.size(); ++i) {
+      double seconds = 0;
+      for (const Partner& k : hears[i])
+        seconds += k.bytes * start.platform.T[set_of(on[k.from]).value, set_of(on[i]).value];
+      longest = std::max(longest, seconds);
+    }
+    return longest;
+  }
+  [[nodiscard]] double superstep_seconds(const std::vector<ProcessorId>& on, std::uint64_t t = 1) const {
+    return std::ranges::max(busy(on, t)) + communication(on);
+  }
+};
+
+// --- Random jobs ---------------------------------------------------------------------------------------------------
+
+struct LoopShape {
+  std::uint32_t least_ranks = 8, most_ranks = 64;
+  double spare = 0.5;                                  // of the slots
+  double least_seconds = 0.3, most_seconds = 3;        // of a superstep, about
+  std::uint64_t least_steps = 200, most_steps = 1000;  // supersteps of the run
+};
+
+inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) {
+  const auto between = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
+  const auto whole = [&](std::uint64_t low, std::uint64_t high) {
+    return std::uniform_int_distribution<std::uint64_t>(low, high)(random);
+  };
+  LoopJob job;
+  Platform& platform = job.start.platform;
+  const auto ranks = static_cast<std::uint32_t>(whole(shape.least_ranks, shape.most_ranks));
+  const auto sets = static_cast<std::uint32_t>(whole(2, 5));
+  const auto slots = static_cast<std::uint32_t>(std::max(ranks + 1.0, ranks / (1 - shape.spare) + 0.5));
+  const std::uint32_t each = whole(0, 3) == 0 && ranks >= 8 ? 2 : 1;  // slots of a node, which share it
+  platform.T = Grid<double>(sets, sets);
+  platform.Mig = Grid<double>(1, sets);
+  std::vector<double> speed;
+  for (std::uint32_t a = 0; a < sets; ++a) {
+    platform.sets.push_back({.name = "set-" + std::to_string(a)});
+    platform.Mig[0, a] = between(0.2, 0.5);
+    speed.push_back(between(0.5e9, 2e9));
+    for (std::uint32_t b = 0; b <= a; ++b)
+      platform.T[a, b] = platform.T[b, a] = 1 / (a == b ? between(1e9, 2e9) : between(1e8, 1e9));
+  }
+  for (std::uint32_t p = 0; p * each < slots; ++p) {
+    const auto j = p < sets ? p : static_cast<std::uint32_t>(whole(0, sets - 1));
+    platform.processors.push_back(
+        {.name = "node-" + std::to_string(p), .set = {j}, .cpu = each * speed[j], .slots = each});
+  }
+  const double seconds = between(shape.least_seconds, shape.most_seconds);
+  const double share = between(0.005, 0.05);  // of a superstep that a message takes, about
+  for (std::uint32_t i = 0; i < ranks; ++i) {
+    job.start.ranks.push_back({.memory_bytes = between(20e6, 800e6)});
+    job.work.push_back(seconds * 1e9 * between(0.4, 1.6));
+    const double bytes = share * seconds * 3e8 * between(0.5, 1.5);
+    job.hears.push_back({{(i + 1) % ranks, bytes}, {(i + ranks - 1) % ranks, bytes}});
+  }
+  constexpr Mapping kMappings[] = {Mapping::kContiguous, Mapping::kAscending, Mapping::kRoundRobin};
+  const auto mapping = initial_mapping(kMappings[whole(0, 2)], ranks, platform);
+  check(mapping.has_value(), "there are more slots than ranks");
+  for (std::uint32_t i = 0; i < ranks; ++i) job.start.ranks[i].processor = (*mapping)[i];
+  job.supersteps = whole(shape.least_steps, shape.most_steps);
+  return job;
+}
+
+// --- A run ---------------------------------------------------------------------------------------------------------
+
+using LoopPlanner = std::function<Result<Plan>(const Snapshot& snapshot, const Window& window, const Params& params)>;
+// What the decision takes the platform for, before each call; empty: for what it is.
+using LoopView =
+    std::function<void(const MeasuredSuperstep& seen, const std::vector<ProcessorId>& on, Snapshot& known)>;
+
+struct LoopRun {
+  double makespan = 0, paused = 0;  // s
+  std::uint64_t calls = 0, moves = 0;
+  std::uint64_t returns = 0;              // moves to a processor on which the rank has been before
+  double slowest_decision = 0;            // s
+  std::vector<ProcessorId> on{};          // at the end
+  std::vector<std::uint64_t> moved_at{};  // superstep of each plan that moved
+};
+
+inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, std::uint64_t seed,
+                        const LoopPlanner& planner = make_plan, const LoopView& view = {}) {
+  std::mt19937_64 random(seed);
+  const auto noisy = [&](double value) { return value * std::uniform_real_distribution(1 - noise, 1 + noise)(random); };
+  const std::size_t ranks = job.work.size(), sets = job.start.platform.sets.size();
+  LoopRun run;
+  Snapshot known = job.start;
+  std::vector<std::set<std::uint32_t>> been(ranks);
+  for (std::size_t i = 0; i < ranks; ++i) {
+    run.on.push_back(job.start.ranks[i].processor);
+    been[i].insert(run.on[i].value);
+  }
+  State state;
+  std::uint64_t t = 0;
+  double communication = job.communication(run.on);
+  while (t < job.supersteps) {
+    Window window(state, params, ranks, sets);
+    while (t < job.supersteps && !window.call_due()) {
+      const std::vector<double> busy = job.busy(run.on, ++t);
+      run.makespan += std::ranges::max(busy) + communication;
+      MeasuredSuperstep seen{.superstep = {t}};
+      Grid<double> bytes(ranks, sets), seconds(ranks, sets);
+      for (std::size_t i = 0; i < ranks; ++i) {
+        seen.instructions.push_back(noisy(job.work[i]));
+        seen.compute_seconds.push_back(noisy(busy[run.on[i].value]));
+        for (const LoopJob::Partner& k : job.hears[i]) {
+          const std::uint32_t j = job.set_of(run.on[k.from]).value;
+          bytes[i, j] += noisy(k.bytes);
+          seconds[i, j] += noisy(k.bytes * job.start.platform.T[j, job.set_of(run.on[i]).value]);
+        }
+      }
+      seen.recv_bytes = bytes, seen.recv_seconds = seconds;
+      seen.communication_seconds = noisy(communication);
+      if (view) view(seen, run.on, known);
+      window.add(std::move(seen));
+    }
+    if (t == job.supersteps) break;
+    const auto begun = std::chrono::steady_clock::now();
+    const Result<Plan> plan = planner(known, window, params);
+    run.slowest_decision =
+        std::max(run.slowest_decision, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+    check(plan.has_value(), "the job can be decided");
+    ++run.calls;
+    double pause = 0;
+    for (const Move& move : plan->moves) {
+      pause = std::max(pause, move.cost);
+      run.on[move.rank.value] = known.ranks[move.rank.value].processor = move.to;
+      known.ranks[move.rank.value].last_move = {t};
+      if (!been[move.rank.value].insert(move.to.value).second) ++run.returns;
+    }
+    run.moves += plan->moves.size();
+    if (!plan->moves.empty()) run.moved_at.push_back(t);
+    run.paused += pause;
+    run.makespan += pause;
+    communication = job.communication(run.on);
+    state = std::move(window).close(plan->next);
+  }
+  return run;
+}
+
+// --- What nobody can beat ------------------------------------------------------------------------------------------
+
+// s of a superstep, whatever the mapping: the work shared as evenly as the speeds allow, the k-th largest rank on the
+// k-th best slot, and every message as quick as its Set's quickest way.
+inline double least_superstep_seconds(const LoopJob& job) {
+  std::vector<double> work = job.work, slots;
+  double sum = 0, capacity = 0;
+  for (const double I : work) sum += I;
+  for (const Processor& p : job.start.platform.processors) {
+    capacity += p.available();
+    for (std::uint32_t s = p.taken; s < p.slots; ++s) slots.push_back(p.available());
+  }
+  std::ranges::sort(work, std::greater());
+  std::ranges::sort(slots, std::greater());
+  double time = sum / capacity;
+  for (std::size_t k = 0; k < work.size(); ++k) time = std::max(time, work[k] / slots[k]);
+  double communication = 0, quickest = 1;
+  const Grid<double>& T = job.start.platform.T;
+  for (std::size_t a = 0; a < T.rows(); ++a)
+    for (std::size_t b = 0; b < T.cols(); ++b) quickest = std::min(quickest, T[a, b]);
+  for (const auto& partners : job.hears) {
+    double bytes = 0;
+    for (const LoopJob::Partner& k : partners) bytes += k.bytes;
+    communication = std::max(communication, bytes * quickest);
+  }
+  return time + communication;
+}
+
+// The shortest run with one wave, before the first superstep, over all mappings; a vacated slot may be taken at once.
+inline double exhaustive_optimum(const LoopJob& job) {
+  const Platform& platform = job.start.platform;
+  const auto processors = static_cast<std::uint32_t>(platform.processors.size());
+  std::vector<ProcessorId> on(job.work.size());
+  std::vector<std::uint32_t> held(processors, 0);
+  double least = 1e300;
+  const std::function<void(std::uint32_t, double)> place = [&](std::uint32_t i, double pause) {
+    if (i == on.size()) {
+      least = std::min(least, static_cast<double>(job.supersteps) * job.superstep_seconds(on) + pause);
+      return;
+    }
+    const Rank& rank = job.start.ranks[i];
+    for (std::uint32_t p = 0; p < processors; ++p) {
+      if (held[p] == platform.processors[p].slots) continue;
+      const std::uint32_t from = job.set_of(rank.processor).value, to = platform.processors[p].set.value;
+      const double mem = p == rank.processor.value ? 0 : rank.memory_bytes * platform.T[from, to] + platform.Mig[0, to];
+      on[i] = {p};
+      ++held[p];
+      place(i + 1, std::max(pause, mem));
+      --held[p];
+    }
+  };
+  place(0, 0);
+  return least;
+}
+
+}  // namespace bsp::decide

@@ -1,0 +1,161 @@
+// What decisions are worth over whole runs: random platforms in four rows, each heuristic in a closed loop
+// (closed_loop.h), beside not moving, GreedyLB and RefineLB of Charm++, the lower bound and the exhaustive optimum.
+//
+//   bench_decisions [--platforms 60] [--seed 1] [--noise 0.02] [--row NAME] [--worlds]
+//
+// GreedyLB and RefineLB pay the same pause for their moves, and are allowed what no machine can do: to put a rank into a
+// slot that another one leaves in the same wave.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "operator/decide/strategy.h"
+#include "sim/yardsticks/yardsticks.h"
+#include "tests/bench/closed_loop.h"
+
+namespace bsp::decide {
+namespace {
+
+struct Row {
+  const char* name;
+  const char* what;
+  LoopShape shape;
+  bool optimum = false;
+};
+
+constexpr Row kRows[] = {
+    {"half", "half of the slots spare", {}},
+    {"tenth", "a tenth of the slots spare", {.spare = 0.1}},
+    {"short",
+     "supersteps of 20 to 200 ms, 10,000 of them",
+     {.least_seconds = 0.02, .most_seconds = 0.2, .least_steps = 10'000, .most_steps = 10'000}},
+    {"small", "4 to 6 ranks", {.least_ranks = 4, .most_ranks = 6, .spare = 0.25}, true},
+};
+
+struct Options {
+  std::uint64_t platforms = 60, seed = 1;
+  double noise = 0.02;
+  std::string row{};
+  bool worlds = false;  // each one's line
+};
+
+struct Entrant {
+  std::string name;
+  Params params;
+  LoopPlanner planner;
+  bool told = false;  // how many supersteps there will be
+};
+
+std::vector<Entrant> entrants() {
+  std::vector<Entrant> all;
+  for (const Strategy& s : strategies()) all.push_back({std::string(s.name), {.heuristic = s.heuristic}, make_plan});
+  for (const char* name : {"GreedyLB", "RefineLB"}) all.push_back({name, {}, sim::yardstick_named(name)});
+  return all;
+}
+
+struct Tally {
+  double logs = 0, worst = 1e9, bound_logs = 0, slowest = 0, excess = 0;
+  std::uint64_t moves = 0, returns = 0, moved = 0, worse = 0, calls = 0;
+};
+
+void run_row(const Row& row, const Options& o, std::FILE* json) {
+  std::mt19937_64 random(o.seed * 1000 + static_cast<std::uint64_t>(&row - kRows));
+  std::vector<Entrant> all = entrants();
+  std::vector<Tally> tallies(all.size());
+  double bound_logs = 0;
+  for (std::uint64_t w = 0; w < o.platforms; ++w) {
+    const LoopJob job = random_loop_job(random, row.shape);
+    std::vector<ProcessorId> on;
+    for (const Rank& rank : job.start.ranks) on.push_back(rank.processor);
+    const double steps = static_cast<double>(job.supersteps), still = steps * job.superstep_seconds(on);
+    const double bound = steps * least_superstep_seconds(job), optimum = row.optimum ? exhaustive_optimum(job) : 0;
+    bound_logs += std::log(bound / still);
+    if (o.worlds)
+      std::printf("  world %2llu: %2zu ranks, %zu nodes of %u, %llu x %.3f s, bound %4.1f %%", (unsigned long long)w,
+                  on.size(), job.start.platform.processors.size(), job.start.platform.processors[0].slots,
+                  (unsigned long long)job.supersteps, still / steps, 100 * (1 - bound / still));
+    for (std::size_t e = 0; e < all.size(); ++e) {
+      const LoopRun run = run_loop(job, all[e].params, o.noise, o.seed * 7919 + w, all[e].planner);
+      Tally& tally = tallies[e];
+      tally.logs += std::log(run.makespan / still);
+      tally.worst = std::min(tally.worst, 1 - run.makespan / still);
+      tally.bound_logs += std::log(run.makespan / bound);
+      tally.slowest = std::max(tally.slowest, run.slowest_decision);
+      tally.moves += run.moves, tally.returns += run.returns, tally.calls += run.calls;
+      tally.moved += run.moves > 0;
+      tally.worse += run.makespan > still * 1.01;
+      if (optimum > 0) tally.excess += run.makespan / optimum - 1;
+      if (o.worlds)
+        std::printf("  %s %.1f (%llu/%llu)", all[e].name.c_str(), 100 * (1 - run.makespan / still),
+                    (unsigned long long)run.moves, (unsigned long long)run.returns);
+    }
+    if (o.worlds) std::printf("\n");
+  }
+  const auto n = static_cast<double>(o.platforms);
+  std::printf("\n%s: %s; the bound is %.1f %%\n", row.name, row.what, 100 * (1 - std::exp(bound_logs / n)));
+  std::printf("  %-12s %8s %8s %8s %10s %7s %8s %8s %6s%s\n", "", "gain %", "worst %", "> bound %", "moved in",
+              "worse in", "moves", "returns", "ms", row.optimum ? "  > optimum %" : "");
+  for (std::size_t e = 0; e < all.size(); ++e) {
+    const Tally& t = tallies[e];
+    const double gain = 100 * (1 - std::exp(t.logs / n));
+    std::printf("  %-12s %8.1f %8.1f %8.1f %10llu %7llu %8llu %8llu %6.2f", all[e].name.c_str(), gain, 100 * t.worst,
+                100 * (std::exp(t.bound_logs / n) - 1), (unsigned long long)t.moved, (unsigned long long)t.worse,
+                (unsigned long long)t.moves, (unsigned long long)t.returns, 1e3 * t.slowest);
+    if (row.optimum) std::printf("  %8.1f", 100 * t.excess / n);
+    std::printf("\n");
+    if (json != nullptr)
+      std::fprintf(
+          json,
+          "{\"row\": \"%s\", \"heuristic\": \"%s\", \"seed\": %llu, \"noise\": %g, \"gain\": %.4f, \"worst\": %.4f, "
+          "\"moves\": %llu, \"returns\": %llu}\n",
+          row.name, all[e].name.c_str(), (unsigned long long)o.seed, o.noise, gain / 100, t.worst,
+          (unsigned long long)t.moves, (unsigned long long)t.returns);
+  }
+}
+
+int main_of(int argc, char** argv) {
+  Options o;
+  for (int a = 1; a < argc; ++a) {
+    const std::string option = argv[a];
+    const auto value = [&]() -> const char* {
+      if (a + 1 == argc) {
+        std::fprintf(stderr, "bench_decisions: %s needs a value\n", option.c_str());
+        std::exit(2);
+      }
+      return argv[++a];
+    };
+    if (option == "--platforms")
+      o.platforms = std::strtoull(value(), nullptr, 10);
+    else if (option == "--seed")
+      o.seed = std::strtoull(value(), nullptr, 10);
+    else if (option == "--noise")
+      o.noise = std::strtod(value(), nullptr);
+    else if (option == "--row")
+      o.row = value();
+    else if (option == "--worlds")
+      o.worlds = true;
+    else {
+      std::fprintf(stderr,
+                   "bench_decisions: unknown option '%s': use --platforms N, --seed S, --noise X, --row "
+                   "half|tenth|short|small, --worlds\n",
+                   option.c_str());
+      return 2;
+    }
+  }
+  std::printf("seed %llu, noise %.0f %%, %llu platforms a row; gain: geometric mean of makespan / not moving\n",
+              (unsigned long long)o.seed, 100 * o.noise, (unsigned long long)o.platforms);
+  const char* path = std::getenv("BSP_BENCH_JSON");
+  std::FILE* json = path != nullptr ? std::fopen(path, "w") : nullptr;
+  for (const Row& row : kRows)
+    if (o.row.empty() || o.row == row.name) run_row(row, o, json);
+  if (json != nullptr) std::fclose(json);
+  return 0;
+}
+
+}  // namespace
+}  // namespace bsp::decide
+
+int main(int argc, char** argv) { return bsp::decide::main_of(argc, argv); }
