@@ -25,7 +25,7 @@ inline constexpr std::chrono::seconds kLimit{30};
 inline constexpr std::chrono::seconds kMargin{30};
 
 // A sidecar that crash-loops or hangs ends nothing. So it tells bsp-init each moment at which the pod was certainly not
-// cut off ("fresh", control.h), and bsp-init, which lives as long as the program, has limits of its own from the last:
+// cut off (`fresh`, sidecar/control/messages.h), and bsp-init, which lives as long as the program, has limits of its own from the last:
 //
 //   fresh                     30 s                 45 s                  60 s                       375 s
 //   ──┼─────────────────────────┼────────────────────┼─────────────────────┼──────────────────────────┼───

@@ -60,14 +60,14 @@ void ControlServer::accept_one() {
 // Only so many at a time: whoever sends without end must not keep the loop from everything else. What is left wakes it.
 void ControlServer::read_messages() {
   for (int n = 0; connection_ && n < kMessagesAtOnce; ++n) {
-    auto message = control::receive(connection_.get());
-    if (message) {
-      events_.message(*message);
+    const auto packet = control::receive(connection_.get());
+    if (packet) {
+      if (const auto message = control::from_init(*packet)) events_.message(*message);
       continue;
     }
-    if (message.error().code == ErrorCode::kTimeout) return;
-    if (message.error().code == ErrorCode::kInvalid) {
-      log_warning("a message of bsp-init makes no sense", {{"why", message.error().message}});
+    if (packet.error().code == ErrorCode::kTimeout) return;
+    if (packet.error().code == ErrorCode::kInvalid) {
+      log_warning("cannot read a message of bsp-init", {{"why", packet.error().message}});
       continue;
     }
     return drop();
@@ -81,9 +81,9 @@ void ControlServer::drop() {
   events_.lost();
 }
 
-Result<void> ControlServer::send(const control::Message& message) {
+Result<void> ControlServer::send(const control::ToInit& message) {
   if (!connection_) return fail(ErrorCode::kUnavailable, "bsp-init is not connected", true);
-  return control::send(connection_.get(), message);
+  return control::send(connection_.get(), control::packet_of(message));
 }
 
 }  // namespace bsp::sidecar

@@ -1,4 +1,4 @@
-// The sidecar's end of the control socket: one bsp-init at a time, messages of sidecar/control/control.h.
+// The sidecar's end of the control socket: one bsp-init at a time, sidecar/control/messages.h.
 #pragma once
 
 #include <functional>
@@ -8,14 +8,14 @@
 #include "base/core/error.h"
 #include "base/core/fd.h"
 #include "base/net/loop.h"
-#include "sidecar/control/control.h"
+#include "sidecar/control/messages.h"
 
 namespace bsp::sidecar {
 
 class ControlServer {
  public:
   struct Events {
-    std::function<void(const control::Message&)> message;
+    std::function<void(const control::FromInit&)> message;
     std::function<void()> lost;
   };
 
@@ -28,7 +28,7 @@ class ControlServer {
 
   [[nodiscard]] bool connected() const { return static_cast<bool>(connection_); }
   // kUnavailable while no bsp-init is there.
-  Result<void> send(const control::Message& message);
+  Result<void> send(const control::ToInit& message);
 
  private:
   ControlServer(net::Loop& loop, std::string path, Fd listener, Events events);

@@ -4,67 +4,72 @@
 
 namespace bsp::sidecar {
 
-void Program::apply(const control::Message& message, std::uint64_t now_ns) {
-  const std::string& verb = message.verb;
-  auto take_exit = [&] {
-    state = control::kStateExited;
-    exit_code = static_cast<int>(message.number("code", -1));
-    exit_signal = static_cast<int>(message.number("signal", 0));
-    exit_message = message.text("message");
-    continuing.reset();
+using control::ProgramState;
+
+void Program::exited_with(int code, int signal, const std::string& message) {
+  state = ProgramState::kExited;
+  exit_code = code;
+  exit_signal = signal;
+  exit_message = message;
+  continuing.reset();
+}
+
+void Program::apply(const control::FromInit& message, std::uint64_t now_ns) {
+  // A message may leave the PID out.
+  const auto has = [this](ProgramState next, std::int64_t process) {
+    state = next;
+    if (process != 0) pid = process;
   };
-  if (verb == control::kHello) {
-    init_connected = true;
-    uid = static_cast<uid_t>(message.number("uid", 0));
-    gid = static_cast<gid_t>(message.number("gid", 0));
-    pid = message.number("pid", 0);
-    state = message.text("state");
-    if (state == control::kStateExited) take_exit();
-    if (stopped() && stopped_ns == 0) stopped_ns = now_ns;
-  } else if (verb == control::kRunning) {
-    state = control::kStateRunning;
-    pid = message.number("pid", pid);
-  } else if (verb == control::kStopped) {
-    state = control::kStateStopped;
-    pid = message.number("pid", pid);
-    stopped_ns = now_ns;
-    continuing.reset();
-  } else if (verb == control::kExited) {
-    take_exit();
-  } else if (verb == control::kDumping) {
-    state = control::kStateDumping;
-  } else if (verb == control::kDumped) {
-    state = control::kStateDumped;
-  } else if (verb == control::kDumpFailed) {
-    if (!exited()) state = control::kStateStopped;
-  } else if (verb == control::kRestored) {
-    state = control::kStateRestored;
-    pid = message.number("pid", pid);
-  } else if (verb == control::kThrottled) {
-    throttle.note(static_cast<std::uint64_t>(message.number("ns", 0)), now_ns);
-  } else if (verb == control::kRestoreFailed || verb == control::kDiscarded) {
-    if (verb == control::kRestoreFailed || state == control::kStateRestored || state == control::kStateRestoring)
-      state = control::kStateWaiting;
-  }
+  std::visit(control::Handlers{
+                 [&](const control::Hello& m) {
+                   init_connected = true;
+                   uid = m.uid;
+                   gid = m.gid;
+                   pid = m.pid;
+                   state = m.state;
+                   if (exited()) exited_with(m.code, m.signal, m.message);
+                   if (stopped() && stopped_ns == 0) stopped_ns = now_ns;
+                 },
+                 [&](const control::Running& m) { has(ProgramState::kRunning, m.pid); },
+                 [&](const control::Stopped& m) {
+                   has(ProgramState::kStopped, m.pid);
+                   stopped_ns = now_ns;
+                   continuing.reset();
+                 },
+                 [&](const control::Exited& m) { exited_with(m.code, m.signal, m.message); },
+                 [&](const control::Dumping&) { state = ProgramState::kDumping; },
+                 [&](const control::Dumped&) { state = ProgramState::kDumped; },
+                 [&](const control::DumpFailed&) {
+                   if (!exited()) state = ProgramState::kStopped;
+                 },
+                 [&](const control::Restored& m) { has(ProgramState::kRestored, m.pid); },
+                 [&](const control::RestoreFailed&) { state = ProgramState::kWaiting; },
+                 [&](const control::Discarded&) {
+                   if (state == ProgramState::kRestored || state == ProgramState::kRestoring)
+                     state = ProgramState::kWaiting;
+                 },
+                 [&](const control::Throttled& m) { throttle.note(m.ns, now_ns); },
+             },
+             message);
 }
 
 bool Program::stopped() const {
-  return state == control::kStateStopped || state == control::kStateDumping || state == control::kStateDumped ||
-         state == control::kStateRestored;
+  return state == ProgramState::kStopped || state == ProgramState::kDumping || state == ProgramState::kDumped ||
+         state == ProgramState::kRestored;
 }
 
 bool Program::stopped_at_gate(const bsp_ring& ring) const {
   if (!stopped()) return false;
   // A program may stop itself for reasons of its own; only one that has closed its epoch is ours. A
   // restored one has, by construction, and its new ring knows nothing yet.
-  return state != control::kStateStopped || BSP_RING_LOAD(ring.state) == BSP_RANK_CLOSING;
+  return state != ProgramState::kStopped || BSP_RING_LOAD(ring.state) == BSP_RANK_CLOSING;
 }
 
 wire::RankPhase phase_of(const Program& program, const bsp_ring& ring) {
   using wire::RankPhase;
   if (program.exited()) return RankPhase::kExited;
   if (program.stopped_at_gate(ring)) return RankPhase::kStopped;
-  if (program.state == control::kStateWaiting || program.state == control::kStateRestoring) return RankPhase::kWaiting;
+  if (program.state == ProgramState::kWaiting || program.state == ProgramState::kRestoring) return RankPhase::kWaiting;
   std::uint32_t state = BSP_RING_LOAD(ring.state);
   if (program.continuing && (state == BSP_RANK_STARTING || state == BSP_RANK_CLOSING)) return RankPhase::kOpening;
   switch (state) {
@@ -79,7 +84,7 @@ wire::RankPhase phase_of(const Program& program, const bsp_ring& ring) {
     case BSP_RANK_FINALIZED:
       return RankPhase::kFinalized;
     default:
-      return program.state.empty() ? RankPhase::kWaiting : RankPhase::kStarting;
+      return !program.state ? RankPhase::kWaiting : RankPhase::kStarting;
   }
 }
 

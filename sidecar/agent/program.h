@@ -14,14 +14,14 @@
 
 #include "crds/wire.h"
 #include "sidecar/agent/throttle_share.h"
-#include "sidecar/control/control.h"
+#include "sidecar/control/messages.h"
 #include "sidecar/ring/ring.h"
 
 namespace bsp::sidecar {
 
 struct Program {
   bool init_connected = false;
-  std::string state;  // control::kState…, "" before the first hello
+  std::optional<control::ProgramState> state;  // none before the first hello
   std::optional<uid_t> uid;
   std::optional<gid_t> gid;
   std::int64_t pid = 0;
@@ -34,9 +34,10 @@ struct Program {
   ThrottleShare throttle;
 
   // Takes one message of bsp-init into account; now_ns is CLOCK_REALTIME.
-  void apply(const control::Message& message, std::uint64_t now_ns);
+  void apply(const control::FromInit& message, std::uint64_t now_ns);
 
-  [[nodiscard]] bool exited() const { return state == control::kStateExited; }
+  [[nodiscard]] bool exited() const { return state == control::ProgramState::kExited; }
+  void exited_with(int code, int signal, const std::string& message);
   // A process is there and is stopped, whatever for.
   [[nodiscard]] bool stopped() const;
   // Stopped because it closed its epoch at a gate (or was restored so): safe to dump or to continue.

@@ -55,7 +55,7 @@ Sidecar::Sidecar(net::Loop& loop, net::TlsContext context, Config config, collec
       ring_(std::move(ring)),
       epochs_(loop, context, config_),
       transfers_(loop, context, config_.path("images"),
-                 {.tell_init = [this](const control::Message& m) { return control_->send(m); },
+                 {.tell_init = [this](const control::ToInit& m) { return control_->send(m); },
                   .changed =
                       [this] {
                         save();
@@ -73,7 +73,7 @@ Result<void> Sidecar::begin() {
     abort_message_ = message.empty() ? std::format("MPI_Abort with {}", status) : message;
   }));
   BSP_TRY(control_, ControlServer::listen(loop_, config_.path("control"),
-                                          {.message = [this](const control::Message& m) { on_init_message(m); },
+                                          {.message = [this](const control::FromInit& m) { on_init_message(m); },
                                            .lost = [this] { on_init_lost(); }}));
   adopt();
   fence_ = make_fence();
@@ -94,10 +94,11 @@ Result<void> Sidecar::begin() {
 
 // --- bsp-init ----------------------------------------------------------------------------------------
 
-void Sidecar::on_init_message(const control::Message& message) {
+void Sidecar::on_init_message(const control::FromInit& message) {
+  const bool hello = std::holds_alternative<control::Hello>(message);
   program_.apply(message, realtime_ns());
   transfers_.on_init(message);
-  if (program_.exited() && (message.verb == control::kExited || message.verb == control::kHello)) {
+  if (program_.exited() && (hello || std::holds_alternative<control::Exited>(message))) {
     log_info("the program has ended",
              {{"code", program_.exit_code}, {"signal", program_.exit_signal}, {"message", program_.exit_message}});
     save();  // before `bye`: bsp-init forgets it then
@@ -106,7 +107,7 @@ void Sidecar::on_init_message(const control::Message& message) {
     let_init_end();
     return;
   }
-  if (message.verb == control::kHello) {
+  if (hello) {
     vouch(fence_->fresh());
     if (std::exchange(took_over_, false)) {
       if (!has_entered(*epochs_.opened()))
@@ -116,7 +117,7 @@ void Sidecar::on_init_message(const control::Message& message) {
     }
     continue_if_due();
   }
-  if (message.verb == control::kStopped) send_if_ordered();
+  if (std::holds_alternative<control::Stopped>(message)) send_if_ordered();
   refresh();
 }
 
@@ -124,16 +125,16 @@ void Sidecar::let_init_end() {
   loop_.cancel(std::exchange(bye_, 0));
   const bool well = program_.exit_code == 0 && program_.exit_signal == 0;
   if (!well || !fence_->must_stay(*ended_)) {
-    (void)control_->send({std::string(control::kBye), {}});
+    (void)control_->send(control::Bye{});
     return;
   }
-  (void)control_->send({std::string(control::kStay), {}});
+  (void)control_->send(control::Stay{});
   bye_ = loop_.after(kStayAgain, [this] { let_init_end(); });
 }
 
 void Sidecar::end_program(const std::string& why) {
   log_error("ending the program", {{"why", why}});
-  if (auto told = control_->send({std::string(control::kKill), {{"reason", why}}}); !told)
+  if (auto told = control_->send(control::Kill{.reason = why}); !told)
     log_error("bsp-init can't be told", {{"why", told.error().message}});
 }
 
@@ -169,7 +170,7 @@ void Sidecar::continue_if_due() {
   // Opened long ago, and bsp-init comes only now: the rank may run elsewhere by now.
   if (fence_->cut_off()) return;
   vouch(fence_->fresh());  // first: bsp-init may have heard nothing for as long as the program was stopped
-  auto told = control_->send({std::string(control::kContinue), {{"epoch", std::format("{}", *opened)}}});
+  auto told = control_->send(control::Continue{.epoch = *opened});
   if (told) program_.continuing = *opened;
   // Else with the next hello.
 }
@@ -212,7 +213,7 @@ std::unique_ptr<Fence> Sidecar::make_fence() {
 void Sidecar::vouch(net::SteadyTime fresh) {
   const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(fresh.time_since_epoch()).count();
   // Else with the next hello.
-  (void)control_->send({std::string(control::kFresh), {{"ns", std::to_string(ns)}}});
+  (void)control_->send(control::Fresh{.ns = static_cast<std::uint64_t>(ns)});
 }
 
 void Sidecar::send_if_ordered() {
@@ -344,10 +345,8 @@ void Sidecar::adopt() {
   epochs_.adopt(std::move(plans), opened);
   took_over_ = opened.has_value();
   if (const json& exited = part_at(*state, "exited"); exited.is_object()) {
-    program_.state = control::kStateExited;
-    program_.exit_code = whole_number<int>(part_at(exited, "code")).value_or(-1);
-    program_.exit_signal = whole_number<int>(part_at(exited, "signal")).value_or(0);
-    program_.exit_message = text_at(exited, "message");
+    program_.exited_with(whole_number<int>(part_at(exited, "code")).value_or(-1),
+                         whole_number<int>(part_at(exited, "signal")).value_or(0), text_at(exited, "message"));
   }
   transfers_.adopt(part_at(*state, "transfer"));
   log_info("took up the state of a sidecar before us", {{"epochs", epochs_.plans().size()}});

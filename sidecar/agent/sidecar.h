@@ -55,7 +55,7 @@ class Sidecar {
   Result<Fields> deliver(net::Request& request);
 
   // sidecar.cc: state.
-  void on_init_message(const control::Message& message);
+  void on_init_message(const control::FromInit& message);
   void on_init_lost();
   // Now, or once nobody needs this pod.
   void let_init_end();

@@ -1,4 +1,4 @@
-// From the sums that bsp-init reports (control.h, `throttled`) to the share of the last seconds (crds/throttle.h).
+// From the sums that bsp-init reports (`throttled`) to the share of the last seconds (crds/throttle.h).
 #pragma once
 
 #include <algorithm>

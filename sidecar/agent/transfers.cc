@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::chrono::seconds kSettle{5};  // for criu to die after `abandon`
 
-control::Message about(std::string_view verb, const std::string& migration) {
-  return {std::string(verb), {{"migration", migration}}};
-}
-
 }  // namespace
 
 Transfers::Transfers(net::Loop& loop, net::TlsContext context, std::string images_dir, Hooks hooks)
@@ -72,7 +68,7 @@ Result<void> Transfers::send(const std::string& migration, const net::Peer& targ
   auto connected = [this, alive = alive_, migration] {
     if (!*alive || !outgoing_ || outgoing_->migration != migration || outgoing_->interrupter.interrupted()) return;
     outgoing_->dump_asked = true;
-    if (auto told = hooks_.tell_init(about(control::kDump, migration)); !told) {
+    if (auto told = hooks_.tell_init(control::Dump{.migration = migration}); !told) {
       outgoing_->dump_settled = true;
       outgoing_->capture->abort(told.error().message);
     }
@@ -93,7 +89,7 @@ void Transfers::on_sent(const std::string& migration, Result<StreamEnd> end) {
   outgoing_->end = std::move(end);
   if (!*outgoing_->end && outgoing_->dump_asked && !outgoing_->dump_settled) {
     // The stream broke while criu is at work (or still to begin): make it let go.
-    (void)hooks_.tell_init(about(control::kAbandon, migration));
+    (void)hooks_.tell_init(control::Abandon{.migration = migration});
     loop_.after(kSettle, [this, alive = alive_, migration] {
       if (!*alive || !outgoing_ || outgoing_->migration != migration) return;
       outgoing_->dump_settled = true;
@@ -202,7 +198,7 @@ Result<void> Transfers::restore(const std::string& migration) {
     return {};
   if (status_.migration != migration || status_.phase != TransferPhase::kReceived)
     return fail(ErrorCode::kConflict, std::format("no checkpoint of migration {} was received", migration));
-  BSP_CHECK_OK(hooks_.tell_init(about(control::kRestore, migration)));
+  BSP_CHECK_OK(hooks_.tell_init(control::Restore{.migration = migration}));
   set_phase(TransferPhase::kRestoring);
   return {};
 }
@@ -237,7 +233,7 @@ void Transfers::discard(const std::string& migration, bool continued, net::Reply
   } else if (incoming_) {
     incoming_->interrupter.interrupt();
   } else if (restored) {
-    (void)hooks_.tell_init(about(control::kDiscard, migration));
+    (void)hooks_.tell_init(control::Discard{.migration = migration});
     // Lost with the connection: sent again with the next hello.
   }
   answer_discards();
@@ -256,60 +252,74 @@ void Transfers::answer_discards() {
   for (Discard& discard : std::exchange(discards_, {})) discard.reply.ok();
 }
 
-void Transfers::on_init(const control::Message& message) {
-  if (message.verb == control::kHello) return on_hello(message);
-  if (message.text("migration") != status_.migration) return;
-  if (message.verb == control::kDumped && outgoing_) {
-    fault_point("transfer.dumped");
-    status_.dump_ns = static_cast<std::uint64_t>(message.number("ns"));
-    outgoing_->dump_settled = true;
-    outgoing_->capture->finish();
-    settle_outgoing();
-  } else if (message.verb == control::kDumpFailed && outgoing_) {
-    outgoing_->dump_settled = true;
-    outgoing_->capture->abort(message.text("message"));
-    settle_outgoing();
-  } else if (message.verb == control::kRestored && status_.phase == TransferPhase::kRestoring) {
-    status_.restore_ns = static_cast<std::uint64_t>(message.number("ns"));
-    fault_point("restore.done");
-    on_restored();
-  } else if (message.verb == control::kRestoreFailed && status_.phase == TransferPhase::kRestoring) {
-    fail_transfer(message.text("message"));
-    answer_discards();
-  } else if (message.verb == control::kDiscarded) {
-    status_.phase = TransferPhase::kIdle;
-    answer_discards();
-  }
+void Transfers::on_init(const control::FromInit& message) {
+  const auto ours = [this](const auto& m) { return m.migration == status_.migration; };
+  std::visit(control::Handlers{
+                 [&](const control::Hello& m) { on_hello(m); },
+                 [&](const control::Dumped& m) {
+                   if (!ours(m) || !outgoing_) return;
+                   fault_point("transfer.dumped");
+                   status_.dump_ns = m.ns;
+                   outgoing_->dump_settled = true;
+                   outgoing_->capture->finish();
+                   settle_outgoing();
+                 },
+                 [&](const control::DumpFailed& m) {
+                   if (!ours(m) || !outgoing_) return;
+                   outgoing_->dump_settled = true;
+                   outgoing_->capture->abort(m.message);
+                   settle_outgoing();
+                 },
+                 [&](const control::Restored& m) {
+                   if (!ours(m) || status_.phase != TransferPhase::kRestoring) return;
+                   status_.restore_ns = m.ns;
+                   fault_point("restore.done");
+                   on_restored();
+                 },
+                 [&](const control::RestoreFailed& m) {
+                   if (!ours(m) || status_.phase != TransferPhase::kRestoring) return;
+                   fail_transfer(m.message);
+                   answer_discards();
+                 },
+                 [&](const control::Discarded& m) {
+                   if (!ours(m)) return;
+                   status_.phase = TransferPhase::kIdle;
+                   answer_discards();
+                 },
+                 [](const auto&) {},  // about the program, not about a transfer
+             },
+             message);
 }
 
 // The whole truth of bsp-init after a reconnect, against what we believe.
-void Transfers::on_hello(const control::Message& hello) {
-  std::string state = hello.text("state");
-  bool same = hello.text("migration") == status_.migration;
+void Transfers::on_hello(const control::Hello& hello) {
+  using control::ProgramState;
+  const auto state = hello.state;
+  bool same = hello.migration == status_.migration;
   if (outgoing_ && outgoing_->dump_asked && !outgoing_->dump_settled && same) {
-    if (state == control::kStateDumped) {
+    if (state == ProgramState::kDumped) {
       outgoing_->dump_settled = true;
       outgoing_->capture->finish();
-    } else if (state != control::kStateDumping) {
+    } else if (state != ProgramState::kDumping) {
       outgoing_->dump_settled = true;
       outgoing_->capture->abort("the dump ended while bsp-init was away");
     }
-  } else if (!outgoing_ && state == control::kStateDumping) {
+  } else if (!outgoing_ && state == ProgramState::kDumping) {
     // Its stream died with the sidecar before us.
-    (void)hooks_.tell_init(about(control::kAbandon, hello.text("migration")));
+    (void)hooks_.tell_init(control::Abandon{.migration = hello.migration});
   }
   if (status_.phase == TransferPhase::kRestoring && same) {
-    if (state == control::kStateRestored) {
+    if (state == ProgramState::kRestored) {
       on_restored();
-    } else if (state == control::kStateWaiting) {
+    } else if (state == ProgramState::kWaiting) {
       fail_transfer("the restore ended while the sidecar was away");
     }
   }
-  bool copy_gone = state == control::kStateWaiting || state == control::kStateExited;
+  bool copy_gone = state == ProgramState::kWaiting || state == ProgramState::kExited;
   if (!discards_.empty() && status_.migration == discards_.front().migration && copy_gone)
     status_.phase = TransferPhase::kIdle;
   else if (!discards_.empty() && !outgoing_ && !incoming_)
-    (void)hooks_.tell_init(about(control::kDiscard, discards_.front().migration));
+    (void)hooks_.tell_init(control::Discard{.migration = discards_.front().migration});
   settle_outgoing();
   answer_discards();
 }

@@ -17,7 +17,7 @@
 #include "base/net/link.h"
 #include "crds/wire.h"
 #include "sidecar/agent/transfer_threads.h"
-#include "sidecar/control/control.h"
+#include "sidecar/control/messages.h"
 #include "sidecar/transfer/stream.h"
 
 namespace bsp::sidecar {
@@ -25,7 +25,7 @@ namespace bsp::sidecar {
 class Transfers {
  public:
   struct Hooks {
-    std::function<Result<void>(const control::Message&)> tell_init;
+    std::function<Result<void>(const control::ToInit&)> tell_init;
     std::function<void()> changed;  // the status has changed
   };
 
@@ -50,7 +50,7 @@ class Transfers {
   // so there is nothing to discard any more.
   void discard(const std::string& migration, bool continued, net::Reply reply);
 
-  void on_init(const control::Message& message);
+  void on_init(const control::FromInit& message);
   void init_lost();
 
   // For a sidecar that was killed: what was received or restored is still true, a stream under way is lost.
@@ -64,7 +64,7 @@ class Transfers {
   void on_received(const std::string& migration, Result<StreamEnd> end);
   void settle_outgoing();
   void on_restored();
-  void on_hello(const control::Message& hello);
+  void on_hello(const control::Hello& hello);
   void answer_discards();
   void remove_files(const std::string& migration);
 

@@ -122,7 +122,7 @@ void Sidecar::operator_verb(net::Request& request, net::Reply reply) {
     }
     if (verb == wire::kKill) {
       if (program_.exited()) return json::object();
-      return nothing(control_->send({std::string(control::kKill), {}}));
+      return nothing(control_->send(control::Kill{}));
     }
     return report(fields);
   }();
@@ -275,7 +275,7 @@ void Sidecar::peer_verb(net::Request& request, net::Reply reply) {
       BSP_CHECK_OK(epochs_.all_gather(epoch));
       if (program_.exited()) return fail(ErrorCode::kRefused, "its program has ended");
       // It may reconnect; if it doesn't, the program went with it and whoever waits gives up.
-      if (!program_.state.empty() && !program_.init_connected)
+      if (program_.state && !program_.init_connected)
         return fail(ErrorCode::kUnavailable, "its bsp-init is gone", true);
       return json::object();
     }

@@ -68,28 +68,6 @@ std::vector<std::string> program_environment(const std::string& shim, const User
 
 }  // namespace
 
-std::string_view Supervisor::name_of(State state) {
-  switch (state) {
-    case State::kWaiting:
-      return control::kStateWaiting;
-    case State::kRunning:
-      return control::kStateRunning;
-    case State::kStopped:
-      return control::kStateStopped;
-    case State::kDumping:
-      return control::kStateDumping;
-    case State::kDumped:
-      return control::kStateDumped;
-    case State::kRestoring:
-      return control::kStateRestoring;
-    case State::kRestored:
-      return control::kStateRestored;
-    case State::kExited:
-      return control::kStateExited;
-  }
-  return "";
-}
-
 Supervisor::Supervisor(Options options) : options_(std::move(options)) {}
 
 int Supervisor::run() {
@@ -306,24 +284,23 @@ void Supervisor::on_program(int status) {
       err_.drain();
       state_ = State::kStopped;
       fault_point("init.stopped", program_);
-      report({std::string(control::kStopped), {{"pid", std::to_string(program_)}}});
+      report(control::Stopped{.pid = program_});
     } else if (WIFCONTINUED(status) && stat && !stopped && stat->state != 't' &&
                (state_ == State::kStopped || state_ == State::kDumped)) {
       state_ = State::kRunning;  // by somebody else in the container; the sidecar must know
-      report({std::string(control::kRunning), {{"pid", std::to_string(program_)}}});
+      report(control::Running{.pid = program_});
     }
     return;
   }
   program_ = 0;
   if (state_ == State::kDumping) {
     if (criu_ > 0) ::kill(criu_, SIGKILL);
-    report({std::string(control::kDumpFailed),
-            {{"migration", migration_}, {"message", "the program ended during its dump"}}});
+    report(control::DumpFailed{.migration = migration_, .message = "the program ended during its dump"});
   }
   if (discarding_) {
     discarding_ = false;
     state_ = State::kWaiting;
-    report({std::string(control::kDiscarded), {{"migration", migration_}}});
+    report(control::Discarded{.migration = migration_});
     return;
   }
   if (WIFSIGNALED(status)) {
@@ -354,9 +331,7 @@ int Supervisor::finish() {
   out_.flush(kFlushLimitMs);
   err_.flush(kFlushLimitMs);
   if (exit_now_) return *exit_now_;
-  report(
-      {std::string(control::kExited),
-       {{"code", std::to_string(exit_code_)}, {"signal", std::to_string(exit_signal_)}, {"message", exit_message_}}});
+  report(control::Exited{.code = exit_code_, .signal = exit_signal_, .message = exit_message_});
   const bool in_pod = ::access(options_.run_dir.c_str(), F_OK) == 0;
   bye_until_ = Steady::now() + (asked_to_end_ && !socket_ ? kByeLimitAlone : kByeLimit);
   while (in_pod && !bye_ && !exit_now_ && Steady::now() < bye_until_) {

@@ -1,5 +1,5 @@
 // PID 1 of a rank's app container: starts or restores the program, forwards its output and signals,
-// reaps, and does what the sidecar asks over the control socket (control.h).
+// reaps, and does what the sidecar asks over the control socket (sidecar/control/messages.h).
 //
 //            start                    SIGSTOP of itself (gate)
 //   (run) ─────────> Running ─────────────────────────────────> Stopped <─────────┐ dump failed
@@ -28,7 +28,7 @@
 
 #include "base/core/error.h"
 #include "base/core/fd.h"
-#include "sidecar/control/control.h"
+#include "sidecar/control/messages.h"
 #include "sidecar/init/criu.h"
 #include "sidecar/init/output.h"
 #include "sidecar/init/process.h"
@@ -56,11 +56,9 @@ class Supervisor {
   int run();
 
  private:
-  enum class State { kWaiting, kRunning, kStopped, kDumping, kDumped, kRestoring, kRestored, kExited };
+  using State = control::ProgramState;
   using Steady = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kByeLimit{5};
-
-  static std::string_view name_of(State state);
 
   // supervisor.cc
   Result<void> prepare();
@@ -79,8 +77,8 @@ class Supervisor {
   // supervisor_control.cc
   void keep_connected();
   void on_control();
-  void handle(const control::Message& message);
-  void report(control::Message message);
+  void handle(const control::ToInit& message);
+  void report(const control::FromInit& message);
   void say_hello();
   void report_throttling();
   void continue_program();
@@ -157,7 +155,30 @@ class Supervisor {
   std::vector<InheritedPipe> restore_pipes_;
 };
 
-// What the source's bsp-init tells the target's, one control-encoded line in the file kStateFile.
+// What the source's bsp-init tells the target's of the program: one packet of control.h in the file kStateFile.
 inline constexpr std::string_view kStateFile = "bsp-init.state";
+struct MovedProgram {
+  static constexpr std::string_view kVerb = "state";
+  int version = 1;
+  pid_t pid = 0;
+  uid_t uid = static_cast<uid_t>(-1);
+  gid_t gid = static_cast<gid_t>(-1);
+  std::string groups{};
+  std::string out{}, err{};  // the pipes that were its stdout and stderr
+  std::uint64_t out_bytes = 0, err_bytes = 0;
+  int carried = 0;  // 1: there is an archive of carried files
+};
+constexpr void fields_of(Of<MovedProgram>, auto&& v) {
+  v("version", &MovedProgram::version);
+  v("pid", &MovedProgram::pid);
+  v("uid", &MovedProgram::uid);
+  v("gid", &MovedProgram::gid);
+  v("groups", &MovedProgram::groups);
+  v("stdout", &MovedProgram::out);
+  v("stderr", &MovedProgram::err);
+  v("stdout_bytes", &MovedProgram::out_bytes);
+  v("stderr_bytes", &MovedProgram::err_bytes);
+  v("carried", &MovedProgram::carried);
+}
 
 }  // namespace bsp::init

@@ -1,4 +1,4 @@
-// What bsp-init and the sidecar say to each other (control.h). See supervisor.h.
+// What bsp-init and the sidecar say to each other (sidecar/control/messages.h). See supervisor.h.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -39,17 +39,15 @@ void Supervisor::keep_connected() {
 }
 
 void Supervisor::say_hello() {
-  report({std::string(control::kHello),
-          {{"protocol", "1"},
-           {"mode", options_.restore ? "restore" : "run"},
-           {"uid", std::to_string(user_.uid)},
-           {"gid", std::to_string(user_.gid)},
-           {"pid", std::to_string(program_)},
-           {"state", std::string(name_of(state_))},
-           {"code", std::to_string(exit_code_)},
-           {"signal", std::to_string(exit_signal_)},
-           {"message", exit_message_},
-           {"migration", migration_}}});
+  report(control::Hello{.mode = options_.restore ? control::Mode::kRestore : control::Mode::kRun,
+                        .uid = user_.uid,
+                        .gid = user_.gid,
+                        .pid = program_,
+                        .state = state_,
+                        .code = exit_code_,
+                        .signal = exit_signal_,
+                        .message = exit_message_,
+                        .migration = migration_});
 }
 
 // Not while ranks wait for criu: it is no news then.
@@ -61,13 +59,13 @@ void Supervisor::report_throttling() {
   const auto sum = throttled_ns();
   if (!sum || *sum == throttled_ns_) return;
   throttled_ns_ = *sum;
-  report({std::string(control::kThrottled), {{"ns", std::to_string(*sum)}}});
+  report(control::Throttled{.ns = *sum});
 }
 
 // What can't be delivered is not kept: the next hello tells the whole state anyway.
-void Supervisor::report(control::Message message) {
+void Supervisor::report(const control::FromInit& message) {
   if (!socket_) return;
-  if (auto sent = control::send(socket_.get(), message); !sent) {
+  if (auto sent = control::send(socket_.get(), control::packet_of(message)); !sent) {
     socket_.reset();
     next_connect_ = Steady::now();
   }
@@ -75,12 +73,12 @@ void Supervisor::report(control::Message message) {
 
 void Supervisor::on_control() {
   while (socket_) {
-    auto message = control::receive(socket_.get());
-    if (message) {
-      handle(*message);
-    } else if (message.error().code == ErrorCode::kTimeout) {
+    const auto packet = control::receive(socket_.get());
+    if (packet) {
+      if (const auto message = control::to_init(*packet)) handle(*message);
+    } else if (packet.error().code == ErrorCode::kTimeout) {
       return;
-    } else if (message.error().code == ErrorCode::kUnavailable) {
+    } else if (packet.error().code == ErrorCode::kUnavailable) {
       socket_.reset();
       next_connect_ = Steady::now();
       return;
@@ -89,33 +87,30 @@ void Supervisor::on_control() {
   }
 }
 
-void Supervisor::handle(const control::Message& message) {
-  const std::string migration = message.text("migration");
-  if (message.verb == control::kDump) {
-    begin_dump(migration);
-  } else if (message.verb == control::kRestore) {
-    begin_restore(migration);
-  } else if (message.verb == control::kContinue) {
-    continue_program();
-  } else if (message.verb == control::kAbandon) {
-    if (migration == migration_) abandon();
-  } else if (message.verb == control::kDiscard) {
-    discard(migration);
-  } else if (message.verb == control::kKill) {
-    kill_program(message.text("reason"));
-  } else if (message.verb == control::kBye) {
-    if (state_ == State::kExited) bye_ = true;
-  } else if (message.verb == control::kStay) {
-    // The kubelet would end a pod that is being deleted all the same, a grace period later.
-    if (asked_to_end_)
-      bye_ = true;
-    else
-      bye_until_ = Steady::now() + kByeLimit;
-  } else if (message.verb == control::kFresh) {
-    vouched(message.number("ns"));
-  } else if (message.verb == control::kQuit) {
-    exit_now_ = static_cast<int>(message.number("code", 0));
-  }
+void Supervisor::handle(const control::ToInit& message) {
+  std::visit(control::Handlers{
+                 [this](const control::Dump& m) { begin_dump(m.migration); },
+                 [this](const control::Restore& m) { begin_restore(m.migration); },
+                 [this](const control::Continue&) { continue_program(); },
+                 [this](const control::Abandon& m) {
+                   if (m.migration == migration_) abandon();
+                 },
+                 [this](const control::Discard& m) { discard(m.migration); },
+                 [this](const control::Kill& m) { kill_program(m.reason); },
+                 [this](const control::Bye&) {
+                   if (state_ == State::kExited) bye_ = true;
+                 },
+                 [this](const control::Stay&) {
+                   // The kubelet would end a pod that is being deleted all the same, a grace period later.
+                   if (asked_to_end_)
+                     bye_ = true;
+                   else
+                     bye_until_ = Steady::now() + kByeLimit;
+                 },
+                 [this](const control::Fresh& m) { vouched(static_cast<std::int64_t>(m.ns)); },
+                 [this](const control::Quit& m) { exit_now_ = m.code; },
+             },
+             message);
 }
 
 // THE place where a stopped or restored program is let run. The only other SIGCONT, release(), undoes our own hold.
@@ -133,7 +128,7 @@ void Supervisor::continue_program() {
     ::kill(program_, SIGCONT);
   }
   if (state_ == State::kRunning) {
-    report({std::string(control::kRunning), {{"pid", std::to_string(program_)}}});
+    report(control::Running{.pid = program_});
   }
 }
 

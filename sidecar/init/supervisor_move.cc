@@ -27,9 +27,9 @@ namespace {
 constexpr std::chrono::seconds kAbandonGrace{2};
 constexpr std::chrono::seconds kStopLimit{2};
 
-std::string nanoseconds_since(std::chrono::steady_clock::time_point start) {
+std::uint64_t nanoseconds_since(std::chrono::steady_clock::time_point start) {
   const auto took = std::chrono::steady_clock::now() - start;
-  return std::to_string(std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
 }
 
 std::string trimmed(std::string text) {
@@ -72,14 +72,14 @@ void Supervisor::end_warm_up() {
 
 void Supervisor::begin_dump(const std::string& migration) {
   const auto refuse = [&](const std::string& why) {
-    report({std::string(control::kDumpFailed), {{"migration", migration}, {"message", why}}});
+    report(control::DumpFailed{.migration = migration, .message = why});
   };
   if (state_ == State::kDumping) {
     if (migration != migration_) refuse("another dump is under way, for " + migration_);
     return;
   }
   if (state_ != State::kStopped && state_ != State::kDumped) {
-    refuse("the program is not stopped at a gate (it is " + std::string(name_of(state_)) + ")");
+    refuse("the program is not stopped at a gate (it is " + std::string(to_string(state_)) + ")");
     return;
   }
   migration_ = migration;
@@ -109,17 +109,16 @@ Result<void> Supervisor::try_dump() {
   }
   const std::string images = options_.run_dir + "/images";
   BSP_TRY(CaptureClient capture, CaptureClient::connect(images));
-  BSP_CHECK_OK(capture.send_file(kStateFile, control::encode({"state",
-                                                              {{"version", "1"},
-                                                               {"pid", std::to_string(program_)},
-                                                               {"uid", std::to_string(user_.uid)},
-                                                               {"gid", std::to_string(user_.gid)},
-                                                               {"groups", groups_text(user_.groups)},
-                                                               {"stdout", out_.pipe_name()},
-                                                               {"stderr", err_.pipe_name()},
-                                                               {"stdout_bytes", std::to_string(out_.bytes())},
-                                                               {"stderr_bytes", std::to_string(err_.bytes())},
-                                                               {"carried", carried.empty() ? "0" : "1"}}})));
+  const MovedProgram moved{.pid = program_,
+                           .uid = user_.uid,
+                           .gid = user_.gid,
+                           .groups = groups_text(user_.groups),
+                           .out = out_.pipe_name(),
+                           .err = err_.pipe_name(),
+                           .out_bytes = out_.bytes(),
+                           .err_bytes = err_.bytes(),
+                           .carried = carried.empty() ? 0 : 1};
+  BSP_CHECK_OK(capture.send_file(kStateFile, control::encode(control::packet_of(moved))));
   if (!carried.empty()) {
     BSP_TRY(const Fd archive, capture.open_file(kCarryFile));
     worker_log_ = criu_paths_.work + "/carry.log";
@@ -127,7 +126,7 @@ Result<void> Supervisor::try_dump() {
     BSP_TRY(worker_, start_worker(user_, worker_log_, [&carried, fd] { return write_carry(carried, fd); }));
   }
   BSP_TRY(criu_, start_criu(criu_paths_, "dump", dump_arguments(criu_paths_, program_, images), user_, {}));
-  report({std::string(control::kDumping), {{"migration", migration_}, {"pid", std::to_string(criu_)}}});
+  report(control::Dumping{.migration = migration_, .pid = criu_});
   fault_point("init.dumping", criu_);
   return {};
 }
@@ -140,14 +139,14 @@ void Supervisor::end_dump_if_ready() {
   } else {
     fault_point("init.dumped", program_);
     state_ = State::kDumped;
-    report({std::string(control::kDumped), {{"migration", migration_}, {"ns", nanoseconds_since(action_start_)}}});
+    report(control::Dumped{.migration = migration_, .ns = nanoseconds_since(action_start_)});
   }
   if (std::exchange(continue_after_dump_, false)) continue_program();
 }
 
 void Supervisor::fail_dump(const std::string& why) {
   state_ = State::kStopped;
-  report({std::string(control::kDumpFailed), {{"migration", migration_}, {"message", trimmed(why)}}});
+  report(control::DumpFailed{.migration = migration_, .message = trimmed(why)});
 }
 
 void Supervisor::abandon() {
@@ -164,15 +163,13 @@ void Supervisor::abandon() {
 
 void Supervisor::begin_restore(const std::string& migration) {
   if (state_ == State::kRestored && migration == migration_) {
-    report(
-        {std::string(control::kRestored), {{"migration", migration_}, {"pid", std::to_string(program_)}, {"ns", "0"}}});
+    report(control::Restored{.migration = migration_, .pid = program_});
     return;
   }
   if (state_ == State::kRestoring && migration == migration_) return;
   if (state_ != State::kWaiting) {
-    report({std::string(control::kRestoreFailed),
-            {{"migration", migration},
-             {"message", "this pod has a program already (" + std::string(name_of(state_)) + ")"}}});
+    report(control::RestoreFailed{
+        .migration = migration, .message = "this pod has a program already (" + std::string(to_string(state_)) + ")"});
     return;
   }
   migration_ = migration;
@@ -185,33 +182,32 @@ Result<void> Supervisor::try_restore() {
   action_start_ = Steady::now();
   const std::string images = options_.run_dir + "/images/" + migration_;
   BSP_TRY(const std::string text, read_file(images + "/" + std::string(kStateFile)));
-  BSP_TRY(const control::Message state, control::decode(text));
-  const auto uid = static_cast<uid_t>(state.number("uid", -1));
-  const auto gid = static_cast<gid_t>(state.number("gid", -1));
-  if (uid != user_.uid || gid != user_.gid) {
-    return fail(ErrorCode::kRefused, "the program ran as " + state.text("uid") + ":" + state.text("gid") +
-                                         ", this pod is made for " + std::to_string(user_.uid) + ":" +
-                                         std::to_string(user_.gid));
+  BSP_TRY(const control::Message packet, control::decode(text));
+  const auto moved = control::from_packet<MovedProgram>(packet);
+  if (moved.uid != user_.uid || moved.gid != user_.gid) {
+    return fail(ErrorCode::kRefused, "the program ran as " + std::to_string(moved.uid) + ":" +
+                                         std::to_string(moved.gid) + ", this pod is made for " +
+                                         std::to_string(user_.uid) + ":" + std::to_string(user_.gid));
   }
   // criu, without CAP_SETGID, can restore only the groups that it has itself.
   restoring_user_ = user_;
-  restoring_user_.groups = parse_groups(state.text("groups"));
+  restoring_user_.groups = parse_groups(moved.groups);
   if (!std::ranges::includes(user_.groups, restoring_user_.groups)) {
-    return fail(ErrorCode::kRefused, "the program has the supplementary groups " + state.text("groups") +
+    return fail(ErrorCode::kRefused, "the program has the supplementary groups " + moved.groups +
                                          ", this pod has only " + groups_text(user_.groups));
   }
-  restoring_pid_ = static_cast<pid_t>(state.number("pid"));
+  restoring_pid_ = moved.pid;
   if (restoring_pid_ <= 1) return fail(ErrorCode::kInvalid, "the checkpoint names no process");
   if (process_stat(restoring_pid_)) {
     return fail(ErrorCode::kConflict, "PID " + std::to_string(restoring_pid_) + " is taken in this container", true);
   }
   BSP_CHECK_OK(out_.open(user_));
   BSP_CHECK_OK(err_.open(user_));
-  out_.set_bytes(static_cast<std::uint64_t>(state.number("stdout_bytes")));
-  err_.set_bytes(static_cast<std::uint64_t>(state.number("stderr_bytes")));
+  out_.set_bytes(moved.out_bytes);
+  err_.set_bytes(moved.err_bytes);
   BSP_CHECK_OK(prepare_work_dir(criu_paths_));
-  restore_pipes_ = {{.descriptor = 3, .was = state.text("stdout")}, {.descriptor = 4, .was = state.text("stderr")}};
-  if (state.number("carried") == 0) return start_restore_criu();
+  restore_pipes_ = {{.descriptor = 3, .was = moved.out}, {.descriptor = 4, .was = moved.err}};
+  if (moved.carried == 0) return start_restore_criu();
   worker_log_ = criu_paths_.work + "/carry.log";
   const std::string archive = images + "/" + std::string(kCarryFile);
   BSP_TRY(worker_, start_worker(restoring_user_, worker_log_, [&archive] { return read_carry(archive); }));
@@ -259,8 +255,7 @@ void Supervisor::on_restore_criu(int status) {
   err_.close_write_end();
   state_ = State::kRestored;
   fault_point("init.restored", program_);
-  report({std::string(control::kRestored),
-          {{"migration", migration_}, {"pid", std::to_string(program_)}, {"ns", nanoseconds_since(action_start_)}}});
+  report(control::Restored{.migration = migration_, .pid = program_, .ns = nanoseconds_since(action_start_)});
   // After the answer, so that the pause does not hold it: threads that the program starts from now
   // on must not get numbers that criu will need in the next pod.
   advance_pid_cursor(kFirstProgramPid);
@@ -274,7 +269,7 @@ void Supervisor::fail_restore(const std::string& why) {
   criu_ = 0;
   worker_ = 0;
   state_ = State::kWaiting;
-  report({std::string(control::kRestoreFailed), {{"migration", migration_}, {"message", trimmed(why)}}});
+  report(control::RestoreFailed{.migration = migration_, .message = trimmed(why)});
 }
 
 void Supervisor::discard(const std::string& migration) {
@@ -288,7 +283,7 @@ void Supervisor::discard(const std::string& migration) {
     return;
   }
   if (state_ == State::kWaiting) {
-    report({std::string(control::kDiscarded), {{"migration", migration}}});
+    report(control::Discarded{.migration = migration});
   }
 }
 

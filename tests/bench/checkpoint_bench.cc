@@ -85,19 +85,20 @@ bool measure(int mib, Sample& sample) {
   {
     Pod source({.command = command, .user = "1000:1000", .run_size = size});
     Pod target({.user = "1000:1000", .run_size = size});
-    if (!source.expect(control::kStopped) || !target.expect(control::kStateWaiting)) return false;
+    if (!source.expect(control::Stopped::kVerb) || !target.expect(to_string(control::ProgramState::kWaiting)))
+      return false;
     const MoveResult moved = dump_into(source, target, "bench");
-    if (moved.verdict.verb != control::kDumped) return false;
+    if (moved.verdict.verb != control::Dumped::kVerb) return false;
     sample.dump = moved.ms;
     const auto start = Steady::now();
-    target.send(control::kRestore, {{"migration", "bench"}});
-    if (!target.expect(control::kRestored)) return false;
+    target.send(control::Restore::kVerb, {{"migration", "bench"}});
+    if (!target.expect(control::Restored::kVerb)) return false;
     sample.restore = ms_since(start);
   }
   Pod source({.command = command, .user = "1000:1000", .run_size = size});
   Pod target({.user = "1000:1000", .run_size = size});
-  const auto stopped = source.expect(control::kStopped);
-  if (!stopped || !target.expect(control::kStateWaiting)) return false;
+  const auto stopped = source.expect(control::Stopped::kVerb);
+  if (!stopped || !target.expect(to_string(control::ProgramState::kWaiting))) return false;
   const auto pid = static_cast<pid_t>(stopped->number("pid"));
   std::vector<init::InheritedPipe> pipes;
   Fd sinks[2];

@@ -28,7 +28,7 @@ MpiJob::MpiJob(bool shim, std::uint32_t ranks, const std::string& program, const
     : cluster(ranks) {
   for (std::uint32_t r = 0; r < ranks; ++r) {
     cluster.start_sidecar(r);
-    inits_.push_back(std::make_unique<test::FakeInit>(cluster.run_dir(r), control::kStateRunning));
+    inits_.push_back(std::make_unique<test::FakeInit>(cluster.run_dir(r), control::ProgramState::kRunning));
   }
   cluster.prepare(0);
   cluster.open(0);

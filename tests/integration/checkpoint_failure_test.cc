@@ -36,15 +36,15 @@ class BrokenMove : public ::testing::Test {
     for (int i = 0; i < 1000 && source.program_state() != 'T'; ++i) ::usleep(10'000);
     EXPECT_EQ(source.program_state(), 'T');
     EXPECT_EQ(source.errors(), "checked 1\nchecked 2\n");  // it has not run meanwhile
-    source.send(control::kContinue);
-    ASSERT_TRUE(source.expect(control::kStopped));
+    source.send(control::Continue::kVerb);
+    ASSERT_TRUE(source.expect(control::Stopped::kVerb));
     Pod target({});
     move(source, target, "afterwards");
     ASSERT_FALSE(HasFatalFailure());
-    const auto exited = target.expect(control::kExited);
+    const auto exited = target.expect(control::Exited::kVerb);
     ASSERT_TRUE(exited);
     EXPECT_EQ(exited->number("code"), 0) << target.errors();
-    target.send(control::kBye);
+    target.send(control::Bye::kVerb);
     EXPECT_EQ(source.errors() + target.errors(), "checked 1\nchecked 2\nchecked 3\nchecked 4\nchecked 5\nchecked 6\n");
   }
 
@@ -54,9 +54,9 @@ class BrokenMove : public ::testing::Test {
 TEST_F(BrokenMove, TargetIsFull) {
   Pod source({.command = kMiddle});
   Pod target({.run_size = "20m"});
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   const MoveResult moved = dump_into(source, target, "full");
-  EXPECT_EQ(moved.verdict.verb, control::kDumpFailed);
+  EXPECT_EQ(moved.verdict.verb, control::DumpFailed::kVerb);
   ASSERT_TRUE(moved.receive_error);
   EXPECT_EQ(moved.receive_error->code, ErrorCode::kNoSpace);
   EXPECT_THAT(moved.receive_error->message, HasSubstr("No space left on device"));
@@ -67,10 +67,10 @@ TEST_F(BrokenMove, TargetIsFull) {
 TEST_F(BrokenMove, TargetLacksAGroupOfTheProgram) {
   Pod source({.command = kSmall, .more = {"--group-add", "2222", "--group-add", "3333"}});
   Pod target({.more = {"--group-add", "2222"}});
-  ASSERT_TRUE(source.expect(control::kStopped));
-  ASSERT_EQ(dump_into(source, target, "groups").verdict.verb, control::kDumped);
-  target.send(control::kRestore, {{"migration", "groups"}});
-  const auto failed = target.expect(control::kRestoreFailed);
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
+  ASSERT_EQ(dump_into(source, target, "groups").verdict.verb, control::Dumped::kVerb);
+  target.send(control::Restore::kVerb, {{"migration", "groups"}});
+  const auto failed = target.expect(control::RestoreFailed::kVerb);
   ASSERT_TRUE(failed);
   EXPECT_EQ(failed->text("message"), "the program has the supplementary groups 0 2222 3333, this pod has only 0 2222");
   EXPECT_EQ(target.program_state(), '-');
@@ -80,27 +80,27 @@ TEST_F(BrokenMove, TargetLacksAGroupOfTheProgram) {
 TEST_F(BrokenMove, AProgramUnderASeccompFilterRunsButCantMove) {
   Pod source({.command = kSmall, .seccomp = true});
   Pod target({});
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   EXPECT_THAT(source.program_identity(), ::testing::Contains("status Seccomp:\t2"));
   const MoveResult moved = dump_into(source, target, "filtered");
-  EXPECT_EQ(moved.verdict.verb, control::kDumpFailed);
+  EXPECT_EQ(moved.verdict.verb, control::DumpFailed::kVerb);
   EXPECT_EQ(moved.verdict.text("message"),
             "not migratable now: the program runs under a seccomp filter, which criu can't suspend");
-  source.send(control::kContinue);
-  ASSERT_TRUE(source.expect(control::kStopped));
+  source.send(control::Continue::kVerb);
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
 }
 
 TEST_F(BrokenMove, NetworkBreaksInTheMiddle) {
   Pod source({.command = kMiddle});
   Pod target({});
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   std::size_t seen = 0;
   const MoveResult moved = dump_into(source, target, "broken", [&](std::span<const std::byte> bytes) -> Result<void> {
     seen += bytes.size();
     if (seen > (8U << 20)) return fail(ErrorCode::kUnavailable, "connection reset");
     return {};
   });
-  EXPECT_EQ(moved.verdict.verb, control::kDumpFailed);
+  EXPECT_EQ(moved.verdict.verb, control::DumpFailed::kVerb);
   EXPECT_THAT(moved.verdict.text("message"), HasSubstr("criu dump failed: "));
   EXPECT_EQ(left_of(target), 0U);
   expect_alive(source);
@@ -109,7 +109,7 @@ TEST_F(BrokenMove, NetworkBreaksInTheMiddle) {
 TEST_F(BrokenMove, CriuIsKilledInTheMiddle) {
   Pod source({.command = kMiddle});
   Pod target({});
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   std::size_t seen = 0;
   const MoveResult moved = dump_into(source, target, "killed", [&](std::span<const std::byte> bytes) -> Result<void> {
     seen += bytes.size();
@@ -118,7 +118,7 @@ TEST_F(BrokenMove, CriuIsKilledInTheMiddle) {
     }
     return {};
   });
-  EXPECT_EQ(moved.verdict.verb, control::kDumpFailed);
+  EXPECT_EQ(moved.verdict.verb, control::DumpFailed::kVerb);
   EXPECT_THAT(moved.verdict.text("message"), HasSubstr("killed by signal 9"));
   EXPECT_FALSE(moved.sent);  // no End was sent, so the target cannot take it for whole
   EXPECT_EQ(left_of(target), 0U);
@@ -127,14 +127,14 @@ TEST_F(BrokenMove, CriuIsKilledInTheMiddle) {
 
 TEST_F(BrokenMove, AbandonedByTheSidecar) {
   Pod source({.command = kMiddle});
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   auto session = transfer::CaptureSession::open(source.images(), "given-up");
   ASSERT_TRUE(session);
   // Nobody reads the capture socket: criu hangs in the middle of its first larger file.
-  source.send(control::kDump, {{"migration", "given-up"}});
-  ASSERT_TRUE(source.expect(control::kDumping));
-  source.send(control::kAbandon, {{"migration", "given-up"}});
-  const auto failed = source.expect(control::kDumpFailed);
+  source.send(control::Dump::kVerb, {{"migration", "given-up"}});
+  ASSERT_TRUE(source.expect(control::Dumping::kVerb));
+  source.send(control::Abandon::kVerb, {{"migration", "given-up"}});
+  const auto failed = source.expect(control::DumpFailed::kVerb);
   ASSERT_TRUE(failed);
   EXPECT_THAT(failed->text("message"), HasSubstr("given up"));
   session->reset();
@@ -144,23 +144,23 @@ TEST_F(BrokenMove, AbandonedByTheSidecar) {
 // The epoch that lets it run here was opened meanwhile: the dump ends, then the program goes on.
 TEST_F(BrokenMove, ContinuedDuringTheDump) {
   Pod source({.command = kMiddle});
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   auto session = transfer::CaptureSession::open(source.images(), "overtaken");
   ASSERT_TRUE(session);
-  source.send(control::kDump, {{"migration", "overtaken"}});
-  ASSERT_TRUE(source.expect(control::kDumping));
-  source.send(control::kContinue);
-  ASSERT_TRUE(source.expect(control::kDumpFailed));
+  source.send(control::Dump::kVerb, {{"migration", "overtaken"}});
+  ASSERT_TRUE(source.expect(control::Dumping::kVerb));
+  source.send(control::Continue::kVerb);
+  ASSERT_TRUE(source.expect(control::DumpFailed::kVerb));
   session->reset();
-  ASSERT_TRUE(source.expect(control::kRunning));
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Running::kVerb));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   EXPECT_EQ(source.errors(), "checked 1\nchecked 2\nchecked 3\nchecked 4\n");
 }
 
 TEST_F(BrokenMove, ABitFlipsOnTheWay) {
   Pod source({.command = kSmall});
   Pod target({});
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   auto session = transfer::CaptureSession::open(source.images(), "flipped");
   auto receiver = transfer::Receiver::open(target.images(), "flipped");
   ASSERT_TRUE(session && receiver);
@@ -179,8 +179,8 @@ TEST_F(BrokenMove, ABitFlipsOnTheWay) {
       return {};
     });
   });
-  source.send(control::kDump, {{"migration", "flipped"}});
-  const auto verdict = source.expect_any({control::kDumped, control::kDumpFailed});
+  source.send(control::Dump::kVerb, {{"migration", "flipped"}});
+  const auto verdict = source.expect_any({control::Dumped::kVerb, control::DumpFailed::kVerb});
   ASSERT_TRUE(verdict);
   (*session)->finish();
   relay.join();
@@ -203,14 +203,14 @@ TEST_P(NotMigratable, IsNamedAndGoesOn) {
   command.push_back(GetParam().argument);
   Pod source({.command = command});
   Pod target({});
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   const MoveResult moved = dump_into(source, target, "blocked");
-  EXPECT_EQ(moved.verdict.verb, control::kDumpFailed);
+  EXPECT_EQ(moved.verdict.verb, control::DumpFailed::kVerb);
   EXPECT_THAT(moved.verdict.text("message"), HasSubstr("not migratable now: "));
   EXPECT_THAT(moved.verdict.text("message"), HasSubstr(GetParam().reason));
   EXPECT_EQ(source.program_state(), 'T');
-  source.send(control::kContinue);
-  EXPECT_TRUE(source.expect(control::kStopped));
+  source.send(control::Continue::kVerb);
+  EXPECT_TRUE(source.expect(control::Stopped::kVerb));
 }
 
 INSTANTIATE_TEST_SUITE_P(Things, NotMigratable,
@@ -220,9 +220,9 @@ INSTANTIATE_TEST_SUITE_P(Things, NotMigratable,
 
 TEST_F(BrokenMove, OnlyAStoppedProgramIsDumped) {
   Pod source({.command = {"/bin/sh", "-c", "while :; do :; done"}});
-  ASSERT_TRUE(source.expect(control::kRunning));
-  source.send(control::kDump, {{"migration", "early"}});
-  const auto failed = source.expect(control::kDumpFailed);
+  ASSERT_TRUE(source.expect(control::Running::kVerb));
+  source.send(control::Dump::kVerb, {{"migration", "early"}});
+  const auto failed = source.expect(control::DumpFailed::kVerb);
   ASSERT_TRUE(failed);
   EXPECT_THAT(failed->text("message"), HasSubstr("not stopped at a gate"));
 }
@@ -231,44 +231,44 @@ TEST_F(BrokenMove, OnlyAStoppedProgramIsDumped) {
 TEST_F(BrokenMove, RestoreFailsAndAnotherWorks) {
   Pod source({.command = kSmall});
   Pod target({});
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   ASSERT_TRUE(dump_into(source, target, "damaged").sent);
   const std::string inventory = target.images() + "/damaged/pstree.img";
   std::filesystem::resize_file(inventory, 10);
-  target.send(control::kRestore, {{"migration", "damaged"}});
-  const auto failed = target.expect(control::kRestoreFailed);
+  target.send(control::Restore::kVerb, {{"migration", "damaged"}});
+  const auto failed = target.expect(control::RestoreFailed::kVerb);
   ASSERT_TRUE(failed);
   EXPECT_THAT(failed->text("message"), HasSubstr("criu restore failed: "));
   EXPECT_THAT(target.find("gated"), IsEmpty());
   EXPECT_THAT(target.find("criu"), IsEmpty());
   EXPECT_EQ(source.program_state(), 'T');
   move(source, target, "sound");
-  EXPECT_TRUE(target.expect(control::kStopped));
+  EXPECT_TRUE(target.expect(control::Stopped::kVerb));
 }
 
 TEST_F(BrokenMove, CriuIsKilledInARestore) {
   Pod source({.command = kMiddle});
   Pod target({});
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   ASSERT_TRUE(dump_into(source, target, "one").sent);
-  ASSERT_TRUE(target.expect(control::kStateWaiting));
+  ASSERT_TRUE(target.expect(to_string(control::ProgramState::kWaiting)));
   for (int attempt = 0; attempt < 5; ++attempt) {
-    target.send(control::kRestore, {{"migration", "one"}});
+    target.send(control::Restore::kVerb, {{"migration", "one"}});
     while (target.find("criu").empty()) {
     }
     for (int i = 0; i < attempt * 200'000; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
     for (const int pid : target.find("criu")) ::kill(pid, SIGKILL);
-    const auto verdict = target.expect_any({control::kRestoreFailed, control::kRestored});
+    const auto verdict = target.expect_any({control::RestoreFailed::kVerb, control::Restored::kVerb});
     ASSERT_TRUE(verdict);
-    if (verdict->verb == control::kRestored) {  // it was too quick for us
+    if (verdict->verb == control::Restored::kVerb) {  // it was too quick for us
       EXPECT_EQ(target.program_state(), 'T');
-      target.send(control::kDiscard, {{"migration", "one"}});
-      ASSERT_TRUE(target.expect(control::kDiscarded));
+      target.send(control::Discard::kVerb, {{"migration", "one"}});
+      ASSERT_TRUE(target.expect(control::Discarded::kVerb));
     }
     EXPECT_THAT(target.find("gated"), IsEmpty());
   }
-  target.send(control::kRestore, {{"migration", "one"}});
-  ASSERT_TRUE(target.expect(control::kRestored));
+  target.send(control::Restore::kVerb, {{"migration", "one"}});
+  ASSERT_TRUE(target.expect(control::Restored::kVerb));
   EXPECT_EQ(target.program_state(), 'T');
 }
 
@@ -276,14 +276,14 @@ TEST_F(BrokenMove, CriuIsKilledInARestore) {
 TEST_F(BrokenMove, RolledBackAfterTheRestore) {
   Pod source({.command = kSmall});
   Pod target({});
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   ASSERT_TRUE(dump_into(source, target, "undone").sent);
-  target.send(control::kRestore, {{"migration", "undone"}});
-  ASSERT_TRUE(target.expect(control::kRestored));
+  target.send(control::Restore::kVerb, {{"migration", "undone"}});
+  ASSERT_TRUE(target.expect(control::Restored::kVerb));
   EXPECT_EQ(source.program_state(), 'T');
   EXPECT_EQ(target.program_state(), 'T');
-  target.send(control::kDiscard, {{"migration", "undone"}});
-  ASSERT_TRUE(target.expect(control::kDiscarded));
+  target.send(control::Discard::kVerb, {{"migration", "undone"}});
+  ASSERT_TRUE(target.expect(control::Discarded::kVerb));
   EXPECT_THAT(target.find("gated"), IsEmpty());
   EXPECT_EQ(target.logs(), "");
   expect_alive(source);
@@ -292,9 +292,9 @@ TEST_F(BrokenMove, RolledBackAfterTheRestore) {
 TEST_F(BrokenMove, ItsPidIsTakenInTheTarget) {
   Pod source({.command = kSmall});
   Pod target({});
-  const auto stopped = source.expect(control::kStopped);
+  const auto stopped = source.expect(control::Stopped::kVerb);
   ASSERT_TRUE(stopped);
-  ASSERT_TRUE(target.expect(control::kStateWaiting));
+  ASSERT_TRUE(target.expect(to_string(control::ProgramState::kWaiting)));
   target.exec({"/bin/sh", "-c", "/occupy " + stopped->text("pid") + " </dev/null >/dev/null 2>&1 &"});
   const auto holds_it = [&](int pid) {
     const std::string status = read_file("/proc/" + std::to_string(pid) + "/status").value_or("");
@@ -304,8 +304,8 @@ TEST_F(BrokenMove, ItsPidIsTakenInTheTarget) {
     for (const int pid : target.find("occupy")) held = held || holds_it(pid);
   }
   ASSERT_TRUE(dump_into(source, target, "taken").sent);
-  target.send(control::kRestore, {{"migration", "taken"}});
-  const auto failed = target.expect(control::kRestoreFailed);
+  target.send(control::Restore::kVerb, {{"migration", "taken"}});
+  const auto failed = target.expect(control::RestoreFailed::kVerb);
   ASSERT_TRUE(failed);
   EXPECT_THAT(failed->text("message"), HasSubstr("PID " + stopped->text("pid") + " is taken in this container"));
   for (const int pid : target.find("occupy")) ::kill(pid, SIGKILL);
@@ -318,25 +318,25 @@ TEST_F(BrokenMove, ItsPidIsTakenInTheTarget) {
 TEST_F(BrokenMove, SidecarComesBack) {
   Pod source({.command = kSmall});
   Pod target({});
-  ASSERT_TRUE(source.expect(control::kStopped));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   ASSERT_TRUE(dump_into(source, target, "told").sent);
   source.disconnect();
-  const auto source_hello = source.expect(control::kHello);
+  const auto source_hello = source.expect(control::Hello::kVerb);
   ASSERT_TRUE(source_hello);
-  EXPECT_EQ(source_hello->text("state"), control::kStateDumped);
+  EXPECT_EQ(source_hello->text("state"), to_string(control::ProgramState::kDumped));
   EXPECT_EQ(source_hello->text("migration"), "told");
-  target.send(control::kRestore, {{"migration", "told"}});
-  ASSERT_TRUE(target.expect(control::kRestored));
+  target.send(control::Restore::kVerb, {{"migration", "told"}});
+  ASSERT_TRUE(target.expect(control::Restored::kVerb));
   target.disconnect();
-  const auto target_hello = target.expect(control::kHello);
+  const auto target_hello = target.expect(control::Hello::kVerb);
   ASSERT_TRUE(target_hello);
-  EXPECT_EQ(target_hello->text("state"), control::kStateRestored);
+  EXPECT_EQ(target_hello->text("state"), to_string(control::ProgramState::kRestored));
   EXPECT_EQ(target_hello->text("mode"), "restore");
   EXPECT_EQ(target_hello->text("pid"), source_hello->text("pid"));
   EXPECT_EQ(target.program_state(), 'T');
   // Asking again is asking once.
-  target.send(control::kRestore, {{"migration", "told"}});
-  EXPECT_TRUE(target.expect(control::kRestored));
+  target.send(control::Restore::kVerb, {{"migration", "told"}});
+  EXPECT_TRUE(target.expect(control::Restored::kVerb));
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ std::optional<control::Message> Pod::expect_any(std::initializer_list<std::strin
     }
     heard_ += control::encode(*message) + "\n";
     // What happened while nobody listened comes as the state in the next hello.
-    const std::string what = message->verb == control::kHello ? message->text("state") : message->verb;
+    const std::string what = message->verb == control::Hello::kVerb ? message->text("state") : message->verb;
     if (std::ranges::find(verbs, message->verb) != verbs.end() || std::ranges::find(verbs, what) != verbs.end()) {
       return *message;
     }
@@ -175,7 +175,7 @@ std::optional<control::Message> Pod::expect_any(std::initializer_list<std::strin
 }
 
 void Pod::send(std::string_view verb, std::map<std::string, std::string, std::less<>> fields) {
-  if (verb == control::kContinue) open_epoch();
+  if (verb == control::Continue::kVerb) open_epoch();
   if (!socket_) accept();
   const auto sent = control::send(socket_.get(), {std::string(verb), std::move(fields)});
   EXPECT_TRUE(sent) << sent.error().message;
@@ -266,9 +266,9 @@ MoveResult dump_into(Pod& source, Pod& target, const std::string& migration, con
     });
   });
   const auto start = Steady::now();
-  source.send(control::kDump, {{"migration", migration}});
-  const auto verdict = source.expect_any({control::kDumped, control::kDumpFailed});
-  if (verdict && verdict->verb == control::kDumped) {
+  source.send(control::Dump::kVerb, {{"migration", migration}});
+  const auto verdict = source.expect_any({control::Dumped::kVerb, control::DumpFailed::kVerb});
+  if (verdict && verdict->verb == control::Dumped::kVerb) {
     (*session)->finish();
   } else {
     (*session)->abort(verdict ? verdict->text("message") : "no verdict");
@@ -281,16 +281,16 @@ MoveResult dump_into(Pod& source, Pod& target, const std::string& migration, con
 
 void move(Pod& source, Pod& target, const std::string& migration) {
   const MoveResult moved = dump_into(source, target, migration);
-  ASSERT_EQ(moved.verdict.verb, control::kDumped) << moved.verdict.text("message");
+  ASSERT_EQ(moved.verdict.verb, control::Dumped::kVerb) << moved.verdict.text("message");
   ASSERT_TRUE(moved.sent) << moved.sent.error().message;
-  target.send(control::kRestore, {{"migration", migration}});
-  ASSERT_TRUE(target.expect(control::kRestored));
+  target.send(control::Restore::kVerb, {{"migration", migration}});
+  ASSERT_TRUE(target.expect(control::Restored::kVerb));
   // The order that the sidecars keep: the source copy ends before the target's runs.
-  source.send(control::kKill);
-  ASSERT_TRUE(source.expect(control::kExited));
-  source.send(control::kBye);
-  target.send(control::kContinue);
-  ASSERT_TRUE(target.expect(control::kRunning));
+  source.send(control::Kill::kVerb);
+  ASSERT_TRUE(source.expect(control::Exited::kVerb));
+  source.send(control::Bye::kVerb);
+  target.send(control::Continue::kVerb);
+  ASSERT_TRUE(target.expect(control::Running::kVerb));
 }
 
 }  // namespace bsp::test

@@ -13,7 +13,7 @@
 
 #include "base/core/error.h"
 #include "base/core/fd.h"
-#include "sidecar/control/control.h"
+#include "sidecar/control/messages.h"
 #include "sidecar/transfer/stream.h"
 
 namespace bsp::test {

@@ -57,7 +57,7 @@ TEST_P(Moves, TwiceAndGoesOn) {
   std::vector<std::string> command{"/gated", "steps=6", "exit=7"};
   command.insert(command.end(), kind.arguments.begin(), kind.arguments.end());
   Pod first({.command = command, .user = kind.user, .carry_paths = kind.carry});
-  const auto stopped = first.expect(control::kStopped);
+  const auto stopped = first.expect(control::Stopped::kVerb);
   ASSERT_TRUE(stopped);
   const auto pid = stopped->number("pid");
   EXPECT_GE(pid, 300);
@@ -65,14 +65,14 @@ TEST_P(Moves, TwiceAndGoesOn) {
   Pod third({.user = kind.user, .carry_paths = kind.carry});
   move(first, second, "move-1");
   ASSERT_FALSE(HasFatalFailure());
-  ASSERT_TRUE(second.expect(control::kStopped));
+  ASSERT_TRUE(second.expect(control::Stopped::kVerb));
   EXPECT_EQ(first.wait(), 137);
   move(second, third, "move-2");
   ASSERT_FALSE(HasFatalFailure());
-  const auto exited = third.expect(control::kExited);
+  const auto exited = third.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited) << third.logs() << third.errors();
   EXPECT_EQ(exited->number("code"), 7) << third.errors();
-  third.send(control::kBye);
+  third.send(control::Bye::kVerb);
   EXPECT_EQ(third.wait(), 7);
   const int p = static_cast<int>(pid);
   EXPECT_EQ(first.logs(), steps(1, 2, p));
@@ -96,10 +96,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(Checkpoint, ASourceThatWasDumpedDoesNotUseTheGracePeriod) {
   Pod source({.command = {"/gated", "steps=4"}, .env = {{"BSP_GRACE_SECONDS", "1000"}}});
   Pod target({});
-  ASSERT_TRUE(source.expect(control::kStopped));
-  ASSERT_EQ(dump_into(source, target, "move-1").verdict.verb, control::kDumped);
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
+  ASSERT_EQ(dump_into(source, target, "move-1").verdict.verb, control::Dumped::kVerb);
   ::kill(source.init_pid(), SIGTERM);
-  const auto exited = source.expect(control::kExited);
+  const auto exited = source.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->number("signal"), SIGKILL);
 }
@@ -112,7 +112,7 @@ TEST_P(Identity, IsTheSameAfterAMove) {
   // As a kubelet does for fsGroup and supplementalGroups.
   const std::vector<std::string> groups{"--group-add", "2222", "--group-add", "3333"};
   Pod first({.command = command, .user = GetParam(), .more = groups});
-  ASSERT_TRUE(first.expect(control::kStopped));
+  ASSERT_TRUE(first.expect(control::Stopped::kVerb));
   const std::vector<std::string> before = first.program_identity();
   for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"})
     EXPECT_THAT(before, Contains("status " + std::string(set) + ":\t0000000000000000"));
@@ -125,12 +125,12 @@ TEST_P(Identity, IsTheSameAfterAMove) {
   Pod second({.user = GetParam(), .more = groups});
   move(first, second, "move-1");
   ASSERT_FALSE(HasFatalFailure());
-  ASSERT_TRUE(second.expect(control::kStopped));
+  ASSERT_TRUE(second.expect(control::Stopped::kVerb));
   EXPECT_EQ(second.program_identity(), before);
   Pod third({.user = GetParam(), .more = groups});
   move(second, third, "move-2");
   ASSERT_FALSE(HasFatalFailure());
-  ASSERT_TRUE(third.expect(control::kExited)) << third.logs() << third.errors();
+  ASSERT_TRUE(third.expect(control::Exited::kVerb)) << third.logs() << third.errors();
 }
 
 // Nodes differ in what they give a container.
@@ -151,11 +151,11 @@ class OtherNode : public Checkpoint, public ::testing::WithParamInterface<Elsewh
 
 TEST_P(OtherNode, IsNoReasonToFail) {
   Pod first({.command = {"/gated", "steps=4"}, .more = GetParam().source});
-  ASSERT_TRUE(first.expect(control::kStopped));
+  ASSERT_TRUE(first.expect(control::Stopped::kVerb));
   Pod second({.more = GetParam().target});
   move(first, second, "move-1");
   ASSERT_FALSE(HasFatalFailure());
-  ASSERT_TRUE(second.expect(control::kExited)) << second.logs() << second.errors();
+  ASSERT_TRUE(second.expect(control::Exited::kVerb)) << second.logs() << second.errors();
 }
 
 INSTANTIATE_TEST_SUITE_P(

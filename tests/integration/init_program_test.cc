@@ -38,11 +38,11 @@ class BadProgram : public InitProgram, public ::testing::WithParamInterface<Bad>
 TEST_P(BadProgram, IsNamedToTheSidecarAndInTheLog) {
   const Bad& bad = GetParam();
   Pod pod({.command = bad.command, .user = bad.user, .carry_paths = bad.carry});
-  const auto exited = pod.expect(control::kExited);
+  const auto exited = pod.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->number("code"), bad.status);
   EXPECT_THAT(exited->text("message"), HasSubstr(bad.message));
-  pod.send(control::kBye);
+  pod.send(control::Bye::kVerb);
   EXPECT_EQ(pod.wait(), bad.status);
   EXPECT_THAT(pod.errors(), HasSubstr(bad.message));
   EXPECT_EQ(pod.logs(), "");
@@ -66,7 +66,7 @@ TEST_F(InitProgram, HasNoPrivilegeAndAPlainWorld) {
                        "read -r nothing || echo no input; echo home $HOME; kill -STOP $$"},
            .user = "user",
            .env = {{"STUB_SHIM_SPEAKS", "1"}, {"LD_PRELOAD", ""}, {"HOME", "/root"}}});
-  ASSERT_TRUE(pod.expect(control::kStopped));
+  ASSERT_TRUE(pod.expect(control::Stopped::kVerb));
   const std::string log = pod.logs();
   for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"}) {
     EXPECT_THAT(log, HasSubstr(std::string(set) + ":\t0000000000000000\n"));
@@ -83,44 +83,44 @@ TEST_F(InitProgram, HasNoPrivilegeAndAPlainWorld) {
 
 TEST_F(InitProgram, ExitStatusIsThePrograms) {
   Pod pod({.command = {"/gated", "steps=1", "exit=42"}});
-  const auto exited = pod.expect(control::kExited);
+  const auto exited = pod.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->number("code"), 42);
   EXPECT_EQ(exited->number("signal"), 0);
-  pod.send(control::kBye);
+  pod.send(control::Bye::kVerb);
   EXPECT_EQ(pod.wait(), 42);
 }
 
 TEST_F(InitProgram, StaysForAsLongAsItsSidecarSaysSo) {
   Pod pod({.command = {"/gated", "steps=1", "exit=42"}});
-  ASSERT_TRUE(pod.expect(control::kExited));
+  ASSERT_TRUE(pod.expect(control::Exited::kVerb));
   for (int i = 0; i < 4; ++i) {
-    pod.send(control::kStay);                              // after 5 s there would be nobody left to take it
+    pod.send(control::Stay::kVerb);                        // after 5 s there would be nobody left to take it
     std::this_thread::sleep_for(std::chrono::seconds(2));  // time has to pass: that is what is tested
   }
-  pod.send(control::kBye);
+  pod.send(control::Bye::kVerb);
   EXPECT_EQ(pod.wait(), 42);
 }
 
 TEST_F(InitProgram, DeathBySignalIsTold) {
   Pod pod({.command = {"/bin/sh", "-c", "kill -SEGV $$"}});
-  const auto exited = pod.expect(control::kExited);
+  const auto exited = pod.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->number("signal"), SIGSEGV);
   EXPECT_THAT(exited->text("message"), HasSubstr("killed by SIGSEGV"));
-  pod.send(control::kBye);
+  pod.send(control::Bye::kVerb);
   EXPECT_EQ(pod.wait(), 128 + SIGSEGV);
 }
 
 TEST_F(InitProgram, SaysWhyTheSidecarHadItKilled) {
   Pod pod({.command = {"/bin/sh", "-c", "kill -STOP $$"}});
-  ASSERT_TRUE(pod.expect(control::kStopped));
-  pod.send(control::kKill, {{"reason", "this pod is cut off: 34 s"}});
-  const auto exited = pod.expect(control::kExited);
+  ASSERT_TRUE(pod.expect(control::Stopped::kVerb));
+  pod.send(control::Kill::kVerb, {{"reason", "this pod is cut off: 34 s"}});
+  const auto exited = pod.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->number("signal"), SIGKILL);
   EXPECT_EQ(exited->text("message"), "killed by SIGKILL: this pod is cut off: 34 s");
-  pod.send(control::kBye);
+  pod.send(control::Bye::kVerb);
   EXPECT_EQ(pod.wait(), 128 + SIGKILL);
   EXPECT_THAT(pod.errors(), HasSubstr("the program was killed: this pod is cut off: 34 s\n"));
 }
@@ -129,14 +129,14 @@ TEST_F(InitProgram, ForwardsSignals) {
   Pod pod({.command = {"/bin/sh", "-c",
                        "trap 'echo usr1' USR1; trap 'echo term; exit 9' TERM; echo ready;"
                        "kill -STOP $$; while :; do :; done"}});
-  ASSERT_TRUE(pod.expect(control::kStopped));
+  ASSERT_TRUE(pod.expect(control::Stopped::kVerb));
   ::kill(pod.init_pid(), SIGUSR1);
-  pod.send(control::kContinue);
-  ASSERT_TRUE(pod.expect(control::kRunning));
+  pod.send(control::Continue::kVerb);
+  ASSERT_TRUE(pod.expect(control::Running::kVerb));
   while (pod.logs() != "ready\nusr1\n") {
   }
   ::kill(pod.init_pid(), SIGTERM);
-  const auto exited = pod.expect(control::kExited);
+  const auto exited = pod.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->number("code"), 9);
   EXPECT_EQ(pod.logs(), "ready\nusr1\nterm\n");
@@ -149,7 +149,7 @@ const std::vector<std::string> kTakesItsTime{
 
 TEST_F(InitProgram, AProgramThatHandlesItsEndHasTimeForIt) {
   Pod pod({.command = kTakesItsTime, .env = {{"BSP_GRACE_SECONDS", "1000"}}});
-  ASSERT_TRUE(pod.expect(control::kRunning));
+  ASSERT_TRUE(pod.expect(control::Running::kVerb));
   while (pod.logs() != "ready\n") {
   }
   ::kill(pod.init_pid(), SIGTERM);
@@ -159,47 +159,47 @@ TEST_F(InitProgram, AProgramThatHandlesItsEndHasTimeForIt) {
   std::this_thread::sleep_for(std::chrono::seconds(3));
   EXPECT_EQ(pod.logs(), "ready\nterm\n");
   std::ofstream(pod.path("/run/bsp/go")) << "go";
-  const auto exited = pod.expect(control::kExited);
+  const auto exited = pod.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->number("code"), 5);
-  pod.send(control::kStay);  // not any more
+  pod.send(control::Stay::kVerb);  // not any more
   EXPECT_EQ(pod.wait(), 5);
   EXPECT_EQ(pod.logs(), "ready\nterm\nsaved\n");
 }
 
 TEST_F(InitProgram, AProgramThatOutlivesTheGracePeriodIsKilledWithinIt) {
   Pod pod({.command = kTakesItsTime, .env = {{"BSP_GRACE_SECONDS", "4"}}});
-  ASSERT_TRUE(pod.expect(control::kRunning));
+  ASSERT_TRUE(pod.expect(control::Running::kVerb));
   while (pod.logs() != "ready\n") {
   }
   ::kill(pod.init_pid(), SIGTERM);
-  const auto exited = pod.expect(control::kExited);
+  const auto exited = pod.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->text("message"),
             "killed by SIGKILL: it did not end within the pod's terminationGracePeriodSeconds (4)");
-  pod.send(control::kBye);
+  pod.send(control::Bye::kVerb);
   EXPECT_EQ(pod.wait(), 128 + SIGKILL);
   EXPECT_EQ(pod.logs(), "ready\nterm\n");
 }
 
 TEST_F(InitProgram, AProgramThatIsStoppedCantUseTheGracePeriod) {
   Pod pod({.command = {"/gated", "steps=6"}, .env = {{"BSP_GRACE_SECONDS", "1000"}}});
-  ASSERT_TRUE(pod.expect(control::kStopped));
+  ASSERT_TRUE(pod.expect(control::Stopped::kVerb));
   ::kill(pod.init_pid(), SIGTERM);
-  const auto exited = pod.expect(control::kExited);
+  const auto exited = pod.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->text("message"), "killed by SIGKILL: its pod was to end while it was stopped");
-  pod.send(control::kBye);
+  pod.send(control::Bye::kVerb);
   EXPECT_EQ(pod.wait(), 128 + SIGKILL);
 }
 
 TEST_F(InitProgram, UnlessItIsContinuedInTime) {
   Pod pod({.command = {"/bin/sh", "-c", "trap 'exit 9' TERM; kill -STOP $$; while :; do :; done"},
            .env = {{"BSP_GRACE_SECONDS", "1000"}}});
-  ASSERT_TRUE(pod.expect(control::kStopped));
+  ASSERT_TRUE(pod.expect(control::Stopped::kVerb));
   ::kill(pod.init_pid(), SIGTERM);
-  pod.send(control::kContinue);
-  const auto exited = pod.expect(control::kExited);
+  pod.send(control::Continue::kVerb);
+  const auto exited = pod.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->number("code"), 9);
 }
@@ -210,16 +210,16 @@ TEST_F(InitProgram, NothingThatTheProgramStartedOutlivesWhatIsToldOfItsEnd) {
   while (pod.logs() != "ready\n") {
   }
   ASSERT_EQ(pod.find("sh").size(), 3U);
-  pod.send(control::kKill);
-  ASSERT_TRUE(pod.expect(control::kExited));
+  pod.send(control::Kill::kVerb);
+  ASSERT_TRUE(pod.expect(control::Exited::kVerb));
   EXPECT_EQ(pod.find("sh").size(), 0U);
-  pod.send(control::kBye);
+  pod.send(control::Bye::kVerb);
   EXPECT_EQ(pod.wait(), 128 + SIGKILL);
 }
 
 TEST_F(InitProgram, ReapsOrphans) {
   Pod pod({.command = {"/bin/sh", "-c", "(/bin/sh -c 'exit 0' & ) ; kill -STOP $$"}});
-  ASSERT_TRUE(pod.expect(control::kStopped));
+  ASSERT_TRUE(pod.expect(control::Stopped::kVerb));
   bool zombie = true;
   for (int i = 0; zombie && i < 1000; ++i) {
     zombie = false;
@@ -233,25 +233,25 @@ TEST_F(InitProgram, ReapsOrphans) {
 
 TEST_F(InitProgram, AWaitingPodEndsAtOnce) {
   Pod pod({});
-  ASSERT_TRUE(pod.expect(control::kStateWaiting));
+  ASSERT_TRUE(pod.expect(to_string(control::ProgramState::kWaiting)));
   ::kill(pod.init_pid(), SIGTERM);
   EXPECT_EQ(pod.wait(), 128 + SIGTERM);
 }
 
 TEST_F(InitProgram, QuitsWhenTold) {
   Pod pod({.command = {"/bin/sh", "-c", "while :; do :; done"}});
-  ASSERT_TRUE(pod.expect(control::kRunning));
-  pod.send(control::kQuit, {{"code", "3"}});
+  ASSERT_TRUE(pod.expect(control::Running::kVerb));
+  pod.send(control::Quit::kVerb, {{"code", "3"}});
   EXPECT_EQ(pod.wait(), 3);
 }
 
 // More than a pipe holds, from a program that stops with its pipe full of unread output.
 TEST_F(InitProgram, OutputIsVerbatim) {
   Pod pod({.command = {"/gated", "steps=3", "noise=200000"}});
-  ASSERT_TRUE(pod.expect(control::kStopped));
-  pod.send(control::kContinue);
-  ASSERT_TRUE(pod.expect(control::kExited));
-  pod.send(control::kBye);
+  ASSERT_TRUE(pod.expect(control::Stopped::kVerb));
+  pod.send(control::Continue::kVerb);
+  ASSERT_TRUE(pod.expect(control::Exited::kVerb));
+  pod.send(control::Bye::kVerb);
   EXPECT_EQ(pod.wait(), 0);
   std::string expected;
   for (int step = 1; step <= 3; ++step) {

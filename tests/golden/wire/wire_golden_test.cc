@@ -66,8 +66,8 @@ wire::RankReport report() {
 
 wire::ExchangeBatch batch() {
   using enum wire::ExchangeKind;
-  wire::ExchangeBatch b{.group = "g", .generation = 2, .from = 1, .instance = 3, .resources = {"a", "b"}, .number = 4,
-                        .messages = {}};
+  wire::ExchangeBatch b{
+      .group = "g", .generation = 2, .from = 1, .instance = 3, .resources = {"a", "b"}, .number = 4, .messages = {}};
   b.messages.push_back({.kind = kHello, .loads = {0.5, 2}});
   b.messages.push_back({.kind = kAnswer, .id = 7, .loads = {1}});
   b.messages.push_back({.kind = kEnd, .decided = 8, .assignments = {{.to = 0, .resource = 1, .amount = 0.25}}});
@@ -151,12 +151,18 @@ TEST(Messages, AreByteForByteWhatTheyWere) {
   wire::RankReport partial = report();
   partial.left_out = 12;
   std::string text;
-  for (const auto& [name, message] :
-       {std::pair<const char*, json>{"EpochPlan", plan()}, {"EpochPlan, empty", wire::EpochPlan{}},
-        {"RankStatus", status()}, {"RankStatus, empty", wire::RankStatus{}}, {"RankReport", report()},
-        {"RankReport, a page", partial}, {"RankReport, empty", wire::RankReport{}}, {"ExchangeBatch", batch()},
-        {"BSPJob", job(true)}, {"BSPJob, empty", job(false)}, {"RankMigration", migration(true)},
-        {"RankMigration, empty", migration(false)}})
+  for (const auto& [name, message] : {std::pair<const char*, json>{"EpochPlan", plan()},
+                                      {"EpochPlan, empty", wire::EpochPlan{}},
+                                      {"RankStatus", status()},
+                                      {"RankStatus, empty", wire::RankStatus{}},
+                                      {"RankReport", report()},
+                                      {"RankReport, a page", partial},
+                                      {"RankReport, empty", wire::RankReport{}},
+                                      {"ExchangeBatch", batch()},
+                                      {"BSPJob", job(true)},
+                                      {"BSPJob, empty", job(false)},
+                                      {"RankMigration", migration(true)},
+                                      {"RankMigration, empty", migration(false)}})
     text += std::format("{}\n{}\n", name, message.dump());
   golden::expect_same("wire/messages.txt", text);
 }

@@ -32,7 +32,7 @@ class Fencing : public testing::Test {
                             {std::format("{}={}", fencing::kEnvLimit, std::chrono::milliseconds(kShortLimit).count())});
       auto ring = collect::RingFile::open(cluster.run_dir(rank) + "/ring");
       BSP_RING_STORE((*ring)->state, BSP_RANK_RUNNING);
-      inits.push_back(std::make_unique<FakeInit>(cluster.run_dir(rank), control::kStateRunning));
+      inits.push_back(std::make_unique<FakeInit>(cluster.run_dir(rank), control::ProgramState::kRunning));
     }
     spoke = std::chrono::steady_clock::now();
     cluster.prepare(1);
@@ -47,15 +47,15 @@ class Fencing : public testing::Test {
 TEST_F(Fencing, EndsEveryProgramThatIsCutOff) {
   start_all();
   cluster.sidecars[2].signal(SIGSTOP);
-  const std::string root = inits[0]->expect(control::kKill).text("reason");
+  const std::string root = inits[0]->expect(control::Kill::kVerb).text("reason");
   EXPECT_THAT(root, HasSubstr("the operator has been silent for"));
   EXPECT_THAT(root, HasSubstr("rank 2 (job-r2-g1) does not answer"));
   // It hears rank 0 all the time, which is cut off with it.
-  EXPECT_THAT(inits[1]->expect(control::kKill).text("reason"), HasSubstr("rank 0 (job-r0-g1)"));
+  EXPECT_THAT(inits[1]->expect(control::Kill::kVerb).text("reason"), HasSubstr("rank 0 (job-r0-g1)"));
   EXPECT_GE(std::chrono::steady_clock::now() - spoke, kShortLimit);
   // A node that stood still as a whole: its time was over long ago.
   cluster.sidecars[2].signal(SIGCONT);
-  EXPECT_THAT(inits[2]->expect(control::kKill).text("reason"), HasSubstr("cut off"));
+  EXPECT_THAT(inits[2]->expect(control::Kill::kVerb).text("reason"), HasSubstr("cut off"));
 }
 
 TEST_F(Fencing, LeavesAJobAloneWhoseOperatorIsAway) {
@@ -64,7 +64,7 @@ TEST_F(Fencing, LeavesAJobAloneWhoseOperatorIsAway) {
   // The first that any bsp-init is told is the operator's own word, which gives no reason.
   for (std::uint32_t rank = 0; rank < cluster.ranks(); ++rank) {
     cluster.call(rank, wire::kKill);
-    EXPECT_EQ(inits[rank]->expect(control::kKill).text("reason"), "");
+    EXPECT_EQ(inits[rank]->expect(control::Kill::kVerb).text("reason"), "");
   }
 }
 
@@ -76,39 +76,39 @@ TEST_P(OneFinishes, AndStaysForTheOthersWhileTheOperatorIsAway) {
   start_all();
   std::this_thread::sleep_for(kShortLimit / 4);  // time has to pass: that is what is tested
   FakeInit& finished = *inits[GetParam()];
-  finished.say(control::kExited, {{"code", "0"}, {"signal", "0"}, {"message", ""}});
+  finished.say(control::Exited::kVerb, {{"code", "0"}, {"signal", "0"}, {"message", ""}});
   for (const auto until = spoke + 3 * kShortLimit; std::chrono::steady_clock::now() < until;)
-    finished.expect(control::kStay);
+    finished.expect(control::Stay::kVerb);
   for (std::uint32_t rank = 0; rank < cluster.ranks(); ++rank) {
     if (rank == GetParam()) continue;
     cluster.call(rank, wire::kKill);
-    EXPECT_EQ(inits[rank]->expect(control::kKill).text("reason"), "") << "the operator's own word, and the first";
+    EXPECT_EQ(inits[rank]->expect(control::Kill::kVerb).text("reason"), "") << "the operator's own word, and the first";
   }
-  finished.expect(control::kStay);
+  finished.expect(control::Stay::kVerb);
   cluster.call(GetParam(), wire::kStatus);
-  finished.expect(control::kBye);
+  finished.expect(control::Bye::kVerb);
 }
 
 TEST_F(Fencing, TheLastOnesToFinishKeepEachOtherForAWhileOnly) {
   start_all();
   std::this_thread::sleep_for(kShortLimit / 4);
-  for (const auto& init : inits) init->say(control::kExited, {{"code", "0"}, {"signal", "0"}, {"message", ""}});
+  for (const auto& init : inits) init->say(control::Exited::kVerb, {{"code", "0"}, {"signal", "0"}, {"message", ""}});
   const auto until = std::chrono::steady_clock::now() + 4 * kShortLimit;
   for (const auto& init : inits) {
-    std::string verb(control::kStay);
-    while (verb == control::kStay && std::chrono::steady_clock::now() < until) verb = init->next().verb;
-    EXPECT_EQ(verb, control::kBye);
+    std::string verb(control::Stay::kVerb);
+    while (verb == control::Stay::kVerb && std::chrono::steady_clock::now() < until) verb = init->next().verb;
+    EXPECT_EQ(verb, control::Bye::kVerb);
   }
 }
 
 TEST_F(Fencing, ARankThatFailedOrWhoseOperatorSpeaksIsLetGoAtOnce) {
   start_all();
   cluster.call(0, wire::kStatus);
-  inits[0]->say(control::kExited, {{"code", "0"}, {"signal", "0"}, {"message", ""}});
-  inits[0]->expect(control::kBye);
+  inits[0]->say(control::Exited::kVerb, {{"code", "0"}, {"signal", "0"}, {"message", ""}});
+  inits[0]->expect(control::Bye::kVerb);
   std::this_thread::sleep_for(kShortLimit / 4);
-  inits[1]->say(control::kExited, {{"code", "3"}, {"signal", "0"}, {"message", ""}});
-  inits[1]->expect(control::kBye);
+  inits[1]->say(control::Exited::kVerb, {{"code", "3"}, {"signal", "0"}, {"message", ""}});
+  inits[1]->expect(control::Bye::kVerb);
 }
 
 // What an operator asks that does not hear rank 2 itself: is it the rank or the operator's own network?

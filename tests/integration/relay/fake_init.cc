@@ -25,14 +25,14 @@ Fd connect_to(const std::string& path, int type) {
 
 }  // namespace
 
-FakeInit::FakeInit(std::string run_dir, std::string_view state, uid_t program)
+FakeInit::FakeInit(std::string run_dir, control::ProgramState state, uid_t program)
     : run_dir_(std::move(run_dir)), socket_(connect_to(run_dir_ + "/control", SOCK_SEQPACKET)) {
-  say(control::kHello, {{"protocol", "1"},
-                        {"mode", "run"},
-                        {"uid", std::to_string(program)},
-                        {"gid", std::to_string(program)},
-                        {"pid", "4711"},
-                        {"state", std::string(state)}});
+  say(control::Hello::kVerb, {{"protocol", "1"},
+                              {"mode", "run"},
+                              {"uid", std::to_string(program)},
+                              {"gid", std::to_string(program)},
+                              {"pid", "4711"},
+                              {"state", std::string(to_string(state))}});
 }
 
 void FakeInit::say(std::string_view verb, std::map<std::string, std::string, std::less<>> fields) {
@@ -44,7 +44,7 @@ control::Message FakeInit::next() {
   pollfd entry{.fd = socket_.get(), .events = POLLIN, .revents = 0};
   if (::poll(&entry, 1, 20'000) <= 0) return {"nothing for 20 s", {}};
   auto message = control::receive(socket_.get());
-  if (message && message->verb == control::kFresh) return next();
+  if (message && message->verb == control::Fresh::kVerb) return next();
   return message ? *message : control::Message{message.error().message, {}};
 }
 

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "base/core/fd.h"
-#include "sidecar/control/control.h"
+#include "sidecar/control/messages.h"
 
 namespace bsp::test {
 
 class FakeInit {
  public:
   // Connects to <run_dir>/control and says hello.
-  FakeInit(std::string run_dir, std::string_view state, uid_t program = 0);
+  FakeInit(std::string run_dir, control::ProgramState state, uid_t program = 0);
 
   void say(std::string_view verb, std::map<std::string, std::string, std::less<>> fields = {});
   // The next message but `fresh`, which comes at any time; its verb says what is wrong if none comes in 20 s.

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "crds/fencing.h"
 #include "crds/names.h"
 #include "sidecar/agent/collect/ring_file.h"
 #include "sidecar/ring/ring_access.h"
@@ -33,8 +34,8 @@ class Relay : public testing::Test {
     cluster.start_sidecar(kTarget, std::move(target_faults));
     auto ring = collect::RingFile::open(cluster.run_dir(kSource) + "/ring");
     BSP_RING_STORE((*ring)->state, BSP_RANK_CLOSING);
-    source.emplace(cluster.run_dir(kSource), control::kStateStopped);
-    target.emplace(cluster.run_dir(kTarget), control::kStateWaiting);
+    source.emplace(cluster.run_dir(kSource), control::ProgramState::kStopped);
+    target.emplace(cluster.run_dir(kTarget), control::ProgramState::kWaiting);
     wait_for(kSource, [](const wire::RankStatus& s) { return s.phase == wire::RankPhase::kStopped; });
   }
 
@@ -44,8 +45,8 @@ class Relay : public testing::Test {
     cluster.start_sidecar(kSource);
     cluster.start_sidecar(kTarget);
     set_state(BSP_RANK_RUNNING);
-    source.emplace(cluster.run_dir(kSource), control::kStateRunning);
-    target.emplace(cluster.run_dir(kTarget), control::kStateWaiting);
+    source.emplace(cluster.run_dir(kSource), control::ProgramState::kRunning);
+    target.emplace(cluster.run_dir(kTarget), control::ProgramState::kWaiting);
     wait_for(kSource, [](const wire::RankStatus& s) { return s.phase == wire::RankPhase::kRunning; });
     wait_for(kTarget, [](const wire::RankStatus& s) { return s.init_connected; });
     cluster.call(kTarget, wire::kReceive, {{"migration", "m1"}, {"from_pod", cluster.pod(kSource)}, {"restore", true}});
@@ -60,7 +61,7 @@ class Relay : public testing::Test {
   // As the shim and bsp-init do it; true once the sidecar has seen it.
   wire::RankStatus stop_source() {
     set_state(BSP_RANK_CLOSING);
-    source->say(control::kStopped, {{"pid", "4711"}});
+    source->say(control::Stopped::kVerb, {{"pid", "4711"}});
     return wait_for(kSource, [](const wire::RankStatus& s) { return s.phase == wire::RankPhase::kStopped; });
   }
   // The source's program is opening epoch 0 when its sidecar is killed; another one takes over.
@@ -68,12 +69,12 @@ class Relay : public testing::Test {
     start();
     for (std::uint32_t r : {kSource, kTarget}) cluster.call(r, wire::kPrepareEpoch, cluster.plan(0));
     cluster.call(kSource, wire::kOpenEpoch, {{"epoch", 0}});
-    source->expect(control::kContinue);
+    source->expect(control::Continue::kVerb);
     set_state(BSP_RANK_OPENING);
     cluster.sidecars[kSource].signal(SIGKILL);
     cluster.sidecars[kSource].wait(10s);
     cluster.start_sidecar(kSource);
-    source.emplace(cluster.run_dir(kSource), control::kStateRunning);
+    source.emplace(cluster.run_dir(kSource), control::ProgramState::kRunning);
   }
   void set_state(bsp_rank_state state) {
     auto ring = collect::RingFile::open(cluster.run_dir(kSource) + "/ring");
@@ -114,14 +115,14 @@ TEST_F(Relay, ACheckpointArrivesWholeAndIsRestored) {
   announce();  // asking twice is asking once
   send();
   send();
-  source->expect(control::kDump);
+  source->expect(control::Dump::kVerb);
   auto begun = std::chrono::steady_clock::now();
   {
     FakeInit::Capture capture(cluster.run_dir(kSource));
     EXPECT_TRUE(capture.file("core-1.img", 1000, 'c'));
     EXPECT_TRUE(capture.file("pages-1.img", kPages, 'p'));
   }
-  source->say(control::kDumped, {{"migration", "m1"}, {"ns", "5000"}});
+  source->say(control::Dumped::kVerb, {{"migration", "m1"}, {"ns", "5000"}});
   auto sent = wait_for(kSource, TransferPhase::kSent);
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   std::printf("%.0f MB/s\n", static_cast<double>(kPages) / took.count() / 1e6);
@@ -132,8 +133,8 @@ TEST_F(Relay, ACheckpointArrivesWholeAndIsRestored) {
   EXPECT_EQ(std::filesystem::file_size(received("pages-1.img")), kPages);
 
   cluster.call(kTarget, wire::kRestore, {{"migration", "m1"}});
-  EXPECT_EQ(target->expect(control::kRestore).text("migration"), "m1");
-  target->say(control::kRestored, {{"migration", "m1"}, {"pid", "4711"}, {"ns", "7"}});
+  EXPECT_EQ(target->expect(control::Restore::kVerb).text("migration"), "m1");
+  target->say(control::Restored::kVerb, {{"migration", "m1"}, {"pid", "4711"}, {"ns", "7"}});
   auto restored = wait_for(kTarget, TransferPhase::kRestored);
   EXPECT_EQ(restored.phase, wire::RankPhase::kStopped);
 
@@ -147,8 +148,8 @@ TEST_F(Relay, ACheckpointArrivesWholeAndIsRestored) {
   // The target's pod is in the plan: it goes on, once.
   cluster.call(kTarget, wire::kPrepareEpoch, cluster.plan(1));
   cluster.call(kTarget, wire::kOpenEpoch, {{"epoch", 1}});
-  EXPECT_EQ(target->expect(control::kContinue).text("epoch"), "1");
-  target->say(control::kRunning, {{"pid", "4711"}});
+  EXPECT_EQ(target->expect(control::Continue::kVerb).text("epoch"), "1");
+  target->say(control::Running::kVerb, {{"pid", "4711"}});
   EXPECT_EQ(wait_for(kTarget, [](const auto& s) { return s.phase == wire::RankPhase::kOpening; }).phase,
             wire::RankPhase::kOpening);
   // What runs cannot be discarded.
@@ -163,12 +164,12 @@ TEST_F(Relay, ASourceThatHasSentItsImageGoesOnInTheEpochAfterItsCopys) {
   start();
   announce();
   send();
-  source->expect(control::kDump);
+  source->expect(control::Dump::kVerb);
   {
     FakeInit::Capture capture(cluster.run_dir(kSource));
     EXPECT_TRUE(capture.file("pages-1.img", 1 << 20, 'p'));
   }
-  source->say(control::kDumped, {{"migration", "m1"}, {"ns", "5000"}});
+  source->say(control::Dumped::kVerb, {{"migration", "m1"}, {"ns", "5000"}});
   wait_for(kSource, TransferPhase::kSent);
   EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).admitted_epoch, 0u);
   // Epoch 1 gives rank 0 to the copy; the source may hear of it or not.
@@ -186,13 +187,13 @@ TEST_F(Relay, ASourceThatHasSentItsImageGoesOnInTheEpochAfterItsCopys) {
   cluster.sidecars[kTarget].signal(SIGKILL);
   cluster.sidecars[kTarget].wait(10s);
   cluster.start_sidecar(kTarget);
-  target.emplace(cluster.run_dir(kTarget), control::kStateWaiting);
+  target.emplace(cluster.run_dir(kTarget), control::ProgramState::kWaiting);
   cluster.call(kTarget, wire::kPrepareEpoch, to_copy);
   EXPECT_FALSE(cluster.try_call(kTarget, wire::kOpenEpoch, {{"epoch", 1}}));
 
   cluster.call(kSource, wire::kOpenEpoch, {{"epoch", 2}});
-  EXPECT_EQ(source->expect(control::kContinue).text("epoch"), "2");
-  source->say(control::kRunning, {{"pid", "4711"}});
+  EXPECT_EQ(source->expect(control::Continue::kVerb).text("epoch"), "2");
+  source->say(control::Running::kVerb, {{"pid", "4711"}});
   EXPECT_EQ(wait_for(kSource, [](const auto& s) { return s.phase == wire::RankPhase::kOpening; }).admitted_epoch, 2u);
   EXPECT_TRUE(cluster.try_call(kSource, wire::kOpenEpoch, {{"epoch", 2}})) << "asking twice is asking once";
 }
@@ -203,17 +204,17 @@ TEST_F(Relay, ARankThatIsToMoveGoesAsSoonAsItStopsAndIsRestoredAsSoonAsItIsThere
   commit_with_order();  // asking twice is asking once
   EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).transfer.phase, TransferPhase::kIdle) << "it computes";
   EXPECT_EQ(stop_source().transfer.phase, TransferPhase::kDumping);
-  EXPECT_EQ(source->expect(control::kDump).text("migration"), "m1");
+  EXPECT_EQ(source->expect(control::Dump::kVerb).text("migration"), "m1");
   send();  // an operator that does not know of it
   {
     FakeInit::Capture capture(cluster.run_dir(kSource));
     EXPECT_TRUE(capture.file("pages-1.img", 1 << 20, 'p'));
   }
-  source->say(control::kDumped, {{"migration", "m1"}, {"ns", "5000"}});
-  EXPECT_EQ(target->expect(control::kRestore).text("migration"), "m1");
+  source->say(control::Dumped::kVerb, {{"migration", "m1"}, {"ns", "5000"}});
+  EXPECT_EQ(target->expect(control::Restore::kVerb).text("migration"), "m1");
   EXPECT_EQ(wait_for(kTarget, TransferPhase::kRestoring).transfer.bytes, 1u << 20);
   cluster.call(kTarget, wire::kRestore, {{"migration", "m1"}});
-  target->say(control::kRestored, {{"migration", "m1"}, {"pid", "4711"}, {"ns", "7"}});
+  target->say(control::Restored::kVerb, {{"migration", "m1"}, {"pid", "4711"}, {"ns", "7"}});
   EXPECT_EQ(wait_for(kTarget, TransferPhase::kRestored).phase, wire::RankPhase::kStopped)
       << "it goes on with an epoch only";
   EXPECT_EQ(wait_for(kSource, TransferPhase::kSent).phase, wire::RankPhase::kStopped);
@@ -225,7 +226,7 @@ TEST_F(Relay, AGateThatIsTakenBackTakesTheOrderWithIt) {
   cluster.call(kSource, wire::kCancelGate, {{"superstep", 5}});
   EXPECT_EQ(stop_source().transfer.phase, TransferPhase::kIdle) << "the ranks had agreed to stop before they heard";
   send();
-  source->expect(control::kDump);
+  source->expect(control::Dump::kVerb);
 }
 
 TEST_F(Relay, AnotherGateWithoutAnOrderEndsTheOneBefore) {
@@ -241,10 +242,10 @@ TEST_F(Relay, AnOrderDiesWithItsSidecar) {
   cluster.sidecars[kSource].signal(SIGKILL);
   cluster.sidecars[kSource].wait(10s);
   cluster.start_sidecar(kSource);
-  source.emplace(cluster.run_dir(kSource), control::kStateRunning);
+  source.emplace(cluster.run_dir(kSource), control::ProgramState::kRunning);
   EXPECT_EQ(stop_source().transfer.phase, TransferPhase::kIdle);
   send();
-  source->expect(control::kDump);
+  source->expect(control::Dump::kVerb);
 }
 
 TEST_F(Relay, AnUnreadableOrderCommitsNothing) {
@@ -259,12 +260,12 @@ TEST_F(Relay, AFailedDumpFailsAtBothEnds) {
   start();
   announce();
   send();
-  source->expect(control::kDump);
+  source->expect(control::Dump::kVerb);
   {
     FakeInit::Capture capture(cluster.run_dir(kSource));
     EXPECT_TRUE(capture.file("pages-1.img", 1 << 20, 'p'));
   }
-  source->say(control::kDumpFailed, {{"migration", "m1"}, {"message", "criu has met an io_uring"}});
+  source->say(control::DumpFailed::kVerb, {{"migration", "m1"}, {"message", "criu has met an io_uring"}});
   EXPECT_NE(wait_for(kSource, TransferPhase::kFailed).transfer.error.find("io_uring"), std::string::npos);
   EXPECT_NE(wait_for(kTarget, TransferPhase::kFailed).transfer.error.find("io_uring"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(received("pages-1.img")));
@@ -272,7 +273,7 @@ TEST_F(Relay, AFailedDumpFailsAtBothEnds) {
   // The same move may be tried again.
   announce();
   send();
-  source->expect(control::kDump);
+  source->expect(control::Dump::kVerb);
 }
 
 TEST_F(Relay, ATargetThatDoesNotExpectItRefuses) {
@@ -286,13 +287,13 @@ TEST_F(Relay, ATargetKilledInTheMiddleMakesCriuLetGo) {
   start({}, {"BSP_FAULTS=transfer.receiving=kill"});
   announce();
   send();
-  source->expect(control::kDump);
+  source->expect(control::Dump::kVerb);
   FakeInit::Capture capture(cluster.run_dir(kSource));
   (void)capture.file("pages-1.img", 256u << 20, 'p');
-  source->expect(control::kAbandon);
+  source->expect(control::Abandon::kVerb);
   EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).transfer.phase, TransferPhase::kDumping)
       << "failed is told only when criu has let go";
-  source->say(control::kDumpFailed, {{"migration", "m1"}, {"message", "killed"}});
+  source->say(control::DumpFailed::kVerb, {{"migration", "m1"}, {"message", "killed"}});
   wait_for(kSource, TransferPhase::kFailed);
 }
 
@@ -300,7 +301,7 @@ TEST_F(Relay, ASourceKilledInTheMiddleLeavesNoFiles) {
   start({"BSP_FAULTS=transfer.streaming=kill"});
   announce();
   send();
-  source->expect(control::kDump);
+  source->expect(control::Dump::kVerb);
   FakeInit::Capture capture(cluster.run_dir(kSource));
   (void)capture.file("pages-1.img", 64u << 20, 'p');
   wait_for(kTarget, TransferPhase::kFailed);
@@ -308,9 +309,9 @@ TEST_F(Relay, ASourceKilledInTheMiddleLeavesNoFiles) {
   // The source's sidecar comes back, knows that the stream is lost and that its program is still stopped.
   cluster.sidecars[kSource].wait(10s);
   cluster.start_sidecar(kSource);
-  FakeInit again(cluster.run_dir(kSource), control::kStateDumping);
-  again.expect(control::kAbandon);
-  again.say(control::kDumpFailed, {{"migration", "m1"}, {"message", "killed"}});
+  FakeInit again(cluster.run_dir(kSource), control::ProgramState::kDumping);
+  again.expect(control::Abandon::kVerb);
+  again.say(control::DumpFailed::kVerb, {{"migration", "m1"}, {"message", "killed"}});
   auto status = wait_for(kSource, [](const auto& s) { return s.phase == wire::RankPhase::kStopped; });
   EXPECT_EQ(status.transfer.phase, TransferPhase::kFailed);
 }
@@ -319,15 +320,15 @@ TEST_F(Relay, ADiscardEndsAStreamUnderWay) {
   start();
   announce();
   send();
-  source->expect(control::kDump);
+  source->expect(control::Dump::kVerb);
   FakeInit::Capture capture(cluster.run_dir(kSource));
   EXPECT_TRUE(capture.file("core-1.img", 100, 'c'));
   cluster.call(kTarget, wire::kDiscard, {{"migration", "m1"}});
   EXPECT_EQ(wait_for(kTarget, [](const auto&) { return true; }).transfer.phase, TransferPhase::kIdle);
   EXPECT_FALSE(std::filesystem::exists(received("core-1.img")));
   (void)capture.file("pages-1.img", 64u << 20, 'p');
-  source->expect(control::kAbandon);
-  source->say(control::kDumpFailed, {{"migration", "m1"}, {"message", "killed"}});
+  source->expect(control::Abandon::kVerb);
+  source->say(control::DumpFailed::kVerb, {{"migration", "m1"}, {"message", "killed"}});
   wait_for(kSource, TransferPhase::kFailed);
 }
 
@@ -344,6 +345,23 @@ TEST_F(Relay, OnlyTheOperatorMayAsk) {
   EXPECT_TRUE(member.call(wire::kReport, {{"since", 0}}, 5s));
   EXPECT_FALSE(member.call(wire::kStatus, {}, 5s));
   EXPECT_FALSE(member.call(wire::kCheckpoint, {{"migration", "m1"}}, 5s));
+}
+
+TEST_F(Relay, AnUnknownVerbIsRefused) {
+  start();
+  cluster.prepare(0);
+  net::Link member(cluster.identity(cluster.pod(kTarget)), {cluster.address(kSource), cluster.pod(kSource)});
+  for (const char* verb : {"explode", "", "Report"}) {
+    const auto of_operator = cluster.try_call(kSource, verb, {{"since", 0}});
+    ASSERT_FALSE(of_operator) << verb;
+    EXPECT_EQ(of_operator.error().code, ErrorCode::kInvalid) << verb;
+    const auto of_member = member.call(verb, {{"since", 0}}, 5s);
+    ASSERT_FALSE(of_member) << verb;
+    EXPECT_EQ(of_member.error().code, ErrorCode::kInvalid) << verb;
+  }
+  for (const char* verb :
+       {wire::kGather, wire::kDeliver, wire::kPing, wire::kModex, wire::kCheckpoint, fencing::kAlive})
+    EXPECT_EQ(cluster.try_call(kSource, verb).error().code, ErrorCode::kRefused) << verb << " is for pods";
 }
 
 TEST_F(Relay, TheGateIsArmedThenCommitted) {
@@ -385,7 +403,7 @@ TEST_F(Relay, ALostArmIsMadeUpForByTheCommit) {
 // others for it.
 TEST_F(Relay, AProgramThatOpensAnEpochWithASidecarBeforeThisOneIsEnded) {
   lose_sidecar_while_opening();
-  EXPECT_THAT(source->expect(control::kKill).text("reason"), testing::HasSubstr("while MPI opened epoch 0"));
+  EXPECT_THAT(source->expect(control::Kill::kVerb).text("reason"), testing::HasSubstr("while MPI opened epoch 0"));
 }
 
 TEST_F(Relay, AProgramThatHasOpenedItsEpochOutlivesItsSidecar) {
@@ -394,7 +412,7 @@ TEST_F(Relay, AProgramThatHasOpenedItsEpochOutlivesItsSidecar) {
   set_state(BSP_RANK_RUNNING);
   std::this_thread::sleep_for(4s);  // longer than it had
   cluster.call(kSource, wire::kKill);
-  EXPECT_EQ(source->expect(control::kKill).text("reason"), "") << "nobody but the operator ended it";
+  EXPECT_EQ(source->expect(control::Kill::kVerb).text("reason"), "") << "nobody but the operator ended it";
 }
 
 }  // namespace

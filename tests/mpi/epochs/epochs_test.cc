@@ -131,7 +131,7 @@ TEST(Epochs, ASidecarMayDieBeforeTheProgramComes) {
   cluster.sidecars[1].wait(10s);
   std::filesystem::rename(cluster.run_dir(1) + "/epoch", cluster.run_dir(1) + "/epoch.old");
   cluster.start_sidecar(1);
-  FakeInit init(cluster.run_dir(1), control::kStateRunning);  // the descriptor waits for the program's uid
+  FakeInit init(cluster.run_dir(1), control::ProgramState::kRunning);  // the descriptor waits for the program's uid
   std::vector<Process> programs;
   for (std::uint32_t r : {0u, 1u}) programs.push_back(start_rank(cluster, r, 1));
   for (std::uint32_t r : {0u, 1u}) ASSERT_EQ(parse(programs[r].read_line(60s)).epoch, 0) << cluster.log(r);
@@ -145,7 +145,7 @@ TEST(Epochs, TheProgramMayBeAnotherUser) {
   std::vector<Process> programs;
   for (std::uint32_t r : {0u, 1u}) {
     cluster.start_sidecar(r);
-    inits.emplace_back(cluster.run_dir(r), control::kStateRunning, kNobody);
+    inits.emplace_back(cluster.run_dir(r), control::ProgramState::kRunning, kNobody);
     programs.push_back(start_rank(cluster, r, 2, nullptr, kNobody));
   }
   for (std::uint32_t r : {0u, 1u}) {

@@ -34,7 +34,7 @@ class HostileProgram : public testing::Test {
  protected:
   HostileProgram() : cluster_(2) {
     for (std::uint32_t r = 0; r < 2; ++r) cluster_.start_sidecar(r, {std::format("{}=3000", fencing::kEnvLimit)});
-    init_ = std::make_unique<FakeInit>(cluster_.run_dir(1), control::kStateRunning);
+    init_ = std::make_unique<FakeInit>(cluster_.run_dir(1), control::ProgramState::kRunning);
     cluster_.prepare(1);
     cluster_.open(1);
     kib_ = cluster_.sidecars[1].resident_kib();
@@ -61,9 +61,9 @@ class HostileProgram : public testing::Test {
     cluster_.sidecars[0] = {};
     const auto deadline = std::chrono::steady_clock::now() + 60s;
     control::Message message;
-    while ((message = init_->next()).verb != control::kKill && std::chrono::steady_clock::now() < deadline) {
+    while ((message = init_->next()).verb != control::Kill::kVerb && std::chrono::steady_clock::now() < deadline) {
     }
-    EXPECT_EQ(message.verb, control::kKill) << cluster_.log(1);
+    EXPECT_EQ(message.verb, control::Kill::kVerb) << cluster_.log(1);
     EXPECT_NE(message.text("reason").find("cut off"), std::string::npos);
   }
 
@@ -183,11 +183,11 @@ TEST_F(HostileProgram, LeavesATrapForTheNextSidecar) {
 TEST_F(HostileProgram, SendsControlMessagesWithoutEnd) {
   // As root in its container it can: who connects may be bsp-init. Several senders on one socket keep it full.
   std::atomic<bool> enough = false;
-  FakeInit flood(cluster_.run_dir(1), control::kStateRunning);
+  FakeInit flood(cluster_.run_dir(1), control::ProgramState::kRunning);
   std::vector<std::thread> senders;
   for (int i = 0; i < 8; ++i)
     senders.emplace_back([&] {
-      while (!enough) flood.say(control::kThrottled, {{"ns", "1"}});
+      while (!enough) flood.say(control::Throttled::kVerb, {{"ns", "1"}});
     });
   std::mt19937_64 random(9);
   for (int round = 0; round < 20 && !HasFailure(); ++round) ask_everything(random);
@@ -198,7 +198,7 @@ TEST_F(HostileProgram, SendsControlMessagesWithoutEnd) {
 
 TEST_F(HostileProgram, UsesThePmixLibraryAsNobodyShould) {
   init_.reset();
-  FakeInit other(cluster_.run_dir(0), control::kStateRunning);
+  FakeInit other(cluster_.run_dir(0), control::ProgramState::kRunning);
   std::vector<Process> clients;
   for (std::uint32_t r = 0; r < 2; ++r)
     clients.emplace_back(std::vector<std::string>{BSP_BINARY_DIR "/bin/hostile_client", cluster_.run_dir(r)},

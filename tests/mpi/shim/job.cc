@@ -37,7 +37,7 @@ Job::Job(Options options)
                                          "OMPI_MCA_mpi_yield_when_idle=1"};  // more ranks than cores
     environment.insert(environment.end(), options_.environment.begin(), options_.environment.end());
     programs.emplace_back(std::move(command), std::move(environment), cluster.run_dir(r) + ".program.log");
-    inits_.push_back(std::make_unique<FakeInit>(cluster.run_dir(r), control::kStateRunning));
+    inits_.push_back(std::make_unique<FakeInit>(cluster.run_dir(r), control::ProgramState::kRunning));
   }
   open(0);
 }
@@ -81,7 +81,7 @@ void Job::kill_sidecar(std::uint32_t rank) {
 
 void Job::start_sidecar(std::uint32_t rank) {
   cluster.start_sidecar(rank);
-  inits_[rank] = std::make_unique<FakeInit>(cluster.run_dir(rank), control::kStateRunning);
+  inits_[rank] = std::make_unique<FakeInit>(cluster.run_dir(rank), control::ProgramState::kRunning);
 }
 
 nlohmann::json Job::status(std::uint32_t rank) { return cluster.call(rank, wire::kStatus).header; }
@@ -94,7 +94,7 @@ bool Job::all_stopped() {
       if (::waitpid(programs[r].pid(), &status, WNOHANG | WUNTRACED) > 0) {
         if (WIFSTOPPED(status)) {
           stopped_[r] = true;
-          inits_[r]->say(control::kStopped, {{"pid", std::to_string(programs[r].pid())}});
+          inits_[r]->say(control::Stopped::kVerb, {{"pid", std::to_string(programs[r].pid())}});
         } else {
           exited_[r] = status;
         }
@@ -165,10 +165,10 @@ Job::Gate Job::wait_for_gate(std::uint32_t edges) {
 void Job::next_epoch() {
   open(epoch_ + 1);
   for (std::uint32_t r = 0; r < options_.ranks; ++r) {
-    inits_[r]->expect(control::kContinue);
+    inits_[r]->expect(control::Continue::kVerb);
     stopped_[r] = false;
     programs[r].signal(SIGCONT);
-    inits_[r]->say(control::kRunning, {{"pid", std::to_string(programs[r].pid())}});
+    inits_[r]->say(control::Running::kVerb, {{"pid", std::to_string(programs[r].pid())}});
   }
 }
 

@@ -1,5 +1,5 @@
 // Packets between the sidecar and bsp-init: whatever is put in comes out, and nothing else does.
-#include "sidecar/control/control.h"
+#include "sidecar/control/messages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,6 +34,61 @@ TEST(Control, FieldsByType) {
   EXPECT_EQ(m.number("bad", 7), 7);
   EXPECT_EQ(m.number("absent", 9), 9);
   EXPECT_EQ(m.text("absent"), "");
+}
+
+// The packets of bsp-init and sidecar as they have always been: either end may be of another version.
+TEST(Messages, AreByteForByteWhatTheyWere) {
+  const auto text = [](const auto& message) { return encode(packet_of(message)); };
+  EXPECT_EQ(text(FromInit(Hello{.mode = Mode::kRestore,
+                                .uid = 1000,
+                                .gid = 100,
+                                .pid = 7,
+                                .state = ProgramState::kDumped,
+                                .code = 0,
+                                .signal = 9,
+                                .message = "why so",
+                                .migration = "m"})),
+            "hello code=0 gid=100 message=why%20so migration=m mode=restore pid=7 protocol=1 signal=9 state=dumped "
+            "uid=1000");
+  EXPECT_EQ(text(Running{.pid = 7}), "running pid=7");
+  EXPECT_EQ(text(Stopped{.pid = 7}), "stopped pid=7");
+  EXPECT_EQ(text(Exited{.code = 1, .signal = 0, .message = ""}), "exited code=1 message= signal=0");
+  EXPECT_EQ(text(Dumping{.migration = "m", .pid = 8}), "dumping migration=m pid=8");
+  EXPECT_EQ(text(Dumped{.migration = "m", .ns = 9}), "dumped migration=m ns=9");
+  EXPECT_EQ(text(DumpFailed{.migration = "m", .message = "x"}), "dump-failed message=x migration=m");
+  EXPECT_EQ(text(Restored{.migration = "m", .pid = 7, .ns = 9}), "restored migration=m ns=9 pid=7");
+  EXPECT_EQ(text(RestoreFailed{.migration = "m", .message = "x"}), "restore-failed message=x migration=m");
+  EXPECT_EQ(text(Discarded{.migration = "m"}), "discarded migration=m");
+  EXPECT_EQ(text(Throttled{.ns = 9}), "throttled ns=9");
+  EXPECT_EQ(text(ToInit(Dump{.migration = "m"})), "dump migration=m");
+  EXPECT_EQ(text(Abandon{.migration = "m"}), "abandon migration=m");
+  EXPECT_EQ(text(Restore{.migration = "m"}), "restore migration=m");
+  EXPECT_EQ(text(Continue{.epoch = 3}), "continue epoch=3");
+  EXPECT_EQ(text(Discard{.migration = "m"}), "discard migration=m");
+  EXPECT_EQ(text(Kill{}), "kill");
+  EXPECT_EQ(text(Kill{.reason = "cut off"}), "kill reason=cut%20off");
+  EXPECT_EQ(text(Bye{}), "bye");
+  EXPECT_EQ(text(Stay{}), "stay");
+  EXPECT_EQ(text(Quit{.code = 3}), "quit code=3");
+  EXPECT_EQ(text(Fresh{.ns = 9}), "fresh ns=9");
+}
+
+TEST(Messages, EveryProgramStateHasItsName) {
+  std::string names;
+  for (const std::string_view name : EnumNames<ProgramState>::names) names += std::string(name) + " ";
+  EXPECT_EQ(names, "waiting running stopped dumping dumped restoring restored exited ");
+}
+
+TEST(Messages, AreReadAsTheirTypes) {
+  const auto hello = from_init({"hello", {{"uid", "5"}, {"state", "restoring"}, {"code", "x"}, {"later", "field"}}});
+  ASSERT_TRUE(hello);
+  EXPECT_EQ(std::get<Hello>(*hello).uid, 5u);
+  EXPECT_EQ(std::get<Hello>(*hello).state, ProgramState::kRestoring);
+  EXPECT_EQ(std::get<Hello>(*hello).code, -1) << "what can't be read is as if it were not there";
+  EXPECT_EQ(std::get<Hello>(*from_init({"hello", {{"state", "flying"}}})).state, std::nullopt);
+  EXPECT_EQ(std::get<Kill>(*to_init({"kill", {{"reason", "a b"}}})).reason, "a b");
+  EXPECT_FALSE(to_init({"hello", {}})) << "of the other end";
+  EXPECT_FALSE(from_init({"explode", {}}));
 }
 
 struct Packet {
