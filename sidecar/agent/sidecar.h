@@ -7,7 +7,9 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/net/credentials_watch.h"
@@ -38,21 +40,46 @@ class Sidecar {
   Sidecar(net::Loop& loop, net::TlsContext context, Config config, collect::RingFile ring);
   Result<void> begin();
 
-  // verbs.cc: who may ask what, and what is done.
+  // verbs.cc
   using Fields = nlohmann::json;
+  enum Askers : unsigned {
+    kOperator = 1,   // names::kOperatorIdentity
+    kMembers = 2,    // pods of the open or a prepared epoch
+    kAnnounced = 4,  // any pod: what is done judges it
+  };
+  struct Verb {
+    std::string_view name;
+    unsigned askers;
+    void (Sidecar::*handle)(net::Request& request, net::Reply reply);
+  };
+  static std::span<const Verb> verbs();
+  [[nodiscard]] bool may_ask(const Verb& verb, const std::string& peer) const;
   void handle(net::Request request, net::Reply reply);
-  void operator_verb(net::Request& request, net::Reply reply);
-  void peer_verb(net::Request& request, net::Reply reply);
-  void watch(const Fields& fields, net::Reply reply);
-  Result<Fields> prepare_epoch(const Fields& fields);
-  Result<Fields> open_epoch(const Fields& fields);
-  Result<Fields> commit_gate(const Fields& fields);
-  Result<Fields> send_checkpoint(const Fields& fields);
-  [[nodiscard]] Result<Fields> report(const Fields& fields) const;
-  void set_report(const Fields& fields, net::Reply reply);
-  void who_is_heard(const Fields& fields, net::Reply reply);
+  template <auto function>
+  void at_once(net::Request& request, net::Reply reply);
+  template <auto function>
+  void changing(net::Request& request, net::Reply reply);
+  Result<Fields> status(const net::Request& request);
+  void watch(net::Request& request, net::Reply reply);
+  Result<Fields> prepare_epoch(const net::Request& request);
+  Result<Fields> open_epoch(const net::Request& request);
+  Result<Fields> arm_gate(const net::Request& request);
+  Result<Fields> commit_gate(const net::Request& request);
+  Result<Fields> cancel_gate(const net::Request& request);
+  Result<Fields> receive(const net::Request& request);
+  Result<Fields> send_checkpoint(const net::Request& request);
+  Result<Fields> restore(const net::Request& request);
+  void discard(net::Request& request, net::Reply reply);
+  Result<Fields> kill(const net::Request& request);
+  Result<Fields> report(const net::Request& request);
+  void set_report(net::Request& request, net::Reply reply);
+  void who_is_heard(net::Request& request, net::Reply reply);
+  Result<Fields> alive(const net::Request& request);
   Result<Fields> take_part(net::Request& request);
   Result<Fields> deliver(net::Request& request);
+  Result<Fields> ping(const net::Request& request);
+  void modex(net::Request& request, net::Reply reply);
+  void checkpoint(net::Request& request, net::Reply reply);
 
   // sidecar.cc: state.
   void on_init_message(const control::FromInit& message);

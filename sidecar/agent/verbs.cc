@@ -1,12 +1,7 @@
-// The verbs of crds/wire.h: who may ask, and what is done.
-//
-//   O  only names::kOperatorIdentity
-//   P  only pods of the open or a prepared epoch; `gather` only for the rank the plan gives that pod;
-//      `checkpoint` only the pod that `receive` has announced (see Transfers::checkpoint)
+// The verbs of crds/wire.h: a table of who may ask, and what is done.
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -26,18 +21,6 @@ namespace {
 
 constexpr std::chrono::seconds kLongestWatch{30};
 constexpr std::chrono::seconds kMemberAnswer{1};
-
-constexpr std::array kOperatorVerbs{wire::kStatus,  wire::kWatch,      wire::kPrepareEpoch, wire::kOpenEpoch,
-                                    wire::kArmGate, wire::kCommitGate, wire::kCancelGate,   wire::kReceive,
-                                    wire::kSend,    wire::kRestore,    wire::kDiscard,      wire::kKill,
-                                    wire::kReport,  wire::kSetReport,  fencing::kHears};
-constexpr std::array kPeerVerbs{wire::kReport, wire::kGather,     wire::kDeliver, wire::kPing,
-                                wire::kModex,  wire::kCheckpoint, fencing::kAlive};
-
-template <std::size_t n>
-bool contains(const std::array<const char*, n>& verbs, std::string_view verb) {
-  return std::ranges::find(verbs, verb) != verbs.end();
-}
 
 Result<std::uint64_t> number(const json& fields, const char* name) {
   auto it = fields.find(name);
@@ -61,79 +44,109 @@ Result<json> nothing(Result<void> result) {
 
 }  // namespace
 
+// What the answer needs is known at once.
+template <auto function>
+void Sidecar::at_once(net::Request& request, net::Reply reply) {
+  reply.result((this->*function)(request));
+}
+
+// The same, of what may change the status and how closely the ring must be watched.
+template <auto function>
+void Sidecar::changing(net::Request& request, net::Reply reply) {
+  Result<json> answer = (this->*function)(request);
+  refresh();
+  reply.result(std::move(answer));
+}
+
+std::span<const Sidecar::Verb> Sidecar::verbs() {
+  using S = Sidecar;
+  static constexpr Verb kVerbs[] = {
+      {wire::kStatus, kOperator, &S::at_once<&S::status>},
+      {wire::kWatch, kOperator, &S::watch},
+      {wire::kPrepareEpoch, kOperator, &S::changing<&S::prepare_epoch>},
+      {wire::kOpenEpoch, kOperator, &S::changing<&S::open_epoch>},
+      {wire::kArmGate, kOperator, &S::changing<&S::arm_gate>},
+      {wire::kCommitGate, kOperator, &S::changing<&S::commit_gate>},
+      {wire::kCancelGate, kOperator, &S::changing<&S::cancel_gate>},
+      {wire::kReceive, kOperator, &S::changing<&S::receive>},
+      {wire::kSend, kOperator, &S::changing<&S::send_checkpoint>},
+      {wire::kRestore, kOperator, &S::changing<&S::restore>},
+      {wire::kDiscard, kOperator, &S::discard},
+      {wire::kKill, kOperator, &S::changing<&S::kill>},
+      {wire::kReport, kOperator | kMembers, &S::at_once<&S::report>},
+      {wire::kSetReport, kOperator, &S::set_report},
+      {fencing::kHears, kOperator, &S::who_is_heard},
+      {fencing::kAlive, kMembers, &S::at_once<&S::alive>},
+      {wire::kGather, kMembers, &S::at_once<&S::take_part>},
+      {wire::kDeliver, kMembers, &S::at_once<&S::deliver>},
+      {wire::kPing, kMembers, &S::at_once<&S::ping>},
+      {wire::kModex, kMembers, &S::modex},
+      {wire::kCheckpoint, kAnnounced, &S::checkpoint},
+  };
+  return kVerbs;
+}
+
+bool Sidecar::may_ask(const Verb& verb, const std::string& peer) const {
+  if (peer == names::kOperatorIdentity) return (verb.askers & kOperator) != 0;
+  return (verb.askers & kAnnounced) != 0 || ((verb.askers & kMembers) != 0 && epochs_.is_member(peer));
+}
+
 void Sidecar::handle(net::Request request, net::Reply reply) {
   if (request.peer == names::kOperatorIdentity) {
     fence_->operator_spoke();
     if (bye_ != 0) let_init_end();
   }
-  if (request.peer == names::kOperatorIdentity && contains(kOperatorVerbs, request.verb))
-    return operator_verb(request, std::move(reply));
-  if (contains(kPeerVerbs, request.verb) && request.peer != names::kOperatorIdentity &&
-      (epochs_.is_member(request.peer) || request.verb == wire::kCheckpoint))
-    return peer_verb(request, std::move(reply));
-  bool known = contains(kOperatorVerbs, request.verb) || contains(kPeerVerbs, request.verb);
-  if (known) log_warning("refused a request", {{"verb", request.verb}, {"peer", request.peer}});
-  reply.error({known ? ErrorCode::kRefused : ErrorCode::kInvalid,
-               known ? std::format("{} may not ask for {}", request.peer, request.verb)
-                     : std::format("there is no verb \"{}\"", request.verb)});
+  const auto verb = std::ranges::find(verbs(), request.verb, &Verb::name);
+  if (verb == verbs().end())
+    return reply.error({ErrorCode::kInvalid, std::format("there is no verb \"{}\"", request.verb)});
+  if (may_ask(*verb, request.peer)) return (this->*verb->handle)(request, std::move(reply));
+  log_warning("refused a request", {{"verb", request.verb}, {"peer", request.peer}});
+  reply.error({ErrorCode::kRefused, std::format("{} may not ask for {}", request.peer, request.verb)});
 }
 
-void Sidecar::operator_verb(net::Request& request, net::Reply reply) {
-  const json& fields = request.fields;
-  const std::string& verb = request.verb;
-  if (verb == wire::kWatch) return watch(fields, std::move(reply));
-  if (verb == wire::kSetReport) return set_report(fields, std::move(reply));
-  if (verb == fencing::kHears) return who_is_heard(fields, std::move(reply));
-  if (verb == wire::kDiscard) {
-    auto migration = text(fields, "migration");
-    if (!migration) return reply.error(migration.error());
-    return transfers_.discard(*migration, continued(), std::move(reply));
-  }
-  Result<json> answer = [&]() -> Result<json> {
-    if (verb == wire::kStatus) {
-      refresh();
-      return told_status();
-    }
-    if (verb == wire::kPrepareEpoch) return prepare_epoch(fields);
-    if (verb == wire::kOpenEpoch) return open_epoch(fields);
-    if (verb == wire::kArmGate) {
-      BSP_TRY(std::uint64_t superstep, number(fields, "superstep"));
-      if (program_.exited()) return fail(ErrorCode::kRefused, "the program has ended");
-      if (!ring_.intact()) return fail(ErrorCode::kRefused, "the program has damaged its ring");
-      BSP_TRY(Armed armed, arm_gate(*ring_, superstep));
-      return json{{"completed", armed.completed}, {"late", armed.late}};
-    }
-    if (verb == wire::kCommitGate) return commit_gate(fields);
-    if (verb == wire::kCancelGate) {
-      cancel_gate(*ring_, number(fields, "superstep").value_or(0));
-      return json::object();
-    }
-    if (verb == wire::kSend) return send_checkpoint(fields);
-    if (verb == wire::kReceive) {
-      BSP_TRY(std::string migration, text(fields, "migration"));
-      BSP_TRY(std::string from_pod, text(fields, "from_pod"));
-      auto restore = fields.find("restore");
-      return nothing(transfers_.receive(migration, from_pod,
-                                        restore != fields.end() && restore->is_boolean() && restore->get<bool>()));
-    }
-    if (verb == wire::kRestore) {
-      BSP_TRY(std::string migration, text(fields, "migration"));
-      return nothing(transfers_.restore(migration));
-    }
-    if (verb == wire::kKill) {
-      if (program_.exited()) return json::object();
-      return nothing(control_->send(control::Kill{}));
-    }
-    return report(fields);
-  }();
-  // What was asked may have changed the status, and how closely the ring must be watched.
-  if (verb != wire::kStatus && verb != wire::kReport) refresh();
-  reply.result(std::move(answer));
+Result<json> Sidecar::status(const net::Request&) {
+  refresh();
+  return told_status();
 }
 
-void Sidecar::watch(const json& fields, net::Reply reply) {
-  auto version = number(fields, "version");
-  auto wait_ms = number(fields, "wait_ms");
+Result<json> Sidecar::arm_gate(const net::Request& request) {
+  BSP_TRY(std::uint64_t superstep, number(request.fields, "superstep"));
+  if (program_.exited()) return fail(ErrorCode::kRefused, "the program has ended");
+  if (!ring_.intact()) return fail(ErrorCode::kRefused, "the program has damaged its ring");
+  BSP_TRY(Armed armed, sidecar::arm_gate(*ring_, superstep));
+  return json{{"completed", armed.completed}, {"late", armed.late}};
+}
+
+Result<json> Sidecar::cancel_gate(const net::Request& request) {
+  sidecar::cancel_gate(*ring_, number(request.fields, "superstep").value_or(0));
+  return json::object();
+}
+
+Result<json> Sidecar::receive(const net::Request& request) {
+  BSP_TRY(std::string migration, text(request.fields, "migration"));
+  BSP_TRY(std::string from_pod, text(request.fields, "from_pod"));
+  return nothing(transfers_.receive(migration, from_pod, flag_at(request.fields, "restore", false)));
+}
+
+Result<json> Sidecar::restore(const net::Request& request) {
+  BSP_TRY(std::string migration, text(request.fields, "migration"));
+  return nothing(transfers_.restore(migration));
+}
+
+void Sidecar::discard(net::Request& request, net::Reply reply) {
+  auto migration = text(request.fields, "migration");
+  if (!migration) return reply.error(migration.error());
+  transfers_.discard(*migration, continued(), std::move(reply));
+}
+
+Result<json> Sidecar::kill(const net::Request&) {
+  if (program_.exited()) return json::object();
+  return nothing(control_->send(control::Kill{}));
+}
+
+void Sidecar::watch(net::Request& request, net::Reply reply) {
+  auto version = number(request.fields, "version");
+  auto wait_ms = number(request.fields, "wait_ms");
   if (!version || !wait_ms) return reply.error((!version ? version : wait_ms).error());
   refresh();
   if (status_.version != *version) return reply.ok(told_status());
@@ -147,14 +160,16 @@ void Sidecar::watch(const json& fields, net::Reply reply) {
   watchers_.emplace(id, Watcher{std::move(reply), timer});
 }
 
-Result<json> Sidecar::prepare_epoch(const json& fields) {
+Result<json> Sidecar::prepare_epoch(const net::Request& request) {
+  const json& fields = request.fields;
   BSP_TRY(wire::EpochPlan plan, wire::epoch_plan_from_json(fields));
   BSP_CHECK_OK(epochs_.prepare(std::move(plan)));
   save();
   return json::object();
 }
 
-Result<json> Sidecar::open_epoch(const json& fields) {
+Result<json> Sidecar::open_epoch(const net::Request& request) {
+  const json& fields = request.fields;
   BSP_TRY(std::uint64_t epoch, number(fields, "epoch"));
   // Without a bsp-init (tests run ranks by hand) the program runs as we do.
   BSP_TRY(bool fresh, epochs_.open(epoch, program_.uid.value_or(::getuid()), program_.gid.value_or(::getgid())));
@@ -167,7 +182,8 @@ Result<json> Sidecar::open_epoch(const json& fields) {
   return json::object();
 }
 
-Result<json> Sidecar::commit_gate(const json& fields) {
+Result<json> Sidecar::commit_gate(const net::Request& request) {
+  const json& fields = request.fields;
   BSP_TRY(std::uint64_t superstep, number(fields, "superstep"));
   std::optional<Order> order;
   if (auto send = fields.find("send"); send != fields.end()) {
@@ -183,7 +199,8 @@ Result<json> Sidecar::commit_gate(const json& fields) {
   return json::object();
 }
 
-Result<json> Sidecar::send_checkpoint(const json& fields) {
+Result<json> Sidecar::send_checkpoint(const net::Request& request) {
+  const json& fields = request.fields;
   BSP_TRY(std::string migration, text(fields, "migration"));
   BSP_TRY(std::string to_pod, text(fields, "to_pod"));
   BSP_TRY(std::string to_address, text(fields, "to_address"));
@@ -197,7 +214,8 @@ Result<json> Sidecar::send_checkpoint(const json& fields) {
   return nothing(transfers_.send(migration, {to_address, to_pod}));
 }
 
-void Sidecar::set_report(const json& fields, net::Reply reply) {
+void Sidecar::set_report(net::Request& request, net::Reply reply) {
+  const json& fields = request.fields;
   auto members = collect::members_from_json(fields);
   if (!members) return reply.error(members.error());
   auto shared = std::make_shared<net::Reply>(std::move(reply));
@@ -215,7 +233,7 @@ void Sidecar::set_report(const json& fields, net::Reply reply) {
 }
 
 // For an operator that does not hear them itself.
-void Sidecar::who_is_heard(const json& fields, net::Reply reply) {
+void Sidecar::who_is_heard(net::Request& request, net::Reply reply) {
   struct Asked {
     explicit Asked(net::Reply to) : reply(std::move(to)) {}
     net::Reply reply;
@@ -230,7 +248,7 @@ void Sidecar::who_is_heard(const json& fields, net::Reply reply) {
     for (const wire::Member& member : plan.members)
       if (member.rank != config_.rank) members.insert_or_assign(member.pod, member);
   std::vector<wire::Member> known;
-  for (const json& pod : part_at(fields, fencing::kPods))
+  for (const json& pod : part_at(request.fields, fencing::kPods))
     if (const auto it = pod.is_string() ? members.find(pod.get<std::string>()) : members.end(); it != members.end())
       if (!std::ranges::contains(known, it->first, &wire::Member::pod)) known.push_back(it->second);
   auto asked = std::make_shared<Asked>(std::move(reply));
@@ -245,51 +263,49 @@ void Sidecar::who_is_heard(const json& fields, net::Reply reply) {
   asked->one_less();
 }
 
-void Sidecar::peer_verb(net::Request& request, net::Reply reply) {
-  const json& fields = request.fields;
-  const std::string& verb = request.verb;
-  if (verb == wire::kCheckpoint) {
-    auto migration = text(fields, "migration");
-    if (!migration) return reply.error(migration.error());
-    return transfers_.checkpoint(request.peer, *migration, std::move(reply));
-  }
-  if (verb == wire::kModex) {
-    auto epoch = number(fields, "epoch");
-    auto rank = number(fields, "rank");
-    if (!epoch || !rank) return reply.error((!epoch ? epoch : rank).error());
-    auto shared = std::make_shared<net::Reply>(std::move(reply));
-    return epochs_.published(*epoch, static_cast<std::uint32_t>(*rank), [shared](Result<std::string> blob) {
-      if (blob)
-        shared->ok(json::object(), std::move(*blob));
-      else
-        shared->error(blob.error());
-    });
-  }
-  reply.result([&]() -> Result<json> {
-    if (verb == wire::kGather) return take_part(request);
-    if (verb == wire::kDeliver) return deliver(request);
-    if (verb == fencing::kAlive && flag_at(fields, fencing::kComputes, false)) fence_->asked();
-    if (verb == fencing::kAlive) return json{{fencing::kAge, static_cast<std::uint64_t>(fence_->age().count())}};
-    if (verb == wire::kPing) {
-      BSP_TRY(std::uint64_t epoch, number(fields, "epoch"));
-      BSP_CHECK_OK(epochs_.all_gather(epoch));
-      if (program_.exited()) return fail(ErrorCode::kRefused, "its program has ended");
-      // It may reconnect; if it doesn't, the program went with it and whoever waits gives up.
-      if (program_.state && !program_.init_connected)
-        return fail(ErrorCode::kUnavailable, "its bsp-init is gone", true);
-      return json::object();
-    }
-    return report(fields);
-  }());
+// Only from the pod that `receive` has announced.
+void Sidecar::checkpoint(net::Request& request, net::Reply reply) {
+  auto migration = text(request.fields, "migration");
+  if (!migration) return reply.error(migration.error());
+  transfers_.checkpoint(request.peer, *migration, std::move(reply));
 }
 
-Result<json> Sidecar::report(const json& fields) const {
+void Sidecar::modex(net::Request& request, net::Reply reply) {
+  auto epoch = number(request.fields, "epoch");
+  auto rank = number(request.fields, "rank");
+  if (!epoch || !rank) return reply.error((!epoch ? epoch : rank).error());
+  auto shared = std::make_shared<net::Reply>(std::move(reply));
+  epochs_.published(*epoch, static_cast<std::uint32_t>(*rank), [shared](Result<std::string> blob) {
+    if (blob)
+      shared->ok(json::object(), std::move(*blob));
+    else
+      shared->error(blob.error());
+  });
+}
+
+Result<json> Sidecar::alive(const net::Request& request) {
+  if (flag_at(request.fields, fencing::kComputes, false)) fence_->asked();
+  return json{{fencing::kAge, static_cast<std::uint64_t>(fence_->age().count())}};
+}
+
+Result<json> Sidecar::ping(const net::Request& request) {
+  BSP_TRY(std::uint64_t epoch, number(request.fields, "epoch"));
+  BSP_CHECK_OK(epochs_.all_gather(epoch));
+  if (program_.exited()) return fail(ErrorCode::kRefused, "its program has ended");
+  // It may reconnect; if it doesn't, the program went with it and whoever waits gives up.
+  if (program_.state && !program_.init_connected) return fail(ErrorCode::kUnavailable, "its bsp-init is gone", true);
+  return json::object();
+}
+
+Result<json> Sidecar::report(const net::Request& request) {
+  const json& fields = request.fields;
   BSP_TRY(std::uint64_t since, number(fields, "since"));
   wire::RankReport report = collect::make_report(*ring_, config_.rank, since);
   if (const auto most = count_at<std::size_t>(fields, "max_bytes"); most > 0) wire::keep_within(report, most);
   return json(report);
 }
 
+// A part counts only for the rank that the plan gives to the asking pod.
 Result<json> Sidecar::take_part(net::Request& request) {
   BSP_TRY(std::uint64_t epoch, number(request.fields, "epoch"));
   BSP_TRY(std::string key, text(request.fields, "key"));
