@@ -1,6 +1,5 @@
 #include "sidecar/shim/blockers.h"
 
-#include "sidecar/shim/handles.h"
 #include "sidecar/shim/requests.h"
 
 namespace bsp::shim {
@@ -13,9 +12,6 @@ std::string blocker() {
   if (live_objects.sessions > 0) return "an MPI session of the program's own";
   if (live_objects.messages > 0) return "a message that was probed but not received";
   if (live_objects.spawned > 0) return "connected processes of another MPI job";
-  if (live_objects.fortran_types > 0) return "a Fortran parametrised datatype";
-  for (const Errhandler* handler : errhandlers.live())
-    if (handler->of == Errhandler::Of::kSession) return "a session error handler";
   if (const Request* request = pending_request()) {
     const bool pending = request->active && !request->completed;
     return std::string(pending ? "a pending request (" : "a persistent request (") + request->what + ")";

@@ -12,9 +12,8 @@ struct LiveObjects {
   std::atomic<int> windows{0};
   std::atomic<int> files{0};
   std::atomic<int> sessions{0};
-  std::atomic<int> messages{0};       // matched by a probe, not received
-  std::atomic<int> spawned{0};        // dynamic processes: connections never go away
-  std::atomic<int> fortran_types{0};  // MPI_Type_create_f90_*
+  std::atomic<int> messages{0};  // matched by a probe, not received
+  std::atomic<int> spawned{0};   // dynamic processes: connections never go away
 };
 extern LiveObjects live_objects;
 

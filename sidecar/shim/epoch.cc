@@ -16,6 +16,7 @@
 #include "sidecar/ring/ring_access.h"
 #include "sidecar/shim/descriptors.h"
 #include "sidecar/shim/farewell.h"
+#include "sidecar/shim/file_components.h"
 #include "sidecar/shim/handles.h"
 #include "sidecar/shim/leftovers.h"
 #include "sidecar/shim/measure.h"
@@ -193,6 +194,7 @@ void open_epoch(const EpochDescriptor& descriptor) {
 void close_epoch() {
   const InMpi in_mpi;
   measure.end_epoch();
+  end_romio();
   take_self_back();
   real.Comm_free(&world.real);
   real.Comm_free(&self.real);
@@ -206,6 +208,7 @@ void close_epoch() {
     Farewell farewell;
     must(real.Session_finalize(&session), "MPI_Session_finalize");
   }
+  forget_progress_of_files();
   links_must_hold();
   leftovers_after_close();
 }

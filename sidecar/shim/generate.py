@@ -67,9 +67,6 @@ HOOKS = {
     "File_open": "++live_objects.files", "File_close": "--live_objects.files",
     "Comm_spawn": "++live_objects.spawned", "Comm_accept": "++live_objects.spawned",
     "Comm_connect": "++live_objects.spawned", "Comm_join": "++live_objects.spawned",
-    "Type_create_f90_real": "++live_objects.fortran_types",
-    "Type_create_f90_complex": "++live_objects.fortran_types",
-    "Type_create_f90_integer": "++live_objects.fortran_types",
 }
 
 # Arguments that MPI ignores, and that may therefore be anything, a null handle too: for each collective (blocking,
@@ -291,8 +288,7 @@ def wrapper(procedure):
         count = procedure.find("sendcount", "count").name
         datatype = procedure.find("sendtype", "datatype").name
         note = f"sent({procedure.find('comm').name}, dest, {count}, {datatype});"
-        # Open MPI makes some of these by PMPI_Isendrecv, which is ours and has noted it.
-        after.insert(0, "if (!is_ours(*request)) " + note if name == "Isendrecv_replace" else note)
+        after.insert(0, note)
     if name in HOOKS:
         after.append(HOOKS[name] + ";")
     if name in RECEIVED:

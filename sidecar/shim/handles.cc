@@ -169,7 +169,9 @@ void wrap(MPI_Datatype* handle) {
   int combiner = MPI_COMBINER_NAMED;
   real.Type_get_envelope(*handle, &integers, &addresses, &types, &combiner);
   if (combiner == MPI_COMBINER_NAMED) return;
-  Datatype* type = datatypes.create(*handle);
+  Datatype* type = is_f90(combiner) ? datatypes.find(*handle) : nullptr;
+  if (type == nullptr) type = datatypes.create(*handle);
+  type->never_freed = is_f90(combiner);
   *handle = reinterpret_cast<MPI_Datatype>(type);
 }
 

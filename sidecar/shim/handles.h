@@ -63,6 +63,7 @@ struct Datatype : Object {
   MPI_Datatype real = nullptr;
   std::atomic<int> references{1};  // the program's, and those of persistent requests
   bool committed = false;
+  bool never_freed = false;  // of MPI_Type_create_f90_*: the same one for the same arguments, until the session ends
   std::unique_ptr<TypeRecipe> recipe;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "sidecar/shim/internal_calls.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/state.h"
 
@@ -78,6 +79,7 @@ bool load_real() {
   BSP_REAL_FUNCTIONS(BSP_FIND)
 #undef BSP_FIND
   if (find_in_mpi("ompi_mpi_comm_world") != nullptr) find_predefined();
+  bind_internal_calls();
   real_loaded = true;
   return true;
 }

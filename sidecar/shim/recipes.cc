@@ -74,7 +74,8 @@ void take_objects_down() {
   std::reverse(all_comms.begin(), all_comms.end());
   for (Comm* comm : all_comms) real.Comm_free(&comm->real);
   for (Group* group : groups.live()) real.Group_free(&group->real);
-  for (Datatype* type : datatypes.live()) real.Type_free(&type->real);
+  for (Datatype* type : datatypes.live())
+    if (!type->never_freed) real.Type_free(&type->real);
   for (Op* op : ops.live()) real.Op_free(&op->real);
   for (Info* info : infos.live()) real.Info_free(&info->real);
   for (Comm* comm : {&world, &self})  // lets go of the handlers before these are freed

@@ -53,6 +53,10 @@ void make_comm(Comm& comm);
 void dress_comm(Comm& comm);  // all but the communicator itself: world and self are made with the epoch
 
 // Datatypes alone (recipes_datatype.cc).
+inline bool is_f90(int combiner) {
+  return combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
+         combiner == MPI_COMBINER_F90_INTEGER;
+}
 std::unique_ptr<TypeRecipe> read_type(MPI_Datatype real_type);
 MPI_Datatype make_type(const TypeRecipe& recipe);
 

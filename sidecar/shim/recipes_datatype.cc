@@ -31,7 +31,7 @@ std::unique_ptr<TypeRecipe> read_type(MPI_Datatype type) {
     TypeRecipe::Inner entry;
     if (is_derived(t)) {
       entry.derived = read_type(t);
-      real.Type_free(&t);  // get_contents made a reference of our own
+      if (!is_f90(entry.derived->combiner)) real.Type_free(&t);  // get_contents made a reference of our own
     } else {
       entry.predefined = t;
     }
@@ -94,12 +94,21 @@ MPI_Datatype make_type(const TypeRecipe& r) {
     case MPI_COMBINER_RESIZED:
       rc = real.Type_create_resized(inner[0], a[0], a[1], &made);
       break;
+    case MPI_COMBINER_F90_REAL:
+      rc = real.Type_create_f90_real(i[0], i[1], &made);
+      break;
+    case MPI_COMBINER_F90_COMPLEX:
+      rc = real.Type_create_f90_complex(i[0], i[1], &made);
+      break;
+    case MPI_COMBINER_F90_INTEGER:
+      rc = real.Type_create_f90_integer(i[0], &made);
+      break;
     default:
       break;
   }
   if (rc != MPI_SUCCESS) die("a derived datatype (combiner %d) can't be made again", r.combiner);
   for (std::size_t t = 0; t < inner.size(); ++t)
-    if (r.types[t].derived) real.Type_free(&inner[t]);
+    if (r.types[t].derived && !is_f90(r.types[t].derived->combiner)) real.Type_free(&inner[t]);
   return made;
 }
 

@@ -73,7 +73,6 @@ RequestsLock::~RequestsLock() {
 
 Request* make_request(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm) {
   if (*request == pre.request_null) return nullptr;
-  if (is_ours(*request)) return reinterpret_cast<Request*>(*request);  // Open MPI has called PMPI_*, which are ours
   Request* r = create(*request, kind, what);
   if (Comm* c = comm_of(comm)) r->peers = c->peers;
   *request = reinterpret_cast<MPI_Request>(r);

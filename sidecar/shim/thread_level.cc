@@ -5,6 +5,7 @@
 #include "sidecar/shim/thread_level.h"
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/real.h"

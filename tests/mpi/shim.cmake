@@ -9,6 +9,16 @@ add_custom_command(
           ${ignored_arguments}/ignored_arguments.gen.h
   DEPENDS shim/ignored_arguments.py ${PROJECT_SOURCE_DIR}/sidecar/shim/generate.py
   COMMENT "Listing the collectives that ignore arguments")
+find_file(BSP_MPI_H mpi.h PATHS ${MPI_C_INCLUDE_DIRS} NO_DEFAULT_PATH REQUIRED)
+set(every_procedure ${CMAKE_CURRENT_BINARY_DIR}/every_procedure)
+file(MAKE_DIRECTORY ${every_procedure})
+add_custom_command(
+  OUTPUT ${every_procedure}/every_procedure.gen.h
+  COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/shim/every_procedure.py ${BSP_MPI_H}
+          ${PROJECT_SOURCE_DIR}/sidecar/shim/api/mpi_api.txt ${every_procedure}/every_procedure.gen.h
+  DEPENDS shim/every_procedure.py ${PROJECT_SOURCE_DIR}/sidecar/shim/generate.py
+          ${PROJECT_SOURCE_DIR}/sidecar/shim/api/mpi_api.txt ${BSP_MPI_H}
+  COMMENT "Generating calls of every MPI procedure")
 file(GLOB shim_programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/shim/programs/*.c
      ${CMAKE_CURRENT_SOURCE_DIR}/shim/programs/*.cc)
 set(shim_program_targets)
@@ -21,6 +31,8 @@ foreach(source ${shim_programs})
 endforeach()
 target_sources(shim_ignored PRIVATE ${ignored_arguments}/ignored_arguments.gen.h)
 target_include_directories(shim_ignored PRIVATE ${ignored_arguments})
+target_sources(shim_every_procedure PRIVATE ${every_procedure}/every_procedure.gen.h)
+target_include_directories(shim_every_procedure PRIVATE ${every_procedure})
 # Programs that must be refused: a Fortran one (what a Fortran compiler makes of it, none is needed) and one of
 # another MPI, with a library that bears its name.
 find_library(BSP_MPI_FORTRAN_LIBRARY mpi_mpifh HINTS ${MPI_C_LIB_DIRS} /usr/lib/x86_64-linux-gnu/openmpi/lib REQUIRED)

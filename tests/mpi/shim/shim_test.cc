@@ -195,6 +195,21 @@ TEST(Shim, AnotherCollectiveWithAStrideIsTheEdge) {
   EXPECT_EQ(job.status(1)["completed"], 300);
 }
 
+// MPI's files are one of two components, each of which keeps state of its own and calls MPI from inside.
+class EveryProcedure : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryProcedure, IsThere) {
+  Job job({.ranks = 4,
+           .program = "shim_every_procedure",
+           .arguments = {kMany},
+           .environment = {"BSP_SUPERSTEP=MPI_Exscan:1", std::string("OMPI_MCA_io=") + GetParam()}});
+  go_through(job, 2);
+  job.finish_ok();
+}
+
+INSTANTIATE_TEST_SUITE_P(Shim, EveryProcedure, testing::Values("ompio", "romio341"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
 TEST(Shim, ThePartOfOtherCollectivesIsTold) {
   Job job({.ranks = 2, .program = "shim_allreduce", .arguments = {"300"}, .environment = {}});
   go_through(job, 1);

@@ -59,6 +59,11 @@ int main(int argc, char** argv) {
   MPI_Type_commit(&darray);
   MPI_Type_contiguous(2, MPI_DOUBLE, &affine);
   MPI_Type_commit(&affine);
+  MPI_Datatype parametrised, whole_number, two_parametrised; /* of Fortran, but not for Fortran alone */
+  MPI_Type_create_f90_real(6, 30, &parametrised);
+  MPI_Type_create_f90_integer(9, &whole_number);
+  MPI_Type_contiguous(2, parametrised, &two_parametrised);
+  MPI_Type_commit(&two_parametrised);
   MPI_Op composed, biggest;
   MPI_Op_create(compose, 0, &composed);
   MPI_Op_create(largest, 1, &biggest);
@@ -105,6 +110,21 @@ int main(int argc, char** argv) {
     int best = -1, value = rank + s;
     MPI_Allreduce(&value, &best, 1, MPI_INT, biggest, MPI_COMM_WORLD);
     CHECK(best == size - 1 + s && !wrong_type);
+    MPI_Datatype again;
+    MPI_Type_create_f90_real(6, 30, &again); /* the same arguments, the same type (MPI 4.1, 19.1.9) */
+    CHECK(again == parametrised);
+    MPI_Type_size(parametrised, &bytes);
+    CHECK(bytes == 4 || bytes == 8);
+    int precision_and_range[2];
+    MPI_Type_get_envelope(parametrised, &integers, &addresses, &types, &combiner);
+    CHECK(combiner == MPI_COMBINER_F90_REAL && integers == 2 && addresses == 0 && types == 0);
+    MPI_Type_get_contents(parametrised, 2, 0, 0, precision_and_range, NULL, NULL);
+    CHECK(precision_and_range[0] == 6 && precision_and_range[1] == 30);
+    MPI_Type_get_contents(two_parametrised, 1, 0, 1, &integers, NULL, &again);
+    CHECK(integers == 2 && again == parametrised);
+    int number = 100 * rank + s, got = -1;
+    MPI_Sendrecv(&number, 1, whole_number, right, 2, &got, 1, whole_number, left, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    CHECK(got == 100 * left + s);
     if (s % 50 == 0) {
       MPI_Datatype brief;
       MPI_Type_create_hvector(2, 1, 8, column, &brief);
