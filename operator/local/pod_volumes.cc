@@ -20,6 +20,7 @@
 #include "operator/local/podman.h"
 
 namespace bsp::local {
+namespace fs = std::filesystem;
 namespace {
 
 using nlohmann::json;
@@ -44,6 +45,22 @@ Result<void> mount_image(const VolumePlan& v) {
   for (const std::string& layer : layers) lower += (lower.empty() ? "lowerdir=" : ":") + layer;
   if (::mount("overlay", v.path.c_str(), "overlay", MS_RDONLY, lower.c_str()) != 0)
     return fail_errno("mounting the layers of image " + v.image);
+  return {};
+}
+
+std::map<std::string, std::string> files_in(const std::string& directory) {
+  std::map<std::string, std::string> files;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(directory, none))
+    if (auto content = read_file(entry.path().string())) files[entry.path().filename().string()] = std::move(*content);
+  return files;
+}
+
+Result<void> replace_link(const std::string& link, const std::string& target) {
+  const std::string fresh = fs::path(link).parent_path().string() + "/..link";
+  (void)::unlink(fresh.c_str());
+  if (::symlink(target.c_str(), fresh.c_str()) != 0 || ::rename(fresh.c_str(), link.c_str()) != 0)
+    return fail_errno("linking " + link);
   return {};
 }
 
@@ -160,13 +177,35 @@ Result<void> make_volumes(const std::vector<VolumePlan>& volumes) {
     }
     // Any user of the container may write an emptyDir, and read a secret it is given.
     if (::chmod(v.path.c_str(), v.type == VolumeType::kFiles ? 0755 : 0777) != 0) return fail_errno(v.path);
-    for (const auto& [name, content] : v.files) {
-      const std::string file = v.path + "/" + name;
-      BSP_CHECK_OK(replace_file(file, v.path + "/..tmp", content));
-      if (::chmod(file.c_str(), v.file_mode) != 0) return fail_errno(file);
-    }
+    if (v.type == VolumeType::kFiles) BSP_CHECK_OK(write_files(v));
   }
   return {};
+}
+
+// <name> is a link to ..data/<name>, and ..data one to a directory with everything: replacing that link replaces all.
+Result<void> write_files(const VolumePlan& volume) {
+  const std::string data = volume.path + "/..data";
+  std::error_code none;
+  const std::string old = fs::read_symlink(data, none).string();
+  if (!old.empty() && files_in(data) == volume.files) return {};
+  const std::string fresh = old == "..1" ? "..2" : "..1";
+  const std::string directory = volume.path + "/" + fresh;
+  BSP_CHECK_OK(remove_tree(directory));
+  BSP_CHECK_OK(make_directories(directory));
+  if (::chmod(directory.c_str(), 0755) != 0) return fail_errno(directory);
+  for (const auto& [name, content] : volume.files) {
+    const std::string file = directory + "/" + name;
+    BSP_CHECK_OK(replace_file(file, directory + "/..tmp", content));
+    if (::chmod(file.c_str(), volume.file_mode) != 0) return fail_errno(file);
+  }
+  BSP_CHECK_OK(replace_link(data, fresh));
+  for (const auto& [name, content] : volume.files)
+    BSP_CHECK_OK(replace_link(volume.path + "/" + name, "..data/" + name));
+  for (const auto& entry : fs::directory_iterator(volume.path, none)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("..") && !volume.files.contains(name)) fs::remove(entry.path(), none);
+  }
+  return old.empty() ? Result<void>{} : remove_tree(volume.path + "/" + old);
 }
 
 Result<void> remove_mounted_tree(const std::string& dir) {

@@ -76,6 +76,14 @@ void PodWorker::remove_pod() {
   ::eventfd_write(wake_.get(), 1);
 }
 
+void PodWorker::refresh_files() {
+  {
+    const std::lock_guard lock(mutex_);
+    refresh_ = true;
+  }
+  ::eventfd_write(wake_.get(), 1);
+}
+
 bool PodWorker::finished() const {
   const std::lock_guard lock(mutex_);
   return finished_;
@@ -115,17 +123,21 @@ void PodWorker::run() {
   finished_ = true;
 }
 
+PlanInput PodWorker::plan_input() const {
+  return {.store_dir = store_.directory(),
+          .network_path = "",
+          .pod_ip = "",
+          .node_cpu = node_cpu_,
+          .lookup = [this](const std::string& kind, const std::string& name) {
+            return store_.get({{"v1", kind}, store_.options().name_space, name});
+          }};
+}
+
 // Network, volumes and the plan; each step finds its own work of an earlier process done.
 Result<void> PodWorker::prepare() {
   record_.start_time = text_at(written_, "startTime");
   if (record_.start_time.empty()) record_.start_time = text_now();
-  PlanInput input{.store_dir = store_.directory(),
-                  .network_path = "",
-                  .pod_ip = "",
-                  .node_cpu = node_cpu_,
-                  .lookup = [this](const std::string& kind, const std::string& name) {
-                    return store_.get({{"v1", kind}, store_.options().name_space, name});
-                  }};
+  PlanInput input = plan_input();
   // A pod that can't be run is told before anything is made for it.
   BSP_TRY(const PodPlan checked, plan_pod(pod_, input));
   BSP_CHECK_OK(make_directories(pod_dir(input.store_dir, name_, uid_)));
@@ -156,6 +168,19 @@ Result<void> PodWorker::prepare() {
     containers_.push_back({.plan = c, .record = record_.containers.size() - 1, .pidfd = Fd()});
   }
   return {};
+}
+
+// A Secret that is gone, or can't be mounted any more, leaves the pod with what it has, as in Kubernetes.
+void PodWorker::write_changed_files() {
+  const auto told = [&](const Error& error) {
+    log_warning("a pod keeps the files it has", {{"pod", name_}, {"why", error.message}});
+  };
+  const PlanInput input = plan_input();
+  const auto volumes = plan_volumes(part_at(pod_, "spec"), input, pod_dir(input.store_dir, name_, uid_));
+  if (!volumes) return told(volumes.error());
+  for (const VolumePlan& volume : *volumes)
+    if (volume.type == VolumeType::kFiles)
+      if (const auto written = write_files(volume); !written) told(written.error());
 }
 
 void PodWorker::start_all() {
@@ -351,10 +376,13 @@ void PodWorker::restart(Container& c) {
 void PodWorker::supervise() {
   bool sidecars_stopped = false;
   for (;;) {
+    bool refresh = false;
     {
       const std::lock_guard lock(mutex_);
       if (stop_ || remove_) return;
+      std::swap(refresh, refresh_);
     }
+    if (refresh) write_changed_files();
     const std::string phase = pod_phase(record_);
     const bool over = containers_.empty() || phase == "Succeeded" || phase == "Failed";
     if (over && !sidecars_stopped) {

@@ -24,6 +24,8 @@ class PodWorker {
 
   // The pod is to go: everything of it is removed, its object last.
   void remove_pod();
+  // A Secret or ConfigMap has changed: what the pod mounts of it is brought up to date.
+  void refresh_files();
   [[nodiscard]] bool finished() const;  // the pod is gone, the thread at its end
   [[nodiscard]] const std::string& uid() const { return uid_; }
 
@@ -38,7 +40,9 @@ class PodWorker {
   };
 
   void run();
+  PlanInput plan_input() const;
   Result<void> prepare();
+  void write_changed_files();
   void start_all();
   bool start(Container& c);
   bool adopt(Container& c, const std::string& known);
@@ -68,6 +72,7 @@ class PodWorker {
   bool stop_ = false;
   bool remove_ = false;
   bool finished_ = false;
+  bool refresh_ = false;
   Fd wake_;  // eventfd
   std::thread thread_;
 };

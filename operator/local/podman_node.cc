@@ -10,6 +10,7 @@
 #include "base/core/guard.h"
 #include "base/core/log.h"
 #include "base/json/fields.h"
+#include "operator/kinds.h"
 #include "operator/local/files.h"
 #include "operator/local/pod_plan.h"
 #include "operator/local/pod_worker.h"
@@ -22,6 +23,10 @@ namespace {
 using kube::EventType;
 using kube::Object;
 using std::chrono::milliseconds;
+
+// Pods, and what they mount as files.
+const std::vector<kube::Kind> kWatched{kPod, kSecret, kConfigMap};
+bool is_pod(const Object& object) { return text_at(object, "kind") == kPod.kind; }
 
 // How long a stopping node may take to notice; changes wake it at once.
 constexpr milliseconds kLook{200};
@@ -77,13 +82,16 @@ struct PodmanNode::Impl {
 
   void loop(std::string cursor) {
     while (!stop) {
-      auto events = store.wait({kPod}, store.options().name_space, cursor, kLook);
+      auto events = store.wait(kWatched, store.options().name_space, cursor, kLook);
       if (!events) {
         report(events.error());
         std::this_thread::sleep_for(kLook);
         continue;
       }
+      if (!std::ranges::all_of(*events, is_pod, &kube::WatchEvent::object))
+        for (const auto& [uid, worker] : workers) worker->refresh_files();
       for (const kube::WatchEvent& event : *events) {
+        if (!is_pod(event.object)) continue;
         if (event.type != EventType::kDeleted) {
           // One pod that can't be taken is told, and the others run.
           if (const auto seen = guarded([&] { see(event.object, /*adopt=*/false); }); !seen) report(seen.error());
@@ -110,9 +118,10 @@ Result<std::unique_ptr<PodmanNode>> PodmanNode::start(Store& store, NodeOptions 
   if (!lock) return std::unexpected(lock.error());
   auto impl = std::unique_ptr<Impl>(new Impl{.store = store, .options = std::move(options), .lock = std::move(*lock)});
   std::string cursor;
-  BSP_TRY(const auto events, store.wait({kPod}, store.options().name_space, cursor, milliseconds(0)));
+  BSP_TRY(const auto events, store.wait(kWatched, store.options().name_space, cursor, milliseconds(0)));
   std::vector<Object> pods;
-  for (const kube::WatchEvent& event : events) pods.push_back(event.object);
+  for (const kube::WatchEvent& event : events)
+    if (is_pod(event.object)) pods.push_back(event.object);
   BSP_CHECK_OK(impl->sweep(pods));
   for (const Object& pod : pods) impl->see(pod, /*adopt=*/true);
   Impl& running = *impl;

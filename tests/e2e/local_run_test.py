@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Jobs by `bsp-operator local run`: real pods, real Open MPI, real criu."""
+import base64
 import json
 import signal
 import subprocess
@@ -34,6 +35,25 @@ class Runs(unittest.TestCase):
             self.assertEqual(run.summary()["migrations"], [])
             self.assertIn("rank 0 moves: slow -> fast", output)
             self.assertIn(0, [m["rank"] for m in run.calls()[0]["recorded"]["moves"]])
+
+    def test_a_running_pod_sees_a_renewed_secret(self):
+        mark = "renewed by the test\n"  # PEM leaves alone what stands before a certificate
+        with LocalJob("e2e-renewed", lattice_boltzmann(supersteps=1000000)) as run:
+            run.wait_for_superstep(3)
+            for name, secret in run.objects("Secret").items():
+                if "ca.pem" not in secret["data"]:
+                    continue  # the operator's own seed
+                ca = base64.b64decode(secret["data"]["ca.pem"]).decode()
+                secret["data"]["ca.pem"] = base64.b64encode((mark + ca).encode()).decode()
+                run.replace("Secret", name, secret)
+            for pod in (r["pod"] for r in run.job()["ranks"]):
+                uid = run.objects("Pod")[pod]["metadata"]["uid"]
+                file, = (run.store_here() / "pods" / f"{pod}.{uid}" / "volumes").glob("*/ca.pem")
+                wait_for(f"the renewed file of {pod}", lambda file=file: file.read_text().startswith(mark), 30)
+                log = run.store_here() / "logs" / pod / "sidecar.log"
+                wait_for(f"the sidecar of {pod} to take it", lambda log=log: "credentials renewed" in log.read_text(), 60)
+            run.wait_for_superstep(run.job()["superstep"] + 5)
+            self.assertEqual(run.job().get("attempt", 0), 0)
 
     def test_a_move_by_hand_and_the_commands_beside_run(self):
         command = lattice_boltzmann(supersteps=150)

@@ -1,0 +1,90 @@
+// The files of Secrets and ConfigMaps in a pod's volume, and what a pod that runs sees of a change: as with a kubelet, all of it at once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/core/read_file.h"
+#include "operator/local/pod_volumes.h"
+
+namespace bsp::local {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public ::testing::Test {
+ protected:
+  Files() {
+    char name[] = "/tmp/bsp-volumes-XXXXXX";
+    directory = ::mkdtemp(name);
+    volume.name = "keys";
+    volume.type = VolumeType::kFiles;
+    volume.path = directory + "/keys";
+    volume.file_mode = 0440;
+    volume.files = {{"cert.pem", "old certificate"}, {"key.pem", "old key"}};
+  }
+  ~Files() override { fs::remove_all(directory); }
+
+  [[nodiscard]] std::string read(const std::string& name) const {
+    return read_file(volume.path + "/" + name).value_or("nothing");
+  }
+  std::string directory;
+  VolumePlan volume{};
+};
+
+TEST_F(Files, AreThereWithTheirMode) {
+  ASSERT_TRUE(make_volumes({volume}));
+  EXPECT_EQ(read("cert.pem"), "old certificate");
+  EXPECT_EQ(read("key.pem"), "old key");
+  struct stat st{};
+  ASSERT_EQ(::stat((volume.path + "/key.pem").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777, 0440U);
+}
+
+TEST_F(Files, AreReplacedTogether) {
+  ASSERT_TRUE(make_volumes({volume}));
+  // Whoever has opened the directory that `..data` names reads the old pair to its end, never a pair of both.
+  const std::string before = fs::read_symlink(volume.path + "/..data").string();
+  volume.files = {{"cert.pem", "new certificate"}, {"key.pem", "new key"}};
+  ASSERT_TRUE(write_files(volume));
+  EXPECT_NE(fs::read_symlink(volume.path + "/..data").string(), before);
+  EXPECT_EQ(read("cert.pem"), "new certificate");
+  EXPECT_EQ(read("key.pem"), "new key");
+  volume.files["key.pem"] = "third key";
+  ASSERT_TRUE(write_files(volume));
+  EXPECT_EQ(read("key.pem"), "third key");
+}
+
+TEST_F(Files, ComeAndGo) {
+  ASSERT_TRUE(make_volumes({volume}));
+  volume.files = {{"cert.pem", "old certificate"}, {"more.pem", "more"}};
+  ASSERT_TRUE(write_files(volume));
+  EXPECT_EQ(read("more.pem"), "more");
+  EXPECT_EQ(read("key.pem"), "nothing");
+  EXPECT_FALSE(fs::is_symlink(volume.path + "/key.pem"));
+}
+
+TEST_F(Files, ThatAreTheSameStayAsTheyAre) {
+  ASSERT_TRUE(make_volumes({volume}));
+  const auto inode = [&] {
+    struct stat st{};
+    return ::stat((volume.path + "/key.pem").c_str(), &st) == 0 ? st.st_ino : 0;
+  };
+  const auto before = inode();
+  ASSERT_TRUE(make_volumes({volume}));  // as for a pod that is adopted
+  ASSERT_TRUE(write_files(volume));
+  EXPECT_EQ(inode(), before);
+}
+
+TEST_F(Files, OfAnOlderOperatorAreTakenOver) {
+  fs::create_directories(volume.path);
+  std::ofstream(volume.path + "/cert.pem") << "older certificate";
+  ASSERT_TRUE(make_volumes({volume}));
+  EXPECT_EQ(read("cert.pem"), "old certificate");
+}
+
+}  // namespace
+}  // namespace bsp::local
