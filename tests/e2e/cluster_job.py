@@ -320,6 +320,22 @@ def operator_pods():
     return {p["metadata"]["name"]: p for p in look(f"/api/v1/namespaces/{space}/pods?labelSelector={selector}", {}).get("items", [])}
 
 
+def read_from(pod, port, path):
+    """What a pod of the operator's answers, as an administrator asks it: the chart's NetworkPolicy keeps out who comes over the network."""
+    words = [ON_HOST, "env", f"KUBECONFIG={KUBECONFIG}", KUBECTL, "port-forward", "-n", release()[1], f"pod/{pod}", f":{port}"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as forward:
+        try:
+            line = forward.stdout.readline()
+            local = re.match(r"Forwarding from 127\.0\.0\.1:(\d+)", line)
+            if not local:
+                raise AssertionError(line + forward.stdout.read())
+            connection = http.client.HTTPConnection("127.0.0.1", int(local.group(1)), timeout=30)
+            connection.request("GET", path)
+            return connection.getresponse().read().decode()
+        finally:
+            forward.terminate()
+
+
 def leader():
     """The name of the operator's pod that leads; "" while none does."""
     name, space = release()

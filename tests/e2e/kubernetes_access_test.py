@@ -86,6 +86,24 @@ class Network(unittest.TestCase):
             wait_for("the policy to go with its job", lambda: not json.loads(space.kubectl("get", "networkpolicies", "-o", "json").stdout)["items"], 60)
 
 
+    def test_the_operators_metrics_are_for_those_who_are_named(self):
+        name, system = cluster_job.release()
+
+        def let_in(*peers):
+            cluster_job.helm("upgrade", name, cluster_job.CHART, "-n", system, "--reuse-values", "--set-json",
+                             f"networkPolicy.metricsFrom={json.dumps(peers)}", "--wait")
+        with Namespace("e2e-metrics") as space:
+            space.apply(stranger("stranger"))
+            running(space, "stranger")
+            address = cluster_job.operator_pods()[cluster_job.leader()]["status"]["podIP"]
+            for port in (8080, 8081):
+                self.assertFalse(connects(space, "stranger", address, port), port)
+            self.addCleanup(let_in)
+            let_in({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": space.name}}})
+            wait_for("the metrics to be open", lambda: connects(space, "stranger", address, 8080), 30)
+            self.assertFalse(connects(space, "stranger", address, 8081), "the probes are the kubelet's")
+
+
 class Rights(unittest.TestCase):
     """What `kubectl auth can-i --list` says of each service account, in the namespace of jobs and in the operator's; UPDATE_GOLDEN=1 writes it."""
 

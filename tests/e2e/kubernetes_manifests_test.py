@@ -112,7 +112,7 @@ ANSWERED = [
     (f"{APP}.comand", ["a"], "Invalid", ["containers[0].comand", "did you mean command?"]),
     (f"{APP}.command", "lattice_boltzmann --check", "Invalid", ["containers[0].command", "must be a list of texts"]),
     (f"{APP}.args", ["--width", 512], "Invalid", ["containers[0].args[1]", 'put it in quotes: "512"']),
-    (f"{APP}.env", {"A": "b"}, "Invalid", ["containers[0].env", "must be a list of {name:"]),
+    (f"{APP}.env", {"A": "b"}, "Invalid", ["containers[0].env", "must be a list, not an object"]),
     (f"{APP}.env", [{"name": "A", "value": 1}], "Invalid", ["containers[0].env[0].value", 'put it in quotes: "1"']),
     (f"{APP}.env", [{"nam": "A"}], "Invalid", ["containers[0].env[0].nam", "did you mean name?"]),
     ("spec.ranks", 5000000000, "Invalid", ["spec.ranks"]),

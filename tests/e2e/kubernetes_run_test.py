@@ -351,10 +351,9 @@ class Chart(unittest.TestCase):
         pods = cluster_job.operator_pods()
         self.assertEqual(len(pods), 2)
         self.assertIn(cluster_job.leader(), pods)
-        figures = kubectl("get", "--raw", f"/api/v1/namespaces/{cluster_job.release()[1]}/pods/{cluster_job.leader()}:8080/proxy/metrics").stdout
-        self.assertIn("bsp_operator_leader 1", figures)
+        self.assertIn("bsp_operator_leader 1", cluster_job.read_from(cluster_job.leader(), 8080, "/metrics"))
         for pod in pods:
-            self.assertIn("ok", kubectl("get", "--raw", f"/api/v1/namespaces/{cluster_job.release()[1]}/pods/{pod}:8081/proxy/healthz").stdout)
+            self.assertIn("ok", cluster_job.read_from(pod, 8081, "/healthz"))
 
     def test_the_operator_passes_the_restricted_standard(self):
         with Namespace("e2e-strict", level="restricted") as space:
