@@ -1,13 +1,13 @@
-/* stamper FILE RANK POD: a rank that computes for ever, as the copy checker sees it. */
+/* stamper FILE RANK [POD]: a rank that computes for ever, as the copy checker sees it. Without POD it is the host's name. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "stamp.h"
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 3 && argc != 4) return 2;
   for (long superstep = 0;; ++superstep) {
-    if (stamp(argv[1], atoi(argv[2]), argv[3], superstep / 100) != 0) {
+    if (stamp(argv[1], atoi(argv[2]), argc == 4 ? argv[3] : NULL, superstep / 100) != 0) {
       perror(argv[1]);
       return 1;
     }

@@ -3,8 +3,9 @@
 
 One job lives through all cases: rank 0 is moved to and fro by hand, and its victim dies at a named fault point
 (base/core/fault.h), armed by a file in the pod's run directory; or, where the victim does nothing of its own in that
-phase, from outside as soon as the phase is seen. Afterwards the migration must have ended, the job must run and progress
-again (restarted, if the rank itself is gone), with exactly one running program for each rank and no pod too many.
+phase, from outside while a sidecar takes its time at a point in the middle of the phase. Afterwards the migration must have ended, the job must run and progress
+again (restarted, if and only if a rank itself is gone), with exactly one running program for each rank and no pod too many. The
+program stamps, and the auditor (tests/audit) finds no moment at which a rank ran twice.
 
 failure_matrix_test.py                          a choice
 failure_matrix_test.py all                      all of them, some 20 s each
@@ -19,13 +20,18 @@ import tempfile
 import time
 import unittest
 
-from local_job import PHASES, LocalJob, kill, lattice_boltzmann, on_host, wait_for
+from local_job import PHASES, LocalJob, kill, on_host, wait_for
+from stamps import Stamps, stamping
 
-VICTIMS = ["program", "bsp-init", "criu", "source-sidecar", "target-sidecar", "source-pod", "target-pod", "operator"]
+# Program and bsp-init are those that have the rank: the source's, and from Restoring on the target's. Rank 1 is the bystander.
+VICTIMS = ["program", "bsp-init", "criu", "source-sidecar", "target-sidecar", "source-pod", "target-pod", "operator",
+           "source-program", "source-bsp-init", "bystander-program", "bystander-bsp-init", "bystander-sidecar", "bystander-pod"]
+SIDES = ["source", "target", "bystander"]
 ENDED = ["Succeeded", "RolledBack", "Failed"]
 SIDECAR_USER = 64600  # operator/reconcile/pods.cc
-# What does not exist in a phase can't be killed in it.
-IMPOSSIBLE = {("criu", "Preparing"), ("criu", "Pausing"), ("criu", "Transferring"), ("criu", "Resuming")}
+# What does not exist in a phase can't be killed in it; and where the source has the rank, it isn't told from "program".
+IMPOSSIBLE = {("criu", "Preparing"), ("criu", "Pausing"), ("criu", "Transferring"), ("criu", "Resuming"),
+              *itertools.product(("source-program", "source-bsp-init"), PHASES[:4])}
 # (victim, phase): the fault points that it passes in that phase. bsp-init's name the process that they are about.
 POINTS = {
     ("program", "Pausing"): ["init.stopped"],
@@ -46,9 +52,16 @@ POINTS = {
     ("target-sidecar", "Transferring"): ["transfer.verified", "transfer.received"],
     ("target-sidecar", "Restoring"): ["restore.begin", "restore.done"],
     ("target-sidecar", "Resuming"): ["epoch.open", "epoch.opened", "epoch.continued"],
+    ("bystander-sidecar", "Preparing"): ["epoch.prepare", "epoch.prepared"],
+    ("bystander-sidecar", "Pausing"): ["gate.arm", "gate.armed", "gate.commit", "gate.committed"],
+    ("bystander-sidecar", "Resuming"): ["epoch.open", "epoch.opened", "epoch.continued"],
     ("operator", "Preparing"): ["operator.Migrating"],
     **{("operator", phase): ["operator.Wave" + phase] for phase in PHASES[1:]},
 }
+# Who passes a point in the middle of each phase, and that point.
+HOLD = {"Preparing": ("target", "epoch.prepare"), "Pausing": ("source", "gate.armed"), "Checkpointing": ("source", "transfer.sending"),
+        "Transferring": ("target", "transfer.verified"), "Restoring": ("target", "restore.begin"), "Resuming": ("target", "epoch.open")}
+HELD_MS = 3000
 CASES = [(*case, point) for case in itertools.product(VICTIMS, PHASES) if case not in IMPOSSIBLE
          for point in POINTS.get(case, [""])]
 CHOICE = [("program", "Pausing", "init.stopped"), ("bsp-init", "Checkpointing", "init.dumping"),
@@ -56,7 +69,22 @@ CHOICE = [("program", "Pausing", "init.stopped"), ("bsp-init", "Checkpointing", 
           ("source-sidecar", "Transferring", "transfer.sent"), ("target-sidecar", "Restoring", "restore.begin"),
           ("target-sidecar", "Resuming", "epoch.opened"), ("source-pod", "Preparing", ""),
           ("target-pod", "Checkpointing", ""), ("operator", "Checkpointing", "operator.WaveCheckpointing"),
-          ("operator", "Resuming", "operator.WaveResuming")]
+          ("operator", "Resuming", "operator.WaveResuming"), ("source-program", "Resuming", ""),
+          ("bystander-sidecar", "Pausing", "gate.armed"), ("bystander-sidecar", "Resuming", "epoch.open"),
+          ("bystander-program", "Checkpointing", ""), ("bystander-pod", "Transferring", "")]
+
+
+def strikes_a_rank(victim, phase):
+    """If not, the job may not restart."""
+    if victim in ("operator", "criu"):
+        return False
+    if victim.endswith("sidecar"):
+        return phase == "Resuming"  # an epoch in the middle of its opening is lost (sidecar/README.md)
+    if victim == "target-pod":
+        return phase == "Resuming"  # before the commit nobody needs it
+    if victim.startswith("source"):
+        return phase != "Resuming"  # before, the operator may not know yet that the target holds all of it
+    return True
 
 
 def children(pid):
@@ -102,8 +130,9 @@ class Matrix(unittest.TestCase):
 
     def test_every_victim_in_every_phase(self):
         with tempfile.TemporaryDirectory(prefix="bsp-e2e-faults-", dir="/tmp") as self.operator_faults, \
-             LocalJob("e2e-matrix", lattice_boltzmann(1000000, substeps=4), pools="slow=1x0.3,fast=2x0.3", backoff=1000,
-                      annotations={"migbsp.io/fault-points": "enabled"},
+             tempfile.TemporaryDirectory(prefix="bsp-e2e-stamps-", dir="/tmp") as shared, Stamps("matrix", shared, shared) as stamps, \
+             LocalJob("e2e-matrix", stamping(1000000, substeps=4), pools="slow=1x0.3,fast=2x0.3", backoff=1000,
+                      annotations={"migbsp.io/fault-points": "enabled"}, stamps=stamps,
                       under=["env", f"BSP_FAULT_DIRECTORY={self.operator_faults}"]) as run:
             self.run_, self.pods = run, Pods(run)
             self.goes_on()
@@ -111,32 +140,44 @@ class Matrix(unittest.TestCase):
                 with self.subTest(victim=victim, phase=phase, point=point):
                     started = time.monotonic()
                     outcome = self.kill_during(victim, phase, point)
-                    print(f"{victim:>15} {phase:<14} {outcome}  {time.monotonic() - started:.1f} s", flush=True)
+                    print(f"{victim:>18} {phase:<14} {outcome}  {time.monotonic() - started:.1f} s", flush=True)
+            self.assertEqual(stamps.findings(), [])
+            # Had a rank run twice, that would have been found.
+            containers = on_host("podman", "ps", "-q", "--filter", self.pods.label, "--filter", f"name={run.job()['ranks'][1]['pod']}-app$")
+            forged = on_host("podman", "exec", *containers.stdout.split(), *stamps.forgery(rank=0))
+            self.assertEqual(forged.returncode, 124, forged.stderr)
+            found = wait_for("the forged copy to be found", stamps.findings, 30)
+            self.assertRegex("\n".join(found), "^rank 0 ran twice for [0-9.]+ ms: in [^\n]+$")
 
     def kill_during(self, victim, phase, point):
         run = self.run_
-        place = run.job()["ranks"][0]
+        place, bystander = run.job()["ranks"]
         attempt = run.job().get("attempt", 0)
-        before = self.pods.processes()
-        at_source = victim == "source-sidecar" or (victim in ("program", "bsp-init", "criu") and
-                                                   phase not in ("Restoring", "Resuming"))
-        action = "kill-child" if victim in ("program", "criu") else "kill"
+        side, action = self.where(victim, phase), "kill-child" if victim in ("program", "criu") else "kill"
+        stop_at = point
+        if not point:
+            (side, stop_at), action = HOLD[phase], f"stop:{HELD_MS}"
         armed = None
-        if point and victim == "operator":
-            armed = self.arm(pathlib.Path(self.operator_faults), point, action)
-        elif point and at_source:
-            armed = self.arm(run.run_directory(place["pod"]), point, action)
+        if side == "operator":
+            armed = self.arm(pathlib.Path(self.operator_faults), stop_at, action)
+        elif side != "target":
+            armed = self.arm(run.run_directory((place if side == "source" else bystander)["pod"]), stop_at, action)
         made = run.local("migrate", "0", "--to", "fast" if place["set"] == "slow" else "slow")
         self.assertEqual(made.returncode, 0, made.stderr)
         name = self.newest()
-        if point and not armed:
-            armed = self.arm(self.targets_run_directory(name), point, action)
-        struck = self.fires(armed, name) if point else self.strike_in(phase, victim, name, place["pod"], before)
+        if not armed:
+            armed = self.arm(self.targets_run_directory(name), stop_at, action)
+        self.fires(armed, name)
+        held = time.monotonic()
+        struck = "killed" if point or self.strike(victim, phase, name, (place["pod"], bystander["pod"])) else "was gone"
+        late = not point and time.monotonic() - held > HELD_MS / 1000
         ended = wait_for(f"the end of {name}", lambda: self.migration(name).get("phase") in ENDED and self.migration(name), 60)
         self.goes_on()
         job = run.job()
-        restarted = f", restarted: {job.get('restartReason', '')}" if job.get("attempt", 0) != attempt else ""
-        return f"{struck}: {ended['phase']} ({ended.get('message', '')}){restarted}"
+        restarted = f", restarted: {job['restarts'][-1]['message']}" if job.get("attempt", 0) != attempt else ""
+        if not late and not strikes_a_rank(victim, phase):
+            self.assertEqual(restarted, "", f"{victim} is no rank: {ended}")
+        return f"{struck}{' late' if late else ''} at {stop_at}: {ended['phase']} ({ended.get('message', '')}){restarted}"
 
     @staticmethod
     def arm(directory, point, action):
@@ -168,15 +209,6 @@ class Matrix(unittest.TestCase):
                 job = {k: self.run_.job().get(k) for k in ("phase", "reason", "superstep", "waveState")}
                 self.fail(f"{armed.name} was not passed: {status} {job}")
         fired.unlink(missing_ok=True)
-        return f"killed at {armed.name}"
-
-    def strike_in(self, phase, victim, name, source, before):
-        reached = wait_for(f"phase {phase} of {name}", lambda: self.reached(name, phase), 150,
-                           detail=lambda: {k: self.run_.job().get(k) for k in ("phase", "reason", "superstep", "waveState")})
-        target = self.migration(name).get("targetPod", "")
-        processes = before if phase == "Preparing" and victim != "target-pod" else {**before, **self.pods.processes()}
-        struck = self.strike(victim, phase, processes, source, target)
-        return f"{'killed' if struck else 'was gone'} in {reached}"
 
     def newest(self):
         found = self.run_.objects("RankMigration").values()
@@ -185,25 +217,29 @@ class Matrix(unittest.TestCase):
     def migration(self, name):
         return self.run_.objects("RankMigration").get(name, {}).get("status", {})
 
-    def reached(self, name, phase):
-        """The phase it is in, once that is `phase` or a later one."""
-        now = self.migration(name).get("phase", "Pending")
-        return now if now in ENDED or (now in PHASES and PHASES.index(now) >= PHASES.index(phase)) else None
+    @staticmethod
+    def where(victim, phase):
+        """Whose the victim is: the operator's, or a side's."""
+        side = victim.partition("-")[0]
+        if side in (*SIDES, "operator"):
+            return side
+        return "target" if phase in ("Restoring", "Resuming") else "source"
 
-    def strike(self, victim, phase, processes, source, target):
+    def strike(self, victim, phase, name, pods):
+        target = self.migration(name).get("targetPod", "")
+        pod = dict(zip(SIDES, (pods[0], target, pods[1])))[self.where(victim, phase)]
+        return self.kill_parts(victim, self.pods.processes().get(pod, {}))
+
+    def kill_parts(self, victim, containers):
         """True if there was anything to kill."""
-        if victim in ("source-pod", "target-pod"):
-            pod = source if victim == "source-pod" else target
-            return any([self.kill_quietly(pid) for pid in processes.get(pod, {}).values()])
-        if victim in ("source-sidecar", "target-sidecar"):
-            pod = source if victim == "source-sidecar" else target
-            return self.kill_quietly(processes.get(pod, {}).get("sidecar"))
-        holder = target if phase in ("Restoring", "Resuming") else source
-        init = processes.get(holder, {}).get("app")
-        if victim == "bsp-init":
+        part = next(part for part in ("pod", "sidecar", "bsp-init", "program") if victim.endswith(part))
+        if part == "pod":
+            return any([self.kill_quietly(pid) for pid in containers.values()])
+        if part == "sidecar":
+            return self.kill_quietly(containers.get("sidecar"))
+        init = containers.get("app")
+        if part == "bsp-init" or not init:
             return self.kill_quietly(init)
-        if not init:
-            return False
         found = [p for p in descendants(init)[1:] if command_of(p).startswith("lattice")]
         return self.kill_quietly(found[0] if found else None)
 

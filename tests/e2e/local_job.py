@@ -33,7 +33,7 @@ spec:
       - name: app
         image: {image}
         command: {command}
-"""
+{volumes}"""
 
 
 def on_host(*words, **options):
@@ -86,10 +86,12 @@ def wait_for(what, condition, seconds=60, detail=lambda: ""):
 class LocalJob:
     """One `bsp-operator local run` in namespace `name`, in the background; whatever the test leaves is removed.
 
-    `under`: words before the command, as of env(1) or setpriv(1). `spec`: one more line of the manifest."""
+    `under`: words before the command, as of env(1) or setpriv(1). `spec`: one more line of the manifest. `stamps`: a program's that
+    stamps (stamps.py)."""
 
     def __init__(self, name, command, ranks=2, mode="Off", alpha=5, backoff=0, image="localhost/bsp-apps:dev",
-                 pools="slow=1x0.2,fast=3x0.3", manifest=None, under=(), spec="", annotations=None, record=False):
+                 pools="slow=1x0.2,fast=3x0.3", manifest=None, under=(), spec="", annotations=None, record=False,
+                 stamps=None):
         self.namespace = name
         self.store = pathlib.Path("/run/bsp-operator") / name
         self.directory = tempfile.mkdtemp(prefix=f"bsp-e2e-{name}-", dir="/tmp")
@@ -100,12 +102,22 @@ class LocalJob:
         file = pathlib.Path(self.directory) / "job.yaml"
         file.write_text(manifest or MANIFEST.format(ranks=ranks, mode=mode, alpha=alpha, backoff=backoff, image=image, spec=spec,
                                                     annotations=json.dumps(annotations or {}),
-                                                    command=json.dumps(command)))
+                                                    command=json.dumps(command), volumes=self.volumes_of(stamps)))
         with open(self.output, "w") as output:
             self.process = subprocess.Popen(
                 [ON_HOST, *under, OPERATOR, "local", "run", "-f", str(file), "--pools", pools, "-n", name, "--plain",
                  "--summary", str(self.summary_file), *(["--record", str(self.record_file)] if record else [])],
                 stdout=output, stderr=subprocess.STDOUT)
+
+    @staticmethod
+    def volumes_of(stamps):
+        if not stamps:
+            return ""
+        app = {"name": "app"}
+        pod = {"containers": [app]}
+        stamps.into(pod)
+        return (f"        env: {json.dumps(app['env'])}\n        volumeMounts: {json.dumps(app['volumeMounts'])}\n"
+                f"      volumes: {json.dumps(pod['volumes'])}\n")
 
     def __enter__(self):
         return self
@@ -144,6 +156,14 @@ class LocalJob:
                 item = json.loads(file.read_text())
                 found[item["metadata"]["name"]] = item
         return found
+
+    def replace(self, kind, name, item):
+        """As the store writes an object: a new version, whole."""
+        item["metadata"]["resourceVersion"] = str(int(item["metadata"]["resourceVersion"]) + 1)
+        file = self.store_here() / kind / f"{name}.json"
+        new = file.with_name("." + file.name + ".new")
+        new.write_text(json.dumps(item))
+        new.rename(file)
 
     def store_here(self):
         """The machine's own /run, seen through one of its processes if this test runs in the development image."""
