@@ -83,6 +83,7 @@ start_node() {
   # /var/lib/containerd is a directory of the host because there is no overlay upon an overlay.
   machine "$name" -v "$run/$name/containerd:/var/lib/containerd" -v "$run/$name/kubelet:/var/lib/kubelet" \
     -v "$run/images:/opt/cluster/images:ro" -v "$cluster/node:/opt/cluster/node:ro" -e NODE="$name" \
+    -v "$run/shared:/opt/cluster/shared" \
     -e IP="$(node_ip "$number")" -e CPUS="$cpus" \
     -e LABELS="$(pool_label)=$pool,node.kubernetes.io/instance-type=$pool,topology.kubernetes.io/region=region-1,topology.kubernetes.io/zone=$zone" \
     "$node_image" /opt/cluster/node/start.sh
@@ -110,8 +111,9 @@ fi
 [ ! -e "$run" ] || die "something is left of an earlier cluster; ./dev cluster down removes it"
 trap '[ $? = 0 ] || say "The cluster is not up. Its logs are in $run/*/log; ./dev cluster down removes what is there"' EXIT
 began=$SECONDS
-mkdir -p "$run/images"
+mkdir -p "$run"/{images,shared}
 chmod 700 "$run"
+chmod 1777 "$run/shared"   # a directory of all nodes, as a network file system would be: hostPath /opt/cluster/shared
 
 say "Starting the control plane and $(node_names | wc -l) nodes: $(node_names | xargs)"
 certificates
