@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What befalls a cluster while a rank moves in it: in each phase of a migration a part of the cluster or of the job is struck. At no
-moment can two copies of a rank compute, the migration ends, and the job ends with the sequential program's field or is Failed and
-says why. What is no fault of a rank (the operator, the control plane, a kubelet, the target) costs the job no restart.
+moment can two copies of a rank compute: this machine's processes are watched, and the program stamps for the auditor (tests/audit). The
+migration ends, and the job ends with the sequential program's field or is Failed and says why. What is no fault of a rank (the operator, the control plane, a kubelet, the target) costs the job no restart.
 
 Each case is a job of its own. Rank 0 is moved by hand from slow to medium, whose one node, medium-1, holds nothing else of the job;
 a fault point (base/core/fault.h) makes some sidecar take 2.5 s in the middle of the phase, and the blow falls then.
@@ -18,8 +18,9 @@ import unittest
 
 import cluster_job
 import cluster_nodes
-from cluster_job import ClusterJob, Namespace, api, bsp_job, field_of, lattice_boltzmann, look, node_sh, sequential_field, wait_for
+from cluster_job import ClusterJob, Namespace, api, bsp_job, field_of, job_of, look, node_sh, sequential_field, wait_for
 from local_job import PHASES, on_host
+from stamps import Stamps, stamping
 
 TARGET = "medium-1"
 # The side that passes a point in the middle of each phase, and that point. RollingBack begins when the target is evicted while it verifies
@@ -29,7 +30,7 @@ HOLD = {"Preparing": ("target", "epoch.prepare"), "Pausing": ("source", "gate.ar
 ROLLBACK = ("source", "epoch.prepare")
 AFTER_COMMIT = ("Resuming",)  # from then on only the target may run the rank: without it the job restarts
 TARGET_HAS_ALL = ("Restoring", "Resuming")  # the source is needed no more
-SHORT, LONG = lattice_boltzmann(900), lattice_boltzmann(2500)  # some 45 s, and longer than a target is waited for
+SHORT, LONG = stamping(600), stamping(2500)  # some 30 s, and longer than a target is waited for
 
 
 def node_is_ready(name):
@@ -135,6 +136,7 @@ CHOICE = [("operator-killed", "Restoring"), ("apiserver-restarted", "Pausing"), 
           ("target-evicted", "Checkpointing"), ("source-sidecar-killed", "Transferring"), ("target-sidecar-killed", "Resuming"),
           ("image-missing", "Preparing"), ("quota-reached", "Preparing"), ("source-node-killed", "Restoring"),
           ("bystander-node-cut-off", "Transferring"), ("operator-killed", "RollingBack"), ("source-sidecar-killed", "RollingBack")]
+SHARED = "/opt/cluster/shared"  # on each node the same directory (tests/cluster/up.sh)
 HERE_ONLY = "localhost/bsp-e2e-here:1"  # bsp-apps under a name that TARGET doesn't know
 
 
@@ -147,6 +149,10 @@ def image_everywhere_but_there():
         if node != TARGET:
             done = on_host(*ctr, "tag", "localhost/bsp-apps:dev", HERE_ONLY)
             assert done.returncode == 0, done.stderr
+
+
+def stamps_of(name):
+    return Stamps(name, cluster_job.STATE / "run/shared", SHARED)
 
 
 class Missed(Exception):
@@ -163,6 +169,7 @@ class Case:
         self.command = LONG if fault in BEFOREHAND else SHORT
         self.target_name = f"{self.name}-r0-g1"
         self.afterwards, self.after_migration = [], []
+        self.stamps = stamps_of(self.name)
 
     def later(self, repair):
         """Called when the job has ended."""
@@ -182,6 +189,7 @@ class Case:
                            sets={"names": ["slow", "fast", "medium"]}, runPolicy={"backoffLimit": 3, "cleanPodPolicy": "Running"})
         if self.fault == "image-missing":
             manifest["spec"]["template"]["spec"]["containers"][0]["image"] = HERE_ONLY
+        self.stamps.into(manifest["spec"]["template"]["spec"])
         return manifest
 
     def run(self):
@@ -191,13 +199,14 @@ class Case:
         wait_for(f"{TARGET} to be Ready", lambda: node_is_ready(TARGET), 120)
         self.job = ClusterJob(self.space, self.manifest())
         try:
-            with cluster_nodes.Copies(self.name) as self.copies:
+            with self.stamps, cluster_nodes.Copies(self.name) as self.copies:
                 self.job.wait_for_superstep(3)
                 ranks = self.job.status()["ranks"]
                 self.source, self.bystander = ranks[0]["pod"], ranks[1]["pod"]
                 self.node_of = [place["node"] for place in ranks]
                 outcome = self.strike()
                 ended = self.job.ended(420)
+                self.assertEqual(self.stamps.findings(), [])
             self.assertEqual(self.copies.two, [], "two copies of a rank could compute")
             return f"{outcome}; {self.check(ended)}"
         finally:
@@ -273,6 +282,20 @@ class Faults(unittest.TestCase):
             except Missed:
                 if again == 2:
                     raise
+
+    def test_a_forged_copy_is_found(self):
+        """What the auditor would say, had a rank run twice in two pods of this cluster."""
+        with Namespace("e2e-forged") as space, stamps_of("forged") as stamps:
+            manifest = bsp_job("forged", stamping(1000000))
+            stamps.into(manifest["spec"]["template"]["spec"])
+            with job_of(space, manifest) as job:
+                job.wait_for_superstep(3)
+                self.assertEqual(stamps.findings(), [])
+                other = job.status()["ranks"][1]["pod"]
+                forged = cluster_job.kubectl("exec", "-n", space.name, other, "-c", "app", "--", *stamps.forgery(rank=0), check=False)
+                self.assertIn("exit code 124", forged.stderr)
+                found = wait_for("the forged copy to be found", stamps.findings, 30)
+                self.assertRegex("\n".join(found), f"^rank 0 ran twice for [0-9.]+ ms: in [^\n]*{other}[^\n]*$")
 
     def test_every_fault_in_every_phase(self):
         with Namespace("e2e-faults") as space:
