@@ -36,7 +36,7 @@ if built bsp-simulate; then
   mkdir -p "$new/host/bin"
   ln -s ../../simulator/bin/bsp-simulate "$new/host/bin/bsp-simulate"
 fi
-for app in lattice_boltzmann smith_waterman lattice_boltzmann_stamping stamper; do  # the last two are tests', and no part of a release
+for app in lattice_boltzmann smith_waterman lu fractal lattice_boltzmann_stamping stamper; do  # the last two are tests', and no part of a release
   built $app && install -m755 "$build/bin/$app" "$new/apps/bin/$app"
 done
 

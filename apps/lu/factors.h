@@ -1,0 +1,89 @@
+// The factors over a grid of ranks: block-cyclic, as in the MigBSP papers (there with blocks of one cell).
+//
+//   Cell (i,j) belongs to rank (i/b mod R)·C + (j/b mod C).
+//   superstep 1       first:  the pivot of column 0 is found in its column of ranks
+//   superstep 2k+2    second: the k-th panel of b columns: multipliers, pivots, rows change places; L goes along its rows of
+//                     ranks, U is computed in its row of ranks and goes along its columns
+//   superstep 2k+3    third:  the rest is updated, and the next panel's first pivot found
+// 2⌈n/b⌉ + 1 supersteps, each ended by MPI_Barrier. What there is to update shrinks with them.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "apps/common/world.h"
+#include "apps/lu/matrix.h"
+
+namespace lu {
+
+struct Pivot {  // as MPI_DOUBLE_INT has it
+  double value = -1;
+  int row = 0;
+};
+
+class Factors {
+ public:
+  Factors(const apps::World& world, const Matrix& matrix, std::size_t block, std::size_t process_rows);
+  ~Factors();
+  Factors(const Factors&) = delete;
+  Factors& operator=(const Factors&) = delete;
+
+  [[nodiscard]] std::size_t supersteps() const { return 2 * panels() + 1; }
+  void superstep(std::size_t s);  // from 1
+
+  // The column without a pivot, where the matrix is singular: no more supersteps then. Else `order`.
+  [[nodiscard]] std::size_t singular_at() const { return singular_at_; }
+  [[nodiscard]] const std::vector<Pivot>& pivots() const { return pivots_; }  // of the columns so far
+  [[nodiscard]] double computing() const { return computing_; }
+
+  // After the last superstep, by all ranks.
+  double residual();
+  std::vector<double> solve();
+  double backward_error(const std::vector<double>& x);
+  // Rank 0 takes in the factors row by row and calls take(i, row); the others send theirs.
+  template <class Take>
+  void collect(Take take) {
+    std::vector<double> row(matrix_.order);
+    for (std::size_t i = 0; i < matrix_.order; ++i) {
+      collect_row(i, row);
+      if (world_.first()) take(i, row);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::size_t panels() const { return (matrix_.order + block_ - 1) / block_; }
+  [[nodiscard]] double* row(std::size_t place) { return cells_.data() + place * width_; }
+  [[nodiscard]] bool in_column_of(std::size_t column) const { return columns_.owns(column); }
+
+  void find_pivot(std::size_t column);
+  void factor_panel(std::size_t begin, std::size_t end);
+  void second(std::size_t begin, std::size_t end);
+  void third(std::size_t end);
+  // Columns `from` … `to` by place, of two rows.
+  void exchange(std::size_t one, std::size_t other, std::size_t from, std::size_t to);
+  // From the panel's column of ranks: the cells of its columns in my rows from place `first` on, made by cell(i, k, value).
+  template <class Cell>
+  void share_left(std::size_t begin, std::size_t end, std::size_t first, Cell cell);
+  // From the panel's row of ranks: the cells of its rows in my columns from place `first` on.
+  template <class Cell>
+  void share_upper(std::size_t begin, std::size_t end, std::size_t first, Cell cell);
+  void collect_row(std::size_t i, std::vector<double>& row);
+  void substitute(std::size_t begin, std::size_t end, bool forward, std::vector<double>& sums, std::vector<double>& x);
+
+  const apps::World& world_;
+  Matrix matrix_;
+  std::size_t block_;
+  Cyclic rows_, columns_;  // of the grid; mine are this rank's
+  MPI_Comm along_row_, along_column_;
+  std::size_t width_;
+  std::vector<double> cells_;  // row by row
+  std::vector<Pivot> pivots_;
+  Pivot next_;  // the next panel's first, in its column of ranks
+  std::size_t singular_at_;
+  std::vector<double> left_, upper_;  // of the panel: L and U
+  double computing_ = 0;
+};
+
+}  // namespace lu
