@@ -1,0 +1,7 @@
+#!/bin/bash
+# ./dev images [PRESET]: build, and make the images of the runtime, the applications and the operator.
+set -euo pipefail
+. images/commands.sh
+
+images "$@"
+operator_image

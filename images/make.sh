@@ -1,0 +1,73 @@
+# shellcheck shell=bash
+# From the sources to programs, their layout and the images of pods. Sourced.
+
+# build PRESET [BUILD_PRESET]: compile in build/PRESET.
+build() {
+  local preset=${1:-release}
+  ensure_dev_root
+  say "Building ($preset) in Debian 13"
+  in_debian sh -ec '
+    [ "build/$1/build.ninja" -nt CMakePresets.json ] || cmake --preset "$1" >"build/$1.configure.log" 2>&1 || { cat "build/$1.configure.log"; exit 1; }
+    cmake --build --preset "$2"' build "$preset" "${2:-$preset}" || die "the build failed; its message is above"
+}
+
+# bundle PRESET: lay out what leaves the image, if any of it has changed.
+bundle() {
+  local preset=$1 inputs
+  inputs=$(cd "build/$preset/bin" && stat -c '%n %Y %s' bsp-* libbspmpi.so lattice_boltzmann* smith_waterman lu fractal stamper 2>/dev/null |
+           cat - "$tree"/images/{bundle.sh,dev.packages} | sha256sum)
+  [ "$(cat build/bundle.stamp 2>/dev/null)" = "$inputs" ] && return
+  say "Laying out the programs with their libraries in build/bundle"
+  in_debian images/bundle.sh "build/$preset" "$tree/build/bundle"
+  mkdir -p build/bin
+  ln -sfn ../bundle/host/bin/bsp-operator build/bin/bsp-operator
+  echo "$inputs" >build/bundle.stamp
+}
+
+# replacing TAG COMMAND…: COMMAND makes the image TAG anew; its nameless predecessor goes, unless it is in use.
+replacing() {
+  local tag=$1 old
+  shift
+  old=$(podman images -q "$tag")
+  "$@" >/dev/null || die "the image $tag could not be made; the message is above"
+  [ -z "$old" ] || [ "$old" = "$(podman images -q "$tag")" ] || podman rmi "$old" >/dev/null 2>&1 || true
+}
+
+# images PRESET [BUILD_PRESET]: what pods are made of. Podman stores them; they are made anew only if their content changed.
+images() {
+  local preset=${1:-release} content base
+  build "$preset" "${2:-$preset}"
+  bundle "$preset"
+  content=$(sha256sum build/bundle.stamp images/apps.*)
+  if [ "$(cat build/images.stamp 2>/dev/null)" = "$content" ] &&
+     podman image exists localhost/bsp-runtime:dev && podman image exists localhost/bsp-apps:dev; then
+    return
+  fi
+  base=localhost/bsp-apps-base:$(hash_of images/apps.packages)
+  debian_image "$base" images/apps.packages 'useradd -m -u 1000 bsp
+    cd /usr/lib/*-linux-gnu
+    rm -rf libLLVM*.so* libamd_comgr.so* libamdhip64.so* libz3.so* ucx/*rocm* /usr/share/locale/*'
+  say "Making the images localhost/bsp-runtime:dev (what every pod carries) and localhost/bsp-apps:dev (the examples)"
+  tar -C build/bundle/runtime -cf build/runtime.tar .
+  replacing localhost/bsp-runtime:dev podman import -q build/runtime.tar localhost/bsp-runtime:dev
+  replacing localhost/bsp-apps:dev podman build -q --network none --build-arg BASE="$base" \
+    -f images/apps.Containerfile -t localhost/bsp-apps:dev build/bundle/apps
+  rm build/runtime.tar
+  echo "$content" >build/images.stamp
+}
+
+# What only a Kubernetes cluster needs. It is the operator as it runs here, with its loader in another place.
+operator_image() {
+  local content
+  content=$(sha256sum build/bundle.stamp images/operator.Containerfile)
+  [ "$(cat build/operator.stamp 2>/dev/null)" = "$content" ] && podman image exists localhost/bsp-operator:dev && return
+  say "Making the image localhost/bsp-operator:dev"
+  rm -rf build/operator-image
+  cp -r build/bundle/host build/operator-image
+  rm -f build/operator-image/bin/bsp-simulate  # a link to what stays on the user's machine
+  in_debian patchelf --set-interpreter /lib/ld-linux-x86-64.so.2 --force-rpath --set-rpath /lib build/operator-image/bin/bsp-operator
+  replacing localhost/bsp-operator:dev podman build -q --network none -f images/operator.Containerfile \
+    -t localhost/bsp-operator:dev build/operator-image
+  rm -rf build/operator-image
+  echo "$content" >build/operator.stamp
+}

@@ -1,0 +1,18 @@
+#!/bin/bash
+# reproduce [OPTIONS] [TABLE.csv …]: in the simulator, several runs at once. Tables may lie anywhere; what runs sees copies of them.
+set -euo pipefail
+. images/commands.sh
+
+words=()
+mkdir -p build/reproduce
+for word; do
+  if [[ $word == *.csv ]]; then
+    [ -e "$word" ] || word=${called_from:?}/$word
+    cp "$word" build/reproduce/ || die "reproduce: $word cannot be read"
+    word=build/reproduce/$(basename "$word")
+  fi
+  words+=("$word")
+done
+build release reproduce
+say "Running the cells of ${*:-the published tables}"
+in_debian build/release/bin/bsp-reproduce "${words[@]}" || die "bsp-reproduce failed; its message is above"
