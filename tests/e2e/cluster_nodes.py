@@ -1,5 +1,6 @@
 """Into the test cluster's nodes, whose processes are this machine's own: run directories of pods, fault points, and how many copies
 of a rank there are at any moment."""
+import contextlib
 import json
 import os
 import pathlib
@@ -18,18 +19,20 @@ def machines():
     return {c["Name"].removeprefix("/").removeprefix("bsp-cluster-"): (c["State"]["Pid"], c["Id"]) for c in found}
 
 
-def run_directory(pod):
+def run_directory(pod, nodes):
     """/run/bsp of a pod's containers as a path of this machine; None before the kubelet has mounted it."""
-    machine = machines().get(pod.get("spec", {}).get("nodeName", ""))
+    machine = nodes.get(pod.get("spec", {}).get("nodeName", ""))
     if not machine:
         return None
     directory = pathlib.Path(f"/proc/{machine[0]}/root/var/lib/kubelet/pods/{pod['metadata']['uid']}/{EMPTY_DIR}")
     return directory if os.path.ismount(directory) else None
 
 
-def arm(pod_of, point, action, seconds=60):
-    """Arms a fault point (base/core/fault.h) in the pod that pod_of() returns, once it has its run directory."""
-    directory = wait_for(f"the run directory of the pod for {point}", lambda: run_directory(pod_of() or {}), seconds,
+def arm(pod_of, point, action, nodes=None, seconds=60):
+    """Arms a fault point (base/core/fault.h) in the pod that pod_of() returns, once it has its run directory. Whoever races with the
+    pod finds the machines beforehand."""
+    nodes = nodes or machines()
+    directory = wait_for(f"the run directory of the pod for {point}", lambda: run_directory(pod_of() or {}, nodes), seconds,
                          detail=lambda: pod_of())
     new = directory / f"{point}.new"
     new.write_text(action)
@@ -66,17 +69,37 @@ def processes(comm):
     return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit() and text_of(entry.name, "comm").startswith(comm)]
 
 
-def kill_process(comm, **variables):
-    """SIGKILL of the one process with that program and environment; False if there is none (any more)."""
+def kill_process(comm, how=signal.SIGKILL, **variables):
+    """SIGKILL (or `how`) of the one process with that program and environment; False if there is none (any more)."""
     for pid in processes(comm):
         have = environment(pid)
         if all(have.get(name) == value for name, value in variables.items()):
             try:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, how)
                 return True
             except ProcessLookupError:
                 return False
     return False
+
+
+@contextlib.contextmanager
+def starved(node, thousandths):
+    """All pods of the node have no more than so many thousandths of a core together. In periods of 100 ms, since no quota is less than 1 ms."""
+    group = "/sys/fs/cgroup/kubepods" if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else "/sys/fs/cgroup/cpu/kubepods"
+    files = ["cpu.max"] if "cpu/" not in group else ["cpu.cfs_period_us", "cpu.cfs_quota_us"]
+    values = [f"{thousandths * 100} 100000"] if len(files) == 1 else ["100000", str(thousandths * 100)]
+
+    def in_node(script):
+        done = on_host("podman", "exec", f"bsp-cluster-{node}", "sh", "-ec", script)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+    before = in_node("; ".join(f"cat {group}/{file}" for file in files))
+    in_node("; ".join(f"echo {value} >{group}/{file}" for value, file in zip(values, files)))
+    try:
+        yield
+    finally:
+        # The quota first: it may not be more than the period's share of a parent for a moment.
+        in_node("; ".join(f"echo {value} >{group}/{file}" for value, file in reversed(list(zip(before, files)))))
 
 
 def killed_for_memory(comm):
