@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Jobs in a real cluster, with kubectl and Helm as a user has them: real kubelets, real scheduler, real Open MPI, real criu."""
 import json
+import signal
 import sys
+import time
 import unittest
 
 import cluster_job
@@ -319,6 +321,30 @@ class Limits(InANamespace):
         taken = sum(milli(c.get("resources", {}).get("requests", {}).get("cpu", "0")) for p in pods
                     if p["status"].get("phase") not in ("Succeeded", "Failed") for c in p["spec"]["containers"])
         return milli(look(f"/api/v1/nodes/{node}")["status"]["allocatable"]["cpu"]) - taken
+
+
+class Liveness(InANamespace):
+    """The sidecar's liveness probe, as kubelets ask it."""
+
+    def sidecar(self, pod):
+        pod = look(f"/api/v1/namespaces/{self.space.name}/pods/{pod}")
+        return next(c for c in pod["status"]["initContainerStatuses"] if c["name"] == "sidecar")
+
+    def test_a_hung_sidecar_is_restarted_and_one_on_a_starved_node_is_not(self):
+        with job_of(self.space, bsp_job("starves", ENDLESS, sets={"names": ["slow", "fast"]})) as job:
+            job.wait_for_superstep(5)
+            starved, hung = job.status()["ranks"]
+            with cluster_nodes.starved(starved["node"], thousandths=20):
+                self.assertTrue(cluster_nodes.kill_process("bsp-sidecar", signal.SIGSTOP, BSP_POD=hung["pod"]))
+                began = time.monotonic()
+                wait_for("the hung sidecar to be restarted", lambda: self.sidecar(hung["pod"])["restartCount"], 300)
+                took = time.monotonic() - began
+                self.assertEqual(self.sidecar(starved["pod"])["restartCount"], 0)
+                print(f"a hung sidecar is restarted after {took:.0f} s; probes of a sidecar on 0.02 of a core that failed meanwhile: "
+                      f"{sum('Liveness probe failed' in note for _, note in self.space.events(starved['pod']))}", flush=True)
+            job.wait_for_superstep(job.status()["superstep"] + 5)
+            self.assertEqual(job.status().get("attempt", 0), 0, job.told())
+            self.assertEqual(self.sidecar(starved["pod"])["restartCount"], 0)
 
 
 class Chart(unittest.TestCase):
