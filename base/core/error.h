@@ -1,11 +1,9 @@
-// The environment's failures are values; broken invariants abort.
+// The environment's failures are values; a broken invariant ends the process, or the unit of work (guard.h) that met it.
 //
 // Everything outside this process (files, sockets, CRIU, Podman, user input) fails by returning
 // an Error inside a Result. check() is only for what can't happen unless our own code is wrong.
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
 #include <expected>
 #include <format>
 #include <source_location>
@@ -53,12 +51,13 @@ std::unexpected<Error> fail_errno(std::string_view what, int error_number);
 std::string_view to_string(ErrorCode code);
 ErrorCode error_code_from(std::string_view name);  // kFailed if unknown
 
+// Ends the process, or throws where checks do (guard.h).
+[[noreturn]] void break_invariant(std::string_view what, std::source_location where);
+
 inline void check(bool ok, std::string_view what, std::source_location where = std::source_location::current()) {
   if (ok) [[likely]]
     return;
-  std::fprintf(stderr, "broken invariant: %.*s (%s:%u)\n", static_cast<int>(what.size()), what.data(),
-               where.file_name(), where.line());
-  std::abort();
+  break_invariant(what, where);
 }
 
 }  // namespace bsp

@@ -100,7 +100,7 @@ int Loop::wait_ms() const {
 // What one callback throws must not lose the others, nor end the thread and with it the process.
 template <class Work>
 void Loop::call(Work&& work) {
-  if (const auto done = guarded(work); !done) log_error("a callback failed", {{"error", done.error().message}});
+  if (const auto done = caught(work); !done) log_error("a callback failed", {{"error", done.error().message}});
 }
 
 void Loop::run_timers() {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/core/guard.h"
 #include "base/core/log.h"
 #include "base/net/address.h"
 #include "base/net/loop.h"
@@ -40,6 +41,8 @@ const char* reason_of(int status) {
       return "Method Not Allowed";
     case 431:
       return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
     default:
       return "Service Unavailable";
   }
@@ -61,7 +64,10 @@ class Endpoints::Server {
   Server(std::map<std::string, std::function<Page()>> pages, const EndpointLimits& limits, Fd listener)
       : pages_(std::move(pages)), limits_(limits), listener_(std::move(listener)) {
     loop_.watch(listener_.get(), EPOLLIN, [this](auto) { accept_all(); });
-    thread_ = std::thread([this] { loop_.run(); });
+    thread_ = std::thread([this] {
+      const ChecksThrow here;  // no page is worth the process
+      loop_.run();
+    });
   }
   ~Server() {
     loop_.stop();
@@ -195,7 +201,9 @@ class Endpoints::Server {
     const auto now = steady_clock::now();
     const auto made = made_.find(path);
     if (made != made_.end() && now < made->second.at + limits_.fresh) return made->second.page;
-    Page fresh = page->second();
+    const auto page_made = guarded(page->second);
+    if (!page_made) return {500, page_made.error().message + "\n"};
+    const Page& fresh = *page_made;
     if (limits_.fresh.count() > 0) made_.insert_or_assign(path, Made{fresh, now});
     return fresh;
   }

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "base/core/guard.h"
 #include "base/core/log.h"
 #include "base/net/address.h"
 #include "base/net/link.h"
@@ -355,7 +356,10 @@ Result<std::unique_ptr<LinkGroup>> LinkGroup::listen(net::TlsContext context, Op
                                                  [s = state.get()](net::Request request, net::Reply reply) {
                                                    s->serve(std::move(request), std::move(reply));
                                                  }));
-  state->thread = std::thread([s = state.get()] { s->loop.run(); });
+  state->thread = std::thread([s = state.get()] {
+    const ChecksThrow here;  // all jobs' moves depend on it
+    s->loop.run();
+  });
   return std::unique_ptr<LinkGroup>(new LinkGroup(std::move(state)));
 }
 

@@ -110,6 +110,7 @@ SidecarThread::SidecarThread(std::string network)
         if (!network.empty())
           if (auto entered = enter_network_namespace(network); !entered)
             log_error("the pod network can't be entered", {{"error", entered.error().message}});
+        const ChecksThrow here;  // it works for all jobs
         loop_.run();
       }) {}
 

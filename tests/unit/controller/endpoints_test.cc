@@ -154,6 +154,20 @@ TEST(Endpoints, WhatIsNoRequestIsAnsweredAndNotKept) {
   EXPECT_THAT(ask(kAsk), EndsWith("ok\n"));
 }
 
+TEST(Endpoints, APageThatFailsIsAnsweredWith500AndTheOthersStay) {
+  int port = 0;
+  auto open = open_somewhere(port, {{"/healthz", [] { return Page{200, "ok\n"}; }},
+                                    {"/thrown", []() -> Page { throw std::runtime_error("no number"); }},
+                                    {"/broken", [] {
+                                       check(false, "every job has a phase");
+                                       return Page{200, "never\n"};
+                                     }}});
+  ASSERT_TRUE(open);
+  EXPECT_THAT(http_get(port, "/thrown"), AllOf(StartsWith("HTTP/1.1 500 Internal Server Error"), HasSubstr("no number")));
+  EXPECT_THAT(http_get(port, "/broken"), AllOf(StartsWith("HTTP/1.1 500"), HasSubstr("every job has a phase")));
+  EXPECT_THAT(http_get(port, "/healthz"), EndsWith("ok\n"));
+}
+
 TEST(Endpoints, APageThatIsFreshIsNotMadeAgain) {
   int port = 0;
   std::atomic<int> made = 0;

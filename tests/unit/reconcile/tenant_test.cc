@@ -116,6 +116,19 @@ TEST_F(Tenants, AnErrorOfTheOperatorItselfStaysWithTheJobThatMetIt) {
   EXPECT_TRUE(eventually([&] { return condition("bad", "Stalled") == "False"; })) << "and it says that this is over";
 }
 
+TEST_F(Tenants, AFailedCheckOfTheOperatorStaysWithTheJobThatMetIt) {
+  start([](const std::string& image) -> Result<ImageDefaults> {
+    check(image != "bad", "every image is good");
+    return ImageDefaults{};
+  });
+  ASSERT_TRUE(store_->create(job("bad", "bad")));
+  ASSERT_TRUE(eventually([&] { return condition("bad", "Stalled") == "True"; }));
+  EXPECT_THAT(condition("bad", "Stalled", "message"), HasSubstr("broken invariant: every image is good"));
+  EXPECT_TRUE(eventually([&] { return event_on("bad", "InternalError"); }));
+  ASSERT_TRUE(store_->create(job("good", "good")));
+  EXPECT_TRUE(eventually([&] { return read(kPod, "good-r0-g0").is_object(); })) << "the others go on";
+}
+
 // A pod as a tenant may make it; `node`: as if it had been taken.
 json pod(const std::string& name, json metadata, const std::string& node = "") {
   metadata["name"] = name;
