@@ -1,6 +1,7 @@
 #include "sidecar/agent/pmix/all_gather.h"
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 
 #include "crds/wire.h"
@@ -11,6 +12,7 @@ namespace {
 constexpr std::size_t kMostWhole = 64u << 20;  // one message: wire::request_limits
 constexpr std::size_t kMostKey = 128 << 10;    // it names the members of a group
 constexpr std::size_t kPendingAtOnce = 1024;
+constexpr std::size_t kFailedEarly = 1024;  // one more, and the oldest is forgotten: its rank finds out by asking
 
 constexpr std::chrono::seconds kLookAround{1};
 constexpr std::chrono::seconds kAnswerLimit{5};
@@ -55,13 +57,9 @@ void AllGather::enter(std::string key, std::vector<std::uint32_t> members, std::
     for (std::uint32_t m : members) key += std::format(".{}", m);
   key += std::format("#{}", entered_count_[key]++);
 
-  // A failure may have been delivered before we came.
-  if (finished_.contains(key)) return done(fail(ErrorCode::kUnavailable, "another member has given up"));
+  if (std::erase(failed_early_, key) > 0) return done(fail(ErrorCode::kUnavailable, "another member has given up"));
   for (std::uint32_t m : members)
-    if (auto gone = gone_.find(m); gone != gone_.end()) {
-      finished_.insert(key);
-      return done(std::unexpected(gone->second));
-    }
+    if (auto gone = gone_.find(m); gone != gone_.end()) return done(std::unexpected(gone->second));
   Pending& pending = pending_[key];
   pending.entered = true;
   pending.members = std::move(members);
@@ -86,10 +84,22 @@ void AllGather::send_part(const std::string& key, std::uint32_t root, const std:
         });
 }
 
+// Keys of one name are entered one after the other, so their count tells which have been.
+bool AllGather::has_ended(const std::string& key) const {
+  const std::size_t mark = key.rfind('#');
+  if (mark == std::string::npos) return false;
+  std::uint64_t number = 0;
+  const char* const end = key.data() + key.size();
+  if (std::from_chars(key.data() + mark + 1, end, number).ptr != end) return false;
+  const auto entered = entered_count_.find(key.substr(0, mark));
+  if (entered != entered_count_.end() && number < entered->second) return !pending_.contains(key);
+  return std::ranges::contains(failed_early_, key);
+}
+
 Result<void> AllGather::gather(const std::string& key, std::uint32_t from, std::string data) {
   if (abandoned_) return std::unexpected(*abandoned_);
   gone_.erase(from);
-  if (finished_.contains(key)) return {};
+  if (has_ended(key)) return {};
   // Another rank's sidecar says so for its program: neither makes us hold more than an honest one would.
   if (from >= size_ || key.size() > kMostKey || data.size() > most_of_a_part())
     return fail(ErrorCode::kInvalid, std::format("a part of {} bytes is too large", data.size()));
@@ -136,14 +146,17 @@ void AllGather::send_result(std::uint32_t to, const std::string& key, const Resu
 }
 
 Result<void> AllGather::deliver(const std::string& key, Result<Gathered> all) {
-  if (finished_.contains(key)) return {};
+  if (has_ended(key)) return {};
   finish(key, std::move(all));
   return {};
 }
 
 void AllGather::finish(const std::string& key, Result<Gathered> all) {
-  finished_.insert(key);
   auto node = pending_.extract(key);
+  if ((node.empty() || !node.mapped().entered) && key.size() <= kMostKey) {
+    if (failed_early_.size() == kFailedEarly) failed_early_.pop_front();
+    failed_early_.push_back(key);
+  }
   if (!node.empty())
     for (const auto& [rank, part] : node.mapped().parts) held_ -= part.size();
   if (node.empty() || !node.mapped().done) return;

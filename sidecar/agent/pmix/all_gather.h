@@ -10,10 +10,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +53,7 @@ class AllGather {
     std::map<std::uint32_t, net::SteadyTime> silent_since;
   };
   [[nodiscard]] std::size_t most_of_a_part() const;
+  [[nodiscard]] bool has_ended(const std::string& key) const;
   void send_part(const std::string& key, std::uint32_t root, const std::string& data);
   void complete_if_all_there(const std::string& key);
   void send_result(std::uint32_t to, const std::string& key, const Result<Gathered>& all, net::SteadyTime give_up);
@@ -68,8 +69,9 @@ class AllGather {
   Send send_;
   std::map<std::string, Pending> pending_;
   std::size_t held_ = 0;                                // bytes of all their parts
-  std::map<std::string, std::uint64_t> entered_count_;  // how often a key was used
-  std::set<std::string> finished_;
+  std::map<std::string, std::uint64_t> entered_count_;  // how often a key was used: as long as there are different ones
+  // Failures that came before our own program did. All else that has ended was entered and is pending no more.
+  std::deque<std::string> failed_early_;
   // Given up once: Open MPI tries several collectives in a row, and each would wait anew.
   std::map<std::uint32_t, Error> gone_;
   std::uint32_t last_context_ = 0;

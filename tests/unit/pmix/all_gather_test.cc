@@ -2,6 +2,7 @@
 #include "sidecar/agent/pmix/all_gather.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <nlohmann/json.hpp>
 
@@ -63,6 +64,41 @@ TEST(AllGather, WhatHasEndedIsNotHeldAnyMore) {
     ASSERT_TRUE(world.gather.gather("fence#" + std::to_string(n), 1, std::string(kMostPart, 'x'))) << n;
     ASSERT_EQ(world.enter("fence", {}, std::string(kMostPart, 'y')), "done") << n;
   }
+}
+
+// What 100,000 collectives of a long epoch leave behind; sanitizers' allocators say nothing.
+TEST(AllGather, WhatHasEndedIsNotRemembered) {
+  World world(2);
+  world.enter("fence", {}, "");
+  EXPECT_TRUE(world.gather.gather("fence#0", 1, ""));
+  const std::size_t before = ::mallinfo2().uordblks;
+  for (int n = 1; n < 100'000; ++n) {
+    ASSERT_TRUE(world.gather.gather("fence#" + std::to_string(n), 1, ""));
+    ASSERT_EQ(world.enter("fence", {}, ""), "done");
+  }
+  const auto held = static_cast<std::int64_t>(::mallinfo2().uordblks) - static_cast<std::int64_t>(before);
+  EXPECT_LT(held, 64 << 10);
+}
+
+TEST(AllGather, APartThatComesAgainAfterTheEndBeginsNothing) {
+  World world(2);
+  ASSERT_TRUE(world.gather.gather("fence#0", 1, "x"));
+  ASSERT_EQ(world.enter("fence", {}, "y"), "done");
+  ASSERT_TRUE(world.gather.gather("fence#0", 1, "x"));
+  for (int n = 0; n < 2000; ++n) ASSERT_TRUE(world.gather.gather("fence#0", 1, "x")) << n;
+  EXPECT_TRUE(world.gather.gather("fence#1", 1, "x"));
+  EXPECT_EQ(world.enter("fence", {}, "y"), "done");
+}
+
+TEST(AllGather, AFailureThatCameFirstIsToldAndAPeersInventionsAreForgotten) {
+  World world(2, 1);
+  const auto gave_up = [] { return std::unexpected(Error{ErrorCode::kUnavailable, "rank 0 gave up"}); };
+  EXPECT_TRUE(world.gather.deliver("fence#0", gave_up()));
+  EXPECT_EQ(world.enter("fence", {}, ""), "another member has given up");
+  const std::size_t before = ::mallinfo2().uordblks;
+  for (int n = 0; n < 20'000; ++n) EXPECT_TRUE(world.gather.deliver("group/" + std::to_string(n) + "#0", gave_up()));
+  const auto held = static_cast<std::int64_t>(::mallinfo2().uordblks) - static_cast<std::int64_t>(before);
+  EXPECT_LT(held, 512 << 10);
 }
 
 }  // namespace
