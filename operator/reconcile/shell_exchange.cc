@@ -114,7 +114,7 @@ Result<void> ExchangeBookings::assign(std::unique_lock<std::mutex>& lock, const 
   std::map<std::string, double> more;
   if (tells_seats_)
     for (const Seat& seat : booking.seats) {
-      add_to(more, seat.node, {booking.each.cpu, booking.each.memory, 1});
+      add_to(more, seat.node, {booking.each.cpu, booking.each.memory + booking.checkpoint, 1});
       more[std::string(kMoves) + seat.set] += 1;
     }
   std::vector<exchange::Assignment> assignments;
@@ -175,8 +175,10 @@ std::map<std::string, double> ExchangeBookings::loads(const std::set<std::string
   for (const auto& [job, booking] : own_)
     for (const Seat& seat : booking.seats) {
       held[std::string(kMoves) + seat.set] += 1;
-      if (tells_seats_ && nodes.contains(seat.node) && !usage_.has_target(job.substr(0, job.find('/')), seat.pod))
-        add_to(held, seat.node, {booking.each.cpu, booking.each.memory, 1});
+      if (!nodes.contains(seat.node)) continue;
+      const bool placed = usage_.has_target(job.substr(0, job.find('/')), seat.pod);
+      if (tells_seats_ && !placed) add_to(held, seat.node, {booking.each.cpu, booking.each.memory, 1});
+      if (tells_seats_ || placed) add_to(held, seat.node, {0, booking.checkpoint, 0});
     }
   // After the seats: a target that is placed between the two counts twice for a moment rather than not at all.
   for (const std::string& node : nodes) add_to(held, node, usage_.of_all(node));

@@ -4,7 +4,7 @@
 // Load and unit. A member of the group is an operator; what it holds of a resource is the sum over its namespace:
 //
 //     "cpu <node>"     thousandths of a core that its pods on the node, and its targets planned for it, request
-//     "memory <node>"  bytes of the same
+//     "memory <node>"  bytes of the same, and of the checkpoints of targets whose waves are under way (move_memory.h)
 //     "pods <node>"    their number
 //     "moves <set>"    its ranks that are moving into the Set now (for the limits of moves at once)
 //

@@ -168,6 +168,28 @@ TEST_P(ExchangeBookingsTest, ATargetIsCountedOnceWhereverItIsPlaced) {
   EXPECT_TRUE(eventually([&] { return b.room->read(kNow).told.empty(); }));
 }
 
+// The scheduler counts no checkpoint, so whoever runs the rank at last has to tell of it for as long as the wave lasts.
+TEST_P(ExchangeBookingsTest, TheCheckpointsMemoryIsToldUntilTheWaveHasEnded) {
+  constexpr std::int64_t kCheckpoint = 100 << 20;
+  start(2);
+  Decider &a = *deciders[0], &b = *deciders[1];
+  const auto memory = [&] {
+    const Bookings seen = b.room->read(kNow);
+    const auto here = seen.told.find("fast-1");
+    return here == seen.told.end() ? 0 : here->second.memory;
+  };
+  Booking booking = booking_of("p1");
+  booking.checkpoint = kCheckpoint;
+  ASSERT_TRUE(eventually([&] { return a.room->book(a.room->read(kNow), a.job(1), booking, kNow).has_value(); }));
+  if (GetParam() != Mechanism::kNaive) {
+    EXPECT_TRUE(eventually([&] { return memory() == kEach.memory + kCheckpoint; })) << memory();
+  }
+  a.place("p1", "fast-1");
+  EXPECT_TRUE(eventually([&] { return memory() == kEach.memory + kCheckpoint; })) << memory();
+  ASSERT_TRUE(a.room->release(a.job(1), kNow));
+  EXPECT_TRUE(eventually([&] { return memory() == kEach.memory; })) << memory();
+}
+
 TEST_P(ExchangeBookingsTest, WhatAWaveHadBookedIsGivenUpWithIt) {
   start(2);
   Decider &a = *deciders[0], &b = *deciders[1];
