@@ -350,26 +350,40 @@ std::string Machine::missing_targets() const {
 }
 
 namespace {
-std::string list_ranks(const std::string& text, std::uint32_t rank, const PodView& pod) {
-  return std::format("{}{}rank {} is {}", text, text.empty() ? "" : ", ", rank,
-                     pod.answers() ? wire::to_string(pod.status->phase) : "not heard");
-}
+// Ranks, where they are and what they do: the first few of them.
+class RankList {
+ public:
+  void add(const wire::Member& member, const PodView& pod) {
+    constexpr std::size_t kNamed = 8;
+    if (++count_ > kNamed) return;
+    text_ += std::format("{}rank {} ({}) is {}", text_.empty() ? "" : ", ", member.rank, member.pod,
+                         pod.answers() ? wire::to_string(pod.status->phase) : "not heard");
+    named_ = count_;
+  }
+  [[nodiscard]] std::string text() const {
+    return count_ > named_ ? std::format("{}, and {} more", text_, count_ - named_) : text_;
+  }
+
+ private:
+  std::string text_;
+  std::size_t count_ = 0, named_ = 0;
+};
 }  // namespace
 
 std::string Machine::not_stopped() const {
-  std::string text;
+  RankList ranks;
   for_each_member([&](const wire::Member& member, const PodView& pod) {
-    if (!pod.status || pod.status->phase != RankPhase::kStopped) text = list_ranks(text, member.rank, pod);
+    if (!pod.status || pod.status->phase != RankPhase::kStopped) ranks.add(member, pod);
   });
-  return text;
+  return ranks.text();
 }
 
 std::string Machine::not_running() const {
-  std::string text;
+  RankList ranks;
   for_each_member([&](const wire::Member& member, const PodView& pod) {
-    if (!pod.answers() || pod.status->phase != RankPhase::kRunning) text = list_ranks(text, member.rank, pod);
+    if (!pod.answers() || pod.status->phase != RankPhase::kRunning) ranks.add(member, pod);
   });
-  return text;
+  return ranks.text();
 }
 
 std::string Machine::blocked() const {

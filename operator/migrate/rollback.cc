@@ -91,13 +91,15 @@ bool Machine::fail_if_job_ends(Phase since, Duration limit) {
   return true;
 }
 
-// Once in each phase.
+// And again when others are waited for, or what they do has changed.
 void Machine::tell_delay(Phase since, Duration limit) {
-  if (!past(since, limit) || !wave_.delay.empty()) return;
+  if (!past(since, limit)) return;
   const std::string who = not_running();
   if (who.empty()) return;
+  std::string delay = std::format("not every rank has continued after {:.0f} s: {}", to_seconds(limit), who);
+  if (delay == wave_.delay) return;
   change();
-  out_.wave.delay = std::format("not every rank has continued after {:.0f} s: {}", to_seconds(limit), who);
+  out_.wave.delay = std::move(delay);
 }
 
 std::string Machine::admitted() const {

@@ -108,6 +108,7 @@ void JobKernel::migrating(const migrate::Wave& wave) {
   if (!step.changed) return carry_out(step, o, out);
   out.store_first = true;
   status().wave_state = migrate::to_json(step.wave);
+  show_delay(o, migrate::is_finished(step.wave) ? "" : step.wave.delay, status());
   if (step.commit) {
     status().epoch = *step.commit;
     place_ranks(step.wave, o, status());

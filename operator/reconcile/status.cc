@@ -49,6 +49,16 @@ void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* t
                       o.now);
 }
 
+void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus& status) {
+  const crds::Condition* before = crds::find_condition(status.conditions, kWaveDelayed);
+  if (delay.empty() && (!before || before->status != crds::ConditionStatus::kTrue)) return;
+  turn_condition(o, status, kWaveDelayed, !delay.empty(), delay.empty() ? "WaveGoesOn" : "RanksNotThrough",
+                 delay.empty() ? "no wave waits for a rank to continue"
+                               : delay +
+                                     "; the other ranks wait for it; if it doesn't come through, suspend or delete "
+                                     "the job, or let spec.runPolicy.activeDeadlineSeconds end it");
+}
+
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
   const std::string limit = cpu_limit_of(o.job.spec);
   if (limit.empty() || status.phase != crds::JobPhase::kRunning) return false;

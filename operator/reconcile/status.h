@@ -14,6 +14,9 @@ inline constexpr const char* kSeccompReplaced = "SeccompProfileReplaced";
 inline constexpr const char* kCpuThrottled = "CPUThrottled";
 inline constexpr const char* kNoSupersteps = "NoSupersteps";
 inline constexpr const char* kReportsRejected = "ReportsRejected";
+inline constexpr const char* kWaveDelayed = "WaveDelayed";
+// Ranks that a wave waits for, by name, for as long as it does: no time ends that (operator/migrate). `delay`: "" for none.
+void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus& status);
 // A CPU limit that throttles a rank, where the template has one at all. True if the condition has just turned to True.
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status);
 // Ranks that may move and end no superstep, so that nobody can. True if the condition has just turned to True.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <format>
 
+#include "operator/reconcile/status.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile::sim {
@@ -282,6 +283,27 @@ TEST(Clocks, ALeaderWhoseClockIsAheadGivesPodsTheirTimeToStart) {
   EXPECT_EQ(w.job.status.attempt, 0u);
 }
 
+// Its sidecar answers, so nothing is wrong that anybody could know but the program: no time ends that.
+TEST(Waves, ARankThatHangsInMpisOpeningIsNamedInACondition) {
+  World w({.ranks = 3, .slow = 3, .fast = 2});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.migrate_by_hand("m", 0, "fast");
+  ASSERT_TRUE(w.run_until(Phase::kRestoring)) << w.trace;
+  w.pod_of(2)->hangs_in_opening = true;
+  ASSERT_TRUE(w.run_until(Phase::kResuming)) << w.trace;
+  EXPECT_EQ(told(w, kWaveDelayed), "");
+  pass(w, 2 * kMinute);
+  EXPECT_EQ(w.job.status.phase, JobPhase::kMigrating);
+  EXPECT_THAT(
+      told(w, kWaveDelayed),
+      HasSubstr("not every rank has continued after 30 s: rank 2 (job-r2-g0) is Opening; the other ranks wait"));
+  EXPECT_EQ(events_of(w, "WaveDelayed"), 1);
+  w.pod_of(2)->hangs_in_opening = false;
+  w.pod_of(2)->status.phase = wire::RankPhase::kRunning;
+  ASSERT_TRUE(w.run_until(Phase::kSucceeded)) << w.trace;
+  EXPECT_EQ(told(w, kWaveDelayed), "");
+}
+
 // --- Waves that nothing but people can end -------------------------------------------------------------------------
 TEST(Waves, OneThatWaitsForSilentRanksEndsWithItsJob) {
   for (const bool deadline : {true, false})
@@ -295,6 +317,7 @@ TEST(Waves, OneThatWaitsForSilentRanksEndsWithItsJob) {
       pass(w, kMinute);
       EXPECT_THAT(w.migration("m").status.message, HasSubstr("not every rank has continued after"));
       EXPECT_EQ(events_of(w, "WaveDelayed"), 1);
+      EXPECT_THAT(told(w, kWaveDelayed), HasSubstr("rank 0 ("));
       if (deadline)
         w.job.spec.run_policy.active_deadline_seconds = 60;
       else

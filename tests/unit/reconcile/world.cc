@@ -170,6 +170,7 @@ void World::open_epochs() {
   for (Pod* pod : opening)
     if (pod->status.epoch != opening[0]->status.epoch) return;
   for (Pod* pod : opening) {
+    if (pod->hangs_in_opening) continue;
     pod->opening = false;
     pod->status.phase = RankPhase::kRunning;
     pod->status.mpi_initialized = true;

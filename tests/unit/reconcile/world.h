@@ -38,14 +38,15 @@ struct Pod {
   std::uint32_t rank = 0;
   std::string node;
   bool target = false;
-  int up_at = 0;           // tick from which it has an address, a sidecar and a bsp-init
-  int gone_at = -1;        // deleted: tick at which the object goes
-  int silent_until = 0;    // the sidecar does not answer the operator before this tick
-  int cut_off_until = 0;   // nor anybody else, and its program reaches no other
-  int app_ended_at = -1;   // tick from which the node shows the app container's end
-  bool helper = false;     // has a second container, which never ends
-  nlohmann::json stuck;    // {reason, message} of a container that can't be started; null: none
-  nlohmann::json evicted;  // {reason, message} with which the node ended the pod; null: it did not
+  int up_at = 0;                  // tick from which it has an address, a sidecar and a bsp-init
+  int gone_at = -1;               // deleted: tick at which the object goes
+  int silent_until = 0;           // the sidecar does not answer the operator before this tick
+  int cut_off_until = 0;          // nor anybody else, and its program reaches no other
+  int app_ended_at = -1;          // tick from which the node shows the app container's end
+  bool helper = false;            // has a second container, which never ends
+  bool hangs_in_opening = false;  // of MPI, while the others come through
+  nlohmann::json stuck;           // {reason, message} of a container that can't be started; null: none
+  nlohmann::json evicted;         // {reason, message} with which the node ended the pod; null: it did not
   Process process = Process::kNone;
   int exit_code = 0;  // as a container runtime says it
   bool opening = false;
