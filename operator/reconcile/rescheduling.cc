@@ -346,4 +346,15 @@ std::vector<RealisedGain> Rescheduler::realised(const crds::BspJobStatus& status
   return out;
 }
 
+std::map<std::uint32_t, std::string> set_managers(const Observed& o) {
+  std::map<std::uint32_t, std::string> managers;
+  if (!o.job.status.epoch) return managers;
+  for (const wire::Member& member : o.job.status.epoch->members) {  // by rank
+    const auto sidecar = o.sidecars.find(member.pod);
+    if (sidecar != o.sidecars.end() && sidecar->second.status && sidecar->second.unreachable_since == SteadyTime{})
+      managers.try_emplace(member.set, member.pod);
+  }
+  return managers;
+}
+
 }  // namespace bsp::reconcile

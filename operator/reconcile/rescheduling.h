@@ -5,6 +5,7 @@
 // P and figures; supersteps that nobody reported meanwhile are skipped.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,5 +78,9 @@ class Rescheduler {
   double realised_sum_ = 0;
   bool any_gain_ = false;
 };
+
+// Who is asked for the reports of a Set: the sidecar of its lowest rank that answers. By the epoch's number of the Set; a Set
+// of which nobody answers has none.
+std::map<std::uint32_t, std::string> set_managers(const Observed& o);
 
 }  // namespace bsp::reconcile

@@ -205,7 +205,7 @@ void JobShell::ask_who_hears(const Observed& o) {
     sidecars_->ask_who_hears(member->pod, std::format("rank {}", member->rank), silent);
 }
 
-// Reports come by way of the Set Managers: the lowest rank of each Set asks its members.
+// Reports come by way of the Set Managers.
 void JobShell::gather(const Observed& o) {
   const auto now = std::chrono::steady_clock::now();
   if (!rescheduler_ || !o.job.status.epoch || now < next_report_) return;
@@ -217,10 +217,13 @@ void JobShell::gather(const Observed& o) {
   next_report_ = now + std::chrono::duration_cast<std::chrono::milliseconds>(
                            std::chrono::duration<double>(std::clamp(pace, least, 0.5)));
   if (stands_still(o)) return;  // nothing is completed meanwhile, and the pods' share of a core is wanted for the move
+  const auto managers = set_managers(o);
   std::map<std::uint32_t, Sidecars::SetRequest> requests;  // by Set
   for (const wire::Member& member : o.job.status.epoch->members) {
+    const auto manager = managers.find(member.set);
+    if (manager == managers.end()) continue;
     Sidecars::SetRequest& request = requests[member.set];
-    if (request.manager.empty()) request = {member.pod, json::array()};
+    if (request.manager.empty()) request = {manager->second, json::array()};
     request.members.push_back({{"rank", member.rank},
                                {"address", member.address},
                                {"pod", member.pod},

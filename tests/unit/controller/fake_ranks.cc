@@ -115,6 +115,10 @@ std::size_t FakeRanks::bring_up(const std::function<std::string(const std::strin
   return up;
 }
 
+void FakeRanks::silence(const std::string& pod) {
+  on_loop([&] { ranks_.at(pod)->server.reset(); });
+}
+
 std::uint64_t FakeRanks::asked(const std::string& verb) {
   const std::lock_guard lock(mutex_);
   return asked_[verb];

@@ -32,6 +32,8 @@ class FakeRanks {
 
   // Gives those pods that have none an address and a sidecar; how many there are now. `node_of` chooses a node by the pod's Set.
   std::size_t bring_up(const std::function<std::string(const std::string& set, std::uint32_t rank)>& node_of);
+  // Its sidecar answers no more.
+  void silence(const std::string& pod);
   // Requests of this verb so far, of all ranks.
   [[nodiscard]] std::uint64_t asked(const std::string& verb);
 

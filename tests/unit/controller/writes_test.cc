@@ -60,14 +60,15 @@ class WritesTest : public ::testing::Test {
     options.job_limits.unreachable = 10min;  // a busy machine
     shell_ = std::make_unique<reconcile::Shell>(*shells_, std::move(options));
   }
-  void create_job(const json& rescheduling, const json& run_policy = json::object()) {
+  void create_job(const json& rescheduling, const json& run_policy = json::object(),
+                  const json& sets = {{"label", "pool"}}) {
     const json container = {{"name", "app"}, {"image", "localhost/x"}, {"command", {"solver"}}};
     ASSERT_TRUE(client_->create({{"apiVersion", "migbsp.io/v1alpha1"},
                                  {"kind", "BSPJob"},
                                  {"metadata", {{"name", "job"}, {"namespace", "default"}}},
                                  {"spec",
                                   {{"ranks", 2},
-                                   {"sets", {{"label", "pool"}}},
+                                   {"sets", sets},
                                    {"initialMapping", "RoundRobin"},
                                    {"rescheduling", rescheduling},
                                    {"runPolicy", run_policy},
@@ -191,6 +192,18 @@ TEST_F(WritesTest, MigrationsThatHaveEndedGoBeyondTheLimitTheOldestFirst) {
     ASSERT_EQ(deleted.size(), 1u) << name;
     EXPECT_EQ(deleted[0].body["preconditions"]["uid"], uids[name]) << "this very one";
   }
+}
+
+TEST_F(WritesTest, ReportsComeByWayOfTheNextRankWhereTheLowestOfTheSetIsSilent) {
+  FakeRanks ranks(*client_, {.network = 85});
+  start({.name_space = "", .network = ""});
+  create_job({{"mode", "Off"}}, json::object(), {{"label", "pool"}, {"names", {"slow"}}});
+  ASSERT_TRUE(runs(ranks)) << status();
+  ASSERT_TRUE(eventually([&] { return ranks.asked(wire::kSetReport) > 0; }));
+  ranks.silence("job-r0-g0");
+  const std::uint64_t before = ranks.asked(wire::kSetReport);
+  EXPECT_TRUE(eventually([&] { return ranks.asked(wire::kSetReport) >= before + 20; }));
+  EXPECT_EQ(status().value("phase", ""), "Running");
 }
 
 }  // namespace
