@@ -85,7 +85,8 @@ const wire::RankStatus* JobKernel::rank_status(const std::string& pod) const {
 }
 
 bool JobKernel::pods_left() const {
-  return std::ranges::any_of(o.pods, [](const auto& entry) { return !entry.second.abandoned; });
+  return !o.being_made.empty() ||
+         std::ranges::any_of(o.pods, [](const auto& entry) { return !entry.second.abandoned; });
 }
 
 void JobKernel::tell_of_lost_pods() {
@@ -165,7 +166,8 @@ Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const Jo
   if (o.job.metadata.deletion_timestamp != Time{}) {
     k.delete_all_pods();
     // Nothing is started anew: what is lost need not be waited for.
-    k.out.remove_finalizer = std::ranges::all_of(o.pods, [](const auto& entry) { return entry.second.lost; });
+    k.out.remove_finalizer =
+        o.being_made.empty() && std::ranges::all_of(o.pods, [](const auto& entry) { return entry.second.lost; });
     return std::move(k.out);
   }
   switch (o.job.status.phase) {

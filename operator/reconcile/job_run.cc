@@ -40,7 +40,7 @@ void JobKernel::running() {
   // It would have to go back at once.
   if (!silence.ranks.empty()) return;
   // The next wave takes this one's place in the status: what it leaves to be done must have been done.
-  if (!out.migrations.empty() || !out.delete_pods.empty()) return;
+  if (!out.migrations.empty() || !out.delete_pods.empty() || !o.being_made.empty()) return;
   begin_moves();
 }
 

@@ -102,13 +102,14 @@ void JobKernel::Cold::add(const crds::RankPlace& place, std::string_view lack) {
 }
 
 bool JobKernel::ask_for_pod(const crds::RankPlace& place, Cold& cold) {
-  out.create_pods.push_back({.rank = place.rank.value,
-                             .generation = place.generation - 1,
-                             .attempt = status().attempt,
-                             .set = place.set,
-                             .node = place.node,
-                             .target = false,
-                             .migration = ""});
+  if (!o.being_made.contains(place.pod))
+    out.create_pods.push_back({.rank = place.rank.value,
+                               .generation = place.generation - 1,
+                               .attempt = status().attempt,
+                               .set = place.set,
+                               .node = place.node,
+                               .target = false,
+                               .migration = ""});
   const auto why = o.not_created.find(place.pod);
   if (why == o.not_created.end()) {
     cold.add(place, "does not exist");

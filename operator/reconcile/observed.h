@@ -104,11 +104,12 @@ struct Decided {
 
 struct Observed {
   crds::BspJob job;
-  std::vector<observe::NodeFacts> nodes;             // by name
-  std::map<std::string, PodFacts> pods;              // every pod of the job
-  std::vector<crds::RankMigration> migrations;       // every one of the job, by name
-  std::map<std::string, SidecarFacts> sidecars;      // by pod
-  std::map<std::string, Error> not_created;          // by pod: the answer to the last try to make it
+  std::vector<observe::NodeFacts> nodes;         // by name
+  std::map<std::string, PodFacts> pods;          // every pod of the job
+  std::vector<crds::RankMigration> migrations;   // every one of the job, by name
+  std::map<std::string, SidecarFacts> sidecars;  // by pod
+  std::map<std::string, Error> not_created;      // by pod: the answer to the last try to make it
+  std::set<std::string> being_made;              // pods of which such a try is under way; some may be in `pods` by now
   std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
   MoveCaps caps;
   MovesElsewhere elsewhere;        // of all other jobs

@@ -16,9 +16,6 @@ namespace bsp::reconcile {
 using namespace std::chrono_literals;
 
 namespace {
-// The job that this thread is looking at: what it stores itself is no reason to look again.
-thread_local const std::string* looked_at = nullptr;
-
 // A RankMigration of no job waits for one, since whoever made it may make the job next; one that was under way has
 // failed with its job.
 void answer_without_job(kube::Client& client, kube::Cache& cache, const std::string& key) {
@@ -67,6 +64,7 @@ Shell::Shell(kube::Client& client, ShellOptions options)
       log_error("a change could not be noted", {{"kind", kind.kind}, {"error", seen.error().message}});
   };
   cache_ = std::make_unique<kube::Cache>(client_, std::move(cached));
+  chores_ = std::make_unique<Chores>();
   // Those for urgent jobs alone are never with a job whose creation of pods hangs.
   for (unsigned i = 0; i < kNamespaces * std::max(1u, options_.workers); ++i)
     for (const kube::Lane lane : {kube::Lane::kUrgent, kube::Lane::kOrdinary})
@@ -77,6 +75,7 @@ Shell::~Shell() {
   stop_ = true;
   queue_.shut_down();
   for (std::thread& worker : workers_) worker.join();
+  chores_.reset();
   jobs_.clear();
 }
 
@@ -98,7 +97,7 @@ void Shell::changed(const kube::Kind& kind, const kube::Object* before, const ku
     queue_.set_lane(key, now && text_at(part_at(*now, "status"), "phase") == crds::to_string(crds::JobPhase::kMigrating)
                              ? kube::Lane::kUrgent
                              : kube::Lane::kOrdinary);
-  if (!key.empty() && !(looked_at && *looked_at == key)) queue_.add(key);
+  if (!key.empty() && !RunsFor::is(key)) queue_.add(key);
 }
 
 void Shell::work(kube::Lane lane) {
@@ -108,10 +107,11 @@ void Shell::work(kube::Lane lane) {
   bookings_->begin();
   while (const auto key = queue_.get(lane)) {
     const auto began = std::chrono::steady_clock::now();
-    looked_at = &*key;
     bool gone = false;
-    const auto next = guarded([&] { return look_at(*key, gone); });
-    looked_at = nullptr;
+    const auto next = guarded([&] {
+      const RunsFor here(*key);
+      return look_at(*key, gone);
+    });
     {
       const std::lock_guard lock(mutex_);
       looks_.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
@@ -124,7 +124,8 @@ void Shell::work(kube::Lane lane) {
       queue_.forget(*key);
       if (!gone) queue_.add_after(*key, *next);
     }
-    authority_.keep();
+    if (const auto kept = guarded([&] { authority_.keep(); }); !kept)
+      log_error("the seed of the jobs' certificates can't be kept", {{"error", kept.error().message}});
   }
 }
 
@@ -151,7 +152,7 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
     auto& place = jobs_[key];
     if (!place)
       place = std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, *bookings_, authority_, sidecar_thread_,
-                                         options_, at, kube::metadata_text(*object, "uid"),
+                                         *chores_, options_, JobRef{at, kube::metadata_text(*object, "uid")},
                                          [this, key] { queue_.add(key); });
     job = place;
   }

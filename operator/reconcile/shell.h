@@ -27,6 +27,7 @@
 #include "operator/reconcile/placement.h"
 #include "operator/reconcile/shell_authority.h"
 #include "operator/reconcile/shell_bookings.h"
+#include "operator/reconcile/shell_chores.h"
 #include "operator/reconcile/shell_figures.h"
 #include "operator/reconcile/shell_nodes.h"
 #include "operator/reconcile/shell_objects.h"
@@ -110,6 +111,7 @@ class Shell {
   std::map<std::string, JobFigures> job_figures_;
   LookFigures looks_;
   std::unique_ptr<kube::Cache> cache_;  // its thread uses all above
+  std::unique_ptr<Chores> chores_;      // and theirs
   std::vector<std::thread> workers_;
 };
 

@@ -25,14 +25,14 @@ Result<kube::Object> JobShell::write_status(const crds::BspJob& job, const crds:
   next.status = status;
   json object;
   to_json(object, next);
-  const auto stored = cache_.get(at_);
+  const auto stored = cache_.get(job_ref_.at);
   if (stored && kube::metadata_text(*stored, "resourceVersion") == job.metadata.resource_version) {
     const json& before = part_at(*stored, "status");
     if (auto changes = kube::merge_patch(before.is_object() ? before : json::object(), object["status"])) {
       if (changes->empty()) return *stored;
       return client_.patch_status(
-          at_,
-          {{"metadata", {{"resourceVersion", job.metadata.resource_version}, {"uid", uid_}}}, {"status", *changes}});
+          job_ref_.at, {{"metadata", {{"resourceVersion", job.metadata.resource_version}, {"uid", job_ref_.uid}}},
+                        {"status", *changes}});
     }
   }
   return client_.update_status(object);
@@ -50,7 +50,7 @@ bool JobShell::store(const crds::BspJob& job, const crds::BspJobStatus& status) 
       log_warning("storing a status failed", {{"job", job.metadata.name}, {"error", updated.error().message}});
     }
     // Somebody changed the object meanwhile: decide again on what it is now.
-    if (auto fresh = client_.get(own(kBspJob, job.metadata.name))) cache_.put(*fresh);
+    if (auto fresh = client_.get(job_ref_.own(kBspJob, job.metadata.name))) cache_.put(*fresh);
     return false;
   }
   refusals_ = 0;
@@ -65,28 +65,28 @@ bool JobShell::store(const crds::BspJob& job, const crds::BspJobStatus& status) 
 // write takes a while, and ranks may stand still.
 void JobShell::keep_for_later(const Outcome& out) {
   std::ranges::copy(out.events, std::back_inserter(untold_));
-  for (const auto& migration : out.migrations) unwritten_.insert_or_assign(migration.metadata.name, migration);
+  for (const auto& migration : out.migrations) migrations_.add(migration);
 }
 
 // Before the wave is stored that the seats are for: whoever decides from now on sees them taken.
 bool JobShell::book(const Observed& o, const Outcome& out, Duration& pause) {
-  Booking booking{.uid = uid_,
+  Booking booking{.uid = job_ref_.uid,
                   .wave = out.status.wave,
                   .each = requests_of(part_at(o.job.spec.pod_template, "spec")),
                   .checkpoint = MoveRoom(o).of_largest().checkpoint,
                   .seats = out.book,
                   .until = o.now + kBookingKept};
-  const auto booked = bookings_.book(seen_, job_key(at_.name_space, at_.name), std::move(booking), o.now);
+  const auto booked = bookings_.book(seen_, job_ref_.key(), std::move(booking), o.now);
   if (booked) return not_booked_.clear(), true;
   if (booked.error().code == ErrorCode::kConflict) return false;
   pause = 1s;
   if (not_booked_.is_news(booked.error().message))
-    log_warning("no rank can move", {{"job", job_key(at_.name_space, at_.name)}, {"error", booked.error().message}});
+    log_warning("no rank can move", {{"job", job_ref_.key()}, {"error", booked.error().message}});
   return false;
 }
 
 void JobShell::keep_booked(const Outcome& out) {
-  const std::string mine = job_key(at_.name_space, at_.name);
+  const std::string mine = job_ref_.key();
   const Time now = SystemClock{}.now();
   const auto kept = out.moving ? bookings_.renew(mine, now) : bookings_.release(mine, now);
   if (!kept && not_booked_.is_news(kept.error().message))
@@ -95,71 +95,24 @@ void JobShell::keep_booked(const Outcome& out) {
 
 void JobShell::carry_out(const Observed& o, const Outcome& out) {
   for (const Verb& verb : out.verbs) sidecars_->call(verb);
-  // What only tells waits while ranks stand still: the next look of the wave comes after it, and a write takes as long as
-  // somebody's webhook likes.
+  // What only tells waits while ranks stand still: the machines have better to do.
   if (o.job.status.phase != crds::JobPhase::kMigrating || !stands_still(o)) {
-    for (const Event& event : std::exchange(untold_, {})) events_.tell(o.job, event);
-    for (const auto& [name, migration] : std::exchange(unwritten_, {})) write_migration(migration);
+    for (const Event& event : std::exchange(untold_, {})) events_.add(event);
+    migrations_.write_pending();
   }
   keep_booked(out);
-  forget(out.forget);
-  create_pods(o, out.create_pods);
-  delete_pods(o, out.delete_pods);
+  migrations_.forget(out.forget);
+  pods_.create(o, out.create_pods, signer_);
+  pods_.remove(o, out.delete_pods);
   if (out.remove_finalizer) remove_all(o.job);
-  if (out.remove_job)
-    if (auto removed = client_.remove(own(kBspJob, o.job.metadata.name), uid_); !removed)
-      log_warning("removing a finished job failed", {{"job", o.job.metadata.name}, {"error", removed.error().message}});
+  if (out.remove_job) remove_job();
 }
 
-void JobShell::forget(const std::vector<Forgotten>& migrations) {
-  for (const auto& [name, uid] : migrations) {
-    const kube::Key key = own(kRankMigration, name);
-    auto removed = client_.remove(key, uid);
-    if (!removed && removed.error().code != ErrorCode::kNotFound && removed.error().code != ErrorCode::kConflict)
-      return log_warning("deleting an old RankMigration failed",
-                         {{"migration", name}, {"error", removed.error().message}});
-    cache_.drop(key);  // one that took its name comes again with the watch
-  }
-}
-
-bool JobShell::is_of_wave(const kube::Object& object, const crds::RankMigration& migration) const {
-  const auto there = crds::rank_migration_from_json(object);
-  return is_ours(object) && there && there->spec.job == migration.spec.job && there->spec.rank == migration.spec.rank &&
-         there->spec.wave == migration.spec.wave;
-}
-
-void JobShell::tell_name_taken(const kube::Key& key) {
-  if (!name_taken_.is_news(key.name)) return;
-  events_.tell(named(), {"Warning", "NameTaken",
-                         std::format("{} {} is there and was not made by the operator for this job; delete it: kubectl "
-                                     "delete {} {} -n {}",
-                                     key.kind.kind, key.name, key.kind.kind, key.name, key.name_space)});
-}
-
-// Creates it, or writes its status; what is lost here is made again by the next look at the wave.
-void JobShell::write_migration(const crds::RankMigration& migration) {
-  const kube::Key key = own(kRankMigration, migration.metadata.name);
-  json object;
-  to_json(object, migration);
-  if (migration.metadata.uid.empty()) {
-    auto created = client_.create(object);
-    if (!created && created.error().code == ErrorCode::kConflict) {
-      created = client_.get(key);
-      // Our own, whose first answer was lost; another one is not ours to write to.
-      if (created && !is_of_wave(*created, migration)) return tell_name_taken(key);
-    }
-    if (!created)
-      return log_warning("creating a RankMigration failed",
-                         {{"migration", migration.metadata.name}, {"error", created.error().message}});
-    object["metadata"] = part_at(*created, "metadata");
-  }
-  if (auto updated = client_.update_status(object)) {
-    cache_.put(*updated);
-  } else {
-    log_warning("storing a RankMigration's status failed",
-                {{"migration", migration.metadata.name}, {"error", updated.error().message}});
-    if (auto fresh = client_.get(own(kRankMigration, migration.metadata.name))) cache_.put(*fresh);
-  }
+void JobShell::remove_job() {
+  calls_->once("delete the job", [&client = client_, job = job_ref_] {
+    if (auto removed = client.remove(job.at, job.uid); !removed)
+      log_warning("removing a finished job failed", {{"job", job.key()}, {"error", removed.error().message}});
+  });
 }
 
 // The job may go: what belongs to it goes before it (a cluster's garbage collector would do the same, later).
@@ -172,9 +125,9 @@ void JobShell::remove_all(const crds::BspJob& job) {
       // One made by hand has no owner.
       const bool for_us = kind == kRankMigration && owner_of(object).uid.empty() &&
                           text_at(part_at(object, "spec"), "job") == job.metadata.name;
-      if (!is_ours(object) && !for_us) continue;
+      if (!job_ref_.owns(object) && !for_us) continue;
       const auto removed =
-          client_.remove(own(kind, kube::metadata_text(object, "name")), kube::metadata_text(object, "uid"));
+          client_.remove(job_ref_.own(kind, kube::metadata_text(object, "name")), kube::metadata_text(object, "uid"));
       if (!removed && removed.error().code != ErrorCode::kNotFound && removed.error().code != ErrorCode::kConflict)
         return log_warning("deleting what belongs to a job failed", {{"error", removed.error().message}});
     }
@@ -183,9 +136,9 @@ void JobShell::remove_all(const crds::BspJob& job) {
 }
 
 void JobShell::remove_finalizer() {
-  if (auto removed = kube::remove_finalizer(client_, at_, uid_, std::string(names::kFinalizer)); !removed)
-    log_warning("removing the finalizer failed",
-                {{"job", job_key(at_.name_space, at_.name)}, {"error", removed.error().message}});
+  if (auto removed = kube::remove_finalizer(client_, job_ref_.at, job_ref_.uid, std::string(names::kFinalizer));
+      !removed)
+    log_warning("removing the finalizer failed", {{"job", job_ref_.key()}, {"error", removed.error().message}});
 }
 
 }  // namespace bsp::reconcile

@@ -33,12 +33,29 @@ constexpr auto kIsolatedFor = 5min;
 constexpr auto kIsolateAgain = 1s;
 }  // namespace
 
-bool JobShell::is_ours(const kube::Object& object) const { return owner_of(object).uid == uid_; }
+JobShell::JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, const NodeUsage& usage,
+                   BookingStore& bookings, Authority& authority, SidecarThread& sidecar_thread, Chores& chores,
+                   const ShellOptions& options, const JobRef& job, std::function<void()> changed)
+    : client_(client),
+      cache_(cache),
+      nodes_(nodes),
+      usage_(usage),
+      bookings_(bookings),
+      authority_(authority),
+      sidecar_thread_(sidecar_thread),
+      options_(options),
+      job_ref_(job),
+      changed_(std::move(changed)),
+      calls_(std::make_shared<JobCalls>(chores, job.at.name_space, job.key(), changed_)),
+      events_(client, job, calls_),
+      migrations_(client, cache, job, calls_, events_),
+      pods_(client, cache, options, job, calls_, [this](const Event& event) { events_.add(event); }),
+      tails_(options.log_tail, job, calls_) {}
 
 // Reading an object costs more than deciding on it, and most looks find it unchanged.
 const crds::BspJob* JobShell::read() {
-  const auto stored = cache_.get(at_);
-  if (!stored || kube::metadata_text(*stored, "uid") != uid_) return nullptr;
+  const auto stored = cache_.get(job_ref_.at);
+  if (!stored || kube::metadata_text(*stored, "uid") != job_ref_.uid) return nullptr;
   const std::string version = kube::metadata_text(*stored, "resourceVersion");
   if (job_ && !version.empty() && job_->metadata.resource_version == version) return job_.get();
   auto job = crds::bsp_job_from_json(*stored);
@@ -56,8 +73,10 @@ const crds::BspJob* JobShell::read() {
 // What an API server lets pass and we can't carry out: its status says why, once. No pod of it stays: nobody would look
 // after it.
 void JobShell::refuse(const kube::Object& object, const Error& error) {
-  for (const kube::Object& pod : cache_.find(kPod, kByJob, job_key(at_.name_space, at_.name)))
-    if (is_ours(pod) && !kube::is_being_deleted(pod)) delete_pod(pod);
+  std::vector<kube::Object> pods;
+  for (kube::Object& pod : cache_.find(kPod, kByJob, job_ref_.key()))
+    if (job_ref_.owns(pod) && !kube::is_being_deleted(pod)) pods.push_back(std::move(pod));
+  pods_.remove(std::move(pods));
   if (kube::is_being_deleted(object)) return remove_finalizer();
   Observed o;
   o.now = SystemClock{}.now();
@@ -74,7 +93,7 @@ void JobShell::refuse(const kube::Object& object, const Error& error) {
   kube::Object next = object;
   next["status"] = json();
   to_json(next["status"], status);
-  log_info("a BSPJob can't be carried out", {{"job", job_key(at_.name_space, at_.name)}, {"error", error.message}});
+  log_info("a BSPJob can't be carried out", {{"job", job_ref_.key()}, {"error", error.message}});
   if (auto updated = client_.update_status(next)) cache_.put(*updated);
 }
 
@@ -82,6 +101,7 @@ void JobShell::refuse(const kube::Object& object, const Error& error) {
 Duration JobShell::reconcile() {
   // Whatever wakes a job whose looks fail must not keep a worker from the others.
   if (const auto now = std::chrono::steady_clock::now(); now < rests_until_) return rests_until_ - now;
+  if (const auto failed = calls_->take_error()) return rest_after(*failed);
   const auto next = guarded([&] { return look(); });
   if (!next) return rest_after(next.error());
   rest_ = {};
@@ -99,7 +119,7 @@ Duration JobShell::rest_after(const Error& error) {
   decided_.reset();
   rest_ = rest_ == Duration{} ? kFirstRest : std::min(rest_ * 2, kLongestRest);
   rests_until_ = std::chrono::steady_clock::now() + rest_;
-  log_error("a look at a job failed", {{"job", job_key(at_.name_space, at_.name)}, {"error", error.message}});
+  log_error("a look at a job failed", {{"job", job_ref_.key()}, {"error", error.message}});
   set_stalled(true, "InternalError", error.message + "; please report it with the operator's log");
   return rest_;
 }
@@ -107,8 +127,8 @@ Duration JobShell::rest_after(const Error& error) {
 // In the object as it is, for its status may be what can't be read.
 void JobShell::set_stalled(bool on, const std::string& reason, const std::string& message) {
   bool news = false;
-  const auto written = kube::modify_status(client_, at_, [&](kube::Object& object) {
-    if (kube::metadata_text(object, "uid") != uid_) return false;
+  const auto written = kube::modify_status(client_, job_ref_.at, [&](kube::Object& object) {
+    if (kube::metadata_text(object, "uid") != job_ref_.uid) return false;
     if (!part_at(object, "status").is_object()) object["status"] = json::object();
     json& status = object["status"];
     if (!part_at(status, "conditions").is_array()) status["conditions"] = json::array();
@@ -131,15 +151,7 @@ void JobShell::set_stalled(bool on, const std::string& reason, const std::string
   });
   if (!written) return log_warning("a job's condition can't be written", {{"error", written.error().message}});
   cache_.put(*written);
-  if (news) events_.tell(named(), {on ? "Warning" : "Normal", reason, message});
-}
-
-crds::BspJob JobShell::named() const {
-  crds::BspJob job;
-  job.metadata.name = at_.name;
-  job.metadata.name_space = at_.name_space;
-  job.metadata.uid = uid_;
-  return job;
+  if (news) events_.add({on ? "Warning" : "Normal", reason, message});
 }
 
 Duration JobShell::look() {
@@ -150,6 +162,7 @@ Duration JobShell::look() {
     return kIdle;
   }
   not_prepared_.clear();
+  calls_->set_lane(job->status.phase == crds::JobPhase::kMigrating ? kube::Lane::kUrgent : kube::Lane::kOrdinary);
   // What is stored changes what is to be done; the bound only guards against a kernel that never rests.
   for (int round = 0; round < 16; ++round) {
     job = read();
@@ -160,10 +173,13 @@ Duration JobShell::look() {
     const bool gained = note_gains(o);
     Outcome out = reconcile_job(o, options_.limits, options_.job_limits);
     if (rescheduler_ && attempt_ == out.status.attempt && out.status.epoch) rescheduler_->store(out.status, o);
-    if (!out.show_logs_of.empty() && options_.log_tail)
-      if (const std::string tail = options_.log_tail(at_.name_space, out.show_logs_of); !tail.empty())
-        out.status.message += std::format("; the last lines of {}:\n{}", out.show_logs_of, as_utf8(tail));
-    if (out.book.empty()) bookings_.looked(job_key(at_.name_space, at_.name));  // others need not wait for what follows
+    if (!out.show_logs_of.empty()) {
+      const auto tail = tails_.of(out.show_logs_of);
+      if (!tail) return kRetry;
+      if (!tail->empty())
+        out.status.message += std::format("; the last lines of {}:\n{}", out.show_logs_of, as_utf8(*tail));
+    }
+    if (out.book.empty()) bookings_.looked(job_ref_.key());  // others need not wait for what follows
     if (out.store_first) {
       if (Duration pause{}; !out.book.empty() && !book(o, out, pause)) {
         if (pause == Duration{}) continue;
@@ -172,7 +188,7 @@ Duration JobShell::look() {
       if (!store(*job, out.status)) return until_next_store();
       // After it is stored: a call that nobody carries out, because this operator ends here, is made again by the next
       // one.
-      if (o.decided && o.decided->record) options_.record(at_.name_space, at_.name, *o.decided->record);
+      if (o.decided && o.decided->record) options_.record(job_ref_.at.name_space, job_ref_.at.name, *o.decided->record);
       if (o.decided) decided_.reset();
       for (const Event& event : out.events) fault_point("operator." + event.reason);  // stored; nothing of it done yet
       keep_for_later(out);
@@ -215,10 +231,7 @@ bool JobShell::progress_is_due(const Observed& o) const {
 Duration JobShell::rest(const Observed& o, const Outcome& out) const {
   const bool over = crds::is_finished(out.status.phase);
   if (out.status.phase == crds::JobPhase::kStarting) {
-    Duration next = kStarting;
-    const auto now = std::chrono::steady_clock::now();
-    for (const auto& [pod, why] : not_created_) next = std::min<Duration>(next, why.again - now);
-    return std::max<Duration>(next, kRetry);
+    return std::max<Duration>(pods_.until_next_try(kStarting), kRetry);
   }
   if (!over && out.status.phase != crds::JobPhase::kSuspended) return kIdle;
   if (!out.delete_pods.empty() || !out.migrations.empty() || !out.forget.empty() || out.remove_job ||
@@ -232,7 +245,7 @@ Duration JobShell::rest(const Observed& o, const Outcome& out) const {
 
 void JobShell::tell_unprepared(const std::string& why) {
   if (!not_prepared_.is_news(why)) return;
-  log_warning("preparing a job failed", {{"job", job_key(at_.name_space, at_.name)}, {"error", why}});
+  log_warning("preparing a job failed", {{"job", job_ref_.key()}, {"error", why}});
   const crds::BspJob* job = read();  // it may have its finalizer since
   if (!job || job->status.phase != crds::JobPhase::kPending || job->metadata.deletion_timestamp != Time{}) return;
   crds::BspJobStatus status = job->status;
@@ -245,7 +258,7 @@ void JobShell::tell_unprepared(const std::string& why) {
 Result<void> JobShell::prepare(const crds::BspJob& job) {
   if (job.metadata.deletion_timestamp == Time{} &&
       std::ranges::find(job.metadata.finalizers, names::kFinalizer) == job.metadata.finalizers.end()) {
-    BSP_TRY(kube::Object current, client_.get(own(kBspJob, job.metadata.name)));
+    BSP_TRY(kube::Object current, client_.get(job_ref_.own(kBspJob, job.metadata.name)));
     current["metadata"]["finalizers"].push_back(names::kFinalizer);
     BSP_TRY(const kube::Object updated, client_.update(current));
     cache_.put(updated);
@@ -269,8 +282,7 @@ Result<void> JobShell::isolate(const crds::BspJob& job) {
   Error error = stored.error().in("NetworkPolicy " + kube::metadata_text(policy, "name"));
   if (job.status.phase == crds::JobPhase::kPending) return std::unexpected(std::move(error));
   if (not_isolated_.is_news(error.message))  // its pods run: that is worth more
-    log_warning("keeping a job's NetworkPolicy failed",
-                {{"job", job_key(at_.name_space, at_.name)}, {"error", error.message}});
+    log_warning("keeping a job's NetworkPolicy failed", {{"job", job_ref_.key()}, {"error", error.message}});
   return {};
 }
 

@@ -19,9 +19,12 @@
 #include "operator/reconcile/rescheduling.h"
 #include "operator/reconcile/shell.h"
 #include "operator/reconcile/shell_authority.h"
-#include "operator/reconcile/shell_events.h"
+#include "operator/reconcile/shell_log_tails.h"
+#include "operator/reconcile/shell_migrations.h"
 #include "operator/reconcile/shell_nodes.h"
 #include "operator/reconcile/shell_objects.h"
+#include "operator/reconcile/shell_pods.h"
+#include "operator/reconcile/shell_ref.h"
 #include "operator/reconcile/sidecars.h"
 
 namespace bsp::reconcile {
@@ -39,36 +42,24 @@ class Trouble {
 class JobShell {
  public:
   JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, const NodeUsage& usage, BookingStore& bookings,
-           Authority& authority, SidecarThread& sidecar_thread, const ShellOptions& options, kube::Key at,
-           std::string uid, std::function<void()> changed)
-      : client_(client),
-        cache_(cache),
-        nodes_(nodes),
-        usage_(usage),
-        bookings_(bookings),
-        authority_(authority),
-        sidecar_thread_(sidecar_thread),
-        options_(options),
-        at_(std::move(at)),
-        uid_(std::move(uid)),
-        changed_(std::move(changed)) {}
+           Authority& authority, SidecarThread& sidecar_thread, Chores& chores, const ShellOptions& options,
+           const JobRef& job, std::function<void()> changed);
 
   // Does what is due and says how long from now to look again at the latest. Nothing that is thrown meanwhile gets out.
   Duration reconcile();
-  [[nodiscard]] const std::string& uid() const { return uid_; }
+  [[nodiscard]] const std::string& uid() const { return job_ref_.uid; }
 
  private:
   Duration look();
   Duration rest_after(const Error& error);
   void set_stalled(bool on, const std::string& reason, const std::string& message);
-  [[nodiscard]] crds::BspJob named() const;  // its metadata only, for an event
-  const crds::BspJob* read();                // as the cache has it; nullptr if it is gone or can't be carried out
+  const crds::BspJob* read();  // as the cache has it; nullptr if it is gone or can't be carried out
   void refuse(const kube::Object& object, const Error& error);
   Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
   void tell_unprepared(const std::string& why);
   Result<void> isolate(const crds::BspJob& job);
   Result<void> connect(const crds::BspJob& job);
-  [[nodiscard]] Result<net::PemPair> make_ca(const crds::BspJob& job, const Validity& valid) const;
+  [[nodiscard]] Result<std::shared_ptr<const Signer>> make_signer(const crds::BspJob& job, const Validity& valid) const;
   void renew_if_due(const crds::BspJob& job);
   Result<void> renew(const crds::BspJob& job);
   std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const SeenNodes& all) const;
@@ -86,29 +77,13 @@ class JobShell {
   [[nodiscard]] Duration until_next_store() const;
   [[nodiscard]] bool progress_is_due(const Observed& o) const;
   std::optional<Decided> next_call(const Observed& o);
-  void forget(const std::vector<Forgotten>& migrations);
   void keep_for_later(const Outcome& out);
   void carry_out(const Observed& o, const Outcome& out);
-  void create_pods(const Observed& o, const std::vector<PodRequest>& requests);
-  Result<void> create_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image);
-  void note_not_created(const Observed& o, const PodRequest& request, const Error& error, bool quiet);
-  Result<ImageDefaults> image_defaults(const crds::BspJob& job);
-  Result<void> write_secret(const crds::BspJob& job, const PodRequest& request);
-  void delete_pods(const Observed& o, const std::vector<std::string>& pods);
-  void delete_pod(const kube::Object& pod);
-  void delete_secret(const std::string& name);
   Duration rest(const Observed& o, const Outcome& out) const;
-  void write_migration(const crds::RankMigration& migration);
-  [[nodiscard]] bool is_of_wave(const kube::Object& object, const crds::RankMigration& migration) const;
-  void tell_name_taken(const kube::Key& key);
   bool note_gains(const Observed& o);  // true if a wave's gain has just become known
   void remove_all(const crds::BspJob& job);
+  void remove_job();
   void remove_finalizer();
-  [[nodiscard]] kube::Key own(const kube::Kind& kind, const std::string& name) const {
-    return {kind, at_.name_space, name};
-  }
-  // Of this very job, and not of one of the same name that is being collected.
-  [[nodiscard]] bool is_ours(const kube::Object& object) const;
 
   kube::Client& client_;
   kube::Cache& cache_;
@@ -118,12 +93,15 @@ class JobShell {
   Authority& authority_;
   SidecarThread& sidecar_thread_;
   const ShellOptions& options_;
-  const kube::Key at_;
-  const std::string uid_;
+  const JobRef job_ref_;
   std::function<void()> changed_;
+  const std::shared_ptr<JobCalls> calls_;
+  const EventQueue events_;
+  MigrationWriter migrations_;
+  PodKeeper pods_;
+  LogTails tails_;
   std::unique_ptr<const crds::BspJob> job_;  // as last read; null while it rests
-  std::optional<net::PemPair> ca_;           // what certificates are signed with
-  Time ca_end_{};
+  std::shared_ptr<const Signer> signer_;
   net::TlsContext tls_;                                  // of sidecars_
   Time certificates_made_{};                             // none of the pods' is older
   std::chrono::steady_clock::time_point renew_again_{};  // not before that
@@ -132,7 +110,7 @@ class JobShell {
   std::uint32_t attempt_ = 0;       // that rescheduler_ belongs to
   std::optional<Decided> decided_;  // made, not stored yet
   std::optional<Decided> held_;     // the newest that moves nobody, until one may be told again
-  std::uint64_t calls_ = 0;         // since one was told
+  std::uint64_t untold_calls_ = 0;  // since one was told
   std::uint32_t tried_wave_ = ~0u;  // status.wave when a call that wants moves was told last
   std::chrono::steady_clock::time_point call_told_ = std::chrono::steady_clock::time_point::min();
   std::uint64_t completed_ = 0;   // the superstep that all ranks had ended when last looked at
@@ -141,19 +119,11 @@ class JobShell {
   SteadyTime progress_{};         // when that was heard
   JobClocks clocks_;
   LostPods lost_;
-  std::vector<Event> untold_;                             // of stored statuses
-  std::map<std::string, crds::RankMigration> unwritten_;  // by name, the newest
-  std::map<std::string, ImageDefaults> images_;
-  Bookings seen_;  // what the last look was decided on
+  std::vector<Event> untold_;  // of stored statuses
+  Bookings seen_;              // what the last look was decided on
   std::chrono::steady_clock::time_point isolate_again_{};
-  Trouble not_booked_, not_prepared_, not_renewed_, not_isolated_, name_taken_;
-  struct NotCreated {
-    Error error;
-    std::chrono::steady_clock::time_point again;  // not tried before that
-    Duration pause;
-  };
-  std::map<std::string, NotCreated> not_created_;  // by pod
-  Duration rest_{};                                // after the last look; none if it went well
+  Trouble not_booked_, not_prepared_, not_renewed_, not_isolated_;
+  Duration rest_{};  // after the last look; none if it went well
   std::chrono::steady_clock::time_point rests_until_{};
   std::chrono::steady_clock::time_point next_report_{};
   std::chrono::steady_clock::time_point stored_{};  // the status, last
@@ -161,7 +131,6 @@ class JobShell {
   unsigned refusals_ = 0;                           // of the status, since it was stored
   std::chrono::steady_clock::time_point store_again_{};
   SystemClock clock_;
-  EventRecorder events_{client_, clock_};
 };
 
 }  // namespace bsp::reconcile

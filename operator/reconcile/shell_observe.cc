@@ -35,7 +35,7 @@ Observed JobShell::observe(crds::BspJob job) {
   Observed o = look_at(std::move(job));
   clocks_.look(o);
   const bool runs = o.job.status.phase == crds::JobPhase::kRunning || o.job.status.phase == crds::JobPhase::kMigrating;
-  o.everywhere = sidecar_thread_.note_hearing(uid_, runs ? hearing_of(o) : Hearing{});
+  o.everywhere = sidecar_thread_.note_hearing(job_ref_.uid, runs ? hearing_of(o) : Hearing{});
   return o;
 }
 
@@ -48,14 +48,14 @@ Observed JobShell::look_at(crds::BspJob job) {
   seen_ = bookings_.read(o.now);
   o.nodes = nodes_for(job, *nodes);
   o.caps = options_.caps;
-  o.elsewhere = moves_elsewhere(seen_, job_key(at_.name_space, at_.name));
+  o.elsewhere = moves_elsewhere(seen_, job_ref_.key());
   o.room_may_come = options_.pods.scheduled;
   o.images_unreadable = !options_.image_defaults;
-  for (const auto& [pod, why] : not_created_) o.not_created.emplace(pod, why.error);
+  pods_.observe(o);
   std::map<std::string, std::string> reachable;
-  const std::string mine = job_key(at_.name_space, at_.name);
+  const std::string mine = job_ref_.key();
   for (const kube::Object& pod : cache_.find(kPod, kByJob, mine)) {
-    if (!is_ours(pod)) continue;  // of a former job of this name
+    if (!job_ref_.owns(pod)) continue;  // of a former job of this name
     PodFacts facts = pod_facts(pod);
     const std::string name = kube::metadata_text(pod, "name");
     const bool over = crds::is_finished(job.status.phase) && has_ended(pod);
@@ -68,7 +68,8 @@ Observed JobShell::look_at(crds::BspJob job) {
   std::erase_if(reachable, [&](const auto& entry) { return o.pods.at(entry.first).lost; });
   note_nodes(*nodes, job.status, o);
   for (const kube::Object& object : cache_.find(kRankMigration, kByJob, mine))
-    if (const std::string owner = owner_of(object).uid; owner.empty() || owner == uid_)  // made by hand, or by us
+    if (const std::string owner = owner_of(object).uid;
+        owner.empty() || owner == job_ref_.uid)  // made by hand, or by us
       if (auto migration = crds::rank_migration_from_json(object)) o.migrations.push_back(std::move(*migration));
   sidecars_->track(reachable);
   sidecars_->begin_wave(job.status.wave);
@@ -130,11 +131,11 @@ std::optional<Decided> JobShell::next_call(const Observed& o) {
   while (!call) {
     call = rescheduler_->advance(o);
     if (!call) break;
-    ++calls_;
+    ++untold_calls_;
     for (const std::string& line : call->text) log_debug(line);
     const bool moves = !call->moves.empty() && o.job.status.wave != tried_wave_;
     if (moves || std::chrono::steady_clock::now() >= may_be_told) break;
-    if (call->record) options_.record(at_.name_space, at_.name, *std::exchange(call->record, nullptr));
+    if (call->record) options_.record(job_ref_.at.name_space, job_ref_.at.name, *std::exchange(call->record, nullptr));
     if (call->moves.empty()) held_ = std::move(call);
     call.reset();
   }
@@ -143,7 +144,7 @@ std::optional<Decided> JobShell::next_call(const Observed& o) {
   held_.reset();
   call_told_ = std::chrono::steady_clock::now();
   if (!call->moves.empty()) tried_wave_ = o.job.status.wave;
-  if (const std::uint64_t others = std::exchange(calls_, 0) - 1; others > 0)
+  if (const std::uint64_t others = std::exchange(untold_calls_, 0) - 1; others > 0)
     call->decision.message += std::format(" ({} calls before it are not told)", others);
   return call;
 }
@@ -159,7 +160,7 @@ void JobShell::judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus&
 }
 
 std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, const SeenNodes& all) const {
-  const std::string mine = job_key(at_.name_space, at_.name);
+  const std::string mine = job_ref_.key();
   const Resources rank = requests_of(part_at(job.spec.pod_template, "spec"));
   const auto booked = booked_by_others(seen_, mine, [&](const std::string& name_space, const std::string& pod) {
     return usage_.has_target(name_space, pod);
@@ -240,7 +241,7 @@ bool JobShell::note_gains(const Observed& o) {
       if (m.metadata.name == gain.migration) {
         crds::RankMigration with_gain = m;
         with_gain.status.realised_gain_seconds = gain.seconds;
-        write_migration(with_gain);
+        migrations_.add(with_gain);
       }
   return !gains.empty();
 }

@@ -161,7 +161,7 @@ const crds::RankMigration* migration_of(const migrate::Move& move, const Observe
 }
 
 bool target_was_made(const migrate::Move& move, const Observed& o) {
-  return !move.target_uid.empty() || o.pods.contains(move.target_pod);
+  return !move.target_uid.empty() || o.pods.contains(move.target_pod) || o.being_made.contains(move.target_pod);
 }
 
 }  // namespace
@@ -262,6 +262,7 @@ void carry_out(const migrate::Step& step, const Observed& o, Outcome& out) {
     switch (action.kind) {
       case ActionKind::kCreateTargetPod: {
         if (!migration_of(*move, o)) break;  // it is being written; see deleted_of()
+        if (o.being_made.contains(action.pod)) break;
         const std::uint32_t generation = o.job.status.ranks[move->rank].generation - 1;
         out.create_pods.push_back({.rank = move->rank,
                                    .generation = generation,

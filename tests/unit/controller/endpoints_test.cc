@@ -163,7 +163,8 @@ TEST(Endpoints, APageThatFailsIsAnsweredWith500AndTheOthersStay) {
                                        return Page{200, "never\n"};
                                      }}});
   ASSERT_TRUE(open);
-  EXPECT_THAT(http_get(port, "/thrown"), AllOf(StartsWith("HTTP/1.1 500 Internal Server Error"), HasSubstr("no number")));
+  EXPECT_THAT(http_get(port, "/thrown"),
+              AllOf(StartsWith("HTTP/1.1 500 Internal Server Error"), HasSubstr("no number")));
   EXPECT_THAT(http_get(port, "/broken"), AllOf(StartsWith("HTTP/1.1 500"), HasSubstr("every job has a phase")));
   EXPECT_THAT(http_get(port, "/healthz"), EndsWith("ok\n"));
 }

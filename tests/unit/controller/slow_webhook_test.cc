@@ -52,18 +52,24 @@ class SlowWebhookTest : public kube_test::World {
     const auto job = client_->get({kBspJob, name_space, name});
     return job ? text_at(part_at(*job, "status"), "phase") : "";
   }
-  // A job whose pods are up and whose rank 0 is to move; its target is asked to receive for as long as the test likes.
-  void begin_wave(FakeRanks& ranks, const std::string& name_space) {
-    const auto node_of = [](const std::string& set, std::uint32_t) { return set + "-1"; };
+  static std::string node_of(const std::string& set, std::uint32_t /*rank*/) { return set + "-1"; }
+  void run_job(FakeRanks& ranks, const std::string& name_space) {
     create_job(name_space, "moving");
     ASSERT_TRUE(eventually([&] {
       ranks.bring_up(node_of);
       return phase(name_space, "moving") == "Running";
     }));
+  }
+  void ask_for_move(const std::string& name_space) {
     ASSERT_TRUE(client_->create({{"apiVersion", "migbsp.io/v1alpha1"},
                                  {"kind", "RankMigration"},
                                  {"metadata", {{"name", "m"}, {"namespace", name_space}}},
                                  {"spec", {{"job", "moving"}, {"rank", 0}, {"targetSet", "fast"}}}}));
+  }
+  // A job whose pods are up and whose rank 0 is to move; its target is asked to receive for as long as the test likes.
+  void begin_wave(FakeRanks& ranks, const std::string& name_space) {
+    ASSERT_NO_FATAL_FAILURE(run_job(ranks, name_space));
+    ASSERT_NO_FATAL_FAILURE(ask_for_move(name_space));
     ASSERT_TRUE(eventually([&] {
       ranks.bring_up(node_of);
       return ranks.asked(wire::kReceive) > 0;
@@ -109,6 +115,58 @@ TEST_F(SlowWebhookTest, TheSameWhereEveryStatusOfOneNamespaceHangs) {
   create_job("c", "ordinary");
   EXPECT_TRUE(eventually([&] { return client_->list(kPod, "c").value().size() == 2; }, std::chrono::seconds(20)));
   EXPECT_EQ(phase("a", "job-0"), "") << "its calls hang";
+}
+
+// More moving jobs than there are workers: what hangs is the creation of each one's target.
+TEST_F(SlowWebhookTest, AWaveGoesOnWhileTheTargetsOfManyNamespacesHang) {
+  Options options = with_short_targets();
+  options.workers = 1;  // of a namespace
+  const auto controller = Controller::start(options, config());
+  ASSERT_TRUE(controller);
+  std::vector<std::unique_ptr<FakeRanks>> stuck;
+  for (unsigned i = 0; i < 2 * reconcile::Shell::kNamespaces + 1; ++i) {
+    const std::string name_space = std::format("s{}", i);
+    stuck.push_back(
+        std::make_unique<FakeRanks>(*client_, FakeRanksOptions{.name_space = name_space, .network = 90 + i}));
+    ASSERT_NO_FATAL_FAILURE(run_job(*stuck.back(), name_space));
+    const std::string creation = std::format("POST /api/v1/namespaces/{}/pods", name_space);
+    server_.inject({.match = creation, .what = Fault::kStall, .times = 1'000'000, .after = 0});
+  }
+  FakeRanks ranks(*client_, {.name_space = "z", .network = 80});
+  ASSERT_NO_FATAL_FAILURE(run_job(ranks, "z"));
+  for (unsigned i = 0; i < stuck.size(); ++i) {
+    const std::string name_space = std::format("s{}", i);
+    ASSERT_NO_FATAL_FAILURE(ask_for_move(name_space));
+    EXPECT_TRUE(eventually([&] { return phase(name_space, "moving") == "Migrating"; }, std::chrono::seconds(20)))
+        << name_space;
+  }
+  ASSERT_NO_FATAL_FAILURE(ask_for_move("z"));
+  EXPECT_TRUE(eventually(
+      [&] {
+        ranks.bring_up(node_of);
+        return ranks.asked(wire::kReceive) >= 20;
+      },
+      std::chrono::seconds(20)));
+  for (const auto& one : stuck)
+    EXPECT_EQ(one->asked(wire::kArmGate), 0u) << "no rank stops for a target that is not there";
+}
+
+TEST_F(SlowWebhookTest, AWaveGoesOnWhileItsOwnEventsHang) {
+  const auto controller = Controller::start(with_short_targets(), config());
+  ASSERT_TRUE(controller);
+  FakeRanks ranks(*client_, {.name_space = "b", .network = 81});
+  ASSERT_NO_FATAL_FAILURE(run_job(ranks, "b"));
+  const std::string events = "POST /apis/events.k8s.io/v1/namespaces/b/events";
+  const int before = server_.requests(events);
+  server_.inject({.match = events, .what = Fault::kStall, .times = 1'000'000, .after = 0});
+  ASSERT_NO_FATAL_FAILURE(ask_for_move("b"));
+  EXPECT_TRUE(eventually(
+      [&] {
+        ranks.bring_up(node_of);
+        return ranks.asked(wire::kReceive) >= 20;
+      },
+      std::chrono::seconds(20)));
+  EXPECT_TRUE(server_.wait_for_requests(events, before + 1)) << "they hang";
 }
 
 }  // namespace
