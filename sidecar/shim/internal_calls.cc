@@ -41,8 +41,8 @@ void* open_plugin(const char* path, int flags);
 
 Targets make_targets() {
   Targets targets;
-#define BSP_TARGET(name)                                           \
-  targets["MPI_" #name] = reinterpret_cast<void*>(real.name);      \
+#define BSP_TARGET(name)                                      \
+  targets["MPI_" #name] = reinterpret_cast<void*>(real.name); \
   targets["PMPI_" #name] = reinterpret_cast<void*>(real.name);
   BSP_REAL_FUNCTIONS(BSP_TARGET)
 #undef BSP_TARGET

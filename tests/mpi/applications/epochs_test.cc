@@ -48,7 +48,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"smith_waterman", 2, {"--rows", "800", "--columns", "700", "--blocks", "400"}},
                     Case{"smith_waterman", 4, {"--rows", "800", "--columns", "700", "--blocks", "400"}},
                     Case{"lu", 2, {"--order", "600", "--block", "4"}},
-                    Case{"lu", 4, {"--order", "600", "--block", "4"}}),
+                    Case{"lu", 4, {"--order", "600", "--block", "4"}},
+                    Case{"fractal", 2, {"--width", "80", "--height", "1200", "--range", "4"}},
+                    Case{"fractal", 4, {"--width", "80", "--height", "1200", "--range", "4"}}),
     [](const auto& tested) { return tested.param.program + std::to_string(tested.param.ranks); });
 
 }  // namespace

@@ -181,7 +181,7 @@ TEST(Sequences, AreReadFromFasta) {
   EXPECT_THAT(read_fasta("/dev/zero").error(), HasSubstr("byte 0"));
 }
 
-TEST(Options, ThatDoNotFitTogether) {
+TEST(SmithWaterman, OptionsThatDoNotFitTogether) {
   Options options;
   options.gap = "convex";
   EXPECT_THAT(check(options), HasSubstr("affine or logarithmic"));

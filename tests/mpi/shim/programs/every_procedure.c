@@ -1,10 +1,10 @@
 /* Each procedure of mpi.h is called once in the first epoch and once in the last: nothing may depend on what only
  * MPI_Init sets up. Regular ones are generated (every_procedure.py), the others are in every/. The program fails if one
  * was not called. */
-#include "every/fixtures.h"
 #include "every/communicators.h"
 #include "every/data.h"
 #include "every/files.h"
+#include "every/fixtures.h"
 #include "every/windows.h"
 
 static void on_crash(int signal_number) {
@@ -60,7 +60,8 @@ static void for_good(void) {
 int main(int argc, char** argv) {
   signal(SIGSEGV, on_crash);
   if (getenv("BSP_TRACE_CALLS") != NULL) trace = kNames;
-  setenv("OMPI_MCA_fcoll", "individual", 0); /* fcoll/vulcan of Open MPI 5.0.7 reads beside such small data, also without us */
+  setenv("OMPI_MCA_fcoll", "individual",
+         0); /* fcoll/vulcan of Open MPI 5.0.7 reads beside such small data, also without us */
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &number);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
