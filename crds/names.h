@@ -87,6 +87,8 @@ inline constexpr std::string_view kEnvUser = "BSP_USER";            // uid[:gid]
 inline constexpr std::string_view kEnvGroups = "BSP_GROUPS";
 inline constexpr std::string_view kEnvGrace = "BSP_GRACE_SECONDS";     // the pod's terminationGracePeriodSeconds
 inline constexpr std::string_view kEnvCarryPaths = "BSP_CARRY_PATHS";  // ':'-separated absolute paths
+// Likewise: where the app container mounts volumes that end with its pod, for writing.
+inline constexpr std::string_view kEnvPodVolumes = "BSP_POD_VOLUMES";
 // Set by the operator on the sidecar.
 inline constexpr std::string_view kEnvJob = "BSP_JOB";
 inline constexpr std::string_view kEnvJobUid = "BSP_JOB_UID";

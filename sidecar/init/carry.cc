@@ -1,27 +1,186 @@
 #include "sidecar/init/carry.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <map>
-#include <memory>
+#include <set>
 
 #include "base/core/fd.h"
 #include "crds/names.h"
+#include "sidecar/init/carry_format.h"
 #include "sidecar/init/files.h"
 
 namespace bsp::init {
 namespace {
 
-constexpr std::size_t kBlock = 64 * 1024;
-
-using Writer = std::unique_ptr<archive, decltype(&archive_write_free)>;
-using Reader = std::unique_ptr<archive, decltype(&archive_read_free)>;
 using Entry = std::unique_ptr<archive_entry, decltype(&archive_entry_free)>;
+constexpr std::size_t kHole = 64 << 20;
+
+// What an archive is given for a hole: it is counted, never read.
+const void* hole() {
+  static const void* const nothing = ::mmap(nullptr, kHole, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return nothing;
+}
+
+struct Extent {
+  std::int64_t begin;
+  std::int64_t end;
+};
+// Where the file has data; all of it where the file system doesn't tell.
+std::vector<Extent> extents_of(int fd, std::int64_t size) {
+  std::vector<Extent> out;
+  for (std::int64_t at = 0; at < size;) {
+    const std::int64_t begin = ::lseek(fd, at, SEEK_DATA);
+    if (begin < 0 && errno == ENXIO) break;
+    const std::int64_t end = begin < 0 ? -1 : ::lseek(fd, begin, SEEK_HOLE);
+    if (begin < 0 || end <= begin) return {{0, size}};
+    out.push_back({begin, std::min(end, size)});
+    at = end;
+  }
+  return out;
+}
+
+// Of one archive.
+class Packer {
+ public:
+  explicit Packer(archive* out) : out_(out) {}
+
+  Result<void> directories(const std::vector<ChangedDirectory>& changed) {
+    const std::string text = encode_directories(changed);
+    const Entry entry(archive_entry_new(), archive_entry_free);
+    archive_entry_copy_pathname(entry.get(), std::string(kDirectoriesEntry).c_str());
+    archive_entry_set_filetype(entry.get(), AE_IFREG);
+    archive_entry_set_perm(entry.get(), 0600);
+    archive_entry_set_size(entry.get(), static_cast<la_int64_t>(text.size()));
+    if (archive_write_header(out_, entry.get()) < ARCHIVE_WARN ||
+        archive_write_data(out_, text.data(), text.size()) != static_cast<la_ssize_t>(text.size()))
+      return archive_error(out_, "carrying the names of changed directories");
+    return {};
+  }
+
+  Result<void> tree(const std::string& path, int depth = 0) {
+    struct stat info{};
+    if (::lstat(path.c_str(), &info) != 0) {
+      if (errno == ENOENT && depth == 0) return {};
+      return fail_errno("carrying " + path);
+    }
+    BSP_CHECK_OK(one(path, info));
+    if (!S_ISDIR(info.st_mode)) return {};
+    if (::access(path.c_str(), R_OK | X_OK) != 0) return fail_errno("carrying " + path);
+    for (const std::string& name : list_dir(path)) BSP_CHECK_OK(tree(path + "/" + name, depth + 1));
+    return {};
+  }
+
+  Result<void> one(const std::string& path) {
+    struct stat info{};
+    if (::lstat(path.c_str(), &info) != 0) return fail_errno("carrying " + path);
+    return one(path, info);
+  }
+
+ private:
+  Result<void> one(const std::string& path, const struct stat& info) {
+    if (!packed_.insert(path).second) return {};
+    const bool file = S_ISREG(info.st_mode);
+    if (!file && !S_ISDIR(info.st_mode) && !S_ISLNK(info.st_mode) && !S_ISFIFO(info.st_mode))
+      return fail(ErrorCode::kRefused, "carrying " + path + ": sockets and devices cannot move");
+    const Entry entry(archive_entry_new(), archive_entry_free);
+    archive_entry_copy_stat(entry.get(), &info);
+    archive_entry_copy_pathname(entry.get(), path.c_str());
+    if (!file) archive_entry_set_size(entry.get(), 0);
+    if (S_ISLNK(info.st_mode)) {
+      BSP_TRY(const std::string target, read_link(path));
+      archive_entry_copy_symlink(entry.get(), target.c_str());
+    } else {
+      add_attributes(path, entry.get());
+    }
+    if (file && info.st_nlink > 1) {
+      const auto [it, fresh] = links_.emplace(std::pair(info.st_dev, info.st_ino), path);
+      if (!fresh) {
+        archive_entry_copy_hardlink(entry.get(), it->second.c_str());
+        archive_entry_set_size(entry.get(), 0);
+        return header(path, entry.get());
+      }
+    }
+    return file ? content(path, entry.get(), info.st_size) : header(path, entry.get());
+  }
+
+  Result<void> header(const std::string& path, archive_entry* entry) {
+    if (archive_write_header(out_, entry) < ARCHIVE_WARN) return archive_error(out_, "carrying " + path);
+    return {};
+  }
+
+  // Those that a program without capabilities can set.
+  static void add_attributes(const std::string& path, archive_entry* entry) {
+    std::string names(static_cast<std::size_t>(std::max<ssize_t>(::llistxattr(path.c_str(), nullptr, 0), 0)), '\0');
+    names.resize(
+        static_cast<std::size_t>(std::max<ssize_t>(::llistxattr(path.c_str(), names.data(), names.size()), 0)));
+    for (std::size_t at = 0; at < names.size(); at += std::string_view(names.c_str() + at).size() + 1) {
+      const char* name = names.c_str() + at;
+      if (!std::string_view(name).starts_with("user.") && !std::string_view(name).starts_with("system.posix_acl_"))
+        continue;
+      std::string value(64 << 10, '\0');  // XATTR_SIZE_MAX
+      const ssize_t size = ::lgetxattr(path.c_str(), name, value.data(), value.size());
+      if (size >= 0) archive_entry_xattr_add_entry(entry, name, value.data(), static_cast<std::size_t>(size));
+    }
+  }
+
+  Result<void> content(const std::string& path, archive_entry* entry, std::int64_t size) {
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!fd) return fail_errno("carrying " + path);
+    const std::vector<Extent> extents = extents_of(fd.get(), size);
+    const bool whole = extents.size() == 1 && extents[0].begin == 0 && extents[0].end == size;
+    if (!whole && size > 0) {
+      for (const Extent& e : extents) archive_entry_sparse_add_entry(entry, e.begin, e.end - e.begin);
+      if (extents.empty()) archive_entry_sparse_add_entry(entry, 0, 0);
+    }
+    BSP_CHECK_OK(header(path, entry));
+    std::int64_t at = 0;
+    for (const Extent& e : extents) {
+      BSP_CHECK_OK(skip(path, e.begin - at));
+      BSP_CHECK_OK(copy(path, fd.get(), e));
+      at = e.end;
+    }
+    return skip(path, size - at);
+  }
+
+  Result<void> skip(const std::string& path, std::int64_t left) {
+    while (left > 0) {
+      const auto n = std::min<std::int64_t>(left, kHole);
+      if (archive_write_data(out_, hole(), static_cast<std::size_t>(n)) != n)
+        return archive_error(out_, "carrying " + path);
+      left -= n;
+    }
+    return {};
+  }
+
+  Result<void> copy(const std::string& path, int fd, const Extent& extent) {
+    for (std::int64_t at = extent.begin; at < extent.end;) {
+      const auto wanted = std::min<std::int64_t>(static_cast<std::int64_t>(piece_.size()), extent.end - at);
+      const ssize_t n = ::pread(fd, piece_.data(), static_cast<std::size_t>(wanted), at);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return fail_errno("carrying " + path);
+      if (n == 0) return fail(ErrorCode::kFailed, "carrying " + path + ": it shrank meanwhile");
+      if (archive_write_data(out_, piece_.data(), static_cast<std::size_t>(n)) != n)
+        return archive_error(out_, "carrying " + path);
+      at += n;
+    }
+    return {};
+  }
+
+  archive* out_;
+  std::map<std::pair<dev_t, ino_t>, std::string> links_;
+  std::set<std::string> packed_;
+  std::string piece_ = std::string(kArchiveBlock, '\0');
+};
+
+}  // namespace
 
 std::unexpected<Error> archive_error(archive* a, const std::string& what) {
   const char* text = archive_error_string(a);
@@ -30,68 +189,42 @@ std::unexpected<Error> archive_error(archive* a, const std::string& what) {
   return fail(ErrorCode::kFailed, what + ": " + (text != nullptr ? text : "unknown error"));
 }
 
-using Links = std::map<std::pair<dev_t, ino_t>, std::string>;
-
-Result<void> add_content(archive* out, const std::string& path, std::int64_t size) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd) return fail_errno("carrying " + path);
-  std::string piece(kBlock, '\0');
-  std::int64_t left = size;
-  while (left > 0) {
-    const ssize_t n =
-        ::read(fd.get(), piece.data(), std::min<std::size_t>(piece.size(), static_cast<std::size_t>(left)));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_errno("carrying " + path);
-    if (n == 0) return fail(ErrorCode::kFailed, "carrying " + path + ": it shrank meanwhile");
-    if (archive_write_data(out, piece.data(), static_cast<std::size_t>(n)) != n) {
-      return archive_error(out, "carrying " + path);
-    }
-    left -= n;
-  }
-  return {};
-}
-
-Result<void> add(archive* out, const std::string& path, Links& links, int depth) {
-  struct stat info{};
-  if (::lstat(path.c_str(), &info) != 0) {
-    if (errno == ENOENT && depth == 0) return {};
-    return fail_errno("carrying " + path);
-  }
-  const bool file = S_ISREG(info.st_mode);
-  const bool dir = S_ISDIR(info.st_mode);
-  const bool link = S_ISLNK(info.st_mode);
-  if (!file && !dir && !link && !S_ISFIFO(info.st_mode)) {
-    return fail(ErrorCode::kRefused, "carrying " + path + ": sockets and devices cannot move");
-  }
-  const Entry entry(archive_entry_new(), archive_entry_free);
-  archive_entry_copy_stat(entry.get(), &info);
-  archive_entry_copy_pathname(entry.get(), path.c_str());
-  if (link) {
-    BSP_TRY(const std::string target, read_link(path));
-    archive_entry_copy_symlink(entry.get(), target.c_str());
-  }
-  if (file && info.st_nlink > 1) {
-    const auto [it, fresh] = links.emplace(std::pair(info.st_dev, info.st_ino), path);
-    if (!fresh) {
-      archive_entry_copy_hardlink(entry.get(), it->second.c_str());
-      archive_entry_set_size(entry.get(), 0);
-      info.st_size = 0;
+std::string encode_directories(const std::vector<ChangedDirectory>& directories) {
+  std::string out;
+  for (const ChangedDirectory& directory : directories) {
+    out += "D" + directory.path + '\0';
+    for (const ChangedDirectory::Name& name : directory.names) {
+      out += static_cast<char>(name.kind);
+      if (name.kind == NameKind::kSocket) out += std::to_string(name.mode) + " ";
+      out += name.name + '\0';
     }
   }
-  if (!file) archive_entry_set_size(entry.get(), 0);
-  if (archive_write_header(out, entry.get()) < ARCHIVE_WARN) {
-    return archive_error(out, "carrying " + path);
-  }
-  if (file) BSP_CHECK_OK(add_content(out, path, info.st_size));
-  if (!dir) return {};
-  if (::access(path.c_str(), R_OK | X_OK) != 0) return fail_errno("carrying " + path);
-  for (const std::string& name : list_dir(path)) {
-    BSP_CHECK_OK(add(out, path + "/" + name, links, depth + 1));
-  }
-  return {};
+  return out;
 }
 
-}  // namespace
+Result<std::vector<ChangedDirectory>> decode_directories(std::string_view text) {
+  std::vector<ChangedDirectory> out;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\0');
+    std::string_view word = text.substr(0, end);
+    if (end == std::string_view::npos || word.size() < 2 || (out.empty() && word[0] != 'D'))
+      return fail(ErrorCode::kInvalid, "the names of changed directories can't be read");
+    text.remove_prefix(end + 1);
+    const char kind = word[0];
+    word.remove_prefix(1);
+    if (kind == 'D') {
+      out.push_back({.path = std::string(word), .names = {}});
+      continue;
+    }
+    ChangedDirectory::Name name{static_cast<NameKind>(kind), std::string(word)};
+    if (name.kind == NameKind::kSocket) {
+      std::from_chars(word.data(), word.data() + word.size(), name.mode);
+      name.name = word.substr(std::min(word.find(' '), word.size() - 1) + 1);
+    }
+    out.back().names.push_back(std::move(name));
+  }
+  return out;
+}
 
 Result<std::vector<std::string>> parse_carry_paths(std::string_view text) {
   std::vector<std::string> paths;
@@ -128,62 +261,21 @@ std::vector<std::string> shared_memory_files(uid_t uid, const std::string& dir) 
   return out;
 }
 
-Result<void> write_carry(const std::vector<std::string>& paths, int fd) {
-  const Writer out(archive_write_new(), archive_write_free);
+Result<void> write_carry(const std::vector<std::string>& trees, const Changes& changes, int fd) {
+  const ArchiveWriter out(archive_write_new(), archive_write_free);
   archive_write_set_format_pax(out.get());
-  archive_write_set_bytes_per_block(out.get(), static_cast<int>(kBlock));
+  archive_write_set_bytes_per_block(out.get(), static_cast<int>(kArchiveBlock));
   if (archive_write_open_fd(out.get(), fd) != ARCHIVE_OK) {
     return archive_error(out.get(), "opening the archive of carried files");
   }
-  Links links;
-  for (const std::string& path : paths) BSP_CHECK_OK(add(out.get(), path, links, 0));
+  Packer packer(out.get());
+  if (!changes.directories.empty()) BSP_CHECK_OK(packer.directories(changes.directories));
+  for (const std::string& path : changes.paths) BSP_CHECK_OK(packer.one(path));
+  for (const std::string& path : trees) BSP_CHECK_OK(packer.tree(path));
   if (archive_write_close(out.get()) != ARCHIVE_OK) {
     return archive_error(out.get(), "finishing the archive of carried files");
   }
   return {};
-}
-
-Result<void> read_carry(const std::string& file) {
-  const Reader in(archive_read_new(), archive_read_free);
-  archive_read_support_format_tar(in.get());
-  if (archive_read_open_filename(in.get(), file.c_str(), kBlock) != ARCHIVE_OK) {
-    return archive_error(in.get(), "opening " + file);
-  }
-  const Writer disk(archive_write_disk_new(), archive_write_free);
-  // Not UNLINK: a file that the image has is overwritten in place only if the user may write it.
-  archive_write_disk_set_options(disk.get(),
-                                 ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_SECURE_NODOTDOT);
-  for (;;) {
-    archive_entry* entry = nullptr;
-    const int next = archive_read_next_header(in.get(), &entry);
-    if (next == ARCHIVE_EOF) return {};
-    if (next < ARCHIVE_WARN) return archive_error(in.get(), "reading " + file);
-    const std::string path = archive_entry_pathname(entry);
-    const std::string what = "restoring carried " + path;
-    struct stat there{};
-    const bool dir = archive_entry_filetype(entry) == AE_IFDIR;
-    // A directory of the image or a mount point: it is enough that it exists.
-    if (dir && ::stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode) && there.st_uid != ::geteuid()) {
-      continue;
-    }
-    if (archive_write_header(disk.get(), entry) < ARCHIVE_WARN) {
-      return archive_error(disk.get(), what);
-    }
-    for (;;) {
-      const void* block = nullptr;
-      std::size_t size = 0;
-      la_int64_t offset = 0;
-      const int read = archive_read_data_block(in.get(), &block, &size, &offset);
-      if (read == ARCHIVE_EOF) break;
-      if (read < ARCHIVE_WARN) return archive_error(in.get(), "reading " + file);
-      if (archive_write_data_block(disk.get(), block, size, offset) < ARCHIVE_WARN) {
-        return archive_error(disk.get(), what);
-      }
-    }
-    if (archive_write_finish_entry(disk.get()) < ARCHIVE_WARN) {
-      return archive_error(disk.get(), what);
-    }
-  }
 }
 
 }  // namespace bsp::init

@@ -1,6 +1,6 @@
-// Files that move with the program: what it keeps in /dev/shm and spec.carryPaths, as one pax archive
-// (libarchive). Both functions run in a worker process under the program's uid: what that user may
-// not read does not move, and what it may not write is not restored.
+// Files that move with the program, as one pax archive (libarchive): what it has written in its pod (changes.h), keeps in
+// /dev/shm, and spec.carryPaths. Both ends run in a worker process under the program's uid: what that user may not read
+// does not move, and what it may not write is not restored.
 #pragma once
 
 #include <sys/types.h>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/core/error.h"
+#include "sidecar/init/changes.h"
 
 namespace bsp::init {
 
@@ -22,11 +23,12 @@ Result<std::vector<std::string>> parse_carry_paths(std::string_view text);
 // The regular files and directories of /dev/shm that belong to `uid`.
 std::vector<std::string> shared_memory_files(uid_t uid, const std::string& dir = "/dev/shm");
 
-// Writes everything below `paths` to `fd`. Missing paths are skipped; sockets, devices and what can't
-// be read are errors that name the file.
-Result<void> write_carry(const std::vector<std::string>& paths, int fd);
+// Writes `changes` and everything below `trees` to `fd`, holes as holes. Trees that are missing are skipped; in them,
+// sockets, devices and what can't be read are errors that name the file.
+Result<void> write_carry(const std::vector<std::string>& trees, const Changes& changes, int fd);
 
-// Unpacks the archive over what is there, with modes and times.
-Result<void> read_carry(const std::string& archive);
+// Unpacks the archive over what is there, with owners' groups, modes, extended attributes and times, and removes what
+// the program has removed. `age` is this pod's. kRefused: an unchanged file of the source's image is not in this one's.
+Result<void> read_carry(const std::string& archive, const Age& age);
 
 }  // namespace bsp::init

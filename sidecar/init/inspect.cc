@@ -1,5 +1,12 @@
 #include "sidecar/init/inspect.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+
 #include "base/core/read_file.h"
 #include "sidecar/init/files.h"
 
@@ -28,6 +35,22 @@ constexpr Rule kRules[] = {
     {"/dev/infiniband/", "an InfiniBand device"},
 };
 
+// criu opens files again under their names, with the program's rights.
+std::optional<std::string> not_to_be_opened_again(const std::string& process, const std::string& fd,
+                                                  const std::string& target) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  struct stat info{};
+  if (!target.starts_with('/') || ::stat((process + "/fd/" + fd).c_str(), &info) != 0 || !S_ISREG(info.st_mode))
+    return std::nullopt;
+  if (target.ends_with(kDeleted)) {
+    if (info.st_nlink == 0) return std::nullopt;  // its content is part of the checkpoint
+    return "a file of which this name was removed and another is left; close it";
+  }
+  const int mode = access_mode(read_file(process + "/fdinfo/" + fd).value_or(""));
+  if (::faccessat(AT_FDCWD, target.c_str(), mode, AT_EACCESS) == 0 || errno != EACCES) return std::nullopt;
+  return "open for what the mode of the file no longer permits; change the mode when it has been closed";
+}
+
 }  // namespace
 
 std::optional<std::string> unmovable(std::string_view target) {
@@ -35,6 +58,17 @@ std::optional<std::string> unmovable(std::string_view target) {
     if (target.starts_with(rule.prefix)) return std::string(rule.reason);
   }
   return std::nullopt;
+}
+
+int access_mode(std::string_view fdinfo) {
+  constexpr std::string_view kKey = "flags:\t";
+  const std::size_t at = fdinfo.find(kKey);
+  unsigned flags = 0;
+  if (at != std::string_view::npos)
+    std::from_chars(fdinfo.data() + at + kKey.size(), fdinfo.data() + fdinfo.size(), flags, 8);
+  if ((flags & O_PATH) != 0) return F_OK;
+  const unsigned mode = flags & O_ACCMODE;
+  return mode == O_RDONLY ? R_OK : mode == O_WRONLY ? W_OK : R_OK | W_OK;
 }
 
 bool has_seccomp_filter(std::string_view status) {
@@ -63,6 +97,8 @@ Result<void> check_movable(pid_t pid, const User& user) {
     if (const auto what = unmovable(*target)) {
       return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + " is " + *what + " (" + *target + ")");
     }
+    if (const auto what = not_to_be_opened_again(process, fd, *target))
+      return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + ", " + *target + ", is " + *what);
   }
   return {};
 }

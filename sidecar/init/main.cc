@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
   if (options.user.empty()) options.user = bsp::read_file(user_file).value_or("");
   options.groups = environment(bsp::names::kEnvGroups);
   options.carry_paths = environment(bsp::names::kEnvCarryPaths);
+  options.pod_volumes = environment(bsp::names::kEnvPodVolumes);
   options.grace = std::chrono::seconds(setting(bsp::names::kEnvGrace, 0));
   options.fence_limit = std::chrono::milliseconds(
       setting(bsp::fencing::kEnvLimit, std::chrono::milliseconds(bsp::fencing::kLimit).count()));

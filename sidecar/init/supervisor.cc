@@ -156,6 +156,7 @@ void Supervisor::step() {
   keep_connected();
   report_throttling();
   const auto now = Steady::now();
+  changes_.check();
   if (warm_up_at_ && now >= *warm_up_at_) warm_up();
   auto due = socket_ ? next_throttling_ : next_connect_;
   due = std::min(due, next_fence_);
@@ -164,12 +165,14 @@ void Supervisor::step() {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - now).count();
   const int timeout = static_cast<int>(std::max<std::int64_t>(left, 0));
   pollfd polled[] = {{signals_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}, out_.read_poll(),
-                     out_.write_poll(),           err_.read_poll(),           err_.write_poll()};
+                     out_.write_poll(),           err_.read_poll(),           err_.write_poll(),
+                     {found_.get(), POLLIN, 0}};
   if (::poll(polled, std::size(polled), timeout) < 0) return;
   if (polled[2].revents != 0) out_.on_readable();
   if (polled[3].revents != 0) out_.on_writable();
   if (polled[4].revents != 0) err_.on_readable();
   if (polled[5].revents != 0) err_.on_writable();
+  if (polled[6].revents != 0) on_found();
   if (polled[0].revents != 0) take_signals();
   if (polled[1].revents != 0) on_control();
   if (kill_criu_at_ && Steady::now() >= *kill_criu_at_) {

@@ -13,6 +13,8 @@
 //                 ^     └───────────── │ ────────────┘
 //                 └── failed, discard ─┘       every state but Waiting ──program ends──> Exited
 //
+// In Dumping a worker first finds what the program has written in its pod (carry.h); criu starts when that can move.
+//
 // Only `continue` lets a stopped program run, and only the sidecar's `kill`, `quit` and `discard` kill, but for two cases.
 // supervisor_fence.cc stops a running program for as long as no sidecar vouches for this pod. And one that outlives the
 // pod's grace period is killed within it, so that its end is still told.
@@ -29,6 +31,8 @@
 #include "base/core/error.h"
 #include "base/core/fd.h"
 #include "sidecar/control/messages.h"
+#include "sidecar/init/capture_client.h"
+#include "sidecar/init/changes.h"
 #include "sidecar/init/criu.h"
 #include "sidecar/init/output.h"
 #include "sidecar/init/process.h"
@@ -44,6 +48,7 @@ struct Options {
   std::string user;                         // BSP_USER
   std::string groups;                       // BSP_GROUPS
   std::string carry_paths;                  // BSP_CARRY_PATHS
+  std::string pod_volumes;                  // BSP_POD_VOLUMES
   std::chrono::milliseconds fence_limit{};  // fencing::kLimit, or BSP_FENCE_LIMIT_MS
   std::chrono::seconds grace{};             // BSP_GRACE_SECONDS; 0: not known
 };
@@ -94,6 +99,9 @@ class Supervisor {
   // supervisor_move.cc
   void begin_dump(const std::string& migration);
   Result<void> try_dump();
+  Result<pid_t> start_packing(int archive, int found);
+  void on_found();
+  Result<void> start_dump_criu(bool carries);
   void end_dump_if_ready();
   void fail_dump(const std::string& why);
   void begin_restore(const std::string& migration);
@@ -145,7 +153,10 @@ class Supervisor {
   pid_t warm_ = 0;
   std::optional<Steady::time_point> warm_up_at_;
   std::string worker_log_;
-  std::string failure_;  // the first thing that went wrong in the dump under way
+  ChangeClock changes_;
+  std::optional<CaptureClient> capture_;  // until the worker has found what is to be carried
+  Fd found_;                              // where it says so
+  std::string failure_;                   // the first thing that went wrong in the dump under way
   Steady::time_point action_start_{};
   std::optional<Steady::time_point> kill_criu_at_;
   bool discarding_ = false;

@@ -12,7 +12,6 @@
 
 #include "base/core/fault.h"
 #include "base/core/read_file.h"
-#include "sidecar/init/capture_client.h"
 #include "sidecar/init/carry.h"
 #include "sidecar/init/files.h"
 #include "sidecar/init/inspect.h"
@@ -102,13 +101,50 @@ Result<void> Supervisor::try_dump() {
   BSP_CHECK_OK(check_movable(program_, user_));
   BSP_CHECK_OK(prepare_work_dir(criu_paths_));
 
-  std::vector<std::string> carried = shared_memory_files(user_.uid);
-  for (const std::string& path : carry_paths_) {
-    struct stat info{};
-    if (::lstat(path.c_str(), &info) == 0 || errno == EACCES) carried.push_back(path);
-  }
-  const std::string images = options_.run_dir + "/images";
-  BSP_TRY(CaptureClient capture, CaptureClient::connect(images));
+  BSP_TRY(capture_, CaptureClient::connect(options_.run_dir + "/images"));
+  BSP_TRY(const Fd archive, capture_->open_file(kCarryFile));
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("making a pipe");
+  found_ = Fd(ends[0]);
+  const Fd found(ends[1]);
+  BSP_TRY(worker_, start_packing(archive.get(), found.get()));
+  return {};
+}
+
+// A worker that writes 0 or 1 to `found` once it knows whether there is something to carry, and that all of it can be
+// carried; then it fills the archive, while criu is at work.
+Result<pid_t> Supervisor::start_packing(int archive, int found) {
+  worker_log_ = criu_paths_.work + "/carry.log";
+  return start_worker(user_, worker_log_, [this, archive, found]() -> Result<void> {
+    BSP_TRY(const Changes changes, find_pod_changes(options_.pod_volumes, changes_.since_ns()));
+    const auto status = read_file("/proc/" + std::to_string(program_) + "/status");
+    BSP_CHECK_OK(check_fits(changes, dumped_memory(status.value_or("")), checkpoint_capacity(options_.run_dir)));
+    std::vector<std::string> trees = shared_memory_files(user_.uid);
+    for (const std::string& path : carry_paths_) {
+      struct stat info{};
+      if (::lstat(path.c_str(), &info) == 0 || errno == EACCES) trees.push_back(path);
+    }
+    const bool carries = !trees.empty() || !changes.paths.empty() || !changes.directories.empty();
+    if (::write(found, carries ? "1" : "0", 1) != 1) return fail_errno("starting the dump");
+    return carries ? write_carry(trees, changes, archive) : Result<void>();
+  });
+}
+
+void Supervisor::on_found() {
+  char answer = 0;
+  if (const ssize_t n = ::read(found_.get(), &answer, 1); n < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  found_.reset();
+  // Otherwise the worker has ended without one, and why is in its log.
+  if (answer != 0 && failure_.empty())
+    if (auto begun = start_dump_criu(answer == '1'); !begun) {
+      failure_ = begun.error().message;
+      if (worker_ > 0) ::kill(worker_, SIGKILL);
+    }
+  capture_.reset();
+  end_dump_if_ready();
+}
+
+Result<void> Supervisor::start_dump_criu(bool carries) {
   const MovedProgram moved{.pid = program_,
                            .uid = user_.uid,
                            .gid = user_.gid,
@@ -117,14 +153,9 @@ Result<void> Supervisor::try_dump() {
                            .err = err_.pipe_name(),
                            .out_bytes = out_.bytes(),
                            .err_bytes = err_.bytes(),
-                           .carried = carried.empty() ? 0 : 1};
-  BSP_CHECK_OK(capture.send_file(kStateFile, control::encode(control::packet_of(moved))));
-  if (!carried.empty()) {
-    BSP_TRY(const Fd archive, capture.open_file(kCarryFile));
-    worker_log_ = criu_paths_.work + "/carry.log";
-    const int fd = archive.get();
-    BSP_TRY(worker_, start_worker(user_, worker_log_, [&carried, fd] { return write_carry(carried, fd); }));
-  }
+                           .carried = carries ? 1 : 0};
+  BSP_CHECK_OK(capture_->send_file(kStateFile, control::encode(control::packet_of(moved))));
+  const std::string images = options_.run_dir + "/images";
   BSP_TRY(criu_, start_criu(criu_paths_, "dump", dump_arguments(criu_paths_, program_, images), user_, {}));
   report(control::Dumping{.migration = migration_, .pid = criu_});
   fault_point("init.dumping", criu_);
@@ -133,6 +164,9 @@ Result<void> Supervisor::try_dump() {
 
 void Supervisor::end_dump_if_ready() {
   if (state_ != State::kDumping || criu_ > 0 || worker_ > 0) return;
+  if (found_ && failure_.empty()) return;  // the worker was quicker than we are
+  found_.reset();
+  capture_.reset();
   kill_criu_at_.reset();
   if (!failure_.empty()) {
     fail_dump(failure_);
@@ -152,6 +186,7 @@ void Supervisor::fail_dump(const std::string& why) {
 void Supervisor::abandon() {
   if (state_ == State::kDumping) {
     if (failure_.empty()) failure_ = "the dump was given up";
+    if (criu_ == 0 && worker_ > 0) ::kill(worker_, SIGKILL);
     if (!kill_criu_at_) kill_criu_at_ = Steady::now() + kAbandonGrace;
   } else if (state_ == State::kRestoring) {
     if (criu_ > 0) ::kill(criu_, SIGKILL);
@@ -210,7 +245,8 @@ Result<void> Supervisor::try_restore() {
   if (moved.carried == 0) return start_restore_criu();
   worker_log_ = criu_paths_.work + "/carry.log";
   const std::string archive = images + "/" + std::string(kCarryFile);
-  BSP_TRY(worker_, start_worker(restoring_user_, worker_log_, [&archive] { return read_carry(archive); }));
+  BSP_TRY(worker_, start_worker(restoring_user_, worker_log_,
+                                [this, &archive] { return read_carry(archive, age_of("/", changes_.since_ns())); }));
   return {};
 }
 

@@ -153,11 +153,11 @@ TEST_F(CarryFiles, ComeBackAsTheyWere) {
   const std::string archive = dir_ + "/carry.tar";
   {
     const Fd fd(::open(archive.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    const auto written = write_carry({tree, dir_ + "/absent"}, fd.get());
+    const auto written = write_carry({tree, dir_ + "/absent"}, {}, fd.get());
     ASSERT_TRUE(written) << written.error().message;
   }
   fs::rename(tree, dir_ + "/was");
-  const auto back = read_carry(archive);
+  const auto back = read_carry(archive, {});
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(read_file(tree + "/a/big").value_or(""), big);
   EXPECT_EQ(read_file(tree + "/a/\xc3\xa4 name with = and blank").value_or(""), "umlaut");
@@ -173,15 +173,15 @@ TEST_F(CarryFiles, ComeBackAsTheyWere) {
 TEST_F(CarryFiles, AFullDiskIsTold) {
   std::ofstream(dir_ + "/file") << std::string(300'000, 'x');
   const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
-  const auto written = write_carry({dir_ + "/file"}, full.get());
+  const auto written = write_carry({dir_ + "/file"}, {}, full.get());
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code, ErrorCode::kNoSpace);
 }
 
 TEST_F(CarryFiles, ABrokenArchiveIsRefused) {
   std::ofstream(dir_ + "/carry.tar") << "this is no archive at all, but long enough to be looked at";
-  EXPECT_FALSE(read_carry(dir_ + "/carry.tar"));
-  EXPECT_FALSE(read_carry(dir_ + "/absent.tar"));
+  EXPECT_FALSE(read_carry(dir_ + "/carry.tar", {}));
+  EXPECT_FALSE(read_carry(dir_ + "/absent.tar", {}));
 }
 
 TEST_F(CarryFiles, SharedMemoryOfOneUser) {

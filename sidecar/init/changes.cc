@@ -1,0 +1,216 @@
+#include "sidecar/init/changes.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <ctime>
+#include <format>
+
+#include "base/core/fd.h"
+#include "sidecar/init/files.h"
+
+namespace bsp::init {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kBlock = 512;  // st_blocks
+// Their paths are held in memory at both ends, within the container's limit.
+constexpr std::size_t kMostPaths = 250'000;
+constexpr unsigned kWanted = STATX_BASIC_STATS | STATX_MNT_ID | STATX_BTIME;
+
+std::int64_t now_ns(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return now.tv_sec * kSecond + now.tv_nsec;
+}
+
+std::int64_t ns_of(const statx_timestamp& time) { return time.tv_sec * kSecond + time.tv_nsec; }
+
+std::string mebibytes(std::uint64_t bytes) { return std::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
+
+class Walk {
+ public:
+  Walk(const Age& age, bool with_directories, Changes& out) : age_(age), with_directories_(with_directories), out_(out) {}
+
+  Result<void> run(const std::string& root) {
+    struct statx info{};
+    if (::statx(AT_FDCWD, root.c_str(), AT_NO_AUTOMOUNT, kWanted, &info) != 0) return fail_errno(root);
+    mount_ = info.stx_mnt_id;
+    return directory(root, info, can_be_ours(AT_FDCWD, root.c_str(), info));
+  }
+
+ private:
+  // Whether the program may have made it as it is. Another user's, whom it can't write, it hasn't touched.
+  bool can_be_ours(int dir, const char* name, const struct statx& info) const {
+    if (ns_of(info.stx_ctime) < age_.program_ns) return false;
+    if (info.stx_uid == user_) return true;
+    return !S_ISLNK(info.stx_mode) && ::faccessat(dir, name, W_OK, 0) == 0;
+  }
+
+  Result<void> directory(const std::string& path, const struct statx& info, bool ours) {
+    if (age_.overlay && ns_of(info.stx_ctime) < age_.image_ns) return {};
+    ChangedDirectory changed{.path = path, .names = {}};
+    BSP_TRY(const std::vector<Below> below, entries(path, info, ours, changed));
+    if (ours && with_directories_) out_.directories.push_back(std::move(changed));
+    for (const Below& next : below) BSP_CHECK_OK(directory(next.path, next.info, next.ours));
+    return {};
+  }
+
+  struct Below {
+    std::string path;
+    struct statx info;
+    bool ours;
+  };
+  // The directories in this one; whatever else is in it is done with.
+  Result<std::vector<Below>> entries(const std::string& path, const struct statx& info, bool ours,
+                                     ChangedDirectory& changed) {
+    std::vector<Below> below;
+    const Fd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!dir) {
+      BSP_CHECK_OK(unreadable_directory(path, info, ours));
+      return below;
+    }
+    for (const std::string& name : list_dir("/proc/self/fd/" + std::to_string(dir.get()))) {
+      const std::string full = (path == "/" ? "" : path) + "/" + name;
+      struct statx entry{};
+      constexpr int kFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+      if (::statx(dir.get(), name.c_str(), kFlags, kWanted, &entry) != 0) {
+        if (errno == ENOENT) continue;
+        return fail_errno(full);
+      }
+      const bool here = entry.stx_mnt_id == mount_;
+      const bool its = here && can_be_ours(dir.get(), name.c_str(), entry);
+      if (ours && with_directories_) changed.names.push_back(listed(name, entry, here, its));
+      if (its) BSP_CHECK_OK(add(dir.get(), name, full, entry));
+      if (here && S_ISDIR(entry.stx_mode)) below.push_back({full, entry, its});
+    }
+    return below;
+  }
+
+  // Whatever is in a directory that the program can't enter isn't its own.
+  [[nodiscard]] Result<void> unreadable_directory(const std::string& path, const struct statx& info, bool ours) const {
+    if (errno != EACCES) return fail_errno(path);
+    const bool touched = ns_of(info.stx_ctime) >= age_.program_ns && ::access(path.c_str(), X_OK) == 0;
+    if (!ours && !touched) return {};
+    return cannot_carry(path, "the program's user can't read it", "make it readable");
+  }
+
+  ChangedDirectory::Name listed(const std::string& name, const struct statx& info, bool here, bool its) const {
+    if (its && S_ISSOCK(info.stx_mode)) return {NameKind::kSocket, name, static_cast<mode_t>(info.stx_mode & 07777)};
+    const bool required = here && (its || ns_of(info.stx_ctime) < age_.image_ns);
+    return {required ? NameKind::kRequired : NameKind::kPossible, name};
+  }
+
+  Result<void> add(int dir, const std::string& name, const std::string& path, const struct statx& info) {
+    if (S_ISSOCK(info.stx_mode)) return {};
+    if (out_.paths.size() == kMostPaths)
+      return cannot_carry(path, std::format("it is one of more than {} that the program has written", kMostPaths),
+                          "write fewer");
+    out_.paths.push_back(path);
+    if (!S_ISREG(info.stx_mode)) return {};
+    if (::faccessat(dir, name.c_str(), R_OK, 0) != 0)
+      return cannot_carry(path, "the program's user can't read it", "make it readable");
+    const std::uint64_t bytes = std::min<std::uint64_t>(info.stx_size, info.stx_blocks * kBlock);
+    out_.bytes += bytes;
+    if (bytes > out_.largest_bytes) {
+      out_.largest = path;
+      out_.largest_bytes = bytes;
+    }
+    return {};
+  }
+
+  const Age& age_;
+  bool with_directories_;
+  Changes& out_;
+  uid_t user_ = ::geteuid();
+  std::uint64_t mount_ = 0;
+};
+
+}  // namespace
+
+// The coarse clock, which file systems use: the fine one may be ahead of it by a tick.
+ChangeClock::ChangeClock()
+    : start_ns_(now_ns(CLOCK_REALTIME_COARSE)), ahead_ns_(now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC)) {}
+
+void ChangeClock::check() {
+  constexpr std::int64_t kBetweenTwoCalls = 100'000'000;  // this process may lose the CPU there
+  const std::int64_t back = ahead_ns_ - (now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC));
+  if (back > set_back_ns_ + kBetweenTwoCalls) set_back_ns_ = back + kBetweenTwoCalls;
+}
+
+Age age_of(const std::string& root, std::int64_t program_ns) {
+  Age age{.image_ns = program_ns, .program_ns = program_ns, .overlay = false};
+  struct statfs kind{};
+  struct statx info{};
+  if (::statfs(root.c_str(), &kind) != 0 || kind.f_type != OVERLAYFS_SUPER_MAGIC) return age;
+  if (::statx(AT_FDCWD, root.c_str(), 0, kWanted, &info) != 0 || (info.stx_mask & STATX_BTIME) == 0) return age;
+  // The root of an overlay is its upper directory, which was made with the container.
+  const std::int64_t made = ns_of(info.stx_btime);
+  if (made <= 0 || made > program_ns) return age;
+  age.image_ns = made;
+  age.overlay = true;
+  return age;
+}
+
+Result<void> find_changes(const std::string& root, const Age& age, bool with_directories, Changes& out) {
+  return Walk(age, with_directories, out).run(root);
+}
+
+Result<Changes> find_pod_changes(std::string_view volumes, std::int64_t program_ns) {
+  Changes changes;
+  struct statvfs root{};
+  if (::statvfs("/", &root) == 0 && (root.f_flag & ST_RDONLY) == 0)
+    BSP_CHECK_OK(find_changes("/", age_of("/", program_ns), true, changes));
+  while (!volumes.empty()) {
+    const std::size_t colon = volumes.find(':');
+    const std::string volume(volumes.substr(0, colon));
+    volumes = colon == std::string_view::npos ? std::string_view() : volumes.substr(colon + 1);
+    struct stat info{};
+    if (::stat(volume.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) continue;
+    BSP_CHECK_OK(find_changes(volume, {.program_ns = program_ns}, false, changes));
+  }
+  return changes;
+}
+
+std::uint64_t dumped_memory(std::string_view status) {
+  std::uint64_t kibibytes = 0;
+  for (const std::string_view key : {"\nRssAnon:", "\nRssShmem:", "\nVmSwap:"}) {
+    const std::size_t at = status.find(key);
+    if (at == std::string_view::npos) continue;
+    const std::size_t digit = status.find_first_not_of(" \t", at + key.size());
+    std::uint64_t value = 0;
+    if (digit != std::string_view::npos) std::from_chars(status.data() + digit, status.data() + status.size(), value);
+    kibibytes += value;
+  }
+  return kibibytes << 10;
+}
+
+std::uint64_t checkpoint_capacity(const std::string& run_dir) {
+  struct statfs info{};
+  if (::statfs(run_dir.c_str(), &info) != 0 || info.f_type != TMPFS_MAGIC) return 0;
+  return info.f_blocks * static_cast<std::uint64_t>(info.f_bsize);
+}
+
+Result<void> check_fits(const Changes& changes, std::uint64_t memory, std::uint64_t capacity) {
+  if (capacity == 0 || changes.bytes == 0 || changes.bytes + memory <= capacity) return {};
+  return cannot_carry(changes.largest,
+                      std::format("all that the program has written there is {}, which with {} of memory is more than "
+                                  "spec.checkpoint.sizeLimit, {}",
+                                  mebibytes(changes.bytes), mebibytes(memory), mebibytes(capacity)),
+                      "raise the limit");
+}
+
+std::unexpected<Error> cannot_carry(const std::string& path, const std::string& why, const std::string& remedy) {
+  return fail(ErrorCode::kRefused, std::format("not migratable now: {}, written in the program's own pod, can't be "
+                                               "carried along: {}; {}, or write it to a volume that all pods mount",
+                                               path, why, remedy));
+}
+
+}  // namespace bsp::init

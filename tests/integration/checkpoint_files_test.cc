@@ -1,0 +1,95 @@
+// What a program has done to the files of its container is there after a move, or its rank stays and says why.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "tests/integration/checkpoint_harness.h"
+
+namespace bsp::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Files : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    ASSERT_NE(test_image(&why), "") << why;
+    const CommandResult made = podman({"volume", "create", volume_});
+    ASSERT_EQ(made.status, 0) << made.output;
+  }
+  void TearDown() override { podman({"volume", "rm", "-f", volume_}); }
+
+  // With /shared for all and a group that the program may give its files to.
+  [[nodiscard]] PodOptions options(const std::vector<std::string>& command = {}) const {
+    const bool small = command.size() > 1 && command[1] == "too-much";
+    return {.command = command,
+            .user = user_,
+            .run_size = small ? "32m" : "128m",
+            .env = {{"BSP_POD_VOLUMES", "/tmp"}},
+            .more = {"--workdir", "/work", "--group-add", "2222", "-v", volume_ + ":/shared"}};
+  }
+
+  std::string user_ = "1000:1000";
+  std::string volume_ = "bsp-checkpoint-test-" + std::to_string(::getpid());
+};
+
+class CarriedAlong : public Files, public ::testing::WithParamInterface<std::string> {};
+
+TEST_P(CarriedAlong, IsThereAfterTwoMoves) {
+  if (GetParam() == "root") user_ = "0";
+  Pod first(options({"/files", GetParam()}));
+  ASSERT_TRUE(first.expect(control::Stopped::kVerb)) << first.errors();
+  Pod second(options());
+  move(first, second, "move-1");
+  ASSERT_FALSE(HasFatalFailure());
+  const auto at_second = second.expect_any({control::Stopped::kVerb, control::Exited::kVerb});
+  EXPECT_EQ(second.errors(), "");
+  ASSERT_TRUE(at_second && at_second->verb == control::Stopped::kVerb);
+  Pod third(options());
+  move(second, third, "move-2");
+  ASSERT_FALSE(HasFatalFailure());
+  const auto exited = third.expect(control::Exited::kVerb);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(third.errors(), "");
+  EXPECT_EQ(exited->number("code"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Groups, CarriedAlong,
+                         ::testing::Values("closed", "opened", "mapped", "tree", "image", "large", "root"),
+                         [](const auto& tested) { return tested.param; });
+
+struct Held {
+  std::string name;
+  std::string reason;
+};
+void PrintTo(const Held& held, std::ostream* out) { *out << held.name; }
+class NotCarried : public Files, public ::testing::WithParamInterface<Held> {};
+
+TEST_P(NotCarried, IsNamedWithItsRemedyAndGoesOn) {
+  Pod source(options({"/files", GetParam().name}));
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb)) << source.errors();
+  Pod target(options());
+  const MoveResult moved = dump_into(source, target, "held");
+  EXPECT_EQ(moved.verdict.verb, control::DumpFailed::kVerb);
+  EXPECT_THAT(moved.verdict.text("message"), HasSubstr("not migratable now: "));
+  EXPECT_THAT(moved.verdict.text("message"), HasSubstr(GetParam().reason));
+  source.send(control::Continue::kVerb);
+  EXPECT_TRUE(source.expect(control::Stopped::kVerb));
+  EXPECT_EQ(source.errors(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Groups, NotCarried,
+    ::testing::Values(Held{"unreadable", "/work/unreadable, written in the program's own pod, can't be carried along: the "
+                                         "program's user can't read it; make it readable, or write it to a volume"},
+                      Held{"sealed", "/work/sealed, is open for what the mode of the file no longer permits; change"},
+                      Held{"linked", "/work/first (deleted), is a file of which this name was removed and another is left"},
+                      Held{"too-much", "/work/too-much, written in the program's own pod, can't be carried along: all that "
+                                       "the program has written there is 40.0 MiB, which with "}),
+    [](const auto& tested) { return tested.param.name == "too-much" ? "too_much" : tested.param.name; });
+
+}  // namespace
+}  // namespace bsp::test
