@@ -78,6 +78,21 @@ std::string asked_groups(const json& pod) {
   return asked;
 }
 
+// Where the container may write what ends with its pod, for bsp-init to carry along. /dev/shm moves in any case.
+std::vector<std::string> mounts_of_the_pods_own(const json& app, const json& pod_spec) {
+  std::vector<std::string> paths;
+  for (const json& mount : part_at(app, "volumeMounts")) {
+    const std::string path = text_at(mount, "mountPath");
+    if (part_at(mount, "readOnly") == true || path.empty() || path == "/dev/shm") continue;
+    for (const json& volume : part_at(pod_spec, "volumes")) {
+      if (text_at(volume, "name") != text_at(mount, "name")) continue;
+      // Without a source it is an emptyDir.
+      if (volume.contains("emptyDir") || volume.contains("ephemeral") || volume.size() == 1) paths.push_back(path);
+    }
+  }
+  return paths;
+}
+
 // user: "" leaves it to bsp-init, which reads what asking_container noted, and else takes root.
 void adapt_app(json& app, const std::string& user, const crds::BspJob& job, const PodRequest& request,
                const ImageDefaults& image) {
@@ -101,6 +116,8 @@ void adapt_app(json& app, const std::string& user, const crds::BspJob& job, cons
   put_env(app, "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
   put_env(app, "OMPI_COMM_WORLD_NODE_RANK", "0");
   if (!job.spec.carry_paths.empty()) put_env(app, names::kEnvCarryPaths, joined(job.spec.carry_paths, ':'));
+  if (const auto own = mounts_of_the_pods_own(app, part_at(job.spec.pod_template, "spec")); !own.empty())
+    put_env(app, names::kEnvPodVolumes, joined(own, ':'));
   if (job.metadata.annotations.contains(std::string(names::kAnnotationFaultPoints)))
     put_env(app, names::kEnvFaultDirectory, std::string(names::kRunDir));
   json& mounts = child(app, "volumeMounts", json::value_t::array);
