@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "sidecar/shim/descriptors.h"
 #include "sidecar/shim/error_codes.h"
@@ -29,7 +31,8 @@ struct Functions<MPI_Datatype> {
   using Delete = MPI_Type_delete_attr_function;
 };
 
-std::recursive_mutex attributes_lock;  // the program's functions may use attributes themselves
+// Never held while a function of the program runs: that may call MPI, which may wait for a thread that wants the lock.
+std::mutex attributes_lock;
 int next_keyval = kFirstKeyval;
 
 // The program's function.
@@ -63,10 +66,14 @@ class Attributes {
   }
 
   int set(Handle handle, int keyval, void* value) {
+    {
+      std::lock_guard guard(attributes_lock);
+      if (keyvals_.find(keyval) == keyvals_.end()) return MPI_ERR_KEYVAL;
+    }
+    if (const int rc = remove(handle, keyval); rc != MPI_SUCCESS && rc != MPI_ERR_KEYVAL) return rc;
     std::lock_guard guard(attributes_lock);
     auto key = keyvals_.find(keyval);
     if (key == keyvals_.end()) return MPI_ERR_KEYVAL;
-    if (const int rc = remove(handle, keyval); rc != MPI_SUCCESS && rc != MPI_ERR_KEYVAL) return rc;
     values_[handle].push_back({keyval, value});
     ++key->second.uses;
     return MPI_SUCCESS;
@@ -88,47 +95,34 @@ class Attributes {
 
   // MPI_ERR_KEYVAL if the attribute isn't there.
   int remove(Handle handle, int keyval) {
-    std::lock_guard guard(attributes_lock);
-    auto found = values_.find(handle);
-    if (found == values_.end()) return MPI_ERR_KEYVAL;
-    for (const Value& v : found->second) {
-      if (v.keyval != keyval) continue;
-      const Value value = v;
-      auto key = keyvals_.find(keyval);
-      const int rc = called(key->second.remove, handle, keyval, value.value, key->second.extra);
-      if (rc != MPI_SUCCESS) return rc;
-      std::erase_if(values_[handle], [&](const Value& x) { return x.keyval == keyval; });
-      --key->second.uses;
-      drop(key);
-      return MPI_SUCCESS;
-    }
-    return MPI_ERR_KEYVAL;
+    const std::optional<Use> use = use_of(handle, [&](const Value& v) { return v.keyval == keyval; });
+    return use ? remove(handle, *use) : MPI_ERR_KEYVAL;
   }
 
   int copy(Handle from, Handle to) {
-    std::lock_guard guard(attributes_lock);
-    auto found = values_.find(from);
-    if (found == values_.end()) return MPI_SUCCESS;
-    const std::vector<Value> values = found->second;
-    for (const Value& v : values) {
-      auto key = keyvals_.find(v.keyval);
+    for (const Use& use : uses_of(from)) {
       void* copied = nullptr;
       int flag = 0;
-      const int rc = called(key->second.copy, from, v.keyval, key->second.extra, v.value, &copied, &flag);
+      const int rc = called(use.key.copy, from, use.value.keyval, use.key.extra, use.value.value, &copied, &flag);
       if (rc != MPI_SUCCESS) return rc;
       if (!flag) continue;
-      values_[to].push_back({v.keyval, copied});
+      std::lock_guard guard(attributes_lock);
+      auto key = keyvals_.find(use.value.keyval);
+      if (key == keyvals_.end()) continue;  // deleted everywhere meanwhile
+      values_[to].push_back({use.value.keyval, copied});
       ++key->second.uses;
     }
     return MPI_SUCCESS;
   }
 
+  // The one set last goes first (MPI 4.1, 11.2.4).
   int remove_all(Handle handle) {
+    for (;;) {
+      const std::optional<Use> use = use_of(handle, [](const Value&) { return true; });
+      if (!use) break;
+      if (const int rc = remove(handle, *use); rc != MPI_SUCCESS) return rc;
+    }
     std::lock_guard guard(attributes_lock);
-    auto found = values_.find(handle);
-    if (found == values_.end()) return MPI_SUCCESS;
-    while (!values_[handle].empty())
-      if (const int rc = remove(handle, values_[handle].back().keyval); rc != MPI_SUCCESS) return rc;
     values_.erase(handle);
     return MPI_SUCCESS;
   }
@@ -144,7 +138,46 @@ class Attributes {
   struct Value {
     int keyval;
     void* value;
+    bool operator==(const Value&) const = default;
   };
+  struct Use {
+    Value value;
+    Keyval key;
+  };
+
+  // The latest attribute of `handle` that is wanted.
+  template <class Wanted>
+  std::optional<Use> use_of(Handle handle, Wanted wanted) {
+    std::lock_guard guard(attributes_lock);
+    auto found = values_.find(handle);
+    if (found == values_.end()) return {};
+    for (auto v = found->second.rbegin(); v != found->second.rend(); ++v)
+      if (wanted(*v)) return Use{*v, keyvals_.at(v->keyval)};
+    return {};
+  }
+
+  std::vector<Use> uses_of(Handle handle) {
+    std::lock_guard guard(attributes_lock);
+    std::vector<Use> uses;
+    if (auto found = values_.find(handle); found != values_.end())
+      for (const Value& v : found->second) uses.push_back({v, keyvals_.at(v.keyval)});
+    return uses;
+  }
+
+  int remove(Handle handle, const Use& use) {
+    const int rc = called(use.key.remove, handle, use.value.keyval, use.value.value, use.key.extra);
+    if (rc != MPI_SUCCESS) return rc;
+    std::lock_guard guard(attributes_lock);
+    auto found = values_.find(handle);
+    auto key = keyvals_.find(use.value.keyval);
+    if (found == values_.end() || key == keyvals_.end()) return rc;
+    auto value = std::ranges::find(found->second, use.value);
+    if (value == found->second.end()) return rc;  // the program's function has deleted it itself
+    found->second.erase(value);
+    --key->second.uses;
+    drop(key);
+    return rc;
+  }
 
   void drop(typename std::map<int, Keyval>::iterator key) {
     if (key->second.freed && key->second.uses == 0) keyvals_.erase(key);
@@ -212,10 +245,10 @@ int check(MPI_Datatype, int rc) { return check(pre.comm_world, rc); }
 
 }  // namespace
 
-int copy_attributes(MPI_Comm from, MPI_Comm to) { return of_comms.copy(from, to); }
-int copy_attributes(MPI_Datatype from, MPI_Datatype to) { return of_types.copy(from, to); }
-int delete_attributes(MPI_Comm comm) { return of_comms.remove_all(comm); }
-int delete_attributes(MPI_Datatype type) { return of_types.remove_all(type); }
+int copy_attributes(MPI_Comm from, MPI_Comm to) { return check(from, of_comms.copy(from, to)); }
+int copy_attributes(MPI_Datatype from, MPI_Datatype to) { return check(from, of_types.copy(from, to)); }
+int delete_attributes(MPI_Comm comm) { return check(comm, of_comms.remove_all(comm)); }
+int delete_attributes(MPI_Datatype type) { return check(type, of_types.remove_all(type)); }
 
 }  // namespace bsp::shim
 

@@ -24,6 +24,22 @@ static void complain(MPI_Comm* comm, int* code, ...) {
   complained = *comm;
 }
 
+static int refuse(MPI_Comm comm, int key, void* value, void* extra) {
+  (void)comm, (void)key, (void)extra;
+  return *(int*)value;
+}
+
+/* Attributes of MPI_COMM_SELF go first in MPI_Finalize, the last one set first, also where the program has freed the keys. */
+enum { kLast = 20 };
+static int numbers[kLast], next_to_go = kLast - 1, wrong_ends = 0;
+static int at_the_end(MPI_Comm comm, int key, void* value, void* extra) {
+  (void)key, (void)extra;
+  int finalized = 1;
+  MPI_Finalized(&finalized);
+  wrong_ends += finalized || comm != MPI_COMM_SELF || value != &numbers[next_to_go--];
+  return MPI_SUCCESS;
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank, size, key, plain_key, flag, extra = 10, n = supersteps(argc, argv);
@@ -116,7 +132,30 @@ int main(int argc, char** argv) {
   CHECK(key == MPI_KEYVAL_INVALID);
   MPI_Comm_free(&watched);
   CHECK(deleted == deletions + 2);
+  int refusing, keys[kLast],
+      code = MPI_ERR_OTHER; /* a function that fails keeps the communicator, and the error is its own */
+  MPI_Comm kept, copy;
+  MPI_Comm_create_errhandler(complain, &handler);
+  MPI_Comm_dup(MPI_COMM_WORLD, &kept);
+  MPI_Comm_set_errhandler(kept, handler);
+  MPI_Comm_create_keyval(MPI_COMM_DUP_FN, refuse, &refusing, NULL);
+  MPI_Comm_set_attr(kept, refusing, &code);
+  copy = kept;
+  errors_seen = 0;
+  CHECK(MPI_Comm_free(&copy) == MPI_ERR_OTHER && copy == kept && errors_seen == 1 && complained == kept);
+  CHECK(MPI_Comm_delete_attr(kept, refusing) == MPI_ERR_OTHER && errors_seen == 2);
+  code = MPI_SUCCESS;
+  MPI_Comm_free(&kept);
+  for (int i = 0; i < kLast; ++i) {
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_the_end, &keys[i], NULL);
+    MPI_Comm_set_attr(MPI_COMM_SELF, keys[i], &numbers[i]);
+  }
+  for (int i = 0; i < kLast; ++i) MPI_Comm_free_keyval(&keys[i]);
   MPI_Finalize();
+  if (wrong_ends != 0 || next_to_go != -1) {
+    printf("wrong: %d ends, %d to go\n", wrong_ends, next_to_go + 1);
+    return 1;
+  }
   printf("ok attributes\n");
   return 0;
 }
