@@ -42,6 +42,18 @@ void errhandler_trampoline(MPI_Comm* comm, int* code, ...) {
   errhandler_slots.function[N].load()(&translated, code);
 }
 
+// For handlers without a trampoline of their own: which one it is, the communicator knows.
+void errhandler_of_comm(MPI_Comm* comm, int* code, ...) {
+  MPI_Errhandler handler = nullptr;
+  if (real.Comm_get_errhandler(*comm, &handler) != MPI_SUCCESS) return;
+  const Errhandler* known = errhandlers.find(handler);
+  real.Errhandler_free(&handler);
+  if (known == nullptr) return;
+  MPI_Comm translated = virtual_of(*comm);
+  const InProgram guard;
+  known->function(&translated, code);
+}
+
 template <std::size_t... N>
 constexpr auto make_op_trampolines(std::index_sequence<N...>) {
   return std::array<MPI_User_function*, sizeof...(N)>{op_trampoline<N>...};
@@ -54,8 +66,8 @@ constexpr auto make_errhandler_trampolines(std::index_sequence<N...>) {
 constexpr auto op_trampolines = make_op_trampolines(std::make_index_sequence<kTrampolines>());
 constexpr auto errhandler_trampolines = make_errhandler_trampolines(std::make_index_sequence<kTrampolines>());
 
-// A free slot, or -1: then the user's function is called directly, which is right as long as it does not
-// look at the handle. Retired slots come back when nothing is under way that could call them.
+// A free slot, or -1: then an operation of the user is called directly, which is right as long as it does not
+// look at the type's handle. Retired slots come back when nothing is under way that could call them.
 template <class Function>
 int take_slot(Slots<Function>& slots, Function* function) {
   std::lock_guard guard(callbacks_lock);
@@ -89,7 +101,8 @@ int make_real(const Errhandler& handler, MPI_Errhandler* made) {
   switch (handler.of) {
     case Errhandler::Of::kComm:
       return real.Comm_create_errhandler(
-          handler.slot >= 0 ? errhandler_trampolines[static_cast<std::size_t>(handler.slot)] : handler.function, made);
+          handler.slot >= 0 ? errhandler_trampolines[static_cast<std::size_t>(handler.slot)] : errhandler_of_comm,
+          made);
     // Windows and files are not virtual: their handlers get what the program holds.
     case Errhandler::Of::kWin:
       return real.Win_create_errhandler(reinterpret_cast<MPI_Win_errhandler_function*>(handler.function), made);

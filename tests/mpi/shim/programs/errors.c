@@ -76,6 +76,25 @@ int main(int argc, char** argv) {
     MPI_Comm_call_errhandler(mine, code_added);
     CHECK(handled == class_added);
 
+    for (int i = 0; i < 300; ++i) { /* handlers made and freed again and again, the communicator's copy has its own */
+      MPI_Comm copy, copy_of_copy;
+      MPI_Errhandler brief;
+      if (s != 0 && i > 2) break;
+      MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+      MPI_Comm_create_errhandler(on_error, &brief);
+      MPI_Comm_set_errhandler(copy, brief);
+      MPI_Errhandler_free(&brief);
+      MPI_Comm_dup(copy, &copy_of_copy);
+      handled = 0;
+      MPI_Comm_call_errhandler(copy, MPI_ERR_RANK);
+      CHECK(handled == MPI_ERR_RANK && handled_on == copy);
+      MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+      MPI_Comm_call_errhandler(copy_of_copy, MPI_ERR_TAG);
+      CHECK(handled == MPI_ERR_TAG && handled_on == copy_of_copy);
+      MPI_Comm_free(&copy);
+      MPI_Comm_free(&copy_of_copy);
+    }
+
     char text[MPI_MAX_ERROR_STRING];
     int length, class = -1;
     MPI_Error_string(code_added, text, &length);
