@@ -11,7 +11,6 @@ std::string blocker() {
   if (live_objects.files > 0) return "an open MPI file";
   if (live_objects.sessions > 0) return "an MPI session of the program's own";
   if (live_objects.messages > 0) return "a message that was probed but not received";
-  if (live_objects.spawned > 0) return "connected processes of another MPI job";
   if (const Request* request = pending_request()) {
     const bool pending = request->active && !request->completed;
     return std::string(pending ? "a pending request (" : "a persistent request (") + request->what + ")";

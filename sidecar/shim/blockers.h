@@ -13,7 +13,6 @@ struct LiveObjects {
   std::atomic<int> files{0};
   std::atomic<int> sessions{0};
   std::atomic<int> messages{0};  // matched by a probe, not received
-  std::atomic<int> spawned{0};   // dynamic processes: connections never go away
 };
 extern LiveObjects live_objects;
 

@@ -1,5 +1,7 @@
 #include "sidecar/shim/error_codes.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -7,6 +9,7 @@
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/real.h"
+#include "sidecar/shim/state.h"
 
 namespace bsp::shim {
 namespace {
@@ -48,9 +51,29 @@ int add(AddedError& error) {
   return MPI_ERR_INTERN;
 }
 
+// Open MPI's list of codes lives as long as MPI is open, but a program may add some before that, and ask for them at any time
+// (MPI 4.1, 11.4.1).
+bool is_open() { return state.initialized && !state.finalized; }
+
+const AddedError* find_added(bool (*wanted)(const AddedError&, int), int number) {
+  auto found = std::ranges::find_if(added_errors, [&](const AddedError& error) { return wanted(error, number); });
+  return found == added_errors.end() ? nullptr : &*found;
+}
+
+bool is_number(const AddedError& error, int number) {
+  return error.what != AddedError::What::kString && error.number == number;
+}
+bool is_text(const AddedError& error, int number) {
+  return error.what == AddedError::What::kString && error.of == number;
+}
+
 int add_first_time(AddedError error, int* number) {
   std::lock_guard guard(errors_lock);
-  const int rc = add(error);
+  int rc = MPI_SUCCESS;
+  if (is_open())
+    rc = add(error);
+  else if (error.what != AddedError::What::kString)
+    error.number = last_used_code + 1;
   if (rc != MPI_SUCCESS) return rc;
   if (number != nullptr) *number = error.number;
   if (error.number > last_used_code) last_used_code = error.number;
@@ -92,6 +115,30 @@ int MPI_Add_error_code(int errorclass, int* errorcode) {
 int MPI_Add_error_string(int errorcode, const char* string) {
   Call call;
   return add_first_time({.what = AddedError::What::kString, .of = errorcode, .text = string}, nullptr);
+}
+
+int MPI_Error_class(int errorcode, int* errorclass) {
+  Call call;
+  {
+    std::lock_guard guard(errors_lock);
+    if (const AddedError* added = is_open() ? nullptr : find_added(is_number, errorcode)) {
+      *errorclass = added->what == AddedError::What::kClass ? errorcode : added->of;
+      return MPI_SUCCESS;
+    }
+  }
+  return real.Error_class(errorcode, errorclass);
+}
+
+int MPI_Error_string(int errorcode, char* string, int* length) {
+  Call call;
+  {
+    std::lock_guard guard(errors_lock);
+    if (const AddedError* added = is_open() ? nullptr : find_added(is_text, errorcode)) {
+      *length = std::snprintf(string, MPI_MAX_ERROR_STRING, "%s", added->text.c_str());
+      return MPI_SUCCESS;
+    }
+  }
+  return real.Error_string(errorcode, string, length);
 }
 
 }  // extern "C"

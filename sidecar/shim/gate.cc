@@ -32,6 +32,7 @@
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/moved_clock.h"
 #include "sidecar/shim/recipes.h"
+#include "sidecar/shim/timer_descriptors.h"
 
 namespace bsp::shim {
 
@@ -97,6 +98,7 @@ Verdict agree(MPI_Comm comm, bool can_close, bool drop, std::int64_t& on_their_w
   if (sum[ranks + 1] != 0) return Verdict::kDrop;
   const bool all_zero = std::ranges::all_of(sum, [](std::int64_t element) { return element == 0; });
   if (!all_zero) return Verdict::kPostpone;
+  agree_on_ids();
   settle(reduce);
   return Verdict::kClose;
 }
@@ -122,11 +124,13 @@ void close_and_reopen() {
   BSP_RING_STORE(state.ring->close_ns, realtime_ns() - closing_from);
   unmap_ring();
   clock_before_stop();
+  timers_before_stop();
 
   EpochDescriptor next;
   stop_until_next_epoch(next);
 
   clock_after_stop();
+  timers_after_stop();
   const std::uint64_t opening_from = realtime_ns();
   const std::uint64_t cpu_from = cpu_ns();
   map_ring();

@@ -18,16 +18,17 @@ import sys
 PARTS = 3  # translation units, so that two cores have something to share
 
 # Written by hand in: init.cc, requests.cc, request_arrays.cc, persistent.cc, partitioned.cc, objects.cc,
-# memory.cc, error_codes.cc, attributes.cc, callbacks.cc, fortran_handles.cc.
+# memory.cc, error_codes.cc, attributes.cc, callbacks.cc, fortran_handles.cc, dynamic_processes.cc.
 HAND = set("""
 Init Init_thread Finalize Initialized Finalized Query_thread Is_thread_main Abort Wtime Wtick
 Session_init Session_finalize Comm_get_parent Alloc_mem Free_mem
-Add_error_class Add_error_code Add_error_string
+Add_error_class Add_error_code Add_error_string Error_class Error_string
 Wait Test Waitall Testall Waitany Testany Waitsome Testsome Request_get_status Request_free Cancel
 Start Startall Mprobe Improbe Mrecv Imrecv
 Psend_init Precv_init Pready Pready_range Pready_list Parrived
 Comm_free Comm_disconnect Comm_dup Comm_dup_with_info Comm_idup Comm_idup_with_info
-Comm_spawn_multiple Group_free Info_free Type_commit Type_free Type_dup Type_get_contents
+Comm_spawn Comm_spawn_multiple Comm_accept Comm_connect Comm_join
+Open_port Close_port Publish_name Unpublish_name Lookup_name Group_free Info_free Type_commit Type_free Type_dup Type_get_contents
 Buffer_attach Buffer_detach
 Comm_create_keyval Comm_free_keyval Comm_set_attr Comm_get_attr Comm_delete_attr
 Keyval_create Keyval_free Attr_put Attr_get Attr_delete
@@ -65,8 +66,6 @@ HOOKS = {
     "Win_allocate_shared": "++live_objects.windows", "Win_create_dynamic": "++live_objects.windows",
     "Win_free": "--live_objects.windows",
     "File_open": "++live_objects.files", "File_close": "--live_objects.files",
-    "Comm_spawn": "++live_objects.spawned", "Comm_accept": "++live_objects.spawned",
-    "Comm_connect": "++live_objects.spawned", "Comm_join": "++live_objects.spawned",
 }
 
 # Arguments that MPI ignores, and that may therefore be anything, a null handle too: for each collective (blocking,

@@ -47,6 +47,7 @@ struct Comm : Object {
   const Peers* peers = nullptr;
   bool inter = false;
   bool whole = false;                  // has all ranks: its collectives may be superstep edges
+  std::int64_t id = 0;                 // the same at all its ranks, and no other's; 0: not agreed yet (recipes.h)
   std::unique_ptr<CommRecipe> recipe;  // while no epoch is open
 };
 

@@ -14,6 +14,7 @@
 #include "sidecar/shim/blockers.h"
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/epoch.h"
+#include "sidecar/shim/error_codes.h"
 #include "sidecar/shim/farewell.h"
 #include "sidecar/shim/gate.h"
 #include "sidecar/shim/measure.h"
@@ -82,12 +83,14 @@ int init(int* argc, char*** argv, int required, int* provided) {
     const std::uint64_t cpu = cpu_ns();
     open_first_epoch(required);
     describe_world();
+    repeat_error_codes();
     *provided = required;
     state.initialized = true;
     report_open(started, cpu);
   } else {
     rc = init_plain(argc, argv, required, provided);
     state.initialized = rc == MPI_SUCCESS;
+    if (state.initialized) repeat_error_codes();
   }
   return rc;
 }
@@ -104,6 +107,7 @@ void free_everything() {
 void finalize_epochs() {
   free_everything();
   close_epoch();
+  bring_infos_up();
   state.finalized = true;
   edge_call = EdgeCall::kNone;
   BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(BSP_RANK_FINALIZED));

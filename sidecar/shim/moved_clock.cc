@@ -8,11 +8,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 
 namespace bsp::shim {
@@ -49,7 +51,22 @@ void read_boot_id(char* to, std::size_t size) {
 
 bool is_monotonic(clockid_t clock) {
   return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_MONOTONIC_COARSE ||
-         clock == CLOCK_BOOTTIME;
+         clock == CLOCK_BOOTTIME || clock == CLOCK_BOOTTIME_ALARM;
+}
+
+// Of a timer descriptor, as the kernel shows it.
+clockid_t clock_of_timer(int fd) {
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+  char text[1024] = "";
+  const int info = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (info < 0) return CLOCK_REALTIME;
+  const ssize_t got = ::read(info, text, sizeof text - 1);
+  ::close(info);
+  text[got > 0 ? got : 0] = '\0';
+  int clock = CLOCK_REALTIME;
+  if (const char* at = std::strstr(text, "clockid:")) std::sscanf(at, "clockid: %d", &clock);
+  return clock;
 }
 
 void add(timespec* t, std::int64_t ns) {
@@ -105,6 +122,18 @@ BSP_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec* reque
   add(&deadline, -offset_ns);
   if (deadline.tv_sec < 0) return 0;
   return next(clock, flags, &deadline, remaining);
+}
+
+BSP_EXPORT int timerfd_settime(int fd, int flags, const itimerspec* value, itimerspec* old) noexcept {
+  using Next = int (*)(int, int, const itimerspec*, itimerspec*);
+  static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "timerfd_settime"));
+  const bool armed = value != nullptr && (value->it_value.tv_sec != 0 || value->it_value.tv_nsec != 0);
+  if (offset_ns == 0 || !(flags & TFD_TIMER_ABSTIME) || !armed || !is_monotonic(clock_of_timer(fd)))
+    return next(fd, flags, value, old);
+  itimerspec shifted = *value;
+  add(&shifted.it_value, -offset_ns);
+  if (shifted.it_value.tv_sec < 0) shifted.it_value = {0, 1};  // long ago; 0 would disarm it
+  return next(fd, flags, &shifted, old);
 }
 
 BSP_EXPORT int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,

@@ -137,18 +137,6 @@ int MPI_Comm_get_parent(MPI_Comm* parent) {
   return rc;
 }
 
-int MPI_Comm_spawn_multiple(int count, char* commands[], char** argv[], const int maxprocs[], const MPI_Info infos_in[],
-                            int root, MPI_Comm comm, MPI_Comm* intercomm, int errcodes[]) {
-  Call call;
-  RealArray<MPI_Info> infos_real(infos_in, count);
-  const int rc = real.Comm_spawn_multiple(count, commands, argv, maxprocs, infos_real.data(), root, to_real(comm),
-                                          intercomm, errcodes);
-  if (rc != MPI_SUCCESS) return rc;
-  ++live_objects.spawned;
-  wrap(intercomm);
-  return rc;
-}
-
 // --- Groups, infos ---------------------------------------------------------------------------------
 
 int MPI_Group_free(MPI_Group* group) {

@@ -41,6 +41,7 @@ void find_predefined() {
   find_object(pre.int64, "ompi_mpi_int64_t");
   find_object(pre.op_null, "ompi_mpi_op_null");
   find_object(pre.sum, "ompi_mpi_op_sum");
+  find_object(pre.min, "ompi_mpi_op_min");
   find_object(pre.request_null, "ompi_request_null");
   find_object(pre.info_null, "ompi_mpi_info_null");
   find_object(pre.info_env, "ompi_mpi_info_env");

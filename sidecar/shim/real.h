@@ -27,7 +27,7 @@ struct Predefined {
   MPI_Comm comm_world, comm_self, comm_null;
   MPI_Group group_null, group_empty;
   MPI_Datatype datatype_null, byte, int32, int64;
-  MPI_Op op_null, sum;
+  MPI_Op op_null, sum, min;
   MPI_Request request_null;
   MPI_Info info_null, info_env;
   MPI_Errhandler errhandler_null, errors_are_fatal, errors_abort;

@@ -86,10 +86,14 @@ void take_objects_down() {
   }
 }
 
+void bring_infos_up() {
+  for (Info* info : infos.live()) info->real = make_info(info->recipe);
+}
+
 void bring_objects_up() {
   repeat_error_codes();
   for (Errhandler* handler : errhandlers.live()) must(make_real(*handler), "making an error handler again");
-  for (Info* info : infos.live()) info->real = make_info(info->recipe);
+  bring_infos_up();
   for (Op* op : ops.live()) must(make_real(*op), "making an operation again");
   for (Datatype* type : datatypes.live()) {
     type->real = make_type(*type->recipe);
@@ -99,7 +103,9 @@ void bring_objects_up() {
   }
   for (Group* group : groups.live()) make_group(*group);
   for (Comm* comm : {&world, &self}) dress_comm(*comm);
-  for (Comm* comm : comms.live()) make_comm(*comm);
+  auto all_comms = comms.live();
+  std::ranges::sort(all_comms, {}, &Comm::id);
+  for (Comm* comm : all_comms) make_comm(*comm);
   bring_requests_up();
   if (bsend_buffer.address != nullptr) real.Buffer_attach(bsend_buffer.address, bsend_buffer.size);
 }

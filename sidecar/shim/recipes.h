@@ -3,9 +3,9 @@
 //
 // Carried: communicators (groups, topology, name, error handler, hints), groups, derived datatypes,
 // operations, error handlers, infos, persistent requests (persistent.cc), added error codes (error_codes.h),
-// the Bsend buffer. Attributes are ours altogether (attributes.h). Communicators
-// are made again in the order in which the program made them: each is collective over its members only,
-// and the program's own order was free of deadlock.
+// the Bsend buffer. Attributes are ours altogether (attributes.h). Communicators are made again in the order
+// of numbers that their ranks have agreed on: each is collective over its members only, and the order in which
+// the program made them may differ from rank to rank, if its threads did, or by MPI_Comm_idup.
 #pragma once
 
 #include <memory>
@@ -60,10 +60,15 @@ inline bool is_f90(int combiner) {
 std::unique_ptr<TypeRecipe> read_type(MPI_Datatype real_type);
 MPI_Datatype make_type(const TypeRecipe& recipe);
 
+// At the gate: numbers the communicators made since the last one. Collective over all ranks.
+void agree_on_ids();
+
 // Before the session closes: notes every live object's recipe and frees the real object.
 void take_objects_down();
 // After the next session has opened: makes every object again.
 void bring_objects_up();
+// After MPI_Finalize: infos may be used at any time (MPI 4.1, 11.4.1).
+void bring_infos_up();
 
 // The program's Bsend buffer, attached again in each epoch.
 struct BsendBuffer {

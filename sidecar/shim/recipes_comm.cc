@@ -2,6 +2,8 @@
 //
 // An intracommunicator is its group, an intercommunicator its two groups; with that come topology, name,
 // error handler and hints. How the program came to it (dup, split, merge, ...) doesn't matter.
+#include <algorithm>
+
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/state.h"
 
@@ -83,6 +85,30 @@ MPI_Comm of_ranks(const std::vector<int>& world_ranks) {
 }
 
 }  // namespace
+
+// The number is the lowest of those that its ranks would give. All reductions are under way at once, so that it doesn't matter in
+// which order a rank begins them. An intercommunicator's ranks get the lowest of the other side first, then that of their own.
+void agree_on_ids() {
+  constexpr int kBitsOfSeq = 40;
+  std::vector<Comm*> fresh = comms.live();
+  std::erase_if(fresh, [](const Comm* comm) { return comm->id != 0; });
+  std::vector<std::int64_t> mine;
+  for (const Comm* comm : fresh)
+    mine.push_back((static_cast<std::int64_t>(state.rank) << kBitsOfSeq) + static_cast<std::int64_t>(comm->seq));
+  const auto lowest = [&](const std::vector<std::int64_t>& given) {
+    std::vector<std::int64_t> found(given.size());
+    std::vector<MPI_Request> requests(given.size(), pre.request_null);
+    for (std::size_t i = 0; i < given.size(); ++i)
+      must(real.Iallreduce(&given[i], &found[i], 1, pre.int64, pre.min, fresh[i]->real, &requests[i]),
+           "numbering a communicator");
+    must(real.Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
+         "numbering the communicators");
+    return found;
+  };
+  const std::vector<std::int64_t> others = lowest(mine);
+  const std::vector<std::int64_t> own = lowest(others);
+  for (std::size_t i = 0; i < fresh.size(); ++i) fresh[i]->id = std::min(own[i], others[i]);
+}
 
 void read_comm(const Comm& comm, CommRecipe& recipe) {
   read_topology(comm.real, recipe);

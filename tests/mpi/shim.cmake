@@ -26,7 +26,7 @@ foreach(source ${shim_programs})
   get_filename_component(name ${source} NAME_WE)
   add_executable(shim_${name} ${source})
   target_link_libraries(shim_${name} PRIVATE MPI::MPI_C m Threads::Threads)
-  target_compile_options(shim_${name} PRIVATE -Wno-stringop-overread)  # MPI_UNWEIGHTED is no array
+  target_compile_options(shim_${name} PRIVATE -Wno-stringop-overread -Wno-stringop-overflow)  # MPI_UNWEIGHTED is no array
   list(APPEND shim_program_targets shim_${name})
 endforeach()
 target_sources(shim_ignored PRIVATE ${ignored_arguments}/ignored_arguments.gen.h)

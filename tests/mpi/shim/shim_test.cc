@@ -1,10 +1,18 @@
 // Unmodified MPI programs through several MPI epochs under libbspmpi.so. Each program checks its own results;
 // the test is the operator: it sets gates, sees all ranks stop, and opens the next epoch.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/personality.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/mpi/shim/job.h"
@@ -52,7 +60,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_intercomms", 4, 4}, Case{"shim_neighbours", 4, 4}, Case{"shim_sample_sort", 3, 4},
                     Case{"shim_messages", 2, 4}, Case{"shim_errors", 2, 4}, Case{"shim_profiled", 3, 4},
                     Case{"shim_particles", 3, 4}, Case{"shim_descriptors", 2, 20}, Case{"shim_topologies", 6, 3},
-                    Case{"shim_ignored", 4, 3}, Case{"shim_ignored", 5, 2}),
+                    Case{"shim_ignored", 4, 3}, Case{"shim_ignored", 5, 2}, Case{"shim_order", 4, 3},
+                    Case{"shim_any_time", 2, 3}, Case{"shim_dynamic", 2, 3}, Case{"shim_attribute_threads", 2, 3},
+                    Case{"shim_rules", 4, 4}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
 
 // Threads that never pause, in every call that MPI answers from state of its own: 2,400 rounds here, hours with BSP_STORM_EPOCHS and
@@ -107,6 +117,75 @@ TEST(Shim, TheEnvironmentMayAskForThreads) {
            .arguments = {kMany, "init"},
            .environment = {"OMPI_MPI_THREAD_LEVEL=3"}});
   go_through(job, 2);
+  job.finish_ok();
+}
+
+// What CRIU 4 makes of a process's timers: what was left of each at the dump is set again after the pause, to an absolute one it adds
+// the whole seconds of the clock (criu/pie/restorer.c, timerfd_arm).
+class AsCriuDoes {
+ public:
+  explicit AsCriuDoes(pid_t pid) : process_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fdinfo")) {
+      std::ifstream file(entry.path());
+      const std::string text((std::istreambuf_iterator<char>(file)), {});
+      Timer t{.fd = std::stoi(entry.path().filename())};
+      const auto at = text.find("clockid:");
+      if (at != std::string::npos &&
+          std::sscanf(text.c_str() + at,
+                      "clockid: %d ticks: %llu settime flags: %o it_value: (%ld, %ld) it_interval: (%ld, %ld)",
+                      &t.clock, &t.ticks, &t.flags, &t.value.it_value.tv_sec, &t.value.it_value.tv_nsec,
+                      &t.value.it_interval.tv_sec, &t.value.it_interval.tv_nsec) == 7)
+        timers_.push_back(t);
+    }
+  }
+  ~AsCriuDoes() { ::close(process_); }
+  AsCriuDoes(const AsCriuDoes&) = delete;
+  AsCriuDoes& operator=(const AsCriuDoes&) = delete;
+
+  [[nodiscard]] std::size_t timers() const { return timers_.size(); }
+  void restore() {
+    for (Timer& t : timers_) {
+      const int fd = static_cast<int>(::syscall(SYS_pidfd_getfd, process_, t.fd, 0));
+      ASSERT_GE(fd, 0);
+      timespec now{};
+      ::clock_gettime(t.clock, &now);
+      if (t.flags & TFD_TIMER_ABSTIME) t.value.it_value.tv_sec += now.tv_sec;
+      EXPECT_EQ(::timerfd_settime(fd, static_cast<int>(t.flags), &t.value, nullptr), 0);
+      const std::uint64_t ticks = t.ticks;
+      if (ticks != 0) {
+        EXPECT_EQ(::ioctl(fd, _IOW('T', 0, std::uint64_t), &ticks), 0);
+      }
+      ::close(fd);
+    }
+  }
+
+ private:
+  struct Timer {
+    int fd;
+    int clock = 0;
+    unsigned long long ticks = 0;
+    unsigned flags = 0;
+    itimerspec value{};
+  };
+  int process_;
+  std::vector<Timer> timers_;
+};
+
+TEST(Shim, TimersOfTheProgramExpireOnItsClocks) {
+  Job job({.ranks = 2, .program = "shim_timers", .arguments = {kMany}, .environment = {}});
+  ASSERT_TRUE(job.reach(3));
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    ASSERT_EQ(job.gate(), Job::Gate::kStopped);
+    AsCriuDoes first(job.programs[0].pid());
+    AsCriuDoes second(job.programs[1].pid());
+    EXPECT_GE(first.timers(), 7u);
+    ::poll(nullptr, 0, 350);  // the pause itself
+    first.restore();
+    second.restore();
+    job.next_epoch();
+    ASSERT_TRUE(job.reach(completed(job) + 4)) << job.stderr_of(0) << job.stderr_of(1);
+  }
+  ASSERT_TRUE(job.turn()) << "stopped, but not moved";
   job.finish_ok();
 }
 

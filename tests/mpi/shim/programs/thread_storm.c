@@ -1,24 +1,20 @@
 /* thread_storm SUPERSTEPS [ROUNDS]: MPI_THREAD_MULTIPLE without a pause. In every superstep each of several threads makes ROUNDS
  * rounds of calls on a communicator of its own, as fast as it can: blocking and nonblocking messages, probes, collectives,
  * persistent requests, and objects of every kind made and freed. Every value that arrives is checked. */
-#include <pthread.h>
 #include <time.h>
 
-#include "check.h"
+#include "team.h"
 
 enum { kThreads = 4, kLong = 3000 };
 
-static MPI_Comm comms[kThreads];
-static pthread_barrier_t begin, end;
-static int rank, size, rounds;
-static volatile int running = 1; /* set by the main thread before `begin` */
+static int rounds;
 
 static int value(int from, int thread, int round, int what) {
   return from * 1000003 + thread * 10007 + round * 101 + what;
 }
 
 /* What ob1 keeps one request for: calls that are over when they return. */
-static void blocking(MPI_Comm comm, int me, int round, int left, int right) {
+static void blocking(MPI_Comm comm, int me, int round) {
   int in = -1, out = value(rank, me, round, 1);
   MPI_Status status;
   if (rank % 2 == 0) {
@@ -40,7 +36,7 @@ static void blocking(MPI_Comm comm, int me, int round, int left, int right) {
   CHECK(in == value(rank, me, round, 3));
 }
 
-static void nonblocking(MPI_Comm comm, int me, int round, int left, int right) {
+static void nonblocking(MPI_Comm comm, int me, int round) {
   int in[kLong], out[kLong];
   for (int i = 0; i < kLong; ++i) out[i] = value(rank, me, round, i);
   MPI_Request requests[2];
@@ -141,7 +137,7 @@ static void callbacks(MPI_Comm comm, int me, int round) {
   CHECK(after.tv_sec > before.tv_sec || (after.tv_sec == before.tv_sec && after.tv_nsec >= before.tv_nsec));
 }
 
-static void objects(MPI_Comm comm, int me, int round, int left, int right, MPI_Request* persistent, int* box) {
+static void objects(MPI_Comm comm, int me, int round, MPI_Request* persistent, int* box) {
   MPI_Datatype pair;
   MPI_Type_contiguous(2, MPI_INT, &pair);
   MPI_Type_commit(&pair);
@@ -171,63 +167,59 @@ static void objects(MPI_Comm comm, int me, int round, int left, int right, MPI_R
   CHECK(box[1] == value(left, me, round, 6));
 }
 
+/* Communicators that all threads make at once, so that their order differs from rank to rank. Each is used in the superstep in
+ * which it was made and, perhaps in another epoch, in the next. */
+static void made_at_once(MPI_Comm comm, MPI_Comm kept[2], int me, int s) {
+  MPI_Group all;
+  if (s > 0) {
+    for (int i = 0; i < 2; ++i) CHECK(around(value(rank, me, s, i), 91, kept[i]) == value(left, me, s, i));
+    for (int i = 0; i < 2; ++i) MPI_Comm_free(&kept[i]);
+  }
+  MPI_Comm_dup(comm, &kept[0]);
+  MPI_Comm_group(comm, &all);
+  /* On one parent: the tag tells them apart. It is nobody's else, as Open MPI 5.0.7 sends with it on the parent. */
+  MPI_Comm_create_group(MPI_COMM_WORLD, all, 1000 + me, &kept[1]);
+  MPI_Group_free(&all);
+  for (int i = 0; i < 2; ++i) CHECK(around(value(rank, me, s, i), 91, kept[i]) == value(left, me, s, i));
+}
+
 static void* work(void* argument) {
   const int me = (int)(size_t)argument;
   const MPI_Comm comm = comms[me];
-  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  MPI_Comm kept[2] = {MPI_COMM_NULL, MPI_COMM_NULL};
   int box[2] = {-1, -1};
   MPI_Request persistent[2]; /* carried through the epochs */
   MPI_Send_init(&box[0], 1, MPI_INT, right, 80 + me, comm, &persistent[0]);
   MPI_Recv_init(&box[1], 1, MPI_INT, left, 80 + me, comm, &persistent[1]);
-  for (int s = 0;; ++s) {
-    pthread_barrier_wait(&begin);
-    if (!running) break;
+  for (int s = 0; next_superstep(); ++s) {
+    made_at_once(comm, kept, me, s);
     for (int r = s * rounds; r < (s + 1) * rounds; ++r) {
-      blocking(comm, me, r, left, right);
-      if (r % 4 == me) nonblocking(comm, me, r, left, right);
+      blocking(comm, me, r);
+      if (r % 4 == me) nonblocking(comm, me, r);
       if (r % 4 == (me + 1) % 4) collective(comm, me, r);
-      if (r % 4 == (me + 2) % 4) objects(comm, me, r, left, right, persistent, box);
+      if (r % 4 == (me + 2) % 4) objects(comm, me, r, persistent, box);
       if (r % 8 == me) callbacks(comm, me, r);
     }
-    pthread_barrier_wait(&end);
+    superstep_done();
   }
+  for (int i = 0; i < 2; ++i)
+    if (kept[i] != MPI_COMM_NULL) MPI_Comm_free(&kept[i]);
   MPI_Request_free(&persistent[0]);
   MPI_Request_free(&persistent[1]);
   return NULL;
+}
+
+/* The main thread is in the storm, too. */
+static void main_part(int s) {
+  for (int r = 0; r < rounds; ++r) CHECK(around(value(rank, 99, s, r), 1, MPI_COMM_WORLD) == value(left, 99, s, r));
 }
 
 int main(int argc, char** argv) {
   int provided = -1;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   CHECK(provided == MPI_THREAD_MULTIPLE);
-  const int n = supersteps(argc, argv);
   rounds = argc > 2 ? atoi(argv[2]) : 50;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  pthread_barrier_init(&begin, NULL, kThreads + 1);
-  pthread_barrier_init(&end, NULL, kThreads + 1);
-  pthread_t threads[kThreads];
-  for (size_t t = 0; t < kThreads; ++t) {
-    MPI_Comm_dup(MPI_COMM_WORLD, &comms[t]);
-    pthread_create(&threads[t], NULL, work, (void*)t);
-  }
-  for (int s = 0; going_on(s, n); ++s) {
-    pthread_barrier_wait(&begin);
-    for (int r = 0; r < rounds; ++r) { /* the main thread is in the storm, too */
-      int token = value(rank, 99, s, r), got = -1;
-      MPI_Sendrecv(&token, 1, MPI_INT, (rank + 1) % size, 1, &got, 1, MPI_INT, (rank + size - 1) % size, 1,
-                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      CHECK(got == value((rank + size - 1) % size, 99, s, r));
-    }
-    pthread_barrier_wait(&end);
-    MPI_Barrier(MPI_COMM_WORLD);
-  }
-  running = 0;
-  pthread_barrier_wait(&begin);
-  for (int t = 0; t < kThreads; ++t) {
-    pthread_join(threads[t], NULL);
-    MPI_Comm_free(&comms[t]);
-  }
+  run_team(kThreads, work, main_part, supersteps(argc, argv));
   MPI_Finalize();
   printf("ok thread_storm\n");
   return 0;
