@@ -242,6 +242,8 @@ Result<void> Supervisor::try_restore() {
   err_.set_bytes(moved.err_bytes);
   BSP_CHECK_OK(prepare_work_dir(criu_paths_));
   restore_pipes_ = {{.descriptor = 3, .was = moved.out}, {.descriptor = 4, .was = moved.err}};
+  // A pipe without a name is one that nobody held any more: the program has closed its end.
+  std::erase_if(restore_pipes_, [](const InheritedPipe& pipe) { return pipe.was.empty(); });
   if (moved.carried == 0) return start_restore_criu();
   worker_log_ = criu_paths_.work + "/carry.log";
   const std::string archive = images + "/" + std::string(kCarryFile);

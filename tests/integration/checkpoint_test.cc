@@ -92,6 +92,34 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{"Epoll", "1000", {"epoll=1"}, ""}),
     [](const auto& kind) { return kind.param.name; });
 
+// Daemons close all three; a program that logs to a file may close one.
+class Streams : public Checkpoint, public ::testing::WithParamInterface<std::string> {};
+
+TEST_P(Streams, MayHaveBeenClosed) {
+  const std::string& closed = GetParam();
+  Pod first({.command = {"/gated", "steps=6", "exit=5", "closed=" + closed}});
+  Pod second({});
+  Pod third({});
+  const auto stopped = first.expect(control::Stopped::kVerb);
+  ASSERT_TRUE(stopped);
+  const int pid = static_cast<int>(stopped->number("pid"));
+  move(first, second, "move-1");
+  ASSERT_FALSE(HasFatalFailure());
+  ASSERT_TRUE(second.expect(control::Stopped::kVerb));
+  move(second, third, "move-2");
+  ASSERT_FALSE(HasFatalFailure());
+  const auto exited = third.expect(control::Exited::kVerb);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->number("code"), 5);
+  third.send(control::Bye::kVerb);
+  EXPECT_EQ(third.wait(), 5);
+  EXPECT_EQ(first.logs() + second.logs() + third.logs(), closed.contains('1') ? "" : steps(1, 6, pid));
+  EXPECT_EQ(first.errors() + second.errors() + third.errors(), closed.contains('2') ? "" : checks(1, 6));
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Streams, ::testing::Values("0", "1", "2", "01", "012"),
+                         [](const auto& closed) { return "Closed" + closed.param; });
+
 // The pod of a source that has moved away goes at once, whatever grace period the template asks for.
 TEST_F(Checkpoint, ASourceThatWasDumpedDoesNotUseTheGracePeriod) {
   Pod source({.command = {"/gated", "steps=4"}, .env = {{"BSP_GRACE_SECONDS", "1000"}}});

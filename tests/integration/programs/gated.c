@@ -13,6 +13,7 @@
  *   noise=N     bytes written to stdout in each step besides the line
  *   socket=1, epoll=1, child=1   keeps such a thing open
  *   lock=1      holds flock on file=
+ *   closed=012  closes these of its standard streams
  *   own=1       has a umask, limits, signals, priority and directory of its own */
 #include <errno.h>
 #include <fcntl.h>
@@ -89,6 +90,7 @@ int main(int argc, char** argv) {
   argv_ = argv;
   setvbuf(stdout, NULL, _IOLBF, 0);
   if (number("own", 0)) have_attributes_of_its_own();
+  for (const char* fd = text("closed", ""); *fd; fd++) close(*fd - '0');
   const size_t size = (size_t)number("mb", 1) << 20;
   unsigned char* memory = malloc(size);
   for (size_t i = 0; i < size; i++) memory[i] = pattern(i, 0);
