@@ -18,6 +18,7 @@
 #include <new>
 
 #include "sidecar/shim/measure.h"
+#include "sidecar/shim/timer_descriptors.h"
 
 namespace bsp::shim {
 namespace {
@@ -41,7 +42,9 @@ __attribute__((constructor)) void note_first_process() {
 }
 
 void note(int fd, Owner owner) {
-  if (fd >= 0 && fd < kMaxDescriptors && getpid() == this_process) owners[fd].store(owner, std::memory_order_relaxed);
+  if (fd < 0 || fd >= kMaxDescriptors || getpid() != this_process) return;
+  owners[fd].store(owner, std::memory_order_relaxed);
+  timer_changes(fd);
 }
 
 struct Start {

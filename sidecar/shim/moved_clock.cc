@@ -17,6 +17,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "sidecar/shim/timer_descriptors.h"
+
 namespace bsp::shim {
 namespace {
 
@@ -128,12 +130,15 @@ BSP_EXPORT int timerfd_settime(int fd, int flags, const itimerspec* value, itime
   using Next = int (*)(int, int, const itimerspec*, itimerspec*);
   static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "timerfd_settime"));
   const bool armed = value != nullptr && (value->it_value.tv_sec != 0 || value->it_value.tv_nsec != 0);
-  if (offset_ns == 0 || !(flags & TFD_TIMER_ABSTIME) || !armed || !is_monotonic(clock_of_timer(fd)))
-    return next(fd, flags, value, old);
-  itimerspec shifted = *value;
-  add(&shifted.it_value, -offset_ns);
-  if (shifted.it_value.tv_sec < 0) shifted.it_value = {0, 1};  // long ago; 0 would disarm it
-  return next(fd, flags, &shifted, old);
+  itimerspec shifted = value != nullptr ? *value : itimerspec{};
+  if (offset_ns != 0 && (flags & TFD_TIMER_ABSTIME) && armed && is_monotonic(clock_of_timer(fd))) {
+    add(&shifted.it_value, -offset_ns);
+    if (shifted.it_value.tv_sec < 0) shifted.it_value = {0, 1};  // long ago; 0 would disarm it
+  }
+  timer_changes(fd);
+  const int rc = next(fd, flags, value != nullptr ? &shifted : nullptr, old);
+  timer_changes(fd);  // once more: it may have been noted before the kernel had the new time
+  return rc;
 }
 
 BSP_EXPORT int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,

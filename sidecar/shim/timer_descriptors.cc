@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,7 +42,10 @@ struct Timer {
   std::int64_t interval = 0;  // ns
   std::int64_t expires = 0;   // on the program's clock
 };
+
+std::recursive_mutex noted_lock;  // recursive: reading a timer closes a file, which is seen here too
 std::vector<Timer> noted;
+std::atomic<bool> around_stop{false};
 
 // As the kernel shows it in fdinfo; nothing if the descriptor is no timer.
 std::optional<Timer> read_timer(int fd) {
@@ -117,7 +122,8 @@ void set(const Timer& timer) {
 }  // namespace
 
 void timers_before_stop() {
-  noted.clear();
+  std::lock_guard guard(noted_lock);
+  around_stop.store(true);
   for (const int fd : timers_open()) {
     auto timer = read_timer(fd);
     if (!timer || timer->left == 0) continue;
@@ -127,9 +133,20 @@ void timers_before_stop() {
 }
 
 void timers_after_stop() {
-  for (const Timer& was : noted)
+  std::lock_guard guard(noted_lock);
+  while (!noted.empty()) {
+    const Timer was = noted.back();
+    noted.pop_back();
     if (const auto is = read_timer(was.fd); is && !expires_when_noted(was, *is)) set(was);
-  noted.clear();
+  }
+  around_stop.store(false);
+}
+
+void timer_changes(int fd) {
+  if (!around_stop.load()) [[likely]]
+    return;
+  std::lock_guard guard(noted_lock);
+  std::erase_if(noted, [fd](const Timer& timer) { return timer.fd == fd; });
 }
 
 }  // namespace bsp::shim

@@ -11,4 +11,7 @@ namespace bsp::shim {
 void timers_before_stop();
 void timers_after_stop();
 
+// Another thread sets or closes it meanwhile, or makes one under its number: what was noted is void.
+void timer_changes(int fd);
+
 }  // namespace bsp::shim
