@@ -6,7 +6,7 @@ std::vector<apps::Option> table(Options& o) {
   constexpr std::uint64_t kMost = 50000;
   std::vector<apps::Option> list{
       apps::whole("--order", o.matrix.order, 1, kMost, "rows and columns of the matrix"),
-      apps::whole("--block", o.block, 1, kMost, "order of a block; 2 order/block + 1 supersteps"),
+      apps::whole("--block", o.block, 1, 1000, "order of a block; 2 order/block + 1 supersteps"),
       apps::whole("--process-rows", o.process_rows, 0, 1'000'000,
                   "rows of the grid of ranks; 0: as square as it can be"),
       apps::whole("--seed", o.matrix.seed, 0, UINT64_MAX, "which matrix"),

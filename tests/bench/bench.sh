@@ -1,6 +1,6 @@
 #!/bin/bash
 # ./dev bench [NAME]: the benchmarks; ratios on the terminal, figures in build/bench/*.json. `kubernetes` has a script
-# of its own.
+# of its own, and `gain` takes arguments.
 set -euo pipefail
 . images/commands.sh
 
@@ -8,6 +8,12 @@ if [ "${1:-}" = kubernetes ]; then
   exec tests/bench/kubernetes/bench.sh
 fi
 images release
+if [ "${1:-}" = gain ]; then  # only when asked for: a round takes an hour
+  mkdir -p build/bench
+  say "Running the applications of examples/ on unequal pools; figures go to build/bench/gain.json"
+  in_debian env BSP_BENCH_JSON="$tree/build/bench/gain.json" python3 tests/bench/gain/gain.py "${@:2}"
+  exit
+fi
 in_debian cmake --build --preset benchmarks || die "the build failed; its message is above"
 mkdir -p build/bench
 say "Running the benchmarks of tests/bench; figures go to build/bench"
