@@ -43,7 +43,7 @@ def run(application, number, arguments, **how):
             done = status.get("superstep", 0)
             if not samples or done > samples[-1][1]:
                 samples.append((time.monotonic() - began, done))
-            if first_wave is None and status.get("epoch", {}).get("epoch", 0) > 0:
+            if first_wave is None and status.get("migrations", {}).get("succeeded", 0) > 0:
                 first_wave = done + 1  # the superstep in which the pause was is not the new mapping's
             time.sleep(0.05)
         code, output = job.wait()
