@@ -1,4 +1,4 @@
-// What the sidecar is told by its environment (crds/names.h) and where its files are.
+// The sidecar's configuration, from its environment (crds/names.h), and the paths of its files.
 #pragma once
 
 #include <chrono>

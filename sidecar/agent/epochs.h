@@ -30,7 +30,7 @@ class Epochs {
   Epochs(const Epochs&) = delete;
   Epochs& operator=(const Epochs&) = delete;
 
-  // `on_abort` is told of MPI_Abort.
+  // MPI_Abort calls `on_abort`.
   Result<void> start(std::function<void(int status, const std::string& message)> on_abort);
 
   Result<void> prepare(wire::EpochPlan plan);

@@ -50,7 +50,7 @@ Fence::Fence(net::Loop& loop, std::uint32_t rank, std::chrono::milliseconds limi
     freshness_ = Freshness(*before);
     may_end_from_ += limit_ / 6;
   }
-  timer_ = loop_.after(std::chrono::milliseconds(0), [this] { look(); });
+  timer_ = loop_.after(std::chrono::milliseconds(0), [this] { check_due(); });
 }
 
 Fence::~Fence() {
@@ -87,7 +87,7 @@ bool Fence::must_stay(net::SteadyTime ended) const {
   return now < ended + limit_ || others_need_us();
 }
 
-void Fence::look() {
+void Fence::check_due() {
   const auto now = steady_now();
   const wire::EpochPlan* plan = hooks_.plan();
   const auto fresh = freshness_.fresh(plan, rank_, now);
@@ -97,7 +97,7 @@ void Fence::look() {
       log_info("the operator speaks again");
       freshness_.forget_peers();
     }
-    timer_ = loop_.at(due, [this] { look(); });
+    timer_ = loop_.at(due, [this] { check_due(); });
     return;
   }
   if (!std::exchange(asking_, true))
@@ -111,7 +111,7 @@ void Fence::look() {
   if (plan && now >= over && hooks_.computes()) hooks_.end_program(why());
   auto next = now + limit_ / 6;
   if (over > now) next = std::min(next, over);
-  timer_ = loop_.at(next, [this] { look(); });
+  timer_ = loop_.at(next, [this] { check_due(); });
 }
 
 void Fence::ask(const wire::Member& member) {
@@ -125,8 +125,8 @@ void Fence::ask(const wire::Member& member) {
     const auto age = answer->header.find(fencing::kAge);
     if (age == answer->header.end() || !age->is_number_unsigned()) return;
     // Longer than this is as good as never, and can't overflow.
-    const auto told = std::min<std::uint64_t>(age->get<std::uint64_t>(), 86'400'000);
-    freshness_.vouched(asked, std::chrono::milliseconds(told));
+    const auto reported = std::min<std::uint64_t>(age->get<std::uint64_t>(), 86'400'000);
+    freshness_.vouched(asked, std::chrono::milliseconds(reported));
   });
 }
 

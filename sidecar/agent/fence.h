@@ -4,10 +4,10 @@
 //
 //   every rank          when the operator last spoke to it
 //   rank 0, else        when the last of all other ranks' sidecars was heard: the oldest of them counts
-//   other ranks, else   rank 0's fresh, which rank 0 tells as an age, so that no two clocks are compared
+//   other ranks, else   rank 0's fresh, which rank 0 reports as an age, so that no two clocks are compared
 //
 // One peer that answers proves nothing, it may be on the same node that is cut off. All of them do: the operator starts
-// no rank anew while nothing tells it that at least one of them has ended (operator/reconcile/lost_pods.h), and that
+// no rank anew while it doesn't know that at least one of them has ended (operator/reconcile/lost_pods.h), and that
 // one answers no more. So an operator that is away for hours harms no job whose ranks reach each other, and a job with
 // one rank, which has nobody to ask, is never ended here.
 //
@@ -36,7 +36,7 @@
 
 namespace bsp::sidecar {
 
-// What was heard and what follows from it; it is told the time.
+// What was heard and what follows from it; the time is an argument.
 class Freshness {
  public:
   // From then on, as if the operator had spoken.
@@ -96,7 +96,7 @@ class Fence {
   [[nodiscard]] bool must_stay(net::SteadyTime ended) const;
 
  private:
-  void look();
+  void check_due();
   void keep(net::SteadyTime fresh);
   void ask(const wire::Member& member);
   [[nodiscard]] std::string why() const;

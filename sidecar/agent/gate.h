@@ -26,7 +26,7 @@ Result<void> commit_gate(bsp_ring& ring, std::uint64_t superstep);
 // An armed gate is gone at once; a committed one when the ranks have agreed to drop it (or have closed).
 // With a superstep other than 0: only if the gate is set there.
 void cancel_gate(bsp_ring& ring, std::uint64_t superstep);
-// The rank has dropped the gate that is set: clears the word. To be called whenever the ring is looked at.
+// The rank has dropped the gate that is set: clears the word. To be called at each poll of the ring.
 void settle_gate(bsp_ring& ring);
 void clear_gate(bsp_ring& ring);
 

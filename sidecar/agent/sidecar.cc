@@ -22,7 +22,7 @@ using wire::RankPhase;
 
 namespace {
 
-// How often the ring is looked at: closely while the job stands still for us, else now and then.
+// How often the ring is polled: closely while the job stands still for us.
 constexpr std::chrono::milliseconds kClosePoll{1};
 constexpr std::chrono::milliseconds kIdlePoll{50};
 constexpr const char* kRingDamaged =
@@ -55,7 +55,7 @@ Sidecar::Sidecar(net::Loop& loop, net::TlsContext context, Config config, collec
       ring_(std::move(ring)),
       epochs_(loop, context, config_),
       transfers_(loop, context, config_.path("images"),
-                 {.tell_init = [this](const control::ToInit& m) { return control_->send(m); },
+                 {.send_to_init = [this](const control::ToInit& m) { return control_->send(m); },
                   .changed =
                       [this] {
                         save();
@@ -113,7 +113,7 @@ void Sidecar::on_init_message(const control::FromInit& message) {
       if (!has_entered(*epochs_.opened()))
         if (auto renewed = epochs_.renew(*program_.uid, *program_.gid); !renewed)
           log_error("cannot renew the epoch's descriptor", {{"why", renewed.error().message}});
-      end_if_opening_in_vain();
+      kill_if_opening_without_server();
     }
     continue_if_due();
   }
@@ -134,13 +134,13 @@ void Sidecar::let_init_end() {
 
 void Sidecar::end_program(const std::string& why) {
   log_error("ending the program", {{"why", why}});
-  if (auto told = control_->send(control::Kill{.reason = why}); !told)
-    log_error("bsp-init can't be told", {{"why", told.error().message}});
+  if (auto sent = control_->send(control::Kill{.reason = why}); !sent)
+    log_error("cannot send to bsp-init", {{"why", sent.error().message}});
 }
 
 // PMIx clients do not connect anew, and Open MPI waits without end for some answers of a server that is gone, as all
 // other ranks then do for this one. A rank that only had to come to its peers still gets there.
-void Sidecar::end_if_opening_in_vain() {
+void Sidecar::kill_if_opening_without_server() {
   auto opens = [this] {
     return !program_.exited() && !program_.stopped() && BSP_RING_LOAD(ring_->state) == BSP_RANK_OPENING &&
            BSP_RING_LOAD(ring_->epoch) == epochs_.opened();
@@ -161,7 +161,7 @@ void Sidecar::on_init_lost() {
 }
 
 // The open epoch's program is stopped and has not been in it yet. A sidecar may ask for this again and
-// again: what tells a rank that waits for epoch n from one that has left it is the epoch it last opened,
+// again: a rank that waits for epoch n differs from one that has left it by the epoch it last opened,
 // which the shim writes when it opens one. In a new pod's ring that is 0 until then, as it should be.
 void Sidecar::continue_if_due() {
   auto opened = epochs_.opened();
@@ -170,8 +170,8 @@ void Sidecar::continue_if_due() {
   // Opened long ago, and bsp-init comes only now: the rank may run elsewhere by now.
   if (fence_->cut_off()) return;
   vouch(fence_->fresh());  // first: bsp-init may have heard nothing for as long as the program was stopped
-  auto told = control_->send(control::Continue{.epoch = *opened});
-  if (told) program_.continuing = *opened;
+  auto sent = control_->send(control::Continue{.epoch = *opened});
+  if (sent) program_.continuing = *opened;
   // Else with the next hello.
 }
 
@@ -283,7 +283,7 @@ nlohmann::json Sidecar::told_status() const {
 }
 
 void Sidecar::refresh() {
-  if (!ring_.intact() && !std::exchange(told_of_ring_, true)) log_error(kRingDamaged);
+  if (!ring_.intact() && !std::exchange(ring_damage_logged_, true)) log_error(kRingDamaged);
   if (program_.continuing) {
     std::uint32_t state = BSP_RING_LOAD(ring_->state);
     if (BSP_RING_LOAD(ring_->epoch) >= *program_.continuing && state != BSP_RANK_STARTING && state != BSP_RANK_CLOSING)
@@ -306,7 +306,7 @@ void Sidecar::refresh() {
 }
 
 void Sidecar::schedule_poll() {
-  // Once stopped, bsp-init's messages tell all there is to know.
+  // Once stopped, the program's state changes only by bsp-init's messages.
   bool gated =
       status_.gate_superstep != 0 && status_.phase != RankPhase::kStopped && status_.phase != RankPhase::kExited;
   bool close = gated || status_.phase == RankPhase::kOpening || status_.phase == RankPhase::kClosing ||

@@ -2,7 +2,7 @@
 //
 // One thread (the loop) owns all of this. PMIx has a thread of its own, a checkpoint's stream one more
 // while it lasts. State that a restarted sidecar needs is kept in <run dir>/sidecar/state (JSON) and in the
-// ring; everything else is told again by bsp-init's hello.
+// ring; bsp-init's hello brings everything else.
 #pragma once
 
 #include <memory>
@@ -91,14 +91,14 @@ class Sidecar {
   void continue_if_due();
   // To be called once the program that a sidecar before us had is known. If it is opening an epoch, the PMIx server that
   // it opens it with is gone: it is ended, unless it had all it needed.
-  void end_if_opening_in_vain();
+  void kill_if_opening_without_server();
   // What ends the program of a pod that is cut off.
   [[nodiscard]] std::unique_ptr<Fence> make_fence();
   [[nodiscard]] std::optional<net::SteadyTime> kept_fresh() const;  // by a sidecar before us
   void vouch(net::SteadyTime fresh);                                // to bsp-init
   // The program has stopped at the gate of the order.
   void send_if_ordered();
-  void refresh();  // computes the status and tells the watchers if it has changed
+  void refresh();  // computes the status and answers the watchers if it has changed
   void schedule_poll();
   [[nodiscard]] wire::RankStatus current_status() const;
   [[nodiscard]] nlohmann::json told_status() const;  // and what the container's CPU limit does
@@ -112,7 +112,7 @@ class Sidecar {
     net::Reply reply;
     net::Loop::TimerId timer;
   };
-  // Where this rank moves from the gate at `superstep`, as commitGate told. It ends with that gate: nothing is sent
+  // Where this rank moves from the gate at `superstep`, as commitGate said. It ends with that gate: nothing is sent
   // after the operator has begun to take the gate back. Lost with this process; the operator then asks with `send`.
   struct Order {
     std::uint64_t superstep = 0;
@@ -138,9 +138,9 @@ class Sidecar {
   std::unique_ptr<Liveness> liveness_;
   std::unique_ptr<net::CredentialsWatch> credentials_;  // the operator renews them in the pod's Secret
   net::Loop::TimerId poll_ = 0;
-  net::Loop::TimerId bye_ = 0;            // not 0: bsp-init is told to stay
+  net::Loop::TimerId bye_ = 0;            // not 0: bsp-init is asked to stay
   std::optional<net::SteadyTime> ended_;  // the program, as far as this process knows
-  bool told_of_ring_ = false;             // that it is damaged
+  bool ring_damage_logged_ = false;
   bool took_over_ = false;                // a sidecar before us opened the epoch, and bsp-init has not come to us yet
 };
 

@@ -23,7 +23,7 @@ class ThrottleShare {
   // Of the window that ends now; 0 until a second has been seen. An unchanged sum need not be noted again.
   [[nodiscard]] double share(std::uint64_t now) const {
     if (samples_.empty()) return 0;
-    // What the sum was when the window began, as far as it had been told; else the first that was.
+    // What the sum was when the window began, as far as it had been reported; else the first report.
     const std::uint64_t from = now > kWindow ? now - kWindow : 0;
     Sample first = samples_.front();
     for (const Sample& sample : samples_)

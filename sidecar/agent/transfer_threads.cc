@@ -129,7 +129,7 @@ Result<StreamEnd> run_incoming(Incoming& incoming, net::TlsStream taken) {
     }
   };
   if (auto taken_in = take_in(); !taken_in) {
-    // Both ends tell it, and either may be heard first.
+    // Both ends report it, in any order.
     if (taken_in.error().code == ErrorCode::kNoSpace)
       taken_in.error().message += "; raise spec.checkpoint.sizeLimit, the most that a pod can receive";
     // The verdict must reach a source that is still writing: closing at once would reset the

@@ -68,9 +68,9 @@ Result<void> Transfers::send(const std::string& migration, const net::Peer& targ
   auto connected = [this, alive = alive_, migration] {
     if (!*alive || !outgoing_ || outgoing_->migration != migration || outgoing_->interrupter.interrupted()) return;
     outgoing_->dump_asked = true;
-    if (auto told = hooks_.tell_init(control::Dump{.migration = migration}); !told) {
+    if (auto sent = hooks_.send_to_init(control::Dump{.migration = migration}); !sent) {
       outgoing_->dump_settled = true;
-      outgoing_->capture->abort(told.error().message);
+      outgoing_->capture->abort(sent.error().message);
     }
   };
   outgoing_->thread =
@@ -80,7 +80,7 @@ Result<void> Transfers::send(const std::string& migration, const net::Peer& targ
           if (*alive) on_sent(migration, std::move(end));
         });
       });
-  set_phase(TransferPhase::kDumping);  // kept and told while the thread is on its way to the target
+  set_phase(TransferPhase::kDumping);  // saved and reported while the thread is on its way to the target
   return {};
 }
 
@@ -89,7 +89,7 @@ void Transfers::on_sent(const std::string& migration, Result<StreamEnd> end) {
   outgoing_->end = std::move(end);
   if (!*outgoing_->end && outgoing_->dump_asked && !outgoing_->dump_settled) {
     // The stream broke while criu is at work (or still to begin): make it let go.
-    (void)hooks_.tell_init(control::Abandon{.migration = migration});
+    (void)hooks_.send_to_init(control::Abandon{.migration = migration});
     loop_.after(kSettle, [this, alive = alive_, migration] {
       if (!*alive || !outgoing_ || outgoing_->migration != migration) return;
       outgoing_->dump_settled = true;
@@ -185,7 +185,7 @@ void Transfers::on_received(const std::string& migration, Result<StreamEnd> end)
     status_.bytes = end->bytes;
     status_.transfer_ns = end->transfer_ns;
     status_.phase = TransferPhase::kReceived;
-    // What can't be told to bsp-init now the operator asks for again, since it sees kReceived.
+    // If this can't be sent to bsp-init now, the operator asks again, since it sees kReceived.
     if (!restore_at_once_ || !restore(migration)) set_phase(TransferPhase::kReceived);
   }
   answer_discards();
@@ -198,7 +198,7 @@ Result<void> Transfers::restore(const std::string& migration) {
     return {};
   if (status_.migration != migration || status_.phase != TransferPhase::kReceived)
     return fail(ErrorCode::kConflict, std::format("no checkpoint of migration {} was received", migration));
-  BSP_CHECK_OK(hooks_.tell_init(control::Restore{.migration = migration}));
+  BSP_CHECK_OK(hooks_.send_to_init(control::Restore{.migration = migration}));
   set_phase(TransferPhase::kRestoring);
   return {};
 }
@@ -233,7 +233,7 @@ void Transfers::discard(const std::string& migration, bool continued, net::Reply
   } else if (incoming_) {
     incoming_->interrupter.interrupt();
   } else if (restored) {
-    (void)hooks_.tell_init(control::Discard{.migration = migration});
+    (void)hooks_.send_to_init(control::Discard{.migration = migration});
     // Lost with the connection: sent again with the next hello.
   }
   answer_discards();
@@ -306,7 +306,7 @@ void Transfers::on_hello(const control::Hello& hello) {
     }
   } else if (!outgoing_ && state == ProgramState::kDumping) {
     // Its stream died with the sidecar before us.
-    (void)hooks_.tell_init(control::Abandon{.migration = hello.migration});
+    (void)hooks_.send_to_init(control::Abandon{.migration = hello.migration});
   }
   if (status_.phase == TransferPhase::kRestoring && same) {
     if (state == ProgramState::kRestored) {
@@ -319,7 +319,7 @@ void Transfers::on_hello(const control::Hello& hello) {
   if (!discards_.empty() && status_.migration == discards_.front().migration && copy_gone)
     status_.phase = TransferPhase::kIdle;
   else if (!discards_.empty() && !outgoing_ && !incoming_)
-    (void)hooks_.tell_init(control::Discard{.migration = discards_.front().migration});
+    (void)hooks_.send_to_init(control::Discard{.migration = discards_.front().migration});
   settle_outgoing();
   answer_discards();
 }

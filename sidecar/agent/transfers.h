@@ -5,7 +5,7 @@
 //   target   receive ──> kReceiving ──stream verified──> kReceived ──restore──> kRestoring ──> kRestored
 //
 // A stream has one thread while it lasts; everything else happens in the loop's thread. At the source
-// kFailed is told only when criu has let go of the program, so that it can be continued safely.
+// kFailed is reported only when criu has let go of the program, so that it can be continued safely.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ namespace bsp::sidecar {
 class Transfers {
  public:
   struct Hooks {
-    std::function<Result<void>(const control::ToInit&)> tell_init;
+    std::function<Result<void>(const control::ToInit&)> send_to_init;
     std::function<void()> changed;  // the status has changed
   };
 

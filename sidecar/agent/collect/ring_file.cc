@@ -77,7 +77,7 @@ Result<bsp_ring*> create(const std::string& path) {
     return fail_errno("making " + path, error);
   BSP_TRY(bsp_ring * ring, map(file.fd()));
   bsp_ring_format(ring);
-  // The program runs under a uid of its own, which nobody has told us yet.
+  // The program runs under a uid of its own, which is not known here yet.
   if (auto published = file.publish(0666); !published) {
     unmap(ring);
     return std::unexpected(published.error());

@@ -36,7 +36,7 @@ class AllGather {
   // Our own program has entered a collective. An empty member list means all ranks.
   void enter(std::string key, std::vector<std::uint32_t> members, std::string data, Server::GatherDone done);
 
-  // What other sidecars tell us (verbs gather and deliver).
+  // Messages of other sidecars (verbs gather and deliver).
   Result<void> gather(const std::string& key, std::uint32_t from, std::string data);
   Result<void> deliver(const std::string& key, Result<Gathered> all);
 

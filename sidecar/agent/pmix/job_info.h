@@ -1,6 +1,6 @@
 // What the ranks of an epoch learn from PMIx about their job: its size, and who is where.
 //
-// Every rank is told to be alone on a node of its own ("rank0", "rank1", …), whatever the truth, so
+// Every rank gets a node of its own ("rank0", "rank1", …), whatever the truth, so
 // that Open MPI talks TCP between all of them and never shares memory that a move would tear.
 #pragma once
 
