@@ -30,7 +30,9 @@ Result<void> remove_tree(const std::string& path) {
   return {};
 }
 
-std::int64_t changed_ns(const struct stat& info) { return info.st_ctim.tv_sec * 1'000'000'000LL + info.st_ctim.tv_nsec; }
+std::int64_t changed_ns(const struct stat& info) {
+  return info.st_ctim.tv_sec * 1'000'000'000LL + info.st_ctim.tv_nsec;
+}
 
 class Unpacker {
  public:
@@ -62,7 +64,8 @@ class Unpacker {
       return fail(ErrorCode::kInvalid, "restoring carried " + path + ": it is no absolute path");
     carried_.insert(path);
     if (archive_entry_filetype(entry) == AE_IFDIR) return make_directory(path, entry);
-    if (const char* first = archive_entry_hardlink(entry)) return make(path, [&] { return ::link(first, path.c_str()); });
+    if (const char* first = archive_entry_hardlink(entry))
+      return make(path, [&] { return ::link(first, path.c_str()); });
     if (archive_entry_filetype(entry) == AE_IFREG) return write_file(path, entry);
     if (archive_entry_filetype(entry) == AE_IFLNK) {
       BSP_CHECK_OK(make(path, [&] { return ::symlink(archive_entry_symlink(entry), path.c_str()); }));

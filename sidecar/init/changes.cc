@@ -37,7 +37,8 @@ std::string mebibytes(std::uint64_t bytes) { return std::format("{:.1f} MiB", st
 
 class Walk {
  public:
-  Walk(const Age& age, bool with_directories, Changes& out) : age_(age), with_directories_(with_directories), out_(out) {}
+  Walk(const Age& age, bool with_directories, Changes& out)
+      : age_(age), with_directories_(with_directories), out_(out) {}
 
   Result<void> run(const std::string& root) {
     struct statx info{};

@@ -55,7 +55,7 @@ struct ChangedDirectory {
 };
 
 struct Changes {
-  std::vector<std::string> paths;  // a directory before what is in it; sockets are in `directories` only
+  std::vector<std::string> paths;             // a directory before what is in it; sockets are in `directories` only
   std::vector<ChangedDirectory> directories;  // of the root file system
   std::uint64_t bytes = 0;
   std::string largest;

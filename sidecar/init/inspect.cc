@@ -2,10 +2,15 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <format>
+#include <ranges>
+#include <vector>
 
 #include "base/core/read_file.h"
 #include "sidecar/init/files.h"
@@ -18,7 +23,7 @@ struct Rule {
   std::string_view reason;
 };
 
-// As /proc/<pid>/fd names them. eventfd, eventpoll, timerfd, signalfd, inotify and pipes do move.
+// As /proc/<pid>/fd names them. eventfd, eventpoll, timerfd, signalfd, memfd and pipes do move.
 constexpr Rule kRules[] = {
     {"socket:", "an open socket"},
     {"anon_inode:[perf_event]", "a perf event"},
@@ -28,17 +33,70 @@ constexpr Rule kRules[] = {
     {"anon_inode:bpf", "a BPF object"},
     {"anon_inode:kvm", "a KVM object"},
     {"anon_inode:[secretmem]", "secret memory"},
-    {"/dev/mqueue/", "a POSIX message queue"},
     {"/dev/nvidia", "a GPU"},
     {"/dev/dri/", "a GPU"},
     {"/dev/kfd", "a GPU"},
     {"/dev/infiniband/", "an InfiniBand device"},
 };
 
+constexpr std::int64_t kQueueFileSystem = 0x19800202;  // MQUEUE_MAGIC
+constexpr const char* kQueues = "/dev/mqueue";
+constexpr std::string_view kDeleted = " (deleted)";
+
+// The lines of a text, and the words of a line.
+std::vector<std::string_view> parts(std::string_view text, char separator) {
+  std::vector<std::string_view> out;
+  while (!text.empty()) {
+    const std::size_t end = text.find(separator);
+    if (end != 0) out.push_back(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return out;
+}
+
+// What only a look at the object itself tells.
+std::optional<std::string> unmovable_object(const std::string& process, const std::string& fd,
+                                            std::string_view target) {
+  struct statfs kind{};
+  if (target.starts_with('/') && ::statfs((process + "/fd/" + fd).c_str(), &kind) == 0 &&
+      kind.f_type == kQueueFileSystem)
+    return "a POSIX message queue";
+  // Where a watch is the kernel tells as a file handle, which nobody in a container may open.
+  if (target == "anon_inode:inotify" &&
+      read_file(process + "/fdinfo/" + fd).value_or("").find("\ninotify wd:") != std::string::npos)
+    return "an inotify watch";
+  return std::nullopt;
+}
+
+// They belong to the pod and not to the process, which holds at most their numbers.
+Result<void> check_ipc(uid_t uid) {
+  struct Table {
+    const char* file;
+    const char* what;
+  };
+  for (const Table& table :
+       {Table{"shm", "shared memory segment"}, {"sem", "semaphore set"}, {"msg", "message queue"}}) {
+    const std::string text = read_file(std::string("/proc/sysvipc/") + table.file).value_or("");
+    if (const auto id = system_v_object(text, uid))
+      return fail(ErrorCode::kRefused,
+                  std::format("not migratable now: there is a System V {} of the program's user ({}, "
+                              "as ipcs shows it); use the POSIX kind, or remove it",
+                              table.what, *id));
+  }
+  for (const std::string& name : list_dir(kQueues)) {
+    struct stat info{};
+    if (::lstat(std::format("{}/{}", kQueues, name).c_str(), &info) == 0 && info.st_uid == uid)
+      return fail(
+          ErrorCode::kRefused,
+          std::format("not migratable now: there is a POSIX message queue, /{}, of the program's user; unlink it",
+                      name));
+  }
+  return {};
+}
+
 // criu opens files again under their names, with the program's rights.
 std::optional<std::string> not_to_be_opened_again(const std::string& process, const std::string& fd,
                                                   const std::string& target) {
-  constexpr std::string_view kDeleted = " (deleted)";
   struct stat info{};
   if (!target.starts_with('/') || ::stat((process + "/fd/" + fd).c_str(), &info) != 0 || !S_ISREG(info.st_mode))
     return std::nullopt;
@@ -71,6 +129,32 @@ int access_mode(std::string_view fdinfo) {
   return mode == O_RDONLY ? R_OK : mode == O_WRONLY ? W_OK : R_OK | W_OK;
 }
 
+std::optional<std::string> system_v_object(std::string_view table, uid_t uid) {
+  const auto lines = parts(table, '\n');
+  if (lines.empty()) return std::nullopt;
+  const auto names = parts(lines[0], ' ');
+  for (const std::string_view line : lines | std::views::drop(1)) {
+    const auto values = parts(line, ' ');
+    for (std::size_t i = 0; i < std::min(names.size(), values.size()); ++i)
+      if ((names[i] == "uid" || names[i] == "cuid") && values[i] == std::to_string(uid)) return std::string(values[1]);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> mapped_under_a_removed_name(std::string_view maps, const std::string& dir) {
+  for (const std::string_view line : parts(maps, '\n')) {
+    const auto words = parts(line, ' ');  // range, mode, offset, device, inode, path
+    const std::size_t at = line.find(dir + "/");
+    if (words.size() < 6 || at == std::string_view::npos || !line.ends_with(kDeleted)) continue;
+    for (const std::string& name : list_dir(dir)) {
+      struct stat info{};
+      if (::lstat((dir + "/" + name).c_str(), &info) == 0 && std::to_string(info.st_ino) == words[4])
+        return std::string(line.substr(at, line.size() - at - kDeleted.size()));
+    }
+  }
+  return std::nullopt;
+}
+
 bool has_seccomp_filter(std::string_view status) {
   constexpr std::string_view kKey = "\nSeccomp:\t";
   const std::size_t at = status.find(kKey);
@@ -94,13 +178,19 @@ Result<void> check_movable(pid_t pid, const User& user) {
   for (const std::string& fd : descriptors) {
     const auto target = read_link(dir + "/" + fd);
     if (!target) continue;
-    if (const auto what = unmovable(*target)) {
+    auto what = unmovable(*target);
+    if (!what) what = unmovable_object(process, fd, *target);
+    if (what) {
       return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + " is " + *what + " (" + *target + ")");
     }
-    if (const auto what = not_to_be_opened_again(process, fd, *target))
-      return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + ", " + *target + ", is " + *what);
+    if (const auto why = not_to_be_opened_again(process, fd, *target))
+      return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + ", " + *target + ", is " + *why);
   }
-  return {};
+  if (const auto name = mapped_under_a_removed_name(read_file(process + "/maps").value_or("")))
+    return fail(ErrorCode::kRefused, "not migratable now: " + *name +
+                                         " is mapped, that name was removed and another is left (so does sem_open); "
+                                         "unmap it (sem_close), or unlink the other");
+  return check_ipc(user.uid);
 }
 
 }  // namespace bsp::init

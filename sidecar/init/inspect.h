@@ -22,9 +22,16 @@ bool has_seccomp_filter(std::string_view status);
 // The access mode of an open file, by its /proc/<pid>/fdinfo, as access(2) wants it.
 int access_mode(std::string_view fdinfo);
 
-// kRefused with the first reason found: an open socket, a perf, io_uring, … descriptor, a message
-// queue, a file that can't be opened again under its name, a child process, a process that left the program's tree, a
-// seccomp filter.
+// The identifier of the first System V object in a /proc/sysvipc/… that `uid` has made or been given.
+std::optional<std::string> system_v_object(std::string_view table, uid_t uid);
+
+// The first file in a /proc/<pid>/maps of which the mapped name was removed and another one is left in `dir`, as sem_open
+// leaves it: criu takes a file by its name, or its content where it has none.
+std::optional<std::string> mapped_under_a_removed_name(std::string_view maps, const std::string& dir = "/dev/shm");
+
+// kRefused with the first reason found: an open socket, a perf, io_uring, inotify, … descriptor, a file that can't be
+// opened again under its name, a message queue, semaphore set or segment of System V, a POSIX message queue, a child
+// process, a process that left the program's tree, a seccomp filter.
 Result<void> check_movable(pid_t pid, const User& user);
 
 }  // namespace bsp::init

@@ -5,6 +5,7 @@ add_executable(gated ${CMAKE_CURRENT_SOURCE_DIR}/programs/gated.c)
 target_link_libraries(gated PRIVATE Threads::Threads)
 
 add_executable(files ${CMAKE_CURRENT_SOURCE_DIR}/programs/files.c)
+add_executable(objects ${CMAKE_CURRENT_SOURCE_DIR}/programs/objects.c)
 add_executable(occupy ${CMAKE_CURRENT_SOURCE_DIR}/programs/occupy.c)
 add_executable(static_hello ${CMAKE_CURRENT_SOURCE_DIR}/programs/static_hello.c)
 target_link_options(static_hello PRIVATE -static)
@@ -22,8 +23,8 @@ add_custom_command(
 add_custom_command(
   OUTPUT ${checkpoint_dir}/root.tar
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/make_root.sh ${checkpoint_dir} $<TARGET_FILE:gated>
-          $<TARGET_FILE:files> $<TARGET_FILE:occupy> $<TARGET_FILE:static_hello>
-  DEPENDS gated files occupy static_hello ${CMAKE_CURRENT_SOURCE_DIR}/make_root.sh)
+          $<TARGET_FILE:files> $<TARGET_FILE:objects> $<TARGET_FILE:occupy> $<TARGET_FILE:static_hello>
+  DEPENDS gated files objects occupy static_hello ${CMAKE_CURRENT_SOURCE_DIR}/make_root.sh)
 add_custom_target(checkpoint_files DEPENDS ${checkpoint_dir}/runtime.stamp ${checkpoint_dir}/root.tar)
 
 add_library(checkpoint_harness STATIC ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_harness.cc)
@@ -31,7 +32,7 @@ target_link_libraries(checkpoint_harness PUBLIC bsp_init_with_archive bsp_transf
 target_precompile_headers(checkpoint_harness REUSE_FROM bsp_test_headers)
 target_compile_definitions(checkpoint_harness PRIVATE BSP_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}/../.."
                                                       BSP_BINARY_DIR="${CMAKE_BINARY_DIR}")
-foreach(test checkpoint_test checkpoint_failure_test checkpoint_files_test init_program_test)
+foreach(test checkpoint_test checkpoint_failure_test checkpoint_files_test checkpoint_objects_test init_program_test)
   bsp_test(${test} SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${test}.cc DEPS checkpoint_harness LABELS integration)
   add_dependencies(${test} checkpoint_files)
 endforeach()

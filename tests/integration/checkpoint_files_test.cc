@@ -83,12 +83,15 @@ TEST_P(NotCarried, IsNamedWithItsRemedyAndGoesOn) {
 
 INSTANTIATE_TEST_SUITE_P(
     Groups, NotCarried,
-    ::testing::Values(Held{"unreadable", "/work/unreadable, written in the program's own pod, can't be carried along: the "
-                                         "program's user can't read it; make it readable, or write it to a volume"},
+    ::testing::Values(Held{"unreadable",
+                           "/work/unreadable, written in the program's own pod, can't be carried along: the "
+                           "program's user can't read it; make it readable, or write it to a volume"},
                       Held{"sealed", "/work/sealed, is open for what the mode of the file no longer permits; change"},
-                      Held{"linked", "/work/first (deleted), is a file of which this name was removed and another is left"},
-                      Held{"too-much", "/work/too-much, written in the program's own pod, can't be carried along: all that "
-                                       "the program has written there is 40.0 MiB, which with "}),
+                      Held{"linked",
+                           "/work/first (deleted), is a file of which this name was removed and another is left"},
+                      Held{"too-much",
+                           "/work/too-much, written in the program's own pod, can't be carried along: all that "
+                           "the program has written there is 40.0 MiB, which with "}),
     [](const auto& tested) { return tested.param.name == "too-much" ? "too_much" : tested.param.name; });
 
 }  // namespace

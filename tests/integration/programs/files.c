@@ -2,12 +2,7 @@
  * as it was. One line for each thing that is lost, and then status 1. The working directory belongs to the image
  * (make_root.sh); /shared is a volume that all pods mount. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,30 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static int lost = 0;
-static void loss(const char* what, const char* why) {
-  fprintf(stderr, "lost: %s: %s (%s)\n", what, why, strerror(errno));
-  lost = 1;
-  errno = 0;
-}
-static void must(int well, const char* what) {
-  if (well) return;
-  fprintf(stderr, "files: %s (%s)\n", what, strerror(errno));
-  exit(99);
-}
-
-static long epoch = 0;
-static void stop_until_next_epoch(void) {
-  long next = 0;
-  do {
-    raise(SIGSTOP);
-    FILE* told = fopen("/run/bsp/epoch", "r");
-    if (!told) continue;
-    if (fscanf(told, "%ld", &next) != 1) next = 0;
-    fclose(told);
-  } while (next <= epoch);
-  epoch = next;
-}
+#include "gate.h"
 
 static void write_on(int fd, const char* text) { must(write(fd, text, strlen(text)) == (ssize_t)strlen(text), text); }
 static void put(const char* path, int flags, const char* text) {
@@ -90,8 +62,8 @@ static void closed(int round) {
   if (round == 0) put("/shared/output", O_EXCL, "shared\n");
   if (round == 0) shared = of("/shared/output");
   if (round) expect("/shared/output", "shared\n");
-  if (round && (of("/shared/output").st_ino != shared.st_ino ||
-                of("/shared/output").st_ctim.tv_nsec != shared.st_ctim.tv_nsec))
+  if (round &&
+      (of("/shared/output").st_ino != shared.st_ino || of("/shared/output").st_ctim.tv_nsec != shared.st_ctim.tv_nsec))
     loss("/shared/output", "it was written again");
 }
 
@@ -106,7 +78,8 @@ static void opened(int round) {
     renamed = open("before", O_RDWR | O_CREAT, 0600);
     read_only = open("image/read", O_RDONLY);
     char first;
-    must(written >= 0 && appended >= 0 && deleted >= 0 && with_directory >= 0 && renamed >= 0 && read_only >= 0, "open");
+    must(written >= 0 && appended >= 0 && deleted >= 0 && with_directory >= 0 && renamed >= 0 && read_only >= 0,
+         "open");
     must(!unlink("deleted") && !unlink("gone/deleted") && !rmdir("gone") && !rename("before", "after"), "remove");
     must(read(read_only, &first, 1) == 1, "read");
   }
@@ -134,7 +107,8 @@ static void mapped(int round) {
     char zeros[8192] = "";
     int fd = open("mapped", O_RDWR | O_CREAT, 0600), gone = open("unmapped", O_RDWR | O_CREAT, 0600);
     int image = open("image/read", O_RDONLY);
-    must(fd >= 0 && gone >= 0 && image >= 0 && write(fd, zeros, 8192) == 8192 && write(gone, zeros, 8192) == 8192, "map");
+    must(fd >= 0 && gone >= 0 && image >= 0 && write(fd, zeros, 8192) == 8192 && write(gone, zeros, 8192) == 8192,
+         "map");
     shared = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     own = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     deleted = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, gone, 0);
@@ -329,11 +303,9 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(int round);
-  } kGroups[] = {{"closed", closed},     {"opened", opened},
-                 {"mapped", mapped},     {"tree", tree},
-                 {"image", of_the_image}, {"large", large}, {"root", of_root},
-                 {"unreadable", unreadable}, {"sealed", sealed_writer},
-                 {"linked", linked}, {"too-much", too_much}};
+  } kGroups[] = {{"closed", closed},        {"opened", opened}, {"mapped", mapped},    {"tree", tree},
+                 {"image", of_the_image},   {"large", large},   {"root", of_root},     {"unreadable", unreadable},
+                 {"sealed", sealed_writer}, {"linked", linked}, {"too-much", too_much}};
   umask(022);
   for (size_t i = 0; i < sizeof(kGroups) / sizeof(*kGroups); i++) {
     if (argc != 2 || strcmp(argv[1], kGroups[i].name) != 0) continue;

@@ -119,19 +119,22 @@ TEST(ChangedDirectories, AnyNameIsWrittenAndRead) {
 
 TEST(Carried, FitsOrSaysWhatIsLarge) {
   const std::uint64_t memory = dumped_memory(
-      "Name:\tx\nVmRSS:\t 999999 kB\nRssAnon:\t    3072 kB\nRssFile:\t 900000 kB\nRssShmem:\t 1024 kB\nVmSwap:\t0 kB\n");
+      "Name:\tx\nVmRSS:\t 999999 kB\nRssAnon:\t    3072 kB\nRssFile:\t 900000 kB\nRssShmem:\t 1024 kB\nVmSwap:\t0 "
+      "kB\n");
   EXPECT_EQ(memory, 4U << 20);
   Changes changes;
   EXPECT_TRUE(check_fits(changes, memory, 1 << 20));  // nothing is carried: the memory alone is another's concern
-  changes = {.paths = {"/work/x"}, .directories = {}, .bytes = 13 << 20, .largest = "/work/x", .largest_bytes = 9 << 20};
+  changes = {
+      .paths = {"/work/x"}, .directories = {}, .bytes = 13 << 20, .largest = "/work/x", .largest_bytes = 9 << 20};
   EXPECT_TRUE(check_fits(changes, memory, 0));
   EXPECT_TRUE(check_fits(changes, memory, 17 << 20));
   const auto not_enough = check_fits(changes, memory, 16 << 20);
   ASSERT_FALSE(not_enough);
-  EXPECT_EQ(not_enough.error().message,
-            "not migratable now: /work/x, written in the program's own pod, can't be carried along: all that the program "
-            "has written there is 13.0 MiB, which with 4.0 MiB of memory is more than spec.checkpoint.sizeLimit, "
-            "16.0 MiB; raise the limit, or write it to a volume that all pods mount");
+  EXPECT_EQ(
+      not_enough.error().message,
+      "not migratable now: /work/x, written in the program's own pod, can't be carried along: all that the program "
+      "has written there is 13.0 MiB, which with 4.0 MiB of memory is more than spec.checkpoint.sizeLimit, "
+      "16.0 MiB; raise the limit, or write it to a volume that all pods mount");
 }
 
 TEST(OpenFiles, AreOpenedAgainAsTheyWere) {

@@ -123,6 +123,17 @@ TEST(Movable, NamesWhatIsNot) {
   }
 }
 
+TEST(Movable, FindsSystemVObjectsOfTheUser) {
+  constexpr std::string_view kSets =
+      "       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n"
+      "         0          3   600          2     0     0  1000     0          0 1795409609\n"
+      "        17       1000   600          2     5  2000     5  2000          0 1795409609\n";
+  EXPECT_EQ(system_v_object(kSets, 1000), "3");
+  EXPECT_EQ(system_v_object(kSets, 5), "1000");
+  EXPECT_FALSE(system_v_object(kSets, 2000));
+  EXPECT_FALSE(system_v_object("", 0));
+}
+
 TEST(CarryPaths, OnlyTheProgramsOwn) {
   EXPECT_THAT(*parse_carry_paths("/data/out/:/tmp/x::/dev/shm/y"), ElementsAre("/data/out", "/tmp/x", "/dev/shm/y"));
   EXPECT_TRUE(parse_carry_paths("")->empty());
@@ -189,6 +200,21 @@ TEST_F(CarryFiles, SharedMemoryOfOneUser) {
   fs::create_symlink("mine", dir_ + "/link");
   EXPECT_THAT(shared_memory_files(::getuid(), dir_), ElementsAre(dir_ + "/mine"));
   EXPECT_TRUE(shared_memory_files(::getuid() + 1, dir_).empty());
+}
+
+TEST_F(CarryFiles, AMappedFileOfAnotherNameIsFound) {
+  std::ofstream(dir_ + "/left") << "x";
+  struct stat info{};
+  ASSERT_EQ(::stat((dir_ + "/left").c_str(), &info), 0);
+  const auto line = [&](ino_t inode, const std::string& end) {
+    return "7f00-7f01 rw-s 00000000 00:21 " + std::to_string(inode) + "     " + dir_ + "/sem.x y" + end + "\n";
+  };
+  const auto found = [&](const std::string& maps) {
+    return mapped_under_a_removed_name("7e00-7e01 r--p 0 0:0 0\n" + maps, dir_);
+  };
+  EXPECT_EQ(found(line(info.st_ino, " (deleted)")), dir_ + "/sem.x y");
+  EXPECT_FALSE(found(line(info.st_ino + 1, " (deleted)")));  // nobody can open it: its content is dumped
+  EXPECT_FALSE(found(line(info.st_ino, "")));
 }
 
 TEST_F(CarryFiles, CommandsAsAShellFindsThem) {

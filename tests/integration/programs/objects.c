@@ -1,0 +1,272 @@
+/* objects THING: holds an object of the kernel over two gates, and looks after each whether it is as it was. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <mqueue.h>
+#include <poll.h>
+#include <pty.h>
+#include <semaphore.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gate.h"
+
+static int fd = -1;
+
+static void an_eventfd(int round) {
+  unsigned long count = 5, got = 0;
+  if (round == 0) must((fd = eventfd(0, EFD_NONBLOCK)) >= 0, "eventfd");
+  if (round && (read(fd, &got, 8) != 8 || got != 5)) loss("eventfd", "its count");
+  must(write(fd, &count, 8) == 8, "eventfd");
+}
+
+static void an_epoll(int round) {
+  static int event;
+  unsigned long count = 1;
+  struct epoll_event wanted = {.events = EPOLLIN, .data.u64 = 0x1234567890}, got = {0};
+  if (round == 0) {
+    must((event = eventfd(0, 0)) >= 0 && (fd = epoll_create1(0)) >= 0, "epoll");
+    must(!epoll_ctl(fd, EPOLL_CTL_ADD, event, &wanted) && write(event, &count, 8) == 8, "epoll");
+  } else if (epoll_wait(fd, &got, 1, 0) != 1 || got.data.u64 != wanted.data.u64) {
+    loss("epoll", "its event");
+  }
+}
+
+static void a_signalfd(int round) {
+  struct signalfd_siginfo got = {0};
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  if (round == 0) {
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    must((fd = signalfd(-1, &set, SFD_NONBLOCK)) >= 0, "signalfd");
+  } else if (read(fd, &got, sizeof(got)) != sizeof(got) || got.ssi_signo != SIGUSR1) {
+    loss("signalfd", "its pending signal");
+  }
+  raise(SIGUSR1);
+}
+
+static void an_inotify(int round) {
+  if (round == 0) must((fd = inotify_init1(IN_NONBLOCK)) >= 0 && inotify_add_watch(fd, "image", IN_CREATE) >= 0, "inotify");
+}
+static void an_unused_inotify(int round) {
+  if (round == 0) must((fd = inotify_init1(IN_NONBLOCK)) >= 0, "inotify");
+  const int watch = round ? inotify_add_watch(fd, "image", IN_CREATE) : -1;
+  if (round && watch < 0) loss("inotify", "no watch can be added");
+  if (watch >= 0) must(!inotify_rm_watch(fd, watch), "its watch");
+}
+
+static void a_memfd(int round) {
+  static char* mapped;
+  if (round == 0) {
+    must((fd = memfd_create("grid", MFD_ALLOW_SEALING)) >= 0 && !ftruncate(fd, 8192), "memfd");
+    mapped = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    must(mapped != MAP_FAILED && !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), "seal");
+  } else {
+    char got[8] = "";
+    if (strcmp(mapped + 4096, round == 1 ? "round 0" : "round 1")) loss("memfd", mapped + 4096);
+    if (pread(fd, got, 7, 4096) != 7 || strcmp(got, mapped + 4096)) loss("memfd", "descriptor and mapping differ");
+    if (!ftruncate(fd, 0)) loss("memfd", "its seal");
+  }
+  strcpy(mapped + 4096, round == 0 ? "round 0" : "round 1");
+}
+
+static void a_named_semaphore(int round) {
+  if (round == 0) must(sem_open("/semaphore", O_CREAT, 0600, 3) != SEM_FAILED, "sem_open");
+}
+/* As Python's multiprocessing has them. */
+static void an_unlinked_semaphore(int round) {
+  static sem_t* semaphore;
+  int value = -1;
+  if (round == 0) {
+    must((semaphore = sem_open("/semaphore", O_CREAT, 0600, 3)) != SEM_FAILED && !sem_unlink("/semaphore"), "sem_open");
+  } else if (sem_getvalue(semaphore, &value) || value != 3) {
+    loss("sem_open", "its value");
+  }
+}
+
+static void posix_memory(int round) {
+  static char *named, *unlinked;
+  if (round == 0) {
+    int a = shm_open("/named", O_RDWR | O_CREAT, 0600), b = shm_open("/unlinked", O_RDWR | O_CREAT, 0600);
+    must(a >= 0 && b >= 0 && !ftruncate(a, 4096) && !ftruncate(b, 4096), "shm_open");
+    named = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, a, 0);
+    unlinked = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, b, 0);
+    must(named != MAP_FAILED && unlinked != MAP_FAILED && !shm_unlink("/unlinked"), "map");
+    strcpy(named, "named");
+    strcpy(unlinked, "unlinked");
+    return;
+  }
+  if (strcmp(named, "named")) loss("shm_open", named);
+  if (strcmp(unlinked, "unlinked")) loss("shm_unlink", unlinked);
+  fd = shm_open("/named", O_RDONLY, 0);
+  char got[8] = "";
+  if (fd < 0 || read(fd, got, 5) != 5 || strcmp(got, "named")) loss("shm_open again", got);
+}
+
+static void timers(int round) {
+  static timer_t timer;
+  struct itimerspec at = {.it_value.tv_sec = 5000};
+  struct itimerval real = {.it_value.tv_sec = 6000};
+  struct sigevent by_signal = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2};
+  if (round == 0) {
+    must(!timer_create(CLOCK_MONOTONIC, &by_signal, &timer) && !timer_settime(timer, 0, &at, NULL), "timer_create");
+    must(!setitimer(ITIMER_REAL, &real, NULL), "setitimer");
+    return;
+  }
+  if (timer_gettime(timer, &at) || at.it_value.tv_sec < 4000 || at.it_value.tv_sec > 5000) loss("timer_create", "time");
+  if (getitimer(ITIMER_REAL, &real) || real.it_value.tv_sec < 5000) loss("setitimer", "time");
+}
+
+static void locks(int round) {
+  static int whole;
+  struct flock range = {.l_type = F_WRLCK, .l_start = 10, .l_len = 10};
+  if (round == 0) {
+    must((fd = open("locked", O_RDWR | O_CREAT, 0600)) >= 0 && (whole = open("whole", O_RDWR | O_CREAT, 0600)) >= 0, "open");
+    must(!fcntl(fd, F_SETLK, &range) && !flock(whole, LOCK_EX), "lock");
+    return;
+  }
+  const int again = open("whole", O_RDWR);
+  if (!flock(again, LOCK_EX | LOCK_NB)) loss("flock", "another may have it");
+  close(again);
+  const pid_t child = fork();
+  if (child == 0) _exit(fcntl(fd, F_GETLK, &range) || range.l_type != F_WRLCK);
+  int status = 0;
+  if (waitpid(child, &status, 0) != child || status) loss("fcntl", "another may have it");
+}
+
+static void a_pipe(int round) {
+  static int ends[2];
+  char got[8] = "";
+  if (round == 0) must(!pipe(ends), "pipe");
+  if (round && (read(ends[0], got, 4) != 4 || strcmp(got, "word"))) loss("pipe", got);
+  must(write(ends[1], "word", 4) == 4, "pipe");
+}
+
+static void of_proc(int round) {
+  char got[64] = "";
+  if (round == 0) must((fd = open("/proc/self/status", O_RDONLY)) >= 0, "status");
+  if (pread(fd, got, 5, 0) != 5 || strcmp(got, "Name:")) loss("/proc/self/status", got);
+}
+static void of_sys(int round) {
+  char got[64] = "";
+  if (round == 0) must((fd = open("/sys/devices/system/cpu/online", O_RDONLY)) >= 0, "online");
+  if (pread(fd, got, 63, 0) <= 0) loss("/sys/devices/system/cpu/online", "empty");
+}
+static void devices(int round) {
+  static int zero;
+  char got = 1;
+  if (round == 0) must((fd = open("/dev/urandom", O_RDONLY)) >= 0 && (zero = open("/dev/zero", O_RDWR)) >= 0, "open");
+  if (read(fd, &got, 1) != 1 || read(zero, &got, 1) != 1 || got) loss("devices", "they give nothing");
+}
+
+static void a_zombie(int round) {
+  static pid_t child;
+  int status = 0;
+  if (round == 0) {
+    if ((child = fork()) == 0) _exit(7);
+    siginfo_t info;
+    must(child > 0 && !waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), "fork");
+  }
+  if (round == 2 && (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 7)) loss("child", "its status");
+}
+
+/* Those that hold a rank. */
+static void a_child(int round) {
+  if (round == 0 && fork() == 0)
+    for (;;) pause();
+}
+static void an_attached_segment(int round) {
+  static char* segment;
+  if (round == 0) {
+    const int id = shmget(IPC_PRIVATE, 8192, IPC_CREAT | 0600);
+    segment = shmat(id, NULL, 0);
+    must(id >= 0 && segment != (char*)-1 && !shmctl(id, IPC_RMID, NULL), "shmget");
+    strcpy(segment, "segment");
+  }
+  if (strcmp(segment, "segment")) loss("shmat", segment);
+}
+static void a_segment(int round) {
+  static int id;
+  if (round == 0) must((id = shmget(IPC_PRIVATE, 8192, IPC_CREAT | 0600)) >= 0, "shmget");
+  if (round && shmat(id, NULL, 0) == (void*)-1) loss("shmget", "it is gone");
+}
+static void a_semaphore_set(int round) {
+  static int id;
+  if (round == 0) must((id = semget(IPC_PRIVATE, 2, IPC_CREAT | 0600)) >= 0 && !semctl(id, 1, SETVAL, 3), "semget");
+  if (round && semctl(id, 1, GETVAL) != 3) loss("semget", "it is gone");
+}
+static void a_message_queue(int round) {
+  static int id;
+  if (round == 0) must((id = msgget(IPC_PRIVATE, IPC_CREAT | 0600)) >= 0, "msgget");
+  struct msqid_ds info;
+  if (round && msgctl(id, IPC_STAT, &info)) loss("msgget", "it is gone");
+}
+static void an_open_queue(int round) {
+  if (round == 0) must((fd = mq_open("/queue", O_RDWR | O_CREAT, 0600, NULL)) >= 0, "mq_open");
+  must(mq_send(fd, "x", 1, 1) == 0, "mq_send");
+}
+static void a_closed_queue(int round) {
+  if (round == 0) an_open_queue(0);
+  if (round == 0) close(fd);
+  if (round && mq_open("/queue", O_RDWR) < 0) loss("mq_open", "it is gone");
+}
+static void a_udp_socket(int round) {
+  if (round == 0) must((fd = socket(AF_INET, SOCK_DGRAM, 0)) >= 0, "socket");
+}
+static void a_unix_pair(int round) {
+  int ends[2];
+  if (round == 0) must(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends), "socketpair");
+}
+static void a_netlink_socket(int round) {
+  if (round == 0) must((fd = socket(AF_NETLINK, SOCK_RAW, 0)) >= 0, "socket");
+}
+static void a_pidfd(int round) {
+  if (round == 0) must((fd = (int)syscall(SYS_pidfd_open, getpid(), 0)) >= 0, "pidfd");
+  struct pollfd ended = {.fd = fd, .events = POLLIN};
+  if (poll(&ended, 1, 0) != 0) loss("pidfd", "it says that we have ended");
+}
+static void a_terminal(int round) {
+  static int other;
+  char got[8] = "";
+  if (round == 0) must(!openpty(&fd, &other, NULL, NULL, NULL), "openpty");
+  if (round && (write(other, "word", 4) != 4 || read(fd, got, 4) != 4 || strcmp(got, "word"))) loss("openpty", got);
+}
+
+int main(int argc, char** argv) {
+  static const struct {
+    const char* name;
+    void (*run)(int round);
+  } kThings[] = {
+      {"eventfd", an_eventfd}, {"epoll", an_epoll}, {"signalfd", a_signalfd}, {"inotify", an_inotify},
+       {"memfd", a_memfd}, {"posix-memory", posix_memory}, {"timers", timers},
+      {"locks", locks}, {"pipe", a_pipe}, {"proc", of_proc}, {"sys", of_sys}, {"devices", devices}, {"zombie", a_zombie},
+      {"child", a_child}, {"attached-segment", an_attached_segment}, {"segment", a_segment},
+      {"semaphore-set", a_semaphore_set}, {"message-queue", a_message_queue}, {"open-queue", an_open_queue},
+      {"closed-queue", a_closed_queue}, {"named-semaphore", a_named_semaphore},
+      {"unlinked-semaphore", an_unlinked_semaphore}, {"inotify-unused", an_unused_inotify}, {"udp", a_udp_socket}, {"unix-pair", a_unix_pair},
+      {"netlink", a_netlink_socket}, {"pidfd", a_pidfd}, {"terminal", a_terminal}};
+  for (size_t i = 0; i < sizeof(kThings) / sizeof(*kThings); i++) {
+    if (argc != 2 || strcmp(argv[1], kThings[i].name) != 0) continue;
+    for (int round = 0; round < 3; round++) {
+      if (round) stop_until_next_epoch();
+      kThings[i].run(round);
+    }
+    return lost;
+  }
+  return 98;
+}
