@@ -25,7 +25,8 @@ Chores::Chores()
 
 Chores::~Chores() {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return calls_.empty() && running_ == 0; });  // one call may begin another
     stop_ = true;
   }
   queue_.shut_down();
@@ -81,8 +82,14 @@ void Chores::work(kube::Lane lane) {
       const auto it = calls_.find(*key);
       call = std::move(it->second);
       calls_.erase(it);
+      ++running_;
     }
     call();
+    call = nullptr;  // with all that it holds
+    {
+      const std::lock_guard lock(mutex_);
+      if (--running_ == 0) ended_.notify_all();
+    }
     queue_.set_lane(*key, kube::Lane::kOrdinary);  // it is forgotten
     queue_.done(*key);
   }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -42,7 +43,9 @@ class Chores {
   static constexpr std::size_t kThreads = 4 * kOfATenant, kUrgentThreads = kOfATenant;
 
   Chores();
-  ~Chores();  // when the calls under way have ended; those that wait are dropped
+  // When all calls have ended, those that wait too: what a job's last reconcile has to say is written. Whoever is in a hurry
+  // closes the client before, and they fail at once.
+  ~Chores();
   Chores(const Chores&) = delete;
   Chores& operator=(const Chores&) = delete;
 
@@ -55,6 +58,8 @@ class Chores {
   kube::Workqueue queue_;  // of "<namespace>/<number>"
   std::mutex mutex_;       // of all below
   bool stop_ = false;
+  std::size_t running_ = 0;
+  std::condition_variable ended_;
   std::uint64_t next_ = 0;
   std::map<std::string, std::function<void()>> calls_;
   struct Pool {
