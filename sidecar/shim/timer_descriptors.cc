@@ -29,7 +29,8 @@ namespace bsp::shim {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kClose = 1'000'000;  // ns by which a timer may differ from what was noted, as that is read in two steps
+constexpr std::int64_t kClose =
+    1'000'000;  // ns by which a timer may differ from what was noted, as that is read in two steps
 
 constexpr int kDueWithinMs = 1000;
 
@@ -49,7 +50,8 @@ std::atomic<bool> around_stop{false};
 
 // As the kernel shows it in fdinfo; nothing if the descriptor is no timer.
 std::optional<Timer> read_timer(int fd) {
-  itimerspec brought_up_to_date;  // else one with expirations that nobody has read shows neither their number nor the next one
+  itimerspec
+      brought_up_to_date;  // else one with expirations that nobody has read shows neither their number nor the next one
   timerfd_gettime(fd, &brought_up_to_date);
   const int info = ::open(("/proc/self/fdinfo/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC);
   if (info < 0) return {};
@@ -93,9 +95,25 @@ std::int64_t now(clockid_t clock) {  // the program's time: clock_gettime is mov
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
+// With the moment at which it expires; read again where the thread was held up between timer and clock.
+std::optional<Timer> read_with_moment(int fd) {
+  constexpr std::int64_t kHeldUp = kClose / 4;
+  std::optional<Timer> timer;
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    timer = read_timer(fd);
+    if (!timer) return {};
+    const std::int64_t before = now(timer->clock);
+    timer = read_timer(fd);
+    if (!timer) return {};
+    timer->expires = now(timer->clock) + timer->left;
+    if (now(timer->clock) - before < kHeldUp) break;
+  }
+  return timer;
+}
+
 bool expires_when_noted(const Timer& was, const Timer& is) {
   if (is.left == 0) return was.interval == 0;  // it has expired meanwhile
-  std::int64_t difference = std::abs(is.left - (was.expires - now(was.clock)));
+  std::int64_t difference = std::abs(is.expires - was.expires);
   if (was.interval != 0) {
     difference %= was.interval;
     difference = std::min(difference, was.interval - difference);
@@ -125,10 +143,8 @@ void timers_before_stop() {
   std::lock_guard guard(noted_lock);
   around_stop.store(true);
   for (const int fd : timers_open()) {
-    auto timer = read_timer(fd);
-    if (!timer || timer->left == 0) continue;
-    timer->expires = now(timer->clock) + timer->left;
-    noted.push_back(*timer);
+    const auto timer = read_with_moment(fd);
+    if (timer && timer->left != 0) noted.push_back(*timer);
   }
 }
 
@@ -137,7 +153,7 @@ void timers_after_stop() {
   while (!noted.empty()) {
     const Timer was = noted.back();
     noted.pop_back();
-    if (const auto is = read_timer(was.fd); is && !expires_when_noted(was, *is)) set(was);
+    if (const auto is = read_with_moment(was.fd); is && !expires_when_noted(was, *is)) set(was);
   }
   around_stop.store(false);
 }
