@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -31,6 +32,10 @@ struct Functions<MPI_Datatype> {
   using Delete = MPI_Type_delete_attr_function;
 };
 
+// Who has set an attribute, or made its key (MPI 4.1, 19.3.7): what C stores is a pointer, what Fortran stores an integer, of
+// default kind by the calls of MPI-1. Fortran reads a pointer as an integer, C reads an integer by a pointer to it.
+enum class Language { kC, kInteger, kAddress };
+
 // Never held while a function of the program runs: that may call MPI, which may wait for a thread that wants the lock.
 std::mutex attributes_lock;
 int next_keyval = kFirstKeyval;
@@ -42,16 +47,19 @@ int called(Function* function, Arguments... arguments) {
   return function(arguments...);
 }
 
+MPI_Fint number_of(MPI_Comm comm) { return MPI_Comm_c2f(comm); }
+MPI_Fint number_of(MPI_Datatype type) { return MPI_Type_c2f(type); }
+
 template <class Handle>
 class Attributes {
  public:
   using Copy = typename Functions<Handle>::Copy;
   using Delete = typename Functions<Handle>::Delete;
 
-  int create_keyval(Copy* copy, Delete* remove, void* extra, int* keyval) {
+  int create_keyval(Copy* copy, Delete* remove, void* extra, int* keyval, Language language = Language::kC) {
     std::lock_guard guard(attributes_lock);
     *keyval = next_keyval++;
-    keyvals_[*keyval] = {copy, remove, extra, 0, false};
+    keyvals_[*keyval] = {copy, remove, extra, language, 0, false};
     return MPI_SUCCESS;
   }
 
@@ -65,7 +73,7 @@ class Attributes {
     return MPI_SUCCESS;
   }
 
-  int set(Handle handle, int keyval, void* value) {
+  int set(Handle handle, int keyval, void* value, Language by = Language::kC) {
     {
       std::lock_guard guard(attributes_lock);
       if (keyvals_.find(keyval) == keyvals_.end()) return MPI_ERR_KEYVAL;
@@ -74,23 +82,32 @@ class Attributes {
     std::lock_guard guard(attributes_lock);
     auto key = keyvals_.find(keyval);
     if (key == keyvals_.end()) return MPI_ERR_KEYVAL;
-    values_[handle].push_back({keyval, value});
+    values_[handle].push_back(Value(keyval, value, by));
     ++key->second.uses;
     return MPI_SUCCESS;
   }
 
   int get(Handle handle, int keyval, void* value, int* flag) {
     std::lock_guard guard(attributes_lock);
-    *flag = 0;
-    if (keyvals_.find(keyval) == keyvals_.end()) return MPI_ERR_KEYVAL;
-    auto found = values_.find(handle);
-    if (found == values_.end()) return MPI_SUCCESS;
-    for (const Value& v : found->second)
-      if (v.keyval == keyval) {
-        *static_cast<void**>(value) = v.value;
-        *flag = 1;
-      }
-    return MPI_SUCCESS;
+    const Value* found = nullptr;
+    const int rc = find(handle, keyval, found);
+    *flag = found != nullptr ? 1 : 0;
+    if (found != nullptr) *static_cast<void**>(value) = found->in_c();
+    return rc;
+  }
+
+  int get_integer(Handle handle, int keyval, MPI_Aint* value, int* flag) {
+    std::lock_guard guard(attributes_lock);
+    const Value* found = nullptr;
+    const int rc = find(handle, keyval, found);
+    *flag = found != nullptr ? 1 : 0;
+    if (found != nullptr) *value = found->in_fortran();
+    return rc;
+  }
+
+  [[nodiscard]] bool has(int keyval) const {
+    std::lock_guard guard(attributes_lock);
+    return keyvals_.contains(keyval);
   }
 
   // MPI_ERR_KEYVAL if the attribute isn't there.
@@ -101,15 +118,14 @@ class Attributes {
 
   int copy(Handle from, Handle to) {
     for (const Use& use : uses_of(from)) {
-      void* copied = nullptr;
+      Value copied = use.value;
       int flag = 0;
-      const int rc = called(use.key.copy, from, use.value.keyval, use.key.extra, use.value.value, &copied, &flag);
-      if (rc != MPI_SUCCESS) return rc;
+      if (const int rc = call_copy(from, use, copied, flag); rc != MPI_SUCCESS) return rc;
       if (!flag) continue;
       std::lock_guard guard(attributes_lock);
       auto key = keyvals_.find(use.value.keyval);
       if (key == keyvals_.end()) continue;  // deleted everywhere meanwhile
-      values_[to].push_back({use.value.keyval, copied});
+      values_[to].push_back(copied);
       ++key->second.uses;
     }
     return MPI_SUCCESS;
@@ -132,18 +148,101 @@ class Attributes {
     Copy* copy;
     Delete* remove;
     void* extra;
+    Language language;  // of both functions
     int uses;
     bool freed;  // by the program; lives on while attributes use it
   };
-  struct Value {
-    int keyval;
-    void* value;
+  class Value {
+   public:
+    Value(int key, void* stored, Language by) : keyval(key), value_(stored), by_(by) {
+      if (by != Language::kC) integer_ = std::make_shared<MPI_Aint>(in_fortran());
+    }
     bool operator==(const Value&) const = default;
+    [[nodiscard]] void* in_c() const { return by_ == Language::kC ? value_ : integer_.get(); }
+    [[nodiscard]] MPI_Aint in_fortran() const { return reinterpret_cast<MPI_Aint>(value_); }
+    // What a function of C has copied, perhaps only the pointer to this value.
+    [[nodiscard]] Value copied_as(void* pointer) const {
+      return pointer == integer_.get() && by_ != Language::kC ? Value(keyval, value_, by_)
+                                                              : Value(keyval, pointer, Language::kC);
+    }
+
+    int keyval;
+
+   private:
+    void* value_;
+    Language by_;
+    std::shared_ptr<MPI_Aint> integer_{};  // its place, for C
   };
   struct Use {
     Value value;
     Keyval key;
   };
+
+  int find(Handle handle, int keyval, const Value*& value) const {
+    if (!keyvals_.contains(keyval)) return MPI_ERR_KEYVAL;
+    if (auto found = values_.find(handle); found != values_.end())
+      for (const Value& v : found->second)
+        if (v.keyval == keyval) value = &v;
+    return MPI_SUCCESS;
+  }
+
+  // Integer: MPI_Fint in the functions of MPI-1, MPI_Aint in those of MPI-2.
+  template <class Integer>
+  static int copy_in_fortran(Handle from, const Use& use, Value& copied, int& flag, Language language) {
+    using Function = void(MPI_Fint*, MPI_Fint*, Integer*, Integer*, Integer*, MPI_Fint*, MPI_Fint*);
+    MPI_Fint object = number_of(from);
+    MPI_Fint keyval = use.value.keyval;
+    auto extra = static_cast<Integer>(reinterpret_cast<MPI_Aint>(use.key.extra));
+    auto in = static_cast<Integer>(use.value.in_fortran());
+    Integer out = 0;
+    MPI_Fint logical = 0;
+    MPI_Fint error = MPI_SUCCESS;
+    const InProgram guard;
+    in_fortran<Function>(use.key.copy)(&object, &keyval, &extra, &in, &out, &logical, &error);
+    flag = logical;
+    copied = Value(keyval, reinterpret_cast<void*>(static_cast<MPI_Aint>(out)), language);
+    return error;
+  }
+
+  template <class Integer>
+  static int remove_in_fortran(Handle handle, const Use& use) {
+    using Function = void(MPI_Fint*, MPI_Fint*, Integer*, Integer*, MPI_Fint*);
+    MPI_Fint object = number_of(handle);
+    MPI_Fint keyval = use.value.keyval;
+    auto extra = static_cast<Integer>(reinterpret_cast<MPI_Aint>(use.key.extra));
+    auto value = static_cast<Integer>(use.value.in_fortran());
+    MPI_Fint error = MPI_SUCCESS;
+    const InProgram guard;
+    in_fortran<Function>(use.key.remove)(&object, &keyval, &value, &extra, &error);
+    return error;
+  }
+
+  static int call_copy(Handle from, const Use& use, Value& copied, int& flag) {
+    switch (use.key.language) {
+      case Language::kInteger:
+        return copy_in_fortran<MPI_Fint>(from, use, copied, flag, Language::kInteger);
+      case Language::kAddress:
+        return copy_in_fortran<MPI_Aint>(from, use, copied, flag, Language::kAddress);
+      case Language::kC:
+        break;
+    }
+    void* out = nullptr;
+    const int rc = called(use.key.copy, from, use.value.keyval, use.key.extra, use.value.in_c(), &out, &flag);
+    copied = use.value.copied_as(out);
+    return rc;
+  }
+
+  static int call_remove(Handle handle, const Use& use) {
+    switch (use.key.language) {
+      case Language::kInteger:
+        return remove_in_fortran<MPI_Fint>(handle, use);
+      case Language::kAddress:
+        return remove_in_fortran<MPI_Aint>(handle, use);
+      case Language::kC:
+        break;
+    }
+    return called(use.key.remove, handle, use.value.keyval, use.value.in_c(), use.key.extra);
+  }
 
   // The latest attribute of `handle` that is wanted.
   template <class Wanted>
@@ -165,7 +264,7 @@ class Attributes {
   }
 
   int remove(Handle handle, const Use& use) {
-    const int rc = called(use.key.remove, handle, use.value.keyval, use.value.value, use.key.extra);
+    const int rc = call_remove(handle, use);
     if (rc != MPI_SUCCESS) return rc;
     std::lock_guard guard(attributes_lock);
     auto found = values_.find(handle);
@@ -254,6 +353,69 @@ int delete_attributes(MPI_Datatype type) { return check(type, of_types.remove_al
 
 using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
 
+namespace {
+
+constexpr int kOfComms = 1;
+constexpr int kOfTypes = 2;
+
+template <class Function>
+Function* next(const char* name, Function*) {
+  return reinterpret_cast<Function*>(find_real(name));
+}
+
+void* as_pointer(MPI_Aint integer) { return reinterpret_cast<void*>(integer); }
+
+template <class Integer>
+int create_keyval_in_fortran(const char* name, int kind, void* copy, void* remove, int* keyval, Integer extra,
+                             int flags, void* bindings, Language language) {
+  const Call call;
+  if (kind == kOfComms)
+    return of_comms.create_keyval(reinterpret_cast<MPI_Comm_copy_attr_function*>(copy),
+                                  reinterpret_cast<MPI_Comm_delete_attr_function*>(remove), as_pointer(extra), keyval,
+                                  language);
+  if (kind == kOfTypes)
+    return of_types.create_keyval(reinterpret_cast<MPI_Type_copy_attr_function*>(copy),
+                                  reinterpret_cast<MPI_Type_delete_attr_function*>(remove), as_pointer(extra), keyval,
+                                  language);
+  using Create = int(int, void*, void*, int*, Integer, int, void*);
+  return next<Create>(name, nullptr)(kind, copy, remove, keyval, extra, flags, bindings);
+}
+
+template <class Integer>
+int set_in_fortran(const char* name, int kind, void* object, void** hash, int keyval, Integer value, bool predefined,
+                   Language language) {
+  const Call call;
+  if (kind == kOfComms && keyval >= kFirstKeyval)
+    return of_comms.set(static_cast<MPI_Comm>(object), keyval, as_pointer(value), language);
+  if (kind == kOfTypes && keyval >= kFirstKeyval)
+    return of_types.set(static_cast<MPI_Datatype>(object), keyval, as_pointer(value), language);
+  using Set = int(int, void*, void**, int, Integer, bool);
+  return next<Set>(name, nullptr)(kind, object, hash, keyval, value, predefined);
+}
+
+template <class Integer>
+int get_in_fortran(const char* name, void* hash, int keyval, Integer* value, int* flag) {
+  const Call call;
+  MPI_Aint integer = 0;
+  int rc = MPI_SUCCESS;
+  if (of_comms.has(keyval)) {
+    rc = of_comms.get_integer(from_fortran.comm, keyval, &integer, flag);
+  } else if (of_types.has(keyval)) {
+    rc = of_types.get_integer(from_fortran.type, keyval, &integer, flag);
+  } else if (keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE) {
+    int* found = nullptr;
+    rc = get_predefined(from_fortran.comm, keyval, &found, flag);
+    if (rc == MPI_SUCCESS && *flag) integer = *found;
+  } else {
+    using Get = int(void*, int, Integer*, int*);
+    return next<Get>(name, nullptr)(hash, keyval, value, flag);
+  }
+  if (rc == MPI_SUCCESS && *flag) *value = static_cast<Integer>(integer);
+  return rc;
+}
+
+}  // namespace
+
 extern "C" {
 
 // The same calls for communicators and datatypes.
@@ -294,5 +456,24 @@ int MPI_Attr_get(MPI_Comm comm, int keyval, void* value, int* flag) {
   return MPI_Comm_get_attr(comm, keyval, value, flag);
 }
 int MPI_Attr_delete(MPI_Comm comm, int keyval) { return MPI_Comm_delete_attr(comm, keyval); }
+
+// Of Fortran's bindings (fortran.h). Kinds as in Open MPI's ompi_attribute_type_t; windows' attributes are MPI's. An error is
+// returned only, as it is there.
+#define BSP_EXPORT __attribute__((visibility("default")))
+#define BSP_FORTRAN_ATTRIBUTES(suffix, Integer, language)                                                           \
+  BSP_EXPORT int ompi_attr_create_keyval_##suffix(int kind, void* copy, void* remove, int* keyval, Integer extra,   \
+                                                  int flags, void* bindings) {                                      \
+    return create_keyval_in_fortran<Integer>("ompi_attr_create_keyval_" #suffix, kind, copy, remove, keyval, extra, \
+                                             flags, bindings, language);                                            \
+  }                                                                                                                 \
+  BSP_EXPORT int ompi_attr_set_##suffix(int kind, void* object, void** hash, int keyval, Integer value, bool own) { \
+    return set_in_fortran<Integer>("ompi_attr_set_" #suffix, kind, object, hash, keyval, value, own, language);     \
+  }                                                                                                                 \
+  BSP_EXPORT int ompi_attr_get_##suffix(void* hash, int keyval, Integer* value, int* flag) {                        \
+    return get_in_fortran<Integer>("ompi_attr_get_" #suffix, hash, keyval, value, flag);                            \
+  }
+BSP_FORTRAN_ATTRIBUTES(fint, MPI_Fint, Language::kInteger)
+BSP_FORTRAN_ATTRIBUTES(aint, MPI_Aint, Language::kAddress)
+#undef BSP_FORTRAN_ATTRIBUTES
 
 }  // extern "C"

@@ -9,6 +9,7 @@
 
 #include "sidecar/shim/descriptors.h"
 #include "sidecar/shim/measure.h"
+#include "sidecar/shim/message.h"
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/requests.h"
 
@@ -21,6 +22,7 @@ constexpr std::size_t kTrampolines = 128;
 template <class Function>
 struct Slots {
   std::array<std::atomic<Function*>, kTrampolines> function{};
+  std::array<std::atomic<bool>, kTrampolines> fortran{};  // it takes Fortran's arguments
   std::array<bool, kTrampolines> retired{};
 };
 
@@ -28,18 +30,30 @@ std::mutex callbacks_lock;
 Slots<MPI_User_function> op_slots;
 Slots<MPI_Comm_errhandler_function> errhandler_slots;
 
+using FortranOperation = void(void* in, void* inout, MPI_Fint* length, MPI_Fint* type);
+using FortranErrhandler = void(MPI_Fint* comm, MPI_Fint* code, ...);
+
 template <std::size_t N>
 void op_trampoline(void* in, void* inout, int* length, MPI_Datatype* type) {
   MPI_Datatype translated = virtual_of(*type);
+  MPI_User_function* const function = op_slots.function[N].load();
   const InProgram guard;
-  op_slots.function[N].load()(in, inout, length, &translated);
+  if (!op_slots.fortran[N].load()) return function(in, inout, length, &translated);
+  MPI_Fint number = MPI_Type_c2f(translated);
+  in_fortran<FortranOperation>(function)(in, inout, length, &number);
+}
+
+void handle_error(MPI_Comm comm, int* code, MPI_Comm_errhandler_function* function, bool fortran) {
+  MPI_Comm translated = virtual_of(comm);
+  const InProgram guard;
+  if (!fortran) return function(&translated, code);
+  MPI_Fint number = MPI_Comm_c2f(translated);
+  in_fortran<FortranErrhandler>(function)(&number, code);
 }
 
 template <std::size_t N>
 void errhandler_trampoline(MPI_Comm* comm, int* code, ...) {
-  MPI_Comm translated = virtual_of(*comm);
-  const InProgram guard;
-  errhandler_slots.function[N].load()(&translated, code);
+  handle_error(*comm, code, errhandler_slots.function[N].load(), errhandler_slots.fortran[N].load());
 }
 
 // For handlers without a trampoline of their own: which one it is, the communicator knows.
@@ -48,10 +62,7 @@ void errhandler_of_comm(MPI_Comm* comm, int* code, ...) {
   if (real.Comm_get_errhandler(*comm, &handler) != MPI_SUCCESS) return;
   const Errhandler* known = errhandlers.find(handler);
   real.Errhandler_free(&handler);
-  if (known == nullptr) return;
-  MPI_Comm translated = virtual_of(*comm);
-  const InProgram guard;
-  known->function(&translated, code);
+  if (known != nullptr) handle_error(*comm, code, known->function, known->fortran);
 }
 
 template <std::size_t... N>
@@ -69,13 +80,14 @@ constexpr auto errhandler_trampolines = make_errhandler_trampolines(std::make_in
 // A free slot, or -1: then an operation of the user is called directly, which is right as long as it does not
 // look at the type's handle. Retired slots come back when nothing is under way that could call them.
 template <class Function>
-int take_slot(Slots<Function>& slots, Function* function) {
+int take_slot(Slots<Function>& slots, Function* function, bool fortran = false) {
   std::lock_guard guard(callbacks_lock);
   const bool quiet =
       !collective_pending();  // under the lock: a collective that began before its operation was freed is seen
   for (std::size_t i = 0; i < kTrampolines; ++i) {
     if (slots.function[i] != nullptr && !(slots.retired[i] && quiet)) continue;
     slots.function[i] = function;
+    slots.fortran[i] = fortran;
     slots.retired[i] = false;
     return static_cast<int>(i);
   }
@@ -97,7 +109,17 @@ int make_real(const Op& op, MPI_Op* made) {
   return real.Op_create(function, op.commute, made);
 }
 
+// Open MPI's own, which knows Fortran's functions.
+int make_real_in_fortran(const Errhandler& handler, MPI_Errhandler* made) {
+  using Create = MPI_Errhandler (*)(int kind, void* function, int language);
+  static const auto create = reinterpret_cast<Create>(find_real("ompi_errhandler_create"));
+  constexpr int kFortran = 1;
+  *made = create(static_cast<int>(handler.of) + 1, reinterpret_cast<void*>(handler.function), kFortran);
+  return *made != pre.errhandler_null ? MPI_SUCCESS : MPI_ERR_INTERN;
+}
+
 int make_real(const Errhandler& handler, MPI_Errhandler* made) {
+  if (handler.fortran && handler.of != Errhandler::Of::kComm) return make_real_in_fortran(handler, made);
   switch (handler.of) {
     case Errhandler::Of::kComm:
       return real.Comm_create_errhandler(
@@ -132,11 +154,13 @@ int make_real(Errhandler& handler) {
 
 namespace {
 
-int create_errhandler(Errhandler::Of of, MPI_Comm_errhandler_function* function, MPI_Errhandler* out) {
+int create_errhandler(Errhandler::Of of, MPI_Comm_errhandler_function* function, MPI_Errhandler* out,
+                      bool fortran = false) {
   Errhandler* handler = errhandlers.create();
   handler->of = of;
   handler->function = function;
-  if (of == Errhandler::Of::kComm) handler->slot = take_slot(errhandler_slots, function);
+  handler->fortran = fortran;
+  if (of == Errhandler::Of::kComm) handler->slot = take_slot(errhandler_slots, function, fortran);
   const int rc = make_real(*handler);
   if (rc != MPI_SUCCESS) {
     drop_slot(errhandler_slots, handler->slot);
@@ -155,6 +179,12 @@ int release(Op* op) {
   const int rc = ops.free(op, real.Op_free);
   if (rc == MPI_SUCCESS) drop_slot(op_slots, slot);
   return rc;
+}
+
+void note_language(Op& op) {
+  if (!op.view.is_written()) return;
+  if (op.slot < 0) die("a Fortran program has more than %zu operations of its own", kTrampolines);
+  op_slots.fortran[static_cast<std::size_t>(op.slot)] = true;
 }
 
 void forget(Errhandler* handler) {
@@ -224,6 +254,15 @@ int MPI_Errhandler_free(MPI_Errhandler* errhandler) {
   --handler->references;
   *errhandler = pre.errhandler_null;
   return MPI_SUCCESS;
+}
+
+// Of Fortran's bindings. Kinds as in Open MPI's ompi_errhandler_type_t, from communicators (1) to sessions (4).
+__attribute__((visibility("default"))) MPI_Errhandler ompi_errhandler_create(int kind, void* function, int) {
+  Call call;
+  MPI_Errhandler made = pre.errhandler_null;
+  create_errhandler(static_cast<Errhandler::Of>(kind - 1), reinterpret_cast<MPI_Comm_errhandler_function*>(function),
+                    &made, true);
+  return made;
 }
 
 }  // extern "C"

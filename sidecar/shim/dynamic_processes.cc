@@ -14,7 +14,8 @@ namespace {
 int refused(const char* call, MPI_Comm comm, int error) {
   static std::atomic<bool> said{false};
   if (!said.exchange(true))
-    say("%s: a job under bsp-operator has a fixed number of ranks, so that no process can be spawned or connected: start the "
+    say("%s: a job under bsp-operator has a fixed number of ranks, so that no process can be spawned or connected: "
+        "start the "
         "job with all ranks that it needs (spec.ranks)",
         call);
   const int rc = real.Comm_call_errhandler(comm == pre.comm_self ? self.real : to_real(comm), error);

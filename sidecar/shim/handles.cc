@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 #include <numeric>
+#include <type_traits>
 
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/recipes.h"
@@ -57,6 +58,10 @@ T* Pool<T>::create(Handle real_handle) {
     free_.pop_back();
   }
   T* object = new (room) T();
+  if constexpr (std::is_same_v<T, Op>)
+    object->view.fill(0);  // of an operation nothing is read: a flag is set
+  else if constexpr (requires { object->view; })
+    object->view.fill(fortran_number(object));
   object->seq = ++seq;
   object->real = real_handle;
   objects_.push_back(object);

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "sidecar/shim/fortran.h"
 #include "sidecar/shim/real.h"
 
 namespace bsp::shim {
@@ -25,6 +26,16 @@ extern char arena[kArenaBytes];
 
 inline bool is_ours(const void* handle) {
   return reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(arena) < kArenaBytes;
+}
+
+// An object is numbered by its place in the arena, so that the number stays right over every epoch and needs no table. Above
+// MPI's own numbers, which predefined objects keep.
+inline constexpr MPI_Fint kFirstNumber = 1 << 24;
+inline constexpr int kAlignment = 16;
+static_assert(kArenaBytes / kAlignment < (std::size_t{1} << 30));
+
+inline MPI_Fint fortran_number(const void* object) {
+  return kFirstNumber + static_cast<MPI_Fint>((static_cast<const char*>(object) - arena) / kAlignment);
 }
 
 // --- Objects -------------------------------------------------------------------------------------
@@ -51,7 +62,12 @@ struct Comm : Object {
   std::unique_ptr<CommRecipe> recipe;  // while no epoch is open
 };
 
-struct Group : Object {
+// For what Fortran's bindings look into.
+struct SeenByFortran {
+  FortranView view;
+};
+
+struct Group : SeenByFortran, Object {
   using Handle = MPI_Group;
   MPI_Group real = nullptr;
   std::vector<int> world;  // while no epoch is open
@@ -68,7 +84,7 @@ struct Datatype : Object {
   std::unique_ptr<TypeRecipe> recipe;
 };
 
-struct Op : Object {
+struct Op : SeenByFortran, Object {
   using Handle = MPI_Op;
   MPI_Op real = nullptr;
   MPI_User_function* function = nullptr;
@@ -85,6 +101,7 @@ struct Errhandler : Object {
   int slot = -1;
   std::atomic<int> references{1};  // held by the program: MPI_Comm_get_errhandler gives one more
   bool used = false;               // by a communicator, noted at the gate
+  bool fortran = false;            // the function takes Fortran's arguments
 };
 
 struct Info : Object {

@@ -16,6 +16,7 @@
 #include "sidecar/shim/epoch.h"
 #include "sidecar/shim/error_codes.h"
 #include "sidecar/shim/farewell.h"
+#include "sidecar/shim/fortran.h"
 #include "sidecar/shim/gate.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
@@ -62,6 +63,7 @@ std::uint64_t cpu_ns() {
 
 int init(int* argc, char*** argv, int required, int* provided) {
   require_open_mpi_5();
+  require_known_fortran();
   if (state.epochs && state.finalized) die_of_opening_again();
   if (state.initialized && !by_session) {
     say("the program calls MPI_Init twice");
@@ -210,17 +212,5 @@ int MPI_Abort(MPI_Comm comm, int errorcode) {
 
 double MPI_Wtime(void) { return wtime(); }
 double MPI_Wtick(void) { return 1e-9; }
-
-// Fortran programs go through libmpi_mpifh, which knows nothing of epochs: better a clear end now than
-// every rank alone in a world of one.
-#define BSP_FORTRAN_INIT(name)                                                                                 \
-  __attribute__((visibility("default"))) void name(void) {                                                     \
-    if (has_run_dir()) die("this is a Fortran MPI program: only C and C++ programs run in MPI epochs so far"); \
-    die("a Fortran MPI program can't run with libbspmpi.so preloaded");                                        \
-  }
-BSP_FORTRAN_INIT(mpi_init_)
-BSP_FORTRAN_INIT(mpi_init_thread_)
-BSP_FORTRAN_INIT(mpi_init_f08_)
-BSP_FORTRAN_INIT(mpi_init_thread_f08_)
 
 }  // extern "C"

@@ -37,6 +37,12 @@ using Targets = std::unordered_map<std::string_view, void*>;
 // and its MPI_Abort ends more than this rank.
 constexpr std::string_view kAskedOfUs[] = {"Initialized", "Finalized", "Abort"};
 
+// Functions of libmpi that its Fortran bindings are to call here (fortran.h), and it itself is not.
+constexpr const char* kReplacedForFortran[] = {
+    "ompi_attr_create_keyval_fint", "ompi_attr_create_keyval_aint", "ompi_attr_set_fint",     "ompi_attr_set_aint",
+    "ompi_attr_get_fint",           "ompi_attr_get_aint",           "ompi_errhandler_create", "ompi_info_get",
+    "ompi_info_get_valuelen",       "ompi_info_get_nthkey"};
+
 void* open_plugin(const char* path, int flags);
 
 Targets make_targets() {
@@ -50,6 +56,8 @@ Targets make_targets() {
     targets.erase("MPI_" + std::string(name));
     targets.erase("PMPI_" + std::string(name));
   }
+  for (const char* name : kReplacedForFortran)
+    if (void* own = find_real(name)) targets[name] = own;
   targets["dlopen"] = reinterpret_cast<void*>(open_plugin);
   return targets;
 }

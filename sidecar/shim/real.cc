@@ -20,6 +20,7 @@ namespace {
 
 void* mpi_library = nullptr;
 int major = 0;
+int minor = 0;
 
 int missing_function() { die("the program calls an MPI function that its MPI library does not have"); }
 
@@ -52,14 +53,13 @@ void find_predefined() {
   find_object(pre.message_no_proc, "ompi_message_no_proc");
 }
 
-// A PMPI function that isn't the shim's.
-void* find_pmpi(const char* symbol) {
+}  // namespace
+
+void* find_real(const char* symbol) {
   if (mpi_library != nullptr)
     if (void* found = dlsym(mpi_library, symbol)) return found;
   return dlsym(RTLD_NEXT, symbol);
 }
-
-}  // namespace
 
 // Data must be looked for from the start: the executable may hold the copy that everybody uses.
 void* find_in_mpi(const char* symbol) {
@@ -71,9 +71,9 @@ bool load_real() {
   if (real_loaded) return true;
   // By its name also where it was loaded without RTLD_GLOBAL (by a Python module, say).
   mpi_library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
-  if (find_pmpi("PMPI_Init") == nullptr) return false;
+  if (find_real("PMPI_Init") == nullptr) return false;
 #define BSP_FIND(name)                                        \
-  if (void* found = find_pmpi("PMPI_" #name))                 \
+  if (void* found = find_real("PMPI_" #name))                 \
     real.name = reinterpret_cast<decltype(real.name)>(found); \
   else                                                        \
     real.name = reinterpret_cast<decltype(real.name)>(reinterpret_cast<void*>(missing_function));
@@ -97,15 +97,16 @@ void require_open_mpi_5() {
   if (!load_real()) die("the program's MPI library was not found: it must be dynamically linked");
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "an unknown library";
   int length = 0;
-  if (void* get = find_pmpi("PMPI_Get_library_version")) reinterpret_cast<int (*)(char*, int*)>(get)(version, &length);
+  if (void* get = find_real("PMPI_Get_library_version")) reinterpret_cast<int (*)(char*, int*)>(get)(version, &length);
   const char* found = std::strstr(version, "Open MPI v");
-  if (found == nullptr || std::sscanf(found, "Open MPI v%d", &major) != 1 || major < 5) {
+  if (found == nullptr || std::sscanf(found, "Open MPI v%d.%d", &major, &minor) != 2 || major < 5) {
     version[std::strcspn(version, ",\n")] = '\0';
     die("the program's MPI library is \"%s\"; Open MPI >= 5 is needed (build the image with it)", version);
   }
 }
 
 int open_mpi_major() { return major; }
+int open_mpi_minor() { return minor; }
 
 // Filling the table before main() lets every wrapper call through it without asking.
 __attribute__((constructor)) static void load_early() { load_real(); }

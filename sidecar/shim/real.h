@@ -44,11 +44,15 @@ bool load_real();
 // A symbol of libmpi or of a library beneath it, but for PMPI_*; nullptr if there is none.
 void* find_in_mpi(const char* symbol);
 
+// A function of libmpi that the shim replaces.
+void* find_real(const char* symbol);
+
 // Ends the process with a message if MPI refused what it must do.
 void must(int rc, const char* what);
 
 // Ends the process with a message if the MPI library is not Open MPI >= 5.
 void require_open_mpi_5();
 int open_mpi_major();  // 5 for 5.0.7; known once it was required
+int open_mpi_minor();
 
 }  // namespace bsp::shim

@@ -80,6 +80,8 @@ extern BsendBuffer bsend_buffer;
 // Makes the real operation / error handler of an object (also when the program creates it).
 int make_real(Op& op);
 int make_real(Errhandler& handler);
+// Whether Fortran's bindings have said that the operation is a Fortran function (fortran.h).
+void note_language(Op& op);
 // Destroys an error handler that neither the program nor a communicator holds any more.
 void forget(Errhandler* handler);
 

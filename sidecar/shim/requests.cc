@@ -21,7 +21,8 @@ Request* create(MPI_Request real_request, RequestKind kind, const char* what) {
     free_head = free_head->next;
   else
     room = arena_take(sizeof(Request));
-  auto* request = new (room) Request();
+  auto* request = new (room) Request;  // without parentheses, which would clear what only Fortran sees
+  if (has_fortran()) request->view.fill(fortran_number(request));
   request->real = real_request;
   request->kind = kind;
   request->what = what;

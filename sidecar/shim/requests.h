@@ -52,7 +52,7 @@ struct Partitions {
   std::atomic<bool> handed_over{false};  // MPI has started to send
 };
 
-struct Request : Object {
+struct Request : SeenByFortran, Object {
   MPI_Request real = nullptr;
   RequestKind kind = RequestKind::kOther;
   const char* what = "";         // the call that made it

@@ -33,17 +33,38 @@ target_sources(shim_ignored PRIVATE ${ignored_arguments}/ignored_arguments.gen.h
 target_include_directories(shim_ignored PRIVATE ${ignored_arguments})
 target_sources(shim_every_procedure PRIVATE ${every_procedure}/every_procedure.gen.h)
 target_include_directories(shim_every_procedure PRIVATE ${every_procedure})
-# Programs that must be refused: a Fortran one (what a Fortran compiler makes of it, none is needed) and one of
-# another MPI, with a library that bears its name.
+# What a Fortran compiler makes of a program; none is needed.
 find_library(BSP_MPI_FORTRAN_LIBRARY mpi_mpifh HINTS ${MPI_C_LIB_DIRS} /usr/lib/x86_64-linux-gnu/openmpi/lib REQUIRED)
-add_executable(shim_fortran shim/refused/fortran.c)
-target_link_libraries(shim_fortran PRIVATE ${BSP_MPI_FORTRAN_LIBRARY} MPI::MPI_C)
+add_executable(shim_mpif shim/fortran/mpif.c)
+target_link_libraries(shim_mpif PRIVATE ${BSP_MPI_FORTRAN_LIBRARY} MPI::MPI_C)
+# The same by a Fortran compiler, in each of the three bindings, where there is one.
+find_program(BSP_GFORTRAN gfortran)
+if(BSP_GFORTRAN)
+  file(GLOB mpi_modules /usr/lib/*/fortran/gfortran-mod-*/openmpi /usr/lib/*/openmpi/lib)
+  list(TRANSFORM mpi_modules PREPEND -I)
+  foreach(binding MPIF USE F08)
+    set(program ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/shim_fortran_${binding})
+    add_custom_command(
+      OUTPUT ${program}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/fortran_${binding}
+      COMMAND ${BSP_GFORTRAN} -O1 -fallow-argument-mismatch -DWITH_${binding} -J${CMAKE_CURRENT_BINARY_DIR}/fortran_${binding}
+              "-I$<JOIN:${MPI_C_INCLUDE_DIRS},;-I>" ${mpi_modules} ${CMAKE_CURRENT_SOURCE_DIR}/shim/fortran/bindings.F90
+              -static-libgfortran -o ${program} -lmpi_usempif08 -lmpi_usempi_ignore_tkr -lmpi_mpifh -lmpi
+      DEPENDS shim/fortran/bindings.F90
+      COMMAND_EXPAND_LISTS)
+    add_custom_target(shim_fortran_${binding} DEPENDS ${program})
+    list(APPEND shim_program_targets shim_fortran_${binding})
+  endforeach()
+else()
+  message(STATUS "No gfortran: tests/mpi doesn't run Fortran programs, only what a compiler would make of one")
+endif()
+# A program that must be refused: one of another MPI, with a library that bears its name.
 add_library(shim_other_mpi_library SHARED shim/refused/other_mpi_library.c)
 set_target_properties(shim_other_mpi_library PROPERTIES LIBRARY_OUTPUT_NAME mpi VERSION 12 SOVERSION 12
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/other_mpi)
 add_executable(shim_other_mpi shim/refused/other_mpi.c)
 target_link_libraries(shim_other_mpi PRIVATE shim_other_mpi_library)
-list(APPEND shim_program_targets shim_fortran shim_other_mpi)
+list(APPEND shim_program_targets shim_mpif shim_other_mpi)
 
 bsp_test(shim_test SOURCES shim/shim_test.cc shim/endings_test.cc shim/first_messages_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
          DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)

@@ -73,8 +73,6 @@ void expect_refused(const char* program, const char* message, std::vector<std::s
   EXPECT_TRUE(job.stderr_of(0).contains(message)) << job.stderr_of(0);
 }
 
-TEST(Endings, AFortranProgramIsRefused) { expect_refused("shim_fortran", "Fortran"); }
-
 TEST(Endings, AProgramOfAnotherMpiIsRefused) {
   expect_refused("shim_other_mpi", "the program's MPI library is \"MPICH Version:");
 }

@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_particles", 3, 4}, Case{"shim_descriptors", 2, 20}, Case{"shim_topologies", 6, 3},
                     Case{"shim_ignored", 4, 3}, Case{"shim_ignored", 5, 2}, Case{"shim_order", 4, 3},
                     Case{"shim_any_time", 2, 3}, Case{"shim_dynamic", 2, 3}, Case{"shim_attribute_threads", 2, 3},
-                    Case{"shim_rules", 4, 4}),
+                    Case{"shim_rules", 4, 4}, Case{"shim_mpif", 3, 4}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
 
 // Threads that never pause, in every call that MPI answers from state of its own: 2,400 rounds here, hours with BSP_STORM_EPOCHS and
@@ -273,6 +273,20 @@ TEST(Shim, AnotherCollectiveWithAStrideIsTheEdge) {
   EXPECT_EQ(job.status(0)["completed"], 300);
   EXPECT_EQ(job.status(1)["completed"], 300);
 }
+
+// Fortran programs as gfortran makes them. Without one (images/dev.packages) shim_mpif stands for them.
+class Fortran : public testing::TestWithParam<const char*> {};
+
+TEST_P(Fortran, GoesThroughEpochs) {
+  const std::string program = std::string("shim_fortran_") + GetParam();
+  if (!std::filesystem::exists(std::string(BSP_BINARY_DIR "/bin/") + program)) GTEST_SKIP() << "no gfortran";
+  Job job({.ranks = 3, .program = program, .arguments = {}, .environment = {}});
+  go_through(job, 4);
+  job.finish_ok();
+}
+
+INSTANTIATE_TEST_SUITE_P(Shim, Fortran, testing::Values("MPIF", "USE", "F08"),
+                         [](const auto& tested) { return std::string(tested.param); });
 
 // MPI's files are one of two components, each of which keeps state of its own and calls MPI from inside.
 class EveryProcedure : public testing::TestWithParam<const char*> {};

@@ -62,8 +62,8 @@ int main(int argc, char** argv) {
   pthread_create(&thread, NULL, other, NULL);
   for (int s = 0, n = supersteps(argc, argv); going_on(s, n); ++s) {
     MPI_Comm copy;
-    MPI_Comm_dup(comm, &copy); /* the copy function */
-    MPI_Comm_free(&copy);      /* the delete function */
+    MPI_Comm_dup(comm, &copy);            /* the copy function */
+    MPI_Comm_free(&copy);                 /* the delete function */
     MPI_Comm_set_attr(comm, key, &plain); /* and again, of the old value */
     edge();
   }

@@ -8,11 +8,11 @@ static void on_error(MPI_Comm* comm, int* code, ...) {
   handled_on = *comm;
 }
 
-#define REFUSED(call, wanted)                        \
-  do {                                               \
-    handled = 0;                                     \
-    handled_on = MPI_COMM_NULL;                      \
-    CHECK((call) != MPI_SUCCESS);                    \
+#define REFUSED(call, wanted)                         \
+  do {                                                \
+    handled = 0;                                      \
+    handled_on = MPI_COMM_NULL;                       \
+    CHECK((call) != MPI_SUCCESS);                     \
     CHECK(handled == (wanted) && handled_on == mine); \
   } while (0)
 

@@ -1,0 +1,150 @@
+! A Fortran program that checks itself in every superstep, with "use mpi" or, by the preprocessor, mpif.h (WITH_MPIF) or
+! "use mpi_f08" (WITH_F08). It ends when some rank got SIGUSR1.
+module parts
+#ifdef WITH_F08
+  use mpi_f08
+#elif !defined(WITH_MPIF)
+  use mpi
+#endif
+  implicit none
+#ifdef WITH_MPIF
+  include 'mpif.h'
+#endif
+#ifdef WITH_F08
+#define COMM type(MPI_Comm)
+#define DTYPE type(MPI_Datatype)
+#define REQ type(MPI_Request)
+#define OPER type(MPI_Op)
+#define ERRH type(MPI_Errhandler)
+#define STATUS1 type(MPI_Status)
+#define STATUS2(n) type(MPI_Status), dimension(n)
+#else
+#define COMM integer
+#define DTYPE integer
+#define REQ integer
+#define OPER integer
+#define ERRH integer
+#define STATUS1 integer, dimension(MPI_STATUS_SIZE)
+#define STATUS2(n) integer, dimension(MPI_STATUS_SIZE, n)
+#endif
+  logical, save :: enough = .false.
+  integer, save :: handled = 0
+  integer, save :: rank = -1, nranks
+contains
+  subroutine on_enough()
+    enough = .true.
+  end subroutine
+  subroutine check(ok, what)
+    logical, intent(in) :: ok
+    character(*), intent(in) :: what
+    if (ok) return
+    write (0, *) 'rank', rank, 'wrong: ', what
+    print '(a,a)', 'wrong ', what
+    call exit(3)
+  end subroutine
+#ifdef WITH_F08
+  subroutine add_twice(in, inout, n, dtype)
+    use, intrinsic :: iso_c_binding
+    type(c_ptr), value :: in, inout
+    integer :: n
+    type(MPI_Datatype) :: dtype
+    integer, pointer :: a(:), b(:)
+    call c_f_pointer(in, a, [n])
+    call c_f_pointer(inout, b, [n])
+    b = b + 2 * a
+  end subroutine
+#else
+  subroutine add_twice(a, b, n, dtype)
+    integer :: n, dtype
+    integer :: a(n), b(n)
+    b = b + 2 * a
+  end subroutine
+#endif
+  subroutine on_error(c, code)
+    COMM :: c
+    integer :: code
+    handled = code
+  end subroutine
+end module
+
+program fortran_in_epochs
+  use parts
+  implicit none
+  COMM :: dup
+  DTYPE :: column, f90
+  REQ :: requests(2), persistent(2)
+  OPER :: twice
+  ERRH :: handler
+  STATUS1 :: status
+  STATUS2(2) :: statuses
+  integer :: ierr, left, right, s, n, any_enough, sum_of
+  integer, volatile :: box(2)
+  integer(MPI_ADDRESS_KIND) :: upper
+  logical :: flag
+  double precision :: field(4, 4), got(4)
+  call signal(10, on_enough)
+  call MPI_Init(ierr)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
+  call MPI_Comm_size(MPI_COMM_WORLD, nranks, ierr)
+  left = mod(rank + nranks - 1, nranks)
+  right = mod(rank + 1, nranks)
+  call MPI_Comm_dup(MPI_COMM_WORLD, dup, ierr)
+  call MPI_Type_vector(4, 1, 4, MPI_DOUBLE_PRECISION, column, ierr)
+  call MPI_Type_commit(column, ierr)
+  call MPI_Type_create_f90_real(12, 100, f90, ierr)
+  call MPI_Op_create(add_twice, .true., twice, ierr)
+  call MPI_Comm_create_errhandler(on_error, handler, ierr)
+  call MPI_Comm_set_errhandler(dup, handler, ierr)
+  call MPI_Errhandler_free(handler, ierr)
+  call MPI_Send_init(box(1), 1, MPI_INTEGER, right, 5, dup, persistent(1), ierr)
+  call MPI_Recv_init(box(2), 1, MPI_INTEGER, left, 5, dup, persistent(2), ierr)
+  s = 0
+  do
+    n = 0
+    if (enough) n = 1
+    call MPI_Allreduce(n, any_enough, 1, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD, ierr)
+    if (any_enough > 0) exit
+    field = rank + 0.5d0 * s
+    field(2, :) = [rank, s, 7, 8]
+    call MPI_Irecv(got, 4, MPI_DOUBLE_PRECISION, left, 1, dup, requests(1), ierr)
+    call MPI_Isend(field(2, 1), 1, column, right, 1, dup, requests(2), ierr)
+    call MPI_Waitall(2, requests, statuses, ierr)
+    call check(ierr == 0 .and. all(got == [left, s, 7, 8]), 'a row')
+    call MPI_Sendrecv(field(1, 1), 1, f90, right, 2, got, 1, f90, left, 2, MPI_COMM_WORLD, status, ierr)
+    call check(got(1) == left + 0.5d0 * s, 'a parametrised type')
+    sum_of = rank
+    call MPI_Allreduce(MPI_IN_PLACE, sum_of, 1, MPI_INTEGER, MPI_SUM, dup, ierr)
+    call check(sum_of == nranks * (nranks - 1) / 2, 'in place')
+    n = 1
+    call MPI_Reduce_local(n, sum_of, 1, MPI_INTEGER, twice, ierr)
+    call check(sum_of == nranks * (nranks - 1) / 2 + 2, 'an operation')
+    handled = 0
+    call MPI_Send(n, 1, MPI_INTEGER, nranks + 3, 0, dup, ierr)
+    call check(ierr /= 0 .and. handled == ierr, 'an error handler')
+    call MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, upper, flag, ierr)
+    call check(flag .and. upper >= 32767, 'MPI_TAG_UB')
+    box = [rank + s, -1]
+    call MPI_Startall(2, persistent, ierr)
+    call MPI_Waitall(2, persistent, MPI_STATUSES_IGNORE, ierr)
+    call check(box(2) == left + s, 'persistent requests')
+    call MPI_Recv(n, 1, MPI_INTEGER, MPI_PROC_NULL, 3, dup, MPI_STATUS_IGNORE, ierr)
+    s = s + 1
+    call usleep_(1000)
+    call MPI_Barrier(MPI_COMM_WORLD, ierr)
+  end do
+  call MPI_Finalize(ierr)
+  print '(a,i0)', 'ok fortran ', s
+contains
+  subroutine usleep_(us)
+    use, intrinsic :: iso_c_binding
+    integer, intent(in) :: us
+    interface
+      integer(c_int) function c_usleep(n) bind(c, name='usleep')
+        import :: c_int
+        integer(c_int), value :: n
+      end function
+    end interface
+    integer(c_int) :: unused
+    unused = c_usleep(int(us, c_int))
+  end subroutine
+end program
