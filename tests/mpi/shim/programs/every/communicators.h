@@ -1,4 +1,6 @@
 /* Groups, communicators, attributes, topologies, error handlers, infos, sessions. */
+#include "fixtures.h"
+
 static int keyval, value = 7, *got;
 static int errors_seen = 0;
 static void on_comm_error(MPI_Comm* comm, int* code, ...) { (void)comm, (void)code, ++errors_seen; }

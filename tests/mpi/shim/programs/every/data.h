@@ -1,4 +1,6 @@
 /* Datatypes, operations, requests, messages, statuses, and what MPI tells of itself. */
+#include "fixtures.h"
+
 static void add_up(void* in, void* inout, int* n, MPI_Datatype* type) {
   (void)type;
   for (int i = 0; i < *n; ++i) ((int*)inout)[i] += ((int*)in)[i];

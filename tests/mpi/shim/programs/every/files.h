@@ -1,4 +1,6 @@
 /* Files. */
+#include "fixtures.h"
+
 static int file_errors = 0;
 static void on_file_error(MPI_File* file, int* code, ...) { (void)file, (void)code, ++file_errors; }
 

@@ -1,4 +1,6 @@
 /* One-sided communication. */
+#include "fixtures.h"
+
 static int win_errors = 0;
 static void on_win_error(MPI_Win* win, int* code, ...) { (void)win, (void)code, ++win_errors; }
 
