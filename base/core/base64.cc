@@ -22,7 +22,7 @@ Result<std::string> base64_decode(std::string_view text) {
   const auto refused = [] { return fail(ErrorCode::kInvalid, "is not base64"); };
   std::string out;
   std::uint32_t group = 0;
-  int digits = 0, padding = 0;  // of the group of four under way
+  int digits = 0, padding = 0;  // of the current group of four
   for (const char c : text) {
     if (c == '\n' || c == '\r') continue;
     const auto value = kAlphabet.find(c);
@@ -35,7 +35,7 @@ Result<std::string> base64_decode(std::string_view text) {
     if (c != '=') ++digits;
     if (digits + padding < 4) continue;
     for (int k = 0; k < digits - 1; ++k) out += static_cast<char>(group >> (16 - 8 * k) & 0xff);
-    if (padding == 0) digits = 0;  // else nothing may follow
+    if (padding == 0) digits = 0;  // nothing may follow padding
   }
   if (digits != 0 && digits + padding != 4) return refused();
   return out;

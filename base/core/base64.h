@@ -1,4 +1,4 @@
-// Base64 (RFC 4648, section 4): the data of Secrets, the certificates in a kubeconfig.
+// Base64 (RFC 4648, section 4), for the data of Secrets and the certificates in a kubeconfig.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace bsp {
 
 std::string base64_encode(std::string_view bytes);
 
-// As Kubernetes reads it: padded, line ends ignored. kInvalid ("is not base64") for anything else.
+// Accepts what Kubernetes accepts: padded, line breaks ignored. kInvalid ("is not base64") for anything else.
 Result<std::string> base64_decode(std::string_view text);
 
 }  // namespace bsp

@@ -1,4 +1,4 @@
-// Time enters through this interface, so that deadlines can be tested without waiting.
+// Code reads the time through this interface, so that tests of deadlines needn't wait.
 #pragma once
 
 #include <chrono>
@@ -7,12 +7,12 @@
 namespace bsp {
 
 using Duration = std::chrono::nanoseconds;
-// Wall-clock time, as it is stored in objects for people and for Kubernetes. Another process wrote most of what is read
-// back, by a clock that may be wrong, and this one may be set at any moment: no limit is counted on it.
+// Wall-clock time, as objects store it for people and for Kubernetes. Never measure a timeout with it: most stored
+// times come from another process, whose clock may be wrong, and our own clock may be set at any moment.
 using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
 
-// This process' own steady clock, on which limits are counted. It is a type of its own so that it can't be stored and
-// can't be compared with a Time. SteadyTime{}: never.
+// This process's steady clock, which measures timeouts. A separate type, so that it can't be stored or compared with a
+// Time. SteadyTime{} means never.
 using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 class Clock {

@@ -1,7 +1,7 @@
-// The environment's failures are values; a broken invariant ends the process, or the unit of work (guard.h) that met it.
+// Failures of the environment are values; a broken invariant ends the process, or the unit of work (guard.h) it is in.
 //
-// Everything outside this process (files, sockets, CRIU, Podman, user input) fails by returning
-// an Error inside a Result. check() is only for what can't happen unless our own code is wrong.
+// Whatever depends on the world outside this process (files, sockets, CRIU, Podman, user input) returns a Result, and
+// an Error on failure. check() is for what only a bug in our own code can cause.
 #pragma once
 
 #include <expected>
@@ -15,12 +15,12 @@ namespace bsp {
 
 enum class ErrorCode {
   kInvalid,      // the input is wrong; the message names the field and the remedy
-  kNotFound,     // the thing named does not exist
-  kConflict,     // it changed meanwhile (optimistic locking), or exists already
-  kUnavailable,  // the other side can't be reached now
-  kTimeout,      // no answer within the limit
-  kRefused,      // the other side answered no
-  kUntrusted,    // one side of a link does not accept the other's certificate; renewed ones may be accepted
+  kNotFound,     // the named object or file doesn't exist
+  kConflict,     // the object has changed since it was read (optimistic locking), or already exists
+  kUnavailable,  // the peer can't be reached right now
+  kTimeout,      // no answer before the deadline
+  kRefused,      // the peer or the system refused
+  kUntrusted,    // one end of a link rejects the other's certificate; a renewed one may be accepted
   kNoSpace,      // disk, tmpfs or memory is full
   kFailed,       // a tool or system call failed
 };
@@ -30,7 +30,7 @@ struct Error {
   std::string message;     // one sentence, ready for a user
   bool retryable = false;  // the same call may succeed later
 
-  // The same error, told from further out: "restoring rank 3: no space left on /run/bsp".
+  // The same error with context in front: "restoring rank 3: no space left on /run/bsp".
   [[nodiscard]] Error in(std::string_view context) const {
     return {code, std::format("{}: {}", context, message), retryable};
   }
@@ -43,7 +43,7 @@ inline std::unexpected<Error> fail(ErrorCode code, std::string message, bool ret
   return std::unexpected(Error{code, std::move(message), retryable});
 }
 
-// kFailed (or kNoSpace, kNotFound, … where errno says so) with strerror(errno) appended.
+// Maps errno to a code (kNoSpace, kNotFound, …; otherwise kFailed) and appends strerror(errno).
 std::unexpected<Error> fail_errno(std::string_view what);
 std::unexpected<Error> fail_errno(std::string_view what, int error_number);
 
@@ -62,7 +62,7 @@ inline void check(bool ok, std::string_view what, std::source_location where = s
 
 }  // namespace bsp
 
-// Unwraps a Result into a new variable, or returns its error from the enclosing function.
+// Unwraps a Result into a new variable, or makes the enclosing function return its error.
 #define BSP_TRY_CONCAT_(a, b) a##b
 #define BSP_TRY_NAME_(a, b) BSP_TRY_CONCAT_(a, b)
 #define BSP_TRY(decl, expr)                                                                                           \

@@ -26,7 +26,7 @@ struct Faults {
   std::mutex mutex;
   std::map<std::string, std::string, std::less<>> actions;
   std::string directory;
-  bool any = false;  // set once, before anyone asks
+  bool any = false;  // set by the constructor only
 
   Faults() {
     const char* text = std::getenv("BSP_FAULTS");
@@ -41,7 +41,7 @@ struct Faults {
     any = !actions.empty() || !directory.empty();
   }
 
-  // The action of this point, removed so that it fires once; "" if there is none.
+  // This point's action, or "". Removes it, so that it fires once.
   std::string take(std::string_view name, bool want_fail) {
     if (!any) return {};
     std::lock_guard lock(mutex);
@@ -59,8 +59,8 @@ struct Faults {
     std::string action = read_file(path).value_or("");
     const std::string fired = path + ".fired";
     if (std::rename(path.c_str(), fired.c_str()) == 0) return action;
-    if (errno != EPERM && errno != EACCES) return {};  // none, or another process was first
-    // Another user's in a sticky directory: marked as fired instead.
+    if (errno != EPERM && errno != EACCES) return {};  // not armed, or another process took it first
+    // The file belongs to another user and the directory is sticky: mark it as fired instead.
     const Fd mark(::open(fired.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     return mark ? action : std::string();
   }
@@ -85,7 +85,7 @@ void fault_point(std::string_view name, pid_t child) {
   if (action.empty()) return;
   if (action == "kill") {
     ::kill(::getpid(), SIGKILL);
-    ::_exit(128 + SIGKILL);  // PID 1 of a container, which nobody in there can kill; all others go with it
+    ::_exit(128 + SIGKILL);  // only PID 1 of a container survives SIGKILL; its exit ends the whole container
   }
   if (action == "kill-child" && child > 0) ::kill(child, SIGKILL);
   if (action.starts_with("stop")) std::this_thread::sleep_for(std::chrono::milliseconds(number_after_colon(action)));

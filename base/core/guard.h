@@ -1,4 +1,4 @@
-// The boundary around one unit of work: what it throws becomes an Error, so that one job's trouble stays that job's.
+// Turns what one unit of work throws into an Error, so that one job's failure doesn't affect the others.
 #pragma once
 
 #include <exception>
@@ -15,9 +15,9 @@ class BrokenInvariant : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// While one lives, a check() that fails on its thread throws BrokenInvariant instead of ending the process: for a thread that
-// works for many (an operator's, for all tenants), each unit of whose work has a boundary. A sidecar has none around its
-// loop: it is started anew and asks its program where it is, which is safer than to go on.
+// While one exists, a failed check() on its thread throws BrokenInvariant instead of ending the process. For a thread that
+// serves many (an operator's, for all tenants) and guards each unit of work. A sidecar has no guard around its loop: it
+// restarts and asks its program for its state, which is safer than to continue.
 class ChecksThrow {
  public:
   ChecksThrow();
@@ -26,7 +26,7 @@ class ChecksThrow {
   ChecksThrow& operator=(const ChecksThrow&) = delete;
 };
 
-// What `work` returns; kFailed, worth another try, if it throws.
+// What `work` returns, or kFailed (retryable) if it throws.
 template <class Work>
 Result<std::invoke_result_t<Work>> caught(Work&& work) {
   try {
@@ -37,7 +37,7 @@ Result<std::invoke_result_t<Work>> caught(Work&& work) {
       return std::forward<Work>(work)();
     }
   } catch (const std::exception& thrown) {
-    return fail(ErrorCode::kFailed, std::format("an error of the operator itself: {}", thrown.what()), true);
+    return fail(ErrorCode::kFailed, std::format("internal error: {}", thrown.what()), true);
   }
 }
 

@@ -1,4 +1,4 @@
-// Strong ids: a rank is not a Set is not a superstep, and the compiler knows.
+// Strong ids: the compiler rejects a rank where a Set or a superstep belongs.
 #pragma once
 
 #include <compare>
@@ -16,7 +16,7 @@ struct Id {
 
 using RankId = Id<struct RankTag, std::uint32_t>;            // MPI rank, 0-based
 using SetId = Id<struct SetTag, std::uint32_t>;              // index of a Set (node pool) in its table
-using ProcessorId = Id<struct ProcessorTag, std::uint32_t>;  // a node or CPU slot that holds ranks
+using ProcessorId = Id<struct ProcessorTag, std::uint32_t>;  // a node, or a share of one, that runs ranks
 using Superstep = Id<struct SuperstepTag, std::uint64_t>;    // 1-based; 0 means none yet
 using Epoch = Id<struct EpochTag, std::uint64_t>;            // 0-based number of a PMIx namespace
 

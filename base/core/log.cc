@@ -58,7 +58,7 @@ void log(LogLevel level, std::string_view message, std::initializer_list<LogFiel
     append_value(line, field.value);
   }
   line += '\n';
-  // One write(2) for a line, so that lines of several threads and processes don't mix.
+  // One write(2) per line, so that lines from several threads and processes don't mix.
   [[maybe_unused]] ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

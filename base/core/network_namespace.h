@@ -1,4 +1,4 @@
-// Moves the calling thread into a network namespace, for good: the pods of local mode are reached from the hub's.
+// Moves the calling thread into a network namespace for good. Local mode reaches its pods from the hub's namespace.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace bsp {
 
-// `path`: what the namespace is bound to, such as /proc/PID/ns/net. kNotFound, kFailed.
+// `path`: the namespace's file, such as /proc/PID/ns/net. kNotFound, kFailed.
 Result<void> enter_network_namespace(const std::string& path);
 
 }  // namespace bsp

@@ -13,16 +13,16 @@
 namespace bsp {
 
 Result<Fd> open_own_file(const std::string& path, int flags) {
-  // Not blocking: a FIFO is opened at once, and then refused.
+  // O_NONBLOCK: opening a FIFO must return at once, so that it can be refused.
   Fd fd(::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!fd && (errno == ELOOP || errno == ENXIO || errno == EISDIR))
-    return fail(ErrorCode::kRefused, path + " is no regular file");
+    return fail(ErrorCode::kRefused, path + " is not a regular file");
   if (!fd) return fail_errno("opening " + path);
   struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return fail_errno("opening " + path);
-  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kRefused, path + " is no regular file");
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kRefused, path + " is not a regular file");
   if (info.st_uid != ::geteuid())
-    return fail(ErrorCode::kRefused, std::format("{} belongs to user {}, not to us", path, info.st_uid));
+    return fail(ErrorCode::kRefused, std::format("{} is owned by user {}, not by us", path, info.st_uid));
   return fd;
 }
 
@@ -46,7 +46,7 @@ Result<NewFile> NewFile::beside(const std::string& path) {
   if (::getrandom(&number, sizeof number, 0) != sizeof number) return fail_errno("getrandom");
   std::string temporary = std::format("{}.{:016x}", path, number);
   Fd fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd) return fail_errno("making " + temporary);
+  if (!fd) return fail_errno("creating " + temporary);
   return NewFile(std::move(fd), std::move(temporary), path);
 }
 
@@ -55,7 +55,7 @@ NewFile::~NewFile() {
 }
 
 Result<void> NewFile::publish(mode_t mode) {
-  // fchmod: the mode of open(2) goes through the umask.
+  // fchmod, because open(2) applies the umask to its mode.
   if (::fchmod(fd_.get(), mode) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0)
     return fail_errno("writing " + path_);
   fd_.reset();

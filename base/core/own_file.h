@@ -1,5 +1,5 @@
-// Files of ours in a directory where somebody else, hostile perhaps, may make, replace and remove any name at any time:
-// a FIFO would hang who opens it, a link leads elsewhere, a file may be another's.
+// Our files in a directory where an untrusted process may create, replace and remove any name at any time: opening a
+// FIFO would hang, a symbolic link leads elsewhere, a file may belong to another user.
 #pragma once
 
 #include <sys/types.h>
@@ -13,14 +13,14 @@
 
 namespace bsp {
 
-// An existing regular file that this process' user owns; no link is followed and nothing is waited for. `flags` as of
-// open(2). kNotFound if there is none, kRefused if it is something else.
+// Opens an existing regular file that this process's user owns. Never follows a link, never blocks. `flags` as for
+// open(2). kNotFound if the file doesn't exist, kRefused if it is anything else.
 Result<Fd> open_own_file(const std::string& path, int flags);
-// As a whole, if it is at most so large.
+// The whole file; kInvalid if it is larger than `most` bytes.
 Result<std::string> read_own_file(const std::string& path, std::size_t most);
 
-// A new file that gets its name when it is whole; until then it has one that can't be guessed, so that nothing can be put
-// in its place. Without publish() it is gone with this object.
+// A new file that gets its name once it is complete. Until then its name can't be guessed, so that nobody can put
+// another file in its place. The destructor deletes it unless publish() was called.
 class NewFile {
  public:
   static Result<NewFile> beside(const std::string& path);
@@ -29,7 +29,7 @@ class NewFile {
   ~NewFile();
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // Replaces what has the name, unless that is a directory.
+  // Replaces whatever has that name, unless it is a directory.
   Result<void> publish(mode_t mode);
 
  private:
@@ -39,7 +39,7 @@ class NewFile {
   std::string temporary_, path_;
 };
 
-// A whole file, so that no reader sees half of it. Not synced to disk.
+// Replaces the file atomically, so that no reader sees half of it. Not synced to disk.
 Result<void> replace_own_file(const std::string& path, std::string_view text, mode_t mode);
 
 }  // namespace bsp

@@ -1,4 +1,4 @@
-// A small file as a whole: configuration, tokens, states, what /proc tells.
+// Reads a small file whole: configuration, tokens, saved state, files in /proc.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace bsp {
 
-// kNotFound if there is none; else kFailed and the like with the path and the system's reason.
+// kNotFound if it doesn't exist. Every error's message has the path and the system's reason.
 Result<std::string> read_file(const std::string& path);
 
 }  // namespace bsp

@@ -1,4 +1,4 @@
-// Stamps that processes of different containers compare: nanoseconds of CLOCK_REALTIME.
+// Timestamps that processes in different containers compare: nanoseconds of CLOCK_REALTIME.
 #pragma once
 
 #include <chrono>

@@ -5,7 +5,7 @@
 
 namespace bsp {
 
-// x with that many significant decimal digits: for what people read, where the others say nothing.
+// x rounded to that many significant decimal digits, for output that people read.
 inline double significant(double x, int digits) {
   return std::strtod(std::format("{:.{}g}", x, digits).c_str(), nullptr);
 }

@@ -36,7 +36,7 @@ void cut_text(std::string& text, std::size_t most) {
 
 Result<nlohmann::json> parse_bounded(std::string_view text, const JsonLimits& limits) {
   const auto too_much = [](std::size_t has, std::string_view what, std::size_t most) {
-    return fail(ErrorCode::kInvalid, std::format("JSON of {} {}, and {} is the limit", has, what, most));
+    return fail(ErrorCode::kInvalid, std::format("JSON has {} {}, more than the limit of {}", has, what, most));
   };
   if (text.size() > limits.bytes) return too_much(text.size(), "bytes", limits.bytes);
   const JsonSize size = measure(text);

@@ -1,7 +1,7 @@
-// JSON of another process: its size is judged on the text, before anything is allocated for it.
+// Parses another process's JSON after checking the text's size, before anything is allocated for it.
 //
-// A value costs up to some 150 bytes as nlohmann::json and as little as two as text ("0,"), so 16 MiB of text can become
-// 600 MiB of memory. measure() counts what the text can become at most: no allocation, no recursion, one pass.
+// A value costs up to some 150 bytes as nlohmann::json but as little as two as text ("0,"), so 16 MiB of text can take
+// 600 MiB of memory. measure() gives an upper bound in one pass, without allocation or recursion.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 namespace bsp {
 
 struct JsonSize {
-  std::size_t values = 0;  // at most: each value but the first has a comma or an opening bracket before it
-  std::size_t depth = 0;   // of nesting; a plain value has 0
+  std::size_t values = 0;  // upper bound: every value but the first follows a comma or an opening bracket
+  std::size_t depth = 0;   // of nesting; 0 for a scalar
 };
-// Of any text, valid or not.
+// Accepts any text, valid JSON or not.
 JsonSize measure(std::string_view text);
 
 struct JsonLimits {
@@ -25,17 +25,17 @@ struct JsonLimits {
   std::size_t values = 4096;
   std::size_t depth = 16;
 };
-// At most so many bytes of a text in UTF-8, and a whole number of characters.
+// Truncates UTF-8 text to at most `most` bytes, at a character boundary.
 void cut_text(std::string& text, std::size_t most);
 
-// Of a message that is JSON and bytes behind it. What its reader pays is bounded before anything is built: by the sizes
-// that the message announces, and by the JSON's text. The defaults are for an answer that hardly says anything.
+// Limits of a message that is JSON followed by raw bytes. They bound the reader's memory before anything is parsed: by
+// the sizes that the message announces, and by the JSON's text. The defaults suit an answer with hardly any content.
 struct MessageLimits {
   JsonLimits json{};
   std::size_t body = 0;
 };
 
-// kInvalid, and nothing was built, if the text is beyond a limit; or if it is not JSON.
+// kInvalid if the text isn't JSON or exceeds a limit; the limits are checked before parsing.
 Result<nlohmann::json> parse_bounded(std::string_view text, const JsonLimits& limits);
 
 }  // namespace bsp

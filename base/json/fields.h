@@ -1,5 +1,5 @@
-// Reading fields of a JSON object that somebody else has written: what has another type than it should counts as
-// missing.
+// Reads fields of an untrusted JSON object.
+// A field of the wrong type counts as missing.
 #pragma once
 
 #include <cmath>
@@ -13,8 +13,8 @@
 
 namespace bsp {
 
-// The whole number that a value is, however it is written (4, 4.0 and 4e0 are one to an API server); nullopt if it is
-// none, or none that T holds.
+// The value as an integer, however it is written (4, 4.0 and 4e0 are the same to an API server). nullopt if it isn't
+// one, or doesn't fit into T.
 template <std::integral T>
 std::optional<T> whole_number(const nlohmann::json& value) {
   std::int64_t number = 0;
@@ -26,7 +26,7 @@ std::optional<T> whole_number(const nlohmann::json& value) {
     number = value.get<std::int64_t>();
   } else if (value.is_number_float()) {
     const double real = value.get<double>();
-    // What lies outside can't be converted; NaN lies nowhere.
+    // Converting a value outside this range, or NaN, would be undefined behaviour.
     if (!(real >= -0x1p63 && real < 0x1p63) || real != std::trunc(real)) return std::nullopt;
     number = static_cast<std::int64_t>(real);
   } else {
@@ -35,7 +35,7 @@ std::optional<T> whole_number(const nlohmann::json& value) {
   return std::in_range<T>(number) ? std::optional(static_cast<T>(number)) : std::nullopt;
 }
 
-// A null value if there is none.
+// A null value if there is no such field.
 inline const nlohmann::json& part_at(const nlohmann::json& object, std::string_view name) {
   static const nlohmann::json none;
   if (!object.is_object()) return none;
@@ -53,7 +53,7 @@ inline bool flag_at(const nlohmann::json& object, std::string_view name, bool ot
   return value.is_boolean() ? value.get<bool>() : otherwise;
 }
 
-// 0 if there is none.
+// 0 if the field is missing or negative.
 template <std::integral T>
 T count_at(const nlohmann::json& object, std::string_view name) {
   const auto number = whole_number<T>(part_at(object, name));

@@ -54,7 +54,7 @@ bool parse_whole(std::string_view digits, int base, Number& out) {
   return error == std::errc{} && end == digits.data() + digits.size();
 }
 
-// How long the character is that begins the text; 0 if none does. By table 3-7 of the Unicode standard.
+// Length of the text's first character; 0 if it isn't valid UTF-8. Follows table 3-7 of the Unicode standard.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0) == 0x80; };
@@ -71,23 +71,23 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-// What is no UTF-8 would end up in messages, and those in JSON, which can't hold it. Control characters are not for
-// YAML, and yaml-cpp takes a NUL for a backslash.
+// Error messages quote the text and end up in JSON, which can't hold invalid UTF-8. YAML forbids control characters,
+// and yaml-cpp takes a NUL for a backslash.
 void check_characters(std::string_view text) {
   int line = 1;
   for (std::size_t n = 1; !text.empty(); text.remove_prefix(n)) {
     n = utf8_length(text);
-    if (n == 0) throw YamlError{line, "not a text in UTF-8; save the file in that encoding"};
+    if (n == 0) throw YamlError{line, "not UTF-8; save the file in that encoding"};
     const auto c = static_cast<unsigned char>(text.front());
     if (c < 0x20 && c != '\t' && c != '\n' && c != '\r')
-      throw YamlError{
-          line, std::format("a control character ({:#04x}); take it out, or write it \"\\x{:02x}\" in quotes", c, c)};
+      throw YamlError{line,
+                      std::format("control character {:#04x}; remove it, or write it in quotes: \"\\x{:02x}\"", c, c)};
     line += c == '\n';
   }
 }
 
-// yaml-cpp quotes the first byte of a character that it does not expect.
-std::string without_parts_of_characters(std::string_view text) {
+// yaml-cpp's messages quote only the first byte of an unexpected character; this escapes it.
+std::string escape_partial_characters(std::string_view text) {
   std::string whole;
   for (std::size_t n = 1; !text.empty(); text.remove_prefix(std::max<std::size_t>(n, 1))) {
     n = utf8_length(text);
@@ -100,13 +100,13 @@ std::string without_parts_of_characters(std::string_view text) {
   throw YamlError{mark.is_null() ? 0 : mark.line + 1, std::move(what)};
 }
 
-// yaml-cpp 0.8 makes of these two escapes a byte that is no character.
+// yaml-cpp 0.8 decodes these two escapes to a byte that isn't valid UTF-8.
 void check_decoded(const YAML::Mark& mark, std::string_view text, const std::string& path) {
   for (std::size_t n = 1; !text.empty(); text.remove_prefix(n)) {
     n = utf8_length(text);
     if (n == 0)
-      wrong(mark, std::format("{}{}\\_ and \\N are not understood; write \\u00a0 or \\u0085", path,
-                              path.empty() ? "" : ": "));
+      wrong(mark,
+            std::format("{}{}\\_ and \\N are not supported; write \\u00a0 or \\u0085", path, path.empty() ? "" : ": "));
   }
 }
 
@@ -121,12 +121,13 @@ json scalar_value(const YAML::Mark& mark, const std::string& tag, const std::str
       (tag == "tag:yaml.org,2002:float" && value.is_number()) ||
       (tag == "tag:yaml.org,2002:bool" && value.is_boolean()) || (tag == "tag:yaml.org,2002:null" && value.is_null()))
     return value;
-  wrong(mark, std::format("{}: the tag {} does not fit \"{}\"; leave it out", path, tag, text));
+  wrong(mark, std::format("{}: tag {} doesn't match the value \"{}\"; remove the tag", path, tag, text));
 }
 
-// Makes JSON of what the parser comes to. What begins is put on `open_`, what has ended into what is open around it.
+// Builds JSON from the parser's events. `open_` is the stack of unfinished maps and lists; a finished value goes into
+// the innermost of them.
 //
-// The first thing that is wrong with it is told at the end: that the text is no YAML at all explains it.
+// It keeps its first error until the parser is done, because "not valid YAML" further down explains more.
 class Builder final : public YAML::EventHandler {
  public:
   explicit Builder(std::vector<json>& documents, std::vector<YamlLines>* lines)
@@ -137,10 +138,9 @@ class Builder final : public YAML::EventHandler {
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    // yaml-cpp 0.8 takes what can't follow a flow map or list ("{a: b},") for another document, and begins that again
-    // and again.
-    if (mark.pos == begun_)
-      wrong(mark, "not valid YAML: nothing can follow here but a line with --- and another document");
+    // yaml-cpp 0.8 takes anything that can't follow a flow map or list ("{a: b},") for another document, and starts
+    // that document over and over.
+    if (mark.pos == begun_) wrong(mark, "not valid YAML: only a line with --- and another document can follow here");
     begun_ = mark.pos;
     document_ = nullptr;
     lines_.clear();
@@ -153,14 +153,14 @@ class Builder final : public YAML::EventHandler {
     if (all_lines_) all_lines_->push_back(std::move(lines_));
   }
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    unless_wrong([&] {
+    unless_failed([&] {
       begin(mark);
       end(mark, anchor, {});
     });
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
-    unless_wrong([&] {
+    unless_failed([&] {
       if (expects_key()) {
         if (anchor != YAML::NullAnchor)
           anchors_[anchor] = {.value = scalar_value(mark, tag, text, open_.back().part.path), .text = text, .path = {}};
@@ -171,12 +171,12 @@ class Builder final : public YAML::EventHandler {
     });
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    unless_wrong([&] {
+    unless_failed([&] {
       const auto found = anchors_.find(anchor);
       if (expects_key() && found != anchors_.end() && found->second.text)
         return begin_field(mark, *found->second.text, false);
       const std::string at = begin(mark);
-      if (found == anchors_.end()) wrong(mark, at + ": an alias to what it is part of");
+      if (found == anchors_.end()) wrong(mark, at + ": alias to a value that contains it");
       const Part& part = found->second;
       count(mark, part.values - 1);
       check_depth(mark, part.depth, at);
@@ -186,27 +186,27 @@ class Builder final : public YAML::EventHandler {
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    unless_wrong([&] { open(mark, anchor, json::array()); });
+    unless_failed([&] { open(mark, anchor, json::array()); });
   }
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    unless_wrong([&] { open(mark, anchor, json::object()); });
+    unless_failed([&] { open(mark, anchor, json::object()); });
   }
   void OnSequenceEnd() override {
-    unless_wrong([&] { close(); });
+    unless_failed([&] { close(); });
   }
   void OnMapEnd() override {
-    unless_wrong([&] {
+    unless_failed([&] {
       add_merged(open_.back());
       close();
     });
   }
 
  private:
-  // A value with what an alias to it needs.
+  // A value, with what an alias to it needs.
   struct Part {
     json value = nullptr;
-    std::optional<std::string> text = std::nullopt;  // of a scalar, which may be a key elsewhere
+    std::optional<std::string> text = std::nullopt;  // of a scalar, which an alias can use as a key
     std::string path;
     std::size_t values = 1;
     std::size_t depth = 0;
@@ -215,8 +215,8 @@ class Builder final : public YAML::EventHandler {
     Part part;
     YAML::Mark mark;
     YAML::anchor_t anchor;
-    std::optional<std::string> key = std::nullopt;  // of a map, whose value comes next
-    bool merges = false;                            // it is <<
+    std::optional<std::string> key = std::nullopt;  // in a map: the key whose value comes next
+    bool merges = false;                            // that key is <<
     std::vector<std::pair<std::string, json>> merged;
   };
 
@@ -226,14 +226,14 @@ class Builder final : public YAML::EventHandler {
   [[nodiscard]] bool expects_key() const {
     return !open_.empty() && open_.back().part.value.is_object() && !open_.back().key;
   }
-  // Of the value that comes next.
+  // The path of the value that comes next.
   [[nodiscard]] std::string path() const {
     if (open_.empty()) return "";
     const Open& in = open_.back();
     return in.key ? field_of(in.part.path, *in.key) : std::format("{}[{}]", in.part.path, in.part.value.size());
   }
 
-  void unless_wrong(auto build) {
+  void unless_failed(auto build) {
     if (wrong_) return;
     try {
       build();
@@ -244,7 +244,7 @@ class Builder final : public YAML::EventHandler {
 
   void count(const YAML::Mark& mark, std::size_t values) {
     values_ += values;
-    if (values_ > kMaxValues) wrong(mark, "more than 20000 values, aliases counted");
+    if (values_ > kMaxValues) wrong(mark, "more than 20000 values with aliases expanded");
   }
   void check_depth(const YAML::Mark& mark, std::size_t depth, const std::string& path) const {
     if (open_.size() + depth > kMaxDepth) wrong(mark, path + ": nested too deeply");
@@ -253,7 +253,7 @@ class Builder final : public YAML::EventHandler {
     if (all_lines_ && !mark.is_null()) lines_.try_emplace(path, mark.line + 1);
   }
   void copy_lines(const std::string& from, const std::string& to) {
-    if (from.empty()) return;  // a key, which has no lines below it
+    if (from.empty()) return;  // the part is a key, so no lines are recorded below it
     std::vector<std::pair<std::string, int>> copies;
     for (auto it = lines_.lower_bound(from); it != lines_.end() && it->first.starts_with(from); ++it)
       if (const std::string rest = it->first.substr(from.size()); rest.empty() || rest[0] == '.' || rest[0] == '[')
@@ -275,7 +275,7 @@ class Builder final : public YAML::EventHandler {
 
   std::string begin(const YAML::Mark& mark) {
     if (expects_key())
-      wrong(mark, std::format("{}: a key must be a text",
+      wrong(mark, std::format("{}: a key must be a string",
                               open_.back().part.path.empty() ? "the document" : open_.back().part.path));
     std::string at = path();
     if (!open_.empty() && !open_.back().key) note(at, mark);
@@ -310,7 +310,7 @@ class Builder final : public YAML::EventHandler {
       into.merged.emplace_back(list ? std::format("{}[{}]", part.path, i) : part.path, std::move(maps[i]));
     }
   }
-  // What is written out wins over what is merged, an earlier map over a later one.
+  // Explicit keys win over merged ones, and an earlier map over a later one.
   void add_merged(Open& map) {
     for (const auto& [path, other] : map.merged)
       for (const auto& [key, value] : other.items()) {
@@ -385,7 +385,7 @@ std::expected<std::vector<json>, YamlError> read_yaml(std::string_view text, std
     return std::unexpected(error);
   } catch (const YAML::Exception& error) {
     return std::unexpected(YamlError{error.mark.is_null() ? 0 : error.mark.line + 1,
-                                     "not valid YAML: " + without_parts_of_characters(error.msg)});
+                                     "not valid YAML: " + escape_partial_characters(error.msg)});
   }
   return documents;
 }

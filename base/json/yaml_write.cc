@@ -10,20 +10,20 @@ namespace {
 
 using nlohmann::json;
 
-// Words that readers of YAML 1.1 (kubectl's among them) take for something else than text.
+// Words that YAML 1.1 readers (kubectl's among them) take for booleans.
 bool is_old_bool(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text == "yes" || text == "no" || text == "on" || text == "off" || text == "y" || text == "n";
 }
 
-// Times and the like ("2026-11-21", "1:30", "1_000"), which YAML 1.1 takes for something else than text.
+// Dates, times and numbers ("2026-11-21", "1:30", "1_000") that YAML 1.1 readers don't take for strings.
 bool is_old_number(std::string_view text) {
   return std::isdigit(static_cast<unsigned char>(text.front())) &&
          text.find_first_of(":-_") != std::string_view::npos &&
          text.find_first_not_of("0123456789:-_.eETZ+") == std::string_view::npos;
 }
 
-// May it stand without quotes?
+// Whether the text needs no quotes.
 bool plain(const std::string& text) {
   if (text.empty() || !yaml_scalar(text).is_string() || is_old_bool(text) || is_old_number(text)) return false;
   if (std::string_view(" ?:,[]{}#&*!|>'\"%@`=<").find(text.front()) != std::string_view::npos) return false;
@@ -43,7 +43,7 @@ std::string scalar(const json& value) {
 
 void write(const json& value, int indent, bool after_dash, std::string& out);
 
-// What follows "key:" or nothing, on this line or the next ones.
+// Writes the value after "key:", on the same line or below it.
 void write_after_key(const json& value, int indent, std::string& out) {
   if ((value.is_object() || value.is_array()) && !value.empty()) {
     out += '\n';
@@ -55,7 +55,7 @@ void write_after_key(const json& value, int indent, std::string& out) {
 }
 
 void write(const json& value, int indent, bool after_dash, std::string& out) {
-  bool first = after_dash;  // the first line continues the dash's
+  bool first = after_dash;  // the first line continues the line of the dash
   auto begin = [&] {
     if (!first) out.append(static_cast<std::size_t>(indent), ' ');
     first = false;
@@ -64,7 +64,7 @@ void write(const json& value, int indent, bool after_dash, std::string& out) {
     for (const auto& [key, item] : value.items()) {
       begin();
       const std::string text = scalar(key);
-      // Readers need not look further than 1024 characters for a colon.
+      // YAML lets readers give up on a simple key's colon after 1024 characters.
       out += text.size() < 1000 ? text + ":"
                                 : std::format("? {}\n{}:", text, std::string(static_cast<std::size_t>(indent), ' '));
       write_after_key(item, indent, out);

@@ -1,5 +1,5 @@
-// "ip:port" or "[ipv6]:port" and the sockets made from them. Names are not resolved: pods and the
-// operator give each other IP addresses.
+// "ip:port" or "[ipv6]:port", and sockets for it. Host names aren't resolved: pods and the operator exchange IP
+// addresses.
 #pragma once
 
 #include <sys/socket.h>
@@ -21,16 +21,16 @@ struct Address {
 Result<Address> parse_address(std::string_view text);
 std::string to_string(const Address& address);
 
-// A non-blocking listening socket (port 0: the system chooses, see local_port).
+// A non-blocking listening socket (port 0: the kernel picks one, see local_port).
 Result<Fd> listen_on(const Address& address);
 std::uint16_t local_port(int socket);
 
-// A non-blocking socket on its way to `address`, with TCP_NODELAY and keepalive: a pod that vanished
-// without a word is noticed after 25 s even when nothing is sent.
+// A non-blocking socket connecting to `address`, with TCP_NODELAY, and with keepalive: it detects a pod that vanished
+// silently within 25 s, even when nothing is sent.
 Result<Fd> start_connect(const Address& address);
 // Sets the same options on an accepted socket.
 void set_socket_options(int socket);
-// How a non-blocking connect ended (SO_ERROR); only once the socket is writable.
+// The result of a non-blocking connect (SO_ERROR). Call it once the socket is writable.
 Result<void> finish_connect(int socket);
 
 }  // namespace bsp::net

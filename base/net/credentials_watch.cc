@@ -13,22 +13,22 @@ CredentialsWatch::CredentialsWatch(Loop& loop, TlsContext context, std::string d
       directory_(std::move(directory)),
       seen_(std::move(loaded)),
       interval_(interval) {
-  wait();
+  schedule();
 }
 
-void CredentialsWatch::wait() {
+void CredentialsWatch::schedule() {
   timer_ = loop_.after(interval_, [this] {
-    look();
-    wait();
+    reload();
+    schedule();
   });
 }
 
-void CredentialsWatch::look() {
+void CredentialsWatch::reload() {
   auto now = load_credentials(directory_);
   if (!now || *now == seen_) return;
   seen_ = std::move(*now);
   if (auto renewed = context_.renew(seen_); !renewed)
-    return log_warning("renewed credentials can't be used yet",
+    return log_warning("renewed credentials are unusable, will retry",
                        {{"directory", directory_}, {"why", renewed.error().message}});
   log_info("credentials renewed", {{"directory", directory_}});
 }

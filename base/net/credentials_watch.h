@@ -1,4 +1,4 @@
-// Keeps a context as new as the files of a directory, which a kubelet replaces while the pod runs.
+// Renews a context from the files in a directory, which the kubelet replaces while the pod runs.
 #pragma once
 
 #include <chrono>
@@ -9,11 +9,11 @@
 
 namespace bsp::net {
 
-// On the loop's thread. Files that can't be used, as they may be seen in the middle of a replacement, change nothing and are
-// read again at the next interval.
+// Runs on the loop's thread. Unusable files, which may be half replaced, change nothing; the next interval reads them
+// again.
 class CredentialsWatch {
  public:
-  // `loaded`: what the context was made from.
+  // `loaded`: the credentials that the context was created from.
   CredentialsWatch(Loop& loop, TlsContext context, std::string directory, Credentials loaded,
                    std::chrono::milliseconds interval = std::chrono::seconds(10));
   ~CredentialsWatch() { loop_.cancel(timer_); }
@@ -21,13 +21,13 @@ class CredentialsWatch {
   CredentialsWatch& operator=(const CredentialsWatch&) = delete;
 
  private:
-  void wait();
-  void look();
+  void schedule();
+  void reload();
 
   Loop& loop_;
   TlsContext context_;
   const std::string directory_;
-  Credentials seen_;  // last, good or not
+  Credentials seen_;  // read last, usable or not
   const std::chrono::milliseconds interval_;
   Loop::TimerId timer_ = 0;
 };

@@ -5,7 +5,7 @@
 namespace bsp::net {
 namespace {
 
-constexpr std::size_t kMostErrorText = 2048;
+constexpr std::size_t kMaxErrorText = 2048;
 
 template <class Unsigned>
 void put(std::string& out, Unsigned value) {
@@ -24,7 +24,7 @@ Unsigned get(const char* from) {
 }  // namespace
 
 std::string encode_frame_head(const nlohmann::json& header, std::size_t body_size) {
-  // Program output and tool messages may end up in texts and need not be UTF-8.
+  // Strings may hold output of programs and tools, which need not be UTF-8.
   std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::string out;
   out.reserve(kFramePrefix + text.size());
@@ -45,7 +45,7 @@ Result<Frame> as_answer(Frame frame) {
   auto text = [&](const char* key) {
     auto it = error->find(key);
     std::string value = it != error->end() && it->is_string() ? it->get<std::string>() : std::string();
-    cut_text(value, kMostErrorText);  // it ends up in logs and in objects
+    cut_text(value, kMaxErrorText);  // it ends up in logs and in objects
     return value;
   };
   auto retryable = error->find("retryable");
@@ -61,10 +61,10 @@ Result<std::optional<Frame>> FrameReader::next() {
   if (buffer_.size() < kFramePrefix) return std::nullopt;
   std::size_t header_size = get<std::uint32_t>(buffer_.data());
   std::uint64_t body_size = get<std::uint64_t>(buffer_.data() + 4);
-  if (limits_.json.bytes == 0) return fail(ErrorCode::kRefused, "a message that nothing here has asked for");
+  if (limits_.json.bytes == 0) return fail(ErrorCode::kRefused, "the peer sent an unsolicited message");
   if (header_size > limits_.json.bytes || body_size > limits_.body)
-    return fail(ErrorCode::kInvalid, std::format("a frame of {} + {} bytes is larger than the limits {} + {}",
-                                                 header_size, body_size, limits_.json.bytes, limits_.body));
+    return fail(ErrorCode::kInvalid, std::format("a frame of {} + {} bytes exceeds the limits of {} + {}", header_size,
+                                                 body_size, limits_.json.bytes, limits_.body));
   std::size_t whole = kFramePrefix + header_size + static_cast<std::size_t>(body_size);
   if (buffer_.size() < whole) return std::nullopt;
 
@@ -76,7 +76,7 @@ Result<std::optional<Frame>> FrameReader::next() {
   if (!frame.header.is_object()) return fail(ErrorCode::kInvalid, "a frame's header is not a JSON object");
   frame.body.assign(buffer_, kFramePrefix + header_size, static_cast<std::size_t>(body_size));
   if (buffer_.size() == whole)
-    std::string().swap(buffer_);  // gives the memory of a large frame back
+    std::string().swap(buffer_);  // frees the memory of a large frame
   else
     buffer_.erase(0, whole);
   return frame;

@@ -14,7 +14,7 @@
 namespace bsp::net {
 
 inline constexpr std::size_t kFramePrefix = 12;
-// What nobody may exceed, whatever the verb: the modex of 1024 ranks is ~2 MB.
+// Upper limits for every verb: the modex of 1024 ranks is ~2 MB.
 inline constexpr std::size_t kMaxHeader = 16u << 20;
 inline constexpr std::size_t kMaxBody = 64u << 20;
 inline constexpr MessageLimits kAnyFrame{.json = {.bytes = kMaxHeader, .values = 400'000, .depth = 32},
@@ -28,21 +28,21 @@ struct Frame {
 // Prefix and header; the body follows them on the wire.
 std::string encode_frame_head(const nlohmann::json& header, std::size_t body_size);
 
-// {"ok": true, fields} or {"error": {"code", "message"}}: how an answer's header is told from a refusal.
+// An answer's header is {"ok": true, fields}, or {"error": {"code", "message"}} if the request failed.
 nlohmann::json error_header(const Error& error);
 Result<Frame> as_answer(Frame frame);
 
-// Takes bytes as they come and gives whole frames. Memory grows with what has really arrived, not
-// with what a prefix promises.
+// Turns received bytes into whole frames. Memory grows with the bytes that have arrived, not with the sizes that a
+// prefix announces.
 class FrameReader {
  public:
   explicit FrameReader(MessageLimits limits = kAnyFrame) : limits_(limits) {}
-  // Of the frame that comes next, also if it has begun.
+  // Sets the limits of the next frame, even if part of it has arrived.
   void expect(MessageLimits limits) { limits_ = limits; }
   void append(std::span<const std::byte> bytes);
-  // The next frame, nothing (needs more bytes), or an error after which the connection is unusable.
+  // The next frame; nullopt if it needs more bytes; or an error, after which the connection is unusable.
   Result<std::optional<Frame>> next();
-  // Bytes of a frame that is not complete.
+  // Whether part of a frame has arrived.
   [[nodiscard]] bool partial() const { return !buffer_.empty(); }
 
  private:

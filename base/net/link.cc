@@ -70,7 +70,7 @@ Result<Answer> Link::call(std::string_view verb, nlohmann::json fields, std::chr
       return answer;
     }
     stream_.reset();
-    // Only a connection that was idle may have died unnoticed; a fresh one that fails tells the truth.
+    // Only an idle connection can have died unnoticed. If a new one fails, a retry won't help.
     if (!std::exchange(kept, false) || frame.error().code == ErrorCode::kTimeout)
       return std::unexpected(frame.error().in(context()));
   }
@@ -79,7 +79,7 @@ Result<Answer> Link::call(std::string_view verb, nlohmann::json fields, std::chr
 Result<TlsStream> Link::take_over() {
   if (!stream_) return fail(ErrorCode::kUnavailable, "the connection is closed", true);
   if (reader_.partial())
-    return fail(ErrorCode::kRefused, "the peer sent data of its own after agreeing to a take-over");
+    return fail(ErrorCode::kRefused, "the peer sent data after agreeing to hand over the connection");
   TlsStream stream = std::move(*stream_);
   stream_.reset();
   return stream;

@@ -1,12 +1,12 @@
-// The transport of crds/wire.h: framed requests and answers over TLS 1.3, both ends authenticated.
+// The transport of crds/wire.h: framed requests and answers over mutually authenticated TLS 1.3.
 //
-// Three ends of the same wire:
+// Three classes implement it:
 //   Link        a blocking client, for threads that can wait (the operator, tests)
-//   LinkPeer    a client on an event loop, answers come as callbacks (sidecar to sidecar)
-//   LinkServer  the serving end on an event loop; a handler may answer at once or later
+//   LinkPeer    a client on an event loop; callbacks receive the answers (sidecar to sidecar)
+//   LinkServer  a server on an event loop; a handler may answer at once or later
 //
-// A client knows whom it wants to talk to: the connection is dropped before the first request if the
-// peer's certificate names somebody else. Certificates: base/net/pki.h. Frames: base/net/frame.h.
+// A client names the peer it expects, and drops the connection before the first request if the peer's certificate names
+// another. Certificates: base/net/pki.h. Frames: base/net/frame.h.
 #pragma once
 
 #include <chrono>
@@ -27,27 +27,27 @@
 
 namespace bsp::net {
 
-using Answer = Frame;  // header: the answer's fields beside "ok"; body: raw bytes
+using Answer = Frame;  // header: "ok" and the answer's fields; body: raw bytes
 
 struct Peer {
   std::string address;   // ip:port
-  std::string identity;  // CN its certificate must have
+  std::string identity;  // the CN that its certificate must have
 };
 
 // --- Blocking client -------------------------------------------------------------------------------
-// Connects at the first call and keeps the connection. All verbs are idempotent, so a kept connection
-// that turns out to be dead is replaced and the request sent again, once. After a timeout the
-// connection is dropped (its answer may still be under way) and the next call opens another one.
-// Errors of the other side come back with their code; kUnavailable and kTimeout are this side's.
+// Connects at the first call and keeps the connection. All verbs are idempotent, so if a kept connection turns out to
+// be dead, call() reconnects and sends the request once more. A timeout drops the connection, because the answer may
+// still arrive on it; the next call opens a new one. Errors from the peer keep their code; kUnavailable and kTimeout
+// originate here.
 class Link {
  public:
   Link(TlsContext context, Peer peer) : context_(std::move(context)), peer_(std::move(peer)) {}
 
   Result<void> connect(std::chrono::nanoseconds timeout);
-  // `fields` is an object; the verb is added to it. `timeout` spans connecting, sending and answering.
+  // `fields` is an object; call() adds the verb. `timeout` covers connecting, sending and the answer.
   Result<Answer> call(std::string_view verb, nlohmann::json fields, std::chrono::nanoseconds timeout,
                       std::string_view body = {});
-  // After a call that the peer answered by taking the connection over (checkpoint): its byte stream.
+  // The connection's byte stream, after a call that the peer answered with Reply::take_over (checkpoint).
   Result<TlsStream> take_over();
 
   void close() { stream_.reset(); }
@@ -65,21 +65,21 @@ class Link {
 class TlsConnection;
 
 // --- Client on a loop --------------------------------------------------------------------------------
-// Requests may be sent without waiting for earlier answers. Every callback is called exactly once, in
-// the loop's thread; with an error if the connection fails, the deadline passes, or the LinkPeer dies.
+// Sends requests without waiting for earlier answers. Each callback runs exactly once, in the loop's thread; it gets an
+// error if the connection fails, the timeout expires, or the LinkPeer is destroyed.
 class LinkPeer {
  public:
   using Done = std::move_only_function<void(Result<Answer>)>;
-  using LimitsOf = MessageLimits (*)(std::string_view verb);  // of the answer to it
+  using LimitsOf = MessageLimits (*)(std::string_view verb);  // of the answer to that verb
   static MessageLimits any_answer(std::string_view) { return kAnyFrame; }
 
-  // An answer beyond its limits, and one to no question, end the connection.
+  // An answer beyond its limits, or an unsolicited one, ends the connection.
   LinkPeer(Loop& loop, TlsContext context, Peer peer, LimitsOf limits_of = any_answer);
   ~LinkPeer();
   LinkPeer(const LinkPeer&) = delete;
   LinkPeer& operator=(const LinkPeer&) = delete;
 
-  void connect();  // ahead of the first call; does nothing while a connection is there
+  void connect();  // ahead of the first call; does nothing if there is a connection
   void call(std::string_view verb, nlohmann::json fields, std::string body, std::chrono::nanoseconds timeout,
             Done done);
   [[nodiscard]] const Peer& peer() const { return peer_; }
@@ -102,14 +102,14 @@ class LinkPeer {
 
 // --- Server on a loop --------------------------------------------------------------------------------
 struct Request {
-  std::string peer;  // identity of who asks
+  std::string peer;  // identity of the client
   std::string verb;
   nlohmann::json fields;
   std::string body;
 };
 
-// The right to answer one request: exactly one of its functions may be called, once, from any thread,
-// as long as the loop lives. Dropped without an answer it tells the peer so.
+// Answers one request. Call exactly one of its functions, once, from any thread, while the loop lives. If it is
+// destroyed unused, the peer gets an error.
 class Reply {
  public:
   using TakenOver = std::move_only_function<void(Result<TlsStream>)>;
@@ -122,8 +122,8 @@ class Reply {
   void ok(nlohmann::json fields = nlohmann::json::object(), std::string body = {});
   void error(const Error& error);
   void result(Result<nlohmann::json> result);
-  // Answers {"ok": true}; once that is sent the connection leaves the loop and is given to `then` (in
-  // the loop's thread: move it to a thread of its own).
+  // Answers {"ok": true}, then takes the connection off the loop and passes it to `then`. `then` runs in the loop's
+  // thread: move the stream to another thread.
   void take_over(TakenOver then);
 
  private:
@@ -133,15 +133,15 @@ class Reply {
   std::weak_ptr<TlsConnection> connection_;
 };
 
-// Requests of one connection are handed out one after the other: the next one when the one before is
-// answered. Connections do not wait for each other.
+// Handles one request per connection at a time; the next one follows when it is answered. Connections don't wait for
+// each other.
 class LinkServer {
  public:
   using Handler = std::function<void(Request, Reply)>;
-  using LimitsOf = std::function<MessageLimits(const std::string& peer)>;  // of a request of that identity
+  using LimitsOf = std::function<MessageLimits(const std::string& peer)>;  // of a request from that identity
   static MessageLimits any_request(const std::string&) { return kAnyFrame; }
 
-  // Address "0.0.0.0:7600"; port 0 lets the system choose.
+  // Address: "0.0.0.0:7600"; with port 0 the kernel picks one.
   static Result<std::unique_ptr<LinkServer>> listen(Loop& loop, TlsContext context, const std::string& address,
                                                     Handler handler, LimitsOf limits_of = any_request);
   ~LinkServer();

@@ -18,7 +18,7 @@ void LinkPeer::connect() {
     return TlsSocket(context_, std::move(fd), TlsRole::kClient);
   }();
   if (!socket) {
-    // Posted, so that no callback runs inside the call that asked for it.
+    // Posted, so that no callback runs inside call().
     loop_.post(
         [&loop = loop_, error = socket.error().in(peer_.identity), failed = std::exchange(pending_, {})]() mutable {
           for (Pending& pending : failed) {
@@ -63,11 +63,11 @@ void LinkPeer::call(std::string_view verb, nlohmann::json fields, std::string bo
 void LinkPeer::drop(Error error) {
   auto connection = std::exchange(connection_, nullptr);
   if (connection) connection->close();
-  Error told = error.in(peer_.identity + " at " + peer_.address);
+  const Error with_peer = error.in(peer_.identity + " at " + peer_.address);
   Loop& loop = loop_;  // a callback may destroy this object
   for (Pending& pending : std::exchange(pending_, {})) {
     loop.cancel(pending.timer);
-    pending.done(std::unexpected(told));
+    pending.done(std::unexpected(with_peer));
   }
 }
 

@@ -1,4 +1,4 @@
-// The serving end, and the right to answer.
+// LinkServer and Reply.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -14,7 +14,7 @@
 namespace bsp::net {
 
 namespace {
-constexpr std::size_t kHandshakesAtOnce = 1024;
+constexpr std::size_t kMaxHandshakes = 1024;
 }
 
 // --- Reply -----------------------------------------------------------------------------------------
@@ -90,8 +90,8 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
       if (!socket) {
         if (errno == EINTR || errno == ECONNABORTED) continue;
         if (errno != EAGAIN) {
-          // Out of descriptors or memory: the backlog keeps the peer while we wait for better times.
-          log_warning("cannot accept a connection", {{"errno", errno}});
+          // Out of descriptors or memory: retry later; the backlog keeps the connection until then.
+          log_warning("failed to accept connection, will retry", {{"errno", errno}});
           loop.unwatch(listener.get());
           loop.after(std::chrono::milliseconds(100), [weak = weak_from_this()] {
             if (auto self = weak.lock()) self->watch_listener();
@@ -122,9 +122,9 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
                                   }});
     connections.emplace(id, connection);
     handshaking.push_back(id);
-    // An honest handshake takes a moment, so the oldest one that is not over is the likeliest to be a stranger's, and they
-    // must not add up: everybody who reaches the port can begin one.
-    if (handshaking.size() > kHandshakesAtOnce) {
+    // Anyone who reaches the port can start a handshake, so unfinished ones must not pile up. A genuine handshake is
+    // quick, so drop the oldest: it is the least likely to be genuine.
+    if (handshaking.size() > kMaxHandshakes) {
       const auto oldest = connections.find(handshaking.front());
       handshaking.pop_front();
       if (oldest != connections.end() && oldest->second->identity().empty()) {
@@ -153,7 +153,7 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   LimitsOf limits_of;
   Fd listener;
   std::unordered_map<std::uint64_t, std::shared_ptr<TlsConnection>> connections;
-  std::deque<std::uint64_t> handshaking;  // the last ones that were accepted
+  std::deque<std::uint64_t> handshaking;  // accepted last; oldest first
   std::uint64_t next_id = 1;
 };
 

@@ -13,8 +13,8 @@
 namespace bsp::net {
 namespace {
 
-// fd and generation travel in the event, so that an event of a descriptor that was closed and whose
-// number was reused within one batch is recognised as stale.
+// The event carries fd and generation: if a descriptor is closed and its number reused within one batch, its old events
+// are recognised as stale.
 std::uint64_t pack(int fd, std::uint32_t generation) {
   return static_cast<std::uint64_t>(generation) << 32 | static_cast<std::uint32_t>(fd);
 }
@@ -27,8 +27,8 @@ Loop::Loop() : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXE
   check(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) == 0, "eventfd can be watched");
 }
 
-// What callbacks own may still post, cancel and unwatch as it goes (a Reply that was never sent answers for itself), so it
-// goes while the rest of the loop is there.
+// Objects that callbacks own may post, cancel and unwatch in their destructors (an unused Reply sends an error), so
+// destroy the callbacks while the rest of the loop still exists.
 Loop::~Loop() {
   std::exchange(timers_, {}).clear();
   std::exchange(watched_, {}).clear();
@@ -92,20 +92,20 @@ void Loop::cancel(TimerId timer) {
 int Loop::wait_ms() const {
   if (timers_.empty()) return -1;
   auto left = timers_.begin()->first.first - std::chrono::steady_clock::now();
-  // Rounded up: waking a little early would spin.
+  // Rounded up, because waking slightly early would spin.
   auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   return static_cast<int>(std::clamp<decltype(ms)>(ms, 0, 60'000));
 }
 
-// What one callback throws must not lose the others, nor end the thread and with it the process.
+// A callback that throws must neither skip the others nor end the thread, and with it the process.
 template <class Work>
 void Loop::call(Work&& work) {
-  if (const auto done = caught(work); !done) log_error("a callback failed", {{"error", done.error().message}});
+  if (const auto done = caught(work); !done) log_error("callback failed", {{"error", done.error().message}});
 }
 
 void Loop::run_timers() {
   auto now = std::chrono::steady_clock::now();
-  // Timers set by a timer's own callback for "now" run in the next round, so that I/O is not starved.
+  // A timer that a timer's callback sets for "now" waits for the next iteration, so that I/O isn't starved.
   TimerId newest = next_timer_;
   while (!timers_.empty() && timers_.begin()->first.first <= now) {
     auto node = timers_.begin();

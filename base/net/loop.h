@@ -1,7 +1,7 @@
-// One thread that waits for descriptors, timers and posted work: the sidecar's only thread of its own.
+// Event loop: one thread that waits for descriptors, timers and posted work.
 //
-// A callback that throws is logged, and the next one is called.
-// Everything but post() and stop() may be called only from the loop's thread (or before run()).
+// If a callback throws, the loop logs it and goes on. Call everything but post() and stop() only from the loop's thread
+// (or before run()).
 #pragma once
 
 #include <chrono>
@@ -36,8 +36,8 @@ class Loop {
   // Makes run() return. From any thread, and from a signal handler's self-pipe reader.
   void stop();
 
-  // Calls `watcher` when `fd` has one of `events` (errors and hang-ups always). Calling it again for
-  // the same fd changes both. The watcher may unwatch itself.
+  // Calls `watcher` when `fd` has one of `events`, an error or a hang-up. A second call for the same fd replaces both.
+  // The watcher may unwatch itself.
   void watch(int fd, Events events, Watcher watcher);
   void change(int fd, Events events);
   void unwatch(int fd);
@@ -68,7 +68,7 @@ class Loop {
   std::map<std::pair<SteadyTime, TimerId>, Callback> timers_;
   std::unordered_map<TimerId, SteadyTime> timer_times_;
   TimerId next_timer_ = 1;
-  std::mutex mutex_;  // of the two below
+  std::mutex mutex_;  // guards the two below
   std::vector<Callback> posted_;
   bool stopped_ = false;
 };

@@ -1,4 +1,4 @@
-// OpenSSL's objects as values that free themselves: own(BIO_new(…), BIO_free).
+// Smart pointers for OpenSSL's objects: own(BIO_new(…), BIO_free).
 #pragma once
 
 #include <memory>

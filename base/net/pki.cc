@@ -58,7 +58,7 @@ bool add_extension(X509* certificate, X509* issuer, int nid, const std::string& 
   return extension && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
-// Ed25519 has its digest inside.
+// Ed25519 has a built-in digest.
 const EVP_MD* digest_for(EVP_PKEY* key) { return EVP_PKEY_is_a(key, "ED25519") == 1 ? nullptr : EVP_sha256(); }
 
 // Serial number, subject, validity and public key; extensions, issuer and signature are the caller's.
@@ -68,10 +68,10 @@ Result<Certificate> begin(EVP_PKEY* key, std::string_view common_name, Time not_
                                                  "digits, '.', '-', '_' or ':'",
                                                  common_name));
   if (not_after <= not_before) return fail(ErrorCode::kInvalid, "the certificate would never be valid");
-  if (!key) return openssl_failed("making a key");
+  if (!key) return openssl_failed("generating a key");
   Certificate certificate(X509_new(), X509_free);
   unsigned char serial[16];
-  if (RAND_bytes(serial, sizeof serial) != 1) return openssl_failed("random bytes");
+  if (RAND_bytes(serial, sizeof serial) != 1) return openssl_failed("generating random bytes");
   serial[0] = static_cast<unsigned char>((serial[0] & 0x7f) | 0x40);  // positive, and of fixed length
   auto number = own(BN_bin2bn(serial, sizeof serial, nullptr), BN_free);
   X509_NAME* subject = X509_get_subject_name(certificate.get());
@@ -85,7 +85,7 @@ Result<Certificate> begin(EVP_PKEY* key, std::string_view common_name, Time not_
                           std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(not_before))) &&
             ASN1_TIME_set(X509_getm_notAfter(certificate.get()),
                           std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(not_after)));
-  if (!ok) return openssl_failed("making a certificate");
+  if (!ok) return openssl_failed("creating a certificate");
   return certificate;
 }
 
@@ -97,7 +97,7 @@ Result<PemPair> self_signed(const Key& key, std::string_view common_name, Time n
             add_extension(self, self, NID_key_usage, "critical,keyCertSign,cRLSign") &&
             add_extension(self, self, NID_subject_key_identifier, "hash") &&
             X509_sign(self, key.get(), digest_for(key.get())) > 0;
-  if (!ok) return openssl_failed("making the CA");
+  if (!ok) return openssl_failed("creating the CA");
   return to_pem(self, key.get());
 }
 
@@ -111,14 +111,14 @@ Result<PemPair> create_ca(std::string_view common_name, Time not_before, Time no
 Result<std::string> new_seed() {
   std::string seed(kSeedBytes, '\0');
   if (RAND_bytes(reinterpret_cast<unsigned char*>(seed.data()), static_cast<int>(seed.size())) != 1)
-    return openssl_failed("random bytes");
+    return openssl_failed("generating random bytes");
   return seed;
 }
 
-// HKDF-Expand (RFC 5869) of one block: the seed is uniformly random, so there is nothing to extract.
+// One block of HKDF-Expand (RFC 5869). The seed is uniformly random, so HKDF-Extract isn't needed.
 Result<PemPair> derive_ca(std::string_view seed, std::string_view common_name, Time not_before, Time not_after) {
   if (seed.size() != kSeedBytes)
-    return fail(ErrorCode::kInvalid, std::format("a seed of {} bytes; it has {}", seed.size(), kSeedBytes));
+    return fail(ErrorCode::kInvalid, std::format("the seed has {} bytes; it must have {}", seed.size(), kSeedBytes));
   const std::string info = std::format("bsp-operator CA {}\x01", common_name);
   unsigned char key[EVP_MAX_MD_SIZE];
   unsigned size = 0;
@@ -137,7 +137,7 @@ Result<PemPair> issue_certificate(const PemPair& ca, const CertificateRequest& r
   Key issuer_key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
   if (!issuer_key) return openssl_failed("reading the CA's key");
   BSP_TRY(Time ca_end, not_after(ca.certificate));
-  if (std::chrono::floor<std::chrono::seconds>(request.not_after) > ca_end)  // which has whole seconds
+  if (std::chrono::floor<std::chrono::seconds>(request.not_after) > ca_end)  // X.509 has whole seconds
     return fail(ErrorCode::kInvalid, std::format("the certificate of \"{}\" would outlive its CA", request.identity));
   const Key key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   BSP_TRY(const Certificate certificate, begin(key.get(), request.identity, request.not_before, request.not_after));
@@ -169,7 +169,7 @@ Result<Time> not_after(std::string_view certificate_pem) {
   BSP_TRY(Certificate certificate, read_certificate(certificate_pem));
   std::tm when{};
   if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &when) != 1)
-    return openssl_failed("reading a certificate's end");
+    return openssl_failed("reading a certificate's notAfter");
   return Time(std::chrono::seconds(timegm(&when)));
 }
 

@@ -1,4 +1,4 @@
-// Hosts' names, where a person gives one: pods and the operator give each other IP addresses.
+// Resolves host names that a user gives. Pods and the operator exchange IP addresses.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace bsp::net {
 
-// The first address of "host:port" that the system's resolver gives, as address.h writes it. May take seconds.
+// The first address that the system's resolver returns for "host:port", in the format of address.h. May take seconds.
 Result<std::string> resolve(const std::string& host_and_port);
 
 }  // namespace bsp::net

@@ -1,4 +1,4 @@
-// SHA-256, as lower-case hexadecimal digits.
+// SHA-256 in lower-case hexadecimal.
 #pragma once
 
 #include <string>

@@ -16,13 +16,13 @@
 
 namespace bsp::net {
 
-// What the BIO writes to: the socket, or for the time of one TlsSocket::write() a buffer in front of it.
+// What the BIO writes to: the socket or, during TlsSocket::write(), a buffer in front of it.
 struct TlsOutput {
   int fd = -1;
   bool collecting = false;
   std::vector<char> bytes{};  // encrypted
-  std::size_t sent = 0;       // of them
-  std::size_t consumed = 0;   // plain bytes of the caller's that they hold, not reported yet
+  std::size_t sent = 0;       // how many of them are sent
+  std::size_t consumed = 0;   // the caller's plain bytes in them, not reported yet
 
   [[nodiscard]] bool sent_all() const { return sent == bytes.size(); }
 };
@@ -31,12 +31,12 @@ namespace {
 
 constexpr std::size_t kBatchBytes = 128 << 10;
 
-// A socket BIO of our own, because OpenSSL's writes without MSG_NOSIGNAL: a peer that went away would
-// raise SIGPIPE, and ignoring that signal would be inherited by every program we start.
+// Our own socket BIO, because OpenSSL's writes without MSG_NOSIGNAL: a disconnected peer would raise SIGPIPE, and every
+// program we start would inherit an ignored SIGPIPE.
 int bio_write(BIO* bio, const char* data, int size) {
   BIO_clear_retry_flags(bio);
   TlsOutput& output = *static_cast<TlsOutput*>(BIO_get_data(bio));
-  if (output.collecting || !output.sent_all()) {  // after what was there before
+  if (output.collecting || !output.sent_all()) {  // behind the bytes that are still waiting
     output.bytes.insert(output.bytes.end(), data, data + size);
     return size;
   }
@@ -87,28 +87,28 @@ SSL_CTX* make_settings() {
   SSL_CTX* context = SSL_CTX_new(TLS_method());
   if (!context) return nullptr;
   SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
-  // AES-128 first: the strength suffices and a checkpoint's bytes are bound by this cipher's speed.
+  // AES-128 first: it is strong enough, and the cipher limits how fast a checkpoint is sent.
   SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256");
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY);
-  // Connections are kept, not resumed: no session cache, no tickets after the handshake.
+  // Connections are kept open, not resumed: no session cache, no tickets after the handshake.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context, 0);
-  // One recv(2) then takes several records.
+  // Lets one recv(2) fetch several records.
   SSL_CTX_set_read_ahead(context, 1);
   SSL_CTX_set_default_read_buffer_len(context, 128 << 10);
   return context;
 }
 
-// Of all connections; who we are and whom we believe is each one's own.
+// Shared by all connections; each connection has its own certificate and trusted CA.
 SSL_CTX* settings() {
   static SSL_CTX* const context = make_settings();
   return context;
 }
 
-// The peer's alert about our certificate.
-bool tells_distrust(int reason) {
+// Whether this is the peer's alert that it rejects our certificate.
+bool is_certificate_alert(int reason) {
   switch (reason) {
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
     case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
@@ -137,7 +137,7 @@ Result<Credentials> load_credentials(const std::string& directory) {
 }
 
 struct TlsContext::Parsed {
-  std::shared_ptr<X509_STORE> believed;
+  std::shared_ptr<X509_STORE> trusted;
   std::shared_ptr<X509> certificate;
   std::shared_ptr<EVP_PKEY> key;
   static Result<Parsed> from(const Credentials& credentials);
@@ -147,7 +147,7 @@ struct TlsContext::Parsed {
 struct TlsContext::Held {
   explicit Held(Credentials credentials) : text(std::move(credentials)) {}
   std::mutex mutex;
-  std::optional<Credentials> text;  // until it is parsed
+  std::optional<Credentials> text;  // until they are parsed
   Result<Parsed> parsed;
 
   Result<Parsed> get() {
@@ -168,9 +168,9 @@ Result<TlsContext::Parsed> TlsContext::Parsed::from(const Credentials& credentia
     return own(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
   };
   Parsed parsed;
-  parsed.believed = {X509_STORE_new(), X509_STORE_free};
+  parsed.trusted = {X509_STORE_new(), X509_STORE_free};
   auto ca = own(PEM_read_bio_X509(text(credentials.ca).get(), nullptr, nullptr, nullptr), X509_free);
-  if (!ca || X509_STORE_add_cert(parsed.believed.get(), ca.get()) != 1) return bad("the CA's certificate");
+  if (!ca || X509_STORE_add_cert(parsed.trusted.get(), ca.get()) != 1) return bad("the CA's certificate");
   parsed.certificate = {PEM_read_bio_X509(text(credentials.certificate).get(), nullptr, nullptr, nullptr), X509_free};
   if (!parsed.certificate) return bad("the certificate");
   parsed.key = {PEM_read_bio_PrivateKey(text(credentials.key).get(), nullptr, nullptr, nullptr), EVP_PKEY_free};
@@ -181,7 +181,7 @@ Result<TlsContext::Parsed> TlsContext::Parsed::from(const Credentials& credentia
 
 Result<TlsContext> TlsContext::create(const Credentials& credentials) {
   TlsContext result = create_late(credentials);
-  // What OpenSSL does not take, too short a key for one, is told here and not by the first connection.
+  // Report here what OpenSSL rejects, such as a key that is too short, rather than at the first connection.
   BSP_TRY(const Ssl probe, result.new_connection());
   return result;
 }
@@ -206,7 +206,7 @@ Result<Ssl> TlsContext::new_connection() const {
 
 Result<Ssl> TlsContext::Parsed::new_connection() const {
   Ssl ssl(SSL_new(settings()));
-  if (!ssl || SSL_set1_verify_cert_store(ssl.get(), believed.get()) != 1)
+  if (!ssl || SSL_set1_verify_cert_store(ssl.get(), trusted.get()) != 1)
     return fail(ErrorCode::kNoSpace, std::format("OpenSSL: {}", ssl_error()));
   if (SSL_use_certificate(ssl.get(), certificate.get()) != 1) return bad("the certificate");
   if (SSL_use_PrivateKey(ssl.get(), key.get()) != 1) return bad("the private key");
@@ -252,7 +252,7 @@ Result<TlsSocket::Progress> TlsSocket::outcome(int returned, const char* what) {
         ERR_clear_error();
         return fail(
             ErrorCode::kUntrusted,
-            std::format("{}: the peer's certificate is not accepted: {}", what, X509_verify_cert_error_string(verdict)),
+            std::format("{}: the peer's certificate was rejected: {}", what, X509_verify_cert_error_string(verdict)),
             true);
       }
       unsigned long code = ERR_peek_last_error();
@@ -261,7 +261,7 @@ Result<TlsSocket::Progress> TlsSocket::outcome(int returned, const char* what) {
         ERR_clear_error();
         return fail(ErrorCode::kUnavailable, std::format("{}: the peer closed the connection", what), true);
       }
-      if (tells_distrust(ERR_GET_REASON(code)))
+      if (is_certificate_alert(ERR_GET_REASON(code)))
         return fail(ErrorCode::kUntrusted, std::format("{}: TLS: {}", what, ssl_error()), true);
       return fail(ErrorCode::kRefused, std::format("{}: TLS: {}", what, ssl_error()));
     }
@@ -285,16 +285,16 @@ Result<TlsSocket::Progress> TlsSocket::read(std::span<std::byte> into) {
   return outcome(n, "reading");
 }
 
-// A server that does not accept our certificate finds that out when we take the connection for open and write already: why
-// it has hung up can still be read.
-Error TlsSocket::last_words(Error otherwise) {
+// In TLS 1.3 a server may reject our certificate after we consider the connection open and start writing. The alert
+// that says why it hung up can still be read.
+Error TlsSocket::rejection_or(Error otherwise) {
   std::byte one;
-  const auto said = read(std::span(&one, 1));
-  return !said && said.error().code == ErrorCode::kUntrusted ? said.error() : otherwise;
+  const auto received = read(std::span(&one, 1));
+  return !received && received.error().code == ErrorCode::kUntrusted ? received.error() : otherwise;
 }
 
-// A record is 16 KiB at most, and a send(2) for each of them costs more than encrypting it: several go out with
-// one. What was encrypted must be sent, so while the socket takes no more the caller comes back with the same bytes.
+// Batches records: one is 16 KiB at most, and a send(2) for each would cost more than encrypting it. Encrypted bytes
+// must be sent, so if the socket is full, the caller has to call again with the same bytes.
 Result<TlsSocket::Progress> TlsSocket::write(std::span<const std::byte> from) {
   TlsOutput& output = *output_;
   if (output.consumed == 0) {
@@ -321,7 +321,7 @@ Result<TlsSocket::Progress> TlsSocket::write(std::span<const std::byte> from) {
     } else if (errno == EAGAIN) {
       return Progress{.wait = Wait::kWritable};
     } else if (errno != EINTR) {
-      return std::unexpected(last_words(fail_errno("writing").error()));
+      return std::unexpected(rejection_or(fail_errno("writing").error()));
     }
   }
   output.bytes.clear();
@@ -333,7 +333,7 @@ Result<TlsSocket::Progress> TlsSocket::close_write() {
   ERR_clear_error();
   errno = 0;
   int n = SSL_shutdown(ssl_.get());
-  if (n >= 0) return Progress{};  // 0: ours is sent, the peer's close_notify is not awaited
+  if (n >= 0) return Progress{};  // 0: our close_notify is sent; we don't wait for the peer's
   return outcome(n, "closing");
 }
 
@@ -341,7 +341,7 @@ bool TlsSocket::has_pending() const { return SSL_has_pending(ssl_.get()) == 1; }
 
 Result<std::string> TlsSocket::peer_identity() const {
   X509* certificate = SSL_get0_peer_certificate(ssl_.get());
-  if (!certificate) return fail(ErrorCode::kRefused, "the peer has shown no certificate");
+  if (!certificate) return fail(ErrorCode::kRefused, "the peer presented no certificate");
   X509_NAME* subject = X509_get_subject_name(certificate);
   int index = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
   if (index < 0) return fail(ErrorCode::kRefused, "the peer's certificate has no CN");

@@ -1,8 +1,8 @@
 // TLS 1.3 with certificates on both ends, as a non-blocking socket.
 //
-// TlsSocket is what the blocking stream (tls_stream.h) and the event loop's connections
-// (tls_connection.h) stand on. Who the peer is: the CN of the certificate it has shown, which was
-// verified against the job's CA (chain, validity, purpose) before the handshake ended.
+// The blocking stream (tls_stream.h) and the event loop's connections (tls_connection.h) use TlsSocket.
+// The peer's identity is the CN of its certificate, which the handshake verifies against the job's CA
+// (chain, validity, purpose).
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace bsp::net {
 struct TlsOutput;
 
 struct Credentials {
-  std::string ca;           // PEM: whose certificates we believe
-  std::string certificate;  // PEM: ours
+  std::string ca;           // PEM: the CA we trust
+  std::string certificate;  // PEM: our own
   std::string key;          // PEM
   bool operator==(const Credentials&) const = default;
 };
@@ -34,16 +34,16 @@ struct SslFree {
 };
 using Ssl = std::unique_ptr<ssl_st, SslFree>;
 
-// Parsed credentials; cheap to copy, usable from all threads, for both roles. How connections are made is the same for all
-// of a process: an SSL_CTX of its own would take 25 KiB, and an operator has credentials for every job.
+// Parsed credentials; cheap to copy, usable from any thread and for both roles. All contexts share one SSL_CTX: one for
+// each would take 25 KiB, and an operator has credentials for every job.
 class TlsContext {
  public:
   static Result<TlsContext> create(const Credentials& credentials);
-  // The same for credentials that this process has made itself, so that nothing can be wrong with them: they are parsed with the
-  // first connection. Until then only their text is kept, a fifth of what OpenSSL makes of it.
+  // For credentials that this process has created and that must therefore be valid: the first connection parses them.
+  // Until then only the text is kept, which takes a fifth of the memory.
   static TlsContext create_late(Credentials credentials);
-  // New connections of this context and of all its copies have these from now on; those that are open stay. What can't be
-  // used changes nothing.
+  // From now on, new connections of this context and all its copies use these. Open connections stay. Unusable
+  // credentials change nothing.
   Result<void> renew(const Credentials& credentials);
   [[nodiscard]] Result<Ssl> new_connection() const;
 
@@ -57,7 +57,7 @@ enum class TlsRole { kClient, kServer };
 
 class TlsSocket {
  public:
-  // What the operation waits for; kDone: it is complete.
+  // What the operation waits for; kDone if it is complete.
   enum class Wait { kDone, kReadable, kWritable };
   struct Progress {
     std::size_t bytes = 0;
@@ -66,20 +66,20 @@ class TlsSocket {
   };
 
   TlsSocket() = default;
-  // Takes a connected (or connecting) non-blocking socket. One that never connects costs little more than its descriptor:
-  // OpenSSL comes in with the first handshake().
+  // Takes a connected (or connecting) non-blocking socket. The first handshake() creates OpenSSL's state, so a socket
+  // that never connects costs little more than its descriptor.
   TlsSocket(TlsContext context, Fd socket, TlsRole role);
 
   Result<Progress> handshake();
   Result<Progress> read(std::span<std::byte> into);  // at least one byte, or wait, or end
-  // Maybe fewer bytes than asked. After a wait it has to be called again with the same bytes, or more behind them.
+  // May write fewer bytes than asked. After a wait, call again with the same bytes, optionally with more behind them.
   Result<Progress> write(std::span<const std::byte> from);
   Result<Progress> close_write();  // sends close_notify
 
   [[nodiscard]] int fd() const { return socket_.get(); }
-  // Bytes already decrypted that poll() knows nothing of.
+  // Whether OpenSSL holds received bytes that poll() doesn't know of.
   [[nodiscard]] bool has_pending() const;
-  // CN of the peer's certificate; only after the handshake.
+  // CN of the peer's certificate; call it after the handshake.
   [[nodiscard]] Result<std::string> peer_identity() const;
 
  private:
@@ -88,7 +88,7 @@ class TlsSocket {
   };
   Result<void> begin();
   Result<Progress> outcome(int returned, const char* what);
-  [[nodiscard]] Error last_words(Error otherwise);
+  [[nodiscard]] Error rejection_or(Error otherwise);
 
   TlsContext context_;
   TlsRole role_ = TlsRole::kClient;

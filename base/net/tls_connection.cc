@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::chrono::seconds kHandshakeLimit{10};
 constexpr std::chrono::seconds kStallLimit{20};
-constexpr int kReadsPerTurn = 64;  // then other connections get their turn
+constexpr int kReadsPerTurn = 64;  // then it is the other connections' turn
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void TlsConnection::send(std::string head, std::string body) {
 void TlsConnection::hold(bool held) {
   if (closed() || held_ == held) return;
   held_ = held;
-  // Not at once: the caller may be inside a callback of pump().
+  // Posted, because the caller may be inside a callback of pump().
   if (!held) {
     loop_.post([weak = weak_from_this()] {
       if (auto self = weak.lock()) self->pump();
@@ -71,8 +71,8 @@ void TlsConnection::finish_release() {
   auto self = shared_from_this();  // `closed` may drop the last reference
   Released then = std::exchange(release_, nullptr);
   if (reader_.partial()) {
-    fail_with({ErrorCode::kRefused, "data of a second request before the stream"});
-    return then(fail(ErrorCode::kRefused, "data of a second request before the stream"));
+    fail_with({ErrorCode::kRefused, "the peer sent a second request before the stream"});
+    return then(fail(ErrorCode::kRefused, "the peer sent a second request before the stream"));
   }
   phase_ = Phase::kClosed;
   loop_.cancel(std::exchange(stall_, 0));
@@ -180,7 +180,7 @@ void TlsConnection::restart_stall_timer() {
   stall_ = loop_.after(kStallLimit, [weak = weak_from_this()] {
     if (auto self = weak.lock()) {
       self->stall_ = 0;
-      self->fail_with({ErrorCode::kTimeout, "the peer has stalled in the middle of a message", true});
+      self->fail_with({ErrorCode::kTimeout, "the peer stalled in the middle of a message", true});
     }
   });
 }

@@ -1,11 +1,11 @@
-// A framed TLS connection on an event loop; what LinkPeer and LinkServer are made of.
+// A framed TLS connection on an event loop, for LinkPeer and LinkServer.
 //
-//            create            TCP there          handshake done, `ready` called
+//            create            TCP up             handshake done, `ready` called
 //   (connect) ────> kConnecting ────> kHandshake ──────────────────────> kOpen ──> kClosed
 //   (accept)  ─────────────────────────────┘
 //
-// Silence limits: 10 s for the handshake, 20 s without progress while a frame is half received or
-// half sent. Whoever owns the connection keeps it alive; callbacks may close or drop it.
+// Timeouts: 10 s for the handshake, 20 s without progress while a frame is half received or half sent. The owner keeps
+// the connection alive; callbacks may close or drop it.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,8 @@ namespace bsp::net {
 class TlsConnection : public std::enable_shared_from_this<TlsConnection> {
  public:
   struct Events {
-    std::function<void(const std::string& identity)> ready;  // before anything queued is sent
-    std::function<MessageLimits()> limits;                   // of the frame that comes next
+    std::function<void(const std::string& identity)> ready;  // called before anything queued is sent
+    std::function<MessageLimits()> limits;                   // of the next frame
     std::function<void(Frame)> frame;
     std::function<void(const Error&)> closed;  // once, unless close() was called; after a release too
   };
@@ -38,10 +38,10 @@ class TlsConnection : public std::enable_shared_from_this<TlsConnection> {
 
   void start();
   void send(std::string head, std::string body);
-  // While held no frame is given out and nothing is read.
+  // While held, the connection reads nothing and delivers no frames.
   void hold(bool held);
   void close();
-  // When everything queued is sent, takes the socket off the loop and hands it out.
+  // Takes the socket off the loop once everything queued is sent, and passes it to `then`.
   void release(Released then);
 
   [[nodiscard]] const std::string& identity() const { return identity_; }
@@ -65,14 +65,14 @@ class TlsConnection : public std::enable_shared_from_this<TlsConnection> {
   Phase phase_;
   std::string identity_;
   FrameReader reader_;
-  // What is still to be sent. A list, as it takes nothing while it is empty: links are thousands.
+  // Still to be sent. A list, because an empty one allocates nothing and there are thousands of links.
   std::list<std::string> queue_;
   std::size_t sent_of_front_ = 0;
   bool held_ = false;
   bool wants_write_ = false;
   bool wants_read_ = true;
   bool progressed_ = false;
-  bool repump_ = false;  // decrypted data waits that epoll doesn't know of
+  bool repump_ = false;  // OpenSSL may hold data that epoll doesn't know of
   Released release_;
   Loop::TimerId stall_ = 0;
 };

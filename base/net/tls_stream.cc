@@ -26,10 +26,10 @@ Result<std::size_t> TlsStream::read_some(std::span<std::byte> into, std::chrono:
     BSP_TRY(TlsSocket::Progress progress, socket_.read(into));
     if (progress.end) return 0;
     std::size_t got = progress.bytes;
-    // A read gives one record, 16 KiB; more of them came with the same recv(2).
+    // A read returns one record, 16 KiB; the same recv(2) may have fetched more.
     while (got > 0 && got < into.size() && socket_.has_pending()) {
       auto more = socket_.read(into.subspan(got));
-      if (!more || more->bytes == 0) break;  // the next call will say what it is
+      if (!more || more->bytes == 0) break;  // the next call reports it
       got += more->bytes;
     }
     if (got > 0) return got;

@@ -1,8 +1,8 @@
-// A blocking byte stream over TLS: what a connection becomes when it carries a checkpoint.
+// A blocking byte stream over TLS: the form in which a connection carries a checkpoint.
 //
-// Limits are for silence, not for the whole transfer: a call fails with kTimeout when nothing could
-// be read or written for `stall`. Reads take 128 KiB from the kernel at once and writes hand over as
-// much as they are given, so pass large pieces (≥ 64 KiB). Usable by one thread at a time.
+// Timeouts limit silence, not the whole transfer: a call fails with kTimeout if nothing could be read or written for
+// `stall`. A read fetches up to 128 KiB from the kernel at once and a write passes on all it is given, so use large
+// pieces (≥ 64 KiB). One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -18,16 +18,16 @@ class TlsStream {
  public:
   TlsStream(TlsSocket socket, std::string peer) : socket_(std::move(socket)), peer_(std::move(peer)) {}
 
-  // Some bytes (0: the peer has ended its side properly; a connection cut short is an error).
+  // At least one byte, or 0 if the peer has closed its side properly. A truncated connection is an error.
   Result<std::size_t> read_some(std::span<std::byte> into, std::chrono::nanoseconds stall);
   // Exactly `into.size()` bytes.
   Result<void> read_exactly(std::span<std::byte> into, std::chrono::nanoseconds stall);
   Result<void> write_all(std::span<const std::byte> from, std::chrono::nanoseconds stall);
-  // Ends our side; the peer's reads then return 0. Reading stays possible.
+  // Closes our side: the peer's reads then return 0. We can still read.
   Result<void> end_write(std::chrono::nanoseconds stall);
 
   [[nodiscard]] const std::string& peer() const { return peer_; }
-  // For whoever must interrupt a blocked call from another thread: ::shutdown(fd(), SHUT_RDWR).
+  // ::shutdown(fd(), SHUT_RDWR) interrupts a blocked call from another thread.
   [[nodiscard]] int fd() const { return socket_.fd(); }
 
  private:

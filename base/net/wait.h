@@ -1,4 +1,4 @@
-// Blocking with a deadline on a non-blocking TLS socket; shared by the stream and the blocking link.
+// Waits for a non-blocking TLS socket until a deadline; used by TlsStream and Link.
 #pragma once
 
 #include "base/net/loop.h"

@@ -89,7 +89,7 @@ Result<Call> from_line(std::string_view line) {
   // A record is as large as its job was; but it is flat.
   if (const JsonSize size = measure(line); size.depth > kDeepest)
     return fail(ErrorCode::kInvalid,
-                std::format("JSON of {} levels, and {} is the limit{}", size.depth, kDeepest, kRemedy));
+                std::format("JSON has {} levels, more than the limit of {}{}", size.depth, kDeepest, kRemedy));
   json j;
   try {
     j = json::parse(line);

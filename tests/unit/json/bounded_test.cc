@@ -82,10 +82,10 @@ TEST(ParseBounded, RefusesWhatIsBeyondALimitAndSaysWhich) {
     return parsed ? std::string() : parsed.error().message;
   };
   EXPECT_EQ(why("[0,0,0,0,0,0,0,0,0]"), "");
-  EXPECT_EQ(why("[0,0,0,0,0,0,0,0,0,0]"), "JSON of 11 values, and 10 is the limit");
+  EXPECT_EQ(why("[0,0,0,0,0,0,0,0,0,0]"), "JSON has 11 values, more than the limit of 10");
   EXPECT_EQ(why("[[[]]]"), "");
-  EXPECT_EQ(why("[[[[]]]]"), "JSON of 4 levels, and 3 is the limit");
-  EXPECT_EQ(why("\"" + std::string(100, 'a') + "\""), "JSON of 102 bytes, and 100 is the limit");
+  EXPECT_EQ(why("[[[[]]]]"), "JSON has 4 levels, more than the limit of 3");
+  EXPECT_EQ(why("\"" + std::string(100, 'a') + "\""), "JSON has 102 bytes, more than the limit of 100");
   EXPECT_EQ(why("[1"), "not valid JSON");
   EXPECT_EQ(why(""), "not valid JSON");
   EXPECT_EQ(why("1e999"), "not valid JSON");

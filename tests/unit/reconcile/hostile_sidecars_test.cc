@@ -1,5 +1,5 @@
-// Sidecars that are not what they should be, over real links: whatever they send, the operator goes on hearing the honest one,
-// says whom it does not believe, and holds no more for all of them than their connections.
+// Sidecars that are not what they should be, over real links: whatever they send, the operator goes on hearing the
+// honest one, says whom it does not believe, and holds no more for all of them than their connections.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -192,8 +192,7 @@ TEST_P(OneHostileSidecar, TheHonestOneIsHeardAndItIsNamed) {
 INSTANTIATE_TEST_SUITE_P(
     Each, OneHostileSidecar,
     testing::Values(
-        Hostile{"Garbage", [](const json&, std::size_t) { return std::string(4096, '\x01'); },
-                "larger than the limits"},
+        Hostile{"Garbage", [](const json&, std::size_t) { return std::string(4096, '\x01'); }, "exceeds the limits"},
         Hostile{"NoJson", [](const json&, std::size_t) { return frame_of("nope"); }, "not valid JSON"},
         Hostile{"AList", [](const json&, std::size_t) { return frame_of("[1,2]"); }, "not a JSON object"},
         Hostile{"DeepNesting",
@@ -205,7 +204,7 @@ INSTANTIATE_TEST_SUITE_P(
                 [](const json&, std::size_t) {
                   return frame_of("{\"x\":" + std::string(20, '[') + std::string(20, ']') + "}");
                 },
-                "levels, and"},
+                "levels, more than"},
         Hostile{"HugeCount",
                 [](const json&, std::size_t) {
                   std::string list = "{\"x\":[0";
@@ -215,9 +214,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "values, and"},
         Hostile{"HugeHeader",
                 [](const json&, std::size_t) { return std::string("\x7f\xff\xff\xff\0\0\0\0\0\0\0\0", 12); },
-                "larger than the limits"},
+                "exceeds the limits"},
         Hostile{"ABody", [](const json&, std::size_t) { return net::encode_frame_head(a_status(2), 1000); },
-                "larger than the limits"},
+                "exceeds the limits"},
         Hostile{"NoStatus", [](const json&, std::size_t) { return frame_of("{\"ok\":true}"); }, "that is missing"},
         Hostile{"NegativeVersion", [](const json&, std::size_t) { return with("version", -1); }, "unsigned number"},
         Hostile{"HugeRank", [](const json&, std::size_t) { return with("rank", 1ull << 40); }, "unsigned number"},

@@ -138,7 +138,8 @@ TEST(PodFacts, ASidecarThatWasKilledForWantOfMemory) {
   EXPECT_FALSE(sidecar("prepare", killed, killed)) << "the user's own";
 }
 
-// --- What is kept of objects ------------------------------------------------------------------------------------------
+// --- What is kept of objects
+// ------------------------------------------------------------------------------------------
 bool equal(const PodFacts& a, const PodFacts& b) {
   const auto all = [](const PodFacts& f) {
     return std::tie(f.uid, f.node, f.set, f.rank, f.deleting, f.address, f.app_ended, f.others_run, f.app_exit_code,
@@ -617,13 +618,13 @@ TEST(Status, ASidecarThatIsNotBelievedIsNamedOnce) {
     return out;
   };
   EXPECT_FALSE(condition(after(1))) << "a condition that is always there says nothing";
-  o.sidecars.at("job-r1-g0").rejected = "JSON of 9 levels, and 8 is the limit";
+  o.sidecars.at("job-r1-g0").rejected = "JSON has 9 levels, more than the limit of 8";
   o.sidecars.at("job-r1-g0").rejected_at = o.steady;
   const Outcome told = after(1);
   ASSERT_TRUE(condition(told));
   EXPECT_EQ(condition(told)->status, crds::ConditionStatus::kTrue);
   EXPECT_THAT(condition(told)->message, HasSubstr("the sidecar of rank 1 (job-r1-g0)"));
-  EXPECT_THAT(condition(told)->message, HasSubstr("9 levels, and 8 is the limit"));
+  EXPECT_THAT(condition(told)->message, HasSubstr("9 levels, more than the limit of 8"));
   EXPECT_TRUE(told.store_first);
   ASSERT_THAT(told.events, SizeIs(1));
   EXPECT_EQ(told.events[0].reason, "ReportsRejected");
