@@ -1,11 +1,11 @@
-// Requests to the API server as the rest of this directory makes them: tried again while that makes sense,
-// and a refusal told as an Error in the server's own words.
+// Requests to the API server for the rest of this directory: retries failures that may pass, and returns a refusal as
+// an Error in the server's own words.
 //
-// Tried again, until the call's deadline: 429 and 503 (the server did nothing) for every request; other
-// failures (500, 502, 504, a broken or silent connection) too, because every request of ours may be repeated:
-// reads, writes of one version of an object, a deletion, a creation under a given name. Only a creation whose
-// name the server makes is not. Between two tries lies what Retry-After asks for, else 0.1 s, doubled up to
-// 5 s; both vary at random, so that clients that failed together do not come back together.
+// Until the call's deadline, it retries any request after 429 and 503 (the server did nothing). It retries after other
+// failures (500, 502, 504, a broken or silent connection) too, because nearly all our requests are safe to repeat:
+// reads, writes of one version of an object, deletions, creations under a given name. The exception is a creation whose
+// name the server generates. The pause before a retry is what Retry-After asks for, otherwise 0.1 s, doubled up to 5 s.
+// Both have jitter, so that clients that failed together don't retry together.
 #pragma once
 
 #include <atomic>
@@ -19,24 +19,24 @@
 namespace bsp::kube {
 
 struct ApiOptions {
-  std::chrono::milliseconds call = std::chrono::seconds(30);     // with all its tries
-  std::chrono::milliseconds attempt = std::chrono::seconds(10);  // one of them
+  std::chrono::milliseconds call = std::chrono::seconds(30);     // deadline of a call with all its attempts
+  std::chrono::milliseconds attempt = std::chrono::seconds(10);  // deadline of one attempt
   std::chrono::milliseconds first_pause = std::chrono::milliseconds(100);
   std::chrono::milliseconds last_pause = std::chrono::seconds(5);
 };
 
-// Doubles from first to last; each pause is between half and one and a half of that. Thread-safe.
+// Doubles from first to last, then multiplies by a random factor between 0.5 and 1.5. Thread-safe.
 std::chrono::milliseconds backoff(unsigned failures, std::chrono::milliseconds first, std::chrono::milliseconds last);
-// `pause` and up to half as much again.
+// `pause`, lengthened at random by up to half.
 std::chrono::milliseconds jittered(std::chrono::milliseconds pause);
 
-// What a metav1.Status says. `status` is HTTP's code.
+// Converts a metav1.Status. `status` is the HTTP status code.
 Error error_of(int status, const std::string& body);
 
 struct Answer {
   int status = 0;
   std::string body;
-  bool repeated = false;  // an earlier try may have been carried out
+  bool repeated = false;  // the server may have carried out an earlier attempt
   [[nodiscard]] bool ok() const { return status >= 200 && status < 300; }
 };
 
@@ -45,14 +45,14 @@ class Api {
  public:
   Api(Http& http, const ApiOptions& options) : http_(http), options_(options) {}
 
-  // The server's last answer, good or bad; an error if there was none in time.
+  // The server's last answer, whatever its status; an error if none came in time.
   Result<Answer> send(const HttpRequest& request, bool repeatable = true);
-  // The same; an answer that is not good is an error too.
+  // The same, but a status other than 2xx is an error too.
   Result<Answer> call(const HttpRequest& request, bool repeatable = true);
 
   [[nodiscard]] Http& http() { return http_; }
   [[nodiscard]] const ApiOptions& options() const { return options_; }
-  // Requests sent since the start, for measurements.
+  // Number of requests sent since the start, for measurements.
   [[nodiscard]] std::uint64_t requests() const { return requests_; }
   void count_request() { ++requests_; }
 
@@ -62,8 +62,8 @@ class Api {
   std::atomic<std::uint64_t> requests_ = 0;
 };
 
-// Parses one object; metadata.managedFields, often half of it, is left out while parsing, and what is nested more than
-// 100 levels deep is replaced by a text. kFailed if it is none.
+// Parses one object. Drops metadata.managedFields, often half of an object, while parsing, and replaces anything nested
+// more than 100 levels deep by a string. kFailed if the text isn't an object.
 Result<nlohmann::json> parse_object(std::string_view text, const std::string& what);
 
 }  // namespace bsp::kube

@@ -11,8 +11,8 @@ namespace bsp::kube {
 namespace {
 
 using Steady = std::chrono::steady_clock;
-constexpr int kReadAgain = 5;        // times that an update without a version is tried on a fresh one
-constexpr std::size_t kAhead = 500;  // events that may wait for the reader of wait_part()
+constexpr int kMaxConflicts = 5;           // attempts to update without a version, and to list from the start
+constexpr std::size_t kMaxBuffered = 500;  // events that wait for the caller of wait_part()
 
 std::string name_of(const Key& key) {
   return key.name_space.empty() ? std::format("{} {}", key.kind.kind, key.name)
@@ -36,8 +36,8 @@ bool is_path_segment(const std::string& name) {
 
 std::string text_of(const Object& object) { return object.dump(-1, ' ', false, Object::error_handler_t::replace); }
 
-// The server's message names the object already; what failed on the way there does not.
-Error told(Error error, const Key& key) {
+// Adds the object's name unless the server wrote the message, which then has it.
+Error with_object(Error error, const Key& key) {
   const bool from_server = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kNotFound ||
                            error.code == ErrorCode::kConflict || error.code == ErrorCode::kRefused;
   return from_server ? error : error.in(name_of(key));
@@ -64,7 +64,7 @@ Result<std::unique_ptr<ApiClient>> ApiClient::create(const Config& config, ApiCl
 
 ApiClient::~ApiClient() {
   close();
-  watches_.clear();  // joins the threads that use the rest
+  watches_.clear();  // joins the threads that use the other members
 }
 
 void ApiClient::close() {
@@ -74,29 +74,30 @@ void ApiClient::close() {
   for (auto& [cursor, watch] : watches_) watch->feed.close();
 }
 
-// A key with its namespace, if its kind has one; nothing in it may lead to another place on the server.
+// Adds the default namespace, and checks that neither name nor namespace leads to another path on the server.
 Result<Key> ApiClient::checked(Key key) const {
   if (!is_path_segment(key.name))
     return fail(ErrorCode::kInvalid, key.name.empty()
                                          ? std::string("metadata.name: required, but not given")
-                                         : std::format("metadata.name: \"{}\" is no name of an object", key.name));
+                                         : std::format("metadata.name: \"{}\" is not a valid name", key.name));
   if (key.name_space.empty()) key.name_space = http_->config().name_space;
   if (!is_path_segment(key.name_space))
-    return fail(ErrorCode::kInvalid, std::format("metadata.namespace: \"{}\" is no name", key.name_space));
+    return fail(ErrorCode::kInvalid, std::format("metadata.namespace: \"{}\" is not a valid name", key.name_space));
   return key;
 }
 
 Result<Object> ApiClient::write(const HttpRequest& request, const Key& key, bool repeatable) {
   auto answer = api_.send(request, repeatable);
-  if (!answer) return std::unexpected(told(answer.error(), key));
+  if (!answer) return std::unexpected(with_object(answer.error(), key));
   if (!answer->ok()) {
     Error error = error_of(answer->status, answer->body);
-    // "the server could not find the requested resource": the kind, not the object.
+    // "the server could not find the requested resource" is about the kind, not the object.
     if (answer->status == 404 && error.message.find("requested resource") != std::string::npos) {
       resources_.forget(key.kind.api_version);
-      error = Error{ErrorCode::kUnavailable, std::format("the API server serves no {} now", key.kind.kind), true};
+      error = Error{ErrorCode::kUnavailable,
+                    std::format("the API server doesn't serve {} at the moment", key.kind.kind), true};
     }
-    return std::unexpected(told(std::move(error), key));
+    return std::unexpected(with_object(std::move(error), key));
   }
   return parse_object(answer->body, name_of(key));
 }
@@ -120,8 +121,8 @@ Result<std::vector<Object>> ApiClient::list(const Kind& kind, const std::string&
     const std::string target = std::format("{}?limit={}{}{}", resource.collection(name_space), options_.page, selector,
                                            next.empty() ? "" : "&continue=" + percent_encode(next));
     BSP_TRY(const Answer answer, api_.send({.target = target}));
-    if (answer.status == 410 && !next.empty() && restarts < kReadAgain) {
-      ++restarts;  // its version is gone: from the start
+    if (answer.status == 410 && !next.empty() && restarts < kMaxConflicts) {
+      ++restarts;  // the list's version has expired: start over
       next.clear();
       objects.clear();
       continue;
@@ -145,13 +146,13 @@ Result<std::vector<Object>> ApiClient::list(const Kind& kind, const std::string&
 
 Result<Object> ApiClient::create(const Object& object) {
   BSP_TRY(Key key, key_of_object(object));
-  // With generateName each try would make another object.
+  // With generateName every attempt would create another object.
   const bool named = !key.name.empty();
   if (!named && !metadata_text(object, "generateName").empty()) key.name = metadata_text(object, "generateName");
   BSP_TRY(key, checked(key));
   BSP_TRY(const Resource resource, resources_.find(key.kind));
   Object body = object;
-  body["metadata"].erase("resourceVersion");  // the server refuses it
+  body["metadata"].erase("resourceVersion");  // the server rejects it
   body["metadata"].erase("uid");
   return write(
       {.method = "POST",
@@ -169,7 +170,7 @@ Result<Object> ApiClient::replace(const Object& object, bool status) {
   BSP_TRY(key, checked(key));
   BSP_TRY(const Resource resource, resources_.find(key.kind));
   if (status && !resource.has_status)
-    return fail(ErrorCode::kInvalid, std::format("{} has no status that is written on its own", key.kind.kind));
+    return fail(ErrorCode::kInvalid, std::format("{} has no status subresource", key.kind.kind));
   HttpRequest request{.method = "PUT",
                       .target = std::format("{}{}?fieldManager={}", resource.item(key.name_space, key.name),
                                             status ? "/status" : "", percent_encode(options_.field_manager))};
@@ -177,14 +178,14 @@ Result<Object> ApiClient::replace(const Object& object, bool status) {
     request.body = text_of(object);
     return write(request, key);
   }
-  // Without a version the writer does not care what it overwrites. Of these kinds the server asks for none, and a writer may do
-  // without the right to read them.
+  // Without a version the writer overwrites whatever is there. For these kinds the server requires no version, so the
+  // writer needs no permission to read them.
   const bool unread = resource.plural == "secrets" || resource.plural == "networkpolicies";
   if (unread && !status) {
     request.body = text_of(object);
     return write(request, key);
   }
-  // Of all others the server wants one all the same.
+  // For all other kinds the server requires a version.
   Object next = object;
   for (int tries = 1;; ++tries) {
     BSP_TRY(const Object current, get(key));
@@ -193,7 +194,7 @@ Result<Object> ApiClient::replace(const Object& object, bool status) {
     auto written = write(request, key);
     const std::string uid = metadata_text(object, "uid");
     const bool other = !uid.empty() && uid != metadata_text(current, "uid");
-    if (written || written.error().code != ErrorCode::kConflict || other || tries == kReadAgain) return written;
+    if (written || written.error().code != ErrorCode::kConflict || other || tries == kMaxConflicts) return written;
   }
 }
 
@@ -208,10 +209,10 @@ Result<void> ApiClient::remove(const Key& given, const RemoveOptions& options) {
   if (options.grace) body["gracePeriodSeconds"] = options.grace->count();
   auto answer =
       api_.send({.method = "DELETE", .target = resource.item(key.name_space, key.name), .body = text_of(body)});
-  if (!answer) return std::unexpected(told(answer.error(), key));
-  // Gone, and a try of ours whose answer was lost may have done it.
+  if (!answer) return std::unexpected(with_object(answer.error(), key));
+  // After a repeated request, 404 may mean that our own earlier attempt deleted it.
   if (answer->ok() || (answer->status == 404 && answer->repeated)) return {};
-  return std::unexpected(told(error_of(answer->status, answer->body), key));
+  return std::unexpected(with_object(error_of(answer->status, answer->body), key));
 }
 
 Result<Object> ApiClient::apply(const Object& object, const ApplyOptions& options) {
@@ -226,7 +227,7 @@ Result<Object> ApiClient::apply_to(const Object& object, const ApplyOptions& opt
   BSP_TRY(key, checked(key));
   BSP_TRY(const Resource resource, resources_.find(key.kind));
   Object body = object;
-  body["metadata"].erase("managedFields");  // refused by the server
+  body["metadata"].erase("managedFields");  // the server rejects it
   return write({.method = "PATCH",
                 .target = std::format(
                     "{}{}?fieldManager={}&force={}{}", resource.item(key.name_space, key.name), status ? "/status" : "",
@@ -271,7 +272,7 @@ std::shared_ptr<ApiClient::Watch> ApiClient::watch_of(const std::vector<Kind>& k
   const std::lock_guard lock(mutex_);
   if (const auto it = watches_.find(cursor); it != watches_.end()) return it->second;
   cursor = std::format("w{}", next_cursor_++);
-  auto watch = std::make_shared<Watch>(kinds.size(), in_parts ? kAhead : 0);
+  auto watch = std::make_shared<Watch>(kinds.size(), in_parts ? kMaxBuffered : 0);
   if (closed_) watch->feed.close();
   for (const Kind& kind : kinds) {
     ReflectorOptions reflector{.page = options_.page, .watch = options_.watch, .grace = options_.grace};
@@ -301,7 +302,7 @@ Result<std::vector<WatchEvent>> ApiClient::wait_part(const std::vector<Kind>& ki
   auto events = watch->feed.take(Steady::now() + timeout);
   watch->complete = watch->complete || watch->feed.is_complete();
   complete = watch->complete;
-  // Why the beginning does not come; afterwards what fails is only late, and the log tells.
+  // Return why the first list fails. Later failures only delay events, and the log has them.
   if (!complete && events.empty())
     if (const auto error = watch->feed.error()) return std::unexpected(*error);
   return events;

@@ -1,10 +1,10 @@
-// kube::Client of a Kubernetes API server, over HTTPS.
+// kube::Client for a Kubernetes API server, over HTTPS.
 //
-//   Config ─> Http (connections) ─> Api (tries, errors) ─> Resources (discovery) ─> ApiClient
-//                                                     └──> Reflector per kind ─> Feed ─> wait()
+//   Config ─> Http (connections) ─> Api (retries, errors) ─> Resources (discovery) ─> ApiClient
+//                                                       └──> Reflector per kind ─> Feed ─> wait()
 //
-// Beyond the interface: server-side apply, deletion with a precondition, sub-resources by merge patch. A write
-// whose answer was lost is repeated, so a create() may answer kConflict because its own first try got through.
+// Beyond the interface: server-side apply, deletion with preconditions, merge patches of subresources. It repeats a
+// write whose answer was lost, so create() may return kConflict because its own first attempt succeeded.
 #pragma once
 
 #include <functional>
@@ -24,25 +24,25 @@ struct ApiClientOptions {
   HttpOptions http = {};
   ApiOptions api = {};
   std::string field_manager = "bsp-operator";
-  std::size_t page = 250;               // objects per answer to a list
-  std::chrono::seconds watch{60};       // how long one watch lasts
-  std::chrono::seconds grace{15};       // and how long beyond that its silence is borne
-  std::chrono::seconds first_list{30};  // wait()'s first call takes up to this
-  // Called on every object that a watch brings, on its thread: drop what nobody reads, to save memory.
+  std::size_t page = 250;               // objects per page of a list
+  std::chrono::seconds watch{60};       // duration of one watch
+  std::chrono::seconds grace{15};       // how long a watch may stay silent beyond that
+  std::chrono::seconds first_list{30};  // wait()'s first call may take this long
+  // Called on every object that a watch brings, on the watch's thread: removes unused fields, to save memory.
   std::function<void(const Kind&, Object&)> trim = {};
 };
 
 struct ApplyOptions {
   std::string field_manager = {};  // "": the client's own
-  bool force = true;               // take fields over from other managers; controllers do
+  bool force = true;               // take fields over from other managers, as controllers should
   bool dry_run = false;
 };
 
 struct RemoveOptions {
-  std::string uid = {};      // only this very object, else kConflict
-  std::string version = {};  // only as it was at this resourceVersion
+  std::string uid = {};      // precondition: kConflict if the object has another uid
+  std::string version = {};  // precondition: resourceVersion
   std::optional<std::chrono::seconds> grace = std::nullopt;
-  bool foreground = false;  // what it owns goes first
+  bool foreground = false;  // delete its dependents first
 };
 
 struct LogOptions {
@@ -75,19 +75,19 @@ class ApiClient final : public Client {
                                             bool& complete) override;
 
   Result<void> remove(const Key& key, const RemoveOptions& options);
-  // Server-side apply: `object` holds just the fields that we have an opinion on. Creates it if need be. An
-  // apply that changes nothing writes nothing. kConflict, not worth another try, names fields that others own.
+  // Server-side apply: `object` holds only the fields that we manage. Creates the object if necessary; writes nothing
+  // if nothing changes. kConflict (not retryable) names the fields that other managers own.
   Result<Object> apply(const Object& object, const ApplyOptions& options = {});
   Result<Object> apply_status(const Object& object, const ApplyOptions& options = {});
-  // JSON merge patch (RFC 7386); with metadata.resourceVersion in it, optimistic locking.
+  // JSON merge patch (RFC 7386). With metadata.resourceVersion in it, it uses optimistic locking.
   Result<Object> patch(const Key& key, const Object& merge, const std::string& subresource = "");
 
-  // The last lines that a container wrote.
+  // The last lines of a container's log.
   Result<std::string> pod_log(const std::string& name_space, const std::string& pod, const LogOptions& options);
 
-  // The server's version, such as "v1.36.3"; also a check that it can be reached and takes our credentials.
+  // The server's version, such as "v1.36.3"; also checks that we can reach it and that it accepts our credentials.
   Result<std::string> server_version();
-  // Ends all calls under way, and all later ones, with kUnavailable. For a shutdown that must not wait.
+  // Fails all pending and later calls with kUnavailable, so that a shutdown needn't wait for them.
   void close();
   [[nodiscard]] const Config& config() const { return http_->config(); }
   [[nodiscard]] std::uint64_t requests() const { return api_.requests(); }

@@ -11,9 +11,9 @@ namespace bsp::kube {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kWatchWait = 250ms;  // a change wakes at once; this bounds how long ending takes
-constexpr auto kDoubtAfter = 30s;
-constexpr std::size_t kDeadKept = 4096;
+constexpr auto kWatchWait = 250ms;  // changes arrive at once; this bounds how long the destructor takes
+constexpr auto kRecheckAfter = 30s;
+constexpr std::size_t kMaxDeletedKept = 4096;
 
 std::string pack(const Object& object) {
   std::string packed;
@@ -50,7 +50,7 @@ bool Cache::wait_filled(std::chrono::milliseconds timeout) {
 
 const Cache::Store* Cache::store_of(const Kind& kind) const {
   const auto it = stores_.find(kind);
-  check(it != stores_.end(), "a kind that this cache was told to keep");
+  check(it != stores_.end(), "the cache keeps this kind");
   return &it->second;
 }
 
@@ -134,11 +134,11 @@ void Cache::unindex(Store& store, const Place& place, Entry& entry) {
 void Cache::erase(const Kind&, Store& store, std::map<Place, Entry>::iterator it) {
   unindex(store, it->first, it->second);
   bytes_ -= it->second.packed.size();
-  if (dead_.insert(it->second.uid).second) {
-    dead_order_.push_back(it->second.uid);
-    if (dead_order_.size() > kDeadKept) {
-      dead_.erase(dead_order_.front());
-      dead_order_.pop_front();
+  if (deleted_.insert(it->second.uid).second) {
+    deleted_order_.push_back(it->second.uid);
+    if (deleted_order_.size() > kMaxDeletedKept) {
+      deleted_.erase(deleted_order_.front());
+      deleted_order_.pop_front();
     }
   }
   store.entries.erase(it);
@@ -153,16 +153,16 @@ void Cache::take(Object object, bool from_watch) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = stores_.find(kind);
-    if (found == stores_.end()) return;  // of a kind that nobody asked for
+    if (found == stores_.end()) return;  // a kind that this cache doesn't keep
     Store& store = found->second;
-    if (dead_.contains(uid)) return;
+    if (deleted_.contains(uid)) return;
     if (store.spec->trim) store.spec->trim(object);
     const auto it = store.entries.find(place);
     if (it != store.entries.end()) {
       Entry& old = it->second;
       old.watched = old.watched || from_watch;
       if (old.uid == uid && (old.version == version || is_older(version, old.version))) return;
-      // Made anew: of two uids the newer version is the later object.
+      // Recreated under the same name: the object with the newer version is the later one.
       if (old.uid != uid && is_older(version, old.version)) return;
       if (options_.on_change) before = unpack(old.packed);
       unindex(store, it->first, old);
@@ -179,7 +179,7 @@ void Cache::take(Object object, bool from_watch) {
     for (const auto& [index, values_of] : store.spec->indexes)
       for (std::string& value : values_of(object)) {
         const auto at = store.indexes.try_emplace({index, std::move(value)}).first;
-        // Not twice where an object says a value twice.
+        // insert() fails if the indexer returned the value before.
         if (at->second.insert(&placed->first).second) entry.indexed.push_back(at);
       }
   }
@@ -195,7 +195,7 @@ void Cache::take_deleted(const Object& object) {
     const auto found = stores_.find(kind);
     if (found == stores_.end()) return;
     const auto it = found->second.entries.find({metadata_text(object, "namespace"), metadata_text(object, "name")});
-    // Deleted and made anew: only the one that was meant goes.
+    // Only if the uid matches: the object may have been recreated under the same name.
     if (it == found->second.entries.end() || it->second.uid != metadata_text(object, "uid")) return;
     if (options_.on_change) before = unpack(it->second.packed);
     erase(kind, found->second, it);
@@ -203,19 +203,19 @@ void Cache::take_deleted(const Object& object) {
   if (options_.on_change) options_.on_change(kind, &*before, nullptr);
 }
 
-void Cache::doubt() {
-  std::vector<Key> doubtful;
+void Cache::recheck() {
+  std::vector<Key> unconfirmed;
   {
     const std::lock_guard lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
     for (auto& [kind, store] : stores_)
       for (auto& [place, entry] : store.entries)
-        if (!entry.watched && now - entry.put > kDoubtAfter) {
+        if (!entry.watched && now - entry.put > kRecheckAfter) {
           entry.put = now;
-          doubtful.push_back({kind, place.first, place.second});
+          unconfirmed.push_back({kind, place.first, place.second});
         }
   }
-  for (const Key& key : doubtful) {
+  for (const Key& key : unconfirmed) {
     if (stop_) return;
     auto now = client_.get(key);
     if (now)
@@ -229,13 +229,13 @@ void Cache::run() {
   std::vector<Kind> kinds;
   for (const CachedKind& spec : options_.kinds) kinds.push_back(spec.kind);
   std::string cursor;
-  auto doubted = std::chrono::steady_clock::now();
+  auto rechecked = std::chrono::steady_clock::now();
   unsigned failures = 0;
   while (!stop_) {
     bool complete = false;
     auto events = client_.wait_part(kinds, options_.name_space, cursor, kWatchWait, complete);
     if (!events) {
-      if (failures++ % 64 == 0) log_warning("the first list of objects fails", {{"error", events.error().message}});
+      if (failures++ % 64 == 0) log_warning("failed to list objects, will retry", {{"error", events.error().message}});
       std::this_thread::sleep_for(kWatchWait);
       continue;
     }
@@ -249,9 +249,9 @@ void Cache::run() {
       const std::lock_guard lock(mutex_);
       filling_.notify_all();
     }
-    if (std::chrono::steady_clock::now() - doubted > kDoubtAfter) {
-      doubted = std::chrono::steady_clock::now();
-      doubt();
+    if (std::chrono::steady_clock::now() - rechecked > kRecheckAfter) {
+      rechecked = std::chrono::steady_clock::now();
+      recheck();
     }
   }
 }

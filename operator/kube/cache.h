@@ -1,9 +1,9 @@
-// The objects of some kinds as the API last showed them, shared by all who read: kept up by one watch, found by
-// name or by an index, at no request.
+// A shared cache of the objects of some kinds. One watch keeps it up to date; lookups by name or by an index cost no
+// request.
 //
-// Objects are kept packed (CBOR): a pod as a tree of JSON takes some 20 KiB, packed and trimmed under one. A read
-// unpacks a copy. What a write was answered is put() at once, so that the writer never decides on what it has
-// itself overwritten; an older version that the watch brings later is not taken, nor one of a deleted object.
+// It keeps objects packed (CBOR): a pod takes some 20 KiB as a tree of JSON, packed and trimmed less than one. A read
+// unpacks a copy. A writer put()s the result of a write at once, so that it never decides on a version that it has
+// overwritten itself. The cache ignores older versions that the watch brings later, and events of deleted objects.
 #pragma once
 
 #include <atomic>
@@ -24,23 +24,23 @@
 
 namespace bsp::kube {
 
-// The values under which an object is found, such as the name of the job it belongs to.
+// The values under which an index lists an object, such as the name of its job.
 using Indexer = std::function<std::vector<std::string>(const Object&)>;
 
 struct CachedKind {
   Kind kind;
   std::map<std::string, Indexer> indexes = {};
-  std::function<void(Object&)> trim = {};  // drops what nobody reads
+  std::function<void(Object&)> trim = {};  // removes unused fields
 };
 
-// A label's value as an index.
+// Indexes by the value of a label.
 Indexer by_label(std::string label);
 
 struct CacheOptions {
-  std::string name_space;  // "": all
+  std::string name_space;  // "": all namespaces
   std::vector<CachedKind> kinds;
-  // After every change, on the watch's thread, or in put(): what was there before and what is there now; null
-  // for an object that was not, or is no longer, there. It must not write into the cache.
+  // Called after every change, on the watch's thread or in put(). `before` is null for a new object, `now` for a
+  // deleted one. Must not write into the cache.
   std::function<void(const Kind& kind, const Object* before, const Object* now)> on_change = {};
 };
 
@@ -52,7 +52,7 @@ class Cache {
   Cache(const Cache&) = delete;
   Cache& operator=(const Cache&) = delete;
 
-  // All of the first list is here. Before that a reader must not conclude that something does not exist.
+  // Whether the first list is complete. Until then a missing object may exist.
   [[nodiscard]] bool filled() const { return filled_; }
   bool wait_filled(std::chrono::milliseconds timeout);
 
@@ -60,29 +60,29 @@ class Cache {
   [[nodiscard]] std::vector<Object> list(const Kind& kind, const std::string& name_space = "") const;  // by name
   [[nodiscard]] std::vector<Object> find(const Kind& kind, const std::string& index, const std::string& value) const;
   [[nodiscard]] std::size_t count(const Kind& kind) const;
-  // Only how many: for capacity and metrics.
+  // Just the number, for capacity and metrics.
   [[nodiscard]] std::size_t count(const Kind& kind, const std::string& index, const std::string& value) const;
 
-  // What a create or an update was answered.
+  // Stores the result of a create or an update.
   void put(const Object& object);
-  // What a read answered: it does not exist (any more).
+  // Removes an object that a read didn't find.
   void drop(const Key& key);
-  [[nodiscard]] std::size_t bytes() const;  // of all packed objects
+  [[nodiscard]] std::size_t bytes() const;  // size of all packed objects
 
  private:
   using Place = std::pair<std::string, std::string>;  // namespace, name
   struct ByPlace {
     bool operator()(const Place* a, const Place* b) const { return *a < *b; }
   };
-  using Places = std::set<const Place*, ByPlace>;  // keys of `entries`: objects are tens of thousands
+  using Places = std::set<const Place*, ByPlace>;  // keys of `entries`, to save memory: there are tens of thousands
   using Indexes = std::map<std::pair<std::string, std::string>, Places>;  // by (index, value)
   struct Entry {
     std::string packed;
     std::string uid;
     std::string version;
-    std::vector<Indexes::iterator> indexed;       // where it is found
-    bool watched = false;                         // the watch has told of it
-    std::chrono::steady_clock::time_point put{};  // if not, since when we know it
+    std::vector<Indexes::iterator> indexed;       // the index entries that list it
+    bool watched = false;                         // the watch has reported it
+    std::chrono::steady_clock::time_point put{};  // if not watched: when put() stored it or recheck() last read it
   };
   struct Store {
     const CachedKind* spec = nullptr;
@@ -95,8 +95,8 @@ class Cache {
   void take_deleted(const Object& object);
   void erase(const Kind& kind, Store& store, std::map<Place, Entry>::iterator it);
   static void unindex(Store& store, const Place& place, Entry& entry);
-  // Objects that were put() and that no watch ever told of: gone before it looked, perhaps.
-  void doubt();
+  // Rereads objects that were put() but never reported by the watch: they may have been deleted before it began.
+  void recheck();
   std::vector<Object> unpack_all(const Store& store, const Places& places) const;
   const Store* store_of(const Kind& kind) const;
 
@@ -105,12 +105,12 @@ class Cache {
   mutable std::mutex mutex_;
   std::condition_variable filling_;
   std::map<Kind, Store> stores_;
-  std::set<std::string> dead_;          // uids of what was deleted lately …
-  std::deque<std::string> dead_order_;  // … the oldest first
+  std::set<std::string> deleted_;          // uids of recently deleted objects …
+  std::deque<std::string> deleted_order_;  // … oldest first
   std::size_t bytes_ = 0;
   std::atomic<bool> filled_ = false;
   std::atomic<bool> stop_ = false;
-  std::mutex change_;  // on_change is called in the order of the changes
+  std::mutex change_;  // keeps the calls of on_change in the order of the changes
   std::thread thread_;
 };
 

@@ -1,7 +1,7 @@
-// The one seam between the operator and where its objects live.
+// The one seam between the operator and the store of its objects.
 //
-// Implemented by operator/local/store.h (files, one machine) and by operator/kube/api_client.h (the HTTPS
-// client of a Kubernetes API server). Objects are JSON exactly as kubectl shows them: apiVersion, kind,
+// Implemented by operator/local/store.h (files on one machine) and operator/kube/api_client.h (the HTTPS client of a
+// Kubernetes API server). Objects are JSON exactly as kubectl shows them: apiVersion, kind,
 // metadata{name, namespace, uid, resourceVersion, generation, labels, annotations, ownerReferences,
 // finalizers, creationTimestamp, deletionTimestamp}, spec, status. This file knows no BSPJob.
 #pragma once
@@ -44,32 +44,32 @@ class Client {
  public:
   virtual ~Client() = default;
 
-  // kNotFound if there is none.
+  // kNotFound if it doesn't exist.
   virtual Result<Object> get(const Key& key) = 0;
-  // Label selector: all pairs must match. Sorted by name. Here and in wait() the empty namespace means all that
+  // `labels`: all pairs must match. Sorted by name. Here and in wait(), an empty namespace means all namespaces that
   // this client sees.
   virtual Result<std::vector<Object>> list(const Kind& kind, const std::string& name_space,
                                            const std::map<std::string, std::string>& labels = {}) = 0;
-  // kConflict if it exists. The result carries uid, resourceVersion, creationTimestamp.
+  // kConflict if it exists. The result has uid, resourceVersion and creationTimestamp.
   virtual Result<Object> create(const Object& object) = 0;
-  // Replaces metadata (labels, annotations, finalizers) and spec; status stays. kConflict if
-  // metadata.resourceVersion is given and stale. No new resourceVersion if nothing changes.
+  // Replaces metadata (labels, annotations, finalizers) and spec, but not status. kConflict if metadata.resourceVersion
+  // is given and stale. If nothing changes, resourceVersion stays.
   virtual Result<Object> update(const Object& object) = 0;
-  // Replaces status only. Same rules.
+  // Replaces status only, by the same rules.
   virtual Result<Object> update_status(const Object& object) = 0;
-  // JSON merge patch (RFC 7386) with members of `status`, and metadata.resourceVersion for the same lock: only what changes goes
-  // over the wire. Here by way of update_status().
+  // JSON merge patch (RFC 7386) of `status`, with metadata.resourceVersion for optimistic locking: only the changes go
+  // over the wire. This default calls update_status().
   virtual Result<Object> patch_status(const Key& key, const Object& merge);
-  // With finalizers: sets deletionTimestamp; the object goes when the last finalizer is removed.
-  // Pods: sets deletionTimestamp; the node (kubelet) removes the object when the pod is gone.
-  // Only the object with that uid: kConflict if another one has its name by now. "": whichever has it.
+  // With finalizers: sets deletionTimestamp; removing the last finalizer deletes the object.
+  // Pods: sets deletionTimestamp; the node (kubelet) deletes the object once the pod has terminated.
+  // kConflict if the object of that name has another uid; "" matches any.
   virtual Result<void> remove(const Key& key, const std::string& uid) = 0;
-  // Blocks up to timeout for changes since the last call with this cursor; the first call (empty
-  // cursor) returns everything as kAdded. The cursor is opaque.
+  // Waits up to `timeout` for changes since the last call with this cursor. The first call (empty cursor) returns
+  // everything as kAdded. The cursor is opaque.
   virtual Result<std::vector<WatchEvent>> wait(const std::vector<Kind>& kinds, const std::string& name_space,
                                                std::string& cursor, std::chrono::milliseconds timeout) = 0;
-  // The same for who does not want a large cluster in memory at once: the beginning may come in parts, and
-  // `complete` tells that all of it has been given by now. Use one of the two for a cursor.
+  // The same without holding a large cluster in memory at once: the first list may come in parts, and `complete` is
+  // true once all of it has been returned. Use only one of the two functions with a cursor.
   virtual Result<std::vector<WatchEvent>> wait_part(const std::vector<Kind>& kinds, const std::string& name_space,
                                                     std::string& cursor, std::chrono::milliseconds timeout,
                                                     bool& complete) {

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// One section of a kubeconfig and the file it stands in, for messages and relative paths.
+// A section of a kubeconfig, with its file for messages and relative paths.
 struct Section {
   json value = json::object();
   std::string file;
@@ -32,7 +32,7 @@ std::unexpected<Error> bad(const Section& section, const std::string& field, con
 Result<std::string> text_of(const Section& section, const std::string& field) {
   const auto it = section.value.find(field);
   if (it == section.value.end() || it->is_null()) return std::string();
-  if (!it->is_string()) return bad(section, field, "must be a text");
+  if (!it->is_string()) return bad(section, field, "must be a string");
   return it->get<std::string>();
 }
 
@@ -56,7 +56,7 @@ Result<Material> pem_of(const Section& section, const std::string& field) {
     auto decoded = base64_decode(data);
     if (!decoded) return bad(section, field + "-data", decoded.error().message);
     if (decoded->find("-----BEGIN") == std::string::npos)
-      return bad(section, field + "-data", "holds no PEM text (-----BEGIN …)");
+      return bad(section, field + "-data", "is not PEM (-----BEGIN …)");
     material.text = std::move(*decoded);
   } else if (!path.empty()) {
     material.file = resolve(section, path);
@@ -65,7 +65,7 @@ Result<Material> pem_of(const Section& section, const std::string& field) {
   return material;
 }
 
-// The first entry called `name` among all files' lists `list`.
+// The first entry named `name` in the list `list` of any of the files.
 Result<Section> entry(const std::vector<Section>& files, const std::string& list, const std::string& name,
                       const std::string& member) {
   for (const Section& file : files) {
@@ -81,7 +81,7 @@ Result<Section> entry(const std::vector<Section>& files, const std::string& list
       return found;
     }
   }
-  return fail(ErrorCode::kInvalid, std::format("{}: no entry \"{}\" in {}", files.front().file, name, list));
+  return fail(ErrorCode::kInvalid, std::format("{}: \"{}\" not found in {}", files.front().file, name, list));
 }
 
 Result<void> read_user(const Section& user, Config& config) {
@@ -95,7 +95,7 @@ Result<void> read_user(const Section& user, Config& config) {
   BSP_TRY(config.client_key, pem_of(user, "client-key"));
   if (config.client_certificate.empty() != config.client_key.empty())
     return bad(user, config.client_key.empty() ? "client-key" : "client-certificate",
-               "required, because its other half is given");
+               "required: certificate and key belong together");
   if (config.client_key.text.find("ENCRYPTED") != std::string::npos)
     return bad(user, "client-key-data", "is encrypted; decrypt it with openssl pkey");
   BSP_TRY(config.token.text, text_of(user, "token"));
@@ -107,12 +107,12 @@ Result<void> read_user(const Section& user, Config& config) {
   BSP_TRY(config.username, text_of(user, "username"));
   BSP_TRY(config.password, text_of(user, "password"));
   if (!config.username.empty() && !config.token.empty())
-    return bad(user, "username", "can't go together with a token; keep one of them");
+    return bad(user, "username", "can't be combined with a token; remove one of them");
   BSP_TRY(config.impersonate_user, text_of(user, "as"));
   if (const auto groups = user.value.find("as-groups"); groups != user.value.end() && !groups->is_null()) {
     if (!groups->is_array()) return bad(user, "as-groups", "must be a list");
     for (const json& group : *groups) {
-      if (!group.is_string()) return bad(user, "as-groups", "must be a list of texts");
+      if (!group.is_string()) return bad(user, "as-groups", "must be a list of strings");
       config.impersonate_groups.push_back(group.get<std::string>());
     }
   }
@@ -126,13 +126,12 @@ Result<void> read_cluster(const Section& cluster, Config& config) {
     config.server = "https://" + config.server;
   if (config.server.find("://[") != std::string::npos)
     return bad(cluster, "server",
-               "an IPv6 address is not supported; use a host name that stands for it (and in the certificate)");
+               "IPv6 addresses are not supported; use a host name that resolves to it and is in the certificate");
   while (config.server.ends_with('/')) config.server.pop_back();
   BSP_TRY(config.insecure_skip_tls_verify, flag_of(cluster, "insecure-skip-tls-verify"));
   BSP_TRY(config.ca, pem_of(cluster, "certificate-authority"));
   if (config.insecure_skip_tls_verify && !config.ca.empty())
-    return bad(cluster, "insecure-skip-tls-verify",
-               "specifying a root certificates file with the insecure flag is not allowed; remove one of them");
+    return bad(cluster, "insecure-skip-tls-verify", "can't be combined with certificate-authority; remove one of them");
   BSP_TRY(config.tls_server_name, text_of(cluster, "tls-server-name"));
   BSP_TRY(config.proxy_url, text_of(cluster, "proxy-url"));
   if (!config.proxy_url.empty() && !config.proxy_url.starts_with("http://"))
@@ -168,25 +167,26 @@ Result<Config> kubeconfig(const std::vector<std::string>& files, const std::stri
       return fail(ErrorCode::kInvalid,
                   std::format("{}:{}: {}", file, documents.error().line, documents.error().message));
     if (documents->empty()) continue;
-    if (!documents->front().is_object()) return fail(ErrorCode::kInvalid, file + ": is not a kubeconfig (no map)");
+    if (!documents->front().is_object()) return fail(ErrorCode::kInvalid, file + ": is not a kubeconfig (not a map)");
     read.push_back({std::move(documents->front()), file, ""});
   }
   if (read.empty())
     return fail(ErrorCode::kNotFound,
-                std::format("no kubeconfig: {} does not exist or is empty", files.empty() ? "it" : files.front()));
+                std::format("no kubeconfig: {} doesn't exist or is empty", files.empty() ? "it" : files.front()));
   std::string context = wanted;
   for (const Section& file : read)
     if (context.empty())
       if (const auto it = file.value.find("current-context"); it != file.value.end() && it->is_string())
         context = it->get<std::string>();
   if (context.empty())
-    return fail(ErrorCode::kInvalid, read.front().file + ": current-context: not set; choose one with --context");
+    return fail(ErrorCode::kInvalid,
+                read.front().file + ": current-context is not set; select a context with --context");
 
   BSP_TRY(const Section chosen, entry(read, "contexts", context, "context"));
   BSP_TRY(const std::string cluster_name, text_of(chosen, "cluster"));
   if (cluster_name.empty()) return bad(chosen, "cluster", "required, but not given");
   Config config;
-  config.source = std::format("context {} of {}", context, chosen.file);
+  config.source = std::format("context {} in {}", context, chosen.file);
   BSP_TRY(const Section cluster, entry(read, "clusters", cluster_name, "cluster"));
   BSP_CHECK_OK(read_cluster(cluster, config));
   BSP_TRY(const std::string user_name, text_of(chosen, "user"));
@@ -205,7 +205,7 @@ Result<Config> in_cluster_config(const std::string& directory) {
   if (host.empty() || port.empty())
     return fail(ErrorCode::kNotFound, "not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
   Config config;
-  // An IPv6 address has no place in the URLs of our HTTP library; every API server's certificate bears this name.
+  // Our HTTP library doesn't support IPv6 addresses in URLs; every API server's certificate has this name.
   const bool ipv6 = host.find(':') != std::string::npos;
   config.server = std::format("https://{}:{}", ipv6 ? "kubernetes.default.svc" : host, port);
   config.ca.file = directory + "/ca.crt";
@@ -228,7 +228,7 @@ Result<Config> load_config(const ConfigOptions& options) {
   if (fs::exists(home, error)) return kubeconfig({home}, options.context);
   if (options.context.empty() && !environment("KUBERNETES_SERVICE_HOST").empty()) return in_cluster_config();
   return fail(ErrorCode::kNotFound,
-              std::format("no cluster is configured: not in a pod, $KUBECONFIG is not set, {} does not exist", home));
+              std::format("no cluster is configured: not in a pod, $KUBECONFIG is not set, {} doesn't exist", home));
 }
 
 }  // namespace bsp::kube

@@ -10,7 +10,7 @@
 namespace bsp::kube {
 namespace {
 
-constexpr auto kFresh = std::chrono::seconds(10);
+constexpr auto kRereadAfter = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -31,12 +31,12 @@ Credentials::Credentials(const Config& config)
 const std::string& Credentials::current(Held& held) {
   if (held.given.file.empty()) return held.given.text;
   const auto now = std::chrono::steady_clock::now();
-  if (held.read == std::chrono::steady_clock::time_point{} || now - held.read > kFresh) {
+  if (held.read == std::chrono::steady_clock::time_point{} || now - held.read > kRereadAfter) {
     if (auto content = read_file(held.given.file); content && !trim(*content).empty()) {
       held.value = std::move(*content);
     } else {
-      log_warning("credentials can't be read now, the last ones stay in use",
-                  {{"file", held.given.file}, {"error", content ? "it is empty" : content.error().message}});
+      log_warning("failed to read credentials, the previous ones stay in use",
+                  {{"file", held.given.file}, {"error", content ? "empty file" : content.error().message}});
     }
     held.read = now;
   }
@@ -54,7 +54,7 @@ TlsMaterial Credentials::tls() {
   return {current(ca_), current(certificate_), current(key_)};
 }
 
-void Credentials::refused() {
+void Credentials::invalidate_token() {
   const std::lock_guard lock(mutex_);
   token_.read = {};
 }

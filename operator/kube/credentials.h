@@ -1,4 +1,4 @@
-// What we show to the API server, as the files say it now: tokens and certificates are rotated under us.
+// Our credentials for the API server, kept up to date with their files: tokens and certificates rotate.
 #pragma once
 
 #include <chrono>
@@ -10,14 +10,14 @@
 namespace bsp::kube {
 
 struct TlsMaterial {
-  std::string ca;           // PEM; "": what the system trusts
+  std::string ca;           // PEM; "": the system's CAs
   std::string certificate;  // PEM; "": none
   std::string key;
   bool operator==(const TlsMaterial&) const = default;
 };
 
-// Thread-safe. A file is read again when what we know of it is older than 10 s; one that can't be read now
-// (it is being replaced) leaves what was read last.
+// Thread-safe. Rereads a file after 10 s. While a file can't be read (it may be half replaced), the last content stays
+// in use.
 class Credentials {
  public:
   explicit Credentials(const Config& config);
@@ -25,8 +25,8 @@ class Credentials {
   // The value of the Authorization header; "" for none.
   std::string authorization();
   TlsMaterial tls();
-  // The server did not take our token: the next authorization() reads the file again.
-  void refused();
+  // Call this when the server rejects our token: the next authorization() rereads the file.
+  void invalidate_token();
   [[nodiscard]] bool has_token_file() const { return !token_.given.file.empty(); }
 
  private:

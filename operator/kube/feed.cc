@@ -58,7 +58,7 @@ Result<std::vector<WatchEvent>> Feed::take_all(std::chrono::steady_clock::time_p
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, deadline, [&] { return closed_ || missing_ == 0 || (error_ && !error_->retryable); });
     if (missing_ > 0 && error_) return std::unexpected(*error_);
-    if (missing_ > 0) return fail(ErrorCode::kTimeout, "the first list did not come in time", true);
+    if (missing_ > 0) return fail(ErrorCode::kTimeout, "timed out waiting for the first list", true);
   }
   return take(std::chrono::steady_clock::time_point{});
 }

@@ -1,4 +1,4 @@
-// Between the threads that watch (one per kind) and the one caller of wait().
+// A queue of events between the watch threads (one per kind) and the caller of wait().
 #pragma once
 
 #include <chrono>
@@ -14,22 +14,22 @@ namespace bsp::kube {
 
 class Feed {
  public:
-  // With a limit a watcher waits while that many events lie here; 0: none.
+  // A watcher blocks while the queue holds `limit` events; 0 means no limit.
   Feed(std::size_t watchers, std::size_t limit) : missing_(watchers), limit_(limit) {}
 
-  // False if the feed is closed.
+  // Returns false if the feed is closed.
   bool push(std::vector<WatchEvent> events);
-  // A watcher's first list is complete. Called once by each.
+  // Each watcher calls this once, when its first list is complete.
   void complete();
-  // The first list can't be had now; told to whoever waits for it.
+  // Reports that a first list failed to whoever waits for it.
   void failed(const Error& error);
   void close();
 
-  // What is there, at once or as soon as there is something; nothing at the deadline.
+  // All queued events. Waits for the first one; empty at the deadline.
   std::vector<WatchEvent> take(std::chrono::steady_clock::time_point deadline);
-  // The same for the first look: nothing is taken until all of it has come. kTimeout, or why it does not come.
+  // All events of the first lists, once they are complete. kTimeout, or the reason why a list fails.
   Result<std::vector<WatchEvent>> take_all(std::chrono::steady_clock::time_point deadline);
-  // All first lists have been taken by the last take().
+  // Whether all first lists have been taken.
   [[nodiscard]] bool is_complete();
   [[nodiscard]] std::optional<Error> error();
 

@@ -1,4 +1,4 @@
-// What every Kubernetes object has, read from one that came over the network (base/json/fields.h).
+// Reads the fields that every Kubernetes object has, from an untrusted one (base/json/fields.h).
 #pragma once
 
 #include <charconv>
@@ -15,8 +15,8 @@ inline std::string metadata_text(const nlohmann::json& object, const char* name)
   return text_at(part_at(object, "metadata"), name);
 }
 
-// Resource versions are numbers that grow (so since Kubernetes 1.35 by contract, and always with etcd); nothing
-// for one that is no number.
+// Resource versions are increasing numbers (by contract since Kubernetes 1.35, and always with etcd). nullopt if it
+// isn't a number.
 inline std::optional<std::uint64_t> version_number(const std::string& text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -24,7 +24,7 @@ inline std::optional<std::uint64_t> version_number(const std::string& text) {
   return number;
 }
 
-// True only if both are numbers and a is the smaller one.
+// True only if both are numbers and a < b.
 inline bool is_older(const std::string& a, const std::string& b) {
   const auto x = version_number(a), y = version_number(b);
   return x && y && *x < *y;

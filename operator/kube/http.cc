@@ -34,18 +34,18 @@ thread_local bool is_io_thread = false;
 void start_io_thread() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // Before the pool, so that it is torn down after it: what OpenSSL keeps for a thread goes when the thread ends.
+    // Before the pool is created, so that OpenSSL is torn down after it: a thread's exit frees OpenSSL's data for it.
     OPENSSL_init_ssl(0, nullptr);
     try {
       crossplat::threadpool::initialize_with_threads(1);
       on_io_thread([] { is_io_thread = true; });
     } catch (const std::runtime_error&) {
-      log_warning("cpprestsdk was used before the API client: its pool has more than one thread");
+      log_warning("cpprestsdk was in use before the API client, so its pool has more than one thread");
     }
   });
 }
 
-// cpprestsdk tells the stage of a failure by its message only.
+// In cpprestsdk only the message shows at which stage a request failed.
 bool before_sending(std::string_view what) {
   return what.starts_with("Error resolving") || what.starts_with("Failed to resolve") ||
          what.starts_with("Failed to connect") || what.starts_with("Error in SSL") ||
@@ -56,7 +56,7 @@ bool before_sending(std::string_view what) {
 
 struct HttpStream::State : std::enable_shared_from_this<HttpStream::State> {
   std::string server;
-  std::size_t limit = kMaxBody;                  // of what is not read yet
+  std::size_t limit = kMaxBody;                  // of the bytes not read yet
   pplx::cancellation_token_source cancellation;  // IO thread
   int sends = 0;                                 // IO thread
 
@@ -82,15 +82,15 @@ struct HttpStream::State : std::enable_shared_from_this<HttpStream::State> {
       const bool timeout = e.error_code() == std::errc::timed_out;
       const bool sent = !before_sending(e.what());
       if (!timeout && std::string_view(e.what()).starts_with("Error in SSL")) {
-        // A certificate that we refuse is refused the next time too; it is no use to wait for another.
+        // Not retryable: we would reject the same certificate again.
         const std::string refusal = take_refusal();
         if (!refusal.empty())
-          return fail_with(ErrorCode::kRefused, std::format("{}: its certificate was refused: {}", server, refusal),
+          return fail_with(ErrorCode::kRefused, std::format("{}: its certificate was rejected: {}", server, refusal),
                            false,
                            /*retryable=*/false);
         return fail_with(ErrorCode::kUnavailable, server + ": the TLS handshake failed", false);
       }
-      const std::string what = !timeout ? e.what() : sent ? "no answer in time" : "no connection in time";
+      const std::string what = !timeout ? e.what() : sent ? "timed out waiting for an answer" : "timed out connecting";
       fail_with(timeout ? ErrorCode::kTimeout : ErrorCode::kUnavailable, std::format("{}: {}", server, what), sent);
     } catch (const std::exception& e) {
       fail_with(ErrorCode::kUnavailable, std::format("{}: {}", server, e.what()));
@@ -118,7 +118,7 @@ struct HttpStream::State : std::enable_shared_from_this<HttpStream::State> {
   void take_head(const http::http_response& response) {
     HttpHead taken{response.status_code(), std::nullopt, sends > 1};
     if (const auto it = response.headers().find("Retry-After"); it != response.headers().end()) {
-      int seconds = 0;  // the other form, a date, is used by no API server
+      int seconds = 0;  // no API server uses the other form, a date
       const std::string& text = it->second;
       if (std::from_chars(text.data(), text.data() + text.size(), seconds).ec == std::errc{} && seconds >= 0)
         taken.retry_after = std::chrono::seconds(std::min(seconds, 3600));
@@ -130,7 +130,7 @@ struct HttpStream::State : std::enable_shared_from_this<HttpStream::State> {
     changed.notify_all();
   }
 
-  // Waits for one byte (a read of more would wait until all of them are there) and takes all that came with it.
+  // Waits for one byte, then takes everything that has arrived. (A read of n bytes would wait for all n.)
   void pump(const http::http_response& response) {
     auto buffer = response.body().streambuf();
     buffer.getc().then([self = shared_from_this(), buffer, response](const pplx::task<int>& next) mutable {
@@ -163,7 +163,7 @@ struct HttpStream::State : std::enable_shared_from_this<HttpStream::State> {
     });
   }
 
-  // The body stream ends in the same way when the connection breaks: only this tells.
+  // The body stream ends in the same way if the connection breaks; only content_ready() shows the difference.
   void finish(const http::http_response& response) {
     response.content_ready().then([self = shared_from_this()](const pplx::task<http::http_response>& t) {
       try {
@@ -197,18 +197,19 @@ HttpStream::~HttpStream() {
   {
     const std::lock_guard lock(state_->mutex);
     over = state_->ended || state_->failure;
-    if (!over) state_->failure = HttpFailure{{ErrorCode::kUnavailable, "given up", true}, true};
+    if (!over) state_->failure = HttpFailure{{ErrorCode::kUnavailable, "cancelled", true}, true};
   }
   if (!over) state_->cancel();
 }
 
 std::expected<HttpHead, HttpFailure> HttpStream::head(SteadyTime deadline) {
-  check(!is_io_thread, "nobody waits for an answer on the thread that brings it (a callback of cpprestsdk)");
+  check(!is_io_thread, "cpprestsdk's thread (in a callback) must not wait for an answer that it has to deliver");
   std::unique_lock lock(state_->mutex);
   state_->changed.wait_until(lock, deadline, [&] { return state_->head || state_->failure; });
   if (state_->head) return *state_->head;
   if (state_->failure) return std::unexpected(*state_->failure);
-  return std::unexpected(HttpFailure{{ErrorCode::kTimeout, state_->server + ": no answer in time", true}, true});
+  return std::unexpected(
+      HttpFailure{{ErrorCode::kTimeout, state_->server + ": timed out waiting for an answer", true}, true});
 }
 
 std::expected<std::string, HttpFailure> HttpStream::read(SteadyTime deadline) {
@@ -217,7 +218,7 @@ std::expected<std::string, HttpFailure> HttpStream::read(SteadyTime deadline) {
   if (!state_->body.empty()) return std::exchange(state_->body, {});
   if (state_->failure) return std::unexpected(*state_->failure);
   if (state_->ended) return std::string();
-  return std::unexpected(HttpFailure{{ErrorCode::kTimeout, state_->server + ": the answer stalls", true}, true});
+  return std::unexpected(HttpFailure{{ErrorCode::kTimeout, state_->server + ": the answer stalled", true}, true});
 }
 
 struct Http::Impl {
@@ -228,8 +229,8 @@ struct Http::Impl {
   std::mutex mutex;
   std::condition_variable closing;
   bool closed = false;
-  TlsMaterial material;                           // that the two clients were made with
-  std::shared_ptr<HttpClient> requests, streams;  // differ in how long silence may last
+  TlsMaterial material;                           // of the two clients
+  std::shared_ptr<HttpClient> requests, streams;  // they differ in how long they tolerate silence
   std::vector<std::weak_ptr<HttpStream::State>> open_requests, open_streams;
 
   Impl(Config c, HttpOptions o) : config(std::move(c)), options(std::move(o)), credentials(config) {}
@@ -249,7 +250,7 @@ struct Http::Impl {
     return std::make_shared<HttpClient>(web::uri(config.server), settings);
   }
 
-  // Fresh certificates need fresh connections.
+  // New certificates need new connections.
   void renew_clients() {
     TlsMaterial now = credentials.tls();
     if (requests && now == material) return;
@@ -273,7 +274,7 @@ struct Http::Impl {
       if (!config.tls_server_name.empty()) headers.add("Host", config.tls_server_name);
       if (!config.impersonate_user.empty()) headers.add("Impersonate-User", config.impersonate_user);
       for (const std::string& group : config.impersonate_groups) headers.add("Impersonate-Group", group);
-      // Each time it is sent begins with nothing sent.
+      // Each attempt to send begins with a report of 0 bytes sent.
       message.set_progress_handler([state](http::message_direction::direction way, utility::size64_t bytes) {
         if (way == http::message_direction::upload && bytes == 0) ++state->sends;
       });
@@ -317,7 +318,7 @@ Result<std::unique_ptr<Http>> Http::create(const Config& config, const HttpOptio
   start_io_thread();
   auto impl = std::make_unique<Impl>(config, options);
   if (!web::uri::validate(config.server))
-    return fail(ErrorCode::kInvalid, std::format("{}: server: \"{}\" is no URL", config.source, config.server));
+    return fail(ErrorCode::kInvalid, std::format("{}: server: \"{}\" is not a URL", config.source, config.server));
   BSP_CHECK_OK(check_tls(impl->credentials.tls()));
   return std::unique_ptr<Http>(new Http(std::move(impl)));
 }
@@ -336,9 +337,9 @@ std::expected<HttpResponse, HttpFailure> Http::send(const HttpRequest& request, 
       if (response.body.size() > kMaxBody)
         return std::unexpected(HttpFailure{{ErrorCode::kNoSpace, "the answer is too large", false}, true});
     }
-    // The token was replaced since we read it.
+    // The token may have been replaced since we read it.
     if (head->status != 401 || again || !impl_->credentials.has_token_file()) return response;
-    impl_->credentials.refused();
+    impl_->credentials.invalidate_token();
   }
 }
 
@@ -346,7 +347,7 @@ HttpStream Http::stream(const HttpRequest& request) { return HttpStream(impl_->s
 
 void Http::end_streams() {
   const std::lock_guard lock(impl_->mutex);
-  Impl::end(impl_->open_streams, "the server does not answer any more");
+  Impl::end(impl_->open_streams, "the server stopped answering");
 }
 
 void Http::close() {

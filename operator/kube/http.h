@@ -1,9 +1,9 @@
 // One HTTP/1.1 request at a time over kept-alive TLS connections (cpprestsdk), with deadlines.
 //
-// All of cpprestsdk runs on the one thread of its pool: its connections are not safe against a request that is
-// started or cancelled on one thread while another handles its answer. Callers only post work and wait for what
-// comes back, so no call outlives its deadline, whatever the other side does.
-// Redirects are not followed: they would carry our credentials elsewhere.
+// All of cpprestsdk runs on one thread, because its connections aren't safe if one thread starts or cancels a request
+// while another handles the answer. Callers post work to that thread and wait for the result, so no call outlives its
+// deadline, whatever the server does.
+// Redirects aren't followed: they would send our credentials elsewhere.
 #pragma once
 
 #include <chrono>
@@ -23,15 +23,15 @@ struct HttpRequest {
   std::string target;  // path and query, encoded
   std::string body = {};
   std::string content_type = "application/json";
-  // On a connection of its own. The library repeats a request by itself when a kept-alive connection breaks
-  // before the answer; one that must not be carried out twice can't use such a connection.
+  // Uses a new connection. If a kept-alive connection breaks before the answer, the library repeats the request, so a
+  // request that must not be carried out twice can't use one.
   bool once = false;
 };
 
 struct HttpHead {
   int status = 0;
   std::optional<std::chrono::milliseconds> retry_after;
-  bool repeated = false;  // the library has sent the request more than once (see HttpRequest::once)
+  bool repeated = false;  // the library sent the request more than once (see HttpRequest::once)
 };
 
 struct HttpResponse {
@@ -44,7 +44,7 @@ struct HttpFailure {
   bool sent = true;  // the server may have carried the request out
 };
 
-// The answer to one request, as it comes in. Destroying it cancels the request.
+// The answer to one request, read as it arrives. Destroying it cancels the request.
 class HttpStream {
  public:
   struct State;
@@ -54,7 +54,7 @@ class HttpStream {
   HttpStream& operator=(HttpStream&&) noexcept;
 
   std::expected<HttpHead, HttpFailure> head(SteadyTime deadline);
-  // What has come in since the last read, at least one byte; "" at the end of a complete body. kTimeout.
+  // What has arrived since the last read, at least one byte; "" at the end of a complete body. kTimeout.
   std::expected<std::string, HttpFailure> read(SteadyTime deadline);
 
  private:
@@ -62,8 +62,8 @@ class HttpStream {
 };
 
 struct HttpOptions {
-  std::chrono::milliseconds idle = std::chrono::seconds(15);         // nothing moves while a request is under way
-  std::chrono::milliseconds stream_idle = std::chrono::seconds(80);  // the same for streams
+  std::chrono::milliseconds idle = std::chrono::seconds(15);         // longest silence during a request
+  std::chrono::milliseconds stream_idle = std::chrono::seconds(80);  // and during a stream
   std::string user_agent = "bsp-operator";
 };
 
@@ -75,13 +75,13 @@ class Http {
   ~Http();
 
   std::expected<HttpResponse, HttpFailure> send(const HttpRequest& request, SteadyTime deadline);
-  // For watches: the body is read as it comes.
+  // For watches: reads the body as it arrives.
   HttpStream stream(const HttpRequest& request);
-  // Ends every stream with kUnavailable: for when the connection to the server turns out to be broken.
+  // Ends every stream with kUnavailable, when the connection to the server turns out to be broken.
   void end_streams();
-  // Ends everything; calls from now on fail with kUnavailable.
+  // Ends everything; later calls fail with kUnavailable.
   void close();
-  // Sleeps until then; false if close() came first.
+  // Returns false if close() is called before `time`.
   bool sleep_until(SteadyTime time);
   [[nodiscard]] const Config& config() const;
 
@@ -91,7 +91,7 @@ class Http {
   std::unique_ptr<Impl> impl_;
 };
 
-// For a path's segment or a query's value.
+// Encodes a path segment or a query value.
 std::string percent_encode(std::string_view text);
 
 }  // namespace bsp::kube

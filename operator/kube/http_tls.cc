@@ -24,11 +24,11 @@ std::vector<X509Ptr> certificates(const std::string& pem) {
   std::vector<X509Ptr> found;
   const Bio bio = memory(pem);
   while (X509* certificate = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) found.emplace_back(certificate);
-  ERR_clear_error();  // the end of the text is an error to OpenSSL
+  ERR_clear_error();  // OpenSSL reports the end of the text as an error
   return found;
 }
 
-// No question for a passphrase on our terminal.
+// Keeps OpenSSL from asking for a passphrase on the terminal.
 int no_passphrase(char*, int, int, void*) { return -1; }
 
 KeyPtr private_key(const std::string& pem) {
@@ -67,25 +67,25 @@ std::string take_refusal() {
 
 Result<void> check_tls(const TlsMaterial& material) {
   if (!material.ca.empty() && certificates(material.ca).empty())
-    return fail(ErrorCode::kInvalid, "the cluster's CA (certificate-authority) holds no certificate in PEM");
+    return fail(ErrorCode::kInvalid, "the cluster's CA (certificate-authority) contains no PEM certificate");
   if (material.certificate.empty()) return {};
   const auto chain = certificates(material.certificate);
-  if (chain.empty()) return fail(ErrorCode::kInvalid, "client-certificate holds no certificate in PEM");
+  if (chain.empty()) return fail(ErrorCode::kInvalid, "client-certificate contains no PEM certificate");
   const KeyPtr key = private_key(material.key);
-  if (!key) return fail(ErrorCode::kInvalid, "client-key holds no unencrypted private key in PEM");
+  if (!key) return fail(ErrorCode::kInvalid, "client-key contains no unencrypted private key in PEM");
   const bool pair = X509_check_private_key(chain.front().get(), key.get()) == 1;
   ERR_clear_error();
-  if (!pair) return fail(ErrorCode::kInvalid, "client-key does not belong to client-certificate");
+  if (!pair) return fail(ErrorCode::kInvalid, "client-key doesn't match client-certificate");
   return {};
 }
 
 void set_up_tls(SSL_CTX* context, const TlsMaterial& material, const std::string& host, bool insecure) {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   if (!material.ca.empty()) {
-    // A new store, because the library has put the system's authorities into the one that is there.
+    // A new store, because the library has put the system's CAs into the existing one.
     X509_STORE* store = X509_STORE_new();
     for (const X509Ptr& certificate : certificates(material.ca)) X509_STORE_add_cert(store, certificate.get());
-    // A CA given may be an intermediate one: it is trusted as it is.
+    // Trust the given CA even if it is an intermediate one.
     X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
     SSL_CTX_set_cert_store(context, store);
   }

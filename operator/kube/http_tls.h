@@ -1,4 +1,4 @@
-// What an API server's certificate is checked against, and why it was refused.
+// Verifies an API server's certificate, and records why it was rejected.
 #pragma once
 
 #include <openssl/types.h>
@@ -9,15 +9,15 @@
 
 namespace bsp::kube {
 
-// Why we refused the last certificate, once; "" if we did not. cpprestsdk says no more than "Error in SSL handshake".
-// All handshakes of the process run on one thread, one failing after the other, so one place for it is enough.
+// Returns, once, why we rejected the last certificate; "" if we didn't. cpprestsdk only says "Error in SSL handshake".
+// All handshakes of the process run, and fail, one after another on one thread, so one variable is enough.
 std::string take_refusal();
 
-// kInvalid if CA, certificate or key can't be read as PEM or do not belong together.
+// kInvalid if CA, certificate or key aren't PEM, or if certificate and key don't match.
 Result<void> check_tls(const TlsMaterial& material);
 
-// TLS ≥ 1.2; only the given CA is trusted (if there is one), and the certificate must be for `host`.
-// What is wrong with `material` shows in the handshake.
+// Requires TLS ≥ 1.2 and a certificate for `host`, and trusts only the given CA (if there is one). Errors in `material`
+// show in the handshake.
 void set_up_tls(SSL_CTX* context, const TlsMaterial& material, const std::string& host, bool insecure);
 
 bool is_address(const std::string& host);

@@ -42,8 +42,8 @@ std::optional<Object> Candidate::next(const Object* lease, Duration now, Time wa
   if (!spec.is_object()) spec = Object::object();
   holder_ = text_at(spec, "holderIdentity");
   if (!holder_.empty() && holder_ != options_.identity) {
-    // The holder's own clock is not asked: only when we saw it alive counts. Another version of the object is a
-    // sign of life too, whoever wrote it.
+    // Ignore the holder's clock: what counts is when we saw the lease change. A new version of the object counts as a
+    // renewal too, whoever wrote it.
     const std::string sign = holder_ + text_at(spec, "renewTime") + metadata_text(written, "resourceVersion");
     if (sign != seen_) {
       seen_ = sign;
@@ -73,11 +73,11 @@ std::optional<Object> Candidate::release(const Object& lease, Time wall) {
 Result<std::unique_ptr<LeaderElection>> LeaderElection::create(Client& client, LeaderOptions options,
                                                                std::function<void(bool)> on_change) {
   if (options.name.empty() || options.name_space.empty() || options.identity.empty())
-    return fail(ErrorCode::kInvalid, "leader election: name, namespace and identity must be given");
+    return fail(ErrorCode::kInvalid, "leader election: name, namespace and identity are required");
   if (options.period >= options.give_up || options.give_up >= options.duration)
     return fail(ErrorCode::kInvalid,
-                std::format("leader election: renewing every {} and giving up after {} must be shorter, in this order, "
-                            "than the lease's {}",
+                std::format("leader election: the period ({}) must be shorter than give_up ({}), and that shorter "
+                            "than the lease's duration ({})",
                             options.period, options.give_up, options.duration));
   return std::unique_ptr<LeaderElection>(new LeaderElection(client, std::move(options), std::move(on_change)));
 }
@@ -88,7 +88,7 @@ LeaderElection::LeaderElection(Client& client, LeaderOptions options, std::funct
       on_change_(std::move(on_change)),
       candidate_(options_),
       competing_([this] { compete(); }),
-      telling_([this] { tell(); }) {}
+      notifying_([this] { notify(); }) {}
 
 LeaderElection::~LeaderElection() {
   {
@@ -96,10 +96,10 @@ LeaderElection::~LeaderElection() {
     stop_ = true;
   }
   changed_.notify_all();
-  telling_.join();
+  notifying_.join();
   competing_.join();
-  // Not before on_change(false) has returned: the next leader may start at once.
-  let_go();
+  // Only after on_change(false) has returned, because the next leader may start at once.
+  release();
 }
 
 bool LeaderElection::leads() {
@@ -116,32 +116,32 @@ void LeaderElection::compete() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
     lock.unlock();
-    one_round();
+    try_to_lead();
     lock.lock();
-    // Several candidates do not come at the same time for long.
+    // Jitter keeps the candidates from competing in lockstep.
     const auto pause = candidate_.leads(boot_time()) ? options_.period : jittered(options_.period);
     changed_.wait_for(lock, pause, [&] { return stop_; });
   }
 }
 
-void LeaderElection::one_round() {
+void LeaderElection::try_to_lead() {
   const Key key{kLease, options_.name_space, options_.name};
   const Duration began = boot_time();
   auto current = client_.get(key);
   const bool none = !current && current.error().code == ErrorCode::kNotFound;
-  if (!current && !none) return log_warning("the leader's lease can't be read", {{"error", current.error().message}});
+  if (!current && !none) return log_warning("failed to read lease", {{"error", current.error().message}});
   std::optional<Object> next;
   {
     const std::lock_guard lock(mutex_);
-    // What was lost is first told: nobody leads a second time while the first is still being wound up.
-    if (winding_up_ || (told_ && !candidate_.leads(boot_time()))) return;
+    // After losing the lease, don't lead again until on_change(false) has returned.
+    if (stopping_ || (notified_ && !candidate_.leads(boot_time()))) return;
     next = candidate_.next(none ? nullptr : &*current, boot_time(), SystemClock{}.now());
   }
   if (!next) return;
   const auto written = none ? client_.create(*next) : client_.update(*next);
   if (!written) {
-    if (written.error().code != ErrorCode::kConflict)  // somebody was faster: the next look tells who
-      log_warning("the leader's lease can't be written", {{"error", written.error().message}});
+    if (written.error().code != ErrorCode::kConflict)  // another candidate was faster: the next read shows which
+      log_warning("failed to write lease", {{"error", written.error().message}});
     return;
   }
   {
@@ -151,19 +151,19 @@ void LeaderElection::one_round() {
   changed_.notify_all();
 }
 
-void LeaderElection::tell() {
+void LeaderElection::notify() {
   std::unique_lock lock(mutex_);
   for (;;) {
     const bool leads = !stop_ && candidate_.leads(boot_time());
-    if (leads != told_) {
-      told_ = leads;
-      winding_up_ = !leads;
+    if (leads != notified_) {
+      notified_ = leads;
+      stopping_ = !leads;
       if (!leads) candidate_.resign();
       lock.unlock();
-      log_info(leads ? "this operator leads" : "this operator no longer leads", {{"identity", options_.identity}});
+      log_info(leads ? "became leader" : "lost leadership", {{"identity", options_.identity}});
       on_change_(leads);
       lock.lock();
-      winding_up_ = false;
+      stopping_ = false;
       continue;
     }
     if (stop_) return;
@@ -171,17 +171,17 @@ void LeaderElection::tell() {
       changed_.wait(lock);
       continue;
     }
-    // wait_for() counts on a clock that stands still while the machine sleeps; leads() does not.
+    // wait_for()'s clock stops while the machine sleeps, so check leads() again afterwards.
     changed_.wait_for(lock, std::max<Duration>(*candidate_.until() - boot_time(), std::chrono::milliseconds(1)));
   }
 }
 
-void LeaderElection::let_go() {
+void LeaderElection::release() {
   const auto current = client_.get({kLease, options_.name_space, options_.name});
   if (!current) return;
   if (const auto released = candidate_.release(*current, SystemClock{}.now()))
     if (const auto written = client_.update(*released); !written)
-      log_warning("the lease could not be let go of", {{"error", written.error().message}});
+      log_warning("failed to release lease", {{"error", written.error().message}});
 }
 
 }  // namespace bsp::kube

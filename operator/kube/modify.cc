@@ -39,9 +39,9 @@ Object differences(const Object& before, const Object& after) {
 std::optional<Object> merge_patch(const Object& before, const Object& after) {
   if (!before.is_object() || !after.is_object()) return std::nullopt;
   Object patch = differences(before, after);
-  Object made = before;
-  made.merge_patch(patch);
-  if (made != after) return std::nullopt;
+  Object patched = before;
+  patched.merge_patch(patch);
+  if (patched != after) return std::nullopt;
   return patch;
 }
 

@@ -1,4 +1,4 @@
-// Read, change, write, and again if somebody else was faster: optimistic locking for any kube::Client.
+// Read, change, write, and retry on a conflict: optimistic locking for any kube::Client.
 #pragma once
 
 #include <functional>
@@ -9,20 +9,20 @@
 
 namespace bsp::kube {
 
-// `change` gets the object as it is now and returns whether anything is to be written. It may be called several
-// times. Ends with kConflict only if the object changes faster than it can be written.
+// `change` gets the current object and returns whether to write it; it may be called several times. kConflict only if
+// other writers win 8 times in a row.
 Result<Object> modify(Client& client, const Key& key, const std::function<bool(Object&)>& change);
 // The same for its status.
 Result<Object> modify_status(Client& client, const Key& key, const std::function<bool(Object&)>& change);
 
-// The JSON merge patch that makes `after` of `before`; nothing where there is none, for a null of `after` would mean "remove".
+// The JSON merge patch that turns `before` into `after`. nullopt if none can: a null in `after` would mean "remove".
 std::optional<Object> merge_patch(const Object& before, const Object& after);
 
 bool has_finalizer(const Object& object, const std::string& finalizer);
 bool is_being_deleted(const Object& object);
-// Neither writes if nothing has to change. An object that is being deleted takes no new finalizer: kConflict.
+// Neither writes if nothing changes. kConflict if the object is being deleted: it can't get a new finalizer.
 Result<Object> add_finalizer(Client& client, const Key& key, const std::string& finalizer);
-// An object that is gone needs no finalizer removed: fine. Another one that has its name by now keeps its own.
+// Succeeds if the object no longer exists. Leaves a new object of the same name alone.
 Result<void> remove_finalizer(Client& client, const Key& key, const std::string& uid, const std::string& finalizer);
 
 }  // namespace bsp::kube

@@ -36,7 +36,7 @@ void Reflector::run() {
   for (;;) {
     if (!listed_) {
       if (auto done = list(); !done) {
-        troubled(done.error());
+        log_failure(done.error());
         if (first_) feed_.failed(done.error());
         if (!pause()) return;
         continue;
@@ -49,7 +49,7 @@ void Reflector::run() {
     const std::string version = version_;
     End end = watch();
     if (end == End::kRelist) listed_ = false;
-    // One that ends at once without a word is not what was asked for either.
+    // A watch that ends at once without an event is a failure too.
     if (end == End::kResume && version == version_ && Steady::now() - began < kShortWatch) end = End::kFailed;
     if (end == End::kResume)
       failures_ = 0;
@@ -65,16 +65,16 @@ bool Reflector::pause() {
   return api_.http().sleep_until(Steady::now() + pause);
 }
 
-void Reflector::troubled(const Error& error) {
-  // A first failure is everyday life; one that goes on is told now and then.
+void Reflector::log_failure(const Error& error) {
+  // Single failures are normal. Log only persistent ones, and not each time.
   const bool closed = !api_.http().sleep_until(Steady::now());
   if (closed || failures_ % 8 != 2) return;
-  log_warning("watching the API server fails", {{"kind", kind_.kind}, {"error", error.message}});
+  log_warning("failed to watch the API server, will retry", {{"kind", kind_.kind}, {"error", error.message}});
 }
 
 Result<void> Reflector::list() {
   BSP_TRY(resource_, resources_.find(kind_));
-  std::set<std::string> there;
+  std::set<std::string> listed;
   std::string next;
   std::string version;
   do {
@@ -82,9 +82,9 @@ Result<void> Reflector::list() {
                                            next.empty() ? "" : "&continue=" + percent_encode(next));
     BSP_TRY(const Answer answer, api_.send({.target = target}));
     if (answer.status == 404) resources_.forget(kind_.api_version);
-    if (answer.status == 410 && !next.empty()) {  // the list took so long that its version is gone: from the start
+    if (answer.status == 410 && !next.empty()) {  // the list took so long that its version expired: start over
       next.clear();
-      there.clear();
+      listed.clear();
       if (!api_.http().sleep_until(Steady::now() + jittered(kFirstPause)))
         return fail(ErrorCode::kUnavailable, "the API client is closed");
       continue;
@@ -97,17 +97,17 @@ Result<void> Reflector::list() {
     std::vector<WatchEvent> events;
     if (page.contains("items") && page["items"].is_array())
       for (Object& item : page["items"]) {
-        there.insert(key_in(item));
+        listed.insert(key_in(item));
         note(std::move(item), events);
       }
     if (!feed_.push(std::move(events))) return fail(ErrorCode::kUnavailable, "the API client is closed");
   } while (!next.empty());
-  std::vector<std::string> gone;
+  std::vector<std::string> deleted;
   for (const auto& [key, seen] : seen_)
-    if (!there.contains(key)) gone.push_back(key);
-  std::ranges::sort(gone);
+    if (!listed.contains(key)) deleted.push_back(key);
+  std::ranges::sort(deleted);
   std::vector<WatchEvent> events;
-  for (const std::string& key : gone) note_gone(key, events);
+  for (const std::string& key : deleted) note_deleted(key, events);
   if (!feed_.push(std::move(events))) return fail(ErrorCode::kUnavailable, "the API client is closed");
   version_ = version;
   return {};
@@ -115,27 +115,27 @@ Result<void> Reflector::list() {
 
 void Reflector::note(Object object, std::vector<WatchEvent>& events) {
   if (metadata_text(object, "name").empty()) return;
-  // The items of a list of built-in kinds bear neither.
+  // Items in a list of a built-in kind have neither.
   if (!object.contains("apiVersion")) object["apiVersion"] = kind_.api_version;
   if (!object.contains("kind")) object["kind"] = kind_.kind;
   const std::string key = key_in(object);
   Seen now{metadata_text(object, "uid"), metadata_text(object, "resourceVersion")};
   const auto before = seen_.find(key);
   if (before != seen_.end() && before->second.uid == now.uid) {
-    // Told already, or out of date.
+    // Already reported, or out of date.
     if (before->second.version == now.version || is_older(now.version, before->second.version)) return;
     before->second.version = std::move(now.version);
     if (options_.trim) options_.trim(object);
     events.push_back({EventType::kModified, std::move(object)});
     return;
   }
-  if (before != seen_.end()) note_gone(key, events);  // deleted and made anew
+  if (before != seen_.end()) note_deleted(key, events);  // deleted and recreated
   seen_[key] = std::move(now);
   if (options_.trim) options_.trim(object);
   events.push_back({EventType::kAdded, std::move(object)});
 }
 
-void Reflector::note_gone(const std::string& key, std::vector<WatchEvent>& events) {
+void Reflector::note_deleted(const std::string& key, std::vector<WatchEvent>& events) {
   const auto it = seen_.find(key);
   if (it == seen_.end()) return;
   const auto slash = key.find('/');
@@ -158,17 +158,17 @@ Reflector::End Reflector::watch() {
                              resource_.collection(name_space_), percent_encode(version_), seconds.count())});
   const auto head = stream.head(std::min(deadline, Steady::now() + api_.options().attempt));
   if (!head) {
-    troubled(head.error().error);
+    log_failure(head.error().error);
     return End::kFailed;
   }
   if (head->retry_after) asked_pause_ = jittered(*head->retry_after);
   const bool refused = head->status < 200 || head->status >= 300;
-  std::string rest;  // a line that is not complete yet
+  std::string rest;  // an incomplete line
   for (;;) {
     auto piece = stream.read(deadline);
     if (!piece) {
-      // A line cut off in the middle is forgotten: the next watch begins before it.
-      troubled(piece.error().error);
+      // Drop an incomplete line: the next watch starts before it.
+      log_failure(piece.error().error);
       return refused ? End::kFailed : End::kResume;
     }
     if (piece->empty()) break;
@@ -186,7 +186,7 @@ Reflector::End Reflector::watch() {
     resources_.forget(kind_.api_version);
     return End::kRelist;
   }
-  troubled(error_of(head->status, rest));
+  log_failure(error_of(head->status, rest));
   return End::kFailed;
 }
 
@@ -199,11 +199,11 @@ Reflector::End Reflector::take_line(std::string_view line) {
   if (type == "ERROR") {
     const Object& code = part_at(object, "code");
     if (code.is_number_integer() && code == 410) return End::kRelist;
-    troubled(Error{ErrorCode::kUnavailable, text_at(object, "message"), true});
+    log_failure(Error{ErrorCode::kUnavailable, text_at(object, "message"), true});
     return End::kFailed;
   }
   const std::string version = metadata_text(object, "resourceVersion");
-  // Events come in the order of their versions. If not, something between us and the server can't be trusted.
+  // Events arrive in the order of their versions. If not, something between us and the server is broken.
   if (is_older(version, version_)) return End::kRelist;
   std::vector<WatchEvent> events;
   if (type == "ADDED" || type == "MODIFIED") {

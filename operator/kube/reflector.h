@@ -1,14 +1,14 @@
-// Keeps up with all objects of one kind: list once, then watch from there, for as long as it lives.
+// Follows all objects of one kind: lists them, then watches from that version on.
 //
 //        ┌────────── 410, events out of order, kind unknown ──────────┐
 //        ▼                                                            │
-//   list in pages ──> watch from the list's resourceVersion ──> ended, cut, silent
+//   list in pages ──> watch from the list's resourceVersion ──> ended, broken, silent
 //                       ▲                                             │
 //                       └──── resume at the last version or bookmark ─┘
 //
-// A second list tells only what differs from what was told before, deletions included. A watch is asked to end
-// after about a minute, so a connection that died silently is noticed within that time; a read that times out
-// elsewhere ends it at once (Http::end_streams).
+// A later list reports only differences from the objects reported so far, including deletions. Each watch asks the
+// server to end it after about a minute, so a silently dead connection is detected within that time; a read that times
+// out elsewhere ends it at once (Http::end_streams).
 #pragma once
 
 #include <functional>
@@ -25,15 +25,15 @@ namespace bsp::kube {
 
 struct ReflectorOptions {
   std::size_t page = 250;
-  std::chrono::seconds watch{60};          // what the server is asked for; varied by up to half
-  std::chrono::seconds grace{15};          // silence beyond that is a stall
-  std::function<void(Object&)> trim = {};  // drops what nobody reads
+  std::chrono::seconds watch{60};          // the duration to ask the server for, plus up to half
+  std::chrono::seconds grace{15};          // how long a watch may be silent beyond that
+  std::function<void(Object&)> trim = {};  // removes unused fields
 };
 
 class Reflector {
  public:
   Reflector(Api& api, Resources& resources, Kind kind, std::string name_space, Feed& feed, ReflectorOptions options);
-  // The Http and the Feed must be closed before.
+  // Close the Http and the Feed first.
   ~Reflector();
   Reflector(const Reflector&) = delete;
   Reflector& operator=(const Reflector&) = delete;
@@ -47,14 +47,14 @@ class Reflector {
   };
 
   void run();
-  bool pause();  // false: closed
+  bool pause();  // false if closed
   Result<void> list();
   End watch();
   End take_line(std::string_view line);
-  // Notes the object and appends what is new about it.
+  // Remembers the object, and appends an event if it is new or changed.
   void note(Object object, std::vector<WatchEvent>& events);
-  void note_gone(const std::string& key, std::vector<WatchEvent>& events);
-  void troubled(const Error& error);
+  void note_deleted(const std::string& key, std::vector<WatchEvent>& events);
+  void log_failure(const Error& error);
 
   Api& api_;
   Resources& resources_;
@@ -64,12 +64,12 @@ class Reflector {
   const ReflectorOptions options_;
   Resource resource_;
   std::unordered_map<std::string, Seen> seen_;  // by "namespace/name"
-  std::string version_;                         // up to which everything was told
+  std::string version_;                         // everything up to this version was reported
   bool listed_ = false;
   bool first_ = true;
   unsigned failures_ = 0;
-  std::chrono::milliseconds asked_pause_{0};  // by the server
-  std::thread thread_;                        // last: it uses all of the above
+  std::chrono::milliseconds asked_pause_{0};  // Retry-After
+  std::thread thread_;                        // last, because it uses everything above
 };
 
 }  // namespace bsp::kube

@@ -7,8 +7,8 @@
 namespace bsp::kube {
 namespace {
 
-// A kind that is missing may just be on its way (its CustomResourceDefinition was created): not asked more often.
-constexpr auto kAskAgain = std::chrono::seconds(2);
+// A missing kind may appear soon, if its CustomResourceDefinition was just created. Don't ask more often than this.
+constexpr auto kDiscoverAgain = std::chrono::seconds(2);
 
 std::string root_of(const std::string& api_version) {
   return (api_version.find('/') == std::string::npos ? "/api/" : "/apis/") + api_version;
@@ -32,18 +32,18 @@ Result<Resource> Resources::find(const Kind& kind) {
     if (const auto group = groups_.find(kind.api_version); group != groups_.end()) {
       const auto it = group->second.by_kind.find(kind.kind);
       if (it != group->second.by_kind.end()) return it->second;
-      known = std::chrono::steady_clock::now() - group->second.asked < kAskAgain;
+      known = std::chrono::steady_clock::now() - group->second.discovered < kDiscoverAgain;
     }
   }
   if (!known) {
-    BSP_TRY(Group fresh, ask(kind.api_version));
+    BSP_TRY(Group fresh, discover(kind.api_version));
     const std::lock_guard lock(mutex_);
     Group& group = groups_[kind.api_version] = std::move(fresh);
     if (const auto it = group.by_kind.find(kind.kind); it != group.by_kind.end()) return it->second;
   }
   return fail(ErrorCode::kUnavailable,
-              std::format("the API server serves no {} of {}; is its CustomResourceDefinition installed?", kind.kind,
-                          kind.api_version),
+              std::format("the API server doesn't serve {} of {}; is its CustomResourceDefinition installed?",
+                          kind.kind, kind.api_version),
               true);
 }
 
@@ -52,14 +52,14 @@ void Resources::forget(const std::string& api_version) {
   groups_.erase(api_version);
 }
 
-Result<Resources::Group> Resources::ask(const std::string& api_version) {
+Result<Resources::Group> Resources::discover(const std::string& api_version) {
   Group group;
-  group.asked = std::chrono::steady_clock::now();
+  group.discovered = std::chrono::steady_clock::now();
   const std::string root = root_of(api_version);
   BSP_TRY(const Answer answer, api_.send({.target = root}));
-  if (answer.status == 404) return group;  // no kind of this group is served
+  if (answer.status == 404) return group;  // the server has no such group
   if (!answer.ok())
-    return std::unexpected(error_of(answer.status, answer.body).in("asking what the API server serves"));
+    return std::unexpected(error_of(answer.status, answer.body).in("discovering the API server's resources"));
   BSP_TRY(const Object list, parse_object(answer.body, root));
   const Object& resources = part_at(list, "resources");
   if (!resources.is_array()) return fail(ErrorCode::kFailed, root + ": resources: not a list", true);

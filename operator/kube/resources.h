@@ -1,4 +1,4 @@
-// Where the API server keeps the objects of a kind: asked once (discovery), then known.
+// The API server's paths for each kind, cached from discovery.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ struct Resource {
   bool namespaced = true;
   bool has_status = false;
 
-  // Of all objects, or those of one namespace.
+  // The path of all objects, or of those in one namespace.
   [[nodiscard]] std::string collection(const std::string& name_space) const;
   [[nodiscard]] std::string item(const std::string& name_space, const std::string& name) const;
 };
@@ -26,17 +26,17 @@ class Resources {
  public:
   explicit Resources(Api& api) : api_(api) {}
 
-  // kUnavailable, worth another try, if the server serves no such kind (yet).
+  // kUnavailable (retryable) if the server doesn't serve the kind, or not yet.
   Result<Resource> find(const Kind& kind);
-  // The server does not know what it said it serves: ask again at the next find().
+  // Call this when the server no longer serves a kind: the next find() runs discovery again.
   void forget(const std::string& api_version);
 
  private:
   struct Group {
     std::map<std::string, Resource> by_kind;
-    SteadyTime asked{};
+    SteadyTime discovered{};
   };
-  Result<Group> ask(const std::string& api_version);
+  Result<Group> discover(const std::string& api_version);
 
   Api& api_;
   std::mutex mutex_;

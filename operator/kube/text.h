@@ -1,11 +1,11 @@
-// Texts as files and headers hold them.
+// Helpers for text in files and headers.
 #pragma once
 
 #include <string>
 
 namespace bsp::kube {
 
-// Without the white space around it.
+// Removes leading and trailing whitespace.
 std::string trim(const std::string& text);
 
 }  // namespace bsp::kube

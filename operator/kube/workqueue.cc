@@ -67,13 +67,13 @@ void Workqueue::set_lane(const std::string& key, Lane lane) {
   changed_.notify_all();
 }
 
-// Of the first tenant whose turn it is and that has not too many with workers.
+// Takes the next key of the first tenant in turn that is below its limit.
 std::optional<std::string> Workqueue::take(Lane lane) {
   Waiting& waiting = waiting_in(lane);
   for (auto turn = waiting.turns.begin(); turn != waiting.turns.end(); ++turn) {
     const std::string tenant = *turn;
-    unsigned& with_workers = waiting.with_workers[tenant];  // 0 only for a moment: it is counted below
-    if (with_workers >= options_.of_a_tenant) continue;
+    unsigned& with_workers = waiting.with_workers[tenant];  // if 0, incremented below
+    if (with_workers >= options_.max_per_tenant) continue;
     waiting.turns.erase(turn);
     const auto keys = waiting.of_tenant.find(tenant);
     std::string key = std::move(keys->second.front());
@@ -122,7 +122,7 @@ void Workqueue::forget(const std::string& key) {
   limiter_.forget(key);
 }
 
-void Workqueue::ripen(Time now) {
+void Workqueue::add_due(Time now) {
   while (!by_time_.empty() && by_time_.begin()->first <= now) {
     const std::string key = by_time_.begin()->second;
     by_time_.erase(by_time_.begin());
@@ -136,13 +136,13 @@ std::optional<std::string> Workqueue::get(Lane least, Time deadline) {
   for (;;) {
     if (stop_) return std::nullopt;
     const Time now = std::chrono::steady_clock::now();
-    ripen(now);
+    add_due(now);
     if (auto key = take(Lane::kUrgent)) return key;
     if (least == Lane::kOrdinary)
       if (auto key = take(Lane::kOrdinary)) return key;
     if (now >= deadline) return std::nullopt;
     const Time next = by_time_.empty() ? deadline : std::min(deadline, by_time_.begin()->first);
-    // wait_until(max) overflows in some libraries.
+    // Some libraries overflow in wait_until(max).
     if (next == Time::max())
       changed_.wait(lock);
     else

@@ -1,14 +1,14 @@
-// Keys of objects to look at, each at most once at a time: the queue between watches and workers.
+// The queue between watches and workers: keys of objects to reconcile, each processed by one worker at a time.
 //
-// A key that is added while it waits is one entry; one added while a worker has it comes again when the worker is
-// done(). A failure comes back later and later (per key: 5 ms, doubled up to 5 min), and all failures together no
-// faster than a bucket of 100 that refills by 10 a second.
+// Adding a key that waits changes nothing; a key added while a worker has it is queued again when the worker is done().
+// Failed keys are retried with exponential backoff (per key: 5 ms, doubled up to 5 min), and all of them together at
+// the rate of a token bucket: a burst of 100, then 10 per second.
 //
-// Fair between tenants, because a call may hang for as long as a tenant's admission webhook likes: tenants take turns, and of
-// one tenant only so many keys are with workers at once. Urgent keys go before all others, and are counted apart from them:
+// The queue is fair between tenants, because a call may hang for as long as a tenant's admission webhook likes: tenants
+// take turns, and each has a limit of keys that workers hold at once. Urgent keys come first, with their own limit:
 //
-//     urgent     a: k3       b: k7 k9      ─┐  get(kUrgent)   workers for these alone
-//     ordinary   a: k1 k2    c: k4         ─┴─ get()          everything, the urgent first
+//     urgent     a: k3       b: k7 k9      ─┐  get(kUrgent)   for workers that take only these
+//     ordinary   a: k1 k2    c: k4         ─┴─ get()          everything, urgent keys first
 #pragma once
 
 #include <array>
@@ -30,19 +30,19 @@ struct WorkqueueOptions {
   std::chrono::milliseconds last_delay{std::chrono::minutes(5)};
   double failures_per_second = 10;
   double burst = 100;
-  std::function<std::string(const std::string& key)> tenant_of = {};  // null: one for all
-  // Keys of one tenant that workers have at once, of each lane.
-  unsigned of_a_tenant = std::numeric_limits<unsigned>::max();
+  std::function<std::string(const std::string& key)> tenant_of = {};  // null: all keys share one tenant
+  // How many keys of a tenant workers may hold at once, per lane.
+  unsigned max_per_tenant = std::numeric_limits<unsigned>::max();
 };
 
 enum class Lane { kUrgent, kOrdinary };
 
-// How long failures wait; a function of the calls and of the time given with them.
+// How long a failed key waits. A pure function of the calls and the times passed in.
 class RateLimiter {
  public:
   using Time = std::chrono::steady_clock::time_point;
   explicit RateLimiter(const WorkqueueOptions& options) : options_(options), tokens_(options.burst) {}
-  // From `now`, for one more failure of this key.
+  // Counts another failure of the key; returns the delay from `now`.
   std::chrono::nanoseconds delay(const std::string& key, Time now);
   void forget(const std::string& key) { failures_.erase(key); }
   [[nodiscard]] unsigned failures(const std::string& key) const;
@@ -50,7 +50,7 @@ class RateLimiter {
  private:
   const WorkqueueOptions options_;
   std::map<std::string, unsigned> failures_;
-  double tokens_;  // negative: already promised to earlier failures
+  double tokens_;  // negative: earlier failures have reserved them
   std::optional<Time> refilled_;
 };
 
@@ -60,20 +60,20 @@ class Workqueue {
   explicit Workqueue(WorkqueueOptions options = {}) : options_(std::move(options)), limiter_(options_) {}
 
   void add(const std::string& key);
-  // Not before that; an earlier time that is noted already stays.
+  // Adds the key after `delay`, unless it is due earlier anyway.
   void add_after(const std::string& key, std::chrono::nanoseconds delay);
-  // After a failure.
+  // Retries the key after a failure.
   void add_rate_limited(const std::string& key);
-  // From now on, and where it waits already.
+  // Also moves the key if it is waiting.
   void set_lane(const std::string& key, Lane lane);
-  // It worked: the next failure is the first one again.
+  // Resets the key's backoff after a success.
   void forget(const std::string& key);
 
-  // The next key, of this lane or a more urgent one; nothing after shut_down(), or at the deadline. done() must follow.
+  // The next key of this lane or a more urgent one; pass it to done(). nullopt after shut_down() or at the deadline.
   std::optional<std::string> get(Lane least = Lane::kOrdinary, std::chrono::steady_clock::time_point deadline =
                                                                    std::chrono::steady_clock::time_point::max());
   void done(const std::string& key);
-  // Wakes everybody; what is queued is dropped.
+  // Wakes all workers and drops what is queued.
   void shut_down();
 
   [[nodiscard]] std::size_t size();  // ready now
@@ -84,11 +84,11 @@ class Workqueue {
   // The keys of a lane that wait for a worker.
   struct Waiting {
     std::map<std::string, std::deque<std::string>> of_tenant;
-    std::deque<std::string> turns;                 // tenants with any, whose turn is next first
-    std::map<std::string, unsigned> with_workers;  // keys, by tenant
+    std::deque<std::string> turns;                 // tenants with waiting keys, in the order of their turns
+    std::map<std::string, unsigned> with_workers;  // number of keys that workers hold, by tenant
   };
   void add_locked(const std::string& key);
-  void ripen(Time now);
+  void add_due(Time now);
   void make_ready(const std::string& key);
   std::optional<std::string> take(Lane lane);
   [[nodiscard]] std::string tenant_of(const std::string& key) const {
@@ -106,10 +106,10 @@ class Workqueue {
   std::array<Waiting, 2> waiting_;  // by lane
   std::size_t ready_ = 0;           // in both
   std::set<std::string> urgent_;
-  std::set<std::string> dirty_;          // ready, or to come again when done
-  std::map<std::string, Lane> in_work_;  // and of which lane each was taken
+  std::set<std::string> dirty_;          // ready, or to be queued again when done
+  std::map<std::string, Lane> in_work_;  // with the lane that each was taken from
   std::map<std::string, Time> later_;
-  std::set<std::pair<Time, std::string>> by_time_;  // the same, the next one first
+  std::set<std::pair<Time, std::string>> by_time_;  // the same, earliest first
   bool stop_ = false;
 };
 

@@ -50,7 +50,7 @@ Shell::Shell(kube::Client& client, ShellOptions options)
     : client_(client),
       options_(std::move(options)),
       queue_({.tenant_of = [](const std::string& key) { return key.substr(0, key.find('/')); },
-              .of_a_tenant = std::max(1u, options_.workers)}),
+              .max_per_tenant = std::max(1u, options_.workers)}),
       authority_(client, own_name_space(options_), options_.authority_name),
       sidecar_thread_(options_.network) {
   if (options_.exchange.group)

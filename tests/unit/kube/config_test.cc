@@ -83,7 +83,7 @@ users:
   EXPECT_EQ(one.server, "https://a:6443");
   EXPECT_EQ(one.token.text, "xx");
   EXPECT_EQ(one.name_space, "default");
-  EXPECT_THAT(kubeconfig({file}, "three").error().message, HasSubstr("no entry \"three\" in contexts"));
+  EXPECT_THAT(kubeconfig({file}, "three").error().message, HasSubstr("\"three\" not found in contexts"));
 }
 
 TEST_F(ConfigTest, FilesAreMergedAndPathsStartAtTheirOwnFile) {
@@ -109,12 +109,12 @@ TEST_F(ConfigTest, WhatCantWorkIsRefusedWithARemedy) {
               HasSubstr("users[\"u\"].user.exec: credential plugins are not supported; use"));
   EXPECT_THAT(refusal(server, "auth-provider: {name: gcp}"), HasSubstr("auth providers are not supported"));
   EXPECT_THAT(refusal("", "token: x"), HasSubstr("clusters[\"k\"].cluster.server: required"));
-  EXPECT_THAT(refusal("server: 17", "token: x"), HasSubstr("must be a text"));
+  EXPECT_THAT(refusal("server: 17", "token: x"), HasSubstr("must be a string"));
   EXPECT_THAT(refusal(server + ", insecure-skip-tls-verify: maybe", ""), HasSubstr("must be true or false"));
   EXPECT_THAT(refusal(server + ", insecure-skip-tls-verify: true, certificate-authority-data: " + kPem64, ""),
               HasSubstr("not allowed; remove one of them"));
   EXPECT_THAT(refusal(server + ", certificate-authority-data: \"%%%\"", ""), HasSubstr("is not base64"));
-  EXPECT_THAT(refusal(server + ", certificate-authority-data: aGVsbG8=", ""), HasSubstr("holds no PEM text"));
+  EXPECT_THAT(refusal(server + ", certificate-authority-data: aGVsbG8=", ""), HasSubstr("is not PEM"));
   EXPECT_THAT(refusal(server + ", certificate-authority: nowhere.pem", ""), HasSubstr("nowhere.pem"));
   EXPECT_THAT(refusal(server, std::string("client-certificate-data: ") + kPem64), HasSubstr("client-key: required"));
   EXPECT_THAT(refusal(server, "tokenFile: nowhere"), HasSubstr("tokenFile"));
@@ -147,11 +147,11 @@ TEST_F(ConfigTest, TheServiceAccountOfAPod) {
   Credentials credentials(config);
   EXPECT_EQ(credentials.authorization(), "Bearer first");
   write("sa/token", "second");
-  credentials.refused();
+  credentials.invalidate_token();
   EXPECT_EQ(credentials.authorization(), "Bearer second");
   // A moment without the file keeps what was read last.
   std::filesystem::remove(directory_ + "/sa/token");
-  credentials.refused();
+  credentials.invalidate_token();
   EXPECT_EQ(credentials.authorization(), "Bearer second");
   EXPECT_THAT(in_cluster_config(directory_ + "/sa").error().message, HasSubstr("automountServiceAccountToken"));
   ::setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);

@@ -166,8 +166,8 @@ std::string next_of(Workqueue& queue, Lane least = Lane::kOrdinary) {
   return queue.get(least, std::chrono::steady_clock::now()).value_or("");
 }
 
-kube::WorkqueueOptions by_first_letter(unsigned of_a_tenant) {
-  return {.tenant_of = [](const std::string& key) { return key.substr(0, 1); }, .of_a_tenant = of_a_tenant};
+kube::WorkqueueOptions by_first_letter(unsigned max_per_tenant) {
+  return {.tenant_of = [](const std::string& key) { return key.substr(0, 1); }, .max_per_tenant = max_per_tenant};
 }
 
 TEST(WorkqueueTest, TenantsTakeTurnsAndNoneHoldsAllWorkers) {
