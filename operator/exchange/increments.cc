@@ -6,7 +6,7 @@
 namespace bsp::exchange {
 
 Increments::Increments(Config config)
-    : Maintained(std::move(config)), unsaid_(config_.resources), carried_(config_.members, config_.resources) {
+    : Maintained(std::move(config)), unsent_(config_.resources), carried_(config_.members, config_.resources) {
   if (!config_.carried.empty()) carried_ = view_;
 }
 
@@ -17,7 +17,7 @@ void Increments::received(Member from, const Message& message, Output& out) {
     case Kind::kLoad:
       for (std::uint32_t r = 0; r < config_.resources; ++r) view_.row(from)[r] += message.loads[r];
       if (message.kind != Kind::kHello) return;
-      // All that it holds: what was known of it before counts no more.
+      // A Hello has the member's whole load, so earlier knowledge no longer counts.
       for (std::uint32_t r = 0; r < config_.resources; ++r)
         view_.row(from)[r] -= std::exchange(carried_.row(from)[r], 0.0);
       heard(from, out);
@@ -30,21 +30,21 @@ void Increments::received(Member from, const Message& message, Output& out) {
     case Kind::kStart:
     case Kind::kAnswer:
     case Kind::kEnd:
-      return;  // of another mechanism
+      return;  // from another mechanism
   }
 }
 
 void Increments::load_changed(std::uint32_t resource, double by, bool assigned, Output& out) {
-  if (assigned && by > 0) return;  // counted when the reservation came, or will be when it comes
+  if (assigned && by > 0) return;  // the reservation counts it
   view_.row(config_.self)[resource] += by;
-  unsaid_[resource] += by;
-  say_if_beyond(config_.threshold, out);
+  unsent_[resource] += by;
+  broadcast_beyond(config_.threshold, out);
 }
 
-void Increments::say_if_beyond(double threshold, Output& out) {
-  if (!exceeds(unsaid_, threshold)) return;
-  broadcast({.kind = Kind::kLoad, .loads = unsaid_}, out);
-  std::ranges::fill(unsaid_, 0.0);
+void Increments::broadcast_beyond(double threshold, Output& out) {
+  if (!exceeds(unsent_, threshold)) return;
+  broadcast({.kind = Kind::kLoad, .loads = unsent_}, out);
+  std::ranges::fill(unsent_, 0.0);
 }
 
 void Increments::decided(std::span<const Assignment> assignments, Output& out) {
@@ -60,11 +60,11 @@ void Increments::decided(std::span<const Assignment> assignments, Output& out) {
   if (!send.to.empty()) out.sends.push_back(std::move(send));
 }
 
-void Increments::timer(Output& out) { say_if_beyond(0, out); }
+void Increments::timer(Output& out) { broadcast_beyond(0, out); }
 
 void Increments::grow(std::uint32_t resources) {
   Maintained::grow(resources);
-  unsaid_.resize(resources);
+  unsent_.resize(resources);
   carried_.grow(resources);
 }
 

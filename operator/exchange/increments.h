@@ -1,12 +1,12 @@
-// Increments: a member broadcasts by how much its load has changed, and a decision maker at once what it has just
+// Increments: a member broadcasts the changes of its load, and a decision maker immediately broadcasts what it
 // assigned.
 //
-// Source: RR-5478, the mechanism based on load increments. The reservation (the source's Master_To_All) goes to all
-// that will still decide and to the receivers of the work, which count it as theirs from then on and do not broadcast
-// that increase again. All messages are additions, so that their order does not matter; each must be taken in exactly
-// once (once.h).
+// Source: RR-5478, the mechanism based on load increments. The reservation (the source's Master_To_All) goes to every
+// member that may still decide and to the receivers of the work. A receiver counts it as its own from then on, and
+// doesn't broadcast that increase again. All messages are additions, so their order doesn't matter; each must be
+// applied exactly once (once.h).
 //
-// After the loss of a member that was telling a decision, those whom it told differ from the others by that decision.
+// If a member is lost while it sends a decision, the members that received it see a different view from the others.
 #pragma once
 
 #include "operator/exchange/maintained.h"
@@ -24,10 +24,10 @@ class Increments final : public Maintained {
   void grow(std::uint32_t resources) override;
 
  private:
-  void say_if_beyond(double threshold, Output& out);
+  void broadcast_beyond(double threshold, Output& out);
 
-  std::vector<double> unsaid_;  // changes of this member's load that the others do not know
-  View carried_;                // of members that have not said Hello, counted in the view until they do
+  std::vector<double> unsent_;  // changes of this member's load that the others don't know
+  View carried_;                // loads of members that haven't sent Hello; they count in the view until then
 };
 
 }  // namespace bsp::exchange

@@ -20,37 +20,37 @@ namespace bsp::exchange {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{100};
-constexpr std::chrono::seconds kLookUpAgain{5};
-constexpr std::size_t kMessagesInARequest = 64;
+constexpr std::chrono::seconds kResolveAgain{5};
+constexpr std::size_t kMaxMessagesPerRequest = 64;
 
-using Granted = std::promise<Result<View>>;
-// Who waits until all have heard what was said to them so far.
-struct Told {
+using ViewPromise = std::promise<Result<View>>;
+// Waits until all members have confirmed the messages sent to them so far.
+struct Confirmation {
   std::vector<std::uint64_t> up_to;  // by member: the number of the next message
   std::promise<Result<void>> done;
 };
 
 }  // namespace
 
-// All members below, but for `loop`, `deciding` and what is const, belong to the loop's thread.
+// Only the loop's thread may use the members below, except `loop`, `deciding` and the const ones.
 struct LinkGroup::State {
   struct Peer {
     std::string address;
-    std::unique_ptr<net::LinkPeer> link;  // null: its host's name has not been resolved yet
+    std::unique_ptr<net::LinkPeer> link;  // null: its host name hasn't been resolved yet
     std::future<Result<std::string>> resolving;
-    std::deque<Message> outbox;  // not confirmed; the first has the number `first`
+    std::deque<Message> outbox;  // unconfirmed messages; the first has the number `first`
     std::uint64_t first = 1;
-    bool asking = false;                                    // a request is under way, or a retry is planned
-    bool probe = false;                                     // ask even without messages
-    net::SteadyTime silent_since = net::SteadyTime::max();  // max: the last request was answered
+    bool asking = false;                                    // a request is pending, or a retry is scheduled
+    bool probe = false;                                     // send a request even without messages
+    net::SteadyTime silent_since = net::SteadyTime::max();  // max: it answered the last request
     std::uint64_t instance = 0;                             // 0: not known yet in this generation
-    Once taken;                                             // of its messages
+    Once taken;                                             // its messages
   };
 
   State(net::TlsContext tls, Options o) : context(std::move(tls)), options(std::move(o)), names(options.resources) {}
 
   void begin(std::uint64_t to, std::vector<double> own, std::vector<double> carried);
-  bool go_over(std::uint64_t to);
+  bool move_to(std::uint64_t to);
   void run(const std::function<void(Protocol&, Output&)>& what);
   void pump(Member to);
   void answered(Member to, std::size_t count, Result<net::Answer> answer);
@@ -62,13 +62,13 @@ struct LinkGroup::State {
   Result<nlohmann::json> take(const net::Request& request);
   std::uint32_t number_of(const std::string& name);
   Message renumbered(Message message, std::span<const std::uint32_t> numbers) const;
-  bool returns(Member peer, std::uint64_t instance);
-  void look_up(Member peer);
+  bool has_restarted(Member peer, std::uint64_t instance);
+  void resolve(Member peer);
   void resolved(Member peer);
   void tick();
   void decided(const std::vector<Assignment>& assignments);
   void close();
-  // Runs in the loop's thread and waits for its end.
+  // Runs `work` in the loop's thread and waits for it.
   void on_loop(const std::function<void()>& work) {
     std::promise<void> done;
     loop.post([&] {
@@ -89,19 +89,19 @@ struct LinkGroup::State {
   std::thread thread;
   std::mutex deciding;  // one decide() at a time
 
-  std::vector<std::string> names;  // of the resources, by the numbers that they have here
+  std::vector<std::string> names;  // of the resources, by this member's numbers
   std::uint64_t generation = 1;
-  std::uint64_t next = 0;              // the generation to go over to when the decision has been made; 0: none
+  std::uint64_t next = 0;              // the generation to move to after the decision; 0: none
   std::unique_ptr<Protocol> protocol;  // null: not joined
   std::vector<Peer> peers;
-  bool wanted = false;              // want_decision() has no answer yet
-  std::shared_ptr<Granted> waiter;  // who shall have the view
-  std::shared_ptr<Told> told;       // who waits for the others to have heard
-  bool open = false;                // a Decision exists
+  bool wanted = false;                         // want_decision() has no result yet
+  std::shared_ptr<ViewPromise> waiter;         // receives the view
+  std::shared_ptr<Confirmation> confirmation;  // of the last decision, if its maker waits
+  bool open = false;                           // a Decision exists
   bool closed = false;
 };
 
-// A machine for a generation, and nothing left of what was said in the one before.
+// Starts a new machine for a generation, and drops all messages of the previous one.
 void LinkGroup::State::begin(std::uint64_t to, std::vector<double> own, std::vector<double> carried) {
   generation = to;
   next = 0;
@@ -117,33 +117,34 @@ void LinkGroup::State::begin(std::uint64_t to, std::vector<double> own, std::vec
     peer.outbox.clear();
     peer.first = 1;
     peer.asking = false;
-    peer.probe = true;  // so that all hear of it, whether they are said anything or not
-    // Who was silent before need not be waited for as long once more; it may have only just come back, though.
+    peer.probe = true;  // so that every member learns of the generation, even without a message
+    // Don't wait the full time again for a member that was silent before, but give it a little, as it may have just
+    // returned.
     if (peer.silent_since != net::SteadyTime::max())
       peer.silent_since = std::max(peer.silent_since, now - options.lost_after + options.lost_after / 10);
     peer.instance = 0;
     peer.taken = {};
   }
-  if (const auto waiting = std::exchange(told, nullptr))
-    waiting->done.set_value(fail(ErrorCode::kUnavailable, "the members of the group began anew meanwhile", true));
+  if (const auto waiting = std::exchange(confirmation, nullptr))
+    waiting->done.set_value(fail(ErrorCode::kUnavailable, "the group has moved to a new generation", true));
   run([&](Protocol& p, Output& out) { p.start(own, out); });
   if (wanted) run([](Protocol& p, Output& out) { p.want_decision(out); });
 }
 
-// False: later, a decision is being made.
-bool LinkGroup::State::go_over(std::uint64_t to) {
+// False if a decision is being made; then it moves after that.
+bool LinkGroup::State::move_to(std::uint64_t to) {
   if (to <= generation) return true;
   if (open) {
     next = std::max(next, to);
     return false;
   }
   const std::span<const double> own = protocol->own(), all = protocol->view().loads();
-  log_info(std::format("group {}: its members begin anew", options.name), {{"generation", to}});
+  log_info(std::format("group {}: new generation", options.name), {{"generation", to}});
   begin(to, {own.begin(), own.end()}, {all.begin(), all.end()});
   return true;
 }
 
-// An event for the machine, and what follows from it.
+// Passes an event to the machine and acts on its output.
 void LinkGroup::State::run(const std::function<void(Protocol&, Output&)>& what) {
   if (!protocol || closed) return;
   Output out;
@@ -159,7 +160,7 @@ void LinkGroup::State::run(const std::function<void(Protocol&, Output&)>& what) 
     granted->set_value(protocol->view());
     return;
   }
-  run([](Protocol& p, Output& o) { p.decided({}, o); });  // whoever wanted it has gone
+  run([](Protocol& p, Output& o) { p.decided({}, o); });  // the caller has timed out
 }
 
 void LinkGroup::State::pump(Member to) {
@@ -174,7 +175,7 @@ void LinkGroup::State::pump(Member to) {
                             .resources = {},
                             .number = peer.first,
                             .messages = {}};
-  const std::size_t count = std::min(peer.outbox.size(), kMessagesInARequest);
+  const std::size_t count = std::min(peer.outbox.size(), kMaxMessagesPerRequest);
   batch.messages.assign(peer.outbox.begin(), peer.outbox.begin() + static_cast<std::ptrdiff_t>(count));
   if (count != 0) batch.resources = names;
   peer.link->call(wire::kExchange, nlohmann::json(batch), {}, options.answer_within,
@@ -191,13 +192,13 @@ void LinkGroup::State::answered(Member to, std::size_t count, Result<net::Answer
   };
   const std::uint64_t its_generation = number("generation"), its_instance = number("instance");
   if (its_generation == 0 || its_instance == 0)
-    return retry(to, {ErrorCode::kInvalid, "its answer lacks the instance or the generation"});
+    return retry(to, {ErrorCode::kInvalid, "its answer has no instance or generation"});
   if (its_generation > generation) {
-    if (!go_over(its_generation)) retry(to, {ErrorCode::kUnavailable, "it is in a later generation"});
+    if (!move_to(its_generation)) retry(to, {ErrorCode::kUnavailable, "it is in a later generation"});
     return;
   }
-  if (returns(to, its_instance)) {
-    if (!go_over(generation + 1)) retry(to, {ErrorCode::kUnavailable, "it is back"});
+  if (has_restarted(to, its_instance)) {
+    if (!move_to(generation + 1)) retry(to, {ErrorCode::kUnavailable, "it has returned"});
     return;
   }
   Peer& peer = peers[to];
@@ -209,11 +210,11 @@ void LinkGroup::State::answered(Member to, std::size_t count, Result<net::Answer
   pump(to);
 }
 
-// The same request again, a little later: the peer takes in what it has already had only once.
+// Repeats the request a little later. The peer drops messages that it has already received.
 void LinkGroup::State::retry(Member to, const Error& error) {
   silent(to, error);
   if (protocol->view().lost(to)) {
-    peers[to].asking = false;  // the next tick asks
+    peers[to].asking = false;  // the next tick sends a request
     return;
   }
   loop.after(kRetry, [this, to, asked_in = generation] {
@@ -240,14 +241,14 @@ void LinkGroup::State::lost(Member peer, std::string_view why) {
 }
 
 void LinkGroup::State::confirm() {
-  if (!told) return;
+  if (!confirmation) return;
   for (Member m = 0; m < peers.size(); ++m)
-    if (m != options.self && !protocol->view().lost(m) && peers[m].first < told->up_to[m]) return;
-  std::exchange(told, nullptr)->done.set_value({});
+    if (m != options.self && !protocol->view().lost(m) && peers[m].first < confirmation->up_to[m]) return;
+  std::exchange(confirmation, nullptr)->done.set_value({});
 }
 
-// It was lost and is there, or it has been started anew and knows nothing of what it was told.
-bool LinkGroup::State::returns(Member peer, std::uint64_t other) {
+// Whether the member was lost and is back, or has restarted and knows none of our earlier messages.
+bool LinkGroup::State::has_restarted(Member peer, std::uint64_t other) {
   std::uint64_t& known = peers[peer].instance;
   if (known == 0) known = other;
   return known != other || protocol->view().lost(peer);
@@ -257,7 +258,7 @@ void LinkGroup::State::serve(net::Request request, net::Reply reply) { reply.res
 
 Result<nlohmann::json> LinkGroup::State::take(const net::Request& request) {
   if (request.verb != wire::kExchange)
-    return fail(ErrorCode::kInvalid, std::format("\"{}\" is no verb of load exchange", request.verb));
+    return fail(ErrorCode::kInvalid, std::format("unknown verb \"{}\"", request.verb));
   if (!protocol) return fail(ErrorCode::kUnavailable, "this member has not joined its group yet", true);
   BSP_TRY(wire::ExchangeBatch batch,
           wire::exchange_batch_from_json(request.fields, static_cast<std::uint32_t>(peers.size())));
@@ -266,9 +267,10 @@ Result<nlohmann::json> LinkGroup::State::take(const net::Request& request) {
   if (batch.from == options.self || request.peer != options.identities[batch.from])
     return fail(ErrorCode::kRefused,
                 std::format("\"{}\" is not member {} of group {}", request.peer, batch.from, options.name));
-  const bool later = !go_over(batch.generation) || (batch.generation == generation &&
-                                                    returns(batch.from, batch.instance) && !go_over(generation + 1));
-  if (later) return fail(ErrorCode::kUnavailable, "this member makes a decision before it begins anew", true);
+  const bool later =
+      !move_to(batch.generation) ||
+      (batch.generation == generation && has_restarted(batch.from, batch.instance) && !move_to(generation + 1));
+  if (later) return fail(ErrorCode::kUnavailable, "this member finishes a decision before the new generation", true);
   if (batch.generation == generation) {
     std::vector<std::uint32_t> numbers;
     for (const std::string& name : batch.resources) numbers.push_back(number_of(name));
@@ -290,7 +292,7 @@ std::uint32_t LinkGroup::State::number_of(const std::string& name) {
   return number;
 }
 
-// With the numbers that the sender's resources have here.
+// Replaces the sender's resource numbers by ours.
 Message LinkGroup::State::renumbered(Message message, std::span<const std::uint32_t> numbers) const {
   std::vector<double> loads(names.size());
   for (std::size_t i = 0; i < message.loads.size(); ++i) loads[numbers[i]] = message.loads[i];
@@ -299,8 +301,8 @@ Message LinkGroup::State::renumbered(Message message, std::span<const std::uint3
   return message;
 }
 
-// Its host's name, if it is one, in a thread of its own: a resolver may take its time.
-void LinkGroup::State::look_up(Member peer) {
+// Resolves a host name in another thread, because a resolver may take its time.
+void LinkGroup::State::resolve(Member peer) {
   Peer& p = peers[peer];
   if (net::parse_address(p.address)) {
     if (!p.link)
@@ -326,9 +328,9 @@ void LinkGroup::State::tick() {
     if (m == options.self) continue;
     Peer& peer = peers[m];
     resolved(m);
-    // A name may stand for another address by now.
-    if (!peer.link || (peer.silent_since != net::SteadyTime::max() && now - peer.silent_since > kLookUpAgain))
-      look_up(m);
+    // The name may resolve to another address by now.
+    if (!peer.link || (peer.silent_since != net::SteadyTime::max() && now - peer.silent_since > kResolveAgain))
+      resolve(m);
     if (protocol->view().lost(m)) peer.probe = true;
   }
   run([](Protocol& p, Output& out) { p.timer(out); });
@@ -340,16 +342,16 @@ void LinkGroup::State::close() {
   server.reset();
   for (Peer& peer : peers) peer.link.reset();
   if (const auto left = std::exchange(waiter, nullptr))
-    left->set_value(fail(ErrorCode::kUnavailable, "the group was left"));
-  if (const auto left = std::exchange(told, nullptr))
-    left->done.set_value(fail(ErrorCode::kUnavailable, "the group was left"));
+    left->set_value(fail(ErrorCode::kUnavailable, "this member has left the group"));
+  if (const auto left = std::exchange(confirmation, nullptr))
+    left->done.set_value(fail(ErrorCode::kUnavailable, "this member has left the group"));
 }
 
 Result<std::unique_ptr<LinkGroup>> LinkGroup::listen(net::TlsContext context, Options options,
                                                      const std::string& address) {
   if (options.identities.size() < 2 || options.self >= options.identities.size())
     return fail(ErrorCode::kInvalid,
-                std::format("group {}: {} members, of which this is number {}; it needs two at least, counted from 0",
+                std::format("group {}: it has {} members and this is member {}; it needs at least 2, counted from 0",
                             options.name, options.identities.size(), options.self));
   auto state = std::make_shared<State>(std::move(context), std::move(options));
   BSP_TRY(state->server, net::LinkServer::listen(state->loop, state->context, address,
@@ -382,7 +384,7 @@ Result<void> LinkGroup::join(std::vector<std::string> addresses, std::vector<dou
   state_->on_loop([&] {
     State& s = *state_;
     if (s.protocol) {
-      result = fail(ErrorCode::kConflict, std::format("group {} was joined before", options.name));
+      result = fail(ErrorCode::kConflict, std::format("group {} has already been joined", options.name));
       return;
     }
     if (own.size() != s.names.size()) {
@@ -393,7 +395,7 @@ Result<void> LinkGroup::join(std::vector<std::string> addresses, std::vector<dou
     s.peers = std::vector<State::Peer>(addresses.size());
     for (Member m = 0; m < addresses.size(); ++m) {
       s.peers[m].address = std::move(addresses[m]);
-      if (m != options.self) s.look_up(m);
+      if (m != options.self) s.resolve(m);
     }
     s.begin(1, std::move(own), {});
     s.tick();
@@ -403,24 +405,24 @@ Result<void> LinkGroup::join(std::vector<std::string> addresses, std::vector<dou
 
 Result<LinkGroup::Decision> LinkGroup::decide(std::chrono::nanoseconds timeout) {
   const std::lock_guard lock(state_->deciding);
-  auto granted = std::make_shared<Granted>();
+  auto granted = std::make_shared<ViewPromise>();
   auto future = granted->get_future();
   state_->loop.post([s = state_.get(), granted] {
     if (!s->protocol || s->closed)
       return granted->set_value(fail(ErrorCode::kUnavailable, "the group has not been joined"));
-    if (s->open) return granted->set_value(fail(ErrorCode::kConflict, "the decision before is not ended"));
+    if (s->open) return granted->set_value(fail(ErrorCode::kConflict, "the previous decision is not finished"));
     s->waiter = granted;
-    if (std::exchange(s->wanted, true)) return;  // from an earlier call that gave up
+    if (std::exchange(s->wanted, true)) return;  // an earlier call requested it and timed out
     s->run([](Protocol& p, Output& out) { p.want_decision(out); });
   });
   if (future.wait_for(timeout) == std::future_status::timeout)
     state_->on_loop([&] {
       if (state_->waiter == granted) state_->waiter.reset();
     });
-  // The loop may have been faster than the withdrawal.
+  // The loop may have set the value before the waiter was removed.
   if (future.wait_for(std::chrono::seconds(0)) == std::future_status::timeout)
-    return fail(ErrorCode::kTimeout, std::format("group {}: no view of all members in time", state_->options.name),
-                true);
+    return fail(ErrorCode::kTimeout,
+                std::format("group {}: timed out waiting for a view of all members", state_->options.name), true);
   BSP_TRY(View view, future.get());
   return Decision(state_, std::move(view));
 }
@@ -432,34 +434,34 @@ void LinkGroup::State::decided(const std::vector<Assignment>& assignments) {
 
 void LinkGroup::Decision::assign(std::vector<Assignment> assignments) {
   const auto state = std::exchange(state_, nullptr);
-  check(state != nullptr, "a decision is made once");
+  check(state != nullptr, "a decision is made only once");
   state->loop.post([s = state.get(), list = std::move(assignments)] {
     s->decided(list);
-    s->go_over(s->next);
+    s->move_to(s->next);
   });
 }
 
 Result<void> LinkGroup::Decision::assign_confirmed(std::vector<Assignment> assignments,
                                                    std::chrono::nanoseconds timeout) {
   const auto state = std::exchange(state_, nullptr);
-  check(state != nullptr, "a decision is made once");
-  auto waiting = std::make_shared<Told>();
+  check(state != nullptr, "a decision is made only once");
+  auto waiting = std::make_shared<Confirmation>();
   auto future = waiting->done.get_future();
   state->on_loop([&] {
-    if (state->closed) return waiting->done.set_value(fail(ErrorCode::kUnavailable, "the group was left"));
+    if (state->closed) return waiting->done.set_value(fail(ErrorCode::kUnavailable, "this member has left the group"));
     state->decided(assignments);
     for (const State::Peer& peer : state->peers) waiting->up_to.push_back(peer.first + peer.outbox.size());
-    state->told = waiting;
+    state->confirmation = waiting;
     state->confirm();
-    state->go_over(state->next);
+    state->move_to(state->next);
   });
   if (future.wait_for(timeout) == std::future_status::timeout)
     state->on_loop([&] {
-      if (state->told == waiting) state->told.reset();
+      if (state->confirmation == waiting) state->confirmation.reset();
     });
   if (future.wait_for(std::chrono::seconds(0)) == std::future_status::timeout)
     return fail(ErrorCode::kTimeout,
-                std::format("group {}: not all members have heard of it in time", state->options.name), true);
+                std::format("group {}: not all members have confirmed it in time", state->options.name), true);
   return future.get();
 }
 
@@ -469,7 +471,7 @@ LinkGroup::Decision::~Decision() {
 
 void LinkGroup::load_changed(std::uint32_t resource, double by, bool assigned) {
   state_->loop.post([s = state_.get(), resource, by, assigned] {
-    check(resource < s->names.size(), "a resource of the group");
+    check(resource < s->names.size(), "the resource is one of the group's");
     s->run([&](Protocol& p, Output& out) { p.load_changed(resource, by, assigned, out); });
   });
 }
@@ -479,7 +481,7 @@ void LinkGroup::no_more_decisions() {
 }
 
 void LinkGroup::lose(Member peer) {
-  state_->loop.post([s = state_.get(), peer] { s->lost(peer, "so it was said"); });
+  state_->loop.post([s = state_.get(), peer] { s->lost(peer, "marked by the caller"); });
 }
 
 void LinkGroup::refresh() {

@@ -1,14 +1,13 @@
-// A Protocol that runs: one member of a group, on base/net's links, with a thread of its own.
+// Runs a Protocol: one member of a group, over base/net's links, with its own thread.
 //
-// The thread takes in what the others say and answers it, whatever the thread that decides is doing (the source's
-// threaded answers). What must reach a peer is kept until the peer has confirmed it, in order, over as many connections
-// as that takes; a peer that cannot be reached for `lost_after` is lost, and the others go on without it.
+// The thread receives and answers the others' messages, whatever the deciding thread is doing (the source's threaded
+// answers). It keeps each message until the peer has confirmed it, and sends in order, over as many connections as
+// necessary. A peer that can't be reached for `lost_after` is lost, and the others continue without it.
 //
-// To a Protocol a loss is final. So when one that was lost is heard of again, or one that was known runs anew, all
-// begin anew in the next generation: each with a machine that starts from what the member itself holds. Nothing is
-// forgotten by that, as long as members assign to themselves only: their decisions are in their own loads. A member
-// goes over as soon as it hears of a higher generation; where a decision is being made, right after it. Lost ones are
-// asked at every tick whether they are back.
+// For a Protocol a loss is final. So when a lost member returns, or a known one restarts, all members move to the next
+// generation: each starts a new machine from its own loads. That forgets nothing as long as members assign only to
+// themselves, because their own loads include their decisions. A member moves as soon as it learns of a higher
+// generation; if it is deciding, right after that. Every tick polls the lost members.
 //
 //   auto group = LinkGroup::listen(context, {.name = "pools", .self = 1, .identities = …}, "0.0.0.0:7700");
 //   const auto pool = (*group)->resource("fast");
@@ -16,7 +15,7 @@
 //   auto decision = (*group)->decide(10s);                 // blocks until the view is ready
 //   if (decision->view().total(pool) < slots) decision->assign({{.to = 1, .resource = pool, .amount = 1}});
 //
-// With Snapshot nobody else in the group decides between the return of decide() and the end of the Decision.
+// With Snapshot no other member decides between the return of decide() and the end of the Decision.
 #pragma once
 
 #include <chrono>
@@ -36,19 +35,19 @@ class LinkGroup {
 
  public:
   struct Options {
-    std::string name;  // of the group: other members or another mechanism, other name
+    std::string name;  // of the group; use another name for other members or another mechanism
     Member self = 0;
-    std::vector<std::string> identities;  // of the members: the CN of their certificates
+    std::vector<std::string> identities;  // the CNs of the members' certificates
     Mechanism mechanism = Mechanism::kSnapshot;
-    std::vector<std::string> resources;                                // those known at the start, by their numbers
+    std::vector<std::string> resources;                                // known at the start, by number
     double threshold = 0;                                              // Config::threshold
     bool majority = true;                                              // Config::majority
     std::chrono::nanoseconds answer_within = std::chrono::seconds(5);  // of one request
     std::chrono::nanoseconds lost_after = std::chrono::seconds(30);
-    std::chrono::nanoseconds tick = std::chrono::seconds(1);  // between two Protocol::timer()
+    std::chrono::nanoseconds tick = std::chrono::seconds(1);  // period of Protocol::timer()
   };
 
-  // The right to decide, on a view that is true until this object ends. Ended without assign() it was a decision for
+  // The right to decide, on a view that is exact until this object is destroyed. Without assign() the decision assigns
   // nothing.
   class Decision {
    public:
@@ -56,8 +55,8 @@ class LinkGroup {
     Decision& operator=(Decision&&) = delete;
     ~Decision();
     [[nodiscard]] const View& view() const { return view_; }
-    // Once, one of the two. The second waits until all members that are not lost have counted it; an error if they
-    // have not in time. It is counted here all the same: give it back by load_changed(), and decide anew.
+    // Call one of the two, once. The second waits until all members that aren't lost have counted the assignments. If
+    // it times out, they still count here: undo them with load_changed() and decide again.
     void assign(std::vector<Assignment> assignments);
     Result<void> assign_confirmed(std::vector<Assignment> assignments, std::chrono::nanoseconds timeout);
 
@@ -68,7 +67,7 @@ class LinkGroup {
     View view_;
   };
 
-  // Listens; what the others say is refused until join(). Address "0.0.0.0:7700"; port 0 lets the system choose.
+  // Listens, but refuses messages until join(). Address: "0.0.0.0:7700"; with port 0 the kernel picks one.
   static Result<std::unique_ptr<LinkGroup>> listen(net::TlsContext context, Options options,
                                                    const std::string& address);
   ~LinkGroup();
@@ -77,21 +76,22 @@ class LinkGroup {
 
   [[nodiscard]] const Options& options() const;
   [[nodiscard]] std::uint16_t port() const;
-  // The number of a resource of that name on this member; a new one if it is not known yet. From any thread.
+  // This member's number for the resource; assigns the next one to a new name. From any thread.
   std::uint32_t resource(const std::string& name);
-  [[nodiscard]] std::vector<std::string> resources() const;  // by their numbers; views made before may have fewer
-  // Once: where the members are (index = member; its own is not used), each ip:port or host:port, and what this one
-  // holds of each resource.
+  [[nodiscard]] std::vector<std::string> resources() const;  // by number; earlier views may have fewer
+  // Call it once, with the members' addresses (by member; our own is not used), each ip:port or host:port, and our own
+  // load on each resource.
   Result<void> join(std::vector<std::string> addresses, std::vector<double> own);
 
-  // From any thread, one at a time. An error when the group isn't ready in time; the next call goes on waiting.
+  // From any thread; one decision at a time. kTimeout if the view isn't ready in time; the next call keeps waiting for
+  // it.
   Result<Decision> decide(std::chrono::nanoseconds timeout);
   // See Protocol. From any thread.
   void load_changed(std::uint32_t resource, double by, bool assigned = false);
   void no_more_decisions();
-  void lose(Member peer);           // by other knowledge than the links'
-  [[nodiscard]] View view() const;  // as it is now, not to decide on
-  // Where views are made on demand: asks for one that only view() will show, unless a decision is being made.
+  void lose(Member peer);           // marks it as lost, on the caller's knowledge
+  [[nodiscard]] View view() const;  // the current view, not to decide on
+  // With a mechanism that builds views on demand: requests one for view(), unless a decision is being made.
   void refresh();
 
  private:

@@ -42,7 +42,7 @@ void Maintained::ready_if_all_heard(Output& out) {
   out.ready = true;
 }
 
-// All are told, also those that decide no more: they still send loads.
+// Also to members that won't decide again, because they still send loads.
 void Maintained::no_more_decisions(Output& out) {
   Send send{.to = {}, .message = {.kind = Kind::kNoMoreMaster}};
   for (Member m = 0; m < config_.members; ++m)

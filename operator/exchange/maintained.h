@@ -1,8 +1,8 @@
-// What Naive and Increments have in common: a view that is kept up to date by broadcasts, so that a decision waits for
-// nobody.
+// The common part of Naive and Increments.
+// Broadcasts keep the view up to date, so a decision never waits.
 //
-// Source: RR-5478, the part on maintaining a view. NoMoreMaster is its way to save messages: loads are only of use to
-// those that will still decide.
+// Source: RR-5478, the part on maintaining a view. NoMoreMaster is its way to save messages: only members that may
+// still decide need the loads.
 #pragma once
 
 #include "operator/exchange/protocol.h"
@@ -19,10 +19,10 @@ class Maintained : public Protocol {
   void lost(Member peer, Output& out) override;
 
  protected:
-  // To all that will still decide.
+  // Sends to every member that may still decide.
   void broadcast(Message message, Output& out) const;
-  void heard(Member from, Output& out);  // its Hello has come
-  void no_more(Member peer);             // it decides no more
+  void heard(Member from, Output& out);  // its Hello has arrived
+  void no_more(Member peer);             // it won't decide again
   [[nodiscard]] bool decides(Member m) const { return decides_[m]; }
   [[nodiscard]] static bool exceeds(std::span<const double> changes, double threshold);
 
@@ -31,7 +31,7 @@ class Maintained : public Protocol {
 
   std::vector<bool> heard_;
   std::vector<bool> decides_;
-  std::size_t silent_ = 0;  // members whose Hello is awaited
+  std::size_t silent_ = 0;  // members whose Hello is missing
   bool wanting_ = false;
 };
 

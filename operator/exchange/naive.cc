@@ -4,11 +4,11 @@
 
 namespace bsp::exchange {
 
-Naive::Naive(Config config) : Maintained(std::move(config)), said_(config_.resources), versions_(config_.members) {}
+Naive::Naive(Config config) : Maintained(std::move(config)), sent_(config_.resources), versions_(config_.members) {}
 
 void Naive::start(std::span<const double> own, Output& out) {
   Maintained::start(own, out);
-  said_.assign(own.begin(), own.end());
+  sent_.assign(own.begin(), own.end());
 }
 
 void Naive::received(Member from, const Message& message, Output& out) {
@@ -18,29 +18,29 @@ void Naive::received(Member from, const Message& message, Output& out) {
   if (message.id <= versions_[from]) return;
   versions_[from] = message.id;
   std::ranges::copy(message.loads, view_.row(from).begin());
-  heard(from, out);  // a later value says all that the Hello would have
+  heard(from, out);  // a later value replaces the Hello
 }
 
 void Naive::load_changed(std::uint32_t resource, double by, bool /*assigned*/, Output& out) {
   view_.row(config_.self)[resource] += by;
-  say_if_beyond(config_.threshold, out);
+  broadcast_beyond(config_.threshold, out);
 }
 
-void Naive::say_if_beyond(double threshold, Output& out) {
+void Naive::broadcast_beyond(double threshold, Output& out) {
   std::vector<double> changes(own().begin(), own().end());
-  for (std::size_t i = 0; i < changes.size(); ++i) changes[i] -= said_[i];
+  for (std::size_t i = 0; i < changes.size(); ++i) changes[i] -= sent_[i];
   if (!exceeds(changes, threshold)) return;
-  said_.assign(own().begin(), own().end());
-  broadcast({.kind = Kind::kLoad, .id = ++version_, .loads = said_}, out);
+  sent_.assign(own().begin(), own().end());
+  broadcast({.kind = Kind::kLoad, .id = ++version_, .loads = sent_}, out);
 }
 
 void Naive::decided(std::span<const Assignment> /*assignments*/, Output& /*out*/) {}
 
-void Naive::timer(Output& out) { say_if_beyond(0, out); }
+void Naive::timer(Output& out) { broadcast_beyond(0, out); }
 
 void Naive::grow(std::uint32_t resources) {
   Maintained::grow(resources);
-  said_.resize(resources);
+  sent_.resize(resources);
 }
 
 }  // namespace bsp::exchange

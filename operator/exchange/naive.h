@@ -1,8 +1,8 @@
-// Naive: a member broadcasts what it holds when that differs from what it last said by more than a threshold.
+// Naive: a member broadcasts its load when that differs from its last broadcast by more than a threshold.
 //
-// Source: RR-5478, the naive mechanism. A decision is told to nobody: until the work has arrived at its receiver, and
-// the receiver's next broadcast has arrived here, every decision maker still sees the old load and may pick the same
-// target. Absolute values carry a version, so that an older one that arrives later is dropped.
+// Source: RR-5478, the naive mechanism. Decisions are not announced. Until the work has arrived at its receiver, and
+// the receiver's next broadcast here, every decision maker sees the old load and may pick the same target. Absolute
+// values carry a version, so that an older one that arrives late is dropped.
 #pragma once
 
 #include "operator/exchange/maintained.h"
@@ -21,10 +21,10 @@ class Naive final : public Maintained {
   void grow(std::uint32_t resources) override;
 
  private:
-  void say_if_beyond(double threshold, Output& out);
+  void broadcast_beyond(double threshold, Output& out);
 
-  std::vector<double> said_;             // what the others know of this member
-  std::uint64_t version_ = 1;            // of said_
+  std::vector<double> sent_;             // the load that the others know of
+  std::uint64_t version_ = 1;            // of sent_
   std::vector<std::uint64_t> versions_;  // of the others' rows
 };
 

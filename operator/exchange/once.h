@@ -1,6 +1,6 @@
-// Takes in each of one sender's messages once, in whatever order they come, as often as they come.
+// Drops duplicates among one sender's messages, which may arrive in any order and repeatedly.
 //
-// The sender numbers its messages to each receiver 1, 2, …; memory is one number for each gap that is still open.
+// The sender numbers its messages to each receiver 1, 2, …. Once stores the numbers that arrived ahead of a gap.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace bsp::exchange {
 
 class Once {
  public:
-  // True the first time that `number` comes.
+  // True the first time that `number` arrives.
   bool take(std::uint64_t number) {
     if (number <= whole_ || !beyond_.insert(number).second) return false;
     while (!beyond_.empty() && *beyond_.begin() == whole_ + 1) {
@@ -19,7 +19,7 @@ class Once {
     }
     return true;
   }
-  [[nodiscard]] std::uint64_t whole() const { return whole_; }  // all up to this one have come
+  [[nodiscard]] std::uint64_t whole() const { return whole_; }  // all up to this one have arrived
 
  private:
   std::uint64_t whole_ = 0;

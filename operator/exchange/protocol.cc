@@ -29,7 +29,7 @@ double View::total(std::uint32_t resource) const {
 }
 
 void View::grow(std::uint32_t resources) {
-  check(resources >= resources_, "no resource goes");
+  check(resources >= resources_, "the number of resources never shrinks");
   std::vector<double> loads(members() * std::size_t{resources});
   for (Member m = 0; m < members(); ++m)
     std::ranges::copy(row(m), loads.begin() + static_cast<std::ptrdiff_t>(m * std::size_t{resources}));
@@ -38,11 +38,11 @@ void View::grow(std::uint32_t resources) {
 }
 
 Protocol::Protocol(Config config) : config_(std::move(config)), view_(config_.members, config_.resources) {
-  check(config_.self < config_.members, "a member of its group");
+  check(config_.self < config_.members, "self is a member of the group");
   check(config_.initial.empty() || config_.initial.size() == std::size_t{config_.members} * config_.resources,
-        "initial loads of all members");
+        "initial has the loads of all members");
   check(config_.carried.empty() || config_.carried.size() == std::size_t{config_.members} * config_.resources,
-        "what was last known of all members");
+        "carried has the loads of all members");
   const std::vector<double>& known = config_.initial.empty() ? config_.carried : config_.initial;
   for (Member m = 0; m < config_.members && !known.empty(); ++m)
     std::ranges::copy_n(known.begin() + m * config_.resources, config_.resources, view_.row(m).begin());

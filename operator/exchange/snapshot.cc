@@ -24,12 +24,12 @@ void Snapshot::received(Member from, const Message& message, Output& out) {
     case Kind::kLoad:
     case Kind::kReserve:
     case Kind::kNoMoreMaster:
-      return;  // of another mechanism
+      return;  // from another mechanism
   }
 }
 
 void Snapshot::load_changed(std::uint32_t resource, double by, bool assigned, Output& /*out*/) {
-  if (assigned && by > 0) return;  // the End said so
+  if (assigned && by > 0) return;  // the End has counted it
   view_.row(config_.self)[resource] += by;
 }
 
@@ -46,7 +46,7 @@ void Snapshot::want_decision(Output& out) {
     ++missing_;
   }
   ask(std::move(all), out);
-  give_word(out);
+  grant_next(out);
 }
 
 void Snapshot::ask(std::vector<Member> whom, Output& out) {
@@ -59,16 +59,16 @@ void Snapshot::ask(std::vector<Member> whom, Output& out) {
 
 void Snapshot::take_start(Member from, const Message& start, Output& out) {
   Peer& peer = peers_[from];
-  // Its last decision is still under way to here: an answer without it would be false.
+  // Its last End hasn't arrived yet: an answer without that decision would be wrong.
   if (start.decided > peer.taken) {
     if (!peer.aside || peer.aside->id < start.id) peer.aside = start;
     return;
   }
-  if (start.decided < peer.taken || start.id <= peer.request) return;  // an older one
+  if (start.decided < peer.taken || start.id <= peer.request) return;  // out of date
   peer.request = start.id;
   active_.insert(from);
-  if (word_ == from) word_.reset();  // it gave way, and asks again
-  // We give way too: whoever has answered us is asked again, and may answer the smaller rank first.
+  if (granted_ == from) granted_.reset();  // it yielded, and asks again
+  // We yield too: asking those that have answered again lets them answer the smaller rank first.
   if (state_ == State::kAsking && from < config_.self) {
     std::vector<Member> again;
     for (Member m = 0; m < config_.members; ++m) {
@@ -78,16 +78,16 @@ void Snapshot::take_start(Member from, const Message& start, Output& out) {
       again.push_back(m);
     }
     ask(std::move(again), out);
-    if (word_ == config_.self) word_.reset();
+    if (granted_ == config_.self) granted_.reset();
   }
-  give_word(out);
+  grant_next(out);
 }
 
-void Snapshot::give_word(Output& out) {
-  if (!word_) {
+void Snapshot::grant_next(Output& out) {
+  if (!granted_) {
     const Member to = leader();
     if (to == config_.members) return;
-    word_ = to;
+    granted_ = to;
     if (to != config_.self)
       out.sends.push_back(
           {.to = {to},
@@ -98,8 +98,8 @@ void Snapshot::give_word(Output& out) {
 
 void Snapshot::take_answer(Member from, const Message& answer, Output& out) {
   Peer& peer = peers_[from];
-  if (state_ != State::kAsking || answer.id != peer.asked || peer.answered) return;  // to an old id
-  // It does not know yet of the smaller rank that we give way to.
+  if (state_ != State::kAsking || answer.id != peer.asked || peer.answered) return;  // answers an old id
+  // It doesn't know yet of the smaller rank that we yield to.
   if (leader() < config_.self) return ask({from}, out);
   peer.answered = true;
   --missing_;
@@ -108,16 +108,16 @@ void Snapshot::take_answer(Member from, const Message& answer, Output& out) {
 }
 
 void Snapshot::decide_if_complete(Output& out) {
-  if (state_ != State::kAsking || word_ != config_.self || missing_ > 0) return;
-  std::uint32_t there = 0;
-  for (Member m = 0; m < config_.members; ++m) there += view_.lost(m) ? 0 : 1;
-  if (config_.majority && 2 * there <= config_.members) return;
+  if (state_ != State::kAsking || granted_ != config_.self || missing_ > 0) return;
+  std::uint32_t present = 0;
+  for (Member m = 0; m < config_.members; ++m) present += view_.lost(m) ? 0 : 1;
+  if (config_.majority && 2 * present <= config_.members) return;
   state_ = State::kDeciding;
   out.ready = true;
 }
 
 void Snapshot::decided(std::span<const Assignment> assignments, Output& out) {
-  check(state_ == State::kDeciding, "a decision is made on a view that is ready");
+  check(state_ == State::kDeciding, "decided() follows Output::ready");
   for (const Assignment& a : assignments) view_.add(a);
   ++decisions_;
   Send send{
@@ -128,25 +128,25 @@ void Snapshot::decided(std::span<const Assignment> assignments, Output& out) {
   if (!send.to.empty()) out.sends.push_back(std::move(send));
   state_ = State::kIdle;
   active_.erase(config_.self);
-  word_.reset();
-  give_word(out);
+  granted_.reset();
+  grant_next(out);
 }
 
 void Snapshot::take_end(Member from, const Message& end, Output& out) {
   Peer& peer = peers_[from];
   if (end.decided <= peer.taken) return;
-  // One by one: no decision is ready without our word, and we give none past an End that is missing here.
+  // One at a time: no decision is ready without our grant, and we grant nothing while an End is missing.
   peer.taken = end.decided;
   active_.erase(from);
-  // Whoever has answered our request has counted what it was assigned before.
+  // A member that has answered our request has already counted what it was assigned before.
   for (const Assignment& a : end.assignments)
     if (state_ != State::kAsking || !peers_[a.to].answered) view_.add(a);
-  if (word_ == from) word_.reset();
+  if (granted_ == from) granted_.reset();
   if (const auto start = std::exchange(peer.aside, std::nullopt)) take_start(from, *start, out);
-  give_word(out);
+  grant_next(out);
 }
 
-// Answers are needed from those too that never decide.
+// Members that won't decide again still have to answer.
 void Snapshot::no_more_decisions(Output& /*out*/) {}
 
 void Snapshot::lost(Member peer, Output& out) {
@@ -155,15 +155,15 @@ void Snapshot::lost(Member peer, Output& out) {
   if (state_ == State::kAsking && !peers_[peer].answered) --missing_;
   peers_[peer].aside.reset();
   active_.erase(peer);
-  if (word_ == peer) word_.reset();
-  give_word(out);
+  if (granted_ == peer) granted_.reset();
+  grant_next(out);
 }
 
 void Snapshot::timer(Output& out) {
-  if (bound()) out.late.push_back(*word_);
+  if (bound()) out.late.push_back(*granted_);
   if (state_ != State::kAsking) return;
   for (Member m = 0; m < config_.members; ++m)
-    if (m != config_.self && m != word_ && !view_.lost(m) && !peers_[m].answered) out.late.push_back(m);
+    if (m != config_.self && m != granted_ && !view_.lost(m) && !peers_[m].answered) out.late.push_back(m);
 }
 
 }  // namespace bsp::exchange

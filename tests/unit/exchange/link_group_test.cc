@@ -186,7 +186,7 @@ TEST_F(LinkGroupTest, OneDecisionAtATimeInAMemberToo) {
   ASSERT_TRUE(open);
   const auto second = groups[0]->decide(kPatience);
   ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().message, "the decision before is not ended");
+  EXPECT_EQ(second.error().message, "the previous decision is not finished");
 }
 
 TEST_F(LinkGroupTest, RefusesWhoIsNotTheMemberThatItSaysItIs) {
@@ -274,7 +274,7 @@ TEST_F(LinkGroupTest, ADecisionIsConfirmedOnceAllHaveCountedIt) {
   groups[2].reset();
   const auto untold = groups[0]->decide(kPatience)->assign_confirmed({{.to = 0, .resource = 0, .amount = 1}}, 200ms);
   ASSERT_FALSE(untold);
-  EXPECT_EQ(untold.error().message, "group pools: not all members have heard of it in time");
+  EXPECT_EQ(untold.error().message, "group pools: not all members have confirmed it in time");
   groups[0]->load_changed(0, -1);
   EXPECT_TRUE(groups[0]->decide(kPatience)->assign_confirmed({{.to = 0, .resource = 0, .amount = 5}}, kPatience))
       << "once it is lost nobody waits for it";
