@@ -14,11 +14,11 @@
 namespace bsp::sim {
 namespace {
 
-// What a child complains of is its first line that SimGrid marks as critical, else its last line; without SimGrid's
+// The child's error message: the first line that SimGrid marks as critical, otherwise the last line. Without SimGrid's
 // prefix "[0.000000] [ker_platform/CRITICAL] file.cpp:123: ".
-std::string gist(const std::string& words) {
+std::string error_message_in(const std::string& output) {
   std::string last, critical;
-  std::istringstream lines(words);
+  std::istringstream lines(output);
   for (std::string line; std::getline(lines, line);) {
     if (line.empty()) continue;
     last = line;
@@ -56,16 +56,16 @@ Result<Child> Child::start(const std::function<void(int channel)>& serve) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return fail_errno("socketpair for the simulation");
   Fd ours(ends[0]), its(ends[1]);
-  Fd words(::memfd_create("bsp-simulate", MFD_CLOEXEC));
-  if (!words) return fail_errno("memfd for the simulation");
-  std::fflush(nullptr);  // what is buffered is written once
+  Fd output(::memfd_create("bsp-simulate", MFD_CLOEXEC));
+  if (!output) return fail_errno("memfd for the simulation");
+  std::fflush(nullptr);  // otherwise both processes would write what is buffered
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("fork for the simulation");
-  if (pid > 0) return Child(pid, std::move(ours), std::move(words));
+  if (pid > 0) return Child(pid, std::move(ours), std::move(output));
 
   ours.reset();
-  ::dup2(words.get(), STDOUT_FILENO);
-  ::dup2(words.get(), STDERR_FILENO);
+  ::dup2(output.get(), STDOUT_FILENO);
+  ::dup2(output.get(), STDERR_FILENO);
   int status = 0;
   try {
     serve(its.get());
@@ -74,12 +74,12 @@ Result<Child> Child::start(const std::function<void(int channel)>& serve) {
     status = 1;
   }
   std::fflush(nullptr);
-  ::_exit(status);  // neither this program's destructors nor SimGrid's
+  ::_exit(status);  // skips this program's destructors and SimGrid's
 }
 
 Child::~Child() {
   if (pid_.value == 0) return;
-  ::shutdown(channel_.get(), SHUT_RDWR);  // closing would not do: children started later hold copies
+  ::shutdown(channel_.get(), SHUT_RDWR);  // close() isn't enough: children started later have copies
   int status = 0;
   while (::waitpid(pid_.value, &status, 0) < 0 && errno == EINTR) {
   }
@@ -87,12 +87,12 @@ Child::~Child() {
 
 Result<void> Child::write(std::span<const std::byte> bytes) {
   if (write_fully(channel_.get(), bytes)) return {};
-  return complaint();
+  return failure();
 }
 
 Result<void> Child::read(std::span<std::byte> bytes) {
   if (read_fully(channel_.get(), bytes)) return {};
-  return complaint();
+  return failure();
 }
 
 Result<std::string> Child::read_all() {
@@ -103,23 +103,23 @@ Result<std::string> Child::read_all() {
   return text;
 }
 
-std::unexpected<Error> Child::complaint() {
+std::unexpected<Error> Child::failure() {
   int status = 0;
   if (pid_.value != 0)
     while (::waitpid(pid_.value, &status, 0) < 0 && errno == EINTR) {
     }
   pid_.value = 0;
-  std::string said;
+  std::string message;
   std::array<char, 4096> buffer{};
   for (off_t at = 0;;) {
-    const ssize_t n = ::pread(words_.get(), buffer.data(), buffer.size(), at);
+    const ssize_t n = ::pread(output_.get(), buffer.data(), buffer.size(), at);
     if (n <= 0) break;
-    said.append(buffer.data(), static_cast<std::size_t>(n));
+    message.append(buffer.data(), static_cast<std::size_t>(n));
     at += n;
   }
-  said = gist(said);
-  if (said.empty()) said = std::format("it ended with wait status {}", status);
-  return fail(ErrorCode::kFailed, "SimGrid: " + said);
+  message = error_message_in(message);
+  if (message.empty()) message = std::format("it exited with wait status {}", status);
+  return fail(ErrorCode::kFailed, "SimGrid: " + message);
 }
 
 }  // namespace bsp::sim

@@ -1,8 +1,8 @@
-// A part of this program in a process of its own.
+// Runs SimGrid in a child process.
 //
-// SimGrid knows one engine per process, keeps its state in globals and ends the process over a platform file that it
-// does not like. So it runs in children: this process never has an engine, may have several children at once, and a
-// child that ends with a complaint becomes an Error with the complaint in it.
+// SimGrid supports one engine per process, keeps its state in globals, and exits on a bad platform file. So it runs in
+// children: this process never has an engine, can have several children at once, and turns a child's failure into an
+// Error with the child's message.
 #pragma once
 
 #include <sys/types.h>
@@ -19,32 +19,32 @@ namespace bsp::sim {
 
 class Child {
  public:
-  // In the child `serve` reads and writes the channel until it returns; whatever it throws is its complaint.
+  // In the child, `serve` reads and writes the channel until it returns; an exception becomes the error message.
   static Result<Child> start(const std::function<void(int channel)>& serve);
 
   Child(Child&&) = default;
   Child& operator=(Child&&) = delete;
   ~Child();
 
-  // kFailed, with what the child said last on stderr, if it has ended.
+  // kFailed, with the child's last message on stderr, if the child has exited.
   Result<void> write(std::span<const std::byte> bytes);
   Result<void> read(std::span<std::byte> bytes);
   Result<std::string> read_all();
 
  private:
-  Child(pid_t pid, Fd channel, Fd words) : pid_(pid), channel_(std::move(channel)), words_(std::move(words)) {}
-  std::unexpected<Error> complaint();
+  Child(pid_t pid, Fd channel, Fd output) : pid_(pid), channel_(std::move(channel)), output_(std::move(output)) {}
+  std::unexpected<Error> failure();
 
-  struct Pid {  // moved from: 0
+  struct Pid {  // 0 after a move
     pid_t value = 0;
     explicit Pid(pid_t v) : value(v) {}
     Pid(Pid&& o) noexcept : value(std::exchange(o.value, 0)) {}
   };
   Pid pid_;
-  Fd channel_, words_;
+  Fd channel_, output_;
 };
 
-// All of it, whatever read(2) and write(2) do at once; false at the end of the channel.
+// Repeat read(2) and write(2) until all bytes are transferred; false if the channel is closed.
 bool read_fully(int fd, std::span<std::byte> bytes);
 bool write_fully(int fd, std::span<const std::byte> bytes);
 

@@ -23,7 +23,7 @@ namespace {
 
 namespace sg = simgrid::s4u;
 
-// A byte costs 1 / bandwidth, a message its latencies, and nothing else.
+// A byte costs 1 / bandwidth and a message its latencies; there are no other costs.
 void choose_models() {
   xbt_log_control_set("root.thresh:warning");
   for (const char* setting :
@@ -32,7 +32,7 @@ void choose_models() {
     sg::Engine::set_config(setting);
 }
 
-// --- A platform made of values -------------------------------------------------------------------------------------
+// --- A platform from values ----------------------------------------------------------------------------------------
 
 constexpr double kNeverNarrow = 1e18;  // bytes/s; stands for an infinite bandwidth that has a latency
 
@@ -70,7 +70,7 @@ void build(const Platform& platform, sg::NetZone* root) {
     trunks.push_back(does_nothing(platform.trunks[t].link)
                          ? nullptr
                          : add_link(root, std::format("trunk {}", t), platform.trunks[t].link));
-  // SimGrid wants at least one link between two zones.
+  // SimGrid requires at least one link between two zones.
   sg::Link* nothing =
       root->add_link("nothing between", kNeverNarrow)->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
   for (std::size_t a = 0; a < zones.size(); ++a)
@@ -121,7 +121,7 @@ class Machine {
       engine_.run();
       for (const sg::CommPtr& comm : comms) comm->start();
     } else {
-      for (const sg::CommPtr& comm : comms) comm->start();  // what waits for something starts after it
+      for (const sg::CommPtr& comm : comms) comm->start();  // those with a predecessor start after it
       for (const sg::ExecPtr& exec : execs) exec->start();
     }
     engine_.run();
@@ -152,10 +152,10 @@ class Machine {
     return comms;
   }
 
-  // To the nanosecond, which is how exactly SimGrid keeps the time: so that a superstep takes the same whenever it is
+  // Rounds to the nanosecond, SimGrid's own precision, so that a superstep takes the same time whenever it is
   // simulated.
   static SuperstepTimes::Span span(const sg::Activity& activity, double start) {
-    if (!activity.is_done()) throw std::runtime_error("an activity of a superstep did not end");
+    if (!activity.is_done()) throw std::runtime_error("an activity of a superstep did not finish");
     const auto since = [start](double t) { return std::round((t - start) * 1e9) * 1e-9; };
     return {since(activity.get_start_time()), since(activity.get_finish_time())};
   }
@@ -164,7 +164,7 @@ class Machine {
   Delivery delivery_;
   Departure departure_;
   std::vector<sg::Host*> hosts_;  // by processor
-  std::vector<double> share_;     // of it that the ranks get
+  std::vector<double> share_;     // of the processor that the ranks get
 };
 
 template <class Value>
@@ -192,22 +192,22 @@ namespace {
 
 using nlohmann::json;
 
-// What SimGrid takes and a simulation can't use.
+// SimGrid accepts the file, but the simulation can't use it.
 struct Unusable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 struct FileReader {
-  std::vector<std::string> names;  // of the Sets, by first host
+  std::vector<std::string> names;  // of the Sets, in the order of their first hosts
   std::map<std::string, std::vector<sg::Host*>> hosts;
-  json properties = json::object();  // of zones; the outer one's counts
+  json properties = json::object();  // of the zones; an outer zone's wins
 
   void read(const sg::NetZone& zone, const std::string& set_around) {
     for (const auto& [key, value] : *zone.get_properties())
       if (!properties.contains(key)) properties[key] = value;
     const char* own = zone.get_property("set");
     const std::string set = own != nullptr ? own : set_around;
-    std::vector<sg::Host*> of_zone = zone.get_all_hosts();  // in an order of SimGrid's own
+    std::vector<sg::Host*> of_zone = zone.get_all_hosts();  // in SimGrid's own order
     std::ranges::sort(
         of_zone, [](const sg::Host* a, const sg::Host* b) { return ::strverscmp(a->get_cname(), b->get_cname()) < 0; });
     for (sg::Host* host : of_zone) {
@@ -224,11 +224,11 @@ struct FileReader {
     std::vector<sg::Link*> links;
     double latency = 0;
     from->route_to(to, links, &latency);
-    if (links.empty()) throw Unusable(std::format("there is no way {}: add a <route>, <zoneRoute> or <link>", way));
+    if (links.empty()) throw Unusable(std::format("no route {}: add a <route>, <zoneRoute> or <link>", way));
     double least = std::numeric_limits<double>::infinity();
     for (const sg::Link* link : links) {
       if (!(link->get_bandwidth() > 0))
-        throw Unusable(std::format("link {}, {}, has no bandwidth: give it some", link->get_name(), way));
+        throw Unusable(std::format("link {}, {}: the bandwidth must be above 0", link->get_name(), way));
       least = std::min(least, link->get_bandwidth());
     }
     return 1 / least;

@@ -1,4 +1,4 @@
-// What happens inside SimGrid, in a child process (child.h): the only place that sees its headers is inside.cc.
+// The interface to SimGrid, which runs in a child process (child.h). Only inside.cc includes its headers.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace bsp::sim {
 
-// One superstep on its way to the child …
+// The request for one superstep, sent to the child …
 struct SuperstepOrder {
   struct Work {
     std::uint32_t rank, processor;
@@ -24,18 +24,19 @@ struct SuperstepOrder {
   std::vector<Transfer> transfers;
 };
 
-// … and back: seconds since its start.
+// … and the answer: seconds since the superstep's start.
 struct SuperstepTimes {
   struct Span {
     double begin, end;
   };
-  std::vector<Span> works, transfers;  // in the order of the order
+  std::vector<Span> works, transfers;  // in the order of the request
 };
 
-// Serves orders until the channel ends. Throws if SimGrid does.
+// Serves requests until the channel is closed. Throws if SimGrid does.
 void serve_supersteps(const Platform& platform, int channel);
 
-// A platform file as JSON: {sets: [{name, hosts: [{name, speed, cores, properties}]}], T: [[s/byte]], properties}.
+// Describes a platform file as JSON: {sets: [{name, hosts: [{name, speed, cores, properties}]}], T: [[s/byte]],
+// properties}.
 std::string describe_platform_file(const std::string& path);
 
 }  // namespace bsp::sim

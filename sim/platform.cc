@@ -65,10 +65,10 @@ Result<void> validate(const Platform& platform) {
   if (platform.sets.empty()) return wrong("it has no Sets");
   std::set<std::string_view> set_names, node_names;
   for (const Set& set : platform.sets) {
-    if (!set_names.insert(set.name).second) return wrong(std::format("two Sets are called {}", set.name));
+    if (!set_names.insert(set.name).second) return wrong(std::format("duplicate Set {}", set.name));
     if (set.nodes.empty()) return wrong(std::format("Set {} has no nodes", set.name));
     for (const Node& node : set.nodes) {
-      if (!node_names.insert(node.name).second) return wrong(std::format("two nodes are called {}", node.name));
+      if (!node_names.insert(node.name).second) return wrong(std::format("duplicate node {}", node.name));
       BSP_CHECK_OK(validate_node(node));
     }
     BSP_CHECK_OK(validate_link(set.link, std::format("Set {}, link of a node", set.name)));

@@ -25,7 +25,7 @@ Result<Number> number_of(const std::string& text, const std::string& where, cons
   return value;
 }
 
-// The property, or `otherwise` if there is none.
+// The property, or `otherwise` if it isn't set.
 template <class Number>
 Result<Number> property(const json& properties, const std::string& name, Number otherwise, const std::string& whose,
                         const std::string& rule) {
@@ -54,7 +54,7 @@ Result<void> add_host(const json& host, const std::string& file, Set& set) {
   const std::string whose = std::format("{}: host {}", file, name);
   const json& properties = host.at("properties");
   Node node{.name = name, .speed = host.at("speed"), .host = name};
-  const std::vector<std::string_view> known{"slots", "load"};  // another name may be anybody's
+  const std::vector<std::string_view> known{"slots", "load"};  // other names may belong to other tools
   for (const auto& [key, value] : properties.items())
     if (const std::string meant = crds::nearest(key, known); !meant.empty() && meant != key)
       return fail(ErrorCode::kInvalid, std::format("{}: property {}; did you mean {}?", whose, key, meant));
@@ -67,7 +67,7 @@ Result<void> add_host(const json& host, const std::string& file, Set& set) {
   }
   if (properties.contains("slots"))
     return fail(ErrorCode::kInvalid,
-                std::format("{} has {} cores, each with one slot; remove its property slots", whose, cores));
+                std::format("{} has {} cores, each with one slot; remove the property slots", whose, cores));
   node.slots = 1;
   for (int core = 0; core < cores; ++core) {
     node.name = std::format("{}-{}", name, core);
@@ -76,7 +76,7 @@ Result<void> add_host(const json& host, const std::string& file, Set& set) {
   return {};
 }
 
-// What changes while a simulation runs is not followed: a superstep is simulated once for each mapping, and the decision
+// The simulation doesn't support changes over time: it simulates a superstep once for each mapping, and the decision
 // knows one speed of each node.
 Result<void> check_nothing_changes(const std::string& path) {
   BSP_TRY(std::string text, read_file(path));
@@ -86,8 +86,8 @@ Result<void> check_nothing_changes(const std::string& path) {
     if (text.find(what) != std::string::npos)
       return fail(
           ErrorCode::kInvalid,
-          std::format("--platform {}: it has {}, but what hosts and links can do stays as it is in a simulation here; "
-                      "take it out, and give a host that others use too its property load",
+          std::format("--platform {}: {} is not supported, because hosts and links can't change during a simulation; "
+                      "remove it, and describe external load by the host's property load",
                       path, what));
   return {};
 }
@@ -98,7 +98,7 @@ Result<json> described(const std::string& path) {
     return fail(
         ErrorCode::kNotFound,
         std::format("--platform: {}; write a SimGrid platform file (examples/platform.xml is one), or use --pools",
-                    std::filesystem::exists(path, error) ? path + " is not a file" : "there is no file " + path));
+                    std::filesystem::exists(path, error) ? path + " is not a file" : path + " does not exist"));
   BSP_CHECK_OK(check_nothing_changes(path));
   BSP_TRY(Child child, Child::start([&path](int channel) {
             const std::string text = describe_platform_file(path);
@@ -108,8 +108,8 @@ Result<json> described(const std::string& path) {
           }));
   auto text = child.read_all();
   if (!text)
-    return fail(ErrorCode::kInvalid, std::format("--platform {}: {} (examples/platform.xml is a file that works)", path,
-                                                 text.error().message));
+    return fail(ErrorCode::kInvalid, std::format("--platform {}: {} (for a working example, see examples/platform.xml)",
+                                                 path, text.error().message));
   json file = json::parse(*text);
   if (file.contains("unusable"))
     return fail(ErrorCode::kInvalid, std::format("--platform {}: {}", path, file.at("unusable").get<std::string>()));
@@ -124,11 +124,10 @@ Result<Platform> read_platform_file(const std::string& path) {
   platform.file = path;
   const std::size_t sets = file.at("sets").size();
   if (sets == 0)
-    return fail(
-        ErrorCode::kInvalid,
-        std::format("--platform {}: it has no Sets, as it has no hosts: add a <cluster>, or a <host> for each node "
-                    "(examples/platform.xml is a file that works)",
-                    path));
+    return fail(ErrorCode::kInvalid,
+                std::format("--platform {}: it has no hosts: add a <cluster>, or a <host> for each node (for a working "
+                            "example, see examples/platform.xml)",
+                            path));
   platform.file_T = decide::Grid<double>(sets, sets);
   for (std::size_t a = 0; a < sets; ++a) {
     const json& from = file.at("sets").at(a);

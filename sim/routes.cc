@@ -10,11 +10,11 @@ namespace bsp::sim {
 namespace {
 
 struct Step {
-  std::string before;  // the router that it is reached from
+  std::string before;  // the previous router on the route
   Hop hop;
 };
 
-// From one router to all that can be reached, breadth first.
+// Breadth-first search from one router to all reachable ones.
 std::map<std::string, std::optional<Step>> steps_from(const Platform& platform, const std::string& router) {
   std::map<std::string, std::optional<Step>> reached{{router, std::nullopt}};
   for (std::deque<std::string> next{router}; !next.empty(); next.pop_front())
@@ -43,7 +43,7 @@ Result<Routes> find_routes(const Platform& platform) {
         if (step == reached.end())
           return fail(
               ErrorCode::kInvalid,
-              std::format("platform: no way from Set {} to Set {}: add a trunk between the routers \"{}\" and \"{}\"",
+              std::format("platform: no route from Set {} to Set {}: add a trunk between the routers \"{}\" and \"{}\"",
                           platform.sets[a].name, platform.sets[b].name, platform.sets[a].router,
                           platform.sets[b].router));
         if (!step->second) break;

@@ -1,4 +1,4 @@
-// The way from Set to Set over a platform's trunks: the fewest of them; of equally many, those named first.
+// The route between two Sets over a platform's trunks: the fewest trunks; among equals, those listed first.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ struct Hop {
 };
 
 struct Routes {
-  decide::Grid<std::vector<Hop>> trunks;  // [a, b]; empty where the Sets share their router
+  decide::Grid<std::vector<Hop>> trunks;  // [a, b]; empty if the Sets share a router
 
   // 1 / (the least bandwidth between a node of Set a and another of Set b).
   [[nodiscard]] double seconds_per_byte(const Platform& platform, std::uint32_t a, std::uint32_t b) const;
 };
 
-// kInvalid if two Sets are not connected.
+// kInvalid if two Sets aren't connected.
 Result<Routes> find_routes(const Platform& platform);
 
 }  // namespace bsp::sim

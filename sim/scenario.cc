@@ -57,7 +57,7 @@ class Run {
   }
 
  private:
-  // What each process of Set j adds to the barrier if process 1 is in Set a: [a, j].
+  // [a, j]: what each process in Set j adds to the barrier if process 1 is in Set a.
   static Result<decide::Grid<double>> outsiders_barrier(const Platform& platform) {
     const std::size_t sets = platform.sets.size();
     decide::Grid<double> seconds(sets, sets, platform.barrier.per_outsider);
@@ -100,13 +100,13 @@ class Run {
     const double cost = s_.platform.call.seconds(ranks_);
     out_.call_seconds += cost;
     out_.makespan += cost;
-    if (s_.mode == Mode::kMigrating) carry_out(plan);
+    if (s_.mode == Mode::kMigrating) apply(plan);
     state_ = std::move(window).close(plan.next);
     return {};
   }
 
-  void carry_out(const decide::Plan& plan) {
-    double longest = 0;  // they overlap
+  void apply(const decide::Plan& plan) {
+    double longest = 0;  // migrations overlap
     for (const decide::Move& move : plan.moves) {
       longest = std::max(longest, move.cost);
       out_.mapping[move.rank.value] = move.to;
@@ -122,14 +122,14 @@ class Run {
   const Scenario& s_;
   decide::Params params_;
   std::uint32_t ranks_;
-  decide::Snapshot snapshot_;                                 // of now
+  decide::Snapshot snapshot_;                                 // current
   decide::State state_;                                       // at the window's start
-  std::vector<decide::MeasuredSuperstep> window_supersteps_;  // if somebody wants to see them
+  std::vector<decide::MeasuredSuperstep> window_supersteps_;  // only if there is an on_call
   decide::Grid<double> barrier_of_;                           // see outsiders_barrier()
   Outcome out_;
 };
 
-// Without calls between them, stretches are one.
+// Joins all stretches into one: without calls nothing separates them.
 void join(std::vector<Stretch>& stretches) {
   for (std::size_t k = 1; k < stretches.size(); ++k) {
     stretches[0].last = stretches[k].last;
@@ -151,7 +151,7 @@ Result<Outcome> simulate(const Scenario& scenario) {
   for (const ProcessorId p : scenario.mapping)
     if (p.value >= platform.processors.size())
       return fail(ErrorCode::kInvalid,
-                  std::format("the mapping names processor {}, but there are {}", p.value, platform.processors.size()));
+                  std::format("the mapping has processor {}, but there are {}", p.value, platform.processors.size()));
   return Run(scenario, std::move(platform)).whole();
 }
 
@@ -165,7 +165,7 @@ Result<Scenarios> simulate_all(Scenario scenario) {
     scenario.on_call = {};
     BSP_TRY(out.deciding, simulate(scenario));
   }
-  out.alone = out.deciding;  // the same supersteps, in the same places
+  out.alone = out.deciding;  // it has the same supersteps and mapping
   out.alone.calls.clear();
   out.alone.calls_made = 0;
   out.alone.call_seconds = 0;

@@ -1,15 +1,15 @@
 // One simulated run: a workload on a platform, with the decision code that moves real ranks (operator/decide).
 //
 //   i    kAlone      the application without a scheduler
-//   ii   kDeciding   calls are made and paid for, nothing moves: its overhead is ii − i
-//   iii  kMigrating  with the moves: its gain is i − iii
+//   ii   kDeciding   with the cost of calls, but without moves: the overhead is ii − i
+//   iii  kMigrating  with moves: the gain is i − iii
 //
-// A superstep takes as long as the slowest rank's computation and messages (as SimGrid shares nodes and links), and the
-// barrier. After the superstep of a call come the call's cost (ii, iii) and, if it moves ranks, the largest Mem(i,j) of
-// its moves (iii). What the decision sees is what was simulated: CT with the sharing in it, BT the time in which
-// messages of Set j were on their way, without the wait for their senders. No call follows the last superstep.
+// A superstep takes as long as the slowest rank's computation and messages (with nodes and links shared as in SimGrid),
+// plus the barrier. A call adds its cost (ii, iii) and, if it moves ranks, the largest Mem(i,j) of its moves (iii). The
+// decision sees the simulated values: CT includes the sharing; BT is the time in which messages from Set j were in
+// transit, without the wait for their senders. No call follows the last superstep.
 //
-// simulate() is deterministic. SimGrid itself runs in a child process for as long as that takes (child.h).
+// simulate() is deterministic. SimGrid runs in a child process for the duration of the call (child.h).
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace bsp::sim {
 
 enum class Mode : std::uint8_t { kAlone, kDeciding, kMigrating };
 
-// What is there at a call, while it is made: whoever records runs takes it from here.
+// The inputs and the plan of a call, for whoever records the run.
 struct CallInProgress {
   const decide::Snapshot& snapshot;
   const decide::State& state;                                // at the window's start
@@ -37,7 +37,7 @@ struct CallInProgress {
   const decide::Plan& plan;
 };
 
-// Who decides at a call. The plan's moves, their costs and `next` count.
+// Decides at a call. The simulation uses the plan's moves, their costs and `next`.
 using Planner = std::function<Result<decide::Plan>(const decide::Snapshot& snapshot, const decide::Window& window,
                                                    const decide::Params& params)>;
 
@@ -45,17 +45,17 @@ struct Scenario {
   const Platform& platform;
   const Workload& workload;
   std::vector<ProcessorId> mapping{};  // by rank, at the start: see initial_mapping() below
-  decide::Params params{};             // `migrates` is set by the mode
+  decide::Params params{};             // the mode sets `migrates`
   Mode mode = Mode::kMigrating;
-  bool memoise = true;     // a superstep like an earlier one (same demand, same mapping) is not simulated again
-  bool keep_calls = true;  // Outcome::calls hold snapshot and plan of every call
+  bool memoise = true;     // reuse the result of an earlier superstep with the same demand and mapping
+  bool keep_calls = true;  // keep snapshot and plan of every call in Outcome::calls
   std::function<void(const CallInProgress& call)> on_call{};
   Planner planner{};  // empty: decide::make_plan
 };
 
 struct Call {
-  Superstep superstep{};  // it follows
-  double at = 0;          // s since the start, when that superstep had ended
+  Superstep superstep{};  // the superstep before the call
+  double at = 0;          // when that superstep ended, s since the start
   decide::Snapshot snapshot{};
   decide::Plan plan{};
 };
@@ -63,41 +63,41 @@ struct Call {
 struct Moved {
   RankId rank{};
   ProcessorId from{}, to{};
-  Superstep superstep{};  // after which
+  Superstep superstep{};  // the superstep before the move
 };
 
-// The supersteps of one window (the last one may have been cut short by the end of the run).
+// The supersteps of one window (the end of the run may cut the last one short).
 struct Stretch {
   Superstep first{}, last{};
-  double begin = 0, end = 0;              // s since the start; calls and migrations lie between stretches
+  double begin = 0, end = 0;              // s since the start; calls and migrations are between stretches
   std::vector<ProcessorId> mapping{};     // by rank
   std::vector<double> compute_seconds{};  // by rank, summed
 };
 
 struct Outcome {
   double makespan = 0;               // s
-  std::vector<double> supersteps{};  // s each, barrier included, calls and migrations not; [0] is superstep 1
-  double call_seconds = 0;           // s paid for all calls …
-  double migration_seconds = 0;      // … and for all migrations
+  std::vector<double> supersteps{};  // s each, with barrier, without calls and migrations; [0] is superstep 1
+  double call_seconds = 0;           // total cost of calls, s
+  double migration_seconds = 0;      // total cost of migrations, s
   std::vector<Call> calls{};         // empty without keep_calls
   std::uint64_t calls_made = 0;
   std::vector<Moved> moves{};
-  std::vector<Stretch> stretches{};    // in i one
+  std::vector<Stretch> stretches{};    // one in scenario i
   std::vector<ProcessorId> mapping{};  // by rank, at the end
-  std::uint64_t messages = 0;          // that the application sent
-  std::uint64_t simulated = 0;         // supersteps that were simulated, not remembered
+  std::uint64_t messages = 0;          // sent by the application
+  std::uint64_t simulated = 0;         // supersteps simulated, not taken from the cache
 };
 
 Result<Outcome> simulate(const Scenario& scenario);
 
-// All three of the same workload, `mode` being ignored; on_call sees the calls of iii. Nothing is simulated twice: i
-// are the supersteps of ii, and ii is iii if nothing moved.
+// All three scenarios of a workload; ignores `mode`, and passes the calls of iii to on_call. It simulates nothing
+// twice: i has the supersteps of ii, and ii equals iii if nothing moved.
 struct Scenarios {
   Outcome alone, deciding, migrating;
 };
 Result<Scenarios> simulate_all(Scenario scenario);
 
-// As operator/decide/mapping.h has them, over the nodes of the platform.
+// The mappings of operator/decide/mapping.h on the platform's nodes.
 Result<std::vector<ProcessorId>> initial_mapping(const Platform& platform, decide::Mapping mapping,
                                                  std::uint32_t ranks);
 

@@ -18,7 +18,7 @@ std::size_t hash_of(const Demand& demand, std::span<const ProcessorId> mapping) 
   return h;
 }
 
-// How much of the time line lies under the spans.
+// The total time covered by at least one span.
 double covered(std::vector<SuperstepTimes::Span>& spans) {
   std::ranges::sort(spans, {}, &SuperstepTimes::Span::begin);
   double sum = 0, until = 0;
@@ -55,7 +55,7 @@ Result<Supersteps> Supersteps::start(const Platform& platform, const decide::Pla
 }
 
 Result<const Simulated*> Supersteps::run(const Demand& demand, std::span<const ProcessorId> mapping) {
-  check(demand.instructions.size() == mapping.size(), "a workload says of every rank what it computes");
+  check(demand.instructions.size() == mapping.size(), "a workload has a demand for every rank");
   if (!memoise_) {
     BSP_TRY(last_, simulate(demand, mapping));
     return &last_;
@@ -64,9 +64,9 @@ Result<const Simulated*> Supersteps::run(const Demand& demand, std::span<const P
   for (auto [at, end] = known_.equal_range(hash); at != end; ++at)
     if (at->second.demand == demand && std::ranges::equal(at->second.mapping, mapping)) return &at->second.result;
   BSP_TRY(Simulated result, simulate(demand, mapping));
-  if (known_.size() == kMostKnown) known_.clear();
-  const auto made = known_.emplace(hash, Known{demand, {mapping.begin(), mapping.end()}, std::move(result)});
-  return &made->second.result;
+  if (known_.size() == kMaxKnown) known_.clear();
+  const auto added = known_.emplace(hash, Known{demand, {mapping.begin(), mapping.end()}, std::move(result)});
+  return &added->second.result;
 }
 
 Result<Simulated> Supersteps::simulate(const Demand& demand, std::span<const ProcessorId> mapping) {
@@ -90,13 +90,14 @@ Result<Simulated> Supersteps::simulate(const Demand& demand, std::span<const Pro
     out.seconds = std::max(out.seconds, times.works[w].end);
   }
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<SuperstepTimes::Span>>
-      under_way;  // by receiver and Set
+      in_transit;  // by receiver and Set
   for (std::size_t t = 0; t < order.transfers.size(); ++t) {
-    under_way[{order.transfers[t].to_rank, set_of(ProcessorId{order.transfers[t].from})}].push_back(times.transfers[t]);
+    in_transit[{order.transfers[t].to_rank, set_of(ProcessorId{order.transfers[t].from})}].push_back(
+        times.transfers[t]);
     out.seconds = std::max(out.seconds, times.transfers[t].end);
   }
   decide::Grid<double> bytes(ranks, sets), seconds(ranks, sets);
-  for (auto& [receiver, spans] : under_way) seconds[receiver.first, receiver.second] = covered(spans);
+  for (auto& [receiver, spans] : in_transit) seconds[receiver.first, receiver.second] = covered(spans);
   for (const Message& m : demand.messages) bytes[m.to.value, set_of(mapping[m.from.value])] += m.bytes;
   out.recv_bytes = bytes;
   out.recv_seconds = seconds;

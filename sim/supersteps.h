@@ -1,4 +1,4 @@
-// Simulates supersteps one by one: from what the application asks for and who is where, to what would be measured.
+// Simulates one superstep: from the application's demand and the mapping to what would be measured.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ struct Simulated {
   double seconds = 0;                     // until the last rank has computed and the last message has arrived
   std::vector<double> compute_seconds{};  // CT(i)
   decide::SparseGrid recv_bytes{};        // B(i,j), j the Set of the sender
-  decide::SparseGrid recv_seconds{};      // BT(i,j): how long messages from Set j to rank i were on their way
+  decide::SparseGrid recv_seconds{};      // BT(i,j): how long messages from Set j to rank i were in transit
 };
 
 class Supersteps {
  public:
-  // `platform` and `nodes`, its decision_platform(), have to outlive this.
+  // `platform` and `nodes`, its decision_platform(), must outlive this object.
   static Result<Supersteps> start(const Platform& platform, const decide::Platform& nodes, bool memoise);
 
-  // Valid until the next call. kFailed if SimGrid gave up.
+  // The result is valid until the next call. kFailed if SimGrid fails.
   Result<const Simulated*> run(const Demand& demand, std::span<const ProcessorId> mapping);
 
   [[nodiscard]] std::uint64_t simulated() const { return simulated_; }
@@ -39,7 +39,7 @@ class Supersteps {
     std::vector<ProcessorId> mapping;
     Simulated result;
   };
-  static constexpr std::size_t kMostKnown = 256;  // an irregular application has thousands that never come back
+  static constexpr std::size_t kMaxKnown = 256;  // an irregular application has thousands that never recur
 
   Supersteps(const decide::Platform& nodes, bool memoise, Child child)
       : nodes_(&nodes), memoise_(memoise), child_(std::move(child)) {}
@@ -49,7 +49,7 @@ class Supersteps {
   bool memoise_;
   Child child_;
   std::unordered_multimap<std::size_t, Known> known_;  // by hash
-  Simulated last_;                                     // without memory
+  Simulated last_;                                     // without memoisation
   std::uint64_t simulated_ = 0;
 };
 

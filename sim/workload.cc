@@ -10,13 +10,13 @@
 namespace bsp::sim {
 namespace {
 
-// "name, name (value), name": what an application can be told.
-std::string told_of(const Application& application) {
+// "name, name (value), name": an application's parameters and their defaults.
+std::string parameters_of(const Application& application) {
   std::string text;
   for (const Parameter& parameter : application.parameters)
     text += std::format("{}{}{}", text.empty() ? "" : ", ", parameter.name,
                         parameter.value.empty() ? "" : std::format(" ({})", parameter.value));
-  return text.empty() ? "it has no parameters" : "its parameters (and what they are if not given): " + text;
+  return text.empty() ? "it has no parameters" : "its parameters (with defaults): " + text;
 }
 
 Result<std::map<std::string, std::string>> read_parameters(const Application& application, std::string_view text) {
@@ -29,11 +29,12 @@ Result<std::map<std::string, std::string>> read_parameters(const Application& ap
     const std::size_t equals = part.find('=');
     const std::string name(part.substr(0, equals));
     if (equals == std::string_view::npos)
-      return fail(ErrorCode::kInvalid, std::format("--application: {}: \"{}\" has no '='; write {}:NAME=VALUE,…; {}",
-                                                   application.name, part, application.name, told_of(application)));
+      return fail(ErrorCode::kInvalid,
+                  std::format("--application: {}: \"{}\" has no '='; write {}:NAME=VALUE,…; {}", application.name, part,
+                              application.name, parameters_of(application)));
     if (std::ranges::find(known, name) == known.end())
       return fail(ErrorCode::kInvalid, std::format("--application: {} has no parameter {}{}; {}", application.name,
-                                                   name, crds::suggestion(name, known), told_of(application)));
+                                                   name, crds::suggestion(name, known), parameters_of(application)));
     if (!values.emplace(name, part.substr(equals + 1)).second)
       return fail(ErrorCode::kInvalid, std::format("--application: {}: {} is given twice", application.name, name));
   }
@@ -89,7 +90,7 @@ Result<std::unique_ptr<Workload>> make_workload(std::span<const Application> tab
     std::vector<std::string_view> known;
     for (const Application& application : table) known.push_back(application.name);
     return fail(ErrorCode::kInvalid,
-                std::format("--application: there is no application \"{}\"{}", name, crds::suggestion(name, known)));
+                std::format("--application: unknown application \"{}\"{}", name, crds::suggestion(name, known)));
   }
   BSP_TRY(auto values, read_parameters(*found, choice.substr(std::min(name.size() + 1, choice.size()))));
   return found->make(ranks, Parameters(std::string(name), std::move(values)));

@@ -1,11 +1,11 @@
-// What an application asks of a platform, superstep by superstep: the simulator's other input.
+// An application's demand on a platform, superstep by superstep: the simulator's other input.
 //
-//   Demand of superstep t:  instructions(i)     computed by rank i; 0 = it did not compute
-//                           messages from→to    bytes, sent once the sender has computed
+//   Demand of superstep t:  instructions(i)     computed by rank i; 0 = it doesn't compute
+//                           messages from→to    bytes, sent once the sender has finished computing
 //   then a barrier.
 //
-// A workload is a pure description: the same superstep always asks for the same, whoever runs where. Nothing here knows
-// SimGrid. sim/applications holds the workloads; they are chosen by name, `lu:order=1000,cell=4`.
+// A workload is a pure description: a superstep's demand never depends on the mapping. Nothing here uses SimGrid.
+// sim/applications has the workloads, selected by name: `lu:order=1000,cell=4`.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Message {
 
 struct Demand {
   std::vector<double> instructions{};  // by rank, >= 0
-  std::vector<Message> messages{};     // in the order in which a rank sends and receives them
+  std::vector<Message> messages{};     // in the order in which ranks send and receive them
 
   bool operator==(const Demand&) const = default;
 };
@@ -42,21 +42,21 @@ class Workload {
   [[nodiscard]] virtual std::string name() const = 0;  // for people: "lu, order 1000"
   [[nodiscard]] virtual std::uint32_t ranks() const = 0;
   [[nodiscard]] virtual std::uint64_t supersteps() const = 0;
-  // What superstep t, from 1 to supersteps(), asks for. `out` may hold an earlier superstep's: write all of it.
+  // The demand of superstep t, from 1 to supersteps(). `out` may hold an earlier one: overwrite all of it.
   virtual void demand(std::uint64_t t, Demand& out) const = 0;
-  // M(i), bytes, as it is after superstep t (t = 0: at the start).
+  // M(i) in bytes after superstep t (t = 0: at the start).
   [[nodiscard]] virtual double memory_bytes(RankId i, std::uint64_t t) const = 0;
 };
 
-// --- Chosen by name ------------------------------------------------------------------------------------------------
+// --- Selection by name ---------------------------------------------------------------------------------------------
 
 struct Parameter {
   std::string_view name;
-  std::string_view value;    // if it is not given; "" = it must be
+  std::string_view value;    // the default; "" = required
   std::string_view meaning;  // with its unit
 };
 
-// The parameters of one choice: every one that the application has, given or not.
+// The values of all of an application's parameters, given or default.
 class Parameters {
  public:
   Parameters() = default;
@@ -64,7 +64,7 @@ class Parameters {
       : application_(std::move(application)), values_(std::move(values)) {}
 
   [[nodiscard]] const std::string& text(const std::string& name) const { return values_.at(name); }
-  // kInvalid names the parameter and what it may be.
+  // kInvalid names the parameter and its range.
   [[nodiscard]] Result<double> number(const std::string& name, double least, double most = 1e18) const;
   [[nodiscard]] Result<std::uint64_t> whole(const std::string& name, std::uint64_t least,
                                             std::uint64_t most = 1'000'000'000) const;
@@ -81,11 +81,11 @@ struct Application {
   std::function<Result<std::unique_ptr<Workload>>(std::uint32_t ranks, const Parameters& parameters)> make;
 };
 
-// Each with its parameters and what they are if not given, for a command's help.
+// The applications with their parameters and defaults, for a command's help.
 std::string describe(std::span<const Application> table);
 
-// "NAME[:key=value,…]" from the table (sim/applications: applications()). kInvalid names what is wrong and what there
-// is.
+// Creates "NAME[:key=value,…]" from the table (sim/applications: applications()). kInvalid names the mistake and the
+// choices.
 Result<std::unique_ptr<Workload>> make_workload(std::span<const Application> table, std::string_view choice,
                                                 std::uint32_t ranks);
 

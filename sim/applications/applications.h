@@ -1,4 +1,4 @@
-// The workloads that can be chosen by name: the four applications of the sources.
+// The workloads that can be selected by name: the four applications of the sources.
 #pragma once
 
 #include <span>

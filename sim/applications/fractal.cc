@@ -39,7 +39,7 @@ std::unique_ptr<Workload> make(const Fractal& parameters) { return std::make_uni
 
 Application fractal() {
   return {.name = "fractal",
-          .summary = "fractal image compression: much computation, little to send",
+          .summary = "fractal image compression: much computation, little communication",
           .parameters = {{"domain", "", "edge of a domain, pixels"},
                          {"range", "0", "edge of a range, pixels; 0 = half a domain"},
                          {"image", "1000", "edge of the image, pixels"},

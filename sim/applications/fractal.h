@@ -5,7 +5,7 @@
 //   comparisons(i) = t/r · 8·(t/d)²/n
 //   I(i) = comparisons · c,  c = 1500             instructions (about 1 µs on Labtec)
 //   i → i+1, the last to the first: 8·t/r         bytes
-//   M(i) = t²/n, its part of the image            bytes, one per pixel (assumed: the source does not say)
+//   M(i) = t²/n, its part of the image            bytes, one per pixel (assumed: the source doesn't give it)
 //
 // d = 40, n = 10: 50 supersteps of 25,000 comparisons.
 #pragma once

@@ -38,15 +38,15 @@ std::unique_ptr<Workload> make(const LatticeBoltzmann& parameters) {
 
 Application lattice_boltzmann() {
   return {.name = "lattice-boltzmann",
-          .summary = "a lattice in vertical strips: every superstep and every rank alike",
-          .parameters = {{"supersteps", "1000", "how many"},
+          .summary = "a lattice in vertical strips: all supersteps and all ranks are alike",
+          .parameters = {{"supersteps", "1000", "number of supersteps"},
                          {"instructions", "1e10", "of the whole lattice in a superstep"},
                          {"lattice", "10e6", "bytes of the whole lattice"},
                          {"program", "500e3", "bytes of each rank besides its strip"},
                          {"border", "100e3", "bytes to the right neighbour in a superstep"}},
           .make = [](std::uint32_t ranks, const Parameters& given) -> Result<std::unique_ptr<Workload>> {
             LatticeBoltzmann p{.ranks = ranks};
-            BSP_TRY(p.supersteps, given.whole("supersteps", 1, 100'000'000));  // a run keeps the time of each
+            BSP_TRY(p.supersteps, given.whole("supersteps", 1, 100'000'000));  // a run stores the time of each
             BSP_TRY(p.instructions, given.number("instructions", 1));
             BSP_TRY(p.lattice_bytes, given.number("lattice", 0));
             BSP_TRY(p.program_bytes, given.number("program", 0));

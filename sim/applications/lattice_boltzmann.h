@@ -2,9 +2,9 @@
 //
 //   I(i) = W / n            W = 1e10 instructions per superstep of the whole lattice        instructions
 //   M(i) = S / n + F        S = 10 MB, the whole lattice; F = 500 KB, the program itself     bytes
-//   i → i+1: H              H = 100 KB, a strip's border, whatever n; the last rank has no right neighbour
+//   i → i+1: H              H = 100 KB, a strip's border, for any n; the last rank has no right neighbour
 //
-// Every superstep asks for the same. 10 ranks: 1e9 instructions, 1.5 MB; 25 ranks: 4e8 instructions, 900 KB.
+// All supersteps have the same demand. 10 ranks: 1e9 instructions, 1.5 MB; 25 ranks: 4e8 instructions, 900 KB.
 #pragma once
 
 #include "sim/workload.h"

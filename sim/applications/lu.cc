@@ -40,7 +40,7 @@ class LuWorkload final : public Workload {
     return RankId{static_cast<std::uint32_t>(r * C_ + c)};
   }
 
-  // a_kk to the ranks of its column that have cells below it.
+  // Sends a_kk to the ranks of its column that have cells below it.
   void pass_diagonal(std::uint64_t k, Demand& out) const {
     if (k >= p_.order) return;
     for (std::uint64_t r = 0; r < R_; ++r)
@@ -92,11 +92,11 @@ std::unique_ptr<Workload> make(const Lu& parameters) { return std::make_unique<L
 
 Application lu() {
   return {.name = "lu",
-          .summary = "LU decomposition, cells dealt out cyclically: the work shrinks from superstep to superstep",
+          .summary = "LU decomposition, cells distributed cyclically: the work shrinks from superstep to superstep",
           .parameters = {{"order", "", "of the matrix"},
-                         {"rows", "0", "of the grid of ranks; 0 = as square as can be"},
+                         {"rows", "0", "of the grid of ranks; 0 = as square as possible"},
                          {"update", "1000", "instructions per updated cell"},
-                         {"cell", "4", "bytes per cell that is sent"},
+                         {"cell", "4", "bytes per sent cell"},
                          {"memory", "1.5", "bytes per cell in a rank's memory"}},
           .make = [](std::uint32_t ranks, const Parameters& given) -> Result<std::unique_ptr<Workload>> {
             Lu p{.ranks = ranks};

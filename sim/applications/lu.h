@@ -10,11 +10,11 @@
 //   for k = 0 … n−1: 2n+1 supersteps.
 //   I = u per updated cell, u = 1000 instructions (fitted);  messages: b per cell, b = 4 bytes
 //   M = m · cells of the rank, no fixed part, m = 1.5 bytes (fitted)                          bytes
-//   The source prints no M. Five processes of 25 move at superstep 11 of order 1000, to save 15 ms each: that takes m
-//   below 1.7. Below 1.5, processes would also leave the Set that holds most of them, one by one, which speeds nothing
-//   up. Less than the matrix itself: what the source counted as a process's image is not known.
+//   The source prints no M. Five processes of 25 move at superstep 11 of order 1000, to save 15 ms each, so m is below
+//   1.7. Below 1.5, processes would also leave the Set that holds most of them, one by one, which speeds nothing up.
+//   That is less than the matrix itself: we don't know what the source counted as a process's image.
 //
-// Only ranks that still have cells to update get messages. In superstep 1, and where k = n−1, nobody computes.
+// Only ranks that still have cells to update get messages. In superstep 1, and if k = n−1, no rank computes.
 #pragma once
 
 #include "sim/workload.h"
@@ -24,7 +24,7 @@ namespace bsp::sim {
 struct Lu {
   std::uint32_t ranks = 0;
   std::uint64_t order = 0;            // n
-  std::uint32_t rows = 0;             // R, a divisor of ranks; 0 = the divisor nearest to √ranks from above
+  std::uint32_t rows = 0;             // R, a divisor of ranks; 0 = the least divisor ≥ √ranks
   double update_instructions = 1000;  // u
   double cell_bytes = 4;              // b
   double memory_bytes = 1.5;          // m

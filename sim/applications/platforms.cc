@@ -76,7 +76,7 @@ Platform grid5000() {
 }
 
 Result<std::vector<ProcessorId>> grid5000_mapping(decide::Mapping mapping, std::uint32_t ranks) {
-  decide::Platform machines;  // of the clock rate alone
+  decide::Platform machines;  // with clock rates as speeds
   std::vector<std::uint32_t> first_core, cores;
   std::uint32_t next = 0;
   for (std::uint32_t j = 0; j < sites().size(); ++j) {
@@ -89,10 +89,10 @@ Result<std::vector<ProcessorId>> grid5000_mapping(decide::Mapping mapping, std::
     }
   }
   BSP_TRY(std::vector<ProcessorId> placed, decide::initial_mapping(mapping, ranks, machines));
-  std::vector<std::uint32_t> there(machines.processors.size(), 0);
+  std::vector<std::uint32_t> placed_on(machines.processors.size(), 0);
   for (ProcessorId& p : placed) {
     const std::uint32_t machine = p.value;
-    p.value = first_core[machine] + there[machine]++ % cores[machine];
+    p.value = first_core[machine] + placed_on[machine]++ % cores[machine];
   }
   return placed;
 }

@@ -1,4 +1,4 @@
-// The two platforms of the sources, as code. Their figures are in calibration.h.
+// The two platforms of the sources. Their parameters are in calibration.h.
 #pragma once
 
 #include <string_view>
@@ -10,8 +10,8 @@
 
 namespace bsp::sim {
 
-// The MigBSP chapter's and AutoMig's, in the order in which the initial mapping fills it (one process a node, then
-// again from the start):
+// The platform of the MigBSP chapter and of AutoMig, in the order in which the initial mapping fills it (one process
+// per node, then again from the start):
 //
 //   Labtec L, 20 nodes ── R1 ── 1 Gb/s ── R2 ── 1 Gb/s ── R3        L1 … L20, C1 … C16, F1 … F6, I1 … I112, A1 … A20
 //   Corisco C, 16 ─────── R1              R2 ── Frontal F, 6        10 processes: L1–10
@@ -19,10 +19,10 @@ namespace bsp::sim {
 //                                         R3 ── Aquario A, 20       50: L1–20, C1–16, F1–6, I1–8
 Platform five_sets();
 
-// Three sites of Grid'5000 for 60 processes (the 2016 paper): Chicon 10 machines of 4 cores, Capricorne 15 of 2, Suno
-// 15 of 8. A node of this platform is a core: Suno-3.0 … Suno-3.7.
+// Three sites of Grid'5000 for 60 processes (the 2016 paper): Chicon with 10 machines of 4 cores, Capricorne 15 of 2,
+// Suno 15 of 8. A node of this platform is a core: Suno-3.0 … Suno-3.7.
 Platform grid5000();
-// The initial mappings over its 40 machines, ordered by clock rate; the second process on a machine gets its second
+// The initial mappings over its 40 machines, ordered by clock rate. The second process on a machine gets its second
 // core.
 Result<std::vector<ProcessorId>> grid5000_mapping(decide::Mapping mapping, std::uint32_t ranks);
 

@@ -46,15 +46,17 @@ std::unique_ptr<Workload> make(const SmithWaterman& parameters) {
 
 Application smith_waterman() {
   return {.name = "smith-waterman",
-          .summary = "antidiagonals of a matrix with one column per rank: ranks come, work harder and harder, and go",
+          .summary =
+              "antidiagonals of a matrix, one column per rank: ranks start one by one, with growing work, and finish "
+              "one by one",
           .parameters = {{"first", "1e6", "instructions per cell in the first superstep"},
                          {"last", "1e9", "instructions per cell in the last superstep"},
-                         {"factor", "2.01", "both times this (fitted)"},
-                         {"matrix", "5e6", "bytes, of which each rank holds and sends an equal part"},
+                         {"factor", "2.01", "multiplies both (fitted)"},
+                         {"matrix", "5e6", "bytes of the matrix; each rank holds and sends an equal part"},
                          {"program", "700e3", "bytes of each rank besides its part"}},
           .make = [](std::uint32_t ranks, const Parameters& given) -> Result<std::unique_ptr<Workload>> {
             if (ranks < 2)
-              return fail(ErrorCode::kInvalid, "smith-waterman has one column per rank: give it at least 2 ranks");
+              return fail(ErrorCode::kInvalid, "smith-waterman has one column per rank: it needs at least 2 ranks");
             SmithWaterman p{.ranks = ranks};
             BSP_TRY(p.first_instructions, given.number("first", 0));
             BSP_TRY(p.last_instructions, given.number("last", 1));
@@ -62,7 +64,7 @@ Application smith_waterman() {
             BSP_TRY(p.matrix_bytes, given.number("matrix", 1));
             BSP_TRY(p.program_bytes, given.number("program", 0));
             if (p.last_instructions < p.first_instructions)
-              return fail(ErrorCode::kInvalid, "smith-waterman: last must not be below first, the load grows");
+              return fail(ErrorCode::kInvalid, "smith-waterman: last must not be below first, because the load grows");
             return make(p);
           }};
 }

@@ -7,9 +7,9 @@
 //   j → j+1: S / n after each computation, S = 5 MB               bytes (n = 10: 500 KB)
 //   M(j) = F + S / n,  F = 700 KB                                 bytes
 //
-// For n = 10 that gives the source's I_2 = 565e5 before the factor. The published times need twice the instructions at
-// every order; 2.01 is nearest over the three printed (fitted to scenarios i and ii). The source's 50 KB for n = 50
-// contradicts its own 800 KB of memory; S/n is used for all orders.
+// For n = 10 this gives the source's I_2 = 565e5 before the factor. The published times need twice the instructions at
+// every order; 2.01 fits the three printed ones best (scenarios i and ii). The source's 50 KB for n = 50 contradicts
+// its own 800 KB of memory; we use S/n for all orders.
 #pragma once
 
 #include "sim/workload.h"

@@ -1,5 +1,5 @@
-// bsp-simulate: what would the scheduler do with my job on my pools? Beside bsp-operator, which execs it for
-// `simulate`, so that the operator itself does not carry SimGrid.
+// bsp-simulate: what would the scheduler do with my job on my pools? bsp-operator executes it for `simulate`, so that
+// the operator itself needn't link SimGrid.
 #include <nlohmann/json.hpp>
 
 #include <unistd.h>
@@ -52,8 +52,8 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   return {};
 }
 
-// Before anything is simulated.
-Result<void> check_can_be_written(const std::string& option, const std::string& path) {
+// Checks output files before the simulation.
+Result<void> check_writable(const std::string& option, const std::string& path) {
   if (path.empty()) return {};
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -66,8 +66,8 @@ Result<void> check_can_be_written(const std::string& option, const std::string& 
 }
 
 Result<void> run(const Options& options) {
-  BSP_CHECK_OK(check_can_be_written("--record", options.record));
-  BSP_CHECK_OK(check_can_be_written("--timeline", options.timeline));
+  BSP_CHECK_OK(check_writable("--record", options.record));
+  BSP_CHECK_OK(check_writable("--timeline", options.timeline));
   if (!options.record.empty() && options.record == options.timeline)
     return fail(ErrorCode::kInvalid, "--record and --timeline: " + options.record + " can't be both");
   BSP_TRY(const std::string text, read_file(options.job));

@@ -1,4 +1,4 @@
-// What `bsp-operator simulate` may be told on the command line.
+// The command line of `bsp-operator simulate`.
 #pragma once
 
 #include <optional>
@@ -20,10 +20,10 @@ struct Options {
   std::string timeline;                          // file to write; "": none
   std::string record;                            // file to write; "": none
   bool json = false;
-  std::size_t rows = 8;  // of each table of a decision
+  std::size_t rows = 8;  // rows to print of each table of a decision
 };
 
-// kInvalid with what is wrong, the remedy and the usage; --help prints that and `applications`.
+// kInvalid has the mistake, the remedy and the usage; --help prints the usage and `applications`.
 Result<Options> parse_options(std::span<const std::string> words, const std::string& applications);
 
 }  // namespace bsp::sim

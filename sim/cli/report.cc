@@ -25,7 +25,7 @@ std::string sets_text(const Platform& platform) {
   return text;
 }
 
-// "fast 2, slow 2": where the ranks are.
+// The number of ranks in each Set: "fast 2, slow 2".
 std::string places_text(const Platform& platform, const decide::Platform& nodes,
                         const std::vector<ProcessorId>& mapping) {
   std::vector<std::size_t> count(platform.sets.size());
@@ -38,7 +38,7 @@ std::string places_text(const Platform& platform, const decide::Platform& nodes,
 
 decide::Platform nodes_of(const Platform& platform) {
   auto nodes = decision_platform(platform);
-  check(nodes.has_value(), "what was simulated can be looked at");
+  check(nodes.has_value(), "a simulated platform is valid");
   return std::move(*nodes);
 }
 
@@ -110,9 +110,9 @@ json json_of(const Outcome& outcome) {
 
 std::string title(const Workload& workload) {
   const std::string name = workload.name();
-  const bool told = name.find("superstep") != std::string::npos;
+  const bool has_supersteps = name.find("superstep") != std::string::npos;
   return std::format("{}, {} ranks", name, workload.ranks()) +
-         (told ? "" : std::format(", {} supersteps", workload.supersteps()));
+         (has_supersteps ? "" : std::format(", {} supersteps", workload.supersteps()));
 }
 
 std::string report_text(const Platform& platform, const Workload& workload, const Scenarios& s, std::size_t rows) {

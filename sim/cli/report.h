@@ -1,4 +1,4 @@
-// What a simulation showed, as text and as JSON.
+// A simulation's results as text and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,8 +13,8 @@ namespace bsp::sim {
 // "lu, order 1000, 25 ranks, 2001 supersteps".
 std::string title(const Workload& workload);
 
-// The table of the three scenarios, then every call of iii with its reasons; `rows` of each table before the rest is
-// counted.
+// The table of the three scenarios, then every call of iii with its reasons. Prints `rows` rows of each table and the
+// number of the others.
 std::string report_text(const Platform& platform, const Workload& workload, const Scenarios& scenarios,
                         std::size_t rows);
 nlohmann::json report_json(const Platform& platform, const Workload& workload, const Scenarios& scenarios);

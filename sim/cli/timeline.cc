@@ -14,10 +14,10 @@
 namespace bsp::sim {
 namespace {
 
-// Told apart by those who see colours otherwise too (Okabe and Ito's palette, without black and yellow).
+// Okabe and Ito's palette, without black and yellow: colour-blind readers can distinguish these colours.
 constexpr std::array kColours = {"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9"};
 
-// As XML: what it can't hold, control characters and bytes that are no UTF-8, is replaced.
+// Escapes text for XML, and replaces what XML can't hold: control characters and invalid UTF-8.
 std::string escaped(const std::string& text) {
   using nlohmann::json;
   const std::string valid = json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
@@ -47,15 +47,14 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-// Names of pools differ at both ends: what is too long loses its middle.
+// Cuts the middle out of a long name, because pool names differ at both ends.
 std::string shortened(const std::string& name, std::size_t most) {
   if (name.size() <= most) return name;
   const std::size_t end = (most - 1) / 2;
   return name.substr(0, most - 1 - end) + "…" + name.substr(name.size() - end);
 }
 
-// A run without its calls that changed nothing: stretches with one mapping as one, so that a long run's picture does
-// not grow with its calls.
+// Merges adjacent stretches with the same mapping, so that a long run's picture doesn't grow with the number of calls.
 std::vector<Stretch> with_one_mapping(const std::vector<Stretch>& stretches) {
   std::vector<Stretch> merged;
   for (const Stretch& next : stretches) {
@@ -71,7 +70,7 @@ std::vector<Stretch> with_one_mapping(const std::vector<Stretch>& stretches) {
   return merged;
 }
 
-// About `most` round steps from 0 to `end`.
+// A round step size that divides 0 to `end` into at most about `most` steps.
 double round_step(double end, int most) {
   const double raw = std::max(end, 1e-9) / most, scale = std::pow(10, std::floor(std::log10(raw)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -84,7 +83,7 @@ class Picture {
   Picture(const Platform& platform, const Workload& workload, const Scenarios& scenarios)
       : platform_(platform), workload_(workload), s_(scenarios), run_(scenarios.migrating) {
     auto nodes = decision_platform(platform);
-    check(nodes.has_value(), "what was simulated can be drawn");
+    check(nodes.has_value(), "a simulated platform is valid");
     nodes_ = std::move(*nodes);
     lay_out();
   }
@@ -135,7 +134,7 @@ class Picture {
       if (rows > 0) y += kGap;
     }
     bottom_ = y;
-    std::size_t longest = 16;  // of what stands on the left
+    std::size_t longest = 16;  // label on the left
     for (const Set& set : platform_.sets) longest = std::max(longest, set.name.size() + 12);
     if (row_height_ >= 12)
       for (const auto& [at, top] : row_top_) longest = std::max(longest, nodes_.processors[at].name.size());
@@ -178,7 +177,7 @@ class Picture {
                           left_, top, kRight - left_, end - top);
       out_ += std::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"5\" height=\"{:.1f}\" fill=\"{}\"/>\n", left_ - 7,
                           top, end - top, kColours[j % kColours.size()]);
-      const bool tall = row_height_ >= 12;  // the rows have names of their own, the Set stands above them
+      const bool tall = row_height_ >= 12;  // the rows have labels, and the Set's name goes above them
       const std::string name = shortened(set.name, kLongestName) +
                                (rows < set.nodes.size() ? std::format(" ({} of {})", rows, set.nodes.size()) : "");
       if (!tall)
@@ -210,7 +209,7 @@ class Picture {
         bar(left, top, width, height, 0.3);
         bar(left, top + height * (1 - busy), width, height * busy, 1);
         out_ += "</g>\n";
-        const auto last = labelled_.find(i);  // a rank that stays is named once
+        const auto last = labelled_.find(i);  // label a rank once per processor
         if (height < 11 || width < 18 || (last != labelled_.end() && last->second == p)) continue;
         labelled_[i] = p;
         text(left + 4, top + height / 2 + 4, std::format("{}", i),
@@ -241,7 +240,7 @@ class Picture {
   void calls() {
     std::map<std::uint64_t, std::size_t> moved;  // by superstep
     for (const Moved& move : run_.moves) ++moved[move.superstep.value];
-    double free_from = 0, tick_from = 0;                 // so that numbers, and ticks, don't overlap
+    double free_from = 0, tick_from = 0;                 // keep numbers and ticks from overlapping
     for (std::size_t k = 0; k < run_.calls_made; ++k) {  // one after every stretch but the last
       const Stretch& stretch = run_.stretches[k];
       const auto some = moved.find(stretch.last.value);
@@ -296,7 +295,7 @@ class Picture {
   decide::Platform nodes_;
   std::map<std::uint32_t, double> row_top_;          // by processor
   std::vector<Block> blocks_;                        // by Set
-  std::map<std::uint32_t, std::uint32_t> labelled_;  // by rank: the processor where its number stands
+  std::map<std::uint32_t, std::uint32_t> labelled_;  // by rank: the processor where it is labelled
   double row_height_ = 0, left_ = 0, bottom_ = 0, end_ = 1;
   std::string out_;
 };

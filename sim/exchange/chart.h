@@ -1,4 +1,4 @@
-// A picture of lines over a logarithmic abscissa, several panels side by side, as SVG text.
+// Line charts over a logarithmic x axis, with several panels side by side, as SVG.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct Panel {
   std::vector<Line> lines;
 };
 
-// The same name has the same colour in all panels.
+// A name has the same colour in all panels.
 std::string chart(const std::vector<Panel>& panels);
 
 }  // namespace bsp::sim::exchange

@@ -1,5 +1,5 @@
-// Random figures from a seed. Distributions of our own: the standard's differ between libraries, and a study is to come
-// out the same everywhere.
+// Random numbers from a seed. Our own distributions, because the standard's differ between libraries and a study must
+// give the same results everywhere.
 #pragma once
 
 #include <cmath>

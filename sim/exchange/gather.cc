@@ -6,18 +6,18 @@
 namespace bsp::sim::exchange {
 namespace {
 
-// One node: its thread and its interface, each serving one after the other.
+// One node: its thread and its network interface, each handling one message at a time.
 class GatherNode {
  public:
   explicit GatherNode(const GatherParams& params) : params_(params) {}
 
-  // When a message that is written at `time` has left.
+  // When a message written at `time` has been sent.
   double send(double time, double bytes) {
     const double written = work(time, bytes);
     wire_free_ = std::max(wire_free_, written) + bytes / params_.interface;
     return wire_free_;
   }
-  // When a message that has arrived at `time` is read.
+  // When a message that arrived at `time` has been read.
   double receive(double time, double bytes) {
     wire_in_free_ = std::max(wire_in_free_, time) + bytes / params_.interface;
     return work(wire_in_free_, bytes);
@@ -44,7 +44,7 @@ struct GatherRound {
   double end = 0;
 };
 
-// `asker` asks `count` nodes for reports of that size and reads their answers in the order of arrival.
+// `asker` requests reports of that size from `count` nodes and reads their answers in the order of arrival.
 GatherRound ask_ranks(GatherNode& asker, double start, std::uint64_t count, double latency,
                       const GatherParams& params) {
   std::vector<double> arrivals;

@@ -1,5 +1,5 @@
-// bsp-exchange-study [--out FILE.md] [--sizes 16,32,…] [--repeats N] [--seed N] [--threads N]: makes docs/exchange.md
-// and its picture beside it (the same name, .svg). Progress on stderr. The same arguments make the same files.
+// bsp-exchange-study [--out FILE.md] [--sizes 16,32,…] [--repeats N] [--seed N] [--threads N]: writes docs/exchange.md
+// and its figure beside it (same name, .svg). Progress goes to stderr. The same arguments produce the same files.
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -28,8 +28,8 @@ Result<std::uint64_t> whole_number(std::string_view name, std::string_view text,
   return value;
 }
 
-// The bytes that a rank's report has on the wire, with `supersteps` of them; figures as a job of 1-second supersteps
-// shows them.
+// The size on the wire of a rank's report with that many supersteps. The values are typical of a job with supersteps of
+// one second.
 double report_bytes(std::size_t supersteps) {
   bsp::wire::RankReport report{
       .rank = 12345, .completed = 1000, .epoch = 3, .memory_bytes = 67'108'864, .supersteps = {}};
@@ -77,7 +77,7 @@ Result<Arguments> read_arguments(int argc, char** argv) {
       }
     } else {
       return fail(ErrorCode::kInvalid,
-                  std::format("{} is no option; there are --out, --sizes, --repeats, --seed, --threads", name));
+                  std::format("unknown option {}; options: --out, --sizes, --repeats, --seed, --threads", name));
     }
   }
   std::ranges::sort(arguments.params.sizes);

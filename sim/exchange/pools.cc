@@ -61,7 +61,7 @@ class PoolsSim {
   };
   struct Replica {
     std::unique_ptr<ex::Protocol> protocol;
-    std::deque<Job> queue{};  // requests not decided
+    std::deque<Job> queue{};  // undecided requests
     bool wanting = false;
     double asked_at = 0;
     double busy_until = 0;
@@ -73,7 +73,7 @@ class PoolsSim {
     std::push_heap(events_.begin(), events_.end());
   }
 
-  // Drawn before the run, replica by replica: the same for every mechanism.
+  // Drawn before the run, replica by replica, so that all mechanisms get the same requests.
   void make_requests() {
     const double mean_slots = (1 + params_.most_slots) / 2.0;
     const double each =
@@ -172,10 +172,10 @@ class PoolsSim {
 
   const PoolsParams& params_;
   const std::uint32_t capacity_;     // of a pool
-  std::vector<std::uint32_t> used_;  // slots really given away
+  std::vector<std::uint32_t> used_;  // slots actually in use
   Dice dice_;
   std::vector<Replica> replicas_;
-  std::vector<PoolEvent> events_;  // a heap: the earliest first
+  std::vector<PoolEvent> events_;  // a heap, earliest first
   std::uint64_t order_ = 0;
   PoolsOutcome outcome_;
 };

@@ -1,4 +1,4 @@
-// All runs of the study, made by several threads; means over the workloads of a size.
+// All runs of the study, in several threads; means over the workloads of each size.
 #pragma once
 
 #include <compare>
@@ -10,9 +10,9 @@
 
 namespace bsp::sim::exchange {
 
-// What is compared.
+// One side of the comparison.
 struct Variant {
-  std::optional<bsp::exchange::Mechanism> mechanism;  // none: the best there could be
+  std::optional<bsp::exchange::Mechanism> mechanism;  // none: the best possible result
   bool threaded = false;
   auto operator<=>(const Variant&) const = default;
   [[nodiscard]] std::string name() const;
@@ -34,8 +34,7 @@ struct RunKey {
   auto operator<=>(const RunKey&) const = default;
 };
 
-// The mean of Outcome's figures over the repeats, and the makespan as a multiple of the best one's on the same
-// workload.
+// The means of Outcome's values over the repeats, and the makespan as a multiple of the best one on the same workload.
 struct RunMean {
   Outcome outcome;
   double messages = 0;
@@ -47,7 +46,7 @@ class Runs {
  public:
   explicit Runs(const StudyParams& params) : params_(params) {}
   void plan(const RunKey& key) { means_[key]; }
-  void run();  // all that is planned; progress on stderr
+  void run();  // all planned runs; progress on stderr
   [[nodiscard]] const RunMean& operator[](const RunKey& key) const { return means_.at(key); }
   [[nodiscard]] WorkloadParams workload(std::uint32_t processes, bool close, std::uint32_t repeat) const;
 

@@ -1,4 +1,4 @@
-// Parts of the study's document that need no runs of the solver.
+// The parts of the study's document that don't need the solver's runs.
 #pragma once
 
 #include <format>

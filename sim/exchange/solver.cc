@@ -76,7 +76,7 @@ class Solver {
   enum class EventKind : std::uint8_t { kWake, kComputed, kArrival, kLook };
   struct Event {
     double time = 0;
-    std::uint64_t order = 0;  // of equal times: as they were made
+    std::uint64_t order = 0;  // breaks ties: in the order of creation
     EventKind kind = EventKind::kWake;
     Process process = 0;  // arrival: the receiver of work
     Mail mail{};
@@ -87,8 +87,8 @@ class Solver {
   struct Proc {
     std::unique_ptr<ex::Protocol> protocol;
     std::deque<Mail> inbox{};     // load information
-    std::deque<double> works{};   // shares that are there and not yet known to the computing thread
-    std::deque<double> shares{};  // accepted, by size left
+    std::deque<double> works{};   // shares that have arrived but the computing thread hasn't accepted
+    std::deque<double> shares{};  // accepted; what is left of each
     std::size_t next = 0;         // of its own tasks
     std::size_t fronts_left = 0;
     bool computing = false;
@@ -101,7 +101,7 @@ class Solver {
     bool waiting = false;  // for its view
     bool ready = false;
     double asked_at = 0;
-    double held_since = -1;  // < 0: is not held
+    double held_since = -1;  // < 0: not held
   };
 
   void at(double time, EventKind kind, Process process) { at(time, kind, process, Mail{}); }
@@ -116,7 +116,7 @@ class Solver {
     at(std::max(time, p.busy_until), EventKind::kWake, i);
   }
 
-  // Gives an event to the machine; what it sends leaves when the CPU has written it. Returns the CPU time.
+  // Passes an event to the machine. Messages leave once the CPU has written them. Returns the CPU time.
   template <class Call>
   double tell(Process i, double time, Call&& call) {
     Proc& p = processes_[i];
@@ -155,7 +155,7 @@ class Solver {
     }
   }
 
-  // All mail that is there; CPU time.
+  // Reads all mail; returns the CPU time.
   double read(Process i, double time) {
     Proc& p = processes_[i];
     double cost = 0;
@@ -316,8 +316,8 @@ class Solver {
   const Workload& workload_;
   Cluster cluster_;
   std::vector<Proc> processes_;
-  std::vector<double> true_;   // what each really has to compute, shares under way to it included
-  std::vector<Event> events_;  // a heap: the earliest first
+  std::vector<double> true_;   // true load of each process, including shares in transit to it
+  std::vector<Event> events_;  // a heap, earliest first
   std::uint64_t order_ = 0;
   ex::Output out_;
   Outcome outcome_;

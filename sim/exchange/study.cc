@@ -107,7 +107,7 @@ double error_of(const RunMean& m) { return m.outcome.view_error * 1e3; }
 double peak_of(const RunMean& m) { return m.outcome.peak * 1e3; }
 double slowdown_of(const RunMean& m) { return (m.slowdown - 1) * 100; }
 double wait_of(const RunMean& m) { return m.outcome.wait * 1e3; }
-// What snapshots cost in all: waiting for one's own view, and standing still for others'.
+// The whole cost of snapshots: waiting for one's own view, and being held for others'.
 double cost_of(const RunMean& m) { return m.outcome.waited + m.outcome.held; }
 
 void Report::introduction() {

@@ -1,4 +1,4 @@
-// The study: which runs there are, and what is written of them.
+// The study: its runs and its document.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct StudyParams {
   std::uint64_t seed = 1;
   std::uint32_t repeats = 3;  // workloads for each size up to 128; one beyond
   double threshold = 0.015;   // s of work: the median of the processes' own tasks
-  std::uint32_t threads = 2;  // that run the study; its results don't depend on it
+  std::uint32_t threads = 2;  // to run the study; the results don't depend on it
   GatherParams gather{};      // report_bytes: for one superstep of a rank
   double report_superstep_bytes = 0;
 };
@@ -25,7 +25,7 @@ struct Study {
   std::string picture;  // SVG
 };
 
-// `command`: how this was started, for the document; `picture_name`: how it refers to the picture.
+// The document contains `command`, the command line, and refers to the figure as `picture_name`.
 Study run_study(const StudyParams& params, const std::string& command, const std::string& picture_name);
 
 }  // namespace bsp::sim::exchange

@@ -33,8 +33,7 @@ std::vector<Share> pour(const std::vector<double>& loads, std::uint32_t self, do
   std::ranges::partial_sort(
       order, order.begin() + static_cast<std::ptrdiff_t>(most),
       [&](std::uint32_t a, std::uint32_t b) { return loads[a] != loads[b] ? loads[a] < loads[b] : a < b; });
-  // The level at which k of them hold `seconds` more than now, for the smallest k whose level the next one's load is
-  // not below.
+  // The level up to which `seconds` fills k of them, for the smallest k whose level isn't above the next one's load.
   double below = 0;
   std::vector<Share> shares;
   for (std::size_t k = 1; k <= most; ++k) {

@@ -13,13 +13,13 @@ class Trace : public Workload {
  public:
   explicit Trace(std::string name) : name_(std::move(name)) {}
 
-  // kInvalid if the call is not of the same run. One that is told twice says nothing new.
+  // kInvalid if the call is of another run. Repeated supersteps are ignored.
   Result<void> add(const record::Call& call) {
     if (calls_.empty()) run_ = record::run_of(call);
     if (record::run_of(call) != run_ || (!calls_.empty() && call.snapshot.ranks.size() != ranks()))
       return fail(ErrorCode::kInvalid,
-                  std::format("is of another run than the lines before (job {}, attempt {}, {} ranks): "
-                              "leave the lines of one run in the file",
+                  std::format("is of another run than the previous lines (job {}, attempt {}, {} ranks): "
+                              "keep the lines of one run",
                               call.job, call.attempt, call.snapshot.ranks.size()));
     BSP_CHECK_OK(record::check_order(last_, call));
     for (const decide::MeasuredSuperstep& t : call.supersteps) {
@@ -60,7 +60,8 @@ class Trace : public Workload {
     return demand;
   }
 
-  // Who of a Set sent it, no record says: the four other ranks whose numbers are nearest, as neighbours' are.
+  // A record doesn't name the senders. Assume the four other ranks with the nearest numbers, which are likely
+  // neighbours.
   static std::vector<RankId> nearest(const std::vector<RankId>& in_set, std::uint32_t i) {
     constexpr std::size_t kSenders = 4;
     auto above = std::ranges::lower_bound(in_set, i, {}, &RankId::value), below = above;
@@ -76,10 +77,10 @@ class Trace : public Workload {
 
   struct Recorded {
     Demand demand;
-    std::size_t call;  // that followed it
+    std::size_t call;  // the call after it
   };
   std::string name_;
-  std::string run_;  // whose calls these are: record::run_of()
+  std::string run_;  // record::run_of() of the calls
   Superstep last_{};
   std::vector<Recorded> supersteps_;
   std::vector<std::vector<double>> calls_;  // M(i) at each
@@ -100,22 +101,22 @@ Result<std::unique_ptr<Workload>> read_trace(std::istream& records, const std::s
   if (trace->supersteps() == 0)
     return fail(
         ErrorCode::kInvalid,
-        std::format("{} holds no recorded superstep; local run --record FILE writes a line for each rescheduling call",
+        std::format("{} has no recorded superstep; local run --record FILE writes a line for each rescheduling call",
                     name));
   return trace;
 }
 
 Application trace() {
   return {.name = "trace",
-          .summary = "a run that was recorded: its instructions and bytes, superstep by superstep",
-          .parameters = {{"file", "", "what --record wrote"}},
+          .summary = "a recorded run: its instructions and bytes, superstep by superstep",
+          .parameters = {{"file", "", "a file written by --record"}},
           .make = [](std::uint32_t ranks, const Parameters& given) -> Result<std::unique_ptr<Workload>> {
             std::ifstream file(given.text("file"));
             if (!file) return fail_errno("--application: trace:file: reading " + given.text("file"));
             BSP_TRY(auto workload, read_trace(file, given.text("file")));
             if (workload->ranks() != ranks)
               return fail(ErrorCode::kInvalid,
-                          std::format("spec.ranks is {}, but the run in {} had {} ranks: write that", ranks,
+                          std::format("spec.ranks is {}, but the run in {} had {} ranks: use that number", ranks,
                                       given.text("file"), workload->ranks()));
             return workload;
           }};

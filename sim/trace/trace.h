@@ -1,9 +1,9 @@
-// A run that was recorded (operator/record), real or simulated, as a workload: what would it have done elsewhere?
+// Replays a recorded run (operator/record), real or simulated, as a workload: what would it have done elsewhere?
 //
-// Instructions of every superstep are the recorded ones, M(i) that of the last call before. Of messages a record knows
-// how many bytes rank i received from which Set, not from whom: they come in equal parts from the ranks that were in
-// that Set, i itself left out. What was not recorded (after the last call; supersteps that were lost) is not in the
-// workload. A file with several jobs or attempts: the first one's records.
+// Each superstep has its recorded instructions; M(i) is that of the preceding call. A record says how many bytes rank i
+// received from which Set, but not from which ranks: the workload divides them equally among the four other ranks of
+// that Set with the nearest numbers. What wasn't recorded (after the last call, or lost supersteps) is not in the
+// workload. The records must be of one run.
 #pragma once
 
 #include <istream>
@@ -12,7 +12,7 @@
 
 namespace bsp::sim {
 
-// kInvalid names the line, or says that there is nothing in it.
+// kInvalid names the line, or says that the file has no superstep.
 Result<std::unique_ptr<Workload>> read_trace(std::istream& records, const std::string& name);
 
 // trace:file=RUN.jsonl

@@ -1,8 +1,9 @@
-// GreedyLB (Charm++): objects by decreasing load; each to the processor whose time with it is the least.
+// GreedyLB (Charm++): takes objects by decreasing load and places each on the processor whose time with it is the
+// least.
 //
 //   for i by decreasing I(i):  p = argmin (S(p) + I(i)) / ((1 − load(p))·cpu(p)),   S(p) += I(i),   i goes to p
 //
-// Ties: the smaller rank, the smaller processor. Where a rank is now does not count, so nearly everybody moves.
+// Ties: the smaller rank, the smaller processor. The current placement doesn't count, so nearly every rank moves.
 #include <algorithm>
 #include <limits>
 #include <numeric>

@@ -1,10 +1,10 @@
-// RefineLB (Charm++): the smallest changes to the present placement that bring every processor near the mean.
+// RefineLB (Charm++): changes the current placement as little as possible to bring every processor near the mean.
 //
-//   mean = Σ_i I(i) / Σ_p (1 − load(p))·cpu(p)        s, if all could be spread evenly
-//   refine to a limit: while a processor has time(p) > limit, the one with the most first:
-//     of its ranks the heaviest for which some processor stays within the limit goes to the one that then has the
-//     least; if none fits, the limit cannot be kept
-//   the limit is the least of 1.01, 1.02, … times the mean that can be kept, found by bisection below what there is now
+//   mean = Σ_i I(i) / Σ_p (1 − load(p))·cpu(p)        s, if all work could be spread evenly
+//   refine to a limit: while a processor has time(p) > limit, take the one with the most:
+//     its heaviest rank for which some processor stays within the limit moves to the one that then has the least;
+//     if none fits, the limit can't be kept
+//   the limit is the least of 1.01, 1.02, … times the mean that can be kept, found by bisection below the current time
 #include <algorithm>
 #include <optional>
 
@@ -94,7 +94,7 @@ std::vector<ProcessorId> refine_lb(const decide::Snapshot& snapshot, std::span<c
   const Refinement present(snapshot, I);
   std::vector<ProcessorId> best = present.placed();
   const double steps_up_to_now = (present.most() / present.mean() - 1) / 0.01;
-  if (!(steps_up_to_now > 1)) return best;  // nobody computes, or all is as even as the least limit
+  if (!(steps_up_to_now > 1)) return best;  // no rank computes, or the least limit is already kept
   auto kept = static_cast<std::uint64_t>(std::min(steps_up_to_now, 1e9)) + 1, broken = std::uint64_t{0};
   while (kept > broken + 1) {
     const std::uint64_t steps = broken + (kept - broken) / 2;

@@ -25,7 +25,7 @@ decide::Move move_to(const decide::Snapshot& snapshot, RankId i, ProcessorId to)
                   snapshot.platform.Mig_row(i)[to_set.value]};
 }
 
-// A plan with the moves from where everybody is to where they should be. It says nothing of PM, levels or objective.
+// A planner whose plans move ranks to the given placement. The plans have no PM, levels or objective.
 Planner planner_of(Placement placement) {
   return [placement](const decide::Snapshot& snapshot, const decide::Window& window,
                      const decide::Params& params) -> Result<decide::Plan> {

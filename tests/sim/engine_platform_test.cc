@@ -115,7 +115,7 @@ TEST_F(PlatformFile, WhatIsWrongIsSaidWithThePlaceInIt) {
   EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\" core=\"2\"><prop id=\"slots\" "
                     "value=\"3\"/></host></zone>"),
               HasSubstr("remove its property slots"));
-  EXPECT_THAT(read_platform_file("/nowhere.xml").error().message, HasSubstr("there is no file /nowhere.xml"));
+  EXPECT_THAT(read_platform_file("/nowhere.xml").error().message, HasSubstr("/nowhere.xml does not exist"));
 }
 
 TEST(Platform, TheExampleIsReadAndHasBothPoolsOfTheExampleJob) {
@@ -152,7 +152,7 @@ TEST(Platform, SetsThatAreNotConnectedAreNamed) {
   Platform platform = two_sets();
   platform.sets[1].router = "elsewhere";
   EXPECT_THAT(decision_platform(platform).error().message,
-              AllOf(HasSubstr("no way from Set a to Set b"), HasSubstr("elsewhere")));
+              AllOf(HasSubstr("no route from Set a to Set b"), HasSubstr("elsewhere")));
 }
 
 TEST(Platform, ACallCostsWhatThePointsSay) {

@@ -186,7 +186,7 @@ TEST(Scenario, AMappingThatDoesNotFitIsRefused) {
   s.scenario.mapping = on({0, 1});
   EXPECT_EQ(simulate(s.scenario).error().message, "the mapping places 2 ranks, but script has 4");
   s.scenario.mapping = on({0, 1, 2, 9});
-  EXPECT_EQ(simulate(s.scenario).error().message, "the mapping names processor 9, but there are 6");
+  EXPECT_EQ(simulate(s.scenario).error().message, "the mapping has processor 9, but there are 6");
 }
 
 }  // namespace
