@@ -41,7 +41,7 @@ void take(Fd& fd, std::string& into) {
 Result<CommandResult> run_command(const std::vector<std::string>& argv, const std::string& input) {
   BSP_TRY(Pipe out, make_pipe());
   BSP_TRY(Pipe err, make_pipe());
-  // A socket and not a pipe, because a tool that ends without reading must not send us SIGPIPE.
+  // A socket instead of a pipe: if the tool exits without reading, we must not get SIGPIPE.
   int in[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) return fail_errno("socketpair");
   Fd in_child(in[0]);
@@ -52,8 +52,8 @@ Result<CommandResult> run_command(const std::vector<std::string>& argv, const st
   posix_spawn_file_actions_adddup2(&actions, in_child.get(), 0);
   posix_spawn_file_actions_adddup2(&actions, out.write.get(), 1);
   posix_spawn_file_actions_adddup2(&actions, err.write.get(), 2);
-  // The tool starts with no signal blocked and its own process group, so that Ctrl-C in the terminal
-  // ends this program in order and not its tools in the middle of their work.
+  // The tool starts with no signals blocked and in its own process group: Ctrl-C in the terminal must shut this program
+  // down in order, not kill its tools mid-work.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;

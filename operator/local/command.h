@@ -1,4 +1,4 @@
-// Runs a tool to its end and keeps what it said.
+// Runs a tool, waits for it, and returns its output.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 namespace bsp::local {
 
 struct CommandResult {
-  int exit_code = 0;  // 128 + signal if a signal ended it
+  int exit_code = 0;  // 128 + signal if a signal killed it
   std::string out;
   std::string err;
   [[nodiscard]] bool ok() const { return exit_code == 0; }
 };
 
-// argv[0] is looked up in PATH. The child has this thread's network namespace and environment, and
-// `input` on its stdin. kNotFound if the tool is not installed.
+// Looks up argv[0] in PATH. The child inherits this thread's network namespace and environment, and reads `input` on
+// stdin. kNotFound if the tool isn't installed.
 Result<CommandResult> run_command(const std::vector<std::string>& argv, const std::string& input = "");
 
 }  // namespace bsp::local

@@ -12,7 +12,7 @@ namespace bsp::local {
 namespace fs = std::filesystem;
 
 Result<void> replace_file(const std::string& path, const std::string& temporary, std::string_view content) {
-  auto give_up = [&](const std::string& what) {
+  auto clean_up = [&](const std::string& what) {
     const int error = errno;
     ::unlink(temporary.c_str());
     return fail_errno(what, error);
@@ -23,11 +23,11 @@ Result<void> replace_file(const std::string& path, const std::string& temporary,
     while (!content.empty()) {
       const ssize_t n = ::write(fd.get(), content.data(), content.size());
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return give_up("writing " + path);
+      if (n < 0) return clean_up("writing " + path);
       content.remove_prefix(static_cast<std::size_t>(n));
     }
   }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return give_up("renaming to " + path);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return clean_up("renaming to " + path);
   return {};
 }
 
@@ -36,7 +36,7 @@ Result<void> make_directories(const std::string& path) {
   for (const fs::path& part : fs::path(path)) {
     sofar = sofar.empty() ? part.string() : (fs::path(sofar) / part).string();
     if (sofar.empty() || sofar == "/") continue;
-    if (::mkdir(sofar.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno("making directory " + sofar);
+    if (::mkdir(sofar.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno("creating directory " + sofar);
   }
   return {};
 }
@@ -73,8 +73,8 @@ Result<Fd> lock(const std::string& path, int operation) {
       if (errno == EWOULDBLOCK) return fail(ErrorCode::kConflict, path + " is locked by another process", true);
       return fail_errno("locking " + path);
     }
-    // The file may have been removed (`local delete --all`) while this process waited: a lock on a
-    // file without a name excludes nobody.
+    // The file may have been removed (`local delete --all`) while this process waited. A lock on an unlinked file
+    // excludes nobody, so open it again.
     struct stat held{};
     struct stat named{};
     if (::fstat(fd.get(), &held) != 0) return fail_errno(path);

@@ -30,7 +30,7 @@ constexpr unsigned kLastPod = 0xfffe;  // 10.88.255.254
 
 std::string address_text(unsigned host) { return std::format("10.88.{}.{}", host >> 8, host & 0xff); }
 
-// Follows from the address, so that neighbours' ARP caches stay right when an address is used again.
+// Derived from the address, so that the neighbours' ARP caches stay correct when an address is reused.
 std::string hardware_address(unsigned host) { return std::format("02:42:0a:58:{:02x}:{:02x}", host >> 8, host & 0xff); }
 
 unsigned host_of(const std::string& address) {
@@ -45,15 +45,15 @@ bool is_namespace(const std::string& path) {
   return ::statfs(path.c_str(), &st) == 0 && st.f_type == NSFS_MAGIC;
 }
 
-// A new, empty network namespace that lives as long as `path` is bound to it.
-Result<void> make_namespace(const std::string& path) {
+// Creates an empty network namespace that lives as long as it is bound to `path`.
+Result<void> create_namespace(const std::string& path) {
   if (is_namespace(path)) return {};
   const Fd file(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600));
   if (!file) return fail_errno(path);
   Result<void> result;
   std::thread([&] {
     if (::unshare(CLONE_NEWNET) != 0)
-      result = fail_errno("making a network namespace");
+      result = fail_errno("creating a network namespace");
     else if (::mount("/proc/thread-self/ns/net", path.c_str(), nullptr, MS_BIND, nullptr) != 0)
       result = fail_errno("binding " + path);
   }).join();
@@ -61,15 +61,15 @@ Result<void> make_namespace(const std::string& path) {
 }
 
 Result<void> remove_namespace(const std::string& path) {
-  // More than one bind can lie on top of another after a crash between two makers.
+  // After a crash, several binds may be stacked on the path.
   while (is_namespace(path))
     if (::umount2(path.c_str(), MNT_DETACH) != 0) return fail_errno("unbinding " + path);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno("removing " + path);
   return {};
 }
 
-// One `ip` with several commands. -force goes on after a failure: "exists already" is what a second
-// call after a crash meets. Whether the result is right is checked by the caller.
+// Runs several `ip` commands. -force continues after a failure, because after a crash some things already exist. The
+// caller checks the result.
 Result<std::string> ip_batch(const std::string& path, const std::string& commands) {
   CommandResult done;
   BSP_CHECK_OK(run_inside(path, [&]() -> Result<void> {
@@ -104,22 +104,22 @@ std::string Network::path_of(const std::string& name) const { return std::format
 Result<std::string> Network::hub() const {
   BSP_CHECK_OK(make_directories(dir_ + "/netns"));
   BSP_TRY(const Fd lock, lock_file(dir_ + "/.network.lock"));
-  BSP_CHECK_OK(make_namespace(hub_path()));
-  BSP_TRY(const bool there, has_address(hub_path(), "br0", "10.88.0.1"));
-  if (!there) {
+  BSP_CHECK_OK(create_namespace(hub_path()));
+  BSP_TRY(const bool exists, has_address(hub_path(), "br0", "10.88.0.1"));
+  if (!exists) {
     constexpr const char* kCommands =
         "link set lo up\n"
         "link add br0 type bridge\n"
         "addr add 10.88.0.1/16 dev br0\n"
         "link set br0 up\n";
-    BSP_TRY(const std::string said, ip_batch(hub_path(), kCommands));
-    BSP_TRY(const bool made, has_address(hub_path(), "br0", "10.88.0.1"));
-    if (!made) return fail(ErrorCode::kFailed, "making the pods' bridge: " + said);
+    BSP_TRY(const std::string errors, ip_batch(hub_path(), kCommands));
+    BSP_TRY(const bool created, has_address(hub_path(), "br0", "10.88.0.1"));
+    if (!created) return fail(ErrorCode::kFailed, "creating the pods' bridge: " + errors);
   }
   return hub_path();
 }
 
-// <dir>/netns/<pod>.address remembers it; the smallest free one is taken. Called with the lock held.
+// The pod's address from <dir>/netns/<pod>.address, or the smallest free one. Call it with the lock held.
 Result<std::string> Network::address_for(const std::string& pod) const {
   const std::string file = path_of(pod) + ".address";
   if (auto known = read_file(file); known && host_of(*known) != 0) return *known;
@@ -140,11 +140,11 @@ Result<PodNetwork> Network::attach(const std::string& pod) const {
   BSP_TRY(const Fd lock, lock_file(dir_ + "/.network.lock"));
   const std::string path = path_of(pod);
   BSP_TRY(const std::string address, address_for(pod));
-  BSP_CHECK_OK(make_namespace(path));
-  BSP_TRY(const bool there, has_address(path, "eth0", address));
-  if (!there) {
+  BSP_CHECK_OK(create_namespace(path));
+  BSP_TRY(const bool exists, has_address(path, "eth0", address));
+  if (!exists) {
     const std::string link = std::format("veth{:x}", host_of(address));
-    // `link del` first: after a crash half of an earlier pair may be there.
+    // `link del` first, because a crash may have left half of an earlier pair.
     const std::string outside = std::format(
         "link del {0}\n"
         "link add {0} type veth peer name eth0 address {2} netns {1}\n"
@@ -155,10 +155,11 @@ Result<PodNetwork> Network::attach(const std::string& pod) const {
         "addr add {}/16 dev eth0\n"
         "link set eth0 up\n",
         address);
-    BSP_TRY(const std::string said, ip_batch(hub_path(), outside));
+    BSP_TRY(const std::string errors, ip_batch(hub_path(), outside));
     BSP_TRY(const std::string more, ip_batch(path, inside));
-    BSP_TRY(const bool made, has_address(path, "eth0", address));
-    if (!made) return fail(ErrorCode::kFailed, std::format("linking pod {} to the network: {}{}", pod, said, more));
+    BSP_TRY(const bool created, has_address(path, "eth0", address));
+    if (!created)
+      return fail(ErrorCode::kFailed, std::format("connecting pod {} to the network: {}{}", pod, errors, more));
   }
   return PodNetwork{path, address};
 }
@@ -167,8 +168,8 @@ Result<void> Network::detach(const std::string& pod) const {
   const std::string path = path_of(pod);
   if (!fs::exists(path) && !fs::exists(path + ".address")) return {};
   BSP_TRY(const Fd lock, lock_file(dir_ + "/.network.lock"));
-  // A dying namespace takes its end of the pair along, and with it the other end, but the kernel does
-  // that in its own time; the link goes now, so that the address can be given away again.
+  // Removing a namespace also removes its veth pair, but the kernel takes its time. Delete the link now, so that the
+  // address can be reused.
   if (auto address = read_file(path + ".address"); address && is_namespace(hub_path())) {
     const std::string command = std::format("link del veth{:x}\n", host_of(*address));
     BSP_TRY(const std::string ignored, ip_batch(hub_path(), command));

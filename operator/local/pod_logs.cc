@@ -15,7 +15,7 @@ std::optional<LogEntry> parse_log_line(std::string_view line) {
   if ((stream != "stdout" && stream != "stderr") || line.size() < b + 2) return std::nullopt;
   const char tag = line[b + 1];
   if (tag != 'F' && tag != 'P') return std::nullopt;
-  // "F " and the text; conmon leaves the blank out of an empty line in some versions.
+  // "F " and the text; some versions of conmon omit the space in an empty line.
   const std::string_view text = line.size() > b + 3 ? line.substr(b + 3) : std::string_view();
   return LogEntry{line.substr(0, a), stream == "stderr", tag == 'F', text};
 }

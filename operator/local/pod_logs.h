@@ -1,7 +1,7 @@
-// The logs of containers, kept after their pod is gone: <store>/logs/<pod>/<container>.log.
+// Logs of containers, kept after their pod is deleted: <store>/logs/<pod>/<container>.log.
 //
-// Format (Kubernetes' and conmon's "k8s-file"): "<RFC 3339 time> stdout|stderr F|P <text>", P for a
-// line that goes on in the next entry.
+// Format (Kubernetes' and conmon's "k8s-file"): "<RFC 3339 time> stdout|stderr F|P <text>"; P means that the line
+// continues in the next entry.
 #pragma once
 
 #include <optional>
@@ -19,10 +19,10 @@ struct LogEntry {
   bool complete = true;  // the line ends here
   std::string_view text;
 };
-// nullopt if the line has another form.
+// nullopt if the line has another format.
 std::optional<LogEntry> parse_log_line(std::string_view line);
 
-// The text of a log file, entries joined to lines.
+// The text of a log file, with partial entries joined into lines.
 std::string log_text(std::string_view file_content);
 // The last `lines` lines (at most `bytes`), for messages. Empty if there is no log.
 std::string log_tail(const std::string& path, std::size_t lines, std::size_t bytes);

@@ -47,10 +47,10 @@ Result<std::string> field_ref(const json& pod, const PlanInput& input, const std
       return text_at(part_at(metadata, map), key.c_str());
     }
   }
-  return fail(ErrorCode::kInvalid, std::format("fieldPath {} is not known", field));
+  return fail(ErrorCode::kInvalid, std::format("fieldPath {} is not supported", field));
 }
 
-// $(NAME) becomes the value of a variable set before; $$(NAME) stays $(NAME).
+// Replaces $(NAME) by the value of a variable set before; $$(NAME) becomes $(NAME).
 std::string expand(const std::string& in, const Env& env) {
   std::string out;
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -87,7 +87,7 @@ Result<Env> environment(const json& pod, const json& container, const PlanInput&
     const std::string where = std::format("{}.env[{}]", path, index++);
     const std::string name = text_at(entry, "name");
     if (name.empty() || name.find('=') != std::string::npos)
-      return unsupported(where + ".name", "must be a variable's name");
+      return unsupported(where + ".name", "must be a valid variable name");
     const json& from = part_at(entry, "valueFrom");
     std::string value = expand(text_at(entry, "value"), env);
     if (from.contains("fieldRef")) {
@@ -149,7 +149,7 @@ Result<void> add_security(const json& pod_spec, const json& container, std::vect
   return {};
 }
 
-// The smaller of the node's share and the container's own limit.
+// Limits the CPU to the smaller of the node's share and the container's own limit.
 Result<void> add_resources(const json& container, ContainerRole role, double node_cpu, std::vector<std::string>& args,
                            const std::string& path) {
   const json& limits = part_at(part_at(container, "resources"), "limits");
@@ -158,12 +158,12 @@ Result<void> add_resources(const json& container, ContainerRole role, double nod
   if (limits.contains("cpu")) {
     auto milli = crds::quantity_milli(quantity(part_at(limits, "cpu")));
     if (!milli || *milli == 0)
-      return unsupported(path + ".resources.limits.cpu", "must be an amount such as 500m or 2");
+      return unsupported(path + ".resources.limits.cpu", "must be a quantity such as 500m or 2");
     const double limit = static_cast<double>(*milli) / 1000;
     cpu = cpu == 0 ? limit : std::min(cpu, limit);
   }
   if (cpu > 0) {
-    // The kernel's least quota is 1 ms: below a tenth of a core the period must be longer.
+    // The kernel's minimum quota is 1 ms, so the period must be longer below a tenth of a core.
     const double period = cpu < 0.1 ? 100'000 : 10'000;
     args.insert(args.end(), {"--cpu-period", std::format("{:.0f}", period), "--cpu-quota",
                              std::format("{:.0f}", std::max(1000.0, std::round(period * cpu)))});
@@ -187,7 +187,7 @@ Result<void> add_mounts(const json& container, const std::vector<VolumePlan>& vo
     if (!target.starts_with('/')) return unsupported(where + ".mountPath", "must be an absolute path");
     const auto volume = std::ranges::find(volumes, name, &VolumePlan::name);
     if (volume == volumes.end())
-      return unsupported(where + ".name", std::format("the pod has no volume called {}", name));
+      return unsupported(where + ".name", std::format("the pod has no volume named {}", name));
     const std::string sub = text_at(mount, "subPath");
     if (sub.find("..") != std::string::npos) return unsupported(where + ".subPath", "must stay inside the volume");
     const bool read_only =
@@ -198,8 +198,8 @@ Result<void> add_mounts(const json& container, const std::vector<VolumePlan>& vo
   return {};
 }
 
-// Podman's default limits are more than a machine without CAP_SYS_RESOURCE may give. Podman lowers its own
-// nproc before it starts the runtime (96365 here was refused as a hard limit, 30000 was not), hence the cap.
+// Podman's default limits are higher than a machine without CAP_SYS_RESOURCE may set. Podman lowers its own nproc
+// before it starts the runtime (here 96365 was refused as a hard limit, 30000 wasn't), hence the maximum.
 void add_limits(std::vector<std::string>& args) {
   struct Limit {
     const char* name;
@@ -271,7 +271,7 @@ std::string log_dir(const std::string& store_dir, const std::string& pod) {
 }
 std::string store_label(const std::string& store_dir) { return std::format("{}={}", names::kLabelStore, store_dir); }
 std::string podman_name(const std::string& store_dir, const std::string& pod, const std::string& container) {
-  // FNV-1a of the directory, because two stores may hold pods of one name.
+  // FNV-1a of the directory, because two stores may have pods with the same name.
   std::uint32_t hash = 2166136261u;
   for (const char ch : store_dir) hash = (hash ^ static_cast<unsigned char>(ch)) * 16777619u;
   return std::format("bsp-{:08x}-{}-{}", hash, pod, container);

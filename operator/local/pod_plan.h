@@ -1,12 +1,12 @@
-// v1 Pod -> what to ask Podman for. Pure: no file, no process; tests compare the arguments.
+// Translates a v1 Pod to Podman's arguments. Pure: no file, no process; tests compare the arguments.
 //
-// Each container of the pod becomes one `podman run` that joins the pod's network namespace and sees
-// its volumes. What Kubernetes defines is done as Kubernetes does it (seccomp Unconfined unless a
-// profile is asked for, command/args against ENTRYPOINT/CMD, $(VAR), fieldRef, native sidecars); what
-// can't be done on one machine is an error naming the field, or, where leaving it out changes nothing
-// for the program (probes, affinity), a note. An own thing of local mode: the node's share of a core
-// (annotation migbsp.io/cpu) limits the pod's own containers and not the sidecar, with a period of
-// 10 ms, so that a slow node is slow evenly and does not run and stop.
+// Each container of the pod becomes one `podman run` that joins the pod's network namespace and mounts its volumes. The
+// translation follows Kubernetes (seccomp Unconfined unless the pod sets a profile, command/args against
+// ENTRYPOINT/CMD, $(VAR), fieldRef, native sidecars). A field that one machine can't support is an error naming the
+// field or, if ignoring it changes nothing for the program (probes, affinity), a note.
+//
+// Specific to local mode: the node's share of a core (annotation migbsp.io/cpu) limits the pod's own containers but not
+// the sidecar, with a period of 10 ms, so that a slow node is evenly slow instead of running in bursts.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -22,8 +22,8 @@
 namespace bsp::local {
 
 enum class ContainerRole {
-  kInit,     // runs to its end before the next starts
-  kSidecar,  // initContainer with restartPolicy Always: started first, restarted when it dies
+  kInit,     // runs to completion before the next one starts
+  kSidecar,  // initContainer with restartPolicy Always: starts first, restarts when it dies
   kApp,
 };
 
@@ -32,7 +32,7 @@ struct ContainerPlan {
   std::string podman_name;  // in Podman's store
   ContainerRole role = ContainerRole::kApp;
   std::string image;
-  std::string command;  // first word, for messages; empty: the image's own
+  std::string command;  // first word, for messages; empty: the image's default
   std::string log_path;
   std::string pid_path;
   std::vector<std::string> run_args;  // of `podman`: run -d …
@@ -44,7 +44,7 @@ struct VolumePlan {
   std::string name;
   VolumeType type = VolumeType::kDirectory;
   std::string path;              // on this machine
-  std::string image;             // kImage: what is mounted there
+  std::string image;             // kImage: the image to mount
   std::uint64_t size_bytes = 0;  // kTmpfs; 0: the kernel's default
   std::uint32_t file_mode = 0644;
   std::map<std::string, std::string> files;  // kFiles: name -> content
@@ -58,7 +58,7 @@ struct PodPlan {
   std::vector<VolumePlan> volumes;
   std::vector<ContainerPlan> containers;  // in the order they start
   RestartPolicy restart = RestartPolicy::kAlways;
-  std::vector<std::string> notes;  // fields that are accepted and not acted on
+  std::vector<std::string> notes;  // fields that are accepted but ignored
 };
 
 struct PlanInput {
@@ -70,17 +70,17 @@ struct PlanInput {
   std::function<Result<nlohmann::json>(const std::string& kind, const std::string& name)> lookup;
 };
 
-// Everything of one pod lies under here.
+// The directory with all of a pod's files.
 std::string pod_dir(const std::string& store_dir, const std::string& pod, const std::string& uid);
-// Kept when the pod goes: <store>/logs/<pod>/<container>.log, and pod.json with the pod's metadata.
+// Kept after the pod is deleted: <store>/logs/<pod>/<container>.log, and pod.json with the pod's metadata.
 std::string log_dir(const std::string& store_dir, const std::string& pod);
 // The container's name in Podman's store, unique on the machine.
 std::string podman_name(const std::string& store_dir, const std::string& pod, const std::string& container);
-// Labels that every container carries: whose it is.
+// The label on every container that names its store.
 std::string store_label(const std::string& store_dir);
 
 Result<PodPlan> plan_pod(const nlohmann::json& pod, const PlanInput& input);
-// What its containers get between SIGTERM and SIGKILL. For any pod, also one that could not be planned.
+// The time between SIGTERM and SIGKILL for its containers. Works for any pod, even an invalid one.
 int grace_seconds(const nlohmann::json& pod);
 
 }  // namespace bsp::local

@@ -1,4 +1,4 @@
-// What a node knows of one container, and the pod status that follows from it. Pure.
+// A node's record of each container, and the pod status derived from it. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -31,14 +31,14 @@ struct PodRecord {
   std::string pod_ip;
   std::string host_ip;
   std::string start_time;
-  std::string reason;  // of a failure of the pod as a whole
+  std::string reason;  // if the pod as a whole has failed
   std::string message;
   std::vector<ContainerRecord> containers;
 };
 
 // Pending, Running, Succeeded or Failed.
 std::string pod_phase(const PodRecord& pod);
-// `before` is the status written last: conditions keep their times while they do not change.
+// `before` is the last written status: unchanged conditions keep their times.
 nlohmann::json pod_status(const PodRecord& pod, const nlohmann::json& before, Time now);
 
 }  // namespace bsp::local

@@ -31,8 +31,8 @@ bool is_mount_point(const std::string& path) {
   return ::stat(path.c_str(), &here) == 0 && ::stat((path + "/..").c_str(), &above) == 0 && here.st_dev != above.st_dev;
 }
 
-// An image's layers, read-only and never as an overlay upon an overlay, which Podman's own image mounts are: the
-// kernel then gives a mapped file the mount of the inner one, and criu can't find that in the container.
+// Mounts an image's layers read-only. Podman's own image mounts are an overlay on an overlay: there the kernel reports
+// the inner mount for a mapped file, and criu can't find that in the container.
 Result<void> mount_image(const VolumePlan& v) {
   if (is_mount_point(v.path)) return {};
   BSP_TRY(const std::vector<std::string> layers, podman::image_layers(v.image));
@@ -64,7 +64,7 @@ Result<void> replace_link(const std::string& link, const std::string& target) {
   return {};
 }
 
-// /proc/self/mountinfo writes blanks as \040.
+// /proc/self/mountinfo writes spaces as \040.
 std::string unescape(const std::string& in) {
   std::string out;
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -113,7 +113,7 @@ Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInp
     if (plan.name.empty() || plan.name.find('/') != std::string::npos)
       return fail(ErrorCode::kInvalid, path + ".name: required, and without '/'");
     plan.path = std::format("{}/volumes/{}", pod_dir, plan.name);
-    if (v.contains("emptyDir") || v.size() == 1) {  // without a source it is one, as in Kubernetes
+    if (v.contains("emptyDir") || v.size() == 1) {  // the default, as in Kubernetes
       const json& empty = part_at(v, "emptyDir");
       if (text_at(empty, "medium") == "Memory") plan.type = VolumeType::kTmpfs;
       if (const json& limit = part_at(empty, "sizeLimit"); !limit.is_null()) {
@@ -141,7 +141,7 @@ Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInp
       }
       for (const auto& [file, content] : plan.files)
         if (file.empty() || file.find('/') != std::string::npos || file.starts_with('.'))
-          return fail(ErrorCode::kInvalid, std::format("{}: \"{}\" is no file name", path, file));
+          return fail(ErrorCode::kInvalid, std::format("{}: \"{}\" is not a valid file name", path, file));
     } else if (v.contains("hostPath")) {
       plan.type = VolumeType::kHostPath;
       plan.path = text_at(part_at(v, "hostPath"), "path");
@@ -154,14 +154,14 @@ Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInp
     } else {
       return fail(
           ErrorCode::kInvalid,
-          path + ": local mode knows emptyDir, secret, configMap, hostPath and image volumes, and this is none");
+          path + ": unsupported volume type; local mode supports emptyDir, secret, configMap, hostPath and image");
     }
     volumes.push_back(std::move(plan));
   }
   return volumes;
 }
 
-Result<void> make_volumes(const std::vector<VolumePlan>& volumes) {
+Result<void> create_volumes(const std::vector<VolumePlan>& volumes) {
   for (const VolumePlan& v : volumes) {
     if (v.type == VolumeType::kHostPath) continue;
     BSP_CHECK_OK(make_directories(v.path));
@@ -175,7 +175,7 @@ Result<void> make_volumes(const std::vector<VolumePlan>& volumes) {
       if (::mount("tmpfs", v.path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, ("mode=0777" + size).c_str()) != 0)
         return fail_errno("mounting the tmpfs of volume " + v.name);
     }
-    // Any user of the container may write an emptyDir, and read a secret it is given.
+    // Any user in the container may write to an emptyDir and read a mounted secret.
     if (::chmod(v.path.c_str(), v.type == VolumeType::kFiles ? 0755 : 0777) != 0) return fail_errno(v.path);
     if (v.type == VolumeType::kFiles) BSP_CHECK_OK(write_files(v));
   }
@@ -219,7 +219,7 @@ Result<void> remove_mounted_tree(const std::string& dir) {
     point = unescape(point);
     if (point.starts_with(dir + "/")) points.push_back(point);
   }
-  // Inner mounts were made after outer ones.
+  // In reverse order: inner mounts come after outer ones.
   for (const std::string& point : std::views::reverse(points))
     if (::umount2(point.c_str(), MNT_DETACH) != 0 && errno != EINVAL && errno != ENOENT)
       return fail_errno("unmounting " + point);

@@ -30,7 +30,7 @@ using std::chrono::steady_clock;
 
 std::string text_now() { return to_rfc3339(SystemClock().now()); }
 
-// Why a container could not be started, as a kubelet names it.
+// The kubelet's reason for a container that couldn't be started.
 std::string start_reason(const Error& error) {
   if (error.message.starts_with("image ") && error.code == ErrorCode::kNotFound) return "ErrImageNeverPull";
   if (error.message.starts_with("image ") && error.code == ErrorCode::kInvalid) return "InvalidImageName";
@@ -53,9 +53,9 @@ PodWorker::PodWorker(Store& store, Object pod, double node_cpu, bool adopt)
   written_ = part_at(pod_, "status");
   remove_ = !part_at(part_at(pod_, "metadata"), "deletionTimestamp").is_null();
   thread_ = std::thread([this] {
-    // One pod's trouble; the object stays, and the next process of the node finds it.
+    // A failure affects only this pod. Its object stays, and the node's next process finds it.
     if (const auto ended = guarded([&] { run(); }); !ended)
-      log_error("running a pod failed", {{"pod", name_}, {"error", ended.error().message}});
+      log_error("failed to run pod", {{"pod", name_}, {"error", ended.error().message}});
   });
 }
 
@@ -111,9 +111,9 @@ void PodWorker::run() {
       const std::lock_guard lock(mutex_);
       if (stop_ && !remove_) return;
     }
-    auto gone = tear_down();
-    if (gone) break;
-    log_error("removing a pod failed, trying again", {{"pod", name_}, {"error", gone.error().message}});
+    auto removed = tear_down();
+    if (removed) break;
+    log_error("failed to remove pod, will retry", {{"pod", name_}, {"error", removed.error().message}});
     pollfd unused{-1, 0, 0};
     ::poll(&unused, 1, 500);
     const std::lock_guard lock(mutex_);
@@ -133,12 +133,12 @@ PlanInput PodWorker::plan_input() const {
           }};
 }
 
-// Network, volumes and the plan; each step finds its own work of an earlier process done.
+// Sets up network, volumes and the plan. Each step accepts what an earlier process has already done.
 Result<void> PodWorker::prepare() {
   record_.start_time = text_at(written_, "startTime");
   if (record_.start_time.empty()) record_.start_time = text_now();
   PlanInput input = plan_input();
-  // A pod that can't be run is told before anything is made for it.
+  // Reject an invalid pod before creating anything for it.
   BSP_TRY(const PodPlan checked, plan_pod(pod_, input));
   BSP_CHECK_OK(make_directories(pod_dir(input.store_dir, name_, uid_)));
   BSP_CHECK_OK(make_directories(log_dir(input.store_dir, name_)));
@@ -154,9 +154,9 @@ Result<void> PodWorker::prepare() {
   if (!plan_.notes.empty()) {
     std::string fields;
     for (const std::string& note : plan_.notes) fields += (fields.empty() ? "" : ", ") + note;
-    log_info("pod fields without effect in local mode", {{"pod", name_}, {"fields", fields}});
+    log_info("pod fields ignored in local mode", {{"pod", name_}, {"fields", fields}});
   }
-  BSP_CHECK_OK(make_volumes(plan_.volumes));
+  BSP_CHECK_OK(create_volumes(plan_.volumes));
   for (const ContainerPlan& c : plan_.containers) {
     record_.containers.push_back({.role = c.role,
                                   .name = c.name,
@@ -200,8 +200,8 @@ void PodWorker::start_all() {
     }
     if (record(c).exit_code != 0) {
       record_.reason = "InitContainerFailed";
-      record_.message = std::format("init container {} ended with exit code {}: {}", c.plan.name, record(c).exit_code,
-                                    record(c).message);
+      record_.message =
+          std::format("init container {} exited with code {}: {}", c.plan.name, record(c).exit_code, record(c).message);
       publish();
       return;
     }
@@ -209,7 +209,7 @@ void PodWorker::start_all() {
   publish();
 }
 
-// The status that an earlier node process wrote of a container: "running", "terminated" or "".
+// The container's state that an earlier node process wrote: "running", "terminated" or "".
 static std::string known_state(const Object& status, const std::string& name) {
   for (const char* list : {"containerStatuses", "initContainerStatuses"})
     for (const Object& c : part_at(status, list))
@@ -219,19 +219,19 @@ static std::string known_state(const Object& status, const std::string& name) {
   return "";
 }
 
-// False if the pod can't go on.
+// False if the pod can't continue.
 bool PodWorker::start(Container& c) {
   if (adopt_ && adopt(c, known_state(written_, c.plan.name))) return record_.reason.empty();
   fault_point("node.run");
   auto done = podman::call(c.plan.run_args);
   if (!done && done.error().code == ErrorCode::kConflict) {
-    // A podman that an earlier node process left behind has made it in the meantime.
+    // A podman process that an earlier node process left behind has created it in the meantime.
     if (adopt(c, "")) return record_.reason.empty();
     done = podman::call(c.plan.run_args);
   }
   if (!done) {
     Error error = done.error();
-    // The call does not know what was asked for; here it is known.
+    // podman::call doesn't know image and command; add them here.
     if (error.message.starts_with("image ") || error.message.starts_with("command "))
       error =
           error.message.starts_with("command ")
@@ -251,7 +251,7 @@ bool PodWorker::start(Container& c) {
   return true;
 }
 
-// True if the container is there, or was and is lost; false if it must be started.
+// True if the container exists, or existed and is lost; false if it must be started.
 bool PodWorker::adopt(Container& c, const std::string& known) {
   for (int attempt = 0; attempt < 200; ++attempt) {
     auto state = podman::inspect(c.plan.podman_name);
@@ -261,12 +261,12 @@ bool PodWorker::adopt(Container& c, const std::string& known) {
     }
     if (!*state) {
       if (known.empty()) return false;
-      // It ran and is gone: starting it anew would make a second copy of what it has already done.
+      // It ran and has disappeared. Starting it again would repeat work that it has already done.
       ContainerRecord& r = record(c);
       r.phase = ContainerPhase::kTerminated;
       r.exit_code = 137;
       r.reason = "ContainerStatusUnknown";
-      r.message = "the container is gone from Podman's store";
+      r.message = "the container no longer exists in Podman's store";
       if (c.plan.role == ContainerRole::kSidecar) return false;
       publish();
       return true;
@@ -274,7 +274,7 @@ bool PodWorker::adopt(Container& c, const std::string& known) {
     const podman::ContainerState& now = **state;
     if (now.status == "running" && now.pid > 0) {
       watch(c, now.pid);
-      // The pid may have been given to another process before the pidfd was there.
+      // The pid may have been reused before the pidfd was opened.
       if (auto again = podman::inspect(c.plan.podman_name);
           !again || !*again || (*again)->status != "running" || (*again)->pid != now.pid) {
         c.pidfd.reset();
@@ -296,9 +296,9 @@ bool PodWorker::adopt(Container& c, const std::string& known) {
       return false;
     }
     pollfd unused{-1, 0, 0};
-    ::poll(&unused, 1, 50);  // stopping, removing: it passes
+    ::poll(&unused, 1, 50);  // stopping, removing: wait until it is over
   }
-  fail_pod("CreateContainerError", std::format("container {} neither runs nor ends", c.plan.name));
+  fail_pod("CreateContainerError", std::format("container {} neither runs nor exits", c.plan.name));
   return true;
 }
 
@@ -309,7 +309,7 @@ void PodWorker::watch(Container& c, int pid) {
   r.message.clear();
   c.started = steady_clock::now();
   if (pid > 0) c.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  // No pidfd: the process has ended already; supervise() asks Podman at once.
+  // Without a pidfd, the process has already exited, and supervise() asks Podman at once.
 }
 
 bool PodWorker::wants_restart(const Container& c) const {
@@ -319,14 +319,14 @@ bool PodWorker::wants_restart(const Container& c) const {
   return plan_.restart == RestartPolicy::kAlways || (plan_.restart == RestartPolicy::kOnFailure && r.exit_code != 0);
 }
 
-// Its first process has ended: asks Podman how. Podman learns of it a few ms after the kernel.
+// Its first process has exited: asks Podman for the result, which knows it a few ms after the kernel.
 void PodWorker::ended(Container& c) {
   c.pidfd.reset();
   ContainerRecord& r = record(c);
   r.phase = ContainerPhase::kTerminated;
   r.exit_code = 137;
   r.reason = "ContainerStatusUnknown";
-  r.message = "the container is gone from Podman's store";
+  r.message = "the container no longer exists in Podman's store";
   const auto deadline = steady_clock::now() + 5s;
   while (steady_clock::now() < deadline) {
     auto state = podman::inspect(c.plan.podman_name);
@@ -343,7 +343,7 @@ void PodWorker::ended(Container& c) {
   }
   r.will_restart = wants_restart(c) && r.reason != "ContainerStatusUnknown";
   if (r.will_restart) {
-    // The first restart comes at once; one that keeps dying is tried ever more rarely.
+    // Restart at once the first time, then with exponential backoff.
     if (steady_clock::now() - c.started > 10s) c.quick_deaths = 0;
     const auto pause = c.quick_deaths == 0 ? 0ms : std::min(10'000ms, 100ms * (1 << std::min(c.quick_deaths - 1, 7u)));
     ++c.quick_deaths;
@@ -372,7 +372,7 @@ void PodWorker::restart(Container& c) {
   publish();
 }
 
-// Sleeps on the pidfds until the pod is to be removed or the node stops.
+// Waits on the pidfds until the pod is to be removed or the node stops.
 void PodWorker::supervise() {
   bool sidecars_stopped = false;
   for (;;) {
@@ -425,7 +425,7 @@ void PodWorker::supervise() {
   }
 }
 
-// As a kubelet does it once the pod's own containers have ended.
+// Stops the sidecars once the pod's own containers have exited, as a kubelet does.
 void PodWorker::stop_sidecars() {
   for (Container& c : containers_) {
     ContainerRecord& r = record(c);
@@ -439,8 +439,8 @@ void PodWorker::stop_sidecars() {
   publish();
 }
 
-// Containers first, the object last: a process killed in between leaves an object that the next node
-// process finds and goes on with.
+// Removes containers first and the object last: if this process is killed in between, the next node process finds the
+// object and continues.
 Result<void> PodWorker::tear_down() {
   const std::string dir = store_.directory();
   std::vector<std::string> apps;
@@ -463,7 +463,7 @@ Result<void> PodWorker::tear_down() {
 void PodWorker::fail_pod(const std::string& reason, const std::string& message) {
   record_.reason = reason;
   record_.message = message;
-  log_warning("pod can't run", {{"pod", name_}, {"reason", reason}, {"message", message}});
+  log_warning("pod failed", {{"pod", name_}, {"reason", reason}, {"message", message}});
   publish();
 }
 
@@ -477,9 +477,9 @@ void PodWorker::publish() {
                    {"status", status}};
   auto done = store_.update_status(object);
   if (done) written_ = status;
-  // Gone or made anew: the node will tell this worker.
+  // If the pod was deleted or recreated, the node will tell this worker.
   else if (done.error().code != ErrorCode::kNotFound && done.error().code != ErrorCode::kConflict)
-    log_error("writing a pod's status failed", {{"pod", name_}, {"error", done.error().message}});
+    log_error("failed to write pod status", {{"pod", name_}, {"error", done.error().message}});
 }
 
 }  // namespace bsp::local

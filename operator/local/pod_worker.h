@@ -1,4 +1,4 @@
-// One pod's life on this machine, on a thread of its own. See podman_node.h.
+// Runs one pod on this machine, on its own thread. See podman_node.h.
 #pragma once
 
 #include <chrono>
@@ -19,14 +19,14 @@ class PodWorker {
  public:
   // `adopt`: the pod may have containers from an earlier node process.
   PodWorker(Store& store, kube::Object pod, double node_cpu, bool adopt);
-  // Ends the thread and leaves the containers alone.
+  // Stops the thread but leaves the containers running.
   ~PodWorker();
 
-  // The pod is to go: everything of it is removed, its object last.
+  // Starts removing everything of the pod, its object last.
   void remove_pod();
-  // A Secret or ConfigMap has changed: what the pod mounts of it is brought up to date.
+  // Updates the files that the pod mounts, after a Secret or ConfigMap has changed.
   void refresh_files();
-  [[nodiscard]] bool finished() const;  // the pod is gone, the thread at its end
+  [[nodiscard]] bool finished() const;  // the pod is removed and the thread done
   [[nodiscard]] const std::string& uid() const { return uid_; }
 
  private:
@@ -66,7 +66,7 @@ class PodWorker {
   PodPlan plan_;
   std::vector<Container> containers_;
   PodRecord record_;
-  kube::Object written_;  // status as written last
+  kube::Object written_;  // the last written status
 
   mutable std::mutex mutex_;
   bool stop_ = false;

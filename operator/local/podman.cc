@@ -18,17 +18,16 @@ namespace {
 using nlohmann::json;
 
 std::vector<std::string> base_command() {
-  // cgroup v1 is fine; Podman 4 says otherwise on every call.
+  // Podman 4 warns about cgroup v1 on every call.
   static const bool quiet = ::setenv("PODMAN_IGNORE_CGROUPSV1_WARNING", "1", 0) == 0;
   (void)quiet;
-  // Events are not read: the kernel tells of exits by pidfd. Writing them to a journal that is not
-  // there would make every call fail.
+  // We don't read events: pidfds report exits. Without a journal, writing events would make every call fail.
   std::vector<std::string> argv{"podman", "--events-backend", "none"};
   if (!std::filesystem::exists("/run/systemd/system")) argv.insert(argv.end(), {"--cgroup-manager", "cgroupfs"});
   return argv;
 }
 
-// "time=… level=warning msg=…" lines are noise; the last other line is the error.
+// The error is the last line that isn't of the form "time=… level=warning msg=…".
 std::string last_line(const std::string& text) {
   std::string last;
   std::size_t begin = 0;
@@ -48,7 +47,7 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> pa
 Result<json> call_json(const std::vector<std::string>& args) {
   BSP_TRY(const std::string out, call(args));
   json parsed = json::parse(out, nullptr, /*allow_exceptions=*/false);
-  if (parsed.is_discarded()) return fail(ErrorCode::kFailed, "podman answered something that is not JSON");
+  if (parsed.is_discarded()) return fail(ErrorCode::kFailed, "podman's output is not valid JSON");
   return parsed;
 }
 
@@ -62,11 +61,11 @@ std::vector<std::string> texts(const json& j, const char* field) {
 Result<void> check_usable() {
   if (::geteuid() != 0)
     return fail(ErrorCode::kRefused,
-                "local mode makes network namespaces and containers and must run as root; use sudo");
+                "local mode creates network namespaces and containers and must run as root; use sudo");
   auto answer = call({"version", "--format", "{{.Client.Version}}"});
   if (!answer && answer.error().code == ErrorCode::kNotFound)
     return fail(ErrorCode::kNotFound, "podman is not installed; on Debian: apt-get install podman runc catatonit");
-  if (!answer) return std::unexpected(answer.error().in("podman does not work here"));
+  if (!answer) return std::unexpected(answer.error().in("podman doesn't work on this machine"));
   return {};
 }
 
@@ -94,7 +93,7 @@ Error translate(const std::string& stderr_text, const std::string& image, const 
   if (contains_any(line, {"is already in use"})) return {ErrorCode::kConflict, line};
   if (contains_any(line, {"no such container", "no container with"})) return {ErrorCode::kNotFound, line};
   if (contains_any(line, {"no space left on device"})) return {ErrorCode::kNoSpace, "no space left on device: " + line};
-  return {ErrorCode::kFailed, "podman: " + (line.empty() ? "failed without a word" : line)};
+  return {ErrorCode::kFailed, "podman: " + (line.empty() ? "failed without a message" : line)};
 }
 
 Result<std::optional<ContainerState>> inspect(const std::string& name) {
@@ -134,13 +133,13 @@ Result<std::vector<std::string>> image_layers(const std::string& image) {
   std::vector<std::string> layers;
   for (std::size_t begin = 0; begin < done.out.size();) {
     const std::size_t end = std::min(done.out.find_first_of(":\n", begin), done.out.size());
-    // A key that the driver's data lacks is printed as "<no value>".
+    // Podman prints "<no value>" for a missing key.
     if (const std::string layer = done.out.substr(begin, end - begin); layer.starts_with('/')) layers.push_back(layer);
     begin = end + 1;
   }
   if (layers.empty())
     return fail(ErrorCode::kFailed,
-                std::format("Podman stores image {} not with its overlay driver, which local mode needs", image));
+                std::format("Podman doesn't store image {} with its overlay driver, which local mode requires", image));
   return layers;
 }
 
@@ -161,7 +160,7 @@ Result<void> remove_containers(const std::vector<std::string>& names, int grace_
   for (;;) {
     auto done = call(args);
     if (done) return {};
-    // "container is being removed by another process", a busy mount: it passes.
+    // Transient: "container is being removed by another process", or a busy mount.
     if (std::chrono::steady_clock::now() > deadline) return std::unexpected(done.error());
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

@@ -1,8 +1,8 @@
-// Podman, as the node needs it: few calls, and errors that say what to do.
+// The few calls of Podman that the node needs, with errors that name the remedy.
 //
-// Every call is one `podman` process (20-40 ms; `run` about 100 ms). Only the last line of what Podman
-// says reaches the user, translated where a remedy is known. Flags that depend on the machine (no
-// systemd, lowered limits in a container) are found here, so that no containers.conf is needed.
+// Every call is one `podman` process (20-40 ms; `run` about 100 ms). The user sees only the last line of Podman's
+// output, translated if we know a remedy. Flags that depend on the machine (no systemd, lowered limits in a container)
+// are set here, so no containers.conf is needed.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace bsp::local::podman {
 
-// kFailed with the remedy if this user can't run containers: not root, no Podman, a Podman that fails.
+// An error with the remedy if this user can't run containers: not root, Podman missing or failing.
 Result<void> check_usable();
 
-// `podman ARGS` with the global flags this machine needs. An exit status other than 0 is an error.
+// Runs `podman ARGS` with the global flags that this machine needs. A non-zero exit status is an error.
 Result<std::string> call(const std::vector<std::string>& args);
 
-// What Podman printed on stderr -> one sentence and a code. `image` and `command` name what was asked
-// for: kNotFound "image X does not exist in Podman's store; …", kNotFound "command Y not found in
-// image X", kConflict for a container name in use, kNoSpace, else kFailed with Podman's last line.
+// Translates Podman's stderr to one sentence and a code. `image` and `command` are those of the request: kNotFound
+// "image X does not exist in Podman's store; …", kNotFound "command Y not found in image X", kConflict for a container
+// name in use, kNoSpace, otherwise kFailed with Podman's last line.
 Error translate(const std::string& stderr_text, const std::string& image, const std::string& command);
 
 struct ContainerState {
@@ -34,7 +34,7 @@ struct ContainerState {
   std::string started_at;
   std::string finished_at;
 };
-// nullopt: there is no such container.
+// nullopt if the container doesn't exist.
 Result<std::optional<ContainerState>> inspect(const std::string& name);
 
 struct ImageConfig {
@@ -44,16 +44,16 @@ struct ImageConfig {
   std::string working_dir;
   std::vector<std::string> env;  // KEY=VALUE
 };
-// What runs if the pod names no command. kNotFound with the remedy if there is no such image.
+// The image's defaults, used if the pod sets no command. kNotFound with the remedy if the image doesn't exist.
 Result<ImageConfig> image_config(const std::string& image);
 
-// The directories of its layers on this machine, the uppermost first. kNotFound as above.
+// The directories of the image's layers on this machine, uppermost first. kNotFound as above.
 Result<std::vector<std::string>> image_layers(const std::string& image);
 
-// Names of the containers, running or not, that carry the label.
+// Names of the containers, running or not, with the label.
 Result<std::vector<std::string>> containers_with(const std::string& label);
-// Stops them (SIGTERM, SIGKILL after `grace_seconds`) and removes them with their anonymous volumes.
-// Fine if there are none. Tries until nothing is left or it has failed for 30 s.
+// Stops the containers (SIGTERM, SIGKILL after `grace_seconds`) and removes them with their anonymous volumes. Succeeds
+// if there are none. Retries for 30 s beyond the grace period.
 Result<void> remove_containers(const std::vector<std::string>& names, int grace_seconds);
 
 }  // namespace bsp::local::podman

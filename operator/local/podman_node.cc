@@ -24,12 +24,12 @@ using kube::EventType;
 using kube::Object;
 using std::chrono::milliseconds;
 
-// Pods, and what they mount as files.
+// Pods, and the objects that they mount as files.
 const std::vector<kube::Kind> kWatched{kPod, kSecret, kConfigMap};
 bool is_pod(const Object& object) { return text_at(object, "kind") == kPod.kind; }
 
-// How long a stopping node may take to notice; changes wake it at once.
-constexpr milliseconds kLook{200};
+// How long a node may take to notice that it should stop; changes wake it at once.
+constexpr milliseconds kPollInterval{200};
 
 }  // namespace
 
@@ -45,10 +45,10 @@ struct PodmanNode::Impl {
     if (options.on_error)
       options.on_error(error);
     else
-      log_error("podman node", {{"error", error.message}});
+      log_error("node error", {{"error", error.message}});
   }
 
-  void see(const Object& pod, bool adopt) {
+  void handle(const Object& pod, bool adopt) {
     const Object& metadata = part_at(pod, "metadata");
     const std::string uid = text_at(metadata, "uid");
     const std::string node_name = text_at(part_at(pod, "spec"), "nodeName");
@@ -62,12 +62,12 @@ struct PodmanNode::Impl {
     if (auto node = store.get({kNode, store.options().name_space, node_name}))
       cpu = cpu_of(*node);
     else if (!deleted)
-      return report({ErrorCode::kNotFound,
-                     std::format("pod {} names node {}, which does not exist", text_at(metadata, "name"), node_name)});
+      return report({ErrorCode::kNotFound, std::format("pod {} is bound to node {}, which doesn't exist",
+                                                       text_at(metadata, "name"), node_name)});
     workers[uid] = std::make_unique<PodWorker>(store, pod, cpu, adopt);
   }
 
-  // Containers of this store whose pod is in it no more: their node process was killed between two steps.
+  // Removes containers whose pod no longer exists: a node process was killed between two steps.
   Result<void> sweep(const std::vector<Object>& pods) {
     std::set<std::string> known;
     for (const Object& pod : pods) {
@@ -75,17 +75,17 @@ struct PodmanNode::Impl {
         for (const Object& c : part_at(part_at(pod, "spec"), list))
           known.insert(podman_name(store.directory(), text_at(part_at(pod, "metadata"), "name"), text_at(c, "name")));
     }
-    BSP_TRY(std::vector<std::string> there, podman::containers_with(store_label(store.directory())));
-    std::erase_if(there, [&](const std::string& name) { return known.contains(name); });
-    return podman::remove_containers(there, 0);
+    BSP_TRY(std::vector<std::string> orphans, podman::containers_with(store_label(store.directory())));
+    std::erase_if(orphans, [&](const std::string& name) { return known.contains(name); });
+    return podman::remove_containers(orphans, 0);
   }
 
   void loop(std::string cursor) {
     while (!stop) {
-      auto events = store.wait(kWatched, store.options().name_space, cursor, kLook);
+      auto events = store.wait(kWatched, store.options().name_space, cursor, kPollInterval);
       if (!events) {
         report(events.error());
-        std::this_thread::sleep_for(kLook);
+        std::this_thread::sleep_for(kPollInterval);
         continue;
       }
       if (!std::ranges::all_of(*events, is_pod, &kube::WatchEvent::object))
@@ -93,11 +93,12 @@ struct PodmanNode::Impl {
       for (const kube::WatchEvent& event : *events) {
         if (!is_pod(event.object)) continue;
         if (event.type != EventType::kDeleted) {
-          // One pod that can't be taken is told, and the others run.
-          if (const auto seen = guarded([&] { see(event.object, /*adopt=*/false); }); !seen) report(seen.error());
+          // Report a pod that fails here; the others still run.
+          if (const auto handled = guarded([&] { handle(event.object, /*adopt=*/false); }); !handled)
+            report(handled.error());
           continue;
         }
-        // The object went without us (files removed by hand): its parts must go too.
+        // The object's file was removed by hand, so remove its parts too.
         const auto it = workers.find(text_at(part_at(event.object, "metadata"), "uid"));
         if (it != workers.end()) it->second->remove_pod();
       }
@@ -113,7 +114,7 @@ Result<std::unique_ptr<PodmanNode>> PodmanNode::start(Store& store, NodeOptions 
   auto lock = try_lock_file(store.directory() + "/.node.lock");
   if (!lock && lock.error().code == ErrorCode::kConflict)
     return fail(ErrorCode::kConflict,
-                std::format("another bsp-operator runs the pods of namespace {}; end it, or choose another namespace",
+                std::format("another bsp-operator runs the pods of namespace {}; stop it, or choose another namespace",
                             store.options().name_space));
   if (!lock) return std::unexpected(lock.error());
   auto impl = std::unique_ptr<Impl>(new Impl{.store = store, .options = std::move(options), .lock = std::move(*lock)});
@@ -123,7 +124,7 @@ Result<std::unique_ptr<PodmanNode>> PodmanNode::start(Store& store, NodeOptions 
   for (const kube::WatchEvent& event : events)
     if (is_pod(event.object)) pods.push_back(event.object);
   BSP_CHECK_OK(impl->sweep(pods));
-  for (const Object& pod : pods) impl->see(pod, /*adopt=*/true);
+  for (const Object& pod : pods) impl->handle(pod, /*adopt=*/true);
   Impl& running = *impl;
   impl->thread = std::thread([&running, cursor] { running.loop(cursor); });
   return std::unique_ptr<PodmanNode>(new PodmanNode(std::move(impl)));
@@ -142,7 +143,7 @@ Result<void> PodmanNode::drain(milliseconds timeout) {
     if (pods.empty()) return {};
     const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0)
-      return fail(ErrorCode::kTimeout, std::format("{} pods are still there, the first is {}", pods.size(),
+      return fail(ErrorCode::kTimeout, std::format("{} pods still exist; the first is {}", pods.size(),
                                                    text_at(part_at(pods[0], "metadata"), "name")));
     BSP_TRY(const auto ignored, impl_->store.wait({kPod}, impl_->store.options().name_space, cursor, left));
   }

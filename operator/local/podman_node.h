@@ -1,19 +1,17 @@
 // The kubelet of local mode: runs the v1 Pods of a store with Podman and writes their status.
 //
 //   store: Pod with spec.nodeName ──> one worker thread per pod ──> network, volumes, containers
-//   container's first process ends ──> pidfd wakes the worker ──> status (exit code, last lines)
+//   container's first process exits ──> pidfd wakes the worker ──> status (exit code, last lines)
 //   Pod with deletionTimestamp ──> SIGTERM, grace, removal of all parts ──> the object is purged
 //
-// Levels, not events: a worker looks at what is there. When the node's process is killed, the
-// containers go on (conmon holds them); the next node process adopts them. A container that had been
-// started and is gone is never started again, because a second copy of a rank must not come to be: the
-// pod fails. Sidecars are restarted (0, 0.1, 0.2, … 10 s apart), as are others if the pod's
-// restartPolicy says so.
+// Level-triggered: a worker acts on the current state, not on events. If the node's process is killed, the containers
+// keep running (under conmon) and the next node process adopts them. A container that was started and has disappeared
+// is never started again, because that could run a rank twice: the pod fails instead. Sidecars restart (after 0, 0.1,
+// 0.2, … 10 s), as do other containers if the pod's restartPolicy says so.
 //
-// Pod status is written by this file alone: phase, podIP, conditions Ready and ContainersReady,
-// containerStatuses and initContainerStatuses as a kubelet writes them. What can't be started makes
-// the phase Failed with status.reason ErrImageNeverPull, StartError, CreateContainerConfigError, … and
-// a message that names the remedy.
+// Only this module writes the pod status: phase, podIP, conditions Ready and ContainersReady, containerStatuses and
+// initContainerStatuses, like a kubelet. If a container can't be started, the phase is Failed, status.reason is
+// ErrImageNeverPull, StartError, CreateContainerConfigError, … and the message names the remedy.
 #pragma once
 
 #include <chrono>
@@ -25,19 +23,19 @@
 namespace bsp::local {
 
 struct NodeOptions {
-  // Told of what goes wrong outside of any pod; null: logged.
+  // Receives errors outside of any pod; null: they are logged.
   std::function<void(const Error&)> on_error = {};
 };
 
 class PodmanNode {
  public:
-  // Checks Podman, takes the store's node lock (kConflict if another process holds it), removes
-  // containers that belong to no pod of the store, adopts the others and starts to work.
+  // Checks Podman, takes the store's node lock (kConflict if another process holds it), removes containers without a
+  // pod in the store, adopts the others, and starts the loop.
   static Result<std::unique_ptr<PodmanNode>> start(Store& store, NodeOptions options = {});
-  // Ends the threads and leaves the pods running.
+  // Stops the threads but leaves the pods running.
   ~PodmanNode();
 
-  // Waits until no pod object is left (all were deleted before). kTimeout.
+  // Waits until no pod object is left; delete them first. kTimeout.
   Result<void> drain(std::chrono::milliseconds timeout);
 
  private:

@@ -11,7 +11,7 @@
 namespace bsp::local {
 namespace {
 
-constexpr unsigned kMostSlots = 1024;
+constexpr unsigned kMaxSlots = 1024;
 
 std::unexpected<Error> bad(const std::string& part, const std::string& why) {
   return fail(ErrorCode::kInvalid,
@@ -26,7 +26,7 @@ Result<Pool> parse_pool(const std::string& part) {
   auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
   if (name.size() > 50) return bad(part, "the name must have at most 50 characters");
   if (name.empty() || !std::ranges::all_of(name, good) || name.front() == '-' || name.back() == '-')
-    return bad(part, "the name must consist of a-z, 0-9 and '-' and begin and end with a letter or digit");
+    return bad(part, "the name must consist of a-z, 0-9 and '-', and start and end with a letter or digit");
   const std::size_t times = size.find('x');
   if (times == std::string::npos) return bad(part, "has no 'x' between the slots and the CPU share");
   const char* end = size.data() + size.size();
@@ -37,8 +37,8 @@ Result<Pool> parse_pool(const std::string& part) {
   const auto cpu = std::from_chars(size.data() + times + 1, end, pool.cpu);
   if (cpu.ec != std::errc{} || cpu.ptr != end || !std::isfinite(pool.cpu))
     return bad(part, std::format("\"{}\" is not a CPU share", size.substr(times + 1)));
-  if (pool.slots < 1 || pool.slots > kMostSlots) return bad(part, std::format("a pool has 1 to {} slots", kMostSlots));
-  if (pool.cpu < 0.01 || pool.cpu > 64) return bad(part, "the CPU share of a slot lies between 0.01 and 64 cores");
+  if (pool.slots < 1 || pool.slots > kMaxSlots) return bad(part, std::format("a pool has 1 to {} slots", kMaxSlots));
+  if (pool.cpu < 0.01 || pool.cpu > 64) return bad(part, "the CPU share of a slot must be between 0.01 and 64 cores");
   return pool;
 }
 
@@ -62,7 +62,7 @@ std::vector<nlohmann::json> nodes_of(const std::vector<Pool>& pools) {
   std::vector<nlohmann::json> nodes;
   for (const Pool& pool : pools) {
     for (unsigned i = 0; i < pool.slots; ++i) {
-      const nlohmann::json room = {{"cpu", std::format("{}m", std::lround(pool.cpu * 1000))}, {"pods", "1"}};
+      const nlohmann::json capacity = {{"cpu", std::format("{}m", std::lround(pool.cpu * 1000))}, {"pods", "1"}};
       nodes.push_back({{"apiVersion", "v1"},
                        {"kind", "Node"},
                        {"metadata",
@@ -71,8 +71,8 @@ std::vector<nlohmann::json> nodes_of(const std::vector<Pool>& pools) {
                          {"annotations", {{names::kAnnotationSpeed, std::format("{}", pool.cpu)}}}}},
                        {"spec", nlohmann::json::object()},
                        {"status",
-                        {{"capacity", room},
-                         {"allocatable", room},
+                        {{"capacity", capacity},
+                         {"allocatable", capacity},
                          {"conditions", {{{"type", "Ready"}, {"status", "True"}, {"reason", "PodmanReady"}}}}}}});
     }
   }

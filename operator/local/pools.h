@@ -1,7 +1,6 @@
-// `--pools slow=3x0.25,fast=2x0.6` -> Node objects: one node per CPU slot.
+// Translates `--pools slow=3x0.25,fast=2x0.6` to Node objects, one per slot.
 //
-// A pool is a Set; each of its slots is a v1 Node <pool>-<i> that has room for one rank and gives it the
-// named share of one core.
+// A pool is a Set; each of its slots is a v1 Node <pool>-<i> with the capacity for one rank and that share of one core.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,10 +18,10 @@ struct Pool {
   double cpu = 0;  // share of one core, per slot
 };
 
-// Errors quote the part that is wrong and show how it is written.
+// Errors quote the wrong part and show the syntax.
 Result<std::vector<Pool>> parse_pools(const std::string& text);
 std::vector<nlohmann::json> nodes_of(const std::vector<Pool>& pools);
-// Share of a core a node gives its pod; 0: no limit.
+// The share of a core that a node gives its pod; 0: no limit.
 double cpu_of(const nlohmann::json& node);
 
 }  // namespace bsp::local

@@ -20,9 +20,9 @@ Result<void> ChildProcess::start(const std::function<int()>& work) {
   if (pid < 0) return fail_errno("starting a process");
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() != parent) ::_exit(1);  // it died before we asked to be told
+    if (::getppid() != parent) ::_exit(1);  // it died before the prctl
     ::signal(SIGINT, SIG_IGN);
-    sigset_t none;  // what the parent blocked is its own affair
+    sigset_t none;  // don't inherit the parent's blocked signals
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::_exit(work());

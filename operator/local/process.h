@@ -1,4 +1,4 @@
-// The guard of the one process the operator starts of itself: a child that outlives nobody.
+// Guards the operator's forked child process: it never outlives its parent.
 #pragma once
 
 #include <sys/types.h>
@@ -17,12 +17,12 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // Forks and runs `work`; what it returns is the exit status. The calling process must have one thread only. The
-  // child gets SIGTERM when its parent dies, and none of the terminal's Ctrl-C.
+  // Forks and runs `work`, which returns the exit status. The calling process must have only one thread. The child gets
+  // SIGTERM when its parent dies, and ignores Ctrl-C in the terminal.
   Result<void> start(const std::function<int()>& work);
-  // Its wait status (waitpid(2)), if it has ended since start().
+  // Its wait status (waitpid(2)) if it has exited since start().
   std::optional<int> ended();
-  // SIGTERM, and SIGKILL 10 s later. Fine if there is none.
+  // Sends SIGTERM, and SIGKILL 10 s later. Does nothing if there is no child.
   void stop();
 
  private:

@@ -48,17 +48,17 @@ bool is_being_deleted(const Object& object) {
 
 bool has_finalizers(const Object& object) { return !part_at(part_at(object, "metadata"), "finalizers").empty(); }
 
-// Everything the user owns of an object: all but status and the part of metadata the server keeps.
+// An object without status and metadata.
 Object without_server_fields(Object object) {
   object.erase("status");
   object.erase("metadata");
   return object;
 }
 
-// Deleted and made anew in between: the caller speaks of another object.
+// The object may have been recreated under the same name since the caller read it.
 Result<void> check_uid(const std::string& uid, const Object& current, const Key& key) {
   if (uid.empty() || uid == text_at(part_at(current, "metadata"), "uid")) return {};
-  return fail(ErrorCode::kConflict, std::format("{} is not the one with uid {} any more", describe(key), uid), true);
+  return fail(ErrorCode::kConflict, std::format("{} no longer has uid {}", describe(key), uid), true);
 }
 
 Result<void> check_version(const Object& given, const Object& current, const Key& key) {
@@ -71,8 +71,7 @@ Result<void> check_version(const Object& given, const Object& current, const Key
 
 Result<Object> parse(const std::string& path, const std::string& content) {
   Object object = Object::parse(content, nullptr, /*allow_exceptions=*/false);
-  if (!part_at(object, "metadata").is_object())
-    return fail(ErrorCode::kFailed, path + " does not hold an object; remove it");
+  if (!part_at(object, "metadata").is_object()) return fail(ErrorCode::kFailed, path + " is not an object; remove it");
   return object;
 }
 
@@ -124,7 +123,7 @@ Result<std::string> Store::file_of(const Key& key) const {
     return fail(ErrorCode::kInvalid,
                 std::format("metadata.name: \"{}\" must consist of a-z, 0-9, '-' and '.'", key.name));
   if (!key.name_space.empty() && !name_is_good(key.name_space))
-    return fail(ErrorCode::kInvalid, std::format("metadata.namespace: \"{}\" is no name", key.name_space));
+    return fail(ErrorCode::kInvalid, std::format("metadata.namespace: \"{}\" is not a valid name", key.name_space));
   return std::format("{}/{}.json", kind_dir(key.kind, key.name_space), key.name);
 }
 
@@ -156,13 +155,13 @@ Result<std::vector<Object>> Store::list(const Kind& kind, const std::string& nam
   return objects;
 }
 
-// Called with the lock held.
+// Call it with the lock held.
 Result<void> Store::write(const Key& key, Object& object) {
   const std::string revision_path = namespace_dir(key.name_space) + "/.revision";
   std::uint64_t revision = 0;
   if (auto content = read_file(revision_path)) revision = std::strtoull(content->c_str(), nullptr, 10);
   ++revision;
-  // The number is spent before the object appears: killed in between, a gap remains and no double.
+  // Store the number before the object: if we are killed in between, a number is skipped but never used twice.
   BSP_CHECK_OK(replace_file(revision_path, revision_path + ".tmp", std::to_string(revision)));
   object["metadata"]["resourceVersion"] = std::to_string(revision);
   BSP_TRY(const std::string path, file_of(key));
@@ -188,7 +187,7 @@ Result<Object> Store::create(const Object& given) {
   if (key.kind != kNode && key.name_space.empty()) metadata["namespace"] = options_.name_space;
   BSP_CHECK_OK(make_directories(kind_dir(key.kind, key.name_space)));
   BSP_TRY(const Fd lock, lock_file(namespace_dir(key.name_space) + "/.lock"));
-  if (fs::exists(path)) return fail(ErrorCode::kConflict, describe(key) + " exists already");
+  if (fs::exists(path)) return fail(ErrorCode::kConflict, describe(key) + " already exists");
   BSP_CHECK_OK(write(key, object));
   return object;
 }
@@ -196,7 +195,7 @@ Result<Object> Store::create(const Object& given) {
 Result<Object> Store::update(const Object& given) {
   BSP_TRY(const Key key, key_of(given));
   BSP_TRY(const std::string path, file_of(key));
-  BSP_TRY(const Object before, get(key));  // NotFound before a lock file is made anywhere
+  BSP_TRY(const Object before, get(key));  // return NotFound before creating a lock file
   BSP_TRY(const Fd lock, lock_file(namespace_dir(key.name_space) + "/.lock"));
   BSP_TRY(const Object current, get(key));
   BSP_CHECK_OK(check_version(given, current, key));
@@ -244,7 +243,7 @@ Result<void> Store::remove(const Key& key, const std::string& uid) {
   BSP_TRY(const Fd lock, lock_file(namespace_dir(key.name_space) + "/.lock"));
   BSP_TRY(Object current, get(key));
   BSP_CHECK_OK(check_uid(uid, current, key));
-  // A pod that no node has taken has no containers to wait for.
+  // A pod that isn't bound to a node has no containers to wait for.
   const bool on_node = key.kind == kPod && !text_at(part_at(current, "spec"), "nodeName").empty();
   if (!on_node && !has_finalizers(current)) {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno("removing " + path);

@@ -1,14 +1,15 @@
-// The API server of local mode: kube::Client on files, shared by every process of the machine.
+// The API server of local mode: kube::Client on files, shared by all processes on the machine.
 //
-//   <root>/<namespace>/<kind>/<name>.json     one object, mode 0600 (secrets are among them)
-//   <root>/<namespace>/.lock                  flock'ed by whoever writes; the kernel frees it with the process
-//   <root>/<namespace>/.revision              the last resourceVersion handed out
+//   <root>/<namespace>/<kind>/<name>.json     one object, mode 0600 (some are Secrets)
+//   <root>/<namespace>/.lock                  writers flock it; the kernel releases it when the process dies
+//   <root>/<namespace>/.revision              the last assigned resourceVersion
 //
-// A namespace is a little cluster of its own: cluster-scoped objects (Node) live in it too. An object
-// is replaced by rename(2), so a reader sees the old or the new one and a writer may be killed at any
-// point; watchers are woken by inotify on the kind's directory. As with a real API server a spec and
-// its status are written separately, create() drops status (but a Node's), and a change of anything
-// but metadata and status grows metadata.generation.
+// Each namespace is a small cluster: cluster-scoped objects (Node) live in it too. A writer replaces an object with
+// rename(2), so a reader sees the old or the new version and a writer may be killed at any point. inotify on the kind's
+// directory wakes watchers.
+//
+// As with a real API server, spec and status are written separately, create() drops the status (except a Node's), and a
+// change of anything but metadata and status increments metadata.generation.
 #pragma once
 
 #include <functional>
@@ -20,20 +21,20 @@
 
 namespace bsp::local {
 
-// What admission (defaults, CEL rules, immutability) is to a real API server: returns the object to
-// be stored or why not. `current` is null on create.
+// Stands in for a real API server's admission (defaults, CEL rules, immutability): returns the object to store, or why
+// it is rejected. `current` is null on create.
 using Admission = std::function<Result<kube::Object>(const kube::Object& next, const kube::Object* current)>;
 
 struct StoreOptions {
   std::string root = "/run/bsp-operator";
-  std::string name_space = "default";  // for keys and objects that name none
-  Admission admission = {};            // null: everything is taken
+  std::string name_space = "default";  // for keys and objects without a namespace
+  Admission admission = {};            // null: accepts everything
 };
 
-// Thread-safe. A cursor of wait() belongs to the store object that made it.
+// Thread-safe. A cursor of wait() is valid only for the Store that created it.
 class Store final : public kube::Client {
  public:
-  // Makes the directory. kNoSpace, kFailed.
+  // Creates the directory. kNoSpace, kFailed.
   static Result<std::unique_ptr<Store>> open(StoreOptions options);
   ~Store() override;
 
@@ -47,8 +48,8 @@ class Store final : public kube::Client {
   Result<std::vector<kube::WatchEvent>> wait(const std::vector<kube::Kind>& kinds, const std::string& name_space,
                                              std::string& cursor, std::chrono::milliseconds timeout) override;
 
-  // What only a kubelet may do: takes the object away whose containers are gone. Fine if it is gone
-  // already or is another one by now (uid). With finalizers left it stays.
+  // For the kubelet only: removes the object of a pod whose containers no longer exist. Succeeds if it doesn't exist or
+  // now has another uid. An object with finalizers stays.
   Result<void> purge(const kube::Key& key, const std::string& uid);
 
   [[nodiscard]] const StoreOptions& options() const { return options_; }
@@ -69,7 +70,7 @@ class Store final : public kube::Client {
   std::unique_ptr<Watches> watches_;
 };
 
-// The key an object is stored under; kInvalid without apiVersion, kind or metadata.name.
+// The object's key; kInvalid without apiVersion, kind or metadata.name.
 Result<kube::Key> key_of(const kube::Object& object);
 bool matches(const kube::Object& object, const std::map<std::string, std::string>& labels);
 

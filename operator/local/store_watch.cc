@@ -21,13 +21,13 @@ using kube::WatchEvent;
 
 namespace {
 
-// Makes sure that every directory is watched; a directory that was removed is made and watched again.
+// Watches every directory, and recreates one that was removed.
 Result<void> arm(Fd& inotify, const std::vector<std::string>& directories) {
   if (!inotify) inotify.reset(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   if (!inotify) return fail_errno("inotify_init (the limit is /proc/sys/fs/inotify/max_user_instances)");
   for (const std::string& directory : directories) {
     BSP_CHECK_OK(make_directories(directory));
-    // Adding a directory that is watched already changes nothing.
+    // Has no effect on a directory that is already watched.
     if (::inotify_add_watch(inotify.get(), directory.c_str(), IN_MOVED_TO | IN_DELETE | IN_DELETE_SELF) < 0)
       return fail_errno("watching " + directory);
   }
@@ -103,7 +103,7 @@ Result<std::vector<WatchEvent>> Store::wait(const std::vector<kube::Kind>& kinds
   }
   const std::lock_guard busy(watch->busy);
   for (;;) {
-    // Armed and drained before looking, so that a change after the look wakes the poll.
+    // Arm and drain before reading the files, so that a later change wakes the poll.
     BSP_CHECK_OK(arm(watch->inotify, watch->directories));
     drain(watch->inotify);
     BSP_TRY(auto events, changes(*watch));

@@ -1,7 +1,7 @@
-// How Store::wait finds changes: it keeps what each cursor has seen and compares it with the files.
+// How Store::wait finds changes: it stores what each cursor has seen and compares that with the files.
 //
-// Comparing state instead of replaying a log means that nothing can be lost or grow without bound: a
-// deleted object is told with its last seen content, one deleted and made anew as Deleted and Added.
+// Because it compares states instead of replaying a log, it loses nothing and needs no unbounded memory. It reports a
+// deleted object with its last content, and a recreated one as Deleted and Added.
 #pragma once
 
 #include <cstdint>

@@ -283,7 +283,7 @@ TEST_F(StoreTest, ADamagedFileIsNamed) {
   auto store = open();
   ASSERT_TRUE(store->create(thing("a")));
   std::ofstream(root_ + "/default/RankMigration/a.json") << "{ half";
-  EXPECT_THAT(store->get(key("a")).error().message, HasSubstr("a.json does not hold an object"));
+  EXPECT_THAT(store->get(key("a")).error().message, HasSubstr("a.json is not an object"));
 }
 
 TEST_F(StoreTest, AWatchSurvivesTheRemovalOfItsDirectory) {
