@@ -2,11 +2,11 @@
 # tests/cluster/build.sh [COMPONENT…]: compile the parts of a cluster from their pinned Go modules into build/cluster/bin.
 #
 # A component is a directory in components/: its go.mod names the commands (`tool`) and pins every version, its go.sum
-# their content. It is compiled again only when one of its files or its flags below change; Go's own caches make that quick.
-# All is pure Go: neither a C compiler nor a library is needed. Cold, on two cores: kubernetes 8 minutes, the rest 8.
+# their content. This script recompiles it only when one of its files or its flags below change; Go's caches make that
+# quick. Everything is pure Go and needs no C compiler or library. Cold, on two cores: kubernetes 8 minutes, the rest 8.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
-# The modules ask for Go 1.26. An older one (from 1.21) can fetch that itself, if its GOTOOLCHAIN lets it.
+# The modules require Go 1.26. An older Go (1.21 or newer) can download that itself, if GOTOOLCHAIN allows it.
 check_go() {
   command -v go >/dev/null || die "needs Go 1.26 or newer to compile Kubernetes (https://go.dev/dl); none is on PATH"
   (cd "$cluster/components/kubernetes" && go version >/dev/null) ||
@@ -15,8 +15,7 @@ check_go() {
 
 version_of() { awk -v module="$2" '{ sub(/^require /, "") } $1 == module { print $2; exit }' "$cluster/components/$1/go.mod"; }
 
-# What must be told to a component's linker: programs that report their version (the API server must, or clients
-# take it for 0.0.0).
+# A component's linker flags: the version that its programs report. (Without it, clients take the API server for 0.0.0.)
 linker_flags() {
   local v minor package
   case $1 in
@@ -28,7 +27,7 @@ linker_flags() {
       done ;;
     helm)
       printf -- '-X helm.sh/helm/v3/internal/version.version=%s ' "$(version_of helm helm.sh/helm/v3)"
-      v=$(version_of helm k8s.io/client-go)   # what `helm template` takes a cluster for
+      v=$(version_of helm k8s.io/client-go)   # the cluster version that `helm template` assumes
       minor=${v#v0.}
       for package in chartutil lint/rules; do
         printf -- '-X helm.sh/helm/v3/pkg/%s.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/%s.k8sVersionMinor=%s ' \
@@ -39,7 +38,7 @@ linker_flags() {
   printf -- '-s -w'
 }
 
-# watch_build PID LOG TOTAL NAME: how far a build is, while it runs; go prints each package as it is begun.
+# watch_build PID LOG TOTAL NAME: show a build's progress; go prints each package when it starts to compile it.
 watch_build() {
   local began=$SECONDS step=30
   [ -t 2 ] && step=1
@@ -56,7 +55,7 @@ watch_build() {
 build_component() {
   local name=$1 flags log=$state/log/$1.log began=$SECONDS total key pid
   local directory=$cluster/components/$name what=tool
-  [ -e "$directory/go.mod" ] || die "'$name' is not a component: there are $(cd "$cluster/components" && echo *)"
+  [ -e "$directory/go.mod" ] || die "unknown component '$name'; components: $(cd "$cluster/components" && echo *)"
   [ -e "$directory/main.go" ] && what=.
   flags=$(linker_flags "$name")
   key=$( (cat "$directory"/*; echo "$flags") | sha256sum)
@@ -66,7 +65,7 @@ build_component() {
   mkdir -p "$bin" "$state"/{keys,log}
   cd "$directory"
   total=$(CGO_ENABLED=0 go list -deps "$what" 2>"$log" | wc -l) ||
-    { cat "$log" >&2; die "$name: its modules could not be fetched; go's message is above"; }
+    { cat "$log" >&2; die "$name: failed to download its modules; go's message is above"; }
   CGO_ENABLED=0 go build -v -trimpath -buildvcs=false -tags 'no_btrfs no_devmapper no_zfs' -ldflags "$flags" -o "$bin/" "$what" \
     2>"$log" &
   pid=$!

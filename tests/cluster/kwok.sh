@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/cluster/kwok.sh up [NODES]|down: nodes that exist in the API only (KWOK plays their kubelets), for tests of scale.
-# They bear the label migbsp.io/set=fake-N (N of three pools) and the taint kwok.x-k8s.io/node=fake:NoSchedule.
+# tests/cluster/kwok.sh up [NODES]|down: nodes that exist only in the API (KWOK simulates their kubelets), for scale tests.
+# They have the label migbsp.io/set=fake-N (three pools) and the taint kwok.x-k8s.io/node=fake:NoSchedule.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 fake_node() {

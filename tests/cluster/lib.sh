@@ -1,24 +1,24 @@
 # shellcheck shell=bash
-# What the scripts of the test cluster share: names, places, addresses. To be sourced.
+# Shared by the scripts of the test cluster: names, paths, addresses. Source it.
 set -euo pipefail
 export PODMAN_IGNORE_CGROUPSV1_WARNING=1
 
 cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tree=$(cd "$cluster/../.." && pwd)
 state=$tree/build/cluster
-bin=$state/bin            # what build.sh makes; outlives the cluster
-run=$state/run            # everything of the cluster that runs; `down` removes it
-store=$state/store        # images as a node's containerd keeps them; outlives the cluster too
+bin=$state/bin            # output of build.sh; outlives the cluster
+run=$state/run            # everything of the running cluster; `down` removes it
+store=$state/store        # images in the format of a node's containerd; outlives the cluster too
 kubeconfig=$state/kubeconfig
 
-# One address plan. Node number N of nodes.conf (counted from 1) is machine 10.90.0.(10+N) and its pods are 10.244.N.0/24.
-# All of it lives in network namespaces of its own: the host has no interface, route or rule of the cluster.
+# The address plan. Node N of nodes.conf (counted from 1) is machine 10.90.0.(10+N), and its pods are 10.244.N.0/24.
+# Everything is in separate network namespaces: the host has no interface, route or rule of the cluster.
 control_ip=10.90.0.1
 pod_net=10.244
 service_net=10.96.0.0/16
 api_service_ip=10.96.0.1
 dns_service_ip=10.96.0.10
-port=${BSP_CLUSTER_PORT:-6443}   # of the API server as the host sees it, on 127.0.0.1
+port=${BSP_CLUSTER_PORT:-6443}   # of the API server on the host's 127.0.0.1
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 die() { printf 'cluster: %s\n' "$*" >&2; exit 1; }
@@ -27,9 +27,9 @@ container_of() { echo "bsp-cluster-$1"; }   # control, door, or a node's name
 netns_of() { echo "bsp-cluster-$1"; }
 kubectl() { "$bin/kubectl" --kubeconfig "$kubeconfig" "$@"; }
 
-# nodes: "NUMBER NAME POOL CPUS MEMORY ZONE" a line, from nodes.conf (or the file that BSP_CLUSTER_NODES names).
+# nodes: prints "NUMBER NAME POOL CPUS MEMORY ZONE" lines from nodes.conf (or the file in BSP_CLUSTER_NODES).
 nodes() { sed 's/#.*//' "${BSP_CLUSTER_NODES:-$cluster/nodes.conf}" | awk 'NF == 5 { print ++n, $0 } NF && NF != 5 { exit 1 }' ||
-  die "nodes.conf: a line is NAME POOL CPUS MEMORY ZONE"; }
+  die "nodes.conf: each line must be NAME POOL CPUS MEMORY ZONE"; }
 node_names() { nodes | awk '{ print $2 }'; }
 node_ip() { echo "10.90.0.$((10 + $1))"; }
 pod_cidr() { echo "$pod_net.$1.0/24"; }
@@ -37,9 +37,9 @@ pod_cidr() { echo "$pod_net.$1.0/24"; }
 is_running() { [ "$(podman container inspect -f '{{.State.Running}}' "$(container_of "$1")" 2>/dev/null)" = true ]; }
 
 own_images() { podman images --format '{{.Repository}}:{{.Tag}}' | grep '^localhost/bsp-.*:dev$' || true; }
-image_id() { podman image inspect -f '{{.Id}}' "$1" 2>/dev/null || die "Podman has no image '$1'; make it with ./dev images"; }
+image_id() { podman image inspect -f '{{.Id}}' "$1" 2>/dev/null || die "Podman has no image '$1'; build it with ./dev images"; }
 
-# lacking_in DIRECTORY IMAGE…: those whose id is not the one that DIRECTORY/images/ has noted.
+# lacking_in DIRECTORY IMAGE…: prints the images whose id differs from the one recorded in DIRECTORY/images/.
 lacking_in() {
   local directory=$1 image
   shift
@@ -48,8 +48,8 @@ lacking_in() {
   done
 }
 
-# import_image DIRECTORY IMAGE NAME…: the containerds of those machines take IMAGE out of Podman's store, all at once. They see
-# DIRECTORY as /opt/cluster/images.
+# import_image DIRECTORY IMAGE NAME…: imports IMAGE from Podman's store into the containerds of those machines, in parallel.
+# They see DIRECTORY as /opt/cluster/images.
 import_image() {
   local shared=$1 image=$2 name pid imports=()
   shift 2
@@ -63,27 +63,27 @@ import_image() {
   rm -f "$shared/loading.tar"
 }
 
-# import_into NAME IMAGE: the containerd of that machine takes loading.tar, which is IMAGE, and its id is noted.
+# import_into NAME IMAGE: imports loading.tar, which is IMAGE, into that machine's containerd, and records its id.
 import_into() {
   local directory=$run/$1
   [ "$1" != store ] || directory=$store
   podman exec "$(container_of "$1")" /opt/cluster/bin/ctr -n k8s.io images import /opt/cluster/images/loading.tar \
-    >>"$directory/log/images.log" 2>&1 || die "containerd of $1 did not take $2; see $directory/log/images.log"
+    >>"$directory/log/images.log" 2>&1 || die "containerd of $1 failed to import $2; see $directory/log/images.log"
   mkdir -p "$directory/images"
   image_id "$2" >"$directory/images/${2//\//_}"
 }
 
-# until_true SECONDS WHAT COMMAND…: wait for a condition, or fail naming it.
+# until_true SECONDS WHAT COMMAND…: wait for a condition; on a timeout, fail with its name.
 until_true() {
   local deadline=$((SECONDS + $1)) what=$2
   shift 2
   until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $deadline ] || die "gave up waiting for $what; see the logs in $run/*/log"
+    [ $SECONDS -lt $deadline ] || die "timed out waiting for $what; see the logs in $run/*/log"
     sleep 0.2
   done
 }
 
-# fill FILE NAME=VALUE…: the template FILE with each @NAME@ replaced.
+# fill FILE NAME=VALUE…: prints the template FILE with each @NAME@ replaced.
 fill() {
   local file=$1 text pair
   shift

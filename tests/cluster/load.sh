@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/cluster/load.sh [IMAGE…]: give every node that runs the images of Podman's store (all of localhost/bsp-*:dev unless
-# some are named). Without a registry that is how an image gets onto a node. Only what changed is carried.
+# tests/cluster/load.sh [IMAGE…]: load images from Podman's store (by default all of localhost/bsp-*:dev) into every running
+# node, because there is no registry. Only changed images are loaded.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 [ $# -gt 0 ] || mapfile -t images < <(own_images)

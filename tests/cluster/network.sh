@@ -1,6 +1,6 @@
 #!/bin/bash
 # network.sh up|down|plug NODE|unplug NODE: the machines' network. Each machine is a network namespace; the control plane's
-# holds the switch (a bridge), and a node hangs on it by a cable (a veth pair) whose switch end `unplug` takes down.
+# has the switch (a bridge), and a cable (a veth pair) connects each node to it. `unplug` takes the switch end down.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 up() {
@@ -21,7 +21,7 @@ up() {
     ip -n "$(netns_of "$name")" route add default via $control_ip
     ip -n "$hub" route add "$(pod_cidr "$number")" via "$(node_ip "$number")"
   done < <(nodes)
-  # Pods reach each other by their own addresses: every node knows where the others' pods are.
+  # Pods reach each other by their own addresses: every node has routes to the other nodes' pods.
   while read -r number name _; do
     while read -r other other_name _; do
       [ "$name" = "$other_name" ] || ip -n "$(netns_of "$name")" route add "$(pod_cidr "$other")" via "$(node_ip "$other")"
@@ -29,7 +29,7 @@ up() {
   done < <(nodes)
 }
 
-# By their names and not by nodes.conf, which may have changed meanwhile.
+# Finds the namespaces by name, because nodes.conf may have changed since.
 down() {
   local name
   for name in $(ip netns list | awk '{ print $1 }' | grep '^bsp-cluster-' || true); do ip netns del "$name"; done
@@ -38,7 +38,7 @@ down() {
 cable() {
   local number
   number=$(nodes | awk -v name="$1" '$2 == name { print $1 }')
-  [ -n "$number" ] || die "no node is called '$1'; there are $(node_names | xargs)"
+  [ -n "$number" ] || die "unknown node '$1'; nodes: $(node_names | xargs)"
   ip -n "$(netns_of control)" link set "port$number" "$2"
 }
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For a machine's first process: run its parts (kubelet, etcd …) and start again what ends. To be sourced.
-# /run/parts/NAME holds the process id of a part, which is how node.sh kills, pauses and resumes one.
+# For a machine's first process: runs its parts (kubelet, etcd …) and restarts those that exit. Source it.
+# /run/parts/NAME has a part's process id, for node.sh to kill, pause and resume it.
 mkdir -p /run/parts
 
 # part NAME COMMAND…
@@ -8,16 +8,16 @@ part() {
   local name=$1
   shift
   while :; do
-    # Its status is taken with ||, or `set -e` of whoever sources this would end the loop with it.
+    # || keeps the sourcing script's `set -e` from ending the loop.
     local status=0
     # shellcheck disable=SC2016
     sh -c 'echo $$ >/run/parts/$0; exec "$@"' "$name" "$@" >>"/var/log/cluster/$name.log" 2>&1 || status=$?
-    echo "--- $name ended with status $status; started again ---" >>"/var/log/cluster/$name.log"
+    echo "--- $name exited with status $status; restarting ---" >>"/var/log/cluster/$name.log"
     sleep 1
   done &
 }
 
-# The first process of a machine reaps what is left to it and ends when the machine is stopped.
+# Keeps the machine's first process running: it reaps orphans, and exits when the machine is stopped.
 stay() {
   trap 'exit 0' TERM INT
   while :; do

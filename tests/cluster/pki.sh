@@ -1,6 +1,6 @@
 #!/bin/bash
-# pki.sh DIRECTORY API_SERVER CONTROL_IP API_SERVICE_IP HOST_PORT NODE…: the cluster's CA, a certificate for everyone who
-# speaks to the API server, and their kubeconfigs, all in DIRECTORY. Runs in the node image, which has openssl.
+# pki.sh DIRECTORY API_SERVER CONTROL_IP API_SERVICE_IP HOST_PORT NODE…: writes the cluster's CA, a certificate for every
+# client of the API server, and their kubeconfigs into DIRECTORY. Runs in the node image, which has openssl.
 set -euo pipefail
 cd "$1"
 server=$2 control_ip=$3 api_service_ip=$4 host_port=$5
@@ -36,7 +36,7 @@ YAML
 }
 
 umask 077
-key ca   # a CA that does not say what its key is for is refused by OpenSSL 3 in strict mode (Python 3.13)
+key ca   # OpenSSL 3 in strict mode (Python 3.13) rejects a CA without keyUsage
 openssl req -x509 -new -key ca.key -days 365 -subj /CN=bsp-cluster -out ca.crt -addext keyUsage=critical,keyCertSign,cRLSign
 key sa   # signs the service accounts' tokens
 openssl ec -in sa.key -pubout -out sa.pub 2>/dev/null

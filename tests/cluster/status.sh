@@ -1,5 +1,5 @@
 #!/bin/bash
-# tests/cluster/status.sh: is the cluster up, which machines run, what do the nodes say, and how does one talk to it?
+# tests/cluster/status.sh: shows whether the cluster is up, its machines and nodes, and the environment for kubectl.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 if [ ! -e "$run" ]; then
@@ -13,6 +13,6 @@ kubectl --request-timeout=5s get nodes -L "$(kubectl --request-timeout=5s get no
   tr -d '"' | sort -u | paste -sd,)" || true
 cat <<TEXT
 
-Talk to it with kubectl and Helm:
+To use it with kubectl and Helm:
   export PATH=$tree/build/bin:\$PATH KUBECONFIG=$kubeconfig
 TEXT

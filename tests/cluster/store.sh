@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/cluster/store.sh NODE_IMAGE: bring build/cluster/store up to date: Podman's localhost/bsp-*:dev as a node's containerd
-# keeps them. They are unpacked here once; up.sh gives every node a copy, made of hard links, before its containerd starts.
+# tests/cluster/store.sh NODE_IMAGE: update build/cluster/store: Podman's localhost/bsp-*:dev in the format of a node's
+# containerd. Images are unpacked here once; up.sh gives every node a hard-linked copy before its containerd starts.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 node_image=$1
 machine=$(container_of store)

@@ -1,10 +1,10 @@
 #!/bin/bash
-# tests/cluster/up.sh NODE_IMAGE: start the cluster: a control plane and the nodes of nodes.conf, each a container. The
-# programs must be there (build.sh); NODE_IMAGE is made by ./dev, which calls this. Ends when every node is Ready.
+# tests/cluster/up.sh NODE_IMAGE: start the cluster: a control plane and the nodes of nodes.conf, each a container. Build
+# the programs first (build.sh); ./dev builds NODE_IMAGE and calls this script. Returns when every node is Ready.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 node_image=$1
 
-# The label by which the cloud names a node's pool.
+# The cloud's label for a node's pool.
 pool_label() {
   case ${BSP_CLUSTER_CLOUD:-gke} in
     gke) echo cloud.google.com/gke-nodepool ;;
@@ -17,8 +17,8 @@ pool_label() {
   esac
 }
 
-# machine NAME ARGUMENTS…: a container with its own network namespace, and everything else that a machine has.
-# --no-hosts and the tmpfs: it writes its own /etc/hosts, and what was in /run is gone when it starts again, as on a machine.
+# machine NAME ARGUMENTS…: starts a container with its own network namespace that acts as a machine. --no-hosts, because it
+# writes its own /etc/hosts; a tmpfs, because a machine's /run is empty after a restart.
 machine() {
   local name=$1
   shift
@@ -28,8 +28,8 @@ machine() {
     -v "$bin:/opt/cluster/bin:ro" -v "$cluster/parts.sh:/opt/cluster/parts.sh:ro" "$@" >/dev/null
 }
 
-# An address at which this machine's programs find the API server, and no interface on the host for it: socat listens
-# here and connects in the control plane's network namespace.
+# Makes the API server reachable from this host without an interface for it: socat listens on the host and connects in
+# the control plane's network namespace.
 door() {
   podman run -d --name "$(container_of door)" --label bsp-cluster=1 --privileged --network host --no-hosts \
     -v /run/netns:/run/netns "$node_image" socat --experimental "TCP4-LISTEN:$port,bind=127.0.0.1,fork,reuseaddr" \
@@ -55,11 +55,11 @@ start_control() {
     -e IP=$control_ip -e SERVICE_NET=$service_net "$node_image" /opt/cluster/control/start.sh
 }
 
-# reserved HAVE WANTED: what is left when a node keeps WANTED for its pods (nothing, if it wants more than there is).
+# reserved HAVE WANTED: how much to reserve so that WANTED is left for a node's pods (0 if there is less than that).
 reserved() { awk -v have="$1" -v wanted="$2" 'BEGIN { r = have - wanted; printf "%d", (r > 0 ? r : 0) }'; }
 
-# What store.sh has unpacked, for a containerd that has not started yet. Layers are never written to, so that links do; the
-# databases are.
+# Copies the unpacked images of store.sh for a containerd that hasn't started yet. Nobody writes to layers, so hard links
+# are enough; the databases need real copies.
 copy_store() {
   [ -d "$store/images" ] || return 0
   cp -al "$store"/{containerd,images} "$1"
@@ -80,7 +80,7 @@ start_node() {
   fill "$cluster/node/proxy.yaml" NODE="$name" >"$etc/proxy.yaml"
   fill "$cluster/node/cni.conflist" POD_CIDR="$(pod_cidr "$number")" >"$etc/cni/10-pods.conflist"
   cp "$cluster/node/containerd.toml" "$etc"
-  # /var/lib/containerd is a directory of the host because there is no overlay upon an overlay.
+  # /var/lib/containerd is a host directory, because an overlay can't be mounted on an overlay.
   machine "$name" -v "$run/$name/containerd:/var/lib/containerd" -v "$run/$name/kubelet:/var/lib/kubelet" \
     -v "$run/images:/opt/cluster/images:ro" -v "$cluster/node:/opt/cluster/node:ro" -e NODE="$name" \
     -v "$run/shared:/opt/cluster/shared" \
@@ -89,7 +89,7 @@ start_node() {
     "$node_image" /opt/cluster/node/start.sh
 }
 
-# What holds a pod's namespaces open: catatonit does just that when asked to pause, and it is static.
+# The image that holds a pod's namespaces open: catatonit, a static binary, can do that.
 pause_image() {
   local name=localhost/bsp-cluster-pause:1 root=$run/pause catatonit
   podman image exists $name || {
@@ -105,11 +105,11 @@ pause_image() {
 nodes_ready() { [ "$(kubectl get nodes --no-headers | grep -cw Ready)" = "$(node_names | wc -l)" ]; }
 
 if is_running control; then
-  say "The cluster is up already"
+  say "The cluster is already up"
   exit 0
 fi
-[ ! -e "$run" ] || die "something is left of an earlier cluster; ./dev cluster down removes it"
-trap '[ $? = 0 ] || say "The cluster is not up. Its logs are in $run/*/log; ./dev cluster down removes what is there"' EXIT
+[ ! -e "$run" ] || die "an earlier cluster has left files behind; ./dev cluster down removes them"
+trap '[ $? = 0 ] || say "The cluster failed to start. Its logs are in $run/*/log; ./dev cluster down cleans up"' EXIT
 began=$SECONDS
 mkdir -p "$run"/{images,shared}
 chmod 700 "$run"

@@ -4,18 +4,18 @@
 set -eu
 export PATH=/opt/cluster/bin:/usr/sbin:/usr/bin:/sbin:/bin
 . /opt/cluster/parts.sh
-export GOGC=300   # memory for processor time, of which one machine has little for a whole cluster
+export GOGC=300   # trades memory for CPU time, which is scarce with a whole cluster on one machine
 printf '127.0.0.1 localhost\n%s control\n' "$IP" >/etc/hosts
 echo 1 >/proc/sys/net/ipv4/ip_forward   # of this machine's own network namespace
 
-# It writes no fsync: what a crash of this machine would lose dies with it anyhow.
+# No fsync: if this machine crashes, the cluster is lost anyway.
 part etcd etcd --name=control --data-dir=/var/lib/etcd --unsafe-no-fsync --log-level=warn \
   --listen-client-urls=http://127.0.0.1:2379 --advertise-client-urls=http://127.0.0.1:2379 \
   --listen-peer-urls=http://127.0.0.1:2380 --initial-advertise-peer-urls=http://127.0.0.1:2380 \
   --initial-cluster=control=http://127.0.0.1:2380
 
-# Aggregator routing lets the API server dial a webhook's pod by itself, so that no kube-proxy is needed here.
-# Ten seconds of patience instead of five minutes make a lost node's pods go within a test's time.
+# Aggregator routing lets the API server connect to a webhook's pod directly, so the control plane needs no kube-proxy.
+# Tolerations of 10 seconds instead of 5 minutes evict a lost node's pods within a test's time.
 part apiserver kube-apiserver --etcd-servers=http://127.0.0.1:2379 --secure-port=6443 --advertise-address="$IP" \
   --service-cluster-ip-range="$SERVICE_NET" --client-ca-file=/etc/cluster/ca.crt \
   --tls-cert-file=/etc/cluster/apiserver.crt --tls-private-key-file=/etc/cluster/apiserver.key \
@@ -27,10 +27,10 @@ part apiserver kube-apiserver --etcd-servers=http://127.0.0.1:2379 --secure-port
   --enable-aggregator-routing=true --profiling=false \
   --default-not-ready-toleration-seconds=10 --default-unreachable-toleration-seconds=10
 
-# The controller manager ends for good when it is told "forbidden" before the API server has made its own roles.
+# The controller manager would exit for good on a "forbidden" before the API server has created its default roles.
 until kubectl --kubeconfig /etc/cluster/admin.kubeconfig get --raw /readyz >/dev/null 2>&1; do sleep 0.2; done
 
-# What a controller does in a large cluster must not wait for its own client's limits.
+# High QPS limits: in a large cluster a controller must not wait for its own client's rate limiter.
 part controller-manager kube-controller-manager --kubeconfig=/etc/cluster/controller-manager.kubeconfig \
   --authentication-kubeconfig=/etc/cluster/controller-manager.kubeconfig \
   --authorization-kubeconfig=/etc/cluster/controller-manager.kubeconfig --bind-address=127.0.0.1 \

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Run the kubelet in a mount namespace of its own in which the sysctls that it insists on have the values it wants.
-# They are the host's and stay what they are. The kubelet alone sees it: where /proc is covered in part, the kernel
-# mounts no new proc in a user namespace, so that containerd could not start a pod with hostUsers: false.
+# Run the kubelet in its own mount namespace, where the sysctls that it insists on appear with the values it wants. The
+# host's sysctls don't change. Only the kubelet sees this: where parts of /proc are covered, the kernel refuses to mount
+# a new proc in a user namespace, so containerd couldn't start a pod with hostUsers: false.
 set -eu
 mount --make-rprivate /proc
 mkdir -p /run/sysctl

@@ -5,22 +5,22 @@ set -eu
 export PATH=/opt/cluster/bin:/usr/sbin:/usr/bin:/sbin:/bin
 . /opt/cluster/parts.sh
 
-# Six nodes share the cores of one machine: a Go program that looks for work on both of them, or collects garbage often, takes
-# from the others.
+# Six nodes share the cores of one machine: a Go program that uses all of them, or collects garbage often, slows the
+# others down.
 export GOMAXPROCS=1 GOGC=300
 
 mount --make-rshared /            # volumes that the kubelet mounts must reach the containers
 printf '127.0.0.1 localhost\n%s %s\n' "$IP" "$NODE" >/etc/hosts   # containerd copies it for pods on the node's network
 tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id
 echo 1 >/proc/sys/net/ipv4/ip_forward   # of this node's own network namespace
-nft flush ruleset                       # left there by a life before this one, and no machine's power cut leaves any
+nft flush ruleset                       # left from before a restart; a real machine would lose it
 mkdir -p /opt/cni
 for plugin in bridge host-local loopback portmap; do ln -sf /opt/cluster/bin/$plugin /opt/cni/; done
 
-# The quota is upon the pods (kubepods) and not upon the whole node: a slow pool has slow programs, but its kubelet
-# answers as fast as any. The short period makes it slow smoothly. The kubelet leaves a quota of kubepods as it is.
+# The quota applies to the pods (kubepods), not to the whole node: a slow pool has slow programs, but its kubelet answers
+# as fast as any. The short period makes it evenly slow. The kubelet doesn't change the quota of kubepods.
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
-  # cgroup v2: a group with processes of its own can't have controlled children, so the node's own go aside first.
+  # cgroup v2: a group with processes can't have controlled children, so move the node's own processes first.
   mkdir -p /sys/fs/cgroup/init /sys/fs/cgroup/kubepods
   while read -r pid; do echo "$pid" >/sys/fs/cgroup/init/cgroup.procs || true; done </sys/fs/cgroup/cgroup.procs
   sed 's/\(^\| \)/\1+/g' /sys/fs/cgroup/cgroup.controllers >/sys/fs/cgroup/cgroup.subtree_control
@@ -39,6 +39,6 @@ part kubelet unshare --mount --propagation unchanged /opt/cluster/node/kubelet.s
   --kubeconfig=/etc/cluster/kubelet.kubeconfig --hostname-override="$NODE" --node-ip="$IP" --node-labels="$LABELS" \
   --cert-dir=/run/kubelet-pki
 part kube-proxy kube-proxy --config=/etc/cluster/proxy.yaml
-echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables   # also between two pods of this node; of its own network namespace
+echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables   # filter between pods of this node too; applies to this network namespace only
 part policies policies "$NODE" /etc/cluster/policies.kubeconfig
 stay
