@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""tests/tidy/tidy.py [TREE]: what the compiler doesn't check about this tree's structure.
+"""tests/tidy/tidy.py [TREE]: checks this tree's structure where the compiler doesn't.
 
-1. Includes go in the direction of the table EDGES; no other edge.
-2. Pure modules include nothing that tells the time, does I/O or rolls dice.
-3. Raw close() and kill() only inside the guards.
-4. Names that cross a process boundary are spelt in crds/names.h only.
-5. Fields of JSON that others have written are read by base/json/fields.h, which throws for no type.
+1. Includes follow the table EDGES.
+2. Pure modules include nothing for time, I/O or random numbers.
+3. Only the guards call raw close() and kill().
+4. Only crds/names.h spells out names that cross a process boundary.
+5. base/json/fields.h reads untrusted JSON, because it never throws on a wrong type.
 
-Prints one line for each violation; exit status 1 if there is any.
+Prints one line per violation; exits with 1 if there is any.
 """
 import pathlib
 import re
 import sys
 
-# Module: the modules it may include, beside itself. A file belongs to the module with the longest matching name.
+# Module: the modules it may include besides itself. A file belongs to the module with the longest matching name.
 EDGES = {
     "base/core": [],
     "base/json": ["base/core"],
@@ -28,7 +28,7 @@ EDGES = {
     "operator/kinds": ["base/core", "crds", "operator/kube"],
     "operator/arguments": ["base/core", "crds"],
     "operator/observe": ["base/core", "base/json", "crds", "operator/decide", "operator/kube"],
-    # The kernels are pure; shell.cc (shell_*.cc) is the only place that sees client and network.
+    # The kernels are pure; only shell.cc (shell_*.cc) uses client and network.
     "operator/reconcile": ["base/core", "base/json", "crds", "operator/decide", "operator/migrate", "operator/observe",
                            "operator/record"],
     "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds", "operator/decide", "operator/exchange",
@@ -46,7 +46,7 @@ EDGES = {
     "operator/advise": ["base/core", "crds", "operator/arguments", "operator/decide", "operator/local/cli", "operator/record"],
     "operator": ["base/core", "base/json", "base/net", "crds", "operator/advise", "operator/arguments", "operator/controller", "operator/decide", "operator/kube",
                  "operator/local/cli", "operator/migrate", "operator/observe", "operator/reconcile", "operator/reconcile/shell"],
-    # The simulator; only sim/inside.cc sees SimGrid.
+    # The simulator; only sim/inside.cc includes SimGrid.
     "sim": ["base/core", "crds", "operator/decide", "operator/local"],
     "sim/applications": ["base/core", "operator/decide", "sim"],
     "sim/yardsticks": ["base/core", "operator/decide", "sim"],
@@ -54,7 +54,7 @@ EDGES = {
     "sim/exchange": ["base/core", "crds", "operator/exchange"],
     "sim/cli": ["base/core", "crds", "operator/arguments", "operator/decide", "operator/observe", "operator/record", "sim", "sim/applications", "sim/trace"],
     "sim/trace": ["base/core", "operator/decide", "operator/record", "sim"],
-    # What the three programs share: nothing else of one is included by another.
+    # Shared by the three programs, which include nothing else of each other.
     "sidecar/ring": [],
     "sidecar/control": ["base/core"],
     "sidecar/transfer": ["base/core", "base/net", "crds"],
@@ -67,28 +67,28 @@ EDGES = {
     "apps": [],  # ordinary MPI programs
 }
 
-# Modules that are functions of their arguments, and what they therefore do not include.
+# Pure modules: functions of their arguments, so they may not include these headers.
 PURE = ["operator/decide", "operator/exchange", "operator/migrate", "operator/record"]
 IMPURE = re.compile(r"(fstream|iostream|cstdio|print|filesystem|random|thread|mutex|ctime|time\.h|unistd\.h|fcntl\.h"
                     r"|sys/.*|base/core/(log|fd|fault)\.h)")
-NO_TIME = ["operator/decide", "operator/exchange", "operator/record"]  # migrate is given the time as a value
+NO_TIME = ["operator/decide", "operator/exchange", "operator/record"]  # migrate gets the time as a value
 TIME = re.compile(r"(chrono|base/core/clock\.h)")
 
-# Where descriptors are closed and processes killed, each with the reason it may.
+# Files that may close descriptors and kill processes, each with the reason.
 GUARDS = {
     "base/core/fd.h": "the guard of descriptors",
-    "base/core/fault.cc": "kills this very process, on a test's demand",
+    "base/core/fault.cc": "kills its own process when a test says so",
     "sidecar/init/process": "the guard of the processes it starts",
-    "sidecar/init/supervisor": "PID 1: signals to the one program are its business",
+    "sidecar/init/supervisor": "PID 1: signalling the program is its job",
     "sidecar/shim": "C code in a foreign process: no RAII over the program's own descriptors, and it stops itself",
     "operator/local/process": "the guard of the processes the operator starts",
 }
-# ::close(…) and ::kill(…), or without :: when called with plain arguments; a member's declaration is no call.
+# ::close(…) and ::kill(…), or without :: if called with plain arguments; a member's declaration isn't a call.
 RAW_CALL = re.compile(r"(?<!\w)::(close|kill)\s*\(|(?<![\w.>:])(close\([\w.]+(\(\))?\)|kill\([\w.-]+, ?\w+\))")
 BOUNDARY_NAME = re.compile(r'"[^"]*(migbsp\.io|/run/bsp(?![-\w]))')
 NAMES_MAY_BE_IN = ["crds/"]
 
-# at() and value() of nlohmann::json throw where a field is missing or of another type, and an exception was all jobs' end.
+# at() and value() of nlohmann::json throw if a field is missing or of another type; such an exception once ended all jobs.
 THROWING_READ = re.compile(r'(\.|->)(at|value)\(("|std::string\(names::)')
 MAY_THROW = {
     "operator/migrate/wave_json.cc": "catches it, and says where",
@@ -100,7 +100,7 @@ COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 
 
 def module_of(path):
-    """operator/reconcile/shell_http.cc -> operator/reconcile/shell; None for what has no module."""
+    """operator/reconcile/shell_http.cc -> operator/reconcile/shell; None if the file has no module."""
     found = [m for m in EDGES if path == m or path.startswith(m + "/") or path.startswith(m + ".")
              or path.startswith(m + "_")]
     return max(found, key=len, default=None)
@@ -115,9 +115,9 @@ def check_includes(path, text, tree):
         header = match[2]
         where = f"{path}:{number}"
         if module in PURE and IMPURE.fullmatch(header):
-            yield f"{where}: {module} is pure, and may not include {header}"
+            yield f"{where}: {module} is pure and may not include {header}"
         if module in NO_TIME and TIME.fullmatch(header):
-            yield f"{where}: {module} does not know the time, and may not include {header}"
+            yield f"{where}: {module} may not depend on time, and so not include {header}"
         if header.startswith("tests/"):
             yield f"{where}: nothing includes tests"
         # An include of this tree: relative to its root, or to the including file.
@@ -146,7 +146,7 @@ def check_names(path, text):
     for number, line in enumerate(text.splitlines(), 1):
         code = line.split("//")[0]
         if BOUNDARY_NAME.search(code) and not INCLUDE.match(line):
-            yield f"{path}:{number}: a name that crosses processes is spelt out; take it from crds/names.h"
+            yield f"{path}:{number}: a literal name that crosses a process boundary; use the constant in crds/names.h"
 
 
 def check_reads(path, text):
@@ -154,7 +154,7 @@ def check_reads(path, text):
         return
     for number, line in enumerate(text.splitlines(), 1):
         if THROWING_READ.search(line.split("//")[0]):
-            yield f"{path}:{number}: at() or value() of JSON throws for another type; read it with base/json/fields.h"
+            yield f"{path}:{number}: at() or value() of JSON throws on a wrong type; read it with base/json/fields.h"
 
 
 def violations(tree):
@@ -173,7 +173,7 @@ def violations(tree):
 def main():
     tree = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
     found = list(violations(tree))
-    print("\n".join(found) if found else "tidy: nothing to say")
+    print("\n".join(found) if found else "tidy: no violations")
     return 1 if found else 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does tidy.py see what it is there to see? Each case is a small tree and what must be said of it."""
+"""Tests tidy.py. Each case is a small tree and the violation that tidy.py must report."""
 import pathlib
 import subprocess
 import sys
@@ -7,11 +7,11 @@ import tempfile
 
 TIDY = pathlib.Path(__file__).with_name("tidy.py")
 
-CASES = [  # files, text that must be printed; None: the tree is in order
+CASES = [  # files, expected text in the output; None: no violation
     ({"operator/decide/a.cc": '#include "base/core/ids.h"', "base/core/ids.h": ""}, None),
     ({"operator/decide/a.cc": '#include "crds/wire.h"', "crds/wire.h": ""}, "decide/a.cc:1: operator/decide may not"),
     ({"base/core/a.h": '#include "base/net/link.h"', "base/net/link.h": ""}, "base/core may not include base/net"),
-    ({"operator/decide/a.cc": "#include <chrono>"}, "operator/decide does not know the time"),
+    ({"operator/decide/a.cc": "#include <chrono>"}, "operator/decide may not depend on time"),
     ({"operator/migrate/a.cc": "#include <chrono>"}, None),
     ({"operator/migrate/a.cc": "#include <fstream>"}, "operator/migrate is pure"),
     ({"operator/reconcile/job.cc": '#include "operator/kube/client.h"', "operator/kube/client.h": ""}, "job.cc:1"),
@@ -28,7 +28,7 @@ CASES = [  # files, text that must be printed; None: the tree is in order
     ({"base/net/a.cc": "\n  kill(pid, 9);"}, "base/net/a.cc:2: raw close() or kill()"),
     ({"base/net/a.cc": "socket.close(); // close(3)\nlog(\"close(3)\"); void close(); ring_close(1);"}, None),
     ({"base/core/fd.h": "::close(fd_);"}, None),
-    ({"operator/local/a.cc": 'f("migbsp.io/job");'}, "a name that crosses processes"),
+    ({"operator/local/a.cc": 'f("migbsp.io/job");'}, "a literal name that crosses a process boundary"),
     ({"operator/kube/a.cc": 'pod.at("metadata");'}, "a.cc:1: at() or value() of JSON throws"),
     ({"operator/kube/a.cc": 'pod->value("phase", "");'}, "a.cc:1: at() or value() of JSON throws"),
     ({"operator/kube/a.cc": 'text_at(pod, "phase"); list.at(3); result.value();'}, None),
@@ -48,7 +48,7 @@ def main():
         good = (run.returncode == 0) if expected is None else (run.returncode == 1 and expected in run.stdout)
         if not good:
             failures += 1
-            print(f"FAILED: {files}\n  expected: {expected or 'no violation'}\n  said: {run.stdout}{run.stderr}")
+            print(f"FAILED: {files}\n  expected: {expected or 'no violation'}\n  output: {run.stdout}{run.stderr}")
     print(f"{len(CASES) - failures} of {len(CASES)} cases")
     return 1 if failures else 0
 
