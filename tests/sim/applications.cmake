@@ -1,4 +1,4 @@
-# The sources' workloads and platforms against figures computed by hand, and Charm++'s strategies.
+# The sources' workloads and platforms against values computed by hand, and Charm++'s strategies.
 bsp_test(sim_applications_test
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/applications_test.cc ${CMAKE_CURRENT_SOURCE_DIR}/applications_platforms_test.cc
           ${CMAKE_CURRENT_SOURCE_DIR}/yardsticks_test.cc

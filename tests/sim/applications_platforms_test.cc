@@ -1,4 +1,4 @@
-// The sources' platforms: who sits where, what a byte costs, and the initial mappings.
+// The sources' platforms: nodes, cost of a byte, and initial mappings.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -24,7 +24,7 @@ TEST(FiveSets, HasTheSourcesNodes) {
   EXPECT_EQ(nodes->processors.back().name, "A20");
 }
 
-TEST(FiveSets, AByteCostsTheCalibratedTime) {
+TEST(FiveSets, BytesCostTheCalibratedTime) {
   const auto nodes = decision_platform(five_sets());
   ASSERT_TRUE(nodes) << nodes.error().message;
   for (std::uint32_t a = 0; a < 5; ++a)

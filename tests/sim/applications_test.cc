@@ -1,4 +1,4 @@
-// The four workloads against figures computed by hand from the sources' definitions.
+// The four workloads against values computed by hand from the sources' definitions.
 #include "sim/applications/applications.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 Demand demand_of(const Workload& workload, std::uint64_t t) {
-  Demand demand{.instructions = {1, 2, 3}, .messages = {{RankId{0}, RankId{1}, 5}}};  // what was there before is gone
+  Demand demand{.instructions = {1, 2, 3}, .messages = {{RankId{0}, RankId{1}, 5}}};  // must be overwritten
   workload.demand(t, demand);
   return demand;
 }
@@ -78,7 +78,7 @@ TEST(SmithWatermanWorkload, EachRankComputesInAsManySuperstepsAsThereAreRanks) {
   EXPECT_DOUBLE_EQ(demand_of(*workload, 2).instructions[1], 2 * 565e5);
 }
 
-TEST(SmithWatermanWorkload, WhoComputesSendsItsPartToTheRight) {
+TEST(SmithWatermanWorkload, ComputingRanksSendTheirPartToTheRight) {
   const auto workload = make(SmithWaterman{.ranks = 10});
   EXPECT_THAT(demand_of(*workload, 1).messages, testing::ElementsAre(Message{RankId{0}, RankId{1}, 500e3}));
   EXPECT_THAT(demand_of(*workload, 19).messages, IsEmpty());  // the last cell
@@ -148,7 +148,7 @@ TEST(FractalWorkload, ARing) {
   EXPECT_THAT(demand_of(*make(Fractal{.ranks = 1, .domain = 20}), 1).messages, IsEmpty());
 }
 
-TEST(Applications, AreChosenByName) {
+TEST(Applications, AreSelectedByName) {
   for (const char* choice :
        {"lattice-boltzmann:supersteps=10", "smith-waterman", "lu:order=12,rows=5", "fractal:domain=20,range=5"}) {
     const auto made = make_workload(applications(), choice, 10);
@@ -160,7 +160,7 @@ TEST(Applications, AreChosenByName) {
   }
 }
 
-TEST(Applications, BadParametersAreNamedWithTheRemedy) {
+TEST(Applications, BadParametersNameTheRemedy) {
   EXPECT_THAT(error_of("lu", 25), HasSubstr("order"));
   EXPECT_THAT(error_of("lu:order=0", 25), HasSubstr("order"));
   EXPECT_THAT(error_of("lu:order=100,rows=4", 25), testing::AllOf(HasSubstr("rows=4"), HasSubstr("divisor")));

@@ -1,4 +1,4 @@
-// bsp-simulate as a user runs it: what it prints, draws, records and refuses.
+// bsp-simulate as a user runs it: output, timeline, records and errors.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,12 +94,12 @@ TEST_F(Command, TheFiguresAreConsistent) {
   EXPECT_EQ(out["migrating"]["calls"][0]["moves"][0]["toSet"], "fast");
   const json& call = out["migrating"]["calls"][0];
   EXPECT_EQ(call["chosenLevel"], 2);
-  EXPECT_FALSE(call["levels"][0].contains("rank")) << "nobody is moved in it";
+  EXPECT_FALSE(call["levels"][0].contains("rank")) << "level 0 moves no rank";
   EXPECT_EQ(call["levels"][2]["rank"], call["moves"][1]["rank"]);
   EXPECT_EQ(call["levels"][2]["pfSeconds"], call["objective"]["afterSeconds"]);
 }
 
-TEST_F(Command, AnotherHeuristicOverrulesTheManifest) {
+TEST_F(Command, OptionOverridesTheManifestsHeuristic) {
   EXPECT_THAT(simulate(kJob + kPools + kLattice + "--heuristic Top").output, HasSubstr("Top moves 1 of 4 ranks"));
 }
 
@@ -119,12 +119,12 @@ TEST_F(Command, DrawsRanksOverSets) {
                              HasSubstr(">fast<"), HasSubstr("(i) ends")));
   EXPECT_EQ(count_of(picture, "<g"), count_of(picture, "</g>"));
   EXPECT_EQ(count_of(picture, "moves from"), 2u);
-  // XML that a parser takes.
+  // It must be well-formed XML.
   const Ran parsed = run("python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' " + svg);
   EXPECT_EQ(parsed.status, 0) << parsed.output;
 }
 
-TEST_F(Command, WhatItRecordsIsDecidedAgainBitForBit) {
+TEST_F(Command, RecordedCallsReplayBitForBit) {
   const std::string file = in_directory("run.jsonl");
   ASSERT_EQ(simulate(kJob + kPools + kLattice + "--record " + file).status, 0);
   std::ifstream lines(file);
@@ -140,7 +140,7 @@ TEST_F(Command, WhatItRecordsIsDecidedAgainBitForBit) {
   EXPECT_GT(calls, 1);
 }
 
-TEST_F(Command, ARecordedRunIsAnApplication) {
+TEST_F(Command, ReplaysARecordedRun) {
   const std::string file = in_directory("run.jsonl");
   ASSERT_EQ(simulate(kJob + kPools + kLattice + "--record " + file).status, 0);
   const Ran ran = simulate(kJob + kPools + "-o json --application trace:file=" + file);
@@ -158,8 +158,8 @@ TEST_F(Command, ARecordedRunIsAnApplication) {
               HasSubstr("spec.ranks is 3, but the run in " + file + " had 4 ranks"));
 }
 
-// A record says from which Set, not from whom: from the four ranks of it whose numbers are nearest.
-TEST_F(Command, ATraceOfManyRanksHasFewMessages) {
+// A record names the Set but not the senders: assumes the four ranks of that Set with the nearest numbers.
+TEST_F(Command, TraceOfManyRanksHasFewMessages) {
   const std::string file = in_directory("many.jsonl"), job = in_directory("many.yaml");
   std::ofstream(job) << "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nmetadata: {name: j}\nspec:\n  ranks: 60\n"
                         "  rescheduling: {alpha: 5}\n  template: {spec: {nodeSelector: {x: y}, "
@@ -169,11 +169,11 @@ TEST_F(Command, ATraceOfManyRanksHasFewMessages) {
   const Ran ran = simulate(many + "-o json --application trace:file=" + file);
   ASSERT_EQ(ran.status, 0) << ran.output;
   const json out = json::parse(ran.output);
-  // Each of 60 ranks but the first hears from one.
+  // Each of 60 ranks but the first receives from one.
   EXPECT_EQ(out["alone"]["messages"].get<int>(), 59 * 4 * out["supersteps"].get<int>());
 }
 
-TEST_F(Command, BadInputNamesWhatItIsAndTheRemedy) {
+TEST_F(Command, BadInputNamesTheMistakeAndTheRemedy) {
   const auto wrong = [this](const std::string& arguments) {
     const Ran ran = simulate(arguments);
     EXPECT_NE(ran.status, 0) << arguments;
@@ -207,8 +207,8 @@ TEST_F(Command, BadInputNamesWhatItIsAndTheRemedy) {
   EXPECT_FALSE(std::filesystem::exists(one));
 }
 
-// What SimGrid reads and a simulation would make nonsense of.
-TEST_F(Command, APlatformThatCantBeSimulatedSaysWhatToChange) {
+// Platforms that SimGrid accepts but that would make a simulation meaningless.
+TEST_F(Command, UnusablePlatformSaysWhatToChange) {
   const std::string file = in_directory("platform.xml");
   const std::string hosts =
       "<host id='a' speed='1Gf'><prop id='set' value='slow'/></host>"
@@ -239,7 +239,7 @@ TEST_F(Command, APlatformThatCantBeSimulatedSaysWhatToChange) {
               HasSubstr("host a: property slot; did you mean slots?"));
 }
 
-TEST_F(Command, ATraceIsOfOneRun) {
+TEST_F(Command, TraceMustBeOfOneRun) {
   const std::string file = in_directory("run.jsonl"), both = in_directory("both.jsonl");
   ASSERT_EQ(simulate(kJob + kPools + kLattice + "--record " + file).status, 0);
   std::ofstream(both) << file_text(file) << file_text(file);
@@ -253,7 +253,7 @@ TEST_F(Command, ATraceIsOfOneRun) {
   const Ran others = simulate(kJob + kPools + "--application trace:file=" + both);
   EXPECT_EQ(others.status, 2);
   EXPECT_THAT(others.output, HasSubstr("is of another run than the previous lines (job lattice, attempt 0, 4 ranks)"));
-  // A name that is no UTF-8 gets into JSON and XML all the same.
+  // A name that isn't valid UTF-8 still gets into JSON and XML.
   const std::string odd = in_directory("odd\xff\x01.jsonl"), svg = in_directory("odd.svg");
   std::filesystem::copy_file(file, odd);
   const Ran ran = simulate(kJob + kPools + "-o json --timeline " + svg + " --application 'trace:file=" + odd + "'");
@@ -262,13 +262,13 @@ TEST_F(Command, ATraceIsOfOneRun) {
   EXPECT_EQ(run("python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' " + svg).status, 0);
 }
 
-TEST_F(Command, LongNamesAndManyCallsLeaveAPictureThatCanBeRead) {
+TEST_F(Command, TimelineStaysReadable) {
   const std::string svg = in_directory("long.svg"), job = in_directory("job.yaml");
   const std::string slow = "gke-production-old-n1-standard-4", fast = "gke-production-new-n2-standard-16";
   std::ofstream(job) << "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nmetadata: {name: j}\nspec:\n  ranks: 4\n"
                         "  rescheduling: {alpha: 1, heuristic: Top}\n  template: {spec: {nodeSelector: {x: y}, "
                         "containers: [{name: app, image: x, command: [y]}]}}\n";
-  // A rank that nobody has a slot for: never balanced, so a call after every superstep.
+  // A rank without a free slot: never balanced, so there is a call after every superstep.
   const Ran ran = simulate("-f " + job + " --pools " + slow + "=1x0.2," + fast +
                            "=3x1 --application lattice-boltzmann:supersteps=8000 --timeline " + svg);
   ASSERT_EQ(ran.status, 0);
@@ -276,11 +276,11 @@ TEST_F(Command, LongNamesAndManyCallsLeaveAPictureThatCanBeRead) {
   const std::string picture = file_text(svg);
   const auto at = picture.find("text-anchor=\"end\" font-weight=\"bold\">" + slow), x = picture.rfind("x=\"", at);
   ASSERT_NE(at, std::string::npos);
-  EXPECT_GT(std::stod(picture.substr(x + 3)), 6.0 * static_cast<double>(slow.size())) << "it begins in the picture";
+  EXPECT_GT(std::stod(picture.substr(x + 3)), 6.0 * static_cast<double>(slow.size())) << "it starts inside the picture";
   EXPECT_LT(picture.size(), 300'000u);
 }
 
-TEST_F(Command, APlatformWithoutHostsSaysWhatIsMissing) {
+TEST_F(Command, PlatformWithoutHostsNamesTheRemedy) {
   const std::string file = in_directory("platform.xml");
   std::ofstream(file) << "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
                          "<platform version=\"4.1\"><zone id=\"cloud\" routing=\"Full\"/></platform>\n";
@@ -289,7 +289,7 @@ TEST_F(Command, APlatformWithoutHostsSaysWhatIsMissing) {
   EXPECT_THAT(ran.output, HasSubstr("no hosts: add a <cluster>"));
 }
 
-TEST_F(Command, ARecordThatWasCutSaysWhere) {
+TEST_F(Command, TruncatedRecordSaysWhere) {
   const std::string file = in_directory("run.jsonl");
   ASSERT_EQ(simulate(kJob + kPools + kLattice + "--record " + file).status, 0);
   const std::string text = file_text(file);
@@ -298,12 +298,12 @@ TEST_F(Command, ARecordThatWasCutSaysWhere) {
   EXPECT_EQ(again.status, 2);
   EXPECT_THAT(again.output, HasSubstr("run.jsonl:2: not valid JSON: the line was cut after 499 bytes"));
   const Ran advised = run(kBin + "/bsp-operator advise --brief -f " + file);
-  EXPECT_EQ(advised.status, 1);  // what is whole was decided all the same
+  EXPECT_EQ(advised.status, 1);  // complete lines were still decided
   EXPECT_THAT(advised.output, AllOf(HasSubstr("decided again: the same plan, bit for bit"),
                                     HasSubstr("run.jsonl:2: not valid JSON: the line was cut after 499 bytes")));
 }
 
-TEST_F(Command, HelpIsNoError) {
+TEST_F(Command, HelpIsNotAnError) {
   for (const std::string option : {"--help", "-h"})
     for (const std::string command : {"simulate", "advise", "controller", "submit", "local run", "local get",
                                       "local describe", "local logs", "local migrate", "local delete"}) {
@@ -313,7 +313,7 @@ TEST_F(Command, HelpIsNoError) {
     }
 }
 
-TEST_F(Command, WithoutTheSimulatorBesideItTheOperatorSaysSo) {
+TEST_F(Command, OperatorReportsAMissingSimulator) {
   std::filesystem::copy(kBin + "/bsp-operator", directory_ / "bsp-operator");
   const Ran ran = run(in_directory("bsp-operator") + " simulate");
   EXPECT_EQ(ran.status, 1);

@@ -13,7 +13,7 @@
 
 namespace bsp::sim::test {
 
-// Asks for the same few supersteps again and again.
+// Repeats the same few supersteps.
 class Script : public Workload {
  public:
   Script(std::vector<Demand> demands, std::uint64_t supersteps, double memory_bytes = 1e6)
@@ -53,7 +53,7 @@ inline Platform two_sets() {
   return platform;
 }
 
-// One superstep; what failed is said.
+// Simulates one superstep; reports a failure.
 inline Simulated simulated(const Platform& platform, const Demand& demand, const std::vector<ProcessorId>& mapping) {
   const auto nodes = decision_platform(platform);
   if (!nodes) {

@@ -1,4 +1,4 @@
-// Platforms from files, from --pools and from code; what is wrong with one is said with the remedy.
+// Platforms from files, from --pools and from code; errors name the remedy.
 #include <gmock/gmock.h>
 
 #include <unistd.h>
@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A platform file of its own for each test.
+// Each test has its own platform file.
 class PlatformFile : public testing::Test {
  protected:
   Result<Platform> read(const std::string& zones) {
@@ -49,7 +49,7 @@ const std::string kTwoZones = R"(
     <zoneRoute src="old" dst="new" gw_src="old-old_router" gw_dst="n0"><link_ctn id="up"/></zoneRoute>
   </zone>)";
 
-TEST_F(PlatformFile, SetsNodesCostsAndBandwidthsComeFromIt) {
+TEST_F(PlatformFile, DefinesSetsNodesCostsAndBandwidths) {
   const auto platform = read(kTwoZones);
   ASSERT_TRUE(platform) << platform.error().message;
   ASSERT_EQ(platform->sets.size(), 2u);
@@ -84,7 +84,7 @@ TEST_F(PlatformFile, ItsHostsComputeAndItsRoutesCarry) {
   EXPECT_NEAR((t.recv_seconds[3, 0]), 1e6 / 50e6 + 0.001, 2e-9);
 }
 
-TEST_F(PlatformFile, NodesStandInTheOrderInWhichPeopleCount) {
+TEST_F(PlatformFile, NodesAreInNaturalOrder) {
   const auto platform = read(
       "<zone id=\"w\" routing=\"Full\"><cluster id=\"c\" prefix=\"c-\" suffix=\"\" radical=\"0-11\" speed=\"1Gf\" "
       "bw=\"1MBps\" lat=\"0\"/></zone>");
@@ -93,7 +93,7 @@ TEST_F(PlatformFile, NodesStandInTheOrderInWhichPeopleCount) {
   for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(platform->sets[0].nodes[i].name, std::format("c-{}", i));
 }
 
-TEST_F(PlatformFile, WhatIsWrongIsSaidWithThePlaceInIt) {
+TEST_F(PlatformFile, ErrorsNameThePlace) {
   const auto error = [this](const std::string& zones) {
     const auto platform = read(zones);
     return platform ? std::string("no error") : platform.error().message;
@@ -128,7 +128,7 @@ TEST(Platform, TheExampleIsReadAndHasBothPoolsOfTheExampleJob) {
   EXPECT_GT((chosen->file_T[0, 0]), (chosen->file_T[1, 1]));
 }
 
-TEST(Platform, PoolsAreReadAsLocalModeReadsThem) {
+TEST(Platform, ReadsPoolsLikeLocalMode) {
   const auto platform = platform_of_pools("slow=3x0.25,fast=2x0.6");
   ASSERT_TRUE(platform) << platform.error().message;
   EXPECT_EQ(platform->sets[1].nodes[1].name, "fast-1");
@@ -137,7 +137,7 @@ TEST(Platform, PoolsAreReadAsLocalModeReadsThem) {
   EXPECT_THAT(platform_of_pools("slow=3").error().message, HasSubstr("write NAME=SLOTSxCPU"));
 }
 
-TEST(Platform, SetsAreChosenAsTheOperatorDoes) {
+TEST(Platform, SelectsSetsLikeTheOperator) {
   const Platform platform = two_sets();
   const auto chosen = with_sets(platform, {"b", "a"});
   ASSERT_TRUE(chosen);
@@ -148,14 +148,14 @@ TEST(Platform, SetsAreChosenAsTheOperatorDoes) {
   EXPECT_EQ(with_sets(reversed, {})->sets[0].name, "a");
 }
 
-TEST(Platform, SetsThatAreNotConnectedAreNamed) {
+TEST(Platform, NamesUnconnectedSets) {
   Platform platform = two_sets();
   platform.sets[1].router = "elsewhere";
   EXPECT_THAT(decision_platform(platform).error().message,
               AllOf(HasSubstr("no route from Set a to Set b"), HasSubstr("elsewhere")));
 }
 
-TEST(Platform, ACallCostsWhatThePointsSay) {
+TEST(Platform, CallCostsInterpolateThePoints) {
   const CallCost cost{.points = {{10, 0.3}, {50, 0.7}}, .factor = 2};
   EXPECT_DOUBLE_EQ(cost.seconds(5), 0.3);
   EXPECT_DOUBLE_EQ(cost.seconds(10), 0.6);
@@ -164,7 +164,7 @@ TEST(Platform, ACallCostsWhatThePointsSay) {
   EXPECT_EQ(CallCost{}.seconds(10), 0);
 }
 
-TEST(Platform, InitialMappingIsTheOperators) {
+TEST(Platform, UsesTheOperatorsInitialMapping) {
   EXPECT_EQ(*initial_mapping(two_sets(), decide::Mapping::kContiguous, 5), on({0, 1, 2, 3, 0}));
   EXPECT_THAT(initial_mapping(*platform_of_pools("only=2x1"), decide::Mapping::kContiguous, 3).error().message,
               HasSubstr("3 ranks need 3 slots"));
@@ -184,7 +184,7 @@ std::vector<Application> table() {
            }}};
 }
 
-TEST(Applications, AreMadeFromTheirNameAndParameters) {
+TEST(Applications, AreCreatedFromNameAndParameters) {
   const auto workload = make_workload(table(), "steady:supersteps=7,work=2.5e8", 3);
   ASSERT_TRUE(workload) << workload.error().message;
   Demand demand;
@@ -193,7 +193,7 @@ TEST(Applications, AreMadeFromTheirNameAndParameters) {
   EXPECT_EQ((*workload)->supersteps(), 7u);
 }
 
-TEST(Applications, WhatIsWrongIsSaidWithWhatThereIs) {
+TEST(Applications, ErrorsListTheChoices) {
   const auto error = [](const char* choice) { return make_workload(table(), choice, 3).error().message; };
   EXPECT_THAT(error("stedy:supersteps=7"), AllOf(HasSubstr("stedy"), HasSubstr("did you mean steady?")));
   EXPECT_THAT(error("steady:superstep=7"),

@@ -1,4 +1,4 @@
-// Whole runs: when calls are made, what they and migrations cost, that ii − i and i − iii are what they should be.
+// Whole runs: the supersteps of calls, the costs of calls and migrations, and the differences ii − i and i − iii.
 #include <gmock/gmock.h>
 
 #include "operator/record/replay.h"
@@ -38,7 +38,7 @@ struct SlowAndFast {
                     .params = {.heuristic = decide::Heuristic::kAutoMig, .alpha0 = 4, .d0 = 0.25}};
 };
 
-TEST(Scenario, BalancedRanksAreAskedAtTheKnownSupersteps) {
+TEST(Scenario, BalancedRanksAreCalledAtTheKnownSupersteps) {
   const Platform platform = two_sets();
   const Script workload({{.instructions = {1e9, 1e9}}}, 200);
   for (const auto& [alpha0, expected] :
@@ -67,7 +67,7 @@ TEST(Scenario, NoCallFollowsTheLastSuperstep) {
   EXPECT_THAT(call_supersteps(*outcome), ElementsAre(4));
 }
 
-TEST(Scenario, DecidingCostsItsCallsAndMovesNobody) {
+TEST(Scenario, DecidingPaysForCallsAndMovesNothing) {
   SlowAndFast s;
   const auto all = simulate_all(s.scenario);
   ASSERT_TRUE(all) << all.error().message;
@@ -83,7 +83,7 @@ TEST(Scenario, DecidingCostsItsCallsAndMovesNobody) {
               kOverRun);
 }
 
-TEST(Scenario, MovesTakeTheSlowRanksToFastNodesAndPayOnce) {
+TEST(Scenario, MovesSlowRanksToFastNodesAndPaysOnce) {
   SlowAndFast s;
   const auto outcome = simulate(s.scenario);
   ASSERT_TRUE(outcome) << outcome.error().message;
@@ -97,7 +97,7 @@ TEST(Scenario, MovesTakeTheSlowRanksToFastNodesAndPayOnce) {
   for (const decide::Move& move : outcome->calls[0].plan.moves) longest = std::max(longest, move.cost);
   EXPECT_THAT(longest, DoubleNear(0.25 + 1e6 / 50e6, kOverRun));  // Mig and 1 MB over the uplink
   EXPECT_NEAR(outcome->migration_seconds, longest, kOverRun);
-  // Before: as in ii. After: all in b, half a second, messages inside b, nobody outside the Set of rank 0.
+  // Before: as in ii. After: all ranks in b, half a second, messages inside b, no rank outside the Set of rank 0.
   EXPECT_NEAR(outcome->supersteps[3], 1.018, kOverRun);
   EXPECT_NEAR(outcome->supersteps[4], 0.5 + 0.003 + 0.01, kOverRun);
   double sum = outcome->call_seconds + outcome->migration_seconds;
@@ -107,7 +107,7 @@ TEST(Scenario, MovesTakeTheSlowRanksToFastNodesAndPayOnce) {
   EXPECT_EQ(outcome->calls[1].snapshot.ranks[0].last_move.value, 4u);
 }
 
-TEST(Scenario, AllThreeAtOnceAreTheThreeOneByOne) {
+TEST(Scenario, SimulateAllEqualsThreeSingleRuns) {
   SlowAndFast s;
   const auto all = simulate_all(s.scenario);
   ASSERT_TRUE(all);
@@ -125,7 +125,7 @@ TEST(Scenario, AllThreeAtOnceAreTheThreeOneByOne) {
   }
 }
 
-// Superstep t asks for something else each time, and comes back after seven.
+// The demand differs between supersteps and repeats after seven.
 Script irregular() {
   std::vector<Demand> demands;
   for (int t = 0; t < 7; ++t) {
@@ -139,7 +139,7 @@ Script irregular() {
   return Script(demands, 60);
 }
 
-TEST(Scenario, WhatIsRememberedIsWhatWouldBeSimulatedAgain) {
+TEST(Scenario, CachedSuperstepsEqualSimulatedOnes) {
   SlowAndFast s;
   const Script workload = irregular();
   Scenario scenario{
@@ -159,7 +159,7 @@ TEST(Scenario, WhatIsRememberedIsWhatWouldBeSimulatedAgain) {
   }
 }
 
-TEST(Scenario, WhatACallWasDecidedFromDecidesItAgain) {
+TEST(Scenario, RecordedInputsReproduceThePlan) {
   SlowAndFast s;
   const Script workload = irregular();
   int calls = 0;
@@ -181,7 +181,7 @@ TEST(Scenario, WhatACallWasDecidedFromDecidesItAgain) {
   EXPECT_GT(calls, 2);
 }
 
-TEST(Scenario, AMappingThatDoesNotFitIsRefused) {
+TEST(Scenario, RejectsAnInvalidMapping) {
   SlowAndFast s;
   s.scenario.mapping = on({0, 1});
   EXPECT_EQ(simulate(s.scenario).error().message, "the mapping places 2 ranks, but script has 4");

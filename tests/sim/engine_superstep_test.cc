@@ -1,4 +1,4 @@
-// A superstep's times against figures computed by hand, on the platform of engine_fixture.h.
+// A superstep's times against values computed by hand, on the platform of engine_fixture.h.
 #include <gmock/gmock.h>
 
 #include "tests/sim/engine_fixture.h"
@@ -6,7 +6,7 @@
 namespace bsp::sim::test {
 namespace {
 
-constexpr double kExact = 2e-9;  // s; SimGrid keeps nanoseconds
+constexpr double kExact = 2e-9;  // s; SimGrid has a resolution of 1 ns
 
 TEST(Superstep, ComputationTakesInstructionsOverSpeed) {
   const Simulated t = simulated(two_sets(), {.instructions = {1e9, 3e8, 1e9, 0}}, on({0, 1, 2, 3}));
@@ -17,20 +17,20 @@ TEST(Superstep, ComputationTakesInstructionsOverSpeed) {
   EXPECT_NEAR(t.seconds, 1, kExact);
 }
 
-TEST(Superstep, RanksOnOneNodeShareItAndTheRestIsTheSlowersAlone) {
+TEST(Superstep, RanksOnOneNodeShareItUntilOneFinishes) {
   const Simulated t = simulated(two_sets(), {.instructions = {1e9, 3e9, 1e9}}, on({0, 0, 1}));
   EXPECT_NEAR(t.compute_seconds[0], 2, kExact);  // half of the node until 10⁹ are done
   EXPECT_NEAR(t.compute_seconds[1], 4, kExact);  // 10⁹ shared, 2·10⁹ alone
   EXPECT_NEAR(t.compute_seconds[2], 1, kExact);
 }
 
-TEST(Superstep, ExternalLoadTakesItsShareOfANode) {
+TEST(Superstep, ExternalLoadReducesANodesSpeed) {
   Platform platform = two_sets();
   platform.sets[0].nodes[0].load = 0.75;
   EXPECT_NEAR(simulated(platform, {.instructions = {1e9}}, on({0})).compute_seconds[0], 4, kExact);
 }
 
-TEST(Superstep, AMessageStartsWhenItsSenderHasComputedAndItsWaitIsNoTransfer) {
+TEST(Superstep, MessageStartsAfterItsSenderComputes) {
   // 1 MB at 100 MB/s over two links of 1 ms
   const Simulated t = simulated(two_sets(), {.instructions = {5e8, 1e8}, .messages = {message(0, 1, 1e6)}}, on({0, 1}));
   EXPECT_NEAR((t.recv_seconds[1, 0]), 0.012, kExact);
@@ -39,7 +39,7 @@ TEST(Superstep, AMessageStartsWhenItsSenderHasComputedAndItsWaitIsNoTransfer) {
   EXPECT_NEAR(t.seconds, 0.5 + 0.012, kExact);
 }
 
-TEST(Superstep, WithStrictPhasesItStartsWhenAllHave) {
+TEST(Superstep, StrictPhasesStartMessagesAfterAllCompute) {
   Platform platform = two_sets();
   platform.departure = Departure::kAllReady;
   const Demand demand{.instructions = {1e8, 1e9}, .messages = {message(0, 1, 1e6)}};
@@ -47,7 +47,7 @@ TEST(Superstep, WithStrictPhasesItStartsWhenAllHave) {
   EXPECT_NEAR(simulated(two_sets(), demand, on({0, 1})).seconds, 1, kExact);  // otherwise it has long arrived
 }
 
-TEST(Superstep, BetweenSetsTheUplinkIsTheNarrowestAndIsShared) {
+TEST(Superstep, MessagesBetweenSetsShareTheUplink) {
   const Demand one{.instructions = {0, 0, 0, 0}, .messages = {message(0, 2, 1e6)}};
   const Demand two{.instructions = {0, 0, 0, 0}, .messages = {message(0, 2, 1e6), message(1, 3, 1e6)}};
   const Demand across{.instructions = {0, 0, 0, 0}, .messages = {message(0, 2, 1e6), message(3, 1, 1e6)}};
@@ -59,14 +59,14 @@ TEST(Superstep, BetweenSetsTheUplinkIsTheNarrowestAndIsShared) {
   EXPECT_NEAR(simulated(wide, two, on({0, 1, 2, 3})).seconds, 0.022, kExact);
 }
 
-TEST(Superstep, WithoutUplinksTheNodesLinksAreAllThereIs) {
+TEST(Superstep, WithoutUplinksOnlyNodeLinksCount) {
   Platform platform = two_sets();
   platform.sets[0].uplink = {};
   EXPECT_NEAR(simulated(platform, {.instructions = {0, 0}, .messages = {message(0, 1, 1e6)}}, on({0, 2})).seconds,
               0.012, kExact);
 }
 
-TEST(Superstep, MessagesToOneRankShareItsLinkOrComeInTurn) {
+TEST(Superstep, MessagesToOneRankShareItsLinkOrArriveInTurn) {
   Platform platform = two_sets();
   const Demand demand{.instructions = {0, 0, 0}, .messages = {message(0, 2, 1e6), message(1, 2, 1e6)}};
   const auto mapping = on({2, 0, 3});  // from b and from a to a rank in b
@@ -80,7 +80,7 @@ TEST(Superstep, MessagesToOneRankShareItsLinkOrComeInTurn) {
   EXPECT_NEAR(in_turn.seconds, 0.034, kExact);
 }
 
-TEST(Superstep, TimeInWhichSeveralMessagesOfASetAreUnderWayCountsOnce) {
+TEST(Superstep, OverlappingTransitTimesCountOnce) {
   const Demand demand{.instructions = {0, 0, 0}, .messages = {message(0, 2, 1e6), message(1, 2, 2e6)}};
   // Both at 50 MB/s for 20 ms, then the rest of the second, 1 MB, alone; 2 ms latency.
   const Simulated t = simulated(two_sets(), demand, on({2, 2, 3}));
@@ -88,14 +88,14 @@ TEST(Superstep, TimeInWhichSeveralMessagesOfASetAreUnderWayCountsOnce) {
   EXPECT_EQ((t.recv_bytes[2, 1]), 3e6);
 }
 
-TEST(Superstep, BetweenRanksOfOneNodeAMessageCostsNothing) {
+TEST(Superstep, MessagesWithinANodeCostNothing) {
   const Simulated t = simulated(two_sets(), {.instructions = {1e9, 0}, .messages = {message(0, 1, 1e9)}}, on({0, 0}));
   EXPECT_NEAR(t.seconds, 1, kExact);
   EXPECT_EQ((t.recv_seconds[1, 0]), 0);
   EXPECT_EQ((t.recv_bytes[1, 0]), 1e9);
 }
 
-TEST(Superstep, TrunksBetweenRoutersAreOnTheWay) {
+TEST(Superstep, MessagesCrossTrunks) {
   Platform platform = two_sets();
   platform.sets.push_back({.name = "c",
                            .nodes = {{.name = "c0", .speed = 1e9}},
@@ -113,7 +113,7 @@ TEST(Superstep, TrunksBetweenRoutersAreOnTheWay) {
   EXPECT_DOUBLE_EQ((nodes->T[1, 1]), 1e-8);
 }
 
-TEST(Superstep, OneThatWasSimulatedBeforeIsRemembered) {
+TEST(Superstep, RepeatedSuperstepsAreCached) {
   const Platform platform = two_sets();
   const auto nodes = decision_platform(platform);
   auto supersteps = Supersteps::start(platform, *nodes, true);

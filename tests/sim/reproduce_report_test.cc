@@ -1,4 +1,4 @@
-// The report's numbers, computed again from the same results by hand.
+// The report's numbers against values computed by hand from the same results.
 #include "sim/reproduce/report.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ Table table_named(std::string_view name, std::string_view text) {
   return table_of(parse_csv(name, text).value()).value();
 }
 
-TEST(Report, EveryCellStandsInItWithItsDifference) {
+TEST(Report, ShowsEveryCellWithItsDifference) {
   const std::vector<Table> tables{
       table_named("sw", "order,scenario_i,a4_ii,a4_iii\n10,13.34,14.71,11.94\n25,40.74,,34.82\n")};
   Results results;
@@ -28,7 +28,7 @@ TEST(Report, EveryCellStandsInItWithItsDifference) {
   EXPECT_THAT(text, HasSubstr("published 10.27 %, ours 6.06 %"));  // 14.71/13.34, 14/13.2; order 25 prints no ii
 }
 
-TEST(Report, OverheadIsOfTheSumsOverTheSameCells) {
+TEST(Report, OverheadComparesSumsOverTheSameCells) {
   const Table table = table_named("x", "order,scenario_i,a4_ii,a8_ii\n10,10,11,12\n20,30,33,\n");
   Results results;
   for (const Cell& cell : table.cells)
@@ -56,7 +56,7 @@ TEST(Report, GainsAreComparedInPairs) {
   set("MigHull", 8, 7, 9);
   const auto orders = orders_of_gains(tables, results);
   ASSERT_EQ(orders.size(), 3u);
-  EXPECT_EQ(orders[0].pairs, 2);  // a8 and a16 are printed as good as equal
+  EXPECT_EQ(orders[0].pairs, 2);  // a8 and a16 are practically equal in print
   EXPECT_EQ(orders[0].same, 2);
   EXPECT_EQ(orders[1].pairs, 3);  // printed 7 < 8 < 9, ours 8, 7, 9
   EXPECT_EQ(orders[1].same, 2);
@@ -64,7 +64,7 @@ TEST(Report, GainsAreComparedInPairs) {
   EXPECT_EQ(orders[2].same, 2);
 }
 
-TEST(Report, TheSameResultsGiveTheSameText) {
+TEST(Report, SameResultsGiveSameText) {
   const std::vector<Table> tables{table_named("lu", "order,processes,scenario_i\n500,25,1.68\n")};
   const Results results{{tables[0].cells[0].run, {.alone = 1.7}}};
   const ReportParts parts{

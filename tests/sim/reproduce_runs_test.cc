@@ -1,5 +1,4 @@
-// Published cells through the whole simulator, within the distance that docs/reproduction.md reports of them; and the
-// workers.
+// Published cells through the whole simulator, within the distance that docs/reproduction.md reports; and the workers.
 #include <gmock/gmock.h>
 
 #include "sim/reproduce/workers.h"
@@ -58,7 +57,7 @@ TEST(PublishedCells, FractalOfDomain20Moves6ProcessesOf50And0Of200) {
       result_of({.application = "fractal", .processes = 50, .size = 20, .heuristic = "AutoMig", .alpha = 4});
   ASSERT_EQ(fifty.moves.size(), 6u);
   for (const RunMove& move : fifty.moves) EXPECT_EQ(move.from + move.to, "FrontalAquario");
-  // The paper's runs that migrate carry no price of calls (docs/reproduction.md).
+  // The paper's runs with migrations don't include the cost of calls (docs/reproduction.md).
   const double without_calls = fifty.migrating - (fifty.deciding - fifty.alone);
   EXPECT_NEAR(100 * (1 - without_calls / fifty.alone), 12.05, 0.3);
   EXPECT_TRUE(result_of({.application = "fractal", .processes = 200, .size = 20, .heuristic = "AutoMig", .alpha = 4})
@@ -88,7 +87,7 @@ TEST(PublishedCells, MigCubeFromAscending) {
   EXPECT_LT(r.migrating, r.deciding);
 }
 
-TEST(Workers, GiveWhatOneProcessGives) {
+TEST(Workers, GiveTheSameResultsAsOneProcess) {
   std::vector<RunKey> keys;
   for (const std::uint32_t n : {10u, 25u})
     keys.push_back(
@@ -106,14 +105,14 @@ TEST(Workers, GiveWhatOneProcessGives) {
   for (const auto& [key, result] : *results) EXPECT_EQ(result, result_of(key)) << key.name();
 }
 
-TEST(Workers, AWrongRunIsAnErrorThatNamesIt) {
+TEST(Workers, NameAnInvalidRun) {
   const std::vector<RunKey> keys{{.application = "lu", .processes = 10, .size = 20, .heuristic = "Best"}};
   const auto results = run_all(keys, 2, {});
   ASSERT_FALSE(results);
   EXPECT_THAT(results.error().message, testing::AllOf(testing::HasSubstr("lu order 20"), testing::HasSubstr("'Best'")));
 }
 
-TEST(Results, SurviveTheWayBetweenProcesses) {
+TEST(Results, RoundTrip) {
   const RunResult result{.alone = 1.0 / 3,
                          .deciding = 2,
                          .migrating = 1e-9,

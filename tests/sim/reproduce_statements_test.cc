@@ -1,4 +1,4 @@
-// Statements about moves: read, and judged against runs made up for the purpose.
+// Statements about moves: reading them, and judging them against constructed runs.
 #include "sim/reproduce/statements.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ const RunResult kRun{
     .moves = {
         {5, "A1", "Labtec", "Aquario", 6}, {7, "A2", "Labtec", "Aquario", 14}, {8, "A3", "Corisco", "Aquario", 14}}};
 
-TEST(Statements, AMoveOfThatProcessIsExactAndAnotherCountsForTheSet) {
+TEST(Statements, SameProcessIsExactAndAnotherCountsForTheSet) {
   const auto s = read(
       "smith-waterman,10,10,Percentage,2,6,move,5,,Labtec,Aquario,A1,1\n"
       "smith-waterman,10,10,Percentage,2,14,move,6,,Labtec,Aquario,,1\n"
@@ -34,17 +34,17 @@ TEST(Statements, AMoveOfThatProcessIsExactAndAnotherCountsForTheSet) {
   const Verdict first = judge(s[0], s, kRun), second = judge(s[1], s, kRun), third = judge(s[2], s, kRun);
   EXPECT_TRUE(first.exact && first.set_and_count);
   EXPECT_FALSE(second.exact);
-  EXPECT_TRUE(second.set_and_count) << "one from Labtec to Aquario at 14, whichever";
+  EXPECT_TRUE(second.set_and_count) << "any one from Labtec to Aquario at 14";
   EXPECT_FALSE(third.exact || third.set_and_count) << "none went to ICE";
   EXPECT_THAT(second.ours, HasSubstr("1 Labtec → Aquario at 14"));
 }
 
-TEST(Statements, CountsAreOfAllStatementsAboutTheCall) {
+TEST(Statements, CountsAllStatementsAboutTheCall) {
   const auto s = read(
       "smith-waterman,10,10,Percentage,2,14,move,7,,Labtec,Aquario,,1\n"
       "smith-waterman,10,10,Percentage,2,14,move,9,,Labtec,Aquario,,1\n");
   EXPECT_TRUE(judge(s[0], s, kRun).exact);
-  EXPECT_FALSE(judge(s[0], s, kRun).set_and_count) << "two were said to go, one did";
+  EXPECT_FALSE(judge(s[0], s, kRun).set_and_count) << "two should have moved, one did";
 }
 
 TEST(Statements, GroupsNothingAndSomething) {
@@ -66,7 +66,7 @@ TEST(Statements, GroupsNothingAndSomething) {
   EXPECT_EQ(score_of(s, {{s[0].run, kRun}}, false).of, 8u);
 }
 
-TEST(Statements, APrintedThirdScenarioThatEqualsTheSecondSaysThatNothingMoved) {
+TEST(Statements, EqualScenariosImplyThatNothingMoved) {
   const auto table =
       table_of(parse_csv("x", "order,scenario_ii,scenario_iii,a8_ii,a8_iii\n10,14,14,15,13\n").value()).value();
   Results results;
@@ -76,10 +76,10 @@ TEST(Statements, APrintedThirdScenarioThatEqualsTheSecondSaysThatNothingMoved) {
   EXPECT_EQ(implied[0].run.alpha, 4u);
   EXPECT_FALSE(judge(implied[0], implied, kRun).set_and_count);
   for (auto& [key, result] : results) result.calls.clear();
-  EXPECT_TRUE(implied_statements(std::span(&table, 1), results).empty()) << "without a call nothing could move";
+  EXPECT_TRUE(implied_statements(std::span(&table, 1), results).empty()) << "nothing can move without a call";
 }
 
-TEST(Statements, ThePublishedOnesAreRead) {
+TEST(Statements, ReadsThePublishedStatements) {
   const auto csv = read_csv(BSP_SOURCE_DIR "/sim/reproduce/published/moves.csv");
   ASSERT_TRUE(csv) << csv.error().message;
   const auto statements = statements_of(*csv);

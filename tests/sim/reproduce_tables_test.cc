@@ -1,4 +1,4 @@
-// Tables of cells: what the columns mean, and what is said about those that mean nothing.
+// Tables of cells: the meaning of columns, and errors for unknown ones.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ std::string error_of(std::string_view text) {
   return table ? "no error" : table.error().message;
 }
 
-TEST(Tables, EveryPublishedFileIsUnderstood) {
+TEST(Tables, ReadsEveryPublishedFile) {
   const std::map<std::string, std::size_t> cells{{"lattice_boltzmann", 18 * 7},
                                                  {"lattice_boltzmann_barrier", 3 * 2},
                                                  {"smith_waterman", 3 * 9},
@@ -53,7 +53,7 @@ TEST(Tables, ColumnsNameScenarioAndAlpha) {
   EXPECT_EQ(table->cells[3].figure, Figure::kGain);
 }
 
-TEST(Tables, KeyColumnsChooseTheApplication) {
+TEST(Tables, KeyColumnsSelectTheApplication) {
   const auto key = [](std::string_view name, std::string_view text) { return parsed(name, text).value().cells[0].run; };
   EXPECT_EQ(key("x", "order,scenario_i\n25,1\n"),
             (RunKey{.application = "smith-waterman", .processes = 25, .size = 25, .heuristic = "Percentage"}));
@@ -76,7 +76,7 @@ TEST(Tables, CommentsEmptyLinesAndWindowsEndings) {
   EXPECT_EQ(table->cells.at(0).published, 13.34);
 }
 
-TEST(Tables, BadInputIsNamedWithTheRemedy) {
+TEST(Tables, BadInputNamesTheRemedy) {
   EXPECT_THAT(error_of(""), HasSubstr("mine.csv is empty"));
   EXPECT_THAT(error_of("order,order,scenario_i\n"), HasSubstr("column 'order' twice"));
   EXPECT_THAT(error_of("order,scenario_i\n10\n"),

@@ -51,24 +51,24 @@ TEST(GreedyLB, RespectsSlots) {
   EXPECT_EQ(numbers(greedy_lb(snapshot, std::vector<double>{2, 2, 2})), (std::vector<std::uint32_t>{1, 0, 0}));
 }
 
-TEST(RefineLB, LeavesABalancedPlacementAlone) {
+TEST(RefineLB, KeepsABalancedPlacement) {
   EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1}, {1, 0, 1, 0}), std::vector<double>{2, 2, 2, 2})),
             (std::vector<std::uint32_t>{1, 0, 1, 0}));
 }
 
-TEST(RefineLB, MovesOnlyWhatRelievesTheOverloaded) {
+TEST(RefineLB, MovesOnlyFromOverloadedProcessors) {
   // Mean 4: processor 0 has 6; 3 would make processor 1 5, 2 makes it 4.
   EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1}, {0, 0, 0, 1}), std::vector<double>{3, 2, 1, 2})),
             (std::vector<std::uint32_t>{0, 1, 0, 1}));
 }
 
-TEST(RefineLB, WidensTheLimitUntilItCanBeKept) {
-  // Mean 8/3, but the rank of 4 alone takes 4: within that limit it goes, being the heaviest, to the idle processor.
+TEST(RefineLB, RaisesTheLimitUntilItCanBeKept) {
+  // Mean 8/3, but the rank of 4 alone takes 4: within that limit it moves, as the heaviest, to the idle processor.
   EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1, 1}, {0, 0, 1}), std::vector<double>{4, 2, 2})),
             (std::vector<std::uint32_t>{2, 0, 1}));
 }
 
-TEST(RefineLB, NobodyComputes) {
+TEST(RefineLB, NoRankComputes) {
   EXPECT_EQ(numbers(refine_lb(snapshot_of({1, 1}, {0, 0}), std::vector<double>{0, 0})),
             (std::vector<std::uint32_t>{0, 0}));
 }
@@ -89,7 +89,7 @@ TEST(RefineLB, NeverMakesTheSlowestSlower) {
   }
 }
 
-TEST(Yardsticks, DecideInARunAndPayForTheirMoves) {
+TEST(Yardsticks, DecideAndPayForMoves) {
   const Platform platform = five_sets();
   const auto workload = make(LatticeBoltzmann{.ranks = 25, .supersteps = 20});
   Scenario scenario{.platform = platform, .workload = *workload, .params = {.alpha0 = 4}};
@@ -105,10 +105,10 @@ TEST(Yardsticks, DecideInARunAndPayForTheirMoves) {
   ASSERT_FALSE(greedy->moves.empty());
   EXPECT_GT(greedy->migration_seconds, platform.move_seconds);
   for (const Moved& moved : greedy->moves)
-    EXPECT_EQ(moved.superstep, Superstep{4}) << "the second call finds everybody where he should be";
+    EXPECT_EQ(moved.superstep, Superstep{4}) << "at the second call every rank is where it should be";
 }
 
-TEST(Yardsticks, AreKnownByName) {
+TEST(Yardsticks, AreFoundByName) {
   EXPECT_FALSE(yardstick_named("Top"));
   EXPECT_TRUE(yardstick_named("RefineLB"));
 }

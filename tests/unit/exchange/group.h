@@ -1,4 +1,4 @@
-// A group of protocol machines and the messages between them, delivered in an order that the test (or chance) picks.
+// A group of protocol machines and the messages between them, delivered in an order that the test (or chance) chooses.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace bsp::exchange {
 
-// Chooses a number below its argument.
+// Returns a number below its argument.
 using Choose = std::function<std::size_t(std::size_t)>;
 
 class Group {
@@ -25,7 +25,7 @@ class Group {
     std::uint64_t number;
     Message message;
   };
-  // What a member decides when its view is ready.
+  // The decision that a member makes when its view is ready.
   using Decide = std::function<std::vector<Assignment>(Member, const View&)>;
 
   Group(Mechanism mechanism, std::uint32_t members, std::uint32_t resources = 1, double threshold = 0) {
@@ -61,8 +61,8 @@ class Group {
   void tick(Member m) {
     event(m, [](Protocol& p, Output& out) { p.timer(out); });
   }
-  // `m` ends where it stands: what it has sent arrives or does not, by `arrives`; the others learn of it by lost()
-  // later.
+  // Member `m` dies: `arrives` decides which of its messages still arrive. The others learn of the loss later, by
+  // lost().
   void kill(Member m, const std::function<bool()>& arrives) {
     alive[m] = ready[m] = false;
     std::erase_if(flying, [&](const Flying& f) { return f.to == m || (f.from == m && !arrives()); });
@@ -71,7 +71,7 @@ class Group {
     event(to, [whom](Protocol& p, Output& out) { p.lost(whom, out); });
   }
 
-  // Delivers one message: any of them, or (fifo) any that is the oldest of its pair. With `twice` it stays in flight.
+  // Delivers one message: any, or (fifo) any that is the oldest of its pair. With `twice` it also stays in flight.
   void deliver(const Choose& choose, bool fifo, bool twice = false) {
     std::size_t i = choose(flying.size());
     if (fifo)
@@ -85,7 +85,7 @@ class Group {
     if (!alive[f.to] || !received[f.to][f.from].take(f.number)) return;
     event(f.to, [&](Protocol& p, Output& out) { p.received(f.from, f.message, out); });
   }
-  // All that is in flight, oldest first, until nothing is.
+  // Delivers everything, oldest first, until nothing is in flight.
   void settle() {
     while (!flying.empty()) deliver([](std::size_t) { return 0; }, true);
   }

@@ -1,4 +1,4 @@
-// Members of a group in one process, over real sockets with TLS, each deciding in threads of its own.
+// Members of a group in one process, over real sockets with TLS, each deciding in its own threads.
 #include "operator/exchange/link_group.h"
 
 #include <gmock/gmock.h>
@@ -17,8 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::seconds kPatience{
-    60};  // a loaded machine is slow; nothing here waits that long when all is well
+constexpr std::chrono::seconds kPatience{60};  // for a loaded machine; normally nothing here waits that long
 
 class LinkGroupTest : public testing::Test {
  protected:
@@ -60,7 +59,7 @@ class LinkGroupTest : public testing::Test {
   std::vector<std::unique_ptr<LinkGroup>> groups;
 };
 
-TEST_F(LinkGroupTest, TwoDecidersOneFreeSlotNeverBoth) {
+TEST_F(LinkGroupTest, TwoDecidersNeverBothTakeTheLastSlot) {
   start(2);
   constexpr int kRounds = 20;
   std::atomic<int> takers = 0;
@@ -122,9 +121,9 @@ TEST_F(LinkGroupTest, NoPoolIsOverbookedByManyDeciders) {
   EXPECT_GE(placed, kSlots * 2);
 }
 
-TEST_F(LinkGroupTest, AnswersComeWhileTheAnswerersOwnThreadIsBusy) {
+TEST_F(LinkGroupTest, AnswersWhileTheDecidingThreadIsBusy) {
   start(3);
-  // Members 1 and 2 have a decision to make, and their threads hang in something else until 0 has decided.
+  // Members 1 and 2 want to decide, but their threads are busy until 0 has decided.
   std::latch decided(1);
   std::vector<std::thread> busy;
   for (Member m : {1u, 2u})
@@ -140,7 +139,7 @@ TEST_F(LinkGroupTest, AnswersComeWhileTheAnswerersOwnThreadIsBusy) {
   for (std::thread& thread : busy) thread.join();
 }
 
-TEST_F(LinkGroupTest, IncrementsTellAReservationToAll) {
+TEST_F(LinkGroupTest, IncrementsBroadcastAReservation) {
   start(3, Mechanism::kIncrements);
   auto decision = groups[0]->decide(kPatience);
   ASSERT_TRUE(decision) << decision.error().message;
@@ -150,7 +149,7 @@ TEST_F(LinkGroupTest, IncrementsTellAReservationToAll) {
   EXPECT_EQ(groups[1]->view().load(2), 4);
 }
 
-TEST_F(LinkGroupTest, AMemberThatEndsInTheMiddleIsLostAndTheOthersGoOn) {
+TEST_F(LinkGroupTest, OthersContinueWhenAMemberDiesMidDecision) {
   for (Member m = 0; m < 3; ++m) {
     auto o = options(m, 3);
     o.lost_after = 200ms;
@@ -158,7 +157,7 @@ TEST_F(LinkGroupTest, AMemberThatEndsInTheMiddleIsLostAndTheOthersGoOn) {
     listen(o);
   }
   join();
-  // Member 0 decides, holds everybody's word, and ends.
+  // Member 0 decides, holds everyone's grant, and dies.
   std::optional<LinkGroup::Decision> held(std::move(groups[0]->decide(kPatience).value()));
   groups[0].reset();
   auto decision = groups[2]->decide(kPatience);
@@ -167,7 +166,7 @@ TEST_F(LinkGroupTest, AMemberThatEndsInTheMiddleIsLostAndTheOthersGoOn) {
   EXPECT_FALSE(decision->view().lost(1));
 }
 
-TEST_F(LinkGroupTest, AViewThatNobodyWaitsForAnyMoreIsGivenBack) {
+TEST_F(LinkGroupTest, UnclaimedViewIsReleased) {
   listen(options(0, 2));
   listen(options(1, 2));
   const auto all = addresses();
@@ -176,11 +175,11 @@ TEST_F(LinkGroupTest, AViewThatNobodyWaitsForAnyMoreIsGivenBack) {
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code, ErrorCode::kTimeout);
   ASSERT_TRUE(groups[1]->join(all, {0}));
-  EXPECT_TRUE(groups[1]->decide(kPatience)) << "0 has the smaller rank, got its view, and decided nothing";
+  EXPECT_TRUE(groups[1]->decide(kPatience)) << "0 has the smaller rank, got its view first, and decided nothing";
   EXPECT_TRUE(groups[0]->decide(kPatience));
 }
 
-TEST_F(LinkGroupTest, OneDecisionAtATimeInAMemberToo) {
+TEST_F(LinkGroupTest, OneDecisionAtATimePerMember) {
   start(2);
   const auto open = groups[0]->decide(kPatience);
   ASSERT_TRUE(open);
@@ -189,7 +188,7 @@ TEST_F(LinkGroupTest, OneDecisionAtATimeInAMemberToo) {
   EXPECT_EQ(second.error().message, "the previous decision is not finished");
 }
 
-TEST_F(LinkGroupTest, RefusesWhoIsNotTheMemberThatItSaysItIs) {
+TEST_F(LinkGroupTest, RejectsAnImpostor) {
   start(2);
   net::Link stranger(ca.context("operator-7"), {addresses()[0], "operator-0"});
   const auto ask = [](net::Link& link, wire::ExchangeBatch batch) {
@@ -206,9 +205,9 @@ TEST_F(LinkGroupTest, RefusesWhoIsNotTheMemberThatItSaysItIs) {
               testing::EndsWith("\"operator-1\" is not member 0 of group pools"));
 }
 
-// One that starts anew, before the others have missed it and after: in either case all begin anew with what each holds,
-// and what was decided before is not forgotten.
-TEST_F(LinkGroupTest, AMemberThatStartsAnewIsTakenInAgain) {
+// A member restarts before or after the others have declared it lost. In either case all start a new generation with
+// their own loads, and no earlier decision is forgotten.
+TEST_F(LinkGroupTest, RestartedMemberRejoins) {
   for (const Mechanism mechanism : {Mechanism::kNaive, Mechanism::kIncrements, Mechanism::kSnapshot})
     for (const bool missed : {false, true}) {
       SCOPED_TRACE(std::format("{}, {}", to_string(mechanism), missed ? "missed" : "at once"));
@@ -222,13 +221,14 @@ TEST_F(LinkGroupTest, AMemberThatStartsAnewIsTakenInAgain) {
       groups[0]->decide(kPatience)->assign({{.to = 0, .resource = 0, .amount = 2}});
       if (mechanism == Mechanism::kNaive) groups[0]->load_changed(0, 2, true);
       groups[1]->load_changed(0, 3);
-      for (Member m : {0u, 2u})  // with Snapshot each knows what it has asked for itself
+      for (Member m : {0u, 2u})  // with Snapshot a member has only the view that it requested itself
         ASSERT_TRUE(eventually([&] { return groups[m]->decide(kPatience)->view().total(0) == 5; }));
       const auto all = addresses();
       groups[1].reset();
       if (missed) {
         ASSERT_TRUE(eventually([&] {
-          for (const double by : {1.0, -1.0}) groups[0]->load_changed(0, by);  // who has nothing to say misses nobody
+          for (const double by : {1.0, -1.0})
+            groups[0]->load_changed(0, by);  // a member without messages doesn't notice a loss
           return groups[0]->decide(kPatience)->view().lost(1);
         }));
         EXPECT_EQ(groups[0]->view().load(1), 3) << "as last known";
@@ -246,7 +246,7 @@ TEST_F(LinkGroupTest, AMemberThatStartsAnewIsTakenInAgain) {
     }
 }
 
-TEST_F(LinkGroupTest, WhoMakesADecisionBeginsAnewAfterIt) {
+TEST_F(LinkGroupTest, NewGenerationWaitsForTheDecision) {
   start(3);
   auto held = groups[0]->decide(kPatience);
   ASSERT_TRUE(held);
@@ -255,14 +255,14 @@ TEST_F(LinkGroupTest, WhoMakesADecisionBeginsAnewAfterIt) {
   auto again = LinkGroup::listen(ca.context("operator-2"), options(2, 3), all[2]);
   ASSERT_TRUE(again) << again.error().message;
   ASSERT_TRUE((*again)->join(all, {0}));
-  EXPECT_FALSE((*again)->decide(300ms)) << "its word is needed, and it has given it to nobody yet";
+  EXPECT_FALSE((*again)->decide(300ms)) << "its grant is needed, and it hasn't granted the request yet";
   held->assign({{.to = 0, .resource = 0, .amount = 1}});
   auto decision = (*again)->decide(kPatience);
   ASSERT_TRUE(decision) << decision.error().message;
   EXPECT_EQ(decision->view().load(0), 1);
 }
 
-TEST_F(LinkGroupTest, ADecisionIsConfirmedOnceAllHaveCountedIt) {
+TEST_F(LinkGroupTest, DecisionIsConfirmedOnceAllHaveCountedIt) {
   for (Member m = 0; m < 3; ++m) {
     auto o = options(m, 3, Mechanism::kIncrements);
     o.lost_after = 2s;
@@ -277,21 +277,21 @@ TEST_F(LinkGroupTest, ADecisionIsConfirmedOnceAllHaveCountedIt) {
   EXPECT_EQ(untold.error().message, "group pools: not all members have confirmed it in time");
   groups[0]->load_changed(0, -1);
   EXPECT_TRUE(groups[0]->decide(kPatience)->assign_confirmed({{.to = 0, .resource = 0, .amount = 5}}, kPatience))
-      << "once it is lost nobody waits for it";
+      << "nobody waits for a lost member";
   EXPECT_TRUE(groups[0]->view().lost(2));
   EXPECT_EQ(groups[1]->view().load(0), 6);
 }
 
-TEST_F(LinkGroupTest, ResourcesAreKnownByTheirNames) {
+TEST_F(LinkGroupTest, ResourcesAreIdentifiedByName) {
   resources = 0;
   start(2);
   const std::uint32_t slow = groups[0]->resource("slow"), fast = groups[0]->resource("fast");
   EXPECT_EQ(groups[0]->resource("slow"), slow);
-  EXPECT_EQ(groups[1]->resource("fast"), 0u) << "each counts by itself";
+  EXPECT_EQ(groups[1]->resource("fast"), 0u) << "each member has its own numbers";
   groups[0]->load_changed(slow, 7);
   groups[0]->load_changed(fast, 8);
   groups[1]->load_changed(0, 1);
-  EXPECT_EQ(groups[0]->view().load(0, fast), 8) << "taken in, before anybody asks";
+  EXPECT_EQ(groups[0]->view().load(0, fast), 8) << "counted before the resource is first used here";
   auto decision = groups[1]->decide(kPatience);
   ASSERT_TRUE(decision) << decision.error().message;
   EXPECT_EQ(groups[1]->resources(), (std::vector<std::string>{"fast", "slow"}));
@@ -299,7 +299,7 @@ TEST_F(LinkGroupTest, ResourcesAreKnownByTheirNames) {
   EXPECT_EQ(decision->view().total(1), 7);
 }
 
-TEST_F(LinkGroupTest, HostsMayHaveNames) {
+TEST_F(LinkGroupTest, ResolvesHostNames) {
   listen(options(0, 2));
   listen(options(1, 2));
   std::vector<std::string> all;
@@ -309,7 +309,7 @@ TEST_F(LinkGroupTest, HostsMayHaveNames) {
   EXPECT_TRUE(groups[1]->decide(kPatience));
 }
 
-TEST_F(LinkGroupTest, NamesWhatIsWrongWithAGroup) {
+TEST_F(LinkGroupTest, RejectsAnInvalidGroup) {
   auto o = options(0, 2);
   o.self = 2;
   EXPECT_FALSE(LinkGroup::listen(ca.context("operator-0"), o, "127.0.0.1:0"));

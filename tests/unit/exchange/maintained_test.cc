@@ -25,12 +25,12 @@ TEST(Naive, BroadcastsBeyondTheThresholdOnly) {
   EXPECT_EQ(group[1].view().load(0), 108);
 }
 
-TEST(Naive, DropsAnOlderValueThatComesLater) {
+TEST(Naive, DropsAnOlderValueThatArrivesLate) {
   Group group(Mechanism::kNaive, 2);
   group.start({0});
   group.change(0, 1);
   group.change(0, 1);
-  // The newest first: the Hello of 0 and its first change come after it.
+  // The newest arrives first; the Hello of 0 and its first change arrive after it.
   while (!group.flying.empty()) group.deliver([](std::size_t n) { return n - 1; }, false);
   EXPECT_EQ(group[1].view().load(0), 2);
 }
@@ -44,25 +44,25 @@ TEST(Naive, TwoDecidersPickTheSameTarget) {
   group.settle();
   group.want(1);
   EXPECT_TRUE(group.ready[1]);
-  EXPECT_EQ(group[1].view().load(2), 0) << "a decision is told to nobody";
+  EXPECT_EQ(group[1].view().load(2), 0) << "decisions aren't announced";
   group.change(2, 5, true);
   group.settle();
   EXPECT_EQ(group[1].view().load(2), 5);
 }
 
-TEST(Increments, ADecisionIsSeenByTheNextDecider) {
+TEST(Increments, NextDeciderSeesTheDecision) {
   Group group(Mechanism::kIncrements, 3);
   group.start({0});
   group.settle();
   group.want(0);
   group.decided(0, {{.to = 2, .resource = 0, .amount = 5}});
-  EXPECT_EQ(group[0].view().load(2), 5) << "by the decider itself at once";
+  EXPECT_EQ(group[0].view().load(2), 5) << "at once by the decider itself";
   group.settle();
   EXPECT_EQ(group[1].view().load(2), 5);
   EXPECT_EQ(group[2].own()[0], 5);
 }
 
-TEST(Increments, AReservationIsCountedOnceWhetherItsWorkComesBeforeOrAfterIt) {
+TEST(Increments, CountsAReservationOnceInEitherOrder) {
   for (const bool before : {true, false}) {
     Group group(Mechanism::kIncrements, 3);
     group.start({1});
@@ -89,10 +89,10 @@ TEST(Increments, SmallChangesAddUpToOneMessage) {
   EXPECT_EQ(group.count(Kind::kLoad), 3u);
   group.settle();
   EXPECT_EQ(group[0].view().load(1, 1), 12);
-  EXPECT_EQ(group[0].view().load(1, 0), 1) << "a message tells of all resources";
+  EXPECT_EQ(group[0].view().load(1, 0), 1) << "a message has all resources";
 }
 
-TEST(NoMoreMaster, IsSentNoLoadsButTheWorkReservedForIt) {
+TEST(NoMoreMaster, GetsReservationsButNoLoads) {
   for (const Mechanism mechanism : {Mechanism::kNaive, Mechanism::kIncrements}) {
     Group group(mechanism, 4);
     group.start({0});
@@ -119,12 +119,12 @@ TEST(NoMoreMaster, IsSentNoLoadsButTheWorkReservedForIt) {
   EXPECT_EQ(group[1].view().load(3), 7);
 }
 
-TEST(Maintained, AViewIsReadyWhenAllHaveSaidHelloOrAreLost) {
+TEST(Maintained, ViewIsReadyWhenAllHaveSentHelloOrAreLost) {
   Group group(Mechanism::kIncrements, 3);
   group.start({1});
   group.want(0);
   EXPECT_FALSE(group.ready[0]);
-  // Only what member 1 says arrives.
+  // Only member 1's messages arrive.
   std::erase_if(group.flying, [](const Group::Flying& f) { return f.from == 2; });
   group.settle();
   EXPECT_FALSE(group.ready[0]);
@@ -133,7 +133,7 @@ TEST(Maintained, AViewIsReadyWhenAllHaveSaidHelloOrAreLost) {
   EXPECT_TRUE(group[0].view().lost(2));
 }
 
-TEST(Maintained, InitialLoadsThatAllKnowNeedNoHello) {
+TEST(Maintained, KnownInitialLoadsNeedNoHello) {
   auto machine = make_protocol(Mechanism::kNaive, {.self = 1, .members = 2, .initial = {3, 4}});
   Output out;
   machine->start(std::vector<double>{4}, out);
@@ -143,8 +143,8 @@ TEST(Maintained, InitialLoadsThatAllKnowNeedNoHello) {
   EXPECT_EQ(machine->view().load(0), 3);
 }
 
-// Machines that follow others: what was known before counts of a member until it says what it holds.
-TEST(Maintained, WhatWasKnownBeforeCountsUntilAMemberSaysMore) {
+// New machines after others: a member's carried load counts until it sends Hello.
+TEST(Maintained, CarriedLoadsCountUntilTheHello) {
   for (const Mechanism mechanism : {Mechanism::kNaive, Mechanism::kIncrements}) {
     const auto machine =
         make_protocol(mechanism, {.self = 0, .members = 3, .resources = 1, .initial = {}, .carried = {1, 5, 7}});
@@ -152,16 +152,16 @@ TEST(Maintained, WhatWasKnownBeforeCountsUntilAMemberSaysMore) {
     machine->start(std::vector<double>{2}, out);
     EXPECT_EQ(machine->view().total(0), 2 + 5 + 7);
     machine->want_decision(out);
-    EXPECT_FALSE(out.ready) << "it is not true by itself";
+    EXPECT_FALSE(out.ready) << "carried loads alone don't make the view ready";
     machine->received(1, {.kind = Kind::kHello, .id = 1, .loads = {4}}, out);
     machine->lost(2, out);
     EXPECT_TRUE(out.ready);
     EXPECT_EQ(machine->view().load(1), 4);
-    EXPECT_EQ(machine->view().load(2), 7) << "nobody knows better";
+    EXPECT_EQ(machine->view().load(2), 7) << "it is the best knowledge";
   }
 }
 
-TEST(Maintained, ResourcesMayComeLater) {
+TEST(Maintained, ResourcesCanBeAddedLater) {
   for (const Mechanism mechanism : {Mechanism::kNaive, Mechanism::kIncrements}) {
     const auto machine = make_protocol(mechanism, {.self = 0, .members = 2, .resources = 1, .initial = {}});
     Output out;

@@ -1,4 +1,4 @@
-// The JSON of crds/exchange.h: what goes out comes in; what is wrong is named.
+// The JSON of crds/exchange.h: it round-trips, and errors name the field.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -23,12 +23,12 @@ const ExchangeBatch kBatch{
                  {.kind = ExchangeKind::kNoMoreMaster}}};
 
 std::string error_of(const json& j) {
-  // As it comes from the wire, where whole numbers are unsigned.
+  // As parsed from the wire, where whole numbers are unsigned.
   const auto batch = exchange_batch_from_json(json::parse(j.dump()), 3);
   return batch ? "accepted" : batch.error().message;
 }
 
-TEST(ExchangeJson, ComesBackAsItWent) {
+TEST(ExchangeJson, RoundTrips) {
   const auto back = exchange_batch_from_json(json::parse(json(kBatch).dump()), 3);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->group, kBatch.group);
@@ -40,7 +40,7 @@ TEST(ExchangeJson, ComesBackAsItWent) {
   EXPECT_EQ(back->messages, kBatch.messages);
 }
 
-TEST(ExchangeJson, NamesWhatIsWrong) {
+TEST(ExchangeJson, NamesTheError) {
   const json good = kBatch;
   const auto with = [&](const char* pointer, const json& value) {
     json j = good;
@@ -59,7 +59,7 @@ TEST(ExchangeJson, NamesWhatIsWrong) {
   EXPECT_EQ(with("/generation", 0), "exchange.generation is missing; they are counted from 1");
   EXPECT_EQ(with("/resources", 7), "exchange.resources is not an array");
   EXPECT_EQ(with("/resources/1", 7), "exchange.resources has a name that is not a string");
-  EXPECT_EQ(with("/messages/1/loads", {1.0}), "accepted") << "it holds nothing of what it has heard of since";
+  EXPECT_EQ(with("/messages/1/loads", {1.0}), "accepted") << "it has no load on resources that it learnt of since";
   EXPECT_EQ(with("/messages/1/loads", {1.0, 2.0, 3.0}),
             "exchange.messages[1].loads is not an array of numbers for the 2 resources that have a name");
   EXPECT_EQ(with("/messages/1/loads/0", "x"), "exchange.messages[1].loads is not a finite number");

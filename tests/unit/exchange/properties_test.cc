@@ -1,5 +1,5 @@
-// What holds in whatever order messages come, however often, and whoever is lost: tried on random groups and schedules.
-// RapidCheck prints the seed of a run that fails (and RC_PARAMS="seed=…" repeats it).
+// Properties that hold for any order and duplication of messages and any losses, on random groups and schedules.
+// RapidCheck prints the seed of a failing run (RC_PARAMS="seed=…" repeats it).
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -16,7 +16,7 @@ void property(const char* name, auto&& testable) {
   if (!rc::check(name, testable)) ADD_FAILURE() << name;
 }
 
-// One schedule: what the members do and in which order all of it happens, from one seed.
+// One schedule: the members' actions and their order, from one seed.
 class Chaos {
  public:
   struct Options {
@@ -38,7 +38,7 @@ class Chaos {
     };
   }
 
-  // Until nobody wants anything, nothing is in flight and all losses are known.
+  // Runs until nobody wants to decide, nothing is in flight and all losses are known.
   void run() {
     for (;;) {
       std::vector<std::function<void()>> can;
@@ -63,7 +63,7 @@ class Chaos {
     return true;
   }
 
-  // What `m` holds: all that finished decisions have assigned to it, and it has not worked off.
+  // The load of `m`: what finished decisions assigned to it, less what it has worked off.
   [[nodiscard]] double holds(Member m) const { return holds_[m]; }
   void work_off(Member m, double amount) {
     holds_[m] -= amount;
@@ -104,7 +104,7 @@ class Chaos {
       if (group.alive[other]) obituaries_.emplace_back(other, m);
     std::erase_if(obituaries_, [m](const auto& news) { return news.first == m; });
   }
-  // A peer learns of a loss: what the lost one had still under way to it is gone then.
+  // A peer learns of a loss: the lost member's messages in flight to it are dropped.
   void mourn(Member to, Member whom) {
     std::erase(obituaries_, std::pair(to, whom));
     std::erase_if(group.flying, [&](const Group::Flying& f) { return f.from == whom && f.to == to; });
@@ -125,7 +125,7 @@ std::uint64_t any_seed() { return *rc::gen::resize(1000, rc::gen::arbitrary<std:
 
 void expect_one_at_a_time(const Group& group) { RC_ASSERT(std::ranges::count(group.ready, true) <= 1); }
 
-TEST(SnapshotProperties, OneDecidesAtATimeOnAnExactViewAndAllGetTheirTurn) {
+TEST(SnapshotProperties, OneDecidesAtATimeOnAnExactViewAndAllGetATurn) {
   property("in any order, twice or once, FIFO or not", [] {
     const auto members = *rc::gen::inRange<std::uint32_t>(1, 9);
     Chaos chaos(Mechanism::kSnapshot, members, any_seed(),
@@ -141,7 +141,7 @@ TEST(SnapshotProperties, OneDecidesAtATimeOnAnExactViewAndAllGetTheirTurn) {
   });
 }
 
-TEST(SnapshotProperties, LossesInTheMiddleOfAnElectionLeaveTheOthersTheirTurn) {
+TEST(SnapshotProperties, LossesDuringAnElectionBlockNobody) {
   property("whoever dies, whatever of its messages arrives", [] {
     const auto members = *rc::gen::inRange<std::uint32_t>(3, 9);
     Chaos chaos(
@@ -149,7 +149,7 @@ TEST(SnapshotProperties, LossesInTheMiddleOfAnElectionLeaveTheOthersTheirTurn) {
         {.fifo = *rc::gen::arbitrary<bool>(), .twice = *rc::gen::arbitrary<bool>(), .deaths = (members - 1) / 2});
     chaos.at_ready = [&](Member m) {
       expect_one_at_a_time(chaos.group);
-      // A decision of a dead member counts where it has arrived: its receiver knows.
+      // A dead member's decision counts where it arrived: its receiver knows.
       for (Member other = 0; other < members; ++other) {
         if (chaos.group.alive[other]) RC_ASSERT(chaos.group[m].view().load(other) == chaos.group[other].own()[0]);
       }
@@ -159,7 +159,7 @@ TEST(SnapshotProperties, LossesInTheMiddleOfAnElectionLeaveTheOthersTheirTurn) {
   });
 }
 
-TEST(SnapshotProperties, AllAtOnceAreServedByRank) {
+TEST(SnapshotProperties, ConcurrentRequestsAreServedByRank) {
   property("ranks in order when no message overtakes another's", [] {
     const auto members = *rc::gen::inRange<std::uint32_t>(2, 12);
     Group group(Mechanism::kSnapshot, members);
@@ -173,7 +173,7 @@ TEST(SnapshotProperties, AllAtOnceAreServedByRank) {
   });
 }
 
-// After all has arrived and everybody has said what is below the threshold, all views tell the truth.
+// Once everything has arrived and every member has broadcast what is below the threshold, all views are exact.
 void maintained_views_agree(Mechanism mechanism) {
   const auto members = *rc::gen::inRange<std::uint32_t>(1, 7);
   Chaos chaos(mechanism, members, any_seed(),
@@ -192,11 +192,11 @@ TEST(IncrementsProperties, EveryReservationIsCountedOnce) {
   property("in any order, twice or once", [] { maintained_views_agree(Mechanism::kIncrements); });
 }
 
-TEST(NaiveProperties, TheLastValueStands) {
+TEST(NaiveProperties, LastValueWins) {
   property("in any order, twice or once", [] { maintained_views_agree(Mechanism::kNaive); });
 }
 
-TEST(MaintainedProperties, LossesKeepNobodyFromDeciding) {
+TEST(MaintainedProperties, LossesBlockNobody) {
   property("whoever dies", [] {
     const auto members = *rc::gen::inRange<std::uint32_t>(2, 7);
     const auto mechanism = *rc::gen::element(Mechanism::kNaive, Mechanism::kIncrements);

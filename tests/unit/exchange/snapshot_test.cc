@@ -1,4 +1,4 @@
-// Snapshot, step by step; in any order at all: properties_test.cc.
+// Snapshot, step by step. properties_test.cc tests any order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void deliver(Group& group, Kind kind, Member from, Member to) {
   group.deliver([index](std::size_t) { return index; }, false);
 }
 
-TEST(Snapshot, AskedAloneItTakesThreeMessagesForEachOther) {
+TEST(Snapshot, UncontendedRequestTakesThreeMessagesPerMember) {
   Group group = snapshot_group();
   EXPECT_EQ(group.messages(), 0u);
   group.change(4, 3);
@@ -38,16 +38,16 @@ TEST(Snapshot, AskedAloneItTakesThreeMessagesForEachOther) {
   group.settle();
   EXPECT_EQ(group.messages(), 3 * (kMembers - 1));
   EXPECT_EQ(group[0].own()[0], 3);
-  group.change(0, 2, true);  // the work arrives: counted already
+  group.change(0, 2, true);  // the work arrives; it has been counted
   EXPECT_EQ(group[0].own()[0], 3);
 }
 
-TEST(Snapshot, TheSmallestRankGoesFirstAndTheLoserSeesItsDecision) {
+TEST(Snapshot, SmallestRankGoesFirstAndTheLoserSeesItsDecision) {
   Group group = snapshot_group();
   group.want(2);
   for (Member m : {0u, 1u, 3u, 4u}) deliver(group, Kind::kStart, 2, m);
   for (Member m : {3u, 4u}) deliver(group, Kind::kAnswer, m, 2);
-  group.want(1);  // 1 has given its word to 2, which does not know yet that it has lost
+  group.want(1);  // 1 has granted 2's request, and 2 doesn't know yet that it has lost
   deliver(group, Kind::kStart, 1, 2);
   group.settle();
   EXPECT_TRUE(group.ready[1]);
@@ -58,7 +58,7 @@ TEST(Snapshot, TheSmallestRankGoesFirstAndTheLoserSeesItsDecision) {
   EXPECT_EQ(group[2].view().load(4), 8);
 }
 
-TEST(Snapshot, WhoIsCompleteDecidesBeforeASmallerRankThatComesLater) {
+TEST(Snapshot, CompleteRequestBeatsALaterSmallerRank) {
   Group group = snapshot_group();
   group.want(3);
   group.settle();
@@ -72,13 +72,13 @@ TEST(Snapshot, WhoIsCompleteDecidesBeforeASmallerRankThatComesLater) {
   EXPECT_EQ(group[0].view().load(1), 2);
 }
 
-TEST(Snapshot, AnAnswerToAnOldRequestIsDropped) {
+TEST(Snapshot, DropsAnAnswerToAnOldRequest) {
   Group group = snapshot_group(3);
   group.want(2);
   deliver(group, Kind::kStart, 2, 1);
   deliver(group, Kind::kAnswer, 1, 2);
   group.want(0);
-  deliver(group, Kind::kStart, 0, 2);  // 2 gives way: 1 is asked again, with id 2
+  deliver(group, Kind::kStart, 0, 2);  // 2 yields and asks 1 again, with id 2
   const auto again = std::ranges::find_if(group.flying, [](const auto& f) { return f.from == 2 && f.to == 1; });
   ASSERT_NE(again, group.flying.end());
   EXPECT_EQ(again->message.id, 2u);
@@ -90,7 +90,7 @@ TEST(Snapshot, AnAnswerToAnOldRequestIsDropped) {
   EXPECT_TRUE(group.ready[0]);
 }
 
-TEST(Snapshot, AnEndThatComesAfterAnAnswerThatCountsItAddsNothing) {
+TEST(Snapshot, EndAfterACountingAnswerAddsNothing) {
   Group group = snapshot_group(4);
   group.want(3);
   group.settle();
@@ -106,7 +106,7 @@ TEST(Snapshot, AnEndThatComesAfterAnAnswerThatCountsItAddsNothing) {
   EXPECT_TRUE(group.ready[0]);
 }
 
-TEST(Snapshot, AStartThatOvertakesItsSendersEndWaitsForIt) {
+TEST(Snapshot, StartThatOvertakesAnEndWaitsForIt) {
   Group group = snapshot_group(2);
   group.want(0);
   group.settle();
@@ -121,7 +121,7 @@ TEST(Snapshot, AStartThatOvertakesItsSendersEndWaitsForIt) {
   EXPECT_EQ(group[0].view().load(1), 5);
 }
 
-TEST(Snapshot, ALostMemberHoldsNobodyUp) {
+TEST(Snapshot, LostMemberBlocksNobody) {
   Group group = snapshot_group();
   group.want(4);
   for (Member m : {0u, 2u, 3u}) deliver(group, Kind::kStart, 4, m);
@@ -133,7 +133,7 @@ TEST(Snapshot, ALostMemberHoldsNobodyUp) {
   EXPECT_TRUE(group.ready[4]);
 }
 
-TEST(Snapshot, WhoeverHasOurWordIsWaitedForToo) {
+TEST(Snapshot, WaitsForTheMemberThatHoldsItsGrant) {
   Group group = snapshot_group(3);
   group.want(0);
   group.settle();
@@ -146,7 +146,7 @@ TEST(Snapshot, WhoeverHasOurWordIsWaitedForToo) {
   EXPECT_TRUE(group.late.empty());
 }
 
-TEST(Snapshot, AnElectionGoesOnWithoutItsWinner) {
+TEST(Snapshot, ElectionContinuesWithoutItsWinner) {
   Group group = snapshot_group();
   for (Member m = 0; m < kMembers; ++m) group.want(m);
   for (Member m : {1u, 2u, 3u}) deliver(group, Kind::kStart, 0, m);  // 4 never hears of it
@@ -165,10 +165,10 @@ TEST(Snapshot, NoDecisionWithoutAMajority) {
   group.tell_lost(0, 2);
   group.want(0);
   group.settle();
-  EXPECT_FALSE(group.ready[0]) << "two of four may be the smaller part as well as the larger";
+  EXPECT_FALSE(group.ready[0]) << "two of four aren't a majority";
 }
 
-TEST(Snapshot, OneFreeSlotTwoDeciders) {
+TEST(Snapshot, TwoDecidersOneFreeSlot) {
   // Replicas 0 and 1 count their own jobs' slots; the pool has one.
   Group group(Mechanism::kSnapshot, 2);
   group.start({0});

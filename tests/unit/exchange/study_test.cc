@@ -1,4 +1,4 @@
-// What the study's figures rest on: the shares poured, runs that come out the same, messages counted.
+// The basis of the study's results: shares, reproducible runs, message counts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ TEST(Pour, FillsTheLowestToOneLevel) {
   EXPECT_DOUBLE_EQ(shares[1].seconds, 1);
 }
 
-TEST(Pour, NoMoreThanTheSlavesAllowed) {
+TEST(Pour, UsesAtMostTheAllowedSlaves) {
   const auto shares = pour({0, 1, 2, 3}, 3, 30, 2);
   ASSERT_EQ(shares.size(), 2u);
   EXPECT_DOUBLE_EQ(shares[0].seconds, 15.5);
@@ -52,7 +52,7 @@ TEST(Solver, ComputesAllWorkUnderEveryMechanism) {
     }
 }
 
-TEST(Solver, TheSameArgumentsGiveTheSameFigures) {
+TEST(Solver, SameArgumentsGiveSameResults) {
   for (const Mechanism mechanism : {Mechanism::kNaive, Mechanism::kIncrements, Mechanism::kSnapshot}) {
     const Outcome a = solve(small(5), {.threaded = true}, mechanism, 0.01);
     const Outcome b = solve(small(5), {.threaded = true}, mechanism, 0.01);
@@ -64,7 +64,7 @@ TEST(Solver, TheSameArgumentsGiveTheSameFigures) {
             solve(small(6), {}, Mechanism::kNaive, 0.01).makespan);
 }
 
-TEST(Solver, AHeldSnapshotIsExactWhereNobodyComputesMeanwhile) {
+TEST(Solver, HeldSnapshotIsExactWhenNobodyComputes) {
   const Outcome outcome = solve(small(7), {}, Mechanism::kSnapshot, 0.01);
   EXPECT_NEAR(outcome.view_error, 0, 1e-9);
   EXPECT_NEAR(outcome.peak, 0, 1e-9);
@@ -79,7 +79,7 @@ TEST(Pools, SnapshotNeverOverbooks) {
   }
 }
 
-TEST(Gather, CountsMessagesAndWhoPaysForThem) {
+TEST(Gather, CountsMessagesAndTheirCost) {
   const GatherParams params{.ranks = 1000, .sets = 10, .report_bytes = 200};
   const Gathered flat = gather(Gathering::kFlat, params);
   const Gathered managers = gather(Gathering::kManagers, params);

@@ -1,4 +1,4 @@
-// The measure that stands before the parser: never less than what the parser then builds, and right about depth.
+// The measure taken before parsing: an upper bound for what the parser builds, and exact about depth.
 #include "base/json/bounded.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ json random_json(std::mt19937& random, int levels) {
   }
 }
 
-TEST(Measure, IsNeverLessThanWhatIsBuilt) {
+TEST(Measure, NeverUnderestimatesTheParsedValue) {
   std::mt19937 random(17);
   for (int i = 0; i < 2000; ++i) {
     const json j = random_json(random, 5);
@@ -62,7 +62,7 @@ TEST(Measure, IsNeverLessThanWhatIsBuilt) {
   }
 }
 
-TEST(Measure, TakesAnyBytes) {
+TEST(Measure, AcceptsAnyBytes) {
   std::mt19937 random(18);
   const std::string_view alphabet = "[]{}\",:\\a0 \n\xff";
   for (int i = 0; i < 5000; ++i) {
@@ -75,7 +75,7 @@ TEST(Measure, TakesAnyBytes) {
   }
 }
 
-TEST(ParseBounded, RefusesWhatIsBeyondALimitAndSaysWhich) {
+TEST(ParseBounded, NamesTheExceededLimit) {
   const JsonLimits limits{.bytes = 100, .values = 10, .depth = 3};
   const auto why = [&](const std::string& text) {
     const auto parsed = parse_bounded(text, limits);
@@ -91,7 +91,7 @@ TEST(ParseBounded, RefusesWhatIsBeyondALimitAndSaysWhich) {
   EXPECT_EQ(why("1e999"), "not valid JSON");
 }
 
-TEST(CutText, KeepsWholeCharacters) {
+TEST(CutText, CutsAtACharacterBoundary) {
   for (std::size_t most = 0; most < 12; ++most) {
     std::string text = "a\u00e9\u20ac\U0001f600z";
     cut_text(text, most);

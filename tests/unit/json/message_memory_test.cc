@@ -1,4 +1,4 @@
-// What the dearest message that a limit lets through costs its reader: every byte that the process allocates is counted.
+// The memory that the most expensive message within a limit costs its reader: counts every byte the process allocates.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -15,7 +15,7 @@ std::size_t held = 0, peak = 0;
 void* counted(std::size_t size) {
   void* const memory = std::malloc(size);
   if (!memory) throw std::bad_alloc();
-  held += ::malloc_usable_size(memory) + 16;  // and the allocator's own
+  held += ::malloc_usable_size(memory) + 16;  // plus the allocator's overhead
   peak = std::max(peak, held);
   return memory;
 }
@@ -54,7 +54,7 @@ const Shape kShapes[] = {
     {"long fields", [](std::size_t n) { return std::format("\"{:032x}\":\"{:032x}\"", n, n); }, true},
 };
 
-// As much of a shape as the limits let through.
+// As much of a shape as the limits allow.
 std::string header_of(const Shape& shape, const JsonLimits& limits) {
   std::string text = shape.fields ? "{" : "{\"x\":[";
   const std::size_t per_piece = measure(shape.piece(0)).values;
@@ -68,7 +68,7 @@ std::string header_of(const Shape& shape, const JsonLimits& limits) {
   return text + (shape.fields ? "}" : "]}");
 }
 
-// The most that is held while a frame with this header arrives in pieces and is read.
+// The peak memory while a frame with this header arrives in pieces and is read.
 std::size_t cost_of(const std::string& header, const MessageLimits& limits) {
   std::string frame = net::encode_frame_head(nlohmann::json::object(), 0).substr(0, net::kFramePrefix);
   for (int i = 0; i < 4; ++i) frame[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> (24 - 8 * i));
@@ -100,28 +100,28 @@ std::size_t worst(const MessageLimits& limits, std::string& which) {
   return most;
 }
 
-TEST(MessageMemory, AnAnswerCostsTheOperatorLittle) {
+TEST(MessageMemory, AnswersAreCheapForTheOperator) {
   std::string which;
   for (const char* verb : {wire::kStatus, wire::kWatch})
     EXPECT_LT(worst(wire::answer_limits(verb), which), 512u << 10) << verb << ": " << which;
-  // The largest there is; one is read at a time, whatever the number of links.
+  // The largest answer; only one is read at a time, however many links there are.
   EXPECT_LT(worst(wire::answer_limits(wire::kSetReport), which), 48u << 20) << which;
   for (const char* verb : {wire::kPrepareEpoch, wire::kArmGate, wire::kKill, "alive", "any other"})
     EXPECT_LT(worst(wire::answer_limits(verb), which), 1u << 20) << verb << ": " << which;
 }
 
-TEST(MessageMemory, ARequestOfAPeerCostsASidecarLittle) {
+TEST(MessageMemory, PeerRequestsAreCheapForASidecar) {
   std::string which;
   EXPECT_LT(worst(wire::request_limits(false), which), 2u << 20) << which;
   EXPECT_LT(worst(wire::answer_limits(wire::kReport), which), 16u << 20) << which;
 }
 
-TEST(MessageMemory, EvenWhereNoVerbIsKnown) {
+TEST(MessageMemory, UnknownVerbsAreCheapToo) {
   std::string which;
   EXPECT_LT(worst(net::kAnyFrame, which), 128u << 20) << which;
 }
 
-TEST(MessageMemory, WhatIsBeyondALimitCostsNoMoreThanItsText) {
+TEST(MessageMemory, OversizedMessagesCostOnlyTheirText) {
   const std::string header = header_of({"objects", [](std::size_t) { return std::string("{}"); }},
                                        {.bytes = 1 << 20, .values = 1 << 30, .depth = 8});
   std::string frame = net::encode_frame_head(nlohmann::json::object(), 0).substr(0, net::kFramePrefix);

@@ -37,7 +37,7 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-// Every object of a real server carries this; a client that keeps it wastes its memory.
+// Every object from a real server has this; a client that keeps it wastes memory.
 json as_sent(json object) {
   object["metadata"]["managedFields"] = {
       {{"manager", "test"}, {"fieldsV1", {{"f:spec", {{"f:deep", json::object()}}}}}}};
@@ -193,8 +193,8 @@ ApiServer::Outcome ApiServer::discover(const std::string& root) {
   return {200, {{"kind", "APIResourceList"}, {"resources", resources}}};
 }
 
-// A continue token is "<version>:<last key>". Only the version matters here: what it showed is shown as it is now,
-// which no test can tell from a real snapshot unless it changes objects between two pages.
+// A continue token is "<version>:<last key>". Later pages show the current objects, not those of that version; only a
+// test that changes objects between two pages could tell the difference from a real server.
 ApiServer::Outcome ApiServer::list(const Target& t) {
   std::uint64_t version = version_;
   std::string after;
@@ -328,8 +328,8 @@ ApiServer::Outcome ApiServer::patch(const Target& t, const std::string& type, co
   return replace(t, next);
 }
 
-// Who applied a leaf owns it: others may only set it to the same value, or force it; one that is no longer in
-// what its owner applies goes away.
+// The manager that applied a leaf owns it: others may only set it to the same value, or force it. A leaf that its owner
+// no longer applies is removed.
 ApiServer::Outcome ApiServer::apply(const Target& t, const json& body) {
   const std::string key = t.name_space + "/" + t.name, manager = t.query.at("fieldManager");
   const bool is_new = !objects_[t.collection()].contains(key);

@@ -1,5 +1,5 @@
-// What an API server does, in memory: enough of it for a client to be tested against, with the same answers
-// (metav1.Status, list pages, watch lines) as kube-apiserver's.
+// An in-memory API server for testing a client, with the same answers (metav1.Status, list pages, watch lines) as
+// kube-apiserver.
 #pragma once
 
 #include <condition_variable>
@@ -21,15 +21,15 @@ class ApiServer {
   ApiServer();
   void handle(const Request& request, Reply& reply);
 
-  // Forgets the history so far, as etcd's compaction does: older watches and list pages get 410.
+  // Forgets the history so far, like etcd's compaction: older watches and list pages get 410.
   void compact();
-  // Tells every watch the current version.
+  // Sends the current version to every watch.
   void bookmark();
   [[nodiscard]] int bookmarks_sent();
   [[nodiscard]] int live_watches();
-  // The last bearer token that was shown.
+  // The last bearer token that a client presented.
   [[nodiscard]] std::string token();
-  // Requests need one of these tokens from now on; a client certificate does not count then.
+  // From now on requests need one of these tokens; client certificates don't count.
   void allow_tokens(std::set<std::string> tokens);
 
  private:
@@ -37,7 +37,7 @@ class ApiServer {
     std::string kind;
     bool namespaced = true;
     bool has_status = true;
-    bool needs_version = false;  // an update without resourceVersion is refused
+    bool needs_version = false;  // rejects an update without resourceVersion
   };
   struct Change {
     std::uint64_t version;
@@ -45,7 +45,7 @@ class ApiServer {
     std::string collection;  // "/api/v1/pods"
     json object;
   };
-  struct Target {  // a path taken apart
+  struct Target {  // a parsed path
     std::string root, plural, name_space, name, sub;
     std::map<std::string, std::string> query;
     const Resource* resource = nullptr;

@@ -1,6 +1,6 @@
 #!/bin/bash
-# apiserver.sh DIRECTORY COMMAND…: an etcd and a kube-apiserver with nothing else of a cluster, for as long as COMMAND
-# runs; its environment has BSP_KUBE_TEST_KUBECONFIG. Programs come from $BSP_CLUSTER_BIN (build/cluster/bin).
+# apiserver.sh DIRECTORY COMMAND…: runs COMMAND with an etcd and a kube-apiserver, but no other part of a cluster, and
+# with BSP_KUBE_TEST_KUBECONFIG set. Programs come from $BSP_CLUSTER_BIN (build/cluster/bin).
 # Everything is in DIRECTORY and on free ports of 127.0.0.1.
 set -euo pipefail
 directory=$1
@@ -23,7 +23,7 @@ issue() {  # issue NAME SUBJECT EXTENSION
   openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$1.key" -out "$1.csr" -subj "$2" 2>/dev/null
   openssl x509 -req -in "$1.csr" -CA ca.crt -CAkey ca.key -CAcreateserial -days 1 -out "$1.crt" -extfile <(echo "$3") 2>/dev/null
 }
-# Python's strict checks want the key identifiers.
+# Python's strict checks require the key identifiers.
 issue server /CN=kube-apiserver "$(printf 'subjectAltName=IP:127.0.0.1,DNS:localhost\nauthorityKeyIdentifier=keyid')"
 issue admin /O=system:masters/CN=admin extendedKeyUsage=clientAuth
 
@@ -37,7 +37,7 @@ etcd=$!
   --service-account-issuer=https://kubernetes.default.svc --service-account-key-file=sa.key \
   --service-account-signing-key-file=sa.key --disable-admission-plugins=ServiceAccount --profiling=false >apiserver.log 2>&1 &
 apiserver=$!
-# At once: an API server that is told to end may wait for ever for an etcd that has ended.
+# Both at once, because an API server may wait forever for an etcd that has exited.
 stop() { kill -KILL $apiserver $etcd 2>/dev/null || true; wait $apiserver $etcd 2>/dev/null || true; }
 trap stop EXIT
 

@@ -1,4 +1,4 @@
-// The API client: what a caller of kube::Client may rely on, as tests/unit/local/store_test.cc has it for files.
+// The guarantees of kube::Client for the API client; tests/unit/local/store_test.cc has the same for files.
 #include <set>
 
 #include "operator/kube/modify.h"
@@ -28,7 +28,7 @@ TEST_F(ClientTest, CreateGivesIdentityAndDropsStatus) {
   EXPECT_THAT(again.error().message, HasSubstr("already exists"));
 }
 
-TEST_F(ClientTest, SpecAndStatusAreWrittenApart) {
+TEST_F(ClientTest, SpecAndStatusAreWrittenSeparately) {
   auto client = open();
   install_widgets(*client);
   Object object = client->create(widget("a")).value();
@@ -46,15 +46,15 @@ TEST_F(ClientTest, SpecAndStatusAreWrittenApart) {
   EXPECT_EQ(after["metadata"]["generation"], 2);
 }
 
-TEST_F(ClientTest, AStaleWriterIsToldAndAnEqualWriteIsNone) {
+TEST_F(ClientTest, StaleWritesConflictAndEqualWritesDoNothing) {
   auto client = open();
   install_widgets(*client);
   const Object old = client->create(widget("a")).value();
   Object next = old;
   next["metadata"]["labels"]["x"] = "y";
   const Object written = client->update(next).value();
-  EXPECT_EQ(written["metadata"]["generation"], 1) << "a label is no change of the spec";
-  next["spec"]["rank"] = 3;  // still carries the first resourceVersion
+  EXPECT_EQ(written["metadata"]["generation"], 1) << "a label doesn't change the spec";
+  next["spec"]["rank"] = 3;  // still has the first resourceVersion
   const auto stale = client->update(next);
   ASSERT_FALSE(stale);
   EXPECT_EQ(stale.error().code, ErrorCode::kConflict);
@@ -64,7 +64,7 @@ TEST_F(ClientTest, AStaleWriterIsToldAndAnEqualWriteIsNone) {
             written["metadata"]["resourceVersion"]);
 }
 
-// The server wants a version; a caller that gives none overwrites whatever is there.
+// The server requires a version; a caller without one overwrites whatever is there.
 TEST_F(ClientTest, WithoutAVersionTheLastWriterWins) {
   auto client = open();
   install_widgets(*client);
@@ -76,7 +76,7 @@ TEST_F(ClientTest, WithoutAVersionTheLastWriterWins) {
   EXPECT_EQ(client->update_status(mine).value()["status"]["phase"], "Running");
 }
 
-TEST_F(ClientTest, AnObjectMadeAnewIsAnother) {
+TEST_F(ClientTest, RecreatedObjectIsAnotherObject) {
   auto client = open();
   install_widgets(*client);
   Object old = client->create(widget("a")).value();
@@ -90,7 +90,7 @@ TEST_F(ClientTest, AnObjectMadeAnewIsAnother) {
   EXPECT_TRUE(client->get(key(kWidget, "a")));
 }
 
-TEST_F(ClientTest, FinalizersHoldADeletedObject) {
+TEST_F(ClientTest, FinalizersDelayDeletion) {
   auto client = open();
   install_widgets(*client);
   Object object = widget("a");
@@ -126,7 +126,7 @@ TEST_F(ClientTest, ListComesInPagesSelectedAndSorted) {
   EXPECT_TRUE(client->list(kTestNode, "default").value().empty()) << "Nodes have no namespace";
 }
 
-TEST_F(ClientTest, AListWhoseVersionIsGoneStartsAgain) {
+TEST_F(ClientTest, ExpiredListRestarts) {
   ApiClientOptions options = quick();
   options.page = 2;
   auto client = open(options);
@@ -138,7 +138,7 @@ TEST_F(ClientTest, AListWhoseVersionIsGoneStartsAgain) {
   EXPECT_EQ(all.size(), 5u) << "each once";
 }
 
-TEST_F(ClientTest, NamesThatLeaveTheCollectionAreRefused) {
+TEST_F(ClientTest, NamesOutsideTheCollectionAreRejected) {
   auto client = open();
   const int before = server_.requests("");
   for (const char* name : {"../x", "a/b", "..", "", "a%2fb"})
@@ -146,10 +146,10 @@ TEST_F(ClientTest, NamesThatLeaveTheCollectionAreRefused) {
   EXPECT_EQ(client->get({kConfigMap, "../..", "x"}).error().code, ErrorCode::kInvalid);
   EXPECT_EQ(client->create(Object::array()).error().code, ErrorCode::kInvalid);
   EXPECT_EQ(client->create(Object{{"kind", "ConfigMap"}}).error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(server_.requests(""), before) << "nobody was asked";
+  EXPECT_EQ(server_.requests(""), before) << "no request was sent";
 }
 
-TEST_F(ClientTest, TheServersReasonsAreTold) {
+TEST_F(ClientTest, ErrorsHaveTheServersReason) {
   auto client = open();
   install_widgets(*client);
   Object bad = widget("a");
@@ -168,13 +168,13 @@ TEST_F(ClientTest, TheServersReasonsAreTold) {
            R"({"kind":"Status","code":403,"reason":"Forbidden","message":"pods \"p\" is forbidden: exceeded quota: small"})"});
   const auto quota = client->create(config_map("q"));
   EXPECT_EQ(quota.error().code, ErrorCode::kRefused);
-  EXPECT_TRUE(quota.error().retryable) << "room may come free";
+  EXPECT_TRUE(quota.error().retryable) << "capacity may become free";
   server_.inject({.match = "POST", .status = 413, .body = "<html>too large</html>\nmore"});
   EXPECT_THAT(client->create(config_map("q")).error().message, HasSubstr("413: <html>too large</html>"));
 }
 
-TEST_F(ClientTest, AKindThatIsNotServedYetIsFoundWhenItIs) {
-  if (is_real()) GTEST_SKIP() << "only the server in memory can be told to do this";
+TEST_F(ClientTest, FindsAKindOnceItIsServed) {
+  if (is_real()) GTEST_SKIP() << "only the in-memory server supports this";
   auto client = open();
   const auto early = client->create(widget("a"));
   ASSERT_FALSE(early);
@@ -199,8 +199,8 @@ TEST_F(ClientTest, ApplyOwnsItsFieldsOnly) {
   ASSERT_TRUE(client->apply(theirs, {.field_manager = "somebody"}));
   mine["spec"].erase("set");
   const Object after = client->apply(mine).value();
-  EXPECT_FALSE(after["spec"].contains("set")) << "what we no longer apply goes";
-  EXPECT_EQ(after["spec"]["colour"], "red") << "what others own stays";
+  EXPECT_FALSE(after["spec"].contains("set")) << "fields that we no longer apply are removed";
+  EXPECT_EQ(after["spec"]["colour"], "red") << "other managers' fields stay";
   theirs["spec"] = {{"colour", "red"}, {"rank", 5}};
   const auto conflict = client->apply(theirs, {.field_manager = "somebody", .force = false});
   ASSERT_FALSE(conflict);
@@ -225,7 +225,7 @@ TEST_F(ClientTest, MergePatchWithAVersionLocks) {
   EXPECT_EQ(client->patch(key(kConfigMap, "a"), stale).error().code, ErrorCode::kConflict);
 }
 
-TEST_F(ClientTest, PatchStatusChangesStatusAloneUnderItsVersion) {
+TEST_F(ClientTest, PatchStatusChangesOnlyStatusAndChecksTheVersion) {
   auto client = open();
   install_widgets(*client);
   Object made = client->create(widget("a")).value();
@@ -240,14 +240,14 @@ TEST_F(ClientTest, PatchStatusChangesStatusAloneUnderItsVersion) {
   EXPECT_EQ(patched["status"], (Object{{"phase", "Running"}, {"superstep", 2}}));
   EXPECT_EQ(patched["spec"]["rank"], 1);
   EXPECT_EQ(client->patch_status(key(kWidget, "a"), merge(made, 3)).error().code, ErrorCode::kConflict);
-  // The same by the way that stores without patches go.
+  // The same through the fallback for stores without patches.
   EXPECT_EQ(client->Client::patch_status(key(kWidget, "a"), merge(made, 3)).error().code, ErrorCode::kConflict);
   const Object again = client->Client::patch_status(key(kWidget, "a"), merge(patched, 4)).value();
   EXPECT_EQ(again["status"], (Object{{"phase", "Running"}, {"superstep", 4}}));
   EXPECT_EQ(again["spec"]["rank"], 1);
 }
 
-TEST_F(ClientTest, AnotherObjectOfTheNameIsNotRemoved) {
+TEST_F(ClientTest, RemoveSparesARecreatedObject) {
   auto client = open();
   const std::string uid = client->create(config_map("a")).value()["metadata"]["uid"];
   EXPECT_EQ(client->remove(key(kConfigMap, "a"), "11111111-1111-1111-1111-111111111111").error().code,
@@ -257,7 +257,7 @@ TEST_F(ClientTest, AnotherObjectOfTheNameIsNotRemoved) {
   EXPECT_EQ(client->get(key(kConfigMap, "a")).error().code, ErrorCode::kNotFound);
 }
 
-TEST(MergePatch, MakesOneOfTheOtherOrSaysThatItCannot) {
+TEST(MergePatch, TurnsOneObjectIntoTheOtherOrFails) {
   const std::vector<Object> values = {Object::object(),
                                       {{"a", 1}},
                                       {{"a", 2}, {"b", {{"c", 1}, {"d", {1, 2, 3}}}}},
@@ -282,7 +282,7 @@ TEST(MergePatch, MakesOneOfTheOtherOrSaysThatItCannot) {
 }
 
 // Eight threads increment one counter with optimistic locking; none of the increments may be lost.
-TEST_F(ClientTest, ManyWritersLoseNoUpdate) {
+TEST_F(ClientTest, ConcurrentWritersLoseNoUpdate) {
   auto client = open();
   ASSERT_TRUE(client->create(config_map("counter", "0")));
   std::vector<std::thread> writers;

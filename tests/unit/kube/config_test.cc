@@ -1,4 +1,4 @@
-// Kubeconfigs as people have them, and service accounts.
+// Realistic kubeconfigs, and service accounts.
 #include "operator/kube/config.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ class ConfigTest : public ::testing::Test {
     EXPECT_FALSE(config) << cluster << user;
     if (config) return "";
     EXPECT_EQ(config.error().code, ErrorCode::kInvalid);
-    EXPECT_THAT(config.error().message, HasSubstr(directory_ + "/config")) << "the file is named";
+    EXPECT_THAT(config.error().message, HasSubstr(directory_ + "/config")) << "names the file";
     return config.error().message;
   }
   std::string directory_;
@@ -54,7 +54,7 @@ class ConfigTest : public ::testing::Test {
 
 constexpr const char* kPem64 = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==";  // "-----BEGIN CERTIFICATE-----\n"
 
-TEST_F(ConfigTest, AContextNamesClusterUserAndNamespace) {
+TEST_F(ConfigTest, ContextSelectsClusterUserAndNamespace) {
   const std::string file = write("config", R"(
 apiVersion: v1
 kind: Config
@@ -86,7 +86,7 @@ users:
   EXPECT_THAT(kubeconfig({file}, "three").error().message, HasSubstr("\"three\" not found in contexts"));
 }
 
-TEST_F(ConfigTest, FilesAreMergedAndPathsStartAtTheirOwnFile) {
+TEST_F(ConfigTest, MergesFilesAndResolvesPathsRelativeToEach) {
   const std::string first = write("one/config",
                                   "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
                                   "users: [{name: u, user: {tokenFile: token}}]\n");
@@ -103,7 +103,7 @@ TEST_F(ConfigTest, FilesAreMergedAndPathsStartAtTheirOwnFile) {
   EXPECT_EQ(Credentials(config).authorization(), "Bearer from the first");
 }
 
-TEST_F(ConfigTest, WhatCantWorkIsRefusedWithARemedy) {
+TEST_F(ConfigTest, ErrorsNameTheRemedy) {
   const std::string server = "server: \"https://k\"";
   EXPECT_THAT(refusal(server, "exec: {command: aws}"),
               HasSubstr("users[\"u\"].user.exec: credential plugins are not supported; use"));
@@ -128,12 +128,12 @@ TEST_F(ConfigTest, WhatCantWorkIsRefusedWithARemedy) {
   EXPECT_EQ(kubeconfig({directory_ + "/nowhere"}).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(ConfigTest, InsecureIsHonouredAlone) {
+TEST_F(ConfigTest, InsecureSkipsVerification) {
   const Config config = read("server: \"https://k\", insecure-skip-tls-verify: true", "token: x").value();
   EXPECT_TRUE(config.insecure_skip_tls_verify);
 }
 
-TEST_F(ConfigTest, TheServiceAccountOfAPod) {
+TEST_F(ConfigTest, ServiceAccountOfAPod) {
   write("sa/token", "first");
   write("sa/ca.crt", "-----BEGIN CERTIFICATE-----\n");
   write("sa/namespace", "operators\n");
@@ -143,13 +143,13 @@ TEST_F(ConfigTest, TheServiceAccountOfAPod) {
   const Config config = in_cluster_config(directory_ + "/sa").value();
   EXPECT_EQ(config.server, "https://10.96.0.1:443");
   EXPECT_EQ(config.name_space, "operators");
-  // A token that the kubelet has replaced is taken at once when the server refuses the old one.
+  // When the server rejects the old token, one that the kubelet has replaced is used at once.
   Credentials credentials(config);
   EXPECT_EQ(credentials.authorization(), "Bearer first");
   write("sa/token", "second");
   credentials.invalidate_token();
   EXPECT_EQ(credentials.authorization(), "Bearer second");
-  // A moment without the file keeps what was read last.
+  // While the file is missing, the last content stays in use.
   std::filesystem::remove(directory_ + "/sa/token");
   credentials.invalidate_token();
   EXPECT_EQ(credentials.authorization(), "Bearer second");
@@ -159,7 +159,7 @@ TEST_F(ConfigTest, TheServiceAccountOfAPod) {
   EXPECT_EQ(in_cluster_config(directory_ + "/sa").value().server, "https://kubernetes.default.svc:443");
 }
 
-TEST_F(ConfigTest, TheOrderOfPlaces) {
+TEST_F(ConfigTest, SearchOrder) {
   EXPECT_THAT(load_config().error().message, HasSubstr("no cluster is configured"));
   const std::string content =
       "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\nclusters: [{name: k, cluster: {server: ";

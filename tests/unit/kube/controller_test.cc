@@ -1,4 +1,4 @@
-// What controllers are built from: cache with indexes, workqueue, leader election, finalizers.
+// The building blocks of controllers: cache with indexes, workqueue, leader election, finalizers.
 #include <format>
 #include <set>
 
@@ -48,7 +48,7 @@ TEST_F(CacheTest, FindsByNameAndByIndexWithoutARequest) {
   EXPECT_EQ(cache.get(key(kConfigMap, "m3"))->at("data"), (Object{{"x", "1"}}));
   EXPECT_FALSE(cache.get(key(kConfigMap, "m9")));
   EXPECT_EQ(beside_watches(), before);
-  // An object moves from one value of an index to another, and goes.
+  // An object moves from one value of an index to another, and is deleted.
   ASSERT_TRUE(client->update(of_job("m0", "odd")));
   ASSERT_TRUE(eventually([&] { return cache.count(kConfigMap, "job", "odd") == 4; }));
   EXPECT_EQ(cache.count(kConfigMap, "job", "even"), 2u);
@@ -59,7 +59,7 @@ TEST_F(CacheTest, FindsByNameAndByIndexWithoutARequest) {
   EXPECT_EQ(cache.bytes(), 0u);
 }
 
-TEST_F(CacheTest, ChangesAreToldWithWhatWasBefore) {
+TEST_F(CacheTest, ReportsChangesWithThePreviousObject) {
   auto client = open();
   std::mutex mutex;
   std::vector<std::string> story;
@@ -85,7 +85,7 @@ TEST_F(CacheTest, ChangesAreToldWithWhatWasBefore) {
   EXPECT_EQ(story, (std::vector<std::string>{"->x", "x>y", "y>-"}));
 }
 
-TEST_F(CacheTest, OwnWritesAreSeenAtOnceAndOldOnesNotAgain) {
+TEST_F(CacheTest, OwnWritesAreVisibleAtOnceAndNeverRevert) {
   auto client = open();
   const Object first = client->create(of_job("a", "x")).value();
   Cache cache(*client, options());
@@ -96,7 +96,7 @@ TEST_F(CacheTest, OwnWritesAreSeenAtOnceAndOldOnesNotAgain) {
   cache.put(second);
   EXPECT_EQ(cache.get(key(kConfigMap, "a")), second) << "without the watch";
   cache.put(first);
-  EXPECT_EQ(cache.get(key(kConfigMap, "a")), second) << "an older version is not taken";
+  EXPECT_EQ(cache.get(key(kConfigMap, "a")), second) << "ignores an older version";
   server_.clear_faults();
   ASSERT_TRUE(client->remove(key(kConfigMap, "a"), ""));
   ASSERT_TRUE(eventually([&] { return !cache.get(key(kConfigMap, "a")); }));
@@ -107,7 +107,7 @@ TEST_F(CacheTest, OwnWritesAreSeenAtOnceAndOldOnesNotAgain) {
   EXPECT_EQ(cache.get(key(kConfigMap, "a")), anew);
 }
 
-TEST_F(CacheTest, TrimmedObjectsTakeLittle) {
+TEST_F(CacheTest, TrimmedObjectsAreSmall) {
   auto client = open();
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(client->create(config_map("m" + std::to_string(i), std::string(5000, 'x'))));
   kube::CacheOptions with = options();
@@ -120,31 +120,31 @@ TEST_F(CacheTest, TrimmedObjectsTakeLittle) {
 
 // --- Workqueue ----------------------------------------------------------------------------------------------
 
-TEST(WorkqueueTest, AKeyIsThereOnceAndWithOneWorkerAtATime) {
+TEST(WorkqueueTest, KeyIsQueuedOnceAndHasOneWorker) {
   Workqueue queue;
   queue.add("a");
   queue.add("b");
   queue.add("a");
   EXPECT_EQ(queue.size(), 2u);
   EXPECT_EQ(queue.get(), "a");
-  queue.add("a");  // while it is worked on
+  queue.add("a");  // while a worker has it
   queue.add("a");
-  EXPECT_EQ(queue.size(), 1u) << "nobody else gets it";
+  EXPECT_EQ(queue.size(), 1u) << "no other worker gets it";
   EXPECT_EQ(queue.get(), "b");
   queue.done("a");
-  EXPECT_EQ(queue.get(), "a") << "what happened meanwhile is looked at";
+  EXPECT_EQ(queue.get(), "a") << "reconciles what happened meanwhile";
   queue.done("a");
   queue.done("b");
   EXPECT_EQ(queue.size(), 0u);
   EXPECT_FALSE(queue.get(Lane::kOrdinary, std::chrono::steady_clock::now()));
 }
 
-TEST(WorkqueueTest, LaterKeysRipenInTheirOrder) {
+TEST(WorkqueueTest, DelayedKeysComeInOrder) {
   Workqueue queue;
   const auto began = std::chrono::steady_clock::now();
   queue.add_after("late", milliseconds(80));
   queue.add_after("early", milliseconds(20));
-  queue.add_after("late", seconds(3600));  // does not push it back
+  queue.add_after("late", seconds(3600));  // doesn't postpone it
   EXPECT_EQ(queue.size(), 0u);
   EXPECT_EQ(queue.get(), "early");
   EXPECT_GE(std::chrono::steady_clock::now() - began, milliseconds(20));
@@ -161,7 +161,7 @@ TEST(WorkqueueTest, ShutDownWakesWorkers) {
   EXPECT_FALSE(queue.get());
 }
 
-// The next key if there is one now; "" if not.
+// The next key that is ready, or "".
 std::string next_of(Workqueue& queue, Lane least = Lane::kOrdinary) {
   return queue.get(least, std::chrono::steady_clock::now()).value_or("");
 }
@@ -170,13 +170,14 @@ kube::WorkqueueOptions by_first_letter(unsigned max_per_tenant) {
   return {.tenant_of = [](const std::string& key) { return key.substr(0, 1); }, .max_per_tenant = max_per_tenant};
 }
 
-TEST(WorkqueueTest, TenantsTakeTurnsAndNoneHoldsAllWorkers) {
+TEST(WorkqueueTest, TenantsTakeTurnsAndNoneTakesAllWorkers) {
   Workqueue queue(by_first_letter(2));
   for (const char* key : {"a1", "a2", "a3", "a4", "b1", "b2", "c1"}) queue.add(key);
   EXPECT_EQ(queue.size(), 7u);
   std::vector<std::string> taken;
   for (std::string key; !(key = next_of(queue)).empty();) taken.push_back(key);
-  EXPECT_EQ(taken, (std::vector<std::string>{"a1", "b1", "c1", "a2", "b2"})) << "a's others wait for a's first";
+  EXPECT_EQ(taken, (std::vector<std::string>{"a1", "b1", "c1", "a2", "b2"}))
+      << "a's other keys wait for its first ones";
   EXPECT_EQ(queue.size(), 2u);
   queue.add("b3");
   EXPECT_EQ(next_of(queue), "");
@@ -184,7 +185,7 @@ TEST(WorkqueueTest, TenantsTakeTurnsAndNoneHoldsAllWorkers) {
   EXPECT_EQ(next_of(queue), "b3");
   queue.done("a2");
   EXPECT_EQ(next_of(queue), "a3");
-  queue.add("a3");  // comes again when it is done, behind the others of its tenant
+  queue.add("a3");  // is queued again when done, behind its tenant's other keys
   queue.done("a3");
   EXPECT_EQ(next_of(queue), "a4");
   queue.done("a4");
@@ -192,15 +193,15 @@ TEST(WorkqueueTest, TenantsTakeTurnsAndNoneHoldsAllWorkers) {
   EXPECT_EQ(queue.size(), 0u);
 }
 
-TEST(WorkqueueTest, UrgentKeysGoFirstAndAreCountedApart) {
+TEST(WorkqueueTest, UrgentKeysComeFirstWithTheirOwnLimit) {
   Workqueue queue(by_first_letter(1));
   queue.set_lane("a9", Lane::kUrgent);
   for (const char* key : {"a1", "b1", "b2", "a9"}) queue.add(key);
   queue.set_lane("b2", Lane::kUrgent);  // while it waits
   EXPECT_EQ(next_of(queue, Lane::kUrgent), "a9");
   EXPECT_EQ(next_of(queue, Lane::kUrgent), "b2");
-  EXPECT_EQ(next_of(queue, Lane::kUrgent), "") << "its worker takes no other";
-  EXPECT_EQ(next_of(queue), "a1") << "that a has an urgent one with a worker is no matter";
+  EXPECT_EQ(next_of(queue, Lane::kUrgent), "") << "that lane's worker takes no others";
+  EXPECT_EQ(next_of(queue), "a1") << "a's urgent key with a worker doesn't count here";
   EXPECT_EQ(next_of(queue), "b1");
   queue.add("a9");
   queue.add("a1");
@@ -213,7 +214,7 @@ TEST(WorkqueueTest, UrgentKeysGoFirstAndAreCountedApart) {
   EXPECT_EQ(next_of(queue), "a1");
 }
 
-TEST(WorkqueueTest, ManyWorkersMissNothing) {
+TEST(WorkqueueTest, ConcurrentWorkersMissNothing) {
   Workqueue queue;
   std::mutex mutex;
   std::map<std::string, int> wanted, seen;
@@ -251,7 +252,7 @@ TEST(WorkqueueTest, ManyWorkersMissNothing) {
   for (auto& worker : workers) worker.join();
 }
 
-TEST(RateLimiterTest, DoublesPerKeyAndHoldsAllTogether) {
+TEST(RateLimiterTest, DoublesPerKeyAndLimitsTheTotalRate) {
   RateLimiter limiter(
       {.first_delay = milliseconds(5), .last_delay = seconds(300), .failures_per_second = 10, .burst = 100});
   const RateLimiter::Time now{};
@@ -262,7 +263,7 @@ TEST(RateLimiterTest, DoublesPerKeyAndHoldsAllTogether) {
   limiter.forget("a");
   EXPECT_EQ(limiter.delay("a", now), milliseconds(5));
   for (int i = 0; i < 96; ++i) limiter.delay("k" + std::to_string(i), now);
-  // The bucket is empty: ten more wait a second in all.
+  // The bucket is empty: ten more take a second in total.
   std::chrono::nanoseconds last{};
   for (int i = 0; i < 10; ++i) last = limiter.delay("l" + std::to_string(i), now);
   EXPECT_NEAR(std::chrono::duration<double>(last).count(), 1.0, 1e-6);
@@ -275,13 +276,13 @@ TEST(RateLimiterTest, DoublesPerKeyAndHoldsAllTogether) {
 
 using ModifyTest = World;
 
-TEST_F(ModifyTest, FinalizersAreAddedAndRemovedAmongOthersWrites) {
+TEST_F(ModifyTest, AddsAndRemovesFinalizersDespiteConcurrentWrites) {
   auto client = open();
   ASSERT_TRUE(client->create(config_map("a")));
   const Key a = key(kConfigMap, "a");
   const Object with = kube::add_finalizer(*client, a, "kubetest.example/x").value();
   EXPECT_EQ(kube::add_finalizer(*client, a, "kubetest.example/x").value(), with) << "no second write";
-  // Somebody else writes between our read and our write, twice.
+  // Another client writes between our read and our write, twice.
   int raced = 0;
   const auto changed = kube::modify(*client, a, [&](Object& object) {
     if (raced < 2) {
@@ -293,17 +294,17 @@ TEST_F(ModifyTest, FinalizersAreAddedAndRemovedAmongOthersWrites) {
     return true;
   });
   ASSERT_TRUE(changed) << changed.error().message;
-  EXPECT_EQ((*changed)["data"]["x"], "race 2") << "the other's write is kept";
+  EXPECT_EQ((*changed)["data"]["x"], "race 2") << "keeps the other client's write";
   EXPECT_TRUE(kube::has_finalizer(*changed, "kubetest.example/x"));
   ASSERT_TRUE(client->remove(a, ""));
   EXPECT_TRUE(kube::is_being_deleted(client->get(a).value()));
   EXPECT_EQ(kube::add_finalizer(*client, a, "kubetest.example/y").error().code, ErrorCode::kConflict);
   const std::string uid = client->get(a).value()["metadata"]["uid"];
   ASSERT_TRUE(kube::remove_finalizer(*client, a, "another", "kubetest.example/x"));
-  EXPECT_TRUE(client->get(a)) << "another object of that name would have kept its finalizer";
+  EXPECT_TRUE(client->get(a)) << "a recreated object would keep its finalizer";
   ASSERT_TRUE(kube::remove_finalizer(*client, a, uid, "kubetest.example/x"));
   EXPECT_EQ(client->get(a).error().code, ErrorCode::kNotFound);
-  EXPECT_TRUE(kube::remove_finalizer(*client, a, uid, "kubetest.example/x")) << "gone is fine";
+  EXPECT_TRUE(kube::remove_finalizer(*client, a, uid, "kubetest.example/x")) << "a missing object is fine";
 }
 
 // --- Leader election ----------------------------------------------------------------------------------------
@@ -320,7 +321,7 @@ Object lease_of(const std::string& holder, int version) {
            {{"holderIdentity", holder}, {"leaseDurationSeconds", 15}, {"leaseTransitions", 4}, {"renewTime", "r"}}}};
 }
 
-TEST(CandidateTest, AFreeLeaseIsTakenAndAHeldOneIsWaitedFor) {
+TEST(CandidateTest, TakesAFreeLeaseAndWaitsForAHeldOne) {
   Candidate candidate(kLeader);
   const Object made = candidate.next(nullptr, seconds(0), Time{}).value();
   EXPECT_EQ(made["spec"]["holderIdentity"], "us");
@@ -332,35 +333,35 @@ TEST(CandidateTest, AFreeLeaseIsTakenAndAHeldOneIsWaitedFor) {
   EXPECT_FALSE(candidate.next(&theirs, seconds(100), Time{}));
   EXPECT_EQ(candidate.holder(), "them");
   EXPECT_FALSE(candidate.next(&theirs, seconds(114), Time{}));
-  theirs = lease_of("them", 2);  // a sign of life
+  theirs = lease_of("them", 2);  // renewed
   EXPECT_FALSE(candidate.next(&theirs, seconds(114), Time{}));
   EXPECT_FALSE(candidate.next(&theirs, seconds(128), Time{}));
   const Object taken = candidate.next(&theirs, seconds(129), Time{}).value();
   EXPECT_EQ(taken["spec"]["holderIdentity"], "us");
   EXPECT_EQ(taken["spec"]["leaseTransitions"], 5);
-  EXPECT_EQ(taken["metadata"]["resourceVersion"], "2") << "only if nobody was faster";
-  theirs = lease_of("", 3);  // let go of
+  EXPECT_EQ(taken["metadata"]["resourceVersion"], "2") << "so that it fails if another candidate was faster";
+  theirs = lease_of("", 3);  // released
   EXPECT_TRUE(candidate.next(&theirs, seconds(130), Time{}));
-  theirs = lease_of("slow", 4);  // one that asks for more time than we would
+  theirs = lease_of("slow", 4);  // a holder with a longer duration than ours
   theirs["spec"]["leaseDurationSeconds"] = 60;
   EXPECT_FALSE(candidate.next(&theirs, seconds(200), Time{}));
   EXPECT_FALSE(candidate.next(&theirs, seconds(259), Time{}));
   EXPECT_TRUE(candidate.next(&theirs, seconds(260), Time{}));
 }
 
-TEST(CandidateTest, LeadershipEndsBeforeOthersMayTakeTheLease) {
+TEST(CandidateTest, LeadershipEndsBeforeTheLeaseExpires) {
   Candidate us(kLeader);
   LeaderOptions other = kLeader;
   other.identity = "them";
   Candidate them(other);
   const Object ours = us.next(nullptr, seconds(0), Time{}).value();
-  us.written(seconds(1));  // the request was sent at 1 s; its effect can't be seen before that
+  us.written(seconds(1));  // sent at 1 s, so others can't see its effect before that
   Object seen = ours;
   seen["metadata"]["resourceVersion"] = "1";
   EXPECT_FALSE(them.next(&seen, seconds(1), Time{}));
   EXPECT_TRUE(us.leads(milliseconds(10999)));
   EXPECT_FALSE(us.leads(seconds(11)));
-  EXPECT_FALSE(them.next(&seen, milliseconds(15999), Time{})) << "4 s after we have ended";
+  EXPECT_FALSE(them.next(&seen, milliseconds(15999), Time{})) << "4 s after we stopped";
   EXPECT_TRUE(them.next(&seen, seconds(16), Time{}));
 }
 
@@ -374,7 +375,7 @@ class LeaderTest : public World {
             .give_up = seconds(3),
             .period = milliseconds(200)};
   }
-  // Not lost by a busy machine.
+  // Long enough for a busy machine.
   static LeaderOptions steady(const std::string& identity) {
     LeaderOptions options = fast(identity);
     options.duration = seconds(60);
@@ -392,7 +393,7 @@ class LeaderTest : public World {
   }
 };
 
-TEST_F(LeaderTest, OneLeadsAndLetsGo) {
+TEST_F(LeaderTest, OneLeadsAndReleases) {
   auto client = open();
   std::atomic<int> leaders = 0, most = 0;
   auto count = [&](bool leads) {
@@ -413,8 +414,8 @@ TEST_F(LeaderTest, OneLeadsAndLetsGo) {
   EXPECT_EQ(lease(*client)["spec"]["holderIdentity"], "");
 }
 
-TEST_F(LeaderTest, WhoIsCutOffEndsBeforeTheOtherBegins) {
-  // The second reaches the server by another address; the wire of the first breaks.
+TEST_F(LeaderTest, DisconnectedLeaderStopsBeforeTheNextStarts) {
+  // The second reaches the server at another address; the first one's connection breaks.
   TlsServer own(Pki::get().server, Pki::get().ca.certificate, handler());
   kube::Config mine = config();
   mine.server = "https://127.0.0.1:" + std::to_string(own.port());
@@ -432,7 +433,7 @@ TEST_F(LeaderTest, WhoIsCutOffEndsBeforeTheOtherBegins) {
            })).value();
   own.inject({.match = "", .what = Fault::kStall, .times = 1000000, .after = 0});
   ASSERT_TRUE(eventually([&] {
-    // In this order: time passes between the two looks.
+    // In this order, because time passes between the two calls.
     const bool theirs = second->leads();
     EXPECT_FALSE(theirs && first->leads());
     return theirs;
@@ -441,11 +442,11 @@ TEST_F(LeaderTest, WhoIsCutOffEndsBeforeTheOtherBegins) {
   EXPECT_TRUE(eventually([&] { return first_ended && second_began; }));
   own.clear_faults();
   own.release();
-  ASSERT_TRUE(eventually([&] { return first->holder() == "second"; })) << "it sees who leads when it is back";
+  ASSERT_TRUE(eventually([&] { return first->holder() == "second"; })) << "it sees the leader once it is reconnected";
   EXPECT_FALSE(first->leads());
 }
 
-TEST_F(LeaderTest, OptionsThatCantHoldAreRefused) {
+TEST_F(LeaderTest, RejectsInconsistentOptions) {
   auto client = open();
   LeaderOptions bad = fast("x");
   bad.give_up = bad.duration;

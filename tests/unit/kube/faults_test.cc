@@ -1,4 +1,4 @@
-// Requests over a bad wire and to a busy server, TLS that must be refused, credentials that change.
+// Faulty connections, a busy server, invalid TLS, rotating credentials.
 #include <cmath>
 #include <fstream>
 #include <set>
@@ -11,7 +11,7 @@ namespace {
 using kube::Http;
 using FaultsTest = World;
 
-TEST_F(FaultsTest, AReadIsTriedAgainHoweverItsAnswerBreaks) {
+TEST_F(FaultsTest, RetriesReadsWhereverTheAnswerBreaks) {
   auto client = open();
   ASSERT_TRUE(client->create(config_map("a", std::string(3000, 'v'))));
   for (const std::size_t after : {0, 9, 60, 120, 1000, 3000})
@@ -23,7 +23,7 @@ TEST_F(FaultsTest, AReadIsTriedAgainHoweverItsAnswerBreaks) {
     }
 }
 
-TEST_F(FaultsTest, AnAnswerThatIsNoJsonIsAnErrorAndNotACrash) {
+TEST_F(FaultsTest, InvalidJsonIsAnError) {
   auto client = open();
   ASSERT_TRUE(client->create(config_map("a")));
   for (const char* body : {"{\"kind\":", "[]", "17", "", "\xff\xfe", "{\"metadata\":\"text\",\"items\":{}}"}) {
@@ -37,7 +37,7 @@ TEST_F(FaultsTest, AnAnswerThatIsNoJsonIsAnErrorAndNotACrash) {
   EXPECT_TRUE(client->get(key(kConfigMap, "a")));
 }
 
-TEST_F(FaultsTest, ABusyServerIsAskedAgainWhenItSaysSo) {
+TEST_F(FaultsTest, HonoursRetryAfter) {
   auto client = open();
   ASSERT_TRUE(client->create(config_map("a")));
   server_.inject({.match = "GET", .status = 429, .headers = "Retry-After: 1\r\n", .body = "{}"});
@@ -50,7 +50,7 @@ TEST_F(FaultsTest, ABusyServerIsAskedAgainWhenItSaysSo) {
   }
 }
 
-TEST_F(FaultsTest, TriesEndAtTheDeadlineWithTheLastReason) {
+TEST_F(FaultsTest, RetriesEndAtTheDeadlineWithTheLastError) {
   ASSERT_TRUE(open()->create(config_map("a")));
   ApiClientOptions options = quick();
   options.api.call = seconds(3);
@@ -66,13 +66,13 @@ TEST_F(FaultsTest, TriesEndAtTheDeadlineWithTheLastReason) {
   EXPECT_THAT(got.error().message, HasSubstr("etcd is away"));
   EXPECT_THAT(got.error().message, HasSubstr("ConfigMap default/a"));
   EXPECT_GE(server_.requests("GET /api/v1/namespaces/default/configmaps/a"), 2);
-  // An hour is longer than the call may take: it is not slept through.
+  // An hour exceeds the call's deadline, so it doesn't wait.
   server_.clear_faults();
   server_.inject({.match = "configmaps/a", .status = 429, .headers = "Retry-After: 3600\r\n", .body = "{}"});
   EXPECT_EQ(client->get(key(kConfigMap, "a")).error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(FaultsTest, ASilentServerCostsATry) {
+TEST_F(FaultsTest, SilentServerCostsOneAttempt) {
   ASSERT_TRUE(open()->create(config_map("a")));
   ApiClientOptions options = quick();
   options.api.attempt = seconds(1);
@@ -88,24 +88,24 @@ TEST_F(FaultsTest, ASilentServerCostsATry) {
   EXPECT_EQ(got.error().code, ErrorCode::kTimeout);
 }
 
-// The write happened, its answer did not arrive.
-TEST_F(FaultsTest, AWriteWhoseAnswerIsLostIsRepeatedWithoutHarm) {
+// The server carried the write out, but the answer was lost.
+TEST_F(FaultsTest, RepeatsAWriteWhoseAnswerIsLost) {
   auto client = open();
   server_.inject({.match = "POST", .what = Fault::kCut, .after = 0});
   const auto made = client->create(config_map("a"));
-  ASSERT_FALSE(made) << "it can't be told from somebody else's";
+  ASSERT_FALSE(made) << "it can't be distinguished from another client's object";
   EXPECT_EQ(made.error().code, ErrorCode::kConflict);
   Object object = client->get(key(kConfigMap, "a")).value();
   object["data"]["x"] = "2";
   server_.inject({.match = "PUT", .what = Fault::kCut, .after = 0});
   const auto updated = client->update(object);
-  ASSERT_FALSE(updated) << "the version that was given is gone, by our own first try";
+  ASSERT_FALSE(updated) << "our own first attempt has changed the version";
   EXPECT_EQ(updated.error().code, ErrorCode::kConflict);
   EXPECT_TRUE(updated.error().retryable);
   EXPECT_EQ(client->get(key(kConfigMap, "a")).value()["data"]["x"], "2");
   server_.inject({.match = "DELETE", .what = Fault::kCut, .after = 0});
-  EXPECT_TRUE(client->remove(key(kConfigMap, "a"), "")) << "gone is gone";
-  // With a name that the server makes, a second try would be a second object.
+  EXPECT_TRUE(client->remove(key(kConfigMap, "a"), "")) << "it is deleted in either case";
+  // With a name that the server generates, a second attempt would create a second object.
   Object nameless = config_map("");
   nameless["metadata"].erase("name");
   nameless["metadata"]["generateName"] = "n-";
@@ -114,7 +114,7 @@ TEST_F(FaultsTest, AWriteWhoseAnswerIsLostIsRepeatedWithoutHarm) {
   EXPECT_EQ(client->list(kConfigMap, "default").value().size(), 1u);
 }
 
-TEST_F(FaultsTest, ARestartedServerIsFoundAgain) {
+TEST_F(FaultsTest, ReconnectsToARestartedServer) {
   auto second = std::make_unique<TlsServer>(Pki::get().server, Pki::get().ca.certificate, handler());
   const int port = second->port();
   kube::Config there = config();
@@ -130,7 +130,7 @@ TEST_F(FaultsTest, ARestartedServerIsFoundAgain) {
 
 // --- TLS ----------------------------------------------------------------------------------------------------
 
-TEST_F(FaultsTest, OnlyTheClustersOwnCaIsTrusted) {
+TEST_F(FaultsTest, TrustsOnlyTheClustersCa) {
   const ApiClientOptions options = quick();
   kube::Config c = config();
   c.ca.text = Pki::get().other_ca.certificate;
@@ -141,12 +141,12 @@ TEST_F(FaultsTest, OnlyTheClustersOwnCaIsTrusted) {
   got = ApiClient::create(c, options).value()->get(key(kConfigMap, "a"));
   ASSERT_FALSE(got);
   EXPECT_THAT(got.error().message, HasSubstr("certificate was rejected"));
-  EXPECT_EQ(server_.requests(""), 0) << "the token was shown to nobody";
+  EXPECT_EQ(server_.requests(""), 0) << "the token was never sent";
   c.insecure_skip_tls_verify = true;
   EXPECT_EQ(ApiClient::create(c, options).value()->get(key(kConfigMap, "a")).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(FaultsTest, TheCertificateMustBeForTheHost) {
+TEST_F(FaultsTest, CertificateMustMatchTheHost) {
   const ApiClientOptions options = quick();
   kube::Config c = config();
   c.tls_server_name = "somebody.else";
@@ -172,7 +172,7 @@ TEST_F(FaultsTest, TheCertificateMustBeForTheHost) {
   EXPECT_THAT(got.error().message, HasSubstr("IP address mismatch"));
 }
 
-TEST_F(FaultsTest, AnExpiredCertificateIsRefused) {
+TEST_F(FaultsTest, RejectsAnExpiredCertificate) {
   const ApiClientOptions options = quick();
   const Time now = SystemClock{}.now();
   const net::PemPair old = net::issue_certificate(Pki::get().ca, {.identity = "old",
@@ -189,8 +189,8 @@ TEST_F(FaultsTest, AnExpiredCertificateIsRefused) {
   EXPECT_THAT(got.error().message, HasSubstr("expired"));
 }
 
-TEST_F(FaultsTest, AClientCertificateIsShown) {
-  if (is_real()) GTEST_SKIP() << "only the server in memory can be told to do this";
+TEST_F(FaultsTest, PresentsTheClientCertificate) {
+  if (is_real()) GTEST_SKIP() << "only the in-memory server supports this";
   kube::Config c = config();
   c.token = {};
   EXPECT_EQ(ApiClient::create(c, quick()).value()->get(key(kConfigMap, "a")).error().code, ErrorCode::kRefused);
@@ -203,8 +203,8 @@ TEST_F(FaultsTest, AClientCertificateIsShown) {
   EXPECT_THAT(ApiClient::create(c, quick()).error().message, HasSubstr("unencrypted private key"));
 }
 
-TEST_F(FaultsTest, AReplacedTokenIsReadAgain) {
-  if (is_real()) GTEST_SKIP() << "only the server in memory can be told to do this";
+TEST_F(FaultsTest, RereadsAReplacedToken) {
+  if (is_real()) GTEST_SKIP() << "only the in-memory server supports this";
   char path[] = "/tmp/bsp-kube-token-XXXXXX";
   const int fd = ::mkstemp(path);
   const Fd closes(fd);
@@ -216,7 +216,7 @@ TEST_F(FaultsTest, AReplacedTokenIsReadAgain) {
   ASSERT_TRUE(client->create(config_map("a")));
   api_.allow_tokens({"Bearer second"});
   std::ofstream(path) << "second\n";
-  EXPECT_TRUE(client->get(key(kConfigMap, "a"))) << "the 401 makes it look at the file";
+  EXPECT_TRUE(client->get(key(kConfigMap, "a"))) << "the 401 makes it reread the file";
   EXPECT_EQ(api_.token(), "Bearer second");
   api_.allow_tokens({"Bearer third"});
   EXPECT_THAT(client->get(key(kConfigMap, "a")).error().message, HasSubstr("rejected our credentials"));
@@ -235,7 +235,7 @@ TEST_F(FaultsTest, RedirectsAreNotFollowed) {
   EXPECT_EQ(elsewhere.connections(), 0);
 }
 
-TEST_F(FaultsTest, ManyThreadsShareOneClientOverABadWire) {
+TEST_F(FaultsTest, ThreadsShareAClientOverAFaultyConnection) {
   auto client = open();
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(client->create(config_map("m" + std::to_string(i))));
   std::vector<std::thread> threads;
@@ -249,13 +249,13 @@ TEST_F(FaultsTest, ManyThreadsShareOneClientOverABadWire) {
         if (i % 10 == t) server_.cut_all();
         const auto got = client->get(key(kConfigMap, "m" + std::to_string(t)));
         ASSERT_TRUE(got) << got.error().message;
-        EXPECT_EQ((*got)["metadata"]["name"], "m" + std::to_string(t)) << "each its own answer";
+        EXPECT_EQ((*got)["metadata"]["name"], "m" + std::to_string(t)) << "each thread gets its own answer";
       }
     });
   for (auto& thread : threads) thread.join();
 }
 
-TEST(Backoff, GrowsToItsBoundAndVaries) {
+TEST(Backoff, GrowsToItsLimitWithJitter) {
   for (unsigned n = 0; n < 70; ++n) {
     const double middle = std::min(100.0 * std::pow(2.0, n), 5000.0);
     for (int i = 0; i < 20; ++i) {

@@ -1,6 +1,6 @@
-// Puts a real API server behind the test's own: requests are passed on, answers come back through its faults.
+// Puts a real API server behind the test's server: forwards requests, and passes answers back through its faults.
 //
-// The tests write into the namespace "default"; each of them gets one of its own, by rewriting.
+// The tests write into the namespace "default"; rewriting gives each test its own namespace.
 #pragma once
 
 #include <atomic>

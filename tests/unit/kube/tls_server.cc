@@ -62,7 +62,7 @@ class Connection {
     return true;
   }
 
-  // Obeys the fault of this request.
+  // Applies the fault of this request.
   bool write(std::string bytes) {
     if (gone_) return false;
     const bool limited = has_fault && fault.what != Fault::kAnswer && fault.what != Fault::kSwap;
@@ -82,7 +82,7 @@ class Connection {
     if (gone_) return false;
     pollfd p{fd_, POLLIN | POLLRDHUP, 0};
     if (::poll(&p, 1, 20) > 0) {
-      // Nothing is sent during an answer but the goodbye.
+      // During an answer a client sends only close_notify.
       char byte = 0;
       if (SSL_read(ssl_, &byte, 1) <= 0)
         gone_ = true;
@@ -155,7 +155,7 @@ bool Reply::alive() { return connection_.peer_is_there(); }
 namespace {
 
 int optional_client(int, X509_STORE_CTX* chain) {
-  // A client without a certificate is let in; one with a bad certificate is not.
+  // Accepts a client without a certificate, but rejects an invalid certificate.
   return X509_STORE_CTX_get_error(chain) == X509_V_OK;
 }
 

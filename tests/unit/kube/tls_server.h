@@ -1,4 +1,4 @@
-// An HTTPS server of the test's own, a thread per connection, that can be told to misbehave on the wire.
+// The test's HTTPS server, with a thread per connection, that can inject faults.
 #pragma once
 
 #include <openssl/types.h>
@@ -26,14 +26,14 @@ struct Request {
   std::string client;  // CN of the client's certificate, "" without one
 };
 
-// What happens to the answers of the next requests that match.
+// A fault in the answers to the next matching requests.
 struct Fault {
   enum What {
-    kAnswer,  // `status`, `headers` and `body` instead of the handler's answer; the handler is not asked
-    kCut,     // the connection breaks without a goodbye after `after` bytes (0: the answer is lost whole)
-    kEnd,     // the same, but TLS and TCP are closed politely
-    kStall,   // not a byte more after `after` bytes, until release()
-    kSwap,    // `after` counts the pieces that pass before one is held back and sent behind the next
+    kAnswer,  // send `status`, `headers` and `body` without calling the handler
+    kCut,     // break the connection after `after` bytes, without close_notify (0: the whole answer is lost)
+    kEnd,     // the same, but close TLS and TCP cleanly
+    kStall,   // send nothing more after `after` bytes, until release()
+    kSwap,    // let `after` pieces pass, then send the next two in reverse order
   };
   std::string match;  // part of "GET /api/v1/pods?limit=250"
   What what = kAnswer;
@@ -46,7 +46,7 @@ struct Fault {
 
 class Connection;
 
-// The answer to one request. Everything returns false once the connection is gone.
+// The answer to one request. All functions return false once the connection is closed.
 class Reply {
  public:
   explicit Reply(Connection& connection) : connection_(connection) {}
@@ -54,7 +54,7 @@ class Reply {
   bool begin(int status);  // in pieces (chunked)
   bool piece(const std::string& bytes);
   bool end();
-  // False when the client or the test is gone. Waits up to 20 ms for that.
+  // False if the client has disconnected or the test has ended. Waits up to 20 ms for that.
   bool alive();
 
  private:
@@ -67,20 +67,20 @@ class Reply {
 class TlsServer {
  public:
   using Handler = std::function<void(const Request&, Reply&)>;
-  // Listens on 127.0.0.1. A client's certificate is asked for and checked against `ca`, but may be missing.
+  // Listens on 127.0.0.1. Requests a client certificate and verifies it against `ca`, but doesn't require one.
   TlsServer(const net::PemPair& certificate, const std::string& ca, Handler handler, int port = 0);
   ~TlsServer();
 
   [[nodiscard]] int port() const { return port_; }
   void inject(Fault fault);
   void clear_faults();
-  // Lets all stalled connections end.
+  // Releases all stalled connections.
   void release();
-  // Breaks every connection there is.
+  // Breaks all open connections.
   void cut_all();
   [[nodiscard]] int connections();  // accepted so far
   [[nodiscard]] int requests(const std::string& match);
-  // Waits, with a limit, until so many such requests have come in since the start.
+  // Waits, with a timeout, until that many matching requests have arrived since the start.
   bool wait_for_requests(const std::string& match, int count);
 
  private:

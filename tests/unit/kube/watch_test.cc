@@ -1,4 +1,4 @@
-// Watching: everything once, then every change once, whatever happens to the connection.
+// Watching: every object once, then every change once, whatever happens to the connection.
 #include <set>
 
 #include "world.h"
@@ -8,7 +8,7 @@ namespace {
 
 class WatchTest : public World {
  protected:
-  // Collects what wait() tells until `holds`.
+  // Collects the events of wait() until `holds`.
   template <class F>
   bool follow(ApiClient& client, std::string& cursor, const std::vector<Kind>& kinds, F&& holds) {
     const auto deadline = std::chrono::steady_clock::now() + seconds(60);
@@ -21,7 +21,7 @@ class WatchTest : public World {
       }
       for (auto& event : *events) {
         const std::string name = event.object["metadata"]["name"];
-        // What a consumer sees must fit together, whatever went on underneath.
+        // A consumer must see consistent events, whatever went on underneath.
         if (event.type == EventType::kAdded)
           EXPECT_TRUE(there_.insert({name, event.object}).second) << name << " twice";
         else
@@ -35,7 +35,7 @@ class WatchTest : public World {
     }
     return true;
   }
-  // The last state equals what the server has.
+  // The final state equals the server's.
   bool agrees(ApiClient& client) {
     const auto all = client.list(kConfigMap, "default");
     if (!all || all->size() != there_.size()) return false;
@@ -60,7 +60,7 @@ class WatchTest : public World {
   const std::string kWatch = "configmaps?watch=1";
 };
 
-TEST_F(WatchTest, TellsEveryKindOfChange) {
+TEST_F(WatchTest, ReportsEveryKindOfChange) {
   auto client = open();
   ASSERT_TRUE(client->create(config_map("a")));
   std::string cursor;
@@ -83,10 +83,10 @@ TEST_F(WatchTest, TellsEveryKindOfChange) {
   EXPECT_EQ(events[0].object["data"]["x"], "2");
   EXPECT_EQ(events[1].type, EventType::kAdded);
   EXPECT_EQ(events[2].type, EventType::kDeleted);
-  EXPECT_EQ(events[2].object["data"]["x"], "2") << "the last that was seen of it";
+  EXPECT_EQ(events[2].object["data"]["x"], "2") << "its last known content";
 }
 
-TEST_F(WatchTest, TheFirstLookComesInPagesOrInParts) {
+TEST_F(WatchTest, FirstListComesInPagesOrInParts) {
   ApiClientOptions options = quick();
   options.page = 4;
   auto client = open(options);
@@ -102,7 +102,7 @@ TEST_F(WatchTest, TheFirstLookComesInPagesOrInParts) {
   EXPECT_EQ(names.size(), 20u);
 }
 
-TEST_F(WatchTest, TrimmedObjectsComeTrimmed) {
+TEST_F(WatchTest, TrimsObjects) {
   ApiClientOptions options = quick();
   options.trim = [](const Kind& kind, Object& object) {
     if (kind == kConfigMap) object.erase("data");
@@ -114,7 +114,7 @@ TEST_F(WatchTest, TrimmedObjectsComeTrimmed) {
   EXPECT_TRUE(client->get(key(kConfigMap, "a")).value().contains("data"));
 }
 
-TEST_F(WatchTest, ACutWatchResumesWithoutAListAndWithoutAGap) {
+TEST_F(WatchTest, BrokenWatchResumesWithoutAListOrAGap) {
   auto client = open();
   ASSERT_TRUE(client->create(config_map("a")));
   std::string cursor;
@@ -133,7 +133,7 @@ TEST_F(WatchTest, ACutWatchResumesWithoutAListAndWithoutAGap) {
 }
 
 // Bytes 0 to 2000 cover the head, the middle of an event and the middle of a chunk's length.
-TEST_F(WatchTest, AnAnswerCutAnywhereLosesNothing) {
+TEST_F(WatchTest, TruncatedAnswerLosesNothing) {
   auto client = open();
   std::string cursor;
   ASSERT_TRUE(client->create(config_map("a")));
@@ -147,13 +147,13 @@ TEST_F(WatchTest, AnAnswerCutAnywhereLosesNothing) {
   }
 }
 
-TEST_F(WatchTest, WhatHappenedBehindA410IsMadeUpFor) {
+TEST_F(WatchTest, CatchesUpAfterA410) {
   auto client = open();
   for (const char* name : {"stays", "goes", "changes", "anew"}) ASSERT_TRUE(client->create(config_map(name)));
   std::string cursor;
   ASSERT_TRUE(catch_up(*client, cursor));
   told_.clear();
-  // The watch is gone and can't come back while the world moves on and history is forgotten.
+  // The watch is broken and can't reconnect while objects change and the history is compacted.
   server_.inject({.match = kWatch, .times = 1000000, .status = 503, .body = "{}"});
   server_.cut_all();
   auto other = open();
@@ -173,13 +173,13 @@ TEST_F(WatchTest, WhatHappenedBehindA410IsMadeUpFor) {
   EXPECT_EQ(story, (std::map<std::string, std::string>{{"anew", "DA"}, {"changes", "M"}, {"goes", "D"}, {"new", "A"}}));
 }
 
-TEST_F(WatchTest, BookmarksMoveTheStart) {
-  if (is_real()) GTEST_SKIP() << "only the server in memory can be told to do this";
+TEST_F(WatchTest, BookmarksAdvanceTheResumeVersion) {
+  if (is_real()) GTEST_SKIP() << "only the in-memory server supports this";
   auto client = open();
   ASSERT_TRUE(client->create(config_map("a")));
   std::string cursor;
   ASSERT_TRUE(catch_up(*client, cursor));
-  // Much happens to other kinds, and only a bookmark tells the watch how far the world is.
+  // Other kinds change a lot, and only a bookmark advances the watch's version.
   Object node = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", "n"}}}};
   const Object last = client->create(node).value();
   const std::string version = last["metadata"]["resourceVersion"];
@@ -188,7 +188,7 @@ TEST_F(WatchTest, BookmarksMoveTheStart) {
     const int sent = api_.bookmarks_sent();
     api_.bookmark();
     if (!eventually([&] { return api_.bookmarks_sent() > sent; })) return false;
-    // Where the next watch begins tells whether it was taken to heart.
+    // The next watch's start version shows whether the bookmark was used.
     const int before = server_.requests(kWatch);
     server_.cut_all();
     return server_.wait_for_requests(kWatch, before + 1) &&
@@ -202,14 +202,15 @@ TEST_F(WatchTest, BookmarksMoveTheStart) {
   EXPECT_EQ(server_.requests("configmaps?limit"), lists) << "no list was needed";
 }
 
-TEST_F(WatchTest, EventsInTheWrongOrderAreNotBelieved) {
+TEST_F(WatchTest, IgnoresEventsInTheWrongOrder) {
   auto client = open();
   ASSERT_TRUE(client->create(config_map("a")));
   ASSERT_TRUE(client->create(config_map("b")));
   std::string cursor;
   ASSERT_TRUE(catch_up(*client, cursor));
   const int lists = server_.requests("configmaps?limit");
-  ASSERT_TRUE(eventually([&] { return live_watches() == 1; })) << "else the fault may hit the watch that is cut next";
+  ASSERT_TRUE(eventually([&] { return live_watches() == 1; }))
+      << "otherwise the fault may hit the watch that is broken next";
   server_.inject({.match = kWatch, .what = Fault::kSwap, .after = 0});
   server_.cut_all();
   change(*client, "a", "2");                              // held back …
@@ -219,7 +220,7 @@ TEST_F(WatchTest, EventsInTheWrongOrderAreNotBelieved) {
   EXPECT_FALSE(there_.contains("a")) << "an old event must not bring a deleted object back";
 }
 
-TEST_F(WatchTest, AStalledWatchEndsByItself) {
+TEST_F(WatchTest, StalledWatchTimesOut) {
   ApiClientOptions options = quick();
   options.watch = seconds(1);
   options.grace = seconds(1);
@@ -234,7 +235,7 @@ TEST_F(WatchTest, AStalledWatchEndsByItself) {
   EXPECT_GE(server_.requests(kWatch), 2);
 }
 
-TEST_F(WatchTest, AWriteWithoutAnswerEndsNoWatch) {
+TEST_F(WatchTest, UnansweredWriteEndsNoWatch) {
   ApiClientOptions options = quick();
   options.api.attempt = seconds(1);
   options.api.call = seconds(2);
@@ -244,14 +245,14 @@ TEST_F(WatchTest, AWriteWithoutAnswerEndsNoWatch) {
   std::string cursor;
   ASSERT_TRUE(catch_up(*client, cursor));
   ASSERT_TRUE(server_.wait_for_requests(kWatch, 1));
-  server_.inject({.match = "POST", .what = Fault::kStall, .times = 1000, .after = 0});  // as a slow webhook does
+  server_.inject({.match = "POST", .what = Fault::kStall, .times = 1000, .after = 0});  // like a slow webhook
   EXPECT_EQ(client->create(config_map("b")).error().code, ErrorCode::kTimeout);
   change(*client, "a", "2");
   ASSERT_TRUE(follow(*client, cursor, {kConfigMap}, [&] { return there_["a"]["data"]["x"] == "2"; }));
   EXPECT_EQ(server_.requests(kWatch), 1);
 }
 
-TEST_F(WatchTest, AReadWithoutAnswerEndsTheWatchesToo) {
+TEST_F(WatchTest, UnansweredReadEndsTheWatches) {
   ApiClientOptions options = quick();
   options.api.attempt = seconds(1);
   options.watch = seconds(3600);
@@ -259,18 +260,18 @@ TEST_F(WatchTest, AReadWithoutAnswerEndsTheWatchesToo) {
   auto client = open(options);
   std::string cursor;
   ASSERT_TRUE(catch_up(*client, cursor));
-  // This watch goes silent for an hour; a get that stalls once tells that the connection is worth nothing.
+  // This watch would stay silent for an hour; a get that stalls once shows that the connection is broken.
   ASSERT_TRUE(eventually([&] { return live_watches() == 1; }));
   server_.inject({.match = kWatch, .what = Fault::kStall, .after = 130});
   server_.cut_all();
   ASSERT_TRUE(server_.wait_for_requests(kWatch, 2));
   server_.inject({.match = "configmaps/a", .what = Fault::kStall, .after = 0});
-  EXPECT_TRUE(client->get(key(kConfigMap, "a"))) << "tried again";
+  EXPECT_TRUE(client->get(key(kConfigMap, "a"))) << "retried";
   change(*client, "a", "2");
   ASSERT_TRUE(follow(*client, cursor, {kConfigMap}, [&] { return there_["a"]["data"]["x"] == "2"; }));
 }
 
-TEST_F(WatchTest, WhyTheFirstListDoesNotComeIsTold) {
+TEST_F(WatchTest, ReportsWhyTheFirstListFails) {
   auto client = open();
   std::string cursor;
   server_.inject({.match = "configmaps?limit",
@@ -279,12 +280,12 @@ TEST_F(WatchTest, WhyTheFirstListDoesNotComeIsTold) {
   const auto first = client->wait({kConfigMap}, "default", cursor, milliseconds(0));
   ASSERT_FALSE(first);
   EXPECT_EQ(first.error().code, ErrorCode::kRefused);
-  EXPECT_FALSE(cursor.empty()) << "the same cursor goes on";
+  EXPECT_FALSE(cursor.empty()) << "the same cursor continues";
   ASSERT_TRUE(client->create(config_map("a")));
   ASSERT_TRUE(follow(*client, cursor, {kConfigMap}, [&] { return there_.contains("a"); }));
 }
 
-TEST_F(WatchTest, AWatchThatFailsIsTriedAgainAtThePaceAskedFor) {
+TEST_F(WatchTest, FailedWatchHonoursRetryAfter) {
   auto client = open();
   ASSERT_TRUE(client->create(config_map("a")));
   server_.inject({.match = kWatch, .times = 2, .status = 429, .headers = "Retry-After: 1\r\n", .body = "{}"});
@@ -295,7 +296,7 @@ TEST_F(WatchTest, AWatchThatFailsIsTriedAgainAtThePaceAskedFor) {
   EXPECT_GE(std::chrono::steady_clock::now() - began, seconds(2)) << "two pauses of at least a second";
 }
 
-TEST_F(WatchTest, CloseEndsAWaiter) {
+TEST_F(WatchTest, CloseWakesAWaiter) {
   auto client = open();
   std::string cursor;
   ASSERT_TRUE(client->wait({kConfigMap}, "default", cursor, milliseconds(0)));
@@ -305,9 +306,9 @@ TEST_F(WatchTest, CloseEndsAWaiter) {
   EXPECT_EQ(client->get(key(kConfigMap, "a")).error().code, ErrorCode::kUnavailable);
 }
 
-// A storm: the wire breaks at random places while four writers work. In the end both sides agree, and what
-// was told on the way fits together.
-TEST_F(WatchTest, AStormEndsInAgreement) {
+// Connections break at random places while four writers work. In the end both sides agree, and the events on the way
+// were consistent.
+TEST_F(WatchTest, ConvergesAfterRandomFaults) {
   ApiClientOptions options = quick();
   options.page = 3;
   auto client = open(options);

@@ -1,6 +1,6 @@
-// An API server on a port of this machine and a client of it: the one in memory, or (BSP_KUBE_TEST_KUBECONFIG) a real
-// one behind the same faults. The real one must run without controllers: they would put objects of their own beside
-// the tests'. apiserver.sh starts such a one.
+// An API server on a local port and its client: the in-memory one, or (BSP_KUBE_TEST_KUBECONFIG) a real one behind the
+// same faults. The real one must run without controllers, which would create their own objects beside the tests'.
+// apiserver.sh starts such a server.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ inline const Kind kTestPod{"v1", "Pod"};
 inline const Kind kTestNode{"v1", "Node"};
 inline const Kind kWidget{"kubetest.example/v1", "Widget"};
 
-// Certificates cost time to make; all tests of a program share them.
+// All tests of a program share the certificates, because creating them takes time.
 struct Pki {
   net::PemPair ca, server, client, other_ca;
   static const Pki& get() {
@@ -61,7 +61,7 @@ struct Pki {
   }
 };
 
-// Quick where a product waits for a server to recover, and as patient as a busy machine needs.
+// Short pauses where the product waits for a server to recover, and timeouts long enough for a busy machine.
 inline ApiClientOptions quick() {
   ApiClientOptions options;
   options.first_list = seconds(60);
@@ -97,7 +97,7 @@ class World : public ::testing::Test {
   }
   [[nodiscard]] bool is_real() const { return forward_ != nullptr; }
   int live_watches() { return forward_ ? forward_->live_watches() : api_.live_watches(); }
-  // What watches want to resume from is gone.
+  // Compacts the versions that watches want to resume from.
   void compact() {
     if (forward_)
       forward_->make_next_watch_old();

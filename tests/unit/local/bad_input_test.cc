@@ -1,5 +1,4 @@
-// What Podman says of bad input (its words as 4.3 and runc print them), and --pools that cannot be read: what the user
-// is told.
+// Error messages for bad input: Podman's (as 4.3 and runc print them), and invalid --pools.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -61,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
                              ErrorCode::kFailed, "podman: something new"}),
     [](const auto& saying) { return std::string(saying.param.what); });
 
-// In a child process, whose exit status is the test's: a process can't become root again.
+// In a child process, because a process can't become root again; its exit status is the test's.
 int told_as(uid_t uid, const char* path, const char* expected) {
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -76,17 +75,17 @@ int told_as(uid_t uid, const char* path, const char* expected) {
 }
 
 TEST(BadInput, NotRoot) {
-  if (::geteuid() != 0) GTEST_SKIP() << "becomes another user, which only root can";
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   EXPECT_EQ(told_as(65534, "/usr/bin", "must run as root; use sudo"), 0);
 }
 
 TEST(BadInput, NoPodman) {
-  if (::geteuid() != 0) GTEST_SKIP() << "is told only to root";
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gets this error";
   EXPECT_EQ(told_as(0, "/nonexistent", "podman is not installed; on Debian: apt-get install podman"), 0);
 }
 
-// The pod is refused, and taken down all the same.
-TEST(BadInput, AGracePeriodThatIsNoNumber) {
+// The pod is rejected, and still torn down.
+TEST(BadInput, GracePeriodIsNotANumber) {
   for (const char* grace : {"\"30\"", "1e300", "[]", "-1"}) {
     const auto pod = nlohmann::json::parse(std::format(
         R"({{"metadata": {{"name": "p", "uid": "u"}}, "spec": {{"terminationGracePeriodSeconds": {}, "containers": []}}}})",

@@ -1,4 +1,4 @@
-// The object store: what a client of an API server may rely on, with two processes and killed writers.
+// The object store: the guarantees of an API server, with two processes and killed writers.
 #include "operator/local/store.h"
 
 #include <gmock/gmock.h>
@@ -58,7 +58,7 @@ TEST_F(StoreTest, CreateGivesIdentityAndDropsStatus) {
   EXPECT_EQ(store->create(given).error().code, ErrorCode::kConflict);
 }
 
-TEST_F(StoreTest, SpecAndStatusAreWrittenApart) {
+TEST_F(StoreTest, SpecAndStatusAreWrittenSeparately) {
   auto store = open();
   Object object = store->create(thing("a")).value();
   object["status"] = {{"phase", "Pausing"}};
@@ -75,14 +75,14 @@ TEST_F(StoreTest, SpecAndStatusAreWrittenApart) {
   EXPECT_EQ(after["metadata"]["generation"], 2);
 }
 
-TEST_F(StoreTest, AStaleWriterIsToldAndAnEqualWriteIsNone) {
+TEST_F(StoreTest, StaleWritesConflictAndEqualWritesDoNothing) {
   auto store = open();
   const Object old = store->create(thing("a")).value();
   Object next = old;
   next["metadata"]["labels"]["x"] = "y";
   const Object written = store->update(next).value();
-  EXPECT_EQ(written["metadata"]["generation"], 1) << "a label is no change of the spec";
-  next["spec"]["rank"] = 3;  // still carries the first resourceVersion
+  EXPECT_EQ(written["metadata"]["generation"], 1) << "a label doesn't change the spec";
+  next["spec"]["rank"] = 3;  // still has the first resourceVersion
   const auto stale = store->update(next);
   ASSERT_FALSE(stale);
   EXPECT_EQ(stale.error().code, ErrorCode::kConflict);
@@ -92,7 +92,7 @@ TEST_F(StoreTest, AStaleWriterIsToldAndAnEqualWriteIsNone) {
             written["metadata"]["resourceVersion"]);
 }
 
-TEST_F(StoreTest, AnObjectMadeAnewIsAnother) {
+TEST_F(StoreTest, RecreatedObjectIsAnotherObject) {
   auto store = open();
   Object old = store->create(thing("a")).value();
   ASSERT_TRUE(store->remove(key("a"), ""));
@@ -101,7 +101,7 @@ TEST_F(StoreTest, AnObjectMadeAnewIsAnother) {
   EXPECT_EQ(store->update_status(old).error().code, ErrorCode::kConflict);
 }
 
-TEST_F(StoreTest, FinalizersHoldADeletedObject) {
+TEST_F(StoreTest, FinalizersDelayDeletion) {
   auto store = open();
   Object object = thing("a");
   object["metadata"]["finalizers"] = {"migbsp.io/pods"};
@@ -114,7 +114,7 @@ TEST_F(StoreTest, FinalizersHoldADeletedObject) {
   EXPECT_EQ(store->get(key("a")).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(StoreTest, APodOnANodeStaysUntilTheNodePurgesIt) {
+TEST_F(StoreTest, BoundPodStaysUntilTheNodePurgesIt) {
   auto store = open();
   Object pod = thing("p", "Pod");
   pod["spec"] = {{"nodeName", "slow-0"}};
@@ -145,7 +145,7 @@ TEST_F(StoreTest, ListSelectsByLabelsAndSortsByName) {
   EXPECT_TRUE(store->list(kNode, "default").value().empty());
 }
 
-TEST_F(StoreTest, NamesThatLeaveTheDirectoryAreRefused) {
+TEST_F(StoreTest, NamesOutsideTheDirectoryAreRejected) {
   auto store = open();
   for (const char* name : {"../x", "a/b", ".hidden", "", "UPPER"})
     EXPECT_EQ(store->create(thing(name)).error().code, ErrorCode::kInvalid) << name;
@@ -153,7 +153,7 @@ TEST_F(StoreTest, NamesThatLeaveTheDirectoryAreRefused) {
   EXPECT_EQ(Store::open({.root = root_, .name_space = "a/b"}).error().code, ErrorCode::kInvalid);
 }
 
-TEST_F(StoreTest, AdmissionChangesAndRefuses) {
+TEST_F(StoreTest, AdmissionChangesAndRejects) {
   auto store = open([](const Object& next, const Object* current) -> Result<Object> {
     if (current && next["spec"] != (*current)["spec"]) return fail(ErrorCode::kInvalid, "spec: is immutable");
     Object object = next;
@@ -166,7 +166,7 @@ TEST_F(StoreTest, AdmissionChangesAndRefuses) {
   EXPECT_EQ(store->update(made).error().message, "spec: is immutable");
 }
 
-TEST_F(StoreTest, WatchTellsEveryKindOfChange) {
+TEST_F(StoreTest, WatchReportsEveryKindOfChange) {
   auto store = open();
   ASSERT_TRUE(store->create(thing("a")));
   std::string cursor;
@@ -191,13 +191,13 @@ TEST_F(StoreTest, WatchTellsEveryKindOfChange) {
   events = store->wait({}, "default", cursor, milliseconds(0)).value();
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].type, EventType::kDeleted);
-  EXPECT_EQ(events[0].object["status"]["phase"], "Pausing") << "the last that was seen of it";
+  EXPECT_EQ(events[0].object["status"]["phase"], "Pausing") << "its last known content";
   EXPECT_EQ(events[1].type, EventType::kAdded);
   EXPECT_EQ(events[2].type, EventType::kDeleted);
   EXPECT_EQ(events[2].object["metadata"]["name"], "b");
 }
 
-TEST_F(StoreTest, AWaiterIsWokenByAnotherProcess) {
+TEST_F(StoreTest, AnotherProcessWakesAWaiter) {
   auto store = open();
   std::string cursor;
   ASSERT_TRUE(store->wait({kRankMigration}, "default", cursor, milliseconds(0)));
@@ -215,7 +215,7 @@ TEST_F(StoreTest, AWaiterIsWokenByAnotherProcess) {
 }
 
 // Two processes increment one counter with optimistic locking; none of the increments may be lost.
-TEST_F(StoreTest, TwoProcessesLoseNoUpdate) {
+TEST_F(StoreTest, ConcurrentProcessesLoseNoUpdate) {
   auto store = open();
   Object counter = thing("counter");
   counter["spec"] = {{"count", 0}};
@@ -246,9 +246,9 @@ TEST_F(StoreTest, TwoProcessesLoseNoUpdate) {
   EXPECT_EQ(end["metadata"]["generation"], 401);
 }
 
-// A writer is killed in the middle of writing again and again: the object can always be read, its
-// version never goes back, the lock is free.
-TEST_F(StoreTest, AKilledWriterLeavesTheOldOrTheNewObject) {
+// A writer is killed mid-write again and again: the object stays readable, its version never decreases, and the lock is
+// released.
+TEST_F(StoreTest, KilledWriterLeavesTheOldOrTheNewObject) {
   auto store = open();
   ASSERT_TRUE(store->create(thing("a")));
   std::uint64_t last_version = 0;
@@ -279,14 +279,14 @@ TEST_F(StoreTest, AKilledWriterLeavesTheOldOrTheNewObject) {
   }
 }
 
-TEST_F(StoreTest, ADamagedFileIsNamed) {
+TEST_F(StoreTest, NamesADamagedFile) {
   auto store = open();
   ASSERT_TRUE(store->create(thing("a")));
   std::ofstream(root_ + "/default/RankMigration/a.json") << "{ half";
   EXPECT_THAT(store->get(key("a")).error().message, HasSubstr("a.json is not an object"));
 }
 
-TEST_F(StoreTest, AWatchSurvivesTheRemovalOfItsDirectory) {
+TEST_F(StoreTest, WatchSurvivesTheRemovalOfItsDirectory) {
   auto store = open();
   ASSERT_TRUE(store->create(thing("a")));
   std::string cursor;
@@ -299,7 +299,7 @@ TEST_F(StoreTest, AWatchSurvivesTheRemovalOfItsDirectory) {
   EXPECT_EQ(store->wait({}, "default", cursor, std::chrono::seconds(10)).value().size(), 1u);
 }
 
-TEST(Files, RemoveTreeKeepsOutOfLinkedPlaces) {
+TEST(Files, RemoveTreeDoesNotFollowLinks) {
   char path[] = "/tmp/bsp-store-test-XXXXXX";
   const std::string root = ::mkdtemp(path);
   ASSERT_TRUE(make_directories(root + "/precious"));
@@ -313,7 +313,7 @@ TEST(Files, RemoveTreeKeepsOutOfLinkedPlaces) {
   ASSERT_TRUE(remove_tree(root));
 }
 
-TEST(Files, OneHolderOfALock) {
+TEST(Files, LockIsExclusive) {
   char path[] = "/tmp/bsp-store-test-XXXXXX";
   const std::string root = ::mkdtemp(path);
   {
@@ -324,7 +324,7 @@ TEST(Files, OneHolderOfALock) {
   ASSERT_TRUE(remove_tree(root));
 }
 
-TEST_F(StoreTest, ADeletionMeansTheObjectWithItsUid) {
+TEST_F(StoreTest, RemoveChecksTheUid) {
   auto store = open();
   const std::string before = store->create(thing("a")).value()["metadata"]["uid"];
   ASSERT_TRUE(store->remove(key("a"), before));

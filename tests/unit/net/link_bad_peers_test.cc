@@ -1,24 +1,24 @@
-// The link against ends that are not who they should be, or do not speak as they should.
+// The link against peers with a wrong identity or that violate the protocol.
 #include "base/net/address.h"
 #include "tests/unit/net/link_world.h"
 
 namespace bsp::net {
 namespace {
 
-// After whatever a bad peer did, an honest one is served.
+// Whatever a bad peer did, the server still serves a good one.
 void expect_alive(World& world) {
   auto answer = world.link().call("status", {}, 10s);
   EXPECT_TRUE(answer) << answer.error().message;
 }
 
-// A connection that is open to raw bytes.
+// A connection that sends raw bytes.
 TlsStream raw(World& world) {
   Link link = world.link();
   EXPECT_TRUE(link.connect(5s));
   return std::move(link.take_over().value());
 }
 
-TEST(BadPeers, TheServerIsSomebodyElse) {
+TEST(BadPeers, ServerHasAnotherIdentity) {
   World world(echo);
   Link link(world.ca.context("client"), {world.address(), "job-r3-g2"});
   auto answer = link.call("status", {}, 5s);
@@ -27,7 +27,7 @@ TEST(BadPeers, TheServerIsSomebodyElse) {
   EXPECT_NE(answer.error().message.find("the peer is \"server\", not \"job-r3-g2\""), std::string::npos);
 }
 
-TEST(BadPeers, TheServerIsOfAnotherCa) {
+TEST(BadPeers, ServerHasAnotherCa) {
   World world(echo);
   Ca other;
   Link link(other.context("client"), {world.address(), "server"});
@@ -36,10 +36,10 @@ TEST(BadPeers, TheServerIsOfAnotherCa) {
   EXPECT_EQ(answer.error().code, ErrorCode::kUntrusted) << answer.error().message;
 }
 
-TEST(BadPeers, TheClientIsOfAnotherCa) {
+TEST(BadPeers, ClientHasAnotherCa) {
   World world(echo);
   Ca other;
-  // It believes our CA, but its own certificate is another's.
+  // It trusts our CA, but another CA signed its certificate.
   Link link(world.ca.stranger(other, "client"), {world.address(), "server"});
   const auto refused = link.call("status", {}, 5s);
   ASSERT_FALSE(refused);
@@ -52,7 +52,7 @@ struct Validity {
 };
 class Expired : public testing::TestWithParam<Validity> {};
 
-TEST_P(Expired, IsRefusedAtBothEnds) {
+TEST_P(Expired, IsRejectedByBothEnds) {
   World world(echo);
   Link link(world.ca.context("client", GetParam().from, GetParam().to), {world.address(), "server"});
   const auto refused = link.call("status", {}, 5s);
@@ -80,7 +80,7 @@ TEST(BadPeers, NoTlsAtAll) {
   expect_alive(world);
 }
 
-TEST(BadPeers, AFrameThatIsCutShort) {
+TEST(BadPeers, TruncatedFrame) {
   World world(echo);
   {
     TlsStream stream = raw(world);
@@ -90,7 +90,7 @@ TEST(BadPeers, AFrameThatIsCutShort) {
   expect_alive(world);
 }
 
-// Sends bytes and expects that the server hangs up without a word.
+// Sends bytes and expects the server to hang up without an answer.
 void expect_hung_up(World& world, const std::string& bytes) {
   TlsStream stream = raw(world);
   ASSERT_TRUE(stream.write_all(std::as_bytes(std::span(bytes)), 5s));
@@ -100,25 +100,25 @@ void expect_hung_up(World& world, const std::string& bytes) {
   EXPECT_TRUE(got || got.error().code != ErrorCode::kTimeout);
 }
 
-TEST(BadPeers, AHeaderLargerThanTheLimit) {
+TEST(BadPeers, OversizedHeader) {
   World world(echo);
   expect_hung_up(world, std::string("\x7f\xff\xff\xff\0\0\0\0\0\0\0\0", 12));
   expect_alive(world);
 }
 
-TEST(BadPeers, ABodyLargerThanTheLimit) {
+TEST(BadPeers, OversizedBody) {
   World world(echo);
   expect_hung_up(world, encode_frame_head({{"verb", "status"}}, kMaxBody + 1));
   expect_alive(world);
 }
 
-TEST(BadPeers, AHeaderThatIsNoJson) {
+TEST(BadPeers, HeaderIsNotJson) {
   World world(echo);
   expect_hung_up(world, std::string("\0\0\0\x04\0\0\0\0\0\0\0\0nope", 16));
   expect_alive(world);
 }
 
-TEST(BadPeers, ARequestWithoutAVerb) {
+TEST(BadPeers, RequestWithoutVerb) {
   World world(echo);
   TlsStream stream = raw(world);
   std::string head = encode_frame_head({{"n", 1}}, 0);
@@ -133,7 +133,7 @@ TEST(BadPeers, ARequestWithoutAVerb) {
   EXPECT_EQ(as_answer(**frame).error().code, ErrorCode::kInvalid);
 }
 
-TEST(BadPeers, NobodyListens) {
+TEST(BadPeers, NoListener) {
   Ca ca;
   Link link(ca.context("client"), {"127.0.0.1:1", "server"});
   auto answer = link.call("status", {}, 5s);
@@ -142,14 +142,14 @@ TEST(BadPeers, NobodyListens) {
   EXPECT_TRUE(answer.error().retryable);
 }
 
-TEST(BadPeers, AnAddressThatIsNone) {
+TEST(BadPeers, InvalidAddress) {
   for (const char* text : {"", "host:1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "[::1:5", "1.2.3:4"})
     EXPECT_FALSE(parse_address(text)) << text;
   EXPECT_EQ(to_string(parse_address("127.0.0.1:7600").value()), "127.0.0.1:7600");
   EXPECT_EQ(to_string(parse_address("[::1]:7600").value()), "[::1]:7600");
 }
 
-TEST(Pki, RefusesWhatCouldNotWork) {
+TEST(Pki, RejectsInvalidRequests) {
   Ca ca;
   auto issue = [&](std::string identity, Duration life) {
     return issue_certificate(ca.pair(), {.identity = std::move(identity),

@@ -1,4 +1,4 @@
-// The link between honest ends: whole messages, in order, late answers, taken-over connections.
+// The link between well-behaved ends: whole messages, in order, late answers, taken-over connections.
 #include <vector>
 
 #include "tests/unit/net/link_world.h"
@@ -20,7 +20,7 @@ TEST(Link, CarriesFieldsAndBodiesOfAnySize) {
   }
 }
 
-TEST(Link, CredentialsThatAreParsedLateServeAsWell) {
+TEST(Link, LazilyParsedCredentialsWork) {
   World world(echo);
   const TlsContext late = TlsContext::create_late(world.ca.credentials("pod-b"));
   for (int connection = 0; connection < 2; ++connection) {
@@ -29,7 +29,7 @@ TEST(Link, CredentialsThatAreParsedLateServeAsWell) {
     ASSERT_TRUE(answer) << answer.error().message;
     EXPECT_EQ(answer->header["peer"], "pod-b");
   }
-  // What is wrong with them is what every connection is told.
+  // Every connection reports what is wrong with them.
   Credentials bad = world.ca.credentials("pod-b");
   bad.key = world.ca.credentials("pod-c").key;
   const TlsContext useless = TlsContext::create_late(bad);
@@ -41,7 +41,7 @@ TEST(Link, CredentialsThatAreParsedLateServeAsWell) {
   }
 }
 
-TEST(Link, AnErrorKeepsItsCodeAndSaysWhere) {
+TEST(Link, ErrorsKeepTheirCodeAndNameThePeer) {
   World world([](Request, Reply reply) { reply.error({ErrorCode::kConflict, "too late", true}); });
   auto answer = world.link().call("arm", {}, 5s);
   ASSERT_FALSE(answer);
@@ -50,7 +50,7 @@ TEST(Link, AnErrorKeepsItsCodeAndSaysWhere) {
   EXPECT_NE(answer.error().message.find("arm: too late"), std::string::npos) << answer.error().message;
 }
 
-TEST(Link, ALateAnswerHoldsNobodyElseUp) {
+TEST(Link, LateAnswerDelaysNoOtherConnection) {
   std::promise<Reply> held;
   World world([&](Request request, Reply reply) {
     if (request.verb == "watch")
@@ -67,7 +67,7 @@ TEST(Link, ALateAnswerHoldsNobodyElseUp) {
   EXPECT_EQ(answer->header["version"], 2);
 }
 
-TEST(Link, ARequestThatNobodyAnswersIsToldSo) {
+TEST(Link, UnansweredRequestGetsAnError) {
   World world([](Request, Reply) {});
   auto answer = world.link().call("lost", {}, 5s);
   ASSERT_FALSE(answer);
@@ -90,12 +90,12 @@ TEST(Link, TimesOutAndServesTheNextCall) {
   world.on_loop([&] { kept.clear(); });
 }
 
-TEST(Link, ReplacesAKeptConnectionThatDied) {
+TEST(Link, ReplacesADeadConnection) {
   auto world = std::make_unique<World>(echo);
   Ca ca = world->ca;
   Link link(ca.context("client"), {world->address(), "server"});
   ASSERT_TRUE(link.call("one", {}, 5s));
-  // The same server, restarted: it knows nothing of the connection.
+  // The same server after a restart: it doesn't know the connection.
   std::string address = world->address();
   world->on_loop([] {});
   world.reset();
@@ -109,7 +109,7 @@ TEST(Link, ReplacesAKeptConnectionThatDied) {
   thread.join();
 }
 
-TEST(Link, AConnectionBecomesAStream) {
+TEST(Link, ConnectionBecomesAStream) {
   std::promise<std::size_t> received;
   World world([&](Request, Reply reply) {
     reply.take_over([&](Result<TlsStream> stream) {
@@ -156,7 +156,7 @@ TEST(LinkPeer, AnswersComeInOrderWithoutWaiting) {
   world.on_loop([&] { peer.reset(); });
 }
 
-TEST(LinkPeer, EveryCallEndsWhenItTalksToTheWrongOne) {
+TEST(LinkPeer, EveryCallFailsIfThePeerIsWrong) {
   World world(echo);
   std::promise<ErrorCode> code;
   std::unique_ptr<LinkPeer> peer;

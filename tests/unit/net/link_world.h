@@ -1,4 +1,4 @@
-// A link server on a loop of its own thread, and the certificates to reach it or to fail at it.
+// A link server on a loop in its own thread, and certificates that it accepts or rejects.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class Ca {
                     .value();
     return {pair_.certificate, pair.certificate, pair.key};
   }
-  // One that shows a certificate of `other` but believes this CA.
+  // Presents a certificate from `other` but trusts this CA.
   TlsContext stranger(const Ca& other, const std::string& identity) const {
     auto pair =
         issue_certificate(
@@ -62,7 +62,7 @@ class World {
   std::string address() const { return std::format("127.0.0.1:{}", server_->port()); }
   Link link(const std::string& as = "client") const { return Link(ca.context(as), {address(), "server"}); }
 
-  // Runs in the loop's thread and waits for its end.
+  // Runs `work` in the loop's thread and waits for it.
   void on_loop(std::function<void()> work) {
     std::promise<void> done;
     loop.post([&] {
@@ -80,7 +80,7 @@ class World {
   std::thread thread_;
 };
 
-// Answers with what it was asked, and by whom.
+// Echoes the request and its peer.
 inline void echo(Request request, Reply reply) {
   reply.ok({{"peer", request.peer}, {"verb", request.verb}, {"n", request.fields.value("n", 0)}},
            std::move(request.body));

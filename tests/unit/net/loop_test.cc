@@ -1,4 +1,4 @@
-// What a loop still owns when it ends.
+// Objects that a loop still owns when it is destroyed.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@
 namespace bsp::net {
 namespace {
 
-// Uses the loop as it goes, as a Reply does that was never sent.
+// Uses the loop in its destructor, like an unused Reply.
 struct UsesTheLoopAtItsEnd {
   Loop& loop;
   Loop::TimerId timer;
@@ -28,7 +28,7 @@ struct UsesTheLoopAtItsEnd {
   }
 };
 
-TEST(Loop, MayBeUsedByWhatItsCallbacksOwnWhileItEnds) {
+TEST(Loop, CallbacksMayUseItDuringDestruction) {
   int ended = 0;
   const Fd event(eventfd(0, EFD_CLOEXEC));
   {

@@ -1,4 +1,4 @@
-// Certificates that are renewed while links are open, by CAs that come from one seed.
+// Renewing certificates while links are open, with CAs derived from one seed.
 #include <filesystem>
 #include <fstream>
 
@@ -30,7 +30,7 @@ Result<Answer> ask(World& world, const Credentials& client) {
 
 ErrorCode code_of(const Result<Answer>& answer) { return answer ? ErrorCode::kInvalid : answer.error().code; }
 
-TEST(Renewal, WhoeverHasTheSeedSignsForWhoKnowsAnotherCertificateOfTheCa) {
+TEST(Renewal, CasFromOneSeedTrustEachOther) {
   const std::string seed = new_seed().value();
   const PemPair old = ca_of(seed, -400 * 24h, 2h), renewed = ca_of(seed, -1h, 365 * 24h);
   EXPECT_NE(old.certificate, renewed.certificate);
@@ -44,7 +44,7 @@ TEST(Renewal, WhoeverHasTheSeedSignsForWhoKnowsAnotherCertificateOfTheCa) {
   EXPECT_TRUE(ask(world, signed_by(old, "client")));
 }
 
-TEST(Renewal, AnotherSeedOrAnotherJobIsAnotherCa) {
+TEST(Renewal, SeedAndJobDetermineTheCa) {
   const std::string seed = new_seed().value(), other = new_seed().value();
   World world(echo, TlsContext::create(signed_by(ca_of(seed, -1h, 2h), "server")).value());
   EXPECT_EQ(code_of(ask(world, signed_by(ca_of(other, -1h, 2h), "client"))), ErrorCode::kUntrusted);
@@ -52,7 +52,7 @@ TEST(Renewal, AnotherSeedOrAnotherJobIsAnotherCa) {
   EXPECT_FALSE(derive_ca("too short", "bspjob-uid", now(), now() + 1h));
 }
 
-TEST(Renewal, AContextIsRenewedForAllItsCopiesAndNoOpenLinkEnds) {
+TEST(Renewal, RenewalReachesAllCopiesAndKeepsOpenLinks) {
   const PemPair ca = ca_of(new_seed().value(), -48h, 48h);
   TlsContext context = TlsContext::create(signed_by(ca, "server", -2h, 1h)).value();
   World world(echo, context);
@@ -60,7 +60,8 @@ TEST(Renewal, AContextIsRenewedForAllItsCopiesAndNoOpenLinkEnds) {
   ASSERT_TRUE(open.call("say", {}, 10s));
 
   ASSERT_TRUE(context.renew(signed_by(ca, "server", -2h, -1h)));
-  EXPECT_EQ(code_of(ask(world, signed_by(ca, "client"))), ErrorCode::kUntrusted) << "the server's is out of date now";
+  EXPECT_EQ(code_of(ask(world, signed_by(ca, "client"))), ErrorCode::kUntrusted)
+      << "the server's certificate is out of date now";
   EXPECT_TRUE(open.call("say", {}, 10s));
 
   Credentials torn = signed_by(ca, "server");
@@ -72,7 +73,7 @@ TEST(Renewal, AContextIsRenewedForAllItsCopiesAndNoOpenLinkEnds) {
   EXPECT_TRUE(open.call("say", {}, 10s));
 }
 
-// As a kubelet does it: the files are links through ..data, which is replaced at once.
+// Replaces files like a kubelet: they are links through ..data, which is replaced atomically.
 class Volume {
  public:
   Volume() {
@@ -100,7 +101,7 @@ class Volume {
   int shown_ = 0;
 };
 
-TEST(CredentialsWatch, ReadsWhatReplacesItsFiles) {
+TEST(CredentialsWatch, ReadsReplacedFiles) {
   const PemPair ca = ca_of(new_seed().value(), -48h, 48h), other = ca_of(new_seed().value(), -48h, 48h);
   Volume volume;
   volume.show(signed_by(ca, "server"));
@@ -124,7 +125,7 @@ TEST(CredentialsWatch, ReadsWhatReplacesItsFiles) {
   EXPECT_TRUE(becomes(other));
   EXPECT_EQ(code_of(ask(world, signed_by(ca, "client"))), ErrorCode::kUntrusted);
   fs::remove(volume.path() + "/..data");
-  EXPECT_TRUE(becomes(other)) << "files that are missing change nothing";
+  EXPECT_TRUE(becomes(other)) << "missing files change nothing";
   volume.show(signed_by(ca, "server"));
   EXPECT_TRUE(becomes(ca));
   world.on_loop([&] { watch.reset(); });

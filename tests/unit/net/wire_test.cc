@@ -1,4 +1,4 @@
-// JSON of crds/wire.h: what is written is read back whole, and what is missing or mistyped is named.
+// The JSON of crds/wire.h: it round-trips, and errors name missing or mistyped fields.
 #include "crds/wire.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ EpochPlan a_plan() {
           .members = {{0, "job-r0-g1", "u0", "10.0.0.1:7600", 0}, {1, "job-r1-g2", "u1", "10.0.0.2:7600", 1}}};
 }
 
-TEST(Wire, AnEpochPlanComesBackWhole) {
+TEST(Wire, EpochPlanRoundTrips) {
   json j = a_plan();
   auto read = epoch_plan_from_json(json::parse(j.dump()));
   ASSERT_TRUE(read) << read.error().message;
@@ -26,10 +26,10 @@ TEST(Wire, AnEpochPlanComesBackWhole) {
   EXPECT_EQ(read->members[1].set, 1u);
 }
 
-TEST(Wire, AStatusComesBackWhole) {
+TEST(Wire, StatusRoundTrips) {
   RankStatus status;
   std::uint64_t n = 1ull << 40;
-  // Every field another value, so that two exchanged ones are noticed.
+  // A different value in every field, to detect swapped fields.
   for (std::uint64_t* field :
        {&status.version, &status.epoch, &status.prepared_epoch, &status.admitted_epoch, &status.completed,
         &status.gate_superstep, &status.memory_bytes, &status.gate_reached_ns, &status.close_ns, &status.stopped_ns,
@@ -55,7 +55,7 @@ TEST(Wire, AStatusComesBackWhole) {
   EXPECT_TRUE(*read == status);
 }
 
-TEST(Wire, EveryPhaseHasItsName) {
+TEST(Wire, EveryPhaseHasAName) {
   for (int i = 0; i <= static_cast<int>(RankPhase::kExited); ++i)
     for (int k = 0; k <= static_cast<int>(TransferPhase::kFailed); ++k) {
       RankStatus status;
@@ -67,7 +67,7 @@ TEST(Wire, EveryPhaseHasItsName) {
     }
 }
 
-TEST(Wire, AReportComesBackWhole) {
+TEST(Wire, ReportRoundTrips) {
   RankReport report{.rank = 1, .completed = 9, .epoch = 2, .memory_bytes = 1 << 30, .supersteps = {}};
   report.supersteps.push_back({.superstep = 8,
                                .end_ns = 1,
@@ -85,7 +85,7 @@ TEST(Wire, AReportComesBackWhole) {
   EXPECT_EQ(read->supersteps[0].recv_bytes, (std::vector<std::uint64_t>{7, 0, 8}));
 }
 
-TEST(Wire, ASuperstepsSizeIsWhatItTakesAsJson) {
+TEST(Wire, SuperstepSizeMatchesItsJson) {
   RankReport report{.rank = 1, .completed = 100, .epoch = 0, .memory_bytes = 0, .supersteps = {}};
   std::uint64_t n = 7;
   for (std::uint64_t s = 1; s <= 60; ++s) {
@@ -103,7 +103,7 @@ TEST(Wire, ASuperstepsSizeIsWhatItTakesAsJson) {
   }
 }
 
-// What is wrong with a report, and would be taken for a measurement.
+// Reports with implausible values that would otherwise pass as measurements.
 struct BadReport {
   const char* name;
   void (*spoil)(json&);
@@ -112,7 +112,7 @@ struct BadReport {
 void PrintTo(const BadReport& bad, std::ostream* os) { *os << bad.name; }
 class Unbelievable : public testing::TestWithParam<BadReport> {};
 
-TEST_P(Unbelievable, IsRefused) {
+TEST_P(Unbelievable, IsRejected) {
   RankReport report{.rank = 2, .completed = 9, .epoch = 1, .memory_bytes = 1, .supersteps = {}};
   for (std::uint64_t s = 7; s <= 9; ++s)
     report.supersteps.push_back({.superstep = s, .recv_bytes = {1, 2}, .recv_ns = {3}});
@@ -189,7 +189,7 @@ TEST(Wire, UnknownFieldsAreIgnored) {
   EXPECT_TRUE(epoch_plan_from_json(j));
 }
 
-TEST(Wire, AnUnknownPhaseIsAnError) {
+TEST(Wire, UnknownPhaseIsAnError) {
   json j = RankStatus{};
   j["phase"] = "Flying";
   EXPECT_FALSE(rank_status_from_json(j));
