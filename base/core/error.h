@@ -51,7 +51,7 @@ std::unexpected<Error> fail_errno(std::string_view what, int error_number);
 std::string_view to_string(ErrorCode code);
 ErrorCode error_code_from(std::string_view name);  // kFailed if unknown
 
-// Ends the process, or throws where checks do (guard.h).
+// Ends the process, or throws while a ChecksThrow exists (guard.h).
 [[noreturn]] void break_invariant(std::string_view what, std::source_location where);
 
 inline void check(bool ok, std::string_view what, std::source_location where = std::source_location::current()) {

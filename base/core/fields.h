@@ -1,4 +1,4 @@
-// How a struct says its fields: once, as names and the members that hold them.
+// Declares a struct's fields once, as names and members.
 //
 //   struct Armed {
 //     std::uint64_t completed = 0;
@@ -10,7 +10,7 @@
 //     v("late", &Armed::late);
 //   }
 //
-// It stands beside the struct, in its namespace. Everything that crosses a process boundary follows from it: JSON
+// The declaration goes beside the struct, in its namespace. Everything that crosses a process boundary uses it: JSON
 // (crds/reflect.h), the packets of bsp-init (sidecar/control), a record's lines (operator/record) and the comparison
 // with the CRDs.
 #pragma once
@@ -27,10 +27,10 @@ namespace bsp {
 template <class T>
 using Of = std::type_identity<T>;
 
-// What is to be known of a field beside its name and type.
+// Attributes of a field besides its name and type.
 struct Field {
-  bool required = false;  // a reader refuses its absence; else the struct's default holds
-  bool rare = false;      // a writer leaves out the default
+  bool required = false;  // a reader rejects its absence; otherwise the struct's default applies
+  bool rare = false;      // a writer omits the default
   std::size_t most = std::numeric_limits<std::size_t>::max();  // entries of a list
   double usual = 0;                                            // of a grid: most entries are often this
 };
@@ -68,7 +68,7 @@ constexpr void visit_fields(T& object, F&& f) {
 }
 
 // --- Enums -----------------------------------------------------------------------------------------
-// An enum says its names beside it, in the order of the enumerators:
+// An enum declares its names beside it, in the order of the enumerators:
 //
 //   enum class Horizon { kWindow, kSuperstep };
 //   constexpr auto names_of(Of<Horizon>) { return std::to_array<std::string_view>({"Window", "Superstep"}); }

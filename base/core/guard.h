@@ -41,7 +41,7 @@ Result<std::invoke_result_t<Work>> caught(Work&& work) {
   }
 }
 
-// The same, and a check() that fails on this thread meanwhile is such an error too.
+// The same, but a check() that fails on this thread in `work` also becomes an error.
 template <class Work>
 Result<std::invoke_result_t<Work>> guarded(Work&& work) {
   const ChecksThrow here;

@@ -182,7 +182,7 @@ Result<void> create_volumes(const std::vector<VolumePlan>& volumes) {
   return {};
 }
 
-// <name> is a link to ..data/<name>, and ..data one to a directory with everything: replacing that link replaces all.
+// <name> links to ..data/<name>, and ..data to a directory with all files, so replacing that link replaces them all at once.
 Result<void> write_files(const VolumePlan& volume) {
   const std::string data = volume.path + "/..data";
   std::error_code none;

@@ -170,7 +170,7 @@ Result<void> PodWorker::prepare() {
   return {};
 }
 
-// A Secret that is gone, or can't be mounted any more, leaves the pod with what it has, as in Kubernetes.
+// If a Secret was deleted or can no longer be mounted, the pod keeps its files, as in Kubernetes.
 void PodWorker::write_changed_files() {
   const auto told = [&](const Error& error) {
     log_warning("a pod keeps the files it has", {{"pod", name_}, {"why", error.message}});

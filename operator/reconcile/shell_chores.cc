@@ -21,7 +21,7 @@ bool RunsFor::is(const std::string& job) { return current_job && *current_job ==
 
 Chores::Chores()
     : queue_({.tenant_of = [](const std::string& key) { return key.substr(0, key.find('/')); },
-              .of_a_tenant = kOfATenant}) {}
+              .max_per_tenant = kOfATenant}) {}
 
 Chores::~Chores() {
   {

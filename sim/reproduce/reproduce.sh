@@ -1,5 +1,5 @@
 #!/bin/bash
-# reproduce [OPTIONS] [TABLE.csv …]: in the simulator, several runs at once. Tables may lie anywhere; what runs sees copies of them.
+# reproduce [OPTIONS] [TABLE.csv …]: runs tables in the simulator, several runs at once. Tables are copied into the tree first.
 set -euo pipefail
 . images/commands.sh
 

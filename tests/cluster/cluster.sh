@@ -1,6 +1,6 @@
 #!/bin/bash
-# cluster up|down|status|load: compile Kubernetes (once), start it, and give its nodes the images of Podman's store.
-# Needs Go, which nothing else here does.
+# cluster up|down|status|load: compile Kubernetes (once), start it, and load Podman's images into its nodes.
+# The only command that needs Go.
 set -euo pipefail
 . images/commands.sh
 
@@ -17,5 +17,5 @@ case $verb in
     tests/cluster/status.sh
     ;;
   down | status | load) "tests/cluster/$verb.sh" "$@" ;;
-  *) die "cluster: '$verb' is not one of up, down, status, load" ;;
+  *) die "cluster: unknown command '$verb'; commands: up, down, status, load" ;;
 esac

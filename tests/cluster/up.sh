@@ -113,7 +113,7 @@ trap '[ $? = 0 ] || say "The cluster failed to start. Its logs are in $run/*/log
 began=$SECONDS
 mkdir -p "$run"/{images,shared}
 chmod 700 "$run"
-chmod 1777 "$run/shared"   # a directory of all nodes, as a network file system would be: hostPath /opt/cluster/shared
+chmod 1777 "$run/shared"   # shared by all nodes, like a network file system: hostPath /opt/cluster/shared
 
 say "Starting the control plane and $(node_names | wc -l) nodes: $(node_names | xargs)"
 certificates

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Guard, TurnsWhatIsThrownIntoAnError) {
+TEST(Guard, TurnsAnExceptionIntoAnError) {
   const Result<int> done = guarded([]() -> int { throw std::runtime_error("type must be string"); });
   ASSERT_FALSE(done);
   EXPECT_TRUE(done.error().retryable);
@@ -26,7 +26,7 @@ TEST(Guard, TurnsAFailedCheckIntoAnErrorThatNamesItsPlace) {
   EXPECT_THAT(done.error().message, HasSubstr("guard_test.cc:"));
 }
 
-TEST(Guard, AnInnerGuardLeavesTheOuterOneInPlace) {
+TEST(Guard, InnerGuardKeepsTheOuterOne) {
   const auto done = guarded([] {
     EXPECT_FALSE(guarded([] { check(false, "inner"); }));
     check(false, "outer");
@@ -35,13 +35,13 @@ TEST(Guard, AnInnerGuardLeavesTheOuterOneInPlace) {
   EXPECT_THAT(done.error().message, HasSubstr("outer"));
 }
 
-TEST(GuardDeathTest, OutsideOfAGuardAFailedCheckEndsTheProcess) {
+TEST(GuardDeathTest, FailedCheckOutsideAGuardAborts) {
   EXPECT_DEATH(check(false, "never so"), "broken invariant: never so");
   (void)guarded([] {});
   EXPECT_DEATH(check(false, "never so"), "broken invariant: never so");
 }
 
-TEST(GuardDeathTest, AGuardHoldsForItsOwnThreadOnly) {
+TEST(GuardDeathTest, GuardAppliesToItsOwnThreadOnly) {
   EXPECT_DEATH((void)guarded([] { std::thread([] { check(false, "elsewhere"); }).join(); }), "elsewhere");
 }
 

@@ -1,4 +1,4 @@
-// The files of Secrets and ConfigMaps in a pod's volume, and what a pod that runs sees of a change: as with a kubelet, all of it at once.
+// The files of Secrets and ConfigMaps in a pod's volume. A running pod sees a change all at once, as with a kubelet.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -35,8 +35,8 @@ class Files : public ::testing::Test {
   VolumePlan volume{};
 };
 
-TEST_F(Files, AreThereWithTheirMode) {
-  ASSERT_TRUE(make_volumes({volume}));
+TEST_F(Files, ExistWithTheirMode) {
+  ASSERT_TRUE(create_volumes({volume}));
   EXPECT_EQ(read("cert.pem"), "old certificate");
   EXPECT_EQ(read("key.pem"), "old key");
   struct stat st{};
@@ -45,8 +45,8 @@ TEST_F(Files, AreThereWithTheirMode) {
 }
 
 TEST_F(Files, AreReplacedTogether) {
-  ASSERT_TRUE(make_volumes({volume}));
-  // Whoever has opened the directory that `..data` names reads the old pair to its end, never a pair of both.
+  ASSERT_TRUE(create_volumes({volume}));
+  // A reader that has opened the directory behind `..data` keeps reading the old pair, never a mix of both.
   const std::string before = fs::read_symlink(volume.path + "/..data").string();
   volume.files = {{"cert.pem", "new certificate"}, {"key.pem", "new key"}};
   ASSERT_TRUE(write_files(volume));
@@ -58,8 +58,8 @@ TEST_F(Files, AreReplacedTogether) {
   EXPECT_EQ(read("key.pem"), "third key");
 }
 
-TEST_F(Files, ComeAndGo) {
-  ASSERT_TRUE(make_volumes({volume}));
+TEST_F(Files, AreAddedAndRemoved) {
+  ASSERT_TRUE(create_volumes({volume}));
   volume.files = {{"cert.pem", "old certificate"}, {"more.pem", "more"}};
   ASSERT_TRUE(write_files(volume));
   EXPECT_EQ(read("more.pem"), "more");
@@ -67,22 +67,22 @@ TEST_F(Files, ComeAndGo) {
   EXPECT_FALSE(fs::is_symlink(volume.path + "/key.pem"));
 }
 
-TEST_F(Files, ThatAreTheSameStayAsTheyAre) {
-  ASSERT_TRUE(make_volumes({volume}));
+TEST_F(Files, AreNotRewrittenIfUnchanged) {
+  ASSERT_TRUE(create_volumes({volume}));
   const auto inode = [&] {
     struct stat st{};
     return ::stat((volume.path + "/key.pem").c_str(), &st) == 0 ? st.st_ino : 0;
   };
   const auto before = inode();
-  ASSERT_TRUE(make_volumes({volume}));  // as for a pod that is adopted
+  ASSERT_TRUE(create_volumes({volume}));  // as for an adopted pod
   ASSERT_TRUE(write_files(volume));
   EXPECT_EQ(inode(), before);
 }
 
-TEST_F(Files, OfAnOlderOperatorAreTakenOver) {
+TEST_F(Files, FromAnOlderOperatorAreReplaced) {
   fs::create_directories(volume.path);
   std::ofstream(volume.path + "/cert.pem") << "older certificate";
-  ASSERT_TRUE(make_volumes({volume}));
+  ASSERT_TRUE(create_volumes({volume}));
   EXPECT_EQ(read("cert.pem"), "old certificate");
 }
 
