@@ -21,7 +21,7 @@ constexpr FigureName kFigureNames[] = {
     {"overhead", Figure::kOverhead},
 };
 
-// What a value column is of; alpha only if its name has one.
+// The meaning of a value column; alpha only if its name has one.
 struct Meaning {
   Figure figure;
   std::optional<std::uint64_t> alpha;
@@ -184,7 +184,7 @@ Result<Table> table_of(const Csv& csv) {
     table.value_columns.push_back(column);
     meanings.push_back(*meaning);
   }
-  // Scenario i knows no α: that of the first column that has one needs no run of its own.
+  // Scenario i doesn't depend on α: with the first α of the row's columns, it needs no separate run.
   const auto with_alpha = std::ranges::find_if(meanings, [](const Meaning& m) { return m.alpha.has_value(); });
   for (std::size_t row = 0; row < csv.rows.size(); ++row) {
     BSP_TRY(const RunKey of_row, key_of_row(csv, *kind, row));

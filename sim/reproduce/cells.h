@@ -21,14 +21,14 @@ enum class Figure {
   kOverhead,
   kGain,  // %, (ii − i)/i and (i − iii)/i
 };
-// %, compared by difference instead of by ratio.
+// %; compared by difference, not by ratio.
 bool in_percent(Figure figure);
-// "i", "ii", "iii", "gain", …: figures are grouped by it.
+// "i", "ii", "iii", "gain", …: the report groups figures by this name.
 std::string_view to_string(Figure figure);
 
 struct Cell {
   std::size_t row = 0;   // index in Table::rows
-  std::string column{};  // as the file calls it
+  std::string column{};  // its name in the file
   Figure figure = Figure::kAlone;
   RunKey run{};
   std::optional<double> published{};
@@ -37,8 +37,8 @@ struct Cell {
 };
 
 struct Table {
-  std::string name{};   // the file's
-  std::string title{};  // of what application, on what, with which heuristic
+  std::string name{};   // of the file
+  std::string title{};  // application, platform and heuristic
   std::vector<std::string> key_columns{};
   std::vector<std::vector<std::string>> rows{};  // values of the key columns
   std::vector<std::string> value_columns{};
@@ -47,14 +47,14 @@ struct Table {
   [[nodiscard]] std::string row_name(std::size_t row) const;  // "25/100"
 };
 
-// kInvalid names file, line or column, and what would be right.
+// kInvalid names file, line or column, and the remedy.
 Result<Table> table_of(const Csv& csv);
 
 using Results = std::map<RunKey, RunResult>;
 
-// Ours against the published value: % of it, or points for a percentage.
+// The difference of ours from the published value: in % of it, or in points for a percentage.
 double difference(const Cell& cell, const RunResult& result);
-// The medians of |difference| by figure; nothing for figures without published values.
+// The medians of |difference| by figure, without figures that have no published values.
 std::map<Figure, double> medians(const Table& table, const Results& results);
 double median(std::vector<double> values);
 

@@ -1,5 +1,5 @@
-// bsp-reproduce: runs every cell of the published tables, or of tables of your own, and writes what came out beside
-// them.
+// bsp-reproduce: runs every cell of the published tables, or of your own tables, and writes the results beside the
+// published values.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -64,7 +64,7 @@ Result<Options> options_of(int argc, char** argv) {
   return options;
 }
 
-// In the order in which the report shows them.
+// In the order of the report.
 constexpr const char* kPublished[] = {
     "lattice_boltzmann", "lattice_boltzmann_barrier", "smith_waterman", "lu", "fractal", "migcube", "mighull"};
 

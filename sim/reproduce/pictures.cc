@@ -65,7 +65,7 @@ std::vector<Panel> panels_of(const Table& table, const Results& results) {
   return panels;
 }
 
-// 1, 2 or 5 times a power of ten, so that five or so fit.
+// 1, 2 or 5 times a power of ten, so that about five steps fit.
 double tick_step(double range) {
   const double rough = range / 5, power = std::pow(10, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0})

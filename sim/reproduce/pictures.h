@@ -1,4 +1,4 @@
-// A table as a picture: for every row what scenarios ii and iii take compared to i, published and ours. SVG.
+// A table as an SVG figure: scenarios ii and iii of every row relative to i, published and ours.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // The comparison as Markdown: every cell, every statement, the medians, the order of gains, the yardsticks.
 //
-// Pure: the same tables and results give the same text.
+// Pure: the same tables and results produce the same text.
 #pragma once
 
 #include <span>
@@ -11,8 +11,9 @@
 
 namespace bsp::sim {
 
-// Which of two gains is greater, published and ours, over all pairs that the tables print: the same row under two α₀,
-// and the same row and column of MigCube and MigHull. Pairs closer than 0.1 points in print are not counted.
+// How often the published and our gains agree on which of two is greater, over all pairs in the tables: the same row
+// with two α₀, and the same row and column of MigCube and MigHull. Pairs that differ by less than 0.1 points in print
+// don't count.
 struct Order {
   std::string name;
   int pairs = 0, same = 0;
@@ -32,16 +33,16 @@ struct Score {
 // Of explicit statements (implied = false) or of the implied ones.
 Score score_of(std::span<const Statement> statements, const Results& results, bool implied);
 
-// The runs in which ours are held against the yardsticks.
+// The runs that compare our heuristics with the yardsticks.
 std::vector<RunKey> yardstick_runs();
 
 struct ReportParts {
   std::span<const Table> tables;
-  std::span<const Statement> statements;  // with the implied ones
+  std::span<const Statement> statements;  // including the implied ones
   const Results& results;
-  std::string pictures{};     // directory of the pictures as the text refers to it; "" = none
-  std::string assumptions{};  // prose that ends it
-  bool yardsticks = false;    // results have yardstick_runs()
+  std::string pictures{};     // directory of the figures, as the text refers to it; "" = none
+  std::string assumptions{};  // the last section
+  bool yardsticks = false;    // whether the results include yardstick_runs()
 };
 std::string report_of(const ReportParts& parts);
 

@@ -38,7 +38,7 @@ double call_factor(const RunKey& key) {
   return calibration::kCallOfLatticeBoltzmann;
 }
 
-// What the last superstep took besides the slowest node's computation.
+// The last superstep's time without the slowest node's computation.
 double rest_of_last(const Outcome& outcome, const decide::Platform& nodes, const Workload& workload) {
   Demand demand;
   workload.demand(workload.supersteps(), demand);
@@ -171,7 +171,7 @@ Result<RunResult> run_result_from_json(const std::string& text) {
       result.moves.push_back({move.at(0), move.at(1), move.at(2), move.at(3), move.at(4)});
     return result;
   } catch (const nlohmann::json::exception& e) {
-    return fail(ErrorCode::kFailed, std::format("a worker's answer is no result: {}", e.what()));
+    return fail(ErrorCode::kFailed, std::format("invalid result from a worker: {}", e.what()));
   }
 }
 

@@ -1,6 +1,5 @@
-// One run of the sources' evaluations: which application, how large, on how many processes, with which heuristic and
-// α₀; and what comes out of it in the three scenarios. The figures behind it are sim/applications/calibration.h's, for
-// every run the same.
+// One run of the sources' evaluations: its application, size, number of processes, heuristic and α₀, and its results in
+// the three scenarios. All runs use the parameters of sim/applications/calibration.h.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@ struct RunKey {
 
 struct RunMove {
   std::uint32_t process = 0;  // 1-based, as the sources count
-  std::string node{};         // it went to
+  std::string node{};         // its new node
   std::string from{}, to{};   // Sets
   std::uint64_t superstep = 0;
 
@@ -56,10 +55,10 @@ Result<void> validate(const RunKey& key);
 // kInvalid if the key is wrong; kFailed if SimGrid is.
 Result<RunResult> run(const RunKey& key);
 
-// How long run() will take compared to others, roughly.
+// Roughly how long run() takes, relative to other runs.
 double expected_cost(const RunKey& key);
 
-// For the way between processes.
+// Serialisation, to pass results between processes.
 std::string to_json(const RunResult& result);
 Result<RunResult> run_result_from_json(const std::string& text);
 

@@ -21,7 +21,7 @@ bool same_call(const Statement& a, const RunMove& move) { return !a.superstep ||
 
 std::string brief(const RunMove& move) { return std::format("p{}→{} at {}", move.process, move.node, move.superstep); }
 
-// "5 from Corisco to Aquario at 11; 1 …"; what moved at the call, or ever.
+// Describes the moves at the call, or of the whole run: "5 from Corisco to Aquario at 11; 1 …".
 std::string summary(const Statement& statement, const RunResult& result) {
   std::map<std::tuple<std::uint64_t, std::string, std::string>, int> groups;
   for (const RunMove& move : result.moves)
@@ -37,7 +37,7 @@ std::string summary(const Statement& statement, const RunResult& result) {
   return text;
 }
 
-// As many as all statements about this call and these two Sets say.
+// The number that all statements about this call and these two Sets give together.
 std::uint32_t count_said(const Statement& statement, std::span<const Statement> all) {
   std::uint32_t count = 0;
   for (const Statement& s : all)
@@ -141,7 +141,7 @@ Verdict judge(const Statement& s, std::span<const Statement> all, const RunResul
       return {right, right, summary(s, result)};
     }
     case Claim::kNone: {
-      // At a call that the statement names, it must have been made.
+      // If the statement names a call, our run must have made it.
       const bool made =
           !s.superstep || std::ranges::find(result.calls, *s.superstep, &RunCall::superstep) != result.calls.end();
       return {!moved && made, !moved && made, made ? summary(s, result) : "no call there"};

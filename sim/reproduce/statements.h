@@ -1,10 +1,8 @@
-// What the sources say about migrations, and whether ours were the same (published/moves.csv, described in
-// published/README.md).
+// The sources' statements about migrations, compared with ours (published/moves.csv, described in published/README.md).
 //
-//   exact           the process that the statement names moved at the superstep that it names, to the Set that it names
-//   Set and count   at that call as many processes moved from that Set to that Set as the statements about it say,
-//                   whichever they were
-// A statement that nothing moved is right in both senses, or in neither.
+//   exact           the named process moved at the named superstep to the named Set
+//   Set and count   at that call the stated number of processes moved from that Set to that Set, whichever they were
+// A statement that nothing moved is right in both senses or in neither.
 #pragma once
 
 #include <optional>
@@ -23,14 +21,14 @@ enum class Claim { kMove, kGroup, kNone, kSome };
 
 struct Statement {
   RunKey run{};
-  std::optional<std::uint64_t> superstep{};  // of the call; nothing: any
+  std::optional<std::uint64_t> superstep{};  // of the call; nullopt: any
   Claim claim = Claim::kNone;
   std::uint32_t process = 0;  // kMove
   std::uint32_t count = 1;    // kGroup
   std::string from{}, to{};   // Sets; kMove, kGroup
   std::string node{};         // kMove, if the text names it
-  std::uint32_t weight = 1;   // how many statements it counts as
-  bool implied = false;       // by a printed iii that equals its ii
+  std::uint32_t weight = 1;   // the number of statements that it counts as
+  bool implied = false;       // derived from a printed iii that equals its ii
 
   [[nodiscard]] std::string text() const;  // "p21: Corisco → Aquario (A1) at superstep 4"
 };
@@ -38,14 +36,14 @@ struct Statement {
 struct Verdict {
   bool exact = false;
   bool set_and_count = false;
-  std::string ours{};  // what happened instead, or as well
+  std::string ours{};  // what happened in our run
 };
 
 Result<std::vector<Statement>> statements_of(const Csv& csv);
-// Printed cells whose iii equals their ii. Runs in which no call is made say nothing and are left out.
+// Statements implied by printed cells whose iii equals their ii, without runs that make no call.
 std::vector<Statement> implied_statements(std::span<const Table> tables, const Results& results);
 
-// `all` are all statements: those about the same call count together.
+// `all`: all statements, because those about the same call count together.
 Verdict judge(const Statement& statement, std::span<const Statement> all, const RunResult& result);
 
 }  // namespace bsp::sim

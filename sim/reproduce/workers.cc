@@ -14,8 +14,8 @@ namespace {
 
 std::span<const std::byte> bytes_of_word(const std::uint64_t& word) { return std::as_bytes(std::span(&word, 1)); }
 
-// In the worker: reads the number of a run, writes the length of an answer and the answer; "!" is an error's first
-// letter.
+// Runs in the worker: reads the number of a run, then writes the answer's length and the answer. An error starts with
+// "!".
 void serve_runs(std::span<const RunKey> keys, int channel) {
   std::uint64_t number = 0;
   while (read_fully(channel, std::as_writable_bytes(std::span(&number, 1)))) {
@@ -41,7 +41,7 @@ Result<std::map<RunKey, RunResult>> run_all(std::span<const RunKey> keys, unsign
   std::vector<RunKey> queue(once.begin(), once.end());
   std::ranges::stable_sort(queue, std::ranges::greater{}, expected_cost);
 
-  // All workers are forked before the first thread starts, so that each begins with one thread.
+  // Fork all workers before starting the first thread, so that each starts with one thread.
   std::vector<Child> workers;
   for (unsigned w = 0; w < std::min<std::size_t>(std::max(1u, processes), queue.size()); ++w) {
     BSP_TRY(Child worker, Child::start([&queue](int channel) { serve_runs(queue, channel); }));

@@ -1,4 +1,4 @@
-// Many runs at once, each in one of several processes (SimGrid knows one engine per process).
+// Executes runs in several processes at once, because SimGrid supports one engine per process.
 #pragma once
 
 #include <functional>
@@ -9,15 +9,14 @@
 
 namespace bsp::sim {
 
-// What is told while it goes on; from one thread at a time.
+// Progress reports; called from one thread at a time.
 struct Progress {
   std::size_t done, of;
-  const RunKey& run;  // that is done
+  const RunKey& run;  // the finished run
   double seconds;     // since the start
 };
 
-// Every key once, the longest runs first. The first error ends it: runs that have begun are finished, no other is
-// begun.
+// Runs every key once, the longest runs first. After the first error it finishes the started runs and starts no others.
 Result<std::map<RunKey, RunResult>> run_all(std::span<const RunKey> keys, unsigned processes,
                                             const std::function<void(const Progress&)>& tell);
 
