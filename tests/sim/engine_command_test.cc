@@ -183,7 +183,7 @@ TEST_F(Command, BadInputNamesTheMistakeAndTheRemedy) {
   const Ran help = simulate("--help");
   EXPECT_EQ(help.status, 0);
   EXPECT_THAT(help.output, AllOf(HasSubstr("usage: bsp-operator simulate"), HasSubstr("  smith-waterman"),
-                                 HasSubstr("    file=…"), HasSubstr("what --record wrote")));
+                                 HasSubstr("    file=…"), HasSubstr("a file written by --record")));
   EXPECT_THAT(wrong(kJob + kLattice), HasSubstr("give either --platform or --pools"));
   EXPECT_THAT(wrong(kJob + kPools), HasSubstr("--application: say what the job computes"));
   EXPECT_THAT(wrong(kJob + kPools + "--application latice-boltzmann"), HasSubstr("did you mean lattice-boltzmann?"));

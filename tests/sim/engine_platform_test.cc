@@ -101,7 +101,7 @@ TEST_F(PlatformFile, ErrorsNameThePlace) {
   EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\">"), AllOf(HasSubstr(path_.string()), HasSubstr("XML")));
   EXPECT_THAT(error("<zone id=\"w\" routing=\"Sideways\"/>"), HasSubstr("examples/platform.xml"));
   EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"fast\"/></zone>"), HasSubstr("fast"));
-  EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"/>"), HasSubstr("it has no Sets"));
+  EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"/>"), HasSubstr("it has no hosts"));
   EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\"><prop id=\"load\" "
                     "value=\"busy\"/></host></zone>"),
               HasSubstr("host a: property load is \"busy\"; write a share of at least 0 and below 1"));
@@ -114,7 +114,7 @@ TEST_F(PlatformFile, ErrorsNameThePlace) {
       HasSubstr("property call is \"10:3\"; write RANKS=SECONDS"));
   EXPECT_THAT(error("<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\" core=\"2\"><prop id=\"slots\" "
                     "value=\"3\"/></host></zone>"),
-              HasSubstr("remove its property slots"));
+              HasSubstr("remove the property slots"));
   EXPECT_THAT(read_platform_file("/nowhere.xml").error().message, HasSubstr("/nowhere.xml does not exist"));
 }
 

@@ -180,7 +180,7 @@ TEST_F(ClientTest, FindsAKindOnceItIsServed) {
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(early.error().retryable);
-  EXPECT_THAT(early.error().message, HasSubstr("no Widget of kubetest.example/v1"));
+  EXPECT_THAT(early.error().message, HasSubstr("serve Widget of kubetest.example/v1"));
   install_widgets(*client);
   EXPECT_TRUE(client->create(widget("a")));
 }

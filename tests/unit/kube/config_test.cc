@@ -112,19 +112,19 @@ TEST_F(ConfigTest, ErrorsNameTheRemedy) {
   EXPECT_THAT(refusal("server: 17", "token: x"), HasSubstr("must be a string"));
   EXPECT_THAT(refusal(server + ", insecure-skip-tls-verify: maybe", ""), HasSubstr("must be true or false"));
   EXPECT_THAT(refusal(server + ", insecure-skip-tls-verify: true, certificate-authority-data: " + kPem64, ""),
-              HasSubstr("not allowed; remove one of them"));
+              HasSubstr("combined with certificate-authority; remove one of them"));
   EXPECT_THAT(refusal(server + ", certificate-authority-data: \"%%%\"", ""), HasSubstr("is not base64"));
   EXPECT_THAT(refusal(server + ", certificate-authority-data: aGVsbG8=", ""), HasSubstr("is not PEM"));
   EXPECT_THAT(refusal(server + ", certificate-authority: nowhere.pem", ""), HasSubstr("nowhere.pem"));
   EXPECT_THAT(refusal(server, std::string("client-certificate-data: ") + kPem64), HasSubstr("client-key: required"));
   EXPECT_THAT(refusal(server, "tokenFile: nowhere"), HasSubstr("tokenFile"));
-  EXPECT_THAT(refusal(server, "token: x, username: y, password: z"), HasSubstr("keep one of them"));
+  EXPECT_THAT(refusal(server, "token: x, username: y, password: z"), HasSubstr("remove one of them"));
   EXPECT_THAT(refusal("server: \"https://[::1]:6443\"", ""), HasSubstr("IPv6"));
   EXPECT_THAT(refusal(server + ", proxy-url: \"socks5://p\"", ""), HasSubstr("only http:// proxies"));
   EXPECT_THAT(refusal(server, "as-groups: all"), HasSubstr("must be a list"));
   EXPECT_THAT(kubeconfig({write("config", "current-context: [")}).error().message, HasSubstr("/config:"));
   EXPECT_THAT(kubeconfig({write("config", "- a list")}).error().message, HasSubstr("is not a kubeconfig"));
-  EXPECT_THAT(kubeconfig({write("config", "clusters: []")}).error().message, HasSubstr("current-context: not set"));
+  EXPECT_THAT(kubeconfig({write("config", "clusters: []")}).error().message, HasSubstr("current-context is not set"));
   EXPECT_EQ(kubeconfig({directory_ + "/nowhere"}).error().code, ErrorCode::kNotFound);
 }
 

@@ -198,7 +198,7 @@ TEST_F(FaultsTest, PresentsTheClientCertificate) {
   c.client_key.text = Pki::get().client.key;
   EXPECT_EQ(ApiClient::create(c, quick()).value()->get(key(kConfigMap, "a")).error().code, ErrorCode::kNotFound);
   c.client_key.text = Pki::get().server.key;
-  EXPECT_THAT(ApiClient::create(c, quick()).error().message, HasSubstr("does not belong to"));
+  EXPECT_THAT(ApiClient::create(c, quick()).error().message, HasSubstr("doesn't match"));
   c.client_key.text = "nothing";
   EXPECT_THAT(ApiClient::create(c, quick()).error().message, HasSubstr("unencrypted private key"));
 }

@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
                 [](const json&, std::size_t) {
                   return frame_of("{\"x\":" + std::string(30'000, '[') + std::string(30'000, ']') + "}");
                 },
-                "values, and"},
+                "values, more than"},
         Hostile{"Nesting",
                 [](const json&, std::size_t) {
                   return frame_of("{\"x\":" + std::string(20, '[') + std::string(20, ']') + "}");
@@ -211,7 +211,7 @@ INSTANTIATE_TEST_SUITE_P(
                   for (int i = 0; i < 10'000; ++i) list += ",0";
                   return frame_of(list + "]}");
                 },
-                "values, and"},
+                "values, more than"},
         Hostile{"HugeHeader",
                 [](const json&, std::size_t) { return std::string("\x7f\xff\xff\xff\0\0\0\0\0\0\0\0", 12); },
                 "exceeds the limits"},
