@@ -20,8 +20,8 @@ namespace bsp::crds {
 // --- spec ------------------------------------------------------------------------------------------
 enum class Heuristic { kTop, kPercentage, kAutoMig, kMigCube, kMigHull, kBottleneck };
 enum class Horizon { kWindow, kSuperstep };
-enum class ReschedulingMode { kMigrate, kAdvise, kOff };  // Advise: decide and report, never move
 enum class InitialMapping { kContiguous, kAscending, kDescending, kCpu, kRoundRobin };
+enum class ReschedulingMode { kMigrate, kAdvise, kOff };  // Advise: decide and report, never move
 enum class CleanPodPolicy { kAll, kRunning, kNone };
 
 struct SetsSpec {
@@ -235,35 +235,19 @@ Result<BspJob> bsp_job_from_json(const nlohmann::json& j);
 Result<void> validate(const BspJobSpec& spec);
 
 // --- Names -----------------------------------------------------------------------------------------
-template <>
-struct EnumNames<Heuristic> {
-  static constexpr std::array<std::string_view, 6> names{"Top",     "Percentage", "AutoMig",
-                                                         "MigCube", "MigHull",    "Bottleneck"};
-};
-template <>
-struct EnumNames<Horizon> {
-  static constexpr std::array<std::string_view, 2> names{"Window", "Superstep"};
-};
-template <>
-struct EnumNames<ReschedulingMode> {
-  static constexpr std::array<std::string_view, 3> names{"Migrate", "Advise", "Off"};
-};
-template <>
-struct EnumNames<InitialMapping> {
-  static constexpr std::array<std::string_view, 5> names{"Contiguous", "Ascending", "Descending", "CPU", "RoundRobin"};
-};
-template <>
-struct EnumNames<CleanPodPolicy> {
-  static constexpr std::array<std::string_view, 3> names{"All", "Running", "None"};
-};
-template <>
-struct EnumNames<JobPhase> {
-  static constexpr std::array<std::string_view, 8> names{"Pending",    "Starting",  "Running",   "Migrating",
-                                                         "Restarting", "Suspended", "Succeeded", "Failed"};
-};
-template <>
-struct EnumNames<FigureSource> {
-  static constexpr std::array<std::string_view, 2> names{"Assumed", "Measured"};
-};
+constexpr auto names_of(Of<Heuristic>) {
+  return std::to_array<std::string_view>({"Top", "Percentage", "AutoMig", "MigCube", "MigHull", "Bottleneck"});
+}
+constexpr auto names_of(Of<Horizon>) { return std::to_array<std::string_view>({"Window", "Superstep"}); }
+constexpr auto names_of(Of<InitialMapping>) {
+  return std::to_array<std::string_view>({"Contiguous", "Ascending", "Descending", "CPU", "RoundRobin"});
+}
+constexpr auto names_of(Of<ReschedulingMode>) { return std::to_array<std::string_view>({"Migrate", "Advise", "Off"}); }
+constexpr auto names_of(Of<CleanPodPolicy>) { return std::to_array<std::string_view>({"All", "Running", "None"}); }
+constexpr auto names_of(Of<JobPhase>) {
+  return std::to_array<std::string_view>(
+      {"Pending", "Starting", "Running", "Migrating", "Restarting", "Suspended", "Succeeded", "Failed"});
+}
+constexpr auto names_of(Of<FigureSource>) { return std::to_array<std::string_view>({"Assumed", "Measured"}); }
 
 }  // namespace bsp::crds

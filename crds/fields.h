@@ -1,7 +1,6 @@
 // Every field of the API, once: its JSON name and the member that holds it.
 //
 // Read by crds/reflect.h (JSON in and out) and by the test that compares this mirror with the YAML.
-// v(name, member) is an optional field, v.required(name, member) one the user must give.
 #pragma once
 
 #include "crds/bspjob.h"
@@ -9,275 +8,246 @@
 
 namespace bsp::crds {
 
-// One function per struct; T is the struct, const or not.
-template <class T, class Struct>
-concept Is = std::same_as<std::remove_const_t<T>, Struct>;
-
-template <Is<ObjectMeta> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("name", o.name);
-  v("namespace", o.name_space);
-  v("uid", o.uid);
-  v("resourceVersion", o.resource_version);
-  v("generation", o.generation);
-  v("labels", o.labels);
-  v("annotations", o.annotations);
-  v("finalizers", o.finalizers);
-  v("ownerReferences", o.owner_references);
-  v("creationTimestamp", o.creation_timestamp);
-  v("deletionTimestamp", o.deletion_timestamp);
+constexpr void fields_of(Of<ObjectMeta>, auto&& v) {
+  v("name", &ObjectMeta::name);
+  v("namespace", &ObjectMeta::name_space);
+  v("uid", &ObjectMeta::uid);
+  v("resourceVersion", &ObjectMeta::resource_version);
+  v("generation", &ObjectMeta::generation);
+  v("labels", &ObjectMeta::labels);
+  v("annotations", &ObjectMeta::annotations);
+  v("finalizers", &ObjectMeta::finalizers);
+  v("ownerReferences", &ObjectMeta::owner_references);
+  v("creationTimestamp", &ObjectMeta::creation_timestamp);
+  v("deletionTimestamp", &ObjectMeta::deletion_timestamp);
   // What an API server adds and nobody here needs.
   for (const char* name : {"managedFields", "generateName", "selfLink", "deletionGracePeriodSeconds"}) v.ignored(name);
 }
 
-template <Is<Condition> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("type", o.type);
-  v("status", o.status);
-  v("observedGeneration", o.observed_generation);
-  v("lastTransitionTime", o.last_transition_time);
-  v("reason", o.reason);
-  v("message", o.message);
+constexpr void fields_of(Of<Condition>, auto&& v) {
+  v("type", &Condition::type);
+  v("status", &Condition::status);
+  v("observedGeneration", &Condition::observed_generation);
+  v("lastTransitionTime", &Condition::last_transition_time);
+  v("reason", &Condition::reason);
+  v("message", &Condition::message);
 }
 
-template <Is<SetsSpec> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("label", o.label);
-  v("names", o.names);
+constexpr void fields_of(Of<SetsSpec>, auto&& v) {
+  v("label", &SetsSpec::label);
+  v("names", &SetsSpec::names);
 }
 
-template <Is<ReschedulingSpec> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("mode", o.mode);
-  v("heuristic", o.heuristic);
-  v("alpha", o.alpha);
-  v("d", o.d);
-  v("omega", o.omega);
-  v("delta", o.delta);
-  v("beta", o.beta);
-  v("x", o.x);
-  v("horizon", o.horizon);
-  v("minGain", o.min_gain);
-  v("cooldownSupersteps", o.cooldown_supersteps);
-  v("maxMovesPerWave", o.max_moves_per_wave);
+constexpr void fields_of(Of<ReschedulingSpec>, auto&& v) {
+  v("mode", &ReschedulingSpec::mode);
+  v("heuristic", &ReschedulingSpec::heuristic);
+  v("alpha", &ReschedulingSpec::alpha);
+  v("d", &ReschedulingSpec::d);
+  v("omega", &ReschedulingSpec::omega);
+  v("delta", &ReschedulingSpec::delta);
+  v("beta", &ReschedulingSpec::beta);
+  v("x", &ReschedulingSpec::x);
+  v("horizon", &ReschedulingSpec::horizon);
+  v("minGain", &ReschedulingSpec::min_gain);
+  v("cooldownSupersteps", &ReschedulingSpec::cooldown_supersteps);
+  v("maxMovesPerWave", &ReschedulingSpec::max_moves_per_wave);
 }
 
-template <Is<SuperstepSpec> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("call", o.call);
-  v("stride", o.stride);
+constexpr void fields_of(Of<SuperstepSpec>, auto&& v) {
+  v("call", &SuperstepSpec::call);
+  v("stride", &SuperstepSpec::stride);
 }
 
-template <Is<CheckpointSpec> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("sizeLimit", o.size_limit);
+constexpr void fields_of(Of<CheckpointSpec>, auto&& v) { v("sizeLimit", &CheckpointSpec::size_limit); }
+
+constexpr void fields_of(Of<RunPolicy>, auto&& v) {
+  v("backoffLimit", &RunPolicy::backoff_limit);
+  v("ttlSecondsAfterFinished", &RunPolicy::ttl_seconds_after_finished);
+  v("activeDeadlineSeconds", &RunPolicy::active_deadline_seconds);
+  v("cleanPodPolicy", &RunPolicy::clean_pod_policy);
+  v("suspend", &RunPolicy::suspend);
+  v("migrationHistoryLimit", &RunPolicy::migration_history_limit);
 }
 
-template <Is<RunPolicy> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("backoffLimit", o.backoff_limit);
-  v("ttlSecondsAfterFinished", o.ttl_seconds_after_finished);
-  v("activeDeadlineSeconds", o.active_deadline_seconds);
-  v("cleanPodPolicy", o.clean_pod_policy);
-  v("suspend", o.suspend);
-  v("migrationHistoryLimit", o.migration_history_limit);
+constexpr void fields_of(Of<BspJobSpec>, auto&& v) {
+  v("ranks", &BspJobSpec::ranks, kRequired);
+  v("template", &BspJobSpec::pod_template, kRequired);
+  v("sets", &BspJobSpec::sets);
+  v("initialMapping", &BspJobSpec::initial_mapping);
+  v("rescheduling", &BspJobSpec::rescheduling);
+  v("superstep", &BspJobSpec::superstep);
+  v("checkpoint", &BspJobSpec::checkpoint);
+  v("carryPaths", &BspJobSpec::carry_paths);
+  v("runPolicy", &BspJobSpec::run_policy);
 }
 
-template <Is<BspJobSpec> T, class V>
-void visit_fields(T& o, V&& v) {
-  v.required("ranks", o.ranks);
-  v.required("template", o.pod_template);
-  v("sets", o.sets);
-  v("initialMapping", o.initial_mapping);
-  v("rescheduling", o.rescheduling);
-  v("superstep", o.superstep);
-  v("checkpoint", o.checkpoint);
-  v("carryPaths", o.carry_paths);
-  v("runPolicy", o.run_policy);
+constexpr void fields_of(Of<RestartRecord>, auto&& v) {
+  v("attempt", &RestartRecord::attempt);
+  v("time", &RestartRecord::time);
+  v("reason", &RestartRecord::reason);
+  v("message", &RestartRecord::message);
+  v("rank", &RestartRecord::rank);
 }
 
-template <Is<RestartRecord> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("attempt", o.attempt);
-  v("time", o.time);
-  v("reason", o.reason);
-  v("message", o.message);
-  v("rank", o.rank);
+constexpr void fields_of(Of<SetRanks>, auto&& v) {
+  v("set", &SetRanks::set);
+  v("ranks", &SetRanks::ranks);
+  v("slots", &SetRanks::slots);
 }
 
-template <Is<SetRanks> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("set", o.set);
-  v("ranks", o.ranks);
-  v("slots", o.slots);
+constexpr void fields_of(Of<RankPlace>, auto&& v) {
+  v("rank", &RankPlace::rank);
+  v("set", &RankPlace::set);
+  v("node", &RankPlace::node);
+  v("pod", &RankPlace::pod);
+  v("generation", &RankPlace::generation);
+  v("timeSeconds", &RankPlace::time_seconds);
+  v("computeSeconds", &RankPlace::compute_seconds);
+  v("memoryBytes", &RankPlace::memory_bytes);
+  v("blockedReason", &RankPlace::blocked_reason);
 }
 
-template <Is<RankPlace> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("rank", o.rank);
-  v("set", o.set);
-  v("node", o.node);
-  v("pod", o.pod);
-  v("generation", o.generation);
-  v("timeSeconds", o.time_seconds);
-  v("computeSeconds", o.compute_seconds);
-  v("memoryBytes", o.memory_bytes);
-  v("blockedReason", o.blocked_reason);
+constexpr void fields_of(Of<PotentialEntry>, auto&& v) {
+  v("rank", &PotentialEntry::rank);
+  v("targetSet", &PotentialEntry::target_set);
+  v("comp", &PotentialEntry::comp);
+  v("comm", &PotentialEntry::comm);
+  v("mem", &PotentialEntry::mem);
+  v("pm", &PotentialEntry::pm);
 }
 
-template <Is<PotentialEntry> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("rank", o.rank);
-  v("targetSet", o.target_set);
-  v("comp", o.comp);
-  v("comm", o.comm);
-  v("mem", o.mem);
-  v("pm", o.pm);
+constexpr void fields_of(Of<LevelEntry>, auto&& v) {
+  v("level", &LevelEntry::level);
+  v("pf", &LevelEntry::pf);
 }
 
-template <Is<LevelEntry> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("level", o.level);
-  v("pf", o.pf);
+constexpr void fields_of(Of<MoveEntry>, auto&& v) {
+  v("rank", &MoveEntry::rank);
+  v("fromSet", &MoveEntry::from_set);
+  v("toSet", &MoveEntry::to_set);
+  v("toNode", &MoveEntry::to_node);
+  v("predictedGainSeconds", &MoveEntry::predicted_gain_seconds);
 }
 
-template <Is<MoveEntry> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("rank", o.rank);
-  v("fromSet", o.from_set);
-  v("toSet", o.to_set);
-  v("toNode", o.to_node);
-  v("predictedGainSeconds", o.predicted_gain_seconds);
+constexpr void fields_of(Of<StayEntry>, auto&& v) {
+  v("rank", &StayEntry::rank);
+  v("reason", &StayEntry::reason);
+  v("message", &StayEntry::message);
 }
 
-template <Is<StayEntry> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("rank", o.rank);
-  v("reason", o.reason);
-  v("message", o.message);
+constexpr void fields_of(Of<Decision>, auto&& v) {
+  v("superstep", &Decision::superstep);
+  v("time", &Decision::time);
+  v("alpha", &Decision::alpha);
+  v("alphaNext", &Decision::alpha_next);
+  v("d", &Decision::d);
+  v("dNext", &Decision::d_next);
+  v("imbalance", &Decision::imbalance);
+  v("potentials", &Decision::potentials);
+  v("levels", &Decision::levels);
+  v("chosenLevel", &Decision::chosen_level);
+  v("objectiveBefore", &Decision::objective_before);
+  v("objectiveAfter", &Decision::objective_after);
+  v("moves", &Decision::moves);
+  v("stays", &Decision::stays);
+  v("outcome", &Decision::outcome);
+  v("message", &Decision::message);
 }
 
-template <Is<Decision> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("superstep", o.superstep);
-  v("time", o.time);
-  v("alpha", o.alpha);
-  v("alphaNext", o.alpha_next);
-  v("d", o.d);
-  v("dNext", o.d_next);
-  v("imbalance", o.imbalance);
-  v("potentials", o.potentials);
-  v("levels", o.levels);
-  v("chosenLevel", o.chosen_level);
-  v("objectiveBefore", o.objective_before);
-  v("objectiveAfter", o.objective_after);
-  v("moves", o.moves);
-  v("stays", o.stays);
-  v("outcome", o.outcome);
-  v("message", o.message);
+constexpr void fields_of(Of<CalibrationFigure>, auto&& v) {
+  v("name", &CalibrationFigure::name);
+  v("set", &CalibrationFigure::set);
+  v("toSet", &CalibrationFigure::to_set);
+  v("value", &CalibrationFigure::value);
+  v("unit", &CalibrationFigure::unit);
+  v("source", &CalibrationFigure::source);
+  v("samples", &CalibrationFigure::samples);
 }
 
-template <Is<CalibrationFigure> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("name", o.name);
-  v("set", o.set);
-  v("toSet", o.to_set);
-  v("value", o.value);
-  v("unit", o.unit);
-  v("source", o.source);
-  v("samples", o.samples);
+constexpr void fields_of(Of<MigrationCounters>, auto&& v) {
+  v("waves", &MigrationCounters::waves);
+  v("active", &MigrationCounters::active);
+  v("succeeded", &MigrationCounters::succeeded);
+  v("rolledBack", &MigrationCounters::rolled_back);
+  v("failed", &MigrationCounters::failed);
 }
 
-template <Is<MigrationCounters> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("waves", o.waves);
-  v("active", o.active);
-  v("succeeded", o.succeeded);
-  v("rolledBack", o.rolled_back);
-  v("failed", o.failed);
+constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
+  v("observedGeneration", &BspJobStatus::observed_generation);
+  v("phase", &BspJobStatus::phase);
+  v("reason", &BspJobStatus::reason);
+  v("message", &BspJobStatus::message);
+  v("conditions", &BspJobStatus::conditions);
+  v("startTime", &BspJobStatus::start_time);
+  v("completionTime", &BspJobStatus::completion_time);
+  v("attempt", &BspJobStatus::attempt);
+  v("restarts", &BspJobStatus::restarts);
+  v("superstep", &BspJobStatus::superstep);
+  v("alpha", &BspJobStatus::alpha);
+  v("d", &BspJobStatus::d);
+  v("imbalance", &BspJobStatus::imbalance);
+  v("epoch", &BspJobStatus::epoch);
+  v("epochsUsed", &BspJobStatus::epochs_used);
+  v("wave", &BspJobStatus::wave);
+  v("ranksPerSet", &BspJobStatus::ranks_per_set);
+  v("ranks", &BspJobStatus::ranks);
+  v("lastDecision", &BspJobStatus::last_decision);
+  v("calibration", &BspJobStatus::calibration);
+  v("migrations", &BspJobStatus::migrations);
+  v("predictedGainSeconds", &BspJobStatus::predicted_gain_seconds);
+  v("realisedGainSeconds", &BspJobStatus::realised_gain_seconds);
+  v("waveState", &BspJobStatus::wave_state);
+  v("rescheduler", &BspJobStatus::rescheduler);
 }
 
-template <Is<BspJobStatus> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("observedGeneration", o.observed_generation);
-  v("phase", o.phase);
-  v("reason", o.reason);
-  v("message", o.message);
-  v("conditions", o.conditions);
-  v("startTime", o.start_time);
-  v("completionTime", o.completion_time);
-  v("attempt", o.attempt);
-  v("restarts", o.restarts);
-  v("superstep", o.superstep);
-  v("alpha", o.alpha);
-  v("d", o.d);
-  v("imbalance", o.imbalance);
-  v("epoch", o.epoch);
-  v("epochsUsed", o.epochs_used);
-  v("wave", o.wave);
-  v("ranksPerSet", o.ranks_per_set);
-  v("ranks", o.ranks);
-  v("lastDecision", o.last_decision);
-  v("calibration", o.calibration);
-  v("migrations", o.migrations);
-  v("predictedGainSeconds", o.predicted_gain_seconds);
-  v("realisedGainSeconds", o.realised_gain_seconds);
-  v("waveState", o.wave_state);
-  v("rescheduler", o.rescheduler);
+constexpr void fields_of(Of<RankMigrationSpec>, auto&& v) {
+  v("job", &RankMigrationSpec::job, kRequired);
+  v("rank", &RankMigrationSpec::rank, kRequired);
+  v("targetSet", &RankMigrationSpec::target_set);
+  v("targetNode", &RankMigrationSpec::target_node);
+  v("wave", &RankMigrationSpec::wave);
+  v("predictedGainSeconds", &RankMigrationSpec::predicted_gain_seconds);
 }
 
-template <Is<RankMigrationSpec> T, class V>
-void visit_fields(T& o, V&& v) {
-  v.required("job", o.job);
-  v.required("rank", o.rank);
-  v("targetSet", o.target_set);
-  v("targetNode", o.target_node);
-  v("wave", o.wave);
-  v("predictedGainSeconds", o.predicted_gain_seconds);
+constexpr void fields_of(Of<PhaseTime>, auto&& v) {
+  v("phase", &PhaseTime::phase);
+  v("time", &PhaseTime::time);
 }
 
-template <Is<PhaseTime> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("phase", o.phase);
-  v("time", o.time);
+constexpr void fields_of(Of<PauseParts>, auto&& v) {
+  v("totalMs", &PauseParts::total_ms);
+  v("gateMs", &PauseParts::gate_ms);
+  v("closeMs", &PauseParts::close_ms);
+  v("dumpMs", &PauseParts::dump_ms);
+  v("transferMs", &PauseParts::transfer_ms);
+  v("restoreMs", &PauseParts::restore_ms);
+  v("commitMs", &PauseParts::commit_ms);
+  v("openMs", &PauseParts::open_ms);
 }
 
-template <Is<PauseParts> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("totalMs", o.total_ms);
-  v("gateMs", o.gate_ms);
-  v("closeMs", o.close_ms);
-  v("dumpMs", o.dump_ms);
-  v("transferMs", o.transfer_ms);
-  v("restoreMs", o.restore_ms);
-  v("commitMs", o.commit_ms);
-  v("openMs", o.open_ms);
-}
-
-template <Is<RankMigrationStatus> T, class V>
-void visit_fields(T& o, V&& v) {
-  v("observedGeneration", o.observed_generation);
-  v("phase", o.phase);
-  v("reason", o.reason);
-  v("message", o.message);
-  v("conditions", o.conditions);
-  v("phaseTimes", o.phase_times);
-  v("startTime", o.start_time);
-  v("completionTime", o.completion_time);
-  v("wave", o.wave);
-  v("superstep", o.superstep);
-  v("fromEpoch", o.from_epoch);
-  v("toEpoch", o.to_epoch);
-  v("sourceSet", o.source_set);
-  v("sourceNode", o.source_node);
-  v("sourcePod", o.source_pod);
-  v("targetSet", o.target_set);
-  v("targetNode", o.target_node);
-  v("targetPod", o.target_pod);
-  v("bytes", o.bytes);
-  v("pause", o.pause);
-  v("predictedGainSeconds", o.predicted_gain_seconds);
-  v("realisedGainSeconds", o.realised_gain_seconds);
+constexpr void fields_of(Of<RankMigrationStatus>, auto&& v) {
+  v("observedGeneration", &RankMigrationStatus::observed_generation);
+  v("phase", &RankMigrationStatus::phase);
+  v("reason", &RankMigrationStatus::reason);
+  v("message", &RankMigrationStatus::message);
+  v("conditions", &RankMigrationStatus::conditions);
+  v("phaseTimes", &RankMigrationStatus::phase_times);
+  v("startTime", &RankMigrationStatus::start_time);
+  v("completionTime", &RankMigrationStatus::completion_time);
+  v("wave", &RankMigrationStatus::wave);
+  v("superstep", &RankMigrationStatus::superstep);
+  v("fromEpoch", &RankMigrationStatus::from_epoch);
+  v("toEpoch", &RankMigrationStatus::to_epoch);
+  v("sourceSet", &RankMigrationStatus::source_set);
+  v("sourceNode", &RankMigrationStatus::source_node);
+  v("sourcePod", &RankMigrationStatus::source_pod);
+  v("targetSet", &RankMigrationStatus::target_set);
+  v("targetNode", &RankMigrationStatus::target_node);
+  v("targetPod", &RankMigrationStatus::target_pod);
+  v("bytes", &RankMigrationStatus::bytes);
+  v("pause", &RankMigrationStatus::pause);
+  v("predictedGainSeconds", &RankMigrationStatus::predicted_gain_seconds);
+  v("realisedGainSeconds", &RankMigrationStatus::realised_gain_seconds);
 }
 
 }  // namespace bsp::crds

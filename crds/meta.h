@@ -1,4 +1,4 @@
-// What every object has (metav1 of Kubernetes) and how an enum gets its names.
+// What every object has (metav1 of Kubernetes).
 //
 // Times are points of CLOCK_REALTIME, written as RFC 3339 with microseconds; Time{} is "not set" and
 // is left out of the JSON, as are empty texts, lists and maps.
@@ -15,23 +15,16 @@
 
 #include "base/core/clock.h"
 #include "base/core/error.h"
+#include "base/core/fields.h"
 
 namespace bsp::crds {
 
-// Specialised next to each enum of the API: the names in the order of the enumerators.
-template <class E>
-struct EnumNames {};
-
-template <class E>
-concept ApiEnum = requires { EnumNames<E>::names; };
-
-template <ApiEnum E>
-constexpr std::string_view to_string(E value) {
-  return EnumNames<E>::names[static_cast<std::size_t>(value)];
-}
+using bsp::EnumNames;
+using bsp::to_string;
+using bsp::visit_fields;
 
 // kInvalid with the list of the allowed names and, where there is one, the nearest.
-template <ApiEnum E>
+template <NamedEnum E>
 Result<E> enum_from(std::string_view text);
 
 struct ObjectMeta {
@@ -49,10 +42,7 @@ struct ObjectMeta {
 };
 
 enum class ConditionStatus { kFalse, kTrue, kUnknown };
-template <>
-struct EnumNames<ConditionStatus> {
-  static constexpr std::array<std::string_view, 3> names{"False", "True", "Unknown"};
-};
+constexpr auto names_of(Of<ConditionStatus>) { return std::to_array<std::string_view>({"False", "True", "Unknown"}); }
 
 struct Condition {
   std::string type;

@@ -4,25 +4,6 @@ namespace bsp::crds {
 
 using nlohmann::json;
 
-std::string_view reflect::type_name(const json& j) {
-  switch (j.type()) {
-    case json::value_t::null:
-      return "nothing";
-    case json::value_t::object:
-      return "an object";
-    case json::value_t::array:
-      return "a list";
-    case json::value_t::string:
-      return "a text";
-    case json::value_t::boolean:
-      return "true or false";
-    case json::value_t::number_float:
-      return "a number with a fraction";
-    default:
-      return "a number";
-  }
-}
-
 Result<void> check_frame(const json& j, std::string_view kind) {
   if (!j.is_object())
     return fail(ErrorCode::kInvalid, std::format("the manifest must be an object, not {}", reflect::type_name(j)));

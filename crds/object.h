@@ -1,6 +1,7 @@
 // The frame of every object: apiVersion, kind, metadata, spec, status. Used by the .cc files of crds/.
 #pragma once
 
+#include "crds/fields.h"
 #include "crds/names.h"
 #include "crds/reflect.h"
 
@@ -14,13 +15,13 @@ template <class Spec, class Status>
 Result<void> read_object(const nlohmann::json& j, std::string_view kind, ObjectMeta& metadata, Spec& spec,
                          Status& status) {
   BSP_CHECK_OK(check_frame(j, kind));
-  reflect::Problem problem;
-  if (const auto m = j.find("metadata"); m != j.end())
-    reflect::read(*m, metadata, "metadata", /*strict=*/true, problem);
-  reflect::read(j.at("spec"), spec, "spec", /*strict=*/true, problem);
-  if (const auto s = j.find("status"); s != j.end() && !s->is_null())
-    reflect::read(*s, status, "status", /*strict=*/false, problem);
-  if (problem) return fail(ErrorCode::kInvalid, problem.message);
+  // Other programs extend a status, and nobody else a spec.
+  reflect::Reader strict({.strict = true}), lenient({});
+  if (const auto m = j.find("metadata"); m != j.end()) strict.read(*m, metadata, {nullptr, "metadata"});
+  strict.read(j.at("spec"), spec, {nullptr, "spec"});
+  if (const auto s = j.find("status"); s != j.end() && !s->is_null()) lenient.read(*s, status, {nullptr, "status"});
+  for (reflect::Reader* reader : {&strict, &lenient})
+    if (reader->problem()) return fail(ErrorCode::kInvalid, reader->problem().message);
   return check_metadata(metadata);
 }
 

@@ -96,11 +96,9 @@ void to_json(nlohmann::json& j, const RankMigrationStatus& status);
 Result<RankMigration> rank_migration_from_json(const nlohmann::json& j);
 Result<void> validate(const RankMigrationSpec& spec);
 
-template <>
-struct EnumNames<MigrationPhase> {
-  static constexpr std::array<std::string_view, 11> names{"Pending",      "Preparing",  "Pausing",  "Checkpointing",
-                                                          "Transferring", "Restoring",  "Resuming", "Succeeded",
-                                                          "RollingBack",  "RolledBack", "Failed"};
-};
+constexpr auto names_of(Of<MigrationPhase>) {
+  return std::to_array<std::string_view>({"Pending", "Preparing", "Pausing", "Checkpointing", "Transferring",
+                                          "Restoring", "Resuming", "Succeeded", "RollingBack", "RolledBack", "Failed"});
+}
 
 }  // namespace bsp::crds

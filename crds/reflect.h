@@ -1,8 +1,8 @@
-// JSON in and out of the structs of fields.h.
+// JSON in and out of every struct that says its fields (base/core/fields.h).
 //
-// Reading collects the first error with its path; a strict reader refuses unknown fields (spec),
-// a lenient one skips them (status and metadata, which other programs extend). Writing leaves out
-// empty texts, lists, maps and unset times and optionals.
+// Reading keeps the first error with its path. Writing leaves out empty texts, lists, maps and unset times and
+// optionals, unless the struct is one that is written whole: written_whole(Of<T>) beside it. A function
+// `Result<void> judge(T&)` beside a struct judges it once it was read.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,27 +12,33 @@
 #include <concepts>
 #include <format>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "base/core/error.h"
+#include "base/core/fields.h"
+#include "base/core/ids.h"
+#include "base/json/bounded.h"
 #include "base/json/fields.h"
-#include "crds/fields.h"
+#include "crds/meta.h"
 #include "crds/nearest.h"
 
 namespace bsp::crds {
 
-template <ApiEnum E>
+template <NamedEnum E>
 Result<E> enum_from(std::string_view text) {
+  if (const auto value = enum_named<E>(text)) return *value;
   const auto& names = EnumNames<E>::names;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i] == text) return static_cast<E>(i);
   return fail(ErrorCode::kInvalid, std::format("\"{}\" is not one of the allowed values{}", text,
                                                suggestion(text, {names.begin(), names.end()})));
 }
 
-namespace reflect {
+}  // namespace bsp::crds
+
+namespace bsp::reflect {
 
 using nlohmann::json;
 
@@ -51,177 +57,204 @@ inline constexpr bool kIsOptional<std::optional<T>> = true;
 using TextMap = std::map<std::string, std::string>;
 
 // --- Reading ---------------------------------------------------------------------------------------
+struct Rules {
+  bool strict = false;                   // an unknown field is an error
+  bool cut = false;                      // what is beyond a field's `most` is cut, else refused
+  std::uint64_t most_whole = INT64_MAX;  // a whole number: an API server keeps it as int64
+};
+
+// Where in the object: made into text only for an error.
+struct Path {
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  const Path* up = nullptr;
+  std::string_view name = {};
+  std::size_t index = kNone;
+
+  [[nodiscard]] std::string text() const {
+    std::string before = up ? up->text() : "";
+    if (index != kNone) return std::format("{}[{}]", before, index);
+    if (before.empty() || name.empty()) return before + std::string(name);
+    return std::format("{}.{}", before, name);
+  }
+};
+
 struct Problem {
   std::string message;  // empty: none yet
-  void at(const std::string& path, std::string_view what) {
-    if (message.empty()) message = std::format("{}: {}", path.empty() ? "object" : path, what);
+  void at(const Path& path, std::string_view what) {
+    if (!message.empty()) return;
+    const std::string where = path.text();
+    message = std::format("{}: {}", where.empty() ? "object" : where, what);
   }
   explicit operator bool() const { return !message.empty(); }
 };
 
 std::string_view type_name(const json& j);  // "a text", "a list", …
 
-template <class T>
-void read(const json& j, T& out, const std::string& path, bool strict, Problem& problem);
-
-struct FieldReader {
-  const json& object;
-  const std::string& path;
-  bool strict;
-  Problem& problem;
-  std::vector<std::string_view> known = {};
-  std::vector<std::string_view> missing = {};
+class Reader {
+ public:
+  explicit Reader(Rules rules) : rules_(rules) {}
+  [[nodiscard]] Problem& problem() { return problem_; }
 
   template <class T>
-  void operator()(std::string_view name, T& member) {
-    known.push_back(name);
-    if (problem) return;
-    const auto it = object.find(name);
-    // null means "not given", as in kubectl's input.
-    if (it == object.end() || it->is_null()) return;
-    read(*it, member, path.empty() ? std::string(name) : std::format("{}.{}", path, name), strict, problem);
+  void read(const json& j, T& out, const Path& path, const Field& field = {}) {
+    if (problem_) return;
+    if constexpr (std::same_as<T, json>) {
+      if (!j.is_object() && !j.is_array()) return wrong(path, "an object", j);
+      out = j;
+    } else if constexpr (std::same_as<T, std::string>) {
+      if (!j.is_string()) return wrong(path, "a text", j);
+      out = j.get<std::string>();
+      if (out.size() > field.most) too_long(out, path, field);
+    } else if constexpr (std::same_as<T, bool>) {
+      if (!j.is_boolean()) return wrong(path, "true or false", j);
+      out = j.get<bool>();
+    } else if constexpr (std::same_as<T, double>) {
+      if (!j.is_number()) return wrong(path, "a number", j);
+      if (!std::isfinite(j.get<double>())) return problem_.at(path, "must be a finite number");
+      out = j.get<double>();
+    } else if constexpr (std::integral<T>) {
+      read_whole(j, out, path, field);
+    } else if constexpr (kIsId<T>) {
+      read_whole(j, out.value, path, field);
+    } else if constexpr (NamedEnum<T>) {
+      if (!j.is_string()) return wrong(path, "a text", j);
+      if (auto value = crds::enum_from<T>(j.get_ref<const std::string&>()))
+        out = *value;
+      else
+        problem_.at(path, value.error().message);
+    } else if constexpr (std::same_as<T, Time>) {
+      if (j.is_string()) out = from_rfc3339(j.get<std::string>());
+      if (!j.is_string() || out == Time{}) return wrong(path, "a time such as 2026-11-21T04:05:06Z", j);
+    } else if constexpr (std::same_as<T, crds::Quantity>) {
+      if (!j.is_number_integer() && !j.is_string()) return wrong(path, "a quantity such as 512Mi", j);
+      out.text = j.is_string() ? j.get<std::string>() : j.dump();
+      if (auto value = crds::quantity_value(out.text); !value) problem_.at(path, value.error().message);
+    } else if constexpr (std::same_as<T, TextMap>) {
+      if (!j.is_object()) return wrong(path, "a map of texts", j);
+      for (const auto& [key, value] : j.items()) read(value, out[key], Path{&path, key});
+    } else if constexpr (kIsVector<T>) {
+      read_list(j, out, path, field);
+    } else if constexpr (kIsOptional<T>) {
+      read(j, out.emplace(), path, field);
+    } else {
+      static_assert(HasFields<T>);
+      read_object(j, out, path);
+    }
   }
+
+ private:
   template <class T>
-  void required(std::string_view name, T& member) {
-    missing.push_back(name);
-    (*this)(name, member);
-  }
-  void ignored(std::string_view name) { known.push_back(name); }
-  void finish() {
-    if (problem) return;
+  struct FieldReader {
+    Reader& reader;
+    const json& object;
+    T& out;
+    const Path& path;
+    std::vector<std::string_view> known = {};  // of a strict reader
+    const char* missing = nullptr;
+
+    template <class M>
+    void operator()(const char* name, M member, const Field& field = {}) {
+      if (reader.rules_.strict) known.push_back(name);
+      if (reader.problem_) return;
+      const auto it = object.find(name);
+      // null means "not given", as in kubectl's input.
+      if (it != object.end() && !it->is_null()) return reader.read(*it, out.*member, Path{&path, name}, field);
+      if (field.required && !missing) missing = name;
+    }
+    void ignored(const char* name) { known.push_back(name); }
+  };
+
+  template <class T>
+  void read_object(const json& j, T& out, const Path& path) {
+    if (!j.is_object()) return wrong(path, "an object", j);
+    FieldReader<T> fields{*this, j, out, path};
+    fields_of(Of<T>{}, fields);
     // Unknown before missing: "rank: unknown, did you mean ranks?" explains why ranks is missing.
-    if (strict)
-      for (const auto& [name, value] : object.items())
-        if (std::ranges::find(known, name) == known.end())
-          return problem.at(path.empty() ? name : std::format("{}.{}", path, name),
-                            "unknown field" + suggestion_at(name));
-    for (std::string_view name : missing)
-      if (const auto it = object.find(name); it == object.end() || it->is_null())
-        return problem.at(std::format("{}.{}", path, name), "required, but not given");
+    if (rules_.strict) refuse_unknown(j, fields.known, path);
+    if (fields.missing) problem_.at(Path{&path, fields.missing}, "required, but not given");
+    if constexpr (requires { judge(out); })
+      if (!problem_)
+        if (const auto good = judge(out); !good) problem_.at(path, good.error().message);
   }
-  std::string suggestion_at(const std::string& name) const {
-    const std::string near = nearest(name, known);
-    if (near.empty()) return suggestion(name, known);
-    return std::format("; did you mean {}{}{}?", path, path.empty() ? "" : ".", near);
+
+  template <class T>
+  void read_list(const json& j, std::vector<T>& out, const Path& path, const Field& field) {
+    if (!j.is_array()) return wrong(path, "a list", j);
+    if (j.size() > field.most) return problem_.at(path, std::format("has more than {} entries", field.most));
+    out.resize(j.size());
+    const Field entry{.most = field.most_each};
+    for (std::size_t i = 0; i < j.size() && !problem_; ++i) read(j[i], out[i], Path{&path, "", i}, entry);
   }
+
+  template <class T>
+  void read_whole(const json& j, T& out, const Path& path, const Field& field) {
+    constexpr auto kMost = std::uint64_t{std::numeric_limits<T>::max()};
+    const auto most = std::min({kMost, rules_.most_whole, field.most});
+    if (const auto number = whole_number<T>(j); number && (std::cmp_less_equal(*number, most) || rules_.cut)) {
+      out = std::cmp_less_equal(*number, most) ? *number : static_cast<T>(most);
+      return;
+    }
+    refuse_whole(j, path, std::is_unsigned_v<T>, std::numeric_limits<T>::min(), most);
+  }
+
+  void wrong(const Path& path, std::string_view expected, const json& j) {
+    problem_.at(path, std::format("must be {}, not {}", expected, type_name(j)));
+  }
+  void too_long(std::string& text, const Path& path, const Field& field);
+  void refuse_whole(const json& j, const Path& path, bool is_unsigned, std::int64_t least, std::uint64_t most);
+  void refuse_unknown(const json& object, const std::vector<std::string_view>& known, const Path& path);
+
+  Rules rules_;
+  Problem problem_;
 };
 
+// `name` is what the path of an error begins with.
 template <class T>
-void read_integer(const json& j, T& out, const std::string& path, Problem& problem) {
-  // An API server keeps whole numbers as int64.
-  constexpr auto most = static_cast<T>(std::min<std::uint64_t>(std::numeric_limits<T>::max(), INT64_MAX));
-  if (const auto number = whole_number<T>(j); number && *number <= most) {
-    out = *number;
-    return;
-  }
-  const double real = j.is_number() ? j.get<double>() : std::numeric_limits<double>::quiet_NaN();
-  if (!std::isfinite(real) || real != std::trunc(real))
-    return problem.at(path, std::format("must be a whole number, not {}", type_name(j)));
-  if (std::is_unsigned_v<T> && real < 0)
-    return problem.at(path, std::format("must not be negative, but is {}", j.dump()));
-  if (real < 0)
-    return problem.at(path, std::format("{} is too small; the least is {}", j.dump(), std::numeric_limits<T>::min()));
-  problem.at(path, std::format("{} is too large; the most is {}", j.dump(), most));
-}
-
-template <class T>
-void read(const json& j, T& out, const std::string& path, bool strict, Problem& problem) {
-  auto wrong = [&](std::string_view expected) {
-    problem.at(path, std::format("must be {}, not {}", expected, type_name(j)));
-  };
-  if constexpr (std::same_as<T, json>) {
-    if (!j.is_object() && !j.is_array()) return wrong("an object");
-    out = j;
-  } else if constexpr (std::same_as<T, std::string>) {
-    if (!j.is_string()) return wrong("a text");
-    out = j.get<std::string>();
-  } else if constexpr (std::same_as<T, bool>) {
-    if (!j.is_boolean()) return wrong("true or false");
-    out = j.get<bool>();
-  } else if constexpr (std::same_as<T, double>) {
-    if (!j.is_number()) return wrong("a number");
-    if (!std::isfinite(j.get<double>())) return problem.at(path, "must be a finite number");
-    out = j.get<double>();
-  } else if constexpr (std::integral<T>) {
-    read_integer(j, out, path, problem);
-  } else if constexpr (kIsId<T>) {
-    read_integer(j, out.value, path, problem);
-  } else if constexpr (ApiEnum<T>) {
-    if (!j.is_string()) return wrong("a text");
-    if (auto value = enum_from<T>(j.get<std::string>()))
-      out = *value;
-    else
-      problem.at(path, value.error().message);
-  } else if constexpr (std::same_as<T, Time>) {
-    if (!j.is_string()) return wrong("a time such as 2026-11-21T04:05:06Z");
-    out = from_rfc3339(j.get<std::string>());
-    if (out == Time{}) return wrong("a time such as 2026-11-21T04:05:06Z");
-  } else if constexpr (std::same_as<T, Quantity>) {
-    if (j.is_number_integer())
-      out.text = j.dump();
-    else if (j.is_string())
-      out.text = j.get<std::string>();
-    else
-      return wrong("a quantity such as 512Mi");
-    if (auto value = quantity_value(out.text); !value) problem.at(path, value.error().message);
-  } else if constexpr (std::same_as<T, wire::EpochPlan>) {
-    if (auto plan = wire::epoch_plan_from_json(j))
-      out = std::move(*plan);
-    else
-      problem.at(path, plan.error().message);
-  } else if constexpr (std::same_as<T, TextMap>) {
-    if (!j.is_object()) return wrong("a map of texts");
-    for (const auto& [key, value] : j.items()) read(value, out[key], path + "." + key, strict, problem);
-  } else if constexpr (kIsVector<T>) {
-    if (!j.is_array()) return wrong("a list");
-    out.resize(j.size());
-    for (std::size_t i = 0; i < j.size() && !problem; ++i)
-      read(j[i], out[i], std::format("{}[{}]", path, i), strict, problem);
-  } else if constexpr (kIsOptional<T>) {
-    read(j, out.emplace(), path, strict, problem);
-  } else {
-    if (!j.is_object()) return wrong("an object");
-    FieldReader reader{j, path, strict, problem};
-    visit_fields(out, reader);
-    reader.finish();
-  }
+Result<T> read(const json& j, std::string_view name, Rules rules = {}, T from = {}) {
+  Reader reader(rules);
+  reader.read(j, from, Path{nullptr, name});
+  if (reader.problem()) return fail(ErrorCode::kInvalid, reader.problem().message);
+  return from;
 }
 
 // --- Writing ---------------------------------------------------------------------------------------
 template <class T>
 json write(const T& value);
 
-struct FieldWriter {
-  json& object;
-  void ignored(const char*) {}
-  template <class T>
-  void operator()(const char* name, const T& member) {
-    if constexpr (std::same_as<T, std::string> || std::same_as<T, TextMap> || kIsVector<T>) {
-      if (member.empty()) return;
-    } else if constexpr (std::same_as<T, json>) {
-      if (member.is_null()) return;
-    } else if constexpr (std::same_as<T, Time>) {
-      if (member == Time{}) return;
-    } else if constexpr (kIsOptional<T>) {
-      if (!member) return;
-    }
-    object[name] = write(member);
-  }
-  template <class T>
-  void required(const char* name, const T& member) {
-    object[name] = write(member);
-  }
-};
+template <class T>
+bool is_empty(const T& member) {
+  if constexpr (std::same_as<T, std::string> || std::same_as<T, TextMap> || kIsVector<T>)
+    return member.empty();
+  else if constexpr (std::same_as<T, json>)
+    return member.is_null();
+  else if constexpr (std::same_as<T, Time>)
+    return member == Time{};
+  else if constexpr (kIsOptional<T>)
+    return !member;
+  else
+    return false;
+}
+
+template <class T>
+bool is_left_out(const T& member, const Field& field, bool whole) {
+  if constexpr (kIsOptional<T>)
+    if (!member) return true;
+  if (field.required) return false;
+  if constexpr (std::is_arithmetic_v<T>)
+    return field.rare && member == T{};
+  else
+    return (field.rare || !whole) && is_empty(member);
+}
 
 template <class T>
 json write(const T& value) {
   if constexpr (kIsId<T>) {
     return value.value;
-  } else if constexpr (ApiEnum<T>) {
+  } else if constexpr (NamedEnum<T>) {
     return std::string(to_string(value));
   } else if constexpr (std::same_as<T, Time>) {
     return to_rfc3339(value);
-  } else if constexpr (std::same_as<T, Quantity>) {
+  } else if constexpr (std::same_as<T, crds::Quantity>) {
     return value.text;
   } else if constexpr (kIsOptional<T>) {
     return write(*value);
@@ -229,20 +262,21 @@ json write(const T& value) {
     json list = json::array();
     for (const auto& item : value) list.push_back(write(item));
     return list;
-  } else if constexpr (std::same_as<T, wire::EpochPlan>) {
-    json j;
-    wire::to_json(j, value);
-    return j;
   } else if constexpr (std::same_as<T, json> || std::same_as<T, std::string> || std::same_as<T, TextMap> ||
                        std::is_arithmetic_v<T>) {
     return value;
   } else {
+    constexpr bool kWhole = requires { written_whole(Of<T>{}); };
     json object = json::object();
-    FieldWriter writer{object};
-    visit_fields(value, writer);
+    visit_fields(value, [&](const char* name, const auto& member, const Field& field) {
+      if (!is_left_out(member, field, kWhole)) object[name] = write(member);
+    });
     return object;
   }
 }
 
-}  // namespace reflect
-}  // namespace bsp::crds
+}  // namespace bsp::reflect
+
+namespace bsp::crds {
+namespace reflect = bsp::reflect;
+}

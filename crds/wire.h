@@ -12,16 +12,19 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <chrono>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "base/core/error.h"
+#include "base/core/fields.h"
 #include "base/core/ids.h"
 #include "base/json/bounded.h"
 
 namespace bsp::wire {
+
+using bsp::to_string;
 
 // --- Verbs ---------------------------------------------------------------------------------------
 // O  status           {}                       -> RankStatus
@@ -75,6 +78,25 @@ inline constexpr const char* kPing = "ping";
 inline constexpr const char* kModex = "modex";
 inline constexpr const char* kCheckpoint = "checkpoint";
 
+// --- Limits ----------------------------------------------------------------------------------------
+// What the other end says is bounded where it is read: a message before it is parsed (base/json/bounded.h), its values
+// here. What a status has beyond them is cut, because nothing but this sidecar's own rank suffers from a wrong one and the
+// rest still counts; a report beyond them is refused, as it would be taken for a measurement.
+inline constexpr std::size_t kMostText = 1024;                // bytes of a reason, a name or a message
+inline constexpr std::uint64_t kMostSupersteps = 1ull << 48;  // nine years of one every microsecond
+inline constexpr std::uint64_t kMostNs = 1ull << 62;          // of any figure, a date until 2116: a sum of three holds
+inline constexpr std::size_t kMostRecords = 256;              // supersteps of one report: BSP_RING_RECORDS of the ring
+inline constexpr std::size_t kMostSets = 64;                  // BSP_MAX_SETS of the ring
+inline constexpr std::size_t kMostMembers = 1'000'000;        // only the operator sends a plan
+inline constexpr Field kText{.most = kMostText};
+inline constexpr Field kCount{.most = kMostSupersteps};
+inline constexpr Field kFigure{.most = kMostNs};
+// One page of a Set's reports, and for how many members at once it is asked for, so that a share of it holds every
+// superstep: at most 64 Sets with two numbers of 20 digits each.
+inline constexpr std::size_t kReportPage = 512 << 10;
+inline constexpr std::size_t kMembersAtOnce = 128;
+inline constexpr std::size_t kUnpagedReports = 4 << 20;
+
 // --- Epochs --------------------------------------------------------------------------------------
 struct Member {
   std::uint32_t rank = 0;
@@ -83,6 +105,13 @@ struct Member {
   std::string address;    // ip:port of the sidecar
   std::uint32_t set = 0;  // Set number, index into EpochPlan.sets
 };
+constexpr void fields_of(Of<Member>, auto&& v) {
+  v("rank", &Member::rank, kRequired);
+  v("pod", &Member::pod, kRequired);
+  v("pod_uid", &Member::pod_uid, kRequired);
+  v("address", &Member::address, kRequired);
+  v("set", &Member::set);
+}
 
 // One MPI epoch: who is where. Written by the operator; the committed one is in BSPJob.status.epoch.
 struct EpochPlan {
@@ -91,6 +120,12 @@ struct EpochPlan {
   std::vector<std::string> sets;
   std::vector<Member> members;  // index = rank
 };
+constexpr void fields_of(Of<EpochPlan>, auto&& v) {
+  v("epoch", &EpochPlan::epoch, kRequired);
+  v("pmix_namespace", &EpochPlan::pmix_namespace, kRequired);
+  v("sets", &EpochPlan::sets, Field{.most = kMostMembers});
+  v("members", &EpochPlan::members, Field{.required = true, .most = kMostMembers});
+}
 
 // --- Status of one rank's pod ----------------------------------------------------------------------
 enum class RankPhase {
@@ -104,6 +139,10 @@ enum class RankPhase {
   kFinalized,  // MPI_Finalize reached, still running
   kExited,     // see exit_code, exit_signal
 };
+constexpr auto names_of(Of<RankPhase>) {
+  return std::to_array<std::string_view>(
+      {"Waiting", "Starting", "Opening", "Running", "AtGate", "Closing", "Stopped", "Finalized", "Exited"});
+}
 
 enum class TransferPhase {
   kIdle,
@@ -115,6 +154,12 @@ enum class TransferPhase {
   kRestored,   // target: the process is there, stopped
   kFailed,     // see error
 };
+constexpr auto names_of(Of<TransferPhase>) {
+  return std::to_array<std::string_view>(
+      {"Idle", "Receiving", "Received", "Dumping", "Sent", "Restoring", "Restored", "Failed"});
+}
+
+inline constexpr std::chrono::seconds kThrottleWindow{10};  // of RankStatus::throttled
 
 struct TransferStatus {
   std::string migration;
@@ -128,10 +173,20 @@ struct TransferStatus {
 
   bool operator==(const TransferStatus&) const = default;
 };
+constexpr void fields_of(Of<TransferStatus>, auto&& v) {
+  v("migration", &TransferStatus::migration, kText);
+  v("phase", &TransferStatus::phase, kRequired);
+  v("bytes", &TransferStatus::bytes, kFigure);
+  v("files", &TransferStatus::files, kFigure);
+  v("dump_ns", &TransferStatus::dump_ns, kFigure);
+  v("transfer_ns", &TransferStatus::transfer_ns, kFigure);
+  v("restore_ns", &TransferStatus::restore_ns, kFigure);
+  v("error", &TransferStatus::error, kText);
+}
 
 struct RankStatus {
-  std::uint64_t version = 0;  // grows with every change of anything but `completed`
-                              // and `memory_bytes`; also over a restart of the sidecar
+  std::uint64_t version = 0;  // grows with every change of anything but `completed`, `memory_bytes` and `throttled`;
+                              // also over a restart of the sidecar
   std::uint32_t rank = 0;
   std::string pod;
   RankPhase phase = RankPhase::kWaiting;
@@ -160,10 +215,45 @@ struct RankStatus {
   std::uint64_t open_cpu_ns = 0;
   std::uint64_t first_compute_ns = 0;
   bool instructions_measured = false;  // perf events; else CPU time
+  // The fraction of the last kThrottleWindow for which the kernel held the app container back by its CPU limit, 0 to 1,
+  // from the container's own cpu.stat; a node or a pod that is slow for another reason does not count.
+  double throttled = 0;
   TransferStatus transfer;
 
   bool operator==(const RankStatus&) const = default;
 };
+constexpr void fields_of(Of<RankStatus>, auto&& v) {
+  v("version", &RankStatus::version, kRequired);
+  v("rank", &RankStatus::rank, kRequired);
+  v("pod", &RankStatus::pod, kText);
+  v("phase", &RankStatus::phase, kRequired);
+  v("init_connected", &RankStatus::init_connected);
+  v("epoch", &RankStatus::epoch, kCount);
+  v("prepared_epoch", &RankStatus::prepared_epoch, kCount);
+  v("admitted_epoch", &RankStatus::admitted_epoch);
+  v("completed", &RankStatus::completed, kCount);
+  v("gate_superstep", &RankStatus::gate_superstep, kCount);
+  v("gate_committed", &RankStatus::gate_committed);
+  v("blocked_reason", &RankStatus::blocked_reason, kText);
+  v("postponed", &RankStatus::postponed);
+  v("collective", &RankStatus::collective, kText);
+  v("exit_code", &RankStatus::exit_code);
+  v("exit_signal", &RankStatus::exit_signal);
+  v("exit_message", &RankStatus::exit_message, kText);
+  v("mpi_initialized", &RankStatus::mpi_initialized);
+  v("mpi_finalized", &RankStatus::mpi_finalized);
+  v("memory_bytes", &RankStatus::memory_bytes, kFigure);
+  v("gate_reached_ns", &RankStatus::gate_reached_ns, kFigure);
+  v("close_ns", &RankStatus::close_ns, kFigure);
+  v("stopped_ns", &RankStatus::stopped_ns, kFigure);
+  v("opened_ns", &RankStatus::opened_ns, kFigure);
+  v("open_ns", &RankStatus::open_ns, kFigure);
+  v("open_cpu_ns", &RankStatus::open_cpu_ns, kFigure);
+  v("first_compute_ns", &RankStatus::first_compute_ns, kFigure);
+  v("instructions_measured", &RankStatus::instructions_measured);
+  v("throttled", &RankStatus::throttled);
+  v("transfer", &RankStatus::transfer);
+}
 
 // --- Superstep reports -----------------------------------------------------------------------------
 struct SuperstepReport {  // one bsp_superstep_record, see ring.h
@@ -177,6 +267,17 @@ struct SuperstepReport {  // one bsp_superstep_record, see ring.h
   std::vector<std::uint64_t> recv_bytes;  // per Set number, trailing zeros cut
   std::vector<std::uint64_t> recv_ns;     // per Set number, trailing zeros cut
 };
+constexpr void fields_of(Of<SuperstepReport>, auto&& v) {
+  v("superstep", &SuperstepReport::superstep, Field{.required = true, .most = kMostSupersteps});
+  v("end_ns", &SuperstepReport::end_ns, kFigure);
+  v("instructions", &SuperstepReport::instructions, kFigure);
+  v("compute_ns", &SuperstepReport::compute_ns, kFigure);
+  v("comm_ns", &SuperstepReport::comm_ns, kFigure);
+  v("edge_ns", &SuperstepReport::edge_ns, kFigure);
+  v("sent_bytes", &SuperstepReport::sent_bytes, kFigure);
+  v("recv_bytes", &SuperstepReport::recv_bytes, Field{.most = kMostSets, .most_each = kMostNs});
+  v("recv_ns", &SuperstepReport::recv_ns, Field{.most = kMostSets, .most_each = kMostNs});
+}
 
 struct RankReport {
   std::uint32_t rank = 0;
@@ -186,21 +287,14 @@ struct RankReport {
   std::vector<SuperstepReport> supersteps;  // ascending; older ones than the ring holds are lost
   std::uint64_t left_out = 0;               // newer ones that the message has no room for: to be asked for next
 };
-
-// --- Limits ----------------------------------------------------------------------------------------
-// What the other end says is bounded where it is read: a message before it is parsed (base/json/bounded.h), its values
-// here. Texts and counters of a status are cut to these; a report beyond them is refused, as it would be taken for a
-// measurement.
-inline constexpr std::size_t kMostText = 1024;                // bytes of a reason, a name or a message
-inline constexpr std::uint64_t kMostSupersteps = 1ull << 48;  // nine years of one every microsecond
-inline constexpr std::uint64_t kMostNs = 1ull << 62;          // of any figure, a date until 2116: a sum of three holds
-inline constexpr std::size_t kMostRecords = 256;              // supersteps of one report: BSP_RING_RECORDS of the ring
-inline constexpr std::size_t kMostSets = 64;                  // BSP_MAX_SETS of the ring
-// One page of a Set's reports, and for how many members at once it is asked for, so that a share of it holds every
-// superstep: at most 64 Sets with two numbers of 20 digits each.
-inline constexpr std::size_t kReportPage = 512 << 10;
-inline constexpr std::size_t kMembersAtOnce = 128;
-inline constexpr std::size_t kUnpagedReports = 4 << 20;
+constexpr void fields_of(Of<RankReport>, auto&& v) {
+  v("rank", &RankReport::rank, kRequired);
+  v("completed", &RankReport::completed, kCount);
+  v("epoch", &RankReport::epoch);
+  v("memory_bytes", &RankReport::memory_bytes);
+  v("supersteps", &RankReport::supersteps, Field{.required = true, .most = kMostRecords});
+  v("left_out", &RankReport::left_out, kRare);
+}
 
 MessageLimits answer_limits(std::string_view verb);
 MessageLimits request_limits(bool of_the_operator);
@@ -211,8 +305,13 @@ std::size_t bytes_of(const SuperstepReport& superstep);
 void keep_within(RankReport& report, std::size_t bytes);
 
 // --- JSON ------------------------------------------------------------------------------------------
-std::string_view to_string(RankPhase phase);  // "Waiting", "Starting", …
-std::string_view to_string(TransferPhase phase);
+// Every message is written whole: empty texts and lists too.
+template <class T>
+constexpr void written_whole(Of<T>) {}
+
+Result<void> judge(const EpochPlan& plan);
+Result<void> judge(RankStatus& status);
+Result<void> judge(const RankReport& report);
 
 void to_json(nlohmann::json& j, const EpochPlan& v);
 void to_json(nlohmann::json& j, const RankStatus& v);

@@ -17,7 +17,7 @@
 
 #include <array>
 #include <cstddef>
-#include <limits>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -29,10 +29,11 @@ using Of = std::type_identity<T>;
 
 // Attributes of a field besides its name and type.
 struct Field {
-  bool required = false;  // a reader rejects its absence; otherwise the struct's default applies
-  bool rare = false;      // a writer omits the default
-  std::size_t most = std::numeric_limits<std::size_t>::max();  // entries of a list
-  double usual = 0;                                            // of a grid: most entries are often this
+  bool required = false;                 // a reader rejects its absence; otherwise the struct's default applies
+  bool rare = false;                     // a writer omits the default
+  std::uint64_t most = UINT64_MAX;       // of a number; entries of a list; bytes of a string
+  std::uint64_t most_each = UINT64_MAX;  // the same of a list's entries
+  double usual = 0;                      // of a grid: most entries are often this
 };
 inline constexpr Field kRequired{.required = true};
 inline constexpr Field kRare{.rare = true};

@@ -11,7 +11,6 @@
 #include "base/core/network_namespace.h"
 #include "base/json/fields.h"
 #include "crds/fencing.h"
-#include "crds/throttle.h"
 
 namespace bsp::reconcile {
 
@@ -282,9 +281,8 @@ bool Sidecars::note_status(const std::string& pod, const nlohmann::json& header)
     facts.vouchers = {};
     facts.completed = std::max(facts.completed, status->completed);
     facts.completed_at = now;
+    facts.throttled = status->throttled;
     facts.status = std::move(*status);
-    if (const auto throttled = header.find(wire::kThrottled); throttled != header.end() && throttled->is_number())
-      facts.throttled = std::clamp(throttled->get<double>(), 0.0, 1.0);
   }
   return true;
 }

@@ -27,7 +27,7 @@ constexpr std::size_t kCellsPerByte = 64, kCellsOfAnyLine = 1 << 16;
 std::string_view type_name(const json& j) {
   if (j.is_null()) return "null";
   if (j.is_number_integer() && !j.is_number_unsigned()) return "a negative number";
-  return crds::reflect::type_name(j);
+  return reflect::type_name(j);
 }
 
 Result<void> check_schema(const json& j) {

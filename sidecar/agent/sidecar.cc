@@ -10,7 +10,6 @@
 #include "base/core/realtime.h"
 #include "base/json/fields.h"
 #include "crds/names.h"
-#include "crds/throttle.h"
 #include "sidecar/agent/files.h"
 #include "sidecar/agent/gate.h"
 #include "sidecar/ring/ring_access.h"
@@ -272,14 +271,9 @@ wire::RankStatus Sidecar::current_status() const {
   s.open_cpu_ns = BSP_RING_LOAD(ring_->open_cpu_ns);
   s.first_compute_ns = BSP_RING_LOAD(ring_->first_compute_ns);
   s.instructions_measured = BSP_RING_LOAD(ring_->instruction_source) == BSP_INSTRUCTIONS_PERF;
+  s.throttled = program_.throttle.share(realtime_ns());
   s.transfer = transfers_.status();
   return s;
-}
-
-nlohmann::json Sidecar::told_status() const {
-  json told = status_;
-  told[wire::kThrottled] = program_.throttle.share(realtime_ns());
-  return told;
 }
 
 void Sidecar::refresh() {
@@ -294,13 +288,14 @@ void Sidecar::refresh() {
   wire::RankStatus before = status_;
   before.completed = fresh.completed;
   before.memory_bytes = fresh.memory_bytes;
+  before.throttled = fresh.throttled;
   bool changed = fresh != before;
   if (changed) ++fresh.version;
   status_ = std::move(fresh);
   if (changed)
     for (auto& [id, watcher] : std::exchange(watchers_, {})) {
       loop_.cancel(watcher.timer);
-      watcher.reply.ok(told_status());
+      watcher.reply.ok(status_);
     }
   schedule_poll();
 }

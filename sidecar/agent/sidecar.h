@@ -101,7 +101,6 @@ class Sidecar {
   void refresh();  // computes the status and answers the watchers if it has changed
   void schedule_poll();
   [[nodiscard]] wire::RankStatus current_status() const;
-  [[nodiscard]] nlohmann::json told_status() const;  // and what the container's CPU limit does
   [[nodiscard]] bool continued() const;
   // The program has entered this epoch, or a later one.
   [[nodiscard]] bool has_entered(std::uint64_t epoch) const;

@@ -1,4 +1,4 @@
-// From the sums that bsp-init reports (`throttled`) to the share of the last seconds (crds/throttle.h).
+// From the sums that bsp-init reports (`throttled`) to the share of the last seconds (wire::RankStatus).
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <deque>
 
-#include "crds/throttle.h"
+#include "crds/wire.h"
 
 namespace bsp::sidecar {
 

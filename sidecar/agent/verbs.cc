@@ -106,7 +106,7 @@ void Sidecar::handle(net::Request request, net::Reply reply) {
 
 Result<json> Sidecar::status(const net::Request&) {
   refresh();
-  return told_status();
+  return json(status_);
 }
 
 Result<json> Sidecar::arm_gate(const net::Request& request) {
@@ -149,13 +149,13 @@ void Sidecar::watch(net::Request& request, net::Reply reply) {
   auto wait_ms = number(request.fields, "wait_ms");
   if (!version || !wait_ms) return reply.error((!version ? version : wait_ms).error());
   refresh();
-  if (status_.version != *version) return reply.ok(told_status());
+  if (status_.version != *version) return reply.ok(status_);
   auto wait = std::min<std::chrono::milliseconds>(
       std::chrono::milliseconds(std::min<std::uint64_t>(*wait_ms, 3'600'000)), kLongestWatch);
   std::uint64_t id = next_watcher_++;
   auto timer = loop_.after(wait, [this, id] {
     auto node = watchers_.extract(id);
-    if (!node.empty()) node.mapped().reply.ok(told_status());
+    if (!node.empty()) node.mapped().reply.ok(status_);
   });
   watchers_.emplace(id, Watcher{std::move(reply), timer});
 }

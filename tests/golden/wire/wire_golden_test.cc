@@ -78,11 +78,6 @@ wire::ExchangeBatch batch() {
 struct Filler {
   int& next;
 
-  void ignored(const char*) {}
-  template <class T>
-  void required(const char* name, T& member) {
-    (*this)(name, member);
-  }
   template <class T>
   void operator()(const char* name, T& member) {
     const int n = ++next;
@@ -96,7 +91,7 @@ struct Filler {
       member = static_cast<T>(n);
     else if constexpr (requires { member.value = n; })
       member.value = n;
-    else if constexpr (crds::ApiEnum<T>)
+    else if constexpr (NamedEnum<T>)
       member = static_cast<T>(1);
     else if constexpr (std::same_as<T, Time>)
       member = from_rfc3339(std::format("2026-11-21T04:05:06.{:06}Z", n));

@@ -127,21 +127,25 @@ TEST_P(Unbelievable, IsRejected) {
 INSTANTIATE_TEST_SUITE_P(
     Reports, Unbelievable,
     testing::Values(
-        BadReport{"FarAhead", [](json& j) { j["completed"] = 1ull << 63; }, "claims 9223372036854775808"},
+        BadReport{"FarAhead", [](json& j) { j["completed"] = 1ull << 63; },
+                  "report.completed: 9223372036854775808 is too large"},
         BadReport{"BeyondCompleted", [](json& j) { j["supersteps"][2]["superstep"] = 10; }, "superstep 10 after 8"},
         BadReport{"Twice", [](json& j) { j["supersteps"][1]["superstep"] = 7; }, "superstep 7 after 7"},
         BadReport{"Backwards", [](json& j) { j["supersteps"][1]["superstep"] = 3; }, "superstep 3 after 7"},
         BadReport{"Zero", [](json& j) { j["supersteps"][0]["superstep"] = 0; }, "superstep 0 after 0"},
-        BadReport{"NegativeTime", [](json& j) { j["supersteps"][0]["compute_ns"] = -5; }, "unsigned number"},
+        BadReport{"NegativeTime", [](json& j) { j["supersteps"][0]["compute_ns"] = -5; },
+                  "report.supersteps[0].compute_ns: must not be negative, but is -5"},
         BadReport{"EndlessTime", [](json& j) { j["supersteps"][0]["edge_ns"] = ~0ull; },
-                  "a figure of 18446744073709551615"},
-        BadReport{"EndlessWork", [](json& j) { j["supersteps"][0]["instructions"] = 1e19; }, "unsigned number"},
-        BadReport{"NotANumber", [](json& j) { j["supersteps"][0]["comm_ns"] = "NaN"; }, "unsigned number"},
+                  "report.supersteps[0].edge_ns: 18446744073709551615 is too large"},
+        BadReport{"EndlessWork", [](json& j) { j["supersteps"][0]["instructions"] = 1e19; },
+                  "report.supersteps[0].instructions: 1e+19 is too large"},
+        BadReport{"NotANumber", [](json& j) { j["supersteps"][0]["comm_ns"] = "NaN"; },
+                  "report.supersteps[0].comm_ns: must be a whole number, not a text"},
         BadReport{"TooManySets", [](json& j) { j["supersteps"][0]["recv_ns"] = std::vector<int>(65, 1); },
                   "more than 64 entries"},
         BadReport{"TooManySupersteps", [](json& j) { j["supersteps"] = std::vector<json>(257, j["supersteps"][0]); },
                   "more than 256 entries"},
-        BadReport{"NoRank", [](json& j) { j["rank"] = -1; }, "unsigned number"}),
+        BadReport{"NoRank", [](json& j) { j["rank"] = -1; }, "report.rank: must not be negative, but is -1"}),
     [](const auto& tested) { return tested.param.name; });
 
 struct BadPlan {
@@ -165,21 +169,19 @@ TEST_P(Bad, NamesTheField) {
 INSTANTIATE_TEST_SUITE_P(
     Plans, Bad,
     testing::Values(
-        BadPlan{"NoEpoch", [](json& j) { j.erase("epoch"); }, "epoch plan has a field \"epoch\" that is missing"},
-        BadPlan{"NegativeEpoch", [](json& j) { j["epoch"] = -1; },
-                "epoch plan has a field \"epoch\" that is not an unsigned number of its size"},
-        BadPlan{"TextEpoch", [](json& j) { j["epoch"] = "3"; },
-                "epoch plan has a field \"epoch\" that is not an unsigned number of its size"},
+        BadPlan{"NoEpoch", [](json& j) { j.erase("epoch"); }, "epoch plan.epoch: required, but not given"},
+        BadPlan{"NegativeEpoch", [](json& j) { j["epoch"] = -1; }, "epoch plan.epoch: must not be negative, but is -1"},
+        BadPlan{"TextEpoch", [](json& j) { j["epoch"] = "3"; }, "epoch plan.epoch: must be a whole number, not a text"},
         BadPlan{"HugeRank", [](json& j) { j["members"][1]["rank"] = 1ull << 40; },
-                "epoch plan.members[1] has a field \"rank\" that is not an unsigned number of its size"},
+                "epoch plan.members[1].rank: 1099511627776 is too large; the most is 4294967295"},
         BadPlan{"NoPod", [](json& j) { j["members"][0].erase("pod"); },
-                "epoch plan.members[0] has a field \"pod\" that is missing"},
-        BadPlan{"MemberIsText", [](json& j) { j["members"][0] = "x"; }, "epoch plan.members[0] is not an object"},
-        BadPlan{"MembersMissing", [](json& j) { j.erase("members"); },
-                "epoch plan has a field \"members\" that is missing"},
+                "epoch plan.members[0].pod: required, but not given"},
+        BadPlan{"MemberIsText", [](json& j) { j["members"][0] = "x"; },
+                "epoch plan.members[0]: must be an object, not a text"},
+        BadPlan{"MembersMissing", [](json& j) { j.erase("members"); }, "epoch plan.members: required, but not given"},
         BadPlan{"Exchanged", [](json& j) { std::swap(j["members"][0], j["members"][1]); },
-                "epoch plan has rank 1 at place 0"},
-        BadPlan{"NoObject", [](json& j) { j = json::array(); }, "epoch plan is not an object"}),
+                "epoch plan: has rank 1 at place 0"},
+        BadPlan{"NoObject", [](json& j) { j = json::array(); }, "epoch plan: must be an object, not a list"}),
     [](const auto& tested) { return tested.param.name; });
 
 TEST(Wire, UnknownFieldsAreIgnored) {
