@@ -140,7 +140,7 @@ class Sidecar {
   net::Loop::TimerId bye_ = 0;            // not 0: bsp-init is asked to stay
   std::optional<net::SteadyTime> ended_;  // the program, as far as this process knows
   bool ring_damage_logged_ = false;
-  bool took_over_ = false;                // a sidecar before us opened the epoch, and bsp-init has not come to us yet
+  bool took_over_ = false;  // a sidecar before us opened the epoch, and bsp-init has not come to us yet
 };
 
 }  // namespace bsp::sidecar

@@ -225,9 +225,9 @@ void Sidecar::set_report(net::Request& request, net::Reply reply) {
       [this](const collect::SetMember& member) { return &epochs_.peer(member.pod, member.address); },
       [this](std::uint64_t since) { return collect::make_report(*ring_, config_.rank, since); }, config_.rank,
       kMemberAnswer,
-      [shared](const collect::SetReport& report) {
+      [shared](collect::SetReport report) {
         json reports = json::array();
-        for (const wire::RankReport& one : report.reports) reports.push_back(one);
+        for (auto& [rank, one] : report.reports) reports.push_back(std::move(one));
         shared->ok({{"reports", std::move(reports)}, {"missing", report.missing}});
       });
 }

@@ -1,6 +1,8 @@
 #include "sidecar/agent/collect/set_manager.h"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -17,11 +19,42 @@ struct Round {
 
   void one_less() {
     if (--open > 0) return;
-    std::ranges::sort(report.reports, {}, &wire::RankReport::rank);
     std::ranges::sort(report.missing);
     done(std::move(report));
   }
 };
+
+// What a report may have beside its supersteps.
+constexpr std::size_t kBesideSupersteps = 512;
+
+// Bytes that a value takes as JSON, without writing it.
+std::size_t size_of(const nlohmann::json& j) {
+  if (j.is_object()) {
+    std::size_t bytes = 1 + std::max<std::size_t>(j.size(), 1);  // braces and commas
+    for (const auto& [name, value] : j.items()) bytes += name.size() + 3 + size_of(value);
+    return bytes;
+  }
+  if (j.is_array()) {
+    std::size_t bytes = 1 + std::max<std::size_t>(j.size(), 1);
+    for (const nlohmann::json& value : j) bytes += size_of(value);
+    return bytes;
+  }
+  if (!j.is_number_unsigned()) return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).size();
+  char digits[20];
+  return static_cast<std::size_t>(std::to_chars(digits, std::end(digits), j.get<std::uint64_t>()).ptr - digits);
+}
+
+// A report goes on as it came. One beyond its share is read and cut, whether its sidecar is of an older version and sends
+// all that it has, or sends what doesn't belong there: the rest of the page is for the others.
+Result<nlohmann::json> within_share(nlohmann::json report, std::uint32_t rank, std::size_t share) {
+  if (whole_number<std::uint32_t>(part_at(report, "rank")) != rank)
+    return fail(ErrorCode::kInvalid, "it is of another rank");
+  report.erase("ok");
+  if (size_of(report) <= share + kBesideSupersteps) return report;
+  BSP_TRY(wire::RankReport whole, wire::rank_report_from_json(report));
+  wire::keep_within(whole, share);
+  return nlohmann::json(whole);
+}
 
 }  // namespace
 
@@ -50,8 +83,9 @@ void collect_set(const std::vector<SetMember>& members, std::size_t most_bytes,
   const std::size_t share = most_bytes / std::max<std::size_t>(members.size(), 1);
   for (const SetMember& member : members) {
     if (member.rank == own_rank) {
-      round->report.reports.push_back(own(member.since));
-      wire::keep_within(round->report.reports.back(), share);
+      wire::RankReport report = own(member.since);
+      wire::keep_within(report, share);
+      round->report.reports.emplace(own_rank, report);
       continue;
     }
     net::LinkPeer* link = peer(member);
@@ -62,16 +96,14 @@ void collect_set(const std::vector<SetMember>& members, std::size_t most_bytes,
     ++round->open;
     link->call(wire::kReport, {{"since", member.since}, {"max_bytes", share}}, {}, limit,
                [round, rank = member.rank, share](Result<net::Answer> answer) {
-                 auto report = answer ? wire::rank_report_from_json(answer->header)
-                                      : Result<wire::RankReport>(std::unexpected(answer.error()));
-                 // For its own rank only: the rest of the page is for the others.
-                 if (report && report->rank == rank) {
-                   wire::keep_within(*report, share);  // an older sidecar sends all that it has
-                   round->report.reports.push_back(std::move(*report));
+                 const bool answered = answer.has_value();
+                 auto report = answered ? within_share(std::move(answer->header), rank, share)
+                                        : Result<nlohmann::json>(std::unexpected(answer.error()));
+                 if (report) {
+                   round->report.reports.emplace(rank, std::move(*report));
                  } else {
-                   if (answer)
-                     log_warning("a member's report is refused",
-                                 {{"rank", rank}, {"why", report ? "it is of another rank" : report.error().message}});
+                   if (answered)
+                     log_warning("refused a member's report", {{"rank", rank}, {"why", report.error().message}});
                    round->report.missing.push_back(rank);
                  }
                  round->one_less();

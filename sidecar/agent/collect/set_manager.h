@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -23,8 +25,8 @@ struct SetMember {
 Result<std::vector<SetMember>> members_from_json(const nlohmann::json& fields);
 
 struct SetReport {
-  std::vector<wire::RankReport> reports;  // by rank
-  std::vector<std::uint32_t> missing;     // did not answer in time
+  std::map<std::uint32_t, nlohmann::json> reports;  // by rank, as their sidecars sent them: the operator judges them
+  std::vector<std::uint32_t> missing;               // did not answer in time
 };
 
 // Asks every member but ourselves at once and calls `done` when all have answered or `limit` is over.

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
 
 #include "base/json/fields.h"
@@ -107,7 +108,7 @@ class Set {
         [this](std::uint64_t since) { return report_of(0, supersteps_, since); }, 0, 60s,
         [shared](const collect::SetReport& report) {
           json reports = json::array();
-          for (const wire::RankReport& one : report.reports) reports.push_back(one);
+          for (const nlohmann::json& one : std::views::values(report.reports)) reports.push_back(one);
           shared->ok({{"reports", std::move(reports)}, {"missing", report.missing}});
         });
   }
