@@ -14,13 +14,14 @@
 #include "base/core/ids.h"
 #include "crds/meta.h"
 #include "crds/wire.h"
+#include "operator/decide/choices.h"
 
 namespace bsp::crds {
 
 // --- spec ------------------------------------------------------------------------------------------
-enum class Heuristic { kTop, kPercentage, kAutoMig, kMigCube, kMigHull, kBottleneck };
-enum class Horizon { kWindow, kSuperstep };
-enum class InitialMapping { kContiguous, kAscending, kDescending, kCpu, kRoundRobin };
+using decide::Heuristic;
+using decide::Horizon;
+using InitialMapping = decide::Mapping;
 enum class ReschedulingMode { kMigrate, kAdvise, kOff };  // Advise: decide and report, never move
 enum class CleanPodPolicy { kAll, kRunning, kNone };
 
@@ -235,13 +236,6 @@ Result<BspJob> bsp_job_from_json(const nlohmann::json& j);
 Result<void> validate(const BspJobSpec& spec);
 
 // --- Names -----------------------------------------------------------------------------------------
-constexpr auto names_of(Of<Heuristic>) {
-  return std::to_array<std::string_view>({"Top", "Percentage", "AutoMig", "MigCube", "MigHull", "Bottleneck"});
-}
-constexpr auto names_of(Of<Horizon>) { return std::to_array<std::string_view>({"Window", "Superstep"}); }
-constexpr auto names_of(Of<InitialMapping>) {
-  return std::to_array<std::string_view>({"Contiguous", "Ascending", "Descending", "CPU", "RoundRobin"});
-}
 constexpr auto names_of(Of<ReschedulingMode>) { return std::to_array<std::string_view>({"Migrate", "Advise", "Off"}); }
 constexpr auto names_of(Of<CleanPodPolicy>) { return std::to_array<std::string_view>({"All", "Running", "None"}); }
 constexpr auto names_of(Of<JobPhase>) {

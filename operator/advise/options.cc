@@ -43,12 +43,8 @@ Result<void> read_number(const Args& args, const std::string& name, std::optiona
 Result<void> read_horizon(const Args& args, std::optional<decide::Horizon>& into) {
   if (!args.has("horizon")) return {};
   const std::string text = args.get("horizon");
-  if (text == "Window")
-    into = decide::Horizon::kWindow;
-  else if (text == "Superstep")
-    into = decide::Horizon::kSuperstep;
-  else
-    return wrong(std::format("--horizon: \"{}\" is neither Window nor Superstep", text));
+  into = enum_named<decide::Horizon>(text);
+  if (!into) return wrong(std::format("--horizon: \"{}\" is neither Window nor Superstep", text));
   return {};
 }
 

@@ -5,11 +5,13 @@
 #include "operator/decide/automig.h"
 
 #include <algorithm>
+#include <format>
 
 #include "operator/decide/levels.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/processors.h"
 #include "operator/decide/strategy.h"
+#include "operator/decide/text.h"
 
 namespace bsp::decide {
 namespace {
@@ -73,6 +75,15 @@ void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan) {
     }
     plan.stays.push_back(stay);
   }
+}
+
+template <>
+std::string why<Heuristic::kAutoMig>(const Stay& stay, const std::string& set, const Plan&) {
+  if (stay.reason == Reason::kNotCandidate)
+    return std::format("moving it to {} as well would make pf {}, the chosen level has {}", set, seconds(stay.value),
+                       seconds(stay.limit));
+  return std::format("with it moved to {} pf is {}, and without any move {}", set, seconds(stay.value),
+                     seconds(stay.limit));
 }
 
 }  // namespace bsp::decide

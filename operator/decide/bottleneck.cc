@@ -12,11 +12,13 @@
 #include "operator/decide/bottleneck.h"
 
 #include <algorithm>
+#include <format>
 #include <tuple>
 
 #include "operator/decide/levels.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/processors.h"
+#include "operator/decide/text.h"
 
 namespace bsp::decide {
 namespace {
@@ -128,6 +130,15 @@ void plan_bottleneck(const Case& c, std::span<const PmEntry> list, Plan& plan) {
          .value = search.F(),
          .limit = worth_it});
   }
+}
+
+template <>
+std::string why<Heuristic::kBottleneck>(const Stay& stay, const std::string& set, const Plan& plan) {
+  if (stay.reason == Reason::kNotCandidate)
+    return std::format("moving it alone shortens nothing: it takes {} of a superstep of {}", seconds(stay.value),
+                       seconds(stay.limit));
+  return std::format("with it moved to {} the {} is {}, without {}", set, plan.objective.name, seconds(stay.value),
+                     seconds(stay.limit));
 }
 
 }  // namespace bsp::decide

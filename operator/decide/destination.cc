@@ -1,9 +1,11 @@
 #include "operator/decide/destination.h"
 
 #include <expected>
+#include <format>
 
 #include "operator/decide/pf.h"
 #include "operator/decide/processors.h"
+#include "operator/decide/text.h"
 
 namespace bsp::decide {
 namespace {
@@ -71,6 +73,17 @@ void move_viable(const Case& c, std::span<const PmEntry> list, const std::functi
     }
   }
   plan.forecast = forecast_of(c, plan.moves);
+}
+
+std::string longer_there(const Stay& stay, const std::string& set) {
+  return std::format("in {} it would need {}, where it is {}", set, seconds(stay.value), seconds(stay.limit));
+}
+
+std::string low_PM(const Stay& stay) {
+  if (stay.value <= 0) return std::format("its PM of {} is not positive", seconds(stay.value));
+  if (stay.value == stay.limit)
+    return std::format("its PM of {} is the highest, as that of a rank before it", seconds(stay.value));
+  return std::format("its PM of {} is below {}", seconds(stay.value), seconds(stay.limit));
 }
 
 }  // namespace bsp::decide

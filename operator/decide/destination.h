@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <string>
 
 #include "operator/decide/strategy.h"
 
@@ -27,5 +28,10 @@ struct Candidacy {
 // Tests list[q] for every q with candidacy(q).wanted, and says kNotCandidate of the others.
 void move_viable(const Case& c, std::span<const PmEntry> list, const std::function<Candidacy(std::size_t q)>& candidacy,
                  Plan& plan);
+
+// Why a candidate fails the test.
+std::string longer_there(const Stay& stay, const std::string& set);
+// Why an entry is no candidate where PM decides.
+std::string low_PM(const Stay& stay);
 
 }  // namespace bsp::decide

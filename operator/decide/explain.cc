@@ -1,29 +1,16 @@
 #include "operator/decide/explain.h"
 
 #include <algorithm>
-#include <cmath>
 #include <format>
 #include <map>
 
 #include "operator/decide/strategy.h"
+#include "operator/decide/text.h"
 
 namespace bsp::decide {
 namespace {
 
 const std::string& set_name(const Snapshot& snapshot, SetId j) { return snapshot.platform.sets[j.value].name; }
-
-std::string_view heuristic_name(Heuristic heuristic) {
-  for (const Strategy& s : strategies())
-    if (s.heuristic == heuristic) return s.name;
-  return "?";
-}
-
-// Milliseconds below 1 s, else seconds: three significant figures are what a prediction is good
-// for.
-std::string seconds(double s) {
-  if (s != 0 && std::abs(s) < 1) return std::format("{:.3g} ms", s * 1e3);
-  return std::format("{:.4g} s", s);
-}
 
 std::string percent(double before, double after) {
   if (!(before > 0)) return "";
@@ -62,37 +49,13 @@ std::string describe(const Move& move, const Snapshot& snapshot) {
 
 std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapshot) {
   const std::string& set = set_name(snapshot, stay.target);
-  const bool automig = plan.heuristic == Heuristic::kAutoMig;
   const auto because = [&](std::string text) { return std::format("{}: {}", to_string(stay.reason), text); };
   switch (stay.reason) {
     case Reason::kBestSetIsOwn:
       return because(std::format("no Set has a higher PM than its own, {}", set));
     case Reason::kNotCandidate:
-      if (automig)
-        return because(std::format("moving it to {} as well would make pf {}, the chosen level has {}", set,
-                                   seconds(stay.value), seconds(stay.limit)));
-      if (plan.heuristic == Heuristic::kMigCube)
-        return because(std::format("its terms lie {} from those of the highest PM, outside the cube of {} each way",
-                                   seconds(stay.value), seconds(stay.limit)));
-      if (plan.heuristic == Heuristic::kMigHull)
-        return because(std::format("its terms lie {} from the line between the two highest PMs', more than {}",
-                                   seconds(stay.value), seconds(stay.limit)));
-      if (plan.heuristic == Heuristic::kBottleneck)
-        return because(std::format("moving it alone shortens nothing: it takes {} of a superstep of {}",
-                                   seconds(stay.value), seconds(stay.limit)));
-      if (stay.value <= 0) return because(std::format("its PM of {} is not positive", seconds(stay.value)));
-      if (stay.value == stay.limit)
-        return because(std::format("its PM of {} is the highest, as that of a rank before it", seconds(stay.value)));
-      return because(std::format("its PM of {} is below {}", seconds(stay.value), seconds(stay.limit)));
     case Reason::kGainBelowCost:
-      if (automig)
-        return because(std::format("with it moved to {} pf is {}, and without any move {}", set, seconds(stay.value),
-                                   seconds(stay.limit)));
-      if (plan.heuristic == Heuristic::kBottleneck)
-        return because(std::format("with it moved to {} the {} is {}, without {}", set, plan.objective.name,
-                                   seconds(stay.value), seconds(stay.limit)));
-      return because(
-          std::format("in {} it would need {}, where it is {}", set, seconds(stay.value), seconds(stay.limit)));
+      return because(strategy_for(plan.heuristic).why(stay, set, plan));
     case Reason::kGainBelowMinimum:
       return because(
           std::format("{} is not low enough, the minimum gain asks for {}", seconds(stay.value), seconds(stay.limit)));
@@ -116,8 +79,7 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
 }
 
 std::string headline(const Plan& plan, const Snapshot& snapshot) {
-  const std::string call =
-      std::format("call after superstep {}: {}", plan.superstep.value, heuristic_name(plan.heuristic));
+  const std::string call = std::format("call after superstep {}: {}", plan.superstep.value, to_string(plan.heuristic));
   if (plan.moves.empty()) return std::format("{} moves nobody", call);
   return std::format("{} moves {} of {} ranks, {} {} → {}{}", call, plan.moves.size(), snapshot.ranks.size(),
                      plan.objective.name, seconds(plan.objective.before), seconds(plan.objective.after),

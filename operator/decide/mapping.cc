@@ -10,8 +10,6 @@
 namespace bsp::decide {
 namespace {
 
-constexpr std::string_view kNames[] = {"Contiguous", "Ascending", "Descending", "CPU", "RoundRobin"};
-
 // How many ranks each processor can take. A processor without a limit takes as many as there are.
 std::vector<std::uint32_t> room(const Platform& platform, std::uint32_t ranks) {
   std::vector<std::uint32_t> room;
@@ -122,11 +120,8 @@ std::vector<ProcessorId> by_share_of_cpu(const Platform& platform, std::vector<s
 
 }  // namespace
 
-std::string_view to_string(Mapping mapping) { return kNames[static_cast<std::size_t>(mapping)]; }
-
 Result<Mapping> mapping_named(std::string_view name) {
-  const auto* found = std::ranges::find(kNames, name);
-  if (found != std::end(kNames)) return static_cast<Mapping>(found - std::begin(kNames));
+  if (const auto mapping = enum_named<Mapping>(name)) return *mapping;
   return fail(ErrorCode::kInvalid, std::format("unknown initial mapping '{}': use one of Contiguous, "
                                                "Ascending, Descending, CPU, RoundRobin",
                                                name));

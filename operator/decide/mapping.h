@@ -20,8 +20,6 @@
 
 namespace bsp::decide {
 
-enum class Mapping { kContiguous, kAscending, kDescending, kCpu, kRoundRobin };
-std::string_view to_string(Mapping mapping);
 Result<Mapping> mapping_named(std::string_view name);
 
 // The processor of each rank. kNoSpace, with the remedy, if the free slots are fewer than the

@@ -9,8 +9,10 @@
 // in list order.
 #include <algorithm>
 #include <cmath>
+#include <format>
 
 #include "operator/decide/destination.h"
+#include "operator/decide/text.h"
 
 namespace bsp::decide {
 
@@ -36,6 +38,13 @@ void plan_migcube(const Case& c, std::span<const PmEntry> list, Plan& plan) {
     return {.wanted = d <= delta, .value = d, .limit = delta};
   };
   move_viable(c, list, candidacy, plan);
+}
+
+template <>
+std::string why<Heuristic::kMigCube>(const Stay& stay, const std::string& set, const Plan&) {
+  if (stay.reason != Reason::kNotCandidate) return longer_there(stay, set);
+  return std::format("its terms lie {} from those of the highest PM, outside the cube of {} each way",
+                     seconds(stay.value), seconds(stay.limit));
 }
 
 }  // namespace bsp::decide

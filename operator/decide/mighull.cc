@@ -13,9 +13,11 @@
 // each candidate then has to pass the viability test of destination.h, in list order.
 #include <algorithm>
 #include <cmath>
+#include <format>
 #include <limits>
 
 #include "operator/decide/destination.h"
+#include "operator/decide/text.h"
 
 namespace bsp::decide {
 namespace {
@@ -69,6 +71,13 @@ void plan_mighull(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const double dx = deviation(list, x), dy = deviation(list, y), dz = deviation(list, z);
   const Plane planes[] = {{x, y, std::max(dx, dy)}, {x, z, std::max(dx, dz)}, {y, z, std::max(dy, dz)}};
   move_viable(c, list, [&](std::size_t q) { return candidacy(list[q], list, planes); }, plan);
+}
+
+template <>
+std::string why<Heuristic::kMigHull>(const Stay& stay, const std::string& set, const Plan&) {
+  if (stay.reason != Reason::kNotCandidate) return longer_there(stay, set);
+  return std::format("its terms lie {} from the line between the two highest PMs', more than {}", seconds(stay.value),
+                     seconds(stay.limit));
 }
 
 }  // namespace bsp::decide

@@ -16,17 +16,6 @@ Result<void> require(bool ok, std::string_view field, std::string_view rule, aut
 
 }  // namespace
 
-std::string_view to_string(Origin origin) {
-  switch (origin) {
-    case Origin::kAssumed:
-      return "assumed";
-    case Origin::kMeasured:
-      return "measured";
-  }
-  check(false, "every origin has a name");
-  return {};
-}
-
 Result<void> validate(const Params& p) {
   BSP_CHECK_OK(require(p.alpha0 >= 1, "alpha0", "at least 1", p.alpha0));
   BSP_CHECK_OK(require(p.d0 > 0 && p.d0 < 1, "d0", "above 0 and below 1", p.d0));

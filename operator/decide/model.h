@@ -15,6 +15,7 @@
 
 #include "base/core/error.h"
 #include "base/core/ids.h"
+#include "operator/decide/choices.h"
 #include "operator/decide/grid.h"
 #include "operator/decide/sparse_grid.h"
 
@@ -22,7 +23,7 @@ namespace bsp::decide {
 
 // Where a figure comes from; plans and explanations say which of theirs are only assumed.
 enum class Origin : std::uint8_t { kAssumed, kMeasured };
-std::string_view to_string(Origin origin);  // "assumed", "measured"
+constexpr auto names_of(Of<Origin>) { return std::to_array<std::string_view>({"assumed", "measured"}); }
 
 // --- The platform ----------------------------------------------------------------------
 struct Processor {
@@ -85,12 +86,6 @@ struct MeasuredSuperstep {
 };
 
 // --- Parameters ------------------------------------------------------------------------
-// strategy.h has the table of them.
-enum class Heuristic { kTop, kPercentage, kAutoMig, kMigCube, kMigHull, kBottleneck };
-// Viability over the sums of the window, or over its last superstep alone. Bottleneck: the supersteps up
-// to the next call, or one.
-enum class Horizon { kWindow, kSuperstep };
-
 struct Params {
   Heuristic heuristic = Heuristic::kAutoMig;
   std::uint64_t alpha0 = 10;  // α₀, supersteps, >= 1

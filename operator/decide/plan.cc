@@ -27,33 +27,6 @@ void sort_by_rank(std::vector<Stay>& stays, std::size_t ranks) {
 
 }  // namespace
 
-std::string_view to_string(Reason reason) {
-  switch (reason) {
-    case Reason::kBestSetIsOwn:
-      return "BestSetIsOwn";
-    case Reason::kNotCandidate:
-      return "NotCandidate";
-    case Reason::kGainBelowCost:
-      return "GainBelowCost";
-    case Reason::kGainBelowMinimum:
-      return "GainBelowMinimum";
-    case Reason::kNoCapacity:
-      return "NoCapacity";
-    case Reason::kCordoned:
-      return "Cordoned";
-    case Reason::kCpuFeatures:
-      return "CpuFeatures";
-    case Reason::kCooldown:
-      return "Cooldown";
-    case Reason::kNotMigratable:
-      return "NotMigratable";
-    case Reason::kMoveLimit:
-      return "MoveLimit";
-  }
-  check(false, "every reason has a name");
-  return {};
-}
-
 Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Params& params) {
   BSP_CHECK_OK(validate(params));
   BSP_TRY(const Columns columns, columns_of(snapshot));

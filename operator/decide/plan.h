@@ -59,7 +59,11 @@ enum class Reason {
   kNotMigratable,     // something keeps it where it is: Rank::not_migratable
   kMoveLimit,         // max_moves other ranks go first
 };
-std::string_view to_string(Reason reason);  // "BestSetIsOwn", "NotCandidate", …
+constexpr auto names_of(Of<Reason>) {
+  return std::to_array<std::string_view>({"BestSetIsOwn", "NotCandidate", "GainBelowCost", "GainBelowMinimum",
+                                          "NoCapacity", "Cordoned", "CpuFeatures", "Cooldown", "NotMigratable",
+                                          "MoveLimit"});
+}
 
 struct Stay {
   RankId rank;

@@ -7,14 +7,9 @@
 namespace bsp::decide {
 namespace {
 
-constexpr Strategy kStrategies[] = {
-    {Heuristic::kTop, "Top", "the rank with the highest PM", plan_top},
-    {Heuristic::kPercentage, "Percentage", "every rank with PM >= x * MAX(PM)", plan_percentage},
-    {Heuristic::kAutoMig, "AutoMig", "as many ranks of the PM list as make the superstep shortest", plan_automig},
-    {Heuristic::kMigCube, "MigCube", "ranks in a cube around the highest PM's terms", plan_migcube},
-    {Heuristic::kMigHull, "MigHull", "ranks near the segment between the two highest PMs' terms", plan_mighull},
-    {Heuristic::kBottleneck, "Bottleneck", "the moves that make the time to the next call shortest", plan_bottleneck},
-};
+#define BSP_STRATEGY(name, plan, summary) {Heuristic::k##name, #name, summary, plan, why<Heuristic::k##name>},
+constexpr Strategy kStrategies[] = {BSP_HEURISTICS(BSP_STRATEGY)};
+#undef BSP_STRATEGY
 
 std::string names_of_all() {
   std::string names;
@@ -37,12 +32,7 @@ Result<const Strategy*> strategy_named(std::string_view name) {
   return fail(ErrorCode::kInvalid, std::format("unknown heuristic '{}': use one of {}", name, names_of_all()));
 }
 
-const Strategy& strategy_for(Heuristic heuristic) {
-  const auto index = static_cast<std::size_t>(heuristic);
-  check(index < std::size(kStrategies) && kStrategies[index].heuristic == heuristic,
-        "the table has every heuristic, in the order of the enum");
-  return kStrategies[index];
-}
+const Strategy& strategy_for(Heuristic heuristic) { return kStrategies[static_cast<std::size_t>(heuristic)]; }
 
 Move move_of(const Case& c, const PmEntry& entry, ProcessorId to) {
   const Platform& platform = c.snapshot.platform;

@@ -1,4 +1,4 @@
-// The table of heuristics. Adding one touches its own file and this table.
+// What a heuristic is; choices.h has the table of them.
 //
 // A heuristic gets the PM list and fills in the plan: moves, a Stay for each entry of the list that
 // does not move, the objective and the forecast (AutoMig: the levels too). The rest of the plan is
@@ -6,6 +6,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct Strategy {
   std::string_view name;
   std::string_view summary;
   void (*plan)(const Case& c, std::span<const PmEntry> list, Plan& plan);
+  std::string (*why)(const Stay& stay, const std::string& set, const Plan& plan);
 };
 
 std::span<const Strategy> strategies();
@@ -38,13 +40,18 @@ std::span<const Strategy> strategies();
 Result<const Strategy*> strategy_named(std::string_view name);
 const Strategy& strategy_for(Heuristic heuristic);
 
-// top.cc, percentage.cc, automig.cc, migcube.cc, mighull.cc, bottleneck.cc
-void plan_top(const Case& c, std::span<const PmEntry> list, Plan& plan);
-void plan_percentage(const Case& c, std::span<const PmEntry> list, Plan& plan);
-void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan);
-void plan_migcube(const Case& c, std::span<const PmEntry> list, Plan& plan);
-void plan_mighull(const Case& c, std::span<const PmEntry> list, Plan& plan);
-void plan_bottleneck(const Case& c, std::span<const PmEntry> list, Plan& plan);
+// Why an entry stays that the heuristic did not choose (kNotCandidate), or whose move costs more than it gains
+// (kGainBelowCost); `set` is the name of its target.
+template <Heuristic heuristic>
+std::string why(const Stay& stay, const std::string& set, const Plan& plan);
+
+// Both in the heuristic's own file.
+#define BSP_DECLARE(name, plan, summary)                          \
+  void plan(const Case& c, std::span<const PmEntry> list, Plan&); \
+  template <>                                                     \
+  std::string why<Heuristic::k##name>(const Stay& stay, const std::string& set, const Plan&);
+BSP_HEURISTICS(BSP_DECLARE)
+#undef BSP_DECLARE
 
 // The move of an entry to processor `to`, with what every heuristic says of it; gains are the
 // caller's.

@@ -17,4 +17,9 @@ void plan_top(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   move_viable(c, list, candidacy, plan);
 }
 
+template <>
+std::string why<Heuristic::kTop>(const Stay& stay, const std::string& set, const Plan&) {
+  return stay.reason == Reason::kNotCandidate ? low_PM(stay) : longer_there(stay, set);
+}
+
 }  // namespace bsp::decide

@@ -75,33 +75,14 @@ decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<Rank
 
 decide::Params make_params(const crds::ReschedulingSpec& spec) {
   decide::Params params;
-  switch (spec.heuristic) {
-    case crds::Heuristic::kTop:
-      params.heuristic = decide::Heuristic::kTop;
-      break;
-    case crds::Heuristic::kPercentage:
-      params.heuristic = decide::Heuristic::kPercentage;
-      break;
-    case crds::Heuristic::kAutoMig:
-      params.heuristic = decide::Heuristic::kAutoMig;
-      break;
-    case crds::Heuristic::kMigCube:
-      params.heuristic = decide::Heuristic::kMigCube;
-      break;
-    case crds::Heuristic::kMigHull:
-      params.heuristic = decide::Heuristic::kMigHull;
-      break;
-    case crds::Heuristic::kBottleneck:
-      params.heuristic = decide::Heuristic::kBottleneck;
-      break;
-  }
+  params.heuristic = spec.heuristic;
   params.alpha0 = spec.alpha;
   params.d0 = spec.d;
   params.omega = spec.omega;
   params.delta = spec.delta;
   params.beta = spec.beta;
   params.x = spec.x;
-  params.horizon = spec.horizon == crds::Horizon::kWindow ? decide::Horizon::kWindow : decide::Horizon::kSuperstep;
+  params.horizon = spec.horizon;
   params.min_gain = spec.min_gain;
   params.cooldown = spec.cooldown_supersteps;
   params.max_moves = spec.max_moves_per_wave;

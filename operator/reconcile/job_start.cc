@@ -23,8 +23,7 @@ void JobKernel::pending() {
                    std::format("spec.sets.names: no node belongs to Set {} (label {})", name, o.job.spec.sets.label));
   const auto calibration = observe::Calibration::from_status(status().calibration);
   const decide::Platform platform = observe::make_platform(sets, o.nodes, calibration);
-  const auto mapping =
-      decide::initial_mapping(static_cast<decide::Mapping>(o.job.spec.initial_mapping), o.job.spec.ranks, platform);
+  const auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform);
   if (!mapping && o.room_may_come) return wait_for_room(mapping.error().message);
   if (!mapping) return enter(JobPhase::kFailed, "NoCapacity", mapping.error().message);
   place_all(*mapping, platform);

@@ -1,23 +1,20 @@
 // Every field of a record, once: its name in JSON and the member that holds it. Used by the .cc files of this
 // directory.
 //
-// v(name, member) is a field that is always there; v.rare(name, member) one that a list of rows leaves out where all
-// rows have the default; v.grid(name, member, usual) a grid of which most entries are often `usual`.
+// A field is always there, but a rare one, which a list of rows leaves out where all rows have the default. Most entries
+// of a grid are often the field's `usual` one.
 #pragma once
 
-#include <concepts>
-#include <type_traits>
+#include <string_view>
 
+#include "base/core/fields.h"
+#include "crds/reflect.h"
 #include "operator/record/call.h"
 
-namespace bsp::record {
+namespace bsp::decide {
 
-template <class T>
-using Of = std::type_identity<T>;
-
-template <class V>
-void visit_fields(Of<decide::Params>, V&& v) {
-  using P = decide::Params;
+constexpr void fields_of(Of<Params>, auto&& v) {
+  using P = Params;
   v("heuristic", &P::heuristic);
   v("alpha0", &P::alpha0);
   v("d0", &P::d0);
@@ -33,55 +30,49 @@ void visit_fields(Of<decide::Params>, V&& v) {
   v("migrates", &P::migrates);
 }
 
-template <class V>
-void visit_fields(Of<decide::Set>, V&& v) {
-  v("name", &decide::Set::name);
-  v.rare("cordoned", &decide::Set::cordoned);
+constexpr void fields_of(Of<Set>, auto&& v) {
+  v("name", &Set::name);
+  v("cordoned", &Set::cordoned, kRare);
 }
 
-template <class V>
-void visit_fields(Of<decide::Processor>, V&& v) {
-  using P = decide::Processor;
+constexpr void fields_of(Of<Processor>, auto&& v) {
+  using P = Processor;
   v("name", &P::name);
   v("set", &P::set);
   v("cpu", &P::cpu);
-  v.rare("cpuOrigin", &P::cpu_origin);
-  v.rare("load", &P::load);
-  v.rare("slots", &P::slots);
-  v.rare("taken", &P::taken);
-  v.rare("cordoned", &P::cordoned);
+  v("cpuOrigin", &P::cpu_origin, kRare);
+  v("load", &P::load, kRare);
+  v("slots", &P::slots, kRare);
+  v("taken", &P::taken, kRare);
+  v("cordoned", &P::cordoned, kRare);
 }
 
-template <class V>
-void visit_fields(Of<decide::Platform>, V&& v) {
-  using P = decide::Platform;
+constexpr void fields_of(Of<Platform>, auto&& v) {
+  using P = Platform;
   v("sets", &P::sets);
   v("processors", &P::processors);
-  v.grid("T", &P::T, 0.0);
-  v.grid("TOrigin", &P::T_origin, decide::Origin::kAssumed);
-  v.grid("Mig", &P::Mig, 0.0);
-  v.grid("MigOrigin", &P::Mig_origin, decide::Origin::kAssumed);
+  v("T", &P::T);
+  v("TOrigin", &P::T_origin);
+  v("Mig", &P::Mig);
+  v("MigOrigin", &P::Mig_origin);
 }
 
-template <class V>
-void visit_fields(Of<decide::Rank>, V&& v) {
-  using R = decide::Rank;
+constexpr void fields_of(Of<Rank>, auto&& v) {
+  using R = Rank;
   v("processor", &R::processor);
   v("memoryBytes", &R::memory_bytes);
-  v.rare("lastMove", &R::last_move);
-  v.rare("notMigratable", &R::not_migratable);
-  v.rare("lacksCpuFeaturesOn", &R::lacks_cpu_features_on);
+  v("lastMove", &R::last_move, kRare);
+  v("notMigratable", &R::not_migratable, kRare);
+  v("lacksCpuFeaturesOn", &R::lacks_cpu_features_on, kRare);
 }
 
-template <class V>
-void visit_fields(Of<decide::Snapshot>, V&& v) {
-  v("platform", &decide::Snapshot::platform);
-  v("ranks", &decide::Snapshot::ranks);
+constexpr void fields_of(Of<Snapshot>, auto&& v) {
+  v("platform", &Snapshot::platform);
+  v("ranks", &Snapshot::ranks);
 }
 
-template <class V>
-void visit_fields(Of<decide::Cadence>, V&& v) {
-  using C = decide::Cadence;
+constexpr void fields_of(Of<Cadence>, auto&& v) {
+  using C = Cadence;
   v("k", &C::k);
   v("alpha", &C::alpha);
   v("alphaNext", &C::alpha_next);
@@ -89,50 +80,45 @@ void visit_fields(Of<decide::Cadence>, V&& v) {
   v("gamma", &C::gamma);
 }
 
-template <class V>
-void visit_fields(Of<decide::State>, V&& v) {
-  v("cadence", &decide::State::cadence);
-  v("pComp", &decide::State::P_comp);
-  v.grid("pComm", &decide::State::P_comm, 1.0);
+constexpr void fields_of(Of<State>, auto&& v) {
+  v("cadence", &State::cadence);
+  v("pComp", &State::P_comp);
+  v("pComm", &State::P_comm, Field{.usual = 1});
 }
 
 // One that leaves a field out has that of the superstep before, but for the first two.
-template <class V>
-void visit_fields(Of<decide::MeasuredSuperstep>, V&& v) {
-  using S = decide::MeasuredSuperstep;
+constexpr void fields_of(Of<MeasuredSuperstep>, auto&& v) {
+  using S = MeasuredSuperstep;
   v("superstep", &S::superstep);
   v("communicationSeconds", &S::communication_seconds);
   v("instructions", &S::instructions);
   v("computeSeconds", &S::compute_seconds);
-  v.grid("recvBytes", &S::recv_bytes, 0.0);
-  v.grid("recvSeconds", &S::recv_seconds, 0.0);
+  v("recvBytes", &S::recv_bytes);
+  v("recvSeconds", &S::recv_seconds);
 }
 
-template <class V>
-void visit_fields(Of<decide::PmEntry>, V&& v) {
-  using E = decide::PmEntry;
+constexpr void fields_of(Of<PmEntry>, auto&& v) {
+  using E = PmEntry;
   v("rank", &E::rank);
   v("target", &E::target);
   v("comp", &E::comp);
-  v.rare("comm", &E::comm);
+  v("comm", &E::comm, kRare);
   v("mem", &E::mem);
   v("pm", &E::pm);
 }
 
-template <class V>
-void visit_fields(Of<decide::Level>, V&& v) {
-  using L = decide::Level;
+constexpr void fields_of(Of<Level>, auto&& v) {
+  using L = Level;
   v("level", &L::level);
   v("rank", &L::rank);
   v("time", &L::time);
-  v.rare("comm", &L::comm);
+  v("comm", &L::comm, kRare);
   v("mem", &L::mem);
   v("pf", &L::pf);
 }
 
-template <class V>
-void visit_fields(Of<decide::Move>, V&& v) {
-  using M = decide::Move;
+constexpr void fields_of(Of<Move>, auto&& v) {
+  using M = Move;
   v("rank", &M::rank);
   v("from", &M::from);
   v("to", &M::to);
@@ -147,32 +133,28 @@ void visit_fields(Of<decide::Move>, V&& v) {
   v("cpuAssumed", &M::cpu_assumed);
 }
 
-template <class V>
-void visit_fields(Of<decide::Stay>, V&& v) {
-  using S = decide::Stay;
+constexpr void fields_of(Of<Stay>, auto&& v) {
+  using S = Stay;
   v("rank", &S::rank);
   v("reason", &S::reason);
   v("target", &S::target);
-  v.rare("value", &S::value);
-  v.rare("limit", &S::limit);
+  v("value", &S::value, kRare);
+  v("limit", &S::limit, kRare);
 }
 
-template <class V>
-void visit_fields(Of<decide::Objective>, V&& v) {
-  v("name", &decide::Objective::name);
-  v("before", &decide::Objective::before);
-  v("after", &decide::Objective::after);
+constexpr void fields_of(Of<Objective>, auto&& v) {
+  v("name", &Objective::name);
+  v("before", &Objective::before);
+  v("after", &Objective::after);
 }
 
-template <class V>
-void visit_fields(Of<decide::Forecast>, V&& v) {
-  v("before", &decide::Forecast::before);
-  v("after", &decide::Forecast::after);
+constexpr void fields_of(Of<Forecast>, auto&& v) {
+  v("before", &Forecast::before);
+  v("after", &Forecast::after);
 }
 
-template <class V>
-void visit_fields(Of<decide::Plan>, V&& v) {
-  using P = decide::Plan;
+constexpr void fields_of(Of<Plan>, auto&& v) {
+  using P = Plan;
   v("heuristic", &P::heuristic);
   v("superstep", &P::superstep);
   v("pmList", &P::pm_list);
@@ -186,8 +168,11 @@ void visit_fields(Of<decide::Plan>, V&& v) {
   v("next", &P::next);
 }
 
-template <class V>
-void visit_fields(Of<Call>, V&& v) {
+}  // namespace bsp::decide
+
+namespace bsp::record {
+
+constexpr void fields_of(Of<Call>, auto&& v) {
   v("namespace", &Call::name_space);
   v("job", &Call::job);
   v("uid", &Call::uid);
@@ -200,18 +185,6 @@ void visit_fields(Of<Call>, V&& v) {
   v("plan", &Call::plan);
 }
 
-// What has fields: an object in JSON, and in a vector a row of columns.
-struct AnyVisitor {
-  template <class M>
-  void operator()(const char*, M) {}
-  template <class M>
-  void rare(const char*, M) {}
-  template <class M, class U>
-  void grid(const char*, M, U) {}
-};
-template <class T>
-concept HasFields = requires(AnyVisitor v) { visit_fields(Of<T>{}, v); };
-
 // T of `T Struct::*`.
 template <class M>
 struct MemberOf;
@@ -222,23 +195,16 @@ struct MemberOf<T Struct::*> {
 template <class M>
 using Member = typename MemberOf<M>::type;
 
-template <class T>
-inline constexpr bool kIsVector = false;
-template <class T>
-inline constexpr bool kIsVector<std::vector<T>> = true;
+using reflect::kIsId;
+using reflect::kIsVector;
+using reflect::Path;
 template <class T>
 inline constexpr bool kIsGrid = false;
 template <class T>
 inline constexpr bool kIsGrid<decide::Grid<T>> = true;
 template <>
 inline constexpr bool kIsGrid<decide::SparseGrid> = true;
-template <class T>
-inline constexpr bool kIsId = false;
-template <class Tag, class Value>
-inline constexpr bool kIsId<Id<Tag, Value>> = true;
 
-// Names of enumerators, in their order.
-inline constexpr const char* kHorizons[] = {"Window", "Superstep"};
 // What decide's heuristics call that which they lower: Objective::name is a view of a literal, and so of these when
 // read.
 inline constexpr std::string_view kObjectives[] = {"pf", "time of the moved ranks", "time to the next call"};

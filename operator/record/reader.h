@@ -14,25 +14,9 @@
 #include <vector>
 
 #include "crds/nearest.h"
-#include "operator/decide/strategy.h"
 #include "operator/record/fields.h"
 
 namespace bsp::record {
-
-// Where in the line: made into text only for an error.
-struct Path {
-  static constexpr std::size_t kNone = ~std::size_t{0};
-  const Path* up = nullptr;
-  std::string_view name = {};
-  std::size_t index = kNone;
-
-  [[nodiscard]] std::string text() const {
-    std::string before = up ? up->text() : "";
-    if (index != kNone) return std::format("{}[{}]", before, index);
-    if (before.empty() || name.empty()) return before + std::string(name);
-    return std::format("{}.{}", before, name);
-  }
-};
 
 class Reader {
  public:
@@ -59,16 +43,10 @@ class Reader {
       out = j.get<std::string>();
     } else if constexpr (std::same_as<T, std::string_view>) {
       read_name(j, at, kObjectives, [](std::string_view name) { return name; }, out);
-    } else if constexpr (std::same_as<T, decide::Heuristic>) {
+    } else if constexpr (NamedEnum<T>) {
       std::string_view name;
-      read_name(j, at, decide::strategies(), [](const decide::Strategy& s) { return s.name; }, name);
-      if (!failed()) out = (*decide::strategy_named(name))->heuristic;
-    } else if constexpr (std::same_as<T, decide::Horizon>) {
-      read_enum(j, out, at, decide::Horizon::kSuperstep, [](auto h) { return kHorizons[static_cast<std::size_t>(h)]; });
-    } else if constexpr (std::same_as<T, decide::Origin>) {
-      read_enum(j, out, at, decide::Origin::kMeasured, [](auto origin) { return decide::to_string(origin); });
-    } else if constexpr (std::same_as<T, decide::Reason>) {
-      read_enum(j, out, at, decide::Reason::kMoveLimit, [](auto reason) { return decide::to_string(reason); });
+      read_name(j, at, EnumNames<T>::names, [](std::string_view one) { return one; }, name);
+      if (!failed()) out = *enum_named<T>(name);
     } else if constexpr (std::same_as<T, std::vector<decide::MeasuredSuperstep>>) {
       read_supersteps(j, out, at);
     } else if constexpr (kIsVector<T>) {
@@ -89,7 +67,7 @@ class Reader {
                    bool repeats = false) {
     if (!j.is_object()) return wrong(at, "an object", j);
     ObjectVisitor<T> visitor{*this, j, out, at, std::move(known), repeats};
-    visit_fields(Of<T>{}, visitor);
+    fields_of(Of<T>{}, visitor);
     finish(j, visitor.known, at);
   }
 
@@ -180,26 +158,24 @@ class Reader {
     std::vector<std::string_view> known;
     bool repeats;
     template <class M>
-    void operator()(const char* name, M member) {
+    void operator()(const char* name, M member, const Field& field = {}) {
       known.push_back(name);
-      if (!left_out<Member<M>>(name)) reader.required(object, name, out.*member, at);
-    }
-    template <class M>
-    void grid(const char* name, M member, auto usual) {
-      known.push_back(name);
-      if (left_out<Member<M>>(name)) {
-        reader.take_cells((out.*member).rows() * (out.*member).cols(), at);
-        return;
+      if constexpr (kIsGrid<Member<M>>) {
+        using Cell = std::remove_cvref_t<decltype((out.*member)[0, 0])>;
+        const Path here{&at, name};
+        if (left_out<Member<M>>(name))
+          reader.take_cells((out.*member).rows() * (out.*member).cols(), at);
+        else if (const auto it = object.find(name); it != object.end())
+          reader.read_grid(*it, out.*member, static_cast<Cell>(field.usual), here);
+        else
+          reader.tell(here, "required, but not given");
+      } else if (!left_out<Member<M>>(name)) {
+        reader.required(object, name, out.*member, at);
       }
-      const Path here{&at, name};
-      if (const auto it = object.find(name); it != object.end())
-        reader.read_grid(*it, out.*member, usual, here);
-      else
-        reader.tell(here, "required, but not given");
     }
-    template <class Field>
+    template <class T2>
     [[nodiscard]] bool left_out(const char* name) const {
-      return repeats && (kIsVector<Field> || kIsGrid<Field>) && !object.contains(name);
+      return repeats && (kIsVector<T2> || kIsGrid<T2>) && !object.contains(name);
     }
   };
 
@@ -211,12 +187,12 @@ class Reader {
     const Path& at;
     std::vector<std::string_view> known{};
     template <class M>
-    void operator()(const char* name, M member) {
-      rare(name, member);
-      if (!object.contains(name)) reader.tell({&at, name}, "required, but not given");
+    void operator()(const char* name, M member, const Field& field = {}) {
+      read_column(name, member);
+      if (!field.rare && !object.contains(name)) reader.tell({&at, name}, "required, but not given");
     }
     template <class M>
-    void rare(const char* name, M member) {
+    void read_column(const char* name, M member) {
       known.push_back(name);
       if (reader.failed()) return;
       const auto column = object.find(name);
@@ -250,16 +226,6 @@ class Reader {
     out = static_cast<T>(value);
   }
 
-  template <class E>
-  void read_enum(const json& j, E& out, const Path& at, E last, auto name_of) {
-    std::vector<E> all;
-    for (int e = 0; e <= static_cast<int>(last); ++e) all.push_back(static_cast<E>(e));
-    std::string_view name;
-    read_name(j, at, all, name_of, name);
-    for (const E e : all)
-      if (!failed() && name == name_of(e)) out = e;
-  }
-
   // One of `list`, as that spells it.
   void read_name(const json& j, const Path& at, const auto& list, auto name_of, std::string_view& out) {
     if (!j.is_string()) return wrong(at, "a text", j);
@@ -283,7 +249,7 @@ class Reader {
   void read_columns(const json& j, std::vector<Row>& out, const Path& at) {
     if (!j.is_object()) return wrong(at, "an object with a list for each field", j);
     ColumnVisitor<Row> visitor{*this, j, out, at};
-    visit_fields(Of<Row>{}, visitor);
+    fields_of(Of<Row>{}, visitor);
     finish(j, visitor.known, at);
   }
 

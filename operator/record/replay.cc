@@ -20,9 +20,9 @@ struct Difference {
         return;
       }
       using Row = typename T::value_type;
-      visit_fields(Of<Row>{}, Columns<Row>{*this, field, a, b});
+      fields_of(Of<Row>{}, Columns<Row>{*this, field, a, b});
     } else if constexpr (HasFields<T>) {
-      visit_fields(Of<T>{}, Members<T>{*this, field, a, b});
+      fields_of(Of<T>{}, Members<T>{*this, field, a, b});
     } else {
       std::string text_a, text_b;
       Writer(text_a).write(a);
@@ -38,7 +38,7 @@ struct Difference {
     const T& a;
     const T& b;
     template <class M>
-    void operator()(const char* name, M member) {
+    void operator()(const char* name, M member, const Field& = {}) {
       difference.compare(field.empty() ? name : std::format("{}.{}", field, name), a.*member, b.*member);
     }
   };
@@ -50,14 +50,10 @@ struct Difference {
     const std::vector<Row>& a;
     const std::vector<Row>& b;
     template <class M>
-    void operator()(const char* name, M member) {
+    void operator()(const char* name, M member, const Field& = {}) {
       for (std::size_t i = 0; i < a.size() && difference.found.empty(); ++i)
         if (!same(a[i].*member, b[i].*member))
           difference.compare(std::format("{}.{}[{}]", field, name, i), a[i].*member, b[i].*member);
-    }
-    template <class M>
-    void rare(const char* name, M member) {
-      (*this)(name, member);
     }
     template <class T>
     static bool same(const T& x, const T& y) {

@@ -4,13 +4,13 @@
 // should cost little more than its text. Figures are the shortest decimal that reads back as the same bits.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <string>
 #include <string_view>
 
-#include "operator/decide/strategy.h"
 #include "operator/record/fields.h"
 
 namespace bsp::record {
@@ -31,12 +31,8 @@ class Writer {
       write_digits(value.value);
     } else if constexpr (std::same_as<T, std::string> || std::same_as<T, std::string_view>) {
       write_text(value);
-    } else if constexpr (std::same_as<T, decide::Heuristic>) {
-      write_text(decide::strategy_for(value).name);
-    } else if constexpr (std::same_as<T, decide::Horizon>) {
-      write_text(kHorizons[static_cast<std::size_t>(value)]);
-    } else if constexpr (std::same_as<T, decide::Origin> || std::same_as<T, decide::Reason>) {
-      write_text(decide::to_string(value));
+    } else if constexpr (NamedEnum<T>) {
+      write_text(to_string(value));
     } else if constexpr (std::same_as<T, std::vector<decide::MeasuredSuperstep>>) {
       write_supersteps(value);
     } else if constexpr (kIsVector<T>) {
@@ -55,7 +51,7 @@ class Writer {
   // What stands between the braces, after what stands there already.
   template <class T>
   void write_fields(const T& value) {
-    visit_fields(Of<T>{}, ObjectVisitor<T>{*this, value});
+    fields_of(Of<T>{}, ObjectVisitor<T>{*this, value});
   }
 
   // Dense, or only what is not `usual` with its places, row after row.
@@ -102,6 +98,15 @@ class Writer {
   }
 
   template <class T>
+  void write_field(const char* name, const T& value, const Field& field) {
+    write_name(name);
+    if constexpr (kIsGrid<T>)
+      write_grid(value, static_cast<std::remove_cvref_t<decltype(value[0, 0])>>(field.usual));
+    else
+      write(value);
+  }
+
+  template <class T>
   static bool same_bits(const T& a, const T& b) {
     if constexpr (kIsVector<T>) {
       using Value = typename T::value_type;
@@ -134,18 +139,8 @@ class Writer {
     Writer& writer;
     const T& object;
     template <class M>
-    void operator()(const char* name, M member) {
-      writer.write_name(name);
-      writer.write(object.*member);
-    }
-    template <class M>
-    void grid(const char* name, M member, auto usual) {
-      writer.write_name(name);
-      writer.write_grid(object.*member, usual);
-    }
-    template <class M>
-    void rare(const char* name, M member) {
-      (*this)(name, member);
+    void operator()(const char* name, M member, const Field& field = {}) {
+      writer.write_field(name, object.*member, field);
     }
   };
 
@@ -154,15 +149,11 @@ class Writer {
     Writer& writer;
     const std::vector<Row>& rows;
     template <class M>
-    void operator()(const char* name, M member) {
+    void operator()(const char* name, M member, const Field& field = {}) {
+      const Member<M> usual{};
+      if (field.rare && std::ranges::all_of(rows, [&](const Row& row) { return same(row.*member, usual); })) return;
       writer.write_name(name);
       writer.write_list(rows.size(), [&](std::size_t i) { writer.write(rows[i].*member); });
-    }
-    template <class M>
-    void rare(const char* name, M member) {
-      const Member<M> usual{};
-      for (const Row& row : rows)
-        if (!same(row.*member, usual)) return (*this)(name, member);
     }
     template <class T>
     static bool same(const T& a, const T& b) {
@@ -178,31 +169,24 @@ class Writer {
     const decide::MeasuredSuperstep& t;
     const decide::MeasuredSuperstep* before;
     template <class M>
-    void operator()(const char* name, M member) {
-      if constexpr (kIsVector<Member<M>>)
+    void operator()(const char* name, M member, const Field& field = {}) {
+      if constexpr (kIsVector<Member<M>> || kIsGrid<Member<M>>)
         if (before && same_bits(t.*member, before->*member)) return;
-      writer.write_name(name);
-      writer.write(t.*member);
-    }
-    template <class M>
-    void grid(const char* name, M member, auto usual) {
-      if (before && same_bits(t.*member, before->*member)) return;
-      writer.write_name(name);
-      writer.write_grid(t.*member, usual);
+      writer.write_field(name, t.*member, field);
     }
   };
 
   template <class Row>
   void write_columns(const std::vector<Row>& rows) {
     out_ += '{';
-    visit_fields(Of<Row>{}, ColumnVisitor<Row>{*this, rows});
+    fields_of(Of<Row>{}, ColumnVisitor<Row>{*this, rows});
     out_ += '}';
   }
 
   void write_supersteps(const std::vector<decide::MeasuredSuperstep>& list) {
     write_list(list.size(), [&](std::size_t t) {
       out_ += '{';
-      visit_fields(Of<decide::MeasuredSuperstep>{}, SuperstepVisitor{*this, list[t], t == 0 ? nullptr : &list[t - 1]});
+      fields_of(Of<decide::MeasuredSuperstep>{}, SuperstepVisitor{*this, list[t], t == 0 ? nullptr : &list[t - 1]});
       out_ += '}';
     });
   }

@@ -34,10 +34,6 @@ Result<Platform> platform_of(const Options& options, const crds::BspJob& job) {
   return platform;
 }
 
-Result<decide::Mapping> mapping_of(const crds::BspJob& job) {
-  return decide::mapping_named(crds::to_string(job.spec.initial_mapping));
-}
-
 std::vector<Application> all_applications() {
   std::vector<Application> table(applications().begin(), applications().end());
   table.push_back(trace());
@@ -74,7 +70,7 @@ Result<void> run(const Options& options) {
   BSP_TRY(const crds::BspJob job, crds::read_bsp_job(text, options.job));
   BSP_TRY(const Platform platform, platform_of(options, job));
   BSP_TRY(const auto workload, make_workload(all_applications(), options.application, job.spec.ranks));
-  BSP_TRY(const decide::Mapping mapping, mapping_of(job));
+  const decide::Mapping mapping = job.spec.initial_mapping;
   Scenario scenario{.platform = platform, .workload = *workload, .params = observe::make_params(job.spec.rescheduling)};
   if (options.heuristic) scenario.params.heuristic = *options.heuristic;
   BSP_TRY(scenario.mapping, initial_mapping(platform, mapping, workload->ranks()));

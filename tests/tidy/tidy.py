@@ -18,8 +18,9 @@ EDGES = {
     "base/core": [],
     "base/json": ["base/core"],
     "base/net": ["base/core", "base/json"],
-    "crds": ["base/core", "base/json"],
-    "operator/decide": ["base/core"],
+    "crds": ["base/core", "base/json", "operator/decide/choices"],
+    "operator/decide": ["base/core", "operator/decide/choices"],
+    "operator/decide/choices": ["base/core"],  # the model's enums are the API's
     "operator/record": ["base/core", "base/json", "crds", "operator/decide"],
     "operator/exchange": ["base/core", "crds"],
     "operator/exchange/link": ["base/core", "base/net", "crds", "operator/exchange"],  # link_group: sockets and a thread

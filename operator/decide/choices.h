@@ -1,0 +1,39 @@
+// What a job's manifest chooses by name (spec.rescheduling, spec.initialMapping): the model's own enums, which are the
+// API's too.
+#pragma once
+
+#include "base/core/fields.h"
+
+namespace bsp::decide {
+
+using bsp::to_string;
+
+// THE table of heuristics: name, function, what help says of it. Adding one touches its own file and this table (and the
+// CRD's list of choices, which tests/unit/crds holds against it). strategy.h says what the function does.
+#define BSP_HEURISTICS(row)                                                                               \
+  row(Top, plan_top, "the rank with the highest PM")                                                      \
+      row(Percentage, plan_percentage, "every rank with PM >= x * MAX(PM)")                               \
+          row(AutoMig, plan_automig, "as many ranks of the PM list as make the superstep shortest")       \
+              row(MigCube, plan_migcube, "ranks in a cube around the highest PM's terms")                 \
+                  row(MigHull, plan_mighull, "ranks near the segment between the two highest PMs' terms") \
+                      row(Bottleneck, plan_bottleneck, "the moves that make the time to the next call shortest")
+
+#define BSP_ENUMERATOR(name, plan, summary) k##name,
+#define BSP_NAME(name, plan, summary) #name,
+enum class Heuristic { BSP_HEURISTICS(BSP_ENUMERATOR) };
+constexpr auto names_of(Of<Heuristic>) { return std::to_array<std::string_view>({BSP_HEURISTICS(BSP_NAME)}); }
+#undef BSP_ENUMERATOR
+#undef BSP_NAME
+
+// Viability over the sums of the window, or over its last superstep alone. Bottleneck: the supersteps up
+// to the next call, or one.
+enum class Horizon { kWindow, kSuperstep };
+constexpr auto names_of(Of<Horizon>) { return std::to_array<std::string_view>({"Window", "Superstep"}); }
+
+// mapping.h says where each puts the ranks.
+enum class Mapping { kContiguous, kAscending, kDescending, kCpu, kRoundRobin };
+constexpr auto names_of(Of<Mapping>) {
+  return std::to_array<std::string_view>({"Contiguous", "Ascending", "Descending", "CPU", "RoundRobin"});
+}
+
+}  // namespace bsp::decide
