@@ -10,6 +10,7 @@ TIDY = pathlib.Path(__file__).with_name("tidy.py")
 CASES = [  # files, expected text in the output; None: no violation
     ({"operator/decide/a.cc": '#include "base/core/ids.h"', "base/core/ids.h": ""}, None),
     ({"operator/decide/a.cc": '#include "crds/wire.h"', "crds/wire.h": ""}, "decide/a.cc:1: operator/decide may not"),
+    ({"operator/decide/a.cc": "", "tests/tidy/tidy.py": ""}, "operator/decide may include base/core, and doesn't"),
     ({"base/core/a.h": '#include "base/net/link.h"', "base/net/link.h": ""}, "base/core may not include base/net"),
     ({"operator/decide/a.cc": "#include <chrono>"}, "operator/decide may not depend on time"),
     ({"operator/migrate/a.cc": "#include <chrono>"}, None),
