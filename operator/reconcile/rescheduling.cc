@@ -93,6 +93,15 @@ void keep_caps(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
   }
 }
 
+// Why the rank's last dump was refused, for as long as it isn't tried again: each try is a pause of the whole job.
+std::string reason_to_hold(const crds::RankMigration& m, Time now) {
+  constexpr std::chrono::minutes kHold{5};
+  const std::string of_rank = std::format("rank {}: ", m.spec.rank.value);
+  const std::size_t at = m.status.message.find(of_rank + "not migratable now: ");
+  const bool went_back = m.status.phase == migrate::Phase::kRolledBack && now < m.status.completion_time + kHold;
+  return went_back && at != std::string::npos ? m.status.message.substr(at + of_rank.size()) : "";
+}
+
 }  // namespace
 
 Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records)
@@ -251,9 +260,12 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
     facts.memory_bytes =
         static_cast<double>(std::max<std::uint64_t>(place.memory_bytes, collector_.memory_bytes(place.rank.value)));
     facts.blocked_reason = place.blocked_reason;
-    for (const auto& m : o.migrations)
-      if (m.spec.rank == place.rank && m.status.phase == migrate::Phase::kSucceeded)
+    for (const auto& m : o.migrations) {
+      if (m.spec.rank != place.rank) continue;
+      if (m.status.phase == migrate::Phase::kSucceeded)
         facts.last_move = std::max(facts.last_move, m.status.superstep.value);
+      if (facts.blocked_reason.empty()) facts.blocked_reason = reason_to_hold(m, o.now);
+    }
     ranks.push_back(std::move(facts));
   }
   decide::Snapshot snapshot = observe::make_snapshot(observe::make_platform(sets, nodes, calibration_), ranks);

@@ -290,6 +290,31 @@ TEST_F(Rescheduling, ARankThatMovedCoolsDownAndABlockedOneStays) {
   }
 }
 
+// Else every call would stop the whole job only to hear it again.
+TEST_F(Rescheduling, ARankWhoseDumpWasRefusedStaysForAWhile) {
+  const auto reason_of = [&](std::uint32_t rank) {
+    Rescheduler r = rescheduler();
+    const auto decided = feed(r, 1, 4);
+    if (!decided) return std::string("no decision");
+    for (const auto& stay : decided->decision.stays)
+      if (stay.rank.value == rank) return stay.reason;
+    return std::string("moves");
+  };
+  ASSERT_EQ(reason_of(0), "moves");
+  crds::RankMigration m;
+  m.spec.rank = {0};
+  m.status.phase = Phase::kRolledBack;
+  m.status.message = "rank 0: not migratable now: descriptor 3 is an open socket; rank 10 continues";
+  m.status.completion_time = o.now - std::chrono::minutes(4);
+  o.migrations.push_back(m);
+  EXPECT_EQ(reason_of(0), "NotMigratable");
+  o.migrations[0].status.message = "rank 10: not migratable now: descriptor 3 is an open socket";
+  EXPECT_EQ(reason_of(0), "moves");  // it went back with another rank of its wave
+  o.migrations[0].status.message = m.status.message;
+  o.migrations[0].status.completion_time = o.now - std::chrono::minutes(6);
+  EXPECT_EQ(reason_of(0), "moves");
+}
+
 // --- Records ---------------------------------------------------------------------------------------------------
 // A decision's record holds what it was decided from, also when the window began under another operator.
 TEST_F(Rescheduling, EveryDecisionComesWithItsRecord) {
