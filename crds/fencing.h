@@ -8,7 +8,7 @@
 //   ───┼──────────────────────────┼─────────────────────┼──────────────────────┼──────────────────────────
 //      sidecar hears nobody       it asks the others    it ends its program    operator: the rank may start anew
 //
-// sidecar/agent/fence.h and operator/reconcile/lost_pods.h say who counts as heard, and what is assumed.
+// sidecar/agent/fence.h and operator/reconcile/kernel/lost_pods.h say who counts as heard, and what is assumed.
 #pragma once
 
 #include <chrono>
@@ -59,7 +59,7 @@ inline constexpr const char* kAge = "age_ms";
 inline constexpr const char* kComputes = "computes";
 
 // A verb of crds/wire.h that the operator asks of other ranks' sidecars when one does not answer it, so that silence by
-// itself costs no job anything (operator/reconcile/silence.h):
+// itself costs no job anything (operator/reconcile/kernel/silence.h):
 // O  hears  {pods: [name]} -> {heard: [name], unheard: [name]}
 // Those of the open or the next epoch, each asked for `alive` now.
 inline constexpr const char* kHears = "hears";

@@ -8,8 +8,8 @@
 
 #include "base/core/log.h"
 #include "operator/exchange/link_group.h"
-#include "operator/reconcile/shell_objects.h"
-#include "operator/reconcile/shell_record.h"
+#include "operator/reconcile/shell/objects.h"
+#include "operator/reconcile/shell/record.h"
 
 namespace bsp::controller {
 namespace {

@@ -16,7 +16,7 @@
 #include "operator/controller/options.h"
 #include "operator/kube/api_client.h"
 #include "operator/kube/leader.h"
-#include "operator/reconcile/shell.h"
+#include "operator/reconcile/shell/shell.h"
 
 namespace bsp::controller {
 

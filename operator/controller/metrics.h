@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "operator/reconcile/shell_figures.h"
+#include "operator/reconcile/shell/metrics.h"
 
 namespace bsp::controller {
 

@@ -10,13 +10,13 @@
 #include "base/core/error.h"
 #include "operator/exchange/protocol.h"
 #include "operator/kube/leader.h"
-#include "operator/reconcile/bookings.h"
-#include "operator/reconcile/placement.h"
+#include "operator/reconcile/capacity/bookings.h"
+#include "operator/reconcile/kernel/placement.h"
 
 namespace bsp::controller {
 
 // How operators that each look after a namespace keep from promising the same room
-// (operator/reconcile/shell_exchange.h).
+// (operator/reconcile/capacity/stores/exchange_store.h).
 struct ExchangeOptions {
   std::optional<exchange::Mechanism> mechanism;  // nullopt: an object holds what is booked
   std::map<std::string, std::string> members;    // HOST:PORT by namespace, this operator's own among them

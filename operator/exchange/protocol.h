@@ -8,7 +8,7 @@
 // `resources`. The group's user defines what that means. Two uses:
 //   Set Managers       member = Set, resource 0 = its slots in use; a decision assigns slots of another member
 //   operator replicas  member = replica, resource = pool; a replica assigns to itself, a pool's load is the
-//                      sum over members (operator/reconcile/shell_exchange.h)
+//                      sum over members (operator/reconcile/capacity/stores/exchange_store.h)
 //
 // A Protocol is a pure state machine: no clock, no I/O, no thread. Every event appends the messages to send to an
 // Output, which also says when the view is ready to decide on. Each message must arrive at most once (once.h) and,

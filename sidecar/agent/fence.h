@@ -7,7 +7,7 @@
 //   other ranks, else   rank 0's fresh, which rank 0 reports as an age, so that no two clocks are compared
 //
 // One peer that answers proves nothing, it may be on the same node that is cut off. All of them do: the operator starts
-// no rank anew while it doesn't know that at least one of them has ended (operator/reconcile/lost_pods.h), and that
+// no rank anew while it doesn't know that at least one of them has ended (operator/reconcile/kernel/lost_pods.h), and that
 // one answers no more. So an operator that is away for hours harms no job whose ranks reach each other, and a job with
 // one rank, which has nobody to ask, is never ended here.
 //

@@ -1,6 +1,6 @@
 // Says that the loop turns: answers every HTTP request with 200 and nothing else, in the loop's own thread.
 //
-// The kubelet asks (livenessProbe, operator/reconcile/pods.cc) and ends a sidecar that does not answer. It has no certificate
+// The kubelet asks (livenessProbe, operator/reconcile/kernel/pods.cc) and ends a sidecar that does not answer. It has no certificate
 // of the job, so this is a port of its own, without TLS; and it is no command in the container, which would cost every node
 // a process for every rank every few seconds. Nothing is read from the request, and nobody learns more than that it runs.
 #pragma once

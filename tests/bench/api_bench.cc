@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "operator/kinds.h"
-#include "operator/reconcile/shell.h"
+#include "operator/reconcile/shell/shell.h"
 #include "tests/unit/controller/fake_ranks.h"
 #include "tests/unit/controller/install_crds.h"
 #include "tests/unit/kube/world.h"

@@ -28,7 +28,7 @@ VICTIMS = ["program", "bsp-init", "criu", "source-sidecar", "target-sidecar", "s
            "source-program", "source-bsp-init", "bystander-program", "bystander-bsp-init", "bystander-sidecar", "bystander-pod"]
 SIDES = ["source", "target", "bystander"]
 ENDED = ["Succeeded", "RolledBack", "Failed"]
-SIDECAR_USER = 64600  # operator/reconcile/pods.cc
+SIDECAR_USER = 64600  # operator/reconcile/kernel/pods.cc
 # What does not exist in a phase can't be killed in it; and where the source has the rank, it isn't told from "program".
 IMPOSSIBLE = {("criu", "Preparing"), ("criu", "Pausing"), ("criu", "Transferring"), ("criu", "Resuming"),
               *itertools.product(("source-program", "source-bsp-init"), PHASES[:4])}

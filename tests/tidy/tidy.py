@@ -29,24 +29,24 @@ EDGES = {
     "operator/kinds": ["crds", "operator/kube"],
     "operator/arguments": ["base/core", "crds"],
     "operator/observe": ["crds", "operator/decide"],
-    # The kernels are pure; only shell.cc (shell_*.cc) uses client and network.
-    "operator/reconcile": ["base/core", "base/json", "crds", "operator/decide", "operator/migrate", "operator/observe",
-                           "operator/record"],
-    "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds",
-                                 "operator/exchange/link", "operator/kinds", "operator/kube", "operator/observe", "operator/reconcile",
-                                 "operator/reconcile/sidecars"],
-    # The shell's connections to the sidecars; no kernel includes it.
-    "operator/reconcile/sidecars": ["base/core", "base/json", "base/net", "crds", "operator/reconcile"],
+    # The kernels are pure; only the shell and the capacity's stores do I/O.
+    "operator/reconcile/capacity": ["base/core", "base/json", "crds"],
+    "operator/reconcile/capacity/stores": ["base/core", "base/json", "crds", "operator/exchange/link", "operator/kinds",
+                                           "operator/kube", "operator/reconcile/capacity"],
+    "operator/reconcile/kernel": ["base/core", "base/json", "crds", "operator/decide", "operator/migrate", "operator/observe",
+                                  "operator/record", "operator/reconcile/capacity"],
+    "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds", "operator/kinds", "operator/kube",
+                                 "operator/observe", "operator/reconcile/capacity",
+                                 "operator/reconcile/capacity/stores", "operator/reconcile/kernel"],
     "operator/local": ["base/core", "base/json", "crds", "operator/kinds", "operator/kube"],
     # The commands put node and shell together.
-    "operator/local/cli": ["base/core", "base/json", "crds", "operator/arguments", "operator/kinds", "operator/local", "operator/reconcile",
-                           "operator/reconcile/shell"],
+    "operator/local/cli": ["base/core", "base/json", "crds", "operator/arguments", "operator/kinds", "operator/local",
+                           "operator/reconcile/kernel", "operator/reconcile/shell"],
     "operator/controller": ["base/core", "base/net", "crds", "operator/arguments", "operator/exchange",
-                            "operator/exchange/link", "operator/kinds", "operator/kube", "operator/reconcile",
-                            "operator/reconcile/shell"],
+                            "operator/exchange/link", "operator/kinds", "operator/kube", "operator/reconcile/capacity",
+                            "operator/reconcile/kernel", "operator/reconcile/shell"],
     "operator/advise": ["base/core", "crds", "operator/arguments", "operator/decide", "operator/local/cli", "operator/record"],
-    "operator": ["operator/advise", "operator/arguments", "operator/controller",
-                 "operator/local/cli"],
+    "operator": ["operator/advise", "operator/arguments", "operator/controller", "operator/local/cli"],
     # The simulator; only sim/inside.cc includes SimGrid.
     "sim": ["base/core", "crds", "operator/decide", "operator/local"],
     "sim/applications": ["base/core", "operator/decide", "sim"],
@@ -101,7 +101,7 @@ COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 
 
 def module_of(path):
-    """operator/reconcile/shell_http.cc -> operator/reconcile/shell; None if the file has no module."""
+    """operator/exchange/link_group.cc -> operator/exchange/link; None if the file has no module."""
     found = [m for m in EDGES if path == m or path.startswith(m + "/") or path.startswith(m + ".")
              or path.startswith(m + "_")]
     return max(found, key=len, default=None)

@@ -6,7 +6,7 @@
 #include "base/core/read_file.h"
 #include "crds/names.h"
 #include "operator/local/pod_logs.h"
-#include "operator/reconcile/pods.h"
+#include "operator/reconcile/kernel/pods.h"
 
 namespace bsp::local {
 

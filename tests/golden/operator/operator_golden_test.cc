@@ -9,7 +9,7 @@
 #include "operator/decide/explain.h"
 #include "operator/decide/strategy.h"
 #include "operator/local/cli/describe.h"
-#include "operator/reconcile/pods.h"
+#include "operator/reconcile/kernel/pods.h"
 #include "tests/golden/golden.h"
 #include "tests/unit/decide/world.h"
 

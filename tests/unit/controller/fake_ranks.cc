@@ -9,7 +9,7 @@
 #include "base/net/tls.h"
 #include "crds/names.h"
 #include "operator/kinds.h"
-#include "operator/reconcile/pods.h"
+#include "operator/reconcile/kernel/pods.h"
 
 namespace bsp::controller {
 

@@ -5,7 +5,7 @@
 #include "fake_ranks.h"
 #include "install_crds.h"
 #include "operator/kinds.h"
-#include "operator/reconcile/shell.h"
+#include "operator/reconcile/shell/shell.h"
 #include "tests/unit/kube/world.h"
 
 namespace bsp::controller {

@@ -10,7 +10,7 @@
 
 #include "operator/local/files.h"
 #include "operator/local/store.h"
-#include "operator/reconcile/shell_bookings.h"
+#include "operator/reconcile/capacity/stores/store.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile {

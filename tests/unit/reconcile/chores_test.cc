@@ -1,5 +1,5 @@
 // Calls off the workers: none is lost, none is made twice at once.
-#include "operator/reconcile/shell_chores.h"
+#include "operator/reconcile/shell/chores.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/reconcile/room.h"
+#include "operator/reconcile/capacity/room.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile {

@@ -1,5 +1,5 @@
 // Certificates of a job as operators and sidecars with other clocks see them, over real links, and the Secret they come from.
-#include "operator/reconcile/credentials.h"
+#include "operator/reconcile/shell/credentials.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include "base/core/base64.h"
 #include "crds/names.h"
 #include "operator/local/store.h"
-#include "operator/reconcile/network_policy.h"
-#include "operator/reconcile/shell_authority.h"
+#include "operator/reconcile/kernel/network_policy.h"
+#include "operator/reconcile/shell/authority.h"
 #include "tests/unit/net/link_world.h"
 
 namespace bsp::reconcile {

@@ -1,6 +1,6 @@
 // Events as people read them: one of a kind, series of what is said again, limits of the API server. Over the real
 // object store of local mode.
-#include "operator/reconcile/shell_events.h"
+#include "operator/reconcile/shell/events.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

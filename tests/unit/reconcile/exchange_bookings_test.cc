@@ -7,7 +7,7 @@
 #include <format>
 #include <thread>
 
-#include "operator/reconcile/shell_exchange.h"
+#include "operator/reconcile/capacity/stores/exchange_store.h"
 #include "tests/unit/net/link_world.h"
 
 namespace bsp::reconcile {

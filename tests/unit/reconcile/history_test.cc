@@ -1,5 +1,5 @@
 // Which RankMigrations that have ended may go.
-#include "operator/reconcile/history.h"
+#include "operator/reconcile/kernel/history.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 
 #include "base/net/address.h"
 #include "base/net/tls_connection.h"
-#include "operator/reconcile/sidecars.h"
+#include "operator/reconcile/shell/links.h"
 #include "tests/unit/net/link_world.h"
 
 namespace bsp::reconcile {
@@ -217,8 +217,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "exceeds the limits"},
         Hostile{"ABody", [](const json&, std::size_t) { return net::encode_frame_head(a_status(2), 1000); },
                 "exceeds the limits"},
-        Hostile{"NoStatus", [](const json&, std::size_t) { return frame_of("{\"ok\":true}"); }, "required, but not given"},
-        Hostile{"NegativeVersion", [](const json&, std::size_t) { return with("version", -1); }, "must not be negative"},
+        Hostile{"NoStatus", [](const json&, std::size_t) { return frame_of("{\"ok\":true}"); },
+                "required, but not given"},
+        Hostile{"NegativeVersion", [](const json&, std::size_t) { return with("version", -1); },
+                "must not be negative"},
         Hostile{"HugeRank", [](const json&, std::size_t) { return with("rank", 1ull << 40); }, "is too large"},
         Hostile{"FractionOfASuperstep", [](const json&, std::size_t) { return with("completed", 0.5); },
                 "must be a whole number"},

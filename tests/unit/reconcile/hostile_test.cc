@@ -9,8 +9,8 @@
 
 #include "base/core/guard.h"
 #include "operator/kube/api.h"
-#include "operator/reconcile/rescheduling.h"
-#include "operator/reconcile/stored.h"
+#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/stored.h"
 #include "tests/unit/reconcile/whole_way.h"
 #include "tests/unit/reconcile/world.h"
 

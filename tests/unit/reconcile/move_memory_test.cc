@@ -1,6 +1,6 @@
 // A rank is at its target twice for a moment, as a checkpoint and as a process: a node that has a slot, but not the
 // memory for both, is no target, and the job says so.
-#include "operator/reconcile/move_memory.h"
+#include "operator/reconcile/kernel/move_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "operator/reconcile/status.h"
-#include "operator/reconcile/waves.h"
+#include "operator/reconcile/kernel/status.h"
+#include "operator/reconcile/kernel/waves.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "crds/names.h"
-#include "operator/reconcile/shell_nodes.h"
+#include "operator/reconcile/shell/nodes.h"
 
 namespace bsp::reconcile {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/json/fields.h"
 #include "operator/observe/collector.h"
-#include "operator/reconcile/sidecars.h"
+#include "operator/reconcile/shell/links.h"
 #include "sidecar/agent/collect/set_manager.h"
 #include "tests/unit/net/link_world.h"
 

@@ -12,8 +12,8 @@
 
 #include "base/core/read_file.h"
 #include "base/core/significant.h"
-#include "operator/reconcile/rescheduling.h"
-#include "operator/reconcile/shell_record.h"
+#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/shell/record.h"
 #include "operator/record/line.h"
 #include "operator/record/replay.h"
 #include "tests/unit/reconcile/world.h"

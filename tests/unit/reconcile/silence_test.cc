@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <format>
 
-#include "operator/reconcile/status.h"
+#include "operator/reconcile/kernel/status.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile::sim {

@@ -10,7 +10,7 @@
 #include "base/json/fields.h"
 #include "operator/local/files.h"
 #include "operator/local/store.h"
-#include "operator/reconcile/shell.h"
+#include "operator/reconcile/shell/shell.h"
 
 namespace bsp::reconcile {
 namespace {

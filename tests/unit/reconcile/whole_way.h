@@ -10,10 +10,10 @@
 #include "operator/kinds.h"
 #include "operator/local/pod_plan.h"
 #include "operator/local/pools.h"
-#include "operator/reconcile/job.h"
-#include "operator/reconcile/lost_pods.h"
-#include "operator/reconcile/shell_objects.h"
-#include "operator/reconcile/status.h"
+#include "operator/reconcile/kernel/job.h"
+#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/shell/objects.h"
+#include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile::hostile {
 

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "operator/reconcile/job.h"
-#include "operator/reconcile/job_clocks.h"
-#include "operator/reconcile/silence.h"
-#include "operator/reconcile/waves.h"
+#include "operator/reconcile/kernel/job.h"
+#include "operator/reconcile/kernel/job_clocks.h"
+#include "operator/reconcile/kernel/silence.h"
+#include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile::sim {
 

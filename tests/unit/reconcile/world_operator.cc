@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "crds/names.h"
-#include "operator/reconcile/stored.h"
+#include "operator/reconcile/kernel/stored.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile::sim {

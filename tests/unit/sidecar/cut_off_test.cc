@@ -1,5 +1,5 @@
 // Both ends of the fence together: what sidecars conclude (sidecar/agent/fence.h) and for how long the operator waits
-// (operator/reconcile/lost_pods.h), in a network that falls apart and heals at random. No rank's next copy may start
+// (operator/reconcile/kernel/lost_pods.h), in a network that falls apart and heals at random. No rank's next copy may start
 // while the last one can still compute, and whoever is not cut off for good must get a next attempt.
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "crds/fencing.h"
-#include "operator/reconcile/lost_pods.h"
+#include "operator/reconcile/kernel/lost_pods.h"
 #include "sidecar/agent/fence.h"
 
 namespace bsp {

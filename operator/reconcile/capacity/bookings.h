@@ -1,0 +1,94 @@
+// Room that is promised: the targets of waves under way, of all jobs, in one object that everybody writes under its
+// resourceVersion, so that no slot is promised twice.
+//
+//     decide on Bookings as read ─> book (refused if anybody has booked since) ─> the wave is stored ─>
+//     targets are made
+//                                                           taken out when the wave has ended, or after kBookingKept
+//
+// A target that the scheduler has placed is counted where it runs and no longer here, but for its checkpoint; until then
+// it holds its seat on the node it was planned for. How many ranks move at once in the whole cluster is counted here too. Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "operator/reconcile/capacity/room.h"
+
+namespace bsp::reconcile {
+
+// Of a wave whose operator died and whose job is gone; a living one renews it.
+inline constexpr std::chrono::minutes kBookingKept{10};
+
+// A target pod's.
+struct Seat {
+  std::string pod;
+  std::uint32_t rank = 0;
+  std::string set;
+  std::string node;  // as planned
+  bool operator==(const Seat&) const = default;
+};
+
+// A job's, for its wave; it has one at a time.
+struct Booking {
+  std::string uid;  // of the BSPJob
+  std::uint32_t wave = 0;
+  Resources each;  // what one target asks for
+  std::int64_t checkpoint =
+      0;  // bytes that one takes besides, until it runs (move_memory.h); the scheduler never counts it
+  std::vector<Seat> seats;
+  Time until{};
+  bool operator==(const Booking&) const = default;
+};
+
+// Ranks that are moving now, of all jobs but one.
+struct MovesElsewhere {
+  std::map<std::string, std::uint32_t> into;  // by Set
+  std::uint32_t all = 0;
+  bool operator==(const MovesElsewhere&) const = default;
+};
+
+struct Bookings {
+  std::map<std::string, Booking> of_job;  // by "<namespace>/<name>"
+  std::string version;                    // the object's resourceVersion; "": there is none yet
+  // Of operators that don't book here but tell of it (shell_exchange.h): what their pods and targets ask for, by node,
+  // and what they move.
+  std::map<std::string, Resources> told = {};
+  MovesElsewhere told_moves = {};
+};
+
+// The object's `data`: an entry for each job, a line of JSON. What can't be read is left out: an entry that somebody
+// has spoilt must not stop all jobs.
+Bookings bookings_from_json(const nlohmann::json& object);
+nlohmann::json booking_data(const Bookings& bookings);
+
+void drop_expired(Bookings& bookings, Time now);
+// Worth a write, so that it does not expire under a wave that takes its time.
+bool is_to_be_renewed(const Booking& booking, Time now);
+
+// What targets of all jobs but this one will ask for, by planned node, and whatever is told of nodes;
+// `is_placed(namespace, pod)`: it is counted where it runs.
+std::map<std::string, Resources> booked_by_others(
+    const Bookings& bookings, const std::string& job,
+    const std::function<bool(const std::string& name_space, const std::string& pod)>& is_placed);
+
+MovesElsewhere moves_elsewhere(const Bookings& bookings, const std::string& job);
+
+// Most moves at once, whoever asks for them; 0: any number.
+struct MoveCaps {
+  std::uint32_t into_set = 0;
+  std::uint32_t in_cluster = 0;
+};
+
+// How many more may begin; nullopt: no limit.
+std::optional<std::uint32_t> moves_left(const MoveCaps& caps, const MovesElsewhere& elsewhere, const std::string& set,
+                                        std::uint32_t own_into_set, std::uint32_t own);
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,104 @@
+#include "operator/reconcile/capacity/room.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/json/fields.h"
+#include "crds/meta.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using nlohmann::json;
+
+// Quantities may be written as numbers.
+std::string quantity_text(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+std::int64_t amount(const json& list, const char* name, bool milli) {
+  const json& value = part_at(list, name);
+  if (value.is_null()) return 0;
+  const auto read = milli ? crds::quantity_milli(quantity_text(value)) : crds::quantity_value(quantity_text(value));
+  return read ? static_cast<std::int64_t>(std::min<std::uint64_t>(*read, INT64_MAX / 4096)) : 0;
+}
+
+Resources asked(const json& container) {
+  const json& resources = part_at(container, "resources");
+  const json &requests = part_at(resources, "requests"), &limits = part_at(resources, "limits");
+  auto of = [&](const char* name, bool milli) {
+    return part_at(requests, name).is_null() ? amount(limits, name, milli) : amount(requests, name, milli);
+  };
+  return {of("cpu", true), of("memory", false), 0};
+}
+
+bool tolerates(const json& toleration, const json& taint) {
+  const std::string key = text_at(toleration, "key"), effect = text_at(toleration, "effect");
+  if (!effect.empty() && effect != text_at(taint, "effect")) return false;
+  if (text_at(toleration, "operator") == "Exists") return key.empty() || key == text_at(taint, "key");
+  return key == text_at(taint, "key") && text_at(toleration, "value") == text_at(taint, "value");
+}
+
+}  // namespace
+
+Resources requests_of(const json& pod_spec) {
+  Resources beside;    // native sidecars, which go on while a later init container runs
+  Resources at_start;  // the most that is asked for before the containers run
+  for (const json& container : part_at(pod_spec, "initContainers")) {
+    Resources then = asked(container);
+    const bool stays = text_at(container, "restartPolicy") == "Always";
+    then += beside;
+    if (stays) beside = then;
+    at_start.cpu = std::max(at_start.cpu, then.cpu);
+    at_start.memory = std::max(at_start.memory, then.memory);
+  }
+  Resources all = beside;
+  for (const json& container : part_at(pod_spec, "containers")) all += asked(container);
+  const json& overhead = part_at(pod_spec, "overhead");
+  return {std::max(all.cpu, at_start.cpu) + amount(overhead, "cpu", true),
+          std::max(all.memory, at_start.memory) + amount(overhead, "memory", false), 1};
+}
+
+Resources allocatable_of(const json& node) {
+  const json& list = part_at(part_at(node, "status"), "allocatable");
+  return {amount(list, "cpu", true), amount(list, "memory", false), amount(list, "pods", false)};
+}
+
+std::uint32_t slots_of(Resources room, const Resources& rank) {
+  constexpr std::int64_t kCore = 1000;
+  if (room.pods <= 0 || room.cpu <= 0 || room.memory < 0) return 0;
+  std::int64_t slots = room.pods;
+  slots = std::min(slots, rank.cpu > 0 ? room.cpu / rank.cpu : std::max<std::int64_t>(1, room.cpu / kCore));
+  if (rank.memory > 0) slots = std::min(slots, room.memory / rank.memory);
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(slots, 0, 1'000'000));
+}
+
+bool is_ready(const json& node) {
+  for (const json& condition : part_at(part_at(node, "status"), "conditions"))
+    if (text_at(condition, "type") == "Ready") return text_at(condition, "status") == "True";
+  return true;
+}
+
+json asked_of_nodes(const json& pod_template) {
+  json asked = json::object();
+  for (const char* name : {"nodeSelector", "tolerations"})
+    if (const json& value = part_at(part_at(pod_template, "spec"), name); !value.is_null()) asked["spec"][name] = value;
+  return asked;
+}
+
+bool takes_pods_of(const json& node, const json& pod_template) {
+  const json &spec = part_at(node, "spec"), &pod = part_at(pod_template, "spec");
+  if (part_at(spec, "unschedulable") == true) return false;
+  if (!is_ready(node)) return false;
+  const json& tolerations = part_at(pod, "tolerations");
+  for (const json& taint : part_at(spec, "taints")) {
+    if (text_at(taint, "effect") == "PreferNoSchedule") continue;
+    if (std::none_of(tolerations.begin(), tolerations.end(), [&](const json& t) { return tolerates(t, taint); }))
+      return false;
+  }
+  if (const json& selector = part_at(pod, "nodeSelector"); selector.is_object())
+    for (const auto& [label, value] : selector.items())
+      if (part_at(part_at(part_at(node, "metadata"), "labels"), label.c_str()) != value) return false;
+  return true;
+}
+
+}  // namespace bsp::reconcile

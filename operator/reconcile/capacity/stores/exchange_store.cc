@@ -1,0 +1,206 @@
+#include "operator/reconcile/capacity/stores/exchange_store.h"
+
+#include <cmath>
+#include <format>
+#include <utility>
+
+#include "base/core/log.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A worker waits no longer than this for the others; the job is looked at again soon.
+constexpr auto kTurnPatience = 1s;
+constexpr auto kFresh = 1s;
+
+constexpr std::string_view kCpu = "cpu ", kMemory = "memory ", kPods = "pods ", kMoves = "moves ";
+
+void add_to(std::map<std::string, double>& loads, const std::string& node, const Resources& asked) {
+  loads[std::string(kCpu) + node] += static_cast<double>(asked.cpu);
+  loads[std::string(kMemory) + node] += static_cast<double>(asked.memory);
+  loads[std::string(kPods) + node] += static_cast<double>(asked.pods);
+}
+
+// What a load of that name says, added to the others'.
+void read_load(const std::string& name, double load, Bookings& bookings) {
+  const std::int64_t amount = std::llround(load);
+  if (amount == 0) return;
+  const std::size_t space = name.find(' ') + 1;
+  const std::string_view what = std::string_view(name).substr(0, space);
+  const std::string where = name.substr(space);
+  if (what == kCpu) bookings.told[where].cpu += amount;
+  if (what == kMemory) bookings.told[where].memory += amount;
+  if (what == kPods) bookings.told[where].pods += amount;
+  if (what == kMoves && amount > 0) {
+    bookings.told_moves.into[where] += static_cast<std::uint32_t>(amount);
+    bookings.told_moves.all += static_cast<std::uint32_t>(amount);
+  }
+}
+
+}  // namespace
+
+ExchangeBookings::ExchangeBookings(ExchangePlace place, const NodeUsage& usage)
+    : place_(std::move(place)),
+      group_(*place_.group),
+      usage_(usage),
+      tells_seats_(group_.options().mechanism != exchange::Mechanism::kNaive) {}
+
+// Not before all pods have been seen: whoever joins tells what it holds.
+void ExchangeBookings::begin() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(joined_, true)) return;
+  for (const auto& [name, load] : told_) number_of(name);
+  std::vector<double> own(group_.resources().size());
+  for (const auto& [name, load] : told_) own[number_of(name)] = load;
+  if (auto joined = group_.join(place_.addresses, std::move(own)); !joined)
+    log_error("the exchange of loads can't begin", {{"error", joined.error().message}});
+}
+
+Bookings ExchangeBookings::read(Time /*now*/) {
+  const std::lock_guard lock(mutex_);
+  if (!turn_) {
+    const auto clock = std::chrono::steady_clock::now();
+    if (group_.options().mechanism == exchange::Mechanism::kSnapshot && clock - refreshed_ > kFresh) {
+      refreshed_ = clock;
+      group_.refresh();
+    }
+    return bookings(group_.view());
+  }
+  Bookings seen = turn_->seen;
+  seen.of_job = own_;  // of other jobs here; one less, maybe
+  return seen;
+}
+
+Bookings ExchangeBookings::bookings(const exchange::View& view) {
+  if (names_.size() < view.resources()) names_ = group_.resources();
+  Bookings b;
+  b.of_job = own_;
+  for (std::uint32_t r = 0; r < view.resources(); ++r)
+    read_load(names_[r], view.total(r) - view.load(group_.options().self, r), b);
+  return b;
+}
+
+Result<void> ExchangeBookings::book(const Bookings& seen, const std::string& job, Booking booking, Time /*now*/) {
+  std::unique_lock lock(mutex_);
+  if (!turn_ended_.wait_for(lock, kTurnPatience, [&] { return deciding_.empty() || deciding_ == job; }))
+    return fail(ErrorCode::kUnavailable, std::format("room for the moves of {} is being asked for first", deciding_),
+                true);
+  if (turn_) {
+    if (seen.version != turn_->seen.version) return fail(ErrorCode::kConflict, "not decided on the view of this turn");
+    return assign(lock, job, std::move(booking));
+  }
+  deciding_ = job;
+  lock.unlock();
+  auto decision = group_.decide(kTurnPatience);
+  lock.lock();
+  if (!decision) {
+    end_turn();
+    return std::unexpected(decision.error().in("asking the other operators what they hold"));
+  }
+  Bookings now = bookings(decision->view());
+  now.version = std::to_string(++turns_);
+  const bool same = now.told == seen.told && now.told_moves == seen.told_moves && now.of_job == seen.of_job;
+  turn_.emplace(std::move(*decision), std::move(now));
+  if (same) return assign(lock, job, std::move(booking));
+  return fail(ErrorCode::kConflict, "the others hold something else by now", true);
+}
+
+// The others have to know before anything follows from it: were it stored first, and this process ended in between,
+// nobody would know of the targets until they run.
+Result<void> ExchangeBookings::assign(std::unique_lock<std::mutex>& lock, const std::string& job, Booking booking) {
+  std::set<std::string> nodes = planned_nodes();
+  std::map<std::string, double> more;
+  if (tells_seats_)
+    for (const Seat& seat : booking.seats) {
+      add_to(more, seat.node, {booking.each.cpu, booking.each.memory + booking.checkpoint, 1});
+      more[std::string(kMoves) + seat.set] += 1;
+    }
+  std::vector<exchange::Assignment> assignments;
+  for (const auto& [name, load] : more) {
+    if (load == 0) continue;
+    assignments.push_back({group_.options().self, number_of(name), load});
+    told_[name] += load;
+  }
+  own_.insert_or_assign(job, std::move(booking));
+  auto decision = std::move(turn_->decision);
+  turn_.reset();
+  lock.unlock();
+  const auto confirmed = decision.assign_confirmed(std::move(assignments), kTurnPatience);
+  lock.lock();
+  end_turn();
+  nodes.merge(planned_nodes());
+  if (!confirmed) own_.erase(job);
+  tell(nodes);  // what was booked before for this job, or now and not confirmed, is given back
+  if (!confirmed) return std::unexpected(confirmed.error().in("telling the other operators of a move"));
+  return {};
+}
+
+void ExchangeBookings::end_turn() {
+  turn_.reset();
+  deciding_.clear();
+  turn_ended_.notify_all();
+}
+
+void ExchangeBookings::looked(const std::string& job) {
+  const std::lock_guard lock(mutex_);
+  if (deciding_ == job) end_turn();
+}
+
+Result<void> ExchangeBookings::release(const std::string& job, Time /*now*/) {
+  const std::lock_guard lock(mutex_);
+  const std::set<std::string> nodes = planned_nodes();
+  if (own_.erase(job) != 0) tell(nodes);
+  return {};
+}
+
+void ExchangeBookings::pods_changed(const std::string& node) {
+  const std::lock_guard lock(mutex_);
+  std::set<std::string> nodes = planned_nodes();  // a target may have been placed elsewhere than planned
+  if (!node.empty()) nodes.insert(node);
+  tell(nodes);
+}
+
+std::set<std::string> ExchangeBookings::planned_nodes() const {
+  std::set<std::string> nodes;
+  for (const auto& [job, booking] : own_)
+    for (const Seat& seat : booking.seats) nodes.insert(seat.node);
+  return nodes;
+}
+
+// All that we hold on those nodes, and all moves.
+std::map<std::string, double> ExchangeBookings::loads(const std::set<std::string>& nodes) const {
+  std::map<std::string, double> held;
+  for (const auto& [job, booking] : own_)
+    for (const Seat& seat : booking.seats) {
+      held[std::string(kMoves) + seat.set] += 1;
+      if (!nodes.contains(seat.node)) continue;
+      const bool placed = usage_.has_target(job.substr(0, job.find('/')), seat.pod);
+      if (tells_seats_ && !placed) add_to(held, seat.node, {booking.each.cpu, booking.each.memory, 1});
+      if (tells_seats_ || placed) add_to(held, seat.node, {0, booking.checkpoint, 0});
+    }
+  // After the seats: a target that is placed between the two counts twice for a moment rather than not at all.
+  for (const std::string& node : nodes) add_to(held, node, usage_.of_all(node));
+  return held;
+}
+
+// Where it differs from what the group knows of us.
+void ExchangeBookings::tell(const std::set<std::string>& nodes) {
+  std::map<std::string, double> held = loads(nodes);
+  for (const auto& [name, load] : told_)
+    if (name.starts_with(kMoves)) held.try_emplace(name, 0);
+  for (const auto& [name, load] : held) {
+    double& told = told_[name];
+    const double by = load - std::exchange(told, load);
+    if (by != 0 && joined_) group_.load_changed(number_of(name), by);
+  }
+}
+
+std::uint32_t ExchangeBookings::number_of(const std::string& resource) {
+  const auto [it, is_new] = numbers_.try_emplace(resource, 0);
+  if (is_new) it->second = group_.resource(resource);
+  return it->second;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,89 @@
+// Booking by load exchange (operator/exchange) instead of an object: several operators, each looking after the jobs of
+// a namespace of its own, move ranks onto the same nodes and tell each other what theirs ask for there.
+//
+// Load and unit. A member of the group is an operator; what it holds of a resource is the sum over its namespace:
+//
+//     "cpu <node>"     thousandths of a core that its pods on the node, and its targets planned for it, request
+//     "memory <node>"  bytes of the same, and of the checkpoints of targets whose waves are under way (move_memory.h)
+//     "pods <node>"    their number
+//     "moves <set>"    its ranks that are moving into the Set now (for the limits of moves at once)
+//
+// By node, because a target has to fit on one; and not in slots, because a slot of one job is not that of another. A
+// target counts as planned from its booking until the scheduler has placed it, then as the pod it is. With Naive it
+// counts only then: that mechanism tells of work that has arrived.
+//
+//     read ─> decide on what the group is known to hold ─> book ─┬─ the view has stayed the same: assigned ─> confirmed
+//       ^                                                        │  by all members: the wave may be stored
+//       └────────── decide again, on that view ──────────────────┴─ it has changed: the turn to decide is kept
+//
+// With Snapshot the view to decide on is made when somebody books, so that nobody takes what another has. What refuses
+// a move for want of room is the view of the last one; it is asked for again every second while jobs are looked at.
+//
+// The turn (with Snapshot: the word of all others) ends with the assignment, or with the look at the job. A wave's
+// seats go when it has ended; nothing has to be renewed, since what is booked lives no longer than this process.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/exchange/link_group.h"
+#include "operator/reconcile/capacity/stores/exchange_place.h"
+#include "operator/reconcile/capacity/stores/store.h"
+#include "operator/reconcile/capacity/stores/usage.h"
+
+namespace bsp::reconcile {
+
+class ExchangeBookings final : public BookingStore {
+ public:
+  // `usage` has to outlive this, and has to know of a change of pods before pods_changed() is told.
+  ExchangeBookings(ExchangePlace place, const NodeUsage& usage);
+
+  Bookings read(Time now) override;
+  // kUnavailable, kTimeout: the others do not answer; a member that stays silent is lost in the end.
+  Result<void> book(const Bookings& seen, const std::string& job, Booking booking, Time now) override;
+  Result<void> release(const std::string& job, Time now) override;
+  Result<void> renew(const std::string& /*job*/, Time /*now*/) override { return {}; }
+  void begin() override;
+  void pods_changed(const std::string& node) override;
+  void looked(const std::string& job) override;
+
+ private:
+  // The turn to decide, with the view it came with.
+  struct Turn {
+    exchange::LinkGroup::Decision decision;
+    Bookings seen;
+  };
+
+  // With the lock held.
+  Bookings bookings(const exchange::View& view);
+  Result<void> assign(std::unique_lock<std::mutex>& lock, const std::string& job, Booking booking);
+  void end_turn();
+  std::map<std::string, double> loads(const std::set<std::string>& nodes) const;
+  std::set<std::string> planned_nodes() const;
+  void tell(const std::set<std::string>& nodes);
+  std::uint32_t number_of(const std::string& resource);
+
+  const ExchangePlace place_;
+  exchange::LinkGroup& group_;
+  const NodeUsage& usage_;
+  const bool tells_seats_;
+  std::mutex mutex_;
+  std::condition_variable turn_ended_;
+  std::map<std::string, Booking> own_;  // by job
+  std::map<std::string, double> told_;  // by resource: what the group counts as ours
+  std::vector<std::string> names_;      // of the group's resources, as far as they have been seen
+  std::map<std::string, std::uint32_t> numbers_;
+  std::string deciding_;  // the job whose turn it is or is to be; "": none
+  std::optional<Turn> turn_;
+  std::uint64_t turns_ = 0;
+  bool joined_ = false;
+  std::chrono::steady_clock::time_point refreshed_{};
+};
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,25 @@
+// Whose an object is, and whether it still takes anything on its node.
+#pragma once
+
+#include <string>
+
+#include "operator/kinds.h"
+
+namespace bsp::reconcile {
+
+// The BSPJob that controls an object, by its owner reference: a label may be on anybody's. Both empty: none does.
+struct JobOwner {
+  std::string name, uid;
+};
+JobOwner owner_of(const kube::Object& object);
+// An owner reference to a BSPJob that controls the object.
+bool is_our_owner(const kube::Object& reference);
+
+// "<namespace>/<name>" of the BSPJob that an object is or belongs to; "" if to none.
+std::string job_key(const std::string& name_space, const std::string& name);
+std::string job_key_of(const kube::Kind& kind, const kube::Object& object);
+
+// All that ran in it has ended; it takes no room on its node any more.
+bool has_ended(const kube::Object& pod);
+
+}  // namespace bsp::reconcile

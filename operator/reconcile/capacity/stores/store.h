@@ -1,0 +1,70 @@
+// Where shells keep what waves have booked (bookings.h): one interface for JobShell, two ways.
+//
+//   ObjectBookings    a ConfigMap that all write under its resourceVersion; the default
+//   ExchangeBookings  a load exchange between operators that each look after a namespace (shell_exchange.h)
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "operator/kinds.h"
+#include "operator/reconcile/capacity/bookings.h"
+
+namespace bsp::reconcile {
+
+// Thread-safe. Within one look at a job: read(), decide, book(); after kConflict the same again.
+class BookingStore {
+ public:
+  BookingStore() = default;
+  virtual ~BookingStore() = default;
+  BookingStore(const BookingStore&) = delete;
+  BookingStore& operator=(const BookingStore&) = delete;
+
+  // Without what has expired. Nothing is booked as far as anybody knows if it can't be read; book() fails then.
+  virtual Bookings read(Time now) = 0;
+  // In the place of what the job had booked. kConflict if anybody has booked since `seen`: decide again.
+  virtual Result<void> book(const Bookings& seen, const std::string& job, Booking booking, Time now) = 0;
+  // What the job has booked, if anything is; at no request if nothing is.
+  virtual Result<void> release(const std::string& job, Time now) = 0;
+  virtual Result<void> renew(const std::string& job, Time now) = 0;
+
+  // What an exchange has to know besides. Every object has been seen once; called by every worker.
+  virtual void begin() {}
+  // What pods ask for on that node may have changed.
+  virtual void pods_changed(const std::string& /*node*/) {}
+  // Of a job that books nothing on what it has read, or whose look has ended.
+  virtual void looked(const std::string& /*job*/) {}
+};
+
+// In one object, read once and then known by its writers. Whoever else writes it (an operator that has just lost its
+// leadership) is noticed by its resourceVersion when something is booked, which is the only time that matters.
+class ObjectBookings final : public BookingStore {
+ public:
+  // `client` has to outlive this.
+  ObjectBookings(kube::Client& client, std::string name_space, std::string name)
+      : client_(client), at_{kConfigMap, std::move(name_space), std::move(name)} {}
+
+  Bookings read(Time now) override;
+  Result<void> book(const Bookings& seen, const std::string& job, Booking booking, Time now) override;
+  Result<void> release(const std::string& job, Time now) override;
+  Result<void> renew(const std::string& job, Time now) override;
+
+ private:
+  // With `writing_` held.
+  Result<void> load();
+  void know(Bookings bookings);
+  Result<void> write(const Bookings& next);
+  Result<void> change(const std::string& job, Time now, const std::function<bool(Bookings&)>& make);
+
+  kube::Client& client_;
+  const kube::Key at_;
+  std::timed_mutex writing_;       // held over requests
+  std::mutex mutex_;               // of shown_, and over none: a write that hangs keeps nobody from a look
+  std::optional<Bookings> shown_;  // the last that was known
+  std::optional<Bookings> known_;
+  kube::Object object_;  // of known_; null: there is none yet
+};
+
+}  // namespace bsp::reconcile

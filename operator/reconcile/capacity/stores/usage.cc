@@ -1,0 +1,53 @@
+#include "operator/reconcile/capacity/stores/usage.h"
+
+#include "operator/kube/fields.h"
+#include "operator/reconcile/capacity/stores/owner.h"
+
+namespace bsp::reconcile {
+
+using kube::Object;
+
+void NodeUsage::change(const Object* before, const Object* now) {
+  const std::lock_guard lock(mutex_);
+  auto add = [&](const Object& pod, bool more) {
+    const std::string node = text_at(part_at(pod, "spec"), "nodeName");
+    if (node.empty() || has_ended(pod)) return;
+    OnNode& here = nodes_[node];
+    const Resources asked = requests_of(part_at(pod, "spec"));
+    const std::string job = job_key_of(kPod, pod);
+    Resources& of_job = here.of_job[job];
+    for (Resources* sum : {&here.all, &of_job}) more ? * sum += asked : * sum -= asked;
+    if (of_job == Resources{}) here.of_job.erase(job);
+    if (here.of_job.empty()) nodes_.erase(node);
+    if (text_at(part_at(part_at(pod, "metadata"), "labels"), names::kLabelRole.data()) != "target") return;
+    const std::string key = job_key(kube::metadata_text(pod, "namespace"), kube::metadata_text(pod, "name"));
+    if (more)
+      targets_.insert(key);
+    else
+      targets_.erase(key);
+  };
+  if (before) add(*before, false);
+  if (now) add(*now, true);
+}
+
+Resources NodeUsage::of_others(const std::string& node, const std::string& job) const {
+  const std::lock_guard lock(mutex_);
+  const auto here = nodes_.find(node);
+  if (here == nodes_.end()) return {};
+  Resources others = here->second.all;
+  if (const auto own = here->second.of_job.find(job); own != here->second.of_job.end()) others -= own->second;
+  return others;
+}
+
+Resources NodeUsage::of_all(const std::string& node) const {
+  const std::lock_guard lock(mutex_);
+  const auto here = nodes_.find(node);
+  return here == nodes_.end() ? Resources{} : here->second.all;
+}
+
+bool NodeUsage::has_target(const std::string& name_space, const std::string& pod) const {
+  const std::lock_guard lock(mutex_);
+  return targets_.contains(job_key(name_space, pod));
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,34 @@
+// What pods take on the nodes.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "operator/kinds.h"
+#include "operator/reconcile/capacity/room.h"
+
+namespace bsp::reconcile {
+
+// What the pods that have a node and have not ended ask for there, and whose they are. Thread-safe.
+class NodeUsage {
+ public:
+  void change(const kube::Object* before, const kube::Object* now);
+  // Of all pods but this job's.
+  [[nodiscard]] Resources of_others(const std::string& node, const std::string& job) const;
+  [[nodiscard]] Resources of_all(const std::string& node) const;
+  // A target pod of a job that is counted.
+  [[nodiscard]] bool has_target(const std::string& name_space, const std::string& pod) const;
+
+ private:
+  struct OnNode {
+    Resources all;
+    std::map<std::string, Resources> of_job;  // by job_key
+  };
+  mutable std::mutex mutex_;
+  std::map<std::string, OnNode> nodes_;
+  std::set<std::string> targets_;  // "<namespace>/<name>"
+};
+
+}  // namespace bsp::reconcile

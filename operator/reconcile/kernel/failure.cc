@@ -1,0 +1,132 @@
+// What went wrong with an attempt, and in words that help.
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <format>
+
+#include "operator/reconcile/kernel/silence.h"
+
+namespace bsp::reconcile {
+namespace {
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name ? std::format("SIG{}", name) : std::format("signal {}", signal);
+}
+
+// How the program ended, by its sidecar or else by the node; nullopt: it has not, or well.
+std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const PodFacts& facts,
+                              const SidecarFacts* sidecar, bool epoch_open) {
+  const wire::RankStatus* status = sidecar && sidecar->status ? &*sidecar->status : nullptr;
+  const bool told = status && status->phase == wire::RankPhase::kExited;
+  if (!told && !facts.app_ended) return std::nullopt;
+  int code = told ? status->exit_code : facts.app_exit_code;
+  int signal = told ? status->exit_signal : 0;
+  if (!told && code > 128) signal = code - 128, code = -1;
+  const bool initialized = status && status->mpi_initialized;
+  // bsp-init explains a program that could not be run; no second attempt will do better.
+  if (told && !status->exit_message.empty() && !initialized && (code != 0 || signal != 0))
+    return Failure{rank, pod, "CannotRun", std::format("rank {}: {}", rank, status->exit_message), true};
+  if (signal != 0) {
+    // bsp-init says why it was told to.
+    constexpr std::string_view kKilled = "killed by SIGKILL: ";
+    if (told && status->exit_message.starts_with(kKilled))
+      return Failure{rank, pod, "RankKilled",
+                     std::format("rank {} was ended: {}", rank, status->exit_message.substr(kKilled.size())), false};
+    const char* hint = facts.reason == "OOMKilled" ? " (out of memory: raise the memory limit of its container)"
+                       : signal == SIGKILL         ? " (killed from outside, or out of memory)"
+                                                   : "";
+    return Failure{rank, pod, "RankKilled", std::format("rank {} was ended by {}{}", rank, signal_name(signal), hint),
+                   false};
+  }
+  if (code != 0) return Failure{rank, pod, "RankExited", std::format("rank {} exited with code {}", rank, code), false};
+  // Nobody comes out of MPI_Init before the epoch is open.
+  if (status ? !initialized : !epoch_open)
+    return Failure{rank, pod, "NotMpi",
+                   std::format("the program of rank {} ended without calling MPI_Init: a BSPJob runs MPI "
+                               "programs that are linked dynamically with Open MPI 5 or newer",
+                               rank),
+                   true};
+  return std::nullopt;
+}
+
+// Every rank has come out of MPI_Finalize, or has ended well: the job's work is done, and its results are out.
+bool all_finalized(const Observed& o) {
+  return std::ranges::all_of(o.job.status.ranks, [&](const crds::RankPlace& place) {
+    const auto sidecar = o.sidecars.find(place.pod);
+    if (sidecar != o.sidecars.end() && sidecar->second.status && sidecar->second.status->mpi_finalized) return true;
+    const auto pod = o.pods.find(place.pod);
+    return pod != o.pods.end() && pod->second.app_ended && pod->second.app_exit_code == 0;
+  });
+}
+
+}  // namespace
+
+std::string where(const crds::RankPlace& place, const Observed& o) {
+  const auto pod = o.pods.find(place.pod);
+  const std::string& node = pod != o.pods.end() && !pod->second.node.empty() ? pod->second.node : place.node;
+  if (node.empty()) return "";
+  const auto trouble = o.node_troubles.find(node);
+  return std::format("; it was on node {}{}", node,
+                     trouble == o.node_troubles.end() ? "" : ", which " + trouble->second);
+}
+
+std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) {
+  std::optional<Failure> found;
+  SteadyTime found_at{};
+  auto consider = [&](Failure failure, SteadyTime at) {
+    // The first to fall is the cause; the others' ends are mostly its consequences.
+    if (found && !(at < found_at)) return;
+    found = std::move(failure);
+    found_at = at;
+  };
+  for (const crds::RankPlace& place : o.job.status.ranks) {
+    const std::uint32_t rank = place.rank.value;
+    const auto pod = o.pods.find(place.pod);
+    if (pod == o.pods.end()) {
+      if (o.job.status.epoch)
+        consider({rank, place.pod, "PodLost",
+                  std::format("pod {} of rank {} is gone", place.pod, rank) + where(place, o), false},
+                 o.steady);
+      continue;
+    }
+    const PodFacts& facts = pod->second;
+    const auto it = o.sidecars.find(place.pod);
+    const SidecarFacts* sidecar = it == o.sidecars.end() ? nullptr : &it->second;
+    if (facts.cannot_start) {
+      const bool image = facts.reason.starts_with("ErrImage") || facts.reason == "ImagePullBackOff";
+      return Failure{rank, place.pod, image ? "ImageNotFound" : "CannotStart",
+                     std::format("pod {}: {}", place.pod, facts.app_message.empty() ? facts.reason : facts.app_message),
+                     true};
+    }
+    const bool told = sidecar && sidecar->status && sidecar->status->phase == wire::RankPhase::kExited;
+    if (facts.pod_ended && !told) {
+      consider({rank, place.pod, "PodLost",
+                std::format("the node ended pod {} of rank {}: {}", place.pod, rank,
+                            facts.app_message.empty() ? facts.reason : facts.app_message) +
+                    where(place, o),
+                false},
+               o.steady);
+      continue;
+    }
+    if (auto end = end_of(rank, place.pod, facts, sidecar, o.job.status.epoch.has_value())) {
+      consider(*end, sidecar && sidecar->phase_since != SteadyTime{} ? sidecar->phase_since : o.steady);
+      continue;
+    }
+    if (facts.app_ended) continue;  // well
+    if (facts.deleting)
+      consider({rank, place.pod, "PodLost",
+                std::format("pod {} of rank {} is being deleted", place.pod, rank) + where(place, o), false},
+               o.steady);
+  }
+  for (const Silence::Rank& silent : judge_silence(o, limits).ranks)
+    if (silent.gone) consider({silent.rank, silent.pod, "SidecarLost", silent.text, false}, silent.since);
+  // Nothing is gained by computing everything a second time because of how a finished program ended.
+  if (found && !found->final && all_finalized(o)) {
+    found->final = true;
+    found->message += "; every rank had passed MPI_Finalize, so the job is not started again";
+  }
+  return found;
+}
+
+}  // namespace bsp::reconcile

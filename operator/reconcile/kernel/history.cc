@@ -1,0 +1,42 @@
+#include "operator/reconcile/kernel/history.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "operator/reconcile/kernel/waves.h"
+
+namespace bsp::reconcile {
+namespace {
+
+// An operator that finds thousands goes on with the next look.
+constexpr std::size_t kInOneLook = 16;
+
+bool cools(const crds::RankMigration& m, const Observed& o) {
+  const std::uint64_t cooldown = o.job.spec.rescheduling.cooldown_supersteps;
+  // The stored superstep may be an older one: then it is kept longer.
+  return cooldown != 0 && m.status.phase == migrate::Phase::kSucceeded &&
+         m.status.superstep.value + cooldown > o.job.status.superstep.value;
+}
+
+}  // namespace
+
+std::vector<Forgotten> beyond_history(const Observed& o) {
+  const std::size_t limit = o.job.spec.run_policy.migration_history_limit;
+  std::vector<const crds::RankMigration*> ended;
+  for (const crds::RankMigration& m : o.migrations)
+    if (crds::is_finished(m.status.phase) && m.metadata.deletion_timestamp == Time{}) ended.push_back(&m);
+  if (ended.size() <= limit) return {};
+  std::set<std::string> of_the_wave;
+  if (const auto wave = stored_wave(o.job.status); wave && *wave)
+    for (const migrate::Move& move : (*wave)->moves) of_the_wave.insert(move.migration);
+  std::ranges::sort(ended, {},
+                    [](const crds::RankMigration* m) { return std::tie(m->status.completion_time, m->metadata.name); });
+  std::vector<Forgotten> out;
+  for (std::size_t i = 0; i < ended.size() - limit && out.size() < kInOneLook; ++i)
+    if (const crds::RankMigration& m = *ended[i]; !of_the_wave.contains(m.metadata.name) && !cools(m, o))
+      out.push_back({m.metadata.name, m.metadata.uid});
+  return out;
+}
+
+}  // namespace bsp::reconcile

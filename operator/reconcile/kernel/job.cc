@@ -1,0 +1,214 @@
+#include "operator/reconcile/kernel/job.h"
+
+#include <algorithm>
+#include <format>
+
+#include "operator/reconcile/kernel/history.h"
+#include "operator/reconcile/kernel/job_kernel.h"
+#include "operator/reconcile/kernel/status.h"
+#include "operator/reconcile/kernel/waves.h"
+
+namespace bsp::reconcile {
+
+using crds::JobPhase;
+
+namespace {
+// What the other containers of a pod have to end by themselves once the job has.
+constexpr std::chrono::seconds kOthersEnd{30};
+}  // namespace
+
+void JobKernel::enter(JobPhase phase, std::string reason, std::string message) {
+  out.store_first = true;
+  if (status().phase != phase)
+    out.events.push_back(
+        {phase == JobPhase::kFailed || phase == JobPhase::kRestarting ? "Warning" : "Normal", reason, message});
+  status().phase = phase;
+  status().reason = std::move(reason);
+  status().message = std::move(message);
+  if (crds::is_finished(phase)) status().completion_time = o.now;
+}
+
+void JobKernel::fail_attempt(const Failure& failure) {
+  const auto& policy = o.job.spec.run_policy;
+  const std::uint32_t attempt = status().attempt;
+  status().restarts.push_back({.attempt = attempt,
+                               .time = o.now,
+                               .reason = failure.reason,
+                               .message = failure.message,
+                               .rank = failure.rank ? std::optional<RankId>(RankId{*failure.rank}) : std::nullopt});
+  out.show_logs_of = failure.pod;
+  status().migrations.active = 0;
+  if (failure.final) return enter(JobPhase::kFailed, failure.reason, failure.message);
+  if (attempt >= policy.backoff_limit)
+    return enter(JobPhase::kFailed, failure.reason,
+                 policy.backoff_limit == 0
+                     ? failure.message
+                     : std::format("{} (attempt {} of {})", failure.message, attempt + 1, policy.backoff_limit + 1));
+  ++status().attempt;
+  enter(JobPhase::kRestarting, failure.reason, failure.message);
+}
+
+bool JobKernel::past_deadline() const {
+  const auto deadline = o.job.spec.run_policy.active_deadline_seconds;
+  // A Duration ends after 292 years.
+  return deadline && o.job.status.start_time != Time{} && to_seconds(o.started_for) > static_cast<double>(*deadline);
+}
+
+void JobKernel::fail_by_deadline() {
+  fail_attempt({{},
+                "",
+                "DeadlineExceeded",
+                std::format("the job ran longer than spec.runPolicy.activeDeadlineSeconds ({} s)",
+                            *o.job.spec.run_policy.active_deadline_seconds),
+                true});
+}
+
+bool JobKernel::container_ends(const Failure& failure) const {
+  const auto pod = o.pods.find(failure.pod);
+  const auto sidecar = o.sidecars.find(failure.pod);
+  if (pod == o.pods.end() || sidecar == o.sidecars.end() || pod->second.app_ended) return false;
+  const wire::RankStatus* status = rank_status(failure.pod);
+  return status && status->phase == wire::RankPhase::kExited &&
+         o.steady - sidecar->second.phase_since < job_limits.container_end;
+}
+
+bool JobKernel::exited_well(const crds::RankPlace& place) const {
+  if (const wire::RankStatus* s = rank_status(place.pod); s && s->phase == wire::RankPhase::kExited)
+    return s->exit_code == 0 && s->exit_signal == 0;
+  const auto pod = o.pods.find(place.pod);
+  return pod != o.pods.end() && pod->second.app_ended && pod->second.app_exit_code == 0;
+}
+
+const wire::RankStatus* JobKernel::rank_status(const std::string& pod) const {
+  const auto it = o.sidecars.find(pod);
+  return it == o.sidecars.end() || !it->second.status ? nullptr : &*it->second.status;
+}
+
+bool JobKernel::pods_left() const {
+  return !o.being_made.empty() ||
+         std::ranges::any_of(o.pods, [](const auto& entry) { return !entry.second.abandoned; });
+}
+
+void JobKernel::tell_of_lost_pods() {
+  constexpr std::string_view kWaits = "; the next attempt waits until nothing of this one can run on ";
+  const auto lost =
+      std::ranges::find_if(o.pods, [](const auto& entry) { return entry.second.lost && !entry.second.abandoned; });
+  if (lost == o.pods.end() || status().message.contains(kWaits)) return;
+  status().message += std::format(
+      "{}node {}: a minute, or, if every rank was on nodes that do not answer, until it is back, its Node is deleted "
+      "or it is "
+      "tainted node.kubernetes.io/out-of-service",
+      kWaits, lost->second.node);
+}
+
+void JobKernel::delete_all_pods() {
+  for (const auto& [name, pod] : o.pods)
+    if (!pod.deleting) out.delete_pods.push_back(name);
+}
+
+void JobKernel::end_orphans(const migrate::Wave* wave) {
+  for (const Refusal& refusal : orphans(wave, o))
+    for (const auto& m : o.migrations)
+      if (m.metadata.name == refusal.migration) out.migrations.push_back(refused(m, refusal, o.now));
+}
+
+void JobKernel::restarting() {
+  if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
+    out.migrations = show_wave(**wave, o);
+  if (pods_left()) {
+    if (past_deadline()) return fail_by_deadline();
+    tell_of_lost_pods();
+    return delete_all_pods();
+  }
+  if (!out.migrations.empty()) return;  // the next attempt forgets the wave: its objects must have ended
+  enter(JobPhase::kPending, "Restarting", std::format("attempt {}", status().attempt + 1));
+}
+
+void JobKernel::suspended() {
+  if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
+    out.migrations = show_wave(**wave, o);
+  if (pods_left()) return delete_all_pods();
+  if (o.job.spec.run_policy.suspend || !out.migrations.empty()) return;
+  status().start_time = {};  // the deadline counts from the resumption, as a Job's does
+  enter(JobPhase::kPending, "Resumed", "spec.runPolicy.suspend was cleared");
+}
+
+void JobKernel::finished() {
+  auto wave = stored_wave(status());
+  const bool ended = wave && *wave && migrate::is_finished(**wave);
+  if (ended) out.migrations = show_wave(**wave, o);
+  end_orphans(ended ? &**wave : nullptr);
+  const auto policy = o.job.spec.run_policy.clean_pod_policy;
+  for (const auto& [name, pod] : o.pods) {
+    const bool current = std::ranges::any_of(status().ranks, [&](const auto& p) { return p.pod == name; });
+    // The sidecar tells of an end before the node does; the pod holds the log that says why.
+    const wire::RankStatus* s = rank_status(name);
+    const bool ended_app = pod.app_ended || (s && s->phase == wire::RankPhase::kExited);
+    // One whose other containers never end holds its place on the node for as long as it is there.
+    const bool runs = !ended_app || (pod.others_run && o.ended_for > kOthersEnd);
+    const bool remove =
+        policy == crds::CleanPodPolicy::kAll || !current || (policy == crds::CleanPodPolicy::kRunning && runs);
+    if (remove && !pod.deleting) out.delete_pods.push_back(name);
+  }
+  for (const auto& m : o.migrations)
+    if (m.status.phase == migrate::Phase::kPending &&
+        std::ranges::none_of(out.migrations, [&](const auto& told) { return told.metadata.name == m.metadata.name; }))
+      out.migrations.push_back(refused(m, {m.metadata.name, "JobFinished", "the job has ended"}, o.now));
+  if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished;
+      ttl && to_seconds(o.ended_for) > static_cast<double>(*ttl))
+    out.remove_job = true;
+}
+
+Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const JobLimits& job_limits) {
+  JobKernel k{o, limits, job_limits, {}, judge_silence(o, job_limits)};
+  k.out.status = o.job.status;
+  k.out.status.observed_generation = o.job.metadata.generation;
+  if (o.job.metadata.deletion_timestamp != Time{}) {
+    k.delete_all_pods();
+    // Nothing is started anew: what is lost need not be waited for.
+    k.out.remove_finalizer =
+        o.being_made.empty() && std::ranges::all_of(o.pods, [](const auto& entry) { return entry.second.lost; });
+    return std::move(k.out);
+  }
+  switch (o.job.status.phase) {
+    case JobPhase::kPending:
+      k.pending();
+      break;
+    case JobPhase::kStarting:
+      k.starting();
+      break;
+    case JobPhase::kRunning:
+    case JobPhase::kMigrating:
+      k.running();
+      break;
+    case JobPhase::kRestarting:
+      k.restarting();
+      break;
+    case JobPhase::kSuspended:
+      k.suspended();
+      break;
+    case JobPhase::kSucceeded:
+    case JobPhase::kFailed:
+      k.finished();
+      break;
+  }
+  refresh_status(o, k.out.status);
+  auto tell = [&](const char* condition) {
+    k.out.store_first = true;  // so that it is told once
+    k.out.events.push_back({"Warning", condition, crds::find_condition(k.out.status.conditions, condition)->message});
+  };
+  const bool has_ranks = k.out.status.phase == JobPhase::kStarting || k.out.status.phase == JobPhase::kRunning ||
+                         k.out.status.phase == JobPhase::kMigrating;
+  for (const char* condition : warn_of_silence(o, has_ranks ? k.silence : Silence{}, k.out.status, k.out.store_first))
+    tell(condition);
+  // Not while ranks may stand still: every request takes its time.
+  if (o.job.status.phase != JobPhase::kMigrating) k.out.forget = beyond_history(o);
+  if (warn_of_throttling(o, k.out.status)) tell(kCpuThrottled);
+  if (warn_of_no_supersteps(o, k.out.status)) tell(kNoSupersteps);
+  if (warn_of_move_memory(o, k.out.status)) tell(kMovesLackMemory);
+  if (warn_of_seccomp(o, k.out.status)) tell(kSeccompReplaced);
+  if (warn_of_rejected_reports(o, k.out.status)) tell(kReportsRejected);
+  return std::move(k.out);
+}
+
+}  // namespace bsp::reconcile

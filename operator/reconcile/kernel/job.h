@@ -1,0 +1,41 @@
+// The life of one BSPJob: a pure function from what is to what should be done next.
+//
+//   Pending ─> Starting ─> Running <─> Migrating          every rank exits 0     ─> Succeeded
+//    ^ │ ^        │           │            │              no attempt left, or
+//    │ v │        v           v            v              nothing to retry       ─> Failed
+//    │ Suspended <┴─ suspend ─┘ (a wave is rolled back first)
+//    │
+//    └─ Restarting <── a rank or its pod is lost, exits ≠ 0, never gets ready, or a wave fails
+//
+// Level-based: it reads everything each time and never asks what happened. What it decides is in the
+// status before it is done to the outside (Outcome::store_first).
+#pragma once
+
+#include "crds/fencing.h"
+#include "operator/reconcile/kernel/observed.h"
+
+namespace bsp::reconcile {
+
+struct JobLimits {
+  Duration unreachable = std::chrono::seconds(10);         // of a sidecar, until that is told (silence.h)
+  Duration isolated = fencing::kLimit + fencing::kMargin;  // of one that no other rank hears either
+  Duration start = std::chrono::minutes(5);                // pods there and warm
+  // How long a failed rank's container may take to end after its sidecar has reported the program's exit.
+  Duration container_end = std::chrono::seconds(2);
+};
+
+Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const JobLimits& job_limits);
+
+// Why an attempt can't go on: whose fault, and whether another attempt could do better.
+struct Failure {
+  std::optional<std::uint32_t> rank;
+  std::string pod;
+  std::string reason;
+  std::string message;
+  bool final = false;
+};
+std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits);
+// "; it was on node X, which is not ready": for what is told of a rank that is lost. "" if no node is known.
+std::string where(const crds::RankPlace& place, const Observed& o);
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,34 @@
+#include "operator/reconcile/kernel/job_clocks.h"
+
+#include <algorithm>
+#include <format>
+
+#include "operator/reconcile/kernel/waves.h"
+
+namespace bsp::reconcile {
+
+Duration JobClocks::Elapsed::of(const std::string& what, Duration before, SteadyTime now) {
+  if (what_ != what) {
+    what_ = what;
+    before_ = std::max(before, Duration{});
+    met_ = now;
+  }
+  return before_ + (now - met_);
+}
+
+void JobClocks::look(Observed& o) {
+  const crds::BspJobStatus& status = o.job.status;
+  auto since = [&](Elapsed& elapsed, Time stored) {
+    return stored == Time{} ? Duration{} : elapsed.of(to_rfc3339(stored), o.now - stored, o.steady);
+  };
+  o.started_for = since(started_, status.start_time);
+  o.ended_for = since(ended_, status.completion_time);
+  o.starting_for = starting_.of(
+      status.phase == crds::JobPhase::kStarting ? std::format("attempt {}", status.attempt) : "", {}, o.steady);
+  const bool moves = status.phase == crds::JobPhase::kMigrating;
+  const auto wave = moves ? stored_wave(status) : std::nullopt;
+  wave_.look(wave && *wave ? &**wave : nullptr, o.steady);
+  o.wave_since = wave_.since();
+}
+
+}  // namespace bsp::reconcile

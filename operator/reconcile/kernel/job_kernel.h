@@ -1,0 +1,74 @@
+// One look at one job, in the making: job.cc chooses by phase, job_start.cc and job_run.cc hold the phases with most to
+// say.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "operator/reconcile/kernel/job.h"
+#include "operator/reconcile/kernel/silence.h"
+#include "operator/reconcile/kernel/waves.h"
+
+namespace bsp::reconcile {
+
+struct JobKernel {
+  const Observed& o;
+  const migrate::Limits& limits;
+  const JobLimits& job_limits;
+  Outcome out;  // status is the job's own to begin with
+  Silence silence = {};
+
+  crds::BspJobStatus& status() { return out.status; }
+
+  // The phases, one function each.
+  void pending();
+  void starting();
+  void running();  // Migrating too
+  void restarting();
+  void suspended();
+  void finished();
+
+  // --- What they share ---
+  void enter(crds::JobPhase phase, std::string reason, std::string message);
+  void suspend() { enter(crds::JobPhase::kSuspended, "Suspended", "spec.runPolicy.suspend is set"); }
+  // Restarting, or Failed if `failure` is final or backoffLimit used up.
+  void fail_attempt(const Failure& failure);
+  // The sidecar reports an exit before the runtime has written the container's last lines and why it was killed.
+  bool container_ends(const Failure& failure) const;
+  bool past_deadline() const;
+  void fail_by_deadline();
+  // As find_failure() sees it: the sidecar knows how the program ended, the node only how bsp-init did.
+  bool exited_well(const crds::RankPlace& place) const;
+  // What the sidecar of that pod said last; null if it never did.
+  const wire::RankStatus* rank_status(const std::string& pod) const;
+  // A node that is lost keeps nobody waiting once nothing can run there any more: its pod's name and certificate are
+  // never used again.
+  bool pods_left() const;
+  void tell_of_lost_pods();  // that keep the next attempt waiting
+  void delete_all_pods();
+  // Whatever migration has no wave to end it is ended here; `wave` is the stored one, or null.
+  void end_orphans(const migrate::Wave* wave);
+
+ private:
+  // Who is not ready to start and what it lacks; the same again if somebody else than we must do something about it.
+  struct Cold {
+    std::string all;
+    std::string waits;
+    void add(const crds::RankPlace& place, std::string_view lack);
+  };
+
+  std::string mapped() const;
+  void wait_for_room(const std::string& why);
+  void place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform);
+  bool ask_for_pod(const crds::RankPlace& place, Cold& cold);
+  void look_at_pod(const crds::RankPlace& place, const PodFacts& pod, Cold& cold) const;
+  void wait_for(const Cold& cold);
+  bool open_epoch();
+  void begin_moves();
+  void tell_waiting(const Refusal& why);
+  void migrating(const migrate::Wave& wave);
+  void count_wave(const migrate::Wave& wave);
+  void after_wave(const migrate::Wave& wave);
+};
+
+}  // namespace bsp::reconcile

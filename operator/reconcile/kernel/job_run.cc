@@ -1,0 +1,149 @@
+// Running and Migrating: until every rank has ended, one wave of moves after the other.
+#include <algorithm>
+#include <format>
+
+#include "operator/reconcile/kernel/job_kernel.h"
+#include "operator/reconcile/kernel/status.h"
+#include "operator/reconcile/kernel/waves.h"
+
+namespace bsp::reconcile {
+
+using crds::JobPhase;
+
+void JobKernel::running() {
+  auto stored = stored_wave(status());
+  if (!stored) return fail_attempt({{}, "", "Internal", stored.error().message, true});
+  if (*stored && !migrate::is_finished(**stored)) return migrating(**stored);
+  if (*stored) after_wave(**stored);
+  end_orphans(*stored ? &**stored : nullptr);
+
+  if (std::ranges::all_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
+    // A rank that ended well before MPI_Init is a failure, told below.
+    if (!find_failure(o, job_limits)) return enter(JobPhase::kSucceeded, "Completed", "every rank exited with code 0");
+  }
+  if (const auto failure = find_failure(o, job_limits)) {
+    if (container_ends(*failure)) return;
+    return fail_attempt(*failure);
+  }
+  if (past_deadline()) return fail_by_deadline();
+  if (o.job.spec.run_policy.suspend) return suspend();
+  // A gate nobody waits for any more (its operator died between asking and knowing) holds a rank.
+  for (const crds::RankPlace& place : status().ranks)
+    if (const wire::RankStatus* s = rank_status(place.pod);
+        s && s->gate_superstep != 0 && !s->gate_committed && s->phase != wire::RankPhase::kExited)
+      out.verbs.push_back({place.pod,
+                           wire::kCancelGate,
+                           {{"superstep", s->gate_superstep}},
+                           migrate::ActionKind::kCancelGate,
+                           s->gate_superstep});
+  if (status().phase == JobPhase::kMigrating) return enter(JobPhase::kRunning, "Running", "every rank runs");
+  // It would have to go back at once.
+  if (!silence.ranks.empty()) return;
+  // The next wave takes this one's place in the status: what it leaves to be done must have been done.
+  if (!out.migrations.empty() || !out.delete_pods.empty() || !o.being_made.empty()) return;
+  begin_moves();
+}
+
+// A wave of what the cost model wants and of what people have asked for.
+void JobKernel::begin_moves() {
+  std::vector<MoveRequest> requests;
+  if (o.decided) {
+    status().last_decision = o.decided->decision;
+    out.store_first = true;
+    out.events.push_back({"Normal", "Rescheduled", o.decided->decision.message});
+    requests = o.decided->moves;
+  }
+  std::ranges::copy(waiting_requests(o), std::back_inserter(requests));
+  if (requests.empty()) return;
+  auto refuse = [&](const Refusal& refusal) {
+    for (const auto& m : o.migrations)
+      if (m.metadata.name == refusal.migration) out.migrations.push_back(refused(m, refusal, o.now));
+    out.events.push_back(
+        {"Warning", refusal.reason, (refusal.migration.empty() ? "" : refusal.migration + ": ") + refusal.message});
+  };
+  if (std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
+    for (const MoveRequest& r : requests)
+      if (!r.migration.empty()) refuse({r.migration, "ProgramFinished", "the program is ending"});
+    return;
+  }
+  const Begun begun = begin_wave(o, std::move(requests), status());
+  for (const Refusal& r : begun.refused) refuse(r);
+  for (const Refusal& r : begun.waiting) tell_waiting(r);
+  if (!begun.wave) return;
+  out.moving = true;
+  for (const migrate::Move& move : begun.wave->moves)
+    out.book.push_back({move.target_pod, move.rank, status().epoch->sets[move.target_set], move.target_node});
+  enter(JobPhase::kMigrating, "Migrating",
+        std::format("wave {} moves {} rank(s)", begun.wave->number, begun.wave->moves.size()));
+}
+
+// One that somebody wants and that can't begin yet: once, in its status.
+void JobKernel::tell_waiting(const Refusal& why) {
+  for (crds::RankMigration m : o.migrations) {
+    if (m.metadata.name != why.migration || m.status.message == why.message) continue;
+    m.status.observed_generation = m.metadata.generation;
+    m.status.reason = why.reason;
+    m.status.message = why.message;
+    out.migrations.push_back(std::move(m));
+  }
+}
+
+void JobKernel::migrating(const migrate::Wave& wave) {
+  // Later phases see it themselves; this one would wait for sidecars that have gone with their program.
+  const bool ends = wave.phase == migrate::Phase::kPreparing &&
+                    std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); });
+  const std::string deleted = deleted_of(wave, o);
+  const std::string cancelled = o.job.spec.run_policy.suspend ? "the job is to be suspended"
+                                : past_deadline()             ? "the job's deadline has passed"
+                                : ends                        ? "the program is ending"
+                                : !deleted.empty()            ? std::format("RankMigration {} was deleted", deleted)
+                                                              : "";
+  out.moving = true;
+  migrate::View view = view_of(o, silence, cancelled);
+  view.job_ends = o.job.spec.run_policy.suspend || past_deadline();
+  view.bytes_per_second = bandwidth_of(wave, o);
+  const migrate::Step step = migrate::step(wave, view, o.now, limits);
+  out.migrations = show_wave(wave, o);
+  end_orphans(&wave);
+  if (!step.changed) return carry_out(step, o, out);
+  out.store_first = true;
+  status().wave_state = migrate::to_json(step.wave);
+  show_delay(o, migrate::is_finished(step.wave) ? "" : step.wave.delay, status());
+  if (step.commit) {
+    status().epoch = *step.commit;
+    place_ranks(step.wave, o, status());
+  }
+  for (std::size_t i = wave.times.size(); i < step.wave.times.size(); ++i) {  // every phase passed in this change
+    const bool last = i + 1 == step.wave.times.size();
+    out.events.push_back(
+        {last && !step.wave.reason.empty() ? "Warning" : "Normal",
+         "Wave" + std::string(crds::to_string(step.wave.times[i].phase)),
+         std::format("wave {}{}", wave.number, last && !step.wave.message.empty() ? ": " + step.wave.message : "")});
+  }
+  if (wave.delay.empty() && !step.wave.delay.empty())
+    out.events.push_back({"Warning", "WaveDelayed", std::format("wave {}: {}", wave.number, step.wave.delay)});
+  if (migrate::is_finished(step.wave)) count_wave(step.wave);
+  if (step.wave.phase == migrate::Phase::kFailed) {
+    if (view.job_ends && step.wave.reason == "Cancelled") return past_deadline() ? fail_by_deadline() : suspend();
+    const auto lost = step.wave.lost_rank;
+    fail_attempt({lost, lost ? status().ranks[*lost].pod : "", step.wave.reason,
+                  step.wave.message + (lost ? where(status().ranks[*lost], o) : ""), false});
+  }
+}
+
+void JobKernel::count_wave(const migrate::Wave& wave) {
+  auto& m = status().migrations;
+  const auto n = static_cast<std::uint32_t>(wave.moves.size());
+  m.active = 0;
+  if (wave.phase == migrate::Phase::kSucceeded) m.succeeded += n;
+  if (wave.phase == migrate::Phase::kRolledBack) m.rolled_back += n;
+  if (wave.phase == migrate::Phase::kFailed) m.failed += n;
+}
+
+// What a wave leaves to be done when it has ended: its objects' last word, the pods nobody needs.
+void JobKernel::after_wave(const migrate::Wave& wave) {
+  out.migrations = show_wave(wave, o);
+  carry_out(migrate::step(wave, view_of(o, silence, ""), o.now, limits), o, out);
+}
+
+}  // namespace bsp::reconcile

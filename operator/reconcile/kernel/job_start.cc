@@ -1,0 +1,184 @@
+// Pending and Starting: ranks get places, pods are made, and when all of them are warm the first epoch opens.
+#include <algorithm>
+#include <format>
+
+#include "operator/decide/mapping.h"
+#include "operator/reconcile/kernel/job_kernel.h"
+#include "operator/reconcile/kernel/placement.h"
+
+namespace bsp::reconcile {
+
+using crds::JobPhase;
+
+void JobKernel::pending() {
+  if (o.job.spec.run_policy.suspend) return suspend();
+  if (pods_left()) return delete_all_pods();  // of an attempt before
+  if (o.images_unreadable)
+    if (const auto whole = check_without_image(o.job.spec); !whole)
+      return enter(JobPhase::kFailed, "TemplateIncomplete", whole.error().message);
+  const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
+  for (const std::string& name : sets)
+    if (std::ranges::none_of(o.nodes, [&](const auto& n) { return n.set == name; }))
+      return enter(JobPhase::kFailed, "NoSuchSet",
+                   std::format("spec.sets.names: no node belongs to Set {} (label {})", name, o.job.spec.sets.label));
+  const auto calibration = observe::Calibration::from_status(status().calibration);
+  const decide::Platform platform = observe::make_platform(sets, o.nodes, calibration);
+  const auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform);
+  if (!mapping && o.room_may_come) return wait_for_room(mapping.error().message);
+  if (!mapping) return enter(JobPhase::kFailed, "NoCapacity", mapping.error().message);
+  place_all(*mapping, platform);
+  if (status().start_time == Time{}) status().start_time = o.now;
+  status().epoch.reset();
+  status().wave_state = nullptr;
+  status().rescheduler = nullptr;
+  status().superstep = {};
+  if (status().epochs_used == 0) status().epochs_used = 1;  // a sidecar says 0 for "never opened"
+  enter(JobPhase::kStarting, "Mapped", mapped());
+}
+
+void JobKernel::wait_for_room(const std::string& why) {
+  if (status().message == why) return;
+  status().reason = "NoCapacity";
+  status().message = why;
+  out.store_first = true;
+  out.events.push_back({"Warning", "NoCapacity", why});
+}
+
+void JobKernel::place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform) {
+  status().ranks.resize(mapping.size());
+  for (std::uint32_t r = 0; r < mapping.size(); ++r) {
+    crds::RankPlace& place = status().ranks[r];
+    const decide::Processor& processor = platform.processor(mapping[r]);
+    const std::uint32_t generation = place.generation;
+    place = {};
+    place.rank = {r};
+    place.set = platform.sets[processor.set.value].name;
+    place.node = processor.name;
+    place.pod = pod_name(o.job.metadata.name, r, generation);
+    place.generation = generation + 1;
+  }
+}
+
+std::string JobKernel::mapped() const {
+  return std::format("{} ranks are mapped {}", o.job.spec.ranks, crds::to_string(o.job.spec.initial_mapping));
+}
+
+void JobKernel::starting() {
+  if (const auto failure = find_failure(o, job_limits)) {
+    if (container_ends(*failure)) return;
+    return fail_attempt(*failure);
+  }
+  if (past_deadline()) return fail_by_deadline();
+  if (o.job.spec.run_policy.suspend) return suspend();
+  Cold cold;
+  wire::EpochPlan plan;
+  plan.sets = observe::set_names(o.job.spec.sets, o.nodes);
+  for (const crds::RankPlace& place : status().ranks) {
+    const auto pod = o.pods.find(place.pod);
+    if (pod == o.pods.end()) {
+      if (!ask_for_pod(place, cold)) return;
+      continue;
+    }
+    look_at_pod(place, pod->second, cold);
+    auto set = std::ranges::find(plan.sets, place.set);
+    if (set == plan.sets.end()) set = plan.sets.insert(set, place.set);  // its last node has just left
+    plan.members.push_back({place.rank.value, place.pod, pod->second.uid, pod->second.address,
+                            static_cast<std::uint32_t>(set - plan.sets.begin())});
+  }
+  if (!cold.all.empty()) return wait_for(cold);
+  if (!status().epoch) {
+    plan.epoch = status().epochs_used++;
+    plan.pmix_namespace = std::format("{}-e{}", o.job.metadata.uid, plan.epoch);
+    status().epoch = std::move(plan);
+    out.store_first = true;
+    return;
+  }
+  if (open_epoch()) enter(JobPhase::kRunning, "Running", "every rank runs");
+}
+
+void JobKernel::Cold::add(const crds::RankPlace& place, std::string_view lack) {
+  all += std::format("{}{} of rank {} {}", all.empty() ? "" : ", ", place.pod, place.rank.value, lack);
+}
+
+bool JobKernel::ask_for_pod(const crds::RankPlace& place, Cold& cold) {
+  if (!o.being_made.contains(place.pod))
+    out.create_pods.push_back({.rank = place.rank.value,
+                               .generation = place.generation - 1,
+                               .attempt = status().attempt,
+                               .set = place.set,
+                               .node = place.node,
+                               .target = false,
+                               .migration = ""});
+  const auto why = o.not_created.find(place.pod);
+  if (why == o.not_created.end()) {
+    cold.add(place, "does not exist");
+    return true;
+  }
+  if (why->second.code == ErrorCode::kInvalid) {
+    fail_attempt(
+        {place.rank.value, "", "InvalidPod",
+         std::format("spec.template: the pod of rank {} is refused: {}", place.rank.value, why->second.message), true});
+    return false;
+  }
+  cold.add(place, "can't be made: " + why->second.message);
+  cold.waits = cold.all;
+  return true;
+}
+
+void JobKernel::look_at_pod(const crds::RankPlace& place, const PodFacts& pod, Cold& cold) const {
+  if (!pod.unscheduled.empty() && pod.address.empty()) {
+    cold.add(place, "finds no node: " + pod.unscheduled);
+    cold.waits = cold.all;
+    return;
+  }
+  if (exited_well(place)) return;  // a short program: nobody saw it run
+  const wire::RankStatus* s = rank_status(place.pod);
+  if (pod.address.empty())
+    cold.add(place, "has no address");
+  else if (!s)
+    cold.add(place, "has a sidecar that never answered");
+  else if (!s->init_connected)
+    cold.add(place, "has no bsp-init");
+}
+
+void JobKernel::wait_for(const Cold& cold) {
+  // Once there is an epoch it is find_failure() that sees losses.
+  if (!status().epoch && o.starting_for > job_limits.start)
+    fail_attempt(
+        {{},
+         "",
+         "StartTimeout",
+         std::format("not every rank's pod was ready after {:.0f} s: {}", to_seconds(job_limits.start), cold.all),
+         false});
+  else
+    status().message = cold.waits.empty() ? mapped() : cold.waits;
+}
+
+// Prepares and opens the committed epoch wherever it is not open; true once it is open everywhere.
+bool JobKernel::open_epoch() {
+  const wire::EpochPlan& epoch = *status().epoch;
+  const bool all_prepared = std::ranges::all_of(epoch.members, [&](const wire::Member& m) {
+    const wire::RankStatus* s = rank_status(m.pod);
+    return s && (s->prepared_epoch >= epoch.epoch || s->epoch >= epoch.epoch);
+  });
+  bool open = true;
+  for (const wire::Member& m : epoch.members) {
+    const wire::RankStatus* s = rank_status(m.pod);
+    if (s && s->epoch >= epoch.epoch && s->phase != wire::RankPhase::kOpening) continue;
+    if (exited_well(status().ranks[m.rank])) continue;
+    open = false;
+    if (!s) continue;
+    if (s->prepared_epoch < epoch.epoch) {
+      nlohmann::json fields;
+      to_json(fields, epoch);
+      out.verbs.push_back(
+          {m.pod, wire::kPrepareEpoch, std::move(fields), migrate::ActionKind::kPrepareEpoch, epoch.epoch});
+    } else if (all_prepared) {
+      out.verbs.push_back(
+          {m.pod, wire::kOpenEpoch, {{"epoch", epoch.epoch}}, migrate::ActionKind::kOpenEpoch, epoch.epoch});
+    }
+  }
+  return open;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,46 @@
+// The memory that a move takes at its target's node while it lasts, besides the slot: the checkpoint arrives in the
+// pod's tmpfs, and is still there when the process has been restored from it. So for a moment the rank is there twice.
+//
+// The scheduler doesn't count the checkpoint. A request for it would stay with the pod for all its life and halve what a
+// pool can hold; so the operator counts it here and in what it books (bookings.h), for as long as the wave lasts. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "operator/reconcile/kernel/observed.h"
+
+namespace bsp::reconcile {
+
+struct MoveMemory {
+  std::int64_t process = 0;     // what the template asks for, or what the rank holds if that is more
+  std::int64_t checkpoint = 0;  // what it holds
+  [[nodiscard]] std::int64_t both() const { return process + checkpoint; }
+};
+
+// What one look at a job says of it; it counts the pods once.
+class MoveRoom {
+ public:
+  explicit MoveRoom(const Observed& o);
+
+  [[nodiscard]] MoveMemory of(const crds::RankPlace& rank) const;
+  [[nodiscard]] MoveMemory of_largest() const;
+  // What a node can still give to targets of this job: slots, and bytes (INT64_MAX where nobody counts them).
+  [[nodiscard]] std::uint32_t free_slots(const observe::NodeFacts& node) const;
+  [[nodiscard]] std::int64_t free_memory(const observe::NodeFacts& node) const;
+  // "node fast-1 has a free slot, but not …"
+  [[nodiscard]] std::string lack(const observe::NodeFacts& node, const MoveMemory& move) const;
+  // "" unless a Set has free slots, but none on a node with the memory for a move.
+  [[nodiscard]] std::string lack() const;
+
+ private:
+  const Observed& o_;
+  std::int64_t asked_;                         // by a pod
+  std::map<std::string, std::uint32_t> held_;  // pods, by node
+};
+
+// Takes the slots from decisions for which a node has no memory.
+void keep_memory(std::vector<observe::NodeFacts>& nodes, const Observed& o);
+
+}  // namespace bsp::reconcile

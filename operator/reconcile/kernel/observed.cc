@@ -1,0 +1,107 @@
+#include "operator/reconcile/kernel/observed.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <format>
+
+#include "base/json/fields.h"
+#include "crds/names.h"
+
+namespace bsp::reconcile {
+
+using nlohmann::json;
+
+namespace {
+
+const json* container_status(const json& pod_status, const char* list, std::string_view name) {
+  for (const json& status : part_at(pod_status, list))
+    if (text_at(status, "name") == name) return &status;
+  return nullptr;
+}
+
+// Waiting for a reason that no waiting cures.
+bool is_final(const std::string& reason) {
+  return reason.starts_with("ErrImage") || reason == "ImagePullBackOff" || reason == "InvalidImageName" ||
+         reason == "ContainerCannotRun" || reason == "CreateContainerError" || reason == "CreateContainerConfigError" ||
+         reason == "RunContainerError" || reason == "StartError";
+}
+
+}  // namespace
+
+PodFacts pod_facts(const json& pod) {
+  PodFacts facts;
+  const json &metadata = part_at(pod, "metadata"), &labels = part_at(metadata, "labels"),
+             &status = part_at(pod, "status");
+  facts.uid = text_at(metadata, "uid");
+  facts.deleting = !part_at(metadata, "deletionTimestamp").is_null();
+  facts.node = text_at(part_at(pod, "spec"), "nodeName");
+  facts.set = text_at(labels, names::kLabelSet);
+  facts.rank = static_cast<std::uint32_t>(std::strtoul(text_at(labels, names::kLabelRank).c_str(), nullptr, 10));
+  if (const std::string ip = text_at(status, "podIP"); !ip.empty())
+    facts.address = ip.find(':') == std::string::npos ? std::format("{}:{}", ip, names::kSidecarPort)
+                                                      : std::format("[{}]:{}", ip, names::kSidecarPort);
+  for (const json& condition : part_at(status, "conditions"))
+    if (text_at(condition, "type") == "PodScheduled" && text_at(condition, "status") == "False")
+      facts.unscheduled = text_at(condition, "message");
+  for (const auto& [list, name] : {std::pair{"initContainerStatuses", names::kSidecarContainer},
+                                   std::pair{"containerStatuses", names::kAppContainer}}) {
+    const json* container = container_status(status, list, name);
+    if (container && name == names::kSidecarContainer)
+      for (const char* when : {"state", "lastState"})
+        facts.sidecar_out_of_memory |=
+            text_at(part_at(part_at(*container, when), "terminated"), "reason") == "OOMKilled";
+    if (!container) continue;
+    const json& state = part_at(*container, "state");
+    if (const json& waiting = part_at(state, "waiting"); is_final(text_at(waiting, "reason"))) {
+      facts.cannot_start = true;
+      facts.reason = text_at(waiting, "reason");
+      facts.app_message = text_at(waiting, "message");
+    }
+    if (const json& end = part_at(state, "terminated"); name == names::kAppContainer && end.is_object()) {
+      facts.app_ended = true;
+      facts.app_exit_code = whole_number<int>(part_at(end, "exitCode")).value_or(1);
+      facts.reason = text_at(end, "reason");
+      facts.app_message = text_at(end, "message");
+      if (is_final(facts.reason)) facts.cannot_start = true;
+    }
+  }
+  for (const json& container : part_at(status, "containerStatuses"))
+    facts.others_run |= text_at(container, "name") != names::kAppContainer &&
+                        part_at(part_at(container, "state"), "running").is_object();
+  // The node may end a pod as a whole (evicted, lost).
+  if (text_at(status, "phase") == "Failed" && !facts.app_ended) {
+    facts.app_ended = facts.pod_ended = true;
+    facts.app_exit_code = 1;
+    facts.reason = text_at(status, "reason");
+    if (facts.reason.empty()) facts.reason = "PodFailed";
+    facts.app_message = text_at(status, "message");
+    if (facts.app_message.empty()) facts.app_message = "the node ended the pod";
+    facts.cannot_start = is_final(facts.reason);
+  }
+  return facts;
+}
+
+std::string set_label(const std::string& wanted, const std::vector<json>& nodes) {
+  auto is_carried = [&](const std::string& label) {
+    return std::ranges::any_of(
+        nodes, [&](const json& node) { return part_at(part_at(node, "metadata"), "labels").contains(label); });
+  };
+  if (wanted != names::kLabelSet || is_carried(wanted)) return wanted;
+  for (const std::string_view label : names::kPoolLabels)
+    if (is_carried(std::string(label))) return std::string(label);
+  return wanted;
+}
+
+observe::NodeFacts node_facts(const json& node, const std::string& set_label) {
+  observe::NodeFacts facts;
+  const json& metadata = part_at(node, "metadata");
+  facts.name = text_at(metadata, "name");
+  facts.set = text_at(part_at(metadata, "labels"), set_label);
+  const std::string speed = text_at(part_at(metadata, "annotations"), names::kAnnotationSpeed);
+  if (const double value = std::strtod(speed.c_str(), nullptr); value > 0 && std::isfinite(value)) facts.speed = value;
+  facts.cordoned = flag_at(part_at(node, "spec"), "unschedulable", false);
+  return facts;
+}
+
+}  // namespace bsp::reconcile

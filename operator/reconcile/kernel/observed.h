@@ -1,0 +1,174 @@
+// What one reconcile of one job reads, and what it answers: plain values between the pure kernels and
+// the shell. The shell fills Observed from the API and the sidecars, and carries Outcome out.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "crds/bspjob.h"
+#include "crds/rankmigration.h"
+#include "operator/migrate/step.h"
+#include "operator/observe/snapshot.h"
+#include "operator/reconcile/capacity/bookings.h"
+#include "operator/reconcile/kernel/pods.h"
+
+namespace bsp::reconcile {
+
+// Other ranks' sidecars that were asked whether they hear one that the operator does not hear (verb `hears`).
+struct Vouchers {
+  SteadyTime heard{};         // when one of them last did
+  SteadyTime denied_since{};  // since when each that answered did not; SteadyTime{}: none has answered, or one did
+  SteadyTime denied{};        // the last of these answers
+  std::string by;             // who gave the last answer: "rank 0"
+  void note(bool hears, const std::string& who, SteadyTime now);
+};
+
+// How many sidecars of ranks that should be there answer the operator now, and how many do not.
+struct Hearing {
+  std::size_t heard = 0;
+  std::size_t silent = 0;
+  bool operator==(const Hearing&) const = default;
+};
+
+// What a sidecar said, and what it answered to verbs (operator/migrate/view.h explains the fields).
+struct SidecarFacts {
+  std::optional<wire::RankStatus> status;
+  SteadyTime phase_since{};
+  SteadyTime unreachable_since{};
+  std::uint64_t completed = 0;
+  SteadyTime completed_at{};
+  Vouchers vouchers;  // what other ranks' sidecars said of it while it did not answer
+  std::optional<migrate::ArmAnswer> armed;
+  std::set<std::pair<migrate::ActionKind, std::uint64_t>> done;
+  std::string refused;
+  double throttled = 0;  // fraction of the last seconds for which a CPU limit held the app container back
+  // The last of its messages that was rejected, wholly or in part, and why; "": none was.
+  std::string rejected;
+  SteadyTime rejected_at{}, rejected_told{};
+};
+
+// All ranks complete a superstep together, so no rank is millions of them ahead of the others that were heard lately. One
+// that claims to be is taken to be where they are: gates and progress are measured by the rank that is furthest on. Far
+// more than what a rank completes while the others are not heard for as long as they count here.
+inline constexpr std::uint64_t kFarAhead = 1 << 24;
+void doubt_claims(std::map<std::string, SidecarFacts>& sidecars, SteadyTime now);
+
+// What the node (kubelet, or the Podman node) says of a pod's containers.
+struct PodFacts {
+  std::string uid;
+  std::string node;
+  std::string set;
+  std::uint32_t rank = 0;
+  bool deleting = false;
+  bool lost = false;       // deleting, but its node does not answer: nobody will say when its containers have ended
+  bool abandoned = false;  // lost, and its program has certainly ended (lost_pods.h)
+  std::string address;     // ip:port of the sidecar; "": no IP yet
+  bool app_ended = false;
+  bool others_run = false;             // containers beside the app and the sidecar: the job's own
+  int app_exit_code = 0;               // 128 + signal, as bsp-init and container runtimes say it
+  std::string app_message;             // why it could not be started, as the node tells it
+  bool cannot_start = false;           // image missing, command refused by the engine: no use to wait
+  bool pod_ended = false;              // the node ended the pod as a whole (evicted, an init container failed)
+  std::string reason;                  // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
+  std::string unscheduled;             // why the scheduler has found no node for it; "": it has, or has not said so
+  bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time that it ended
+};
+PodFacts pod_facts(const nlohmann::json& pod);
+// By which label the Sets of a job are found: `wanted`, or the cloud's own for node pools if `wanted` is the default
+// and no node carries it.
+std::string set_label(const std::string& wanted, const std::vector<nlohmann::json>& nodes);
+observe::NodeFacts node_facts(const nlohmann::json& node, const std::string& set_label);
+
+// A rank that somebody, a person or the cost model, wants elsewhere.
+struct MoveRequest {
+  std::string migration;
+  std::uint32_t rank = 0;
+  std::string set;
+  std::string node;  // "": any free slot of the Set
+};
+
+// What a rescheduling call leaves in the status, and the moves it wants.
+struct Decided {
+  crds::Decision decision;
+  std::vector<MoveRequest> moves;             // empty unless the mode is Migrate
+  double predicted_gain_seconds = 0;          // of the whole plan, over a window
+  std::vector<std::string> text;              // the explanation, line by line
+  std::shared_ptr<const std::string> record;  // the call as operator/record writes it; null: nobody wants it
+};
+
+struct Observed {
+  crds::BspJob job;
+  std::vector<observe::NodeFacts> nodes;         // by name
+  std::map<std::string, PodFacts> pods;          // every pod of the job
+  std::vector<crds::RankMigration> migrations;   // every one of the job, by name
+  std::map<std::string, SidecarFacts> sidecars;  // by pod
+  std::map<std::string, Error> not_created;      // by pod: the answer to the last try to make it
+  std::set<std::string> being_made;              // pods of which such a try is under way; some may be in `pods` by now
+  std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
+  MoveCaps caps;
+  MovesElsewhere elsewhere;        // of all other jobs
+  bool room_may_come = false;      // a cluster: others end, an autoscaler adds nodes
+  bool images_unreadable = false;  // so the template must say what an image would run by itself
+  double superstep_seconds = 0;
+  // When the last one was seen to end, or the ranks began to run; not set while they don't.
+  SteadyTime superstep_ended{};
+  SteadyTime progress{};  // when a rank was last heard to have completed a superstep that none had before
+  double round_trip_seconds = 0;
+  std::optional<Decided> decided;  // a rescheduling call that nobody has stored yet
+  Hearing everywhere;              // of all jobs
+  Time now{};                      // to be stored, and nothing else
+  SteadyTime steady{};             // what limits are counted on
+  // job_clocks.h: for how long, as far as this operator can tell, …
+  Duration started_for{};                           // … since status.startTime
+  Duration ended_for{};                             // … since status.completionTime
+  Duration starting_for{};                          // … it has seen this attempt in phase Starting
+  std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
+};
+
+// A request to a sidecar.
+struct Verb {
+  std::string pod;
+  std::string verb;
+  nlohmann::json fields;
+  migrate::ActionKind kind = migrate::ActionKind::kPrepareEpoch;  // how its answer is noted
+  std::uint64_t number = 0;                                       // epoch or superstep
+};
+
+struct Event {
+  std::string type;  // Normal, Warning
+  std::string reason;
+  std::string message;
+};
+
+// A RankMigration that nobody needs any more.
+struct Forgotten {
+  std::string migration;
+  std::string uid;
+};
+
+struct Outcome {
+  crds::BspJobStatus status;
+  // The status must be stored before anything below is done, and then everything is asked again.
+  bool store_first = false;
+  // With it: these seats must be booked before that, and if somebody else has booked meanwhile everything is asked
+  // again.
+  std::vector<Seat> book;
+  bool moving = false;  // a wave is under way: what is booked for it stays booked
+  std::vector<PodRequest> create_pods;
+  std::vector<std::string> delete_pods;
+  std::vector<Verb> verbs;
+  std::vector<crds::RankMigration> migrations;  // to be created, or their status written
+  std::vector<Forgotten> forget;
+  std::vector<Event> events;
+  bool remove_finalizer = false;  // the job is being deleted and nothing of it is left
+  bool remove_job = false;        // its time to live after the end is over
+  std::string show_logs_of;       // pod whose last lines belong to status.message
+};
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,78 @@
+#include "operator/reconcile/kernel/placement.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/json/fields.h"
+#include "crds/bspjob.h"
+#include "operator/reconcile/kernel/json_child.h"
+#include "operator/reconcile/kernel/pods.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using nlohmann::json;
+
+// The terms of a node selector are alternatives: each of the user's gets our requirement. An empty one matches nothing
+// and has to stay so.
+void require(json& spec, const char* list, const json& requirement) {
+  json& affinity = child(child(spec, "affinity", json::value_t::object), "nodeAffinity", json::value_t::object);
+  json& terms = child(child(affinity, "requiredDuringSchedulingIgnoredDuringExecution", json::value_t::object),
+                      "nodeSelectorTerms", json::value_t::array);
+  if (terms.empty()) {
+    terms.push_back({{list, json::array({requirement})}});
+    return;
+  }
+  for (json& term : terms)
+    if (term.is_object() && !term.empty()) child(term, list, json::value_t::array).push_back(requirement);
+}
+
+bool flag(const json& spec, const char* name) { return flag_at(spec, name, false); }
+
+}  // namespace
+
+void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, const PodOptions& options) {
+  // The user's, else Kubernetes' own. bsp-init ends at once what can't use it, such as a source that has moved away.
+  json& grace = spec["terminationGracePeriodSeconds"];
+  if (grace.is_null()) grace = 30;
+  if (!options.scheduled) {
+    if (!request.node.empty()) spec["nodeName"] = request.node;
+    return;
+  }
+  spec.erase("nodeName");  // it would pass by the scheduler, and with it quotas, taints and room
+  if (!request.set.empty())
+    require(spec, "matchExpressions",
+            {{"key", job.spec.sets.label}, {"operator", "In"}, {"values", json::array({request.set})}});
+  if (request.pinned && !request.node.empty())
+    require(spec, "matchFields",
+            {{"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({request.node})}});
+  // With 0 the API server would drop the object while the kubelet is still ending the containers, and another copy of
+  // the rank might be started beside one that runs. (Our own node drops it only when they are gone.)
+  if (grace == 0) grace = 1;
+  const bool on_host = flag(spec, "hostNetwork") || flag(spec, "hostPID") || flag(spec, "hostIPC");
+  if (options.user_namespace && !on_host && !spec.contains("hostUsers")) spec["hostUsers"] = false;
+}
+
+Result<void> check_without_image(const crds::BspJobSpec& spec) {
+  const json* app = crds::app_container(spec);
+  if (!app || part_at(*app, "command").empty())
+    return fail(
+        ErrorCode::kInvalid,
+        "spec.template.spec.containers[app].command: required: the operator starts the program and can't read in "
+        "the image what it would run by itself; write it there, for example command: [my_program]");
+  // What was asked of the container is asked of the program: our own first process is root either way.
+  const json& pod = part_at(part_at(spec.pod_template, "spec"), "securityContext");
+  const json& own = part_at(*app, "securityContext");
+  const auto setting = [&](const char* name) -> const json& {
+    const json& value = part_at(own, name);
+    return value.is_null() ? part_at(pod, name) : value;
+  };
+  const json& user = setting("runAsUser");
+  if (setting("runAsNonRoot") == true && (!user.is_number_integer() || user == 0))
+    return fail(
+        ErrorCode::kInvalid,
+        "spec.template.spec.containers[app].securityContext.runAsUser: required and not 0, because runAsNonRoot is "
+        "set and the operator can't read in the image who its user is; write the uid there");
+  return {};
+}
+
+}  // namespace bsp::reconcile

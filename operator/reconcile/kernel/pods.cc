@@ -1,0 +1,352 @@
+#include "operator/reconcile/kernel/pods.h"
+
+#include <cstdlib>
+#include <format>
+
+#include "base/core/base64.h"
+#include "base/json/fields.h"
+#include "crds/names.h"
+#include "operator/reconcile/kernel/json_child.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using nlohmann::json;
+
+// Replaces the entry of the same name, or adds it: a template written for another version wins nothing.
+void put(json& list, const json& entry) {
+  for (json& other : list)
+    if (text_at(other, "name") == text_at(entry, "name")) {
+      other = entry;
+      return;
+    }
+  list.push_back(entry);
+}
+
+void put_env(json& container, std::string_view name, const std::string& value) {
+  put(child(container, "env", json::value_t::array), {{"name", name}, {"value", value}});
+}
+
+std::string joined(const std::vector<std::string>& parts, char by) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : std::string(1, by)) + part;
+  return text;
+}
+
+json wrapped_command(const json& app, const PodRequest& request, const ImageDefaults& image) {
+  json command = json::array({"/bsp/bsp-init"});
+  if (request.target) command.push_back("--restore");
+  command.push_back("--");
+  // Kubernetes' rule: command replaces the image's entrypoint and its command, args only the command.
+  const json &given = part_at(app, "command"), &args = part_at(app, "args");
+  const bool own_command = !given.empty();
+  if (own_command)
+    for (const json& part : given) command.push_back(part);
+  else
+    for (const std::string& part : image.entrypoint) command.push_back(part);
+  if (!args.empty())
+    for (const json& part : args) command.push_back(part);
+  else if (!own_command)
+    for (const std::string& part : image.command) command.push_back(part);
+  return command;
+}
+
+// A number of the security contexts: what the container says, else what the pod says, else "".
+std::string setting(const json& container, const json& pod, const char* name) {
+  for (const json* context : {&container, &pod})
+    if (const json& value = part_at(*context, name); value.is_number_integer()) return value.dump();
+  return "";
+}
+
+// As whom the program is to run: what the template says, else the image. "": root.
+std::string program_user(const json& container, const json& pod, const ImageDefaults& image) {
+  std::string user = setting(container, pod, "runAsUser");
+  const std::string group = setting(container, pod, "runAsGroup");
+  if (user.empty()) user = group.empty() ? image.user : image.user.substr(0, image.user.find(':'));
+  if (group.empty()) return user;
+  return (user.empty() ? "0" : user) + ":" + group;
+}
+
+// What the pod's security context asks of supplementary groups, for bsp-init (kEnvGroups). "": nothing.
+std::string asked_groups(const json& pod) {
+  std::string asked;
+  auto add = [&](const std::string& word) { asked += (asked.empty() ? "" : " ") + word; };
+  for (const json& gid : part_at(pod, "supplementalGroups"))
+    if (gid.is_number_integer()) add(gid.dump());
+  if (const json& gid = part_at(pod, "fsGroup"); gid.is_number_integer()) add(gid.dump());
+  if (text_at(pod, "supplementalGroupsPolicy") == "Strict") add("Strict");
+  return asked;
+}
+
+// Where the container may write what ends with its pod, for bsp-init to carry along. /dev/shm moves in any case.
+std::vector<std::string> mounts_of_the_pods_own(const json& app, const json& pod_spec) {
+  std::vector<std::string> paths;
+  for (const json& mount : part_at(app, "volumeMounts")) {
+    const std::string path = text_at(mount, "mountPath");
+    if (part_at(mount, "readOnly") == true || path.empty() || path == "/dev/shm") continue;
+    for (const json& volume : part_at(pod_spec, "volumes")) {
+      if (text_at(volume, "name") != text_at(mount, "name")) continue;
+      // Without a source it is an emptyDir.
+      if (volume.contains("emptyDir") || volume.contains("ephemeral") || volume.size() == 1) paths.push_back(path);
+    }
+  }
+  return paths;
+}
+
+// user: "" leaves it to bsp-init, which reads what asking_container noted, and else takes root.
+void adapt_app(json& app, const std::string& user, const crds::BspJob& job, const PodRequest& request,
+               const ImageDefaults& image) {
+  app["command"] = wrapped_command(app, request, image);
+  app.erase("args");
+  // bsp-init is root with just these; the program it starts has none (design: docs of sidecar/init).
+  json& security = child(app, "securityContext", json::value_t::object);
+  security["runAsUser"] = 0;
+  security["runAsGroup"] = 0;
+  security["runAsNonRoot"] = false;  // said, since the pod's own setting would count otherwise
+  security["capabilities"] = {{"drop", {"ALL"}},
+                              {"add", {"CHECKPOINT_RESTORE", "SYS_PTRACE", "SETPCAP", "SETUID", "SETGID", "KILL"}}};
+  const json profile = keeps_seccomp(job.spec) ? asked_seccomp(job.spec) : json();
+  security["seccompProfile"] = profile.is_null() ? json{{"type", "Unconfined"}} : profile;
+  if (!user.empty()) put_env(app, names::kEnvUser, user);
+  put_env(app, names::kEnvSuperstep, std::format("{}:{}", job.spec.superstep.call, job.spec.superstep.stride));
+  // What scripts around an MPI program read, as mpirun sets it; every rank is alone in its pod.
+  put_env(app, "OMPI_COMM_WORLD_RANK", std::to_string(request.rank));
+  put_env(app, "OMPI_COMM_WORLD_SIZE", std::to_string(job.spec.ranks));
+  put_env(app, "OMPI_COMM_WORLD_LOCAL_RANK", "0");
+  put_env(app, "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
+  put_env(app, "OMPI_COMM_WORLD_NODE_RANK", "0");
+  if (!job.spec.carry_paths.empty()) put_env(app, names::kEnvCarryPaths, joined(job.spec.carry_paths, ':'));
+  if (const auto own = mounts_of_the_pods_own(app, part_at(job.spec.pod_template, "spec")); !own.empty())
+    put_env(app, names::kEnvPodVolumes, joined(own, ':'));
+  if (job.metadata.annotations.contains(std::string(names::kAnnotationFaultPoints)))
+    put_env(app, names::kEnvFaultDirectory, std::string(names::kRunDir));
+  json& mounts = child(app, "volumeMounts", json::value_t::array);
+  put(mounts, {{"name", "bsp-runtime"}, {"mountPath", names::kRuntimeDir}, {"readOnly", true}});
+  put(mounts, {{"name", "bsp-run"}, {"mountPath", names::kRunDir}});
+}
+
+json unprivileged() {
+  return {{"allowPrivilegeEscalation", false},
+          {"capabilities", {{"drop", {"ALL"}}}},
+          {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+}
+
+// Our own containers pass the restricted Pod Security Standard. Their user is not the program's: what it owns in
+// /run/bsp the program must not be able to replace.
+json restricted(const json& pod_spec) {
+  constexpr int kOurUser = 64600, kOther = 64601;
+  bool taken = false;
+  auto look = [&](const json& object) {
+    for (const char* id : {"runAsUser", "runAsGroup"})
+      taken |= part_at(part_at(object, "securityContext"), id) == kOurUser;
+  };
+  look(pod_spec);
+  for (const json& container : part_at(pod_spec, "containers")) look(container);
+  const int user = taken ? kOther : kOurUser;
+  json security = unprivileged();
+  security.update(
+      {{"runAsUser", user}, {"runAsGroup", user}, {"runAsNonRoot", true}, {"readOnlyRootFilesystem", true}});
+  return security;
+}
+
+json copying_container(const json& security, const PodOptions& options) {
+  return {{"name", "bsp-runtime"},
+          {"image", options.runtime_image},
+          {"imagePullPolicy", options.pull_policy},
+          {"command", {"/bsp/bsp-init", "--install", "/target"}},
+          {"securityContext", security},
+          {"volumeMounts", {{{"name", "bsp-runtime"}, {"mountPath", "/target"}}}}};
+}
+
+// Whom the image makes its program's user, nobody can read but the kubelet: a container that is left to it tells, in
+// /run/bsp, for bsp-init to read there (sidecar/init/main.cc).
+json asking_container(const json& app) {
+  json asking = {{"name", "bsp-user"},
+                 {"image", text_at(app, "image")},
+                 {"command", {"/bsp/bsp-init", "--note-user"}},
+                 {"securityContext", unprivileged()},
+                 {"volumeMounts",
+                  {{{"name", "bsp-runtime"}, {"mountPath", names::kRuntimeDir}, {"readOnly", true}},
+                   {{"name", "bsp-run"}, {"mountPath", names::kRunDir}}}}};
+  if (const std::string policy = text_at(app, "imagePullPolicy"); !policy.empty()) asking["imagePullPolicy"] = policy;
+  if (const json& group = part_at(part_at(app, "securityContext"), "runAsGroup"); group.is_number_integer())
+    asking["securityContext"]["runAsGroup"] = group;
+  return asking;
+}
+
+// Ends a sidecar whose loop hangs: without it nobody measures, moves or fences the rank, and bsp-init can't know (it is
+// still connected). The loop answers between two pieces of work, and none takes longer than a few hundred milliseconds of
+// a core. On a node that gives the pod 0.15 of a core, shared with a busy program and with criu, such a piece may take ten
+// seconds: so an answer has 15 s, and six in a row must be missing. A hung sidecar is ended after 90 to 105 s. By mistake
+// only one is that does not finish a single turn in all of that time, and it starts again with what it knew. The fence of a
+// pod that is cut off does not wait for this: bsp-init has a limit of its own.
+json liveness_probe() {
+  return {{"httpGet", {{"path", "/"}, {"port", names::kLivenessPort}}},
+          {"periodSeconds", 15},
+          {"timeoutSeconds", 15},
+          {"failureThreshold", 6},
+          // A loop that hangs does not hear SIGTERM, and the pod's own grace period is the user's.
+          {"terminationGracePeriodSeconds", 1}};
+}
+
+json sidecar_container(const crds::BspJob& job, const PodRequest& request, const std::string& pod, const json& security,
+                       const PodOptions& options) {
+  json env = json::array();
+  auto add = [&](std::string_view name, const std::string& value) {
+    env.push_back({{"name", name}, {"value", value}});
+  };
+  add(names::kEnvJob, job.metadata.name);
+  add(names::kEnvJobUid, job.metadata.uid);
+  add(names::kEnvRank, std::to_string(request.rank));
+  add(names::kEnvRanks, std::to_string(job.spec.ranks));
+  add(names::kEnvPod, pod);
+  if (options.scheduled) add(names::kEnvLiveness, std::format("0.0.0.0:{}", names::kLivenessPort));
+  if (job.metadata.annotations.contains(std::string(names::kAnnotationFaultPoints)))
+    add(names::kEnvFaultDirectory, std::string(names::kRunDir));
+  json container{{"name", names::kSidecarContainer},
+                 {"image", options.runtime_image},
+                 {"imagePullPolicy", options.pull_policy},
+                 {"command", {"/bsp/bsp-sidecar"}},
+                 {"restartPolicy", "Always"},
+                 {"env", env},
+                 {"ports", {{{"name", "bsp"}, {"containerPort", names::kSidecarPort}}}},
+                 {"securityContext", security},
+                 {"volumeMounts",
+                  {{{"name", "bsp-run"}, {"mountPath", names::kRunDir}},
+                   {{"name", "bsp-tls"}, {"mountPath", names::kTlsDir}, {"readOnly", true}}}}};
+  if (options.scheduled) container["livenessProbe"] = liveness_probe();  // where there is a kubelet
+  return container;
+}
+
+}  // namespace
+
+std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation) {
+  return std::format("{}-r{}-g{}", job, rank, generation);
+}
+
+std::string name_of_job(const JobId& job) { return std::format("{}-{}", job.name, job.uid.substr(0, 8)); }
+
+std::string secret_name(const JobId& job, const PodRequest& request) {
+  const std::string of_job = name_of_job(job);
+  if (request.target) return std::format("{}-r{}-g{}-tls", of_job, request.rank, request.generation);
+  return std::format("{}-a{}-{}-tls", of_job, request.attempt, request.rank / kPodsPerSecret);
+}
+std::string certificate_file(const std::string& pod) { return pod + ".cert.pem"; }
+std::string key_file(const std::string& pod) { return pod + ".key.pem"; }
+
+PodRequest request_of(const json& pod) {
+  const json& labels = part_at(part_at(pod, "metadata"), "labels");
+  const auto number = [&](std::string_view label) {
+    return static_cast<std::uint32_t>(std::strtoul(text_at(labels, label.data()).c_str(), nullptr, 10));
+  };
+  return {.rank = number(names::kLabelRank),
+          .generation = number(names::kLabelGeneration),
+          .attempt = number(names::kLabelAttempt),
+          .target = text_at(labels, names::kLabelRole.data()) == "target"};
+}
+
+std::string migration_name(const std::string& job, std::uint32_t wave, std::uint32_t rank) {
+  return std::format("{}-w{}-r{}", job, wave, rank);
+}
+
+json owner_reference(const crds::BspJob& job) {
+  return json::array({{{"apiVersion", names::kApiVersion},
+                       {"kind", names::kBspJobKind},
+                       {"name", job.metadata.name},
+                       {"uid", job.metadata.uid},
+                       {"controller", true},
+                       {"blockOwnerDeletion", true}}});
+}
+
+json asked_seccomp(const crds::BspJobSpec& spec) {
+  const json* app = crds::app_container(spec);
+  const json& of_pod = part_at(part_at(part_at(spec.pod_template, "spec"), "securityContext"), "seccompProfile");
+  const json& own = app ? part_at(part_at(*app, "securityContext"), "seccompProfile") : of_pod;
+  const json& asked = own.is_null() ? of_pod : own;
+  return asked.is_object() && text_at(asked, "type") != "Unconfined" ? asked : json();
+}
+
+bool keeps_seccomp(const crds::BspJobSpec& spec) { return spec.rescheduling.mode != crds::ReschedulingMode::kMigrate; }
+
+json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image,
+              const PodOptions& options) {
+  const std::string name = pod_name(job.metadata.name, request.rank, request.generation);
+  json pod = job.spec.pod_template.is_object() ? job.spec.pod_template : json::object();
+  pod["apiVersion"] = "v1";
+  pod["kind"] = "Pod";
+  json& metadata = child(pod, "metadata", json::value_t::object);
+  metadata["name"] = name;
+  metadata["namespace"] = job.metadata.name_space;
+  metadata["ownerReferences"] = owner_reference(job);
+  json& labels = child(metadata, "labels", json::value_t::object);
+  labels[std::string(names::kLabelJob)] = job.metadata.name;
+  labels[std::string(names::kLabelRank)] = std::to_string(request.rank);
+  labels[std::string(names::kLabelGeneration)] = std::to_string(request.generation);
+  labels[std::string(names::kLabelAttempt)] = std::to_string(request.attempt);
+  labels[std::string(names::kLabelSet)] = request.set;
+  labels[std::string(names::kLabelRole)] = request.target ? "target" : "rank";
+  if (request.target)
+    child(metadata, "annotations", json::value_t::object)[std::string(names::kAnnotationMigration)] = request.migration;
+
+  json& spec = child(pod, "spec", json::value_t::object);
+  spec["restartPolicy"] = "Never";  // a rank is never restarted alone: its epoch died with it
+  place_pod(spec, job, request, options);
+  json& volumes = child(spec, "volumes", json::value_t::array);
+  const bool copies = options.delivery == RuntimeDelivery::kCopy;
+  put(volumes, copies ? json{{"name", "bsp-runtime"}, {"emptyDir", json::object()}}
+                      : json{{"name", "bsp-runtime"},
+                             {"image", {{"reference", options.runtime_image}, {"pullPolicy", options.pull_policy}}}});
+  put(volumes,
+      {{"name", "bsp-run"}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", job.spec.checkpoint.size_limit.text}}}});
+  // The sidecar alone mounts it, and is not root.
+  put(volumes, {{"name", "bsp-tls"},
+                {"secret",
+                 {{"secretName", secret_name({job.metadata.name, job.metadata.uid}, request)},
+                  {"defaultMode", 0444},
+                  {"items",
+                   {{{"key", "ca.pem"}, {"path", "ca.pem"}},
+                    {{"key", certificate_file(name)}, {"path", "cert.pem"}},
+                    {{"key", key_file(name)}, {"path", "key.pem"}}}}}}});
+  const json own_security = restricted(spec);
+  const json security = part_at(spec, "securityContext");
+  json asking;  // where the image can't be read and the template names no user
+  for (json& container : child(spec, "containers", json::value_t::array)) {
+    if (text_at(container, "name") != names::kAppContainer) continue;
+    const json own = part_at(container, "securityContext");
+    const bool ask = options.scheduled && image.user.empty() && setting(own, security, "runAsUser").empty();
+    if (ask) asking = asking_container(container);
+    adapt_app(container, ask ? "" : program_user(own, security, image), job, request, image);
+    if (const auto grace = whole_number<std::int32_t>(spec["terminationGracePeriodSeconds"]))
+      put_env(container, names::kEnvGrace, std::to_string(*grace));
+    if (const std::string groups = asked_groups(security); !groups.empty())
+      put_env(container, names::kEnvGroups, groups);
+  }
+  json& init = child(spec, "initContainers", json::value_t::array);
+  // First of all: whatever the user prepares in init containers of his own may take its time.
+  json with_sidecar = json::array({sidecar_container(job, request, name, own_security, options)});
+  if (copies) with_sidecar.push_back(copying_container(own_security, options));
+  if (!asking.is_null()) with_sidecar.push_back(asking);
+  for (json& container : init) {
+    const std::string called = text_at(container, "name");
+    if (called != names::kSidecarContainer && called != "bsp-runtime" && called != "bsp-user")
+      with_sidecar.push_back(container);
+  }
+  init = std::move(with_sidecar);
+  return pod;
+}
+
+json make_secret(const crds::BspJob& job, const std::string& name, const std::map<std::string, std::string>& files) {
+  json data = json::object();
+  for (const auto& [file, text] : files) data[file] = base64_encode(text);
+  return {{"apiVersion", "v1"},
+          {"kind", "Secret"},
+          {"metadata",
+           {{"name", name},
+            {"namespace", job.metadata.name_space},
+            {"labels", {{std::string(names::kLabelJob), job.metadata.name}}},
+            {"ownerReferences", owner_reference(job)}}},
+          {"type", "Opaque"},  // and not immutable: what it holds is renewed while pods run
+          {"data", std::move(data)}};
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,69 @@
+// The pod of one rank, made from the user's template without harming it.
+//
+// What is added: the runtime at /bsp (an image volume, or a copy), /run/bsp on tmpfs, the sidecar as a native
+// sidecar (init container with restartPolicy Always) with the pod's certificate, bsp-init in front of the
+// user's command, the capabilities that criu needs, labels and an owner. What the user wrote stays:
+// environment, resources, volumes, further containers. Our own containers pass the restricted Pod Security
+// Standard; the app container does not, for bsp-init's sake.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "crds/bspjob.h"
+#include "operator/reconcile/kernel/placement.h"
+
+namespace bsp::reconcile {
+
+// A pod that is to be made. `target`: it waits for a checkpoint instead of starting the program.
+struct PodRequest {
+  std::uint32_t rank = 0;
+  std::uint32_t generation = 0;
+  std::uint32_t attempt = 0;
+  std::string set = {};
+  std::string node = {};  // as planned
+  bool pinned = false;    // somebody wants it on that very node
+  bool target = false;
+  std::string migration = {};  // of a target
+};
+
+std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation);
+// The Secret that holds a pod's key: of a target its own; those of an attempt's first pods lie together, kPodsPerSecret
+// in one, since each object costs a request. A pod mounts its own part only. The job's uid is in the name, so that one of
+// that name is this job's, and the operator never has to read it.
+inline constexpr std::uint32_t kPodsPerSecret = 32;
+struct JobId {
+  std::string name, uid;
+};
+std::string name_of_job(const JobId& job);  // of what the operator makes for it and never reads
+std::string secret_name(const JobId& job, const PodRequest& request);
+PodRequest request_of(const nlohmann::json& pod);  // by its labels
+// The names in it of a pod's certificate and key; "ca.pem" is common to all.
+std::string certificate_file(const std::string& pod);
+std::string key_file(const std::string& pod);
+// <job>-w<wave>-r<rank>
+std::string migration_name(const std::string& job, std::uint32_t wave, std::uint32_t rank);
+
+// `command` of the app container, or what the image itself would run if the template names none.
+struct ImageDefaults {
+  std::vector<std::string> entrypoint;
+  std::vector<std::string> command;
+  std::string user;  // of the image's configuration; "": root
+};
+// The seccomp profile that the template names for the program; null: none, or Unconfined.
+nlohmann::json asked_seccomp(const crds::BspJobSpec& spec);
+// criu can't dump a process under any filter without CAP_SYS_ADMIN outside of all user namespaces (it asks the kernel for
+// PTRACE_O_SUSPEND_SECCOMP), whatever the filter lets through. So the profile stays only where no rank is to move.
+bool keeps_seccomp(const crds::BspJobSpec& spec);
+nlohmann::json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image,
+                        const PodOptions& options = {});
+// `files`: names and PEM texts.
+nlohmann::json make_secret(const crds::BspJob& job, const std::string& name,
+                           const std::map<std::string, std::string>& files);
+// Of any object that goes with the job.
+nlohmann::json owner_reference(const crds::BspJob& job);
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,372 @@
+#include "operator/reconcile/kernel/rescheduling.h"
+
+#include <algorithm>
+#include <format>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/core/log.h"
+#include "base/core/significant.h"
+#include "base/json/fields.h"
+#include "operator/decide/explain.h"
+#include "operator/observe/snapshot.h"
+#include "operator/reconcile/kernel/move_memory.h"
+#include "operator/reconcile/kernel/status.h"
+#include "operator/record/line.h"
+
+namespace bsp::reconcile {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::size_t kCompared = 10;  // supersteps on either side of a wave, at most
+
+using PByRank = std::vector<std::map<std::uint32_t, double>>;  // P_comm by Set, where it is not 1
+
+json state_to_json(const decide::State& s) {
+  PByRank p_comm(s.P_comm.rows());
+  for (std::size_t i = 0; i < s.P_comm.rows(); ++i)
+    for (std::size_t k = 0; k < s.P_comm.row(i).size(); ++k)
+      if (const double P = s.P_comm.row(i)[k]; P != 1) p_comm[i][s.P_comm.pattern().columns(i)[k]] = P;
+  return {{"k", s.cadence.k.value}, {"alpha", s.cadence.alpha}, {"alphaNext", s.cadence.alpha_next},
+          {"d", s.cadence.d},       {"gamma", s.cadence.gamma}, {"pComp", s.P_comp},
+          {"pCommBySet", p_comm}};
+}
+
+double number_at(const json& object, std::string_view name) {
+  const json& value = part_at(object, name);
+  return value.is_number() ? value.get<double>() : 0;
+}
+
+// Empty unless all of them are numbers.
+std::vector<double> numbers_at(const json& object, std::string_view name) {
+  const json& list = part_at(object, name);
+  if (!list.is_array() || !std::ranges::all_of(list, &json::is_number)) return {};
+  return list.get<std::vector<double>>();
+}
+
+// What it has of another type, or out of bounds, begins as in a new job.
+decide::State state_from_json(const json& j, std::size_t ranks, std::size_t sets) {
+  decide::State s;
+  if (!j.is_object()) return s;
+  s.cadence.k = {count_at<std::uint64_t>(j, "k")};
+  s.cadence.alpha = count_at<std::uint64_t>(j, "alpha");
+  s.cadence.alpha_next = count_at<std::uint64_t>(j, "alphaNext");
+  if (const double d = number_at(j, "d"); d > 0 && d < 1) s.cadence.d = d;
+  s.cadence.gamma = count_at<std::uint64_t>(j, "gamma");
+  if (auto p_comp = numbers_at(j, "pComp"); p_comp.size() == ranks) s.P_comp = std::move(p_comp);
+  PByRank p_comm(ranks);
+  const json& rows = part_at(j, "pCommBySet");
+  for (std::size_t i = 0; rows.is_array() && i < std::min(ranks, rows.size()); ++i)
+    for (const json& pair : rows[i])
+      if (pair.is_array() && pair.size() == 2 && pair[1].is_number())
+        if (const auto set = whole_number<std::uint32_t>(pair[0])) p_comm[i][*set] = pair[1].get<double>();
+  auto pattern = std::make_shared<decide::Pattern>(ranks, sets);
+  std::vector<double> values;
+  for (const auto& row : p_comm) {
+    for (const auto& [set, P] : row) {
+      if (set >= sets) continue;
+      pattern->name(set);
+      values.push_back(P);
+    }
+    pattern->end_row();
+  }
+  s.P_comm = decide::SparseGrid(std::move(pattern), 1, std::move(values));
+  return s;
+}
+
+// No more room in a Set than ranks may begin to move there: what can't be carried out must not be planned.
+void keep_caps(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
+  std::map<std::string, std::uint32_t> ranks_on, room;  // by node; by Set, given out so far
+  for (const crds::RankPlace& place : o.job.status.ranks) ++ranks_on[place.node];
+  for (observe::NodeFacts& node : nodes) {
+    const auto left = moves_left(o.caps, o.elsewhere, node.set, 0, 0);
+    if (!left) return;
+    const std::uint32_t held = node.taken + ranks_on[node.name];
+    const std::uint32_t free = node.slots > held ? node.slots - held : 0;
+    std::uint32_t& given = room[node.set];
+    const std::uint32_t kept = std::min(free, *left > given ? *left - given : 0);
+    node.taken += free - kept;
+    given += kept;
+  }
+}
+
+// Why the rank's last dump was refused, for as long as it isn't tried again: each try is a pause of the whole job.
+std::string reason_to_hold(const crds::RankMigration& m, Time now) {
+  constexpr std::chrono::minutes kHold{5};
+  const std::string of_rank = std::format("rank {}: ", m.spec.rank.value);
+  const std::size_t at = m.status.message.find(of_rank + "not migratable now: ");
+  const bool went_back = m.status.phase == migrate::Phase::kRolledBack && now < m.status.completion_time + kHold;
+  return went_back && at != std::string::npos ? m.status.message.substr(at + of_rank.size()) : "";
+}
+
+}  // namespace
+
+Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records)
+    : ranks_(job.spec.ranks),
+      sets_(sets),
+      attempt_(job.status.attempt),
+      first_epoch_(job.status.epoch ? job.status.epoch->epoch : 0),
+      params_(observe::make_params(job.spec.rescheduling)),
+      collector_(job.spec.ranks, sets),
+      calibration_(observe::Calibration::from_status(job.status.calibration)),
+      records_(records) {
+  const json& j = job.status.rescheduler;
+  if (j.is_object()) {
+    state_ = state_from_json(part_at(j, "state"), ranks_, sets_);
+    wave_seen_ = count_at<std::uint32_t>(j, "waveSeen");
+    if (const json& b = part_at(j, "baseline"); b.is_object())
+      baseline_ = Baseline{.wave = count_at<std::uint32_t>(b, "wave"),
+                           .alpha = count_at<std::uint64_t>(b, "alpha"),
+                           .predicted = number_at(b, "predicted"),
+                           .seconds = number_at(b, "seconds"),
+                           .compute = numbers_at(b, "compute"),
+                           .after = count_at<std::uint64_t>(b, "after")};
+  }
+  predicted_sum_ = job.status.predicted_gain_seconds.value_or(0);
+  realised_sum_ = job.status.realised_gain_seconds.value_or(0);
+  any_gain_ = job.status.realised_gain_seconds.has_value();
+  open_window();
+}
+
+void Rescheduler::open_window() {
+  window_.emplace(state_, params_, ranks_, sets_);
+  supersteps_.clear();
+}
+
+bool Rescheduler::add(const wire::RankReport& report) {
+  if (report.epoch < first_epoch_) return false;
+  collector_.add(report);
+  return true;
+}
+
+double Rescheduler::superstep_seconds() const {
+  const auto& history = collector_.history();
+  if (history.empty()) return 0;
+  const auto last = history.back().superstep;
+  const auto mean = observe::mean_times(history, last > kCompared ? last - kCompared : 0, last);
+  return mean ? mean->seconds : 0;
+}
+
+void Rescheduler::note_wave(const Observed& o) {
+  const auto wave = stored_wave(o.job.status);
+  if (!wave || !*wave || (*wave)->number <= wave_seen_) return;
+  const migrate::Wave& w = **wave;
+  const auto& history = collector_.history();
+  if (!baseline_ || baseline_->wave != w.number) {
+    // It has begun: what supersteps cost until now.
+    baseline_ = Baseline{};
+    baseline_->wave = w.number;
+    baseline_->alpha = window_->cadence().alpha;
+    // Gains are predicted over the window that ended with the decision, so they are compared over as many supersteps.
+    if (const auto& decision = o.job.status.last_decision)
+      for (const auto& move : decision->moves)
+        if (std::ranges::find(w.moves, migration_name(o.job.metadata.name, w.number, move.rank.value),
+                              &migrate::Move::migration) != w.moves.end())
+          baseline_->alpha = decision->alpha;
+    if (!history.empty()) {
+      const auto last = history.back().superstep;
+      if (const auto mean = observe::mean_times(history, last >= kCompared ? last - kCompared + 1 : 0, last)) {
+        baseline_->seconds = mean->seconds;
+        baseline_->compute = mean->compute_seconds;
+      }
+    }
+  }
+  if (!migrate::is_finished(w)) return;
+  wave_seen_ = w.number;
+  // The superstep that the gate interrupted belongs to neither mapping.
+  std::uint64_t edge = 0;
+  for (const auto& [pod, s] : o.sidecars) edge = std::max(edge, s.completed);
+  const bool paused = w.phase == migrate::Phase::kSucceeded || w.rollback_committed;
+  if (paused) {
+    collector_.skip_to(edge + 1);
+    state_ = {.cadence = window_->cadence(), .P_comp = window_->metrics().P_comp, .P_comm = window_->metrics().P_comm};
+    state_.cadence.k = {edge + 2};
+    state_.cadence.alpha_next = 0;
+    open_window();
+  }
+  if (w.phase != migrate::Phase::kSucceeded) {
+    learn_of_delay(w, o);
+    baseline_.reset();
+    return;
+  }
+  baseline_->after = edge + 2;
+  for (std::size_t i = 0; i < w.moves.size(); ++i) {
+    const auto m = std::ranges::find(o.migrations, w.moves[i].migration, [](const auto& x) { return x.metadata.name; });
+    if (m != o.migrations.end() && i < w.bytes.size())
+      calibration_.add_move(m->status.source_set, m->status.target_set, w.bytes[i], w.pause);
+  }
+}
+
+// Else the same move would be tried again and again: the limit of the next one follows from what is learned here, and
+// so does whether it pays.
+void Rescheduler::learn_of_delay(const migrate::Wave& w, const Observed& o) {
+  for (const auto phase : {migrate::Phase::kCheckpointing, migrate::Phase::kRestoring}) {
+    if (w.reason != std::string(crds::to_string(phase)) + "Timeout") continue;
+    const crds::RankMigration* largest = nullptr;
+    std::uint64_t bytes = 0;
+    for (const crds::RankMigration& m : o.migrations)
+      for (const crds::RankPlace& place : o.job.status.ranks)
+        if (place.rank == m.spec.rank && place.memory_bytes > bytes &&
+            std::ranges::find(w.moves, m.metadata.name, &migrate::Move::migration) != w.moves.end()) {
+          largest = &m;
+          bytes = place.memory_bytes;
+        }
+    if (largest)
+      calibration_.add_late_move(largest->status.source_set, largest->status.target_set, bytes, w.late_seconds);
+  }
+}
+
+std::optional<Decided> Rescheduler::advance(const Observed& o) {
+  note_wave(o);
+  const auto wave = stored_wave(o.job.status);
+  const bool moving = wave && *wave && !migrate::is_finished(**wave);
+  std::vector<std::string> set_of_rank;
+  for (const auto& place : o.job.status.ranks) set_of_rank.push_back(place.set);
+  while (auto superstep = collector_.take()) {
+    calibration_.add_superstep(collector_.history().back(), set_of_rank);
+    if (moving || o.job.spec.rescheduling.mode == crds::ReschedulingMode::kOff) continue;
+    if (superstep->superstep < window_->cadence().k || window_->call_due()) continue;
+    if (records_) supersteps_.push_back(*superstep);
+    window_->add(std::move(*superstep));
+    if (window_->call_due()) return decide_now(o);
+  }
+  return std::nullopt;
+}
+
+std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
+  std::vector<observe::NodeFacts> nodes = o.nodes;
+  keep_memory(nodes, o);
+  for (auto& node : nodes)
+    for (const auto& [name, pod] : o.pods)  // sources not gone yet hold their slot
+      if (pod.node == node.name &&
+          std::ranges::none_of(o.job.status.ranks, [&](const auto& p) { return p.pod == name; }))
+        ++node.taken;
+  keep_caps(nodes, o);
+  decide::Params params = params_;
+  if (o.caps.in_cluster != 0) {
+    const std::uint32_t left =
+        std::max(1u, o.caps.in_cluster > o.elsewhere.all ? o.caps.in_cluster - o.elsewhere.all : 0);
+    params.max_moves = params.max_moves == 0 ? left : std::min(params.max_moves, left);
+  }
+  // The epoch's Sets, in whose order reports count: a pool that joined meanwhile would shift the others.
+  const auto& sets = o.job.status.epoch->sets;
+  std::vector<observe::RankFacts> ranks;
+  for (const crds::RankPlace& place : o.job.status.ranks) {
+    observe::RankFacts facts;
+    facts.node = place.node;
+    facts.memory_bytes =
+        static_cast<double>(std::max<std::uint64_t>(place.memory_bytes, collector_.memory_bytes(place.rank.value)));
+    facts.blocked_reason = place.blocked_reason;
+    for (const auto& m : o.migrations) {
+      if (m.spec.rank != place.rank) continue;
+      if (m.status.phase == migrate::Phase::kSucceeded)
+        facts.last_move = std::max(facts.last_move, m.status.superstep.value);
+      if (facts.blocked_reason.empty()) facts.blocked_reason = reason_to_hold(m, o.now);
+    }
+    ranks.push_back(std::move(facts));
+  }
+  decide::Snapshot snapshot = observe::make_snapshot(observe::make_platform(sets, nodes, calibration_), ranks);
+  auto plan = decide::make_plan(snapshot, *window_, params);
+  Decided out;
+  if (!plan) {
+    log_warning("no decision could be made", {{"error", plan.error().message}});
+    state_ = std::move(*window_).close(decide::next_cadence(window_->cadence(), window_->completed(), false, params_));
+    open_window();
+    return std::nullopt;
+  }
+  out.decision = to_decision(*plan, snapshot, o.now, window_->balance().imbalance(), o.job.spec.rescheduling.mode);
+  out.text = decide::explain(*plan, snapshot);
+  double cost = 0;
+  for (const auto& move : plan->moves) cost = std::max(cost, move.cost);
+  out.predicted_gain_seconds =
+      (plan->forecast.before - plan->forecast.after) * static_cast<double>(plan->now.alpha) - cost;
+  if (o.job.spec.rescheduling.mode == crds::ReschedulingMode::kMigrate)
+    for (const auto& move : plan->moves)
+      out.moves.push_back({"", move.rank.value, snapshot.platform.sets[move.to_set.value].name,
+                           snapshot.platform.processor(move.to).name});
+  if (!out.moves.empty()) predicted_sum_ += out.predicted_gain_seconds;
+  const decide::Cadence next = plan->next;
+  if (records_)
+    out.record = std::make_shared<const std::string>(record_of(o, params, std::move(snapshot), std::move(*plan)));
+  state_ = std::move(*window_).close(next);
+  open_window();
+  return out;
+}
+
+std::string Rescheduler::record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
+                                   decide::Plan plan) {
+  return record::to_line({.name_space = o.job.metadata.name_space,
+                          .job = o.job.metadata.name,
+                          .uid = o.job.metadata.uid,
+                          .attempt = attempt_,
+                          .time = to_rfc3339(o.now),
+                          .params = params,
+                          .snapshot = std::move(snapshot),
+                          .state = state_,
+                          .supersteps = std::exchange(supersteps_, {}),
+                          .plan = std::move(plan)});
+}
+
+void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
+  if (o.job.spec.rescheduling.mode != crds::ReschedulingMode::kOff) {
+    status.alpha = static_cast<std::uint32_t>(window_->cadence().alpha);
+    status.d = window_->cadence().d;
+  }
+  const auto& history = collector_.history();
+  if (!history.empty()) {
+    const auto last = history.back().superstep;
+    const auto mean = observe::mean_times(history, last >= kCompared ? last - kCompared + 1 : 0, last);
+    status.imbalance = significant(history.back().imbalance, 4);
+    for (auto& place : status.ranks) {
+      const std::size_t i = place.rank.value;
+      if (i >= mean->compute_seconds.size()) continue;
+      place.compute_seconds = mean->compute_seconds[i];
+      place.time_seconds = mean->seconds;
+    }
+  }
+  status.calibration = calibration_.to_status(observe::nominal_speeds(o.nodes));
+  json j = {{"state", state_to_json(state_)}, {"waveSeen", wave_seen_}};
+  if (baseline_)
+    j["baseline"] = {{"wave", baseline_->wave},           {"alpha", baseline_->alpha},
+                     {"predicted", baseline_->predicted}, {"seconds", baseline_->seconds},
+                     {"compute", baseline_->compute},     {"after", baseline_->after}};
+  status.rescheduler = std::move(j);
+  if (predicted_sum_ != 0) status.predicted_gain_seconds = significant(predicted_sum_, 6);
+  if (any_gain_) status.realised_gain_seconds = significant(realised_sum_, 6);
+}
+
+std::vector<RealisedGain> Rescheduler::realised(const crds::BspJobStatus& status, bool ending) {
+  if (!baseline_ || baseline_->after == 0 || baseline_->compute.empty()) return {};
+  const auto mean = observe::mean_times(collector_.history(), baseline_->after, ~0ull);
+  if (!mean || mean->supersteps < (ending ? 2 : kCompared)) return {};
+  const auto wave = stored_wave(status);
+  if (!wave || !*wave || (*wave)->number != baseline_->wave) return baseline_.reset(), std::vector<RealisedGain>{};
+  const double pause = (*wave)->pause.total_ms * 1e-3;
+  const auto alpha = static_cast<double>(std::max<std::uint64_t>(1, baseline_->alpha));
+  realised_sum_ += (baseline_->seconds - mean->seconds) * alpha - pause;
+  any_gain_ = true;
+  std::vector<RealisedGain> out;
+  for (const migrate::Move& move : (*wave)->moves)
+    if (move.rank < baseline_->compute.size())
+      out.push_back(
+          {move.migration,
+           significant((baseline_->compute[move.rank] - mean->compute_seconds[move.rank]) * alpha - pause, 6)});
+  baseline_.reset();
+  return out;
+}
+
+std::map<std::uint32_t, std::string> set_managers(const Observed& o) {
+  std::map<std::uint32_t, std::string> managers;
+  if (!o.job.status.epoch) return managers;
+  for (const wire::Member& member : o.job.status.epoch->members) {  // by rank
+    const auto sidecar = o.sidecars.find(member.pod);
+    if (sidecar != o.sidecars.end() && sidecar->second.status && sidecar->second.unreachable_since == SteadyTime{})
+      managers.try_emplace(member.set, member.pod);
+  }
+  return managers;
+}
+
+}  // namespace bsp::reconcile

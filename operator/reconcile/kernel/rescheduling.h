@@ -1,0 +1,86 @@
+// The scheduler of one job as it lives in the operator: reports in, decisions and gains out.
+//
+// It owns the window of operator/decide and the calibration. All it can't measure again is written to
+// status.rescheduler and status.calibration, so that a fresh operator continues with the same alpha, D,
+// P and figures; supersteps that nobody reported meanwhile are skipped.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/decide/plan.h"
+#include "operator/decide/window.h"
+#include "operator/observe/collector.h"
+#include "operator/reconcile/kernel/observed.h"
+#include "operator/reconcile/kernel/waves.h"
+
+namespace bsp::reconcile {
+
+struct RealisedGain {
+  std::string migration;
+  double seconds = 0;  // of this rank's own supersteps, over as many as the window had, pause deducted
+};
+
+class Rescheduler {
+ public:
+  // Takes up what the status says. `records`: every decision comes with its record, for which the window's supersteps
+  // are kept.
+  explicit Rescheduler(const crds::BspJob& job, std::size_t sets, bool records = false);
+
+  // False for one that was asked for before this scheduler began and comes from an older epoch: the ranks of an attempt
+  // that is over were elsewhere in the program, and what they had completed says nothing about where it is now.
+  bool add(const wire::RankReport& report);
+  // Feeds what is complete to the window. A decision comes at most once per call; it must be stored
+  // (store()) before the next one is asked for.
+  std::optional<Decided> advance(const Observed& o);
+  // Writes alpha, D, times, imbalance, calibration and the state to be continued.
+  void store(crds::BspJobStatus& status, const Observed& o) const;
+  // The gains of the last wave, once enough supersteps have passed (or `ending`); at most once.
+  std::vector<RealisedGain> realised(const crds::BspJobStatus& status, bool ending);
+
+  [[nodiscard]] const observe::Collector& collector() const { return collector_; }
+  [[nodiscard]] double superstep_seconds() const;
+
+ private:
+  void note_wave(const Observed& o);
+  void learn_of_delay(const migrate::Wave& wave, const Observed& o);
+  std::optional<Decided> decide_now(const Observed& o);
+  void open_window();  // from state_
+  [[nodiscard]] std::string record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
+                                      decide::Plan plan);
+
+  // Superstep times before a wave, to be compared with those after.
+  struct Baseline {
+    std::uint32_t wave = 0;
+    std::uint64_t alpha = 0;
+    double predicted = 0;
+    double seconds = 0;
+    std::vector<double> compute;
+    std::uint64_t after = 0;  // supersteps from here on are measured in the new mapping; 0: not yet
+  };
+
+  std::size_t ranks_, sets_;
+  std::uint32_t attempt_;
+  std::uint64_t first_epoch_;  // epoch numbers grow over attempts; the ring tells the one that its rank is in
+  decide::Params params_;
+  observe::Collector collector_;
+  observe::Calibration calibration_;
+  std::optional<decide::Window> window_;
+  decide::State state_;  // of the window's start
+  bool records_;
+  std::vector<decide::MeasuredSuperstep> supersteps_;  // of the window, if records_
+  std::uint32_t wave_seen_ = 0;                        // ended waves up to this one have been taken into account
+  std::optional<Baseline> baseline_;
+  double predicted_sum_ = 0;
+  double realised_sum_ = 0;
+  bool any_gain_ = false;
+};
+
+// Who is asked for the reports of a Set: the sidecar of its lowest rank that answers. By the epoch's number of the Set; a Set
+// of which nobody answers has none.
+std::map<std::uint32_t, std::string> set_managers(const Observed& o);
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,124 @@
+#include "operator/reconcile/kernel/silence.h"
+
+#include <algorithm>
+#include <format>
+
+#include "operator/reconcile/kernel/status.h"
+
+namespace bsp::reconcile {
+namespace {
+
+// Answers of other sidecars come every few seconds; after a pause they are a new beginning.
+constexpr std::chrono::seconds kStale{15};
+
+// The sidecar of a rank that should answer: its pod is there, and nobody has seen it end.
+const SidecarFacts* expected(const crds::RankPlace& place, const Observed& o) {
+  const auto pod = o.pods.find(place.pod);
+  if (pod == o.pods.end() || pod->second.deleting || pod->second.app_ended) return nullptr;
+  const auto sidecar = o.sidecars.find(place.pod);
+  if (sidecar == o.sidecars.end()) return nullptr;
+  const SidecarFacts& facts = sidecar->second;
+  if (facts.status && facts.status->phase == wire::RankPhase::kExited) return nullptr;
+  // One that has never answered may be coming up; once the job runs it counts.
+  if (!facts.status && o.job.status.phase == crds::JobPhase::kStarting) return nullptr;
+  return &facts;
+}
+
+bool has_bad_node(const crds::RankPlace& place, const Observed& o) {
+  const auto pod = o.pods.find(place.pod);
+  return o.node_troubles.contains(pod->second.node.empty() ? place.node : pod->second.node);
+}
+
+}  // namespace
+
+void Vouchers::note(bool hears, const std::string& who, SteadyTime now) {
+  by = who;
+  if (hears) {
+    heard = now;
+    denied_since = denied = {};
+    return;
+  }
+  if (denied_since == SteadyTime{} || now > denied + kStale) denied_since = now;
+  denied = now;
+}
+
+Hearing hearing_of(const Observed& o) {
+  Hearing hearing;
+  for (const crds::RankPlace& place : o.job.status.ranks)
+    if (const SidecarFacts* facts = expected(place, o)) {
+      const bool heard = facts->unreachable_since == SteadyTime{};
+      hearing.heard += heard;
+      hearing.silent += !heard && !has_bad_node(place, o);
+    }
+  return hearing;
+}
+
+Silence judge_silence(const Observed& o, const JobLimits& limits) {
+  Silence silence;
+  std::size_t expected_ones = 0, unexplained = 0;
+  for (const crds::RankPlace& place : o.job.status.ranks) {
+    const SidecarFacts* facts = expected(place, o);
+    if (!facts) continue;
+    ++expected_ones;
+    if (facts->unreachable_since == SteadyTime{}) continue;
+    unexplained += !has_bad_node(place, o);
+    if (o.steady > facts->unreachable_since + limits.unreachable)
+      silence.ranks.push_back({place.rank.value, place.pod, facts->unreachable_since, false, ""});
+  }
+  if (silence.ranks.empty()) return silence;
+  const Hearing& all = o.everywhere;
+  if (2 * unexplained > expected_ones)
+    silence.own_fault = std::format("{} of the {} sidecars of this job do not answer", unexplained, expected_ones);
+  else if (2 * all.silent > all.heard + all.silent)
+    silence.own_fault =
+        std::format("{} of the {} sidecars of all jobs do not answer", all.silent, all.heard + all.silent);
+  for (Silence::Rank& rank : silence.ranks) {
+    const crds::RankPlace& place = o.job.status.ranks[rank.rank];
+    const Vouchers& others = o.sidecars.at(rank.pod).vouchers;
+    const Duration limit = has_bad_node(place, o) ? limits.unreachable : limits.isolated;
+    const bool denied = others.denied_since != SteadyTime{} && o.steady <= others.denied + kStale;
+    const SteadyTime last_sign = std::max({rank.since, others.heard, o.progress});
+    rank.gone =
+        silence.own_fault.empty() && denied && o.steady > others.denied_since + limit && o.steady > last_sign + limit;
+    rank.text = std::format("the sidecar of rank {} ({}) does not answer the operator", rank.rank, rank.pod);
+    if (rank.gone)
+      rank.text += std::format(" and was not heard by {} for {:.0f} s", others.by, to_seconds(limit)) + where(place, o);
+    else if (denied)
+      rank.text += std::format(", and {} does not hear it either{}", others.by, where(place, o));
+    else if (others.heard != SteadyTime{})
+      rank.text += std::format("; {} hears it, so the job is left alone", others.by);
+    else
+      rank.text += "; no other rank could be asked, so the job is left alone" + where(place, o);
+  }
+  return silence;
+}
+
+std::vector<const char*> warn_of_silence(const Observed& o, const Silence& silence, crds::BspJobStatus& status,
+                                         bool& changed) {
+  std::vector<const char*> told;
+  auto show = [&](const char* type, bool on, const char* reason, const std::string& message) {
+    const crds::Condition* before = crds::find_condition(status.conditions, type);
+    const bool was = before && before->status == crds::ConditionStatus::kTrue;
+    if (!before && !on) return;
+    if (was == on && (!on || before->message == message)) return;
+    turn_condition(o, status, type, on, reason, message);
+    changed = true;
+    if (!was) told.push_back(type);
+  };
+  const bool cut_off = !silence.own_fault.empty();
+  show(kOperatorCutOff, cut_off, cut_off ? "MostAreSilent" : "Heard",
+       cut_off ? silence.own_fault +
+                     ": the operator suspects its own network, so nothing is ended or started anew for that; it waits "
+                     "until it hears them again"
+               : "the operator hears the sidecars");
+  std::string text;
+  constexpr std::size_t kTold = 3;
+  for (std::size_t i = 0; i < std::min(silence.ranks.size(), kTold); ++i)
+    text += (text.empty() ? "" : "; ") + silence.ranks[i].text;
+  if (silence.ranks.size() > kTold) text += std::format("; and {} more", silence.ranks.size() - kTold);
+  const bool silent = !cut_off && !silence.ranks.empty();
+  show(kSidecarSilent, silent, silent ? "NoAnswer" : "Heard", silent ? text : "every sidecar answers");
+  return told;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,241 @@
+#include "operator/reconcile/kernel/status.h"
+
+#include <algorithm>
+#include <format>
+#include <string>
+#include <utility>
+
+#include "base/json/fields.h"
+#include "operator/decide/explain.h"
+#include "operator/reconcile/kernel/move_memory.h"
+#include "operator/reconcile/kernel/pods.h"
+
+namespace bsp::reconcile {
+
+namespace {
+
+// On at more than this, off again below a part of it: a condition that comes and goes says nothing.
+constexpr double kMuchThrottled = 0.05, kHardlyThrottled = 0.02;
+
+// Without one ending for so many seconds, and so many times longer than the others took, supersteps are missed.
+constexpr double kLongSuperstep = 60, kMuchLonger = 10;
+
+// A message that is not taken is told for so many seconds after the last one.
+constexpr double kRejectedLately = 60;
+
+std::string cpu_limit_of(const crds::BspJobSpec& spec) {
+  const nlohmann::json* app = crds::app_container(spec);
+  if (!app) return "";
+  const nlohmann::json& value = part_at(part_at(part_at(*app, "resources"), "limits"), "cpu");
+  return value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+bool is_on(const crds::BspJobStatus& status, const char* type) {
+  const crds::Condition* c = crds::find_condition(status.conditions, type);
+  return c && c->status == crds::ConditionStatus::kTrue;
+}
+
+}  // namespace
+
+void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* type, bool on, std::string reason,
+                    std::string message) {
+  crds::set_condition(status.conditions,
+                      {.type = type,
+                       .status = on ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse,
+                       .observed_generation = o.job.metadata.generation,
+                       .last_transition_time = {},
+                       .reason = std::move(reason),
+                       .message = std::move(message)},
+                      o.now);
+}
+
+void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus& status) {
+  const crds::Condition* before = crds::find_condition(status.conditions, kWaveDelayed);
+  if (delay.empty() && (!before || before->status != crds::ConditionStatus::kTrue)) return;
+  turn_condition(o, status, kWaveDelayed, !delay.empty(), delay.empty() ? "WaveGoesOn" : "RanksNotThrough",
+                 delay.empty() ? "no wave waits for a rank to continue"
+                               : delay +
+                                     "; the other ranks wait for it; if it doesn't come through, suspend or delete "
+                                     "the job, or let spec.runPolicy.activeDeadlineSeconds end it");
+}
+
+bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
+  const std::string limit = cpu_limit_of(o.job.spec);
+  if (limit.empty() || status.phase != crds::JobPhase::kRunning) return false;
+  const crds::RankPlace* worst = nullptr;
+  double share = 0;
+  for (const crds::RankPlace& place : status.ranks)
+    if (const auto s = o.sidecars.find(place.pod); s != o.sidecars.end() && s->second.throttled > share)
+      worst = &place, share = s->second.throttled;
+  const bool was = is_on(status, kCpuThrottled);
+  const bool is = share > (was ? kHardlyThrottled : kMuchThrottled);
+  if (was == is && crds::find_condition(status.conditions, kCpuThrottled)) return false;
+  turn_condition(
+      o, status, kCpuThrottled, is, is ? "CPULimit" : "NotThrottled",
+      is ? std::format("rank {} was held back for {:.0f} % of the time by its CPU limit of {}, and every superstep "
+                       "waits for the slowest rank; raise or remove "
+                       "spec.template.spec.containers[app].resources.limits.cpu and keep the request",
+                       worst->rank.value, share * 100, limit)
+         : "no rank is held back by a CPU limit");
+  return is;
+}
+
+bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
+  const crds::BspJobSpec& spec = o.job.spec;
+  if (status.phase != crds::JobPhase::kRunning || spec.rescheduling.mode == crds::ReschedulingMode::kOff) return false;
+  const double seconds = o.superstep_ended == SteadyTime{} ? 0 : to_seconds(o.steady - o.superstep_ended);
+  const bool is = seconds > std::max(kLongSuperstep, kMuchLonger * o.superstep_seconds);
+  if (is == is_on(status, kNoSupersteps)) return false;
+  std::string called;  // by the rank that is furthest behind
+  std::uint64_t least = ~0ull, behind = 0;
+  for (const crds::RankPlace& place : status.ranks)
+    if (const auto s = o.sidecars.find(place.pod); s != o.sidecars.end() && s->second.status)
+      if (s->second.completed < least) {
+        least = s->second.completed;
+        behind = place.rank.value;
+        called = s->second.status->collective;
+      }
+  const std::string hint =
+      called.empty() ? std::format("rank {} has called no blocking collective of all ranks", behind)
+      : called != spec.superstep.call
+          ? std::format("what rank {} calls most of that kind is {}, which spec.superstep.call of a new job can name",
+                        behind, called)
+      : spec.superstep.stride > 1 ? "with a smaller spec.superstep.stride they end more often"
+                                  : "rank " + std::to_string(behind) + " has not come to its next one";
+  turn_condition(o, status, kNoSupersteps, is, is ? "NoEdge" : "Superstep",
+                 is ? std::format("no superstep has ended for {:.0f} s, and until one does no rank can move: one ends "
+                                  "at every {}{} of all ranks (spec.superstep); {}",
+                                  seconds, spec.superstep.stride > 1 ? std::format("{}th ", spec.superstep.stride) : "",
+                                  spec.superstep.call, hint)
+                    : "supersteps end");
+  return is;
+}
+
+bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status) {
+  if (status.phase != crds::JobPhase::kRunning) return false;
+  const std::string lack = MoveRoom(o).lack();
+  // What is left changes all the time: only that it is too little is news.
+  if (lack.empty() == !is_on(status, kMovesLackMemory)) return false;
+  turn_condition(o, status, kMovesLackMemory, !lack.empty(), lack.empty() ? "EnoughMemory" : "NodeMemory",
+                 lack.empty() ? "where there is a free slot there is the memory for a move" : lack);
+  return !lack.empty();
+}
+
+bool warn_of_seccomp(const Observed& o, crds::BspJobStatus& status) {
+  const nlohmann::json profile = asked_seccomp(o.job.spec);
+  const bool is = !profile.is_null() && !keeps_seccomp(o.job.spec);
+  if (is == is_on(status, kSeccompReplaced)) return false;
+  turn_condition(
+      o, status, kSeccompReplaced, is, is ? "CheckpointNeedsUnconfined" : "AsInTemplate",
+      is ? std::format("spec.template asks for seccompProfile {}, and the program runs Unconfined: a process under any "
+                       "seccomp filter can be checkpointed only with CAP_SYS_ADMIN on the node, so its rank could "
+                       "never move; new pods keep the profile where spec.rescheduling.mode is Off or Advise",
+                       text_at(profile, "type"))
+         : "the program runs under the seccomp profile of the template, if it names one");
+  return is;
+}
+
+bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status) {
+  const bool was = is_on(status, kReportsRejected);
+  const crds::RankPlace* latest = nullptr;
+  const SidecarFacts* facts = nullptr;
+  std::size_t ranks = 0;
+  for (const crds::RankPlace& place : status.ranks) {
+    const auto s = o.sidecars.find(place.pod);
+    if (s == o.sidecars.end() || s->second.rejected.empty()) continue;
+    if (to_seconds(o.steady - s->second.rejected_at) > kRejectedLately) continue;
+    ++ranks;
+    if (!facts || s->second.rejected_at > facts->rejected_at) latest = &place, facts = &s->second;
+  }
+  const bool is = facts != nullptr;
+  if (was == is) return false;
+  turn_condition(
+      o, status, kReportsRejected, is, is ? "NotBelieved" : "Reported",
+      is ? std::format(
+               "what the sidecar of rank {} ({}) says is not taken: {}{}; the scheduler does without it, and its "
+               "log and the pod's say more",
+               latest->rank.value, latest->pod, facts->rejected,
+               ranks > 1 ? std::format(" (and {} more ranks)", ranks - 1) : "")
+         : "the sidecars' reports are taken");
+  return is;
+}
+
+void refresh_status(const Observed& o, crds::BspJobStatus& status) {
+  std::uint64_t completed = ~0ull;
+  for (crds::RankPlace& place : status.ranks) {
+    const auto it = o.sidecars.find(place.pod);
+    const wire::RankStatus* s = it == o.sidecars.end() || !it->second.status ? nullptr : &*it->second.status;
+    completed = std::min(completed, it == o.sidecars.end() ? 0 : it->second.completed);
+    // Where the node was chosen by a scheduler.
+    if (const auto pod = o.pods.find(place.pod); pod != o.pods.end() && !pod->second.node.empty())
+      place.node = pod->second.node;
+    if (!s) continue;
+    place.blocked_reason = s->blocked_reason;
+    if (s->memory_bytes) place.memory_bytes = s->memory_bytes;
+  }
+  if (completed != ~0ull) status.superstep.value = std::max(status.superstep.value, completed);
+
+  using crds::JobPhase;
+  const bool runs = status.phase == JobPhase::kRunning || status.phase == JobPhase::kMigrating;
+  std::map<std::string, crds::SetRanks> sets;
+  for (const auto& node : o.nodes) {
+    auto& entry = sets[node.set];
+    entry.set = node.set;
+    entry.slots += node.slots;
+  }
+  // Room comes and goes with every other job: that is no news of one that moves nobody.
+  if (!runs)
+    for (const auto& before : status.ranks_per_set)
+      if (const auto it = sets.find(before.set); it != sets.end()) it->second.slots = before.slots;
+  for (const auto& place : status.ranks) {
+    sets[place.set].set = place.set;
+    ++sets[place.set].ranks;
+  }
+  status.ranks_per_set.clear();
+  for (auto& [name, entry] : sets) status.ranks_per_set.push_back(std::move(entry));
+
+  // A condition's reason is told when it turns, not on every change of the phase.
+  auto turned = [&](const char* type, bool on) {
+    if (crds::find_condition(status.conditions, type) && is_on(status, type) == on) return;
+    turn_condition(o, status, type, on, status.reason.empty() ? "Unknown" : status.reason, status.message);
+  };
+  turned("Starting", status.phase == JobPhase::kStarting);
+  turned("Running", runs);
+  turned("Migrating", status.phase == JobPhase::kMigrating);
+  turned("Suspended", status.phase == JobPhase::kSuspended);
+  turned("Complete", status.phase == JobPhase::kSucceeded);
+  turned("Failed", status.phase == JobPhase::kFailed);
+}
+
+crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& snapshot, Time now, double imbalance,
+                           crds::ReschedulingMode mode) {
+  crds::Decision d;
+  const auto& sets = snapshot.platform.sets;
+  d.superstep = plan.superstep;
+  d.time = now;
+  d.alpha = static_cast<std::uint32_t>(plan.now.alpha);
+  d.alpha_next = static_cast<std::uint32_t>(plan.next.alpha);
+  d.d = plan.now.d;
+  d.d_next = plan.next.d;
+  d.imbalance = imbalance;
+  for (const auto& e : plan.pm_list)
+    d.potentials.push_back({e.rank, sets[e.target.value].name, e.comp, e.comm, e.mem, e.pm});
+  for (const auto& level : plan.levels) d.levels.push_back({level.level, level.pf});
+  if (!plan.levels.empty()) d.chosen_level = plan.chosen_level;
+  d.objective_before = plan.objective.before;
+  d.objective_after = plan.objective.after;
+  for (const auto& move : plan.moves)
+    d.moves.push_back({move.rank, sets[move.from_set.value].name, sets[move.to_set.value].name,
+                       snapshot.platform.processor(move.to).name, move.gain_window});
+  for (const auto& stay : plan.stays)
+    d.stays.push_back({stay.rank, std::string(decide::to_string(stay.reason)), decide::describe(stay, plan, snapshot)});
+  const bool too_little = std::ranges::any_of(
+      plan.stays, [](const auto& stay) { return stay.reason == decide::Reason::kGainBelowMinimum; });
+  d.outcome = plan.moves.empty()                         ? (too_little ? "BelowMinGain" : "NothingToGain")
+              : mode == crds::ReschedulingMode::kMigrate ? "Migrating"
+                                                         : "Advised";
+  d.message = decide::headline(plan, snapshot);
+  return d;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,79 @@
+#include "operator/reconcile/kernel/stored.h"
+
+#include <format>
+#include <set>
+
+#include "operator/reconcile/kernel/waves.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using crds::JobPhase;
+
+std::unexpected<Error> spoilt(std::string_view field, std::string_view what) {
+  return fail(ErrorCode::kInvalid,
+              std::format("status.{}: {}; something else than the operator has written it, and the job can't go on: "
+                          "delete it and create it again",
+                          field, what));
+}
+
+Result<void> check_ranks(const crds::BspJob& job) {
+  const auto& ranks = job.status.ranks;
+  const bool placed = job.status.phase == JobPhase::kStarting || job.status.phase == JobPhase::kRunning ||
+                      job.status.phase == JobPhase::kMigrating;
+  if (ranks.size() != job.spec.ranks && (placed || !ranks.empty()))
+    return spoilt("ranks", std::format("has {} ranks of {}", ranks.size(), job.spec.ranks));
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].rank.value != i) return spoilt(std::format("ranks[{}].rank", i), "is another rank's place");
+    if (ranks[i].pod.empty() || ranks[i].generation == 0)
+      return spoilt(std::format("ranks[{}]", i), "names no pod that was made");
+  }
+  return {};
+}
+
+Result<void> check_epoch(const crds::BspJob& job) {
+  const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
+  if (!job.status.epoch) return runs ? spoilt("epoch", "is not there, but the job runs") : Result<void>();
+  const wire::EpochPlan& epoch = *job.status.epoch;
+  if (epoch.members.size() != job.spec.ranks)
+    return spoilt("epoch.members", std::format("has {} ranks of {}", epoch.members.size(), job.spec.ranks));
+  for (const wire::Member& member : epoch.members)
+    if (member.set >= epoch.sets.size())
+      return spoilt(std::format("epoch.members[{}].set", member.rank), "is none of epoch.sets");
+  if (job.status.epochs_used <= epoch.epoch) return spoilt("epochsUsed", "is not above the epoch's number");
+  return {};
+}
+
+Result<void> check_wave(const crds::BspJob& job) {
+  const auto stored = stored_wave(job.status);
+  if (!stored) return spoilt("waveState", stored.error().message);
+  if (!*stored) return {};
+  const migrate::Wave& wave = **stored;
+  if (wave.times.empty()) return spoilt("waveState.times", "is empty");
+  if (wave.lost_rank && *wave.lost_rank >= job.spec.ranks)
+    return spoilt("waveState.lostRank", "is no rank of this job");
+  // What migrate's machine takes for granted.
+  if (wave.phase == migrate::Phase::kResuming && (!job.status.epoch || job.status.epoch->epoch != wave.next_epoch))
+    return spoilt("waveState.phase", "is Resuming, but nextEpoch is not status.epoch");
+  if (wave.phase == migrate::Phase::kPausing && wave.gate.state == migrate::GateState::kDropping)
+    return spoilt("waveState.gate.state", "is Dropping, but nothing is rolled back");
+  std::set<std::uint32_t> moved;
+  for (std::size_t i = 0; i < wave.moves.size(); ++i) {
+    const std::string at = std::format("waveState.moves[{}]", i);
+    if (wave.moves[i].rank >= job.spec.ranks) return spoilt(at + ".rank", "is no rank of this job");
+    if (!moved.insert(wave.moves[i].rank).second) return spoilt(at + ".rank", "moves twice");
+    if (job.status.epoch && wave.moves[i].target_set >= job.status.epoch->sets.size())
+      return spoilt(at + ".targetSet", "is none of epoch.sets");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_stored(const crds::BspJob& job) {
+  BSP_CHECK_OK(check_ranks(job));
+  BSP_CHECK_OK(check_epoch(job));
+  return check_wave(job);
+}
+
+}  // namespace bsp::reconcile

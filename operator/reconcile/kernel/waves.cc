@@ -1,0 +1,426 @@
+#include "operator/reconcile/kernel/waves.h"
+
+#include <algorithm>
+#include <format>
+
+#include "base/core/significant.h"
+#include "crds/fields.h"
+#include "crds/names.h"
+#include "operator/observe/calibration.h"
+#include "operator/reconcile/kernel/move_memory.h"
+
+namespace bsp::reconcile {
+
+using migrate::ActionKind;
+using migrate::Phase;
+
+Result<std::optional<migrate::Wave>> stored_wave(const crds::BspJobStatus& status) {
+  if (status.wave_state.is_null() || status.wave_state.empty()) return std::nullopt;
+  BSP_TRY(auto wave, migrate::wave_from_json(status.wave_state));
+  if (status.epoch) BSP_CHECK_OK(migrate::check_wave(wave, *status.epoch));
+  return wave;
+}
+
+std::vector<MoveRequest> waiting_requests(const Observed& o) {
+  std::vector<MoveRequest> requests;
+  for (const crds::RankMigration& m : o.migrations) {
+    if (m.status.phase != Phase::kPending || m.status.wave != 0 || m.spec.wave != 0) continue;
+    if (m.metadata.deletion_timestamp != Time{}) continue;
+    requests.push_back({m.metadata.name, m.spec.rank.value, m.spec.target_set, m.spec.target_node});
+  }
+  return requests;
+}
+
+Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::BspJobStatus& status) {
+  Begun begun;
+  check(status.epoch.has_value(), "a wave begins in an open epoch");
+  const auto& sets = status.epoch->sets;
+  std::map<std::string, std::uint32_t> held;  // pods on each node, whoever's
+  for (const auto& node : o.nodes) held[node.name] = node.taken;
+  for (const auto& [name, pod] : o.pods) ++held[pod.node];
+  const MoveRoom room(o);
+  std::map<std::string, std::int64_t> memory;  // that is left for targets
+  for (const auto& node : o.nodes) memory[node.name] = room.free_memory(node);
+
+  migrate::Wave wave;
+  std::vector<bool> taken(status.ranks.size());
+  std::map<std::string, std::uint32_t> into;  // moves of this wave, by Set
+  // "" if it may begin with the others.
+  auto too_many = [&](const std::string& set) -> std::string {
+    const auto own = static_cast<std::uint32_t>(wave.moves.size());
+    const std::uint32_t most = o.job.spec.rescheduling.max_moves_per_wave;
+    if (most != 0 && own >= most)
+      return std::format("spec.rescheduling.maxMovesPerWave: {} move at once, it waits for the next wave", most);
+    if (const auto left = moves_left(o.caps, o.elsewhere, set, into[set], own); left && *left == 0)
+      return std::format("as many ranks as the operator admits move into Set {} or in the whole cluster now", set);
+    return "";
+  };
+  for (MoveRequest& request : requests) {
+    auto refuse = [&](std::string reason, std::string message) {
+      begun.refused.push_back({request.migration, std::move(reason), std::move(message)});
+    };
+    if (request.rank >= status.ranks.size()) {
+      refuse("NoSuchRank", std::format("spec.rank: {} is not a rank of this job, which has ranks 0 to {}", request.rank,
+                                       status.ranks.size() - 1));
+      continue;
+    }
+    if (taken[request.rank]) {
+      refuse("Superseded", std::format("another migration of rank {} is in the same wave", request.rank));
+      continue;
+    }
+    const observe::NodeFacts* chosen = nullptr;
+    const observe::NodeFacts* short_of_memory = nullptr;
+    const MoveMemory needed = room.of(status.ranks[request.rank]);
+    bool set_known = false;
+    for (const auto& node : o.nodes) {
+      if (!request.node.empty() && node.name != request.node) continue;
+      if (request.node.empty() && node.set != request.set) continue;
+      set_known = true;
+      if (node.cordoned || held[node.name] >= node.slots) continue;
+      if (memory[node.name] < needed.both()) {
+        short_of_memory = &node;
+        continue;
+      }
+      chosen = &node;
+      break;
+    }
+    const std::string where = request.node.empty() ? "Set " + request.set : "node " + request.node;
+    if (!set_known) {
+      refuse("NoSuchTarget", std::format("there is no {}; the Sets of this job are {}", where, [&] {
+               std::string text;
+               for (const auto& s : sets) text += (text.empty() ? "" : ", ") + s;
+               return text;
+             }()));
+      continue;
+    }
+    const crds::RankPlace& place = status.ranks[request.rank];
+    if (request.node.empty() ? place.set == request.set : place.node == request.node) {
+      refuse("AlreadyThere", std::format("rank {} is in {} already", request.rank, where));
+      continue;
+    }
+    if (!chosen) {
+      refuse("NoCapacity",
+             short_of_memory ? room.lack(*short_of_memory, needed) : std::format("{} has no free slot", where));
+      continue;
+    }
+    const auto set = std::ranges::find(sets, chosen->set);
+    if (set == sets.end()) {
+      refuse("NoSuchTarget",
+             request.node.empty()
+                 ? std::format("{} is left out by spec.sets.names", where)
+                 : std::format("{} belongs to Set {}, which spec.sets.names leaves out", where, chosen->set));
+      continue;
+    }
+    if (const std::string why = too_many(chosen->set); !why.empty()) {
+      auto& told = request.migration.empty() ? begun.refused : begun.waiting;
+      told.push_back({request.migration, "MoveLimit",
+                      request.migration.empty() ? std::format("rank {}: {}", request.rank, why) : why});
+      continue;
+    }
+    ++into[chosen->set];
+    ++held[chosen->name];
+    memory[chosen->name] -= needed.both();
+    taken[request.rank] = true;
+    migrate::Move move;
+    move.migration = request.migration;
+    move.rank = request.rank;
+    const wire::Member& source = status.epoch->members[request.rank];
+    move.source_pod = source.pod;
+    move.source_uid = source.pod_uid;
+    move.source_address = source.address;
+    move.source_set = source.set;
+    move.target_pod = pod_name(o.job.metadata.name, request.rank, place.generation);
+    move.target_set = static_cast<std::uint32_t>(set - sets.begin());
+    move.target_node = chosen->name;
+    wave.moves.push_back(std::move(move));
+  }
+  if (wave.moves.empty()) return begun;
+
+  wave.number = ++status.wave;
+  for (migrate::Move& move : wave.moves) {
+    ++status.ranks[move.rank].generation;
+    if (move.migration.empty()) move.migration = migration_name(o.job.metadata.name, wave.number, move.rank);
+  }
+  wave.base_epoch = status.epoch->epoch;
+  wave.next_epoch = status.epochs_used++;
+  wave.rollback_epoch = status.epochs_used++;
+  wave.phase = Phase::kPreparing;
+  wave.times = {{Phase::kPending, o.now}, {Phase::kPreparing, o.now}};
+  ++status.migrations.waves;
+  status.migrations.active = static_cast<std::uint32_t>(wave.moves.size());
+  status.wave_state = migrate::to_json(wave);
+  begun.wave = std::move(wave);
+  return begun;
+}
+
+namespace {
+
+const crds::RankMigration* migration_of(const migrate::Move& move, const Observed& o) {
+  const auto it = std::ranges::find(o.migrations, move.migration, [](const auto& m) { return m.metadata.name; });
+  return it == o.migrations.end() ? nullptr : &*it;
+}
+
+bool target_was_made(const migrate::Move& move, const Observed& o) {
+  return !move.target_uid.empty() || o.pods.contains(move.target_pod) || o.being_made.contains(move.target_pod);
+}
+
+}  // namespace
+
+std::string deleted_of(const migrate::Wave& wave, const Observed& o) {
+  for (const migrate::Move& move : wave.moves) {
+    const crds::RankMigration* m = migration_of(move, o);
+    if (m ? m->metadata.deletion_timestamp != Time{} : target_was_made(move, o)) return move.migration;
+  }
+  return "";
+}
+
+double bandwidth_of(const migrate::Wave& wave, const Observed& o) {
+  const auto calibration = observe::Calibration::from_status(o.job.status.calibration);
+  double most = 0;  // s per byte
+  for (const migrate::Move& move : wave.moves)
+    most = std::max(
+        most, calibration.seconds_per_byte(o.job.status.ranks[move.rank].set, o.job.status.epoch->sets[move.target_set])
+                  .value);
+  return most > 0 ? 1 / most : 0;
+}
+
+migrate::View view_of(const Observed& o, const Silence& silence, const std::string& cancelled) {
+  migrate::View view;
+  view.now = o.steady;
+  view.since = o.wave_since;
+  if (o.job.status.epoch) view.epoch = *o.job.status.epoch;
+  view.superstep_seconds = o.superstep_seconds;
+  view.round_trip_seconds = o.round_trip_seconds;
+  view.cancelled = cancelled;
+  for (const auto& [name, why] : o.not_created) view.pods[name].waits = why.message;
+  for (const auto& [name, facts] : o.pods) {
+    migrate::PodView& pod = view.pods[name];
+    pod.exists = true;
+    pod.deleting = facts.deleting;
+    pod.uncertain = facts.lost;
+    pod.ended = facts.cannot_start || (facts.app_ended && facts.app_exit_code != 0);
+    pod.message = facts.app_message.empty() ? std::format("its app container ended with code {}", facts.app_exit_code)
+                                            : facts.app_message;
+    pod.waits = facts.unscheduled;
+    if (facts.sidecar_out_of_memory)
+      pod.crippled = std::format(
+          "the sidecar of {} was killed: out of memory (raise what a LimitRange gives its container; "
+          "a target's holds the checkpoint)",
+          name);
+    pod.uid = facts.uid;
+    pod.address = facts.address;
+    if (const auto it = o.sidecars.find(name); it != o.sidecars.end()) {
+      const SidecarFacts& s = it->second;
+      pod.status = s.status;
+      pod.phase_since = s.phase_since;
+      // A target that never answered is still coming up; a rank's sidecar was there before this operator.
+      const bool member = std::ranges::any_of(view.epoch.members, [&](const auto& m) { return m.pod == name; });
+      if (s.status || member) pod.unreachable_since = s.unreachable_since;
+      pod.completed = s.completed;
+      pod.completed_at = s.completed_at;
+      pod.armed = s.armed;
+      pod.done = s.done;
+      pod.refused = s.refused;
+    }
+    // The sidecar goes with the pod; how the program ended is then told by the node.
+    if (facts.app_ended && !facts.cannot_start) {
+      if (!pod.status) pod.status.emplace();
+      if (pod.status->phase != wire::RankPhase::kExited) {
+        pod.status->phase = wire::RankPhase::kExited;
+        pod.status->exit_signal = facts.app_exit_code > 128 ? facts.app_exit_code - 128 : 0;
+        pod.status->exit_code = pod.status->exit_signal ? -1 : facts.app_exit_code;
+      }
+      pod.unreachable_since = SteadyTime{};
+    }
+  }
+  for (const Silence::Rank& rank : silence.ranks)
+    if (rank.gone) view.pods[rank.pod].gone = rank.text;
+  return view;
+}
+
+namespace {
+// A person named the node; the cost model only counts on the room of a Set.
+bool wants_its_node(const std::string& migration, const Observed& o) {
+  return std::ranges::any_of(o.migrations, [&](const crds::RankMigration& m) {
+    return m.metadata.name == migration && !m.spec.target_node.empty();
+  });
+}
+
+nlohmann::json send_fields(const migrate::Move& move) {
+  return {{"migration", move.migration}, {"to_pod", move.target_pod}, {"to_address", move.target_address}};
+}
+}  // namespace
+
+void carry_out(const migrate::Step& step, const Observed& o, Outcome& out) {
+  const auto wave = step.wave;
+  const wire::EpochPlan& current = *o.job.status.epoch;
+  for (const migrate::Action& action : step.actions) {
+    const migrate::Move* move = action.move ? &wave.moves[*action.move] : nullptr;
+    auto verb = [&](const char* name, nlohmann::json fields) {
+      out.verbs.push_back({action.pod, name, std::move(fields), action.kind, action.number});
+    };
+    switch (action.kind) {
+      case ActionKind::kCreateTargetPod: {
+        if (!migration_of(*move, o)) break;  // it is being written; see deleted_of()
+        if (o.being_made.contains(action.pod)) break;
+        const std::uint32_t generation = o.job.status.ranks[move->rank].generation - 1;
+        out.create_pods.push_back({.rank = move->rank,
+                                   .generation = generation,
+                                   .attempt = o.job.status.attempt,
+                                   .set = current.sets[move->target_set],
+                                   .node = move->target_node,
+                                   .pinned = wants_its_node(move->migration, o),
+                                   .target = true,
+                                   .migration = move->migration});
+        break;
+      }
+      case ActionKind::kDeletePod:
+        out.delete_pods.push_back(action.pod);
+        break;
+      case ActionKind::kPrepareEpoch: {
+        const wire::EpochPlan plan = action.number == current.epoch     ? current
+                                     : action.number == wave.next_epoch ? migrate::next_plan(wave, current)
+                                                                        : migrate::rollback_plan(wave, current);
+        nlohmann::json fields;
+        to_json(fields, plan);
+        verb(wire::kPrepareEpoch, std::move(fields));
+        break;
+      }
+      case ActionKind::kOpenEpoch:
+        verb(wire::kOpenEpoch, {{"epoch", action.number}});
+        break;
+      case ActionKind::kReceive:
+        verb(wire::kReceive, {{"migration", move->migration}, {"from_pod", move->source_pod}, {"restore", true}});
+        break;
+      case ActionKind::kArmGate:
+        verb(wire::kArmGate, {{"superstep", action.number}});
+        break;
+      case ActionKind::kCommitGate: {
+        nlohmann::json fields = {{"superstep", action.number}};
+        if (move) fields["send"] = send_fields(*move);
+        verb(wire::kCommitGate, std::move(fields));
+        break;
+      }
+      case ActionKind::kCancelGate:
+        verb(wire::kCancelGate, {{"superstep", action.number}});
+        break;
+      case ActionKind::kSend:
+        verb(wire::kSend, send_fields(*move));
+        break;
+      case ActionKind::kRestore:
+        verb(wire::kRestore, {{"migration", move->migration}});
+        break;
+      case ActionKind::kDiscard:
+        verb(wire::kDiscard, {{"migration", move->migration}});
+        break;
+    }
+  }
+}
+
+bool stands_still(const Observed& o) {
+  return o.job.status.epoch && std::ranges::any_of(o.job.status.epoch->members, [&](const wire::Member& m) {
+           const auto it = o.sidecars.find(m.pod);
+           return it != o.sidecars.end() && it->second.status && it->second.status->phase == wire::RankPhase::kStopped;
+         });
+}
+
+void place_ranks(const migrate::Wave& wave, const Observed& o, crds::BspJobStatus& status) {
+  for (const migrate::Move& move : wave.moves) {
+    const wire::Member& member = status.epoch->members[move.rank];
+    crds::RankPlace& place = status.ranks[move.rank];
+    place.pod = member.pod;
+    place.set = status.epoch->sets[member.set];
+    const auto pod = o.pods.find(member.pod);
+    const bool placed = pod != o.pods.end() && !pod->second.node.empty();
+    place.node = placed || member.pod != move.target_pod ? (placed ? pod->second.node : "") : move.target_node;
+  }
+}
+
+std::vector<Refusal> orphans(const migrate::Wave* wave, const Observed& o) {
+  std::vector<Refusal> out;
+  for (const crds::RankMigration& m : o.migrations) {
+    const std::uint32_t number = std::max(m.spec.wave, m.status.wave);
+    if (crds::is_finished(m.status.phase) || number == 0) continue;
+    if (wave && std::ranges::any_of(wave->moves, [&](const auto& move) { return move.migration == m.metadata.name; }))
+      continue;
+    out.push_back({m.metadata.name, "NoSuchWave",
+                   std::format("it is not part of a wave: wave {} is over or was never begun; a migration made by "
+                               "hand leaves spec.wave out",
+                               number)});
+  }
+  return out;
+}
+
+std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Observed& o) {
+  std::vector<crds::RankMigration> out;
+  for (std::size_t i = 0; i < wave.moves.size(); ++i) {
+    const migrate::Move& move = wave.moves[i];
+    const crds::RankMigration* have = migration_of(move, o);
+    crds::RankMigration m;
+    if (have) {
+      m = *have;
+      if (crds::is_finished(m.status.phase)) continue;
+    } else {
+      if (migrate::is_finished(wave) || target_was_made(move, o)) continue;  // somebody has deleted it
+      m.metadata.name = move.migration;
+      m.metadata.name_space = o.job.metadata.name_space;
+      m.metadata.labels[std::string(names::kLabelJob)] = o.job.metadata.name;
+      m.metadata.labels[std::string(names::kLabelRank)] = std::to_string(move.rank);
+      m.metadata.owner_references = owner_reference(o.job);
+      m.spec.job = o.job.metadata.name;
+      m.spec.rank = {move.rank};
+      m.spec.target_set = o.job.status.epoch ? o.job.status.epoch->sets[move.target_set] : "";
+      m.spec.wave = wave.number;
+      if (o.job.status.last_decision)
+        for (const auto& entry : o.job.status.last_decision->moves)
+          if (entry.rank.value == move.rank)
+            m.spec.predicted_gain_seconds = significant(entry.predicted_gain_seconds, 6);
+    }
+    crds::RankMigrationStatus& s = m.status;
+    const Phase before = s.phase;
+    s.observed_generation = m.metadata.generation;
+    s.phase = wave.phase;
+    s.reason = wave.reason;
+    s.message = wave.message + (wave.message.empty() || wave.delay.empty() ? "" : "; ") + wave.delay;
+    s.phase_times = wave.times;
+    s.wave = wave.number;
+    s.superstep = {wave.gate.superstep};
+    s.from_epoch = wave.base_epoch;
+    s.to_epoch = wave.rollback_committed ? wave.rollback_epoch : wave.next_epoch;
+    s.source_pod = move.source_pod;
+    s.target_pod = move.target_pod;
+    s.target_node = move.target_node;
+    if (const auto pod = o.pods.find(move.target_pod); pod != o.pods.end() && !pod->second.node.empty())
+      s.target_node = pod->second.node;
+    if (o.job.status.epoch) s.target_set = o.job.status.epoch->sets[move.target_set];
+    if (const auto pod = o.pods.find(move.source_pod); pod != o.pods.end()) {
+      s.source_set = pod->second.set;
+      s.source_node = pod->second.node;
+    }
+    if (s.start_time == Time{} && !wave.times.empty()) s.start_time = wave.times.front().time;
+    if (m.spec.predicted_gain_seconds != 0) s.predicted_gain_seconds = significant(m.spec.predicted_gain_seconds, 6);
+    if (migrate::is_finished(wave)) {
+      s.completion_time = wave.times.back().time;
+      s.pause = wave.pause;
+      crds::visit_fields(s.pause, [](const char*, double& ms) { ms = significant(ms, 4); });
+      if (i < wave.bytes.size()) s.bytes = wave.bytes[i];
+    }
+    if (!have || before != s.phase || have->status.superstep != s.superstep || have->status.message != s.message ||
+        have->status.phase_times.size() != s.phase_times.size())
+      out.push_back(std::move(m));
+  }
+  return out;
+}
+
+crds::RankMigration refused(const crds::RankMigration& migration, const Refusal& refusal, Time now) {
+  crds::RankMigration m = migration;
+  m.status.observed_generation = m.metadata.generation;
+  m.status.phase = Phase::kFailed;
+  m.status.reason = refusal.reason;
+  m.status.message = refusal.message;
+  m.status.start_time = m.status.completion_time = now;
+  m.status.phase_times = {{Phase::kPending, now}, {Phase::kFailed, now}};
+  return m;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,144 @@
+// Doing: the status stored, and then what follows from it.
+#include <algorithm>
+#include <format>
+
+#include "base/core/log.h"
+#include "operator/kube/api.h"
+#include "operator/kube/fields.h"
+#include "operator/kube/modify.h"
+#include "operator/reconcile/kernel/move_memory.h"
+#include "operator/reconcile/shell/job_shell.h"
+
+namespace bsp::reconcile {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+namespace {
+constexpr auto kFirstRefusal = 100ms, kLongestRefusal = 5000ms;
+}  // namespace
+
+// What differs from the stored object, if that is the one that was decided on: a decision is hundreds of KiB, and most writes
+// change none.
+Result<kube::Object> JobShell::write_status(const crds::BspJob& job, const crds::BspJobStatus& status) {
+  crds::BspJob next = job;
+  next.status = status;
+  json object;
+  to_json(object, next);
+  const auto stored = cache_.get(job_ref_.at);
+  if (stored && kube::metadata_text(*stored, "resourceVersion") == job.metadata.resource_version) {
+    const json& before = part_at(*stored, "status");
+    if (auto changes = kube::merge_patch(before.is_object() ? before : json::object(), object["status"])) {
+      if (changes->empty()) return *stored;
+      return client_.patch_status(
+          job_ref_.at, {{"metadata", {{"resourceVersion", job.metadata.resource_version}, {"uid", job_ref_.uid}}},
+                        {"status", *changes}});
+    }
+  }
+  return client_.update_status(object);
+}
+
+bool JobShell::store(const crds::BspJob& job, const crds::BspJobStatus& status) {
+  const auto began = std::chrono::steady_clock::now();
+  if (began < store_again_) return false;
+  auto updated = write_status(job, status);
+  if (!updated) {
+    if (updated.error().code != ErrorCode::kConflict && updated.error().code != ErrorCode::kNotFound) {
+      // Whoever refuses it now does so the next moment.
+      const auto pause = kube::backoff(refusals_++, kFirstRefusal, kLongestRefusal);
+      store_again_ = std::chrono::steady_clock::now() + pause;
+      log_warning("storing a status failed", {{"job", job.metadata.name}, {"error", updated.error().message}});
+    }
+    // Somebody changed the object meanwhile: decide again on what it is now.
+    if (auto fresh = client_.get(job_ref_.own(kBspJob, job.metadata.name))) cache_.put(*fresh);
+    return false;
+  }
+  refusals_ = 0;
+  if (kube::metadata_text(*updated, "resourceVersion") != job.metadata.resource_version)
+    stored_bytes_ = updated->dump().size();
+  cache_.put(*updated);
+  stored_ = std::chrono::steady_clock::now();
+  return true;
+}
+
+// What only tells of a status that is stored waits until all that follows from it has been asked of the sidecars: every
+// write takes a while, and ranks may stand still.
+void JobShell::keep_for_later(const Outcome& out) {
+  std::ranges::copy(out.events, std::back_inserter(untold_));
+  for (const auto& migration : out.migrations) migrations_.add(migration);
+}
+
+// Before the wave is stored that the seats are for: whoever decides from now on sees them taken.
+bool JobShell::book(const Observed& o, const Outcome& out, Duration& pause) {
+  Booking booking{.uid = job_ref_.uid,
+                  .wave = out.status.wave,
+                  .each = requests_of(part_at(o.job.spec.pod_template, "spec")),
+                  .checkpoint = MoveRoom(o).of_largest().checkpoint,
+                  .seats = out.book,
+                  .until = o.now + kBookingKept};
+  const auto booked = bookings_.book(seen_, job_ref_.key(), std::move(booking), o.now);
+  if (booked) return not_booked_.clear(), true;
+  if (booked.error().code == ErrorCode::kConflict) return false;
+  pause = 1s;
+  if (not_booked_.is_news(booked.error().message))
+    log_warning("no rank can move", {{"job", job_ref_.key()}, {"error", booked.error().message}});
+  return false;
+}
+
+void JobShell::keep_booked(const Outcome& out) {
+  const std::string mine = job_ref_.key();
+  const Time now = SystemClock{}.now();
+  const auto kept = out.moving ? bookings_.renew(mine, now) : bookings_.release(mine, now);
+  if (!kept && not_booked_.is_news(kept.error().message))
+    log_warning("booked room can't be written", {{"job", mine}, {"error", kept.error().message}});
+}
+
+void JobShell::carry_out(const Observed& o, const Outcome& out) {
+  for (const Verb& verb : out.verbs) sidecars_->call(verb);
+  // What only tells waits while ranks stand still: the machines have better to do.
+  if (o.job.status.phase != crds::JobPhase::kMigrating || !stands_still(o)) {
+    for (const Event& event : std::exchange(untold_, {})) events_.add(event);
+    migrations_.write_pending();
+  }
+  keep_booked(out);
+  migrations_.forget(out.forget);
+  pods_.create(o, out.create_pods, signer_);
+  pods_.remove(o, out.delete_pods);
+  if (out.remove_finalizer) remove_all(o.job);
+  if (out.remove_job) remove_job();
+}
+
+void JobShell::remove_job() {
+  calls_->once("delete the job", [&client = client_, job = job_ref_] {
+    if (auto removed = client.remove(job.at, job.uid); !removed)
+      log_warning("removing a finished job failed", {{"job", job.key()}, {"error", removed.error().message}});
+  });
+}
+
+// The job may go: what belongs to it goes before it (a cluster's garbage collector would do the same, later).
+void JobShell::remove_all(const crds::BspJob& job) {
+  for (const kube::Kind& kind : {kRankMigration, kSecret}) {
+    if (options_.collects_garbage) break;  // and listing Secrets would take a right to see all of them
+    const auto found = client_.list(kind, job.metadata.name_space);
+    if (!found) return log_warning("listing what belongs to a job failed", {{"error", found.error().message}});
+    for (const kube::Object& object : *found) {
+      // One made by hand has no owner.
+      const bool for_us = kind == kRankMigration && owner_of(object).uid.empty() &&
+                          text_at(part_at(object, "spec"), "job") == job.metadata.name;
+      if (!job_ref_.owns(object) && !for_us) continue;
+      const auto removed =
+          client_.remove(job_ref_.own(kind, kube::metadata_text(object, "name")), kube::metadata_text(object, "uid"));
+      if (!removed && removed.error().code != ErrorCode::kNotFound && removed.error().code != ErrorCode::kConflict)
+        return log_warning("deleting what belongs to a job failed", {{"error", removed.error().message}});
+    }
+  }
+  remove_finalizer();
+}
+
+void JobShell::remove_finalizer() {
+  if (auto removed = kube::remove_finalizer(client_, job_ref_.at, job_ref_.uid, std::string(names::kFinalizer));
+      !removed)
+    log_warning("removing the finalizer failed", {{"job", job_ref_.key()}, {"error", removed.error().message}});
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,46 @@
+// Tells people what happens to an object: kubectl get events, kubectl describe (events.k8s.io/v1).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/core/clock.h"
+#include "operator/kube/client.h"
+#include "operator/reconcile/kernel/observed.h"
+
+namespace bsp::reconcile {
+
+// What is said again within kSeries of the last time is one event that counts (its series), not a new one: a job that
+// finds no node says so once. A restarted operator begins anew.
+class EventRecorder {
+ public:
+  static constexpr std::chrono::minutes kSeries{6};  // as client-go has it
+  static constexpr std::size_t kNoteBytes = 1024;    // the API server's limit
+
+  // `clock` and `client` have to outlive this.
+  EventRecorder(kube::Client& client, const Clock& clock) : client_(client), clock_(clock) {}
+
+  // Writes it, at once, and logs it; an event that can't be written is only logged.
+  void tell(const crds::BspJob& job, const Event& event);
+
+ private:
+  struct Told {
+    std::string name;  // of the Event
+    Time last{};
+    std::uint32_t count = 1;
+  };
+
+  bool count_again(Told& told, const std::string& name_space, Time now);
+
+  kube::Client& client_;
+  const Clock& clock_;
+  std::map<std::string, Told> told_;  // by job, type, reason and note
+};
+
+// At most `bytes` of it, whole characters (UTF-8), with "…" where something is left out.
+std::string shortened(std::string_view text, std::size_t bytes);
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,289 @@
+#include "operator/reconcile/shell/job_shell.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include "base/core/fault.h"
+#include "base/core/guard.h"
+#include "base/core/log.h"
+#include "operator/kube/fields.h"
+#include "operator/kube/modify.h"
+#include "operator/reconcile/kernel/status.h"
+#include "operator/reconcile/kernel/stored.h"
+
+namespace bsp::reconcile {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+namespace {
+constexpr auto kIdle = 1s;
+constexpr auto kStarting = 3s;
+constexpr auto kQuiet = 15s;  // of a job for which nothing is left to do
+constexpr auto kRetry = 100ms;
+constexpr double kProgressBytesPerSecond = 16 << 10;
+constexpr Duration kRarestProgress = 60s;
+// What a program prints need not be UTF-8, and a status must be.
+std::string as_utf8(const std::string& bytes) {
+  return json::parse(json(bytes).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
+constexpr Duration kFirstRest = 200ms, kLongestRest = 30s;  // after a look that failed; doubled each time
+constexpr auto kIsolatedFor = 5min;
+constexpr auto kIsolateAgain = 1s;
+}  // namespace
+
+JobShell::JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, const NodeUsage& usage,
+                   BookingStore& bookings, Authority& authority, SidecarThread& sidecar_thread, Chores& chores,
+                   const ShellOptions& options, const JobRef& job, std::function<void()> changed)
+    : client_(client),
+      cache_(cache),
+      nodes_(nodes),
+      usage_(usage),
+      bookings_(bookings),
+      authority_(authority),
+      sidecar_thread_(sidecar_thread),
+      options_(options),
+      job_ref_(job),
+      changed_(std::move(changed)),
+      calls_(std::make_shared<JobCalls>(chores, job.at.name_space, job.key(), changed_)),
+      events_(client, job, calls_),
+      migrations_(client, cache, job, calls_, events_),
+      pods_(client, cache, options, job, calls_, [this](const Event& event) { events_.add(event); }),
+      tails_(options.log_tail, job, calls_) {}
+
+// Reading an object costs more than deciding on it, and most looks find it unchanged.
+const crds::BspJob* JobShell::read() {
+  const auto stored = cache_.get(job_ref_.at);
+  if (!stored || kube::metadata_text(*stored, "uid") != job_ref_.uid) return nullptr;
+  const std::string version = kube::metadata_text(*stored, "resourceVersion");
+  if (job_ && !version.empty() && job_->metadata.resource_version == version) return job_.get();
+  auto job = crds::bsp_job_from_json(*stored);
+  if (job)
+    if (auto good = crds::validate(job->spec).and_then([&] { return check_stored(*job); }); !good)
+      job = std::unexpected(good.error());
+  if (!job) {
+    refuse(*stored, job.error());
+    return nullptr;
+  }
+  job_ = std::make_unique<const crds::BspJob>(std::move(*job));
+  return job_.get();
+}
+
+// What an API server lets pass and we can't carry out: its status says why, once. No pod of it stays: nobody would look
+// after it.
+void JobShell::refuse(const kube::Object& object, const Error& error) {
+  std::vector<kube::Object> pods;
+  for (kube::Object& pod : cache_.find(kPod, kByJob, job_ref_.key()))
+    if (job_ref_.owns(pod) && !kube::is_being_deleted(pod)) pods.push_back(std::move(pod));
+  pods_.remove(std::move(pods));
+  if (kube::is_being_deleted(object)) return remove_finalizer();
+  Observed o;
+  o.now = SystemClock{}.now();
+  o.job.metadata.generation = count_at<std::int64_t>(part_at(object, "metadata"), "generation");
+  const json& before = part_at(object, "status");
+  crds::BspJobStatus status;
+  status.phase = crds::JobPhase::kFailed;
+  status.reason = "Invalid";
+  status.message = error.message;
+  status.completion_time = o.now;
+  status.observed_generation = o.job.metadata.generation;
+  if (text_at(before, "reason") == status.reason && text_at(before, "message") == status.message) return;
+  refresh_status(o, status);
+  kube::Object next = object;
+  next["status"] = json();
+  to_json(next["status"], status);
+  log_info("a BSPJob can't be carried out", {{"job", job_ref_.key()}, {"error", error.message}});
+  if (auto updated = client_.update_status(next)) cache_.put(*updated);
+}
+
+// What is not looked at for a while is worth reading again: most jobs of a thousand wait or have ended.
+Duration JobShell::reconcile() {
+  // Whatever wakes a job whose looks fail must not keep a worker from the others.
+  if (const auto now = std::chrono::steady_clock::now(); now < rests_until_) return rests_until_ - now;
+  if (const auto failed = calls_->take_error()) return rest_after(*failed);
+  const auto next = guarded([&] { return look(); });
+  if (!next) return rest_after(next.error());
+  rest_ = {};
+  if (const crds::Condition* c = job_ ? crds::find_condition(job_->status.conditions, kStalled) : nullptr;
+      c && c->status == crds::ConditionStatus::kTrue)
+    set_stalled(false, "Recovered", "the job is looked after");
+  if (*next >= kIdle) job_.reset();
+  return *next;
+}
+
+// What was made of the objects so far may be half of it; they are read again.
+Duration JobShell::rest_after(const Error& error) {
+  job_.reset();
+  rescheduler_.reset();
+  decided_.reset();
+  rest_ = rest_ == Duration{} ? kFirstRest : std::min(rest_ * 2, kLongestRest);
+  rests_until_ = std::chrono::steady_clock::now() + rest_;
+  log_error("a look at a job failed", {{"job", job_ref_.key()}, {"error", error.message}});
+  set_stalled(true, "InternalError", error.message + "; please report it with the operator's log");
+  return rest_;
+}
+
+// In the object as it is, for its status may be what can't be read.
+void JobShell::set_stalled(bool on, const std::string& reason, const std::string& message) {
+  bool news = false;
+  const auto written = kube::modify_status(client_, job_ref_.at, [&](kube::Object& object) {
+    if (kube::metadata_text(object, "uid") != job_ref_.uid) return false;
+    if (!part_at(object, "status").is_object()) object["status"] = json::object();
+    json& status = object["status"];
+    if (!part_at(status, "conditions").is_array()) status["conditions"] = json::array();
+    auto& conditions = status["conditions"].get_ref<json::array_t&>();
+    const std::string value = on ? "True" : "False";
+    const auto before = std::ranges::find(conditions, kStalled, [](const json& c) { return text_at(c, "type"); });
+    news = before == conditions.end() || text_at(*before, "status") != value || text_at(*before, "message") != message;
+    if (!news) return false;
+    std::string since = to_rfc3339(SystemClock{}.now());
+    if (before != conditions.end()) {
+      if (text_at(*before, "status") == value) since = text_at(*before, "lastTransitionTime");
+      conditions.erase(before);
+    }
+    conditions.push_back({{"type", kStalled},
+                          {"status", value},
+                          {"lastTransitionTime", since},
+                          {"reason", reason},
+                          {"message", message}});
+    return true;
+  });
+  if (!written) return log_warning("a job's condition can't be written", {{"error", written.error().message}});
+  cache_.put(*written);
+  if (news) events_.add({on ? "Warning" : "Normal", reason, message});
+}
+
+Duration JobShell::look() {
+  const crds::BspJob* job = read();
+  if (!job) return kQuiet;
+  if (auto ready = prepare(*job); !ready) {
+    tell_unprepared(ready.error().message);
+    return kIdle;
+  }
+  not_prepared_.clear();
+  calls_->set_lane(job->status.phase == crds::JobPhase::kMigrating ? kube::Lane::kUrgent : kube::Lane::kOrdinary);
+  // What is stored changes what is to be done; the bound only guards against a kernel that never rests.
+  for (int round = 0; round < 16; ++round) {
+    job = read();
+    if (!job) return kQuiet;
+    const Observed o = observe(*job);
+    gather(o);
+    ask_who_hears(o);
+    const bool gained = note_gains(o);
+    Outcome out = reconcile_job(o, options_.limits, options_.job_limits);
+    if (rescheduler_ && attempt_ == out.status.attempt && out.status.epoch) rescheduler_->store(out.status, o);
+    if (!out.show_logs_of.empty()) {
+      const auto tail = tails_.of(out.show_logs_of);
+      if (!tail) return kRetry;
+      if (!tail->empty())
+        out.status.message += std::format("; the last lines of {}:\n{}", out.show_logs_of, as_utf8(*tail));
+    }
+    if (out.book.empty()) bookings_.looked(job_ref_.key());  // others need not wait for what follows
+    if (out.store_first) {
+      if (Duration pause{}; !out.book.empty() && !book(o, out, pause)) {
+        if (pause == Duration{}) continue;
+        return pause;
+      }
+      if (!store(*job, out.status)) return until_next_store();
+      // After it is stored: a call that nobody carries out, because this operator ends here, is made again by the next
+      // one.
+      if (o.decided && o.decided->record) options_.record(job_ref_.at.name_space, job_ref_.at.name, *o.decided->record);
+      if (o.decided) decided_.reset();
+      for (const Event& event : out.events) fault_point("operator." + event.reason);  // stored; nothing of it done yet
+      keep_for_later(out);
+      continue;
+    }
+    keep_for_later(out);
+    carry_out(o, out);
+    const auto now = std::chrono::steady_clock::now();
+    // What it shows can wait: the ranks do not.
+    if (gained || progress_is_due(o)) store(*job, out.status);
+    // An epoch that is being opened, or a wave: limits are short, and a verb may have to be sent again.
+    const bool opening = out.status.phase == crds::JobPhase::kStarting && out.status.epoch;
+    if (opening || out.status.phase == crds::JobPhase::kMigrating) return kRetry;
+    if (out.status.phase != crds::JobPhase::kRunning) return rest(o, out);
+    return std::max<Duration>(next_report_ - now, Duration(1ms));
+  }
+  return kRetry;
+}
+
+// At least so long as the next try to store the status.
+Duration JobShell::until_next_store() const {
+  return std::max<Duration>(kRetry, store_again_ - std::chrono::steady_clock::now());
+}
+
+// A write of progress costs what the object is long, in etcd and for everybody who watches, however little of it changes. So a
+// large object is written as much less often.
+//
+// Nothing that the next leader needs waits for it: whatever something follows from is stored before that is done
+// (Outcome::store_first), with all the rest. Progress is what the sidecars tell anew (superstep, times, memory), and what a
+// leader may have a little older: calibration and the state of decisions, which every stored decision brings up to date.
+bool JobShell::progress_is_due(const Observed& o) const {
+  const Duration by_size =
+      std::min<Duration>(kRarestProgress, from_seconds(static_cast<double>(stored_bytes_) / kProgressBytesPerSecond));
+  return std::chrono::steady_clock::now() >= stored_ + std::max<Duration>(options_.progress, by_size) &&
+         !crds::is_finished(o.job.status.phase) && !stands_still(o);
+}
+
+// A job that has ended, is suspended or waits for its pods wakes us by a change; its time to live and its next try to make
+// a pod are our own. The limits of a start are minutes.
+Duration JobShell::rest(const Observed& o, const Outcome& out) const {
+  const bool over = crds::is_finished(out.status.phase);
+  if (out.status.phase == crds::JobPhase::kStarting) {
+    return std::max<Duration>(pods_.until_next_try(kStarting), kRetry);
+  }
+  if (!over && out.status.phase != crds::JobPhase::kSuspended) return kIdle;
+  if (!out.delete_pods.empty() || !out.migrations.empty() || !out.forget.empty() || out.remove_job ||
+      out.remove_finalizer)
+    return kIdle;
+  Duration next = kQuiet;
+  if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished; over && ttl)
+    next = std::min(next, from_seconds(std::min(static_cast<double>(*ttl), 1e9)) - o.ended_for + kRetry);
+  return std::max<Duration>(next, kRetry);
+}
+
+void JobShell::tell_unprepared(const std::string& why) {
+  if (!not_prepared_.is_news(why)) return;
+  log_warning("preparing a job failed", {{"job", job_ref_.key()}, {"error", why}});
+  const crds::BspJob* job = read();  // it may have its finalizer since
+  if (!job || job->status.phase != crds::JobPhase::kPending || job->metadata.deletion_timestamp != Time{}) return;
+  crds::BspJobStatus status = job->status;
+  status.reason = "NotPrepared";
+  status.message = why;
+  if (!store(*job, status)) not_prepared_.clear();
+}
+
+// What must be there before anything of a job can be done.
+Result<void> JobShell::prepare(const crds::BspJob& job) {
+  if (job.metadata.deletion_timestamp == Time{} &&
+      std::ranges::find(job.metadata.finalizers, names::kFinalizer) == job.metadata.finalizers.end()) {
+    BSP_TRY(kube::Object current, client_.get(job_ref_.own(kBspJob, job.metadata.name)));
+    current["metadata"]["finalizers"].push_back(names::kFinalizer);
+    BSP_TRY(const kube::Object updated, client_.update(current));
+    cache_.put(updated);
+  }
+  BSP_CHECK_OK(isolate(job));
+  if (!sidecars_) BSP_CHECK_OK(connect(job));
+  renew_if_due(job);
+  return {};
+}
+
+// Before there are pods; and again now and then, since somebody may have deleted or changed it. Its name holds the job's
+// uid, so that it is never read.
+Result<void> JobShell::isolate(const crds::BspJob& job) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!options_.isolate_from_all_but || job.metadata.deletion_timestamp != Time{} || now < isolate_again_) return {};
+  const json policy = make_network_policy(job, *options_.isolate_from_all_but);
+  auto stored = client_.update(policy);
+  if (!stored && stored.error().code == ErrorCode::kNotFound) stored = client_.create(policy);
+  isolate_again_ = now + (stored ? kIsolatedFor : kIsolateAgain);
+  if (stored) return not_isolated_.clear(), Result<void>();
+  Error error = stored.error().in("NetworkPolicy " + kube::metadata_text(policy, "name"));
+  if (job.status.phase == crds::JobPhase::kPending) return std::unexpected(std::move(error));
+  if (not_isolated_.is_news(error.message))  // its pods run: that is worth more
+    log_warning("keeping a job's NetworkPolicy failed", {{"job", job_ref_.key()}, {"error", error.message}});
+  return {};
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,136 @@
+// What the shell keeps of one job between two looks at it: links to its sidecars, its certificates, its
+// scheduler. All of it can be made anew from the objects. shell_job.cc has the round, shell_observe.cc what it looks
+// at, shell_apply.cc what it does, shell_pods.cc to pods, shell_certificates.cc the certificates.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/net/pki.h"
+#include "operator/kinds.h"
+#include "operator/reconcile/shell/credentials.h"
+#include "operator/reconcile/kernel/job_clocks.h"
+#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/shell/shell.h"
+#include "operator/reconcile/shell/authority.h"
+#include "operator/reconcile/shell/log_tails.h"
+#include "operator/reconcile/shell/migrations.h"
+#include "operator/reconcile/shell/nodes.h"
+#include "operator/reconcile/shell/objects.h"
+#include "operator/reconcile/shell/pod_keeper.h"
+#include "operator/reconcile/shell/job_ref.h"
+#include "operator/reconcile/shell/links.h"
+
+namespace bsp::reconcile {
+
+// Why something does not go well: told once, though it is tried again and again.
+class Trouble {
+ public:
+  bool is_news(const std::string& why) { return std::exchange(last_, why) != why; }
+  void clear() { last_.clear(); }
+
+ private:
+  std::string last_;
+};
+
+class JobShell {
+ public:
+  JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, const NodeUsage& usage, BookingStore& bookings,
+           Authority& authority, SidecarThread& sidecar_thread, Chores& chores, const ShellOptions& options,
+           const JobRef& job, std::function<void()> changed);
+
+  // Does what is due and says how long from now to look again at the latest. Nothing that is thrown meanwhile gets out.
+  Duration reconcile();
+  [[nodiscard]] const std::string& uid() const { return job_ref_.uid; }
+
+ private:
+  Duration look();
+  Duration rest_after(const Error& error);
+  void set_stalled(bool on, const std::string& reason, const std::string& message);
+  const crds::BspJob* read();  // as the cache has it; nullptr if it is gone or can't be carried out
+  void refuse(const kube::Object& object, const Error& error);
+  Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
+  void tell_unprepared(const std::string& why);
+  Result<void> isolate(const crds::BspJob& job);
+  Result<void> connect(const crds::BspJob& job);
+  [[nodiscard]] Result<std::shared_ptr<const Signer>> make_signer(const crds::BspJob& job, const Validity& valid) const;
+  void renew_if_due(const crds::BspJob& job);
+  Result<void> renew(const crds::BspJob& job);
+  std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const SeenNodes& all) const;
+  Observed observe(crds::BspJob job);
+  Observed look_at(crds::BspJob job);
+  void judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o);
+  void ask_who_hears(const Observed& o);  // those that don't answer
+  void gather(const Observed& o);         // asks the Set Managers for reports, when it is time
+  // False: somebody was faster, or it can't be written; decide again, after that pause.
+  bool book(const Observed& o, const Outcome& out, Duration& pause);
+  void keep_booked(const Outcome& out);
+  // True if it is stored; the cache has it then. False, and not even tried, for a while after it was refused.
+  bool store(const crds::BspJob& job, const crds::BspJobStatus& status);
+  Result<kube::Object> write_status(const crds::BspJob& job, const crds::BspJobStatus& status);
+  [[nodiscard]] Duration until_next_store() const;
+  [[nodiscard]] bool progress_is_due(const Observed& o) const;
+  std::optional<Decided> next_call(const Observed& o);
+  void keep_for_later(const Outcome& out);
+  void carry_out(const Observed& o, const Outcome& out);
+  Duration rest(const Observed& o, const Outcome& out) const;
+  bool note_gains(const Observed& o);  // true if a wave's gain has just become known
+  void remove_all(const crds::BspJob& job);
+  void remove_job();
+  void remove_finalizer();
+
+  kube::Client& client_;
+  kube::Cache& cache_;
+  NodeViews& nodes_;
+  const NodeUsage& usage_;
+  BookingStore& bookings_;
+  Authority& authority_;
+  SidecarThread& sidecar_thread_;
+  const ShellOptions& options_;
+  const JobRef job_ref_;
+  std::function<void()> changed_;
+  const std::shared_ptr<JobCalls> calls_;
+  const EventQueue events_;
+  MigrationWriter migrations_;
+  PodKeeper pods_;
+  LogTails tails_;
+  std::unique_ptr<const crds::BspJob> job_;  // as last read; null while it rests
+  std::shared_ptr<const Signer> signer_;
+  net::TlsContext tls_;                                  // of sidecars_
+  Time certificates_made_{};                             // none of the pods' is older
+  std::chrono::steady_clock::time_point renew_again_{};  // not before that
+  std::unique_ptr<Sidecars> sidecars_;
+  std::unique_ptr<Rescheduler> rescheduler_;
+  std::uint32_t attempt_ = 0;       // that rescheduler_ belongs to
+  std::optional<Decided> decided_;  // made, not stored yet
+  std::optional<Decided> held_;     // the newest that moves nobody, until one may be told again
+  std::uint64_t untold_calls_ = 0;  // since one was told
+  std::uint32_t tried_wave_ = ~0u;  // status.wave when a call that wants moves was told last
+  std::chrono::steady_clock::time_point call_told_ = std::chrono::steady_clock::time_point::min();
+  std::uint64_t completed_ = 0;   // the superstep that all ranks had ended when last looked at
+  SteadyTime superstep_ended_{};  // since when; not set while they don't run
+  std::uint64_t newest_ = 0;      // superstep that any rank had completed
+  SteadyTime progress_{};         // when that was heard
+  JobClocks clocks_;
+  LostPods lost_;
+  std::vector<Event> untold_;  // of stored statuses
+  Bookings seen_;              // what the last look was decided on
+  std::chrono::steady_clock::time_point isolate_again_{};
+  Trouble not_booked_, not_prepared_, not_renewed_, not_isolated_;
+  Duration rest_{};  // after the last look; none if it went well
+  std::chrono::steady_clock::time_point rests_until_{};
+  std::chrono::steady_clock::time_point next_report_{};
+  std::chrono::steady_clock::time_point stored_{};  // the status, last
+  std::size_t stored_bytes_ = 0;                    // of the whole object then
+  unsigned refusals_ = 0;                           // of the status, since it was stored
+  std::chrono::steady_clock::time_point store_again_{};
+  SystemClock clock_;
+};
+
+}  // namespace bsp::reconcile

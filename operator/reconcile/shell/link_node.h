@@ -1,0 +1,65 @@
+// What Sidecars keeps of one sidecar; links.cc and pages.cc share it. On the loop's thread.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "crds/wire.h"
+#include "operator/reconcile/shell/links.h"
+
+namespace bsp::reconcile {
+
+inline constexpr std::chrono::seconds kAnswerLimit{5};
+
+// Three connections: a watch occupies its own while it waits, and a Set Manager answers a report only
+// when its members have. Most ranks are no Set Managers, and who never answered is told nothing: pods are thousands.
+struct Sidecars::Node {
+  Node(net::Loop& on, const net::TlsContext& with, const std::string& pod, const std::string& address)
+      : watch(on, with, {address, pod}, wire::answer_limits), loop(on), tls(with) {}
+  [[nodiscard]] const std::string& pod() const { return watch.peer().identity; }
+  [[nodiscard]] const std::string& address() const { return watch.peer().address; }
+  net::LinkPeer& opened(std::unique_ptr<net::LinkPeer>& link) const {
+    if (!link) link = std::make_unique<net::LinkPeer>(loop, tls, watch.peer(), wire::answer_limits);
+    return *link;
+  }
+  net::LinkPeer watch;
+  std::unique_ptr<net::LinkPeer> command, report, who_hears;
+  net::Loop& loop;
+  const net::TlsContext& tls;  // of its Sidecars
+  std::uint64_t version = 0;
+  bool answered = false;  // ever
+  std::optional<net::SteadyTime> silent_since;
+  // The round of a Set Manager: who is still to be asked, with `since`.
+  bool asked_report = false;
+  bool asked_who_hears = false;
+  net::SteadyTime asked_at{};
+  std::list<nlohmann::json> members;           // takes nothing while it is empty
+  std::size_t at_once = wire::kMembersAtOnce;  // fewer for one that knows nothing of pages
+  unsigned pages = 0;
+  unsigned failed_reports = 0;  // in a row
+  net::SteadyTime report_again{};
+  // A status that changes without end is heard so often: an honest one does so for a moment, in a wave.
+  static constexpr double kPushesPerSecond = 10, kPushesAtOnce = 200;
+  // Of pushes, by the time that has gone by.
+  double pushes = kPushesAtOnce;
+  net::SteadyTime pushes_at{};
+  bool may_push(net::SteadyTime now) {
+    const double seconds = pushes_at == net::SteadyTime{} ? 0 : std::chrono::duration<double>(now - pushes_at).count();
+    pushes = std::min(kPushesAtOnce, pushes + kPushesPerSecond * seconds);
+    pushes_at = now;
+    if (pushes < 1) return false;
+    --pushes;
+    return true;
+  }
+  struct Sent {
+    bool under_way = false;
+    net::SteadyTime at{};
+  };
+  std::map<std::pair<ActionKind, std::uint64_t>, Sent> sent;
+};
+
+}  // namespace bsp::reconcile

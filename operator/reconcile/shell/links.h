@@ -1,0 +1,140 @@
+// The operator's end of the links to the sidecars of one job: a watch on each one's status, verbs sent
+// once until they are answered, superstep reports by way of the Set Managers.
+//
+// What the sidecars said is kept as SidecarFacts; nothing of it is needed after a restart.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/net/link.h"
+#include "operator/reconcile/kernel/observed.h"
+
+namespace bsp::reconcile {
+
+// Admits so many at a time, the others in their order. Of sidecars that never answered only so many are looked for at once, one after the other: a handshake holds some 25 KiB
+// while it waits for its answer, and the pods in which nobody gives one may be thousands. All in one thread.
+class FirstContacts {
+ public:
+  explicit FirstContacts(std::size_t at_once) : at_once_(at_once) {}
+  // Calls `look` as soon as fewer are under way, maybe at once. False: it is not wanted any more, the next one's turn.
+  void begin(std::function<bool()> look);
+  void end();  // of one whose `look` was true
+
+ private:
+  void let_begin();
+
+  const std::size_t at_once_;
+  std::size_t under_way_ = 0;
+  std::deque<std::function<bool()>> waiting_;
+};
+
+// The thread that all links of a shell share, in the network namespace from which pods can be reached.
+class SidecarThread {
+ public:
+  explicit SidecarThread(std::string network);  // path of a network namespace; "": the operator's own
+  ~SidecarThread();                             // no Sidecars on it may be left
+  SidecarThread(const SidecarThread&) = delete;
+  SidecarThread& operator=(const SidecarThread&) = delete;
+
+  [[nodiscard]] net::Loop& loop() { return loop_; }
+  [[nodiscard]] FirstContacts& first_contacts() { return first_contacts_; }  // on the loop
+  // How many sidecars of that job answer; how many do of all jobs.
+  Hearing note_hearing(const std::string& job_uid, const Hearing& hearing);
+  // The large answers: only so many are under way at once, whatever the number of jobs and Sets.
+  [[nodiscard]] FirstContacts& pages() { return pages_; }  // on the loop
+  // Messages of sidecars that were not taken, since the start. From any thread.
+  [[nodiscard]] std::uint64_t rejected() const { return rejected_.load(); }
+  void count_rejected() { ++rejected_; }
+
+ private:
+  std::mutex mutex_;  // of hearing_
+  std::map<std::string, Hearing> hearing_;
+  FirstContacts first_contacts_{512};
+  FirstContacts pages_{64};
+  std::atomic<std::uint64_t> rejected_{0};
+  net::Loop loop_;
+  std::thread thread_;
+};
+
+class Sidecars {
+ public:
+  struct Options {
+    net::TlsContext tls;
+    std::function<void()> changed;  // called from the loop's thread whenever facts() may differ
+  };
+  Sidecars(SidecarThread& thread, Options options);
+  ~Sidecars();  // from any thread but the loop's; `changed` is not called any more after it
+  Sidecars(const Sidecars&) = delete;
+  Sidecars& operator=(const Sidecars&) = delete;
+
+  // Exactly these pods (name -> ip:port) are watched from now on.
+  void track(const std::map<std::string, std::string>& pods);
+  // Sends the verb unless the same one is under way or was answered just now.
+  void call(const Verb& verb);
+  // Asks the manager for the reports of its Set, page by page; the answers are given by take_reports().
+  struct SetRequest {
+    std::string manager;  // pod
+    nlohmann::json members;
+  };
+  void ask_reports(const SetRequest& request);
+  std::vector<wire::RankReport> take_reports();
+  // Asks that pod whether it hears those; the answer is noted in their facts as that of `who`.
+  void ask_who_hears(const std::string& pod, const std::string& who, const std::vector<std::string>& silent);
+  void note_completed(const std::string& pod, std::uint64_t superstep);
+  // What was refused or answered in an earlier wave says nothing about this one.
+  void begin_wave(std::uint32_t number);
+
+  [[nodiscard]] std::map<std::string, SidecarFacts> facts() const;
+  [[nodiscard]] double round_trip_seconds() const;
+  // Since the last call a sidecar has not accepted our certificate, or we not its own.
+  [[nodiscard]] bool take_untrusted() { return untrusted_.exchange(false); }
+
+ private:
+  struct Node;
+  void look_for(const std::shared_ptr<Node>& node);
+  void watch(const std::shared_ptr<Node>& node);
+  void heard(const std::shared_ptr<Node>& node, const Result<net::Answer>& answer);
+  void send(const std::shared_ptr<Node>& node, const Verb& verb);
+  void ask_page(const std::shared_ptr<Node>& node);
+  void heard_page(const std::shared_ptr<Node>& of, const std::vector<nlohmann::json>& members,
+                  const Result<net::Answer>& answer);
+  // False: nothing more is to be asked for now.
+  bool take_page(Node& node, const std::vector<nlohmann::json>& members, const nlohmann::json& header);
+  void note_rejected(const std::string& pod, std::string why);
+  bool note_status(const std::string& pod, const nlohmann::json& header);  // false: it can't be read
+  void note_unreachable(const std::string& pod);
+  void note_answer(const std::string& pod, const Verb& verb, const Result<net::Answer>& answer);
+  void note_who_hears(const std::string& who, const nlohmann::json& answer);
+  SidecarFacts* facts_of(const std::string& pod);
+  void tell() const {
+    if (options_.changed) options_.changed();
+  }
+
+  SidecarThread& thread_;
+  net::Loop& loop_;
+  FirstContacts& first_contacts_;
+  const Options options_;
+  std::map<std::string, std::shared_ptr<Node>> nodes_;  // loop's thread only
+  mutable std::mutex mutex_;                            // of all below
+  std::map<std::string, std::string> tracked_;
+  std::map<std::string, SidecarFacts> facts_;  // of those of whom something is known but …
+  std::map<std::string, SteadyTime>
+      never_answered_;  // … since when they are asked in vain; facts take ten times the room
+  std::vector<wire::RankReport> reports_;
+  std::size_t held_ = 0;  // supersteps in them
+  double round_trip_ = 0.002;
+  std::uint32_t wave_ = 0;
+  std::atomic<bool> untrusted_ = false;
+};
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,40 @@
+// The last lines of a failed rank's log, read off the worker: they belong to the status that tells of the failure, so that is
+// stored a little later. A node that does not answer is not waited for long.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "operator/reconcile/shell/chores.h"
+#include "operator/reconcile/shell/job_ref.h"
+
+namespace bsp::reconcile {
+
+class LogTails {
+ public:
+  static constexpr std::chrono::seconds kPatience{5};
+  using Read = std::function<std::string(const std::string& name_space, const std::string& pod)>;
+  LogTails(Read read, JobRef job, std::shared_ptr<JobCalls> calls)
+      : read_(std::move(read)), job_(std::move(job)), calls_(std::move(calls)) {}
+
+  // nullopt: it is being read. "": there is none, or it did not come in time.
+  std::optional<std::string> of(const std::string& pod);
+
+ private:
+  struct Tail {
+    std::string pod;
+    std::chrono::steady_clock::time_point asked;
+    std::mutex mutex;  // of the last
+    std::optional<std::string> text;
+  };
+  const Read read_;
+  const JobRef job_;
+  const std::shared_ptr<JobCalls> calls_;
+  std::shared_ptr<Tail> tail_;  // the last that was asked for
+};
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,104 @@
+#include "operator/reconcile/shell/migrations.h"
+
+#include <format>
+#include <utility>
+
+#include "base/core/log.h"
+#include "operator/kube/fields.h"
+
+namespace bsp::reconcile {
+
+using nlohmann::json;
+
+namespace {
+
+std::string call_of(const std::string& migration) { return "write RankMigration " + migration; }
+
+// Whether two say the same; each decision has a time of its own.
+std::string without_times(const crds::RankMigration& migration) {
+  crds::RankMigration m = migration;
+  m.status.start_time = m.status.completion_time = {};
+  for (crds::PhaseTime& phase : m.status.phase_times) phase.time = {};
+  json object;
+  to_json(object, m);
+  return object.dump();
+}
+
+// Of that very move.
+bool is_of_wave(const JobRef& job, const kube::Object& object, const crds::RankMigration& migration) {
+  const auto there = crds::rank_migration_from_json(object);
+  return job.owns(object) && there && there->spec.job == migration.spec.job &&
+         there->spec.rank == migration.spec.rank && there->spec.wave == migration.spec.wave;
+}
+
+Event name_taken(const kube::Key& key) {
+  return {"Warning", "NameTaken",
+          std::format("{} {} is there and was not made by the operator for this job; delete it: kubectl delete {} {} "
+                      "-n {}",
+                      key.kind.kind, key.name, key.kind.kind, key.name, key.name_space)};
+}
+
+// Creates it, or writes its status; what is lost here is made again by the next reconcile of the wave.
+void write_migration(kube::Client& client, kube::Cache& cache, const JobRef& job, const EventQueue& events,
+                     const crds::RankMigration& migration) {
+  const kube::Key key = job.own(kRankMigration, migration.metadata.name);
+  json object;
+  to_json(object, migration);
+  if (migration.metadata.uid.empty()) {
+    auto created = client.create(object);
+    if (!created && created.error().code == ErrorCode::kConflict) {
+      created = client.get(key);
+      // Our own, whose first answer was lost; another one is not ours to write to.
+      if (created && !is_of_wave(job, *created, migration)) return events.add(name_taken(key));
+    }
+    if (!created)
+      return log_warning("creating a RankMigration failed",
+                         {{"migration", key.name}, {"error", created.error().message}});
+    object["metadata"] = part_at(*created, "metadata");
+  }
+  if (auto updated = client.update_status(object)) {
+    cache.put(*updated);
+  } else {
+    log_warning("storing a RankMigration's status failed",
+                {{"migration", key.name}, {"error", updated.error().message}});
+    if (auto fresh = client.get(key)) cache.put(*fresh);
+  }
+}
+
+}  // namespace
+
+void EventQueue::add(const Event& event) const {
+  calls_->in_order([recorder = recorder_, job = job_, event] { recorder->events.tell(job.named(), event); });
+}
+
+void MigrationWriter::add(const crds::RankMigration& migration) {
+  const std::string& name = migration.metadata.name;
+  if (calls_->under_way(call_of(name)) && last_[name] == without_times(migration)) return;
+  pending_.insert_or_assign(name, migration);
+}
+
+void MigrationWriter::write_pending() {
+  std::erase_if(pending_, [&](const auto& entry) {
+    const auto& [name, migration] = entry;
+    const bool begun = calls_->once(call_of(name), [&client = client_, &cache = cache_, job = job_, events = events_,
+                                                    migration] { write_migration(client, cache, job, events, migration); });
+    if (begun) last_[name] = without_times(migration);
+    return begun;
+  });
+}
+
+void MigrationWriter::forget(const std::vector<Forgotten>& migrations) {
+  for (const auto& [name, uid] : migrations) {
+    last_.erase(name);
+    calls_->once("forget RankMigration " + name, [&client = client_, &cache = cache_, job = job_, name, uid] {
+      const kube::Key key = job.own(kRankMigration, name);
+      auto removed = client.remove(key, uid);
+      if (!removed && removed.error().code != ErrorCode::kNotFound && removed.error().code != ErrorCode::kConflict)
+        return log_warning("deleting an old RankMigration failed",
+                           {{"migration", name}, {"error", removed.error().message}});
+      cache.drop(key);  // one that took its name comes again with the watch
+    });
+  }
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,166 @@
+#include "operator/reconcile/shell/objects.h"
+
+#include <string_view>
+#include <utility>
+
+#include "operator/kube/fields.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using kube::Object;
+
+constexpr std::string_view kOurs = names::kLabelJob.substr(0, names::kLabelJob.find('/') + 1);
+constexpr const char* kApplied = "kubectl.kubernetes.io/last-applied-configuration";
+
+// Keeps only the members named.
+void keep(Object& object, std::initializer_list<const char*> names) {
+  if (!object.is_object()) return;
+  Object kept = Object::object();
+  for (const char* name : names)
+    if (const auto it = object.find(name); it != object.end()) kept[name] = std::move(*it);
+  object = std::move(kept);
+}
+
+void keep_in(Object& object, const char* part, std::initializer_list<const char*> names) {
+  if (object.is_object() && object.contains(part)) keep(object[part], names);
+}
+
+void keep_in_each(Object& object, const char* list, std::initializer_list<const char*> names) {
+  if (object.is_object() && object.contains(list) && object[list].is_array())
+    for (Object& item : object[list]) keep(item, names);
+}
+
+// Of labels only our own: those of the user's template are his, and many.
+void keep_our_labels(Object& metadata) {
+  const auto labels = metadata.find("labels");
+  if (labels == metadata.end() || !labels->is_object()) return;
+  Object ours = Object::object();
+  for (auto& [label, value] : labels->items())
+    if (label.starts_with(kOurs)) ours[label] = std::move(value);
+  *labels = std::move(ours);
+}
+
+// Of its owners only the job, and of that what owner_of() reads.
+void keep_our_owner(Object& metadata) {
+  const auto owners = metadata.find("ownerReferences");
+  if (owners == metadata.end()) return;
+  Object ours = Object::array();
+  if (owners->is_array())
+    for (const Object& owner : *owners)
+      if (is_our_owner(owner)) ours.push_back(owner);
+  if (ours.empty()) return void(metadata.erase(owners));
+  for (Object& owner : ours) keep(owner, {"apiVersion", "kind", "name", "uid", "controller"});
+  *owners = std::move(ours);
+}
+
+// That a container runs is told by {"running": {}}, and since when nobody asks; of how it ended before, only why.
+void trim_container_status(Object& container) {
+  const std::string before = text_at(part_at(part_at(container, "lastState"), "terminated"), "reason");
+  keep(container, {"name", "state"});
+  if (!container.is_object()) return;
+  if (!before.empty()) container["lastState"] = {{"terminated", {{"reason", before}}}};
+  if (!part_at(container, "state").is_object()) return;
+  Object& state = container["state"];
+  keep_in(state, "running", {});
+  keep_in(state, "waiting", {"reason", "message"});
+  keep_in(state, "terminated", {"exitCode", "reason", "message"});
+}
+
+// Conditions say nothing to us but why the scheduler has found no node.
+void keep_what_hinders(Object& status) {
+  const auto conditions = status.find("conditions");
+  if (conditions == status.end() || !conditions->is_array()) return;
+  std::erase_if(conditions->get_ref<Object::array_t&>(), [](const Object& condition) {
+    return text_at(condition, "type") != "PodScheduled" || text_at(condition, "status") != "False";
+  });
+  keep_in_each(status, "conditions", {"type", "status", "message"});
+  if (conditions->empty()) status.erase(conditions);
+}
+
+void trim_pod(Object& pod) {
+  keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
+  keep_in(pod, "metadata",
+          {"name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences", "deletionTimestamp"});
+  keep_in(pod, "spec", {"nodeName", "containers", "initContainers", "overhead"});
+  keep_in(pod, "status",
+          {"phase", "podIP", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"});
+  if (part_at(pod, "metadata").is_object()) {
+    keep_our_labels(pod["metadata"]);
+    keep_our_owner(pod["metadata"]);
+  }
+  if (part_at(pod, "spec").is_object())
+    for (const char* list : {"containers", "initContainers"})
+      keep_in_each(pod["spec"], list, {"resources", "restartPolicy"});
+  if (!part_at(pod, "status").is_object()) return;
+  Object& status = pod["status"];
+  for (const char* list : {"containerStatuses", "initContainerStatuses"})
+    if (const auto containers = status.find(list); containers != status.end() && containers->is_array())
+      for (Object& container : *containers) trim_container_status(container);
+  keep_what_hinders(status);
+}
+
+// The copy of a manifest that kubectl apply leaves in the object is as long as the object, and is kubectl's alone.
+void trim_job(Object& job) {
+  if (!part_at(job, "metadata").is_object()) return;
+  const auto annotations = job["metadata"].find("annotations");
+  if (annotations != job["metadata"].end() && annotations->is_object()) annotations->erase(kApplied);
+}
+
+void trim_node(Object& node) {
+  keep(node, {"apiVersion", "kind", "metadata", "spec", "status"});
+  keep_in(node, "metadata", {"name", "uid", "resourceVersion", "labels", "annotations"});
+  keep_in(node, "spec", {"unschedulable", "taints"});
+  keep_in(node, "status", {"allocatable", "conditions"});
+  if (part_at(node, "status").is_object()) keep_in_each(node["status"], "conditions", {"type", "status"});
+}
+
+kube::Indexer by_job(const kube::Kind& kind) {
+  return [kind](const Object& object) -> std::vector<std::string> {
+    std::string key = job_key_of(kind, object);
+    if (key.empty()) return {};
+    return {std::move(key)};
+  };
+}
+
+double real(const Object& object, const char* name) {
+  const Object& value = part_at(object, name);
+  return value.is_number() ? value.get<double>() : 0;
+}
+
+}  // namespace
+
+void trim_watched(const kube::Kind& kind, Object& object) {
+  if (kind == kBspJob) trim_job(object);
+  if (kind == kPod) trim_pod(object);
+  if (kind == kNode) trim_node(object);
+}
+
+kube::CacheOptions watched_objects(const std::string& name_space) {
+  kube::CacheOptions options{.name_space = name_space,
+                             .kinds = {{.kind = kBspJob},
+                                       {.kind = kRankMigration, .indexes = {{kByJob, by_job(kRankMigration)}}},
+                                       {.kind = kPod, .indexes = {{kByJob, by_job(kPod)}}},
+                                       {.kind = kNode}}};
+  for (kube::CachedKind& cached : options.kinds)
+    cached.trim = [kind = cached.kind](Object& object) { trim_watched(kind, object); };
+  return options;
+}
+
+JobFigures job_figures(const Object& job) {
+  const Object &spec = part_at(job, "spec"), &status = part_at(job, "status");
+  JobFigures figures;
+  figures.name_space = kube::metadata_text(job, "namespace");
+  figures.name = kube::metadata_text(job, "name");
+  figures.phase = text_at(status, "phase");
+  if (figures.phase.empty()) figures.phase = "Pending";
+  figures.ranks = count_at<std::int64_t>(spec, "ranks");
+  figures.superstep = count_at<std::int64_t>(status, "superstep");
+  figures.moves = count_at<std::int64_t>(part_at(status, "migrations"), "succeeded");
+  figures.restarts = count_at<std::int64_t>(status, "attempt");
+  figures.imbalance = real(status, "imbalance");
+  figures.gain_seconds = real(status, "realisedGainSeconds");
+  return figures;
+}
+
+}  // namespace bsp::reconcile

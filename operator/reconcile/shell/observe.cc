@@ -1,0 +1,249 @@
+// Looking: what the cache and the sidecars tell of a job, as the kernels want it, and asking for what the scheduler
+// needs.
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include "base/core/log.h"
+#include "operator/kube/fields.h"
+#include "operator/reconcile/shell/job_shell.h"
+#include "operator/reconcile/kernel/silence.h"
+
+namespace bsp::reconcile {
+
+using nlohmann::json;
+
+namespace {
+
+// Of the nodes that this job's ranks are on: what is told with a loss.
+void note_nodes(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o) {
+  std::set<std::string> used;
+  for (const crds::RankPlace& place : status.ranks)
+    if (!place.node.empty()) used.insert(place.node);
+  for (const std::string& name : used) {
+    const SeenNode* const node = nodes.find(name);
+    if (!node)
+      o.node_troubles[name] = "is gone";
+    else if (node->state != NodeState::kAnswers)
+      o.node_troubles[name] = "is not ready";
+  }
+}
+
+}  // namespace
+
+Observed JobShell::observe(crds::BspJob job) {
+  Observed o = look_at(std::move(job));
+  clocks_.look(o);
+  const bool runs = o.job.status.phase == crds::JobPhase::kRunning || o.job.status.phase == crds::JobPhase::kMigrating;
+  o.everywhere = sidecar_thread_.note_hearing(job_ref_.uid, runs ? hearing_of(o) : Hearing{});
+  return o;
+}
+
+Observed JobShell::look_at(crds::BspJob job) {
+  Observed o;
+  o.now = SystemClock{}.now();
+  o.steady = std::chrono::steady_clock::now();
+  const auto nodes = nodes_.seen_by(job.spec.sets.label, job.spec.pod_template, [&] { return cache_.list(kNode); });
+  job.spec.sets.label = nodes->label;
+  seen_ = bookings_.read(o.now);
+  o.nodes = nodes_for(job, *nodes);
+  o.caps = options_.caps;
+  o.elsewhere = moves_elsewhere(seen_, job_ref_.key());
+  o.room_may_come = options_.pods.scheduled;
+  o.images_unreadable = !options_.image_defaults;
+  pods_.observe(o);
+  std::map<std::string, std::string> reachable;
+  const std::string mine = job_ref_.key();
+  for (const kube::Object& pod : cache_.find(kPod, kByJob, mine)) {
+    if (!job_ref_.owns(pod)) continue;  // of a former job of this name
+    PodFacts facts = pod_facts(pod);
+    const std::string name = kube::metadata_text(pod, "name");
+    const bool over = crds::is_finished(job.status.phase) && has_ended(pod);
+    if (!facts.address.empty() && !over) reachable[name] = facts.address;
+    o.pods.emplace(name, std::move(facts));
+  }
+  judge_lost_pods(*nodes, job.status, o);
+  // A pod that is being deleted may take its time to end, so it is spoken to, but what it says no longer counts. A lost
+  // one is to hear nobody.
+  std::erase_if(reachable, [&](const auto& entry) { return o.pods.at(entry.first).lost; });
+  note_nodes(*nodes, job.status, o);
+  for (const kube::Object& object : cache_.find(kRankMigration, kByJob, mine))
+    if (const std::string owner = owner_of(object).uid;
+        owner.empty() || owner == job_ref_.uid)  // made by hand, or by us
+      if (auto migration = crds::rank_migration_from_json(object)) o.migrations.push_back(std::move(*migration));
+  sidecars_->track(reachable);
+  sidecars_->begin_wave(job.status.wave);
+  o.sidecars = sidecars_->facts();
+  std::erase_if(o.sidecars, [&](const auto& entry) {
+    const auto pod = o.pods.find(entry.first);
+    return pod == o.pods.end() || pod->second.deleting;
+  });
+  o.round_trip_seconds = sidecars_->round_trip_seconds();
+
+  const bool runs = job.status.phase == crds::JobPhase::kRunning || job.status.phase == crds::JobPhase::kMigrating;
+  if (!runs || !job.status.epoch) {
+    if (!crds::is_finished(job.status.phase)) rescheduler_.reset();
+    superstep_ended_ = progress_ = {};
+    newest_ = 0;
+    o.job = std::move(job);
+    return o;
+  }
+  if (!rescheduler_ || attempt_ != job.status.attempt) {
+    rescheduler_ = std::make_unique<Rescheduler>(job, job.status.epoch->sets.size(), options_.record != nullptr);
+    attempt_ = job.status.attempt;
+    decided_.reset();
+    held_.reset();
+    tried_wave_ = ~0u;
+  }
+  for (const wire::RankReport& report : sidecars_->take_reports()) {
+    if (rescheduler_->add(report) && report.rank < job.status.ranks.size())
+      sidecars_->note_completed(job.status.ranks[report.rank].pod, report.completed);
+  }
+  for (const auto& [pod, sidecar] : o.sidecars)
+    if (sidecar.completed > newest_) {
+      newest_ = sidecar.completed;
+      progress_ = o.steady;
+    }
+  o.progress = progress_;
+  std::uint64_t completed = ~0ull;
+  for (const crds::RankPlace& place : job.status.ranks)
+    if (const auto it = o.sidecars.find(place.pod); it != o.sidecars.end())
+      completed = std::min(completed, it->second.completed);
+  if (superstep_ended_ == SteadyTime{} || completed != completed_ || job.status.phase != crds::JobPhase::kRunning) {
+    completed_ = completed;
+    superstep_ended_ = o.steady;
+  }
+  o.superstep_ended = superstep_ended_;
+  o.superstep_seconds = rescheduler_->superstep_seconds();
+  o.job = std::move(job);
+  if (!decided_) decided_ = next_call(o);
+  o.decided = decided_;
+  return o;
+}
+
+// In short supersteps a call comes many times a second, and each that is told is a write of the whole status and an event. One
+// that moves nobody (or wants to, where the last one that wanted to began no wave) waits until the last that was told is
+// options_.calls old, and the newest is told then, with their number. What a call changes for those after it, alpha, D and P, the next
+// leader finds in whatever was stored last: it decides the same a little earlier or later, for nothing was done in between.
+std::optional<Decided> JobShell::next_call(const Observed& o) {
+  const auto may_be_told = call_told_ + options_.calls;
+  std::optional<Decided> call;
+  while (!call) {
+    call = rescheduler_->advance(o);
+    if (!call) break;
+    ++untold_calls_;
+    for (const std::string& line : call->text) log_debug(line);
+    const bool moves = !call->moves.empty() && o.job.status.wave != tried_wave_;
+    if (moves || std::chrono::steady_clock::now() >= may_be_told) break;
+    if (call->record) options_.record(job_ref_.at.name_space, job_ref_.at.name, *std::exchange(call->record, nullptr));
+    if (call->moves.empty()) held_ = std::move(call);
+    call.reset();
+  }
+  if (!call && held_ && std::chrono::steady_clock::now() >= may_be_told) call = std::exchange(held_, std::nullopt);
+  if (!call) return std::nullopt;
+  held_.reset();
+  call_told_ = std::chrono::steady_clock::now();
+  if (!call->moves.empty()) tried_wave_ = o.job.status.wave;
+  if (const std::uint64_t others = std::exchange(untold_calls_, 0) - 1; others > 0)
+    call->decision.message += std::format(" ({} calls before it are not told)", others);
+  return call;
+}
+
+void JobShell::judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o) {
+  lost_.judge(
+      o.pods,
+      [&](const std::string& name) {
+        const SeenNode* const node = nodes.find(name);
+        return node ? node->state : NodeState::kDead;
+      },
+      status.epoch ? &*status.epoch : nullptr, std::chrono::steady_clock::now());
+}
+
+std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, const SeenNodes& all) const {
+  const std::string mine = job_ref_.key();
+  const Resources rank = requests_of(part_at(job.spec.pod_template, "spec"));
+  const auto booked = booked_by_others(seen_, mine, [&](const std::string& name_space, const std::string& pod) {
+    return usage_.has_target(name_space, pod);
+  });
+  std::vector<observe::NodeFacts> nodes;
+  for (const SeenNode& node : all.nodes) {
+    observe::NodeFacts facts = node.facts;
+    if (facts.set.empty()) continue;
+    // Whatever else runs on a node takes room there.
+    Resources others = usage_.of_others(facts.name, mine);
+    if (const auto seats = booked.find(facts.name); seats != booked.end()) others += seats->second;
+    if (options_.pods.scheduled) {
+      Resources room = node.allocatable;
+      room -= others;
+      const std::uint32_t slots = slots_of(room, rank);
+      facts.slots = std::max(slots, 1u);  // 0 would mean that there is no limit
+      facts.cordoned = slots == 0 || !node.takes_pods;
+      if (node.allocatable.memory > 0) facts.memory = room.memory;
+    } else {
+      facts.taken = static_cast<std::uint32_t>(others.pods);
+    }
+    nodes.push_back(std::move(facts));
+  }
+  return nodes;
+}
+
+// Of a sidecar that does not answer us others may know more (silence.h).
+void JobShell::ask_who_hears(const Observed& o) {
+  constexpr std::size_t kAsked = 3;
+  if (!o.job.status.epoch) return;
+  std::vector<std::string> silent;
+  std::vector<const wire::Member*> others;
+  for (const wire::Member& member : o.job.status.epoch->members) {
+    const auto it = o.sidecars.find(member.pod);
+    if (it == o.sidecars.end()) continue;
+    if (it->second.unreachable_since != SteadyTime{})
+      silent.push_back(member.pod);
+    else if (it->second.status && others.size() < kAsked)
+      others.push_back(&member);
+  }
+  if (silent.empty()) return;
+  for (const wire::Member* member : others)
+    sidecars_->ask_who_hears(member->pod, std::format("rank {}", member->rank), silent);
+}
+
+// Reports come by way of the Set Managers.
+void JobShell::gather(const Observed& o) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!rescheduler_ || !o.job.status.epoch || now < next_report_) return;
+  if (o.job.status.phase != crds::JobPhase::kRunning && o.job.status.phase != crds::JobPhase::kMigrating) return;
+  // Once a superstep if they are long; of short ones several at once, since each report is a look at everything. The
+  // ring holds 256 of them.
+  const double pace = o.superstep_seconds > 0 ? o.superstep_seconds : 0.1;
+  const double least = std::clamp(100 * pace, 0.05, 0.25);
+  next_report_ = now + std::chrono::duration_cast<std::chrono::milliseconds>(
+                           std::chrono::duration<double>(std::clamp(pace, least, 0.5)));
+  if (stands_still(o)) return;  // nothing is completed meanwhile, and the pods' share of a core is wanted for the move
+  const auto managers = set_managers(o);
+  std::map<std::uint32_t, Sidecars::SetRequest> requests;  // by Set
+  for (const wire::Member& member : o.job.status.epoch->members) {
+    const auto manager = managers.find(member.set);
+    if (manager == managers.end()) continue;
+    Sidecars::SetRequest& request = requests[member.set];
+    if (request.manager.empty()) request = {manager->second, json::array()};
+    request.members.push_back({{"rank", member.rank},
+                               {"address", member.address},
+                               {"pod", member.pod},
+                               {"since", rescheduler_->collector().since(member.rank)}});
+  }
+  for (const auto& [set, request] : requests) sidecars_->ask_reports(request);
+}
+
+bool JobShell::note_gains(const Observed& o) {
+  if (!rescheduler_) return false;
+  const auto gains = rescheduler_->realised(o.job.status, crds::is_finished(o.job.status.phase));
+  for (const RealisedGain& gain : gains)
+    for (const crds::RankMigration& m : o.migrations)
+      if (m.metadata.name == gain.migration) {
+        crds::RankMigration with_gain = m;
+        with_gain.status.realised_gain_seconds = gain.seconds;
+        migrations_.add(with_gain);
+      }
+  return !gains.empty();
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,178 @@
+#include "operator/reconcile/shell/shell.h"
+
+#include <algorithm>
+#include <format>
+
+#include "base/core/guard.h"
+#include "base/core/log.h"
+#include "operator/kube/fields.h"
+#include "operator/kube/modify.h"
+#include "operator/reconcile/capacity/stores/exchange_store.h"
+#include "operator/reconcile/shell/job_shell.h"
+#include "operator/reconcile/kernel/waves.h"
+
+namespace bsp::reconcile {
+
+using namespace std::chrono_literals;
+
+namespace {
+// A RankMigration of no job waits for one, since whoever made it may make the job next; one that was under way has
+// failed with its job.
+void answer_without_job(kube::Client& client, kube::Cache& cache, const std::string& key) {
+  const std::size_t slash = key.find('/');
+  for (const kube::Object& object : cache.find(kRankMigration, kByJob, key)) {
+    auto migration = crds::rank_migration_from_json(object);
+    if (!migration || crds::is_finished(migration->status.phase) || kube::is_being_deleted(object)) continue;
+    if (migration->status.phase == crds::MigrationPhase::kPending) {
+      std::string message =
+          std::format("spec.job: there is no BSPJob {} in namespace {}; it waits for one, or correct the name",
+                      key.substr(slash + 1), key.substr(0, slash));
+      if (migration->status.message == message) continue;
+      migration->status.observed_generation = migration->metadata.generation;
+      migration->status.reason = "NoSuchJob";
+      migration->status.message = std::move(message);
+    } else {
+      migration =
+          refused(*migration, {migration->metadata.name, "JobGone", "the job was deleted"}, SystemClock{}.now());
+    }
+    kube::Object next;
+    to_json(next, *migration);
+    if (const auto updated = client.update_status(next)) cache.put(*updated);
+  }
+}
+// Where what the operator itself needs is.
+const std::string& own_name_space(const ShellOptions& options) {
+  return options.bookings_name_space.empty() ? options.name_space : options.bookings_name_space;
+}
+}  // namespace
+
+Shell::Shell(kube::Client& client, ShellOptions options)
+    : client_(client),
+      options_(std::move(options)),
+      queue_({.tenant_of = [](const std::string& key) { return key.substr(0, key.find('/')); },
+              .max_per_tenant = std::max(1u, options_.workers)}),
+      authority_(client, own_name_space(options_), options_.authority_name),
+      sidecar_thread_(options_.network) {
+  if (options_.exchange.group)
+    bookings_ = std::make_unique<ExchangeBookings>(options_.exchange, usage_);
+  else
+    bookings_ = std::make_unique<ObjectBookings>(client, own_name_space(options_), options_.bookings_name);
+  kube::CacheOptions cached = watched_objects(options_.name_space);
+  cached.on_change = [this](const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
+    // On the watch's thread: an object that can't be read must not end the watch of all others.
+    if (auto seen = guarded([&] { changed(kind, before, now); }); !seen)
+      log_error("a change could not be noted", {{"kind", kind.kind}, {"error", seen.error().message}});
+  };
+  cache_ = std::make_unique<kube::Cache>(client_, std::move(cached));
+  chores_ = std::make_unique<Chores>();
+  // Those for urgent jobs alone are never with a job whose creation of pods hangs.
+  for (unsigned i = 0; i < kNamespaces * std::max(1u, options_.workers); ++i)
+    for (const kube::Lane lane : {kube::Lane::kUrgent, kube::Lane::kOrdinary})
+      workers_.emplace_back([this, lane] { work(lane); });
+}
+
+Shell::~Shell() {
+  stop_ = true;
+  queue_.shut_down();
+  for (std::thread& worker : workers_) worker.join();
+  chores_.reset();
+  jobs_.clear();
+}
+
+void Shell::changed(const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
+  if (kind == kNode) return node_views_.change(before, now);  // the jobs' next looks see it
+  const std::string key = job_key_of(kind, now ? *now : *before);
+  if (kind == kPod) {
+    usage_.change(before, now);
+    bookings_->pods_changed(text_at(part_at(now ? *now : *before, "spec"), "nodeName"));
+  }
+  if (kind == kBspJob) {
+    const std::lock_guard lock(mutex_);
+    if (now)
+      job_figures_[key] = job_figures(*now);
+    else
+      job_figures_.erase(key);
+  }
+  if (kind == kBspJob)
+    queue_.set_lane(key, now && text_at(part_at(*now, "status"), "phase") == crds::to_string(crds::JobPhase::kMigrating)
+                             ? kube::Lane::kUrgent
+                             : kube::Lane::kOrdinary);
+  if (!key.empty() && !RunsFor::is(key)) queue_.add(key);
+}
+
+void Shell::work(kube::Lane lane) {
+  // Before everything is known nobody may conclude that something does not exist.
+  while (!cache_->wait_filled(250ms))
+    if (stop_) return;
+  bookings_->begin();
+  while (const auto key = queue_.get(lane)) {
+    const auto began = std::chrono::steady_clock::now();
+    bool gone = false;
+    const auto next = guarded([&] {
+      const RunsFor here(*key);
+      return look_at(*key, gone);
+    });
+    {
+      const std::lock_guard lock(mutex_);
+      looks_.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    }
+    queue_.done(*key);
+    if (!next) {
+      log_error("a look at a job failed", {{"job", *key}, {"error", next.error().message}});
+      queue_.add_rate_limited(*key);
+    } else {
+      queue_.forget(*key);
+      if (!gone) queue_.add_after(*key, *next);
+    }
+    if (const auto kept = guarded([&] { authority_.keep(); }); !kept)
+      log_error("the seed of the jobs' certificates can't be kept", {{"error", kept.error().message}});
+  }
+}
+
+Duration Shell::look_at(const std::string& key, bool& gone) {
+  const std::size_t slash = key.find('/');
+  const kube::Key at{kBspJob, key.substr(0, slash), key.substr(slash + 1)};
+  const auto object = cache_->get(at);
+  gone = !object;
+  // At no request, unless it went in the middle of a wave.
+  if (gone)
+    if (auto released = bookings_->release(key, SystemClock{}.now()); !released)
+      log_warning("giving up booked room failed", {{"job", key}, {"error", released.error().message}});
+  if (gone) answer_without_job(client_, *cache_, key);
+  std::shared_ptr<JobShell> job, former;  // one that is not the last: it ends outside of the lock
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = jobs_.find(key);
+    // Deleted and made anew under the same name it is another job, with certificates of its own.
+    if (it != jobs_.end() && (gone || it->second->uid() != kube::metadata_text(*object, "uid"))) {
+      former = std::move(it->second);
+      jobs_.erase(it);
+    }
+    if (gone) return {};
+    auto& place = jobs_[key];
+    if (!place)
+      place = std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, *bookings_, authority_, sidecar_thread_,
+                                         *chores_, options_, JobRef{at, kube::metadata_text(*object, "uid")},
+                                         [this, key] { queue_.add(key); });
+    job = place;
+  }
+  const Duration next = job->reconcile();
+  bookings_->looked(key);
+  return next;
+}
+
+ShellFigures Shell::figures() {
+  ShellFigures figures;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, job] : job_figures_) figures.jobs.push_back(job);
+    figures.looks = looks_;
+  }
+  figures.waiting = queue_.size();
+  figures.cached_pods = cache_->count(kPod);
+  figures.rejected_messages = sidecar_thread_.rejected();
+  figures.cached_bytes = cache_->bytes();
+  return figures;
+}
+
+}  // namespace bsp::reconcile
