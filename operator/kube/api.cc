@@ -1,11 +1,11 @@
 #include "operator/kube/api.h"
 
 #include <algorithm>
-#include <cmath>
 #include <format>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/core/backoff.h"
 #include "base/json/bounded.h"
 #include "operator/kube/fields.h"
 
@@ -55,9 +55,8 @@ constexpr int kMaxObjectDepth = 100;
 }  // namespace
 
 milliseconds backoff(unsigned failures, milliseconds first, milliseconds last) {
-  const double pause = static_cast<double>(first.count()) * std::pow(2.0, std::min(failures, 40u));
-  const double bounded = std::min(pause, static_cast<double>(last.count()));
-  return milliseconds(static_cast<std::int64_t>(bounded * random_between(0.5, 1.5)));
+  const std::chrono::duration<double, std::milli> pause = Backoff(first, last).after(failures);
+  return milliseconds(static_cast<std::int64_t>(pause.count() * random_between(0.5, 1.5)));
 }
 
 milliseconds jittered(milliseconds pause) {

@@ -25,7 +25,7 @@ struct ApiOptions {
   std::chrono::milliseconds last_pause = std::chrono::seconds(5);
 };
 
-// Doubles from first to last, then multiplies by a random factor between 0.5 and 1.5. Thread-safe.
+// A Backoff (base/core) times a random factor between 0.5 and 1.5, so that clients do not return together. Thread-safe.
 std::chrono::milliseconds backoff(unsigned failures, std::chrono::milliseconds first, std::chrono::milliseconds last);
 // `pause`, lengthened at random by up to half.
 std::chrono::milliseconds jittered(std::chrono::milliseconds pause);

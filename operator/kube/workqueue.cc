@@ -1,17 +1,16 @@
 #include "operator/kube/workqueue.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "base/core/backoff.h"
 
 namespace bsp::kube {
 
 using std::chrono::nanoseconds;
 
 nanoseconds RateLimiter::delay(const std::string& key, Time now) {
-  const unsigned n = failures_[key]++;
-  const double first = std::chrono::duration<double>(options_.first_delay).count();
-  const double last = std::chrono::duration<double>(options_.last_delay).count();
-  const double own = std::min(first * std::pow(2.0, std::min(n, 60u)), last);
+  const double own =
+      std::chrono::duration<double>(Backoff(options_.first_delay, options_.last_delay).after(failures_[key]++)).count();
   if (refilled_) {
     const double seconds = std::chrono::duration<double>(now - *refilled_).count();
     tokens_ = std::min(options_.burst, tokens_ + seconds * options_.failures_per_second);

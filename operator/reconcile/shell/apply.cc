@@ -3,7 +3,6 @@
 #include <format>
 
 #include "base/core/log.h"
-#include "operator/kube/api.h"
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
 #include "operator/reconcile/kernel/move_memory.h"
@@ -13,10 +12,6 @@ namespace bsp::reconcile {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
-
-namespace {
-constexpr auto kFirstRefusal = 100ms, kLongestRefusal = 5000ms;
-}  // namespace
 
 // What differs from the stored object, if that is the one that was decided on: a decision is hundreds of KiB, and most writes
 // change none.
@@ -45,15 +40,14 @@ bool JobShell::store(const crds::BspJob& job, const crds::BspJobStatus& status) 
   if (!updated) {
     if (updated.error().code != ErrorCode::kConflict && updated.error().code != ErrorCode::kNotFound) {
       // Whoever refuses it now does so the next moment.
-      const auto pause = kube::backoff(refusals_++, kFirstRefusal, kLongestRefusal);
-      store_again_ = std::chrono::steady_clock::now() + pause;
+      store_again_ = std::chrono::steady_clock::now() + refusals_.next();
       log_warning("storing a status failed", {{"job", job.metadata.name}, {"error", updated.error().message}});
     }
     // Somebody changed the object meanwhile: decide again on what it is now.
     if (auto fresh = client_.get(job_ref_.own(kBspJob, job.metadata.name))) cache_.put(*fresh);
     return false;
   }
-  refusals_ = 0;
+  refusals_.reset();
   if (kube::metadata_text(*updated, "resourceVersion") != job.metadata.resource_version)
     stored_bytes_ = updated->dump().size();
   cache_.put(*updated);

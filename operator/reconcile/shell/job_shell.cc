@@ -28,7 +28,6 @@ constexpr Duration kRarestProgress = 60s;
 std::string as_utf8(const std::string& bytes) {
   return json::parse(json(bytes).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
 }
-constexpr Duration kFirstRest = 200ms, kLongestRest = 30s;  // after a look that failed; doubled each time
 constexpr auto kIsolatedFor = 5min;
 constexpr auto kIsolateAgain = 1s;
 }  // namespace
@@ -104,7 +103,7 @@ Duration JobShell::reconcile() {
   if (const auto failed = calls_->take_error()) return rest_after(*failed);
   const auto next = guarded([&] { return look(); });
   if (!next) return rest_after(next.error());
-  rest_ = {};
+  rests_.reset();
   if (const crds::Condition* c = job_ ? crds::find_condition(job_->status.conditions, kStalled) : nullptr;
       c && c->status == crds::ConditionStatus::kTrue)
     set_stalled(false, "Recovered", "the job is looked after");
@@ -117,11 +116,11 @@ Duration JobShell::rest_after(const Error& error) {
   job_.reset();
   rescheduler_.reset();
   decided_.reset();
-  rest_ = rest_ == Duration{} ? kFirstRest : std::min(rest_ * 2, kLongestRest);
-  rests_until_ = std::chrono::steady_clock::now() + rest_;
+  const Duration rest = rests_.next();
+  rests_until_ = std::chrono::steady_clock::now() + rest;
   log_error("a look at a job failed", {{"job", job_ref_.key()}, {"error", error.message}});
   set_stalled(true, "InternalError", error.message + "; please report it with the operator's log");
-  return rest_;
+  return rest;
 }
 
 // In the object as it is, for its status may be what can't be read.

@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "base/core/backoff.h"
+#include "base/core/backoff.h"
 #include "base/net/pki.h"
 #include "operator/kinds.h"
 #include "operator/reconcile/shell/credentials.h"
@@ -123,12 +125,12 @@ class JobShell {
   Bookings seen_;              // what the last look was decided on
   std::chrono::steady_clock::time_point isolate_again_{};
   Trouble not_booked_, not_prepared_, not_renewed_, not_isolated_;
-  Duration rest_{};  // after the last look; none if it went well
+  Backoff rests_{std::chrono::milliseconds(200), std::chrono::seconds(30)};  // after reconciles that failed
   std::chrono::steady_clock::time_point rests_until_{};
   std::chrono::steady_clock::time_point next_report_{};
   std::chrono::steady_clock::time_point stored_{};  // the status, last
   std::size_t stored_bytes_ = 0;                    // of the whole object then
-  unsigned refusals_ = 0;                           // of the status, since it was stored
+  Backoff refusals_{std::chrono::milliseconds(100), std::chrono::seconds(5)};  // of the status, since it was stored
   std::chrono::steady_clock::time_point store_again_{};
   SystemClock clock_;
 };

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/core/backoff.h"
 #include "crds/wire.h"
 #include "operator/reconcile/shell/links.h"
 
@@ -40,7 +41,8 @@ struct Sidecars::Node {
   std::list<nlohmann::json> members;           // takes nothing while it is empty
   std::size_t at_once = wire::kMembersAtOnce;  // fewer for one that knows nothing of pages
   unsigned pages = 0;
-  unsigned failed_reports = 0;  // in a row
+  // A Set Manager that can't be asked does not take the place of others.
+  Backoff reports{std::chrono::milliseconds(500), std::chrono::seconds(32)};
   net::SteadyTime report_again{};
   // A status that changes without end is heard so often: an honest one does so for a moment, in a wave.
   static constexpr double kPushesPerSecond = 10, kPushesAtOnce = 200;

@@ -10,14 +10,8 @@
 
 namespace bsp::reconcile {
 
-using namespace std::chrono_literals;
-
 namespace {
 
-// A Set Manager that can't be asked is asked again after a while that doubles up to this, so that it does not take
-// the place of others.
-constexpr auto kReportAgainLeast = 250ms;
-constexpr unsigned kReportDoublings = 7;  // 32 s
 constexpr unsigned kFailedReports = 4;    // in a row: worth telling
 constexpr unsigned kPages = 1024;         // of one round
 // What is held until the shell takes it: the rest is asked for then.
@@ -63,7 +57,7 @@ void Sidecars::heard_page(const std::shared_ptr<Node>& of, const std::vector<nlo
   ++node.pages;
   bool more = true;
   if (answer) {
-    node.failed_reports = 0;
+    node.reports.reset();
     node.at_once = std::min(wire::kMembersAtOnce, node.at_once + node.at_once / 8 + 1);
     more = take_page(node, members, answer->header);
   } else if (answer.error().code == ErrorCode::kInvalid && members.size() > 1) {
@@ -73,10 +67,9 @@ void Sidecars::heard_page(const std::shared_ptr<Node>& of, const std::vector<nlo
   } else if (answer.error().code == ErrorCode::kInvalid) {
     note_rejected(text_at(members.front(), "pod"), "its report: " + answer.error().message);
   } else {
-    if (++node.failed_reports >= kFailedReports)
+    node.report_again = std::chrono::steady_clock::now() + node.reports.next();
+    if (node.reports.failures() >= kFailedReports)
       note_rejected(node.pod(), "asked for the reports of its Set: " + answer.error().message);
-    node.report_again =
-        std::chrono::steady_clock::now() + kReportAgainLeast * (1 << std::min(node.failed_reports, kReportDoublings));
     more = false;
   }
   if (more && !node.members.empty() && node.pages < kPages) return ask_page(of);

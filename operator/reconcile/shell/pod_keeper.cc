@@ -15,13 +15,10 @@
 
 namespace bsp::reconcile {
 
-using namespace std::chrono_literals;
 using nlohmann::json;
 
 namespace {
 
-constexpr auto kFirstPause = 500ms;  // after a pod could not be made; doubled each time
-constexpr auto kLongestPause = 15s;
 // Pods being made at once, so that no job has the threads for long.
 constexpr std::size_t kAtOnce = 128;
 
@@ -203,8 +200,10 @@ void PodKeeper::observe(Observed& o) {
 void PodKeeper::note_refused(const std::string& pod, const Error& error, bool quiet) {
   const auto before = refused_.find(pod);
   const bool news = before == refused_.end() || before->second.error.message != error.message;
-  const Duration pause = news ? kFirstPause : std::min<Duration>(before->second.pause * 2, kLongestPause);
-  refused_.insert_or_assign(pod, Refused{error, std::chrono::steady_clock::now() + pause, pause});
+  Refused& refused = refused_[pod];
+  if (news) refused.tries.reset();
+  refused.error = error;
+  refused.again = std::chrono::steady_clock::now() + refused.tries.next();
   if (!news || quiet) return;
   // What the API server refuses for the template's sake is its author's to put right, and told there.
   log(error.code == ErrorCode::kInvalid || error.code == ErrorCode::kRefused ? LogLevel::kInfo : LogLevel::kWarning,

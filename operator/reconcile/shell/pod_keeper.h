@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/core/backoff.h"
 #include "base/net/pki.h"
 #include "operator/reconcile/kernel/observed.h"
 #include "operator/reconcile/shell/chores.h"
@@ -83,7 +84,7 @@ class PodKeeper {
   struct Refused {
     Error error;
     SteadyTime again{};  // not tried before that
-    Duration pause{};
+    Backoff tries{std::chrono::milliseconds(500), std::chrono::seconds(15)};  // that failed for this reason
   };
   std::map<std::string, Refused> refused_;  // by pod
 };
