@@ -36,8 +36,8 @@
 #include "operator/local/pools.h"
 #include "operator/local/process.h"
 #include "operator/local/store.h"
-#include "operator/reconcile/shell/record.h"
 #include "operator/reconcile/kernel/status.h"
+#include "operator/reconcile/shell/record.h"
 
 namespace bsp::local {
 namespace {

@@ -11,8 +11,8 @@
 #include "operator/local/podman.h"
 #include "operator/local/podman_node.h"
 #include "operator/local/store.h"
-#include "operator/reconcile/shell/shell.h"
 #include "operator/reconcile/shell/record.h"
+#include "operator/reconcile/shell/shell.h"
 
 namespace bsp::local {
 

@@ -66,7 +66,7 @@ void JobKernel::begin_moves() {
       if (!r.migration.empty()) refuse({r.migration, "ProgramFinished", "the program is ending"});
     return;
   }
-  const Begun begun = begin_wave(o, std::move(requests), status());
+  const Begun begun = begin_wave(o, requests, status());
   for (const Refusal& r : begun.refused) refuse(r);
   for (const Refusal& r : begun.waiting) tell_waiting(r);
   if (!begun.wave) return;

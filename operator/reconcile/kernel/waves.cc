@@ -31,109 +31,161 @@ std::vector<MoveRequest> waiting_requests(const Observed& o) {
   return requests;
 }
 
-Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::BspJobStatus& status) {
-  Begun begun;
-  check(status.epoch.has_value(), "a wave begins in an open epoch");
-  const auto& sets = status.epoch->sets;
-  std::map<std::string, std::uint32_t> held;  // pods on each node, whoever's
-  for (const auto& node : o.nodes) held[node.name] = node.taken;
-  for (const auto& [name, pod] : o.pods) ++held[pod.node];
-  const MoveRoom room(o);
-  std::map<std::string, std::int64_t> memory;  // that is left for targets
-  for (const auto& node : o.nodes) memory[node.name] = room.free_memory(node);
+namespace {
 
-  migrate::Wave wave;
-  std::vector<bool> taken(status.ranks.size());
-  std::map<std::string, std::uint32_t> into;  // moves of this wave, by Set
-  // "" if it may begin with the others.
-  auto too_many = [&](const std::string& set) -> std::string {
-    const auto own = static_cast<std::uint32_t>(wave.moves.size());
-    const std::uint32_t most = o.job.spec.rescheduling.max_moves_per_wave;
-    if (most != 0 && own >= most)
-      return std::format("spec.rescheduling.maxMovesPerWave: {} move at once, it waits for the next wave", most);
-    if (const auto left = moves_left(o.caps, o.elsewhere, set, into[set], own); left && *left == 0)
-      return std::format("as many ranks as the operator admits move into Set {} or in the whole cluster now", set);
-    return "";
-  };
-  for (MoveRequest& request : requests) {
-    auto refuse = [&](std::string reason, std::string message) {
-      begun.refused.push_back({request.migration, std::move(reason), std::move(message)});
-    };
-    if (request.rank >= status.ranks.size()) {
-      refuse("NoSuchRank", std::format("spec.rank: {} is not a rank of this job, which has ranks 0 to {}", request.rank,
-                                       status.ranks.size() - 1));
-      continue;
-    }
-    if (taken[request.rank]) {
-      refuse("Superseded", std::format("another migration of rank {} is in the same wave", request.rank));
-      continue;
-    }
-    const observe::NodeFacts* chosen = nullptr;
-    const observe::NodeFacts* short_of_memory = nullptr;
-    const MoveMemory needed = room.of(status.ranks[request.rank]);
-    bool set_known = false;
+// A request and where it could be met.
+struct Candidate {
+  const MoveRequest& request;
+  const crds::RankPlace* place = nullptr;  // of the rank; null: there is none
+  bool named = false;                      // a node is what the request names
+  const observe::NodeFacts* node = nullptr;
+  const observe::NodeFacts* short_of_memory = nullptr;  // a node with a slot, but not the memory
+
+  [[nodiscard]] std::string where() const {
+    return request.node.empty() ? "Set " + request.set : "node " + request.node;
+  }
+};
+
+// The moves of a wave as they are chosen, one request after the other.
+class WaveInMaking {
+ public:
+  WaveInMaking(const Observed& o, const crds::BspJobStatus& status)
+      : o_(o), status_(status), sets_(status.epoch->sets), room_(o), taken_(status.ranks.size()) {
     for (const auto& node : o.nodes) {
-      if (!request.node.empty() && node.name != request.node) continue;
-      if (request.node.empty() && node.set != request.set) continue;
-      set_known = true;
-      if (node.cordoned || held[node.name] >= node.slots) continue;
-      if (memory[node.name] < needed.both()) {
-        short_of_memory = &node;
-        continue;
-      }
-      chosen = &node;
-      break;
+      held_[node.name] = node.taken;
+      memory_[node.name] = room_.free_memory(node);
     }
-    const std::string where = request.node.empty() ? "Set " + request.set : "node " + request.node;
-    if (!set_known) {
-      refuse("NoSuchTarget", std::format("there is no {}; the Sets of this job are {}", where, [&] {
-               std::string text;
-               for (const auto& s : sets) text += (text.empty() ? "" : ", ") + s;
-               return text;
-             }()));
-      continue;
+    for (const auto& [name, pod] : o.pods) ++held_[pod.node];
+  }
+
+  [[nodiscard]] Candidate find(const MoveRequest& request) const {
+    Candidate c{.request = request};
+    if (request.rank >= status_.ranks.size()) return c;
+    c.place = &status_.ranks[request.rank];
+    for (const auto& node : o_.nodes) {
+      if (request.node.empty() ? node.set != request.set : node.name != request.node) continue;
+      c.named = true;
+      if (node.cordoned || held_.at(node.name) >= node.slots) continue;
+      const bool fits = memory_.at(node.name) >= room_.of(*c.place).both();
+      (fits ? c.node : c.short_of_memory) = &node;
+      if (fits) break;
     }
-    const crds::RankPlace& place = status.ranks[request.rank];
-    if (request.node.empty() ? place.set == request.set : place.node == request.node) {
-      refuse("AlreadyThere", std::format("rank {} is in {} already", request.rank, where));
-      continue;
-    }
-    if (!chosen) {
-      refuse("NoCapacity",
-             short_of_memory ? room.lack(*short_of_memory, needed) : std::format("{} has no free slot", where));
-      continue;
-    }
-    const auto set = std::ranges::find(sets, chosen->set);
-    if (set == sets.end()) {
-      refuse("NoSuchTarget",
-             request.node.empty()
-                 ? std::format("{} is left out by spec.sets.names", where)
-                 : std::format("{} belongs to Set {}, which spec.sets.names leaves out", where, chosen->set));
-      continue;
-    }
-    if (const std::string why = too_many(chosen->set); !why.empty()) {
-      auto& told = request.migration.empty() ? begun.refused : begun.waiting;
-      told.push_back({request.migration, "MoveLimit",
-                      request.migration.empty() ? std::format("rank {}: {}", request.rank, why) : why});
-      continue;
-    }
-    ++into[chosen->set];
-    ++held[chosen->name];
-    memory[chosen->name] -= needed.both();
-    taken[request.rank] = true;
+    return c;
+  }
+
+  // Each says why a request can't be met, or "".
+  [[nodiscard]] std::string no_such_rank(const Candidate& c) const {
+    if (c.place) return "";
+    return std::format("spec.rank: {} is not a rank of this job, which has ranks 0 to {}", c.request.rank,
+                       status_.ranks.size() - 1);
+  }
+  [[nodiscard]] std::string superseded(const Candidate& c) const {
+    if (!taken_[c.request.rank]) return "";
+    return std::format("another migration of rank {} is in the same wave", c.request.rank);
+  }
+  [[nodiscard]] std::string no_such_target(const Candidate& c) const {
+    if (c.named) return "";
+    std::string known;
+    for (const auto& set : sets_) known += (known.empty() ? "" : ", ") + set;
+    return std::format("there is no {}; the Sets of this job are {}", c.where(), known);
+  }
+  [[nodiscard]] std::string already_there(const Candidate& c) const {
+    const bool there = c.request.node.empty() ? c.place->set == c.request.set : c.place->node == c.request.node;
+    return there ? std::format("rank {} is in {} already", c.request.rank, c.where()) : "";
+  }
+  [[nodiscard]] std::string no_capacity(const Candidate& c) const {
+    if (c.node) return "";
+    return c.short_of_memory ? room_.lack(*c.short_of_memory, room_.of(*c.place))
+                             : std::format("{} has no free slot", c.where());
+  }
+  [[nodiscard]] std::string set_left_out(const Candidate& c) const {
+    if (std::ranges::contains(sets_, c.node->set)) return "";
+    return c.request.node.empty()
+               ? std::format("{} is left out by spec.sets.names", c.where())
+               : std::format("{} belongs to Set {}, which spec.sets.names leaves out", c.where(), c.node->set);
+  }
+  [[nodiscard]] std::string too_many_moves(const Candidate& c) const {
+    const auto own = static_cast<std::uint32_t>(moves_.size());
+    const std::uint32_t most = o_.job.spec.rescheduling.max_moves_per_wave;
+    std::string why;
+    if (most != 0 && own >= most)
+      why = std::format("spec.rescheduling.maxMovesPerWave: {} move at once, it waits for the next wave", most);
+    else if (const auto left = moves_left(o_.caps, o_.elsewhere, c.node->set, into(c.node->set), own);
+             left && *left == 0)
+      why =
+          std::format("as many ranks as the operator admits move into Set {} or in the whole cluster now", c.node->set);
+    return why.empty() || !c.request.migration.empty() ? why : std::format("rank {}: {}", c.request.rank, why);
+  }
+
+  void add(const Candidate& c) {
+    ++into_[c.node->set];
+    ++held_[c.node->name];
+    memory_[c.node->name] -= room_.of(*c.place).both();
+    taken_[c.request.rank] = true;
+    const wire::Member& source = status_.epoch->members[c.request.rank];
     migrate::Move move;
-    move.migration = request.migration;
-    move.rank = request.rank;
-    const wire::Member& source = status.epoch->members[request.rank];
+    move.migration = c.request.migration;
+    move.rank = c.request.rank;
     move.source_pod = source.pod;
     move.source_uid = source.pod_uid;
     move.source_address = source.address;
     move.source_set = source.set;
-    move.target_pod = pod_name(o.job.metadata.name, request.rank, place.generation);
-    move.target_set = static_cast<std::uint32_t>(set - sets.begin());
-    move.target_node = chosen->name;
-    wave.moves.push_back(std::move(move));
+    move.target_pod = pod_name(o_.job.metadata.name, c.request.rank, c.place->generation);
+    move.target_set = static_cast<std::uint32_t>(std::ranges::find(sets_, c.node->set) - sets_.begin());
+    move.target_node = c.node->name;
+    moves_.push_back(std::move(move));
   }
+  [[nodiscard]] std::vector<migrate::Move> take() { return std::move(moves_); }
+
+ private:
+  [[nodiscard]] std::uint32_t into(const std::string& set) const {
+    const auto here = into_.find(set);
+    return here == into_.end() ? 0 : here->second;
+  }
+
+  const Observed& o_;
+  const crds::BspJobStatus& status_;
+  const std::vector<std::string>& sets_;
+  const MoveRoom room_;
+  std::map<std::string, std::uint32_t> held_;   // pods on each node, whoever's
+  std::map<std::string, std::int64_t> memory_;  // that is left for targets
+  std::vector<bool> taken_;                     // by rank
+  std::map<std::string, std::uint32_t> into_;   // moves of this wave, by Set
+  std::vector<migrate::Move> moves_;
+};
+
+// In this order: each may count on those before it.
+struct Constraint {
+  const char* reason;
+  std::string (WaveInMaking::*broken)(const Candidate&) const;
+  bool passes = false;  // what was made by hand waits until it does
+};
+constexpr Constraint kConstraints[] = {
+    {"NoSuchRank", &WaveInMaking::no_such_rank},        {"Superseded", &WaveInMaking::superseded},
+    {"NoSuchTarget", &WaveInMaking::no_such_target},    {"AlreadyThere", &WaveInMaking::already_there},
+    {"NoCapacity", &WaveInMaking::no_capacity},         {"NoSuchTarget", &WaveInMaking::set_left_out},
+    {"MoveLimit", &WaveInMaking::too_many_moves, true},
+};
+
+}  // namespace
+
+Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, crds::BspJobStatus& status) {
+  check(status.epoch.has_value(), "a wave begins in an open epoch");
+  Begun begun;
+  WaveInMaking making(o, status);
+  for (const MoveRequest& request : requests) {
+    const Candidate candidate = making.find(request);
+    const auto broken =
+        std::ranges::find_if(kConstraints, [&](const Constraint& c) { return !(making.*c.broken)(candidate).empty(); });
+    if (broken == std::end(kConstraints)) {
+      making.add(candidate);
+      continue;
+    }
+    auto& answers = broken->passes && !request.migration.empty() ? begun.waiting : begun.refused;
+    answers.push_back({request.migration, broken->reason, (making.*broken->broken)(candidate)});
+  }
+  migrate::Wave wave;
+  wave.moves = making.take();
   if (wave.moves.empty()) return begun;
 
   wave.number = ++status.wave;

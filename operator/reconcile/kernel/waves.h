@@ -26,7 +26,7 @@ struct Begun {
   std::vector<Refusal> refused;
   std::vector<Refusal> waiting;  // made by hand, and too many move already: they stay Pending
 };
-Begun begin_wave(const Observed& o, std::vector<MoveRequest> requests, crds::BspJobStatus& status);
+Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, crds::BspJobStatus& status);
 
 // RankMigrations that wait for a wave (made by hand), as requests.
 std::vector<MoveRequest> waiting_requests(const Observed& o);

@@ -12,22 +12,21 @@
 #include <utility>
 
 #include "base/core/backoff.h"
-#include "base/core/backoff.h"
 #include "base/net/pki.h"
 #include "operator/kinds.h"
-#include "operator/reconcile/shell/credentials.h"
 #include "operator/reconcile/kernel/job_clocks.h"
 #include "operator/reconcile/kernel/lost_pods.h"
 #include "operator/reconcile/kernel/rescheduling.h"
-#include "operator/reconcile/shell/shell.h"
 #include "operator/reconcile/shell/authority.h"
+#include "operator/reconcile/shell/credentials.h"
+#include "operator/reconcile/shell/job_ref.h"
+#include "operator/reconcile/shell/links.h"
 #include "operator/reconcile/shell/log_tails.h"
 #include "operator/reconcile/shell/migrations.h"
 #include "operator/reconcile/shell/nodes.h"
 #include "operator/reconcile/shell/objects.h"
 #include "operator/reconcile/shell/pod_keeper.h"
-#include "operator/reconcile/shell/job_ref.h"
-#include "operator/reconcile/shell/links.h"
+#include "operator/reconcile/shell/shell.h"
 
 namespace bsp::reconcile {
 
@@ -128,8 +127,8 @@ class JobShell {
   Backoff rests_{std::chrono::milliseconds(200), std::chrono::seconds(30)};  // after reconciles that failed
   std::chrono::steady_clock::time_point rests_until_{};
   std::chrono::steady_clock::time_point next_report_{};
-  std::chrono::steady_clock::time_point stored_{};  // the status, last
-  std::size_t stored_bytes_ = 0;                    // of the whole object then
+  std::chrono::steady_clock::time_point stored_{};                             // the status, last
+  std::size_t stored_bytes_ = 0;                                               // of the whole object then
   Backoff refusals_{std::chrono::milliseconds(100), std::chrono::seconds(5)};  // of the status, since it was stored
   std::chrono::steady_clock::time_point store_again_{};
   SystemClock clock_;

@@ -123,8 +123,8 @@ void Sidecars::look_for(const std::shared_ptr<Node>& node) {
 void Sidecars::watch(const std::shared_ptr<Node>& node) {
   std::weak_ptr<Node> weak = node;
   FirstContacts* first_contact = node->answered ? nullptr : &first_contacts_;
-  node->watch.call(wire::kWatch, {{"version", node->version}, {"wait_ms", kWatchWait.count()}}, {}, kWatchWait + kAnswerLimit,
-                   [this, weak, first_contact](Result<net::Answer> answer) {
+  node->watch.call(wire::kWatch, {{"version", node->version}, {"wait_ms", kWatchWait.count()}}, {},
+                   kWatchWait + kAnswerLimit, [this, weak, first_contact](Result<net::Answer> answer) {
                      const auto self = weak.lock();
                      // What can't be taken is as good as no answer: the node must be asked again.
                      if (self)

@@ -80,8 +80,10 @@ void MigrationWriter::add(const crds::RankMigration& migration) {
 void MigrationWriter::write_pending() {
   std::erase_if(pending_, [&](const auto& entry) {
     const auto& [name, migration] = entry;
-    const bool begun = calls_->once(call_of(name), [&client = client_, &cache = cache_, job = job_, events = events_,
-                                                    migration] { write_migration(client, cache, job, events, migration); });
+    const bool begun =
+        calls_->once(call_of(name), [&client = client_, &cache = cache_, job = job_, events = events_, migration] {
+          write_migration(client, cache, job, events, migration);
+        });
     if (begun) last_[name] = without_times(migration);
     return begun;
   });

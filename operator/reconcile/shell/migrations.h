@@ -36,11 +36,7 @@ class MigrationWriter {
  public:
   MigrationWriter(kube::Client& client, kube::Cache& cache, JobRef job, std::shared_ptr<JobCalls> calls,
                   EventQueue events)
-      : client_(client),
-        cache_(cache),
-        job_(std::move(job)),
-        calls_(std::move(calls)),
-        events_(std::move(events)) {}
+      : client_(client), cache_(cache), job_(std::move(job)), calls_(std::move(calls)), events_(std::move(events)) {}
 
   // To be created, or their status written, at the next write_pending(); the newest of each counts.
   void add(const crds::RankMigration& migration);

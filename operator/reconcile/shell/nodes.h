@@ -14,8 +14,8 @@
 
 #include "operator/kube/client.h"
 #include "operator/observe/snapshot.h"
-#include "operator/reconcile/kernel/lost_pods.h"
 #include "operator/reconcile/capacity/room.h"
+#include "operator/reconcile/kernel/lost_pods.h"
 
 namespace bsp::reconcile {
 

@@ -6,8 +6,8 @@
 
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
-#include "operator/reconcile/shell/job_shell.h"
 #include "operator/reconcile/kernel/silence.h"
+#include "operator/reconcile/shell/job_shell.h"
 
 namespace bsp::reconcile {
 

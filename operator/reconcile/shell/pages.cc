@@ -12,8 +12,8 @@ namespace bsp::reconcile {
 
 namespace {
 
-constexpr unsigned kFailedReports = 4;    // in a row: worth telling
-constexpr unsigned kPages = 1024;         // of one round
+constexpr unsigned kFailedReports = 4;  // in a row: worth telling
+constexpr unsigned kPages = 1024;       // of one round
 // What is held until the shell takes it: the rest is asked for then.
 constexpr std::size_t kHeldSupersteps = 100'000;
 

@@ -9,8 +9,8 @@
 #include "base/net/sha256.h"
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
-#include "operator/reconcile/shell/credentials.h"
 #include "operator/reconcile/kernel/json_child.h"
+#include "operator/reconcile/shell/credentials.h"
 #include "operator/reconcile/shell/shell.h"
 
 namespace bsp::reconcile {

@@ -83,7 +83,7 @@ class PodKeeper {
   const Notify notify_;
   struct Refused {
     Error error;
-    SteadyTime again{};  // not tried before that
+    SteadyTime again{};                                                       // not tried before that
     Backoff tries{std::chrono::milliseconds(500), std::chrono::seconds(15)};  // that failed for this reason
   };
   std::map<std::string, Refused> refused_;  // by pod

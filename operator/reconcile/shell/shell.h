@@ -22,17 +22,17 @@
 #include "operator/kube/cache.h"
 #include "operator/kube/client.h"
 #include "operator/kube/workqueue.h"
+#include "operator/reconcile/capacity/stores/exchange_place.h"
+#include "operator/reconcile/capacity/stores/store.h"
 #include "operator/reconcile/kernel/job.h"
 #include "operator/reconcile/kernel/network_policy.h"
 #include "operator/reconcile/kernel/placement.h"
 #include "operator/reconcile/shell/authority.h"
-#include "operator/reconcile/capacity/stores/exchange_place.h"
-#include "operator/reconcile/capacity/stores/store.h"
 #include "operator/reconcile/shell/chores.h"
+#include "operator/reconcile/shell/links.h"
 #include "operator/reconcile/shell/metrics.h"
 #include "operator/reconcile/shell/nodes.h"
 #include "operator/reconcile/shell/objects.h"
-#include "operator/reconcile/shell/links.h"
 
 namespace bsp::reconcile {
 

@@ -9,8 +9,8 @@
 #include "base/core/base64.h"
 #include "base/core/significant.h"
 #include "crds/names.h"
-#include "operator/reconcile/shell/objects.h"
 #include "operator/reconcile/kernel/status.h"
+#include "operator/reconcile/shell/objects.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile {

@@ -12,8 +12,8 @@
 #include "operator/local/pools.h"
 #include "operator/reconcile/kernel/job.h"
 #include "operator/reconcile/kernel/lost_pods.h"
-#include "operator/reconcile/shell/objects.h"
 #include "operator/reconcile/kernel/status.h"
+#include "operator/reconcile/shell/objects.h"
 
 namespace bsp::reconcile::hostile {
 
