@@ -143,7 +143,7 @@ json FakeRanks::report_of(Rank& rank, std::uint64_t since) const {
   report.epoch = rank.status.epoch;
   report.memory_bytes = rank.status.memory_bytes;
   const auto whole = static_cast<std::uint64_t>(options_.superstep.count());
-  const std::uint64_t first = std::max(since + 1, report.completed > kRing ? report.completed - kRing : 1);
+  const std::uint64_t first = std::max(since + 1, report.completed > kRing ? report.completed - kRing + 1 : 1);
   for (std::uint64_t t = first; t <= report.completed; ++t) {
     const double share = options_.compute_share ? options_.compute_share(rank.status.rank, t) : 0.5;
     wire::SuperstepReport superstep;
