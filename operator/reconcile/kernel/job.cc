@@ -159,9 +159,10 @@ void JobKernel::finished() {
     out.remove_job = true;
 }
 
-Outcome reconcile_job(const Observed& o, const migrate::Limits& limits, const JobLimits& job_limits) {
-  JobKernel k{o, limits, job_limits, {}, judge_silence(o, job_limits)};
-  k.out.status = o.job.status;
+Outcome reconcile_job(const Observed& o, const Advice& advice, const migrate::Limits& limits,
+                      const JobLimits& job_limits) {
+  JobKernel k{o, advice, limits, job_limits, {}, judge_silence(o, job_limits)};
+  k.out.status = advice.status;
   k.out.status.observed_generation = o.job.metadata.generation;
   if (o.job.metadata.deletion_timestamp != Time{}) {
     k.delete_all_pods();

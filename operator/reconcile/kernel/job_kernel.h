@@ -13,6 +13,7 @@ namespace bsp::reconcile {
 
 struct JobKernel {
   const Observed& o;
+  const Advice& advice;
   const migrate::Limits& limits;
   const JobLimits& job_limits;
   Outcome out;  // status is the job's own to begin with

@@ -47,11 +47,11 @@ void JobKernel::running() {
 // A wave of what the cost model wants and of what people have asked for.
 void JobKernel::begin_moves() {
   std::vector<MoveRequest> requests;
-  if (o.decided) {
-    status().last_decision = o.decided->decision;
+  if (advice.call) {
+    status().last_decision = advice.call->decision;
     out.store_first = true;
-    out.events.push_back({"Normal", "Rescheduled", o.decided->decision.message});
-    requests = o.decided->moves;
+    out.events.push_back({"Normal", "Rescheduled", advice.call->decision.message});
+    requests = advice.call->moves;
   }
   std::ranges::copy(waiting_requests(o), std::back_inserter(requests));
   if (requests.empty()) return;

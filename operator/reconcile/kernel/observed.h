@@ -102,6 +102,21 @@ struct Decided {
   std::shared_ptr<const std::string> record;  // the call as operator/record writes it; null: nobody wants it
 };
 
+// What a wave has really gained, once it can be said.
+struct RealisedGain {
+  std::string migration;
+  double seconds = 0;  // of this rank's own supersteps, over as many as the window had, pause deducted
+};
+
+// What the scheduler makes of what was observed.
+struct Advice {
+  std::optional<Decided> call = {};       // to be stored; the same again until it is
+  crds::BspJobStatus status = {};         // the job's own, with what the scheduler goes on with and what it has measured
+  std::vector<RealisedGain> gains = {};   // that have just become known
+  std::vector<std::string> records = {};  // of calls that moved nobody and are not told
+  std::vector<std::string> text = {};     // the explanations of all new calls
+};
+
 struct Observed {
   crds::BspJob job;
   std::vector<observe::NodeFacts> nodes;         // by name
@@ -120,7 +135,6 @@ struct Observed {
   SteadyTime superstep_ended{};
   SteadyTime progress{};  // when a rank was last heard to have completed a superstep that none had before
   double round_trip_seconds = 0;
-  std::optional<Decided> decided;  // a rescheduling call that nobody has stored yet
   Hearing everywhere;              // of all jobs
   Time now{};                      // to be stored, and nothing else
   SteadyTime steady{};             // what limits are counted on

@@ -19,11 +19,6 @@
 
 namespace bsp::reconcile {
 
-struct RealisedGain {
-  std::string migration;
-  double seconds = 0;  // of this rank's own supersteps, over as many as the window had, pause deducted
-};
-
 class Rescheduler {
  public:
   // Takes up what the status says. `records`: every decision comes with its record, for which the window's supersteps

@@ -28,6 +28,7 @@ constexpr Duration kRarestProgress = 60s;
 std::string as_utf8(const std::string& bytes) {
   return json::parse(json(bytes).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
 }
+constexpr int kMostStores = 16;
 constexpr auto kIsolatedFor = 5min;
 constexpr auto kIsolateAgain = 1s;
 }  // namespace
@@ -49,7 +50,8 @@ JobShell::JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, c
       events_(client, job, calls_),
       migrations_(client, cache, job, calls_, events_),
       pods_(client, cache, options, job, calls_, [this](const Event& event) { events_.add(event); }),
-      tails_(options.log_tail, job, calls_) {}
+      tails_(options.log_tail, job, calls_),
+      advisor_({.calls = options.calls, .records = options.record != nullptr}) {}
 
 // Reading an object costs more than deciding on it, and most looks find it unchanged.
 const crds::BspJob* JobShell::read() {
@@ -114,8 +116,7 @@ Duration JobShell::reconcile() {
 // What was made of the objects so far may be half of it; they are read again.
 Duration JobShell::rest_after(const Error& error) {
   job_.reset();
-  rescheduler_.reset();
-  decided_.reset();
+  advisor_.forget();
   const Duration rest = rests_.next();
   rests_until_ = std::chrono::steady_clock::now() + rest;
   log_error("a look at a job failed", {{"job", job_ref_.key()}, {"error", error.message}});
@@ -162,16 +163,19 @@ Duration JobShell::look() {
   }
   not_prepared_.clear();
   calls_->set_lane(job->status.phase == crds::JobPhase::kMigrating ? kube::Lane::kUrgent : kube::Lane::kOrdinary);
-  // What is stored changes what is to be done; the bound only guards against a kernel that never rests.
-  for (int round = 0; round < 16; ++round) {
+  // What is stored changes what is to be done, so all of it is asked again, until nothing is to be stored. That ends: each
+  // status stored takes the job or its wave a step along its drawing (job.h, migrate/README.md), turns a condition or holds
+  // a decision, which comes once in so many supersteps; a status that is not stored ends it too. An exception or a kernel that
+  // never rests would cost one worker: the longest way, a whole wave in one reconcile, has fewer steps than this.
+  for (int round = 0; round < kMostStores; ++round) {
     job = read();
     if (!job) return kQuiet;
     const Observed o = observe(*job);
     gather(o);
     ask_who_hears(o);
-    const bool gained = note_gains(o);
-    Outcome out = reconcile_job(o, options_.limits, options_.job_limits);
-    if (rescheduler_ && attempt_ == out.status.attempt && out.status.epoch) rescheduler_->store(out.status, o);
+    const Advice advice = advisor_.advance(o);
+    note_advice(o, advice);
+    Outcome out = reconcile_job(o, advice, options_.limits, options_.job_limits);
     if (!out.show_logs_of.empty()) {
       const auto tail = tails_.of(out.show_logs_of);
       if (!tail) return kRetry;
@@ -187,8 +191,9 @@ Duration JobShell::look() {
       if (!store(*job, out.status)) return until_next_store();
       // After it is stored: a call that nobody carries out, because this operator ends here, is made again by the next
       // one.
-      if (o.decided && o.decided->record) options_.record(job_ref_.at.name_space, job_ref_.at.name, *o.decided->record);
-      if (o.decided) decided_.reset();
+      if (advice.call && advice.call->record)
+        options_.record(job_ref_.at.name_space, job_ref_.at.name, *advice.call->record);
+      advisor_.stored();
       for (const Event& event : out.events) fault_point("operator." + event.reason);  // stored; nothing of it done yet
       keep_for_later(out);
       continue;
@@ -197,7 +202,7 @@ Duration JobShell::look() {
     carry_out(o, out);
     const auto now = std::chrono::steady_clock::now();
     // What it shows can wait: the ranks do not.
-    if (gained || progress_is_due(o)) store(*job, out.status);
+    if (!advice.gains.empty() || progress_is_due(o)) store(*job, out.status);
     // An epoch that is being opened, or a wave: limits are short, and a verb may have to be sent again.
     const bool opening = out.status.phase == crds::JobPhase::kStarting && out.status.epoch;
     if (opening || out.status.phase == crds::JobPhase::kMigrating) return kRetry;

@@ -16,7 +16,7 @@
 #include "operator/kinds.h"
 #include "operator/reconcile/kernel/job_clocks.h"
 #include "operator/reconcile/kernel/lost_pods.h"
-#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/advisor.h"
 #include "operator/reconcile/shell/authority.h"
 #include "operator/reconcile/shell/credentials.h"
 #include "operator/reconcile/shell/job_ref.h"
@@ -77,11 +77,10 @@ class JobShell {
   Result<kube::Object> write_status(const crds::BspJob& job, const crds::BspJobStatus& status);
   [[nodiscard]] Duration until_next_store() const;
   [[nodiscard]] bool progress_is_due(const Observed& o) const;
-  std::optional<Decided> next_call(const Observed& o);
   void keep_for_later(const Outcome& out);
   void carry_out(const Observed& o, const Outcome& out);
   Duration rest(const Observed& o, const Outcome& out) const;
-  bool note_gains(const Observed& o);  // true if a wave's gain has just become known
+  void note_advice(const Observed& o, const Advice& advice);
   void remove_all(const crds::BspJob& job);
   void remove_job();
   void remove_finalizer();
@@ -101,19 +100,13 @@ class JobShell {
   MigrationWriter migrations_;
   PodKeeper pods_;
   LogTails tails_;
+  Advisor advisor_;
   std::unique_ptr<const crds::BspJob> job_;  // as last read; null while it rests
   std::shared_ptr<const Signer> signer_;
   net::TlsContext tls_;                                  // of sidecars_
   Time certificates_made_{};                             // none of the pods' is older
   std::chrono::steady_clock::time_point renew_again_{};  // not before that
   std::unique_ptr<Sidecars> sidecars_;
-  std::unique_ptr<Rescheduler> rescheduler_;
-  std::uint32_t attempt_ = 0;       // that rescheduler_ belongs to
-  std::optional<Decided> decided_;  // made, not stored yet
-  std::optional<Decided> held_;     // the newest that moves nobody, until one may be told again
-  std::uint64_t untold_calls_ = 0;  // since one was told
-  std::uint32_t tried_wave_ = ~0u;  // status.wave when a call that wants moves was told last
-  std::chrono::steady_clock::time_point call_told_ = std::chrono::steady_clock::time_point::min();
   std::uint64_t completed_ = 0;   // the superstep that all ranks had ended when last looked at
   SteadyTime superstep_ended_{};  // since when; not set while they don't run
   std::uint64_t newest_ = 0;      // superstep that any rank had completed

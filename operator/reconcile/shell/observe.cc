@@ -82,21 +82,15 @@ Observed JobShell::look_at(crds::BspJob job) {
 
   const bool runs = job.status.phase == crds::JobPhase::kRunning || job.status.phase == crds::JobPhase::kMigrating;
   if (!runs || !job.status.epoch) {
-    if (!crds::is_finished(job.status.phase)) rescheduler_.reset();
+    if (!crds::is_finished(job.status.phase)) advisor_.forget();
     superstep_ended_ = progress_ = {};
     newest_ = 0;
     o.job = std::move(job);
     return o;
   }
-  if (!rescheduler_ || attempt_ != job.status.attempt) {
-    rescheduler_ = std::make_unique<Rescheduler>(job, job.status.epoch->sets.size(), options_.record != nullptr);
-    attempt_ = job.status.attempt;
-    decided_.reset();
-    held_.reset();
-    tried_wave_ = ~0u;
-  }
+  advisor_.attend(job);
   for (const wire::RankReport& report : sidecars_->take_reports()) {
-    if (rescheduler_->add(report) && report.rank < job.status.ranks.size())
+    if (advisor_.add(report) && report.rank < job.status.ranks.size())
       sidecars_->note_completed(job.status.ranks[report.rank].pod, report.completed);
   }
   for (const auto& [pod, sidecar] : o.sidecars)
@@ -114,39 +108,9 @@ Observed JobShell::look_at(crds::BspJob job) {
     superstep_ended_ = o.steady;
   }
   o.superstep_ended = superstep_ended_;
-  o.superstep_seconds = rescheduler_->superstep_seconds();
+  o.superstep_seconds = advisor_.superstep_seconds();
   o.job = std::move(job);
-  if (!decided_) decided_ = next_call(o);
-  o.decided = decided_;
   return o;
-}
-
-// In short supersteps a call comes many times a second, and each that is told is a write of the whole status and an event. One
-// that moves nobody (or wants to, where the last one that wanted to began no wave) waits until the last that was told is
-// options_.calls old, and the newest is told then, with their number. What a call changes for those after it, alpha, D and P, the next
-// leader finds in whatever was stored last: it decides the same a little earlier or later, for nothing was done in between.
-std::optional<Decided> JobShell::next_call(const Observed& o) {
-  const auto may_be_told = call_told_ + options_.calls;
-  std::optional<Decided> call;
-  while (!call) {
-    call = rescheduler_->advance(o);
-    if (!call) break;
-    ++untold_calls_;
-    for (const std::string& line : call->text) log_debug(line);
-    const bool moves = !call->moves.empty() && o.job.status.wave != tried_wave_;
-    if (moves || std::chrono::steady_clock::now() >= may_be_told) break;
-    if (call->record) options_.record(job_ref_.at.name_space, job_ref_.at.name, *std::exchange(call->record, nullptr));
-    if (call->moves.empty()) held_ = std::move(call);
-    call.reset();
-  }
-  if (!call && held_ && std::chrono::steady_clock::now() >= may_be_told) call = std::exchange(held_, std::nullopt);
-  if (!call) return std::nullopt;
-  held_.reset();
-  call_told_ = std::chrono::steady_clock::now();
-  if (!call->moves.empty()) tried_wave_ = o.job.status.wave;
-  if (const std::uint64_t others = std::exchange(untold_calls_, 0) - 1; others > 0)
-    call->decision.message += std::format(" ({} calls before it are not told)", others);
-  return call;
 }
 
 void JobShell::judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o) {
@@ -209,7 +173,7 @@ void JobShell::ask_who_hears(const Observed& o) {
 // Reports come by way of the Set Managers.
 void JobShell::gather(const Observed& o) {
   const auto now = std::chrono::steady_clock::now();
-  if (!rescheduler_ || !o.job.status.epoch || now < next_report_) return;
+  if (!advisor_.attends() || !o.job.status.epoch || now < next_report_) return;
   if (o.job.status.phase != crds::JobPhase::kRunning && o.job.status.phase != crds::JobPhase::kMigrating) return;
   // Once a superstep if they are long; of short ones several at once, since each report is a look at everything. The
   // ring holds 256 of them.
@@ -228,22 +192,21 @@ void JobShell::gather(const Observed& o) {
     request.members.push_back({{"rank", member.rank},
                                {"address", member.address},
                                {"pod", member.pod},
-                               {"since", rescheduler_->collector().since(member.rank)}});
+                               {"since", advisor_.since(member.rank)}});
   }
   for (const auto& [set, request] : requests) sidecars_->ask_reports(request);
 }
 
-bool JobShell::note_gains(const Observed& o) {
-  if (!rescheduler_) return false;
-  const auto gains = rescheduler_->realised(o.job.status, crds::is_finished(o.job.status.phase));
-  for (const RealisedGain& gain : gains)
+void JobShell::note_advice(const Observed& o, const Advice& advice) {
+  for (const std::string& line : advice.text) log_debug(line);
+  for (const std::string& line : advice.records) options_.record(job_ref_.at.name_space, job_ref_.at.name, line);
+  for (const RealisedGain& gain : advice.gains)
     for (const crds::RankMigration& m : o.migrations)
       if (m.metadata.name == gain.migration) {
         crds::RankMigration with_gain = m;
         with_gain.status.realised_gain_seconds = gain.seconds;
         migrations_.add(with_gain);
       }
-  return !gains.empty();
 }
 
 }  // namespace bsp::reconcile

@@ -251,7 +251,7 @@ struct Starting : ::testing::Test {
     ASSERT_TRUE(w.run_until(crds::JobPhase::kStarting));
     w.tick();
   }
-  Outcome answer(const Observed& o) { return reconcile_job(o, w.limits, w.job_limits); }
+  Outcome answer(const Observed& o) { return reconcile_job(o, unadvised(o), w.limits, w.job_limits); }
 };
 
 TEST_F(Starting, APodThatTheServerFindsInvalidEndsTheJob) {
@@ -293,9 +293,9 @@ TEST(Pending, ATemplateThatLeavesTheCommandToAnUnreadableImageIsRefused) {
   sim::World w({.ranks = 1});
   Observed o = w.observe();
   o.job.spec.pod_template = {{"spec", {{"containers", {{{"name", "app"}, {"image", "x"}}}}}}};
-  EXPECT_EQ(reconcile_job(o, w.limits, w.job_limits).status.phase, crds::JobPhase::kStarting);
+  EXPECT_EQ(reconcile_job(o, unadvised(o), w.limits, w.job_limits).status.phase, crds::JobPhase::kStarting);
   o.images_unreadable = true;
-  const Outcome out = reconcile_job(o, w.limits, w.job_limits);
+  const Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
   EXPECT_EQ(out.status.phase, crds::JobPhase::kFailed);
   EXPECT_EQ(out.status.reason, "TemplateIncomplete");
   EXPECT_THAT(out.status.message, HasSubstr("containers[app].command"));
@@ -310,35 +310,35 @@ TEST(LostNode, KeepsARestartWaitingUntilNothingCanRunThereAndADeletionNotAtAll) 
   o.pods.erase("job-r0-g0");
   PodFacts& stuck = o.pods.at("job-r1-g0");
   stuck.deleting = true;
-  Outcome out = reconcile_job(o, w.limits, w.job_limits);
+  Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
   EXPECT_EQ(out.status.phase, crds::JobPhase::kRestarting) << "its kubelet is still at it";
   EXPECT_EQ(out.status.message, "rank 1 is lost");
   stuck.lost = true;
-  out = reconcile_job(o, w.limits, w.job_limits);
+  out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
   EXPECT_EQ(out.status.phase, crds::JobPhase::kRestarting) << "its program may go on there";
   EXPECT_THAT(
       out.status.message,
       HasSubstr("rank 1 is lost; the next attempt waits until nothing of this one can run on node " + stuck.node));
   o.job.status.message = out.status.message;
-  EXPECT_EQ(reconcile_job(o, w.limits, w.job_limits).status.message, out.status.message) << "it is told once";
+  EXPECT_EQ(reconcile_job(o, unadvised(o), w.limits, w.job_limits).status.message, out.status.message) << "it is told once";
 
   Observed late = o;
   late.job.spec.run_policy.active_deadline_seconds = 1;
   late.started_for = std::chrono::hours(1);
-  EXPECT_EQ(reconcile_job(late, w.limits, w.job_limits).status.reason, "DeadlineExceeded");
+  EXPECT_EQ(reconcile_job(late, unadvised(late), w.limits, w.job_limits).status.reason, "DeadlineExceeded");
 
   stuck.abandoned = true;
-  EXPECT_EQ(reconcile_job(o, w.limits, w.job_limits).status.phase, crds::JobPhase::kPending);
+  EXPECT_EQ(reconcile_job(o, unadvised(o), w.limits, w.job_limits).status.phase, crds::JobPhase::kPending);
   o.job.status.phase = crds::JobPhase::kPending;
-  const Outcome next = reconcile_job(o, w.limits, w.job_limits);
+  const Outcome next = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
   EXPECT_EQ(next.status.phase, crds::JobPhase::kStarting);
   EXPECT_NE(next.status.ranks[1].pod, "job-r1-g0") << "its name is not used again";
 
   o.job.metadata.deletion_timestamp = o.now;
   stuck.abandoned = false;
-  EXPECT_TRUE(reconcile_job(o, w.limits, w.job_limits).remove_finalizer);
+  EXPECT_TRUE(reconcile_job(o, unadvised(o), w.limits, w.job_limits).remove_finalizer);
   stuck.lost = false;
-  EXPECT_FALSE(reconcile_job(o, w.limits, w.job_limits).remove_finalizer);
+  EXPECT_FALSE(reconcile_job(o, unadvised(o), w.limits, w.job_limits).remove_finalizer);
 }
 
 TEST(Target, IsPinnedOnlyWhereAPersonNamedTheNode) {

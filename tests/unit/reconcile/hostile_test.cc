@@ -163,7 +163,7 @@ void use_status(const json& changed, const sim::World& world, Observed o) {
     EXPECT_THAT(stored.error().message, StartsWith("status."));
     return;
   }
-  const Outcome out = reconcile_job(o, world.limits, world.job_limits);
+  const Outcome out = reconcile_job(o, unadvised(o), world.limits, world.job_limits);
   json next;
   to_json(next, crds::BspJobStatus(out.status));
   if (!o.job.status.epoch) return;

@@ -102,7 +102,7 @@ TEST(JobLife, EpochIsOpenedOnlyWhenAllHavePreparedIt) {
   o.sidecars["job-r0-g0"].status->prepared_epoch = o.sidecars["job-r0-g0"].status->epoch = 0;
   o.sidecars["job-r1-g0"].status->prepared_epoch = 1;
   o.sidecars["job-r1-g0"].status->epoch = 0;
-  const Outcome out = reconcile_job(o, w.limits, w.job_limits);
+  const Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
   ASSERT_EQ(out.verbs.size(), 1u);
   EXPECT_EQ(out.verbs[0].verb, wire::kPrepareEpoch);
   EXPECT_EQ(out.verbs[0].pod, "job-r0-g0");

@@ -579,7 +579,7 @@ TEST(Status, ACpuLimitThatThrottlesARankIsWarnedOfOnce) {
   auto condition = [](const Outcome& out) { return crds::find_condition(out.status.conditions, "CPUThrottled"); };
   auto throttle = [&](double share) {
     for (auto& [pod, facts] : o.sidecars) facts.throttled = pod == "job-r1-g0" ? share : share / 10;
-    const Outcome out = reconcile_job(o, w.limits, w.job_limits);
+    const Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
     o.job.status = out.status;
     return out;
   };
@@ -613,7 +613,7 @@ TEST(Status, ASidecarThatIsNotBelievedIsNamedOnce) {
   auto after = [&](double more) {
     o.now += from_seconds(more);
     o.steady += from_seconds(more);
-    const Outcome out = reconcile_job(o, w.limits, w.job_limits);
+    const Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
     o.job.status = out.status;
     return out;
   };
@@ -667,7 +667,7 @@ TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
   auto condition = [](const Outcome& out) { return crds::find_condition(out.status.conditions, "NoSupersteps"); };
   auto after = [&](double silent) {
     o.steady = o.superstep_ended + from_seconds(silent);
-    const Outcome out = reconcile_job(o, w.limits, w.job_limits);
+    const Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
     o.job.status = out.status;
     return out;
   };

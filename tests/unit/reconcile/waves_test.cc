@@ -503,7 +503,7 @@ TEST(Waves, AnEndingJobRefusesRequests) {
   o.sidecars["job-r0-g0"].status->exit_code = 0;
   w.migrate_by_hand("m", 1, "fast");
   o.migrations.push_back(w.migration("m"));
-  const Outcome out = reconcile_job(o, w.limits, w.job_limits);
+  const Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
   ASSERT_THAT(out.migrations, SizeIs(1));
   EXPECT_EQ(out.migrations[0].status.reason, "ProgramFinished");
   EXPECT_EQ(out.status.phase, JobPhase::kRunning);

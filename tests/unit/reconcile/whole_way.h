@@ -162,7 +162,7 @@ inline std::string use_job(json manifest) {
   o.images_unreadable = true;
   o.nodes = {node_facts(a_node(), "migbsp.io/set")};
   o.nodes[0].slots = 4;
-  (void)reconcile_job(o, {}, {});
+  (void)reconcile_job(o, {.status = o.job.status}, {}, {});
   return "";
 }
 

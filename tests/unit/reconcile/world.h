@@ -19,6 +19,11 @@
 #include "operator/reconcile/kernel/silence.h"
 #include "operator/reconcile/kernel/waves.h"
 
+namespace bsp::reconcile {
+// Of a scheduler that has nothing to say.
+inline Advice unadvised(const Observed& o) { return {.status = o.job.status}; }
+}  // namespace bsp::reconcile
+
 namespace bsp::reconcile::sim {
 
 inline constexpr Duration kTick = std::chrono::milliseconds(200);
@@ -104,7 +109,10 @@ class World {
 
   // What the kernels would be given now.
   Observed observe();
-  Outcome reconcile() { return reconcile_job(observe(), limits, job_limits); }
+  Outcome reconcile() {
+    const Observed o = observe();
+    return reconcile_job(o, {.call = decided, .status = o.job.status}, limits, job_limits);
+  }
   // "" if reconciling the world as it is asks for nothing and changes nothing; else what it wants.
   std::string unrest();
 

@@ -39,7 +39,6 @@ Observed World::observe() {
   o.nodes = nodes;
   o.superstep_seconds = to_seconds(kTick);
   o.round_trip_seconds = 0.005;
-  o.decided = decided;
   o.node_troubles = node_troubles;
   o.caps = caps;
   o.room_may_come = room_may_come;
@@ -106,7 +105,8 @@ Observed World::observe() {
 void World::operate() {
   for (int round = 0; round < 16; ++round) {
     Observed o = observe();
-    const Outcome out = reconcile_job(o, limits, job_limits);
+    const Advice advice{.call = decided, .status = o.job.status};
+    const Outcome out = reconcile_job(o, advice, limits, job_limits);
     if (!out.store_first) {
       carry_out(out);
       if (!crds::is_finished(job.status.phase)) job.status = out.status;  // progress only
@@ -114,7 +114,7 @@ void World::operate() {
     }
     if (!out.book.empty() && !book(out)) continue;
     if (!store(out.status)) return;
-    if (o.decided) decided.reset();
+    if (advice.call) decided.reset();
     if (die_after_stores >= 0 && die_after_stores-- == 0) return restart_operator();
     keep_for_later(out);
     if (!out.show_logs_of.empty()) {

@@ -1,0 +1,53 @@
+#include "operator/reconcile/kernel/advisor.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+namespace bsp::reconcile {
+
+void Advisor::attend(const crds::BspJob& job) {
+  if (rescheduler_ && attempt_ == job.status.attempt) return;
+  rescheduler_ = std::make_unique<Rescheduler>(job, job.status.epoch->sets.size(), options_.records);
+  attempt_ = job.status.attempt;
+  call_.reset();
+  held_.reset();
+  tried_wave_ = ~0u;
+}
+
+Advice Advisor::advance(const Observed& o) {
+  Advice advice{.status = o.job.status};
+  if (!rescheduler_ || attempt_ != o.job.status.attempt || !o.job.status.epoch) return advice;
+  const bool ended = crds::is_finished(o.job.status.phase);
+  if (!ended && !call_) call_ = next_call(o, advice);
+  if (!ended) advice.call = call_;
+  advice.gains = rescheduler_->realised(o.job.status, ended);
+  rescheduler_->store(advice.status, o);
+  return advice;
+}
+
+std::optional<Decided> Advisor::next_call(const Observed& o, Advice& advice) {
+  const bool may_be_told = !told_ || o.steady >= *told_ + options_.calls;
+  std::optional<Decided> call;
+  while (!call) {
+    call = rescheduler_->advance(o);
+    if (!call) break;
+    ++untold_;
+    std::ranges::copy(call->text, std::back_inserter(advice.text));
+    const bool moves = !call->moves.empty() && o.job.status.wave != tried_wave_;
+    if (moves || may_be_told) break;
+    if (call->record) advice.records.push_back(*std::exchange(call->record, nullptr));
+    if (call->moves.empty()) held_ = std::move(call);
+    call.reset();
+  }
+  if (!call && held_ && may_be_told) call = std::exchange(held_, std::nullopt);
+  if (!call) return std::nullopt;
+  held_.reset();
+  told_ = o.steady;
+  if (!call->moves.empty()) tried_wave_ = o.job.status.wave;
+  if (const std::uint64_t others = std::exchange(untold_, 0) - 1; others > 0)
+    call->decision.message += std::format(" ({} calls before it are not told)", others);
+  return call;
+}
+
+}  // namespace bsp::reconcile
