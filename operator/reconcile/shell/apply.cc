@@ -13,48 +13,6 @@ namespace bsp::reconcile {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-// What differs from the stored object, if that is the one that was decided on: a decision is hundreds of KiB, and most writes
-// change none.
-Result<kube::Object> JobShell::write_status(const crds::BspJob& job, const crds::BspJobStatus& status) {
-  crds::BspJob next = job;
-  next.status = status;
-  json object;
-  to_json(object, next);
-  const auto stored = cache_.get(job_ref_.at);
-  if (stored && kube::metadata_text(*stored, "resourceVersion") == job.metadata.resource_version) {
-    const json& before = part_at(*stored, "status");
-    if (auto changes = kube::merge_patch(before.is_object() ? before : json::object(), object["status"])) {
-      if (changes->empty()) return *stored;
-      return client_.patch_status(
-          job_ref_.at, {{"metadata", {{"resourceVersion", job.metadata.resource_version}, {"uid", job_ref_.uid}}},
-                        {"status", *changes}});
-    }
-  }
-  return client_.update_status(object);
-}
-
-bool JobShell::store(const crds::BspJob& job, const crds::BspJobStatus& status) {
-  const auto began = std::chrono::steady_clock::now();
-  if (began < store_again_) return false;
-  auto updated = write_status(job, status);
-  if (!updated) {
-    if (updated.error().code != ErrorCode::kConflict && updated.error().code != ErrorCode::kNotFound) {
-      // Whoever refuses it now does so the next moment.
-      store_again_ = std::chrono::steady_clock::now() + refusals_.next();
-      log_warning("storing a status failed", {{"job", job.metadata.name}, {"error", updated.error().message}});
-    }
-    // Somebody changed the object meanwhile: decide again on what it is now.
-    if (auto fresh = client_.get(job_ref_.own(kBspJob, job.metadata.name))) cache_.put(*fresh);
-    return false;
-  }
-  refusals_.reset();
-  if (kube::metadata_text(*updated, "resourceVersion") != job.metadata.resource_version)
-    stored_bytes_ = updated->dump().size();
-  cache_.put(*updated);
-  stored_ = std::chrono::steady_clock::now();
-  return true;
-}
-
 // What only tells of a status that is stored waits until all that follows from it has been asked of the sidecars: every
 // write takes a while, and ranks may stand still.
 void JobShell::keep_for_later(const Outcome& out) {
@@ -96,7 +54,7 @@ void JobShell::carry_out(const Observed& o, const Outcome& out) {
   }
   keep_booked(out);
   migrations_.forget(out.forget);
-  pods_.create(o, out.create_pods, signer_);
+  pods_.create(o, out.create_pods, certificates_.signer());
   pods_.remove(o, out.delete_pods);
   if (out.remove_finalizer) remove_all(o.job);
   if (out.remove_job) remove_job();

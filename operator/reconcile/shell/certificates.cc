@@ -1,12 +1,10 @@
-// Who may talk to whom in a job: its CA, the operator's own certificate, and one for each pod, in Secrets that the pods'
-// kubelets show them again when they change.
-#include <algorithm>
+#include "operator/reconcile/shell/certificates.h"
+
 #include <format>
 #include <set>
 
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
-#include "operator/reconcile/shell/job_shell.h"
 
 namespace bsp::reconcile {
 
@@ -30,8 +28,8 @@ Result<net::Credentials> operator_credentials(const net::PemPair& ca, const Vali
 }  // namespace
 
 // Its key is always the same, so what an operator before us signed is good, and what we sign is for who knows its CA only.
-Result<std::shared_ptr<const Signer>> JobShell::make_signer(const crds::BspJob& job, const Validity& valid) const {
-  const std::string name = std::format("bspjob-{}", job_ref_.uid);
+Result<std::shared_ptr<const Signer>> Certificates::make_signer(const crds::BspJob& job, const Validity& valid) const {
+  const std::string name = std::format("bspjob-{}", job_.uid);
   // A job must be able to go, whatever has become of the seed, and nothing is asked of its sidecars then.
   const bool goes = job.metadata.deletion_timestamp != Time{};
   std::string seed;
@@ -43,30 +41,25 @@ Result<std::shared_ptr<const Signer>> JobShell::make_signer(const crds::BspJob& 
   return std::make_shared<const Signer>(std::move(ca), valid.to);
 }
 
-// The operator's own certificate, and with it the links to the sidecars.
-Result<void> JobShell::connect(const crds::BspJob& job) {
+Result<void> Certificates::begin(const crds::BspJob& job) {
   const Validity valid = validity_from(clock_.now());
   BSP_TRY(signer_, make_signer(job, valid));
   BSP_TRY(net::Credentials own, operator_credentials(signer_->ca, valid));
   tls_ = net::TlsContext::create_late(std::move(own));
-  certificates_made_ = job.metadata.creation_timestamp;
-  sidecars_ = std::make_unique<Sidecars>(sidecar_thread_, Sidecars::Options{.tls = tls_, .changed = changed_});
+  made_ = job.metadata.creation_timestamp;
   return {};
 }
 
-// All of a job's certificates together: by their age, or because somebody does not accept one. Whatever is wrong with them
-// (a lost seed, a clock that was wrong when they were made, a Secret that somebody has changed) is put right so.
-void JobShell::renew_if_due(const crds::BspJob& job) {
+void Certificates::renew_if_due(const crds::BspJob& job, bool untrusted, PodMaker& pods) {
   if (job.metadata.deletion_timestamp != Time{} || crds::is_finished(job.status.phase)) return;
-  const bool untrusted = sidecars_->take_untrusted();  // and not again what came before the last renewal took effect
   const auto now = std::chrono::steady_clock::now();
-  if (now < renew_again_) return;
+  if (now < again_) return;  // what came before the last renewal took effect does not count
   // Secrets are written here, and a wave doesn't wait for those of a certificate that is still good.
   if (!untrusted && job.status.phase == crds::JobPhase::kMigrating) return;
-  if (!untrusted && !must_renew(certificates_made_, clock_.now())) return;
-  const std::string name = job_ref_.key();
-  if (const auto renewed = renew(job); !renewed) {
-    renew_again_ = now + kTryAgain;
+  if (!untrusted && !must_renew(made_, clock_.now())) return;
+  const std::string name = job_.key();
+  if (const auto renewed = renew(job, pods); !renewed) {
+    again_ = now + kTryAgain;
     if (not_renewed_.is_news(renewed.error().message)) {
       log_warning("renewing a job's certificates failed", {{"job", name}, {"error", renewed.error().message}});
       events_.add({"Warning", "CertificatesNotRenewed", renewed.error().message});
@@ -74,25 +67,25 @@ void JobShell::renew_if_due(const crds::BspJob& job) {
     return;
   }
   not_renewed_.clear();
-  renew_again_ = now + kTakesEffect;
+  again_ = now + kTakesEffect;
   log_info("a job's certificates are renewed",
            {{"job", name}, {"why", untrusted ? "one was not accepted" : "they were made long ago"}});
 }
 
 // The pods' first: an operator that dies in between finds nothing changed, and begins again.
-Result<void> JobShell::renew(const crds::BspJob& job) {
+Result<void> Certificates::renew(const crds::BspJob& job, PodMaker& pods) {
   const Time now = clock_.now();
   const Validity valid = validity_from(now);
   BSP_TRY(signer_, make_signer(job, valid));
   std::set<std::string> written;
-  for (const kube::Object& pod : cache_.find(kPod, kByJob, job_ref_.key())) {
+  for (const kube::Object& pod : cache_.find(kPod, kByJob, job_.key())) {
     const PodRequest request = request_of(pod);
-    if (has_ended(pod) || !written.insert(secret_name({job_ref_.at.name, job_ref_.uid}, request)).second) continue;
-    BSP_CHECK_OK(pods_.maker().write_secret(job, request, *signer_));
+    if (has_ended(pod) || !written.insert(secret_name({job_.at.name, job_.uid}, request)).second) continue;
+    BSP_CHECK_OK(pods.write_secret(job, request, *signer_));
   }
   BSP_TRY(const net::Credentials own, operator_credentials(signer_->ca, valid));
   BSP_CHECK_OK(tls_.renew(own));
-  certificates_made_ = now;
+  made_ = now;
   return {};
 }
 

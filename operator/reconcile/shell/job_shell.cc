@@ -22,8 +22,6 @@ constexpr auto kIdle = 1s;
 constexpr auto kStarting = 3s;
 constexpr auto kQuiet = 15s;  // of a job for which nothing is left to do
 constexpr auto kRetry = 100ms;
-constexpr double kProgressBytesPerSecond = 16 << 10;
-constexpr Duration kRarestProgress = 60s;
 // What a program prints need not be UTF-8, and a status must be.
 std::string as_utf8(const std::string& bytes) {
   return json::parse(json(bytes).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
@@ -33,25 +31,24 @@ constexpr auto kIsolatedFor = 5min;
 constexpr auto kIsolateAgain = 1s;
 }  // namespace
 
-JobShell::JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, const NodeUsage& usage,
-                   BookingStore& bookings, Authority& authority, SidecarThread& sidecar_thread, Chores& chores,
-                   const ShellOptions& options, const JobRef& job, std::function<void()> changed)
-    : client_(client),
-      cache_(cache),
-      nodes_(nodes),
-      usage_(usage),
-      bookings_(bookings),
-      authority_(authority),
-      sidecar_thread_(sidecar_thread),
-      options_(options),
+JobShell::JobShell(const ShellParts& parts, const JobRef& job, std::function<void()> changed)
+    : client_(parts.client),
+      cache_(parts.cache),
+      nodes_(parts.nodes),
+      usage_(parts.usage),
+      bookings_(parts.bookings),
+      sidecar_thread_(parts.sidecar_thread),
+      options_(parts.options),
       job_ref_(job),
       changed_(std::move(changed)),
-      calls_(std::make_shared<JobCalls>(chores, job.at.name_space, job.key(), changed_)),
-      events_(client, job, calls_),
-      migrations_(client, cache, job, calls_, events_),
-      pods_(client, cache, options, job, calls_, [this](const Event& event) { events_.add(event); }),
-      tails_(options.log_tail, job, calls_),
-      advisor_({.calls = options.calls, .records = options.record != nullptr}) {}
+      calls_(std::make_shared<JobCalls>(parts.chores, job.at.name_space, job.key(), changed_)),
+      events_(client_, job, calls_),
+      migrations_(client_, cache_, job, calls_, events_),
+      pods_(client_, cache_, options_, job, calls_, [this](const Event& event) { events_.add(event); }),
+      tails_(options_.log_tail, job, calls_),
+      advisor_({.calls = options_.calls, .records = options_.record != nullptr}),
+      status_(client_, cache_, job, options_.progress),
+      certificates_(parts.authority, cache_, job, events_) {}
 
 // Reading an object costs more than deciding on it, and most looks find it unchanged.
 const crds::BspJob* JobShell::read() {
@@ -188,7 +185,7 @@ Duration JobShell::look() {
         if (pause == Duration{}) continue;
         return pause;
       }
-      if (!store(*job, out.status)) return until_next_store();
+      if (!status_.store(*job, out.status)) return std::max<Duration>(kRetry, status_.until_next_try());
       // After it is stored: a call that nobody carries out, because this operator ends here, is made again by the next
       // one.
       if (advice.call && advice.call->record)
@@ -202,7 +199,8 @@ Duration JobShell::look() {
     carry_out(o, out);
     const auto now = std::chrono::steady_clock::now();
     // What it shows can wait: the ranks do not.
-    if (!advice.gains.empty() || progress_is_due(o)) store(*job, out.status);
+    const bool waits = crds::is_finished(o.job.status.phase) || stands_still(o);
+    if (!advice.gains.empty() || (!waits && status_.progress_is_due())) status_.store(*job, out.status);
     // An epoch that is being opened, or a wave: limits are short, and a verb may have to be sent again.
     const bool opening = out.status.phase == crds::JobPhase::kStarting && out.status.epoch;
     if (opening || out.status.phase == crds::JobPhase::kMigrating) return kRetry;
@@ -210,24 +208,6 @@ Duration JobShell::look() {
     return std::max<Duration>(next_report_ - now, Duration(1ms));
   }
   return kRetry;
-}
-
-// At least so long as the next try to store the status.
-Duration JobShell::until_next_store() const {
-  return std::max<Duration>(kRetry, store_again_ - std::chrono::steady_clock::now());
-}
-
-// A write of progress costs what the object is long, in etcd and for everybody who watches, however little of it changes. So a
-// large object is written as much less often.
-//
-// Nothing that the next leader needs waits for it: whatever something follows from is stored before that is done
-// (Outcome::store_first), with all the rest. Progress is what the sidecars tell anew (superstep, times, memory), and what a
-// leader may have a little older: calibration and the state of decisions, which every stored decision brings up to date.
-bool JobShell::progress_is_due(const Observed& o) const {
-  const Duration by_size =
-      std::min<Duration>(kRarestProgress, from_seconds(static_cast<double>(stored_bytes_) / kProgressBytesPerSecond));
-  return std::chrono::steady_clock::now() >= stored_ + std::max<Duration>(options_.progress, by_size) &&
-         !crds::is_finished(o.job.status.phase) && !stands_still(o);
 }
 
 // A job that has ended, is suspended or waits for its pods wakes us by a change; its time to live and its next try to make
@@ -255,7 +235,7 @@ void JobShell::tell_unprepared(const std::string& why) {
   crds::BspJobStatus status = job->status;
   status.reason = "NotPrepared";
   status.message = why;
-  if (!store(*job, status)) not_prepared_.clear();
+  if (!status_.store(*job, status)) not_prepared_.clear();
 }
 
 // What must be there before anything of a job can be done.
@@ -268,8 +248,12 @@ Result<void> JobShell::prepare(const crds::BspJob& job) {
     cache_.put(updated);
   }
   BSP_CHECK_OK(isolate(job));
-  if (!sidecars_) BSP_CHECK_OK(connect(job));
-  renew_if_due(job);
+  if (!sidecars_) {
+    BSP_CHECK_OK(certificates_.begin(job));
+    sidecars_ = std::make_unique<Sidecars>(sidecar_thread_,
+                                           Sidecars::Options{.tls = certificates_.tls(), .changed = changed_});
+  }
+  certificates_.renew_if_due(job, sidecars_->take_untrusted(), pods_.maker());
   return {};
 }
 

@@ -1,6 +1,7 @@
-// What the shell keeps of one job between two looks at it: links to its sidecars, its certificates, its
-// scheduler. All of it can be made anew from the objects. shell_job.cc has the round, shell_observe.cc what it looks
-// at, shell_apply.cc what it does, shell_pods.cc to pods, shell_certificates.cc the certificates.
+// What the shell keeps of one job between two reconciles; all of it can be made anew from the objects.
+//
+//   observe (observe.cc) ─> advise (Advisor) ─> reconcile_job (kernel) ─┬─> store the status, and begin again
+//                                                                       └─> do what follows from it (apply.cc)
 #pragma once
 
 #include <chrono>
@@ -12,13 +13,11 @@
 #include <utility>
 
 #include "base/core/backoff.h"
-#include "base/net/pki.h"
 #include "operator/kinds.h"
 #include "operator/reconcile/kernel/job_clocks.h"
 #include "operator/reconcile/kernel/lost_pods.h"
 #include "operator/reconcile/kernel/advisor.h"
-#include "operator/reconcile/shell/authority.h"
-#include "operator/reconcile/shell/credentials.h"
+#include "operator/reconcile/shell/certificates.h"
 #include "operator/reconcile/shell/job_ref.h"
 #include "operator/reconcile/shell/links.h"
 #include "operator/reconcile/shell/log_tails.h"
@@ -27,24 +26,26 @@
 #include "operator/reconcile/shell/objects.h"
 #include "operator/reconcile/shell/pod_keeper.h"
 #include "operator/reconcile/shell/shell.h"
+#include "operator/reconcile/shell/status_writer.h"
 
 namespace bsp::reconcile {
 
-// Why something does not go well: told once, though it is tried again and again.
-class Trouble {
- public:
-  bool is_news(const std::string& why) { return std::exchange(last_, why) != why; }
-  void clear() { last_.clear(); }
-
- private:
-  std::string last_;
+// What all jobs of a shell share.
+struct ShellParts {
+  kube::Client& client;
+  kube::Cache& cache;
+  NodeViews& nodes;
+  const NodeUsage& usage;
+  BookingStore& bookings;
+  Authority& authority;
+  SidecarThread& sidecar_thread;
+  Chores& chores;
+  const ShellOptions& options;
 };
 
 class JobShell {
  public:
-  JobShell(kube::Client& client, kube::Cache& cache, NodeViews& nodes, const NodeUsage& usage, BookingStore& bookings,
-           Authority& authority, SidecarThread& sidecar_thread, Chores& chores, const ShellOptions& options,
-           const JobRef& job, std::function<void()> changed);
+  JobShell(const ShellParts& parts, const JobRef& job, std::function<void()> changed);
 
   // Does what is due and says how long from now to look again at the latest. Nothing that is thrown meanwhile gets out.
   Duration reconcile();
@@ -59,10 +60,6 @@ class JobShell {
   Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
   void tell_unprepared(const std::string& why);
   Result<void> isolate(const crds::BspJob& job);
-  Result<void> connect(const crds::BspJob& job);
-  [[nodiscard]] Result<std::shared_ptr<const Signer>> make_signer(const crds::BspJob& job, const Validity& valid) const;
-  void renew_if_due(const crds::BspJob& job);
-  Result<void> renew(const crds::BspJob& job);
   std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const SeenNodes& all) const;
   Observed observe(crds::BspJob job);
   Observed look_at(crds::BspJob job);
@@ -72,11 +69,6 @@ class JobShell {
   // False: somebody was faster, or it can't be written; decide again, after that pause.
   bool book(const Observed& o, const Outcome& out, Duration& pause);
   void keep_booked(const Outcome& out);
-  // True if it is stored; the cache has it then. False, and not even tried, for a while after it was refused.
-  bool store(const crds::BspJob& job, const crds::BspJobStatus& status);
-  Result<kube::Object> write_status(const crds::BspJob& job, const crds::BspJobStatus& status);
-  [[nodiscard]] Duration until_next_store() const;
-  [[nodiscard]] bool progress_is_due(const Observed& o) const;
   void keep_for_later(const Outcome& out);
   void carry_out(const Observed& o, const Outcome& out);
   Duration rest(const Observed& o, const Outcome& out) const;
@@ -90,7 +82,6 @@ class JobShell {
   NodeViews& nodes_;
   const NodeUsage& usage_;
   BookingStore& bookings_;
-  Authority& authority_;
   SidecarThread& sidecar_thread_;
   const ShellOptions& options_;
   const JobRef job_ref_;
@@ -101,11 +92,9 @@ class JobShell {
   PodKeeper pods_;
   LogTails tails_;
   Advisor advisor_;
+  StatusWriter status_;
+  Certificates certificates_;
   std::unique_ptr<const crds::BspJob> job_;  // as last read; null while it rests
-  std::shared_ptr<const Signer> signer_;
-  net::TlsContext tls_;                                  // of sidecars_
-  Time certificates_made_{};                             // none of the pods' is older
-  std::chrono::steady_clock::time_point renew_again_{};  // not before that
   std::unique_ptr<Sidecars> sidecars_;
   std::uint64_t completed_ = 0;   // the superstep that all ranks had ended when last looked at
   SteadyTime superstep_ended_{};  // since when; not set while they don't run
@@ -116,15 +105,10 @@ class JobShell {
   std::vector<Event> untold_;  // of stored statuses
   Bookings seen_;              // what the last look was decided on
   std::chrono::steady_clock::time_point isolate_again_{};
-  Trouble not_booked_, not_prepared_, not_renewed_, not_isolated_;
+  Trouble not_booked_, not_prepared_, not_isolated_;
   Backoff rests_{std::chrono::milliseconds(200), std::chrono::seconds(30)};  // after reconciles that failed
   std::chrono::steady_clock::time_point rests_until_{};
   std::chrono::steady_clock::time_point next_report_{};
-  std::chrono::steady_clock::time_point stored_{};                             // the status, last
-  std::size_t stored_bytes_ = 0;                                               // of the whole object then
-  Backoff refusals_{std::chrono::milliseconds(100), std::chrono::seconds(5)};  // of the status, since it was stored
-  std::chrono::steady_clock::time_point store_again_{};
-  SystemClock clock_;
 };
 
 }  // namespace bsp::reconcile

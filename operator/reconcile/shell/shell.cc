@@ -151,9 +151,9 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
     if (gone) return {};
     auto& place = jobs_[key];
     if (!place)
-      place = std::make_shared<JobShell>(client_, *cache_, node_views_, usage_, *bookings_, authority_, sidecar_thread_,
-                                         *chores_, options_, JobRef{at, kube::metadata_text(*object, "uid")},
-                                         [this, key] { queue_.add(key); });
+      place = std::make_shared<JobShell>(
+          ShellParts{client_, *cache_, node_views_, usage_, *bookings_, authority_, sidecar_thread_, *chores_, options_},
+          JobRef{at, kube::metadata_text(*object, "uid")}, [this, key] { queue_.add(key); });
     job = place;
   }
   const Duration next = job->reconcile();

@@ -1,0 +1,47 @@
+// Who may talk to whom in a job: its CA, the operator's own certificate, and one for each pod, in Secrets that the pods'
+// kubelets show them again when they change.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "base/net/tls.h"
+#include "operator/reconcile/shell/authority.h"
+#include "operator/reconcile/shell/credentials.h"
+#include "operator/reconcile/shell/migrations.h"
+#include "operator/reconcile/shell/pod_keeper.h"
+#include "operator/reconcile/shell/trouble.h"
+
+namespace bsp::reconcile {
+
+class Certificates {
+ public:
+  Certificates(Authority& authority, kube::Cache& cache, JobRef job, EventQueue events)
+      : authority_(authority), cache_(cache), job_(std::move(job)), events_(std::move(events)) {}
+
+  // Makes the operator's own, once; tls() is good from then on.
+  Result<void> begin(const crds::BspJob& job);
+  // All of the job's together: by their age, or because one was not accepted (`untrusted`). Whatever is wrong with them (a
+  // lost seed, a clock that was wrong when they were made, a Secret that somebody has changed) is put right so.
+  void renew_if_due(const crds::BspJob& job, bool untrusted, PodMaker& pods);
+
+  [[nodiscard]] const net::TlsContext& tls() const { return tls_; }
+  [[nodiscard]] const std::shared_ptr<const Signer>& signer() const { return signer_; }
+
+ private:
+  [[nodiscard]] Result<std::shared_ptr<const Signer>> make_signer(const crds::BspJob& job, const Validity& valid) const;
+  Result<void> renew(const crds::BspJob& job, PodMaker& pods);
+
+  Authority& authority_;
+  kube::Cache& cache_;
+  const JobRef job_;
+  const EventQueue events_;
+  std::shared_ptr<const Signer> signer_;
+  net::TlsContext tls_;
+  Time made_{};  // none of the pods' is older
+  std::chrono::steady_clock::time_point again_{};
+  Trouble not_renewed_;
+  SystemClock clock_;
+};
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,38 @@
+// A job's status in the API: no more often than it may be written, and only what has changed.
+#pragma once
+
+#include <chrono>
+
+#include "base/core/backoff.h"
+#include "operator/kube/cache.h"
+#include "operator/reconcile/kernel/observed.h"
+#include "operator/reconcile/shell/job_ref.h"
+
+namespace bsp::reconcile {
+
+class StatusWriter {
+ public:
+  StatusWriter(kube::Client& client, kube::Cache& cache, JobRef job, Duration progress)
+      : client_(client), cache_(cache), job_(std::move(job)), progress_(progress) {}
+
+  // True if it is stored; the cache has it then. False, and not even tried, for a while after it was refused.
+  bool store(const crds::BspJob& job, const crds::BspJobStatus& status);
+  // Until store() tries again, if it was refused.
+  [[nodiscard]] Duration until_next_try() const;
+  // A status that only shows progress may be written.
+  [[nodiscard]] bool progress_is_due() const;
+
+ private:
+  Result<kube::Object> write(const crds::BspJob& job, const crds::BspJobStatus& status);
+
+  kube::Client& client_;
+  kube::Cache& cache_;
+  const JobRef job_;
+  const Duration progress_;                                                    // between two such writes, at least
+  std::chrono::steady_clock::time_point stored_{};                             // last
+  std::size_t stored_bytes_ = 0;                                               // of the whole object then
+  Backoff refusals_{std::chrono::milliseconds(100), std::chrono::seconds(5)};  // since it was stored
+  std::chrono::steady_clock::time_point again_{};
+};
+
+}  // namespace bsp::reconcile
