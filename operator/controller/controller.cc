@@ -179,8 +179,8 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
           .record = recorder(options_.record_directory),
           .limits = {.prepare = std::chrono::seconds(options_.target_timeout_seconds)},
           .job_limits = {.start = std::chrono::seconds(options_.start_timeout_seconds)},
-          .bookings_name_space = own,
-          .bookings_name = options_.lease.name + "-room",
+          .reservations_name_space = own,
+          .reservations_name = options_.lease.name + "-room",
           .authority_name = options_.lease.name + "-authority",
           .exchange = std::move(exchange),
           .caps = options_.caps,
@@ -212,18 +212,18 @@ Page Controller::readiness() {
 }
 
 Page Controller::metrics() {
-  Figures figures;
-  figures.version = BSP_VERSION;
-  figures.process = process_figures();
+  OperatorMetrics metrics;
+  metrics.version = BSP_VERSION;
+  metrics.process = process_metrics();
   {
     const std::lock_guard lock(mutex_);
-    figures.leads = term_ != nullptr;
+    metrics.leads = term_ != nullptr;
     if (term_) {
-      figures.shell = term_->shell->figures();
-      figures.api_requests = term_->client->requests() + term_->logs->requests();
+      metrics.shell = term_->shell->metrics();
+      metrics.api_requests = term_->client->requests() + term_->logs->requests();
     }
   }
-  return {200, metrics_text(figures)};
+  return {200, metrics_text(metrics)};
 }
 
 }  // namespace bsp::controller

@@ -56,7 +56,7 @@ class Exposition {
   std::string text_;
 };
 
-void show_jobs(Exposition& out, const std::vector<reconcile::JobFigures>& jobs) {
+void show_jobs(Exposition& out, const std::vector<reconcile::JobMetrics>& jobs) {
   std::map<std::string, int> phases;
   for (const std::string_view phase : crds::EnumNames<crds::JobPhase>::names) phases[std::string(phase)] = 0;
   for (const auto& job : jobs) ++phases[job.phase];
@@ -66,7 +66,7 @@ void show_jobs(Exposition& out, const std::vector<reconcile::JobFigures>& jobs) 
     out.family(name, type, help);
     for (const auto& job : jobs) out.sample({{"namespace", job.name_space}, {"job", job.name}}, figure(job));
   };
-  using Job = reconcile::JobFigures;
+  using Job = reconcile::JobMetrics;
   each("bsp_job_ranks", "gauge", "Number of MPI processes.", [](const Job& j) { return static_cast<double>(j.ranks); });
   each("bsp_job_superstep", "gauge", "Last superstep completed by all ranks.",
        [](const Job& j) { return static_cast<double>(j.superstep); });
@@ -79,21 +79,21 @@ void show_jobs(Exposition& out, const std::vector<reconcile::JobFigures>& jobs) 
        [](const Job& j) { return static_cast<double>(j.restarts); });
 }
 
-void show_looks(Exposition& out, const reconcile::LookFigures& looks) {
+void show_reconciles(Exposition& out, const reconcile::ReconcileMetrics& reconciles) {
   out.family("bsp_operator_reconcile_seconds", "histogram", "Duration of a reconcile.");
   std::uint64_t count = 0;
-  for (std::size_t i = 0; i < looks.counts.size(); ++i) {
-    count += looks.counts[i];
-    out.sample("_bucket", {{"le", i < looks.kBounds.size() ? std::format("{}", looks.kBounds[i]) : "+Inf"}},
+  for (std::size_t i = 0; i < reconciles.counts.size(); ++i) {
+    count += reconciles.counts[i];
+    out.sample("_bucket", {{"le", i < reconciles.kBounds.size() ? std::format("{}", reconciles.kBounds[i]) : "+Inf"}},
                static_cast<double>(count));
   }
-  out.sample("_sum", {}, looks.seconds);
+  out.sample("_sum", {}, reconciles.seconds);
   out.sample("_count", {}, static_cast<double>(count));
 }
 
 }  // namespace
 
-std::string metrics_text(const Figures& f) {
+std::string metrics_text(const OperatorMetrics& f) {
   Exposition out;
   out.family("bsp_operator_info", "gauge", "Version of the operator.");
   out.sample({{"version", f.version}}, 1);
@@ -109,7 +109,7 @@ std::string metrics_text(const Figures& f) {
     out.single("bsp_operator_rejected_messages_total", "counter",
                "Sidecar messages rejected as oversized, malformed or implausible.",
                static_cast<double>(f.shell->rejected_messages));
-    show_looks(out, f.shell->looks);
+    show_reconciles(out, f.shell->reconciles);
     show_jobs(out, f.shell->jobs);
   }
   out.single("process_cpu_seconds_total", "counter", "CPU time of the process in seconds.", f.process.cpu_seconds);
@@ -120,8 +120,8 @@ std::string metrics_text(const Figures& f) {
   return out.take();
 }
 
-ProcessFigures process_figures() {
-  ProcessFigures f;
+ProcessMetrics process_metrics() {
+  ProcessMetrics f;
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   for (const timeval& t : {usage.ru_utime, usage.ru_stime})

@@ -1,4 +1,4 @@
-// The operator's figures as Prometheus reads them (text format 0.0.4). Pure but for process_figures().
+// The operator's metrics as Prometheus reads them (text format 0.0.4). Pure but for process_metrics().
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace bsp::controller {
 
-struct ProcessFigures {
+struct ProcessMetrics {
   double cpu_seconds = 0;
   std::uint64_t resident_bytes = 0;
   std::uint64_t open_files = 0;
 };
-ProcessFigures process_figures();
+ProcessMetrics process_metrics();
 
-struct Figures {
+struct OperatorMetrics {
   std::string version;
   bool leads = false;
   std::uint64_t api_requests = 0;                     // since this process leads
-  std::optional<reconcile::ShellFigures> shell = {};  // of the one that leads
-  ProcessFigures process = {};
+  std::optional<reconcile::ShellMetrics> shell = {};  // of the one that leads
+  ProcessMetrics process = {};
 };
 
-std::string metrics_text(const Figures& figures);
+std::string metrics_text(const OperatorMetrics& metrics);
 
 }  // namespace bsp::controller

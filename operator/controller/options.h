@@ -10,7 +10,7 @@
 #include "base/core/error.h"
 #include "operator/exchange/protocol.h"
 #include "operator/kube/leader.h"
-#include "operator/reconcile/capacity/bookings.h"
+#include "operator/reconcile/capacity/reservations.h"
 #include "operator/reconcile/kernel/placement.h"
 
 namespace bsp::controller {

@@ -132,7 +132,7 @@ int run(unsigned ranks, double superstep_ms, double seconds) {
                                    .calls = 10s,
                                    // On a busy machine a thousand sidecars of one process are late at times.
                                    .job_limits = {.unreachable = 10min, .start = 30min},
-                                   .bookings_name_space = "default"});
+                                   .reservations_name_space = "default"});
   check(client->create(job_of(ranks)).has_value(), "the job can be made");
   const auto node_of = [](const std::string& set, std::uint32_t rank) {
     return std::format("{}-{}", set, rank / kSets % kNodesOfASet);
@@ -153,7 +153,7 @@ int run(unsigned ranks, double superstep_ms, double seconds) {
   const auto written = meter.take();
   const double took = std::chrono::duration<double>(steady_clock::now() - began).count();
   const json after = status_of(*client);
-  json figures = {{"ranks", ranks}, {"superstepMs", superstep_ms}, {"seconds", took}};
+  json metrics = {{"ranks", ranks}, {"superstepMs", superstep_ms}, {"seconds", took}};
   std::printf(
       "%u ranks, a superstep every %.1f ms, %.0f s; alpha %lld; the stored status went from superstep %lld to %lld\n",
       ranks, superstep_ms, took, after.value("alpha", 0LL), before.value("superstep", 0LL),
@@ -165,7 +165,7 @@ int run(unsigned ranks, double superstep_ms, double seconds) {
     const double per_hour = static_cast<double>(w.bytes) / took * 3600 / (1 << 20);
     const double each = w.count ? static_cast<double>(w.bytes) / static_cast<double>(w.count) / 1024 : 0;
     std::printf("%-20s %12.2f %14.1f %14.1f\n", what.c_str(), per_second, each, per_hour);
-    figures["written"][what] = {{"perSecond", per_second}, {"kibEach", each}, {"mibPerHour", per_hour}};
+    metrics["written"][what] = {{"perSecond", per_second}, {"kibEach", each}, {"mibPerHour", per_hour}};
   };
   for (const auto& [what, w] : written) {
     line(what, w);
@@ -173,7 +173,7 @@ int run(unsigned ranks, double superstep_ms, double seconds) {
     all.bytes += w.bytes;
   }
   line("all", all);
-  if (const char* file = std::getenv("BSP_BENCH_JSON")) std::ofstream(file) << figures << "\n";
+  if (const char* file = std::getenv("BSP_BENCH_JSON")) std::ofstream(file) << metrics << "\n";
   shells->close();
   return 0;
 }

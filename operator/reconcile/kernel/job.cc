@@ -89,7 +89,7 @@ bool JobKernel::pods_left() const {
          std::ranges::any_of(o.pods, [](const auto& entry) { return !entry.second.abandoned; });
 }
 
-void JobKernel::tell_of_lost_pods() {
+void JobKernel::note_lost_pods() {
   constexpr std::string_view kWaits = "; the next attempt waits until nothing of this one can run on ";
   const auto lost =
       std::ranges::find_if(o.pods, [](const auto& entry) { return entry.second.lost && !entry.second.abandoned; });
@@ -117,7 +117,7 @@ void JobKernel::restarting() {
     out.migrations = show_wave(**wave, o);
   if (pods_left()) {
     if (past_deadline()) return fail_by_deadline();
-    tell_of_lost_pods();
+    note_lost_pods();
     return delete_all_pods();
   }
   if (!out.migrations.empty()) return;  // the next attempt forgets the wave: its objects must have ended

@@ -24,7 +24,8 @@ struct JobLimits {
   Duration container_end = std::chrono::seconds(2);
 };
 
-Outcome reconcile_job(const Observed& o, const Advice& advice, const migrate::Limits& limits, const JobLimits& job_limits);
+Outcome reconcile_job(const Observed& o, const Advice& advice, const migrate::Limits& limits,
+                      const JobLimits& job_limits);
 
 // Why an attempt can't go on: whose fault, and whether another attempt could do better.
 struct Failure {

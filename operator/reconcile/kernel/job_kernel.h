@@ -45,7 +45,7 @@ struct JobKernel {
   // A node that is lost keeps nobody waiting once nothing can run there any more: its pod's name and certificate are
   // never used again.
   bool pods_left() const;
-  void tell_of_lost_pods();  // that keep the next attempt waiting
+  void note_lost_pods();  // that keep the next attempt waiting
   void delete_all_pods();
   // Whatever migration has no wave to end it is ended here; `wave` is the stored one, or null.
   void end_orphans(const migrate::Wave* wave);
@@ -59,7 +59,7 @@ struct JobKernel {
   };
 
   std::string mapped() const;
-  void wait_for_room(const std::string& why);
+  void wait_for_capacity(const std::string& why);
   void place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform);
   bool ask_for_pod(const crds::RankPlace& place, Cold& cold);
   void look_at_pod(const crds::RankPlace& place, const PodFacts& pod, Cold& cold) const;

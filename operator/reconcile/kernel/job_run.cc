@@ -72,7 +72,7 @@ void JobKernel::begin_moves() {
   if (!begun.wave) return;
   out.moving = true;
   for (const migrate::Move& move : begun.wave->moves)
-    out.book.push_back({move.target_pod, move.rank, status().epoch->sets[move.target_set], move.target_node});
+    out.reserve.push_back({move.target_pod, move.rank, status().epoch->sets[move.target_set], move.target_node});
   enter(JobPhase::kMigrating, "Migrating",
         std::format("wave {} moves {} rank(s)", begun.wave->number, begun.wave->moves.size()));
 }

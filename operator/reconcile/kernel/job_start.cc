@@ -24,7 +24,7 @@ void JobKernel::pending() {
   const auto calibration = observe::Calibration::from_status(status().calibration);
   const decide::Platform platform = observe::make_platform(sets, o.nodes, calibration);
   const auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform);
-  if (!mapping && o.room_may_come) return wait_for_room(mapping.error().message);
+  if (!mapping && o.capacity_may_come) return wait_for_capacity(mapping.error().message);
   if (!mapping) return enter(JobPhase::kFailed, "NoCapacity", mapping.error().message);
   place_all(*mapping, platform);
   if (status().start_time == Time{}) status().start_time = o.now;
@@ -36,7 +36,7 @@ void JobKernel::pending() {
   enter(JobPhase::kStarting, "Mapped", mapped());
 }
 
-void JobKernel::wait_for_room(const std::string& why) {
+void JobKernel::wait_for_capacity(const std::string& why) {
   if (status().message == why) return;
   status().reason = "NoCapacity";
   status().message = why;

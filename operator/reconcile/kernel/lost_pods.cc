@@ -5,7 +5,7 @@
 
 #include "base/json/fields.h"
 #include "crds/fencing.h"
-#include "operator/reconcile/capacity/room.h"
+#include "operator/reconcile/capacity/resources.h"
 
 namespace bsp::reconcile {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json/fields.h"
-#include "operator/reconcile/capacity/room.h"
+#include "operator/reconcile/capacity/resources.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -15,35 +15,36 @@ std::string mebibytes(std::int64_t bytes) { return std::format("{} MiB", bytes >
 
 }  // namespace
 
-MoveRoom::MoveRoom(const Observed& o) : o_(o), asked_(requests_of(part_at(o.job.spec.pod_template, "spec")).memory) {
+MoveCapacity::MoveCapacity(const Observed& o)
+    : o_(o), asked_(requests_of(part_at(o.job.spec.pod_template, "spec")).memory) {
   for (const auto& [name, pod] : o.pods) ++held_[pod.node];
 }
 
-MoveMemory MoveRoom::of(const crds::RankPlace& rank) const {
+MoveMemory MoveCapacity::of(const crds::RankPlace& rank) const {
   const auto held = static_cast<std::int64_t>(std::min<std::uint64_t>(rank.memory_bytes, INT64_MAX / 4));
   return {.process = std::max(asked_, held), .checkpoint = held};
 }
 
-MoveMemory MoveRoom::of_largest() const {
+MoveMemory MoveCapacity::of_largest() const {
   MoveMemory most{.process = asked_};
   for (const crds::RankPlace& rank : o_.job.status.ranks)
     if (const MoveMemory move = of(rank); move.both() > most.both()) most = move;
   return most;
 }
 
-std::uint32_t MoveRoom::free_slots(const observe::NodeFacts& node) const {
+std::uint32_t MoveCapacity::free_slots(const observe::NodeFacts& node) const {
   const auto here = held_.find(node.name);
   const std::uint32_t held = node.taken + (here == held_.end() ? 0 : here->second);
   return node.cordoned || held >= node.slots ? 0 : node.slots - held;
 }
 
-std::int64_t MoveRoom::free_memory(const observe::NodeFacts& node) const {
+std::int64_t MoveCapacity::free_memory(const observe::NodeFacts& node) const {
   if (!node.memory) return INT64_MAX;
   const auto here = held_.find(node.name);
   return *node.memory - (here == held_.end() ? 0 : here->second * asked_);
 }
 
-std::string MoveRoom::lack(const observe::NodeFacts& node, const MoveMemory& move) const {
+std::string MoveCapacity::lack(const observe::NodeFacts& node, const MoveMemory& move) const {
   return std::format(
       "node {} has a free slot, but not the memory that a move takes while it lasts: {} for the rank and {} for its "
       "checkpoint, and {} are left",
@@ -51,7 +52,7 @@ std::string MoveRoom::lack(const observe::NodeFacts& node, const MoveMemory& mov
       mebibytes(std::max<std::int64_t>(free_memory(node), 0)));
 }
 
-std::string MoveRoom::lack() const {
+std::string MoveCapacity::lack() const {
   const MoveMemory move = of_largest();
   std::map<std::string, const observe::NodeFacts*> short_of;  // by Set: a node with a slot; null: one has both
   for (const observe::NodeFacts& node : o_.nodes) {
@@ -66,7 +67,7 @@ std::string MoveRoom::lack() const {
 }
 
 void keep_memory(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
-  const MoveRoom room(o);
+  const MoveCapacity room(o);
   const std::int64_t each = room.of_largest().both();
   if (each <= 0) return;
   for (observe::NodeFacts& node : nodes) {

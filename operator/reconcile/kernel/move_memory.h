@@ -2,7 +2,7 @@
 // pod's tmpfs, and is still there when the process has been restored from it. So for a moment the rank is there twice.
 //
 // The scheduler doesn't count the checkpoint. A request for it would stay with the pod for all its life and halve what a
-// pool can hold; so the operator counts it here and in what it books (bookings.h), for as long as the wave lasts. Pure.
+// pool can hold; so the operator counts it here and in what it books (reservations.h), for as long as the wave lasts. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct MoveMemory {
 };
 
 // What one look at a job says of it; it counts the pods once.
-class MoveRoom {
+class MoveCapacity {
  public:
-  explicit MoveRoom(const Observed& o);
+  explicit MoveCapacity(const Observed& o);
 
   [[nodiscard]] MoveMemory of(const crds::RankPlace& rank) const;
   [[nodiscard]] MoveMemory of_largest() const;

@@ -15,7 +15,7 @@
 #include "crds/rankmigration.h"
 #include "operator/migrate/step.h"
 #include "operator/observe/snapshot.h"
-#include "operator/reconcile/capacity/bookings.h"
+#include "operator/reconcile/capacity/reservations.h"
 #include "operator/reconcile/kernel/pods.h"
 
 namespace bsp::reconcile {
@@ -110,9 +110,9 @@ struct RealisedGain {
 
 // What the scheduler makes of what was observed.
 struct Advice {
-  std::optional<Decided> call = {};       // to be stored; the same again until it is
-  crds::BspJobStatus status = {};         // the job's own, with what the scheduler goes on with and what it has measured
-  std::vector<RealisedGain> gains = {};   // that have just become known
+  std::optional<Decided> call = {};      // to be stored; the same again until it is
+  crds::BspJobStatus status = {};        // the job's own, with what the scheduler goes on with and what it has measured
+  std::vector<RealisedGain> gains = {};  // that have just become known
   std::vector<std::string> records = {};  // of calls that moved nobody and are not told
   std::vector<std::string> text = {};     // the explanations of all new calls
 };
@@ -128,16 +128,16 @@ struct Observed {
   std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
   MoveCaps caps;
   MovesElsewhere elsewhere;        // of all other jobs
-  bool room_may_come = false;      // a cluster: others end, an autoscaler adds nodes
+  bool capacity_may_come = false;  // a cluster: others end, an autoscaler adds nodes
   bool images_unreadable = false;  // so the template must say what an image would run by itself
   double superstep_seconds = 0;
   // When the last one was seen to end, or the ranks began to run; not set while they don't.
   SteadyTime superstep_ended{};
   SteadyTime progress{};  // when a rank was last heard to have completed a superstep that none had before
   double round_trip_seconds = 0;
-  Hearing everywhere;              // of all jobs
-  Time now{};                      // to be stored, and nothing else
-  SteadyTime steady{};             // what limits are counted on
+  Hearing everywhere;   // of all jobs
+  Time now{};           // to be stored, and nothing else
+  SteadyTime steady{};  // what limits are counted on
   // job_clocks.h: for how long, as far as this operator can tell, …
   Duration started_for{};                           // … since status.startTime
   Duration ended_for{};                             // … since status.completionTime
@@ -170,10 +170,10 @@ struct Outcome {
   crds::BspJobStatus status;
   // The status must be stored before anything below is done, and then everything is asked again.
   bool store_first = false;
-  // With it: these seats must be booked before that, and if somebody else has booked meanwhile everything is asked
+  // With it: these slots must be reserved before that, and if another job has reserved meanwhile everything is asked
   // again.
-  std::vector<Seat> book;
-  bool moving = false;  // a wave is under way: what is booked for it stays booked
+  std::vector<ReservedSlot> reserve;
+  bool moving = false;  // a wave is under way: what is reserved for it stays reserved
   std::vector<PodRequest> create_pods;
   std::vector<std::string> delete_pods;
   std::vector<Verb> verbs;

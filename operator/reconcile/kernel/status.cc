@@ -113,7 +113,7 @@ bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
 
 bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status) {
   if (status.phase != crds::JobPhase::kRunning) return false;
-  const std::string lack = MoveRoom(o).lack();
+  const std::string lack = MoveCapacity(o).lack();
   // What is left changes all the time: only that it is too little is news.
   if (lack.empty() == !is_on(status, kMovesLackMemory)) return false;
   turn_condition(o, status, kMovesLackMemory, !lack.empty(), lack.empty() ? "EnoughMemory" : "NodeMemory",

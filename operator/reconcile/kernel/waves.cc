@@ -146,7 +146,7 @@ class WaveInMaking {
   const Observed& o_;
   const crds::BspJobStatus& status_;
   const std::vector<std::string>& sets_;
-  const MoveRoom room_;
+  const MoveCapacity room_;
   std::map<std::string, std::uint32_t> held_;   // pods on each node, whoever's
   std::map<std::string, std::int64_t> memory_;  // that is left for targets
   std::vector<bool> taken_;                     // by rank

@@ -20,28 +20,28 @@ void JobShell::keep_for_later(const Outcome& out) {
   for (const auto& migration : out.migrations) migrations_.add(migration);
 }
 
-// Before the wave is stored that the seats are for: whoever decides from now on sees them taken.
-bool JobShell::book(const Observed& o, const Outcome& out, Duration& pause) {
-  Booking booking{.uid = job_ref_.uid,
-                  .wave = out.status.wave,
-                  .each = requests_of(part_at(o.job.spec.pod_template, "spec")),
-                  .checkpoint = MoveRoom(o).of_largest().checkpoint,
-                  .seats = out.book,
-                  .until = o.now + kBookingKept};
-  const auto booked = bookings_.book(seen_, job_ref_.key(), std::move(booking), o.now);
-  if (booked) return not_booked_.clear(), true;
-  if (booked.error().code == ErrorCode::kConflict) return false;
+// Before the wave is stored that the slots are for: whoever decides from now on sees them taken.
+bool JobShell::reserve(const Observed& o, const Outcome& out, Duration& pause) {
+  Reservation reservation{.uid = job_ref_.uid,
+                          .wave = out.status.wave,
+                          .each = requests_of(part_at(o.job.spec.pod_template, "spec")),
+                          .checkpoint = MoveCapacity(o).of_largest().checkpoint,
+                          .slots = out.reserve,
+                          .until = o.now + kReservationKept};
+  const auto reserved = reservations_.reserve(seen_, job_ref_.key(), std::move(reservation), o.now);
+  if (reserved) return not_reserved_.clear(), true;
+  if (reserved.error().code == ErrorCode::kConflict) return false;
   pause = 1s;
-  if (not_booked_.is_news(booked.error().message))
-    log_warning("no rank can move", {{"job", job_ref_.key()}, {"error", booked.error().message}});
+  if (not_reserved_.is_news(reserved.error().message))
+    log_warning("no rank can move", {{"job", job_ref_.key()}, {"error", reserved.error().message}});
   return false;
 }
 
-void JobShell::keep_booked(const Outcome& out) {
+void JobShell::keep_reserved(const Outcome& out) {
   const std::string mine = job_ref_.key();
   const Time now = SystemClock{}.now();
-  const auto kept = out.moving ? bookings_.renew(mine, now) : bookings_.release(mine, now);
-  if (!kept && not_booked_.is_news(kept.error().message))
+  const auto kept = out.moving ? reservations_.renew(mine, now) : reservations_.release(mine, now);
+  if (!kept && not_reserved_.is_news(kept.error().message))
     log_warning("booked room can't be written", {{"job", mine}, {"error", kept.error().message}});
 }
 
@@ -52,7 +52,7 @@ void JobShell::carry_out(const Observed& o, const Outcome& out) {
     for (const Event& event : std::exchange(untold_, {})) events_.add(event);
     migrations_.write_pending();
   }
-  keep_booked(out);
+  keep_reserved(out);
   migrations_.forget(out.forget);
   pods_.create(o, out.create_pods, certificates_.signer());
   pods_.remove(o, out.delete_pods);

@@ -36,7 +36,7 @@ JobShell::JobShell(const ShellParts& parts, const JobRef& job, std::function<voi
       cache_(parts.cache),
       nodes_(parts.nodes),
       usage_(parts.usage),
-      bookings_(parts.bookings),
+      reservations_(parts.reservations),
       sidecar_thread_(parts.sidecar_thread),
       options_(parts.options),
       job_ref_(job),
@@ -179,9 +179,9 @@ Duration JobShell::look() {
       if (!tail->empty())
         out.status.message += std::format("; the last lines of {}:\n{}", out.show_logs_of, as_utf8(*tail));
     }
-    if (out.book.empty()) bookings_.looked(job_ref_.key());  // others need not wait for what follows
+    if (out.reserve.empty()) reservations_.looked(job_ref_.key());  // others need not wait for what follows
     if (out.store_first) {
-      if (Duration pause{}; !out.book.empty() && !book(o, out, pause)) {
+      if (Duration pause{}; !out.reserve.empty() && !reserve(o, out, pause)) {
         if (pause == Duration{}) continue;
         return pause;
       }
@@ -250,8 +250,8 @@ Result<void> JobShell::prepare(const crds::BspJob& job) {
   BSP_CHECK_OK(isolate(job));
   if (!sidecars_) {
     BSP_CHECK_OK(certificates_.begin(job));
-    sidecars_ = std::make_unique<Sidecars>(sidecar_thread_,
-                                           Sidecars::Options{.tls = certificates_.tls(), .changed = changed_});
+    sidecars_ =
+        std::make_unique<Sidecars>(sidecar_thread_, Sidecars::Options{.tls = certificates_.tls(), .changed = changed_});
   }
   certificates_.renew_if_due(job, sidecars_->take_untrusted(), pods_.maker());
   return {};

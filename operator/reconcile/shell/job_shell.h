@@ -14,9 +14,9 @@
 
 #include "base/core/backoff.h"
 #include "operator/kinds.h"
+#include "operator/reconcile/kernel/advisor.h"
 #include "operator/reconcile/kernel/job_clocks.h"
 #include "operator/reconcile/kernel/lost_pods.h"
-#include "operator/reconcile/kernel/advisor.h"
 #include "operator/reconcile/shell/certificates.h"
 #include "operator/reconcile/shell/job_ref.h"
 #include "operator/reconcile/shell/links.h"
@@ -36,7 +36,7 @@ struct ShellParts {
   kube::Cache& cache;
   NodeViews& nodes;
   const NodeUsage& usage;
-  BookingStore& bookings;
+  ReservationStore& reservations;
   Authority& authority;
   SidecarThread& sidecar_thread;
   Chores& chores;
@@ -67,8 +67,8 @@ class JobShell {
   void ask_who_hears(const Observed& o);  // those that don't answer
   void gather(const Observed& o);         // asks the Set Managers for reports, when it is time
   // False: somebody was faster, or it can't be written; decide again, after that pause.
-  bool book(const Observed& o, const Outcome& out, Duration& pause);
-  void keep_booked(const Outcome& out);
+  bool reserve(const Observed& o, const Outcome& out, Duration& pause);
+  void keep_reserved(const Outcome& out);
   void keep_for_later(const Outcome& out);
   void carry_out(const Observed& o, const Outcome& out);
   Duration rest(const Observed& o, const Outcome& out) const;
@@ -81,7 +81,7 @@ class JobShell {
   kube::Cache& cache_;
   NodeViews& nodes_;
   const NodeUsage& usage_;
-  BookingStore& bookings_;
+  ReservationStore& reservations_;
   SidecarThread& sidecar_thread_;
   const ShellOptions& options_;
   const JobRef job_ref_;
@@ -103,9 +103,9 @@ class JobShell {
   JobClocks clocks_;
   LostPods lost_;
   std::vector<Event> untold_;  // of stored statuses
-  Bookings seen_;              // what the last look was decided on
+  Reservations seen_;          // what the last look was decided on
   std::chrono::steady_clock::time_point isolate_again_{};
-  Trouble not_booked_, not_prepared_, not_isolated_;
+  Trouble not_reserved_, not_prepared_, not_isolated_;
   Backoff rests_{std::chrono::milliseconds(200), std::chrono::seconds(30)};  // after reconciles that failed
   std::chrono::steady_clock::time_point rests_until_{};
   std::chrono::steady_clock::time_point next_report_{};

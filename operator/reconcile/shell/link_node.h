@@ -61,7 +61,7 @@ struct Sidecars::Node {
     bool under_way = false;
     net::SteadyTime at{};
   };
-  std::map<std::pair<ActionKind, std::uint64_t>, Sent> sent;
+  std::map<std::pair<migrate::ActionKind, std::uint64_t>, Sent> sent;
 };
 
 }  // namespace bsp::reconcile

@@ -1,4 +1,4 @@
-// What the shell tells of itself in figures.
+// What the shell exports about itself.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace bsp::reconcile {
 
-// How long it took to look after a job once: a histogram.
-struct LookFigures {
+// How long one reconcile of a job took: a histogram.
+struct ReconcileMetrics {
   static constexpr std::array<double, 12> kBounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10};
   std::array<std::uint64_t, kBounds.size() + 1>
       counts{};  // of those up to each bound and above the one before; the rest
@@ -25,10 +25,10 @@ struct LookFigures {
   }
 };
 
-struct ShellFigures {
-  std::vector<JobFigures> jobs;
-  LookFigures looks;
-  std::size_t waiting = 0;  // jobs that wait to be looked at
+struct ShellMetrics {
+  std::vector<JobMetrics> jobs;
+  ReconcileMetrics reconciles;
+  std::size_t waiting = 0;  // jobs that wait to be reconciled
   std::size_t cached_pods = 0;
   std::uint64_t rejected_messages = 0;  // of sidecars, since the start
   std::size_t cached_bytes = 0;         // of all objects kept

@@ -14,7 +14,7 @@
 
 #include "operator/kube/client.h"
 #include "operator/observe/snapshot.h"
-#include "operator/reconcile/capacity/room.h"
+#include "operator/reconcile/capacity/resources.h"
 #include "operator/reconcile/kernel/lost_pods.h"
 
 namespace bsp::reconcile {
@@ -23,7 +23,7 @@ struct SeenNode {
   observe::NodeFacts facts;  // its slots are not known yet: they depend on the pods; its Set is "" if it is in none
   Resources allocatable;
   NodeState state = NodeState::kAnswers;
-  bool takes_pods = false;  // of these jobs (room.h)
+  bool takes_pods = false;  // of these jobs (resources.h)
 };
 
 struct SeenNodes {

@@ -147,20 +147,20 @@ kube::CacheOptions watched_objects(const std::string& name_space) {
   return options;
 }
 
-JobFigures job_figures(const Object& job) {
+JobMetrics job_metrics(const Object& job) {
   const Object &spec = part_at(job, "spec"), &status = part_at(job, "status");
-  JobFigures figures;
-  figures.name_space = kube::metadata_text(job, "namespace");
-  figures.name = kube::metadata_text(job, "name");
-  figures.phase = text_at(status, "phase");
-  if (figures.phase.empty()) figures.phase = "Pending";
-  figures.ranks = count_at<std::int64_t>(spec, "ranks");
-  figures.superstep = count_at<std::int64_t>(status, "superstep");
-  figures.moves = count_at<std::int64_t>(part_at(status, "migrations"), "succeeded");
-  figures.restarts = count_at<std::int64_t>(status, "attempt");
-  figures.imbalance = real(status, "imbalance");
-  figures.gain_seconds = real(status, "realisedGainSeconds");
-  return figures;
+  JobMetrics metrics;
+  metrics.name_space = kube::metadata_text(job, "namespace");
+  metrics.name = kube::metadata_text(job, "name");
+  metrics.phase = text_at(status, "phase");
+  if (metrics.phase.empty()) metrics.phase = "Pending";
+  metrics.ranks = count_at<std::int64_t>(spec, "ranks");
+  metrics.superstep = count_at<std::int64_t>(status, "superstep");
+  metrics.moves = count_at<std::int64_t>(part_at(status, "migrations"), "succeeded");
+  metrics.restarts = count_at<std::int64_t>(status, "attempt");
+  metrics.imbalance = real(status, "imbalance");
+  metrics.gain_seconds = real(status, "realisedGainSeconds");
+  return metrics;
 }
 
 }  // namespace bsp::reconcile

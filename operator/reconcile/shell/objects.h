@@ -17,8 +17,8 @@ kube::CacheOptions watched_objects(const std::string& name_space);
 // Drops that from an object of these kinds. A client that does so while it watches holds less on the way into the cache.
 void trim_watched(const kube::Kind& kind, kube::Object& object);
 
-// What a BSPJob's status says in figures, for metrics.
-struct JobFigures {
+// What a BSPJob's status says, for metrics.
+struct JobMetrics {
   std::string name_space, name, phase;
   std::int64_t ranks = 0;
   std::int64_t superstep = 0;
@@ -27,6 +27,6 @@ struct JobFigures {
   double imbalance = 0;
   double gain_seconds = 0;  // realised
 };
-JobFigures job_figures(const kube::Object& job);
+JobMetrics job_metrics(const kube::Object& job);
 
 }  // namespace bsp::reconcile

@@ -45,11 +45,11 @@ Observed JobShell::look_at(crds::BspJob job) {
   o.steady = std::chrono::steady_clock::now();
   const auto nodes = nodes_.seen_by(job.spec.sets.label, job.spec.pod_template, [&] { return cache_.list(kNode); });
   job.spec.sets.label = nodes->label;
-  seen_ = bookings_.read(o.now);
+  seen_ = reservations_.read(o.now);
   o.nodes = nodes_for(job, *nodes);
   o.caps = options_.caps;
   o.elsewhere = moves_elsewhere(seen_, job_ref_.key());
-  o.room_may_come = options_.pods.scheduled;
+  o.capacity_may_come = options_.pods.scheduled;
   o.images_unreadable = !options_.image_defaults;
   pods_.observe(o);
   std::map<std::string, std::string> reachable;
@@ -126,7 +126,7 @@ void JobShell::judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus&
 std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, const SeenNodes& all) const {
   const std::string mine = job_ref_.key();
   const Resources rank = requests_of(part_at(job.spec.pod_template, "spec"));
-  const auto booked = booked_by_others(seen_, mine, [&](const std::string& name_space, const std::string& pod) {
+  const auto reserved = reserved_by_others(seen_, mine, [&](const std::string& name_space, const std::string& pod) {
     return usage_.has_target(name_space, pod);
   });
   std::vector<observe::NodeFacts> nodes;
@@ -135,7 +135,7 @@ std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, con
     if (facts.set.empty()) continue;
     // Whatever else runs on a node takes room there.
     Resources others = usage_.of_others(facts.name, mine);
-    if (const auto seats = booked.find(facts.name); seats != booked.end()) others += seats->second;
+    if (const auto here = reserved.find(facts.name); here != reserved.end()) others += here->second;
     if (options_.pods.scheduled) {
       Resources room = node.allocatable;
       room -= others;

@@ -42,7 +42,7 @@ void answer_without_job(kube::Client& client, kube::Cache& cache, const std::str
 }
 // Where what the operator itself needs is.
 const std::string& own_name_space(const ShellOptions& options) {
-  return options.bookings_name_space.empty() ? options.name_space : options.bookings_name_space;
+  return options.reservations_name_space.empty() ? options.name_space : options.reservations_name_space;
 }
 }  // namespace
 
@@ -54,9 +54,9 @@ Shell::Shell(kube::Client& client, ShellOptions options)
       authority_(client, own_name_space(options_), options_.authority_name),
       sidecar_thread_(options_.network) {
   if (options_.exchange.group)
-    bookings_ = std::make_unique<ExchangeBookings>(options_.exchange, usage_);
+    reservations_ = std::make_unique<ExchangeReservations>(options_.exchange, usage_);
   else
-    bookings_ = std::make_unique<ObjectBookings>(client, own_name_space(options_), options_.bookings_name);
+    reservations_ = std::make_unique<ObjectReservations>(client, own_name_space(options_), options_.reservations_name);
   kube::CacheOptions cached = watched_objects(options_.name_space);
   cached.on_change = [this](const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
     // On the watch's thread: an object that can't be read must not end the watch of all others.
@@ -84,14 +84,14 @@ void Shell::changed(const kube::Kind& kind, const kube::Object* before, const ku
   const std::string key = job_key_of(kind, now ? *now : *before);
   if (kind == kPod) {
     usage_.change(before, now);
-    bookings_->pods_changed(text_at(part_at(now ? *now : *before, "spec"), "nodeName"));
+    reservations_->pods_changed(text_at(part_at(now ? *now : *before, "spec"), "nodeName"));
   }
   if (kind == kBspJob) {
     const std::lock_guard lock(mutex_);
     if (now)
-      job_figures_[key] = job_figures(*now);
+      job_metrics_[key] = job_metrics(*now);
     else
-      job_figures_.erase(key);
+      job_metrics_.erase(key);
   }
   if (kind == kBspJob)
     queue_.set_lane(key, now && text_at(part_at(*now, "status"), "phase") == crds::to_string(crds::JobPhase::kMigrating)
@@ -104,7 +104,7 @@ void Shell::work(kube::Lane lane) {
   // Before everything is known nobody may conclude that something does not exist.
   while (!cache_->wait_filled(250ms))
     if (stop_) return;
-  bookings_->begin();
+  reservations_->begin();
   while (const auto key = queue_.get(lane)) {
     const auto began = std::chrono::steady_clock::now();
     bool gone = false;
@@ -114,7 +114,7 @@ void Shell::work(kube::Lane lane) {
     });
     {
       const std::lock_guard lock(mutex_);
-      looks_.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+      reconciles_.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     }
     queue_.done(*key);
     if (!next) {
@@ -136,7 +136,7 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
   gone = !object;
   // At no request, unless it went in the middle of a wave.
   if (gone)
-    if (auto released = bookings_->release(key, SystemClock{}.now()); !released)
+    if (auto released = reservations_->release(key, SystemClock{}.now()); !released)
       log_warning("giving up booked room failed", {{"job", key}, {"error", released.error().message}});
   if (gone) answer_without_job(client_, *cache_, key);
   std::shared_ptr<JobShell> job, former;  // one that is not the last: it ends outside of the lock
@@ -151,28 +151,29 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
     if (gone) return {};
     auto& place = jobs_[key];
     if (!place)
-      place = std::make_shared<JobShell>(
-          ShellParts{client_, *cache_, node_views_, usage_, *bookings_, authority_, sidecar_thread_, *chores_, options_},
-          JobRef{at, kube::metadata_text(*object, "uid")}, [this, key] { queue_.add(key); });
+      place =
+          std::make_shared<JobShell>(ShellParts{client_, *cache_, node_views_, usage_, *reservations_, authority_,
+                                                sidecar_thread_, *chores_, options_},
+                                     JobRef{at, kube::metadata_text(*object, "uid")}, [this, key] { queue_.add(key); });
     job = place;
   }
   const Duration next = job->reconcile();
-  bookings_->looked(key);
+  reservations_->looked(key);
   return next;
 }
 
-ShellFigures Shell::figures() {
-  ShellFigures figures;
+ShellMetrics Shell::metrics() {
+  ShellMetrics metrics;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [key, job] : job_figures_) figures.jobs.push_back(job);
-    figures.looks = looks_;
+    for (const auto& [key, job] : job_metrics_) metrics.jobs.push_back(job);
+    metrics.reconciles = reconciles_;
   }
-  figures.waiting = queue_.size();
-  figures.cached_pods = cache_->count(kPod);
-  figures.rejected_messages = sidecar_thread_.rejected();
-  figures.cached_bytes = cache_->bytes();
-  return figures;
+  metrics.waiting = queue_.size();
+  metrics.cached_pods = cache_->count(kPod);
+  metrics.rejected_messages = sidecar_thread_.rejected();
+  metrics.cached_bytes = cache_->bytes();
+  return metrics;
 }
 
 }  // namespace bsp::reconcile

@@ -60,8 +60,8 @@ struct ShellOptions {
   JobLimits job_limits = {};
   // The object in which waves book their targets' room. Whoever looks after jobs on the same nodes must name the same
   // one.
-  std::string bookings_name_space = {};  // "": name_space
-  std::string bookings_name = "bsp-operator-room";
+  std::string reservations_name_space = {};  // "": name_space
+  std::string reservations_name = "bsp-operator-room";
   // The Secret from which the jobs' certificates come, in the same namespace. Of two operators each has its own.
   std::string authority_name = "bsp-operator-authority";
   ExchangePlace exchange = {};  // instead of that object, where each of several operators looks after a namespace
@@ -81,7 +81,7 @@ class Shell {
 
   // All objects have been seen once, and jobs are being looked after.
   [[nodiscard]] bool ready() const { return cache_->filled(); }
-  [[nodiscard]] ShellFigures figures();
+  [[nodiscard]] ShellMetrics metrics();
 
  private:
   void work(kube::Lane lane);
@@ -93,14 +93,14 @@ class Shell {
   kube::Workqueue queue_;  // of job_key()s; urgent where a wave is under way: ranks may stand still
   NodeViews node_views_;
   NodeUsage usage_;
-  std::unique_ptr<BookingStore> bookings_;
+  std::unique_ptr<ReservationStore> reservations_;
   Authority authority_;
   SidecarThread sidecar_thread_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;  // of the three below
   std::map<std::string, std::shared_ptr<JobShell>> jobs_;
-  std::map<std::string, JobFigures> job_figures_;
-  LookFigures looks_;
+  std::map<std::string, JobMetrics> job_metrics_;
+  ReconcileMetrics reconciles_;
   std::unique_ptr<kube::Cache> cache_;  // its thread uses all above
   std::unique_ptr<Chores> chores_;      // and theirs
   std::vector<std::thread> workers_;

@@ -30,7 +30,7 @@ Result<kube::Object> StatusWriter::write(const crds::BspJob& job, const crds::Bs
       if (changes->empty()) return *stored;
       return client_.patch_status(
           job_.at, {{"metadata", {{"resourceVersion", job.metadata.resource_version}, {"uid", job_.uid}}},
-                        {"status", *changes}});
+                    {"status", *changes}});
     }
   }
   return client_.update_status(object);

@@ -13,8 +13,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Figures of_a_leader() {
-  Figures f;
+OperatorMetrics of_a_leader() {
+  OperatorMetrics f;
   f.version = "1.2";
   f.leads = true;
   f.api_requests = 17;
@@ -22,7 +22,7 @@ Figures of_a_leader() {
   f.shell->jobs = {
       {.name_space = "a", .name = "lbm", .phase = "Running", .ranks = 4, .superstep = 12, .imbalance = 0.25},
       {.name_space = "b", .name = "lbm", .phase = "Failed", .ranks = 2, .moves = 3, .gain_seconds = -1.5}};
-  for (const double seconds : {0.0005, 0.003, 0.003, 99.0}) f.shell->looks.add(seconds);
+  for (const double seconds : {0.0005, 0.003, 0.003, 99.0}) f.shell->reconciles.add(seconds);
   return f;
 }
 
@@ -65,13 +65,13 @@ TEST(Metrics, FollowTheFormat) {
 }
 
 TEST(Metrics, LabelsAreEscaped) {
-  Figures f = of_a_leader();
+  OperatorMetrics f = of_a_leader();
   f.version = "a\"b\\c\nd";
   EXPECT_THAT(metrics_text(f), HasSubstr("{version=\"a\\\"b\\\\c\\nd\"}"));
 }
 
 TEST(Metrics, ThisProcessHasFiguresOfItsOwn) {
-  const ProcessFigures f = process_figures();
+  const ProcessMetrics f = process_metrics();
   EXPECT_GT(f.resident_bytes, 1u << 20);
   EXPECT_GE(f.open_files, 3u);
   EXPECT_GE(f.cpu_seconds, 0);

@@ -56,7 +56,7 @@ class WritesTest : public ::testing::Test {
     options.name_space = "";
     options.pods.scheduled = true;
     options.collects_garbage = true;
-    options.bookings_name_space = "default";
+    options.reservations_name_space = "default";
     options.job_limits.unreachable = 10min;  // a busy machine
     shell_ = std::make_unique<reconcile::Shell>(*shells_, std::move(options));
   }

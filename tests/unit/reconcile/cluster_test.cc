@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/reconcile/capacity/room.h"
+#include "operator/reconcile/capacity/resources.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile {
@@ -320,7 +320,8 @@ TEST(LostNode, KeepsARestartWaitingUntilNothingCanRunThereAndADeletionNotAtAll) 
       out.status.message,
       HasSubstr("rank 1 is lost; the next attempt waits until nothing of this one can run on node " + stuck.node));
   o.job.status.message = out.status.message;
-  EXPECT_EQ(reconcile_job(o, unadvised(o), w.limits, w.job_limits).status.message, out.status.message) << "it is told once";
+  EXPECT_EQ(reconcile_job(o, unadvised(o), w.limits, w.job_limits).status.message, out.status.message)
+      << "it is told once";
 
   Observed late = o;
   late.job.spec.run_policy.active_deadline_seconds = 1;

@@ -49,23 +49,23 @@ class MoveMemoryTest : public testing::Test {
 };
 
 TEST_F(MoveMemoryTest, IsThatOfTheRankAndOfItsCheckpoint) {
-  const MoveMemory asked = MoveRoom(o).of(o.job.status.ranks[0]);
+  const MoveMemory asked = MoveCapacity(o).of(o.job.status.ranks[0]);
   EXPECT_EQ(asked.process, 256 * kMi);
   EXPECT_EQ(asked.checkpoint, 100 * kMi);
   o.job.status.ranks[0].memory_bytes = 300 * kMi;
-  EXPECT_EQ(MoveRoom(o).of(o.job.status.ranks[0]).both(), 600 * kMi) << "it holds more than it asked for";
-  EXPECT_EQ(MoveRoom(o).of_largest().both(), 600 * kMi);
+  EXPECT_EQ(MoveCapacity(o).of(o.job.status.ranks[0]).both(), 600 * kMi) << "it holds more than it asked for";
+  EXPECT_EQ(MoveCapacity(o).of_largest().both(), 600 * kMi);
   child().erase("resources");
-  EXPECT_EQ(MoveRoom(o).of(o.job.status.ranks[1]).both(), 200 * kMi) << "it asked for nothing";
+  EXPECT_EQ(MoveCapacity(o).of(o.job.status.ranks[1]).both(), 200 * kMi) << "it asked for nothing";
   o.job.status.ranks[0].memory_bytes = ~0ull;
-  EXPECT_GT(MoveRoom(o).of_largest().both(), 0) << "what a sidecar says may be anything";
+  EXPECT_GT(MoveCapacity(o).of_largest().both(), 0) << "what a sidecar says may be anything";
 }
 
 TEST_F(MoveMemoryTest, OfANodeIsWhatTheJobsOwnPodsLeave) {
   give(512);
   for (const observe::NodeFacts& node : o.nodes) {
     const bool holds = std::ranges::any_of(o.pods, [&](const auto& entry) { return entry.second.node == node.name; });
-    EXPECT_EQ(MoveRoom(o).free_memory(node), node.set == "slow" ? INT64_MAX : (holds ? 256 : 512) * kMi);
+    EXPECT_EQ(MoveCapacity(o).free_memory(node), node.set == "slow" ? INT64_MAX : (holds ? 256 : 512) * kMi);
   }
 }
 
@@ -119,13 +119,13 @@ TEST_F(MoveMemoryTest, IsToldInACondition) {
 
 // The scheduler counts what a pod asks for, and nothing of a checkpoint.
 TEST(BookedMemory, HoldsTheCheckpointsRoomEvenWhereTheTargetIsPlaced) {
-  Booking booking{
-      .uid = "u", .wave = 1, .each = {500, 256 * kMi, 1}, .checkpoint = 100 * kMi, .seats = {}, .until = {}};
-  booking.seats.push_back({"a-r0-g1", 0, "fast", "fast-1"});
-  const Bookings bookings =
-      bookings_from_json({{"data", booking_data({.of_job = {{"default/a", booking}}, .version = ""})}});
+  Reservation reservation{
+      .uid = "u", .wave = 1, .each = {500, 256 * kMi, 1}, .checkpoint = 100 * kMi, .slots = {}, .until = {}};
+  reservation.slots.push_back({"a-r0-g1", 0, "fast", "fast-1"});
+  const Reservations reservations =
+      reservations_from_json({{"data", reservation_data({.of_job = {{"default/a", reservation}}, .version = ""})}});
   const auto at_fast = [&](bool placed) {
-    return booked_by_others(bookings, "default/b", [&](const auto&, const auto&) { return placed; }).at("fast-1");
+    return reserved_by_others(reservations, "default/b", [&](const auto&, const auto&) { return placed; }).at("fast-1");
   };
   EXPECT_EQ(at_fast(false), (Resources{500, 356 * kMi, 1}));
   EXPECT_EQ(at_fast(true), (Resources{0, 100 * kMi, 0}));

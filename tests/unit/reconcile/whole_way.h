@@ -114,7 +114,7 @@ inline void use_pod(json pod) {
 inline std::string use_job(json manifest) {
   trim_watched(kBspJob, manifest);
   (void)job_key_of(kBspJob, manifest);
-  (void)job_figures(manifest);
+  (void)job_metrics(manifest);
   const auto job = crds::bsp_job_from_json(manifest);
   const auto valid = job ? crds::validate(job->spec) : Result<void>();
   if (!job || !valid) {

@@ -71,7 +71,7 @@ class World;
 
 // What jobs on the same nodes share: the object with what is booked, and who holds which slot.
 struct Cluster {
-  Bookings bookings{.of_job = {}, .version = "1"};
+  Reservations reservations{.of_job = {}, .version = "1"};
   std::vector<World*> worlds;
 };
 
@@ -152,7 +152,7 @@ class World {
   std::map<std::string, std::string> node_troubles;
   std::optional<Hearing> everywhere;  // instead of what this job hears
   MoveCaps caps;
-  bool room_may_come = false;
+  bool capacity_may_come = false;
   bool never_migratable = false;  // every committed gate is postponed
   bool removed = false;           // the job object is gone
   int conflicts = 0;              // so many of the next writes of the status fail
@@ -182,7 +182,7 @@ class World {
   Result<nlohmann::json> answer(Pod& pod, const Verb& verb);
   bool store(const crds::BspJobStatus& status);
   [[nodiscard]] std::string key() const { return "default/" + job.metadata.name; }
-  bool book(const Outcome& out);
+  bool reserve(const Outcome& out);
   void write(crds::RankMigration migration);
   void check_invariants();
   void violate(const std::string& what);

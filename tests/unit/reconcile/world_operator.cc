@@ -41,16 +41,16 @@ Observed World::observe() {
   o.round_trip_seconds = 0.005;
   o.node_troubles = node_troubles;
   o.caps = caps;
-  o.room_may_come = room_may_come;
+  o.capacity_may_come = capacity_may_come;
   if (Cluster* cluster = options_.cluster) {
-    seen_ = cluster->bookings.version;
-    o.elsewhere = moves_elsewhere(cluster->bookings, key());
+    seen_ = cluster->reservations.version;
+    o.elsewhere = moves_elsewhere(cluster->reservations, key());
     std::map<std::string, std::uint32_t> taken;
     for (const World* other : cluster->worlds)
       if (other != this)
         for (const auto& [name, pod] : other->pods) ++taken[pod.node];
     for (const auto& [node, seats] :
-         booked_by_others(cluster->bookings, key(), [&](const auto&, const std::string& pod) {
+         reserved_by_others(cluster->reservations, key(), [&](const auto&, const std::string& pod) {
            return std::ranges::any_of(cluster->worlds, [&](World* other) { return other->find(pod) != nullptr; });
          }))
       taken[node] += static_cast<std::uint32_t>(seats.pods);
@@ -112,7 +112,7 @@ void World::operate() {
       if (!crds::is_finished(job.status.phase)) job.status = out.status;  // progress only
       return;
     }
-    if (!out.book.empty() && !book(out)) continue;
+    if (!out.reserve.empty() && !reserve(out)) continue;
     if (!store(out.status)) return;
     if (advice.call) decided.reset();
     if (die_after_stores >= 0 && die_after_stores-- == 0) return restart_operator();
@@ -126,16 +126,16 @@ void World::operate() {
   violate("the kernel never rests");
 }
 
-bool World::book(const Outcome& out) {
+bool World::reserve(const Outcome& out) {
   Cluster* cluster = options_.cluster;
   if (!cluster) return true;
-  if (cluster->bookings.version != seen_) return false;
-  cluster->bookings.of_job[key()] = {.uid = job.metadata.uid,
-                                     .wave = out.status.wave,
-                                     .each = {1, 1, 1},
-                                     .seats = out.book,
-                                     .until = now + kBookingKept};
-  cluster->bookings.version = std::to_string(std::stoi(cluster->bookings.version) + 1);
+  if (cluster->reservations.version != seen_) return false;
+  cluster->reservations.of_job[key()] = {.uid = job.metadata.uid,
+                                         .wave = out.status.wave,
+                                         .each = {1, 1, 1},
+                                         .slots = out.reserve,
+                                         .until = now + kReservationKept};
+  cluster->reservations.version = std::to_string(std::stoi(cluster->reservations.version) + 1);
   return true;
 }
 
@@ -195,8 +195,8 @@ void World::keep_for_later(const Outcome& out) {
 }
 
 void World::carry_out(const Outcome& out) {
-  if (options_.cluster && !out.moving && options_.cluster->bookings.of_job.erase(key()) != 0)
-    options_.cluster->bookings.version = std::to_string(std::stoi(options_.cluster->bookings.version) + 1);
+  if (options_.cluster && !out.moving && options_.cluster->reservations.of_job.erase(key()) != 0)
+    options_.cluster->reservations.version = std::to_string(std::stoi(options_.cluster->reservations.version) + 1);
   keep_for_later(out);
   for (const auto& [name, m] : std::exchange(unwritten_, {})) write(m);
   for (const PodRequest& request : out.create_pods) {

@@ -24,31 +24,31 @@ void add_to(std::map<std::string, double>& loads, const std::string& node, const
 }
 
 // What a load of that name says, added to the others'.
-void read_load(const std::string& name, double load, Bookings& bookings) {
+void read_load(const std::string& name, double load, Reservations& reservations) {
   const std::int64_t amount = std::llround(load);
   if (amount == 0) return;
   const std::size_t space = name.find(' ') + 1;
   const std::string_view what = std::string_view(name).substr(0, space);
   const std::string where = name.substr(space);
-  if (what == kCpu) bookings.told[where].cpu += amount;
-  if (what == kMemory) bookings.told[where].memory += amount;
-  if (what == kPods) bookings.told[where].pods += amount;
+  if (what == kCpu) reservations.told[where].cpu += amount;
+  if (what == kMemory) reservations.told[where].memory += amount;
+  if (what == kPods) reservations.told[where].pods += amount;
   if (what == kMoves && amount > 0) {
-    bookings.told_moves.into[where] += static_cast<std::uint32_t>(amount);
-    bookings.told_moves.all += static_cast<std::uint32_t>(amount);
+    reservations.told_moves.into[where] += static_cast<std::uint32_t>(amount);
+    reservations.told_moves.all += static_cast<std::uint32_t>(amount);
   }
 }
 
 }  // namespace
 
-ExchangeBookings::ExchangeBookings(ExchangePlace place, const NodeUsage& usage)
+ExchangeReservations::ExchangeReservations(ExchangePlace place, const NodeUsage& usage)
     : place_(std::move(place)),
       group_(*place_.group),
       usage_(usage),
       tells_seats_(group_.options().mechanism != exchange::Mechanism::kNaive) {}
 
 // Not before all pods have been seen: whoever joins tells what it holds.
-void ExchangeBookings::begin() {
+void ExchangeReservations::begin() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(joined_, true)) return;
   for (const auto& [name, load] : told_) number_of(name);
@@ -58,7 +58,7 @@ void ExchangeBookings::begin() {
     log_error("the exchange of loads can't begin", {{"error", joined.error().message}});
 }
 
-Bookings ExchangeBookings::read(Time /*now*/) {
+Reservations ExchangeReservations::read(Time /*now*/) {
   const std::lock_guard lock(mutex_);
   if (!turn_) {
     const auto clock = std::chrono::steady_clock::now();
@@ -66,30 +66,31 @@ Bookings ExchangeBookings::read(Time /*now*/) {
       refreshed_ = clock;
       group_.refresh();
     }
-    return bookings(group_.view());
+    return reservations(group_.view());
   }
-  Bookings seen = turn_->seen;
+  Reservations seen = turn_->seen;
   seen.of_job = own_;  // of other jobs here; one less, maybe
   return seen;
 }
 
-Bookings ExchangeBookings::bookings(const exchange::View& view) {
+Reservations ExchangeReservations::reservations(const exchange::View& view) {
   if (names_.size() < view.resources()) names_ = group_.resources();
-  Bookings b;
+  Reservations b;
   b.of_job = own_;
   for (std::uint32_t r = 0; r < view.resources(); ++r)
     read_load(names_[r], view.total(r) - view.load(group_.options().self, r), b);
   return b;
 }
 
-Result<void> ExchangeBookings::book(const Bookings& seen, const std::string& job, Booking booking, Time /*now*/) {
+Result<void> ExchangeReservations::reserve(const Reservations& seen, const std::string& job, Reservation reservation,
+                                           Time /*now*/) {
   std::unique_lock lock(mutex_);
   if (!turn_ended_.wait_for(lock, kTurnPatience, [&] { return deciding_.empty() || deciding_ == job; }))
     return fail(ErrorCode::kUnavailable, std::format("room for the moves of {} is being asked for first", deciding_),
                 true);
   if (turn_) {
     if (seen.version != turn_->seen.version) return fail(ErrorCode::kConflict, "not decided on the view of this turn");
-    return assign(lock, job, std::move(booking));
+    return assign(lock, job, std::move(reservation));
   }
   deciding_ = job;
   lock.unlock();
@@ -99,22 +100,23 @@ Result<void> ExchangeBookings::book(const Bookings& seen, const std::string& job
     end_turn();
     return std::unexpected(decision.error().in("asking the other operators what they hold"));
   }
-  Bookings now = bookings(decision->view());
+  Reservations now = reservations(decision->view());
   now.version = std::to_string(++turns_);
   const bool same = now.told == seen.told && now.told_moves == seen.told_moves && now.of_job == seen.of_job;
   turn_.emplace(std::move(*decision), std::move(now));
-  if (same) return assign(lock, job, std::move(booking));
+  if (same) return assign(lock, job, std::move(reservation));
   return fail(ErrorCode::kConflict, "the others hold something else by now", true);
 }
 
 // The others have to know before anything follows from it: were it stored first, and this process ended in between,
 // nobody would know of the targets until they run.
-Result<void> ExchangeBookings::assign(std::unique_lock<std::mutex>& lock, const std::string& job, Booking booking) {
+Result<void> ExchangeReservations::assign(std::unique_lock<std::mutex>& lock, const std::string& job,
+                                          Reservation reservation) {
   std::set<std::string> nodes = planned_nodes();
   std::map<std::string, double> more;
   if (tells_seats_)
-    for (const Seat& seat : booking.seats) {
-      add_to(more, seat.node, {booking.each.cpu, booking.each.memory + booking.checkpoint, 1});
+    for (const ReservedSlot& seat : reservation.slots) {
+      add_to(more, seat.node, {reservation.each.cpu, reservation.each.memory + reservation.checkpoint, 1});
       more[std::string(kMoves) + seat.set] += 1;
     }
   std::vector<exchange::Assignment> assignments;
@@ -123,7 +125,7 @@ Result<void> ExchangeBookings::assign(std::unique_lock<std::mutex>& lock, const 
     assignments.push_back({group_.options().self, number_of(name), load});
     told_[name] += load;
   }
-  own_.insert_or_assign(job, std::move(booking));
+  own_.insert_or_assign(job, std::move(reservation));
   auto decision = std::move(turn_->decision);
   turn_.reset();
   lock.unlock();
@@ -137,48 +139,48 @@ Result<void> ExchangeBookings::assign(std::unique_lock<std::mutex>& lock, const 
   return {};
 }
 
-void ExchangeBookings::end_turn() {
+void ExchangeReservations::end_turn() {
   turn_.reset();
   deciding_.clear();
   turn_ended_.notify_all();
 }
 
-void ExchangeBookings::looked(const std::string& job) {
+void ExchangeReservations::looked(const std::string& job) {
   const std::lock_guard lock(mutex_);
   if (deciding_ == job) end_turn();
 }
 
-Result<void> ExchangeBookings::release(const std::string& job, Time /*now*/) {
+Result<void> ExchangeReservations::release(const std::string& job, Time /*now*/) {
   const std::lock_guard lock(mutex_);
   const std::set<std::string> nodes = planned_nodes();
   if (own_.erase(job) != 0) tell(nodes);
   return {};
 }
 
-void ExchangeBookings::pods_changed(const std::string& node) {
+void ExchangeReservations::pods_changed(const std::string& node) {
   const std::lock_guard lock(mutex_);
   std::set<std::string> nodes = planned_nodes();  // a target may have been placed elsewhere than planned
   if (!node.empty()) nodes.insert(node);
   tell(nodes);
 }
 
-std::set<std::string> ExchangeBookings::planned_nodes() const {
+std::set<std::string> ExchangeReservations::planned_nodes() const {
   std::set<std::string> nodes;
-  for (const auto& [job, booking] : own_)
-    for (const Seat& seat : booking.seats) nodes.insert(seat.node);
+  for (const auto& [job, reservation] : own_)
+    for (const ReservedSlot& seat : reservation.slots) nodes.insert(seat.node);
   return nodes;
 }
 
 // All that we hold on those nodes, and all moves.
-std::map<std::string, double> ExchangeBookings::loads(const std::set<std::string>& nodes) const {
+std::map<std::string, double> ExchangeReservations::loads(const std::set<std::string>& nodes) const {
   std::map<std::string, double> held;
-  for (const auto& [job, booking] : own_)
-    for (const Seat& seat : booking.seats) {
+  for (const auto& [job, reservation] : own_)
+    for (const ReservedSlot& seat : reservation.slots) {
       held[std::string(kMoves) + seat.set] += 1;
       if (!nodes.contains(seat.node)) continue;
       const bool placed = usage_.has_target(job.substr(0, job.find('/')), seat.pod);
-      if (tells_seats_ && !placed) add_to(held, seat.node, {booking.each.cpu, booking.each.memory, 1});
-      if (tells_seats_ || placed) add_to(held, seat.node, {0, booking.checkpoint, 0});
+      if (tells_seats_ && !placed) add_to(held, seat.node, {reservation.each.cpu, reservation.each.memory, 1});
+      if (tells_seats_ || placed) add_to(held, seat.node, {0, reservation.checkpoint, 0});
     }
   // After the seats: a target that is placed between the two counts twice for a moment rather than not at all.
   for (const std::string& node : nodes) add_to(held, node, usage_.of_all(node));
@@ -186,7 +188,7 @@ std::map<std::string, double> ExchangeBookings::loads(const std::set<std::string
 }
 
 // Where it differs from what the group knows of us.
-void ExchangeBookings::tell(const std::set<std::string>& nodes) {
+void ExchangeReservations::tell(const std::set<std::string>& nodes) {
   std::map<std::string, double> held = loads(nodes);
   for (const auto& [name, load] : told_)
     if (name.starts_with(kMoves)) held.try_emplace(name, 0);
@@ -197,7 +199,7 @@ void ExchangeBookings::tell(const std::set<std::string>& nodes) {
   }
 }
 
-std::uint32_t ExchangeBookings::number_of(const std::string& resource) {
+std::uint32_t ExchangeReservations::number_of(const std::string& resource) {
   const auto [it, is_new] = numbers_.try_emplace(resource, 0);
   if (is_new) it->second = group_.resource(resource);
   return it->second;

@@ -1,4 +1,4 @@
-// Booking by load exchange (operator/exchange) instead of an object: several operators, each looking after the jobs of
+// Reservation by load exchange (operator/exchange) instead of an object: several operators, each looking after the jobs of
 // a namespace of its own, move ranks onto the same nodes and tell each other what theirs ask for there.
 //
 // Load and unit. A member of the group is an operator; what it holds of a resource is the sum over its namespace:
@@ -39,14 +39,14 @@
 
 namespace bsp::reconcile {
 
-class ExchangeBookings final : public BookingStore {
+class ExchangeReservations final : public ReservationStore {
  public:
   // `usage` has to outlive this, and has to know of a change of pods before pods_changed() is told.
-  ExchangeBookings(ExchangePlace place, const NodeUsage& usage);
+  ExchangeReservations(ExchangePlace place, const NodeUsage& usage);
 
-  Bookings read(Time now) override;
+  Reservations read(Time now) override;
   // kUnavailable, kTimeout: the others do not answer; a member that stays silent is lost in the end.
-  Result<void> book(const Bookings& seen, const std::string& job, Booking booking, Time now) override;
+  Result<void> reserve(const Reservations& seen, const std::string& job, Reservation reservation, Time now) override;
   Result<void> release(const std::string& job, Time now) override;
   Result<void> renew(const std::string& /*job*/, Time /*now*/) override { return {}; }
   void begin() override;
@@ -57,12 +57,12 @@ class ExchangeBookings final : public BookingStore {
   // The turn to decide, with the view it came with.
   struct Turn {
     exchange::LinkGroup::Decision decision;
-    Bookings seen;
+    Reservations seen;
   };
 
   // With the lock held.
-  Bookings bookings(const exchange::View& view);
-  Result<void> assign(std::unique_lock<std::mutex>& lock, const std::string& job, Booking booking);
+  Reservations reservations(const exchange::View& view);
+  Result<void> assign(std::unique_lock<std::mutex>& lock, const std::string& job, Reservation reservation);
   void end_turn();
   std::map<std::string, double> loads(const std::set<std::string>& nodes) const;
   std::set<std::string> planned_nodes() const;
@@ -75,9 +75,9 @@ class ExchangeBookings final : public BookingStore {
   const bool tells_seats_;
   std::mutex mutex_;
   std::condition_variable turn_ended_;
-  std::map<std::string, Booking> own_;  // by job
-  std::map<std::string, double> told_;  // by resource: what the group counts as ours
-  std::vector<std::string> names_;      // of the group's resources, as far as they have been seen
+  std::map<std::string, Reservation> own_;  // by job
+  std::map<std::string, double> told_;      // by resource: what the group counts as ours
+  std::vector<std::string> names_;          // of the group's resources, as far as they have been seen
   std::map<std::string, std::uint32_t> numbers_;
   std::string deciding_;  // the job whose turn it is or is to be; "": none
   std::optional<Turn> turn_;

@@ -1,7 +1,7 @@
-// Where shells keep what waves have booked (bookings.h): one interface for JobShell, two ways.
+// Where shells keep what waves have booked (reservations.h): one interface for JobShell, two ways.
 //
-//   ObjectBookings    a ConfigMap that all write under its resourceVersion; the default
-//   ExchangeBookings  a load exchange between operators that each look after a namespace (shell_exchange.h)
+//   ObjectReservations    a ConfigMap that all write under its resourceVersion; the default
+//   ExchangeReservations  a load exchange between operators that each look after a namespace (shell_exchange.h)
 #pragma once
 
 #include <functional>
@@ -10,22 +10,22 @@
 #include <string>
 
 #include "operator/kinds.h"
-#include "operator/reconcile/capacity/bookings.h"
+#include "operator/reconcile/capacity/reservations.h"
 
 namespace bsp::reconcile {
 
 // Thread-safe. Within one look at a job: read(), decide, book(); after kConflict the same again.
-class BookingStore {
+class ReservationStore {
  public:
-  BookingStore() = default;
-  virtual ~BookingStore() = default;
-  BookingStore(const BookingStore&) = delete;
-  BookingStore& operator=(const BookingStore&) = delete;
+  ReservationStore() = default;
+  virtual ~ReservationStore() = default;
+  ReservationStore(const ReservationStore&) = delete;
+  ReservationStore& operator=(const ReservationStore&) = delete;
 
   // Without what has expired. Nothing is booked as far as anybody knows if it can't be read; book() fails then.
-  virtual Bookings read(Time now) = 0;
+  virtual Reservations read(Time now) = 0;
   // In the place of what the job had booked. kConflict if anybody has booked since `seen`: decide again.
-  virtual Result<void> book(const Bookings& seen, const std::string& job, Booking booking, Time now) = 0;
+  virtual Result<void> reserve(const Reservations& seen, const std::string& job, Reservation reservation, Time now) = 0;
   // What the job has booked, if anything is; at no request if nothing is.
   virtual Result<void> release(const std::string& job, Time now) = 0;
   virtual Result<void> renew(const std::string& job, Time now) = 0;
@@ -40,30 +40,30 @@ class BookingStore {
 
 // In one object, read once and then known by its writers. Whoever else writes it (an operator that has just lost its
 // leadership) is noticed by its resourceVersion when something is booked, which is the only time that matters.
-class ObjectBookings final : public BookingStore {
+class ObjectReservations final : public ReservationStore {
  public:
   // `client` has to outlive this.
-  ObjectBookings(kube::Client& client, std::string name_space, std::string name)
+  ObjectReservations(kube::Client& client, std::string name_space, std::string name)
       : client_(client), at_{kConfigMap, std::move(name_space), std::move(name)} {}
 
-  Bookings read(Time now) override;
-  Result<void> book(const Bookings& seen, const std::string& job, Booking booking, Time now) override;
+  Reservations read(Time now) override;
+  Result<void> reserve(const Reservations& seen, const std::string& job, Reservation reservation, Time now) override;
   Result<void> release(const std::string& job, Time now) override;
   Result<void> renew(const std::string& job, Time now) override;
 
  private:
   // With `writing_` held.
   Result<void> load();
-  void know(Bookings bookings);
-  Result<void> write(const Bookings& next);
-  Result<void> change(const std::string& job, Time now, const std::function<bool(Bookings&)>& make);
+  void know(Reservations reservations);
+  Result<void> write(const Reservations& next);
+  Result<void> change(const std::string& job, Time now, const std::function<bool(Reservations&)>& make);
 
   kube::Client& client_;
   const kube::Key at_;
-  std::timed_mutex writing_;       // held over requests
-  std::mutex mutex_;               // of shown_, and over none: a write that hangs keeps nobody from a look
-  std::optional<Bookings> shown_;  // the last that was known
-  std::optional<Bookings> known_;
+  std::timed_mutex writing_;           // held over requests
+  std::mutex mutex_;                   // of shown_, and over none: a write that hangs keeps nobody from a look
+  std::optional<Reservations> shown_;  // the last that was known
+  std::optional<Reservations> known_;
   kube::Object object_;  // of known_; null: there is none yet
 };
 

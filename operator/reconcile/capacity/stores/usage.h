@@ -7,7 +7,7 @@
 #include <string>
 
 #include "operator/kinds.h"
-#include "operator/reconcile/capacity/room.h"
+#include "operator/reconcile/capacity/resources.h"
 
 namespace bsp::reconcile {
 

@@ -27,7 +27,7 @@ constexpr Resources kEach{500, 1 << 20, 1};
 struct Decider {
   std::string name;  // and namespace
   NodeUsage usage;
-  std::unique_ptr<ExchangeBookings> room;
+  std::unique_ptr<ExchangeReservations> room;
 
   [[nodiscard]] std::string job(int number) const { return std::format("{}/j{}", name, number); }
   // Pods as the scheduler binds them and as they go.
@@ -49,8 +49,8 @@ struct Decider {
   }
 };
 
-Booking booking_of(const std::string& pod, const std::string& node = "fast-1") {
-  return {.uid = "u", .wave = 1, .each = kEach, .seats = {{pod, 0, "fast", node}}, .until = kNow};
+Reservation reservation_of(const std::string& pod, const std::string& node = "fast-1") {
+  return {.uid = "u", .wave = 1, .each = kEach, .slots = {{pod, 0, "fast", node}}, .until = kNow};
 }
 
 bool eventually(const std::function<bool()>& holds) {
@@ -62,7 +62,7 @@ bool eventually(const std::function<bool()>& holds) {
   return true;
 }
 
-class ExchangeBookingsTest : public testing::TestWithParam<Mechanism> {
+class ExchangeReservationsTest : public testing::TestWithParam<Mechanism> {
  protected:
   void start(std::uint32_t count, std::chrono::milliseconds lost_after = 30s) {
     lost_after_ = lost_after;
@@ -91,7 +91,7 @@ class ExchangeBookingsTest : public testing::TestWithParam<Mechanism> {
   }
   void begin(std::uint32_t m, std::shared_ptr<LinkGroup> group) {
     deciders[m]->room =
-        std::make_unique<ExchangeBookings>(ExchangePlace{std::move(group), addresses_}, deciders[m]->usage);
+        std::make_unique<ExchangeReservations>(ExchangePlace{std::move(group), addresses_}, deciders[m]->usage);
     for (const char* node : {"fast-1", "fast-2"}) deciders[m]->room->pods_changed(node);  // as the cache fills
     deciders[m]->room->begin();
   }
@@ -101,27 +101,27 @@ class ExchangeBookingsTest : public testing::TestWithParam<Mechanism> {
   static bool take(Decider& d, int job, std::int64_t slots, const std::string& node = "fast-1") {
     const std::string name = d.job(job);
     for (;;) {
-      const Bookings seen = d.room->read(kNow);
-      const auto others = booked_by_others(
+      const Reservations seen = d.room->read(kNow);
+      const auto others = reserved_by_others(
           seen, name, [&](const std::string& space, const std::string& pod) { return d.usage.has_target(space, pod); });
       const auto here = others.find(node);
       const std::int64_t held = d.usage.of_all(node).pods + (here == others.end() ? 0 : here->second.pods);
       bool done = held >= slots;
-      const bool booked =
-          !done && d.room->book(seen, name, booking_of(std::format("p{}", job), node), kNow).has_value();
-      if (!done && !booked) continue;
+      const bool reserved =
+          !done && d.room->reserve(seen, name, reservation_of(std::format("p{}", job), node), kNow).has_value();
+      if (!done && !reserved) continue;
       d.room->looked(name);
-      return booked;
+      return reserved;
     }
   }
   // Decided on less than the others hold: it keeps the turn, to decide again.
   static bool is_refused_a_first_time(Decider& d, int job) {
-    const auto booked = d.room->book({}, d.job(job), booking_of(std::format("p{}", job)), kNow);
-    if (booked) (void)d.room->release(d.job(job), kNow);  // it had not heard of them yet
-    return !booked && booked.error().code == ErrorCode::kConflict;
+    const auto reserved = d.room->reserve({}, d.job(job), reservation_of(std::format("p{}", job)), kNow);
+    if (reserved) (void)d.room->release(d.job(job), kNow);  // it had not heard of them yet
+    return !reserved && reserved.error().code == ErrorCode::kConflict;
   }
   std::int64_t told(Decider& d, const std::string& node = "fast-1") {
-    const Bookings seen = d.room->read(kNow);
+    const Reservations seen = d.room->read(kNow);
     const auto here = seen.told.find(node);
     return here == seen.told.end() ? 0 : here->second.pods;
   }
@@ -132,12 +132,12 @@ class ExchangeBookingsTest : public testing::TestWithParam<Mechanism> {
   std::vector<std::unique_ptr<Decider>> deciders;
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, ExchangeBookingsTest,
+INSTANTIATE_TEST_SUITE_P(Each, ExchangeReservationsTest,
                          testing::Values(Mechanism::kNaive, Mechanism::kIncrements, Mechanism::kSnapshot),
                          [](const auto& mechanism) { return std::string(exchange::to_string(mechanism.param)); });
 
 // What another has decided before is seen; by Naive once the target runs.
-TEST_P(ExchangeBookingsTest, WhatOneHasTakenTheOthersSeeTaken) {
+TEST_P(ExchangeReservationsTest, WhatOneHasTakenTheOthersSeeTaken) {
   start(3);
   Decider &a = *deciders[0], &b = *deciders[1];
   ASSERT_TRUE(take(a, 1, 1));
@@ -151,7 +151,7 @@ TEST_P(ExchangeBookingsTest, WhatOneHasTakenTheOthersSeeTaken) {
   EXPECT_TRUE(take(b, 1, 1, "fast-2")) << "another node";
 }
 
-TEST_P(ExchangeBookingsTest, ATargetIsCountedOnceWhereverItIsPlaced) {
+TEST_P(ExchangeReservationsTest, ATargetIsCountedOnceWhereverItIsPlaced) {
   start(2);
   Decider &a = *deciders[0], &b = *deciders[1];
   ASSERT_TRUE(take(a, 1, 9));
@@ -169,18 +169,18 @@ TEST_P(ExchangeBookingsTest, ATargetIsCountedOnceWhereverItIsPlaced) {
 }
 
 // The scheduler counts no checkpoint, so whoever runs the rank at last has to tell of it for as long as the wave lasts.
-TEST_P(ExchangeBookingsTest, TheCheckpointsMemoryIsToldUntilTheWaveHasEnded) {
+TEST_P(ExchangeReservationsTest, TheCheckpointsMemoryIsToldUntilTheWaveHasEnded) {
   constexpr std::int64_t kCheckpoint = 100 << 20;
   start(2);
   Decider &a = *deciders[0], &b = *deciders[1];
   const auto memory = [&] {
-    const Bookings seen = b.room->read(kNow);
+    const Reservations seen = b.room->read(kNow);
     const auto here = seen.told.find("fast-1");
     return here == seen.told.end() ? 0 : here->second.memory;
   };
-  Booking booking = booking_of("p1");
-  booking.checkpoint = kCheckpoint;
-  ASSERT_TRUE(eventually([&] { return a.room->book(a.room->read(kNow), a.job(1), booking, kNow).has_value(); }));
+  Reservation reservation = reservation_of("p1");
+  reservation.checkpoint = kCheckpoint;
+  ASSERT_TRUE(eventually([&] { return a.room->reserve(a.room->read(kNow), a.job(1), reservation, kNow).has_value(); }));
   if (GetParam() != Mechanism::kNaive) {
     EXPECT_TRUE(eventually([&] { return memory() == kEach.memory + kCheckpoint; })) << memory();
   }
@@ -190,7 +190,7 @@ TEST_P(ExchangeBookingsTest, TheCheckpointsMemoryIsToldUntilTheWaveHasEnded) {
   EXPECT_TRUE(eventually([&] { return memory() == kEach.memory; })) << memory();
 }
 
-TEST_P(ExchangeBookingsTest, WhatAWaveHadBookedIsGivenUpWithIt) {
+TEST_P(ExchangeReservationsTest, WhatAWaveHadBookedIsGivenUpWithIt) {
   start(2);
   Decider &a = *deciders[0], &b = *deciders[1];
   ASSERT_TRUE(take(a, 1, 1));
@@ -200,7 +200,7 @@ TEST_P(ExchangeBookingsTest, WhatAWaveHadBookedIsGivenUpWithIt) {
 }
 
 // What runs already is told at the start, by who comes first and by who comes later.
-TEST_P(ExchangeBookingsTest, PodsThatRanBeforeCount) {
+TEST_P(ExchangeReservationsTest, PodsThatRanBeforeCount) {
   start(2);
   Decider &a = *deciders[0], &b = *deciders[1];
   a.place("p1", "fast-1");
@@ -214,10 +214,10 @@ TEST_P(ExchangeBookingsTest, PodsThatRanBeforeCount) {
 
 // Five jobs of each of three operators want the four slots of one node, all at once. The scheduler places what was
 // booked after a while.
-TEST_P(ExchangeBookingsTest, ManyWhoCompeteForOneNode) {
+TEST_P(ExchangeReservationsTest, ManyWhoCompeteForOneNode) {
   constexpr int kJobs = 5, kSlots = 4;
   start(3);
-  std::atomic<int> booked = 0;
+  std::atomic<int> reserved = 0;
   {
     std::vector<std::jthread> workers;
     for (const auto& decider : deciders)
@@ -225,14 +225,14 @@ TEST_P(ExchangeBookingsTest, ManyWhoCompeteForOneNode) {
         workers.emplace_back([&, worker] {
           for (int job = worker; job < kJobs; job += 2)
             if (take(*decider, job, kSlots)) {
-              ++booked;
+              ++reserved;
               decider->place(std::format("p{}", job), "fast-1");
             }
         });
   }
-  EXPECT_GE(booked, kSlots);
+  EXPECT_GE(reserved, kSlots);
   if (GetParam() == Mechanism::kSnapshot) {
-    EXPECT_EQ(booked, kSlots) << "nobody takes what another has";
+    EXPECT_EQ(reserved, kSlots) << "nobody takes what another has";
   }
   for (const auto& decider : deciders) {
     EXPECT_TRUE(eventually([&] { return told(*decider) + decider->usage.of_all("fast-1").pods >= kSlots; }));
@@ -240,24 +240,24 @@ TEST_P(ExchangeBookingsTest, ManyWhoCompeteForOneNode) {
   }
 }
 
-TEST_P(ExchangeBookingsTest, OfAJobThatDecidesOthersOfItsOperatorWaitForTheTurn) {
+TEST_P(ExchangeReservationsTest, OfAJobThatDecidesOthersOfItsOperatorWaitForTheTurn) {
   start(2);
   Decider &a = *deciders[0], &b = *deciders[1];
   ASSERT_TRUE(take(b, 1, 9));
   if (GetParam() == Mechanism::kNaive) b.place("p1", "fast-1");
   ASSERT_TRUE(eventually([&] { return is_refused_a_first_time(a, 1); }));
-  const auto other = a.room->book(a.room->read(kNow), a.job(2), booking_of("p2"), kNow);
+  const auto other = a.room->reserve(a.room->read(kNow), a.job(2), reservation_of("p2"), kNow);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(other.error().message, HasSubstr("room for the moves of space-0/j1 is being asked for first"));
-  EXPECT_TRUE(a.room->book(a.room->read(kNow), a.job(1), booking_of("p1"), kNow)) << "on the view of its turn";
+  EXPECT_TRUE(a.room->reserve(a.room->read(kNow), a.job(1), reservation_of("p1"), kNow)) << "on the view of its turn";
   ASSERT_TRUE(a.room->release(a.job(1), kNow));
   EXPECT_TRUE(take(a, 2, 9));
 }
 
 // One ends while it is its turn: the others wait for as long as it may only have been slow, and go on. What it had
 // booked stays booked; when it is back, it says what it holds.
-TEST_P(ExchangeBookingsTest, ADeciderThatDiesHoldsNobodyUpForEver) {
+TEST_P(ExchangeReservationsTest, ADeciderThatDiesHoldsNobodyUpForEver) {
   start(3, 1s);
   Decider &a = *deciders[0], &b = *deciders[1], &c = *deciders[2];
   const bool naive = GetParam() == Mechanism::kNaive;

@@ -27,56 +27,58 @@ using namespace std::chrono_literals;
 
 const Time kNow{1'000'000s};
 
-Booking booking_of(const std::string& node, std::uint32_t seats = 1, Time until = kNow + 10min) {
-  Booking b{.uid = "u", .wave = 3, .each = {500, 1 << 20, 1}, .seats = {}, .until = until};
-  for (std::uint32_t i = 0; i < seats; ++i) b.seats.push_back({std::format("{}-p{}", node, i), i, "fast", node});
+Reservation reservation_of(const std::string& node, std::uint32_t seats = 1, Time until = kNow + 10min) {
+  Reservation b{.uid = "u", .wave = 3, .each = {500, 1 << 20, 1}, .slots = {}, .until = until};
+  for (std::uint32_t i = 0; i < seats; ++i) b.slots.push_back({std::format("{}-p{}", node, i), i, "fast", node});
   return b;
 }
 const auto kNowhere = [](const std::string&, const std::string&) { return false; };
 
 // --- The entries ----------------------------------------------------------------------------------------------------
-TEST(Bookings, ComeBackAsTheyWereWritten) {
-  Bookings b;
-  b.of_job = {{"default/a", booking_of("n1", 2)}, {"science/job.with.dots", booking_of("n2")}};
-  const json data = booking_data(b);
+TEST(Reservations, ComeBackAsTheyWereWritten) {
+  Reservations b;
+  b.of_job = {{"default/a", reservation_of("n1", 2)}, {"science/job.with.dots", reservation_of("n2")}};
+  const json data = reservation_data(b);
   for (const auto& [key, line] : data.items())
     EXPECT_EQ(key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-"), std::string::npos)
         << "no key of a ConfigMap";
-  const Bookings again = bookings_from_json({{"metadata", {{"resourceVersion", "7"}}}, {"data", data}});
+  const Reservations again = reservations_from_json({{"metadata", {{"resourceVersion", "7"}}}, {"data", data}});
   EXPECT_EQ(again.of_job, b.of_job);
   EXPECT_EQ(again.version, "7");
 }
 
-TEST(Bookings, WhatSomebodyHasSpoiltStopsNobody) {
-  json data = booking_data({.of_job = {{"default/a", booking_of("n1")}}, .version = ""});
+TEST(Reservations, WhatSomebodyHasSpoiltStopsNobody) {
+  json data = reservation_data({.of_job = {{"default/a", reservation_of("n1")}}, .version = ""});
   data["default.b"] = "not JSON";
   data["default.c"] = "[]";
   data["default.d"] = R"({"seats": [{"rank": -1}], "until": 5})";
   data["default.e"] = json::array();
-  EXPECT_THAT(bookings_from_json({{"data", data}}).of_job, ElementsAre(Pair("default/a", booking_of("n1"))));
-  EXPECT_THAT(bookings_from_json(json()).of_job, IsEmpty());
-  EXPECT_THAT(bookings_from_json({{"data", 3}}).of_job, IsEmpty());
+  EXPECT_THAT(reservations_from_json({{"data", data}}).of_job, ElementsAre(Pair("default/a", reservation_of("n1"))));
+  EXPECT_THAT(reservations_from_json(json()).of_job, IsEmpty());
+  EXPECT_THAT(reservations_from_json({{"data", 3}}).of_job, IsEmpty());
 }
 
-TEST(Bookings, HoldTheirNodesUntilTheTargetsAreCountedThere) {
-  const Bookings b{.of_job = {{"default/a", booking_of("n1", 2)}, {"other/a", booking_of("n1")}}, .version = ""};
-  EXPECT_EQ(booked_by_others(b, "default/a", kNowhere).at("n1"), (Resources{500, 1 << 20, 1}))
+TEST(Reservations, HoldTheirNodesUntilTheTargetsAreCountedThere) {
+  const Reservations b{.of_job = {{"default/a", reservation_of("n1", 2)}, {"other/a", reservation_of("n1")}},
+                       .version = ""};
+  EXPECT_EQ(reserved_by_others(b, "default/a", kNowhere).at("n1"), (Resources{500, 1 << 20, 1}))
       << "its own seats are its own";
-  EXPECT_EQ(booked_by_others(b, "default/x", kNowhere).at("n1"), (Resources{1500, 3 << 20, 3}));
-  const auto placed = booked_by_others(b, "default/x", [](const std::string& name_space, const std::string& pod) {
+  EXPECT_EQ(reserved_by_others(b, "default/x", kNowhere).at("n1"), (Resources{1500, 3 << 20, 3}));
+  const auto placed = reserved_by_others(b, "default/x", [](const std::string& name_space, const std::string& pod) {
     return name_space == "default" && pod == "n1-p0";  // of the three, the two in other namespaces have the same names
   });
   EXPECT_EQ(placed.at("n1"), (Resources{1000, 2 << 20, 2}));
 }
 
-TEST(Bookings, OfTheDeadExpireAndOfTheLivingAreRenewed) {
-  Bookings b{.of_job = {{"default/a", booking_of("n1", 1, kNow)}, {"default/b", booking_of("n2", 1, kNow + 1s)}},
-             .version = ""};
+TEST(Reservations, OfTheDeadExpireAndOfTheLivingAreRenewed) {
+  Reservations b{
+      .of_job = {{"default/a", reservation_of("n1", 1, kNow)}, {"default/b", reservation_of("n2", 1, kNow + 1s)}},
+      .version = ""};
   drop_expired(b, kNow + 1ms);
   EXPECT_THAT(b.of_job, ElementsAre(Pair("default/b", testing::_)));
-  const Booking fresh = booking_of("n", 1, kNow + kBookingKept);
+  const Reservation fresh = reservation_of("n", 1, kNow + kReservationKept);
   EXPECT_FALSE(is_to_be_renewed(fresh, kNow));
-  EXPECT_TRUE(is_to_be_renewed(fresh, kNow + kBookingKept / 2 + 1s));
+  EXPECT_TRUE(is_to_be_renewed(fresh, kNow + kReservationKept / 2 + 1s));
 }
 
 TEST(MovesLeft, AreTheLeastThatAnyLimitLeaves) {
@@ -106,13 +108,13 @@ class BookingObject : public testing::Test {
 };
 
 TEST_F(BookingObject, IsMadeWithTheFirstBookingAndKeepsWhatOthersWroteOnIt) {
-  ObjectBookings room(*store_, "default", "room");
+  ObjectReservations room(*store_, "default", "room");
   EXPECT_THAT(room.read(kNow).of_job, IsEmpty());
   EXPECT_TRUE(room.release("default/a", kNow));
   EXPECT_EQ(store_->get(key()).error().code, ErrorCode::kNotFound) << "nothing booked, nothing written";
-  ASSERT_TRUE(room.book(room.read(kNow), "default/a", booking_of("n1"), kNow));
+  ASSERT_TRUE(room.reserve(room.read(kNow), "default/a", reservation_of("n1"), kNow));
   kube::Object object = store_->get(key()).value();
-  EXPECT_THAT(bookings_from_json(object).of_job, ElementsAre(Pair("default/a", booking_of("n1"))));
+  EXPECT_THAT(reservations_from_json(object).of_job, ElementsAre(Pair("default/a", reservation_of("n1"))));
   object["metadata"]["labels"]["mine"] = "kept";
   ASSERT_TRUE(store_->update(object));
   ASSERT_TRUE(room.release("default/a", kNow));
@@ -120,33 +122,33 @@ TEST_F(BookingObject, IsMadeWithTheFirstBookingAndKeepsWhatOthersWroteOnIt) {
   EXPECT_EQ(object["data"], json::object());
   EXPECT_EQ(object["metadata"]["labels"]["mine"], "kept");
   ASSERT_TRUE(store_->remove(key(), ""));
-  const auto lost = room.book(room.read(kNow), "default/a", booking_of("n1"), kNow);
+  const auto lost = room.reserve(room.read(kNow), "default/a", reservation_of("n1"), kNow);
   EXPECT_EQ(lost.error().code, ErrorCode::kConflict) << "somebody removed it: decide again";
-  EXPECT_TRUE(room.book(room.read(kNow), "default/a", booking_of("n1"), kNow));
+  EXPECT_TRUE(room.reserve(room.read(kNow), "default/a", reservation_of("n1"), kNow));
 }
 
 TEST_F(BookingObject, OfTwoWhoHaveReadTheSameOneBooks) {
-  ObjectBookings mine(*store_, "default", "room"), theirs(*store_, "default", "room");
+  ObjectReservations mine(*store_, "default", "room"), theirs(*store_, "default", "room");
   for (int round = 0; round < 2; ++round) {  // once with nothing there, once with something
-    const Bookings a = mine.read(kNow), b = theirs.read(kNow);
-    ASSERT_TRUE(mine.book(a, std::format("default/a{}", round), booking_of("n1"), kNow));
-    EXPECT_EQ(theirs.book(b, "default/b", booking_of("n1"), kNow).error().code, ErrorCode::kConflict);
+    const Reservations a = mine.read(kNow), b = theirs.read(kNow);
+    ASSERT_TRUE(mine.reserve(a, std::format("default/a{}", round), reservation_of("n1"), kNow));
+    EXPECT_EQ(theirs.reserve(b, "default/b", reservation_of("n1"), kNow).error().code, ErrorCode::kConflict);
     EXPECT_TRUE(theirs.read(kNow).of_job.contains(std::format("default/a{}", round))) << "what it lost to is known now";
-    EXPECT_FALSE(mine.book(a, "default/a9", booking_of("n1"), kNow)) << "the same within one process";
+    EXPECT_FALSE(mine.reserve(a, "default/a9", reservation_of("n1"), kNow)) << "the same within one process";
   }
 }
 
 TEST_F(BookingObject, DeadEntriesGoWithTheNextWriteAndARunningWaveKeepsItsOwn) {
-  ObjectBookings room(*store_, "default", "room");
-  ASSERT_TRUE(room.book(room.read(kNow), "default/dead", booking_of("n1"), kNow));
-  ASSERT_TRUE(room.book(room.read(kNow), "default/slow", booking_of("n2"), kNow));
+  ObjectReservations room(*store_, "default", "room");
+  ASSERT_TRUE(room.reserve(room.read(kNow), "default/dead", reservation_of("n1"), kNow));
+  ASSERT_TRUE(room.reserve(room.read(kNow), "default/slow", reservation_of("n2"), kNow));
   const Time later = kNow + 9min;
   ASSERT_TRUE(room.renew("default/slow", later));
   ASSERT_TRUE(room.renew("default/none", later));
   const Time late = kNow + 11min;
   EXPECT_THAT(room.read(late).of_job, ElementsAre(Pair("default/slow", testing::_)));
   EXPECT_EQ(store_->get(key()).value()["data"].size(), 2u) << "reading writes nothing";
-  ASSERT_TRUE(room.book(room.read(late), "default/new", booking_of("n3"), late));
+  ASSERT_TRUE(room.reserve(room.read(late), "default/new", reservation_of("n3"), late));
   EXPECT_FALSE(store_->get(key()).value()["data"].contains("default.dead"));
 }
 
@@ -154,20 +156,20 @@ TEST_F(BookingObject, DeadEntriesGoWithTheNextWriteAndARunningWaveKeepsItsOwn) {
 // given once.
 TEST_F(BookingObject, IsNeverBookedTwiceHoweverManyTry) {
   constexpr int kJobs = 10, kSlots = 3;
-  ObjectBookings rooms[2] = {{*store_, "default", "room"}, {*store_, "default", "room"}};
-  std::atomic<int> next = 0, booked = 0, refused = 0;
-  auto work = [&](BookingStore& room) {
+  ObjectReservations rooms[2] = {{*store_, "default", "room"}, {*store_, "default", "room"}};
+  std::atomic<int> next = 0, reserved = 0, refused = 0;
+  auto work = [&](ReservationStore& room) {
     for (int job = next++; job < kJobs; job = next++) {
       const std::string name = std::format("default/j{}", job);
       for (;;) {
-        const Bookings seen = room.read(kNow);
-        const auto others = booked_by_others(seen, name, kNowhere);
+        const Reservations seen = room.read(kNow);
+        const auto others = reserved_by_others(seen, name, kNowhere);
         if (others.contains("n") && others.at("n").pods >= kSlots) {
           ++refused;
           break;
         }
-        if (room.book(seen, name, booking_of("n"), kNow)) {
-          ++booked;
+        if (room.reserve(seen, name, reservation_of("n"), kNow)) {
+          ++reserved;
           break;
         }
       }
@@ -177,8 +179,8 @@ TEST_F(BookingObject, IsNeverBookedTwiceHoweverManyTry) {
     std::vector<std::jthread> workers;
     for (int i = 0; i < 4; ++i) workers.emplace_back([&, i] { work(rooms[i % 2]); });
   }
-  EXPECT_EQ(bookings_from_json(store_->get(key()).value()).of_job.size(), 3u);
-  EXPECT_EQ(booked.load(), kSlots);
+  EXPECT_EQ(reservations_from_json(store_->get(key()).value()).of_job.size(), 3u);
+  EXPECT_EQ(reserved.load(), kSlots);
   EXPECT_EQ(refused.load(), kJobs - kSlots);
 }
 
@@ -220,12 +222,13 @@ TEST(CompetingJobs, OneSlotIsPromisedOnce) {
   ASSERT_TRUE(jobs.run()) << jobs.trace();
   jobs.a.slow_start = 20;  // its target takes its time: until then the slot is only promised
   jobs.a.migrate_by_hand("m", 0, "fast");
-  ASSERT_TRUE(jobs.run_until([&] { return jobs.cluster.bookings.of_job.contains("default/a"); })) << jobs.trace();
+  ASSERT_TRUE(jobs.run_until([&] { return jobs.cluster.reservations.of_job.contains("default/a"); })) << jobs.trace();
   jobs.b.migrate_by_hand("m", 0, "fast");
   ASSERT_TRUE(jobs.run_until([&] { return jobs.both_ended(); })) << jobs.trace();
   EXPECT_EQ(jobs.a.migration("m").status.phase, Phase::kSucceeded);
   EXPECT_EQ(jobs.b.migration("m").status.reason, "NoCapacity");
-  ASSERT_TRUE(jobs.run_until([&] { return jobs.cluster.bookings.of_job.empty(); })) << "what has ended holds nothing";
+  ASSERT_TRUE(jobs.run_until([&] { return jobs.cluster.reservations.of_job.empty(); }))
+      << "what has ended holds nothing";
 }
 
 TEST(CompetingJobs, WhoDecidedOnWhatIsNoLongerTrueDecidesAgain) {
@@ -235,10 +238,10 @@ TEST(CompetingJobs, WhoDecidedOnWhatIsNoLongerTrueDecidesAgain) {
   jobs.b.migrate_by_hand("m", 0, "fast");
   // Both look before either has booked.
   const Outcome a = jobs.a.reconcile(), b = jobs.b.reconcile();
-  ASSERT_EQ(a.book.size(), 1u);
-  ASSERT_EQ(b.book.size(), 1u);
-  EXPECT_EQ(a.book[0], (Seat{"a-r0-g1", 0, "fast", "fast-0"}));
-  EXPECT_EQ(b.book[0].node, "fast-0") << "the same slot";
+  ASSERT_EQ(a.reserve.size(), 1u);
+  ASSERT_EQ(b.reserve.size(), 1u);
+  EXPECT_EQ(a.reserve[0], (ReservedSlot{"a-r0-g1", 0, "fast", "fast-0"}));
+  EXPECT_EQ(b.reserve[0].node, "fast-0") << "the same slot";
   EXPECT_TRUE(a.store_first && a.create_pods.empty()) << "booked and stored before anything is made";
   ASSERT_TRUE(jobs.run_until([&] { return jobs.both_ended(); })) << jobs.trace();
   EXPECT_NE(jobs.a.migration("m").status.phase, jobs.b.migration("m").status.phase);
@@ -251,7 +254,7 @@ TEST(CompetingJobs, AWaveThatGoesBackGivesItsRoomBack) {
   jobs.a.limits.prepare = 10s;
   jobs.a.migrate_by_hand("m", 0, "fast");
   ASSERT_TRUE(jobs.run_until([&] { return jobs.a.migration("m").status.phase == Phase::kRolledBack; })) << jobs.trace();
-  ASSERT_TRUE(jobs.run_until([&] { return jobs.cluster.bookings.of_job.empty() && jobs.a.pods.size() == 1; }));
+  ASSERT_TRUE(jobs.run_until([&] { return jobs.cluster.reservations.of_job.empty() && jobs.a.pods.size() == 1; }));
   jobs.b.migrate_by_hand("m", 0, "fast");
   ASSERT_TRUE(jobs.run_until([&] { return crds::is_finished(jobs.b.migration("m").status.phase); }));
   EXPECT_EQ(jobs.b.migration("m").status.phase, Phase::kSucceeded) << jobs.trace();
@@ -263,10 +266,10 @@ TEST(CompetingJobs, AnOperatorThatDiesBetweenBookingAndStoringLeavesNothingBooke
   jobs.a.migrate_by_hand("m", 0, "fast");
   jobs.a.conflicts = 1;  // booked, and then the status is not stored
   jobs.a.tick();
-  ASSERT_TRUE(jobs.cluster.bookings.of_job.contains("default/a"));
+  ASSERT_TRUE(jobs.cluster.reservations.of_job.contains("default/a"));
   jobs.a.delete_migration("m");  // nobody wants it any more
   jobs.a.tick();
-  EXPECT_THAT(jobs.cluster.bookings.of_job, IsEmpty());
+  EXPECT_THAT(jobs.cluster.reservations.of_job, IsEmpty());
 }
 
 // --- Limits
@@ -306,7 +309,7 @@ TEST(MoveLimits, OfAJobHoldForWhatPeopleAskForToo) {
 
 TEST(Room, ThatMayComeIsWaitedFor) {
   World w({.ranks = 3, .slow = 1, .fast = 1});
-  w.room_may_come = true;
+  w.capacity_may_come = true;
   for (int i = 0; i < 5; ++i) w.tick();
   EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
   EXPECT_EQ(w.job.status.reason, "NoCapacity");

@@ -1,4 +1,4 @@
-#include "operator/reconcile/capacity/bookings.h"
+#include "operator/reconcile/capacity/reservations.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -23,9 +23,10 @@ std::string job_of_key(std::string key) {
   return key;
 }
 
-json to_line(const Booking& b) {
+json to_line(const Reservation& b) {
   json seats = json::array();
-  for (const Seat& s : b.seats) seats.push_back({{"pod", s.pod}, {"rank", s.rank}, {"set", s.set}, {"node", s.node}});
+  for (const ReservedSlot& s : b.slots)
+    seats.push_back({{"pod", s.pod}, {"rank", s.rank}, {"set", s.set}, {"node", s.node}});
   return {{"uid", b.uid},
           {"wave", b.wave},
           {"until", to_rfc3339(b.until)},
@@ -39,9 +40,9 @@ json to_line(const Booking& b) {
 constexpr JsonLimits kLineLimits{.bytes = 1 << 20, .values = 100'000, .depth = 4};
 
 // Empty if it says nothing.
-Booking from_line(const std::string& line) {
+Reservation from_line(const std::string& line) {
   const auto parsed = parse_bounded(line, kLineLimits);
-  Booking b;
+  Reservation b;
   if (!parsed || !parsed->is_object()) return b;
   const json& j = *parsed;
   b.uid = text_at(j, "uid");
@@ -53,58 +54,60 @@ Booking from_line(const std::string& line) {
   if (seats.is_array())
     for (const json& s : seats)
       if (const std::string pod = text_at(s, "pod"); !pod.empty())
-        b.seats.push_back({pod, count_at<std::uint32_t>(s, "rank"), text_at(s, "set"), text_at(s, "node")});
+        b.slots.push_back({pod, count_at<std::uint32_t>(s, "rank"), text_at(s, "set"), text_at(s, "node")});
   return b;
 }
 
 }  // namespace
 
-Bookings bookings_from_json(const json& object) {
-  Bookings bookings;
-  bookings.version = text_at(part_at(object, "metadata"), "resourceVersion");
+Reservations reservations_from_json(const json& object) {
+  Reservations reservations;
+  reservations.version = text_at(part_at(object, "metadata"), "resourceVersion");
   const json& data = part_at(object, "data");
-  if (!data.is_object()) return bookings;
+  if (!data.is_object()) return reservations;
   for (const auto& [key, value] : data.items()) {
     if (!value.is_string()) continue;
-    Booking booking = from_line(value.get_ref<const std::string&>());
-    if (!booking.seats.empty()) bookings.of_job.emplace(job_of_key(key), std::move(booking));
+    Reservation reservation = from_line(value.get_ref<const std::string&>());
+    if (!reservation.slots.empty()) reservations.of_job.emplace(job_of_key(key), std::move(reservation));
   }
-  return bookings;
+  return reservations;
 }
 
-json booking_data(const Bookings& bookings) {
+json reservation_data(const Reservations& reservations) {
   json data = json::object();
-  for (const auto& [job, booking] : bookings.of_job) data[data_key(job)] = to_line(booking).dump();
+  for (const auto& [job, reservation] : reservations.of_job) data[data_key(job)] = to_line(reservation).dump();
   return data;
 }
 
-void drop_expired(Bookings& bookings, Time now) {
-  std::erase_if(bookings.of_job, [&](const auto& entry) { return now > entry.second.until; });
+void drop_expired(Reservations& reservations, Time now) {
+  std::erase_if(reservations.of_job, [&](const auto& entry) { return now > entry.second.until; });
 }
 
-bool is_to_be_renewed(const Booking& booking, Time now) { return now + kBookingKept / 2 > booking.until; }
+bool is_to_be_renewed(const Reservation& reservation, Time now) {
+  return now + kReservationKept / 2 > reservation.until;
+}
 
-std::map<std::string, Resources> booked_by_others(
-    const Bookings& bookings, const std::string& job,
+std::map<std::string, Resources> reserved_by_others(
+    const Reservations& reservations, const std::string& job,
     const std::function<bool(const std::string& name_space, const std::string& pod)>& is_placed) {
-  std::map<std::string, Resources> booked = bookings.told;
-  for (const auto& [other, booking] : bookings.of_job) {
+  std::map<std::string, Resources> reserved = reservations.told;
+  for (const auto& [other, reservation] : reservations.of_job) {
     if (other == job) continue;
     const std::string name_space = other.substr(0, other.find('/'));
-    for (const Seat& seat : booking.seats) {
-      booked[seat.node].memory += booking.checkpoint;
-      if (!is_placed(name_space, seat.pod)) booked[seat.node] += {booking.each.cpu, booking.each.memory, 1};
+    for (const ReservedSlot& seat : reservation.slots) {
+      reserved[seat.node].memory += reservation.checkpoint;
+      if (!is_placed(name_space, seat.pod)) reserved[seat.node] += {reservation.each.cpu, reservation.each.memory, 1};
     }
   }
-  return booked;
+  return reserved;
 }
 
-MovesElsewhere moves_elsewhere(const Bookings& bookings, const std::string& job) {
-  MovesElsewhere moves = bookings.told_moves;
-  for (const auto& [other, booking] : bookings.of_job) {
+MovesElsewhere moves_elsewhere(const Reservations& reservations, const std::string& job) {
+  MovesElsewhere moves = reservations.told_moves;
+  for (const auto& [other, reservation] : reservations.of_job) {
     if (other == job) continue;
-    for (const Seat& seat : booking.seats) ++moves.into[seat.set];
-    moves.all += static_cast<std::uint32_t>(booking.seats.size());
+    for (const ReservedSlot& seat : reservation.slots) ++moves.into[seat.set];
+    moves.all += static_cast<std::uint32_t>(reservation.slots.size());
   }
   return moves;
 }

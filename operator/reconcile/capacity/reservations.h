@@ -1,9 +1,9 @@
 // Room that is promised: the targets of waves under way, of all jobs, in one object that everybody writes under its
 // resourceVersion, so that no slot is promised twice.
 //
-//     decide on Bookings as read ─> book (refused if anybody has booked since) ─> the wave is stored ─>
+//     decide on Reservations as read ─> book (refused if anybody has booked since) ─> the wave is stored ─>
 //     targets are made
-//                                                           taken out when the wave has ended, or after kBookingKept
+//                                                           taken out when the wave has ended, or after kReservationKept
 //
 // A target that the scheduler has placed is counted where it runs and no longer here, but for its checkpoint; until then
 // it holds its seat on the node it was planned for. How many ranks move at once in the whole cluster is counted here too. Pure.
@@ -20,32 +20,32 @@
 #include <vector>
 
 #include "base/core/clock.h"
-#include "operator/reconcile/capacity/room.h"
+#include "operator/reconcile/capacity/resources.h"
 
 namespace bsp::reconcile {
 
 // Of a wave whose operator died and whose job is gone; a living one renews it.
-inline constexpr std::chrono::minutes kBookingKept{10};
+inline constexpr std::chrono::minutes kReservationKept{10};
 
 // A target pod's.
-struct Seat {
+struct ReservedSlot {
   std::string pod;
   std::uint32_t rank = 0;
   std::string set;
   std::string node;  // as planned
-  bool operator==(const Seat&) const = default;
+  bool operator==(const ReservedSlot&) const = default;
 };
 
 // A job's, for its wave; it has one at a time.
-struct Booking {
+struct Reservation {
   std::string uid;  // of the BSPJob
   std::uint32_t wave = 0;
   Resources each;  // what one target asks for
   std::int64_t checkpoint =
       0;  // bytes that one takes besides, until it runs (move_memory.h); the scheduler never counts it
-  std::vector<Seat> seats;
+  std::vector<ReservedSlot> slots;
   Time until{};
-  bool operator==(const Booking&) const = default;
+  bool operator==(const Reservation&) const = default;
 };
 
 // Ranks that are moving now, of all jobs but one.
@@ -55,9 +55,9 @@ struct MovesElsewhere {
   bool operator==(const MovesElsewhere&) const = default;
 };
 
-struct Bookings {
-  std::map<std::string, Booking> of_job;  // by "<namespace>/<name>"
-  std::string version;                    // the object's resourceVersion; "": there is none yet
+struct Reservations {
+  std::map<std::string, Reservation> of_job;  // by "<namespace>/<name>"
+  std::string version;                        // the object's resourceVersion; "": there is none yet
   // Of operators that don't book here but tell of it (shell_exchange.h): what their pods and targets ask for, by node,
   // and what they move.
   std::map<std::string, Resources> told = {};
@@ -66,20 +66,20 @@ struct Bookings {
 
 // The object's `data`: an entry for each job, a line of JSON. What can't be read is left out: an entry that somebody
 // has spoilt must not stop all jobs.
-Bookings bookings_from_json(const nlohmann::json& object);
-nlohmann::json booking_data(const Bookings& bookings);
+Reservations reservations_from_json(const nlohmann::json& object);
+nlohmann::json reservation_data(const Reservations& reservations);
 
-void drop_expired(Bookings& bookings, Time now);
+void drop_expired(Reservations& reservations, Time now);
 // Worth a write, so that it does not expire under a wave that takes its time.
-bool is_to_be_renewed(const Booking& booking, Time now);
+bool is_to_be_renewed(const Reservation& reservation, Time now);
 
 // What targets of all jobs but this one will ask for, by planned node, and whatever is told of nodes;
 // `is_placed(namespace, pod)`: it is counted where it runs.
-std::map<std::string, Resources> booked_by_others(
-    const Bookings& bookings, const std::string& job,
+std::map<std::string, Resources> reserved_by_others(
+    const Reservations& reservations, const std::string& job,
     const std::function<bool(const std::string& name_space, const std::string& pod)>& is_placed);
 
-MovesElsewhere moves_elsewhere(const Bookings& bookings, const std::string& job);
+MovesElsewhere moves_elsewhere(const Reservations& reservations, const std::string& job);
 
 // Most moves at once, whoever asks for them; 0: any number.
 struct MoveCaps {

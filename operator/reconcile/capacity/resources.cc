@@ -1,4 +1,4 @@
-#include "operator/reconcile/capacity/room.h"
+#include "operator/reconcile/capacity/resources.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
