@@ -5,6 +5,7 @@
 #include "base/core/base64.h"
 #include "operator/controller/controller.h"
 #include "operator/kinds.h"
+#include "tests/unit/controller/fake_ranks.h"
 #include "tests/unit/controller/install_crds.h"
 #include "tests/unit/kube/world.h"
 #include "tests/unit/net/link_world.h"
@@ -18,8 +19,6 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 
 constexpr const char* kPodName = "lbm-r0-g0";
-constexpr const char* kPodIp = "127.90.17.1";  // of this machine, and nobody else's
-constexpr const char* kSidecar = "127.90.17.1:7600";
 
 // What an operator before this one has left.
 struct Left {
@@ -56,6 +55,8 @@ class CredentialsTest : public kube_test::World, public testing::WithParamInterf
     ASSERT_TRUE(controller) << controller.error().message;
     controller_ = std::move(*controller);
   }
+  std::string pod_ip() { return std::format("127.{}.17.1", network_.number()); }
+  std::string sidecar_address() { return std::format("{}:{}", pod_ip(), names::kSidecarPort); }
   json job() { return client_->get({kBspJob, "default", "lbm"}).value_or(json::object()); }
   json status() { return job().value("status", json::object()); }
   json secret() {
@@ -121,13 +122,13 @@ class CredentialsTest : public kube_test::World, public testing::WithParamInterf
           else
             reply.ok(json(s));
         },
-        sidecar_tls_, kSidecar);
+        sidecar_tls_, sidecar_address());
     json pod = client_->get({kPod, "default", kPodName}).value();
     pod["spec"]["nodeName"] = "n";
     pod = client_->update(pod).value();
     const json running = {{"running", json::object()}};
     pod["status"] = {{"phase", "Running"},
-                     {"podIP", kPodIp},
+                     {"podIP", pod_ip()},
                      {"containerStatuses", {{{"name", "app"}, {"state", running}}}},
                      {"initContainerStatuses", {{{"name", "sidecar"}, {"state", running}}}}};
     ASSERT_TRUE(client_->update_status(pod));
@@ -137,7 +138,8 @@ class CredentialsTest : public kube_test::World, public testing::WithParamInterf
         .epoch = 0,
         .pmix_namespace = "lbm-e0",
         .sets = {"all"},
-        .members = {{.rank = 0, .pod = kPodName, .pod_uid = pod["metadata"]["uid"], .address = kSidecar, .set = 0}}};
+        .members = {
+            {.rank = 0, .pod = kPodName, .pod_uid = pod["metadata"]["uid"], .address = sidecar_address(), .set = 0}}};
     runs.status.epochs_used = 1;
     json next;
     to_json(next, runs);
@@ -152,6 +154,7 @@ class CredentialsTest : public kube_test::World, public testing::WithParamInterf
   }
 
   const kube::Key authority_{kSecret, "default", "bsp-operator-authority"};
+  const ReservedNetwork network_;
   std::unique_ptr<kube::ApiClient> client_;
   std::unique_ptr<Controller> controller_;
   std::unique_ptr<net::World> sidecar_;

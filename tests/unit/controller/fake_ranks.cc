@@ -1,5 +1,8 @@
 #include "fake_ranks.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <format>
@@ -37,6 +40,21 @@ struct FakeRanks::Rank {
   std::uint64_t completed_before = 0;
   std::unique_ptr<net::LinkServer> server;
 };
+
+ReservedNetwork::ReservedNetwork() {
+  for (number_ = 128; number_ < 255; ++number_) {
+    Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in last{};
+    last.sin_family = AF_INET;
+    last.sin_port = htons(names::kSidecarPort);
+    last.sin_addr.s_addr = htonl(0x7f00fffe | number_ << 16);
+    if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&last), sizeof last) == 0) {
+      held_ = std::move(fd);
+      return;
+    }
+  }
+  check(false, "one of the networks 127.128.0.0 to 127.254.0.0 is free");
+}
 
 FakeRanks::FakeRanks(kube::Client& client, FakeRanksOptions options)
     : client_(client), options_(std::move(options)), thread_([this] { loop_.run(); }) {}
@@ -92,7 +110,7 @@ std::size_t FakeRanks::bring_up(const std::function<std::string(const std::strin
     rank->status.phase = wire::RankPhase::kStarting;
     rank->status.init_connected = true;
     rank->status.memory_bytes = 64 << 20;
-    const std::string address = std::format("127.{}.{}.{}", options_.network, number / 250, number % 250 + 1);
+    const std::string address = std::format("127.{}.{}.{}", network_.number(), number / 250, number % 250 + 1);
     auto tls = net::TlsContext::create({decoded(secret, "ca.pem"), decoded(secret, reconcile::certificate_file(name)),
                                         decoded(secret, reconcile::key_file(name))});
     check(tls.has_value(), "a pod's certificate can be used");

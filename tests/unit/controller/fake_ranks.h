@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "base/core/fd.h"
 #include "base/net/link.h"
 #include "crds/wire.h"
 #include "operator/kube/client.h"
@@ -18,9 +19,20 @@ namespace bsp::controller {
 
 struct FakeRanksOptions {
   std::string name_space = "default";
-  unsigned network = 77;  // addresses 127.<network>.x.y
   std::chrono::nanoseconds superstep{5'000'000};
   std::function<double(std::uint32_t rank, std::uint64_t superstep)> compute_share = {};  // of a superstep; null: 0.5
+};
+
+// A network 127.N.0.0/16 that no other test on this machine uses while this lives: tests run side by side, and every sidecar
+// listens on the same port.
+class ReservedNetwork {
+ public:
+  ReservedNetwork();
+  [[nodiscard]] unsigned number() const { return number_; }
+
+ private:
+  unsigned number_ = 0;
+  Fd held_;  // bound to the network's last address
 };
 
 class FakeRanks {
@@ -49,6 +61,7 @@ class FakeRanks {
 
   kube::Client& client_;
   const FakeRanksOptions options_;
+  const ReservedNetwork network_;
   net::Loop loop_;
   std::map<std::string, std::shared_ptr<Rank>> ranks_;  // by pod; loop's thread only
   std::mutex mutex_;

@@ -95,7 +95,7 @@ Options with_short_targets() {
 TEST_F(SlowWebhookTest, JobsInAWaveAndJobsOfOthersGoOnWhileEveryPodOfOneNamespaceHangs) {
   const auto controller = Controller::start(with_short_targets(), config());
   ASSERT_TRUE(controller);
-  FakeRanks ranks(*client_, {.name_space = "b", .network = 78});
+  FakeRanks ranks(*client_, {.name_space = "b"});
   ASSERT_NO_FATAL_FAILURE(begin_wave(ranks, "b"));
   ASSERT_NO_FATAL_FAILURE(hang("POST /api/v1/namespaces/a/pods", 4));
   const std::uint64_t before = ranks.asked(wire::kReceive);
@@ -107,7 +107,7 @@ TEST_F(SlowWebhookTest, JobsInAWaveAndJobsOfOthersGoOnWhileEveryPodOfOneNamespac
 TEST_F(SlowWebhookTest, TheSameWhereEveryStatusOfOneNamespaceHangs) {
   const auto controller = Controller::start(with_short_targets(), config());
   ASSERT_TRUE(controller);
-  FakeRanks ranks(*client_, {.name_space = "b", .network = 79});
+  FakeRanks ranks(*client_, {.name_space = "b"});
   ASSERT_NO_FATAL_FAILURE(begin_wave(ranks, "b"));
   ASSERT_NO_FATAL_FAILURE(hang("PUT /apis/migbsp.io/v1alpha1/namespaces/a/bspjobs/", 4));
   const std::uint64_t before = ranks.asked(wire::kReceive);
@@ -126,13 +126,12 @@ TEST_F(SlowWebhookTest, AWaveGoesOnWhileTheTargetsOfManyNamespacesHang) {
   std::vector<std::unique_ptr<FakeRanks>> stuck;
   for (unsigned i = 0; i < 2 * reconcile::Shell::kNamespaces + 1; ++i) {
     const std::string name_space = std::format("s{}", i);
-    stuck.push_back(
-        std::make_unique<FakeRanks>(*client_, FakeRanksOptions{.name_space = name_space, .network = 90 + i}));
+    stuck.push_back(std::make_unique<FakeRanks>(*client_, FakeRanksOptions{.name_space = name_space}));
     ASSERT_NO_FATAL_FAILURE(run_job(*stuck.back(), name_space));
     const std::string creation = std::format("POST /api/v1/namespaces/{}/pods", name_space);
     server_.inject({.match = creation, .what = Fault::kStall, .times = 1'000'000, .after = 0});
   }
-  FakeRanks ranks(*client_, {.name_space = "z", .network = 80});
+  FakeRanks ranks(*client_, {.name_space = "z"});
   ASSERT_NO_FATAL_FAILURE(run_job(ranks, "z"));
   for (unsigned i = 0; i < stuck.size(); ++i) {
     const std::string name_space = std::format("s{}", i);
@@ -154,7 +153,7 @@ TEST_F(SlowWebhookTest, AWaveGoesOnWhileTheTargetsOfManyNamespacesHang) {
 TEST_F(SlowWebhookTest, AWaveGoesOnWhileItsOwnEventsHang) {
   const auto controller = Controller::start(with_short_targets(), config());
   ASSERT_TRUE(controller);
-  FakeRanks ranks(*client_, {.name_space = "b", .network = 81});
+  FakeRanks ranks(*client_, {.name_space = "b"});
   ASSERT_NO_FATAL_FAILURE(run_job(ranks, "b"));
   const std::string events = "POST /apis/events.k8s.io/v1/namespaces/b/events";
   const int before = server_.requests(events);

@@ -102,8 +102,7 @@ class WritesTest : public ::testing::Test {
 };
 
 TEST_F(WritesTest, ProgressIsWrittenWithoutTheDecisionAndCallsThatMoveNobodyAreToldRarely) {
-  FakeRanks ranks(*client_,
-                  {.network = 80, .compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
+  FakeRanks ranks(*client_, {.compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
   start({.name_space = "",
          .network = "",
          .progress = 50ms,
@@ -134,8 +133,7 @@ TEST_F(WritesTest, ProgressIsWrittenWithoutTheDecisionAndCallsThatMoveNobodyAreT
 }
 
 TEST_F(WritesTest, TheCallsThatAreNotToldAreCountedInTheNextThatIs) {
-  FakeRanks ranks(*client_,
-                  {.network = 81, .compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
+  FakeRanks ranks(*client_, {.compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
   start({.name_space = "", .network = "", .calls = 1s});
   create_job({{"mode", "Advise"}, {"alpha", 4}, {"d", 0.01}, {"omega", 1'000'000}});
   ASSERT_TRUE(runs(ranks));
@@ -162,7 +160,7 @@ TEST_F(WritesTest, AStatusThatIsRefusedIsTriedLaterAndLater) {
 }
 
 TEST_F(WritesTest, MigrationsThatHaveEndedGoBeyondTheLimitTheOldestFirst) {
-  FakeRanks ranks(*client_, {.network = 82});
+  FakeRanks ranks(*client_, {});
   start({});
   create_job({{"mode", "Off"}}, {{"migrationHistoryLimit", 2}});
   ASSERT_TRUE(runs(ranks));
@@ -195,7 +193,7 @@ TEST_F(WritesTest, MigrationsThatHaveEndedGoBeyondTheLimitTheOldestFirst) {
 }
 
 TEST_F(WritesTest, ReportsComeByWayOfTheNextRankWhereTheLowestOfTheSetIsSilent) {
-  FakeRanks ranks(*client_, {.network = 85});
+  FakeRanks ranks(*client_, {});
   start({.name_space = "", .network = ""});
   create_job({{"mode", "Off"}}, json::object(), {{"label", "pool"}, {"names", {"slow"}}});
   ASSERT_TRUE(runs(ranks)) << status();
