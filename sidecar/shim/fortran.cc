@@ -70,7 +70,8 @@ bool has_fortran() {
 
 void require_known_fortran() {
   if (!has_fortran() || (open_mpi_major() == kKnownMajor && open_mpi_minor() == kKnownMinor)) return;
-  die("this is a Fortran MPI program with Open MPI %d.%d: its Fortran bindings are known to this version of bsp-operator up to "
+  die("this is a Fortran MPI program with Open MPI %d.%d: its Fortran bindings are known to this version of "
+      "bsp-operator up to "
       "Open MPI %d.%d (build the image with that)",
       open_mpi_major(), open_mpi_minor(), kKnownMajor, kKnownMinor);
 }
@@ -92,7 +93,8 @@ BSP_EXPORT void ompi_grequest_start_f(Generalised::Query* query, Generalised::Fr
   if (rc == MPI_SUCCESS) *request = MPI_Request_c2f(made);
 }
 // Each of the names that Fortran compilers give it.
-#define BSP_ALSO(name) extern BSP_EXPORT decltype(ompi_grequest_start_f) name __attribute__((alias("ompi_grequest_start_f")));
+#define BSP_ALSO(name) \
+  extern BSP_EXPORT decltype(ompi_grequest_start_f) name __attribute__((alias("ompi_grequest_start_f")));
 BSP_ALSO(mpi_grequest_start_)
 BSP_ALSO(mpi_grequest_start__)
 BSP_ALSO(mpi_grequest_start)

@@ -37,7 +37,8 @@ class FortranView {
   }
 
  private:
-  static constexpr std::size_t kBytes = 256;  // ompi_request_t and ompi_group_t are smaller, ompi_op_t has its flags at 84
+  static constexpr std::size_t kBytes =
+      256;  // ompi_request_t and ompi_group_t are smaller, ompi_op_t has its flags at 84
   MPI_Fint words_[kBytes / sizeof(MPI_Fint)];
 };
 

@@ -76,18 +76,17 @@ INSTANTIATE_TEST_SUITE_P(Things, Moving,
                                            Thing{"devices"}, Thing{"zombie"}, Thing{"pidfd"}, Thing{"terminal"}),
                          test_name);
 
-INSTANTIATE_TEST_SUITE_P(Things, Holding,
-                         ::testing::Values(Thing{"child", "another process"}, Thing{"open-queue", "is a POSIX message queue (/queue)"},
-                                           Thing{"closed-queue", "a POSIX message queue, /queue, of"},
-                                           Thing{"attached-segment", "a System V shared memory segment"},
-                                           Thing{"segment", "a System V shared memory segment"},
-                                           Thing{"semaphore-set", "a System V semaphore set"},
-                                           Thing{"message-queue", "a System V message queue"},
-                                           Thing{"inotify", "is an inotify watch"},
-                                           Thing{"named-semaphore", "(so does sem_open)"},
-                                           Thing{"udp", "an open socket"}, Thing{"unix-pair", "an open socket"},
-                                           Thing{"netlink", "an open socket"}),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(
+    Things, Holding,
+    ::testing::Values(Thing{"child", "another process"}, Thing{"open-queue", "is a POSIX message queue (/queue)"},
+                      Thing{"closed-queue", "a POSIX message queue, /queue, of"},
+                      Thing{"attached-segment", "a System V shared memory segment"},
+                      Thing{"segment", "a System V shared memory segment"},
+                      Thing{"semaphore-set", "a System V semaphore set"},
+                      Thing{"message-queue", "a System V message queue"}, Thing{"inotify", "is an inotify watch"},
+                      Thing{"named-semaphore", "(so does sem_open)"}, Thing{"udp", "an open socket"},
+                      Thing{"unix-pair", "an open socket"}, Thing{"netlink", "an open socket"}),
+    test_name);
 
 }  // namespace
 }  // namespace bsp::test

@@ -61,7 +61,8 @@ static void a_signalfd(int round) {
 }
 
 static void an_inotify(int round) {
-  if (round == 0) must((fd = inotify_init1(IN_NONBLOCK)) >= 0 && inotify_add_watch(fd, "image", IN_CREATE) >= 0, "inotify");
+  if (round == 0)
+    must((fd = inotify_init1(IN_NONBLOCK)) >= 0 && inotify_add_watch(fd, "image", IN_CREATE) >= 0, "inotify");
 }
 static void an_unused_inotify(int round) {
   if (round == 0) must((fd = inotify_init1(IN_NONBLOCK)) >= 0, "inotify");
@@ -136,7 +137,8 @@ static void locks(int round) {
   static int whole;
   struct flock range = {.l_type = F_WRLCK, .l_start = 10, .l_len = 10};
   if (round == 0) {
-    must((fd = open("locked", O_RDWR | O_CREAT, 0600)) >= 0 && (whole = open("whole", O_RDWR | O_CREAT, 0600)) >= 0, "open");
+    must((fd = open("locked", O_RDWR | O_CREAT, 0600)) >= 0 && (whole = open("whole", O_RDWR | O_CREAT, 0600)) >= 0,
+         "open");
     must(!fcntl(fd, F_SETLK, &range) && !flock(whole, LOCK_EX), "lock");
     return;
   }
@@ -251,15 +253,34 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(int round);
-  } kThings[] = {
-      {"eventfd", an_eventfd}, {"epoll", an_epoll}, {"signalfd", a_signalfd}, {"inotify", an_inotify},
-       {"memfd", a_memfd}, {"posix-memory", posix_memory}, {"timers", timers},
-      {"locks", locks}, {"pipe", a_pipe}, {"proc", of_proc}, {"sys", of_sys}, {"devices", devices}, {"zombie", a_zombie},
-      {"child", a_child}, {"attached-segment", an_attached_segment}, {"segment", a_segment},
-      {"semaphore-set", a_semaphore_set}, {"message-queue", a_message_queue}, {"open-queue", an_open_queue},
-      {"closed-queue", a_closed_queue}, {"named-semaphore", a_named_semaphore},
-      {"unlinked-semaphore", an_unlinked_semaphore}, {"inotify-unused", an_unused_inotify}, {"udp", a_udp_socket}, {"unix-pair", a_unix_pair},
-      {"netlink", a_netlink_socket}, {"pidfd", a_pidfd}, {"terminal", a_terminal}};
+  } kThings[] = {{"eventfd", an_eventfd},
+                 {"epoll", an_epoll},
+                 {"signalfd", a_signalfd},
+                 {"inotify", an_inotify},
+                 {"memfd", a_memfd},
+                 {"posix-memory", posix_memory},
+                 {"timers", timers},
+                 {"locks", locks},
+                 {"pipe", a_pipe},
+                 {"proc", of_proc},
+                 {"sys", of_sys},
+                 {"devices", devices},
+                 {"zombie", a_zombie},
+                 {"child", a_child},
+                 {"attached-segment", an_attached_segment},
+                 {"segment", a_segment},
+                 {"semaphore-set", a_semaphore_set},
+                 {"message-queue", a_message_queue},
+                 {"open-queue", an_open_queue},
+                 {"closed-queue", a_closed_queue},
+                 {"named-semaphore", a_named_semaphore},
+                 {"unlinked-semaphore", an_unlinked_semaphore},
+                 {"inotify-unused", an_unused_inotify},
+                 {"udp", a_udp_socket},
+                 {"unix-pair", a_unix_pair},
+                 {"netlink", a_netlink_socket},
+                 {"pidfd", a_pidfd},
+                 {"terminal", a_terminal}};
   for (size_t i = 0; i < sizeof(kThings) / sizeof(*kThings); i++) {
     if (argc != 2 || strcmp(argv[1], kThings[i].name) != 0) continue;
     for (int round = 0; round < 3; round++) {

@@ -14,51 +14,89 @@ typedef void Operation(I in, I inout, I length, I type);
 typedef void OnError(I comm, I code, ...);
 
 /* Constants of mpif.h of Open MPI 5.0. */
-enum { kWorld = 0, kSelf = 1, kInteger = 7, kSum = 3, kMax = 1, kReturn = 2, kNullRequest = 0, kNullComm = 2, kStatus = 6,
-       kTagUb = 0, kErrRank = 6, kErrOther = 16, kNullInfo = 0, kNullGroup = 0, kAnySource = -1 };
+enum {
+  kWorld = 0,
+  kSelf = 1,
+  kInteger = 7,
+  kSum = 3,
+  kMax = 1,
+  kReturn = 2,
+  kNullRequest = 0,
+  kNullComm = 2,
+  kStatus = 6,
+  kTagUb = 0,
+  kErrRank = 6,
+  kErrOther = 16,
+  kNullInfo = 0,
+  kNullGroup = 0,
+  kAnySource = -1
+};
 extern Integer mpi_fortran_in_place_[], mpi_fortran_status_ignore_[], mpi_fortran_statuses_ignore_[];
 
 #define F(name, ...) void name(__VA_ARGS__);
-F(mpi_init_, I) F(mpi_finalize_, I) F(mpi_barrier_, I, I) F(mpi_comm_rank_, I, I, I) F(mpi_comm_size_, I, I, I)
-F(mpi_comm_dup_, I, I, I) F(mpi_comm_free_, I, I) F(mpi_comm_split_, I, I, I, I, I)
-F(mpi_allreduce_, void*, void*, I, I, I, I, I) F(mpi_bcast_, void*, I, I, I, I, I)
-F(mpi_send_, void*, I, I, I, I, I, I) F(mpi_recv_, void*, I, I, I, I, I, I, I)
-F(mpi_isend_, void*, I, I, I, I, I, I, I) F(mpi_irecv_, void*, I, I, I, I, I, I, I)
-F(mpi_wait_, I, I, I) F(mpi_waitall_, I, I, I, I) F(mpi_test_, I, Logical*, I, I) F(mpi_request_free_, I, I)
-F(mpi_waitany_, I, I, I, I, I)
-F(mpi_send_init_, void*, I, I, I, I, I, I, I) F(mpi_recv_init_, void*, I, I, I, I, I, I, I) F(mpi_startall_, I, I, I)
-F(mpi_type_contiguous_, I, I, I, I) F(mpi_type_commit_, I, I) F(mpi_type_free_, I, I) F(mpi_type_size_, I, I, I)
-F(mpi_type_create_f90_real_, I, I, I, I) F(mpi_type_dup_, I, I, I)
-F(mpi_op_create_, Operation*, Logical*, I, I) F(mpi_op_free_, I, I)
-F(mpi_comm_create_errhandler_, OnError*, I, I) F(mpi_comm_set_errhandler_, I, I, I) F(mpi_errhandler_free_, I, I)
-F(mpi_comm_call_errhandler_, I, I, I)
-F(mpi_comm_create_keyval_, void (*)(I, I, Address*, Address*, Address*, Logical*, I),
-  void (*)(I, I, Address*, Address*, I), I, Address*, I)
-F(mpi_comm_set_attr_, I, I, Address*, I) F(mpi_comm_get_attr_, I, I, Address*, Logical*, I)
-F(mpi_comm_delete_attr_, I, I, I)
-F(mpi_type_create_keyval_, void (*)(I, I, Address*, Address*, Address*, Logical*, I),
-  void (*)(I, I, Address*, Address*, I), I, Address*, I)
-F(mpi_type_set_attr_, I, I, Address*, I) F(mpi_type_get_attr_, I, I, Address*, Logical*, I)
-F(mpi_keyval_create_, void (*)(I, I, I, I, I, Logical*, I), void (*)(I, I, I, I, I), I, I, I)
-F(mpi_attr_put_, I, I, I, I) F(mpi_attr_get_, I, I, I, Logical*, I)
-F(mpi_comm_group_, I, I, I) F(mpi_group_incl_, I, I, I, I, I) F(mpi_group_union_, I, I, I, I)
-F(mpi_group_difference_, I, I, I, I) F(mpi_group_size_, I, I, I) F(mpi_group_free_, I, I) F(mpi_comm_create_, I, I, I, I)
-F(mpi_info_create_, I, I) F(mpi_info_set_, I, const char*, const char*, I, int, int)
-F(mpi_info_get_, I, const char*, I, char*, Logical*, I, int, int)
-F(mpi_info_get_valuelen_, I, const char*, I, Logical*, I, int) F(mpi_info_get_nthkey_, I, I, char*, I, int)
-F(mpi_grequest_start_, void (*)(Address*, I, I), void (*)(Address*, I), void (*)(Address*, Logical*, I), Address*, I, I)
-F(mpi_grequest_complete_, I, I) F(mpi_status_set_elements_, I, I, I, I) F(mpi_get_count_, I, I, I, I)
+F(mpi_init_, I)
+F(mpi_finalize_, I) F(mpi_barrier_, I, I) F(mpi_comm_rank_, I, I, I) F(mpi_comm_size_, I, I, I)
+    F(mpi_comm_dup_, I, I, I) F(mpi_comm_free_, I, I) F(mpi_comm_split_, I, I, I, I, I)
+        F(mpi_allreduce_, void*, void*, I, I, I, I, I) F(mpi_bcast_, void*, I, I, I, I, I)
+            F(mpi_send_, void*, I, I, I, I, I, I) F(mpi_recv_, void*, I, I, I, I, I, I, I)
+                F(mpi_isend_, void*, I, I, I, I, I, I, I) F(mpi_irecv_, void*, I, I, I, I, I, I,
+                                                            I) F(mpi_wait_, I, I, I) F(mpi_waitall_, I, I, I, I)
+                    F(mpi_test_, I, Logical*, I, I) F(mpi_request_free_, I, I) F(mpi_waitany_, I, I, I, I, I)
+                        F(mpi_send_init_, void*, I, I, I, I, I, I, I) F(mpi_recv_init_, void*, I, I, I, I, I, I, I)
+                            F(mpi_startall_, I, I, I) F(mpi_type_contiguous_, I, I, I, I) F(mpi_type_commit_, I, I)
+                                F(mpi_type_free_, I, I) F(mpi_type_size_, I, I, I) F(mpi_type_create_f90_real_, I, I, I,
+                                                                                     I) F(mpi_type_dup_, I, I, I)
+                                    F(mpi_op_create_, Operation*, Logical*, I, I) F(mpi_op_free_, I, I)
+                                        F(mpi_comm_create_errhandler_, OnError*, I,
+                                          I) F(mpi_comm_set_errhandler_, I, I,
+                                               I) F(mpi_errhandler_free_, I, I) F(mpi_comm_call_errhandler_, I, I, I)
+                                            F(mpi_comm_create_keyval_,
+                                              void (*)(I, I, Address*, Address*, Address*, Logical*, I),
+                                              void (*)(I, I, Address*, Address*, I), I, Address*,
+                                              I) F(mpi_comm_set_attr_, I, I, Address*,
+                                                   I) F(mpi_comm_get_attr_, I, I, Address*, Logical*,
+                                                        I) F(mpi_comm_delete_attr_, I, I, I)
+                                                F(mpi_type_create_keyval_,
+                                                  void (*)(I, I, Address*, Address*, Address*, Logical*, I),
+                                                  void (*)(I, I, Address*, Address*, I), I, Address*,
+                                                  I) F(mpi_type_set_attr_, I, I, Address*,
+                                                       I) F(mpi_type_get_attr_, I, I, Address*, Logical*, I)
+                                                    F(mpi_keyval_create_, void (*)(I, I, I, I, I, Logical*, I),
+                                                      void (*)(I, I, I, I, I), I, I, I) F(mpi_attr_put_, I, I, I, I)
+                                                        F(mpi_attr_get_, I, I, I, Logical*,
+                                                          I) F(mpi_comm_group_, I, I,
+                                                               I) F(mpi_group_incl_, I, I, I, I, I)
+                                                            F(mpi_group_union_, I, I, I,
+                                                              I) F(mpi_group_difference_, I, I, I,
+                                                                   I) F(mpi_group_size_, I, I, I)
+                                                                F(mpi_group_free_, I, I) F(mpi_comm_create_, I, I, I, I)
+                                                                    F(mpi_info_create_, I, I)
+                                                                        F(mpi_info_set_, I, const char*, const char*, I,
+                                                                          int, int) F(mpi_info_get_, I, const char*, I,
+                                                                                      char*, Logical*, I, int, int)
+                                                                            F(mpi_info_get_valuelen_, I, const char*, I,
+                                                                              Logical*, I, int) F(mpi_info_get_nthkey_,
+                                                                                                  I, I, char*, I, int)
+                                                                                F(mpi_grequest_start_,
+                                                                                  void (*)(Address*, I, I),
+                                                                                  void (*)(Address*, I),
+                                                                                  void (*)(Address*, Logical*, I),
+                                                                                  Address*, I,
+                                                                                  I) F(mpi_grequest_complete_, I, I)
+                                                                                    F(mpi_status_set_elements_, I, I, I,
+                                                                                      I) F(mpi_get_count_, I, I, I, I)
 #undef F
 
-static Integer rank, size, left, right, ierr, world = kWorld, integer = kInteger, one = 1, sum = kSum;
+                                                                                        static Integer rank,
+    size, left, right, ierr, world = kWorld, integer = kInteger, one = 1, sum = kSum;
 static Integer pair, twice_and_add_op, own, handled, handled_on = -99, wrong_type;
 
-#define CHECK(what)                                                                               \
-  do {                                                                                            \
-    if (!(what)) {                                                                                \
-      fprintf(stderr, "rank %d, %s:%d: wrong: %s\n", rank, __FILE__, __LINE__, #what);            \
-      printf("wrong %s:%d %s\n", __FILE__, __LINE__, #what), fflush(stdout), _exit(3);            \
-    }                                                                                             \
+#define CHECK(what)                                                                    \
+  do {                                                                                 \
+    if (!(what)) {                                                                     \
+      fprintf(stderr, "rank %d, %s:%d: wrong: %s\n", rank, __FILE__, __LINE__, #what); \
+      printf("wrong %s:%d %s\n", __FILE__, __LINE__, #what), fflush(stdout), _exit(3); \
+    }                                                                                  \
   } while (0)
 
 static volatile sig_atomic_t enough = 0;
@@ -142,7 +180,8 @@ static void groups(void) {
   CHECK(ierr == 0 && number == size);
   mpi_comm_free_(&comm, &ierr);
   CHECK(comm == kNullComm);
-  mpi_group_free_(&all, &ierr), mpi_group_free_(&first, &ierr), mpi_group_free_(&rest, &ierr), mpi_group_free_(&both, &ierr);
+  mpi_group_free_(&all, &ierr), mpi_group_free_(&first, &ierr), mpi_group_free_(&rest, &ierr),
+      mpi_group_free_(&both, &ierr);
 }
 
 static void generalised(Integer s) {
