@@ -58,7 +58,7 @@ struct MovesElsewhere {
 struct Reservations {
   std::map<std::string, Reservation> of_job;  // by "<namespace>/<name>"
   std::string version;                        // the object's resourceVersion; "": there is none yet
-  // Of operators that don't book here but tell of it (shell_exchange.h): what their pods and targets ask for, by node,
+  // Of operators that don't book here but tell of it (exchange_store.h): what their pods and targets ask for, by node,
   // and what they move.
   std::map<std::string, Resources> told = {};
   MovesElsewhere told_moves = {};

@@ -1,7 +1,7 @@
 // Where shells keep what waves have booked (reservations.h): one interface for JobShell, two ways.
 //
 //   ObjectReservations    a ConfigMap that all write under its resourceVersion; the default
-//   ExchangeReservations  a load exchange between operators that each look after a namespace (shell_exchange.h)
+//   ExchangeReservations  a load exchange between operators that each look after a namespace (exchange_store.h)
 #pragma once
 
 #include <functional>
