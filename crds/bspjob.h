@@ -40,6 +40,7 @@ struct ReschedulingSpec {
   double beta = 0.1;         // tolerated prediction error, bytes (ratio)
   double x = 0.8;            // Percentage: candidates have PM >= x * MAX(PM)
   Horizon horizon = Horizon::kWindow;
+  std::uint64_t expected_supersteps = 0;  // of the whole job; 0: unknown, Auto then goes by its age
   double min_gain = 0.0;                  // least fraction of the objective that a plan must save to be carried out
   std::uint32_t cooldown_supersteps = 0;  // a moved rank stays at least this long
   std::uint32_t max_moves_per_wave = 0;   // 0: no limit

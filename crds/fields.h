@@ -48,6 +48,7 @@ constexpr void fields_of(Of<ReschedulingSpec>, auto&& v) {
   v("beta", &ReschedulingSpec::beta);
   v("x", &ReschedulingSpec::x);
   v("horizon", &ReschedulingSpec::horizon);
+  v("expectedSupersteps", &ReschedulingSpec::expected_supersteps);
   v("minGain", &ReschedulingSpec::min_gain);
   v("cooldownSupersteps", &ReschedulingSpec::cooldown_supersteps);
   v("maxMovesPerWave", &ReschedulingSpec::max_moves_per_wave);

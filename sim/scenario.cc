@@ -112,6 +112,7 @@ class Run {
       out_.mapping[move.rank.value] = move.to;
       snapshot_.ranks[move.rank.value].processor = move.to;
       snapshot_.ranks[move.rank.value].last_move = plan.superstep;
+      snapshot_.ranks[move.rank.value].left.push_back(move.from);
       out_.moves.push_back({move.rank, move.from, move.to, plan.superstep});
     }
     if (!plan.moves.empty()) longest += s_.platform.move_seconds;

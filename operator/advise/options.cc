@@ -14,8 +14,9 @@ constexpr const char* kUsage =
     "usage: bsp-operator advise -f RECORD.jsonl [OPTION…]   decide the calls of a recorded run again\n"
     "  -f RECORD.jsonl      from local run --record, controller --record-directory or simulate; - for the standard "
     "input\n"
-    "  --heuristic H[,H…]   Top, Percentage, AutoMig, MigCube, MigHull, Bottleneck, or all (default: as recorded)\n"
-    "  --x X --horizon Window|Superstep --min-gain G --cooldown N --max-moves N\n"
+    "  --heuristic H[,H…]   Top, Percentage, AutoMig, MigCube, MigHull, Bottleneck, Auto, or all (default: as "
+    "recorded)\n"
+    "  --x X --horizon Window|Superstep|Job --min-gain G --cooldown N --max-moves N\n"
     "                       parameters of a decision, instead of the recorded ones\n"
     "  --alpha N --d D --omega N --delta X --beta X\n"
     "                       parameters of when to decide: the whole run's supersteps are put into windows of their "
@@ -44,7 +45,7 @@ Result<void> read_horizon(const Args& args, std::optional<decide::Horizon>& into
   if (!args.has("horizon")) return {};
   const std::string text = args.get("horizon");
   into = enum_named<decide::Horizon>(text);
-  if (!into) return wrong(std::format("--horizon: \"{}\" is neither Window nor Superstep", text));
+  if (!into) return wrong(std::format("--horizon: \"{}\" is none of Window, Superstep, Job", text));
   return {};
 }
 

@@ -46,6 +46,25 @@ Cadence open_cadence(Cadence cadence, const Params& params);
 void adapt_alpha(Cadence& cadence, const Balance& balance, const Params& params);
 // Whether a rescheduling call follows this superstep.
 bool call_due(const Cadence& cadence, Superstep completed);
+
+// With early_calls: in a window that grew beyond α₀, as the job was balanced, a call comes early once the job has not
+// been balanced for kFlipped supersteps in a row. The next window has α₀ again, so that there is at most one early call
+// for each growth.
+class EarlyCall {
+ public:
+  static constexpr std::uint32_t kFlipped = 5;  // supersteps: longer than noise
+
+  // After each superstep of the window, in order.
+  void add(const Cadence& cadence, const Balance& balance, const Params& params) {
+    in_a_row_ = balanced(balance, cadence.d) ? 0 : in_a_row_ + 1;
+    due_ = params.early_calls && cadence.alpha > params.alpha0 && in_a_row_ >= kFlipped;
+  }
+  [[nodiscard]] bool due() const { return due_; }
+
+ private:
+  std::uint32_t in_a_row_ = 0;  // supersteps that were not balanced
+  bool due_ = false;
+};
 // Adaptation 2, and the window that starts after the call made at `completed`.
 Cadence next_cadence(const Cadence& cadence, Superstep completed, bool migrated, const Params& params);
 

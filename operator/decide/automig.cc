@@ -46,7 +46,7 @@ void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const CommOf comm_of(c);
   const std::vector<double> here = comm_here(c, comm_of);
   const std::span<const double> I_last = c.metrics.last.instructions;
-  const bool window = c.params.horizon == Horizon::kWindow;
+  const bool window = c.params.horizon != Horizon::kSuperstep;
   Processors processors(c.columns, window ? std::span<const double>(c.metrics.I_window) : I_last, I_last,
                         c.params.reuse_vacated_slots);
   Levels made = make_levels(c, list, here, comm_of, processors);

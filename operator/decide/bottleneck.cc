@@ -93,7 +93,7 @@ void add_stays_of(const Case& c, std::span<const PmEntry> list, const Trial& tri
 void plan_bottleneck(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   plan.objective.name = "time to the next call";
   if (c.snapshot.ranks.empty()) return;
-  const bool window = c.params.horizon == Horizon::kWindow;
+  const bool window = c.params.horizon != Horizon::kSuperstep;
   const double alpha = window ? static_cast<double>(c.alpha_next) : 1;
   const std::span<const double> I_last = c.metrics.last.instructions;
   const CommOf comm_of(c);

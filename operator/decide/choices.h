@@ -10,13 +10,14 @@ using bsp::to_string;
 
 // THE table of heuristics: name, function, what help says of it. Adding one touches its own file and this table (and the
 // CRD's list of choices, which tests/unit/crds holds against it). strategy.h says what the function does.
-#define BSP_HEURISTICS(row)                                                                               \
-  row(Top, plan_top, "the rank with the highest PM")                                                      \
-      row(Percentage, plan_percentage, "every rank with PM >= x * MAX(PM)")                               \
-          row(AutoMig, plan_automig, "as many ranks of the PM list as make the superstep shortest")       \
-              row(MigCube, plan_migcube, "ranks in a cube around the highest PM's terms")                 \
-                  row(MigHull, plan_mighull, "ranks near the segment between the two highest PMs' terms") \
-                      row(Bottleneck, plan_bottleneck, "the moves that make the time to the next call shortest")
+#define BSP_HEURISTICS(row)                                                                                      \
+  row(Top, plan_top, "the rank with the highest PM")                                                             \
+      row(Percentage, plan_percentage, "every rank with PM >= x * MAX(PM)")                                      \
+          row(AutoMig, plan_automig, "as many ranks of the PM list as make the superstep shortest")              \
+              row(MigCube, plan_migcube, "ranks in a cube around the highest PM's terms")                        \
+                  row(MigHull, plan_mighull, "ranks near the segment between the two highest PMs' terms")        \
+                      row(Bottleneck, plan_bottleneck, "the moves that make the time to the next call shortest") \
+                          row(Auto, plan_auto, "the moves that make the rest of the job shortest")
 
 #define BSP_ENUMERATOR(name, plan, summary) k##name,
 #define BSP_NAME(name, plan, summary) #name,
@@ -25,10 +26,12 @@ constexpr auto names_of(Of<Heuristic>) { return std::to_array<std::string_view>(
 #undef BSP_ENUMERATOR
 #undef BSP_NAME
 
-// Viability over the sums of the window, or over its last superstep alone. Bottleneck: the supersteps up
-// to the next call, or one.
-enum class Horizon { kWindow, kSuperstep };
-constexpr auto names_of(Of<Horizon>) { return std::to_array<std::string_view>({"Window", "Superstep"}); }
+// Over how many supersteps a gain is weighed against its cost.
+//   kWindow      viability over the sums of the window; Bottleneck: the supersteps up to the next call; Auto: as kJob
+//   kSuperstep   the last superstep alone; Bottleneck, Auto: one superstep
+//   kJob         Auto: what is left of the job (auto.h); the others do not estimate that: as kWindow
+enum class Horizon { kWindow, kSuperstep, kJob };
+constexpr auto names_of(Of<Horizon>) { return std::to_array<std::string_view>({"Window", "Superstep", "Job"}); }
 
 // mapping.h says where each puts the ranks.
 enum class Mapping { kContiguous, kAscending, kDescending, kCpu, kRoundRobin };

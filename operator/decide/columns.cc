@@ -94,7 +94,8 @@ Result<Columns> columns_of(const Snapshot& snapshot) {
     c.on[i] = rank.processor;
     c.own[i] = c.set[rank.processor.value];
     c.M[i] = rank.memory_bytes;
-    c.special[i] = !rank.not_migratable.empty() || rank.last_move.value > 0 || !rank.lacks_cpu_features_on.empty();
+    c.special[i] = !rank.not_migratable.empty() || rank.last_move.value > 0 || !rank.left.empty() ||
+                   !rank.lacks_cpu_features_on.empty();
   }
   BSP_CHECK_OK(validate_costs(snapshot));
   return c;

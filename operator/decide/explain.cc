@@ -57,9 +57,13 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
     case Reason::kGainBelowCost:
       return because(strategy_for(plan.heuristic).why(stay, set, plan));
     case Reason::kGainBelowMinimum:
+      if (plan.heuristic == Heuristic::kAuto && stay.value <= stay.limit)
+        return because("what it and others would gain is no more than the noise of what was measured");
       return because(
           std::format("{} is not low enough, the minimum gain asks for {}", seconds(stay.value), seconds(stay.limit)));
     case Reason::kNoCapacity:
+      if (plan.heuristic == Heuristic::kAuto && !plan.moves.empty())
+        return because(std::format("its slot in {} is not free before the next wave", set));
       return because(std::format("no free slot in {}", set));
     case Reason::kCordoned:
       return because(std::format("{} is cordoned", set));

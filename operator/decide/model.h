@@ -62,6 +62,7 @@ struct Rank {
   ProcessorId processor{};                     // that holds it now
   double memory_bytes = 0;                     // M(i)
   Superstep last_move{};                       // after which it was last moved; 0 = never (cool-down)
+  std::vector<ProcessorId> left{};             // where it was before: Auto never sends it back
   std::string not_migratable{};                // what keeps it where it is ("open RMA window"); "" = nothing
   std::vector<SetId> lacks_cpu_features_on{};  // Sets whose CPUs lack features the rank has seen
 };
@@ -95,14 +96,17 @@ struct Params {
   double beta = 0.1;          // β, tolerated error of the predicted bytes, ratio
   double x = 0.8;             // Percentage: candidates have PM >= x * MAX(PM), 0 < x <= 1
   Horizon horizon = Horizon::kWindow;
-  double min_gain = 0;          // the least relative gain worth a move, 0 <= min_gain < 1: of the plan's
-                                // objective (AutoMig, Bottleneck) or of each candidate's own time (the others)
+  std::uint64_t expected_supersteps = 0;  // of the whole job (Auto); 0 = unknown
+  // The least relative gain worth a move, 0 <= min_gain < 1: of the plan's objective (AutoMig, Bottleneck, Auto) or of
+  // each candidate's own time (the others).
+  double min_gain = 0;
   std::uint64_t cooldown = 0;   // supersteps for which a moved rank stays where it is
   std::uint32_t max_moves = 0;  // moves per call; 0 = any number
   // All moves of a plan happen in one wave, in which targets are made before sources go. So a slot
   // that the plan itself vacates is not free for it, unless a simulated platform says otherwise.
   bool reuse_vacated_slots = false;
-  bool migrates = true;  // false (mode Advise): plans are not carried out, so γ counts every call
+  bool early_calls = false;  // a call comes early when the job is not balanced any more (EarlyCall)
+  bool migrates = true;      // false (mode Advise): plans are not carried out, so γ counts every call
 };
 
 // Names the first field that is out of its range.

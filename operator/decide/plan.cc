@@ -1,6 +1,9 @@
 #include "operator/decide/plan.h"
 
+#include <algorithm>
+
 #include "operator/decide/adaptation.h"
+#include "operator/decide/auto.h"
 #include "operator/decide/decreasing.h"
 #include "operator/decide/pm.h"
 #include "operator/decide/strategy.h"
@@ -25,6 +28,14 @@ void sort_by_rank(std::vector<Stay>& stays, std::size_t ranks) {
   reorder(std::span(stays), std::move(of_rank));
 }
 
+// Besides Adaptation 1: α₀ again after a call that came early; what the heuristic wants, and else never below α₀.
+void set_pace(const Window& window, std::uint64_t wanted, const Params& params, Cadence& next) {
+  if (window.called_early()) next.alpha = params.alpha0;
+  next.alpha = std::max(next.alpha, params.alpha0);
+  if (wanted > 0 && params.migrates) next.alpha = std::min(next.alpha, wanted);
+  next.alpha_next = next.alpha;
+}
+
 }  // namespace
 
 Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Params& params) {
@@ -41,7 +52,9 @@ Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Par
   strategy_for(params.heuristic).plan(c, list.entries, plan);
   plan.pm_list = std::move(list.entries);
   sort_by_rank(plan.stays, snapshot.ranks.size());
+  const std::uint64_t wanted = plan.next.alpha;
   plan.next = next_cadence(now, plan.superstep, params.migrates && !plan.moves.empty(), params);
+  if (params.early_calls || params.heuristic == Heuristic::kAuto) set_pace(window, wanted, params, plan.next);
 
   check(plan.moves.size() + plan.stays.size() == snapshot.ranks.size(), "every rank moves or stays");
   check(plan.moves.empty() || !(plan.objective.after > plan.objective.before),

@@ -32,11 +32,16 @@ class Window {
     check(!call_due(), "a due call is made before the next superstep is added");
     balance_ = balance_of(t);
     adapt_alpha(cadence_, balance_, params_);
-    const bool call_follows = decide::call_due(cadence_, t.superstep);
+    early_.add(cadence_, balance_, params_);
+    const bool call_follows = early_.due() || decide::call_due(cadence_, t.superstep);
     update(metrics_, std::move(t), cadence_.alpha, params_, call_follows);
   }
 
-  [[nodiscard]] bool call_due() const { return metrics_.supersteps > 0 && decide::call_due(cadence_, completed()); }
+  [[nodiscard]] bool call_due() const {
+    return metrics_.supersteps > 0 && (early_.due() || decide::call_due(cadence_, completed()));
+  }
+  // Before the window's α supersteps were over.
+  [[nodiscard]] bool called_early() const { return early_.due() && !decide::call_due(cadence_, completed()); }
   [[nodiscard]] Superstep completed() const { return metrics_.last.superstep; }
   [[nodiscard]] const Cadence& cadence() const { return cadence_; }
   [[nodiscard]] const Metrics& metrics() const { return metrics_; }
@@ -52,6 +57,7 @@ class Window {
   Cadence cadence_;
   Metrics metrics_;
   Balance balance_;
+  EarlyCall early_;
 };
 
 }  // namespace bsp::decide

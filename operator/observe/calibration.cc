@@ -5,6 +5,23 @@
 namespace bsp::observe {
 
 namespace {
+struct Sums {
+  double I = 0, CT = 0;
+  [[nodiscard]] bool tell() const { return I > 0 && CT > 0; }
+};
+
+// Of one superstep: next to nothing computed, or a rank descheduled, gives wild ones.
+void add_speed(Figure& speed, double x) {
+  const bool settled = speed.samples >= Calibration::kSettled;
+  speed.add(settled ? std::clamp(x, speed.value / Calibration::kOutlier, speed.value * Calibration::kOutlier) : x);
+}
+
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
 constexpr double kBesidesMs = 1000;  // what a pause takes besides its measured parts, at most
 }  // namespace
 
@@ -45,18 +62,48 @@ std::vector<crds::CalibrationFigure> Calibration::to_status(const std::map<std::
   return out;
 }
 
-void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank) {
-  std::map<std::string, std::pair<double, double>> sums;  // I, CT
-  for (std::size_t i = 0; i < std::min(set_of_rank.size(), times.instructions.size()); ++i) {
-    sums[set_of_rank[i]].first += times.instructions[i];
-    sums[set_of_rank[i]].second += times.compute_seconds[i];
+void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank,
+                                const std::vector<std::string>& node_of_rank) {
+  const std::size_t ranks = std::min(set_of_rank.size(), times.instructions.size());
+  struct Node {
+    const std::string* set;
+    Sums sums;
+  };
+  std::unordered_map<std::string_view, Node> nodes;
+  std::map<std::string_view, Sums> sets;
+  const auto add = [&](Sums& sums, std::size_t i) {
+    sums.I += times.instructions[i];
+    sums.CT += times.compute_seconds[i];
+  };
+  for (std::size_t i = 0; i < ranks; ++i) {
+    add(sets[set_of_rank[i]], i);
+    if (i < node_of_rank.size()) add(nodes.try_emplace(node_of_rank[i], &set_of_rank[i], Sums{}).first->second.sums, i);
   }
-  for (const auto& [set, sum] : sums)
-    if (sum.first > 0 && sum.second > 0) {
-      Figure& speed = cpu_[set];
-      const double x = sum.first / sum.second;
-      speed.add(speed.samples < kSettled ? x : std::clamp(x, speed.value / kOutlier, speed.value * kOutlier));
-    }
+  std::map<std::string_view, std::vector<double>> of_set;  // its nodes' speeds
+  for (const auto& [name, node] : nodes)
+    if (node.sums.tell()) of_set[*node.set].push_back(node.sums.I / node.sums.CT);
+  for (const auto& [set, sums] : sets) {
+    if (!sums.tell()) continue;
+    std::vector<double>& speeds = of_set[set];
+    add_speed(cpu_[std::string(set)], speeds.size() < kTelltale ? sums.I / sums.CT : median(speeds));
+  }
+  for (const auto& [name, node] : nodes)
+    if (node.sums.tell()) note_node(std::string(name), node.sums.I / node.sums.CT, cpu_.at(*node.set).value);
+}
+
+// On one side only: noise falls on both.
+void Calibration::note_node(const std::string& node, double speed, double of_set) {
+  const auto side = [of_set](double x) { return x < of_set * (1 - kApart) ? -1 : x > of_set * (1 + kApart) ? 1 : 0; };
+  const auto it = apart_.find(node);
+  if (it != apart_.end() && side(it->second.value) != side(speed)) apart_.erase(it);
+  if (side(speed) != 0) add_speed(apart_[node], speed);
+}
+
+Calibration::Value Calibration::cpu_of_node(const std::string& node, const std::string& set,
+                                            const std::map<std::string, double>& nominal) const {
+  const auto it = apart_.find(node);
+  if (it != apart_.end() && it->second.samples >= kSettled) return {it->second.value, true};
+  return cpu(set, nominal);
 }
 
 void Calibration::add_move(const std::string& from, const std::string& to, std::uint64_t bytes,

@@ -1,18 +1,24 @@
 // The platform's figures as far as they were measured: speed of each Set, bandwidth between Sets, and
 // the fixed part of a migration. What was never measured is assumed, and says so.
 //
-//   cpu(j)   = sum of I / sum of CT over the ranks in Set j, superstep by superstep, smoothed
+//   cpu(n)   = sum of I / sum of CT over the ranks on node n, superstep by superstep
+//   cpu(j)   = the median of that over the nodes of Set j that have ranks, smoothed; of less than kTelltale nodes, sum
+//              of I / sum of CT over the ranks in the Set. So one slow node does not make its whole Set look slow.
 //   T(a,b)   = time of a checkpoint's transfer / its bytes
 //   Mig      = pause of a wave − bytes · T, at least 0
 //
 // Smoothing: x ← x + w·(new − x), w = max(1/samples, kWeight): a plain mean first, then an aging one.
 // A speed has a sample each superstep, now and then a wild one (a rank descheduled, a superstep of next to no
 // work): once there are kSettled of them, a new one counts at most kOutlier times more or less than x.
-// It is kept in BSPJob.status.calibration, from where a fresh operator takes it up again.
+// A node counts as its Set does, so that nobody moves between nodes of one kind for nothing, unless it was kApart slower
+// (or faster) in each of its last kSettled supersteps or more: then it has the mean of those, and keeps it when its last
+// rank has gone, but not over a restart of the operator.
+// The rest is kept in BSPJob.status.calibration, from where a fresh operator takes it up again.
 #pragma once
 
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "crds/bspjob.h"
@@ -32,6 +38,8 @@ class Calibration {
   static constexpr double kWeight = 0.1;
   static constexpr std::uint32_t kSettled = 5;            // samples
   static constexpr double kOutlier = 4;                   // ratio
+  static constexpr double kApart = 0.1;                   // ratio
+  static constexpr std::size_t kTelltale = 3;             // nodes
   static constexpr std::uint64_t kTelling = 100'000'000;  // bytes
   static constexpr double kAssumedRate = 1e9;             // instructions/s of a Set of nominal speed 1
   static constexpr double kAssumedBandwidth = 300e6;      // bytes/s
@@ -41,7 +49,9 @@ class Calibration {
   // Measured figures, and the assumed ones for Sets (with their nominal speed) that have none.
   [[nodiscard]] std::vector<crds::CalibrationFigure> to_status(const std::map<std::string, double>& nominal) const;
 
-  void add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank);
+  // Both by rank. Without nodes, only the Sets' figures are kept.
+  void add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank,
+                     const std::vector<std::string>& node_of_rank = {});
   void add_move(const std::string& from, const std::string& to, std::uint64_t bytes, const crds::PauseParts& pause);
   // One that was given up because it was not over after so long: it tells the most that the bandwidth can be. Of fewer
   // than kTelling bytes it tells nothing: what took so long was something else.
@@ -53,11 +63,17 @@ class Calibration {
   };
   // Instructions/s; unmeasured Sets by their nominal speed relative to a measured one.
   [[nodiscard]] Value cpu(const std::string& set, const std::map<std::string, double>& nominal) const;
+  // The same of a node: its own figure, or its Set's.
+  [[nodiscard]] Value cpu_of_node(const std::string& node, const std::string& set,
+                                  const std::map<std::string, double>& nominal) const;
   [[nodiscard]] Value seconds_per_byte(const std::string& from, const std::string& to) const;
   [[nodiscard]] Value fixed(const std::string& to) const;
 
  private:
+  void note_node(const std::string& node, double speed, double of_set);
+
   std::map<std::string, Figure> cpu_;
+  std::unordered_map<std::string, Figure> apart_;                    // by node: since it is
   std::map<std::pair<std::string, std::string>, Figure> bandwidth_;  // bytes/s
   std::map<std::string, Figure> fixed_;
 };

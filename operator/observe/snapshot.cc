@@ -29,7 +29,7 @@ decide::Platform make_platform(const std::vector<std::string>& sets, const std::
   for (const NodeFacts& node : nodes) {
     const auto set = std::ranges::find(sets, node.set);
     if (set == sets.end()) continue;
-    const auto cpu = calibration.cpu(node.set, nominal);
+    const auto cpu = calibration.cpu_of_node(node.name, node.set, nominal);
     platform.processors.push_back({.name = node.name,
                                    .set = {static_cast<std::uint32_t>(set - sets.begin())},
                                    .cpu = cpu.value,
@@ -60,11 +60,15 @@ decide::Platform make_platform(const std::vector<std::string>& sets, const std::
 decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks) {
   decide::Snapshot snapshot;
   snapshot.platform = std::move(platform);
+  const auto& nodes = snapshot.platform.processors;
+  const auto index_of = [&](const std::string& name) {
+    return static_cast<std::uint32_t>(std::ranges::find(nodes, name, &decide::Processor::name) - nodes.begin());
+  };
   for (const RankFacts& rank : ranks) {
-    const auto node = std::ranges::find(snapshot.platform.processors, rank.node, &decide::Processor::name);
-    const auto index = static_cast<std::uint32_t>(node - snapshot.platform.processors.begin());
     decide::Rank out;
-    out.processor = {index};
+    out.processor = {index_of(rank.node)};
+    for (const std::string& node : rank.left)
+      if (const std::uint32_t left = index_of(node); left < nodes.size()) out.left.push_back({left});
     out.memory_bytes = rank.memory_bytes;
     out.last_move = {rank.last_move};
     out.not_migratable = rank.blocked_reason;
@@ -83,6 +87,8 @@ decide::Params make_params(const crds::ReschedulingSpec& spec) {
   params.beta = spec.beta;
   params.x = spec.x;
   params.horizon = spec.horizon;
+  params.expected_supersteps = spec.expected_supersteps;
+  params.early_calls = params.heuristic == decide::Heuristic::kAuto;
   params.min_gain = spec.min_gain;
   params.cooldown = spec.cooldown_supersteps;
   params.max_moves = spec.max_moves_per_wave;

@@ -37,6 +37,7 @@ struct RankFacts {
   std::string node;
   double memory_bytes = 0;
   std::uint64_t last_move = 0;
+  std::vector<std::string> left = {};  // nodes that it was moved away from, as far as is known
   std::string blocked_reason;
 };
 decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks);

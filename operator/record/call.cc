@@ -61,8 +61,10 @@ Result<void> check_cadence(const std::string& field, const decide::Cadence& c) {
 
 Result<void> check_params(const decide::Params& p) {
   if (auto good = decide::validate(p); !good) return std::unexpected(good.error().in("params"));
-  for (const auto& [name, count] :
-       {std::pair{"params.alpha0", p.alpha0}, {"params.omega", p.omega}, {"params.cooldown", p.cooldown}})
+  for (const auto& [name, count] : {std::pair{"params.alpha0", p.alpha0},
+                                    {"params.omega", p.omega},
+                                    {"params.cooldown", p.cooldown},
+                                    {"params.expectedSupersteps", p.expected_supersteps}})
     BSP_CHECK_OK(check_count(name, count));
   BSP_CHECK_OK(check_figures("params.delta", {&p.delta, 1}));
   return check_figures("params.beta", {&p.beta, 1});
@@ -103,6 +105,7 @@ Result<void> check_supersteps(const Call& call) {
   const decide::Cadence c = decide::open_cadence(call.state.cadence, call.params);
   if (call.supersteps.empty()) return wrong("supersteps", "must have at least one, after which the call was");
   std::uint64_t least = c.k.value;
+  decide::EarlyCall early;
   for (std::size_t n = 0; n < call.supersteps.size(); ++n) {
     const decide::MeasuredSuperstep& t = call.supersteps[n];
     const std::string field = std::format("supersteps[{}]", n);
@@ -110,12 +113,6 @@ Result<void> check_supersteps(const Call& call) {
     if (t.superstep.value < least)
       return wrong(field + ".superstep", std::format("must be at least {} here, is {}", least, t.superstep.value));
     least = t.superstep.value + 1;
-    const bool due = decide::call_due(c, t.superstep), last = n + 1 == call.supersteps.size();
-    if (due != last)
-      return wrong(field + ".superstep",
-                   due ? std::format("{}: the call was due after it, and yet another one follows", t.superstep.value)
-                       : std::format("{} is the last one, but the call was due after {}", t.superstep.value,
-                                     c.k.value + c.alpha - 1));
     for (const auto& [name, list] :
          {std::pair{"instructions", &t.instructions}, {"computeSeconds", &t.compute_seconds}}) {
       if (list->size() != ranks)
@@ -130,6 +127,13 @@ Result<void> check_supersteps(const Call& call) {
                                                                     grid->rows(), grid->cols(), ranks, sets));
       BSP_CHECK_OK(check_grid(std::format("{}.{}", field, name), *grid));
     }
+    early.add(c, decide::balance_of(t), call.params);
+    const bool due = early.due() || decide::call_due(c, t.superstep), last = n + 1 == call.supersteps.size();
+    if (due != last)
+      return wrong(field + ".superstep",
+                   due ? std::format("{}: the call was due after it, and yet another one follows", t.superstep.value)
+                       : std::format("{} is the last one, but the call was due after {}", t.superstep.value,
+                                     c.k.value + c.alpha - 1));
   }
   return {};
 }

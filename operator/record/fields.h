@@ -1,8 +1,8 @@
 // Every field of a record, once: its name in JSON and the member that holds it. Used by the .cc files of this
 // directory.
 //
-// A field is always there, but a rare one, which a list of rows leaves out where all rows have the default. Most entries
-// of a grid are often the field's `usual` one.
+// A field is always there, but a rare one: an object leaves it out where it has the default (so that older records, which
+// lack it, can be read), a list of rows where all rows have. Most entries of a grid are often the field's `usual` one.
 #pragma once
 
 #include <string_view>
@@ -23,11 +23,13 @@ constexpr void fields_of(Of<Params>, auto&& v) {
   v("beta", &P::beta);
   v("x", &P::x);
   v("horizon", &P::horizon);
+  v("expectedSupersteps", &P::expected_supersteps, kRare);
   v("minGain", &P::min_gain);
   v("cooldown", &P::cooldown);
   v("maxMoves", &P::max_moves);
   v("reuseVacatedSlots", &P::reuse_vacated_slots);
   v("migrates", &P::migrates);
+  v("earlyCalls", &P::early_calls, kRare);
 }
 
 constexpr void fields_of(Of<Set>, auto&& v) {
@@ -62,6 +64,7 @@ constexpr void fields_of(Of<Rank>, auto&& v) {
   v("processor", &R::processor);
   v("memoryBytes", &R::memory_bytes);
   v("lastMove", &R::last_move, kRare);
+  v("left", &R::left, kRare);
   v("notMigratable", &R::not_migratable, kRare);
   v("lacksCpuFeaturesOn", &R::lacks_cpu_features_on, kRare);
 }
@@ -207,6 +210,7 @@ inline constexpr bool kIsGrid<decide::SparseGrid> = true;
 
 // What decide's heuristics call that which they lower: Objective::name is a view of a literal, and so of these when
 // read.
-inline constexpr std::string_view kObjectives[] = {"pf", "time of the moved ranks", "time to the next call"};
+inline constexpr std::string_view kObjectives[] = {"pf", "time of the moved ranks", "time to the next call",
+                                                   "time to the end"};
 
 }  // namespace bsp::record

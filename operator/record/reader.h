@@ -169,7 +169,7 @@ class Reader {
           reader.read_grid(*it, out.*member, static_cast<Cell>(field.usual), here);
         else
           reader.tell(here, "required, but not given");
-      } else if (!left_out<Member<M>>(name)) {
+      } else if (!left_out<Member<M>>(name) && (!field.rare || object.contains(name))) {
         reader.required(object, name, out.*member, at);
       }
     }

@@ -140,6 +140,8 @@ class Writer {
     const T& object;
     template <class M>
     void operator()(const char* name, M member, const Field& field = {}) {
+      if constexpr (std::integral<Member<M>>)
+        if (field.rare && object.*member == T{}.*member) return;
       writer.write_field(name, object.*member, field);
     }
   };

@@ -72,7 +72,10 @@ Result<void> run(const Options& options) {
   BSP_TRY(const auto workload, make_workload(all_applications(), options.application, job.spec.ranks));
   const decide::Mapping mapping = job.spec.initial_mapping;
   Scenario scenario{.platform = platform, .workload = *workload, .params = observe::make_params(job.spec.rescheduling)};
-  if (options.heuristic) scenario.params.heuristic = *options.heuristic;
+  if (options.heuristic) {
+    scenario.params.heuristic = *options.heuristic;
+    scenario.params.early_calls = *options.heuristic == decide::Heuristic::kAuto;
+  }
   BSP_TRY(scenario.mapping, initial_mapping(platform, mapping, workload->ranks()));
   std::string recorded;
   if (!options.record.empty())

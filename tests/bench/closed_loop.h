@@ -173,6 +173,7 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
       pause = std::max(pause, move.cost);
       run.on[move.rank.value] = known.ranks[move.rank.value].processor = move.to;
       known.ranks[move.rank.value].last_move = {t};
+      known.ranks[move.rank.value].left.push_back(move.from);
       if (!been[move.rank.value].insert(move.to.value).second) ++run.returns;
     }
     run.moves += plan->moves.size();

@@ -211,12 +211,14 @@ constexpr Call kCalls[] = {
     {"CallMigHull", Kind::kSlots, Heuristic::kMigHull},
     {"CallBottleneck", Kind::kSlots, Heuristic::kBottleneck},
     {"CallBottleneckUnequal", Kind::kUnequal, Heuristic::kBottleneck},
+    {"CallAuto", Kind::kSlots, Heuristic::kAuto},
     {"NearCall", Kind::kNear, Heuristic::kAutoMig},
     {"NearCallTop", Kind::kNear, Heuristic::kTop},
     {"NearCallPercentage", Kind::kNear, Heuristic::kPercentage},
     {"NearCallMigCube", Kind::kNear, Heuristic::kMigCube},
     {"NearCallMigHull", Kind::kNear, Heuristic::kMigHull},
     {"NearCallBottleneck", Kind::kNear, Heuristic::kBottleneck},
+    {"NearCallAuto", Kind::kNear, Heuristic::kAuto},
 };
 
 void register_all() {

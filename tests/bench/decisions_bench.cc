@@ -1,7 +1,7 @@
 // What decisions are worth over whole runs: random platforms in four rows, each heuristic in a closed loop
 // (closed_loop.h), beside not moving, GreedyLB and RefineLB of Charm++, the lower bound and the exhaustive optimum.
 //
-//   bench_decisions [--platforms 60] [--seed 1] [--noise 0.02] [--row NAME] [--worlds]
+//   bench_decisions [--platforms 60] [--seed 1] [--noise 0.02] [--row NAME] [--only HEURISTIC] [--worlds]
 //
 // GreedyLB and RefineLB pay the same pause for their moves, and are allowed what no machine can do: to put a rank into a
 // slot that another one leaves in the same wave.
@@ -38,8 +38,8 @@ constexpr Row kRows[] = {
 struct Options {
   std::uint64_t platforms = 60, seed = 1;
   double noise = 0.02;
-  std::string row{};
-  bool worlds = false;  // each one's line
+  std::string row{}, only{};  // empty: all
+  bool worlds = false;        // each one's line
 };
 
 struct Entrant {
@@ -51,7 +51,10 @@ struct Entrant {
 
 std::vector<Entrant> entrants() {
   std::vector<Entrant> all;
-  for (const Strategy& s : strategies()) all.push_back({std::string(s.name), {.heuristic = s.heuristic}, make_plan});
+  for (const Strategy& s : strategies())
+    all.push_back(
+        {std::string(s.name), {.heuristic = s.heuristic, .early_calls = s.heuristic == Heuristic::kAuto}, make_plan});
+  all.push_back({"Auto, told", {.heuristic = Heuristic::kAuto, .early_calls = true}, make_plan, true});
   for (const char* name : {"GreedyLB", "RefineLB"}) all.push_back({name, {}, sim::yardstick_named(name)});
   return all;
 }
@@ -64,6 +67,7 @@ struct Tally {
 void run_row(const Row& row, const Options& o, std::FILE* json) {
   std::mt19937_64 random(o.seed * 1000 + static_cast<std::uint64_t>(&row - kRows));
   std::vector<Entrant> all = entrants();
+  std::erase_if(all, [&](const Entrant& e) { return !o.only.empty() && !e.name.starts_with(o.only); });
   std::vector<Tally> tallies(all.size());
   double bound_logs = 0;
   for (std::uint64_t w = 0; w < o.platforms; ++w) {
@@ -78,6 +82,7 @@ void run_row(const Row& row, const Options& o, std::FILE* json) {
                   on.size(), job.start.platform.processors.size(), job.start.platform.processors[0].slots,
                   (unsigned long long)job.supersteps, still / steps, 100 * (1 - bound / still));
     for (std::size_t e = 0; e < all.size(); ++e) {
+      if (all[e].told) all[e].params.expected_supersteps = job.supersteps;
       const LoopRun run = run_loop(job, all[e].params, o.noise, o.seed * 7919 + w, all[e].planner);
       Tally& tally = tallies[e];
       tally.logs += std::log(run.makespan / still);
@@ -135,12 +140,14 @@ int main_of(int argc, char** argv) {
       o.noise = std::strtod(value(), nullptr);
     else if (option == "--row")
       o.row = value();
+    else if (option == "--only")
+      o.only = value();
     else if (option == "--worlds")
       o.worlds = true;
     else {
       std::fprintf(stderr,
                    "bench_decisions: unknown option '%s': use --platforms N, --seed S, --noise X, --row "
-                   "half|tenth|short|small, --worlds\n",
+                   "half|tenth|short|small, --only HEURISTIC, --worlds\n",
                    option.c_str());
       return 2;
     }

@@ -223,10 +223,13 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
   note_wave(o);
   const auto wave = stored_wave(o.job.status);
   const bool moving = wave && *wave && !migrate::is_finished(**wave);
-  std::vector<std::string> set_of_rank;
-  for (const auto& place : o.job.status.ranks) set_of_rank.push_back(place.set);
+  std::vector<std::string> set_of_rank, node_of_rank;
+  for (const auto& place : o.job.status.ranks) {
+    set_of_rank.push_back(place.set);
+    node_of_rank.push_back(place.node);
+  }
   while (auto superstep = collector_.take()) {
-    calibration_.add_superstep(collector_.history().back(), set_of_rank);
+    calibration_.add_superstep(collector_.history().back(), set_of_rank, node_of_rank);
     if (moving || o.job.spec.rescheduling.mode == crds::ReschedulingMode::kOff) continue;
     if (superstep->superstep < window_->cadence().k || window_->call_due()) continue;
     if (records_) supersteps_.push_back(*superstep);
@@ -262,8 +265,10 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
     facts.blocked_reason = place.blocked_reason;
     for (const auto& m : o.migrations) {
       if (m.spec.rank != place.rank) continue;
-      if (m.status.phase == migrate::Phase::kSucceeded)
+      if (m.status.phase == migrate::Phase::kSucceeded) {
         facts.last_move = std::max(facts.last_move, m.status.superstep.value);
+        facts.left.push_back(m.status.source_node);
+      }
       if (facts.blocked_reason.empty()) facts.blocked_reason = reason_to_hold(m, o.now);
     }
     ranks.push_back(std::move(facts));

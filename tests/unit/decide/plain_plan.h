@@ -26,7 +26,7 @@ class PlainPlan {
 
   PlainPlan(const Snapshot& snapshot, const Metrics& metrics, const Params& params)
       : s_(snapshot), m_(metrics), params_(params), n_(snapshot.ranks.size()), sets_(snapshot.platform.sets.size()) {
-    const bool window = params.horizon == Horizon::kWindow;
+    const bool window = params.horizon != Horizon::kSuperstep;
     I_ = window ? metrics.I_window : metrics.last.instructions;
     B_ = (window ? metrics.B_window : metrics.last.recv_bytes).dense();
     for (const Rank& rank : snapshot.ranks) at_.push_back(rank.processor.value);

@@ -84,7 +84,7 @@ RandomJob any_job_but_bottlenecks() { return random_job(kHeuristics[*rc::gen::in
 // The levels as the definition reads: each from scratch, every processor tried.
 std::vector<double> naive_pf(const RandomJob& job, const Metrics& m, const std::vector<PmEntry>& list) {
   const Platform& platform = job.snapshot.platform;
-  const auto& I_pick = job.params.horizon == Horizon::kWindow ? m.I_window : m.last.instructions;
+  const auto& I_pick = job.params.horizon != Horizon::kSuperstep ? m.I_window : m.last.instructions;
   std::vector<std::uint32_t> free;
   const auto held = columns_of(job.snapshot)->held;
   for (std::uint32_t p = 0; p < held.size(); ++p) free.push_back(free_slots(platform.processors[p], held[p]));

@@ -129,13 +129,13 @@ TEST(Manager, ExternalLoadMakesAProcessorSlower) {
 TEST(Strategies, AreInATable) {
   std::vector<std::string_view> names;
   for (const Strategy& s : strategies()) names.push_back(s.name);
-  EXPECT_THAT(names, ElementsAre("Top", "Percentage", "AutoMig", "MigCube", "MigHull", "Bottleneck"));
+  EXPECT_THAT(names, ElementsAre("Top", "Percentage", "AutoMig", "MigCube", "MigHull", "Bottleneck", "Auto"));
   for (const Strategy& s : strategies()) {
     EXPECT_EQ((*strategy_named(s.name))->heuristic, s.heuristic);
     EXPECT_EQ(&strategy_for(s.heuristic), *strategy_named(s.name));
   }
   EXPECT_EQ(strategy_named("Automig").error().message,
-            "unknown heuristic 'Automig': use one of Top, Percentage, AutoMig, MigCube, MigHull, Bottleneck");
+            "unknown heuristic 'Automig': use one of Top, Percentage, AutoMig, MigCube, MigHull, Bottleneck, Auto");
 }
 
 }  // namespace

@@ -459,7 +459,8 @@ TEST(Snapshot, ParametersFromTheSpec) {
                                      {H::kAutoMig, D::kAutoMig},
                                      {H::kMigCube, D::kMigCube},
                                      {H::kMigHull, D::kMigHull},
-                                     {H::kBottleneck, D::kBottleneck}}) {
+                                     {H::kBottleneck, D::kBottleneck},
+                                     {H::kAuto, D::kAuto}}) {
     spec.heuristic = ours;
     EXPECT_EQ(make_params(spec).heuristic, theirs);
   }

@@ -67,6 +67,22 @@ TEST(RecordLine, LooksLikeThis) {
   EXPECT_EQ(j["plan"]["objective"]["name"], "pf");
 }
 
+TEST(RecordLine, WhatOlderRecordsLackHasItsDefault) {
+  Call call = small_call();
+  for (const char* name : {"expectedSupersteps", "earlyCalls"}) EXPECT_FALSE(small_json()["params"].contains(name));
+  EXPECT_FALSE(small_json()["snapshot"]["ranks"].contains("left"));
+  ASSERT_EQ(error_of(small_json()), "no error");
+  call.params.expected_supersteps = 500;
+  call.params.early_calls = true;
+  call.snapshot.ranks[1].left = {ProcessorId{4}, ProcessorId{5}};
+  const auto read = from_line(to_line(call));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->params.expected_supersteps, 500u);
+  EXPECT_TRUE(read->params.early_calls);
+  EXPECT_EQ(read->snapshot.ranks[1].left, call.snapshot.ranks[1].left);
+  EXPECT_TRUE(read->snapshot.ranks[0].left.empty());
+}
+
 TEST(RecordLine, EveryDoubleComesBackBitForBit) {
   Call call = small_call();
   std::mt19937_64 random(20261121);

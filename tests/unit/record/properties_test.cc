@@ -35,7 +35,8 @@ class OfEachHeuristic : public ::testing::TestWithParam<decide::Heuristic> {};
 INSTANTIATE_TEST_SUITE_P(Record, OfEachHeuristic,
                          ::testing::Values(decide::Heuristic::kTop, decide::Heuristic::kPercentage,
                                            decide::Heuristic::kAutoMig, decide::Heuristic::kMigCube,
-                                           decide::Heuristic::kMigHull, decide::Heuristic::kBottleneck),
+                                           decide::Heuristic::kMigHull, decide::Heuristic::kBottleneck,
+                                           decide::Heuristic::kAuto),
                          [](const auto& h) { return std::string(decide::strategy_for(h.param).name); });
 
 TEST_P(OfEachHeuristic, RecordedAndReplayedIsTheSamePlan) {

@@ -1,0 +1,298 @@
+#include "operator/decide/auto.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "operator/decide/bottleneck.h"
+#include "operator/decide/levels.h"
+#include "operator/decide/pf.h"
+#include "operator/decide/settle.h"
+#include "operator/decide/waves.h"
+
+namespace bsp::decide {
+namespace {
+
+// The window's means in place of its last superstep, where that is cheap: they have less noise.
+Metrics averaged(const Metrics& m) {
+  Metrics mean{.last = m.last};
+  const double n = static_cast<double>(m.supersteps);
+  for (std::size_t i = 0; i < mean.last.instructions.size(); ++i) mean.last.instructions[i] = m.I_window[i] / n;
+  mean.last.recv_bytes = m.B_window;
+  for (std::size_t i = 0; i < mean.last.recv_bytes.rows(); ++i)
+    for (double& bytes : mean.last.recv_bytes.row(i)) bytes /= n;
+  return mean;
+}
+
+struct Candidate {
+  double F = 0;          // s
+  double superstep = 0;  // when all waves are over, s
+  Waves waves{};
+};
+
+class AutoSearch {
+ public:
+  AutoSearch(const Case& c, double H)
+      : c_(c), H_(H), I_(c.metrics.last.instructions), comm_of_(c), here_(comm_here(c, comm_of_)) {
+    now_ = superstep(c.columns.on);
+    best_ = nobody_moved();
+  }
+
+  void run(std::span<const PmEntry> list) {
+    follow_bottleneck(list);
+    if (small()) settle();
+  }
+
+  // Over how many supersteps a mapping that was found would be worth its price, if it is not over H: infinite if none.
+  // `sure`: what counts as a gain on the mapping that is chosen.
+  [[nodiscard]] double next_pays(const Candidate& chosen, double sure) const {
+    double soonest = std::numeric_limits<double>::infinity();
+    const double price = chosen.F - H_ * chosen.superstep;
+    for (const auto& [dearer, superstep] : known_)
+      if (superstep < chosen.superstep * (1 - sure) && dearer > price)
+        soonest = std::min(soonest, (dearer - price) / (chosen.superstep - superstep));
+    return soonest;
+  }
+  [[nodiscard]] Candidate nobody_moved() const { return {.F = H_ * now(), .superstep = now()}; }
+
+  [[nodiscard]] double now() const { return now_.first + now_.second; }
+  [[nodiscard]] const Candidate& best() const { return best_; }
+  [[nodiscard]] double superstep_of(std::span<const ProcessorId> on) const {
+    const auto [time, comm] = superstep(on);
+    return time + comm;
+  }
+  [[nodiscard]] double comm_in(RankId i, SetId j) const {
+    return j == c_.columns.own[i.value] ? here_[i.value] : comm_of_(i, j);
+  }
+
+ private:
+  // max Time, max Comm.
+  [[nodiscard]] std::pair<double, double> superstep(std::span<const ProcessorId> on) const {
+    double comm = 0;
+    for (std::uint32_t i = 0; i < on.size(); ++i) comm = std::max(comm, comm_in({i}, c_.columns.set[on[i].value]));
+    return {std::ranges::max(processor_seconds(c_.columns, I_, on)), comm};
+  }
+
+  // Where Settling's work is enough for some mappings.
+  [[nodiscard]] bool small() const {
+    return c_.columns.on.size() * c_.columns.set.size() < static_cast<std::size_t>(Settling::kWork) / 2;
+  }
+
+  // Bottleneck knows nothing of where ranks came from.
+  [[nodiscard]] bool goes_back(std::span<const ProcessorId> mapping) const {
+    for (std::uint32_t i = 0; i < mapping.size(); ++i) {
+      if (mapping[i] == c_.columns.on[i] || c_.columns.special[i] == 0) continue;
+      const std::vector<ProcessorId>& left = c_.snapshot.ranks[i].left;
+      if (std::ranges::find(left, mapping[i]) != left.end()) return true;
+    }
+    return false;
+  }
+
+  void consider(std::span<const ProcessorId> mapping) {
+    if (goes_back(mapping)) return;
+    Waves waves = waves_to(c_, I_, mapping);
+    if (waves.after.empty()) return;
+    Candidate it{.superstep = superstep_of(mapping)};
+    if (!(it.superstep < now())) return;
+    const double between = static_cast<double>(AutoRule::kBetween);
+    double left = H_;
+    for (std::size_t w = 0; w < waves.after.size(); ++w) {
+      it.F += waves.pause[w];
+      if (w + 1 == waves.after.size()) break;
+      it.F += std::min(left, between) * superstep_of(waves.after[w]);
+      left = std::max(0.0, left - between);
+    }
+    it.F += left * it.superstep;
+    known_.emplace_back(it.F - H_ * it.superstep, it.superstep);
+    if (!(it.F < best_.F)) return;
+    it.waves = std::move(waves);
+    best_ = std::move(it);
+  }
+
+  void follow_bottleneck(std::span<const PmEntry> list) {
+    Processors processors(c_.columns, I_, I_, c_.params.reuse_vacated_slots);
+    Trial trial(c_, processors, here_, comm_of_, BottleneckSearch::kTriedTogether);
+    BottleneckSearch search(c_, trial, H_);
+    search.run(list);
+    if (trial.moves() == 0) return;
+    std::vector<ProcessorId> mapping;
+    for (std::uint32_t i = 0; i < I_.size(); ++i) mapping.push_back(trial.on({i}));
+    consider(mapping);
+  }
+
+  // The least τ that can be kept, by bisection, under some κ; and some above it, which may need fewer moves.
+  void settle() {
+    Settling settling(c_, I_, here_, comm_of_);
+    const double floor = settling.least_time(), most = std::numeric_limits<double>::infinity();
+    for (const double kappa : {most, now_.second, (now_.second + best_comm_) / 2})
+      for (const auto order : {Settling::Order::kSoonest, Settling::Order::kCheapest}) {
+        const auto attempt = [&](double tau) -> std::optional<double> {
+          const auto mapping = settling.within({tau, kappa, order});
+          if (!mapping) return std::nullopt;
+          consider(*mapping);
+          return superstep(*mapping).first;
+        };
+        double kept = now_.first, broken = floor * (1 - 1e-6);
+        for (int n = 0; n < kBisections && kept > broken * (1 + kClose); ++n) {
+          const double tau = n == 0 ? floor : (kept + broken) / 2;
+          if (const auto reached = attempt(tau))
+            kept = std::min(tau, *reached);
+          else
+            broken = tau;
+        }
+        for (const double part : {0.1, 0.25, 0.5, 0.75}) attempt(kept + part * (now_.first - kept));
+      }
+  }
+
+  static constexpr int kBisections = 12;
+  static constexpr double kClose = 0.002;
+
+  const Case& c_;
+  double H_;
+  std::span<const double> I_;
+  CommOf comm_of_;
+  std::vector<double> here_;         // Comm(i, own Set) by rank
+  std::pair<double, double> now_{};  // max Time, max Comm
+  double best_comm_ = 0;
+  Candidate best_;
+  std::vector<std::pair<double, double>> known_;  // of what was found: the price (F − H · superstep) and the superstep
+};
+
+Move move_of_wave(const Case& c, const AutoSearch& search, RankId i, ProcessorId to, std::span<const double> before,
+                  std::span<const double> after) {
+  const SetId own = c.columns.own[i.value], j = c.columns.set[to.value];
+  const Platform& platform = c.snapshot.platform;
+  const double mem = c.columns.M[i.value] * platform.T[own.value, j.value] + platform.Mig_row(i)[j.value];
+  Move move = move_of(c, {.rank = i, .target = j, .mem = mem}, to);
+  move.t_stay = before[move.from.value] + search.comm_in(i, own);
+  move.t_move = after[to.value] + search.comm_in(i, j);
+  move.gain_superstep = move.t_stay - move.t_move;
+  move.gain_window = move.gain_superstep * static_cast<double>(c.alpha) - move.cost;
+  return move;
+}
+
+// The first wave is the plan.
+void add_wave(const Case& c, const AutoSearch& search, Plan& plan) {
+  const std::vector<ProcessorId>& on = search.best().waves.after.front();
+  const std::span<const double> I = c.metrics.last.instructions;
+  const std::vector<double> before = processor_seconds(c.columns, I, c.columns.on),
+                            after = processor_seconds(c.columns, I, on);
+  for (std::uint32_t i = 0; i < on.size(); ++i)
+    if (on[i] != c.columns.on[i]) plan.moves.push_back(move_of_wave(c, search, {i}, on[i], before, after));
+  std::ranges::sort(plan.moves, {}, [](const Move& m) { return std::tuple(-m.gain_superstep, m.cost, m.rank); });
+}
+
+// Supersteps to the next call: sooner than α', if something will pay over `wanted` supersteps, but not sooner than α₀.
+// 0: as α' says.
+std::uint64_t call_after(const Case& c, double H, double wanted) {
+  const double left = (wanted - H) / AutoRule::kHope;
+  if (!(left < static_cast<double>(c.alpha_next))) return 0;
+  return std::max(c.params.alpha0, static_cast<std::uint64_t>(std::max(0.0, std::ceil(left))));
+}
+
+// Why each of the PM list that does not move stays.
+void add_stays(const Case& c, std::span<const PmEntry> list, const AutoSearch& search, bool pays, double worth_it,
+               Plan& plan) {
+  const Candidate& best = search.best();
+  const std::vector<double> seconds = processor_seconds(c.columns, c.metrics.last.instructions, c.columns.on);
+  for (const PmEntry& e : list) {
+    const std::uint32_t i = e.rank.value;
+    const ProcessorId on = c.columns.on[i];
+    const bool found = !best.waves.after.empty();
+    if (pays && best.waves.after.front()[i] != on) continue;
+    Stay stay{.rank = e.rank, .reason = Reason::kNotCandidate, .target = e.target};
+    stay.value = seconds[on.value] + search.comm_in(e.rank, c.columns.own[i]);
+    stay.limit = pays ? search.superstep_of(best.waves.after.front()) : search.now();
+    const ProcessorId wanted = found ? best.waves.after.back()[i] : on;
+    if (found && wanted != on) {
+      stay.target = c.columns.set[wanted.value];
+      stay.reason = pays ? Reason::kNoCapacity : Reason::kGainBelowMinimum;
+      if (!pays) stay.value = best.F, stay.limit = worth_it;
+    }
+    plan.stays.push_back(stay);
+  }
+}
+
+}  // namespace
+
+bool goes_by_age(const Case& c) { return c.params.horizon != Horizon::kSuperstep && c.params.expected_supersteps == 0; }
+
+// Supersteps since the last wave that was paid for; while its mapping is not reached yet, since the one before it.
+std::uint64_t unpaid(const Case& c) {
+  const std::uint64_t now = c.metrics.last.superstep.value;
+  const auto last_before = [&](std::uint64_t t) {
+    std::uint64_t last = 0;
+    for (const Rank& rank : c.snapshot.ranks)
+      if (rank.last_move.value < t) last = std::max(last, rank.last_move.value);
+    return last;
+  };
+  std::uint64_t later = now, wave = last_before(now);
+  while (wave > 0 && later - wave <= AutoRule::kSoon) {
+    later = wave;
+    wave = last_before(wave);
+  }
+  return now - wave;
+}
+
+double horizon_of(const Case& c) {
+  if (c.params.horizon == Horizon::kSuperstep) return 1;
+  if (goes_by_age(c)) return AutoRule::kHope * static_cast<double>(unpaid(c));
+  const std::uint64_t age = c.metrics.last.superstep.value, expected = c.params.expected_supersteps;
+  return static_cast<double>(expected > age ? expected - age : 0);
+}
+
+double noise_of(const Metrics& m) {
+  if (m.supersteps < 2) return 0;
+  const double n = static_cast<double>(m.supersteps);
+  double squares = 0, ranks = 0;
+  for (std::size_t i = 0; i < m.I_window.size(); ++i) {
+    if (!(m.I_window[i] > 0)) continue;
+    const double off = m.last.instructions[i] * n / m.I_window[i] - 1;
+    squares += off * off;
+    ++ranks;
+  }
+  if (ranks == 0) return 0;
+  const double few = 1 + 2 / std::sqrt(ranks);                // of a few ranks, the spread may look small by chance
+  return few * std::sqrt(squares / ranks / (1 - 1 / n) / n);  // the last superstep is one of the mean's n
+}
+
+void plan_auto(const Case& c, std::span<const PmEntry> list, Plan& plan) {
+  plan.objective.name = "time to the end";
+  if (c.snapshot.ranks.empty()) return;
+  const std::size_t figures = c.snapshot.ranks.size() * c.columns.sets;
+  constexpr std::size_t kMostAveraged = 1'000'000;
+  std::optional<Metrics> mean;
+  if (figures <= kMostAveraged) mean = averaged(c.metrics);
+  const Case steady{c.snapshot, c.columns, mean ? *mean : c.metrics, c.params, c.alpha, c.alpha_next};
+  const double H = horizon_of(c);
+  AutoSearch search(steady, H);
+  search.run(list);
+
+  const Candidate& best = search.best();
+  plan.forecast.before = plan.forecast.after = search.now();
+  plan.objective.before = plan.objective.after = H * search.now();
+  const double sure = std::max(AutoRule::kLeast, AutoRule::kSure * noise_of(c.metrics));
+  const double worth_it = plan.objective.before * (1 - c.params.min_gain);
+  const bool pays = !best.waves.after.empty() && best.F <= worth_it && best.superstep <= search.now() * (1 - sure);
+  add_stays(steady, list, search, pays, worth_it, plan);
+  if (goes_by_age(c)) plan.next.alpha = call_after(c, H, search.next_pays(pays ? best : search.nobody_moved(), sure));
+  if (!pays) return;
+  add_wave(steady, search, plan);
+  std::erase_if(plan.stays, [&](const Stay& stay) {
+    return best.waves.after.front()[stay.rank.value] != c.columns.on[stay.rank.value];
+  });
+  plan.objective.after = best.F;
+  plan.forecast.after = search.superstep_of(best.waves.after.front());
+  if (best.waves.after.size() > 1) plan.next.alpha = AutoRule::kBetween;  // for the slots that this wave leaves
+}
+
+// Auto searches from Bottleneck's answer, so that a rank stays for the same reasons.
+template <>
+std::string why<Heuristic::kAuto>(const Stay& stay, const std::string& set, const Plan& plan) {
+  return why<Heuristic::kBottleneck>(stay, set, plan);
+}
+
+}  // namespace bsp::decide

@@ -1,0 +1,103 @@
+#include "operator/decide/waves.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "operator/decide/pf.h"
+
+namespace bsp::decide {
+namespace {
+
+class Schedule {
+ public:
+  Schedule(const Case& c, std::span<const double> I, std::span<const ProcessorId> mapping)
+      : c_(c), I_(I), to_(mapping), on_(c.columns.on), taken_(c.columns.held) {
+    for (std::uint32_t i = 0; i < on_.size(); ++i)
+      if (on_[i] != to_[i]) waiting_.push_back(i);
+  }
+
+  Waves make() {
+    while (!waiting_.empty()) {
+      std::vector<std::pair<std::uint32_t, ProcessorId>> wave = next_wave();
+      if (wave.empty()) wave = break_ring();
+      if (wave.empty() || waves_.after.size() == kMost) return {};
+      double pause = 0;
+      for (const auto& [i, p] : wave) {
+        --taken_[on_[i].value];  // its slot is free for the wave after this
+        pause = std::max(pause, Mem(i, p));
+        on_[i] = p;
+      }
+      std::erase_if(waiting_, [this](std::uint32_t i) { return on_[i] == to_[i]; });
+      waves_.after.push_back(on_);
+      waves_.pause.push_back(pause);
+    }
+    return std::move(waves_);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 64;  // waves; a longer way is no way
+
+  // Of the rank from where it is: a rank that waited moves twice.
+  [[nodiscard]] double Mem(std::uint32_t i, ProcessorId to) const {
+    const Platform& platform = c_.snapshot.platform;
+    const std::uint32_t a = c_.columns.set[on_[i].value].value, j = c_.columns.set[to.value].value;
+    return c_.columns.M[i] * platform.T[a, j] + platform.Mig_row({i})[j];
+  }
+  [[nodiscard]] bool has_slot(ProcessorId p) const { return taken_[p.value] < c_.columns.slots[p.value]; }
+
+  // Takes the slots of those it returns.
+  std::vector<std::pair<std::uint32_t, ProcessorId>> next_wave() {
+    const std::size_t most = c_.params.max_moves == 0 ? waiting_.size() : c_.params.max_moves;
+    if (most < waiting_.size()) {
+      const std::vector<double> seconds = processor_seconds(c_.columns, I_, on_);
+      std::ranges::sort(waiting_, {}, [&](std::uint32_t i) { return std::tuple(-seconds[on_[i].value], i); });
+    }
+    std::vector<std::pair<std::uint32_t, ProcessorId>> wave;
+    for (const std::uint32_t i : waiting_) {
+      if (wave.size() == most) break;
+      if (!has_slot(to_[i])) continue;
+      ++taken_[to_[i].value];
+      wave.emplace_back(i, to_[i]);
+    }
+    return wave;
+  }
+
+  // Somebody waits where he makes no superstep longer: the smallest rank and the slot where it is done soonest.
+  std::vector<std::pair<std::uint32_t, ProcessorId>> break_ring() {
+    const std::vector<double> seconds = processor_seconds(c_.columns, I_, on_);
+    std::optional<std::tuple<double, double, std::uint32_t, std::uint32_t>> best;
+    for (const std::uint32_t i : waiting_) {
+      const Rank& rank = c_.snapshot.ranks[i];
+      for (std::uint32_t p = 0; p < seconds.size(); ++p) {
+        if (!has_slot({p}) || p == on_[i].value || p == c_.columns.on[i].value) continue;
+        if (std::ranges::find(rank.lacks_cpu_features_on, c_.columns.set[p]) != rank.lacks_cpu_features_on.end())
+          continue;
+        if (std::ranges::find(rank.left, ProcessorId{p}) != rank.left.end()) continue;
+        const double time = seconds[p] + I_[i] / c_.columns.available[p];
+        const std::tuple option(time, Mem(i, {p}), i, p);
+        if (!best || option < *best) best = option;
+      }
+    }
+    if (!best) return {};
+    const auto [time, mem, i, p] = *best;
+    ++taken_[p];
+    return {{i, ProcessorId{p}}};
+  }
+
+  const Case& c_;
+  std::span<const double> I_;
+  std::span<const ProcessorId> to_;
+  std::vector<ProcessorId> on_;
+  std::vector<std::uint32_t> taken_;    // by processor
+  std::vector<std::uint32_t> waiting_;  // ranks that are not where they should be
+  Waves waves_;
+};
+
+}  // namespace
+
+Waves waves_to(const Case& c, std::span<const double> I, std::span<const ProcessorId> mapping) {
+  return Schedule(c, I, mapping).make();
+}
+
+}  // namespace bsp::decide

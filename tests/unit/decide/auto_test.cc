@@ -1,0 +1,311 @@
+// Auto: a rule and its property each; over whole runs where the rule is one over time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "operator/decide/auto.h"
+#include "operator/decide/settle.h"
+#include "operator/decide/waves.h"
+#include "tests/bench/closed_loop.h"
+#include "tests/unit/decide/random_job.h"
+#include "tests/unit/decide/world.h"
+
+namespace bsp::decide {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kAutoSeed = 20261123;
+constexpr Params kAuto{.heuristic = Heuristic::kAuto, .early_calls = true};
+
+double seconds_without_moves(const LoopJob& job) {
+  std::vector<ProcessorId> on;
+  for (const Rank& rank : job.start.ranks) on.push_back(rank.processor);
+  double sum = 0;
+  for (std::uint64_t t = 1; t <= job.supersteps; ++t) sum += job.superstep_seconds(on, t);
+  return sum;
+}
+
+// One rank on a slow processor, a fast one beside it: it loses 1 s a superstep, and moving costs 5.5 s.
+LoopJob one_rank(std::uint64_t supersteps) {
+  LoopJob job;
+  job.start.platform =
+      platform_of({{.name = "slow", .cpu = 0.5e9, .slots = 1}, {.name = "fast", .cpu = 1e9, .slots = 1}});
+  job.start.platform.Mig = Grid<double>(1, 2, 5.5);
+  job.start.ranks = {{.processor = {0}}};
+  job.work = {1e9};
+  job.hears = {{}};
+  job.supersteps = supersteps;
+  return job;
+}
+
+TEST(Auto, PaysOnceWhatWasLostWouldHavePaid) {
+  Params params = kAuto;
+  params.alpha0 = 1;
+  const auto due = static_cast<std::uint64_t>(std::ceil(5.5 / AutoRule::kHope));
+  EXPECT_THAT(run_loop(one_rank(due - 1), params, 0, 1).moved_at, IsEmpty());
+  const LoopRun run = run_loop(one_rank(40), params, 0, 1);
+  ASSERT_EQ(run.moved_at.size(), 1u);
+  EXPECT_GE(run.moved_at[0], due);
+  EXPECT_LE(run.moved_at[0], 2 * due) << "at most twice as late, as windows at most double";
+}
+
+TEST(Auto, LosesAtMostThreeTimesWhatMustBeLost) {
+  Params params = kAuto;
+  params.alpha0 = 1;
+  double worst = 0;
+  for (std::uint64_t length = 1; length <= 60; ++length) {
+    const double T = static_cast<double>(length), lost = run_loop(one_rank(length), params, 0, 1).makespan - T;
+    worst = std::max(worst, lost / std::min(T, 5.5));
+  }
+  std::printf("Auto, of what must be lost at least: at most %.2f times\n", worst);
+  EXPECT_LE(worst, 3);
+}
+
+TEST(Auto, WhoKnowsTheLengthPaysAtOnceOrNever) {
+  Params params = kAuto;
+  params.expected_supersteps = 100;
+  EXPECT_THAT(run_loop(one_rank(100), params, 0, 1).moved_at, ElementsAre(10u));
+  params.expected_supersteps = 15;
+  EXPECT_THAT(run_loop(one_rank(15), params, 0, 1).moved_at, IsEmpty()) << "5 supersteps are left at the first call";
+  params.expected_supersteps = 10;
+  EXPECT_THAT(run_loop(one_rank(40), params, 0, 1).moved_at, IsEmpty()) << "it should have ended";
+}
+
+TEST(Auto, WeighsTheJobUnlessASuperstepIsAskedFor) {
+  Params params = kAuto;
+  const LoopRun window = run_loop(one_rank(40), params, 0, 1);
+  EXPECT_FALSE(window.moved_at.empty());
+  params.horizon = Horizon::kJob;
+  EXPECT_EQ(run_loop(one_rank(40), params, 0, 1).moved_at, window.moved_at) << "Auto reads Window as Job";
+  params.horizon = Horizon::kSuperstep;
+  EXPECT_THAT(run_loop(one_rank(40), params, 0, 1).moved_at, IsEmpty());
+}
+
+// Three ranks on the slots of one another, and `spare` slots of a slow processor besides.
+LoopJob rotation(std::uint32_t spare) {
+  LoopJob job;
+  job.start.platform = platform_of({{.name = "a", .cpu = 1e9, .slots = 1},
+                                    {.name = "b", .cpu = 2e9, .slots = 1},
+                                    {.name = "c", .cpu = 4e9, .slots = 1}});
+  for (std::uint32_t s = 0; s < spare; ++s)
+    job.start.platform.processors.push_back({.name = "spare", .set = {0}, .cpu = 1e9, .slots = 1});
+  job.work = {2e9, 4e9, 1e9};  // belong on b, c, a
+  for (std::uint32_t i = 0; i < 3; ++i) job.start.ranks.push_back({.processor = {i}});
+  job.hears.resize(3);
+  job.supersteps = 100;
+  return job;
+}
+
+TEST(Auto, RotatesRanksWaveByWave) {
+  const LoopRun run = run_loop(rotation(1), kAuto, 0, 1);
+  EXPECT_EQ(run.on[0], ProcessorId{1});
+  EXPECT_EQ(run.on[1], ProcessorId{2});
+  EXPECT_GE(run.moved_at.size(), 2u) << "nobody may go where somebody is";
+  for (std::size_t w = 1; w < run.moved_at.size(); ++w)
+    EXPECT_EQ(run.moved_at[w] - run.moved_at[w - 1], AutoRule::kBetween) << "one wave soon after the other";
+  EXPECT_EQ(run.returns, 0u);
+}
+
+TEST(Auto, LeavesARingAloneThatCannotBeBroken) { EXPECT_EQ(run_loop(rotation(0), kAuto, 0, 1).moves, 0u); }
+
+// Every wave of a plan goes to slots that are free before it, all of them reach the mapping.
+TEST(Auto, WavesGoToFreeSlotsOnly) {
+  std::mt19937_64 random(kAutoSeed);
+  int made = 0;
+  for (int n = 0; n < 200; ++n) {
+    const LoopJob job = random_loop_job(random, {.least_ranks = 3, .most_ranks = 20, .spare = 0.1});
+    const Columns columns = *columns_of(job.start);
+    Params params = kAuto;
+    params.max_moves = n % 3 == 0 ? 2 : 0;
+    const Metrics metrics;
+    const Case c{job.start, columns, metrics, params, 1, 1};
+    std::vector<ProcessorId> slots, mapping = columns.on;
+    for (std::uint32_t p = 0; p < columns.slots.size(); ++p)
+      slots.insert(slots.end(), columns.slots[p], ProcessorId{p});
+    std::ranges::shuffle(slots, random);
+    std::ranges::copy_n(slots.begin(), static_cast<std::ptrdiff_t>(mapping.size()), mapping.begin());
+    const Waves waves = waves_to(c, job.work, mapping);
+    ASSERT_FALSE(waves.after.empty()) << "one slot is free";
+    EXPECT_EQ(waves.after.back(), mapping);
+    std::vector<ProcessorId> on = columns.on;
+    for (const std::vector<ProcessorId>& after : waves.after) {
+      std::vector<std::uint32_t> taken(columns.slots.size(), 0);
+      std::size_t moves = 0;
+      for (const ProcessorId p : on) ++taken[p.value];
+      for (std::size_t i = 0; i < on.size(); ++i) {
+        if (after[i] == on[i]) continue;
+        ++moves;
+        EXPECT_LE(++taken[after[i].value], columns.slots[after[i].value]) << n;
+      }
+      EXPECT_GE(moves, 1u);
+      EXPECT_LE(moves, params.max_moves > 0 ? params.max_moves : moves);
+      on = after;
+    }
+    ++made;
+  }
+  EXPECT_EQ(made, 200);
+}
+
+// With one slot a processor: within τ whenever there is a mapping within τ, which with the largest on the fastest shows.
+TEST(Settling, FindsAMappingWheneverThereIsOne) {
+  std::mt19937_64 random(kAutoSeed);
+  int possible = 0;
+  for (int n = 0; n < 300; ++n) {
+    LoopJob job = random_loop_job(random, {.least_ranks = 2, .most_ranks = 7, .spare = 0.1});
+    const Columns columns = *columns_of(job.start);
+    const Metrics metrics{.last = {.recv_bytes = Grid<double>(job.work.size(), columns.sets)}};
+    const Case c{job.start, columns, metrics, kAuto, 1, 1};
+    const CommOf comm_of(c);
+    const std::vector<double> here(job.work.size(), 0);
+    Settling settling(c, job.work, here, comm_of);
+    const double least = settling.least_time();
+    for (const double tau : {least * 0.999, least * (1 + 1e-12), least * 1.2}) {
+      const auto mapping =
+          settling.within({tau, 1, n % 2 == 0 ? Settling::Order::kSoonest : Settling::Order::kCheapest});
+      EXPECT_EQ(mapping.has_value(), tau >= least) << n;
+      if (!mapping) continue;
+      ++possible;
+      EXPECT_LE(std::ranges::max(processor_seconds(columns, job.work, *mapping)), tau * (1 + 1e-6)) << n;
+      std::vector<std::uint32_t> held(columns.slots.size(), 0);
+      for (const ProcessorId p : *mapping) EXPECT_LE(++held[p.value], columns.slots[p.value]) << n;
+    }
+  }
+  EXPECT_EQ(possible, 600);
+}
+
+// Over whole runs, with ±10 % of noise on every figure.
+struct AutoSample {
+  std::vector<LoopJob> jobs;
+  AutoSample() {
+    std::mt19937_64 random(kAutoSeed);
+    const double spare[] = {0.5, 0.1, 0.25, 0.02};
+    for (int w = 0; w < 40; ++w)
+      jobs.push_back(random_loop_job(random, {.least_ranks = 4,
+                                              .most_ranks = 24,
+                                              .spare = spare[w % 4],
+                                              .least_seconds = 0.02,
+                                              .most_seconds = 2,
+                                              .least_steps = 100,
+                                              .most_steps = 600}));
+  }
+};
+
+TEST(Auto, IsNeverWorseThanNotMovingIfItKnowsTheLength) {
+  double logs = 0;
+  const AutoSample sample;
+  for (std::size_t w = 0; w < sample.jobs.size(); ++w) {
+    Params params = kAuto;
+    params.expected_supersteps = sample.jobs[w].supersteps;
+    const double still = seconds_without_moves(sample.jobs[w]);
+    const LoopRun run = run_loop(sample.jobs[w], params, 0.1, kAutoSeed + w);
+    EXPECT_LE(run.makespan, still * 1.01) << w;
+    EXPECT_EQ(run.returns, 0u) << w;
+    logs += std::log(run.makespan / still);
+  }
+  EXPECT_GE(1 - std::exp(logs / 40), 0.2);
+}
+
+// A job may end right after a move: then it has paid for nothing. But never more than staying had cost it until then.
+TEST(Auto, NeverPaysMoreThanItHasLostAndNobodyGoesBack) {
+  const AutoSample sample;
+  double logs = 0, worst = 0;
+  for (std::size_t w = 0; w < sample.jobs.size(); ++w) {
+    const LoopJob& job = sample.jobs[w];
+    const LoopRun run = run_loop(job, kAuto, 0.1, kAutoSeed + w);
+    const double least = static_cast<double>(job.supersteps) * least_superstep_seconds(job);
+    EXPECT_LE(run.paused, AutoRule::kHope * 1.1 * (run.makespan - run.paused - least)) << w;
+    EXPECT_EQ(run.returns, 0u) << w;
+    logs += std::log(run.makespan / seconds_without_moves(job));
+    worst = std::max(worst, run.makespan / seconds_without_moves(job));
+  }
+  std::printf("Auto, length unknown: gain %.1f %%, worst %+.1f %%\n", 100 * (1 - std::exp(logs / 40)),
+              100 * (worst - 1));
+  EXPECT_GE(1 - std::exp(logs / 40), 0.2);
+}
+
+TEST(Auto, DoesNotMoveForNoise) {
+  LoopJob job;
+  job.start.platform =
+      platform_of({{.name = "a", .processors = 12, .slots = 1}, {.name = "b", .processors = 12, .slots = 1}});
+  for (std::uint32_t i = 0; i < 12; ++i) {
+    job.start.ranks.push_back({.processor = {2 * i}});
+    job.work.push_back(1e9);
+    job.hears.push_back({{(i + 1) % 12, 1e6}});
+  }
+  job.supersteps = 2000;
+  for (std::uint64_t seed = 0; seed < 10; ++seed)
+    EXPECT_EQ(run_loop(job, kAuto, 0.1, kAutoSeed + seed).moves, 0u) << seed;
+}
+
+// --- A call when it is needed ---
+
+// Four ranks; from `flip` on, the last takes four times as long. Calls in [1, supersteps].
+std::vector<std::uint64_t> calls(const Params& params, std::uint64_t flip, std::uint64_t recovers,
+                                 std::uint64_t supersteps) {
+  std::vector<std::uint64_t> made;
+  State state;
+  std::uint64_t t = 0;
+  while (t < supersteps) {
+    Window window(state, params, 4, 1);
+    while (t < supersteps && !window.call_due()) {
+      const bool slow = ++t >= flip && t < recovers;
+      window.add({.superstep = {t},
+                  .instructions = {1, 1, 1, 1},
+                  .compute_seconds = {1, 1, 1, slow ? 4.0 : 1.0},
+                  .recv_bytes = Grid<double>(4, 1),
+                  .recv_seconds = Grid<double>(4, 1)});
+    }
+    if (!window.call_due()) break;
+    made.push_back(t);
+    World world({{.name = "a", .processors = 4, .slots = 1}}, {0, 1, 2, 3});
+    state = std::move(window).close(make_plan(world.snapshot, window, params)->next);
+  }
+  return made;
+}
+
+TEST(EarlyCall, ComesWhenTheBalanceFlips) {
+  EXPECT_THAT(calls(kAuto, 200, 1000, 240), ElementsAre(10, 30, 70, 150, 204, 214, 224, 234))
+      << "and then α is α₀ again";
+  Params automig = kAuto;
+  automig.early_calls = false;
+  automig.heuristic = Heuristic::kAutoMig;
+  EXPECT_THAT(calls(automig, 200, 1000, 320), ElementsAre(10, 30, 70, 150, 310));
+}
+
+TEST(EarlyCall, IsNotMadeForASpike) {
+  EXPECT_THAT(calls(kAuto, 200, 204, 320), ElementsAre(10, 30, 70, 150, 310)) << "four supersteps are no flip";
+}
+
+// However the balance changes, calls are at most as many as α₀ alone would make, and the windows' growth at most that.
+TEST(EarlyCall, IsBounded) {
+  for (const std::uint64_t period : {6u, 11u, 25u, 60u}) {
+    std::uint64_t made = 0;
+    State state;
+    Window window(state, kAuto, 2, 1);
+    for (std::uint64_t t = 1; t <= 3000; ++t) {
+      const bool slow = t / period % 2 == 1;
+      window.add({.superstep = {t},
+                  .instructions = {1, 1},
+                  .compute_seconds = {1, slow ? 9.0 : 1.0},
+                  .recv_bytes = Grid<double>(2, 1),
+                  .recv_seconds = Grid<double>(2, 1)});
+      if (!window.call_due()) continue;
+      ++made;
+      World world({{.name = "a", .processors = 2, .slots = 1}}, {0, 1});
+      const Cadence next = make_plan(world.snapshot, window, kAuto)->next;
+      EXPECT_GE(next.alpha, kAuto.alpha0);
+      state = std::move(window).close(next);
+      window = Window(state, kAuto, 2, 1);
+    }
+    EXPECT_LE(made, 2 * 3000 / kAuto.alpha0) << period;
+  }
+}
+
+}  // namespace
+}  // namespace bsp::decide

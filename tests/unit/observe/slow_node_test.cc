@@ -1,0 +1,121 @@
+// One node that slows down while the job runs: the whole way from what was measured over the speeds that are learned
+// (calibration.h) to the moves and what they gain.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "operator/observe/snapshot.h"
+#include "tests/bench/closed_loop.h"
+
+namespace bsp::observe {
+namespace {
+
+constexpr std::uint64_t kSlowNodeSeed = 20261123;
+
+// Ranks with the same work on nodes of the same speed, some spare in each Set: there is nothing to gain
+// until supersteps 200 to 400, in which one node has 0.3 of its speed.
+decide::LoopJob world_with_a_slow_node(std::mt19937_64& random) {
+  const auto between = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
+  const auto whole = [&](std::uint32_t low, std::uint32_t high) {
+    return std::uniform_int_distribution(low, high)(random);
+  };
+  decide::LoopJob job;
+  decide::Platform& platform = job.start.platform;
+  const std::uint32_t ranks = whole(12, 40), sets = whole(2, 4), nodes = ranks + ranks / 3 + sets;
+  platform.T = decide::Grid<double>(sets, sets, 1 / 3e8);
+  platform.Mig = decide::Grid<double>(1, sets, 0.3);
+  std::vector<double> speed;
+  for (std::uint32_t j = 0; j < sets; ++j) {
+    platform.sets.push_back({.name = "set-" + std::to_string(j)});
+    speed.push_back(1e9);
+  }
+  for (std::uint32_t p = 0; p < nodes; ++p)
+    platform.processors.push_back(
+        {.name = "node-" + std::to_string(p), .set = {p % sets}, .cpu = speed[p % sets], .slots = 1});
+  for (std::uint32_t i = 0; i < ranks; ++i) {
+    job.start.ranks.push_back({.processor = {i}, .memory_bytes = between(20e6, 200e6)});
+    job.work.push_back(1e9);
+    job.hears.push_back({{(i + 1) % ranks, 1e6}, {(i + ranks - 1) % ranks, 1e6}});
+  }
+  job.supersteps = 600;
+  const std::uint32_t slow = whole(0, ranks - 1);
+  job.pace = [slow](std::uint64_t t, std::uint32_t p) { return p == slow && t >= 200 && t <= 400 ? 0.3 : 1.0; };
+  return job;
+}
+
+// The platform as the operator knows it: every speed from reports alone.
+decide::LoopRun run_calibrated(const decide::LoopJob& job, const decide::Params& params, std::uint64_t seed) {
+  const decide::Platform& truth = job.start.platform;
+  std::vector<std::string> names;
+  std::vector<NodeFacts> facts;
+  for (const decide::Set& set : truth.sets) names.push_back(set.name);
+  for (const decide::Processor& p : truth.processors)
+    facts.push_back({.name = p.name, .set = names[p.set.value], .slots = p.slots});
+  Calibration calibration;
+  const decide::LoopView view = [&](const decide::MeasuredSuperstep& seen, const std::vector<ProcessorId>& on,
+                                    decide::Snapshot& known) {
+    SuperstepTimes times;
+    times.superstep = seen.superstep.value;
+    times.instructions = seen.instructions;
+    times.compute_seconds = seen.compute_seconds;
+    std::vector<std::string> sets, nodes;
+    for (const ProcessorId p : on) {
+      sets.push_back(facts[p.value].set);
+      nodes.push_back(facts[p.value].name);
+    }
+    calibration.add_superstep(times, sets, nodes);
+    known.platform = make_platform(names, facts, calibration);
+  };
+  return run_loop(job, params, 0.02, seed, decide::make_plan, view);
+}
+
+double seconds_without_moves(const decide::LoopJob& job) {
+  std::vector<ProcessorId> on;
+  for (const decide::Rank& rank : job.start.ranks) on.push_back(rank.processor);
+  double sum = 0;
+  for (std::uint64_t t = 1; t <= job.supersteps; ++t) sum += job.superstep_seconds(on, t);
+  return sum;
+}
+
+TEST(SlowNode, ItsRankLeavesWithFewMovesBesides) {
+  const decide::Params params{.heuristic = decide::Heuristic::kAuto, .early_calls = true};
+  std::mt19937_64 random(kSlowNodeSeed);
+  std::uint64_t helped = 0, moves = 0, late = 0;
+  for (std::uint64_t w = 0; w < 30; ++w) {
+    const decide::LoopJob job = world_with_a_slow_node(random);
+    const decide::LoopRun run = run_calibrated(job, params, kSlowNodeSeed + w);
+    helped += run.makespan < seconds_without_moves(job) * 0.99;
+    moves += run.moves;
+    for (const std::uint64_t at : run.moved_at) late += at > 220 && at < 400;
+    EXPECT_LE(run.makespan, seconds_without_moves(job) * 1.01) << w;
+  }
+  std::printf(
+      "slow node: %llu of 30 worlds helped with %llu moves, %llu of them later than 20 supersteps after (seed %llu)\n",
+      static_cast<unsigned long long>(helped), static_cast<unsigned long long>(moves),
+      static_cast<unsigned long long>(late), static_cast<unsigned long long>(kSlowNodeSeed));
+  EXPECT_GE(helped, 29u);
+  EXPECT_LE(moves, 180u) << "at most six moves a world, where one would do: docs/decisions.md";
+}
+
+TEST(Calibration, ASlowNodeKeepsItsSpeedToItself) {
+  Calibration c;
+  const std::vector<std::string> sets(4, "s"), nodes{"a", "b", "c", "d"};
+  SuperstepTimes even, slow;
+  even.instructions = slow.instructions = {1e9, 1e9, 1e9, 1e9};
+  even.compute_seconds = {1, 1, 1, 1};
+  slow.compute_seconds = {1, 1, 1, 1 / 0.3};
+  for (int t = 0; t < 20; ++t) c.add_superstep(even, sets, nodes);
+  for (int t = 0; t < 4; ++t) c.add_superstep(slow, sets, nodes);
+  EXPECT_DOUBLE_EQ(c.cpu_of_node("d", "s", {}).value, 1e9) << "it might be noise still";
+  c.add_superstep(slow, sets, nodes);
+  EXPECT_NEAR(c.cpu_of_node("d", "s", {}).value, 0.3e9, 1);
+  EXPECT_DOUBLE_EQ(c.cpu_of_node("a", "s", {}).value, 1e9);
+  EXPECT_DOUBLE_EQ(c.cpu("s", {}).value, 1e9);
+  c.add_superstep(slow, {"s", "s", "s"}, {"a", "b", "c"});
+  EXPECT_NEAR(c.cpu_of_node("d", "s", {}).value, 0.3e9, 1) << "nobody has been there since";
+  c.add_superstep(even, sets, nodes);
+  EXPECT_DOUBLE_EQ(c.cpu_of_node("d", "s", {}).value, 1e9) << "it has recovered";
+}
+
+}  // namespace
+}  // namespace bsp::observe
