@@ -198,6 +198,7 @@ void add_stays(const Case& c, std::span<const PmEntry> list, const AutoSearch& s
                Plan& plan) {
   const Candidate& best = search.best();
   const std::vector<double> seconds = processor_seconds(c.columns, c.metrics.last.instructions, c.columns.on);
+  const double longest = pays ? search.superstep_of(best.waves.after.front()) : search.now();
   for (const PmEntry& e : list) {
     const std::uint32_t i = e.rank.value;
     const ProcessorId on = c.columns.on[i];
@@ -205,7 +206,7 @@ void add_stays(const Case& c, std::span<const PmEntry> list, const AutoSearch& s
     if (pays && best.waves.after.front()[i] != on) continue;
     Stay stay{.rank = e.rank, .reason = Reason::kNotCandidate, .target = e.target};
     stay.value = seconds[on.value] + search.comm_in(e.rank, c.columns.own[i]);
-    stay.limit = pays ? search.superstep_of(best.waves.after.front()) : search.now();
+    stay.limit = longest;
     const ProcessorId wanted = found ? best.waves.after.back()[i] : on;
     if (found && wanted != on) {
       stay.target = c.columns.set[wanted.value];

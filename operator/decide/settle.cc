@@ -71,6 +71,12 @@ void Settling::put(std::uint32_t i, ProcessorId p) {
 
 // Of a processor above τ the smallest rank that is enough of it, else the largest and again; of the ranks above κ all.
 bool Settling::give_up_places(const Limits& limits, std::vector<std::uint32_t>& homeless) {
+  std::vector<bool> without_place(on_.size());
+  const auto evict = [&](std::uint32_t i) {
+    take_off(i);
+    homeless.push_back(i);
+    without_place[i] = true;
+  };
   for (std::uint32_t p = 0; p < load_.size(); ++p) {
     while (load_[p] > limits.time * kEqual * c_.columns.available[p]) {
       const double excess = load_[p] - limits.time * c_.columns.available[p];
@@ -84,15 +90,13 @@ bool Settling::give_up_places(const Limits& limits, std::vector<std::uint32_t>& 
         if (best == kNobody || rank_of(i) < rank_of(best)) best = i;
       }
       if (best == kNobody) return false;
-      take_off(best);
-      homeless.push_back(best);
+      evict(best);
     }
   }
   for (std::uint32_t i = 0; i < on_.size(); ++i) {
-    if (comm_here_[i] <= limits.comm || std::ranges::find(homeless, i) != homeless.end()) continue;
+    if (comm_here_[i] <= limits.comm || without_place[i]) continue;
     if (!may_move(i)) return false;
-    take_off(i);
-    homeless.push_back(i);
+    evict(i);
   }
   return true;
 }

@@ -63,26 +63,31 @@ class Schedule {
     return wave;
   }
 
-  // Somebody waits where he makes no superstep longer: the smallest rank and the slot where it is done soonest.
+  // A rank can't wait for a slot in its ring forever: one steps aside to a free slot, and makes no superstep longer than it
+  // must. On any processor the smallest rank is done first, so only that one is tried on it: a call looks at ranks plus
+  // processors, not at all pairs of them.
   std::vector<std::pair<std::uint32_t, ProcessorId>> break_ring() {
     const std::vector<double> seconds = processor_seconds(c_.columns, I_, on_);
+    std::vector<std::uint32_t> by_size = waiting_;
+    std::ranges::sort(by_size, {}, [&](std::uint32_t i) { return std::tuple(I_[i], c_.columns.M[i], i); });
     std::optional<std::tuple<double, double, std::uint32_t, std::uint32_t>> best;
-    for (const std::uint32_t i : waiting_) {
-      const Rank& rank = c_.snapshot.ranks[i];
-      for (std::uint32_t p = 0; p < seconds.size(); ++p) {
-        if (!has_slot({p}) || p == on_[i].value || p == c_.columns.on[i].value) continue;
-        if (std::ranges::find(rank.lacks_cpu_features_on, c_.columns.set[p]) != rank.lacks_cpu_features_on.end())
-          continue;
-        if (std::ranges::find(rank.left, ProcessorId{p}) != rank.left.end()) continue;
-        const double time = seconds[p] + I_[i] / c_.columns.available[p];
-        const std::tuple option(time, Mem(i, {p}), i, p);
-        if (!best || option < *best) best = option;
-      }
+    for (std::uint32_t p = 0; p < seconds.size(); ++p) {
+      if (!has_slot({p})) continue;
+      const auto rank = std::ranges::find_if(by_size, [&](std::uint32_t i) { return may_step_to(i, {p}); });
+      if (rank == by_size.end()) continue;
+      const double time = seconds[p] + I_[*rank] / c_.columns.available[p];
+      const std::tuple option(time, Mem(*rank, {p}), *rank, p);
+      if (!best || option < *best) best = option;
     }
     if (!best) return {};
     const auto [time, mem, i, p] = *best;
     ++taken_[p];
     return {{i, ProcessorId{p}}};
+  }
+  [[nodiscard]] bool may_step_to(std::uint32_t i, ProcessorId p) const {
+    const Rank& rank = c_.snapshot.ranks[i];
+    return p != on_[i] && p != c_.columns.on[i] && !std::ranges::contains(rank.left, p) &&
+           !std::ranges::contains(rank.lacks_cpu_features_on, c_.columns.set[p.value]);
   }
 
   const Case& c_;
