@@ -254,12 +254,16 @@ class Run {
   }
 
   Result<int> finish() {
-    // The last word of the migrations comes a moment after the job's.
+    // The operator writes the migrations' end and gain a moment after the job's, on threads of their own.
     for (const auto until = std::chrono::steady_clock::now() + 3s;; std::this_thread::sleep_for(50ms)) {
       BSP_TRY(const auto last, store_->list(kRankMigration, options_.serve.name_space));
       for (const kube::Object& object : last) take({kube::EventType::kModified, object});
-      const auto ended = [](const auto& entry) { return crds::is_finished(entry.second.status.phase); };
-      if (std::ranges::all_of(migrations_, ended) || std::chrono::steady_clock::now() > until) break;
+      const auto written = [this](const auto& entry) {
+        const crds::RankMigrationStatus& status = entry.second.status;
+        const bool has_gain = status.phase == crds::MigrationPhase::kSucceeded && job_.status.realised_gain_seconds;
+        return crds::is_finished(status.phase) && (!has_gain || status.realised_gain_seconds);
+      };
+      if (std::ranges::all_of(migrations_, written) || std::chrono::steady_clock::now() > until) break;
       BSP_TRY(const bool serves, keep_operator());
       if (!serves) break;
     }
