@@ -33,62 +33,73 @@ enum {
 };
 extern Integer mpi_fortran_in_place_[], mpi_fortran_status_ignore_[], mpi_fortran_statuses_ignore_[];
 
-#define F(name, ...) void name(__VA_ARGS__);
-F(mpi_init_, I)
-F(mpi_finalize_, I) F(mpi_barrier_, I, I) F(mpi_comm_rank_, I, I, I) F(mpi_comm_size_, I, I, I)
-    F(mpi_comm_dup_, I, I, I) F(mpi_comm_free_, I, I) F(mpi_comm_split_, I, I, I, I, I)
-        F(mpi_allreduce_, void*, void*, I, I, I, I, I) F(mpi_bcast_, void*, I, I, I, I, I)
-            F(mpi_send_, void*, I, I, I, I, I, I) F(mpi_recv_, void*, I, I, I, I, I, I, I)
-                F(mpi_isend_, void*, I, I, I, I, I, I, I) F(mpi_irecv_, void*, I, I, I, I, I, I,
-                                                            I) F(mpi_wait_, I, I, I) F(mpi_waitall_, I, I, I, I)
-                    F(mpi_test_, I, Logical*, I, I) F(mpi_request_free_, I, I) F(mpi_waitany_, I, I, I, I, I)
-                        F(mpi_send_init_, void*, I, I, I, I, I, I, I) F(mpi_recv_init_, void*, I, I, I, I, I, I, I)
-                            F(mpi_startall_, I, I, I) F(mpi_type_contiguous_, I, I, I, I) F(mpi_type_commit_, I, I)
-                                F(mpi_type_free_, I, I) F(mpi_type_size_, I, I, I) F(mpi_type_create_f90_real_, I, I, I,
-                                                                                     I) F(mpi_type_dup_, I, I, I)
-                                    F(mpi_op_create_, Operation*, Logical*, I, I) F(mpi_op_free_, I, I)
-                                        F(mpi_comm_create_errhandler_, OnError*, I,
-                                          I) F(mpi_comm_set_errhandler_, I, I,
-                                               I) F(mpi_errhandler_free_, I, I) F(mpi_comm_call_errhandler_, I, I, I)
-                                            F(mpi_comm_create_keyval_,
-                                              void (*)(I, I, Address*, Address*, Address*, Logical*, I),
-                                              void (*)(I, I, Address*, Address*, I), I, Address*,
-                                              I) F(mpi_comm_set_attr_, I, I, Address*,
-                                                   I) F(mpi_comm_get_attr_, I, I, Address*, Logical*,
-                                                        I) F(mpi_comm_delete_attr_, I, I, I)
-                                                F(mpi_type_create_keyval_,
-                                                  void (*)(I, I, Address*, Address*, Address*, Logical*, I),
-                                                  void (*)(I, I, Address*, Address*, I), I, Address*,
-                                                  I) F(mpi_type_set_attr_, I, I, Address*,
-                                                       I) F(mpi_type_get_attr_, I, I, Address*, Logical*, I)
-                                                    F(mpi_keyval_create_, void (*)(I, I, I, I, I, Logical*, I),
-                                                      void (*)(I, I, I, I, I), I, I, I) F(mpi_attr_put_, I, I, I, I)
-                                                        F(mpi_attr_get_, I, I, I, Logical*,
-                                                          I) F(mpi_comm_group_, I, I,
-                                                               I) F(mpi_group_incl_, I, I, I, I, I)
-                                                            F(mpi_group_union_, I, I, I,
-                                                              I) F(mpi_group_difference_, I, I, I,
-                                                                   I) F(mpi_group_size_, I, I, I)
-                                                                F(mpi_group_free_, I, I) F(mpi_comm_create_, I, I, I, I)
-                                                                    F(mpi_info_create_, I, I)
-                                                                        F(mpi_info_set_, I, const char*, const char*, I,
-                                                                          int, int) F(mpi_info_get_, I, const char*, I,
-                                                                                      char*, Logical*, I, int, int)
-                                                                            F(mpi_info_get_valuelen_, I, const char*, I,
-                                                                              Logical*, I, int) F(mpi_info_get_nthkey_,
-                                                                                                  I, I, char*, I, int)
-                                                                                F(mpi_grequest_start_,
-                                                                                  void (*)(Address*, I, I),
-                                                                                  void (*)(Address*, I),
-                                                                                  void (*)(Address*, Logical*, I),
-                                                                                  Address*, I,
-                                                                                  I) F(mpi_grequest_complete_, I, I)
-                                                                                    F(mpi_status_set_elements_, I, I, I,
-                                                                                      I) F(mpi_get_count_, I, I, I, I)
+#define F(name, ...) void name(__VA_ARGS__)
+F(mpi_init_, I);
+F(mpi_finalize_, I);
+F(mpi_barrier_, I, I);
+F(mpi_comm_rank_, I, I, I);
+F(mpi_comm_size_, I, I, I);
+F(mpi_comm_dup_, I, I, I);
+F(mpi_comm_free_, I, I);
+F(mpi_comm_split_, I, I, I, I, I);
+F(mpi_allreduce_, void*, void*, I, I, I, I, I);
+F(mpi_bcast_, void*, I, I, I, I, I);
+F(mpi_send_, void*, I, I, I, I, I, I);
+F(mpi_recv_, void*, I, I, I, I, I, I, I);
+F(mpi_isend_, void*, I, I, I, I, I, I, I);
+F(mpi_irecv_, void*, I, I, I, I, I, I, I);
+F(mpi_wait_, I, I, I);
+F(mpi_waitall_, I, I, I, I);
+F(mpi_test_, I, Logical*, I, I);
+F(mpi_request_free_, I, I);
+F(mpi_waitany_, I, I, I, I, I);
+F(mpi_send_init_, void*, I, I, I, I, I, I, I);
+F(mpi_recv_init_, void*, I, I, I, I, I, I, I);
+F(mpi_startall_, I, I, I);
+F(mpi_type_contiguous_, I, I, I, I);
+F(mpi_type_commit_, I, I);
+F(mpi_type_free_, I, I);
+F(mpi_type_size_, I, I, I);
+F(mpi_type_create_f90_real_, I, I, I, I);
+F(mpi_type_dup_, I, I, I);
+F(mpi_op_create_, Operation*, Logical*, I, I);
+F(mpi_op_free_, I, I);
+F(mpi_comm_create_errhandler_, OnError*, I, I);
+F(mpi_comm_set_errhandler_, I, I, I);
+F(mpi_errhandler_free_, I, I);
+F(mpi_comm_call_errhandler_, I, I, I);
+F(mpi_comm_create_keyval_, void (*)(I, I, Address*, Address*, Address*, Logical*, I),
+  void (*)(I, I, Address*, Address*, I), I, Address*, I);
+F(mpi_comm_set_attr_, I, I, Address*, I);
+F(mpi_comm_get_attr_, I, I, Address*, Logical*, I);
+F(mpi_comm_delete_attr_, I, I, I);
+F(mpi_type_create_keyval_, void (*)(I, I, Address*, Address*, Address*, Logical*, I),
+  void (*)(I, I, Address*, Address*, I), I, Address*, I);
+F(mpi_type_set_attr_, I, I, Address*, I);
+F(mpi_type_get_attr_, I, I, Address*, Logical*, I);
+F(mpi_keyval_create_, void (*)(I, I, I, I, I, Logical*, I), void (*)(I, I, I, I, I), I, I, I);
+F(mpi_attr_put_, I, I, I, I);
+F(mpi_attr_get_, I, I, I, Logical*, I);
+F(mpi_comm_group_, I, I, I);
+F(mpi_group_incl_, I, I, I, I, I);
+F(mpi_group_union_, I, I, I, I);
+F(mpi_group_difference_, I, I, I, I);
+F(mpi_group_size_, I, I, I);
+F(mpi_group_free_, I, I);
+F(mpi_comm_create_, I, I, I, I);
+F(mpi_info_create_, I, I);
+F(mpi_info_set_, I, const char*, const char*, I, int, int);
+F(mpi_info_get_, I, const char*, I, char*, Logical*, I, int, int);
+F(mpi_info_get_valuelen_, I, const char*, I, Logical*, I, int);
+F(mpi_info_get_nthkey_, I, I, char*, I, int);
+F(mpi_grequest_start_, void (*)(Address*, I, I), void (*)(Address*, I), void (*)(Address*, Logical*, I), Address*, I,
+  I);
+F(mpi_grequest_complete_, I, I);
+F(mpi_status_set_elements_, I, I, I, I);
+F(mpi_get_count_, I, I, I, I);
 #undef F
 
-                                                                                        static Integer rank,
-    size, left, right, ierr, world = kWorld, integer = kInteger, one = 1, sum = kSum;
+static Integer rank, size, left, right, ierr, world = kWorld, integer = kInteger, one = 1, sum = kSum;
 static Integer pair, twice_and_add_op, own, handled, handled_on = -99, wrong_type;
 
 #define CHECK(what)                                                                    \
