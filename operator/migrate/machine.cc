@@ -12,26 +12,26 @@ using wire::TransferPhase;
 void Machine::enter(Phase to) {
   check(is_valid_transition(wave_.phase, to), "the wave's transition is in the drawing");
   change();
-  out_.wave.delay.clear();
-  out_.wave.phase = to;
-  out_.wave.times.push_back({to, now_});
+  next_.wave.delay.clear();
+  next_.wave.phase = to;
+  next_.wave.times.push_back({to, now_});
 }
 
 Step Machine::take() {
-  if (out_.changed) out_.actions.clear();  // they are asked for again once the change is stored
-  return std::move(out_);
+  if (changed_) return Step(std::move(next_));  // the actions are asked for again once it is stored
+  return Step(std::move(actions_));
 }
 
 void Machine::roll_back(std::string reason, std::string message) {
-  out_.wave.reason = std::move(reason);
-  out_.wave.message = std::move(message);
+  next_.wave.reason = std::move(reason);
+  next_.wave.message = std::move(message);
   enter(Phase::kRollingBack);
 }
 
 void Machine::give_up(std::string reason, std::string message, std::optional<std::uint32_t> rank) {
-  out_.wave.reason = std::move(reason);
-  out_.wave.message = std::move(message);
-  out_.wave.lost_rank = rank;
+  next_.wave.reason = std::move(reason);
+  next_.wave.message = std::move(message);
+  next_.wave.lost_rank = rank;
   enter(Phase::kFailed);
 }
 
@@ -73,9 +73,9 @@ void Machine::measure() {
       pause.restore_ms = std::max(pause.restore_ms, ms(target->status->transfer.restore_ns));
       bytes = std::max(bytes, target->status->transfer.bytes);
     }
-    out_.wave.bytes.push_back(bytes);
+    next_.wave.bytes.push_back(bytes);
   }
-  out_.wave.pause = pause;
+  next_.wave.pause = pause;
 }
 
 // --- Troubles ------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ bool Machine::overdue(Phase since, Duration limit) {
   const double rate = std::clamp(measured, limits_.least_bytes_per_second, limits_.bytes_per_second);
   const Duration by_size = from_seconds(bytes / rate);
   if (!past(since, limit + by_size)) return false;
-  out_.wave.late_seconds = to_seconds(view_.now - view_.since.at(since));
+  next_.wave.late_seconds = to_seconds(view_.now - view_.since.at(since));
   roll_back(std::string(crds::to_string(since)) + "Timeout",
             std::format("not done after {:.0f} s, which is the limit for {:.0f} MB at {:.0f} MB/s",
                         to_seconds(limit + by_size), bytes * 1e-6, rate * 1e-6));
@@ -176,8 +176,9 @@ void Machine::commit_gate() {
     // It stays stopped all the same, as does the copy, until an epoch names one of them.
     const auto move = std::ranges::find(wave_.moves, member.rank, &Move::rank);
     const bool sends = wave_.phase == Phase::kPausing && move != wave_.moves.end();
-    act({ActionKind::kCommitGate, name_of(pod), wave_.gate.superstep,
-         sends ? std::optional<std::size_t>(move - wave_.moves.begin()) : std::nullopt});
+    act(sends ? Action::commit_gate_and_send(wave_.gate.superstep, wave_,
+                                             static_cast<std::size_t>(move - wave_.moves.begin()))
+              : Action::commit_gate(name_of(pod), wave_.gate.superstep));
   });
 }
 
@@ -186,7 +187,7 @@ bool Machine::cancel_gate() {
   for_each_member([&](const wire::Member&, const PodView& pod) {
     const bool over = pod.status && pod.status->phase == RankPhase::kExited;
     if (over || pod.done.contains({ActionKind::kCancelGate, wave_.gate.superstep})) return;
-    act({ActionKind::kCancelGate, name_of(pod), wave_.gate.superstep, {}});
+    act(Action::cancel_gate(name_of(pod), wave_.gate.superstep));
     all = false;
   });
   return all;
@@ -194,10 +195,14 @@ bool Machine::cancel_gate() {
 
 bool Machine::prepare(const wire::EpochPlan& plan) {
   bool all = true;
+  Action::Fields fields;
   for (const wire::Member& member : plan.members) {
     const PodView* pod = find(member.pod);
     if (pod && pod->answers() && pod->status->init_connected && pod->status->prepared_epoch >= plan.epoch) continue;
-    if (pod && pod->exists) act({ActionKind::kPrepareEpoch, member.pod, plan.epoch, {}});
+    if (pod && pod->exists) {
+      if (!fields) fields = encode(plan);
+      act(Action::prepare_epoch(member.pod, plan.epoch, fields));
+    }
     all = false;
   }
   return all;
@@ -225,7 +230,7 @@ bool Machine::open(const wire::EpochPlan& plan) {
     all = false;
     if (!copies_go_on && !moved(member)) continue;
     if (pod && pod->answers() && pod->status->prepared_epoch >= plan.epoch)
-      act({ActionKind::kOpenEpoch, member.pod, plan.epoch, {}});
+      act(Action::open_epoch(member.pod, plan.epoch));
   }
   return all;
 }
@@ -239,7 +244,7 @@ bool Machine::targets_receive() {
                        pod->status->transfer.phase == TransferPhase::kReceiving;
     if (waits || target_has(move)) continue;
     all = false;
-    if (pod && pod->answers()) act({ActionKind::kReceive, move.target_pod, 0, i});
+    if (pod && pod->answers()) act(Action::receive(wave_, i));
   }
   return all;
 }
@@ -252,12 +257,11 @@ void Machine::move_images() {
     if (target_has(move)) {
       // It does so by itself (kReceive), unless its sidecar was restarted in between. The copy stays stopped, so it
       // need not wait for the other moves.
-      if (target->status->transfer.phase == TransferPhase::kReceived)
-        act({ActionKind::kRestore, move.target_pod, 0, i});
+      if (target->status->transfer.phase == TransferPhase::kReceived) act(Action::restore(wave_, i));
       continue;
     }
     // By itself too (kCommitGate), unless its sidecar was restarted in between.
-    if (source && source->answers() && !transfers(*source, move)) act({ActionKind::kSend, move.source_pod, 0, i});
+    if (source && source->answers() && !transfers(*source, move)) act(Action::send(wave_, i));
   }
 }
 

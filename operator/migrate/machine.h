@@ -12,7 +12,7 @@ namespace bsp::migrate {
 class Machine {
  public:
   Machine(const Wave& wave, const View& view, Time now, const Limits& limits)
-      : wave_(wave), view_(view), now_(now), limits_(limits), out_{.wave = wave} {
+      : wave_(wave), view_(view), now_(now), limits_(limits), next_{.wave = wave} {
     // Going back after the commit, the ranks are where they were before it.
     if (wave.phase == Phase::kRollingBack && committed_next()) back_ = rollback_plan(wave, view.epoch);
   }
@@ -33,8 +33,8 @@ class Machine {
 
  private:
   // --- Answers: a changed wave, or actions ---
-  void change() { out_.changed = true; }
-  void act(Action action) { out_.actions.push_back(std::move(action)); }
+  void change() { changed_ = true; }
+  void act(Action action) { actions_.push_back(std::move(action)); }
   void roll_back(std::string reason, std::string message);
   void give_up(std::string reason, std::string message, std::optional<std::uint32_t> rank = {});
   void measure();  // fills pause and bytes
@@ -97,7 +97,9 @@ class Machine {
   Time now_;  // to be stored, and nothing else
   const Limits& limits_;
   std::optional<wire::EpochPlan> back_;
-  Step out_;
+  WaveChange next_;
+  bool changed_ = false;
+  std::vector<Action> actions_;
 };
 
 }  // namespace bsp::migrate

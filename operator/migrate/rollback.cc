@@ -29,7 +29,7 @@ void Machine::rolling_back() {
   }
   // Ranks that run on, or that wait for nothing but the next superstep, may take all the time they need.
   const bool stands_still = first_stop().has_value() || wave_.gate.state == GateState::kCancelling;
-  if (!stands_still || out_.changed) return;
+  if (!stands_still || changed_) return;
   if (!fail_if_job_ends(Phase::kRollingBack, limits_.rollback)) tell_delay(Phase::kRollingBack, limits_.rollback);
 }
 
@@ -37,8 +37,8 @@ bool Machine::commit_rollback(bool discarded) {
   wire::EpochPlan plan = rollback_plan(wave_, view_.epoch);
   if (!prepare(plan) || !discarded) return false;
   change();
-  out_.wave.rollback_committed = true;
-  out_.commit = std::move(plan);
+  next_.wave.rollback_committed = true;
+  next_.commit = std::move(plan);
   return true;
 }
 
@@ -81,7 +81,7 @@ bool Machine::take_back_commit() {
             wave_.moves.front().rank);
     return true;
   }
-  return commit_rollback(targets_discarded()) || out_.changed;
+  return commit_rollback(targets_discarded()) || changed_;
 }
 
 // The last word of a wave that nothing else ends: that a rank takes its time is no reason, and silence is none either.
@@ -99,7 +99,7 @@ void Machine::tell_delay(Phase since, Duration limit) {
   std::string delay = std::format("not every rank has continued after {:.0f} s: {}", to_seconds(limit), who);
   if (delay == wave_.delay) return;
   change();
-  out_.wave.delay = std::move(delay);
+  next_.wave.delay = std::move(delay);
 }
 
 std::string Machine::admitted() const {
@@ -117,9 +117,9 @@ void Machine::tell_who_was_crippled() {
   for (const Move& move : wave_.moves)
     for (const std::string* name : {&move.source_pod, &move.target_pod}) {
       const PodView* pod = find(*name);
-      if (!pod || pod->crippled.empty() || out_.wave.message.contains(pod->crippled)) continue;
+      if (!pod || pod->crippled.empty() || next_.wave.message.contains(pod->crippled)) continue;
       change();
-      out_.wave.message += "; " + pod->crippled;
+      next_.wave.message += "; " + pod->crippled;
     }
 }
 
@@ -129,18 +129,18 @@ bool Machine::settle_gate() {
       return true;
     case GateState::kArmed:
       change();
-      out_.wave.gate.state = GateState::kCancelling;
+      next_.wave.gate.state = GateState::kCancelling;
       return false;
     case GateState::kCancelling: {
       if (!cancel_gate()) return false;
       change();
-      out_.wave.gate.state = GateState::kNone;
+      next_.wave.gate.state = GateState::kNone;
       return false;
     }
     case GateState::kCommitted:
       if (all_stopped()) return true;
       change();
-      out_.wave.gate.state = GateState::kDropping;
+      next_.wave.gate.state = GateState::kDropping;
       return false;
     case GateState::kDropping: {
       if (all_stopped()) return true;
@@ -153,15 +153,14 @@ bool Machine::settle_gate() {
         for_each_member([&](const wire::Member&, const PodView& pod) {
           const std::uint64_t p = wave_.gate.superstep;
           const bool told = pod.done.contains({ActionKind::kCancelGate, p});
-          if (!told && pod.done.contains({ActionKind::kCommitGate, p}))
-            act({ActionKind::kCancelGate, name_of(pod), p, {}});
+          if (!told && pod.done.contains({ActionKind::kCommitGate, p})) act(Action::cancel_gate(name_of(pod), p));
           dropped &= told && pod.status && pod.status->gate_superstep == 0 &&
                      pod.status->phase != wire::RankPhase::kStopped && pod.status->phase != wire::RankPhase::kClosing;
         });
       }
       if (!dropped) return false;
       change();
-      out_.wave.gate.state = GateState::kNone;
+      next_.wave.gate.state = GateState::kNone;
       return false;
     }
   }
@@ -177,7 +176,7 @@ bool Machine::targets_discarded() {
     if (const PodView* source = find(move.source_pod);
         source && source->answers() && transfers(*source, move) &&
         source->status->transfer.phase == wire::TransferPhase::kDumping) {
-      act({ActionKind::kDiscard, move.source_pod, 0, i});  // the dump is given up, the process stays
+      act(Action::discard(move.source_pod, wave_, i));  // the dump is given up, the process stays
       all = false;
     }
     const PodView* target = find(move.target_pod);
@@ -190,7 +189,7 @@ bool Machine::targets_discarded() {
     const bool went_on = committed_next() && target->status && target->status->admitted_epoch >= wave_.next_epoch;
     const bool asks = !went_on && target->answers() && !target->lost() && !past(Phase::kRollingBack, limits_.discard);
     if (asks)
-      act({ActionKind::kDiscard, move.target_pod, 0, i});
+      act(Action::discard(move.target_pod, wave_, i));
     else if (!target->deleting)
       act({ActionKind::kDeletePod, move.target_pod, 0, i});
     all = false;

@@ -54,12 +54,13 @@ Step step(const Wave& wave, const View& view, Time now, const Limits& limits) {
   Step s = one_step(wave, view, now, limits);
   // A change after which nothing has to be asked of anybody needs no write of its own: while the ranks stand still,
   // each would cost them its time. What a commit changes is seen only when it is stored.
-  while (s.changed && !s.commit && !is_finished(s.wave)) {
-    Step next = one_step(s.wave, view, now, limits);
-    if (!next.changed) break;
+  for (;;) {
+    const WaveChange* change = s.change();
+    if (!change || change->commit || is_finished(change->wave)) return s;
+    Step next = one_step(change->wave, view, now, limits);
+    if (!next.change()) return s;
     s = std::move(next);
   }
-  return s;
 }
 
 // --- Preparing: targets are created and warm while the job runs on ------------------------------------
@@ -84,7 +85,7 @@ void Machine::preparing() {
     });
     if (!all_known) return;
     change();
-    for (Move& move : out_.wave.moves) {
+    for (Move& move : next_.wave.moves) {
       const PodView* pod = find(move.target_pod);
       move.target_uid = pod->uid;
       move.target_address = pod->address;
@@ -110,7 +111,7 @@ void Machine::pausing() {
     case GateState::kCancelling: {
       if (!cancel_gate()) return;
       change();
-      out_.wave.gate.state = GateState::kNone;
+      next_.wave.gate.state = GateState::kNone;
       return;
     }
     case GateState::kCommitted: {
@@ -149,9 +150,9 @@ void Machine::set_gate() {
         std::max({newest, pod.completed + static_cast<std::uint64_t>(since), pod.armed ? pod.armed->completed : 0});
   });
   change();
-  out_.wave.gate = {.state = GateState::kArmed,
-                    .superstep = newest + 2 + static_cast<std::uint64_t>(std::min(lead, 1e9)),
-                    .attempt = wave_.gate.attempt + 1};
+  next_.wave.gate = {.state = GateState::kArmed,
+                     .superstep = newest + 2 + static_cast<std::uint64_t>(std::min(lead, 1e9)),
+                     .attempt = wave_.gate.attempt + 1};
 }
 
 void Machine::arm_gate() {
@@ -162,13 +163,13 @@ void Machine::arm_gate() {
       return;
     }
     all = false;
-    act({ActionKind::kArmGate, name_of(pod), wave_.gate.superstep, {}});
+    act(Action::arm_gate(name_of(pod), wave_.gate.superstep));
   });
   if (!all && !late) return;
   change();
   // Stored before the first commitGate is sent: from here on every sidecar must follow, also when this
   // operator dies in between, because a rank that waits at an armed gate waits for ever.
-  out_.wave.gate.state = late ? GateState::kCancelling : GateState::kCommitted;
+  next_.wave.gate.state = late ? GateState::kCancelling : GateState::kCommitted;
 }
 
 // --- Checkpointing, Transferring, Restoring: every rank is stopped -------------------------------------
@@ -202,7 +203,7 @@ void Machine::restoring() {
   });
   if (!restored || !prepared) return;
   enter(Phase::kResuming);
-  out_.commit = plan;  // THE commit point: from here on the targets are the ranks
+  next_.commit = plan;  // THE commit point: from here on the targets are the ranks
 }
 
 // --- Resuming: committed -------------------------------------------------------------------------------

@@ -1,20 +1,16 @@
 // The migration state machine: drawing in README.md, one function, no I/O, no clock.
 //
-// step() answers with EITHER a changed wave, to be stored before anything else happens, OR actions that
-// the unchanged wave needs now. So whatever was done to the outside is explained by what is stored, and
-// an operator killed anywhere starts again from the stored wave. Phases whose work is done already are passed
-// in one change.
-//
-// `commit` is the plan that must be written to BSPJob.status.epoch in the same update as the wave
-// (compare-and-swap on resourceVersion: an older operator that wakes up late can't commit). This write
-// is the commit point of a migration: before it every failure goes back, after it only forward.
+// A step changes the wave or asks for actions, never both (operator/step.h). Phases whose work is done already are
+// passed in one change.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "operator/migrate/action.h"
 #include "operator/migrate/view.h"
 #include "operator/migrate/wave.h"
+#include "operator/step.h"
 
 namespace bsp::migrate {
 
@@ -39,12 +35,14 @@ struct Limits {
   std::uint32_t gate_attempts = 8;
 };
 
-struct Step {
+// `commit` is the plan to be written to BSPJob.status.epoch in the same update as the wave (compare-and-swap on
+// resourceVersion: an older operator that wakes up late can't commit). This write is the commit point of a migration:
+// before it every failure rolls back, after it the wave only goes forward.
+struct WaveChange {
   Wave wave;
-  bool changed = false;
   std::optional<wire::EpochPlan> commit = std::nullopt;
-  std::vector<Action> actions = {};  // empty if changed
 };
+using Step = bsp::Step<WaveChange, std::vector<Action>>;
 
 Step step(const Wave& wave, const View& view, Time now, const Limits& limits);
 

@@ -13,34 +13,9 @@
 #include "base/core/clock.h"
 #include "crds/rankmigration.h"
 #include "crds/wire.h"
+#include "operator/migrate/action.h"
 
 namespace bsp::migrate {
-
-// What the operator is asked to do. Verbs go to the sidecar of `pod` (crds/wire.h); every action may be
-// carried out twice.
-enum class ActionKind {
-  kCreateTargetPod,  // the move's target pod
-  kDeletePod,
-  kPrepareEpoch,  // {epoch}: next or rollback plan
-  kOpenEpoch,     // {epoch}
-  kReceive,       // and restore what has come
-  kArmGate,       // {superstep}
-  kCommitGate,    // {superstep}; with a move: its source sends itself there as soon as it has stopped
-  kCancelGate,    // {superstep}: what is taken back
-  kSend,
-  kRestore,
-  kDiscard,
-};
-std::string_view to_string(ActionKind kind);
-
-struct Action {
-  ActionKind kind = ActionKind::kDeletePod;
-  std::string pod;
-  std::uint64_t number = 0;                        // epoch or superstep
-  std::optional<std::size_t> move = std::nullopt;  // index into Wave::moves
-  bool operator==(const Action&) const = default;
-  auto operator<=>(const Action&) const = default;
-};
 
 struct ArmAnswer {
   std::uint64_t superstep = 0;

@@ -2,8 +2,6 @@
 
 #include <format>
 
-#include "operator/migrate/view.h"
-
 namespace bsp::migrate {
 
 std::string_view to_string(GateState state) {
@@ -18,34 +16,6 @@ std::string_view to_string(GateState state) {
       return "Cancelling";
     case GateState::kDropping:
       return "Dropping";
-  }
-  return "?";
-}
-
-std::string_view to_string(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::kCreateTargetPod:
-      return "create target pod";
-    case ActionKind::kDeletePod:
-      return "delete pod";
-    case ActionKind::kPrepareEpoch:
-      return "prepareEpoch";
-    case ActionKind::kOpenEpoch:
-      return "openEpoch";
-    case ActionKind::kReceive:
-      return "receive";
-    case ActionKind::kArmGate:
-      return "armGate";
-    case ActionKind::kCommitGate:
-      return "commitGate";
-    case ActionKind::kCancelGate:
-      return "cancelGate";
-    case ActionKind::kSend:
-      return "send";
-    case ActionKind::kRestore:
-      return "restore";
-    case ActionKind::kDiscard:
-      return "discard";
   }
   return "?";
 }

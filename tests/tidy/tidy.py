@@ -24,7 +24,8 @@ EDGES = {
     "operator/record": ["base/core", "base/json", "crds", "operator/decide"],
     "operator/exchange": ["crds"],
     "operator/exchange/link": ["base/core", "base/net", "operator/exchange"],  # link_group: sockets and a thread
-    "operator/migrate": ["base/core", "crds"],
+    "operator/step": ["base/core"],
+    "operator/migrate": ["base/core", "crds", "operator/step"],
     "operator/kube": ["base/core", "base/json"],
     "operator/kinds": ["crds", "operator/kube"],
     "operator/arguments": ["base/core", "crds"],
@@ -34,7 +35,7 @@ EDGES = {
     "operator/reconcile/capacity/stores": ["base/core", "base/json", "crds", "operator/exchange/link", "operator/kinds",
                                            "operator/kube", "operator/reconcile/capacity"],
     "operator/reconcile/kernel": ["base/core", "base/json", "crds", "operator/decide", "operator/migrate", "operator/observe",
-                                  "operator/record", "operator/reconcile/capacity"],
+                                  "operator/record", "operator/reconcile/capacity", "operator/step"],
     "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds", "operator/kinds", "operator/kube",
                                  "operator/observe", "operator/reconcile/capacity",
                                  "operator/reconcile/capacity/stores", "operator/reconcile/kernel"],

@@ -18,9 +18,9 @@ constexpr std::chrono::seconds kOthersEnd{30};
 }  // namespace
 
 void JobKernel::enter(JobPhase phase, std::string reason, std::string message) {
-  out.store_first = true;
+  stores = true;
   if (status().phase != phase)
-    out.events.push_back(
+    notices.events.push_back(
         {phase == JobPhase::kFailed || phase == JobPhase::kRestarting ? "Warning" : "Normal", reason, message});
   status().phase = phase;
   status().reason = std::move(reason);
@@ -36,7 +36,7 @@ void JobKernel::fail_attempt(const Failure& failure) {
                                .reason = failure.reason,
                                .message = failure.message,
                                .rank = failure.rank ? std::optional<RankId>(RankId{*failure.rank}) : std::nullopt});
-  out.show_logs_of = failure.pod;
+  change.show_logs_of = failure.pod;
   status().migrations.active = 0;
   if (failure.final) return enter(JobPhase::kFailed, failure.reason, failure.message);
   if (attempt >= policy.backoff_limit)
@@ -103,32 +103,32 @@ void JobKernel::note_lost_pods() {
 
 void JobKernel::delete_all_pods() {
   for (const auto& [name, pod] : o.pods)
-    if (!pod.deleting) out.delete_pods.push_back(name);
+    if (!pod.deleting) work.delete_pods.push_back(name);
 }
 
 void JobKernel::end_orphans(const migrate::Wave* wave) {
   for (const Refusal& refusal : orphans(wave, o))
     for (const auto& m : o.migrations)
-      if (m.metadata.name == refusal.migration) out.migrations.push_back(refused(m, refusal, o.now));
+      if (m.metadata.name == refusal.migration) notices.migrations.push_back(refused(m, refusal, o.now));
 }
 
 void JobKernel::restarting() {
   if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
-    out.migrations = show_wave(**wave, o);
+    notices.migrations = show_wave(**wave, o);
   if (pods_left()) {
     if (past_deadline()) return fail_by_deadline();
     note_lost_pods();
     return delete_all_pods();
   }
-  if (!out.migrations.empty()) return;  // the next attempt forgets the wave: its objects must have ended
+  if (!notices.migrations.empty()) return;  // the next attempt forgets the wave: its objects must have ended
   enter(JobPhase::kPending, "Restarting", std::format("attempt {}", status().attempt + 1));
 }
 
 void JobKernel::suspended() {
   if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
-    out.migrations = show_wave(**wave, o);
+    notices.migrations = show_wave(**wave, o);
   if (pods_left()) return delete_all_pods();
-  if (o.job.spec.run_policy.suspend || !out.migrations.empty()) return;
+  if (o.job.spec.run_policy.suspend || !notices.migrations.empty()) return;
   status().start_time = {};  // the deadline counts from the resumption, as a Job's does
   enter(JobPhase::kPending, "Resumed", "spec.runPolicy.suspend was cleared");
 }
@@ -136,7 +136,7 @@ void JobKernel::suspended() {
 void JobKernel::finished() {
   auto wave = stored_wave(status());
   const bool ended = wave && *wave && migrate::is_finished(**wave);
-  if (ended) out.migrations = show_wave(**wave, o);
+  if (ended) notices.migrations = show_wave(**wave, o);
   end_orphans(ended ? &**wave : nullptr);
   const auto policy = o.job.spec.run_policy.clean_pod_policy;
   for (const auto& [name, pod] : o.pods) {
@@ -148,68 +148,84 @@ void JobKernel::finished() {
     const bool runs = !ended_app || (pod.others_run && o.ended_for > kOthersEnd);
     const bool remove =
         policy == crds::CleanPodPolicy::kAll || !current || (policy == crds::CleanPodPolicy::kRunning && runs);
-    if (remove && !pod.deleting) out.delete_pods.push_back(name);
+    if (remove && !pod.deleting) work.delete_pods.push_back(name);
   }
   for (const auto& m : o.migrations)
-    if (m.status.phase == migrate::Phase::kPending &&
-        std::ranges::none_of(out.migrations, [&](const auto& told) { return told.metadata.name == m.metadata.name; }))
-      out.migrations.push_back(refused(m, {m.metadata.name, "JobFinished", "the job has ended"}, o.now));
+    if (m.status.phase == migrate::Phase::kPending && std::ranges::none_of(notices.migrations, [&](const auto& told) {
+          return told.metadata.name == m.metadata.name;
+        }))
+      notices.migrations.push_back(refused(m, {m.metadata.name, "JobFinished", "the job has ended"}, o.now));
   if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished;
       ttl && to_seconds(o.ended_for) > static_cast<double>(*ttl))
-    out.remove_job = true;
+    work.remove_job = true;
 }
 
-Outcome reconcile_job(const Observed& o, const Advice& advice, const migrate::Limits& limits,
-                      const JobLimits& job_limits) {
-  JobKernel k{o, advice, limits, job_limits, {}, judge_silence(o, job_limits)};
-  k.out.status = advice.status;
-  k.out.status.observed_generation = o.job.metadata.generation;
-  if (o.job.metadata.deletion_timestamp != Time{}) {
-    k.delete_all_pods();
-    // Nothing is started anew: what is lost need not be waited for.
-    k.out.remove_finalizer =
-        o.being_made.empty() && std::ranges::all_of(o.pods, [](const auto& entry) { return entry.second.lost; });
-    return std::move(k.out);
-  }
+void JobKernel::by_phase() {
   switch (o.job.status.phase) {
     case JobPhase::kPending:
-      k.pending();
-      break;
+      return pending();
     case JobPhase::kStarting:
-      k.starting();
-      break;
+      return starting();
     case JobPhase::kRunning:
     case JobPhase::kMigrating:
-      k.running();
-      break;
+      return running();
     case JobPhase::kRestarting:
-      k.restarting();
-      break;
+      return restarting();
     case JobPhase::kSuspended:
-      k.suspended();
-      break;
+      return suspended();
     case JobPhase::kSucceeded:
     case JobPhase::kFailed:
-      k.finished();
-      break;
+      return finished();
   }
-  refresh_status(o, k.out.status);
-  auto tell = [&](const char* condition) {
-    k.out.store_first = true;  // so that it is told once
-    k.out.events.push_back({"Warning", condition, crds::find_condition(k.out.status.conditions, condition)->message});
+}
+
+void JobKernel::deleted() {
+  delete_all_pods();
+  // Nothing is started anew, so there is no need to wait for lost pods.
+  work.remove_finalizer =
+      o.being_made.empty() && std::ranges::all_of(o.pods, [](const auto& entry) { return entry.second.lost; });
+}
+
+// Each of these conditions comes with one event, so it is stored as soon as it turns.
+void JobKernel::warn() {
+  auto raised = [&](const char* condition) {
+    stores = true;
+    notices.events.push_back({"Warning", condition, crds::find_condition(status().conditions, condition)->message});
   };
-  const bool has_ranks = k.out.status.phase == JobPhase::kStarting || k.out.status.phase == JobPhase::kRunning ||
-                         k.out.status.phase == JobPhase::kMigrating;
-  for (const char* condition : warn_of_silence(o, has_ranks ? k.silence : Silence{}, k.out.status, k.out.store_first))
-    tell(condition);
-  // Not while ranks may stand still: every request takes its time.
-  if (o.job.status.phase != JobPhase::kMigrating) k.out.forget = beyond_history(o);
-  if (warn_of_throttling(o, k.out.status)) tell(kCpuThrottled);
-  if (warn_of_no_supersteps(o, k.out.status)) tell(kNoSupersteps);
-  if (warn_of_move_memory(o, k.out.status)) tell(kMovesLackMemory);
-  if (warn_of_seccomp(o, k.out.status)) tell(kSeccompReplaced);
-  if (warn_of_rejected_reports(o, k.out.status)) tell(kReportsRejected);
-  return std::move(k.out);
+  const bool has_ranks = status().phase == JobPhase::kStarting || status().phase == JobPhase::kRunning ||
+                         status().phase == JobPhase::kMigrating;
+  for (const char* condition : warn_of_silence(o, has_ranks ? silence : Silence{}, status(), stores)) raised(condition);
+  if (warn_of_throttling(o, status())) raised(kCpuThrottled);
+  if (warn_of_no_supersteps(o, status())) raised(kNoSupersteps);
+  if (warn_of_move_memory(o, status())) raised(kMovesLackMemory);
+  if (warn_of_seccomp(o, status())) raised(kSeccompReplaced);
+  if (warn_of_rejected_reports(o, status())) raised(kReportsRejected);
+}
+
+Step JobKernel::take() {
+  if (stores) {
+    change.notices = std::move(notices);
+    return Step(std::move(change));
+  }
+  work.progress = std::move(change.status);
+  work.notices = std::move(notices);
+  return Step(std::move(work));
+}
+
+Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limits& limits,
+                   const JobLimits& job_limits) {
+  JobKernel k{o, advice, limits, job_limits, {.status = advice.status}, judge_silence(o, job_limits)};
+  k.status().observed_generation = o.job.metadata.generation;
+  if (o.job.metadata.deletion_timestamp != Time{}) {
+    k.deleted();
+    return k.take();
+  }
+  k.by_phase();
+  refresh_status(o, k.status());
+  k.warn();
+  // Every request takes time, so not while ranks may stand still.
+  if (o.job.status.phase != JobPhase::kMigrating) k.work.forget = beyond_history(o);
+  return k.take();
 }
 
 }  // namespace bsp::reconcile

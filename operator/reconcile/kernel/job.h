@@ -7,8 +7,7 @@
 //    │
 //    └─ Restarting <── a rank or its pod is lost, exits ≠ 0, never gets ready, or a wave fails
 //
-// Level-based: it reads everything each time and never asks what happened. What it decides is in the
-// status before it is done to the outside (Outcome::store_first).
+// Level-based: it reads everything each time and never asks what happened.
 #pragma once
 
 #include "crds/fencing.h"
@@ -24,8 +23,7 @@ struct JobLimits {
   Duration container_end = std::chrono::seconds(2);
 };
 
-Outcome reconcile_job(const Observed& o, const Advice& advice, const migrate::Limits& limits,
-                      const JobLimits& job_limits);
+Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limits& limits, const JobLimits& job_limits);
 
 // Why an attempt can't go on: whose fault, and whether another attempt could do better.
 struct Failure {

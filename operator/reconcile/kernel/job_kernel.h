@@ -16,10 +16,18 @@ struct JobKernel {
   const Advice& advice;
   const migrate::Limits& limits;
   const JobLimits& job_limits;
-  Outcome out;  // status is the job's own to begin with
+  StatusChange change;  // its status is the job's own to begin with
   Silence silence = {};
+  bool stores = false;  // the change; else the work is done
+  Work work = {};
+  Notices notices = {};
 
-  crds::BspJobStatus& status() { return out.status; }
+  crds::BspJobStatus& status() { return change.status; }
+  Step take();
+
+  void by_phase();
+  void deleted();  // the job is
+  void warn();
 
   // The phases, one function each.
   void pending();

@@ -31,16 +31,12 @@ void JobKernel::running() {
   for (const crds::RankPlace& place : status().ranks)
     if (const wire::RankStatus* s = rank_status(place.pod);
         s && s->gate_superstep != 0 && !s->gate_committed && s->phase != wire::RankPhase::kExited)
-      out.verbs.push_back({place.pod,
-                           wire::kCancelGate,
-                           {{"superstep", s->gate_superstep}},
-                           migrate::ActionKind::kCancelGate,
-                           s->gate_superstep});
+      work.actions.push_back(migrate::Action::cancel_gate(place.pod, s->gate_superstep));
   if (status().phase == JobPhase::kMigrating) return enter(JobPhase::kRunning, "Running", "every rank runs");
   // It would have to go back at once.
   if (!silence.ranks.empty()) return;
   // The next wave takes this one's place in the status: what it leaves to be done must have been done.
-  if (!out.migrations.empty() || !out.delete_pods.empty() || !o.being_made.empty()) return;
+  if (!notices.migrations.empty() || !work.delete_pods.empty() || !o.being_made.empty()) return;
   begin_moves();
 }
 
@@ -49,16 +45,16 @@ void JobKernel::begin_moves() {
   std::vector<MoveRequest> requests;
   if (advice.call) {
     status().last_decision = advice.call->decision;
-    out.store_first = true;
-    out.events.push_back({"Normal", "Rescheduled", advice.call->decision.message});
+    stores = true;
+    notices.events.push_back({"Normal", "Rescheduled", advice.call->decision.message});
     requests = advice.call->moves;
   }
   std::ranges::copy(waiting_requests(o), std::back_inserter(requests));
   if (requests.empty()) return;
   auto refuse = [&](const Refusal& refusal) {
     for (const auto& m : o.migrations)
-      if (m.metadata.name == refusal.migration) out.migrations.push_back(refused(m, refusal, o.now));
-    out.events.push_back(
+      if (m.metadata.name == refusal.migration) notices.migrations.push_back(refused(m, refusal, o.now));
+    notices.events.push_back(
         {"Warning", refusal.reason, (refusal.migration.empty() ? "" : refusal.migration + ": ") + refusal.message});
   };
   if (std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
@@ -70,9 +66,9 @@ void JobKernel::begin_moves() {
   for (const Refusal& r : begun.refused) refuse(r);
   for (const Refusal& r : begun.waiting) tell_waiting(r);
   if (!begun.wave) return;
-  out.moving = true;
+  work.moving = true;
   for (const migrate::Move& move : begun.wave->moves)
-    out.reserve.push_back({move.target_pod, move.rank, status().epoch->sets[move.target_set], move.target_node});
+    change.reserve.push_back({move.target_pod, move.rank, status().epoch->sets[move.target_set], move.target_node});
   enter(JobPhase::kMigrating, "Migrating",
         std::format("wave {} moves {} rank(s)", begun.wave->number, begun.wave->moves.size()));
 }
@@ -84,7 +80,7 @@ void JobKernel::tell_waiting(const Refusal& why) {
     m.status.observed_generation = m.metadata.generation;
     m.status.reason = why.reason;
     m.status.message = why.message;
-    out.migrations.push_back(std::move(m));
+    notices.migrations.push_back(std::move(m));
   }
 }
 
@@ -98,36 +94,37 @@ void JobKernel::migrating(const migrate::Wave& wave) {
                                 : ends                        ? "the program is ending"
                                 : !deleted.empty()            ? std::format("RankMigration {} was deleted", deleted)
                                                               : "";
-  out.moving = true;
+  work.moving = true;
   migrate::View view = view_of(o, silence, cancelled);
   view.job_ends = o.job.spec.run_policy.suspend || past_deadline();
   view.bytes_per_second = bandwidth_of(wave, o);
   const migrate::Step step = migrate::step(wave, view, o.now, limits);
-  out.migrations = show_wave(wave, o);
+  notices.migrations = show_wave(wave, o);
   end_orphans(&wave);
-  if (!step.changed) return carry_out(step, o, out);
-  out.store_first = true;
-  status().wave_state = migrate::to_json(step.wave);
-  show_delay(o, migrate::is_finished(step.wave) ? "" : step.wave.delay, status());
-  if (step.commit) {
-    status().epoch = *step.commit;
-    place_ranks(step.wave, o, status());
+  const migrate::WaveChange* const next = step.change();
+  if (!next) return add_actions(wave, step.work(), o, work);
+  stores = true;
+  status().wave_state = migrate::to_json(next->wave);
+  show_delay(o, migrate::is_finished(next->wave) ? "" : next->wave.delay, status());
+  if (next->commit) {
+    status().epoch = *next->commit;
+    place_ranks(next->wave, o, status());
   }
-  for (std::size_t i = wave.times.size(); i < step.wave.times.size(); ++i) {  // every phase passed in this change
-    const bool last = i + 1 == step.wave.times.size();
-    out.events.push_back(
-        {last && !step.wave.reason.empty() ? "Warning" : "Normal",
-         "Wave" + std::string(crds::to_string(step.wave.times[i].phase)),
-         std::format("wave {}{}", wave.number, last && !step.wave.message.empty() ? ": " + step.wave.message : "")});
+  for (std::size_t i = wave.times.size(); i < next->wave.times.size(); ++i) {  // every phase passed in this change
+    const bool last = i + 1 == next->wave.times.size();
+    notices.events.push_back(
+        {last && !next->wave.reason.empty() ? "Warning" : "Normal",
+         "Wave" + std::string(crds::to_string(next->wave.times[i].phase)),
+         std::format("wave {}{}", wave.number, last && !next->wave.message.empty() ? ": " + next->wave.message : "")});
   }
-  if (wave.delay.empty() && !step.wave.delay.empty())
-    out.events.push_back({"Warning", "WaveDelayed", std::format("wave {}: {}", wave.number, step.wave.delay)});
-  if (migrate::is_finished(step.wave)) count_wave(step.wave);
-  if (step.wave.phase == migrate::Phase::kFailed) {
-    if (view.job_ends && step.wave.reason == "Cancelled") return past_deadline() ? fail_by_deadline() : suspend();
-    const auto lost = step.wave.lost_rank;
-    fail_attempt({lost, lost ? status().ranks[*lost].pod : "", step.wave.reason,
-                  step.wave.message + (lost ? where(status().ranks[*lost], o) : ""), false});
+  if (wave.delay.empty() && !next->wave.delay.empty())
+    notices.events.push_back({"Warning", "WaveDelayed", std::format("wave {}: {}", wave.number, next->wave.delay)});
+  if (migrate::is_finished(next->wave)) count_wave(next->wave);
+  if (next->wave.phase == migrate::Phase::kFailed) {
+    if (view.job_ends && next->wave.reason == "Cancelled") return past_deadline() ? fail_by_deadline() : suspend();
+    const auto lost = next->wave.lost_rank;
+    fail_attempt({lost, lost ? status().ranks[*lost].pod : "", next->wave.reason,
+                  next->wave.message + (lost ? where(status().ranks[*lost], o) : ""), false});
   }
 }
 
@@ -142,8 +139,8 @@ void JobKernel::count_wave(const migrate::Wave& wave) {
 
 // What a wave leaves to be done when it has ended: its objects' last word, the pods nobody needs.
 void JobKernel::after_wave(const migrate::Wave& wave) {
-  out.migrations = show_wave(wave, o);
-  carry_out(migrate::step(wave, view_of(o, silence, ""), o.now, limits), o, out);
+  notices.migrations = show_wave(wave, o);
+  add_actions(wave, migrate::step(wave, view_of(o, silence, ""), o.now, limits).work(), o, work);
 }
 
 }  // namespace bsp::reconcile

@@ -40,8 +40,8 @@ void JobKernel::wait_for_capacity(const std::string& why) {
   if (status().message == why) return;
   status().reason = "NoCapacity";
   status().message = why;
-  out.store_first = true;
-  out.events.push_back({"Warning", "NoCapacity", why});
+  stores = true;
+  notices.events.push_back({"Warning", "NoCapacity", why});
 }
 
 void JobKernel::place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform) {
@@ -90,7 +90,7 @@ void JobKernel::starting() {
     plan.epoch = status().epochs_used++;
     plan.pmix_namespace = std::format("{}-e{}", o.job.metadata.uid, plan.epoch);
     status().epoch = std::move(plan);
-    out.store_first = true;
+    stores = true;
     return;
   }
   if (open_epoch()) enter(JobPhase::kRunning, "Running", "every rank runs");
@@ -102,13 +102,13 @@ void JobKernel::Cold::add(const crds::RankPlace& place, std::string_view lack) {
 
 bool JobKernel::ask_for_pod(const crds::RankPlace& place, Cold& cold) {
   if (!o.being_made.contains(place.pod))
-    out.create_pods.push_back({.rank = place.rank.value,
-                               .generation = place.generation - 1,
-                               .attempt = status().attempt,
-                               .set = place.set,
-                               .node = place.node,
-                               .target = false,
-                               .migration = ""});
+    work.create_pods.push_back({.rank = place.rank.value,
+                                .generation = place.generation - 1,
+                                .attempt = status().attempt,
+                                .set = place.set,
+                                .node = place.node,
+                                .target = false,
+                                .migration = ""});
   const auto why = o.not_created.find(place.pod);
   if (why == o.not_created.end()) {
     cold.add(place, "does not exist");
@@ -162,6 +162,7 @@ bool JobKernel::open_epoch() {
     return s && (s->prepared_epoch >= epoch.epoch || s->epoch >= epoch.epoch);
   });
   bool open = true;
+  migrate::Action::Fields plan;
   for (const wire::Member& m : epoch.members) {
     const wire::RankStatus* s = rank_status(m.pod);
     if (s && s->epoch >= epoch.epoch && s->phase != wire::RankPhase::kOpening) continue;
@@ -169,13 +170,10 @@ bool JobKernel::open_epoch() {
     open = false;
     if (!s) continue;
     if (s->prepared_epoch < epoch.epoch) {
-      nlohmann::json fields;
-      to_json(fields, epoch);
-      out.verbs.push_back(
-          {m.pod, wire::kPrepareEpoch, std::move(fields), migrate::ActionKind::kPrepareEpoch, epoch.epoch});
+      if (!plan) plan = migrate::encode(epoch);
+      work.actions.push_back(migrate::Action::prepare_epoch(m.pod, epoch.epoch, plan));
     } else if (all_prepared) {
-      out.verbs.push_back(
-          {m.pod, wire::kOpenEpoch, {{"epoch", epoch.epoch}}, migrate::ActionKind::kOpenEpoch, epoch.epoch});
+      work.actions.push_back(migrate::Action::open_epoch(m.pod, epoch.epoch));
     }
   }
   return open;

@@ -1,5 +1,5 @@
-// What one reconcile of one job reads, and what it answers: plain values between the pure kernels and
-// the shell. The shell fills Observed from the API and the sidecars, and carries Outcome out.
+// What one reconcile of one job reads, and what it answers: plain values between the pure kernels and the shell. The
+// shell fills Observed from the API and the sidecars, and applies the Step.
 #pragma once
 
 #include <map>
@@ -17,6 +17,7 @@
 #include "operator/observe/snapshot.h"
 #include "operator/reconcile/capacity/reservations.h"
 #include "operator/reconcile/kernel/pods.h"
+#include "operator/step.h"
 
 namespace bsp::reconcile {
 
@@ -145,15 +146,6 @@ struct Observed {
   std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
 };
 
-// A request to a sidecar.
-struct Verb {
-  std::string pod;
-  std::string verb;
-  nlohmann::json fields;
-  migrate::ActionKind kind = migrate::ActionKind::kPrepareEpoch;  // how its answer is noted
-  std::uint64_t number = 0;                                       // epoch or superstep
-};
-
 struct Event {
   std::string type;  // Normal, Warning
   std::string reason;
@@ -166,23 +158,31 @@ struct Forgotten {
   std::string uid;
 };
 
-struct Outcome {
-  crds::BspJobStatus status;
-  // The status must be stored before anything below is done, and then everything is asked again.
-  bool store_first = false;
-  // With it: these slots must be reserved before that, and if another job has reserved meanwhile everything is asked
-  // again.
-  std::vector<ReservedSlot> reserve;
-  bool moving = false;  // a wave is under way: what is reserved for it stays reserved
-  std::vector<PodRequest> create_pods;
-  std::vector<std::string> delete_pods;
-  std::vector<Verb> verbs;
-  std::vector<crds::RankMigration> migrations;  // to be created, or their status written
-  std::vector<Forgotten> forget;
+// What people read. No step of the job depends on it, so it is written when the ranks run.
+struct Notices {
   std::vector<Event> events;
+  std::vector<crds::RankMigration> migrations;  // to be created, or their status written
+};
+
+struct StatusChange {
+  crds::BspJobStatus status;
+  std::vector<ReservedSlot> reserve = {};  // to be reserved before the status is stored
+  std::string show_logs_of = {};           // pod whose last lines belong to status.message
+  Notices notices = {};                    // of it, once it is stored
+};
+
+struct Work {
+  crds::BspJobStatus progress;  // the status with what may be stored late: superstep, times, memory
+  bool moving = false;          // a wave is under way: what is reserved for it stays reserved
+  std::vector<PodRequest> create_pods = {};
+  std::vector<std::string> delete_pods = {};
+  std::vector<migrate::Action> actions = {};  // verbs to sidecars
+  std::vector<Forgotten> forget = {};
   bool remove_finalizer = false;  // the job is being deleted and nothing of it is left
   bool remove_job = false;        // its time to live after the end is over
-  std::string show_logs_of;       // pod whose last lines belong to status.message
+  Notices notices = {};
 };
+
+using Step = bsp::Step<StatusChange, Work>;
 
 }  // namespace bsp::reconcile

@@ -297,73 +297,40 @@ bool wants_its_node(const std::string& migration, const Observed& o) {
     return m.metadata.name == migration && !m.spec.target_node.empty();
   });
 }
-
-nlohmann::json send_fields(const migrate::Move& move) {
-  return {{"migration", move.migration}, {"to_pod", move.target_pod}, {"to_address", move.target_address}};
-}
 }  // namespace
 
-void carry_out(const migrate::Step& step, const Observed& o, Outcome& out) {
-  const auto wave = step.wave;
-  const wire::EpochPlan& current = *o.job.status.epoch;
-  for (const migrate::Action& action : step.actions) {
-    const migrate::Move* move = action.move ? &wave.moves[*action.move] : nullptr;
-    auto verb = [&](const char* name, nlohmann::json fields) {
-      out.verbs.push_back({action.pod, name, std::move(fields), action.kind, action.number});
-    };
+void add_actions(const migrate::Wave& wave, const std::vector<migrate::Action>& actions, const Observed& o,
+                 Work& work) {
+  for (const migrate::Action& action : actions) {
     switch (action.kind) {
       case ActionKind::kCreateTargetPod: {
-        if (!migration_of(*move, o)) break;  // it is being written; see deleted_of()
+        const migrate::Move& move = wave.moves[*action.move];
+        if (!migration_of(move, o)) break;  // it is being written; see deleted_of()
         if (o.being_made.contains(action.pod)) break;
-        const std::uint32_t generation = o.job.status.ranks[move->rank].generation - 1;
-        out.create_pods.push_back({.rank = move->rank,
-                                   .generation = generation,
-                                   .attempt = o.job.status.attempt,
-                                   .set = current.sets[move->target_set],
-                                   .node = move->target_node,
-                                   .pinned = wants_its_node(move->migration, o),
-                                   .target = true,
-                                   .migration = move->migration});
+        const std::uint32_t generation = o.job.status.ranks[move.rank].generation - 1;
+        work.create_pods.push_back({.rank = move.rank,
+                                    .generation = generation,
+                                    .attempt = o.job.status.attempt,
+                                    .set = o.job.status.epoch->sets[move.target_set],
+                                    .node = move.target_node,
+                                    .pinned = wants_its_node(move.migration, o),
+                                    .target = true,
+                                    .migration = move.migration});
         break;
       }
       case ActionKind::kDeletePod:
-        out.delete_pods.push_back(action.pod);
+        work.delete_pods.push_back(action.pod);
         break;
-      case ActionKind::kPrepareEpoch: {
-        const wire::EpochPlan plan = action.number == current.epoch     ? current
-                                     : action.number == wave.next_epoch ? migrate::next_plan(wave, current)
-                                                                        : migrate::rollback_plan(wave, current);
-        nlohmann::json fields;
-        to_json(fields, plan);
-        verb(wire::kPrepareEpoch, std::move(fields));
-        break;
-      }
+      case ActionKind::kPrepareEpoch:
       case ActionKind::kOpenEpoch:
-        verb(wire::kOpenEpoch, {{"epoch", action.number}});
-        break;
       case ActionKind::kReceive:
-        verb(wire::kReceive, {{"migration", move->migration}, {"from_pod", move->source_pod}, {"restore", true}});
-        break;
       case ActionKind::kArmGate:
-        verb(wire::kArmGate, {{"superstep", action.number}});
-        break;
-      case ActionKind::kCommitGate: {
-        nlohmann::json fields = {{"superstep", action.number}};
-        if (move) fields["send"] = send_fields(*move);
-        verb(wire::kCommitGate, std::move(fields));
-        break;
-      }
+      case ActionKind::kCommitGate:
       case ActionKind::kCancelGate:
-        verb(wire::kCancelGate, {{"superstep", action.number}});
-        break;
       case ActionKind::kSend:
-        verb(wire::kSend, send_fields(*move));
-        break;
       case ActionKind::kRestore:
-        verb(wire::kRestore, {{"migration", move->migration}});
-        break;
       case ActionKind::kDiscard:
-        verb(wire::kDiscard, {{"migration", move->migration}});
+        work.actions.push_back(action);
         break;
     }
   }

@@ -39,8 +39,8 @@ std::string deleted_of(const migrate::Wave& wave, const Observed& o);
 double bandwidth_of(const migrate::Wave& wave, const Observed& o);
 
 migrate::View view_of(const Observed& o, const Silence& silence, const std::string& cancelled);
-// Adds what the actions need to `out`.
-void carry_out(const migrate::Step& step, const Observed& o, Outcome& out);
+// Adds what the wave's actions need.
+void add_actions(const migrate::Wave& wave, const std::vector<migrate::Action>& actions, const Observed& o, Work& work);
 
 // A rank is stopped, so the others wait for it, or soon will: what is not needed to let it go on waits too.
 bool stands_still(const Observed& o);

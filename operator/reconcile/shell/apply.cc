@@ -1,7 +1,8 @@
-// Doing: the status stored, and then what follows from it.
+// Applying a step: a status is stored, or what follows from the stored one is done.
 #include <algorithm>
 #include <format>
 
+#include "base/core/fault.h"
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
@@ -13,51 +14,116 @@ namespace bsp::reconcile {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-// What only tells of a status that is stored waits until all that follows from it has been asked of the sidecars: every
-// write takes a while, and ranks may stand still.
-void JobShell::keep_for_later(const Outcome& out) {
-  std::ranges::copy(out.events, std::back_inserter(untold_));
-  for (const auto& migration : out.migrations) migrations_.add(migration);
+namespace {
+constexpr auto kStartingJob = 3s;
+
+// What a program prints need not be UTF-8, and a status must be.
+std::string as_utf8(const std::string& bytes) {
+  return json::parse(json(bytes).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
+}  // namespace
+
+std::optional<Duration> JobShell::apply(const Observed& o, const Advice& advice, const StatusChange& change) {
+  crds::BspJobStatus status = change.status;
+  if (!append_logs(change.show_logs_of, status.message)) return kRetry;
+  if (!change.reserve.empty())
+    if (const auto reserved = reserve(o, change); !reserved) {
+      if (reserved.error().code == ErrorCode::kConflict) return std::nullopt;
+      return kIdle;
+    }
+  if (!status_.store(o.job, status)) return std::max<Duration>(kRetry, status_.until_next_try());
+  // Only now: if this operator is killed before, the next one makes the call again.
+  if (advice.call && advice.call->record)
+    options_.record(job_ref_.at.name_space, job_ref_.at.name, *advice.call->record);
+  advisor_.stored();
+  for (const Event& event : change.notices.events)
+    fault_point("operator." + event.reason);  // stored; nothing of it done yet
+  keep(change.notices);
+  return std::nullopt;
 }
 
-// Before the wave is stored that the slots are for: whoever decides from now on sees them taken.
-bool JobShell::reserve(const Observed& o, const Outcome& out, Duration& pause) {
+Duration JobShell::apply(const Observed& o, const Advice& advice, const Work& work) {
+  keep(work.notices);
+  do_work(o, work);
+  const auto now = std::chrono::steady_clock::now();
+  // Progress can wait while ranks can't.
+  const bool waits = crds::is_finished(o.job.status.phase) || stands_still(o);
+  if (!advice.gains.empty() || (!waits && status_.progress_is_due())) status_.store(o.job, work.progress);
+  // An epoch that is being opened, or a wave: limits are short, and a verb may have to be sent again.
+  const bool opening = o.job.status.phase == crds::JobPhase::kStarting && o.job.status.epoch;
+  if (opening || o.job.status.phase == crds::JobPhase::kMigrating) return kRetry;
+  if (o.job.status.phase != crds::JobPhase::kRunning) return rest(o, work);
+  return std::max<Duration>(next_report_ - now, Duration(1ms));
+}
+
+// A job that has ended, is suspended or waits for its pods is reconciled again when something of it changes; only its time
+// to live and the next attempt to create a pod need a timer. The limits of a start are minutes.
+Duration JobShell::rest(const Observed& o, const Work& work) const {
+  const bool over = crds::is_finished(o.job.status.phase);
+  if (o.job.status.phase == crds::JobPhase::kStarting)
+    return std::max<Duration>(pods_.until_next_try(kStartingJob), kRetry);
+  if (!over && o.job.status.phase != crds::JobPhase::kSuspended) return kIdle;
+  if (!work.delete_pods.empty() || !work.notices.migrations.empty() || !work.forget.empty() || work.remove_job ||
+      work.remove_finalizer)
+    return kIdle;
+  Duration next = kQuiet;
+  if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished; over && ttl)
+    next = std::min(next, from_seconds(std::min(static_cast<double>(*ttl), 1e9)) - o.ended_for + kRetry);
+  return std::max<Duration>(next, kRetry);
+}
+
+bool JobShell::append_logs(const std::string& pod, std::string& message) {
+  if (pod.empty()) return true;
+  const auto tail = tails_.of(pod);
+  if (!tail) return false;
+  if (!tail->empty()) message += std::format("; the last lines of {}:\n{}", pod, as_utf8(*tail));
+  return true;
+}
+
+// Notices wait until the sidecars have been asked for everything that follows from the stored status: every write takes
+// time, and ranks may stand still.
+void JobShell::keep(const Notices& notices) {
+  std::ranges::copy(notices.events, std::back_inserter(untold_));
+  for (const auto& migration : notices.migrations) migrations_.add(migration);
+}
+
+// Before the wave that needs the slots is stored: whoever decides from now on sees them taken.
+Result<void> JobShell::reserve(const Observed& o, const StatusChange& change) {
   Reservation reservation{.uid = job_ref_.uid,
-                          .wave = out.status.wave,
+                          .wave = change.status.wave,
                           .each = requests_of(part_at(o.job.spec.pod_template, "spec")),
                           .checkpoint = MoveCapacity(o).of_largest().checkpoint,
-                          .slots = out.reserve,
+                          .slots = change.reserve,
                           .until = o.now + kReservationKept};
-  const auto reserved = reservations_.reserve(seen_, job_ref_.key(), std::move(reservation), o.now);
-  if (reserved) return not_reserved_.clear(), true;
-  if (reserved.error().code == ErrorCode::kConflict) return false;
-  pause = 1s;
-  if (not_reserved_.is_news(reserved.error().message))
+  auto reserved = reservations_.reserve(seen_, job_ref_.key(), std::move(reservation), o.now);
+  if (reserved)
+    not_reserved_.clear();
+  else if (reserved.error().code != ErrorCode::kConflict && not_reserved_.is_news(reserved.error().message))
     log_warning("no rank can move", {{"job", job_ref_.key()}, {"error", reserved.error().message}});
-  return false;
+  return reserved;
 }
 
-void JobShell::keep_reserved(const Outcome& out) {
+void JobShell::renew_reservation(const Work& work) {
   const std::string mine = job_ref_.key();
   const Time now = SystemClock{}.now();
-  const auto kept = out.moving ? reservations_.renew(mine, now) : reservations_.release(mine, now);
+  const auto kept = work.moving ? reservations_.renew(mine, now) : reservations_.release(mine, now);
   if (!kept && not_reserved_.is_news(kept.error().message))
-    log_warning("booked room can't be written", {{"job", mine}, {"error", kept.error().message}});
+    log_warning("failed to write a reservation", {{"job", mine}, {"error", kept.error().message}});
 }
 
-void JobShell::carry_out(const Observed& o, const Outcome& out) {
-  for (const Verb& verb : out.verbs) sidecars_->call(verb);
-  // What only tells waits while ranks stand still: the machines have better to do.
+void JobShell::do_work(const Observed& o, const Work& work) {
+  for (const migrate::Action& action : work.actions) sidecars_->call(action);
+  // Notices wait while ranks stand still: the machines have better to do.
   if (o.job.status.phase != crds::JobPhase::kMigrating || !stands_still(o)) {
     for (const Event& event : std::exchange(untold_, {})) events_.add(event);
     migrations_.write_pending();
   }
-  keep_reserved(out);
-  migrations_.forget(out.forget);
-  pods_.create(o, out.create_pods, certificates_.signer());
-  pods_.remove(o, out.delete_pods);
-  if (out.remove_finalizer) remove_all(o.job);
-  if (out.remove_job) remove_job();
+  renew_reservation(work);
+  migrations_.forget(work.forget);
+  pods_.create(o, work.create_pods, certificates_.signer());
+  pods_.remove(o, work.delete_pods);
+  if (work.remove_finalizer) remove_all(o.job);
+  if (work.remove_job) remove_job();
 }
 
 void JobShell::remove_job() {

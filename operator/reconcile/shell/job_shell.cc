@@ -18,15 +18,7 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 namespace {
-constexpr auto kIdle = 1s;
-constexpr auto kStarting = 3s;
-constexpr auto kQuiet = 15s;  // of a job for which nothing is left to do
-constexpr auto kRetry = 100ms;
-// What a program prints need not be UTF-8, and a status must be.
-std::string as_utf8(const std::string& bytes) {
-  return json::parse(json(bytes).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
-}
-constexpr int kMostStores = 16;
+constexpr int kMostChanges = 16;
 constexpr auto kIsolatedFor = 5min;
 constexpr auto kIsolateAgain = 1s;
 }  // namespace
@@ -160,11 +152,11 @@ Duration JobShell::look() {
   }
   not_prepared_.clear();
   calls_->set_lane(job->status.phase == crds::JobPhase::kMigrating ? kube::Lane::kUrgent : kube::Lane::kOrdinary);
-  // What is stored changes what is to be done, so all of it is asked again, until nothing is to be stored. That ends: each
-  // status stored takes the job or its wave a step along its drawing (job.h, migrate/README.md), turns a condition or holds
-  // a decision, which comes once in so many supersteps; a status that is not stored ends it too. An exception or a kernel that
-  // never rests would cost one worker: the longest way, a whole wave in one reconcile, has fewer steps than this.
-  for (int round = 0; round < kMostStores; ++round) {
+  // A stored change alters what is to be done, so everything is read and decided again until nothing is to be stored.
+  // That ends: each change takes the job or its wave one step along its drawing (job.h, migrate/README.md), turns a
+  // condition, or holds a decision, of which there is one in so many supersteps. The longest way, a whole wave whose work
+  // is done already, has fewer changes than kMostChanges, which only keeps a kernel that never rests from holding a worker.
+  for (int changes = 0; changes < kMostChanges; ++changes) {
     job = read();
     if (!job) return kQuiet;
     const Observed o = observe(*job);
@@ -172,59 +164,13 @@ Duration JobShell::look() {
     ask_who_hears(o);
     const Advice advice = advisor_.advance(o);
     note_advice(o, advice);
-    Outcome out = reconcile_job(o, advice, options_.limits, options_.job_limits);
-    if (!out.show_logs_of.empty()) {
-      const auto tail = tails_.of(out.show_logs_of);
-      if (!tail) return kRetry;
-      if (!tail->empty())
-        out.status.message += std::format("; the last lines of {}:\n{}", out.show_logs_of, as_utf8(*tail));
-    }
-    if (out.reserve.empty()) reservations_.looked(job_ref_.key());  // others need not wait for what follows
-    if (out.store_first) {
-      if (Duration pause{}; !out.reserve.empty() && !reserve(o, out, pause)) {
-        if (pause == Duration{}) continue;
-        return pause;
-      }
-      if (!status_.store(*job, out.status)) return std::max<Duration>(kRetry, status_.until_next_try());
-      // After it is stored: a call that nobody carries out, because this operator ends here, is made again by the next
-      // one.
-      if (advice.call && advice.call->record)
-        options_.record(job_ref_.at.name_space, job_ref_.at.name, *advice.call->record);
-      advisor_.stored();
-      for (const Event& event : out.events) fault_point("operator." + event.reason);  // stored; nothing of it done yet
-      keep_for_later(out);
-      continue;
-    }
-    keep_for_later(out);
-    carry_out(o, out);
-    const auto now = std::chrono::steady_clock::now();
-    // What it shows can wait: the ranks do not.
-    const bool waits = crds::is_finished(o.job.status.phase) || stands_still(o);
-    if (!advice.gains.empty() || (!waits && status_.progress_is_due())) status_.store(*job, out.status);
-    // An epoch that is being opened, or a wave: limits are short, and a verb may have to be sent again.
-    const bool opening = out.status.phase == crds::JobPhase::kStarting && out.status.epoch;
-    if (opening || out.status.phase == crds::JobPhase::kMigrating) return kRetry;
-    if (out.status.phase != crds::JobPhase::kRunning) return rest(o, out);
-    return std::max<Duration>(next_report_ - now, Duration(1ms));
+    const Step step = reconcile_job(o, advice, options_.limits, options_.job_limits);
+    const StatusChange* const change = step.change();
+    if (!change || change->reserve.empty()) reservations_.looked(job_ref_.key());  // others need not wait for the rest
+    if (!change) return apply(o, advice, step.work());
+    if (const auto again = apply(o, advice, *change)) return *again;
   }
   return kRetry;
-}
-
-// A job that has ended, is suspended or waits for its pods wakes us by a change; its time to live and its next try to make
-// a pod are our own. The limits of a start are minutes.
-Duration JobShell::rest(const Observed& o, const Outcome& out) const {
-  const bool over = crds::is_finished(out.status.phase);
-  if (out.status.phase == crds::JobPhase::kStarting) {
-    return std::max<Duration>(pods_.until_next_try(kStarting), kRetry);
-  }
-  if (!over && out.status.phase != crds::JobPhase::kSuspended) return kIdle;
-  if (!out.delete_pods.empty() || !out.migrations.empty() || !out.forget.empty() || out.remove_job ||
-      out.remove_finalizer)
-    return kIdle;
-  Duration next = kQuiet;
-  if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished; over && ttl)
-    next = std::min(next, from_seconds(std::min(static_cast<double>(*ttl), 1e9)) - o.ended_for + kRetry);
-  return std::max<Duration>(next, kRetry);
 }
 
 void JobShell::tell_unprepared(const std::string& why) {

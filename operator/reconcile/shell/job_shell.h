@@ -1,7 +1,7 @@
 // What the shell keeps of one job between two reconciles; all of it can be made anew from the objects.
 //
-//   observe (observe.cc) ─> advise (Advisor) ─> reconcile_job (kernel) ─┬─> store the status, and begin again
-//                                                                       └─> do what follows from it (apply.cc)
+//   observe (observe.cc) ─> advise (Advisor) ─> reconcile_job (kernel) ─> Step ─> apply (apply.cc)
+//      └──────────────────────── until nothing is to be stored ──────────────────────┘
 #pragma once
 
 #include <chrono>
@@ -29,6 +29,11 @@
 #include "operator/reconcile/shell/status_writer.h"
 
 namespace bsp::reconcile {
+
+// When a job is reconciled again at the latest.
+inline constexpr std::chrono::milliseconds kRetry{100};
+inline constexpr std::chrono::seconds kIdle{1};
+inline constexpr std::chrono::seconds kQuiet{15};  // nothing is left to do for it
 
 // What all jobs of a shell share.
 struct ShellParts {
@@ -66,12 +71,17 @@ class JobShell {
   void judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o);
   void ask_who_hears(const Observed& o);  // those that don't answer
   void gather(const Observed& o);         // asks the Set Managers for reports, when it is time
-  // False: somebody was faster, or it can't be written; decide again, after that pause.
-  bool reserve(const Observed& o, const Outcome& out, Duration& pause);
-  void keep_reserved(const Outcome& out);
-  void keep_for_later(const Outcome& out);
-  void carry_out(const Observed& o, const Outcome& out);
-  Duration rest(const Observed& o, const Outcome& out) const;
+  // nullopt: it is stored, or another job was faster; read and decide again. Else when to try again.
+  std::optional<Duration> apply(const Observed& o, const Advice& advice, const StatusChange& change);
+  // When to reconcile again at the latest.
+  Duration apply(const Observed& o, const Advice& advice, const Work& work);
+  bool append_logs(const std::string& pod, std::string& message);  // false: they are still being read
+  // Success: the slots are reserved. kConflict: another job has reserved since this one was observed.
+  Result<void> reserve(const Observed& o, const StatusChange& change);
+  void renew_reservation(const Work& work);
+  void keep(const Notices& notices);
+  void do_work(const Observed& o, const Work& work);
+  Duration rest(const Observed& o, const Work& work) const;
   void note_advice(const Observed& o, const Advice& advice);
   void remove_all(const crds::BspJob& job);
   void remove_job();

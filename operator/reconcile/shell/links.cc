@@ -167,42 +167,42 @@ void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer
   loop_.after(std::clamp<net::SteadyTime::duration>(silent / 10, kAskAgainLeast, kAskAgainMost), again);
 }
 
-void Sidecars::call(const Verb& verb) {
-  loop_.post([this, verb] {
-    if (const auto it = nodes_.find(verb.pod); it != nodes_.end()) send(it->second, verb);
+void Sidecars::call(const migrate::Action& action) {
+  loop_.post([this, action] {
+    if (const auto it = nodes_.find(action.pod); it != nodes_.end()) send(it->second, action);
   });
 }
 
-void Sidecars::send(const std::shared_ptr<Node>& node, const Verb& verb) {
-  Node::Sent& sent = node->sent[{verb.kind, verb.number}];
+void Sidecars::send(const std::shared_ptr<Node>& node, const migrate::Action& action) {
+  Node::Sent& sent = node->sent[{action.kind, action.number}];
   const auto now = std::chrono::steady_clock::now();
   if (sent.under_way || now < sent.at + kRepeatAfter) return;
   sent.under_way = true;
   std::weak_ptr<Node> weak = node;
-  log_debug("verb", {{"pod", verb.pod}, {"verb", verb.verb}, {"number", verb.number}});
+  log_debug("verb", {{"pod", action.pod}, {"verb", to_string(action.kind)}, {"number", action.number}});
   // The status is asked for on the same connection right behind the verb, and the verb counts as
   // answered only with it: so whoever sees the answer sees a status that is not older.
   auto outcome = std::make_shared<Result<net::Answer>>(fail(ErrorCode::kUnavailable, "no answer"));
   net::LinkPeer& command = node->opened(node->command);
-  command.call(verb.verb, verb.fields, {}, kAnswerLimit,
+  command.call(std::string(to_string(action.kind)), *action.fields, {}, kAnswerLimit,
                [outcome](Result<net::Answer> answer) { *outcome = std::move(answer); });
   command.call(wire::kStatus, nlohmann::json::object(), {}, kAnswerLimit,
-               [this, weak, verb, outcome, now](Result<net::Answer> status) {
+               [this, weak, action, outcome, now](Result<net::Answer> status) {
                  const auto self = weak.lock();
                  if (!self) return;
-                 Node::Sent& done = self->sent[{verb.kind, verb.number}];
+                 Node::Sent& done = self->sent[{action.kind, action.number}];
                  done.under_way = false;
                  done.at = std::chrono::steady_clock::now();
                  if (status) {
                    // A discard is answered when criu has let go: that is no round trip.
-                   if (verb.kind != ActionKind::kDiscard) {
+                   if (action.kind != ActionKind::kDiscard) {
                      std::lock_guard lock(mutex_);
                      const double took = std::chrono::duration<double>(done.at - now).count();
                      round_trip_ += 0.2 * (took - round_trip_);
                    }
                    note_status(self->pod(), status->header);
                  }
-                 note_answer(self->pod(), verb, *outcome);
+                 note_answer(self->pod(), action, *outcome);
                  tell();
                });
 }
@@ -257,25 +257,25 @@ SidecarFacts* Sidecars::facts_of(const std::string& pod) {
   return &facts;
 }
 
-void Sidecars::note_answer(const std::string& pod, const Verb& verb, const Result<net::Answer>& answer) {
+void Sidecars::note_answer(const std::string& pod, const migrate::Action& action, const Result<net::Answer>& answer) {
   std::lock_guard lock(mutex_);
   SidecarFacts* const facts = facts_of(pod);
   if (!facts) return;
   if (answer) {
-    facts->done.insert({verb.kind, verb.number});
-    if (verb.kind == ActionKind::kArmGate)
-      facts->armed = migrate::ArmAnswer{verb.number, count_at<std::uint64_t>(answer->header, "completed"),
+    facts->done.insert({action.kind, action.number});
+    if (action.kind == ActionKind::kArmGate)
+      facts->armed = migrate::ArmAnswer{action.number, count_at<std::uint64_t>(answer->header, "completed"),
                                         flag_at(answer->header, "late", false)};
     return;
   }
   const Error& error = answer.error();
   const bool unreached = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
   if (unreached || error.retryable) return;
-  log_warning("a sidecar refused", {{"pod", pod}, {"verb", verb.verb}, {"error", error.message}});
+  log_warning("a sidecar refused", {{"pod", pod}, {"verb", to_string(action.kind)}, {"error", error.message}});
   // Only these mean that the wave can't go on; what brings things back is tried until it succeeds.
-  if (verb.kind == ActionKind::kPrepareEpoch || verb.kind == ActionKind::kReceive || verb.kind == ActionKind::kSend ||
-      verb.kind == ActionKind::kRestore)
-    facts->refused = std::format("{}: {}", verb.verb, error.message);
+  if (action.kind == ActionKind::kPrepareEpoch || action.kind == ActionKind::kReceive ||
+      action.kind == ActionKind::kSend || action.kind == ActionKind::kRestore)
+    facts->refused = std::format("{}: {}", to_string(action.kind), error.message);
 }
 
 void Sidecars::ask_who_hears(const std::string& pod, const std::string& who, const std::vector<std::string>& silent) {

@@ -79,8 +79,8 @@ class Sidecars {
 
   // Exactly these pods (name -> ip:port) are watched from now on.
   void track(const std::map<std::string, std::string>& pods);
-  // Sends the verb unless the same one is under way or was answered just now.
-  void call(const Verb& verb);
+  // Sends the action's verb unless the same one is under way or was answered just now.
+  void call(const migrate::Action& action);
   // Asks the manager for the reports of its Set, page by page; the answers are given by take_reports().
   struct SetRequest {
     std::string manager;  // pod
@@ -104,7 +104,7 @@ class Sidecars {
   void look_for(const std::shared_ptr<Node>& node);
   void watch(const std::shared_ptr<Node>& node);
   void heard(const std::shared_ptr<Node>& node, const Result<net::Answer>& answer);
-  void send(const std::shared_ptr<Node>& node, const Verb& verb);
+  void send(const std::shared_ptr<Node>& node, const migrate::Action& action);
   void ask_page(const std::shared_ptr<Node>& node);
   void heard_page(const std::shared_ptr<Node>& of, const std::vector<nlohmann::json>& members,
                   const Result<net::Answer>& answer);
@@ -113,7 +113,7 @@ class Sidecars {
   void note_rejected(const std::string& pod, std::string why);
   bool note_status(const std::string& pod, const nlohmann::json& header);  // false: it can't be read
   void note_unreachable(const std::string& pod);
-  void note_answer(const std::string& pod, const Verb& verb, const Result<net::Answer>& answer);
+  void note_answer(const std::string& pod, const migrate::Action& action, const Result<net::Answer>& answer);
   void note_who_hears(const std::string& who, const nlohmann::json& answer);
   SidecarFacts* facts_of(const std::string& pod);
   void tell() const {

@@ -64,7 +64,7 @@ Duration StatusWriter::until_next_try() const { return again_ - std::chrono::ste
 // large object is written as much less often.
 //
 // Nothing that the next leader needs waits for it: whatever something follows from is stored before that is done
-// (Outcome::store_first), with all the rest. Progress is what the sidecars tell anew (superstep, times, memory), and what a
+// (StatusChange), with all the rest. Progress is what the sidecars tell anew (superstep, times, memory), and what a
 // leader may have a little older: calibration and the state of decisions, which every stored decision brings up to date.
 bool StatusWriter::progress_is_due() const {
   const Duration by_size =

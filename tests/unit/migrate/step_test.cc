@@ -18,6 +18,22 @@ using testing::Ne;
 using wire::RankPhase;
 using wire::TransferPhase;
 
+// An action without the fields of its verb, which follow from it.
+struct Asked {
+  ActionKind kind;
+  std::string pod;
+  std::uint64_t number;
+  std::optional<std::size_t> move;
+  bool operator==(const Asked&) const = default;
+};
+
+struct Answer {
+  Wave wave;  // as it is after the step
+  bool changed = false;
+  std::optional<wire::EpochPlan> commit;
+  std::vector<Asked> actions;
+};
+
 // Rank 0 of two moves from a to b in epoch 4.
 class Steps : public testing::Test {
  protected:
@@ -68,8 +84,14 @@ class Steps : public testing::Test {
     wave.gate = {GateState::kCommitted, 20, 1};
     for (const char* pod : {"a", "c"}) view.pods[pod].status->phase = RankPhase::kStopped;
   }
-  Step step() const { return migrate::step(wave, view, now, {}); }
-  std::vector<Phase> entered(const Step& s) const {
+  Answer step() const {
+    const Step step = migrate::step(wave, view, now, {});
+    if (const WaveChange* change = step.change()) return {change->wave, true, change->commit, {}};
+    Answer answer{.wave = wave, .commit = {}, .actions = {}};
+    for (const Action& a : step.work()) answer.actions.push_back({a.kind, a.pod, a.number, a.move});
+    return answer;
+  }
+  std::vector<Phase> entered(const Answer& s) const {
     std::vector<Phase> phases;
     for (std::size_t i = wave.times.size(); i < s.wave.times.size(); ++i) phases.push_back(s.wave.times[i].phase);
     return phases;
@@ -85,7 +107,7 @@ TEST_F(Steps, PhasesWhoseWorkIsDoneArePassedInOneWrite) {
   transfer("a", TransferPhase::kSent);
   transfer("b", TransferPhase::kRestored);
   view.pods["b"].status->phase = RankPhase::kStopped;
-  const Step s = step();
+  const Answer s = step();
   EXPECT_THAT(entered(s),
               ElementsAre(Phase::kCheckpointing, Phase::kTransferring, Phase::kRestoring, Phase::kResuming));
   ASSERT_TRUE(s.commit);
@@ -110,15 +132,15 @@ TEST_F(Steps, OnlyWhatIsDoneIsPassed) {
 
 TEST_F(Steps, TheVerdictTellsAMovedRankWhereTo) {
   wave.gate = {GateState::kCommitted, 20, 1};
-  EXPECT_THAT(step().actions, testing::UnorderedElementsAre(Action{ActionKind::kCommitGate, "a", 20, 0},
-                                                            Action{ActionKind::kCommitGate, "c", 20, std::nullopt}));
+  EXPECT_THAT(step().actions, testing::UnorderedElementsAre(Asked{ActionKind::kCommitGate, "a", 20, 0},
+                                                            Asked{ActionKind::kCommitGate, "c", 20, std::nullopt}));
   // Who gives a gate up has it committed everywhere first, but nobody sends itself away any more.
   wave.phase = Phase::kRollingBack;
   wave.times.push_back({Phase::kRollingBack, now});
   wave.gate.state = GateState::kDropping;
-  const Step s = step();
-  EXPECT_THAT(s.actions, Contains(Action{ActionKind::kCommitGate, "a", 20, std::nullopt}));
-  EXPECT_THAT(s.actions, Contains(Action{ActionKind::kCommitGate, "c", 20, std::nullopt}));
+  const Answer s = step();
+  EXPECT_THAT(s.actions, Contains(Asked{ActionKind::kCommitGate, "a", 20, std::nullopt}));
+  EXPECT_THAT(s.actions, Contains(Asked{ActionKind::kCommitGate, "c", 20, std::nullopt}));
 }
 
 TEST_F(Steps, WhyAConnectionBrokeIsToldWhenItsNodeTells) {
@@ -130,7 +152,7 @@ TEST_F(Steps, WhyAConnectionBrokeIsToldWhenItsNodeTells) {
   view.pods["c"].crippled = "the sidecar of c was killed";
   EXPECT_EQ(step().wave.message, wave.message) << "c takes no part in a move";
   view.pods["b"].crippled = "the sidecar of b was killed";
-  const Step told = step();
+  const Answer told = step();
   EXPECT_TRUE(told.changed);
   EXPECT_EQ(told.wave.message, "rank 0: the peer closed the connection; the sidecar of b was killed");
   wave = told.wave;
@@ -141,14 +163,14 @@ TEST_F(Steps, WhatSidecarsHaveForgottenToDoIsAskedFor) {
   all_stopped();
   wave.phase = Phase::kCheckpointing;
   wave.times.push_back({Phase::kCheckpointing, now});
-  EXPECT_THAT(step().actions, ElementsAre(Action{ActionKind::kSend, "a", 0, 0}));
+  EXPECT_THAT(step().actions, ElementsAre(Asked{ActionKind::kSend, "a", 0, 0}));
   transfer("a", TransferPhase::kDumping);
   EXPECT_THAT(step().actions, testing::IsEmpty());
   transfer("b", TransferPhase::kReceived);
   wave.phase = Phase::kRestoring;
   wave.times.push_back({Phase::kTransferring, now});
   wave.times.push_back({Phase::kRestoring, now});
-  EXPECT_THAT(step().actions, ElementsAre(Action{ActionKind::kRestore, "b", 0, 0}));
+  EXPECT_THAT(step().actions, ElementsAre(Asked{ActionKind::kRestore, "b", 0, 0}));
 }
 
 TEST_F(Steps, ATargetThatHasReceivedEarlyIsNotAskedToReceiveAgain) {
@@ -156,7 +178,7 @@ TEST_F(Steps, ATargetThatHasReceivedEarlyIsNotAskedToReceiveAgain) {
   transfer("a", TransferPhase::kSent);
   transfer("b", TransferPhase::kRestoring);
   view.pods["a"].status->phase = RankPhase::kStopped;
-  EXPECT_THAT(step().actions, Each(Field(&Action::kind, Ne(ActionKind::kReceive))));
+  EXPECT_THAT(step().actions, Each(Field(&Asked::kind, Ne(ActionKind::kReceive))));
 }
 
 TEST_F(Steps, ASourceThatDiesWhileOthersCloseIsNotMissedOnceItsCheckpointIsWhole) {
@@ -198,7 +220,7 @@ TEST_F(Steps, ALargeRankHasTheTimeThatItsMemoryTakes) {
       EXPECT_NE(step().wave.phase, Phase::kRollingBack)
           << megabytes << " MB, " << measured << " MB/s, " << crds::to_string(phase);
       view.now = began + from_seconds(limit + 0.1);
-      const Step late = step();
+      const Answer late = step();
       EXPECT_NEAR(late.wave.late_seconds, limit + 0.1, 1e-6);
       EXPECT_EQ(late.wave.phase, Phase::kRollingBack) << megabytes << " MB, " << measured << " MB/s";
       EXPECT_EQ(late.wave.reason, phase == Phase::kRestoring ? "RestoringTimeout" : "CheckpointingTimeout");
@@ -282,16 +304,16 @@ class Committed : public Steps {
 TEST_F(Committed, ALeaderThatComesLateGoesForward) {
   wave.times.back().time = now - std::chrono::hours(1);
   met(std::chrono::seconds(0));
-  EXPECT_THAT(step().actions, ElementsAre(Action{ActionKind::kOpenEpoch, "b", 4, std::nullopt}));
+  EXPECT_THAT(step().actions, ElementsAre(Asked{ActionKind::kOpenEpoch, "b", 4, std::nullopt}));
   wave.times.back().time = now + std::chrono::hours(1);
-  EXPECT_THAT(step().actions, ElementsAre(Action{ActionKind::kOpenEpoch, "b", 4, std::nullopt}));
+  EXPECT_THAT(step().actions, ElementsAre(Asked{ActionKind::kOpenEpoch, "b", 4, std::nullopt}));
 }
 
 TEST_F(Committed, TheCopyGoesFirst) {
   view.pods["b"].status->phase = RankPhase::kOpening;
   view.pods["b"].status->admitted_epoch = 4;
-  EXPECT_THAT(step().actions, ElementsAre(Action{ActionKind::kOpenEpoch, "b", 4, std::nullopt},
-                                          Action{ActionKind::kOpenEpoch, "c", 4, std::nullopt}));
+  EXPECT_THAT(step().actions, ElementsAre(Asked{ActionKind::kOpenEpoch, "b", 4, std::nullopt},
+                                          Asked{ActionKind::kOpenEpoch, "c", 4, std::nullopt}));
 }
 
 TEST_F(Committed, NothingFailsBecauseItTakesLongButItIsToldOnce) {
@@ -305,7 +327,7 @@ TEST_F(Committed, NothingFailsBecauseItTakesLongButItIsToldOnce) {
     }
     view.pods["c"].unreachable_since = view.now - std::chrono::hours(1);
     met(std::chrono::hours(1));
-    const Step told = step();
+    const Answer told = step();
     EXPECT_TRUE(told.changed);
     EXPECT_EQ(told.wave.phase, phase);
     EXPECT_THAT(told.wave.delay, testing::HasSubstr(std::format("rank 0 ({}) is Stopped, rank 1 (c) is not heard",
@@ -331,10 +353,10 @@ TEST_F(Committed, ACopyThatDiesFirstGivesTheRankBackToItsSource) {
   EXPECT_EQ(wave.reason, "TargetLost");
   EXPECT_FALSE(wave.rollback_committed);
   // Nothing is committed before all have promised to leave epoch 4 alone.
-  EXPECT_THAT(step().actions, ElementsAre(Action{ActionKind::kPrepareEpoch, "a", 5, std::nullopt},
-                                          Action{ActionKind::kPrepareEpoch, "c", 5, std::nullopt}));
+  EXPECT_THAT(step().actions, ElementsAre(Asked{ActionKind::kPrepareEpoch, "a", 5, std::nullopt},
+                                          Asked{ActionKind::kPrepareEpoch, "c", 5, std::nullopt}));
   view.pods["a"].status->prepared_epoch = view.pods["c"].status->prepared_epoch = 5;
-  const Step s = step();
+  const Answer s = step();
   ASSERT_TRUE(s.commit);
   EXPECT_TRUE(s.wave.rollback_committed);
   EXPECT_EQ(s.commit->epoch, 5u);
@@ -362,7 +384,7 @@ TEST_F(Committed, AnOpenEpochThatWasUnderWayIsSeenBeforeTheSourceIsNamed) {
   ASSERT_EQ(wave.phase, Phase::kRollingBack);
   view.pods["a"].status->prepared_epoch = view.pods["c"].status->prepared_epoch = 5;
   view.pods["c"].status->admitted_epoch = 4;
-  const Step s = step();
+  const Answer s = step();
   EXPECT_FALSE(s.commit);
   EXPECT_EQ(s.wave.phase, Phase::kFailed);
   EXPECT_THAT(s.wave.message, testing::HasSubstr("rank 1 was let into epoch 4"));
@@ -415,7 +437,7 @@ TEST_F(Committed, TheOtherCopiesOfTheWaveEndBeforeTheirSourcesGoOn) {
   met(std::chrono::hours(1));
   wave = step().wave;  // its delay is told
   EXPECT_FALSE(step().commit) << "however long it takes";
-  EXPECT_THAT(step().actions, Contains(Action{ActionKind::kDeletePod, "c2", 0, 1}));
+  EXPECT_THAT(step().actions, Contains(Asked{ActionKind::kDeletePod, "c2", 0, 1}));
   view.pods["c2"].deleting = true;
   EXPECT_FALSE(step().commit);
   view.pods["c2"].ended = true;

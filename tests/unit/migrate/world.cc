@@ -437,34 +437,34 @@ void World::operate() {
   if (now_ < operator_up_at_) return;
   for (int again = 0; again < 10; ++again) {
     const Step result = migrate::step(wave_, view(), time(), s_.limits);
-    if (result.changed) {
-      if (result.wave.phase != wave_.phase) {
+    if (const WaveChange* const change = result.change()) {
+      if (change->wave.phase != wave_.phase) {
         phase_at_ = now_;
-        note(std::format("{} -> {} {} {}", crds::to_string(wave_.phase), crds::to_string(result.wave.phase),
-                         result.wave.reason, result.wave.message));
+        note(std::format("{} -> {} {} {}", crds::to_string(wave_.phase), crds::to_string(change->wave.phase),
+                         change->wave.reason, change->wave.message));
         Phase from = wave_.phase;  // several may be passed in one write
-        for (std::size_t i = wave_.times.size(); i < result.wave.times.size(); ++i) {
-          if (!is_valid_transition(from, result.wave.times[i].phase)) violate("transition not in the drawing");
-          from = result.wave.times[i].phase;
+        for (std::size_t i = wave_.times.size(); i < change->wave.times.size(); ++i) {
+          if (!is_valid_transition(from, change->wave.times[i].phase)) violate("transition not in the drawing");
+          from = change->wave.times[i].phase;
         }
-        if (from != result.wave.phase) violate("a phase without a time");
-        if (result.wave.phase == Phase::kSucceeded)
-          for (const Move& m : result.wave.moves)
+        if (from != change->wave.phase) violate("a phase without a time");
+        if (change->wave.phase == Phase::kSucceeded)
+          for (const Move& m : change->wave.moves)
             if (Pod* t = pod(m.target_pod); !t || t->status.epoch != wave_.next_epoch)
               if (!struck_) violate("Succeeded without a running target");
       }
       stores_while_stopped_ += all_stopped();
       // Compare-and-swap on the job's status: an operator that is gone writes nothing.
-      wave_ = wave_from_json(to_json(result.wave)).value();
-      if (result.commit) {
-        note(std::format("commit epoch {}", result.commit->epoch));
-        if (result.commit->epoch <= epoch_.epoch) violate("an epoch number was used twice");
-        epoch_ = *result.commit;
+      wave_ = wave_from_json(to_json(change->wave)).value();
+      if (change->commit) {
+        note(std::format("commit epoch {}", change->commit->epoch));
+        if (change->commit->epoch <= epoch_.epoch) violate("an epoch number was used twice");
+        epoch_ = *change->commit;
       }
       continue;
     }
-    for (const Action& a : result.actions) {
-      auto [it, fresh] = sent_at_.try_emplace(a, now_);
+    for (const Action& a : result.work()) {
+      auto [it, fresh] = sent_at_.try_emplace({a.kind, a.pod, a.number}, now_);
       if (!fresh && now_ < it->second + 40) continue;
       it->second = now_;
       Message m{.at = now_ + random(1, 8),

@@ -136,7 +136,7 @@ class World {
   std::map<std::string, Pod> pods_;
   std::vector<Message> messages_;
   std::map<std::string, Known> known_;
-  std::map<Action, int> sent_at_;
+  std::map<std::tuple<ActionKind, std::string, std::uint64_t>, int> sent_at_;
   int operator_life_ = 0, operator_up_at_ = 0;
   Duration clock_is_off_{};
   Contact contact_;

@@ -251,31 +251,31 @@ struct Starting : ::testing::Test {
     ASSERT_TRUE(w.run_until(crds::JobPhase::kStarting));
     w.tick();
   }
-  Outcome answer(const Observed& o) { return reconcile_job(o, unadvised(o), w.limits, w.job_limits); }
+  Step answer(const Observed& o) { return reconcile_job(o, unadvised(o), w.limits, w.job_limits); }
 };
 
 TEST_F(Starting, APodThatTheServerFindsInvalidEndsTheJob) {
   Observed o = w.observe();
   o.pods.erase("job-r1-g0");
   o.not_created["job-r1-g0"] = {ErrorCode::kInvalid, "spec.priority: Forbidden"};
-  const Outcome out = answer(o);
-  EXPECT_EQ(out.status.phase, crds::JobPhase::kFailed);
-  EXPECT_EQ(out.status.reason, "InvalidPod");
-  EXPECT_THAT(out.status.message, HasSubstr("the pod of rank 1 is refused: spec.priority: Forbidden"));
+  const Step out = answer(o);
+  EXPECT_EQ(status_of(out).phase, crds::JobPhase::kFailed);
+  EXPECT_EQ(status_of(out).reason, "InvalidPod");
+  EXPECT_THAT(status_of(out).message, HasSubstr("the pod of rank 1 is refused: spec.priority: Forbidden"));
 }
 
 TEST_F(Starting, OneThatIsRefusedForNowIsWaitedForAndTold) {
   Observed o = w.observe();
   o.pods.erase("job-r1-g0");
   o.not_created["job-r1-g0"] = {ErrorCode::kRefused, "exceeded quota"};
-  Outcome out = answer(o);
-  EXPECT_EQ(out.status.phase, crds::JobPhase::kStarting);
-  EXPECT_FALSE(out.store_first);
-  ASSERT_EQ(out.create_pods.size(), 1u) << "and tried again";
-  EXPECT_THAT(out.status.message, HasSubstr("exceeded quota"));
-  o.job.status = out.status;
+  Step out = answer(o);
+  EXPECT_EQ(status_of(out).phase, crds::JobPhase::kStarting);
+  EXPECT_FALSE(out.change());
+  ASSERT_EQ(out.work().create_pods.size(), 1u) << "and tried again";
+  EXPECT_THAT(status_of(out).message, HasSubstr("exceeded quota"));
+  o.job.status = status_of(out);
   o.not_created.clear();
-  EXPECT_THAT(answer(o).status.message, HasSubstr("2 ranks are mapped"));
+  EXPECT_THAT(status_of(answer(o)).message, HasSubstr("2 ranks are mapped"));
 }
 
 TEST_F(Starting, TheSchedulersWordsAreToldAndItsChoiceIsKept) {
@@ -283,22 +283,22 @@ TEST_F(Starting, TheSchedulersWordsAreToldAndItsChoiceIsKept) {
   PodFacts& pod = o.pods.at("job-r1-g0");
   pod.address.clear();
   pod.unscheduled = "0/3 nodes are available";
-  EXPECT_THAT(answer(o).status.message, HasSubstr("job-r1-g0 of rank 1 finds no node: 0/3 nodes are available"));
+  EXPECT_THAT(status_of(answer(o)).message, HasSubstr("job-r1-g0 of rank 1 finds no node: 0/3 nodes are available"));
   pod.unscheduled.clear();
   pod.node = "fast-9";
-  EXPECT_EQ(answer(o).status.ranks[1].node, "fast-9");
+  EXPECT_EQ(status_of(answer(o)).ranks[1].node, "fast-9");
 }
 
 TEST(Pending, ATemplateThatLeavesTheCommandToAnUnreadableImageIsRefused) {
   sim::World w({.ranks = 1});
   Observed o = w.observe();
   o.job.spec.pod_template = {{"spec", {{"containers", {{{"name", "app"}, {"image", "x"}}}}}}};
-  EXPECT_EQ(reconcile_job(o, unadvised(o), w.limits, w.job_limits).status.phase, crds::JobPhase::kStarting);
+  EXPECT_EQ(status_of(reconcile_job(o, unadvised(o), w.limits, w.job_limits)).phase, crds::JobPhase::kStarting);
   o.images_unreadable = true;
-  const Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
-  EXPECT_EQ(out.status.phase, crds::JobPhase::kFailed);
-  EXPECT_EQ(out.status.reason, "TemplateIncomplete");
-  EXPECT_THAT(out.status.message, HasSubstr("containers[app].command"));
+  const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+  EXPECT_EQ(status_of(out).phase, crds::JobPhase::kFailed);
+  EXPECT_EQ(status_of(out).reason, "TemplateIncomplete");
+  EXPECT_THAT(status_of(out).message, HasSubstr("containers[app].command"));
 }
 
 TEST(LostNode, KeepsARestartWaitingUntilNothingCanRunThereAndADeletionNotAtAll) {
@@ -310,36 +310,36 @@ TEST(LostNode, KeepsARestartWaitingUntilNothingCanRunThereAndADeletionNotAtAll) 
   o.pods.erase("job-r0-g0");
   PodFacts& stuck = o.pods.at("job-r1-g0");
   stuck.deleting = true;
-  Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
-  EXPECT_EQ(out.status.phase, crds::JobPhase::kRestarting) << "its kubelet is still at it";
-  EXPECT_EQ(out.status.message, "rank 1 is lost");
+  Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+  EXPECT_EQ(status_of(out).phase, crds::JobPhase::kRestarting) << "its kubelet is still at it";
+  EXPECT_EQ(status_of(out).message, "rank 1 is lost");
   stuck.lost = true;
   out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
-  EXPECT_EQ(out.status.phase, crds::JobPhase::kRestarting) << "its program may go on there";
+  EXPECT_EQ(status_of(out).phase, crds::JobPhase::kRestarting) << "its program may go on there";
   EXPECT_THAT(
-      out.status.message,
+      status_of(out).message,
       HasSubstr("rank 1 is lost; the next attempt waits until nothing of this one can run on node " + stuck.node));
-  o.job.status.message = out.status.message;
-  EXPECT_EQ(reconcile_job(o, unadvised(o), w.limits, w.job_limits).status.message, out.status.message)
+  o.job.status.message = status_of(out).message;
+  EXPECT_EQ(status_of(reconcile_job(o, unadvised(o), w.limits, w.job_limits)).message, status_of(out).message)
       << "it is told once";
 
   Observed late = o;
   late.job.spec.run_policy.active_deadline_seconds = 1;
   late.started_for = std::chrono::hours(1);
-  EXPECT_EQ(reconcile_job(late, unadvised(late), w.limits, w.job_limits).status.reason, "DeadlineExceeded");
+  EXPECT_EQ(status_of(reconcile_job(late, unadvised(late), w.limits, w.job_limits)).reason, "DeadlineExceeded");
 
   stuck.abandoned = true;
-  EXPECT_EQ(reconcile_job(o, unadvised(o), w.limits, w.job_limits).status.phase, crds::JobPhase::kPending);
+  EXPECT_EQ(status_of(reconcile_job(o, unadvised(o), w.limits, w.job_limits)).phase, crds::JobPhase::kPending);
   o.job.status.phase = crds::JobPhase::kPending;
-  const Outcome next = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
-  EXPECT_EQ(next.status.phase, crds::JobPhase::kStarting);
-  EXPECT_NE(next.status.ranks[1].pod, "job-r1-g0") << "its name is not used again";
+  const Step next = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+  EXPECT_EQ(status_of(next).phase, crds::JobPhase::kStarting);
+  EXPECT_NE(status_of(next).ranks[1].pod, "job-r1-g0") << "its name is not used again";
 
   o.job.metadata.deletion_timestamp = o.now;
   stuck.abandoned = false;
-  EXPECT_TRUE(reconcile_job(o, unadvised(o), w.limits, w.job_limits).remove_finalizer);
+  EXPECT_TRUE(reconcile_job(o, unadvised(o), w.limits, w.job_limits).work().remove_finalizer);
   stuck.lost = false;
-  EXPECT_FALSE(reconcile_job(o, unadvised(o), w.limits, w.job_limits).remove_finalizer);
+  EXPECT_FALSE(reconcile_job(o, unadvised(o), w.limits, w.job_limits).work().remove_finalizer);
 }
 
 TEST(Target, IsPinnedOnlyWhereAPersonNamedTheNode) {

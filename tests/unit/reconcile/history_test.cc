@@ -82,16 +82,16 @@ TEST(History, OfTheStoredWaveStays) {
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   w.migrate_by_hand("first", 0, "fast");
   ASSERT_TRUE(w.run_until(crds::JobPhase::kMigrating)) << w.trace;
-  EXPECT_THAT(w.reconcile().forget, IsEmpty());
+  EXPECT_THAT(w.reconcile().work().forget, IsEmpty());
   ASSERT_TRUE(w.run_until([&] { return crds::is_finished(w.migration("first").status.phase); }))
       << w.violation << w.trace;
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning)) << w.trace;
-  EXPECT_THAT(w.reconcile().forget, IsEmpty());
+  EXPECT_THAT(w.reconcile().work().forget, IsEmpty());
   w.migrate_by_hand("second", 1, "fast");
   ASSERT_TRUE(w.run_until([&] { return crds::is_finished(w.migration("second").status.phase); }))
       << w.violation << w.trace;
   ASSERT_TRUE(w.run_until([&] {
-    const auto forgotten = w.reconcile().forget;
+    const auto forgotten = w.reconcile().work().forget;
     return forgotten.size() == 1 && forgotten[0].migration == "first";
   })) << w.trace;
 }

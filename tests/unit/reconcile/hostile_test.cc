@@ -163,9 +163,9 @@ void use_status(const json& changed, const sim::World& world, Observed o) {
     EXPECT_THAT(stored.error().message, StartsWith("status."));
     return;
   }
-  const Outcome out = reconcile_job(o, unadvised(o), world.limits, world.job_limits);
+  const Step out = reconcile_job(o, unadvised(o), world.limits, world.job_limits);
   json next;
-  to_json(next, crds::BspJobStatus(out.status));
+  to_json(next, crds::BspJobStatus(status_of(out)));
   if (!o.job.status.epoch) return;
   Rescheduler rescheduler(o.job, o.job.status.epoch->sets.size(), true);
   (void)rescheduler.advance(o);

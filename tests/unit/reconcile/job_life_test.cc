@@ -82,17 +82,15 @@ TEST(JobLife, TheEpochIsStoredBeforeAnySidecarHearsOfIt) {
     ASSERT_FALSE(w.job.status.epoch);
     for (const auto& [name, pod] : w.pods) EXPECT_EQ(pod.status.prepared_epoch, 0u) << name;
   }
-  const Outcome out = w.reconcile();
-  EXPECT_TRUE(out.store_first && out.status.epoch);
-  EXPECT_TRUE(out.verbs.empty());
+  const Step out = w.reconcile();
+  EXPECT_TRUE(out.change() && status_of(out).epoch);
 }
 
 TEST(JobLife, NoPodIsMadeBeforeItsPlaceIsStored) {
   World w;
-  const Outcome out = w.reconcile();
-  EXPECT_TRUE(out.store_first);
-  EXPECT_EQ(out.status.phase, JobPhase::kStarting);
-  EXPECT_TRUE(out.create_pods.empty());
+  const Step out = w.reconcile();
+  EXPECT_TRUE(out.change());
+  EXPECT_EQ(status_of(out).phase, JobPhase::kStarting);
 }
 
 TEST(JobLife, EpochIsOpenedOnlyWhenAllHavePreparedIt) {
@@ -102,10 +100,10 @@ TEST(JobLife, EpochIsOpenedOnlyWhenAllHavePreparedIt) {
   o.sidecars["job-r0-g0"].status->prepared_epoch = o.sidecars["job-r0-g0"].status->epoch = 0;
   o.sidecars["job-r1-g0"].status->prepared_epoch = 1;
   o.sidecars["job-r1-g0"].status->epoch = 0;
-  const Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
-  ASSERT_EQ(out.verbs.size(), 1u);
-  EXPECT_EQ(out.verbs[0].verb, wire::kPrepareEpoch);
-  EXPECT_EQ(out.verbs[0].pod, "job-r0-g0");
+  const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+  ASSERT_EQ(out.work().actions.size(), 1u);
+  EXPECT_EQ(to_string(out.work().actions[0].kind), wire::kPrepareEpoch);
+  EXPECT_EQ(out.work().actions[0].pod, "job-r0-g0");
 }
 
 TEST(JobLife, WhatDoesNotFitFailsAtOnceAndSaysWhy) {

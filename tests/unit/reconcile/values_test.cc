@@ -576,30 +576,30 @@ TEST(Status, ACpuLimitThatThrottlesARankIsWarnedOfOnce) {
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   for (int i = 0; i < 5; ++i) w.tick();
   Observed o = w.observe();
-  auto condition = [](const Outcome& out) { return crds::find_condition(out.status.conditions, "CPUThrottled"); };
+  auto condition = [](const Step& out) { return crds::find_condition(status_of(out).conditions, "CPUThrottled"); };
   auto throttle = [&](double share) {
     for (auto& [pod, facts] : o.sidecars) facts.throttled = pod == "job-r1-g0" ? share : share / 10;
-    const Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
-    o.job.status = out.status;
+    const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+    o.job.status = status_of(out);
     return out;
   };
   EXPECT_FALSE(condition(throttle(0.5))) << "no limit of the user's: the node is slow";
   o.job.spec.pod_template["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "250m";
   EXPECT_EQ(condition(throttle(0.04))->status, crds::ConditionStatus::kFalse);
-  const Outcome much = throttle(0.4);
+  const Step much = throttle(0.4);
   ASSERT_TRUE(condition(much));
   EXPECT_EQ(condition(much)->status, crds::ConditionStatus::kTrue);
   EXPECT_EQ(condition(much)->reason, "CPULimit");
   EXPECT_THAT(condition(much)->message,
               HasSubstr("rank 1 was held back for 40 % of the time by its CPU limit of 250m"));
   EXPECT_THAT(condition(much)->message, HasSubstr("spec.template.spec.containers[app].resources.limits.cpu"));
-  EXPECT_TRUE(much.store_first);
-  ASSERT_THAT(much.events, SizeIs(1));
-  EXPECT_EQ(much.events[0].type, "Warning");
+  EXPECT_TRUE(much.change());
+  ASSERT_THAT(notices_of(much).events, SizeIs(1));
+  EXPECT_EQ(notices_of(much).events[0].type, "Warning");
   for (const double still : {0.5, 0.03}) {
-    const Outcome out = throttle(still);
-    EXPECT_FALSE(out.store_first);
-    EXPECT_THAT(out.events, testing::IsEmpty());
+    const Step out = throttle(still);
+    EXPECT_FALSE(out.change());
+    EXPECT_THAT(notices_of(out).events, testing::IsEmpty());
     EXPECT_EQ(condition(out)->status, crds::ConditionStatus::kTrue) << "it does not flicker";
   }
   EXPECT_EQ(condition(throttle(0.01))->status, crds::ConditionStatus::kFalse);
@@ -609,26 +609,26 @@ TEST(Status, ASidecarThatIsNotBelievedIsNamedOnce) {
   sim::World w;
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   Observed o = w.observe();
-  auto condition = [](const Outcome& out) { return crds::find_condition(out.status.conditions, "ReportsRejected"); };
+  auto condition = [](const Step& out) { return crds::find_condition(status_of(out).conditions, "ReportsRejected"); };
   auto after = [&](double more) {
     o.now += from_seconds(more);
     o.steady += from_seconds(more);
-    const Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
-    o.job.status = out.status;
+    const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+    o.job.status = status_of(out);
     return out;
   };
   EXPECT_FALSE(condition(after(1))) << "a condition that is always there says nothing";
   o.sidecars.at("job-r1-g0").rejected = "JSON has 9 levels, more than the limit of 8";
   o.sidecars.at("job-r1-g0").rejected_at = o.steady;
-  const Outcome told = after(1);
+  const Step told = after(1);
   ASSERT_TRUE(condition(told));
   EXPECT_EQ(condition(told)->status, crds::ConditionStatus::kTrue);
   EXPECT_THAT(condition(told)->message, HasSubstr("the sidecar of rank 1 (job-r1-g0)"));
   EXPECT_THAT(condition(told)->message, HasSubstr("9 levels, more than the limit of 8"));
-  EXPECT_TRUE(told.store_first);
-  ASSERT_THAT(told.events, SizeIs(1));
-  EXPECT_EQ(told.events[0].reason, "ReportsRejected");
-  EXPECT_FALSE(after(10).store_first) << "told once";
+  EXPECT_TRUE(told.change());
+  ASSERT_THAT(notices_of(told).events, SizeIs(1));
+  EXPECT_EQ(notices_of(told).events[0].reason, "ReportsRejected");
+  EXPECT_FALSE(after(10).change()) << "told once";
   EXPECT_EQ(condition(after(60))->status, crds::ConditionStatus::kFalse);
 }
 
@@ -664,11 +664,11 @@ TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
   Observed o = w.observe();
   o.superstep_seconds = 0;
   o.superstep_ended = o.steady;
-  auto condition = [](const Outcome& out) { return crds::find_condition(out.status.conditions, "NoSupersteps"); };
+  auto condition = [](const Step& out) { return crds::find_condition(status_of(out).conditions, "NoSupersteps"); };
   auto after = [&](double silent) {
     o.steady = o.superstep_ended + from_seconds(silent);
-    const Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
-    o.job.status = out.status;
+    const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+    o.job.status = status_of(out);
     return out;
   };
   o.job.spec.rescheduling.mode = crds::ReschedulingMode::kOff;
@@ -677,16 +677,16 @@ TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
   EXPECT_FALSE(condition(after(60))) << "a condition that is always there says nothing";
   o.superstep_seconds = 20;
   EXPECT_FALSE(condition(after(199))) << "supersteps may be long";
-  const Outcome late = after(201);
+  const Step late = after(201);
   ASSERT_TRUE(condition(late));
   EXPECT_EQ(condition(late)->status, crds::ConditionStatus::kTrue);
   EXPECT_THAT(condition(late)->message, HasSubstr("no superstep has ended for 201 s"));
   EXPECT_THAT(condition(late)->message, HasSubstr("rank 0 has called no blocking collective of all ranks"));
-  EXPECT_TRUE(late.store_first);
-  ASSERT_THAT(late.events, SizeIs(1));
-  EXPECT_EQ(late.events[0].type, "Warning");
-  EXPECT_EQ(late.events[0].reason, "NoSupersteps");
-  EXPECT_FALSE(after(300).store_first) << "told once";
+  EXPECT_TRUE(late.change());
+  ASSERT_THAT(notices_of(late).events, SizeIs(1));
+  EXPECT_EQ(notices_of(late).events[0].type, "Warning");
+  EXPECT_EQ(notices_of(late).events[0].reason, "NoSupersteps");
+  EXPECT_FALSE(after(300).change()) << "told once";
   o.superstep_ended = o.steady;
   EXPECT_EQ(condition(after(1))->status, crds::ConditionStatus::kFalse);
 

@@ -314,10 +314,10 @@ TEST(Waves, TheLastWordOfAMigrationIsWrittenBeforeItsWaveIsForgotten) {
   }();
   w.pods.clear();
   w.migrations["job-w1-r0"] = unwritten;  // the write that told of the failure was lost
-  const Outcome out = w.reconcile();
-  EXPECT_EQ(out.status.phase, JobPhase::kRestarting);
-  ASSERT_THAT(out.migrations, SizeIs(1));
-  EXPECT_EQ(out.migrations[0].status.phase, Phase::kFailed);
+  const Step out = w.reconcile();
+  EXPECT_EQ(status_of(out).phase, JobPhase::kRestarting);
+  ASSERT_THAT(notices_of(out).migrations, SizeIs(1));
+  EXPECT_EQ(notices_of(out).migrations[0].status.phase, Phase::kFailed);
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
   EXPECT_EQ(w.migration("job-w1-r0").status.reason, "RankLost");
 }
@@ -503,10 +503,10 @@ TEST(Waves, AnEndingJobRefusesRequests) {
   o.sidecars["job-r0-g0"].status->exit_code = 0;
   w.migrate_by_hand("m", 1, "fast");
   o.migrations.push_back(w.migration("m"));
-  const Outcome out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
-  ASSERT_THAT(out.migrations, SizeIs(1));
-  EXPECT_EQ(out.migrations[0].status.reason, "ProgramFinished");
-  EXPECT_EQ(out.status.phase, JobPhase::kRunning);
+  const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+  ASSERT_THAT(notices_of(out).migrations, SizeIs(1));
+  EXPECT_EQ(notices_of(out).migrations[0].status.reason, "ProgramFinished");
+  EXPECT_EQ(status_of(out).phase, JobPhase::kRunning);
 }
 
 TEST(Waves, RequestsLeftAtTheEndAreRefused) {

@@ -189,15 +189,16 @@ void World::start_dump(Pod& pod, const json& send) {
 }
 
 // What a sidecar does when it is asked (crds/wire.h).
-Result<json> World::answer(Pod& pod, const Verb& verb) {
+Result<json> World::answer(Pod& pod, const migrate::Action& action) {
   auto& s = pod.status;
   auto& t = s.transfer;
-  const json& f = verb.fields;
-  if (verb.verb == wire::kPrepareEpoch) {
+  const json& f = *action.fields;
+  const std::string_view verb = to_string(action.kind);
+  if (verb == wire::kPrepareEpoch) {
     BSP_TRY(wire::EpochPlan plan, wire::epoch_plan_from_json(f));
     s.prepared_epoch = std::max(s.prepared_epoch, plan.epoch);
     pod.prepared[plan.epoch] = std::move(plan);
-  } else if (verb.verb == wire::kOpenEpoch) {
+  } else if (verb == wire::kOpenEpoch) {
     const auto epoch = f.at("epoch").get<std::uint64_t>();
     if (!pod.prepared.contains(epoch)) return fail(ErrorCode::kConflict, "not prepared", true);
     if (pod.prepared.rbegin()->first > epoch && epoch != s.admitted_epoch)
@@ -216,65 +217,65 @@ Result<json> World::answer(Pod& pod, const Verb& verb) {
     pod.opening = true;
     s.epoch = s.admitted_epoch = epoch;
     s.phase = RankPhase::kOpening;
-  } else if (verb.verb == wire::kArmGate) {
+  } else if (verb == wire::kArmGate) {
     const auto p = f.at("superstep").get<std::uint64_t>();
     if (pod.process != Process::kRunning) return fail(ErrorCode::kRefused, "the program does not run");
     if (!s.gate_committed && s.completed < p) s.gate_superstep = p;
     return json{{"completed", s.completed}, {"late", s.completed >= p}};
-  } else if (verb.verb == wire::kCommitGate) {
+  } else if (verb == wire::kCommitGate) {
     const auto p = f.at("superstep").get<std::uint64_t>();
     if (s.gate_superstep == 0 && s.completed < p && pod.process == Process::kRunning) s.gate_superstep = p;
     if (s.gate_superstep != p) return fail(ErrorCode::kConflict, "no such gate");
     s.gate_committed = true;
     pod.order = f.value("send", json());
-  } else if (verb.verb == wire::kCancelGate) {
+  } else if (verb == wire::kCancelGate) {
     const auto p = f.at("superstep").get<std::uint64_t>();
     if (s.gate_superstep == p && s.gate_committed) pod.dropping = true;
     if (s.gate_superstep == p && !s.gate_committed) s.gate_superstep = 0;
-  } else if (verb.verb == wire::kReceive) {
+  } else if (verb == wire::kReceive) {
     const auto migration = f.at("migration").get<std::string>();
     pod.receives_from = f.at("from_pod").get<std::string>();
     pod.restores = f.value("restore", false);
     if (t.migration != migration) t = {}, t.migration = migration, t.phase = TransferPhase::kReceiving;
-  } else if (verb.verb == wire::kSend) {
+  } else if (verb == wire::kSend) {
     const auto migration = f.at("migration").get<std::string>();
     if (t.migration == migration && t.phase != TransferPhase::kIdle) return json::object();
     if (pod.process != Process::kStopped) return fail(ErrorCode::kConflict, "the program is not stopped");
     note(pod.name + " is asked to send");
     start_dump(pod, f);
-  } else if (verb.verb == wire::kRestore) {
+  } else if (verb == wire::kRestore) {
     if (t.migration != f.at("migration").get<std::string>() || t.phase != TransferPhase::kReceived)
       return json::object();
     t.phase = TransferPhase::kRestoring;
     pod.transfer_at = tick_ + 1;
-  } else if (verb.verb == wire::kDiscard) {
+  } else if (verb == wire::kDiscard) {
     if (t.migration != f.at("migration").get<std::string>()) return json::object();
     t = {};
     pod.transfer_at = -1;
     if (pod.target && pod.computes()) return fail(ErrorCode::kConflict, "the copy has been continued here");
     if (pod.target) pod.process = Process::kNone, s.phase = RankPhase::kWaiting;
   } else {
-    violate("no such verb: " + verb.verb);
+    violate(std::format("no such verb: {}", verb));
   }
   return json::object();
 }
 
 void World::deliver(const Message& m) {
-  Pod* pod = find(m.verb.pod);
+  Pod* pod = find(m.action.pod);
   if (!pod || tick_ < pod->up_at || tick_ < pod->silent_until || pod->gone_at >= 0) return;
-  const auto result = answer(*pod, m.verb);
+  const auto result = answer(*pod, m.action);
   if (m.life != life_) return;
-  SidecarFacts& facts = known_[m.verb.pod];
+  SidecarFacts& facts = known_[m.action.pod];
   if (result) {
-    facts.done.insert({m.verb.kind, m.verb.number});
-    if (m.verb.kind == migrate::ActionKind::kArmGate)
-      facts.armed = migrate::ArmAnswer{m.verb.number, result->at("completed"), result->at("late")};
+    facts.done.insert({m.action.kind, m.action.number});
+    if (m.action.kind == migrate::ActionKind::kArmGate)
+      facts.armed = migrate::ArmAnswer{m.action.number, result->at("completed"), result->at("late")};
     return;
   }
   using K = migrate::ActionKind;
-  const K k = m.verb.kind;
+  const K k = m.action.kind;
   if (!result.error().retryable && (k == K::kPrepareEpoch || k == K::kReceive || k == K::kSend || k == K::kRestore))
-    facts.refused = m.verb.verb + ": " + result.error().message;
+    facts.refused = std::string(to_string(m.action.kind)) + ": " + result.error().message;
 }
 
 // --- What happens to it --------------------------------------------------------------------------------------

@@ -22,6 +22,12 @@
 namespace bsp::reconcile {
 // Of a scheduler that has nothing to say.
 inline Advice unadvised(const Observed& o) { return {.status = o.job.status}; }
+inline const crds::BspJobStatus& status_of(const Step& step) {
+  return step.change() ? step.change()->status : step.work().progress;
+}
+inline const Notices& notices_of(const Step& step) {
+  return step.change() ? step.change()->notices : step.work().notices;
+}
 }  // namespace bsp::reconcile
 
 namespace bsp::reconcile::sim {
@@ -109,7 +115,7 @@ class World {
 
   // What the kernels would be given now.
   Observed observe();
-  Outcome reconcile() {
+  Step reconcile() {
     const Observed o = observe();
     return reconcile_job(o, {.call = decided, .status = o.job.status}, limits, job_limits);
   }
@@ -169,20 +175,20 @@ class World {
   struct Message {
     int at = 0;
     int life = 0;
-    Verb verb;
+    migrate::Action action;
   };
   void programs();
   void advance_pods();
   void open_epochs();
   void operate();
-  void keep_for_later(const Outcome& out);
-  void carry_out(const Outcome& out);
+  void keep(const Notices& notices);
+  void do_work(const Work& work);
   void deliver(const Message& message);
   void start_dump(Pod& pod, const nlohmann::json& send);
-  Result<nlohmann::json> answer(Pod& pod, const Verb& verb);
+  Result<nlohmann::json> answer(Pod& pod, const migrate::Action& action);
   bool store(const crds::BspJobStatus& status);
   [[nodiscard]] std::string key() const { return "default/" + job.metadata.name; }
-  bool reserve(const Outcome& out);
+  bool reserve(const StatusChange& change);
   void write(crds::RankMigration migration);
   void check_invariants();
   void violate(const std::string& what);

@@ -106,19 +106,20 @@ void World::operate() {
   for (int round = 0; round < 16; ++round) {
     Observed o = observe();
     const Advice advice{.call = decided, .status = o.job.status};
-    const Outcome out = reconcile_job(o, advice, limits, job_limits);
-    if (!out.store_first) {
-      carry_out(out);
-      if (!crds::is_finished(job.status.phase)) job.status = out.status;  // progress only
+    const Step step = reconcile_job(o, advice, limits, job_limits);
+    const StatusChange* const change = step.change();
+    if (!change) {
+      do_work(step.work());
+      if (!crds::is_finished(job.status.phase)) job.status = step.work().progress;
       return;
     }
-    if (!out.reserve.empty() && !reserve(out)) continue;
-    if (!store(out.status)) return;
+    if (!change->reserve.empty() && !reserve(*change)) continue;
+    if (!store(change->status)) return;
     if (advice.call) decided.reset();
     if (die_after_stores >= 0 && die_after_stores-- == 0) return restart_operator();
-    keep_for_later(out);
-    if (!out.show_logs_of.empty()) {
-      shown_logs_of = out.show_logs_of;
+    keep(change->notices);
+    if (!change->show_logs_of.empty()) {
+      shown_logs_of = change->show_logs_of;
       const Pod* pod = find(shown_logs_of);
       shown_logs_complete = pod && pod->app_ended_at >= 0 && tick_ >= pod->app_ended_at;
     }
@@ -126,14 +127,14 @@ void World::operate() {
   violate("the kernel never rests");
 }
 
-bool World::reserve(const Outcome& out) {
+bool World::reserve(const StatusChange& change) {
   Cluster* cluster = options_.cluster;
   if (!cluster) return true;
   if (cluster->reservations.version != seen_) return false;
   cluster->reservations.of_job[key()] = {.uid = job.metadata.uid,
-                                         .wave = out.status.wave,
+                                         .wave = change.status.wave,
                                          .each = {1, 1, 1},
-                                         .slots = out.reserve,
+                                         .slots = change.reserve,
                                          .until = now + kReservationKept};
   cluster->reservations.version = std::to_string(std::stoi(cluster->reservations.version) + 1);
   return true;
@@ -189,17 +190,17 @@ void World::write(crds::RankMigration m) {
   migrations[m.metadata.name] = std::move(*again);
 }
 
-void World::keep_for_later(const Outcome& out) {
-  std::ranges::copy(out.events, std::back_inserter(events));
-  for (const auto& m : out.migrations) unwritten_.insert_or_assign(m.metadata.name, m);
+void World::keep(const Notices& notices) {
+  std::ranges::copy(notices.events, std::back_inserter(events));
+  for (const auto& m : notices.migrations) unwritten_.insert_or_assign(m.metadata.name, m);
 }
 
-void World::carry_out(const Outcome& out) {
-  if (options_.cluster && !out.moving && options_.cluster->reservations.of_job.erase(key()) != 0)
+void World::do_work(const Work& work) {
+  if (options_.cluster && !work.moving && options_.cluster->reservations.of_job.erase(key()) != 0)
     options_.cluster->reservations.version = std::to_string(std::stoi(options_.cluster->reservations.version) + 1);
-  keep_for_later(out);
+  keep(work.notices);
   for (const auto& [name, m] : std::exchange(unwritten_, {})) write(m);
-  for (const PodRequest& request : out.create_pods) {
+  for (const PodRequest& request : work.create_pods) {
     json object = make_pod(job, request, {});
     const std::string name = object["metadata"]["name"];
     if (pods.contains(name)) continue;
@@ -218,7 +219,7 @@ void World::carry_out(const Outcome& out) {
                   {"spec", {{"nodeName", object["spec"]["nodeName"]}}}};
   }
   const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
-  for (const std::string& name : out.delete_pods) {
+  for (const std::string& name : work.delete_pods) {
     Pod* pod = find(name);
     if (!pod || pod->gone_at >= 0) continue;
     note("deletes " + name);
@@ -227,39 +228,42 @@ void World::carry_out(const Outcome& out) {
       violate("a computing rank's pod is deleted: " + name);
     pod->gone_at = tick_ + 1 + (options_.seed ? random(0, 5) : 1);
   }
-  for (const Verb& verb : out.verbs) {
-    Message m{tick_, life_, verb};
+  for (const migrate::Action& action : work.actions) {
+    Message m{tick_, life_, action};
     if (options_.seed == 0) {
       deliver(m);
       continue;
     }
     const bool under_way = std::ranges::any_of(messages_, [&](const Message& other) {
-      return other.life == life_ && other.verb.pod == verb.pod && other.verb.kind == verb.kind &&
-             other.verb.number == verb.number;
+      return other.life == life_ && other.action.pod == action.pod && other.action.kind == action.kind &&
+             other.action.number == action.number;
     });
     if (under_way || random(0, 9) == 0) continue;
     m.at = tick_ + random(0, 3);
     messages_.push_back(std::move(m));
   }
-  if (out.remove_finalizer) {
+  if (work.remove_finalizer) {
     if (!pods.empty()) violate("the job goes before its pods");
     removed = true;
   }
-  if (out.remove_job) remove_job();
+  if (work.remove_job) remove_job();
 }
 
 std::string World::unrest() {
-  const Outcome out = reconcile();
+  const Step step = reconcile();
   std::string text;
-  if (out.store_first) text += "stores; ";
-  for (const auto& p : out.create_pods) text += std::format("creates a pod of rank {}; ", p.rank);
-  for (const auto& p : out.delete_pods) text += std::format("deletes {}; ", p);
-  for (const auto& v : out.verbs) text += std::format("asks {} for {}; ", v.pod, v.verb);
-  for (const auto& m : out.migrations) text += std::format("writes {}; ", m.metadata.name);
-  for (const auto& e : out.events) text += std::format("tells {}; ", e.reason);
+  if (step.change()) {
+    text += "stores; ";
+  } else {
+    for (const auto& p : step.work().create_pods) text += std::format("creates a pod of rank {}; ", p.rank);
+    for (const auto& p : step.work().delete_pods) text += std::format("deletes {}; ", p);
+    for (const auto& a : step.work().actions) text += std::format("asks {} for {}; ", a.pod, to_string(a.kind));
+  }
+  for (const auto& m : notices_of(step).migrations) text += std::format("writes {}; ", m.metadata.name);
+  for (const auto& e : notices_of(step).events) text += std::format("reports {}; ", e.reason);
   json before, after;
   to_json(before, job.status);
-  to_json(after, out.status);
+  to_json(after, status_of(step));
   const bool stored = !crds::is_finished(job.status.phase);  // a finished job's progress is not written any more
   if (stored && before != after) text += "changes the status: " + json::diff(before, after).dump();
   return text;

@@ -1,0 +1,122 @@
+#include "operator/migrate/action.h"
+
+#include <nlohmann/json.hpp>
+
+namespace bsp::migrate {
+
+using nlohmann::json;
+
+std::string_view to_string(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kCreateTargetPod:
+      return "create target pod";
+    case ActionKind::kDeletePod:
+      return "delete pod";
+    case ActionKind::kPrepareEpoch:
+      return wire::kPrepareEpoch;
+    case ActionKind::kOpenEpoch:
+      return wire::kOpenEpoch;
+    case ActionKind::kReceive:
+      return wire::kReceive;
+    case ActionKind::kArmGate:
+      return wire::kArmGate;
+    case ActionKind::kCommitGate:
+      return wire::kCommitGate;
+    case ActionKind::kCancelGate:
+      return wire::kCancelGate;
+    case ActionKind::kSend:
+      return wire::kSend;
+    case ActionKind::kRestore:
+      return wire::kRestore;
+    case ActionKind::kDiscard:
+      return wire::kDiscard;
+  }
+  return "?";
+}
+
+namespace {
+
+Action::Fields fields(json j) { return std::make_shared<const json>(std::move(j)); }
+
+json send_fields(const Move& move) {
+  return {{"migration", move.migration}, {"to_pod", move.target_pod}, {"to_address", move.target_address}};
+}
+
+}  // namespace
+
+Action::Fields encode(const wire::EpochPlan& plan) {
+  json j;
+  to_json(j, plan);
+  return fields(std::move(j));
+}
+
+Action Action::prepare_epoch(std::string pod, std::uint64_t epoch, Fields plan) {
+  return {.kind = ActionKind::kPrepareEpoch, .pod = std::move(pod), .number = epoch, .fields = std::move(plan)};
+}
+
+Action Action::open_epoch(std::string pod, std::uint64_t epoch) {
+  return {.kind = ActionKind::kOpenEpoch,
+          .pod = std::move(pod),
+          .number = epoch,
+          .fields = migrate::fields({{"epoch", epoch}})};
+}
+
+Action Action::arm_gate(std::string pod, std::uint64_t superstep) {
+  return {.kind = ActionKind::kArmGate,
+          .pod = std::move(pod),
+          .number = superstep,
+          .fields = migrate::fields({{"superstep", superstep}})};
+}
+
+Action Action::commit_gate(std::string pod, std::uint64_t superstep) {
+  return {.kind = ActionKind::kCommitGate,
+          .pod = std::move(pod),
+          .number = superstep,
+          .fields = migrate::fields({{"superstep", superstep}})};
+}
+
+Action Action::commit_gate_and_send(std::uint64_t superstep, const Wave& wave, std::size_t move) {
+  return {.kind = ActionKind::kCommitGate,
+          .pod = wave.moves[move].source_pod,
+          .number = superstep,
+          .move = move,
+          .fields = migrate::fields({{"superstep", superstep}, {"send", send_fields(wave.moves[move])}})};
+}
+
+Action Action::cancel_gate(std::string pod, std::uint64_t superstep) {
+  return {.kind = ActionKind::kCancelGate,
+          .pod = std::move(pod),
+          .number = superstep,
+          .fields = migrate::fields({{"superstep", superstep}})};
+}
+
+Action Action::receive(const Wave& wave, std::size_t move) {
+  const Move& m = wave.moves[move];
+  return {.kind = ActionKind::kReceive,
+          .pod = m.target_pod,
+          .move = move,
+          .fields = migrate::fields({{"migration", m.migration}, {"from_pod", m.source_pod}, {"restore", true}})};
+}
+
+Action Action::send(const Wave& wave, std::size_t move) {
+  return {.kind = ActionKind::kSend,
+          .pod = wave.moves[move].source_pod,
+          .move = move,
+          .fields = migrate::fields(send_fields(wave.moves[move]))};
+}
+
+Action Action::restore(const Wave& wave, std::size_t move) {
+  return {.kind = ActionKind::kRestore,
+          .pod = wave.moves[move].target_pod,
+          .move = move,
+          .fields = migrate::fields({{"migration", wave.moves[move].migration}})};
+}
+
+Action Action::discard(std::string pod, const Wave& wave, std::size_t move) {
+  return {.kind = ActionKind::kDiscard,
+          .pod = std::move(pod),
+          .move = move,
+          .fields = migrate::fields({{"migration", wave.moves[move].migration}})};
+}
+
+}  // namespace bsp::migrate

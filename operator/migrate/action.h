@@ -1,0 +1,56 @@
+// What the operator asks of a pod: to exist, to go, or a verb of its sidecar (crds/wire.h). An action may be carried
+// out twice.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "crds/wire.h"
+#include "operator/migrate/wave.h"
+
+namespace bsp::migrate {
+
+enum class ActionKind {
+  kCreateTargetPod,
+  kDeletePod,
+  kPrepareEpoch,  // {epoch}: the wave's or the rollback's plan
+  kOpenEpoch,     // {epoch}
+  kReceive,       // and restore what arrives
+  kArmGate,       // {superstep}
+  kCommitGate,    // {superstep}; with a move: its source sends its checkpoint as soon as it has stopped there
+  kCancelGate,    // {superstep} of the gate to cancel
+  kSend,
+  kRestore,
+  kDiscard,
+};
+std::string_view to_string(ActionKind kind);  // of one for a sidecar: the verb
+
+struct Action {
+  using Fields = std::shared_ptr<const nlohmann::json>;
+
+  ActionKind kind = ActionKind::kDeletePod;
+  std::string pod;
+  std::uint64_t number = 0;                        // epoch or superstep
+  std::optional<std::size_t> move = std::nullopt;  // index into Wave::moves
+  Fields fields = nullptr;                         // of the verb; null for pods
+
+  static Action prepare_epoch(std::string pod, std::uint64_t epoch, Fields plan);
+  static Action open_epoch(std::string pod, std::uint64_t epoch);
+  static Action arm_gate(std::string pod, std::uint64_t superstep);
+  static Action commit_gate(std::string pod, std::uint64_t superstep);
+  static Action commit_gate_and_send(std::uint64_t superstep, const Wave& wave, std::size_t move);
+  static Action cancel_gate(std::string pod, std::uint64_t superstep);
+  static Action receive(const Wave& wave, std::size_t move);
+  static Action send(const Wave& wave, std::size_t move);
+  static Action restore(const Wave& wave, std::size_t move);
+  static Action discard(std::string pod, const Wave& wave, std::size_t move);
+};
+
+// The fields of prepareEpoch: encoded once, however many pods are asked.
+Action::Fields encode(const wire::EpochPlan& plan);
+
+}  // namespace bsp::migrate
