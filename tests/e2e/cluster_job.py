@@ -1,9 +1,9 @@
-"""What the end-to-end tests in the test cluster share: kubectl and helm as a user types them, the API for reading often, namespaces
-of a test's own, and jobs in them.
+"""Shared by the end-to-end tests in the test cluster: kubectl and helm as a user runs them, the API for frequent reads, namespaces
+for each test, and jobs in them.
 
-The cluster is that of tests/cluster (./dev cluster up) with the chart installed; kubernetes_setup.py sees to both. Without one the
-tests are skipped, and say why. What is read again and again is read over one connection: a kubectl for each look would cost more of
-two cores than the jobs do.
+The cluster is that of tests/cluster (./dev cluster up) with the chart installed; kubernetes_setup.py takes care of both. Without a
+cluster the tests are skipped with a reason. Frequent reads share one connection: a kubectl process for each would take more of two
+cores than the jobs do.
 """
 import base64
 import contextlib
@@ -26,11 +26,11 @@ KUBECTL = str(TREE / "build/bin/kubectl")
 HELM = str(TREE / "build/bin/helm")
 KUBECONFIG = str(STATE / "kubeconfig")
 CHART = str(TREE / "charts/bsp-operator")
-SKIPPED = 77  # what ctest takes for a test that could not be run
+SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 API = "/apis/migbsp.io/v1alpha1/namespaces"
 ENDED = ["Succeeded", "RolledBack", "Failed"]  # of a migration
 
-# An image that asks for no user, and a program that wants none: every pod is as the restricted standard likes it but for bsp-init's needs.
+# An image and a program without a specific user: apart from bsp-init's needs, every pod meets the restricted standard.
 TEMPLATE = {"spec": {"containers": [{
     "name": "app", "image": "localhost/bsp-apps:dev", "imagePullPolicy": "IfNotPresent", "command": ["lattice_boltzmann"],
     "securityContext": {"runAsUser": 1000, "runAsGroup": 1000},
@@ -43,7 +43,7 @@ def skip(why):
 
 
 def need_programs():
-    """Ends the test as skipped where no Kubernetes is compiled."""
+    """Skips the test if Kubernetes isn't compiled."""
     lacking = [name for name in ("etcd", "kube-apiserver", "kubelet", "containerd", "bridge", "coredns", "kubectl", "helm")
                if not (STATE / "bin" / name).exists()]
     if lacking:
@@ -51,7 +51,7 @@ def need_programs():
 
 
 def need_cluster():
-    """Ends the test as skipped where there is no cluster with the operator in it."""
+    """Skips the test if there is no cluster with the operator."""
     need_programs()
     if not pathlib.Path(KUBECONFIG).exists():
         skip("the cluster is not up; ./dev cluster up starts it")
@@ -61,7 +61,7 @@ def need_cluster():
 
 @functools.cache
 def release():
-    """(name, namespace) of the release of the chart that is installed; None if none is."""
+    """(name, namespace) of the installed release of the chart; None if there is none."""
     found = json.loads(kubectl("get", "deployments", "-A", "-l", "app.kubernetes.io/name=bsp-operator", "-o", "json").stdout)["items"]
     return (found[0]["metadata"]["name"], found[0]["metadata"]["namespace"]) if found else None
 
@@ -82,12 +82,12 @@ def helm(*words, **options):
 
 
 def node_sh(*words):
-    """tests/cluster/node.sh: what befalls a machine."""
+    """tests/cluster/node.sh: faults of a machine."""
     return run(str(TREE / "tests/cluster/node.sh"), *words)
 
 
 class Api:
-    """The API server as seen with the kubeconfig's client certificate, over a connection that is kept."""
+    """The API server, accessed with the kubeconfig's client certificate over a persistent connection."""
 
     def __init__(self):
         view = json.loads(kubectl("config", "view", "--raw", "-o", "json").stdout)
@@ -105,7 +105,7 @@ class Api:
         return http.client.HTTPSConnection(self.address.hostname, self.address.port, context=self.tls, timeout=seconds)
 
     def ask(self, method, path, body=None):
-        """(status, object). OSError or HTTPException if the server is away."""
+        """(status, object). OSError or HTTPException if the server is unreachable."""
         headers = {"Content-Type": "application/json"} if body is not None else {}
         for attempt in (1, 2):
             try:
@@ -116,7 +116,7 @@ class Api:
             except (OSError, http.client.HTTPException, ValueError):
                 self.connection.close()
                 self.connection = None
-                if attempt == 2 or method != "GET":  # a kept connection may have been closed meanwhile
+                if attempt == 2 or method != "GET":  # the server may have closed a persistent connection
                     raise
 
     def get(self, path):
@@ -129,7 +129,7 @@ class Api:
         return found
 
     def changes(self, path, name, seconds):
-        """The object `name` as it is, and again whenever it changes, for so long; nothing if the server goes away."""
+        """Yields the object `name` now and at each change, for `seconds`; ends early if the server is unreachable."""
         deadline = time.monotonic() + seconds
         connection = self.open(seconds)
         try:
@@ -154,8 +154,8 @@ def api():
     return _api[0]
 
 
-def look(path, default=None):
-    """The object at path; `default` if there is none, or nobody to ask."""
+def get_object(path, default=None):
+    """The object at path; `default` if there is none or the server is unreachable."""
     try:
         return api().get(path) or default
     except (OSError, http.client.HTTPException):
@@ -163,7 +163,7 @@ def look(path, default=None):
 
 
 class Namespace:
-    """A namespace with what a job in it needs; `labels` besides. It is deleted with all that is in it."""
+    """A namespace with everything a job needs, and additional `labels`. It is deleted with all its contents."""
 
     def __init__(self, name, level="privileged", labels=None):
         self.name = name
@@ -173,14 +173,14 @@ class Namespace:
         self.remove()
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name, "labels": self.labels}})
         wait_for(f"the default service account of {self.name}",
-                 lambda: look(f"/api/v1/namespaces/{self.name}/serviceaccounts/default"), 60)
+                 lambda: get_object(f"/api/v1/namespaces/{self.name}/serviceaccounts/default"), 60)
         return self
 
     def __exit__(self, *_):
         self.remove()
 
     def remove(self):
-        if look(f"/api/v1/namespaces/{self.name}"):
+        if get_object(f"/api/v1/namespaces/{self.name}"):
             kubectl("delete", "namespace", self.name, "--wait=false", check=False)
             wait_for(f"namespace {self.name} to be gone", lambda: api().ask("GET", f"/api/v1/namespaces/{self.name}")[0] == 404, 120,
                      detail=lambda: kubectl("get", "namespace", self.name, "-o", "yaml", check=False).stdout)
@@ -193,26 +193,26 @@ class Namespace:
         return kubectl(*words, "-n", self.name, **options)
 
     def objects(self, kind, selector=""):
-        """{name: object} of a core kind, or of ours."""
+        """{name: object} of a core kind or one of the operator's."""
         base = f"{API}/{self.name}" if kind in ("bspjobs", "rankmigrations") else f"/api/v1/namespaces/{self.name}"
         query = f"?labelSelector={urllib.parse.quote(selector)}" if selector else ""
-        return {o["metadata"]["name"]: o for o in look(f"{base}/{kind}{query}", {}).get("items", [])}
+        return {o["metadata"]["name"]: o for o in get_object(f"{base}/{kind}{query}", {}).get("items", [])}
 
     def everything(self):
-        """Names of all objects of all kinds in the namespace, but for events, which go by themselves."""
+        """Names of all objects of all kinds in the namespace, except events, which expire."""
         kinds = kubectl("api-resources", "--namespaced", "--verbs=list", "-o", "name").stdout.split()
         kinds = [k for k in kinds if not k.startswith("events")]
         return sorted(self.kubectl("get", ",".join(kinds), "-o", "name", "--ignore-not-found").stdout.split())
 
     def events(self, regarding):
         """Reasons and notes of the events of an object, oldest first."""
-        found = look(f"/apis/events.k8s.io/v1/namespaces/{self.name}/events", {}).get("items", [])
+        found = get_object(f"/apis/events.k8s.io/v1/namespaces/{self.name}/events", {}).get("items", [])
         found = [e for e in found if e.get("regarding", {}).get("name") == regarding]
         return [(e.get("reason", ""), e.get("note", "")) for e in sorted(found, key=lambda e: e.get("eventTime") or "")]
 
 
 def bsp_job(name, command=("lattice_boltzmann",), ranks=2, template=None, annotations=None, **spec):
-    """A BSPJob: two ranks, one on each of the pools slow and fast, and no scheduler, unless `spec` says otherwise."""
+    """A BSPJob: by default two ranks, one on each of the pools slow and fast, without the scheduler."""
     template = json.loads(json.dumps(template or TEMPLATE))
     app, = (c for c in template["spec"]["containers"] if c["name"] == "app")
     app["command"] = list(command)
@@ -227,39 +227,39 @@ def rank_migration(name, job, rank, **target):
 
 
 class ClusterJob:
-    """A BSPJob in a namespace of the test's."""
+    """A BSPJob in one of the test's namespaces."""
 
     def __init__(self, namespace, manifest, words=()):
         self.namespace, self.name = namespace, manifest["metadata"]["name"]
         namespace.apply(manifest, words=words)
 
     def object(self):
-        return look(f"{API}/{self.namespace.name}/bspjobs/{self.name}")
+        return get_object(f"{API}/{self.namespace.name}/bspjobs/{self.name}")
 
     def status(self):
         return (self.object() or {}).get("status", {})
 
-    def told(self):
-        """What the status says, for messages of tests."""
+    def summary(self):
+        """The status, for test messages."""
         keys = ("phase", "reason", "message", "superstep", "attempt", "restarts", "ranks", "migrations", "lastDecision")
         return json.dumps({k: v for k, v in self.status().items() if k in keys}, indent=1)
 
     def wait(self, what, condition, seconds=120):
-        """Until condition(status); returns the status. It looks whenever the object changes."""
+        """Waits until condition(status) and returns the status. Checks whenever the object changes."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             for found in api().changes(f"{API}/{self.namespace.name}/bspjobs", self.name, left):
                 status = (found or {}).get("status", {})
                 if condition(status):
                     return status
-            time.sleep(0.1)  # the server is away
-        raise AssertionError(f"job {self.name}: {what}: not within {seconds} s; {self.told()}")
+            time.sleep(0.1)  # the server is unreachable
+        raise AssertionError(f"job {self.name}: {what}: not within {seconds} s; {self.summary()}")
 
     def wait_for_phase(self, *phases, seconds=120):
         ends = {"Succeeded", "Failed"} - set(phases)
         status = self.wait(" or ".join(phases), lambda s: s.get("phase") in {*phases, *ends}, seconds)
         if status["phase"] in ends:
-            raise AssertionError(f"job {self.name} ended: {self.told()}")
+            raise AssertionError(f"job {self.name} ended: {self.summary()}")
         return status
 
     def wait_for_superstep(self, superstep, seconds=120):
@@ -267,7 +267,7 @@ class ClusterJob:
 
     def alive(self, status):
         if status.get("phase") == "Failed":
-            raise AssertionError(f"job {self.name} failed: {self.told()}")
+            raise AssertionError(f"job {self.name} failed: {self.summary()}")
         return status
 
     def ended(self, seconds=300):
@@ -277,7 +277,7 @@ class ClusterJob:
         return next((c for c in self.status().get("conditions", []) if c["type"] == kind), {})
 
     def log(self, rank):
-        """Of the pod that runs the rank now, or ran it last."""
+        """The log of the pod that runs the rank, or ran it last."""
         pod = self.status()["ranks"][rank]["pod"]
         return self.namespace.kubectl("logs", pod, "-c", "app", check=False).stdout
 
@@ -288,16 +288,16 @@ class ClusterJob:
         return self.namespace.objects("secrets", f"migbsp.io/job={self.name}")
 
     def migrate(self, name, rank, **target):
-        """A RankMigration made as a person makes one."""
+        """Creates a RankMigration as a user does."""
         self.namespace.apply(rank_migration(name, self.name, rank, **target), verb="create")
 
     def migration(self, name):
-        return (look(f"{API}/{self.namespace.name}/rankmigrations/{name}") or {}).get("status", {})
+        return (get_object(f"{API}/{self.namespace.name}/rankmigrations/{name}") or {}).get("status", {})
 
     def wait_for_migration(self, name, phases=tuple(ENDED), seconds=150):
         return wait_for(f"{' or '.join(phases)} of migration {name}",
                         lambda: self.migration(name).get("phase") in phases and self.migration(name), seconds,
-                        detail=lambda: f"{self.migration(name)} {self.told()}")
+                        detail=lambda: f"{self.migration(name)} {self.summary()}")
 
     def delete(self, *words):
         return self.namespace.kubectl("delete", "bspjob", self.name, *words)
@@ -305,7 +305,7 @@ class ClusterJob:
 
 @contextlib.contextmanager
 def job_of(namespace, manifest):
-    """A job that is deleted when the test is done with it, and then nothing of it is left."""
+    """A job that is deleted at the end of the test; then checks that nothing is left."""
     job = ClusterJob(namespace, manifest)
     try:
         yield job
@@ -317,11 +317,11 @@ def operator_pods():
     """The operator's pods by name."""
     name, space = release()
     selector = urllib.parse.quote(f"app.kubernetes.io/instance={name},app.kubernetes.io/name=bsp-operator")
-    return {p["metadata"]["name"]: p for p in look(f"/api/v1/namespaces/{space}/pods?labelSelector={selector}", {}).get("items", [])}
+    return {p["metadata"]["name"]: p for p in get_object(f"/api/v1/namespaces/{space}/pods?labelSelector={selector}", {}).get("items", [])}
 
 
 def read_from(pod, port, path):
-    """What a pod of the operator's answers, as an administrator asks it: the chart's NetworkPolicy keeps out who comes over the network."""
+    """The answer of one of the operator's pods, through kubectl port-forward: the chart's NetworkPolicy blocks access over the network."""
     words = [ON_HOST, "env", f"KUBECONFIG={KUBECONFIG}", KUBECTL, "port-forward", "-n", release()[1], f"pod/{pod}", f":{port}"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as forward:
         try:
@@ -337,9 +337,9 @@ def read_from(pod, port, path):
 
 
 def leader():
-    """The name of the operator's pod that leads; "" while none does."""
+    """The name of the operator pod that is the leader; "" while there is none."""
     name, space = release()
-    lease = look(f"/apis/coordination.k8s.io/v1/namespaces/{space}/leases/{name}", {})
+    lease = get_object(f"/apis/coordination.k8s.io/v1/namespaces/{space}/leases/{name}", {})
     return re.sub(r"_[0-9a-f]{16}$", "", lease.get("spec", {}).get("holderIdentity", ""))
 
 
@@ -347,8 +347,8 @@ def now():
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def operator_complaints(since):
-    """Lines of level warning and error that any of the operator's replicas has written since."""
+def operator_warnings(since):
+    """The warning and error lines that any replica of the operator has logged since."""
     lines = []
     for name in operator_pods():
         log = kubectl("logs", name, "-n", release()[1], f"--since-time={since}", check=False).stdout
@@ -357,7 +357,7 @@ def operator_complaints(since):
 
 
 def columns(table):
-    """Rows of what kubectl prints, each a dictionary by heading; a cell that is empty may not be asked for."""
+    """The rows of kubectl's output, each a dictionary by heading; empty cells are not supported."""
     head, *rows = table.splitlines()
     starts = [(m.start(), m.group()) for m in re.finditer(r"\S+", head)]
     ends = [start for start, _ in starts[1:]] + [None]

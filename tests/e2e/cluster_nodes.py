@@ -1,5 +1,5 @@
-"""Into the test cluster's nodes, whose processes are this machine's own: run directories of pods, fault points, and how many copies
-of a rank there are at any moment."""
+"""Access to the test cluster's nodes, whose processes run on this machine: run directories of pods, fault points, and the number of
+copies of a rank at any moment."""
 import contextlib
 import json
 import os
@@ -13,14 +13,14 @@ EMPTY_DIR = "volumes/kubernetes.io~empty-dir/bsp-run"
 
 
 def machines():
-    """{node: (first process, container id)} of the machines that run; `control` is one of them."""
+    """{node: (first process, container id)} of the running machines; `control` is one of them."""
     names = on_host("podman", "ps", "-q", "--filter", "label=bsp-cluster=1").stdout.split()
     found = json.loads(on_host("podman", "inspect", *names).stdout) if names else []
     return {c["Name"].removeprefix("/").removeprefix("bsp-cluster-"): (c["State"]["Pid"], c["Id"]) for c in found}
 
 
 def run_directory(pod, nodes):
-    """/run/bsp of a pod's containers as a path of this machine; None before the kubelet has mounted it."""
+    """/run/bsp of a pod's containers as a path on this machine; None before the kubelet has mounted it."""
     machine = nodes.get(pod.get("spec", {}).get("nodeName", ""))
     if not machine:
         return None
@@ -29,8 +29,8 @@ def run_directory(pod, nodes):
 
 
 def arm(pod_of, point, action, nodes=None, seconds=60):
-    """Arms a fault point (base/core/fault.h) in the pod that pod_of() returns, once it has its run directory. Whoever races with the
-    pod finds the machines beforehand."""
+    """Arms a fault point (base/core/fault.h) in the pod that pod_of() returns, once it has its run directory. A caller that races
+    with the pod passes the machines."""
     nodes = nodes or machines()
     directory = wait_for(f"the run directory of the pod for {point}", lambda: run_directory(pod_of() or {}, nodes), seconds,
                          detail=lambda: pod_of())
@@ -55,8 +55,8 @@ def environment(pid):
 
 
 def state(pid):
-    """R, S, D …; T or t if it is stopped; Z, X or nothing if it has ended, or was killed and waits for a processor to end on: a node's
-    quota may hold that up, but not one more instruction of the program is carried out."""
+    """R, S, D …; T or t if it is stopped; Z, X or nothing if it has ended, or was killed and waits for CPU time to exit: a node's quota
+    may delay that, but the program executes no further instruction."""
     fields = text_of(pid, "stat").rpartition(")")[2].split()
     pending = [int(line.split()[1], 16) for line in text_of(pid, "status").splitlines() if line.startswith(("SigPnd", "ShdPnd"))]
     killed = any(signals >> (signal.SIGKILL - 1) & 1 for signals in pending)
@@ -65,12 +65,12 @@ def state(pid):
 
 
 def processes(comm):
-    """Process ids whose program's name begins so."""
+    """Ids of the processes whose program name begins with `comm`."""
     return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit() and text_of(entry.name, "comm").startswith(comm)]
 
 
 def kill_process(comm, how=signal.SIGKILL, **variables):
-    """SIGKILL (or `how`) of the one process with that program and environment; False if there is none (any more)."""
+    """Sends SIGKILL (or `how`) to the one process with that program and environment; False if there is none."""
     for pid in processes(comm):
         have = environment(pid)
         if all(have.get(name) == value for name, value in variables.items()):
@@ -84,7 +84,7 @@ def kill_process(comm, how=signal.SIGKILL, **variables):
 
 @contextlib.contextmanager
 def starved(node, thousandths):
-    """All pods of the node have no more than so many thousandths of a core together. In periods of 100 ms, since no quota is less than 1 ms."""
+    """Limits all pods of the node together to `thousandths` of a core. Uses periods of 100 ms, because the minimum quota is 1 ms."""
     group = "/sys/fs/cgroup/kubepods" if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else "/sys/fs/cgroup/cpu/kubepods"
     files = ["cpu.max"] if "cpu/" not in group else ["cpu.cfs_period_us", "cpu.cfs_quota_us"]
     values = [f"{thousandths * 100} 100000"] if len(files) == 1 else ["100000", str(thousandths * 100)]
@@ -98,26 +98,26 @@ def starved(node, thousandths):
     try:
         yield
     finally:
-        # The quota first: it may not be more than the period's share of a parent for a moment.
+        # Set the quota first: the new period with the old quota might exceed the parent's share.
         in_node("; ".join(f"echo {value} >{group}/{file}" for value, file in reversed(list(zip(before, files)))))
 
 
 def killed_for_memory(comm):
-    """The kernel's own words on processes with that program which it has killed because their container's memory limit was reached, each
-    with its time; it forgets the oldest."""
+    """The kernel's log lines about processes of that program that it has killed at their container's memory limit, with time; the kernel
+    drops the oldest."""
     return {line for line in on_host("dmesg").stdout.splitlines()
             if "Memory cgroup out of memory: Killed process" in line and f"({comm})" in line}
 
 
 class Copies(threading.Thread):
-    """Looks all the time at the programs of a job's ranks on all nodes, and notes each moment at which two of one rank could compute.
+    """Constantly watches the programs of a job's ranks on all nodes, and records each moment at which two copies of one rank could compute.
 
-    A copy that is stopped computes nothing. One on a node that is cut off does, until it is ended there (crds/fencing.h)."""
+    A stopped copy doesn't compute. A copy on a node that is cut off does, until it is killed there (crds/fencing.h)."""
 
     def __init__(self, job, program="lattice"):
         super().__init__(daemon=True)
         self.job, self.program = job, program
-        self.two = []  # what was seen
+        self.two = []  # findings
         self.end = threading.Event()
 
     def __enter__(self):
@@ -129,7 +129,7 @@ class Copies(threading.Thread):
         self.join()
 
     def find(self):
-        """{rank: process ids}. A restored process has the environment of where it came from, so its rank and its job's name."""
+        """{rank: process ids}. A restored process keeps its environment, including its rank and its job's name."""
         found = {}
         for pid in processes(self.program):
             have = environment(pid)
@@ -146,7 +146,7 @@ class Copies(threading.Thread):
             for rank, pids in found.items():
                 if len(pids) < 2:
                     continue
-                # Twice, since nothing is seen at the same moment: whoever computes in both looks did so in between.
+                # Check twice, because the two copies can't be observed at the same instant: one that computes in both checks did so in between.
                 first = {pid: state(pid) for pid in pids}
                 second = {pid: state(pid) for pid in pids}
                 compute = [pid for pid in pids if first[pid] and second[pid] and not set(first[pid] + second[pid]) & set("TtZX")]

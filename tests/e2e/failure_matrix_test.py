@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""SIGKILL of any one part in each phase of a migration: the move completes or is undone, and the job goes on.
+"""SIGKILLs any single part in each phase of a migration: the move completes or is rolled back, and the job continues.
 
-One job lives through all cases: rank 0 is moved to and fro by hand, and its victim dies at a named fault point
-(base/core/fault.h), armed by a file in the pod's run directory; or, where the victim does nothing of its own in that
-phase, from outside while a sidecar takes its time at a point in the middle of the phase. Afterwards the migration must have ended, the job must run and progress
-again (restarted, if and only if a rank itself is gone), with exactly one running program for each rank and no pod too many. The
-program stamps, and the auditor (tests/audit) finds no moment at which a rank ran twice.
+One job lives through all cases. Rank 0 is moved back and forth by hand, and the victim dies at a named fault point (base/core/fault.h),
+armed by a file in the pod's run directory. A victim without a fault point in a phase is killed from outside while a sidecar is delayed
+at a point in the middle of the phase. Afterwards the migration must have ended, and the job must run and progress again (restarted if
+and only if a rank itself was lost), with exactly one running program for each rank and no extra pod. The program stamps, and the
+auditor (tests/audit) must find no moment at which a rank ran twice.
 
-failure_matrix_test.py                          a choice
-failure_matrix_test.py all                      all of them, some 20 s each
-failure_matrix_test.py VICTIM:PHASE[:POINT] …   these
+failure_matrix_test.py                          a selection
+failure_matrix_test.py all                      all cases, about 20 s each
+failure_matrix_test.py VICTIM:PHASE[:POINT] …   these cases
 """
 import itertools
 import json
@@ -23,16 +23,16 @@ import unittest
 from local_job import PHASES, LocalJob, kill, on_host, wait_for
 from stamps import Stamps, stamping
 
-# Program and bsp-init are those that have the rank: the source's, and from Restoring on the target's. Rank 1 is the bystander.
+# Program and bsp-init are those that hold the rank: the source's, and from Restoring on the target's. Rank 1 is the bystander.
 VICTIMS = ["program", "bsp-init", "criu", "source-sidecar", "target-sidecar", "source-pod", "target-pod", "operator",
            "source-program", "source-bsp-init", "bystander-program", "bystander-bsp-init", "bystander-sidecar", "bystander-pod"]
 SIDES = ["source", "target", "bystander"]
 ENDED = ["Succeeded", "RolledBack", "Failed"]
 SIDECAR_USER = 64600  # operator/reconcile/kernel/pods.cc
-# What does not exist in a phase can't be killed in it; and where the source has the rank, it isn't told from "program".
+# Victims that don't exist in a phase; and while the source holds the rank, its program is the same as "program".
 IMPOSSIBLE = {("criu", "Preparing"), ("criu", "Pausing"), ("criu", "Transferring"), ("criu", "Resuming"),
               *itertools.product(("source-program", "source-bsp-init"), PHASES[:4])}
-# (victim, phase): the fault points that it passes in that phase. bsp-init's name the process that they are about.
+# (victim, phase): the fault points that it passes in that phase. Those of bsp-init kill the process that they concern.
 POINTS = {
     ("program", "Pausing"): ["init.stopped"],
     ("program", "Checkpointing"): ["init.dumped"],
@@ -58,7 +58,7 @@ POINTS = {
     ("operator", "Preparing"): ["operator.Migrating"],
     **{("operator", phase): ["operator.Wave" + phase] for phase in PHASES[1:]},
 }
-# Who passes a point in the middle of each phase, and that point.
+# For each phase, a point in the middle of it and the side that passes it.
 HOLD = {"Preparing": ("target", "epoch.prepare"), "Pausing": ("source", "gate.armed"), "Checkpointing": ("source", "transfer.sending"),
         "Transferring": ("target", "transfer.verified"), "Restoring": ("target", "restore.begin"), "Resuming": ("target", "epoch.open")}
 HELD_MS = 3000
@@ -75,15 +75,15 @@ CHOICE = [("program", "Pausing", "init.stopped"), ("bsp-init", "Checkpointing", 
 
 
 def strikes_a_rank(victim, phase):
-    """If not, the job may not restart."""
+    """If false, the job must not restart."""
     if victim in ("operator", "criu"):
         return False
     if victim.endswith("sidecar"):
-        return phase == "Resuming"  # an epoch in the middle of its opening is lost (sidecar/README.md)
+        return phase == "Resuming"  # an epoch that is being opened is lost (sidecar/agent/README.md)
     if victim == "target-pod":
-        return phase == "Resuming"  # before the commit nobody needs it
+        return phase == "Resuming"  # not needed before the commit
     if victim.startswith("source"):
-        return phase != "Resuming"  # before, the operator may not know yet that the target holds all of it
+        return phase != "Resuming"  # before, the operator may not know yet that the target holds the whole checkpoint
     return True
 
 
@@ -135,14 +135,14 @@ class Matrix(unittest.TestCase):
                       annotations={"migbsp.io/fault-points": "enabled"}, stamps=stamps,
                       under=["env", f"BSP_FAULT_DIRECTORY={self.operator_faults}"]) as run:
             self.run_, self.pods = run, Pods(run)
-            self.goes_on()
+            self.check_job_continues()
             for victim, phase, point in self.cases:
                 with self.subTest(victim=victim, phase=phase, point=point):
                     started = time.monotonic()
                     outcome = self.kill_during(victim, phase, point)
                     print(f"{victim:>18} {phase:<14} {outcome}  {time.monotonic() - started:.1f} s", flush=True)
             self.assertEqual(stamps.findings(), [])
-            # Had a rank run twice, that would have been found.
+            # Prove that the auditor would have found a rank that ran twice.
             containers = on_host("podman", "ps", "-q", "--filter", self.pods.label, "--filter", f"name={run.job()['ranks'][1]['pod']}-app$")
             forged = on_host("podman", "exec", *containers.stdout.split(), *stamps.forgery(rank=0))
             self.assertEqual(forged.returncode, 124, forged.stderr)
@@ -172,11 +172,11 @@ class Matrix(unittest.TestCase):
         struck = "killed" if point or self.strike(victim, phase, name, (place["pod"], bystander["pod"])) else "was gone"
         late = not point and time.monotonic() - held > HELD_MS / 1000
         ended = wait_for(f"the end of {name}", lambda: self.migration(name).get("phase") in ENDED and self.migration(name), 60)
-        self.goes_on()
+        self.check_job_continues()
         job = run.job()
         restarted = f", restarted: {job['restarts'][-1]['message']}" if job.get("attempt", 0) != attempt else ""
         if not late and not strikes_a_rank(victim, phase):
-            self.assertEqual(restarted, "", f"{victim} is no rank: {ended}")
+            self.assertEqual(restarted, "", f"{victim} is not a rank: {ended}")
         return f"{struck}{' late' if late else ''} at {stop_at}: {ended['phase']} ({ended.get('message', '')}){restarted}"
 
     @staticmethod
@@ -185,29 +185,29 @@ class Matrix(unittest.TestCase):
         file.with_suffix(file.suffix + ".fired").unlink(missing_ok=True)
         new = directory / (point + ".new")
         new.write_text(action)
-        os.chown(new, SIDECAR_USER, SIDECAR_USER)  # in a sticky directory only an owner may rename it, which tells that it fired
+        os.chown(new, SIDECAR_USER, SIDECAR_USER)  # in a sticky directory only its owner may rename it, which signals that it fired
         return new.rename(file)
 
     def targets_run_directory(self, name):
-        """Of the pod that the migration made, as soon as it has one."""
+        """The run directory of the migration's target pod, as soon as it exists."""
         return wait_for(f"the target pod of {name}",
                         lambda: self.run_.run_directory(self.migration(name).get("targetPod", "")), 60)
 
     def fires(self, armed, name):
         """Waits until the armed point has fired; it must, before the migration ends."""
         fired = armed.with_name(armed.name + ".fired")
-        deadline, look = time.monotonic() + 150, 0  # a gate that some rank cannot pass is set anew, further ahead each time
+        deadline, next_check = time.monotonic() + 150, 0  # a gate that a rank can't pass is set again, further ahead each time
         while not fired.exists():
             now = time.monotonic()
-            if now < look:
+            if now < next_check:
                 time.sleep(0.002)
                 continue
-            look = now + 0.2
+            next_check = now + 0.2
             status = self.migration(name)
             if (status.get("phase") in ENDED or now > deadline) and not fired.exists():
                 armed.unlink(missing_ok=True)
                 job = {k: self.run_.job().get(k) for k in ("phase", "reason", "superstep", "waveState")}
-                self.fail(f"{armed.name} was not passed: {status} {job}")
+                self.fail(f"{armed.name} was not reached: {status} {job}")
         fired.unlink(missing_ok=True)
 
     def newest(self):
@@ -219,7 +219,7 @@ class Matrix(unittest.TestCase):
 
     @staticmethod
     def where(victim, phase):
-        """Whose the victim is: the operator's, or a side's."""
+        """Which part the victim belongs to: the operator or a side."""
         side = victim.partition("-")[0]
         if side in (*SIDES, "operator"):
             return side
@@ -231,7 +231,7 @@ class Matrix(unittest.TestCase):
         return self.kill_parts(victim, self.pods.processes().get(pod, {}))
 
     def kill_parts(self, victim, containers):
-        """True if there was anything to kill."""
+        """True if there was a process to kill."""
         part = next(part for part in ("pod", "sidecar", "bsp-init", "program") if victim.endswith(part))
         if part == "pod":
             return any([self.kill_quietly(pid) for pid in containers.values()])
@@ -245,13 +245,13 @@ class Matrix(unittest.TestCase):
 
     @staticmethod
     def kill_quietly(pid):
-        """False if it had ended by itself in the meantime."""
+        """False if it had already exited."""
         try:
             return bool(pid) and kill(pid) is None
         except ProcessLookupError:
             return False
 
-    def goes_on(self):
+    def check_job_continues(self):
         run = self.run_
         def runs():
             self.assertFalse(run.ended(), run.output.read_text()[-3000:])
@@ -262,9 +262,9 @@ class Matrix(unittest.TestCase):
             now = run.job()
             return now.get("attempt", 0) != attempt or now.get("superstep", 0) >= since + 2
         wait_for(f"progress beyond superstep {since}", progressed, 120)
-        wait_for("the pods that nobody needs to be gone", lambda: self.only_the_ranks_pods(), 60)
+        wait_for("the pods that nobody needs to be gone", lambda: self.only_rank_pods(), 60)
 
-    def only_the_ranks_pods(self):
+    def only_rank_pods(self):
         job = self.run_.job()
         wanted = {r["pod"] for r in job.get("ranks", [])}
         if job.get("phase") != "Running" or set(self.run_.objects("Pod")) != wanted:

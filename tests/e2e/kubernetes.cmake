@@ -1,5 +1,5 @@
-# Whole jobs in the test cluster (tests/cluster). Skipped where no Kubernetes is compiled: that is ./dev cluster up, takes Go and half an
-# hour, and no other test needs it. The cluster is started and the chart installed once for all of them, and both are taken away again.
+# Complete jobs in the test cluster (tests/cluster). Skipped if Kubernetes isn't compiled: ./dev cluster up does that, needs Go and takes
+# half an hour; no other test needs it. The cluster is started and the chart installed once for all these tests, and removed afterwards.
 function(kubernetes_test name timeout)
   add_test(NAME kubernetes.${name} COMMAND python3 -B ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(kubernetes.${name} PROPERTIES LABELS kubernetes TIMEOUT ${timeout} RUN_SERIAL TRUE SKIP_RETURN_CODE 77)

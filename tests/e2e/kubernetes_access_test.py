@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who may reach what in a real cluster: the pods of a job by its NetworkPolicy, objects by the service accounts' roles, sidecars by
+"""Access control in a real cluster: a job's pods by its NetworkPolicy, objects by the service accounts' roles, sidecars by
 certificates that are renewed while the job runs."""
 import base64
 import json
@@ -10,7 +10,7 @@ import sys
 import unittest
 
 import cluster_job
-from cluster_job import Namespace, bsp_job, field_of, job_of, kubectl, lattice_boltzmann, look, sequential_field, wait_for
+from cluster_job import Namespace, bsp_job, field_of, job_of, kubectl, lattice_boltzmann, get_object, sequential_field, wait_for
 
 ENDLESS = lattice_boltzmann(supersteps=1000000)
 POOLS = {"names": ["slow", "fast", "medium"]}
@@ -18,14 +18,14 @@ RIGHTS = pathlib.Path(__file__).with_name("rights.txt")
 
 
 def stranger(name, labels=None):
-    """A pod that does nothing, to connect from."""
+    """An idle pod to connect from."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels or {"app": name}},
             "spec": {"terminationGracePeriodSeconds": 0, "containers": [
                 {"name": "app", "image": "localhost/bsp-apps:dev", "command": ["sleep", "infinity"], "resources": {"requests": {"cpu": "10m"}}}]}}
 
 
 def connects(space, pod, address, port, container="app"):
-    """True if a TCP connection from that pod is taken; False if nothing answers it."""
+    """True if a TCP connection from that pod is accepted; False if it times out."""
     done = kubectl("exec", "-n", space.name, pod, "-c", container, "--", "timeout", "4", "bash", "-c", f"exec 3<>/dev/tcp/{address}/{port}", check=False)
     if done.returncode not in (0, 124) and "command terminated" not in done.stderr:
         raise AssertionError(done.stderr)
@@ -33,18 +33,18 @@ def connects(space, pod, address, port, container="app"):
 
 
 def mpi_port(space, pod):
-    """Where Open MPI listens in a rank's pod, for any address."""
+    """The port on which Open MPI listens in a rank's pod, on any address."""
     table = kubectl("exec", "-n", space.name, pod, "-c", "app", "--", "cat", "/proc/net/tcp").stdout.splitlines()[1:]
     found = [int(row.split()[1].split(":")[1], 16) for row in table if row.split()[3] == "0A" and row.split()[1].startswith("00000000:")]
     return next((port for port in found if port != 7600), 0)
 
 
 def running(space, name):
-    return wait_for(f"pod {name} to run", lambda: look(f"/api/v1/namespaces/{space.name}/pods/{name}", {}).get("status", {}).get("phase") == "Running", 60)
+    return wait_for(f"pod {name} to run", lambda: get_object(f"/api/v1/namespaces/{space.name}/pods/{name}", {}).get("status", {}).get("phase") == "Running", 60)
 
 
 class Network(unittest.TestCase):
-    def test_only_the_jobs_own_pods_and_the_operator_reach_it(self):
+    def test_only_the_jobs_pods_and_the_operator_reach_it(self):
         letting_in = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "let-in"},
                       "spec": {"podSelector": {"matchLabels": {"migbsp.io/job": "closed"}},
                                "ingress": [{"from": [{"podSelector": {"matchLabels": {"app": "stranger"}}}]}]}}
@@ -56,10 +56,10 @@ class Network(unittest.TestCase):
 
             def check(pods):
                 for pod in pods:
-                    address = look(f"/api/v1/namespaces/{space.name}/pods/{pod}")["status"]["podIP"]
+                    address = get_object(f"/api/v1/namespaces/{space.name}/pods/{pod}")["status"]["podIP"]
                     port = wait_for(f"MPI's port of {pod}", lambda pod=pod: mpi_port(space, pod), 60)
                     other, = (p for p in pods if p != pod)
-                    self.assertTrue(connects(space, other, address, port), f"{other} is the job's own and reaches MPI in {pod}")
+                    self.assertTrue(connects(space, other, address, port), f"{other} belongs to the job and must reach MPI in {pod}")
                     for where in (space, elsewhere):
                         self.assertFalse(connects(where, "stranger", address, 7600), f"the sidecar of {pod} from {where.name}")
                         self.assertFalse(connects(where, "stranger", address, port), f"MPI in {pod} from {where.name}")
@@ -71,14 +71,14 @@ class Network(unittest.TestCase):
             self.assertEqual(job.wait_for_migration("away")["phase"], "Succeeded", job.migration("away"))
             job.wait_for_superstep(job.status()["superstep"] + 5)
             address, port = check([r["pod"] for r in job.status()["ranks"]])
-            # Policies add up: what a user lets in is let in, so what refused above was the job's own.
+            # Policies are additive: one of the user's that allows access takes effect, so the refusal above came from the job's policy.
             space.apply(letting_in)
             wait_for("the stranger to be let in", lambda: connects(space, "stranger", address, port), 30)
             self.assertTrue(connects(space, "stranger", address, 7600))
             self.assertFalse(connects(elsewhere, "stranger", address, port))
             space.kubectl("delete", "networkpolicy", "let-in")
             wait_for("the stranger to be kept out", lambda: not connects(space, "stranger", address, port), 30)
-            self.assertEqual(job.status().get("attempt", 0), 0, job.told())
+            self.assertEqual(job.status().get("attempt", 0), 0, job.summary())
             policies = space.kubectl("get", "networkpolicies", "-o", "json")
             policy, = json.loads(policies.stdout)["items"]
             self.assertEqual(policy["metadata"]["ownerReferences"][0]["uid"], job.object()["metadata"]["uid"])
@@ -86,10 +86,10 @@ class Network(unittest.TestCase):
             wait_for("the policy to go with its job", lambda: not json.loads(space.kubectl("get", "networkpolicies", "-o", "json").stdout)["items"], 60)
 
 
-    def test_the_operators_metrics_are_for_those_who_are_named(self):
+    def test_only_named_peers_reach_the_operators_metrics(self):
         name, system = cluster_job.release()
 
-        def let_in(*peers):
+        def allow(*peers):
             cluster_job.helm("upgrade", name, cluster_job.CHART, "-n", system, "--reuse-values", "--set-json",
                              f"networkPolicy.metricsFrom={json.dumps(peers)}", "--wait")
         with Namespace("e2e-metrics") as space:
@@ -98,16 +98,16 @@ class Network(unittest.TestCase):
             address = cluster_job.operator_pods()[cluster_job.leader()]["status"]["podIP"]
             for port in (8080, 8081):
                 self.assertFalse(connects(space, "stranger", address, port), port)
-            self.addCleanup(let_in)
-            let_in({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": space.name}}})
+            self.addCleanup(allow)
+            allow({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": space.name}}})
             wait_for("the metrics to be open", lambda: connects(space, "stranger", address, 8080), 30)
-            self.assertFalse(connects(space, "stranger", address, 8081), "the probes are the kubelet's")
+            self.assertFalse(connects(space, "stranger", address, 8081), "only the kubelet may reach the probes")
 
 
 class Rights(unittest.TestCase):
-    """What `kubectl auth can-i --list` says of each service account, in the namespace of jobs and in the operator's; UPDATE_GOLDEN=1 writes it."""
+    """The output of `kubectl auth can-i --list` for each service account, in the jobs' namespace and the operator's; UPDATE_GOLDEN=1 writes it."""
 
-    def test_are_the_least(self):
+    def test_are_minimal(self):
         name, system = cluster_job.release()
         text = ""
         with Namespace("e2e-rights") as space:
@@ -120,7 +120,7 @@ class Rights(unittest.TestCase):
             RIGHTS.write_text(text)
         self.assertEqual(text, RIGHTS.read_text())
 
-    def test_secrets_are_not_read(self):
+    def test_secrets_are_not_readable(self):
         name, system = cluster_job.release()
         operator = f"--as=system:serviceaccount:{system}:{name}"
         for verb in ("get", "list", "watch"):
@@ -132,10 +132,10 @@ class Rights(unittest.TestCase):
 class Certificates(unittest.TestCase):
     def authority(self):
         name, system = cluster_job.release()
-        return look(f"/api/v1/namespaces/{system}/secrets/{name}-authority", {}).get("data", {}).get("seed", "")
+        return get_object(f"/api/v1/namespaces/{system}/secrets/{name}-authority", {}).get("data", {}).get("seed", "")
 
-    def test_a_lost_seed_costs_no_job_anything(self):
-        """The leader puts it back. Where the leader is lost with it, the next one makes another, and renews what a running job has."""
+    def test_lost_seed_harms_no_job(self):
+        """The leader restores it. If the leader is lost too, the next one creates another, and renews a running job's certificates."""
         name, system = cluster_job.release()
         command = lattice_boltzmann(supersteps=4000)
         with Namespace("e2e-certificates") as space, job_of(space, bsp_job("lasts", command, sets=POOLS)) as job:
@@ -151,11 +151,11 @@ class Certificates(unittest.TestCase):
             kubectl("delete", "secret", f"{name}-authority", "-n", system)
             wait_for("another seed", lambda: self.authority() not in ("", seed), 120)
             wait_for("the pods' certificates to be renewed", lambda: all(job.secrets()[n]["data"]["ca.pem"] != d["ca.pem"] for n, d in before.items()), 120)
-            job.wait_for_superstep(job.status()["superstep"] + 5, 300)  # the operator hears the sidecars again
+            job.wait_for_superstep(job.status()["superstep"] + 5, 300)  # the operator reaches the sidecars again
             job.migrate("after", 0, targetSet="medium")
             self.assertEqual(job.wait_for_migration("after")["phase"], "Succeeded", job.migration("after"))
             status = job.ended(600)
-            self.assertEqual((status["phase"], status.get("attempt", 0)), ("Succeeded", 0), job.told())
+            self.assertEqual((status["phase"], status.get("attempt", 0)), ("Succeeded", 0), job.summary())
             self.assertEqual(field_of(job.log(0)), sequential_field(command))
 
 

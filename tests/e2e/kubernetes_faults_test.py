@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""What befalls a cluster while a rank moves in it: in each phase of a migration a part of the cluster or of the job is struck. At no
-moment can two copies of a rank compute: this machine's processes are watched, and the program stamps for the auditor (tests/audit). The
-migration ends, and the job ends with the sequential program's field or is Failed and says why. What is no fault of a rank (the operator, the control plane, a kubelet, the target) costs the job no restart.
+"""Cluster faults while a rank moves: in each phase of a migration a part of the cluster or of the job fails. Two copies of a rank must
+never be able to compute at the same time: the test watches this machine's processes, and the program stamps for the auditor
+(tests/audit). The migration must end, and the job must end with the sequential program's field, or Failed with a reason. A fault that
+strikes no rank (the operator, the control plane, a kubelet, the target) must not restart the job.
 
-Each case is a job of its own. Rank 0 is moved by hand from slow to medium, whose one node, medium-1, holds nothing else of the job;
-a fault point (base/core/fault.h) makes some sidecar take 2.5 s in the middle of the phase, and the blow falls then.
+Each case is a separate job. Rank 0 is moved by hand from slow to medium, whose only node, medium-1, holds nothing else of the job. A
+fault point (base/core/fault.h) delays a sidecar by 2.5 s in the middle of the phase; the fault happens then.
 
-kubernetes_faults_test.py                    a choice
-kubernetes_faults_test.py all                all of them, a minute each
-kubernetes_faults_test.py FAULT[:PHASE] …    these
+kubernetes_faults_test.py                    a selection
+kubernetes_faults_test.py all                all cases, a minute each
+kubernetes_faults_test.py FAULT[:PHASE] …    these cases
 """
 import itertools
 import json
@@ -18,30 +19,30 @@ import unittest
 
 import cluster_job
 import cluster_nodes
-from cluster_job import ClusterJob, Namespace, api, bsp_job, field_of, job_of, look, node_sh, sequential_field, wait_for
+from cluster_job import ClusterJob, Namespace, api, bsp_job, field_of, job_of, get_object, node_sh, sequential_field, wait_for
 from local_job import PHASES, on_host
 from stamps import Stamps, stamping
 
 TARGET = "medium-1"
-# The side that passes a point in the middle of each phase, and that point. RollingBack begins when the target is evicted while it verifies
-# its checkpoint; the source then prepares the rollback epoch.
+# For each phase, a point in the middle of it and the side that passes it. RollingBack begins when the target is evicted while it
+# verifies its checkpoint; the source then prepares the rollback epoch.
 HOLD = {"Preparing": ("target", "epoch.prepare"), "Pausing": ("source", "gate.armed"), "Checkpointing": ("source", "transfer.sending"),
         "Transferring": ("target", "transfer.verified"), "Restoring": ("target", "restore.begin"), "Resuming": ("target", "epoch.open")}
 ROLLBACK = ("source", "epoch.prepare")
-# From then on only the target may run the rank: without it the job restarts, unless the source can be named again (operator/migrate).
+# From here on only the target may run the rank: if it is lost the job restarts, unless the source can be named again (operator/migrate).
 AFTER_COMMIT = ("Resuming",)
-TARGET_HAS_ALL = ("Restoring", "Resuming")  # the source is needed no more
-SHORT, LONG = stamping(600), stamping(2500)  # some 30 s, and longer than a target is waited for
+TARGET_HAS_ALL = ("Restoring", "Resuming")  # the source is no longer needed
+SHORT, LONG = stamping(600), stamping(2500)  # about 30 s, and longer than the wait for a target
 
 
 def node_is_ready(name):
-    """And free of the taints that it had before: pods get onto it again."""
-    node = look(f"/api/v1/nodes/{name}", {})
+    """Also without its taints, so that pods can be scheduled to it again."""
+    node = get_object(f"/api/v1/nodes/{name}", {})
     conditions = node.get("status", {}).get("conditions", [])
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions) and not node["spec"].get("taints")
 
 
-# --- The faults. Each takes the case, strikes, and puts right what has to be. ---------------------------------------------------------
+# --- The faults. Each takes the case, causes the fault, and repairs what it must. ---------------------------------------------------------
 
 def operator_killed(case):
     case.assertTrue(cluster_nodes.kill_process("bsp-operator", HOSTNAME=cluster_job.leader()))
@@ -57,26 +58,26 @@ def etcd_paused(_):
     node_sh("resume", "control", "etcd")
 
 
-def put_right(verb, node):
+def repair_node(verb, node):
     node_sh(verb, node)
     wait_for(f"{node} to be Ready again", lambda: node_is_ready(node), 120)
 
 
 def node_killed(case):
-    case.later(lambda: put_right("start", TARGET))
+    case.later(lambda: repair_node("start", TARGET))
     node_sh("kill", TARGET)
 
 
 def node_cut_off(case):
-    case.later(lambda: put_right("join", TARGET))
+    case.later(lambda: repair_node("join", TARGET))
     node_sh("cut", TARGET)
 
 
-# A job that restarts needs the nodes of its ranks, so these come back as soon as the migration has ended.
+# A job that restarts needs the nodes of its ranks, so they return as soon as the migration has ended.
 def rank_node_killed(rank):
     def strike(case):
         node = case.node_of[rank]
-        case.after_migration.append(lambda: put_right("start", node))
+        case.after_migration.append(lambda: repair_node("start", node))
         node_sh("kill", node)
     return strike
 
@@ -84,7 +85,7 @@ def rank_node_killed(rank):
 def rank_node_cut_off(rank):
     def strike(case):
         node = case.node_of[rank]
-        case.after_migration.append(lambda: put_right("join", node))
+        case.after_migration.append(lambda: repair_node("join", node))
         node_sh("cut", node)
     return strike
 
@@ -120,19 +121,20 @@ FAULTS = {"operator-killed": operator_killed, "apiserver-restarted": apiserver_r
           "source-node-cut-off": rank_node_cut_off(0), "bystander-node-killed": rank_node_killed(1),
           "bystander-node-cut-off": rank_node_cut_off(1), "bystander-sidecar-killed": bystander_sidecar_killed,
           "bystander-evicted": bystander_evicted}
-# These are there before the target is, and end the move in Preparing.
+# These exist before the target does, and end the move in Preparing.
 BEFOREHAND = ["image-missing", "quota-reached"]
-# They cost no attempt in any phase: no rank is struck.
+# These cost no attempt in any phase, because they strike no rank.
 NO_RANK = ["operator-killed", "apiserver-restarted", "etcd-paused", "kubelet-restarted", "image-missing", "quota-reached"]
-# They strike the target, which nobody needs before the commit.
+# These strike the target, which is not needed before the commit.
 ONLY_TARGET = ["node-killed", "node-cut-off", "target-evicted", "target-sidecar-killed"]
-# A rank outlives its sidecar, but for the moment in which an epoch opens (sidecar/README.md).
+# A rank outlives its sidecar, except while an epoch opens (sidecar/agent/README.md).
 ONLY_SIDECAR = ["source-sidecar-killed", "bystander-sidecar-killed"]
-# They strike the source's node, which isn't needed once the target holds the whole checkpoint.
+# These strike the source's node, which isn't needed once the target holds the whole checkpoint.
 ONLY_SOURCE = ["source-node-killed", "source-node-cut-off"]
-# The rollback itself is the target's loss, so a further blow to the target is none.
+# The rollback was caused by the target's loss, so another fault of the target has no effect.
 WHILE_ROLLING_BACK = [fault for fault in FAULTS if not fault.startswith(("target", "node"))]
-# The target's end is certain, and as it was held at its first step into the new epoch, no other rank was let in: the source goes on.
+# The target's end is certain, and because it was delayed at its first step into the new epoch, no other rank has entered it: the source
+# continues.
 BACK_TO_THE_SOURCE = [("target-evicted", "Resuming")]
 CASES = [*itertools.product(FAULTS, PHASES), *((fault, "RollingBack") for fault in WHILE_ROLLING_BACK),
          *((fault, "Preparing") for fault in BEFOREHAND)]
@@ -142,8 +144,8 @@ CHOICE = [("operator-killed", "Restoring"), ("apiserver-restarted", "Pausing"), 
           ("image-missing", "Preparing"), ("quota-reached", "Preparing"), ("source-node-killed", "Restoring"),
           ("bystander-node-cut-off", "Transferring"), ("operator-killed", "RollingBack"), ("source-sidecar-killed", "RollingBack"),
           ("target-evicted", "Resuming")]
-SHARED = "/opt/cluster/shared"  # on each node the same directory (tests/cluster/up.sh)
-HERE_ONLY = "localhost/bsp-e2e-here:1"  # bsp-apps under a name that TARGET doesn't know
+SHARED = "/opt/cluster/shared"  # the same directory on each node (tests/cluster/up.sh)
+HERE_ONLY = "localhost/bsp-e2e-here:1"  # bsp-apps under a name that TARGET's node doesn't have
 
 
 def image_everywhere_but_there():
@@ -162,7 +164,7 @@ def stamps_of(name):
 
 
 class Missed(Exception):
-    """The move was over before its target could be told where to wait: nothing was struck."""
+    """The move ended before the fault point in its target could be armed: no fault happened."""
 
 
 class Case:
@@ -178,7 +180,7 @@ class Case:
         self.stamps = stamps_of(self.name)
 
     def later(self, repair):
-        """Called when the job has ended."""
+        """Registers a repair to call when the job has ended."""
         self.afterwards.append(repair)
 
     def migration(self):
@@ -199,7 +201,7 @@ class Case:
         return manifest
 
     def run(self):
-        """What became of it, in a line."""
+        """Runs the case and returns its outcome in one line."""
         if self.fault == "image-missing":
             image_everywhere_but_there()
         wait_for(f"{TARGET} to be Ready", lambda: node_is_ready(TARGET), 120)
@@ -219,7 +221,7 @@ class Case:
             for repair in self.after_migration + self.afterwards:
                 repair()
             self.job.delete("--ignore-not-found", "--timeout=120s")
-            self.space.kubectl("delete", "rankmigration", self.name, "--ignore-not-found")  # another try has the same name
+            self.space.kubectl("delete", "rankmigration", self.name, "--ignore-not-found")  # a retry uses the same name
             self.space.kubectl("delete", "resourcequota", "--all")
 
     def strike(self):
@@ -253,23 +255,23 @@ class Case:
         return f"struck in {self.phase}: {ended['phase']}"
 
     def hold(self, side, point):
-        """Makes the sidecar of that side take 2.5 s at the point."""
+        """Delays the sidecar of that side by 2.5 s at the point."""
         pod = self.source if side == "source" else self.target_name
         return cluster_nodes.arm(lambda: self.job.pods().get(pod), point, "stop:2500", self.nodes)
 
     def wait_until_held(self, armed, point):
         wait_for(f"{point} to be passed", lambda: cluster_nodes.has_fired(armed) or "completionTime" in self.migration(), 120,
-                 detail=lambda: f"{self.migration()} {self.job.told()}")
+                 detail=lambda: f"{self.migration()} {self.job.summary()}")
         if not cluster_nodes.has_fired(armed):
             raise Missed(f"{self.migration()['phase']} without passing {point}")
 
     def quota(self):
-        return look(f"/api/v1/namespaces/{self.space.name}/resourcequotas/full", {}).get("status", {})
+        return get_object(f"/api/v1/namespaces/{self.space.name}/resourcequotas/full", {}).get("status", {})
 
     def check(self, ended):
         attempts = ended.get("attempt", 0)
         if ended["phase"] == "Succeeded":
-            self.assertEqual(field_of(self.job.log(0)), sequential_field(self.command), self.job.told())
+            self.assertEqual(field_of(self.job.log(0)), sequential_field(self.command), self.job.summary())
         else:
             for restart in ended["restarts"]:
                 self.assertTrue(restart["reason"] and restart["message"], ended["restarts"])
@@ -277,7 +279,7 @@ class Case:
                     (self.fault in ONLY_TARGET + ONLY_SIDECAR and self.phase not in AFTER_COMMIT) or
                     (self.fault in ONLY_SOURCE and self.phase in TARGET_HAS_ALL))
         if harmless:
-            self.assertEqual((ended["phase"], attempts), ("Succeeded", 0), self.job.told())
+            self.assertEqual((ended["phase"], attempts), ("Succeeded", 0), self.job.summary())
         for restart in ended.get("restarts", []):
             self.assertIn("rank", restart["message"], restart)
         return f"{ended['phase']}, {attempts} restarts {[r['reason'] for r in ended.get('restarts', [])]}"
@@ -294,8 +296,8 @@ class Faults(unittest.TestCase):
                 if again == 2:
                     raise
 
-    def test_a_forged_copy_is_found(self):
-        """What the auditor would say, had a rank run twice in two pods of this cluster."""
+    def test_forged_copy_is_found(self):
+        """Proves that the auditor would find a rank that ran twice in two pods of this cluster."""
         with Namespace("e2e-forged") as space, stamps_of("forged") as stamps:
             manifest = bsp_job("forged", stamping(1000000))
             stamps.into(manifest["spec"]["template"]["spec"])

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Manifests before a real API server: every wrong one is refused, or answered by the job's status, with the field and the remedy;
-the good ones pass, change nothing when applied again, and kubectl explains them.
+"""Manifests sent to a real API server: every invalid one is refused, or answered in the job's status, with the field and the remedy.
+Valid ones are accepted, change nothing when applied again, and kubectl explains them.
 
-A row below is one mistake in a manifest that is good otherwise: where, what is written there, and what the answer must contain.
+A row below is one mistake in an otherwise valid manifest: the field, its value, and what the answer must contain.
 """
 import copy
 import json
@@ -14,15 +14,15 @@ import time
 import unittest
 
 import cluster_job
-from cluster_job import CHART, ClusterJob, Namespace, bsp_job, columns, helm, kubectl, look, lattice_boltzmann, rank_migration, wait_for
+from cluster_job import CHART, ClusterJob, Namespace, bsp_job, columns, helm, kubectl, get_object, lattice_boltzmann, rank_migration, wait_for
 
 NAMESPACE = "e2e-manifests"
-GONE = object()  # the field is left out
+GONE = object()  # omits the field
 APP = "spec.template.spec.containers.0"
 POD = "spec.template.spec"
 CHANGED = "delete the job and create it again"
 
-# Refused by the API server: what apply says.
+# Refused by the API server: what apply prints.
 REFUSED = [
     ("apiVersion", "migbsp.io/v1", ["migbsp.io/v1", "no matches for kind"]),
     ("kind", "BspJob", ["BspJob", "no matches for kind"]),
@@ -53,7 +53,7 @@ REFUSED = [
     ("spec.rescheduling.heuristc", "Top", ["unknown field", "spec.rescheduling.heuristc"]),
     ("spec.rescheduling.heuristic", "Automig", ["spec.rescheduling.heuristic", "supported values", "AutoMig"]),
     ("spec.rescheduling.mode", "On", ["spec.rescheduling.mode", "supported values", "Migrate"]),
-    ("spec.rescheduling.mode", False, ["spec.rescheduling.mode", "must be of type string"]),  # YAML's bare off
+    ("spec.rescheduling.mode", False, ["spec.rescheduling.mode", "must be of type string"]),  # YAML's unquoted off
     ("spec.rescheduling.alpha", 0, ["spec.rescheduling.alpha", "greater than or equal to 1"]),
     ("spec.rescheduling.alpha", 2.5, ["spec.rescheduling.alpha", "must be of type integer"]),
     ("spec.rescheduling.d", 0, ["spec.rescheduling.d", "greater than 0 and less than 1"]),
@@ -105,7 +105,7 @@ REFUSED = [
     (f"{POD}.containers.1", {"name": "sidecar", "image": "i"}, ["containers", "choose another name"]),
 ]
 
-# Let pass by the API server and answered by the operator: reason and message of the job's end.
+# Accepted by the API server and answered by the operator: reason and message of the Failed condition.
 ANSWERED = [
     (f"{POD}.containres", [], "Invalid", [f"{POD}.containres", "did you mean containers?"]),
     (f"{POD}.tolerations2", [], "Invalid", [f"{POD}.tolerations2", "did you mean tolerations?"]),
@@ -166,7 +166,7 @@ MIGRATIONS_ANSWERED = [
     ("spec.wave", 7, "NoSuchWave", ["wave 7", "leaves spec.wave out"]),
 ]
 
-# What may not be changed in a job that is there.
+# Immutable fields of an existing job.
 FIXED = [
     ("spec.ranks", 3, "spec.ranks"),
     ("spec.sets.names", ["fast", "slow"], "spec.sets"),
@@ -184,7 +184,7 @@ FIXED = [
 
 
 def with_mistake(good, path, value):
-    """A copy of the manifest with the value at the path; numbers in the path are places in lists."""
+    """A copy of the manifest with the value at the path; numbers in the path are list indices."""
     made = copy.deepcopy(good)
     *way, last = path.split(".")
     here = made
@@ -199,7 +199,7 @@ def with_mistake(good, path, value):
     return made
 
 
-def told(path, value):
+def describe(path, value):
     return f"{path}: {'left out' if value is GONE else json.dumps(value)[:60]}"
 
 
@@ -210,7 +210,7 @@ class Manifests(unittest.TestCase):
         cls.space = cls.enterClassContext(Namespace(NAMESPACE))
 
     def dry_run(self, manifests, command="apply"):
-        """{name of the file: what kubectl says of it} of one run for all of them."""
+        """{file name: kubectl's output about it}, from a single run for all of them."""
         with tempfile.TemporaryDirectory(prefix="bsp-e2e-", dir="/tmp") as directory:
             for name, manifest in manifests.items():
                 (pathlib.Path(directory) / f"{name}.json").write_text(json.dumps(manifest))
@@ -231,18 +231,18 @@ class Manifests(unittest.TestCase):
             manifests[f"row-{i}"] = made
         answers, text = self.dry_run(manifests)
         for i, (path, value, words) in enumerate(rows):
-            with self.subTest(told(path, value)):
+            with self.subTest(describe(path, value)):
                 answer = answers.get(f"row-{i}", "")
-                self.assertTrue(answer, f"kubectl said nothing of row-{i}.json, so it was let pass:\n{text[-2000:]}")
+                self.assertTrue(answer, f"kubectl printed nothing about row-{i}.json, so it was accepted:\n{text[-2000:]}")
                 for word in words:
                     self.assertIn(word, answer)
 
-    def test_what_the_api_server_refuses(self):
+    def test_refused_by_the_api_server(self):
         self.refuse_all(bsp_job("good"), REFUSED)
         self.refuse_all(rank_migration("good", "good", 0, targetSet="fast"), MIGRATIONS_REFUSED)
         self.assertGreaterEqual(len(REFUSED) + len(ANSWERED) + len(MIGRATIONS_REFUSED) + len(MIGRATIONS_ANSWERED), 60)
 
-    def test_what_is_no_manifest(self):
+    def test_invalid_yaml(self):
         for text, words in [("kind: BSPJob\n  spec: {", ["error converting YAML to JSON", "line 2"]),
                             ("spec: {ranks: 2}\n", ["apiVersion", "kind"]),
                             ("[1, 2]\n", ["invalid object"])]:
@@ -252,30 +252,30 @@ class Manifests(unittest.TestCase):
                 for word in words:
                     self.assertIn(word, done.stderr)
 
-    def test_what_the_operator_answers(self):
+    def test_answered_by_the_operator(self):
         good = bsp_job("good")
         for i, (path, value, _, _) in enumerate(ANSWERED):
             made = with_mistake(good, path, value)
             made["metadata"]["name"] = f"answered-{i}"
             self.space.apply(made)
         for i, (path, value, reason, words) in enumerate(ANSWERED):
-            with self.subTest(told(path, value)):
+            with self.subTest(describe(path, value)):
                 at = f"{cluster_job.API}/{NAMESPACE}/bspjobs/answered-{i}"
-                status = wait_for("an answer", lambda: (s := look(at, {}).get("status", {})).get("reason") == reason and s, 60,
-                                  detail=lambda: look(at))
+                status = wait_for("an answer", lambda: (s := get_object(at, {}).get("status", {})).get("reason") == reason and s, 60,
+                                  detail=lambda: get_object(at))
                 for word in words:
                     self.assertIn(word, status["message"])
                 if reason == "NoCapacity" and status["phase"] == "Pending":
-                    continue  # nodes may still come
+                    continue  # nodes may still be added
                 self.assertEqual(status["phase"], "Failed")
                 failed, = (c for c in status["conditions"] if c["type"] == "Failed")
                 self.assertEqual((failed["status"], failed["reason"], failed["message"]), ("True", reason, status["message"]))
-                self.assertEqual(status["observedGeneration"], look(at)["metadata"]["generation"])
+                self.assertEqual(status["observedGeneration"], get_object(at)["metadata"]["generation"])
         self.assertEqual(self.space.objects("pods"), {}, "nothing was started")
         self.space.kubectl("delete", "bspjobs", "--all", "--timeout=60s")
-        self.assertEqual(cluster_job.operator_complaints(self.since), [], "the operator's log stays quiet")
+        self.assertEqual(cluster_job.operator_warnings(self.since), [], "the operator logs no warnings")
 
-    def test_what_the_operator_answers_of_a_migration(self):
+    def test_migrations_answered_by_the_operator(self):
         with cluster_job.job_of(self.space, bsp_job("runs", lattice_boltzmann(1000000, width=64, height=32))) as job:
             job.wait_for_superstep(2)
             good = rank_migration("good", "runs", 0, targetSet="fast")
@@ -284,21 +284,21 @@ class Manifests(unittest.TestCase):
                 made["metadata"]["name"] = f"asked-{i}"
                 self.space.apply(made, verb="create")
             for i, (path, value, reason, words) in enumerate(MIGRATIONS_ANSWERED):
-                with self.subTest(told(path, value)):
+                with self.subTest(describe(path, value)):
                     status = job.wait_for_migration(f"asked-{i}", ("Failed", "Succeeded"))
                     self.assertEqual((status["phase"], status["reason"]), ("Failed", reason), status)
                     for word in words:
                         self.assertIn(word, status["message"])
-            self.assertEqual(job.status()["phase"], "Running", "the job is not disturbed")
+            self.assertEqual(job.status()["phase"], "Running", "the job is unaffected")
             self.assertEqual(job.status()["migrations"].get("waves", 0), 0)
 
-    def test_a_migration_of_no_job(self):
+    def test_migration_without_a_job(self):
         self.space.apply(rank_migration("lonely", "nowhere", 0, targetSet="fast"), verb="create")
-        status = wait_for("an answer", lambda: look(f"{cluster_job.API}/{NAMESPACE}/rankmigrations/lonely", {}).get("status"), 30)
+        status = wait_for("an answer", lambda: get_object(f"{cluster_job.API}/{NAMESPACE}/rankmigrations/lonely", {}).get("status"), 30)
         self.assertIn("nowhere", status["message"])
         self.assertIn("spec.job", status["message"])
 
-    def test_good_ones_pass(self):
+    def test_valid_manifests_are_accepted(self):
         examples = sorted((cluster_job.TREE / "examples").glob("*.yaml"))
         self.assertGreaterEqual(len(examples), 3)
         for file in examples:
@@ -307,7 +307,7 @@ class Manifests(unittest.TestCase):
                 self.assertIn("created (server dry run)", done.stdout)
                 self.assertEqual(done.stderr, "")
 
-    def test_applied_twice_nothing_changes(self):
+    def test_applying_twice_changes_nothing(self):
         for name, words in (("twice", ()), ("twice-by-server", ("--server-side", "--field-manager=e2e"))):
             with self.subTest(name):
                 manifest = bsp_job(name, runPolicy={"suspend": True})
@@ -321,7 +321,7 @@ class Manifests(unittest.TestCase):
 
     @staticmethod
     def at_rest(job):
-        """Its metadata when the operator has nothing more to write: the same for three seconds."""
+        """Its metadata once the operator has nothing more to write: unchanged for three seconds."""
         seen = {}
 
         def same():
@@ -330,12 +330,12 @@ class Manifests(unittest.TestCase):
             return time.monotonic() > since + 3 and metadata
         return wait_for("the operator to rest", same, 60)
 
-    def test_what_can_not_be_changed(self):
+    def test_immutable_fields(self):
         manifest = bsp_job("fixed", runPolicy={"suspend": True})
         job = ClusterJob(self.space, manifest)
         job.wait_for_phase("Suspended")
         for path, value, field in FIXED:
-            with self.subTest(told(path, value)):
+            with self.subTest(describe(path, value)):
                 done = self.space.apply(with_mistake(manifest, path, value), words=("--dry-run=server",), check=False)
                 self.assertNotEqual(done.returncode, 0, done.stdout)
                 self.assertIn(field, done.stderr)
@@ -347,7 +347,7 @@ class Manifests(unittest.TestCase):
         done = self.space.kubectl("patch", "rankmigration", "fixed", "--type=merge", "-p", '{"spec": {"rank": 1}}', check=False)
         self.assertIn("delete it and create another", done.stderr)
 
-    def test_the_table_that_kubectl_shows(self):
+    def test_printer_columns(self):
         job = ClusterJob(self.space, bsp_job("shown", runPolicy={"suspend": True}))
         job.wait_for_phase("Suspended")
         for word in ("bspjobs", "bspjob", "bj"):
@@ -368,7 +368,7 @@ class Manifests(unittest.TestCase):
         for word in ("Phase:", "Suspended", "Conditions:", "Events:"):
             self.assertIn(word, text)
 
-    def test_explain_says_something_of_every_field(self):
+    def test_explain_describes_every_field(self):
         for resource in ("bspjob", "rankmigration"):
             crd = json.loads(kubectl("get", "crd", f"{resource}s.migbsp.io", "-o", "json").stdout)
             schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -386,14 +386,14 @@ class Manifests(unittest.TestCase):
             collect(schema, resource)
             for path in paths:
                 if "status" in path.split(".")[1:] and path.count(".") > 1:
-                    continue  # each costs a kubectl; what a person writes is looked at whole
+                    continue  # each costs a kubectl process; the fields that users write are checked completely
                 text = kubectl("explain", path).stdout
                 self.assertIn("DESCRIPTION:", text, path)
                 self.assertNotIn("<empty>", text, path)
                 self.assertNotIn("<no description>", text, path)
         self.assertRegex(kubectl("explain", "bspjob.spec.rescheduling.heuristic").stdout, r"(?s)ENUM:.*AutoMig")
 
-    def test_helm_template_is_taken_by_the_api_server(self):
+    def test_api_server_accepts_helm_template(self):
         for words in [(), ("--set", f"watchNamespace={NAMESPACE},records.enabled=true,networkPolicy.jobs=false"),
                       ("--set", "metrics.enabled=true,networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=monitoring"),
                       ("--set", "jobs.userNamespaces=false,metrics.enabled=false,rbac.userRoles=false,replicas=1")]:

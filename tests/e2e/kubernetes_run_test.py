@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs in a real cluster, with kubectl and Helm as a user has them: real kubelets, real scheduler, real Open MPI, real criu."""
+"""Jobs in a real cluster, with kubectl and Helm as a user runs them: real kubelets, scheduler, Open MPI and criu."""
 import json
 import signal
 import sys
@@ -9,7 +9,7 @@ import unittest
 import cluster_job
 import cluster_nodes
 from cluster_job import (ClusterJob, Namespace, bsp_job, columns, field_of, helm, job_of, kubectl, lattice_boltzmann,
-                         look, sequential_field, sized_lattice_boltzmann, wait_for)
+                         get_object, sequential_field, sized_lattice_boltzmann, wait_for)
 
 LIGHT = lattice_boltzmann(supersteps=300)
 ENDLESS = lattice_boltzmann(supersteps=1000000)
@@ -21,24 +21,24 @@ class InANamespace(unittest.TestCase):
         cls.space = cls.enterClassContext(Namespace("e2e-" + cls.__name__.lower()))
 
     def check_field(self, job, command):
-        self.assertEqual(field_of(job.log(0)), sequential_field(command), job.log(0)[-2000:] + job.told())
+        self.assertEqual(field_of(job.log(0)), sequential_field(command), job.log(0)[-2000:] + job.summary())
 
     def check_succeeded(self, job, command):
         status = job.ended()
-        self.assertEqual((status["phase"], status["reason"]), ("Succeeded", "Completed"), job.told())
+        self.assertEqual((status["phase"], status["reason"]), ("Succeeded", "Completed"), job.summary())
         self.check_field(job, command)
         return status
 
 
 class Runs(InANamespace):
-    def test_a_rank_moves_because_the_cost_model_says_so(self):
+    def test_cost_model_moves_a_rank(self):
         command = sized_lattice_boltzmann(0.5, supersteps=24)
         with job_of(self.space, bsp_job("moves", command, rescheduling={"alpha": 4, "d": 0.25})) as job:
             self.space.kubectl("wait", "--for=condition=Complete", "bspjob/moves", "--timeout=400s", seconds=420)
             status = self.check_succeeded(job, command)
             moves = [m for m in self.space.objects("rankmigrations").values() if m["status"]["phase"] == "Succeeded"]
             self.assertIn((0, "slow", "fast"), [(m["spec"]["rank"], m["status"]["sourceSet"], m["status"]["targetSet"]) for m in moves],
-                          job.told())
+                          job.summary())
             self.assertEqual({r["set"] for r in status["ranks"]}, {"fast"})
             first = min(moves, key=lambda m: m["status"]["startTime"])
             self.assertGreater(first["spec"]["predictedGainSeconds"], 0)
@@ -49,9 +49,9 @@ class Runs(InANamespace):
             for condition in status["conditions"]:
                 for field in ("status", "reason", "message", "lastTransitionTime", "observedGeneration"):
                     self.assertTrue(condition.get(field), f"{field} of {condition}")
-            told = self.space.events("moves")
+            events = self.space.events("moves")
             for reason in ("Rescheduled", "WaveCheckpointing", "WaveSucceeded", "Completed"):
-                self.assertIn(reason, [r for r, _ in told])
+                self.assertIn(reason, [r for r, _ in events])
             row, = columns(self.space.kubectl("get", "bspjobs").stdout)
             self.assertEqual((row["PHASE"], row["SUPERSTEP"], row["MOVES"]), ("Succeeded", "24", str(len(moves))))
             text = self.space.kubectl("describe", "bspjob", "moves").stdout
@@ -60,18 +60,18 @@ class Runs(InANamespace):
             self.assertEqual({p["status"]["phase"] for p in job.pods().values()}, {"Succeeded"})
             self.assertEqual(len(job.pods()), 2, "the source of the move is gone")
 
-    def test_advise_moves_nobody(self):
+    def test_advise_moves_no_rank(self):
         with job_of(self.space, bsp_job("advised", sized_lattice_boltzmann(0.5, supersteps=10),
                                         rescheduling={"mode": "Advise", "alpha": 4, "d": 0.25})) as job:
             status = job.ended()
-            self.assertEqual(status["phase"], "Succeeded", job.told())
-            self.assertIn(0, [m["rank"] for m in status["lastDecision"]["moves"]], job.told())
+            self.assertEqual(status["phase"], "Succeeded", job.summary())
+            self.assertIn(0, [m["rank"] for m in status["lastDecision"]["moves"]], job.summary())
             self.assertEqual(status["lastDecision"]["outcome"], "Advised")
             self.assertEqual(self.space.objects("rankmigrations"), {})
 
 
 class ByHand(InANamespace):
-    def test_a_move_and_one_that_is_aborted_by_deleting_it(self):
+    def test_move_and_abort_by_deletion(self):
         command = lattice_boltzmann(supersteps=500)
         manifest = bsp_job("hand", command, annotations={"migbsp.io/fault-points": "enabled"},
                            sets={"names": ["slow", "fast", "medium"]})
@@ -84,7 +84,7 @@ class ByHand(InANamespace):
             self.assertEqual((row["FROM"], row["TO"], row["PHASE"]), ("slow", "medium", "Succeeded"))
             self.assertEqual([p["phase"] for p in ended["phaseTimes"]],
                              ["Pending", "Preparing", "Pausing", "Checkpointing", "Transferring", "Restoring", "Resuming", "Succeeded"])
-            # The other rank's sidecar takes its time to prepare, so that there is something to abort.
+            # The other rank's sidecar is delayed while it prepares, so that there is something to abort.
             place, other = job.status()["ranks"]
             armed = cluster_nodes.arm(lambda: job.pods().get(other["pod"]), "epoch.prepare", "stop:2500")
             job.migrate("aborted", 0, targetNode="fast-1")
@@ -93,14 +93,14 @@ class ByHand(InANamespace):
             self.space.kubectl("delete", "rankmigration", "aborted", "--timeout=60s")
             wait_for("the target to be gone", lambda: target not in job.pods(), 60)
             job.wait_for_superstep(job.status()["superstep"] + 5)
-            self.assertEqual(job.status()["ranks"][0]["pod"], place["pod"], job.told())
-            self.assertEqual(job.migration("aborted"), {}, "it is not made again")
+            self.assertEqual(job.status()["ranks"][0]["pod"], place["pod"], job.summary())
+            self.assertEqual(job.migration("aborted"), {}, "it is not created again")
             self.check_succeeded(job, command)
-            self.assertEqual(job.status().get("attempt", 0), 0, job.told())
+            self.assertEqual(job.status().get("attempt", 0), 0, job.summary())
         self.assertEqual(copies.two, [])
 
-    def test_a_sidecar_that_is_killed_for_want_of_memory(self):
-        """The namespace gives 32 MiB to containers that ask for nothing, as the sidecars are, and the checkpoint takes 96 of them."""
+    def test_sidecar_killed_out_of_memory(self):
+        """The namespace limits containers without requests, such as the sidecars, to 32 MiB, and the checkpoint takes 96."""
         command = lattice_boltzmann(supersteps=250)
         limits = {"type": "Container", "default": {"memory": "32Mi"}, "defaultRequest": {"memory": "16Mi"}}
         template = json.loads(json.dumps(cluster_job.TEMPLATE))
@@ -115,12 +115,12 @@ class ByHand(InANamespace):
                 ended = job.wait_for_migration("too-large")
                 self.assertEqual(ended["phase"], "RolledBack", ended)
                 self.assertTrue(ended["message"], ended)
-                self.assertTrue(cluster_nodes.killed_for_memory("bsp-sidecar") - before, "the kernel killed nobody")
+                self.assertTrue(cluster_nodes.killed_for_memory("bsp-sidecar") - before, "the kernel killed no sidecar")
                 self.check_succeeded(job, command)
-                self.assertEqual(job.status().get("attempt", 0), 0, job.told())
+                self.assertEqual(job.status().get("attempt", 0), 0, job.summary())
             self.assertEqual(copies.two, [])
 
-    def test_one_that_waits_is_taken_back(self):
+    def test_delete_a_waiting_migration(self):
         with job_of(self.space, bsp_job("later", runPolicy={"suspend": True})) as job:
             job.wait_for_phase("Suspended")
             job.migrate("waits", 0, targetSet="fast")
@@ -139,9 +139,9 @@ class Life(InANamespace):
             self.assertEqual(job.condition("Suspended")["status"], "True")
             self.space.kubectl("patch", "bspjob", "rests", "--type=merge", "-p", policy % "false")
             status = self.check_succeeded(job, LIGHT)
-            self.assertEqual(status.get("attempt", 0), 0, "that was no failure")
+            self.assertEqual(status.get("attempt", 0), 0, "a suspension is not a failure")
 
-    def test_deleted_in_the_middle_of_a_move_it_leaves_nothing(self):
+    def test_job_deleted_during_a_move_leaves_nothing(self):
         self.space.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-the-user"}, "data": {"a": "b"}})
         before = self.space.everything()
         job = ClusterJob(self.space, bsp_job("deleted", ENDLESS))
@@ -163,7 +163,7 @@ class Life(InANamespace):
         wait_for("the job to be deleted", lambda: job.object() is None, 60)
         wait_for("its pods and Secrets to go with it", lambda: not job.pods() and not job.secrets(), 60)
 
-    def test_all_of_the_users_template_survives(self):
+    def test_the_users_template_is_preserved(self):
         self.space.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "words"}, "data": {"word": "hello"}},
                          {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "worker"}})
         program = "test $(cat /words/word) = hello && test $(cat /shared/prepared) = yes && test $MINE = mine && exec "
@@ -213,7 +213,7 @@ class Failures(InANamespace):
             change(manifest["spec"]["template"]["spec"]["containers"][0])
         with job_of(self.space, manifest) as job:
             status = job.ended(120)
-            self.assertEqual((status["phase"], status["reason"]), ("Failed", reason), job.told())
+            self.assertEqual((status["phase"], status["reason"]), ("Failed", reason), job.summary())
             for word in words:
                 self.assertIn(word, status["message"])
             failed = job.condition("Failed")
@@ -231,7 +231,7 @@ class Failures(InANamespace):
     def test_no_such_image(self):
         self.fails("noimage", "ImageNotFound", "bsp-no-such-image", change=lambda app: app.update(image="localhost/bsp-no-such-image:1"))
 
-    def test_an_image_that_has_no_name(self):
+    def test_invalid_image_name(self):
         self.fails("badimage", "CannotStart", "Not/An:Image", change=lambda app: app.update(image="Not/An:Image:Name"))
 
     def test_no_mpi(self):
@@ -248,24 +248,24 @@ class Failures(InANamespace):
 
 
 class Limits(InANamespace):
-    def test_a_namespace_that_admits_no_such_pods(self):
+    def test_namespace_that_rejects_the_pods(self):
         with Namespace("e2e-restricted", level="restricted") as space:
             command = lattice_boltzmann(10)
             job = ClusterJob(space, bsp_job("refused", command))
-            status = job.wait("the refusal to be told", lambda s: "PodSecurity" in job.alive(s).get("message", ""), 60)
-            self.assertEqual(status["phase"], "Starting", "no pod runs, and the phase doesn't say that one does")
+            status = job.wait("the refusal in its status", lambda s: "PodSecurity" in job.alive(s).get("message", ""), 60)
+            self.assertEqual(status["phase"], "Starting", "no pod runs, and the phase doesn't claim otherwise")
             self.assertIn("pod-security.kubernetes.io/enforce=privileged", status["message"], "the remedy")
             wait_for("an event", lambda: any(r == "PodNotCreated" and "PodSecurity" in n for r, n in space.events("refused")), 30)
             self.assertEqual(job.pods(), {})
             kubectl("label", "namespace", space.name, "pod-security.kubernetes.io/enforce=privileged", "--overwrite")
             self.check_succeeded(job, command)
 
-    def test_a_namespace_goes_with_a_job_that_never_began(self):
+    def test_namespace_with_an_unstarted_job_can_be_deleted(self):
         with Namespace("e2e-goes") as space:
             job = ClusterJob(space, bsp_job("stuck", template={"spec": {**cluster_job.TEMPLATE["spec"], "schedulerName": "nobody"}}))
             wait_for("its pods", job.pods, 60)
 
-    def test_a_cpu_limit_that_holds_ranks_back_is_warned_of_until_it_is_raised(self):
+    def test_cpu_throttling_is_reported_until_the_limit_is_raised(self):
         template = json.loads(json.dumps(cluster_job.TEMPLATE))
         template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "100m"}}
         with job_of(self.space, bsp_job("limited", ENDLESS, template=template, sets={"names": ["fast"]})) as job, \
@@ -277,16 +277,16 @@ class Limits(InANamespace):
             text = self.space.kubectl("describe", "bspjob", "limited").stdout
             self.assertRegex(text, r"rank [01] was held back for \d+ % of the time by its CPU limit of 100m")
             self.assertRegex(text, r"Warning +CPUThrottled")
-            # What a node has for its pods: no limit of a container's is reached then.
+            # Limits the node's pods as a whole: no container reaches its own limit.
             whole = {"spec": {"containers": [{"name": "app", "resources": {"limits": {"cpu": "300m"}}}]}}
             for pod in job.pods():
                 self.space.kubectl("patch", "pod", pod, "--subresource=resize", "--type=strategic", "-p", json.dumps(whole))
             wait("False")
             other.wait_for_superstep(5)
-            self.assertEqual(other.condition("CPUThrottled"), {}, "its node is slow, which is no limit of the user's")
+            self.assertEqual(other.condition("CPUThrottled"), {}, "its node is slow, which isn't a limit that the user has set")
 
-    def test_two_jobs_that_want_one_pool(self):
-        """Both have a rank on slow-1 and one in the pool goal, whose three nodes have room for one rank each: one is left for two."""
+    def test_two_jobs_compete_for_one_pool(self):
+        """Both have a rank on slow-1 and one in the pool goal, whose three nodes have one slot each: one slot is left for both."""
         lane, mine = "e2e.example.com/lane", "70m"
         lanes = {"slow-1": "slow", "fast-1": "goal", "fast-2": "goal", "fast-3": "goal"}
         template = json.loads(json.dumps(cluster_job.TEMPLATE))
@@ -305,32 +305,32 @@ class Limits(InANamespace):
             with job_of(self.space, bsp_job("one", command, **spec)) as one, job_of(other, bsp_job("two", command, **spec)) as two:
                 for job in (one, two):
                     status = job.ended(600)
-                    self.assertEqual((status["phase"], status.get("attempt", 0)), ("Succeeded", 0), job.told())
+                    self.assertEqual((status["phase"], status.get("attempt", 0)), ("Succeeded", 0), job.summary())
                     self.check_field(job, command)
                 moves = [m for space in (self.space, other) for m in space.objects("rankmigrations").values()]
                 self.assertIn("Succeeded", [m["status"]["phase"] for m in moves])
-                booked_twice = [m["status"] for m in moves if "nsufficient" in m["status"].get("message", "")]
-                self.assertEqual(booked_twice, [], "no pool is booked twice")
+                reserved_twice = [m["status"] for m in moves if "nsufficient" in m["status"].get("message", "")]
+                self.assertEqual(reserved_twice, [], "no slot is reserved twice")
 
     @staticmethod
     def free_milli(node):
-        """What no pod has asked for of a node's CPU."""
+        """A node's CPU that no pod has requested."""
         def milli(quantity):
             return int(quantity[:-1]) if quantity.endswith("m") else int(float(quantity) * 1000)
-        pods = look(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}", {}).get("items", [])
+        pods = get_object(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}", {}).get("items", [])
         taken = sum(milli(c.get("resources", {}).get("requests", {}).get("cpu", "0")) for p in pods
                     if p["status"].get("phase") not in ("Succeeded", "Failed") for c in p["spec"]["containers"])
-        return milli(look(f"/api/v1/nodes/{node}")["status"]["allocatable"]["cpu"]) - taken
+        return milli(get_object(f"/api/v1/nodes/{node}")["status"]["allocatable"]["cpu"]) - taken
 
 
 class Liveness(InANamespace):
-    """The sidecar's liveness probe, as kubelets ask it."""
+    """The sidecar's liveness probe, sent by kubelets."""
 
     def sidecar(self, pod):
-        pod = look(f"/api/v1/namespaces/{self.space.name}/pods/{pod}")
+        pod = get_object(f"/api/v1/namespaces/{self.space.name}/pods/{pod}")
         return next(c for c in pod["status"]["initContainerStatuses"] if c["name"] == "sidecar")
 
-    def test_a_hung_sidecar_is_restarted_and_one_on_a_starved_node_is_not(self):
+    def test_hung_sidecar_is_restarted_but_a_starved_one_is_not(self):
         with job_of(self.space, bsp_job("starves", ENDLESS, sets={"names": ["slow", "fast"]})) as job:
             job.wait_for_superstep(5)
             starved, hung = job.status()["ranks"]
@@ -340,10 +340,10 @@ class Liveness(InANamespace):
                 wait_for("the hung sidecar to be restarted", lambda: self.sidecar(hung["pod"])["restartCount"], 300)
                 took = time.monotonic() - began
                 self.assertEqual(self.sidecar(starved["pod"])["restartCount"], 0)
-                print(f"a hung sidecar is restarted after {took:.0f} s; probes of a sidecar on 0.02 of a core that failed meanwhile: "
+                print(f"a hung sidecar is restarted after {took:.0f} s; failed probes of a sidecar on 0.02 of a core meanwhile: "
                       f"{sum('Liveness probe failed' in note for _, note in self.space.events(starved['pod']))}", flush=True)
             job.wait_for_superstep(job.status()["superstep"] + 5)
-            self.assertEqual(job.status().get("attempt", 0), 0, job.told())
+            self.assertEqual(job.status().get("attempt", 0), 0, job.summary())
             self.assertEqual(self.sidecar(starved["pod"])["restartCount"], 0)
 
 
@@ -352,9 +352,9 @@ class Chart(unittest.TestCase):
         name, space = cluster_job.release()
         done = helm("test", name, "-n", space, "--timeout", "5m")
         self.assertRegex(done.stdout, r"Phase:\s+Succeeded")
-        self.assertEqual(look(f"{cluster_job.API}/{space}/bspjobs/{name}-test"), None)
+        self.assertEqual(get_object(f"{cluster_job.API}/{space}/bspjobs/{name}-test"), None)
 
-    def test_the_runtime_is_copied_into_pods_where_they_have_no_image_volumes(self):
+    def test_runtime_is_copied_without_image_volumes(self):
         name, space = cluster_job.release()
         was = json.loads(helm("get", "values", name, "-n", space, "-a", "-o", "json").stdout)["runtime"]["delivery"]
 
@@ -370,10 +370,10 @@ class Chart(unittest.TestCase):
                 self.assertFalse([v for v in pod["spec"]["volumes"] if "image" in v])
             job.migrate("on", 0, targetSet="medium")
             self.assertEqual(job.wait_for_migration("on")["phase"], "Succeeded", job.migration("on"))
-            self.assertEqual(job.ended()["phase"], "Succeeded", job.told())
-            self.assertEqual(field_of(job.log(0)), sequential_field(command), job.told())
+            self.assertEqual(job.ended()["phase"], "Succeeded", job.summary())
+            self.assertEqual(field_of(job.log(0)), sequential_field(command), job.summary())
 
-    def test_probes_and_figures(self):
+    def test_probes_and_metrics(self):
         pods = cluster_job.operator_pods()
         self.assertEqual(len(pods), 2)
         self.assertIn(cluster_job.leader(), pods)
@@ -381,7 +381,7 @@ class Chart(unittest.TestCase):
         for pod in pods:
             self.assertIn("ok", cluster_job.read_from(pod, 8081, "/healthz"))
 
-    def test_the_operator_passes_the_restricted_standard(self):
+    def test_operator_meets_the_restricted_standard(self):
         with Namespace("e2e-strict", level="restricted") as space:
             for pod in cluster_job.operator_pods().values():
                 again = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "again"},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""kubernetes_setup.py up|install|uninstall|down: what the tests of label kubernetes need, once for all of them.
+"""kubernetes_setup.py up|install|uninstall|down: sets up what the tests of label kubernetes need, once for all of them.
 
-A cluster that is up already, or an operator that is installed already, is used as it is and left as it is.
+If a cluster is already up, or an operator already installed, it is used and left unchanged.
 """
 import json
 import sys
@@ -16,7 +16,7 @@ INSTALLED = STATE / "installed-by-tests.json"
 
 
 def everything():
-    """Names of all objects of the cluster, namespace/kind/name; of what Kubernetes itself renews and forgets only the release's."""
+    """Names of all objects of the cluster, namespace/kind/name; of the kinds that Kubernetes itself renews and expires, only the release's."""
     kinds = [k for k in kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split() if not k.startswith("events")]
     items = json.loads(kubectl("get", ",".join(kinds), "-A", "-o", "json", "--ignore-not-found").stdout or "{}").get("items", [])
     names = {(o["metadata"].get("namespace", ""), o["kind"], o["metadata"]["name"]) for o in items}
@@ -27,7 +27,7 @@ def everything():
 def up():
     cluster_job.need_programs()
     if (STATE / "run").exists():
-        return print("the cluster is up already")
+        return print("the cluster is already up")
     done = on_host(str(cluster_job.TREE / "dev"), "cluster", "up")
     if done.returncode != 0:
         raise AssertionError(done.stdout + done.stderr)
@@ -38,13 +38,13 @@ def install():
     if not (STATE / "run").exists():
         skip("the cluster is not up")
     if cluster_job.release():
-        return print("the operator is installed already")
+        return print("the operator is already installed")
     INSTALLED.write_text(json.dumps(sorted(everything())))
     print(helm("install", RELEASE, CHART, "-n", SYSTEM, "--create-namespace", "--set", "metrics.enabled=true", "--wait", "--timeout", "5m").stdout)
 
 
 def uninstall():
-    """helm uninstall leaves nothing but what the user made: the namespace, and the jobs' kinds (crds.keep)."""
+    """Checks that helm uninstall leaves only what the user created: the namespace, and the CRDs (crds.keep)."""
     if not INSTALLED.exists():
         skip("the operator was not installed by these tests")
     before = set(json.loads(INSTALLED.read_text()))
@@ -66,7 +66,7 @@ def down():
     done = on_host(str(cluster_job.TREE / "dev"), "cluster", "down")
     print(done.stdout + done.stderr)
     if done.returncode != 0 or (STATE / "run").exists():
-        raise AssertionError("something is left of the cluster")
+        raise AssertionError("parts of the cluster are left")
 
 
 if __name__ == "__main__":

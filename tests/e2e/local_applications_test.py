@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The applications of the papers in real pods: a rank moves by real criu in the middle of the run, and the result is the sequential program's."""
+"""The papers' applications in real pods: real criu moves a rank during the run, and the result equals the sequential program's."""
 import os
 import sys
 import unittest
@@ -7,7 +7,7 @@ import unittest
 from local_job import LocalJob
 
 IMAGE = os.environ.get("BSP_TEST_APPS_IMAGE", "localhost/bsp-apps:dev")
-# Some seconds of work on a third of a core, so that a move comes before the end.
+# Several seconds of work on a third of a core, so that a move happens before the end.
 COMMANDS = {
     "smith-waterman": ["smith_waterman", "--rows", "1800", "--columns", "1800", "--blocks", "200"],
     "lu": ["lu", "--order", "2000", "--block", "10"],
@@ -16,7 +16,7 @@ COMMANDS = {
 
 
 class Applications(unittest.TestCase):
-    def test_a_move_changes_no_result(self):
+    def test_move_changes_no_result(self):
         for name, command in COMMANDS.items():
             with self.subTest(name), LocalJob(f"e2e-{name}", [*command, "--verify"], image=IMAGE) as run:
                 run.wait_for_superstep(3)

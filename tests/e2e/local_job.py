@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: bsp-operator as a user calls it, on the machine itself, in a namespace of the test's own."""
+"""Shared by the end-to-end tests: bsp-operator as a user runs it, on the machine itself, in a separate namespace for each test."""
 import contextlib
 import functools
 import json
@@ -46,13 +46,13 @@ def lattice_boltzmann(supersteps, substeps=4, width=256, height=128, more=()):
 
 
 def field_of(text):
-    """The CRC-64 over every bit of the final field; None if the program did not get there."""
+    """The CRC-64 over every bit of the final field; None if the program did not print it."""
     found = re.findall(r"OK field crc=([0-9a-f]{16})", text)
     return found[-1] if found else None
 
 
 def sequential(command):
-    """What it writes in one process, and behind that the shell's two lines on CPU time, its own and the program's."""
+    """Its output in one process, followed by the shell's two lines of CPU times, its own and the program's."""
     return on_host("podman", "run", "--rm", "--network", "none", "localhost/bsp-apps:dev", "sh", "-c", '"$@" && times', "sh",
                    *command, "--sequential").stdout
 
@@ -63,8 +63,8 @@ def sequential_field(command):
 
 @functools.cache
 def sized_lattice_boltzmann(seconds, supersteps, width=512, height=128):
-    """For two ranks, with as much work in a superstep as takes a core of this machine that long. A move costs what it costs, and
-    AutoMig weighs it against a single superstep: what moves on one machine would stay on a faster one."""
+    """For two ranks, with enough work in a superstep to take a core of this machine `seconds`. AutoMig weighs the fixed cost of a move
+    against a single superstep, so without this a rank that moves on one machine would stay on a faster one."""
     command = lattice_boltzmann(supersteps, 40, width, height)
     minutes, rest = re.match(r"(\d+)m([\d.]+)s", sequential([*command, "--supersteps", "2"]).splitlines()[-1]).groups()
     took = (60 * int(minutes) + float(rest)) / 2
@@ -73,7 +73,7 @@ def sized_lattice_boltzmann(seconds, supersteps, width=512, height=128):
 
 
 def wait_for(what, condition, seconds=60, detail=lambda: ""):
-    """Polls until condition() is true, and returns what it returned; else fails, with what detail() says then."""
+    """Polls until condition() is true and returns its value; on timeout fails with detail()."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         value = condition()
@@ -84,7 +84,7 @@ def wait_for(what, condition, seconds=60, detail=lambda: ""):
 
 
 class LocalJob:
-    """One `bsp-operator local run` in namespace `name`, in the background; whatever the test leaves is removed.
+    """One `bsp-operator local run` in namespace `name`, in the background; removes everything that the test leaves.
 
     `under`: words before the command, as of env(1) or setpriv(1). `spec`: one more line of the manifest. `stamps`: a program's that
     stamps (stamps.py)."""
@@ -95,7 +95,7 @@ class LocalJob:
         self.namespace = name
         self.store = pathlib.Path("/run/bsp-operator") / name
         self.directory = tempfile.mkdtemp(prefix=f"bsp-e2e-{name}-", dir="/tmp")
-        os.chmod(self.directory, 0o755)  # the run may be another user's
+        os.chmod(self.directory, 0o755)  # the run may use another uid
         self.output = pathlib.Path(self.directory) / "output.txt"
         self.summary_file = pathlib.Path(self.directory) / "summary.json"
         self.record_file = pathlib.Path(self.directory) / "record.jsonl"
@@ -143,13 +143,13 @@ class LocalJob:
         return json.loads(self.summary_file.read_text())
 
     def calls(self):
-        """The recorded rescheduling calls, each decided again by `advise`, which fails if a plan is another one than recorded."""
+        """The recorded rescheduling calls. `advise` decides each again, and fails if a plan differs from the recorded one."""
         advice = on_host(OPERATOR, "advise", "-f", str(self.record_file), "-o", "json")
         assert advice.returncode == 0, advice.stdout + advice.stderr
         return json.loads(advice.stdout)["calls"]
 
     def objects(self, kind):
-        """The store's objects by name, as they are now; the files are replaced whole, never half written."""
+        """The store's current objects by name; the files are replaced atomically."""
         found = {}
         for file in (self.store_here() / kind).glob("*.json"):
             with contextlib.suppress(FileNotFoundError):
@@ -158,7 +158,7 @@ class LocalJob:
         return found
 
     def replace(self, kind, name, item):
-        """As the store writes an object: a new version, whole."""
+        """Writes an object like the store: a new version, atomically."""
         item["metadata"]["resourceVersion"] = str(int(item["metadata"]["resourceVersion"]) + 1)
         file = self.store_here() / kind / f"{name}.json"
         new = file.with_name("." + file.name + ".new")
@@ -166,7 +166,7 @@ class LocalJob:
         new.rename(file)
 
     def store_here(self):
-        """The machine's own /run, seen through one of its processes if this test runs in the development image."""
+        """The host's /run, accessed through one of its processes if this test runs in the development image."""
         host = os.environ.get("BSP_HOST_PID")
         return pathlib.Path(f"/proc/{host}/root{self.store}") if host else self.store
 
@@ -180,14 +180,14 @@ class LocalJob:
         return self.objects("BSPJob").get("job", {}).get("status", {})
 
     def wait_for_superstep(self, superstep, seconds=90):
-        return wait_for(f"superstep {superstep}; the run says:\n{self.output.read_text()}",
+        return wait_for(f"superstep {superstep}; output of the run:\n{self.output.read_text()}",
                         lambda: self.ended() or self.job().get("superstep", 0) >= superstep, seconds)
 
     def ended(self):
         return self.process.poll() is not None
 
     def operator_pid(self):
-        """The process that serves: the child of the one the user started."""
+        """The serving process: the child of the one that the user started."""
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return int(children[0]) if children else None
 

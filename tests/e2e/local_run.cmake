@@ -1,4 +1,4 @@
-# bsp-operator as users call it; one after the other, because each wants the machine's two cores.
+# bsp-operator as users run it; serial, because each test needs the machine's two cores.
 foreach(suite Runs Endings BadInput)
   add_test(NAME local_run.${suite}
            COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/local_run_test.py ${suite}

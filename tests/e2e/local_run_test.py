@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs by `bsp-operator local run`: real pods, real Open MPI, real criu."""
+"""Jobs run by `bsp-operator local run`: real pods, Open MPI and criu."""
 import base64
 import json
 import signal
@@ -11,7 +11,7 @@ from local_job import LocalJob, field_of, kill, lattice_boltzmann, sequential_fi
 
 
 class Runs(unittest.TestCase):
-    def test_a_rank_moves_because_the_cost_model_says_so(self):
+    def test_cost_model_moves_a_rank(self):
         command = sized_lattice_boltzmann(0.4, supersteps=24)
         with LocalJob("e2e-decided", command, mode="Migrate", pools="slow=1x0.1,fast=2x0.4", record=True) as run:
             status, output = run.wait()
@@ -24,10 +24,10 @@ class Runs(unittest.TestCase):
             self.assertEqual(field_of("\n".join(summary["rank0_output"])), sequential_field(command), output)
             moves = [(m["rank"], m["from"].split("/")[0], m["to"].split("/")[0])
                      for call in run.calls() for m in call["recorded"]["moves"]]
-            self.assertEqual(moves, [(0, "slow", "fast")], "what was recorded is what was done")
+            self.assertEqual(moves, [(0, "slow", "fast")], "the record matches the migrations")
             self.assertEqual(run.leftovers(), [])
 
-    def test_advise_decides_and_moves_nobody(self):
+    def test_advise_decides_but_moves_no_rank(self):
         with LocalJob("e2e-advise", sized_lattice_boltzmann(0.4, supersteps=12), mode="Advise",
                       pools="slow=1x0.1,fast=2x0.4", record=True) as run:
             status, output = run.wait()
@@ -36,8 +36,8 @@ class Runs(unittest.TestCase):
             self.assertIn("rank 0 moves: slow -> fast", output)
             self.assertIn(0, [m["rank"] for m in run.calls()[0]["recorded"]["moves"]])
 
-    def test_a_running_pod_sees_a_renewed_secret(self):
-        mark = "renewed by the test\n"  # PEM leaves alone what stands before a certificate
+    def test_running_pod_sees_a_renewed_secret(self):
+        mark = "renewed by the test\n"  # PEM ignores text before a certificate
         with LocalJob("e2e-renewed", lattice_boltzmann(supersteps=1000000)) as run:
             run.wait_for_superstep(3)
             for name, secret in run.objects("Secret").items():
@@ -55,7 +55,7 @@ class Runs(unittest.TestCase):
             run.wait_for_superstep(run.job()["superstep"] + 5)
             self.assertEqual(run.job().get("attempt", 0), 0)
 
-    def test_a_move_by_hand_and_the_commands_beside_run(self):
+    def test_manual_move_and_the_other_commands(self):
         command = lattice_boltzmann(supersteps=150)
         with LocalJob("e2e-hand", command) as run:
             run.wait_for_superstep(5)
@@ -74,7 +74,7 @@ class Runs(unittest.TestCase):
             self.assertEqual(status, 0, output)
             self.assertEqual(field_of(output), sequential_field(command), output)
 
-    def test_a_move_that_is_asked_for_while_another_runs(self):
+    def test_move_requested_during_another(self):
         command = lattice_boltzmann(supersteps=200)
         with LocalJob("e2e-queue", command, pools="slow=2x0.3,fast=2x0.4") as run:
             run.wait_for_superstep(5)
@@ -110,7 +110,7 @@ class Endings(unittest.TestCase):
             self.assertIn("starting another one", output)
             self.assertEqual(field_of(output), sequential_field(command), output)
 
-    def test_what_its_operator_left_unsaid_at_the_end_is_said_by_the_next(self):
+    def test_next_operator_completes_the_final_status(self):
         with LocalJob("e2e-last-word", lattice_boltzmann(supersteps=60), pools="slow=2x0.3,fast=2x0.4",
                       under=["env", "BSP_FAULTS=operator.Completed=kill"]) as run:
             run.wait_for_superstep(30)
@@ -121,7 +121,7 @@ class Endings(unittest.TestCase):
             for migration in run.summary()["migrations"]:
                 self.assertIn(migration["phase"], ["Succeeded", "RolledBack", "Failed"], output)
 
-    def test_no_room_for_the_checkpoint_undoes_the_move(self):
+    def test_checkpoint_over_the_size_limit_rolls_back(self):
         command = lattice_boltzmann(supersteps=150)
         with LocalJob("e2e-full", command, spec="checkpoint: {sizeLimit: 2Mi}") as run:
             run.wait_for_superstep(5)
@@ -134,7 +134,7 @@ class Endings(unittest.TestCase):
             self.assertEqual(status, 0, output)
             self.assertEqual(field_of(output), sequential_field(command), output)
 
-    def test_delete_after_everything_of_the_operator_was_killed(self):
+    def test_delete_after_the_operator_was_killed(self):
         with LocalJob("e2e-killed", lattice_boltzmann(100000)) as run:
             run.wait_for_superstep(2)
             child = run.operator_pid()
@@ -148,7 +148,7 @@ class Endings(unittest.TestCase):
 
 
 class BadInput(unittest.TestCase):
-    """Each says what is wrong and what to do, ends with a status other than 0 and leaves nothing."""
+    """Each reports the problem and the remedy, exits with a non-zero status and leaves nothing behind."""
 
     def check(self, name, *words, **options):
         with LocalJob(name, **{"command": ["lattice_boltzmann"], **options}) as run:
@@ -166,8 +166,8 @@ class BadInput(unittest.TestCase):
     def test_no_such_pool(self):
         self.check("e2e-pool", "spec.sets.names", "slow", pools="fast=2x0.3")
 
-    def test_no_room(self):
-        self.check("e2e-room", "spec.ranks", "5 ranks", ranks=5)
+    def test_too_many_ranks(self):
+        self.check("e2e-ranks", "spec.ranks", "5 ranks", ranks=5)
 
     def test_pools_that_cannot_be_parsed(self):
         self.check("e2e-parse", "slow=", pools="slow=twox0.3")
@@ -178,7 +178,7 @@ class BadInput(unittest.TestCase):
     def test_no_such_command(self):
         self.check("e2e-command", "no_such_command", "rank", command=["no_such_command"])
 
-    def test_a_program_that_never_calls_mpi_init(self):
+    def test_program_that_never_calls_mpi_init(self):
         self.check("e2e-nompi", "MPI_Init", command=["true"])
 
     def test_not_root(self):
@@ -195,7 +195,7 @@ class BadInput(unittest.TestCase):
     def test_signal(self):
         self.check("e2e-signal", "SIGSEGV", command=["sh", "-c", "kill -SEGV $$$$"])  # Kubernetes reads $$ as $
 
-    def test_a_statically_linked_program(self):
+    def test_statically_linked_program(self):
         self.check("e2e-static", "static", command=["/bsp/bsp-init"])
 
 

@@ -1,5 +1,5 @@
-"""The copy checker (tests/audit) in whole jobs: the ranks of a stamping lattice_boltzmann share a file that they stamp into, whichever
-pods they are in, and the auditor reads it when the job has ended."""
+"""The copy checker (tests/audit) in complete jobs: the ranks of a stamping lattice_boltzmann stamp into a shared file, whichever pods
+they are in, and the auditor reads it when the job has ended."""
 import collections
 import os
 import pathlib
@@ -8,20 +8,20 @@ import sys
 from local_job import TREE, lattice_boltzmann
 
 sys.path.insert(0, str(TREE / "tests/audit"))
-import audit  # noqa: E402 (it lies elsewhere)
+import audit  # noqa: E402 (in another directory)
 
 MOUNT = "/stamps"
 VOLUME = "stamps"
 
 
 def stamping(*arguments, **options):
-    """lattice_boltzmann as local_job makes its command, but stamping."""
+    """Like local_job.lattice_boltzmann, but stamping."""
     _, *words = lattice_boltzmann(*arguments, **options)
     return ["lattice_boltzmann_stamping", *words]
 
 
 class Stamps:
-    """One job's stamps: the file NAME in a directory that this test sees as `here`, and the nodes of the job's pods as `there`."""
+    """One job's stamps: the file NAME in a directory that is `here` for this test and `there` on the nodes of the job's pods."""
 
     def __init__(self, name, here, there):
         self.name, self.there, self.file = name, there, pathlib.Path(here) / name
@@ -29,7 +29,7 @@ class Stamps:
 
     def __enter__(self):
         self.file.write_text("")
-        os.chmod(self.file, 0o666)  # for the program's user, and for root without a capability
+        os.chmod(self.file, 0o666)  # for the program's user, and for root without capabilities
         os.chmod(self.file.parent, 0o777)
         return self
 
@@ -37,7 +37,7 @@ class Stamps:
         self.file.unlink(missing_ok=True)
 
     def into(self, pod_spec):
-        """Gives the container `app` of that pod what a stamping program needs."""
+        """Adds what a stamping program needs to the container `app` of that pod."""
         app, = (c for c in pod_spec["containers"] if c["name"] == "app")
         app.setdefault("env", []).append({"name": "STAMPS", "value": self.inside})
         app.setdefault("volumeMounts", []).append({"name": VOLUME, "mountPath": MOUNT})
@@ -48,12 +48,12 @@ class Stamps:
             return audit.read(lines)
 
     def findings(self, ranks=2):
-        """What the auditor says, of a file in which each rank has stamped; a file that lacks one would prove nothing."""
+        """The auditor's findings. Requires stamps of every rank, because a file without them would prove nothing."""
         stamps = self.read()
         seen = collections.Counter(stamp.rank for stamp in stamps)
         assert set(seen) == set(range(ranks)), f"not every rank has stamped: {seen}"
         return audit.findings(stamps)
 
     def forgery(self, rank):
-        """A command that is that rank too, for half a second, in whichever pod runs it; its exit status is 124."""
+        """A command that poses as that rank for half a second, in whichever pod runs it; its exit status is 124."""
         return ["timeout", "0.5", "stamper", self.inside, str(rank)]

@@ -16,7 +16,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "e2e"))
-from cluster_job import Api, Namespace, kubectl, leader, look, need_cluster, release, wait_for  # noqa: E402
+from cluster_job import Api, Namespace, kubectl, leader, get_object, need_cluster, release, wait_for  # noqa: E402
 from local_job import TREE, on_host  # noqa: E402
 
 FAKE = {"key": "kwok.x-k8s.io/node", "operator": "Exists"}
@@ -60,7 +60,7 @@ def created(space):
     """Creation times of all pods of a namespace, in seconds, sorted. They come in pieces: ten thousand at once are 100 MB."""
     times, token = [], ""
     while True:
-        page = look(f"/api/v1/namespaces/{space.name}/pods?limit=500&continue={token}", {})
+        page = get_object(f"/api/v1/namespaces/{space.name}/pods?limit=500&continue={token}", {})
         times += [datetime.datetime.fromisoformat(p["metadata"]["creationTimestamp"].replace("Z", "+00:00")).timestamp()
                   for p in page.get("items", [])]
         token = page.get("metadata", {}).get("continue", "")
@@ -69,7 +69,7 @@ def created(space):
 
 
 def count(space):
-    page = look(f"/api/v1/namespaces/{space.name}/pods?limit=1", {})
+    page = get_object(f"/api/v1/namespaces/{space.name}/pods?limit=1", {})
     return len(page.get("items", [])) + page.get("metadata", {}).get("remainingItemCount", 0)
 
 

@@ -15,7 +15,7 @@ import time
 import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "e2e"))
-from cluster_job import Namespace, api, kubectl, look, need_cluster, wait_for  # noqa: E402
+from cluster_job import Namespace, api, kubectl, get_object, need_cluster, wait_for  # noqa: E402
 from local_job import TREE  # noqa: E402
 
 RANKS, ROUNDS, GOAL = (2, 8, 16), 3, 1.5
@@ -52,7 +52,7 @@ def job(ranks):
 
 
 def pods(space):
-    return look(f"/api/v1/namespaces/{space.name}/pods?labelSelector={urllib.parse.quote('bench=starts')}", {}).get("items", [])
+    return get_object(f"/api/v1/namespaces/{space.name}/pods?labelSelector={urllib.parse.quote('bench=starts')}", {}).get("items", [])
 
 
 def first_line(space, pod):
