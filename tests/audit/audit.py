@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Reads what stamp.h has written and says whether any rank ran twice at one time.
+"""Reads the stamps written by stamp.h and reports whether any rank ran twice at the same time.
 
-audit.py FILE...    exit status 1 and one line for each finding; 2 if a file says nothing
+audit.py FILE...    exit status 1 and one line for each finding; 2 if a file has no stamps
 
-A copy is a rank in a pod. It runs from its first stamp to its last: a pod's name is never used again, so whatever another
-copy of the same rank stamps in between is a double run. Nor may a copy repeat supersteps that the one before it has
-computed already, unless the job began again at its first superstep.
+A copy is a rank in a pod. It runs from its first stamp to its last: a pod's name is never reused, so any stamp of another copy
+of the same rank in between is a double run. Nor may a copy repeat supersteps that the previous one has computed, unless the job
+restarted at its first superstep.
 """
 import collections
 import sys
@@ -15,12 +15,12 @@ Copy = collections.namedtuple("Copy", "rank pod first last")  # stamps
 
 
 def read(lines):
-    """Every stamp, by time. A line that is none is an error: a stamp that can't be read could be the one that matters."""
+    """All stamps, by time. An invalid line is an error: the unreadable stamp could be the one that matters."""
     stamps = []
     for number, line in enumerate(lines, 1):
         words = line.split()
         if len(words) != 5 or not line.endswith("\n"):
-            raise ValueError(f"line {number} is no stamp: {line!r}")
+            raise ValueError(f"line {number} is not a stamp: {line!r}")
         stamps.append(Stamp(int(words[0]), int(words[1]), words[2], int(words[3]), int(words[4])))
     return sorted(stamps)
 
@@ -42,7 +42,7 @@ def findings(stamps):
     """One sentence for each double run and each superstep that was computed again."""
     found = []
     for rank, copies in copies_of(stamps).items():
-        running = copies[0]  # of those so far, the one that ran longest
+        running = copies[0]  # the longest-running one so far
         for copy in copies[1:]:
             if copy.first.ns <= running.last.ns:
                 together = (min(copy.last.ns, running.last.ns) - copy.first.ns) / 1e6
@@ -64,7 +64,7 @@ def main(files):
             print(f"{file}: {finding}")
             status = 1
         if not stamps:
-            print(f"{file}: nobody has stamped")
+            print(f"{file}: no stamps")
             return 2
     return status
 

@@ -1,13 +1,14 @@
-/* The copy checker's half inside a program: stamp() adds a line to a file that all copies of all ranks share,
+/* The part of the copy checker that runs inside a program. stamp() appends a line to a file that all copies of all
+ * ranks share:
  *
  *   <ns of the machine's clock> <rank> <pod> <pid> <superstep>
  *
- * and audit.py reads afterwards whether a rank ever ran twice at one time. A program that computes must stamp more often
- * than every 50 ms, so that no second copy of 50 ms goes unseen.
+ * audit.py then checks whether a rank ever ran twice at the same time. A computing program must stamp at least every
+ * 50 ms, so that no second copy that runs for 50 ms is missed.
  *
- * The file is opened for each stamp: no descriptor of it is in the way of a checkpoint. One short O_APPEND write is never
- * torn. Clock and host name (the pod's) are asked of the kernel by raw calls: the shim in front of libc keeps the clock
- * continuous over a move, and a restored process remembers an old name. */
+ * The file is opened for each stamp, so that no open descriptor interferes with a checkpoint. One short O_APPEND write
+ * is atomic. Clock and host name (the pod's) come from raw system calls: the shim in front of libc keeps the clock
+ * continuous across a move, and a restored process remembers an old name. */
 #ifndef BSP_TESTS_STAMP_H
 #define BSP_TESTS_STAMP_H
 
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* 0, or -1 with errno. `pod`: NULL takes the host's name. */
+/* 0, or -1 with errno. `pod`: NULL uses the host name. */
 static inline int stamp(const char* file, int rank, const char* pod, long superstep) {
   struct timespec now;
   struct utsname host;

@@ -1,4 +1,4 @@
-/* stamper FILE RANK [POD]: a rank that computes for ever, as the copy checker sees it. Without POD it is the host's name. */
+/* stamper FILE RANK [POD]: a rank that computes for ever, for the copy checker. Without POD it uses the host name. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
-/* lattice_boltzmann that stamps (stamp.h) into the file STAMPS: linked in front of it (ld's --wrap), so that the program itself is the
- * one that users have. It stamps at both ends of every exchange with its neighbours and of every barrier, several times in a superstep
- * of 50 ms, and where a rank comes out of the barrier at which it moved. Never within a barrier: what a rank is there stopped at may not
- * hold the file open. */
+/* Linked in front of lattice_boltzmann (ld's --wrap) to stamp (stamp.h) into the file STAMPS, so that the program
+ * itself is the one that users have. It stamps at both ends of every exchange with its neighbours and of every
+ * barrier, several times in a superstep of 50 ms, and where a rank leaves the barrier at which it moved. It never
+ * stamps within a barrier, because a rank stopped there must not hold the file open. */
 #include "stamp.h"
 
 #include <mpi.h>
@@ -13,7 +13,7 @@ int __real_MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 
 static long superstep = 0;
 
-/* A program that stamps nothing would pass every audit. */
+/* A program that doesn't stamp would pass every audit. */
 static void note(void) {
   static const char* file = NULL;
   static int rank = -1;
