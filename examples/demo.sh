@@ -1,12 +1,12 @@
 #!/bin/bash
-# The same job three times: without the scheduler, with it deciding only, with moves; before them the sequential program,
-# whose field all three must reproduce. Arguments are passed on to bsp-operator (--pools …).
+# Runs the same job three times: without the scheduler, deciding only, and with moves. All three must reproduce the field of
+# the sequential program, which runs first. Passes its arguments to bsp-operator (--pools …).
 set -euo pipefail
 . images/commands.sh
 
 . tests/cluster/client.sh
 
-# sequential MANIFEST [ARGUMENT…]: its program in one process, without MPI; at the end the shell's line on its CPU time.
+# sequential MANIFEST [ARGUMENT…]: runs its program in one process, without MPI; the last line is the shell's CPU time of it.
 sequential() {
   local arguments
   arguments=$(sed -n '/^ *args: \[/,/\]/p' "$1" | tr -d '\n' | sed 's/.*\[\(.*\)\].*/\1/; s/", */ /g; s/, / /g; s/"//g')
@@ -14,25 +14,25 @@ sequential() {
   podman run --rm --network none localhost/bsp-apps:dev sh -c 'lattice_boltzmann --sequential "$@" && times' sh $arguments "${@:2}"
 }
 
-# size_for_this_machine MANIFEST OUT: the same job with as much work in a superstep as takes a core of this machine two seconds. A
-# move costs what it costs, and AutoMig weighs it against a single superstep: where those are short it is right to move nobody.
-# The work grows with --work-factor, which the sequential program does without: neither messages nor checkpoints grow with it.
+# size_for_this_machine MANIFEST OUT: scales the job so that a superstep takes a core of this machine two seconds. AutoMig weighs the
+# fixed cost of a move against a single superstep: if supersteps are short, it is right not to move. --work-factor scales the work but
+# neither messages nor checkpoints; the sequential program doesn't need it.
 size_for_this_machine() {
   local seconds factor
   seconds=$(sequential "$1" --supersteps 2 | tail -1 | awk -F '[ms ]+' '{ print $1 * 60 + $2 }')  # 0m3.010000s 0m0.020000s
   factor=$(awk -v seconds="$seconds" 'BEGIN { factor = 2 / (seconds / 2); printf "%.2f", factor < 1 ? 1 : factor }') ||
-    die "the sequential program did not say how long it took"
-  say "Two supersteps take a core of this machine $seconds s; the demonstration's ranks do their work $factor times over"
+    die "the sequential program's run time is missing from its output"
+  say "Two supersteps take a core of this machine $seconds s; the demo's ranks repeat their work $factor times"
   sed "s/=[0-9.]*\([,\"]\)/=$factor\1/g" "$1" >"$2"
 }
 
-# demo_local MODE MANIFEST OUT ARGUMENT…: a run on this machine alone; its summary is OUT.json.
+# demo_local MODE MANIFEST OUT ARGUMENT…: one run on this machine; writes its summary to OUT.json.
 demo_local() {
   build/bin/bsp-operator local run -f "$2" --pools slow=2x0.2,fast=4x0.4 --mode "$1" --summary "$3.json" "${@:4}" ||
-    die "run $1 failed with exit status $?; what it said is above"
+    die "run $1 failed with exit status $?; its output is above"
 }
 
-# demo_kubernetes MODE MANIFEST OUT: a run in the cluster, as its user sees it.
+# demo_kubernetes MODE MANIFEST OUT: one run in the cluster, as a user sees it.
 demo_kubernetes() {
   local mode=$1 out=$3 job=lbm-${1,,} watch last
   sed "s/^  name: lattice-boltzmann$/  name: $job/; s/^  rescheduling:$/&\n    mode: \"$mode\"/" "$2" >"$out.yaml"
@@ -41,7 +41,7 @@ demo_kubernetes() {
   (exec env KUBECONFIG="$tree/build/cluster/kubeconfig" build/bin/kubectl get bspjob "$job" -w) &
   watch=$!
   with_cluster kubectl wait --for=jsonpath='{.status.completionTime}' "bspjob/$job" --timeout=15m >/dev/null ||
-    { kill $watch; with_cluster kubectl describe bspjob "$job"; die "run $mode has not ended; what kubectl says of it is above"; }
+    { kill $watch; with_cluster kubectl describe bspjob "$job"; die "run $mode has not ended; kubectl's description of it is above"; }
   kill $watch
   wait $watch 2>/dev/null || true
   with_cluster kubectl get rankmigrations -o wide
@@ -56,11 +56,11 @@ demo_kubernetes() {
 
 manifest=build/demo/lattice-boltzmann.yaml
 run=demo_local
-images debug demo  # of what the tests run too, so that it is compiled once for both (the solver is optimised in every build)
+images debug demo  # shares its build with the tests, so that it is compiled only once (the solver is optimised in every build)
 mkdir -p build/demo
 if [ "${1:-}" = --kubernetes ]; then
   shift
-  [ $# -eq 0 ] || die "demo --kubernetes takes no more arguments"
+  [ $# -eq 0 ] || die "demo --kubernetes takes no further arguments"
   run=demo_kubernetes
   operator_image
   tests/cluster/cluster.sh up
@@ -72,7 +72,7 @@ sequential $manifest | tee build/demo/sequential.txt | grep ' field '
 for mode in Off Advise Migrate; do
   case $mode in
     Off) say "(i) The job without the scheduler: two ranks stay on the slow pool" ;;
-    Advise) say "(ii) The job with the scheduler deciding but not moving: what does deciding cost?" ;;
+    Advise) say "(ii) The job with the scheduler deciding but not moving: measures the cost of deciding" ;;
     Migrate) say "(iii) The job with moves" ;;
   esac
   rm -f build/demo/$mode.json

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""demo_table.py OFF.json ADVISE.json MIGRATE.json SEQUENTIAL.txt: the table that closes ./dev demo.
+"""demo_table.py OFF.json ADVISE.json MIGRATE.json SEQUENTIAL.txt: prints the final table of ./dev demo.
 
-The same job (i) without the scheduler, (ii) with it deciding but not moving, (iii) with moves: the three summaries that
-`bsp-operator local run --summary` wrote, and the output of the sequential program. Exit status 0 only if every
-run succeeded, every field is the sequential program's bit for bit, ranks were moved, and that made the job faster.
+Its input are the summaries by `bsp-operator local run --summary` of the same job (i) without the scheduler, (ii) deciding but
+not moving, (iii) with moves, and the output of the sequential program. The exit status is 0 only if every run succeeded, every
+field equals the sequential program's bit for bit, ranks were moved, and moving made the job faster.
 
-The runs are minutes apart, and a shared machine is not as fast in one minute as in another. The ranks that are never moved
-do the same work with the same share of a CPU in all three: the time they computed tells how fast the machine was in each
-run, and the comparison is made at the speed that it had in the first.
+The runs are minutes apart, and the speed of a shared machine varies. Ranks that never move do the same work with the same
+share of a CPU in all three runs: the time they computed shows how fast the machine was in each run, and the comparison is
+scaled to its speed in the first.
 """
 import json
 import re
@@ -15,19 +15,19 @@ import sys
 
 
 def field_of(lines):
-    """The CRC-64 over every bit of the final field, as lattice_boltzmann prints it; None if it did not get there."""
+    """The CRC-64 over every bit of the final field, as lattice_boltzmann prints it; None if it didn't."""
     found = [m[1] for m in (re.search(r"OK field crc=([0-9a-f]{16})", line) for line in lines) if m]
     return found[-1] if found else None
 
 
 def computing(run):
-    """Seconds that each rank computed, as lattice_boltzmann prints them: [rank], or [] if it did not get there."""
+    """Seconds that each rank computed, as lattice_boltzmann prints them: [rank], or [] if it didn't."""
     found = [m[1] for m in (re.search(r"computing by rank:((?: [0-9.]+)+) s", line) for line in run.get("rank0_output", [])) if m]
     return [float(word) for word in found[-1].split()] if found else []
 
 
 def slowness(run, base, unmoved):
-    """How much longer the same work took in this run than in the base, the machine's doing; 1 if that is not known."""
+    """How much longer the same work took in this run than in the base, because of the machine; 1 if unknown."""
     mine, theirs = computing(run), computing(base)
     total = sum(theirs[rank] for rank in unmoved if rank < len(theirs))
     return sum(mine[rank] for rank in unmoved) / total if total > 0 and len(mine) == len(theirs) else 1.0

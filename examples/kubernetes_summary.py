@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""kubernetes_summary.py JOB.json MIGRATIONS.json PODS.json LOG > SUMMARY.json: what `bsp-operator local run --summary` writes,
-of a job that ran in a cluster.
+"""kubernetes_summary.py JOB.json MIGRATIONS.json PODS.json LOG > SUMMARY.json: the equivalent of
+`bsp-operator local run --summary` for a job that ran in a cluster.
 
-JOB.json is `kubectl get bspjob NAME -o json`, MIGRATIONS.json and PODS.json the lists of its RankMigrations and pods, LOG what
-rank 0's last pod has written. The makespan is the time that the program ran in the pod of a rank that never moved, as its
-kubelet tells it (in whole seconds); null if there is none.
+JOB.json is `kubectl get bspjob NAME -o json`, MIGRATIONS.json and PODS.json the lists of its RankMigrations and pods, LOG the
+output of rank 0's last pod. The makespan is the time that the program ran in the pod of a rank that never moved, as its
+kubelet reports it (in whole seconds); null if there is none.
 """
 import datetime
 import json
@@ -37,7 +37,7 @@ def move(migration):
 
 
 def waves(migrations):
-    """Moves of one epoch share one pause."""
+    """The waves; moves to the same epoch share one pause."""
     found = {}
     for migration in migrations:
         status = migration.get("status", {})
