@@ -1,5 +1,5 @@
 #!/bin/bash
-# ./dev build [PRESET]: compile, and lay out build/bin/bsp-operator.
+# ./dev build [PRESET]: compiles and lays out build/bin/bsp-operator.
 set -euo pipefail
 . images/commands.sh
 

@@ -1,14 +1,14 @@
 #!/bin/bash
-# images/bundle.sh BUILD_DIR OUT_DIR: lay out what runs outside the Debian 13 image. Run inside that image.
+# images/bundle.sh BUILD_DIR OUT_DIR: lays out what runs outside the Debian 13 root. Runs inside that root.
 #
 #   OUT_DIR/runtime   the root of localhost/bsp-runtime: bsp-init (static), libbspmpi.so, bsp-sidecar, bin/criu, lib/
 #   OUT_DIR/host      bin/bsp-operator for this machine, and its lib/
 #   OUT_DIR/simulator bin/bsp-simulate, and its lib/, which is large; host/bin has a link to it
 #   OUT_DIR/apps/bin  the example applications
 #
-# Programs in runtime and host carry all their libraries and their own dynamic loader (sidecar/init/bundle.sh), so they
+# Programs in runtime and host include all their libraries and their own dynamic loader (sidecar/init/bundle.sh), so they
 # run in any image and on any host, whatever its C library. libbspmpi.so is the exception: it is loaded into the
-# user's program and must live with the libraries it finds there.
+# user's program and must work with the libraries it finds there.
 set -euo pipefail
 build=$1 out=$2
 new=$out.new
@@ -19,8 +19,8 @@ built() { [ -e "$build/bin/$1" ]; }  # a program that this build does not have i
 rm -rf "$new"
 mkdir -p "$new"/runtime "$new"/host "$new"/apps/bin
 
-# As the root of the sidecar container the image needs these directories; as a volume at /bsp they do no harm.
-# `bsp -> .` gives every file the same name in both: /bsp/bsp-sidecar.
+# The image needs these directories as the root of the sidecar container; in a volume at /bsp they are harmless.
+# `bsp -> .` gives every file the same path in both: /bsp/bsp-sidecar.
 mkdir -p "$new"/runtime/{tmp,run,proc,sys,dev,etc}
 chmod 1777 "$new/runtime/tmp"
 ln -s . "$new/runtime/bsp"
@@ -40,7 +40,7 @@ for app in lattice_boltzmann smith_waterman lu fractal lattice_boltzmann_stampin
   built $app && install -m755 "$build/bin/$app" "$new/apps/bin/$app"
 done
 
-# A release that could be struck from outside is none.
+# A release must not contain fault points.
 if grep -q '^BSP_FAULT_POINTS:BOOL=OFF' "$build/CMakeCache.txt"; then
   for file in "$new"/runtime/{bsp-init,bsp-sidecar,libbspmpi.so} "$new"/host/bin/bsp-operator; do
     [ ! -f "$file" ] || ! grep -q BSP_FAULTS "$file" || { echo "bundle.sh: $file has fault points" >&2; exit 1; }

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Debian 13: the root in which the tree is built and tested, and the images made of Debian's packages. Sourced.
+# Debian 13: the root in which the tree is built and tested, and the images built from Debian's packages. Sourced.
 
 packages_in() { sed 's/#.*//' "$1" | xargs; }
 hash_of() { cat "$@" | sha256sum | cut -c1-12; }
 
-# Is there a debian:trixie, here or in a registry that answers within 20 s?
+# Checks for debian:trixie, locally or in a registry that answers within 20 s.
 registry_answers=
 has_debian_image() {
   podman image exists debian:trixie && return
@@ -12,8 +12,8 @@ has_debian_image() {
   [ $registry_answers = yes ]
 }
 
-# installing PACKAGES: what a shell in a Debian has to do. A root that is half made is thrown away, so no file is worth a flush
-# to disk of its own.
+# installing PACKAGES: the shell commands to install them in Debian. An incomplete root is thrown away, so fsync for each file isn't
+# needed.
 installing() {
   echo "export DEBIAN_FRONTEND=noninteractive
     apt-get -qq update
@@ -21,43 +21,43 @@ installing() {
     rm -rf /var/lib/apt/lists/*"
 }
 
-# debian_image TAG PACKAGE_FILE [SETUP]: an image of Debian 13 with those packages, and SETUP run in it.
+# debian_image TAG PACKAGE_FILE [SETUP]: builds an image of Debian 13 with those packages and runs SETUP in it.
 debian_image() {
   local tag=$1 packages setup=${3:-true}
   packages=$(packages_in "$2")
   podman image exists "$tag" && return
-  say "Making the image $tag (once; again when $2 changes)"
+  say "Building the image $tag (once, and when $2 changes)"
   if has_debian_image; then
     local name=bsp-make-image-$$
     podman run --name $name --network host debian:trixie sh -ec "
       $(installing "$packages")
       $setup
       rm -rf /usr/share/doc/* /usr/share/man/*" >&2 &&
-      podman commit -q $name "$tag" >/dev/null || { podman rm -f $name >/dev/null; die "$tag could not be made"; }
+      podman commit -q $name "$tag" >/dev/null || { podman rm -f $name >/dev/null; die "cannot build $tag"; }
     podman rm -f $name >/dev/null
     return
   fi
   # shellcheck disable=SC2086
   bootstrap "$packages" --format=tar --customize-hook="chroot \"\$1\" sh -ec '$setup'" trixie - | podman import -q - "$tag" >/dev/null ||
-    die "$tag could not be made; the message is above"
+    die "cannot build $tag; the message is above"
 }
 
-# bootstrap PACKAGES OPTION… trixie TARGET: Debian 13 from Debian's packages alone.
+# bootstrap PACKAGES OPTION… trixie TARGET: creates Debian 13 from Debian's packages alone.
 bootstrap() {
   local packages=$1
   shift
   mmdebstrap --variant=minbase --include="${packages// /,}" --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' "$@" ||
-    die "mmdebstrap could not make a Debian 13 root: it needs Debian's package mirror (see its message above)"
+    die "mmdebstrap cannot create a Debian 13 root: it needs Debian's package mirror (see its message above)"
 }
 
-# The Debian 13 in which everything is compiled and tested: a directory, since an image of this size takes Podman minutes to store.
+# The Debian 13 in which everything is compiled and tested: a directory, because Podman takes minutes to store an image of this size.
 dev_root() { echo "$tree/build/root-$(hash_of images/dev.packages)"; }
 ensure_dev_root() {
   local root new packages
   root=$(dev_root)
   [ -d "$root" ] && return
-  say "Making the Debian 13 to build and test in, ${root#"$tree"/} (once; again when images/dev.packages changes)"
+  say "Creating the Debian 13 to build and test in, ${root#"$tree"/} (once, and when images/dev.packages changes)"
   rm -rf "$tree"/build/root-*
   new=$root.new
   packages=$(packages_in images/dev.packages)
@@ -66,7 +66,7 @@ ensure_dev_root() {
     podman create -q --name bsp-make-root-$$ debian:trixie >/dev/null
     podman export bsp-make-root-$$ | tar -xC "$new"
     podman rm bsp-make-root-$$ >/dev/null
-    install_in "$new" "$packages" || die "apt-get could not install what images/dev.packages lists; its message is above"
+    install_in "$new" "$packages" || die "apt-get cannot install the packages of images/dev.packages; its message is above"
   else
     bootstrap "$packages" --format=directory trixie "$new"
   fi
@@ -78,19 +78,19 @@ install_in() {
   podman run --rm --network host --rootfs "$1" sh -ec "$(installing "$2")" >&2
 }
 
-# What is needed to look at the tree, not to build it.
+# Tools to inspect the tree, not needed to build it.
 ensure_tools() {
   ensure_dev_root
   local installed
   installed=$(dev_root)/.tools-$(hash_of images/tools.packages)
   [ -e "$installed" ] && return
   say "Adding clang, clang-format, clang-tidy and debuggers (images/tools.packages)"
-  install_in "$(dev_root)" "$(packages_in images/tools.packages)" || die "apt-get could not install them; its message is above"
+  install_in "$(dev_root)" "$(packages_in images/tools.packages)" || die "apt-get cannot install them; its message is above"
   touch "$installed"
 }
 
-# in_debian COMMAND…: run it in the root above, in this directory. The tree and /tmp have the same names
-# inside and outside; the tests find this machine's mount namespace through BSP_HOST_PID (see tests/on_host.sh).
+# in_debian COMMAND…: runs it in the root above, in this directory. The tree and /tmp have the same paths inside and outside;
+# the tests find the host's mount namespace through BSP_HOST_PID (see tests/on_host.sh).
 in_debian() {
   local terminal=()
   [ -t 0 ] && [ -t 1 ] && terminal=(-t)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# ./dev images [PRESET]: build, and make the images of the runtime, the applications and the operator.
+# ./dev images [PRESET]: compiles, and builds the images of the runtime, the applications and the operator.
 set -euo pipefail
 . images/commands.sh
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# From the sources to programs, their layout and the images of pods. Sourced.
+# Builds programs, their layout and the pods' images from the sources. Sourced.
 
-# build PRESET [BUILD_PRESET]: compile in build/PRESET.
+# build PRESET [BUILD_PRESET]: compiles in build/PRESET.
 build() {
   local preset=${1:-release}
   ensure_dev_root
@@ -11,10 +11,10 @@ build() {
     cmake --build --preset "$2"' build "$preset" "${2:-$preset}" || die "the build failed; its message is above"
 }
 
-# bundle PRESET: lay out what leaves the image, if any of it has changed.
+# bundle PRESET: lays out what runs outside the Debian 13 root, if any of it has changed.
 bundle() {
   local preset=$1 inputs
-  # A release doesn't have all of them: the tests' own programs aren't built for it.
+  # A release lacks some of them: the tests' own programs aren't built for it.
   inputs=$(find "build/$preset/bin" -regextype egrep \
              -regex '.*/(bsp-.*|libbspmpi\.so|lattice_boltzmann.*|smith_waterman|lu|fractal|stamper)' -printf '%f %T@ %s\n' | sort |
            cat - "$tree"/images/{bundle.sh,dev.packages} | sha256sum)
@@ -26,16 +26,16 @@ bundle() {
   echo "$inputs" >build/bundle.stamp
 }
 
-# replacing TAG COMMAND…: COMMAND makes the image TAG anew; its nameless predecessor goes, unless it is in use.
+# replacing TAG COMMAND…: runs COMMAND, which rebuilds the image TAG; removes its untagged predecessor unless it is in use.
 replacing() {
   local tag=$1 old
   shift
   old=$(podman images -q "$tag")
-  "$@" >/dev/null || die "the image $tag could not be made; the message is above"
+  "$@" >/dev/null || die "cannot build the image $tag; the message is above"
   [ -z "$old" ] || [ "$old" = "$(podman images -q "$tag")" ] || podman rmi "$old" >/dev/null 2>&1 || true
 }
 
-# images PRESET [BUILD_PRESET]: what pods are made of. Podman stores them; they are made anew only if their content changed.
+# images PRESET [BUILD_PRESET]: builds the pods' images in Podman's store, if their content has changed.
 images() {
   local preset=${1:-release} content base
   build "$preset" "${2:-$preset}"
@@ -49,7 +49,7 @@ images() {
   debian_image "$base" images/apps.packages 'useradd -m -u 1000 bsp
     cd /usr/lib/*-linux-gnu
     rm -rf libLLVM*.so* libamd_comgr.so* libamdhip64.so* libz3.so* ucx/*rocm* /usr/share/locale/*'
-  say "Making the images localhost/bsp-runtime:dev (what every pod carries) and localhost/bsp-apps:dev (the examples)"
+  say "Building the images localhost/bsp-runtime:dev (the runtime in every pod) and localhost/bsp-apps:dev (the examples)"
   tar -C build/bundle/runtime -cf build/runtime.tar .
   replacing localhost/bsp-runtime:dev podman import -q build/runtime.tar localhost/bsp-runtime:dev
   replacing localhost/bsp-apps:dev podman build -q --network none --build-arg BASE="$base" \
@@ -58,15 +58,15 @@ images() {
   echo "$content" >build/images.stamp
 }
 
-# What only a Kubernetes cluster needs. It is the operator as it runs here, with its loader in another place.
+# Needed only by Kubernetes clusters. It is the same operator as on this machine, with its loader in another place.
 operator_image() {
   local content
   content=$(sha256sum build/bundle.stamp images/operator.Containerfile)
   [ "$(cat build/operator.stamp 2>/dev/null)" = "$content" ] && podman image exists localhost/bsp-operator:dev && return
-  say "Making the image localhost/bsp-operator:dev"
+  say "Building the image localhost/bsp-operator:dev"
   rm -rf build/operator-image
   cp -r build/bundle/host build/operator-image
-  rm -f build/operator-image/bin/bsp-simulate  # a link to what stays on the user's machine
+  rm -f build/operator-image/bin/bsp-simulate  # a link to a program that stays on the user's machine
   in_debian patchelf --set-interpreter /lib/ld-linux-x86-64.so.2 --force-rpath --set-rpath /lib build/operator-image/bin/bsp-operator 2> >(grep -v "^warning: entry" >&2)
   replacing localhost/bsp-operator:dev podman build -q --network none -f images/operator.Containerfile \
     -t localhost/bsp-operator:dev build/operator-image
