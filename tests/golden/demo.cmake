@@ -1,4 +1,4 @@
-# The demo's closing table, of runs that are in order and of runs that are not.
+# The demo's final table, for successful and for failed runs.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME demo_table COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/demo/demo_table_test.py)
 set_tests_properties(demo_table PROPERTIES LABELS golden)

@@ -1,4 +1,4 @@
-# What ./dev bench gain makes of runs.
+# The table that ./dev bench gain prints.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME gain_table COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/gain/gain_table_test.py)
 set_tests_properties(gain_table PROPERTIES LABELS golden)

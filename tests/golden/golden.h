@@ -1,4 +1,4 @@
-// Texts kept in files. UPDATE_GOLDEN=1 writes the files anew; then read the difference before committing it.
+// Compares output with files. UPDATE_GOLDEN=1 rewrites the files; review the difference before committing it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,12 +10,12 @@
 
 namespace bsp::golden {
 
-// `file` below tests/golden.
+// `file` is relative to tests/golden.
 inline std::string path_of(const std::string& file) { return std::string(BSP_SOURCE_DIR) + "/tests/golden/" + file; }
 
 inline std::string read(const std::string& file) {
   std::ifstream in(path_of(file), std::ios::binary);
-  EXPECT_TRUE(in) << "cannot read tests/golden/" << file << "; UPDATE_GOLDEN=1 writes it if it is an answer";
+  EXPECT_TRUE(in) << "cannot read tests/golden/" << file << "; UPDATE_GOLDEN=1 creates it if it is an expected output";
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
@@ -29,7 +29,7 @@ inline void expect_same(const std::string& file, const std::string& text) {
     return;
   }
   EXPECT_EQ(read(file), text) << "tests/golden/" << file
-                              << " differs; if the new text is right: UPDATE_GOLDEN=1 ./dev test -L golden";
+                              << " differs; if the new output is correct: UPDATE_GOLDEN=1 ./dev test -L golden";
 }
 
 }  // namespace bsp::golden
