@@ -1,9 +1,9 @@
-// What a running job writes to the API server: the shell as the controller runs it, over TLS to an API server in memory, with
-// one job whose sidecars answer over real links. Its ranks end a superstep every few milliseconds and never come into
-// balance, so that a rescheduling call is due as often as alpha allows.
+// What a running job writes to the API server: the shell as the controller runs it, over TLS to an API server in
+// memory, with one job whose sidecars answer over real links. Its ranks end a superstep every few milliseconds and
+// never become balanced, so a rescheduling call is due as often as alpha allows.
 //
-//   writes per second and bytes per hour, by what is written; the superstep that the stored status shows at the end, as a
-//   check that progress is still told
+// Prints writes per second and bytes per hour by kind, and the superstep of the stored status at the end, as a check
+// that progress is still reported.
 //
 // Arguments: ranks (default 1000), milliseconds of a superstep (5), seconds to measure (30).
 #include <atomic>
@@ -34,7 +34,7 @@ struct Written {
   std::uint64_t count = 0, bytes = 0;
 };
 
-// Of each request its kind: "status", "events", …
+// The kind of each request: "status", "events", …
 class Meter {
  public:
   void note(const kube_test::Request& request) {
@@ -84,7 +84,7 @@ json job_of(unsigned ranks) {
            {{"ranks", ranks},
             {"sets", {{"label", "pool"}}},
             {"initialMapping", "RoundRobin"},
-            // Never in balance, so that alpha stays where it is.
+            // Never balanced, so that alpha stays unchanged.
             {"rescheduling", {{"mode", "Advise"}, {"alpha", 10}, {"d", 0.05}, {"omega", 1000000}}},
             {"template",
              {{"spec",
@@ -119,7 +119,7 @@ int run(unsigned ranks, double superstep_ms, double seconds) {
   add_nodes(*client);
   controller::FakeRanks played(*client,
                                {.superstep = std::chrono::nanoseconds(static_cast<std::int64_t>(superstep_ms * 1e6)),
-                                // The Sets differ, and a rank in ten differs from its Set, in turn.
+                                // The Sets differ, and one rank in ten differs from its Set, in turn.
                                 .compute_share = [](std::uint32_t rank, std::uint64_t superstep) {
                                   return 0.2 + 0.2 * (rank % kSets) + (rank % 10 == superstep / 50 % 10 ? 0.1 : 0);
                                 }});
@@ -130,7 +130,7 @@ int run(unsigned ranks, double superstep_ms, double seconds) {
                                    .workers = 4,
                                    .progress = 1s,
                                    .calls = 10s,
-                                   // On a busy machine a thousand sidecars of one process are late at times.
+                                   // On a busy machine some of a thousand sidecars in one process are late.
                                    .job_limits = {.unreachable = 10min, .start = 30min},
                                    .reservations_name_space = "default"});
   check(client->create(job_of(ranks)).has_value(), "the job can be made");

@@ -1,6 +1,6 @@
 #!/bin/bash
-# ./dev bench [NAME]: the benchmarks; ratios on the terminal, figures in build/bench/*.json. `kubernetes` has a script
-# of its own, and `gain` takes arguments.
+# ./dev bench [NAME]: runs the benchmarks; prints ratios, writes results to build/bench/*.json. `kubernetes` has a separate
+# script, and `gain` takes arguments.
 set -euo pipefail
 . images/commands.sh
 
@@ -8,7 +8,7 @@ if [ "${1:-}" = kubernetes ]; then
   exec tests/bench/kubernetes/bench.sh
 fi
 images release
-if [ "${1:-}" = gain ]; then  # only when asked for: a round takes an hour
+if [ "${1:-}" = gain ]; then  # only on request: a round takes an hour
   mkdir -p build/bench
   say "Running the applications of examples/ on unequal pools; figures go to build/bench/gain.json"
   in_debian env BSP_BENCH_JSON="$tree/build/bench/gain.json" python3 tests/bench/gain/gain.py "${@:2}"

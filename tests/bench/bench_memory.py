@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Resident memory (VmRSS) of our parts in a running job of two ranks, after two moves of 64 MiB.
+"""Resident memory (VmRSS) of the operator's programs in a running job of two ranks, after two moves of 64 MiB.
 
-Sidecar, bsp-init and operator are read in real pods; the largest of each counts. What the shim adds to a program is the
-difference between two jobs, with and without it, otherwise alike (bench_shim memory): its own mappings, what the linker
-does for them, and its memory of handles and counters.
+Sidecar, bsp-init and operator are measured in real pods; the largest of each counts. The shim's share of a program is the
+difference between two otherwise equal jobs, with and without it (bench_shim memory): its own mappings, their relocations,
+and its memory for handles and counters.
 """
 import json
 import os

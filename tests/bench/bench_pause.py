@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""The whole pause of a move against raw criu: real pods, everything between the last rank's stop and the first rank
+"""The complete pause of a move compared with raw criu: real pods, everything between the last rank's stop and the first rank
 computing again.
 
-A job of two ranks under the operator; rank 0, which carries 8, 64, 256 or 1024 MiB, is moved to and fro by hand. The
-raw restore is that of the move: bsp-init runs a plain `criu restore`. Right after it, in the same pause, the target's pod
-takes a raw `criu dump` of the process that was restored and has not run yet (criu_timed.sh), so that both are measured on
-the same process in containers of the same kind within seconds; what this takes is deducted from the pause.
+A job of two ranks under the operator; rank 0, with 8, 64, 256 or 1024 MiB of memory, is moved back and forth by hand. The raw
+restore is that of the move: bsp-init runs a plain `criu restore`. Right after it, in the same pause, the target's pod takes a
+raw `criu dump` of the restored process, which has not run yet (criu_timed.sh). So both are measured on the same process in
+containers of the same kind within seconds; the time of the raw dump is deducted from the pause.
 
-    ratio = (pause - held up by the raw dump) / (raw dump + raw restore)
+    ratio = (pause - delay by the raw dump) / (raw dump + raw restore)
 
-The raw figures hold no transfer, no verification, and no MPI epoch. Arguments: sizes in MiB.
+The raw times include no transfer, no verification, and no MPI epoch. Arguments: sizes in MiB.
 """
 import pathlib
 import re
@@ -24,11 +24,11 @@ PARTS = ["gateMs", "closeMs", "dumpMs", "transferMs", "restoreMs", "commitMs", "
 
 
 class NotMeasured(RuntimeError):
-    """With what stood in the way."""
+    """With the reason."""
 
 
 def check_room(mib):
-    """Copies at once in memory: the process at the source and at the target, its checkpoint, and the raw dump; and rank 1."""
+    """Copies in memory at the same time: the process at the source and at the target, its checkpoint, and the raw dump; and rank 1."""
     free = int(re.search(r"MemAvailable:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text()).group(1)) // 1024
     needed = 5 * mib + 512
     if free < needed:
@@ -36,7 +36,7 @@ def check_room(mib):
 
 
 def last_times(directory):
-    """(restore, raw dump, held up) of the last move, in ms: of an undone one there may be a line too."""
+    """(restore, raw dump, delay) of the last move, in ms; a rolled back move may have left a line too."""
     if (log := directory / "raw.log").exists():
         raise NotMeasured("the raw criu dump failed:\n" + log.read_text())
     times = directory / "times"
@@ -84,7 +84,7 @@ def main(sizes):
     for mib in sizes:
         try:
             samples = measure(mib, moves=4)
-        except (RuntimeError, AssertionError) as error:  # the other sizes' figures are worth having all the same
+        except (RuntimeError, AssertionError) as error:  # the other sizes' results are still useful
             print(f"{mib:>5} not measured: {error}", flush=True)
             figures.append({"mib": mib, "not_measured": str(error)})
             failed = True

@@ -1,6 +1,6 @@
-// Our move (criu streaming while it dumps, checksums, receipt on the target's tmpfs, restore) against
-// raw `criu dump` to a tmpfs + raw `criu restore` of the same stopped process in the same kind of
-// container. The raw figure holds no transfer at all; the ratio is what a move costs beyond criu.
+// A move (criu streaming while it dumps, checksums, reception on the target's tmpfs, restore) compared with raw `criu
+// dump` to a tmpfs + raw `criu restore` of the same stopped process in the same kind of container. The raw time
+// includes no transfer; the ratio is what a move costs beyond criu.
 //
 // Prints a table and writes BSP_BENCH_JSON. Arguments: sizes in MiB (default 8 64 256 1024).
 #include <fcntl.h>
@@ -32,7 +32,7 @@ double ms_since(Steady::time_point start) {
   return std::chrono::duration<double, std::milli>(Steady::now() - start).count();
 }
 
-// Runs `action` inside the container's namespaces and returns the milliseconds criu took; < 0: failed.
+// Runs `action` inside the container's namespaces and returns the milliseconds that criu took; < 0: failed.
 double raw_criu(const Pod& pod, std::string_view action, const std::vector<std::string>& argv,
                 const std::vector<int>& more) {
   int ends[2];
@@ -46,7 +46,7 @@ double raw_criu(const Pod& pod, std::string_view action, const std::vector<std::
       const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
       if (::setns(fd.get(), 0) != 0) ::_exit(1);
     }
-    // Only a child of this one is in the PID namespace.
+    // Only a child of this process is in the PID namespace.
     const pid_t inner = ::fork();
     if (inner == 0) {
       double took = -1;
@@ -73,8 +73,8 @@ double raw_criu(const Pod& pod, std::string_view action, const std::vector<std::
 }
 
 struct Sample {
-  double dump = 0;     // ours: asked -> verified at the target
-  double restore = 0;  // ours: asked -> restored
+  double dump = 0;     // the move's: requested -> verified at the target
+  double restore = 0;  // the move's: requested -> restored
   double raw_dump = 0;
   double raw_restore = 0;
 };
@@ -107,7 +107,7 @@ bool measure(int mib, Sample& sample) {
     pipes.push_back(
         {.descriptor = 3 + i,
          .was = init::read_link("/proc/" + std::to_string(host_pid) + "/fd/" + std::to_string(1 + i)).value_or("")});
-    const init::FsIdentity as_program(kUser);  // criu opens the pipe anew, as that user
+    const init::FsIdentity as_program(kUser);  // criu reopens the pipe as that user
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return false;
     sinks[i] = Fd(ends[1]);

@@ -1,12 +1,13 @@
-// A job on a platform of arithmetic, with the real decision code in its loop: superstep, window, call, moves with
-// their pause, next window. For what a decision is worth over a whole run, in thousands of runs; the simulator (sim)
-// takes SimGrid for the same and a hundred times as long.
+// A job on a computed platform, with the real decision code in its loop: superstep, window, call, moves with their
+// pause, next window. Measures what a decision is worth over a complete run, in thousands of runs; the simulator
+// (sim) uses SimGrid for the same and takes a hundred times as long.
 //
 //   superstep = max over processors Σ work(i) / speed(p)  +  max over ranks Σ over partners k bytes(k) · T(set k, set i)
 //   a plan that moves ranks costs the largest Mem(i, target) of its moves, once
 //
-// The decision sees figures with noise: each instruction count, time and byte count of each superstep is off by a
-// factor of its own, even over 1 ± noise. What a superstep really takes has none, so that two runs can be compared.
+// The decision gets noisy measurements: each instruction count, time and byte count of each superstep is off by an
+// independent factor, uniform in 1 ± noise. The real duration of a superstep has no noise, so that two runs can be
+// compared.
 #pragma once
 
 #include <algorithm>
@@ -27,11 +28,11 @@ struct LoopJob {
     std::uint32_t from;
     double bytes;
   };
-  Snapshot start{};                           // speeds, T, Mig and where everybody is
+  Snapshot start{};                           // speeds, T, Mig and the placement of the ranks
   std::vector<double> work{};                 // instructions of a superstep, by rank
   std::vector<std::vector<Partner>> hears{};  // by rank
   std::uint64_t supersteps = 0;
-  // How fast processor p is in superstep t, against the platform's figure; empty: 1.
+  // The relative speed of processor p in superstep t, compared with the platform's value; empty: 1.
   std::function<double(std::uint64_t t, std::uint32_t p)> pace{};
 
   [[nodiscard]] SetId set_of(ProcessorId p) const { return start.platform.processor(p).set; }
@@ -63,7 +64,7 @@ struct LoopJob {
 struct LoopShape {
   std::uint32_t least_ranks = 8, most_ranks = 64;
   double spare = 0.5;                                  // of the slots
-  double least_seconds = 0.3, most_seconds = 3;        // of a superstep, about
+  double least_seconds = 0.3, most_seconds = 3;        // of a superstep, approximately
   std::uint64_t least_steps = 200, most_steps = 1000;  // supersteps of the run
 };
 
@@ -94,7 +95,7 @@ inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) 
         {.name = "node-" + std::to_string(p), .set = {j}, .cpu = each * speed[j], .slots = each});
   }
   const double seconds = between(shape.least_seconds, shape.most_seconds);
-  const double share = between(0.005, 0.05);  // of a superstep that a message takes, about
+  const double share = between(0.005, 0.05);  // a message's share of a superstep, approximately
   for (std::uint32_t i = 0; i < ranks; ++i) {
     job.start.ranks.push_back({.memory_bytes = between(20e6, 800e6)});
     job.work.push_back(seconds * 1e9 * between(0.4, 1.6));
@@ -112,7 +113,7 @@ inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) 
 // --- A run ---------------------------------------------------------------------------------------------------------
 
 using LoopPlanner = std::function<Result<Plan>(const Snapshot& snapshot, const Window& window, const Params& params)>;
-// What the decision takes the platform for, before each call; empty: for what it is.
+// The platform as the decision sees it, before each call; empty: the real one.
 using LoopView =
     std::function<void(const MeasuredSuperstep& seen, const std::vector<ProcessorId>& on, Snapshot& known)>;
 
@@ -122,7 +123,7 @@ struct LoopRun {
   std::uint64_t returns = 0;              // moves to a processor on which the rank has been before
   double slowest_decision = 0;            // s
   std::vector<ProcessorId> on{};          // at the end
-  std::vector<std::uint64_t> moved_at{};  // superstep of each plan that moved
+  std::vector<std::uint64_t> moved_at{};  // superstep of each plan that moved ranks
 };
 
 inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, std::uint64_t seed,
@@ -186,10 +187,10 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
   return run;
 }
 
-// --- What nobody can beat ------------------------------------------------------------------------------------------
+// --- Lower bounds ---------------------------------------------------------------------------------------------------
 
-// s of a superstep, whatever the mapping: the work shared as evenly as the speeds allow, the k-th largest rank on the
-// k-th best slot, and every message as quick as its Set's quickest way.
+// Seconds of a superstep, whatever the mapping: the work shared as evenly as the speeds allow, the k-th largest rank
+// on the k-th best slot, and every message as fast as its Set's fastest link.
 inline double least_superstep_seconds(const LoopJob& job) {
   std::vector<double> work = job.work, slots;
   double sum = 0, capacity = 0;

@@ -1,16 +1,16 @@
 #!/bin/bash
-# In criu's place in the pods of bench_pause.py (BSP_CRIU): called as criu is, by bsp-init, with the same identity.
+# Replaces criu in the pods of bench_pause.py (BSP_CRIU): bsp-init calls it like criu, with the same identity.
 #
-# A restore is a plain `criu restore` anyway, and only timed. After it, while the copy still stands as it was dumped, a raw
-# dump is taken of it into this pod's tmpfs: a plain `criu dump`. Not before the move's own dump: the target takes a
-# stream that nothing comes from for dead, and a raw dump of a large process takes as long.
-# Lines of /bench/times, microseconds: moved RESTORE RAW_DUMP HELD_UP
-criu=/bsp/bin/criu work=/run/bsp/criu  # where the program's user may write, on the pod's tmpfs
+# A restore is a plain `criu restore` anyway, and only timed. After it, while the copy is still stopped, it takes a raw dump of
+# it into this pod's tmpfs: a plain `criu dump`. Not before the move's own dump, because the target gives up a stream without
+# data, and a raw dump of a large process takes that long.
+# Lines of /bench/times, microseconds: moved RESTORE RAW_DUMP DELAY
+criu=/bsp/bin/criu work=/run/bsp/criu  # on the pod's tmpfs, writable for the program's user
 raw=$work/raw
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
 case $1 in
 dump)
-  # Without --stream and the directory of the images, what a raw one is called with.
+  # The arguments without --stream and the image directory, for a raw call.
   arguments=() before=''
   for word; do
     case $before in -D) word=$raw ;; -o) word=raw.log ;; esac
@@ -23,7 +23,7 @@ restore)
   began=$(now)
   $criu "$@" || exit
   restored=$(now)
-  # The same in every pod, the PID too. A raw dump that fails says why, and leaves the move alone.
+  # The same in every pod, including the PID. A failing raw dump prints its reason, and doesn't affect the move.
   mapfile -t arguments </bench/raw.arguments
   mkdir -p $raw
   from=$(now)

@@ -1,18 +1,17 @@
-// How long a decision takes, and how much memory: each heuristic at 10² to 10⁵ ranks over 64 Sets, on one core.
+// Time and memory of a decision: each heuristic at 10² to 10⁵ ranks over 64 Sets, on one core.
 //
-// Two costs, apart as they occur: `SuperstepAdded` brings the metrics up to date after every superstep,
-// `SuperstepBeforeCall` is the same of the one that a call follows, for which the peaks are picked out;
-// `SuperstepFirst` opens a window and adds its first. `Call` is make_plan itself (AutoMig), the goal being 50 ms and 64
-// MiB at 10⁵ ranks; `CallTop` … `CallBottleneck` the same of the other heuristics. `CallNoSlots` has processors that
-// ranks share, `CallUnequal` processors that are all of different speed and load, for which the managers' search is the
-// hardest.
+// Two separate costs, as they occur: `SuperstepAdded` updates the metrics after every superstep;
+// `SuperstepBeforeCall` does so for the superstep before a call, for which the peaks are selected; `SuperstepFirst`
+// opens a window and adds its first. `Call` is make_plan itself (AutoMig), with a goal of 50 ms and 64 MiB at 10⁵
+// ranks; `CallTop` … `CallBottleneck` measure the other heuristics. `CallNoSlots` has processors that ranks share,
+// `CallUnequal` processors of different speed and load, which are hardest for the managers' search.
 //
-// In all of these every rank hears from every Set, as no real one does, so that the metrics alone are five grids of
-// ranks × Sets. In `Near…` a rank hears from six Sets: as many as it has neighbours in three dimensions.
+// In all of these every rank hears from every Set, unlike any real one, so the metrics alone are five grids of ranks
+// × Sets. In `Near…` a rank hears from six Sets: the number of neighbours in three dimensions.
 //
-// MiB: what the call allocates at most, its plan included. all: the most that there is at any time of a round, from the
-// superstep's figures as they come in over the window, the call and its plan to the state that is stored; everything
-// but the snapshot.
+// MiB: the peak allocation of the call, including its plan. all: the peak at any time of a round, from the
+// superstep's incoming reports over the window, the call and its plan to the stored state; everything but the
+// snapshot.
 #include <benchmark/benchmark.h>
 
 #include <malloc.h>
@@ -30,8 +29,8 @@
 
 #include "operator/decide/plan.h"
 
-// What is allocated now, and the most that was since it was reset. One thread. Not inlined: the compiler would take
-// free() for the wrong counterpart of new.
+// Current allocation, and the peak since the last reset. Single-threaded. Not inlined: the compiler would consider
+// free() the wrong counterpart of new.
 static std::size_t allocated = 0, most_allocated = 0;
 
 [[gnu::noinline]] void* operator new(std::size_t size) {
@@ -170,7 +169,7 @@ void add_superstep(benchmark::State& state, bool call_follows, Kind kind) {
   }
 }
 
-// A new window, the first superstep in it, and the window's end.
+// A new window, its first superstep, and its end.
 void first_superstep(benchmark::State& state, Kind kind) {
   const Job job = make_job(static_cast<std::uint32_t>(state.range(0)), kind);
   for (auto _ : state) {
@@ -182,7 +181,7 @@ void first_superstep(benchmark::State& state, Kind kind) {
   }
 }
 
-// The yardstick of the same run: one sum over two of the grids that a call decides from, of ranks × Sets each.
+// The yardstick in the same run: one sum over two of the grids of ranks × Sets that a call reads.
 void ReadOnce(benchmark::State& state) {
   const Job job = make_job(static_cast<std::uint32_t>(state.range(0)), Kind::kSlots);
   const Window window = job.window();
@@ -241,8 +240,8 @@ void register_all() {
 }  // namespace
 }  // namespace bsp::decide
 
-// Prints Google Benchmark's table, then how each grows, and what has a goal; writes the table as JSON where
-// BSP_BENCH_JSON says.
+// Prints Google Benchmark's table, then how each scales, and the goals; writes the table as JSON to BSP_BENCH_JSON if
+// set.
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv, argv + argc);
   if (const char* json = std::getenv("BSP_BENCH_JSON")) {
@@ -265,7 +264,7 @@ int main(int argc, char** argv) {
             mib[counter + run.benchmark_name()] = c->second.value;
       }
     }
-    std::map<std::string, double> ms, mib;  // of CPU; of memory
+    std::map<std::string, double> ms, mib;  // CPU time; memory
   } reporter;
   bsp::decide::register_all();
   benchmark::RunSpecifiedBenchmarks(&reporter);

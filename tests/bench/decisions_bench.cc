@@ -1,10 +1,11 @@
-// What decisions are worth over whole runs: random platforms in four rows, each heuristic in a closed loop
-// (closed_loop.h), beside not moving, GreedyLB and RefineLB of Charm++, the lower bound and the exhaustive optimum.
+// What decisions are worth over complete runs: random platforms in four rows, each heuristic in a closed loop
+// (closed_loop.h), compared with not moving, GreedyLB and RefineLB of Charm++, the lower bound and the exhaustive
+// optimum.
 //
 //   bench_decisions [--platforms 60] [--seed 1] [--noise 0.02] [--row NAME] [--only HEURISTIC] [--worlds]
 //
-// GreedyLB and RefineLB pay the same pause for their moves, and are allowed what no machine can do: to put a rank into a
-// slot that another one leaves in the same wave.
+// GreedyLB and RefineLB pay the same pause for their moves, and may do what no machine can: put a rank into a slot
+// that another one leaves in the same wave.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -39,14 +40,14 @@ struct Options {
   std::uint64_t platforms = 60, seed = 1;
   double noise = 0.02;
   std::string row{}, only{};  // empty: all
-  bool worlds = false;        // each one's line
+  bool worlds = false;        // print a line for each
 };
 
 struct Entrant {
   std::string name;
   Params params;
   LoopPlanner planner;
-  bool told = false;  // how many supersteps there will be
+  bool length_given = false;  // the number of supersteps is known
 };
 
 std::vector<Entrant> entrants() {
@@ -54,7 +55,7 @@ std::vector<Entrant> entrants() {
   for (const Strategy& s : strategies())
     all.push_back(
         {std::string(s.name), {.heuristic = s.heuristic, .early_calls = s.heuristic == Heuristic::kAuto}, make_plan});
-  all.push_back({"Auto, told", {.heuristic = Heuristic::kAuto, .early_calls = true}, make_plan, true});
+  all.push_back({"Auto, length_given", {.heuristic = Heuristic::kAuto, .early_calls = true}, make_plan, true});
   for (const char* name : {"GreedyLB", "RefineLB"}) all.push_back({name, {}, sim::yardstick_named(name)});
   return all;
 }
@@ -82,7 +83,7 @@ void run_row(const Row& row, const Options& o, std::FILE* json) {
                   on.size(), job.start.platform.processors.size(), job.start.platform.processors[0].slots,
                   (unsigned long long)job.supersteps, still / steps, 100 * (1 - bound / still));
     for (std::size_t e = 0; e < all.size(); ++e) {
-      if (all[e].told) all[e].params.expected_supersteps = job.supersteps;
+      if (all[e].length_given) all[e].params.expected_supersteps = job.supersteps;
       const LoopRun run = run_loop(job, all[e].params, o.noise, o.seed * 7919 + w, all[e].planner);
       Tally& tally = tallies[e];
       tally.logs += std::log(run.makespan / still);

@@ -1,14 +1,14 @@
-// What an MPI epoch costs: closing one and opening the next, at 2, 4, 8 and 16 ranks; real programs under the
-// shim, real sidecars as PMIx servers, on loopback. The benchmark is the operator.
+// The cost of an MPI epoch: closing one and opening the next, at 2, 4, 8 and 16 ranks; real programs under the shim,
+// real sidecars as PMIx servers, on loopback. The benchmark plays the operator.
 //
 //   close   CPU time of a rank's process from the verdict at the gate to its stop
-//   open    CPU time of a rank's process from SIGCONT until MPI is there again (the shim's own figure)
+//   open    CPU time of a rank's process from SIGCONT until MPI is open again (measured by the shim)
 //   sidecar CPU time of a rank's sidecar for both, and for the operator's requests around them
 //   wall    from the first SIGCONT until the last rank computes
 //
-// Growth with the ranks: if the cores were the only thing shared, the wall time of n ranks would be all CPU time
-// spent divided by the cores, and the CPU time of one rank would not depend on n. Both are printed: how much CPU
-// a rank takes more than with 2 ranks is the protocol (more peers, larger messages), the rest is sharing.
+// Growth with the ranks: if only the cores were shared, the wall time of n ranks would be the total CPU time divided
+// by the cores, and the CPU time of one rank would not depend on n. Both are printed: the CPU time that a rank takes
+// beyond that with 2 ranks comes from the protocol (more peers, larger messages), the rest from sharing.
 //
 // Arguments: numbers of ranks (default 2 4 8 16).
 #include <poll.h>
@@ -34,7 +34,7 @@ using test::Job;
 
 constexpr double kCloseGoal = 5, kOpenGoal = 25, kOpenGoalOfTwo = 30;  // ms of CPU per rank
 
-// CPU time of a process with all threads it ever had, ms.
+// CPU time of a process including its ended threads, ms.
 double cpu_ms(pid_t pid) {
   clockid_t clock{};
   timespec t{};
@@ -73,7 +73,7 @@ class Turns {
     std::vector<double> sidecar(ranks_), before(ranks_);
     for_each([&](std::uint32_t r) { sidecar[r] = cpu_ms(job_.cluster.sidecars[r].pid()); });
     const std::uint64_t superstep = arm();
-    // All wait at the gate now and nap: what they use from here on is the agreement and the closing.
+    // All ranks wait at the gate now and sleep: the CPU time from here on is the agreement and the close.
     for_each([&](std::uint32_t r) { before[r] = cpu_ms(job_.programs[r].pid()); });
     for_each([&](std::uint32_t r) { job_.cluster.call(r, wire::kCommitGate, {{"superstep", superstep}}); });
     if (job_.wait_for_gate(1000) != Job::Gate::kStopped) throw std::runtime_error("the gate was not reached");
@@ -108,7 +108,7 @@ class Turns {
     for (std::uint32_t r = 0; r < ranks_; ++r) action(r);
   }
 
-  // Sets a gate and waits until every rank stands at it.
+  // Sets a gate and waits until every rank has reached it.
   std::uint64_t arm() {
     for (std::uint64_t ahead = 3;; ahead *= 2) {
       std::uint64_t superstep = 0;
@@ -172,7 +172,7 @@ int run(const std::vector<std::uint32_t>& sizes) {
   for (const std::uint32_t ranks : sizes) {
     const Row row = measure(ranks);
     if (of_two == 0) of_two = row.open_cpu;
-    // The sidecars work through the opening too; what of their CPU time belongs to the closing is not told apart.
+    // The sidecars work during the opening too; their CPU time for the close can't be separated.
     const double shared = ranks * (row.open_cpu + row.sidecar_cpu) / cores;
     std::printf("%6u %10.2f %11.2f %9.2f %10.2f %12.2f %10.1f %21.2fx\n", ranks, row.close_cpu, row.close_wall,
                 row.open_cpu, row.open_wall, row.sidecar_cpu, row.wall, row.open_cpu / of_two);

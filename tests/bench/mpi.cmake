@@ -1,8 +1,8 @@
-# Epochs and the shim's cost: plain MPI programs under real sidecars, without pods.
+# The costs of epochs and of the shim: plain MPI programs under real sidecars, without pods.
 find_package(MPI REQUIRED COMPONENTS C)
 add_executable(mpi_patterns ${CMAKE_CURRENT_SOURCE_DIR}/programs/mpi_patterns.c)
 target_link_libraries(mpi_patterns PRIVATE MPI::MPI_C)
-# The jobs of tests/mpi, which are written as tests: a failed expectation prints itself.
+# Uses the jobs of tests/mpi, which are written as tests: a failed expectation is printed.
 add_library(bench_mpi_job STATIC mpi_job.cc ../mpi/shim/job.cc ../mpi/epochs/cluster.cc ../integration/relay/fake_init.cc)
 target_link_libraries(bench_mpi_job PUBLIC bsp_net bsp_wire bsp_init_control GTest::gtest)
 target_compile_definitions(bench_mpi_job PUBLIC BSP_BINARY_DIR="${CMAKE_BINARY_DIR}")

@@ -12,7 +12,7 @@
 namespace bsp::bench {
 namespace {
 
-// What the shim reads from the epoch descriptor, and without a shim has to be there before MPI_Init.
+// What the shim reads from the epoch descriptor; without a shim it must be set before MPI_Init.
 std::vector<std::string> pmix_variables(const std::string& descriptor) {
   std::vector<std::string> variables;
   std::ifstream file(descriptor);

@@ -1,5 +1,5 @@
-// The two MPI jobs that are compared: the same program, sidecars, PMIx servers and Open MPI settings, once with
-// libbspmpi.so preloaded and once without. All ranks are on this machine, over tcp on loopback.
+// The two MPI jobs to compare: the same program, sidecars, PMIx servers and Open MPI settings, once with libbspmpi.so
+// preloaded and once without. All ranks are on this machine, over tcp on loopback.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@ namespace bsp::bench {
 
 class MpiJob {
  public:
-  // `arguments` may hold %R, which stands for a path of the rank's own.
+  // `arguments` may contain %R, which is replaced by a path for each rank.
   MpiJob(bool shim, std::uint32_t ranks, const std::string& program, const std::vector<std::string>& arguments);
 
   [[nodiscard]] std::string own_path(std::uint32_t rank) const;
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(programs.size()); }
-  // SIGSTOP to all, and waits until they are; SIGCONT to all.
+  // Sends SIGSTOP to all and waits until they have stopped; sends SIGCONT to all.
   void stop();
   void go_on();
-  [[nodiscard]] std::string errors() const;  // what the programs wrote to stderr
+  [[nodiscard]] std::string errors() const;  // the programs' stderr
 
   test::Cluster cluster;
   std::vector<test::Process> programs;

@@ -1,8 +1,8 @@
 // Ratios of two things measured in turn, on a machine whose speed changes from second to second.
 //
-// Each pair is measured within milliseconds, so that both halves see the same machine; what is said of all
-// pairs is their median, an interval that holds the true median with 95 % (order statistics, no assumption
-// about the noise), and the quartiles as the spread of the single pair.
+// Each pair is measured within milliseconds, so that both halves see the same machine. Over all pairs, reports the
+// median, its 95 % confidence interval (order statistics, no assumption about the noise), and the quartiles as the
+// spread of the single pair.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-"""What the benchmarks with real pods share: jobs by `bsp-operator local run` (tests/e2e), their processes, their figures."""
+"""Shared by the benchmarks with real pods: jobs by `bsp-operator local run` (tests/e2e), their processes, their results."""
 import json
 import os
 import pathlib
@@ -34,7 +34,7 @@ spec:
 
 
 class BenchJob(LocalJob):
-    """Two ranks of lattice_boltzmann; rank 0 can move to and fro. `directory` is /bench in the pods."""
+    """Two ranks of lattice_boltzmann; rank 0 can move back and forth. `directory` is /bench in the pods."""
 
     def __init__(self, name, directory, more=(), env=()):
         command = lattice_boltzmann(1000000000, substeps=4, more=more)
@@ -49,8 +49,8 @@ class BenchJob(LocalJob):
             raise RuntimeError("the job ended early:\n" + self.output.read_text()[-3000:])
 
     def move(self):
-        """Moves rank 0 to the other pool; the RankMigration's status. A move that was undone (a machine that is busy with
-        something else exceeds the operator's deadlines) is tried again."""
+        """Moves rank 0 to the other pool and returns the RankMigration's status. Retries a move that was rolled back (a busy
+        machine may exceed the operator's deadlines)."""
         for _ in range(3):
             status = self.try_to_move()
             if status["phase"] == "Succeeded":
@@ -71,7 +71,7 @@ class BenchJob(LocalJob):
         if status["phase"] not in ("Succeeded", "RolledBack"):
             raise RuntimeError(f"the move to {target} ended {status['phase']}: {moved.stdout}{moved.stderr}")
         self.wait_for_superstep(self.job().get("superstep", 0) + 2)
-        # A slot is free again only when the pod that held it has gone.
+        # A slot becomes free only when its pod is gone.
         wait_for("the end of the pod that nobody needs", lambda: set(self.objects("Pod")) == {r["pod"] for r in self.job()["ranks"]}, 120)
         return status
 

@@ -1,9 +1,9 @@
 #!/bin/bash
-# tests/bench/run.sh BUILD_DIR OUT_DIR [NAME…]: run the benchmarks (all, or those whose name contains a NAME).
-# Run inside the development image, by ./dev bench.
+# tests/bench/run.sh BUILD_DIR OUT_DIR [NAME…]: runs the benchmarks (all, or those whose name contains a NAME).
+# ./dev bench runs it inside the development root.
 #
 # A benchmark is a program BUILD_DIR/bin/bench_* or a script tests/bench/bench_*.{sh,py}. It is called with BSP_BUILD
-# and BSP_BENCH_JSON in its environment, prints its ratios, and writes its figures to the file BSP_BENCH_JSON names.
+# and BSP_BENCH_JSON in its environment, prints its ratios, and writes its results to the file BSP_BENCH_JSON.
 set -uo pipefail
 build=$(readlink -f "$1") out=$(mkdir -p "$2" && readlink -f "$2")
 shift 2

@@ -1,18 +1,18 @@
-// What the shim costs a program: the same program with and without libbspmpi.so, over tcp, in turn.
+// The shim's overhead: the same program with and without libbspmpi.so, over tcp, in turn.
 //
 //   latency     8-byte round trips between two ranks
 //   bandwidth   windows of 16 x 1 MiB
 //   allreduce   one double over two ranks
 //   lbm         apps/lattice_boltzmann, wall time between its progress lines
 //
-// Three jobs live side by side, one with and two without the shim, and only one at a time has anything to do: a
-// slice of some 20 to 100 ms each, in an order that changes. The ratio with ÷ without is that of neighbouring
-// slices. The ratio of the two jobs without the shim is what this method says of no difference at all: what it
-// differs from 1 is noise, and where pages and connections happened to come to lie. Several instances of the
-// jobs one after the other, because that stays the same within a process' life.
+// Three jobs run side by side, one with and two without the shim, and only one at a time has work: a slice of about
+// 20 to 100 ms each, in a changing order. The ratio with ÷ without compares neighbouring slices. The ratio of the two
+// jobs without the shim shows what this method reports for no difference: its deviation from 1 is noise and the
+// placement of pages and connections. The jobs run in several consecutive instances, because that placement stays the
+// same for a process's life.
 //
-// Also the resident memory that the shim adds to a program (see memory_bench.py). Arguments: the names of the
-// patterns to measure (default all), or "memory".
+// Also measures the resident memory that the shim adds to a program (see bench_memory.py). Arguments: the names of
+// the patterns to measure (default all), or "memory".
 #include <poll.h>
 #include <unistd.h>
 
@@ -38,7 +38,7 @@ constexpr double kGoal = 1.01;
 
 struct Pattern {
   const char* name;
-  double slice_ms;  // so long is what it does in one slice
+  double slice_ms;  // duration of the work in one slice
   int instances;
   int rounds;  // slices of each job and instance
   double bytes_per_repetition;
@@ -51,24 +51,24 @@ struct Outcome {
   std::vector<double> ratios, controls;  // with ÷ without, without ÷ without
 };
 
-// The order of the three jobs changes from round to round, so that none always has the same one before it.
+// The order of the three jobs changes from round to round, so that none always has the same predecessor.
 constexpr int kOrders[6][3] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {2, 0, 1}, {0, 2, 1}, {1, 2, 0}};
 
-// Three slices of one round: with, without, without again.
+// Three slices of one round: with, without, and again without.
 void add(Outcome& outcome, const double (&seconds)[3], int round) {
   outcome.on.push_back(seconds[0]);
   outcome.off.push_back(seconds[1]);
   outcome.off.push_back(seconds[2]);
-  // Each ratio once against either of the two; which one changes, so that all ratios have different slices.
+  // Each ratio uses one of the two control slices in turn, so that all ratios have different slices.
   const int other = 1 + round % 2;
   outcome.ratios.push_back(seconds[0] / seconds[other]);
   outcome.controls.push_back(seconds[1] / seconds[2]);
 }
 
-class Served {  // mpi_patterns, taking orders
+class Served {  // mpi_patterns, waiting for commands
  public:
   explicit Served(bool shim) : job_(shim, kRanks, "mpi_patterns", {"serve", "%R"}) {
-    // For reading too, so that opening it does not wait for a program that may have failed.
+    // Open for reading too, so that the call doesn't wait for a program that may have failed.
     for (std::uint32_t r = 0; r < kRanks; ++r) orders_.emplace_back(job_.own_path(r), std::ios::in | std::ios::out);
   }
   ~Served() {
@@ -92,7 +92,7 @@ class Served {  // mpi_patterns, taking orders
 Outcome measure(const Pattern& pattern) {
   Outcome outcome;
   for (int instance = 0; instance < pattern.instances; ++instance) {
-    // Which is started first changes too.
+    // The start order changes too.
     std::unique_ptr<Served> jobs[3];
     for (int j : kOrders[instance % 6]) jobs[j] = std::make_unique<Served>(j == 0);
     long repetitions = 1;
@@ -109,8 +109,8 @@ Outcome measure(const Pattern& pattern) {
   return outcome;
 }
 
-// The LBM program as it is. It is stopped and continued from outside; a slice lasts from one of its progress
-// lines to a later one, the time it was stopped not counted.
+// The unmodified LBM program. It is stopped and continued from outside; a slice lasts from one of its progress lines
+// to a later one, without the time it was stopped.
 class Lbm {
  public:
   explicit Lbm(bool shim)
@@ -126,7 +126,7 @@ class Lbm {
     from_ = Steady::now();
     job_.go_on();
   }
-  // Seconds for each of so many supersteps.
+  // Seconds per superstep, over `supersteps` of them.
   double run(int supersteps) {
     go_on();
     for (int s = 0; s < supersteps; ++s) next_line();
@@ -164,7 +164,7 @@ Outcome measure_lbm() {
       for (int j : kOrders[round % 6]) seconds[j] = jobs[j]->run(supersteps);
       add(outcome, seconds, round);
     }
-    for (auto& job : jobs) job->go_on();  // a stopped process could not be ended politely
+    for (auto& job : jobs) job->go_on();  // a stopped process couldn't be ended cleanly
   }
   return outcome;
 }
@@ -187,7 +187,7 @@ std::string report(const std::string& name, const Outcome& outcome, double bytes
       name, on, off, json(ratio), json(control));
 }
 
-// Resident KiB that the shim adds to a program of two ranks which has talked over all its connections.
+// Resident KiB that the shim adds to a program of two ranks that has communicated over all its connections.
 int print_memory() {
   std::vector<double> difference;
   long on = 0, off = 0;

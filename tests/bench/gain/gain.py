@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What rescheduling gains and costs: the four applications of examples/ on two unequal pools of this machine.
+"""Gain and cost of rescheduling: the four applications of examples/ on two unequal pools of this machine.
 
-    i                 without rescheduling (mode Off), before, between and after the others: its spread is the noise
-    ii HEURISTIC      deciding, moving nobody (mode Advise)
+    i                 without rescheduling (mode Off), before, between and after the others: the spread is the noise
+    ii HEURISTIC      deciding, without moves (mode Advise)
     iii HEURISTIC     with moves
     best              without rescheduling, but started on the fastest processors (initialMapping: CPU)
 
-Times are those of the supersteps, as rank 0's last line says them: start and check of the results are not in them. Every run of an
-application must end with the same result, bit for bit. Arguments: --rounds N (1), --only APPLICATION, --heuristic NAME (all), --smoke
-(small problems: do the runs work? its figures say nothing), --image NAME.
+Times are those of the supersteps, from rank 0's last line, without start-up and the check of the results. Every run of an application
+must end with the same result, bit for bit. Arguments: --rounds N (1), --only APPLICATION, --heuristic NAME (all), --smoke
+(small problems, only to check that the runs work; its results mean nothing), --image NAME.
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ import table  # noqa: E402
 from local_job import TREE, LocalJob  # noqa: E402
 
 POOLS = "slow=2x0.2,fast=4x0.4"
-# What the examples leave to their user: supersteps long enough for a move to pay; and problems that only show that all works.
+# Adjustments of the examples: supersteps long enough for a move to pay off; and small problems to check that everything works.
 SIZES = {
     "lattice-boltzmann": ({"--supersteps": 60, "--substeps": 24}, {"--supersteps": 40, "--substeps": 4}),
     "smith-waterman": ({}, {"--rows": 1200, "--columns": 1200}),
@@ -44,7 +44,7 @@ def run(application, number, arguments, **how):
             if not samples or done > samples[-1][1]:
                 samples.append((time.monotonic() - began, done))
             if first_wave is None and status.get("migrations", {}).get("succeeded", 0) > 0:
-                first_wave = done + 1  # the superstep in which the pause was is not the new mapping's
+                first_wave = done + 1  # the superstep that includes the pause doesn't measure the new mapping
             time.sleep(0.05)
         code, output = job.wait()
         if code != 0:
@@ -59,7 +59,7 @@ def run(application, number, arguments, **how):
 
 
 def plan(heuristics):
-    """What runs in a round, in order."""
+    """The runs of a round, in order."""
     yield "i", {"mode": "Off"}
     yield "best", {"mode": "Off", "mapping": "CPU"}
     for heuristic in heuristics:
@@ -101,7 +101,7 @@ def main():
     for application in arguments.only or SIZES:
         try:
             figures[application] = measure(application, arguments)
-        except (RuntimeError, AssertionError) as error:  # the other applications' figures are worth having all the same
+        except (RuntimeError, AssertionError) as error:  # the other applications' results are still useful
             print(f"{application}: not measured: {error}", flush=True)
             failed = True
             continue

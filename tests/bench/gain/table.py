@@ -1,4 +1,4 @@
-"""The arithmetic of ./dev bench gain: what the runs of one application say. No clock and no jobs here."""
+"""The arithmetic of ./dev bench gain: evaluates the runs of one application. No clock and no jobs here."""
 import re
 
 # Gain 1 - iii/i and overhead ii/i - 1, %, where the papers' processes moved (sim/reproduce/published): Lattice Boltzmann 25 processes, 2000
@@ -7,7 +7,7 @@ PUBLISHED = {"lattice-boltzmann": (14.7, 0.8), "smith-waterman": (14.5, 3.7), "l
 
 
 def manifest(text, mode, heuristic=None, mapping=None, image=None):
-    """An example's manifest with the job's name that the harness deletes, a mode, and what else is asked for."""
+    """An example's manifest with the job name that the harness deletes, a mode, and the other settings."""
     def changed(pattern, replacement, into):
         new, count = re.subn(pattern, replacement, into, flags=re.M)
         if count != 1:
@@ -25,7 +25,7 @@ def manifest(text, mode, heuristic=None, mapping=None, image=None):
 
 
 def enlarged(text, arguments):
-    """The manifest with other arguments of the program: {"--rows": "400"}."""
+    """The manifest with other program arguments: {"--rows": "400"}."""
     for name, value in arguments.items():
         text, count = re.subn(rf'({name}, )"?[\w.=,]+"?', rf'\1"{value}"', text)
         if count != 1:
@@ -34,12 +34,12 @@ def enlarged(text, arguments):
 
 
 def heuristics(crd):
-    """The names that the CRD takes."""
+    """The names that the CRD accepts."""
     return re.search(r"heuristic: \{.*?enum: \[([\w, ]+)\]", crd)[1].split(", ")
 
 
 def verdict(lines):
-    """(result, seconds of the supersteps) from a program's last line; (None, None) if it did not get there."""
+    """(result, seconds of the supersteps) from a program's last line; (None, None) if there is none."""
     for line in reversed(lines):
         if found := re.search(r": OK .*?crc=([0-9a-f]{16}), .*, ([0-9.]+) s$", line):
             return found[1], float(found[2])
@@ -53,7 +53,7 @@ def median(values):
 
 
 def seconds_from(samples, superstep):
-    """From the end of a superstep to the last one, of [(seconds, supersteps completed)]; None if it is not in them."""
+    """Time from the end of a superstep to the last one, from [(seconds, supersteps completed)]; None if the superstep is missing."""
     begins = [seconds for seconds, done in samples if done >= superstep]
     last = samples[-1][1] if samples else 0
     ends = [seconds for seconds, done in samples if done >= last]
@@ -61,7 +61,7 @@ def seconds_from(samples, superstep):
 
 
 def after_first_wave(run, best):
-    """How much longer than in a run that was started on the best mapping it took from the first wave to the end; None without a wave."""
+    """How much longer the run took from the first wave to the end than a run started on the best mapping; None without a wave."""
     if not run["first_wave"]:
         return None
     mine, theirs = seconds_from(run["samples"], run["first_wave"]), seconds_from(best["samples"], run["first_wave"])
@@ -73,7 +73,7 @@ def percent(value):
 
 
 def noise_of(runs):
-    """The spread of runs that are the same."""
+    """The spread of equal runs."""
     return max(runs) / min(runs) - 1
 
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What jobs cost in a cluster, which is started for it in a shape of its own.
+# The cost of jobs in a cluster, which it starts with a separate configuration.
 set -euo pipefail
 . images/commands.sh
 
@@ -12,7 +12,7 @@ export BSP_CLUSTER_NODES=$tree/tests/bench/kubernetes/nodes.conf
 tests/cluster/cluster.sh up
 install_operator
 in_debian python3 tests/bench/kubernetes/starts.py
-# No sidecar answers there: such jobs would be started anew while the last are still being made.
+# No sidecar answers there: without this, jobs would be restarted while the last are still being created.
 with_cluster helm upgrade bsp charts/bsp-operator --reuse-values --set jobs.startTimeoutSeconds=7200 --wait --timeout 3m >&2
 in_debian python3 tests/bench/kubernetes/scale.py
 tests/cluster/cluster.sh down

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How the operator bears many jobs: 1,000 of 10 ranks, and one of 1,000, on nodes that KWOK plays; beside it a ReplicaSet of 1,000 pods.
+"""How the operator scales: 1,000 jobs of 10 ranks, and one of 1,000, on nodes simulated by KWOK; compared with a ReplicaSet of 1,000 pods.
 
-scale.py [JOBS]. The pods become Running and no sidecar answers in them, so the jobs stay Starting: what is measured is everything up to
-there. Pods per second are by the pods' own creation times. Requests are the operator's, by its metric; p99 is of its looks at jobs; its
-memory is read when all pods are there. Then the leader is ended, the other takes over and looks at every job again: whatever it
-writes was not needed. All that takes longer than jobs usually may for their start: install the operator with jobs.startTimeoutSeconds=7200.
+scale.py [JOBS]. The pods become Running but no sidecar answers in them, so the jobs stay Starting: everything up to that point is
+measured. Pods per second come from the pods' creation times, requests from the operator's metric; p99 is that of its reconciles. Its
+memory is read when all pods exist. Then the leader is killed, the other replica takes over and reconciles every job again: anything it
+writes is unnecessary. All this takes longer than the usual start timeout: install the operator with jobs.startTimeoutSeconds=7200.
 """
 import collections
 import concurrent.futures
@@ -38,7 +38,7 @@ def figures():
 
 
 def writes():
-    """Requests of all clients that change something of what the operator owns, by the API server's metric: {what: how many}."""
+    """Modifying requests of all clients for kinds that the operator owns, from the API server's metric: {request: count}."""
     text = kubectl("get", "--raw", "/metrics").stdout
     found = re.finditer(r'^apiserver_request_total\{([^}]*)\} (\S+)$', text, re.M)
     total = collections.Counter()
@@ -50,7 +50,7 @@ def writes():
 
 
 def p99(after, before):
-    """Upper bound in seconds of 99 % of the looks in between."""
+    """Upper bound in seconds of 99 % of the reconciles in between."""
     bounds = sorted(((float(re.search(r'le="([^"]+)"', name)[1]), name) for name in after if "reconcile_seconds_bucket" in name))
     counts = [(bound, after[name] - before.get(name, 0)) for bound, name in bounds]
     return next(bound for bound, count in counts if count >= 0.99 * counts[-1][1])
@@ -86,7 +86,7 @@ def replica_set(space, pods):
 
 
 def create(space, number, ranks, together=8):
-    """Several at a time: kubectl, one after the other, would be what is measured."""
+    """Several at a time: otherwise sequential kubectl processes would be the bottleneck."""
     def some(first):
         mine = Api()
         for i in range(first, number, together):
@@ -115,13 +115,13 @@ def quiet():
 
 
 def looked_at_again(number):
-    """Writes of the leader that follows, until it has looked at every job twice. Before that the last pods find nodes, and jobs say so."""
+    """Writes of the next leader, until it has reconciled every job twice. Waits before until the last pods are scheduled and the jobs show it."""
     wait_for("nobody to write anything for ten seconds", quiet, 600)
     old, before = leader(), writes()
     kubectl("delete", "pod", old, "-n", release()[1], "--wait=false")
     wait_for("another leader", lambda: leader() not in ("", old) and figures().get("bsp_operator_leader") == 1, 120)
     wait_for("it to have looked at every job", lambda: figures().get("bsp_operator_reconcile_seconds_count", 0) >= 2 * number, 600)
-    return writes() - before - collections.Counter({"DELETE pods": 2, "POST pods": 1})  # of the leader, by us and by its kubelet
+    return writes() - before - collections.Counter({"DELETE pods": 2, "POST pods": 1})  # of the leader's pod, by this script and by its kubelet
 
 
 def show(name, found):

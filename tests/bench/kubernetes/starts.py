@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How long from `kubectl apply` to the last rank's first line, beside as many bare pods of the same image and command.
+"""Time from `kubectl apply` to the last rank's first line, compared with as many bare pods of the same image and command.
 
-2, 8 and 16 ranks on three nodes, three kinds in turn: bare pods; pods of the shape that a job's have (a native sidecar, an image volume, a
-tmpfs) in which nothing of ours runs; the job. The moment of a line is what containerd has written before it: nodes and this program share
-a clock. Ratios are those of neighbouring runs; printed are medians. What a job adds to the shape: programs that do something, a Secret
-with certificates, and a container that tells the image's user unless the template names one (it does here).
+2, 8 and 16 ranks on three nodes, three kinds in turn: bare pods; pods of the same shape as a job's (a native sidecar, an image volume, a
+tmpfs) without the operator's programs; the job. The time of a line is containerd's timestamp: nodes and this program share a clock.
+Ratios compare neighbouring runs; the output shows medians. Beyond the shape, a job has working programs, a Secret with certificates,
+and a container that reports the image's user unless the template names one (it does here).
 """
 import datetime
 import json
@@ -32,7 +32,7 @@ def bare(ranks):
 
 
 def shaped(ranks):
-    """What the kubelet alone takes for pods like a job's."""
+    """The time that the kubelet alone takes for pods like a job's."""
     tmpfs, runtime = {"name": "run", "mountPath": "/run/bsp"}, {"name": "runtime", "mountPath": "/bsp", "readOnly": True}
     sidecar = {**CONTAINER, "name": "sidecar", "command": ["sleep", "600"], "restartPolicy": "Always", "volumeMounts": [tmpfs]}
     pods = bare(ranks)
@@ -56,7 +56,7 @@ def pods(space):
 
 
 def first_line(space, pod):
-    """When the program wrote it, in seconds since 1970. A container counts as running a moment before that."""
+    """When the program wrote its first line, in seconds since 1970. A container counts as running slightly earlier."""
     def look_for_it():
         connection = api().open(30)
         connection.request("GET", f"/api/v1/namespaces/{space.name}/pods/{pod}/log?container=app&timestamps=true&limitBytes=200")
@@ -74,7 +74,7 @@ def running(space, ranks):
 
 
 def measure(space, objects, ranks):
-    """Seconds from apply to the last first line; for a job also to the phase Running."""
+    """Seconds from apply to the last rank's first line; for a job also to the phase Running."""
     began = time.time()
     space.apply(*objects)
     names = wait_for(f"{ranks} running pods", lambda: running(space, ranks), 180)
@@ -88,7 +88,7 @@ def main():
     need_cluster()
     figures = []
     with Namespace("bench-starts") as space:
-        measure(space, job(2), 2)  # the first one pays for what stays in memory
+        measure(space, job(2), 2)  # the first one fills caches
         print(f"ranks   bare pods   same shape   BSPJob   to bare pods   to the shape   (medians of {ROUNDS}; goal {GOAL} to bare pods)")
         for ranks in RANKS:
             rounds = [[measure(space, kind(ranks), ranks) for kind in (bare, shaped, job)] for _ in range(ROUNDS)]
