@@ -1,10 +1,10 @@
-// Runs a fuzz target without libFuzzer: every file of a corpus as it is, then a fixed number of inputs made of them,
-// the same ones for the same seed.
+// Runs a fuzz target without libFuzzer: every file of a corpus unchanged, then a fixed number of mutations of them, the
+// same ones for the same seed.
 //
-//   record_fuzz CORPUS INPUTS [SEED]      what ctest does
-//   record_fuzz FILE                      one input, for instance the crash file that this or libFuzzer left
+//   record_fuzz CORPUS INPUTS [SEED]      as in ctest
+//   record_fuzz FILE                      one input, such as a crash file of this program or libFuzzer
 //
-// An input that ends the process is left in crash-<target> in the working directory.
+// Saves an input that ends the process to crash-<target> in the working directory.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace {
 
-const std::string* current = nullptr;  // the input that is being tried
+const std::string* current = nullptr;  // the current input
 std::string crash_file;
 
 void keep_input(int signal) {
@@ -52,7 +52,7 @@ std::string content_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Small changes keep most of an input valid, which is what gets past the first check.
+// Small changes keep most of an input valid, so that it passes the first check.
 class Mutator {
  public:
   Mutator(const std::vector<std::string>& corpus, std::uint64_t seed) : corpus_(corpus), random_(seed) {}

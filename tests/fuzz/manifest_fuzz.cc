@@ -1,4 +1,4 @@
-// Any text to the reader of manifests. What it takes can be stored and read again as the same object.
+// Arbitrary input for the manifest parser. What it accepts can be stored and read again as the same object.
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ void store_and_read(const bsp::Result<Object>& object, bsp::Result<Object> (*fro
   if (!object) {
     bsp::check(object.error().code == bsp::ErrorCode::kInvalid && !object.error().message.empty(),
                "a refusal says why");
-    // It ends up in a status and in events.
+    // The message goes to a status and to events.
     bsp::check(!nlohmann::json(object.error().message).dump().empty(), "and can be told");
     return;
   }

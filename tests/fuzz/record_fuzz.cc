@@ -1,5 +1,5 @@
-// Any text to the reader of recorded calls. What it takes is a call that can be decided again, explained, and written
-// as it was read.
+// Arbitrary input for the parser of recorded calls. What it accepts is a call that can be replayed, explained, and
+// written unchanged.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

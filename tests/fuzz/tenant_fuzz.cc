@@ -1,5 +1,5 @@
-// Any object that a tenant may write (BSPJob, Pod, Node, as YAML or JSON) through everything that the operator makes of
-// it: tests/unit/reconcile/whole_way.h.
+// Any object that a tenant may write (BSPJob, Pod, Node, as YAML or JSON) through everything that the operator derives
+// from it: tests/unit/reconcile/whole_way.h.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
