@@ -1,11 +1,10 @@
 #!/bin/bash
-# Every test in one ctest run. With --sanitizers also the unit tests of the asan and tsan builds, each as one test of the
-# same run (tests/CMakeLists.txt), with --fuzz a minute of libFuzzer for each reader of tests/fuzz; both cost more builds, so
-# they are asked for.
+# Runs every test in one ctest run. --sanitizers adds the unit tests of the asan and tsan builds, each build as one test
+# (tests/CMakeLists.txt); --fuzz adds a minute of libFuzzer for each parser in tests/fuzz. Both need more builds, so they are optional.
 set -euo pipefail
 . images/commands.sh
 
-# the labels that are left out
+# excluded labels
 sanitizers=sanitizer
 fuzz=libfuzzer
 images debug
@@ -24,7 +23,7 @@ done
 if [ -e build/cluster/bin/kube-apiserver ]; then
   operator_image
 else
-  say "Without the tests of label kubernetes: no Kubernetes is compiled (./dev cluster up does it once, and needs Go 1.26)"
+  say "Skipping the tests of label kubernetes: Kubernetes isn't compiled (./dev cluster up does that once, and needs Go 1.26)"
 fi
 say "Running every test"
 in_debian ctest --test-dir build/debug -j 2 --output-on-failure --no-tests=error -LE "^($sanitizers|$fuzz)\$" "$@"

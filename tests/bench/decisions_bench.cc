@@ -55,7 +55,7 @@ std::vector<Entrant> entrants() {
   for (const Strategy& s : strategies())
     all.push_back(
         {std::string(s.name), {.heuristic = s.heuristic, .early_calls = s.heuristic == Heuristic::kAuto}, make_plan});
-  all.push_back({"Auto, length_given", {.heuristic = Heuristic::kAuto, .early_calls = true}, make_plan, true});
+  all.push_back({"Auto, length given", {.heuristic = Heuristic::kAuto, .early_calls = true}, make_plan, true});
   for (const char* name : {"GreedyLB", "RefineLB"}) all.push_back({name, {}, sim::yardstick_named(name)});
   return all;
 }

@@ -178,7 +178,7 @@ std::string report(const std::string& name, const Outcome& outcome, double bytes
     std::printf("%-10s with %.2f us, without %.2f us\n", name.c_str(), on * 1e6, off * 1e6);
   std::printf("%-10s time with / without    %s  goal <= %.2f: %s\n", "", text(ratio).c_str(), kGoal,
               ratio.median <= kGoal ? "met"
-              : ratio.low <= kGoal  ? "not told apart from it"
+              : ratio.low <= kGoal  ? "not distinguishable from it"
                                     : "missed");
   std::printf("%-10s without / without      %s\n", "", text(control).c_str());
   std::fflush(stdout);
