@@ -1,12 +1,13 @@
-// bsp-operator: the program. `controller` looks after the jobs of a Kubernetes cluster, `local` is a little cluster on
-// this machine.
+// bsp-operator: `controller` reconciles the jobs of a Kubernetes cluster, `local` runs one job on this machine.
 #include <cstdio>
-#include <map>
+#include <format>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "crds/nearest.h"
 #include "operator/advise/command.h"
+#include "operator/cli/exit_code.h"
 #include "operator/controller/run.h"
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/run.h"
@@ -14,42 +15,65 @@
 
 namespace {
 
-using Command = int (*)(std::span<const std::string>);
+using Words = std::span<const std::string>;
 
-constexpr const char* kUsage =
-    "usage: bsp-operator local run -f JOB.yaml --pools slow=3x0.25,fast=2x0.6   run a job on this machine\n"
-    "       bsp-operator local get [bspjobs|rankmigrations|pods|nodes|events] [NAME] [-o wide|json|yaml|name] [-w]\n"
-    "       bsp-operator local describe bspjob|rankmigration NAME\n"
-    "       bsp-operator local logs RANK [-f]\n"
-    "       bsp-operator local migrate RANK --to SET [--wait]\n"
-    "       bsp-operator local delete JOB\n"
-    "       bsp-operator controller [OPTION…]                 look after the jobs of a Kubernetes cluster\n"
-    "       bsp-operator submit -f JOB.yaml [--wait]          create a job in a Kubernetes cluster\n"
-    "       bsp-operator advise -f RECORD.jsonl [OPTION…]     what another heuristic would have done in a recorded "
-    "run\n"
-    "       bsp-operator simulate -f JOB.yaml --pools … --application …   what the scheduler would do with a job\n"
-    "       bsp-operator version\n";
+int print_version(Words) {
+  std::puts("bsp-operator " BSP_VERSION);
+  return bsp::cli::kDone;
+}
 
-const std::map<std::string, Command> kLocal = {
-    {"run", bsp::local::run},         {"get", bsp::local::local_get},         {"describe", bsp::local::local_describe},
-    {"logs", bsp::local::local_logs}, {"migrate", bsp::local::local_migrate}, {"delete", bsp::local::local_delete}};
+struct Command {
+  std::string name;
+  const char* purpose;
+  int (*run)(Words);
+};
+
+const std::vector<Command> kCommands = {
+    {"local run", "run a job on this machine", bsp::local::run},
+    {"local get", "list objects, or print one", bsp::local::local_get},
+    {"local describe", "print a BSPJob or a RankMigration for people", bsp::local::local_describe},
+    {"local logs", "print what a rank has written", bsp::local::local_logs},
+    {"local migrate", "move a rank", bsp::local::local_migrate},
+    {"local delete", "delete a job", bsp::local::local_delete},
+    {"controller", "reconcile the jobs of a Kubernetes cluster", bsp::controller::run},
+    {"submit", "create a job in a Kubernetes cluster", bsp::controller::submit},
+    {"advise", "decide the calls of a recorded run again, with other parameters", bsp::advise::run},
+    {"simulate", "simulate a job on pools that needn't exist", bsp::simulate},
+    {"version", "print the version", print_version},
+};
+
+std::string usage() {
+  std::string text =
+      "usage: bsp-operator COMMAND [ARGUMENT…]\n\nCommands (COMMAND --help lists a command's options):\n";
+  for (const Command& command : kCommands) text += std::format("  {:<16} {}\n", command.name, command.purpose);
+  return text + "\nExit status: 0 done; 1 failed; 2 wrong command line or input; 128 + signal if interrupted\n";
+}
+
+// How many of the first words name the command; 0 if they name another.
+std::size_t words_of(const Command& command, Words words) {
+  if (words.empty()) return 0;
+  if (words[0] == command.name) return 1;
+  return words.size() >= 2 && words[0] + " " + words[1] == command.name ? 2 : 0;
+}
+
+bsp::Error unknown(Words words) {
+  std::vector<std::string_view> known;
+  for (const Command& command : kCommands) known.push_back(command.name);
+  std::string given = words[0];
+  if (given == "local" && words.size() > 1) given += " " + words[1];
+  return {.code = bsp::ErrorCode::kInvalid,
+          .message = std::format("unknown command \"{}\"{}\n{}", given, bsp::crds::suggestion(given, known), usage())};
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  const std::span<const std::string> args(words);
-  if (args.size() >= 2 && args[0] == "local")
-    if (const auto command = kLocal.find(args[1]); command != kLocal.end()) return command->second(args.subspan(2));
-  if (!args.empty() && args[0] == "controller") return bsp::controller::run(args.subspan(1));
-  if (!args.empty() && args[0] == "submit") return bsp::controller::submit(args.subspan(1));
-  if (!args.empty() && args[0] == "advise") return bsp::advise::run(args.subspan(1));
-  if (!args.empty() && args[0] == "simulate") return bsp::simulate(args.subspan(1));
-  if (args.size() == 1 && args[0] == "version") {
-    std::puts("bsp-operator " BSP_VERSION);
-    return 0;
-  }
-  const bool help = args.empty() || args[0] == "help" || args.back() == "--help" || args.back() == "-h";
-  std::fputs(kUsage, help ? stdout : stderr);
-  return help ? 0 : 2;
+  const std::vector<std::string> all(argv + 1, argv + argc);
+  const Words words(all);
+  for (const Command& command : kCommands)
+    if (const std::size_t used = words_of(command, words); used > 0) return command.run(words.subspan(used));
+  if (!words.empty() && words[0] != "help" && words.back() != "--help" && words.back() != "-h")
+    return bsp::cli::report_error(unknown(words));
+  std::fputs(usage().c_str(), stdout);
+  return bsp::cli::kDone;
 }

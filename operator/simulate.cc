@@ -8,7 +8,7 @@
 #include <format>
 #include <vector>
 
-#include "operator/arguments.h"
+#include "operator/cli/exit_code.h"
 
 namespace bsp {
 
@@ -24,13 +24,12 @@ int simulate(std::span<const std::string> words) {
   ::execv(program.c_str(), argv.data());
   const int number = errno;
   if (number == ENOENT)
-    return told(
-        {.code = ErrorCode::kNotFound,
-         .message = std::format(
-             "the simulator {} is not there: it is built with everything else (./dev build) and must lie beside "
-             "bsp-operator; the operator's image has none",
-             program)});
-  return told({.message = std::format("starting {}: {}", program, std::strerror(number))});
+    return cli::report_error({.code = ErrorCode::kNotFound,
+                              .message = std::format("the simulator {} doesn't exist; build it with ./dev build, which "
+                                                     "puts it beside bsp-operator (the operator's image "
+                                                     "has none)",
+                                                     program)});
+  return cli::report_error({.message = std::format("starting {}: {}", program, std::strerror(number))});
 }
 
 }  // namespace bsp

@@ -1,5 +1,5 @@
-// `bsp-operator simulate`: another program, bsp-simulate, which lies beside this one. What looks after jobs does not
-// carry a simulator with it.
+// `bsp-operator simulate` executes bsp-simulate, which is installed beside this program, so that the operator needn't
+// contain a simulator.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace bsp {
 
-// Becomes bsp-simulate. Returns only if there is none: says so and what to do, and returns the exit status.
+// Replaces this process by bsp-simulate. Returns an exit code, after printing the reason, only if that fails.
 int simulate(std::span<const std::string> words);
 
 }  // namespace bsp

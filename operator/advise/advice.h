@@ -1,4 +1,4 @@
-// What the parameters of one's choice would have made of recorded calls, beside what was made of them.
+// Decides recorded calls again with other parameters, beside the recorded plans.
 #pragma once
 
 #include <map>
@@ -13,27 +13,27 @@ namespace bsp::advise {
 // One heuristic's answer to one record.
 struct Answer {
   decide::Params params;
-  std::vector<decide::Plan> plans;  // one; or those of the calls that come due among the record's supersteps
-  bool as_recorded = false;         // nothing was changed …
-  std::string difference;           // … and yet the plan is another one: in what
+  std::vector<decide::Plan> plans;  // one, or those of all calls that fall due in the record's supersteps
+  bool as_recorded = false;         // with unchanged parameters …
+  std::string difference;           // … the plan nevertheless differs; in what
 };
 
 struct Advice {
   std::string where;  // "record.jsonl:3"
   record::Call call;
-  bool rerun = false;  // calls are made at other times than recorded
+  bool rerun = false;  // calls fall due at other times than recorded
   std::vector<Answer> answers;
 };
 
 class Adviser {
  public:
   explicit Adviser(const Options& options) : options_(options) {}
-  // Records of one job in their order.
+  // Pass the records of a job in order.
   Result<Advice> advise(record::Call call, std::string where);
 
  private:
   struct Run {
-    Superstep last{};                     // after which the call that was read last was made
+    Superstep last{};                     // of the last call read
     std::vector<record::Rerun> reruns{};  // for each heuristic
   };
 
@@ -41,8 +41,8 @@ class Adviser {
   std::map<std::string, Run> runs_;  // by record::run_of()
 };
 
-// Over all calls of a heuristic, or of what was recorded. Means are over calls, of which each is judged where the run
-// had its ranks: they say how the heuristics compare, not how a run by them would have ended.
+// Over all calls of a heuristic, or of the record. Means are over calls, each judged with the ranks where the run had
+// them: they compare heuristics, and don't predict a whole run.
 struct Total {
   std::string name;
   std::size_t calls = 0, moving = 0, moves = 0;
@@ -63,7 +63,7 @@ class Totals {
   std::vector<Total> all_;
 };
 
-// s, the longest of a plan's moves: they happen at once.
+// s, a plan's longest move, because moves happen at the same time.
 double cost_of(const decide::Plan& plan);
 
 }  // namespace bsp::advise

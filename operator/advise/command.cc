@@ -8,7 +8,7 @@
 
 #include "crds/names.h"
 #include "operator/advise/show.h"
-#include "operator/arguments.h"
+#include "operator/cli/exit_code.h"
 #include "operator/record/line.h"
 
 namespace bsp::advise {
@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// A record at a time, since a line may be large.
+// One record at a time, because a line may be large.
 class Command {
  public:
   explicit Command(const Options& options) : options_(options), adviser_(options_) {}
@@ -46,7 +46,7 @@ class Command {
         record::from_line(line).and_then([&](record::Call call) { return adviser_.advise(std::move(call), where); });
     if (!advice) {
       wrong_ = true;
-      told(advice.error().in(where));
+      cli::report_error(advice.error().in(where));
       return;
     }
     ++read_;
@@ -79,9 +79,9 @@ class Command {
 
 int run(std::span<const std::string> words) {
   const auto options = parse_options(words);
-  if (!options) return told(options.error());
+  if (!options) return cli::report_error(options.error());
   const auto status = Command(*options)();
-  return status ? *status : told(status.error());
+  return status ? *status : cli::report_error(status.error());
 }
 
 }  // namespace bsp::advise

@@ -1,7 +1,7 @@
-// `bsp-operator advise`: what another heuristic, or other parameters, would have done in a run that was recorded.
+// `bsp-operator advise`: what another heuristic or other parameters would have done in a recorded run.
 //
-// Exit status: 0; 1 if a line could not be read, or a plan under the recorded parameters is another one than recorded;
-// 2 the call was wrong.
+// Exit code: kFailed also if a line can't be read, or if a plan under the recorded parameters differs from the recorded
+// one.
 #pragma once
 
 #include <span>

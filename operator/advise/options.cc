@@ -1,70 +1,38 @@
 #include "operator/advise/options.h"
 
-#include <algorithm>
-#include <charconv>
 #include <format>
+#include <ranges>
 
-#include "operator/arguments.h"
+#include "operator/cli/command.h"
 #include "operator/decide/strategy.h"
 
 namespace bsp::advise {
 namespace {
 
-constexpr const char* kUsage =
-    "usage: bsp-operator advise -f RECORD.jsonl [OPTION…]   decide the calls of a recorded run again\n"
-    "  -f RECORD.jsonl      from local run --record, controller --record-directory or simulate; - for the standard "
-    "input\n"
-    "  --heuristic H[,H…]   Top, Percentage, AutoMig, MigCube, MigHull, Bottleneck, Auto, or all (default: as "
-    "recorded)\n"
-    "  --x X --horizon Window|Superstep|Job --min-gain G --cooldown N --max-moves N\n"
-    "                       parameters of a decision, instead of the recorded ones\n"
-    "  --alpha N --d D --omega N --delta X --beta X\n"
-    "                       parameters of when to decide: the whole run's supersteps are put into windows of their "
-    "own\n"
-    "  -o text|json         (default: text)\n"
-    "  --brief              no explanations\n";
-
-std::unexpected<Error> wrong(const std::string& what) {
-  return fail(ErrorCode::kInvalid, std::format("{}\n{}", what, kUsage));
+cli::Setter heuristics(std::vector<decide::Heuristic>& into) {
+  return [&into](const std::string& text) -> std::string {
+    into.clear();
+    if (text == "all") {
+      for (const decide::Strategy& s : decide::strategies()) into.push_back(s.heuristic);
+      return "";
+    }
+    for (const auto part : std::views::split(text, ',')) {
+      const auto strategy = decide::strategy_named(std::string_view(part));
+      if (!strategy) return strategy.error().message + ", or all";
+      into.push_back((*strategy)->heuristic);
+    }
+    return text.empty() ? "must not be empty" : "";
+  };
 }
 
-template <class Number>
-Result<void> read_number(const Args& args, const std::string& name, std::optional<Number>& into) {
-  if (!args.has(name)) return {};
-  const std::string text = args.get(name);
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size())
-    return wrong(
-        std::format("--{}: \"{}\" is not a {}", name, text, std::is_integral_v<Number> ? "whole number" : "number"));
-  into = value;
-  return {};
+cli::Setter horizon(std::optional<decide::Horizon>& into) {
+  return [&into](const std::string& text) -> std::string {
+    into = enum_named<decide::Horizon>(text);
+    return into ? "" : "must be Window, Superstep or Job";
+  };
 }
 
-Result<void> read_horizon(const Args& args, std::optional<decide::Horizon>& into) {
-  if (!args.has("horizon")) return {};
-  const std::string text = args.get("horizon");
-  into = enum_named<decide::Horizon>(text);
-  if (!into) return wrong(std::format("--horizon: \"{}\" is none of Window, Superstep, Job", text));
-  return {};
-}
-
-Result<void> read_heuristics(std::string text, std::vector<decide::Heuristic>& into) {
-  if (text == "all") {
-    for (const decide::Strategy& s : decide::strategies()) into.push_back(s.heuristic);
-    return {};
-  }
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const auto strategy = decide::strategy_named(text.substr(begin, end - begin));
-    if (!strategy) return wrong(std::format("--heuristic: {}, or all", strategy.error().message));
-    into.push_back((*strategy)->heuristic);
-    begin = end + 1;
-  }
-  return {};
-}
-
-// What decide says of a field, of the flag that gave it.
+// Replaces the field in a message of `decide` by its option.
 std::string in_flags(std::string message) {
   for (const auto& [field, flag] : {std::pair{"rescheduling: alpha0", "--alpha"},
                                     {"rescheduling: d0", "--d"},
@@ -91,40 +59,37 @@ decide::Params changed(decide::Params p, const Changes& c) {
 }
 
 Result<Options> parse_options(std::span<const std::string> words) {
-  BSP_TRY(const Args args, parse_arguments(words, {kUsage,
-                                                   {{"-f", "filename"},
-                                                    {"-o", "output"},
-                                                    {"--heuristic", "heuristic"},
-                                                    {"--alpha", "alpha"},
-                                                    {"--d", "d"},
-                                                    {"--omega", "omega"},
-                                                    {"--delta", "delta"},
-                                                    {"--beta", "beta"},
-                                                    {"--x", "x"},
-                                                    {"--horizon", "horizon"},
-                                                    {"--min-gain", "min-gain"},
-                                                    {"--cooldown", "cooldown"},
-                                                    {"--max-moves", "max-moves"}},
-                                                   {{"--brief", "brief"}}}));
-  if (!args.words.empty()) return wrong(std::format("what is {} for?", args.words[0]));
-  Options o{.file = args.get("filename"), .heuristics = {}, .changes = {}, .json = false, .brief = args.has("brief")};
-  if (o.file.empty()) return wrong("-f is missing: which record?");
-  const std::string output = args.get("output", "text");
-  if (output != "text" && output != "json") return wrong(std::format("-o: \"{}\" is neither text nor json", output));
-  o.json = output == "json";
-  if (args.has("heuristic")) BSP_CHECK_OK(read_heuristics(args.get("heuristic"), o.heuristics));
+  Options o;
   Changes& c = o.changes;
-  BSP_CHECK_OK(read_number(args, "alpha", c.alpha0));
-  BSP_CHECK_OK(read_number(args, "omega", c.omega));
-  BSP_CHECK_OK(read_number(args, "cooldown", c.cooldown));
-  BSP_CHECK_OK(read_number(args, "max-moves", c.max_moves));
-  BSP_CHECK_OK(read_number(args, "d", c.d0));
-  BSP_CHECK_OK(read_number(args, "delta", c.delta));
-  BSP_CHECK_OK(read_number(args, "beta", c.beta));
-  BSP_CHECK_OK(read_number(args, "x", c.x));
-  BSP_CHECK_OK(read_number(args, "min-gain", c.min_gain));
-  BSP_CHECK_OK(read_horizon(args, c.horizon));
-  if (auto good = decide::validate(changed({}, c)); !good) return wrong(in_flags(good.error().message));
+  cli::Command command("bsp-operator advise",
+                       "Decide the rescheduling calls of a recorded run again, with other parameters if given.");
+  command
+      .text("-f,--filename", "RECORD.jsonl",
+            "from local run --record, controller --record-directory or simulate --record; - for standard input", o.file)
+      .required();
+  command.option("--heuristic", "H[,H…]",
+                 "Top, Percentage, AutoMig, MigCube, MigHull, Bottleneck, Auto, or all (default: as recorded)",
+                 heuristics(o.heuristics));
+  command.option("--x", "X", "Percentage: move ranks with a PM of at least X times the highest (default: as recorded)",
+                 cli::number(c.x));
+  command.option("--horizon", "H", "what a gain is counted over: Window, Superstep or Job (default: as recorded)",
+                 horizon(c.horizon));
+  command.option("--min-gain", "G", "least relative gain that is worth a move (default: as recorded)",
+                 cli::number(c.min_gain));
+  command.option("--cooldown", "N", "supersteps for which a moved rank stays (default: as recorded)",
+                 cli::number(c.cooldown));
+  command.option("--max-moves", "N", "limit of moves per call (default: as recorded)", cli::number(c.max_moves));
+  const std::string own = "; the whole run's supersteps are then put into new windows";
+  command.option("--alpha", "N", "first alpha, supersteps between calls" + own, cli::number(c.alpha0));
+  command.option("--d", "D", "first D, tolerated imbalance" + own, cli::number(c.d0));
+  command.option("--omega", "N", "calls without a move before D grows" + own, cli::number(c.omega));
+  command.option("--delta", "X", "tolerated error of predicted instructions" + own, cli::number(c.delta));
+  command.option("--beta", "X", "tolerated error of predicted bytes" + own, cli::number(c.beta));
+  command.option("-o,--output", "FORMAT", "text or json (default: text)",
+                 cli::one_of(o.json, {{"text", false}, {"json", true}}));
+  command.flag("--brief", "omit the explanations", o.brief);
+  BSP_CHECK_OK(command.parse(words));
+  if (auto good = decide::validate(changed({}, c)); !good) return command.wrong(in_flags(good.error().message));
   return o;
 }
 

@@ -1,4 +1,4 @@
-// What `bsp-operator advise` may be told on the command line.
+// The command line of `bsp-operator advise`.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace bsp::advise {
 
-// What is to be other than recorded.
+// Parameters that replace the recorded ones.
 struct Changes {
   std::optional<std::uint64_t> alpha0, omega, cooldown;
   std::optional<std::uint32_t> max_moves;
@@ -28,7 +28,7 @@ struct Options {
   bool brief = false;  // no explanations
 };
 
-// kInvalid with what is wrong, the remedy and the usage.
+// kInvalid names the option, the remedy and the usage.
 Result<Options> parse_options(std::span<const std::string> words);
 
 decide::Params changed(decide::Params recorded, const Changes& changes);

@@ -5,9 +5,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "operator/cli/table.h"
 #include "operator/decide/explain.h"
 #include "operator/decide/strategy.h"
-#include "operator/local/cli/table.h"
 
 namespace bsp::advise {
 namespace {
@@ -36,7 +36,7 @@ std::string head_of(const Advice& advice) {
   return head;
 }
 
-// What a plan does with each rank that it moves.
+// The target of each rank that a plan moves.
 std::map<std::uint32_t, std::string> targets_of(const decide::Plan& plan, const decide::Snapshot& snapshot) {
   std::map<std::uint32_t, std::string> targets;
   for (const decide::Move& move : plan.moves) targets[move.rank.value] = decide::place_name(snapshot, move.to);
@@ -57,8 +57,8 @@ std::string side_by_side(const Advice& advice, const decide::Plan& other) {
   either.insert(would.begin(), would.end());
   if (either.empty()) return "  both leave every rank where it is\n";
   const bool moved = c.params.migrates;
-  local::Table table({"RANK", "IS ON", std::format("{} {}", name_of(c.plan.heuristic), moved ? "DECIDED" : "ADVISED"),
-                      std::format("{} WOULD HAVE", name_of(other.heuristic))});
+  cli::Table table({"RANK", "IS ON", std::format("{} {}", name_of(c.plan.heuristic), moved ? "DECIDED" : "ADVISED"),
+                    std::format("{} WOULD HAVE", name_of(other.heuristic))});
   std::size_t rows = 0;
   for (const auto& [rank, to] : either) {
     if (++rows > kMostRows) break;
@@ -76,7 +76,7 @@ std::string explanation(const decide::Plan& plan, const decide::Snapshot& snapsh
   return text;
 }
 
-// One answer beside what was recorded.
+// One answer beside the recorded plan.
 std::string answer_text(const Advice& advice, const Answer& answer, bool brief) {
   const record::Call& c = advice.call;
   std::string text;
@@ -104,7 +104,7 @@ std::string answer_text(const Advice& advice, const Answer& answer, bool brief) 
 // Several answers, a row each.
 std::string comparison(const Advice& advice) {
   const record::Call& c = advice.call;
-  local::Table table({"HEURISTIC", "AFTER", "MOVES", "SUPERSTEP PREDICTED", "COSTS ONCE", "RANKS"});
+  cli::Table table({"HEURISTIC", "AFTER", "MOVES", "SUPERSTEP PREDICTED", "COSTS ONCE", "RANKS"});
   const auto add = [&](const std::string& name, const decide::Plan& plan) {
     std::string ranks;
     std::size_t shown = 0;
@@ -171,7 +171,7 @@ std::string text_of(const Advice& advice, bool brief) {
 }
 
 std::string text_of(const Totals& totals) {
-  local::Table table({"HEURISTIC", "CALLS", "THAT MOVE", "MOVES", "SUPERSTEP PREDICTED", "COSTS ONCE"});
+  cli::Table table({"HEURISTIC", "CALLS", "THAT MOVE", "MOVES", "SUPERSTEP PREDICTED", "COSTS ONCE"});
   for (const Total& t : totals.all())
     table.add({t.name, std::to_string(t.calls), std::to_string(t.moving), std::to_string(t.moves),
                std::format("{:+.1f} %", t.mean_change() * 100), t.moving ? seconds(t.mean_cost()) : ""});

@@ -9,7 +9,7 @@
 
 namespace bsp::advise {
 
-// One record: what was done, what would have been, both sides of every rank that either moves, and the reasons.
+// One record: the recorded plan, the new one, both for every rank that either of them moves, and the reasons.
 std::string text_of(const Advice& advice, bool brief);
 std::string text_of(const Totals& totals);
 

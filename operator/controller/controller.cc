@@ -16,21 +16,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A silent server then costs the election a try and not the leadership.
+// A server that doesn't answer then costs the election one attempt, not the term.
 constexpr kube::ApiOptions kLeaseCalls{.call = 4s, .attempt = 2s};
-// The log of a pod on a node that does not answer is not worth more.
+// A log isn't worth waiting longer for a node that doesn't answer.
 constexpr kube::ApiOptions kLogCalls{.call = 3s, .attempt = 3s};
 
-// Every write of a status goes to etcd and to everybody who watches; large ones are rarer (JobShell::progress_is_due).
+// Every status write goes to etcd and to all watchers; large ones are rarer (JobShell::progress_is_due).
 constexpr auto kProgress = 1s;
 
-// A call that moves nobody is told no more often: status and event are two writes each.
+// Calls without moves are reported no more often than this, because each costs a status write and an event.
 constexpr auto kCalls = 10s;
 
-// The page is as long as there are jobs; nobody's graph needs it more often.
+// The page grows with the number of jobs, and no graph needs it more often.
 constexpr auto kFiguresFresh = 1s;
 
-// The process's name in the Lease: a restarted one is another candidate.
+// The process's name in the Lease. A restarted process is another candidate.
 std::string own_identity() {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
@@ -116,7 +116,7 @@ Controller::~Controller() {
     const std::lock_guard lock(mutex_);
     election = std::move(election_);
   }
-  election.reset();  // ends the term first, then lets go of the Lease
+  election.reset();  // ends the term first, then releases the Lease
   end_term();
   health_.reset();
   metrics_.reset();
@@ -130,7 +130,7 @@ void Controller::lead(bool leads) {
   term_ = std::move(*term);
 }
 
-// Of this term: to the others an operator that leads anew is one that has been started anew.
+// New for every term: to the others, an operator that leads again has restarted.
 Result<reconcile::ExchangePlace> Controller::exchange_place() const {
   const ExchangeOptions& o = options_.exchange;
   if (!exchange_tls_) return reconcile::ExchangePlace{};
@@ -140,7 +140,7 @@ Result<reconcile::ExchangePlace> Controller::exchange_place() const {
                                      .identities = {},
                                      .mechanism = *o.mechanism,
                                      .resources = {},
-                                     // More than half of two is both, and the one that is left would wait for ever.
+                                     // More than half of two is both, so a lone survivor would wait for ever.
                                      .majority = o.members.size() > 2,
                                      .answer_within = std::min<std::chrono::nanoseconds>(5s, o.lost_after),
                                      .lost_after = o.lost_after};
@@ -195,7 +195,7 @@ void Controller::end_term() {
     term = std::move(term_);
   }
   if (!term) return;
-  // Calls under way end now: the next leader may begin soon.
+  // Pending calls end now, because the next leader may start soon.
   term->client->close();
   term->logs->close();
   term->shell.reset();

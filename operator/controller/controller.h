@@ -1,8 +1,8 @@
-// The operator in a Kubernetes cluster: while it leads, the shell runs over an API client of its own.
+// The operator in a Kubernetes cluster: while it is the leader, it runs the shell with an API client of its own.
 //
 //     Lease ─> LeaderElection ─> leads: ApiClient ─> Shell        /healthz /readyz /metrics at any time
-//                             └> no longer: the client is closed, so that no call outlives the
-//                                leadership; the shell ends
+//                             └> loses the lead: closes the client, so that no call outlives the
+//                                term, and ends the shell
 #pragma once
 
 #include <memory>
@@ -22,9 +22,9 @@ namespace bsp::controller {
 
 class Controller {
  public:
-  // Does not wait for the API server: until it answers, readiness() says why not.
+  // Doesn't wait for the API server; until the server answers, readiness() says why.
   static Result<std::unique_ptr<Controller>> start(const Options& options, const kube::Config& config);
-  // Ends all work and lets go of the Lease.
+  // Stops all work and releases the Lease.
   ~Controller();
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
@@ -33,7 +33,7 @@ class Controller {
   [[nodiscard]] Page metrics();
 
  private:
-  // All there is only while we lead.
+  // What exists only while this replica is the leader.
   struct Term {
     std::unique_ptr<kube::ApiClient> client, logs;
     std::unique_ptr<reconcile::Shell> shell;
@@ -47,7 +47,7 @@ class Controller {
 
   const Options options_;
   const kube::Config config_;
-  std::optional<net::TlsContext> exchange_tls_;  // nullopt: no loads are exchanged
+  std::optional<net::TlsContext> exchange_tls_;  // nullopt: no load exchange
   std::mutex mutex_;
   std::unique_ptr<Term> term_;
   std::unique_ptr<kube::ApiClient> lease_client_;

@@ -23,7 +23,7 @@ namespace {
 
 constexpr auto kAcceptAgain = std::chrono::milliseconds(100);  // after the process ran out of descriptors
 
-// Without the port, by which every connection of a client differs.
+// Without the port, which differs between a client's connections.
 std::string client_of(const net::Address& address) {
   const std::string text = net::to_string(address);
   return text.substr(0, text.rfind(':'));
@@ -65,7 +65,7 @@ class Endpoints::Server {
       : pages_(std::move(pages)), limits_(limits), listener_(std::move(listener)) {
     loop_.watch(listener_.get(), EPOLLIN, [this](auto) { accept_all(); });
     thread_ = std::thread([this] {
-      const ChecksThrow here;  // no page is worth the process
+      const ChecksThrow here;  // a page that fails mustn't end the process
       loop_.run();
     });
   }
@@ -80,9 +80,9 @@ class Endpoints::Server {
   struct Connection {
     Fd socket;
     std::string client;
-    std::uint64_t number = 0;  // the oldest has the lowest
+    std::uint64_t number = 0;  // lower is older
     std::string in, out;
-    bool answered = false;  // waits for the client to close: a close with bytes unread would destroy the answer
+    bool answered = false;  // waits for the client to close, because closing with unread bytes would destroy the answer
     net::Loop::TimerId deadline = 0;
   };
   struct Made {
@@ -106,7 +106,7 @@ class Endpoints::Server {
     }
   }
 
-  // The listener stays readable, so it is left alone for a while.
+  // The listener stays readable, so don't poll it for a while.
   void out_of_descriptors() {
     log_warning("a connection of a probe or a scrape can't be accepted",
                 {{"error", fail_errno("accept").error().message}});
@@ -116,10 +116,10 @@ class Endpoints::Server {
   }
 
   void drop_one() {
-    std::map<std::string, std::pair<std::size_t, std::uint64_t>> by_client;  // how many; the oldest one's number
+    std::map<std::string, std::pair<std::size_t, std::uint64_t>> by_client;  // connections; the number of the oldest
     for (const auto& [number, connection] : connections_) {
       auto& [count, oldest] = by_client[connection->client];
-      if (count++ == 0) oldest = number;  // they come in their order
+      if (count++ == 0) oldest = number;  // in ascending order
     }
     const auto most = std::ranges::max_element(by_client, {}, [](const auto& entry) { return entry.second.first; });
     drop(most->second.second);
@@ -150,7 +150,7 @@ class Endpoints::Server {
     if (!(connection.out.empty() ? read(connection) : write(connection))) drop(number);
   }
 
-  // False: it has ended.
+  // False if the connection has ended.
   bool read(Connection& connection) {
     char buffer[4096];
     const ssize_t n = ::recv(connection.socket.get(), buffer, sizeof buffer, 0);

@@ -33,7 +33,7 @@ std::string escaped(const std::string& value) {
 
 class Exposition {
  public:
-  // Starts a family; all its samples must follow.
+  // Starts a family; its samples must follow.
   void family(const char* name, const char* type, const char* help) {
     name_ = name;
     text_ += std::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);

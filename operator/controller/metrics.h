@@ -1,4 +1,4 @@
-// The operator's metrics as Prometheus reads them (text format 0.0.4). Pure but for process_metrics().
+// The operator's metrics in Prometheus' text format 0.0.4. Pure, except process_metrics().
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ ProcessMetrics process_metrics();
 struct OperatorMetrics {
   std::string version;
   bool leads = false;
-  std::uint64_t api_requests = 0;                     // since this process leads
-  std::optional<reconcile::ShellMetrics> shell = {};  // of the one that leads
+  std::uint64_t api_requests = 0;                     // since this process became the leader
+  std::optional<reconcile::ShellMetrics> shell = {};  // only of the leader
   ProcessMetrics process = {};
 };
 

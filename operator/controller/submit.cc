@@ -1,10 +1,11 @@
-// submit: a BSPJob for whoever has no kubectl at hand, such as the chart's test.
+// submit: creates a BSPJob without kubectl, for example in the chart's test.
 #include <chrono>
 #include <cstdio>
 #include <format>
 
 #include "base/core/read_file.h"
 #include "crds/manifest.h"
+#include "operator/cli/exit_code.h"
 #include "operator/controller/options.h"
 #include "operator/controller/run.h"
 #include "operator/kinds.h"
@@ -16,7 +17,7 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-// Tells each new phase; true if it succeeded.
+// Prints each new phase; true if the job succeeded.
 Result<bool> wait_for_end(kube::ApiClient& client, const kube::Key& at, Steady::time_point deadline) {
   std::string cursor, shown;
   for (;;) {
@@ -31,7 +32,7 @@ Result<bool> wait_for_end(kube::ApiClient& client, const kube::Key& at, Steady::
       std::fflush(stdout);
       if (crds::is_finished(job.status.phase)) return job.status.phase == crds::JobPhase::kSucceeded;
     }
-    if (Steady::now() > deadline) return fail(ErrorCode::kTimeout, "the job has not ended in time; last seen " + shown);
+    if (Steady::now() > deadline) return fail(ErrorCode::kTimeout, "the job didn't end in time; last phase: " + shown);
   }
 }
 
@@ -61,8 +62,8 @@ Result<bool> submit_with(const SubmitOptions& o) {
 int submit(std::span<const std::string> words) {
   const auto options = parse_submit_options(words);
   const auto succeeded = options ? submit_with(*options) : std::unexpected(options.error());
-  if (!succeeded) return said(succeeded.error());
-  return *succeeded ? 0 : 1;
+  if (!succeeded) return cli::report_error(succeeded.error());
+  return *succeeded ? cli::kDone : cli::kFailed;
 }
 
 }  // namespace bsp::controller

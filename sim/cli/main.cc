@@ -13,6 +13,7 @@
 
 #include "base/core/read_file.h"
 #include "crds/manifest.h"
+#include "operator/cli/exit_code.h"
 #include "operator/observe/snapshot.h"
 #include "operator/record/line.h"
 #include "sim/applications/applications.h"
@@ -109,8 +110,5 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const auto options = bsp::sim::parse_options(words, describe(bsp::sim::all_applications()));
   const bsp::Result<void> done = options ? bsp::sim::run(*options) : std::unexpected(options.error());
-  if (done) return 0;
-  std::fflush(stdout);
-  std::fprintf(stderr, "bsp-simulate: %s\n", done.error().message.c_str());
-  return done.error().code == bsp::ErrorCode::kInvalid ? 2 : 1;
+  return done ? bsp::cli::kDone : bsp::cli::report_error(done.error());
 }

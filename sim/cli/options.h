@@ -23,7 +23,7 @@ struct Options {
   std::size_t rows = 8;  // rows to print of each table of a decision
 };
 
-// kInvalid has the mistake, the remedy and the usage; --help prints the usage and `applications`.
+// kInvalid names the option, the remedy and the usage; --help also prints `applications`.
 Result<Options> parse_options(std::span<const std::string> words, const std::string& applications);
 
 }  // namespace bsp::sim

@@ -107,7 +107,7 @@ class Endings(unittest.TestCase):
             kill(run.operator_pid())
             status, output = run.wait()
             self.assertEqual(status, 0, output)
-            self.assertIn("starting another one", output)
+            self.assertIn("restarting it", output)
             self.assertEqual(field_of(output), sequential_field(command), output)
 
     def test_next_operator_completes_the_final_status(self):

@@ -185,16 +185,17 @@ TEST_F(Command, BadInputNamesTheMistakeAndTheRemedy) {
   EXPECT_THAT(help.output, AllOf(HasSubstr("usage: bsp-operator simulate"), HasSubstr("  smith-waterman"),
                                  HasSubstr("    file=…"), HasSubstr("a file written by --record")));
   EXPECT_THAT(wrong(kJob + kLattice), HasSubstr("give either --platform or --pools"));
-  EXPECT_THAT(wrong(kJob + kPools), HasSubstr("--application: say what the job computes"));
+  EXPECT_THAT(wrong(kJob + kPools), HasSubstr("--application is missing: what the job computes"));
   EXPECT_THAT(wrong(kJob + kPools + "--application latice-boltzmann"), HasSubstr("did you mean lattice-boltzmann?"));
   EXPECT_THAT(wrong(kJob + kPools + kLattice + "--heuristic Topp"), HasSubstr("Topp"));
-  EXPECT_THAT(wrong(kJob + kPools + kLattice + "--mig soon"), HasSubstr("--mig: \"soon\" is no number of seconds"));
+  EXPECT_THAT(wrong(kJob + kPools + kLattice + "--mig soon"),
+              HasSubstr("--mig \"soon\": must be a number from 0 to 1000000"));
   EXPECT_THAT(wrong(kJob + "--pools slow=2x0.2,faster=4x0.4 " + kLattice),
               HasSubstr("spec.sets.names: the platform has no Set fast"));
   EXPECT_THAT(wrong(kJob + "--pools slow=1x0.2,fast=1x0.4 " + kLattice), HasSubstr("lower spec.ranks to 2"));
   EXPECT_THAT(wrong(kJob + "--platform /nowhere.xml " + kLattice), HasSubstr("/nowhere.xml does not exist"));
   EXPECT_THAT(wrong(kJob + "--platform / " + kLattice), HasSubstr("--platform: / is not a file"));
-  EXPECT_THAT(wrong(kJob + "--pools '' " + kLattice), HasSubstr("--pools: its value is empty"));
+  EXPECT_THAT(wrong(kJob + "--pools '' " + kLattice), HasSubstr("--pools \"\": must not be empty"));
   EXPECT_THAT(wrong(kJob + kPools + "--application lu:order=0"), HasSubstr("lu:order must be a whole number from 1"));
   EXPECT_THAT(wrong(kJob + kPools + "--application lattice-boltzmann:supersteps=1000000000"),
               HasSubstr("lattice-boltzmann:supersteps must be a whole number from 1 to 100000000"));

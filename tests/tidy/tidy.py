@@ -6,6 +6,7 @@
 3. Only the guards call raw close() and kill().
 4. Only crds/names.h spells out names that cross a process boundary.
 5. base/json/fields.h reads untrusted JSON, because it never throws on a wrong type.
+6. A library behind a seam is included only there.
 
 Prints one line per violation; exits with 1 if there is any.
 """
@@ -28,7 +29,7 @@ EDGES = {
     "operator/migrate": ["base/core", "crds", "operator/step"],
     "operator/kube": ["base/core", "base/json"],
     "operator/kinds": ["crds", "operator/kube"],
-    "operator/arguments": ["base/core", "crds"],
+    "operator/cli": ["base/core", "crds"],
     "operator/observe": ["crds", "operator/decide"],
     # The kernels are pure; only the shell and the capacity's stores do I/O.
     "operator/reconcile/capacity": ["base/core", "base/json", "crds"],
@@ -41,20 +42,20 @@ EDGES = {
                                  "operator/reconcile/capacity/stores", "operator/reconcile/kernel"],
     "operator/local": ["base/core", "base/json", "crds", "operator/kinds", "operator/kube"],
     # The commands put node and shell together.
-    "operator/local/cli": ["base/core", "base/json", "crds", "operator/arguments", "operator/kinds", "operator/local",
+    "operator/local/cli": ["base/core", "base/json", "crds", "operator/cli", "operator/kinds", "operator/local",
                            "operator/reconcile/kernel", "operator/reconcile/shell"],
-    "operator/controller": ["base/core", "base/net", "crds", "operator/arguments", "operator/exchange",
+    "operator/controller": ["base/core", "base/net", "crds", "operator/cli", "operator/exchange",
                             "operator/exchange/link", "operator/kinds", "operator/kube", "operator/reconcile/capacity",
                             "operator/reconcile/kernel", "operator/reconcile/shell"],
-    "operator/advise": ["base/core", "crds", "operator/arguments", "operator/decide", "operator/local/cli", "operator/record"],
-    "operator": ["operator/advise", "operator/arguments", "operator/controller", "operator/local/cli"],
+    "operator/advise": ["base/core", "crds", "operator/cli", "operator/decide", "operator/record"],
+    "operator": ["crds", "operator/advise", "operator/cli", "operator/controller", "operator/local/cli"],
     # The simulator; only sim/inside.cc includes SimGrid.
     "sim": ["base/core", "crds", "operator/decide", "operator/local"],
     "sim/applications": ["base/core", "operator/decide", "sim"],
     "sim/yardsticks": ["operator/decide", "sim"],
     "sim/reproduce": ["base/core", "operator/decide", "sim", "sim/applications", "sim/yardsticks"],
     "sim/exchange": ["crds", "operator/exchange"],
-    "sim/cli": ["base/core", "crds", "operator/arguments", "operator/decide", "operator/observe", "operator/record", "sim", "sim/applications", "sim/trace"],
+    "sim/cli": ["base/core", "crds", "operator/cli", "operator/decide", "operator/observe", "operator/record", "sim", "sim/applications", "sim/trace"],
     "sim/trace": ["operator/record", "sim"],
     # Shared by the three programs, which include nothing else of each other.
     "sidecar/ring": [],
@@ -97,6 +98,14 @@ MAY_THROW = {
     "operator/local/cli/resources.cc": "reads the CRDs that are part of the program",
 }
 
+# Libraries that could be replaced: the prefix of their headers, and the only files that may include them.
+SEAMS = {
+    "cpprest/": ["operator/kube/http.cc"],  # archived upstream; see operator/kube/README.md
+    "pplx/": ["operator/kube/http.cc"],  # a part of cpprestsdk
+    "CLI/": ["operator/cli/command.cc"],
+    "simgrid/": ["sim/inside.cc"],
+}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 
@@ -122,6 +131,9 @@ def check_includes(path, text, tree):
             yield f"{where}: {module} may not depend on time, and so not include {header}"
         if header.startswith("tests/"):
             yield f"{where}: nothing includes tests"
+        for prefix, files in SEAMS.items():
+            if header.startswith(prefix) and path not in files:
+                yield f"{where}: only {' and '.join(files)} may include {prefix}*"
         # An include of this tree: relative to its root, or to the including file.
         local = header if (tree / header).exists() else str(pathlib.PurePath(path).parent / header)
         target = module_of(local) if (tree / local).exists() else None

@@ -33,6 +33,10 @@ CASES = [  # files, expected text in the output; None: no violation
     ({"operator/kube/a.cc": 'pod.at("metadata");'}, "a.cc:1: at() or value() of JSON throws"),
     ({"operator/kube/a.cc": 'pod->value("phase", "");'}, "a.cc:1: at() or value() of JSON throws"),
     ({"operator/kube/a.cc": 'text_at(pod, "phase"); list.at(3); result.value();'}, None),
+    ({"operator/kube/http.cc": "#include <cpprest/http_client.h>", "sim/inside.cc": "#include <simgrid/s4u.hpp>"}, None),
+    ({"operator/kube/api.cc": "#include <cpprest/http_client.h>"}, "only operator/kube/http.cc may include cpprest/*"),
+    ({"operator/kube/http.h": "#include <pplx/pplxtasks.h>"}, "only operator/kube/http.cc may include pplx/*"),
+    ({"operator/main.cc": "#include <CLI/CLI.hpp>"}, "only operator/cli/command.cc may include CLI/*"),
     ({"crds/names.h": 'f("migbsp.io/job");', "sidecar/agent/a.cc": "// see /run/bsp"}, None),
 ]
 

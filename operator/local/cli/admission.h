@@ -1,12 +1,12 @@
-// What a cluster's API server does with an object before it stores it, by the same rules as the CRDs of
-// crds/*.yaml: unknown fields and wrong types are refused, defaults filled in, fields that may not change kept.
+// Stands in for an API server's admission, by the rules of crds/*.yaml: rejects unknown fields, wrong types and changes
+// of immutable fields, and fills in defaults.
 #pragma once
 
 #include "operator/local/store.h"
 
 namespace bsp::local {
 
-// For StoreOptions::admission. Objects of other kinds pass as they are.
+// For StoreOptions::admission. Accepts objects of other kinds as they are.
 Result<kube::Object> admit(const kube::Object& next, const kube::Object* current);
 
 }  // namespace bsp::local

@@ -1,18 +1,19 @@
-// migrate and delete: what a user changes.
+// migrate and delete: the commands that change objects.
 #include <poll.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <format>
+#include <optional>
 #include <set>
 
 #include "base/json/fields.h"
 #include "crds/bspjob.h"
 #include "crds/nearest.h"
 #include "crds/rankmigration.h"
-#include "operator/local/cli/args.h"
+#include "operator/cli/exit_code.h"
 #include "operator/local/cli/commands.h"
+#include "operator/local/cli/place.h"
 #include "operator/local/cli/resources.h"
 #include "operator/local/cli/run.h"
 #include "operator/local/files.h"
@@ -25,10 +26,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr const char* kMigrateUsage =
-    "usage: bsp-operator local migrate RANK --to SET|--to-node NODE [--job NAME] [--wait] [-n NAMESPACE]";
-constexpr const char* kDeleteUsage = "usage: bsp-operator local delete [bspjob|rankmigration] NAME [-n NAMESPACE]";
-// A supervisor starts a killed operator again within this time; then it is the operator that deletes.
+// `local run` restarts a killed operator within this time; then the operator deletes the job.
 constexpr auto kRevival = 2s;
 constexpr auto kDeletion = 90s;
 constexpr milliseconds kPoll{100};
@@ -40,7 +38,7 @@ Result<void> check_known(const char* what, const std::string& name, const std::s
               std::format("there is no {} {}{}", what, name, crds::suggestion(name, {known.begin(), known.end()})));
 }
 
-Result<void> check_target(Store& store, const crds::BspJob& job, const Args& args) {
+Result<void> check_target(Store& store, const crds::BspJob& job, const crds::RankMigrationSpec& spec) {
   BSP_TRY(const auto nodes, store.list(kNode, store.options().name_space));
   std::set<std::string> sets, names;
   for (const Object& node : nodes) {
@@ -48,8 +46,8 @@ Result<void> check_target(Store& store, const crds::BspJob& job, const Args& arg
     sets.insert(text_at(part_at(part_at(node, "metadata"), "labels"), job.spec.sets.label));
   }
   sets.erase("");
-  if (args.has("to")) return check_known("Set", args.get("to"), sets);
-  return check_known("node", args.get("to-node"), names);
+  if (!spec.target_set.empty()) return check_known("Set", spec.target_set, sets);
+  return check_known("node", spec.target_node, names);
 }
 
 // Prints each phase as it begins. 0 if the move succeeds.
@@ -76,46 +74,47 @@ Result<int> follow(Store& store, const Object& created) {
 }
 
 Result<int> migrate(std::span<const std::string> words) {
-  BSP_TRY(const Args args, parse_args(words, {kMigrateUsage,
-                                              {{"--to", "to"}, {"--to-node", "to-node"}, {"--job", "job"}},
-                                              {{"--wait", "wait"}}}));
-  if (args.words.size() != 1 || args.has("to") == args.has("to-node")) return fail(ErrorCode::kInvalid, kMigrateUsage);
-  std::uint32_t rank = 0;
-  const std::string& word = args.words[0];
-  if (const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), rank);
-      error != std::errc{} || end != word.data() + word.size())
-    return fail(ErrorCode::kInvalid, std::format("\"{}\" is not a rank's number\n{}", word, kMigrateUsage));
-  BSP_TRY(const auto store, open_store(args));
-  BSP_TRY(const Object object, find_job(*store, args.get("job")));
-  BSP_TRY(const auto job, crds::bsp_job_from_json(object));
-  if (rank >= job.spec.ranks)
-    return fail(ErrorCode::kInvalid, std::format("job {} has the ranks 0 to {}, and no rank {}", job.metadata.name,
-                                                 job.spec.ranks - 1, rank));
-  if (crds::is_finished(job.status.phase))
-    return fail(ErrorCode::kRefused, std::format("job {} has ended ({}); its ranks move no more", job.metadata.name,
-                                                 crds::to_string(job.status.phase)));
-  BSP_CHECK_OK(check_target(*store, job, args));
-  if (rank < job.status.ranks.size() && args.has("to") && job.status.ranks[rank].set == args.get("to"))
-    return fail(ErrorCode::kRefused, std::format("rank {} is in Set {} already", rank, args.get("to")));
+  std::optional<std::uint32_t> rank;
+  std::string name;
   crds::RankMigration migration;
-  // The time makes the name new; a rank may move many times.
+  crds::RankMigrationSpec& spec = migration.spec;
+  bool waits = false;
+  Place place;
+  cli::Command command("bsp-operator local migrate", "Move a rank: create a RankMigration.");
+  command.argument("RANK", "number of the rank", cli::number(rank)).required();
+  command.text("--to", "SET", "target Set", spec.target_set);
+  command.text("--to-node", "NODE", "target node, instead of --to", spec.target_node);
+  command.text("--job", "NAME", "name of the job, if there are several", name);
+  command.flag("--wait", "wait until the migration has ended; exit status 0 if it succeeded", waits);
+  declare_place(command, place);
+  BSP_CHECK_OK(command.parse(words));
+  if (spec.target_set.empty() == spec.target_node.empty()) return command.wrong("give either --to or --to-node");
+  BSP_TRY(const auto store, open_store(place));
+  BSP_TRY(const Object object, find_job(*store, name));
+  BSP_TRY(const auto job, crds::bsp_job_from_json(object));
+  BSP_CHECK_OK(check_rank(job, *rank));
+  if (crds::is_finished(job.status.phase))
+    return fail(ErrorCode::kRefused,
+                std::format("job {} has ended ({})", job.metadata.name, crds::to_string(job.status.phase)));
+  BSP_CHECK_OK(check_target(*store, job, spec));
+  if (*rank < job.status.ranks.size() && !spec.target_set.empty() && job.status.ranks[*rank].set == spec.target_set)
+    return fail(ErrorCode::kRefused, std::format("rank {} is already in Set {}", *rank, spec.target_set));
+  // The time makes the name unique; a rank may move many times.
   const auto ms = std::chrono::duration_cast<milliseconds>(SystemClock().now().time_since_epoch()).count();
-  migration.metadata.name = std::format("{}-r{}-{:x}", job.metadata.name.substr(0, 40), rank, ms);
+  migration.metadata.name = std::format("{}-r{}-{:x}", job.metadata.name.substr(0, 40), *rank, ms);
   migration.metadata.name_space = store->options().name_space;
   migration.metadata.labels[std::string(names::kLabelJob)] = job.metadata.name;
-  migration.spec.job = job.metadata.name;
-  migration.spec.rank = RankId{rank};
-  migration.spec.target_set = args.get("to");
-  migration.spec.target_node = args.get("to-node");
+  spec.job = job.metadata.name;
+  spec.rank = RankId{*rank};
   Object request;
   to_json(request, migration);
   BSP_TRY(const Object created, store->create(request));
   std::printf("%s\n", std::format("rankmigration.{}/{} created", names::kGroup, migration.metadata.name).c_str());
   std::fflush(stdout);
-  return args.has("wait") ? follow(*store, created) : 0;
+  return waits ? follow(*store, created) : 0;
 }
 
-// Nobody runs the pods, nor will soon: this process may. The lock keeps it so while it is held.
+// Locks the node if no operator has run it for kRevival, so that this process may remove its pods.
 Result<Fd> take_over(const Store& store) {
   const auto deadline = steady_clock::now() + kRevival;
   for (;;) {
@@ -133,35 +132,43 @@ void say_deleted(const Resource& resource, const std::string& name) {
 }
 
 Result<int> delete_it(std::span<const std::string> words) {
-  BSP_TRY(const Args args, parse_args(words, {kDeleteUsage}));
-  std::vector<std::string> named = args.words;
-  if (named.size() == 1)  // bspjob/NAME or NAME
-    if (const auto slash = named[0].find('/'); slash != std::string::npos)
-      named = {named[0].substr(0, slash), named[0].substr(slash + 1)};
-  if (named.size() == 1) named.insert(named.begin(), "bspjob");
-  if (named.size() != 2) return fail(ErrorCode::kInvalid, kDeleteUsage);
-  BSP_TRY(const Resource* resource, resource_named(named[0]));
+  std::string kind, name;
+  Place place;
+  cli::Command command(
+      "bsp-operator local delete",
+      "Delete a job and wait until it is gone. Without an operator, remove its containers, networks and "
+      "files itself.");
+  command.argument("OBJECT", "NAME, KIND/NAME, or KIND with NAME after it; a bspjob (default) or a rankmigration", kind)
+      .required();
+  command.argument("NAME", "of the object, after its KIND", name);
+  declare_place(command, place);
+  BSP_CHECK_OK(command.parse(words));
+  if (name.empty()) {  // KIND/NAME or NAME
+    const auto slash = kind.find('/');
+    name = slash == std::string::npos ? kind : kind.substr(slash + 1);
+    kind = slash == std::string::npos ? "bspjob" : kind.substr(0, slash);
+  }
+  BSP_TRY(const Resource* resource, resource_named(kind));
   if (resource->kind == kNode.kind || resource->kind == kEvent.kind)
-    return fail(ErrorCode::kInvalid, std::format("a {} is not deleted by hand\n{}", resource->singular, kDeleteUsage));
-  BSP_TRY(auto store, open_store(args));
-  const std::string root = store->options().root, name_space = store->options().name_space;
-  const kube::Key key{{resource->api_version, resource->kind}, name_space, named[1]};
+    return command.wrong(std::format("a {} can't be deleted by hand", resource->singular));
+  BSP_TRY(auto store, open_store(place));
+  const kube::Key key{{resource->api_version, resource->kind}, place.name_space, name};
   const bool job = resource->kind == kBspJob.kind;
   auto object = store->get(key);
-  // What is left of a job whose object is gone already is the job's still.
+  // The job's object may be gone while its containers remain.
   const bool remains = !object && object.error().code == ErrorCode::kNotFound && job &&
-                       store->list(kBspJob, name_space).value_or(std::vector<Object>{}).empty();
+                       store->list(kBspJob, place.name_space).value_or(std::vector<Object>{}).empty();
   if (!object && !remains) return std::unexpected(object.error());
   if (!remains) BSP_CHECK_OK(store->remove(key, text_at(part_at(*object, "metadata"), "uid")));
   for (const auto deadline = steady_clock::now() + kDeletion; steady_clock::now() < deadline;) {
     if (auto now = store->get(key); !remains && !now && now.error().code == ErrorCode::kNotFound) {
-      say_deleted(*resource, named[1]);
+      say_deleted(*resource, name);
       return 0;
     }
     if (job)
       if (auto lock = take_over(*store)) {
-        BSP_CHECK_OK(remove_cluster(root, name_space));
-        say_deleted(*resource, named[1]);
+        BSP_CHECK_OK(remove_cluster(place.root, place.name_space));
+        say_deleted(*resource, name);
         std::puts("No operator was running: removed its containers, networks and files.");
         return 0;
       }
@@ -170,18 +177,18 @@ Result<int> delete_it(std::span<const std::string> words) {
   }
   return fail(ErrorCode::kTimeout,
               std::format("{} {} is still being deleted after 90 s; see: bsp-operator local describe {} {}",
-                          resource->kind, named[1], resource->singular, named[1]));
+                          resource->kind, name, resource->singular, name));
 }
 
 }  // namespace
 
 int local_migrate(std::span<const std::string> args) {
   const auto status = migrate(args);
-  return status ? *status : told(status.error());
+  return status ? *status : cli::report_error(status.error());
 }
 int local_delete(std::span<const std::string> args) {
   const auto status = delete_it(args);
-  return status ? *status : told(status.error());
+  return status ? *status : cli::report_error(status.error());
 }
 
 }  // namespace bsp::local

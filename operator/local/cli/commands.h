@@ -1,5 +1,5 @@
-// The commands beside `local run`. Each takes the words after its name, prints, and returns the exit status: 0 done,
-// 1 it failed (the reason is on stderr), 2 the call was wrong.
+// The commands of local mode besides `local run`. Each takes the words after its name, prints, and returns an exit code
+// (operator/cli/exit_code.h).
 #pragma once
 
 #include <span>
@@ -7,16 +7,13 @@
 
 namespace bsp::local {
 
-// get [bspjobs|rankmigrations|pods|nodes|events] [NAME] [-n NS] [-o table|wide|json|yaml|name] [-w]
 int local_get(std::span<const std::string> args);
-// describe bspjob|rankmigration NAME
 int local_describe(std::span<const std::string> args);
-// logs RANK [--job NAME] [-f]: what the rank has written in all its pods, in order
+// Prints what the rank has written in all its pods, in order.
 int local_logs(std::span<const std::string> args);
-// migrate RANK --to SET [--job NAME] [--wait]: creates a RankMigration, as a user of a cluster would
+// Creates a RankMigration, as a user of a cluster would.
 int local_migrate(std::span<const std::string> args);
-// delete [bspjob] NAME: waits until it is gone. If the operator was killed it takes containers, networks and files away
-// itself.
+// Waits until the object is gone. If no operator is running, it removes containers, networks and files itself.
 int local_delete(std::span<const std::string> args);
 
 }  // namespace bsp::local

@@ -5,12 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json/fields.h"
+#include "operator/cli/table.h"
 #include "operator/local/cli/resources.h"
-#include "operator/local/cli/table.h"
 
 namespace bsp::local {
 namespace {
 
+using cli::age;
+using cli::Table;
 using nlohmann::json;
 
 constexpr std::size_t kValueColumn = 18;
@@ -20,7 +22,7 @@ class Description {
   void field(std::string_view name, std::string_view value) {
     out_ += std::format("{:<{}}{}\n", std::format("{}:", name), kValueColumn, value.empty() ? "<none>" : value);
   }
-  // Left out when there is nothing to say.
+  // Omits an empty value.
   void maybe(std::string_view name, std::string_view value) {
     if (!value.empty()) field(name, value);
   }
@@ -38,7 +40,7 @@ class Description {
     for (const auto& [key, value] : m.labels) labels += std::format("{}{}={}", labels.empty() ? "" : ", ", key, value);
     field("Labels", labels);
     field("Created", std::format("{} ({} ago)", to_rfc3339(m.creation_timestamp), age(m.creation_timestamp, now)));
-    if (m.deletion_timestamp != Time{}) field("Deleted", age(m.deletion_timestamp, now) + " ago, waiting for its end");
+    if (m.deletion_timestamp != Time{}) field("Deleted", age(m.deletion_timestamp, now) + " ago, still terminating");
   }
   void conditions(const std::vector<crds::Condition>& conditions, Time now) {
     Table table({"TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"});
@@ -55,9 +57,7 @@ class Description {
 std::string number(double value) { return std::format("{:.4g}", value); }
 std::string seconds(double value) { return std::format("{:.4f}", value); }
 std::string mebibytes(std::uint64_t bytes) { return std::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
-std::string gain(const std::optional<double>& value) {
-  return value ? std::format("{:.3f} s", *value) : "not known yet";
-}
+std::string gain(const std::optional<double>& value) { return value ? std::format("{:.3f} s", *value) : "unknown yet"; }
 std::string when(Time t) { return t == Time{} ? "" : to_rfc3339(t); }
 
 void spec_of(Description& d, const crds::BspJobSpec& spec) {
@@ -86,7 +86,7 @@ void ranks_of(Description& d, const crds::BspJobStatus& s) {
 }
 
 void calibration_of(Description& d, const crds::BspJobStatus& s) {
-  Table table({"FIGURE", "SET", "TO", "VALUE", "UNIT", "SOURCE", "SAMPLES"});
+  Table table({"METRIC", "SET", "TO", "VALUE", "UNIT", "SOURCE", "SAMPLES"});
   for (const auto& f : s.calibration)
     table.add({f.name, f.set, f.to_set, number(f.value), f.unit, std::string(to_string(f.source)),
                std::to_string(f.samples)});
@@ -130,10 +130,10 @@ std::string describe_job(const crds::BspJob& job, const std::vector<std::string>
     d.table("Restarts", restarts);
   }
   d.conditions(s.conditions, now);
-  Table told({"TYPE", "REASON", "AGE", "MESSAGE"});
+  Table list({"TYPE", "REASON", "AGE", "MESSAGE"});
   for (const json& e : events)
-    told.add({text_at(e, "type"), text_at(e, "reason"), age(from_rfc3339(last_seen(e)), now), text_at(e, "note")});
-  d.table("Events", told);
+    list.add({text_at(e, "type"), text_at(e, "reason"), age(from_rfc3339(last_seen(e)), now), text_at(e, "note")});
+  d.table("Events", list);
   return std::move(d).text();
 }
 

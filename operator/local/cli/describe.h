@@ -1,4 +1,4 @@
-// `local describe`: one object for people, all that is known of it. Pure.
+// `local describe`: everything about one object, for people. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,7 +11,7 @@
 
 namespace bsp::local {
 
-// `decision`: the last decision as lines (view.h). `events`: those of the object, as v1 Event.
+// `decision`: the last decision as lines (view.h). `events`: the object's, as v1 Event.
 std::string describe_job(const crds::BspJob& job, const std::vector<std::string>& decision,
                          const std::vector<nlohmann::json>& events, Time now);
 std::string describe_migration(const crds::RankMigration& migration, Time now);

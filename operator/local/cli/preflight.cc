@@ -13,7 +13,7 @@ struct Capability {
   int number;
   const char* name;
 };
-// What criu needs of the app container (see images/), and what the node needs to give it.
+// What criu needs in the app container (see images/), and what the node needs to grant it.
 constexpr Capability kNeeded[] = {
     {8, "SETPCAP"}, {12, "NET_ADMIN"}, {19, "SYS_PTRACE"}, {21, "SYS_ADMIN"}, {40, "CHECKPOINT_RESTORE"}};
 
@@ -36,7 +36,7 @@ std::uint64_t bounding_set(const std::string& proc) {
 
 Result<void> check_kernel(const std::string& proc) {
   const std::string release = first_word(proc + "/sys/kernel/osrelease");
-  // The file is there exactly if the kernel was built with CONFIG_CHECKPOINT_RESTORE.
+  // The file exists only if the kernel was built with CONFIG_CHECKPOINT_RESTORE.
   if (!std::filesystem::exists(proc + "/sys/kernel/ns_last_pid"))
     return fail(
         ErrorCode::kRefused,
@@ -52,11 +52,10 @@ Result<void> check_kernel(const std::string& proc) {
   const std::uint64_t allowed = bounding_set(proc);
   for (const Capability& capability : kNeeded)
     if (!(allowed >> capability.number & 1))
-      return fail(
-          ErrorCode::kRefused,
-          std::format("this process may not hand out the capability {}, which containers need; if this is itself a "
-                      "container, start it with --privileged",
-                      capability.name));
+      return fail(ErrorCode::kRefused,
+                  std::format("this process can't grant the capability {}, which containers need; if this is itself a "
+                              "container, start it with --privileged",
+                              capability.name));
   return {};
 }
 

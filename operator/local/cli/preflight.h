@@ -1,5 +1,5 @@
-// Can ranks be checkpointed on this kernel? Asked before anything is started, so that the answer is a sentence and not
-// a migration that fails.
+// Checks that this kernel can checkpoint ranks before anything is started, so that the user reads a sentence instead of
+// a failed migration.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace bsp::local {
 
-// kRefused with the remedy. `proc`: where to look instead of /proc (tests).
+// kRefused with the remedy. Tests pass another directory as `proc`.
 Result<void> check_kernel(const std::string& proc = "/proc");
 
 }  // namespace bsp::local

@@ -8,12 +8,14 @@
 #include "base/json/yaml.h"
 #include "crds/names.h"
 #include "crds/nearest.h"
+#include "operator/cli/table.h"
 #include "operator/kinds.h"
-#include "operator/local/cli/table.h"
 
 namespace bsp::local {
 namespace {
 
+using cli::age;
+using cli::Table;
 using nlohmann::json;
 
 // ".status.pause.totalMs" in an object; null if it isn't there.
@@ -53,7 +55,7 @@ Column age_column(std::string header, std::string path, bool wide = false) {
   return {std::move(header), wide, [path](const json& object, Time now) { return age_at(object, path, now); }};
 }
 
-// Labels and annotations: their names hold dots.
+// For labels and annotations, because their names contain dots.
 std::string entry(const json& object, const char* map, std::string_view name) {
   return text_at(part_at(part_at(object, "metadata"), map), name);
 }
@@ -85,7 +87,7 @@ std::string pod_ready(const json& pod, Time) {
   for (const char* list : {"containerStatuses", "initContainerStatuses"})
     if (const json* statuses = at_path(pod, std::string(".status.") + list))
       for (const json& status : *statuses) {
-        // Init containers that have ended count no more; sidecars run on.
+        // Finished init containers don't count; sidecars, which keep running, do.
         if (list[0] == 'i' && !flag_at(status, "started", false)) continue;
         ++all;
         if (flag_at(status, "ready", false)) ++ready;
@@ -127,7 +129,7 @@ std::string event_object(const json& event, Time) {
   return std::format("{}/{}", kind, text_at_path(event, ".regarding.name"));
 }
 
-// As kubectl has it: "1s", or "1s (x3 over 2m)" for a series.
+// As in kubectl: "1s", or "1s (x3 over 2m)" for a series.
 std::string event_age(const json& event, Time now) {
   const std::string first = age_at(event, ".eventTime", now);
   const json* count = at_path(event, ".series.count");
@@ -191,17 +193,7 @@ Result<const Resource*> resource_named(std::string_view name) {
       return &r;
     known.push_back(r.plural);
   }
-  return fail(ErrorCode::kInvalid,
-              std::format("there is no kind of object called \"{}\"{}", name, crds::suggestion(name, known)));
-}
-
-Result<Output> output_named(std::string_view name) {
-  const std::vector<std::string_view> names{"table", "wide", "json", "yaml", "name"};
-  const auto it = std::ranges::find(names, name);
-  if (it == names.end())
-    return fail(ErrorCode::kInvalid,
-                std::format("-o: there is no format \"{}\"{}", name, crds::suggestion(name, names)));
-  return static_cast<Output>(it - names.begin());
+  return fail(ErrorCode::kInvalid, std::format("unknown kind \"{}\"{}", name, crds::suggestion(name, known)));
 }
 
 std::vector<std::string> header_of(const Resource& resource, bool wide) {

@@ -1,7 +1,7 @@
-// What `local get` knows to list: kinds, their names on the command line, their columns.
+// The kinds that `local get` lists, their names on the command line, and their columns.
 //
-// Those of BSPJob and RankMigration are the CRDs' additionalPrinterColumns, so that kubectl and `local get` agree;
-// those of pods and events are kubectl's own.
+// The columns of BSPJob and RankMigration are the CRDs' additionalPrinterColumns, so that kubectl and `local get` agree;
+// those of pods and events are kubectl's.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -31,7 +31,7 @@ struct Resource {
   std::string plural;
   std::string singular;
   std::vector<std::string> short_names;
-  std::vector<Column> columns;  // the first one is NAME but for events
+  std::vector<Column> columns;  // the first is NAME, except for events
 };
 
 // kInvalid with the nearest name.
@@ -39,16 +39,15 @@ Result<const Resource*> resource_named(std::string_view name);
 
 std::vector<std::string> header_of(const Resource& resource, bool wide);
 std::vector<std::string> row_of(const Resource& resource, const nlohmann::json& object, bool wide, Time now);
-// "bspjob.migbsp.io/NAME", "pod/NAME": -o name.
+// "bspjob.migbsp.io/NAME" or "pod/NAME", for -o name.
 std::string full_name(const Resource& resource, const std::string& name);
 
-// When an event happened, or its series for the last time; RFC 3339.
+// When an event, or the last one of its series, happened; RFC 3339.
 std::string last_seen(const nlohmann::json& event);
 
 enum class Output { kTable, kWide, kJson, kYaml, kName };
-Result<Output> output_named(std::string_view name);
 
-// All of it as text. `single`: one object was asked for by name (JSON and YAML show it bare, not in a List).
+// The objects as text. `single`: the user named one object, which JSON and YAML show without a List around it.
 std::string print(const Resource& resource, const std::vector<nlohmann::json>& objects, Output output, bool single,
                   Time now);
 

@@ -22,8 +22,9 @@
 #include "base/core/read_file.h"
 #include "base/json/fields.h"
 #include "crds/manifest.h"
+#include "operator/cli/exit_code.h"
 #include "operator/local/cli/admission.h"
-#include "operator/local/cli/args.h"
+#include "operator/local/cli/place.h"
 #include "operator/local/cli/preflight.h"
 #include "operator/local/cli/serve.h"
 #include "operator/local/cli/summary.h"
@@ -44,17 +45,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kUsage =
-    "usage: bsp-operator local run -f JOB.yaml --pools NAME=SLOTSxCPU[,…] [-n NAMESPACE] [--mode Migrate|Advise|Off]\n"
-    "                              [--record FILE] [--summary FILE] [--plain]\n"
-    "  -f JOB.yaml          a BSPJob, as kubectl apply takes it\n"
-    "  --pools slow=3x0.25,fast=2x0.6\n"
-    "                       the Sets: three slots with a quarter of a core each, two with 0.6\n"
-    "  --mode MODE          instead of the manifest's spec.rescheduling.mode\n"
-    "  --record FILE        add every rescheduling call to it, for: bsp-operator advise -f FILE\n"
-    "  --summary FILE       write what happened as JSON\n"
-    "  --plain              plain lines, also on a terminal\n";
-
 struct RunOptions {
   std::string file;
   std::string pools;
@@ -65,39 +55,32 @@ struct RunOptions {
 };
 
 Result<RunOptions> parse(std::span<const std::string> words) {
-  BSP_TRY(const Args args, parse_args(words, {kUsage,
-                                              {{"-f", "filename"},
-                                               {"--pools", "pools"},
-                                               {"--mode", "mode"},
-                                               {"--record", "record"},
-                                               {"--summary", "summary"}},
-                                              {{"--plain", "plain"}}}));
-  auto wrong = [](const std::string& what) { return fail(ErrorCode::kInvalid, std::format("{}\n{}", what, kUsage)); };
-  if (!args.words.empty()) return wrong(std::format("what is {} for?", args.words[0]));
-  RunOptions o{.file = args.get("filename"),
-               .pools = args.get("pools"),
-               .mode = args.get("mode"),
-               .summary = args.get("summary"),
-               .plain = args.has("plain"),
-               .serve = {}};
-  o.serve.root = args.get("store", o.serve.root);
-  o.serve.name_space = args.get("namespace", o.serve.name_space);
-  if (o.file.empty()) return wrong("-f is missing: which job?");
-  if (o.pools.empty()) return wrong("--pools is missing: on which Sets?");
-  if (args.has("record")) {
-    if (args.get("record").empty() || args.get("record") == "-")
-      return wrong("--record needs a file: what happens is shown on the standard output");
-    o.serve.record = std::filesystem::absolute(args.get("record")).string();
-  }
+  RunOptions o;
+  cli::Command command("bsp-operator local run",
+                       "Run a job on this machine, and remove everything it started when the job ends.");
+  command.text("-f,--filename", "JOB.yaml", "a BSPJob, as kubectl apply takes it", o.file).required();
+  command
+      .text("--pools", "NAME=SLOTSxCPU,…",
+            "the Sets: slow=3x0.25,fast=2x0.6 has three slots of a quarter of a core and two of 0.6 cores", o.pools)
+      .required();
+  command.text("--mode", "MODE", "Migrate, Advise or Off, instead of the manifest's spec.rescheduling.mode", o.mode);
+  command.option("--record", "FILE", "append every rescheduling call, for: bsp-operator advise -f FILE",
+                 [&o](const std::string& value) -> std::string {
+                   if (value.empty() || value == "-")
+                     return "must be a file, because local run prints to standard output";
+                   o.serve.record = std::filesystem::absolute(value).string();
+                   return "";
+                 });
+  command.text("--summary", "FILE", "write the outcome as JSON", o.summary);
+  command.flag("--plain", "print plain lines even on a terminal", o.plain);
+  declare_place(command, o.serve.place);
+  BSP_CHECK_OK(command.parse(words));
   return o;
 }
 
-// Of the operator's process, one after the other with nothing changed about the job: it would go on so for ever.
-constexpr int kMostEnds = 10;
-constexpr auto kMostStalled = 60s;
-
-// The operator's process could not begin; starting it again would not help.
-constexpr int kCannotBegin = 3;
+// Restarts of the operator's process without any change of the job, after which more restarts won't help.
+constexpr int kMaxEnds = 10;
+constexpr auto kMaxStalled = 60s;
 
 class Run {
  public:
@@ -114,18 +97,18 @@ class Run {
     auto status = work();
     view_.say("Removing the job and the cluster");
     child_.stop();
-    if (auto removed = remove_cluster(options_.serve.root, options_.serve.name_space); !removed && status)
+    if (auto removed = remove_cluster(options_.serve.place.root, options_.serve.place.name_space); !removed && status)
       return std::unexpected(removed.error().in("cleaning up"));
     return status;
   }
 
  private:
-  // Everything that can be found wrong before anything is started.
+  // Checks everything that can be checked before anything is started.
   Result<void> prepare() {
     BSP_TRY(const auto pools, parse_pools(options_.pools));
     BSP_TRY(const std::string text, read_file(options_.file));
     BSP_TRY(job_, crds::read_bsp_job(text, options_.file));
-    job_.metadata.name_space = options_.serve.name_space;
+    job_.metadata.name_space = options_.serve.place.name_space;
     if (!options_.mode.empty()) {
       auto mode = crds::enum_from<crds::ReschedulingMode>(options_.mode);
       if (!mode) return std::unexpected(mode.error().in("--mode"));
@@ -146,24 +129,26 @@ class Run {
     for (const std::string& name : job_.spec.sets.names)
       if (std::ranges::find(pools, name, &Pool::name) == pools.end())
         return fail(ErrorCode::kInvalid,
-                    std::format("spec.sets.names: there is no pool {}; --pools {} names others", name, options_.pools));
+                    std::format("spec.sets.names: there is no pool {} in --pools {}", name, options_.pools));
     if (job_.spec.ranks > slots)
       return fail(ErrorCode::kInvalid,
-                  std::format("spec.ranks: {} ranks do not fit into {} slots; one slot takes one rank "
+                  std::format("spec.ranks: {} ranks don't fit into {} slots, because a slot takes one rank "
                               "(--pools {})",
                               job_.spec.ranks, slots, options_.pools));
-    BSP_TRY(store_,
-            Store::open({.root = options_.serve.root, .name_space = options_.serve.name_space, .admission = admit}));
-    // Somebody else's cluster must not be taken for ours, nor a dead one's remains.
+    BSP_TRY(store_, Store::open({.root = options_.serve.place.root,
+                                 .name_space = options_.serve.place.name_space,
+                                 .admission = admit}));
+    // Don't take over another process's cluster, and remove what a dead one has left.
     if (!try_lock_file(store_->directory() + "/.node.lock"))
       return fail(ErrorCode::kConflict,
-                  std::format("another bsp-operator runs the pods of namespace {}; end it, or choose "
+                  std::format("another bsp-operator runs the pods of namespace {}; stop it, or choose "
                               "another namespace with -n",
-                              options_.serve.name_space));
+                              options_.serve.place.name_space));
     store_.reset();
-    BSP_CHECK_OK(remove_cluster(options_.serve.root, options_.serve.name_space));
-    BSP_TRY(store_,
-            Store::open({.root = options_.serve.root, .name_space = options_.serve.name_space, .admission = admit}));
+    BSP_CHECK_OK(remove_cluster(options_.serve.place.root, options_.serve.place.name_space));
+    BSP_TRY(store_, Store::open({.root = options_.serve.place.root,
+                                 .name_space = options_.serve.place.name_space,
+                                 .admission = admit}));
     for (const auto& node : nodes_of(pools)) BSP_CHECK_OK(store_->create(node).transform([](const auto&) {}));
     nlohmann::json object;
     to_json(object, job_);
@@ -173,26 +158,27 @@ class Run {
   Result<void> start_operator() {
     return child_.start([this] {
       ::prctl(PR_SET_NAME, "bsp-operator");
-      // What happens is shown already; the log is for whoever asks for it.
+      // The display shows what happens; the log is for users who ask for it.
       if (!std::getenv("BSP_LOG")) set_log_level(LogLevel::kWarning);
       const auto served = serve(options_.serve);
-      if (!served) std::fprintf(stderr, "bsp-operator: %s\n", served.error().message.c_str());
-      return served ? 0 : kCannotBegin;
+      if (!served) cli::report_error(served.error());
+      return served ? cli::kDone : cli::kCannotServe;
     });
   }
 
-  // Starts another one if it has ended. False: it can't begin, and has said why.
+  // Restarts the operator if it has exited. False if it can't start; it has printed why.
   Result<bool> keep_operator() {
     const auto status = child_.ended();
     if (!status) return true;
-    if (WIFEXITED(*status) && WEXITSTATUS(*status) == kCannotBegin) return false;
-    if (++ends_ > kMostEnds)
+    if (WIFEXITED(*status) && WEXITSTATUS(*status) == cli::kCannotServe) return false;
+    if (++ends_ > kMaxEnds)
       return fail(
           ErrorCode::kFailed,
-          std::format("the operator's process has ended {} times while nothing of the job changed; please report "
-                      "it with what it said above",
-                      ends_));
-    view_.say(std::format("The operator's process ended ({} {}); the job goes on, starting another one",
+          std::format(
+              "the operator's process exited {} times without any progress of the job; please report this with the "
+              "messages above",
+              ends_));
+    view_.say(std::format("The operator's process exited ({} {}); restarting it while the job runs on",
                           WIFSIGNALED(*status) ? "signal" : "status",
                           WIFSIGNALED(*status) ? WTERMSIG(*status) : WEXITSTATUS(*status)));
     BSP_CHECK_OK(start_operator());
@@ -203,7 +189,8 @@ class Run {
     BSP_CHECK_OK(start_operator());
     std::string cursor;
     for (;;) {
-      BSP_TRY(const auto events, store_->wait({kBspJob, kRankMigration}, options_.serve.name_space, cursor, 100ms));
+      BSP_TRY(const auto events,
+              store_->wait({kBspJob, kRankMigration}, options_.serve.place.name_space, cursor, 100ms));
       for (const kube::WatchEvent& event : events) take(event);
       view_.update(job_, migrations());
       if (gone_) {
@@ -216,19 +203,19 @@ class Run {
       if (!serves) return 1;
       signalfd_siginfo info{};
       if (::read(signals_.get(), &info, sizeof info) == sizeof info) {
-        view_.say("Interrupted: ending the job");
-        return 128 + static_cast<int>(info.ssi_signo);
+        view_.say("Interrupted: stopping the job");
+        return cli::kSignalled + static_cast<int>(info.ssi_signo);
       }
     }
   }
 
-  // For a while, so that what passes may pass. Has said why.
+  // True if the operator has been unable to reconcile the job for kMaxStalled. Prints why at once.
   bool is_stalled() {
     const auto* c = crds::find_condition(job_.status.conditions, reconcile::kStalled);
     if (!c || c->status != crds::ConditionStatus::kTrue) return stalled_.clear(), false;
-    if (c->message != stalled_) view_.say("The operator can't look after the job: " + c->message);
+    if (c->message != stalled_) view_.say("The operator can't reconcile the job: " + c->message);
     stalled_ = c->message;
-    return SystemClock{}.now() > c->last_transition_time + kMostStalled;
+    return SystemClock{}.now() > c->last_transition_time + kMaxStalled;
   }
 
   void take(const kube::WatchEvent& event) {
@@ -254,9 +241,9 @@ class Run {
   }
 
   Result<int> finish() {
-    // The operator writes the migrations' end and gain a moment after the job's, on threads of their own.
+    // The operator writes the outcome of migrations on other threads, a moment after the job's.
     for (const auto until = std::chrono::steady_clock::now() + 3s;; std::this_thread::sleep_for(50ms)) {
-      BSP_TRY(const auto last, store_->list(kRankMigration, options_.serve.name_space));
+      BSP_TRY(const auto last, store_->list(kRankMigration, options_.serve.place.name_space));
       for (const kube::Object& object : last) take({kube::EventType::kModified, object});
       const auto written = [this](const auto& entry) {
         const crds::RankMigrationStatus& status = entry.second.status;
@@ -287,8 +274,8 @@ class Run {
   Fd signals_;
   std::map<std::string, crds::RankMigration> migrations_;
   Time running_{};
-  std::string stalled_;  // as it was said
-  int ends_ = 0;         // of the operator's process, since the job or a move changed
+  std::string stalled_;  // the last printed message
+  int ends_ = 0;         // exits of the operator's process since the job or a migration changed
   bool gone_ = false;
 };
 
@@ -304,11 +291,11 @@ Result<void> remove_cluster(const std::string& root, const std::string& name_spa
 
 int run(std::span<const std::string> args) {
   auto options = parse(args);
-  if (!options) return told(options.error());
+  if (!options) return cli::report_error(options.error());
   auto status = Run(std::move(*options))();
   if (status) return *status;
-  told(status.error());
-  return 1;
+  cli::report_error(status.error());
+  return cli::kFailed;
 }
 
 }  // namespace bsp::local

@@ -1,7 +1,7 @@
-// `bsp-operator local run`: a little cluster on this machine, one job in it, and nothing left of it afterwards.
+// `bsp-operator local run`: a small cluster on this machine for one job, removed when the job ends.
 //
-// The process the user started watches: it draws, restarts the operator's process (serve.h) should it die, and
-// cleans up at the end. Exit status: 0 the job succeeded, 1 it did not, 2 the call was wrong, 130 Ctrl-C.
+// The process that the user starts displays the job, restarts the operator's process (serve.h) if it dies, and cleans up
+// at the end. Exit code: operator/cli/exit_code.h; kFailed if the job failed.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@ namespace bsp::local {
 
 int run(std::span<const std::string> args);
 
-// Takes away what a store holds outside of it and then the store itself: containers, network namespaces, mounts,
-// files. Fine if nothing is there. No operator may serve it any more.
+// Removes a store and everything that belongs to it: containers, network namespaces, mounts, files. Succeeds if there is
+// nothing. No operator may be running on it.
 Result<void> remove_cluster(const std::string& root, const std::string& name_space);
 
 }  // namespace bsp::local

@@ -28,12 +28,13 @@ Result<reconcile::ImageDefaults> image_defaults(const std::string& image) {
 }  // namespace
 
 Result<void> serve(const ServeOptions& options) {
-  // Before any thread is made, so that only sigwait() below ever sees it.
+  // Block it before starting any thread, so that only sigwait() below receives it.
   sigset_t end;
   sigemptyset(&end);
   sigaddset(&end, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &end, nullptr);
-  BSP_TRY(const auto store, Store::open({.root = options.root, .name_space = options.name_space, .admission = admit}));
+  BSP_TRY(const auto store,
+          Store::open({.root = options.place.root, .name_space = options.place.name_space, .admission = admit}));
   BSP_TRY(const auto node, PodmanNode::start(*store));
   const Network network(store->directory());
   BSP_TRY(const std::string hub, network.hub());
@@ -43,7 +44,7 @@ Result<void> serve(const ServeOptions& options) {
     record = [path = options.record](const std::string&, const std::string&, const std::string& line) {
       reconcile::record_line(path, line);
     };
-  reconcile::Shell shell(*store, {.name_space = options.name_space,
+  reconcile::Shell shell(*store, {.name_space = options.place.name_space,
                                   .network = hub,
                                   .image_defaults = image_defaults,
                                   .log_tail =
@@ -54,7 +55,7 @@ Result<void> serve(const ServeOptions& options) {
                                   .record = std::move(record)});
   int signal = 0;
   ::sigwait(&end, &signal);
-  log_debug("the operator ends", {{"signal", signal}});
+  log_debug("operator stopped", {{"signal", signal}});
   return {};
 }
 

@@ -1,21 +1,21 @@
-// The operator of local mode, in a process of its own: the node and the shell over one store.
+// The operator of local mode, a process of its own: the node and the shell over one store.
 //
-// It may be killed at any moment: containers go on, and the next one takes them over.
+// It may be killed at any moment: containers keep running, and the next operator adopts them.
 #pragma once
 
 #include <string>
 
 #include "base/core/error.h"
+#include "operator/local/cli/place.h"
 
 namespace bsp::local {
 
 struct ServeOptions {
-  std::string root = "/run/bsp-operator";
-  std::string name_space = "default";
-  std::string record;  // file to which every rescheduling call is added; "": none
+  Place place;
+  std::string record;  // file to which every rescheduling call is appended; "": none
 };
 
-// Works until SIGTERM. kConflict: another one serves this namespace.
+// Runs until SIGTERM. kConflict if another operator runs in this namespace.
 Result<void> serve(const ServeOptions& options);
 
 }  // namespace bsp::local

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kRows = 16;  // of a table, before the rest is only counted
+constexpr std::size_t kRows = 16;  // of a table; the others are only counted
 constexpr std::size_t kBar = 40;
 
 std::string repeat(const char* text, std::size_t n) {

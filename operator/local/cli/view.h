@@ -1,6 +1,5 @@
-// A job as `local run` shows it while it runs: on a terminal a block of bars that is redrawn in place,
-// elsewhere one line a second; above it everything that happens, once: decisions with their reasons, moves with
-// their phases, changes of the job's phase.
+// How `local run` displays a running job: on a terminal a block of bars, redrawn in place, elsewhere one line per second.
+// Above it, once each: decisions with their reasons, moves with their phases, changes of the job's phase.
 #pragma once
 
 #include <chrono>
@@ -21,9 +20,9 @@ class View {
   View(std::FILE* out, bool terminal) : out_(out), terminal_(terminal) {}
   ~View();
 
-  // Call it whenever anything may have changed; it knows what it has shown.
+  // Call it whenever anything may have changed; it prints each change once.
   void update(const crds::BspJob& job, const std::vector<crds::RankMigration>& migrations);
-  // A line of its own, above the block.
+  // Prints a line above the block.
   void say(const std::string& line);
 
  private:
@@ -39,10 +38,10 @@ class View {
   std::map<std::string, std::size_t> phases_shown_;  // of each migration
   std::map<std::string, bool> gain_shown_;
   std::chrono::steady_clock::time_point progress_{};
-  std::optional<Superstep> superstep_;  // last one said as a plain line
+  std::optional<Superstep> superstep_;  // of the last plain line
 };
 
-// The parts, as lines; `local describe` prints them too.
+// Also for `local describe`.
 std::vector<std::string> decision_lines(const crds::Decision& decision);
 std::vector<std::string> bar_lines(const crds::BspJob& job, std::size_t width);
 std::string pause_line(const crds::PauseParts& pause);

@@ -184,18 +184,18 @@ TEST_F(Advise, AFileWithoutCallsIsAMistake) {
 
 TEST(AdviseOptions, MistakesAreNamedWithTheRemedy) {
   for (const auto& [words, what] :
-       {std::pair{Words{}, "-f is missing: which record?"},
-        {Words{"-f", "x", "y"}, "what is y for?"},
+       {std::pair{Words{}, "-f is missing: from local run --record"},
+        {Words{"-f", "x", "y"}, "unexpected argument \"y\""},
         {Words{"-f", "x", "--heuristc", "Top"}, "unknown option --heuristc; did you mean --heuristic?"},
         {Words{"-f", "x", "--heuristic", "Best"}, "unknown heuristic 'Best': use one of Top,"},
         {Words{"-f", "x", "--heuristic", "Top,"}, "unknown heuristic ''"},
-        {Words{"-f", "x", "--alpha", "2.5"}, "--alpha: \"2.5\" is not a whole number"},
+        {Words{"-f", "x", "--alpha", "2.5"}, "--alpha \"2.5\": must be a whole number"},
         {Words{"-f", "x", "--alpha", "0"}, "--alpha must be at least 1, is 0"},
         {Words{"-f", "x", "--d", "2"}, "--d must be above 0 and below 1, is 2"},
-        {Words{"-f", "x", "--x", "most"}, "--x: \"most\" is not a number"},
+        {Words{"-f", "x", "--x", "most"}, "--x \"most\": must be a number"},
         {Words{"-f", "x", "--delta", "nan"}, "--delta must be at least 0"},
-        {Words{"-f", "x", "--horizon", "day"}, "--horizon: \"day\" is none of Window, Superstep, Job"},
-        {Words{"-f", "x", "-o", "yaml"}, "-o: \"yaml\" is neither text nor json"}}) {
+        {Words{"-f", "x", "--horizon", "day"}, "--horizon \"day\": must be Window, Superstep or Job"},
+        {Words{"-f", "x", "-o", "yaml"}, "-o \"yaml\": must be text or json"}}) {
     const auto o = parse_options(words);
     ASSERT_FALSE(o) << what;
     EXPECT_EQ(o.error().code, ErrorCode::kInvalid);

@@ -23,7 +23,7 @@ TEST(Options, WithoutAnyItLooksAfterAllNamespaces) {
   EXPECT_FALSE(o->leader_elect);
   EXPECT_TRUE(o->pods.scheduled);
   EXPECT_TRUE(o->pods.user_namespace);
-  EXPECT_EQ(o->metrics_address, "") << "nobody gets the figures unasked";
+  EXPECT_EQ(o->metrics_address, "") << "metrics are off by default";
   EXPECT_FALSE(o->exchange.mechanism);
   EXPECT_TRUE(parse_options(Words{"--exchange=Bookings"}));
 }
@@ -86,7 +86,7 @@ TEST(Options, WhatIsWrongIsNamedWithTheRemedy) {
   for (const auto& [words, what] :
        {std::pair{Words{"--leader-elct"}, "did you mean --leader-elect?"},
         {Words{"--kubeconfig"}, "--kubeconfig needs a value"},
-        {Words{"--workers", "0"}, "--workers: \"0\" is a number from 1 to 64"},
+        {Words{"--workers", "0"}, "--workers \"0\": must be a number from 1 to 64"},
         {Words{"--workers", "2x"}, "--workers"},
         {Words{"--metrics-address", "8080"}, "IP:PORT"},
         {Words{"--metrics-address", "a:99999"}, "IP:PORT"},
@@ -97,7 +97,7 @@ TEST(Options, WhatIsWrongIsNamedWithTheRemedy) {
         {Words{"--start-timeout=0"}, "from 1 to 86400"},
         {Words{"--target-timeout=0"}, "from 1 to 86400"},
         {Words{"--user-namespaces=maybe"}, "true or false"},
-        {Words{"job.yaml"}, "what is job.yaml for?"}}) {
+        {Words{"job.yaml"}, "unexpected argument \"job.yaml\""}}) {
     const auto o = parse_options(words);
     ASSERT_FALSE(o) << words[0];
     EXPECT_EQ(o.error().code, ErrorCode::kInvalid);
@@ -118,13 +118,14 @@ TEST(Options, OfAnExchangeBelongTogether) {
     const auto o = parse_options(words);
     return o ? std::string("accepted") : o.error().message;
   };
-  EXPECT_THAT(with(0, nullptr), HasSubstr("say which with --namespace"));
+  EXPECT_THAT(with(0, nullptr), HasSubstr("add --namespace"));
   EXPECT_THAT(with(0, "--namespace=c"), HasSubstr("--exchange-members lacks c, which is this operator's --namespace"));
   EXPECT_THAT(with(1, nullptr), HasSubstr("go with --exchange Naive, Increments or Snapshot"));
-  EXPECT_THAT(with(1, "--exchange=Gossip"), HasSubstr("is Bookings, Naive, Increments or Snapshot"));
+  EXPECT_THAT(with(1, "--exchange=Gossip"), HasSubstr("must be Bookings, Naive, Increments or Snapshot"));
   EXPECT_THAT(with(2, nullptr), HasSubstr("--exchange Increments needs --exchange-members"));
   EXPECT_THAT(with(2, "--exchange-members=a=10.0.0.1:1"), HasSubstr("names this operator only"));
-  EXPECT_THAT(with(2, "--exchange-members=a=x:1,a=y:1"), HasSubstr("names a twice"));
+  EXPECT_THAT(with(2, "--exchange-members=a=x:1,a=y:1"),
+              HasSubstr("\"a=y:1\" must be NAMESPACE=HOST:PORT with each namespace once"));
   for (const char* bad : {"a", "a=x", "=x:1", "a=:1", "a=x:", "a=x:1,,b=y:1"})
     EXPECT_THAT(with(2, (std::string("--exchange-members=") + bad).c_str()), HasSubstr("NAMESPACE=HOST:PORT")) << bad;
   EXPECT_THAT(with(3, nullptr), HasSubstr("--exchange Increments needs --exchange-tls DIR with ca.pem"));

@@ -5,13 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json/yaml.h"
+#include "operator/cli/table.h"
 #include "operator/local/cli/describe.h"
 #include "operator/local/cli/resources.h"
-#include "operator/local/cli/table.h"
 
 namespace bsp::local {
 namespace {
 
+using cli::age;
 using nlohmann::json;
 using ::testing::HasSubstr;
 
@@ -161,9 +162,8 @@ TEST(Get, YamlIsAsKubectlWritesIt) {
   EXPECT_EQ(read_yaml(text).value().at(0), object);
 }
 
-TEST(Get, MisspeltKindsAndFormats) {
+TEST(Get, SuggestsTheNearestKind) {
   EXPECT_THAT(resource_named("bspjbs").error().message, HasSubstr("did you mean bspjobs?"));
-  EXPECT_THAT(output_named("ymal").error().message, HasSubstr("did you mean yaml?"));
 }
 
 TEST(Age, AsKubectlRounds) {
@@ -188,7 +188,7 @@ TEST(Describe, TellsAllOfAJob) {
   for (const char* part :
        {"Name:             lattice-boltzmann\n", "Phase:            Running\n", "Imbalance:        61.2 %\n",
         "Migrations:       2 succeeded, 0 rolled back, 0 failed, 0 under way; 1 waves\n",
-        "Gain:             predicted not known yet, realised 1.500 s\n",
+        "Gain:             predicted unknown yet, realised 1.500 s\n",
         "Ranks per Set:\n  SET    RANKS   SLOTS\n  slow   1       2\n  fast   3       4\n",
         "  0      slow   slow-0   lattice-boltzmann-r0-g0   0.0500   0.0400      1.0 MiB   yes\n",
         "no: an open file of MPI-IO\n", "Last decision:\n  call after superstep 40\n", "Calibration:      <none>\n",
@@ -203,7 +203,7 @@ TEST(Describe, TellsAllOfAMigration) {
   ASSERT_TRUE(migration) << migration.error().message;
   const std::string text = describe_migration(*migration, kNow);
   for (const char* part : {"Rank:             1\n", "From:             slow\n", "Carried:          50.0 MiB\n",
-                           "Gain:             predicted 2.500 s, realised not known yet\n",
+                           "Gain:             predicted 2.500 s, realised unknown yet\n",
                            "  Preparing   2026-11-21T04:59:01.500000Z   1500.0\n", "  254.3      0.0    0.0     60.0"})
     EXPECT_THAT(text, HasSubstr(part));
 }

@@ -1,16 +1,17 @@
-// get, describe, logs: looking without touching.
+// get, describe and logs: the commands that only read.
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <format>
+#include <optional>
 
 #include "base/json/fields.h"
-#include "operator/local/cli/args.h"
+#include "operator/cli/exit_code.h"
+#include "operator/cli/table.h"
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/describe.h"
+#include "operator/local/cli/place.h"
 #include "operator/local/cli/resources.h"
 #include "operator/local/cli/summary.h"
-#include "operator/local/cli/table.h"
 #include "operator/local/cli/view.h"
 
 namespace bsp::local {
@@ -19,13 +20,8 @@ namespace {
 using kube::Object;
 using std::chrono::milliseconds;
 
-constexpr const char* kGetUsage =
-    "usage: bsp-operator local get [bspjobs|rankmigrations|pods|nodes|events] [NAME] [-n NAMESPACE]\n"
-    "                              [-o table|wide|json|yaml|name] [-w]";
-constexpr const char* kDescribeUsage = "usage: bsp-operator local describe bspjob|rankmigration NAME [-n NAMESPACE]";
-constexpr const char* kLogsUsage = "usage: bsp-operator local logs RANK [--job NAME] [-f] [-n NAMESPACE]";
 constexpr milliseconds kWatch{60'000};
-constexpr milliseconds kFollow{200};  // logs are files, whose growth no watch tells
+constexpr milliseconds kFollow{200};  // logs are files, which the store doesn't watch
 
 void put(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -36,16 +32,16 @@ Time now() { return SystemClock().now(); }
 
 std::string text(const Object& object, const char* field) { return text_at(object, field); }
 
-// Oldest first, as kubectl sorts events that are looked at for themselves.
+// Oldest first, as kubectl sorts a list of events.
 void sort_by_time(std::vector<Object>& events) {
   std::ranges::stable_sort(events, {}, [](const Object& e) { return last_seen(e); });
 }
 
-// Until Ctrl-C: what is there, then every change in the columns' first widths.
+// Until Ctrl-C: prints the objects, then every change in columns of the same widths.
 Result<int> watch(Store& store, const Resource& resource, const std::string& name, Output output) {
   const bool wide = output == Output::kWide;
   const bool table_like = wide || output == Output::kTable;
-  Table table(header_of(resource, wide));
+  cli::Table table(header_of(resource, wide));
   std::string cursor;
   for (bool first = true;; first = false) {
     BSP_TRY(const auto events,
@@ -67,18 +63,29 @@ Result<int> watch(Store& store, const Resource& resource, const std::string& nam
 }
 
 Result<int> get(std::span<const std::string> words) {
-  BSP_TRY(const Args args, parse_args(words, {kGetUsage, {{"-o", "output"}}, {{"-w", "watch"}}}));
-  if (args.words.size() > 2) return fail(ErrorCode::kInvalid, kGetUsage);
-  std::string kind = args.words.empty() ? "bspjobs" : args.words[0];
-  std::string name = args.words.size() == 2 ? args.words[1] : "";
+  std::string kind = "bspjobs", name;
+  Output output = Output::kTable;
+  bool watches = false;
+  Place place;
+  cli::Command command("bsp-operator local get", "List objects, or print one.");
+  command.argument("KIND", "bspjobs, rankmigrations, pods, nodes or events (default: bspjobs)", kind);
+  command.argument("NAME", "of one object", name);
+  command.option("-o,--output", "FORMAT", "table, wide, json, yaml or name (default: table)",
+                 cli::one_of(output, {{"table", Output::kTable},
+                                      {"wide", Output::kWide},
+                                      {"json", Output::kJson},
+                                      {"yaml", Output::kYaml},
+                                      {"name", Output::kName}}));
+  command.flag("-w,--watch", "print every change until Ctrl-C", watches);
+  declare_place(command, place);
+  BSP_CHECK_OK(command.parse(words));
   if (const auto slash = kind.find('/'); slash != std::string::npos && name.empty()) {  // pod/NAME
     name = kind.substr(slash + 1);
     kind.resize(slash);
   }
   BSP_TRY(const Resource* resource, resource_named(kind));
-  BSP_TRY(const Output output, output_named(args.get("output", "table")));
-  BSP_TRY(const auto store, open_store(args));
-  if (args.has("watch")) return watch(*store, *resource, name, output);
+  BSP_TRY(const auto store, open_store(place));
+  if (watches) return watch(*store, *resource, name, output);
   std::vector<Object> objects;
   const kube::Kind wanted{resource->api_version, resource->kind};
   if (!name.empty()) {
@@ -97,17 +104,22 @@ Result<int> get(std::span<const std::string> words) {
 }
 
 Result<int> describe(std::span<const std::string> words) {
-  BSP_TRY(const Args args, parse_args(words, {kDescribeUsage}));
-  if (args.words.size() != 2) return fail(ErrorCode::kInvalid, kDescribeUsage);
-  BSP_TRY(const Resource* resource, resource_named(args.words[0]));
+  std::string kind, name;
+  Place place;
+  cli::Command command("bsp-operator local describe", "Print a BSPJob or a RankMigration for people.");
+  command.argument("KIND", "bspjob or rankmigration", kind).required();
+  command.argument("NAME", "of the object", name).required();
+  declare_place(command, place);
+  BSP_CHECK_OK(command.parse(words));
+  BSP_TRY(const Resource* resource, resource_named(kind));
   if (resource->kind != kBspJob.kind && resource->kind != kRankMigration.kind)
     return fail(ErrorCode::kInvalid,
-                std::format("only BSPJobs and RankMigrations are described; see: bsp-operator local get {} {} "
+                std::format("only BSPJobs and RankMigrations have a description; see: bsp-operator local get {} {} "
                             "-o yaml",
-                            resource->singular, args.words[1]));
-  BSP_TRY(const auto store, open_store(args));
+                            resource->singular, name));
+  BSP_TRY(const auto store, open_store(place));
   const std::string& name_space = store->options().name_space;
-  BSP_TRY(const Object object, store->get({{resource->api_version, resource->kind}, name_space, args.words[1]}));
+  BSP_TRY(const Object object, store->get({{resource->api_version, resource->kind}, name_space, name}));
   if (resource->kind == kRankMigration.kind) {
     BSP_TRY(const auto migration, crds::rank_migration_from_json(object));
     put(describe_migration(migration, now()));
@@ -127,26 +139,27 @@ Result<int> describe(std::span<const std::string> words) {
 }
 
 Result<int> logs(std::span<const std::string> words) {
-  BSP_TRY(const Args args, parse_args(words, {kLogsUsage, {{"--job", "job"}}, {{"-f", "follow"}}}));
-  if (args.words.size() != 1) return fail(ErrorCode::kInvalid, kLogsUsage);
-  std::uint32_t rank = 0;
-  const std::string& word = args.words[0];
-  if (const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), rank);
-      error != std::errc{} || end != word.data() + word.size())
-    return fail(ErrorCode::kInvalid, std::format("\"{}\" is not a rank's number\n{}", word, kLogsUsage));
-  BSP_TRY(const auto store, open_store(args));
-  BSP_TRY(Object object, find_job(*store, args.get("job")));
+  std::optional<std::uint32_t> rank;
+  std::string name;
+  bool follows = false;
+  Place place;
+  cli::Command command("bsp-operator local logs", "Print what a rank has written, in all its pods.");
+  command.argument("RANK", "number of the rank", cli::number(rank)).required();
+  command.text("--job", "NAME", "name of the job, if there are several", name);
+  command.flag("-f,--follow", "print new output until the job ends", follows);
+  declare_place(command, place);
+  BSP_CHECK_OK(command.parse(words));
+  BSP_TRY(const auto store, open_store(place));
+  BSP_TRY(Object object, find_job(*store, name));
   std::size_t shown = 0;
   std::string cursor;
   for (;;) {
     BSP_TRY(const auto job, crds::bsp_job_from_json(object));
-    if (rank >= job.spec.ranks)
-      return fail(ErrorCode::kInvalid, std::format("job {} has the ranks 0 to {}, and no rank {}", job.metadata.name,
-                                                   job.spec.ranks - 1, rank));
-    const std::string output = rank_output(store->directory() + "/logs", job, rank);
+    BSP_CHECK_OK(check_rank(job, *rank));
+    const std::string output = rank_output(store->directory() + "/logs", job, *rank);
     if (output.size() > shown) put(output.substr(shown));
     shown = std::max(shown, output.size());
-    if (!args.has("follow") || crds::is_finished(job.status.phase)) return 0;
+    if (!follows || crds::is_finished(job.status.phase)) return 0;
     BSP_TRY(const auto events, store->wait({kBspJob}, store->options().name_space, cursor, kFollow));
     for (const auto& event : events) {
       if (text_at(part_at(event.object, "metadata"), "name") != job.metadata.name) continue;
@@ -160,15 +173,15 @@ Result<int> logs(std::span<const std::string> words) {
 
 int local_get(std::span<const std::string> args) {
   const auto status = get(args);
-  return status ? *status : told(status.error());
+  return status ? *status : cli::report_error(status.error());
 }
 int local_describe(std::span<const std::string> args) {
   const auto status = describe(args);
-  return status ? *status : told(status.error());
+  return status ? *status : cli::report_error(status.error());
 }
 int local_logs(std::span<const std::string> args) {
   const auto status = logs(args);
-  return status ? *status : told(status.error());
+  return status ? *status : cli::report_error(status.error());
 }
 
 }  // namespace bsp::local

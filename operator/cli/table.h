@@ -7,7 +7,7 @@
 
 #include "base/core/clock.h"
 
-namespace bsp::local {
+namespace bsp::cli {
 
 // Columns as wide as their widest cell and three blanks more, at least six (kubectl's tabwriter). Characters are
 // counted, not bytes; no blanks at the end of a line.
@@ -33,4 +33,4 @@ class Table {
 // 45s, 3m20s, 12m, 3h5m, 26h, 3d4h, 20d: kubectl's rounding. "<unknown>" if `since` is not set.
 std::string age(Time since, Time now);
 
-}  // namespace bsp::local
+}  // namespace bsp::cli

@@ -1,4 +1,4 @@
-#include "operator/local/cli/args.h"
+#include "operator/local/cli/place.h"
 
 #include <unistd.h>
 
@@ -11,22 +11,22 @@
 
 namespace bsp::local {
 
-Result<Args> parse_args(std::span<const std::string> args, Syntax syntax) {
-  syntax.valued.insert({{"-n", "namespace"}, {"--store", "store"}});
-  return parse_arguments(args, syntax);
+void declare_place(cli::Command& command, Place& place) {
+  command.text("-n,--namespace", "NAMESPACE", std::format("namespace (default: {})", place.name_space),
+               place.name_space);
+  command.text("--store", "DIR", std::format("directory of the objects (default: {})", place.root), place.root);
 }
 
-Result<std::unique_ptr<Store>> open_store(const Args& args) {
-  const std::string root = args.get("store", "/run/bsp-operator");
-  const std::string name_space = args.get("namespace", "default");
+Result<std::unique_ptr<Store>> open_store(const Place& place) {
+  const auto& [root, name_space] = place;
   if (name_space.empty() || name_space.find('/') != std::string::npos || name_space.front() == '.')
-    return fail(ErrorCode::kInvalid, std::format("-n: \"{}\" is not a namespace's name", name_space));
+    return fail(ErrorCode::kInvalid, std::format("-n \"{}\": is not a namespace's name", name_space));
   const std::filesystem::path directory = std::filesystem::path(root) / name_space;
   std::error_code error;
-  const bool there = std::filesystem::is_directory(directory, error);
-  if (!there && ::geteuid() != 0 && !args.has("store"))
-    return fail(ErrorCode::kRefused, "local mode keeps its objects where only root can read them; use sudo");
-  if (!there)
+  const bool exists = std::filesystem::is_directory(directory, error);
+  if (!exists && ::geteuid() != 0 && root == Place{}.root)
+    return fail(ErrorCode::kRefused, "only root can read the objects of local mode; use sudo");
+  if (!exists)
     return fail(
         ErrorCode::kNotFound,
         std::format("nothing runs in namespace {}; start a job with: bsp-operator local run -f JOB.yaml --pools …",
@@ -49,6 +49,12 @@ Result<kube::Object> find_job(Store& store, const std::string& name) {
                 std::format("there are several BSPJobs; choose one with --job{}", crds::suggestion("", known)));
   return fail(ErrorCode::kNotFound, std::format("there is no BSPJob {} in namespace {}{}", name,
                                                 store.options().name_space, crds::suggestion(name, known)));
+}
+
+Result<void> check_rank(const crds::BspJob& job, std::uint32_t rank) {
+  if (rank < job.spec.ranks) return {};
+  return fail(ErrorCode::kInvalid,
+              std::format("job {} has no rank {}, only 0 to {}", job.metadata.name, rank, job.spec.ranks - 1));
 }
 
 }  // namespace bsp::local

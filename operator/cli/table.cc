@@ -1,9 +1,9 @@
-#include "operator/local/cli/table.h"
+#include "operator/cli/table.h"
 
 #include <algorithm>
 #include <format>
 
-namespace bsp::local {
+namespace bsp::cli {
 namespace {
 
 constexpr std::size_t kPadding = 3;
@@ -70,4 +70,4 @@ std::string age(Time since, Time now) {
   return std::format("{}y", d / 365);
 }
 
-}  // namespace bsp::local
+}  // namespace bsp::cli

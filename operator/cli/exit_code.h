@@ -1,0 +1,19 @@
+// How bsp-operator and bsp-simulate end.
+#pragma once
+
+#include "base/core/error.h"
+
+namespace bsp::cli {
+
+enum ExitCode : int {
+  kDone = 0,
+  kFailed = 1,       // the reason is on stderr
+  kUsage = 2,        // wrong command line, or wrong input that it names; the mistake and the remedy are on stderr
+  kCannotServe = 3,  // only from local run's inner process: the operator can't start, and a retry wouldn't help
+  kSignalled = 128,  // plus the signal's number: interrupted, for example 130 by Ctrl-C
+};
+
+// Prints "PROGRAM: …" to stderr. Returns kUsage for kInvalid, otherwise kFailed.
+int report_error(const Error& error, const char* program = "bsp-operator");
+
+}  // namespace bsp::cli
