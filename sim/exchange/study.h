@@ -1,8 +1,9 @@
-// The study: its runs and its document.
+// The study: its runs, and their results as JSON (page.py makes docs/exchange.md of them).
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "sim/exchange/gather.h"
@@ -20,12 +21,7 @@ struct StudyParams {
   double report_superstep_bytes = 0;
 };
 
-struct Study {
-  std::string markdown;
-  std::string picture;  // SVG
-};
-
-// The document contains `command`, the command line, and refers to the figure as `picture_name`.
-Study run_study(const StudyParams& params, const std::string& command, const std::string& picture_name);
+// Times are in seconds.
+nlohmann::json run_study(const StudyParams& params);
 
 }  // namespace bsp::sim::exchange

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "sim/reproduce/report.h"
+#include "sim/reproduce/comparison.h"
 
 namespace bsp::sim {
 namespace {

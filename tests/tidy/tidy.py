@@ -53,8 +53,8 @@ EDGES = {
     "sim": ["base/core", "crds", "operator/decide", "operator/local"],
     "sim/applications": ["base/core", "operator/decide", "sim"],
     "sim/yardsticks": ["operator/decide", "sim"],
-    "sim/reproduce": ["base/core", "operator/decide", "sim", "sim/applications", "sim/yardsticks"],
-    "sim/exchange": ["crds", "operator/exchange"],
+    "sim/reproduce": ["base/core", "operator/cli", "operator/decide", "sim", "sim/applications", "sim/yardsticks"],
+    "sim/exchange": ["crds", "operator/cli", "operator/exchange"],
     "sim/cli": ["base/core", "crds", "operator/cli", "operator/decide", "operator/observe", "operator/record", "sim", "sim/applications", "sim/trace"],
     "sim/trace": ["operator/record", "sim"],
     # Shared by the three programs, which include nothing else of each other.

@@ -1,8 +1,11 @@
-// The comparison as Markdown: every cell, every statement, the medians, the order of gains, the yardsticks.
+// The comparison as JSON: every cell, every statement, the medians, the order of gains, the yardsticks.
 //
-// Pure: the same tables and results produce the same text.
+// Pure: the same tables and results produce the same JSON.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <optional>
 #include <span>
 #include <string>
 
@@ -36,14 +39,13 @@ Score score_of(std::span<const Statement> statements, const Results& results, bo
 // The runs that compare our heuristics with the yardsticks.
 std::vector<RunKey> yardstick_runs();
 
-struct ReportParts {
+struct Comparison {
   std::span<const Table> tables;
   std::span<const Statement> statements;  // including the implied ones
   const Results& results;
-  std::string pictures{};     // directory of the figures, as the text refers to it; "" = none
-  std::string assumptions{};  // the last section
-  bool yardsticks = false;    // whether the results include yardstick_runs()
+  bool yardsticks = false;  // whether the results include yardstick_runs()
 };
-std::string report_of(const ReportParts& parts);
+// Everything that page.py shows.
+nlohmann::json to_json(const Comparison& comparison);
 
 }  // namespace bsp::sim
