@@ -69,11 +69,6 @@ Error error_of(int status, const std::string& body) {
   std::string message = text_at(answer, "message");
   Error error{code_for(status), "", status == 408 || status == 410 || status == 429 || status >= 500};
   if (status == 409) error.retryable = text_at(answer, "reason") != "AlreadyExists";
-  // Another field manager owns a field that we apply: a retry won't help.
-  const json& causes = part_at(part_at(answer, "details"), "causes");
-  if (status == 409 && causes.is_array() && !causes.empty() &&
-      text_at(causes.front(), "reason") == "FieldManagerConflict")
-    error.retryable = false;
   // Retry after an exceeded quota: capacity may become free.
   if (status == 403 && message.find("exceeded quota") != std::string::npos) error.retryable = true;
   if (message.empty()) {

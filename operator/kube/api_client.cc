@@ -198,44 +198,17 @@ Result<Object> ApiClient::replace(const Object& object, bool status) {
   }
 }
 
-Result<void> ApiClient::remove(const Key& given, const RemoveOptions& options) {
+Result<void> ApiClient::remove(const Key& given, const std::string& uid) {
   BSP_TRY(const Key key, checked(given));
   BSP_TRY(const Resource resource, resources_.find(key.kind));
-  Object body = {{"apiVersion", "v1"},
-                 {"kind", "DeleteOptions"},
-                 {"propagationPolicy", options.foreground ? "Foreground" : "Background"}};
-  if (!options.uid.empty()) body["preconditions"]["uid"] = options.uid;
-  if (!options.version.empty()) body["preconditions"]["resourceVersion"] = options.version;
-  if (options.grace) body["gracePeriodSeconds"] = options.grace->count();
+  Object body = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"propagationPolicy", "Background"}};
+  if (!uid.empty()) body["preconditions"]["uid"] = uid;
   auto answer =
       api_.send({.method = "DELETE", .target = resource.item(key.name_space, key.name), .body = text_of(body)});
   if (!answer) return std::unexpected(with_object(answer.error(), key));
   // After a repeated request, 404 may mean that our own earlier attempt deleted it.
   if (answer->ok() || (answer->status == 404 && answer->repeated)) return {};
   return std::unexpected(with_object(error_of(answer->status, answer->body), key));
-}
-
-Result<Object> ApiClient::apply(const Object& object, const ApplyOptions& options) {
-  return apply_to(object, options, false);
-}
-Result<Object> ApiClient::apply_status(const Object& object, const ApplyOptions& options) {
-  return apply_to(object, options, true);
-}
-
-Result<Object> ApiClient::apply_to(const Object& object, const ApplyOptions& options, bool status) {
-  BSP_TRY(Key key, key_of_object(object));
-  BSP_TRY(key, checked(key));
-  BSP_TRY(const Resource resource, resources_.find(key.kind));
-  Object body = object;
-  body["metadata"].erase("managedFields");  // the server rejects it
-  return write({.method = "PATCH",
-                .target = std::format(
-                    "{}{}?fieldManager={}&force={}{}", resource.item(key.name_space, key.name), status ? "/status" : "",
-                    percent_encode(options.field_manager.empty() ? options_.field_manager : options.field_manager),
-                    options.force, options.dry_run ? "&dryRun=All" : ""),
-                .body = text_of(body),
-                .content_type = "application/apply-patch+yaml"},  // JSON is YAML
-               key);
 }
 
 Result<Object> ApiClient::patch(const Key& given, const Object& merge, const std::string& subresource) {
@@ -259,12 +232,6 @@ Result<std::string> ApiClient::pod_log(const std::string& name_space, const std:
                                            resource.item(key.name_space, key.name), percent_encode(options.container),
                                            options.tail_lines, options.limit_bytes)}));
   return std::move(answer.body);
-}
-
-Result<std::string> ApiClient::server_version() {
-  BSP_TRY(const Answer answer, api_.call({.target = "/version"}));
-  BSP_TRY(const Object version, parse_object(answer.body, "/version"));
-  return text_at(version, "gitVersion");
 }
 
 std::shared_ptr<ApiClient::Watch> ApiClient::watch_of(const std::vector<Kind>& kinds, const std::string& name_space,

@@ -26,13 +26,6 @@ Object unpack(const std::string& packed) { return Object::from_cbor(packed, true
 
 }  // namespace
 
-Indexer by_label(std::string label) {
-  return [label = std::move(label)](const Object& object) -> std::vector<std::string> {
-    const std::string value = text_at(part_at(part_at(object, "metadata"), "labels"), label.c_str());
-    return value.empty() ? std::vector<std::string>{} : std::vector{value};
-  };
-}
-
 Cache::Cache(Client& client, CacheOptions options) : client_(client), options_(std::move(options)) {
   for (const CachedKind& spec : options_.kinds) stores_[spec.kind].spec = &spec;
   thread_ = std::thread([this] { run(); });

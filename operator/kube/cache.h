@@ -33,9 +33,6 @@ struct CachedKind {
   std::function<void(Object&)> trim = {};  // removes unused fields
 };
 
-// Indexes by the value of a label.
-Indexer by_label(std::string label);
-
 struct CacheOptions {
   std::string name_space;  // "": all namespaces
   std::vector<CachedKind> kinds;

@@ -1,7 +1,6 @@
 #include "operator/kube/modify.h"
 
 #include <algorithm>
-#include <format>
 
 #include "operator/kube/fields.h"
 
@@ -59,22 +58,6 @@ bool has_finalizer(const Object& object, const std::string& finalizer) {
 }
 
 bool is_being_deleted(const Object& object) { return !metadata_text(object, "deletionTimestamp").empty(); }
-
-Result<Object> add_finalizer(Client& client, const Key& key, const std::string& finalizer) {
-  bool too_late = false;
-  auto done = modify(client, key, [&](Object& object) {
-    if (has_finalizer(object, finalizer)) return false;
-    too_late = is_being_deleted(object);
-    if (too_late) return false;
-    Object& all = object["metadata"]["finalizers"];
-    if (!all.is_array()) all = Object::array();
-    all.push_back(finalizer);
-    return true;
-  });
-  if (done && too_late)
-    return fail(ErrorCode::kConflict, std::format("{} {} is being deleted", key.kind.kind, key.name));
-  return done;
-}
 
 Result<void> remove_finalizer(Client& client, const Key& key, const std::string& uid, const std::string& finalizer) {
   const auto done = modify(client, key, [&](Object& object) {

@@ -20,9 +20,7 @@ std::optional<Object> merge_patch(const Object& before, const Object& after);
 
 bool has_finalizer(const Object& object, const std::string& finalizer);
 bool is_being_deleted(const Object& object);
-// Neither writes if nothing changes. kConflict if the object is being deleted: it can't get a new finalizer.
-Result<Object> add_finalizer(Client& client, const Key& key, const std::string& finalizer);
-// Succeeds if the object no longer exists. Leaves a new object of the same name alone.
+// Writes nothing if nothing changes. Succeeds if the object no longer exists. Leaves a new object of the same name alone.
 Result<void> remove_finalizer(Client& client, const Key& key, const std::string& uid, const std::string& finalizer);
 
 }  // namespace bsp::kube

@@ -44,15 +44,6 @@ json as_sent(json object) {
   return object;
 }
 
-// The paths of all leaves, "/spec/replicas".
-void leaves(const json& value, const std::string& path, std::map<std::string, json>& found) {
-  if (!value.is_object()) {
-    found[path] = value;
-    return;
-  }
-  for (const auto& [key, part] : value.items()) leaves(part, path + "/" + key, found);
-}
-
 bool selected(const json& object, const std::string& selector) {
   if (selector.empty()) return true;
   for (const std::string& term : split(selector, ',')) {
@@ -318,58 +309,13 @@ ApiServer::Outcome ApiServer::replace(const Target& t, json object) {
 }
 
 ApiServer::Outcome ApiServer::patch(const Target& t, const std::string& type, const json& body) {
-  if (type == "application/apply-patch+yaml") return apply(t, body);
+  if (type != "application/merge-patch+json") return {415, status(415, "UnsupportedMediaType", type)};
   const std::string key = t.name_space + "/" + t.name;
   const auto it = objects_[t.collection()].find(key);
   if (it == objects_[t.collection()].end())
     return {404, status(404, "NotFound", std::format("{} \"{}\" not found", t.plural, t.name))};
   json next = it->second;
   next.merge_patch(body);
-  return replace(t, next);
-}
-
-// The manager that applied a leaf owns it: others may only set it to the same value, or force it. A leaf that its owner
-// no longer applies is removed.
-ApiServer::Outcome ApiServer::apply(const Target& t, const json& body) {
-  const std::string key = t.name_space + "/" + t.name, manager = t.query.at("fieldManager");
-  const bool is_new = !objects_[t.collection()].contains(key);
-  if (is_new && t.sub == "status") return {404, status(404, "NotFound", "not found")};
-  auto& owners = owners_[t.collection() + key];
-  json current =
-      is_new ? json{{"apiVersion", body["apiVersion"]}, {"kind", body["kind"]}, {"metadata", {{"name", t.name}}}}
-             : objects_[t.collection()][key];
-  std::map<std::string, json> wanted;
-  for (const char* part : {"spec", "status", "data"})
-    if (body.contains(part)) leaves(body[part], std::string("/") + part, wanted);
-  if (body["metadata"].contains("labels")) leaves(body["metadata"]["labels"], "/metadata/labels", wanted);
-  json next = current;
-  for (const auto& [path, value] : wanted) {
-    const auto owner = owners.find(path);
-    const json::json_pointer at(path);
-    if (owner != owners.end() && owner->second != manager && current.value(at, json()) != value &&
-        t.query.at("force") != "true") {
-      json conflict =
-          status(409, "Conflict",
-                 std::format("Apply failed with 1 conflict: conflict with \"{}\": .{}", owner->second, path.substr(1)));
-      conflict["details"] = {{"causes", {{{"reason", "FieldManagerConflict"}, {"field", path}}}}};
-      return {409, conflict};
-    }
-    next[at] = value;
-  }
-  for (auto it = owners.begin(); it != owners.end();) {
-    const bool mine = it->second == manager && it->first.starts_with("/status") == (t.sub == "status");
-    if (mine && !wanted.contains(it->first)) {
-      const json::json_pointer at(it->first);
-      next[at.parent_pointer()].erase(at.back());
-      it = owners.erase(it);
-    } else {
-      ++it;
-    }
-  }
-  for (const auto& [path, value] : wanted) owners[path] = manager;
-  if (is_new) return create(t, next);
-  next["metadata"].erase("resourceVersion");
-  next["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"];
   return replace(t, next);
 }
 

@@ -62,7 +62,6 @@ class ApiServer {
   Outcome create(const Target& t, json object);
   Outcome replace(const Target& t, json object);
   Outcome patch(const Target& t, const std::string& type, const json& body);
-  Outcome apply(const Target& t, const json& body);
   Outcome remove(const Target& t, const json& options);
   void watch(const Target& t, Reply& reply);
   json store(const Target& t, const std::string& key, json object, const char* type);
@@ -70,9 +69,8 @@ class ApiServer {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, std::map<std::string, Resource>> served_;     // root -> plural
-  std::map<std::string, std::map<std::string, json>> objects_;        // collection -> "ns/name"
-  std::map<std::string, std::map<std::string, std::string>> owners_;  // object -> leaf -> manager
+  std::map<std::string, std::map<std::string, Resource>> served_;  // root -> plural
+  std::map<std::string, std::map<std::string, json>> objects_;     // collection -> "ns/name"
   std::deque<Change> changes_;
   std::uint64_t version_ = 100;
   std::uint64_t compacted_ = 0;

@@ -84,7 +84,7 @@ TEST_F(ClientTest, RecreatedObjectIsAnotherObject) {
   ASSERT_TRUE(client->create(widget("a")));
   old["metadata"].erase("resourceVersion");
   EXPECT_EQ(client->update_status(old).error().code, ErrorCode::kConflict);
-  const auto removed = client->remove(key(kWidget, "a"), {.uid = old["metadata"]["uid"]});
+  const auto removed = client->remove(key(kWidget, "a"), old["metadata"]["uid"]);
   ASSERT_FALSE(removed);
   EXPECT_EQ(removed.error().code, ErrorCode::kConflict);
   EXPECT_TRUE(client->get(key(kWidget, "a")));
@@ -185,35 +185,6 @@ TEST_F(ClientTest, FindsAKindOnceItIsServed) {
   EXPECT_TRUE(client->create(widget("a")));
 }
 
-TEST_F(ClientTest, ApplyOwnsItsFieldsOnly) {
-  auto client = open();
-  install_widgets(*client);
-  Object mine = widget("a");
-  mine["spec"] = {{"rank", 1}, {"set", "slow"}};
-  const Object made = client->apply(mine).value();
-  EXPECT_EQ(made["spec"]["set"], "slow");
-  EXPECT_EQ(client->apply(mine).value()["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"])
-      << "the same apply writes nothing";
-  Object theirs = widget("a");
-  theirs["spec"] = {{"colour", "red"}};
-  ASSERT_TRUE(client->apply(theirs, {.field_manager = "somebody"}));
-  mine["spec"].erase("set");
-  const Object after = client->apply(mine).value();
-  EXPECT_FALSE(after["spec"].contains("set")) << "fields that we no longer apply are removed";
-  EXPECT_EQ(after["spec"]["colour"], "red") << "other managers' fields stay";
-  theirs["spec"] = {{"colour", "red"}, {"rank", 5}};
-  const auto conflict = client->apply(theirs, {.field_manager = "somebody", .force = false});
-  ASSERT_FALSE(conflict);
-  EXPECT_EQ(conflict.error().code, ErrorCode::kConflict);
-  EXPECT_FALSE(conflict.error().retryable);
-  EXPECT_THAT(conflict.error().message, HasSubstr("bsp-operator")) << "it names the owner";
-  Object status = widget("a");
-  status.erase("spec");
-  status["status"] = {{"phase", "Running"}};
-  EXPECT_EQ(client->apply_status(status).value()["status"]["phase"], "Running");
-  EXPECT_EQ(client->get(key(kWidget, "a")).value()["spec"]["rank"], 1);
-}
-
 TEST_F(ClientTest, MergePatchWithAVersionLocks) {
   auto client = open();
   const Object made = client->create(config_map("a")).value();
@@ -308,8 +279,6 @@ TEST_F(ClientTest, ConnectionsAreKeptAlive) {
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(client->get(key(kConfigMap, "a")));
   EXPECT_EQ(server_.connections(), 1);
 }
-
-TEST_F(ClientTest, ServerVersion) { EXPECT_THAT(open()->server_version().value(), HasSubstr("v1.")); }
 
 }  // namespace
 }  // namespace bsp::kube_test
