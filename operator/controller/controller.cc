@@ -49,7 +49,7 @@ Result<std::unique_ptr<kube::ApiClient>> client_with(const kube::Config& config,
 std::string tail_of(kube::ApiClient& client, const std::string& name_space, const std::string& pod) {
   const auto log = client.pod_log(name_space, pod, {.container = std::string(names::kAppContainer)});
   if (log) return *log;
-  log_debug("a pod's log can't be read", {{"pod", pod}, {"error", log.error().message}});
+  log_debug("failed to read a pod's log", {{"pod", pod}, {"error", log.error().message}});
   return "";
 }
 
@@ -125,7 +125,7 @@ Controller::~Controller() {
 void Controller::lead(bool leads) {
   if (!leads) return end_term();
   auto term = begin_term();
-  if (!term) return log_error("the operator can't work", {{"error", term.error().message}});
+  if (!term) return log_error("failed to start as leader", {{"error", term.error().message}});
   const std::lock_guard lock(mutex_);
   term_ = std::move(*term);
 }
@@ -204,11 +204,11 @@ void Controller::end_term() {
 Page Controller::readiness() {
   const std::lock_guard lock(mutex_);
   if (term_)
-    return term_->shell->ready() ? Page{200, "leads\n"} : Page{503, "the first list of objects is not complete\n"};
-  if (!election_) return {503, "not started\n"};
+    return term_->shell->ready() ? Page{200, "leader\n"} : Page{503, "leader, still listing objects\n"};
+  if (!election_) return {503, "starting\n"};
   const std::string holder = election_->holder();
-  return holder.empty() ? Page{503, "the Lease has not been read\n"}
-                        : Page{200, std::format("stands by for {}\n", holder)};
+  return holder.empty() ? Page{503, "waiting for the Lease\n"}
+                        : Page{200, std::format("stand-by of {}\n", holder)};
 }
 
 Page Controller::metrics() {

@@ -108,7 +108,7 @@ class Endpoints::Server {
 
   // The listener stays readable, so don't poll it for a while.
   void out_of_descriptors() {
-    log_warning("a connection of a probe or a scrape can't be accepted",
+    log_warning("failed to accept a connection of a probe or scrape",
                 {{"error", fail_errno("accept").error().message}});
     if (!connections_.empty()) drop_one();
     loop_.change(listener_.get(), 0);
@@ -161,7 +161,7 @@ class Endpoints::Server {
     const bool whole = connection.in.contains("\r\n\r\n");
     if (!whole && connection.in.size() <= limits_.request) return true;
     connection.out = whole ? answer(connection.in)
-                           : response({431, std::format("a request has at most {} bytes\n", limits_.request)}, true);
+                           : response({431, std::format("request too large; the limit is {} bytes\n", limits_.request)}, true);
     connection.in.clear();
     return write(connection);
   }
@@ -187,7 +187,7 @@ class Endpoints::Server {
     const std::size_t method_end = line.find(' '), path_end = line.find(' ', method_end + 1);
     if (method_end == std::string_view::npos || path_end == std::string_view::npos ||
         !line.substr(path_end + 1).starts_with("HTTP/1."))
-      return response({400, "not a request in HTTP/1\n"}, true);
+      return response({400, "not an HTTP/1 request\n"}, true);
     const std::string_view method = line.substr(0, method_end);
     if (method != "GET" && method != "HEAD") return response({405, "only GET and HEAD\n"}, true);
     std::string_view path = line.substr(method_end + 1, path_end - method_end - 1);

@@ -173,7 +173,7 @@ Result<void> PodWorker::prepare() {
 // If a Secret was deleted or can no longer be mounted, the pod keeps its files, as in Kubernetes.
 void PodWorker::write_changed_files() {
   const auto told = [&](const Error& error) {
-    log_warning("a pod keeps the files it has", {{"pod", name_}, {"why", error.message}});
+    log_warning("failed to update a pod's files, the previous ones stay", {{"pod", name_}, {"error", error.message}});
   };
   const PlanInput input = plan_input();
   const auto volumes = plan_volumes(part_at(pod_, "spec"), input, pod_dir(input.store_dir, name_, uid_));

@@ -286,7 +286,7 @@ TEST_F(ControllerTest, OneOfTwoWorksAndTheOtherTakesOver) {
   ASSERT_TRUE(eventually([&] { return leads(first) && first->readiness().status == 200; }));
   auto second = start(options);
   ASSERT_TRUE(eventually([&] { return second->readiness().status == 200; }));
-  EXPECT_THAT(second->readiness().text, HasSubstr("stands by for"));
+  EXPECT_THAT(second->readiness().text, HasSubstr("stand-by of"));
   EXPECT_FALSE(leads(second));
   ASSERT_TRUE(client_->create(job("lbm")));
   ASSERT_TRUE(has_pods(2));
