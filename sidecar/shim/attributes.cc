@@ -16,9 +16,9 @@
 namespace bsp::shim {
 namespace {
 
-constexpr int kFirstKeyval = 1 << 20;  // above all of Open MPI's
+constexpr int kFirstKeyval = 1 << 20;  // above Open MPI's own keyvals
 
-// MPI's type of the functions of one kind of object.
+// The MPI callback types for one kind of object.
 template <class Handle>
 struct Functions;
 template <>
@@ -32,15 +32,16 @@ struct Functions<MPI_Datatype> {
   using Delete = MPI_Type_delete_attr_function;
 };
 
-// Who has set an attribute, or made its key (MPI 4.1, 19.3.7): what C stores is a pointer, what Fortran stores an integer, of
-// default kind by the calls of MPI-1. Fortran reads a pointer as an integer, C reads an integer by a pointer to it.
+// Which language set the attribute or created its key (MPI 4.1, 19.3.7). C stores a pointer. Fortran stores an
+// integer: MPI_Fint through the MPI-1 calls, MPI_Aint through the MPI-2 calls. Fortran reads a C pointer as an
+// integer; C reads a Fortran integer through a pointer to it.
 enum class Language { kC, kInteger, kAddress };
 
-// Never held while a function of the program runs: that may call MPI, which may wait for a thread that wants the lock.
+// Never held during a user callback: the callback may call MPI, which may wait for a thread that wants this lock.
 std::mutex attributes_lock;
 int next_keyval = kFirstKeyval;
 
-// The program's function.
+// Runs a user callback.
 template <class Function, class... Arguments>
 int called(Function* function, Arguments... arguments) {
   const InProgram guard;
@@ -110,9 +111,9 @@ class Attributes {
     return keyvals_.contains(keyval);
   }
 
-  // MPI_ERR_KEYVAL if the attribute isn't there.
+  // Returns MPI_ERR_KEYVAL if the attribute isn't set.
   int remove(Handle handle, int keyval) {
-    const std::optional<Use> use = use_of(handle, [&](const Value& v) { return v.keyval == keyval; });
+    const std::optional<Use> use = find_use(handle, [&](const Value& v) { return v.keyval == keyval; });
     return use ? remove(handle, *use) : MPI_ERR_KEYVAL;
   }
 
@@ -124,17 +125,17 @@ class Attributes {
       if (!flag) continue;
       std::lock_guard guard(attributes_lock);
       auto key = keyvals_.find(use.value.keyval);
-      if (key == keyvals_.end()) continue;  // deleted everywhere meanwhile
+      if (key == keyvals_.end()) continue;  // another thread has deleted it everywhere
       values_[to].push_back(copied);
       ++key->second.uses;
     }
     return MPI_SUCCESS;
   }
 
-  // The one set last goes first (MPI 4.1, 11.2.4).
+  // Attributes are deleted in reverse order of setting (MPI 4.1, 11.2.4).
   int remove_all(Handle handle) {
     for (;;) {
-      const std::optional<Use> use = use_of(handle, [](const Value&) { return true; });
+      const std::optional<Use> use = find_use(handle, [](const Value&) { return true; });
       if (!use) break;
       if (const int rc = remove(handle, *use); rc != MPI_SUCCESS) return rc;
     }
@@ -148,9 +149,9 @@ class Attributes {
     Copy* copy;
     Delete* remove;
     void* extra;
-    Language language;  // of both functions
+    Language language;  // of both callbacks
     int uses;
-    bool freed;  // by the program; lives on while attributes use it
+    bool freed;  // by the program; stays while attributes use it
   };
   class Value {
    public:
@@ -160,7 +161,7 @@ class Attributes {
     bool operator==(const Value&) const = default;
     [[nodiscard]] void* in_c() const { return by_ == Language::kC ? value_ : integer_.get(); }
     [[nodiscard]] MPI_Aint in_fortran() const { return reinterpret_cast<MPI_Aint>(value_); }
-    // What a function of C has copied, perhaps only the pointer to this value.
+    // The value after a C copy callback, which may have copied only the pointer to this value.
     [[nodiscard]] Value copied_as(void* pointer) const {
       return pointer == integer_.get() && by_ != Language::kC ? Value(keyval, value_, by_)
                                                               : Value(keyval, pointer, Language::kC);
@@ -171,7 +172,7 @@ class Attributes {
    private:
     void* value_;
     Language by_;
-    std::shared_ptr<MPI_Aint> integer_{};  // its place, for C
+    std::shared_ptr<MPI_Aint> integer_{};  // storage that C reads through a pointer
   };
   struct Use {
     Value value;
@@ -186,7 +187,7 @@ class Attributes {
     return MPI_SUCCESS;
   }
 
-  // Integer: MPI_Fint in the functions of MPI-1, MPI_Aint in those of MPI-2.
+  // Integer is MPI_Fint for the MPI-1 functions and MPI_Aint for the MPI-2 functions.
   template <class Integer>
   static int copy_in_fortran(Handle from, const Use& use, Value& copied, int& flag, Language language) {
     using Function = void(MPI_Fint*, MPI_Fint*, Integer*, Integer*, Integer*, MPI_Fint*, MPI_Fint*);
@@ -244,14 +245,14 @@ class Attributes {
     return called(use.key.remove, handle, use.value.keyval, use.value.in_c(), use.key.extra);
   }
 
-  // The latest attribute of `handle` that is wanted.
-  template <class Wanted>
-  std::optional<Use> use_of(Handle handle, Wanted wanted) {
+  // The most recently set attribute of `handle` that matches.
+  template <class Predicate>
+  std::optional<Use> find_use(Handle handle, Predicate matches) {
     std::lock_guard guard(attributes_lock);
     auto found = values_.find(handle);
     if (found == values_.end()) return {};
     for (auto v = found->second.rbegin(); v != found->second.rend(); ++v)
-      if (wanted(*v)) return Use{*v, keyvals_.at(v->keyval)};
+      if (matches(*v)) return Use{*v, keyvals_.at(v->keyval)};
     return {};
   }
 
@@ -271,7 +272,7 @@ class Attributes {
     auto key = keyvals_.find(use.value.keyval);
     if (found == values_.end() || key == keyvals_.end()) return rc;
     auto value = std::ranges::find(found->second, use.value);
-    if (value == found->second.end()) return rc;  // the program's function has deleted it itself
+    if (value == found->second.end()) return rc;  // the user's callback has already deleted it
     found->second.erase(value);
     --key->second.uses;
     drop(key);
@@ -289,7 +290,7 @@ class Attributes {
 Attributes<MPI_Comm> of_comms;
 Attributes<MPI_Datatype> of_types;
 
-// MPI's own attributes. Open MPI hangs them on the world of MPI_Init only, which doesn't exist here.
+// The predefined attributes. Open MPI attaches them only to MPI_Init's world, which doesn't exist here.
 int get_predefined(MPI_Comm comm, int keyval, void* value, int* flag) {
   const int rc = real.Comm_get_attr(to_real(comm), keyval, value, flag);
   if (rc == MPI_SUCCESS && *flag) return rc;
@@ -333,8 +334,8 @@ int get_predefined(MPI_Datatype type, int keyval, void* value, int* flag) {
   return real.Type_get_attr(to_real(type), keyval, value, flag);
 }
 
-// An error of ours goes through the communicator's error handler, as MPI's own would; one of a datatype through
-// that of the world.
+// Errors raised here invoke the communicator's error handler, as MPI's own would. Datatype errors invoke that of
+// MPI_COMM_WORLD.
 int check(MPI_Comm comm, int rc) {
   if (rc == MPI_SUCCESS) return rc;
   real.Comm_call_errhandler(to_real(comm), rc);
@@ -446,7 +447,7 @@ BSP_ATTRIBUTE_CALLS(Comm, MPI_Comm, of_comms)
 BSP_ATTRIBUTE_CALLS(Type, MPI_Datatype, of_types)
 #undef BSP_ATTRIBUTE_CALLS
 
-// The names of MPI-1.
+// The deprecated MPI-1 names.
 int MPI_Keyval_create(MPI_Copy_function* copy, MPI_Delete_function* remove, int* keyval, void* extra_state) {
   return MPI_Comm_create_keyval(copy, remove, keyval, extra_state);
 }
@@ -457,8 +458,8 @@ int MPI_Attr_get(MPI_Comm comm, int keyval, void* value, int* flag) {
 }
 int MPI_Attr_delete(MPI_Comm comm, int keyval) { return MPI_Comm_delete_attr(comm, keyval); }
 
-// Of Fortran's bindings (fortran.h). Kinds as in Open MPI's ompi_attribute_type_t; windows' attributes are MPI's. An error is
-// returned only, as it is there.
+// Called by the Fortran bindings (fortran.h). Kinds as in Open MPI's ompi_attribute_type_t; window attributes go to
+// MPI. Errors are only returned, as in Open MPI.
 #define BSP_EXPORT __attribute__((visibility("default")))
 #define BSP_FORTRAN_ATTRIBUTES(suffix, Integer, language)                                                           \
   BSP_EXPORT int ompi_attr_create_keyval_##suffix(int kind, void* copy, void* remove, int* keyval, Integer extra,   \

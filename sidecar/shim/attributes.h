@@ -1,18 +1,17 @@
-// Attributes of communicators and datatypes: ours altogether, MPI never sees them.
+// Attributes of communicators and datatypes, implemented here; MPI never sees them.
 //
-// They are values that the program hangs on a handle, copied and deleted by its own functions with
-// its own handles; an epoch changes nothing about them. Window attributes and the predefined keys
-// (MPI_TAG_UB and its like) are MPI's.
+// An attribute is a value that the program attaches to a handle and that its own callbacks copy and delete, so an
+// epoch change doesn't affect it. Window attributes and predefined keys such as MPI_TAG_UB remain MPI's.
 #pragma once
 
 #include "sidecar/shim/handles.h"
 
 namespace bsp::shim {
 
-// Calls the copy functions for a duplicate. On an error nothing is copied and the error is returned.
+// Calls the copy callbacks for a duplicate. On error, copies nothing and returns the error.
 int copy_attributes(MPI_Comm from, MPI_Comm to);
 int copy_attributes(MPI_Datatype from, MPI_Datatype to);
-// Calls the delete functions, youngest attribute first, and forgets the handle.
+// Calls the delete callbacks in reverse order of setting and forgets the handle.
 int delete_attributes(MPI_Comm comm);
 int delete_attributes(MPI_Datatype type);
 

@@ -1,4 +1,4 @@
-// What keeps this rank from being moved now: "" or a phrase that names it, such as "an open RMA window".
+// What prevents this rank from moving now: "" or a phrase that names it, such as "an open RMA window".
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,7 @@
 
 namespace bsp::shim {
 
-// Objects that pass through to MPI unchanged and can't be built again in another epoch. Counted while
-// they live.
+// Live objects that pass through to MPI unchanged and can't be recreated in another epoch.
 struct LiveObjects {
   std::atomic<int> windows{0};
   std::atomic<int> files{0};

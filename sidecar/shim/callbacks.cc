@@ -1,7 +1,7 @@
-// User functions that MPI calls back with handles: operations and error handlers.
+// User callbacks that receive MPI handles: reduction operations and error handlers.
 //
-// MPI would hand the real handle to the user's function; a trampoline translates it. C has no closures,
-// so each operation takes a trampoline of its own out of a pool of instances of one template.
+// MPI would pass real handles to the user's function, so a trampoline translates them. C has no closures: each
+// operation takes its own trampoline from a pool of template instances.
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -18,11 +18,12 @@ namespace {
 
 constexpr std::size_t kTrampolines = 128;
 
-// The user's functions, one per trampoline. A slot outlives its object while MPI may still call it, from whichever thread is in it.
+// The user's functions, one per trampoline. A slot outlives its object because another thread may still be in MPI and
+// call it.
 template <class Function>
 struct Slots {
   std::array<std::atomic<Function*>, kTrampolines> function{};
-  std::array<std::atomic<bool>, kTrampolines> fortran{};  // it takes Fortran's arguments
+  std::array<std::atomic<bool>, kTrampolines> fortran{};  // takes Fortran arguments
   std::array<bool, kTrampolines> retired{};
 };
 
@@ -56,7 +57,7 @@ void errhandler_trampoline(MPI_Comm* comm, int* code, ...) {
   handle_error(*comm, code, errhandler_slots.function[N].load(), errhandler_slots.fortran[N].load());
 }
 
-// For handlers without a trampoline of their own: which one it is, the communicator knows.
+// For error handlers without their own trampoline: the communicator knows its handler.
 void errhandler_of_comm(MPI_Comm* comm, int* code, ...) {
   MPI_Errhandler handler = nullptr;
   if (real.Comm_get_errhandler(*comm, &handler) != MPI_SUCCESS) return;
@@ -77,15 +78,16 @@ constexpr auto make_errhandler_trampolines(std::index_sequence<N...>) {
 constexpr auto op_trampolines = make_op_trampolines(std::make_index_sequence<kTrampolines>());
 constexpr auto errhandler_trampolines = make_errhandler_trampolines(std::make_index_sequence<kTrampolines>());
 
-// A free slot, or -1: then an operation of the user is called directly, which is right as long as it does not
-// look at the type's handle. Retired slots come back when nothing is under way that could call them.
+// Returns a free slot, or -1 if there is none. With -1 MPI calls the user's function directly, which is correct as
+// long as the function ignores the datatype handle. Retired slots become free when no pending operation can call
+// them.
 template <class Function>
 int take_slot(Slots<Function>& slots, Function* function, bool fortran = false) {
   std::lock_guard guard(callbacks_lock);
-  const bool quiet =
-      !collective_pending();  // under the lock: a collective that began before its operation was freed is seen
+  // Called under the lock, to include collectives that started before their operation was freed.
+  const bool none_pending = !collective_pending();
   for (std::size_t i = 0; i < kTrampolines; ++i) {
-    if (slots.function[i] != nullptr && !(slots.retired[i] && quiet)) continue;
+    if (slots.function[i] != nullptr && !(slots.retired[i] && none_pending)) continue;
     slots.function[i] = function;
     slots.fortran[i] = fortran;
     slots.retired[i] = false;
@@ -109,7 +111,7 @@ int make_real(const Op& op, MPI_Op* made) {
   return real.Op_create(function, op.commute, made);
 }
 
-// Open MPI's own, which knows Fortran's functions.
+// Open MPI's own function, which handles Fortran callbacks.
 int make_real_in_fortran(const Errhandler& handler, MPI_Errhandler* made) {
   using Create = MPI_Errhandler (*)(int kind, void* function, int language);
   static const auto create = reinterpret_cast<Create>(find_real("ompi_errhandler_create"));
@@ -125,7 +127,7 @@ int make_real(const Errhandler& handler, MPI_Errhandler* made) {
       return real.Comm_create_errhandler(
           handler.slot >= 0 ? errhandler_trampolines[static_cast<std::size_t>(handler.slot)] : errhandler_of_comm,
           made);
-    // Windows and files are not virtual: their handlers get what the program holds.
+    // Windows and files are not virtual: their handlers get the program's own handle.
     case Errhandler::Of::kWin:
       return real.Win_create_errhandler(reinterpret_cast<MPI_Win_errhandler_function*>(handler.function), made);
     case Errhandler::Of::kFile:
@@ -249,14 +251,15 @@ int MPI_Errhandler_free(MPI_Errhandler* errhandler) {
   Call call;
   Errhandler* handler = errhandler != nullptr ? object_of<Errhandler>(*errhandler) : nullptr;
   if (handler == nullptr) return real.Errhandler_free(errhandler);
-  // Communicators may go on using a handler that the program has freed: its object stays until a gate
-  // finds it unused (recipes.cc).
+  // Communicators may keep using an error handler that the program has freed, so its object stays until a gate finds
+  // it unused (recipes.cc).
   --handler->references;
   *errhandler = pre.errhandler_null;
   return MPI_SUCCESS;
 }
 
-// Of Fortran's bindings. Kinds as in Open MPI's ompi_errhandler_type_t, from communicators (1) to sessions (4).
+// Called by the Fortran bindings. Kinds as in Open MPI's ompi_errhandler_type_t, from communicators (1) to sessions
+// (4).
 __attribute__((visibility("default"))) MPI_Errhandler ompi_errhandler_create(int kind, void* function, int) {
   Call call;
   MPI_Errhandler made = pre.errhandler_null;

@@ -1,9 +1,9 @@
-// Messages sent and received, so that at a gate the ranks can tell whether one is still under way.
+// Counts messages sent and received, so that the ranks can tell at a gate whether one is still in flight.
 //
-// Point-to-point messages only: a collective that has completed everywhere leaves none, and one that has
-// not is a pending request. Sent counts are kept per world rank, received ones as a sum: a message is
-// received only after it was sent, so "what all have sent to me" equals "what I have received" only if it
-// does for every sender.
+// Only point-to-point messages count: a collective that has completed everywhere leaves none in flight, and one that
+// hasn't is a pending request. Sent messages are counted per world rank, received ones as a sum. A message is
+// received only after it was sent, so the totals "sent to me" and "received by me" are equal only if they are equal
+// for every sender.
 #pragma once
 
 #include <atomic>
@@ -27,14 +27,15 @@ inline std::uint64_t bytes_of(std::int64_t count, MPI_Datatype real_type) {
   return count > 0 && size > 0 ? static_cast<std::uint64_t>(count) * static_cast<unsigned>(size) : 0;
 }
 
-// World rank of a communicator's rank; -1 for MPI_PROC_NULL and processes of another job.
+// World rank of a communicator's rank; -1 for MPI_PROC_NULL and processes outside the job.
 inline int world_rank(const Peers* peers, int rank) {
   return peers != nullptr && rank >= 0 && static_cast<std::size_t>(rank) < peers->world.size()
              ? peers->world[static_cast<std::size_t>(rank)]
              : -1;
 }
 
-// Without MPI_THREAD_MULTIPLE one thread at a time is in MPI, and a locked addition costs more than the rest.
+// Without MPI_THREAD_MULTIPLE only one thread at a time is in MPI, and a locked addition would cost more than
+// everything else here.
 inline void count_one(std::atomic<std::uint64_t>& counter) {
   if (state.multiple) [[unlikely]]
     counter.fetch_add(1, std::memory_order_relaxed);
@@ -46,7 +47,7 @@ inline void count_sent(int to) {
   if (to >= 0) count_one(counters.sent_to[static_cast<std::size_t>(to)]);
 }
 
-// A message was handed to MPI. All arguments as the program gave them.
+// Counts a message handed to MPI. Arguments as the program passed them.
 inline void sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type) {
   Comm* c = comm_of(comm);
   if (c == nullptr || dest < 0) return;
@@ -54,7 +55,7 @@ inline void sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type)
   measure.sent(bytes_of(count, to_real(type)));
 }
 
-// A message was taken from MPI in a call that has lasted `call_ticks`; `status` is that of the receive.
+// Counts a message received in a call that has taken `call_ticks`. `status` is that of the receive.
 inline void received(const Peers* peers, const MPI_Status& status, std::uint64_t call_ticks) {
   const int from = world_rank(peers, status.MPI_SOURCE);
   if (from < 0 || status._cancelled) return;
@@ -65,17 +66,18 @@ inline void received(const Peers* peers, const MPI_Status& status) { received(pe
 inline void received(MPI_Comm comm, const MPI_Status& status, std::uint64_t call_ticks) {
   if (Comm* c = comm_of(comm)) received(c->peers, status, call_ticks);
 }
-// The status of a call that completes one operation: such calls leave MPI_ERROR alone.
+// Copies the status of a call that completes one operation: such calls leave MPI_ERROR unchanged.
 inline void put(MPI_Status* to, const MPI_Status& from) {
   if (to == MPI_STATUS_IGNORE) return;
   const int error = to->MPI_ERROR;
   *to = from;
   to->MPI_ERROR = error;
 }
-// True if a receive that returned `rc` has consumed a message.
+// True if a receive that returned `rc` consumed a message.
 bool consumed(int rc);
 
-// A collective brought `bytes` from rank `from` of the communicator; from all alike if `from` is kAll.
+// Counts `bytes` that a collective received from rank `from` of the communicator, or equally from all ranks if `from`
+// is kAll.
 inline constexpr int kAll = -1;
 void received_collective(MPI_Comm comm, int from, std::uint64_t bytes);
 // The same with bytes[i] = counts[i] * size of type.

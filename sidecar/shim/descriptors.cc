@@ -1,5 +1,5 @@
-// Sees descriptors being made and closed, and threads being started. Files are left out: they are told apart by their names
-// (leftovers.cc), and are often closed inside the C library, where it isn't seen.
+// Intercepts the calls that create and close descriptors and start threads. Files are left out: leftovers.cc
+// recognises them by name, and the C library often closes them internally, where it can't be intercepted.
 #include "sidecar/shim/descriptors.h"
 
 #include <dlfcn.h>
@@ -26,14 +26,14 @@ namespace {
 constexpr int kMaxDescriptors = 65536;
 std::atomic<Owner> owners[kMaxDescriptors];
 
-// Of this thread. MPI's own threads have MPI's work to do from their start.
-thread_local int work_for_mpi __attribute__((tls_model("initial-exec"))) = 0;
-thread_local int depth_of_program __attribute__((tls_model("initial-exec"))) =
-    0;  // of MPI calls, where its function runs
+// Per thread. Threads that MPI starts count as inside MPI from the beginning.
+thread_local int internal_depth __attribute__((tls_model("initial-exec"))) = 0;
+// Per thread. The MPI call depth at which the user callback runs.
+thread_local int depth_of_program __attribute__((tls_model("initial-exec"))) = 0;
 
-bool is_in_mpi() { return work_for_mpi != 0 || thread_state.depth > depth_of_program; }
+bool is_in_mpi() { return internal_depth != 0 || thread_state.depth > depth_of_program; }
 
-// A child made by vfork closes descriptors of its own, and writes to its parent's memory.
+// A vfork child closes its own descriptors but writes to its parent's memory.
 std::atomic<pid_t> this_process{0};
 void note_process() { this_process = getpid(); }
 __attribute__((constructor)) void note_first_process() {
@@ -52,10 +52,10 @@ struct Start {
   void* argument;
 };
 
-void* start_for_mpi(void* given) {
+void* run_mpi_thread(void* given) {
   const Start start = *static_cast<Start*>(given);
   delete static_cast<Start*>(given);
-  work_for_mpi = 1;
+  internal_depth = 1;
   return start.function(start.argument);
 }
 
@@ -65,19 +65,19 @@ Owner owner_of(int fd) {
   return fd >= 0 && fd < kMaxDescriptors ? owners[fd].load(std::memory_order_relaxed) : Owner::kUnknown;
 }
 
-InMpi::InMpi() { ++work_for_mpi; }
-InMpi::~InMpi() { --work_for_mpi; }
+InMpi::InMpi() { ++internal_depth; }
+InMpi::~InMpi() { --internal_depth; }
 
-InProgram::InProgram() : work_before_(work_for_mpi), depth_before_(depth_of_program) {
-  work_for_mpi = 0;
+InProgram::InProgram() : internal_depth_before_(internal_depth), depth_before_(depth_of_program) {
+  internal_depth = 0;
   depth_of_program = thread_state.depth;
 }
 InProgram::~InProgram() {
-  work_for_mpi = work_before_;
+  internal_depth = internal_depth_before_;
   depth_of_program = depth_before_;
 }
 
-int note_made(int fd) {
+int note_created(int fd) {
   note(fd, is_in_mpi() ? Owner::kMpi : Owner::kProgram);
   return fd;
 }
@@ -91,11 +91,11 @@ using namespace bsp::shim;  // NOLINT
 
 extern "C" {
 
-// The calls that make one descriptor and return it.
+// The calls that create one descriptor and return it.
 #define BSP_MAKES(name, declared, passed, specifier) \
   BSP_EXPORT int name declared specifier {           \
     static const auto next = BSP_NEXT(name);         \
-    return note_made(next passed);                   \
+    return note_created(next passed);                \
   }
 BSP_MAKES(eventfd, (unsigned count, int flags), (count, flags), noexcept)
 BSP_MAKES(epoll_create, (int size), (size), noexcept)
@@ -113,18 +113,18 @@ BSP_MAKES(dup3, (int from, int to, int flags), (from, to, flags), noexcept)
 BSP_EXPORT int pipe(int ends[2]) noexcept {
   static const auto next = BSP_NEXT(pipe);
   const int rc = next(ends);
-  if (rc == 0) note_made(ends[0]), note_made(ends[1]);
+  if (rc == 0) note_created(ends[0]), note_created(ends[1]);
   return rc;
 }
 
 BSP_EXPORT int pipe2(int ends[2], int flags) noexcept {
   static const auto next = BSP_NEXT(pipe2);
   const int rc = next(ends, flags);
-  if (rc == 0) note_made(ends[0]), note_made(ends[1]);
+  if (rc == 0) note_created(ends[0]), note_created(ends[1]);
   return rc;
 }
 
-// Before the number is free: another thread may have it at once.
+// Before close(): another thread may get the number immediately afterwards.
 BSP_EXPORT int close(int fd) {
   static const auto next = BSP_NEXT(close);
   const Owner before = owner_of(fd);
@@ -140,7 +140,7 @@ BSP_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
   if (!is_in_mpi()) return next(thread, attributes, function, argument);
   auto* start = new (std::nothrow) Start{function, argument};
   if (start == nullptr) return EAGAIN;
-  const int rc = next(thread, attributes, start_for_mpi, start);
+  const int rc = next(thread, attributes, run_mpi_thread, start);
   if (rc != 0) delete start;
   return rc;
 }

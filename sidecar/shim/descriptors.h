@@ -1,16 +1,16 @@
-// Whose a descriptor is: noted when it is made, by the thread that makes it. MPI's are those that a thread inside MPI makes (while a
-// session opens or closes, or in a call of the program's) and those of the threads that MPI has started. What a thread makes
-// while the program's own function runs in it, called back by MPI, is the program's.
+// Tracks who owns each descriptor, by the thread that creates it. MPI owns those created by a thread inside MPI
+// (while a session opens or closes, or within an MPI call of the program) and by the threads that MPI has started.
+// What a thread creates in a user callback that MPI calls belongs to the program.
 #pragma once
 
 namespace bsp::shim {
 
 enum class Owner : unsigned char { kUnknown, kProgram, kMpi };
 
-// kUnknown: inherited, closed, or made past the calls that are seen here.
+// kUnknown: inherited, closed, or created by a call that isn't intercepted.
 Owner owner_of(int fd);
 
-// While one lives, this thread works for MPI without having been called by the program.
+// Marks this thread as working for MPI outside an MPI call of the program.
 class InMpi {
  public:
   InMpi();
@@ -19,7 +19,7 @@ class InMpi {
   InMpi& operator=(const InMpi&) = delete;
 };
 
-// While one lives, a function of the program's runs inside an MPI call.
+// Marks a user callback inside an MPI call.
 class InProgram {
  public:
   InProgram();
@@ -28,11 +28,11 @@ class InProgram {
   InProgram& operator=(const InProgram&) = delete;
 
  private:
-  int work_before_;
+  int internal_depth_before_;
   int depth_before_;
 };
 
-// A descriptor was made by this thread (nothing, if negative): returns it.
-int note_made(int fd);
+// Records that this thread created `fd` (unless negative) and returns it.
+int note_created(int fd);
 
 }  // namespace bsp::shim

@@ -1,6 +1,6 @@
-// Processes that join a job while it runs, by MPI_Comm_spawn or through ports. A job has the ranks that its manifest says, and the
-// sidecars know of no other: in an epoch these calls fail, through the error handler of their communicator. Without epochs they
-// are MPI's.
+// Processes that join a running job, by MPI_Comm_spawn or through ports. A job has a fixed number of ranks, and the
+// sidecars know no others: in an epoch these calls fail through their communicator's error handler. Without epochs
+// they pass through to MPI.
 #include <atomic>
 
 #include "sidecar/shim/handles.h"
@@ -12,11 +12,11 @@ using namespace bsp::shim;  // NOLINT: this file speaks MPI
 namespace {
 
 int refused(const char* call, MPI_Comm comm, int error) {
-  static std::atomic<bool> said{false};
-  if (!said.exchange(true))
-    say("%s: a job under bsp-operator has a fixed number of ranks, so that no process can be spawned or connected: "
+  static std::atomic<bool> printed{false};
+  if (!printed.exchange(true))
+    say("%s: a job under bsp-operator has a fixed number of ranks, so no process can be spawned or connected: "
         "start the "
-        "job with all ranks that it needs (spec.ranks)",
+        "job with all the ranks it needs (spec.ranks)",
         call);
   const int rc = real.Comm_call_errhandler(comm == pre.comm_self ? self.real : to_real(comm), error);
   return rc == MPI_SUCCESS ? error : rc;

@@ -15,8 +15,8 @@
 #include "crds/names.h"
 #include "sidecar/ring/ring_access.h"
 #include "sidecar/shim/descriptors.h"
-#include "sidecar/shim/farewell.h"
 #include "sidecar/shim/file_components.h"
+#include "sidecar/shim/graceful_close.h"
 #include "sidecar/shim/handles.h"
 #include "sidecar/shim/leftovers.h"
 #include "sidecar/shim/measure.h"
@@ -42,9 +42,9 @@ std::string in_run_dir(std::string_view path) {  // "/run/bsp/epoch" -> "$BSP_RU
 
 void set_default(const char* name, const char* value) { setenv(name, value, 0); }
 
-// What Open MPI needs to know in a pod with one rank, unless the user knows better.
+// Open MPI defaults for a pod with one rank; the user's own settings take precedence.
 void set_mpi_defaults() {
-  set_default("PMIX_MCA_gds", "hash");      // the other store maps a file of the sidecar's
+  set_default("PMIX_MCA_gds", "hash");      // the default store maps one of the sidecar's files
   set_default("OMPI_MCA_btl", "tcp,self");  // btl/sm leaves a mapping behind in each epoch
   set_default("OMPI_MCA_pml", "ob1");
   set_default("OMPI_MCA_osc", "^ucx");
@@ -59,13 +59,13 @@ MPI_Comm comm_of_set(const char* pset, const char* name) {
   must(real.Comm_create_from_group(group, tag.c_str(), pre.info_null, pre.errors_are_fatal, &comm),
        "MPI_Comm_create_from_group");
   real.Group_free(&group);
-  real.Comm_set_name(comm, name);  // bring_objects_up() gives it the program's own name, if it has one
+  real.Comm_set_name(comm, name);  // restore_objects() sets the program's own name, if there is one
   return comm;
 }
 
-// Waits until all ranks have got here. ob1 of Open MPI 5.0 loses messages that arrive before their communicator is there
-// if they carry its number (it looks for the tag where the number is): nobody may send on the world before all have it.
-// Open MPI sees to that itself where a communicator is made from another.
+// Waits until all ranks have got here. ob1 of Open MPI 5.0 loses messages that arrive before their communicator
+// exists if they carry its number (it searches for the tag where the number is), so no rank may send on the world
+// before all ranks have it. Open MPI takes care of this itself when a communicator is derived from another.
 void wait_for_all_ranks() {
   using Fence = decltype(&PMIx_Fence);
   static const auto fence = reinterpret_cast<Fence>(find_in_mpi("PMIx_Fence"));
@@ -83,9 +83,9 @@ void init_session() {
   real.Info_set(info, "thread_level", kLevels[state.thread_level]);
   must(real.Session_init(info, pre.errors_are_fatal, &session), "MPI_Session_init");
   add_world_to_pml();
-  survive_loss_of_server();
+  ignore_server_loss();
   real.Info_free(&info);
-  lead_errors_to_self();
+  route_errors_to_self();
 }
 
 }  // namespace
@@ -133,13 +133,13 @@ void map_ring() {
   if (fd < 0) die("can't open %s: %s", path.c_str(), std::strerror(errno));
   struct stat info;
   if (fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(sizeof(bsp_ring)))
-    die("%s is too small to be the ring", path.c_str());
+    die("%s is too small for the ring", path.c_str());
   void* address = mmap(nullptr, sizeof(bsp_ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   ::close(fd);
   if (address == MAP_FAILED) die("can't map %s: %s", path.c_str(), std::strerror(errno));
   state.ring = static_cast<bsp_ring*>(address);
   if (!bsp_ring_valid(state.ring))
-    die("%s has another version than this libbspmpi.so (%u)", path.c_str(), BSP_RING_VERSION);
+    die("%s has a different version from this libbspmpi.so (%u)", path.c_str(), BSP_RING_VERSION);
 }
 
 void unmap_ring() {
@@ -157,7 +157,7 @@ void open_first_epoch(int thread_level) {
   EpochDescriptor descriptor;
   while (!read_descriptor(descriptor)) {
     if (realtime_ns() > deadline)
-      die("MPI_Init: no epoch was opened within %d s (%s did not appear): does the sidecar run?", seconds,
+      die("MPI_Init: no epoch was opened within %d s (%s did not appear): is the sidecar running?", seconds,
           in_run_dir(names::kEpochFile).c_str());
     usleep(2000);
   }
@@ -179,7 +179,7 @@ void open_epoch(const EpochDescriptor& descriptor) {
   world.real = comm_of_set("mpi://WORLD", "MPI_COMM_WORLD");
   self.real = comm_of_set("mpi://SELF", "MPI_COMM_SELF");
   wait_for_all_ranks();
-  lend_self(self.real);
+  fill_predefined_self(self.real);
   leftovers_after_open();
 
   int size = 0;
@@ -195,21 +195,21 @@ void close_epoch() {
   const InMpi in_mpi;
   measure.end_epoch();
   end_romio();
-  take_self_back();
+  clear_predefined_self();
   real.Comm_free(&world.real);
   real.Comm_free(&self.real);
-  // Open MPI 5.0 opens its `if` framework twice and closes it once: without this the next epoch would
-  // offer this pod's addresses from wherever the process is then.
+  // Open MPI 5.0 opens its `if` framework twice and closes it once. Without this call the next epoch would advertise
+  // this pod's addresses even after a move.
   using Close = int (*)(void*);
   static const auto close_framework = reinterpret_cast<Close>(find_in_mpi("mca_base_framework_close"));
   static void* const interfaces = find_in_mpi("opal_if_base_framework");
   if (close_framework != nullptr && interfaces != nullptr) close_framework(interfaces);
   {
-    Farewell farewell;
+    GracefulClose graceful_close;
     must(real.Session_finalize(&session), "MPI_Session_finalize");
   }
-  forget_progress_of_files();
-  links_must_hold();
+  reset_ompio_progress();
+  stop_ignoring_link_errors();
   leftovers_after_close();
 }
 

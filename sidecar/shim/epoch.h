@@ -1,5 +1,5 @@
-// An MPI epoch: one MPI session in one PMIx namespace. What the program sees as one run of MPI from
-// MPI_Init to MPI_Finalize is a row of epochs.
+// An MPI epoch: one MPI session in one PMIx namespace. What the program sees as one run of MPI from MPI_Init to
+// MPI_Finalize is a sequence of epochs.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,22 @@ struct EpochDescriptor {
   std::map<std::string, std::string> pmix;  // PMIX_* variables
 };
 
-// True if this process was started by bsp-init (or a test): its run directory exists.
+// True if bsp-init (or a test) started this process: its run directory exists.
 bool has_run_dir();
 
-// False if there is no descriptor yet, or not a complete one.
+// False if there is no complete descriptor yet.
 bool read_descriptor(EpochDescriptor& out);
 
-// Waits for the first epoch, then opens it; ends the process with a message when none comes in time.
+// Waits for the first epoch and opens it; exits with a message on timeout.
 void open_first_epoch(int thread_level);
 
-// Opens the session of `descriptor` and makes world and self.
+// Opens the session of `descriptor` and creates world and self.
 void open_epoch(const EpochDescriptor& descriptor);
-// Closes it: no socket and no descriptor of MPI's is left. World, self and all else must be freed.
+// Closes the session; leaves no MPI socket or descriptor open. All objects, including world and self, must be freed
+// first.
 void close_epoch();
 
-// The ring is mapped while an epoch is open, and to the end after the last one.
+// The ring is mapped while an epoch is open, and after the last epoch until exit.
 void map_ring();
 void unmap_ring();
 

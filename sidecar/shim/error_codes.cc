@@ -17,15 +17,15 @@ namespace {
 struct AddedError {
   enum class What { kClass, kCode, kString } what;
   int of = 0;      // the class of a code, the code of a string
-  int number = 0;  // what MPI gave it
+  int number = 0;  // assigned by MPI
   std::string text;
 };
-std::recursive_mutex errors_lock;  // an error handler of the program may add errors, too
+std::recursive_mutex errors_lock;  // recursive: a user error handler may add error codes
 std::vector<AddedError> added_errors;
 int last_used_code = MPI_ERR_LASTCODE;
 
-// MPI_Add_error_class and _code beneath the part that notes the number as an attribute of Open MPI's own world,
-// which a session doesn't have.
+// The part of MPI_Add_error_class and MPI_Add_error_code below the attribute update: that would need MPI_Init's
+// world, which a session doesn't have.
 int add_class() {
   static const auto add = reinterpret_cast<int (*)()>(find_in_mpi("ompi_mpi_errclass_add"));
   int number = -1;
@@ -51,8 +51,8 @@ int add(AddedError& error) {
   return MPI_ERR_INTERN;
 }
 
-// Open MPI's list of codes lives as long as MPI is open, but a program may add some before that, and ask for them at any time
-// (MPI 4.1, 11.4.1).
+// Open MPI's list of codes exists only while MPI is open, but a program may add and query codes at any time (MPI 4.1,
+// 11.4.1).
 bool is_open() { return state.initialized && !state.finalized; }
 
 const AddedError* find_added(bool (*wanted)(const AddedError&, int), int number) {
@@ -84,13 +84,13 @@ int add_first_time(AddedError error, int* number) {
 }  // namespace
 
 void repeat_error_codes() {
-  // Open MPI 5.0 counts on where it was when the last session closed.
+  // Open MPI 5.0 continues counting from the previous session.
   static int* const last_used = static_cast<int*>(find_in_mpi("ompi_mpi_errcode_lastused"));
   for (AddedError& error : added_errors) {
     const int before = error.number;
     if (last_used != nullptr && before > 0) *last_used = before - 1;
     if (add(error) != MPI_SUCCESS || error.number != before)
-      die("the program's error code %d could not be added again", before);
+      die("the program's error code %d could not be re-added", before);
   }
 }
 

@@ -1,7 +1,7 @@
 // Error classes, codes and strings that the program adds to MPI's own.
 //
-// MPI forgets them when the session closes and numbers them in the order of the calls: the calls repeated in the
-// next epoch give the same numbers.
+// MPI forgets them when the session closes and numbers them in call order: repeating the calls in the next epoch
+// gives the same numbers.
 #pragma once
 
 namespace bsp::shim {

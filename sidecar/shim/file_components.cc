@@ -4,8 +4,8 @@
 
 namespace bsp::shim {
 
-// ROMIO makes its operation and its keyvals when the first file is opened, and ends when an attribute of MPI_COMM_SELF is deleted,
-// as MPI_Finalize does. It doesn't expect to begin anew after that.
+// ROMIO creates its operation and keyvals when the first file is opened, and shuts down when an attribute of
+// MPI_COMM_SELF is deleted, as in MPI_Finalize. It isn't prepared to start again afterwards.
 void end_romio() {
   auto* const keyval = static_cast<int*>(find_in_mpi("ADIO_Init_keyval"));
   if (keyval == nullptr || *keyval == MPI_KEYVAL_INVALID) return;
@@ -14,9 +14,9 @@ void end_romio() {
   if (auto* const freed = static_cast<void**>(find_in_mpi("ADIOI_Datarep_head"))) *freed = nullptr;
 }
 
-// ompio asks for the progress of nonblocking operations once, and doesn't know that the end of the session has taken that back:
-// without this such an operation never completes in a later epoch.
-void forget_progress_of_files() {
+// ompio registers its progress function for nonblocking operations once and doesn't notice that the end of the
+// session has unregistered it. Without this, such operations never complete in a later epoch.
+void reset_ompio_progress() {
   if (auto* const registered = static_cast<bool*>(find_in_mpi("mca_common_ompio_progress_is_registered")))
     *registered = false;
 }

@@ -1,11 +1,12 @@
-// What Open MPI's two file components (ompio and ROMIO) keep in static variables, as if MPI were opened once.
+// Resets what Open MPI's two file components (ompio and ROMIO) keep in static variables, as they expect MPI to be
+// opened once.
 #pragma once
 
 namespace bsp::shim {
 
-// While the session is open and MPI_COMM_SELF is lent (predefined_self.h).
+// Call while the session is open and MPI_COMM_SELF is filled in (predefined_self.h).
 void end_romio();
-// After the session has been closed.
-void forget_progress_of_files();
+// Call after the session has been closed.
+void reset_ompio_progress();
 
 }  // namespace bsp::shim

@@ -17,7 +17,7 @@ namespace {
 constexpr int kKnownMajor = 5;
 constexpr int kKnownMinor = 0;
 
-// A generalised request of a Fortran program: what MPI calls back with C's arguments goes on with Fortran's.
+// A generalised request of a Fortran program: calls from MPI with C arguments are forwarded with Fortran arguments.
 struct Generalised {
   using Query = void(MPI_Aint* extra, MPI_Fint* status, MPI_Fint* error);
   using Free = void(MPI_Aint* extra, MPI_Fint* error);
@@ -70,9 +70,8 @@ bool has_fortran() {
 
 void require_known_fortran() {
   if (!has_fortran() || (open_mpi_major() == kKnownMajor && open_mpi_minor() == kKnownMinor)) return;
-  die("this is a Fortran MPI program with Open MPI %d.%d: its Fortran bindings are known to this version of "
-      "bsp-operator up to "
-      "Open MPI %d.%d (build the image with that)",
+  die("this is a Fortran MPI program with Open MPI %d.%d: this version of bsp-operator supports the Fortran bindings "
+      "of Open MPI %d.%d only (build the image with it)",
       open_mpi_major(), open_mpi_minor(), kKnownMajor, kKnownMinor);
 }
 
@@ -92,7 +91,7 @@ BSP_EXPORT void ompi_grequest_start_f(Generalised::Query* query, Generalised::Fr
   if (error != nullptr) *error = rc;
   if (rc == MPI_SUCCESS) *request = MPI_Request_c2f(made);
 }
-// Each of the names that Fortran compilers give it.
+// All symbol names that Fortran compilers generate for it.
 #define BSP_ALSO(name) \
   extern BSP_EXPORT decltype(ompi_grequest_start_f) name __attribute__((alias("ompi_grequest_start_f")));
 BSP_ALSO(mpi_grequest_start_)
@@ -105,7 +104,7 @@ BSP_ALSO(pmpi_grequest_start)
 BSP_ALSO(PMPI_GREQUEST_START)
 #undef BSP_ALSO
 
-// opal's strings pass through as they are.
+// OPAL's strings pass through unchanged.
 BSP_EXPORT int ompi_info_get(MPI_Info info, const char* key, void** value, int* flag) {
   using Get = int (*)(MPI_Info, const char*, void**, int*);
   static const auto get = reinterpret_cast<Get>(find_real("ompi_info_get"));

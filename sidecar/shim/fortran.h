@@ -1,19 +1,20 @@
 // Fortran programs: mpif.h, use mpi and use mpi_f08 of Open MPI 5.0.
 //
-// Open MPI's bindings are a library of their own, libmpi_mpifh, which turns integers into handles by PMPI_*_f2c and calls PMPI_*:
-// all of that comes to us as a C program's calls do (libmpi_usempif08 calls libmpi_mpifh). What goes past these names is listed
-// here, with what is relied on; it was read in Open MPI 5.0.7, whose files differ
-// nowhere here from those of 5.0.0 to 5.0.9. Other versions are refused.
+// Open MPI's bindings are a separate library, libmpi_mpifh, which turns integers into handles by PMPI_*_f2c and calls
+// PMPI_*. Those calls arrive here like a C program's (libmpi_usempif08 calls libmpi_mpifh). The bindings also bypass
+// PMPI in the places listed below. The list was read from Open MPI 5.0.7; the files in question are identical from
+// 5.0.0 to 5.0.9. Other versions are refused.
 //
-//   a request's, a group's number     read from the object (req_f_to_c_index, grp_f_to_c_index): FortranView
+//   number of a request or group      read from the object (req_f_to_c_index, grp_f_to_c_index): FortranView
 //   ompi_op_t.o_flags                 OMPI_OP_FLAGS_FORTRAN_FUNC is set in the object before PMPI_Op_c2f: FortranView
-//   ompi_attr_create_keyval_{fint,aint}, _set_*, _get_*   ours, in attributes.cc. _get_* are not told the object: it is the one
-//                                     that this thread turned into a handle last, just before
-//   ompi_errhandler_create            ours, in callbacks.cc
-//   ompi_info_get, _get_valuelen, _get_nthkey             given our info, here
-//   MPI_Grequest_start                writes into the request that its functions are Fortran's: replaced as a whole, here
+//   ompi_attr_create_keyval_{fint,aint}, _set_*, _get_*   replaced in attributes.cc. _get_* don't receive the object: it is the one
+//                                     that this thread converted to a handle last, just before
+//   ompi_errhandler_create            replaced in callbacks.cc
+//   ompi_info_get, _get_valuelen, _get_nthkey             replaced here, as they receive the shim's info
+//   MPI_Grequest_start                sets a flag in the request that its functions are Fortran's: replaced as a whole, here
 //
-// MPI_BOTTOM, MPI_IN_PLACE, MPI_STATUS_IGNORE and the like are addresses of common blocks that libmpi_mpifh replaces itself.
+// MPI_BOTTOM, MPI_IN_PLACE, MPI_STATUS_IGNORE and the like are addresses of common blocks, which libmpi_mpifh
+// replaces itself.
 #pragma once
 
 #include <mpi.h>
@@ -22,14 +23,14 @@
 
 namespace bsp::shim {
 
-// The beginning of an object of ours, for those who take it for one of Open MPI's. Whichever integer of it is read is the object's
-// number in Fortran, so that the places of the members needn't be known.
+// The beginning of a shim object, for code that takes it for an Open MPI object. Every integer in it holds the
+// object's Fortran number, so that the member offsets needn't be known.
 class FortranView {
  public:
   void fill(MPI_Fint number) {
     for (MPI_Fint& word : words_) word = number;
   }
-  // Whether somebody has written into it since it was filled with 0.
+  // Whether a byte has been written since it was filled with 0.
   [[nodiscard]] bool is_written() const {
     for (const MPI_Fint word : words_)
       if (word != 0) return true;
@@ -37,23 +38,23 @@ class FortranView {
   }
 
  private:
-  static constexpr std::size_t kBytes =
-      256;  // ompi_request_t and ompi_group_t are smaller, ompi_op_t has its flags at 84
+  // ompi_request_t and ompi_group_t are smaller; the flags of ompi_op_t are at offset 84.
+  static constexpr std::size_t kBytes = 256;
   MPI_Fint words_[kBytes / sizeof(MPI_Fint)];
 };
 
-// A function of the program that was declared with C's arguments and takes Fortran's.
+// A user callback that was declared with C arguments but takes Fortran's.
 template <class Function, class Declared>
 Function* in_fortran(Declared* function) {
   return reinterpret_cast<Function*>(reinterpret_cast<void*>(function));
 }
 
-// Ends the process with a message if the program has Fortran's bindings of an Open MPI that isn't known.
+// Exits with a message if the program uses Fortran bindings of an unsupported Open MPI version.
 void require_known_fortran();
-// Whether the process has them.
+// Whether the process has loaded them.
 bool has_fortran();
 
-// What this thread has turned into a handle last.
+// The object that this thread converted to a handle last.
 struct FromFortran {
   MPI_Comm comm = nullptr;
   MPI_Datatype type = nullptr;

@@ -1,4 +1,4 @@
-// MPI_Comm_c2f and its family: the numbers of handles in Fortran, also for C programs that keep handles as integers.
+// MPI_Comm_c2f and its family: Fortran numbers of handles, also for C programs that keep handles as integers.
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/requests.h"
@@ -40,7 +40,7 @@ MPI_Op MPI_Op_f2c(MPI_Fint n) { return handle_of<MPI_Op>(n, real.Op_f2c); }
 MPI_Fint MPI_Type_c2f(MPI_Datatype type) { return number<MPI_Datatype>(type, real.Type_c2f); }
 MPI_Datatype MPI_Type_f2c(MPI_Fint n) { return from_fortran.type = handle_of<MPI_Datatype>(n, real.Type_f2c); }
 
-MPI_Fint MPI_Comm_c2f(MPI_Comm comm) {  // 0 and 1 in mpif.h, whether or not MPI has opened them
+MPI_Fint MPI_Comm_c2f(MPI_Comm comm) {  // 0 and 1 in mpif.h, also before MPI is open
   if (comm == pre.comm_world) return 0;
   if (comm == pre.comm_self) return 1;
   return number<MPI_Comm>(comm, real.Comm_c2f);

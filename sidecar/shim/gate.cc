@@ -1,13 +1,13 @@
-// The gate's protocol is described in ring.h and architecture terms in README.md:
+// The gate's protocol. ring.h describes the gate word.
 //
-//   edge s -> completed = s -> gate word? --none--> go on
+//   edge s -> completed = s -> gate word? --none--> continue
 //                                 | armed at P <= s: wait here, epoch open, until committed or cancelled
 //                                 | committed or dropping: the ranks agree (one reduction)
-//                                 |   someone votes to drop it -> all ignore this gate from now on
-//                                 |   someone can't -> go on to the next edge, reason noted
-//                                 |   all can -> take objects down, close, unmap, SIGSTOP
+//                                 |   a rank votes to drop it -> all ignore this gate from now on
+//                                 |   a rank can't close -> continue to the next edge, reason recorded
+//                                 |   all can -> save objects, close, unmap, SIGSTOP
 //                                 |              ... (here the process may be moved) ...
-//                                 |              SIGCONT -> next descriptor -> open, bring objects up
+//                                 |              SIGCONT -> next descriptor -> open, restore objects
 #include "sidecar/shim/gate.h"
 
 #include <signal.h>
@@ -27,7 +27,7 @@
 #include "sidecar/shim/blockers.h"
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/epoch.h"
-#include "sidecar/shim/farewell.h"
+#include "sidecar/shim/graceful_close.h"
 #include "sidecar/shim/leftovers.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/moved_clock.h"
@@ -51,7 +51,7 @@ std::uint64_t superstep = 0;
 std::uint32_t postponed = 0;
 std::uint64_t dropped = 0;  // superstep of the last gate that the ranks agreed to drop
 
-// With MPI_THREAD_MULTIPLE: threads inside MPI, and whether one of them wants to close the epoch.
+// With MPI_THREAD_MULTIPLE: the number of threads inside MPI, and whether one of them wants to close the epoch.
 std::atomic<int> inside{0};
 std::atomic<bool> closing{false};
 
@@ -63,7 +63,7 @@ std::uint64_t cpu_ns() {
 
 void set_state(bsp_rank_state s) { BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(s)); }
 
-// Waits at an armed gate for the verdict; returns the word that ended the wait.
+// Waits at an armed gate until it is committed or cancelled; returns the new gate word.
 std::uint64_t wait_while_armed(std::uint64_t word) {
   set_state(BSP_RANK_AT_GATE);
   while (bsp_gate_state_of(word) == BSP_GATE_ARMED && bsp_gate_superstep(word) <= superstep) {
@@ -75,13 +75,13 @@ std::uint64_t wait_while_armed(std::uint64_t word) {
   return word;
 }
 
-// What the ranks make of a committed gate, the same at every rank.
+// The ranks' verdict on a committed gate, identical on every rank.
 enum class Verdict { kClose, kPostpone, kDrop };
 
-// One reduction tells every rank. Element i of the vector: messages that the others have sent to rank i,
-// less those that it has received; then the number of ranks with a blocker, and that of ranks which vote to
-// drop the gate. It runs on the communicator of the edge: there the ranks are in step.
-Verdict agree(MPI_Comm comm, bool can_close, bool drop, std::int64_t& on_their_way) {
+// Decides with one reduction. Element i of the vector: messages that the others have sent to rank i, minus those that
+// it has received. Then the number of ranks with a blocker, and of those that vote to drop the gate. The reduction
+// runs on the communicator of the edge, because its ranks are in step there.
+Verdict agree(MPI_Comm comm, bool can_close, bool drop, std::int64_t& in_flight) {
   const auto ranks = static_cast<std::size_t>(state.size);
   std::vector<std::int64_t> sum(ranks + 2, 0);
   for (std::size_t i = 0; i < ranks; ++i)
@@ -94,12 +94,12 @@ Verdict agree(MPI_Comm comm, bool can_close, bool drop, std::int64_t& on_their_w
     return real.Allreduce(MPI_IN_PLACE, sum.data(), static_cast<int>(sum.size()), pre.int64, pre.sum, to_real(comm));
   };
   if (reduce() != MPI_SUCCESS) return Verdict::kPostpone;
-  on_their_way = sum[static_cast<std::size_t>(state.rank)];
+  in_flight = sum[static_cast<std::size_t>(state.rank)];
   if (sum[ranks + 1] != 0) return Verdict::kDrop;
   const bool all_zero = std::ranges::all_of(sum, [](std::int64_t element) { return element == 0; });
   if (!all_zero) return Verdict::kPostpone;
   agree_on_ids();
-  settle(reduce);
+  repeat_for_each_link(reduce);
   return Verdict::kClose;
 }
 
@@ -108,20 +108,21 @@ void stop_until_next_epoch(EpochDescriptor& next) {
   while (!read_descriptor(next) || next.epoch <= state.epoch);
 }
 
-// Edges at which this rank could not close since the gate was set, and why not at the last one ("": it could).
-void tell(std::uint32_t edges, const std::string& why) {
+// Reports at how many edges this rank could not close since the gate was set, and why not at the last one ("" if it
+// could).
+void report_postponed(std::uint32_t edges, const std::string& why) {
   postponed = edges;
   bsp_reason_set(state.ring, why.c_str());
   BSP_RING_STORE(state.ring->postponed, postponed);
 }
 
 void close_and_reopen() {
-  const std::uint64_t closing_from = realtime_ns();
+  const std::uint64_t close_start = realtime_ns();
   set_state(BSP_RANK_CLOSING);
-  tell(0, "");
-  take_objects_down();
+  report_postponed(0, "");
+  save_objects();
   close_epoch();
-  BSP_RING_STORE(state.ring->close_ns, realtime_ns() - closing_from);
+  BSP_RING_STORE(state.ring->close_ns, realtime_ns() - close_start);
   unmap_ring();
   clock_before_stop();
   timers_before_stop();
@@ -131,18 +132,18 @@ void close_and_reopen() {
 
   clock_after_stop();
   timers_after_stop();
-  const std::uint64_t opening_from = realtime_ns();
+  const std::uint64_t open_start = realtime_ns();
   const std::uint64_t cpu_from = cpu_ns();
   map_ring();
-  BSP_RING_STORE_SEQ(state.ring->completed, superstep);  // the ring may be another pod's
+  BSP_RING_STORE_SEQ(state.ring->completed, superstep);  // the ring may belong to another pod
   open_epoch(next);
-  bring_objects_up();
-  report_open(opening_from, cpu_from);
+  restore_objects();
+  report_open(open_start, cpu_from);
 }
 
-// Keeps other threads out of MPI; true if none is in it (after a moment: most calls are short, but one may wait
-// for a rank that is already here).
-bool alone_in_mpi() {
+// Keeps other threads out of MPI. True if none is inside after a moment: most calls are short, but one may wait for a
+// rank that is already here.
+bool keep_others_out_of_mpi() {
   if (!state.multiple) return true;
   closing.store(true);
   for (int i = 0; i < 100 && inside.load() > 1; ++i) {
@@ -153,26 +154,26 @@ bool alone_in_mpi() {
 }
 
 void committed(MPI_Comm comm, std::uint64_t word) {
-  std::string mine;
-  if (!alone_in_mpi())
-    mine = "another thread inside MPI";
-  else if (mine = blocker(); mine.empty())
-    mine = program_socket();
-  std::int64_t on_their_way = 0;
-  links_may_break();
-  const Verdict verdict = agree(comm, mine.empty(), bsp_gate_state_of(word) == BSP_GATE_DROPPING, on_their_way);
-  if (verdict != Verdict::kClose) links_must_hold();
+  std::string reason;
+  if (!keep_others_out_of_mpi())
+    reason = "another thread inside MPI";
+  else if (reason = blocker(); reason.empty())
+    reason = program_socket();
+  std::int64_t in_flight = 0;
+  ignore_link_errors();
+  const Verdict verdict = agree(comm, reason.empty(), bsp_gate_state_of(word) == BSP_GATE_DROPPING, in_flight);
+  if (verdict != Verdict::kClose) stop_ignoring_link_errors();
   switch (verdict) {
     case Verdict::kClose:
       close_and_reopen();
       break;
     case Verdict::kPostpone:
-      if (mine.empty() && on_their_way != 0)
-        mine = std::to_string(on_their_way) + " message(s) sent to this rank and not received";
-      tell(postponed + (mine.empty() ? 0 : 1), mine);
+      if (reason.empty() && in_flight != 0)
+        reason = std::to_string(in_flight) + " message(s) sent to this rank and not received";
+      report_postponed(postponed + (reason.empty() ? 0 : 1), reason);
       break;
     case Verdict::kDrop:
-      tell(0, "");
+      report_postponed(0, "");
       dropped = bsp_gate_superstep(word);
       BSP_RING_STORE_SEQ(state.ring->gate_dropped, dropped);
       break;
@@ -230,8 +231,8 @@ void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns) {
 }
 
 // --- Threads -------------------------------------------------------------------------------------------
-// Store then load on both sides: either the closing thread sees the other inside, or the other sees that
-// the epoch closes and waits outside.
+// Store then load on both sides: either the closing thread sees the other thread inside, or the other thread sees
+// that the epoch is closing and waits outside.
 void enter_threaded() {
   for (;;) {
     inside.fetch_add(1);

@@ -17,9 +17,9 @@ enum class EdgeCall {
 
 extern EdgeCall edge_call;  // kNone outside epochs
 
-// A blocking collective has completed: counts it, if it was one of all ranks, and says whether it was the edge. With
-// MPI_THREAD_MULTIPLE only MPI_COMM_WORLD's collectives are edges: all ranks make them in one order, while threads may use
-// several communicators in any.
+// Counts a completed blocking collective if it included all ranks, and returns whether it was the edge. With
+// MPI_THREAD_MULTIPLE only MPI_COMM_WORLD's collectives are edges: all ranks call them in the same order, while
+// threads may use other communicators in any order.
 inline bool note_collective(EdgeCall call, MPI_Comm comm) {
   if (edge_call == EdgeCall::kNone) return false;
   if (state.multiple && comm != pre.comm_world) return false;
@@ -30,14 +30,13 @@ inline bool note_collective(EdgeCall call, MPI_Comm comm) {
   return call == edge_call;
 }
 
-// Reads BSP_SUPERSTEP ("MPI_Allreduce:10"; default MPI_Barrier:1); a wrong one ends the process with a
-// message.
+// Reads BSP_SUPERSTEP ("MPI_Allreduce:10"; default MPI_Barrier:1); exits with a message if it is invalid.
 void set_up_edges();
 
-// The collective that is the edge has completed on `comm`. Returns in the same epoch or in another one.
+// The edge collective has completed on `comm`. Returns in the same epoch or in a later one.
 void superstep_edge(MPI_Comm comm);
 
-// The epoch is open: tells the sidecar, with the time it took.
+// Reports to the sidecar that the epoch is open, and how long that took.
 void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns);
 
 }  // namespace bsp::shim

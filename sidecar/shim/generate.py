@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Writes the shim's wrappers: one per MPI procedure that takes or returns a handle.
 
-What each wrapper must translate is read from the MPI Forum's description of the standard (api/mpi_api.txt:
-every procedure with the kind and direction of every parameter); which procedures there are and their exact
-C types from the installed mpi.h. Procedures that need more than translating are named in HAND and written
-by hand. What the generator can't place is an error: no call goes through unseen.
+What each wrapper must translate comes from the MPI Forum's description of the standard (api/mpi_api.txt: every
+procedure with the kind and direction of every parameter). The list of procedures and their exact C types come
+from the installed mpi.h. Procedures that need more than translation are named in HAND and written by hand. The
+generator fails on anything it doesn't understand, so no call passes unnoticed.
 
-Each wrapper is also there under its PMPI name (an alias made by the linker, pmpi.gen.opts): a program that
-intercepts MPI itself calls PMPI with our handles.
+Each wrapper also exists under its PMPI name (a linker alias, pmpi.gen.opts), because a program that intercepts
+MPI itself calls PMPI with virtual handles.
 
 Usage: generate.py MPI_H API_TXT OUT_DIR
   ->  OUT_DIR/real_functions.gen.h, edge_calls.gen.h, wrappers_<n>.gen.cc, pmpi.gen.opts
@@ -15,7 +15,7 @@ Usage: generate.py MPI_H API_TXT OUT_DIR
 import re
 import sys
 
-PARTS = 3  # translation units, so that two cores have something to share
+PARTS = 3  # translation units, for a parallel build
 
 # Written by hand in: init.cc, requests.cc, request_arrays.cc, persistent.cc, partitioned.cc, objects.cc,
 # memory.cc, error_codes.cc, attributes.cc, callbacks.cc, fortran_handles.cc, dynamic_processes.cc.
@@ -39,10 +39,10 @@ Comm_c2f Comm_f2c Group_c2f Group_f2c Type_c2f Type_f2c Op_c2f Op_f2c Info_c2f I
 Errhandler_c2f Errhandler_f2c Request_c2f Request_f2c
 """.split())
 
-# Removed in MPI-3; not in the description. mpi.h still declares them, hidden from C programs.
+# Removed in MPI-3 and not in the description. mpi.h still declares them, hidden from C programs.
 REMOVED = set("Address Errhandler_create Errhandler_get Errhandler_set Type_extent Type_hindexed "
               "Type_hvector Type_lb Type_struct Type_ub".split())
-# Extensions of Open MPI without one of our handles, or never implemented.
+# Extensions of Open MPI that take no virtual handle or were never implemented.
 UNKNOWN_PASS = {"Session_set_info"}
 
 VIRTUAL = {"COMMUNICATOR", "GROUP", "DATATYPE", "OPERATION", "ERRHANDLER", "INFO", "REQUEST"}
@@ -60,7 +60,7 @@ REQUEST_KINDS = [  # first match decides
     (r".*_init|I.*|Comm_i.*", "kCollective"),
 ]
 
-# After success.
+# Statements to run after success.
 HOOKS = {
     "Win_create": "++live_objects.windows", "Win_allocate": "++live_objects.windows",
     "Win_allocate_shared": "++live_objects.windows", "Win_create_dynamic": "++live_objects.windows",
@@ -68,9 +68,9 @@ HOOKS = {
     "File_open": "++live_objects.files", "File_close": "--live_objects.files",
 }
 
-# Arguments that MPI ignores, and that may therefore be anything, a null handle too: for each collective (blocking,
-# nonblocking and persistent alike) under which condition an argument is significant. What is not listed always is.
-# tests/mpi/shim/programs/ignored.c walks this table.
+# MPI ignores some arguments, which may then hold anything, even a null handle. For each collective (blocking,
+# nonblocking and persistent alike): the condition under which an argument is significant. Arguments not listed
+# always are. tests/mpi/shim/programs/ignored.c covers this table.
 LEAF, ROOT, PART = "is_leaf(comm, root)", "is_root(comm, root)", "takes_part(comm, root)"
 NOT_IN_PLACE = "sendbuf != MPI_IN_PLACE"
 SIGNIFICANT = {
@@ -87,7 +87,7 @@ SIGNIFICANT = {
     "Reduce": {"count datatype op": PART},
 }
 
-# What a completed collective has brought: see received_collective in counters.h.
+# How to count the data received by a completed collective: see received_collective in counters.h.
 RECEIVED = {
     "Bcast": "received_collective(comm, root, bytes_of(count, to_real(datatype)))",
     "Scatter": "received_collective(comm, root, bytes_of(recvcount, to_real(recvtype)))",
@@ -104,8 +104,8 @@ RECEIVED = {
     "Exscan": "received_collective(comm, kAll, bytes_of(count, to_real(datatype)))",
     "Reduce_scatter_block": "received_collective(comm, kAll, bytes_of(recvcount, to_real(datatype)))",
 }
-RECEIVED_AT = {"Bcast": LEAF, "Reduce": ROOT}  # where that is not where its arguments are significant
-# Blocking collectives that may be named as superstep edge (BSP_SUPERSTEP).
+RECEIVED_AT = {"Bcast": LEAF, "Reduce": ROOT}  # where this differs from where its arguments are significant
+# Blocking collectives that BSP_SUPERSTEP may name as the superstep edge.
 EDGES = ["Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv",
          "Alltoall", "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter",
          "Reduce_scatter_block", "Scan", "Exscan"]
@@ -136,7 +136,7 @@ class Procedure:
             for p in self.params:
                 if p.name == name:
                     return p
-        raise SystemExit(f"generate.py: MPI_{self.name} has no parameter {names}")
+        raise SystemExit(f"generate.py: MPI_{self.name} has no parameter named any of {names}")
 
 
 def read(mpi_h, api_txt):
@@ -164,7 +164,7 @@ SKIP_PARAMS = {"MPI_Pcontrol"}  # variadic; passes through
 
 
 def significant(procedure, name):
-    """C++ condition under which MPI looks at the argument; None: always."""
+    """C++ condition under which MPI reads the argument; None: always."""
     base = re.sub(r"_init$", "", procedure.name)
     base = base[1:].capitalize() if re.match(r"I[a-z]", base) else base
     for names, condition in SIGNIFICANT.get(base, {}).items():
@@ -173,12 +173,12 @@ def significant(procedure, name):
     return None
 
 
-# Of the counts one that isn't 0: with 0 a rank would leave out a nonblocking collective, and be out of step from then on.
+# Counts are replaced by 1, not 0: with 0 a rank would skip a nonblocking collective and be out of step from then on.
 SUBSTITUTES = {"POLYXFER_NUM_ELEM_NNI": "1", "POLYXFER_NUM_ELEM": "1", "DATATYPE": "pre.byte", "OPERATION": "pre.sum"}
 
 
-def sound(procedure, param, text):
-    """C++: the argument for MPI. Open MPI refuses some that it should ignore: it gets a sound one in their place."""
+def valid(procedure, param, text):
+    """C++: the argument for MPI. Open MPI rejects some arguments that it should ignore, so they are replaced by valid ones."""
     condition = significant(procedure, param.name)
     if condition is None or "*" in param.type or param.brackets or param.kind not in SUBSTITUTES:
         return text
@@ -186,7 +186,7 @@ def sound(procedure, param, text):
 
 
 def received(procedure):
-    """C++: notes what a collective has brought, from arguments that are significant here."""
+    """C++: counts what a collective has received, using the arguments that are significant on this rank."""
     text = RECEIVED[procedure.name]
     at = {significant(procedure, word) for word in re.findall(r"\w+", text)} - {None}
     at = {RECEIVED_AT[procedure.name]} if procedure.name in RECEIVED_AT else at
@@ -194,7 +194,7 @@ def received(procedure):
 
 
 def array_length(procedure, param):
-    """C expression: how many handles the array holds, as far as MPI reads them."""
+    """C expression: the number of handles in the array that MPI reads."""
     condition = significant(procedure, param.name)
     length = whole_array_length(procedure, param)
     return f"{condition} ? {length} : 0" if condition else length
@@ -208,9 +208,9 @@ def whole_array_length(procedure, param):
     return "remote_size(comm)"
 
 
-def again(procedure):
-    """C++: what makes a persistent request once more, with the objects of a later epoch; None if that takes
-    arrays of handles. Vector arguments are the program's own arrays, which MPI wants left alone."""
+def set_recipe(procedure):
+    """C++: saves how to recreate a persistent request from the objects of a later epoch; None if that needs
+    arrays of handles. Vector arguments are the program's own arrays, which MPI requires to stay unchanged."""
     call, types, op = [], [], ""
     for p in procedure.params:
         if p.kind in VIRTUAL and p.direction == "in":
@@ -221,11 +221,11 @@ def again(procedure):
                 types.append(f"({condition}) ? {p.name} : nullptr" if condition else p.name)
             elif p.kind == "OPERATION":
                 op = f", ({condition}) ? {p.name} : nullptr" if condition else f", {p.name}"
-            call.append("pre.info_null" if p.kind == "INFO" else sound(procedure, p, f"to_real({p.name})"))
+            call.append("pre.info_null" if p.kind == "INFO" else valid(procedure, p, f"to_real({p.name})"))
         else:
-            call.append("again" if p.kind == "REQUEST" else sound(procedure, p, p.name))
+            call.append("request_out" if p.kind == "REQUEST" else valid(procedure, p, p.name))
     return ["if (made != nullptr) {",
-            f"  make_again(*made, comm, [=](MPI_Request* again) {{",
+            f"  set_recipe(*made, comm, [=](MPI_Request* request_out) {{",
             f"    return real.{procedure.name}({', '.join(call)});", f"  }}, {{{', '.join(types)}}}{op});", "}"]
 
 
@@ -251,11 +251,11 @@ def wrapper(procedure):
                 else:
                     after.append(f"wrap({p.name});")
             else:
-                raise SystemExit(f"generate.py: MPI_{name}: don't know how to pass {p.declare()} "
-                                 f"({p.kind}, {p.direction}); write it by hand and add it to HAND")
+                raise SystemExit(f"generate.py: MPI_{name}: can't translate {p.declare()} "
+                                 f"({p.kind}, {p.direction}); write the wrapper by hand and add it to HAND")
         elif p.name == "reorder":
             text = "reordering(reorder)"
-        call.append(sound(procedure, p, text))
+        call.append(valid(procedure, p, text))
     types = {p.name for p in procedure.params}
     status = None
     if name in RECEIVES:
@@ -279,7 +279,7 @@ def wrapper(procedure):
             after.append("if (made != nullptr) note_receive(*made, buf, count, datatype, source, tag, comm);")
         elif persistent:
             after.append(f"Request* made = {make};")
-            after += again(procedure)
+            after += set_recipe(procedure)
         else:
             after.append(make + ";")
     if name in SENDS or (request is not None and kind in ("kSend", "kSendReceive") and not persistent) \

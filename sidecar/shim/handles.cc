@@ -27,39 +27,39 @@ Comm self;
 
 namespace {
 
-std::mutex pools_lock;  // of the pools and of the interned peers; making objects is rare
+std::mutex pools_lock;  // protects the pools and the interned peers; object creation is rare
 std::size_t arena_used = 64;
 std::uint64_t seq = 0;
 
-void* take_locked(std::size_t bytes) {
+void* allocate_locked(std::size_t bytes) {
   bytes = (bytes + 15) & ~std::size_t{15};
   if (arena_used + bytes > kArenaBytes)
-    die("the program holds more MPI objects than the shim has room for (%zu MiB)", kArenaBytes >> 20);
-  void* room = arena + arena_used;
+    die("the program holds more MPI objects than fit into the shim's %zu MiB", kArenaBytes >> 20);
+  void* storage = arena + arena_used;
   arena_used += bytes;
-  return room;
+  return storage;
 }
 
 }  // namespace
 
-void* arena_take(std::size_t bytes) {
+void* arena_allocate(std::size_t bytes) {
   std::lock_guard guard(pools_lock);
-  return take_locked(bytes);
+  return allocate_locked(bytes);
 }
 
 template <class T>
 T* Pool<T>::create(Handle real_handle) {
   std::lock_guard guard(pools_lock);
-  void* room = nullptr;
+  void* storage = nullptr;
   if (free_.empty()) {
-    room = take_locked(sizeof(T));
+    storage = allocate_locked(sizeof(T));
   } else {
-    room = free_.back();
+    storage = free_.back();
     free_.pop_back();
   }
-  T* object = new (room) T();
+  T* object = new (storage) T();
   if constexpr (std::is_same_v<T, Op>)
-    object->view.fill(0);  // of an operation nothing is read: a flag is set
+    object->view.fill(0);  // nothing of an operation is read: only a flag is set
   else if constexpr (requires { object->view; })
     object->view.fill(fortran_number(object));
   object->seq = ++seq;
@@ -76,7 +76,7 @@ void Pool<T>::set_real(T* object, Handle real_handle) {
 
 template <class T>
 int Pool<T>::free(T* object, int (*free_real)(Handle*)) {
-  // While MPI frees it, it isn't to be found: MPI may give its address to an object that another thread makes.
+  // Removed before MPI frees it, because MPI may reuse its address for an object that another thread creates.
   Handle real_handle = object->real;
   set_real(object, nullptr);
   if (const int rc = free_real(&real_handle); rc != MPI_SUCCESS) {
@@ -187,7 +187,7 @@ void wrap(MPI_Op* handle) {
 void wrap(MPI_Errhandler* handle) {
   Errhandler* known = errhandlers.find(*handle);
   if (known == nullptr) return;        // predefined
-  MPI_Errhandler reference = *handle;  // MPI counted this handle as one more; ours are counted by us
+  MPI_Errhandler reference = *handle;  // MPI has counted another reference for this handle; the shim counts its own
   real.Errhandler_free(&reference);
   ++known->references;
   *handle = reinterpret_cast<MPI_Errhandler>(known);

@@ -1,10 +1,10 @@
-// What the program holds instead of MPI's handles.
+// The virtual handles that the program holds instead of MPI's.
 //
-// Each object the program makes is one of ours, in a single reserved address range, so that "is it
-// ours" is one subtraction. It holds the current epoch's real handle; when an epoch closes the real
-// object goes, what is needed to build it again is noted in it (recipes.h), and the next epoch fills in
-// the new handle. MPI_COMM_WORLD and MPI_COMM_SELF are mapped to the epoch's communicators.
-// Other predefined objects survive an epoch in place and pass through unchanged.
+// Every object that the program creates is a shim object in a single reserved address range, so the check for one is
+// a single subtraction. It holds the current epoch's real handle. When an epoch closes, the real object is freed
+// after a recipe for recreating it has been saved (recipes.h); the next epoch fills in the new handle. MPI_COMM_WORLD
+// and MPI_COMM_SELF map to the epoch's communicators. Other predefined objects survive an epoch change in place and
+// pass through unchanged.
 #pragma once
 
 #include <atomic>
@@ -20,16 +20,16 @@
 
 namespace bsp::shim {
 
-// --- The range -----------------------------------------------------------------------------------
-inline constexpr std::size_t kArenaBytes = std::size_t{256} << 20;  // touched only as far as used
+// --- The address range ----------------------------------------------------------------------------
+inline constexpr std::size_t kArenaBytes = std::size_t{256} << 20;  // only the used part becomes resident
 extern char arena[kArenaBytes];
 
 inline bool is_ours(const void* handle) {
   return reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(arena) < kArenaBytes;
 }
 
-// An object is numbered by its place in the arena, so that the number stays right over every epoch and needs no table. Above
-// MPI's own numbers, which predefined objects keep.
+// An object's Fortran number is its index in the arena, so it stays valid across epochs and needs no table. The
+// numbers lie above MPI's own, which predefined objects keep.
 inline constexpr MPI_Fint kFirstNumber = 1 << 24;
 inline constexpr int kAlignment = 16;
 static_assert(kArenaBytes / kAlignment < (std::size_t{1} << 30));
@@ -40,8 +40,8 @@ inline MPI_Fint fortran_number(const void* object) {
 
 // --- Objects -------------------------------------------------------------------------------------
 
-// The processes of a communicator (of its remote group, if it is an intercommunicator). Interned: equal
-// lists are one object and live for ever, so requests may point to them.
+// The processes of a communicator (of the remote group if it is an intercommunicator). Interned: equal lists share
+// one object that is never freed, so requests may point to it.
 struct Peers {
   std::vector<int> world;  // world rank of each rank; < 0: not a process of this job
 };
@@ -57,12 +57,12 @@ struct Comm : Object {
   MPI_Comm real = nullptr;
   const Peers* peers = nullptr;
   bool inter = false;
-  bool whole = false;                  // has all ranks: its collectives may be superstep edges
-  std::int64_t id = 0;                 // the same at all its ranks, and no other's; 0: not agreed yet (recipes.h)
+  bool whole = false;                  // includes all ranks: its collectives may be superstep edges
+  std::int64_t id = 0;                 // the same on all its ranks and unique to it; 0: not agreed yet (recipes.h)
   std::unique_ptr<CommRecipe> recipe;  // while no epoch is open
 };
 
-// For what Fortran's bindings look into.
+// What the Fortran bindings read directly.
 struct SeenByFortran {
   FortranView view;
 };
@@ -78,9 +78,10 @@ struct TypeRecipe;
 struct Datatype : Object {
   using Handle = MPI_Datatype;
   MPI_Datatype real = nullptr;
-  std::atomic<int> references{1};  // the program's, and those of persistent requests
+  std::atomic<int> references{1};  // held by the program and by persistent requests
   bool committed = false;
-  bool never_freed = false;  // of MPI_Type_create_f90_*: the same one for the same arguments, until the session ends
+  // From MPI_Type_create_f90_*, which returns the same type for the same arguments until the session ends.
+  bool never_freed = false;
   std::unique_ptr<TypeRecipe> recipe;
 };
 
@@ -88,7 +89,7 @@ struct Op : SeenByFortran, Object {
   using Handle = MPI_Op;
   MPI_Op real = nullptr;
   MPI_User_function* function = nullptr;
-  int slot = -1;  // of the trampoline; -1: the user's function is called directly
+  int slot = -1;  // of the trampoline; -1: MPI calls the user's function directly
   int commute = 0;
   std::atomic<int> references{1};
 };
@@ -99,9 +100,9 @@ struct Errhandler : Object {
   enum class Of { kComm, kWin, kFile, kSession } of = Of::kComm;
   MPI_Comm_errhandler_function* function = nullptr;
   int slot = -1;
-  std::atomic<int> references{1};  // held by the program: MPI_Comm_get_errhandler gives one more
-  bool used = false;               // by a communicator, noted at the gate
-  bool fortran = false;            // the function takes Fortran's arguments
+  std::atomic<int> references{1};  // held by the program: MPI_Comm_get_errhandler adds one
+  bool used = false;               // by a communicator; set at the gate
+  bool fortran = false;            // the function takes Fortran arguments
 };
 
 struct Info : Object {
@@ -112,11 +113,11 @@ struct Info : Object {
 
 // --- Pools ---------------------------------------------------------------------------------------
 
-// Room for one object inside the arena, aligned to 16 bytes; ends the process when the range is full.
-void* arena_take(std::size_t bytes);
+// Allocates one object in the arena, aligned to 16 bytes; exits with a message when the arena is full.
+void* arena_allocate(std::size_t bytes);
 
-// The live objects of one kind. Thread-safe; so that find() is, `real` of an object that is here changes through the pool alone
-// (or while no other thread is inside MPI).
+// The live objects of one kind. Thread-safe. For find() to be thread-safe too, the `real` handle of an object in the
+// pool changes only through the pool (or while no other thread is inside MPI).
 template <class T>
 class Pool {
  public:
@@ -124,7 +125,7 @@ class Pool {
 
   T* create(Handle real_handle = nullptr);
   void set_real(T* object, Handle real_handle);
-  // Frees the real object, then ours; not ours if MPI refuses.
+  // Frees the real object, then the shim's; keeps the latter if MPI refuses.
   int free(T* object, int (*free_real)(Handle*));
   void destroy(T* object);
   // In order of creation. Only while no other thread is inside MPI, or under `lock`.
@@ -148,7 +149,7 @@ extern Pool<Info> infos;
 extern Comm world;
 extern Comm self;
 
-// Gives one reference back; with the last one the object goes.
+// Drops one reference; the last one frees the object.
 int release(Datatype* type);
 int release(Op* op);
 
@@ -161,7 +162,7 @@ inline T* object_of(typename T::Handle handle) {
   return is_ours(handle) ? reinterpret_cast<T*>(handle) : nullptr;
 }
 
-// The communicator behind a handle; nullptr for null handles and what isn't ours.
+// The communicator behind a handle; nullptr for null handles and those that aren't virtual.
 inline Comm* comm_of(MPI_Comm handle) {
   if (is_ours(handle)) return reinterpret_cast<Comm*>(handle);
   if (handle == pre.comm_world) return &world;
@@ -179,7 +180,7 @@ inline MPI_Op to_real(MPI_Op h) { return is_ours(h) ? reinterpret_cast<Op*>(h)->
 inline MPI_Errhandler to_real(MPI_Errhandler h) { return is_ours(h) ? reinterpret_cast<Errhandler*>(h)->real : h; }
 inline MPI_Info to_real(MPI_Info h) { return is_ours(h) ? reinterpret_cast<Info*>(h)->real : h; }
 
-// An array of handles translated for one call.
+// An array of handles, translated for one call.
 template <class Handle>
 class RealArray {
  public:
@@ -195,7 +196,7 @@ class RealArray {
   std::vector<Handle> real_;
 };
 
-// --- Real handle -> program's handle: replaces *handle in place; null and predefined ones stay ----------
+// --- Real handle -> program's handle: replaces *handle in place; null and predefined handles stay ------
 void wrap(MPI_Comm* handle);
 void wrap(MPI_Group* handle);
 void wrap(MPI_Datatype* handle);
@@ -203,14 +204,14 @@ void wrap(MPI_Op* handle);
 void wrap(MPI_Errhandler* handle);
 void wrap(MPI_Info* handle);
 
-// The program's handle of an existing real object, for arguments of the program's callbacks.
+// The program's handle of an existing real object, for arguments of user callbacks.
 MPI_Datatype virtual_of(MPI_Datatype real_handle);
 MPI_Comm virtual_of(MPI_Comm real_handle);
 
 // World rank of each rank of a real group; < 0: not a process of this job.
 std::vector<int> world_ranks(MPI_Group real_group);
 
-// Fills in what a new communicator needs besides its real handle.
+// Fills in everything in a new communicator except its real handle.
 void describe(Comm& comm);
 
 }  // namespace bsp::shim

@@ -1,4 +1,4 @@
-// MPI_Init, MPI_Finalize and what the program can ask about them.
+// MPI_Init, MPI_Finalize and their queries.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -15,9 +15,9 @@
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/epoch.h"
 #include "sidecar/shim/error_codes.h"
-#include "sidecar/shim/farewell.h"
 #include "sidecar/shim/fortran.h"
 #include "sidecar/shim/gate.h"
+#include "sidecar/shim/graceful_close.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/moved_clock.h"
@@ -29,7 +29,7 @@ namespace {
 
 pthread_t main_thread;
 bool by_session = false;   // MPI is open because the program has a session, not because it called MPI_Init
-std::mutex sessions_lock;  // threads may open and close sessions at once; one opens MPI, one closes it
+std::mutex sessions_lock;  // threads may open and close sessions concurrently; one opens MPI, one closes it
 
 void describe_world() {
   real.Comm_size(world.real, &state.size);
@@ -39,7 +39,7 @@ void describe_world() {
   counters.sent_to = std::make_unique<std::atomic<std::uint64_t>[]>(static_cast<std::size_t>(state.size));
 }
 
-// Run by mpirun or alone, without bsp-init: MPI as ever, only the handles are ours.
+// Started by mpirun or as a singleton, without bsp-init: plain MPI, only the handles are virtual.
 int init_plain(int* argc, char*** argv, int required, int* provided) {
   const int rc = real.Init_thread(argc, argv, required, provided);
   if (rc != MPI_SUCCESS) return rc;
@@ -57,20 +57,20 @@ std::uint64_t cpu_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-[[noreturn]] void die_of_opening_again() {
-  die("the program opens MPI again after it has closed it: in MPI epochs that is possible once");
+[[noreturn]] void die_on_second_open() {
+  die("the program opens MPI again after closing it; under bsp-operator a program can open MPI only once");
 }
 
 int init(int* argc, char*** argv, int required, int* provided) {
   require_open_mpi_5();
   require_known_fortran();
-  if (state.epochs && state.finalized) die_of_opening_again();
+  if (state.epochs && state.finalized) die_on_second_open();
   if (state.initialized && !by_session) {
     say("the program calls MPI_Init twice");
     return MPI_ERR_OTHER;
   }
   required = std::clamp<int>(required, MPI_THREAD_SINGLE, MPI_THREAD_MULTIPLE);
-  if (state.initialized) {  // by a session of the program's, see MPI_Session_init
+  if (state.initialized) {  // by a session of the program, see MPI_Session_init
     by_session = false;
     *provided = state.thread_level;
     return MPI_SUCCESS;
@@ -98,18 +98,18 @@ int init(int* argc, char*** argv, int required, int* provided) {
 }
 
 void free_everything() {
-  delete_attributes(pre.comm_self);  // MPI 4.1, 11.2.4: these callbacks see a working MPI
-  links_may_break();
-  real.Barrier(world.real);  // nobody leaves while others still take messages from it
-  settle([] { real.Barrier(world.real); });
+  delete_attributes(pre.comm_self);  // MPI 4.1, 11.2.4: MPI still works in these callbacks
+  ignore_link_errors();
+  real.Barrier(world.real);  // no rank leaves while others still receive messages from it
+  repeat_for_each_link([] { real.Barrier(world.real); });
   delete_attributes(pre.comm_world);
-  take_objects_down();
+  save_objects();
 }
 
 void finalize_epochs() {
   free_everything();
   close_epoch();
-  bring_infos_up();
+  restore_infos();
   state.finalized = true;
   edge_call = EdgeCall::kNone;
   BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(BSP_RANK_FINALIZED));
@@ -133,7 +133,7 @@ extern "C" {
 int MPI_Init(int* argc, char*** argv) {
   int provided = 0;
   const char* user =
-      std::getenv("OMPI_MPI_THREAD_LEVEL");  // Open MPI's way to have threads in a program without MPI_Init_thread
+      std::getenv("OMPI_MPI_THREAD_LEVEL");  // Open MPI's way to enable threads in a program without MPI_Init_thread
   return init(argc, argv, user != nullptr ? std::atoi(user) : MPI_THREAD_SINGLE, &provided);
 }
 
@@ -142,7 +142,7 @@ int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
 }
 
 int MPI_Finalize(void) {
-  if (!state.initialized || state.finalized) return real.Finalize();  // MPI's own complaint
+  if (!state.initialized || state.finalized) return real.Finalize();  // lets MPI report the error
   if (!state.epochs) {
     delete_attributes(pre.comm_self);
     delete_attributes(pre.comm_world);
@@ -153,7 +153,7 @@ int MPI_Finalize(void) {
   return MPI_SUCCESS;
 }
 
-// A program may use sessions alone. They find the job only while an epoch is open: the first one opens it, the
+// A program may use only sessions. They find the job only while an epoch is open: the first session opens it, the
 // last one closes it.
 int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
   std::lock_guard guard(sessions_lock);
@@ -163,7 +163,7 @@ int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* sess
     if (const int rc = init(nullptr, nullptr, thread_level(info), &provided); rc != MPI_SUCCESS) return rc;
     by_session = true;
   } else if (state.epochs && state.finalized) {
-    die_of_opening_again();
+    die_on_second_open();
   }
   Call call;
   const int rc = real.Session_init(to_real(info), to_real(errhandler), session);

@@ -33,11 +33,11 @@ constexpr unsigned kPointer = R_AARCH64_ABS64;
 
 using Targets = std::unordered_map<std::string_view, void*>;
 
-// What Open MPI asks about MPI's state must come to us: in a session its own answers are "not initialised" and "not finalised",
-// and its MPI_Abort ends more than this rank.
-constexpr std::string_view kAskedOfUs[] = {"Initialized", "Finalized", "Abort"};
+// Open MPI's own queries of MPI's state must come here: in a session MPI itself would answer "not initialised" and
+// "not finalised", and its MPI_Abort ends more than this rank.
+constexpr std::string_view kAnsweredByShim[] = {"Initialized", "Finalized", "Abort"};
 
-// Functions of libmpi that its Fortran bindings are to call here (fortran.h), and it itself is not.
+// libmpi functions that the Fortran bindings must call here (fortran.h), while libmpi itself must not.
 constexpr const char* kReplacedForFortran[] = {
     "ompi_attr_create_keyval_fint", "ompi_attr_create_keyval_aint", "ompi_attr_set_fint",     "ompi_attr_set_aint",
     "ompi_attr_get_fint",           "ompi_attr_get_aint",           "ompi_errhandler_create", "ompi_info_get",
@@ -52,7 +52,7 @@ Targets make_targets() {
   targets["PMPI_" #name] = reinterpret_cast<void*>(real.name);
   BSP_REAL_FUNCTIONS(BSP_TARGET)
 #undef BSP_TARGET
-  for (const std::string_view name : kAskedOfUs) {
+  for (const std::string_view name : kAnsweredByShim) {
     targets.erase("MPI_" + std::string(name));
     targets.erase("PMPI_" + std::string(name));
   }
@@ -67,7 +67,7 @@ const Targets& targets() {
   return made;
 }
 
-// The parts of a loaded library that name what it calls.
+// The sections of a loaded library that name the functions it calls.
 struct Library {
   ElfW(Addr) base = 0;
   const ElfW(Sym) * symbols = nullptr;
@@ -93,7 +93,7 @@ Library describe(const dl_phdr_info& info) {
     }
   }
   if (dynamic == nullptr) return library;
-  // glibc has added the library's address already, musl has not.
+  // glibc has already added the load address, musl has not
   const auto at = [&](ElfW(Addr) address) {
     return reinterpret_cast<const void*>(address < library.base ? library.base + address : address);
   };
@@ -130,7 +130,7 @@ void point(const Library& library, ElfW(Addr) slot, void* target) {
   const bool read_only = slot >= library.relro && slot < (library.relro_end & ~(page - 1));
   auto* const start = reinterpret_cast<void*>(slot & ~(page - 1));
   if (read_only && mprotect(start, page, PROT_READ | PROT_WRITE) != 0)
-    die("the MPI library's calls of itself can't be bound: mprotect: %s", std::strerror(errno));
+    die("can't rebind the MPI library's internal calls: mprotect: %s", std::strerror(errno));
   __atomic_store_n(place, target, __ATOMIC_RELAXED);
   if (read_only) mprotect(start, page, PROT_READ);
 }
@@ -154,11 +154,11 @@ bool is_of_open_mpi(std::string_view path) {
 
 struct Bound {
   std::unordered_set<ElfW(Addr)> at;
-  unsigned long long unloaded = 0;  // libraries so far: another one may be where one was
+  unsigned long long unloaded = 0;  // number of libraries unloaded so far: another one may now be at the same address
 };
 
-int bind_library(dl_phdr_info* info, std::size_t, void* so_far) {
-  Bound& bound = *static_cast<Bound*>(so_far);
+int bind_library(dl_phdr_info* info, std::size_t, void* opaque) {
+  Bound& bound = *static_cast<Bound*>(opaque);
   if (info->dlpi_subs != bound.unloaded) bound.at.clear();
   bound.unloaded = info->dlpi_subs;
   if (info->dlpi_name == nullptr || !is_of_open_mpi(info->dlpi_name)) return 0;
@@ -170,7 +170,7 @@ int bind_library(dl_phdr_info* info, std::size_t, void* so_far) {
   return 0;
 }
 
-// Of Open MPI's own calls of dlopen. It names its plugins by their paths, so it doesn't matter whose RUNPATH would be looked at.
+// Replaces dlopen in Open MPI. Open MPI passes absolute plugin paths, so it doesn't matter whose RUNPATH applies.
 void* open_plugin(const char* path, int flags) {
   void* const opened = ::dlopen(path, flags);
   if (opened != nullptr) bind_internal_calls();

@@ -1,14 +1,16 @@
-// Open MPI calls MPI itself: ROMIO, collectives and windows use PMPI_Type_commit, PMPI_Op_create, PMPI_Isend and a hundred more.
+// Keeps Open MPI's internal calls of MPI inside Open MPI. ROMIO, collectives and windows call PMPI_Type_commit,
+// PMPI_Op_create, PMPI_Isend and a hundred more.
 //
-// By the rules of dynamic symbols these calls would come to us, as the program's do, and Open MPI would get handles of ours into
-// its own structures, which nobody translates. So the slots through which libmpi and its plugins call are pointed at libmpi's own
-// functions, as libmpi itself would have them without us. A call of the program costs nothing more, and who calls doesn't have to
-// be guessed from a return address, which a tail call hides. Libraries above MPI (Fortran's bindings, Java's) stay with us.
+// By the rules of dynamic symbol resolution these calls would arrive at the shim like the program's, and Open MPI
+// would store virtual handles in its own structures, where nothing translates them. So the slots through which libmpi
+// and its plugins call are redirected to libmpi's own functions, as they would be without the shim. This adds no cost
+// to the program's calls, and the caller needn't be guessed from a return address, which a tail call hides. Libraries
+// above MPI (the Fortran and Java bindings) keep calling the shim.
 #pragma once
 
 namespace bsp::shim {
 
-// Once `real` is filled in. Plugins that MPI loads later are treated as they come.
+// Call once `real` is filled in. Plugins that MPI loads later are rebound as they are loaded.
 void bind_internal_calls();
 
 }  // namespace bsp::shim

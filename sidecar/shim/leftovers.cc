@@ -22,8 +22,8 @@ struct File {
 };
 using Descriptors = std::map<int, File>;
 
-Descriptors before;  // all that were open when the session began to open
-Descriptors files;   // of MPI, opened since
+Descriptors before;  // all descriptors that were open before the session opened
+Descriptors files;   // MPI's files opened since
 
 Descriptors list() {
   Descriptors found;

@@ -30,7 +30,7 @@ std::uint64_t clock_ns(clockid_t clock) {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// Counts user-space instructions of this thread and of those it starts from now on; -1 if not allowed.
+// Counts user-space instructions of this thread and of those it starts from now on; -1 if not permitted.
 int open_perf_event() {
   perf_event_attr attr;
   std::memset(&attr, 0, sizeof attr);
@@ -76,7 +76,7 @@ void Measure::end_epoch() {
   perf_fd_ = -1;
 }
 
-// Since the last reading: short stretches of both kinds, then one long stretch of computation.
+// Since the last reading there were short stretches of both kinds, then one long stretch of computation.
 void Measure::meter_after_computation() {
   const std::uint64_t now = read_meter();
   const double rate = perf_fd_ >= 0 ? meter_per_tick_ : ns_per_tick_;
@@ -91,7 +91,7 @@ void Measure::meter_after_computation() {
   short_mpi_ = 0;
 }
 
-// Since the last reading: short stretches of both kinds, then one long MPI call.
+// Since the last reading there were short stretches of both kinds, then one long MPI call.
 void Measure::meter_after_mpi() {
   const std::uint64_t now = read_meter();
   const double rate = perf_fd_ >= 0 ? meter_per_tick_ : ns_per_tick_;
@@ -120,7 +120,7 @@ void Measure::end_superstep(bsp_ring* ring, std::uint64_t superstep) {
   const std::uint64_t now_ns = clock_ns(CLOCK_MONOTONIC_RAW);
   const std::uint64_t edge = now_ticks - mark_;
   const std::uint64_t reading = read_meter();
-  {  // what is left since the last reading, the edge call being MPI's
+  {  // the remainder since the last reading; the edge call counts as MPI
     const double rate = perf_fd_ >= 0 ? meter_per_tick_ : ns_per_tick_;
     instructions_ += std::min(reading - meter_, static_cast<std::uint64_t>(static_cast<double>(short_compute_) * rate));
     meter_ = reading;
@@ -154,7 +154,7 @@ void Measure::end_superstep(bsp_ring* ring, std::uint64_t superstep) {
   mark_ = ticks();
 }
 
-// M(i): resident memory that is not shared with a file, once a second.
+// M(i): resident memory that isn't shared with a file, sampled once a second.
 void Measure::sample_memory(bsp_ring* ring, std::uint64_t now_ns) {
   if (memory_sampled_ns_ != 0 && now_ns - memory_sampled_ns_ < kMemoryPeriodNs) return;
   memory_sampled_ns_ = now_ns;

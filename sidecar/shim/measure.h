@@ -1,22 +1,22 @@
-// What one superstep cost this rank: time outside MPI, time inside, instructions, bytes received per Set.
+// Measures one superstep of this rank: time outside MPI, time inside, instructions, bytes received per Set.
 //
-// Every outermost MPI call reads the time-stamp counter twice (~20 ns each); everything dearer happens
-// at superstep edges, where ticks become nanoseconds by the ratio of the two clocks over the superstep.
+// Every outermost MPI call reads the time-stamp counter twice (~20 ns each). Everything more expensive happens at
+// superstep edges, where ticks are converted to nanoseconds by the ratio of the two clocks over the superstep.
 //
-// Instructions I_t(i) are to be those of the computation phase, not those of MPI's busy waiting. The
-// meter (perf event, else CPU time of all threads) costs a system call, so it is read only where a
-// stretch of computation or an MPI call lasted longer than kLongTicks; shorter stretches of computation
-// count as if they ran at the rate seen in the long ones (CPU time: 1 ns per ns).
+// Instructions I_t(i) must count the computation phase, not MPI's busy waiting. Reading the meter (perf event, else
+// CPU time of all threads) costs a system call, so it is read only where a stretch of computation or an MPI call took
+// longer than kLongTicks. Shorter stretches of computation are extrapolated from the rate in the long ones (CPU time:
+// 1 ns per ns).
 //
-// Receive time BT_t(i,j) is to be the transfer without the wait for a late sender. The receiver can't
-// see when the sender began, so the wait is estimated away: of the time d that a call spent receiving b
-// bytes from Set j, min(d, b * f) counts, where f is the lowest time per byte seen lately for messages
-// of that size class (a power of two) from that Set. f forgets by 2 % per message, and starts anew in
-// each epoch. It is exact when the message was there or on the wire, an underestimate only for messages
-// of a size that overlapped computation (nonblocking calls): then the rank really did not wait.
+// Receive time BT_t(i,j) must be the transfer without the wait for a late sender. The receiver can't see when the
+// sender began, so the wait is estimated: of the time d that a call spent receiving b bytes from Set j, min(d, b * f)
+// counts, where f is the lowest recent time per byte for messages of that size class (a power of two) from that Set.
+// f decays by 2 % per message and is reset in each epoch. The estimate is exact if the message had arrived or was on
+// the wire. It is too low only for messages of a size that always overlapped computation (nonblocking calls), and
+// then the rank really didn't wait.
 //
-// With MPI_THREAD_MULTIPLE the time of one thread counts: of the one that initialised MPI, then of the one that makes the superstep
-// edges. The bytes of all threads count.
+// With MPI_THREAD_MULTIPLE the time of one thread counts: first of the one that initialised MPI, then of the one that
+// calls the superstep edges. The bytes of all threads count.
 #pragma once
 
 #include <time.h>
@@ -46,12 +46,12 @@ inline std::uint64_t ticks() {
 inline constexpr std::uint64_t kLongTicks = 200000;  // 50-100 us
 
 struct ThreadState {
-  int depth = 0;                 // nested MPI calls: callbacks may call MPI again
+  int depth = 0;                 // nested MPI calls: user callbacks may call MPI
   std::uint64_t call_began = 0;  // ticks; with MPI_THREAD_MULTIPLE only
 };
 extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 
-// Without MPI_THREAD_MULTIPLE one thread at a time is in MPI.
+// Without MPI_THREAD_MULTIPLE only one thread at a time is in MPI.
 class MeasureLock {
  public:
   MeasureLock() {
@@ -71,7 +71,7 @@ class MeasureLock {
 
 class Measure {
  public:
-  // An epoch opened (or the rank came to a new machine): `sets` is the Set number of each world rank.
+  // An epoch has opened, perhaps on another machine. `sets` is the Set number of each world rank.
   void begin_epoch(std::vector<std::uint32_t> sets);
   // Closes what CRIU can't dump.
   void end_epoch();
@@ -108,12 +108,12 @@ class Measure {
     MeasureLock guard;
     sent_bytes_ += bytes;
   }
-  // `bytes` came from world rank `rank` in a call that has lasted `call_ticks`.
+  // Adds `bytes` received from world rank `rank` in a call that has taken `call_ticks`.
   void received(int rank, std::uint64_t bytes, std::uint64_t call_ticks);
 
   // The edge call has completed: writes the record of `superstep` and starts the next one.
   void end_superstep(bsp_ring* ring, std::uint64_t superstep);
-  // Time since the last reading belongs to nobody (the gate).
+  // Excludes the time since the last reading (the gate).
   void skip() {
     MeasureLock guard;
     mark_ = ticks();
@@ -186,8 +186,8 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // MPI has done its part: ticks since the call began. What is noted after this counts as computation, and the
-  // counter is not read once more.
+  // MPI's part is done; returns the ticks since the call began. The shim's work after this counts as computation,
+  // which saves another read of the counter.
   std::uint64_t end() {
     if (ended_ || thread_state.depth != 1 || (state.multiple && !is_measured())) return measure.in_call();
     ended_ = true;

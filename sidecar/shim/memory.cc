@@ -1,5 +1,5 @@
-// MPI_Alloc_mem: plain memory, so that it outlives the epoch in which it was asked for. (Over TCP, Open MPI's own
-// is no faster, and it is known to the library only while that session is open.)
+// MPI_Alloc_mem: plain memory, so that it outlives the epoch. Over TCP, Open MPI's own allocation is no faster, and
+// the library tracks it only while that session is open.
 #include <cstdlib>
 
 #include "sidecar/shim/handles.h"

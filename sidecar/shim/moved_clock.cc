@@ -1,7 +1,7 @@
-// The process learns that it is on another machine from the kernel's boot id. Then an offset is added to
-// every monotonic clock so that it goes on where it stopped, advanced by the wall-clock time of the pause
-// (never backwards, should the two machines' wall clocks differ). Calls of the program and of every
-// library go through the functions here; without an offset they cost one load more than glibc's.
+// The process detects a move to another machine by the kernel's boot id. It then adds an offset to every monotonic
+// clock, so that the clock continues from where it stopped, advanced by the wall-clock time of the pause (never
+// backwards, should the two machines' wall clocks differ). The functions here intercept the calls of the program and
+// of every library; without an offset they cost one load more than glibc's.
 #include "sidecar/shim/moved_clock.h"
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@
 namespace bsp::shim {
 namespace {
 
-std::atomic<std::int64_t> offset_ns{0};  // other threads read the clock while the one at the gate sets it
+std::atomic<std::int64_t> offset_ns{0};  // other threads read the clock while the thread at the gate sets it
 char boot_id[40] = "";
 std::int64_t stopped_monotonic_ns = 0;
 std::int64_t stopped_realtime_ns = 0;
@@ -56,7 +56,7 @@ bool is_monotonic(clockid_t clock) {
          clock == CLOCK_BOOTTIME || clock == CLOCK_BOOTTIME_ALARM;
 }
 
-// Of a timer descriptor, as the kernel shows it.
+// The clock of a timer descriptor, as the kernel shows it.
 clockid_t clock_of_timer(int fd) {
   char path[48];
   std::snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
@@ -115,7 +115,7 @@ BSP_EXPORT int clock_gettime(clockid_t clock, timespec* t) noexcept {
   return rc;
 }
 
-// Absolute deadlines are in the program's time; the kernel wants its own.
+// Absolute deadlines are in the program's time; the kernel needs its own.
 BSP_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec* request, timespec* remaining) {
   using Next = int (*)(clockid_t, int, const timespec*, timespec*);
   static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "clock_nanosleep"));
@@ -133,11 +133,11 @@ BSP_EXPORT int timerfd_settime(int fd, int flags, const itimerspec* value, itime
   itimerspec shifted = value != nullptr ? *value : itimerspec{};
   if (offset_ns != 0 && (flags & TFD_TIMER_ABSTIME) && armed && is_monotonic(clock_of_timer(fd))) {
     add(&shifted.it_value, -offset_ns);
-    if (shifted.it_value.tv_sec < 0) shifted.it_value = {0, 1};  // long ago; 0 would disarm it
+    if (shifted.it_value.tv_sec < 0) shifted.it_value = {0, 1};  // already expired; 0 would disarm it
   }
   timer_changes(fd);
   const int rc = next(fd, flags, value != nullptr ? &shifted : nullptr, old);
-  timer_changes(fd);  // once more: it may have been noted before the kernel had the new time
+  timer_changes(fd);  // again, in case the timer was recorded before the kernel had the new time
   return rc;
 }
 

@@ -1,4 +1,4 @@
-// Monotonic time that goes on over a move: another machine's CLOCK_MONOTONIC counts from another boot.
+// Monotonic time that continues across a move: another machine's CLOCK_MONOTONIC counts from another boot.
 #pragma once
 
 namespace bsp::shim {
@@ -6,7 +6,7 @@ namespace bsp::shim {
 void clock_before_stop();
 void clock_after_stop();
 
-// Seconds since an arbitrary point, as MPI_Wtime returns them; continuous over a move.
+// Seconds since an arbitrary point, as MPI_Wtime returns them; continuous across a move.
 double wtime();
 
 }  // namespace bsp::shim

@@ -1,5 +1,5 @@
-// What Open MPI has to say to the user (an error that ends the program, say) it hands to its PMIx server, as mpirun
-// would print it. Our server is the sidecar: the text belongs on the program's own stderr.
+// Open MPI passes its messages to the user (such as a fatal error) to its PMIx server, as mpirun would print them.
+// Here the server is the sidecar, but the message belongs on the program's own stderr.
 #include <dlfcn.h>
 #include <pmix.h>
 
@@ -25,12 +25,12 @@ extern "C" {
 
 __attribute__((visibility("default"))) pmix_status_t PMIx_Log_nb(const pmix_info_t data[], size_t ndata,
                                                                  const pmix_info_t directives[], size_t ndirs,
-                                                                 pmix_op_cbfunc_t done, void* for_done) {
+                                                                 pmix_op_cbfunc_t done, void* done_argument) {
   static const auto next = reinterpret_cast<decltype(&PMIx_Log_nb)>(dlsym(RTLD_NEXT, "PMIx_Log_nb"));
   if (!state.epochs)
-    return next != nullptr ? next(data, ndata, directives, ndirs, done, for_done) : PMIX_ERR_NOT_SUPPORTED;
+    return next != nullptr ? next(data, ndata, directives, ndirs, done, done_argument) : PMIX_ERR_NOT_SUPPORTED;
   print_texts(data, ndata);
-  if (done != nullptr) done(PMIX_SUCCESS, for_done);
+  if (done != nullptr) done(PMIX_SUCCESS, done_argument);
   return PMIX_SUCCESS;
 }
 

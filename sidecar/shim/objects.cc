@@ -1,4 +1,4 @@
-// Calls that end an object's life, copy it, or mark it: where a generated wrapper isn't enough.
+// Calls that free, copy or mark an object, where a generated wrapper isn't enough.
 #include <map>
 #include <mutex>
 
@@ -45,7 +45,7 @@ int finish_dup(MPI_Comm from, MPI_Comm* made) {
   return rc;
 }
 
-// MPI fills in the real handle when the request completes; requests.cc then describes the rest.
+// MPI fills in the real handle when the request completes; requests.cc then fills in the rest.
 template <class Start>
 int idup(MPI_Comm from, MPI_Comm* made, MPI_Request* request, const char* what, Start start) {
   Comm* object = comms.create(pre.comm_null);
@@ -64,7 +64,7 @@ int idup(MPI_Comm from, MPI_Comm* made, MPI_Request* request, const char* what, 
   return copy_attributes(from, *made);
 }
 
-// A matched message is MPI's handle; its communicator is needed once more, when it is received.
+// A matched message is MPI's handle; its communicator is needed again when the message is received.
 std::mutex message_lock;
 std::map<MPI_Message, const Peers*> messages;
 
@@ -125,7 +125,7 @@ int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI
               [&](MPI_Comm* made) { return real.Comm_idup_with_info(to_real(comm), to_real(info), made, request); });
 }
 
-// Open MPI knows of no parent at all in a session; a program asks whether it is MPI_COMM_NULL.
+// In a session Open MPI doesn't set the parent; a program compares it with MPI_COMM_NULL.
 int MPI_Comm_get_parent(MPI_Comm* parent) {
   Call call;
   *parent = pre.comm_null;

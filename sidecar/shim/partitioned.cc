@@ -1,10 +1,10 @@
-// Partitioned communication, MPI 4.1 chapter 4: one persistent message of ours, sent when the last partition
-// is ready.
+// Partitioned communication (MPI 4.1, chapter 4), implemented as one persistent message that is sent when the last
+// partition is ready.
 //
-// Open MPI 5's own needs the world of MPI_Init, which an MPI session doesn't have. The standard lets the
-// receiver see partitions arrive all at once, and the two sides divide the same message differently, which
-// one message does by itself. Its tag lies above all that the program may use together with it, so that it
-// matches no other message (but it would a receive of MPI_ANY_TAG).
+// Open MPI 5's implementation needs MPI_Init's world, which an MPI session doesn't have. The standard allows all
+// partitions to arrive at once. The two sides may divide the same message differently, which a single message
+// supports by itself. Its tag lies above the program's tags, so it matches no other message (except a receive with
+// MPI_ANY_TAG).
 #include <sched.h>
 
 #include "sidecar/shim/counters.h"
@@ -41,13 +41,13 @@ void make_partitioned(Request* request, int partitions, bool sending) {
   request->partitions->sending = sending;
 }
 
-// So many more partitions of an active send are ready.
+// Marks `count` more partitions of an active send as ready.
 int ready(Request& request, int partitions) {
   Partitions& part = *request.partitions;
   if (part.missing.fetch_sub(partitions) != partitions) return MPI_SUCCESS;
   const int rc = real.Start(&request.real);
   if (rc == MPI_SUCCESS && request.send_to >= 0) count_sent(request.send_to);
-  part.handed_over.store(true, std::memory_order_release);
+  part.started.store(true, std::memory_order_release);
   return rc;
 }
 
@@ -61,7 +61,7 @@ void wait_while_withheld(const Request& request) {
 
 void start_partitions(Request& request) {
   request.partitions->missing.store(request.partitions->count);
-  request.partitions->handed_over.store(false);
+  request.partitions->started.store(false);
   request.active = true;
   if (request.partitions->count == 0) ready(request, 0);
 }
@@ -89,7 +89,7 @@ int MPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatyp
   Request* r = make_persistent(request, RequestKind::kSend, "MPI_Psend_init", comm, dest);
   make_partitioned(r, partitions, true);
   if (r == nullptr) return MPI_SUCCESS;
-  make_again(*r, comm, make, {datatype});
+  set_recipe(*r, comm, make, {datatype});
   return MPI_SUCCESS;
 }
 
@@ -106,7 +106,7 @@ int MPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype data
   Request* r = make_persistent(request, RequestKind::kReceive, "MPI_Precv_init", comm, -1);
   make_partitioned(r, partitions, false);
   if (r == nullptr) return MPI_SUCCESS;
-  make_again(*r, comm, make, {datatype});
+  set_recipe(*r, comm, make, {datatype});
   return MPI_SUCCESS;
 }
 

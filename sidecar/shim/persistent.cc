@@ -1,9 +1,9 @@
-// Requests that live on after a gate: persistent ones, and receives that wait for messages not sent yet.
+// Requests that survive a gate: persistent ones, and receives whose message hasn't been sent yet.
 //
-// At a close the real request goes; in the next epoch it is made again from the arguments of the call that
-// made it, after the communicators and in the order in which the program made its requests (a persistent
-// collective is made by all its ranks in one order). What the program may free meanwhile is held. Receives are
-// posted again in their old order: it decides which gets which message.
+// A close frees the real request. The next epoch recreates it from the arguments of the original call, after the
+// communicators and in the order in which the program created its requests (all ranks of a persistent collective
+// create it in the same order). Objects that the program may free meanwhile are kept. Receives are posted in their
+// old order, because the order decides which receive gets which message.
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -18,8 +18,8 @@ std::atomic<std::uint64_t> posted_so_far{0};
 
 bool is_waiting(const Request& r) { return r.active && !r.completed && can_wait_on(r); }
 
-// Takes a waiting receive back from MPI. At a gate no message is under way to it; in MPI_Finalize there may be.
-void take_back(Request& request) {
+// Cancels a pending receive. At a gate no message is in flight to it; in MPI_Finalize there may be one.
+void cancel_receive(Request& request) {
   MPI_Status status{};
   int done = 0;
   real.Cancel(&request.real);
@@ -53,7 +53,7 @@ void note_receive(Request& request, void* buffer, int count, MPI_Datatype type, 
 }
 
 bool can_wait_on(const Request& r) {
-  return r.kind == RequestKind::kReceive && (r.posted.known || (r.persistent && r.again != nullptr));
+  return r.kind == RequestKind::kReceive && (r.posted.known || (r.persistent && r.recipe != nullptr));
 }
 
 namespace {
@@ -68,36 +68,36 @@ void hold(typename T::Handle handle, std::vector<T*>& held) {
 
 }  // namespace
 
-void make_again(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)> make,
+void set_recipe(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)> make,
                 std::initializer_list<MPI_Datatype> types, MPI_Op op) {
-  auto again = std::make_unique<Again>(Again{.make = std::move(make), .comm = object_of<Comm>(comm)});
-  for (MPI_Datatype type : types) hold(type, again->types);
-  hold(op, again->ops);
+  auto recipe = std::make_unique<RequestRecipe>(RequestRecipe{.make = std::move(make), .comm = object_of<Comm>(comm)});
+  for (MPI_Datatype type : types) hold(type, recipe->types);
+  hold(op, recipe->ops);
   RequestsLock guard;
-  request.again = std::move(again);
+  request.recipe = std::move(recipe);
 }
 
-void let_go(std::unique_ptr<Again> again, const Posted& posted) {
+void release_recipe(std::unique_ptr<RequestRecipe> recipe, const Posted& posted) {
   if (posted.known)
     if (Datatype* type = object_of<Datatype>(posted.type)) release(type);
-  if (again == nullptr) return;
-  for (Datatype* type : again->types) release(type);
-  for (Op* op : again->ops) release(op);
+  if (recipe == nullptr) return;
+  for (Datatype* type : recipe->types) release(type);
+  for (Op* op : recipe->ops) release(op);
 }
 
-void take_requests_down() {
+void save_requests() {
   for (Request* r = youngest_request(); r != nullptr; r = r->next) {
-    if (is_waiting(*r)) take_back(*r);
+    if (is_waiting(*r)) cancel_receive(*r);
     if (r->persistent) real.Request_free(&r->real);
   }
 }
 
-void bring_requests_up() {
+void restore_requests() {
   Request* r = youngest_request();
   while (r != nullptr && r->next != nullptr) r = r->next;
   std::vector<Request*> waiting;
   for (; r != nullptr; r = r->previous) {
-    if (r->persistent) must(r->again->make(&r->real), r->what);
+    if (r->persistent) must(r->recipe->make(&r->real), r->what);
     if (is_waiting(*r)) waiting.push_back(r);
   }
   std::ranges::sort(waiting, {}, [](const Request* one) { return one->posted.order; });
@@ -135,7 +135,7 @@ int MPI_Start(MPI_Request* request) {
 
 int MPI_Startall(int count, MPI_Request array_of_requests[]) {
   Call call;
-  std::vector<MPI_Request> known;  // to MPI
+  std::vector<MPI_Request> known;  // known to MPI
   std::vector<Request*> objects;
   for (int i = 0; i < count && array_of_requests != nullptr; ++i) {
     Request* r = object_of_request(array_of_requests[i]);

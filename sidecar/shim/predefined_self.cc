@@ -12,23 +12,23 @@
 namespace bsp::shim {
 namespace {
 
-// Of Open MPI's ABI: predefined communicators have this much room, whatever a communicator needs (communicator.h).
+// From Open MPI's ABI (communicator.h): predefined communicators are padded to this size.
 constexpr std::size_t kPredefinedBytes = 512;
 
 std::array<std::byte, kPredefinedBytes> own{};
-std::size_t lent = 0;
+std::size_t copied = 0;
 
 }  // namespace
 
-void lend_self(MPI_Comm real_self) {
-  lent = std::min(kPredefinedBytes, malloc_usable_size(real_self));
-  std::memcpy(own.data(), pre.comm_self, lent);
-  std::memcpy(static_cast<void*>(pre.comm_self), real_self, lent);
+void fill_predefined_self(MPI_Comm real_self) {
+  copied = std::min(kPredefinedBytes, malloc_usable_size(real_self));
+  std::memcpy(own.data(), pre.comm_self, copied);
+  std::memcpy(static_cast<void*>(pre.comm_self), real_self, copied);
 }
 
-void take_self_back() {
-  std::memcpy(static_cast<void*>(pre.comm_self), own.data(), lent);
-  lent = 0;
+void clear_predefined_self() {
+  std::memcpy(static_cast<void*>(pre.comm_self), own.data(), copied);
+  copied = 0;
 }
 
 }  // namespace bsp::shim

@@ -22,12 +22,12 @@ void* mpi_library = nullptr;
 int major = 0;
 int minor = 0;
 
-int missing_function() { die("the program calls an MPI function that its MPI library does not have"); }
+int missing_function() { die("the program calls an MPI function that its MPI library does not provide"); }
 
 template <class Handle>
 void find_object(Handle& handle, const char* symbol) {
   handle = static_cast<Handle>(find_in_mpi(symbol));
-  if (handle == nullptr) die("the MPI library has no %s: Open MPI >= 5 is needed", symbol);
+  if (handle == nullptr) die("the MPI library has no %s: Open MPI >= 5 is required", symbol);
 }
 
 void find_predefined() {
@@ -61,7 +61,7 @@ void* find_real(const char* symbol) {
   return dlsym(RTLD_NEXT, symbol);
 }
 
-// Data must be looked for from the start: the executable may hold the copy that everybody uses.
+// The search must include the executable: it may hold the copy of the data that all libraries use.
 void* find_in_mpi(const char* symbol) {
   if (void* found = dlsym(RTLD_DEFAULT, symbol)) return found;
   return mpi_library != nullptr ? dlsym(mpi_library, symbol) : nullptr;
@@ -69,7 +69,7 @@ void* find_in_mpi(const char* symbol) {
 
 bool load_real() {
   if (real_loaded) return true;
-  // By its name also where it was loaded without RTLD_GLOBAL (by a Python module, say).
+  // Searched by name too, in case it was loaded without RTLD_GLOBAL (by a Python module, for example).
   mpi_library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
   if (find_real("PMPI_Init") == nullptr) return false;
 #define BSP_FIND(name)                                        \
@@ -94,21 +94,21 @@ void must(int rc, const char* what) {
 }
 
 void require_open_mpi_5() {
-  if (!load_real()) die("the program's MPI library was not found: it must be dynamically linked");
+  if (!load_real()) die("the program's MPI library was not found: the program must link it dynamically");
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "an unknown library";
   int length = 0;
   if (void* get = find_real("PMPI_Get_library_version")) reinterpret_cast<int (*)(char*, int*)>(get)(version, &length);
   const char* found = std::strstr(version, "Open MPI v");
   if (found == nullptr || std::sscanf(found, "Open MPI v%d.%d", &major, &minor) != 2 || major < 5) {
     version[std::strcspn(version, ",\n")] = '\0';
-    die("the program's MPI library is \"%s\"; Open MPI >= 5 is needed (build the image with it)", version);
+    die("the program's MPI library is \"%s\"; Open MPI >= 5 is required (build the image with it)", version);
   }
 }
 
 int open_mpi_major() { return major; }
 int open_mpi_minor() { return minor; }
 
-// Filling the table before main() lets every wrapper call through it without asking.
+// Filling the table before main() lets every wrapper call through it without a check.
 __attribute__((constructor)) static void load_early() { load_real(); }
 
 }  // namespace bsp::shim

@@ -1,9 +1,9 @@
-// The MPI library beneath us: its PMPI_* functions and predefined objects, found with dlsym in that library:
-// the process's first PMPI_* functions are our own.
+// The underlying MPI library: its PMPI_* functions and predefined objects. They are looked up with dlsym in that
+// library, because the first PMPI_* functions in the process are the shim's.
 //
-// The shim is preloaded into every process that bsp-init starts, also into a shell that never sees
-// MPI, so it must load without libmpi: nothing here may be an undefined symbol. Never use MPI_COMM_WORLD
-// and its like inside the shim (they name data of libmpi): use `pre`.
+// The shim is preloaded into every process that bsp-init starts, including shells that never use MPI. So it must load
+// without libmpi: nothing here may be an undefined symbol. Never use MPI_COMM_WORLD and other predefined objects in
+// the shim (they name libmpi's data): use `pre`.
 #pragma once
 
 #ifndef _GNU_SOURCE
@@ -38,21 +38,21 @@ extern RealFunctions real;
 extern Predefined pre;
 extern bool real_loaded;
 
-// Finds libmpi among the libraries of the process and fills `real` and `pre`. False if it isn't there.
+// Finds libmpi among the loaded libraries and fills in `real` and `pre`. False if it isn't loaded.
 bool load_real();
 
-// A symbol of libmpi or of a library beneath it, but for PMPI_*; nullptr if there is none.
+// A symbol of libmpi or of a library below it, other than PMPI_*; nullptr if there is none.
 void* find_in_mpi(const char* symbol);
 
-// A function of libmpi that the shim replaces.
+// A libmpi function that the shim replaces.
 void* find_real(const char* symbol);
 
-// Ends the process with a message if MPI refused what it must do.
+// Exits with a message if MPI returned an error that can't be handled.
 void must(int rc, const char* what);
 
-// Ends the process with a message if the MPI library is not Open MPI >= 5.
+// Exits with a message if the MPI library isn't Open MPI >= 5.
 void require_open_mpi_5();
-int open_mpi_major();  // 5 for 5.0.7; known once it was required
+int open_mpi_major();  // 5 for 5.0.7; known after require_open_mpi_5()
 int open_mpi_minor();
 
 }  // namespace bsp::shim

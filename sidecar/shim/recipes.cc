@@ -32,7 +32,7 @@ InfoRecipe read_info(MPI_Info info) {
 
 MPI_Info make_info(const InfoRecipe& recipe) {
   MPI_Info info = nullptr;
-  must(real.Info_create(&info), "making an info again");
+  must(real.Info_create(&info), "recreating an info");
   for (const auto& [key, value] : recipe) real.Info_set(info, key.c_str(), value.c_str());
   return info;
 }
@@ -43,20 +43,20 @@ void make_group(Group& group) {
   MPI_Group world_group = nullptr;
   real.Comm_group(world.real, &world_group);
   must(real.Group_incl(world_group, static_cast<int>(group.world.size()), group.world.data(), &group.real),
-       "making a group again");
+       "recreating a group");
   real.Group_free(&world_group);
   group.world.clear();
 }
 
 }  // namespace
 
-void take_objects_down() {
+void save_objects() {
   for (Errhandler* handler : errhandlers.live()) handler->used = false;
   for (Comm* comm : {&world, &self}) {
     comm->recipe = std::make_unique<CommRecipe>();
     read_comm(*comm, *comm->recipe);
   }
-  take_requests_down();
+  save_requests();
   auto all_comms = comms.live();
   for (Comm* comm : all_comms) {
     comm->recipe = std::make_unique<CommRecipe>();
@@ -78,7 +78,7 @@ void take_objects_down() {
     if (!type->never_freed) real.Type_free(&type->real);
   for (Op* op : ops.live()) real.Op_free(&op->real);
   for (Info* info : infos.live()) real.Info_free(&info->real);
-  for (Comm* comm : {&world, &self})  // lets go of the handlers before these are freed
+  for (Comm* comm : {&world, &self})  // drops references to the error handlers before these are freed
     real.Comm_set_errhandler(comm->real, pre.errors_are_fatal);
   for (Errhandler* handler : errhandlers.live()) {
     real.Errhandler_free(&handler->real);
@@ -86,15 +86,15 @@ void take_objects_down() {
   }
 }
 
-void bring_infos_up() {
+void restore_infos() {
   for (Info* info : infos.live()) info->real = make_info(info->recipe);
 }
 
-void bring_objects_up() {
+void restore_objects() {
   repeat_error_codes();
-  for (Errhandler* handler : errhandlers.live()) must(make_real(*handler), "making an error handler again");
-  bring_infos_up();
-  for (Op* op : ops.live()) must(make_real(*op), "making an operation again");
+  for (Errhandler* handler : errhandlers.live()) must(make_real(*handler), "recreating an error handler");
+  restore_infos();
+  for (Op* op : ops.live()) must(make_real(*op), "recreating an operation");
   for (Datatype* type : datatypes.live()) {
     type->real = make_type(*type->recipe);
     if (type->committed) real.Type_commit(&type->real);
@@ -102,11 +102,11 @@ void bring_objects_up() {
     type->recipe.reset();
   }
   for (Group* group : groups.live()) make_group(*group);
-  for (Comm* comm : {&world, &self}) dress_comm(*comm);
+  for (Comm* comm : {&world, &self}) restore_comm_settings(*comm);
   auto all_comms = comms.live();
   std::ranges::sort(all_comms, {}, &Comm::id);
   for (Comm* comm : all_comms) make_comm(*comm);
-  bring_requests_up();
+  restore_requests();
   if (bsend_buffer.address != nullptr) real.Buffer_attach(bsend_buffer.address, bsend_buffer.size);
 }
 

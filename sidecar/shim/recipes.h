@@ -1,11 +1,11 @@
-// How the program's MPI objects get through the close of an epoch: what each is made of is read from the
-// MPI library at the gate (so that nothing is paid before), and made again in the next epoch.
+// How the program's MPI objects survive the close of an epoch. At the gate, the shim queries the MPI library for what
+// each object consists of (so there is no cost before), and recreates it in the next epoch.
 //
-// Carried: communicators (groups, topology, name, error handler, hints), groups, derived datatypes,
-// operations, error handlers, infos, persistent requests (persistent.cc), added error codes (error_codes.h),
-// the Bsend buffer. Attributes are ours altogether (attributes.h). Communicators are made again in the order
-// of numbers that their ranks have agreed on: each is collective over its members only, and the order in which
-// the program made them may differ from rank to rank, if its threads did, or by MPI_Comm_idup.
+// Carried: communicators (groups, topology, name, error handler, hints), groups, derived datatypes, operations, error
+// handlers, infos, persistent requests (persistent.cc), added error codes (error_codes.h), the Bsend buffer. The shim
+// implements attributes itself (attributes.h). Communicators are recreated in the order of numbers that their ranks
+// have agreed on: creation is collective over a communicator's members only, and the order in which the program
+// created them may differ between ranks if threads did it, or MPI_Comm_idup.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ struct CommRecipe {
   bool weighted = false;
   std::string name;
   InfoRecipe hints;
-  MPI_Errhandler errhandler = nullptr;  // ours or predefined; nullptr: as created
+  MPI_Errhandler errhandler = nullptr;  // virtual or predefined; nullptr: as created
 };
 
 struct TypeRecipe {
@@ -47,12 +47,13 @@ struct TypeRecipe {
 InfoRecipe read_info(MPI_Info real_info);
 MPI_Info make_info(const InfoRecipe& recipe);
 
-// Communicators alone (recipes_comm.cc): to the recipe, and from a recipe in a Comm.
+// Communicators (recipes_comm.cc): saved to a recipe, restored from the recipe in a Comm.
 void read_comm(const Comm& comm, CommRecipe& recipe);
 void make_comm(Comm& comm);
-void dress_comm(Comm& comm);  // all but the communicator itself: world and self are made with the epoch
+// Restores everything but the communicator itself: world and self are created with the epoch.
+void restore_comm_settings(Comm& comm);
 
-// Datatypes alone (recipes_datatype.cc).
+// Datatypes (recipes_datatype.cc).
 inline bool is_f90(int combiner) {
   return combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
          combiner == MPI_COMBINER_F90_INTEGER;
@@ -60,15 +61,15 @@ inline bool is_f90(int combiner) {
 std::unique_ptr<TypeRecipe> read_type(MPI_Datatype real_type);
 MPI_Datatype make_type(const TypeRecipe& recipe);
 
-// At the gate: numbers the communicators made since the last one. Collective over all ranks.
+// At the gate: numbers the communicators created since the last one. Collective over all ranks.
 void agree_on_ids();
 
-// Before the session closes: notes every live object's recipe and frees the real object.
-void take_objects_down();
-// After the next session has opened: makes every object again.
-void bring_objects_up();
+// Before the session closes: saves every live object's recipe and frees the real object.
+void save_objects();
+// After the next session has opened: recreates every object.
+void restore_objects();
 // After MPI_Finalize: infos may be used at any time (MPI 4.1, 11.4.1).
-void bring_infos_up();
+void restore_infos();
 
 // The program's Bsend buffer, attached again in each epoch.
 struct BsendBuffer {
@@ -77,10 +78,10 @@ struct BsendBuffer {
 };
 extern BsendBuffer bsend_buffer;
 
-// Makes the real operation / error handler of an object (also when the program creates it).
+// Creates the real operation or error handler of an object (also when the program creates it).
 int make_real(Op& op);
 int make_real(Errhandler& handler);
-// Whether Fortran's bindings have said that the operation is a Fortran function (fortran.h).
+// Whether the Fortran bindings have marked the operation as a Fortran function (fortran.h).
 void note_language(Op& op);
 // Destroys an error handler that neither the program nor a communicator holds any more.
 void forget(Errhandler* handler);

@@ -1,7 +1,7 @@
-// Communicators: what each is made of, and how it is made again.
+// Communicators: what each consists of, and how it is recreated.
 //
-// An intracommunicator is its group, an intercommunicator its two groups; with that come topology, name,
-// error handler and hints. How the program came to it (dup, split, merge, ...) doesn't matter.
+// An intracommunicator consists of its group, an intercommunicator of its two groups; topology, name, error handler
+// and hints are added to it. How the program created it (dup, split, merge, ...) doesn't matter.
 #include <algorithm>
 
 #include "sidecar/shim/recipes.h"
@@ -10,8 +10,8 @@
 namespace bsp::shim {
 namespace {
 
-// Of the messages between the two leaders of an intercommunicator, on the world.
-constexpr int kLeadersTag = 32767;  // the highest that every MPI has
+// Tag of the messages between the two leaders of an intercommunicator, on the world.
+constexpr int kLeadersTag = 32767;  // the highest that every MPI library supports
 
 std::size_t size_of(int n) { return n > 0 ? static_cast<std::size_t>(n) : 0; }
 
@@ -56,17 +56,17 @@ MPI_Comm with_topology(MPI_Comm plain, const CommRecipe& recipe) {
   if (recipe.topology == MPI_CART) {
     must(real.Cart_create(plain, static_cast<int>(recipe.dims.size()), recipe.dims.data(), recipe.periods.data(), 0,
                           &made),
-         "making a Cartesian communicator again");
+         "recreating a Cartesian communicator");
   } else if (recipe.topology == MPI_GRAPH) {
     must(real.Graph_create(plain, static_cast<int>(recipe.index.size()), recipe.index.data(), recipe.edges.data(), 0,
                            &made),
-         "making a graph communicator again");
+         "recreating a graph communicator");
   } else if (recipe.topology == MPI_DIST_GRAPH) {
     must(real.Dist_graph_create_adjacent(plain, static_cast<int>(recipe.sources.size()), recipe.sources.data(),
                                          weights(recipe, recipe.source_weights),
                                          static_cast<int>(recipe.destinations.size()), recipe.destinations.data(),
                                          weights(recipe, recipe.destination_weights), pre.info_null, 0, &made),
-         "making a distributed graph communicator again");
+         "recreating a distributed graph communicator");
   }
   if (made != plain) real.Comm_free(&plain);
   return made;
@@ -78,7 +78,7 @@ MPI_Comm of_ranks(const std::vector<int>& world_ranks) {
   MPI_Comm made = nullptr;
   real.Comm_group(world.real, &world_group);
   real.Group_incl(world_group, static_cast<int>(world_ranks.size()), world_ranks.data(), &group);
-  must(real.Comm_create_group(world.real, group, 0, &made), "making a communicator again");
+  must(real.Comm_create_group(world.real, group, 0, &made), "recreating a communicator");
   real.Group_free(&group);
   real.Group_free(&world_group);
   return made;
@@ -86,8 +86,9 @@ MPI_Comm of_ranks(const std::vector<int>& world_ranks) {
 
 }  // namespace
 
-// The number is the lowest of those that its ranks would give. All reductions are under way at once, so that it doesn't matter in
-// which order a rank begins them. An intercommunicator's ranks get the lowest of the other side first, then that of their own.
+// The number is the lowest that any of its ranks proposes. All reductions run concurrently, so the order in which a
+// rank starts them doesn't matter. The ranks of an intercommunicator first get the lowest of the other side, then of
+// their own.
 void agree_on_ids() {
   constexpr int kBitsOfSeq = 40;
   std::vector<Comm*> fresh = comms.live();
@@ -137,7 +138,7 @@ void read_comm(const Comm& comm, CommRecipe& recipe) {
   }
 }
 
-void dress_comm(Comm& comm) {
+void restore_comm_settings(Comm& comm) {
   const CommRecipe& recipe = *comm.recipe;
   if (!recipe.name.empty()) real.Comm_set_name(comm.real, recipe.name.c_str());
   if (recipe.errhandler != nullptr) real.Comm_set_errhandler(comm.real, to_real(recipe.errhandler));
@@ -153,12 +154,12 @@ void make_comm(Comm& comm) {
   if (comm.inter) {
     MPI_Comm local = of_ranks(comm.recipe->local);
     must(real.Intercomm_create(local, 0, world.real, comm.peers->world[0], kLeadersTag, &comm.real),
-         "making an intercommunicator again");
+         "recreating an intercommunicator");
     real.Comm_free(&local);
   } else {
     comm.real = with_topology(of_ranks(comm.peers->world), *comm.recipe);
   }
-  dress_comm(comm);
+  restore_comm_settings(comm);
 }
 
 }  // namespace bsp::shim

@@ -1,4 +1,4 @@
-// Derived datatypes as values: MPI itself tells how each was made (MPI_Type_get_envelope, _get_contents).
+// Derived datatypes as values: MPI reports how each was created (MPI_Type_get_envelope, _get_contents).
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/recipes.h"
 
@@ -31,7 +31,7 @@ std::unique_ptr<TypeRecipe> read_type(MPI_Datatype type) {
     TypeRecipe::Inner entry;
     if (is_derived(t)) {
       entry.derived = read_type(t);
-      if (!is_f90(entry.derived->combiner)) real.Type_free(&t);  // get_contents made a reference of our own
+      if (!is_f90(entry.derived->combiner)) real.Type_free(&t);  // get_contents added a reference
     } else {
       entry.predefined = t;
     }
@@ -44,7 +44,7 @@ std::unique_ptr<TypeRecipe> read_type(MPI_Datatype type) {
   return recipe;
 }
 
-// The order of integers, addresses and types is that of the table in MPI 4.1, section 5.1.13.
+// Integers, addresses and types are in the order of the table in MPI 4.1, section 5.1.13.
 MPI_Datatype make_type(const TypeRecipe& r) {
   std::vector<MPI_Datatype> inner;
   for (const auto& t : r.types) inner.push_back(t.derived ? make_type(*t.derived) : t.predefined);
@@ -106,7 +106,7 @@ MPI_Datatype make_type(const TypeRecipe& r) {
     default:
       break;
   }
-  if (rc != MPI_SUCCESS) die("a derived datatype (combiner %d) can't be made again", r.combiner);
+  if (rc != MPI_SUCCESS) die("a derived datatype (combiner %d) can't be recreated", r.combiner);
   for (std::size_t t = 0; t < inner.size(); ++t)
     if (r.types[t].derived && !is_f90(r.types[t].derived->combiner)) real.Type_free(&inner[t]);
   return made;

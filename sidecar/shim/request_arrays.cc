@@ -1,4 +1,4 @@
-// MPI_Waitall and its family: the calls that complete some of an array of requests.
+// MPI_Waitall and its family: the calls that complete requests in an array.
 #include "sidecar/shim/request_arrays.h"
 
 #include <sched.h>
@@ -39,9 +39,9 @@ int early_one(const RequestArray& array) {
   return i;
 }
 
-// Request `index` has completed with `status`; returns that as the program is to see it.
+// Request `index` has completed with `status`; returns the status for the program.
 MPI_Status settle(RequestArray& array, int index, MPI_Status status) {
-  const bool one = index >= 0 && index < array.count();  // else the array had nothing active
+  const bool one = index >= 0 && index < array.count();  // otherwise the array held no active request
   if (one) restore_tag(array.object(index), status);
   if (one) array.settle_one(index, status);
   return status;
@@ -51,7 +51,7 @@ void settle_any(RequestArray& array, int index, const MPI_Status& status, MPI_St
   put(out, settle(array, index, status));
 }
 
-// One of several that complete at once: there MPI_ERROR says what became of each.
+// One of several that complete together: MPI_ERROR holds each one's result.
 void settle_some(RequestArray& array, int index, const MPI_Status& status, MPI_Status* statuses, int i) {
   const MPI_Status seen = settle(array, index, status);
   if (statuses != MPI_STATUSES_IGNORE) statuses[i] = seen;
@@ -123,7 +123,7 @@ int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of
 int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Status array_of_statuses[]) {
   Call call;
   RequestArray array(count, array_of_requests);
-  if (array.any_withheld()) {  // the others may wait: nothing of the array may change now
+  if (array.any_withheld()) {  // the others may wait: nothing in the array may change now
     *flag = 0;
     return MPI_SUCCESS;
   }

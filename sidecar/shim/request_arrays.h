@@ -11,8 +11,8 @@ inline Request* object_of_request(MPI_Request handle) {
   return is_ours(handle) ? reinterpret_cast<Request*>(handle) : nullptr;
 }
 
-// The program has learnt that `request` completed with `status`: counts it and, unless it is
-// persistent, destroys it and sets *slot to MPI_REQUEST_NULL.
+// The call returns `status` of `request` to the program: counts it and, unless it is persistent, destroys it and sets
+// *slot to MPI_REQUEST_NULL.
 void settle(MPI_Request* slot, Request* request, const MPI_Status& status);
 
 class RequestArray {
@@ -45,16 +45,16 @@ class RequestArray {
   [[nodiscard]] MPI_Status* statuses() { return statuses_; }
   [[nodiscard]] Request* object(int i) const { return object_of_request(handles_[i]); }
   [[nodiscard]] int count() const { return count_; }
-  // Some request had completed before the last gate already.
+  // Some request had completed before the last gate.
   [[nodiscard]] bool any_completed() const { return any_completed_; }
-  // Some request is active although MPI doesn't know of it yet.
+  // Some request is active but MPI doesn't know of it yet.
   [[nodiscard]] bool any_withheld() const { return any_withheld_; }
   [[nodiscard]] bool completed(int i) const {
     Request* r = object(i);
     return r != nullptr && r->completed;
   }
 
-  // Request i has completed with `status`; the real handle is taken back as MPI left it.
+  // Request i has completed with `status`; takes over the real handle as MPI left it.
   void settle_one(int i, const MPI_Status& status) {
     Request* r = object(i);
     if (r == nullptr) {

@@ -13,15 +13,15 @@ std::mutex lock;
 Request* live_head = nullptr;
 Request* free_head = nullptr;
 
-// In the list it must be whole: another thread may come upon it there.
+// It must be fully constructed when it enters the list: another thread may find it there.
 Request* create(MPI_Request real_request, RequestKind kind, const char* what) {
   RequestsLock guard;
-  void* room = free_head;
-  if (room != nullptr)
+  void* storage = free_head;
+  if (storage != nullptr)
     free_head = free_head->next;
   else
-    room = arena_take(sizeof(Request));
-  auto* request = new (room) Request;  // without parentheses, which would clear what only Fortran sees
+    storage = arena_allocate(sizeof(Request));
+  auto* request = new (storage) Request;  // without parentheses, which would zero the part only Fortran reads
   if (has_fortran()) request->view.fill(fortran_number(request));
   request->real = real_request;
   request->kind = kind;
@@ -33,7 +33,7 @@ Request* create(MPI_Request real_request, RequestKind kind, const char* what) {
 }
 
 void destroy(Request* request) {
-  std::unique_ptr<Again> again;
+  std::unique_ptr<RequestRecipe> recipe;
   Posted posted;
   {
     RequestsLock guard;
@@ -42,10 +42,10 @@ void destroy(Request* request) {
     else
       live_head = request->next;
     if (request->next != nullptr) request->next->previous = request->previous;
-    again = std::move(request->again);
+    recipe = std::move(request->recipe);
     posted = request->posted;
   }
-  let_go(std::move(again), posted);
+  release_recipe(std::move(recipe), posted);
   request->~Request();
   RequestsLock guard;
   request->next = free_head;  // NOLINT: the slot is raw memory now, its `next` links the free ones
@@ -53,7 +53,7 @@ void destroy(Request* request) {
 }
 
 // The real request has completed with `status`: counts it, once.
-void account(Request& request, const MPI_Status& status) {
+void count_completion(Request& request, const MPI_Status& status) {
   if (request.kind == RequestKind::kReceive || request.kind == RequestKind::kSendReceive)
     received(request.peers, status);
   if (request.makes_comm != nullptr) {
@@ -91,12 +91,12 @@ Request* make_persistent(MPI_Request* request, RequestKind kind, const char* wha
 
 void settle(MPI_Request* slot, Request* request, const MPI_Status& status) {
   if (request->persistent) {
-    if (request->active && !request->completed) account(*request, status);
+    if (request->active && !request->completed) count_completion(*request, status);
     request->active = false;
     request->completed = false;
     return;
   }
-  if (!request->completed) account(*request, status);
+  if (!request->completed) count_completion(*request, status);
   destroy(request);
   *slot = pre.request_null;
 }
@@ -111,29 +111,30 @@ bool collective_pending() {
 Request* youngest_request() { return live_head; }
 
 void forget_requests_on(const Comm* comm) {
-  std::vector<std::pair<std::unique_ptr<Again>, Posted>> forgotten;
+  std::vector<std::pair<std::unique_ptr<RequestRecipe>, Posted>> released;
   {
     RequestsLock guard;
     for (Request* r = live_head; r != nullptr; r = r->next)
-      if ((r->again != nullptr && r->again->comm == comm) ||
+      if ((r->recipe != nullptr && r->recipe->comm == comm) ||
           (r->posted.known && object_of<Comm>(r->posted.comm) == comm)) {
-        forgotten.emplace_back(std::move(r->again), r->posted);
+        released.emplace_back(std::move(r->recipe), r->posted);
         r->posted.known = false;
       }
   }
-  for (auto& [again, posted] : forgotten) let_go(std::move(again), posted);  // outside: it takes other locks
+  // Outside the lock: it takes other locks.
+  for (auto& [recipe, posted] : released) release_recipe(std::move(recipe), posted);
 }
 
 namespace {
 
-// Tests an active request. False if it has not completed; else its outcome is noted.
+// Tests an active request. False if it has not completed; otherwise stores its outcome.
 bool has_completed(Request& request) {
   if (withheld(request)) return false;
   int flag = 0;
   MPI_Status status{};
   request.error = real.Test(&request.real, &flag, &status);
   if (!flag) return false;
-  account(request, status);
+  count_completion(request, status);
   request.completed = true;
   request.status = status;
   request.types.reset();
@@ -151,7 +152,7 @@ const Request* pending_request() {
     } else if (r->orphan) {
       if (r->persistent) real.Request_free(&r->real);
       destroy(r);
-    } else if (r->persistent && r->again == nullptr) {
+    } else if (r->persistent && r->recipe == nullptr) {
       return r;
     }
     r = next;
@@ -166,7 +167,7 @@ using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
 
 namespace {
 
-// MPI_Wait or MPI_Test of one of our requests.
+// MPI_Wait or MPI_Test of a virtual request.
 template <class RealCall>
 int complete(MPI_Request* slot, Request* r, int* flag, MPI_Status* status, RealCall call_real) {
   MPI_Status own = r->status;

@@ -14,7 +14,7 @@ void on_lost_server(size_t, pmix_status_t, const pmix_proc_t*, pmix_info_t[], si
 
 }  // namespace
 
-void survive_loss_of_server() {
+void ignore_server_loss() {
   using Register = decltype(&PMIx_Register_event_handler);
   static const auto register_handler = reinterpret_cast<Register>(find_in_mpi("PMIx_Register_event_handler"));
   if (register_handler == nullptr) return;

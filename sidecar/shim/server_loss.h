@@ -1,11 +1,11 @@
-// A rank outlives its sidecar.
+// A rank survives the loss of its sidecar.
 #pragma once
 
 namespace bsp::shim {
 
-// Open MPI takes the loss of its PMIx server as fatal. The connections between the ranks don't need it,
-// and the next epoch has another server: a handler of ours, before Open MPI's, ends the matter. Call it
-// once in each epoch, right after MPI_Session_init.
-void survive_loss_of_server();
+// Open MPI treats the loss of its PMIx server as fatal. The connections between the ranks don't need the server, and
+// the next epoch has another one, so a handler registered before Open MPI's swallows the event. Call it once in each
+// epoch, right after MPI_Session_init.
+void ignore_server_loss();
 
 }  // namespace bsp::shim

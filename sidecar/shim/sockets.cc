@@ -1,7 +1,7 @@
-// Sees sockets being made: whose they are is noted, and MPI's get TCP_NODELAY.
+// Intercepts socket creation: records the owner and sets TCP_NODELAY on MPI's sockets.
 //
-// PMIx writes its last message in two pieces, and without TCP_NODELAY Nagle's algorithm and the other
-// side's delayed acknowledgement make the close of an epoch wait 40 ms.
+// PMIx writes its last message in two pieces. Without TCP_NODELAY, Nagle's algorithm and the peer's delayed
+// acknowledgement make the close of an epoch wait 40 ms.
 #include <dlfcn.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,7 +17,7 @@ namespace {
 void set_nodelay(int fd) {
   if (fd < 0 || owner_of(fd) != Owner::kMpi) return;
   const int error = errno;
-  const int one = 1;  // fails on other kinds of sockets, which is as well
+  const int one = 1;  // fails harmlessly on other kinds of sockets
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   errno = error;
 }
@@ -34,15 +34,15 @@ extern "C" {
 
 BSP_EXPORT int socket(int domain, int type, int protocol) noexcept {
   static const auto next = BSP_NEXT(socket);
-  return note_made(next(domain, type, protocol));
+  return note_created(next(domain, type, protocol));
 }
 
 BSP_EXPORT int socketpair(int domain, int type, int protocol, int fds[2]) noexcept {
   static const auto next = BSP_NEXT(socketpair);
   const int rc = next(domain, type, protocol, fds);
   if (rc == 0) {
-    note_made(fds[0]);
-    note_made(fds[1]);
+    note_created(fds[0]);
+    note_created(fds[1]);
   }
   return rc;
 }
@@ -55,14 +55,14 @@ BSP_EXPORT int connect(int fd, const sockaddr* address, socklen_t length) {
 
 BSP_EXPORT int accept(int fd, sockaddr* address, socklen_t* length) {
   static const auto next = BSP_NEXT(accept);
-  const int made = note_made(next(fd, address, length));
+  const int made = note_created(next(fd, address, length));
   set_nodelay(made);
   return made;
 }
 
 BSP_EXPORT int accept4(int fd, sockaddr* address, socklen_t* length, int flags) {
   static const auto next = BSP_NEXT(accept4);
-  const int made = note_made(next(fd, address, length, flags));
+  const int made = note_created(next(fd, address, length, flags));
   set_nodelay(made);
   return made;
 }

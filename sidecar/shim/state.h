@@ -1,4 +1,4 @@
-// The few facts about this process that every part of the shim reads.
+// Process-wide state that every part of the shim reads.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace bsp::shim {
 
 struct State {
-  bool epochs = false;  // run by bsp-init: MPI runs in epochs; else plain MPI, handles still virtual
+  bool epochs = false;  // started by bsp-init: MPI runs in epochs; otherwise plain MPI, handles still virtual
   bool initialized = false;
   bool finalized = false;
   bool multiple = false;  // MPI_THREAD_MULTIPLE was granted

@@ -1,7 +1,8 @@
-// Open MPI 5.0 (every release of it to 5.0.9, and its branch in August 2026) gives a session's thread level to opal alone:
-// `opal_uses_threads` is set, but `ompi_mpi_thread_multiple` only by MPI_Init. While that is 0, ob1 lends its one cached request
-// to every thread in MPI_Send or MPI_Recv: values arrive in the wrong thread, and a request is completed twice. Open MPI 6 sets it
-// in MPI_Session_init. Nothing else that MPI_Init does for threads is missing: MPI_Is_thread_main is ours (init.cc).
+// Open MPI 5.0 (all releases up to 5.0.9, and its branch in August 2026) passes a session's thread level only to
+// OPAL: it sets `opal_uses_threads`, but only MPI_Init sets `ompi_mpi_thread_multiple`. While that is 0, ob1 lends
+// its single cached request to every thread in MPI_Send or MPI_Recv: values arrive in the wrong thread, and a request
+// completes twice. Open MPI 6 sets it in MPI_Session_init. MPI_Init does nothing else for threads that is missing:
+// the shim implements MPI_Is_thread_main (init.cc).
 #include "sidecar/shim/thread_level.h"
 
 #include <cstdint>
@@ -31,18 +32,18 @@ void set_thread_level(int level) {
   if (multiple != nullptr)
     *multiple = level == MPI_THREAD_MULTIPLE;
   else if (level == MPI_THREAD_MULTIPLE && open_mpi_major() < 6)
-    die("the program asks for MPI_THREAD_MULTIPLE, but its MPI library does not export ompi_mpi_thread_multiple, and "
-        "without "
-        "it messages of different threads would be mixed up: use Debian's or an unstripped Open MPI 5, or "
+    die("the program requests MPI_THREAD_MULTIPLE, but its MPI library does not export ompi_mpi_thread_multiple, "
+        "without which messages of different threads would be mixed up: use Debian's or an unstripped Open MPI 5, or "
         "MPI_THREAD_SERIALIZED");
   for (const char* name :
-       {"ompi_mpi_thread_requested", "ompi_mpi_thread_provided"})  // of MPI_INFO_ENV, and of the pml ucx
+       {"ompi_mpi_thread_requested", "ompi_mpi_thread_provided"})  // for MPI_INFO_ENV and the ucx pml
     if (auto* const number = static_cast<int*>(find_in_mpi(name))) *number = level;
 }
 
-// With MPI_THREAD_MULTIPLE and several interfaces btl/tcp asks for the predefined communicators. MPI_Session_init of 5.0 makes
-// them and notes that the pml has them, but leaves it to MPI_Init to hand them over, and MPI_Session_finalize takes them from a
-// pml that has never seen them (a null pointer in mca_pml_ob1_del_comm). Open MPI 6 hands them over itself.
+// With MPI_THREAD_MULTIPLE and several interfaces btl/tcp needs the predefined communicators. MPI_Session_init of 5.0
+// creates them and marks them as known to the pml, but leaves it to MPI_Init to add them. MPI_Session_finalize then
+// removes them from a pml that has never seen them (a null pointer in mca_pml_ob1_del_comm). Open MPI 6 adds them
+// itself.
 void add_world_to_pml() {
   const auto* const pml = static_cast<const Pml*>(find_in_mpi("mca_pml"));
   if (open_mpi_major() >= 6 || pml == nullptr || (pml->flags & kPmlRequiresWorld) == 0) return;

@@ -1,11 +1,11 @@
-// What MPI_Init does for several threads and MPI_Session_init leaves undone.
+// What MPI_Init does for threads and MPI_Session_init omits.
 #pragma once
 
 namespace bsp::shim {
 
-// Before MPI_Session_init. Ends the process with a message if the MPI library can't have several threads in a session.
+// Call before MPI_Session_init. Exits with a message if the MPI library doesn't support threads in a session.
 void set_thread_level(int level);
-// After it.
+// Call after MPI_Session_init.
 void add_world_to_pml();
 
 }  // namespace bsp::shim

@@ -29,8 +29,8 @@ namespace bsp::shim {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kClose =
-    1'000'000;  // ns by which a timer may differ from what was noted, as that is read in two steps
+// By how many ns a timer may differ from its record, which is read in two steps.
+constexpr std::int64_t kTolerance = 1'000'000;
 
 constexpr int kDueWithinMs = 1000;
 
@@ -38,21 +38,21 @@ struct Timer {
   int fd = -1;
   clockid_t clock = CLOCK_MONOTONIC;
   int flags = 0;
-  std::uint64_t ticks = 0;    // expirations not read yet
+  std::uint64_t ticks = 0;    // unread expirations
   std::int64_t left = 0;      // ns; 0: not armed
   std::int64_t interval = 0;  // ns
   std::int64_t expires = 0;   // on the program's clock
 };
 
-std::recursive_mutex noted_lock;  // recursive: reading a timer closes a file, which is seen here too
+std::recursive_mutex noted_lock;  // recursive: reading a timer closes a file, which is intercepted too
 std::vector<Timer> noted;
 std::atomic<bool> around_stop{false};
 
-// As the kernel shows it in fdinfo; nothing if the descriptor is no timer.
+// Reads the timer as fdinfo shows it; nothing if the descriptor isn't a timer.
 std::optional<Timer> read_timer(int fd) {
-  itimerspec
-      brought_up_to_date;  // else one with expirations that nobody has read shows neither their number nor the next one
-  timerfd_gettime(fd, &brought_up_to_date);
+  // Brings fdinfo up to date: with unread expirations it would show neither their number nor the next one.
+  itimerspec ignored;
+  timerfd_gettime(fd, &ignored);
   const int info = ::open(("/proc/self/fdinfo/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC);
   if (info < 0) return {};
   char text[1024];
@@ -95,9 +95,10 @@ std::int64_t now(clockid_t clock) {  // the program's time: clock_gettime is mov
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
-// With the moment at which it expires; read again where the thread was held up between timer and clock.
-std::optional<Timer> read_with_moment(int fd) {
-  constexpr std::int64_t kHeldUp = kClose / 4;
+// Reads the timer with the time at which it expires. Repeats if the thread was preempted between reading timer and
+// clock.
+std::optional<Timer> read_with_expiry(int fd) {
+  constexpr std::int64_t kPreempted = kTolerance / 4;
   std::optional<Timer> timer;
   for (int attempt = 0; attempt < 20; ++attempt) {
     timer = read_timer(fd);
@@ -106,7 +107,7 @@ std::optional<Timer> read_with_moment(int fd) {
     timer = read_timer(fd);
     if (!timer) return {};
     timer->expires = now(timer->clock) + timer->left;
-    if (now(timer->clock) - before < kHeldUp) break;
+    if (now(timer->clock) - before < kPreempted) break;
   }
   return timer;
 }
@@ -118,7 +119,7 @@ bool expires_when_noted(const Timer& was, const Timer& is) {
     difference %= was.interval;
     difference = std::min(difference, was.interval - difference);
   }
-  return difference <= kClose;
+  return difference <= kTolerance;
 }
 
 timespec as_timespec(std::int64_t ns) { return {.tv_sec = ns / kSecond, .tv_nsec = ns % kSecond}; }
@@ -127,7 +128,8 @@ void set(const Timer& timer) {
   const itimerspec value{.it_interval = as_timespec(timer.interval), .it_value = as_timespec(timer.expires)};
   timerfd_settime(timer.fd, TFD_TIMER_ABSTIME | (timer.flags & TFD_TIMER_CANCEL_ON_SET), &value, nullptr);
   if (timer.ticks == 0) return;
-  // Setting it has forgotten the expirations before. One that is due counts at once, but not necessarily before the call returns.
+  // Setting the timer has reset its expirations. One that is due counts at once, but not necessarily before the call
+  // returns.
   if (timer.expires <= now(timer.clock)) {
     pollfd due{.fd = timer.fd, .events = POLLIN, .revents = 0};
     ::poll(&due, 1, kDueWithinMs);
@@ -143,7 +145,7 @@ void timers_before_stop() {
   std::lock_guard guard(noted_lock);
   around_stop.store(true);
   for (const int fd : timers_open()) {
-    const auto timer = read_with_moment(fd);
+    const auto timer = read_with_expiry(fd);
     if (timer && timer->left != 0) noted.push_back(*timer);
   }
 }
@@ -153,7 +155,7 @@ void timers_after_stop() {
   while (!noted.empty()) {
     const Timer was = noted.back();
     noted.pop_back();
-    if (const auto is = read_with_moment(was.fd); is && !expires_when_noted(was, *is)) set(was);
+    if (const auto is = read_with_expiry(was.fd); is && !expires_when_noted(was, *is)) set(was);
   }
   around_stop.store(false);
 }

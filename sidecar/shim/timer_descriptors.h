@@ -1,17 +1,18 @@
-// Timer descriptors (timerfd) of the program over a move.
+// Timer descriptors (timerfd) of the program across a move.
 //
-// CRIU starts a timer again with what was left of it when the process was dumped: late by the pause, and one that was set to an
-// absolute time up to a second early (CRIU adds whole seconds of the clock only). What a program can observe of a timer is when
-// it expires on its own clocks: that moment is noted before the process stops, and the timer set to it where the kernel's differs.
+// CRIU restarts a timer with the time it had left when the process was dumped. It is therefore late by the pause, and
+// a timer set to an absolute time may be up to a second early (CRIU adds only the clock's whole seconds). A program
+// observes a timer by when it expires on its own clocks. So that time is recorded before the process stops, and the
+// timer is set to it afterwards if the kernel's differs.
 #pragma once
 
 namespace bsp::shim {
 
-// Around the stop, within clock_before_stop() and clock_after_stop() of moved_clock.h.
+// Call around the stop, between clock_before_stop() and clock_after_stop() of moved_clock.h.
 void timers_before_stop();
 void timers_after_stop();
 
-// Another thread sets or closes it meanwhile, or makes one under its number: what was noted is void.
+// Another thread is setting or closing it, or creating one with its number: discards the recorded state.
 void timer_changes(int fd);
 
 }  // namespace bsp::shim

@@ -18,19 +18,19 @@ void on_error_without_object(MPI_Comm*, int* code, ...) {
   MPI_Errhandler handler = nullptr;
   const bool open = self.real != nullptr && self.real != pre.comm_null &&
                     real.Comm_get_errhandler(self.real, &handler) == MPI_SUCCESS;
-  // Open MPI tells such a handler where the error was, not which. Fatal ones say it themselves.
+  // Open MPI passes such a handler the place of the error, not its code. Fatal handlers print it themselves.
   if (!open || handler == pre.errors_are_fatal || handler == pre.errors_abort) {
     using Abort = void (*)(MPI_Comm*, int*, ...);
     if (void* fatal = find_in_mpi("ompi_mpi_errors_are_fatal_comm_handler"))
       reinterpret_cast<Abort>(fatal)(nullptr, nullptr, where);
-    die("an MPI error in %s, with no object whose error handler could be asked", where != nullptr ? where : "MPI");
+    die("an MPI error in %s, on no object with an error handler", where != nullptr ? where : "MPI");
   }
   real.Comm_call_errhandler(self.real, MPI_ERR_OTHER);
 }
 
 }  // namespace
 
-void lead_errors_to_self() {
+void route_errors_to_self() {
   if (void* variable = find_in_mpi("ompi_initial_error_handler"))
     *static_cast<Handler*>(variable) = on_error_without_object;
 }

@@ -1,11 +1,11 @@
-// Errors that belong to no communicator, window or file (an invalid handle, say).
+// Errors that belong to no communicator, window or file, such as an invalid handle.
 //
-// MPI raises them on MPI_COMM_SELF. In a session Open MPI doesn't have that and takes what it calls the initial
-// error handler: ours leads to the program's MPI_COMM_SELF.
+// MPI raises them on MPI_COMM_SELF. In a session Open MPI doesn't have that and uses its initial error handler; the
+// one installed here forwards to the program's MPI_COMM_SELF.
 #pragma once
 
 namespace bsp::shim {
 
-void lead_errors_to_self();
+void route_errors_to_self();
 
 }  // namespace bsp::shim

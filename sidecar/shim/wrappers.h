@@ -10,7 +10,7 @@
 
 namespace bsp::shim {
 
-// Ranks on the other side of a communicator: those whose data a vector argument describes.
+// Number of ranks on the other side of a communicator: those that a vector argument describes.
 inline int remote_size(MPI_Comm comm) {
   Comm* c = comm_of(comm);
   return c != nullptr && c->peers != nullptr ? static_cast<int>(c->peers->world.size()) : 0;
@@ -19,7 +19,7 @@ inline int remote_size(MPI_Comm comm) {
 int indegree(MPI_Comm comm);  // neighbours in the communicator's topology
 int outdegree(MPI_Comm comm);
 
-// This rank's part in a rooted collective. An intracommunicator's root is a leaf too.
+// This rank's role in a rooted collective. The root of an intracommunicator is a leaf too.
 inline bool is_root(MPI_Comm comm, int root) {
   Comm* c = comm_of(comm);
   if (c == nullptr) return false;
@@ -31,8 +31,8 @@ inline bool is_leaf(MPI_Comm comm, int root) {
 }
 inline bool takes_part(MPI_Comm comm, int root) { return is_root(comm, root) || is_leaf(comm, root); }
 
-// Whether MPI may give the ranks of a new communicator another order. Not in an epoch: treematch (Open MPI 5.0) gives
-// wrong edges in a session, and which rank computes where is the operator's business.
+// Whether MPI may reorder the ranks of a new communicator. Not in an epoch: treematch (Open MPI 5.0) yields wrong
+// edges in a session, and the operator decides which rank computes where.
 inline int reordering(int asked) { return state.epochs ? 0 : asked; }
 
 inline void received_from_each(MPI_Comm comm, int count, MPI_Datatype type) {

@@ -1,5 +1,5 @@
-# The applications under mpirun: any number of ranks gives the sequential program's result, more ranks than there is to do too.
-# Then their command lines, and under the shim through epochs.
+# The applications under mpirun: any number of ranks gives the sequential program's result, even more ranks than there is work.
+# Also their command lines, and runs under the shim through epochs.
 function(equals_sequential program result ranks)
   string(MAKE_C_IDENTIFIER "${ARGN}" name)
   set(name ${program}.${ranks}_ranks_equal_sequential${name})

@@ -1,4 +1,4 @@
-# Plain MPI programs under the preloaded shim, with real sidecars. Each program knows nothing of us.
+# Plain, unmodified MPI programs under the preloaded shim, with real sidecars.
 find_package(MPI REQUIRED COMPONENTS C)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(ignored_arguments ${CMAKE_CURRENT_BINARY_DIR}/ignored_arguments)
@@ -26,18 +26,18 @@ foreach(source ${shim_programs})
   get_filename_component(name ${source} NAME_WE)
   add_executable(shim_${name} ${source})
   target_link_libraries(shim_${name} PRIVATE MPI::MPI_C m Threads::Threads)
-  target_compile_options(shim_${name} PRIVATE -Wno-stringop-overread -Wno-stringop-overflow)  # MPI_UNWEIGHTED is no array
+  target_compile_options(shim_${name} PRIVATE -Wno-stringop-overread -Wno-stringop-overflow)  # MPI_UNWEIGHTED isn't an array
   list(APPEND shim_program_targets shim_${name})
 endforeach()
 target_sources(shim_ignored PRIVATE ${ignored_arguments}/ignored_arguments.gen.h)
 target_include_directories(shim_ignored PRIVATE ${ignored_arguments})
 target_sources(shim_every_procedure PRIVATE ${every_procedure}/every_procedure.gen.h)
 target_include_directories(shim_every_procedure PRIVATE ${every_procedure})
-# What a Fortran compiler makes of a program; none is needed.
+# A C program that makes the calls of a compiled Fortran program; needs no Fortran compiler.
 find_library(BSP_MPI_FORTRAN_LIBRARY mpi_mpifh HINTS ${MPI_C_LIB_DIRS} /usr/lib/x86_64-linux-gnu/openmpi/lib REQUIRED)
 add_executable(shim_mpif shim/fortran/mpif.c)
 target_link_libraries(shim_mpif PRIVATE ${BSP_MPI_FORTRAN_LIBRARY} MPI::MPI_C)
-# The same by a Fortran compiler, in each of the three bindings, where there is one.
+# Real Fortran programs, for each of the three bindings, if there is a compiler.
 find_program(BSP_GFORTRAN gfortran)
 if(BSP_GFORTRAN)
   file(GLOB mpi_modules /usr/lib/*/fortran/gfortran-mod-*/openmpi /usr/lib/*/openmpi/lib)
@@ -58,7 +58,7 @@ if(BSP_GFORTRAN)
 else()
   message(STATUS "No gfortran: tests/mpi doesn't run Fortran programs, only what a compiler would make of one")
 endif()
-# A program that must be refused: one of another MPI, with a library that bears its name.
+# A program that must be refused: it uses another MPI, with a library of that name.
 add_library(shim_other_mpi_library SHARED shim/refused/other_mpi_library.c)
 set_target_properties(shim_other_mpi_library PROPERTIES LIBRARY_OUTPUT_NAME mpi VERSION 12 SOVERSION 12
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/other_mpi)

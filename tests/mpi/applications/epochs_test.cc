@@ -1,5 +1,5 @@
-// The applications under libbspmpi.so: after several epochs in the middle of their supersteps, their results are those of
-// their sequential programs.
+// The applications under libbspmpi.so: after several epochs in the middle of their supersteps, their results equal
+// those of their sequential programs.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -12,12 +12,12 @@ namespace {
 struct Case {
   const char* program;
   std::uint32_t ranks;
-  std::vector<std::string> arguments;  // for supersteps of a millisecond and more, so that gates are not outrun
+  std::vector<std::string> arguments;  // for supersteps of at least a millisecond, so that gates aren't outrun
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.program << " " << c.ranks; }
 
-// The line with the result. What a program shows before it has empty lines, too.
+// The line with the result. The output before it contains empty lines.
 std::string verdict(Job& job) {
   std::string line;
   for (int lines = 0; lines < 1000 && !line.contains(": OK ") && !line.contains(": FAILED "); ++lines)
@@ -27,7 +27,7 @@ std::string verdict(Job& job) {
 
 class Applications : public testing::TestWithParam<Case> {};
 
-TEST_P(Applications, AreEqualToTheSequentialProgramAfterEpochs) {
+TEST_P(Applications, EqualTheSequentialProgramAfterEpochs) {
   constexpr int kEpochs = 4;
   auto [program, ranks, arguments] = GetParam();
   arguments.emplace_back("--verify");

@@ -1,5 +1,5 @@
-// How programs begin and end under libbspmpi.so: MPI_Abort, fatal errors, life after MPI_Finalize, sessions without
-// MPI_Init, and the programs that are refused.
+// How programs begin and end under libbspmpi.so: MPI_Abort, fatal errors, calls after MPI_Finalize, sessions without
+// MPI_Init, and programs that are refused.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -15,13 +15,13 @@ void one_turn(Job& job) {
   ASSERT_TRUE(job.turn()) << job.stderr_of(0);
 }
 
-TEST(Endings, AProgramGoesOnAfterFinalize) {
+TEST(Endings, ProgramContinuesAfterFinalize) {
   Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "finalize"}, .environment = {}});
   one_turn(job);
   job.expect_ok();
 }
 
-TEST(Endings, AProgramMayExitWithoutFinalize) {
+TEST(Endings, ProgramExitsWithoutFinalize) {
   Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "exit"}, .environment = {}});
   one_turn(job);
   job.expect_ok();
@@ -36,7 +36,7 @@ TEST(Endings, AbortEndsTheRankWithItsCode) {
   EXPECT_EQ(job.last_line(1), "said before the end");
 }
 
-TEST(Endings, AFatalErrorEndsTheRankAndIsNamed) {
+TEST(Endings, FatalErrorEndsTheRankAndIsReported) {
   Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "fatal"}, .environment = {}});
   one_turn(job);
   const int status = job.wait(1);
@@ -44,8 +44,8 @@ TEST(Endings, AFatalErrorEndsTheRankAndIsNamed) {
   EXPECT_TRUE(job.stderr_of(1).contains("MPI_ERR_RANK")) << job.stderr_of(1);
 }
 
-// A session is not carried over, but the program finds its job.
-TEST(Endings, AProgramMayUseSessionsAlone) {
+// A session isn't carried over, but the program finds its job.
+TEST(Endings, ProgramUsesOnlySessions) {
   Job job({.ranks = 2, .program = "shim_sessions", .arguments = {"300"}, .environment = {}});
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
   ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
@@ -54,8 +54,8 @@ TEST(Endings, AProgramMayUseSessionsAlone) {
   job.expect_ok();
 }
 
-// Windows and files postpone the gate while they are open; between them the program can be moved, each time.
-TEST(Endings, AProgramWithPhasesIsMovedBetweenThem) {
+// Open windows and files postpone the gate; between them the program can be moved, each time.
+TEST(Endings, ProgramWithPhasesMovesBetweenThem) {
   Job job({.ranks = 3, .program = "shim_phases", .arguments = {"1000000"}, .environment = {}});
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
   for (int i = 0; i < 4; ++i) {
@@ -73,11 +73,11 @@ void expect_refused(const char* program, const char* message, std::vector<std::s
   EXPECT_TRUE(job.stderr_of(0).contains(message)) << job.stderr_of(0);
 }
 
-TEST(Endings, AProgramOfAnotherMpiIsRefused) {
+TEST(Endings, ProgramWithAnotherMpiIsRefused) {
   expect_refused("shim_other_mpi", "the program's MPI library is \"MPICH Version:");
 }
 
-TEST(Endings, ThreadsAreRefusedWhereMpiCannotBeSetUpForThem) {
+TEST(Endings, ThreadMultipleIsRefusedWithoutMpiSupport) {
   expect_refused("shim_other_mpi", "its MPI library does not export ompi_mpi_thread_multiple",
                  {"TEST_MPI_VERSION=Open MPI v5.0.99, a build without symbols", "OMPI_MPI_THREAD_LEVEL=3"});
 }

@@ -23,7 +23,7 @@ NOT_CALLED = {
     "Unpublish_name": DYNAMIC, "Lookup_name": DYNAMIC,
 }
 
-# By kind: a legal argument, and for output where it goes. Messages go to and come from MPI_PROC_NULL.
+# By kind: a valid argument, and for outputs a destination. Messages go to and come from MPI_PROC_NULL.
 SCALARS = {"POLYXFER_NUM_ELEM_NNI": "1", "POLYXFER_NUM_ELEM": "1", "POLYDTYPE_NUM_ELEM_NNI": "1", "TAG": "1",
            "OPERATION": "MPI_SUM", "INFO": "MPI_INFO_NULL", "DATATYPE": "MPI_INT"}
 ARRAYS = {"POLYXFER_NUM_ELEM_NNI": "ones", "POLYXFER_NUM_ELEM": "ones", "POLYDISPLACEMENT": "places",
@@ -35,7 +35,7 @@ BY_HAND = {"Probe", "Cart_coords", "Comm_dup", "Comm_idup", "Comm_dup_with_info"
 
 
 def argument(procedure, p):
-    """C text of a legal argument, or None."""
+    """C expression for a valid argument, or None."""
     name = procedure.name.lower()
     array = p.length is not None or bool(p.brackets)
     if p.kind == "COMMUNICATOR" and p.direction == "in":
@@ -54,7 +54,7 @@ def argument(procedure, p):
 
 
 def generated_call(procedure):
-    """The statements that call a regular procedure; None if it is to be called by hand."""
+    """The statements that call a regular procedure; None if the call is handwritten."""
     if procedure.name in BY_HAND or not procedure.params or not procedure.kinds() <= KINDS:
         return None
     if not any(p.kind in ("BUFFER", "REQUEST") for p in procedure.params) and procedure.name != "Barrier":

@@ -1,7 +1,7 @@
-// Short programs that end, or stop at a gate, right after odd first messages: what comes late between two ranks must
-// find them both there. Each seed is another program (programs/first_messages.c).
+// Short programs that end, or stop at a gate, right after unusual first messages: both ranks must still exist when
+// late messages arrive. Each seed gives another program (programs/first_messages.c).
 //
-// ctest runs 40 of them; BSP_FIRST_MESSAGES=1000 in the environment of shim_test makes it 1000.
+// ctest runs 40 of them; BSP_FIRST_MESSAGES=1000 in the environment of shim_test runs 1000.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ int programs() {
 
 class FirstMessages : public testing::TestWithParam<int> {};
 
-TEST_P(FirstMessages, MayBeTheLast) {
+TEST_P(FirstMessages, MayAlsoBeTheLast) {
   const int seed = GetParam();
   const bool steps = seed % 3 == 2;
   Job job({.ranks = 2 + static_cast<std::uint32_t>(seed) % 8,

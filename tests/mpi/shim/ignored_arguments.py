@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the list of the collectives that ignore arguments (the generator's table), which programs/ignored.c walks.
+"""Writes the list of collectives that ignore arguments (the generator's table) for programs/ignored.c.
 
 Usage: ignored_arguments.py OUT_FILE
 """

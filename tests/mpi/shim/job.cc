@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kLimit = 60s;  // for anything that takes milliseconds when it works
+constexpr auto kLimit = 60s;  // for operations that take milliseconds on success
 
 template <class Done>
 bool until(Done done) {
@@ -111,7 +111,7 @@ bool Job::reach(std::uint64_t s) {
       all_stopped();
       return exited_[r] != -1 || status(r)["completed"].get<std::uint64_t>() >= s;
     });
-    EXPECT_TRUE(there) << "rank " << r << " doesn't come to superstep " << s << "\n" << stderr_of(r);
+    EXPECT_TRUE(there) << "rank " << r << " doesn't reach superstep " << s << "\n" << stderr_of(r);
     if (!there || exited_[r] != -1) return false;
   }
   return true;
@@ -121,7 +121,7 @@ Job::Gate Job::gate(std::uint32_t edges) { return commit() != 0 ? wait_for_gate(
 
 std::uint64_t Job::commit() {
   std::uint64_t target = 0;
-  // Twice as far ahead after each time that it came too late.
+  // Doubles the distance each time the gate was late.
   for (std::uint64_t ahead = 3, late = 1; late; ahead *= 2) {
     for (std::uint32_t r = 0; r < options_.ranks; ++r)
       target = std::max(target, status(r)["completed"].get<std::uint64_t>() + ahead);

@@ -1,4 +1,4 @@
-// An MPI job under the shim: N programs, N real sidecars on loopback, the test being operator and bsp-init.
+// An MPI job under the shim: N programs and N real sidecars on loopback; the test plays operator and bsp-init.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace bsp::test {
 
-// For wait_for_gate(): however often it is postponed.
+// For wait_for_gate(): no limit on postponements.
 inline constexpr std::uint32_t kForever = ~std::uint32_t{0};
 
 class Job {
@@ -27,10 +27,10 @@ class Job {
   explicit Job(Options options);
   ~Job();
 
-  // What came of a gate.
+  // The outcome of a gate.
   enum class Gate { kStopped, kPostponed, kEnded };
-  // Arms and commits a gate a little ahead of every rank; returns when all have stopped, when the gate was
-  // postponed at `edges` edges by some rank, or when a program has ended.
+  // Arms and commits a gate a little ahead of every rank. Returns when all have stopped, when some rank has postponed
+  // the gate at `edges` edges, or when a program has ended.
   Gate gate(std::uint32_t edges = 5);
   // Prepares and opens the next epoch and continues the programs.
   void next_epoch();
@@ -39,13 +39,13 @@ class Job {
 
   // The parts of gate(): arms and commits, returns the gate's superstep (0: a program has ended) …
   std::uint64_t commit();
-  // … and waits for what comes of it.
+  // … and waits for the outcome.
   Gate wait_for_gate(std::uint32_t edges);
   // After cancelGate: waits until all have stopped, or no sidecar has a gate any more (kPostponed).
   Gate settle_gate();
-  // Gives a committed gate up by the vote of one rank, and waits until every sidecar has cleared it.
+  // Drops a committed gate by the vote of one rank, and waits until every sidecar has cleared it.
   void drop_gate(std::uint32_t voter);
-  // SIGKILLs a rank's sidecar and starts it again.
+  // SIGKILLs a rank's sidecar and restarts it.
   void kill_sidecar(std::uint32_t rank);
   void start_sidecar(std::uint32_t rank);
 
@@ -53,16 +53,16 @@ class Job {
   [[nodiscard]] nlohmann::json status(std::uint32_t rank);
   // Waits until every rank has completed superstep `s`; false if one has ended.
   bool reach(std::uint64_t s);
-  // The reasons of all ranks that postponed the gate, one a line.
+  // The reasons of all ranks that postponed the gate, one per line.
   [[nodiscard]] std::string reasons();
 
-  // Exit status of each program after at most `limit`, -1 if it still runs; and the last line it printed.
+  // Exit status of each program after at most `limit`, -1 if it still runs; and its last line of output.
   int wait(std::uint32_t rank, std::chrono::seconds limit = std::chrono::seconds(60));
   std::string last_line(std::uint32_t rank);
   [[nodiscard]] std::string stderr_of(std::uint32_t rank) const;
-  // All programs have ended with status 0 and said "ok …".
+  // All programs have exited with status 0 and printed "ok …".
   void expect_ok();
-  // The same, after telling rank 0 that it is enough (check.h): how long a program runs doesn't depend on the machine.
+  // The same, after asking rank 0 to end (check.h), so that a program's duration doesn't depend on the machine.
   void finish_ok();
 
   Cluster cluster;
@@ -71,7 +71,7 @@ class Job {
 
  private:
   void open(std::uint64_t epoch);
-  bool all_stopped();  // also tells the sidecars of stops
+  bool all_stopped();  // also reports stops to the sidecars
 
   Options options_;
   std::vector<std::unique_ptr<FakeInit>> inits_;

@@ -1,5 +1,5 @@
-// Unmodified MPI programs through several MPI epochs under libbspmpi.so. Each program checks its own results;
-// the test is the operator: it sets gates, sees all ranks stop, and opens the next epoch.
+// Unmodified MPI programs through several MPI epochs under libbspmpi.so. Each program checks its own results; the
+// test plays the operator: it sets gates, sees all ranks stop, and opens the next epoch.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ constexpr const char* kMany = "1000000";  // supersteps: more than any test need
 
 std::uint64_t completed(Job& job) { return job.status(0)["completed"].get<std::uint64_t>(); }
 
-// So many epochs, with a few supersteps in each.
+// Runs `epochs` epochs with a few supersteps in each.
 void go_through(Job& job, int epochs) {
   ASSERT_TRUE(job.reach(3));
   for (int i = 1; i < epochs; ++i) {
@@ -65,9 +65,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_rules", 4, 4}, Case{"shim_mpif", 3, 4}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
 
-// Threads that never pause, in every call that MPI answers from state of its own: 2,400 rounds here, hours with BSP_STORM_EPOCHS and
-// BSP_STORM_ROUNDS (epochs, and rounds in each of their supersteps).
-TEST(Shim, ThreadsMayStormThroughEpochs) {
+// Threads that never pause, in every call that MPI answers from internal state: 2,400 rounds here, hours with
+// BSP_STORM_EPOCHS and BSP_STORM_ROUNDS (epochs, and rounds in each of their supersteps).
+TEST(Shim, ThreadsCallMpiConstantlyAcrossEpochs) {
   const auto asked = [](const char* name, int usual) {
     const char* text = std::getenv(name);
     return text != nullptr ? std::atoi(text) : usual;
@@ -80,8 +80,8 @@ TEST(Shim, ThreadsMayStormThroughEpochs) {
 
 // The same under the thread sanitizer, which sees the shim's own accesses and every lock.
 TEST(Shim, ThreadsDoNotRaceInTheShim) {
-  personality(
-      ADDR_NO_RANDOMIZE);  // what the sanitizer knows of the address space ends where kernels may put things at random
+  // The sanitizer's address-space layout doesn't cover every randomised address.
+  personality(ADDR_NO_RANDOMIZE);
   Job job(
       {.ranks = 2,
        .program = "shim_thread_storm",
@@ -93,7 +93,7 @@ TEST(Shim, ThreadsDoNotRaceInTheShim) {
   job.finish_ok();
 }
 
-// Of what MPI leaves open when a session closes, nothing stays; and all that the program has does.
+// No descriptor that MPI leaks when a session closes remains; all of the program's do.
 TEST(Shim, DescriptorsDoNotAccumulate) {
   Job job({.ranks = 2, .program = "shim_cxx", .arguments = {kMany}, .environment = {}});
   go_through(job, 5);
@@ -105,13 +105,13 @@ TEST(Shim, DescriptorsDoNotAccumulate) {
 }
 
 // A pod with two network interfaces, as btl/tcp sees it.
-TEST(Shim, ThreadsMayHaveSeveralInterfaces) {
+TEST(Shim, ThreadsWorkWithSeveralInterfaces) {
   Job job({.ranks = 3, .program = "shim_threads", .arguments = {kMany}, .environment = {"OMPI_MCA_btl_tcp_links=2"}});
   go_through(job, 3);
   job.finish_ok();
 }
 
-TEST(Shim, TheEnvironmentMayAskForThreads) {
+TEST(Shim, ThreadLevelComesFromTheEnvironment) {
   Job job({.ranks = 2,
            .program = "shim_threads",
            .arguments = {kMany, "init"},
@@ -120,8 +120,8 @@ TEST(Shim, TheEnvironmentMayAskForThreads) {
   job.finish_ok();
 }
 
-// What CRIU 4 makes of a process's timers: what was left of each at the dump is set again after the pause, to an absolute one it adds
-// the whole seconds of the clock (criu/pie/restorer.c, timerfd_arm).
+// Mimics CRIU 4: after the pause it restarts each timer with the time it had left at the dump; to an absolute one it
+// adds the clock's whole seconds (criu/pie/restorer.c, timerfd_arm).
 class AsCriuDoes {
  public:
   explicit AsCriuDoes(pid_t pid) : process_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
@@ -189,10 +189,10 @@ TEST(Shim, TimersOfTheProgramExpireOnItsClocks) {
   job.finish_ok();
 }
 
-// The solver's field after several epochs is that of the sequential program, bit for bit.
+// The solver's field after several epochs equals that of the sequential program, bit for bit.
 class LatticeBoltzmann : public testing::TestWithParam<std::uint32_t> {};
 
-TEST_P(LatticeBoltzmann, IsBitForBitTheSequentialProgram) {
+TEST_P(LatticeBoltzmann, EqualsTheSequentialProgramBitForBit) {
   Job job({.ranks = GetParam(),
            .program = "lattice_boltzmann",
            .arguments = {"--width", "67", "--height", "33", "--supersteps", "600", "--substeps", "2", "--ballast", "2",
@@ -208,8 +208,8 @@ TEST_P(LatticeBoltzmann, IsBitForBitTheSequentialProgram) {
 INSTANTIATE_TEST_SUITE_P(Shim, LatticeBoltzmann, testing::Values(2u, 4u),
                          [](const auto& tested) { return std::to_string(tested.param) + "ranks"; });
 
-// What can't be carried over an epoch postpones the gate, by name, and the program never notices. The gate can
-// be given up; set again, it closes as soon as the thing is gone.
+// What can't be carried over an epoch postpones the gate, by name, and the program doesn't notice. The gate can be
+// dropped; a new one closes as soon as the blocker is gone.
 struct Thing {
   const char* name;
   const char* reason;
@@ -219,13 +219,13 @@ void PrintTo(const Thing& thing, std::ostream* out) { *out << thing.name; }
 
 class Blocked : public testing::TestWithParam<Thing> {};
 
-TEST_P(Blocked, IsNotMigratableUntilItIsGone) {
+TEST_P(Blocked, IsNotMigratableWhileItLasts) {
   Job job({.ranks = 2, .program = "shim_blocked", .arguments = {"100", GetParam().name}, .environment = {}});
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
   ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
   EXPECT_TRUE(job.reasons().contains(GetParam().reason)) << job.reasons();
   job.drop_gate(1);
-  ASSERT_TRUE(job.reach(completed(job) + 5)) << "dropped, the gate holds nobody up";
+  ASSERT_TRUE(job.reach(completed(job) + 5)) << "a dropped gate blocks no rank";
 
   ASSERT_EQ(job.gate(), Job::Gate::kPostponed);
   job.programs[0].signal(SIGUSR1);
@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(Shim, Blocked,
                                          Thing{"socket", "an open socket"}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-TEST(Shim, ADroppedGateIsForgottenAndANewOneCloses) {
+TEST(Shim, NewGateClosesAfterADroppedOne) {
   Job job({.ranks = 3, .program = "shim_cxx", .arguments = {kMany}, .environment = {}});
   go_through(job, 2);
   // All vote at once, while some may close already: either all have stopped or all have dropped it.
@@ -274,7 +274,7 @@ TEST(Shim, AnotherCollectiveWithAStrideIsTheEdge) {
   EXPECT_EQ(job.status(1)["completed"], 300);
 }
 
-// Fortran programs as gfortran makes them. Without one (images/dev.packages) shim_mpif stands for them.
+// Fortran programs compiled with gfortran. Without it (images/dev.packages) shim_mpif stands in for them.
 class Fortran : public testing::TestWithParam<const char*> {};
 
 TEST_P(Fortran, GoesThroughEpochs) {
@@ -288,10 +288,10 @@ TEST_P(Fortran, GoesThroughEpochs) {
 INSTANTIATE_TEST_SUITE_P(Shim, Fortran, testing::Values("MPIF", "USE", "F08"),
                          [](const auto& tested) { return std::string(tested.param); });
 
-// MPI's files are one of two components, each of which keeps state of its own and calls MPI from inside.
+// MPI files have two implementations; each keeps static state and calls MPI internally.
 class EveryProcedure : public testing::TestWithParam<const char*> {};
 
-TEST_P(EveryProcedure, IsThere) {
+TEST_P(EveryProcedure, Exists) {
   Job job({.ranks = 4,
            .program = "shim_every_procedure",
            .arguments = {kMany},
@@ -303,7 +303,7 @@ TEST_P(EveryProcedure, IsThere) {
 INSTANTIATE_TEST_SUITE_P(Shim, EveryProcedure, testing::Values("ompio", "romio341"),
                          [](const auto& tested) { return std::string(tested.param); });
 
-TEST(Shim, ThePartOfOtherCollectivesIsTold) {
+TEST(Shim, ReportsTheMostCalledCollective) {
   Job job({.ranks = 2, .program = "shim_allreduce", .arguments = {"300"}, .environment = {}});
   go_through(job, 1);
   job.expect_ok();
@@ -311,7 +311,7 @@ TEST(Shim, ThePartOfOtherCollectivesIsTold) {
   EXPECT_EQ(job.status(1)["collective"], "MPI_Allreduce") << "five to each barrier";
 }
 
-TEST(Shim, AWrongSuperstepIsSaid) {
+TEST(Shim, InvalidSuperstepIsReported) {
   Job job(
       {.ranks = 2, .program = "shim_allreduce", .arguments = {"300"}, .environment = {"BSP_SUPERSTEP=MPI_Alreduce:5"}});
   for (std::uint32_t r : {0u, 1u}) {
@@ -321,14 +321,14 @@ TEST(Shim, AWrongSuperstepIsSaid) {
   }
 }
 
-TEST(Shim, AProgramThatNeverCallsMpiIsLeftAlone) {
+TEST(Shim, ProgramThatNeverCallsMpiIsUnaffected) {
   Job job({.ranks = 2, .program = "shim_without_mpi", .arguments = {"600"}, .environment = {}});
   job.expect_ok();
   EXPECT_EQ(job.status(0)["mpi_initialized"], false);
 }
 
-// A rank outlives its sidecar: it computes on without it, and closes and opens with the next one.
-TEST(Shim, ASidecarMayDieInAnOpenEpoch) {
+// A rank outlives its sidecar: it keeps computing without it, and closes and opens with the next one.
+TEST(Shim, SurvivesASidecarKilledInAnOpenEpoch) {
   Job job({.ranks = 3, .program = "shim_cxx", .arguments = {kMany}, .environment = {}});
   go_through(job, 2);
   for (std::uint32_t victim : {0u, 1u}) {

@@ -1,5 +1,5 @@
-! A Fortran program that checks itself in every superstep, with "use mpi" or, by the preprocessor, mpif.h (WITH_MPIF) or
-! "use mpi_f08" (WITH_F08). It ends when some rank got SIGUSR1.
+! A Fortran program that checks its results in every superstep, with "use mpi" or, by the preprocessor, mpif.h (WITH_MPIF) or
+! "use mpi_f08" (WITH_F08). It ends when some rank gets SIGUSR1.
 module parts
 #ifdef WITH_F08
   use mpi_f08

@@ -1,5 +1,5 @@
-/* What a Fortran compiler makes of a program with mpif.h: calls into Open MPI's Fortran library with integers for handles, in every
- * epoch. It needs no Fortran compiler. */
+/* What a Fortran compiler generates from a program with mpif.h: calls into Open MPI's Fortran library with integers
+ * for handles, in every epoch. It needs no Fortran compiler. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ typedef Integer* I;
 typedef void Operation(I in, I inout, I length, I type);
 typedef void OnError(I comm, I code, ...);
 
-/* Constants of mpif.h of Open MPI 5.0. */
+/* Constants from mpif.h of Open MPI 5.0. */
 enum {
   kWorld = 0,
   kSelf = 1,
@@ -170,7 +170,7 @@ static void messages(Integer s, Integer comm) {
 static void operations(Integer s) {
   Integer in[2] = {rank + s, 1}, out[2], expected = 0;
   mpi_allreduce_(in, out, &one, &pair, &twice_and_add_op, &world, &ierr);
-  /* the order of the ranks is MPI's to choose where an operation commutes */
+  /* MPI may choose the order of the ranks if an operation commutes */
   CHECK(ierr == 0 && !wrong_type && out[1] >= size);
   Integer mine = 1;
   mpi_allreduce_(mpi_fortran_in_place_, &mine, &one, &integer, &sum, &world, &ierr);
@@ -214,9 +214,9 @@ static void fails(Integer comm) {
 
 static void infos(Integer info) {
   char text[12], key[8];
-  Integer room = 11, length = 0, zero = 0;
+  Integer capacity = 11, length = 0, zero = 0;
   Logical flag = 0;
-  mpi_info_get_(&info, "colour", &room, text, &flag, &ierr, 6, 12);
+  mpi_info_get_(&info, "colour", &capacity, text, &flag, &ierr, 6, 12);
   CHECK(ierr == 0 && flag && memcmp(text, "blue        ", 12) == 0);
   mpi_info_get_valuelen_(&info, "colour", &length, &flag, &ierr, 6);
   CHECK(flag && length == 4);

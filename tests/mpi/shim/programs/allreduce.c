@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
     usleep(300);
     MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     CHECK(sum == size * (size - 1) / 2 + size * i);
-    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_MAX, MPI_COMM_SELF); /* not of all ranks */
+    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_MAX, MPI_COMM_SELF); /* not all ranks */
     CHECK(sum == value);
   }
   MPI_Finalize();

@@ -1,4 +1,4 @@
-/* What MPI 4 allows at any time: before MPI is opened, while it is open and through epochs, and after it was closed. */
+/* Calls that MPI 4 allows at any time: before MPI is opened, while it is open, across epochs, and after it was closed. */
 #include "check.h"
 
 static int errors_seen = 0;
@@ -6,8 +6,8 @@ static void on_error(MPI_Session* session, int* code, ...) { (void)session, (voi
 
 static void expect_text(MPI_Info info, const char* key, const char* wanted) {
   char text[64] = "";
-  int room = sizeof text, flag = 0;
-  MPI_Info_get_string(info, key, &room, text, &flag);
+  int length = sizeof text, flag = 0;
+  MPI_Info_get_string(info, key, &length, text, &flag);
   CHECK(flag && strcmp(text, wanted) == 0);
 }
 

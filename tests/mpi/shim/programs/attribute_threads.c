@@ -1,4 +1,4 @@
-/* A function of the program that MPI calls for an attribute waits for another thread, which uses attributes too. */
+/* A user callback for an attribute waits for another thread, which uses attributes too. */
 #include <pthread.h>
 #include <semaphore.h>
 
@@ -9,7 +9,7 @@ static MPI_Comm comm;
 static int key, other_key, plain = 5;
 static sem_t called;
 
-/* Goes on when the other thread has sent. */
+/* Continues when the other thread has sent. */
 static void wait_for_the_other(void) {
   int word = -1;
   sem_post(&called);
@@ -31,7 +31,7 @@ static int delete_it(MPI_Comm from, int which, void* value, void* extra) {
   return MPI_SUCCESS;
 }
 
-/* Uses attributes while the function runs, then lets it go on. */
+/* Uses attributes while the callback runs, then lets it continue. */
 static void* other(void* unused) {
   for (;;) {
     int *got = NULL, flag = 0, made = -1;
@@ -62,9 +62,9 @@ int main(int argc, char** argv) {
   pthread_create(&thread, NULL, other, NULL);
   for (int s = 0, n = supersteps(argc, argv); going_on(s, n); ++s) {
     MPI_Comm copy;
-    MPI_Comm_dup(comm, &copy);            /* the copy function */
-    MPI_Comm_free(&copy);                 /* the delete function */
-    MPI_Comm_set_attr(comm, key, &plain); /* and again, of the old value */
+    MPI_Comm_dup(comm, &copy);            /* the copy callback */
+    MPI_Comm_free(&copy);                 /* the delete callback */
+    MPI_Comm_set_attr(comm, key, &plain); /* and again, for the old value */
     edge();
   }
   MPI_Finalize();

@@ -29,7 +29,8 @@ static int refuse(MPI_Comm comm, int key, void* value, void* extra) {
   return *(int*)value;
 }
 
-/* Attributes of MPI_COMM_SELF go first in MPI_Finalize, the last one set first, also where the program has freed the keys. */
+/* MPI_Finalize deletes attributes of MPI_COMM_SELF first, in reverse order of setting, even if the program has freed
+ * the keys. */
 enum { kLast = 20 };
 static int numbers[kLast], next_to_go = kLast - 1, wrong_ends = 0;
 static int at_the_end(MPI_Comm comm, int key, void* value, void* extra) {
@@ -103,7 +104,7 @@ int main(int argc, char** argv) {
       CHECK(deleted == deletions + 1);
     }
 
-    /* The message is here, but the program asks only after the edge, perhaps in another epoch. */
+    /* The message has arrived, but the program tests only after the edge, perhaps in another epoch. */
     int token = rank + s, got = -1, done = 0;
     MPI_Request requests[2];
     MPI_Status status;
@@ -133,7 +134,7 @@ int main(int argc, char** argv) {
   MPI_Comm_free(&watched);
   CHECK(deleted == deletions + 2);
   int refusing, keys[kLast],
-      code = MPI_ERR_OTHER; /* a function that fails keeps the communicator, and the error is its own */
+      code = MPI_ERR_OTHER; /* a failing callback keeps the communicator, and its error is returned */
   MPI_Comm kept, copy;
   MPI_Comm_create_errhandler(complain, &handler);
   MPI_Comm_dup(MPI_COMM_WORLD, &kept);

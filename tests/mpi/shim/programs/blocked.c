@@ -1,5 +1,5 @@
-/* blocked SUPERSTEPS THING: holds something that can't be carried over an epoch until some rank gets SIGUSR1, and works
- * with it all the time; then it lets go of it and does so many supersteps more. */
+/* blocked SUPERSTEPS THING: holds something that can't be carried over an epoch until some rank gets SIGUSR1, and uses
+ * it all the time. Then it releases it and runs SUPERSTEPS supersteps more. */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 static volatile sig_atomic_t enough = 0;
 static void on_signal(int number) { enough = number; }
 
-/* A thread that waits inside MPI for the message that tells it to end. */
+/* A thread that waits inside MPI for the message that ends it. */
 static void* serve(void* comm) {
   int word = -1;
   MPI_Recv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 6, *(MPI_Comm*)comm, MPI_STATUS_IGNORE);
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
   if (!strcmp(thing, "alltoallw"))
     MPI_Alltoallw_init(to_all, ones, places, types, from_all, ones, places, types, MPI_COMM_WORLD, MPI_INFO_NULL,
                        &persistent);
-  if (!strcmp(thing, "orphaned")) { /* of a communicator that is no more */
+  if (!strcmp(thing, "orphaned")) { /* on a communicator that has been freed */
     MPI_Comm_dup(MPI_COMM_WORLD, &served);
     MPI_Send_init(&out, 1, MPI_INT, right, 1, served, &pending);
     MPI_Comm_free(&served);
@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
     int release = enough, any = 0;
     MPI_Allreduce(&release, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (left_over > 0) --left_over;
-    if (any && left_over == -1) { /* away with it */
+    if (any && left_over == -1) { /* remove it */
       left_over = n;
       if (window != MPI_WIN_NULL) MPI_Win_free(&window);
       if (persistent != MPI_REQUEST_NULL) MPI_Request_free(&persistent);

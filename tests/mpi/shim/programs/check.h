@@ -1,6 +1,6 @@
-/* What the test programs share. Each is a plain MPI program: it checks its own results, and prints one line,
- * "ok <name> ..." or "wrong <what>". argv[1] is the number of supersteps; most end earlier, in the superstep in which
- * some rank got SIGUSR1. */
+/* Shared by the test programs. Each is a plain MPI program: it checks its own results and prints one line, "ok <name>
+ * ..." or "wrong <what>". argv[1] is the number of supersteps; most end earlier, in the superstep in which some rank
+ * got SIGUSR1. */
 #ifndef BSP_TESTS_MPI_SHIM_CHECK_H
 #define BSP_TESTS_MPI_SHIM_CHECK_H
 
@@ -28,7 +28,7 @@ static inline int supersteps(int argc, char** argv) { return argc > 1 ? atoi(arg
 static volatile sig_atomic_t got_enough = 0;
 static inline void on_enough(int number) { got_enough = number; }
 
-/* Whether superstep s is to be done. Collective over all ranks. */
+/* Whether to run superstep s. Collective over all ranks. */
 static inline int going_on(int s, int n) {
   if (s == 0) signal(SIGUSR1, on_enough);
   int mine = got_enough, any = 0;

@@ -1,4 +1,4 @@
-/* Collectives, blocking and not, each superstep. */
+/* Collectives, blocking and nonblocking, in each superstep. */
 #include "check.h"
 
 enum { kMax = 16 };
@@ -17,16 +17,16 @@ static void blocking(int s) {
   CHECK(scan == rank * (rank + 1) / 2 + (rank + 1) * s);
   MPI_Exscan(&value, &scan, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   CHECK(rank == 0 || scan == rank * (rank - 1) / 2 + rank * s);
-  int told = rank == s % size ? 1000 + s : -1;
-  MPI_Bcast(&told, 1, MPI_INT, s % size, MPI_COMM_WORLD);
-  CHECK(told == 1000 + s);
+  int from_root = rank == s % size ? 1000 + s : -1;
+  MPI_Bcast(&from_root, 1, MPI_INT, s % size, MPI_COMM_WORLD);
+  CHECK(from_root == 1000 + s);
   MPI_Allgather(&value, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD);
   for (int i = 0; i < size; ++i) CHECK(all[i] == i + s);
   MPI_Gather(&value, 1, MPI_INT, one, 1, MPI_INT, 0, MPI_COMM_WORLD);
   for (int i = 0; i < size && rank == 0; ++i) CHECK(one[i] == i + s);
   for (int i = 0; i < size; ++i) one[i] = 7 * i + s;
-  MPI_Scatter(one, 1, MPI_INT, &told, 1, MPI_INT, size - 1, MPI_COMM_WORLD);
-  CHECK(told == 7 * rank + s);
+  MPI_Scatter(one, 1, MPI_INT, &from_root, 1, MPI_INT, size - 1, MPI_COMM_WORLD);
+  CHECK(from_root == 7 * rank + s);
   for (int i = 0; i < size; ++i) one[i] = 100 * rank + i + s;
   MPI_Alltoall(one, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD);
   for (int i = 0; i < size; ++i) CHECK(all[i] == 100 * i + rank + s);
@@ -47,13 +47,13 @@ static void blocking(int s) {
 }
 
 static void nonblocking(int s) {
-  int value = rank + s, told = rank == 0 ? s : -1, sum = -1, all[kMax], out[kMax], from[kMax];
+  int value = rank + s, from_root = rank == 0 ? s : -1, sum = -1, all[kMax], out[kMax], from[kMax];
   int counts[kMax], places[kMax];
   MPI_Datatype types[kMax];
   MPI_Request requests[6];
   for (int i = 0; i < size; ++i) out[i] = 100 * rank + i + s, counts[i] = 1, places[i] = 4 * i, types[i] = MPI_INT;
   MPI_Ibarrier(MPI_COMM_WORLD, &requests[0]);
-  MPI_Ibcast(&told, 1, MPI_INT, 0, MPI_COMM_WORLD, &requests[1]);
+  MPI_Ibcast(&from_root, 1, MPI_INT, 0, MPI_COMM_WORLD, &requests[1]);
   MPI_Iallreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[2]);
   MPI_Iallgather(&value, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD, &requests[3]);
   MPI_Ialltoallw(out, counts, places, types, from, counts, places, types, MPI_COMM_WORLD, &requests[4]);
@@ -61,7 +61,7 @@ static void nonblocking(int s) {
   for (int i = 0; i < size; ++i) types[i] = MPI_INT;
   requests[5] = MPI_REQUEST_NULL;
   MPI_Waitall(6, requests, MPI_STATUSES_IGNORE);
-  CHECK(told == s && sum == size * (size - 1) / 2 + size * s);
+  CHECK(from_root == s && sum == size * (size - 1) / 2 + size * s);
   for (int i = 0; i < size; ++i) CHECK(all[i] == i + s && from[i] == 100 * i + rank + s);
 }
 

@@ -1,4 +1,5 @@
-/* Communicators of every making, groups and topologies: made once, used in every superstep; others come and go. */
+/* Communicators created in every way, groups and topologies: created once and used in every superstep; others are
+ * created and freed. */
 #include "check.h"
 
 static int rank, size;
@@ -20,7 +21,7 @@ int main(int argc, char** argv) {
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
   MPI_Comm_split(copy, 0, -rank, &reversed);
 
-  /* Even ranks only: a communicator which not all are in. */
+  /* Even ranks only: a communicator without all ranks. */
   MPI_Group world_group, even_group, odd_group;
   MPI_Comm_group(MPI_COMM_WORLD, &world_group);
   int ranges[1][3] = {{0, size - 1, 2}};
@@ -94,7 +95,7 @@ int main(int argc, char** argv) {
     MPI_Neighbor_alltoall(&token, 1, MPI_INT, &got, 1, MPI_INT, neighbours);
     CHECK(got == left + s);
 
-    if (s % 20 == 0) { /* comes and goes */
+    if (s % 20 == 0) { /* created and freed */
       MPI_Comm brief, briefer;
       MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &brief);
       MPI_Comm_dup(MPI_COMM_SELF, &briefer);

@@ -1,4 +1,4 @@
-// A C++ program: iostreams, exceptions, threads of its own, static objects, MPI_THREAD_SERIALIZED.
+// A C++ program: iostreams, exceptions, its own threads, static objects, MPI_THREAD_SERIALIZED.
 #include "check.h"
 
 #include <condition_variable>
@@ -18,7 +18,7 @@ struct World {
   std::map<int, std::vector<double>> fields;
 } world;
 
-// Adds in a thread of its own that lives through all epochs.
+// Adds in a separate thread that lives through all epochs.
 class Adder {
  public:
   Adder() : thread_([this] { run(); }) {}

@@ -1,4 +1,4 @@
-/* Derived datatypes and user operations, made once and used in every superstep. */
+/* Derived datatypes and user operations, created once and used in every superstep. */
 #include <stddef.h>
 
 #include "check.h"
@@ -10,7 +10,7 @@ typedef struct {
 } Particle;
 
 typedef struct {
-  double a, b; /* the map x -> a x + b: putting two behind each other doesn't commute */
+  double a, b; /* the map x -> a x + b: composition doesn't commute */
 } Affine;
 
 static MPI_Datatype affine;
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   MPI_Type_create_struct(3, lengths, places, parts, &fields);
   MPI_Type_create_resized(fields, 0, sizeof(Particle), &particle);
   MPI_Type_commit(&particle);
-  MPI_Type_free(&fields); /* lives on inside the other */
+  MPI_Type_free(&fields); /* survives inside the other */
   MPI_Type_set_name(particle, "particle");
   int sizes[2] = {kSide, kSide}, sub[2] = {2, 3}, start[2] = {1, 2};
   MPI_Type_create_subarray(2, sizes, sub, start, MPI_ORDER_C, MPI_INT, &block);
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   MPI_Type_commit(&darray);
   MPI_Type_contiguous(2, MPI_DOUBLE, &affine);
   MPI_Type_commit(&affine);
-  MPI_Datatype parametrised, whole_number, two_parametrised; /* of Fortran, but not for Fortran alone */
+  MPI_Datatype parametrised, whole_number, two_parametrised; /* a Fortran type, but not only for Fortran */
   MPI_Type_create_f90_real(6, 30, &parametrised);
   MPI_Type_create_f90_integer(9, &whole_number);
   MPI_Type_contiguous(2, parametrised, &two_parametrised);

@@ -1,5 +1,5 @@
-/* Descriptors of the program: a thread that never calls MPI opens and closes pipes, eventfds, epolls and timerfds all the time, with
- * data in them, while epochs come and go; functions that MPI calls open some, too. Each must stay what it is. */
+/* Descriptors of the program: a thread that never calls MPI constantly opens and closes pipes, eventfds, epolls and
+ * timerfds with data in them while epochs open and close; user callbacks open some, too. Each must stay intact. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@ enum { kHeld = 24 };
 
 struct Held {
   enum Kind kind;
-  int fd, other; /* `other`: a pipe's end to write to, what an epoll waits for */
+  int fd, other; /* `other`: a pipe's write end, what an epoll waits for */
   uint64_t number;
 };
 
@@ -78,7 +78,7 @@ static void* churn(void* argument) {
   return NULL;
 }
 
-/* Opened inside MPI, by a function of the program's. */
+/* Opened inside MPI, by a user callback. */
 static struct Held of_operation, of_attribute;
 static int made = 0;
 

@@ -1,4 +1,4 @@
-/* Dynamic processes aren't there: an error through the error handler of the communicator, in every epoch. */
+/* Dynamic processes aren't supported: they raise an error through the communicator's error handler, in every epoch. */
 #include "check.h"
 
 static int handled = 0;

@@ -1,5 +1,5 @@
-/* Errors come back as codes where the program asks for it, to its own handlers otherwise; codes that it adds keep
- * their numbers. */
+/* Errors are returned as codes if the program requests that, and passed to its own handlers otherwise; codes that it
+ * adds keep their numbers. */
 #include "check.h"
 
 static int handled = 0;
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
     MPI_Comm none = MPI_COMM_NULL;
     CHECK(class_of(MPI_Comm_free(&none)) == MPI_ERR_COMM);
 
-    /* A message that is longer than the receiver's room is consumed all the same. */
+    /* A message longer than the receive buffer is still consumed. */
     int four[4] = {rank, s, 3, 4};
     MPI_Request requests[2];
     MPI_Isend(four, 4, MPI_INT, right, 1, MPI_COMM_WORLD, &requests[0]);
@@ -76,7 +76,8 @@ int main(int argc, char** argv) {
     MPI_Comm_call_errhandler(mine, code_added);
     CHECK(handled == class_added);
 
-    for (int i = 0; i < 300; ++i) { /* handlers made and freed again and again, the communicator's copy has its own */
+    for (int i = 0; i < 300;
+         ++i) { /* handlers created and freed repeatedly; the communicator's duplicate has its own */
       MPI_Comm copy, copy_of_copy;
       MPI_Errhandler brief;
       if (s != 0 && i > 2) break;

@@ -1,6 +1,6 @@
-/* Each procedure of mpi.h is called once in the first epoch and once in the last: nothing may depend on what only
- * MPI_Init sets up. Regular ones are generated (every_procedure.py), the others are in every/. The program fails if one
- * was not called. */
+/* Calls each procedure of mpi.h once in the first epoch and once in the last: nothing may depend on what only MPI_Init
+ * sets up. Regular calls are generated (every_procedure.py), the others are in every/. The program fails if a
+ * procedure was not called. */
 #include "every/communicators.h"
 #include "every/data.h"
 #include "every/files.h"
@@ -24,10 +24,10 @@ static int no_extent(MPI_Datatype type, MPI_Aint* extent, void* state) {
 
 static void regular(void) {
   int dims[1] = {size}, periods[1] = {1};
-  static char room[1024 + MPI_BSEND_OVERHEAD];
+  static char buffer[1024 + MPI_BSEND_OVERHEAD];
   void* detached;
   MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &grid);
-  MPI_Buffer_attach(room, sizeof room);
+  MPI_Buffer_attach(buffer, sizeof buffer);
   BSP_GENERATED_CALLS
   MPI_Buffer_detach(&detached, &number);
   MPI_Comm_free(&grid);
@@ -51,7 +51,7 @@ static void every_procedure(void) {
   files();
 }
 
-/* What can't be undone. */
+/* Calls that can't be undone. */
 static void for_good(void) {
   MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
   MPI_Register_datarep("every", no_conversion, no_conversion, no_extent, NULL);
@@ -61,21 +61,21 @@ int main(int argc, char** argv) {
   signal(SIGSEGV, on_crash);
   if (getenv("BSP_TRACE_CALLS") != NULL) trace = kNames;
   setenv("OMPI_MCA_fcoll", "individual",
-         0); /* fcoll/vulcan of Open MPI 5.0.7 reads beside such small data, also without us */
+         0); /* fcoll/vulcan of Open MPI 5.0.7 reads past such small data, even without the shim */
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &number);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   CHECK(size >= 2 && size <= kMost);
   for (int i = 0; i < kMost; ++i) {
     ones[i] = 1;
-    places[i] = i * (int)sizeof(int); /* elements or bytes: both have room */
+    places[i] = i * (int)sizeof(int); /* elements or bytes: both fit */
     byte_places[i] = places[i];
     ints[i] = MPI_INT;
   }
   every_procedure();
   for (int s = 0, n = supersteps(argc, argv); going_on(s, n); ++s) {
     usleep(1000);
-    MPI_Exscan(given, taken, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD); /* the edge: not where a window or a file is open */
+    MPI_Exscan(given, taken, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD); /* the edge: not while a window or a file is open */
   }
   every_procedure();
   for_good();

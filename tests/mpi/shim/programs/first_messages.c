@@ -1,18 +1,19 @@
-/* Odd first messages, and then the end of the epoch or of MPI: what comes late between two ranks (acknowledgements,
- * farewells, the answer about a communicator's number) has to find them both there.
+/* Unusual first messages, and then the end of the epoch or of MPI: both ranks must still exist when late traffic
+ * between them arrives (acknowledgements, FINs, the answer about a communicator's number).
  *
- * argv: seed, "end" (a few actions, then MPI_Finalize) or "steps" (a few in every superstep, until rank 0 got SIGUSR1).
- * All ranks draw the same actions. There is no other communication than theirs and, in supersteps, one broadcast. */
+ * argv: seed, "end" (a few actions, then MPI_Finalize) or "steps" (a few in every superstep, until rank 0 got
+ * SIGUSR1). All ranks draw the same actions. There is no other communication than theirs and, in supersteps, one
+ * broadcast. */
 #include "check.h"
 
 enum { kBig = 300000, kSmall = 24 };
 
 static int rank, size;
 static unsigned state;
-static char to_send[kBig], to_receive[kBig], bsend_room[4096 + MPI_BSEND_OVERHEAD];
+static char to_send[kBig], to_receive[kBig], bsend_buffer[4096 + MPI_BSEND_OVERHEAD];
 static int bsend_attached = 0;
 
-/* Every action has tags of its own: a rank that is ahead must not send what an earlier MPI_ANY_SOURCE takes. */
+/* Every action has its own tags: a rank that is ahead must not send what an earlier MPI_ANY_SOURCE receives. */
 static int actions_begun = 0;
 static int tag(int n) { return n + 32 * (actions_begun % 1000); }
 
@@ -55,13 +56,13 @@ static void rendezvous(void) { one_pair_of(kBig, MPI_Send); }
 static void synchronous(void) { one_pair_of(draw(2) ? kSmall : kBig, MPI_Ssend); }
 
 static void buffered(void) {
-  if (!bsend_attached) MPI_Buffer_attach(bsend_room, sizeof bsend_room);
+  if (!bsend_attached) MPI_Buffer_attach(bsend_buffer, sizeof bsend_buffer);
   bsend_attached = 1;
   one_pair_of(kSmall, MPI_Bsend);
   if (draw(2)) {
-    void* room;
+    void* buffer;
     int bytes;
-    MPI_Buffer_detach(&room, &bytes);
+    MPI_Buffer_detach(&buffer, &bytes);
     bsend_attached = 0;
   }
 }
@@ -78,7 +79,7 @@ static void unexpected(void) {
   MPI_Waitall(many, requests, MPI_STATUSES_IGNORE);
 }
 
-/* Both connect to each other at once. */
+/* Both connect to each other at the same time. */
 static void crossing(void) {
   int one, other;
   draw_pair(&one, &other);
@@ -106,7 +107,7 @@ static void probed(void) {
   check_bytes(to_receive, kSmall, from);
 }
 
-/* The sender never learns when it has gone. */
+/* The sender doesn't learn when it has been received. */
 static void forgotten(void) {
   int from, to;
   draw_pair(&from, &to);
@@ -163,7 +164,7 @@ static void duplicate_later(void) {
   if (draw(2)) MPI_Comm_free(&made);
 }
 
-/* A communicator of some, made by them alone; a ring or a duplicate in it. */
+/* A communicator of some ranks, created by them alone; a ring or a duplicate in it. */
 static void of_group(void) {
   const int first = draw(size - 1), count = 2 + draw(size - first - 1), then = draw(3), keep = draw(2);
   if (rank < first || rank >= first + count) return;

@@ -1,4 +1,4 @@
-/* Heat on a ring of blocks, halos by persistent requests that live through all epochs: point to point in all
+/* Heat on a ring of blocks, with halos by persistent requests that live through all epochs: point-to-point in all
  * modes, partitioned, and collective. Checked against the same rod computed by one rank. */
 #include <math.h>
 
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < kWidth; ++i) all[c * kWidth + i] = c * 7 % 5 + i * 3 % 11;
   memcpy(mine[1], all + rank * kRows * kWidth, sizeof(double) * kRows * kWidth);
 
-  /* The column goes in two interleaved halves, of a datatype that is freed before the first use. */
+  /* The column is sent in two interleaved halves, with a datatype that is freed before the first use. */
   MPI_Datatype half;
   MPI_Type_vector(kWidth / 2, 1, 2, MPI_DOUBLE, &half);
   MPI_Type_commit(&half);
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
     MPI_Startall(8, halo);
     int done = 0, index, indices[8], some, flag;
     MPI_Status status, statuses[8];
-    while (done < 8) { /* all four ways, over and over */
+    while (done < 8) { /* all four ways, repeatedly */
       switch (s % 4) {
         case 0:
           MPI_Waitany(8, halo, &index, &status);
@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
           if (flag) done = 8;
       }
     }
-    MPI_Testany(8, halo, &index, &flag, &status); /* nothing is active any more */
+    MPI_Testany(8, halo, &index, &flag, &status); /* no request is active any more */
     CHECK(flag && index == MPI_UNDEFINED && halo[0] != MPI_REQUEST_NULL);
 
     memcpy(old, mine, sizeof old);

@@ -1,7 +1,7 @@
-/* Arguments that MPI ignores may be anything: here counts of -1, MPI_DATATYPE_NULL, MPI_OP_NULL and addresses that lead
- * nowhere. Every collective of the generator's table SIGNIFICANT (sidecar/shim/generate.py), blocking, nonblocking and
- * persistent: MPI_IN_PLACE, ranks that aren't the root, intercommunicators with MPI_ROOT and MPI_PROC_NULL. And messages
- * to and from MPI_PROC_NULL. */
+/* Arguments that MPI ignores may be anything: here counts of -1, MPI_DATATYPE_NULL, MPI_OP_NULL and invalid addresses.
+ * Covers every collective of the generator's table SIGNIFICANT (sidecar/shim/generate.py), blocking, nonblocking and
+ * persistent: MPI_IN_PLACE, ranks that aren't the root, intercommunicators with MPI_ROOT and MPI_PROC_NULL. Also
+ * messages to and from MPI_PROC_NULL. */
 #include "check.h"
 #include "ignored_arguments.gen.h" /* BSP_COLLECTIVES_THAT_IGNORE(X) */
 
@@ -9,12 +9,12 @@ enum { kMost = 16, kNothing = -1 };
 
 static int rank, size;
 static MPI_Comm world;               /* a duplicate of the world, or an intercommunicator */
-static int upper, peers;             /* in the intercommunicator: my side, the size of the other */
+static int upper, peers;             /* in the intercommunicator: this side, the size of the other */
 static int* const nowhere = (int*)8; /* an address that must not be read */
 static MPI_Datatype* const no_types = (MPI_Datatype*)8;
 static const MPI_Datatype none = MPI_DATATYPE_NULL;
 
-/* Which collectives have been walked, in which of their three forms. */
+/* Which collectives have been covered, in which of their three forms. */
 #define WALKED(name) walked_##name,
 enum { BSP_COLLECTIVES_THAT_IGNORE(WALKED) kCollectives };
 static int forms_walked[kCollectives];

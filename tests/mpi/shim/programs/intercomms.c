@@ -1,5 +1,5 @@
-/* Two groups that work on different things and talk over an intercommunicator; communicators from every other
- * call there is. All are made once and used in all epochs. */
+/* Two groups that work on different things and communicate over an intercommunicator; communicators from every other
+ * call there is. All are created once and used in all epochs. */
 #include "check.h"
 
 static int sum_of(MPI_Comm comm, int value) {
@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
     MPI_Comm_get_name(later, name, &length);
     CHECK(!strcmp(name, "half, later"));
 
-    /* My place in my half and that of my partner in the other are the same, where there is one. */
+    /* This rank's place in its half equals that of its partner in the other, if there is one. */
     if (half_rank < remote) {
       int out = rank * 100 + s, in = -1, partner = -1;
       MPI_Group_translate_ranks(remote_group, 1, &half_rank, world_group, &partner);
@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
     MPI_Info_get(info, "an_unknown_key", sizeof value - 1, value, &flag);
     CHECK(keys == 2 && flag && !strcmp(value, "with a value"));
 
-    if (s % 10 == 0) { /* some come and go */
+    if (s % 10 == 0) { /* some are created and freed */
       MPI_Comm again, both;
       MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, side ? highest_even : highest_odd, 18, &again);
       MPI_Intercomm_merge(again, !side, &both);

@@ -1,5 +1,5 @@
-/* lifecycle SUPERSTEPS END [CODE]: what a program may ask before MPI_Init and after MPI_Finalize, and how it ends:
- * "finalize" and go on, "abort" with CODE, "fatal" error, "exit" without MPI_Finalize. */
+/* lifecycle SUPERSTEPS END [CODE]: what a program may call before MPI_Init and after MPI_Finalize, and how it ends:
+ * "finalize" and continue, "abort" with CODE, "fatal" error, "exit" without MPI_Finalize. */
 #include "check.h"
 
 int main(int argc, char** argv) {
@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   MPI_Finalized(&finalized);
   MPI_Get_version(&version, &subversion);
   MPI_Get_library_version(library, &length);
-  MPI_Info info; /* may be made before */
+  MPI_Info info; /* may be created before */
   MPI_Info_create(&info);
   MPI_Info_set(info, "made", "early");
   if (initialized || finalized || version < 3 || length == 0) return 4;
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   MPI_Comm parent;
   MPI_Comm_get_parent(&parent);
   CHECK(parent == MPI_COMM_NULL);
-  MPI_Request never; /* never started, never freed: sloppy, but it happens */
+  MPI_Request never; /* never started, never freed: a bug, but it happens */
   MPI_Recv_init(&length, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, &never);
 
   double start = MPI_Wtime();
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   printf("said before the end\n");
   if (!strcmp(end, "abort") && rank == size - 1) MPI_Abort(MPI_COMM_WORLD, atoi(argv[3]));
   if (!strcmp(end, "fatal") && rank == size - 1) MPI_Send(&rank, 1, MPI_INT, size, 0, MPI_COMM_WORLD);
-  if (!strcmp(end, "abort") || !strcmp(end, "fatal")) { /* the others wait for it in vain, until they are ended */
+  if (!strcmp(end, "abort") || !strcmp(end, "fatal")) { /* the others wait for it until they are killed */
     MPI_Recv(&flag, 1, MPI_INT, size - 1, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     return 5;
   }
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   MPI_Initialized(&initialized);
   if (!finalized || !initialized || MPI_Wtime() < start) return 6;
   MPI_Get_library_version(library, &length);
-  /* Work goes on: this program writes its results after MPI. */
+  /* This program writes its results after MPI. */
   double sum = 0;
   for (int i = 0; i < 300; ++i) {
     for (int j = 0; j < 1000; ++j) sum += 1.0 / (1 + i + j);

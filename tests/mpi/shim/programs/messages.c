@@ -1,6 +1,6 @@
-/* Receives that wait over an edge for messages of the next superstep, messages whose size the receiver learns by
- * probing, packed messages, receives that are given up, and requests that are posted before a superstep's edge and
- * completed after it by each of the calls that can. */
+/* Receives that wait across an edge for messages of the next superstep, messages whose size the receiver learns by
+ * probing, packed messages, cancelled receives, and requests that are posted before a superstep's edge and completed
+ * after it by each call that can. */
 #include "check.h"
 
 int main(int argc, char** argv) {
@@ -12,8 +12,8 @@ int main(int argc, char** argv) {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 
-  /* Posted a superstep ahead: two that differ in their order only, one with a datatype that is freed, a persistent
-   * one, one from anybody. */
+  /* Posted a superstep ahead: two that differ only in their order, one with a datatype that is freed, a persistent
+   * one, one from any source. */
   int ahead[5][2];
   MPI_Request waiting[5];
   MPI_Recv_init(ahead[3], 1, MPI_INT, left, 62, comm, &waiting[3]);
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     char text[64], got[64];
     memset(text, 'a' + (rank + s) % 26, sizeof text);
 
-    /* Probe, then as much room as it takes; matched probes too. */
+    /* Probe, then allocate what the message needs; matched probes too. */
     MPI_Isend(text, length, MPI_CHAR, right, 1, comm, &requests[0]);
     MPI_Isend(text, length, MPI_CHAR, right, 2, comm, &requests[1]);
     MPI_Isend(text, length, MPI_CHAR, right, 3, comm, &requests[2]);
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     MPI_Mrecv(got, 1, MPI_CHAR, &message, &status);
     CHECK(status.MPI_SOURCE == MPI_PROC_NULL);
 
-    /* Packed: an int, some doubles, every second of a few shorts; also in the external form. */
+    /* Packed: an int, some doubles, every second of a few shorts; also in the external format. */
     char packed[512], external[512];
     int position = 0, size_of_pack = 0, head = s, head_in = -1;
     double numbers[3] = {rank, s, 0.5}, numbers_in[3];
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
     CHECK(numbers_in[0] == rank && numbers_in[1] == s);
     MPI_Type_free(&second);
 
-    /* Given up: a receive that never gets anything, and one whose message is there already. */
+    /* Cancelled: a receive without a message, and one whose message has already arrived. */
     int never = -1, there = -1;
     MPI_Irecv(&never, 1, MPI_INT, left, 90, comm, &requests[0]);
     MPI_Cancel(&requests[0]);

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   MPI_Comm star, arcs, sparse;
   MPI_Graph_create(MPI_COMM_WORLD, size, index, edges, 0, &star);
 
-  /* Arcs to the next and the next but one, with weights; rank 0 tells all of them. */
+  /* Arcs to the next and the next but one, with weights; rank 0 specifies all of them. */
   int sources[64], degrees[64], targets[128], weights[128];
   for (int r = 0; r < size; ++r) {
     sources[r] = r;
@@ -32,14 +32,14 @@ int main(int argc, char** argv) {
   }
   MPI_Dist_graph_create(MPI_COMM_WORLD, rank == 0 ? size : 0, sources, degrees, targets, weights, MPI_INFO_NULL, 0,
                         &arcs);
-  /* A chain without the last rank, which has weights for nobody. */
+  /* A chain without the last rank, which specifies weights but no edges. */
   const int last = size - 1, in = rank > 0 && rank < last, out = rank < last - 1;
   const int before = rank - 1, after = rank + 1, weight = 3;
   MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, in, &before, in ? &weight : MPI_WEIGHTS_EMPTY, out, &after,
                                  out ? &weight : MPI_WEIGHTS_EMPTY, MPI_INFO_NULL, 0, &sparse);
   MPI_Request every_step;
-  int told = 0, heard[2];
-  MPI_Neighbor_allgather_init(&told, 1, MPI_INT, heard, 1, MPI_INT, arcs, MPI_INFO_NULL, &every_step);
+  int value = 0, heard[2];
+  MPI_Neighbor_allgather_init(&value, 1, MPI_INT, heard, 1, MPI_INT, arcs, MPI_INFO_NULL, &every_step);
 
   for (int s = 0; going_on(s, n); ++s) {
     int mine = rank * 1000 + s, got[64];
@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
     MPI_Dist_graph_neighbors_count(sparse, &count_in, &count_out, &weighted);
     CHECK(count_in == in && count_out == out);
 
-    told = mine;
+    value = mine;
     MPI_Start(&every_step);
     MPI_Wait(&every_step, MPI_STATUS_IGNORE);
     for (int i = 0; i < 2; ++i) CHECK(heard[i] == from[i] * 1000 + s);

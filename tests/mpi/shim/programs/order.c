@@ -1,12 +1,13 @@
-/* Communicators that the ranks make in orders of their own: begun by MPI_Comm_idup on one parent here and on another there, or by
- * MPI_Comm_idup before or after MPI_Comm_create_group. Each must be the same communicator at all its ranks in every epoch. */
+/* Communicators that ranks create in different orders: begun by MPI_Comm_idup on one parent on one rank and on another
+ * elsewhere, or by MPI_Comm_idup before or after MPI_Comm_create_group. Each must be the same communicator on all its
+ * ranks in every epoch. */
 #include "check.h"
 
 enum { kMade = 6 };
 
 static int rank, size;
 
-/* Something that only the right communicator brings. */
+/* A value that only the right communicator delivers. */
 static void ring(MPI_Comm comm, int mark) {
   const int out = 100 * mark + rank;
   int in = -1;

@@ -1,4 +1,4 @@
-/* Point to point in all its flavours, each superstep. */
+/* Point-to-point communication in all its variants, in each superstep. */
 #include "check.h"
 
 int main(int argc, char** argv) {
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
     MPI_Wait(&requests[0], &status);
     CHECK(got == left * 1000 + s && status.MPI_SOURCE == left);
 
-    /* Calls that complete one operation leave MPI_ERROR alone. */
+    /* Calls that complete one operation leave MPI_ERROR unchanged. */
     status.MPI_ERROR = 4711;
     MPI_Sendrecv(&token, 1, MPI_INT, right, 11, &got, 1, MPI_INT, left, 11, MPI_COMM_WORLD, &status);
     CHECK(status.MPI_ERROR == 4711);
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
     MPI_Waitany(1, requests, &flag, &status);
     CHECK(status.MPI_ERROR == 4711 && got == left * 1000 + s);
 
-    /* Nobody, and a receive that is given up. */
+    /* MPI_PROC_NULL, and a cancelled receive. */
     MPI_Send(&token, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
     MPI_Recv(&got, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &status);
     CHECK(status.MPI_SOURCE == MPI_PROC_NULL);

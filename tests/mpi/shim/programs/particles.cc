@@ -1,5 +1,5 @@
-// A C++ program: particles that wander over the domains of the ranks, in std::vectors, over a communicator owned by an
-// object; the number that moves is learnt by probing. Their sum and their identities are checked.
+// A C++ program: particles move between the ranks' domains, in std::vectors, over a communicator owned by an object;
+// probing yields the number that moves. Their sum and their identities are checked.
 #include "check.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-/* A program with phases: one-sided (windows of all kinds), then files (collective, with views), then neither. Only
- * in the last can it be moved; it goes round until SUPERSTEPS are done. */
+/* A program with phases: one-sided (windows of all kinds), then files (collective, with views), then neither. It can
+ * move only in the last; it repeats until SUPERSTEPS are done. */
 #include "check.h"
 
 enum { kPhase = 12 };
@@ -17,7 +17,7 @@ static void one_sided(MPI_Comm comm, int rank, int size) {
   const int one = 1;
   for (int s = 0; s < kPhase; ++s) {
     int before = -1;
-    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window); /* a counter at rank 0 */
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window); /* a counter on rank 0 */
     MPI_Fetch_and_op(&one, &before, MPI_INT, 0, 1, MPI_SUM, window);
     MPI_Win_unlock(0, window);
     CHECK(before >= s && before < (s + 1) * size);
@@ -47,7 +47,7 @@ static void files(const char* path, MPI_Comm comm, int rank, int size) {
   MPI_Barrier(comm);
   CHECK(MPI_File_open(comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file) ==
         MPI_SUCCESS);
-  MPI_Type_vector(kPhase, 1, size, MPI_INT, &every); /* every size-th int is mine */
+  MPI_Type_vector(kPhase, 1, size, MPI_INT, &every); /* every size-th int belongs to this rank */
   MPI_Type_commit(&every);
   MPI_File_set_view(file, (MPI_Offset)(rank * (int)sizeof(int)), MPI_INT, every, "native", MPI_INFO_NULL);
   MPI_Type_free(&every);

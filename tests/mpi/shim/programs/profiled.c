@@ -1,5 +1,5 @@
-/* A program with a profiling layer of its own: it defines some MPI functions itself, which count and call PMPI, and
- * calls PMPI directly in places. */
+/* A program with its own profiling layer: it defines some MPI functions, which count and call PMPI, and in places
+ * calls PMPI directly. */
 #include "check.h"
 
 static int inits = 0, steps = 0, sends = 0, barriers = 0, dups = 0;

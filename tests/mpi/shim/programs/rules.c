@@ -1,31 +1,31 @@
-/* Rules of the standard that are easily broken by whoever stands between a program and MPI, in every epoch. */
+/* Rules of the standard that a layer between a program and MPI easily breaks, in every epoch. */
 #include "check.h"
 
 enum { kFlood = 400, kMany = 5000 };
 
 static int rank, size, left, right;
 
-/* A communicator that was freed lives on for what is under way on it (MPI 4.1, 7.4.3). */
+/* A freed communicator stays until pending operations on it complete (MPI 4.1, 7.4.3). */
 static void freed_with_receives_pending(int s) {
   MPI_Comm brief;
   MPI_Request requests[3];
-  int got[3] = {-1, -1, -1}, told = 0;
+  int got[3] = {-1, -1, -1}, from_right = 0;
   MPI_Comm_dup(MPI_COMM_WORLD, &brief);
   for (int i = 0; i < 3; ++i) MPI_Irecv(&got[i], 1, MPI_INT, left, i, brief, &requests[i]);
-  if (rank % 2 != 0) { /* sends when the receiver, and whoever sends to this rank, has freed it or sent */
-    MPI_Recv(&told, 1, MPI_INT, right, 100, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank % 2 != 0) { /* sends once the receiver, and the rank that sends to this one, has freed it or sent */
+    MPI_Recv(&from_right, 1, MPI_INT, right, 100, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     for (int i = 2; i >= 0; --i) MPI_Send(&s, 1, MPI_INT, right, i, brief);
     MPI_Comm_free(&brief);
   } else {
     for (int i = 2; i >= 0; --i) MPI_Send(&s, 1, MPI_INT, right, i, brief);
     MPI_Comm_free(&brief);
-    MPI_Send(&told, 1, MPI_INT, left, 100, MPI_COMM_WORLD);
+    MPI_Send(&from_right, 1, MPI_INT, left, 100, MPI_COMM_WORLD);
   }
   MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
   for (int i = 0; i < 3; ++i) CHECK(got[i] == s && requests[i] == MPI_REQUEST_NULL);
 }
 
-/* All send to one that isn't receiving yet; nothing overtakes. */
+/* All send to one that isn't receiving yet; no message overtakes another. */
 static void flood(int s) {
   if (rank != 0) {
     for (int i = 0; i < kFlood; ++i) {
@@ -34,7 +34,7 @@ static void flood(int s) {
     }
     return;
   }
-  for (int r = size - 1; r > 0; --r) /* the others' wait meanwhile as unexpected messages */
+  for (int r = size - 1; r > 0; --r) /* the others' messages wait meanwhile as unexpected messages */
     for (int i = 0; i < kFlood; ++i) {
       int word[2] = {-1, -1};
       MPI_Recv(word, 2, MPI_INT, r, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -42,7 +42,7 @@ static void flood(int s) {
     }
 }
 
-/* Single completions leave MPI_ERROR alone, no message is no handle (MPI 4.1, 3.8.2 and 3.2.5). */
+/* Single completions leave MPI_ERROR unchanged; MPI_MESSAGE_NO_PROC (MPI 4.1, 3.8.2 and 3.2.5). */
 static void matched(int s) {
   MPI_Message message = MPI_MESSAGE_NULL;
   MPI_Status status;
@@ -88,7 +88,7 @@ static void reduced_locally(MPI_Op own) {
   }
 }
 
-/* The root's part stays where it is; of what it ignores nothing is looked at. */
+/* The root's part stays in place; ignored arguments are not read. */
 static void scattered_in_place(int s) {
   int* all = malloc((size_t)size * sizeof *all);
   for (int root = 0; root < size; ++root) {
@@ -103,7 +103,7 @@ static void scattered_in_place(int s) {
   free(all);
 }
 
-/* A ring as a distributed graph of which each rank tells its own edges. */
+/* A ring as a distributed graph of which each rank specifies its own edges. */
 static void ring_as_graph(void) {
   MPI_Comm graph;
   int degree[1] = {2}, self[1] = {rank}, to[2] = {left, right}, in = 0, out = 0, weighted = 1, from_here[2], to_here[2];

@@ -1,5 +1,5 @@
-/* A parallel sample sort of records, again and again with other data: splitters by Gather and Bcast, records by
- * Alltoallv, ends checked against the neighbours', sums by Reduce with an operation of its own. */
+/* A repeated parallel sample sort of records with new data each time: splitters by Gather and Bcast, records by
+ * Alltoallv, ends checked against the neighbours', sums by Reduce with a user operation. */
 #include <stddef.h>
 
 #include "check.h"
@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
       after.owner += sorted[i].owner;
       after.weight += sorted[i].weight;
     }
-    /* Nothing is lost, and what I have lies above what lower ranks have. */
+    /* No record is lost, and this rank's records follow those of lower ranks. */
     MPI_Allreduce(&before, &all_before, 1, record_type, add, MPI_COMM_WORLD);
     MPI_Allreduce(&after, &all_after, 1, record_type, add, MPI_COMM_WORLD);
     CHECK(all_before.key == all_after.key && all_before.owner == all_after.owner &&

@@ -1,5 +1,5 @@
-/* Several threads which live through all epochs and work in every superstep, each on a communicator of its own, while the main
- * thread does its part and makes the supersteps. */
+/* Several threads that live through all epochs and work in every superstep, each on its own communicator, while the
+ * main thread does its part and calls the superstep edges. */
 #ifndef BSP_TESTS_MPI_SHIM_TEAM_H
 #define BSP_TESTS_MPI_SHIM_TEAM_H
 
@@ -14,14 +14,14 @@ static int rank, size, left, right;
 static pthread_barrier_t superstep_begins, superstep_ends;
 static volatile int team_works = 1; /* set by the main thread before a superstep begins */
 
-/* Of a thread; false when there is no further superstep. */
+/* Called by a thread; false when there is no further superstep. */
 static int next_superstep(void) {
   pthread_barrier_wait(&superstep_begins);
   return team_works;
 }
 static void superstep_done(void) { pthread_barrier_wait(&superstep_ends); }
 
-/* The ring of all ranks: sends `word` to the right, returns what came from the left. */
+/* The ring of all ranks: sends `word` to the right, returns the word from the left. */
 static int around(int word, int tag, MPI_Comm comm) {
   int got = -1;
   MPI_Sendrecv(&word, 1, MPI_INT, right, tag, &got, 1, MPI_INT, left, tag, comm, MPI_STATUS_IGNORE);

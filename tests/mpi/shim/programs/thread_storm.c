@@ -1,6 +1,7 @@
-/* thread_storm SUPERSTEPS [ROUNDS]: MPI_THREAD_MULTIPLE without a pause. In every superstep each of several threads makes ROUNDS
- * rounds of calls on a communicator of its own, as fast as it can: blocking and nonblocking messages, probes, collectives,
- * persistent requests, and objects of every kind made and freed. Every value that arrives is checked. */
+/* thread_storm SUPERSTEPS [ROUNDS]: MPI_THREAD_MULTIPLE without a pause. In every superstep each of several threads
+ * calls ROUNDS rounds of MPI functions on its own communicator, as fast as it can: blocking and nonblocking messages,
+ * probes, collectives, persistent requests, and objects of every kind created and freed. Every received value is
+ * checked. */
 #include <time.h>
 
 #include "team.h"
@@ -13,7 +14,7 @@ static int value(int from, int thread, int round, int what) {
   return from * 1000003 + thread * 10007 + round * 101 + what;
 }
 
-/* What ob1 keeps one request for: calls that are over when they return. */
+/* Calls for which ob1 caches one request: they are complete when they return. */
 static void blocking(MPI_Comm comm, int me, int round) {
   int in = -1, out = value(rank, me, round, 1);
   MPI_Status status;
@@ -94,7 +95,7 @@ static int copy_number(MPI_Comm comm, int key, void* extra, void* in, void* out,
   return MPI_SUCCESS;
 }
 
-/* What MPI calls back. */
+/* User callbacks. */
 static void callbacks(MPI_Comm comm, int me, int round) {
   MPI_Op op;
   MPI_Request request;
@@ -145,7 +146,7 @@ static void objects(MPI_Comm comm, int me, int round, MPI_Request* persistent, i
   MPI_Sendrecv(two, 1, pair, left, 60 + me, got, 1, pair, right, 60 + me, comm, MPI_STATUS_IGNORE);
   CHECK(got[0] == right && got[1] == round);
   MPI_Type_free(&pair);
-  if (round % 8 == 0) { /* requests on a communicator that is freed, while other threads make and complete theirs */
+  if (round % 8 == 0) { /* requests on a communicator that is freed, while other threads create and complete theirs */
     MPI_Comm other;
     MPI_Request held;
     MPI_Comm_dup(comm, &other);
@@ -167,8 +168,8 @@ static void objects(MPI_Comm comm, int me, int round, MPI_Request* persistent, i
   CHECK(box[1] == value(left, me, round, 6));
 }
 
-/* Communicators that all threads make at once, so that their order differs from rank to rank. Each is used in the superstep in
- * which it was made and, perhaps in another epoch, in the next. */
+/* Communicators that all threads create at once, so that their order differs from rank to rank. Each is used in the
+ * superstep in which it was created and, perhaps in another epoch, in the next. */
 static void made_at_once(MPI_Comm comm, MPI_Comm kept[2], int me, int s) {
   MPI_Group all;
   if (s > 0) {
@@ -177,7 +178,8 @@ static void made_at_once(MPI_Comm comm, MPI_Comm kept[2], int me, int s) {
   }
   MPI_Comm_dup(comm, &kept[0]);
   MPI_Comm_group(comm, &all);
-  /* On one parent: the tag tells them apart. It is nobody's else, as Open MPI 5.0.7 sends with it on the parent. */
+  /* On one parent: the tag distinguishes them. No other thread uses it, because Open MPI 5.0.7 sends with it on the
+   * parent. */
   MPI_Comm_create_group(MPI_COMM_WORLD, all, 1000 + me, &kept[1]);
   MPI_Group_free(&all);
   for (int i = 0; i < 2; ++i) CHECK(around(value(rank, me, s, i), 91, kept[i]) == value(left, me, s, i));
@@ -188,7 +190,7 @@ static void* work(void* argument) {
   const MPI_Comm comm = comms[me];
   MPI_Comm kept[2] = {MPI_COMM_NULL, MPI_COMM_NULL};
   int box[2] = {-1, -1};
-  MPI_Request persistent[2]; /* carried through the epochs */
+  MPI_Request persistent[2]; /* carried across the epochs */
   MPI_Send_init(&box[0], 1, MPI_INT, right, 80 + me, comm, &persistent[0]);
   MPI_Recv_init(&box[1], 1, MPI_INT, left, 80 + me, comm, &persistent[1]);
   for (int s = 0; next_superstep(); ++s) {
@@ -209,7 +211,7 @@ static void* work(void* argument) {
   return NULL;
 }
 
-/* The main thread is in the storm, too. */
+/* The main thread takes part, too. */
 static void main_part(int s) {
   for (int r = 0; r < rounds; ++r) CHECK(around(value(rank, 99, s, r), 1, MPI_COMM_WORLD) == value(left, 99, s, r));
 }

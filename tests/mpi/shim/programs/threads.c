@@ -1,6 +1,6 @@
-/* threads SUPERSTEPS [init]: MPI_THREAD_MULTIPLE (with "init": by MPI_Init and the environment). Threads that live through all
- * epochs exchange on communicators of their own, each in an order of its own (barriers too: they are no superstep edges), while
- * the main thread makes the supersteps. */
+/* threads SUPERSTEPS [init]: MPI_THREAD_MULTIPLE (with "init": by MPI_Init and the environment). Threads that live
+ * through all epochs communicate on their own communicators, each in a different order (barriers too: they are no
+ * superstep edges), while the main thread calls the superstep edges. */
 #include "team.h"
 
 enum { kThreads = 3, kNumbers = 2000 };
@@ -24,7 +24,7 @@ static void* work(void* argument) {
     long mine = rank + s, sum = 0;
     MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, comm);
     CHECK(sum == (long)size * (size - 1) / 2 + (long)size * s);
-    MPI_Datatype pair; /* objects made by several threads at once */
+    MPI_Datatype pair; /* objects created by several threads at once */
     MPI_Type_contiguous(2, MPI_INT, &pair);
     MPI_Type_commit(&pair);
     int two[2] = {rank, s}, got[2];

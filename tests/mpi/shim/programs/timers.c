@@ -1,4 +1,4 @@
-/* Timer descriptors expire when they were to, on the program's clocks, whatever happened to them while it was stopped. */
+/* Timer descriptors expire at the right time on the program's clocks, whatever happened to them while it was stopped. */
 #include <stdint.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -6,12 +6,13 @@
 #include "check.h"
 
 enum { kOnce = 4, kPeriod = 100000000 };
-static const int64_t kSecond = 1000000000, kTolerance = 5000000; /* of what is read in several steps, at each epoch */
+static const int64_t kSecond = 1000000000,
+                     kTolerance = 5000000; /* error of values read in several steps, at each epoch */
 
 typedef struct {
   int fd;
   clockid_t clock;
-  int64_t earliest, latest; /* when it expires: between the readings of the clock before and after it was set */
+  int64_t earliest, latest; /* its expiry: between the readings of the clock before and after it was set */
 } Timer;
 
 static int64_t now(clockid_t clock) {

@@ -1,5 +1,5 @@
-/* The neighbours in every kind of topology, asked for again in every superstep: Cartesian, graph, distributed graph from
- * all ranks' edges at one rank, from shuffled ones, and from adjacent ones; with and without leave to reorder; with
+/* The neighbours in every kind of topology, queried in every superstep: Cartesian, graph, distributed graph from all
+ * ranks' edges on one rank, from shuffled ones, and from adjacent ones; with and without permission to reorder; with
  * weights, MPI_UNWEIGHTED and MPI_WEIGHTS_EMPTY. */
 #include "check.h"
 
@@ -24,7 +24,7 @@ static int into(int r, int* from, int* weight) {
   return n;
 }
 
-/* Both lists hold the same pairs, in any order. */
+/* Both lists contain the same pairs, in any order. */
 static int same(int n, const int* a, const int* a_weight, const int* b, const int* b_weight) {
   int used[kMost] = {0}, found = 0;
   for (int i = 0; i < n; ++i)
@@ -59,7 +59,7 @@ static void check_graph(MPI_Comm comm, int with_weights) {
   for (int i = 0; i < in; ++i) CHECK(heard[i] == from[i]);
 }
 
-/* Rank 0 names every edge; or every rank names those of the next rank, one source twice. */
+/* Rank 0 specifies every edge; or every rank specifies those of the next rank, one source twice. */
 static MPI_Comm distributed(int all_at_one, int with_weights, int reorder) {
   int sources[kMost], degrees[kMost], targets[2 * kMost], weights[2 * kMost], n = 0, edges = 0;
   for (int r = 0; r < size; ++r) {

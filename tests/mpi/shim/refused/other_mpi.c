@@ -1,4 +1,4 @@
-/* A program of another MPI. */
+/* A program linked with another MPI. */
 #include <stdio.h>
 
 int MPI_Init(int* argc, char*** argv);

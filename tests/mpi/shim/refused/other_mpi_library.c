@@ -1,5 +1,5 @@
-/* libmpi.so.12, as MPICH and its descendants call theirs: what a program of another MPI needs to start. It has the version that
- * TEST_MPI_VERSION says, if that is set. */
+/* libmpi.so.12, the name that MPICH and its derivatives use: what a program of another MPI needs to start. Reports the
+ * version in TEST_MPI_VERSION, if that is set. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Datatypes, operations, requests, messages, statuses, and what MPI tells of itself. */
+/* Datatypes, operations, requests, messages, statuses, and queries. */
 #include "fixtures.h"
 
 static void add_up(void* in, void* inout, int* n, MPI_Datatype* type) {
@@ -195,14 +195,14 @@ static void partitioned(void) {
 
 static void itself(void) {
   void* memory;
-  static char room[1024 + MPI_BSEND_OVERHEAD];
+  static char buffer[1024 + MPI_BSEND_OVERHEAD];
   MPI_Alloc_mem(64, MPI_INFO_NULL, &memory);
   MPI_Free_mem(memory);
-  MPI_Buffer_attach(room, sizeof room);
+  MPI_Buffer_attach(buffer, sizeof buffer);
   MPI_Bsend(given, 1, MPI_INT, rank, 60, MPI_COMM_WORLD);
   MPI_Recv(taken, 1, MPI_INT, rank, 60, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Buffer_detach(&memory, &number);
-  CHECK(memory == room);
+  CHECK(memory == buffer);
   MPI_Add_error_class(&number);
   MPI_Add_error_code(number, &other_number);
   MPI_Add_error_string(other_number, "every error");

@@ -4,7 +4,7 @@
 static int file_errors = 0;
 static void on_file_error(MPI_File* file, int* code, ...) { (void)file, (void)code, ++file_errors; }
 
-/* In io/romio341 of Open MPI 5.0.7 nonblocking collectives crash, also without us. */
+/* In io/romio341 of Open MPI 5.0.7 nonblocking collectives crash, even without the shim. */
 static int with_romio(void) {
   const char* io = getenv("OMPI_MCA_io");
   return io != NULL && strncmp(io, "romio", 5) == 0;

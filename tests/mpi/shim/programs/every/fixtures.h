@@ -1,4 +1,4 @@
-/* What the calls of every procedure share. */
+/* Shared by the calls of every procedure. */
 #ifndef BSP_EVERY_FIXTURES_H
 #define BSP_EVERY_FIXTURES_H
 
@@ -17,7 +17,7 @@ static inline void note(int procedure) {
   if (trace != NULL) fprintf(stderr, "%s\n", trace[procedure]);
 }
 
-#include "every_procedure.gen.h" /* from here on every call of MPI is noted */
+#include "every_procedure.gen.h" /* from here on every call of MPI is recorded */
 
 enum { kMost = 16 };
 static int rank, size, number, other_number, flag;

@@ -1,4 +1,4 @@
-#include "sidecar/shim/farewell.h"
+#include "sidecar/shim/graceful_close.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -17,10 +17,10 @@
 namespace bsp::shim {
 namespace {
 
-// A peer that has neither closed nor ended by then is cut off: its node is gone, and nobody waits for its data.
-constexpr std::uint64_t kLongestFarewellNs = 20'000'000'000;
+// How long to wait for a peer that has neither closed nor exited: its node is gone, and its data isn't needed.
+constexpr std::uint64_t kMaxPeerWaitNs = 20'000'000'000;
 
-// OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT of Open MPI 5, from which on ob1 ignores errors of links.
+// OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT of Open MPI 5; from this state on, ob1 ignores link errors.
 constexpr int kPastCommSelfDestruct = 4;
 
 int* mpi_state() {
@@ -30,10 +30,11 @@ int* mpi_state() {
 
 int state_before = 0;
 
-std::atomic<bool> leaving{false};
-std::vector<int> half_closed;  // only the closing thread touches it
+std::atomic<bool> closing_links{false};
+std::vector<int> half_closed;  // accessed only by the closing thread
 
-// Both are MPI's own sockets; only the caller tells those that carry messages from PMIx's, whose peer, the sidecar, stays.
+// Message transport and PMIx both use sockets; only the caller's address distinguishes them. PMIx's peer, the
+// sidecar, stays.
 bool is_transport_code(const void* code) {
   Dl_info info;
   if (dladdr(code, &info) == 0 || info.dli_fname == nullptr) return false;
@@ -42,7 +43,7 @@ bool is_transport_code(const void* code) {
   return name.starts_with("libopen-pal.") || name.starts_with("mca_btl_");
 }
 
-// Reads what nobody wants any more. True once the peer has closed, or is gone.
+// Discards unread data. True once the peer has closed or is gone.
 bool has_closed(int fd) {
   char unwanted[4096];
   for (;;) {
@@ -54,21 +55,21 @@ bool has_closed(int fd) {
 
 }  // namespace
 
-void links_may_break() {
+void ignore_link_errors() {
   if (mpi_state() == nullptr || *mpi_state() == kPastCommSelfDestruct) return;
   state_before = *mpi_state();
   *mpi_state() = kPastCommSelfDestruct;
 }
 
-void links_must_hold() {
+void stop_ignoring_link_errors() {
   if (mpi_state() != nullptr && *mpi_state() == kPastCommSelfDestruct) *mpi_state() = state_before;
 }
 
-Farewell::Farewell() { leaving.store(true); }
+GracefulClose::GracefulClose() { closing_links.store(true); }
 
-Farewell::~Farewell() {
-  leaving.store(false);
-  const std::uint64_t deadline = realtime_ns() + kLongestFarewellNs;
+GracefulClose::~GracefulClose() {
+  closing_links.store(false);
+  const std::uint64_t deadline = realtime_ns() + kMaxPeerWaitNs;
   while (!half_closed.empty() && realtime_ns() < deadline) {
     std::vector<pollfd> waiting;
     for (int fd : half_closed) waiting.push_back({.fd = fd, .events = POLLIN, .revents = 0});
@@ -88,10 +89,11 @@ using namespace bsp::shim;  // NOLINT
 
 extern "C" {
 
-// btl/tcp closes by shutdown(SHUT_RDWR) and close().
+// btl/tcp closes with shutdown(SHUT_RDWR) and close().
 BSP_EXPORT int shutdown(int fd, int how) noexcept {
   static const auto next = BSP_NEXT(shutdown);
-  if (!leaving.load(std::memory_order_relaxed) || how != SHUT_RDWR || !is_transport_code(__builtin_return_address(0)))
+  if (!closing_links.load(std::memory_order_relaxed) || how != SHUT_RDWR ||
+      !is_transport_code(__builtin_return_address(0)))
     return next(fd, how);
   const int kept = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (kept < 0) return next(fd, how);
@@ -103,10 +105,10 @@ BSP_EXPORT int shutdown(int fd, int how) noexcept {
   return rc;
 }
 
-// btl/tcp says FIN without MSG_NOSIGNAL. A peer that is gone needs none.
+// btl/tcp sends FIN without MSG_NOSIGNAL. A peer that is gone doesn't need it.
 BSP_EXPORT ssize_t send(int fd, const void* bytes, size_t length, int flags) {
   static const auto next = BSP_NEXT(send);
-  if (!leaving.load(std::memory_order_relaxed) || !is_transport_code(__builtin_return_address(0)))
+  if (!closing_links.load(std::memory_order_relaxed) || !is_transport_code(__builtin_return_address(0)))
     return next(fd, bytes, length, flags);
   const ssize_t n = next(fd, bytes, length, flags | MSG_NOSIGNAL);
   return n < 0 && (errno == EPIPE || errno == ECONNRESET) ? static_cast<ssize_t>(length) : n;
