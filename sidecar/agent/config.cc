@@ -18,7 +18,7 @@ Result<std::uint32_t> number(std::string_view name) {
   std::uint32_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size())
-    return fail(ErrorCode::kInvalid, std::format("{} must be a number, it is \"{}\"", name, text));
+    return fail(ErrorCode::kInvalid, std::format("{} must be a number, not \"{}\"", name, text));
   return value;
 }
 

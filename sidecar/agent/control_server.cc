@@ -20,7 +20,7 @@ Result<std::unique_ptr<ControlServer>> ControlServer::listen(net::Loop& loop, co
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path)
-    return fail(ErrorCode::kInvalid, std::format("{} is too long for a socket's path", path));
+    return fail(ErrorCode::kInvalid, std::format("{} is too long for a socket path", path));
   std::memcpy(address.sun_path, path.c_str(), path.size());
   Fd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener) return fail_errno("socket");
@@ -48,16 +48,16 @@ void ControlServer::accept_one() {
   socklen_t size = sizeof peer;
   if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
       (peer.uid != 0 && peer.uid != ::geteuid())) {
-    log_warning("refused a control connection of another user", {{"uid", peer.uid}});
+    log_warning("refused a control connection from another user", {{"uid", peer.uid}});
     return;
   }
-  // A new bsp-init (or the same one, reconnecting) replaces the connection before.
+  // A new bsp-init (or the same one, reconnecting) replaces the previous connection.
   drop();
   connection_ = std::move(socket);
   loop_.watch(connection_.get(), EPOLLIN, [this](net::Loop::Events) { read_messages(); });
 }
 
-// Only so many at a time: whoever sends without end must not keep the loop from everything else. What is left wakes it.
+// Bounded, so that a sender that never stops can't starve the rest of the loop. Remaining messages wake it again.
 void ControlServer::read_messages() {
   for (int n = 0; connection_ && n < kMessagesAtOnce; ++n) {
     const auto packet = control::receive(connection_.get());
@@ -67,7 +67,7 @@ void ControlServer::read_messages() {
     }
     if (packet.error().code == ErrorCode::kTimeout) return;
     if (packet.error().code == ErrorCode::kInvalid) {
-      log_warning("cannot read a message of bsp-init", {{"why", packet.error().message}});
+      log_warning("cannot parse a message from bsp-init", {{"why", packet.error().message}});
       continue;
     }
     return drop();

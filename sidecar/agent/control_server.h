@@ -1,4 +1,4 @@
-// The sidecar's end of the control socket: one bsp-init at a time, sidecar/control/messages.h.
+// The sidecar's end of the control socket, for one bsp-init at a time (sidecar/control/messages.h).
 #pragma once
 
 #include <functional>
@@ -19,15 +19,15 @@ class ControlServer {
     std::function<void()> lost;
   };
 
-  // Replaces a socket that a killed sidecar has left. Only root and our own user may connect: the
-  // program, under its own uid, must not be able to pose as bsp-init.
+  // Replaces a socket left by a killed sidecar. Only root and the sidecar's own user may connect: the program, under
+  // its own uid, must not be able to pose as bsp-init.
   static Result<std::unique_ptr<ControlServer>> listen(net::Loop& loop, const std::string& path, Events events);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
   [[nodiscard]] bool connected() const { return static_cast<bool>(connection_); }
-  // kUnavailable while no bsp-init is there.
+  // kUnavailable while bsp-init isn't connected.
   Result<void> send(const control::ToInit& message);
 
  private:

@@ -62,13 +62,14 @@ Result<void> Epochs::prepare(wire::EpochPlan plan) {
     return fail(ErrorCode::kInvalid, std::format("epoch {} has {} members, the job has {} ranks", plan.epoch,
                                                  plan.members.size(), config_.ranks));
   if (opened_ && plan.epoch <= *opened_) {
-    // Asking twice is asking once; anything older is over.
+    // A repeated request has no effect; an older epoch is refused.
     if (auto it = entries_.find(plan.epoch); it != entries_.end() && same_plan(it->second.plan, plan)) return {};
-    return fail(ErrorCode::kConflict, std::format("epoch {} is open, {} comes too late", *opened_, plan.epoch));
+    return fail(ErrorCode::kConflict,
+                std::format("epoch {} is open, so epoch {} can no longer be prepared", *opened_, plan.epoch));
   }
   if (auto it = entries_.find(plan.epoch); it != entries_.end()) {
     if (same_plan(it->second.plan, plan)) return {};
-    forget(plan.epoch);  // planned anew before it was opened
+    forget(plan.epoch);  // planned again before it was opened
   }
   BSP_CHECK_OK(add(std::move(plan)));
   fault_point("epoch.prepared");
@@ -79,7 +80,7 @@ Result<void> Epochs::add(wire::EpochPlan plan) {
   BSP_CHECK_OK(
       server_->register_namespace(plan.pmix_namespace, config_.rank, static_cast<std::uint32_t>(plan.members.size())));
   std::uint64_t epoch = plan.epoch;
-  // Collectives of all ranks go through rank 0: its connections are made now, not while all wait.
+  // Collectives of all ranks go through rank 0, so its connections are made now, before the ranks wait for them.
   for (const wire::Member& member : plan.members)
     if (member.rank != config_.rank && (config_.rank == 0 || member.rank == 0))
       peer(member.pod, member.address).connect();
@@ -99,24 +100,24 @@ Result<void> Epochs::add(wire::EpochPlan plan) {
 Result<bool> Epochs::open(std::uint64_t epoch, uid_t uid, gid_t gid) {
   fault_point("epoch.open");
   if (opened_ && epoch < *opened_)
-    return fail(ErrorCode::kConflict, std::format("epoch {} is open, {} is over", *opened_, epoch));
+    return fail(ErrorCode::kConflict, std::format("epoch {} is open, so epoch {} is over", *opened_, epoch));
   if (opened_ && epoch == *opened_) return false;
-  // Whoever has had a later epoch prepared relies on this one never being opened here, though its openEpoch may still be
-  // under way.
+  // Whoever has prepared a later epoch relies on this one never being opened here, though its openEpoch may still be
+  // in flight.
   if (const std::uint64_t later = highest_prepared(); later > epoch)
-    return fail(ErrorCode::kConflict, std::format("epoch {} was prepared since, so {} is over", later, epoch));
+    return fail(ErrorCode::kConflict, std::format("epoch {} has been prepared, so epoch {} is over", later, epoch));
   auto it = entries_.find(epoch);
   if (it == entries_.end()) return fail(ErrorCode::kNotFound, std::format("epoch {} is not prepared", epoch));
   const wire::EpochPlan& plan = it->second.plan;
-  // The one rule that keeps a single copy of a rank running: its epoch names the pod that may continue.
+  // The one rule that keeps a single copy of a rank running: only the pod that its epoch names may continue it.
   if (plan.members[config_.rank].pod != config_.pod)
     return fail(ErrorCode::kRefused,
                 std::format("epoch {} gives rank {} to pod {}", epoch, config_.rank, plan.members[config_.rank].pod));
   BSP_TRY(auto environment, server_->register_client(plan.pmix_namespace, config_.rank, uid, gid));
   BSP_CHECK_OK(write_descriptor(plan, environment));
   opened_ = epoch;
-  // The program has closed its last epoch, so nobody is in a collective of an older one. PMIx takes its time over this,
-  // and the program need not wait for it.
+  // The program has closed its last epoch, so no collective of an older one is pending. Deregistering takes PMIx a
+  // while, and the program needn't wait for it.
   loop_.post([this] {
     while (!entries_.empty() && entries_.begin()->first < *opened_) forget(entries_.begin()->first);
   });
@@ -144,13 +145,13 @@ Result<void> Epochs::write_descriptor(const wire::EpochPlan& plan, const std::ve
 void Epochs::forget(std::uint64_t epoch) {
   auto node = entries_.extract(epoch);
   if (node.empty()) return;
-  node.mapped().all_gather.reset();  // answers whatever is pending before the namespace goes
+  node.mapped().all_gather.reset();  // answers what is pending before the namespace goes
   server_->forget(node.mapped().plan.pmix_namespace, config_.rank);
   drop_unused_peers();
 }
 
 void Epochs::drop_unused_peers() {
-  // Posted: the call may come from a callback of one of them.
+  // Posted, because the call may come from a callback of one of them.
   loop_.post([this] { std::erase_if(peers_, [this](const auto& item) { return !is_member(item.first.first); }); });
 }
 
@@ -207,7 +208,7 @@ void Epochs::adopt(std::vector<wire::EpochPlan> plans, std::optional<std::uint64
   for (wire::EpochPlan& plan : plans) {
     std::uint64_t epoch = plan.epoch;
     if (auto added = add(std::move(plan)); !added)
-      log_warning("cannot take an epoch up again", {{"epoch", epoch}, {"why", added.error().message}});
+      log_warning("cannot adopt a saved epoch", {{"epoch", epoch}, {"why", added.error().message}});
   }
   opened_ = opened;
 }

@@ -1,9 +1,9 @@
-// The epochs this sidecar takes part in: prepared ones, and the one that is open (or was last).
+// The epochs this sidecar takes part in: the prepared ones, and the one that is open (or was last).
 //
-//   prepare(plan)  PMIx namespace registered, connections to the peers opened ahead
-//   open(n)        the program may connect; the descriptor is written; everything older is forgotten
+//   prepare(plan)  registers the PMIx namespace and connects to the peers ahead of time
+//   open(n)        lets the program connect, writes the descriptor, forgets everything older
 //
-// Plans are kept in the saved state, so that a restarted sidecar knows its peers again.
+// Plans are part of the saved state, so that a restarted sidecar knows its peers.
 #pragma once
 
 #include <sys/types.h>
@@ -34,14 +34,14 @@ class Epochs {
   Result<void> start(std::function<void(int status, const std::string& message)> on_abort);
 
   Result<void> prepare(wire::EpochPlan plan);
-  // True if it was opened by this call, false if it had been before.
+  // True if this call opened it, false if it was open already.
   Result<bool> open(std::uint64_t epoch, uid_t uid, gid_t gid);
 
-  // The same for an epoch that was opened by a sidecar before us and that the program has not entered
-  // yet: the descriptor on file names a PMIx server that is gone.
+  // The same for an epoch that a previous sidecar opened and the program has not entered yet: its descriptor names a
+  // PMIx server that is gone.
   Result<void> renew(uid_t uid, gid_t gid);
 
-  // A pod of the open or of a prepared epoch.
+  // Whether the pod is in the open or a prepared epoch.
   [[nodiscard]] bool is_member(const std::string& pod) const;
   // The rank of `pod` in that epoch.
   [[nodiscard]] Result<std::uint32_t> rank_of(std::uint64_t epoch, const std::string& pod) const;
@@ -53,7 +53,7 @@ class Epochs {
   void published(std::uint64_t epoch, std::uint32_t rank, pmix::Server::FetchDone done);
   net::LinkPeer& peer(const std::string& pod, const std::string& address);
 
-  // What a restarted sidecar needs.
+  // The state to save for a restarted sidecar.
   [[nodiscard]] std::vector<wire::EpochPlan> plans() const;
   void adopt(std::vector<wire::EpochPlan> plans, std::optional<std::uint64_t> opened);
 

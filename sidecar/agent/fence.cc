@@ -45,10 +45,10 @@ Fence::Fence(net::Loop& loop, std::uint32_t rank, std::chrono::milliseconds limi
       limit_(limit),
       hooks_(std::move(hooks)),
       freshness_(steady_now()),
-      may_end_from_(steady_now()) {
-  if (before && *before < may_end_from_) {
+      earliest_end_(steady_now()) {
+  if (before && *before < earliest_end_) {
     freshness_ = Freshness(*before);
-    may_end_from_ += limit_ / 6;
+    earliest_end_ += limit_ / 6;
   }
   timer_ = loop_.after(std::chrono::milliseconds(0), [this] { check_due(); });
 }
@@ -58,12 +58,12 @@ Fence::~Fence() {
   loop_.cancel(timer_);
 }
 
-// The timer finds it out: nothing else is done at every word, but for the first after a silence, for which bsp-init may
-// have stopped the program.
+// The timer does the rest. Only the first message after a silence is saved and forwarded at once, because bsp-init
+// may have stopped the program.
 void Fence::operator_spoke() {
   const auto now = steady_now();
   freshness_.operator_spoke(now);
-  if (kept_ < now - limit_ / 2) keep(now);
+  if (saved_fresh_ < now - limit_ / 2) save(now);
 }
 
 net::SteadyTime Fence::fresh() const { return freshness_.fresh(hooks_.plan(), rank_, steady_now()); }
@@ -72,42 +72,42 @@ std::chrono::milliseconds Fence::age() const {
   return std::chrono::ceil<std::chrono::milliseconds>(steady_now() - fresh());
 }
 
-void Fence::keep(net::SteadyTime fresh) {
-  kept_ = fresh;
-  hooks_.keep(fresh);
+void Fence::save(net::SteadyTime fresh) {
+  saved_fresh_ = fresh;
+  hooks_.save(fresh);
 }
 
 bool Fence::must_stay(net::SteadyTime ended) const {
   const auto now = steady_now();
   const wire::EpochPlan* plan = hooks_.plan();
   if (!plan || plan->members.size() < 2) return false;
-  // It asks for a status every two seconds.
+  // The operator asks for a status every two seconds.
   if (now < freshness_.operator_spoke() + limit_ / 6) return false;
-  // The others may find out later than this pod that the operator is silent.
-  return now < ended + limit_ || others_need_us();
+  // The others may notice the operator's silence later than this pod.
+  return now < ended + limit_ || needed_by_others();
 }
 
 void Fence::check_due() {
   const auto now = steady_now();
   const wire::EpochPlan* plan = hooks_.plan();
   const auto fresh = freshness_.fresh(plan, rank_, now);
-  keep(fresh);
+  save(fresh);
   if (const auto due = freshness_.operator_spoke() + limit_ / 3; now < due) {
     if (std::exchange(asking_, false)) {
-      log_info("the operator speaks again");
+      log_info("the operator is back");
       freshness_.forget_peers();
     }
     timer_ = loop_.at(due, [this] { check_due(); });
     return;
   }
   if (!std::exchange(asking_, true))
-    log_warning("the operator is silent: the other ranks are asked from now on",
+    log_warning("the operator is silent: asking the other ranks",
                 {{"seconds", seconds_of(now - freshness_.operator_spoke())}});
   if (plan)
     for (const wire::Member& member : plan->members)
       if (member.rank != rank_ && (rank_ == 0 || member.rank == 0)) ask(member);
-  const auto over = std::max(fresh + limit_, may_end_from_);
-  // Before it has an epoch a program can do nothing that counts, and nobody lets it in any more.
+  const auto over = std::max(fresh + limit_, earliest_end_);
+  // Before its first epoch a program can do nothing that counts, and no sidecar admits it to one any more.
   if (plan && now >= over && hooks_.computes()) hooks_.end_program(why());
   auto next = now + limit_ / 6;
   if (over > now) next = std::min(next, over);
@@ -124,7 +124,7 @@ void Fence::ask(const wire::Member& member) {
     if (rank_ == 0) return freshness_.heard(pod, asked);
     const auto age = answer->header.find(fencing::kAge);
     if (age == answer->header.end() || !age->is_number_unsigned()) return;
-    // Longer than this is as good as never, and can't overflow.
+    // As good as infinite, and can't overflow.
     const auto reported = std::min<std::uint64_t>(age->get<std::uint64_t>(), 86'400'000);
     freshness_.vouched(asked, std::chrono::milliseconds(reported));
   });

@@ -1,22 +1,23 @@
-// Ends the rank's program when this pod is cut off from everybody who could know that it still runs.
+// Ends the rank's program when this pod is cut off from everyone who could know that it still runs.
 //
-// "Fresh" is the last moment of which this pod knows that it was not cut off:
+// "Fresh" is the last moment at which this pod knows that it was not cut off:
 //
-//   every rank          when the operator last spoke to it
-//   rank 0, else        when the last of all other ranks' sidecars was heard: the oldest of them counts
+//   every rank          the operator's last message
+//   rank 0, else        the last answer of the other ranks' sidecars; the oldest of them counts
 //   other ranks, else   rank 0's fresh, which rank 0 reports as an age, so that no two clocks are compared
 //
-// One peer that answers proves nothing, it may be on the same node that is cut off. All of them do: the operator starts
-// no rank anew while it doesn't know that at least one of them has ended (operator/reconcile/kernel/lost_pods.h), and that
-// one answers no more. So an operator that is away for hours harms no job whose ranks reach each other, and a job with
-// one rank, which has nobody to ask, is never ended here.
+// A single answering peer proves nothing, because it may be on the same cut-off node. All peers together do: the
+// operator restarts no rank until it knows that at least one of them has ended
+// (operator/reconcile/kernel/lost_pods.h), and that one no longer answers. So an operator that is away for hours
+// harms no job whose ranks reach each other, and a job with a single rank, which has no peer to ask, is never ended
+// here.
 //
-// A rank that has finished is one of those that must be heard: that its pod is gone is, to the operator, one of the
-// ends after which the others may start anew. So while the operator is silent such a pod stays, for as long as somebody
-// whose program has not ended asks it.
+// A finished rank also counts as a peer that must answer: to the operator, its missing pod is one of the ends after
+// which the others may be restarted. So while the operator is silent, such a pod stays for as long as a peer with an
+// unfinished program asks it.
 //
-// While the operator speaks this costs a timer and a small file every ten seconds. Else rank 0 asks everybody and
-// everybody asks rank 0, over the links that an epoch has anyway.
+// While the operator is heard, this costs a timer and a small file every ten seconds. Otherwise rank 0 asks every
+// rank and every rank asks rank 0, over the links that an epoch has anyway.
 #pragma once
 
 #include <algorithm>
@@ -39,20 +40,20 @@ namespace bsp::sidecar {
 // What was heard and what follows from it; the time is an argument.
 class Freshness {
  public:
-  // From then on, as if the operator had spoken.
+  // Counts from `start`, as if the operator had been heard then.
   explicit Freshness(net::SteadyTime start) : operator_spoke_(start) {}
 
   void operator_spoke(net::SteadyTime at) { operator_spoke_ = at; }
-  // Rank 0: that pod has answered what it was asked then.
+  // Rank 0: the pod has answered a request sent at `asked`.
   void heard(const std::string& pod, net::SteadyTime asked) { heard_[pod] = asked; }
-  // The other ranks: rank 0 was asked then, and said that it had been fresh so long before.
+  // The other ranks: rank 0 has answered a request sent at `asked` and was fresh `age` before.
   void vouched(net::SteadyTime asked, std::chrono::nanoseconds age) { vouched_ = std::max(vouched_, asked - age); }
   void forget_peers() { heard_.clear(); }
 
   [[nodiscard]] net::SteadyTime operator_spoke() const { return operator_spoke_; }
-  // For `rank` in that epoch; null: in none, so there are no others.
+  // For `rank` in that epoch; null: in no epoch, so there are no peers.
   [[nodiscard]] net::SteadyTime fresh(const wire::EpochPlan* plan, std::uint32_t rank, net::SteadyTime now) const;
-  // Who was not heard since then, for a message: "rank 3 (job-r3-g0)".
+  // A peer not heard since then, for a message: "rank 3 (job-r3-g0)".
   [[nodiscard]] std::string silent_peer(const wire::EpochPlan& plan, std::uint32_t rank, net::SteadyTime since) const;
 
  private:
@@ -61,20 +62,20 @@ class Freshness {
   std::map<std::string, net::SteadyTime> heard_;  // by pod
 };
 
-// Of a peer to kAlive, as for all that peers are asked on the same links.
+// Time limit for a peer's answer to kAlive, as for all requests on the same links.
 inline constexpr std::chrono::seconds kAliveAnswer{5};
 
 class Fence {
  public:
   struct Hooks {
-    std::function<const wire::EpochPlan*()> plan;  // of the open epoch; null: there is none
-    std::function<bool()> computes;  // the program may go on by itself: it has not ended, it is not stopped
-    std::function<void(const wire::Member&, net::LinkPeer::Done)> ask;  // for kAlive
-    std::function<void(const std::string& why)> end_program;            // again and again, until it does not compute
-    // For bsp-init, and for the sidecar that is started when this one is killed: every third of the limit, or sooner.
-    std::function<void(net::SteadyTime fresh)> keep;
+    std::function<const wire::EpochPlan*()> plan;  // of the open epoch; null: none is open
+    std::function<bool()> computes;  // the program may run on by itself: it has not ended and is not stopped
+    std::function<void(const wire::Member&, net::LinkPeer::Done)> ask;  // sends kAlive
+    std::function<void(const std::string& why)> end_program;            // repeated until the program doesn't compute
+    // Reports the moment to bsp-init and saves it for a restarted sidecar: every third of the limit, or sooner.
+    std::function<void(net::SteadyTime fresh)> save;
   };
-  // `before`: what was kept, if this sidecar is not the pod's first. It gains no time by that, but a moment to ask.
+  // `before`: the moment saved by the pod's previous sidecar. A restart gains no time by it except a moment to ask.
   Fence(net::Loop& loop, std::uint32_t rank, std::chrono::milliseconds limit, Hooks hooks,
         std::optional<net::SteadyTime> before = std::nullopt);
   ~Fence();
@@ -82,22 +83,22 @@ class Fence {
   Fence& operator=(const Fence&) = delete;
 
   void operator_spoke();
-  // When this pod was certainly not cut off, last.
+  // The last moment at which this pod was certainly not cut off.
   [[nodiscard]] net::SteadyTime fresh() const;
   // How long ago that was: the answer to kAlive.
   [[nodiscard]] std::chrono::milliseconds age() const;
   [[nodiscard]] bool cut_off() const { return age() >= limit_; }
 
-  // A peer asked that needs the answer.
+  // A peer that depends on the answer has asked.
   void asked() { asked_for_ = std::chrono::steady_clock::now(); }
-  // In the last half of the limit.
-  [[nodiscard]] bool others_need_us() const { return asked_for_ > std::chrono::steady_clock::now() - limit_ / 2; }
-  // The pod of a program that ended well then must not go yet.
+  // Within the last half of the limit.
+  [[nodiscard]] bool needed_by_others() const { return asked_for_ > std::chrono::steady_clock::now() - limit_ / 2; }
+  // The pod of a program that ended well must not end yet.
   [[nodiscard]] bool must_stay(net::SteadyTime ended) const;
 
  private:
   void check_due();
-  void keep(net::SteadyTime fresh);
+  void save(net::SteadyTime fresh);
   void ask(const wire::Member& member);
   [[nodiscard]] std::string why() const;
 
@@ -106,8 +107,8 @@ class Fence {
   const std::chrono::milliseconds limit_;
   Hooks hooks_;
   Freshness freshness_;
-  net::SteadyTime may_end_from_;
-  net::SteadyTime kept_ = net::SteadyTime::min();
+  net::SteadyTime earliest_end_;
+  net::SteadyTime saved_fresh_ = net::SteadyTime::min();
   net::SteadyTime asked_for_ = net::SteadyTime::min();
   bool asking_ = false;
   std::set<std::string> asked_;  // pods that have not answered yet

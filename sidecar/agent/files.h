@@ -1,4 +1,5 @@
-// Directories of the run directory. Files in it: base/core/own_file.h, for the program may make and remove names there.
+// Directories in the run directory. For files in it use base/core/own_file.h, because the program may create and
+// remove names there.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +10,7 @@
 
 namespace bsp::sidecar {
 
-// Makes a directory unless it is there (a link to one is not) and gives it exactly this mode.
+// Creates a directory unless it exists (a symbolic link doesn't count) and sets exactly this mode.
 Result<void> make_directory(const std::string& path, mode_t mode);
 
 }  // namespace bsp::sidecar

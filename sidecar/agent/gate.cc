@@ -36,7 +36,7 @@ Result<void> commit_gate(bsp_ring& ring, std::uint64_t superstep) {
   fault_point("gate.commit");
   Word word = read(ring);
   if (word.state == BSP_GATE_NONE && superstep > BSP_RING_LOAD_SEQ(ring.completed)) {
-    // The arm was lost. Armed first: if the rank was faster than this it can't be made to take part.
+    // The arm was lost. Arm first: if the rank was faster than this, it can't be made to take part.
     if (bsp_gate_set(&ring, superstep, BSP_GATE_ARMED) < superstep)
       word = {superstep, BSP_GATE_ARMED};
     else

@@ -11,7 +11,7 @@
 namespace bsp::sidecar {
 namespace {
 
-// Whoever can reach the port can open connections and say nothing on them: the oldest one goes then.
+// Anyone who can reach the port can open idle connections; beyond this number the oldest is closed.
 constexpr std::size_t kAskingAtOnce = 16;
 constexpr std::string_view kAnswer =
     "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -44,7 +44,7 @@ void Liveness::accept_one() {
 }
 
 void Liveness::answer(int socket) {
-  // Read, or the close would be a reset, which may overtake the answer.
+  // Read the request, or close() would send a reset, which may overtake the answer.
   char request[4096];
   const ssize_t n = ::recv(socket, request, sizeof request, 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;

@@ -1,8 +1,8 @@
-// Says that the loop turns: answers every HTTP request with 200 and nothing else, in the loop's own thread.
+// Proves that the loop runs: answers every HTTP request with 200 and nothing else, in the loop's own thread.
 //
-// The kubelet asks (livenessProbe, operator/reconcile/kernel/pods.cc) and ends a sidecar that does not answer. It has no certificate
-// of the job, so this is a port of its own, without TLS; and it is no command in the container, which would cost every node
-// a process for every rank every few seconds. Nothing is read from the request, and nobody learns more than that it runs.
+// The kubelet's livenessProbe (operator/reconcile/kernel/pods.cc) restarts a sidecar that doesn't answer. The kubelet
+// has no certificate of the job, so this is a separate port without TLS. An exec probe would cost every node a
+// process per rank every few seconds. The request is not parsed, and the answer reveals only that the sidecar runs.
 #pragma once
 
 #include <list>

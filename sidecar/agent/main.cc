@@ -10,12 +10,12 @@
 #include "sidecar/agent/sidecar.h"
 
 int main() {
-  // A few threads, each with little to allocate: one arena, and what is freed goes back.
+  // One malloc arena is enough for a few threads that allocate little, and freed memory is returned.
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_TRIM_THRESHOLD, 256 << 10);
   mallopt(M_MMAP_THRESHOLD, 256 << 10);
 
-  // Blocked before any thread is made, so that all inherit it.
+  // Blocked before any thread starts, so that all threads inherit the mask.
   sigset_t ending;
   sigemptyset(&ending);
   sigaddset(&ending, SIGTERM);

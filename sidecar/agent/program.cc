@@ -15,7 +15,7 @@ void Program::exited_with(int code, int signal, const std::string& message) {
 }
 
 void Program::apply(const control::FromInit& message, std::uint64_t now_ns) {
-  // A message may leave the PID out.
+  // A message may omit the PID.
   const auto has = [this](ProgramState next, std::int64_t process) {
     state = next;
     if (process != 0) pid = process;
@@ -60,8 +60,8 @@ bool Program::stopped() const {
 
 bool Program::stopped_at_gate(const bsp_ring& ring) const {
   if (!stopped()) return false;
-  // A program may stop itself for reasons of its own; only one that has closed its epoch is ours. A
-  // restored one has, by construction, and its new ring knows nothing yet.
+  // A program may stop itself for its own reasons; only one that has closed its epoch is stopped at a gate. A
+  // restored one has, by construction, and its new ring doesn't show it yet.
   return state != ProgramState::kStopped || BSP_RING_LOAD(ring.state) == BSP_RANK_CLOSING;
 }
 

@@ -1,9 +1,9 @@
-// What the sidecar knows of the program: from bsp-init's messages and from the ring, and the phase
-// that follows from both.
+// What the sidecar knows of the program from bsp-init's messages and from the ring, and the phase that follows from
+// both.
 //
-// bsp-init knows whether the process exists, is stopped or has ended; the shim (through the ring)
-// knows what it is doing while it runs. Where they disagree, the one that is later wins: a process
-// that init has continued but whose shim has not spoken yet is opening its epoch.
+// bsp-init knows whether the process exists, is stopped or has ended; the shim (through the ring) knows what it is
+// doing while it runs. Where they disagree the later one wins: a process that init has continued but whose shim has
+// not reported yet is opening its epoch.
 #pragma once
 
 #include <sys/types.h>
@@ -33,12 +33,12 @@ struct Program {
   std::optional<std::uint64_t> continuing;
   ThrottleShare throttle;
 
-  // Takes one message of bsp-init into account; now_ns is CLOCK_REALTIME.
+  // Applies one message from bsp-init; now_ns is CLOCK_REALTIME.
   void apply(const control::FromInit& message, std::uint64_t now_ns);
 
   [[nodiscard]] bool exited() const { return state == control::ProgramState::kExited; }
   void exited_with(int code, int signal, const std::string& message);
-  // A process is there and is stopped, whatever for.
+  // A process exists and is stopped, for any reason.
   [[nodiscard]] bool stopped() const;
   // Stopped because it closed its epoch at a gate (or was restored so): safe to dump or to continue.
   [[nodiscard]] bool stopped_at_gate(const bsp_ring& ring) const;

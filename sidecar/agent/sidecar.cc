@@ -21,12 +21,12 @@ using wire::RankPhase;
 
 namespace {
 
-// How often the ring is polled: closely while the job stands still for us.
+// Poll intervals of the ring: short while the job pauses for the operator.
 constexpr std::chrono::milliseconds kClosePoll{1};
 constexpr std::chrono::milliseconds kIdlePoll{50};
 constexpr const char* kRingDamaged =
-    "the program has damaged the ring that it shares with its sidecar: it is neither measured nor moved any more";
-constexpr std::chrono::seconds kStayAgain{1};  // of the 5 s that bsp-init waits
+    "the program has damaged the ring that it shares with its sidecar: the rank is no longer measured or moved";
+constexpr std::chrono::seconds kStayInterval{1};  // bsp-init waits 5 s
 constexpr std::chrono::seconds kOpensWithoutServer{3};
 
 }  // namespace
@@ -35,7 +35,7 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(net::Loop& loop, Config config) 
   BSP_TRY(net::Credentials credentials, net::load_credentials(config.tls_dir));
   BSP_TRY(net::TlsContext context, net::TlsContext::create(credentials));
   BSP_CHECK_OK(make_directory(config.run_dir, 0755));
-  // Made before any program runs, for what nobody else is to read, forge or replace.
+  // Created before any program runs, for files that no other user may read, forge or replace.
   BSP_CHECK_OK(make_directory(config.path("sidecar"), 0700));
   // criu runs under the program's uid and connects to the capture socket in there.
   BSP_CHECK_OK(make_directory(config.path("images"), 01777));
@@ -60,7 +60,7 @@ Sidecar::Sidecar(net::Loop& loop, net::TlsContext context, Config config, collec
                         save();
                         refresh();
                       }}) {
-  // Grows over restarts too, so that a watcher of our predecessor sees that something has changed.
+  // Increases across restarts too, so that a watcher of the previous sidecar sees a change.
   status_.version = realtime_ns() / 1'000'000;
 }
 
@@ -68,7 +68,7 @@ Sidecar::~Sidecar() = default;
 
 Result<void> Sidecar::begin() {
   BSP_CHECK_OK(epochs_.start([this](int status, const std::string& message) {
-    log_warning("the program aborts", {{"status", status}, {"message", message}});
+    log_warning("the program called MPI_Abort", {{"status", status}, {"message", message}});
     abort_message_ = message.empty() ? std::format("MPI_Abort with {}", status) : message;
   }));
   BSP_TRY(control_, ControlServer::listen(loop_, config_.path("control"),
@@ -100,14 +100,14 @@ void Sidecar::on_init_message(const control::FromInit& message) {
   if (program_.exited() && (hello || std::holds_alternative<control::Exited>(message))) {
     log_info("the program has ended",
              {{"code", program_.exit_code}, {"signal", program_.exit_signal}, {"message", program_.exit_message}});
-    save();  // before `bye`: bsp-init forgets it then
+    save();  // before `bye`, after which bsp-init forgets it
     refresh();
     if (!ended_) ended_ = std::chrono::steady_clock::now();
-    let_init_end();
+    dismiss_init();
     return;
   }
   if (hello) {
-    vouch(fence_->fresh());
+    send_fresh(fence_->fresh());
     if (std::exchange(took_over_, false)) {
       if (!has_entered(*epochs_.opened()))
         if (auto renewed = epochs_.renew(*program_.uid, *program_.gid); !renewed)
@@ -120,7 +120,7 @@ void Sidecar::on_init_message(const control::FromInit& message) {
   refresh();
 }
 
-void Sidecar::let_init_end() {
+void Sidecar::dismiss_init() {
   loop_.cancel(std::exchange(bye_, 0));
   const bool well = program_.exit_code == 0 && program_.exit_signal == 0;
   if (!well || !fence_->must_stay(*ended_)) {
@@ -128,7 +128,7 @@ void Sidecar::let_init_end() {
     return;
   }
   (void)control_->send(control::Stay{});
-  bye_ = loop_.after(kStayAgain, [this] { let_init_end(); });
+  bye_ = loop_.after(kStayInterval, [this] { dismiss_init(); });
 }
 
 void Sidecar::end_program(const std::string& why) {
@@ -137,8 +137,8 @@ void Sidecar::end_program(const std::string& why) {
     log_error("cannot send to bsp-init", {{"why", sent.error().message}});
 }
 
-// PMIx clients do not connect anew, and Open MPI waits without end for some answers of a server that is gone, as all
-// other ranks then do for this one. A rank that only had to come to its peers still gets there.
+// PMIx clients don't reconnect, and Open MPI waits for ever for some answers of a server that is gone, as all other
+// ranks then do for this one. A rank that no longer needs its server still finishes.
 void Sidecar::kill_if_opening_without_server() {
   auto opens = [this] {
     return !program_.exited() && !program_.stopped() && BSP_RING_LOAD(ring_->state) == BSP_RANK_OPENING &&
@@ -153,29 +153,29 @@ void Sidecar::kill_if_opening_without_server() {
 }
 
 void Sidecar::on_init_lost() {
-  log_warning("bsp-init is gone");
+  log_warning("bsp-init has disconnected");
   program_.init_connected = false;
   transfers_.init_lost();
   refresh();
 }
 
-// The open epoch's program is stopped and has not been in it yet. A sidecar may ask for this again and
-// again: a rank that waits for epoch n differs from one that has left it by the epoch it last opened,
-// which the shim writes when it opens one. In a new pod's ring that is 0 until then, as it should be.
+// Continues the program if it is stopped and has not entered the open epoch yet. Safe to repeat: a rank that waits
+// for epoch n differs from one that has left it by the epoch it last opened, which the shim writes when it opens one.
+// In a new pod's ring that is 0 until then, as it should be.
 void Sidecar::continue_if_due() {
   auto opened = epochs_.opened();
   if (!opened || !program_.stopped_at_gate(*ring_)) return;
   if (has_entered(*opened)) return;
-  // Opened long ago, and bsp-init comes only now: the rank may run elsewhere by now.
+  // The epoch was opened long ago, and bsp-init connects only now: the rank may run elsewhere by now.
   if (fence_->cut_off()) return;
-  vouch(fence_->fresh());  // first: bsp-init may have heard nothing for as long as the program was stopped
+  send_fresh(fence_->fresh());  // first, because bsp-init may have heard nothing for as long as the program was stopped
   auto sent = control_->send(control::Continue{.epoch = *opened});
   if (sent) program_.continuing = *opened;
-  // Else with the next hello.
+  // On failure, the next hello repeats it.
 }
 
-// The steady clock is the machine's, not the process'.
-std::optional<net::SteadyTime> Sidecar::kept_fresh() const {
+// The steady clock belongs to the machine, not to the process.
+std::optional<net::SteadyTime> Sidecar::saved_fresh() const {
   const auto text = read_own_file(config_.own_path("fresh"), 64);
   if (!text) return std::nullopt;
   const auto ns = std::strtoll(text->c_str(), nullptr, 10);
@@ -187,31 +187,32 @@ std::unique_ptr<Fence> Sidecar::make_fence() {
   return std::make_unique<Fence>(
       loop_, config_.rank, config_.fence_limit,
       Fence::Hooks{.plan = [this] { return epochs_.open_plan(); },
-                   // One that is stopped at a gate runs on only when we say so.
+                   // A program stopped at a gate continues only when this sidecar says so.
                    .computes = [this] { return !program_.exited() && !program_.stopped_at_gate(*ring_); },
                    .ask =
                        [this](const wire::Member& member, net::LinkPeer::Done done) {
-                         // Rank 0 asks for all that ask it.
-                         const bool computes = !program_.exited() || (config_.rank == 0 && fence_->others_need_us());
+                         // Rank 0 asks on behalf of all ranks that ask it.
+                         const bool computes = !program_.exited() || (config_.rank == 0 && fence_->needed_by_others());
                          epochs_.peer(member.pod, member.address)
                              .call(fencing::kAlive, {{fencing::kComputes, computes}}, {}, kAliveAnswer,
                                    std::move(done));
                        },
                    .end_program = [this](const std::string& why) { end_program(why); },
-                   .keep =
+                   .save =
                        [this](net::SteadyTime fresh) {
-                         if (auto kept = replace_own_file(config_.own_path("fresh"),
-                                                          std::to_string(fresh.time_since_epoch().count()), 0600);
-                             !kept)
-                           log_error("cannot keep when somebody was heard", {{"why", kept.error().message}});
-                         vouch(fresh);
+                         if (auto saved = replace_own_file(config_.own_path("fresh"),
+                                                           std::to_string(fresh.time_since_epoch().count()), 0600);
+                             !saved)
+                           log_error("cannot save when the pod was last known not to be cut off",
+                                     {{"why", saved.error().message}});
+                         send_fresh(fresh);
                        }},
-      kept_fresh());
+      saved_fresh());
 }
 
-void Sidecar::vouch(net::SteadyTime fresh) {
+void Sidecar::send_fresh(net::SteadyTime fresh) {
   const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(fresh.time_since_epoch()).count();
-  // Else with the next hello.
+  // On failure, the next hello repeats it.
   (void)control_->send(control::Fresh{.ns = static_cast<std::uint64_t>(ns)});
 }
 
@@ -221,9 +222,9 @@ void Sidecar::send_if_ordered() {
   std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
   if (bsp_gate_state_of(gate) != BSP_GATE_COMMITTED || bsp_gate_superstep(gate) != order.superstep) return;
   if (transfers_.status().migration == order.migration) return;  // tried already
+  // On failure the operator will ask with `send`, and get the error.
   if (auto sent = transfers_.send(order.migration, order.target); !sent)
-    log_warning("cannot send the program at once",
-                {{"why", sent.error().message}});  // the operator will ask, and hear it
+    log_warning("cannot start the ordered transfer", {{"why", sent.error().message}});
 }
 
 bool Sidecar::has_entered(std::uint64_t epoch) const {
@@ -301,7 +302,7 @@ void Sidecar::refresh() {
 }
 
 void Sidecar::schedule_poll() {
-  // Once stopped, the program's state changes only by bsp-init's messages.
+  // Once the program has stopped, its state changes only by bsp-init's messages.
   bool gated =
       status_.gate_superstep != 0 && status_.phase != RankPhase::kStopped && status_.phase != RankPhase::kExited;
   bool close = gated || status_.phase == RankPhase::kOpening || status_.phase == RankPhase::kClosing ||
@@ -310,7 +311,7 @@ void Sidecar::schedule_poll() {
   poll_ = loop_.after(close ? kClosePoll : kIdlePoll, [this] { refresh(); });
 }
 
-// --- What survives this process ------------------------------------------------------------------------
+// --- Saved state ----------------------------------------------------------------------------------------
 
 void Sidecar::save() {
   json plans = json::array();
@@ -320,18 +321,18 @@ void Sidecar::save() {
   if (program_.exited())
     state["exited"] = {
         {"code", program_.exit_code}, {"signal", program_.exit_signal}, {"message", program_.exit_message}};
-  // A message of the program's end need not be UTF-8.
+  // A message about the program's end need not be UTF-8.
   const std::string text = state.dump(-1, ' ', false, json::error_handler_t::replace);
   if (auto written = replace_own_file(config_.own_path("state"), text, 0600); !written)
-    log_error("cannot keep the state", {{"why", written.error().message}});
+    log_error("cannot save the state", {{"why", written.error().message}});
 }
 
 void Sidecar::adopt() {
-  const MessageLimits limits = wire::request_limits(true);  // it is the operator's plans, mostly
+  const MessageLimits limits = wire::request_limits(true);  // most of it are the operator's plans
   auto text = read_own_file(config_.own_path("state"), limits.json.bytes);
   if (!text && text.error().code == ErrorCode::kNotFound) return;
   auto state = text ? parse_bounded(*text, limits.json) : Result<json>(std::unexpected(text.error()));
-  if (!state) return log_error("the state of a sidecar before us can't be read", {{"why", state.error().message}});
+  if (!state) return log_error("cannot read the state of the previous sidecar", {{"why", state.error().message}});
   std::vector<wire::EpochPlan> plans;
   if (const json& saved = part_at(*state, "plans"); saved.is_array())
     for (const json& item : saved)
@@ -344,7 +345,7 @@ void Sidecar::adopt() {
                          whole_number<int>(part_at(exited, "signal")).value_or(0), text_at(exited, "message"));
   }
   transfers_.adopt(part_at(*state, "transfer"));
-  log_info("took up the state of a sidecar before us", {{"epochs", epochs_.plans().size()}});
+  log_info("adopted the state of the previous sidecar", {{"epochs", epochs_.plans().size()}});
 }
 
 }  // namespace bsp::sidecar

@@ -1,8 +1,8 @@
-// The sidecar of one rank: everything it holds, and what its verbs do.
+// The sidecar of one rank: all its state and the handlers of its verbs.
 //
-// One thread (the loop) owns all of this. PMIx has a thread of its own, a checkpoint's stream one more
-// while it lasts. State that a restarted sidecar needs is kept in <run dir>/sidecar/state (JSON) and in the
-// ring; bsp-init's hello brings everything else.
+// One thread (the loop) owns all of this. PMIx has its own thread, and a checkpoint's stream another one while it
+// lasts. State that a restarted sidecar needs is in <run dir>/sidecar/state (JSON) and in the ring; bsp-init's hello
+// provides everything else.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ class Sidecar {
   Sidecar(const Sidecar&) = delete;
   Sidecar& operator=(const Sidecar&) = delete;
 
-  // The port we listen on, for a configuration that left it open.
+  // The port it listens on, for a configuration that left it open.
   [[nodiscard]] std::uint16_t port() const { return server_->port(); }
 
  private:
@@ -42,18 +42,18 @@ class Sidecar {
 
   // verbs.cc
   using Fields = nlohmann::json;
-  enum Askers : unsigned {
+  enum Callers : unsigned {
     kOperator = 1,   // names::kOperatorIdentity
     kMembers = 2,    // pods of the open or a prepared epoch
-    kAnnounced = 4,  // any pod: what is done judges it
+    kAnnounced = 4,  // any pod: the handler checks it
   };
   struct Verb {
     std::string_view name;
-    unsigned askers;
+    unsigned allowed;
     void (Sidecar::*handle)(net::Request& request, net::Reply reply);
   };
   static std::span<const Verb> verbs();
-  [[nodiscard]] bool may_ask(const Verb& verb, const std::string& peer) const;
+  [[nodiscard]] bool is_allowed(const Verb& verb, const std::string& peer) const;
   void handle(net::Request request, net::Reply reply);
   template <auto function>
   void at_once(net::Request& request, net::Reply reply);
@@ -73,7 +73,7 @@ class Sidecar {
   Result<Fields> kill(const net::Request& request);
   Result<Fields> report(const net::Request& request);
   void set_report(net::Request& request, net::Reply reply);
-  void who_is_heard(net::Request& request, net::Reply reply);
+  void probe_ranks(net::Request& request, net::Reply reply);
   Result<Fields> alive(const net::Request& request);
   Result<Fields> take_part(net::Request& request);
   Result<Fields> deliver(net::Request& request);
@@ -84,18 +84,18 @@ class Sidecar {
   // sidecar.cc: state.
   void on_init_message(const control::FromInit& message);
   void on_init_lost();
-  // Now, or once nobody needs this pod.
-  void let_init_end();
+  // Now, or once no other rank needs this pod.
+  void dismiss_init();
   void end_program(const std::string& why);
-  // Sends SIGCONT's request if the open epoch is this program's next one.
+  // Asks bsp-init to continue the program if the open epoch is its next one.
   void continue_if_due();
-  // To be called once the program that a sidecar before us had is known. If it is opening an epoch, the PMIx server that
-  // it opens it with is gone: it is ended, unless it had all it needed.
+  // Call once the program inherited from a previous sidecar is known. If it is opening an epoch, it depends on a PMIx
+  // server that is gone: ends the program unless it needs nothing more from the server.
   void kill_if_opening_without_server();
-  // What ends the program of a pod that is cut off.
+  // Ends the program of a pod that is cut off.
   [[nodiscard]] std::unique_ptr<Fence> make_fence();
-  [[nodiscard]] std::optional<net::SteadyTime> kept_fresh() const;  // by a sidecar before us
-  void vouch(net::SteadyTime fresh);                                // to bsp-init
+  [[nodiscard]] std::optional<net::SteadyTime> saved_fresh() const;  // by the previous sidecar
+  void send_fresh(net::SteadyTime fresh);                            // to bsp-init
   // The program has stopped at the gate of the order.
   void send_if_ordered();
   void refresh();  // computes the status and answers the watchers if it has changed
@@ -111,8 +111,9 @@ class Sidecar {
     net::Reply reply;
     net::Loop::TimerId timer;
   };
-  // Where this rank moves from the gate at `superstep`, as commitGate said. It ends with that gate: nothing is sent
-  // after the operator has begun to take the gate back. Lost with this process; the operator then asks with `send`.
+  // Where this rank moves from the gate at `superstep`, as commitGate requested. The order ends with that gate:
+  // nothing is sent after the operator has begun to cancel it. It isn't saved; after a restart the operator asks with
+  // `send`.
   struct Order {
     std::uint64_t superstep = 0;
     std::string migration;
@@ -137,10 +138,10 @@ class Sidecar {
   std::unique_ptr<Liveness> liveness_;
   std::unique_ptr<net::CredentialsWatch> credentials_;  // the operator renews them in the pod's Secret
   net::Loop::TimerId poll_ = 0;
-  net::Loop::TimerId bye_ = 0;            // not 0: bsp-init is asked to stay
-  std::optional<net::SteadyTime> ended_;  // the program, as far as this process knows
+  net::Loop::TimerId bye_ = 0;            // not 0: bsp-init was asked to stay
+  std::optional<net::SteadyTime> ended_;  // when the program ended, as far as this process knows
   bool ring_damage_logged_ = false;
-  bool took_over_ = false;  // a sidecar before us opened the epoch, and bsp-init has not come to us yet
+  bool took_over_ = false;  // a previous sidecar opened the epoch, and bsp-init has not connected yet
 };
 
 }  // namespace bsp::sidecar

@@ -12,14 +12,13 @@
 namespace bsp::sidecar {
 namespace {
 
-// A stream that stands still for so long is given up; a dump's first bytes may take their time on a
-// throttled CPU.
+// A stream without progress for this long is given up; a dump's first bytes may take a while on a throttled CPU.
 constexpr std::chrono::seconds kStall{10};
 constexpr std::chrono::seconds kConnect{5};
 constexpr std::chrono::seconds kVerdict{30};
 constexpr std::chrono::seconds kDrain{5};
 constexpr std::size_t kPiece = 256 << 10;
-constexpr std::size_t kWellUnderWay = 64 << 10;  // where a fault hits the middle of a stream
+constexpr std::size_t kWellUnderWay = 64 << 10;  // where a fault point hits the middle of a stream
 
 bool readable(int fd) {
   pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
@@ -33,7 +32,7 @@ Result<net::Answer> read_verdict(net::TlsStream& stream) {
     BSP_TRY(auto frame, reader.next());
     if (frame) return net::as_answer(std::move(*frame));
     BSP_TRY(std::size_t got, stream.read_some(buffer, kVerdict));
-    if (got == 0) return fail(ErrorCode::kUnavailable, "the target ended without a verdict", true);
+    if (got == 0) return fail(ErrorCode::kUnavailable, "the target closed the stream without a verdict", true);
     reader.append(std::span(buffer, got));
   }
 }
@@ -81,7 +80,7 @@ bool Interrupter::interrupted() {
 std::future<std::unique_ptr<net::Link>> open_link(const net::TlsContext& context, const net::Peer& target) {
   std::promise<std::unique_ptr<net::Link>> promise;
   auto future = promise.get_future();
-  // It shares nothing with us but the context's count, ends by itself, and nobody may have to wait for it.
+  // It shares only the context's reference count, ends by itself, and must not be waited for.
   std::thread([promise = std::move(promise), link = std::make_unique<net::Link>(context, target)]() mutable {
     (void)link->connect(kConnect);
     promise.set_value(std::move(link));
@@ -100,7 +99,7 @@ Result<StreamEnd> run_outgoing(Outgoing& outgoing, const net::TlsContext& contex
   connected();
   std::size_t sent = 0;
   auto sink = [&](std::span<const std::byte> piece) -> Result<void> {
-    // The target speaks only once, and while we are still sending that can only be a refusal.
+    // The target sends only one message, and while this side is still sending that can only be a refusal.
     if (readable((*stream).fd())) {
       BSP_TRY(net::Answer verdict, read_verdict(*stream));
       return fail(ErrorCode::kRefused, "the target ended the stream early");
@@ -119,22 +118,22 @@ Result<StreamEnd> run_outgoing(Outgoing& outgoing, const net::TlsContext& contex
 Result<StreamEnd> run_incoming(Incoming& incoming, net::TlsStream taken) {
   Registered stream(incoming.interrupter, std::move(taken));
   fault_point("transfer.receiving");
-  auto take_in = [&]() -> Result<void> {
+  auto receive_all = [&]() -> Result<void> {
     std::vector<std::byte> buffer(kPiece);
     while (true) {
       BSP_TRY(std::size_t got, (*stream).read_some(buffer, kStall));
-      if (got == 0) return fail(ErrorCode::kUnavailable, "the source ended the stream too early", true);
+      if (got == 0) return fail(ErrorCode::kUnavailable, "the source closed the stream too early", true);
       BSP_TRY(bool whole, incoming.receiver->feed(std::span(buffer).first(got)));
       if (whole) return {};
     }
   };
-  if (auto taken_in = take_in(); !taken_in) {
+  if (auto received = receive_all(); !received) {
     // Both ends report it, in any order.
-    if (taken_in.error().code == ErrorCode::kNoSpace)
-      taken_in.error().message += "; raise spec.checkpoint.sizeLimit, the most that a pod can receive";
-    // The verdict must reach a source that is still writing: closing at once would reset the
-    // connection, and with it what is under way to there.
-    (void)write_verdict(*stream, net::error_header(taken_in.error()));
+    if (received.error().code == ErrorCode::kNoSpace)
+      received.error().message += "; raise spec.checkpoint.sizeLimit, the most that a pod can receive";
+    // The verdict must reach a source that is still writing: closing at once would reset the connection and lose what
+    // is in flight.
+    (void)write_verdict(*stream, net::error_header(received.error()));
     (void)(*stream).end_write(kStall);
     std::byte sunk[16 << 10];
     auto until = std::chrono::steady_clock::now() + kDrain;
@@ -142,13 +141,12 @@ Result<StreamEnd> run_incoming(Incoming& incoming, net::TlsStream taken) {
       auto got = (*stream).read_some(sunk, kDrain);
       if (!got || *got == 0) break;
     }
-    return std::unexpected(taken_in.error());
+    return std::unexpected(received.error());
   }
   transfer::Totals totals = incoming.receiver->totals();
   std::uint64_t took = totals.first_byte_ns ? realtime_ns() - totals.first_byte_ns : 0;
   fault_point("transfer.received");
-  // The source believes in the copy only with this; if it is lost, the source says it has failed and
-  // the copy is discarded.
+  // Without this verdict the source reports failure and the copy is discarded.
   BSP_CHECK_OK(write_verdict(*stream, {{"ok", true}, {"files", totals.files}, {"bytes", totals.bytes}}));
   return StreamEnd{totals.files, totals.bytes, took};
 }

@@ -1,8 +1,8 @@
 // The two threads that carry a checkpoint: capture socket -> TLS at the source, TLS -> files at the target.
 //
-// On the wire, after the request `checkpoint` was answered with {"ok": true}: the frames of
-// sidecar/transfer/stream.h from source to target, and one link frame back, the verdict: {"ok": true,
-// "files", "bytes"} when every file was verified, else {"error"}, which may come at any moment.
+// On the wire, after the request `checkpoint` was answered with {"ok": true}: the frames of sidecar/transfer/stream.h
+// from source to target, and one link frame back, the verdict: {"ok": true, "files", "bytes"} when every file was
+// verified, else {"error"}, which may come at any time.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace bsp::sidecar {
 
-// How a stream ended well.
+// The totals of a successful stream.
 struct StreamEnd {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
@@ -38,21 +38,21 @@ class Interrupter {
   bool interrupted_ = false;
 };
 
-// A connection opened before it is needed. The link is not connected if that failed: its first call tries again.
-struct Ahead {
+// A connection opened ahead of time. If that failed, the link isn't connected and its first call tries again.
+struct EarlyConnection {
   net::Peer target;
   std::future<std::unique_ptr<net::Link>> link;
 };
 std::future<std::unique_ptr<net::Link>> open_link(const net::TlsContext& context, const net::Peer& target);
 
-// Joins its thread; interrupt first.
+// The destructor joins the thread; interrupt it first.
 struct Outgoing {
   std::string migration;
-  std::future<std::unique_ptr<net::Link>> link;  // from Ahead, if there was one
+  std::future<std::unique_ptr<net::Link>> link;  // from EarlyConnection, if there is one
   std::unique_ptr<transfer::CaptureSession> capture;
   Interrupter interrupter;
   bool dump_asked = false;
-  bool dump_settled = false;             // criu is done, one way or the other
+  bool dump_ended = false;               // criu has exited, with success or failure
   std::optional<Result<StreamEnd>> end;  // the thread's result
   std::jthread thread;
 };
@@ -64,11 +64,11 @@ struct Incoming {
   std::jthread thread;
 };
 
-// Connects to the target, calls `connected` and relays until the verdict. Runs in a thread of its own.
+// Connects to the target, calls `connected` and relays until the verdict. Runs in its own thread.
 Result<StreamEnd> run_outgoing(Outgoing& outgoing, const net::TlsContext& context, const net::Peer& target,
                                const std::function<void()>& connected);
 
-// Takes the stream in and answers with the verdict. Runs in a thread of its own.
+// Receives the stream and answers with the verdict. Runs in its own thread.
 Result<StreamEnd> run_incoming(Incoming& incoming, net::TlsStream stream);
 
 }  // namespace bsp::sidecar

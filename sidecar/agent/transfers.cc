@@ -12,7 +12,7 @@ using wire::TransferPhase;
 
 namespace {
 
-constexpr std::chrono::seconds kSettle{5};  // for criu to die after `abandon`
+constexpr std::chrono::seconds kAbandonTimeout{5};  // for criu to exit after `abandon`
 
 }  // namespace
 
@@ -22,7 +22,7 @@ Transfers::Transfers(net::Loop& loop, net::TlsContext context, std::string image
 Transfers::~Transfers() {
   *alive_ = false;
   if (outgoing_) {
-    outgoing_->capture->abort("the sidecar ends");
+    outgoing_->capture->abort("the sidecar is exiting");
     outgoing_->interrupter.interrupt();
   }
   if (incoming_) incoming_->interrupter.interrupt();
@@ -42,14 +42,16 @@ void Transfers::fail_transfer(const std::string& why) {
 
 // --- Source ------------------------------------------------------------------------------------------
 
-void Transfers::connect_ahead(const net::Peer& target) {
-  if (ahead_ && ahead_->target.address == target.address && ahead_->target.identity == target.identity) return;
-  ahead_ = Ahead{target, open_link(context_, target)};
+void Transfers::connect_early(const net::Peer& target) {
+  if (early_connection_ && early_connection_->target.address == target.address &&
+      early_connection_->target.identity == target.identity)
+    return;
+  early_connection_ = EarlyConnection{target, open_link(context_, target)};
 }
 
 Result<void> Transfers::send(const std::string& migration, const net::Peer& target) {
   if (!transfer::valid_migration(migration))
-    return fail(ErrorCode::kInvalid, std::format("\"{}\" is no migration's name", migration));
+    return fail(ErrorCode::kInvalid, std::format("\"{}\" is not a valid migration name", migration));
   if (status_.migration == migration && status_.phase == TransferPhase::kSent) return {};
   if (outgoing_) {
     if (outgoing_->migration == migration) return {};
@@ -59,7 +61,7 @@ Result<void> Transfers::send(const std::string& migration, const net::Peer& targ
   outgoing_ = std::make_unique<Outgoing>();
   outgoing_->migration = migration;
   outgoing_->capture = std::move(capture);
-  if (auto ahead = std::exchange(ahead_, std::nullopt);
+  if (auto ahead = std::exchange(early_connection_, std::nullopt);
       ahead && ahead->target.address == target.address && ahead->target.identity == target.identity)
     outgoing_->link = std::move(ahead->link);
   status_ = {};
@@ -69,7 +71,7 @@ Result<void> Transfers::send(const std::string& migration, const net::Peer& targ
     if (!*alive || !outgoing_ || outgoing_->migration != migration || outgoing_->interrupter.interrupted()) return;
     outgoing_->dump_asked = true;
     if (auto sent = hooks_.send_to_init(control::Dump{.migration = migration}); !sent) {
-      outgoing_->dump_settled = true;
+      outgoing_->dump_ended = true;
       outgoing_->capture->abort(sent.error().message);
     }
   };
@@ -80,30 +82,30 @@ Result<void> Transfers::send(const std::string& migration, const net::Peer& targ
           if (*alive) on_sent(migration, std::move(end));
         });
       });
-  set_phase(TransferPhase::kDumping);  // saved and reported while the thread is on its way to the target
+  set_phase(TransferPhase::kDumping);  // saved and reported while the thread connects to the target
   return {};
 }
 
 void Transfers::on_sent(const std::string& migration, Result<StreamEnd> end) {
   if (!outgoing_ || outgoing_->migration != migration) return;
   outgoing_->end = std::move(end);
-  if (!*outgoing_->end && outgoing_->dump_asked && !outgoing_->dump_settled) {
-    // The stream broke while criu is at work (or still to begin): make it let go.
+  if (!*outgoing_->end && outgoing_->dump_asked && !outgoing_->dump_ended) {
+    // The stream broke before or while criu was dumping: makes criu stop.
     (void)hooks_.send_to_init(control::Abandon{.migration = migration});
-    loop_.after(kSettle, [this, alive = alive_, migration] {
+    loop_.after(kAbandonTimeout, [this, alive = alive_, migration] {
       if (!*alive || !outgoing_ || outgoing_->migration != migration) return;
-      outgoing_->dump_settled = true;
-      settle_outgoing();
+      outgoing_->dump_ended = true;
+      finish_outgoing();
     });
   }
-  settle_outgoing();
+  finish_outgoing();
 }
 
-void Transfers::settle_outgoing() {
+void Transfers::finish_outgoing() {
   if (!outgoing_ || !outgoing_->end) return;
-  if (outgoing_->dump_asked && !outgoing_->dump_settled) return;
+  if (outgoing_->dump_asked && !outgoing_->dump_ended) return;
   Result<StreamEnd> end = std::move(*outgoing_->end);
-  outgoing_.reset();  // joins the thread, which has posted its last
+  outgoing_.reset();  // joins the thread, which has posted its last task
   if (!end) {
     fail_transfer(end.error().message);
   } else {
@@ -119,7 +121,7 @@ void Transfers::settle_outgoing() {
 
 Result<void> Transfers::receive(const std::string& migration, const std::string& from_pod, bool restore_at_once) {
   if (!transfer::valid_migration(migration))
-    return fail(ErrorCode::kInvalid, std::format("\"{}\" is no migration's name", migration));
+    return fail(ErrorCode::kInvalid, std::format("\"{}\" is not a valid migration name", migration));
   switch (status_.phase) {
     case TransferPhase::kIdle:
     case TransferPhase::kFailed:
@@ -132,10 +134,10 @@ Result<void> Transfers::receive(const std::string& migration, const std::string&
       [[fallthrough]];
     case TransferPhase::kDumping:
     case TransferPhase::kSent:
-      return fail(ErrorCode::kConflict,
-                  std::format("this pod takes part in migration {} ({})", status_.migration, to_string(status_.phase)));
+      return fail(ErrorCode::kConflict, std::format("this pod is already taking part in migration {} ({})",
+                                                    status_.migration, to_string(status_.phase)));
   }
-  if (incoming_) return fail(ErrorCode::kConflict, "the stream before has not ended yet", true);
+  if (incoming_) return fail(ErrorCode::kConflict, "the previous stream has not ended yet", true);
   BSP_CHECK_OK(transfer::remove_checkpoint(images_dir_, migration));
   from_pod_ = from_pod;
   restore_at_once_ = restore_at_once;
@@ -148,8 +150,8 @@ Result<void> Transfers::receive(const std::string& migration, const std::string&
 void Transfers::checkpoint(const std::string& peer, const std::string& migration, net::Reply reply) {
   if (status_.phase != TransferPhase::kReceiving || status_.migration != migration || from_pod_ != peer)
     return reply.error(
-        {ErrorCode::kRefused, std::format("no checkpoint of migration {} is awaited from {}", migration, peer)});
-  if (incoming_) return reply.error({ErrorCode::kConflict, "its stream is under way already"});
+        {ErrorCode::kRefused, std::format("no checkpoint of migration {} is expected from {}", migration, peer)});
+  if (incoming_) return reply.error({ErrorCode::kConflict, "its stream has started already"});
   auto receiver = transfer::Receiver::open(images_dir_, migration);
   if (!receiver) {
     reply.error(receiver.error());
@@ -177,7 +179,7 @@ void Transfers::on_received(const std::string& migration, Result<StreamEnd> end)
   if (status_.migration != migration || status_.phase != TransferPhase::kReceiving) {
     remove_files(migration);  // discarded meanwhile
   } else if (!end) {
-    // A whole checkpoint whose verdict could not be sent is worth nothing: the source has given up.
+    // A complete checkpoint whose verdict could not be sent is useless: the source has given up.
     remove_files(migration);
     fail_transfer(end.error().message);
   } else {
@@ -185,7 +187,7 @@ void Transfers::on_received(const std::string& migration, Result<StreamEnd> end)
     status_.bytes = end->bytes;
     status_.transfer_ns = end->transfer_ns;
     status_.phase = TransferPhase::kReceived;
-    // If this can't be sent to bsp-init now, the operator asks again, since it sees kReceived.
+    // If bsp-init isn't connected now, the operator retries, since it sees kReceived.
     if (!restore_at_once_ || !restore(migration)) set_phase(TransferPhase::kReceived);
   }
   answer_discards();
@@ -205,11 +207,11 @@ Result<void> Transfers::restore(const std::string& migration) {
 
 void Transfers::remove_files(const std::string& migration) {
   if (auto removed = transfer::remove_checkpoint(images_dir_, migration); !removed)
-    log_warning("a checkpoint's files stay behind", {{"why", removed.error().message}});
+    log_warning("cannot remove a checkpoint's files", {{"why", removed.error().message}});
 }
 
-// The process has it all, and tmpfs pages count as the pod's memory. In a thread, because a gigabyte
-// takes a while to free and the job waits for this rank.
+// The process is restored, and tmpfs pages count as the pod's memory. In a thread, because freeing a gigabyte takes a
+// while and the job waits for this rank.
 void Transfers::on_restored() {
   std::thread([directory = images_dir_, migration = status_.migration] {
     (void)transfer::remove_checkpoint(directory, migration);
@@ -228,7 +230,7 @@ void Transfers::discard(const std::string& migration, bool continued, net::Reply
         {ErrorCode::kConflict, std::format("the copy of migration {} has been continued here", migration)});
   discards_.push_back({migration, std::move(reply)});
   if (outgoing_) {
-    outgoing_->capture->abort("the migration was given up");
+    outgoing_->capture->abort("the migration was abandoned");
     outgoing_->interrupter.interrupt();
   } else if (incoming_) {
     incoming_->interrupter.interrupt();
@@ -242,7 +244,7 @@ void Transfers::discard(const std::string& migration, bool continued, net::Reply
 void Transfers::answer_discards() {
   if (outgoing_ || incoming_ || discards_.empty()) return;
   bool copy = status_.phase == TransferPhase::kRestored || status_.phase == TransferPhase::kRestoring;
-  if (copy && status_.migration == discards_.front().migration) return;  // bsp-init will say `discarded`
+  if (copy && status_.migration == discards_.front().migration) return;  // bsp-init will answer `discarded`
   remove_files(discards_.front().migration);
   if (status_.migration == discards_.front().migration) {
     from_pod_.clear();
@@ -253,66 +255,66 @@ void Transfers::answer_discards() {
 }
 
 void Transfers::on_init(const control::FromInit& message) {
-  const auto ours = [this](const auto& m) { return m.migration == status_.migration; };
+  const auto is_current = [this](const auto& m) { return m.migration == status_.migration; };
   std::visit(control::Handlers{
                  [&](const control::Hello& m) { on_hello(m); },
                  [&](const control::Dumped& m) {
-                   if (!ours(m) || !outgoing_) return;
+                   if (!is_current(m) || !outgoing_) return;
                    fault_point("transfer.dumped");
                    status_.dump_ns = m.ns;
-                   outgoing_->dump_settled = true;
+                   outgoing_->dump_ended = true;
                    outgoing_->capture->finish();
-                   settle_outgoing();
+                   finish_outgoing();
                  },
                  [&](const control::DumpFailed& m) {
-                   if (!ours(m) || !outgoing_) return;
-                   outgoing_->dump_settled = true;
+                   if (!is_current(m) || !outgoing_) return;
+                   outgoing_->dump_ended = true;
                    outgoing_->capture->abort(m.message);
-                   settle_outgoing();
+                   finish_outgoing();
                  },
                  [&](const control::Restored& m) {
-                   if (!ours(m) || status_.phase != TransferPhase::kRestoring) return;
+                   if (!is_current(m) || status_.phase != TransferPhase::kRestoring) return;
                    status_.restore_ns = m.ns;
                    fault_point("restore.done");
                    on_restored();
                  },
                  [&](const control::RestoreFailed& m) {
-                   if (!ours(m) || status_.phase != TransferPhase::kRestoring) return;
+                   if (!is_current(m) || status_.phase != TransferPhase::kRestoring) return;
                    fail_transfer(m.message);
                    answer_discards();
                  },
                  [&](const control::Discarded& m) {
-                   if (!ours(m)) return;
+                   if (!is_current(m)) return;
                    status_.phase = TransferPhase::kIdle;
                    answer_discards();
                  },
-                 [](const auto&) {},  // about the program, not about a transfer
+                 [](const auto&) {},  // concerns the program, not a transfer
              },
              message);
 }
 
-// The whole truth of bsp-init after a reconnect, against what we believe.
+// After a reconnect: compares bsp-init's complete state with this one.
 void Transfers::on_hello(const control::Hello& hello) {
   using control::ProgramState;
   const auto state = hello.state;
   bool same = hello.migration == status_.migration;
-  if (outgoing_ && outgoing_->dump_asked && !outgoing_->dump_settled && same) {
+  if (outgoing_ && outgoing_->dump_asked && !outgoing_->dump_ended && same) {
     if (state == ProgramState::kDumped) {
-      outgoing_->dump_settled = true;
+      outgoing_->dump_ended = true;
       outgoing_->capture->finish();
     } else if (state != ProgramState::kDumping) {
-      outgoing_->dump_settled = true;
-      outgoing_->capture->abort("the dump ended while bsp-init was away");
+      outgoing_->dump_ended = true;
+      outgoing_->capture->abort("the dump ended while bsp-init was disconnected");
     }
   } else if (!outgoing_ && state == ProgramState::kDumping) {
-    // Its stream died with the sidecar before us.
+    // Its stream died with the previous sidecar.
     (void)hooks_.send_to_init(control::Abandon{.migration = hello.migration});
   }
   if (status_.phase == TransferPhase::kRestoring && same) {
     if (state == ProgramState::kRestored) {
       on_restored();
     } else if (state == ProgramState::kWaiting) {
-      fail_transfer("the restore ended while the sidecar was away");
+      fail_transfer("the restore ended while the sidecar was down");
     }
   }
   bool copy_gone = state == ProgramState::kWaiting || state == ProgramState::kExited;
@@ -320,17 +322,17 @@ void Transfers::on_hello(const control::Hello& hello) {
     status_.phase = TransferPhase::kIdle;
   else if (!discards_.empty() && !outgoing_ && !incoming_)
     (void)hooks_.send_to_init(control::Discard{.migration = discards_.front().migration});
-  settle_outgoing();
+  finish_outgoing();
   answer_discards();
 }
 
 void Transfers::init_lost() {
-  if (outgoing_ && outgoing_->dump_asked && !outgoing_->dump_settled)
-    loop_.after(kSettle, [this, alive = alive_, migration = outgoing_->migration] {
-      if (!*alive || !outgoing_ || outgoing_->migration != migration || outgoing_->dump_settled) return;
-      outgoing_->dump_settled = true;
-      outgoing_->capture->abort("bsp-init is gone");
-      settle_outgoing();
+  if (outgoing_ && outgoing_->dump_asked && !outgoing_->dump_ended)
+    loop_.after(kAbandonTimeout, [this, alive = alive_, migration = outgoing_->migration] {
+      if (!*alive || !outgoing_ || outgoing_->migration != migration || outgoing_->dump_ended) return;
+      outgoing_->dump_ended = true;
+      outgoing_->capture->abort("bsp-init has disconnected");
+      finish_outgoing();
     });
 }
 

@@ -4,8 +4,8 @@
 //                 ──target verified──> kSent        any failure ──> kFailed, the program is still stopped
 //   target   receive ──> kReceiving ──stream verified──> kReceived ──restore──> kRestoring ──> kRestored
 //
-// A stream has one thread while it lasts; everything else happens in the loop's thread. At the source
-// kFailed is reported only when criu has let go of the program, so that it can be continued safely.
+// A stream has its own thread while it lasts; everything else happens in the loop's thread. The source reports
+// kFailed only when criu has detached from the program, so that it can be continued safely.
 #pragma once
 
 #include <functional>
@@ -36,24 +36,24 @@ class Transfers {
 
   [[nodiscard]] const wire::TransferStatus& status() const { return status_; }
 
-  // Source. Opens the connection for a send() to come, so that its handshakes are not part of the pause.
-  void connect_ahead(const net::Peer& target);
+  // Source. Opens the connection for a later send(), so that its handshakes are not part of the pause.
+  void connect_early(const net::Peer& target);
   // The caller has made sure that the program is stopped at a gate.
   Result<void> send(const std::string& migration, const net::Peer& target);
 
-  // Target. `restore_at_once`: restore() follows as soon as every file is verified. The copy stays stopped.
+  // Target. `restore_at_once`: calls restore() as soon as every file is verified. The copy stays stopped.
   Result<void> receive(const std::string& migration, const std::string& from_pod, bool restore_at_once = false);
   void checkpoint(const std::string& peer, const std::string& migration, net::Reply reply);
   Result<void> restore(const std::string& migration);
 
-  // Both. Answers when nothing of it is left here. `continued`: the restored process runs on here,
-  // so there is nothing to discard any more.
+  // Both. Answers when nothing of it is left here. `continued`: the restored process has continued here, so there is
+  // nothing to discard any more.
   void discard(const std::string& migration, bool continued, net::Reply reply);
 
   void on_init(const control::FromInit& message);
   void init_lost();
 
-  // For a sidecar that was killed: what was received or restored is still true, a stream under way is lost.
+  // After a killed sidecar: what was received or restored is still valid, an unfinished stream is lost.
   [[nodiscard]] nlohmann::json saved() const;
   void adopt(const nlohmann::json& saved);
 
@@ -62,7 +62,7 @@ class Transfers {
   void fail_transfer(const std::string& why);
   void on_sent(const std::string& migration, Result<StreamEnd> end);
   void on_received(const std::string& migration, Result<StreamEnd> end);
-  void settle_outgoing();
+  void finish_outgoing();
   void on_restored();
   void on_hello(const control::Hello& hello);
   void answer_discards();
@@ -75,14 +75,14 @@ class Transfers {
   wire::TransferStatus status_;
   std::string from_pod_;  // target: who may stream
   bool restore_at_once_ = false;
-  std::optional<Ahead> ahead_;
+  std::optional<EarlyConnection> early_connection_;
   std::unique_ptr<Outgoing> outgoing_;
   std::unique_ptr<Incoming> incoming_;
   struct Discard {
     std::string migration;
     net::Reply reply;
   };
-  std::vector<Discard> discards_;  // wait for bsp-init's `discarded`
+  std::vector<Discard> discards_;  // waiting for bsp-init's `discarded`
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

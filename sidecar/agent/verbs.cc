@@ -1,4 +1,4 @@
-// The verbs of crds/wire.h: a table of who may ask, and what is done.
+// The verbs of crds/wire.h: a table of name, who may ask, and handler.
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,18 +25,18 @@ constexpr std::chrono::seconds kMemberAnswer{1};
 Result<std::uint64_t> number(const json& fields, const char* name) {
   auto it = fields.find(name);
   if (it == fields.end() || !it->is_number_unsigned())
-    return fail(ErrorCode::kInvalid, std::format("the request needs a number \"{}\"", name));
+    return fail(ErrorCode::kInvalid, std::format("the request requires a number \"{}\"", name));
   return it->get<std::uint64_t>();
 }
 
 Result<std::string> text(const json& fields, const char* name) {
   auto it = fields.find(name);
   if (it == fields.end() || !it->is_string())
-    return fail(ErrorCode::kInvalid, std::format("the request needs a text \"{}\"", name));
+    return fail(ErrorCode::kInvalid, std::format("the request requires a string \"{}\"", name));
   return it->get<std::string>();
 }
 
-// Result<void> as the answer {}.
+// Answers {} if the Result<void> is a success.
 Result<json> nothing(Result<void> result) {
   if (!result) return std::unexpected(std::move(result).error());
   return json::object();
@@ -44,13 +44,13 @@ Result<json> nothing(Result<void> result) {
 
 }  // namespace
 
-// What the answer needs is known at once.
+// For handlers that can answer at once.
 template <auto function>
 void Sidecar::at_once(net::Request& request, net::Reply reply) {
   reply.result((this->*function)(request));
 }
 
-// The same, of what may change the status and how closely the ring must be watched.
+// The same for handlers that may change the status or the ring's poll interval.
 template <auto function>
 void Sidecar::changing(net::Request& request, net::Reply reply) {
   Result<json> answer = (this->*function)(request);
@@ -75,7 +75,7 @@ std::span<const Sidecar::Verb> Sidecar::verbs() {
       {wire::kKill, kOperator, &S::changing<&S::kill>},
       {wire::kReport, kOperator | kMembers, &S::at_once<&S::report>},
       {wire::kSetReport, kOperator, &S::set_report},
-      {fencing::kHears, kOperator, &S::who_is_heard},
+      {fencing::kHears, kOperator, &S::probe_ranks},
       {fencing::kAlive, kMembers, &S::at_once<&S::alive>},
       {wire::kGather, kMembers, &S::at_once<&S::take_part>},
       {wire::kDeliver, kMembers, &S::at_once<&S::deliver>},
@@ -86,22 +86,22 @@ std::span<const Sidecar::Verb> Sidecar::verbs() {
   return kVerbs;
 }
 
-bool Sidecar::may_ask(const Verb& verb, const std::string& peer) const {
-  if (peer == names::kOperatorIdentity) return (verb.askers & kOperator) != 0;
-  return (verb.askers & kAnnounced) != 0 || ((verb.askers & kMembers) != 0 && epochs_.is_member(peer));
+bool Sidecar::is_allowed(const Verb& verb, const std::string& peer) const {
+  if (peer == names::kOperatorIdentity) return (verb.allowed & kOperator) != 0;
+  return (verb.allowed & kAnnounced) != 0 || ((verb.allowed & kMembers) != 0 && epochs_.is_member(peer));
 }
 
 void Sidecar::handle(net::Request request, net::Reply reply) {
   if (request.peer == names::kOperatorIdentity) {
     fence_->operator_spoke();
-    if (bye_ != 0) let_init_end();
+    if (bye_ != 0) dismiss_init();
   }
   const auto verb = std::ranges::find(verbs(), request.verb, &Verb::name);
   if (verb == verbs().end())
-    return reply.error({ErrorCode::kInvalid, std::format("there is no verb \"{}\"", request.verb)});
-  if (may_ask(*verb, request.peer)) return (this->*verb->handle)(request, std::move(reply));
+    return reply.error({ErrorCode::kInvalid, std::format("unknown verb \"{}\"", request.verb)});
+  if (is_allowed(*verb, request.peer)) return (this->*verb->handle)(request, std::move(reply));
   log_warning("refused a request", {{"verb", request.verb}, {"peer", request.peer}});
-  reply.error({ErrorCode::kRefused, std::format("{} may not ask for {}", request.peer, request.verb)});
+  reply.error({ErrorCode::kRefused, std::format("{} is not allowed to send {}", request.peer, request.verb)});
 }
 
 Result<json> Sidecar::status(const net::Request&) {
@@ -171,10 +171,10 @@ Result<json> Sidecar::prepare_epoch(const net::Request& request) {
 Result<json> Sidecar::open_epoch(const net::Request& request) {
   const json& fields = request.fields;
   BSP_TRY(std::uint64_t epoch, number(fields, "epoch"));
-  // Without a bsp-init (tests run ranks by hand) the program runs as we do.
+  // Without a bsp-init (tests run ranks by hand) the program runs as this user.
   BSP_TRY(bool fresh, epochs_.open(epoch, program_.uid.value_or(::getuid()), program_.gid.value_or(::getgid())));
   if (fresh) {
-    clear_gate(*ring_);  // it has done its work; left there it would close the new epoch at once
+    clear_gate(*ring_);  // it has served its purpose; left set, it would close the new epoch at once
     save();
   }
   continue_if_due();
@@ -194,7 +194,7 @@ Result<json> Sidecar::commit_gate(const net::Request& request) {
   }
   BSP_CHECK_OK(sidecar::commit_gate(*ring_, superstep));
   order_ = std::move(order);
-  if (order_) transfers_.connect_ahead(order_->target);
+  if (order_) transfers_.connect_early(order_->target);
   send_if_ordered();
   return json::object();
 }
@@ -204,12 +204,12 @@ Result<json> Sidecar::send_checkpoint(const net::Request& request) {
   BSP_TRY(std::string migration, text(fields, "migration"));
   BSP_TRY(std::string to_pod, text(fields, "to_pod"));
   BSP_TRY(std::string to_address, text(fields, "to_address"));
-  bool under_way =
+  bool sending =
       transfers_.status().migration == migration && (transfers_.status().phase == wire::TransferPhase::kDumping ||
                                                      transfers_.status().phase == wire::TransferPhase::kSent);
-  if (!under_way && !program_.stopped_at_gate(*ring_))
+  if (!sending && !program_.stopped_at_gate(*ring_))
     return fail(ErrorCode::kConflict,
-                std::format("the program is not stopped at a gate, it is {}", to_string(phase_of(program_, *ring_))));
+                std::format("the program is {}, not stopped at a gate", to_string(phase_of(program_, *ring_))));
   if (!program_.init_connected) return fail(ErrorCode::kUnavailable, "bsp-init is not connected", true);
   return nothing(transfers_.send(migration, {to_address, to_pod}));
 }
@@ -232,14 +232,14 @@ void Sidecar::set_report(net::Request& request, net::Reply reply) {
       });
 }
 
-// For an operator that does not hear them itself.
-void Sidecar::who_is_heard(net::Request& request, net::Reply reply) {
+// For an operator that can't reach them itself.
+void Sidecar::probe_ranks(net::Request& request, net::Reply reply) {
   struct Asked {
     explicit Asked(net::Reply to) : reply(std::move(to)) {}
     net::Reply reply;
     std::size_t left = 0;
     json heard = json::array(), unheard = json::array();
-    void one_less() {
+    void finish_one() {
       if (--left == 0) reply.ok({{fencing::kHeard, std::move(heard)}, {fencing::kUnheard, std::move(unheard)}});
     }
   };
@@ -252,15 +252,15 @@ void Sidecar::who_is_heard(net::Request& request, net::Reply reply) {
     if (const auto it = pod.is_string() ? members.find(pod.get<std::string>()) : members.end(); it != members.end())
       if (!std::ranges::contains(known, it->first, &wire::Member::pod)) known.push_back(it->second);
   auto asked = std::make_shared<Asked>(std::move(reply));
-  asked->left = known.size() + 1;  // and this function, which may be called back while it asks
+  asked->left = known.size() + 1;  // plus this function, because callbacks may come while it asks
   for (const wire::Member& member : known)
     epochs_.peer(member.pod, member.address)
         .call(fencing::kAlive, {{fencing::kComputes, false}}, {}, kAliveAnswer,
               [asked, pod = member.pod](const Result<net::Answer>& answer) {
                 (answer ? asked->heard : asked->unheard).push_back(pod);
-                asked->one_less();
+                asked->finish_one();
               });
-  asked->one_less();
+  asked->finish_one();
 }
 
 // Only from the pod that `receive` has announced.
@@ -292,8 +292,9 @@ Result<json> Sidecar::ping(const net::Request& request) {
   BSP_TRY(std::uint64_t epoch, number(request.fields, "epoch"));
   BSP_CHECK_OK(epochs_.all_gather(epoch));
   if (program_.exited()) return fail(ErrorCode::kRefused, "its program has ended");
-  // It may reconnect; if it doesn't, the program went with it and whoever waits gives up.
-  if (program_.state && !program_.init_connected) return fail(ErrorCode::kUnavailable, "its bsp-init is gone", true);
+  // It may reconnect; if it doesn't, the program ended with it and the waiting members give up.
+  if (program_.state && !program_.init_connected)
+    return fail(ErrorCode::kUnavailable, "its bsp-init has disconnected", true);
   return json::object();
 }
 

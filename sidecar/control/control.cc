@@ -37,7 +37,7 @@ Result<std::string> unescaped(std::string_view text) {
       out += text[i];
       continue;
     }
-    if (i + 2 >= text.size()) return fail(ErrorCode::kInvalid, "control message ends in an escape");
+    if (i + 2 >= text.size()) return fail(ErrorCode::kInvalid, "control message ends within an escape");
     const int high = hex_digit(text[i + 1]);
     const int low = hex_digit(text[i + 2]);
     if (high < 0 || low < 0) return fail(ErrorCode::kInvalid, "control message has a broken escape");
@@ -91,7 +91,7 @@ Result<Message> decode(std::string_view packet) {
     }
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos || equals == 0) {
-      return fail(ErrorCode::kInvalid, "control message has a field without key or '='");
+      return fail(ErrorCode::kInvalid, "control message has a field without a key or '='");
     }
     BSP_TRY(std::string key, unescaped(word.substr(0, equals)));
     BSP_TRY(std::string value, unescaped(word.substr(equals + 1)));

@@ -1,9 +1,9 @@
-// What the sidecar and bsp-init say to each other, as types. control.h has the packets.
+// The messages between the sidecar and bsp-init, as types. control.h has the packets.
 //
 // Unknown keys are ignored, and so is a message with an unknown verb: either end may be newer.
 //
-// Who keeps what: bsp-init alone knows the program's state and reports all of it in each `hello`, so a sidecar that was
-// killed and restarted needs no memory of its own. Every request is idempotent.
+// bsp-init owns the program's state and reports all of it in each `hello`, so a restarted sidecar needs no saved
+// copy. Every request is idempotent.
 #pragma once
 
 #include <charconv>
@@ -26,8 +26,8 @@ enum class ProgramState {
   kWaiting,  // --restore: no program yet
   kRunning,
   kStopped,  // stopped here, by itself (gate)
-  kDumping,  // stopped, criu at work
-  kDumped,   // stopped; the last migration named was dumped
+  kDumping,  // stopped, criu is dumping
+  kDumped,   // stopped; the last named migration was dumped
   kRestoring,
   kRestored,  // stopped, never continued here
   kExited,
@@ -41,19 +41,19 @@ enum class Mode { kRun, kRestore };
 constexpr auto names_of(Of<Mode>) { return std::to_array<std::string_view>({"run", "restore"}); }
 
 // --- bsp-init -> sidecar ---------------------------------------------------------------------------
-// The first packet after each connect: the whole state.
+// The first packet after each connect: the complete state.
 struct Hello {
   static constexpr std::string_view kVerb = "hello";
   std::uint32_t protocol = 1;
   Mode mode = Mode::kRun;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::int64_t pid = 0;  // 0: there is no program
+  std::int64_t pid = 0;  // 0: no program
   std::optional<ProgramState> state{};
   int code = -1;  // this and the next two as in Exited
   int signal = 0;
   std::string message{};
-  std::string migration{};  // of the last dump or restore that is under way or done
+  std::string migration{};  // of the last dump or restore, pending or done
 };
 constexpr void fields_of(Of<Hello>, auto&& v) {
   v("protocol", &Hello::protocol);
@@ -82,12 +82,12 @@ struct Stopped {
 };
 constexpr void fields_of(Of<Stopped>, auto&& v) { v("pid", &Stopped::pid); }
 
-// The program ended. Answered by Bye or Stay.
+// The program ended. The sidecar answers with Bye or Stay.
 struct Exited {
   static constexpr std::string_view kVerb = "exited";
   int code = -1;
-  int signal = 0;         // not 0: what killed it
-  std::string message{};  // why it could not be started, or what is odd about its end
+  int signal = 0;         // not 0: the signal that killed it
+  std::string message{};  // why it could not be started, or what is unusual about its end
 };
 constexpr void fields_of(Of<Exited>, auto&& v) {
   v("code", &Exited::code);
@@ -117,7 +117,7 @@ constexpr void fields_of(Of<Dumped>, auto&& v) {
   v("ns", &Dumped::ns);
 }
 
-// The program is still there, stopped.
+// The program still exists, stopped.
 struct DumpFailed {
   static constexpr std::string_view kVerb = "dump-failed";
   std::string migration{};
@@ -128,7 +128,7 @@ constexpr void fields_of(Of<DumpFailed>, auto&& v) {
   v("message", &DumpFailed::message);
 }
 
-// The process is there, stopped.
+// The process exists, stopped.
 struct Restored {
   static constexpr std::string_view kVerb = "restored";
   std::string migration{};
@@ -159,7 +159,7 @@ struct Discarded {
 };
 constexpr void fields_of(Of<Discarded>, auto&& v) { v("migration", &Discarded::migration); }
 
-// For how long the container's CPU limit has held it back in all. Sent when it grows, at most once a second.
+// For how long in total the CPU limit has throttled the container. Sent when it grows, at most once a second.
 struct Throttled {
   static constexpr std::string_view kVerb = "throttled";
   std::uint64_t ns = 0;
@@ -177,7 +177,7 @@ struct Dump {
 };
 constexpr void fields_of(Of<Dump>, auto&& v) { v("migration", &Dump::migration); }
 
-// Give up a dump or restore under way: criu dies. Answered by DumpFailed or RestoreFailed.
+// Abandon a pending dump or restore: kill criu. Answered by DumpFailed or RestoreFailed.
 struct Abandon {
   static constexpr std::string_view kVerb = "abandon";
   std::string migration{};
@@ -191,7 +191,7 @@ struct Restore {
 };
 constexpr void fields_of(Of<Restore>, auto&& v) { v("migration", &Restore::migration); }
 
-// SIGCONT. The ONLY way a stopped or restored program runs on.
+// SIGCONT. The ONLY way to continue a stopped or restored program.
 struct Continue {
   static constexpr std::string_view kVerb = "continue";
   std::uint64_t epoch = 0;
@@ -212,26 +212,26 @@ struct Kill {
 };
 constexpr void fields_of(Of<Kill>, auto&& v) { v("reason", &Kill::reason, kRare); }
 
-// `exited` was noted: bsp-init may end.
+// `exited` was recorded: bsp-init may exit.
 struct Bye {
   static constexpr std::string_view kVerb = "bye";
 };
 constexpr void fields_of(Of<Bye>, auto&&) {}
 
-// `exited` was noted, but the pod is needed yet: wait for Bye once more as long.
+// `exited` was recorded, but the pod is still needed: wait for Bye for the same time again.
 struct Stay {
   static constexpr std::string_view kVerb = "stay";
 };
 constexpr void fields_of(Of<Stay>, auto&&) {}
 
-// End now: kill whatever is left (job end, unused target).
+// Exit now: kill whatever is left (job end, unused target).
 struct Quit {
   static constexpr std::string_view kVerb = "quit";
   int code = 0;
 };
 constexpr void fields_of(Of<Quit>, auto&& v) { v("code", &Quit::code); }
 
-// This pod was certainly not cut off then, by the machine's steady clock (crds/fencing.h).
+// A moment at which this pod was certainly not cut off, on the machine's steady clock (crds/fencing.h).
 struct Fresh {
   static constexpr std::string_view kVerb = "fresh";
   std::uint64_t ns = 0;
@@ -257,7 +257,7 @@ std::string text_of(const std::optional<T>& value) {
   return value ? text_of(*value) : std::string();
 }
 
-// What can't be read leaves the default, as if the field were not there.
+// A value that can't be parsed leaves the default, as if the field were absent.
 inline void take(std::string_view text, std::string& into) { into = text; }
 template <std::integral T>
 void take(std::string_view text, T& into) {
@@ -319,7 +319,7 @@ Message packet_of(const std::variant<T...>& message) {
 inline std::optional<FromInit> from_init(const Message& packet) { return detail::read<FromInit>(packet); }
 inline std::optional<ToInit> to_init(const Message& packet) { return detail::read<ToInit>(packet); }
 
-// The handler of a message's type among others: std::visit(Handlers{…}, message).
+// Dispatches on a message's type: std::visit(Handlers{…}, message).
 template <class... F>
 struct Handlers : F... {
   using F::operator()...;

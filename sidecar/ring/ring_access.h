@@ -1,9 +1,9 @@
-/* The only way to touch the fields of ring.h: atomic loads and stores for both ends, C and C++.
+/* The only way to access the fields of ring.h: atomic loads and stores for both ends, C and C++.
  *
- * Rules: each field has one writer (named in ring.h), so plain load + store by the writer is enough
- * to add. `gate` and `completed` are sequentially consistent (the handshake of the gate word depends
- * on one order of the two); everything else is release/acquire. A superstep record and the reason's
- * text are guarded like a seqlock: the reader retries or gives up when the guard has changed. */
+ * Rules: each field has one writer (named in ring.h), so a plain load and store by the writer suffices
+ * to add. `gate` and `completed` are sequentially consistent (the gate word's handshake needs a single
+ * order of the two); everything else is release/acquire. A superstep record and the reason string
+ * are protected like a seqlock: the reader retries or gives up when the guard has changed. */
 #ifndef BSP_SIDECAR_RING_RING_ACCESS_H
 #define BSP_SIDECAR_RING_RING_ACCESS_H
 
@@ -19,13 +19,13 @@
 
 /* --- The file -------------------------------------------------------------------------------- */
 
-/* Writer: sidecar, once, on zeroed memory. The magic comes last: who sees it sees the version. */
+/* Writer: sidecar, once, on zeroed memory. The magic is written last: a reader that sees it also sees the version. */
 static inline void bsp_ring_format(struct bsp_ring* ring) {
   BSP_RING_STORE(ring->version, BSP_RING_VERSION);
   BSP_RING_STORE_SEQ(ring->magic, BSP_RING_MAGIC);
 }
 
-/* 1 if this is a ring of our version. */
+/* 1 if this is a ring of this version. */
 static inline int bsp_ring_valid(const struct bsp_ring* ring) {
   return BSP_RING_LOAD_SEQ(ring->magic) == BSP_RING_MAGIC && BSP_RING_LOAD(ring->version) == BSP_RING_VERSION;
 }
@@ -39,7 +39,7 @@ static inline uint64_t bsp_gate_superstep(uint64_t word) { return word >> 2; }
 static inline enum bsp_gate_state bsp_gate_state_of(uint64_t word) { return (enum bsp_gate_state)(word & 3u); }
 
 /* Sidecar: sets the gate and returns the superstep that the rank has completed by then. If that is
- * >= `superstep` for an armed gate, the gate came too late (the rank may or may not have seen it). */
+ * >= `superstep` for an armed gate, the gate is late (the rank may or may not have seen it). */
 static inline uint64_t bsp_gate_set(struct bsp_ring* ring, uint64_t superstep, enum bsp_gate_state state) {
   BSP_RING_STORE_SEQ(ring->gate, bsp_gate_word(superstep, state));
   return BSP_RING_LOAD_SEQ(ring->completed);
@@ -53,11 +53,11 @@ static inline uint64_t bsp_gate_check(struct bsp_ring* ring, uint64_t superstep)
 
 /* --- Superstep records --------------------------------------------------------------------------- */
 
-/* Shim: takes the slot of `superstep`, which readers then leave alone; fill it, then publish. */
+/* Shim: claims the slot of `superstep` and invalidates it for readers; fill it, then publish. */
 static inline struct bsp_superstep_record* bsp_record_begin(struct bsp_ring* ring, uint64_t superstep) {
   struct bsp_superstep_record* r = &ring->records[superstep % BSP_RING_RECORDS];
   __atomic_store_n(&r->superstep, 0, __ATOMIC_RELAXED);
-  __atomic_thread_fence(__ATOMIC_RELEASE); /* the 0 is seen before anything written after it */
+  __atomic_thread_fence(__ATOMIC_RELEASE); /* readers see the 0 before anything written after it */
   return r;
 }
 
@@ -65,10 +65,10 @@ static inline void bsp_record_publish(struct bsp_superstep_record* r, uint64_t s
   BSP_RING_STORE(r->superstep, superstep);
 }
 
-/* One field of a record between begin and publish. */
+/* Writes one field of a record between begin and publish. */
 static inline void bsp_record_set(uint64_t* field, uint64_t value) { __atomic_store_n(field, value, __ATOMIC_RELAXED); }
 
-/* Sidecar: copies the record of `superstep`; 0 if it isn't there (not yet, overwritten, changing). */
+/* Sidecar: copies the record of `superstep`; 0 if it isn't available (not yet, overwritten, changing). */
 static inline int bsp_record_read(const struct bsp_ring* ring, uint64_t superstep, struct bsp_superstep_record* out) {
   const struct bsp_superstep_record* r = &ring->records[superstep % BSP_RING_RECORDS];
   const uint64_t* from = (const uint64_t*)(const void*)r;
@@ -97,7 +97,7 @@ static inline void bsp_reason_set(struct bsp_ring* ring, const char* text) {
   BSP_RING_STORE(ring->blocked_seq, seq + 2);
 }
 
-/* Sidecar: copies the reason (BSP_RING_TEXT bytes, NUL-terminated); 0 if it was changing, ask again. */
+/* Sidecar: copies the reason (BSP_RING_TEXT bytes, NUL-terminated); 0 if it was changing: retry. */
 static inline int bsp_reason_read(const struct bsp_ring* ring, char* out) {
   size_t i;
   uint32_t seq = BSP_RING_LOAD(ring->blocked_seq);

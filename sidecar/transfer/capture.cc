@@ -23,7 +23,7 @@ namespace bsp::transfer {
 namespace {
 
 constexpr std::string_view kSocketName = "streamer-capture.sock";
-constexpr int kPipeBytes = 1 << 20;  // what an unprivileged process may ask for
+constexpr int kPipeBytes = 1 << 20;  // the most that an unprivileged process may set
 
 // A connected criu or bsp-init, between two file requests.
 struct Writer {
@@ -71,7 +71,7 @@ struct CaptureSession::Impl {
   std::string abort_reason;  // guarded by mutex
   std::atomic<bool> aborted = false;
 
-  // Used by run() only.
+  // Used only by run().
   const Sink* sink = nullptr;
   std::uint32_t sequence = 0;
   std::uint32_t next_file = 1;
@@ -97,17 +97,17 @@ struct CaptureSession::Impl {
 
   Result<void> open_file(std::string name, Fd pipe) {
     if (!names.insert(name).second) {
-      return fail(ErrorCode::kRefused, "capture socket: file '" + name + "' came twice");
+      return fail(ErrorCode::kRefused, "capture socket: file '" + name + "' was sent twice");
     }
     OpenFile file{.pipe = std::move(pipe), .id = next_file++, .bytes = 0, .hash = {}};
-    // Larger pipes mean fewer wake-ups; a refusal costs only speed.
+    // Larger pipes mean fewer wake-ups; failure only costs speed.
     ::fcntl(file.pipe.get(), F_SETPIPE_SZ, kPipeBytes);
     BSP_CHECK_OK(emit_text(FrameType::kOpen, file.id, name));
     files.push_back(std::move(file));
     return {};
   }
 
-  // One read of one pipe. false: it was its end, the file is closed.
+  // One read from one pipe. false: end of file, the file is closed.
   Result<bool> relay(OpenFile& file) {
     const ssize_t n = ::read(file.pipe.get(), buffer.data() + kHeaderBytes, kMaxData);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
@@ -131,8 +131,8 @@ struct CaptureSession::Impl {
     return false;
   }
 
-  // Reads what one writer has to say; never more than one request, so that the byte carrying the
-  // descriptor is read alone. false: it has closed its end.
+  // Reads from one writer, never more than one request, so that the byte carrying the descriptor is read alone.
+  // false: end of file.
   Result<bool> serve(Writer& writer) {
     std::size_t want = 4;
     if (writer.request.size() >= 4) {
@@ -204,7 +204,7 @@ struct CaptureSession::Impl {
       std::uint64_t count = 0;
       [[maybe_unused]] const ssize_t n = ::read(wake.get(), &count, sizeof(count));
     }
-    // Pipes first, from the back, so that indices of the ones not yet looked at stay valid.
+    // Pipes first, from the back, so that the remaining indices stay valid.
     const std::size_t first_writer = 2;
     const std::size_t first_file = first_writer + writers.size();
     for (std::size_t i = files.size(); i-- > 0;) {
@@ -227,14 +227,14 @@ struct CaptureSession::Impl {
         const std::lock_guard lock(mutex);
         return fail(ErrorCode::kFailed, abort_reason);
       }
-      // `finished` is read before the last accept: whoever wrote a file had connected before
-      // bsp-init said `dumped`, so nothing can be missed.
+      // `finished` is read before the last accept: whoever wrote a file had connected before bsp-init reported
+      // `dumped`, so nothing can be missed.
       const bool last = finished;
       if (last) BSP_CHECK_OK(accept_all());
       if (last && writers.empty() && files.empty()) break;
       BSP_CHECK_OK(step());
     }
-    if (totals.files == 0) return fail(ErrorCode::kFailed, "the dump wrote no file");
+    if (totals.files == 0) return fail(ErrorCode::kFailed, "the dump wrote no files");
     std::byte* payload = buffer.data() + kHeaderBytes;
     put_int<std::uint32_t>(payload, static_cast<std::uint32_t>(totals.files));
     put_int<std::uint64_t>(payload + 4, totals.bytes);
@@ -255,7 +255,7 @@ CaptureSession::~CaptureSession() {
 
 Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const std::string& dir, const std::string& migration) {
   if (!valid_migration(migration)) {
-    return fail(ErrorCode::kInvalid, "'" + migration + "' cannot name a migration");
+    return fail(ErrorCode::kInvalid, "'" + migration + "' is not a valid migration name");
   }
   auto impl = std::make_unique<Impl>();
   impl->migration = migration;
@@ -270,7 +270,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const std::string& 
   ::unlink(impl->socket_path.c_str());
   impl->listener = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   impl->wake = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!impl->listener || !impl->wake) return fail_errno("making the capture socket");
+  if (!impl->listener || !impl->wake) return fail_errno("creating the capture socket");
   if (::bind(impl->listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
       ::chmod(impl->socket_path.c_str(), 0666) != 0 || ::listen(impl->listener.get(), 8) != 0) {
     return fail_errno("opening the capture socket " + impl->socket_path);
@@ -290,13 +290,12 @@ Result<Totals> CaptureSession::run(const Sink& sink) {
   };
   s.sink = &guarded;
   auto result = s.relay_all();
-  // Closing all this is what tells a criu still at work, or about to connect, that nobody wants its
-  // files any more.
+  // Closing these makes a criu that is still dumping, or about to connect, fail.
   s.listener.reset();
   s.files.clear();
   s.writers.clear();
   if (!result && !sink_failed) {
-    // The peer learns why; if it can't be told, the missing End tells it enough.
+    // The peer gets the reason; if that can't be sent, the missing End is enough.
     (void)s.emit_text(FrameType::kAbort, 0, result.error().message);
   }
   s.sink = nullptr;
@@ -313,7 +312,7 @@ void CaptureSession::abort(const std::string& why) {
   {
     const std::lock_guard lock(impl_->mutex);
     if (impl_->aborted) return;
-    impl_->abort_reason = why.empty() ? "the dump was given up" : why;
+    impl_->abort_reason = why.empty() ? "the dump was abandoned" : why;
     impl_->aborted = true;
   }
   const std::uint64_t one = 1;

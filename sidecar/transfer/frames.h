@@ -1,4 +1,4 @@
-// How the frames of stream.h look in bytes, shared by the two ends.
+// The byte format of the frames of stream.h, shared by both ends.
 #pragma once
 
 #include <xxhash.h>
@@ -66,7 +66,7 @@ inline FrameHeader get_header(const std::byte* at) {
           get_int<std::uint32_t>(at + 9)};
 }
 
-// XXH3-128 of what was added, as 16 big-endian bytes (the canonical form).
+// XXH3-128 of the added data, as 16 big-endian bytes (the canonical form).
 class Hasher {
  public:
   Hasher() : state_(XXH3_createState()) { XXH3_128bits_reset(state_.get()); }

@@ -20,8 +20,8 @@
 namespace bsp::transfer {
 namespace {
 
-// What is being received lies beside its final name, so that a directory with the final name is
-// always a whole, verified checkpoint, even after this process was killed.
+// A checkpoint is received beside its final name, so that a directory with the final name is always a complete,
+// verified checkpoint, even after this process was killed.
 std::string part_path(const std::string& path) { return path + ".part"; }
 
 std::unexpected<Error> refuse(std::string_view why) {
@@ -47,13 +47,13 @@ bool valid_migration(std::string_view id) {
 
 Result<void> remove_checkpoint(const std::string& dir, const std::string& migration) {
   if (!valid_migration(migration)) {
-    return fail(ErrorCode::kInvalid, "'" + migration + "' cannot name a migration");
+    return fail(ErrorCode::kInvalid, "'" + migration + "' is not a valid migration name");
   }
   const std::string path = dir + "/" + migration;
-  for (const std::string& victim : {path, part_path(path)}) {
+  for (const std::string& stale : {path, part_path(path)}) {
     std::error_code error;
-    std::filesystem::remove_all(victim, error);
-    if (error) return fail_errno("removing " + victim, error.value());
+    std::filesystem::remove_all(stale, error);
+    if (error) return fail_errno("removing " + stale, error.value());
   }
   return {};
 }
@@ -66,7 +66,7 @@ struct Receiver::Impl {
   std::vector<std::byte> pending;  // an incomplete header, or a text frame with its header
   FrameHeader header;              // of the frame being read, valid if in_frame
   bool in_frame = false;
-  std::uint32_t left = 0;  // payload bytes of it still to come
+  std::uint32_t left = 0;  // payload bytes still to come
   bool begun = false;
   bool done = false;
   std::optional<Error> error;
@@ -79,21 +79,21 @@ struct Receiver::Impl {
   Result<void> start_frame() {
     header = get_header(pending.data());
     pending.clear();
-    if (header.sequence != sequence) return refuse("a frame is missing or came twice");
+    if (header.sequence != sequence) return refuse("a frame is missing or duplicated");
     ++sequence;
     const bool known = header.type >= FrameType::kBegin && header.type <= FrameType::kAbort;
     if (!known) return refuse("unknown frame type");
     if (begun == (header.type == FrameType::kBegin)) {
-      return refuse(begun ? "it begins twice" : "it has no beginning");
+      return refuse(begun ? "a second Begin frame" : "the Begin frame is missing");
     }
     const bool of_a_file =
         header.type == FrameType::kOpen || header.type == FrameType::kData || header.type == FrameType::kClose;
-    if (of_a_file == (header.file == 0)) return refuse("a frame names the wrong file");
+    if (of_a_file == (header.file == 0)) return refuse("a frame has the wrong file number");
     if (header.length > (header.type == FrameType::kData ? kMaxData : kMaxText)) {
       return refuse("a frame is too long");
     }
     if (header.type == FrameType::kData && !files.contains(header.file)) {
-      return refuse("data of a file that is not open");
+      return refuse("data for a file that is not open");
     }
     in_frame = true;
     left = header.length;
@@ -122,12 +122,12 @@ struct Receiver::Impl {
       return refuse("unusable file name");
     }
     if (header.file != next_file++) return refuse("file numbers are not consecutive");
-    if (!names.insert(name).second) return refuse("file '" + name + "' came twice");
+    if (!names.insert(name).second) return refuse("file '" + name + "' is duplicated");
     whole.add(std::as_bytes(std::span(text)));
     const std::string file_path = part_path(path) + "/" + name;
     Fd fd(::open(file_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (!fd) return fail_errno("making " + file_path);
-    ::fchmod(fd.get(), 0644);  // the umask must not hide it from the program's uid
+    ::fchmod(fd.get(), 0644);  // so that the program's uid can read it whatever the umask
     files.emplace(header.file, IncomingFile{.fd = std::move(fd), .name = name, .bytes = 0, .hash = {}});
     return {};
   }
@@ -152,11 +152,11 @@ struct Receiver::Impl {
 
   Result<void> end(std::span<const std::byte> payload) {
     if (payload.size() != 12 + kChecksumBytes) return refuse("malformed end");
-    if (!files.empty()) return refuse("it ends while a file is open");
+    if (!files.empty()) return refuse("End while a file is open");
     if (get_int<std::uint32_t>(payload.data()) != totals.files ||
         get_int<std::uint64_t>(payload.data() + 4) != totals.bytes || totals.files == 0 ||
         !std::ranges::equal(payload.subspan(12), whole.value())) {
-      return refuse("its totals disagree with what came");
+      return refuse("its totals disagree with the received data");
     }
     fault_point("transfer.verified");
     if (::rename(part_path(path).c_str(), path.c_str()) != 0) return fail_errno("naming " + path);
@@ -171,7 +171,7 @@ struct Receiver::Impl {
     const std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
     switch (header.type) {
       case FrameType::kBegin:
-        if (!text.starts_with(kMagic)) return refuse("it is no checkpoint stream");
+        if (!text.starts_with(kMagic)) return refuse("it is not a checkpoint stream");
         if (text.substr(kMagic.size()) != migration) {
           return refuse("it belongs to migration '" + std::string(text.substr(kMagic.size())) + "', not to '" +
                         migration + "'");
@@ -187,14 +187,14 @@ struct Receiver::Impl {
       case FrameType::kEnd:
         return end(payload);
       case FrameType::kAbort:
-        return fail(ErrorCode::kFailed, "the source gave up: " + std::string(text));
+        return fail(ErrorCode::kFailed, "the source aborted: " + std::string(text));
     }
     return refuse("unknown frame type");
   }
 
   Result<void> take(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
-      if (done) return refuse("bytes after its end");
+      if (done) return refuse("data after End");
       if (!in_frame) {
         const std::size_t n = std::min(bytes.size(), kHeaderBytes - pending.size());
         pending.insert(pending.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n));
@@ -229,7 +229,7 @@ Receiver::~Receiver() {
 
 Result<std::unique_ptr<Receiver>> Receiver::open(const std::string& dir, const std::string& migration) {
   if (!valid_migration(migration)) {
-    return fail(ErrorCode::kInvalid, "'" + migration + "' cannot name a migration");
+    return fail(ErrorCode::kInvalid, "'" + migration + "' is not a valid migration name");
   }
   auto impl = std::make_unique<Impl>();
   impl->dir = dir;
@@ -239,7 +239,7 @@ Result<std::unique_ptr<Receiver>> Receiver::open(const std::string& dir, const s
   if (::access(impl->path.c_str(), F_OK) == 0) {
     return fail(ErrorCode::kConflict, "checkpoint " + migration + " was received already");
   }
-  // A leftover of a receiver that was killed: it can't be continued, so it goes.
+  // Left by a killed receiver: it can't be resumed, so it is removed.
   const std::string part = part_path(impl->path);
   std::error_code error;
   std::filesystem::remove_all(part, error);

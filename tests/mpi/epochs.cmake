@@ -1,4 +1,4 @@
-# MPI epochs over the sidecars' PMIx servers: a plain rank that opens and closes sessions, no shim, no bsp-init.
+# MPI epochs over the sidecars' PMIx servers: a plain rank that opens and closes sessions, without shim and bsp-init.
 find_package(MPI REQUIRED COMPONENTS C)
 add_executable(epochs_rank epochs/rank.c $<TARGET_OBJECTS:bsp_nodelay>)
 target_link_libraries(epochs_rank PRIVATE MPI::MPI_C bsp_pmix_client ${CMAKE_DL_LIBS})

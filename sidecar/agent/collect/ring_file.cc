@@ -17,17 +17,17 @@
 namespace bsp::collect {
 namespace {
 
-// What a process maps here, to be found by a signal handler: the places are never freed while one is mapped.
+// The process's mappings, for the signal handler: an entry is never freed while the ring is mapped.
 struct Mapping {
   std::atomic<char*> memory{nullptr};
   std::atomic<bool> lost{false};
 };
-std::array<Mapping, 4> mappings;  // one in a sidecar; tests have more
+std::array<Mapping, 4> mappings;  // a sidecar has one; tests have more
 constexpr std::size_t kMapped = (sizeof(bsp_ring) + 4095) / 4096 * 4096;
 
-// The program may shorten the file at any time, or punch a hole into it while the tmpfs is full, and whoever touches a
-// page that is gone gets SIGBUS. No size can be sealed: only memfds have seals, and the shim finds the ring by its name.
-// So the first touch replaces the whole mapping by zeros of our own and goes on; intact() is false from then on.
+// The program may truncate the file at any time, or punch a hole into it while the tmpfs is full. Touching a missing
+// page then raises SIGBUS. The size can't be sealed: only memfds support seals, and the shim finds the ring by name.
+// So the handler replaces the whole mapping by zero pages and continues; intact() is false from then on.
 void replace_lost_pages(int, siginfo_t* info, void*) {
   auto* const at = static_cast<char*>(info->si_addr);
   for (Mapping& mapping : mappings) {
@@ -38,7 +38,7 @@ void replace_lost_pages(int, siginfo_t* info, void*) {
     mapping.lost.store(true);
     return;
   }
-  ::signal(SIGBUS, SIG_DFL);  // not ours: it comes again and ends the process
+  ::signal(SIGBUS, SIG_DFL);  // not in a ring: the repeated signal ends the process
 }
 
 Result<bsp_ring*> map(int fd) {
@@ -48,7 +48,7 @@ Result<bsp_ring*> map(int fd) {
     action.sa_flags = SA_SIGINFO;
     return ::sigaction(SIGBUS, &action, nullptr) == 0;
   }();
-  check(handled, "a handler of SIGBUS can be set");
+  check(handled, "a SIGBUS handler can be set");
   const auto place = std::ranges::find(mappings, nullptr, [](const Mapping& m) { return m.memory.load(); });
   check(place != mappings.end(), "a process maps few rings");
   void* memory = ::mmap(nullptr, sizeof(bsp_ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -72,12 +72,12 @@ void unmap(bsp_ring* ring) {
 
 Result<bsp_ring*> create(const std::string& path) {
   BSP_TRY(NewFile file, NewFile::beside(path));
-  // Allocated now: a full tmpfs is an error here and would be a SIGBUS in the program later.
+  // Allocated now, because a full tmpfs is an error here but would be a SIGBUS in the program later.
   if (int error = ::posix_fallocate(file.fd(), 0, sizeof(bsp_ring)); error != 0)
     return fail_errno("making " + path, error);
   BSP_TRY(bsp_ring * ring, map(file.fd()));
   bsp_ring_format(ring);
-  // The program runs under a uid of its own, which is not known here yet.
+  // The program runs under its own uid, which isn't known here yet.
   if (auto published = file.publish(0666); !published) {
     unmap(ring);
     return std::unexpected(published.error());
@@ -87,8 +87,8 @@ Result<bsp_ring*> create(const std::string& path) {
 
 static_assert(BSP_RING_RECORDS == wire::kMostRecords && BSP_MAX_SETS == wire::kMostSets);
 
-// Into what the other ends of the wire take; a rank that lies here is the only one that suffers.
-std::uint64_t clamped(std::uint64_t figure) { return std::min(figure, wire::kMostNs); }
+// Bounds the values to what the wire format accepts; a rank that reports wrong values harms only itself.
+std::uint64_t clamped(std::uint64_t value) { return std::min(value, wire::kMostNs); }
 
 std::vector<std::uint64_t> without_trailing_zeros(const std::uint64_t* values) {
   std::size_t used = BSP_MAX_SETS;
@@ -131,7 +131,7 @@ wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint
   report.completed = completed(ring);
   report.epoch = BSP_RING_LOAD(ring.epoch);
   report.memory_bytes = clamped(BSP_RING_LOAD(ring.memory_bytes));
-  // At most one turn of the ring, whatever both numbers are.
+  // At most one turn of the ring, whatever the two numbers are.
   const std::uint64_t after = report.completed - std::min(report.completed, since);
   for (std::uint64_t left = std::min<std::uint64_t>(after, BSP_RING_RECORDS); left > 0; --left) {
     const std::uint64_t s = report.completed - left + 1;
@@ -154,7 +154,7 @@ std::string blocked_reason(const bsp_ring& ring) {
   char text[BSP_RING_TEXT];
   for (int attempt = 0; attempt < 100; ++attempt)
     if (bsp_reason_read(&ring, text)) return text;
-  return "";  // its writer is at it; the next poll will see it
+  return "";  // it is being written; the next poll will see it
 }
 
 std::string_view most_called(const bsp_ring& ring) {

@@ -1,4 +1,4 @@
-// The ring as the sidecar sees it: made, or adopted from a sidecar that was killed, and mapped for life.
+// The ring as the sidecar sees it: created, or adopted from a killed sidecar, and mapped until exit.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace bsp::collect {
 
 class RingFile {
  public:
-  // A file of ours with the right magic and version is adopted as it is: the program is writing to it. Anything
-  // else is replaced by a new file under a temporary name, so that nobody maps half a ring.
+  // Adopts a file owned by this user with the right magic and version as it is, because the program is writing to it.
+  // Replaces anything else by a new file, renamed into place so that the program never maps half a ring.
   static Result<RingFile> open(const std::string& path);
   RingFile(RingFile&& other) noexcept;
   RingFile& operator=(RingFile&&) = delete;
@@ -23,8 +23,8 @@ class RingFile {
   bsp_ring& operator*() const { return *ring_; }
   bsp_ring* operator->() const { return ring_; }
   [[nodiscard]] bool adopted() const { return adopted_; }
-  // False once the program has shortened the file under us, or overwritten what says that it is a ring. It can still be
-  // read (zeros, perhaps), but what it says is worth nothing, and the program does not see what is written.
+  // False once the program has truncated the file or overwritten the ring's header. The ring can still be read
+  // (perhaps as zeros), but its contents are worthless, and the program doesn't see what is written.
   [[nodiscard]] bool intact() const;
 
  private:
@@ -33,16 +33,16 @@ class RingFile {
   bool adopted_;
 };
 
-// The program writes to the ring as well, anything and at any time: each value is read once, and what is given out is
-// within the wire's limits.
+// The program may write anything to the ring at any time. So each value is read once, and returned values are bounded
+// to the wire's limits.
 std::uint64_t completed(const bsp_ring& ring);
-// The supersteps after `since` that the ring still holds. Those it has lost are simply absent.
+// The supersteps after `since` that are still in the ring; overwritten ones are absent.
 wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint64_t since);
 
 // "" if the last committed gate was not postponed.
 std::string blocked_reason(const bsp_ring& ring);
 
-// Of the blocking collectives of all ranks (names::kEdgeCalls); "" if there was none yet.
+// Among the blocking collectives of all ranks (names::kEdgeCalls); "" if there was none yet.
 std::string_view most_called(const bsp_ring& ring);
 
 }  // namespace bsp::collect

@@ -14,20 +14,20 @@ namespace {
 
 struct Round {
   SetReport report;
-  std::size_t open = 0;  // answers still to come
+  std::size_t open = 0;  // outstanding answers
   std::function<void(SetReport)> done;
 
-  void one_less() {
+  void finish_one() {
     if (--open > 0) return;
     std::ranges::sort(report.missing);
     done(std::move(report));
   }
 };
 
-// What a report may have beside its supersteps.
-constexpr std::size_t kBesideSupersteps = 512;
+// The bytes that a report may have besides its supersteps.
+constexpr std::size_t kMaxOtherBytes = 512;
 
-// Bytes that a value takes as JSON, without writing it.
+// The size of a value as JSON, without writing it.
 std::size_t size_of(const nlohmann::json& j) {
   if (j.is_object()) {
     std::size_t bytes = 1 + std::max<std::size_t>(j.size(), 1);  // braces and commas
@@ -44,13 +44,14 @@ std::size_t size_of(const nlohmann::json& j) {
   return static_cast<std::size_t>(std::to_chars(digits, std::end(digits), j.get<std::uint64_t>()).ptr - digits);
 }
 
-// A report goes on as it came. One beyond its share is read and cut, whether its sidecar is of an older version and sends
-// all that it has, or sends what doesn't belong there: the rest of the page is for the others.
+// Forwards a report unchanged. One that exceeds its share (because its sidecar is of an older version and sends
+// everything, or sends fields that don't belong there) is parsed and cut, because the rest of the page belongs to the
+// other members.
 Result<nlohmann::json> within_share(nlohmann::json report, std::uint32_t rank, std::size_t share) {
   if (whole_number<std::uint32_t>(part_at(report, "rank")) != rank)
-    return fail(ErrorCode::kInvalid, "it is of another rank");
+    return fail(ErrorCode::kInvalid, "it belongs to another rank");
   report.erase("ok");
-  if (size_of(report) <= share + kBesideSupersteps) return report;
+  if (size_of(report) <= share + kMaxOtherBytes) return report;
   BSP_TRY(wire::RankReport whole, wire::rank_report_from_json(report));
   wire::keep_within(whole, share);
   return nlohmann::json(whole);
@@ -60,14 +61,15 @@ Result<nlohmann::json> within_share(nlohmann::json report, std::uint32_t rank, s
 
 Result<std::vector<SetMember>> members_from_json(const nlohmann::json& fields) {
   auto list = fields.find("members");
-  if (list == fields.end() || !list->is_array()) return fail(ErrorCode::kInvalid, "setReport has no list of members");
+  if (list == fields.end() || !list->is_array())
+    return fail(ErrorCode::kInvalid, "setReport requires a list \"members\"");
   std::vector<SetMember> members;
   for (const auto& item : *list) {
     const auto rank = whole_number<std::uint32_t>(part_at(item, "rank"));
     SetMember member{rank.value_or(0), text_at(item, "pod"), text_at(item, "address"),
                      count_at<std::uint64_t>(item, "since")};
     if (!rank || member.pod.empty() || member.address.empty())
-      return fail(ErrorCode::kInvalid, "a member of setReport lacks rank, pod or address");
+      return fail(ErrorCode::kInvalid, "a member of setReport requires rank, pod and address");
     members.push_back(std::move(member));
   }
   return members;
@@ -79,7 +81,7 @@ void collect_set(const std::vector<SetMember>& members, std::size_t most_bytes,
                  std::chrono::nanoseconds limit, std::function<void(SetReport)> done) {
   auto round = std::make_shared<Round>();
   round->done = std::move(done);
-  round->open = 1;  // this function itself, so that nothing ends before all are asked
+  round->open = 1;  // counts this function, so that the round can't end before all members are asked
   const std::size_t share = most_bytes / std::max<std::size_t>(members.size(), 1);
   for (const SetMember& member : members) {
     if (member.rank == own_rank) {
@@ -103,13 +105,13 @@ void collect_set(const std::vector<SetMember>& members, std::size_t most_bytes,
                    round->report.reports.emplace(rank, std::move(*report));
                  } else {
                    if (answered)
-                     log_warning("refused a member's report", {{"rank", rank}, {"why", report.error().message}});
+                     log_warning("rejected a member's report", {{"rank", rank}, {"why", report.error().message}});
                    round->report.missing.push_back(rank);
                  }
-                 round->one_less();
+                 round->finish_one();
                });
   }
-  round->one_less();
+  round->finish_one();
 }
 
 }  // namespace bsp::collect

@@ -9,17 +9,17 @@
 namespace bsp::pmix {
 namespace {
 
-constexpr std::size_t kMostWhole = 64u << 20;  // one message: wire::request_limits
-constexpr std::size_t kMostKey = 128 << 10;    // it names the members of a group
+constexpr std::size_t kMaxTotal = 64u << 20;  // one message: wire::request_limits
+constexpr std::size_t kMaxKey = 128 << 10;    // a key names the members of a group
 constexpr std::size_t kPendingAtOnce = 1024;
-constexpr std::size_t kFailedEarly = 1024;  // one more, and the oldest is forgotten: its rank finds out by asking
+constexpr std::size_t kFailedEarly = 1024;  // beyond this the oldest is forgotten: its rank finds out by asking
 
-constexpr std::chrono::seconds kLookAround{1};
+constexpr std::chrono::seconds kCheckInterval{1};
 constexpr std::chrono::seconds kAnswerLimit{5};
-constexpr std::chrono::seconds kGiveUp{6};
+constexpr std::chrono::seconds kMemberTimeout{6};
 constexpr std::chrono::milliseconds kRetry{200};
 
-// Whether asking again can help: the sidecar may be restarting. A clear no is final.
+// Whether a retry can help: the sidecar may be restarting. A refusal is final.
 bool may_recover(const Error& error) {
   return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout ||
          error.code == ErrorCode::kNotFound;
@@ -31,7 +31,7 @@ net::SteadyTime now() { return std::chrono::steady_clock::now(); }
 
 AllGather::AllGather(net::Loop& loop, std::uint64_t epoch, std::uint32_t rank, std::uint32_t size, Send send)
     : loop_(loop), epoch_(epoch), rank_(rank), size_(size), send_(std::move(send)) {
-  timer_ = loop_.after(kLookAround, [this] { look_around(); });
+  timer_ = loop_.after(kCheckInterval, [this] { check_silent_members(); });
 }
 
 AllGather::~AllGather() {
@@ -47,35 +47,36 @@ void AllGather::enter(std::string key, std::vector<std::uint32_t> members, std::
     std::iota(members.begin(), members.end(), 0u);
   }
   if (members.back() >= size_ || !std::ranges::binary_search(members, rank_))
-    return done(fail(ErrorCode::kInvalid, "a collective of other processes"));
-  if (data.size() > most_of_a_part())
-    return done(fail(ErrorCode::kInvalid, std::format("{} bytes of one rank for a collective of {}: {} is the most",
-                                                      data.size(), size_, most_of_a_part())));
-  // The same operation of the same members comes in the same order everywhere: the count makes the
-  // key of each one unique.
+    return done(fail(ErrorCode::kInvalid, "a collective without this rank"));
+  if (data.size() > max_part())
+    return done(fail(ErrorCode::kInvalid,
+                     std::format("{} bytes of one rank for a collective of {} ranks exceed the limit of {}",
+                                 data.size(), size_, max_part())));
+  // Every member calls the same operation with the same members in the same order, so the count makes each key
+  // unique.
   if (members.size() != size_)
     for (std::uint32_t m : members) key += std::format(".{}", m);
   key += std::format("#{}", entered_count_[key]++);
 
   if (std::erase(failed_early_, key) > 0) return done(fail(ErrorCode::kUnavailable, "another member has given up"));
   for (std::uint32_t m : members)
-    if (auto gone = gone_.find(m); gone != gone_.end()) return done(std::unexpected(gone->second));
+    if (auto gone = lost_.find(m); gone != lost_.end()) return done(std::unexpected(gone->second));
   Pending& pending = pending_[key];
   pending.entered = true;
   pending.members = std::move(members);
   pending.done = std::move(done);
   std::uint32_t root = pending.members.front();
-  // Kept by members too, to be sent again to a root that was restarted.
+  // Members keep theirs too, to resend it to a restarted root.
   held_ += data.size();
   pending.parts[rank_] = std::move(data);
   if (root == rank_)
-    complete_if_all_there(key);
+    complete_if_all_arrived(key);
   else
     send_part(key, root, pending.parts[rank_]);
 }
 
-// The whole of it must fit into the message to each member.
-std::size_t AllGather::most_of_a_part() const { return std::min(kMostPart, kMostWhole / std::max(size_, 1u)); }
+// All parts together must fit into the message to each member.
+std::size_t AllGather::max_part() const { return std::min(kMaxPart, kMaxTotal / std::max(size_, 1u)); }
 
 void AllGather::send_part(const std::string& key, std::uint32_t root, const std::string& data) {
   send_(root, wire::kGather, {{"epoch", epoch_}, {"key", key}, {"rank", rank_}}, data,
@@ -84,7 +85,7 @@ void AllGather::send_part(const std::string& key, std::uint32_t root, const std:
         });
 }
 
-// Keys of one name are entered one after the other, so their count tells which have been.
+// Keys of one name are entered in sequence, so their count tells which ones have been.
 bool AllGather::has_ended(const std::string& key) const {
   const std::size_t mark = key.rfind('#');
   if (mark == std::string::npos) return false;
@@ -98,24 +99,25 @@ bool AllGather::has_ended(const std::string& key) const {
 
 Result<void> AllGather::gather(const std::string& key, std::uint32_t from, std::string data) {
   if (abandoned_) return std::unexpected(*abandoned_);
-  gone_.erase(from);
+  lost_.erase(from);
   if (has_ended(key)) return {};
-  // Another rank's sidecar says so for its program: neither makes us hold more than an honest one would.
-  if (from >= size_ || key.size() > kMostKey || data.size() > most_of_a_part())
+  // Another rank's sidecar forwards this for its program: neither may make this one hold more than an honest one
+  // would.
+  if (from >= size_ || key.size() > kMaxKey || data.size() > max_part())
     return fail(ErrorCode::kInvalid, std::format("a part of {} bytes is too large", data.size()));
   if (!pending_.contains(key) && pending_.size() >= kPendingAtOnce)
-    return fail(ErrorCode::kInvalid, std::format("{} collectives are under way", pending_.size()));
+    return fail(ErrorCode::kInvalid, std::format("{} collectives are pending", pending_.size()));
   Pending& pending = pending_[key];
   pending.silent_since.erase(from);
-  if (!pending.entered && held_ + data.size() > 2 * kMostWhole)
-    return fail(ErrorCode::kInvalid, "too much for collectives that this rank is not in yet");
+  if (!pending.entered && held_ + data.size() > 2 * kMaxTotal)
+    return fail(ErrorCode::kInvalid, "too much data for collectives that this rank has not entered yet");
   const std::size_t size = data.size();
   if (pending.parts.try_emplace(from, std::move(data)).second) held_ += size;
-  complete_if_all_there(key);
+  complete_if_all_arrived(key);
   return {};
 }
 
-void AllGather::complete_if_all_there(const std::string& key) {
+void AllGather::complete_if_all_arrived(const std::string& key) {
   Pending& pending = pending_.at(key);
   if (!pending.entered) return;
   for (std::uint32_t member : pending.members)
@@ -124,23 +126,23 @@ void AllGather::complete_if_all_there(const std::string& key) {
   for (std::uint32_t member : pending.members) all.data += pending.parts.at(member);
   all.context_id = static_cast<std::uint64_t>(rank_ + 1) << 32 | ++last_context_;
   for (std::uint32_t member : pending.members)
-    if (member != rank_) send_result(member, key, all, now() + kGiveUp);
+    if (member != rank_) send_result(member, key, all, now() + kMemberTimeout);
   finish(key, std::move(all));
 }
 
 void AllGather::send_result(std::uint32_t to, const std::string& key, const Result<Gathered>& all,
-                            net::SteadyTime give_up) {
+                            net::SteadyTime deadline) {
   nlohmann::json fields{{"epoch", epoch_}, {"key", key}};
   if (all)
     fields["context_id"] = all->context_id;
   else
     fields["failure"] = all.error().message;
   send_(to, wire::kDeliver, std::move(fields), all ? all->data : std::string(),
-        [this, alive = alive_, to, key, all, give_up](Result<net::Answer> answer) {
-          if (!*alive || answer || !may_recover(answer.error()) || now() > give_up) return;
-          // If it stays away it fails by itself: it asks us about this collective and gets no answer.
-          loop_.after(kRetry, [this, alive, to, key, all, give_up] {
-            if (*alive) send_result(to, key, all, give_up);
+        [this, alive = alive_, to, key, all, deadline](Result<net::Answer> answer) {
+          if (!*alive || answer || !may_recover(answer.error()) || now() > deadline) return;
+          // If it never comes it fails by itself: it asks this sidecar about the collective and gets no answer.
+          loop_.after(kRetry, [this, alive, to, key, all, deadline] {
+            if (*alive) send_result(to, key, all, deadline);
           });
         });
 }
@@ -153,7 +155,7 @@ Result<void> AllGather::deliver(const std::string& key, Result<Gathered> all) {
 
 void AllGather::finish(const std::string& key, Result<Gathered> all) {
   auto node = pending_.extract(key);
-  if ((node.empty() || !node.mapped().entered) && key.size() <= kMostKey) {
+  if ((node.empty() || !node.mapped().entered) && key.size() <= kMaxKey) {
     if (failed_early_.size() == kFailedEarly) failed_early_.pop_front();
     failed_early_.push_back(key);
   }
@@ -163,11 +165,11 @@ void AllGather::finish(const std::string& key, Result<Gathered> all) {
   node.mapped().done(std::move(all));
 }
 
-void AllGather::fail_everywhere(const std::string& key, const Error& why) {
+void AllGather::fail_at_all_members(const std::string& key, const Error& why) {
   Pending& pending = pending_.at(key);
   if (pending.entered && pending.members.front() == rank_)
     for (std::uint32_t member : pending.members)
-      if (member != rank_) send_result(member, key, std::unexpected(why), now() + kGiveUp);
+      if (member != rank_) send_result(member, key, std::unexpected(why), now() + kMemberTimeout);
   finish(key, std::unexpected(why));
 }
 
@@ -181,10 +183,10 @@ void AllGather::heard(const std::string& key, std::uint32_t rank, const Result<n
   }
   auto [since, first] = pending.silent_since.try_emplace(rank, now());
   bool is_root = pending.members.front() == rank_;
-  if (!may_recover(answer.error()) || now() - since->second > kGiveUp) {
+  if (!may_recover(answer.error()) || now() - since->second > kMemberTimeout) {
     Error why = answer.error().in(std::format("waiting for rank {}", rank));
-    gone_.insert_or_assign(rank, why);
-    return fail_everywhere(key, why);
+    lost_.insert_or_assign(rank, why);
+    return fail_at_all_members(key, why);
   }
   if (!is_root)
     loop_.after(kRetry, [this, alive = alive_, key, rank] {
@@ -193,8 +195,8 @@ void AllGather::heard(const std::string& key, std::uint32_t rank, const Result<n
     });
 }
 
-void AllGather::look_around() {
-  timer_ = loop_.after(kLookAround, [this] { look_around(); });
+void AllGather::check_silent_members() {
+  timer_ = loop_.after(kCheckInterval, [this] { check_silent_members(); });
   std::vector<std::pair<std::string, std::uint32_t>> silent;
   for (const auto& [key, pending] : pending_) {
     if (!pending.entered) continue;

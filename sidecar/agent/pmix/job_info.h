@@ -1,7 +1,7 @@
-// What the ranks of an epoch learn from PMIx about their job: its size, and who is where.
+// What PMIx tells the ranks of an epoch about their job: its size, and where each rank is.
 //
-// Every rank gets a node of its own ("rank0", "rank1", …), whatever the truth, so
-// that Open MPI talks TCP between all of them and never shares memory that a move would tear.
+// Every rank gets its own node name ("rank0", "rank1", …), whatever the real placement, so that Open MPI uses TCP
+// between all ranks and never shares memory, which a move would break.
 #pragma once
 
 #include <pmix.h>
@@ -12,7 +12,7 @@
 
 namespace bsp::pmix {
 
-// An array of pmix_info_t that releases what it holds.
+// An array of pmix_info_t that releases its contents.
 class InfoList {
  public:
   InfoList() = default;

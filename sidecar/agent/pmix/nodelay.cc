@@ -1,9 +1,9 @@
-// TCP_NODELAY on every socket that a library of this program accepts or connects.
+// Sets TCP_NODELAY on every socket that a library of this program accepts or connects.
 //
-// PMIx writes a message in two pieces on a socket whose Nagle algorithm is on; against the peer's
-// delayed acknowledgement each close of a session then waits 40 ms. PMIx has no setting for it, so
-// these two functions stand before the C library's: link this file into the executable itself
-// (the dynamic linker then takes its definitions for all libraries).
+// PMIx writes a message in two pieces on a socket with Nagle's algorithm. With the peer's delayed acknowledgement,
+// each close of a session then waits 40 ms. PMIx has no setting for it, so these two functions override the C
+// library's. Link this file into the executable itself: the dynamic linker then uses its definitions for all
+// libraries.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>

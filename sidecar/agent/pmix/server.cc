@@ -27,13 +27,13 @@ pmix_proc_t proc_of(const std::string& name_space, std::uint32_t rank) {
 Result<std::unique_ptr<Server>> Server::start(net::Loop& loop, const std::string& directory, Upcalls upcalls) {
   check(!has_receiver(), "one PMIx server per process");
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno("making " + directory);
-  // The shared-memory store maps a file of the server's directory into the client, which a checkpoint
-  // could not follow; munge is a daemon that a pod doesn't have.
+  // The shared-memory store maps a file in the server's directory into the client, which a checkpoint can't follow.
+  // munge needs a daemon that a pod doesn't have.
   ::setenv("PMIX_MCA_gds", "hash", 1);
   ::setenv("PMIX_MCA_psec", "native", 1);
-  // The container's own file system is read-only.
+  // The container's root file system is read-only.
   ::setenv("TMPDIR", directory.c_str(), 1);
-  // hwloc would load its plugins for GPUs and X11, 2 MiB that nobody here asks for.
+  // hwloc would load plugins for GPUs and X11: 2 MiB that aren't needed here.
   ::setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1);
   set_receiver(loop, std::move(upcalls));
   static pmix_server_module_t table = upcall_table();

@@ -1,9 +1,9 @@
-// The PMIx server of one rank: what Open MPI asks for its wiring when it opens a session.
+// The PMIx server of one rank, which Open MPI queries for its wiring when it opens a session.
 //
-// One server for the life of the process, one namespace and one client per epoch. The library has a
-// thread of its own; its upcalls are copied and posted to the loop, and every function here is called
-// in the loop's thread. The sidecar need not run as root nor as the program's user: PMIx's "native"
-// security compares the uid and gid that the client states with those registered for it.
+// One server for the life of the process, one namespace and one client per epoch. The library has its own thread; its
+// upcalls are copied and posted to the loop, and every function here is called in the loop's thread. The sidecar need
+// not run as root or as the program's user: PMIx's "native" security compares the uid and gid that the client states
+// with those registered for it.
 #pragma once
 
 #include <sys/types.h>
@@ -23,17 +23,17 @@ namespace bsp::pmix {
 struct Collective {
   std::string name_space;
   std::string key;                     // the same at every member; repeated for repeated operations
-  std::vector<std::uint32_t> members;  // ascending, each once; empty: all
+  std::vector<std::uint32_t> members;  // ascending and unique; empty: all
   std::string data;
 };
 
-// What one rank contributes at most: Open MPI's connection data is some 2 KiB. All of it together is bounded by what one
-// message carries, see AllGather.
-inline constexpr std::size_t kMostPart = 1 << 20;
+// The most that one rank may contribute; Open MPI's connection data is about 2 KiB. A message's limit bounds the
+// total, see AllGather.
+inline constexpr std::size_t kMaxPart = 1 << 20;
 
 struct Gathered {
   std::string data;              // all contributions, in rank order
-  std::uint64_t context_id = 0;  // unique among all collectives of the namespace, the same everywhere
+  std::uint64_t context_id = 0;  // unique among all collectives of the namespace, the same on every rank
 };
 
 class Server {
@@ -43,25 +43,25 @@ class Server {
 
   struct Upcalls {
     std::function<void(Collective, GatherDone)> all_gather;
-    // Connection data of a rank that lives elsewhere (direct modex).
+    // Connection data of a rank on another node (direct modex).
     std::function<void(std::string name_space, std::uint32_t rank, FetchDone)> fetch;
     std::function<void(std::string name_space, int status, std::string message)> aborted;
   };
 
-  // `directory` is made if missing. There can be one Server in a process at a time.
+  // Creates `directory` if missing. Only one Server can exist in a process at a time.
   static Result<std::unique_ptr<Server>> start(net::Loop& loop, const std::string& directory, Upcalls upcalls);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Makes a namespace of `size` ranks, each on a node of its own, of which this server has `rank`.
+  // Creates a namespace of `size` ranks, each on its own node; this server has `rank`.
   Result<void> register_namespace(const std::string& name_space, std::uint32_t rank, std::uint32_t size);
   // Lets the program connect and returns its environment, "PMIX_…=value" each.
   Result<std::vector<std::string>> register_client(const std::string& name_space, std::uint32_t rank, uid_t uid,
                                                    gid_t gid);
   void forget(const std::string& name_space, std::uint32_t rank);
 
-  // The connection data that this server's rank has published, for a fetch from elsewhere.
+  // The connection data that this server's rank has published, for a request from another rank.
   void published(const std::string& name_space, std::uint32_t rank, FetchDone done);
 
  private:

@@ -15,9 +15,9 @@ struct Active {
 };
 Active* active = nullptr;
 
-constexpr std::size_t kMostMessage = 1024;
+constexpr std::size_t kMaxMessage = 1024;
 
-// Arrays of characters that need not end.
+// Character arrays that need not be null-terminated.
 std::string text_of(const char* text, std::size_t most) { return text ? std::string(text, ::strnlen(text, most)) : ""; }
 std::string name_of(const pmix_nspace_t name) { return text_of(name, PMIX_MAX_NSLEN); }
 
@@ -34,18 +34,18 @@ pmix_status_t status_of(const Error& error) {
   }
 }
 
-// Memory that the library reads after our callback returned and releases through these.
+// Memory that the library reads after the callback has returned, and releases through these functions.
 void release_string(void* held) { delete static_cast<std::string*>(held); }
 
 void answer_modex(pmix_modex_cbfunc_t callback, void* data, Result<std::string> result) {
   if (!result) return callback(status_of(result.error()), nullptr, 0, data, nullptr, nullptr);
-  // A null pointer means "no data was collected"; an empty block would be read, and fail.
+  // A null pointer means "no data was collected"; the library would try to parse an empty block, and fail.
   if (result->empty()) return callback(PMIX_SUCCESS, nullptr, 0, data, nullptr, nullptr);
   auto* held = new std::string(std::move(*result));
   callback(PMIX_SUCCESS, held->data(), held->size(), data, release_string, held);
 }
 
-// --- Upcalls: in the library's thread ----------------------------------------------------------------
+// --- Upcalls, in the library's thread ----------------------------------------------------------------
 
 pmix_status_t on_connected(const pmix_proc_t*, void*, pmix_info_t*, std::size_t, pmix_op_cbfunc_t done, void* data) {
   if (done) done(PMIX_SUCCESS, data);
@@ -60,7 +60,7 @@ pmix_status_t on_finalized(const pmix_proc_t*, void*, pmix_op_cbfunc_t done, voi
 pmix_status_t on_abort(const pmix_proc_t* proc, void*, int status, const char* message, pmix_proc_t*, std::size_t,
                        pmix_op_cbfunc_t done, void* data) {
   if (!proc) return PMIX_ERR_BAD_PARAM;
-  active->loop->post([name = name_of(proc->nspace), status, text = text_of(message, kMostMessage)]() mutable {
+  active->loop->post([name = name_of(proc->nspace), status, text = text_of(message, kMaxMessage)]() mutable {
     if (active) active->upcalls.aborted(std::move(name), status, std::move(text));
   });
   if (done) done(PMIX_SUCCESS, data);
@@ -69,7 +69,7 @@ pmix_status_t on_abort(const pmix_proc_t* proc, void*, int status, const char* m
 
 pmix_status_t on_fence(const pmix_proc_t* procs, std::size_t count, const pmix_info_t*, std::size_t, char* data,
                        std::size_t size, pmix_modex_cbfunc_t done, void* done_data) {
-  const std::unique_ptr<char, decltype(&std::free)> owned(data, std::free);  // by us from here on, taken or not
+  const std::unique_ptr<char, decltype(&std::free)> owned(data, std::free);  // owned here from now on, used or not
   auto taken = collective_of(procs, count);
   if (!taken || (!data && size > 0)) return PMIX_ERR_BAD_PARAM;
   Collective collective = std::move(*taken);
@@ -119,11 +119,11 @@ pmix_status_t on_group(pmix_group_operation_t operation, char* group, const pmix
   collective.key =
       std::format("{}/{}", operation == PMIX_GROUP_CONSTRUCT ? "group" : "ungroup", text_of(group, PMIX_MAX_KEYLEN));
   for (std::size_t i = 0; i < info_count; ++i) {
-    // Of a group of this rank alone the library only wants us to know. Answering it later would make
-    // PMIx 5.0 ask a second time with the tracker it has freed by then.
+    // For a group of this rank alone the library only notifies the server. A later answer would make PMIx 5.0 call
+    // again with a tracker it has freed by then.
     if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_LOCAL_ONLY) && is_true(info[i])) return PMIX_OPERATION_SUCCEEDED;
     if (!PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ENDPT_DATA)) continue;
-    auto bytes = bytes_of(info[i].value, kMostPart);
+    auto bytes = bytes_of(info[i].value, kMaxPart);
     if (!bytes) return PMIX_ERR_BAD_PARAM;
     collective.data = std::move(*bytes);
   }
@@ -192,25 +192,25 @@ void post_if_received(net::Loop::Callback work) {
 }
 
 std::optional<std::string> bytes_of(const pmix_value_t& value, std::size_t most) {
-  if (value.type != PMIX_BYTE_OBJECT) return std::nullopt;  // else the union holds something else there
+  if (value.type != PMIX_BYTE_OBJECT) return std::nullopt;  // otherwise the union holds another type
   const pmix_byte_object_t& bytes = value.data.bo;
   if (bytes.size > most || (bytes.size > 0 && !bytes.bytes)) return std::nullopt;
   return bytes.size > 0 ? std::string(bytes.bytes, bytes.size) : std::string();
 }
 
-// A key without a value says yes, as the library has it.
+// A key without a value means true, as in the library.
 bool is_true(const pmix_info_t& info) {
   return info.value.type == PMIX_UNDEF || (info.value.type == PMIX_BOOL && info.value.data.flag);
 }
 
 Result<Collective> collective_of(const pmix_proc_t* procs, std::size_t count) {
-  if (!procs || count == 0) return fail(ErrorCode::kInvalid, "a collective of nobody");
+  if (!procs || count == 0) return fail(ErrorCode::kInvalid, "a collective without members");
   Collective collective;
   collective.name_space = name_of(procs[0].nspace);
   bool all = false;
   for (std::size_t i = 0; i < count; ++i) {
     if (name_of(procs[i].nspace) != collective.name_space)
-      return fail(ErrorCode::kInvalid, "a collective of several namespaces");
+      return fail(ErrorCode::kInvalid, "a collective across namespaces");
     all |= procs[i].rank == PMIX_RANK_WILDCARD;
     collective.members.push_back(procs[i].rank);
   }

@@ -1,6 +1,6 @@
-// A rank whose sidecar does not live long enough to end anything: bsp-init stops the program before another copy may
-// start, and does nothing of the kind to a rank that is merely without its sidecar for a while. Real sidecars, a real
-// bsp-init and a program that stamps (tests/audit) every 2 ms; the test plays the operator and kills.
+// A rank whose sidecar doesn't live long enough to end the program: bsp-init stops the program before another copy
+// may start, but not when the rank is only without its sidecar for a while. Uses real sidecars, a real bsp-init and a
+// program that stamps (tests/audit) every 2 ms; the test plays the operator and kills.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Steady = std::chrono::steady_clock;
 
-constexpr std::uint32_t kRank = 1;  // the one with a program; it asks rank 0, if the operator is silent
+constexpr std::uint32_t kRank = 1;  // the rank with a program; it asks rank 0 when the operator is silent
 
 class DeadMan : public testing::Test {
  protected:
@@ -37,7 +37,7 @@ class DeadMan : public testing::Test {
     cluster.emplace(ranks);
     for (std::uint32_t rank = 0; rank < ranks; ++rank) start_sidecar(rank);
     const std::string here = cluster->run_dir(own_rank());
-    // In a directory of its own, where no shim lies.
+    // In a separate directory without the shim.
     std::filesystem::copy(BSP_BINARY_DIR "/bin/bsp-init", here + "/bsp-init");
     stamps = here + "/stamps";
     init = Process({here + "/bsp-init", "--", stamper(), stamps, "1", "job-r1-g1"},
@@ -85,17 +85,17 @@ class DeadMan : public testing::Test {
   std::optional<Cluster> cluster;
   Process init;
   std::string stamps;
-  Steady::time_point spoke;  // the operator, last
+  Steady::time_point spoke;  // when the operator last spoke
 };
 
 enum class Sidecar { kIsGone, kCrashLoops, kHangs };
 class CutOff : public DeadMan, public testing::WithParamInterface<Sidecar> {};
 
-// The operator, which hears nothing of the pod, starts the rank again as early as it may.
-TEST_P(CutOff, AndWithoutASidecarThatCanEndItTheProgramIsStoppedBeforeASecondCopyStarts) {
+// The operator, which hears nothing from the pod, restarts the rank as early as it may.
+TEST_P(CutOff, InitStopsTheProgramBeforeASecondCopyStarts) {
   start(3s);
   const auto again = spoke + limit_ * ((fencing::kLimit + fencing::kMargin) / fencing::kLimit);
-  // The pod is cut off: a sidecar that lives for a moment hears no other one, and so has nothing to vouch for.
+  // The pod is cut off: a sidecar that lives for a moment hears no peer, so it can't vouch for the pod.
   for (std::uint32_t rank = 0; rank < cluster->ranks(); ++rank)
     if (rank != kRank) cluster->sidecars[rank] = Process();
   if (GetParam() == Sidecar::kHangs) {
@@ -104,8 +104,8 @@ TEST_P(CutOff, AndWithoutASidecarThatCanEndItTheProgramIsStoppedBeforeASecondCop
     kill_sidecar();
     int lives = 0;
     while (GetParam() == Sidecar::kCrashLoops && Steady::now() < again) {
-      start_sidecar(kRank);                                      // it comes far enough to speak to bsp-init
-      if (++lives % 2 == 0) std::this_thread::sleep_for(500ms);  // long enough to ask them all
+      start_sidecar(kRank);                                      // it lives long enough to speak to bsp-init
+      if (++lives % 2 == 0) std::this_thread::sleep_for(500ms);  // long enough to ask all peers
       kill_sidecar();
     }
   }
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Its, CutOff, testing::Values(Sidecar::kIsGone, Sidecar:
                                                                           : "SidecarHangs";
                          });
 
-TEST_F(DeadMan, EndsAProgramThatNobodyComesBackFor) {
+TEST_F(DeadMan, KillsAProgramWhoseSidecarNeverReturns) {
   start(300ms);
   kill_sidecar();
   const int status = init.wait(60s);
@@ -134,18 +134,18 @@ TEST_F(DeadMan, EndsAProgramThatNobodyComesBackFor) {
   EXPECT_THAT(log(), HasSubstr("the program was killed: for 3 s no sidecar has vouched that this pod is not cut off"));
 }
 
-TEST_F(DeadMan, LetsTheProgramGoOnOnceASidecarVouches) {
+TEST_F(DeadMan, ContinuesTheProgramOnceASidecarVouches) {
   start(6s);
   kill_sidecar();
   wait_for("the stop", [this] { return is_stopped(); });
   auto before = count();
-  std::this_thread::sleep_for(300ms);  // nothing must happen in it
+  std::this_thread::sleep_for(300ms);  // nothing must happen in this time
   EXPECT_EQ(count(), before);
   start_sidecar(kRank);
   operator_speaks();
   wait_for_progress();
-  EXPECT_THAT(log(), HasSubstr("a sidecar vouches for this pod again: the program goes on"));
-  // And it is watched as before.
+  EXPECT_THAT(log(), HasSubstr("a sidecar vouches for this pod again: the program continues"));
+  // It is still watched.
   kill_sidecar();
   wait_for("the second stop", [this] {
     const std::string text = log();
@@ -154,7 +154,7 @@ TEST_F(DeadMan, LetsTheProgramGoOnOnceASidecarVouches) {
   });
 }
 
-TEST_F(DeadMan, LeavesARankAloneWhoseSidecarIsStartedAnew) {
+TEST_F(DeadMan, LeavesTheProgramRunningWhileItsSidecarRestarts) {
   start(3s);
   for (int times = 0; times < 3; ++times) {
     kill_sidecar();
@@ -167,7 +167,7 @@ TEST_F(DeadMan, LeavesARankAloneWhoseSidecarIsStartedAnew) {
   EXPECT_THAT(log(), Not(HasSubstr("stopped")));
 }
 
-TEST_F(DeadMan, LeavesAProgramAloneThatNoEpochHasLetIn) {
+TEST_F(DeadMan, LeavesAProgramOutsideAnEpochRunning) {
   start(500ms, 3, false);
   kill_sidecar();
   std::this_thread::sleep_for(6 * limit_);
@@ -175,8 +175,8 @@ TEST_F(DeadMan, LeavesAProgramAloneThatNoEpochHasLetIn) {
   EXPECT_THAT(log(), Not(HasSubstr("stopped")));
 }
 
-// Nobody could start it a second time: its end would have to be known first.
-TEST_F(DeadMan, LeavesTheOnlyRankOfAJobAlone) {
+// The rank couldn't be started a second time: the operator would have to know of its end first.
+TEST_F(DeadMan, LeavesTheOnlyRankOfAJobRunning) {
   start(500ms, 1);
   kill_sidecar();
   std::this_thread::sleep_for(6 * limit_);

@@ -1,5 +1,5 @@
-// Three real sidecars with a limit of five seconds: whose programs end when nobody hears of them any more, and whose do
-// not. A sidecar that is stopped (SIGSTOP) stands for a node that is cut off.
+// Three real sidecars with a limit of five seconds: which programs end when their pods are no longer heard, and which
+// don't. A stopped sidecar (SIGSTOP) stands for a node that is cut off.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ class Fencing : public testing::Test {
 
   Cluster cluster{3};
   std::vector<std::unique_ptr<FakeInit>> inits;
-  std::chrono::steady_clock::time_point spoke;  // the operator, last: then, or a little later
+  std::chrono::steady_clock::time_point spoke;  // when the operator last spoke, or a little earlier
 };
 
 TEST_F(Fencing, EndsEveryProgramThatIsCutOff) {
@@ -53,28 +53,28 @@ TEST_F(Fencing, EndsEveryProgramThatIsCutOff) {
   // It hears rank 0 all the time, which is cut off with it.
   EXPECT_THAT(inits[1]->expect(control::Kill::kVerb).text("reason"), HasSubstr("rank 0 (job-r0-g1)"));
   EXPECT_GE(std::chrono::steady_clock::now() - spoke, kShortLimit);
-  // A node that stood still as a whole: its time was over long ago.
+  // A node that was paused as a whole: its deadline passed long ago.
   cluster.sidecars[2].signal(SIGCONT);
   EXPECT_THAT(inits[2]->expect(control::Kill::kVerb).text("reason"), HasSubstr("cut off"));
 }
 
-TEST_F(Fencing, LeavesAJobAloneWhoseOperatorIsAway) {
+TEST_F(Fencing, LeavesAJobRunningWhoseOperatorIsAbsent) {
   start_all();
-  std::this_thread::sleep_for(5 * kShortLimit / 2);  // time has to pass: that is what is tested
-  // The first that any bsp-init is told is the operator's own word, which gives no reason.
+  std::this_thread::sleep_for(5 * kShortLimit / 2);  // the passing of time is what is tested
+  // The first kill that any bsp-init gets is the operator's own, which has no reason.
   for (std::uint32_t rank = 0; rank < cluster.ranks(); ++rank) {
     cluster.call(rank, wire::kKill);
     EXPECT_EQ(inits[rank]->expect(control::Kill::kVerb).text("reason"), "");
   }
 }
 
-// Rank 0 is whom the others ask, rank 2 one of those that it asks.
+// The others ask rank 0; rank 2 is one of those that it asks.
 class OneFinishes : public Fencing, public testing::WithParamInterface<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Rank, OneFinishes, testing::Values(0, 2), testing::PrintToStringParamName());
 
-TEST_P(OneFinishes, AndStaysForTheOthersWhileTheOperatorIsAway) {
+TEST_P(OneFinishes, StaysForTheOthersWhileTheOperatorIsAbsent) {
   start_all();
-  std::this_thread::sleep_for(kShortLimit / 4);  // time has to pass: that is what is tested
+  std::this_thread::sleep_for(kShortLimit / 4);  // the passing of time is what is tested
   FakeInit& finished = *inits[GetParam()];
   finished.say(control::Exited::kVerb, {{"code", "0"}, {"signal", "0"}, {"message", ""}});
   for (const auto until = spoke + 3 * kShortLimit; std::chrono::steady_clock::now() < until;)
@@ -89,7 +89,7 @@ TEST_P(OneFinishes, AndStaysForTheOthersWhileTheOperatorIsAway) {
   finished.expect(control::Bye::kVerb);
 }
 
-TEST_F(Fencing, TheLastOnesToFinishKeepEachOtherForAWhileOnly) {
+TEST_F(Fencing, FinishedRanksStayForEachOtherOnlyForALimitedTime) {
   start_all();
   std::this_thread::sleep_for(kShortLimit / 4);
   for (const auto& init : inits) init->say(control::Exited::kVerb, {{"code", "0"}, {"signal", "0"}, {"message", ""}});
@@ -101,7 +101,7 @@ TEST_F(Fencing, TheLastOnesToFinishKeepEachOtherForAWhileOnly) {
   }
 }
 
-TEST_F(Fencing, ARankThatFailedOrWhoseOperatorSpeaksIsLetGoAtOnce) {
+TEST_F(Fencing, FailedRankOrOneWithAnOperatorEndsAtOnce) {
   start_all();
   cluster.call(0, wire::kStatus);
   inits[0]->say(control::Exited::kVerb, {{"code", "0"}, {"signal", "0"}, {"message", ""}});
@@ -111,8 +111,8 @@ TEST_F(Fencing, ARankThatFailedOrWhoseOperatorSpeaksIsLetGoAtOnce) {
   inits[1]->expect(control::Bye::kVerb);
 }
 
-// What an operator asks that does not hear rank 2 itself: is it the rank or the operator's own network?
-TEST_F(Fencing, TheOperatorIsToldWhomARankHears) {
+// The request of an operator that doesn't hear rank 2: is the rank lost, or the operator's own network?
+TEST_F(Fencing, ReportsToTheOperatorWhichRanksARankHears) {
   start_all();
   auto heard_by_rank_0 = [&] {
     const auto answer =
@@ -137,7 +137,7 @@ TEST_F(Fencing, TheOperatorIsToldWhomARankHears) {
   EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
 }
 
-TEST_F(Fencing, AStrangerIsNotTold) {
+TEST_F(Fencing, RefusesReportsToAStranger) {
   start_all();
   net::Link link(cluster.identity("job-r7-g1"), {cluster.address(0), cluster.pod(0)});
   const auto answer = link.call(fencing::kAlive, nlohmann::json::object(), 5s);

@@ -15,16 +15,17 @@ namespace bsp::test {
 
 class FakeInit {
  public:
-  // Connects to <run_dir>/control and says hello.
+  // Connects to <run_dir>/control and sends hello.
   FakeInit(std::string run_dir, control::ProgramState state, uid_t program = 0);
 
   void say(std::string_view verb, std::map<std::string, std::string, std::less<>> fields = {});
-  // The next message but `fresh`, which comes at any time; its verb says what is wrong if none comes in 20 s.
+  // The next message except `fresh`, which may come at any time. If none comes in 20 s, its verb describes the
+  // problem.
   control::Message next();
-  // It must have this verb.
+  // The next message, which must have this verb.
   control::Message expect(std::string_view verb);
 
-  // What criu and bsp-init do: connects to the capture socket and offers one file after the other.
+  // Acts as criu and bsp-init: connects to the capture socket and sends one file after the other.
   class Capture {
    public:
     explicit Capture(const std::string& run_dir);

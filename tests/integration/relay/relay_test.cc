@@ -1,5 +1,5 @@
-// Two real sidecars and a checkpoint between them, the test in bsp-init's and the operator's place: what arrives is
-// whole, and every broken stream leaves both ends where they can go on. Also: who may ask for what.
+// Two real sidecars and a checkpoint between them; the test plays bsp-init and the operator. What arrives is
+// complete, and after every broken stream both ends can continue. Also tests who may send which verb.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ class Relay : public testing::Test {
   static constexpr std::uint32_t kSource = 0, kTarget = 1;
 
   void start(std::vector<std::string> source_faults = {}, std::vector<std::string> target_faults = {}) {
-    ::signal(SIGPIPE, SIG_IGN);  // a capture that is given up closes its pipes
+    ::signal(SIGPIPE, SIG_IGN);  // an abandoned capture closes its pipes
     cluster.start_sidecar(kSource, std::move(source_faults));
     cluster.start_sidecar(kTarget, std::move(target_faults));
     auto ring = collect::RingFile::open(cluster.run_dir(kSource) + "/ring");
@@ -39,7 +39,7 @@ class Relay : public testing::Test {
     wait_for(kSource, [](const wire::RankStatus& s) { return s.phase == wire::RankPhase::kStopped; });
   }
 
-  // The source's program computes; the target awaits its checkpoint and restores it by itself.
+  // The source's program computes; the target expects its checkpoint and restores it by itself.
   void start_computing() {
     ::signal(SIGPIPE, SIG_IGN);
     cluster.start_sidecar(kSource);
@@ -51,14 +51,14 @@ class Relay : public testing::Test {
     wait_for(kTarget, [](const wire::RankStatus& s) { return s.init_connected; });
     cluster.call(kTarget, wire::kReceive, {{"migration", "m1"}, {"from_pod", cluster.pod(kSource)}, {"restore", true}});
   }
-  // The gate at superstep 5, with the order to go.
+  // The gate at superstep 5, with the order to move.
   void commit_with_order() {
     cluster.call(
         kSource, wire::kCommitGate,
         {{"superstep", 5},
          {"send", {{"migration", "m1"}, {"to_pod", cluster.pod(kTarget)}, {"to_address", cluster.address(kTarget)}}}});
   }
-  // As the shim and bsp-init do it; true once the sidecar has seen it.
+  // Acts as the shim and bsp-init; true once the sidecar has noticed it.
   wire::RankStatus stop_source() {
     set_state(BSP_RANK_CLOSING);
     source->say(control::Stopped::kVerb, {{"pid", "4711"}});
@@ -108,11 +108,11 @@ class Relay : public testing::Test {
   std::optional<FakeInit> source, target;
 };
 
-TEST_F(Relay, ACheckpointArrivesWholeAndIsRestored) {
+TEST_F(Relay, CheckpointArrivesCompleteAndIsRestored) {
   constexpr std::size_t kPages = 256u << 20;
   start();
   announce();
-  announce();  // asking twice is asking once
+  announce();  // a repeated request has no effect
   send();
   send();
   source->expect(control::Dump::kVerb);
@@ -138,29 +138,29 @@ TEST_F(Relay, ACheckpointArrivesWholeAndIsRestored) {
   auto restored = wait_for(kTarget, TransferPhase::kRestored);
   EXPECT_EQ(restored.phase, wire::RankPhase::kStopped);
 
-  // The next epoch gives rank 0's place to whoever the plan names, and to nobody else.
+  // In the next epoch only the pod that the plan names gets rank 0.
   auto plan = cluster.plan(1);
   plan.members[0].pod = "job-r0-g2";
   cluster.call(kSource, wire::kPrepareEpoch, plan);
   auto refused = cluster.try_call(kSource, wire::kOpenEpoch, {{"epoch", 1}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
-  // The target's pod is in the plan: it goes on, once.
+  // The target's pod is in the plan: it continues, once.
   cluster.call(kTarget, wire::kPrepareEpoch, cluster.plan(1));
   cluster.call(kTarget, wire::kOpenEpoch, {{"epoch", 1}});
   EXPECT_EQ(target->expect(control::Continue::kVerb).text("epoch"), "1");
   target->say(control::Running::kVerb, {{"pid", "4711"}});
   EXPECT_EQ(wait_for(kTarget, [](const auto& s) { return s.phase == wire::RankPhase::kOpening; }).phase,
             wire::RankPhase::kOpening);
-  // What runs cannot be discarded.
+  // A running copy can't be discarded.
   auto late = cluster.try_call(kTarget, wire::kDiscard, {{"migration", "m1"}});
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ErrorCode::kConflict);
 }
 
-// The copy dies after its epoch is committed: a further epoch names the source. Whoever has prepared that one opens the
-// one before no more, though its openEpoch may still be on the way.
-TEST_F(Relay, ASourceThatHasSentItsImageGoesOnInTheEpochAfterItsCopys) {
+// The copy dies after its epoch is committed, so another epoch names the source. Whoever has prepared that one
+// doesn't open the previous one any more, though its openEpoch may still be in flight.
+TEST_F(Relay, SourceContinuesInTheEpochAfterItsCopys) {
   start();
   announce();
   send();
@@ -172,7 +172,7 @@ TEST_F(Relay, ASourceThatHasSentItsImageGoesOnInTheEpochAfterItsCopys) {
   source->say(control::Dumped::kVerb, {{"migration", "m1"}, {"ns", "5000"}});
   wait_for(kSource, TransferPhase::kSent);
   EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).admitted_epoch, 0u);
-  // Epoch 1 gives rank 0 to the copy; the source may hear of it or not.
+  // Epoch 1 gives rank 0 to the copy; the source may or may not hear of it.
   auto to_copy = cluster.plan(1);
   to_copy.members[0].pod = "job-r0-g2";
   cluster.call(kTarget, wire::kPrepareEpoch, to_copy);
@@ -182,8 +182,8 @@ TEST_F(Relay, ASourceThatHasSentItsImageGoesOnInTheEpochAfterItsCopys) {
   const auto late = cluster.try_call(kTarget, wire::kOpenEpoch, {{"epoch", 1}});
   ASSERT_FALSE(late) << "it was on the way for long";
   EXPECT_EQ(late.error().code, ErrorCode::kConflict);
-  EXPECT_THAT(late.error().message, testing::HasSubstr("epoch 2 was prepared since"));
-  // Also by one that does not remember who told it.
+  EXPECT_THAT(late.error().message, testing::HasSubstr("epoch 2 has been prepared"));
+  // Neither does one that doesn't remember who sent it.
   cluster.sidecars[kTarget].signal(SIGKILL);
   cluster.sidecars[kTarget].wait(10s);
   cluster.start_sidecar(kTarget);
@@ -195,17 +195,17 @@ TEST_F(Relay, ASourceThatHasSentItsImageGoesOnInTheEpochAfterItsCopys) {
   EXPECT_EQ(source->expect(control::Continue::kVerb).text("epoch"), "2");
   source->say(control::Running::kVerb, {{"pid", "4711"}});
   EXPECT_EQ(wait_for(kSource, [](const auto& s) { return s.phase == wire::RankPhase::kOpening; }).admitted_epoch, 2u);
-  EXPECT_TRUE(cluster.try_call(kSource, wire::kOpenEpoch, {{"epoch", 2}})) << "asking twice is asking once";
+  EXPECT_TRUE(cluster.try_call(kSource, wire::kOpenEpoch, {{"epoch", 2}})) << "a repeated request has no effect";
 }
 
-TEST_F(Relay, ARankThatIsToMoveGoesAsSoonAsItStopsAndIsRestoredAsSoonAsItIsThere) {
+TEST_F(Relay, OrderedRankIsSentWhenItStopsAndRestoredWhenVerified) {
   start_computing();
   commit_with_order();
-  commit_with_order();  // asking twice is asking once
+  commit_with_order();  // a repeated request has no effect
   EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).transfer.phase, TransferPhase::kIdle) << "it computes";
   EXPECT_EQ(stop_source().transfer.phase, TransferPhase::kDumping);
   EXPECT_EQ(source->expect(control::Dump::kVerb).text("migration"), "m1");
-  send();  // an operator that does not know of it
+  send();  // an operator that doesn't know of it
   {
     FakeInit::Capture capture(cluster.run_dir(kSource));
     EXPECT_TRUE(capture.file("pages-1.img", 1 << 20, 'p'));
@@ -216,11 +216,11 @@ TEST_F(Relay, ARankThatIsToMoveGoesAsSoonAsItStopsAndIsRestoredAsSoonAsItIsThere
   cluster.call(kTarget, wire::kRestore, {{"migration", "m1"}});
   target->say(control::Restored::kVerb, {{"migration", "m1"}, {"pid", "4711"}, {"ns", "7"}});
   EXPECT_EQ(wait_for(kTarget, TransferPhase::kRestored).phase, wire::RankPhase::kStopped)
-      << "it goes on with an epoch only";
+      << "it continues only with an epoch";
   EXPECT_EQ(wait_for(kSource, TransferPhase::kSent).phase, wire::RankPhase::kStopped);
 }
 
-TEST_F(Relay, AGateThatIsTakenBackTakesTheOrderWithIt) {
+TEST_F(Relay, CancelledGateCancelsItsOrder) {
   start_computing();
   commit_with_order();
   cluster.call(kSource, wire::kCancelGate, {{"superstep", 5}});
@@ -229,14 +229,14 @@ TEST_F(Relay, AGateThatIsTakenBackTakesTheOrderWithIt) {
   source->expect(control::Dump::kVerb);
 }
 
-TEST_F(Relay, AnotherGateWithoutAnOrderEndsTheOneBefore) {
+TEST_F(Relay, NextGateWithoutAnOrderEndsThePreviousOrder) {
   start_computing();
   commit_with_order();
   cluster.call(kSource, wire::kCommitGate, {{"superstep", 5}});
   EXPECT_EQ(stop_source().transfer.phase, TransferPhase::kIdle);
 }
 
-TEST_F(Relay, AnOrderDiesWithItsSidecar) {
+TEST_F(Relay, OrderIsLostWithItsSidecar) {
   start_computing();
   commit_with_order();
   cluster.sidecars[kSource].signal(SIGKILL);
@@ -248,7 +248,7 @@ TEST_F(Relay, AnOrderDiesWithItsSidecar) {
   source->expect(control::Dump::kVerb);
 }
 
-TEST_F(Relay, AnUnreadableOrderCommitsNothing) {
+TEST_F(Relay, InvalidOrderCommitsNothing) {
   start_computing();
   auto answer = cluster.try_call(kSource, wire::kCommitGate, {{"superstep", 5}, {"send", {{"migration", "m1"}}}});
   ASSERT_FALSE(answer);
@@ -256,7 +256,7 @@ TEST_F(Relay, AnUnreadableOrderCommitsNothing) {
   EXPECT_EQ(cluster.call(kSource, wire::kStatus).header["gate_superstep"], 0);
 }
 
-TEST_F(Relay, AFailedDumpFailsAtBothEnds) {
+TEST_F(Relay, FailedDumpFailsAtBothEnds) {
   start();
   announce();
   send();
@@ -270,20 +270,20 @@ TEST_F(Relay, AFailedDumpFailsAtBothEnds) {
   EXPECT_NE(wait_for(kTarget, TransferPhase::kFailed).transfer.error.find("io_uring"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(received("pages-1.img")));
   EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).phase, wire::RankPhase::kStopped);
-  // The same move may be tried again.
+  // The same move may be retried.
   announce();
   send();
   source->expect(control::Dump::kVerb);
 }
 
-TEST_F(Relay, ATargetThatDoesNotExpectItRefuses) {
+TEST_F(Relay, TargetRefusesAnUnexpectedCheckpoint) {
   start();
   send();
   EXPECT_NE(wait_for(kSource, TransferPhase::kFailed).transfer.error.find("no checkpoint of migration m1"),
             std::string::npos);
 }
 
-TEST_F(Relay, ATargetKilledInTheMiddleMakesCriuLetGo) {
+TEST_F(Relay, KilledTargetMakesCriuDetach) {
   start({}, {"BSP_FAULTS=transfer.receiving=kill"});
   announce();
   send();
@@ -292,12 +292,12 @@ TEST_F(Relay, ATargetKilledInTheMiddleMakesCriuLetGo) {
   (void)capture.file("pages-1.img", 256u << 20, 'p');
   source->expect(control::Abandon::kVerb);
   EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).transfer.phase, TransferPhase::kDumping)
-      << "failed is told only when criu has let go";
+      << "failed is reported only when criu has detached";
   source->say(control::DumpFailed::kVerb, {{"migration", "m1"}, {"message", "killed"}});
   wait_for(kSource, TransferPhase::kFailed);
 }
 
-TEST_F(Relay, ASourceKilledInTheMiddleLeavesNoFiles) {
+TEST_F(Relay, KilledSourceLeavesNoFiles) {
   start({"BSP_FAULTS=transfer.streaming=kill"});
   announce();
   send();
@@ -306,7 +306,7 @@ TEST_F(Relay, ASourceKilledInTheMiddleLeavesNoFiles) {
   (void)capture.file("pages-1.img", 64u << 20, 'p');
   wait_for(kTarget, TransferPhase::kFailed);
   EXPECT_FALSE(std::filesystem::exists(received("pages-1.img")));
-  // The source's sidecar comes back, knows that the stream is lost and that its program is still stopped.
+  // The source's sidecar comes back and knows that the stream is lost and that its program is still stopped.
   cluster.sidecars[kSource].wait(10s);
   cluster.start_sidecar(kSource);
   FakeInit again(cluster.run_dir(kSource), control::ProgramState::kDumping);
@@ -316,7 +316,7 @@ TEST_F(Relay, ASourceKilledInTheMiddleLeavesNoFiles) {
   EXPECT_EQ(status.transfer.phase, TransferPhase::kFailed);
 }
 
-TEST_F(Relay, ADiscardEndsAStreamUnderWay) {
+TEST_F(Relay, DiscardEndsAnActiveStream) {
   start();
   announce();
   send();
@@ -332,7 +332,7 @@ TEST_F(Relay, ADiscardEndsAStreamUnderWay) {
   wait_for(kSource, TransferPhase::kFailed);
 }
 
-TEST_F(Relay, OnlyTheOperatorMayAsk) {
+TEST_F(Relay, OnlyTheOperatorMaySendItsVerbs) {
   start();
   net::Link stranger(cluster.identity("job-r9-g1"), {cluster.address(kSource), cluster.pod(kSource)});
   for (const char* verb : {wire::kStatus, wire::kKill, wire::kOpenEpoch, wire::kReport, wire::kGather}) {
@@ -347,7 +347,7 @@ TEST_F(Relay, OnlyTheOperatorMayAsk) {
   EXPECT_FALSE(member.call(wire::kCheckpoint, {{"migration", "m1"}}, 5s));
 }
 
-TEST_F(Relay, AnUnknownVerbIsRefused) {
+TEST_F(Relay, UnknownVerbIsRefused) {
   start();
   cluster.prepare(0);
   net::Link member(cluster.identity(cluster.pod(kTarget)), {cluster.address(kSource), cluster.pod(kSource)});
@@ -386,33 +386,33 @@ TEST_F(Relay, TheGateIsArmedThenCommitted) {
   EXPECT_EQ(status->gate_superstep, 8u);
   EXPECT_TRUE(status->gate_committed);
   // Only the ranks together may drop it: until they have, it stays, and can't be committed again.
-  EXPECT_EQ(error(wire::kCancelGate, 7), "ok");  // another gate: nothing happens
+  EXPECT_EQ(error(wire::kCancelGate, 7), "ok");  // another gate: no effect
   EXPECT_EQ(error(wire::kCommitGate, 8), "ok");
   EXPECT_EQ(error(wire::kCancelGate, 8), "ok");
   EXPECT_EQ(error(wire::kCommitGate, 8), "Conflict");
   EXPECT_EQ(cluster.call(kTarget, wire::kStatus).header["gate_superstep"], 8);
 }
 
-TEST_F(Relay, ALostArmIsMadeUpForByTheCommit) {
+TEST_F(Relay, CommitMakesUpForALostArm) {
   start();
   EXPECT_TRUE(cluster.try_call(kTarget, wire::kCommitGate, {{"superstep", 5}}));
   EXPECT_TRUE(cluster.call(kTarget, wire::kStatus).header["gate_committed"].get<bool>());
 }
 
-// A rank is in MPI_Session_init when its sidecar is killed, and its PMIx server with it: it would wait forever, and the
-// others for it.
-TEST_F(Relay, AProgramThatOpensAnEpochWithASidecarBeforeThisOneIsEnded) {
+// A rank is in MPI_Session_init when its sidecar is killed, and its PMIx server with it: it would wait for ever, and
+// the others for it.
+TEST_F(Relay, ProgramOpeningAnEpochWithAPreviousSidecarIsKilled) {
   lose_sidecar_while_opening();
   EXPECT_THAT(source->expect(control::Kill::kVerb).text("reason"), testing::HasSubstr("while MPI opened epoch 0"));
 }
 
-TEST_F(Relay, AProgramThatHasOpenedItsEpochOutlivesItsSidecar) {
+TEST_F(Relay, ProgramWithAnOpenEpochOutlivesItsSidecar) {
   lose_sidecar_while_opening();
   wait_for(kSource, [](const auto& s) { return s.init_connected && s.phase == wire::RankPhase::kOpening; });
   set_state(BSP_RANK_RUNNING);
-  std::this_thread::sleep_for(4s);  // longer than it had
+  std::this_thread::sleep_for(4s);  // longer than its limit
   cluster.call(kSource, wire::kKill);
-  EXPECT_EQ(source->expect(control::Kill::kVerb).text("reason"), "") << "nobody but the operator ended it";
+  EXPECT_EQ(source->expect(control::Kill::kVerb).text("reason"), "") << "only the operator ended it";
 }
 
 }  // namespace

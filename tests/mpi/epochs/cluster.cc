@@ -133,7 +133,7 @@ Cluster::~Cluster() {
 std::string Cluster::run_dir(std::uint32_t rank) const { return directory_ + "/rank" + std::to_string(rank); }
 std::string Cluster::pod(std::uint32_t rank) const { return "job-r" + std::to_string(rank) + "-g1"; }
 std::string Cluster::address(std::uint32_t rank) const {
-  // Loopback addresses of this process' own, so that test programs can run side by side; and of this cluster's.
+  // Loopback addresses unique to this process and cluster, so that test programs can run in parallel.
   unsigned own = static_cast<unsigned>(::getpid());
   return std::format("127.{}.{}.{}:7600", 1 + own / 250 % 250, own % 250, 20 * number_ + rank + 1);
 }

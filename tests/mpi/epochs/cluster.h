@@ -1,5 +1,5 @@
 // A job's sidecars as processes on loopback, each with its certificate and run directory, and an operator's
-// connection to each. Everything ends with the object.
+// connection to each. The destructor ends all of them.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 
 namespace bsp::test {
 
-// A child process; killed and reaped at the end. Its stdout can be read line by line.
+// A child process; killed and reaped by the destructor. Its stdout can be read line by line.
 class Process {
  public:
   Process() = default;
@@ -24,9 +24,9 @@ class Process {
   Process& operator=(Process&& other) noexcept;
   ~Process();
 
-  // The next line of stdout; empty if none came within `limit` or it has ended.
+  // The next line of stdout; empty if none came within `limit` or the process has ended.
   std::string read_line(std::chrono::milliseconds limit);
-  // The status of waitpid, once it has ended; -1 if it hasn't within `limit`.
+  // The status from waitpid once it has ended; -1 if it hasn't within `limit`.
   int wait(std::chrono::milliseconds limit);
   void signal(int number);
   [[nodiscard]] bool running() const { return pid_ > 0; }
@@ -48,7 +48,7 @@ class Cluster {
   Cluster& operator=(const Cluster&) = delete;
 
   void start_sidecar(std::uint32_t rank, std::vector<std::string> environment = {});
-  // The operator's request; fails the test if it is refused.
+  // Sends the operator's request; fails the test if it is refused.
   net::Answer call(std::uint32_t rank, const char* verb, nlohmann::json fields = nlohmann::json::object());
   Result<net::Answer> try_call(std::uint32_t rank, const char* verb, nlohmann::json fields = nlohmann::json::object());
   void prepare(std::uint64_t epoch);
@@ -66,7 +66,7 @@ class Cluster {
 
  private:
   std::string directory_;
-  unsigned number_ = 0;  // among the clusters of this process
+  unsigned number_ = 0;  // index among the clusters of this process
   net::PemPair ca_;
   std::vector<std::unique_ptr<net::Link>> links_;
 };

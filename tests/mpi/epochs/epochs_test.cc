@@ -1,5 +1,5 @@
-// Many MPI epochs, one after the other, with the same sidecar processes and the same programs: real Open MPI on real
-// PMIx servers, on loopback. Each epoch's results are right, and nothing grows: not the descriptors, not the memory.
+// Many consecutive MPI epochs with the same sidecar processes and the same programs: real Open MPI on real PMIx
+// servers, on loopback. Each epoch's results are correct, and neither descriptors nor memory grow.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -46,7 +46,7 @@ struct Case {
 
 class Epochs : public testing::TestWithParam<Case> {};
 
-TEST_P(Epochs, RightResultsAndNothingGrows) {
+TEST_P(Epochs, GiveCorrectResultsWithoutGrowth) {
   const auto [ranks, epochs] = GetParam();
   Cluster cluster(ranks);
   std::vector<Process> programs;
@@ -55,7 +55,7 @@ TEST_P(Epochs, RightResultsAndNothingGrows) {
 
   std::vector<int> program_fds(ranks), sidecar_fds(ranks);
   std::vector<long> sidecar_kib(ranks);
-  const int settled = 4;  // first epochs fill caches, connections are made
+  const int settled = 4;  // the first epochs fill caches and establish connections
   double open_us = 0, close_us = 0;
   for (int e = 0; e < epochs; ++e) {
     cluster.prepare(static_cast<std::uint64_t>(e));
@@ -81,7 +81,7 @@ TEST_P(Epochs, RightResultsAndNothingGrows) {
               epochs);
   for (std::uint32_t r = 0; r < ranks; ++r) {
     EXPECT_EQ(programs[r].wait(30s), 0);
-    // One connection may be in the making or just gone.
+    // One connection may be in progress or just closed.
     EXPECT_LE(cluster.sidecars[r].open_descriptors(), sidecar_fds[r] + 2);
     EXPECT_LE(cluster.sidecars[r].resident_kib(), sidecar_kib[r] + 1024);
   }
@@ -90,9 +90,9 @@ TEST_P(Epochs, RightResultsAndNothingGrows) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Epochs, testing::Values(Case{2, 40}, Case{4, 20}, Case{8, 8}),
                          [](const auto& tested) { return std::to_string(tested.param.ranks) + "ranks"; });
 
-// A sidecar is killed while its rank computes in an open epoch, and started again: the program goes on, closes its
+// A sidecar is killed while its rank computes in an open epoch, and restarted: the program continues, closes its
 // session without its PMIx server, and opens the next epoch with the new one.
-TEST(Epochs, ASidecarMayDieWhileAnEpochIsOpen) {
+TEST(Epochs, SurviveASidecarKilledInAnOpenEpoch) {
   constexpr std::uint32_t kRanks = 3;
   Cluster cluster(kRanks);
   std::vector<Process> programs;
@@ -121,8 +121,8 @@ TEST(Epochs, ASidecarMayDieWhileAnEpochIsOpen) {
   for (std::uint32_t r = 0; r < kRanks; ++r) EXPECT_EQ(programs[r].wait(30s), 0);
 }
 
-// Epoch 0 is open, but the program has not come to MPI_Init when its sidecar is killed: it finds a new descriptor.
-TEST(Epochs, ASidecarMayDieBeforeTheProgramComes) {
+// Epoch 0 is open, but the program has not reached MPI_Init when its sidecar is killed: it finds a new descriptor.
+TEST(Epochs, SurviveASidecarKilledBeforeMpiInit) {
   Cluster cluster(2);
   for (std::uint32_t r : {0u, 1u}) cluster.start_sidecar(r);
   cluster.prepare(0);
@@ -131,14 +131,14 @@ TEST(Epochs, ASidecarMayDieBeforeTheProgramComes) {
   cluster.sidecars[1].wait(10s);
   std::filesystem::rename(cluster.run_dir(1) + "/epoch", cluster.run_dir(1) + "/epoch.old");
   cluster.start_sidecar(1);
-  FakeInit init(cluster.run_dir(1), control::ProgramState::kRunning);  // the descriptor waits for the program's uid
+  FakeInit init(cluster.run_dir(1), control::ProgramState::kRunning);  // the descriptor needs the program's uid
   std::vector<Process> programs;
   for (std::uint32_t r : {0u, 1u}) programs.push_back(start_rank(cluster, r, 1));
   for (std::uint32_t r : {0u, 1u}) ASSERT_EQ(parse(programs[r].read_line(60s)).epoch, 0) << cluster.log(r);
 }
 
-// The program has a uid of its own, which the sidecar learns from bsp-init: neither needs the other's rights.
-TEST(Epochs, TheProgramMayBeAnotherUser) {
+// The program has its own uid, which the sidecar learns from bsp-init: neither needs the other's permissions.
+TEST(Epochs, AllowAProgramWithAnotherUid) {
   constexpr uid_t kNobody = 65534;
   Cluster cluster(2);
   std::vector<FakeInit> inits;
@@ -149,7 +149,7 @@ TEST(Epochs, TheProgramMayBeAnotherUser) {
     programs.push_back(start_rank(cluster, r, 2, nullptr, kNobody));
   }
   for (std::uint32_t r : {0u, 1u}) {
-    bool connected = false;  // the hello was read
+    bool connected = false;  // the hello was received
     for (int i = 0; i < 1000 && !connected; ++i)
       connected = cluster.call(r, wire::kStatus).header["init_connected"].get<bool>();
     ASSERT_TRUE(connected);
@@ -162,8 +162,8 @@ TEST(Epochs, TheProgramMayBeAnotherUser) {
   for (std::uint32_t r : {0u, 1u}) EXPECT_EQ(programs[r].wait(30s), 0);
 }
 
-// A rank's program never comes: whoever waits for it is told when its sidecar says that it has gone.
-TEST(Epochs, AFenceDoesNotWaitForADeadMember) {
+// A rank's program never comes: whoever waits for it gets an error once its sidecar reports that it has ended.
+TEST(Epochs, FailAFenceWithADeadMember) {
   Cluster cluster(2);
   for (std::uint32_t r : {0u, 1u}) cluster.start_sidecar(r);
   cluster.prepare(0);

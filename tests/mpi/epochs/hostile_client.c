@@ -1,6 +1,6 @@
-/* hostile_client RUN_DIR: a PMIx client that uses the library as nobody should: in groups and fences of both ranks it hands
- * over values of every type that the library can pack, under the keys that a server looks at. It prints "survived" and how
- * many of its calls were refused. */
+/* hostile_client RUN_DIR: a PMIx client that misuses the library. In groups and fences of both ranks it passes values
+ * of every type that the library can pack, under the keys that a server reads. It prints "survived" and how many of
+ * its calls were refused. */
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
       PMIX_LOAD_KEY(info.key, keys[k]);
       if (t < kPlain) {
         info.value.type = plain[t];
-        /* A timeout must be short, as both wait for it; the others are addresses and lengths, if they were taken for them. */
+        /* A timeout must be short, as both wait for it; the others are addresses and lengths, if taken as such. */
         memset(&info.value.data, !strcmp(keys[k], PMIX_TIMEOUT) ? 0x01 : 0x41, 8);
         if (plain[t] == PMIX_BOOL) info.value.data.flag = 1;
       } else if (t == kPlain) {
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
       ++calls;
       if (PMIx_Fence(both, 2, &info, 1) != PMIX_SUCCESS) ++refused;
     }
-  /* A part that no message to all could hold. */
+  /* A part that doesn't fit into a message to all. */
   for (int i = 0; i < 3; ++i) {
     pmix_value_t value;
     char key[32];

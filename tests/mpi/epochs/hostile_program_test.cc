@@ -1,6 +1,6 @@
-// A program that does what it likes with all that it shares with its sidecar, while a real sidecar works on it: the ring is
-// scribbled on, shortened and removed, names in the run directory become FIFOs, links and directories. The sidecar neither
-// hangs nor crashes nor grows, and still ends the program of a pod that is cut off.
+// A program that misuses everything it shares with a real sidecar: it overwrites, truncates and removes the ring, and
+// replaces names in the run directory by FIFOs, links and directories. The sidecar neither hangs nor crashes nor
+// grows, and still ends the program of a pod that is cut off.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -41,7 +41,7 @@ class HostileProgram : public testing::Test {
   }
   [[nodiscard]] fs::path in_run_dir(std::string_view name) const { return fs::path(cluster_.run_dir(1)) / name; }
 
-  // Every verb that looks at the ring, in a state that means nothing; refusals are as good as answers.
+  // Sends every verb that reads the ring, in random states; refusals are as good as answers.
   void ask_everything(std::mt19937_64& random) {
     for (const char* verb : {wire::kStatus, wire::kReport, wire::kArmGate, wire::kCommitGate, wire::kCancelGate}) {
       auto answer = cluster_.try_call(1, verb, {{"since", random()}, {"superstep", random() >> (random() % 64)}});
@@ -56,7 +56,7 @@ class HostileProgram : public testing::Test {
     ASSERT_TRUE(answer) << answer.error().message << "\n" << cluster_.log(1);
     EXPECT_LT(cluster_.sidecars[1].resident_kib(), kib_ + (16 << 10));
   }
-  // Neither the operator nor rank 0 speaks any more.
+  // Neither the operator nor rank 0 is heard any more.
   void expect_fenced() {
     cluster_.sidecars[0] = {};
     const auto deadline = std::chrono::steady_clock::now() + 60s;
@@ -72,7 +72,7 @@ class HostileProgram : public testing::Test {
   long kib_ = 0;
 };
 
-TEST_F(HostileProgram, ScribblesOnTheRing) {
+TEST_F(HostileProgram, OverwritesTheRing) {
   const Fd fd(::open(in_run_dir("ring").c_str(), O_RDWR));
   auto* const ring =
       static_cast<std::uint64_t*>(::mmap(nullptr, sizeof(bsp_ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0));
@@ -82,7 +82,7 @@ TEST_F(HostileProgram, ScribblesOnTheRing) {
     std::mt19937_64 random(4);
     constexpr std::size_t kWords = sizeof(bsp_ring) / 8, kHeader = offsetof(bsp_ring, records) / 8;
     while (!enough) {
-      // Mostly the header, with values that mean something: small, all bits, one bit, near the ends.
+      // Mostly the header, with plausible values: small, all bits, one bit, near the limits.
       const std::size_t at = random() % 4 != 0 ? random() % kHeader : random() % kWords;
       const std::uint64_t value[] = {random() % 8, ~random() % 8, 1ull << (random() % 64), random(), ~0ull, 0};
       __atomic_store_n(ring + at, value[random() % std::size(value)], __ATOMIC_RELAXED);
@@ -91,14 +91,14 @@ TEST_F(HostileProgram, ScribblesOnTheRing) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 300 && !HasFailure(); ++round) ask_everything(random);
   expect_alive();
-  // It goes on meanwhile, but says at last that the program runs.
+  // The program keeps writing meanwhile, but finally reports that it is running.
   expect_fenced();
   enough = true;
   scribbler.join();
   ::munmap(ring, sizeof(bsp_ring));
 }
 
-TEST_F(HostileProgram, ShortensTheRing) {
+TEST_F(HostileProgram, TruncatesTheRing) {
   std::mt19937_64 random(6);
   for (const off_t size : {off_t{4096}, off_t{100}, off_t{0}}) {
     ASSERT_EQ(::truncate(in_run_dir("ring").c_str(), size), 0);
@@ -113,7 +113,7 @@ TEST_F(HostileProgram, ShortensTheRing) {
   expect_fenced();
 }
 
-TEST_F(HostileProgram, PutsSomethingElseInThePlaceOfEveryFile) {
+TEST_F(HostileProgram, ReplacesEveryFile) {
   std::mt19937_64 random(7);
   const auto put = [&](const fs::path& path) {
     std::error_code ignored;
@@ -129,7 +129,7 @@ TEST_F(HostileProgram, PutsSomethingElseInThePlaceOfEveryFile) {
         fs::create_directory(path, ignored);
         break;
       default:
-        break;  // it is gone
+        break;  // it has ended
     }
   };
   for (int round = 0; round < 20 && !HasFailure(); ++round) {
@@ -148,8 +148,8 @@ TEST_F(HostileProgram, PutsSomethingElseInThePlaceOfEveryFile) {
   expect_fenced();
 }
 
-// What a sidecar finds that is started then: it starts, or says in a sentence why it can't; it never waits.
-TEST_F(HostileProgram, LeavesATrapForTheNextSidecar) {
+// What a sidecar finds that is started then: it starts, or exits with an error; it never waits.
+TEST_F(HostileProgram, ReplacesFilesBeforeTheNextSidecarStarts) {
   std::mt19937_64 random(8);
   for (const char* name : {"ring", "sidecar/state", "sidecar/fresh", "epoch"})
     for (int kind = 0; kind < 4; ++kind) {
@@ -162,7 +162,7 @@ TEST_F(HostileProgram, LeavesATrapForTheNextSidecar) {
       if (kind == 2) fs::create_directory(path);
       if (kind == 3) std::ofstream(path) << std::string(1 << 20, '[');
       if (kind == 2 && std::string_view(name) == "ring") {
-        // Nothing can take the place of a directory.
+        // A directory can't be replaced.
         Process alone({BSP_BINARY_DIR "/bin/bsp-sidecar"},
                       {std::format("{}=1", names::kEnvRank), std::format("{}=2", names::kEnvRanks),
                        std::format("{}={}", names::kEnvPod, cluster_.pod(1)),
@@ -180,8 +180,9 @@ TEST_F(HostileProgram, LeavesATrapForTheNextSidecar) {
     }
 }
 
-TEST_F(HostileProgram, SendsControlMessagesWithoutEnd) {
-  // As root in its container it can: who connects may be bsp-init. Several senders on one socket keep it full.
+TEST_F(HostileProgram, FloodsTheControlSocket) {
+  // A program that is root in its container can do this: it may connect as bsp-init. Several senders on one socket
+  // keep it full.
   std::atomic<bool> enough = false;
   FakeInit flood(cluster_.run_dir(1), control::ProgramState::kRunning);
   std::vector<std::thread> senders;
@@ -196,7 +197,7 @@ TEST_F(HostileProgram, SendsControlMessagesWithoutEnd) {
   for (std::thread& sender : senders) sender.join();
 }
 
-TEST_F(HostileProgram, UsesThePmixLibraryAsNobodyShould) {
+TEST_F(HostileProgram, MisusesThePmixLibrary) {
   init_.reset();
   FakeInit other(cluster_.run_dir(0), control::ProgramState::kRunning);
   std::vector<Process> clients;
@@ -215,7 +216,7 @@ TEST_F(HostileProgram, UsesThePmixLibraryAsNobodyShould) {
   }
 }
 
-TEST(Liveness, AnswersFromTheLoopAndDropsWhoSaysNothing) {
+TEST(Liveness, AnswersFromTheLoopAndDropsIdleConnections) {
   Cluster cluster(1);
   const std::string address = cluster.address(0).substr(0, cluster.address(0).find(':')) + ":7601";
   cluster.start_sidecar(0, {std::format("{}={}", names::kEnvLiveness, address)});
@@ -226,7 +227,7 @@ TEST(Liveness, AnswersFromTheLoopAndDropsWhoSaysNothing) {
     EXPECT_TRUE(net::finish_connect(socket.get()));
     return socket;
   };
-  // As the kubelet asks; empty if no answer comes.
+  // Probes like the kubelet; empty if no answer comes.
   const auto probe = [&](int limit_ms) {
     const Fd socket = connected();
     const std::string_view request = "GET / HTTP/1.1\r\nHost: 10.0.0.1:7601\r\nUser-Agent: kube-probe/1.36\r\n\r\n";
@@ -242,7 +243,7 @@ TEST(Liveness, AnswersFromTheLoopAndDropsWhoSaysNothing) {
   for (int i = 0; i < 100; ++i) silent.push_back(connected());
   EXPECT_TRUE(probe(10'000).starts_with("HTTP/1.1 200 OK\r\n"));
   EXPECT_LT(cluster.sidecars[0].open_descriptors(), 60);
-  // A loop that does not turn answers nobody, although the kernel still takes connections.
+  // A loop that doesn't run answers no request, although the kernel still accepts connections.
   cluster.sidecars[0].signal(SIGSTOP);
   EXPECT_EQ(probe(1'000), "");
   cluster.sidecars[0].signal(SIGCONT);

@@ -1,8 +1,9 @@
 /* epochs_rank RUN_DIR EPOCHS [hold]: a rank that opens and closes one MPI session after the other, each from the epoch
- * descriptor its sidecar has written, and talks to its neighbours in each. For each epoch it prints one line:
+ * descriptor that its sidecar has written, and communicates with its neighbours in each. For each epoch it prints one
+ * line:
  *   epoch <n> sum <result of ten allreduces> open_us <us> close_us <us> fds <open descriptors>
- * With `hold` it prints "holding <n>" before it closes epoch n and waits for the file RUN_DIR/go.<n>.
- * It does by hand, in few lines, what the shim does in earnest. */
+ * With `hold` it prints "holding <n>" before it closes epoch n and waits for the file RUN_DIR/go.<n>. It is a minimal
+ * version of what the shim does. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -20,7 +21,7 @@ static long long now_us(void) {
   return t.tv_sec * 1000000ll + t.tv_nsec / 1000;
 }
 
-/* Puts the descriptor's PMIX_ variables into the environment; 0 if it is not the one of `epoch` yet. */
+/* Puts the descriptor's PMIX_ variables into the environment; 0 if it isn't that of `epoch` yet. */
 static int load_descriptor(const char* path, int epoch) {
   char line[8192];
   int right = 0;
@@ -38,7 +39,7 @@ static int load_descriptor(const char* path, int epoch) {
   return right;
 }
 
-/* Marks the open descriptors, or closes those that are open now and were not marked; returns how many stay. */
+/* Records the open descriptors, or closes those that are open now and were not recorded; returns how many stay. */
 static int descriptors(char* marked, int clean) {
   int list[4096], n = 0, kept = 0;
   DIR* d = opendir("/proc/self/fd");
@@ -56,8 +57,8 @@ static int descriptors(char* marked, int clean) {
   return kept;
 }
 
-/* Open MPI takes any PMIx event it has no better idea of as fatal, the loss of its server too. We can live without
- * it until the next epoch, so this handler, which comes before Open MPI's default one, ends the matter. */
+/* Open MPI treats unknown PMIx events as fatal, including the loss of its server. A rank needs no server until the
+ * next epoch, so this handler, which precedes Open MPI's default one, swallows the event. */
 static void on_lost_server(size_t id, pmix_status_t status, const pmix_proc_t* source, pmix_info_t info[], size_t n,
                            pmix_info_t results[], size_t m, pmix_event_notification_cbfunc_fn_t done, void* data) {
   (void)id, (void)status, (void)source, (void)info, (void)n, (void)results, (void)m;
@@ -98,7 +99,7 @@ int main(int argc, char** argv) {
     MPI_Sendrecv(out, bytes, MPI_CHAR, (rank + 1) % size, 0, in, bytes, MPI_CHAR, (rank + size - 1) % size, 0, world,
                  MPI_STATUS_IGNORE);
     if (in[0] != (char)((rank + size - 1) % size)) return 3;
-    /* A second communicator needs a context id of its own. */
+    /* A second communicator needs its own context id. */
     MPI_Comm half;
     MPI_Comm_split(world, rank % 2, rank, &half);
     MPI_Barrier(half);
@@ -109,7 +110,7 @@ int main(int argc, char** argv) {
       printf("holding %d\n", epoch);
       fflush(stdout);
       while (access(go, F_OK) != 0) usleep(1000);
-      MPI_Barrier(world); /* the connections between the ranks do not need the sidecars */
+      MPI_Barrier(world); /* the connections between the ranks don't need the sidecars */
     }
     /* Open MPI 5.0 opens this framework twice and closes it once. */
     int (*framework_close)(void*);

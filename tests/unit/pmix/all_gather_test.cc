@@ -1,4 +1,4 @@
-// What an all-gather takes from its own program and from other ranks' sidecars: no more than the whole of it may be.
+// What an all-gather accepts from its own program and from other ranks' sidecars: bounded by the size of the whole.
 #include "sidecar/agent/pmix/all_gather.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ struct World {
   explicit World(std::uint32_t size, std::uint32_t rank = 0)
       : gather(loop, 1, rank, size,
                [](std::uint32_t, std::string_view, nlohmann::json, std::string, net::LinkPeer::Done) {}) {}
-  // What a collective of our own program ended with; "" while it has not.
+  // The result of a collective of the local program; "" while it is pending.
   std::string enter(std::string key, std::vector<std::uint32_t> members, std::string data) {
     auto said = std::make_shared<std::string>();
     gather.enter(std::move(key), std::move(members), std::move(data),
@@ -24,13 +24,12 @@ struct World {
   AllGather gather;
 };
 
-TEST(AllGather, APartLargerThanTheWholeCanBeIsRefusedToTheProgram) {
+TEST(AllGather, PartBeyondItsShareIsRefused) {
   World few(2), many(1000);
-  EXPECT_EQ(few.enter("fence", {}, std::string(kMostPart, 'x')), "");
-  EXPECT_NE(few.enter("fence", {}, std::string(kMostPart + 1, 'x')), "");
+  EXPECT_EQ(few.enter("fence", {}, std::string(kMaxPart, 'x')), "");
+  EXPECT_NE(few.enter("fence", {}, std::string(kMaxPart + 1, 'x')), "");
   EXPECT_EQ(many.enter("fence", {}, std::string(60'000, 'x')), "");
-  EXPECT_NE(many.enter("fence", {}, std::string(70'000, 'x')), "")
-      << "a thousand of these are more than a message holds";
+  EXPECT_NE(many.enter("fence", {}, std::string(70'000, 'x')), "") << "a thousand of these exceed a message";
 }
 
 TEST(AllGather, MembersThatDoNotExist) {
@@ -41,33 +40,33 @@ TEST(AllGather, MembersThatDoNotExist) {
   EXPECT_EQ(world.enter("group/a", {0}, ""), "done");
 }
 
-TEST(AllGather, APeerCannotMakeItHoldWithoutEnd) {
+TEST(AllGather, PeerCantExhaustMemory) {
   World world(4);
-  EXPECT_FALSE(world.gather.gather("fence#0", 1, std::string(kMostPart + 1, 'x')));
+  EXPECT_FALSE(world.gather.gather("fence#0", 1, std::string(kMaxPart + 1, 'x')));
   EXPECT_FALSE(world.gather.gather("fence#0", 4, "x"));
   EXPECT_FALSE(world.gather.gather(std::string(1 << 20, 'k'), 1, "x"));
   std::size_t taken = 0;
   for (int n = 0; n < 10'000; ++n)
-    taken += world.gather.gather("fence#" + std::to_string(n), 1, std::string(kMostPart, 'x')).has_value();
+    taken += world.gather.gather("fence#" + std::to_string(n), 1, std::string(kMaxPart, 'x')).has_value();
   EXPECT_LE(taken, 128u) << "of a MiB each";
   World small(4);
   taken = 0;
   for (int n = 0; n < 10'000; ++n) taken += small.gather.gather("fence#" + std::to_string(n), 1, "x").has_value();
   EXPECT_LE(taken, 1024u);
-  // An honest one that is under way goes on.
+  // An honest pending one still completes.
   EXPECT_TRUE(small.gather.gather("fence#0", 2, "x"));
 }
 
-TEST(AllGather, WhatHasEndedIsNotHeldAnyMore) {
+TEST(AllGather, EndedCollectiveReleasesItsParts) {
   World world(2);
   for (int n = 0; n < 300; ++n) {
-    ASSERT_TRUE(world.gather.gather("fence#" + std::to_string(n), 1, std::string(kMostPart, 'x'))) << n;
-    ASSERT_EQ(world.enter("fence", {}, std::string(kMostPart, 'y')), "done") << n;
+    ASSERT_TRUE(world.gather.gather("fence#" + std::to_string(n), 1, std::string(kMaxPart, 'x'))) << n;
+    ASSERT_EQ(world.enter("fence", {}, std::string(kMaxPart, 'y')), "done") << n;
   }
 }
 
-// What 100,000 collectives of a long epoch leave behind; sanitizers' allocators say nothing.
-TEST(AllGather, WhatHasEndedIsNotRemembered) {
+// What 100,000 collectives of a long epoch leave behind; doesn't apply to sanitizers' allocators.
+TEST(AllGather, EndedCollectiveLeavesNothingBehind) {
   World world(2);
   world.enter("fence", {}, "");
   EXPECT_TRUE(world.gather.gather("fence#0", 1, ""));
@@ -80,7 +79,7 @@ TEST(AllGather, WhatHasEndedIsNotRemembered) {
   EXPECT_LT(held, 64 << 10);
 }
 
-TEST(AllGather, APartThatComesAgainAfterTheEndBeginsNothing) {
+TEST(AllGather, RepeatedPartAfterTheEndIsIgnored) {
   World world(2);
   ASSERT_TRUE(world.gather.gather("fence#0", 1, "x"));
   ASSERT_EQ(world.enter("fence", {}, "y"), "done");
@@ -90,7 +89,7 @@ TEST(AllGather, APartThatComesAgainAfterTheEndBeginsNothing) {
   EXPECT_EQ(world.enter("fence", {}, "y"), "done");
 }
 
-TEST(AllGather, AFailureThatCameFirstIsToldAndAPeersInventionsAreForgotten) {
+TEST(AllGather, EarlyFailureIsReportedAndInventedOnesAreDropped) {
   World world(2, 1);
   const auto gave_up = [] { return std::unexpected(Error{ErrorCode::kUnavailable, "rank 0 gave up"}); };
   EXPECT_TRUE(world.gather.deliver("fence#0", gave_up()));

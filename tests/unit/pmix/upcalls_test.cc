@@ -1,5 +1,5 @@
-// What a program may put into the library's calls, whatever the library makes of it: every type of a value, lengths and
-// pointers that do not fit, names without an end. Nothing is read that is not there, and each call is answered.
+// What a program may pass to the library's calls: every type of a value, invalid lengths and pointers, names without
+// a terminator. Nothing is read out of bounds, and each call is answered.
 #include "sidecar/agent/pmix/upcalls.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace bsp::pmix {
 namespace {
 
-// The receiver of the upcalls, whose loop is turned by hand.
+// The receiver of the upcalls, whose loop the test runs.
 class Upcalls : public testing::Test {
  protected:
   Upcalls() : table(upcall_table()) {
@@ -49,7 +49,7 @@ int answered = 0;
 void group_answered(pmix_status_t, pmix_info_t*, std::size_t, void*, pmix_release_cbfunc_t, void*) { ++answered; }
 void fence_answered(pmix_status_t, const char*, std::size_t, void*, pmix_release_cbfunc_t, void*) { ++answered; }
 
-// Every word of the union is this, so that reading it as a pointer or a length can't go unnoticed.
+// Fills every word of the union, so that reading it as a pointer or a length is noticed.
 pmix_value_t value_of(pmix_data_type_t type, unsigned char fill) {
   pmix_value_t value;
   std::memset(&value, fill, sizeof value);
@@ -57,12 +57,12 @@ pmix_value_t value_of(pmix_data_type_t type, unsigned char fill) {
   return value;
 }
 
-TEST_F(Upcalls, AGroupWhoseDataIsOfAnyOtherType) {
+TEST_F(Upcalls, GroupDataOfAnotherType) {
   pmix_proc_t procs[] = {proc(0), proc(1)};
   char group[] = "group";
   for (int type = 0; type <= 1000; ++type)
     for (const unsigned char fill : {0x00, 0x41, 0xff}) {
-      if (type == PMIX_BYTE_OBJECT && fill == 0x00) continue;  // an empty one is as good as any
+      if (type == PMIX_BYTE_OBJECT && fill == 0x00) continue;  // an empty one is a valid value
       for (const char* key : {PMIX_GROUP_ENDPT_DATA, PMIX_GROUP_LOCAL_ONLY, PMIX_GROUP_CONTEXT_ID, PMIX_TIMEOUT, ""}) {
         pmix_info_t info;
         PMIX_INFO_CONSTRUCT(&info);
@@ -76,7 +76,7 @@ TEST_F(Upcalls, AGroupWhoseDataIsOfAnyOtherType) {
   for (const Collective& c : gathered) EXPECT_EQ(c.data, "");
 }
 
-TEST_F(Upcalls, BytesOfALengthThatCannotBe) {
+TEST_F(Upcalls, BytesOfAnImpossibleLength) {
   std::string bytes(100, 'b');
   pmix_value_t value{};
   value.type = PMIX_BYTE_OBJECT;
@@ -84,14 +84,14 @@ TEST_F(Upcalls, BytesOfALengthThatCannotBe) {
   EXPECT_EQ(bytes_of(value, 100), bytes);
   EXPECT_EQ(bytes_of(value, 99), std::nullopt);
   value.data.bo = {bytes.data(), ~std::size_t{0}};
-  EXPECT_EQ(bytes_of(value, kMostPart), std::nullopt);
+  EXPECT_EQ(bytes_of(value, kMaxPart), std::nullopt);
   value.data.bo = {nullptr, 1};
-  EXPECT_EQ(bytes_of(value, kMostPart), std::nullopt);
+  EXPECT_EQ(bytes_of(value, kMaxPart), std::nullopt);
   value.data.bo = {nullptr, 0};
-  EXPECT_EQ(bytes_of(value, kMostPart), "");
+  EXPECT_EQ(bytes_of(value, kMaxPart), "");
 }
 
-TEST_F(Upcalls, AFlagIsTrueOnlyIfItSaysSo) {
+TEST_F(Upcalls, FlagIsTrueOnlyIfSet) {
   pmix_info_t info;
   PMIX_INFO_CONSTRUCT(&info);
   for (int type = 0; type <= 100; ++type) {
@@ -100,7 +100,7 @@ TEST_F(Upcalls, AFlagIsTrueOnlyIfItSaysSo) {
   }
 }
 
-TEST_F(Upcalls, AGroupOfNobodyWithoutANameOrOfOthers) {
+TEST_F(Upcalls, GroupWithoutMembersNameOrThisRank) {
   pmix_proc_t mine[] = {proc(0), proc(1)}, mixed[] = {proc(0), proc(1, "another-job")};
   char group[] = "group";
   EXPECT_EQ(table.group(PMIX_GROUP_CONSTRUCT, group, mine, 0, nullptr, 0, group_answered, nullptr), PMIX_ERR_BAD_PARAM);
@@ -117,7 +117,7 @@ TEST_F(Upcalls, AGroupOfNobodyWithoutANameOrOfOthers) {
   EXPECT_TRUE(gathered.empty());
 }
 
-TEST_F(Upcalls, NamesWithoutAnEnd) {
+TEST_F(Upcalls, UnterminatedNames) {
   pmix_proc_t endless = proc(0);
   std::memset(endless.nspace, 'n', sizeof endless.nspace);
   std::string group(10'000, 'g');
@@ -134,11 +134,11 @@ TEST_F(Upcalls, NamesWithoutAnEnd) {
   EXPECT_LE(aborted.size(), 1024u + PMIX_MAX_NSLEN + 2);
 }
 
-TEST_F(Upcalls, AFenceOwnsItsDataWhetherItIsTakenOrNot) {
+TEST_F(Upcalls, FenceOwnsItsData) {
   const auto bytes = [](std::size_t size) {
     auto* memory = static_cast<char*>(std::malloc(size));
     std::memset(memory, 'f', size);
-    return memory;  // under the address sanitizer a leak, or a second free, is an error
+    return memory;  // under the address sanitizer a leak, or a double free, is an error
   };
   pmix_proc_t all = proc(PMIX_RANK_WILDCARD),
               odd[] = {proc(PMIX_RANK_INVALID), proc(PMIX_RANK_UNDEF), proc(7), proc(7)};
@@ -154,7 +154,7 @@ TEST_F(Upcalls, AFenceOwnsItsDataWhetherItIsTakenOrNot) {
   EXPECT_EQ(gathered[1].members.size(), 3u) << "each once";
 }
 
-TEST_F(Upcalls, WhatIsNotOfferedIsNotSupported) {
+TEST_F(Upcalls, UnsupportedCallsAreRefused) {
   EXPECT_EQ(table.query(nullptr, nullptr, 1000, nullptr, nullptr), PMIX_ERR_NOT_SUPPORTED);
   EXPECT_EQ(table.register_events(nullptr, 1000, nullptr, 1000, nullptr, nullptr), PMIX_OPERATION_SUCCEEDED);
   EXPECT_EQ(table.deregister_events(nullptr, 1000, nullptr, nullptr), PMIX_OPERATION_SUCCEEDED);

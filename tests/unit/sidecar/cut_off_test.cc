@@ -1,6 +1,6 @@
-// Both ends of the fence together: what sidecars conclude (sidecar/agent/fence.h) and for how long the operator waits
-// (operator/reconcile/kernel/lost_pods.h), in a network that falls apart and heals at random. No rank's next copy may start
-// while the last one can still compute, and whoever is not cut off for good must get a next attempt.
+// Both ends of the fence together: what sidecars conclude (sidecar/agent/fence.h) and how long the operator waits
+// (operator/reconcile/kernel/lost_pods.h), in a network that partitions and heals at random. A rank's next copy must
+// not start while the last one can still compute, and a job that isn't cut off for good must get a next attempt.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,9 +24,9 @@ const SteadyTime kStart{10'000s};
 // One step is a second. The operator is on side 0 of the network.
 struct Machine {
   int side = 0;
-  bool kubelet = true;  // the network may be there all the same
-  int bad_since = -1;   // second since which its kubelet can't speak to the API server
-  bool ready = true;    // as the cluster sees it, some time later
+  bool kubelet = true;  // independent of the network
+  int bad_since = -1;   // the second since which its kubelet can't reach the API server
+  bool ready = true;    // as the cluster reports it, with a delay
   bool kubelet_reaches_api() const { return kubelet && side == 0; }
 };
 
@@ -36,7 +36,7 @@ struct Rank {
   sidecar::Freshness fresh;
   bool computes = true, sidecar = true, object = true, deleting = false;
   int told_to_end = -1;  // second at which its kubelet saw the deletion
-  int grace = 0;         // seconds its program takes to end then
+  int grace = 0;         // seconds that its program then takes to end
 };
 
 class Cluster {
@@ -72,7 +72,7 @@ class Cluster {
   void restart_operator() { lost_ = {}; }
   void restart_sidecar() {
     Rank& rank = ranks_[static_cast<std::size_t>(random(static_cast<int>(ranks_.size()) - 1))];
-    // It keeps when it was fresh last, every ten seconds at least.
+    // It saves its fresh time at least every ten seconds.
     if (rank.sidecar) rank.fresh = sidecar::Freshness(std::min(now_, rank.fresh.operator_spoke()));
   }
   bool anybody_computes() const {
@@ -138,7 +138,7 @@ class Cluster {
     for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
       Rank& rank = ranks_[r];
       if (!rank.object) continue;
-      // The cluster itself evicts what is on a node that is not ready.
+      // The cluster itself evicts pods from a node that is not ready.
       if (!machines_[rank.node].ready && second_ - machines_[rank.node].bad_since > 30) rank.deleting = true;
       reconcile::PodFacts facts;
       facts.uid = std::to_string(r);
@@ -200,17 +200,17 @@ TEST(CutOff, NoNextCopyStartsWhileTheLastOneComputes) {
     }
     cluster.heal();
     for (int second = 0; second < 300 && !next && cluster.ends; ++second) next = cluster.step(true);
-    EXPECT_EQ(next, cluster.ends) << "the network is whole again, and no attempt begins: seed " << seed;
+    EXPECT_EQ(next, cluster.ends) << "the network has healed, but no attempt begins: seed " << seed;
     if (next) {
       ASSERT_FALSE(cluster.anybody_computes()) << "seed " << seed;
     }
   }
-  // Else this test sees nothing.
+  // Otherwise this test covers nothing.
   EXPECT_GT(restarted, 80);
   EXPECT_GT(with_lost, 5);
 }
 
-TEST(CutOff, ANodeThatStaysAwayKeepsOnlyAJobWaitingThatWasAllOnIt) {
+TEST(CutOff, LostNodeBlocksOnlyAJobThatWasEntirelyOnIt) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     Cluster cluster(seed);
     for (int second = 0; second < 20; ++second) cluster.step(true);
@@ -225,7 +225,7 @@ TEST(CutOff, ANodeThatStaysAwayKeepsOnlyAJobWaitingThatWasAllOnIt) {
   }
 }
 
-TEST(CutOff, AnOperatorThatIsAwayEndsNothing) {
+TEST(CutOff, AbsentOperatorEndsNothing) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     Cluster cluster(seed);
     for (int second = 0; second < 600; ++second) {

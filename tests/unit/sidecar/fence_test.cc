@@ -1,5 +1,5 @@
-// What a sidecar may conclude from whom it hears: in a cut-off part of a job nobody stays fresh, and an operator that
-// is away makes nobody stale. The clock is the test's; tests/integration/fencing runs real sidecars.
+// What a sidecar may conclude from the peers it hears: in a cut-off part of a job no rank stays fresh, and an absent
+// operator makes none stale. The clock is the test's; tests/integration/fencing runs real sidecars.
 #include "sidecar/agent/fence.h"
 
 #include <gmock/gmock.h>
@@ -31,14 +31,14 @@ net::Answer answer_with(std::uint64_t age) {
   return answer;
 }
 
-TEST(Freshness, IsTheOperatorsLastWordWhereNobodyElseIsKnown) {
+TEST(Freshness, IsTheOperatorsLastMessageWithoutPeers) {
   Freshness f(kStart);
   EXPECT_EQ(f.fresh(nullptr, 0, kStart + 40s), kStart);
   f.operator_spoke(kStart + 30s);
   EXPECT_EQ(f.fresh(nullptr, 0, kStart + 40s), kStart + 30s);
 }
 
-TEST(Freshness, OfOneRankAloneNeverEnds) {
+TEST(Freshness, OfASingleRankNeverEnds) {
   const auto plan = plan_of(1);
   EXPECT_EQ(Freshness(kStart).fresh(&plan, 0, kStart + 24h), kStart + 24h);
 }
@@ -47,7 +47,7 @@ TEST(Freshness, OfRankZeroIsThatOfTheRankHeardLongestAgo) {
   const auto plan = plan_of(3);
   Freshness f(kStart);
   f.heard("job-r1-g0", kStart + 20s);
-  EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart) << "nothing was heard of rank 2";
+  EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart) << "nothing was heard from rank 2";
   EXPECT_EQ(f.silent_peer(plan, 0, kStart + 1s), "rank 2 (job-r2-g0)");
   f.heard("job-r2-g0", kStart + 15s);
   EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart + 15s);
@@ -55,31 +55,31 @@ TEST(Freshness, OfRankZeroIsThatOfTheRankHeardLongestAgo) {
   EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart + 20s);
   f.operator_spoke(kStart + 22s);
   EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart + 22s);
-  // The rank has moved: that its old pod was heard says nothing.
+  // The rank has moved: hearing its old pod proves nothing.
   auto moved = plan;
   moved.members[2].pod = "job-r2-g1";
   f.heard("job-r1-g0", kStart + 25s);
   EXPECT_EQ(f.fresh(&moved, 0, kStart + 25s), kStart + 22s);
 }
 
-TEST(Freshness, OfTheOthersIsWhatRankZeroVouchesFor) {
+TEST(Freshness, OfTheOthersIsRankZeros) {
   const auto plan = plan_of(3);
   Freshness f(kStart);
   f.heard("job-r2-g0", kStart + 29s);
-  EXPECT_EQ(f.fresh(&plan, 1, kStart + 30s), kStart) << "the same node may be cut off under both";
+  EXPECT_EQ(f.fresh(&plan, 1, kStart + 30s), kStart) << "both may be on the same cut-off node";
   f.vouched(kStart + 20s, 5s);
   EXPECT_EQ(f.fresh(&plan, 1, kStart + 30s), kStart + 15s);
-  f.vouched(kStart + 25s, 20s);  // an older truth takes nothing back
+  f.vouched(kStart + 25s, 20s);  // an older report doesn't take anything back
   EXPECT_EQ(f.fresh(&plan, 1, kStart + 30s), kStart + 15s);
 }
 
-// A job of some ranks, each of which asks every five seconds as Fence does; messages take their time, and some are
+// A job with several ranks, each of which asks every five seconds as Fence does; messages are delayed and some are
 // lost.
 struct Ranks {
   explicit Ranks(std::uint32_t n, std::uint32_t seed) : plan(plan_of(n)), side(n, 0), random(seed) {
     for (std::uint32_t r = 0; r < n; ++r) ranks.emplace_back(kStart);
   }
-  // Five seconds: questions at any moment of them, answers up to a second later.
+  // Five seconds: requests at any time within them, answers up to a second later.
   void round(bool operator_speaks, int lost_of_100 = 0) {
     for (std::uint32_t asking = 0; asking < ranks.size(); ++asking) {
       if (operator_speaks && side[asking] == 0) ranks[asking].operator_spoke(now + milliseconds(4000));
@@ -107,7 +107,7 @@ struct Ranks {
   SteadyTime now = kStart;
 };
 
-TEST(Freshness, EndsInEveryPartThatIsCutOffFromARank) {
+TEST(Freshness, EndsInEveryPartitionThatMissesARank) {
   for (std::uint32_t seed = 1; seed <= 200; ++seed) {
     const std::uint32_t n = 2 + seed % 7;
     Ranks job(n, seed);
@@ -118,14 +118,14 @@ TEST(Freshness, EndsInEveryPartThatIsCutOffFromARank) {
       away += static_cast<std::uint32_t>(job.side[r] = static_cast<int>(job.random() % 2));
     if (away == 0) job.side[seed % n] = 1;
     if (away == n) job.side[seed % n] = 0;
-    // What the operator does then: it ends the ranks on its side, and speaks no more. Whoever is left is on the other.
+    // Then the operator ends the ranks on its side and falls silent. The remaining ranks are on the other side.
     for (int i = 0; i < 30; ++i) job.round(false);
     for (std::uint32_t r = 0; r < n; ++r)
       EXPECT_LE(job.fresh(r), cut + 1s) << "rank " << r << " of " << n << ", seed " << seed;
   }
 }
 
-TEST(Freshness, OutlastsAnOperatorThatIsAwayAndLostMessages) {
+TEST(Freshness, SurvivesAnAbsentOperatorAndLostMessages) {
   for (std::uint32_t seed = 1; seed <= 50; ++seed) {
     Ranks job(2 + seed % 7, seed);
     for (int i = 0; i < 3; ++i) job.round(true);
@@ -138,16 +138,16 @@ TEST(Freshness, OutlastsAnOperatorThatIsAwayAndLostMessages) {
   }
 }
 
-// The driver on a real loop, its peers played here.
-TEST(Fence, AsksOnceTheOperatorIsSilentThenEndsTheProgramAndSaysWhy) {
+// Runs Fence on a real loop; the test plays its peers.
+TEST(Fence, AsksPeersWhenTheOperatorIsSilentThenEndsTheProgramWithAReason) {
   net::Loop loop;
   const auto plan = plan_of(2);
   SteadyTime spoke{};
-  int asked = 0, told = 0;
+  int asked = 0, end_requests = 0;
   std::string why;
   Fence fence(loop, 0, 60ms,
               {.plan = [&] { return &plan; },
-               .computes = [&] { return told < 2; },
+               .computes = [&] { return end_requests < 2; },
                .ask =
                    [&](const wire::Member& member, net::LinkPeer::Done done) {
                      ++asked;
@@ -158,9 +158,9 @@ TEST(Fence, AsksOnceTheOperatorIsSilentThenEndsTheProgramAndSaysWhy) {
                .end_program =
                    [&](const std::string& reason) {
                      why = reason;
-                     if (++told == 2) loop.stop();  // bsp-init was away the first time
+                     if (++end_requests == 2) loop.stop();  // bsp-init was not connected the first time
                    },
-               .keep = [](SteadyTime) {}});
+               .save = [](SteadyTime) {}});
   int words = 0;
   std::function<void()> speak = [&] {
     fence.operator_spoke();
@@ -169,7 +169,7 @@ TEST(Fence, AsksOnceTheOperatorIsSilentThenEndsTheProgramAndSaysWhy) {
   };
   speak();
   loop.run();
-  EXPECT_EQ(told, 2);
+  EXPECT_EQ(end_requests, 2);
   EXPECT_GT(asked, 0);
   EXPECT_TRUE(fence.cut_off());
   EXPECT_THAT(why, HasSubstr("rank 1 (job-r1-g0) does not answer"));
@@ -184,16 +184,16 @@ TEST(Fence, LeavesAStoppedProgramAlone) {
                .computes = [&] { return false; },
                .ask =
                    [&](const wire::Member&, net::LinkPeer::Done done) {
-                     done(fail(ErrorCode::kUnavailable, "nobody"));
+                     done(fail(ErrorCode::kUnavailable, "no peer"));
                      if (++rounds == 20) loop.stop();
                    },
                .end_program = [](const std::string&) { FAIL() << "it does not compute"; },
-               .keep = [](SteadyTime) {}});
+               .save = [](SteadyTime) {}});
   loop.run();
   EXPECT_TRUE(fence.cut_off());
 }
 
-TEST(Fence, StaysFreshByRankZerosWordOnlyAsFarAsThatGoes) {
+TEST(Fence, StaysFreshOnlyAsLongAsRankZeroVouches) {
   for (const auto& [age, ends] : {std::pair{0u, false}, std::pair{4'000'000'000u, true}}) {
     net::Loop loop;
     const auto plan = plan_of(3);
@@ -209,18 +209,18 @@ TEST(Fence, StaysFreshByRankZerosWordOnlyAsFarAsThatGoes) {
                        if (++rounds == 8) loop.stop();  // 1 s, then every 0.5 s
                      },
                  .end_program = [&](const std::string&) { ended = true; },
-                 .keep = [](SteadyTime) {}});
+                 .save = [](SteadyTime) {}});
     loop.run();
     EXPECT_EQ(ended, ends);
   }
 }
 
-TEST(Fence, GainsNothingByARestartButAsksFirst) {
+TEST(Fence, GainsNoTimeByARestartButAsksFirst) {
   for (const bool answered : {false, true}) {
     net::Loop loop;
     const auto plan = plan_of(2);
     int asked = 0, ended = 0;
-    SteadyTime kept{};
+    SteadyTime saved{};
     const auto before = std::chrono::steady_clock::now() - 10min;
     Fence fence(loop, 0, 6s,
                 {.plan = [&] { return &plan; },
@@ -238,12 +238,12 @@ TEST(Fence, GainsNothingByARestartButAsksFirst) {
                        ++ended;
                        EXPECT_GT(asked, 0);
                      },
-                 .keep = [&](SteadyTime fresh) { kept = fresh; }},
+                 .save = [&](SteadyTime fresh) { saved = fresh; }},
                 before);
     EXPECT_TRUE(fence.cut_off());
     loop.run();
     EXPECT_EQ(ended, answered ? 0 : 1);
-    EXPECT_EQ(kept > before, answered);
+    EXPECT_EQ(saved > before, answered);
     EXPECT_EQ(fence.cut_off(), !answered);
   }
 }

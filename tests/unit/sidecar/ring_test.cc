@@ -1,5 +1,5 @@
-// The ring belongs to the program as much as to the sidecar: whatever it holds, reading it ends, soon and with little
-// memory, and what comes out is within the wire's bounds.
+// The program can write anything to the ring: reading it must end, quickly and with little memory, and yield values
+// within the wire's bounds.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -32,7 +32,7 @@ void put(bsp_ring& ring, std::uint64_t superstep, std::uint64_t value) {
   bsp_record_publish(record, superstep);
 }
 
-// Runs `work` in a process of its own, which the kernel ends if it takes longer than any honest reading.
+// Runs `work` in a separate process, which the kernel ends if it takes longer than any valid ring would.
 int status_of(const std::function<void()>& work) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -45,7 +45,7 @@ int status_of(const std::function<void()>& work) {
   return status;
 }
 
-TEST(Ring, EveryCountThatAProgramMayClaimIsReadToItsEnd) {
+TEST(Ring, AnyClaimedCountIsReadInBoundedTime) {
   constexpr auto kMost = ~0ull;
   for (const std::uint64_t completed : {kMost, kMost - 1, kMost >> 1, 1ull << 62, 256ull, 1ull, 0ull})
     for (const std::uint64_t since : {0ull, 1ull, 1ull << 40, 1ull << 62, kMost}) {
@@ -59,7 +59,7 @@ TEST(Ring, EveryCountThatAProgramMayClaimIsReadToItsEnd) {
     }
 }
 
-TEST(Ring, TheLastRecordsOfManyAreReported) {
+TEST(Ring, LastRecordsOfManyAreReported) {
   auto ring = a_ring();
   for (std::uint64_t s = 1; s <= 1000; ++s) put(*ring, s, s);
   BSP_RING_STORE_SEQ(ring->completed, 1000);

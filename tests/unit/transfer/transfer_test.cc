@@ -1,4 +1,4 @@
-// Capture to receiver over memory: what arrives is what was sent, and nothing else is believed.
+// Capture to receiver over memory: what arrives is what was sent, and anything else is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -116,7 +116,7 @@ TEST_F(Transfer, InPiecesOfAnySize) {
   }
 }
 
-TEST_F(Transfer, NothingIsThereBeforeTheEnd) {
+TEST_F(Transfer, NothingIsPublishedBeforeTheEnd) {
   const Bytes stream = capture(kFiles);
   auto receiver = Receiver::open(dir_ + "/target", "m");
   ASSERT_TRUE(receiver);
@@ -128,8 +128,8 @@ TEST_F(Transfer, NothingIsThereBeforeTheEnd) {
   EXPECT_TRUE(fs::is_empty(dir_ + "/target"));
 }
 
-// Each byte matters: a flipped bit anywhere, a lost or doubled frame, a cut: never believed.
-TEST_F(Transfer, AnyFlippedBitIsNoticed) {
+// Every byte matters: a flipped bit anywhere, a lost or duplicated frame, a truncation are all refused.
+TEST_F(Transfer, AnyFlippedBitIsDetected) {
   const Bytes good = capture({{"a", random_text(200)}, {"b", "bb"}});
   for (std::size_t at = 0; at < good.size(); ++at) {
     Bytes bad = good;
@@ -150,7 +150,7 @@ std::vector<std::pair<std::size_t, std::size_t>> frames_of(const Bytes& stream) 
   return frames;
 }
 
-TEST_F(Transfer, LostDoubledAndSwappedFrames) {
+TEST_F(Transfer, LostDuplicatedAndSwappedFramesAreRefused) {
   const Bytes good = capture({{"a", random_text(200)}, {"b", "bb"}});
   const auto frames = frames_of(good);
   ASSERT_GE(frames.size(), 8U);
@@ -173,7 +173,7 @@ TEST_F(Transfer, LostDoubledAndSwappedFrames) {
       }
       if (bad == good) continue;
       const auto done = receive(bad);
-      // A doubled End comes after a whole stream: the checkpoint is good, the rest is refused.
+      // A duplicated End follows a complete stream: the checkpoint is valid, the rest is refused.
       if (what[0] == 'd' && victim + 1 == frames.size()) {
         EXPECT_FALSE(done);
         ASSERT_TRUE(remove_checkpoint(dir_ + "/target", "m"));
@@ -201,23 +201,23 @@ TEST_F(Transfer, ReceivedOnce) {
   EXPECT_TRUE(receive(stream));
 }
 
-TEST_F(Transfer, AFailedDumpSaysWhy) {
+TEST_F(Transfer, FailedDumpReportsItsReason) {
   Result<Totals> totals;
   const Bytes stream = capture({{"a", random_text(100)}}, false, &totals);
   ASSERT_FALSE(totals);
   const auto done = receive(stream);
   ASSERT_FALSE(done);
-  EXPECT_THAT(done.error().message, HasSubstr("the source gave up: criu dump failed: nothing works"));
+  EXPECT_THAT(done.error().message, HasSubstr("the source aborted: criu dump failed: nothing works"));
 }
 
-TEST_F(Transfer, NothingDumpedIsNoCheckpoint) {
+TEST_F(Transfer, EmptyDumpIsAnError) {
   auto session = CaptureSession::open(dir_ + "/source", "m");
   ASSERT_TRUE(session);
   (*session)->finish();
   EXPECT_FALSE((*session)->run([](auto) -> Result<void> { return {}; }));
 }
 
-TEST_F(Transfer, ASinkThatFailsEndsTheWriters) {
+TEST_F(Transfer, FailingSinkEndsTheWriters) {
   auto session = CaptureSession::open(dir_ + "/source", "m");
   ASSERT_TRUE(session);
   std::thread relay([&] {
@@ -241,7 +241,7 @@ TEST_F(Transfer, ASinkThatFailsEndsTheWriters) {
   EXPECT_FALSE(init::CaptureClient::connect(dir_ + "/source"));
 }
 
-TEST_F(Transfer, AFileTwiceOrWithAPathIsRefused) {
+TEST_F(Transfer, DuplicateFileOrPathIsRefused) {
   for (const char* second : {"a", "../b", "sub/b", ".hidden"}) {
     auto session = CaptureSession::open(dir_ + "/source", "m");
     ASSERT_TRUE(session);
