@@ -1,7 +1,7 @@
 #!/bin/sh
-# bundle.sh DEST [NAME=]BINARY...   puts dynamically linked programs into the runtime image's tree so
-# that they run in any user image, mounted at /bsp: their libraries and the loader go to DEST/lib, the
-# program's interpreter and run path point there.
+# bundle.sh DEST [NAME=]BINARY...   copies dynamically linked programs into the runtime image's tree so that they run
+# in any user image, mounted at /bsp: their libraries and the loader go to DEST/lib, and the program's interpreter and
+# run path point there.
 #
 #   bundle.sh out bin/criu=/usr/sbin/criu bsp-sidecar=build/bin/bsp-sidecar
 set -eu
@@ -40,10 +40,10 @@ for item in "$@"; do
         echo "bundle.sh: $binary needs $library, which is only a stub here: give it a DEST of its own" >&2
         exit 1
       fi
-      # A new inode each time: a library in use by a running container must not change under it.
+      # Create a new inode, so that a library in use by a running container doesn't change.
       cp -L "$library" "$target.new" && chmod 755 "$target.new" && mv -f "$target.new" "$target"
     done
-  # DT_RPATH, not DT_RUNPATH: it also finds the libraries of the libraries.
+  # DT_RPATH, not DT_RUNPATH: it also applies to the libraries' own dependencies.
   patchelf --set-interpreter "$prefix/lib/$loader" --force-rpath --set-rpath "$prefix/lib" \
     "$dest/$name.new"
   mv -f "$dest/$name.new" "$dest/$name"

@@ -31,7 +31,7 @@ Result<Fd> CaptureClient::open_file(std::string_view name) {
   const auto size = static_cast<std::uint32_t>(name.size() + 2);
   std::string request(reinterpret_cast<const char*>(&size), sizeof(size));
   request += '\x0a';
-  request += static_cast<char>(name.size());  // names here are short: one varint byte
+  request += static_cast<char>(name.size());  // names are short: the length is a one-byte varint
   request += name;
   if (::send(socket_.get(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) {
     return fail_errno("writing to the capture socket");

@@ -1,5 +1,5 @@
-// Offers files over the sidecar's capture socket beside criu's own, in the same protocol
-// (sidecar/transfer/stream.h): the archive of carried paths and bsp-init's notes for the restore.
+// Sends files over the sidecar's capture socket beside criu's own, by the same protocol (sidecar/transfer/stream.h):
+// the archive of carried paths and bsp-init's state for the restore.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ class CaptureClient {
   // Connects to <dir>/streamer-capture.sock.
   static Result<CaptureClient> connect(const std::string& dir);
 
-  // A new file; what is written to the returned pipe until it is closed is its content.
+  // Starts a new file; its content is what is written to the returned pipe until it is closed.
   Result<Fd> open_file(std::string_view name);
-  // The whole of a small file (less than a pipe holds, 64 KiB).
+  // Sends a complete small file (less than a pipe's capacity, 64 KiB).
   Result<void> send_file(std::string_view name, std::string_view content);
 
  private:

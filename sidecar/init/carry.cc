@@ -23,7 +23,7 @@ namespace {
 using Entry = std::unique_ptr<archive_entry, decltype(&archive_entry_free)>;
 constexpr std::size_t kHole = 64 << 20;
 
-// What an archive is given for a hole: it is counted, never read.
+// Placeholder data for holes: libarchive counts it but never reads it.
 const void* hole() {
   static const void* const nothing = ::mmap(nullptr, kHole, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return nothing;
@@ -33,7 +33,7 @@ struct Extent {
   std::int64_t begin;
   std::int64_t end;
 };
-// Where the file has data; all of it where the file system doesn't tell.
+// The ranges of the file that hold data; the whole file if the file system doesn't support SEEK_DATA.
 std::vector<Extent> extents_of(int fd, std::int64_t size) {
   std::vector<Extent> out;
   for (std::int64_t at = 0; at < size;) {
@@ -47,7 +47,7 @@ std::vector<Extent> extents_of(int fd, std::int64_t size) {
   return out;
 }
 
-// Of one archive.
+// The inodes within one archive.
 class Packer {
  public:
   explicit Packer(archive* out) : out_(out) {}
@@ -61,7 +61,7 @@ class Packer {
     archive_entry_set_size(entry.get(), static_cast<la_int64_t>(text.size()));
     if (archive_write_header(out_, entry.get()) < ARCHIVE_WARN ||
         archive_write_data(out_, text.data(), text.size()) != static_cast<la_ssize_t>(text.size()))
-      return archive_error(out_, "carrying the names of changed directories");
+      return archive_error(out_, "archiving the names in changed directories");
     return {};
   }
 
@@ -89,7 +89,7 @@ class Packer {
     if (!packed_.insert(path).second) return {};
     const bool file = S_ISREG(info.st_mode);
     if (!file && !S_ISDIR(info.st_mode) && !S_ISLNK(info.st_mode) && !S_ISFIFO(info.st_mode))
-      return fail(ErrorCode::kRefused, "carrying " + path + ": sockets and devices cannot move");
+      return fail(ErrorCode::kRefused, "carrying " + path + ": sockets and devices can't be moved");
     const Entry entry(archive_entry_new(), archive_entry_free);
     archive_entry_copy_stat(entry.get(), &info);
     archive_entry_copy_pathname(entry.get(), path.c_str());
@@ -116,7 +116,7 @@ class Packer {
     return {};
   }
 
-  // Those that a program without capabilities can set.
+  // Attributes that a program without capabilities can set.
   static void add_attributes(const std::string& path, archive_entry* entry) {
     std::string names(static_cast<std::size_t>(std::max<ssize_t>(::llistxattr(path.c_str(), nullptr, 0), 0)), '\0');
     names.resize(
@@ -166,7 +166,7 @@ class Packer {
       const ssize_t n = ::pread(fd, piece_.data(), static_cast<std::size_t>(wanted), at);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return fail_errno("carrying " + path);
-      if (n == 0) return fail(ErrorCode::kFailed, "carrying " + path + ": it shrank meanwhile");
+      if (n == 0) return fail(ErrorCode::kFailed, "carrying " + path + ": it shrank while it was read");
       if (archive_write_data(out_, piece_.data(), static_cast<std::size_t>(n)) != n)
         return archive_error(out_, "carrying " + path);
       at += n;
@@ -208,7 +208,7 @@ Result<std::vector<ChangedDirectory>> decode_directories(std::string_view text) 
     const std::size_t end = text.find('\0');
     std::string_view word = text.substr(0, end);
     if (end == std::string_view::npos || word.size() < 2 || (out.empty() && word[0] != 'D'))
-      return fail(ErrorCode::kInvalid, "the names of changed directories can't be read");
+      return fail(ErrorCode::kInvalid, "cannot parse the names in changed directories");
     text.remove_prefix(end + 1);
     const char kind = word[0];
     word.remove_prefix(1);

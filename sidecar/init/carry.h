@@ -1,6 +1,6 @@
-// Files that move with the program, as one pax archive (libarchive): what it has written in its pod (changes.h), keeps in
-// /dev/shm, and spec.carryPaths. Both ends run in a worker process under the program's uid: what that user may not read
-// does not move, and what it may not write is not restored.
+// Files that move with the program, as one pax archive (libarchive): what it has written in its pod (changes.h), its
+// files in /dev/shm, and spec.carryPaths. Both ends run in a worker process under the program's uid: files that this
+// user can't read aren't moved, and files that it can't write aren't restored.
 #pragma once
 
 #include <sys/types.h>
@@ -16,19 +16,20 @@ namespace bsp::init {
 
 inline constexpr std::string_view kCarryFile = "bsp-carry.tar";
 
-// BSP_CARRY_PATHS: absolute, ':'-separated. kInvalid names the path that is relative, "/" or under
-// /proc, /sys, /dev (but /dev/shm) or the run directory.
+// BSP_CARRY_PATHS: absolute, ':'-separated. kInvalid names a path that is relative, "/", or under /proc, /sys, /dev
+// (except /dev/shm) or the run directory.
 Result<std::vector<std::string>> parse_carry_paths(std::string_view text);
 
-// The regular files and directories of /dev/shm that belong to `uid`.
+// The regular files and directories in /dev/shm that belong to `uid`.
 std::vector<std::string> shared_memory_files(uid_t uid, const std::string& dir = "/dev/shm");
 
-// Writes `changes` and everything below `trees` to `fd`, holes as holes. Trees that are missing are skipped; in them,
-// sockets, devices and what can't be read are errors that name the file.
+// Writes `changes` and everything below `trees` to `fd`, preserving holes. Missing trees are skipped; within them,
+// sockets, devices and unreadable files are errors that name the file.
 Result<void> write_carry(const std::vector<std::string>& trees, const Changes& changes, int fd);
 
-// Unpacks the archive over what is there, with owners' groups, modes, extended attributes and times, and removes what
-// the program has removed. `age` is this pod's. kRefused: an unchanged file of the source's image is not in this one's.
+// Unpacks the archive over the existing files, with groups, modes, extended attributes and times, and removes what
+// the program has removed. `age` is this pod's. kRefused: an unchanged file of the source's image is missing in this
+// one.
 Result<void> read_carry(const std::string& archive, const Age& age);
 
 }  // namespace bsp::init

@@ -1,4 +1,4 @@
-// The archive's first entry, if directories have changed: their names. Both ends of carry.h.
+// The archive's first entry, if directories have changed: the names in them. Used by both ends of carry.h.
 #pragma once
 
 #include <archive.h>
@@ -22,7 +22,7 @@ using ArchiveReader = std::unique_ptr<archive, decltype(&archive_read_free)>;
 
 std::unexpected<Error> archive_error(archive* a, const std::string& what);
 
-// Words that end with a zero byte, which no name holds: D path, then its names as E name, M name or S mode name.
+// Zero-terminated strings (no file name contains zero): D path, then its names as E name, M name or S mode name.
 std::string encode_directories(const std::vector<ChangedDirectory>& directories);
 Result<std::vector<ChangedDirectory>> decode_directories(std::string_view text);
 

@@ -24,7 +24,7 @@ std::unexpected<Error> cannot_restore(const std::string& path) { return fail_err
 Result<void> remove_tree(const std::string& path) {
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
   if (errno != EISDIR) return cannot_restore(path);
-  (void)::chmod(path.c_str(), 0700);  // it goes in any case
+  (void)::chmod(path.c_str(), 0700);  // it is removed in any case
   for (const std::string& name : list_dir(path)) BSP_CHECK_OK(remove_tree(path + "/" + name));
   if (::rmdir(path.c_str()) != 0) return cannot_restore(path);
   return {};
@@ -48,7 +48,7 @@ class Unpacker {
       BSP_CHECK_OK(take(entry));
     }
     for (const ChangedDirectory& directory : directories_) BSP_CHECK_OK(as_listed(directory));
-    // Inner ones first: nothing is made in a directory after its time was set.
+    // Inner directories first: nothing is created in a directory after its time was set.
     for (const auto& entry : std::views::reverse(finished_last_)) BSP_CHECK_OK(finish(entry.get()));
     return {};
   }
@@ -58,10 +58,10 @@ class Unpacker {
 
   Result<void> take(archive_entry* entry) {
     std::string path = archive_entry_pathname(entry);
-    while (path.size() > 1 && path.ends_with('/')) path.pop_back();  // a directory's
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();  // trailing slash of a directory
     if (path == kDirectoriesEntry) return read_directories();
     if (!path.starts_with('/') || (path + "/").find("/../") != std::string::npos)
-      return fail(ErrorCode::kInvalid, "restoring carried " + path + ": it is no absolute path");
+      return fail(ErrorCode::kInvalid, "restoring carried " + path + ": it is not an absolute path");
     carried_.insert(path);
     if (archive_entry_filetype(entry) == AE_IFDIR) return make_directory(path, entry);
     if (const char* first = archive_entry_hardlink(entry))
@@ -88,10 +88,10 @@ class Unpacker {
     return {};
   }
 
-  // In the place of whatever is there.
-  template <class Making>
-  static Result<void> make(const std::string& path, const Making& making) {
-    if (making() == 0) return {};
+  // Replaces whatever is there.
+  template <class Create>
+  static Result<void> make(const std::string& path, const Create& create) {
+    if (create() == 0) return {};
     if (errno == ENOENT) {
       BSP_CHECK_OK(make_parents(path));
     } else if (errno == EEXIST) {
@@ -99,7 +99,7 @@ class Unpacker {
     } else {
       return cannot_restore(path);
     }
-    if (making() != 0) return cannot_restore(path);
+    if (create() != 0) return cannot_restore(path);
     return {};
   }
 
@@ -109,7 +109,7 @@ class Unpacker {
     return {};
   }
 
-  // One of the image or of a volume stays, and may have to be opened for a while.
+  // A directory of the image or a volume stays, and may have to be made writable temporarily.
   Result<void> make_directory(const std::string& path, archive_entry* entry) {
     struct stat there{};
     if (::lstat(path.c_str(), &there) != 0 || !S_ISDIR(there.st_mode)) {
@@ -144,8 +144,8 @@ class Unpacker {
     return finish(entry);
   }
 
-  // One of the program's own is made anew, so that no other name of the image's file changes; another user's, which it
-  // could write, is written where it is.
+  // The program's own file is created again, so that other hard links to the image's file keep their content. Another
+  // user's file, which the program could write, is written in place.
   static Result<Fd> open_file(const std::string& path, bool own) {
     const auto in_place = [&] { return ::open(path.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC); };
     struct stat there{};
@@ -163,7 +163,7 @@ class Unpacker {
     return fd;
   }
 
-  // Group before mode, which a change of the group may cut; times last.
+  // Group before mode, because changing the group may clear mode bits; times last.
   static Result<void> finish(archive_entry* entry) {
     const std::string path = archive_entry_pathname(entry);
     struct stat is{};
@@ -193,8 +193,8 @@ class Unpacker {
     return {};
   }
 
-  // What the image has beside these names the program has removed; what is younger than the image and older than bsp-init
-  // is the container runtime's.
+  // The program has removed names that the image has and this list doesn't. Names younger than the image and older
+  // than bsp-init are the container runtime's.
   Result<void> as_listed(const ChangedDirectory& directory) {
     const std::string below = directory.path == "/" ? "" : directory.path;
     std::set<std::string> names;
@@ -220,10 +220,11 @@ class Unpacker {
     }
     struct stat info{};
     if (name.kind == NameKind::kPossible || carried_.contains(path) || ::lstat(path.c_str(), &info) == 0) return {};
-    return fail(ErrorCode::kRefused,
-                "restoring carried files: " + path +
-                    " was in the image that the program started from, and is not in this pod's; name an image that "
-                    "doesn't change, by its digest");
+    return fail(
+        ErrorCode::kRefused,
+        "restoring carried files: " + path +
+            " was in the image that the program started from, but is missing from this pod's; specify an image that "
+            "doesn't change, by its digest");
   }
 
   archive* in_;

@@ -23,7 +23,7 @@ std::optional<std::uint64_t> stat_value(std::string_view text, std::string_view 
   return std::nullopt;
 }
 
-// The first of these files that is there: which one depends on the version of cgroups.
+// The first of these files that exists, which depends on the cgroup version.
 std::optional<std::string> first_of(std::initializer_list<const char*> paths) {
   for (const char* path : paths)
     if (auto text = read_file(path)) return std::move(*text);

@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kBlock = 512;  // st_blocks
-// Their paths are held in memory at both ends, within the container's limit.
+// Both ends hold the paths in memory, within the container's limit.
 constexpr std::size_t kMostPaths = 250'000;
-constexpr unsigned kWanted = STATX_BASIC_STATS | STATX_MNT_ID | STATX_BTIME;
+constexpr unsigned kStatxMask = STATX_BASIC_STATS | STATX_MNT_ID | STATX_BTIME;
 
 std::int64_t now_ns(clockid_t clock) {
   timespec now{};
@@ -42,64 +42,65 @@ class Walk {
 
   Result<void> run(const std::string& root) {
     struct statx info{};
-    if (::statx(AT_FDCWD, root.c_str(), AT_NO_AUTOMOUNT, kWanted, &info) != 0) return fail_errno(root);
+    if (::statx(AT_FDCWD, root.c_str(), AT_NO_AUTOMOUNT, kStatxMask, &info) != 0) return fail_errno(root);
     mount_ = info.stx_mnt_id;
-    return directory(root, info, can_be_ours(AT_FDCWD, root.c_str(), info));
+    return directory(root, info, may_be_programs(AT_FDCWD, root.c_str(), info));
   }
 
  private:
-  // Whether the program may have made it as it is. Another user's, whom it can't write, it hasn't touched.
-  bool can_be_ours(int dir, const char* name, const struct statx& info) const {
+  // Whether the program may have created it as it is. It can't have changed another user's file without write
+  // permission.
+  bool may_be_programs(int dir, const char* name, const struct statx& info) const {
     if (ns_of(info.stx_ctime) < age_.program_ns) return false;
     if (info.stx_uid == user_) return true;
     return !S_ISLNK(info.stx_mode) && ::faccessat(dir, name, W_OK, 0) == 0;
   }
 
-  Result<void> directory(const std::string& path, const struct statx& info, bool ours) {
+  Result<void> directory(const std::string& path, const struct statx& info, bool owned) {
     if (age_.overlay && ns_of(info.stx_ctime) < age_.image_ns) return {};
     ChangedDirectory changed{.path = path, .names = {}};
-    BSP_TRY(const std::vector<Below> below, entries(path, info, ours, changed));
-    if (ours && with_directories_) out_.directories.push_back(std::move(changed));
-    for (const Below& next : below) BSP_CHECK_OK(directory(next.path, next.info, next.ours));
+    BSP_TRY(const std::vector<Below> below, entries(path, info, owned, changed));
+    if (owned && with_directories_) out_.directories.push_back(std::move(changed));
+    for (const Below& next : below) BSP_CHECK_OK(directory(next.path, next.info, next.owned));
     return {};
   }
 
   struct Below {
     std::string path;
     struct statx info;
-    bool ours;
+    bool owned;
   };
-  // The directories in this one; whatever else is in it is done with.
-  Result<std::vector<Below>> entries(const std::string& path, const struct statx& info, bool ours,
+  // The subdirectories; everything else in the directory has been handled.
+  Result<std::vector<Below>> entries(const std::string& path, const struct statx& info, bool owned,
                                      ChangedDirectory& changed) {
     std::vector<Below> below;
     const Fd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!dir) {
-      BSP_CHECK_OK(unreadable_directory(path, info, ours));
+      BSP_CHECK_OK(unreadable_directory(path, info, owned));
       return below;
     }
     for (const std::string& name : list_dir("/proc/self/fd/" + std::to_string(dir.get()))) {
       const std::string full = (path == "/" ? "" : path) + "/" + name;
       struct statx entry{};
       constexpr int kFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
-      if (::statx(dir.get(), name.c_str(), kFlags, kWanted, &entry) != 0) {
+      if (::statx(dir.get(), name.c_str(), kFlags, kStatxMask, &entry) != 0) {
         if (errno == ENOENT) continue;
         return fail_errno(full);
       }
       const bool here = entry.stx_mnt_id == mount_;
-      const bool its = here && can_be_ours(dir.get(), name.c_str(), entry);
-      if (ours && with_directories_) changed.names.push_back(listed(name, entry, here, its));
+      const bool its = here && may_be_programs(dir.get(), name.c_str(), entry);
+      if (owned && with_directories_) changed.names.push_back(listed(name, entry, here, its));
       if (its) BSP_CHECK_OK(add(dir.get(), name, full, entry));
       if (here && S_ISDIR(entry.stx_mode)) below.push_back({full, entry, its});
     }
     return below;
   }
 
-  // Whatever is in a directory that the program can't enter isn't its own.
-  [[nodiscard]] Result<void> unreadable_directory(const std::string& path, const struct statx& info, bool ours) const {
+  // A directory that the program can't enter holds nothing of its own.
+  [[nodiscard]] Result<void> unreadable_directory(const std::string& path, const struct statx& info, bool owned) const {
     if (errno != EACCES) return fail_errno(path);
-    const bool touched = ns_of(info.stx_ctime) >= age_.program_ns && ::access(path.c_str(), X_OK) == 0;
-    if (!ours && !touched) return {};
+    const bool was_changed = ns_of(info.stx_ctime) >= age_.program_ns && ::access(path.c_str(), X_OK) == 0;
+    if (!owned && !was_changed) return {};
     return cannot_carry(path, "the program's user can't read it", "make it readable");
   }
 
@@ -136,14 +137,14 @@ class Walk {
 
 }  // namespace
 
-// The coarse clock, which file systems use: the fine one may be ahead of it by a tick.
+// The coarse clock, which file systems use: the fine clock may be a tick ahead of it.
 ChangeClock::ChangeClock()
     : start_ns_(now_ns(CLOCK_REALTIME_COARSE)), ahead_ns_(now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC)) {}
 
 void ChangeClock::check() {
-  constexpr std::int64_t kBetweenTwoCalls = 100'000'000;  // this process may lose the CPU there
+  constexpr std::int64_t kMaxPreemption = 100'000'000;  // this process may be preempted between the calls
   const std::int64_t back = ahead_ns_ - (now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC));
-  if (back > set_back_ns_ + kBetweenTwoCalls) set_back_ns_ = back + kBetweenTwoCalls;
+  if (back > set_back_ns_ + kMaxPreemption) set_back_ns_ = back + kMaxPreemption;
 }
 
 Age age_of(const std::string& root, std::int64_t program_ns) {
@@ -151,8 +152,8 @@ Age age_of(const std::string& root, std::int64_t program_ns) {
   struct statfs kind{};
   struct statx info{};
   if (::statfs(root.c_str(), &kind) != 0 || kind.f_type != OVERLAYFS_SUPER_MAGIC) return age;
-  if (::statx(AT_FDCWD, root.c_str(), 0, kWanted, &info) != 0 || (info.stx_mask & STATX_BTIME) == 0) return age;
-  // The root of an overlay is its upper directory, which was made with the container.
+  if (::statx(AT_FDCWD, root.c_str(), 0, kStatxMask, &info) != 0 || (info.stx_mask & STATX_BTIME) == 0) return age;
+  // The root of an overlay is its upper directory, which was created with the container.
   const std::int64_t made = ns_of(info.stx_btime);
   if (made <= 0 || made > program_ns) return age;
   age.image_ns = made;
@@ -202,15 +203,15 @@ std::uint64_t checkpoint_capacity(const std::string& run_dir) {
 Result<void> check_fits(const Changes& changes, std::uint64_t memory, std::uint64_t capacity) {
   if (capacity == 0 || changes.bytes == 0 || changes.bytes + memory <= capacity) return {};
   return cannot_carry(changes.largest,
-                      std::format("all that the program has written there is {}, which with {} of memory is more than "
+                      std::format("the program has written {} there, which with {} of memory exceeds "
                                   "spec.checkpoint.sizeLimit, {}",
                                   mebibytes(changes.bytes), mebibytes(memory), mebibytes(capacity)),
                       "raise the limit");
 }
 
 std::unexpected<Error> cannot_carry(const std::string& path, const std::string& why, const std::string& remedy) {
-  return fail(ErrorCode::kRefused, std::format("not migratable now: {}, written in the program's own pod, can't be "
-                                               "carried along: {}; {}, or write it to a volume that all pods mount",
+  return fail(ErrorCode::kRefused, std::format("not migratable now: {}, which the program has written in its pod, "
+                                               "can't be moved: {}; {}, or write it to a volume that all pods mount",
                                                path, why, remedy));
 }
 

@@ -49,7 +49,7 @@ Result<void> prepare_work_dir(const CriuPaths& paths) {
   if (::mkdir(paths.work.c_str(), 0777) != 0 && errno != EEXIST) {
     return fail_errno("making " + paths.work);
   }
-  // The umask may have cut the mode; criu writes here as the program's user.
+  // The umask may have cleared mode bits; criu writes here as the program's user.
   if (::chmod(paths.work.c_str(), 0777) != 0 && errno != EPERM) {
     return fail_errno("opening " + paths.work + " for the program's user");
   }
@@ -68,7 +68,7 @@ Result<pid_t> start_criu(const CriuPaths& paths, std::string_view action, const 
   Fd log;
   {
     const FsIdentity as_program(user);
-    // Old logs must not be taken for this run's.
+    // So that old logs aren't mistaken for this run's.
     ::unlink(log_file(paths, action).c_str());
     ::unlink(out.c_str());
     log = Fd(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
@@ -76,7 +76,7 @@ Result<pid_t> start_criu(const CriuPaths& paths, std::string_view action, const 
   if (!null || !log) return fail_errno("opening " + out);
   Spawn what;
   what.argv = argv;
-  // criu caches there what it found out about the kernel.
+  // criu caches what it has found out about the kernel there.
   what.env = {"XDG_RUNTIME_DIR=" + paths.work, "PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   what.user = user;
   what.privileges = Privileges::kCheckpoint;
@@ -111,7 +111,7 @@ std::string criu_errors(std::string_view log) {
 }
 
 std::string criu_failure(const CriuPaths& paths, std::string_view action, const User& user, int wait_status) {
-  const FsIdentity as_program(user);  // criu's log is readable for its user only
+  const FsIdentity as_program(user);  // criu's log is readable only for its user
   const std::string name = "criu " + std::string(action);
   std::string errors = criu_errors(read_file(log_file(paths, action)).value_or(""));
   if (errors.empty()) {

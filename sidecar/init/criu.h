@@ -1,4 +1,4 @@
-// How bsp-init calls criu, and what it tells of criu's log.
+// How bsp-init calls criu, and what it quotes from criu's log.
 #pragma once
 
 #include <sys/types.h>
@@ -29,20 +29,20 @@ struct InheritedPipe {
 std::vector<std::string> restore_arguments(const CriuPaths& paths, const std::string& images,
                                            const std::vector<InheritedPipe>& pipes);
 
-// A call that only fills criu's cache of what the kernel can do (10 ms that a pause need not hold).
+// A call that only fills criu's cache of kernel features (which saves a pause 10 ms).
 std::vector<std::string> warm_up_arguments(const CriuPaths& paths);
 
-// Makes the work directory, writable for the program's uid.
+// Creates the work directory, writable for the program's uid.
 Result<void> prepare_work_dir(const CriuPaths& paths);
 std::string log_file(const CriuPaths& paths, std::string_view action);  // "dump" or "restore"
 
-// Starts criu under the program's uid with its three ambient capabilities. Descriptors 0-2 are
-// /dev/null and <action>.out; `more` follow as 3, 4, ….
+// Starts criu under the program's uid with its three ambient capabilities. Descriptors 0-2 are /dev/null and
+// <action>.out; `more` follow as 3, 4, ….
 Result<pid_t> start_criu(const CriuPaths& paths, std::string_view action, const std::vector<std::string>& argv,
                          const User& user, const std::vector<int>& more);
 
-// The text of criu's error lines without time, file and line number, repeated ones once, joined by
-// "; ", at most three (the last one is usually a consequence of the first). "" if there is none.
+// The messages of criu's error lines without time, file and line number, without duplicates, joined by "; ", at most
+// three (the last one is usually a consequence of the first). "" if there is none.
 std::string criu_errors(std::string_view log);
 
 // "criu dump failed: <errors>", or with the exit status if it wrote none.

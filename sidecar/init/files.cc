@@ -41,7 +41,7 @@ std::vector<std::string> list_dir(const std::string& path) {
 Result<ProcessStat> process_stat(pid_t pid) {
   auto text = read_file("/proc/" + std::to_string(pid) + "/stat");
   if (!text) return fail(ErrorCode::kNotFound, "no process " + std::to_string(pid));
-  // pid (name) state ppid …; the name may hold anything, so its end is the last parenthesis.
+  // pid (name) state ppid …; the name may contain any character, so it ends at the last parenthesis.
   const std::size_t open = text->find('(');
   const std::size_t close = text->rfind(')');
   ProcessStat stat;

@@ -1,4 +1,4 @@
-// Small readers of whole files and of /proc, shared by the parts of bsp-init.
+// Reads small files and /proc entries, shared by the parts of bsp-init.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ struct ProcessStat {
 // From /proc/<pid>/stat; kNotFound if there is no such process.
 Result<ProcessStat> process_stat(pid_t pid);
 
-// Every process that descends from this one, PID 1 of its container (so not what `exec` brought in).
+// All descendants of this process, PID 1 of its container (so not processes started by `exec`).
 std::vector<ProcessStat> descendants_of_init();
 
 }  // namespace bsp::init

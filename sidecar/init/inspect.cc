@@ -23,7 +23,7 @@ struct Rule {
   std::string_view reason;
 };
 
-// As /proc/<pid>/fd names them. eventfd, eventpoll, timerfd, signalfd, memfd and pipes do move.
+// As named in /proc/<pid>/fd. eventfd, eventpoll, timerfd, signalfd, memfd and pipes can be moved.
 constexpr Rule kRules[] = {
     {"socket:", "an open socket"},
     {"anon_inode:[perf_event]", "a perf event"},
@@ -43,7 +43,7 @@ constexpr std::int64_t kQueueFileSystem = 0x19800202;  // MQUEUE_MAGIC
 constexpr const char* kQueues = "/dev/mqueue";
 constexpr std::string_view kDeleted = " (deleted)";
 
-// The lines of a text, and the words of a line.
+// The lines of a string, and the words of a line.
 std::vector<std::string_view> parts(std::string_view text, char separator) {
   std::vector<std::string_view> out;
   while (!text.empty()) {
@@ -54,21 +54,21 @@ std::vector<std::string_view> parts(std::string_view text, char separator) {
   return out;
 }
 
-// What only a look at the object itself tells.
+// Blockers that only the object itself shows, not its name.
 std::optional<std::string> unmovable_object(const std::string& process, const std::string& fd,
                                             std::string_view target) {
   struct statfs kind{};
   if (target.starts_with('/') && ::statfs((process + "/fd/" + fd).c_str(), &kind) == 0 &&
       kind.f_type == kQueueFileSystem)
     return "a POSIX message queue";
-  // Where a watch is the kernel tells as a file handle, which nobody in a container may open.
+  // The kernel reports the place of a watch as a file handle, which can't be opened in a container.
   if (target == "anon_inode:inotify" &&
       read_file(process + "/fdinfo/" + fd).value_or("").find("\ninotify wd:") != std::string::npos)
     return "an inotify watch";
   return std::nullopt;
 }
 
-// They belong to the pod and not to the process, which holds at most their numbers.
+// They belong to the pod, not to the process, which holds only their identifiers.
 Result<void> check_ipc(uid_t uid) {
   struct Table {
     const char* file;
@@ -78,35 +78,32 @@ Result<void> check_ipc(uid_t uid) {
        {Table{"shm", "shared memory segment"}, {"sem", "semaphore set"}, {"msg", "message queue"}}) {
     const std::string text = read_file(std::string("/proc/sysvipc/") + table.file).value_or("");
     if (const auto id = system_v_object(text, uid))
-      return fail(ErrorCode::kRefused,
-                  std::format("not migratable now: there is a System V {} of the program's user ({}, "
-                              "as ipcs shows it); use the POSIX kind, or remove it",
-                              table.what, *id));
+      return fail(ErrorCode::kRefused, std::format("not migratable now: the program's user owns a System V {} ({}, "
+                                                   "as listed by ipcs); use the POSIX equivalent, or remove it",
+                                                   table.what, *id));
   }
   for (const std::string& name : list_dir(kQueues)) {
     struct stat info{};
     if (::lstat(std::format("{}/{}", kQueues, name).c_str(), &info) == 0 && info.st_uid == uid)
       return fail(
           ErrorCode::kRefused,
-          std::format("not migratable now: there is a POSIX message queue, /{}, of the program's user; unlink it",
-                      name));
+          std::format("not migratable now: the program's user owns a POSIX message queue, /{}; unlink it", name));
   }
   return {};
 }
 
-// criu opens files again under their names, with the program's rights.
-std::optional<std::string> not_to_be_opened_again(const std::string& process, const std::string& fd,
-                                                  const std::string& target) {
+// criu reopens files by name, with the program's permissions.
+std::optional<std::string> cannot_reopen(const std::string& process, const std::string& fd, const std::string& target) {
   struct stat info{};
   if (!target.starts_with('/') || ::stat((process + "/fd/" + fd).c_str(), &info) != 0 || !S_ISREG(info.st_mode))
     return std::nullopt;
   if (target.ends_with(kDeleted)) {
     if (info.st_nlink == 0) return std::nullopt;  // its content is part of the checkpoint
-    return "a file of which this name was removed and another is left; close it";
+    return "a file whose name was removed while another link to it remains; close it";
   }
   const int mode = access_mode(read_file(process + "/fdinfo/" + fd).value_or(""));
   if (::faccessat(AT_FDCWD, target.c_str(), mode, AT_EACCESS) == 0 || errno != EACCES) return std::nullopt;
-  return "open for what the mode of the file no longer permits; change the mode when it has been closed";
+  return "open with access that the file's mode no longer permits; change the mode after closing it";
 }
 
 }  // namespace
@@ -141,7 +138,7 @@ std::optional<std::string> system_v_object(std::string_view table, uid_t uid) {
   return std::nullopt;
 }
 
-std::optional<std::string> mapped_under_a_removed_name(std::string_view maps, const std::string& dir) {
+std::optional<std::string> mapped_unlinked_name(std::string_view maps, const std::string& dir) {
   for (const std::string_view line : parts(maps, '\n')) {
     const auto words = parts(line, ' ');  // range, mode, offset, device, inode, path
     const std::size_t at = line.find(dir + "/");
@@ -165,7 +162,7 @@ Result<void> check_movable(pid_t pid, const User& user) {
   for (const ProcessStat& other : descendants_of_init()) {
     if (other.pid == pid || other.state == 'Z' || other.state == 'X') continue;
     return fail(ErrorCode::kRefused, "not migratable now: another process, " + std::to_string(other.pid) + " (" +
-                                         other.name + "), runs beside the program's own");
+                                         other.name + "), runs beside the program");
   }
   const FsIdentity as_program(user);
   const std::string process = "/proc/" + std::to_string(pid);
@@ -183,13 +180,14 @@ Result<void> check_movable(pid_t pid, const User& user) {
     if (what) {
       return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + " is " + *what + " (" + *target + ")");
     }
-    if (const auto why = not_to_be_opened_again(process, fd, *target))
+    if (const auto why = cannot_reopen(process, fd, *target))
       return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + ", " + *target + ", is " + *why);
   }
-  if (const auto name = mapped_under_a_removed_name(read_file(process + "/maps").value_or("")))
-    return fail(ErrorCode::kRefused, "not migratable now: " + *name +
-                                         " is mapped, that name was removed and another is left (so does sem_open); "
-                                         "unmap it (sem_close), or unlink the other");
+  if (const auto name = mapped_unlinked_name(read_file(process + "/maps").value_or("")))
+    return fail(ErrorCode::kRefused,
+                "not migratable now: " + *name +
+                    " is mapped, but this name was removed while another link remains (as after sem_open); "
+                    "unmap it (sem_close), or unlink the other name");
   return check_ipc(user.uid);
 }
 

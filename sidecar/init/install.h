@@ -1,4 +1,5 @@
-// bsp-init --install DIR: copies the runtime out of its image, for nodes without image volumes. The image holds no cp.
+// bsp-init --install DIR: copies the runtime out of its image, for nodes without image volumes. The image contains no
+// cp.
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 
 namespace bsp::init {
 
-// What an app container needs of the runtime in `from`, its modes and links as they are. Files that are there already
-// are replaced: an init container may be started twice.
+// Copies what an app container needs of the runtime in `from`, with modes and links. Replaces existing files, because
+// an init container may be started twice.
 Result<void> install(const std::string& from, const std::string& to);
 
 }  // namespace bsp::init

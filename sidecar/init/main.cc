@@ -2,8 +2,8 @@
 // bsp-init --install DIR
 // bsp-init --note-user
 //
-// PID 1 of a rank's app container; see supervisor.h for what it does and crds/names.h for the
-// environment variables that it reads.
+// PID 1 of a rank's app container. supervisor.h describes what it does, crds/names.h the environment variables that
+// it reads.
 #include <unistd.h>
 
 #include <chrono>
@@ -27,7 +27,7 @@ std::string environment(std::string_view name, std::string_view fallback = "") {
   return value != nullptr ? value : std::string(fallback);
 }
 
-// A number above zero.
+// Parses a positive number.
 std::int64_t setting(std::string_view name, std::int64_t fallback) {
   const std::int64_t value = std::strtoll(environment(name).c_str(), nullptr, 10);
   return value > 0 ? value : fallback;
@@ -48,7 +48,8 @@ int install_into(const std::string& directory) {
   return done ? 0 : 1;
 }
 
-// As whom this container runs, which is as whom its image, or its runtime, would run the program.
+// Records the user that this container runs as, which is the one that the image, or its runtime, would run the
+// program as.
 int note_user(const std::string& file) {
   std::FILE* const out = std::fopen(file.c_str(), "we");
   const bool written = out != nullptr && std::fprintf(out, "%u:%u", ::getuid(), ::getgid()) > 0;
@@ -76,7 +77,7 @@ int main(int argc, char** argv) {
     options.restore = true;
   }
   options.command.assign(argv + at, argv + argc);
-  // A waiting pod needs no command, but the operator gives it the same one for `describe` to show.
+  // A waiting pod needs no command, but the operator passes the same one so that `describe` shows it.
   if (options.command.empty() && !options.restore) return usage();
   const std::string self = bsp::init::read_link("/proc/self/exe").value_or("/bsp/bsp-init");
   options.runtime_dir = self.substr(0, self.rfind('/'));

@@ -13,8 +13,8 @@ namespace bsp::init {
 namespace {
 
 constexpr std::size_t kBuffer = 64 * 1024;
-// A pipe reported writable takes this much without blocking (one page, PIPE_BUF). PID 1 must never
-// hang on a log reader that is slow, and O_NONBLOCK would change the container engine's end as well.
+// A pipe that poll() reports writable takes this much without blocking (one page, PIPE_BUF). PID 1 must never block
+// on a slow log reader, and O_NONBLOCK would also change the container engine's end.
 constexpr std::size_t kPiece = 4096;
 
 }  // namespace
@@ -22,10 +22,10 @@ constexpr std::size_t kPiece = 4096;
 Result<void> OutputRelay::open(const User& user) {
   const FsIdentity as_program(user);
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("making the program's output pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("creating the program's output pipe");
   read_end_.reset(ends[0]);
   write_end_.reset(ends[1]);
-  // Only our end: the program's must block, as a plain pipe does.
+  // Only this end: the program's must block, as a plain pipe does.
   ::fcntl(read_end_.get(), F_SETFL, O_NONBLOCK);
   return {};
 }
@@ -47,7 +47,7 @@ bool OutputRelay::read_some() {
     return true;
   }
   if (n < 0 && errno == EINTR) return true;
-  // End of file: nobody holds the other end any more.
+  // End of file: the last writer has closed the pipe.
   if (n == 0) read_end_.reset();
   return false;
 }
@@ -62,7 +62,7 @@ void OutputRelay::on_writable() {
   if (n > 0) {
     buffer_.erase(0, static_cast<std::size_t>(n));
   } else if (n < 0 && errno != EINTR && errno != EAGAIN) {
-    // Nobody reads our log any more; that must not stop the program.
+    // The log has no reader any more; that must not stop the program.
     buffer_.clear();
   }
 }

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kCheckpointCaps[] = {CAP_CHECKPOINT_RESTORE, CAP_SYS_PTRACE, CAP_SETPCAP};
 
-// permitted = effective = inheritable = the given set.
+// Sets permitted, effective and inheritable to the given set.
 bool set_capabilities(std::span<const int> caps) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
@@ -35,7 +35,7 @@ bool set_capabilities(std::span<const int> caps) {
   return ::syscall(SYS_capset, &header, data) == 0;
 }
 
-// In the child, between fork and exec. Returns what failed, or nullptr.
+// Runs in the child, between fork and exec. Returns what failed, or nullptr.
 const char* take_identity(const User& user, Privileges privileges) {
   ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   if (privileges == Privileges::kNone) {
@@ -45,7 +45,7 @@ const char* take_identity(const User& user, Privileges privileges) {
   }
   // setgroups fails without CAP_SETGID, as in unit tests; harmless if it would change nothing.
   if (::setgroups(user.groups.size(), user.groups.data()) != 0 && own_groups() != user.groups) {
-    return "taking the program's supplementary groups";
+    return "setting the program's supplementary groups";
   }
   if (::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0) return "keeping capabilities";
   if (::setresgid(user.gid, user.gid, user.gid) != 0) return "switching to the program's group";
@@ -56,7 +56,7 @@ const char* take_identity(const User& user, Privileges privileges) {
     return nullptr;
   }
   if (!set_capabilities(kCheckpointCaps)) {
-    return "taking CHECKPOINT_RESTORE, SYS_PTRACE and SETPCAP (the container needs all three)";
+    return "acquiring CHECKPOINT_RESTORE, SYS_PTRACE and SETPCAP (the container requires all three)";
   }
   for (const int cap : kCheckpointCaps) {
     if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) != 0) {
@@ -75,11 +75,11 @@ void default_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// position i of `wanted` becomes descriptor i; `keep` survives just above them, close-on-exec.
+// Position i of `wanted` becomes descriptor i; `keep` survives just above them, close-on-exec.
 int place_descriptors(const std::vector<int>& wanted, int keep) {
   const int base = static_cast<int>(wanted.size());
   std::vector<int> moved;
-  // First out of the way, so that no target is overwritten before it was copied.
+  // Move them above the targets first, so that no target is overwritten before it was copied.
   const int high = base + 16;
   for (const int fd : wanted) moved.push_back(::fcntl(fd, F_DUPFD_CLOEXEC, high));
   keep = ::fcntl(keep, F_DUPFD_CLOEXEC, high);
@@ -185,7 +185,7 @@ void advance_pid_cursor(pid_t at_least) {
   pid_t last = 0;
   for (;;) {
     const pid_t pid = ::clone(end_thread, static_cast<char*>(stack) + kStack, kFlags, nullptr);
-    // Smaller than the one before: the numbers wrapped around, all above are used up.
+    // Smaller than the previous one: the numbers have wrapped around, so all above are used up.
     if (pid < 0 || pid + 1 >= at_least || pid < last) break;
     last = pid;
   }

@@ -1,9 +1,9 @@
-// Credentials and birth of the processes that bsp-init starts: the user's program (no capability at
-// all), criu (three ambient capabilities under the program's uid) and small workers of its own.
+// Credentials and creation of the processes that bsp-init starts: the user's program (no capability at all), criu
+// (three ambient capabilities under the program's uid) and small workers.
 //
-// bsp-init is root in its container with CHECKPOINT_RESTORE, SYS_PTRACE, SETPCAP, SETUID, SETGID and
-// KILL, but without DAC capabilities: whatever touches files or /proc entries of the program's user
-// must run as that user. Raw system calls, because the binary is static and links no libcap.
+// bsp-init is root in its container with CHECKPOINT_RESTORE, SYS_PTRACE, SETPCAP, SETUID, SETGID and KILL, but
+// without DAC capabilities: code that touches files or /proc entries of the program's user must run as that user. It
+// uses raw system calls, because the binary is static and links no libcap.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@ namespace bsp::init {
 struct User {
   uid_t uid = 0;
   gid_t gid = 0;
-  std::string home;             // "" if /etc/passwd does not know the uid
+  std::string home;             // "" if /etc/passwd has no entry for the uid
   std::vector<gid_t> groups{};  // supplementary, in ascending order
 
   bool operator==(const User&) const = default;
@@ -43,15 +43,15 @@ struct Spawn {
 // Supplementary groups of this process, in ascending order.
 std::vector<gid_t> own_groups();
 
-// Starts it and waits until exec succeeded. kNotFound / kFailed with the reason of a failed exec.
+// Starts the process and waits until exec has succeeded. kNotFound or kFailed with the reason of a failed exec.
 Result<pid_t> spawn(const Spawn& what);
 
-// Forks a worker that runs `body` as `user` without capabilities and exits with its value; its
-// standard error goes to `error_fd`. Only for short, self-contained work: archives.
+// Forks a worker that runs `body` as `user` without capabilities and exits with its value; its standard error goes to
+// `error_fd`. Only for short, self-contained work: archives.
 Result<pid_t> fork_as(const User& user, int error_fd, const std::function<int()>& body);
 
-// File-system identity of this process while in scope: what is opened, made or looked up in /proc
-// happens as the program's user. Other capabilities, SYS_PTRACE among them, stay.
+// Sets this process's file-system identity while in scope: it opens, creates and looks up files and /proc entries as
+// the program's user. Other capabilities, including SYS_PTRACE, stay.
 class FsIdentity {
  public:
   explicit FsIdentity(const User& user);
@@ -60,10 +60,10 @@ class FsIdentity {
   ~FsIdentity();
 };
 
-// Makes the next PID that the kernel hands out at least `at_least`, by starting and ending empty
-// threads (ns_last_pid is read-only in containers). Restored processes come back under their old
-// PIDs, so programs live above this line and criu's own helpers below it. A thread costs some 50 us, in a pod's own
-// quota; 300 is where the kernel goes on when the numbers have wrapped around (RESERVED_PIDS).
+// Makes the next PID that the kernel assigns at least `at_least`, by starting and ending empty threads (ns_last_pid
+// is read-only in containers). Restored processes come back under their old PIDs, so programs live above this line
+// and criu's own helpers below it. A thread costs about 50 us of the pod's own quota; 300 is where the kernel
+// continues when the numbers have wrapped around (RESERVED_PIDS).
 void advance_pid_cursor(pid_t at_least);
 inline constexpr pid_t kFirstProgramPid = 300;
 

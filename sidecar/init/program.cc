@@ -24,7 +24,7 @@ constexpr const char* kMachineName = "aarch64";
 
 bool runnable(const std::string& file, const User& user, const struct stat& info) {
   if (!S_ISREG(info.st_mode)) return false;
-  // faccessat with the effective ids would ask for root; the mode bits of this user say it plainly.
+  // Checks this user's mode bits, because faccessat with the effective ids would check root's access.
   if (user.uid == 0) return (info.st_mode & 0111) != 0;
   if (info.st_uid == user.uid) return (info.st_mode & 0100) != 0;
   if (info.st_gid == user.gid || std::ranges::contains(user.groups, info.st_gid)) return (info.st_mode & 0010) != 0;
@@ -39,7 +39,7 @@ Result<void> check_elf(const std::string& file, int fd) {
   }
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kMachine) {
     return fail(ErrorCode::kInvalid,
-                file + " is built for another architecture than this node's (" + kMachineName + ")");
+                file + " is built for a different architecture than this node's (" + kMachineName + ")");
   }
   for (Elf64_Half i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr program{};
@@ -96,7 +96,7 @@ Result<void> check_preloadable(const std::string& file) {
     const Fd fd(::open(at.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd) {
       if (depth == 0) return {};
-      return fail(ErrorCode::kInvalid, file + " needs the interpreter " + at + ", which is missing");
+      return fail(ErrorCode::kInvalid, file + " requires the interpreter " + at + ", which is missing");
     }
     char head[256] = {};
     const ssize_t n = ::pread(fd.get(), head, sizeof(head) - 1, 0);
@@ -104,7 +104,7 @@ Result<void> check_preloadable(const std::string& file) {
     if (n < 3 || head[0] != '#' || head[1] != '!') {
       return fail(ErrorCode::kInvalid, at + " is neither an ELF program nor a #! script");
     }
-    // "#! /usr/bin/env sh": env itself is dynamically linked, the preload passes through it.
+    // "#! /usr/bin/env sh": env itself is dynamically linked, so the preload passes through it.
     std::string_view line(head + 2);
     line = line.substr(0, line.find('\n'));
     const std::size_t start = line.find_first_not_of(" \t");

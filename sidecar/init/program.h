@@ -1,5 +1,5 @@
-// Which file the user's command is, and whether libbspmpi.so can be preloaded into it: checked before
-// exec, because what the loader would say of a static or foreign binary helps nobody.
+// Finds the file of the user's command and checks that libbspmpi.so can be preloaded into it. Checked before exec,
+// because the loader's own message about a static or foreign binary doesn't help.
 #pragma once
 
 #include <span>
@@ -16,12 +16,12 @@ namespace bsp::init {
 inline constexpr int kExitNotFound = 127;
 inline constexpr int kExitNotExecutable = 126;
 
-// The file that `command` names for this user: as it is if it has a slash, else the first executable
-// one in `path` (a PATH value). kNotFound, kInvalid (there, but not executable).
+// The file that `command` names for this user: unchanged if it contains a slash, else the first executable one in
+// `path` (a PATH value). kNotFound, kInvalid (exists but isn't executable).
 Result<std::string> find_command(const std::string& command, std::string_view path, const User& user);
 
-// kInvalid if the file, or the interpreter of a #! script, is a statically linked ELF, is for another
-// architecture, or is no program. A file that can't be read is let through: exec will tell.
+// kInvalid if the file, or the interpreter of a #! script, is a statically linked ELF, is built for another
+// architecture, or is not a program. A file that can't be read passes: exec will report it.
 Result<void> check_preloadable(const std::string& file);
 
 }  // namespace bsp::init

@@ -1,15 +1,15 @@
 #!/bin/sh
-# stub_library.sh PROGRAM LIBRARY DIR: makes DIR/LIBRARY, a library that has every function which PROGRAM wants from
-# LIBRARY and in which each of them fails (returns -1, or a null pointer where the name ends in _new).
+# stub_library.sh PROGRAM LIBRARY DIR: creates DIR/LIBRARY with a stub for every function that PROGRAM imports from
+# LIBRARY. Every stub fails (returns -1, or a null pointer if the name ends in _new).
 #
-# For criu: it is linked with GnuTLS and nftables, and with a dozen libraries behind them, for features that we do
-# not use (encrypted page servers, locking the network). Loading and relocating them was two thirds of what starting
-# criu costs, 35 ms of CPU at each dump and each restore, inside the job's pause.
+# Used for criu: it links GnuTLS and nftables, and through them a dozen libraries, for features that aren't used here
+# (encrypted page servers, locking the network). Loading and relocating them was two thirds of criu's start-up time:
+# 35 ms of CPU at each dump and each restore, inside the job's pause.
 set -eu
 program=$1 library=$2 dir=$3
 versions=$(readelf -VW "$program" | awk -v file="$library" '
-  / File: / { ours = $0 ~ "File: " file " " }
-  ours && / Name: / { for (i = 1; i < NF; i++) if ($i == "Name:") print $(i + 1) }')
+  / File: / { found = $0 ~ "File: " file " " }
+  found && / Name: / { for (i = 1; i < NF; i++) if ($i == "Name:") print $(i + 1) }')
 [ -n "$versions" ] || { echo "stub_library.sh: $program wants nothing from $library" >&2; exit 1; }
 source=$dir/$library.c map=$dir/$library.map
 : >"$source"

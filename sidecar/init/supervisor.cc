@@ -1,4 +1,4 @@
-// The life of the program as PID 1 sees it: start, output, signals, end. See supervisor.h.
+// The program's life as PID 1 sees it: start, output, signals, end. See supervisor.h.
 #include "sidecar/init/supervisor.h"
 
 #include <fcntl.h>
@@ -30,19 +30,20 @@ namespace bsp::init {
 namespace {
 
 constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
-constexpr int kExitBadSetting = 125;  // as container engines do for what is wrong before the command
+constexpr int kExitBadSetting = 125;  // as container engines exit for errors before the command starts
 constexpr int kFlushLimitMs = 2000;
-// Of the pod's grace period, for the last output and the last word to the sidecar; a quarter of a shorter one.
-constexpr std::chrono::milliseconds kLastWords{2000};
-// How long a program that is stopped when its container is to end may wait to be continued: it can't use its grace
-// period, and a pause is over sooner.
+// The part of the pod's grace period reserved for the last output and the last message to the sidecar; a quarter of a
+// shorter one.
+constexpr std::chrono::milliseconds kShutdownReserve{2000};
+// How long a stopped program may wait to be continued when its container must end: it can't use its grace period, and
+// a pause is shorter.
 constexpr std::chrono::seconds kStoppedGrace{2};
-constexpr std::chrono::seconds kByeLimitAlone{1};  // no sidecar is there
+constexpr std::chrono::seconds kByeLimitAlone{1};  // without a connected sidecar
 constexpr std::chrono::seconds kWarmUpAfter{5};
 constexpr const char* kMemoryLimit =
     "the memory limit of its container was reached; raise resources.limits.memory in spec.template";
 
-// The environment of the program: ours, the shim preloaded, and a home of its own.
+// The program's environment: bsp-init's own, with the shim preloaded and the program user's HOME.
 std::vector<std::string> program_environment(const std::string& shim, const User& user) {
   std::vector<std::string> env;
   std::string preload = shim;
@@ -75,7 +76,7 @@ int Supervisor::run() {
   ::sigemptyset(&mask);
   ::sigaddset(&mask, SIGCHLD);
   for (const int signal : kForwarded) ::sigaddset(&mask, signal);
-  // An image may name any signal as the one that ends it.
+  // An image may specify any signal as its stop signal.
   for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) ::sigaddset(&mask, signal);
   ::sigprocmask(SIG_BLOCK, &mask, nullptr);
   signals_ = Fd(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -87,7 +88,7 @@ int Supervisor::run() {
     exit_code_ = kExitBadSetting;
     could_not_start(ready.error());
   } else {
-    // A program's start is not to wait for what its first move will want.
+    // Delayed, so that the program's start needn't wait for what only its first move needs.
     warm_up_at_ = Steady::now() + (options_.restore ? std::chrono::seconds(0) : kWarmUpAfter);
     if (!options_.restore) {
       if (auto started = start_program(); !started) could_not_start(started.error());
@@ -100,8 +101,8 @@ int Supervisor::run() {
 Result<void> Supervisor::prepare() {
   BSP_TRY(user_, resolve_user(options_.user, options_.groups));
   BSP_TRY(carry_paths_, parse_carry_paths(options_.carry_paths));
-  // Anybody may write into an emptyDir. What the sidecar has there, the control socket first of all, is not for the
-  // program to move away: only an owner, or root as the directory's, may.
+  // An emptyDir is writable for every user. The sticky bit prevents the program from renaming the sidecar's files
+  // there, above all the control socket: only a file's owner, or root as the directory's, may.
   struct stat shared{};
   if (::stat(options_.run_dir.c_str(), &shared) == 0 && (shared.st_mode & S_IWOTH) != 0 &&
       (shared.st_mode & S_ISVTX) == 0)
@@ -151,7 +152,7 @@ void Supervisor::could_not_start(const Error& error) {
   state_ = State::kExited;
 }
 
-// One round: whatever is ready, or the next thing that is due.
+// One iteration: handles whatever is ready, or the next thing that is due.
 void Supervisor::step() {
   keep_connected();
   report_throttling();
@@ -160,7 +161,7 @@ void Supervisor::step() {
   if (warm_up_at_ && now >= *warm_up_at_) warm_up();
   auto due = socket_ ? next_throttling_ : next_connect_;
   due = std::min(due, next_fence_);
-  for (const auto& at : {kill_criu_at_, warm_up_at_, must_end_at()})
+  for (const auto& at : {kill_criu_at_, warm_up_at_, kill_deadline()})
     if (at) due = std::min(due, *at);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - now).count();
   const int timeout = static_cast<int>(std::max<std::int64_t>(left, 0));
@@ -177,14 +178,14 @@ void Supervisor::step() {
   if (polled[1].revents != 0) on_control();
   if (kill_criu_at_ && Steady::now() >= *kill_criu_at_) {
     kill_criu_at_.reset();
-    // criu lifts the stop to run its code inside the program. A stop that is pending when criu dies
-    // takes hold before the program's own next instruction.
+    // criu lifts the stop to run its code inside the program. A stop that is pending when criu dies takes effect
+    // before the program's next instruction.
     if (criu_ > 0 && program_ > 0) ::kill(program_, SIGSTOP);
     if (criu_ > 0) ::kill(criu_, SIGKILL);
     if (worker_ > 0) ::kill(worker_, SIGKILL);
   }
   watch_fence();
-  end_if_due();
+  kill_if_due();
 }
 
 void Supervisor::take_signals() {
@@ -204,31 +205,31 @@ void Supervisor::forward(int signal) {
   const bool ends = signal == SIGTERM || signal == SIGINT || signal == SIGQUIT || signal >= SIGRTMIN;
   const bool never_ran = state_ == State::kWaiting || state_ == State::kRestoring || state_ == State::kRestored;
   if (never_ran) {
-    // Nothing of the program runs here: the container may go at once, with any stopped copy.
+    // No program runs here: the container may exit at once, with any stopped copy.
     if (ends) exit_now_ = 128 + signal;
     return;
   }
   if (program_ > 0) ::kill(program_, signal);
-  if (ends && !asked_to_end_) asked_to_end_ = Steady::now();
+  if (ends && !end_requested_at_) end_requested_at_ = Steady::now();
 }
 
-// A program that handles the signal has the pod's grace period for it. What can't use that ends sooner: a source that
-// was moved away, whose pod nobody needs, at once.
-std::optional<Supervisor::Steady::time_point> Supervisor::must_end_at() const {
-  if (!asked_to_end_ || program_ <= 0) return std::nullopt;
-  if (state_ == State::kDumped) return asked_to_end_;
+// A program that handles the signal has the pod's grace period for it. One that can't use it ends sooner: at once, if
+// it is a source that has moved away.
+std::optional<Supervisor::Steady::time_point> Supervisor::kill_deadline() const {
+  if (!end_requested_at_ || program_ <= 0) return std::nullopt;
+  if (state_ == State::kDumped) return end_requested_at_;
   if (held_ || state_ == State::kStopped || state_ == State::kDumping)
-    return std::max(*asked_to_end_, stopped_at_) + kStoppedGrace;
+    return std::max(*end_requested_at_, stopped_at_) + kStoppedGrace;
   if (state_ != State::kRunning || options_.grace <= std::chrono::seconds(0)) return std::nullopt;
   const std::chrono::milliseconds grace = options_.grace;
-  return *asked_to_end_ + (grace - std::min(kLastWords, grace / 4));
+  return *end_requested_at_ + (grace - std::min(kShutdownReserve, grace / 4));
 }
 
-void Supervisor::end_if_due() {
-  if (const auto at = must_end_at(); !at || Steady::now() < *at || !kill_reason_.empty()) return;
+void Supervisor::kill_if_due() {
+  if (const auto at = kill_deadline(); !at || Steady::now() < *at || !kill_reason_.empty()) return;
   kill_program(state_ == State::kRunning && !held_ ? "it did not end within the pod's terminationGracePeriodSeconds (" +
                                                          std::to_string(options_.grace.count()) + ")"
-                                                   : "its pod was to end while it was stopped");
+                                                   : "its pod had to end while it was stopped");
 }
 
 void Supervisor::reap() {
@@ -253,7 +254,7 @@ void Supervisor::on_child(pid_t pid, int status) {
     if (state_ == State::kRestoring) {
       on_restore_criu(status);
     } else {
-      // Somebody else may have killed criu: stop what it leaves behind before anything else.
+      // criu may have been killed from outside: stop what it leaves behind before anything else.
       if (status != 0 && program_ > 0) ::kill(program_, SIGSTOP);
       if (status != 0 && failure_.empty()) {
         failure_ = criu_failure(criu_paths_, "dump", user_, status);
@@ -277,7 +278,7 @@ void Supervisor::on_child(pid_t pid, int status) {
 
 void Supervisor::on_program(int status) {
   if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
-    // Reports may be older than what we have done since; /proc tells how it is now.
+    // Reports may be older than what has been done since; /proc has the current state.
     const auto stat = process_stat(program_);
     const bool stopped = stat && stat->state == 'T';
     if (held_processes_.contains(program_)) return;
@@ -290,7 +291,7 @@ void Supervisor::on_program(int status) {
       report(control::Stopped{.pid = program_});
     } else if (WIFCONTINUED(status) && stat && !stopped && stat->state != 't' &&
                (state_ == State::kStopped || state_ == State::kDumped)) {
-      state_ = State::kRunning;  // by somebody else in the container; the sidecar must know
+      state_ = State::kRunning;  // continued from outside, in the container; the sidecar must know
       report(control::Running{.pid = program_});
     }
     return;
@@ -320,14 +321,15 @@ void Supervisor::on_program(int status) {
   state_ = State::kExited;
 }
 
-// The program is over, or we were told to end: last output out, last word to the sidecar.
+// The program has ended, or this container must end: writes the last output and sends the last message to the
+// sidecar.
 int Supervisor::finish() {
   if (exit_now_ && program_ > 0) {
     ::kill(program_, SIGKILL);
     while (::waitpid(program_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  // What the program has started ends with it: said to have ended, a rank may be started elsewhere.
+  // The program's children end with it: once the sidecar reports the end, the rank may be started elsewhere.
   kill_descendants();
   out_.drain();
   err_.drain();
@@ -336,7 +338,7 @@ int Supervisor::finish() {
   if (exit_now_) return *exit_now_;
   report(control::Exited{.code = exit_code_, .signal = exit_signal_, .message = exit_message_});
   const bool in_pod = ::access(options_.run_dir.c_str(), F_OK) == 0;
-  bye_until_ = Steady::now() + (asked_to_end_ && !socket_ ? kByeLimitAlone : kByeLimit);
+  bye_until_ = Steady::now() + (end_requested_at_ && !socket_ ? kByeLimitAlone : kByeLimit);
   while (in_pod && !bye_ && !exit_now_ && Steady::now() < bye_until_) {
     keep_connected();
     pollfd polled[] = {{socket_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
@@ -345,7 +347,7 @@ int Supervisor::finish() {
     if (polled[1].revents != 0) {
       signalfd_siginfo info{};
       while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
-        // A second request to end is not made to wait for the sidecar.
+        // A second request to end doesn't wait for the sidecar.
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) bye_ = true;
       }
     }

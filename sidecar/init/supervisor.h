@@ -1,5 +1,5 @@
-// PID 1 of a rank's app container: starts or restores the program, forwards its output and signals,
-// reaps, and does what the sidecar asks over the control socket (sidecar/control/messages.h).
+// PID 1 of a rank's app container: starts or restores the program, forwards its output and signals, reaps, and
+// carries out the sidecar's requests from the control socket (sidecar/control/messages.h).
 //
 //            start                    SIGSTOP of itself (gate)
 //   (run) ─────────> Running ─────────────────────────────────> Stopped <─────────┐ dump failed
@@ -13,11 +13,12 @@
 //                 ^     └───────────── │ ────────────┘
 //                 └── failed, discard ─┘       every state but Waiting ──program ends──> Exited
 //
-// In Dumping a worker first finds what the program has written in its pod (carry.h); criu starts when that can move.
+// In Dumping a worker first finds what the program has written in its pod (carry.h); criu starts when that can be
+// moved.
 //
-// Only `continue` lets a stopped program run, and only the sidecar's `kill`, `quit` and `discard` kill, but for two cases.
-// supervisor_fence.cc stops a running program for as long as no sidecar vouches for this pod. And one that outlives the
-// pod's grace period is killed within it, so that its end is still told.
+// Only `continue` lets a stopped program run, and only the sidecar's `kill`, `quit` and `discard` kill it, with two
+// exceptions. supervisor_fence.cc stops a running program for as long as no sidecar vouches for this pod. And a
+// program that outlives the pod's grace period is killed within it, so that its end is still reported.
 #pragma once
 
 #include <sys/types.h>
@@ -42,7 +43,7 @@ namespace bsp::init {
 struct Options {
   bool restore = false;
   std::vector<std::string> command;
-  std::string runtime_dir;                  // where this binary lies: libbspmpi.so, bin/criu
+  std::string runtime_dir;                  // the directory of this binary, with libbspmpi.so and bin/criu
   std::string run_dir;                      // names::kRunDir or BSP_RUN_DIR
   std::string criu;                         // BSP_CRIU, else <runtime>/bin/criu
   std::string user;                         // BSP_USER
@@ -50,14 +51,14 @@ struct Options {
   std::string carry_paths;                  // BSP_CARRY_PATHS
   std::string pod_volumes;                  // BSP_POD_VOLUMES
   std::chrono::milliseconds fence_limit{};  // fencing::kLimit, or BSP_FENCE_LIMIT_MS
-  std::chrono::seconds grace{};             // BSP_GRACE_SECONDS; 0: not known
+  std::chrono::seconds grace{};             // BSP_GRACE_SECONDS; 0: unknown
 };
 
 class Supervisor {
  public:
   explicit Supervisor(Options options);
 
-  // Everything until the container shall end; returns its exit status.
+  // Runs until the container must end; returns its exit status.
   int run();
 
  private:
@@ -74,8 +75,8 @@ class Supervisor {
   void on_child(pid_t pid, int status);
   void on_program(int status);
   void forward(int signal);
-  [[nodiscard]] std::optional<Steady::time_point> must_end_at() const;
-  void end_if_due();
+  [[nodiscard]] std::optional<Steady::time_point> kill_deadline() const;
+  void kill_if_due();
   int finish();
   void could_not_start(const Error& error);
 
@@ -84,7 +85,7 @@ class Supervisor {
   void on_control();
   void handle(const control::ToInit& message);
   void report(const control::FromInit& message);
-  void say_hello();
+  void send_hello();
   void report_throttling();
   void continue_program();
   void kill_program(const std::string& reason);
@@ -92,7 +93,7 @@ class Supervisor {
   // supervisor_fence.cc
   void vouched(std::int64_t steady_ns);
   void watch_fence();
-  [[nodiscard]] bool in_an_epoch_with_others() const;
+  [[nodiscard]] bool in_epoch_with_peers() const;
   void hold();
   void release();
 
@@ -125,7 +126,7 @@ class Supervisor {
   Steady::time_point next_connect_{};
   int connect_failures_ = 0;
   Steady::time_point next_throttling_{};
-  std::uint64_t throttled_ns_ = 0;  // as reported
+  std::uint64_t throttled_ns_ = 0;  // as reported last
   OutputRelay out_{STDOUT_FILENO};
   OutputRelay err_{STDERR_FILENO};
 
@@ -134,20 +135,20 @@ class Supervisor {
   std::string migration_;  // of the last dump or restore
   std::optional<int> exit_now_;
   bool bye_ = false;
-  Steady::time_point bye_until_{};  // waited for
+  Steady::time_point bye_until_{};  // deadline for `bye`
   int exit_code_ = 0;
   int exit_signal_ = 0;
   std::string exit_message_;
-  std::string kill_reason_;                         // of the sidecar
-  std::optional<Steady::time_point> asked_to_end_;  // the container, by a signal
-  Steady::time_point stopped_at_{};                 // the program, at a gate or by us
+  std::string kill_reason_;                             // given by the sidecar
+  std::optional<Steady::time_point> end_requested_at_;  // when a signal asked the container to end
+  Steady::time_point stopped_at_{};                     // when the program stopped, at a gate or by this process
 
-  std::optional<Steady::time_point> fresh_;  // when a sidecar last vouched for this pod; not set: there is no need yet
-  Steady::time_point next_fence_{};          // when to look at it again
+  std::optional<Steady::time_point> fresh_;  // when a sidecar last vouched for this pod; not set: not needed yet
+  Steady::time_point next_fence_{};          // when to check it again
   bool held_ = false;                        // the running program is stopped until a sidecar vouches
-  std::set<pid_t> held_processes_;           // by us, not by themselves
+  std::set<pid_t> held_processes_;           // stopped by this process, not by themselves
 
-  // The criu or archive process at work; 0: none.
+  // The running criu or archive process; 0: none.
   pid_t criu_ = 0;
   pid_t worker_ = 0;
   pid_t warm_ = 0;
@@ -155,18 +156,18 @@ class Supervisor {
   std::string worker_log_;
   ChangeClock changes_;
   std::optional<CaptureClient> capture_;  // until the worker has found what is to be carried
-  Fd found_;                              // where it says so
-  std::string failure_;                   // the first thing that went wrong in the dump under way
+  Fd found_;                              // where the worker reports it
+  std::string failure_;                   // the first error in the pending dump
   Steady::time_point action_start_{};
   std::optional<Steady::time_point> kill_criu_at_;
   bool discarding_ = false;
   bool continue_after_dump_ = false;
   pid_t restoring_pid_ = 0;
-  User restoring_user_;  // as the process was dumped
+  User restoring_user_;  // from the source
   std::vector<InheritedPipe> restore_pipes_;
 };
 
-// What the source's bsp-init tells the target's of the program: one packet of control.h in the file kStateFile.
+// What the source's bsp-init passes to the target's: one packet of control.h in the file kStateFile.
 inline constexpr std::string_view kStateFile = "bsp-init.state";
 struct MovedProgram {
   static constexpr std::string_view kVerb = "state";

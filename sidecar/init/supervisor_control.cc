@@ -1,4 +1,4 @@
-// What bsp-init and the sidecar say to each other (sidecar/control/messages.h). See supervisor.h.
+// bsp-init's end of the messages with the sidecar (sidecar/control/messages.h). See supervisor.h.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -14,10 +14,10 @@
 
 namespace bsp::init {
 
-// Connects if it is time to; a fresh connection starts with the whole state.
+// Connects if it is time to; a new connection starts with the complete state.
 void Supervisor::keep_connected() {
   if (socket_ || Steady::now() < next_connect_) return;
-  // Quick at first (both containers start together), then without haste.
+  // Frequently at the beginning, because both containers start together, then less often.
   next_connect_ = Steady::now() + std::chrono::milliseconds(connect_failures_++ < 250 ? 20 : 200);
   const std::string path = options_.run_dir + "/control";
   sockaddr_un address{};
@@ -27,18 +27,18 @@ void Supervisor::keep_connected() {
   Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return;
   if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) return;
-  // Whoever listens may have a program restored with what criu is allowed: never the program itself. (One that runs as
-  // root can't be told from a sidecar that does.)
+  // A peer on this socket can have a program restored with criu's capabilities, so it must not be the program itself.
+  // (A program that runs as root can't be distinguished from a sidecar that does.)
   ucred listener{};
   socklen_t size = sizeof listener;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0) return;
   if (listener.uid == user_.uid && listener.uid != ::geteuid()) return;
   socket_ = std::move(socket);
   connect_failures_ = 0;
-  say_hello();
+  send_hello();
 }
 
-void Supervisor::say_hello() {
+void Supervisor::send_hello() {
   report(control::Hello{.mode = options_.restore ? control::Mode::kRestore : control::Mode::kRun,
                         .uid = user_.uid,
                         .gid = user_.gid,
@@ -50,7 +50,7 @@ void Supervisor::say_hello() {
                         .migration = migration_});
 }
 
-// Not while ranks wait for criu: it is no news then.
+// Not while ranks wait for criu: it isn't urgent.
 void Supervisor::report_throttling() {
   const auto now = Steady::now();
   if (!socket_ || now < next_throttling_) return;
@@ -62,7 +62,7 @@ void Supervisor::report_throttling() {
   report(control::Throttled{.ns = *sum});
 }
 
-// What can't be delivered is not kept: the next hello tells the whole state anyway.
+// An undelivered message is dropped: the next hello reports the complete state.
 void Supervisor::report(const control::FromInit& message) {
   if (!socket_) return;
   if (auto sent = control::send(socket_.get(), control::packet_of(message)); !sent) {
@@ -83,7 +83,7 @@ void Supervisor::on_control() {
       next_connect_ = Steady::now();
       return;
     }
-    // kInvalid: an unreadable packet says nothing; the next may.
+    // kInvalid: ignores an unreadable packet; the next one may be valid.
   }
 }
 
@@ -101,8 +101,8 @@ void Supervisor::handle(const control::ToInit& message) {
                    if (state_ == State::kExited) bye_ = true;
                  },
                  [this](const control::Stay&) {
-                   // The kubelet would end a pod that is being deleted all the same, a grace period later.
-                   if (asked_to_end_)
+                   // The kubelet would end a pod that is being deleted anyway, one grace period later.
+                   if (end_requested_at_)
                      bye_ = true;
                    else
                      bye_until_ = Steady::now() + kByeLimit;
@@ -113,10 +113,10 @@ void Supervisor::handle(const control::ToInit& message) {
              message);
 }
 
-// THE place where a stopped or restored program is let run. The only other SIGCONT, release(), undoes our own hold.
+// THE place that continues a stopped or restored program. The only other SIGCONT, release(), undoes hold().
 void Supervisor::continue_program() {
   if (state_ == State::kDumping) {
-    // The epoch that lets it run here is open: the dump is no longer wanted.
+    // The epoch that lets it run here is open: the dump is no longer needed.
     continue_after_dump_ = true;
     abandon();
     return;
@@ -134,7 +134,7 @@ void Supervisor::continue_program() {
 
 void Supervisor::kill_program(const std::string& reason) {
   if (program_ <= 0) return;
-  ::kill(program_, SIGKILL);  // before anything that could take its time
+  ::kill(program_, SIGKILL);  // before anything that could take time
   if (reason.empty() || !kill_reason_.empty()) return;
   kill_reason_ = reason;
   std::fprintf(stderr, "bsp-init: the program was killed: %s\n", reason.c_str());

@@ -15,8 +15,8 @@
 namespace bsp::init {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{1000};
-constexpr std::chrono::milliseconds kLookAtHeld{200};
+constexpr std::chrono::milliseconds kCheckInterval{1000};
+constexpr std::chrono::milliseconds kHeldCheckInterval{200};
 
 std::string seconds_text(std::chrono::steady_clock::duration time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
@@ -24,7 +24,7 @@ std::string seconds_text(std::chrono::steady_clock::duration time) {
 
 }  // namespace
 
-// What was said long ago is not made younger by lying in the socket: the time is the machine's.
+// A message that has waited in the socket doesn't become newer: the timestamp is from the machine's clock.
 void Supervisor::vouched(std::int64_t steady_ns) {
   const Steady::time_point at{std::chrono::nanoseconds(steady_ns)};
   if (!fresh_) return;
@@ -32,8 +32,8 @@ void Supervisor::vouched(std::int64_t steady_ns) {
   if (held_) next_fence_ = {};
 }
 
-// A rank that has no others has no second copy either: nobody could find out that the first one is cut off.
-bool Supervisor::in_an_epoch_with_others() const {
+// A rank without peers has no second copy either: the operator couldn't find out that the first one is cut off.
+bool Supervisor::in_epoch_with_peers() const {
   const std::string text = "\n" + read_file(options_.run_dir + "/epoch").value_or("");
   const std::string key = "\n" + std::string(names::kEpochRanks) + "=";
   const std::size_t at = text.find(key);
@@ -42,16 +42,16 @@ bool Supervisor::in_an_epoch_with_others() const {
   return ranks > 1;
 }
 
-// After the control socket was read: what waited there counts.
+// Called after the control socket was read, so that messages waiting there count.
 void Supervisor::watch_fence() {
   const auto now = Steady::now();
   if (now < next_fence_) return;
-  next_fence_ = now + kLook;
-  // A program that is stopped at a gate goes on only when a sidecar says so.
+  next_fence_ = now + kCheckInterval;
+  // A program that is stopped at a gate continues only when a sidecar says so.
   if (state_ != State::kRunning || program_ <= 0) return;
   if (!fresh_) {
-    // The descriptor, not a word of the sidecar, is what lets a program in: there may never be another word.
-    if (in_an_epoch_with_others()) fresh_ = now;
+    // The descriptor, not a message from the sidecar, lets a program in: there may never be another message.
+    if (in_epoch_with_peers()) fresh_ = now;
     return;
   }
   const auto silent = now - *fresh_;
@@ -61,21 +61,21 @@ void Supervisor::watch_fence() {
     next_fence_ = std::min(next_fence_, *fresh_ + stop_after);
     return;
   }
-  const bool news = !held_;
-  hold();  // before anything that could take its time
-  if (news)
+  const bool newly_held = !held_;
+  hold();  // before anything that could take time
+  if (newly_held)
     std::fprintf(
         stderr,
         "bsp-init: for %s no sidecar has vouched that this pod is not cut off, and another copy of the rank may "
         "start elsewhere: the program is stopped until one does\n",
         seconds_text(silent).c_str());
-  next_fence_ = now + kLookAtHeld;
+  next_fence_ = now + kHeldCheckInterval;
   if (silent >= fencing::end_after(options_.fence_limit))
     kill_program("for " + seconds_text(silent) +
                  " no sidecar has vouched that this pod is not cut off; another copy of the rank may run elsewhere");
 }
 
-// Again at each look: a process may have been forked while the others were stopped.
+// Repeated at each check: a process may have been forked while the others were stopped.
 void Supervisor::hold() {
   if (!held_) stopped_at_ = Steady::now();
   held_ = true;
@@ -86,11 +86,11 @@ void Supervisor::hold() {
   }
 }
 
-// A program that was about to stop itself at a gate does so now; one that had just done so finds no new epoch and stops
-// again (shim/gate.cc).
+// A program that was about to stop itself at a gate does so now; one that had just done so finds no new epoch and
+// stops again (shim/gate.cc).
 void Supervisor::release() {
   held_ = false;
-  std::fprintf(stderr, "bsp-init: a sidecar vouches for this pod again: the program goes on\n");
+  std::fprintf(stderr, "bsp-init: a sidecar vouches for this pod again: the program continues\n");
   for (const ProcessStat& process : descendants_of_init())
     if (held_processes_.contains(process.pid)) ::kill(process.pid, SIGCONT);
   held_processes_.clear();

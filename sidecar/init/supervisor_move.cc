@@ -21,8 +21,8 @@
 namespace bsp::init {
 namespace {
 
-// criu gives up by itself when the sidecar closes the capture socket, and leaves the program clean;
-// a killed one leaves its traces in it. So it gets this long.
+// When the sidecar closes the capture socket, criu exits by itself and leaves the program clean; a killed criu leaves
+// its traces in it. So it gets this much time.
 constexpr std::chrono::seconds kAbandonGrace{2};
 constexpr std::chrono::seconds kStopLimit{2};
 
@@ -36,7 +36,7 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-// Runs `body` in a worker under the program's uid; what it returns as error ends up in `log`.
+// Runs `body` in a worker under the program's uid; a returned error goes to `log`.
 Result<pid_t> start_worker(const User& user, const std::string& log, const std::function<Result<void>()>& body) {
   ::unlink(log.c_str());
   const Fd errors(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
@@ -56,7 +56,7 @@ void Supervisor::warm_up() {
   if (auto pid = start_criu(criu_paths_, "check", warm_up_arguments(criu_paths_), user_, {})) {
     warm_ = *pid;
   }
-  // A missing criu is no reason not to run the program; the first dump will name it.
+  // A missing criu must not keep the program from running; the first dump will report it.
 }
 
 void Supervisor::end_warm_up() {
@@ -74,7 +74,7 @@ void Supervisor::begin_dump(const std::string& migration) {
     report(control::DumpFailed{.migration = migration, .message = why});
   };
   if (state_ == State::kDumping) {
-    if (migration != migration_) refuse("another dump is under way, for " + migration_);
+    if (migration != migration_) refuse("another dump is in progress, for " + migration_);
     return;
   }
   if (state_ != State::kStopped && state_ != State::kDumped) {
@@ -112,7 +112,7 @@ Result<void> Supervisor::try_dump() {
 }
 
 // A worker that writes 0 or 1 to `found` once it knows whether there is something to carry, and that all of it can be
-// carried; then it fills the archive, while criu is at work.
+// carried. It then fills the archive while criu is running.
 Result<pid_t> Supervisor::start_packing(int archive, int found) {
   worker_log_ = criu_paths_.work + "/carry.log";
   return start_worker(user_, worker_log_, [this, archive, found]() -> Result<void> {
@@ -134,7 +134,7 @@ void Supervisor::on_found() {
   char answer = 0;
   if (const ssize_t n = ::read(found_.get(), &answer, 1); n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   found_.reset();
-  // Otherwise the worker has ended without one, and why is in its log.
+  // Otherwise the worker has ended without one, and the reason is in its log.
   if (answer != 0 && failure_.empty())
     if (auto begun = start_dump_criu(answer == '1'); !begun) {
       failure_ = begun.error().message;
@@ -164,7 +164,7 @@ Result<void> Supervisor::start_dump_criu(bool carries) {
 
 void Supervisor::end_dump_if_ready() {
   if (state_ != State::kDumping || criu_ > 0 || worker_ > 0) return;
-  if (found_ && failure_.empty()) return;  // the worker was quicker than we are
+  if (found_ && failure_.empty()) return;  // the worker was faster
   found_.reset();
   capture_.reset();
   kill_criu_at_.reset();
@@ -185,7 +185,7 @@ void Supervisor::fail_dump(const std::string& why) {
 
 void Supervisor::abandon() {
   if (state_ == State::kDumping) {
-    if (failure_.empty()) failure_ = "the dump was given up";
+    if (failure_.empty()) failure_ = "the dump was abandoned";
     if (criu_ == 0 && worker_ > 0) ::kill(worker_, SIGKILL);
     if (!kill_criu_at_) kill_criu_at_ = Steady::now() + kAbandonGrace;
   } else if (state_ == State::kRestoring) {
@@ -204,7 +204,7 @@ void Supervisor::begin_restore(const std::string& migration) {
   if (state_ == State::kRestoring && migration == migration_) return;
   if (state_ != State::kWaiting) {
     report(control::RestoreFailed{
-        .migration = migration, .message = "this pod has a program already (" + std::string(to_string(state_)) + ")"});
+        .migration = migration, .message = "this pod already has a program (" + std::string(to_string(state_)) + ")"});
     return;
   }
   migration_ = migration;
@@ -221,7 +221,7 @@ Result<void> Supervisor::try_restore() {
   const auto moved = control::from_packet<MovedProgram>(packet);
   if (moved.uid != user_.uid || moved.gid != user_.gid) {
     return fail(ErrorCode::kRefused, "the program ran as " + std::to_string(moved.uid) + ":" +
-                                         std::to_string(moved.gid) + ", this pod is made for " +
+                                         std::to_string(moved.gid) + ", but this pod is for " +
                                          std::to_string(user_.uid) + ":" + std::to_string(user_.gid));
   }
   // criu, without CAP_SETGID, can restore only the groups that it has itself.
@@ -232,9 +232,10 @@ Result<void> Supervisor::try_restore() {
                                          ", this pod has only " + groups_text(user_.groups));
   }
   restoring_pid_ = moved.pid;
-  if (restoring_pid_ <= 1) return fail(ErrorCode::kInvalid, "the checkpoint names no process");
+  if (restoring_pid_ <= 1) return fail(ErrorCode::kInvalid, "the checkpoint specifies no process");
   if (process_stat(restoring_pid_)) {
-    return fail(ErrorCode::kConflict, "PID " + std::to_string(restoring_pid_) + " is taken in this container", true);
+    return fail(ErrorCode::kConflict, "PID " + std::to_string(restoring_pid_) + " is already in use in this container",
+                true);
   }
   BSP_CHECK_OK(out_.open(user_));
   BSP_CHECK_OK(err_.open(user_));
@@ -242,7 +243,7 @@ Result<void> Supervisor::try_restore() {
   err_.set_bytes(moved.err_bytes);
   BSP_CHECK_OK(prepare_work_dir(criu_paths_));
   restore_pipes_ = {{.descriptor = 3, .was = moved.out}, {.descriptor = 4, .was = moved.err}};
-  // A pipe without a name is one that nobody held any more: the program has closed its end.
+  // A pipe without a name had no holder any more: the program has closed its end.
   std::erase_if(restore_pipes_, [](const InheritedPipe& pipe) { return pipe.was.empty(); });
   if (moved.carried == 0) return start_restore_criu();
   worker_log_ = criu_paths_.work + "/carry.log";
@@ -260,7 +261,7 @@ Result<void> Supervisor::start_restore_criu() {
   return {};
 }
 
-// Carried files are in place: whatever the process maps or has open is there now.
+// The carried files are in place, so everything the process maps or has open exists now.
 void Supervisor::on_unpacked(int status) {
   if (status != 0) {
     const std::string why = trimmed(read_file(worker_log_).value_or(""));
@@ -275,8 +276,8 @@ void Supervisor::on_restore_criu(int status) {
     fail_restore(criu_failure(criu_paths_, "restore", user_, status));
     return;
   }
-  // criu leaves a SIGSTOP pending: the process stops before its first own instruction, but perhaps
-  // after criu is gone.
+  // criu leaves a SIGSTOP pending: the process stops before its first own instruction, but perhaps after criu has
+  // exited.
   const auto deadline = Steady::now() + kStopLimit;
   auto stat = process_stat(restoring_pid_);
   while (stat && stat->state != 'T' && stat->state != 'Z' && Steady::now() < deadline) {
@@ -284,7 +285,7 @@ void Supervisor::on_restore_criu(int status) {
     stat = process_stat(restoring_pid_);
   }
   if (!stat || stat->parent != ::getpid() || stat->state != 'T') {
-    fail_restore(!stat || stat->state == 'Z' ? "the restored process ended at once"
+    fail_restore(!stat || stat->state == 'Z' ? "the restored process exited immediately"
                                              : "the restored process is not stopped");
     return;
   }
@@ -294,8 +295,8 @@ void Supervisor::on_restore_criu(int status) {
   state_ = State::kRestored;
   fault_point("init.restored", program_);
   report(control::Restored{.migration = migration_, .pid = program_, .ns = nanoseconds_since(action_start_)});
-  // After the answer, so that the pause does not hold it: threads that the program starts from now
-  // on must not get numbers that criu will need in the next pod.
+  // After the answer, so that it doesn't prolong the pause. Threads that the program starts from now on must not get
+  // numbers that criu will need in the next pod.
   advance_pid_cursor(kFirstProgramPid);
 }
 

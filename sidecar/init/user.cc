@@ -38,7 +38,7 @@ std::optional<std::vector<std::string_view>> find_line(std::string_view file, st
   return std::nullopt;
 }
 
-// The groups in whose line of /etc/group one of this uid's names stands.
+// The groups whose line in /etc/group lists one of this uid's names.
 std::set<gid_t> memberships(uid_t uid, std::string_view passwd, std::string_view group) {
   std::set<std::string_view> names;
   for (const std::string_view line : split(passwd, '\n'))

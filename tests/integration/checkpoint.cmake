@@ -11,7 +11,7 @@ add_executable(static_hello ${CMAKE_CURRENT_SOURCE_DIR}/programs/static_hello.c)
 target_link_options(static_hello PRIVATE -static)
 add_library(stub_shim SHARED ${CMAKE_CURRENT_SOURCE_DIR}/programs/stub_shim.c)
 
-# What the containers see as /bsp: criu with its libraries, and bsp-init.
+# Mounted at /bsp in the containers: criu with its libraries, and bsp-init.
 add_custom_command(
   OUTPUT ${checkpoint_dir}/runtime.stamp
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/../../sidecar/init/bundle.sh ${checkpoint_dir}/runtime bin/criu=/usr/sbin/criu
@@ -19,7 +19,7 @@ add_custom_command(
   COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:stub_shim> ${checkpoint_dir}/runtime/libbspmpi.so
   COMMAND ${CMAKE_COMMAND} -E touch ${checkpoint_dir}/runtime.stamp
   DEPENDS bsp-init stub_shim ${CMAKE_CURRENT_SOURCE_DIR}/../../sidecar/init/bundle.sh)
-# A user image with libc, a shell and nothing of what criu needs.
+# A user image with libc and a shell, but nothing that criu needs.
 add_custom_command(
   OUTPUT ${checkpoint_dir}/root.tar
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/make_root.sh ${checkpoint_dir} $<TARGET_FILE:gated>

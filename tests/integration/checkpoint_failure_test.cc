@@ -1,5 +1,4 @@
-// Moves that go wrong: the program is still there, stopped, and goes on when told to; a broken copy
-// never runs.
+// Failing moves: the program still exists, stopped, and continues on request; a broken copy never runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,9 +29,9 @@ class BrokenMove : public ::testing::Test {
     ASSERT_NE(test_image(&why), "") << why;
   }
 
-  // The program must be stopped, go on when told, be movable at its next gate and end well.
+  // The program must be stopped, continue on request, be movable at its next gate and end successfully.
   static void expect_alive(Pod& source) {
-    // A stop that was sent takes hold when the program is next given a processor.
+    // A pending stop takes effect when the program is next scheduled.
     for (int i = 0; i < 1000 && source.program_state() != 'T'; ++i) ::usleep(10'000);
     EXPECT_EQ(source.program_state(), 'T');
     EXPECT_EQ(source.errors(), "checked 1\nchecked 2\n");  // it has not run meanwhile
@@ -60,7 +59,7 @@ TEST_F(BrokenMove, TargetIsFull) {
   ASSERT_TRUE(moved.receive_error);
   EXPECT_EQ(moved.receive_error->code, ErrorCode::kNoSpace);
   EXPECT_THAT(moved.receive_error->message, HasSubstr("No space left on device"));
-  EXPECT_EQ(left_of(target), 0U);  // what had arrived is gone, the space is free again
+  EXPECT_EQ(left_of(target), 0U);  // what was received is removed, so its space is free again
   expect_alive(source);
 }
 
@@ -77,7 +76,7 @@ TEST_F(BrokenMove, TargetLacksAGroupOfTheProgram) {
 }
 
 // PTRACE_O_SUSPEND_SECCOMP needs CAP_SYS_ADMIN outside of all user namespaces, whatever the filter lets through.
-TEST_F(BrokenMove, AProgramUnderASeccompFilterRunsButCantMove) {
+TEST_F(BrokenMove, SeccompFilterRunsButCantMove) {
   Pod source({.command = kSmall, .seccomp = true});
   Pod target({});
   ASSERT_TRUE(source.expect(control::Stopped::kVerb));
@@ -90,7 +89,7 @@ TEST_F(BrokenMove, AProgramUnderASeccompFilterRunsButCantMove) {
   ASSERT_TRUE(source.expect(control::Stopped::kVerb));
 }
 
-TEST_F(BrokenMove, NetworkBreaksInTheMiddle) {
+TEST_F(BrokenMove, NetworkBreaksDuringTheStream) {
   Pod source({.command = kMiddle});
   Pod target({});
   ASSERT_TRUE(source.expect(control::Stopped::kVerb));
@@ -106,7 +105,7 @@ TEST_F(BrokenMove, NetworkBreaksInTheMiddle) {
   expect_alive(source);
 }
 
-TEST_F(BrokenMove, CriuIsKilledInTheMiddle) {
+TEST_F(BrokenMove, CriuIsKilledDuringTheDump) {
   Pod source({.command = kMiddle});
   Pod target({});
   ASSERT_TRUE(source.expect(control::Stopped::kVerb));
@@ -120,7 +119,7 @@ TEST_F(BrokenMove, CriuIsKilledInTheMiddle) {
   });
   EXPECT_EQ(moved.verdict.verb, control::DumpFailed::kVerb);
   EXPECT_THAT(moved.verdict.text("message"), HasSubstr("killed by signal 9"));
-  EXPECT_FALSE(moved.sent);  // no End was sent, so the target cannot take it for whole
+  EXPECT_FALSE(moved.sent);  // no End was sent, so the target can't take it for complete
   EXPECT_EQ(left_of(target), 0U);
   expect_alive(source);
 }
@@ -130,7 +129,7 @@ TEST_F(BrokenMove, AbandonedByTheSidecar) {
   ASSERT_TRUE(source.expect(control::Stopped::kVerb));
   auto session = transfer::CaptureSession::open(source.images(), "given-up");
   ASSERT_TRUE(session);
-  // Nobody reads the capture socket: criu hangs in the middle of its first larger file.
+  // The capture socket is not read: criu hangs in the middle of its first larger file.
   source.send(control::Dump::kVerb, {{"migration", "given-up"}});
   ASSERT_TRUE(source.expect(control::Dumping::kVerb));
   source.send(control::Abandon::kVerb, {{"migration", "given-up"}});
@@ -141,7 +140,7 @@ TEST_F(BrokenMove, AbandonedByTheSidecar) {
   expect_alive(source);
 }
 
-// The epoch that lets it run here was opened meanwhile: the dump ends, then the program goes on.
+// The epoch that lets the program run here was opened during its dump: the dump ends, then the program continues.
 TEST_F(BrokenMove, ContinuedDuringTheDump) {
   Pod source({.command = kMiddle});
   ASSERT_TRUE(source.expect(control::Stopped::kVerb));
@@ -157,7 +156,7 @@ TEST_F(BrokenMove, ContinuedDuringTheDump) {
   EXPECT_EQ(source.errors(), "checked 1\nchecked 2\nchecked 3\nchecked 4\n");
 }
 
-TEST_F(BrokenMove, ABitFlipsOnTheWay) {
+TEST_F(BrokenMove, BitFlipsInTransit) {
   Pod source({.command = kSmall});
   Pod target({});
   ASSERT_TRUE(source.expect(control::Stopped::kVerb));
@@ -198,7 +197,7 @@ struct Blocker {
 };
 class NotMigratable : public BrokenMove, public ::testing::WithParamInterface<Blocker> {};
 
-TEST_P(NotMigratable, IsNamedAndGoesOn) {
+TEST_P(NotMigratable, IsReportedAndTheProgramContinues) {
   std::vector<std::string> command = kSmall;
   command.push_back(GetParam().argument);
   Pod source({.command = command});
@@ -227,8 +226,8 @@ TEST_F(BrokenMove, OnlyAStoppedProgramIsDumped) {
   EXPECT_THAT(failed->text("message"), HasSubstr("not stopped at a gate"));
 }
 
-// A waiting pod survives a broken checkpoint and takes the next one.
-TEST_F(BrokenMove, RestoreFailsAndAnotherWorks) {
+// A waiting pod survives a broken checkpoint and accepts the next one.
+TEST_F(BrokenMove, RetryAfterAFailedRestore) {
   Pod source({.command = kSmall});
   Pod target({});
   ASSERT_TRUE(source.expect(control::Stopped::kVerb));
@@ -246,7 +245,7 @@ TEST_F(BrokenMove, RestoreFailsAndAnotherWorks) {
   EXPECT_TRUE(target.expect(control::Stopped::kVerb));
 }
 
-TEST_F(BrokenMove, CriuIsKilledInARestore) {
+TEST_F(BrokenMove, CriuIsKilledDuringTheRestore) {
   Pod source({.command = kMiddle});
   Pod target({});
   ASSERT_TRUE(source.expect(control::Stopped::kVerb));
@@ -260,7 +259,7 @@ TEST_F(BrokenMove, CriuIsKilledInARestore) {
     for (const int pid : target.find("criu")) ::kill(pid, SIGKILL);
     const auto verdict = target.expect_any({control::RestoreFailed::kVerb, control::Restored::kVerb});
     ASSERT_TRUE(verdict);
-    if (verdict->verb == control::Restored::kVerb) {  // it was too quick for us
+    if (verdict->verb == control::Restored::kVerb) {  // it finished before criu could be killed
       EXPECT_EQ(target.program_state(), 'T');
       target.send(control::Discard::kVerb, {{"migration", "one"}});
       ASSERT_TRUE(target.expect(control::Discarded::kVerb));
@@ -289,7 +288,7 @@ TEST_F(BrokenMove, RolledBackAfterTheRestore) {
   expect_alive(source);
 }
 
-TEST_F(BrokenMove, ItsPidIsTakenInTheTarget) {
+TEST_F(BrokenMove, PidIsInUseInTheTarget) {
   Pod source({.command = kSmall});
   Pod target({});
   const auto stopped = source.expect(control::Stopped::kVerb);
@@ -307,25 +306,26 @@ TEST_F(BrokenMove, ItsPidIsTakenInTheTarget) {
   target.send(control::Restore::kVerb, {{"migration", "taken"}});
   const auto failed = target.expect(control::RestoreFailed::kVerb);
   ASSERT_TRUE(failed);
-  EXPECT_THAT(failed->text("message"), HasSubstr("PID " + stopped->text("pid") + " is taken in this container"));
+  EXPECT_THAT(failed->text("message"),
+              HasSubstr("PID " + stopped->text("pid") + " is already in use in this container"));
   for (const int pid : target.find("occupy")) ::kill(pid, SIGKILL);
   while (!target.find("occupy").empty()) {
   }
   move(source, target, "taken-again");
 }
 
-// A sidecar may die and come back at any time: bsp-init tells the newcomer everything.
+// A sidecar may die and come back at any time: bsp-init reports the complete state to the new one.
 TEST_F(BrokenMove, SidecarComesBack) {
   Pod source({.command = kSmall});
   Pod target({});
   ASSERT_TRUE(source.expect(control::Stopped::kVerb));
-  ASSERT_TRUE(dump_into(source, target, "told").sent);
+  ASSERT_TRUE(dump_into(source, target, "reported").sent);
   source.disconnect();
   const auto source_hello = source.expect(control::Hello::kVerb);
   ASSERT_TRUE(source_hello);
   EXPECT_EQ(source_hello->text("state"), to_string(control::ProgramState::kDumped));
-  EXPECT_EQ(source_hello->text("migration"), "told");
-  target.send(control::Restore::kVerb, {{"migration", "told"}});
+  EXPECT_EQ(source_hello->text("migration"), "reported");
+  target.send(control::Restore::kVerb, {{"migration", "reported"}});
   ASSERT_TRUE(target.expect(control::Restored::kVerb));
   target.disconnect();
   const auto target_hello = target.expect(control::Hello::kVerb);
@@ -334,8 +334,8 @@ TEST_F(BrokenMove, SidecarComesBack) {
   EXPECT_EQ(target_hello->text("mode"), "restore");
   EXPECT_EQ(target_hello->text("pid"), source_hello->text("pid"));
   EXPECT_EQ(target.program_state(), 'T');
-  // Asking again is asking once.
-  target.send(control::Restore::kVerb, {{"migration", "told"}});
+  // A repeated request has no effect.
+  target.send(control::Restore::kVerb, {{"migration", "reported"}});
   EXPECT_TRUE(target.expect(control::Restored::kVerb));
 }
 

@@ -1,4 +1,4 @@
-// What a program has done to the files of its container is there after a move, or its rank stays and says why.
+// A program's changes to the files of its container are present after a move, or its rank stays with a reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ class Files : public ::testing::Test {
   }
   void TearDown() override { podman({"volume", "rm", "-f", volume_}); }
 
-  // With /shared for all and a group that the program may give its files to.
+  // With a world-writable /shared and a group that the program may give its files to.
   [[nodiscard]] PodOptions options(const std::vector<std::string>& command = {}) const {
     const bool small = command.size() > 1 && command[1] == "too-much";
     return {.command = command,
@@ -36,9 +36,9 @@ class Files : public ::testing::Test {
   std::string volume_ = "bsp-checkpoint-test-" + std::to_string(::getpid());
 };
 
-class CarriedAlong : public Files, public ::testing::WithParamInterface<std::string> {};
+class FilesMove : public Files, public ::testing::WithParamInterface<std::string> {};
 
-TEST_P(CarriedAlong, IsThereAfterTwoMoves) {
+TEST_P(FilesMove, ArePresentAfterTwoMoves) {
   if (GetParam() == "root") user_ = "0";
   Pod first(options({"/files", GetParam()}));
   ASSERT_TRUE(first.expect(control::Stopped::kVerb)) << first.errors();
@@ -57,7 +57,7 @@ TEST_P(CarriedAlong, IsThereAfterTwoMoves) {
   EXPECT_EQ(exited->number("code"), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Groups, CarriedAlong,
+INSTANTIATE_TEST_SUITE_P(Groups, FilesMove,
                          ::testing::Values("closed", "opened", "mapped", "tree", "image", "large", "root"),
                          [](const auto& tested) { return tested.param; });
 
@@ -66,9 +66,9 @@ struct Held {
   std::string reason;
 };
 void PrintTo(const Held& held, std::ostream* out) { *out << held.name; }
-class NotCarried : public Files, public ::testing::WithParamInterface<Held> {};
+class UnmovableFile : public Files, public ::testing::WithParamInterface<Held> {};
 
-TEST_P(NotCarried, IsNamedWithItsRemedyAndGoesOn) {
+TEST_P(UnmovableFile, IsReportedWithItsRemedyAndTheProgramContinues) {
   Pod source(options({"/files", GetParam().name}));
   ASSERT_TRUE(source.expect(control::Stopped::kVerb)) << source.errors();
   Pod target(options());
@@ -82,16 +82,16 @@ TEST_P(NotCarried, IsNamedWithItsRemedyAndGoesOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Groups, NotCarried,
-    ::testing::Values(Held{"unreadable",
-                           "/work/unreadable, written in the program's own pod, can't be carried along: the "
-                           "program's user can't read it; make it readable, or write it to a volume"},
-                      Held{"sealed", "/work/sealed, is open for what the mode of the file no longer permits; change"},
-                      Held{"linked",
-                           "/work/first (deleted), is a file of which this name was removed and another is left"},
-                      Held{"too-much",
-                           "/work/too-much, written in the program's own pod, can't be carried along: all that "
-                           "the program has written there is 40.0 MiB, which with "}),
+    Groups, UnmovableFile,
+    ::testing::Values(
+        Held{"unreadable",
+             "/work/unreadable, which the program has written in its pod, can't be moved: the "
+             "program's user can't read it; make it readable, or write it to a volume"},
+        Held{"sealed", "/work/sealed, is open with access that the file's mode no longer permits; change"},
+        Held{"linked", "/work/first (deleted), is a file whose name was removed while another link to it remains"},
+        Held{"too-much",
+             "/work/too-much, which the program has written in its pod, can't be moved: "
+             "the program has written 40.0 MiB there, which with "}),
     [](const auto& tested) { return tested.param.name == "too-much" ? "too_much" : tested.param.name; });
 
 }  // namespace

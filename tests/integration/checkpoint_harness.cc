@@ -37,7 +37,7 @@ std::string make_image(std::string* why) {
   const std::string root = std::string(BSP_BINARY_DIR) + "/checkpoint/root.tar";
   std::error_code missing;
   const auto stamp = std::filesystem::last_write_time(root, missing).time_since_epoch().count();
-  // One image per build of the programs; those of older builds go.
+  // One image per build of the programs; removes those of older builds.
   const std::string repository = "localhost/bsp-checkpoint-test";
   const std::string name = repository + ":" + std::to_string(static_cast<std::uint64_t>(stamp));
   if (podman({"image", "exists", name}).status == 0) return name;
@@ -158,7 +158,7 @@ std::optional<control::Message> Pod::expect_any(std::initializer_list<std::strin
       continue;
     }
     heard_ += control::encode(*message) + "\n";
-    // What happened while nobody listened comes as the state in the next hello.
+    // Events without a connected sidecar are part of the state in the next hello.
     const std::string what = message->verb == control::Hello::kVerb ? message->text("state") : message->verb;
     if (std::ranges::find(verbs, message->verb) != verbs.end() || std::ranges::find(verbs, what) != verbs.end()) {
       return *message;
@@ -207,11 +207,11 @@ std::string Pod::exec(const std::vector<std::string>& argv) {
 
 std::vector<int> Pod::find(const std::string& name) const {
   const auto space = [](const std::string& pid) { return init::read_link("/proc/" + pid + "/ns/pid").value_or(""); };
-  const std::string ours = space(std::to_string(pid_));
+  const std::string own_space = space(std::to_string(pid_));
   std::vector<int> found;
   for (const std::string& entry : init::list_dir("/proc")) {
     const int pid = std::atoi(entry.c_str());
-    if (pid <= 0 || space(entry) != ours) continue;
+    if (pid <= 0 || space(entry) != own_space) continue;
     const auto stat = init::process_stat(pid);
     if (stat && stat->name == name) found.push_back(pid);
   }
@@ -227,7 +227,7 @@ char Pod::program_state() {
 
 std::vector<std::string> Pod::program_identity() const {
   const std::vector<int> programs = find("gated");
-  if (programs.size() != 1) return {"there is not one program but " + std::to_string(programs.size())};
+  if (programs.size() != 1) return {"expected one program, found " + std::to_string(programs.size())};
   const std::string dir = "/proc/" + std::to_string(programs.front()) + "/";
   std::vector<std::string> lines;
   const auto add_lines = [&](const std::string& file, std::initializer_list<std::string_view> starts) {
@@ -285,7 +285,7 @@ void move(Pod& source, Pod& target, const std::string& migration) {
   ASSERT_TRUE(moved.sent) << moved.sent.error().message;
   target.send(control::Restore::kVerb, {{"migration", migration}});
   ASSERT_TRUE(target.expect(control::Restored::kVerb));
-  // The order that the sidecars keep: the source copy ends before the target's runs.
+  // As the sidecars do: the source copy ends before the target's runs.
   source.send(control::Kill::kVerb);
   ASSERT_TRUE(source.expect(control::Exited::kVerb));
   source.send(control::Bye::kVerb);

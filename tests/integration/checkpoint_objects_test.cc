@@ -1,5 +1,5 @@
-// The kernel's objects that a program may hold: each is right after a move, or named as what holds the rank.
-// docs/what-moves.md has the table.
+// The kernel objects that a program may hold: each is intact after a move, or reported as the reason why the rank
+// stays. docs/what-moves.md has the table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 struct Thing {
   std::string name;
-  std::string reason{};  // "": it moves
+  std::string reason{};  // "": it can move
 };
 void PrintTo(const Thing& thing, std::ostream* out) { *out << thing.name; }
 
@@ -37,7 +37,7 @@ class Objects : public ::testing::TestWithParam<Thing> {
 };
 
 class Moving : public Objects {};
-TEST_P(Moving, IsAsItWasAfterTwoMoves) {
+TEST_P(Moving, IsUnchangedAfterTwoMoves) {
   Pod first(options({"/objects", GetParam().name}));
   ASSERT_TRUE(first.expect(control::Stopped::kVerb)) << first.errors();
   Pod second(options());
@@ -55,8 +55,8 @@ TEST_P(Moving, IsAsItWasAfterTwoMoves) {
   EXPECT_EQ(exited->number("code"), 0);
 }
 
-class Holding : public Objects {};
-TEST_P(Holding, IsNamedAndGoesOn) {
+class Blocking : public Objects {};
+TEST_P(Blocking, IsReportedAndTheProgramContinues) {
   Pod source(options({"/objects", GetParam().name}));
   ASSERT_TRUE(source.expect(control::Stopped::kVerb)) << source.errors();
   Pod target(options());
@@ -77,14 +77,14 @@ INSTANTIATE_TEST_SUITE_P(Things, Moving,
                          test_name);
 
 INSTANTIATE_TEST_SUITE_P(
-    Things, Holding,
+    Things, Blocking,
     ::testing::Values(Thing{"child", "another process"}, Thing{"open-queue", "is a POSIX message queue (/queue)"},
-                      Thing{"closed-queue", "a POSIX message queue, /queue, of"},
+                      Thing{"closed-queue", "a POSIX message queue, /queue;"},
                       Thing{"attached-segment", "a System V shared memory segment"},
                       Thing{"segment", "a System V shared memory segment"},
                       Thing{"semaphore-set", "a System V semaphore set"},
                       Thing{"message-queue", "a System V message queue"}, Thing{"inotify", "is an inotify watch"},
-                      Thing{"named-semaphore", "(so does sem_open)"}, Thing{"udp", "an open socket"},
+                      Thing{"named-semaphore", "(as after sem_open)"}, Thing{"udp", "an open socket"},
                       Thing{"unix-pair", "an open socket"}, Thing{"netlink", "an open socket"}),
     test_name);
 

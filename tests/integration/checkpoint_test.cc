@@ -1,4 +1,4 @@
-// A running program is dumped in one container and goes on in another, with everything it had.
+// A running program is dumped in one container and continues in another, with all its state.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -51,8 +51,8 @@ void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 
 class Moves : public Checkpoint, public ::testing::WithParamInterface<Kind> {};
 
-// Three pods one after the other; the program checks its own memory, threads and files in each step.
-TEST_P(Moves, TwiceAndGoesOn) {
+// Three pods in turn; the program checks its own memory, threads and files in each step.
+TEST_P(Moves, TwiceAndContinues) {
   const Kind& kind = GetParam();
   std::vector<std::string> command{"/gated", "steps=6", "exit=7"};
   command.insert(command.end(), kind.arguments.begin(), kind.arguments.end());
@@ -120,8 +120,8 @@ TEST_P(Streams, MayHaveBeenClosed) {
 INSTANTIATE_TEST_SUITE_P(Programs, Streams, ::testing::Values("0", "1", "2", "01", "012"),
                          [](const auto& closed) { return "Closed" + closed.param; });
 
-// The pod of a source that has moved away goes at once, whatever grace period the template asks for.
-TEST_F(Checkpoint, ASourceThatWasDumpedDoesNotUseTheGracePeriod) {
+// The pod of a source that has moved away ends at once, whatever grace period the template specifies.
+TEST_F(Checkpoint, DumpedSourceIgnoresTheGracePeriod) {
   Pod source({.command = {"/gated", "steps=4"}, .env = {{"BSP_GRACE_SECONDS", "1000"}}});
   Pod target({});
   ASSERT_TRUE(source.expect(control::Stopped::kVerb));
@@ -132,10 +132,10 @@ TEST_F(Checkpoint, ASourceThatWasDumpedDoesNotUseTheGracePeriod) {
   EXPECT_EQ(exited->number("signal"), SIGKILL);
 }
 
-// Everything that the kernel decides by, before the dump, at the gate and in the next two pods.
+// Everything on which the kernel bases decisions: before the dump, at the gate and in the next two pods.
 class Identity : public Checkpoint, public ::testing::WithParamInterface<std::string> {};
 
-TEST_P(Identity, IsTheSameAfterAMove) {
+TEST_P(Identity, IsUnchangedAfterAMove) {
   const std::vector<std::string> command{"/gated", "steps=6", "own=1", "threads=2"};
   // As a kubelet does for fsGroup and supplementalGroups.
   const std::vector<std::string> groups{"--group-add", "2222", "--group-add", "3333"};
@@ -161,9 +161,9 @@ TEST_P(Identity, IsTheSameAfterAMove) {
   ASSERT_TRUE(third.expect(control::Exited::kVerb)) << third.logs() << third.errors();
 }
 
-// Nodes differ in what they give a container.
+// Nodes differ in the limits that they give a container.
 std::vector<std::string> ulimits(const std::string& limit) {
-  // Podman's own defaults, which these replace, may be more than this machine grants.
+  // Podman's own defaults, which these replace, may exceed this machine's limits.
   return {"--ulimit", "nproc=4096:4096",
           "--ulimit", limit.starts_with("nofile") ? limit : "nofile=1024:1024",
           "--ulimit", limit};
@@ -177,7 +177,7 @@ struct Elsewhere {
 void PrintTo(const Elsewhere& elsewhere, std::ostream* out) { *out << elsewhere.name; }
 class OtherNode : public Checkpoint, public ::testing::WithParamInterface<Elsewhere> {};
 
-TEST_P(OtherNode, IsNoReasonToFail) {
+TEST_P(OtherNode, DoesNotCauseAFailure) {
   Pod first({.command = {"/gated", "steps=4"}, .more = GetParam().source});
   ASSERT_TRUE(first.expect(control::Stopped::kVerb));
   Pod second({.more = GetParam().target});

@@ -1,4 +1,4 @@
-// bsp-init as PID 1: how it starts a program, what it forwards, what it says when it can't.
+// bsp-init as PID 1: how it starts a program, what it forwards, and its errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
 
 class BadProgram : public InitProgram, public ::testing::WithParamInterface<Bad> {};
 
-TEST_P(BadProgram, IsNamedToTheSidecarAndInTheLog) {
+TEST_P(BadProgram, IsReportedToTheSidecarAndInTheLog) {
   const Bad& bad = GetParam();
   Pod pod({.command = bad.command, .user = bad.user, .carry_paths = bad.carry});
   const auto exited = pod.expect(control::Exited::kVerb);
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"CarryProc", {"/gated"}, 125, "'/proc/self' cannot be carried", "1000", "/proc/self"}),
     [](const auto& bad) { return bad.param.name; });
 
-TEST_F(InitProgram, HasNoPrivilegeAndAPlainWorld) {
+TEST_F(InitProgram, HasNoPrivilegesAndACleanEnvironment) {
   Pod pod({.command = {"/bin/sh", "-c",
                        "while read -r line; do case $line in Cap*|NoNewPrivs*|Uid*|Gid*|Groups*|"
                        "SigBlk*|SigIgn*) echo \"$line\";; esac; done </proc/self/status;"
@@ -91,18 +91,18 @@ TEST_F(InitProgram, ExitStatusIsThePrograms) {
   EXPECT_EQ(pod.wait(), 42);
 }
 
-TEST_F(InitProgram, StaysForAsLongAsItsSidecarSaysSo) {
+TEST_F(InitProgram, StaysWhileItsSidecarAsksItTo) {
   Pod pod({.command = {"/gated", "steps=1", "exit=42"}});
   ASSERT_TRUE(pod.expect(control::Exited::kVerb));
   for (int i = 0; i < 4; ++i) {
-    pod.send(control::Stay::kVerb);                        // after 5 s there would be nobody left to take it
-    std::this_thread::sleep_for(std::chrono::seconds(2));  // time has to pass: that is what is tested
+    pod.send(control::Stay::kVerb);                        // after 5 s bsp-init would be gone
+    std::this_thread::sleep_for(std::chrono::seconds(2));  // the passing of time is what is tested
   }
   pod.send(control::Bye::kVerb);
   EXPECT_EQ(pod.wait(), 42);
 }
 
-TEST_F(InitProgram, DeathBySignalIsTold) {
+TEST_F(InitProgram, ReportsDeathBySignal) {
   Pod pod({.command = {"/bin/sh", "-c", "kill -SEGV $$"}});
   const auto exited = pod.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
@@ -112,7 +112,7 @@ TEST_F(InitProgram, DeathBySignalIsTold) {
   EXPECT_EQ(pod.wait(), 128 + SIGSEGV);
 }
 
-TEST_F(InitProgram, SaysWhyTheSidecarHadItKilled) {
+TEST_F(InitProgram, ReportsWhyTheSidecarKilledIt) {
   Pod pod({.command = {"/bin/sh", "-c", "kill -STOP $$"}});
   ASSERT_TRUE(pod.expect(control::Stopped::kVerb));
   pod.send(control::Kill::kVerb, {{"reason", "this pod is cut off: 34 s"}});
@@ -142,12 +142,12 @@ TEST_F(InitProgram, ForwardsSignals) {
   EXPECT_EQ(pod.logs(), "ready\nusr1\nterm\n");
 }
 
-// Uses its time until the test lets it end.
+// Uses its grace period until the test lets it end.
 const std::vector<std::string> kTakesItsTime{
     "/bin/sh", "-c",
     "trap 'echo term; until [ -e /run/bsp/go ]; do :; done; echo saved; exit 5' TERM; echo ready; while :; do :; done"};
 
-TEST_F(InitProgram, AProgramThatHandlesItsEndHasTimeForIt) {
+TEST_F(InitProgram, ProgramThatHandlesSigtermHasItsGracePeriod) {
   Pod pod({.command = kTakesItsTime, .env = {{"BSP_GRACE_SECONDS", "1000"}}});
   ASSERT_TRUE(pod.expect(control::Running::kVerb));
   while (pod.logs() != "ready\n") {
@@ -155,19 +155,19 @@ TEST_F(InitProgram, AProgramThatHandlesItsEndHasTimeForIt) {
   ::kill(pod.init_pid(), SIGTERM);
   while (pod.logs() != "ready\nterm\n") {
   }
-  // Longer than a pod had for its end before its own grace period counted.
+  // Longer than the fixed limit that preceded the pod's own grace period.
   std::this_thread::sleep_for(std::chrono::seconds(3));
   EXPECT_EQ(pod.logs(), "ready\nterm\n");
   std::ofstream(pod.path("/run/bsp/go")) << "go";
   const auto exited = pod.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->number("code"), 5);
-  pod.send(control::Stay::kVerb);  // not any more
+  pod.send(control::Stay::kVerb);  // too late
   EXPECT_EQ(pod.wait(), 5);
   EXPECT_EQ(pod.logs(), "ready\nterm\nsaved\n");
 }
 
-TEST_F(InitProgram, AProgramThatOutlivesTheGracePeriodIsKilledWithinIt) {
+TEST_F(InitProgram, ProgramThatOutlivesTheGracePeriodIsKilledWithinIt) {
   Pod pod({.command = kTakesItsTime, .env = {{"BSP_GRACE_SECONDS", "4"}}});
   ASSERT_TRUE(pod.expect(control::Running::kVerb));
   while (pod.logs() != "ready\n") {
@@ -182,18 +182,18 @@ TEST_F(InitProgram, AProgramThatOutlivesTheGracePeriodIsKilledWithinIt) {
   EXPECT_EQ(pod.logs(), "ready\nterm\n");
 }
 
-TEST_F(InitProgram, AProgramThatIsStoppedCantUseTheGracePeriod) {
+TEST_F(InitProgram, StoppedProgramCantUseTheGracePeriod) {
   Pod pod({.command = {"/gated", "steps=6"}, .env = {{"BSP_GRACE_SECONDS", "1000"}}});
   ASSERT_TRUE(pod.expect(control::Stopped::kVerb));
   ::kill(pod.init_pid(), SIGTERM);
   const auto exited = pod.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
-  EXPECT_EQ(exited->text("message"), "killed by SIGKILL: its pod was to end while it was stopped");
+  EXPECT_EQ(exited->text("message"), "killed by SIGKILL: its pod had to end while it was stopped");
   pod.send(control::Bye::kVerb);
   EXPECT_EQ(pod.wait(), 128 + SIGKILL);
 }
 
-TEST_F(InitProgram, UnlessItIsContinuedInTime) {
+TEST_F(InitProgram, StoppedProgramContinuedInTimeUsesTheGracePeriod) {
   Pod pod({.command = {"/bin/sh", "-c", "trap 'exit 9' TERM; kill -STOP $$; while :; do :; done"},
            .env = {{"BSP_GRACE_SECONDS", "1000"}}});
   ASSERT_TRUE(pod.expect(control::Stopped::kVerb));
@@ -204,8 +204,8 @@ TEST_F(InitProgram, UnlessItIsContinuedInTime) {
   EXPECT_EQ(exited->number("code"), 9);
 }
 
-// Whoever hears of a rank's end may start it elsewhere.
-TEST_F(InitProgram, NothingThatTheProgramStartedOutlivesWhatIsToldOfItsEnd) {
+// The operator may start a rank elsewhere once it knows of its end.
+TEST_F(InitProgram, ChildrenEndBeforeTheExitIsReported) {
   Pod pod({.command = {"/bin/sh", "-c", "(while :; do :; done) & (while :; do :; done) & echo ready; wait"}});
   while (pod.logs() != "ready\n") {
   }
@@ -231,14 +231,14 @@ TEST_F(InitProgram, ReapsOrphans) {
   EXPECT_FALSE(zombie);
 }
 
-TEST_F(InitProgram, AWaitingPodEndsAtOnce) {
+TEST_F(InitProgram, WaitingPodEndsAtOnce) {
   Pod pod({});
   ASSERT_TRUE(pod.expect(to_string(control::ProgramState::kWaiting)));
   ::kill(pod.init_pid(), SIGTERM);
   EXPECT_EQ(pod.wait(), 128 + SIGTERM);
 }
 
-TEST_F(InitProgram, QuitsWhenTold) {
+TEST_F(InitProgram, QuitsOnRequest) {
   Pod pod({.command = {"/bin/sh", "-c", "while :; do :; done"}});
   ASSERT_TRUE(pod.expect(control::Running::kVerb));
   pod.send(control::Quit::kVerb, {{"code", "3"}});

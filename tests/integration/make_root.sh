@@ -9,8 +9,8 @@ mkdir -p "$dir/root/etc" "$dir/root/bin" "$dir/root/lib64" "$dir/root/tmp" "$dir
 chmod 1777 "$dir/root/tmp"
 printf 'root:x:0:0:root:/root:/bin/sh\nuser:x:1001:100:User:/home/user:/bin/sh\n' >"$dir/root/etc/passwd"
 printf 'root:x:0:\nusers:x:100:\n' >"$dir/root/etc/group"
-# What programs/files.c works in: files of the image in a directory of the program's user, and one that anybody may write
-# in a directory of root.
+# Files of the image for programs/files.c: some in a directory of the program's user, and a world-writable one in a
+# directory of root.
 image=$dir/root/work/image
 mkdir -p "$image/directory" "$image/replaced" "$image/emptied" "$image/deep/er" "$dir/root/roots" "$dir/root/shared"
 for file in changed truncated deleted mode moved untouched file directory/a directory/b replaced/a emptied/a emptied/b \

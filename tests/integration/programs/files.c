@@ -1,6 +1,6 @@
-/* files GROUP: does with files what programs do, stops at two gates as gated.c does, and looks after each whether all is
- * as it was. One line for each thing that is lost, and then status 1. The working directory belongs to the image
- * (make_root.sh); /shared is a volume that all pods mount. */
+/* files GROUP: handles files as programs do, stops at two gates like gated.c, and checks after each whether all is as
+ * before. Prints one line for each thing that is lost, and then exits with status 1. The working directory belongs to
+ * the image (make_root.sh); /shared is a volume that all pods mount. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -49,7 +49,7 @@ static void expect_mode(const char* path, unsigned mode) {
   if ((of(path).st_mode & 07777) != mode) loss(path, "its mode is another one");
 }
 
-/* What is before the first gate happens in round 0; rounds 1 and 2 come after the first and the second. */
+/* Round 0 is before the first gate; rounds 1 and 2 follow the first and the second. */
 
 static void closed(int round) {
   if (round == 0) put("closed", O_EXCL, "one\n");
@@ -225,7 +225,7 @@ static void of_the_image(int round) {
   expect("image/untouched", "untouched\n");
 }
 
-/* As root, but without its capabilities, as the program of an image that names no user. */
+/* As root, but without its capabilities, like the program of an image that names no user. */
 static void of_root(int round) {
   if (round == 0) {
     must(!mkdir("/roots/output", 0755), "mkdir");

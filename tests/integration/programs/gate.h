@@ -1,4 +1,4 @@
-/* For programs that stop at gates as gated.c does and say what they have lost. */
+/* For programs that stop at gates like gated.c and report what they have lost. */
 #pragma once
 #include <errno.h>
 #include <signal.h>
@@ -23,10 +23,10 @@ static void stop_until_next_epoch(void) {
   long next = 0;
   do {
     raise(SIGSTOP);
-    FILE* told = fopen("/run/bsp/epoch", "r");
-    if (!told) continue;
-    if (fscanf(told, "%ld", &next) != 1) next = 0;
-    fclose(told);
+    FILE* file = fopen("/run/bsp/epoch", "r");
+    if (!file) continue;
+    if (fscanf(file, "%ld", &next) != 1) next = 0;
+    fclose(file);
   } while (next <= epoch);
   epoch = next;
 }

@@ -1,20 +1,20 @@
-/* A program as the shim leaves it at a gate: computes a step, says so, and stops itself after every
- * second one, until the next epoch is there (a number in /run/bsp/epoch): criu lifts the stop to work
- * inside it, so when criu dies it may run for a moment. It checks its own memory, threads and files in
- * each step, so that a move that loses anything ends it with a message. Arguments are key=value:
+/* A program in the state in which the shim leaves it at a gate. It computes a step, prints it, and stops itself after
+ * every second one until the next epoch exists (a number in /run/bsp/epoch): criu lifts the stop to work inside it, so
+ * when criu dies it may run for a moment. It checks its own memory, threads and files in each step, so that a move
+ * that loses anything ends it with a message. Arguments are key=value:
  *   mb=N        private memory, filled and verified
- *   steps=N     ends after this many steps (default 8)
- *   exit=N      with this status
- *   threads=N   threads that count by themselves
- *   shm=PATH    a file mapped shared; a second name of it is PATH.link
+ *   steps=N     exits after this many steps (default 8)
+ *   exit=N      exit status
+ *   threads=N   threads that count independently
+ *   shm=PATH    a file mapped shared; it has a second name PATH.link
  *   deleted=PATH a file kept open after unlink
  *   file=PATH   appended to in each step, reread from the start each time
- *   dir=PATH    made first
+ *   dir=PATH    created first
  *   noise=N     bytes written to stdout in each step besides the line
- *   socket=1, epoll=1, child=1   keeps such a thing open
+ *   socket=1, epoll=1, child=1   keeps such an object open
  *   lock=1      holds flock on file=
- *   closed=012  closes these of its standard streams
- *   own=1       has a umask, limits, signals, priority and directory of its own */
+ *   closed=012  closes these standard streams
+ *   own=1       has its own umask, limits, signals, priority and directory */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -77,10 +77,10 @@ static void stop_until_next_epoch(void) {
   long next = 0;
   do {
     raise(SIGSTOP);
-    FILE* told = fopen("/run/bsp/epoch", "r");
-    if (!told) continue;
-    if (fscanf(told, "%ld", &next) != 1) next = 0;
-    fclose(told);
+    FILE* file = fopen("/run/bsp/epoch", "r");
+    if (!file) continue;
+    if (fscanf(file, "%ld", &next) != 1) next = 0;
+    fclose(file);
   } while (next <= epoch);
   epoch = next;
 }

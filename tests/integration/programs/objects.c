@@ -1,4 +1,4 @@
-/* objects THING: holds an object of the kernel over two gates, and looks after each whether it is as it was. */
+/* objects THING: holds a kernel object across two gates, and checks after each whether it is as before. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mqueue.h>
@@ -89,7 +89,7 @@ static void a_memfd(int round) {
 static void a_named_semaphore(int round) {
   if (round == 0) must(sem_open("/semaphore", O_CREAT, 0600, 3) != SEM_FAILED, "sem_open");
 }
-/* As Python's multiprocessing has them. */
+/* As used by Python's multiprocessing. */
 static void an_unlinked_semaphore(int round) {
   static sem_t* semaphore;
   int value = -1;
@@ -187,7 +187,7 @@ static void a_zombie(int round) {
   if (round == 2 && (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 7)) loss("child", "its status");
 }
 
-/* Those that hold a rank. */
+/* Objects that prevent a move. */
 static void a_child(int round) {
   if (round == 0 && fork() == 0)
     for (;;) pause();
@@ -240,7 +240,7 @@ static void a_netlink_socket(int round) {
 static void a_pidfd(int round) {
   if (round == 0) must((fd = (int)syscall(SYS_pidfd_open, getpid(), 0)) >= 0, "pidfd");
   struct pollfd ended = {.fd = fd, .events = POLLIN};
-  if (poll(&ended, 1, 0) != 0) loss("pidfd", "it says that we have ended");
+  if (poll(&ended, 1, 0) != 0) loss("pidfd", "it reports that the process has ended");
 }
 static void a_terminal(int round) {
   static int other;

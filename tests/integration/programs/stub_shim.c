@@ -1,4 +1,4 @@
-/* Stands in for libbspmpi.so where only bsp-init is tested: says whether it was loaded. */
+/* Stands in for libbspmpi.so where only bsp-init is tested: reports whether it was loaded. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// What limits have cost a container, and of the CPU limit the share of the last seconds.
+// The effect of a container's limits, and the share of time throttled in the last seconds.
 #include "sidecar/init/cgroup.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-TEST(Throttled, IsReadOfBothVersionsOfCgroups) {
+TEST(Throttled, IsReadFromBothCgroupVersions) {
   EXPECT_EQ(throttled_ns_in("usage_usec 5\nnr_periods 10\nnr_throttled 3\nthrottled_usec 1234\nnr_bursts 0\n"),
             1'234'000u);
   EXPECT_EQ(throttled_ns_in("nr_periods 10\nnr_throttled 3\nthrottled_time 77\n"), 77u);
@@ -19,16 +19,16 @@ TEST(Throttled, IsReadOfBothVersionsOfCgroups) {
     EXPECT_EQ(throttled_ns_in(none), std::nullopt) << none;
 }
 
-TEST(MemoryKills, AreReadOfBothVersionsOfCgroups) {
+TEST(MemoryKills, AreReadFromBothCgroupVersions) {
   EXPECT_EQ(memory_kills_in("low 0\nhigh 0\nmax 7\noom 2\noom_kill 1\noom_group_kill 0\n"), 1u);
   EXPECT_EQ(memory_kills_in("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"), 3u);
   EXPECT_EQ(memory_kills_in("oom_kill_disable 0\nunder_oom 0\n"), std::nullopt);
 }
 
-TEST(ThrottleShare, IsOfTheLastTenSeconds) {
+TEST(ThrottleShare, CoversTheLastTenSeconds) {
   sidecar::ThrottleShare t;
   EXPECT_EQ(t.share(5 * kSecond), 0);
-  t.note(7 * kSecond, 100 * kSecond);  // what was before we came does not count
+  t.note(7 * kSecond, 100 * kSecond);  // what happened before the start doesn't count
   EXPECT_EQ(t.share(100 * kSecond), 0);
   EXPECT_EQ(t.share(101 * kSecond), 0);
   t.note(7 * kSecond + kSecond / 2, 101 * kSecond);

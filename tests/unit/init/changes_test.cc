@@ -1,4 +1,4 @@
-// What the program has changed since a moment, found without a container: the whole tree is read here.
+// What the program has changed since a given time, found without a container: the whole tree is read here.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class ChangedTree : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(root_); }
 
-  // When the coarse clock has passed all that was done so far: it advances by ticks, and late.
+  // Waits until the coarse clock has passed everything done so far: it advances by ticks, with a delay.
   static std::int64_t after_a_tick() {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
@@ -56,7 +56,7 @@ class ChangedTree : public ::testing::Test {
   std::int64_t start_ = 0;
 };
 
-TEST_F(ChangedTree, IsWhatTheProgramHasTouched) {
+TEST_F(ChangedTree, IsWhatTheProgramHasChanged) {
   EXPECT_THAT(find(start_).paths, IsEmpty());
   std::ofstream(root_ + "/image/old", std::ios::app) << "!";
   fs::create_directory(root_ + "/made");
@@ -67,12 +67,12 @@ TEST_F(ChangedTree, IsWhatTheProgramHasTouched) {
   EXPECT_EQ(changes.largest, root_ + "/made/file");
   const std::int64_t later = after_a_tick();
   EXPECT_THAT(find(later).paths, IsEmpty());
-  // Whatever times a program gives its files, it can't hide a change.
+  // A program can't hide a change by setting file times.
   fs::last_write_time(root_ + "/made/file", fs::file_time_type::clock::now() - std::chrono::hours(1000));
   EXPECT_THAT(find(later).paths, UnorderedElementsAre(root_ + "/made/file"));
 }
 
-TEST_F(ChangedTree, TellsWhatWasRemoved) {
+TEST_F(ChangedTree, IncludesRemovedNames) {
   fs::remove(root_ + "/image/removed");
   const Changes changes = find(start_);
   ASSERT_EQ(changes.directories.size(), 1U);
@@ -82,7 +82,7 @@ TEST_F(ChangedTree, TellsWhatWasRemoved) {
     const Fd fd(::open(archive.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     ASSERT_TRUE(write_carry({}, changes, fd.get()));
   }
-  // The other pod, where the image is as it was and the runtime has added a file.
+  // The other pod: its image is unchanged, and the runtime has added a file.
   std::ofstream(root_ + "/image/removed") << "removed";
   const std::int64_t container = after_a_tick();
   std::ofstream(root_ + "/image/of-the-runtime") << "x";
@@ -100,7 +100,7 @@ TEST_F(ChangedTree, TellsWhatWasRemoved) {
   fs::remove(archive);
 }
 
-TEST(ChangedDirectories, AnyNameIsWrittenAndRead) {
+TEST(ChangedDirectories, RoundTripAnyName) {
   const std::vector<ChangedDirectory> directories = {
       {"/a b\n", {{NameKind::kRequired, "D"}, {NameKind::kPossible, "E x"}, {NameKind::kSocket, "7 \xff", 0640}}},
       {"/", {}}};
@@ -117,13 +117,13 @@ TEST(ChangedDirectories, AnyNameIsWrittenAndRead) {
   EXPECT_FALSE(decode_directories(std::string_view("Ename\0", 6)));
 }
 
-TEST(Carried, FitsOrSaysWhatIsLarge) {
+TEST(Carried, FitsOrNamesTheLargestFile) {
   const std::uint64_t memory = dumped_memory(
       "Name:\tx\nVmRSS:\t 999999 kB\nRssAnon:\t    3072 kB\nRssFile:\t 900000 kB\nRssShmem:\t 1024 kB\nVmSwap:\t0 "
       "kB\n");
   EXPECT_EQ(memory, 4U << 20);
   Changes changes;
-  EXPECT_TRUE(check_fits(changes, memory, 1 << 20));  // nothing is carried: the memory alone is another's concern
+  EXPECT_TRUE(check_fits(changes, memory, 1 << 20));  // nothing is carried: the memory alone is checked elsewhere
   changes = {
       .paths = {"/work/x"}, .directories = {}, .bytes = 13 << 20, .largest = "/work/x", .largest_bytes = 9 << 20};
   EXPECT_TRUE(check_fits(changes, memory, 0));
@@ -132,12 +132,12 @@ TEST(Carried, FitsOrSaysWhatIsLarge) {
   ASSERT_FALSE(not_enough);
   EXPECT_EQ(
       not_enough.error().message,
-      "not migratable now: /work/x, written in the program's own pod, can't be carried along: all that the program "
-      "has written there is 13.0 MiB, which with 4.0 MiB of memory is more than spec.checkpoint.sizeLimit, "
+      "not migratable now: /work/x, which the program has written in its pod, can't be moved: the program has written "
+      "13.0 MiB there, which with 4.0 MiB of memory exceeds spec.checkpoint.sizeLimit, "
       "16.0 MiB; raise the limit, or write it to a volume that all pods mount");
 }
 
-TEST(OpenFiles, AreOpenedAgainAsTheyWere) {
+TEST(OpenFiles, AreReopenedWithTheirMode) {
   EXPECT_EQ(access_mode("pos:\t0\nflags:\t0100000\nmnt_id:\t1\n"), R_OK);
   EXPECT_EQ(access_mode("pos:\t0\nflags:\t02100001\n"), W_OK);
   EXPECT_EQ(access_mode("pos:\t0\nflags:\t0102002\n"), R_OK | W_OK);

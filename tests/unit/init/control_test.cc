@@ -1,4 +1,4 @@
-// Packets between the sidecar and bsp-init: whatever is put in comes out, and nothing else does.
+// Packets between the sidecar and bsp-init round-trip, and invalid ones are refused.
 #include "sidecar/control/messages.h"
 
 #include <gmock/gmock.h>
@@ -36,8 +36,8 @@ TEST(Control, FieldsByType) {
   EXPECT_EQ(m.text("absent"), "");
 }
 
-// The packets of bsp-init and sidecar as they have always been: either end may be of another version.
-TEST(Messages, AreByteForByteWhatTheyWere) {
+// The packets of bsp-init and sidecar must never change: either end may be of another version.
+TEST(Messages, AreUnchangedByteForByte) {
   const auto text = [](const auto& message) { return encode(packet_of(message)); };
   EXPECT_EQ(text(FromInit(Hello{.mode = Mode::kRestore,
                                 .uid = 1000,
@@ -79,15 +79,15 @@ TEST(Messages, EveryProgramStateHasItsName) {
   EXPECT_EQ(names, "waiting running stopped dumping dumped restoring restored exited ");
 }
 
-TEST(Messages, AreReadAsTheirTypes) {
+TEST(Messages, ParseToTheirTypes) {
   const auto hello = from_init({"hello", {{"uid", "5"}, {"state", "restoring"}, {"code", "x"}, {"later", "field"}}});
   ASSERT_TRUE(hello);
   EXPECT_EQ(std::get<Hello>(*hello).uid, 5u);
   EXPECT_EQ(std::get<Hello>(*hello).state, ProgramState::kRestoring);
-  EXPECT_EQ(std::get<Hello>(*hello).code, -1) << "what can't be read is as if it were not there";
+  EXPECT_EQ(std::get<Hello>(*hello).code, -1) << "an invalid value counts as absent";
   EXPECT_EQ(std::get<Hello>(*from_init({"hello", {{"state", "flying"}}})).state, std::nullopt);
   EXPECT_EQ(std::get<Kill>(*to_init({"kill", {{"reason", "a b"}}})).reason, "a b");
-  EXPECT_FALSE(to_init({"hello", {}})) << "of the other end";
+  EXPECT_FALSE(to_init({"hello", {}})) << "a verb of the other direction";
   EXPECT_FALSE(from_init({"explode", {}}));
 }
 

@@ -66,7 +66,7 @@ struct GroupCase {
 };
 void PrintTo(const GroupCase& tested, std::ostream* out) { *out << tested.name; }
 class Groups : public ::testing::TestWithParam<GroupCase> {};
-TEST_P(Groups, AreThoseThatTheContainerWouldHaveAsTheProgramsUser) {
+TEST_P(Groups, EqualThoseOfAContainerOfTheProgramsUser) {
   constexpr const char* kWithMembers =
       "root:x:0:\nwheel:x:10:root\ndisk:x:6:root,adm\nvideo:x:44:adm,bsp\nusers:x:100:bsp\n";
   User user;
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
         GroupCase{"GroupRootOnlyIfItIsItsOwn", 1000, 0, {0}, "Strict", {0}}),
     [](const auto& tested) { return tested.param.name; });
 
-TEST(Users, UnknownOnesAreNamed) {
+TEST(Users, UnknownOnesAreReported) {
   EXPECT_THAT(parse_user("nobody", kPasswd, kGroup).error().message, HasSubstr("user 'nobody'"));
   EXPECT_THAT(parse_user("bsp:staff", kPasswd, kGroup).error().message, HasSubstr("group 'staff'"));
   EXPECT_FALSE(parse_user("4294967295", kPasswd, kGroup));  // -1: "no change" to setresuid
@@ -113,7 +113,7 @@ TEST(Movable, SeesASeccompFilter) {
   EXPECT_FALSE(has_seccomp_filter(""));
 }
 
-TEST(Movable, NamesWhatIsNot) {
+TEST(Movable, ReportsWhatIsNot) {
   EXPECT_EQ(unmovable("socket:[123]"), "an open socket");
   EXPECT_EQ(unmovable("anon_inode:[perf_event]"), "a perf event");
   EXPECT_EQ(unmovable("anon_inode:[io_uring]"), "an io_uring");
@@ -152,7 +152,7 @@ class CarryFiles : public ::testing::Test {
   std::string dir_;
 };
 
-TEST_F(CarryFiles, ComeBackAsTheyWere) {
+TEST_F(CarryFiles, RoundTrip) {
   const std::string tree = dir_ + "/tree";
   fs::create_directories(tree + "/a/empty");
   const std::string big(300'000, 'x');
@@ -181,7 +181,7 @@ TEST_F(CarryFiles, ComeBackAsTheyWere) {
   EXPECT_EQ(fs::last_write_time(tree + "/a/big"), fs::last_write_time(dir_ + "/was/a/big"));
 }
 
-TEST_F(CarryFiles, AFullDiskIsTold) {
+TEST_F(CarryFiles, FullDiskIsReported) {
   std::ofstream(dir_ + "/file") << std::string(300'000, 'x');
   const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   const auto written = write_carry({dir_ + "/file"}, {}, full.get());
@@ -189,8 +189,8 @@ TEST_F(CarryFiles, AFullDiskIsTold) {
   EXPECT_EQ(written.error().code, ErrorCode::kNoSpace);
 }
 
-TEST_F(CarryFiles, ABrokenArchiveIsRefused) {
-  std::ofstream(dir_ + "/carry.tar") << "this is no archive at all, but long enough to be looked at";
+TEST_F(CarryFiles, BrokenArchiveIsRefused) {
+  std::ofstream(dir_ + "/carry.tar") << "this is not an archive, but long enough to be read as one";
   EXPECT_FALSE(read_carry(dir_ + "/carry.tar", {}));
   EXPECT_FALSE(read_carry(dir_ + "/absent.tar", {}));
 }
@@ -202,7 +202,7 @@ TEST_F(CarryFiles, SharedMemoryOfOneUser) {
   EXPECT_TRUE(shared_memory_files(::getuid() + 1, dir_).empty());
 }
 
-TEST_F(CarryFiles, AMappedFileOfAnotherNameIsFound) {
+TEST_F(CarryFiles, MappedFileWithAnotherLinkIsFound) {
   std::ofstream(dir_ + "/left") << "x";
   struct stat info{};
   ASSERT_EQ(::stat((dir_ + "/left").c_str(), &info), 0);
@@ -210,10 +210,10 @@ TEST_F(CarryFiles, AMappedFileOfAnotherNameIsFound) {
     return "7f00-7f01 rw-s 00000000 00:21 " + std::to_string(inode) + "     " + dir_ + "/sem.x y" + end + "\n";
   };
   const auto found = [&](const std::string& maps) {
-    return mapped_under_a_removed_name("7e00-7e01 r--p 0 0:0 0\n" + maps, dir_);
+    return mapped_unlinked_name("7e00-7e01 r--p 0 0:0 0\n" + maps, dir_);
   };
   EXPECT_EQ(found(line(info.st_ino, " (deleted)")), dir_ + "/sem.x y");
-  EXPECT_FALSE(found(line(info.st_ino + 1, " (deleted)")));  // nobody can open it: its content is dumped
+  EXPECT_FALSE(found(line(info.st_ino + 1, " (deleted)")));  // it can't be opened by name: its content is dumped
   EXPECT_FALSE(found(line(info.st_ino, "")));
 }
 
@@ -230,18 +230,18 @@ TEST_F(CarryFiles, CommandsAsAShellFindsThem) {
   EXPECT_TRUE(check_preloadable(dir_ + "/bin/tool"));
 }
 
-TEST_F(CarryFiles, WhatCannotBePreloadedIsNamed) {
+TEST_F(CarryFiles, ProgramThatCantBePreloadedIsReported) {
   EXPECT_TRUE(check_preloadable("/bin/sh"));
   std::ofstream(dir_ + "/text") << "hello";
   EXPECT_THAT(check_preloadable(dir_ + "/text").error().message, HasSubstr("neither an ELF program"));
   std::ofstream(dir_ + "/lost") << "#!/no/such/interpreter -x\n";
   EXPECT_THAT(check_preloadable(dir_ + "/lost").error().message, HasSubstr("/no/such/interpreter"));
-  // An ELF of another machine: the first bytes of ours with e_machine changed.
+  // An ELF for another architecture: the first bytes of this binary with e_machine changed.
   std::string elf = read_file("/bin/sh").value_or("").substr(0, 4096);
   ASSERT_GT(elf.size(), 64U);
   elf[18] = 40;  // EM_ARM
   std::ofstream(dir_ + "/arm", std::ios::binary) << elf;
-  EXPECT_THAT(check_preloadable(dir_ + "/arm").error().message, HasSubstr("another architecture"));
+  EXPECT_THAT(check_preloadable(dir_ + "/arm").error().message, HasSubstr("a different architecture"));
 }
 
 }  // namespace

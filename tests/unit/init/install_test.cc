@@ -1,4 +1,4 @@
-// bsp-init --install: the runtime out of its image.
+// bsp-init --install: copies the runtime out of its image.
 #include "sidecar/init/install.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ class Install : public testing::Test {
       std::ofstream(from_ / name) << "content of " << name;
     for (const char* name : {"bsp-init", "bin/criu"}) fs::permissions(from_ / name, fs::perms(0755));
     fs::create_symlink("libx.so.1.2", from_ / "lib/libx.so");
-    fs::create_symlink(".", from_ / "bsp");  // as the image has it: followed, this would have no end
+    fs::create_symlink(".", from_ / "bsp");  // as in the image: following the link would recurse without end
   }
   ~Install() override { fs::remove_all(root_); }
 
@@ -38,7 +38,7 @@ class Install : public testing::Test {
   const fs::path root_ = make_root(), from_ = root_ / "from", to_ = root_ / "to";
 };
 
-TEST_F(Install, WhatAnAppContainerNeedsWithItsModesAndLinks) {
+TEST_F(Install, CopiesTheRuntimeWithModesAndLinks) {
   for (int round = 0; round < 2; ++round) {  // a kubelet may start an init container again
     const auto done = install(from_, to_);
     ASSERT_TRUE(done) << done.error().message;
@@ -54,7 +54,7 @@ TEST_F(Install, WhatAnAppContainerNeedsWithItsModesAndLinks) {
   EXPECT_EQ(read_file(to_ / "bin/criu").value_or(""), "content of bin/criu");
 }
 
-TEST_F(Install, WhatIsMissingOrCannotBeWrittenIsNamed) {
+TEST_F(Install, ErrorsNameTheFile) {
   fs::remove(from_ / "libbspmpi.so");
   EXPECT_THAT(install(from_, to_).error().message, HasSubstr("libbspmpi.so"));
   EXPECT_THAT(install(from_, "/proc/nothing").error().message, HasSubstr("/proc/nothing/bsp-init"));
