@@ -74,7 +74,7 @@ Option text(std::string name, std::string value, std::string& target, std::strin
   return {.name = std::move(name),
           .value = std::move(value),
           .help = std::string(help),
-          .takes = "a name that is not empty",
+          .takes = "a non-empty name",
           .store = [&target](std::string_view word) {
             target = word;
             return !word.empty();
@@ -91,36 +91,38 @@ Option factors(std::string name, std::map<int, double>& target, std::string_view
   return {.name = std::move(name),
           .value = "R=F[,R=F...]",
           .help = std::string(help),
-          .takes = "pairs RANK=FACTOR with a comma between them and factors from 1 to 1e6",
+          .takes = "comma-separated pairs RANK=FACTOR with factors from 1 to 1e6",
           .store = [&target](std::string_view word) { return read_factors(word, target); }};
 }
 
 std::vector<Option> common(Common& target, std::string_view output) {
-  return {{.name = "--progress",
-           .value = "K",
-           .help = "a line every K supersteps (a tenth of them)",
-           .takes = "a whole number from 1",
-           .store = [&target](std::string_view word) { return read(word, target.progress) && target.progress > 0; }},
-          text("--output", "FILE", target.output, output),
-          flag("--verify", target.verify, "compare with the sequential program; exit status 1 if the results differ"),
-          flag("--sequential", target.sequential, "run without MPI"),
-          flag("--help", target.help, "print this")};
+  return {
+      {.name = "--progress",
+       .value = "K",
+       .help = "print a line every K supersteps (a tenth of them)",
+       .takes = "a positive whole number",
+       .store = [&target](std::string_view word) { return read(word, target.progress) && target.progress > 0; }},
+      text("--output", "FILE", target.output, output),
+      flag("--verify", target.verify, "compare with the sequential program; exit with status 1 if the results differ"),
+      flag("--sequential", target.sequential, "run without MPI"),
+      flag("--help", target.help, "print this help")};
 }
 
 std::expected<void, std::string> parse(std::span<char* const> arguments, std::span<const Option> options) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view name = arguments[i];
     const auto option = std::ranges::find(options, name, &Option::name);
-    if (option == options.end()) return std::unexpected(std::format("{}: unknown option; --help lists them", name));
+    if (option == options.end())
+      return std::unexpected(std::format("{}: unknown option; --help lists the options", name));
     if (option->value.empty()) {
       option->store("");
       continue;
     }
     if (i + 1 == arguments.size())
-      return std::unexpected(std::format("{}: its value is missing: give {}", name, option->takes));
+      return std::unexpected(std::format("{}: missing value; expected {}", name, option->takes));
     const std::string_view value = arguments[++i];
     if (!option->store(value))
-      return std::unexpected(std::format("{}: '{}' is not a value it can take: give {}", name, value, option->takes));
+      return std::unexpected(std::format("{}: invalid value '{}'; expected {}", name, value, option->takes));
   }
   return {};
 }

@@ -56,8 +56,7 @@ bool OutputFile::close() {
   if (file_ == nullptr) return ok_;
   const bool closed = std::fclose(file_) == 0;
   file_ = nullptr;
-  if (!closed || !ok_)
-    std::println(stderr, "{}: --output {}: not written completely: is its file system full?", program_, name_);
+  if (!closed || !ok_) std::println(stderr, "{}: --output {}: incomplete: is the file system full?", program_, name_);
   return closed && ok_;
 }
 

@@ -1,4 +1,4 @@
-// What the applications share of MPI: who a rank is, what all agree on, and how a program begins and ends.
+// MPI code shared by the applications: rank and size, agreement, start and end of a program.
 #pragma once
 
 #include <mpi.h>
@@ -21,22 +21,23 @@ struct World {
   [[nodiscard]] bool first() const { return rank == 0; }
 };
 
-// The first of `total` things that part `part` of `parts` has; it has those up to the first of the next part.
+// The index of the first of `total` items in part `part` of `parts`; the part ends where the next one begins.
 constexpr std::size_t share(std::size_t total, std::size_t part, std::size_t parts) { return total * part / parts; }
 
-// Whether it is so for every rank.
+// Whether it is true on every rank.
 bool all_ranks(bool ok);
 
-// Rank 0's text, in every rank.
+// Broadcasts rank 0's string.
 void broadcast(std::string& text);
 
-// How long each rank computed, in all: where ranks do the same work, it tells apart the machines (or how one changed).
+// Prints how long each rank computed in total. Where ranks do the same work, this shows how fast the machines are, or
+// how one changed.
 void print_computing(const World& world, std::string_view program, double seconds);
 
 // "1 rank", "3 ranks"
 std::string ranks_in_words(const World& world);
 
-// A file of results; an empty name is no file. The error names the option.
+// A result file; an empty name means no file. The error names the option.
 class OutputFile {
  public:
   OutputFile(std::string_view program, std::string name);
@@ -44,7 +45,7 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   void write(std::span<const std::byte> bytes);
-  // Closes it; false, and a sentence on stderr, if anything of it could not be written.
+  // Closes the file; on a write error prints a message on stderr and returns false.
   bool close();
 
  private:
@@ -54,7 +55,7 @@ class OutputFile {
 };
 
 // main() of an application. `Options` derives from Common; `table(options)` is its list of options, `check(options)`
-// returns a sentence on what does not fit together, or nothing.
+// returns a sentence if options contradict each other, or nothing.
 template <class Options, class Table, class Check, class Sequential, class Rank>
 int run(std::string_view program, int argc, char** argv, Table table, Check check, Sequential sequential, Rank rank) {
   Options options;
@@ -78,9 +79,8 @@ int run(std::string_view program, int argc, char** argv, Table table, Check chec
     MPI_Finalize();
     return status;
   } catch (const std::bad_alloc&) {
-    std::println(stderr, "{}: not enough memory for a problem of this size: give a smaller one, or more ranks",
-                 program);
-    if (!options.sequential) MPI_Abort(MPI_COMM_WORLD, 1);  // the others wait for this rank
+    std::println(stderr, "{}: not enough memory for a problem of this size; use a smaller one, or more ranks", program);
+    if (!options.sequential) MPI_Abort(MPI_COMM_WORLD, 1);  // the other ranks wait for this one
     return 1;
   }
 }

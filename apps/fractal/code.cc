@@ -8,7 +8,7 @@
 namespace fractal {
 namespace {
 
-constexpr std::size_t kBytes = 8;  // of a transform
+constexpr std::size_t kBytes = 8;  // per transform
 constexpr int kMostOffset = 1024;
 
 std::size_t up(std::size_t size, std::size_t unit) { return (size + unit - 1) / unit * unit; }
@@ -29,7 +29,7 @@ Image decompress(const Code& code) {
       for (std::size_t p = 0; p < r * r; ++p) {
         const int scaled = t.domain == kFlat ? 0 : t.scale * domain[maps[t.isometry][p]];
         const int value =
-            t.offset + (scaled + kScale / 2 + kScale * 1024) / kScale - 1024;  // to the nearest, below zero too
+            t.offset + (scaled + kScale / 2 + kScale * 1024) / kScale - 1024;  // round to nearest, also below zero
         next.pixels[(y0 + p / r) * width + x0 + p % r] = static_cast<std::uint8_t>(std::clamp(value, 0, 255));
       }
     }
@@ -54,7 +54,7 @@ std::string to_bytes(const Code& code) {
 }
 
 std::expected<Code, std::string> parse_code(std::string_view bytes) {
-  const auto no_code = [] { return std::unexpected("it is no compressed picture: give a file that --code wrote"); };
+  const auto no_code = [] { return std::unexpected("it is not a compressed picture; use a file written by --code"); };
   if (!bytes.starts_with("PIFS")) return no_code();
   bytes.remove_prefix(4);
   Code code;
@@ -81,7 +81,7 @@ std::expected<Code, std::string> parse_code(std::string_view bytes) {
                       .offset = static_cast<std::int16_t>(byte(6) | byte(7) << 8)};
     if ((t.domain >= domains && t.domain != kFlat) || t.isometry >= kIsometries || std::abs(t.scale) >= kScale ||
         std::abs(t.offset) > kMostOffset)
-      return std::unexpected(std::format("range {} is made of what there is not: is the file whole?", i));
+      return std::unexpected(std::format("range {} refers to a domain that doesn't exist; is the file complete?", i));
     code.transforms.push_back(t);
   }
   return code;

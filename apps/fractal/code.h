@@ -1,4 +1,4 @@
-// A compressed picture: one transform for each range, and the picture that all of them together leave as it is.
+// A compressed picture: one transform for each range; the picture is their common fixed point.
 #pragma once
 
 #include <expected>
@@ -17,12 +17,12 @@ struct Code {
   std::vector<Transform> transforms;  // range by range, row by row, of the padded picture
 };
 
-// From grey, applies the transforms until no pixel changes, at most 64 times.
+// Starts from grey and applies the transforms until no pixel changes, at most 64 times.
 Image decompress(const Code& code);
 
-// A line of text "PIFS width height r", then 8 bytes for each range: domain (4, least first), isometry, s · 32, o (2).
+// A line "PIFS width height r", then 8 bytes for each range: domain (4, little-endian), isometry, s · 32, o (2).
 std::string to_bytes(const Code& code);
-// The error is a sentence; whatever the bytes are, what it returns can be decompressed.
+// The error is a sentence. Whatever the bytes are, the returned code can be decompressed.
 std::expected<Code, std::string> parse_code(std::string_view bytes);
 
 }  // namespace fractal

@@ -14,7 +14,7 @@ std::int64_t dot(const std::int16_t* one, const std::int16_t* other, std::size_t
   return sum;
 }
 
-// To the nearest; half away from zero. divisor > 0.
+// Rounds to nearest, half away from zero. divisor > 0.
 std::int64_t divide(std::int64_t value, std::int64_t divisor) {
   return value >= 0 ? (value + divisor / 2) / divisor : -((-value + divisor / 2) / divisor);
 }
@@ -106,8 +106,8 @@ std::int64_t Encoder::product(std::size_t own_domain, const Range& range, std::s
 Key Encoder::search(std::size_t row, std::size_t column, Key so_far) const {
   const Range wanted = range(row, column);
   if (is_flat(wanted.sums)) return make_key(0, kFlat);
-  // No s and o make E smaller than (n Σr² − (Σr)²)/n − (n Σdr − Σd Σr)²/(n variance of d). Where that is worse than the best so far, by
-  // more than doubles are wrong, s and o need not be found.
+  // No s and o make E smaller than (n Σr² − (Σr)²)/n − (n Σdr − Σd Σr)²/(n variance of d). If that exceeds the best
+  // so far by more than the error of doubles, s and o need not be computed.
   const double most =
       static_cast<double>(n_ * wanted.sums.squares - wanted.sums.sum * wanted.sums.sum) / static_cast<double>(n_);
   for (std::size_t i = 0; i < count_; ++i)

@@ -1,11 +1,11 @@
-// The search that takes the time: for each range of a picture, the domain that is most like it.
+// The expensive search: for each range of a picture, the most similar domain.
 //
-// Partitioned iterated function systems (Jacquin 1992). A range has r×r pixels, a domain d×d, d = 2r; domains do not overlap.
-// A domain D, scaled down to r×r, stands for a range R as  s·T(D) + o  in one of 8 isometries T:
-//   s = (n Σdr − Σd Σr) / (n Σd² − (Σd)²), to 1/32, at most 31/32 either way;  o = (Σr − s Σd) / n, to 1;  n = r²
-//   E = Σ (s d + o − r)²          of all domains and isometries the smallest, of equals the first
-// All in whole numbers, so that the code is the same on every CPU and for any number of ranks.
-// A range whose pixels differ little (`flat`) is its mean, and is compared with nothing: it costs nothing.
+// Partitioned iterated function systems (Jacquin 1992). A range has r×r pixels, a domain d×d, d = 2r; domains don't
+// overlap. A domain D, scaled down to r×r, approximates a range R as  s·T(D) + o  in one of 8 isometries T:
+//   s = (n Σdr − Σd Σr) / (n Σd² − (Σd)²), rounded to 1/32, |s| <= 31/32;  o = (Σr − s Σd) / n, rounded to 1;  n = r²
+//   E = Σ (s d + o − r)²          the smallest over all domains and isometries; the first of equals
+// Integer arithmetic only, so that the code is the same on every CPU and for any number of ranks. A range whose
+// pixels differ little (`flat`) is replaced by its mean and compared with no domain, so it costs nothing.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace fractal {
 inline constexpr std::size_t kIsometries = 8;
 inline constexpr int kScale = 32;  // of s
 
-// A domain in an isometry and its error, the error first: the smaller key is the better.
+// A domain in an isometry and its error, error first: the smaller key is better.
 using Key = std::uint64_t;
 inline constexpr int kIndexBits = 29;
 inline constexpr std::uint64_t kFlat = (std::uint64_t{1} << kIndexBits) - 1;  // the index of a flat range
@@ -27,7 +27,7 @@ inline constexpr Key kNone = ~Key{0};                                         //
 
 constexpr std::uint64_t index_of(Key key) { return key & kFlat; }  // domain · 8 + isometry
 
-// How a range is made of a domain.
+// How a range is made from a domain.
 struct Transform {
   std::uint32_t domain = kFlat;
   std::uint8_t isometry = 0;
@@ -36,10 +36,10 @@ struct Transform {
   bool operator==(const Transform&) const = default;
 };
 
-// Where pixel i of a range comes from in the domain, scaled down, for each isometry.
+// For each isometry, the pixel of the scaled-down domain that pixel i of a range comes from.
 std::vector<std::vector<std::size_t>> isometries(std::size_t r);
 
-// A domain scaled down to r×r, by means of 2×2 pixels.
+// A domain scaled down to r×r by averaging 2×2 pixels.
 void shrink(const Image& image, std::size_t domain, std::size_t r, std::vector<std::int16_t>& out);
 
 class Encoder {
@@ -55,7 +55,7 @@ class Encoder {
 
   // The best of these domains for a range, or `so_far` if none is better.
   [[nodiscard]] Key search(std::size_t row, std::size_t column, Key so_far) const;
-  // s and o of what a key says; its domain is one of these.
+  // Computes s and o for a key; its domain must be one of these.
   [[nodiscard]] Transform transform(std::size_t row, std::size_t column, Key key) const;
 
  private:
@@ -80,7 +80,7 @@ class Encoder {
   std::size_t first_, count_;
   std::vector<std::int16_t> domains_;
   std::vector<Sums> sums_;
-  std::vector<double> inverse_;  // 1 / (n (n Σd² − (Σd)²)); 0 where a domain is plain
+  std::vector<double> inverse_;  // 1 / (n (n Σd² − (Σd)²)); 0 for a uniform domain
   std::vector<std::vector<std::size_t>> isometries_;
 };
 

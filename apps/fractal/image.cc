@@ -9,7 +9,7 @@
 namespace fractal {
 namespace {
 
-// Noise between 0 and 255 with details of 2^level pixels, in whole numbers.
+// Noise between 0 and 255 with details of 2^level pixels, in integer arithmetic.
 int noise(std::uint64_t seed, std::size_t x, std::size_t y, int level) {
   const auto corner = [&](std::size_t cx, std::size_t cy) {
     std::uint64_t z = seed * 0xD1342543DE82EF95u + cx * 0x9E3779B97F4A7C15u + cy * 0xC2B2AE3D27D4EB4Fu +
@@ -31,7 +31,7 @@ int rough(std::uint64_t seed, std::size_t x, std::size_t y) {
 
 std::uint8_t shade(int value) { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); }
 
-// The next number of a PGM's head; false if there is none. Comments go to the end of their line.
+// The next number in a PGM header; false if there is none. Comments extend to the end of their line.
 bool next_number(std::string_view& text, std::size_t& value) {
   while (!text.empty() && (std::isspace(static_cast<unsigned char>(text[0])) || text[0] == '#'))
     text.remove_prefix(text[0] == '#' ? std::min(text.find('\n'), text.size()) : 1);
@@ -84,18 +84,19 @@ Image cropped(const Image& image, std::size_t width, std::size_t height) {
 
 std::expected<Image, std::string> parse_pgm(std::string_view text) {
   if (!text.starts_with("P5"))
-    return std::unexpected("it is no binary PGM (P5): give one, as `magick in.png out.pgm` makes it");
+    return std::unexpected("it is not a binary PGM (P5); convert it with `magick in.png out.pgm`");
   text.remove_prefix(2);
   Image image;
   std::size_t white = 0;
   if (!next_number(text, image.width) || !next_number(text, image.height) || !next_number(text, white) ||
       text.empty() || !std::isspace(static_cast<unsigned char>(text[0])))
-    return std::unexpected("its head is broken: P5, width, height and 255 come before the pixels");
+    return std::unexpected("invalid header: expected P5, width, height and 255");
   text.remove_prefix(1);
   if (image.width == 0 || image.height == 0 || image.width > kLargest || image.height > kLargest)
-    return std::unexpected(std::format("it has {} x {} pixels: give one from 1 x 1 to {} x {}", image.width,
+    return std::unexpected(std::format("it has {} x {} pixels; the size must be from 1 x 1 to {} x {}", image.width,
                                        image.height, kLargest, kLargest));
-  if (white != 255) return std::unexpected(std::format("its white is {}: give one of 8 bits, where it is 255", white));
+  if (white != 255)
+    return std::unexpected(std::format("its maximum value is {}; only 8 bits (255) are supported", white));
   if (text.size() < image.width * image.height)
     return std::unexpected(std::format("it ends after {} of {} pixels", text.size(), image.width * image.height));
   image.pixels.assign(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(image.width * image.height));
@@ -120,7 +121,7 @@ std::string thumbnail(const Image& image, std::size_t characters) {
   constexpr std::string_view kShades = " .:-=+*#%@";
   const std::size_t columns = std::min(characters, image.width);
   const std::size_t rows =
-      std::max<std::size_t>(1, columns * image.height / image.width / 2);  // a character is twice as high
+      std::max<std::size_t>(1, columns * image.height / image.width / 2);  // a character is twice as high as wide
   std::string all;
   for (std::size_t row = 0; row < rows; ++row) {
     all += "  ";

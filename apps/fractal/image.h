@@ -1,4 +1,4 @@
-// Pictures in shades of grey.
+// Greyscale pictures.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ struct Image {
   [[nodiscard]] std::uint8_t at(std::size_t x, std::size_t y) const { return pixels[y * width + x]; }
 };
 
-// A landscape: a plain sky with a sun, rough mountains, water with ripples. What is plain costs nothing to compress, what is
-// rough costs most. The same for the same arguments, everywhere.
+// Generates a landscape: a uniform sky with a sun, rough mountains, water with ripples. Uniform areas cost nothing to
+// compress, rough ones most. The same arguments give the same picture everywhere.
 Image generate(std::size_t width, std::size_t height, std::uint64_t seed);
 
-// With its last column and row repeated, so that width and height are multiples of `unit`; and back.
+// Pads by repeating the last column and row, so that width and height are multiples of `unit`; and crops again.
 Image padded(const Image& image, std::size_t unit);
 Image cropped(const Image& image, std::size_t width, std::size_t height);
 
@@ -34,7 +34,7 @@ std::string to_pgm(const Image& image);
 // Peak signal-to-noise ratio, dB; infinite if they are equal.
 double psnr(const Image& one, const Image& other);
 
-// A few lines of text that show it, so many characters wide.
+// Renders it as `width` characters per line.
 std::string thumbnail(const Image& image, std::size_t characters);
 
 }  // namespace fractal

@@ -1,9 +1,9 @@
-// Fractal compression of a picture in BSP style: the domains are dealt to the ranks; in a superstep each rank compares a row of
-// ranges with its domains and hands the best so far to its right neighbour, in a ring; after as many supersteps as there are rows,
-// each ended by MPI_Barrier, every rank has seen every row. Each rank begins in another part of the picture: what it has to do
-// changes with what that shows.
+// Fractal compression of a picture in BSP style. The domains are distributed among the ranks. In a superstep each
+// rank compares a row of ranges with its domains and passes the best so far to its right neighbour, in a ring. Each
+// superstep ends with MPI_Barrier; after as many supersteps as there are rows, every rank has seen every row. Each
+// rank begins in a different part of the picture, so its load changes with the contents.
 //
-// An ordinary MPI program: it knows nothing of the operator that may move its ranks while it runs.
+// An ordinary MPI program: it doesn't depend on the operator, which may move its ranks while it runs.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -31,20 +31,20 @@ using fractal::Options;
 constexpr const char* kProgram = "fractal";
 enum Tag { kRow = 1 };
 
-// A file's bytes, as far as any of ours can reach; the error is a sentence.
+// A file's bytes, up to the size of the largest valid file; the error is a sentence.
 std::expected<std::string, std::string> read_file(const std::string& name) {
   std::ifstream stream(name, std::ios::binary);
-  if (!stream) return std::unexpected("it cannot be opened: give a file that every user may read");
+  if (!stream) return std::unexpected("it can't be opened; use a file that every user may read");
   std::string text, piece(1 << 20, ' ');
   while (stream && text.size() < 2 * fractal::kLargest * fractal::kLargest) {
     stream.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     text.append(piece, 0, static_cast<std::size_t>(stream.gcount()));
   }
-  if (stream.bad()) return std::unexpected("it cannot be read: is it a directory?");
+  if (stream.bad()) return std::unexpected("it can't be read; is it a directory?");
   return text;
 }
 
-// False, and a sentence on stderr, if the file is no picture.
+// On failure prints a message on stderr and returns false.
 bool load(const Options& options, Image& image) {
   if (options.image.empty()) {
     image = fractal::generate(options.width, options.height, options.seed);
@@ -64,7 +64,7 @@ bool write(const std::string& name, const std::string& bytes) {
   return file.close();
 }
 
-// What is made of the keys of all ranges: the code, the picture that it decompresses to, and what a person sees of it.
+// Results of the keys of all ranges: the code, the decompressed picture, and a preview.
 bool show(const Options& options, const Image& image, const Image& all, const std::vector<Key>& keys) {
   const std::size_t r = options.range;
   const Encoder encoder(all, r, options.flat, 0, Encoder::domains(all, r));
@@ -90,7 +90,7 @@ void print_line(std::uint64_t s, std::uint64_t supersteps, std::size_t compared,
   std::fflush(stdout);
 }
 
-// Compares a row of ranges; how many of them were not flat.
+// Compares a row of ranges; returns how many of them were not flat.
 std::size_t search_row(const Encoder& encoder, std::size_t row, std::vector<Key>& keys) {
   std::size_t compared = 0;
   for (std::size_t column = 0; column < encoder.columns(); ++column) {
@@ -154,7 +154,7 @@ class Ring {  // this rank's part of the supersteps
   [[nodiscard]] std::size_t ranges() const { return encoder_.columns(); }
   [[nodiscard]] double computing() const { return computing_; }
 
-  // From 1; how many ranges this rank compared.
+  // Counts from 1; returns how many ranges this rank compared.
   std::size_t superstep(std::uint64_t s) {
     const auto rank = static_cast<std::size_t>(world_.rank), left = (rank + size_ - 1) % size_;
     const std::size_t row = row_of(rank, s), n = encoder_.columns();
@@ -172,7 +172,7 @@ class Ring {  // this rank's part of the supersteps
     return compared;
   }
 
-  // In rank 0, after all supersteps: the best of all ranks.
+  // On rank 0, after all supersteps: the best of all ranks.
   [[nodiscard]] std::vector<Key> best() const {
     std::vector<Key> all(keys_.size());
     MPI_Reduce(keys_.data(), all.data(), static_cast<int>(keys_.size()), MPI_UINT64_T, MPI_MIN, 0, MPI_COMM_WORLD);
@@ -180,7 +180,7 @@ class Ring {  // this rank's part of the supersteps
   }
 
  private:
-  // Ranks begin in different parts of the picture, one after the other.
+  // Ranks begin in different parts of the picture, in rank order.
   [[nodiscard]] std::size_t row_of(std::size_t rank, std::uint64_t s) const {
     return (share(encoder_.rows(), rank, size_) + s - 1) % encoder_.rows();
   }
@@ -192,7 +192,7 @@ class Ring {  // this rank's part of the supersteps
   double computing_ = 0;
 };
 
-// Rank 0's picture, in every rank.
+// Rank 0's picture, broadcast to every rank.
 void broadcast(Image& image) {
   std::uint64_t size[2] = {image.width, image.height};
   MPI_Bcast(size, 2, MPI_UINT64_T, 0, MPI_COMM_WORLD);

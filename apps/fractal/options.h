@@ -15,9 +15,9 @@ struct Options : apps::Common {
   std::string image;        // PGM, instead of a generated one
   std::uint64_t range = 8;  // r
   std::uint64_t flat = 3;   // a standard deviation
-  std::string original;     // file of the picture as it was
-  std::string code;         // file of the compressed picture
-  std::string compressed;   // to be decompressed only
+  std::string original;     // file for the original picture
+  std::string code;         // file for the compressed picture
+  std::string compressed;   // compressed picture to decompress
 };
 
 std::vector<apps::Option> table(Options& options);

@@ -1,8 +1,7 @@
-// A two-dimensional lattice Boltzmann flow in BSP style: the channel is cut into vertical strips,
-// one per rank; a superstep is collide - exchange borders with both neighbours - stream, ended by
-// MPI_Barrier.
+// A two-dimensional lattice Boltzmann flow in BSP style. The channel is cut into vertical strips, one per rank. A
+// superstep is collide - exchange borders with both neighbours - stream, and ends with MPI_Barrier.
 //
-// An ordinary MPI program: it knows nothing of the operator that may move its ranks while it runs.
+// An ordinary MPI program: it doesn't depend on the operator, which may move its ranks while it runs.
 #include <mpi.h>
 
 #include <chrono>
@@ -25,7 +24,7 @@ using lbm::Strip;
 constexpr const char* kProgram = "lattice_boltzmann";
 enum Tag { kToTheRight = 1, kToTheLeft = 2, kColumns = 3 };
 
-// Memory that only takes part by being there: a checkpoint has to carry it, and carry it unharmed.
+// Unused memory that a checkpoint must carry unchanged.
 class Ballast {
  public:
   Ballast(std::size_t mib, int rank) : seed_(0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(rank)) {
@@ -41,7 +40,7 @@ class Ballast {
   }
 
  private:
-  static std::uint64_t next(std::uint64_t& state) {  // xorshift64: does not compress
+  static std::uint64_t next(std::uint64_t& state) {  // xorshift64: incompressible
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
@@ -51,7 +50,7 @@ class Ballast {
   std::vector<std::uint64_t> words_;
 };
 
-// What is known of the final field without having it in one place.
+// Summary of the final field, computed without gathering it.
 struct Digest {
   explicit Digest(const Options& options) : output(kProgram, options.output) {}
   std::uint64_t crc = 0;
@@ -126,8 +125,8 @@ void print_progress(const Ranks& me, const Options& options, const Strip& strip,
   std::fflush(stdout);
 }
 
-// Rank 0 takes in the field column by column, in order; the others send theirs. `reference` is the
-// sequential program's field, or null. Returns whether every column equals it.
+// Rank 0 receives the field column by column, in order; the others send theirs. `reference` is the sequential
+// program's field, or null. Returns whether every column equals it.
 bool collect(const Ranks& me, const Options& options, const Strip& strip, const Strip* reference, Digest& digest) {
   std::vector<double> column(strip.column_size()), expected(strip.column_size());
   const int n = static_cast<int>(column.size());
@@ -188,7 +187,7 @@ int run_rank(const Options& options) {
   const auto rank = static_cast<std::size_t>(me.rank), ranks = static_cast<std::size_t>(me.size);
   if (width < ranks) {
     if (me.rank == 0)
-      std::println(stderr, "lattice_boltzmann: --width {} is less than the {} ranks: give more columns, or fewer ranks",
+      std::println(stderr, "lattice_boltzmann: --width {} is less than the {} ranks; use more columns, or fewer ranks",
                    width, ranks);
     return 2;
   }

@@ -16,8 +16,8 @@ struct Options : apps::Common {
   Channel channel;
   std::uint64_t supersteps = 100;
   std::uint64_t substeps = 1;         // time steps in one superstep
-  std::map<int, double> work_factor;  // rank -> how many times over it does its collisions; else 1
-  std::uint64_t ballast_mib = 0;      // incompressible memory each rank carries and verifies at the end
+  std::map<int, double> work_factor;  // rank -> how often it repeats its collisions; default 1
+  std::uint64_t ballast_mib = 0;      // incompressible memory that each rank allocates, and verifies at the end
 
   [[nodiscard]] double work_of(int rank) const;
 };

@@ -16,9 +16,8 @@ constexpr std::array<double, kQ> kWeight{4.0 / 9,  1.0 / 9,  1.0 / 9,  1.0 / 9, 
 constexpr std::array<int, 3> kRightward{1, 5, 8};
 constexpr std::array<int, 3> kLeftward{3, 6, 7};
 
-// One column, cell by cell; `stride` is the distance from one population's array to the next. A
-// function of its own that is never inlined: repeating it is real work that the compiler cannot
-// drop.
+// One column, cell by cell; `stride` is the distance from one population's array to the next. Never inlined, so that
+// repeating it is real work that the compiler can't drop.
 [[gnu::noinline]] void collide_column(const double* __restrict f, double* __restrict out, std::size_t stride,
                                       std::size_t height, double omega, double g) {
   for (std::size_t y = 0; y < height; ++y) {
@@ -48,7 +47,7 @@ bool in_cylinder(const Channel& channel, std::size_t x, std::size_t y) {
   if (!channel.cylinder) return false;
   const double radius = static_cast<double>(channel.height) / 9.0;
   const double dx = static_cast<double>(x) - static_cast<double>(channel.width) / 4.0;
-  // A little below the middle, so that the wake starts to swing.
+  // A little below the middle, so that the wake starts to oscillate.
   const double dy = static_cast<double>(y) - static_cast<double>(channel.height) / 2.0 + 0.7;
   return dx * dx + dy * dy <= radius * radius;
 }
@@ -72,7 +71,7 @@ Strip::Strip(const Channel& channel, std::size_t first, std::size_t count)
     const std::size_t x = (first_ + column + channel.width - 1) % channel.width;
     for (std::size_t y = 0; y < height_; ++y) solid_[column * height_ + y] = in_cylinder(channel, x, y) ? 1 : 0;
   }
-  // Which populations do not arrive from a fluid cell, found once.
+  // The populations that don't arrive from a fluid cell, computed once.
   for (std::size_t column = 1; column <= count_; ++column)
     for (std::size_t y = 0; y < height_; ++y)
       for (std::size_t q = 1; q < kQ; ++q) {

@@ -9,7 +9,7 @@ namespace {
 
 enum Tag { kRow = 1, kExchange = 2 };
 
-class Timed {  // adds to `sum` what passes until it ends
+class Timed {  // adds its own lifetime to `sum`
  public:
   explicit Timed(double& sum) : sum_(sum), begin_(MPI_Wtime()) {}
   ~Timed() { sum_ += MPI_Wtime() - begin_; }
@@ -66,7 +66,7 @@ void Factors::superstep(std::size_t s) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// In the column of ranks that owns the column: the largest cell on or below the diagonal, of equals the topmost.
+// In the column of ranks that owns the column: the largest cell on or below the diagonal, the topmost of equals.
 void Factors::find_pivot(std::size_t column) {
   Pivot mine{.value = -1, .row = INT_MAX};
   const std::size_t c = columns_.before(column);
@@ -141,7 +141,7 @@ void Factors::second(std::size_t begin, std::size_t end) {
     singular_at_ = static_cast<std::size_t>(none - pivots_.begin());
     return;
   }
-  for (std::size_t k = begin; k < end; ++k) {  // in the other columns; the panel's own have changed places
+  for (std::size_t k = begin; k < end; ++k) {  // in the other columns; the panel's own rows are already swapped
     const auto other = static_cast<std::size_t>(pivots_[k].row);
     exchange(k, other, 0, from);
     exchange(k, other, to, width_);
@@ -168,7 +168,7 @@ void Factors::third(std::size_t end) {
   if (end < matrix_.order && in_column_of(end)) find_pivot(end);
 }
 
-// Every rank takes L·U from its own cells of PA, panel by panel.
+// Every rank subtracts L·U from its own cells of PA, panel by panel.
 double Factors::residual() {
   const auto permuted = permutation(rows_of(pivots_));
   std::vector<double> rest(cells_.size());
@@ -194,7 +194,8 @@ double Factors::residual() {
   return std::sqrt(sums[0] / sums[1]);
 }
 
-// One panel of a substitution. `sums`: what the unknowns found so far make of my rows, of my columns only.
+// One panel of a substitution. `sums`: the contribution of the unknowns found so far to this rank's rows, from its
+// columns only.
 void Factors::substitute(std::size_t begin, std::size_t end, bool forward, std::vector<double>& sums,
                          std::vector<double>& x) {
   const std::size_t n = end - begin, place = rows_.before(begin), from = columns_.before(begin);

@@ -1,11 +1,11 @@
-// The factors over a grid of ranks: block-cyclic, as in the MigBSP papers (there with blocks of one cell).
+// The factors on a grid of ranks: block-cyclic, as in the MigBSP papers (there with blocks of one cell).
 //
 //   Cell (i,j) belongs to rank (i/b mod R)·C + (j/b mod C).
-//   superstep 1       first:  the pivot of column 0 is found in its column of ranks
-//   superstep 2k+2    second: the k-th panel of b columns: multipliers, pivots, rows change places; L goes along its rows of
-//                     ranks, U is computed in its row of ranks and goes along its columns
-//   superstep 2k+3    third:  the rest is updated, and the next panel's first pivot found
-// 2⌈n/b⌉ + 1 supersteps, each ended by MPI_Barrier. What there is to update shrinks with them.
+//   superstep 1       first:  find the pivot of column 0 in its column of ranks
+//   superstep 2k+2    second: the k-th panel of b columns: multipliers, pivots, row swaps; L is broadcast along its rows of
+//                     ranks, U is computed in its row of ranks and broadcast along its columns
+//   superstep 2k+3    third:  update the rest and find the next panel's first pivot
+// 2⌈n/b⌉ + 1 supersteps, each ended by MPI_Barrier. The part to update shrinks with each of them.
 #pragma once
 
 #include <mpi.h>
@@ -18,7 +18,7 @@
 
 namespace lu {
 
-struct Pivot {  // as MPI_DOUBLE_INT has it
+struct Pivot {  // layout of MPI_DOUBLE_INT
   double value = -1;
   int row = 0;
 };
@@ -33,16 +33,16 @@ class Factors {
   [[nodiscard]] std::size_t supersteps() const { return 2 * panels() + 1; }
   void superstep(std::size_t s);  // from 1
 
-  // The column without a pivot, where the matrix is singular: no more supersteps then. Else `order`.
+  // The column without a pivot if the matrix is singular, which ends the supersteps. Otherwise `order`.
   [[nodiscard]] std::size_t singular_at() const { return singular_at_; }
   [[nodiscard]] const std::vector<Pivot>& pivots() const { return pivots_; }  // of the columns so far
   [[nodiscard]] double computing() const { return computing_; }
 
-  // After the last superstep, by all ranks.
+  // After the last superstep, collective over all ranks.
   double residual();
   std::vector<double> solve();
   double backward_error(const std::vector<double>& x);
-  // Rank 0 takes in the factors row by row and calls take(i, row); the others send theirs.
+  // Rank 0 receives the factors row by row and calls take(i, row); the others send theirs.
   template <class Take>
   void collect(Take take) {
     std::vector<double> row(matrix_.order);
@@ -61,12 +61,13 @@ class Factors {
   void factor_panel(std::size_t begin, std::size_t end);
   void second(std::size_t begin, std::size_t end);
   void third(std::size_t end);
-  // Columns `from` … `to` by place, of two rows.
+  // Swaps columns `from` … `to`, by local index, of two rows.
   void exchange(std::size_t one, std::size_t other, std::size_t from, std::size_t to);
-  // From the panel's column of ranks: the cells of its columns in my rows from place `first` on, made by cell(i, k, value).
+  // From the panel's column of ranks: the cells of its columns in this rank's rows from local index `first`, made by
+  // cell(i, k, value).
   template <class Cell>
   void share_left(std::size_t begin, std::size_t end, std::size_t first, Cell cell);
-  // From the panel's row of ranks: the cells of its rows in my columns from place `first` on.
+  // From the panel's row of ranks: the cells of its rows in this rank's columns from local index `first`.
   template <class Cell>
   void share_upper(std::size_t begin, std::size_t end, std::size_t first, Cell cell);
   void collect_row(std::size_t i, std::vector<double>& row);
@@ -75,14 +76,14 @@ class Factors {
   const apps::World& world_;
   Matrix matrix_;
   std::size_t block_;
-  Cyclic rows_, columns_;  // of the grid; mine are this rank's
+  Cyclic rows_, columns_;  // of the grid; this rank's parts
   MPI_Comm along_row_, along_column_;
   std::size_t width_;
   std::vector<double> cells_;  // row by row
   std::vector<Pivot> pivots_;
   Pivot next_;  // the next panel's first, in its column of ranks
   std::size_t singular_at_;
-  std::vector<double> left_, upper_;  // of the panel: L and U
+  std::vector<double> left_, upper_;  // L and U of the panel
   double computing_ = 0;
 };
 

@@ -1,6 +1,7 @@
-// LU decomposition of a dense matrix in BSP style, with its residual and a solution of Ax = b. factors.h has its supersteps.
+// LU decomposition of a dense matrix in BSP style, with its residual and a solution of Ax = b. factors.h describes
+// the supersteps.
 //
-// An ordinary MPI program: it knows nothing of the operator that may move its ranks while it runs.
+// An ordinary MPI program: it doesn't depend on the operator, which may move its ranks while it runs.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,7 +22,7 @@ using lu::Options;
 
 constexpr const char* kProgram = "lu";
 
-// Prints what a person looks at; whether it is what rounding explains.
+// Prints the residuals; returns whether rounding explains them.
 bool show(const Options& options, double residual, double backward_error, const std::vector<double>& x) {
   const double limit = lu::tolerance(options.matrix.order);
   std::println("{}: |PA - LU| / |A| = {:.2e}, rounding explains {:.2e}", kProgram, residual, limit);
@@ -65,7 +66,8 @@ void print_line(const Factors& factors, const Options& options, std::size_t s) {
   std::fflush(stdout);
 }
 
-// Rank 0 takes in the factors row by row. `reference` are the sequential program's, or empty. Whether all is equal, and written.
+// Rank 0 receives the factors row by row. `reference` holds the sequential program's, or nothing. Returns whether all
+// are equal and written.
 bool collect(const Options& options, const World& world, Factors& factors, const std::vector<double>& reference,
              std::uint64_t& crc) {
   apps::OutputFile output(kProgram, world.first() ? options.output : "");
@@ -80,7 +82,7 @@ bool collect(const Options& options, const World& world, Factors& factors, const
   return output.close() && equal;
 }
 
-// The sequential program's factors and pivots; whether its pivots are the same.
+// The sequential program's factors and pivots; returns whether its pivots are the same.
 bool run_alone(const Options& options, const Factors& factors, std::vector<double>& cells) {
   cells = options.matrix.cells();
   const auto pivots = lu::factor(cells, options.matrix.order);
@@ -96,7 +98,7 @@ int run_rank(const Options& options) {
   const std::size_t process_rows = options.process_rows > 0 ? options.process_rows : lu::default_rows(ranks);
   if (ranks % process_rows != 0) {
     if (world.first())
-      std::println(stderr, "{}: --process-rows {} does not divide the {} ranks: give a divisor", kProgram, process_rows,
+      std::println(stderr, "{}: --process-rows {} does not divide the {} ranks; use a divisor", kProgram, process_rows,
                    ranks);
     return 2;
   }
@@ -138,7 +140,7 @@ int run_rank(const Options& options) {
 int main(int argc, char** argv) {
   const auto check = [](const Options& o) -> std::string {
     return o.matrix.zero_column > o.matrix.order
-               ? "--zero-column: the matrix has no such column: give one up to --order"
+               ? "--zero-column: the matrix has no such column; the maximum is --order"
                : "";
   };
   return apps::run<Options>(kProgram, argc, argv, lu::table, check, run_sequential, run_rank);

@@ -35,7 +35,7 @@ std::size_t Cyclic::index(std::size_t place) const {
 void subtract(double* __restrict target, const double* l, const double* __restrict u, std::size_t stride,
               std::size_t terms, std::size_t n) {
   std::size_t k = 0;
-  for (; k + 4 <= terms; k += 4) {  // a cell is loaded and stored once for four terms
+  for (; k + 4 <= terms; k += 4) {  // load and store each cell once for four terms
     const double *u0 = u + k * stride, *u1 = u0 + stride, *u2 = u1 + stride, *u3 = u2 + stride;
     for (std::size_t j = 0; j < n; ++j)
       target[j] = target[j] - l[k] * u0[j] - l[k + 1] * u1[j] - l[k + 2] * u2[j] - l[k + 3] * u3[j];

@@ -16,7 +16,7 @@ struct Options : apps::Common {
 
 std::vector<apps::Option> table(Options& options);
 
-// The rows of a grid of so many ranks: the divisor nearest to its square root from above (25: 5, 50: 10).
+// The rows of a grid of `ranks` ranks: the smallest divisor not below its square root (25: 5, 50: 10).
 std::uint64_t default_rows(std::uint64_t ranks);
 
 }  // namespace lu

@@ -6,7 +6,7 @@
 namespace sw {
 namespace {
 
-// The letter of each column of the alignment in one sequence, '-' where it has a gap.
+// The letter in each column of the alignment for one sequence, '-' for a gap.
 std::string letters(const Alignment& alignment, std::string_view sequence, std::size_t next, char gap) {
   std::string all;
   for (const char step : alignment.path) all += step == gap ? '-' : sequence[next++];
@@ -78,7 +78,7 @@ std::int64_t score_of(const Alignment& alignment, std::string_view a, std::strin
 
 std::string in_words(const Alignment& alignment, std::string_view a, std::string_view b) {
   const std::size_t columns = alignment.path.size();
-  if (columns == 0) return "score 0: no letter of a is in b";
+  if (columns == 0) return "score 0: no letter of a occurs in b";
   const std::string in_a = letters_of_a(alignment, a), in_b = letters_of_b(alignment, b);
   std::size_t equal = 0;
   for (std::size_t i = 0; i < columns; ++i) equal += in_a[i] == in_b[i];

@@ -1,4 +1,4 @@
-// The way back from the best cell to where its score began, and what a person sees of it.
+// The traceback from the best cell to where its score began, and its display.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace sw {
 
-// One character for each column of the alignment, from its begin to its end:
+// One character for each column of the alignment, from begin to end:
 //   '|' a letter of a against one of b     '^' a letter of a against a gap     '<' a gap against a letter of b
-// Of ways that score the same: the diagonal first, then the shortest gap in b, then the shortest in a.
+// Of paths with equal scores: the diagonal first, then the shortest gap in b, then the shortest in a.
 std::string trace_back(const Strip& strip, std::string_view a, std::string_view b, const Scoring& scoring,
                        const Best& best);
 
@@ -23,12 +23,12 @@ struct Alignment {
   Alignment(const Best& best, std::string way);
 };
 
-// Its score, from the letters alone: what the matrix says must be the same.
+// Its score, computed from the letters alone; must equal the matrix's.
 std::int64_t score_of(const Alignment& alignment, std::string_view a, std::string_view b, const Scoring& scoring);
 
 // "812: a[13..960] with b[120..901], 921 columns, 80.3 % equal, 24 gaps"
 std::string in_words(const Alignment& alignment, std::string_view a, std::string_view b);
-// Three lines for each `width` columns, with what comes first in a and b; at most `blocks` of them.
+// Three lines for each `width` columns, preceded by the positions in a and b; at most `blocks` of them.
 std::string picture(const Alignment& alignment, std::string_view a, std::string_view b, std::size_t blocks,
                     std::size_t width = 60);
 

@@ -1,8 +1,8 @@
-// Local alignment of two sequences in BSP style: the matrix is cut into vertical strips, one per rank, and into blocks of
-// rows; superstep s computes the s-th antidiagonal of blocks, and ends with MPI_Barrier. With as many blocks as ranks that
-// is 2n - 1 supersteps, and each rank computes in n of them.
+// Local alignment of two sequences in BSP style. The matrix is cut into vertical strips, one per rank, and into
+// blocks of rows. Superstep s computes the s-th antidiagonal of blocks and ends with MPI_Barrier. With as many blocks
+// as ranks that is 2n - 1 supersteps, and each rank computes in n of them.
 //
-// An ordinary MPI program: it knows nothing of the operator that may move its ranks while it runs.
+// An ordinary MPI program: it doesn't depend on the operator, which may move its ranks while it runs.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,7 +28,7 @@ using sw::Strip;
 constexpr const char* kProgram = "smith_waterman";
 enum Tag { kRows = 1, kColumns = 2, kPath = 3 };
 
-// False, and a sentence on stderr, if a file is not a sequence.
+// If a file is not a sequence, prints a message on stderr and returns false.
 bool load(const Options& options, Pair& pair) {
   if (options.file_a.empty()) {
     pair = sw::generate(options.rows, options.columns, options.seed);
@@ -65,7 +65,7 @@ Alignment alignment_of(const Options& options, const Pair& pair, const Strip& st
   return {best, sw::trace_back(strip, pair.a, pair.b, options.scoring, best)};
 }
 
-// Prints the alignment's head and writes all of it; whether its letters add up to the matrix' score.
+// Prints the alignment's first blocks and writes all of it; returns whether its letters add up to the matrix's score.
 bool show(const Options& options, const Pair& pair, const Alignment& alignment) {
   std::print("{}: {}\n{}", kProgram, sw::in_words(alignment, pair.a, pair.b),
              sw::picture(alignment, pair.a, pair.b, 2));
@@ -75,8 +75,8 @@ bool show(const Options& options, const Pair& pair, const Alignment& alignment) 
   output.write(std::as_bytes(std::span(all)));
   const std::int64_t score = sw::score_of(alignment, pair.a, pair.b, options.scoring);
   if (score != alignment.end.score)
-    std::println(stderr, "{}: the matrix says {}, the alignment's letters say {}", kProgram, alignment.end.score,
-                 score);
+    std::println(stderr, "{}: the matrix's score is {}, but the alignment's letters add up to {}", kProgram,
+                 alignment.end.score, score);
   return output.close() && score == alignment.end.score;
 }
 
@@ -104,7 +104,7 @@ class Wavefront {  // this rank's part of the supersteps
   [[nodiscard]] std::uint64_t supersteps() const { return blocks_ + static_cast<std::size_t>(world_.size) - 1; }
   [[nodiscard]] double computing() const { return computing_; }
 
-  // Superstep s = 1 …: computes a block, if the antidiagonal has one here, and hands it to the right.
+  // Superstep s = 1 …: computes this rank's block of the antidiagonal, if any, and sends it to the right.
   void superstep(std::uint64_t s) {
     std::vector<std::int32_t> cells;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -130,9 +130,9 @@ class Wavefront {  // this rank's part of the supersteps
   }
 
  private:
-  // The block of rows that a rank has in superstep s; blocks_ or more if none.
+  // The block of rows that a rank computes in superstep s; >= blocks_ if none.
   [[nodiscard]] std::size_t block_of(int rank, std::uint64_t s) const {
-    return static_cast<std::size_t>(s - 1) - static_cast<std::size_t>(rank);  // wraps where its first is still to come
+    return static_cast<std::size_t>(s - 1) - static_cast<std::size_t>(rank);  // wraps around before its first block
   }
 
   const World& world_;
@@ -148,7 +148,7 @@ Best best_of_all(const World& world, const Best& mine) {
   return *std::ranges::min_element(all, [](const Best& x, const Best& y) { return x.better_than(y); });
 }
 
-// In rank 0: the alignment. The owner of the best cell has all that lies to its left and above.
+// On rank 0: the alignment. The owner of the best cell has everything to its left and above.
 Alignment collect_alignment(const World& world, const Options& options, const Pair& pair, const Strip& strip,
                             const Best& best) {
   if (best.score == 0) return {};
@@ -168,8 +168,8 @@ Alignment collect_alignment(const World& world, const Options& options, const Pa
   return {best, path};
 }
 
-// Rank 0 takes in the matrix column by column, in order; the others send theirs. `reference` is the sequential program's
-// matrix, or null. Returns whether every column equals it.
+// Rank 0 receives the matrix column by column, in order; the others send theirs. `reference` is the sequential
+// program's matrix, or null. Returns whether every column equals it.
 bool collect_matrix(const World& world, const Pair& pair, const Strip& strip, const Strip* reference,
                     std::uint64_t& crc) {
   const int rows = static_cast<int>(pair.a.size());

@@ -10,7 +10,7 @@
 namespace sw {
 
 struct Options : apps::Common {
-  std::uint64_t rows = 1000, columns = 1000;  // lengths of the sequences a and b, if they are generated
+  std::uint64_t rows = 1000, columns = 1000;  // lengths of the generated sequences a and b
   std::uint64_t blocks = 0;                   // of rows; 0: as many as ranks
   std::uint64_t seed = 1;
   std::string file_a, file_b;  // FASTA

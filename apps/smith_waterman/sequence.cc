@@ -29,7 +29,7 @@ Pair generate(std::uint64_t rows, std::uint64_t columns, std::uint64_t seed) {
   Random random(seed);
   Pair pair;
   while (pair.a.size() < rows) pair.a += random.letter();
-  // An eighth of b comes before the common stretch, an eighth at least after it.
+  // At least an eighth of b comes before the common stretch, and an eighth after it.
   while (pair.b.size() < columns / 8) pair.b += random.letter();
   for (std::uint64_t i = rows / 8; i < rows - rows / 8 && pair.b.size() < columns - columns / 8; ++i) {
     switch (random.below(100)) {
@@ -61,23 +61,23 @@ std::expected<std::string, std::string> parse_fasta(std::string_view text) {
       const auto letter = static_cast<unsigned char>(c);
       if (std::isspace(letter)) continue;
       if (!std::isalpha(letter) && c != '*')
-        return std::unexpected(std::format("line {}: a sequence has letters only, not byte {}", number, letter));
+        return std::unexpected(std::format("line {}: a sequence consists of letters, not byte {}", number, letter));
       sequence += static_cast<char>(std::toupper(letter));
     }
     if (sequence.size() > kLongest)
-      return std::unexpected(std::format("the sequence is longer than {} letters: give a part of it", kLongest));
+      return std::unexpected(std::format("the sequence is longer than {} letters; use a part of it", kLongest));
   }
   if (sequence.empty())
-    return std::unexpected("it holds no sequence: give a FASTA file, letters below a line that begins with >");
+    return std::unexpected("it contains no sequence; use a FASTA file, with letters below a line that begins with >");
   return sequence;
 }
 
 std::expected<std::string, std::string> read_fasta(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
-  if (!stream) return std::unexpected("it cannot be opened: give a file that every user may read");
-  std::string text(4 << 20, ' ');  // far more than the longest sequence takes, and an end to a file that has none
+  if (!stream) return std::unexpected("it can't be opened; use a file that every user may read");
+  std::string text(4 << 20, ' ');  // far more than the longest sequence, and a limit for endless files
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad() || (stream.fail() && !stream.eof())) return std::unexpected("it cannot be read: is it a directory?");
+  if (stream.bad() || (stream.fail() && !stream.eof())) return std::unexpected("it can't be read; is it a directory?");
   text.resize(static_cast<std::size_t>(stream.gcount()));
   return parse_fasta(text);
 }

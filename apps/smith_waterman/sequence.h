@@ -1,4 +1,4 @@
-// What is aligned: two sequences of letters, generated or read.
+// The sequences to align: generated or read.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace sw {
 
-// The matrix of two such has 3.6 GB, over all ranks somewhat more.
+// The matrix of two such sequences takes 3.6 GB, over all ranks somewhat more.
 inline constexpr std::uint64_t kLongest = 30000;
 
 struct Pair {
   std::string a, b;
 };
 
-// DNA: `a` at random; `b` is a stretch of `a` that has mutated, between letters at random: where `b` follows `a`, one letter
-// in ten is another and one in fifty begins a gap in either. The same for the same arguments, everywhere.
+// DNA: `a` is random. `b` is a mutated stretch of `a` between random letters: where `b` follows `a`, one letter in
+// ten differs and one in fifty begins a gap in either. The same arguments give the same sequences everywhere.
 Pair generate(std::uint64_t rows, std::uint64_t columns, std::uint64_t seed);
 
 // The first sequence of FASTA text. The error is a sentence.

@@ -8,7 +8,7 @@
 namespace sw {
 namespace {
 
-// max of cells[x] - penalties[x]: the one loop that takes the time.
+// max of cells[x] - penalties[x]: the innermost loop, which takes nearly all the time.
 std::int32_t best_gap(const std::int32_t* cells, const std::int32_t* penalties, std::size_t n) {
   std::int32_t best = std::numeric_limits<std::int32_t>::min() / 2;
   for (std::size_t x = 0; x < n; ++x) best = std::max(best, cells[x] - penalties[x]);

@@ -1,10 +1,10 @@
-# Sourced by the tests of command lines.
+# Sourced by the command-line tests.
 run=$(dirname "$0")/mpirun.sh
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failures=0
 
-# expect STATUS TEXT COMMAND…: the command ends so and prints TEXT somewhere.
+# expect STATUS TEXT COMMAND…: the command exits with STATUS and its output contains TEXT.
 expect() {
   local status=$1 text=$2 output
   shift 2

@@ -7,7 +7,7 @@ foreach(ranks 1 2 3 5)
     PASS_REGULAR_EXPRESSION "lattice_boltzmann: OK field crc=0edfcb6cbc25f0a9, 60 supersteps, ${ranks} ranks?, equal")
 endforeach()
 
-# Whole command lines: what is printed and the exit status, for good and for bad arguments.
+# Complete command lines: output and exit status, for valid and invalid arguments.
 add_test(NAME lattice_boltzmann.command_line
          COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/lattice_boltzmann_test.sh $<TARGET_FILE:lattice_boltzmann>)
 set_tests_properties(lattice_boltzmann.command_line PROPERTIES LABELS mpi TIMEOUT 120)

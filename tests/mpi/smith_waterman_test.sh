@@ -1,18 +1,18 @@
 #!/bin/bash
-# smith_waterman_test.sh PROGRAM: its command line, and that its own checks can fail.
+# smith_waterman_test.sh PROGRAM: tests its command line and that its own checks can fail.
 set -u
 program=$1
 . "$(dirname "$0")/expect.sh"
 
-expect 2 "--rows: '0' is not a value it can take: give a whole number from 1 to 30000" "$program" --rows 0
-expect 2 "--gap: 'linear' is not a value it can take: give affine or logarithmic" "$program" --gap linear
-expect 2 "--b: it goes with --a: give both files" "$program" --b /dev/null
-expect 2 "--a /no/such/file: it cannot be opened" "$program" --sequential --a /no/such/file --b /dev/null
-expect 2 "--b /dev/null: it holds no sequence" "$run" 3 "$program" --a /no/such/file --b /dev/null
+expect 2 "--rows: invalid value '0'; expected a whole number from 1 to 30000" "$program" --rows 0
+expect 2 "--gap: invalid value 'linear'; expected affine or logarithmic" "$program" --gap linear
+expect 2 "--b requires --a: specify both files" "$program" --b /dev/null
+expect 2 "--a /no/such/file: it can't be opened" "$program" --sequential --a /no/such/file --b /dev/null
+expect 2 "--b /dev/null: it contains no sequence" "$run" 3 "$program" --a /no/such/file --b /dev/null
 expect 1 "--output /no/such/dir/file: No such file" "$program" --sequential --output /no/such/dir/file
 expect 0 "usage: smith_waterman" "$program" --help
 
-# The same alignment in the files of one process and of three; of files as of strings; another one with another seed.
+# One process and three write the same alignment, from files too; another seed gives another one.
 small=(--rows 120 --columns 90)
 expect 0 "OK matrix" "$program" --sequential "${small[@]}" --output "$dir/alone"
 expect 0 "OK matrix" "$run" 3 "$program" "${small[@]}" --blocks 7 --output "$dir/three"

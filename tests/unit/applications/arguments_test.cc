@@ -1,4 +1,4 @@
-// The command lines of the applications, and the checksum of their results.
+// The applications' command lines, and the checksum of their results.
 #include "apps/common/arguments.h"
 
 #include <gmock/gmock.h>
@@ -43,22 +43,22 @@ TEST(Arguments, AreStored) {
   EXPECT_EQ(p.output, "x");
 }
 
-TEST(Arguments, ErrorsNameTheOptionAndWhatToGive) {
+TEST(Arguments, ErrorsNameTheOptionAndItsValues) {
   for (const auto& [words, text] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"--rwos", "3"}, "--rwos: unknown option; --help lists them"},
+           {{"--rwos", "3"}, "--rwos: unknown option; --help lists the options"},
            {{"rows"}, "rows: unknown option"},
            {{""}, ": unknown option"},
-           {{"--rows"}, "--rows: its value is missing: give a whole number from 1 to 30"},
-           {{"--rows", "0"}, "--rows: '0' is not a value it can take: give a whole number from 1 to 30"},
+           {{"--rows"}, "--rows: missing value; expected a whole number from 1 to 30"},
+           {{"--rows", "0"}, "--rows: invalid value '0'; expected a whole number from 1 to 30"},
            {{"--rows", "31"}, "from 1 to 30"},
            {{"--rows", "-1"}, "from 1 to 30"},
            {{"--rows", "3x"}, "from 1 to 30"},
            {{"--rows", "99999999999999999999"}, "from 1 to 30"},
-           {{"--score", "1"}, "--score: '1' is not a value it can take: give a whole number from -9 to 0"},
+           {{"--score", "1"}, "--score: invalid value '1'; expected a whole number from -9 to 0"},
            {{"--omega", "2"}, "a number above 0 and below 2"},
            {{"--omega", "nan"}, "a number above 0 and below 2"},
-           {{"--output", ""}, "--output: ''"},
-           {{"--progress", "0"}, "--progress: '0'"},
+           {{"--output", ""}, "--output: invalid value ''"},
+           {{"--progress", "0"}, "--progress: invalid value '0'"},
            {{"--work", "1=0.5"}, "pairs RANK=FACTOR"},
            {{"--work", "-1=2"}, "pairs RANK=FACTOR"},
            {{"--work", "1"}, "pairs RANK=FACTOR"}}) {
@@ -74,7 +74,7 @@ TEST(Arguments, TheHelpNamesEveryOptionAndItsDefault) {
     EXPECT_THAT(help, HasSubstr(text));
 }
 
-TEST(Arguments, TenLinesOfProgressUnlessAskedOtherwise) {
+TEST(Arguments, TenLinesOfProgressByDefault) {
   Common c;
   int lines = 0;
   for (std::uint64_t s = 1; s <= 200; ++s) lines += c.line_due(s, 200);

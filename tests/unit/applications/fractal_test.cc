@@ -1,4 +1,5 @@
-// Fractal compression against trying everything pixel by pixel, and against what it is for: a picture that looks the same.
+// Fractal compression, compared with an exhaustive search pixel by pixel, and with its purpose: a picture that looks
+// the same.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -39,7 +40,7 @@ Code code_of(const Image& image, std::size_t r, std::uint64_t flat) {
   return code;
 }
 
-// Every domain, isometry, s (of 63) and o: what s and o are best is not computed but tried.
+// Every domain, isometry, s (of 63) and o: tries all values of s and o instead of computing them.
 std::pair<std::int64_t, std::uint64_t> best_by_trying(const Image& image, std::size_t r, std::size_t row,
                                                       std::size_t column) {
   std::pair<std::int64_t, std::uint64_t> best{INT64_MAX, 0};
@@ -77,8 +78,8 @@ TEST(Isometries, AreTheEightOfASquare) {
   }
 }
 
-// s and o are rounded one after the other, so that another pair may be a little better: within what rounding makes of it.
-TEST(Encoder, FindsWhatTryingEverythingFinds) {
+// s and o are rounded one after the other, so another pair may be slightly better, within the rounding error.
+TEST(Encoder, EqualsAnExhaustiveSearch) {
   const Image image = random_image(8, 8, 1);
   const Encoder encoder(image, 2, 0, 0, 4);
   for (std::size_t row = 0; row < 4; ++row)
@@ -91,8 +92,8 @@ TEST(Encoder, FindsWhatTryingEverythingFinds) {
     }
 }
 
-// The key's error is that of the transform, pixel by pixel; and no other domain or isometry has a smaller key.
-TEST(Encoder, TheErrorIsThatOfThePixels) {
+// The key's error is the transform's error, pixel by pixel, and no other domain or isometry has a smaller key.
+TEST(Encoder, ErrorEqualsThePixels) {
   for (const std::size_t r : {2u, 3u, 8u, 32u}) {
     const Image image = padded(generate(r == 32 ? 130 : 70, 61, r), 2 * r);
     const Encoder encoder(image, r, 0, 0, Encoder::domains(image, r));
@@ -123,7 +124,7 @@ TEST(Encoder, TheErrorIsThatOfThePixels) {
   }
 }
 
-TEST(Encoder, PartsOfTheDomainsFindTogetherWhatAllOfThemFind) {
+TEST(Encoder, PartsOfTheDomainsTogetherFindTheSameAsAll) {
   const Image image = padded(generate(90, 70, 2), 8);
   const std::size_t domains = Encoder::domains(image, 4);
   const auto expected = search_all(Encoder(image, 4, 3, 0, domains));
@@ -141,7 +142,7 @@ TEST(Encoder, PartsOfTheDomainsFindTogetherWhatAllOfThemFind) {
   }
 }
 
-TEST(Encoder, WhatIsPlainIsItsMean) {
+TEST(Encoder, FlatRangeIsItsMean) {
   Image image{16, 16, std::vector<std::uint8_t>(256, 77)};
   const Encoder encoder(image, 4, 0, 0, Encoder::domains(image, 4));
   for (const Key key : search_all(encoder)) EXPECT_EQ(index_of(key), kFlat);
@@ -149,7 +150,7 @@ TEST(Encoder, WhatIsPlainIsItsMean) {
   EXPECT_EQ(decompress(code_of(image, 4, 0)).pixels, image.pixels);
 }
 
-TEST(Code, DecompressesToAPictureThatLooksTheSame) {
+TEST(Code, DecompressesToASimilarPicture) {
   const Image image = generate(160, 130, 1);
   EXPECT_GT(psnr(image, decompress(code_of(image, 8, 3))), 25);
   EXPECT_GT(psnr(image, decompress(code_of(image, 4, 0))), 30);
@@ -173,7 +174,7 @@ TEST(Code, ReadsWhatItWrites) {
   EXPECT_EQ(back.transforms, code.transforms);
 }
 
-TEST(Code, WhateverTheBytesAreItIsRefusedOrDecompresses) {
+TEST(Code, AnyBytesAreRefusedOrDecompress) {
   const std::string good = to_bytes(code_of(generate(20, 12, 1), 2, 0));
   for (std::size_t length = 0; length < good.size(); ++length)
     EXPECT_FALSE(parse_code(good.substr(0, length))) << length;
@@ -198,28 +199,28 @@ TEST(Pgm, ReadsWhatItWrites) {
   EXPECT_EQ(parse_pgm("P5 # a comment\n#another\n2 1\n255\nab").value().pixels, (std::vector<std::uint8_t>{'a', 'b'}));
 }
 
-TEST(Pgm, ErrorsSayWhatToGive) {
+TEST(Pgm, ErrorsNameTheRemedy) {
   for (const auto& [text, part] :
        std::vector<std::pair<std::string, std::string>>{{"", "binary PGM"},
                                                         {"P2\n1 1\n255\n7", "binary PGM"},
-                                                        {"P5", "head is broken"},
-                                                        {"P5 2 x 255\n", "head is broken"},
-                                                        {"P5 2 2 255", "head is broken"},
-                                                        {"P5 # no end", "head is broken"},
-                                                        {"P5 0 2 255\n", "0 x 2 pixels: give one"},
+                                                        {"P5", "invalid header"},
+                                                        {"P5 2 x 255\n", "invalid header"},
+                                                        {"P5 2 2 255", "invalid header"},
+                                                        {"P5 # no end", "invalid header"},
+                                                        {"P5 0 2 255\n", "0 x 2 pixels; the size must be"},
                                                         {"P5 99999 2 255\n", "99999 x 2 pixels"},
-                                                        {"P5 2 2 65535\nabcdefgh", "white is 65535: give"},
+                                                        {"P5 2 2 65535\nabcdefgh", "maximum value is 65535; only"},
                                                         {"P5 2 2 255\nabc", "ends after 3 of 4 pixels"},
-                                                        {"P5 99999999999999999999 1 255\n", "head is broken"}})
+                                                        {"P5 99999999999999999999 1 255\n", "invalid header"}})
     EXPECT_THAT(parse_pgm(text).error(), HasSubstr(part)) << text;
 }
 
-TEST(Image, IsGeneratedUneven) {
+TEST(Image, IsGeneratedWithUnevenLoad) {
   const Image image = generate(256, 256, 1);
   EXPECT_EQ(image.pixels, generate(256, 256, 1).pixels);
   EXPECT_NE(image.pixels, generate(256, 256, 2).pixels);
   const Encoder encoder(image, 8, 3, 0, 0);
-  const auto keys = search_all(encoder);  // without a domain: what is flat, and what is not
+  const auto keys = search_all(encoder);  // without a domain: shows which ranges are flat
   const auto compared = [&](std::size_t from, std::size_t to) {
     return std::count(keys.begin() + static_cast<std::ptrdiff_t>(from * 32),
                       keys.begin() + static_cast<std::ptrdiff_t>(to * 32), kNone);
@@ -238,7 +239,7 @@ TEST(Image, PsnrAndThumbnail) {
   EXPECT_EQ(thumbnail({1, 1, {128}}, 64), "  +\n");
 }
 
-TEST(Code, DecompressingAloneNeedsAFileForThePicture) {
+TEST(Code, DecompressRequiresOutput) {
   Options options;
   options.compressed = "x";
   EXPECT_THAT(check(options), HasSubstr("--output"));

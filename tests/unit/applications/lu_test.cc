@@ -1,4 +1,5 @@
-// LU decomposition against what it is for: PA = LU, Ax = b; and how indices are dealt against dealing them one by one.
+// LU decomposition, compared with its definition: PA = LU, Ax = b; and the distribution of indices, compared with
+// dealing them one by one.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -10,7 +11,7 @@
 namespace lu {
 namespace {
 
-TEST(Cyclic, DealsAsOneWouldByHand) {
+TEST(Cyclic, EqualsDealingOneByOne) {
   for (const std::size_t n : {0u, 1u, 7u, 12u, 33u})
     for (const std::size_t block : {1u, 2u, 5u, 40u})
       for (const std::size_t parts : {1u, 2u, 3u, 5u}) {
@@ -45,7 +46,7 @@ TEST(Lu, SubtractIsTheSumInOrder) {
 
 TEST(Lu, FactorsOfASmallMatrix) {
   std::vector<double> a{1, 2, 4, 2, 1, 3, 4, 2, 2};
-  EXPECT_EQ(factor(a, 3).value(), (std::vector<std::size_t>{2, 2, 2}));  // its rows come to be 3, 1, 2
+  EXPECT_EQ(factor(a, 3).value(), (std::vector<std::size_t>{2, 2, 2}));  // its rows end in the order 3, 1, 2
   EXPECT_EQ(a, (std::vector<double>{4, 2, 2, 0.25, 1.5, 3.5, 0.5, 0, 2}));
 }
 
@@ -80,7 +81,7 @@ TEST(Lu, NoMultiplierIsAboveOne) {
     for (std::size_t k = 0; k < i; ++k) EXPECT_LE(std::abs(a[i * 61 + k]), 1);
 }
 
-TEST(Lu, ResidualAndSolutionAreExactButForRounding) {
+TEST(Lu, ResidualAndSolutionAreExactUpToRounding) {
   for (const std::uint64_t n : {1u, 2u, 17u, 64u, 130u}) {
     const Matrix matrix{.order = n, .seed = 2};
     auto a = matrix.cells();
@@ -90,7 +91,7 @@ TEST(Lu, ResidualAndSolutionAreExactButForRounding) {
     std::vector<double> product(n), row_sums(n);
     multiply(matrix, {.n = n}, {.n = n}, x, product, row_sums);
     EXPECT_LT(backward_error(matrix, x, product, row_sums), tolerance(n));
-    auto wrong = a;  // what is not the factors is no residual within the tolerance
+    auto wrong = a;  // wrong factors don't pass the tolerance
     wrong[n * n / 2] += 1e-6;
     EXPECT_GT(residual(matrix, wrong, pivots), tolerance(n));
   }
@@ -111,14 +112,14 @@ TEST(Lu, PartsOfAProductAddUp) {
   }
 }
 
-TEST(Lu, ASingularMatrixNamesItsColumn) {
+TEST(Lu, SingularMatrixReportsItsColumn) {
   for (const std::uint64_t column : {1u, 5u, 8u}) {
     auto a = Matrix{.order = 8, .zero_column = column}.cells();
     EXPECT_EQ(factor(a, 8).error(), "the matrix is singular: column " + std::to_string(column) + " has no pivot");
   }
 }
 
-TEST(Lu, CellsAreAllOverTheInterval) {
+TEST(Lu, CellsCoverTheInterval) {
   const Matrix matrix{.order = 100, .seed = 1};
   const auto cells = matrix.cells();
   const auto [least, most] = std::ranges::minmax(cells);
@@ -127,7 +128,7 @@ TEST(Lu, CellsAreAllOverTheInterval) {
   EXPECT_NE(cells, (Matrix{.order = 100, .seed = 2}.cells()));
 }
 
-TEST(Lu, GridsAreThePapers) {
+TEST(Lu, GridsMatchThePapers) {
   for (const auto& [ranks, rows] : std::vector<std::pair<std::uint64_t, std::uint64_t>>{
            {1, 1}, {2, 2}, {3, 3}, {4, 2}, {5, 5}, {6, 3}, {25, 5}, {50, 10}, {100, 10}, {200, 20}})
     EXPECT_EQ(default_rows(ranks), rows);

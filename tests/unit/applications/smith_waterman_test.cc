@@ -1,4 +1,5 @@
-// The matrix and the way back against other ways to get them: Gotoh's three matrices, and every alignment there is.
+// The matrix and the traceback, compared with independent methods: Gotoh's three matrices, and all possible
+// alignments.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -38,8 +39,8 @@ std::vector<std::vector<int>> gotoh(const Pair& p, const Scoring& s) {
   return h;
 }
 
-// The best score of all alignments of suffixes that begin at (i, j) and end anywhere; `in` says which gap is open and how
-// long it is. Tries everything.
+// The best score of all alignments of suffixes that begin at (i, j) and end anywhere; `in` says which gap is open and
+// how long it is. Exhaustive.
 int best_from(const Pair& p, const Scoring& s, std::size_t i, std::size_t j, char in = ' ', std::size_t length = 0) {
   int best = 0;
   const auto longer = [&](char kind) {
@@ -66,7 +67,7 @@ std::vector<Scoring> scorings() {
           {.match = 1, .mismatch = 0, .gap_open = 2, .gap_extend = 2}};
 }
 
-TEST(SmithWaterman, TheTextbooksExample) {
+TEST(SmithWaterman, TextbookExample) {
   const Pair pair{"TGTTACGG", "GGTTGACTA"};
   const Alignment alignment = align(pair, {.match = 3, .mismatch = -3, .gap_open = 2, .gap_extend = 2});
   EXPECT_EQ(alignment.end.score, 13);
@@ -74,7 +75,7 @@ TEST(SmithWaterman, TheTextbooksExample) {
   EXPECT_EQ(in_words(alignment, pair.a, pair.b), "score 13: a[2..6] with b[2..7], 6 columns, 83.3 % equal, 1 gaps");
 }
 
-TEST(SmithWaterman, AffineGapsAreGotohs) {
+TEST(SmithWaterman, AffineGapsMatchGotoh) {
   for (const Scoring& scoring : scorings())
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
       const Pair pair = generate(60 + 7 * seed, 95 - 9 * seed, seed);
@@ -99,7 +100,7 @@ TEST(SmithWaterman, NoAlignmentScoresMore) {
     }
 }
 
-TEST(SmithWaterman, TheWayBackIsWorthTheScore) {
+TEST(SmithWaterman, TracebackHasTheMatrixScore) {
   for (Scoring scoring : scorings())
     for (const bool logarithmic : {false, true}) {
       scoring.logarithmic = logarithmic;
@@ -110,7 +111,7 @@ TEST(SmithWaterman, TheWayBackIsWorthTheScore) {
     }
 }
 
-TEST(SmithWaterman, ALogarithmicGapBridgesWhatAnAffineOneDoesNot) {
+TEST(SmithWaterman, LogarithmicGapIsLongerThanAnAffineOne) {
   const Pair pair{"ACGTACGTCC" + std::string(64, 'A') + "GGTCATTCAG", "ACGTACGTCCGGTCATTCAG"};
   Scoring scoring;
   EXPECT_EQ(align(pair, scoring).end.score, 20);
@@ -118,7 +119,7 @@ TEST(SmithWaterman, ALogarithmicGapBridgesWhatAnAffineOneDoesNot) {
   EXPECT_EQ(align(pair, scoring).end.score, 40 - 5 - 2 * 6);
 }
 
-// Strips and blocks of any size make the matrix of one; those without a column only pass on what they get.
+// Strips and blocks of any size yield the same matrix as one strip; strips without a column only forward their input.
 TEST(SmithWaterman, StripsMakeOneMatrix) {
   for (const std::size_t strips : {1u, 2u, 3u, 7u, 40u})
     for (const std::size_t blocks : {1u, 2u, 5u, 60u}) {
@@ -176,12 +177,12 @@ TEST(Sequences, AreReadFromFasta) {
   EXPECT_THAT(parse_fasta(">only a header\n").error(), HasSubstr("no sequence"));
   EXPECT_THAT(parse_fasta("").error(), HasSubstr("no sequence"));
   EXPECT_THAT(parse_fasta(std::string(kLongest + 1, 'A')).error(), HasSubstr("longer than 30000"));
-  EXPECT_THAT(read_fasta("/no/such/file").error(), HasSubstr("cannot be opened"));
+  EXPECT_THAT(read_fasta("/no/such/file").error(), HasSubstr("can't be opened"));
   EXPECT_THAT(read_fasta("/").error(), HasSubstr("directory"));
   EXPECT_THAT(read_fasta("/dev/zero").error(), HasSubstr("byte 0"));
 }
 
-TEST(SmithWaterman, OptionsThatDoNotFitTogether) {
+TEST(SmithWaterman, RejectsContradictoryOptions) {
   Options options;
   options.gap = "convex";
   EXPECT_THAT(check(options), HasSubstr("affine or logarithmic"));
@@ -189,7 +190,7 @@ TEST(SmithWaterman, OptionsThatDoNotFitTogether) {
   EXPECT_EQ(check(options), "");
   EXPECT_TRUE(options.scoring.logarithmic);
   options.file_a = "x";
-  EXPECT_THAT(check(options), HasSubstr("give both files, or none"));
+  EXPECT_THAT(check(options), HasSubstr("specify both files, or none"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The D2Q9 model: what physics and arithmetic demand of it.
+// The D2Q9 model: properties required by physics and arithmetic.
 #include "apps/lattice_boltzmann/strip.h"
 
 #include <gtest/gtest.h>
