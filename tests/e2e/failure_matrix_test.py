@@ -262,7 +262,7 @@ class Matrix(unittest.TestCase):
             now = run.job()
             return now.get("attempt", 0) != attempt or now.get("superstep", 0) >= since + 2
         wait_for(f"progress beyond superstep {since}", progressed, 120)
-        wait_for("the pods that nobody needs to be gone", lambda: self.only_rank_pods(), 60)
+        wait_for("the unneeded pods to be gone", lambda: self.only_rank_pods(), 60)
 
     def only_rank_pods(self):
         job = self.run_.job()

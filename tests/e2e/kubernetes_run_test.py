@@ -135,7 +135,7 @@ class Life(InANamespace):
             policy = '{"spec": {"runPolicy": {"suspend": %s}}}'
             self.space.kubectl("patch", "bspjob", "rests", "--type=merge", "-p", policy % "true")
             job.wait_for_phase("Suspended")
-            wait_for("the room to be given back", lambda: not job.pods(), 60)
+            wait_for("the pods to be deleted", lambda: not job.pods(), 60)
             self.assertEqual(job.condition("Suspended")["status"], "True")
             self.space.kubectl("patch", "bspjob", "rests", "--type=merge", "-p", policy % "false")
             status = self.check_succeeded(job, LIGHT)
