@@ -127,15 +127,15 @@ TEST_F(BrokenMove, CriuIsKilledDuringTheDump) {
 TEST_F(BrokenMove, AbandonedByTheSidecar) {
   Pod source({.command = kMiddle});
   ASSERT_TRUE(source.expect(control::Stopped::kVerb));
-  auto session = transfer::CaptureSession::open(source.images(), "given-up");
+  auto session = transfer::CaptureSession::open(source.images(), "abandoned");
   ASSERT_TRUE(session);
   // The capture socket is not read: criu hangs in the middle of its first larger file.
-  source.send(control::Dump::kVerb, {{"migration", "given-up"}});
+  source.send(control::Dump::kVerb, {{"migration", "abandoned"}});
   ASSERT_TRUE(source.expect(control::Dumping::kVerb));
-  source.send(control::Abandon::kVerb, {{"migration", "given-up"}});
+  source.send(control::Abandon::kVerb, {{"migration", "abandoned"}});
   const auto failed = source.expect(control::DumpFailed::kVerb);
   ASSERT_TRUE(failed);
-  EXPECT_THAT(failed->text("message"), HasSubstr("given up"));
+  EXPECT_THAT(failed->text("message"), HasSubstr("abandoned"));
   session->reset();
   expect_alive(source);
 }
