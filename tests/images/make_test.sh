@@ -1,5 +1,5 @@
 #!/bin/bash
-# images/make.sh lays out what a build has: a release holds the product's programs alone, without those of the tests.
+# images/make.sh lays out the programs that a build has: a release contains only the product's programs, not those of the tests.
 set -euo pipefail
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The closing table of ./dev demo: golden text for a good demo, exit status 1 and the reason for each bad one."""
+"""The final table of ./dev demo: golden output for a successful demo, exit status 1 and the reason for each failed one."""
 import copy
 import json
 import os
@@ -40,13 +40,13 @@ def set_in(path, value):
     return change
 
 
-BAD = [  # what is changed, what must be said
+BAD = [  # the change, the expected message
     (set_in(["Migrate", "rank0_output"], [LAST.replace("0ed", "0ee")]), "its field is not the sequential program's"),
     (set_in(["Off", "rank0_output"], []), "run (i): its field"),
     (set_in(["Advise", "phase"], "Failed"), "run (ii) ended as Failed"),
     (set_in(["Migrate", "migrations"], []), "no rank was moved"),
     (set_in(["Migrate", "makespan_s"], 30.1), "did not make the job faster"),
-    # As fast as (i), on a machine that was twice as fast: then moving has made it slower.
+    # As fast as (i), on a machine that was twice as fast: so moving made it slower.
     (set_in(["Migrate", "rank0_output", 1], "lattice_boltzmann: computing by rank: 8.000 8.000 4.900 5.100 s"),
      "did not make the job faster"),
     (set_in(["Off", "migrations"], GOOD["Migrate"]["migrations"]), "in a run that must not move any"),

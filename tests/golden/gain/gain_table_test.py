@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev bench gain: its manifests, and its table of runs whose answer is known."""
+"""./dev bench gain: its manifests, and its table for runs with known results."""
 import pathlib
 import sys
 import unittest

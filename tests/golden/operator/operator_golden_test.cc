@@ -1,5 +1,5 @@
-// What the operator writes for others to read, whole: the Pods that it makes of a template with everything in it, the
-// text of a plan for each heuristic, and what `describe` prints.
+// The operator's complete output for other readers: the Pods that it creates from a template with all fields, the text of
+// a plan for each heuristic, and the output of `describe`.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -57,8 +57,8 @@ TEST(GoldenPod, OfTheShortestTemplate) {
   golden::expect_same("operator/pod_of_the_shortest_template.yaml", write_yaml(pod));
 }
 
-// Two pools, one twice as fast as the other; rank 5 computes less than the others, rank 3 receives much from fast.
-// Each heuristic twice: with one rank that can't move and one that has moved just now, and without.
+// Two pools, one twice as fast as the other; rank 5 computes less than the others, rank 3 receives much data from fast.
+// Each heuristic runs twice: with one rank that can't move and one that has just moved, and without.
 TEST(GoldenPlan, OfEachHeuristic) {
   decide::World world({{"slow", 6, 5e8, 1}, {"fast", 6, 1e9, 1}}, {0, 1, 2, 3, 4, 5, 6});
   world.instructions[5] = 2e8;

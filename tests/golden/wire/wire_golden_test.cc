@@ -1,5 +1,5 @@
-// Every message of crds/wire.h and every object of the API as text. Each field has a value of its own, so that two
-// exchanged fields show; what is written is read back whole.
+// Every message of crds/wire.h and every object of the API as JSON. Each field has a unique value, so that swapped fields
+// are detected; the output must round-trip.
 #include <gtest/gtest.h>
 
 #include <concepts>
@@ -74,7 +74,7 @@ wire::ExchangeBatch batch() {
   return b;
 }
 
-// Gives every member of an object of the API a value that no other has.
+// Gives every member of an API object a unique value.
 struct Filler {
   int& next;
 
