@@ -209,7 +209,7 @@ void Command::arguments(const std::string& name, const std::string& help, std::v
         return true;
       },
       help);
-  entry.option->expected(0, CLI::detail::expected_max_vector_size);
+  entry.option->expected(0, CLI::detail::expected_max_vector_size)->allow_extra_args();
 }
 
 void Command::footer(const std::string& text) { impl_->app.footer(text); }

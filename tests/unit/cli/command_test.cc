@@ -75,6 +75,19 @@ TEST(Command, AValueMayLookLikeAnOption) {
   EXPECT_THAT(error_of({"k", "-fx", "--place=", "--wait"}), HasSubstr("--place \"\": must not be empty"));
 }
 
+TEST(Command, ArgumentsTakeAllWordsThatAreNoOptions) {
+  std::vector<std::string> files;
+  std::string place;
+  Command command("program", "Does something.");
+  command.arguments("FILE", "files", files);
+  command.text("--place", "PLACE", "a place", place);
+  const auto done = command.parse(Words{"a", "--place", "here", "b.csv", "c/d.csv"});
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(files, (Words{"a", "b.csv", "c/d.csv"}));
+  EXPECT_EQ(place, "here");
+  EXPECT_FALSE(command.parse(Words{"a", "--nowhere"}));
+}
+
 TEST(Command, AnErrorNamesTheOptionTheRemedyAndTheUsage) {
   const std::string usage = "usage: program verb KIND [NAME] -f FILE [OPTION…]\nprogram verb --help lists all options";
   for (const auto& [words, what] :
