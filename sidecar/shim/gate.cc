@@ -31,6 +31,7 @@
 #include "sidecar/shim/leftovers.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/moved_clock.h"
+#include "sidecar/shim/moved_cpu_time.h"
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/timer_descriptors.h"
 
@@ -125,12 +126,14 @@ void close_and_reopen() {
   BSP_RING_STORE(state.ring->close_ns, realtime_ns() - close_start);
   unmap_ring();
   clock_before_stop();
+  cpu_time_before_stop();
   timers_before_stop();
 
   EpochDescriptor next;
   stop_until_next_epoch(next);
 
   clock_after_stop();
+  cpu_time_after_stop();
   timers_after_stop();
   const std::uint64_t open_start = realtime_ns();
   const std::uint64_t cpu_from = cpu_ns();

@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "sidecar/shim/moved_cpu_time.h"
 #include "sidecar/shim/timer_descriptors.h"
 
 namespace bsp::shim {
@@ -30,11 +31,6 @@ std::int64_t stopped_realtime_ns = 0;
 using ClockGettime = int (*)(clockid_t, timespec*);
 
 ClockGettime find_clock_gettime() { return reinterpret_cast<ClockGettime>(dlsym(RTLD_NEXT, "clock_gettime")); }
-
-int kernel_clock(clockid_t clock, timespec* t) {
-  static ClockGettime const next = find_clock_gettime();
-  return next(clock, t);
-}
 
 std::int64_t kernel_ns(clockid_t clock) {
   timespec t;
@@ -79,6 +75,13 @@ void add(timespec* t, std::int64_t ns) {
 
 }  // namespace
 
+int kernel_clock(clockid_t clock, timespec* t) {
+  static ClockGettime const next = find_clock_gettime();
+  return next(clock, t);
+}
+
+std::int64_t monotonic_offset_ns() { return offset_ns; }
+
 void clock_before_stop() {
   read_boot_id(boot_id, sizeof boot_id);
   stopped_monotonic_ns = kernel_ns(CLOCK_MONOTONIC) + offset_ns;
@@ -110,8 +113,13 @@ extern "C" {
 
 BSP_EXPORT int clock_gettime(clockid_t clock, timespec* t) noexcept {
   const int rc = kernel_clock(clock, t);
-  if (offset_ns != 0 && rc == 0 && is_monotonic(clock)) [[unlikely]]
-    add(t, offset_ns);
+  if (rc != 0) return rc;
+  if (is_monotonic(clock)) {
+    if (offset_ns != 0) [[unlikely]]
+      add(t, offset_ns);
+  } else if (const std::int64_t used = cpu_time_offset(clock); used != 0) [[unlikely]] {
+    add(t, used);
+  }
   return rc;
 }
 

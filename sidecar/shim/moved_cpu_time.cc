@@ -1,0 +1,156 @@
+#include "sidecar/shim/moved_cpu_time.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/times.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <vector>
+
+#include "sidecar/shim/moved_clock.h"
+
+namespace bsp::shim {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+struct ThreadTime {
+  pid_t tid;
+  std::int64_t ns;
+};
+// What the clocks showed when the process stopped or, in `offsets`, what earlier incarnations have used.
+struct CpuTimes {
+  std::int64_t process = 0, user = 0, system = 0;  // ns; process = user + system, but read by another clock
+  std::vector<ThreadTime> threads;
+};
+
+CpuTimes stopped;
+// Written at a gate while other threads may read: each table is complete, and stays until the process ends.
+std::atomic<const CpuTimes*> offsets{nullptr};
+
+std::int64_t ns(const timespec& t) { return t.tv_sec * kSecond + t.tv_nsec; }
+std::int64_t ns(const timeval& t) { return t.tv_sec * kSecond + t.tv_usec * 1000; }
+
+// linux/posix-timers.h: MAKE_THREAD_CPUCLOCK(tid, CPUCLOCK_SCHED)
+clockid_t clock_of_thread(pid_t tid) { return static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3) | 6u); }
+
+std::int64_t used_by(clockid_t clock) {
+  timespec t{};
+  return kernel_clock(clock, &t) == 0 ? ns(t) : 0;
+}
+
+template <class Function>
+Function next(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+int kernel_rusage(int who, rusage* usage) {
+  static const auto getrusage_of_libc = next<int (*)(int, rusage*)>("getrusage");
+  return getrusage_of_libc(who, usage);
+}
+
+CpuTimes read_kernel() {
+  CpuTimes now;
+  now.process = used_by(CLOCK_PROCESS_CPUTIME_ID);
+  rusage usage{};
+  kernel_rusage(RUSAGE_SELF, &usage);
+  now.user = ns(usage.ru_utime), now.system = ns(usage.ru_stime);
+  const std::unique_ptr<DIR, int (*)(DIR*)> tasks(opendir("/proc/self/task"), closedir);
+  while (const dirent* entry = tasks ? readdir(tasks.get()) : nullptr)
+    if (const pid_t tid = std::atoi(entry->d_name); tid > 0)
+      now.threads.push_back({tid, used_by(clock_of_thread(tid))});
+  return now;
+}
+
+std::int64_t of_thread(const CpuTimes& times, pid_t tid) {
+  const auto found = std::ranges::find(times.threads, tid, &ThreadTime::tid);
+  return found == times.threads.end() ? 0 : found->ns;
+}
+
+pid_t this_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+void add(timeval& t, std::int64_t more) {
+  const std::int64_t sum = ns(t) + more;
+  t = {sum / kSecond, sum % kSecond / 1000};
+}
+
+}  // namespace
+
+void cpu_time_before_stop() {
+  stopped = read_kernel();
+  const CpuTimes* before = offsets.load();
+  if (before == nullptr) return;
+  stopped.process += before->process, stopped.user += before->user, stopped.system += before->system;
+  for (ThreadTime& thread : stopped.threads) thread.ns += of_thread(*before, thread.tid);
+}
+
+// A process that was not moved has used at least what it had used when it stopped.
+void cpu_time_after_stop() {
+  const CpuTimes* before = offsets.load();
+  const CpuTimes now = read_kernel();
+  if (now.process + (before != nullptr ? before->process : 0) >= stopped.process) return;
+  auto* offset = new CpuTimes;  // never freed: another thread may read it
+  offset->process = stopped.process - now.process;
+  offset->user = std::max<std::int64_t>(stopped.user - now.user, 0);
+  offset->system = std::max<std::int64_t>(stopped.system - now.system, 0);
+  for (const ThreadTime& thread : stopped.threads)
+    offset->threads.push_back({thread.tid, std::max<std::int64_t>(thread.ns - of_thread(now, thread.tid), 0)});
+  offsets.store(offset);
+}
+
+std::int64_t cpu_time_offset(clockid_t clock) {
+  const CpuTimes* offset = offsets.load(std::memory_order_acquire);
+  if (offset == nullptr) [[likely]]
+    return 0;
+  if (clock == CLOCK_PROCESS_CPUTIME_ID) return offset->process;
+  if (clock == CLOCK_THREAD_CPUTIME_ID) return of_thread(*offset, this_thread());
+  if (clock < 0 && (clock & 7) == 6)
+    return of_thread(*offset, static_cast<pid_t>(~(clock >> 3)));  // pthread_getcpuclockid
+  return 0;
+}
+
+}  // namespace bsp::shim
+
+using namespace bsp::shim;  // NOLINT
+
+#define BSP_EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+
+BSP_EXPORT int getrusage(__rusage_who_t who, rusage* usage) noexcept {
+  const int rc = kernel_rusage(who, usage);
+  const CpuTimes* offset = offsets.load(std::memory_order_acquire);
+  if (offset == nullptr || rc != 0) [[likely]]
+    return rc;
+  if (who == RUSAGE_SELF) add(usage->ru_utime, offset->user), add(usage->ru_stime, offset->system);
+  if (who == RUSAGE_THREAD) add(usage->ru_utime, of_thread(*offset, this_thread()));
+  return rc;
+}
+
+BSP_EXPORT std::clock_t clock() noexcept {
+  timespec t;
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0) return -1;
+  return ns(t) / (kSecond / CLOCKS_PER_SEC);
+}
+
+// The returned value counts from an arbitrary moment in the past: that of the monotonic clock, which moved_clock.h continues.
+BSP_EXPORT std::clock_t times(tms* buffer) noexcept {
+  static const auto times_of_libc = next<std::clock_t (*)(tms*)>("times");
+  static const std::int64_t tick = kSecond / sysconf(_SC_CLK_TCK);
+  const std::clock_t rc = times_of_libc(buffer);
+  const std::int64_t moved = monotonic_offset_ns();
+  if (const CpuTimes* offset = offsets.load(std::memory_order_acquire); offset != nullptr && buffer != nullptr) {
+    buffer->tms_utime += offset->user / tick;
+    buffer->tms_stime += offset->system / tick;
+  }
+  return rc + moved / tick;
+}
+
+}  // extern "C"

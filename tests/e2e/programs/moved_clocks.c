@@ -1,0 +1,131 @@
+/* moved_clocks SECONDS: supersteps of some milliseconds of work, in which no clock may go backwards and no timer may fail. Prints
+ * "OK clocks" if none has, wherever its rank was moved meanwhile; else what was wrong, and exits with 1. */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <sys/times.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kClocks = 11 };
+static const char* const names[kClocks] = {"CLOCK_MONOTONIC",
+                                           "CLOCK_BOOTTIME",
+                                           "CLOCK_PROCESS_CPUTIME_ID",
+                                           "CLOCK_THREAD_CPUTIME_ID",
+                                           "the clock of another thread",
+                                           "clock()",
+                                           "getrusage(RUSAGE_SELF)",
+                                           "getrusage(RUSAGE_THREAD)",
+                                           "tms_utime + tms_stime",
+                                           "times()",
+                                           "MPI_Wtime()"};
+static int rank, wrong;
+static pthread_t other;
+static volatile int enough;
+static volatile sig_atomic_t alarms, expirations;
+
+static double of_clock(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double of_usage(int who) {
+  struct rusage u;
+  getrusage(who, &u);
+  return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+static void read_all(double to[kClocks]) {
+  clockid_t of_other;
+  struct tms t;
+  pthread_getcpuclockid(other, &of_other);
+  to[0] = of_clock(CLOCK_MONOTONIC);
+  to[1] = of_clock(CLOCK_BOOTTIME);
+  to[2] = of_clock(CLOCK_PROCESS_CPUTIME_ID);
+  to[3] = of_clock(CLOCK_THREAD_CPUTIME_ID);
+  to[4] = of_clock(of_other);
+  to[5] = (double)clock() / CLOCKS_PER_SEC;
+  to[6] = of_usage(RUSAGE_SELF);
+  to[7] = of_usage(RUSAGE_THREAD);
+  to[9] = (double)times(&t);
+  to[8] = (double)(t.tms_utime + t.tms_stime);
+  to[10] = MPI_Wtime();
+}
+
+static void* compute(void* unused) {
+  volatile double x = 0;
+  while (!enough) {
+    for (int i = 0; i < 100000; ++i) x += i;
+    usleep(1000);
+  }
+  return unused;
+}
+
+static void on_alarm(int signal) { signal == SIGALRM ? ++alarms : ++expirations; }
+
+static void fails(const char* what, double is, double was) {
+  printf("rank %d: %s: %.9f after %.9f\n", rank, what, is, was);
+  wrong = 1;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const double seconds = argc > 1 ? atof(argv[1]) : 10;
+  signal(SIGALRM, on_alarm);
+  signal(SIGUSR2, on_alarm);
+  pthread_create(&other, NULL, compute, NULL);
+
+  const double period = 0.1, begin = of_clock(CLOCK_MONOTONIC);
+  struct itimerval tick = {{0, 100000}, {0, 100000}};
+  setitimer(ITIMER_REAL, &tick, NULL);
+  struct sigevent event;
+  memset(&event, 0, sizeof event);
+  event.sigev_notify = SIGEV_SIGNAL, event.sigev_signo = SIGUSR2;
+  timer_t timer;
+  const struct itimerspec every = {{0, 100000000}, {0, 100000000}};
+  timer_create(CLOCK_MONOTONIC, &event, &timer);
+  timer_settime(timer, 0, &every, NULL);
+  const int descriptor = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  timerfd_settime(descriptor, 0, &every, NULL);
+
+  double was[kClocks], is[kClocks];
+  uint64_t ticks = 0;
+  int go_on = 1;
+  read_all(was);
+  while (go_on) {
+    volatile double x = 0;
+    for (int i = 0; i < 3000000; ++i) x += i;
+    MPI_Barrier(MPI_COMM_WORLD); /* here the rank may be moved */
+    read_all(is);
+    for (int c = 0; c < kClocks; ++c)
+      if (is[c] < was[c]) fails(names[c], is[c], was[c]);
+    memcpy(was, is, sizeof was);
+    uint64_t expired;
+    if (read(descriptor, &expired, sizeof expired) == sizeof expired) ticks += expired;
+    const double due = (of_clock(CLOCK_MONOTONIC) - begin) / period;
+    if ((double)ticks > due) fails("timerfd: expirations, and those that were due", (double)ticks, due);
+    go_on = is[0] - begin < seconds;
+    MPI_Allreduce(MPI_IN_PLACE, &go_on, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  }
+  uint64_t expired;
+  if (read(descriptor, &expired, sizeof expired) == sizeof expired) ticks += expired;
+  const double due = (of_clock(CLOCK_MONOTONIC) - begin) / period;
+  if ((double)ticks < due - 2) fails("timerfd: expirations, and those that were due", (double)ticks, due);
+  if (alarms == 0 || expirations == 0) fails("setitimer, timer_create: signals", alarms, expirations);
+  enough = 1;
+  pthread_join(other, NULL);
+  MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (rank == 0 && !wrong) printf("OK clocks\n");
+  MPI_Finalize();
+  return wrong;
+}
