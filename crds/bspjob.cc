@@ -86,10 +86,13 @@ Result<void> validate(const BspJobSpec& spec) {
   if (!(r.x > 0 && r.x <= 1)) return invalid("spec.rescheduling.x", "must be greater than 0 and at most 1");
   if (!(r.min_gain >= 0 && r.min_gain < 1))
     return invalid("spec.rescheduling.minGain", "must be at least 0 and less than 1");
-  if (std::ranges::find(names::kEdgeCalls, spec.superstep.call) == names::kEdgeCalls.end())
+  const bool is_auto = spec.superstep.call == names::kEdgeAuto;
+  if (!is_auto && std::ranges::find(names::kEdgeCalls, spec.superstep.call) == names::kEdgeCalls.end())
     return invalid("spec.superstep.call",
                    "must name a blocking MPI collective, for example MPI_Barrier or MPI_Allreduce");
   if (spec.superstep.stride < 1) return invalid("spec.superstep.stride", "must be at least 1");
+  if (is_auto && spec.superstep.stride != 1)
+    return invalid("spec.superstep.stride", "needs spec.superstep.call, for example MPI_Barrier: Auto finds both");
   if (auto size = quantity_value(spec.checkpoint.size_limit.text); !size || *size == 0)
     return invalid("spec.checkpoint.sizeLimit", "must be a quantity such as 512Mi or 2Gi");
   for (std::size_t i = 0; i < spec.carry_paths.size(); ++i)

@@ -13,6 +13,7 @@
 
 #include "base/core/ids.h"
 #include "crds/meta.h"
+#include "crds/names.h"
 #include "crds/wire.h"
 #include "operator/decide/choices.h"
 
@@ -47,8 +48,8 @@ struct ReschedulingSpec {
 };
 
 struct SuperstepSpec {
-  std::string call = "MPI_Barrier";  // world collective that ends a superstep
-  std::uint32_t stride = 1;          // every how many of those calls, >= 1
+  std::string call{names::kEdgeAuto};  // world collective that ends a superstep; Auto: the ranks find one that recurs
+  std::uint32_t stride = 1;            // every how many of those calls, >= 1; of a named call only
 };
 
 struct CheckpointSpec {
@@ -187,6 +188,13 @@ struct MigrationCounters {
   std::uint32_t failed = 0;
 };
 
+// What ends a superstep: every stride-th call, since chosen_after ended.
+struct SuperstepEdge {
+  std::string call;
+  std::uint64_t stride = 0;
+  Superstep chosen_after = {};
+};
+
 struct BspJobStatus {
   std::int64_t observed_generation = 0;
   JobPhase phase = JobPhase::kPending;
@@ -198,6 +206,7 @@ struct BspJobStatus {
   std::uint32_t attempt = 0;  // restarts so far
   std::vector<RestartRecord> restarts;
   Superstep superstep;  // last one that all ranks completed
+  std::optional<SuperstepEdge> superstep_edge;
   std::uint32_t alpha = 0;
   double d = 0;
   double imbalance = 0;                  // slowest / mean - 1, last superstep

@@ -173,6 +173,12 @@ constexpr void fields_of(Of<MigrationCounters>, auto&& v) {
   v("failed", &MigrationCounters::failed);
 }
 
+constexpr void fields_of(Of<SuperstepEdge>, auto&& v) {
+  v("call", &SuperstepEdge::call);
+  v("stride", &SuperstepEdge::stride);
+  v("chosenAfter", &SuperstepEdge::chosen_after);
+}
+
 constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("observedGeneration", &BspJobStatus::observed_generation);
   v("phase", &BspJobStatus::phase);
@@ -184,6 +190,7 @@ constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("attempt", &BspJobStatus::attempt);
   v("restarts", &BspJobStatus::restarts);
   v("superstep", &BspJobStatus::superstep);
+  v("superstepEdge", &BspJobStatus::superstep_edge);
   v("alpha", &BspJobStatus::alpha);
   v("d", &BspJobStatus::d);
   v("imbalance", &BspJobStatus::imbalance);

@@ -77,11 +77,12 @@ inline constexpr std::array<std::string_view, 17> kEdgeCalls = {
     "MPI_Scatterv",  "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall",       "MPI_Alltoallv",
     "MPI_Alltoallw", "MPI_Reduce",    "MPI_Allreduce",  "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
     "MPI_Scan",      "MPI_Exscan"};
+inline constexpr std::string_view kEdgeAuto = "Auto";  // instead of one: the ranks find out which of them recurs
 
 // --- Environment -----------------------------------------------------------------------------------
 // Set by the operator on the app container, read by bsp-init and the shim.
 inline constexpr std::string_view kEnvRunDir = "BSP_RUN_DIR";       // instead of /run/bsp (tests)
-inline constexpr std::string_view kEnvSuperstep = "BSP_SUPERSTEP";  // call:stride, e.g. MPI_Barrier:1
+inline constexpr std::string_view kEnvSuperstep = "BSP_SUPERSTEP";  // call:stride, e.g. MPI_Barrier:1, or Auto
 inline constexpr std::string_view kEnvUser = "BSP_USER";            // uid[:gid] or name[:group] of the program
 // Supplementary groups that the template asks for, between spaces, and "Strict" if that is its supplementalGroupsPolicy.
 inline constexpr std::string_view kEnvGroups = "BSP_GROUPS";

@@ -284,6 +284,10 @@ struct RankReport {
   std::uint64_t completed = 0;
   std::uint64_t epoch = 0;
   std::uint64_t memory_bytes = 0;
+  // What ends a superstep: every edge_stride-th edge_call ("": not found out yet), since superstep edge_chosen_after ended.
+  std::string edge_call = {};
+  std::uint64_t edge_stride = 0;
+  std::uint64_t edge_chosen_after = 0;
   std::vector<SuperstepReport> supersteps;  // ascending; older ones than the ring holds are lost
   std::uint64_t left_out = 0;               // newer ones that the message has no room for: to be asked for next
 };
@@ -292,6 +296,9 @@ constexpr void fields_of(Of<RankReport>, auto&& v) {
   v("completed", &RankReport::completed, kCount);
   v("epoch", &RankReport::epoch);
   v("memory_bytes", &RankReport::memory_bytes);
+  v("edge_call", &RankReport::edge_call, Field{.rare = true, .most = kMostText});
+  v("edge_stride", &RankReport::edge_stride, kRare);
+  v("edge_chosen_after", &RankReport::edge_chosen_after, Field{.rare = true, .most = kMostSupersteps});
   v("supersteps", &RankReport::supersteps, Field{.required = true, .most = kMostRecords});
   v("left_out", &RankReport::left_out, kRare);
 }

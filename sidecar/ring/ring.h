@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define BSP_RING_MAGIC 0x31676e7270736275ull /* "ubsprng1" */
-#define BSP_RING_VERSION 3u
+#define BSP_RING_VERSION 4u
 #define BSP_RING_RECORDS 256u    /* slots; the sidecar must read each before it is overwritten */
 #define BSP_MAX_SETS 64u         /* Sets one job can span */
 #define BSP_RING_TEXT 160u       /* bytes of a reason, NUL included */
@@ -88,6 +88,13 @@ struct bsp_ring {
   uint64_t gate_dropped;       /* shim: superstep of the last committed gate that the ranks agreed to drop. From
                                 * then on the shim ignores a gate word with that superstep; the sidecar clears
                                 * the word when it sees this. 0: none */
+
+  /* What ends a superstep: every edge_stride-th call of the collective at edge_call - 1 in names::kEdgeCalls (0: not
+   * chosen yet), since superstep edge_chosen_after has ended. Writer: shim, edge_call last. */
+  uint64_t edge_chosen_after;
+  uint64_t edge_stride;
+  uint32_t edge_call;
+  uint32_t pad1;
 
   /* Why the last committed gate was postponed by this rank; "" if it was not. Writer: shim.
    * blocked_seq is odd while the string changes. */

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/core/realtime.h"
@@ -38,6 +39,7 @@
 namespace bsp::shim {
 
 EdgeCall edge_call = EdgeCall::kNone;
+std::optional<EdgeChoice> edge_choice;
 
 namespace {
 
@@ -45,10 +47,13 @@ namespace {
 static_assert(names::kEdgeCalls == std::to_array<std::string_view>({BSP_EDGE_CALLS(BSP_EDGE)}));
 #undef BSP_EDGE
 static_assert(names::kEdgeCalls.size() == BSP_RING_COLLECTIVES);
+static_assert(EdgeChoice::kCalls == BSP_RING_COLLECTIVES);
 
 std::uint64_t stride = 1;
 std::uint64_t edge_calls_seen = 0;
 std::uint64_t superstep = 0;
+std::uint64_t chosen_after = 0;   // superstep after which edge_choice chose the edge
+std::uint64_t choosing_from = 0;  // CLOCK_MONOTONIC in ns: its last decision
 std::uint32_t postponed = 0;
 std::uint64_t dropped = 0;  // superstep of the last gate that the ranks agreed to drop
 
@@ -59,6 +64,12 @@ std::atomic<bool> closing{false};
 std::uint64_t cpu_ns() {
   timespec t;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+std::uint64_t monotonic_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
@@ -139,8 +150,11 @@ void close_and_reopen() {
   const std::uint64_t cpu_from = cpu_ns();
   map_ring();
   BSP_RING_STORE_SEQ(state.ring->completed, superstep);  // the ring may belong to another pod
+  report_edge();
   open_epoch(next);
   restore_objects();
+  if (edge_choice) edge_choice->restart();
+  choosing_from = monotonic_ns();
   report_open(open_start, cpu_from);
 }
 
@@ -186,10 +200,22 @@ void committed(MPI_Comm comm, std::uint64_t word) {
 
 }  // namespace
 
+void report_edge() {
+  BSP_RING_STORE(state.ring->edge_chosen_after, chosen_after);
+  BSP_RING_STORE(state.ring->edge_stride, stride);
+  BSP_RING_STORE(state.ring->edge_call, edge_call == EdgeCall::kUndecided ? 0u : static_cast<std::uint32_t>(edge_call));
+}
+
 void set_up_edges() {
   const char* text = std::getenv(names::kEnvSuperstep.data());
   if (text == nullptr || *text == '\0') {
     edge_call = EdgeCall::kBarrier;
+    return;
+  }
+  if (std::string_view(text) == names::kEdgeAuto) {
+    edge_call = EdgeCall::kUndecided;
+    edge_choice.emplace();
+    choosing_from = monotonic_ns();
     return;
   }
   const char* colon = std::strchr(text, ':');
@@ -205,8 +231,10 @@ void set_up_edges() {
         text);
 }
 
-void superstep_edge(MPI_Comm comm) {
-  if (++edge_calls_seen % stride != 0) return;
+namespace {
+
+// Returns in the same epoch or in another one.
+void end_superstep(MPI_Comm comm) {
   ++superstep;
   if (state.multiple && !is_measured()) measure_this_thread();
   measure.end_superstep(state.ring, superstep);
@@ -219,6 +247,28 @@ void superstep_edge(MPI_Comm comm) {
   if (bsp_gate_state_of(verdict) >= BSP_GATE_COMMITTED && bsp_gate_superstep(verdict) <= superstep)
     committed(comm, verdict);
   measure.skip();
+}
+
+}  // namespace
+
+void superstep_edge(MPI_Comm comm) {
+  if (++edge_calls_seen % stride == 0) end_superstep(comm);
+}
+
+bool choose_edge(EdgeCall call, MPI_Comm comm) {
+  if (!edge_choice->count(static_cast<std::size_t>(call) - 1)) return false;
+  const std::uint64_t now = monotonic_ns();
+  // The ranks' mean: a clock may have been set, a rank been stopped.
+  std::int64_t elapsed = static_cast<std::int64_t>(now - std::exchange(choosing_from, now));
+  if (real.Allreduce(MPI_IN_PLACE, &elapsed, 1, pre.int64, pre.sum, to_real(comm)) != MPI_SUCCESS) return false;
+  if (!edge_choice->decide(1e-9 * static_cast<double>(elapsed) / state.size)) return false;
+  edge_call = static_cast<EdgeCall>(edge_choice->edge().call + 1);
+  stride = edge_choice->edge().stride;
+  edge_calls_seen = 0;
+  chosen_after = superstep + 1;
+  report_edge();
+  end_superstep(comm);
+  return true;
 }
 
 void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns) {

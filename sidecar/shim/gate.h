@@ -1,8 +1,11 @@
 // Superstep edges, and what happens at one when the operator has set a gate.
 #pragma once
 
+#include <optional>
+
 #include "edge_calls.gen.h"  // BSP_EDGE_CALLS(X): the collectives that can be an edge
 #include "sidecar/ring/ring_access.h"
+#include "sidecar/shim/edge_choice.h"
 #include "sidecar/shim/handles.h"
 #include "sidecar/shim/state.h"
 
@@ -13,11 +16,16 @@ enum class EdgeCall {
 #define BSP_EDGE(name) k##name,
   BSP_EDGE_CALLS(BSP_EDGE)
 #undef BSP_EDGE
+      kUndecided,
 };
 
-extern EdgeCall edge_call;  // kNone outside epochs
+extern EdgeCall edge_call;                     // kNone outside epochs; kUndecided: none has been chosen yet
+extern std::optional<EdgeChoice> edge_choice;  // with BSP_SUPERSTEP=Auto
 
-// Counts a completed blocking collective if it included all ranks, and returns whether it was the edge. With
+// Counts a collective of all ranks. When a decision is due and the ranks choose another edge, a superstep ends here: true.
+bool choose_edge(EdgeCall call, MPI_Comm comm);
+
+// Counts a completed blocking collective if it included all ranks, and returns whether it may have ended a superstep. With
 // MPI_THREAD_MULTIPLE only MPI_COMM_WORLD's collectives are edges: all ranks call them in the same order, while
 // threads may use other communicators in any order.
 inline bool note_collective(EdgeCall call, MPI_Comm comm) {
@@ -27,14 +35,18 @@ inline bool note_collective(EdgeCall call, MPI_Comm comm) {
   if (c == nullptr || !c->whole) return false;
   std::uint64_t& count = state.ring->collectives[static_cast<std::size_t>(call) - 1];
   BSP_RING_STORE(count, count + 1);
+  if (edge_choice && choose_edge(call, comm)) return false;
   return call == edge_call;
 }
 
-// Reads BSP_SUPERSTEP ("MPI_Allreduce:10"; default MPI_Barrier:1); exits with a message if it is invalid.
+// Reads BSP_SUPERSTEP ("MPI_Allreduce:10", "Auto"; default MPI_Barrier:1); exits with a message if it is invalid.
 void set_up_edges();
 
 // The edge collective has completed on `comm`. Returns in the same epoch or in a later one.
 void superstep_edge(MPI_Comm comm);
+
+// Writes what ends a superstep into the ring, which may belong to another pod than before.
+void report_edge();
 
 // Reports to the sidecar that the epoch is open, and how long that took.
 void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns);

@@ -84,6 +84,7 @@ int init(int* argc, char*** argv, int required, int* provided) {
     const std::uint64_t started = bsp::realtime_ns();
     const std::uint64_t cpu = cpu_ns();
     open_first_epoch(required);
+    report_edge();
     describe_world();
     repeat_error_codes();
     *provided = required;

@@ -16,6 +16,7 @@ metadata:
 spec:
   ranks: 2
   sets: {{names: [slow, fast]}}
+  superstep: {{call: MPI_Barrier}}
   rescheduling: {{mode: "Off"}}
   checkpoint: {{sizeLimit: 5Gi}}
   runPolicy: {{cleanPodPolicy: Running}}

@@ -217,7 +217,7 @@ def bsp_job(name, command=("lattice_boltzmann",), ranks=2, template=None, annota
     app, = (c for c in template["spec"]["containers"] if c["name"] == "app")
     app["command"] = list(command)
     return {"apiVersion": "migbsp.io/v1alpha1", "kind": "BSPJob", "metadata": {"name": name, **({"annotations": annotations} if annotations else {})},
-            "spec": {"ranks": ranks, "template": template, "sets": {"names": ["slow", "fast"]}, "initialMapping": "RoundRobin",
+            "spec": {"ranks": ranks, "template": template, "superstep": {"call": "MPI_Barrier"}, "sets": {"names": ["slow", "fast"]}, "initialMapping": "RoundRobin",
                      "rescheduling": {"mode": "Off"}, "runPolicy": {"backoffLimit": 0}, **spec}}
 
 

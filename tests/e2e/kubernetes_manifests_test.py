@@ -71,7 +71,7 @@ REFUSED = [
     ("spec.rescheduling.maxMovesPerWave", -1, ["spec.rescheduling.maxMovesPerWave", "greater than or equal to 0"]),
     ("spec.superstep.call", "Barrier", ["spec.superstep.call", "for example MPI_Barrier"]),
     ("spec.superstep.call", "MPI_Barier", ["spec.superstep.call", "for example MPI_Barrier"]),
-    ("spec.superstep.call", "MPI_Ibarrier", ["spec.superstep.call", "must name a blocking MPI collective"]),
+    ("spec.superstep.call", "MPI_Ibarrier", ["spec.superstep.call", "must be Auto or a blocking MPI collective"]),
     ("spec.superstep.stride", 0, ["spec.superstep.stride", "greater than or equal to 1"]),
     ("spec.superstep.every", 3, ["unknown field", "spec.superstep.every"]),
     ("spec.checkpoint.sizeLimit", "2 Gi", ["spec.checkpoint.sizeLimit", "a quantity such as 512Mi or 2Gi"]),

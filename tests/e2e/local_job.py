@@ -23,6 +23,7 @@ metadata:
   annotations: {annotations}
 spec:
   ranks: {ranks}
+  superstep: {{call: MPI_Barrier}}
   {spec}
   sets: {{names: [slow, fast]}}
   rescheduling: {{mode: {mode}, alpha: {alpha}, d: 0.25}}

@@ -108,7 +108,9 @@ void adapt_app(json& app, const std::string& user, const crds::BspJob& job, cons
   const json profile = keeps_seccomp(job.spec) ? asked_seccomp(job.spec) : json();
   security["seccompProfile"] = profile.is_null() ? json{{"type", "Unconfined"}} : profile;
   if (!user.empty()) put_env(app, names::kEnvUser, user);
-  put_env(app, names::kEnvSuperstep, std::format("{}:{}", job.spec.superstep.call, job.spec.superstep.stride));
+  const crds::SuperstepSpec& edge = job.spec.superstep;
+  put_env(app, names::kEnvSuperstep,
+          edge.call == names::kEdgeAuto ? edge.call : std::format("{}:{}", edge.call, edge.stride));
   // What scripts around an MPI program read, as mpirun sets it; every rank is alone in its pod.
   put_env(app, "OMPI_COMM_WORLD_RANK", std::to_string(request.rank));
   put_env(app, "OMPI_COMM_WORLD_SIZE", std::to_string(job.spec.ranks));

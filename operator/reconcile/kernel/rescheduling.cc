@@ -138,8 +138,23 @@ void Rescheduler::open_window() {
 
 bool Rescheduler::add(const wire::RankReport& report) {
   if (report.epoch < first_epoch_) return false;
+  if (!report.edge_call.empty() && (edge_.call.empty() || report.edge_chosen_after > edge_.chosen_after.value)) {
+    edge_ = {.call = report.edge_call, .stride = report.edge_stride, .chosen_after = {report.edge_chosen_after}};
+    if (window_->cadence().k <= edge_.chosen_after) {  // else the window of an earlier leader began after it
+      measure_from(edge_.chosen_after.value + 1);
+      baseline_.reset();
+    }
+  }
   collector_.add(report);
   return true;
+}
+
+void Rescheduler::measure_from(std::uint64_t superstep) {
+  collector_.skip_to(superstep - 1);
+  state_ = {.cadence = window_->cadence(), .P_comp = window_->metrics().P_comp, .P_comm = window_->metrics().P_comm};
+  state_.cadence.k = {superstep};
+  state_.cadence.alpha_next = 0;
+  open_window();
 }
 
 double Rescheduler::superstep_seconds() const {
@@ -180,13 +195,7 @@ void Rescheduler::note_wave(const Observed& o) {
   std::uint64_t edge = 0;
   for (const auto& [pod, s] : o.sidecars) edge = std::max(edge, s.completed);
   const bool paused = w.phase == migrate::Phase::kSucceeded || w.rollback_committed;
-  if (paused) {
-    collector_.skip_to(edge + 1);
-    state_ = {.cadence = window_->cadence(), .P_comp = window_->metrics().P_comp, .P_comm = window_->metrics().P_comm};
-    state_.cadence.k = {edge + 2};
-    state_.cadence.alpha_next = 0;
-    open_window();
-  }
+  if (paused) measure_from(edge + 2);
   if (w.phase != migrate::Phase::kSucceeded) {
     learn_of_delay(w, o);
     baseline_.reset();
@@ -332,6 +341,7 @@ void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
       place.time_seconds = mean->seconds;
     }
   }
+  if (!edge_.call.empty()) status.superstep_edge = edge_;
   status.calibration = calibration_.to_status(observe::nominal_speeds(o.nodes));
   json j = {{"state", state_to_json(state_)}, {"waveSeen", wave_seen_}};
   if (baseline_)

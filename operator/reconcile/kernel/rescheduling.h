@@ -44,6 +44,8 @@ class Rescheduler {
   void learn_of_delay(const migrate::Wave& wave, const Observed& o);
   std::optional<Decided> decide_now(const Observed& o);
   void open_window();  // from state_
+  // Starts a window with this superstep: what was measured before says nothing about those to come.
+  void measure_from(std::uint64_t superstep);
   [[nodiscard]] std::string record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
                                       decide::Plan plan);
 
@@ -63,6 +65,7 @@ class Rescheduler {
   decide::Params params_;
   observe::Collector collector_;
   observe::Calibration calibration_;
+  crds::SuperstepEdge edge_;
   std::optional<decide::Window> window_;
   decide::State state_;  // of the window's start
   bool records_;

@@ -80,6 +80,38 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
   return is;
 }
 
+namespace {
+
+// `called`: the blocking collective of all ranks that rank `behind`, the furthest behind, has called most; "" if none.
+std::string why_no_edge(const crds::SuperstepSpec& spec, const std::optional<crds::SuperstepEdge>& found,
+                        std::uint64_t behind, const std::string& called) {
+  const bool is_auto = spec.call == names::kEdgeAuto;
+  if (is_auto && !found)
+    return called.empty()
+               ? std::format(
+                     "supersteps end at a blocking collective of all ranks that recurs, and rank {} has called none; "
+                     "ranks of a program without one stay where they are",
+                     behind)
+               : std::format(
+                     "supersteps end at a blocking collective of all ranks that recurs, and none has yet; what rank {} "
+                     "calls most is {}, which spec.superstep.call of a new job can name",
+                     behind, called);
+  const std::string& call = is_auto ? found->call : spec.call;
+  const std::uint64_t stride = is_auto ? found->stride : spec.stride;
+  const std::string hint =
+      called.empty() ? std::format("rank {} has called no blocking collective of all ranks", behind)
+      : is_auto      ? "another one is chosen when it recurs"
+      : called != call
+          ? std::format("what rank {} calls most of that kind is {}, which spec.superstep.call of a new job can name",
+                        behind, called)
+      : stride > 1 ? "with a smaller spec.superstep.stride they end more often"
+                   : std::format("rank {} has not come to its next one", behind);
+  return std::format("one ends at every {}{} of all ranks ({}); {}", stride > 1 ? std::format("{}th ", stride) : "",
+                     call, is_auto ? "status.superstepEdge" : "spec.superstep", hint);
+}
+
+}  // namespace
+
 bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
   const crds::BspJobSpec& spec = o.job.spec;
   if (status.phase != crds::JobPhase::kRunning || spec.rescheduling.mode == crds::ReschedulingMode::kOff) return false;
@@ -95,18 +127,9 @@ bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
         behind = place.rank.value;
         called = s->second.status->collective;
       }
-  const std::string hint =
-      called.empty() ? std::format("rank {} has called no blocking collective of all ranks", behind)
-      : called != spec.superstep.call
-          ? std::format("what rank {} calls most of that kind is {}, which spec.superstep.call of a new job can name",
-                        behind, called)
-      : spec.superstep.stride > 1 ? "with a smaller spec.superstep.stride they end more often"
-                                  : "rank " + std::to_string(behind) + " has not come to its next one";
   turn_condition(o, status, kNoSupersteps, is, is ? "NoEdge" : "Superstep",
-                 is ? std::format("no superstep has ended for {:.0f} s, and until one does no rank can move: one ends "
-                                  "at every {}{} of all ranks (spec.superstep); {}",
-                                  seconds, spec.superstep.stride > 1 ? std::format("{}th ", spec.superstep.stride) : "",
-                                  spec.superstep.call, hint)
+                 is ? std::format("no superstep has ended for {:.0f} s, and until one does no rank can move: {}",
+                                  seconds, why_no_edge(spec.superstep, status.superstep_edge, behind, called))
                     : "supersteps end");
   return is;
 }

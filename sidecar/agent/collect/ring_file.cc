@@ -131,6 +131,11 @@ wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint
   report.completed = completed(ring);
   report.epoch = BSP_RING_LOAD(ring.epoch);
   report.memory_bytes = clamped(BSP_RING_LOAD(ring.memory_bytes));
+  if (const std::uint32_t edge = BSP_RING_LOAD(ring.edge_call); edge >= 1 && edge <= names::kEdgeCalls.size()) {
+    report.edge_call = names::kEdgeCalls[edge - 1];
+    report.edge_stride = clamped(BSP_RING_LOAD(ring.edge_stride));
+    report.edge_chosen_after = std::min(BSP_RING_LOAD(ring.edge_chosen_after), report.completed);
+  }
   // At most one turn of the ring, whatever the two numbers are.
   const std::uint64_t after = report.completed - std::min(report.completed, since);
   for (std::uint64_t left = std::min<std::uint64_t>(after, BSP_RING_RECORDS); left > 0; --left) {

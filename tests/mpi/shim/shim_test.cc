@@ -274,6 +274,23 @@ TEST(Shim, AnotherCollectiveWithAStrideIsTheEdge) {
   EXPECT_EQ(job.status(1)["completed"], 300);
 }
 
+// The ranks find what ends a superstep, and find it again when the program enters another phase.
+TEST(Shim, RanksFindWhatEndsASuperstep) {
+  Job job({.ranks = 3, .program = "shim_auto_edge", .arguments = {kMany}, .environment = {"BSP_SUPERSTEP=Auto"}});
+  const auto edge = [&](std::uint32_t rank) {
+    const nlohmann::json report = job.cluster.call(rank, wire::kReport, {{"since", 0}}).header;
+    return std::pair(report.value("edge_call", ""), report.value("edge_stride", 0));
+  };
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  while (edge(0).first != "MPI_Allreduce" && std::chrono::steady_clock::now() < deadline) usleep(100'000);
+  EXPECT_EQ(edge(0).first, "MPI_Allreduce");
+  EXPECT_GE(edge(0).second, 2);
+  go_through(job, 4);
+  EXPECT_EQ(edge(0), edge(1));
+  EXPECT_EQ(edge(0), edge(2));
+  job.finish_ok();
+}
+
 // Fortran programs compiled with gfortran. Without it (images/dev.packages) shim_mpif stands in for them.
 class Fortran : public testing::TestWithParam<const char*> {};
 

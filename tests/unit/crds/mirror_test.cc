@@ -166,6 +166,7 @@ const std::map<std::string, std::vector<json>> kAgainstRules{
     {"/spec/rescheduling/x", {0, 1.1}},
     {"/spec/rescheduling/minGain", {-0.1, 1}},
     {"/spec/superstep/call", {"Barrier", "MPI_Barier", "MPI_Ibarrier"}},
+    {"/spec/superstep", {{{"call", "Auto"}, {"stride", 2}}}},
     {"/spec/checkpoint/sizeLimit", {"not a size", "-1Gi", "0", 0, "1 Gi"}},
     {"/spec/sets/label", {"", "no label", "/set", "Migbsp.io/set", "migbsp.io/", "a/b/c", "-set"}},
     {"/spec/template/spec/initContainers", {json::array({{{"name", "sidecar"}, {"image", "i"}}})}},

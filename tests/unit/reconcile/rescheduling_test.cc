@@ -131,6 +131,27 @@ TEST_F(Rescheduling, DecidesWhenTheWindowIsFull) {
   EXPECT_FALSE(r.advance(o)) << "nothing new, nothing decided";
 }
 
+// Supersteps of one length say nothing about those of another.
+TEST_F(Rescheduling, AnotherEdgeStartsAnotherWindow) {
+  Rescheduler r = rescheduler();
+  const auto feed_edge = [&](std::uint64_t superstep, std::uint64_t chosen_after) {
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      wire::RankReport of = report(rank, superstep);
+      of.edge_call = "MPI_Allreduce", of.edge_stride = chosen_after + 1, of.edge_chosen_after = chosen_after;
+      r.add(of);
+    }
+    return r.advance(o);
+  };
+  for (std::uint64_t t = 1; t <= 3; ++t) EXPECT_FALSE(feed_edge(t, 0));
+  for (std::uint64_t t = 4; t <= 7; ++t) EXPECT_FALSE(feed_edge(t, 4)) << t;
+  EXPECT_TRUE(feed_edge(8, 4)) << "four supersteps of the new edge: 5 to 8";
+  crds::BspJobStatus status = o.job.status;
+  r.store(status, o);
+  ASSERT_TRUE(status.superstep_edge);
+  EXPECT_EQ(status.superstep_edge->stride, 5u);
+  EXPECT_EQ(status.superstep_edge->chosen_after.value, 4u);
+}
+
 TEST_F(Rescheduling, OffDecidesNothingAdviseMovesNobody) {
   o.job.spec.rescheduling.mode = ReschedulingMode::kOff;
   Rescheduler off = rescheduler();

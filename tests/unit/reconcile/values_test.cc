@@ -389,7 +389,7 @@ TEST(MakePod, TemplatesOfAnotherVersionWinNothing) {
   const json env = app_of(pod).at("env");
   EXPECT_EQ(std::count_if(env.begin(), env.end(), [](const json& e) { return e.at("name") == names::kEnvSuperstep; }),
             1);
-  EXPECT_EQ(env_of(app_of(pod), names::kEnvSuperstep), "MPI_Barrier:1");
+  EXPECT_EQ(env_of(app_of(pod), names::kEnvSuperstep), "Auto");
   int found = 0;
   for (const json& volume : pod.at("spec").at("volumes"))
     if (volume.at("name") == "bsp-run") found += volume.at("emptyDir").at("medium") == "Memory";
@@ -681,7 +681,7 @@ TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
   ASSERT_TRUE(condition(late));
   EXPECT_EQ(condition(late)->status, crds::ConditionStatus::kTrue);
   EXPECT_THAT(condition(late)->message, HasSubstr("no superstep has ended for 201 s"));
-  EXPECT_THAT(condition(late)->message, HasSubstr("rank 0 has called no blocking collective of all ranks"));
+  EXPECT_THAT(condition(late)->message, HasSubstr("rank 0 has called none; ranks of a program without one stay"));
   EXPECT_TRUE(late.change());
   ASSERT_THAT(notices_of(late).events, SizeIs(1));
   EXPECT_EQ(notices_of(late).events[0].type, "Warning");
@@ -690,6 +690,7 @@ TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
   o.superstep_ended = o.steady;
   EXPECT_EQ(condition(after(1))->status, crds::ConditionStatus::kFalse);
 
+  o.job.spec.superstep = {.call = "MPI_Barrier"};
   o.sidecars.at("job-r0-g0").status->collective = "MPI_Allreduce";
   EXPECT_THAT(condition(after(400))->message,
               HasSubstr("rank 0 calls most of that kind is MPI_Allreduce, which spec.superstep.call"));
@@ -698,6 +699,12 @@ TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
   EXPECT_THAT(
       condition(after(400))->message,
       HasSubstr("every 1000th MPI_Allreduce of all ranks (spec.superstep); with a smaller spec.superstep.stride"));
+  after(1);
+  o.job.spec.superstep = {.call = "Auto"};
+  EXPECT_THAT(condition(after(400))->message, HasSubstr("none has yet; what rank 0 calls most is MPI_Allreduce"));
+  after(1);
+  o.job.status.superstep_edge = {.call = "MPI_Bcast", .stride = 12};
+  EXPECT_THAT(condition(after(400))->message, HasSubstr("every 12th MPI_Bcast of all ranks (status.superstepEdge)"));
 }
 
 TEST(Decision, ShowsThePlan) {
