@@ -13,7 +13,7 @@
 namespace bsp::sidecar {
 
 namespace {
-constexpr int kMessagesAtOnce = 64;
+constexpr int kMaxMessagesPerWake = 64;
 }
 
 Result<std::unique_ptr<ControlServer>> ControlServer::listen(net::Loop& loop, const std::string& path, Events events) {
@@ -59,7 +59,7 @@ void ControlServer::accept_one() {
 
 // Bounded, so that a sender that never stops can't starve the rest of the loop. Remaining messages wake it again.
 void ControlServer::read_messages() {
-  for (int n = 0; connection_ && n < kMessagesAtOnce; ++n) {
+  for (int n = 0; connection_ && n < kMaxMessagesPerWake; ++n) {
     const auto packet = control::receive(connection_.get());
     if (packet) {
       if (const auto message = control::from_init(*packet)) events_.message(*message);

@@ -14,7 +14,7 @@
 namespace bsp::sidecar {
 namespace {
 
-constexpr std::chrono::seconds kPeerAnswer{5};
+constexpr std::chrono::seconds kPeerTimeout{5};
 
 bool same_plan(const wire::EpochPlan& a, const wire::EpochPlan& b) { return nlohmann::json(a) == nlohmann::json(b); }
 
@@ -38,7 +38,7 @@ Result<void> Epochs::start(std::function<void(int, const std::string&)> on_abort
     if (!entry || rank >= entry->plan.members.size()) return done(fail(ErrorCode::kNotFound, "the epoch is over"));
     const wire::Member& member = entry->plan.members[rank];
     peer(member.pod, member.address)
-        .call(wire::kModex, {{"epoch", entry->plan.epoch}, {"rank", rank}}, {}, kPeerAnswer,
+        .call(wire::kModex, {{"epoch", entry->plan.epoch}, {"rank", rank}}, {}, kPeerTimeout,
               [done = std::move(done)](Result<net::Answer> answer) mutable {
                 done(answer ? Result<std::string>(std::move(answer->body)) : std::unexpected(answer.error()));
               });
@@ -89,7 +89,7 @@ Result<void> Epochs::add(wire::EpochPlan plan) {
     auto it = entries_.find(epoch);
     if (it == entries_.end()) return done(fail(ErrorCode::kRefused, "the epoch is over"));
     const wire::Member& member = it->second.plan.members.at(rank);
-    peer(member.pod, member.address).call(verb, std::move(fields), std::move(body), kPeerAnswer, std::move(done));
+    peer(member.pod, member.address).call(verb, std::move(fields), std::move(body), kPeerTimeout, std::move(done));
   };
   auto all_gather = std::make_unique<pmix::AllGather>(loop_, epoch, config_.rank,
                                                       static_cast<std::uint32_t>(plan.members.size()), std::move(send));

@@ -63,7 +63,7 @@ class Freshness {
 };
 
 // Time limit for a peer's answer to kAlive, as for all requests on the same links.
-inline constexpr std::chrono::seconds kAliveAnswer{5};
+inline constexpr std::chrono::seconds kAliveTimeout{5};
 
 class Fence {
  public:

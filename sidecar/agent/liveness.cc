@@ -12,8 +12,8 @@ namespace bsp::sidecar {
 namespace {
 
 // Anyone who can reach the port can open idle connections; beyond this number the oldest is closed.
-constexpr std::size_t kAskingAtOnce = 16;
-constexpr std::string_view kAnswer =
+constexpr std::size_t kMaxConnections = 16;
+constexpr std::string_view kHttpResponse =
     "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 }  // namespace
@@ -38,7 +38,7 @@ std::uint16_t Liveness::port() const { return net::local_port(listener_.get()); 
 void Liveness::accept_one() {
   Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) return;
-  if (asking_.size() == kAskingAtOnce) forget(asking_.front().get());
+  if (asking_.size() == kMaxConnections) forget(asking_.front().get());
   loop_.watch(socket.get(), EPOLLIN, [this, fd = socket.get()](net::Loop::Events) { answer(fd); });
   asking_.push_back(std::move(socket));
 }
@@ -48,7 +48,7 @@ void Liveness::answer(int socket) {
   char request[4096];
   const ssize_t n = ::recv(socket, request, sizeof request, 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (n > 0) (void)::send(socket, kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL);
+  if (n > 0) (void)::send(socket, kHttpResponse.data(), kHttpResponse.size(), MSG_NOSIGNAL);
   forget(socket);
 }
 

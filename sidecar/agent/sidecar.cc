@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds kIdlePoll{50};
 constexpr const char* kRingDamaged =
     "the program has damaged the ring that it shares with its sidecar: the rank is no longer measured or moved";
 constexpr std::chrono::seconds kStayInterval{1};  // bsp-init waits 5 s
-constexpr std::chrono::seconds kOpensWithoutServer{3};
+constexpr std::chrono::seconds kOpenWithoutServerLimit{3};
 
 }  // namespace
 
@@ -145,7 +145,7 @@ void Sidecar::kill_if_opening_without_server() {
            BSP_RING_LOAD(ring_->epoch) == epochs_.opened();
   };
   if (!opens()) return;
-  loop_.after(kOpensWithoutServer, [this, opens, epoch = *epochs_.opened()] {
+  loop_.after(kOpenWithoutServerLimit, [this, opens, epoch = *epochs_.opened()] {
     if (opens() && epochs_.opened() == epoch)
       end_program(
           std::format("its sidecar ended while MPI opened epoch {}, which can't be finished without it", epoch));
@@ -194,7 +194,7 @@ std::unique_ptr<Fence> Sidecar::make_fence() {
                          // Rank 0 asks on behalf of all ranks that ask it.
                          const bool computes = !program_.exited() || (config_.rank == 0 && fence_->needed_by_others());
                          epochs_.peer(member.pod, member.address)
-                             .call(fencing::kAlive, {{fencing::kComputes, computes}}, {}, kAliveAnswer,
+                             .call(fencing::kAlive, {{fencing::kComputes, computes}}, {}, kAliveTimeout,
                                    std::move(done));
                        },
                    .end_program = [this](const std::string& why) { end_program(why); },

@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kConnect{5};
 constexpr std::chrono::seconds kVerdict{30};
 constexpr std::chrono::seconds kDrain{5};
 constexpr std::size_t kPiece = 256 << 10;
-constexpr std::size_t kWellUnderWay = 64 << 10;  // where a fault point hits the middle of a stream
+constexpr std::size_t kMidStreamBytes = 64 << 10;  // where a fault point hits the middle of a stream
 
 bool readable(int fd) {
   pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
@@ -106,7 +106,7 @@ Result<StreamEnd> run_outgoing(Outgoing& outgoing, const net::TlsContext& contex
     }
     BSP_CHECK_OK((*stream).write_all(piece, kStall));
     std::size_t before = std::exchange(sent, sent + piece.size());
-    if (before < kWellUnderWay && sent >= kWellUnderWay) fault_point("transfer.streaming");
+    if (before < kMidStreamBytes && sent >= kMidStreamBytes) fault_point("transfer.streaming");
     return {};
   };
   BSP_TRY(transfer::Totals totals, outgoing.capture->run(sink));

@@ -19,8 +19,8 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::chrono::seconds kLongestWatch{30};
-constexpr std::chrono::seconds kMemberAnswer{1};
+constexpr std::chrono::seconds kMaxWatch{30};
+constexpr std::chrono::seconds kMemberTimeout{1};
 
 Result<std::uint64_t> number(const json& fields, const char* name) {
   auto it = fields.find(name);
@@ -151,7 +151,7 @@ void Sidecar::watch(net::Request& request, net::Reply reply) {
   refresh();
   if (status_.version != *version) return reply.ok(status_);
   auto wait = std::min<std::chrono::milliseconds>(
-      std::chrono::milliseconds(std::min<std::uint64_t>(*wait_ms, 3'600'000)), kLongestWatch);
+      std::chrono::milliseconds(std::min<std::uint64_t>(*wait_ms, 3'600'000)), kMaxWatch);
   std::uint64_t id = next_watcher_++;
   auto timer = loop_.after(wait, [this, id] {
     auto node = watchers_.extract(id);
@@ -224,7 +224,7 @@ void Sidecar::set_report(net::Request& request, net::Reply reply) {
       *members, most > 0 ? std::min(most, wire::kUnpagedReports) : wire::kUnpagedReports,
       [this](const collect::SetMember& member) { return &epochs_.peer(member.pod, member.address); },
       [this](std::uint64_t since) { return collect::make_report(*ring_, config_.rank, since); }, config_.rank,
-      kMemberAnswer,
+      kMemberTimeout,
       [shared](collect::SetReport report) {
         json reports = json::array();
         for (auto& [rank, one] : report.reports) reports.push_back(std::move(one));
@@ -255,7 +255,7 @@ void Sidecar::probe_ranks(net::Request& request, net::Reply reply) {
   asked->left = known.size() + 1;  // plus this function, because callbacks may come while it asks
   for (const wire::Member& member : known)
     epochs_.peer(member.pod, member.address)
-        .call(fencing::kAlive, {{fencing::kComputes, false}}, {}, kAliveAnswer,
+        .call(fencing::kAlive, {{fencing::kComputes, false}}, {}, kAliveTimeout,
               [asked, pod = member.pod](const Result<net::Answer>& answer) {
                 (answer ? asked->heard : asked->unheard).push_back(pod);
                 asked->finish_one();

@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kBlock = 512;  // st_blocks
 // Both ends hold the paths in memory, within the container's limit.
-constexpr std::size_t kMostPaths = 250'000;
+constexpr std::size_t kMaxPaths = 250'000;
 constexpr unsigned kStatxMask = STATX_BASIC_STATS | STATX_MNT_ID | STATX_BTIME;
 
 std::int64_t now_ns(clockid_t clock) {
@@ -112,8 +112,8 @@ class Walk {
 
   Result<void> add(int dir, const std::string& name, const std::string& path, const struct statx& info) {
     if (S_ISSOCK(info.stx_mode)) return {};
-    if (out_.paths.size() == kMostPaths)
-      return cannot_carry(path, std::format("it is one of more than {} that the program has written", kMostPaths),
+    if (out_.paths.size() == kMaxPaths)
+      return cannot_carry(path, std::format("it is one of more than {} that the program has written", kMaxPaths),
                           "write fewer");
     out_.paths.push_back(path);
     if (!S_ISREG(info.stx_mode)) return {};

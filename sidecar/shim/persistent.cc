@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<std::uint64_t> posted_so_far{0};
 
-bool is_waiting(const Request& r) { return r.active && !r.completed && can_wait_on(r); }
+bool is_waiting(const Request& r) { return r.active && !r.completed && can_repost(r); }
 
 // Cancels a pending receive. At a gate no message is in flight to it; in MPI_Finalize there may be one.
 void cancel_receive(Request& request) {
@@ -52,7 +52,7 @@ void note_receive(Request& request, void* buffer, int count, MPI_Datatype type, 
                     .comm = comm};
 }
 
-bool can_wait_on(const Request& r) {
+bool can_repost(const Request& r) {
   return r.kind == RequestKind::kReceive && (r.posted.known || (r.persistent && r.recipe != nullptr));
 }
 

@@ -148,7 +148,7 @@ const Request* pending_request() {
   for (Request* r = live_head; r != nullptr;) {
     Request* next = r->next;
     if (r->active && !r->completed && !has_completed(*r)) {
-      if (!can_wait_on(*r)) return r;
+      if (!can_repost(*r)) return r;
     } else if (r->orphan) {
       if (r->persistent) real.Request_free(&r->real);
       destroy(r);

@@ -111,7 +111,7 @@ void set_recipe(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)
 // A receive posted by MPI_Irecv. Arguments as the program passed them.
 void note_receive(Request& request, void* buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm);
 // True if the pending request can be cancelled and posted again in the next epoch.
-bool can_wait_on(const Request& request);
+bool can_repost(const Request& request);
 // Releases the objects a request was created from, once it is in no list any more.
 void release_recipe(std::unique_ptr<RequestRecipe> recipe, const Posted& posted);
 // The communicator is being freed: requests on it can't be recreated (requests.cc).

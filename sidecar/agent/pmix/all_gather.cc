@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::size_t kMaxTotal = 64u << 20;  // one message: wire::request_limits
 constexpr std::size_t kMaxKey = 128 << 10;    // a key names the members of a group
-constexpr std::size_t kPendingAtOnce = 1024;
+constexpr std::size_t kMaxPending = 1024;
 constexpr std::size_t kFailedEarly = 1024;  // beyond this the oldest is forgotten: its rank finds out by asking
 
 constexpr std::chrono::seconds kCheckInterval{1};
-constexpr std::chrono::seconds kAnswerLimit{5};
+constexpr std::chrono::seconds kRequestTimeout{5};
 constexpr std::chrono::seconds kMemberTimeout{6};
 constexpr std::chrono::milliseconds kRetry{200};
 
@@ -105,7 +105,7 @@ Result<void> AllGather::gather(const std::string& key, std::uint32_t from, std::
   // would.
   if (from >= size_ || key.size() > kMaxKey || data.size() > max_part())
     return fail(ErrorCode::kInvalid, std::format("a part of {} bytes is too large", data.size()));
-  if (!pending_.contains(key) && pending_.size() >= kPendingAtOnce)
+  if (!pending_.contains(key) && pending_.size() >= kMaxPending)
     return fail(ErrorCode::kInvalid, std::format("{} collectives are pending", pending_.size()));
   Pending& pending = pending_[key];
   pending.silent_since.erase(from);
