@@ -227,7 +227,7 @@ struct CaptureSession::Impl {
         const std::lock_guard lock(mutex);
         return fail(ErrorCode::kFailed, abort_reason);
       }
-      // `finished` is read before the last accept: whoever wrote a file had connected before bsp-init reported
+      // `finished` is read before the last accept: every writer of a file had connected before bsp-init reported
       // `dumped`, so nothing can be missed.
       const bool last = finished;
       if (last) BSP_CHECK_OK(accept_all());

@@ -162,7 +162,7 @@ TEST(Epochs, AllowAProgramWithAnotherUid) {
   for (std::uint32_t r : {0u, 1u}) EXPECT_EQ(programs[r].wait(30s), 0);
 }
 
-// A rank's program never comes: whoever waits for it gets an error once its sidecar reports that it has ended.
+// A rank's program never comes: ranks that wait for it get an error once its sidecar reports that it has ended.
 TEST(Epochs, FailAFenceWithADeadMember) {
   Cluster cluster(2);
   for (std::uint32_t r : {0u, 1u}) cluster.start_sidecar(r);
