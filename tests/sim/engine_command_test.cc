@@ -318,7 +318,7 @@ TEST_F(Command, OperatorReportsAMissingSimulator) {
   std::filesystem::copy(kBin + "/bsp-operator", directory_ / "bsp-operator");
   const Ran ran = run(in_directory("bsp-operator") + " simulate");
   EXPECT_EQ(ran.status, 1);
-  EXPECT_THAT(ran.output, HasSubstr(in_directory("bsp-simulate") + " is not there"));
+  EXPECT_THAT(ran.output, HasSubstr(in_directory("bsp-simulate") + " doesn't exist"));
 }
 
 }  // namespace
