@@ -1,4 +1,4 @@
-// Code reads the time through this interface, so that tests of deadlines needn't wait.
+// Wall-clock and steady time as two types, and RFC 3339.
 #pragma once
 
 #include <chrono>
@@ -15,25 +15,9 @@ using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
 // Time. SteadyTime{} means never.
 using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
-class Clock {
- public:
-  virtual ~Clock() = default;
-  [[nodiscard]] virtual Time now() const = 0;
-};
-
-class SystemClock final : public Clock {
- public:
-  [[nodiscard]] Time now() const override { return std::chrono::system_clock::now(); }
-};
-
-class FakeClock final : public Clock {
- public:
-  explicit FakeClock(Time start = Time{}) : now_(start) {}
-  [[nodiscard]] Time now() const override { return now_; }
-  void advance(Duration by) { now_ += by; }
-
- private:
-  Time now_;
+// The machine's wall clock. Functions that decide take the time as a value instead.
+struct SystemClock {
+  [[nodiscard]] static Time now() { return std::chrono::system_clock::now(); }
 };
 
 inline double to_seconds(Duration d) { return std::chrono::duration<double>(d).count(); }

@@ -37,15 +37,6 @@ Result<std::size_t> TlsStream::read_some(std::span<std::byte> into, std::chrono:
   }
 }
 
-Result<void> TlsStream::read_exactly(std::span<std::byte> into, std::chrono::nanoseconds stall) {
-  while (!into.empty()) {
-    BSP_TRY(std::size_t got, read_some(into, stall));
-    if (got == 0) return fail(ErrorCode::kUnavailable, "reading: the peer ended the stream too early", true);
-    into = into.subspan(got);
-  }
-  return {};
-}
-
 Result<void> TlsStream::write_all(std::span<const std::byte> from, std::chrono::nanoseconds stall) {
   SteadyTime deadline = std::chrono::steady_clock::now() + stall;
   while (!from.empty()) {

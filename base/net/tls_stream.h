@@ -20,8 +20,6 @@ class TlsStream {
 
   // At least one byte, or 0 if the peer has closed its side properly. A truncated connection is an error.
   Result<std::size_t> read_some(std::span<std::byte> into, std::chrono::nanoseconds stall);
-  // Exactly `into.size()` bytes.
-  Result<void> read_exactly(std::span<std::byte> into, std::chrono::nanoseconds stall);
   Result<void> write_all(std::span<const std::byte> from, std::chrono::nanoseconds stall);
   // Closes our side: the peer's reads then return 0. We can still read.
   Result<void> end_write(std::chrono::nanoseconds stall);

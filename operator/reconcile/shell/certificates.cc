@@ -42,7 +42,7 @@ Result<std::shared_ptr<const Signer>> Certificates::make_signer(const crds::BspJ
 }
 
 Result<void> Certificates::begin(const crds::BspJob& job) {
-  const Validity valid = validity_from(clock_.now());
+  const Validity valid = validity_from(SystemClock::now());
   BSP_TRY(signer_, make_signer(job, valid));
   BSP_TRY(net::Credentials own, operator_credentials(signer_->ca, valid));
   tls_ = net::TlsContext::create_late(std::move(own));
@@ -56,7 +56,7 @@ void Certificates::renew_if_due(const crds::BspJob& job, bool untrusted, PodMake
   if (now < again_) return;  // what came before the last renewal took effect does not count
   // Secrets are written here, and a wave doesn't wait for those of a certificate that is still good.
   if (!untrusted && job.status.phase == crds::JobPhase::kMigrating) return;
-  if (!untrusted && !must_renew(made_, clock_.now())) return;
+  if (!untrusted && !must_renew(made_, SystemClock::now())) return;
   const std::string name = job_.key();
   if (const auto renewed = renew(job, pods); !renewed) {
     again_ = now + kTryAgain;
@@ -74,7 +74,7 @@ void Certificates::renew_if_due(const crds::BspJob& job, bool untrusted, PodMake
 
 // The pods' first: an operator that dies in between finds nothing changed, and begins again.
 Result<void> Certificates::renew(const crds::BspJob& job, PodMaker& pods) {
-  const Time now = clock_.now();
+  const Time now = SystemClock::now();
   const Validity valid = validity_from(now);
   BSP_TRY(signer_, make_signer(job, valid));
   std::set<std::string> written;

@@ -41,7 +41,6 @@ class Certificates {
   Time made_{};  // none of the pods' is older
   std::chrono::steady_clock::time_point again_{};
   Trouble not_renewed_;
-  SystemClock clock_;
 };
 
 }  // namespace bsp::reconcile

@@ -32,9 +32,8 @@ std::string shortened(std::string_view text, std::size_t bytes) {
   return std::string(text.substr(0, end)).append(kLeftOut);
 }
 
-void EventRecorder::tell(const crds::BspJob& job, const Event& event) {
+void EventRecorder::tell(const crds::BspJob& job, const Event& event, Time now) {
   const auto& [name, name_space, uid] = std::tie(job.metadata.name, job.metadata.name_space, job.metadata.uid);
-  const Time now = clock_.now();
   const std::string note = shortened(event.message, kNoteBytes);
   log_info(event.message, {{"job", name}, {"reason", event.reason}});
 

@@ -20,11 +20,11 @@ class EventRecorder {
   static constexpr std::chrono::minutes kSeries{6};  // as client-go has it
   static constexpr std::size_t kNoteBytes = 1024;    // the API server's limit
 
-  // `clock` and `client` have to outlive this.
-  EventRecorder(kube::Client& client, const Clock& clock) : client_(client), clock_(clock) {}
+  // `client` must outlive this.
+  explicit EventRecorder(kube::Client& client) : client_(client) {}
 
   // Writes it, at once, and logs it; an event that can't be written is only logged.
-  void tell(const crds::BspJob& job, const Event& event);
+  void tell(const crds::BspJob& job, const Event& event, Time now);
 
  private:
   struct Told {
@@ -36,7 +36,6 @@ class EventRecorder {
   bool count_again(Told& told, const std::string& name_space, Time now);
 
   kube::Client& client_;
-  const Clock& clock_;
   std::map<std::string, Told> told_;  // by job, type, reason and note
 };
 

@@ -18,18 +18,13 @@ namespace bsp::reconcile {
 class EventQueue {
  public:
   EventQueue(kube::Client& client, JobRef job, std::shared_ptr<JobCalls> calls)
-      : job_(std::move(job)), calls_(std::move(calls)), recorder_(std::make_shared<Recorder>(client)) {}
+      : job_(std::move(job)), calls_(std::move(calls)), recorder_(std::make_shared<EventRecorder>(client)) {}
   void add(const Event& event) const;
 
  private:
-  struct Recorder {
-    explicit Recorder(kube::Client& client) : events(client, clock) {}
-    SystemClock clock;
-    EventRecorder events;
-  };
   const JobRef job_;
   const std::shared_ptr<JobCalls> calls_;
-  const std::shared_ptr<Recorder> recorder_;  // used by one call at a time
+  const std::shared_ptr<EventRecorder> recorder_;  // used by one call at a time
 };
 
 class MigrationWriter {

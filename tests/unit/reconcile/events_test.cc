@@ -34,12 +34,12 @@ class EventsTest : public ::testing::Test {
   std::string root_;
   std::unique_ptr<local::Store> store_;
   crds::BspJob job_;
-  FakeClock clock_{from_rfc3339("2026-11-21T04:00:00.000000Z")};
+  Time now_ = from_rfc3339("2026-11-21T04:00:00.000000Z");
 };
 
 TEST_F(EventsTest, OneIsWhatTheApiWants) {
-  EventRecorder recorder(*store_, clock_);
-  recorder.tell(job_, {"Warning", "RankKilled", "rank 1 was ended by SIGKILL"});
+  EventRecorder recorder(*store_);
+  recorder.tell(job_, {"Warning", "RankKilled", "rank 1 was ended by SIGKILL"}, now_);
   const auto all = events();
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0]["apiVersion"], "events.k8s.io/v1");
@@ -56,13 +56,13 @@ TEST_F(EventsTest, OneIsWhatTheApiWants) {
 }
 
 TEST_F(EventsTest, WhatIsSaidAgainIsCounted) {
-  EventRecorder recorder(*store_, clock_);
+  EventRecorder recorder(*store_);
   const Event full{"Warning", "PodNotCreated", "rank 1: exceeded quota"};
   for (int i = 0; i < 3; ++i) {
-    recorder.tell(job_, full);
-    clock_.advance(minutes(5));
+    recorder.tell(job_, full, now_);
+    now_ += minutes(5);
   }
-  recorder.tell(job_, {"Warning", "PodNotCreated", "rank 2: exceeded quota"});
+  recorder.tell(job_, {"Warning", "PodNotCreated", "rank 2: exceeded quota"}, now_);
   const auto all = events();
   ASSERT_EQ(all.size(), 2u);
   const kube::Object& series = all[0].contains("series") ? all[0] : all[1];
@@ -73,10 +73,10 @@ TEST_F(EventsTest, WhatIsSaidAgainIsCounted) {
 }
 
 TEST_F(EventsTest, ASeriesEndsAfterAPause) {
-  EventRecorder recorder(*store_, clock_);
-  recorder.tell(job_, {"Normal", "Rescheduled", "nothing moves"});
-  clock_.advance(EventRecorder::kSeries + seconds(1));
-  recorder.tell(job_, {"Normal", "Rescheduled", "nothing moves"});
+  EventRecorder recorder(*store_);
+  recorder.tell(job_, {"Normal", "Rescheduled", "nothing moves"}, now_);
+  now_ += EventRecorder::kSeries + seconds(1);
+  recorder.tell(job_, {"Normal", "Rescheduled", "nothing moves"}, now_);
   const auto all = events();
   ASSERT_EQ(all.size(), 2u);
   EXPECT_FALSE(all[0].contains("series"));
@@ -84,12 +84,12 @@ TEST_F(EventsTest, ASeriesEndsAfterAPause) {
 }
 
 TEST_F(EventsTest, AnEventThatSomebodyRemovedIsToldAnew) {
-  EventRecorder recorder(*store_, clock_);
-  recorder.tell(job_, {"Normal", "Running", "every rank runs"});
+  EventRecorder recorder(*store_);
+  recorder.tell(job_, {"Normal", "Running", "every rank runs"}, now_);
   const std::string name = events().at(0)["metadata"]["name"];
   ASSERT_TRUE(store_->remove({kEvent, "default", name}, ""));
-  clock_.advance(seconds(1));
-  recorder.tell(job_, {"Normal", "Running", "every rank runs"});
+  now_ += seconds(1);
+  recorder.tell(job_, {"Normal", "Running", "every rank runs"}, now_);
   const auto all = events();
   ASSERT_EQ(all.size(), 1u);
   EXPECT_NE(all[0]["metadata"]["name"], name);
@@ -101,8 +101,8 @@ TEST_F(EventsTest, ALongNoteIsCutBetweenCharacters) {
   EXPECT_EQ(shortened("abcdef", 5), "ab…");
   EXPECT_EQ(shortened("äöüß", 7), "äö…");
   EXPECT_EQ(shortened("äöüß", 6), "ä…");  // the fourth byte would be half an ö
-  EventRecorder recorder(*store_, clock_);
-  recorder.tell(job_, {"Normal", "Rescheduled", std::string(2000, 'x')});
+  EventRecorder recorder(*store_);
+  recorder.tell(job_, {"Normal", "Rescheduled", std::string(2000, 'x')}, now_);
   const std::string note = events().at(0)["note"];
   EXPECT_EQ(note.size(), EventRecorder::kNoteBytes);
   EXPECT_THAT(note, EndsWith("x…"));
