@@ -348,7 +348,7 @@ std::string Machine::missing_targets() const {
                                                       : "";
     if (*what)
       text += std::format("{}{} {}{}{}", text.empty() ? "" : ", ", move.target_pod, what,
-                          pod && !pod->waits.empty() ? ": " : "", pod ? pod->waits : "");
+                          pod && !pod->pending.empty() ? ": " : "", pod ? pod->pending : "");
   }
   return text.empty() ? "not every sidecar prepared the next epoch" : text;
 }

@@ -53,7 +53,7 @@ class Machine {
   void arm_gate();
   void commit_gate();
   bool cancel_gate();  // true: every sidecar has taken it back
-  void tell_who_was_crippled();
+  void add_sidecar_failures();
   bool settle_gate();  // rolling back: true once it is known whether the ranks stop or not
 
   // --- Verbs that bring a state about; true: it is there ---

@@ -8,7 +8,7 @@ namespace bsp::migrate {
 
 void Machine::rolling_back() {
   if (fail_if_member_lost()) return;
-  tell_who_was_crippled();
+  add_sidecar_failures();
   if (wave_.rollback_committed) {
     if (open(view_.epoch)) {
       measure();
@@ -113,13 +113,13 @@ std::string Machine::admitted() const {
 }
 
 // A connection that broke is told at once; that the kernel had killed the other end comes by way of its node, later.
-void Machine::tell_who_was_crippled() {
+void Machine::add_sidecar_failures() {
   for (const Move& move : wave_.moves)
     for (const std::string* name : {&move.source_pod, &move.target_pod}) {
       const PodView* pod = find(*name);
-      if (!pod || pod->crippled.empty() || next_.wave.message.contains(pod->crippled)) continue;
+      if (!pod || pod->sidecar_failure.empty() || next_.wave.message.contains(pod->sidecar_failure)) continue;
       change();
-      next_.wave.message += "; " + pod->crippled;
+      next_.wave.message += "; " + pod->sidecar_failure;
     }
 }
 

@@ -23,33 +23,43 @@ struct ArmAnswer {
   bool late = false;
 };
 
-struct PodView {
-  bool exists = false;    // in the API
-  bool deleting = false;  // has a deletionTimestamp
-  bool ended = false;     // its app container ended, or can't be started; see message
-  std::string message;    // what the node says of it
-  std::string crippled;   // what befell its sidecar, as the node tells it; "": nothing
-  std::string waits;      // why it is not there yet, as the API server or the scheduler tells it
-  std::string uid;
-  std::string address;                     // ip:port of the sidecar, "" until there is one
-  std::optional<wire::RankStatus> status;  // the sidecar's newest; nullopt: never answered
-  std::string gone;        // why its rank counts as gone though its pod is there (reconcile/silence.h); "": it does not
-  bool uncertain = false;  // its node does not answer, so that nothing will say when its program has ended
-  SteadyTime phase_since{};                             // since when status.phase is what it is, as far as seen
+// What a sidecar has said, and what it answered to verbs.
+struct SidecarView {
+  std::optional<wire::RankStatus> status;               // the newest; nullopt: it has never answered
+  SteadyTime phase_since{};                             // when status.phase was first seen
   SteadyTime unreachable_since{};                       // SteadyTime{}: it answers, or never did
   std::uint64_t completed = 0;                          // newest superstep known, from statuses and reports
-  SteadyTime completed_at{};                            // when that was heard; SteadyTime{}: not known
+  SteadyTime completed_at{};                            // when that was reported; SteadyTime{}: not known
   std::optional<ArmAnswer> armed;                       // its answer to armGate of the wave's current gate
   std::set<std::pair<ActionKind, std::uint64_t>> done;  // gate verbs answered with ok, by superstep
   std::string refused;  // "send: …": the last final error answered to a verb of this wave
+
+  [[nodiscard]] bool answers() const { return status && unreachable_since == SteadyTime{}; }
+};
+
+void note_status(SidecarView& sidecar, wire::RankStatus status, SteadyTime now);
+// False: refused for good.
+bool note_answer(SidecarView& sidecar, const Action& action, const Result<nlohmann::json>& answer);
+
+// The same with what the API says of the pod.
+struct PodView : SidecarView {
+  bool exists = false;          // in the API
+  bool deleting = false;        // has a deletionTimestamp
+  bool ended = false;           // its app container ended, or can't be started; see message
+  std::string message;          // the kubelet's, about that
+  std::string sidecar_failure;  // why the kubelet restarted its sidecar; "": it did not
+  std::string pending;          // why it does not run yet, in the words of the API server or the scheduler
+  std::string uid;
+  std::string address;     // ip:port of the sidecar, "" until there is one
+  std::string gone;        // why its rank counts as gone though the pod exists (reconcile/silence.h); "": it does not
+  bool uncertain = false;  // its node does not answer, so nothing will say when its program has ended
 
   // The copy of the rank in it has certainly ended: its container has, it says so itself, or the pod is gone.
   [[nodiscard]] bool has_ended() const {
     return !exists || ended || (status && status->phase == wire::RankPhase::kExited);
   }
-  // The pod can hold no process: it is not there, going, or its app container is over.
+  // It can hold no process: it is gone or going, or its app container has ended.
   [[nodiscard]] bool lost() const { return !exists || deleting || ended; }
-  [[nodiscard]] bool answers() const { return status && unreachable_since == SteadyTime{}; }
 };
 
 struct View {

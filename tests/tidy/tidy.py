@@ -26,7 +26,7 @@ EDGES = {
     "operator/exchange": ["crds"],
     "operator/exchange/link": ["base/core", "base/net", "operator/exchange"],  # link_group: sockets and a thread
     "operator/step": ["base/core"],
-    "operator/migrate": ["base/core", "crds", "operator/step"],
+    "operator/migrate": ["base/core", "base/json", "crds", "operator/step"],
     "operator/kube": ["base/core", "base/json"],
     "operator/kinds": ["crds", "operator/kube"],
     "operator/cli": ["base/core", "crds"],

@@ -37,17 +37,9 @@ struct Hearing {
   bool operator==(const Hearing&) const = default;
 };
 
-// What a sidecar said, and what it answered to verbs (operator/migrate/view.h explains the fields).
-struct SidecarFacts {
-  std::optional<wire::RankStatus> status;
-  SteadyTime phase_since{};
-  SteadyTime unreachable_since{};
-  std::uint64_t completed = 0;
-  SteadyTime completed_at{};
-  Vouchers vouchers;  // what other ranks' sidecars said of it while it did not answer
-  std::optional<migrate::ArmAnswer> armed;
-  std::set<std::pair<migrate::ActionKind, std::uint64_t>> done;
-  std::string refused;
+// What a wave needs to know of a sidecar, and what only the job does.
+struct SidecarFacts : migrate::SidecarView {
+  Vouchers vouchers;     // what other ranks' sidecars said of it while it did not answer
   double throttled = 0;  // fraction of the last seconds for which a CPU limit held the app container back
   // The last of its messages that was rejected, wholly or in part, and why; "": none was.
   std::string rejected;

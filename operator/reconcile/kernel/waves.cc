@@ -244,7 +244,7 @@ migrate::View view_of(const Observed& o, const Silence& silence, const std::stri
   view.superstep_seconds = o.superstep_seconds;
   view.round_trip_seconds = o.round_trip_seconds;
   view.cancelled = cancelled;
-  for (const auto& [name, why] : o.not_created) view.pods[name].waits = why.message;
+  for (const auto& [name, why] : o.not_created) view.pods[name].pending = why.message;
   for (const auto& [name, facts] : o.pods) {
     migrate::PodView& pod = view.pods[name];
     pod.exists = true;
@@ -253,26 +253,19 @@ migrate::View view_of(const Observed& o, const Silence& silence, const std::stri
     pod.ended = facts.cannot_start || (facts.app_ended && facts.app_exit_code != 0);
     pod.message = facts.app_message.empty() ? std::format("its app container ended with code {}", facts.app_exit_code)
                                             : facts.app_message;
-    pod.waits = facts.unscheduled;
+    pod.pending = facts.unscheduled;
     if (facts.sidecar_out_of_memory)
-      pod.crippled = std::format(
+      pod.sidecar_failure = std::format(
           "the sidecar of {} was killed: out of memory (raise what a LimitRange gives its container; "
           "a target's holds the checkpoint)",
           name);
     pod.uid = facts.uid;
     pod.address = facts.address;
     if (const auto it = o.sidecars.find(name); it != o.sidecars.end()) {
-      const SidecarFacts& s = it->second;
-      pod.status = s.status;
-      pod.phase_since = s.phase_since;
-      // A target that never answered is still coming up; a rank's sidecar was there before this operator.
+      static_cast<migrate::SidecarView&>(pod) = it->second;
+      // A target that never answered is still starting; a rank's sidecar ran before this operator.
       const bool member = std::ranges::any_of(view.epoch.members, [&](const auto& m) { return m.pod == name; });
-      if (s.status || member) pod.unreachable_since = s.unreachable_since;
-      pod.completed = s.completed;
-      pod.completed_at = s.completed_at;
-      pod.armed = s.armed;
-      pod.done = s.done;
-      pod.refused = s.refused;
+      if (!pod.status && !member) pod.unreachable_since = {};
     }
     // The sidecar goes with the pod; how the program ended is then told by the node.
     if (facts.app_ended && !facts.cannot_start) {

@@ -219,13 +219,9 @@ bool Sidecars::note_status(const std::string& pod, const nlohmann::json& header)
     if (!tracked_.contains(pod)) return true;
     never_answered_.erase(pod);
     SidecarFacts& facts = facts_[pod];
-    if (!facts.status || facts.status->phase != status->phase) facts.phase_since = now;
-    facts.unreachable_since = SteadyTime{};
     facts.vouchers = {};
-    facts.completed = std::max(facts.completed, status->completed);
-    facts.completed_at = now;
     facts.throttled = status->throttled;
-    facts.status = std::move(*status);
+    migrate::note_status(facts, std::move(*status), now);
   }
   return true;
 }
@@ -261,21 +257,10 @@ void Sidecars::note_answer(const std::string& pod, const migrate::Action& action
   std::lock_guard lock(mutex_);
   SidecarFacts* const facts = facts_of(pod);
   if (!facts) return;
-  if (answer) {
-    facts->done.insert({action.kind, action.number});
-    if (action.kind == ActionKind::kArmGate)
-      facts->armed = migrate::ArmAnswer{action.number, count_at<std::uint64_t>(answer->header, "completed"),
-                                        flag_at(answer->header, "late", false)};
-    return;
-  }
-  const Error& error = answer.error();
-  const bool unreached = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
-  if (unreached || error.retryable) return;
-  log_warning("a sidecar refused", {{"pod", pod}, {"verb", to_string(action.kind)}, {"error", error.message}});
-  // Only these mean that the wave can't go on; what brings things back is tried until it succeeds.
-  if (action.kind == ActionKind::kPrepareEpoch || action.kind == ActionKind::kReceive ||
-      action.kind == ActionKind::kSend || action.kind == ActionKind::kRestore)
-    facts->refused = std::format("{}: {}", to_string(action.kind), error.message);
+  const auto fields = answer.transform([](const net::Answer& a) { return a.header; });
+  if (!migrate::note_answer(*facts, action, fields))
+    log_warning("a sidecar refused",
+                {{"pod", pod}, {"verb", to_string(action.kind)}, {"error", answer.error().message}});
 }
 
 void Sidecars::ask_who_hears(const std::string& pod, const std::string& who, const std::vector<std::string>& silent) {

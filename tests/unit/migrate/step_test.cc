@@ -149,9 +149,9 @@ TEST_F(Steps, WhyAConnectionBrokeIsToldWhenItsNodeTells) {
   wave.times.push_back({Phase::kRollingBack, now});
   wave.message = "rank 0: the peer closed the connection";
   EXPECT_EQ(step().wave.message, wave.message);
-  view.pods["c"].crippled = "the sidecar of c was killed";
+  view.pods["c"].sidecar_failure = "the sidecar of c was killed";
   EXPECT_EQ(step().wave.message, wave.message) << "c takes no part in a move";
-  view.pods["b"].crippled = "the sidecar of b was killed";
+  view.pods["b"].sidecar_failure = "the sidecar of b was killed";
   const Answer told = step();
   EXPECT_TRUE(told.changed);
   EXPECT_EQ(told.wave.message, "rank 0: the peer closed the connection; the sidecar of b was killed");

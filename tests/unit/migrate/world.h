@@ -1,18 +1,19 @@
-// A simulated cluster for the migration machine: ranks in lock-step, pods, sidecars, messages that take
-// time, and an operator of which only the stored wave and epoch survive. One seed makes one run.
+// The simulated cluster (tests/simulated_cluster) in milliseconds, with messages that take time, and an operator that steps
+// one wave. Of the operator only the stored wave and epoch survive.
 //
-// It checks while it runs what must never happen: two computing copies of a rank, an epoch opened that
-// is not the committed one, a source removed before its target computes.
+// Besides what the cluster checks, this must never happen: a computing rank's pod deleted, an epoch number used twice, a
+// transition that is not in the drawing.
 #pragma once
 
 #include <map>
 #include <optional>
-#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "operator/migrate/contact.h"
 #include "operator/migrate/step.h"
+#include "tests/simulated_cluster/cluster.h"
 
 namespace bsp::migrate::sim {
 
@@ -49,7 +50,7 @@ struct Scenario {
   bool never_migratable = false;           // every committed gate is postponed
   std::optional<Phase> cancelled_in = {};  // the wave is not wanted any more from this phase on
   bool operator_dies_with_it = false;      // the victim's end finds no operator for a moment
-  bool forgetful = false;                  // sidecars forget what they shall do by themselves, as restarted ones do
+  bool forgetful = false;                  // sidecars forget their orders, as restarted ones do
 };
 
 struct Outcome {
@@ -63,91 +64,65 @@ struct Outcome {
   std::string trace;
 };
 
-class World {
+class World : private simulated::Cluster {
  public:
   explicit World(const Scenario& scenario);
   Outcome run();
 
  private:
-  enum class Process { kNone, kRunning, kStopped, kRestored, kDead, kFinished };
-  struct Pod {
-    std::string name, uid;
-    std::uint32_t rank = 0;
-    bool exists = true, target = false;
-    int up_at = 0;  // ms from which the sidecar answers
-    bool init = true;
-    Process process = Process::kNone;
-    std::map<std::uint64_t, std::string> prepared;  // epoch -> pod that runs this rank
-    std::uint64_t highest_prepared = 0;             // a restarted sidecar knows it, too
-    std::uint64_t opening = 0;
-    int stop_at = -1, run_at = -1;  // ms of a transition under way
-    int transfer_at = -1;
-    std::string order;      // migration to be sent from the committed gate
-    bool restores = false;  // what it receives, by itself
-    bool killed_criu = false;
-    int reaped_at = -1;
-    // What the tmpfs keeps over a restart of the sidecar.
-    wire::RankStatus status;
-    std::uint64_t gate_dropped = 0;
-    bool dropping = false;
+  struct Pod : simulated::Pod {
+    bool init_died = false;
   };
   struct Message {
     int at = 0;
     int operator_life = 0;
     Action action;
-    wire::EpochPlan plan;  // for prepareEpoch
-    std::string migration, to_pod;
-  };
-  struct Known {  // what one operator life has heard of one pod
-    std::optional<wire::RankStatus> status;
-    SteadyTime phase_since{}, unreachable_since{};
-    std::optional<ArmAnswer> armed;
-    std::set<std::pair<ActionKind, std::uint64_t>> done;
   };
 
   void tick();
-  void programs();
-  void pods();
+  void remove_pods();
   void deliver();
   void execute(const Message& message);
+  void create_target(const Action& action);
+  void delete_pod(Pod& pod);
   void operate();
+  void store(const WaveChange& change);
+  void send(const std::vector<Action>& actions);
+  void check_transitions(const Wave& next);
+  void check_end(std::uint64_t superstep_at_end);
+  View view();
+  bool all_stopped();  // and nothing is committed yet
+
+  // world_faults.cc
   void strike();
   void end_operator(int away_ms);
-  void check_invariants();
-  void violate(const std::string& what);
-  void note(const std::string& what);
+  void kill_program(Pod* pod);
+  void kill_init(Pod* pod);
+  void lose_pod(Pod* pod);
+
   Pod* pod(const std::string& name);
   Pod* running(std::uint32_t rank);
-  bool all_stopped();  // and nothing is committed yet
-  int random(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
+  void for_each_pod(const std::function<void(simulated::Pod&)>& f) override;
+  [[nodiscard]] std::uint64_t committed_epoch() const override { return epoch_.epoch; }
   // The operator's clock, as good as it is.
-  Time time() const { return Time{} + std::chrono::hours(100) + std::chrono::milliseconds(now_) + clock_is_off_; }
-  SteadyTime steady() const { return SteadyTime{} + std::chrono::seconds(1000) + std::chrono::milliseconds(now_); }
-  std::uint64_t stamp() const {
-    return static_cast<std::uint64_t>((time() - clock_is_off_).time_since_epoch().count());
-  }  // as sidecars write it
-  View view();
+  Time time() const { return Time{} + std::chrono::hours(100) + std::chrono::milliseconds(tick_) + clock_is_off_; }
+  SteadyTime steady() const { return SteadyTime{} + std::chrono::seconds(1000) + std::chrono::milliseconds(tick_); }
 
   Scenario s_;
-  std::mt19937_64 random_;
-  int now_ = 0;  // ms
   Wave wave_;
   wire::EpochPlan epoch_;
   std::map<std::string, Pod> pods_;
+  int uids_ = 0;
   std::vector<Message> messages_;
-  std::map<std::string, Known> known_;
+  std::map<std::string, SidecarView> known_;  // to this operator
   std::map<std::tuple<ActionKind, std::string, std::uint64_t>, int> sent_at_;
   int operator_life_ = 0, operator_up_at_ = 0;
   Duration clock_is_off_{};
   Contact contact_;
   bool others_were_admitted_ = false;
-  std::vector<std::uint64_t> last_epoch_opened_;  // per rank
-  int next_edge_at_ = 0;
-  std::uint64_t superstep_ = 0;
   bool struck_ = false;
   int struck_at_ = 0, ended_at_ = -1, phase_at_ = 0;
   int stores_while_stopped_ = 0, asked_while_stopped_ = 0;
-  std::string violation_, trace_;
 };
 
 }  // namespace bsp::migrate::sim

@@ -187,7 +187,7 @@ TEST_F(BookingObject, IsNeverBookedTwiceHoweverManyTry) {
 // --- Jobs that compete
 // ------------------------------------------------------------------------------------------------
 namespace sim_test {
-using sim::Cluster;
+using sim::SharedNodes;
 using sim::World;
 
 // Two jobs of one rank in slow; `fast` slots in fast.
@@ -213,7 +213,7 @@ struct TwoJobs {
   }
   std::string trace() const { return a.violation + b.violation + "\n" + a.trace + "---\n" + b.trace; }
 
-  Cluster cluster;
+  SharedNodes cluster;
   World a, b;
 };
 

@@ -1,15 +1,12 @@
-// A simulated cluster for the reconcile kernels: an object store, nodes that run pods, sidecars that do what
-// crds/wire.h says, an MPI program that computes in lock-step, and a shell that carries outcomes out. Of the
-// operator nothing survives but what it stored, and that goes through JSON each time.
+// The simulated cluster (tests/simulated_cluster) with an object store, nodes that run pods, and a shell that applies the
+// steps of the reconcile kernels. Of the operator only what it stored survives, and that goes through JSON each time.
 //
-// While it runs it checks what must never happen: two copies of a rank running, an epoch opened that is not the
-// committed one, two pods in one slot, a computing rank's pod deleted under a running job, an epoch number used
-// twice, status.ranks and status.epoch naming different pods. The first such thing is `violation`.
+// Besides what the cluster checks, this must never happen: two pods in one slot, a computing rank's pod deleted under a
+// running job, an epoch number used twice, status.ranks and status.epoch naming different pods.
 #pragma once
 
 #include <map>
 #include <optional>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +15,7 @@
 #include "operator/reconcile/kernel/job_clocks.h"
 #include "operator/reconcile/kernel/silence.h"
 #include "operator/reconcile/kernel/waves.h"
+#include "tests/simulated_cluster/cluster.h"
 
 namespace bsp::reconcile {
 // Of a scheduler that has nothing to say.
@@ -34,49 +32,22 @@ namespace bsp::reconcile::sim {
 
 inline constexpr Duration kTick = std::chrono::milliseconds(200);
 
-enum class Process {
-  kNone,      // a target that waits
-  kStarting,  // runs, MPI_Init not passed
-  kRunning,   // in an open epoch, or opening it
-  kStopped,   // at a gate
-  kRestored,  // a copy, never continued yet
-  kEnded,
-};
+using simulated::Process;
 
-struct Pod {
-  nlohmann::json object;  // what the operator created, as far as pod_facts() reads it
-  std::string name, uid;
-  std::uint32_t rank = 0;
+struct Pod : simulated::Pod {
+  nlohmann::json object;   // what the operator created, as far as pod_facts() reads it
   std::string node;
-  bool target = false;
-  int up_at = 0;                  // tick from which it has an address, a sidecar and a bsp-init
-  int gone_at = -1;               // deleted: tick at which the object goes
-  int silent_until = 0;           // the sidecar does not answer the operator before this tick
-  int cut_off_until = 0;          // nor anybody else, and its program reaches no other
-  int app_ended_at = -1;          // tick from which the node shows the app container's end
-  bool helper = false;            // has a second container, which never ends
-  bool hangs_in_opening = false;  // of MPI, while the others come through
-  nlohmann::json stuck;           // {reason, message} of a container that can't be started; null: none
-  nlohmann::json evicted;         // {reason, message} with which the node ended the pod; null: it did not
-  Process process = Process::kNone;
-  int exit_code = 0;  // as a container runtime says it
-  bool opening = false;
-  bool dropping = false;  // of its gate
-  int stop_at = -1;
-  int transfer_at = -1;
-  std::string receives_from;
-  bool restores = false;  // what it receives, by itself
-  nlohmann::json order;   // `send` of the committed gate; null: none
-  std::map<std::uint64_t, wire::EpochPlan> prepared;
-  wire::RankStatus status;
-
-  [[nodiscard]] bool computes() const { return process == Process::kStarting || process == Process::kRunning; }
+  int app_ended_at = -1;   // tick from which the node shows the app container's end
+  int exit_code = 0;       // as a container runtime says it
+  bool helper = false;     // has a second container, which never ends
+  nlohmann::json stuck;    // {reason, message} of a container that can't be started; null: none
+  nlohmann::json evicted;  // {reason, message} with which the node ended the pod; null: it did not
 };
 
 class World;
 
 // What jobs on the same nodes share: the object with what is booked, and who holds which slot.
-struct Cluster {
+struct SharedNodes {
   Reservations reservations{.of_job = {}, .version = "1"};
   std::vector<World*> worlds;
 };
@@ -86,11 +57,11 @@ struct Options {
   std::uint32_t ranks = 2;
   std::uint32_t slow = 2, fast = 2;      // nodes of each Set, one slot each
   std::uint64_t supersteps = 1'000'000;  // then every rank exits with 0
-  Cluster* cluster = nullptr;            // that this job shares with others, which have other names
+  SharedNodes* cluster = nullptr;            // that this job shares with others, which have other names
   std::uint32_t seed = 0;                // 0: messages arrive at once; else some are late, some are lost
 };
 
-class World {
+class World : public simulated::Cluster {
  public:
   explicit World(const Options& options = {});
 
@@ -123,7 +94,6 @@ class World {
   std::string unrest();
 
   // --- What happens to it ---
-  void end_program(std::uint32_t rank, int exit_code, int signal, bool sidecar_tells = true);
   void lose_pod(const std::string& name);    // the object is gone at once
   void delete_pod(const std::string& name);  // by somebody else than the operator
   void evict(const std::string& pod);        // its node ends it
@@ -159,7 +129,6 @@ class World {
   std::optional<Hearing> everywhere;  // instead of what this job hears
   MoveCaps caps;
   bool capacity_may_come = false;
-  bool never_migratable = false;  // every committed gate is postponed
   bool removed = false;           // the job object is gone
   int conflicts = 0;              // so many of the next writes of the status fail
   int die_after_stores = -1;      // the operator dies right after so many more writes
@@ -169,7 +138,6 @@ class World {
   std::string shown_logs_of;
   bool shown_logs_complete = false;  // the container had ended by then
   bool node_reports_ends = true;
-  std::string violation, trace;
 
  private:
   struct Message {
@@ -177,28 +145,22 @@ class World {
     int life = 0;
     migrate::Action action;
   };
-  void programs();
-  void advance_pods();
-  void open_epochs();
+  void for_each_pod(const std::function<void(simulated::Pod&)>& f) override;
+  [[nodiscard]] std::uint64_t committed_epoch() const override;
+  void container_ended(simulated::Pod& pod, int code) override;
+  void start_pods();
   void operate();
   void keep(const Notices& notices);
   void do_work(const Work& work);
   void deliver(const Message& message);
-  void start_dump(Pod& pod, const nlohmann::json& send);
-  Result<nlohmann::json> answer(Pod& pod, const migrate::Action& action);
   bool store(const crds::BspJobStatus& status);
   [[nodiscard]] std::string key() const { return "default/" + job.metadata.name; }
   bool reserve(const StatusChange& change);
   void write(crds::RankMigration migration);
   void check_invariants();
-  void violate(const std::string& what);
-  void note(const std::string& what);
   nlohmann::json pod_object(const Pod& pod) const;
-  int random(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
 
   Options options_;
-  std::mt19937 random_;
-  int tick_ = 0;
   int operator_up_at_ = 0, life_ = 0;
   std::string seen_;  // version of the bookings that was decided on
   std::map<std::string, SidecarFacts> known_;
@@ -208,7 +170,7 @@ class World {
   std::uint32_t known_wave_ = 0;
   std::map<std::string, crds::RankMigration> unwritten_;  // until the operator carries something out
   std::vector<Message> messages_;
-  std::uint64_t superstep_ = 0, highest_epoch_ = 0;
+  std::uint64_t highest_epoch_ = 0;
   int uids_ = 0;
 };
 

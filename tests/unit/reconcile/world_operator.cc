@@ -42,7 +42,7 @@ Observed World::observe() {
   o.node_troubles = node_troubles;
   o.caps = caps;
   o.capacity_may_come = capacity_may_come;
-  if (Cluster* cluster = options_.cluster) {
+  if (SharedNodes* cluster = options_.cluster) {
     seen_ = cluster->reservations.version;
     o.elsewhere = moves_elsewhere(cluster->reservations, key());
     std::map<std::string, std::uint32_t> taken;
@@ -77,11 +77,8 @@ Observed World::observe() {
       if (facts.unreachable_since == SteadyTime{}) facts.unreachable_since = steady;
       continue;
     }
-    if (!facts.status || facts.status->phase != pod.status.phase) facts.phase_since = steady;
-    facts.unreachable_since = SteadyTime{};
     facts.vouchers = {};
-    facts.status = pod.status;
-    facts.completed = std::max(facts.completed, pod.status.completed);
+    migrate::note_status(facts, pod.status, steady);
   }
   for (auto& [name, facts] : known_)
     newest_ = facts.completed > newest_ ? (progress_ = steady, facts.completed) : newest_;
@@ -128,7 +125,7 @@ void World::operate() {
 }
 
 bool World::reserve(const StatusChange& change) {
-  Cluster* cluster = options_.cluster;
+  SharedNodes* cluster = options_.cluster;
   if (!cluster) return true;
   if (cluster->reservations.version != seen_) return false;
   cluster->reservations.of_job[key()] = {.uid = job.metadata.uid,

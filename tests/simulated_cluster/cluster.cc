@@ -1,0 +1,245 @@
+#include "tests/simulated_cluster/cluster.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include "base/json/fields.h"
+
+namespace bsp::simulated {
+
+using nlohmann::json;
+using wire::RankPhase;
+using wire::TransferPhase;
+
+void Cluster::note(const std::string& what) { trace += std::format("{:6} {}\n", tick_, what); }
+void Cluster::violate(const std::string& what) {
+  if (violation.empty()) violation = std::format("at tick {}: {}", tick_, what);
+  note("VIOLATION " + what);
+}
+
+Pod* Cluster::find(const std::string& name) {
+  Pod* found = nullptr;
+  for_each_pod([&](Pod& pod) {
+    if (pod.name == name) found = &pod;
+  });
+  return found;
+}
+
+std::vector<Pod*> Cluster::pods_where(const std::function<bool(const Pod&)>& f) {
+  std::vector<Pod*> pods;
+  for_each_pod([&](Pod& pod) {
+    if (f(pod)) pods.push_back(&pod);
+  });
+  return pods;
+}
+
+void Cluster::advance() {
+  pass_edge();
+  for_each_pod([&](Pod& pod) { advance_pod(pod); });
+  open_epochs();
+  check_copies();
+}
+
+void Cluster::check_copies() {
+  std::map<std::uint32_t, int> copies;
+  for_each_pod([&](Pod& pod) {
+    if (pod.computes() && ++copies[pod.rank] > 1) violate(std::format("rank {} computes twice", pod.rank));
+  });
+}
+
+// --- The program ---------------------------------------------------------------------------------------------
+// All ranks pass an edge together, as a barrier makes them; the gate is read there.
+void Cluster::pass_edge() {
+  if (tick_ < next_edge_at_) return;
+  const auto ranks =
+      pods_where([](const Pod& p) { return p.process == Process::kRunning && !p.opening && p.stop_at < 0; });
+  if (ranks.size() != program_.ranks) return;
+  for (const Pod* pod : ranks)
+    if (tick_ < pod->cut_off_until || pod->status.epoch != ranks[0]->status.epoch) return;
+  std::size_t voters = 0, held = 0;
+  bool drop = false;
+  for (Pod* pod : ranks) {
+    const bool at = pod->gate != Gate::kNone && superstep_ >= pod->status.gate_superstep;
+    const bool waits = at && pod->gate == Gate::kArmed;
+    held += waits;
+    voters += at && !waits;
+    drop |= at && pod->gate == Gate::kDropping;
+    pod->status.phase = waits ? RankPhase::kAtGate : RankPhase::kRunning;
+  }
+  if (held > 0) return;
+  if (voters > 0 && voters < ranks.size()) return violate("only some ranks vote at the gate");
+  if (voters > 0 && !drop && !never_migratable) return close_epoch(ranks);
+  for (Pod* pod : ranks) {
+    pod->status.blocked_reason = voters > 0 && !drop ? "not migratable now: an open file" : "";
+    if (voters == 0 || !drop) continue;
+    pod->gate_dropped = pod->status.gate_superstep;
+    clear_gate(*pod);
+  }
+  if (superstep_ >= program_.supersteps) {
+    for (Pod* pod : ranks) end(*pod, 0, 0, true);
+    return;
+  }
+  ++superstep_;
+  for (Pod* pod : ranks) pod->status.completed = superstep_;
+  next_edge_at_ = tick_ + random(program_.pace.superstep);
+}
+
+void Cluster::close_epoch(const std::vector<Pod*>& ranks) {
+  for (Pod* pod : ranks) {
+    pod->status.phase = RankPhase::kClosing;
+    pod->status.gate_reached_ns = stamp();
+    pod->stop_at = tick_ + random(program_.pace.close);
+  }
+}
+
+void Cluster::end(Pod& pod, int exit_code, int signal, bool reports) {
+  note(std::format("{} ends with {} signal {}", pod.name, exit_code, signal));
+  pod.process = Process::kEnded;
+  pod.opening = false;
+  pod.stop_at = -1;
+  container_ended(pod, signal ? 128 + signal : exit_code);
+  if (!reports) {
+    pod.silent_until = 1 << 30;
+    return;
+  }
+  auto& s = pod.status;
+  s.phase = RankPhase::kExited;
+  s.exit_code = signal ? -1 : exit_code;
+  s.exit_signal = signal;
+  s.init_connected = false;
+  ++s.version;
+}
+
+void Cluster::end_program(std::uint32_t rank, int exit_code, int signal, bool reports) {
+  for (Pod* pod : pods_where(
+           [&](const Pod& p) { return p.rank == rank && (p.computes() || p.process == Process::kStopped); }))
+    end(*pod, exit_code, signal, reports);
+}
+
+// --- Pods ------------------------------------------------------------------------------------------------------
+void Cluster::advance_pod(Pod& pod) {
+  if (pod.stop_at >= 0 && tick_ >= pod.stop_at) return stop(pod);
+  if (pod.transfer_at < 0 || tick_ < pod.transfer_at) return;
+  pod.transfer_at = -1;
+  auto& t = pod.status.transfer;
+  ++pod.status.version;
+  if (t.phase == TransferPhase::kDumping) return end_dump(pod);
+  if (t.phase != TransferPhase::kRestoring) return;
+  if (pod.criu_fails) {
+    t.phase = TransferPhase::kFailed;
+    t.error = "criu was killed";
+    return;
+  }
+  t.phase = TransferPhase::kRestored;
+  t.restore_ns = 60'000'000;
+  pod.process = Process::kRestored;
+  pod.status.phase = RankPhase::kStopped;
+  pod.status.mpi_initialized = true;
+}
+
+void Cluster::stop(Pod& pod) {
+  pod.stop_at = -1;
+  pod.process = Process::kStopped;
+  pod.status.phase = RankPhase::kStopped;
+  pod.status.stopped_ns = stamp();
+  ++pod.status.version;
+  const json order = std::exchange(pod.order, json());
+  if (order.is_null() || pod.gate != Gate::kCommitted || !pod.answers(tick_)) return;
+  start_dump(pod, order);
+  begin_transfer(pod, program_.pace.dump);
+}
+
+// First criu has ended, and the rest of its stream is under way; then the target has all of it.
+void Cluster::end_dump(Pod& source) {
+  auto& t = source.status.transfer;
+  const auto targets = pods_where([&](const Pod& p) {
+    return p.target && p.status.transfer.migration == t.migration && p.receives_from == source.name;
+  });
+  Pod* target = targets.empty() ? nullptr : targets.front();
+  const bool ok = !source.criu_fails && source.process == Process::kStopped && target && target->answers(tick_) &&
+                  target->process == Process::kNone && target->status.transfer.phase == TransferPhase::kReceiving;
+  if (!ok) {
+    t.phase = TransferPhase::kFailed;
+    t.error = "the stream broke";
+    return;
+  }
+  if (t.dump_ns == 0) {
+    t.dump_ns = 80'000'123;
+    return begin_transfer(source, program_.pace.stream);
+  }
+  t.phase = TransferPhase::kSent;
+  t.bytes = target->status.transfer.bytes = 50'000'000;
+  auto& received = target->status.transfer;
+  received.transfer_ns = 100'000'000;
+  received.phase = target->restores ? TransferPhase::kRestoring : TransferPhase::kReceived;
+  if (target->restores) begin_transfer(*target, program_.pace.restore);
+  ++target->status.version;
+}
+
+// An epoch opens when all ranks of its plan are in the opening.
+void Cluster::open_epochs() {
+  const auto opening = pods_where([](const Pod& p) { return p.opening && p.process == Process::kRunning; });
+  if (opening.size() != program_.ranks) return;
+  for (const Pod* pod : opening)
+    if (pod->status.epoch != opening[0]->status.epoch) return;
+  for (Pod* pod : opening) {
+    if (pod->hangs_in_opening) continue;
+    auto& s = pod->status;
+    pod->opening = false;
+    if (!s.mpi_initialized) superstep_ = 0;  // a new attempt
+    s.phase = RankPhase::kRunning;
+    s.mpi_initialized = true;
+    s.first_compute_ns = stamp();
+    ++s.version;
+  }
+}
+
+// --- Sidecars --------------------------------------------------------------------------------------------------
+Result<json> Cluster::ask(Pod& pod, std::string_view verb, const json& fields) {
+  if (verb == wire::kArmGate && pod.gate == Gate::kCommitted && pod.process == Process::kRunning)
+    violate("a gate is armed where one is committed");
+  if (verb == wire::kDiscard && pod.target && pod.computes() && committed_epoch() != pod.status.admitted_epoch)
+    violate("a computing copy is discarded");
+  Answer answer = simulated::answer(pod, verb, fields);
+  if (!answer.result) return std::move(answer.result);
+  switch (answer.effect) {
+    case Effect::kContinues: {
+      const auto epoch = count_at<std::uint64_t>(fields, "epoch");
+      if (epoch != committed_epoch())
+        violate(std::format("epoch {} is opened, and epoch {} is committed", epoch, committed_epoch()));
+      note(std::format("{} continues in epoch {}", pod.name, epoch));
+      if (pod.status.transfer.phase == TransferPhase::kDumping) pod.status.transfer = {}, pod.transfer_at = -1;
+      pod.process = Process::kRunning;
+      pod.opening = true;
+      pod.status.epoch = epoch;
+      pod.status.phase = RankPhase::kOpening;
+      break;
+    }
+    case Effect::kDumps:
+      note(pod.name + " is asked to send");
+      begin_transfer(pod, program_.pace.dump);
+      break;
+    case Effect::kRestores:
+      begin_transfer(pod, program_.pace.restore);
+      break;
+    case Effect::kNone:
+    case Effect::kDiscards:
+      break;
+  }
+  return std::move(answer.result);
+}
+
+void Cluster::restart_sidecar(Pod& pod, int down_for) {
+  note("the sidecar restarts: " + pod.name);
+  pod.silent_until = std::max(pod.silent_until, tick_ + down_for);
+  pod.order = nullptr;
+  pod.restores = false;
+  auto& t = pod.status.transfer;
+  if (t.phase != TransferPhase::kReceiving && t.phase != TransferPhase::kDumping) return;
+  t.phase = TransferPhase::kFailed;
+  t.error = "the sidecar was restarted in the middle of the stream";
+  pod.transfer_at = -1;
+}
+
+}  // namespace bsp::simulated

@@ -1,0 +1,86 @@
+// A simulated cluster: pods with sidecars, and an MPI program that computes in them in lock-step. Time is a number of
+// ticks; one seed makes one run. The operator that works on it is the test's (tests/unit/migrate, tests/unit/reconcile).
+//
+// While it runs it checks what must never happen: two copies of a rank that compute, an epoch that is opened and not
+// committed, a gate at which only some ranks vote. The first of these is `violation`.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/simulated_cluster/pod.h"
+
+namespace bsp::simulated {
+
+struct Range {
+  int low = 1, high = 1;
+};
+
+struct Pace {  // ticks
+  Range superstep, close, dump, stream, restore;
+  std::uint64_t tick_ns = 200'000'000;
+};
+
+struct ProgramOptions {
+  std::uint32_t ranks = 2;
+  std::uint64_t supersteps = 1'000'000;  // then every rank exits with 0
+  Pace pace = {};
+  std::uint64_t seed = 0;
+};
+
+class Cluster {
+ public:
+  explicit Cluster(const ProgramOptions& options) : program_(options), random_(options.seed) {}
+  virtual ~Cluster() = default;
+
+  Pod* find(const std::string& pod);
+  // The program of that rank ends, wherever it is; `reports`: its sidecar hears of it before the node does.
+  virtual void end_program(std::uint32_t rank, int exit_code, int signal, bool reports = true);
+  // It takes up what it has stored: epochs, and a checkpoint that is whole. A stream is lost, and every order.
+  void restart_sidecar(Pod& pod, int down_for);
+
+  bool never_migratable = false;  // every committed gate is postponed
+  std::string violation, trace;
+
+ protected:
+  virtual void for_each_pod(const std::function<void(Pod&)>& f) = 0;
+  [[nodiscard]] virtual std::uint64_t committed_epoch() const = 0;
+  // The node learns that the app container has ended.
+  virtual void container_ended(Pod&, int /*exit_code*/) {}
+
+  void advance();  // programs, transfers and openings by one tick
+  // What the sidecar answers, with what follows from it.
+  Result<nlohmann::json> ask(Pod& pod, std::string_view verb, const nlohmann::json& fields);
+  void end(Pod& pod, int exit_code, int signal, bool reports);
+  void violate(const std::string& what);
+  void note(const std::string& what);
+  int random(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
+  int random(const Range& range) { return range.low == range.high ? range.low : random(range.low, range.high); }
+  [[nodiscard]] std::uint64_t stamp() const {
+    return start_ns + static_cast<std::uint64_t>(tick_) * program_.pace.tick_ns;
+  }
+
+  int tick_ = 0;
+  std::uint64_t superstep_ = 0;
+  std::uint64_t start_ns = 0;
+
+ private:
+  std::vector<Pod*> pods_where(const std::function<bool(const Pod&)>& f);
+  void pass_edge();
+  void close_epoch(const std::vector<Pod*>& ranks);
+  void advance_pod(Pod& pod);
+  void stop(Pod& pod);
+  void end_dump(Pod& source);
+  void open_epochs();
+  void begin_transfer(Pod& pod, const Range& takes) { pod.transfer_at = tick_ + random(takes); }
+  void check_copies();
+
+  ProgramOptions program_;
+  std::mt19937_64 random_;
+  int next_edge_at_ = 0;
+};
+
+}  // namespace bsp::simulated

@@ -1,0 +1,174 @@
+#include "tests/simulated_cluster/pod.h"
+
+#include <format>
+
+#include "base/json/fields.h"
+
+namespace bsp::simulated {
+
+using nlohmann::json;
+using wire::RankPhase;
+using wire::TransferPhase;
+
+namespace {
+
+bool stopped(const Pod& pod) { return pod.process == Process::kStopped || pod.process == Process::kRestored; }
+
+Answer refused(ErrorCode code, std::string message) {
+  return {.result = fail(code, std::move(message)), .effect = Effect::kNone};
+}
+Answer ok(Effect effect = Effect::kNone, json fields = json::object()) {
+  return {.result = std::move(fields), .effect = effect};
+}
+
+// --- Epochs --------------------------------------------------------------------------------------------------
+Answer prepare_epoch(Pod& pod, const json& fields) {
+  auto plan = wire::epoch_plan_from_json(fields);
+  if (!plan) return {.result = std::unexpected(plan.error()), .effect = Effect::kNone};
+  auto& s = pod.status;
+  if (s.admitted_epoch != 0 && plan->epoch <= s.admitted_epoch) {
+    const auto known = pod.prepared.find(plan->epoch);
+    if (known != pod.prepared.end() && json(known->second) == fields) return ok();
+    return refused(ErrorCode::kConflict, std::format("epoch {} is open", s.admitted_epoch));
+  }
+  const std::uint64_t epoch = plan->epoch;
+  pod.prepared.insert_or_assign(epoch, std::move(*plan));
+  s.prepared_epoch = pod.prepared.rbegin()->first;
+  return ok();
+}
+
+Answer open_epoch(Pod& pod, const json& fields) {
+  const auto epoch = count_at<std::uint64_t>(fields, "epoch");
+  auto& s = pod.status;
+  if (s.admitted_epoch > epoch) return refused(ErrorCode::kConflict, "a later one is open");
+  if (s.admitted_epoch < epoch) {
+    if (s.prepared_epoch > epoch) return refused(ErrorCode::kConflict, "a later one was prepared since");
+    const auto plan = pod.prepared.find(epoch);
+    if (plan == pod.prepared.end()) return refused(ErrorCode::kNotFound, "it is not prepared");
+    if (plan->second.members.at(pod.rank).pod != pod.name) return refused(ErrorCode::kRefused, "it names another pod");
+    s.admitted_epoch = epoch;
+    clear_gate(pod);
+    pod.prepared.erase(pod.prepared.begin(), plan);
+  }
+  const bool due = (stopped(pod) && s.epoch < epoch) || pod.process == Process::kStarting;
+  return ok(due ? Effect::kContinues : Effect::kNone);
+}
+
+// --- The gate ------------------------------------------------------------------------------------------------
+Answer arm_gate(Pod& pod, std::uint64_t superstep) {
+  if (superstep == 0) return refused(ErrorCode::kInvalid, "a gate needs a superstep of at least 1");
+  if (pod.process == Process::kEnded) return refused(ErrorCode::kRefused, "the program has ended");
+  if (pod.gate == Gate::kCommitted || pod.gate == Gate::kDropping) return refused(ErrorCode::kConflict, "committed");
+  pod.gate = Gate::kArmed;
+  pod.status.gate_superstep = superstep;
+  const std::uint64_t completed = pod.status.completed;
+  return ok(Effect::kNone, {{"completed", completed}, {"late", completed >= superstep}});
+}
+
+Answer commit_gate(Pod& pod, std::uint64_t superstep, const json& fields) {
+  auto& s = pod.status;
+  if (pod.gate == Gate::kNone && superstep > s.completed) {  // the arm was lost
+    pod.gate = Gate::kArmed;
+    s.gate_superstep = superstep;
+  }
+  if (pod.gate == Gate::kNone || s.gate_superstep != superstep) return refused(ErrorCode::kConflict, "no such gate");
+  if (pod.gate == Gate::kDropping) return refused(ErrorCode::kConflict, "it is being dropped");
+  pod.gate = Gate::kCommitted;
+  s.gate_committed = true;
+  pod.order = pod.forgetful ? json() : part_at(fields, "send");
+  return ok();
+}
+
+Answer cancel_gate(Pod& pod, std::uint64_t superstep) {
+  if (superstep != 0 && pod.status.gate_superstep != superstep) return ok();
+  if (pod.gate == Gate::kCommitted)
+    pod.gate = Gate::kDropping;
+  else if (pod.gate == Gate::kArmed)
+    clear_gate(pod);
+  return ok();
+}
+
+// --- The checkpoint --------------------------------------------------------------------------------------------
+Answer receive(Pod& pod, const json& fields) {
+  auto& t = pod.status.transfer;
+  const std::string migration = text_at(fields, "migration"), from = text_at(fields, "from_pod");
+  if (t.phase != TransferPhase::kIdle && t.phase != TransferPhase::kFailed) {
+    const bool source = t.phase == TransferPhase::kDumping || t.phase == TransferPhase::kSent;
+    if (!source && t.migration == migration && pod.receives_from == from) return ok();
+    return refused(ErrorCode::kConflict, std::format("this pod takes part in migration {}", t.migration));
+  }
+  pod.receives_from = from;
+  pod.restores = !pod.forgetful && flag_at(fields, "restore", false);
+  t = {};
+  t.migration = migration;
+  t.phase = TransferPhase::kReceiving;
+  return ok();
+}
+
+Answer send(Pod& pod, const json& fields) {
+  const auto& t = pod.status.transfer;
+  const bool under_way = t.migration == text_at(fields, "migration") &&
+                         (t.phase == TransferPhase::kDumping || t.phase == TransferPhase::kSent);
+  if (under_way) return ok();
+  if (!stopped(pod)) return refused(ErrorCode::kConflict, "the program is not stopped at a gate");
+  start_dump(pod, fields);
+  return ok(Effect::kDumps);
+}
+
+Answer restore(Pod& pod, const json& fields) {
+  auto& t = pod.status.transfer;
+  const bool same = t.migration == text_at(fields, "migration");
+  if (same && (t.phase == TransferPhase::kRestoring || t.phase == TransferPhase::kRestored)) return ok();
+  if (!same || t.phase != TransferPhase::kReceived) return refused(ErrorCode::kConflict, "nothing was received");
+  t.phase = TransferPhase::kRestoring;
+  return ok(Effect::kRestores);
+}
+
+Answer discard(Pod& pod, const json& fields) {
+  auto& t = pod.status.transfer;
+  if (t.migration != text_at(fields, "migration")) return ok();
+  const bool copy = t.phase == TransferPhase::kRestored || t.phase == TransferPhase::kRestoring;
+  if (copy && pod.computes()) return refused(ErrorCode::kConflict, "the copy has been continued here");
+  t = {};
+  pod.receives_from.clear();
+  pod.transfer_at = -1;
+  if (copy) {
+    pod.process = Process::kNone;
+    pod.status.phase = RankPhase::kWaiting;
+  }
+  return ok(Effect::kDiscards);
+}
+
+}  // namespace
+
+void clear_gate(Pod& pod) {
+  pod.gate = Gate::kNone;
+  pod.status.gate_superstep = 0;
+  pod.status.gate_committed = false;
+  pod.order = nullptr;
+}
+
+void start_dump(Pod& pod, const json& send) {
+  auto& t = pod.status.transfer;
+  t = {};
+  t.migration = text_at(send, "migration");
+  t.phase = TransferPhase::kDumping;
+}
+
+Answer answer(Pod& pod, std::string_view verb, const json& fields) {
+  const auto superstep = count_at<std::uint64_t>(fields, "superstep");
+  ++pod.status.version;
+  if (verb == wire::kStatus) return ok(Effect::kNone, json(pod.status));
+  if (verb == wire::kPrepareEpoch) return prepare_epoch(pod, fields);
+  if (verb == wire::kOpenEpoch) return open_epoch(pod, fields);
+  if (verb == wire::kArmGate) return arm_gate(pod, superstep);
+  if (verb == wire::kCommitGate) return commit_gate(pod, superstep, fields);
+  if (verb == wire::kCancelGate) return cancel_gate(pod, superstep);
+  if (verb == wire::kReceive) return receive(pod, fields);
+  if (verb == wire::kSend) return send(pod, fields);
+  if (verb == wire::kRestore) return restore(pod, fields);
+  if (verb == wire::kDiscard) return discard(pod, fields);
+  return refused(ErrorCode::kInvalid, std::format("there is no verb \"{}\"", verb));
+}
+
+}  // namespace bsp::simulated

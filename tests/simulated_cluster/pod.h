@@ -1,0 +1,70 @@
+// One pod of the simulated cluster: the process in it, and a sidecar that answers the verbs of crds/wire.h as the real one
+// does. tests/unit/sidecar/simulated_test.cc holds one against the other.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "crds/wire.h"
+
+namespace bsp::simulated {
+
+enum class Process {
+  kNone,      // a target that waits
+  kStarting,  // runs, MPI_Init not reached
+  kRunning,   // in an open epoch, or opening it
+  kStopped,   // at a gate
+  kRestored,  // a copy that has never been continued
+  kEnded,
+};
+
+enum class Gate { kNone, kArmed, kCommitted, kDropping };  // BSP_GATE_… of the ring
+
+struct Pod {
+  // --- The pod, as the API shows it ---
+  std::string name, uid;
+  std::uint32_t rank = 0;
+  bool target = false;
+  int up_at = 0;          // tick from which it has an address, a sidecar and a bsp-init
+  int gone_at = -1;       // deleted: tick at which the object goes
+  int silent_until = 0;   // the sidecar does not answer the operator before this tick
+  int cut_off_until = 0;  // nor anyone else, and its program reaches no other
+  // --- Its process ---
+  Process process = Process::kNone;
+  bool opening = false;           // of an epoch, by MPI
+  bool hangs_in_opening = false;  // while the others come through
+  int stop_at = -1;               // it closes its epoch until then
+  bool criu_fails = false;        // is killed at its next dump or restore
+  // --- Its sidecar ---
+  Gate gate = Gate::kNone;
+  std::uint64_t gate_dropped = 0;  // superstep of the gate that the ranks dropped last
+  bool forgetful = false;          // as one that is restarted between an order and its execution
+  nlohmann::json order;            // `send` of the committed gate; null: none
+  std::string receives_from;
+  bool restores = false;  // what it receives, without being asked again
+  int transfer_at = -1;   // the next phase of its transfer
+  std::map<std::uint64_t, wire::EpochPlan> prepared;
+  wire::RankStatus status;
+
+  [[nodiscard]] bool computes() const { return process == Process::kStarting || process == Process::kRunning; }
+  [[nodiscard]] bool answers(int tick) const { return gone_at < 0 && tick >= up_at && tick >= silent_until; }
+};
+
+// What happens to the process by a verb that was accepted; its duration is the cluster's.
+enum class Effect { kNone, kContinues, kDumps, kRestores, kDiscards };
+
+struct Answer {
+  Result<nlohmann::json> result;
+  Effect effect = Effect::kNone;
+};
+
+Answer answer(Pod& pod, std::string_view verb, const nlohmann::json& fields);
+
+// Begins the transfer that the fields of `send` describe.
+void start_dump(Pod& pod, const nlohmann::json& send);
+void clear_gate(Pod& pod);
+
+}  // namespace bsp::simulated

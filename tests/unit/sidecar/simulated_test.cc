@@ -1,0 +1,295 @@
+// The sidecar of the simulated cluster against the real one: both are asked the same, in the same order, and must answer
+// alike and show the same status. This test plays the program (through the ring) and bsp-init (on the control socket).
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <format>
+#include <fstream>
+
+#include "crds/names.h"
+#include "sidecar/agent/sidecar.h"
+#include "sidecar/control/messages.h"
+#include "sidecar/ring/ring_access.h"
+#include "tests/simulated_cluster/pod.h"
+#include "tests/unit/net/link_world.h"
+
+namespace bsp {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using simulated::Process;
+
+constexpr const char* kPod = "job-r0-g0";
+
+// The real sidecar, on a loop of its own.
+class RealSidecar {
+ public:
+  RealSidecar() : directory_(new_directory()) {
+    std::filesystem::create_directories(directory_ / "run");
+    const net::Credentials credentials = ca_.credentials(kPod);
+    write("ca.pem", credentials.ca);
+    write("cert.pem", credentials.certificate);
+    write("key.pem", credentials.key);
+    sidecar_ = sidecar::Sidecar::start(loop_, {.job = "job",
+                                               .job_uid = "uid",
+                                               .rank = 0,
+                                               .ranks = 1,
+                                               .pod = kPod,
+                                               .listen = "127.0.0.1:0",
+                                               .liveness = "",
+                                               .tls_dir = directory_,
+                                               .run_dir = directory_ / "run"})
+                   .value();
+    map_ring();
+    thread_ = std::thread([this] { loop_.run(); });
+    link_ = std::make_unique<net::Link>(ca_.context(std::string(names::kOperatorIdentity)),
+                                        net::Peer{std::format("127.0.0.1:{}", sidecar_->port()), kPod});
+  }
+  ~RealSidecar() {
+    link_.reset();
+    std::promise<void> gone;
+    loop_.post([&] {
+      sidecar_.reset();
+      gone.set_value();
+    });
+    gone.get_future().wait();
+    loop_.stop();
+    thread_.join();
+    ::munmap(ring_, sizeof *ring_);
+    std::filesystem::remove_all(directory_);
+  }
+
+  Result<json> ask(const char* verb, const json& fields) {
+    return link_->call(verb, fields, 10s).transform([](const net::Answer& answer) { return answer.header; });
+  }
+  wire::RankStatus status() { return wire::rank_status_from_json(ask(wire::kStatus, json::object()).value()).value(); }
+  bsp_ring& ring() { return *ring_; }
+
+  void connect_init(const control::Hello& hello) {
+    init_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = directory_ / "run" / "control";
+    std::memcpy(address.sun_path, path.c_str(), path.size());
+    ASSERT_EQ(::connect(init_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << path;
+    say(hello);
+  }
+  template <class T>
+  void say(const T& message) {
+    ASSERT_TRUE(control::send(init_.get(), control::packet_of(message)));
+  }
+  // What was said on the control socket takes its way.
+  void wait_until(const std::function<bool(const wire::RankStatus&)>& holds) {
+    const auto limit = std::chrono::steady_clock::now() + 30s;
+    while (!holds(status()))
+      ASSERT_LT(std::chrono::steady_clock::now(), limit) << json(status()).dump();
+  }
+
+ private:
+  // PMIx sets TMPDIR for its own use.
+  static std::filesystem::path new_directory() {
+    char name[] = "/tmp/bsp-simulated-XXXXXX";
+    return ::mkdtemp(name);
+  }
+  void write(const char* name, const std::string& text) { std::ofstream(directory_ / name) << text; }
+  void map_ring() {
+    const Fd file(::open((directory_ / "run" / "ring").c_str(), O_RDWR | O_CLOEXEC));
+    ring_ = static_cast<bsp_ring*>(
+        ::mmap(nullptr, sizeof *ring_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
+  }
+
+  std::filesystem::path directory_;
+  net::Ca ca_;
+  net::Loop loop_;
+  std::unique_ptr<sidecar::Sidecar> sidecar_;
+  bsp_ring* ring_ = nullptr;
+  std::thread thread_;
+  std::unique_ptr<net::Link> link_;
+  Fd init_;
+};
+
+wire::EpochPlan plan(std::uint64_t epoch, const std::string& pod = kPod) {
+  return {.epoch = epoch,
+          .pmix_namespace = std::format("uid-e{}", epoch),
+          .sets = {"slow"},
+          .members = {{.rank = 0, .pod = pod, .pod_uid = "u", .address = "127.0.0.1:1", .set = 0}}};
+}
+
+class Simulated : public testing::Test {
+ protected:
+  Simulated() {
+    pod_.name = kPod;
+    pod_.status.pod = kPod;
+  }
+
+  // Asks both and compares answers and, unless the process is now to change, statuses. "ok", or the error's code.
+  std::string ask(const char* verb, const json& fields) {
+    const auto real = real_.ask(verb, fields);
+    const auto simulated = simulated::answer(pod_, verb, fields);
+    const auto what = [](const Result<json>& answer) {
+      return answer ? std::string("ok") : std::format("{}{}", to_string(answer.error().code), answer.error().retryable ? ", retryable" : "");
+    };
+    EXPECT_EQ(what(real), what(simulated.result)) << verb << ' ' << fields.dump()
+                                                  << (real ? "" : ": " + real.error().message);
+    if (real && simulated.result) {
+      for (const auto& [name, value] : simulated.result->items()) EXPECT_EQ((*real)[name], value) << verb << ' ' << name;
+    }
+    if (simulated.effect == simulated::Effect::kNone) compare(verb);
+    return what(real);
+  }
+  void compare(const char* after) {
+    const auto seen = [](const wire::RankStatus& s) {
+      return json{{"phase", to_string(s.phase)},          {"init", s.init_connected},
+                  {"epoch", s.epoch},                     {"prepared", s.prepared_epoch},
+                  {"admitted", s.admitted_epoch},         {"completed", s.completed},
+                  {"gate", s.gate_superstep},             {"committed", s.gate_committed},
+                  {"migration", s.transfer.migration},    {"transfer", to_string(s.transfer.phase)}};
+    };
+    EXPECT_EQ(seen(real_.status()), seen(pod_.status)) << "after " << after;
+  }
+
+  // --- The program, in both ---
+  void start_program() {
+    real_.connect_init({.uid = ::getuid(), .gid = ::getgid(), .pid = 7, .state = control::ProgramState::kRunning});
+    real_.wait_until([](const auto& s) { return s.init_connected; });
+    pod_.process = Process::kStarting;
+    pod_.status.init_connected = true;
+    pod_.status.phase = wire::RankPhase::kStarting;
+    compare("the start");
+  }
+  void run_in(std::uint64_t epoch) {
+    real_.say(control::Running{.pid = 7});
+    BSP_RING_STORE(real_.ring().epoch, epoch);
+    BSP_RING_STORE(real_.ring().opened_ns, std::uint64_t{1});
+    BSP_RING_STORE(real_.ring().state, static_cast<std::uint32_t>(BSP_RANK_RUNNING));
+    real_.wait_until([](const auto& s) { return s.phase == wire::RankPhase::kRunning; });
+    pod_.process = Process::kRunning;
+    pod_.status.epoch = epoch;
+    pod_.status.phase = wire::RankPhase::kRunning;
+    compare("the opening");
+  }
+  void complete(std::uint64_t superstep) {
+    BSP_RING_STORE_SEQ(real_.ring().completed, superstep);
+    pod_.status.completed = superstep;
+    compare("a superstep");
+  }
+  void drop_gate() {
+    BSP_RING_STORE_SEQ(real_.ring().gate_dropped, pod_.status.gate_superstep);
+    pod_.gate_dropped = pod_.status.gate_superstep;
+    clear_gate(pod_);
+    compare("the drop");
+  }
+  void stop() {
+    BSP_RING_STORE(real_.ring().state, static_cast<std::uint32_t>(BSP_RANK_CLOSING));
+    real_.say(control::Stopped{.pid = 7});
+    real_.wait_until([](const auto& s) { return s.phase == wire::RankPhase::kStopped; });
+    pod_.process = Process::kStopped;
+    pod_.status.phase = wire::RankPhase::kStopped;
+    compare("the stop");
+  }
+
+  RealSidecar real_;
+  simulated::Pod pod_;
+};
+
+TEST_F(Simulated, AnswersLikeTheSidecarOfARankThroughItsEpochs) {
+  start_program();
+  EXPECT_EQ(ask("openEpoch", {{"epoch", 1}}), "NotFound");
+  EXPECT_EQ(ask("prepareEpoch", json(plan(1))), "ok");
+  EXPECT_EQ(ask("prepareEpoch", json(plan(1))), "ok");
+  EXPECT_EQ(ask("openEpoch", {{"epoch", 1}}), "ok");
+  run_in(1);
+  EXPECT_EQ(ask("openEpoch", {{"epoch", 1}}), "ok");
+  EXPECT_EQ(ask("prepareEpoch", json(plan(1))), "ok");
+  EXPECT_EQ(ask("prepareEpoch", json(plan(1, "another"))), "Conflict");
+  complete(5);
+  ask("commitGate", {{"superstep", 8}});
+  complete(8);
+  stop();
+  EXPECT_EQ(ask("prepareEpoch", json(plan(2))), "ok");
+  EXPECT_EQ(ask("prepareEpoch", json(plan(3))), "ok");
+  EXPECT_EQ(ask("openEpoch", {{"epoch", 2}}), "Conflict") << "a later one was prepared since";
+  EXPECT_EQ(ask("openEpoch", {{"epoch", 3}}), "ok");
+  run_in(3);
+  EXPECT_EQ(ask("openEpoch", {{"epoch", 1}}), "Conflict");
+  EXPECT_EQ(ask("openEpoch", {{"epoch", 2}}), "Conflict");
+}
+
+TEST_F(Simulated, AnswersLikeTheSidecarOfARankAtItsGates) {
+  start_program();
+  ask("prepareEpoch", json(plan(1)));
+  ask("openEpoch", {{"epoch", 1}});
+  run_in(1);
+  complete(5);
+  EXPECT_EQ(ask("armGate", {{"superstep", 0}}), "Invalid");
+  EXPECT_EQ(ask("armGate", {{"superstep", 8}}), "ok");
+  EXPECT_EQ(ask("armGate", {{"superstep", 5}}), "ok") << "late, and armed all the same";
+  EXPECT_EQ(ask("cancelGate", {{"superstep", 8}}), "ok") << "of another gate";
+  EXPECT_EQ(ask("cancelGate", {{"superstep", 5}}), "ok");
+  EXPECT_EQ(ask("commitGate", {{"superstep", 4}}), "Conflict") << "passed, and never armed";
+  EXPECT_EQ(ask("commitGate", {{"superstep", 9}}), "ok") << "the arm was lost";
+  EXPECT_EQ(ask("commitGate", {{"superstep", 9}}), "ok");
+  EXPECT_EQ(ask("armGate", {{"superstep", 9}}), "Conflict");
+  EXPECT_EQ(ask("commitGate", {{"superstep", 10}}), "Conflict");
+  EXPECT_EQ(ask("cancelGate", {{"superstep", 9}}), "ok");
+  EXPECT_EQ(ask("commitGate", {{"superstep", 9}}), "Conflict") << "it is being dropped";
+  EXPECT_EQ(ask("armGate", {{"superstep", 12}}), "Conflict");
+  complete(9);
+  drop_gate();
+  EXPECT_EQ(ask("armGate", {{"superstep", 12}}), "ok");
+  EXPECT_EQ(ask("commitGate", {{"superstep", 12}}), "ok");
+  EXPECT_EQ(ask("send", {{"migration", "m"}, {"to_pod", "t"}, {"to_address", "127.0.0.1:1"}}), "Conflict");
+  complete(12);
+  stop();
+  EXPECT_EQ(ask("commitGate", {{"superstep", 12}}), "ok");
+}
+
+TEST_F(Simulated, AnswersLikeTheSidecarOfATarget) {
+  real_.connect_init({.mode = control::Mode::kRestore,
+                      .uid = ::getuid(),
+                      .gid = ::getgid(),
+                      .state = control::ProgramState::kWaiting});
+  real_.wait_until([](const auto& s) { return s.init_connected; });
+  pod_.target = true;
+  pod_.status.init_connected = true;
+  compare("the start");
+  EXPECT_EQ(ask("restore", {{"migration", "m1"}}), "Conflict");
+  EXPECT_EQ(ask("discard", {{"migration", "m1"}}), "ok");
+  EXPECT_EQ(ask("receive", {{"migration", "m1"}, {"from_pod", "source"}, {"restore", true}}), "ok");
+  EXPECT_EQ(ask("receive", {{"migration", "m1"}, {"from_pod", "source"}, {"restore", true}}), "ok");
+  EXPECT_EQ(ask("receive", {{"migration", "m1"}, {"from_pod", "other"}}), "Conflict");
+  EXPECT_EQ(ask("receive", {{"migration", "m2"}, {"from_pod", "source"}}), "Conflict");
+  EXPECT_EQ(ask("restore", {{"migration", "m1"}}), "Conflict");
+  EXPECT_EQ(ask("send", {{"migration", "m1"}, {"to_pod", "t"}, {"to_address", "127.0.0.1:1"}}), "Conflict");
+  EXPECT_EQ(ask("discard", {{"migration", "m2"}}), "ok");
+  EXPECT_EQ(ask("prepareEpoch", json(plan(4, "another"))), "ok");
+  EXPECT_EQ(ask("openEpoch", {{"epoch", 4}}), "Refused");
+  pod_.receives_from = "source";
+  const auto real = real_.ask("discard", {{"migration", "m1"}});
+  EXPECT_TRUE(real && simulated::answer(pod_, "discard", {{"migration", "m1"}}).result);
+  compare("discard");
+  EXPECT_EQ(ask("receive", {{"migration", "m2"}, {"from_pod", "source"}}), "ok");
+  EXPECT_EQ(ask("noSuchVerb", json::object()), "Invalid");
+}
+
+TEST_F(Simulated, AnswersLikeTheSidecarOfAProgramThatHasEnded) {
+  start_program();
+  real_.say(control::Exited{.code = 3});
+  real_.wait_until([](const auto& s) { return s.phase == wire::RankPhase::kExited; });
+  pod_.process = Process::kEnded;
+  pod_.status.phase = wire::RankPhase::kExited;
+  compare("the end");
+  EXPECT_EQ(ask("armGate", {{"superstep", 8}}), "Refused");
+  EXPECT_EQ(ask("cancelGate", {{"superstep", 8}}), "ok");
+  EXPECT_EQ(ask("send", {{"migration", "m"}, {"to_pod", "t"}, {"to_address", "127.0.0.1:1"}}), "Conflict");
+}
+
+}  // namespace
+}  // namespace bsp
