@@ -224,7 +224,6 @@ Result<json> Cluster::ask(Pod& pod, std::string_view verb, const json& fields) {
       begin_transfer(pod, program_.pace.restore);
       break;
     case Effect::kNone:
-    case Effect::kDiscards:
       break;
   }
   return std::move(answer.result);

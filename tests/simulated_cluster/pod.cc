@@ -136,7 +136,7 @@ Answer discard(Pod& pod, const json& fields) {
     pod.process = Process::kNone;
     pod.status.phase = RankPhase::kWaiting;
   }
-  return ok(Effect::kDiscards);
+  return ok();
 }
 
 }  // namespace

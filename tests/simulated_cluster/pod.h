@@ -54,7 +54,7 @@ struct Pod {
 };
 
 // What happens to the process by a verb that was accepted; its duration is the cluster's.
-enum class Effect { kNone, kContinues, kDumps, kRestores, kDiscards };
+enum class Effect { kNone, kContinues, kDumps, kRestores };
 
 struct Answer {
   Result<nlohmann::json> result;

@@ -263,6 +263,7 @@ TEST(Waves, AGateThatNobodyRemembersIsTakenBack) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   for (int i = 0; i < 5; ++i) w.tick();
+  w.pod_of(1)->gate = simulated::Gate::kArmed;
   w.pod_of(1)->status.gate_superstep = w.pod_of(1)->status.completed + 1;
   expect_goes_on(w);
 }
