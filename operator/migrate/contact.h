@@ -1,9 +1,9 @@
-// How long this operator has had to do with a wave in each of its phases: what its limits are counted on.
+// How long this operator has known a wave in each of its phases: what its limits count.
 //
-// A wave is stored with the times at which its phases began, but by the clock of whichever operator was leader then, and
-// nobody may have looked since. So a limit begins when this leader meets the wave in that phase, on this process' steady
-// clock, and time in which it did not look (it was stopped, or a write took long) does not count: whatever a phase waits
-// for was asked for before the phase is given up.
+// A wave is stored with the times at which its phases began, but on the clock of whichever operator was leader then, and it
+// may have been without an operator since. So a limit begins when this leader first sees the wave in that phase, on this
+// process' steady clock. Time in which it did not reconcile (it was stopped, or a write took long) does not count: whatever
+// a phase waits for was asked for before the wave gives up.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@ namespace bsp::migrate {
 
 class Contact {
  public:
-  // To be called at each look with the wave that is stored; null: none.
-  void look(const Wave* wave, SteadyTime now);
+  // Call it in each reconcile, with the wave that is stored; null: none.
+  void note(const Wave* wave, SteadyTime now);
   [[nodiscard]] const std::map<Phase, SteadyTime>& since() const { return since_; }
 
  private:

@@ -1,4 +1,4 @@
-// Inside of step(): the questions asked of a view and the actions that answer them. Not for others.
+// The inside of step(): questions about a view, and the actions that follow. Private to this module.
 #pragma once
 
 #include <functional>
@@ -39,20 +39,21 @@ class Machine {
   void give_up(std::string reason, std::string message, std::optional<std::uint32_t> rank = {});
   void measure();  // fills pause and bytes
 
-  // --- Troubles; true: answered ---
-  bool give_up_if_troubled();  // before the commit: rank gone -> Failed, anything else -> RollingBack
+  // --- What ends the wave; true: it does ---
+  bool give_up_if_needed();  // before the commit: rank gone -> Failed, anything else -> RollingBack
   bool fail_if_member_lost();
   bool fail_if_job_ends(Phase since, Duration limit);  // and the limit is over
-  void tell_delay(Phase since, Duration limit);
+  void note_delay(Phase since, Duration limit);
   bool go_back_from_lost_target();
-  [[nodiscard]] std::string admitted() const;  // which rank can't go back, since it was let into the next epoch
+  [[nodiscard]] std::string admitted()
+      const;  // the rank that was admitted to the next epoch, so can't go back; "": none
   bool overdue(Phase since, Duration limit);
 
   // --- The gate ---
   void set_gate();
   void arm_gate();
   void commit_gate();
-  bool cancel_gate();  // true: every sidecar has taken it back
+  bool cancel_gate();  // true: every sidecar has cancelled it
   void add_sidecar_failures();
   bool settle_gate();  // rolling back: true once it is known whether the ranks stop or not
 
@@ -94,7 +95,7 @@ class Machine {
 
   const Wave& wave_;
   const View& view_;
-  Time now_;  // to be stored, and nothing else
+  Time now_;  // only to be stored
   const Limits& limits_;
   std::optional<wire::EpochPlan> back_;
   WaveChange next_;

@@ -23,14 +23,14 @@ void Machine::rolling_back() {
         if (discarded) enter(Phase::kRolledBack);
         return;
       }
-      // All ranks stand stopped: the old epoch is closed, so going back takes an epoch of its own.
+      // All ranks are stopped and the old epoch is closed, so going back takes a further epoch.
       if (commit_rollback(discarded)) return;
     }
   }
-  // Ranks that run on, or that wait for nothing but the next superstep, may take all the time they need.
+  // Ranks that run, or only wait for their next superstep, have no limit.
   const bool stands_still = first_stop().has_value() || wave_.gate.state == GateState::kCancelling;
   if (!stands_still || changed_) return;
-  if (!fail_if_job_ends(Phase::kRollingBack, limits_.rollback)) tell_delay(Phase::kRollingBack, limits_.rollback);
+  if (!fail_if_job_ends(Phase::kRollingBack, limits_.rollback)) note_delay(Phase::kRollingBack, limits_.rollback);
 }
 
 bool Machine::commit_rollback(bool discarded) {
@@ -47,7 +47,7 @@ bool Machine::commit_rollback(bool discarded) {
 //   the copy's end is certain               or it and its source might compute
 //   no other rank was let into the epoch    its process would be in the midst of MPI's opening, which can't be undone
 //
-// True: answered, or to be waited for.
+// True: the wave goes back, or waits.
 bool Machine::go_back_from_lost_target() {
   std::string why;
   bool certain = true, hopeless = false;
@@ -70,11 +70,11 @@ bool Machine::go_back_from_lost_target() {
   });
   if (!sources_are_there) return false;
   if (certain) roll_back("TargetLost", why);
-  return true;  // else its kubelet is about to say that it has ended
+  return true;  // else wait for its kubelet to report the end
 }
 
-// True: answered. Whoever has prepared the further epoch opens the one before no more (sidecar/agent/epochs.cc), so what a
-// sidecar says with that is final.
+// True: the step is decided. A sidecar that has prepared the further epoch no longer opens the one before
+// (sidecar/agent/epochs.cc), so what it then reports is final.
 bool Machine::take_back_commit() {
   if (const std::string who = admitted(); !who.empty()) {
     give_up("RankLost", std::format("{}; its source can't go on instead: {}", wave_.message, who),
@@ -84,15 +84,15 @@ bool Machine::take_back_commit() {
   return commit_rollback(targets_discarded()) || changed_;
 }
 
-// The last word of a wave that nothing else ends: that a rank takes its time is no reason, and silence is none either.
+// Nothing else ends such a wave: neither a rank that takes long nor silence is a reason.
 bool Machine::fail_if_job_ends(Phase since, Duration limit) {
   if (!view_.job_ends || !past(since, limit)) return false;
   give_up("Cancelled", view_.cancelled);
   return true;
 }
 
-// And again when others are waited for, or what they do has changed.
-void Machine::tell_delay(Phase since, Duration limit) {
+// Again whenever the ranks that it waits for, or their phases, have changed.
+void Machine::note_delay(Phase since, Duration limit) {
   if (!past(since, limit)) return;
   const std::string who = not_running();
   if (who.empty()) return;
@@ -112,7 +112,7 @@ std::string Machine::admitted() const {
   return "";
 }
 
-// A connection that broke is told at once; that the kernel had killed the other end comes by way of its node, later.
+// A broken connection is reported at once; that the kernel had killed the other end is reported by its node, later.
 void Machine::add_sidecar_failures() {
   for (const Move& move : wave_.moves)
     for (const std::string* name : {&move.source_pod, &move.target_pod}) {
@@ -144,17 +144,17 @@ bool Machine::settle_gate() {
       return false;
     case GateState::kDropping: {
       if (all_stopped()) return true;
-      // Nobody passes another edge once a rank has finished: no gate will be reached any more.
+      // No rank passes another edge once one has finished, so the gate won't be reached.
       bool dropped = anyone_finished() && !first_stop();
       if (!dropped) {
-        // All must know of the gate before any votes to drop it, or they would not meet in one vote.
+        // Every rank must have the committed gate before any votes to drop it, or not all would take part in one vote.
         dropped = true;
         commit_gate();
         for_each_member([&](const wire::Member&, const PodView& pod) {
           const std::uint64_t p = wave_.gate.superstep;
-          const bool told = pod.done.contains({ActionKind::kCancelGate, p});
-          if (!told && pod.done.contains({ActionKind::kCommitGate, p})) act(Action::cancel_gate(name_of(pod), p));
-          dropped &= told && pod.status && pod.status->gate_superstep == 0 &&
+          const bool cancelled = pod.done.contains({ActionKind::kCancelGate, p});
+          if (!cancelled && pod.done.contains({ActionKind::kCommitGate, p})) act(Action::cancel_gate(name_of(pod), p));
+          dropped &= cancelled && pod.status && pod.status->gate_superstep == 0 &&
                      pod.status->phase != wire::RankPhase::kStopped && pod.status->phase != wire::RankPhase::kClosing;
         });
       }
@@ -167,8 +167,8 @@ bool Machine::settle_gate() {
   return false;
 }
 
-// True once no target can hold a copy. A target that doesn't answer is deleted and waited for. Before the commit not
-// for ever: its copy is stopped, only an epoch that names its pod could continue it, and none will. After it one does.
+// True once no target can hold a copy. A target that doesn't answer is deleted, and the wave waits for its end: before the
+// commit only for a while, since its copy is stopped and no epoch will name its pod; after it without a limit.
 bool Machine::targets_discarded() {
   bool all = true;
   for (std::size_t i = 0; i < wave_.moves.size(); ++i) {
@@ -185,7 +185,7 @@ bool Machine::targets_discarded() {
                        target->status->phase == wire::RankPhase::kWaiting &&
                        (target->status->transfer.phase == wire::TransferPhase::kIdle || !transfers(*target, move));
     if (clean) continue;
-    // One that was let into the committed epoch may have gone on: that can't be taken back.
+    // A copy that was admitted to the committed epoch may have continued, which can't be undone.
     const bool went_on = committed_next() && target->status && target->status->admitted_epoch >= wave_.next_epoch;
     const bool asks = !went_on && target->answers() && !target->lost() && !past(Phase::kRollingBack, limits_.discard);
     if (asks)

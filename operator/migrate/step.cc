@@ -52,8 +52,8 @@ Step one_step(const Wave& wave, const View& view, Time now, const Limits& limits
 
 Step step(const Wave& wave, const View& view, Time now, const Limits& limits) {
   Step s = one_step(wave, view, now, limits);
-  // A change after which nothing has to be asked of anybody needs no write of its own: while the ranks stand still,
-  // each would cost them its time. What a commit changes is seen only when it is stored.
+  // A change after which no verb is needed takes no write of its own: while the ranks stand still, each write costs them
+  // time. What a commit changes shows only once it is stored.
   for (;;) {
     const WaveChange* change = s.change();
     if (!change || change->commit || is_finished(change->wave)) return s;
@@ -65,7 +65,7 @@ Step step(const Wave& wave, const View& view, Time now, const Limits& limits) {
 
 // --- Preparing: targets are created and warm while the job runs on ------------------------------------
 void Machine::preparing() {
-  if (give_up_if_troubled()) return;
+  if (give_up_if_needed()) return;
   if (past(Phase::kPreparing, limits_.prepare))
     return roll_back("PrepareTimeout", "the target pods were not ready in time: " + missing_targets());
 
@@ -98,7 +98,7 @@ void Machine::preparing() {
 
 // --- Pausing: a superstep ahead of every rank, agreed in two phases, then everyone stops ---------------
 void Machine::pausing() {
-  if (give_up_if_troubled()) return;
+  if (give_up_if_needed()) return;
   if (anyone_finished()) return roll_back("ProgramFinished", "the program ended before the superstep of the gate");
   prepare(next_plan(wave_, view_.epoch));  // again, should a sidecar have been restarted
   targets_receive();
@@ -134,15 +134,15 @@ void Machine::set_gate() {
     return roll_back("GateTooLate", std::format("in {} attempts no superstep was far enough ahead of "
                                                 "all ranks",
                                                 wave_.gate.attempt));
-  // P must still be ahead of everyone when the verdict arrives: two round trips to all sidecars, and
-  // twice as far after every attempt that was late.
+  // P must still be ahead of every rank when the verdict arrives: two round trips to all sidecars, doubled after each
+  // attempt that was late.
   const double margin = (4 * view_.round_trip_seconds + 0.010) * std::ldexp(1.0, wave_.gate.attempt);
-  // Of a rank that has reported no superstep yet nobody knows the pace: it may be a slow one, so P is near at first.
+  // A rank that hasn't reported may be slow, so the first gate is close by.
   const double unknown = wave_.gate.attempt == 0 ? 0 : std::ldexp(8.0, wave_.gate.attempt);
   const double lead = view_.superstep_seconds > 0 ? margin / view_.superstep_seconds : unknown;
   std::uint64_t newest = 0;
   for_each_member([&](const wire::Member&, const PodView& pod) {
-    // Since we have heard of it the rank has gone on; reports come at least once a second.
+    // The rank has gone on since its last report; there is one a second at least.
     const double age =
         pod.completed_at == SteadyTime{} ? 0 : std::clamp(to_seconds(view_.now - pod.completed_at), 0.0, 1.0);
     const double since = view_.superstep_seconds > 0 ? std::min(age / view_.superstep_seconds, 1e9) : 0;
@@ -167,14 +167,14 @@ void Machine::arm_gate() {
   });
   if (!all && !late) return;
   change();
-  // Stored before the first commitGate is sent: from here on every sidecar must follow, also when this
-  // operator dies in between, because a rank that waits at an armed gate waits for ever.
+  // Stored before any commitGate is sent: from here on every sidecar must follow, even if this operator dies meanwhile,
+  // because a rank at an armed gate waits for the verdict without a limit.
   next_.wave.gate.state = late ? GateState::kCancelling : GateState::kCommitted;
 }
 
 // --- Checkpointing, Transferring, Restoring: every rank is stopped -------------------------------------
 void Machine::checkpointing() {
-  if (give_up_if_troubled() || overdue(Phase::kCheckpointing, limits_.checkpoint)) return;
+  if (give_up_if_needed() || overdue(Phase::kCheckpointing, limits_.checkpoint)) return;
   move_images();
   const bool dumped = std::ranges::all_of(wave_.moves, [&](const Move& move) {
     const PodView* source = find(move.source_pod);
@@ -186,13 +186,13 @@ void Machine::checkpointing() {
 }
 
 void Machine::transferring() {
-  if (give_up_if_troubled() || overdue(Phase::kCheckpointing, limits_.checkpoint)) return;
+  if (give_up_if_needed() || overdue(Phase::kCheckpointing, limits_.checkpoint)) return;
   move_images();
   if (std::ranges::all_of(wave_.moves, [&](const Move& move) { return target_has(move); })) enter(Phase::kRestoring);
 }
 
 void Machine::restoring() {
-  if (give_up_if_troubled() || overdue(Phase::kRestoring, limits_.restore)) return;
+  if (give_up_if_needed() || overdue(Phase::kRestoring, limits_.restore)) return;
   move_images();
   const wire::EpochPlan plan = next_plan(wave_, view_.epoch);
   const bool prepared = prepare(plan);
@@ -203,7 +203,7 @@ void Machine::restoring() {
   });
   if (!restored || !prepared) return;
   enter(Phase::kResuming);
-  next_.commit = plan;  // THE commit point: from here on the targets are the ranks
+  next_.commit = plan;  // the commit point: from here on the targets are the ranks
 }
 
 // --- Resuming: committed -------------------------------------------------------------------------------
@@ -211,12 +211,12 @@ void Machine::resuming() {
   check(committed_next(), "a resuming wave has committed its epoch");
   if (go_back_from_lost_target() || fail_if_member_lost()) return;
   if (open(view_.epoch)) {
-    // Every rank, the moved ones first of all, computes in the new epoch: only now are the stopped
-    // copies in the source pods worthless and may end (remove_sources).
+    // Every rank computes in the new epoch, so the stopped processes in the source pods are no longer needed and may end
+    // (remove_sources).
     measure();
     return enter(Phase::kSucceeded);
   }
-  if (!fail_if_job_ends(Phase::kResuming, limits_.resume)) tell_delay(Phase::kResuming, limits_.resume);
+  if (!fail_if_job_ends(Phase::kResuming, limits_.resume)) note_delay(Phase::kResuming, limits_.resume);
 }
 
 }  // namespace bsp::migrate

@@ -14,24 +14,24 @@
 
 namespace bsp::migrate {
 
-// For checkpoint and restore the largest rank that moves has besides, on a platform that was measured to be slow too,
+// Checkpoint and restore have, for the largest rank that moves, this much longer:
 //
 //   memory / max(least_bytes_per_second, min(bytes_per_second, measured bandwidth / slack))
 //
 // so that a rank of 10 MB is given up after 9 s at most, and one of 1 GB has 31 s at first, 4 minutes at last.
 struct Limits {
   Duration prepare = std::chrono::seconds(60);     // target pod there, warm, everyone prepared
-  Duration unreachable = std::chrono::seconds(4);  // of a sidecar, until the wave gives up
-  Duration postponed = std::chrono::minutes(5);    // a committed gate that nobody closed at
-  Duration close = std::chrono::seconds(6);        // first rank stopped -> all stopped
-  Duration checkpoint = std::chrono::seconds(6);   // first dump -> all received, and by its size
-  Duration restore = std::chrono::seconds(6);      // and by its size
-  double bytes_per_second = 40e6;                  // of a link or disk of which nothing is known
-  double slack = 2;                                // how much slower than measured it may be
+  Duration unreachable = std::chrono::seconds(4);  // of a sidecar, before the wave gives up
+  Duration postponed = std::chrono::minutes(5);    // a committed gate that no rank has closed at
+  Duration close = std::chrono::seconds(6);        // from the first rank that stops to the last
+  Duration checkpoint = std::chrono::seconds(6);   // from the first dump until all is received; grows with size
+  Duration restore = std::chrono::seconds(6);      // grows with size
+  double bytes_per_second = 40e6;                  // of a link or disk that was never measured
+  double slack = 2;                                // how much slower than measured it may get
   double least_bytes_per_second = 4e6;             // all ranks wait: no move is worth more
-  Duration discard = std::chrono::seconds(2);      // a target forgets its copy
-  Duration rollback = std::chrono::seconds(20);    // all ranks run again where they ran
-  Duration resume = std::chrono::seconds(30);      // all ranks run in the next epoch
+  Duration discard = std::chrono::seconds(2);      // until a target has discarded its copy
+  Duration rollback = std::chrono::seconds(20);    // until all ranks run again where they were
+  Duration resume = std::chrono::seconds(30);      // until all ranks run in the next epoch
   std::uint32_t gate_attempts = 8;
 };
 

@@ -1,6 +1,6 @@
-// What step() may look at: pods as the API shows them, and what their sidecars last said.
+// What step() sees: pods as the API shows them, and what their sidecars last said.
 //
-// Built anew for every step by the shell. Nothing in it is needed after a restart: a fresh operator
+// The shell builds it anew for every step. Nothing in it is needed after a restart: a fresh operator
 // asks the sidecars again, and every verb may be repeated.
 #pragma once
 
@@ -67,10 +67,10 @@ struct View {
   std::map<crds::MigrationPhase, SteadyTime> since;  // contact.h; a phase that is entered in this very step is missing
   wire::EpochPlan epoch;                             // BSPJob.status.epoch
   std::map<std::string, PodView> pods;               // every pod of the job, by name
-  double superstep_seconds = 0;                      // mean of late; 0: not known
+  double superstep_seconds = 0;                      // recent mean; 0: not known
   double bytes_per_second = 0;    // of the slowest of the wave's moves, as far as measured; 0: not known
   double round_trip_seconds = 0;  // operator to sidecar and back
-  std::string cancelled;          // why the wave is no longer wanted (job deleted, …); "": it is
+  std::string cancelled;          // why the wave is to be given up (job deleted, …); "": it is not
   bool job_ends = false;          // because the job is to be suspended or its deadline is over
 };
 

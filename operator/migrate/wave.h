@@ -22,14 +22,14 @@ namespace bsp::migrate {
 
 using Phase = crds::MigrationPhase;
 
-// Where the gate (sidecar/ring/ring.h) stands. Written before the first sidecar hears of it, so that
-// "committed" here is the decision that every sidecar must follow, whoever dies meanwhile.
+// Where the gate (sidecar/ring/ring.h) stands. Stored before any sidecar is asked, so that
+// "committed" here is the decision that every sidecar must follow, whatever dies meanwhile.
 enum class GateState {
   kNone,
   kArmed,       // sidecars are being asked to hold their ranks at `superstep`
-  kCommitted,   // all had time: every rank closes its epoch at the first edge >= superstep that it can
-  kCancelling,  // armed too late somewhere: taken back, another superstep follows
-  kDropping,    // committed, but given up: the ranks agree to drop it, unless they have stopped already
+  kCommitted,   // none was late: every rank closes its epoch at the first edge >= superstep that it can
+  kCancelling,  // armed too late somewhere: to be cancelled, and another superstep tried
+  kDropping,    // committed, then given up: the ranks agree to drop it, unless they have stopped already
 };
 std::string_view to_string(GateState state);
 
@@ -44,7 +44,7 @@ struct Move {
   std::string migration;  // name of the RankMigration
   std::uint32_t rank = 0;
   std::string source_pod;
-  std::string source_uid;  // as the epoch has them from which the rank moves, so that one can name it again
+  std::string source_uid;  // of the epoch that the rank leaves, so that a later one can name it again
   std::string source_address;
   std::uint32_t source_set = 0;
   std::string target_pod;        // <job>-r<rank>-g<generation>
@@ -67,16 +67,16 @@ struct Wave {
   Gate gate;
   std::string reason;                      // CamelCase, of a rollback or failure
   std::string message;                     // the same for people
-  std::string delay;                       // why the phase takes longer than it should, once it does
-  double late_seconds = 0;                 // how long the phase had lasted that was given up for its length
-  std::optional<std::uint32_t> lost_rank;  // kFailed: whose process is gone, if one rank's
+  std::string delay;                       // why the phase takes longer than expected, once it does
+  double late_seconds = 0;                 // how long the phase had lasted that exceeded its limit
+  std::optional<std::uint32_t> lost_rank;  // kFailed: the rank whose process is gone, if that is the reason
   crds::PauseParts pause;                  // filled at the end
   std::vector<std::uint64_t> bytes;        // per move, filled at the end
 
   [[nodiscard]] Time entered(Phase p) const;  // when the phase began last; Time{} if never
 };
 
-// Ended: nothing left to decide. The shell still removes pods that nobody needs (step.h).
+// Nothing is left to decide. Pods that are no longer needed are still to be deleted.
 constexpr bool is_finished(const Wave& wave) { return crds::is_finished(wave.phase); }
 
 // The drawing of README.md as a function; step() aborts on anything else.
@@ -90,8 +90,7 @@ wire::EpochPlan rollback_plan(const Wave& wave, const wire::EpochPlan& base);
 
 nlohmann::json to_json(const Wave& wave);
 Result<Wave> wave_from_json(const nlohmann::json& j);
-// What is stored may be of another time or changed by hand: whether the wave can be one of a job in that epoch. The
-// error names the field.
+// A stored wave may be outdated or edited by hand: whether it can belong to a job in that epoch. The error names the field.
 Result<void> check_wave(const Wave& wave, const wire::EpochPlan& epoch);
 
 }  // namespace bsp::migrate

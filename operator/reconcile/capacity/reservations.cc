@@ -24,22 +24,22 @@ std::string job_of_key(std::string key) {
 }
 
 json to_line(const Reservation& b) {
-  json seats = json::array();
+  json slots = json::array();
   for (const ReservedSlot& s : b.slots)
-    seats.push_back({{"pod", s.pod}, {"rank", s.rank}, {"set", s.set}, {"node", s.node}});
+    slots.push_back({{"pod", s.pod}, {"rank", s.rank}, {"set", s.set}, {"node", s.node}});
   return {{"uid", b.uid},
           {"wave", b.wave},
           {"until", to_rfc3339(b.until)},
           {"cpuMilli", b.each.cpu},
           {"memoryBytes", b.each.memory},
           {"checkpointBytes", b.checkpoint},
-          {"seats", std::move(seats)}};
+          {"seats", std::move(slots)}};
 }
 
 // Of one line of a ConfigMap, which holds a MiB: who may write ConfigMaps there must not cost us a hundred times that.
 constexpr JsonLimits kLineLimits{.bytes = 1 << 20, .values = 100'000, .depth = 4};
 
-// Empty if it says nothing.
+// Empty if it holds none.
 Reservation from_line(const std::string& line) {
   const auto parsed = parse_bounded(line, kLineLimits);
   Reservation b;
@@ -50,9 +50,9 @@ Reservation from_line(const std::string& line) {
   b.until = from_rfc3339(text_at(j, "until"));
   b.each = {count_at<std::int64_t>(j, "cpuMilli"), count_at<std::int64_t>(j, "memoryBytes"), 1};
   b.checkpoint = count_at<std::int64_t>(j, "checkpointBytes");
-  const json& seats = part_at(j, "seats");
-  if (seats.is_array())
-    for (const json& s : seats)
+  const json& slots = part_at(j, "seats");
+  if (slots.is_array())
+    for (const json& s : slots)
       if (const std::string pod = text_at(s, "pod"); !pod.empty())
         b.slots.push_back({pod, count_at<std::uint32_t>(s, "rank"), text_at(s, "set"), text_at(s, "node")});
   return b;
@@ -94,9 +94,9 @@ std::map<std::string, Resources> reserved_by_others(
   for (const auto& [other, reservation] : reservations.of_job) {
     if (other == job) continue;
     const std::string name_space = other.substr(0, other.find('/'));
-    for (const ReservedSlot& seat : reservation.slots) {
-      reserved[seat.node].memory += reservation.checkpoint;
-      if (!is_placed(name_space, seat.pod)) reserved[seat.node] += {reservation.each.cpu, reservation.each.memory, 1};
+    for (const ReservedSlot& slot : reservation.slots) {
+      reserved[slot.node].memory += reservation.checkpoint;
+      if (!is_placed(name_space, slot.pod)) reserved[slot.node] += {reservation.each.cpu, reservation.each.memory, 1};
     }
   }
   return reserved;
@@ -106,7 +106,7 @@ MovesElsewhere moves_elsewhere(const Reservations& reservations, const std::stri
   MovesElsewhere moves = reservations.told_moves;
   for (const auto& [other, reservation] : reservations.of_job) {
     if (other == job) continue;
-    for (const ReservedSlot& seat : reservation.slots) ++moves.into[seat.set];
+    for (const ReservedSlot& slot : reservation.slots) ++moves.into[slot.set];
     moves.all += static_cast<std::uint32_t>(reservation.slots.size());
   }
   return moves;

@@ -1,12 +1,12 @@
-// Room that is promised: the targets of waves under way, of all jobs, in one object that everybody writes under its
-// resourceVersion, so that no slot is promised twice.
+// Reservations: slots and memory for the targets of all waves under way, in one object that every operator writes under its
+// resourceVersion, so that no slot is reserved twice.
 //
-//     decide on Reservations as read ─> book (refused if anybody has booked since) ─> the wave is stored ─>
-//     targets are made
-//                                                           taken out when the wave has ended, or after kReservationKept
+//     decide on Reservations as read ─> reserve (refused if another job has reserved since) ─> the wave is stored ─>
+//     targets are created
+//                                                           removed when the wave has ended, or after kReservationKept
 //
 // A target that the scheduler has placed is counted where it runs and no longer here, but for its checkpoint; until then
-// it holds its seat on the node it was planned for. How many ranks move at once in the whole cluster is counted here too. Pure.
+// it holds its slot on the node it was planned for. How many ranks move at once in the whole cluster is counted here too. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -24,7 +24,7 @@
 
 namespace bsp::reconcile {
 
-// Of a wave whose operator died and whose job is gone; a living one renews it.
+// For a wave whose operator has died and whose job is gone; a running one renews it.
 inline constexpr std::chrono::minutes kReservationKept{10};
 
 // A target pod's.
@@ -58,22 +58,21 @@ struct MovesElsewhere {
 struct Reservations {
   std::map<std::string, Reservation> of_job;  // by "<namespace>/<name>"
   std::string version;                        // the object's resourceVersion; "": there is none yet
-  // Of operators that don't book here but tell of it (exchange_store.h): what their pods and targets ask for, by node,
-  // and what they move.
+  // Of operators that exchange loads instead (exchange_store.h): what their pods and targets ask for, by node, and what they
+  // move.
   std::map<std::string, Resources> told = {};
   MovesElsewhere told_moves = {};
 };
 
-// The object's `data`: an entry for each job, a line of JSON. What can't be read is left out: an entry that somebody
-// has spoilt must not stop all jobs.
+// The object's `data`: an entry for each job, a line of JSON. An entry that can't be read is left out, so that it does not stop all jobs.
 Reservations reservations_from_json(const nlohmann::json& object);
 nlohmann::json reservation_data(const Reservations& reservations);
 
 void drop_expired(Reservations& reservations, Time now);
-// Worth a write, so that it does not expire under a wave that takes its time.
+// It is due to be renewed, so that it does not expire during a long wave.
 bool is_to_be_renewed(const Reservation& reservation, Time now);
 
-// What targets of all jobs but this one will ask for, by planned node, and whatever is told of nodes;
+// What targets of all jobs but this one will ask for, by planned node, and what other operators report of nodes;
 // `is_placed(namespace, pod)`: it is counted where it runs.
 std::map<std::string, Resources> reserved_by_others(
     const Reservations& reservations, const std::string& job,
@@ -81,7 +80,7 @@ std::map<std::string, Resources> reserved_by_others(
 
 MovesElsewhere moves_elsewhere(const Reservations& reservations, const std::string& job);
 
-// Most moves at once, whoever asks for them; 0: any number.
+// How many moves at once, whoever asks for them; 0: any number.
 struct MoveCaps {
   std::uint32_t into_set = 0;
   std::uint32_t in_cluster = 0;

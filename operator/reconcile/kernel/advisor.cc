@@ -6,7 +6,7 @@
 
 namespace bsp::reconcile {
 
-void Advisor::attend(const crds::BspJob& job) {
+void Advisor::begin(const crds::BspJob& job) {
   if (rescheduler_ && attempt_ == job.status.attempt) return;
   rescheduler_ = std::make_unique<Rescheduler>(job, job.status.epoch->sets.size(), options_.records);
   attempt_ = job.status.attempt;
@@ -27,26 +27,26 @@ Advice Advisor::advance(const Observed& o) {
 }
 
 std::optional<Decided> Advisor::next_call(const Observed& o, Advice& advice) {
-  const bool may_be_told = !told_ || o.steady >= *told_ + options_.calls;
+  const bool may_report = !reported_ || o.steady >= *reported_ + options_.calls;
   std::optional<Decided> call;
   while (!call) {
     call = rescheduler_->advance(o);
     if (!call) break;
-    ++untold_;
+    ++unreported_;
     std::ranges::copy(call->text, std::back_inserter(advice.text));
     const bool moves = !call->moves.empty() && o.job.status.wave != tried_wave_;
-    if (moves || may_be_told) break;
+    if (moves || may_report) break;
     if (call->record) advice.records.push_back(*std::exchange(call->record, nullptr));
     if (call->moves.empty()) held_ = std::move(call);
     call.reset();
   }
-  if (!call && held_ && may_be_told) call = std::exchange(held_, std::nullopt);
+  if (!call && held_ && may_report) call = std::exchange(held_, std::nullopt);
   if (!call) return std::nullopt;
   held_.reset();
-  told_ = o.steady;
+  reported_ = o.steady;
   if (!call->moves.empty()) tried_wave_ = o.job.status.wave;
-  if (const std::uint64_t others = std::exchange(untold_, 0) - 1; others > 0)
-    call->decision.message += std::format(" ({} calls before it are not told)", others);
+  if (const std::uint64_t others = std::exchange(unreported_, 0) - 1; others > 0)
+    call->decision.message += std::format(" ({} earlier calls are not reported)", others);
   return call;
 }
 

@@ -1,4 +1,4 @@
-// What went wrong with an attempt, and in words that help.
+// Why an attempt failed, in a message that helps.
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -14,7 +14,7 @@ std::string signal_name(int signal) {
   return name ? std::format("SIG{}", name) : std::format("signal {}", signal);
 }
 
-// How the program ended, by its sidecar or else by the node; nullopt: it has not, or well.
+// How the program failed, according to its sidecar or else the node; nullopt: it runs, or ended well.
 std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const PodFacts& facts,
                               const SidecarFacts* sidecar, bool epoch_open) {
   const wire::RankStatus* status = sidecar && sidecar->status ? &*sidecar->status : nullptr;
@@ -24,11 +24,11 @@ std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const 
   int signal = told ? status->exit_signal : 0;
   if (!told && code > 128) signal = code - 128, code = -1;
   const bool initialized = status && status->mpi_initialized;
-  // bsp-init explains a program that could not be run; no second attempt will do better.
+  // bsp-init explains why a program could not be run; another attempt would fail alike.
   if (told && !status->exit_message.empty() && !initialized && (code != 0 || signal != 0))
     return Failure{rank, pod, "CannotRun", std::format("rank {}: {}", rank, status->exit_message), true};
   if (signal != 0) {
-    // bsp-init says why it was told to.
+    // bsp-init reports why it was asked to kill it.
     constexpr std::string_view kKilled = "killed by SIGKILL: ";
     if (told && status->exit_message.starts_with(kKilled))
       return Failure{rank, pod, "RankKilled",
@@ -40,7 +40,7 @@ std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const 
                    false};
   }
   if (code != 0) return Failure{rank, pod, "RankExited", std::format("rank {} exited with code {}", rank, code), false};
-  // Nobody comes out of MPI_Init before the epoch is open.
+  // MPI_Init returns only once the epoch is open.
   if (status ? !initialized : !epoch_open)
     return Failure{rank, pod, "NotMpi",
                    std::format("the program of rank {} ended without calling MPI_Init: a BSPJob runs MPI "
@@ -50,7 +50,7 @@ std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const 
   return std::nullopt;
 }
 
-// Every rank has come out of MPI_Finalize, or has ended well: the job's work is done, and its results are out.
+// Every rank has returned from MPI_Finalize, or exited with 0: the job's results are complete.
 bool all_finalized(const Observed& o) {
   return std::ranges::all_of(o.job.status.ranks, [&](const crds::RankPlace& place) {
     const auto sidecar = o.sidecars.find(place.pod);
@@ -75,7 +75,7 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
   std::optional<Failure> found;
   SteadyTime found_at{};
   auto consider = [&](Failure failure, SteadyTime at) {
-    // The first to fall is the cause; the others' ends are mostly its consequences.
+    // The first failure is the cause; the others mostly follow from it.
     if (found && !(at < found_at)) return;
     found = std::move(failure);
     found_at = at;
@@ -121,10 +121,10 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
   }
   for (const Silence::Rank& silent : judge_silence(o, limits).ranks)
     if (silent.gone) consider({silent.rank, silent.pod, "SidecarLost", silent.text, false}, silent.since);
-  // Nothing is gained by computing everything a second time because of how a finished program ended.
+  // How a finished program exits is no reason to compute everything again.
   if (found && !found->final && all_finalized(o)) {
     found->final = true;
-    found->message += "; every rank had passed MPI_Finalize, so the job is not started again";
+    found->message += "; every rank had passed MPI_Finalize, so the job is not restarted";
   }
   return found;
 }

@@ -9,12 +9,12 @@
 namespace bsp::reconcile {
 namespace {
 
-// An operator that finds thousands goes on with the next look.
-constexpr std::size_t kInOneLook = 16;
+// The next reconcile continues where there are thousands.
+constexpr std::size_t kPerReconcile = 16;
 
 bool cools(const crds::RankMigration& m, const Observed& o) {
   const std::uint64_t cooldown = o.job.spec.rescheduling.cooldown_supersteps;
-  // The stored superstep may be an older one: then it is kept longer.
+  // The stored superstep may lag behind; then the migration is kept longer.
   return cooldown != 0 && m.status.phase == migrate::Phase::kSucceeded &&
          m.status.superstep.value + cooldown > o.job.status.superstep.value;
 }
@@ -33,7 +33,7 @@ std::vector<Forgotten> beyond_history(const Observed& o) {
   std::ranges::sort(ended, {},
                     [](const crds::RankMigration* m) { return std::tie(m->status.completion_time, m->metadata.name); });
   std::vector<Forgotten> out;
-  for (std::size_t i = 0; i < ended.size() - limit && out.size() < kInOneLook; ++i)
+  for (std::size_t i = 0; i < ended.size() - limit && out.size() < kPerReconcile; ++i)
     if (const crds::RankMigration& m = *ended[i]; !of_the_wave.contains(m.metadata.name) && !cools(m, o))
       out.push_back({m.metadata.name, m.metadata.uid});
   return out;

@@ -1,4 +1,4 @@
-// RankMigrations that have ended: which of them may go.
+// Which finished RankMigrations may be deleted.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace bsp::reconcile {
 
-// Those beyond spec.runPolicy.migrationHistoryLimit, the oldest first. Never one that somebody still reads: those of the stored
-// wave (its gain is written into them), and each rank's last move while rescheduling.cooldownSupersteps counts from it.
+// Those beyond spec.runPolicy.migrationHistoryLimit, oldest first. Never one that is still needed: those of the stored wave,
+// which receive its gain, and each rank's last move while rescheduling.cooldownSupersteps counts from it.
 std::vector<Forgotten> beyond_history(const Observed& o);
 
 }  // namespace bsp::reconcile

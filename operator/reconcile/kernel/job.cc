@@ -13,7 +13,7 @@ namespace bsp::reconcile {
 using crds::JobPhase;
 
 namespace {
-// What the other containers of a pod have to end by themselves once the job has.
+// How long the other containers of a pod may take to end by themselves once the job has.
 constexpr std::chrono::seconds kOthersEnd{30};
 }  // namespace
 
@@ -120,7 +120,7 @@ void JobKernel::restarting() {
     note_lost_pods();
     return delete_all_pods();
   }
-  if (!notices.migrations.empty()) return;  // the next attempt forgets the wave: its objects must have ended
+  if (!notices.migrations.empty()) return;  // the next attempt drops the wave, so its RankMigrations must have ended
   enter(JobPhase::kPending, "Restarting", std::format("attempt {}", status().attempt + 1));
 }
 
@@ -141,10 +141,10 @@ void JobKernel::finished() {
   const auto policy = o.job.spec.run_policy.clean_pod_policy;
   for (const auto& [name, pod] : o.pods) {
     const bool current = std::ranges::any_of(status().ranks, [&](const auto& p) { return p.pod == name; });
-    // The sidecar tells of an end before the node does; the pod holds the log that says why.
+    // The sidecar reports an end before the node does; the pod holds the log that says why.
     const wire::RankStatus* s = rank_status(name);
     const bool ended_app = pod.app_ended || (s && s->phase == wire::RankPhase::kExited);
-    // One whose other containers never end holds its place on the node for as long as it is there.
+    // A pod whose other containers never end holds its slot for as long as it exists.
     const bool runs = !ended_app || (pod.others_run && o.ended_for > kOthersEnd);
     const bool remove =
         policy == crds::CleanPodPolicy::kAll || !current || (policy == crds::CleanPodPolicy::kRunning && runs);

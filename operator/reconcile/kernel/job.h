@@ -1,4 +1,4 @@
-// The life of one BSPJob: a pure function from what is to what should be done next.
+// The life of one BSPJob: a pure function from what is observed to the next step.
 //
 //   Pending ─> Starting ─> Running <─> Migrating          every rank exits 0     ─> Succeeded
 //    ^ │ ^        │           │            │              no attempt left, or
@@ -16,16 +16,16 @@
 namespace bsp::reconcile {
 
 struct JobLimits {
-  Duration unreachable = std::chrono::seconds(10);         // of a sidecar, until that is told (silence.h)
+  Duration unreachable = std::chrono::seconds(10);         // of a sidecar, before it is reported (silence.h)
   Duration isolated = fencing::kLimit + fencing::kMargin;  // of one that no other rank hears either
-  Duration start = std::chrono::minutes(5);                // pods there and warm
+  Duration start = std::chrono::minutes(5);                // until all pods are ready
   // How long a failed rank's container may take to end after its sidecar has reported the program's exit.
   Duration container_end = std::chrono::seconds(2);
 };
 
 Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limits& limits, const JobLimits& job_limits);
 
-// Why an attempt can't go on: whose fault, and whether another attempt could do better.
+// Why an attempt can't go on, and whether another one might.
 struct Failure {
   std::optional<std::uint32_t> rank;
   std::string pod;
@@ -34,7 +34,7 @@ struct Failure {
   bool final = false;
 };
 std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits);
-// "; it was on node X, which is not ready": for what is told of a rank that is lost. "" if no node is known.
+// "; it was on node X, which is not ready": for the message about a lost rank. "" if no node is known.
 std::string where(const crds::RankPlace& place, const Observed& o);
 
 }  // namespace bsp::reconcile

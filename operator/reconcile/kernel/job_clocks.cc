@@ -16,7 +16,7 @@ Duration JobClocks::Elapsed::of(const std::string& what, Duration before, Steady
   return before_ + (now - met_);
 }
 
-void JobClocks::look(Observed& o) {
+void JobClocks::fill(Observed& o) {
   const crds::BspJobStatus& status = o.job.status;
   auto since = [&](Elapsed& elapsed, Time stored) {
     return stored == Time{} ? Duration{} : elapsed.of(to_rfc3339(stored), o.now - stored, o.steady);
@@ -27,7 +27,7 @@ void JobClocks::look(Observed& o) {
       status.phase == crds::JobPhase::kStarting ? std::format("attempt {}", status.attempt) : "", {}, o.steady);
   const bool moves = status.phase == crds::JobPhase::kMigrating;
   const auto wave = moves ? stored_wave(status) : std::nullopt;
-  wave_.look(wave && *wave ? &**wave : nullptr, o.steady);
+  wave_.note(wave && *wave ? &**wave : nullptr, o.steady);
   o.wave_since = wave_.since();
 }
 

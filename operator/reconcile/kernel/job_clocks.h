@@ -1,9 +1,9 @@
-// For how long a job has been as it is: what its limits are counted on.
+// How long a job has been in its present state: what its limits count.
 //
-//   startTime, completionTime   spec.runPolicy counts from them as Kubernetes does with a Job, whoever is leader. The
-//                               stored time is believed once, when this operator meets it: a clock that is five minutes
-//                               off makes the limit so much shorter or longer, one that is set later changes nothing.
-//   phase Starting, a wave      limits of ours: from this operator's first look (operator/migrate/contact.h)
+//   startTime, completionTime   spec.runPolicy counts from them as Kubernetes does for a Job, whoever is leader. The
+//                               stored time is read once, when this operator first sees it: a clock that is five
+//                               minutes off shortens or extends the limit by that, and setting it later changes nothing.
+//   phase Starting, a wave      limits of ours, from when this operator first saw them (operator/migrate/contact.h)
 #pragma once
 
 #include <string>
@@ -15,13 +15,13 @@ namespace bsp::reconcile {
 
 class JobClocks {
  public:
-  // Fills what Observed has of it. To be called at each look, with job, now and steady.
-  void look(Observed& o);
+  // Fills in the durations of Observed. Call it in each reconcile, with job, now and steady set.
+  void fill(Observed& o);
 
  private:
   class Elapsed {
    public:
-    // `before`: how long it had been so already when it was met.
+    // `before`: how long it had been so when it was first seen.
     Duration of(const std::string& what, Duration before, SteadyTime now);
 
    private:

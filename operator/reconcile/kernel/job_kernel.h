@@ -1,5 +1,4 @@
-// One look at one job, in the making: job.cc chooses by phase, job_start.cc and job_run.cc hold the phases with most to
-// say.
+// One step of a job as it is worked out: job.cc chooses by phase, job_start.cc and job_run.cc hold the longer phases.
 #pragma once
 
 #include <string>
@@ -50,17 +49,16 @@ struct JobKernel {
   bool exited_well(const crds::RankPlace& place) const;
   // What the sidecar of that pod said last; null if it never did.
   const wire::RankStatus* rank_status(const std::string& pod) const;
-  // A node that is lost keeps nobody waiting once nothing can run there any more: its pod's name and certificate are
-  // never used again.
+  // A pod on a lost node no longer counts once nothing can run there: its name and certificate are never used again.
   bool pods_left() const;
-  void note_lost_pods();  // that keep the next attempt waiting
+  void note_lost_pods();  // which the next attempt waits for
   void delete_all_pods();
-  // Whatever migration has no wave to end it is ended here; `wave` is the stored one, or null.
+  // Ends migrations that belong to no wave; `wave` is the stored one, or null.
   void end_orphans(const migrate::Wave* wave);
 
  private:
-  // Who is not ready to start and what it lacks; the same again if somebody else than we must do something about it.
-  struct Cold {
+  // Which pods are not ready and what they lack; `waits`: of those, what the operator can't help.
+  struct NotReady {
     std::string all;
     std::string waits;
     void add(const crds::RankPlace& place, std::string_view lack);
@@ -69,12 +67,12 @@ struct JobKernel {
   std::string mapped() const;
   void wait_for_capacity(const std::string& why);
   void place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform);
-  bool ask_for_pod(const crds::RankPlace& place, Cold& cold);
-  void look_at_pod(const crds::RankPlace& place, const PodFacts& pod, Cold& cold) const;
-  void wait_for(const Cold& cold);
+  bool create_pod(const crds::RankPlace& place, NotReady& not_ready);
+  void check_pod(const crds::RankPlace& place, const PodFacts& pod, NotReady& not_ready) const;
+  void wait_for(const NotReady& not_ready);
   bool open_epoch();
   void begin_moves();
-  void tell_waiting(const Refusal& why);
+  void note_waiting(const Refusal& why);
   void migrating(const migrate::Wave& wave);
   void count_wave(const migrate::Wave& wave);
   void after_wave(const migrate::Wave& wave);

@@ -18,7 +18,7 @@ void JobKernel::running() {
   end_orphans(*stored ? &**stored : nullptr);
 
   if (std::ranges::all_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
-    // A rank that ended well before MPI_Init is a failure, told below.
+    // A rank that ended well before MPI_Init is a failure, reported below.
     if (!find_failure(o, job_limits)) return enter(JobPhase::kSucceeded, "Completed", "every rank exited with code 0");
   }
   if (const auto failure = find_failure(o, job_limits)) {
@@ -27,20 +27,20 @@ void JobKernel::running() {
   }
   if (past_deadline()) return fail_by_deadline();
   if (o.job.spec.run_policy.suspend) return suspend();
-  // A gate nobody waits for any more (its operator died between asking and knowing) holds a rank.
+  // An armed gate whose operator died before its verdict still holds a rank.
   for (const crds::RankPlace& place : status().ranks)
     if (const wire::RankStatus* s = rank_status(place.pod);
         s && s->gate_superstep != 0 && !s->gate_committed && s->phase != wire::RankPhase::kExited)
       work.actions.push_back(migrate::Action::cancel_gate(place.pod, s->gate_superstep));
   if (status().phase == JobPhase::kMigrating) return enter(JobPhase::kRunning, "Running", "every rank runs");
-  // It would have to go back at once.
+  // A wave would be rolled back at once.
   if (!silence.ranks.empty()) return;
-  // The next wave takes this one's place in the status: what it leaves to be done must have been done.
+  // The next wave replaces this one in the status, so everything that this one leaves to be done must be done first.
   if (!notices.migrations.empty() || !work.delete_pods.empty() || !o.being_made.empty()) return;
   begin_moves();
 }
 
-// A wave of what the cost model wants and of what people have asked for.
+// A wave of the moves that the cost model and people ask for.
 void JobKernel::begin_moves() {
   std::vector<MoveRequest> requests;
   if (advice.call) {
@@ -64,7 +64,7 @@ void JobKernel::begin_moves() {
   }
   const Begun begun = begin_wave(o, requests, status());
   for (const Refusal& r : begun.refused) refuse(r);
-  for (const Refusal& r : begun.waiting) tell_waiting(r);
+  for (const Refusal& r : begun.waiting) note_waiting(r);
   if (!begun.wave) return;
   work.moving = true;
   for (const migrate::Move& move : begun.wave->moves)
@@ -73,8 +73,8 @@ void JobKernel::begin_moves() {
         std::format("wave {} moves {} rank(s)", begun.wave->number, begun.wave->moves.size()));
 }
 
-// One that somebody wants and that can't begin yet: once, in its status.
-void JobKernel::tell_waiting(const Refusal& why) {
+// A migration that can't begin yet says why in its status, once.
+void JobKernel::note_waiting(const Refusal& why) {
   for (crds::RankMigration m : o.migrations) {
     if (m.metadata.name != why.migration || m.status.message == why.message) continue;
     m.status.observed_generation = m.metadata.generation;
@@ -85,7 +85,7 @@ void JobKernel::tell_waiting(const Refusal& why) {
 }
 
 void JobKernel::migrating(const migrate::Wave& wave) {
-  // Later phases see it themselves; this one would wait for sidecars that have gone with their program.
+  // Later phases notice it themselves; this one would wait for sidecars that have ended with their program.
   const bool ends = wave.phase == migrate::Phase::kPreparing &&
                     std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); });
   const std::string deleted = deleted_of(wave, o);
@@ -110,7 +110,7 @@ void JobKernel::migrating(const migrate::Wave& wave) {
     status().epoch = *next->commit;
     place_ranks(next->wave, o, status());
   }
-  for (std::size_t i = wave.times.size(); i < next->wave.times.size(); ++i) {  // every phase passed in this change
+  for (std::size_t i = wave.times.size(); i < next->wave.times.size(); ++i) {  // every phase passed by this change
     const bool last = i + 1 == next->wave.times.size();
     notices.events.push_back(
         {last && !next->wave.reason.empty() ? "Warning" : "Normal",
@@ -137,7 +137,7 @@ void JobKernel::count_wave(const migrate::Wave& wave) {
   if (wave.phase == migrate::Phase::kFailed) m.failed += n;
 }
 
-// What a wave leaves to be done when it has ended: its objects' last word, the pods nobody needs.
+// What remains when a wave has ended: the final status of its RankMigrations, and pods that are no longer needed.
 void JobKernel::after_wave(const migrate::Wave& wave) {
   notices.migrations = show_wave(wave, o);
   add_actions(wave, migrate::step(wave, view_of(o, silence, ""), o.now, limits).work(), o, work);

@@ -1,4 +1,4 @@
-// Pending and Starting: ranks get places, pods are made, and when all of them are warm the first epoch opens.
+// Pending and Starting: ranks get places, pods are created, and when all are ready the first epoch opens.
 #include <algorithm>
 #include <format>
 
@@ -32,7 +32,7 @@ void JobKernel::pending() {
   status().wave_state = nullptr;
   status().rescheduler = nullptr;
   status().superstep = {};
-  if (status().epochs_used == 0) status().epochs_used = 1;  // a sidecar says 0 for "never opened"
+  if (status().epochs_used == 0) status().epochs_used = 1;  // 0 means "never opened" to a sidecar
   enter(JobPhase::kStarting, "Mapped", mapped());
 }
 
@@ -70,22 +70,22 @@ void JobKernel::starting() {
   }
   if (past_deadline()) return fail_by_deadline();
   if (o.job.spec.run_policy.suspend) return suspend();
-  Cold cold;
+  NotReady not_ready;
   wire::EpochPlan plan;
   plan.sets = observe::set_names(o.job.spec.sets, o.nodes);
   for (const crds::RankPlace& place : status().ranks) {
     const auto pod = o.pods.find(place.pod);
     if (pod == o.pods.end()) {
-      if (!ask_for_pod(place, cold)) return;
+      if (!create_pod(place, not_ready)) return;
       continue;
     }
-    look_at_pod(place, pod->second, cold);
+    check_pod(place, pod->second, not_ready);
     auto set = std::ranges::find(plan.sets, place.set);
-    if (set == plan.sets.end()) set = plan.sets.insert(set, place.set);  // its last node has just left
+    if (set == plan.sets.end()) set = plan.sets.insert(set, place.set);  // its last node has just gone
     plan.members.push_back({place.rank.value, place.pod, pod->second.uid, pod->second.address,
                             static_cast<std::uint32_t>(set - plan.sets.begin())});
   }
-  if (!cold.all.empty()) return wait_for(cold);
+  if (!not_ready.all.empty()) return wait_for(not_ready);
   if (!status().epoch) {
     plan.epoch = status().epochs_used++;
     plan.pmix_namespace = std::format("{}-e{}", o.job.metadata.uid, plan.epoch);
@@ -96,11 +96,11 @@ void JobKernel::starting() {
   if (open_epoch()) enter(JobPhase::kRunning, "Running", "every rank runs");
 }
 
-void JobKernel::Cold::add(const crds::RankPlace& place, std::string_view lack) {
+void JobKernel::NotReady::add(const crds::RankPlace& place, std::string_view lack) {
   all += std::format("{}{} of rank {} {}", all.empty() ? "" : ", ", place.pod, place.rank.value, lack);
 }
 
-bool JobKernel::ask_for_pod(const crds::RankPlace& place, Cold& cold) {
+bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
   if (!o.being_made.contains(place.pod))
     work.create_pods.push_back({.rank = place.rank.value,
                                 .generation = place.generation - 1,
@@ -111,7 +111,7 @@ bool JobKernel::ask_for_pod(const crds::RankPlace& place, Cold& cold) {
                                 .migration = ""});
   const auto why = o.not_created.find(place.pod);
   if (why == o.not_created.end()) {
-    cold.add(place, "does not exist");
+    not_ready.add(place, "does not exist");
     return true;
   }
   if (why->second.code == ErrorCode::kInvalid) {
@@ -120,41 +120,41 @@ bool JobKernel::ask_for_pod(const crds::RankPlace& place, Cold& cold) {
          std::format("spec.template: the pod of rank {} is refused: {}", place.rank.value, why->second.message), true});
     return false;
   }
-  cold.add(place, "can't be made: " + why->second.message);
-  cold.waits = cold.all;
+  not_ready.add(place, "can't be created: " + why->second.message);
+  not_ready.waits = not_ready.all;
   return true;
 }
 
-void JobKernel::look_at_pod(const crds::RankPlace& place, const PodFacts& pod, Cold& cold) const {
+void JobKernel::check_pod(const crds::RankPlace& place, const PodFacts& pod, NotReady& not_ready) const {
   if (!pod.unscheduled.empty() && pod.address.empty()) {
-    cold.add(place, "finds no node: " + pod.unscheduled);
-    cold.waits = cold.all;
+    not_ready.add(place, "finds no node: " + pod.unscheduled);
+    not_ready.waits = not_ready.all;
     return;
   }
-  if (exited_well(place)) return;  // a short program: nobody saw it run
+  if (exited_well(place)) return;  // a short program, not seen to run
   const wire::RankStatus* s = rank_status(place.pod);
   if (pod.address.empty())
-    cold.add(place, "has no address");
+    not_ready.add(place, "has no address");
   else if (!s)
-    cold.add(place, "has a sidecar that never answered");
+    not_ready.add(place, "has a sidecar that never answered");
   else if (!s->init_connected)
-    cold.add(place, "has no bsp-init");
+    not_ready.add(place, "has no bsp-init");
 }
 
-void JobKernel::wait_for(const Cold& cold) {
-  // Once there is an epoch it is find_failure() that sees losses.
+void JobKernel::wait_for(const NotReady& not_ready) {
+  // Once there is an epoch, find_failure() sees losses.
   if (!status().epoch && o.starting_for > job_limits.start)
     fail_attempt(
         {{},
          "",
          "StartTimeout",
-         std::format("not every rank's pod was ready after {:.0f} s: {}", to_seconds(job_limits.start), cold.all),
+         std::format("not every rank's pod was ready after {:.0f} s: {}", to_seconds(job_limits.start), not_ready.all),
          false});
   else
-    status().message = cold.waits.empty() ? mapped() : cold.waits;
+    status().message = not_ready.waits.empty() ? mapped() : not_ready.waits;
 }
 
-// Prepares and opens the committed epoch wherever it is not open; true once it is open everywhere.
+// Prepares and opens the committed epoch where it is not open yet; true once it is open everywhere.
 bool JobKernel::open_epoch() {
   const wire::EpochPlan& epoch = *status().epoch;
   const bool all_prepared = std::ranges::all_of(epoch.members, [&](const wire::Member& m) {

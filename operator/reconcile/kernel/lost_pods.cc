@@ -10,7 +10,7 @@
 namespace bsp::reconcile {
 
 NodeState node_state(const nlohmann::json* node) {
-  // What a person says of a machine that is off; Kubernetes then detaches volumes and forgets pods without asking it.
+  // Set by a person on a machine that is off; Kubernetes then detaches volumes and removes pods without asking its kubelet.
   constexpr const char* kOutOfService = "node.kubernetes.io/out-of-service";
   if (!node) return NodeState::kDead;
   if (is_ready(*node)) return NodeState::kAnswers;
@@ -32,7 +32,7 @@ void LostPods::judge(std::map<std::string, PodFacts>& pods,
     uids.insert(pod.uid);
   }
   std::erase_if(ended_, [&](const std::string& uid) { return !uids.contains(uid); });
-  // A pod goes from the API when its kubelet has seen its containers end: whoever is cut off hears it no more.
+  // A pod leaves the API when its kubelet has seen its containers end, so a pod that is cut off can't hear it any more.
   const bool one_has_ended = !epoch || std::ranges::any_of(epoch->members, [&](const wire::Member& member) {
     const auto pod = pods.find(member.pod);
     return pod == pods.end() || pod->second.abandoned;

@@ -1,8 +1,8 @@
-// The memory that a move takes at its target's node while it lasts, besides the slot: the checkpoint arrives in the
-// pod's tmpfs, and is still there when the process has been restored from it. So for a moment the rank is there twice.
+// The memory that a move takes on its target's node besides the slot: the checkpoint arrives in the pod's tmpfs and is still
+// there when the process has been restored from it. So for a moment the rank is in memory twice.
 //
-// The scheduler doesn't count the checkpoint. A request for it would stay with the pod for all its life and halve what a
-// pool can hold; so the operator counts it here and in what it books (reservations.h), for as long as the wave lasts. Pure.
+// The scheduler doesn't count the checkpoint. A request for it would stay with the pod for life and halve a pool's capacity;
+// so the operator counts it here and in its reservations (reservations.h) while the wave lasts. Pure.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ struct MoveMemory {
   [[nodiscard]] std::int64_t both() const { return process + checkpoint; }
 };
 
-// What one look at a job says of it; it counts the pods once.
+// For one reconcile of a job: the pods are counted once.
 class MoveCapacity {
  public:
   explicit MoveCapacity(const Observed& o);
 
   [[nodiscard]] MoveMemory of(const crds::RankPlace& rank) const;
   [[nodiscard]] MoveMemory of_largest() const;
-  // What a node can still give to targets of this job: slots, and bytes (INT64_MAX where nobody counts them).
+  // What a node has left for targets of this job: slots, and bytes (INT64_MAX where memory is not counted).
   [[nodiscard]] std::uint32_t free_slots(const observe::NodeFacts& node) const;
   [[nodiscard]] std::int64_t free_memory(const observe::NodeFacts& node) const;
   // "node fast-1 has a free slot, but not …"
@@ -40,7 +40,7 @@ class MoveCapacity {
   std::map<std::string, std::uint32_t> held_;  // pods, by node
 };
 
-// Takes the slots from decisions for which a node has no memory.
+// Hides from decisions the slots for which a node lacks the memory.
 void keep_memory(std::vector<observe::NodeFacts>& nodes, const Observed& o);
 
 }  // namespace bsp::reconcile

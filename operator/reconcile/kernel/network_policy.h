@@ -1,7 +1,7 @@
 // Who may reach the pods of a job: its own pods, and the operator.
 //
-// MPI's own connections are neither encrypted nor authenticated; what keeps others off them is this policy, where the
-// cluster's network enforces policies. Policies add up: whoever wants a container of the template reached writes another one.
+// MPI's own connections are neither encrypted nor authenticated; this policy keeps others away from them, where the
+// cluster's network enforces policies. Policies add up: to make a container of the template reachable, write another one.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace bsp::reconcile {
 
-// By which the operator's own pods are known.
+// How the operator's own pods are recognised.
 struct OperatorPods {
   std::string name_space;
   std::map<std::string, std::string> labels;

@@ -21,7 +21,7 @@
 
 namespace bsp::reconcile {
 
-// Other ranks' sidecars that were asked whether they hear one that the operator does not hear (verb `hears`).
+// What other ranks' sidecars answered when asked whether they hear one that the operator doesn't (verb `hears`).
 struct Vouchers {
   SteadyTime heard{};         // when one of them last did
   SteadyTime denied_since{};  // since when each that answered did not; SteadyTime{}: none has answered, or one did
@@ -46,39 +46,38 @@ struct SidecarFacts : migrate::SidecarView {
   SteadyTime rejected_at{}, rejected_told{};
 };
 
-// All ranks complete a superstep together, so no rank is millions of them ahead of the others that were heard lately. One
-// that claims to be is taken to be where they are: gates and progress are measured by the rank that is furthest on. Far
-// more than what a rank completes while the others are not heard for as long as they count here.
+// All ranks complete a superstep together, so none is millions of them ahead of others that were heard lately. A rank that
+// claims to be counts as being where they are, because gates and progress go by the rank that is furthest ahead. Far more
+// than a rank can complete while the others are not heard.
 inline constexpr std::uint64_t kFarAhead = 1 << 24;
 void doubt_claims(std::map<std::string, SidecarFacts>& sidecars, SteadyTime now);
 
-// What the node (kubelet, or the Podman node) says of a pod's containers.
+// A pod and its containers, as the node (the kubelet or the Podman node) reports them.
 struct PodFacts {
   std::string uid;
   std::string node;
   std::string set;
   std::uint32_t rank = 0;
   bool deleting = false;
-  bool lost = false;       // deleting, but its node does not answer: nobody will say when its containers have ended
+  bool lost = false;       // deleting, but its node does not answer: nothing reports when its containers end
   bool abandoned = false;  // lost, and its program has certainly ended (lost_pods.h)
   std::string address;     // ip:port of the sidecar; "": no IP yet
   bool app_ended = false;
-  bool others_run = false;             // containers beside the app and the sidecar: the job's own
-  int app_exit_code = 0;               // 128 + signal, as bsp-init and container runtimes say it
-  std::string app_message;             // why it could not be started, as the node tells it
-  bool cannot_start = false;           // image missing, command refused by the engine: no use to wait
+  bool others_run = false;             // the job's own containers beside app and sidecar
+  int app_exit_code = 0;               // 128 + signal, as bsp-init and container runtimes report it
+  std::string app_message;             // why it could not be started, in the node's words
+  bool cannot_start = false;           // image missing, command refused by the engine: waiting won't help
   bool pod_ended = false;              // the node ended the pod as a whole (evicted, an init container failed)
   std::string reason;                  // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
-  std::string unscheduled;             // why the scheduler has found no node for it; "": it has, or has not said so
-  bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time that it ended
+  std::string unscheduled;             // why the scheduler has found no node; "": it has, or doesn't say
+  bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time it ended
 };
 PodFacts pod_facts(const nlohmann::json& pod);
-// By which label the Sets of a job are found: `wanted`, or the cloud's own for node pools if `wanted` is the default
-// and no node carries it.
+// The label of a job's Sets: `wanted`, or the cloud's own for node pools if `wanted` is the default and no node carries it.
 std::string set_label(const std::string& wanted, const std::vector<nlohmann::json>& nodes);
 observe::NodeFacts node_facts(const nlohmann::json& node, const std::string& set_label);
 
-// A rank that somebody, a person or the cost model, wants elsewhere.
+// A move that a person or the cost model asks for.
 struct MoveRequest {
   std::string migration;
   std::uint32_t rank = 0;
@@ -92,41 +91,41 @@ struct Decided {
   std::vector<MoveRequest> moves;             // empty unless the mode is Migrate
   double predicted_gain_seconds = 0;          // of the whole plan, over a window
   std::vector<std::string> text;              // the explanation, line by line
-  std::shared_ptr<const std::string> record;  // the call as operator/record writes it; null: nobody wants it
+  std::shared_ptr<const std::string> record;  // the call as operator/record writes it; null: not recorded
 };
 
-// What a wave has really gained, once it can be said.
+// What a wave has really gained, once it is known.
 struct RealisedGain {
   std::string migration;
   double seconds = 0;  // of this rank's own supersteps, over as many as the window had, pause deducted
 };
 
-// What the scheduler makes of what was observed.
+// What the scheduler concludes from what was observed.
 struct Advice {
   std::optional<Decided> call = {};      // to be stored; the same again until it is
   crds::BspJobStatus status = {};        // the job's own, with what the scheduler goes on with and what it has measured
   std::vector<RealisedGain> gains = {};  // that have just become known
-  std::vector<std::string> records = {};  // of calls that moved nobody and are not told
+  std::vector<std::string> records = {};  // of calls that moved no rank and are not reported
   std::vector<std::string> text = {};     // the explanations of all new calls
 };
 
 struct Observed {
   crds::BspJob job;
-  std::vector<observe::NodeFacts> nodes;         // by name
-  std::map<std::string, PodFacts> pods;          // every pod of the job
-  std::vector<crds::RankMigration> migrations;   // every one of the job, by name
-  std::map<std::string, SidecarFacts> sidecars;  // by pod
-  std::map<std::string, Error> not_created;      // by pod: the answer to the last try to make it
-  std::set<std::string> being_made;              // pods of which such a try is under way; some may be in `pods` by now
+  std::vector<observe::NodeFacts> nodes;             // by name
+  std::map<std::string, PodFacts> pods;              // every pod of the job
+  std::vector<crds::RankMigration> migrations;       // every one of the job, by name
+  std::map<std::string, SidecarFacts> sidecars;      // by pod
+  std::map<std::string, Error> not_created;          // by pod: the answer to the last attempt to create it
+  std::set<std::string> being_made;                  // pods that are being created; some may be in `pods` by now
   std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
   MoveCaps caps;
   MovesElsewhere elsewhere;        // of all other jobs
-  bool capacity_may_come = false;  // a cluster: others end, an autoscaler adds nodes
-  bool images_unreadable = false;  // so the template must say what an image would run by itself
+  bool capacity_may_come = false;  // in a cluster: other jobs end, an autoscaler adds nodes
+  bool images_unreadable = false;  // so the template must name the command
   double superstep_seconds = 0;
-  // When the last one was seen to end, or the ranks began to run; not set while they don't.
+  // When the last superstep was seen to end, or the ranks began to run; not set while they don't.
   SteadyTime superstep_ended{};
-  SteadyTime progress{};  // when a rank was last heard to have completed a superstep that none had before
+  SteadyTime progress{};  // when a rank last reported a superstep that none had completed before
   double round_trip_seconds = 0;
   Hearing everywhere;   // of all jobs
   Time now{};           // to be stored, and nothing else
@@ -144,7 +143,7 @@ struct Event {
   std::string message;
 };
 
-// A RankMigration that nobody needs any more.
+// A RankMigration to be deleted.
 struct Forgotten {
   std::string migration;
   std::string uid;

@@ -31,14 +31,14 @@ bool flag(const json& spec, const char* name) { return flag_at(spec, name, false
 }  // namespace
 
 void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, const PodOptions& options) {
-  // The user's, else Kubernetes' own. bsp-init ends at once what can't use it, such as a source that has moved away.
+  // The user's, else Kubernetes' default. bsp-init ends at once whatever has no use for it, such as a source after its move.
   json& grace = spec["terminationGracePeriodSeconds"];
   if (grace.is_null()) grace = 30;
   if (!options.scheduled) {
     if (!request.node.empty()) spec["nodeName"] = request.node;
     return;
   }
-  spec.erase("nodeName");  // it would pass by the scheduler, and with it quotas, taints and room
+  spec.erase("nodeName");  // it would bypass the scheduler, and with it quotas, taints and capacity
   if (!request.set.empty())
     require(spec, "matchExpressions",
             {{"key", job.spec.sets.label}, {"operator", "In"}, {"values", json::array({request.set})}});
@@ -59,7 +59,7 @@ Result<void> check_without_image(const crds::BspJobSpec& spec) {
         ErrorCode::kInvalid,
         "spec.template.spec.containers[app].command: required: the operator starts the program and can't read in "
         "the image what it would run by itself; write it there, for example command: [my_program]");
-  // What was asked of the container is asked of the program: our own first process is root either way.
+  // What the template demands of the container holds for the program: bsp-init is root either way.
   const json& pod = part_at(part_at(spec.pod_template, "spec"), "securityContext");
   const json& own = part_at(*app, "securityContext");
   const auto setting = [&](const char* name) -> const json& {

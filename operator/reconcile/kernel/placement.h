@@ -1,4 +1,4 @@
-// Where pods run and what of them depends on it. In a cluster its scheduler chooses the node, within the rank's Set;
+// Where pods run, and what depends on that. In a cluster its scheduler chooses the node, within the rank's Set;
 // on one machine the job's own mapping does. Pure.
 #pragma once
 
@@ -36,8 +36,7 @@ struct PodOptions {
 // Completes a PodSpec: node or node affinity, how long it may take to end, its user namespace.
 void place_pod(nlohmann::json& spec, const crds::BspJob& job, const PodRequest& request, const PodOptions& options);
 
-// Where nobody can read what an image would run by itself, and as whom, the template has to say it. kInvalid names the
-// field.
+// Where the image's configuration can't be read, the template has to name command and user. kInvalid names the field.
 Result<void> check_without_image(const crds::BspJobSpec& spec);
 
 }  // namespace bsp::reconcile

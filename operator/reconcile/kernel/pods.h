@@ -18,21 +18,21 @@
 
 namespace bsp::reconcile {
 
-// A pod that is to be made. `target`: it waits for a checkpoint instead of starting the program.
+// A pod to be created. `target`: it waits for a checkpoint instead of starting the program.
 struct PodRequest {
   std::uint32_t rank = 0;
   std::uint32_t generation = 0;
   std::uint32_t attempt = 0;
   std::string set = {};
   std::string node = {};  // as planned
-  bool pinned = false;    // somebody wants it on that very node
+  bool pinned = false;    // a person named that node
   bool target = false;
   std::string migration = {};  // of a target
 };
 
 std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation);
 // The Secret that holds a pod's key: of a target its own; those of an attempt's first pods lie together, kPodsPerSecret
-// in one, since each object costs a request. A pod mounts its own part only. The job's uid is in the name, so that one of
+// in one, since each object costs a request. A pod mounts only its own part. The name holds the job's uid, so a Secret of
 // that name is this job's, and the operator never has to read it.
 inline constexpr std::uint32_t kPodsPerSecret = 32;
 struct JobId {

@@ -47,7 +47,7 @@ std::vector<double> numbers_at(const json& object, std::string_view name) {
   return list.get<std::vector<double>>();
 }
 
-// What it has of another type, or out of bounds, begins as in a new job.
+// Fields of another type, or out of bounds, start as in a new job.
 decide::State state_from_json(const json& j, std::size_t ranks, std::size_t sets) {
   decide::State s;
   if (!j.is_object()) return s;
@@ -77,23 +77,23 @@ decide::State state_from_json(const json& j, std::size_t ranks, std::size_t sets
   return s;
 }
 
-// No more room in a Set than ranks may begin to move there: what can't be carried out must not be planned.
+// Leaves a Set no more free slots than ranks may begin to move there, so that every planned move can be made.
 void keep_caps(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
-  std::map<std::string, std::uint32_t> ranks_on, room;  // by node; by Set, given out so far
+  std::map<std::string, std::uint32_t> ranks_on, offered;  // by node; by Set, so far
   for (const crds::RankPlace& place : o.job.status.ranks) ++ranks_on[place.node];
   for (observe::NodeFacts& node : nodes) {
     const auto left = moves_left(o.caps, o.elsewhere, node.set, 0, 0);
     if (!left) return;
     const std::uint32_t held = node.taken + ranks_on[node.name];
     const std::uint32_t free = node.slots > held ? node.slots - held : 0;
-    std::uint32_t& given = room[node.set];
+    std::uint32_t& given = offered[node.set];
     const std::uint32_t kept = std::min(free, *left > given ? *left - given : 0);
     node.taken += free - kept;
     given += kept;
   }
 }
 
-// Why the rank's last dump was refused, for as long as it isn't tried again: each try is a pause of the whole job.
+// Why the rank's last dump was refused. It isn't retried for a while, since each attempt pauses the whole job.
 std::string reason_to_hold(const crds::RankMigration& m, Time now) {
   constexpr std::chrono::minutes kHold{5};
   const std::string of_rank = std::format("rank {}: ", m.spec.rank.value);
@@ -171,7 +171,7 @@ void Rescheduler::note_wave(const Observed& o) {
   const migrate::Wave& w = **wave;
   const auto& history = collector_.history();
   if (!baseline_ || baseline_->wave != w.number) {
-    // It has begun: what supersteps cost until now.
+    // It has begun: note what supersteps took until now.
     baseline_ = Baseline{};
     baseline_->wave = w.number;
     baseline_->alpha = window_->cadence().alpha;
@@ -209,8 +209,8 @@ void Rescheduler::note_wave(const Observed& o) {
   }
 }
 
-// Else the same move would be tried again and again: the limit of the next one follows from what is learned here, and
-// so does whether it pays.
+// Else the same move would be retried for ever: the next one's limit, and whether it pays, follow from what is learned
+// here.
 void Rescheduler::learn_of_delay(const migrate::Wave& w, const Observed& o) {
   for (const auto phase : {migrate::Phase::kCheckpointing, migrate::Phase::kRestoring}) {
     if (w.reason != std::string(crds::to_string(phase)) + "Timeout") continue;

@@ -1,8 +1,8 @@
 // The scheduler of one job as it lives in the operator: reports in, decisions and gains out.
 //
-// It owns the window of operator/decide and the calibration. All it can't measure again is written to
+// It owns the window of operator/decide and the calibration. What it can't measure again is written to
 // status.rescheduler and status.calibration, so that a fresh operator continues with the same alpha, D,
-// P and figures; supersteps that nobody reported meanwhile are skipped.
+// P and measurements; supersteps that were not reported meanwhile are skipped.
 #pragma once
 
 #include <map>
@@ -21,12 +21,11 @@ namespace bsp::reconcile {
 
 class Rescheduler {
  public:
-  // Takes up what the status says. `records`: every decision comes with its record, for which the window's supersteps
-  // are kept.
+  // Continues from the status. `records`: attach a record to each decision, for which the window's supersteps are kept.
   explicit Rescheduler(const crds::BspJob& job, std::size_t sets, bool records = false);
 
-  // False for one that was asked for before this scheduler began and comes from an older epoch: the ranks of an attempt
-  // that is over were elsewhere in the program, and what they had completed says nothing about where it is now.
+  // False for a report from an older epoch, requested before this scheduler began: the ranks of an earlier attempt were
+  // elsewhere in the program, so what they had completed says nothing about this one.
   bool add(const wire::RankReport& report);
   // Feeds what is complete to the window. A decision comes at most once per call; it must be stored
   // (store()) before the next one is asked for.
@@ -77,8 +76,8 @@ class Rescheduler {
   bool any_gain_ = false;
 };
 
-// Who is asked for the reports of a Set: the sidecar of its lowest rank that answers. By the epoch's number of the Set; a Set
-// of which nobody answers has none.
+// The Set Managers: of each Set, by its number in the epoch, the sidecar of the lowest rank that answers. A Set without an
+// answering sidecar has none.
 std::map<std::uint32_t, std::string> set_managers(const Observed& o);
 
 }  // namespace bsp::reconcile

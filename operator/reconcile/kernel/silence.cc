@@ -8,10 +8,10 @@
 namespace bsp::reconcile {
 namespace {
 
-// Answers of other sidecars come every few seconds; after a pause they are a new beginning.
+// Other sidecars answer every few seconds; after a gap counting starts again.
 constexpr std::chrono::seconds kStale{15};
 
-// The sidecar of a rank that should answer: its pod is there, and nobody has seen it end.
+// The sidecar of a rank that should answer: its pod exists and has not been seen to end.
 const SidecarFacts* expected(const crds::RankPlace& place, const Observed& o) {
   const auto pod = o.pods.find(place.pod);
   if (pod == o.pods.end() || pod->second.deleting || pod->second.app_ended) return nullptr;
@@ -19,7 +19,7 @@ const SidecarFacts* expected(const crds::RankPlace& place, const Observed& o) {
   if (sidecar == o.sidecars.end()) return nullptr;
   const SidecarFacts& facts = sidecar->second;
   if (facts.status && facts.status->phase == wire::RankPhase::kExited) return nullptr;
-  // One that has never answered may be coming up; once the job runs it counts.
+  // One that has never answered may be starting; once the job runs it counts.
   if (!facts.status && o.job.status.phase == crds::JobPhase::kStarting) return nullptr;
   return &facts;
 }
@@ -108,8 +108,8 @@ std::vector<const char*> warn_of_silence(const Observed& o, const Silence& silen
   const bool cut_off = !silence.own_fault.empty();
   show(kOperatorCutOff, cut_off, cut_off ? "MostAreSilent" : "Heard",
        cut_off ? silence.own_fault +
-                     ": the operator suspects its own network, so nothing is ended or started anew for that; it waits "
-                     "until it hears them again"
+                     ": the operator suspects its own network, so it ends and restarts nothing until it hears them "
+                     "again"
                : "the operator hears the sidecars");
   std::string text;
   constexpr std::size_t kTold = 3;

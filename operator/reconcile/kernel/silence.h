@@ -1,17 +1,16 @@
-// What follows from a sidecar that does not answer the operator: by itself, nothing. It is the operator that does not
-// hear, and the fault may be its own.
+// What follows from a sidecar that does not answer the operator: by itself nothing, since the fault may be the operator's.
 //
-//   who says that a rank is gone         and then
-//   the kubelet, the pod object's end    it is (failure.cc), at once
-//   its node does not answer the API     it is, if no other rank's sidecar hears it either, after JobLimits::unreachable
-//   neither                              it is, if no other rank's sidecar hears it either, after JobLimits::isolated: by
-//                                        then a program that is cut off has been ended (sidecar/agent/fence.h) and its kubelet
-//                                        has said so; what is left is one that stands at a gate
+//   what reports that a rank is gone     and when it counts as gone
+//   the kubelet, or a deleted pod        at once (failure.cc)
+//   its node does not answer the API     if no other rank's sidecar hears it either, after JobLimits::unreachable
+//   neither                              if no other rank's sidecar hears it either, after JobLimits::isolated: by then a
+//                                        program that is cut off has been ended (sidecar/agent/fence.h) and its kubelet has
+//                                        reported it, so it can only be a rank that waits at a gate
 //
-// A rank that completes supersteps with the others is heard by them. Where no other rank can be asked (there is one
-// only, or none answers) the operator waits. Where most sidecars of a job, or of all jobs, are silent without their
-// nodes being to blame, the operator suspects itself, and nobody's word counts. Whatever it concludes, the next copy of a
-// rank starts only when the last one has ended (lost_pods.h).
+// A rank that completes supersteps with the others is heard by them. Where no other rank can be asked (there is only one,
+// or none answers) the operator waits. Where most sidecars of a job, or of all jobs, are silent while their nodes answer,
+// the operator suspects its own network and ignores what others report. Whatever it concludes, the next copy of a rank starts
+// only when the last one has ended (lost_pods.h).
 #pragma once
 
 #include <string>
@@ -33,14 +32,14 @@ struct Silence {
   std::string own_fault;    // why the operator suspects itself; "": it does not
 };
 
-// Of the ranks that should be there; those on nodes that do not answer the API are left out, for that explains it.
+// Of the ranks that should answer, without those on nodes that do not answer the API.
 Hearing hearing_of(const Observed& o);
 Silence judge_silence(const Observed& o, const JobLimits& limits);
 
 // Types of conditions.
 inline constexpr const char* kOperatorCutOff = "OperatorCutOff";
 inline constexpr const char* kSidecarSilent = "SidecarSilent";
-// Turns both. Which have just turned to True; `changed`: whether either differs from what it was.
+// Sets both, and returns those that have just become True; `changed`: whether either has changed at all.
 std::vector<const char*> warn_of_silence(const Observed& o, const Silence& silence, crds::BspJobStatus& status,
                                          bool& changed);
 

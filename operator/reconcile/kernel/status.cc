@@ -14,13 +14,13 @@ namespace bsp::reconcile {
 
 namespace {
 
-// On at more than this, off again below a part of it: a condition that comes and goes says nothing.
+// True above this, False again only well below it: a condition that flaps says nothing.
 constexpr double kMuchThrottled = 0.05, kHardlyThrottled = 0.02;
 
-// Without one ending for so many seconds, and so many times longer than the others took, supersteps are missed.
+// Supersteps count as missing after so many seconds without one, and so many times what the others took.
 constexpr double kLongSuperstep = 60, kMuchLonger = 10;
 
-// A message that is not taken is told for so many seconds after the last one.
+// How many seconds after the last rejected message the condition stays.
 constexpr double kRejectedLately = 60;
 
 std::string cpu_limit_of(const crds::BspJobSpec& spec) {
@@ -137,7 +137,7 @@ bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
 bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status) {
   if (status.phase != crds::JobPhase::kRunning) return false;
   const std::string lack = MoveCapacity(o).lack();
-  // What is left changes all the time: only that it is too little is news.
+  // How much memory is left changes all the time; only that it is too little is news.
   if (lack.empty() == !is_on(status, kMovesLackMemory)) return false;
   turn_condition(o, status, kMovesLackMemory, !lack.empty(), lack.empty() ? "EnoughMemory" : "NodeMemory",
                  lack.empty() ? "where there is a free slot there is the memory for a move" : lack);
@@ -172,14 +172,13 @@ bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status) {
   }
   const bool is = facts != nullptr;
   if (was == is) return false;
-  turn_condition(
-      o, status, kReportsRejected, is, is ? "NotBelieved" : "Reported",
-      is ? std::format(
-               "what the sidecar of rank {} ({}) says is not taken: {}{}; the scheduler does without it, and its "
-               "log and the pod's say more",
-               latest->rank.value, latest->pod, facts->rejected,
-               ranks > 1 ? std::format(" (and {} more ranks)", ranks - 1) : "")
-         : "the sidecars' reports are taken");
+  turn_condition(o, status, kReportsRejected, is, is ? "NotBelieved" : "Reported",
+                 is ? std::format("a message of the sidecar of rank {} ({}) was rejected: {}{}; the scheduler works "
+                                  "without it, and the logs "
+                                  "of the sidecar and the operator say more",
+                                  latest->rank.value, latest->pod, facts->rejected,
+                                  ranks > 1 ? std::format(" (and {} more ranks)", ranks - 1) : "")
+                    : "the sidecars' reports are accepted");
   return is;
 }
 
@@ -189,7 +188,7 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
     const auto it = o.sidecars.find(place.pod);
     const wire::RankStatus* s = it == o.sidecars.end() || !it->second.status ? nullptr : &*it->second.status;
     completed = std::min(completed, it == o.sidecars.end() ? 0 : it->second.completed);
-    // Where the node was chosen by a scheduler.
+    // If a scheduler chose the node.
     if (const auto pod = o.pods.find(place.pod); pod != o.pods.end() && !pod->second.node.empty())
       place.node = pod->second.node;
     if (!s) continue;
@@ -206,7 +205,7 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
     entry.set = node.set;
     entry.slots += node.slots;
   }
-  // Room comes and goes with every other job: that is no news of one that moves nobody.
+  // Free capacity changes with every other job, which is no news of a job that moves no rank.
   if (!runs)
     for (const auto& before : status.ranks_per_set)
       if (const auto it = sets.find(before.set); it != sets.end()) it->second.slots = before.slots;
@@ -217,7 +216,7 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   status.ranks_per_set.clear();
   for (auto& [name, entry] : sets) status.ranks_per_set.push_back(std::move(entry));
 
-  // A condition's reason is told when it turns, not on every change of the phase.
+  // A condition's reason follows its status, not every change of the phase.
   auto turned = [&](const char* type, bool on) {
     if (crds::find_condition(status.conditions, type) && is_on(status, type) == on) return;
     turn_condition(o, status, type, on, status.reason.empty() ? "Unknown" : status.reason, status.message);

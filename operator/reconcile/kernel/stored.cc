@@ -12,7 +12,7 @@ using crds::JobPhase;
 
 std::unexpected<Error> spoilt(std::string_view field, std::string_view what) {
   return fail(ErrorCode::kInvalid,
-              std::format("status.{}: {}; something else than the operator has written it, and the job can't go on: "
+              std::format("status.{}: {}; it was not written by the operator, and the job can't go on: "
                           "delete it and create it again",
                           field, what));
 }
@@ -52,7 +52,7 @@ Result<void> check_wave(const crds::BspJob& job) {
   if (wave.times.empty()) return spoilt("waveState.times", "is empty");
   if (wave.lost_rank && *wave.lost_rank >= job.spec.ranks)
     return spoilt("waveState.lostRank", "is no rank of this job");
-  // What migrate's machine takes for granted.
+  // What the migration's state machine relies on.
   if (wave.phase == migrate::Phase::kResuming && (!job.status.epoch || job.status.epoch->epoch != wave.next_epoch))
     return spoilt("waveState.phase", "is Resuming, but nextEpoch is not status.epoch");
   if (wave.phase == migrate::Phase::kPausing && wave.gate.state == migrate::GateState::kDropping)

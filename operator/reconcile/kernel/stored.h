@@ -1,5 +1,5 @@
-// Whether a status that was read back is one that an operator has stored: what the kernels index with must be there, for
-// anybody who may write a status may have written this one. Pure.
+// Whether a status that was read back can be one that an operator has stored. Whoever may write a status may have written
+// this one, so everything that the kernels use as an index is checked. Pure.
 #pragma once
 
 #include "base/core/error.h"

@@ -1,5 +1,5 @@
-// Between RankMigration objects and the wave of operator/migrate: making one, looking at the world for
-// it, turning its actions into requests, showing it in the objects.
+// Between RankMigrations and a wave of operator/migrate: beginning one, its view of the cluster, the work that its actions
+// need, and how RankMigrations show it.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace bsp::reconcile {
 
-// The wave that is stored in the status; nullopt: none was ever begun. An unreadable one is an error.
+// The wave that is stored in the status; nullopt: there was none yet. An unreadable one is an error.
 Result<std::optional<migrate::Wave>> stored_wave(const crds::BspJobStatus& status);
 
-// Begins wave number status.wave + 1: chooses slots, hands out generations and epoch numbers. Requests
-// that can't be met are left out, each with its reason.
+// Begins wave number status.wave + 1: chooses slots, assigns generations and epoch numbers. Requests
+// that can't be met are refused, each with its reason.
 struct Refusal {
   std::string migration;
   std::string reason;  // CamelCase
@@ -24,35 +24,37 @@ struct Refusal {
 struct Begun {
   std::optional<migrate::Wave> wave;  // nullopt: nothing to move
   std::vector<Refusal> refused;
-  std::vector<Refusal> waiting;  // made by hand, and too many move already: they stay Pending
+  std::vector<Refusal> waiting;  // made by hand, while too many ranks move: they stay Pending
 };
 Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, crds::BspJobStatus& status);
+
+// The object of a move; null: it is not there.
+const crds::RankMigration* migration_of(const migrate::Move& move, const Observed& o);
+bool target_was_made(const migrate::Move& move, const Observed& o);
 
 // RankMigrations that wait for a wave (made by hand), as requests.
 std::vector<MoveRequest> waiting_requests(const Observed& o);
 
-// The RankMigration of the wave that somebody has deleted, which aborts it; "": none. A target is made only once its
-// RankMigration is seen, so one that is missing then was there.
+// The RankMigration of the wave that was deleted, which aborts the wave; "": none. A target is created only once its
+// RankMigration is seen, so one that is missing after that was deleted.
 std::string deleted_of(const migrate::Wave& wave, const Observed& o);
 
-// Of the slowest of its moves, bytes/s, as far as the calibration knows: for the limits of the wave.
+// The bandwidth of its slowest move in bytes/s, as far as measured, for the wave's limits; 0: not known.
 double bandwidth_of(const migrate::Wave& wave, const Observed& o);
 
 migrate::View view_of(const Observed& o, const Silence& silence, const std::string& cancelled);
 // Adds what the wave's actions need.
 void add_actions(const migrate::Wave& wave, const std::vector<migrate::Action>& actions, const Observed& o, Work& work);
 
-// A rank is stopped, so the others wait for it, or soon will: what is not needed to let it go on waits too.
+// A rank is stopped, so the others wait for it or soon will: whatever it doesn't need can wait.
 bool stands_still(const Observed& o);
 
 // status.ranks as the committed epoch has them, after a commit of that wave.
 void place_ranks(const migrate::Wave& wave, const Observed& o, crds::BspJobStatus& status);
 
-// The RankMigrations of the wave as they should be now: those that differ from what is there, or are
-// missing. `gains`: predicted gain by rank.
+// The RankMigrations of the wave that are missing or out of date, as they should be.
 std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Observed& o);
-// RankMigrations that say they belong to a wave, but not to the one that is stored (nullptr: none): nobody
-// would ever end them.
+// RankMigrations that name a wave other than the stored one (nullptr: none): no wave would ever end them.
 std::vector<Refusal> orphans(const migrate::Wave* wave, const Observed& o);
 crds::RankMigration refused(const crds::RankMigration& migration, const Refusal& refusal, Time now);
 

@@ -83,7 +83,7 @@ bool JobShell::append_logs(const std::string& pod, std::string& message) {
 // Notices wait until the sidecars have been asked for everything that follows from the stored status: every write takes
 // time, and ranks may stand still.
 void JobShell::keep(const Notices& notices) {
-  std::ranges::copy(notices.events, std::back_inserter(untold_));
+  std::ranges::copy(notices.events, std::back_inserter(pending_events_));
   for (const auto& migration : notices.migrations) migrations_.add(migration);
 }
 
@@ -115,7 +115,7 @@ void JobShell::do_work(const Observed& o, const Work& work) {
   for (const migrate::Action& action : work.actions) sidecars_->call(action);
   // Notices wait while ranks stand still: the machines have better to do.
   if (o.job.status.phase != crds::JobPhase::kMigrating || !stands_still(o)) {
-    for (const Event& event : std::exchange(untold_, {})) events_.add(event);
+    for (const Event& event : std::exchange(pending_events_, {})) events_.add(event);
     migrations_.write_pending();
   }
   renew_reservation(work);
@@ -129,16 +129,16 @@ void JobShell::do_work(const Observed& o, const Work& work) {
 void JobShell::remove_job() {
   calls_->once("delete the job", [&client = client_, job = job_ref_] {
     if (auto removed = client.remove(job.at, job.uid); !removed)
-      log_warning("removing a finished job failed", {{"job", job.key()}, {"error", removed.error().message}});
+      log_warning("failed to delete a finished job", {{"job", job.key()}, {"error", removed.error().message}});
   });
 }
 
-// The job may go: what belongs to it goes before it (a cluster's garbage collector would do the same, later).
+// Before the job is removed, so is what belongs to it (a cluster's garbage collector would do the same, later).
 void JobShell::remove_all(const crds::BspJob& job) {
   for (const kube::Kind& kind : {kRankMigration, kSecret}) {
-    if (options_.collects_garbage) break;  // and listing Secrets would take a right to see all of them
+    if (options_.collects_garbage) break;  // and listing Secrets would take permission to read all of them
     const auto found = client_.list(kind, job.metadata.name_space);
-    if (!found) return log_warning("listing what belongs to a job failed", {{"error", found.error().message}});
+    if (!found) return log_warning("failed to list what belongs to a job", {{"error", found.error().message}});
     for (const kube::Object& object : *found) {
       // One made by hand has no owner.
       const bool for_us = kind == kRankMigration && owner_of(object).uid.empty() &&
@@ -147,7 +147,7 @@ void JobShell::remove_all(const crds::BspJob& job) {
       const auto removed =
           client_.remove(job_ref_.own(kind, kube::metadata_text(object, "name")), kube::metadata_text(object, "uid"));
       if (!removed && removed.error().code != ErrorCode::kNotFound && removed.error().code != ErrorCode::kConflict)
-        return log_warning("deleting what belongs to a job failed", {{"error", removed.error().message}});
+        return log_warning("failed to delete what belongs to a job", {{"error", removed.error().message}});
     }
   }
   remove_finalizer();
@@ -156,7 +156,7 @@ void JobShell::remove_all(const crds::BspJob& job) {
 void JobShell::remove_finalizer() {
   if (auto removed = kube::remove_finalizer(client_, job_ref_.at, job_ref_.uid, std::string(names::kFinalizer));
       !removed)
-    log_warning("removing the finalizer failed", {{"job", job_ref_.key()}, {"error", removed.error().message}});
+    log_warning("failed to remove the finalizer", {{"job", job_ref_.key()}, {"error", removed.error().message}});
 }
 
 }  // namespace bsp::reconcile

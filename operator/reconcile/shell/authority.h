@@ -1,7 +1,7 @@
 // The seed from which the CA of every job is derived. It lies in one Secret in the operator's own namespace.
 //
-// So no key that signs lies where a tenant could mount it, the operator reads no Secret but this one, and a CA's age is
-// nobody's concern: whoever leads makes its certificate again, and what was signed under the former one stays good.
+// So no key that signs lies where a tenant could mount it, the operator reads no Secret but this one, and a CA's
+// age does not matter: each leader makes its certificate again, and what was signed under the former one stays valid.
 #pragma once
 
 #include <chrono>

@@ -30,7 +30,7 @@ Result<net::Credentials> operator_credentials(const net::PemPair& ca, const Vali
 // Its key is always the same, so what an operator before us signed is good, and what we sign is for who knows its CA only.
 Result<std::shared_ptr<const Signer>> Certificates::make_signer(const crds::BspJob& job, const Validity& valid) const {
   const std::string name = std::format("bspjob-{}", job_.uid);
-  // A job must be able to go, whatever has become of the seed, and nothing is asked of its sidecars then.
+  // A job must be removable whatever has become of the seed; its sidecars are not needed for that.
   const bool goes = job.metadata.deletion_timestamp != Time{};
   std::string seed;
   if (!goes) {
@@ -61,7 +61,7 @@ void Certificates::renew_if_due(const crds::BspJob& job, bool untrusted, PodMake
   if (const auto renewed = renew(job, pods); !renewed) {
     again_ = now + kTryAgain;
     if (not_renewed_.is_news(renewed.error().message)) {
-      log_warning("renewing a job's certificates failed", {{"job", name}, {"error", renewed.error().message}});
+      log_warning("failed to renew a job's certificates", {{"job", name}, {"error", renewed.error().message}});
       events_.add({"Warning", "CertificatesNotRenewed", renewed.error().message});
     }
     return;

@@ -21,8 +21,8 @@ class Certificates {
 
   // Makes the operator's own, once; tls() is good from then on.
   Result<void> begin(const crds::BspJob& job);
-  // All of the job's together: by their age, or because one was not accepted (`untrusted`). Whatever is wrong with them (a
-  // lost seed, a clock that was wrong when they were made, a Secret that somebody has changed) is put right so.
+  // All of the job's together: by their age, or because one was not accepted (`untrusted`). That mends whatever is wrong with them: a
+  // lost seed, a wrong clock when they were made, a Secret that was edited.
   void renew_if_due(const crds::BspJob& job, bool untrusted, PodMaker& pods);
 
   [[nodiscard]] const net::TlsContext& tls() const { return tls_; }

@@ -122,7 +122,7 @@ void JobCalls::in_order(std::function<void()> call) {
   {
     const std::lock_guard lock(mutex_);
     if (ordered_.size() >= kOrderedAtMost)
-      return log_warning("calls of a job wait in vain, and the newest is dropped", {{"job", job_}});
+      return log_warning("too many calls of a job wait, and the newest is dropped", {{"job", job_}});
     ordered_.push_back(std::move(call));
     if (std::exchange(in_order_, true)) return;
   }

@@ -43,8 +43,8 @@ class Chores {
   static constexpr std::size_t kThreads = 4 * kOfATenant, kUrgentThreads = kOfATenant;
 
   Chores();
-  // When all calls have ended, those that wait too: what a job's last reconcile has to say is written. Whoever is in a hurry
-  // closes the client before, and they fail at once.
+  // When all calls have ended, those that wait too: so that what a job's last reconcile produced is written. Closing the client first makes
+  // them fail at once.
   ~Chores();
   Chores(const Chores&) = delete;
   Chores& operator=(const Chores&) = delete;

@@ -41,7 +41,7 @@ void EventRecorder::tell(const crds::BspJob& job, const Event& event, Time now) 
   const std::string what = std::format("{}\n{}\n{}\n{}", uid, event.type, event.reason, note);
   if (const auto again = told_.find(what); again != told_.end()) {
     if (count_again(again->second, name_space, now)) return;
-    told_.erase(again);  // somebody has removed it
+    told_.erase(again);  // it was deleted
   }
 
   const std::string own_name = std::format("{}.{:x}", name, now.time_since_epoch().count());
@@ -64,7 +64,7 @@ void EventRecorder::tell(const crds::BspJob& job, const Event& event, Time now) 
       {"type", event.type},
       {"note", note}};
   if (auto created = client_.create(object); !created)
-    log_warning("telling an event failed", {{"error", created.error().message}});
+    log_warning("failed to write an event", {{"error", created.error().message}});
   else
     told_[what] = {.name = own_name, .last = now};
 }
@@ -77,7 +77,7 @@ bool EventRecorder::count_again(Told& told, const std::string& name_space, Time 
     return true;
   });
   if (!written && written.error().code != ErrorCode::kNotFound)
-    log_warning("counting an event failed", {{"event", told.name}, {"error", written.error().message}});
+    log_warning("failed to count an event", {{"event", told.name}, {"error", written.error().message}});
   return written || written.error().code != ErrorCode::kNotFound;
 }
 

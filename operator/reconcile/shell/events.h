@@ -1,4 +1,4 @@
-// Tells people what happens to an object: kubectl get events, kubectl describe (events.k8s.io/v1).
+// Events about an object, for kubectl get events and kubectl describe (events.k8s.io/v1).
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@
 
 namespace bsp::reconcile {
 
-// What is said again within kSeries of the last time is one event that counts (its series), not a new one: a job that
-// finds no node says so once. A restarted operator begins anew.
+// An event that repeats within kSeries of the last time increments its series instead of making a new one: a job that finds no
+// node has one event. A restarted operator starts new series.
 class EventRecorder {
  public:
-  static constexpr std::chrono::minutes kSeries{6};  // as client-go has it
+  static constexpr std::chrono::minutes kSeries{6};  // as in client-go
   static constexpr std::size_t kNoteBytes = 1024;    // the API server's limit
 
   // `client` must outlive this.

@@ -1,4 +1,4 @@
-// Which job one is at work for, as all parts of the shell need to know.
+// The job that a part of the shell works for.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct JobRef {
   [[nodiscard]] kube::Key own(const kube::Kind& kind, const std::string& name) const {
     return {kind, at.name_space, name};
   }
-  // Of this very job, and not of one of the same name that is being collected.
+  // Owned by this job, and not by a deleted one of the same name.
   [[nodiscard]] bool owns(const kube::Object& object) const { return owner_of(object).uid == uid; }
   // Its metadata only, for an event.
   [[nodiscard]] crds::BspJob named() const {

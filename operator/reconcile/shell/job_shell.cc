@@ -42,7 +42,7 @@ JobShell::JobShell(const ShellParts& parts, const JobRef& job, std::function<voi
       status_(client_, cache_, job, options_.progress),
       certificates_(parts.authority, cache_, job, events_) {}
 
-// Reading an object costs more than deciding on it, and most looks find it unchanged.
+// Parsing an object costs more than deciding on it, and most reconciles find it unchanged.
 const crds::BspJob* JobShell::read() {
   const auto stored = cache_.get(job_ref_.at);
   if (!stored || kube::metadata_text(*stored, "uid") != job_ref_.uid) return nullptr;
@@ -53,16 +53,16 @@ const crds::BspJob* JobShell::read() {
     if (auto good = crds::validate(job->spec).and_then([&] { return check_stored(*job); }); !good)
       job = std::unexpected(good.error());
   if (!job) {
-    refuse(*stored, job.error());
+    reject(*stored, job.error());
     return nullptr;
   }
   job_ = std::make_unique<const crds::BspJob>(std::move(*job));
   return job_.get();
 }
 
-// What an API server lets pass and we can't carry out: its status says why, once. No pod of it stays: nobody would look
-// after it.
-void JobShell::refuse(const kube::Object& object, const Error& error) {
+// The API server has admitted it, but it is invalid: its status says why, once. Its pods are deleted, since the operator
+// won't reconcile them.
+void JobShell::reject(const kube::Object& object, const Error& error) {
   std::vector<kube::Object> pods;
   for (kube::Object& pod : cache_.find(kPod, kByJob, job_ref_.key()))
     if (job_ref_.owns(pod) && !kube::is_being_deleted(pod)) pods.push_back(std::move(pod));
@@ -83,37 +83,37 @@ void JobShell::refuse(const kube::Object& object, const Error& error) {
   kube::Object next = object;
   next["status"] = json();
   to_json(next["status"], status);
-  log_info("a BSPJob can't be carried out", {{"job", job_ref_.key()}, {"error", error.message}});
+  log_info("a BSPJob is invalid", {{"job", job_ref_.key()}, {"error", error.message}});
   if (auto updated = client_.update_status(next)) cache_.put(*updated);
 }
 
-// What is not looked at for a while is worth reading again: most jobs of a thousand wait or have ended.
+// A job that rests is parsed again when it is needed: of a thousand jobs most wait or have ended.
 Duration JobShell::reconcile() {
-  // Whatever wakes a job whose looks fail must not keep a worker from the others.
+  // A job whose reconciles fail must not keep a worker from others, whatever wakes it.
   if (const auto now = std::chrono::steady_clock::now(); now < rests_until_) return rests_until_ - now;
   if (const auto failed = calls_->take_error()) return rest_after(*failed);
-  const auto next = guarded([&] { return look(); });
+  const auto next = guarded([&] { return reconcile_until_stored(); });
   if (!next) return rest_after(next.error());
   rests_.reset();
   if (const crds::Condition* c = job_ ? crds::find_condition(job_->status.conditions, kStalled) : nullptr;
       c && c->status == crds::ConditionStatus::kTrue)
-    set_stalled(false, "Recovered", "the job is looked after");
+    set_stalled(false, "Recovered", "the job is reconciled again");
   if (*next >= kIdle) job_.reset();
   return *next;
 }
 
-// What was made of the objects so far may be half of it; they are read again.
+// Anything derived from the objects may be half done, so they are read again.
 Duration JobShell::rest_after(const Error& error) {
   job_.reset();
   advisor_.forget();
   const Duration rest = rests_.next();
   rests_until_ = std::chrono::steady_clock::now() + rest;
-  log_error("a look at a job failed", {{"job", job_ref_.key()}, {"error", error.message}});
+  log_error("failed to reconcile a job", {{"job", job_ref_.key()}, {"error", error.message}});
   set_stalled(true, "InternalError", error.message + "; please report it with the operator's log");
   return rest;
 }
 
-// In the object as it is, for its status may be what can't be read.
+// Edits the object as it is, since its status may be what can't be parsed.
 void JobShell::set_stalled(bool on, const std::string& reason, const std::string& message) {
   bool news = false;
   const auto written = kube::modify_status(client_, job_ref_.at, [&](kube::Object& object) {
@@ -138,16 +138,16 @@ void JobShell::set_stalled(bool on, const std::string& reason, const std::string
                           {"message", message}});
     return true;
   });
-  if (!written) return log_warning("a job's condition can't be written", {{"error", written.error().message}});
+  if (!written) return log_warning("failed to write a job's condition", {{"error", written.error().message}});
   cache_.put(*written);
   if (news) events_.add({on ? "Warning" : "Normal", reason, message});
 }
 
-Duration JobShell::look() {
+Duration JobShell::reconcile_until_stored() {
   const crds::BspJob* job = read();
   if (!job) return kQuiet;
   if (auto ready = prepare(*job); !ready) {
-    tell_unprepared(ready.error().message);
+    report_unprepared(ready.error().message);
     return kIdle;
   }
   not_prepared_.clear();
@@ -166,16 +166,17 @@ Duration JobShell::look() {
     note_advice(o, advice);
     const Step step = reconcile_job(o, advice, options_.limits, options_.job_limits);
     const StatusChange* const change = step.change();
-    if (!change || change->reserve.empty()) reservations_.looked(job_ref_.key());  // others need not wait for the rest
+    if (!change || change->reserve.empty())
+      reservations_.reconciled(job_ref_.key());  // others need not wait for the rest
     if (!change) return apply(o, advice, step.work());
     if (const auto again = apply(o, advice, *change)) return *again;
   }
   return kRetry;
 }
 
-void JobShell::tell_unprepared(const std::string& why) {
+void JobShell::report_unprepared(const std::string& why) {
   if (!not_prepared_.is_news(why)) return;
-  log_warning("preparing a job failed", {{"job", job_ref_.key()}, {"error", why}});
+  log_warning("failed to prepare a job", {{"job", job_ref_.key()}, {"error", why}});
   const crds::BspJob* job = read();  // it may have its finalizer since
   if (!job || job->status.phase != crds::JobPhase::kPending || job->metadata.deletion_timestamp != Time{}) return;
   crds::BspJobStatus status = job->status;
@@ -184,7 +185,7 @@ void JobShell::tell_unprepared(const std::string& why) {
   if (!status_.store(*job, status)) not_prepared_.clear();
 }
 
-// What must be there before anything of a job can be done.
+// What a job needs before anything else: finalizer, NetworkPolicy, certificates.
 Result<void> JobShell::prepare(const crds::BspJob& job) {
   if (job.metadata.deletion_timestamp == Time{} &&
       std::ranges::find(job.metadata.finalizers, names::kFinalizer) == job.metadata.finalizers.end()) {
@@ -203,8 +204,8 @@ Result<void> JobShell::prepare(const crds::BspJob& job) {
   return {};
 }
 
-// Before there are pods; and again now and then, since somebody may have deleted or changed it. Its name holds the job's
-// uid, so that it is never read.
+// Before there are pods, and again now and then in case it was deleted or changed. Its name holds the job's uid, so it is
+// never read.
 Result<void> JobShell::isolate(const crds::BspJob& job) {
   const auto now = std::chrono::steady_clock::now();
   if (!options_.isolate_from_all_but || job.metadata.deletion_timestamp != Time{} || now < isolate_again_) return {};
@@ -216,7 +217,7 @@ Result<void> JobShell::isolate(const crds::BspJob& job) {
   Error error = stored.error().in("NetworkPolicy " + kube::metadata_text(policy, "name"));
   if (job.status.phase == crds::JobPhase::kPending) return std::unexpected(std::move(error));
   if (not_isolated_.is_news(error.message))  // its pods run: that is worth more
-    log_warning("keeping a job's NetworkPolicy failed", {{"job", job_ref_.key()}, {"error", error.message}});
+    log_warning("failed to write a job's NetworkPolicy", {{"job", job_ref_.key()}, {"error", error.message}});
   return {};
 }
 

@@ -1,4 +1,4 @@
-// What the shell keeps of one job between two reconciles; all of it can be made anew from the objects.
+// What the shell keeps of one job between two reconciles; all of it can be derived again from the objects.
 //
 //   observe (observe.cc) ─> advise (Advisor) ─> reconcile_job (kernel) ─> Step ─> apply (apply.cc)
 //      └──────────────────────── until nothing is to be stored ──────────────────────┘
@@ -52,22 +52,22 @@ class JobShell {
  public:
   JobShell(const ShellParts& parts, const JobRef& job, std::function<void()> changed);
 
-  // Does what is due and says how long from now to look again at the latest. Nothing that is thrown meanwhile gets out.
+  // Does what is due, and returns after how long to do so again at the latest. Catches whatever is thrown meanwhile.
   Duration reconcile();
   [[nodiscard]] const std::string& uid() const { return job_ref_.uid; }
 
  private:
-  Duration look();
+  Duration reconcile_until_stored();
   Duration rest_after(const Error& error);
   void set_stalled(bool on, const std::string& reason, const std::string& message);
-  const crds::BspJob* read();  // as the cache has it; nullptr if it is gone or can't be carried out
-  void refuse(const kube::Object& object, const Error& error);
+  const crds::BspJob* read();  // from the cache; nullptr if it is gone or invalid
+  void reject(const kube::Object& object, const Error& error);
   Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
-  void tell_unprepared(const std::string& why);
+  void report_unprepared(const std::string& why);
   Result<void> isolate(const crds::BspJob& job);
   std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const SeenNodes& all) const;
   Observed observe(crds::BspJob job);
-  Observed look_at(crds::BspJob job);
+  Observed read_cluster(crds::BspJob job);
   void judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o);
   void ask_who_hears(const Observed& o);  // those that don't answer
   void gather(const Observed& o);         // asks the Set Managers for reports, when it is time
@@ -106,17 +106,17 @@ class JobShell {
   Certificates certificates_;
   std::unique_ptr<const crds::BspJob> job_;  // as last read; null while it rests
   std::unique_ptr<Sidecars> sidecars_;
-  std::uint64_t completed_ = 0;   // the superstep that all ranks had ended when last looked at
-  SteadyTime superstep_ended_{};  // since when; not set while they don't run
-  std::uint64_t newest_ = 0;      // superstep that any rank had completed
-  SteadyTime progress_{};         // when that was heard
+  std::uint64_t completed_ = 0;   // the superstep that all ranks had completed in the last reconcile
+  SteadyTime superstep_ended_{};  // when that was first seen; not set while they don't run
+  std::uint64_t newest_ = 0;      // the newest superstep that a rank has completed
+  SteadyTime progress_{};         // when that was reported
   JobClocks clocks_;
   LostPods lost_;
-  std::vector<Event> untold_;  // of stored statuses
-  Reservations seen_;          // what the last look was decided on
+  std::vector<Event> pending_events_;  // of stored statuses
+  Reservations seen_;                  // as the last step saw them
   std::chrono::steady_clock::time_point isolate_again_{};
   Trouble not_reserved_, not_prepared_, not_isolated_;
-  Backoff rests_{std::chrono::milliseconds(200), std::chrono::seconds(30)};  // after reconciles that failed
+  Backoff rests_{std::chrono::milliseconds(200), std::chrono::seconds(30)};  // after failed reconciles
   std::chrono::steady_clock::time_point rests_until_{};
   std::chrono::steady_clock::time_point next_report_{};
 };

@@ -17,7 +17,7 @@ namespace bsp::reconcile {
 inline constexpr std::chrono::seconds kAnswerLimit{5};
 
 // Three connections: a watch occupies its own while it waits, and a Set Manager answers a report only
-// when its members have. Most ranks are no Set Managers, and who never answered is told nothing: pods are thousands.
+// when its members have. Most ranks are not Set Managers, and a pod that never answered gets no verbs: there may be thousands.
 struct Sidecars::Node {
   Node(net::Loop& on, const net::TlsContext& with, const std::string& pod, const std::string& address)
       : watch(on, with, {address, pod}, wire::answer_limits), loop(on), tls(with) {}
@@ -34,17 +34,17 @@ struct Sidecars::Node {
   std::uint64_t version = 0;
   bool answered = false;  // ever
   std::optional<net::SteadyTime> silent_since;
-  // The round of a Set Manager: who is still to be asked, with `since`.
+  // Of a Set Manager: the members still to be asked, with `since`.
   bool asked_report = false;
   bool asked_who_hears = false;
   net::SteadyTime asked_at{};
   std::list<nlohmann::json> members;           // takes nothing while it is empty
-  std::size_t at_once = wire::kMembersAtOnce;  // fewer for one that knows nothing of pages
+  std::size_t at_once = wire::kMembersAtOnce;  // fewer for one of a version without pages
   unsigned pages = 0;
-  // A Set Manager that can't be asked does not take the place of others.
+  // A Set Manager that doesn't answer must not block others.
   Backoff reports{std::chrono::milliseconds(500), std::chrono::seconds(32)};
   net::SteadyTime report_again{};
-  // A status that changes without end is heard so often: an honest one does so for a moment, in a wave.
+  // How often a status that keeps changing is read: an honest one does so only for a moment, in a wave.
   static constexpr double kPushesPerSecond = 10, kPushesAtOnce = 200;
   // Of pushes, by the time that has gone by.
   double pushes = kPushesAtOnce;

@@ -18,28 +18,28 @@ using migrate::ActionKind;
 
 namespace {
 constexpr auto kWatchWait = 2000ms;
-// A sidecar that does not answer is asked again after a tenth of the time for which it has not, within these bounds:
-// what comes up is found soon, and thousands that never do cost little.
+// A silent sidecar is asked again after a tenth of the time for which it has been silent, within these bounds: one that
+// starts is found soon, and thousands that never do cost little.
 constexpr auto kAskAgainLeast = 100ms;
 constexpr auto kAskAgainMost = 5000ms;
 constexpr auto kWhoHearsAgain = 2s;
 constexpr auto kRepeatAfter = 150ms;  // the same verb again, if the status still asks for it
 constexpr auto kPushAgain = 100ms;
-constexpr auto kTellAgain = 60s;
+constexpr auto kReportAgain = 60s;
 
 }  // namespace
 
-void FirstContacts::begin(std::function<bool()> look) {
-  waiting_.push_back(std::move(look));
-  let_begin();
+void FirstContacts::begin(std::function<bool()> contact) {
+  waiting_.push_back(std::move(contact));
+  begin_waiting();
 }
 
 void FirstContacts::end() {
   --under_way_;
-  let_begin();
+  begin_waiting();
 }
 
-void FirstContacts::let_begin() {
+void FirstContacts::begin_waiting() {
   while (under_way_ < at_once_ && !waiting_.empty()) {
     const std::function<bool()> next = std::move(waiting_.front());
     waiting_.pop_front();
@@ -51,8 +51,8 @@ SidecarThread::SidecarThread(std::string network)
     : thread_([this, network = std::move(network)] {
         if (!network.empty())
           if (auto entered = enter_network_namespace(network); !entered)
-            log_error("the pod network can't be entered", {{"error", entered.error().message}});
-        const ChecksThrow here;  // it works for all jobs
+            log_error("failed to enter the pod network", {{"error", entered.error().message}});
+        const ChecksThrow here;  // this thread serves all jobs
         loop_.run();
       }) {}
 
@@ -105,16 +105,16 @@ void Sidecars::track(const std::map<std::string, std::string>& pods) {
       if (nodes_.contains(pod)) continue;
       auto node = std::make_shared<Node>(loop_, options_.tls, pod, address);
       nodes_[pod] = node;
-      look_for(node);
+      contact(node);
     }
   });
 }
 
-// One that was there is looked for at once: its rank may compute, and silence counts against it.
-void Sidecars::look_for(const std::shared_ptr<Node>& node) {
+// One that has answered before is contacted at once: its rank may compute, and silence counts against it.
+void Sidecars::contact(const std::shared_ptr<Node>& node) {
   if (node->answered) return watch(node);
   first_contacts_.begin([this, weak = std::weak_ptr(node)] {
-    const auto self = weak.lock();  // while it is there, so are we
+    const auto self = weak.lock();  // it keeps this object alive
     if (self) watch(self);
     return self != nullptr;
   });
@@ -126,7 +126,7 @@ void Sidecars::watch(const std::shared_ptr<Node>& node) {
   node->watch.call(wire::kWatch, {{"version", node->version}, {"wait_ms", kWatchWait.count()}}, {},
                    kWatchWait + kAnswerLimit, [this, weak, first_contact](Result<net::Answer> answer) {
                      const auto self = weak.lock();
-                     // What can't be taken is as good as no answer: the node must be asked again.
+                     // An answer that can't be read counts as none: the node must be asked again.
                      if (self)
                        if (const auto taken = guarded([&] { heard(self, answer); }); !taken)
                          heard(self, std::unexpected(taken.error()));
@@ -136,16 +136,16 @@ void Sidecars::watch(const std::shared_ptr<Node>& node) {
 
 void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer>& answer) {
   const auto again = [this, weak = std::weak_ptr(node)] {
-    if (const auto still = weak.lock()) look_for(still);
+    if (const auto still = weak.lock()) contact(still);
   };
   if (answer) {
     node->answered = true;
     node->silent_since.reset();
     const std::uint64_t before = std::exchange(node->version, count_at<std::uint64_t>(answer->header, "version"));
-    node->opened(node->command).connect();  // now that somebody is there, and before a verb is in a hurry
+    node->opened(node->command).connect();  // it answers; connect before a verb is urgent
     if (!note_status(node->pod(), answer->header)) note_unreachable(node->pod());
     const auto now = std::chrono::steady_clock::now();
-    if (node->version != before) tell();  // else it has waited for a change in vain
+    if (node->version != before) notify();  // else the watch has timed out
     if (node->may_push(now))
       loop_.post(again);
     else
@@ -157,9 +157,9 @@ void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer
   node->silent_since = now - silent;
   node->version = 0;
   if (answer.error().code == ErrorCode::kUntrusted) {
-    // It is there, and silence is not what is wrong with it: its credentials are to be renewed.
+    // It answers, so it is not silent; its credentials must be renewed.
     log_debug("a sidecar's credentials or ours are not accepted", {{"error", answer.error().message}});
-    if (!untrusted_.exchange(true)) tell();
+    if (!untrusted_.exchange(true)) notify();
   } else {
     note_unreachable(node->pod());
   }
@@ -194,7 +194,7 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const migrate::Action& ac
                  done.under_way = false;
                  done.at = std::chrono::steady_clock::now();
                  if (status) {
-                   // A discard is answered when criu has let go: that is no round trip.
+                   // A discard is answered when criu has ended, so it is no measure of a round trip.
                    if (action.kind != ActionKind::kDiscard) {
                      std::lock_guard lock(mutex_);
                      const double took = std::chrono::duration<double>(done.at - now).count();
@@ -203,7 +203,7 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const migrate::Action& ac
                    note_status(self->pod(), status->header);
                  }
                  note_answer(self->pod(), action, *outcome);
-                 tell();
+                 notify();
                });
 }
 
@@ -230,7 +230,7 @@ void Sidecars::note_unreachable(const std::string& pod) {
   bool first = false;
   {
     std::lock_guard lock(mutex_);
-    // Noted for one that never answered, too: a fresh operator has heard of nobody, and must not wait for ever.
+    // Also for one that never answered: a fresh operator has heard none, and must not wait for ever.
     if (!tracked_.contains(pod)) return;
     const auto known = facts_.find(pod);
     SteadyTime& since = known == facts_.end() ? never_answered_[pod] : known->second.unreachable_since;
@@ -239,10 +239,10 @@ void Sidecars::note_unreachable(const std::string& pod) {
       first = true;
     }
   }
-  if (first) tell();
+  if (first) notify();
 }
 
-// nullptr: nothing has been heard of it, nor in vain. Under the lock.
+// nullptr: it has neither answered nor failed to. Under the lock.
 SidecarFacts* Sidecars::facts_of(const std::string& pod) {
   if (const auto it = facts_.find(pod); it != facts_.end()) return &it->second;
   const auto silent = never_answered_.find(pod);
@@ -270,7 +270,7 @@ void Sidecars::ask_who_hears(const std::string& pod, const std::string& who, con
     if (it == nodes_.end() || it->second->asked_who_hears || now < it->second->asked_at + kWhoHearsAgain) return;
     it->second->asked_who_hears = true;
     it->second->asked_at = now;
-    // A link of its own: the answer takes as long as that of the slowest that is asked.
+    // On a link of its own: the answer takes as long as the slowest pod's.
     it->second->opened(it->second->who_hears)
         .call(fencing::kHears, {{fencing::kPods, silent}}, {}, 2 * kAnswerLimit,
               [this, who, weak = std::weak_ptr(it->second)](Result<net::Answer> answer) {
@@ -291,10 +291,10 @@ void Sidecars::note_who_hears(const std::string& who, const nlohmann::json& answ
               facts && facts->unreachable_since != SteadyTime{})
             facts->vouchers.note(hears, who, now);
   }
-  tell();
+  notify();
 }
 
-// One line for each sidecar and minute, however many there are to reject.
+// Logs one line per sidecar and minute, however many messages are rejected.
 void Sidecars::note_rejected(const std::string& pod, std::string why) {
   thread_.count_rejected();
   cut_text(why, 300);
@@ -307,12 +307,12 @@ void Sidecars::note_rejected(const std::string& pod, std::string why) {
     if (!facts) facts = &facts_[pod];
     facts->rejected = why;
     facts->rejected_at = now;
-    news = now >= facts->rejected_told + kTellAgain;
+    news = now >= facts->rejected_told + kReportAgain;
     if (news) facts->rejected_told = now;
   }
   if (!news) return;
   log_warning("a sidecar's message is rejected", {{"pod", pod}, {"why", why}});
-  tell();
+  notify();
 }
 
 void Sidecars::note_completed(const std::string& pod, std::uint64_t superstep) {

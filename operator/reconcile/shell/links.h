@@ -1,7 +1,7 @@
-// The operator's end of the links to the sidecars of one job: a watch on each one's status, verbs sent
-// once until they are answered, superstep reports by way of the Set Managers.
+// The operator's end of the links to the sidecars of one job: a watch on each one's status, verbs that are sent
+// until they are answered, and superstep reports through the Set Managers.
 //
-// What the sidecars said is kept as SidecarFacts; nothing of it is needed after a restart.
+// What the sidecars said is kept as SidecarFacts; none of it is needed after a restart.
 #pragma once
 
 #include <atomic>
@@ -21,17 +21,17 @@
 
 namespace bsp::reconcile {
 
-// Admits so many at a time, the others in their order. Of sidecars that never answered only so many are looked for at once, one after the other: a handshake holds some 25 KiB
-// while it waits for its answer, and the pods in which nobody gives one may be thousands. All in one thread.
+// Admits so many at a time, the others in order. A handshake holds some 25 KiB while it waits for its answer, and thousands
+// of pods may never answer, so only so many of these are contacted at once. All in one thread.
 class FirstContacts {
  public:
   explicit FirstContacts(std::size_t at_once) : at_once_(at_once) {}
-  // Calls `look` as soon as fewer are under way, maybe at once. False: it is not wanted any more, the next one's turn.
-  void begin(std::function<bool()> look);
-  void end();  // of one whose `look` was true
+  // Calls `contact` as soon as fewer are under way, maybe at once. It returns false if it is no longer wanted.
+  void begin(std::function<bool()> contact);
+  void end();  // of one whose `contact` returned true
 
  private:
-  void let_begin();
+  void begin_waiting();
 
   const std::size_t at_once_;
   std::size_t under_way_ = 0;
@@ -50,9 +50,9 @@ class SidecarThread {
   [[nodiscard]] FirstContacts& first_contacts() { return first_contacts_; }  // on the loop
   // How many sidecars of that job answer; how many do of all jobs.
   Hearing note_hearing(const std::string& job_uid, const Hearing& hearing);
-  // The large answers: only so many are under way at once, whatever the number of jobs and Sets.
+  // For large answers: only so many are under way at once, however many jobs and Sets there are.
   [[nodiscard]] FirstContacts& pages() { return pages_; }  // on the loop
-  // Messages of sidecars that were not taken, since the start. From any thread.
+  // Messages of sidecars that were rejected since the start. From any thread.
   [[nodiscard]] std::uint64_t rejected() const { return rejected_.load(); }
   void count_rejected() { ++rejected_; }
 
@@ -88,10 +88,10 @@ class Sidecars {
   };
   void ask_reports(const SetRequest& request);
   std::vector<wire::RankReport> take_reports();
-  // Asks that pod whether it hears those; the answer is noted in their facts as that of `who`.
+  // Asks that pod whether it hears those, and notes the answer in their facts as that of `who`.
   void ask_who_hears(const std::string& pod, const std::string& who, const std::vector<std::string>& silent);
   void note_completed(const std::string& pod, std::uint64_t superstep);
-  // What was refused or answered in an earlier wave says nothing about this one.
+  // What was refused or answered in an earlier wave does not count in this one.
   void begin_wave(std::uint32_t number);
 
   [[nodiscard]] std::map<std::string, SidecarFacts> facts() const;
@@ -101,14 +101,14 @@ class Sidecars {
 
  private:
   struct Node;
-  void look_for(const std::shared_ptr<Node>& node);
+  void contact(const std::shared_ptr<Node>& node);
   void watch(const std::shared_ptr<Node>& node);
   void heard(const std::shared_ptr<Node>& node, const Result<net::Answer>& answer);
   void send(const std::shared_ptr<Node>& node, const migrate::Action& action);
   void ask_page(const std::shared_ptr<Node>& node);
   void heard_page(const std::shared_ptr<Node>& of, const std::vector<nlohmann::json>& members,
                   const Result<net::Answer>& answer);
-  // False: nothing more is to be asked for now.
+  // False: there is nothing more to ask for now.
   bool take_page(Node& node, const std::vector<nlohmann::json>& members, const nlohmann::json& header);
   void note_rejected(const std::string& pod, std::string why);
   bool note_status(const std::string& pod, const nlohmann::json& header);  // false: it can't be read
@@ -116,7 +116,7 @@ class Sidecars {
   void note_answer(const std::string& pod, const migrate::Action& action, const Result<net::Answer>& answer);
   void note_who_hears(const std::string& who, const nlohmann::json& answer);
   SidecarFacts* facts_of(const std::string& pod);
-  void tell() const {
+  void notify() const {
     if (options_.changed) options_.changed();
   }
 
@@ -127,9 +127,9 @@ class Sidecars {
   std::map<std::string, std::shared_ptr<Node>> nodes_;  // loop's thread only
   mutable std::mutex mutex_;                            // of all below
   std::map<std::string, std::string> tracked_;
-  std::map<std::string, SidecarFacts> facts_;  // of those of whom something is known but …
+  std::map<std::string, SidecarFacts> facts_;  // of sidecars that have said something; and …
   std::map<std::string, SteadyTime>
-      never_answered_;  // … since when they are asked in vain; facts take ten times the room
+      never_answered_;  // … since when the others don't answer; facts take ten times the memory
   std::vector<wire::RankReport> reports_;
   std::size_t held_ = 0;  // supersteps in them
   double round_trip_ = 0.002;

@@ -1,5 +1,5 @@
-// The last lines of a failed rank's log, read off the worker: they belong to the status that tells of the failure, so that is
-// stored a little later. A node that does not answer is not waited for long.
+// The last lines of a failed rank's log, read off the worker. They belong to the status that reports the failure, which is
+// stored a little later for that, but does not wait long for a node that does not answer.
 #pragma once
 
 #include <chrono>

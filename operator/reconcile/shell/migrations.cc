@@ -24,7 +24,7 @@ std::string without_times(const crds::RankMigration& migration) {
   return object.dump();
 }
 
-// Of that very move.
+// Of the same move.
 bool is_of_wave(const JobRef& job, const kube::Object& object, const crds::RankMigration& migration) {
   const auto there = crds::rank_migration_from_json(object);
   return job.owns(object) && there && there->spec.job == migration.spec.job &&
@@ -33,7 +33,7 @@ bool is_of_wave(const JobRef& job, const kube::Object& object, const crds::RankM
 
 Event name_taken(const kube::Key& key) {
   return {"Warning", "NameTaken",
-          std::format("{} {} is there and was not made by the operator for this job; delete it: kubectl delete {} {} "
+          std::format("{} {} exists and was not made by the operator for this job; delete it: kubectl delete {} {} "
                       "-n {}",
                       key.kind.kind, key.name, key.kind.kind, key.name, key.name_space)};
 }
@@ -52,14 +52,14 @@ void write_migration(kube::Client& client, kube::Cache& cache, const JobRef& job
       if (created && !is_of_wave(job, *created, migration)) return events.add(name_taken(key));
     }
     if (!created)
-      return log_warning("creating a RankMigration failed",
+      return log_warning("failed to create a RankMigration",
                          {{"migration", key.name}, {"error", created.error().message}});
     object["metadata"] = part_at(*created, "metadata");
   }
   if (auto updated = client.update_status(object)) {
     cache.put(*updated);
   } else {
-    log_warning("storing a RankMigration's status failed",
+    log_warning("failed to store a RankMigration's status",
                 {{"migration", key.name}, {"error", updated.error().message}});
     if (auto fresh = client.get(key)) cache.put(*fresh);
   }
@@ -96,7 +96,7 @@ void MigrationWriter::forget(const std::vector<Forgotten>& migrations) {
       const kube::Key key = job.own(kRankMigration, name);
       auto removed = client.remove(key, uid);
       if (!removed && removed.error().code != ErrorCode::kNotFound && removed.error().code != ErrorCode::kConflict)
-        return log_warning("deleting an old RankMigration failed",
+        return log_warning("failed to delete an old RankMigration",
                            {{"migration", name}, {"error", removed.error().message}});
       cache.drop(key);  // one that took its name comes again with the watch
     });

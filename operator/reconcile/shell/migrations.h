@@ -1,4 +1,4 @@
-// A job's RankMigrations, written and deleted off the worker, and events told there: what only tells holds nobody up.
+// A job's RankMigrations, written and deleted off the worker, as are events: the worker waits for neither.
 #pragma once
 
 #include <map>

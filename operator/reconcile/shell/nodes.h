@@ -1,6 +1,6 @@
-// The cluster's nodes as jobs look at them. Reading a node costs more than deciding with it, a cluster may have a
-// thousand of them, and every look of every job needs all: so they are read anew only when one has changed, once for
-// all jobs that ask the same of nodes.
+// The cluster's nodes as jobs see them. Parsing a node costs more than deciding with it, a cluster may have a thousand, and
+// every reconcile needs them all; so they are parsed again only when one has changed, once for all jobs with the same
+// demands on nodes.
 #pragma once
 
 #include <atomic>

@@ -31,7 +31,7 @@ void keep_in_each(Object& object, const char* list, std::initializer_list<const 
     for (Object& item : object[list]) keep(item, names);
 }
 
-// Of labels only our own: those of the user's template are his, and many.
+// Of labels only our own: the user's template may have many.
 void keep_our_labels(Object& metadata) {
   const auto labels = metadata.find("labels");
   if (labels == metadata.end() || !labels->is_object()) return;
@@ -54,7 +54,7 @@ void keep_our_owner(Object& metadata) {
   *owners = std::move(ours);
 }
 
-// That a container runs is told by {"running": {}}, and since when nobody asks; of how it ended before, only why.
+// {"running": {}} says that a container runs, and since when is not needed; of an earlier end, only its reason.
 void trim_container_status(Object& container) {
   const std::string before = text_at(part_at(part_at(container, "lastState"), "terminated"), "reason");
   keep(container, {"name", "state"});
@@ -67,7 +67,7 @@ void trim_container_status(Object& container) {
   keep_in(state, "terminated", {"exitCode", "reason", "message"});
 }
 
-// Conditions say nothing to us but why the scheduler has found no node.
+// The only condition that matters says why the scheduler has found no node.
 void keep_what_hinders(Object& status) {
   const auto conditions = status.find("conditions");
   if (conditions == status.end() || !conditions->is_array()) return;

@@ -1,5 +1,4 @@
-// Looking: what the cache and the sidecars tell of a job, as the kernels want it, and asking for what the scheduler
-// needs.
+// Observing: what cache and sidecars know of a job, as values for the kernels, and the requests for superstep reports.
 #include <algorithm>
 #include <format>
 #include <utility>
@@ -15,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-// Of the nodes that this job's ranks are on: what is told with a loss.
+// What is wrong with the nodes of this job's ranks, for the message about a lost rank.
 void note_nodes(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o) {
   std::set<std::string> used;
   for (const crds::RankPlace& place : status.ranks)
@@ -32,14 +31,14 @@ void note_nodes(const SeenNodes& nodes, const crds::BspJobStatus& status, Observ
 }  // namespace
 
 Observed JobShell::observe(crds::BspJob job) {
-  Observed o = look_at(std::move(job));
-  clocks_.look(o);
+  Observed o = read_cluster(std::move(job));
+  clocks_.fill(o);
   const bool runs = o.job.status.phase == crds::JobPhase::kRunning || o.job.status.phase == crds::JobPhase::kMigrating;
   o.everywhere = sidecar_thread_.note_hearing(job_ref_.uid, runs ? hearing_of(o) : Hearing{});
   return o;
 }
 
-Observed JobShell::look_at(crds::BspJob job) {
+Observed JobShell::read_cluster(crds::BspJob job) {
   Observed o;
   o.now = SystemClock{}.now();
   o.steady = std::chrono::steady_clock::now();
@@ -55,7 +54,7 @@ Observed JobShell::look_at(crds::BspJob job) {
   std::map<std::string, std::string> reachable;
   const std::string mine = job_ref_.key();
   for (const kube::Object& pod : cache_.find(kPod, kByJob, mine)) {
-    if (!job_ref_.owns(pod)) continue;  // of a former job of this name
+    if (!job_ref_.owns(pod)) continue;  // of an earlier job of this name
     PodFacts facts = pod_facts(pod);
     const std::string name = kube::metadata_text(pod, "name");
     const bool over = crds::is_finished(job.status.phase) && has_ended(pod);
@@ -63,8 +62,8 @@ Observed JobShell::look_at(crds::BspJob job) {
     o.pods.emplace(name, std::move(facts));
   }
   judge_lost_pods(*nodes, job.status, o);
-  // A pod that is being deleted may take its time to end, so it is spoken to, but what it says no longer counts. A lost
-  // one is to hear nobody.
+  // A pod that is being deleted may take long to end, so its link stays, but what it says no longer counts. A lost pod must
+  // not hear the operator.
   std::erase_if(reachable, [&](const auto& entry) { return o.pods.at(entry.first).lost; });
   note_nodes(*nodes, job.status, o);
   for (const kube::Object& object : cache_.find(kRankMigration, kByJob, mine))
@@ -88,7 +87,7 @@ Observed JobShell::look_at(crds::BspJob job) {
     o.job = std::move(job);
     return o;
   }
-  advisor_.attend(job);
+  advisor_.begin(job);
   for (const wire::RankReport& report : sidecars_->take_reports()) {
     if (advisor_.add(report) && report.rank < job.status.ranks.size())
       sidecars_->note_completed(job.status.ranks[report.rank].pod, report.completed);
@@ -133,16 +132,16 @@ std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, con
   for (const SeenNode& node : all.nodes) {
     observe::NodeFacts facts = node.facts;
     if (facts.set.empty()) continue;
-    // Whatever else runs on a node takes room there.
+    // Whatever else runs on a node takes capacity there.
     Resources others = usage_.of_others(facts.name, mine);
     if (const auto here = reserved.find(facts.name); here != reserved.end()) others += here->second;
     if (options_.pods.scheduled) {
-      Resources room = node.allocatable;
-      room -= others;
-      const std::uint32_t slots = slots_of(room, rank);
+      Resources free = node.allocatable;
+      free -= others;
+      const std::uint32_t slots = slots_of(free, rank);
       facts.slots = std::max(slots, 1u);  // 0 would mean that there is no limit
       facts.cordoned = slots == 0 || !node.takes_pods;
-      if (node.allocatable.memory > 0) facts.memory = room.memory;
+      if (node.allocatable.memory > 0) facts.memory = free.memory;
     } else {
       facts.taken = static_cast<std::uint32_t>(others.pods);
     }
@@ -151,7 +150,7 @@ std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, con
   return nodes;
 }
 
-// Of a sidecar that does not answer us others may know more (silence.h).
+// Other sidecars may hear one that does not answer the operator (silence.h).
 void JobShell::ask_who_hears(const Observed& o) {
   constexpr std::size_t kAsked = 3;
   if (!o.job.status.epoch) return;
@@ -170,18 +169,17 @@ void JobShell::ask_who_hears(const Observed& o) {
     sidecars_->ask_who_hears(member->pod, std::format("rank {}", member->rank), silent);
 }
 
-// Reports come by way of the Set Managers.
+// Reports come through the Set Managers.
 void JobShell::gather(const Observed& o) {
   const auto now = std::chrono::steady_clock::now();
-  if (!advisor_.attends() || !o.job.status.epoch || now < next_report_) return;
+  if (!advisor_.active() || !o.job.status.epoch || now < next_report_) return;
   if (o.job.status.phase != crds::JobPhase::kRunning && o.job.status.phase != crds::JobPhase::kMigrating) return;
-  // Once a superstep if they are long; of short ones several at once, since each report is a look at everything. The
-  // ring holds 256 of them.
+  // Once a superstep if they are long; several short ones at once, since each report costs a reconcile. The ring holds 256.
   const double pace = o.superstep_seconds > 0 ? o.superstep_seconds : 0.1;
   const double least = std::clamp(100 * pace, 0.05, 0.25);
   next_report_ = now + std::chrono::duration_cast<std::chrono::milliseconds>(
                            std::chrono::duration<double>(std::clamp(pace, least, 0.5)));
-  if (stands_still(o)) return;  // nothing is completed meanwhile, and the pods' share of a core is wanted for the move
+  if (stands_still(o)) return;  // no superstep ends meanwhile, and the move needs the pods' share of a core
   const auto managers = set_managers(o);
   std::map<std::uint32_t, Sidecars::SetRequest> requests;  // by Set
   for (const wire::Member& member : o.job.status.epoch->members) {

@@ -1,4 +1,4 @@
-// Superstep reports, page by page, by way of the Set Managers.
+// Superstep reports, page by page, through the Set Managers.
 #include <algorithm>
 #include <format>
 #include <utility>
@@ -12,9 +12,9 @@ namespace bsp::reconcile {
 
 namespace {
 
-constexpr unsigned kFailedReports = 4;  // in a row: worth telling
+constexpr unsigned kFailedReports = 4;  // in a row, before it is logged
 constexpr unsigned kPages = 1024;       // of one round
-// What is held until the shell takes it: the rest is asked for then.
+// How many are held until the shell takes them; the rest is requested then.
 constexpr std::size_t kHeldSupersteps = 100'000;
 
 }  // namespace
@@ -110,15 +110,15 @@ bool Sidecars::take_page(Node& node, const std::vector<nlohmann::json>& members,
     reports.push_back(std::move(*report));
   }
   if (reports.empty()) return true;
-  bool room = false;
+  bool more = false;
   {
     std::lock_guard lock(mutex_);
     for (auto& r : reports) reports_.push_back(std::move(r));
     held_ += supersteps;
-    room = held_ < kHeldSupersteps;
+    more = held_ < kHeldSupersteps;
   }
-  tell();
-  return room;
+  notify();
+  return more;
 }
 
 std::vector<wire::RankReport> Sidecars::take_reports() {

@@ -58,7 +58,7 @@ Result<void> PodMaker::create(const crds::BspJob& job, const PodRequest& request
     };
     if (created && (!job_.owns(*created) || made_from(*created) != hash))
       return fail(ErrorCode::kUnavailable,
-                  std::format("pod {} is there and was not made by the operator for this job; delete it: kubectl "
+                  std::format("pod {} exists and was not made by the operator for this job; delete it: kubectl "
                               "delete pod {} -n {}",
                               name, name, job_.at.name_space),
                   true);
@@ -97,7 +97,7 @@ void PodMaker::remove(const kube::Object& pod) {
   const auto removed = client_.remove(key, kube::metadata_text(pod, "uid"));
   // A conflict: it is gone, and another one has its name.
   if (!removed && removed.error().code != ErrorCode::kConflict && removed.error().code != ErrorCode::kNotFound)
-    log_warning("deleting a pod failed", {{"pod", key.name}, {"error", removed.error().message}});
+    log_warning("failed to delete a pod", {{"pod", key.name}, {"error", removed.error().message}});
   if (auto left = client_.get(key))
     cache_.put(*left);
   else if (left.error().code == ErrorCode::kNotFound)
@@ -146,7 +146,7 @@ void PodMaker::remove_unused(const std::set<std::string>& secrets) {
     // By name alone: the operator may not read Secrets, and the job's uid is part of the name.
     const auto removed = client_.remove(job_.own(kSecret, name), "");
     if (!removed && removed.error().code != ErrorCode::kNotFound)
-      log_warning("deleting a Secret failed", {{"secret", name}, {"error", removed.error().message}});
+      log_warning("failed to delete a Secret", {{"secret", name}, {"error", removed.error().message}});
   }
 }
 
@@ -185,7 +185,7 @@ PodKeeper::PodKeeper(kube::Client& client, kube::Cache& cache, const ShellOption
 // Before the pods are read: one whose call has ended is in the cache by then.
 void PodKeeper::observe(Observed& o) {
   o.being_made = maker_->being_made();
-  bool quiet = false;  // told once: the others fared alike
+  bool quiet = false;  // logged once for pods that fail alike
   for (const auto& [pod, made] : maker_->take_results()) {
     if (made) {
       refused_.erase(pod);
@@ -205,9 +205,9 @@ void PodKeeper::note_refused(const std::string& pod, const Error& error, bool qu
   refused.error = error;
   refused.again = std::chrono::steady_clock::now() + refused.tries.next();
   if (!news || quiet) return;
-  // What the API server refuses for the template's sake is its author's to put right, and told there.
+  // What the API server refuses because of the template, its author has to correct; the event says so.
   log(error.code == ErrorCode::kInvalid || error.code == ErrorCode::kRefused ? LogLevel::kInfo : LogLevel::kWarning,
-      "making a pod failed", {{"job", job_.key()}, {"pod", pod}, {"error", error.message}});
+      "failed to create a pod", {{"job", job_.key()}, {"pod", pod}, {"error", error.message}});
   notify_({"Warning", "PodNotCreated", std::format("pod {}: {}", pod, error.message)});
 }
 
@@ -258,7 +258,7 @@ void PodKeeper::remove(const Observed& o, const std::vector<std::string>& pods) 
   std::vector<kube::Object> going;
   for (const std::string& name : pods) {
     auto pod = cache_.get(job_.own(kPod, name));
-    // The very pod that was decided on: another one of its name may have come since.
+    // By uid: there may be another pod of that name by now.
     if (const auto seen = o.pods.find(name);
         pod && job_.owns(*pod) && seen != o.pods.end() && seen->second.uid == kube::metadata_text(*pod, "uid"))
       going.push_back(std::move(*pod));

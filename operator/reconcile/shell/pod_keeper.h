@@ -1,4 +1,4 @@
-// A job's pods, made and deleted off the worker, and with them the Secrets that hold their keys.
+// A job's pods, created and deleted off the worker, with the Secrets that hold their keys.
 #pragma once
 
 #include <chrono>
@@ -63,9 +63,9 @@ class PodKeeper {
   PodKeeper(kube::Client& client, kube::Cache& cache, const ShellOptions& options, const JobRef& job,
             std::shared_ptr<JobCalls> calls, Notify notify);
 
-  // What has become of the tries so far.
+  // The results so far.
   void observe(Observed& o);
-  // What is refused is tried again after a while, and told when the reason changes.
+  // A pod that is refused is retried after a while, with an event when the reason changes.
   void create(const Observed& o, const std::vector<PodRequest>& requests, const std::shared_ptr<const Signer>& signer);
   void remove(const Observed& o, const std::vector<std::string>& pods);
   void remove(std::vector<kube::Object> pods);

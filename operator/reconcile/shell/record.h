@@ -1,4 +1,4 @@
-// Files of recorded calls: lines are only ever added, by whoever has one.
+// Files of recorded calls, to which lines are only ever appended.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace bsp::reconcile {
 
-// Adds `line` and a newline; the file is made if there is none. A line that somebody left unfinished is ended first,
-// and of one that can't be written whole nothing stays. kNoSpace, kFailed with the path.
+// Adds `line` and a newline; the file is made if there is none. An unfinished line is ended first,
+// and a line that can't be written whole leaves nothing behind. kNoSpace, kFailed with the path.
 Result<void> append_line(const std::string& path, std::string_view line);
 
 // Whether that could work: makes the file.

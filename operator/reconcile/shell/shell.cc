@@ -16,8 +16,7 @@ namespace bsp::reconcile {
 using namespace std::chrono_literals;
 
 namespace {
-// A RankMigration of no job waits for one, since whoever made it may make the job next; one that was under way has
-// failed with its job.
+// A RankMigration without a job waits, since the job may be created next; one that was under way has failed with its job.
 void answer_without_job(kube::Client& client, kube::Cache& cache, const std::string& key) {
   const std::size_t slash = key.find('/');
   for (const kube::Object& object : cache.find(kRankMigration, kByJob, key)) {
@@ -40,7 +39,7 @@ void answer_without_job(kube::Client& client, kube::Cache& cache, const std::str
     if (const auto updated = client.update_status(next)) cache.put(*updated);
   }
 }
-// Where what the operator itself needs is.
+// Where the operator's own objects are.
 const std::string& own_name_space(const ShellOptions& options) {
   return options.reservations_name_space.empty() ? options.name_space : options.reservations_name_space;
 }
@@ -59,13 +58,13 @@ Shell::Shell(kube::Client& client, ShellOptions options)
     reservations_ = std::make_unique<ObjectReservations>(client, own_name_space(options_), options_.reservations_name);
   kube::CacheOptions cached = watched_objects(options_.name_space);
   cached.on_change = [this](const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
-    // On the watch's thread: an object that can't be read must not end the watch of all others.
+    // On the watch's thread: an object that can't be parsed must not end the watch of all others.
     if (auto seen = guarded([&] { changed(kind, before, now); }); !seen)
-      log_error("a change could not be noted", {{"kind", kind.kind}, {"error", seen.error().message}});
+      log_error("failed to take note of a change", {{"kind", kind.kind}, {"error", seen.error().message}});
   };
   cache_ = std::make_unique<kube::Cache>(client_, std::move(cached));
   chores_ = std::make_unique<Chores>();
-  // Those for urgent jobs alone are never with a job whose creation of pods hangs.
+  // Workers for urgent jobs only are never blocked by a job whose creation of pods hangs.
   for (unsigned i = 0; i < kNamespaces * std::max(1u, options_.workers); ++i)
     for (const kube::Lane lane : {kube::Lane::kUrgent, kube::Lane::kOrdinary})
       workers_.emplace_back([this, lane] { work(lane); });
@@ -80,7 +79,7 @@ Shell::~Shell() {
 }
 
 void Shell::changed(const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
-  if (kind == kNode) return node_views_.change(before, now);  // the jobs' next looks see it
+  if (kind == kNode) return node_views_.change(before, now);  // the jobs' next reconciles see it
   const std::string key = job_key_of(kind, now ? *now : *before);
   if (kind == kPod) {
     usage_.change(before, now);
@@ -101,7 +100,7 @@ void Shell::changed(const kube::Kind& kind, const kube::Object* before, const ku
 }
 
 void Shell::work(kube::Lane lane) {
-  // Before everything is known nobody may conclude that something does not exist.
+  // Until the cache is filled, an object that is missing there may exist.
   while (!cache_->wait_filled(250ms))
     if (stop_) return;
   reservations_->begin();
@@ -110,7 +109,7 @@ void Shell::work(kube::Lane lane) {
     bool gone = false;
     const auto next = guarded([&] {
       const RunsFor here(*key);
-      return look_at(*key, gone);
+      return reconcile(*key, gone);
     });
     {
       const std::lock_guard lock(mutex_);
@@ -118,32 +117,32 @@ void Shell::work(kube::Lane lane) {
     }
     queue_.done(*key);
     if (!next) {
-      log_error("a look at a job failed", {{"job", *key}, {"error", next.error().message}});
+      log_error("failed to reconcile a job", {{"job", *key}, {"error", next.error().message}});
       queue_.add_rate_limited(*key);
     } else {
       queue_.forget(*key);
       if (!gone) queue_.add_after(*key, *next);
     }
     if (const auto kept = guarded([&] { authority_.keep(); }); !kept)
-      log_error("the seed of the jobs' certificates can't be kept", {{"error", kept.error().message}});
+      log_error("failed to keep the seed of the jobs' certificates", {{"error", kept.error().message}});
   }
 }
 
-Duration Shell::look_at(const std::string& key, bool& gone) {
+Duration Shell::reconcile(const std::string& key, bool& gone) {
   const std::size_t slash = key.find('/');
   const kube::Key at{kBspJob, key.substr(0, slash), key.substr(slash + 1)};
   const auto object = cache_->get(at);
   gone = !object;
-  // At no request, unless it went in the middle of a wave.
+  // Costs no API request unless the job was deleted mid-wave.
   if (gone)
     if (auto released = reservations_->release(key, SystemClock{}.now()); !released)
-      log_warning("giving up booked room failed", {{"job", key}, {"error", released.error().message}});
+      log_warning("failed to release a reservation", {{"job", key}, {"error", released.error().message}});
   if (gone) answer_without_job(client_, *cache_, key);
-  std::shared_ptr<JobShell> job, former;  // one that is not the last: it ends outside of the lock
+  std::shared_ptr<JobShell> job, former;  // replaced; it is destroyed outside of the lock
   {
     const std::lock_guard lock(mutex_);
     const auto it = jobs_.find(key);
-    // Deleted and made anew under the same name it is another job, with certificates of its own.
+    // A job that was deleted and created again under the same name is another job, with certificates of its own.
     if (it != jobs_.end() && (gone || it->second->uid() != kube::metadata_text(*object, "uid"))) {
       former = std::move(it->second);
       jobs_.erase(it);
@@ -158,7 +157,7 @@ Duration Shell::look_at(const std::string& key, bool& gone) {
     job = place;
   }
   const Duration next = job->reconcile();
-  reservations_->looked(key);
+  reservations_->reconciled(key);
   return next;
 }
 

@@ -1,11 +1,11 @@
-// The part of the operator that does input and output: watches objects, asks the kernels, carries out.
+// The part of the operator that does I/O: it watches objects, asks the kernels and applies their steps.
 //
 //   watch ─> Cache ─> queue of jobs ─> Observed ─> kernel ─┬─> status stored (before anything that follows from it)
 //   sidecars' links ────┘                (a worker)        ├─> pods, Secrets, RankMigrations, events
 //                                                          └─> verbs to sidecars
 //
-// A job is looked at by one worker at a time, whenever something of it changed or its own deadline has come. It runs
-// for any kube::Client. All that must survive it is in the objects, so it may be killed anywhere.
+// One worker at a time reconciles a job, whenever something of it has changed or its timer is due. It runs with any
+// kube::Client. Everything that must survive is in the objects, so it may be killed anywhere.
 #pragma once
 
 #include <atomic>
@@ -42,36 +42,35 @@ struct ShellOptions {
   std::string name_space = "default";  // "": all
   std::string network;                 // path of the network namespace from which pods are reached; "": our own
   PodOptions pods = {};
-  bool collects_garbage = false;  // somebody else removes what belonged to a job that is gone, by its owner
-  // Jobs of one namespace looked after at once; those with a wave under way are counted apart. Of all namespaces together it
-  // is kNamespaces times as many.
+  bool collects_garbage = false;  // the cluster removes what belonged to a deleted job, by its owner
+  // Jobs of one namespace reconciled at once; those with a wave under way count apart. Of all namespaces, kNamespaces times
+  // as many.
   unsigned workers = 1;
-  std::chrono::milliseconds progress{250};  // between two writes of a status that only shows progress, at least
-  std::chrono::milliseconds calls{0};       // between two calls that are told though they move nobody, at least
+  std::chrono::milliseconds progress{250};  // least time between two writes of a status that only shows progress
+  std::chrono::milliseconds calls{0};       // least time between two reports of calls that move no rank
   // What an image runs if the template names no command; kNotFound with the remedy. Null: images can't be read, so
   // every template has to name its command. Both are called from all workers.
   std::function<Result<ImageDefaults>(const std::string& image)> image_defaults = {};
   // The last lines that the app container of a pod wrote; "" if there are none.
   std::function<std::string(const std::string& name_space, const std::string& pod)> log_tail = {};
-  // Every rescheduling call, as a line of operator/record; of one job in their order. Null: they are not recorded.
-  // Called from all workers.
+  // Takes every rescheduling call as a line of operator/record, those of one job in order. Null: not recorded. Called from
+  // all workers.
   std::function<void(const std::string& name_space, const std::string& job, const std::string& line)> record = {};
   migrate::Limits limits = {};
   JobLimits job_limits = {};
-  // The object in which waves book their targets' room. Whoever looks after jobs on the same nodes must name the same
-  // one.
+  // The object that holds the reservations of all waves. Operators whose jobs share nodes must name the same one.
   std::string reservations_name_space = {};  // "": name_space
   std::string reservations_name = "bsp-operator-room";
   // The Secret from which the jobs' certificates come, in the same namespace. Of two operators each has its own.
   std::string authority_name = "bsp-operator-authority";
-  ExchangePlace exchange = {};  // instead of that object, where each of several operators looks after a namespace
+  ExchangePlace exchange = {};  // instead of that object, where several operators each manage a namespace
   MoveCaps caps = {};
   std::optional<OperatorPods> isolate_from_all_but = {};  // nullopt: jobs get no NetworkPolicy
 };
 
 class Shell {
  public:
-  // So many namespaces' calls may hang until another one's jobs wait; workers that wait cost little.
+  // The calls of so many namespaces may hang before jobs of another one wait; idle workers cost little.
   static constexpr unsigned kNamespaces = 4;
 
   Shell(kube::Client& client, ShellOptions options);
@@ -79,13 +78,13 @@ class Shell {
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
-  // All objects have been seen once, and jobs are being looked after.
+  // All objects have been seen once, and jobs are reconciled.
   [[nodiscard]] bool ready() const { return cache_->filled(); }
   [[nodiscard]] ShellMetrics metrics();
 
  private:
   void work(kube::Lane lane);
-  Duration look_at(const std::string& job, bool& gone);
+  Duration reconcile(const std::string& job, bool& gone);
   void changed(const kube::Kind& kind, const kube::Object* before, const kube::Object* now);
 
   kube::Client& client_;

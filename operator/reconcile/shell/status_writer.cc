@@ -42,11 +42,11 @@ bool StatusWriter::store(const crds::BspJob& job, const crds::BspJobStatus& stat
   auto updated = write(job, status);
   if (!updated) {
     if (updated.error().code != ErrorCode::kConflict && updated.error().code != ErrorCode::kNotFound) {
-      // Whoever refuses it now does so the next moment.
+      // It would be refused again at once.
       again_ = std::chrono::steady_clock::now() + refusals_.next();
       log_warning("storing a status failed", {{"job", job.metadata.name}, {"error", updated.error().message}});
     }
-    // Somebody changed the object meanwhile: decide again on what it is now.
+    // The object has changed meanwhile: decide again on what it is now.
     if (auto fresh = client_.get(job_.own(kBspJob, job.metadata.name))) cache_.put(*fresh);
     return false;
   }
@@ -60,11 +60,11 @@ bool StatusWriter::store(const crds::BspJob& job, const crds::BspJobStatus& stat
 
 Duration StatusWriter::until_next_try() const { return again_ - std::chrono::steady_clock::now(); }
 
-// A write of progress costs what the object is long, in etcd and for everybody who watches, however little of it changes. So a
-// large object is written as much less often.
+// A write of progress costs as much as the object is long, in etcd and for every watcher, however little of it changes. So a
+// large object is written less often.
 //
 // Nothing that the next leader needs waits for it: whatever something follows from is stored before that is done
-// (StatusChange), with all the rest. Progress is what the sidecars tell anew (superstep, times, memory), and what a
+// (StatusChange), with all the rest. Progress is what the sidecars report again (superstep, times, memory), and what a
 // leader may have a little older: calibration and the state of decisions, which every stored decision brings up to date.
 bool StatusWriter::progress_is_due() const {
   const Duration by_size =

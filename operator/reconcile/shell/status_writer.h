@@ -1,4 +1,4 @@
-// A job's status in the API: no more often than it may be written, and only what has changed.
+// Writes a job's status: no more often than allowed, and only what has changed.
 #pragma once
 
 #include <chrono>

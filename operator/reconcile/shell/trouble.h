@@ -5,7 +5,7 @@
 
 namespace bsp::reconcile {
 
-// Why something does not go well: told once, though it is tried again and again.
+// Why something fails: reported once, although it is retried again and again.
 class Trouble {
  public:
   bool is_news(const std::string& why) { return std::exchange(last_, why) != why; }

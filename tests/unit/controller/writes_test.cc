@@ -138,7 +138,7 @@ TEST_F(WritesTest, TheCallsThatAreNotToldAreCountedInTheNextThatIs) {
   create_job({{"mode", "Advise"}, {"alpha", 4}, {"d", 0.01}, {"omega", 1'000'000}});
   ASSERT_TRUE(runs(ranks));
   EXPECT_TRUE(eventually([&] {
-    return text_at(part_at(status(), "lastDecision"), "message").contains(" calls before it are not told)");
+    return text_at(part_at(status(), "lastDecision"), "message").contains(" earlier calls are not reported)");
   }));
 }
 

@@ -113,7 +113,7 @@ TEST_F(Steps, PhasesWhoseWorkIsDoneArePassedInOneWrite) {
   ASSERT_TRUE(s.commit);
   EXPECT_EQ(s.commit->epoch, 4u);
   EXPECT_EQ(s.commit->members[0].pod, "b");
-  EXPECT_THAT(s.actions, testing::IsEmpty()) << "nobody hears of the epoch before it is stored";
+  EXPECT_THAT(s.actions, testing::IsEmpty()) << "no sidecar hears of the epoch before it is stored";
 }
 
 TEST_F(Steps, OnlyWhatIsDoneIsPassed) {
@@ -130,11 +130,11 @@ TEST_F(Steps, OnlyWhatIsDoneIsPassed) {
   EXPECT_FALSE(step().changed);
 }
 
-TEST_F(Steps, TheVerdictTellsAMovedRankWhereTo) {
+TEST_F(Steps, TheVerdictNamesTheTargetToARankThatMoves) {
   wave.gate = {GateState::kCommitted, 20, 1};
   EXPECT_THAT(step().actions, testing::UnorderedElementsAre(Asked{ActionKind::kCommitGate, "a", 20, 0},
                                                             Asked{ActionKind::kCommitGate, "c", 20, std::nullopt}));
-  // Who gives a gate up has it committed everywhere first, but nobody sends itself away any more.
+  // A gate is committed everywhere before it is dropped, but no rank sends its checkpoint any more.
   wave.phase = Phase::kRollingBack;
   wave.times.push_back({Phase::kRollingBack, now});
   wave.gate.state = GateState::kDropping;
@@ -143,7 +143,7 @@ TEST_F(Steps, TheVerdictTellsAMovedRankWhereTo) {
   EXPECT_THAT(s.actions, Contains(Asked{ActionKind::kCommitGate, "c", 20, std::nullopt}));
 }
 
-TEST_F(Steps, WhyAConnectionBrokeIsToldWhenItsNodeTells) {
+TEST_F(Steps, TheReasonForABrokenConnectionIsAddedWhenItsNodeReportsIt) {
   wave.gate = {GateState::kCommitted, 20, 1};
   wave.phase = Phase::kRollingBack;
   wave.times.push_back({Phase::kRollingBack, now});
@@ -152,14 +152,14 @@ TEST_F(Steps, WhyAConnectionBrokeIsToldWhenItsNodeTells) {
   view.pods["c"].sidecar_failure = "the sidecar of c was killed";
   EXPECT_EQ(step().wave.message, wave.message) << "c takes no part in a move";
   view.pods["b"].sidecar_failure = "the sidecar of b was killed";
-  const Answer told = step();
-  EXPECT_TRUE(told.changed);
-  EXPECT_EQ(told.wave.message, "rank 0: the peer closed the connection; the sidecar of b was killed");
-  wave = told.wave;
-  EXPECT_EQ(step().wave.message, told.wave.message) << "once";
+  const Answer next = step();
+  EXPECT_TRUE(next.changed);
+  EXPECT_EQ(next.wave.message, "rank 0: the peer closed the connection; the sidecar of b was killed");
+  wave = next.wave;
+  EXPECT_EQ(step().wave.message, next.wave.message) << "once";
 }
 
-TEST_F(Steps, WhatSidecarsHaveForgottenToDoIsAskedFor) {
+TEST_F(Steps, RestartedSidecarsAreAskedAgain) {
   all_stopped();
   wave.phase = Phase::kCheckpointing;
   wave.times.push_back({Phase::kCheckpointing, now});
@@ -181,7 +181,7 @@ TEST_F(Steps, ATargetThatHasReceivedEarlyIsNotAskedToReceiveAgain) {
   EXPECT_THAT(step().actions, Each(Field(&Asked::kind, Ne(ActionKind::kReceive))));
 }
 
-TEST_F(Steps, ASourceThatDiesWhileOthersCloseIsNotMissedOnceItsCheckpointIsWhole) {
+TEST_F(Steps, ASourceMayDieOnceItsCheckpointIsComplete) {
   all_stopped();
   transfer("b", TransferPhase::kRestored);
   wire::RankStatus& source = *view.pods["a"].status;
@@ -242,7 +242,7 @@ TEST_F(Steps, AGateStandsAheadOfAllByTime) {
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 2, 3})) << "the next but one, a minute ahead";
 }
 
-TEST_F(Steps, AGateOfUnknownPaceIsNearUntilItWasLate) {
+TEST_F(Steps, AGateOfUnknownPaceIsCloseByUntilOneWasLate) {
   view.pods["a"].completed = 1;
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 1 + 2, 1}))
       << "of supersteps that take minutes, ten would be too many";
@@ -255,24 +255,24 @@ TEST_F(Steps, AGateOfUnknownPaceIsNearUntilItWasLate) {
 }
 
 // --- Limits count from this leader's first contact ---------------------------------------------------------
-TEST(ContactTest, BeginsAtTheFirstLookAndLeavesOutWhatNobodyLookedAt) {
+TEST(ContactTest, BeginsAtTheFirstReconcileAndLeavesOutGaps) {
   const SteadyTime start{std::chrono::seconds(900)};
   Wave wave;
   wave.number = 3;
   wave.phase = Phase::kTransferring;
   wave.times = {{Phase::kCheckpointing, Time{}}, {Phase::kTransferring, Time{std::chrono::hours(1)}}};
   Contact contact;
-  contact.look(&wave, start);
+  contact.note(&wave, start);
   EXPECT_EQ(contact.since().at(Phase::kCheckpointing), start);
   EXPECT_EQ(contact.since().at(Phase::kTransferring), start);
-  contact.look(&wave, start + std::chrono::milliseconds(900));
+  contact.note(&wave, start + std::chrono::milliseconds(900));
   EXPECT_EQ(contact.since().at(Phase::kTransferring), start);
-  contact.look(&wave, start + std::chrono::milliseconds(45'900));
+  contact.note(&wave, start + std::chrono::milliseconds(45'900));
   EXPECT_EQ(contact.since().at(Phase::kTransferring), start + std::chrono::seconds(44)) << "a second of it counts";
   wave.number = 4;
-  contact.look(&wave, start + std::chrono::seconds(46));
+  contact.note(&wave, start + std::chrono::seconds(46));
   EXPECT_EQ(contact.since().at(Phase::kTransferring), start + std::chrono::seconds(46));
-  contact.look(nullptr, start + std::chrono::seconds(47));
+  contact.note(nullptr, start + std::chrono::seconds(47));
   EXPECT_THAT(contact.since(), testing::IsEmpty());
 }
 
@@ -316,7 +316,7 @@ TEST_F(Committed, TheCopyGoesFirst) {
                                           Asked{ActionKind::kOpenEpoch, "c", 4, std::nullopt}));
 }
 
-TEST_F(Committed, NothingFailsBecauseItTakesLongButItIsToldOnce) {
+TEST_F(Committed, ASlowOpeningFailsNothingAndIsReportedOnce) {
   for (const Phase phase : {Phase::kResuming, Phase::kRollingBack}) {
     if (phase == Phase::kRollingBack) {
       view.epoch = rollback_plan(wave, view.epoch);
@@ -327,12 +327,12 @@ TEST_F(Committed, NothingFailsBecauseItTakesLongButItIsToldOnce) {
     }
     view.pods["c"].unreachable_since = view.now - std::chrono::hours(1);
     met(std::chrono::hours(1));
-    const Answer told = step();
-    EXPECT_TRUE(told.changed);
-    EXPECT_EQ(told.wave.phase, phase);
-    EXPECT_THAT(told.wave.delay, testing::HasSubstr(std::format("rank 0 ({}) is Stopped, rank 1 (c) is not heard",
+    const Answer next = step();
+    EXPECT_TRUE(next.changed);
+    EXPECT_EQ(next.wave.phase, phase);
+    EXPECT_THAT(next.wave.delay, testing::HasSubstr(std::format("rank 0 ({}) is Stopped, rank 1 (c) is not heard",
                                                                 phase == Phase::kResuming ? "b" : "a")));
-    wave = told.wave;
+    wave = next.wave;
     EXPECT_FALSE(step().changed);
     EXPECT_THAT(step().actions, testing::Not(testing::IsEmpty())) << "it goes on trying";
     EXPECT_EQ(wave_from_json(to_json(wave)).value().delay, wave.delay);
@@ -368,7 +368,7 @@ TEST_F(Committed, ACopyThatDiesFirstGivesTheRankBackToItsSource) {
   EXPECT_EQ(s.commit->members[1].pod, "c");
 }
 
-TEST_F(Committed, ButNotOnceAnotherRankWasLetIn) {
+TEST_F(Committed, ButNotOnceAnotherRankWasAdmitted) {
   kill("b");
   view.pods["c"].status->admitted_epoch = 4;
   EXPECT_EQ(step().wave.phase, Phase::kFailed);
@@ -393,11 +393,11 @@ TEST_F(Committed, AnOpenEpochThatWasUnderWayIsSeenBeforeTheSourceIsNamed) {
 TEST_F(Committed, ACopyWhoseEndIsNotCertainIsWaitedForOrGivenUp) {
   view.pods["b"].deleting = true;
   EXPECT_FALSE(step().changed);
-  EXPECT_THAT(step().actions, testing::IsEmpty()) << "nobody is let in meanwhile";
+  EXPECT_THAT(step().actions, testing::IsEmpty()) << "no rank is admitted meanwhile";
   view.pods["b"].uncertain = true;
-  EXPECT_EQ(step().wave.phase, Phase::kFailed) << "its node does not answer, so nobody will ever say";
+  EXPECT_EQ(step().wave.phase, Phase::kFailed) << "its node does not answer, so nothing will ever report it";
   view.pods["b"].deleting = view.pods["b"].uncertain = false;
-  view.pods["b"].gone = "nobody hears it";
+  view.pods["b"].gone = "no sidecar hears it";
   EXPECT_EQ(step().wave.phase, Phase::kFailed);
   view.pods["b"].gone = "";
   view.pods["b"].unreachable_since = view.now - std::chrono::hours(1);
@@ -435,7 +435,7 @@ TEST_F(Committed, TheOtherCopiesOfTheWaveEndBeforeTheirSourcesGoOn) {
   ASSERT_EQ(wave.phase, Phase::kRollingBack);
   view.pods["a"].status->prepared_epoch = view.pods["c"].status->prepared_epoch = 5;
   met(std::chrono::hours(1));
-  wave = step().wave;  // its delay is told
+  wave = step().wave;  // its delay is next
   EXPECT_FALSE(step().commit) << "however long it takes";
   EXPECT_THAT(step().actions, Contains(Asked{ActionKind::kDeletePod, "c2", 0, 1}));
   view.pods["c2"].deleting = true;

@@ -94,9 +94,9 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// The copy dies after the commit: where no other rank was let into the epoch yet, the source goes on, and it is never
-// the case that both do (World::check_invariants).
-TEST(WaveSimPlain, ACopyThatDiesBeforeTheOthersAreLetInCostsTheMoveOnly) {
+// The copy dies after the commit: where no other rank was admitted to the epoch yet, the source goes on. Both never run
+// (Cluster::check_copies).
+TEST(WaveSimPlain, ACopyThatDiesBeforeTheOthersAreAdmittedCostsOnlyTheMove) {
   int went_back = 0, lost = 0;
   for (int seed = 1; seed <= 150; ++seed) {
     Scenario s;
@@ -141,9 +141,9 @@ TEST(WaveSimPlain, SucceedsWithoutFaults) {
   }
 }
 
-// The ranks stand still for criu and for the one write that commits; what leads there goes on by itself. At most one
+// The ranks stand still for criu and for the one write that commits; the steps between follow without the operator. At most one
 // write each is due to Checkpointing, Transferring and Restoring, and none of them holds anything up.
-TEST(WaveSimPlain, NobodyHasToBeAskedBetweenTheStopAndTheCommit) {
+TEST(WaveSimPlain, NoVerbIsNeededBetweenTheStopAndTheCommit) {
   for (int seed = 1; seed <= 60; ++seed) {
     Scenario s;
     s.seed = static_cast<std::uint64_t>(seed);

@@ -30,10 +30,8 @@ wire::RankStatus fresh_status(std::uint32_t rank, const std::string& pod) {
 }  // namespace
 
 World::World(const Scenario& scenario)
-    : simulated::Cluster({.ranks = scenario.ranks,
-                          .supersteps = scenario.program_supersteps,
-                          .pace = kPace,
-                          .seed = scenario.seed}),
+    : simulated::Cluster(
+          {.ranks = scenario.ranks, .supersteps = scenario.program_supersteps, .pace = kPace, .seed = scenario.seed}),
       s_(scenario) {
   never_migratable = s_.never_migratable;
   start_ns = static_cast<std::uint64_t>(time().time_since_epoch().count());
@@ -195,7 +193,7 @@ void World::execute(const Message& m) {
 View World::view() {
   View v;
   v.now = steady();
-  contact_.look(&wave_, v.now);
+  contact_.note(&wave_, v.now);
   v.since = contact_.since();
   if (s_.cancelled_in && wave_.entered(*s_.cancelled_in) != Time{}) v.cancelled = "it is no longer wanted";
   v.epoch = epoch_;

@@ -110,7 +110,7 @@ class ExchangeReservationsTest : public testing::TestWithParam<Mechanism> {
       const bool reserved =
           !done && d.room->reserve(seen, name, reservation_of(std::format("p{}", job), node), kNow).has_value();
       if (!done && !reserved) continue;
-      d.room->looked(name);
+      d.room->reconciled(name);
       return reserved;
     }
   }
@@ -249,7 +249,7 @@ TEST_P(ExchangeReservationsTest, OfAJobThatDecidesOthersOfItsOperatorWaitForTheT
   const auto other = a.room->reserve(a.room->read(kNow), a.job(2), reservation_of("p2"), kNow);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::kUnavailable);
-  EXPECT_THAT(other.error().message, HasSubstr("room for the moves of space-0/j1 is being asked for first"));
+  EXPECT_THAT(other.error().message, HasSubstr("the slots for space-0/j1 are being requested first"));
   EXPECT_TRUE(a.room->reserve(a.room->read(kNow), a.job(1), reservation_of("p1"), kNow)) << "on the view of its turn";
   ASSERT_TRUE(a.room->release(a.job(1), kNow));
   EXPECT_TRUE(take(a, 2, 9));

@@ -149,7 +149,7 @@ TEST_F(Tenants, APodUnderTheNameOfARanksPodIsNotAdopted) {
   EXPECT_TRUE(eventually([&] {
     return text_at(part_at(read(kBspJob, "job"), "status"), "message")
         .contains(
-            "pod job-r0-g0 is there and was not made by the operator for this job; delete it: kubectl delete pod "
+            "pod job-r0-g0 exists and was not made by the operator for this job; delete it: kubectl delete pod "
             "job-r0-g0 -n default");
   }));
   EXPECT_EQ(read(kPod, "job-r0-g0"), theirs) << "and it is left as it is";

@@ -94,7 +94,7 @@ Observed World::observe() {
       break;
     }
   o.sidecars = known_;
-  clocks_.look(o);
+  clocks_.fill(o);
   o.everywhere = everywhere.value_or(hearing_of(o));
   return o;
 }

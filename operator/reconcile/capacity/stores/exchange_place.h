@@ -13,7 +13,7 @@ namespace bsp::reconcile {
 
 // This operator's place among several that exchange loads. The group listens and has not been joined.
 struct ExchangePlace {
-  std::shared_ptr<exchange::LinkGroup> group;  // null: room is booked in an object
+  std::shared_ptr<exchange::LinkGroup> group;  // null: reservations are kept in an object
   std::vector<std::string> addresses;          // of its members
 };
 

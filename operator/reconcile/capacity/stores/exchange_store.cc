@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A worker waits no longer than this for the others; the job is looked at again soon.
+// A worker waits no longer than this for the others; the job is reconciled again soon.
 constexpr auto kTurnPatience = 1s;
 constexpr auto kFresh = 1s;
 
@@ -45,9 +45,9 @@ ExchangeReservations::ExchangeReservations(ExchangePlace place, const NodeUsage&
     : place_(std::move(place)),
       group_(*place_.group),
       usage_(usage),
-      tells_seats_(group_.options().mechanism != exchange::Mechanism::kNaive) {}
+      reports_plans_(group_.options().mechanism != exchange::Mechanism::kNaive) {}
 
-// Not before all pods have been seen: whoever joins tells what it holds.
+// Not before all pods have been seen: a member that joins reports what it holds.
 void ExchangeReservations::begin() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(joined_, true)) return;
@@ -55,7 +55,7 @@ void ExchangeReservations::begin() {
   std::vector<double> own(group_.resources().size());
   for (const auto& [name, load] : told_) own[number_of(name)] = load;
   if (auto joined = group_.join(place_.addresses, std::move(own)); !joined)
-    log_error("the exchange of loads can't begin", {{"error", joined.error().message}});
+    log_error("failed to begin the exchange of loads", {{"error", joined.error().message}});
 }
 
 Reservations ExchangeReservations::read(Time /*now*/) {
@@ -86,8 +86,7 @@ Result<void> ExchangeReservations::reserve(const Reservations& seen, const std::
                                            Time /*now*/) {
   std::unique_lock lock(mutex_);
   if (!turn_ended_.wait_for(lock, kTurnPatience, [&] { return deciding_.empty() || deciding_ == job; }))
-    return fail(ErrorCode::kUnavailable, std::format("room for the moves of {} is being asked for first", deciding_),
-                true);
+    return fail(ErrorCode::kUnavailable, std::format("the slots for {} are being requested first", deciding_), true);
   if (turn_) {
     if (seen.version != turn_->seen.version) return fail(ErrorCode::kConflict, "not decided on the view of this turn");
     return assign(lock, job, std::move(reservation));
@@ -105,19 +104,19 @@ Result<void> ExchangeReservations::reserve(const Reservations& seen, const std::
   const bool same = now.told == seen.told && now.told_moves == seen.told_moves && now.of_job == seen.of_job;
   turn_.emplace(std::move(*decision), std::move(now));
   if (same) return assign(lock, job, std::move(reservation));
-  return fail(ErrorCode::kConflict, "the others hold something else by now", true);
+  return fail(ErrorCode::kConflict, "the other operators hold something else by now", true);
 }
 
-// The others have to know before anything follows from it: were it stored first, and this process ended in between,
-// nobody would know of the targets until they run.
+// The others must know before anything follows from it: if the wave were stored first and this process ended in between,
+// no operator would know of the targets until they run.
 Result<void> ExchangeReservations::assign(std::unique_lock<std::mutex>& lock, const std::string& job,
                                           Reservation reservation) {
   std::set<std::string> nodes = planned_nodes();
   std::map<std::string, double> more;
-  if (tells_seats_)
-    for (const ReservedSlot& seat : reservation.slots) {
-      add_to(more, seat.node, {reservation.each.cpu, reservation.each.memory + reservation.checkpoint, 1});
-      more[std::string(kMoves) + seat.set] += 1;
+  if (reports_plans_)
+    for (const ReservedSlot& slot : reservation.slots) {
+      add_to(more, slot.node, {reservation.each.cpu, reservation.each.memory + reservation.checkpoint, 1});
+      more[std::string(kMoves) + slot.set] += 1;
     }
   std::vector<exchange::Assignment> assignments;
   for (const auto& [name, load] : more) {
@@ -134,8 +133,8 @@ Result<void> ExchangeReservations::assign(std::unique_lock<std::mutex>& lock, co
   end_turn();
   nodes.merge(planned_nodes());
   if (!confirmed) own_.erase(job);
-  tell(nodes);  // what was booked before for this job, or now and not confirmed, is given back
-  if (!confirmed) return std::unexpected(confirmed.error().in("telling the other operators of a move"));
+  tell(nodes);  // releases what this job held before, or has now and is not confirmed
+  if (!confirmed) return std::unexpected(confirmed.error().in("reporting a move to the other operators"));
   return {};
 }
 
@@ -145,7 +144,7 @@ void ExchangeReservations::end_turn() {
   turn_ended_.notify_all();
 }
 
-void ExchangeReservations::looked(const std::string& job) {
+void ExchangeReservations::reconciled(const std::string& job) {
   const std::lock_guard lock(mutex_);
   if (deciding_ == job) end_turn();
 }
@@ -167,7 +166,7 @@ void ExchangeReservations::pods_changed(const std::string& node) {
 std::set<std::string> ExchangeReservations::planned_nodes() const {
   std::set<std::string> nodes;
   for (const auto& [job, reservation] : own_)
-    for (const ReservedSlot& seat : reservation.slots) nodes.insert(seat.node);
+    for (const ReservedSlot& slot : reservation.slots) nodes.insert(slot.node);
   return nodes;
 }
 
@@ -175,19 +174,19 @@ std::set<std::string> ExchangeReservations::planned_nodes() const {
 std::map<std::string, double> ExchangeReservations::loads(const std::set<std::string>& nodes) const {
   std::map<std::string, double> held;
   for (const auto& [job, reservation] : own_)
-    for (const ReservedSlot& seat : reservation.slots) {
-      held[std::string(kMoves) + seat.set] += 1;
-      if (!nodes.contains(seat.node)) continue;
-      const bool placed = usage_.has_target(job.substr(0, job.find('/')), seat.pod);
-      if (tells_seats_ && !placed) add_to(held, seat.node, {reservation.each.cpu, reservation.each.memory, 1});
-      if (tells_seats_ || placed) add_to(held, seat.node, {0, reservation.checkpoint, 0});
+    for (const ReservedSlot& slot : reservation.slots) {
+      held[std::string(kMoves) + slot.set] += 1;
+      if (!nodes.contains(slot.node)) continue;
+      const bool placed = usage_.has_target(job.substr(0, job.find('/')), slot.pod);
+      if (reports_plans_ && !placed) add_to(held, slot.node, {reservation.each.cpu, reservation.each.memory, 1});
+      if (reports_plans_ || placed) add_to(held, slot.node, {0, reservation.checkpoint, 0});
     }
-  // After the seats: a target that is placed between the two counts twice for a moment rather than not at all.
+  // After the slots: a target that is placed between the two counts twice for a moment rather than not at all.
   for (const std::string& node : nodes) add_to(held, node, usage_.of_all(node));
   return held;
 }
 
-// Where it differs from what the group knows of us.
+// Where it differs from what the group has from this operator.
 void ExchangeReservations::tell(const std::set<std::string>& nodes) {
   std::map<std::string, double> held = loads(nodes);
   for (const auto& [name, load] : told_)

@@ -1,5 +1,5 @@
-// Reservation by load exchange (operator/exchange) instead of an object: several operators, each looking after the jobs of
-// a namespace of its own, move ranks onto the same nodes and tell each other what theirs ask for there.
+// Reservation by load exchange (operator/exchange) instead of an object: several operators, each with the jobs of a
+// namespace of its own, move ranks onto the same nodes and report to each other what theirs request there.
 //
 // Load and unit. A member of the group is an operator; what it holds of a resource is the sum over its namespace:
 //
@@ -9,18 +9,19 @@
 //     "moves <set>"    its ranks that are moving into the Set now (for the limits of moves at once)
 //
 // By node, because a target has to fit on one; and not in slots, because a slot of one job is not that of another. A
-// target counts as planned from its booking until the scheduler has placed it, then as the pod it is. With Naive it
-// counts only then: that mechanism tells of work that has arrived.
+// target counts as planned from its reservation until the scheduler has placed it, then as the pod it is. With Naive it
+// counts only then: that mechanism reports work that has arrived.
 //
-//     read ─> decide on what the group is known to hold ─> book ─┬─ the view has stayed the same: assigned ─> confirmed
+//     read ─> decide on what the group is known to hold ─> reserve ┬─ the view has stayed the same: assigned ─> confirmed
 //       ^                                                        │  by all members: the wave may be stored
 //       └────────── decide again, on that view ──────────────────┴─ it has changed: the turn to decide is kept
 //
-// With Snapshot the view to decide on is made when somebody books, so that nobody takes what another has. What refuses
-// a move for want of room is the view of the last one; it is asked for again every second while jobs are looked at.
+// With Snapshot the view is made when an operator reserves, so that none takes what another has. A move is refused for lack of
+// capacity on the last view, which is requested again every second while jobs are reconciled.
 //
-// The turn (with Snapshot: the word of all others) ends with the assignment, or with the look at the job. A wave's
-// seats go when it has ended; nothing has to be renewed, since what is booked lives no longer than this process.
+// The turn (with Snapshot: the word of all others) ends with the assignment, or with the reconcile of the job. A
+// wave's slots are released when it has ended; nothing has to be renewed, since a reservation lives no longer than this
+// process.
 #pragma once
 
 #include <chrono>
@@ -41,7 +42,7 @@ namespace bsp::reconcile {
 
 class ExchangeReservations final : public ReservationStore {
  public:
-  // `usage` has to outlive this, and has to know of a change of pods before pods_changed() is told.
+  // `usage` has to outlive this, and has to know of a change of pods before pods_changed() is called.
   ExchangeReservations(ExchangePlace place, const NodeUsage& usage);
 
   Reservations read(Time now) override;
@@ -51,7 +52,7 @@ class ExchangeReservations final : public ReservationStore {
   Result<void> renew(const std::string& /*job*/, Time /*now*/) override { return {}; }
   void begin() override;
   void pods_changed(const std::string& node) override;
-  void looked(const std::string& job) override;
+  void reconciled(const std::string& job) override;
 
  private:
   // The turn to decide, with the view it came with.
@@ -72,7 +73,7 @@ class ExchangeReservations final : public ReservationStore {
   const ExchangePlace place_;
   exchange::LinkGroup& group_;
   const NodeUsage& usage_;
-  const bool tells_seats_;
+  const bool reports_plans_;
   std::mutex mutex_;
   std::condition_variable turn_ended_;
   std::map<std::string, Reservation> own_;  // by job

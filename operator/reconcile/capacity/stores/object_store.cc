@@ -7,13 +7,13 @@
 namespace bsp::reconcile {
 namespace {
 constexpr int kReserveTries = 8;
-constexpr auto kPatience = std::chrono::seconds(1);  // with the request of another job
+constexpr auto kPatience = std::chrono::seconds(1);  // for the request of another job
 }  // namespace
 
 Result<void> ObjectReservations::load() {
   auto object = client_.get(at_);
   if (!object && object.error().code != ErrorCode::kNotFound)
-    return std::unexpected(object.error().in("reading what is booked"));
+    return std::unexpected(object.error().in("reading the reservations"));
   object_ = object ? std::move(*object) : kube::Object();
   know(reservations_from_json(object_));
   return {};
@@ -25,7 +25,7 @@ void ObjectReservations::know(Reservations reservations) {
   known_ = std::move(reservations);
 }
 
-// Under the version that is known; kConflict if another is there by now, and then that one is known.
+// Under the known version; kConflict if there is another by now, which is the known one from then on.
 Result<void> ObjectReservations::write(const Reservations& next) {
   const bool there = !object_.is_null();
   kube::Object object = there ? object_ : kube::Object{{"apiVersion", at_.kind.api_version}, {"kind", at_.kind.kind}};
@@ -43,13 +43,13 @@ Result<void> ObjectReservations::write(const Reservations& next) {
   known_.reset();
   const ErrorCode code = written.error().code;
   if (code != ErrorCode::kConflict && code != ErrorCode::kNotFound)
-    return std::unexpected(written.error().in("booking room"));
+    return std::unexpected(written.error().in("writing the reservations"));
   BSP_CHECK_OK(load());
-  return fail(ErrorCode::kConflict, "somebody else has booked room meanwhile", true);
+  return fail(ErrorCode::kConflict, "another job has reserved slots meanwhile", true);
 }
 
 Reservations ObjectReservations::read(Time now) {
-  // What is older than its writers know is refused when it is booked on.
+  // A version older than what its writers know is refused when something is reserved on it.
   if (const std::unique_lock writing(writing_, std::try_to_lock); writing && !known_) (void)load();
   const std::lock_guard lock(mutex_);
   Reservations reservations = shown_.value_or(Reservations{});
@@ -60,10 +60,10 @@ Reservations ObjectReservations::read(Time now) {
 Result<void> ObjectReservations::reserve(const Reservations& seen, const std::string& job, Reservation reservation,
                                          Time now) {
   const std::unique_lock writing(writing_, kPatience);
-  if (!writing) return fail(ErrorCode::kUnavailable, "room for another job's moves is being booked", true);
+  if (!writing) return fail(ErrorCode::kUnavailable, "another job's slots are being reserved", true);
   if (!known_) BSP_CHECK_OK(load());
   if (known_->version != seen.version)
-    return fail(ErrorCode::kConflict, "somebody else has booked room meanwhile", true);
+    return fail(ErrorCode::kConflict, "another job has reserved slots meanwhile", true);
   Reservations next = *known_;
   drop_expired(next, now);
   next.of_job[job] = std::move(reservation);
@@ -73,12 +73,12 @@ Result<void> ObjectReservations::reserve(const Reservations& seen, const std::st
 Result<void> ObjectReservations::change(const std::string& job, Time now,
                                         const std::function<bool(Reservations&)>& make) {
   {
-    // Most jobs have booked nothing, and none of them waits for a job that books.
+    // Most jobs have no reservation, and none of them waits for a job that makes one.
     const std::lock_guard lock(mutex_);
     if (shown_ && !shown_->of_job.contains(job)) return {};
   }
   const std::unique_lock writing(writing_, kPatience);
-  if (!writing) return fail(ErrorCode::kUnavailable, "room for another job's moves is being booked", true);
+  if (!writing) return fail(ErrorCode::kUnavailable, "another job's slots are being reserved", true);
   for (int tries = 1;; ++tries) {
     if (!known_) BSP_CHECK_OK(load());
     Reservations next = *known_;

@@ -1,4 +1,4 @@
-// Whose an object is, and whether it still takes anything on its node.
+// Who owns an object, and whether it still takes capacity on its node.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace bsp::reconcile {
 
-// The BSPJob that controls an object, by its owner reference: a label may be on anybody's. Both empty: none does.
+// The BSPJob that controls an object, by its owner reference: anyone may set a label. Both empty: none does.
 struct JobOwner {
   std::string name, uid;
 };
@@ -19,7 +19,7 @@ bool is_our_owner(const kube::Object& reference);
 std::string job_key(const std::string& name_space, const std::string& name);
 std::string job_key_of(const kube::Kind& kind, const kube::Object& object);
 
-// All that ran in it has ended; it takes no room on its node any more.
+// Everything in it has ended, so it takes no capacity on its node any more.
 bool has_ended(const kube::Object& pod);
 
 }  // namespace bsp::reconcile

@@ -1,7 +1,7 @@
-// Where shells keep what waves have booked (reservations.h): one interface for JobShell, two ways.
+// Where shells keep the reservations of waves (reservations.h): one interface for JobShell, two implementations.
 //
 //   ObjectReservations    a ConfigMap that all write under its resourceVersion; the default
-//   ExchangeReservations  a load exchange between operators that each look after a namespace (exchange_store.h)
+//   ExchangeReservations  a load exchange between operators that each manage a namespace (exchange_store.h)
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace bsp::reconcile {
 
-// Thread-safe. Within one look at a job: read(), decide, book(); after kConflict the same again.
+// Thread-safe. Within one reconcile: read(), decide, reserve(); after kConflict again.
 class ReservationStore {
  public:
   ReservationStore() = default;
@@ -22,24 +22,24 @@ class ReservationStore {
   ReservationStore(const ReservationStore&) = delete;
   ReservationStore& operator=(const ReservationStore&) = delete;
 
-  // Without what has expired. Nothing is booked as far as anybody knows if it can't be read; book() fails then.
+  // Without what has expired. Empty if they can't be read; reserve() fails then.
   virtual Reservations read(Time now) = 0;
-  // In the place of what the job had booked. kConflict if anybody has booked since `seen`: decide again.
+  // Replaces the job's reservation. kConflict if another job has reserved since `seen`: decide again.
   virtual Result<void> reserve(const Reservations& seen, const std::string& job, Reservation reservation, Time now) = 0;
-  // What the job has booked, if anything is; at no request if nothing is.
+  // The job's reservation, if it has one; costs no request if it has none.
   virtual Result<void> release(const std::string& job, Time now) = 0;
   virtual Result<void> renew(const std::string& job, Time now) = 0;
 
-  // What an exchange has to know besides. Every object has been seen once; called by every worker.
+  // For an exchange: every object has been seen once. Every worker calls it.
   virtual void begin() {}
   // What pods ask for on that node may have changed.
   virtual void pods_changed(const std::string& /*node*/) {}
-  // Of a job that books nothing on what it has read, or whose look has ended.
-  virtual void looked(const std::string& /*job*/) {}
+  // The job reserves nothing on what it has read, or its reconcile has ended.
+  virtual void reconciled(const std::string& /*job*/) {}
 };
 
 // In one object, read once and then known by its writers. Whoever else writes it (an operator that has just lost its
-// leadership) is noticed by its resourceVersion when something is booked, which is the only time that matters.
+// leadership) is noticed by its resourceVersion when something is reserved, which is the only time that matters.
 class ObjectReservations final : public ReservationStore {
  public:
   // `client` has to outlive this.
@@ -61,8 +61,8 @@ class ObjectReservations final : public ReservationStore {
   kube::Client& client_;
   const kube::Key at_;
   std::timed_mutex writing_;           // held over requests
-  std::mutex mutex_;                   // of shown_, and over none: a write that hangs keeps nobody from a look
-  std::optional<Reservations> shown_;  // the last that was known
+  std::mutex mutex_;                   // of shown_, and not held over requests: a write that hangs blocks no reader
+  std::optional<Reservations> shown_;  // the last known
   std::optional<Reservations> known_;
   kube::Object object_;  // of known_; null: there is none yet
 };

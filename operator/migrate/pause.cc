@@ -1,0 +1,51 @@
+// The parts of the pause, from what the sidecars have measured.
+#include <algorithm>
+
+#include "operator/migrate/machine.h"
+
+namespace bsp::migrate {
+
+void Machine::measure() {
+  std::uint64_t first_gate = ~0ull, last_stop = 0, first_compute = ~0ull, first_open = ~0ull;
+  auto ms = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
+  crds::PauseParts pause;
+  auto stop_side = [&](const PodView* pod) {
+    if (!pod || !pod->status) return;
+    if (pod->status->gate_reached_ns) first_gate = std::min(first_gate, pod->status->gate_reached_ns);
+    last_stop = std::max(last_stop, pod->status->stopped_ns);
+    pause.close_ms = std::max(pause.close_ms, ms(pod->status->close_ns));
+  };
+  for_each_member([&](const wire::Member& member, const PodView& pod) {
+    if (!pod.status) return;
+    auto moved = std::ranges::find(wave_.moves, member.rank, &Move::rank);
+    const bool on_target = moved != wave_.moves.end() && moved->target_pod == member.pod;
+    stop_side(on_target ? find(moved->source_pod) : &pod);
+    if (pod.status->first_compute_ns) {
+      first_compute = std::min(first_compute, pod.status->first_compute_ns);
+      first_open = std::min(first_open, pod.status->first_compute_ns - pod.status->open_ns);
+    }
+    pause.open_ms = std::max(pause.open_ms, ms(pod.status->open_ns));
+  });
+  if (last_stop == 0) return;  // nothing was paused
+  if (first_compute != ~0ull && first_compute > last_stop) pause.total_ms = ms(first_compute - last_stop);
+  if (first_gate < last_stop) pause.gate_ms = ms(last_stop - first_gate);
+  // From the operator's verdict to the first rank that was told: it is stored and sent.
+  const auto committed = static_cast<std::uint64_t>(wave_.entered(Phase::kResuming).time_since_epoch().count());
+  if (committed != 0 && first_open != ~0ull && first_open > committed) pause.commit_ms = ms(first_open - committed);
+  for (const Move& move : wave_.moves) {
+    std::uint64_t bytes = 0;
+    if (const PodView* source = find(move.source_pod); source && transfers(*source, move)) {
+      pause.dump_ms = std::max(pause.dump_ms, ms(source->status->transfer.dump_ns));
+      bytes = source->status->transfer.bytes;
+    }
+    if (const PodView* target = find(move.target_pod); target && transfers(*target, move)) {
+      pause.transfer_ms = std::max(pause.transfer_ms, ms(target->status->transfer.transfer_ns));
+      pause.restore_ms = std::max(pause.restore_ms, ms(target->status->transfer.restore_ns));
+      bytes = std::max(bytes, target->status->transfer.bytes);
+    }
+    next_.wave.bytes.push_back(bytes);
+  }
+  next_.wave.pause = pause;
+}
+
+}  // namespace bsp::migrate

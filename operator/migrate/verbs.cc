@@ -1,0 +1,109 @@
+// Verbs that bring a state about, sent until it is there.
+#include <algorithm>
+
+#include "operator/migrate/machine.h"
+
+namespace bsp::migrate {
+
+using wire::RankPhase;
+using wire::TransferPhase;
+
+// --- Verbs ---------------------------------------------------------------------------------------------
+void Machine::commit_gate() {
+  for_each_member([&](const wire::Member& member, const PodView& pod) {
+    const bool stopped = pod.status && pod.status->phase == RankPhase::kStopped;
+    if (stopped || pod.done.contains({ActionKind::kCommitGate, wave_.gate.superstep})) return;
+    // A rank that moves is told so with the verdict: its checkpoint is under way before we have heard of its stop.
+    // It stays stopped all the same, as does the copy, until an epoch names one of them.
+    const auto move = std::ranges::find(wave_.moves, member.rank, &Move::rank);
+    const bool sends = wave_.phase == Phase::kPausing && move != wave_.moves.end();
+    act(sends ? Action::commit_gate_and_send(wave_.gate.superstep, wave_,
+                                             static_cast<std::size_t>(move - wave_.moves.begin()))
+              : Action::commit_gate(name_of(pod), wave_.gate.superstep));
+  });
+}
+
+bool Machine::cancel_gate() {
+  bool all = true;
+  for_each_member([&](const wire::Member&, const PodView& pod) {
+    const bool over = pod.status && pod.status->phase == RankPhase::kExited;
+    if (over || pod.done.contains({ActionKind::kCancelGate, wave_.gate.superstep})) return;
+    act(Action::cancel_gate(name_of(pod), wave_.gate.superstep));
+    all = false;
+  });
+  return all;
+}
+
+bool Machine::prepare(const wire::EpochPlan& plan) {
+  bool all = true;
+  Action::Fields fields;
+  for (const wire::Member& member : plan.members) {
+    const PodView* pod = find(member.pod);
+    if (pod && pod->answers() && pod->status->init_connected && pod->status->prepared_epoch >= plan.epoch) continue;
+    if (pod && pod->exists) {
+      if (!fields) fields = encode(plan);
+      act(Action::prepare_epoch(member.pod, plan.epoch, fields));
+    }
+    all = false;
+  }
+  return all;
+}
+
+bool Machine::open(const wire::EpochPlan& plan) {
+  prepare(plan);  // again, should a sidecar have been restarted
+  auto moved = [&](const wire::Member& member) {
+    return std::ranges::contains(wave_.moves, member.pod, &Move::target_pod);
+  };
+  // The copies go first, and the others follow when each copy has been seen to go on: until then their processes are
+  // as they were, and an epoch can name the sources again.
+  const bool copies_go_on = std::ranges::all_of(plan.members, [&](const wire::Member& member) {
+    const PodView* pod = moved(member) ? find(member.pod) : nullptr;
+    return !moved(member) || (pod && pod->status && pod->status->phase != RankPhase::kStopped &&
+                              pod->status->phase != RankPhase::kWaiting && pod->status->phase != RankPhase::kExited);
+  });
+  bool all = true;
+  for (const wire::Member& member : plan.members) {
+    const PodView* pod = find(member.pod);
+    const bool runs = pod && pod->status && pod->status->epoch == plan.epoch &&
+                      pod->status->phase != RankPhase::kOpening && pod->status->phase != RankPhase::kStopped &&
+                      pod->status->phase != RankPhase::kWaiting;
+    if (runs) continue;
+    all = false;
+    if (!copies_go_on && !moved(member)) continue;
+    if (pod && pod->answers() && pod->status->prepared_epoch >= plan.epoch)
+      act(Action::open_epoch(member.pod, plan.epoch));
+  }
+  return all;
+}
+
+bool Machine::targets_receive() {
+  bool all = true;
+  for (std::size_t i = 0; i < wave_.moves.size(); ++i) {
+    const Move& move = wave_.moves[i];
+    const PodView* pod = find(move.target_pod);
+    const bool waits = pod && pod->answers() && pod->status->init_connected && transfers(*pod, move) &&
+                       pod->status->transfer.phase == TransferPhase::kReceiving;
+    if (waits || target_has(move)) continue;
+    all = false;
+    if (pod && pod->answers()) act(Action::receive(wave_, i));
+  }
+  return all;
+}
+
+void Machine::move_images() {
+  for (std::size_t i = 0; i < wave_.moves.size(); ++i) {
+    const Move& move = wave_.moves[i];
+    const PodView* source = find(move.source_pod);
+    const PodView* target = find(move.target_pod);
+    if (target_has(move)) {
+      // It does so by itself (kReceive), unless its sidecar was restarted in between. The copy stays stopped, so it
+      // need not wait for the other moves.
+      if (target->status->transfer.phase == TransferPhase::kReceived) act(Action::restore(wave_, i));
+      continue;
+    }
+    // By itself too (kCommitGate), unless its sidecar was restarted in between.
+    if (source && source->answers() && !transfers(*source, move)) act(Action::send(wave_, i));
+  }
+}
+
+}  // namespace bsp::migrate

@@ -1,0 +1,186 @@
+// Chooses the moves of a wave: each request against a table of named constraints.
+#include <algorithm>
+#include <format>
+
+#include "operator/reconcile/kernel/move_memory.h"
+#include "operator/reconcile/kernel/waves.h"
+
+namespace bsp::reconcile {
+
+using migrate::Phase;
+
+namespace {
+
+// A request and where it could be met.
+struct Candidate {
+  const MoveRequest& request;
+  const crds::RankPlace* place = nullptr;  // of the rank; null: there is none
+  bool named = false;                      // a node is what the request names
+  const observe::NodeFacts* node = nullptr;
+  const observe::NodeFacts* short_of_memory = nullptr;  // a node with a slot, but not the memory
+
+  [[nodiscard]] std::string where() const {
+    return request.node.empty() ? "Set " + request.set : "node " + request.node;
+  }
+};
+
+// Chooses the moves of a wave, one request after the other.
+class WaveBuilder {
+ public:
+  WaveBuilder(const Observed& o, const crds::BspJobStatus& status)
+      : o_(o), status_(status), sets_(status.epoch->sets), capacity_(o), taken_(status.ranks.size()) {
+    for (const auto& node : o.nodes) {
+      held_[node.name] = node.taken;
+      memory_[node.name] = capacity_.free_memory(node);
+    }
+    for (const auto& [name, pod] : o.pods) ++held_[pod.node];
+  }
+
+  [[nodiscard]] Candidate find(const MoveRequest& request) const {
+    Candidate c{.request = request};
+    if (request.rank >= status_.ranks.size()) return c;
+    c.place = &status_.ranks[request.rank];
+    for (const auto& node : o_.nodes) {
+      if (request.node.empty() ? node.set != request.set : node.name != request.node) continue;
+      c.named = true;
+      if (node.cordoned || held_.at(node.name) >= node.slots) continue;
+      const bool fits = memory_.at(node.name) >= capacity_.of(*c.place).both();
+      (fits ? c.node : c.short_of_memory) = &node;
+      if (fits) break;
+    }
+    return c;
+  }
+
+  // Each says why a request can't be met, or "".
+  [[nodiscard]] std::string no_such_rank(const Candidate& c) const {
+    if (c.place) return "";
+    return std::format("spec.rank: {} is not a rank of this job, which has ranks 0 to {}", c.request.rank,
+                       status_.ranks.size() - 1);
+  }
+  [[nodiscard]] std::string superseded(const Candidate& c) const {
+    if (!taken_[c.request.rank]) return "";
+    return std::format("another migration of rank {} is in the same wave", c.request.rank);
+  }
+  [[nodiscard]] std::string no_such_target(const Candidate& c) const {
+    if (c.named) return "";
+    std::string known;
+    for (const auto& set : sets_) known += (known.empty() ? "" : ", ") + set;
+    return std::format("there is no {}; the Sets of this job are {}", c.where(), known);
+  }
+  [[nodiscard]] std::string already_there(const Candidate& c) const {
+    const bool there = c.request.node.empty() ? c.place->set == c.request.set : c.place->node == c.request.node;
+    return there ? std::format("rank {} is in {} already", c.request.rank, c.where()) : "";
+  }
+  [[nodiscard]] std::string no_capacity(const Candidate& c) const {
+    if (c.node) return "";
+    return c.short_of_memory ? capacity_.lack(*c.short_of_memory, capacity_.of(*c.place))
+                             : std::format("{} has no free slot", c.where());
+  }
+  [[nodiscard]] std::string set_left_out(const Candidate& c) const {
+    if (std::ranges::contains(sets_, c.node->set)) return "";
+    return c.request.node.empty()
+               ? std::format("{} is left out by spec.sets.names", c.where())
+               : std::format("{} belongs to Set {}, which spec.sets.names leaves out", c.where(), c.node->set);
+  }
+  [[nodiscard]] std::string too_many_moves(const Candidate& c) const {
+    const auto own = static_cast<std::uint32_t>(moves_.size());
+    const std::uint32_t most = o_.job.spec.rescheduling.max_moves_per_wave;
+    std::string why;
+    if (most != 0 && own >= most)
+      why = std::format("spec.rescheduling.maxMovesPerWave: {} move at once, it waits for the next wave", most);
+    else if (const auto left = moves_left(o_.caps, o_.elsewhere, c.node->set, into(c.node->set), own);
+             left && *left == 0)
+      why =
+          std::format("as many ranks as the operator admits move into Set {} or in the whole cluster now", c.node->set);
+    return why.empty() || !c.request.migration.empty() ? why : std::format("rank {}: {}", c.request.rank, why);
+  }
+
+  void add(const Candidate& c) {
+    ++into_[c.node->set];
+    ++held_[c.node->name];
+    memory_[c.node->name] -= capacity_.of(*c.place).both();
+    taken_[c.request.rank] = true;
+    const wire::Member& source = status_.epoch->members[c.request.rank];
+    migrate::Move move;
+    move.migration = c.request.migration;
+    move.rank = c.request.rank;
+    move.source_pod = source.pod;
+    move.source_uid = source.pod_uid;
+    move.source_address = source.address;
+    move.source_set = source.set;
+    move.target_pod = pod_name(o_.job.metadata.name, c.request.rank, c.place->generation);
+    move.target_set = static_cast<std::uint32_t>(std::ranges::find(sets_, c.node->set) - sets_.begin());
+    move.target_node = c.node->name;
+    moves_.push_back(std::move(move));
+  }
+  [[nodiscard]] std::vector<migrate::Move> take() { return std::move(moves_); }
+
+ private:
+  [[nodiscard]] std::uint32_t into(const std::string& set) const {
+    const auto here = into_.find(set);
+    return here == into_.end() ? 0 : here->second;
+  }
+
+  const Observed& o_;
+  const crds::BspJobStatus& status_;
+  const std::vector<std::string>& sets_;
+  const MoveCapacity capacity_;
+  std::map<std::string, std::uint32_t> held_;   // pods on each node, whoever's
+  std::map<std::string, std::int64_t> memory_;  // that is left for targets
+  std::vector<bool> taken_;                     // by rank
+  std::map<std::string, std::uint32_t> into_;   // moves of this wave, by Set
+  std::vector<migrate::Move> moves_;
+};
+
+// In this order: each may rely on those before it.
+struct Constraint {
+  const char* reason;
+  std::string (WaveBuilder::*why_not)(const Candidate&) const;
+  bool passes = false;  // in time: a migration made by hand waits for that
+};
+constexpr Constraint kConstraints[] = {
+    {"NoSuchRank", &WaveBuilder::no_such_rank},        {"Superseded", &WaveBuilder::superseded},
+    {"NoSuchTarget", &WaveBuilder::no_such_target},    {"AlreadyThere", &WaveBuilder::already_there},
+    {"NoCapacity", &WaveBuilder::no_capacity},         {"NoSuchTarget", &WaveBuilder::set_left_out},
+    {"MoveLimit", &WaveBuilder::too_many_moves, true},
+};
+
+}  // namespace
+
+Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, crds::BspJobStatus& status) {
+  check(status.epoch.has_value(), "a wave begins in an open epoch");
+  Begun begun;
+  WaveBuilder builder(o, status);
+  for (const MoveRequest& request : requests) {
+    const Candidate candidate = builder.find(request);
+    const auto why_not = std::ranges::find_if(
+        kConstraints, [&](const Constraint& c) { return !(builder.*c.why_not)(candidate).empty(); });
+    if (why_not == std::end(kConstraints)) {
+      builder.add(candidate);
+      continue;
+    }
+    auto& answers = why_not->passes && !request.migration.empty() ? begun.waiting : begun.refused;
+    answers.push_back({request.migration, why_not->reason, (builder.*why_not->why_not)(candidate)});
+  }
+  migrate::Wave wave;
+  wave.moves = builder.take();
+  if (wave.moves.empty()) return begun;
+
+  wave.number = ++status.wave;
+  for (migrate::Move& move : wave.moves) {
+    ++status.ranks[move.rank].generation;
+    if (move.migration.empty()) move.migration = migration_name(o.job.metadata.name, wave.number, move.rank);
+  }
+  wave.base_epoch = status.epoch->epoch;
+  wave.next_epoch = status.epochs_used++;
+  wave.rollback_epoch = status.epochs_used++;
+  wave.phase = Phase::kPreparing;
+  wave.times = {{Phase::kPending, o.now}, {Phase::kPreparing, o.now}};
+  ++status.migrations.waves;
+  status.migrations.active = static_cast<std::uint32_t>(wave.moves.size());
+  status.wave_state = migrate::to_json(wave);
+  begun.wave = std::move(wave);
+  return begun;
+}
+
+}  // namespace bsp::reconcile

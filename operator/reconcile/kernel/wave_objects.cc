@@ -1,0 +1,120 @@
+// Waves as RankMigrations: which wait for one, which show one, which belong to none.
+#include <algorithm>
+#include <format>
+
+#include "base/core/significant.h"
+#include "crds/fields.h"
+#include "crds/names.h"
+#include "operator/reconcile/kernel/waves.h"
+
+namespace bsp::reconcile {
+
+using migrate::Phase;
+
+const crds::RankMigration* migration_of(const migrate::Move& move, const Observed& o) {
+  const auto it = std::ranges::find(o.migrations, move.migration, [](const auto& m) { return m.metadata.name; });
+  return it == o.migrations.end() ? nullptr : &*it;
+}
+
+bool target_was_made(const migrate::Move& move, const Observed& o) {
+  return !move.target_uid.empty() || o.pods.contains(move.target_pod) || o.being_made.contains(move.target_pod);
+}
+
+std::vector<MoveRequest> waiting_requests(const Observed& o) {
+  std::vector<MoveRequest> requests;
+  for (const crds::RankMigration& m : o.migrations) {
+    if (m.status.phase != Phase::kPending || m.status.wave != 0 || m.spec.wave != 0) continue;
+    if (m.metadata.deletion_timestamp != Time{}) continue;
+    requests.push_back({m.metadata.name, m.spec.rank.value, m.spec.target_set, m.spec.target_node});
+  }
+  return requests;
+}
+
+std::vector<Refusal> orphans(const migrate::Wave* wave, const Observed& o) {
+  std::vector<Refusal> out;
+  for (const crds::RankMigration& m : o.migrations) {
+    const std::uint32_t number = std::max(m.spec.wave, m.status.wave);
+    if (crds::is_finished(m.status.phase) || number == 0) continue;
+    if (wave && std::ranges::any_of(wave->moves, [&](const auto& move) { return move.migration == m.metadata.name; }))
+      continue;
+    out.push_back({m.metadata.name, "NoSuchWave",
+                   std::format("it is not part of a wave: wave {} is over or was never begun; a migration made by "
+                               "hand leaves spec.wave out",
+                               number)});
+  }
+  return out;
+}
+
+std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Observed& o) {
+  std::vector<crds::RankMigration> out;
+  for (std::size_t i = 0; i < wave.moves.size(); ++i) {
+    const migrate::Move& move = wave.moves[i];
+    const crds::RankMigration* have = migration_of(move, o);
+    crds::RankMigration m;
+    if (have) {
+      m = *have;
+      if (crds::is_finished(m.status.phase)) continue;
+    } else {
+      if (migrate::is_finished(wave) || target_was_made(move, o)) continue;  // it was deleted
+      m.metadata.name = move.migration;
+      m.metadata.name_space = o.job.metadata.name_space;
+      m.metadata.labels[std::string(names::kLabelJob)] = o.job.metadata.name;
+      m.metadata.labels[std::string(names::kLabelRank)] = std::to_string(move.rank);
+      m.metadata.owner_references = owner_reference(o.job);
+      m.spec.job = o.job.metadata.name;
+      m.spec.rank = {move.rank};
+      m.spec.target_set = o.job.status.epoch ? o.job.status.epoch->sets[move.target_set] : "";
+      m.spec.wave = wave.number;
+      if (o.job.status.last_decision)
+        for (const auto& entry : o.job.status.last_decision->moves)
+          if (entry.rank.value == move.rank)
+            m.spec.predicted_gain_seconds = significant(entry.predicted_gain_seconds, 6);
+    }
+    crds::RankMigrationStatus& s = m.status;
+    const Phase before = s.phase;
+    s.observed_generation = m.metadata.generation;
+    s.phase = wave.phase;
+    s.reason = wave.reason;
+    s.message = wave.message + (wave.message.empty() || wave.delay.empty() ? "" : "; ") + wave.delay;
+    s.phase_times = wave.times;
+    s.wave = wave.number;
+    s.superstep = {wave.gate.superstep};
+    s.from_epoch = wave.base_epoch;
+    s.to_epoch = wave.rollback_committed ? wave.rollback_epoch : wave.next_epoch;
+    s.source_pod = move.source_pod;
+    s.target_pod = move.target_pod;
+    s.target_node = move.target_node;
+    if (const auto pod = o.pods.find(move.target_pod); pod != o.pods.end() && !pod->second.node.empty())
+      s.target_node = pod->second.node;
+    if (o.job.status.epoch) s.target_set = o.job.status.epoch->sets[move.target_set];
+    if (const auto pod = o.pods.find(move.source_pod); pod != o.pods.end()) {
+      s.source_set = pod->second.set;
+      s.source_node = pod->second.node;
+    }
+    if (s.start_time == Time{} && !wave.times.empty()) s.start_time = wave.times.front().time;
+    if (m.spec.predicted_gain_seconds != 0) s.predicted_gain_seconds = significant(m.spec.predicted_gain_seconds, 6);
+    if (migrate::is_finished(wave)) {
+      s.completion_time = wave.times.back().time;
+      s.pause = wave.pause;
+      crds::visit_fields(s.pause, [](const char*, double& ms) { ms = significant(ms, 4); });
+      if (i < wave.bytes.size()) s.bytes = wave.bytes[i];
+    }
+    if (!have || before != s.phase || have->status.superstep != s.superstep || have->status.message != s.message ||
+        have->status.phase_times.size() != s.phase_times.size())
+      out.push_back(std::move(m));
+  }
+  return out;
+}
+
+crds::RankMigration refused(const crds::RankMigration& migration, const Refusal& refusal, Time now) {
+  crds::RankMigration m = migration;
+  m.status.observed_generation = m.metadata.generation;
+  m.status.phase = Phase::kFailed;
+  m.status.reason = refusal.reason;
+  m.status.message = refusal.message;
+  m.status.start_time = m.status.completion_time = now;
+  m.status.phase_times = {{Phase::kPending, now}, {Phase::kFailed, now}};
+  return m;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,246 @@
+// Attempts that fail: why, whether another one follows, and what the status says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <format>
+
+#include "tests/unit/reconcile/expectations.h"
+
+namespace bsp::reconcile::sim {
+namespace {
+
+using crds::JobPhase;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+// --- Failures and restarts -------------------------------------------------------------------------------------
+struct Fall {
+  const char* name;
+  void (*happens)(World&);
+  const char* reason;
+  const char* message;
+  bool final;  // no second attempt would do better
+};
+void PrintTo(const Fall& fall, std::ostream* out) { *out << fall.name; }
+
+const Fall kFalls[] = {
+    {"Exit", [](World& w) { w.end_program(1, 3, 0); }, "RankExited", "rank 1 exited with code 3", false},
+    {"ExitToldByTheNodeOnly", [](World& w) { w.end_program(1, 3, 0, false); }, "RankExited",
+     "rank 1 exited with code 3", false},
+    {"Signal", [](World& w) { w.end_program(1, 0, 11); }, "RankKilled", "rank 1 was ended by SIGSEGV", false},
+    {"ExitAfterAllHadFinalized",
+     [](World& w) {
+       for (auto& [name, pod] : w.pods) pod.status.mpi_finalized = true;
+       w.end_program(1, 3, 0);
+     },
+     "RankExited", "rank 1 exited with code 3; every rank had passed MPI_Finalize, so the job is not restarted", true},
+    {"SignalAfterAllHadFinalized",
+     [](World& w) {
+       for (auto& [name, pod] : w.pods) pod.status.mpi_finalized = true;
+       w.end_program(1, 0, 13);
+     },
+     "RankKilled", "rank 1 was ended by SIGPIPE; every rank had passed MPI_Finalize", true},
+    {"SignalAfterTheOthersHadFinalized",
+     [](World& w) {
+       for (auto& [name, pod] : w.pods) pod.status.mpi_finalized = pod.rank != 1;
+       w.end_program(1, 0, 13);
+     },
+     "RankKilled", "rank 1 was ended by SIGPIPE", false},
+    {"Kill", [](World& w) { w.end_program(1, 0, 9); }, "RankKilled",
+     "rank 1 was ended by SIGKILL (killed from outside, or out of memory)", false},
+    {"SignalToldByTheNodeOnly", [](World& w) { w.end_program(1, 0, 9, false); }, "RankKilled",
+     "rank 1 was ended by SIGKILL", false},
+    {"PodLost", [](World& w) { w.lose_pod("job-r1-g0"); }, "PodLost", "pod job-r1-g0 of rank 1 is gone", false},
+    {"PodDeleted", [](World& w) { w.delete_pod("job-r1-g0"); }, "PodLost", "pod job-r1-g0 of rank 1 is being deleted",
+     false},
+    {"Evicted", [](World& w) { w.evict("job-r1-g0"); }, "PodLost",
+     "the node ended pod job-r1-g0 of rank 1: the node was low on memory", false},
+    {"NobodyHearsIt", [](World& w) { w.cut_off("job-r1-g0", 10'000); }, "SidecarLost",
+     "the sidecar of rank 1 (job-r1-g0) does not answer the operator and was not heard by rank 0 for 60 s", false},
+    {"NobodyHearsItAndItsNodeIsNotReady",
+     [](World& w) {
+       w.cut_off("job-r1-g0", 10'000);
+       w.node_troubles["slow-1"] = "is not ready";
+     },
+     "SidecarLost",
+     "(job-r1-g0) does not answer the operator and was not heard by rank 0 for 10 s; it was on node slow-1, which is "
+     "not ready",
+     false},
+    {"NobodyHearsItAndTheOperatorIsFresh",
+     [](World& w) {
+       w.cut_off("job-r1-g0", 10'000);
+       w.restart_operator();
+     },
+     "SidecarLost", "was not heard by rank 0 for 60 s", false},
+    {"CannotRun",
+     [](World& w) {
+       w.end_program(1, 127, 0);
+       w.find("job-r1-g0")->status.mpi_initialized = false;
+       w.find("job-r1-g0")->status.exit_message = "program: not found";
+     },
+     "CannotRun", "rank 1: program: not found", true},
+};
+
+class JobFalls : public testing::TestWithParam<Fall> {};
+
+TEST_P(JobFalls, RestartsOrFailsAndSaysWhy) {
+  const Fall& fall = GetParam();
+  World w;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  for (int i = 0; i < 5; ++i) w.tick();
+  fall.happens(w);
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.phase != JobPhase::kRunning; })) << w.trace;
+  ASSERT_EQ(w.job.status.restarts.size(), 1u);
+  const crds::RestartRecord& record = w.job.status.restarts[0];
+  EXPECT_EQ(record.reason, fall.reason);
+  EXPECT_THAT(record.message, HasSubstr(fall.message));
+  EXPECT_EQ(record.attempt, 0u);
+  ASSERT_TRUE(record.rank);
+  EXPECT_EQ(record.rank->value, 1u);
+  EXPECT_EQ(w.shown_logs_of, "job-r1-g0");
+  EXPECT_TRUE(w.told(fall.reason));
+  if (fall.final) {
+    EXPECT_EQ(w.job.status.phase, JobPhase::kFailed);
+    EXPECT_TRUE(is_true(w, "Failed"));
+    return expect_quiet(w);
+  }
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  EXPECT_EQ(w.job.status.attempt, 1u);
+  EXPECT_THAT(pods_of(w), ElementsAre("job-r0-g1", "job-r1-g1"));
+  EXPECT_EQ(w.job.status.epoch->epoch, 2u) << "an epoch's number is never used twice";
+  EXPECT_EQ(w.created.back().attempt, 1u);
+}
+INSTANTIATE_TEST_SUITE_P(Of, JobFalls, testing::ValuesIn(kFalls), [](const auto& p) { return p.param.name; });
+
+TEST(JobLife, ReadsTheLastLinesOnlyAfterTheContainerHasEnded) {
+  World w;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.end_program(1, 3, 0);
+  ASSERT_TRUE(w.run_until([&] { return !w.shown_logs_of.empty(); })) << w.trace;
+  EXPECT_TRUE(w.shown_logs_complete) << w.trace;
+}
+
+TEST(JobLife, FailsARankWhoseNodeNeverReportsTheContainersEnd) {
+  World w;
+  w.node_reports_ends = false;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.end_program(1, 3, 0);
+  ASSERT_TRUE(w.run_until([&] { return !w.job.status.restarts.empty(); })) << w.trace;
+  EXPECT_EQ(w.job.status.restarts[0].reason, "RankExited");
+  EXPECT_FALSE(w.shown_logs_complete);
+}
+
+TEST(JobLife, ALostRankIsToldWithItsNodeAndWhatIsWrongWithThat) {
+  for (const auto& [trouble, told] : {std::pair{"", "; it was on node slow-1"},
+                                      {"is not ready", "; it was on node slow-1, which is not ready"},
+                                      {"is gone", "; it was on node slow-1, which is gone"}}) {
+    World w;
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+    if (*trouble) w.node_troubles["slow-1"] = trouble;
+    w.lose_pod("job-r1-g0");
+    ASSERT_TRUE(w.run_until([&] { return !w.job.status.restarts.empty(); })) << w.trace;
+    EXPECT_EQ(w.job.status.restarts[0].message, std::string("pod job-r1-g0 of rank 1 is gone") + told);
+  }
+}
+
+TEST(JobLife, AShortSilenceOfASidecarIsForgiven) {
+  World w;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.silence("job-r0-g0", 40);  // 8 s
+  for (int i = 0; i < 80; ++i) w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kRunning);
+  EXPECT_TRUE(w.job.status.restarts.empty());
+}
+
+TEST(JobLife, BackoffLimitBoundsTheAttempts) {
+  for (const std::uint32_t limit : {0u, 2u}) {
+    World w;
+    w.job.spec.run_policy.backoff_limit = limit;
+    for (std::uint32_t attempt = 0; attempt <= limit; ++attempt) {
+      ASSERT_TRUE(w.run_until([&] {
+        return w.job.status.phase == JobPhase::kRunning && w.job.status.attempt == attempt;
+      })) << w.trace;
+      w.end_program(0, 7, 0);
+      w.tick();
+    }
+    ASSERT_TRUE(w.run_until(JobPhase::kFailed)) << w.trace;
+    EXPECT_EQ(w.job.status.restarts.size(), limit + 1);
+    EXPECT_EQ(w.job.status.message,
+              limit == 0 ? "rank 0 exited with code 7" : "rank 0 exited with code 7 (attempt 3 of 3)");
+    expect_quiet(w);
+  }
+}
+
+TEST(JobLife, TheNextAttemptWaitsUntilThePodsOfTheLastAreGone) {
+  World w;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.end_program(0, 1, 0);
+  ASSERT_TRUE(w.run_until(JobPhase::kRestarting));
+  w.pods.at("job-r1-g0").gone_at = 1 << 30;  // its node does not answer: who knows what runs there
+  for (int i = 0; i < 300; ++i) w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kRestarting);
+  EXPECT_EQ(w.created.size(), 2u);
+  w.lose_pod("job-r1-g0");
+  EXPECT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+}
+
+TEST(JobLife, TheFirstToFallIsTheCause) {
+  World w({.ranks = 3});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.restart_operator(5);
+  w.end_program(2, 5, 0);
+  Observed o = w.observe();
+  o.sidecars["job-r2-g0"].phase_since = w.steady - 2s;
+  o.sidecars["job-r1-g0"].status->phase = wire::RankPhase::kExited;
+  o.sidecars["job-r1-g0"].status->exit_signal = 6;
+  o.sidecars["job-r1-g0"].phase_since = w.steady - 1s;
+  const auto failure = find_failure(o, w.job_limits);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, 2u);
+  EXPECT_EQ(failure->pod, "job-r2-g0");
+}
+
+TEST(JobLife, AProgramThatNeverCallsMpiInitIsNoMpiProgram) {
+  for (const bool sidecar_tells : {true, false}) {
+    World w;
+    ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
+    w.conflicts = 5;  // it ends before the epoch is there
+    ASSERT_TRUE(w.run_until([&] { return w.pod_of(0)->process == Process::kStarting; }));
+    w.end_program(0, 0, 0, sidecar_tells);
+    ASSERT_TRUE(w.run_until(JobPhase::kFailed)) << w.trace;
+    EXPECT_EQ(w.job.status.reason, "NotMpi");
+    EXPECT_THAT(w.job.status.message, HasSubstr("rank 0 ended without calling MPI_Init"));
+    expect_quiet(w);
+  }
+}
+
+TEST(JobLife, WhatCannotBeStartedIsNotTriedAgain) {
+  for (const auto& [reason, told] : {std::pair{"ErrImagePull", "ImageNotFound"},
+                                     {"ImagePullBackOff", "ImageNotFound"},
+                                     {"CreateContainerError", "CannotStart"}}) {
+    World w;
+    ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
+    w.pod_of(1)->stuck = {{"reason", reason}, {"message", "no such thing"}};
+    ASSERT_TRUE(w.run_until(JobPhase::kFailed)) << w.trace;
+    EXPECT_EQ(w.job.status.reason, told);
+    EXPECT_EQ(w.job.status.message, "pod job-r1-g0: no such thing");
+    expect_quiet(w);
+  }
+}
+
+TEST(JobLife, PodsThatNeverGetReadyCostAnAttemptEach) {
+  World w;
+  w.job.spec.run_policy.backoff_limit = 1;
+  w.job_limits.start = 20s;
+  w.slow_start = 10'000;
+  ASSERT_TRUE(w.run_until(JobPhase::kFailed, 400)) << w.trace;
+  EXPECT_EQ(w.job.status.reason, "StartTimeout");
+  EXPECT_THAT(w.job.status.message,
+              HasSubstr("not every rank's pod was ready after 20 s: job-r0-g1 of rank 0 has no address"));
+  EXPECT_EQ(w.job.status.restarts.size(), 2u);
+  expect_quiet(w);
+}
+
+}  // namespace
+}  // namespace bsp::reconcile::sim

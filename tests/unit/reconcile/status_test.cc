@@ -1,0 +1,280 @@
+// What a job's status mirrors, and the conditions that warn.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <format>
+
+#include "crds/names.h"
+#include "operator/reconcile/kernel/status.h"
+#include "tests/unit/reconcile/world.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// --- What a status mirrors ---------------------------------------------------------------------------------------
+TEST(Status, RoomThatOtherJobsTakeIsNoNewsBeforeAJobRuns) {
+  sim::World w({.ranks = 3, .slow = 2, .fast = 2});
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kStarting));
+  Observed o = w.observe();
+  crds::BspJobStatus status = o.job.status;
+  refresh_status(o, status);
+  ASSERT_THAT(status.ranks_per_set, SizeIs(2));
+  const auto before = status.ranks_per_set[0].slots;
+  for (auto& node : o.nodes) node.slots = 0;
+  refresh_status(o, status);
+  EXPECT_EQ(status.ranks_per_set[0].slots, before);
+  status.phase = crds::JobPhase::kRunning;
+  refresh_status(o, status);
+  EXPECT_EQ(status.ranks_per_set[0].slots, 0u);
+}
+
+TEST(Status, MirrorsTheWorldAndASecondLookChangesNothing) {
+  sim::World w({.ranks = 3, .slow = 2, .fast = 2});
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  for (int i = 0; i < 5; ++i) w.tick();
+  Observed o = w.observe();
+  o.sidecars["job-r1-g0"].status->memory_bytes = 77;
+  o.sidecars["job-r1-g0"].status->blocked_reason = "an open window";
+  o.sidecars["job-r0-g0"].completed = 40;
+  o.sidecars["job-r1-g0"].completed = 41;
+  o.sidecars["job-r2-g0"].completed = 42;
+  crds::BspJobStatus status = o.job.status;
+  refresh_status(o, status);
+  EXPECT_EQ(status.superstep.value, 40u) << "the last that all ranks completed";
+  EXPECT_EQ(status.ranks[1].memory_bytes, 77u);
+  EXPECT_EQ(status.ranks[1].blocked_reason, "an open window");
+  ASSERT_THAT(status.ranks_per_set, SizeIs(2));
+  EXPECT_EQ(status.ranks_per_set[0].set, "fast");
+  EXPECT_EQ(status.ranks_per_set[0].ranks, 1u);
+  EXPECT_EQ(status.ranks_per_set[0].slots, 2u);
+  EXPECT_EQ(status.ranks_per_set[1].ranks, 2u);
+
+  json once, twice;
+  to_json(once, status);
+  o.now += std::chrono::hours(1);
+  refresh_status(o, status);
+  to_json(twice, status);
+  EXPECT_EQ(once, twice);
+
+  o.sidecars.erase("job-r2-g0");  // a fresh operator, or a silent sidecar: the count does not fall
+  refresh_status(o, status);
+  EXPECT_EQ(status.superstep.value, 40u);
+}
+
+TEST(Status, ConditionsTurnOnceAndTellWhen) {
+  Observed o;
+  o.now = Time{} + std::chrono::hours(1);
+  o.job.metadata.generation = 3;
+  crds::BspJobStatus status;
+  status.phase = crds::JobPhase::kRunning;
+  status.reason = "Running";
+  refresh_status(o, status);
+  const Time turned = o.now;
+  o.now += std::chrono::hours(1);
+  status.phase = crds::JobPhase::kMigrating;
+  status.reason = "Migrating";
+  refresh_status(o, status);
+  const crds::Condition* running = crds::find_condition(status.conditions, "Running");
+  ASSERT_TRUE(running);
+  EXPECT_EQ(running->status, crds::ConditionStatus::kTrue) << "a job that migrates runs";
+  EXPECT_EQ(running->last_transition_time, turned);
+  EXPECT_EQ(running->reason, "Running");
+  EXPECT_EQ(running->observed_generation, 3);
+  EXPECT_EQ(crds::find_condition(status.conditions, "Migrating")->last_transition_time, o.now);
+  EXPECT_EQ(crds::find_condition(status.conditions, "Failed")->status, crds::ConditionStatus::kFalse);
+}
+
+decide::Snapshot two_sets() {
+  decide::Snapshot s;
+  s.platform.sets = {{.name = "slow"}, {.name = "fast"}};
+  s.platform.processors = {{.name = "slow-0", .set = {0}}, {.name = "fast-0", .set = {1}}};
+  s.ranks = {{.processor = {0}}, {.processor = {1}}};
+  return s;
+}
+
+TEST(Status, ACpuLimitThatThrottlesARankIsWarnedOfOnce) {
+  sim::World w;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  for (int i = 0; i < 5; ++i) w.tick();
+  Observed o = w.observe();
+  auto condition = [](const Step& out) { return crds::find_condition(status_of(out).conditions, "CPUThrottled"); };
+  auto throttle = [&](double share) {
+    for (auto& [pod, facts] : o.sidecars) facts.throttled = pod == "job-r1-g0" ? share : share / 10;
+    const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+    o.job.status = status_of(out);
+    return out;
+  };
+  EXPECT_FALSE(condition(throttle(0.5))) << "no limit of the user's: the node is slow";
+  o.job.spec.pod_template["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "250m";
+  EXPECT_EQ(condition(throttle(0.04))->status, crds::ConditionStatus::kFalse);
+  const Step much = throttle(0.4);
+  ASSERT_TRUE(condition(much));
+  EXPECT_EQ(condition(much)->status, crds::ConditionStatus::kTrue);
+  EXPECT_EQ(condition(much)->reason, "CPULimit");
+  EXPECT_THAT(condition(much)->message,
+              HasSubstr("rank 1 was held back for 40 % of the time by its CPU limit of 250m"));
+  EXPECT_THAT(condition(much)->message, HasSubstr("spec.template.spec.containers[app].resources.limits.cpu"));
+  EXPECT_TRUE(much.change());
+  ASSERT_THAT(notices_of(much).events, SizeIs(1));
+  EXPECT_EQ(notices_of(much).events[0].type, "Warning");
+  for (const double still : {0.5, 0.03}) {
+    const Step out = throttle(still);
+    EXPECT_FALSE(out.change());
+    EXPECT_THAT(notices_of(out).events, testing::IsEmpty());
+    EXPECT_EQ(condition(out)->status, crds::ConditionStatus::kTrue) << "it does not flicker";
+  }
+  EXPECT_EQ(condition(throttle(0.01))->status, crds::ConditionStatus::kFalse);
+}
+
+TEST(Status, ASidecarThatIsNotBelievedIsNamedOnce) {
+  sim::World w;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  Observed o = w.observe();
+  auto condition = [](const Step& out) { return crds::find_condition(status_of(out).conditions, "ReportsRejected"); };
+  auto after = [&](double more) {
+    o.now += from_seconds(more);
+    o.steady += from_seconds(more);
+    const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+    o.job.status = status_of(out);
+    return out;
+  };
+  EXPECT_FALSE(condition(after(1))) << "a condition that is always there says nothing";
+  o.sidecars.at("job-r1-g0").rejected = "JSON has 9 levels, more than the limit of 8";
+  o.sidecars.at("job-r1-g0").rejected_at = o.steady;
+  const Step told = after(1);
+  ASSERT_TRUE(condition(told));
+  EXPECT_EQ(condition(told)->status, crds::ConditionStatus::kTrue);
+  EXPECT_THAT(condition(told)->message, HasSubstr("the sidecar of rank 1 (job-r1-g0)"));
+  EXPECT_THAT(condition(told)->message, HasSubstr("9 levels, more than the limit of 8"));
+  EXPECT_TRUE(told.change());
+  ASSERT_THAT(notices_of(told).events, SizeIs(1));
+  EXPECT_EQ(notices_of(told).events[0].reason, "ReportsRejected");
+  EXPECT_FALSE(after(10).change()) << "told once";
+  EXPECT_EQ(condition(after(60))->status, crds::ConditionStatus::kFalse);
+}
+
+TEST(Claims, OnlyOneThatIsFarAheadOfMostIsDoubted) {
+  const SteadyTime now = SteadyTime{} + std::chrono::hours(2);
+  std::map<std::string, SidecarFacts> sidecars;
+  const auto claim = [&](const char* pod, std::uint64_t completed, double seconds_ago = 1) {
+    sidecars[pod].completed = completed;
+    sidecars[pod].completed_at = now - from_seconds(seconds_ago);
+  };
+  claim("a", 1ull << 40);
+  doubt_claims(sidecars, now);
+  EXPECT_EQ(sidecars["a"].completed, 1ull << 40) << "there is nobody to compare it with";
+  claim("restored", 0);
+  doubt_claims(sidecars, now);
+  EXPECT_EQ(sidecars["a"].completed, 1ull << 40) << "a restored rank counts from 0 until its first edge";
+  claim("silent", 5, 3600);
+  doubt_claims(sidecars, now);
+  EXPECT_EQ(sidecars["a"].completed, 1ull << 40) << "an hour ago it was right";
+  claim("b", (1ull << 40) - kFarAhead);
+  doubt_claims(sidecars, now);
+  EXPECT_EQ(sidecars["a"].rejected, "");
+  claim("b", 7);
+  doubt_claims(sidecars, now);
+  EXPECT_EQ(sidecars["a"].completed, 7u);
+  EXPECT_NE(sidecars["a"].rejected, "");
+  EXPECT_EQ(sidecars["b"].rejected, "");
+}
+
+TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
+  sim::World w;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  Observed o = w.observe();
+  o.superstep_seconds = 0;
+  o.superstep_ended = o.steady;
+  auto condition = [](const Step& out) { return crds::find_condition(status_of(out).conditions, "NoSupersteps"); };
+  auto after = [&](double silent) {
+    o.steady = o.superstep_ended + from_seconds(silent);
+    const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+    o.job.status = status_of(out);
+    return out;
+  };
+  o.job.spec.rescheduling.mode = crds::ReschedulingMode::kOff;
+  EXPECT_FALSE(condition(after(1000))) << "nobody is to move";
+  o.job.spec.rescheduling.mode = crds::ReschedulingMode::kMigrate;
+  EXPECT_FALSE(condition(after(60))) << "a condition that is always there says nothing";
+  o.superstep_seconds = 20;
+  EXPECT_FALSE(condition(after(199))) << "supersteps may be long";
+  const Step late = after(201);
+  ASSERT_TRUE(condition(late));
+  EXPECT_EQ(condition(late)->status, crds::ConditionStatus::kTrue);
+  EXPECT_THAT(condition(late)->message, HasSubstr("no superstep has ended for 201 s"));
+  EXPECT_THAT(condition(late)->message, HasSubstr("rank 0 has called none; ranks of a program without one stay"));
+  EXPECT_TRUE(late.change());
+  ASSERT_THAT(notices_of(late).events, SizeIs(1));
+  EXPECT_EQ(notices_of(late).events[0].type, "Warning");
+  EXPECT_EQ(notices_of(late).events[0].reason, "NoSupersteps");
+  EXPECT_FALSE(after(300).change()) << "told once";
+  o.superstep_ended = o.steady;
+  EXPECT_EQ(condition(after(1))->status, crds::ConditionStatus::kFalse);
+
+  o.job.spec.superstep = {.call = "MPI_Barrier"};
+  o.sidecars.at("job-r0-g0").status->collective = "MPI_Allreduce";
+  EXPECT_THAT(condition(after(400))->message,
+              HasSubstr("rank 0 calls most of that kind is MPI_Allreduce, which spec.superstep.call"));
+  after(1);
+  o.job.spec.superstep = {.call = "MPI_Allreduce", .stride = 1000};
+  EXPECT_THAT(
+      condition(after(400))->message,
+      HasSubstr("every 1000th MPI_Allreduce of all ranks (spec.superstep); with a smaller spec.superstep.stride"));
+  after(1);
+  o.job.spec.superstep = {.call = "Auto"};
+  EXPECT_THAT(condition(after(400))->message, HasSubstr("none has yet; what rank 0 calls most is MPI_Allreduce"));
+  after(1);
+  o.job.status.superstep_edge = {.call = "MPI_Bcast", .stride = 12};
+  EXPECT_THAT(condition(after(400))->message, HasSubstr("every 12th MPI_Bcast of all ranks (status.superstepEdge)"));
+}
+
+TEST(Decision, ShowsThePlan) {
+  decide::Plan plan{.superstep = {12}};
+  plan.pm_list = {{.rank = {0}, .target = {1}, .comp = 3, .comm = 1, .mem = 0.5, .pm = 3.5}};
+  plan.levels = {{.level = 0, .rank = {}, .pf = 2}, {.level = 1, .rank = {0}, .pf = 1}};
+  plan.chosen_level = 1;
+  plan.moves = {{.rank = {0}, .from = {0}, .to = {1}, .from_set = {0}, .to_set = {1}, .gain_window = 9}};
+  plan.stays = {{.rank = {1}, .reason = decide::Reason::kBestSetIsOwn, .target = {1}}};
+  plan.objective = {.name = "pf", .before = 2, .after = 1};
+  plan.now = {.k = {3}, .alpha = 10, .d = 0.5};
+  plan.next = {.k = {13}, .alpha = 14, .d = 0.75};
+  const Time now = Time{} + std::chrono::hours(2);
+  const auto d = to_decision(plan, two_sets(), now, 0.25, crds::ReschedulingMode::kMigrate);
+  EXPECT_EQ(d.superstep.value, 12u);
+  EXPECT_EQ(d.time, now);
+  EXPECT_EQ(d.alpha, 10u);
+  EXPECT_EQ(d.alpha_next, 14u);
+  EXPECT_DOUBLE_EQ(d.d, 0.5);
+  EXPECT_DOUBLE_EQ(d.d_next, 0.75);
+  EXPECT_DOUBLE_EQ(d.imbalance, 0.25);
+  ASSERT_THAT(d.potentials, SizeIs(1));
+  EXPECT_EQ(d.potentials[0].target_set, "fast");
+  EXPECT_DOUBLE_EQ(d.potentials[0].comm, 1);
+  EXPECT_DOUBLE_EQ(d.potentials[0].mem, 0.5);
+  EXPECT_DOUBLE_EQ(d.potentials[0].pm, 3.5);
+  ASSERT_THAT(d.levels, SizeIs(2));
+  EXPECT_DOUBLE_EQ(d.levels[1].pf, 1);
+  EXPECT_EQ(d.chosen_level, 1u);
+  EXPECT_DOUBLE_EQ(d.objective_before, 2);
+  EXPECT_DOUBLE_EQ(d.objective_after, 1);
+  ASSERT_THAT(d.moves, SizeIs(1));
+  EXPECT_EQ(d.moves[0].from_set, "slow");
+  EXPECT_EQ(d.moves[0].to_set, "fast");
+  EXPECT_EQ(d.moves[0].to_node, "fast-0");
+  EXPECT_DOUBLE_EQ(d.moves[0].predicted_gain_seconds, 9);
+  ASSERT_THAT(d.stays, SizeIs(1));
+  EXPECT_EQ(d.stays[0].reason, "BestSetIsOwn");
+  EXPECT_EQ(d.outcome, "Migrating");
+  EXPECT_EQ(to_decision(plan, two_sets(), now, 0, crds::ReschedulingMode::kAdvise).outcome, "Advised");
+  plan.moves.clear();
+  EXPECT_EQ(to_decision(plan, two_sets(), now, 0, crds::ReschedulingMode::kMigrate).outcome, "NothingToGain");
+  plan.stays[0].reason = decide::Reason::kGainBelowMinimum;
+  EXPECT_EQ(to_decision(plan, two_sets(), now, 0, crds::ReschedulingMode::kMigrate).outcome, "BelowMinGain");
+}
+
+}  // namespace
+}  // namespace bsp::reconcile
