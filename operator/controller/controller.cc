@@ -203,12 +203,10 @@ void Controller::end_term() {
 
 Page Controller::readiness() {
   const std::lock_guard lock(mutex_);
-  if (term_)
-    return term_->shell->ready() ? Page{200, "leader\n"} : Page{503, "leader, still listing objects\n"};
+  if (term_) return term_->shell->ready() ? Page{200, "leader\n"} : Page{503, "leader, still listing objects\n"};
   if (!election_) return {503, "starting\n"};
   const std::string holder = election_->holder();
-  return holder.empty() ? Page{503, "waiting for the Lease\n"}
-                        : Page{200, std::format("stand-by of {}\n", holder)};
+  return holder.empty() ? Page{503, "waiting for the Lease\n"} : Page{200, std::format("stand-by of {}\n", holder)};
 }
 
 Page Controller::metrics() {

@@ -68,7 +68,8 @@ void write_migration(kube::Client& client, kube::Cache& cache, const JobRef& job
 }  // namespace
 
 void EventQueue::add(const Event& event) const {
-  calls_->in_order([recorder = recorder_, job = job_, event] { recorder->tell(job.named(), event, SystemClock::now()); });
+  calls_->in_order(
+      [recorder = recorder_, job = job_, event] { recorder->tell(job.named(), event, SystemClock::now()); });
 }
 
 void MigrationWriter::add(const crds::RankMigration& migration) {
