@@ -58,6 +58,7 @@ Result<BspJob> bsp_job_from_json(const json& j) {
   BSP_CHECK_OK(read_object(j, names::kBspJobKind, job.metadata, job.spec, job.status));
   BSP_CHECK_OK(check_nesting(job.spec.pod_template, "spec.template"));
   normalise(job.spec.pod_template, kPodTemplate);
+  normalise(job.spec.sidecar.resources, kContainerResources);
   if (job.metadata.name.size() > kLongestJobName)
     return invalid("metadata.name",
                    std::format("\"{}\" is longer than {} characters: pods and migrations are named after it",
@@ -95,6 +96,8 @@ Result<void> validate(const BspJobSpec& spec) {
     return invalid("spec.superstep.stride", "needs spec.superstep.call, for example MPI_Barrier: Auto finds both");
   if (auto size = quantity_value(spec.checkpoint.size_limit.text); !size || *size == 0)
     return invalid("spec.checkpoint.sizeLimit", "must be a quantity such as 512Mi or 2Gi");
+  if (const json& resources = spec.sidecar.resources; !resources.is_null())
+    BSP_CHECK_OK(check_shape(resources, kContainerResources, "spec.sidecar.resources"));
   for (std::size_t i = 0; i < spec.carry_paths.size(); ++i)
     if (!spec.carry_paths[i].starts_with('/') || spec.carry_paths[i].find(':') != std::string::npos)
       return invalid(std::format("spec.carryPaths[{}]", i), "must be an absolute path without a colon");

@@ -56,6 +56,11 @@ struct CheckpointSpec {
   Quantity size_limit{"2Gi"};  // of the tmpfs that receives a checkpoint
 };
 
+struct SidecarSpec {
+  // Requests and limits of each container that the operator adds (ResourceRequirements of core/v1); null: the operator's default.
+  nlohmann::json resources;
+};
+
 struct RunPolicy {
   std::uint32_t backoff_limit = 3;  // restarts of the whole job
   std::optional<std::uint64_t> ttl_seconds_after_finished;
@@ -77,6 +82,7 @@ struct BspJobSpec {
   ReschedulingSpec rescheduling;
   SuperstepSpec superstep;
   CheckpointSpec checkpoint;
+  SidecarSpec sidecar;
   std::vector<std::string> carry_paths;  // absolute paths whose content moves with a rank
   RunPolicy run_policy;
 };

@@ -60,6 +60,7 @@ constexpr void fields_of(Of<SuperstepSpec>, auto&& v) {
 }
 
 constexpr void fields_of(Of<CheckpointSpec>, auto&& v) { v("sizeLimit", &CheckpointSpec::size_limit); }
+constexpr void fields_of(Of<SidecarSpec>, auto&& v) { v("resources", &SidecarSpec::resources); }
 
 constexpr void fields_of(Of<RunPolicy>, auto&& v) {
   v("backoffLimit", &RunPolicy::backoff_limit);
@@ -78,6 +79,7 @@ constexpr void fields_of(Of<BspJobSpec>, auto&& v) {
   v("rescheduling", &BspJobSpec::rescheduling);
   v("superstep", &BspJobSpec::superstep);
   v("checkpoint", &BspJobSpec::checkpoint);
+  v("sidecar", &BspJobSpec::sidecar);
   v("carryPaths", &BspJobSpec::carry_paths);
   v("runPolicy", &BspJobSpec::run_policy);
 }

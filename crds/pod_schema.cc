@@ -212,6 +212,8 @@ Result<void> check_members(const json& object, const Field& field, const std::st
 }  // namespace
 
 const Field kPodTemplate{"template", kObject, kTemplate, true};
+constexpr Field kAmounts[] = {{"limits", kQuantities}, {"requests", kQuantities}};
+const Field kContainerResources{"resources", kObject, kAmounts, true};
 
 void normalise(json& value, const Field& field) {
   if (field.shape == kNumber && value.is_number_float())

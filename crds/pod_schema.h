@@ -33,6 +33,8 @@ struct Field {
 
 // The template itself.
 extern const Field kPodTemplate;
+// Requests and limits of a container.
+extern const Field kContainerResources;
 
 // A null counts as absent, as it does in Kubernetes: members that are null go, and in a map of texts they are "".
 // A number such as 4.0 becomes 4 where it has to be whole. A null in a list stays, for check_shape() to name it.

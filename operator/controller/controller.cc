@@ -170,6 +170,7 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
           .name_space = options_.name_space,
           .network = "",
           .pods = options_.pods,
+          .sidecar_resources = options_.sidecar_resources,
           .collects_garbage = true,
           .workers = options_.workers,
           .progress = kProgress,

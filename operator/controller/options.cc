@@ -5,6 +5,7 @@
 #include <map>
 #include <ranges>
 
+#include "crds/pod_schema.h"
 #include "operator/cli/command.h"
 
 namespace bsp::controller {
@@ -67,6 +68,16 @@ cli::Setter labels(std::map<std::string, std::string>& into) {
   };
 }
 
+cli::Setter resources(nlohmann::json& into) {
+  return [&into](const std::string& value) -> std::string {
+    into = nlohmann::json::parse(value, nullptr, false);
+    const auto good = crds::check_shape(into, crds::kContainerResources, "--sidecar-resources");
+    if (into.is_object() && good) return "";
+    return std::format("must be an object such as {{\"requests\":{{\"cpu\":\"5m\"}}}}{}",
+                       good ? "" : ": " + good.error().message);
+  };
+}
+
 // Members are numbered by their namespaces' order, so all need the same ones.
 Result<void> check_exchange(const Options& o) {
   const ExchangeOptions& x = o.exchange;
@@ -126,6 +137,11 @@ Result<Options> parse_options(std::span<const std::string> words) {
                  "ImageVolume, or Copy by an init container where nodes have no image volumes (default: ImageVolume)",
                  cli::one_of(o.pods.delivery, {{"ImageVolume", reconcile::RuntimeDelivery::kImageVolume},
                                                {"Copy", reconcile::RuntimeDelivery::kCopy}}));
+  command.option(
+      "--sidecar-resources", "JSON",
+      "requests and limits of each container that the operator adds to a rank's pod, unless the job sets them "
+      "(default: none)",
+      resources(o.sidecar_resources));
   command.option("--max-moves", "N", "limit of ranks that move at once in the cluster (default: 0, no limit)",
                  cli::number(o.caps.in_cluster, 0u, 100'000u));
   command.option("--max-moves-per-set", "N", "limit of ranks that move at once into one Set (default: 0, no limit)",

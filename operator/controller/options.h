@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +40,7 @@ struct Options {
   reconcile::MoveCaps caps;
   ExchangeOptions exchange;
   std::map<std::string, std::string> isolate_jobs;  // labels of the operator's pods; empty: no NetworkPolicies
+  nlohmann::json sidecar_resources;                 // of the containers that the operator adds to pods
   unsigned start_timeout_seconds = 300;             // for all pods of a job to start, before the job is restarted
   unsigned target_timeout_seconds = 60;             // for a target pod to start, before the migration is given up
 };

@@ -260,6 +260,29 @@ class Limits(InANamespace):
             kubectl("label", "namespace", space.name, "pod-security.kubernetes.io/enforce=privileged", "--overwrite")
             self.check_succeeded(job, command)
 
+    def test_quota_on_cpu_and_memory(self):
+        """A quota requires requests and limits of every container, including the operator's; the refusal names the field that sets them."""
+        hard = {f"{kind}.{what}": amount for kind in ("requests", "limits") for what, amount in (("cpu", "4"), ("memory", "4Gi"))}
+        template = json.loads(json.dumps(cluster_job.TEMPLATE))
+        mine = {what: {"cpu": "90m", "memory": "128Mi"} for what in ("requests", "limits")}
+        template["spec"]["containers"][0]["resources"] = mine
+        command = lattice_boltzmann(100)
+        with Namespace("e2e-quota") as space:
+            space.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "compute"}, "spec": {"hard": hard}})
+            job = ClusterJob(space, bsp_job("default", command, template=template))
+            status = job.wait("the refusal", lambda s: "must specify limits" in job.alive(s).get("message", ""), 60)
+            self.assertIn("spec.sidecar.resources", status["message"], "the remedy")
+            self.assertEqual(job.pods(), {})
+            job.delete()
+            ours = {what: {"cpu": "20m", "memory": "256Mi"} for what in ("requests", "limits")}
+            job = ClusterJob(space, bsp_job("given", command, template=template, sidecar={"resources": ours},
+                                            sets={"names": ["slow", "fast", "medium"]}))
+            job.wait_for_superstep(2)
+            self.assertEqual({p["status"]["qosClass"] for p in job.pods().values()}, {"Guaranteed"})
+            job.migrate("under-quota", 0, targetSet="medium")
+            self.assertEqual(job.wait_for_migration("under-quota")["phase"], "Succeeded", job.summary())
+            self.check_succeeded(job, command)
+
     def test_namespace_with_an_unstarted_job_can_be_deleted(self):
         with Namespace("e2e-goes") as space:
             job = ClusterJob(space, bsp_job("stuck", template={"spec": {**cluster_job.TEMPLATE["spec"], "schedulerName": "nobody"}}))

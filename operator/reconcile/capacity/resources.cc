@@ -22,14 +22,15 @@ std::int64_t amount(const json& list, const char* name, bool milli) {
   return read ? static_cast<std::int64_t>(std::min<std::uint64_t>(*read, INT64_MAX / 4096)) : 0;
 }
 
-Resources asked(const json& container) {
-  const json& resources = part_at(container, "resources");
+Resources requested(const json& resources) {
   const json &requests = part_at(resources, "requests"), &limits = part_at(resources, "limits");
   auto of = [&](const char* name, bool milli) {
     return part_at(requests, name).is_null() ? amount(limits, name, milli) : amount(requests, name, milli);
   };
   return {of("cpu", true), of("memory", false), 0};
 }
+
+Resources asked(const json& container) { return requested(part_at(container, "resources")); }
 
 bool tolerates(const json& toleration, const json& taint) {
   const std::string key = text_at(toleration, "key"), effect = text_at(toleration, "effect");
@@ -56,6 +57,14 @@ Resources requests_of(const json& pod_spec) {
   const json& overhead = part_at(pod_spec, "overhead");
   return {std::max(all.cpu, at_start.cpu) + amount(overhead, "cpu", true),
           std::max(all.memory, at_start.memory) + amount(overhead, "memory", false), 1};
+}
+
+Resources requests_of_rank(const json& pod_template, const json& sidecar_resources) {
+  Resources all = requests_of(part_at(pod_template, "spec"));
+  const bool has_a_core = all.cpu == 0;
+  all += requested(sidecar_resources);
+  if (has_a_core) all.cpu = 0;
+  return all;
 }
 
 Resources allocatable_of(const json& node) {

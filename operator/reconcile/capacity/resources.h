@@ -27,6 +27,9 @@ struct Resources {
 // What the scheduler counts for a PodSpec: its containers and native sidecars, or its greatest init container if that
 // is more. A limit without a request is one. `pods` is 1.
 Resources requests_of(const nlohmann::json& pod_spec);
+// Of a rank's pod: its template's, and those of each container that the operator adds to it. Where the template asks for no
+// CPU there is none, since such a rank counts as a core.
+Resources requests_of_rank(const nlohmann::json& pod_template, const nlohmann::json& sidecar_resources);
 // Node.status.allocatable; all zero if it does not say.
 Resources allocatable_of(const nlohmann::json& node);
 // Ranks that fit. One that asks for no CPU counts as a whole core, but a node with any room takes one.

@@ -16,7 +16,7 @@ std::string mebibytes(std::int64_t bytes) { return std::format("{} MiB", bytes >
 }  // namespace
 
 MoveCapacity::MoveCapacity(const Observed& o)
-    : o_(o), asked_(requests_of(part_at(o.job.spec.pod_template, "spec")).memory) {
+    : o_(o), asked_(requests_of_rank(o.job.spec.pod_template, o.job.spec.sidecar.resources).memory) {
   for (const auto& [name, pod] : o.pods) ++held_[pod.node];
 }
 

@@ -151,6 +151,12 @@ json restricted(const json& pod_spec) {
   return security;
 }
 
+// Of a container of ours. The template's own are the user's, so that a quota, a LimitRange or the Guaranteed class of a pod
+// can ask something of all of them.
+void add_resources(json& container, const crds::BspJob& job) {
+  if (const json& resources = job.spec.sidecar.resources; !resources.empty()) container["resources"] = resources;
+}
+
 json copying_container(const json& security, const PodOptions& options) {
   return {{"name", "bsp-runtime"},
           {"image", options.runtime_image},
@@ -328,6 +334,7 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   json with_sidecar = json::array({sidecar_container(job, request, name, own_security, options)});
   if (copies) with_sidecar.push_back(copying_container(own_security, options));
   if (!asking.is_null()) with_sidecar.push_back(asking);
+  for (json& own : with_sidecar) add_resources(own, job);
   for (json& container : init) {
     const std::string called = text_at(container, "name");
     if (called != names::kSidecarContainer && called != "bsp-runtime" && called != "bsp-user")

@@ -91,7 +91,7 @@ void JobShell::keep(const Notices& notices) {
 Result<void> JobShell::reserve(const Observed& o, const StatusChange& change) {
   Reservation reservation{.uid = job_ref_.uid,
                           .wave = change.status.wave,
-                          .each = requests_of(part_at(o.job.spec.pod_template, "spec")),
+                          .each = requests_of_rank(o.job.spec.pod_template, o.job.spec.sidecar.resources),
                           .checkpoint = MoveCapacity(o).of_largest().checkpoint,
                           .slots = change.reserve,
                           .until = o.now + kReservationKept};

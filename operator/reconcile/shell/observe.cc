@@ -44,6 +44,7 @@ Observed JobShell::read_cluster(crds::BspJob job) {
   o.steady = std::chrono::steady_clock::now();
   const auto nodes = nodes_.seen_by(job.spec.sets.label, job.spec.pod_template, [&] { return cache_.list(kNode); });
   job.spec.sets.label = nodes->label;
+  if (job.spec.sidecar.resources.is_null()) job.spec.sidecar.resources = options_.sidecar_resources;
   seen_ = reservations_.read(o.now);
   o.nodes = nodes_for(job, *nodes);
   o.caps = options_.caps;
@@ -124,7 +125,7 @@ void JobShell::judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus&
 
 std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, const SeenNodes& all) const {
   const std::string mine = job_ref_.key();
-  const Resources rank = requests_of(part_at(job.spec.pod_template, "spec"));
+  const Resources rank = requests_of_rank(job.spec.pod_template, job.spec.sidecar.resources);
   const auto reserved = reserved_by_others(seen_, mine, [&](const std::string& name_space, const std::string& pod) {
     return usage_.has_target(name_space, pod);
   });

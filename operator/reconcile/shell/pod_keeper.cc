@@ -70,6 +70,11 @@ Result<void> PodMaker::create(const crds::BspJob& job, const PodRequest& request
           "; the program's container needs more (see the chart's notes), so let the namespace admit it: kubectl "
           "label namespace {} pod-security.kubernetes.io/enforce=privileged --overwrite",
           job_.at.name_space);
+    // The kubelet's and the quota's own word for a container without requests or limits ("must specify limits.cpu for: …").
+    if (error.message.contains("must specify "))
+      error.message +=
+          "; give them to the operator's containers in spec.sidecar.resources, and to the others in "
+          "spec.template.spec.containers[].resources";
     return std::unexpected(std::move(error));
   }
   cache_.put(*created);

@@ -42,6 +42,7 @@ struct ShellOptions {
   std::string name_space = "default";  // "": all
   std::string network;                 // path of the network namespace from which pods are reached; "": our own
   PodOptions pods = {};
+  nlohmann::json sidecar_resources = {};  // of jobs without spec.sidecar.resources; null: none
   bool collects_garbage = false;  // the cluster removes what belonged to a deleted job, by its owner
   // Jobs of one namespace reconciled at once; those with a wave under way count apart. Of all namespaces, kNamespaces times
   // as many.

@@ -46,6 +46,7 @@ TEST(Options, EachIsTakenInBothForms) {
                                      "--record-directory",
                                      "/records",
                                      "--runtime-delivery=Copy",
+                                     "--sidecar-resources={\"requests\":{\"cpu\":\"5m\"}}",
                                      "--max-moves",
                                      "8",
                                      "--max-moves-per-set=3",
@@ -71,6 +72,7 @@ TEST(Options, EachIsTakenInBothForms) {
   EXPECT_EQ(o->lease.name_space, "ops");
   EXPECT_EQ(o->record_directory, "/records");
   EXPECT_EQ(o->pods.delivery, reconcile::RuntimeDelivery::kCopy);
+  EXPECT_EQ(o->sidecar_resources, (nlohmann::json{{"requests", {{"cpu", "5m"}}}}));
   EXPECT_EQ(o->caps.in_cluster, 8u);
   EXPECT_EQ(o->caps.into_set, 3u);
   EXPECT_EQ(o->start_timeout_seconds, 1800u);
@@ -94,6 +96,8 @@ TEST(Options, WhatIsWrongIsNamedWithTheRemedy) {
         {Words{"--metrics-address", ":1", "--health-address", "0.0.0.0:1"}, "different ports"},
         {Words{"--runtime-pull-policy", "Sometimes"}, "Always, IfNotPresent or Never"},
         {Words{"--runtime-delivery", "Magic"}, "ImageVolume or Copy"},
+        {Words{"--sidecar-resources=5m"}, "must be an object such as"},
+        {Words{"--sidecar-resources={\"request\":{}}"}, "did you mean requests?"},
         {Words{"--start-timeout=0"}, "from 1 to 86400"},
         {Words{"--target-timeout=0"}, "from 1 to 86400"},
         {Words{"--user-namespaces=maybe"}, "true or false"},

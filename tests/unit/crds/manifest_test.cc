@@ -187,6 +187,11 @@ INSTANTIATE_TEST_SUITE_P(
             "BadSize", manifest("  ranks: 4\n  checkpoint: {sizeLimit: 2 GB}\n"),
             "job.yaml:12: spec.checkpoint.sizeLimit: \"2 GB\" is not a quantity; write for example 512Mi, 2Gi, 250m or "
             "1.5"},
+        Mistake{"MisspeltRequestsOfTheSidecar", manifest("  ranks: 4\n  sidecar: {resources: {request: {cpu: 5m}}}\n"),
+                "job.yaml:12: spec.sidecar.resources.request: unknown field; did you mean requests?"},
+        Mistake{"RequestsOfTheSidecarAsText", manifest("  ranks: 4\n  sidecar: {resources: {requests: 5m}}\n"),
+                "job.yaml:12: spec.sidecar.resources.requests: must be a map of quantities, not a text; write for "
+                "example {cpu: 500m}"},
         Mistake{
             "NumberAmongArgs", manifest("  ranks: 4\n", "args: [--steps, 10]"),
             "job.yaml:10: spec.template.spec.containers[0].args[1]: must be a text, not a number; put it in quotes: "

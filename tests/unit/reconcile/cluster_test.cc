@@ -189,6 +189,17 @@ TEST(SetLabel, IsTheCloudsWhereNobodyHasSetOne) {
 // --- Room -----------------------------------------------------------------------------------------------------------
 json asks(const char* cpu, const char* memory) { return {{"requests", {{"cpu", cpu}, {"memory", memory}}}}; }
 
+TEST(Requests, OfARankAreItsTemplatesAndTheOperatorsOwn) {
+  const json own = asks("5m", "16Mi");
+  json pod_template;
+  pod_template["spec"]["containers"] = json::array({{{"resources", asks("250m", "1Mi")}}});
+  EXPECT_EQ(requests_of_rank(pod_template, own), (Resources{255, 17 << 20, 1}));
+  EXPECT_EQ(requests_of_rank(pod_template, {{"limits", {{"cpu", "10m"}}}}), (Resources{260, 1 << 20, 1}));
+  EXPECT_EQ(requests_of_rank(pod_template, json()), (Resources{250, 1 << 20, 1}));
+  pod_template["spec"]["containers"][0].erase("resources");
+  EXPECT_EQ(requests_of_rank(pod_template, own), (Resources{0, 16 << 20, 1})) << "such a rank counts as a core";
+}
+
 TEST(Room, OfAPodIsWhatTheSchedulerCounts) {
   EXPECT_EQ(requests_of(json::object()), (Resources{0, 0, 1}));
   json spec;

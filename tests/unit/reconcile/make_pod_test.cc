@@ -169,6 +169,25 @@ TEST(MakePod, OurOwnContainersAreRestrictedAndNoUserOfTheProgram) {
   }
 }
 
+// A quota on cpu or memory, and the QoS class Guaranteed, ask something of every container.
+TEST(MakePod, EveryContainerOfOursHasTheResourcesOfTheJob) {
+  const json each = {{"requests", {{"cpu", "20m"}, {"memory", "64Mi"}}},
+                     {"limits", {{"cpu", "20m"}, {"memory", "64Mi"}}}};
+  crds::BspJob job = job_with({{"command", {"p"}}, {"resources", {{"limits", {{"cpu", 1}, {"memory", "1Gi"}}}}}});
+  job.spec.sidecar.resources = each;
+  const PodOptions options{.scheduled = true, .delivery = RuntimeDelivery::kCopy};
+  const json pod = make_pod(job, request(0), {}, options);
+  ASSERT_THAT(pod.at("spec").at("initContainers"), SizeIs(3)) << "sidecar, bsp-runtime and bsp-user";
+  for (const json& container : pod.at("spec").at("initContainers"))
+    EXPECT_EQ(container.value("resources", json()), each) << container.at("name");
+  EXPECT_EQ(app_of(pod).at("resources"), (json{{"limits", {{"cpu", 1}, {"memory", "1Gi"}}}}));
+  EXPECT_EQ(requests_of_rank(job.spec.pod_template, each), requests_of(pod.at("spec")));
+  job.spec.sidecar.resources = nullptr;
+  const json plain = make_pod(job, request(0), {}, options);
+  for (const json& container : plain.at("spec").at("initContainers"))
+    EXPECT_FALSE(container.contains("resources")) << container.at("name");
+}
+
 TEST(MakePod, WithoutImageVolumesTheRuntimeIsCopied) {
   json spec = {{"initContainers", {{{"name", "prepare"}, {"image", "i"}}}}};
   PodOptions options;
