@@ -33,7 +33,7 @@ struct SetsSpec {
 
 struct ReschedulingSpec {
   ReschedulingMode mode = ReschedulingMode::kMigrate;
-  Heuristic heuristic = Heuristic::kAutoMig;
+  Heuristic heuristic = Heuristic::kAuto;
   std::uint32_t alpha = 10;  // supersteps to the first rescheduling call, >= 1
   double d = 0.5;            // tolerated distance from the mean time, 0 < d < 1
   std::uint32_t omega = 3;   // calls without a migration after which D grows

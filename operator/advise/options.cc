@@ -28,7 +28,7 @@ cli::Setter heuristics(std::vector<decide::Heuristic>& into) {
 cli::Setter horizon(std::optional<decide::Horizon>& into) {
   return [&into](const std::string& text) -> std::string {
     into = enum_named<decide::Horizon>(text);
-    return into ? "" : "must be Window, Superstep or Job";
+    return into ? "" : "must be Window or Superstep";
   };
 }
 
@@ -72,7 +72,7 @@ Result<Options> parse_options(std::span<const std::string> words) {
                  heuristics(o.heuristics));
   command.option("--x", "X", "Percentage: move ranks with a PM of at least X times the highest (default: as recorded)",
                  cli::number(c.x));
-  command.option("--horizon", "H", "what a gain is counted over: Window, Superstep or Job (default: as recorded)",
+  command.option("--horizon", "H", "what a gain is counted over: Window or Superstep (default: as recorded)",
                  horizon(c.horizon));
   command.option("--min-gain", "G", "least relative gain that is worth a move (default: as recorded)",
                  cli::number(c.min_gain));

@@ -2,7 +2,7 @@
 //
 //   F = Σ over the waves (pause + kBetween · superstep before the next one) + H · superstep afterwards          s
 //
-// H, supersteps, is what is left of the job, as far as that is known (horizon Window or Job):
+// H, supersteps, is what is left of the job, as far as that is known (horizon Window):
 //   expected_supersteps given    what is left of them
 //   else                         h = kHope times as many as there have been since the last wave
 // With horizon Superstep, H is 1.

@@ -27,11 +27,11 @@ constexpr auto names_of(Of<Heuristic>) { return std::to_array<std::string_view>(
 #undef BSP_NAME
 
 // Over how many supersteps a gain is weighed against its cost.
-//   kWindow      viability over the sums of the window; Bottleneck: the supersteps up to the next call; Auto: as kJob
+//   kWindow      viability over the sums of the window; Bottleneck: the supersteps up to the next call; Auto: what is
+//                left of the job (auto.h)
 //   kSuperstep   the last superstep alone; Bottleneck, Auto: one superstep
-//   kJob         Auto: what is left of the job (auto.h); the others do not estimate that: as kWindow
-enum class Horizon { kWindow, kSuperstep, kJob };
-constexpr auto names_of(Of<Horizon>) { return std::to_array<std::string_view>({"Window", "Superstep", "Job"}); }
+enum class Horizon { kWindow, kSuperstep };
+constexpr auto names_of(Of<Horizon>) { return std::to_array<std::string_view>({"Window", "Superstep"}); }
 
 // mapping.h says where each puts the ranks.
 enum class Mapping { kContiguous, kAscending, kDescending, kCpu, kRoundRobin };

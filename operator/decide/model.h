@@ -88,7 +88,7 @@ struct MeasuredSuperstep {
 
 // --- Parameters ------------------------------------------------------------------------
 struct Params {
-  Heuristic heuristic = Heuristic::kAutoMig;
+  Heuristic heuristic = Heuristic::kAuto;
   std::uint64_t alpha0 = 10;  // α₀, supersteps, >= 1
   double d0 = 0.5;            // D₀, ratio, 0 < D₀ < 1
   std::uint64_t omega = 3;    // ω, calls without a migration after which D grows, >= 1

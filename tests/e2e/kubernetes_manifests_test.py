@@ -359,7 +359,7 @@ class Manifests(unittest.TestCase):
         self.assertLessEqual({"SUPERSTEP", "IMBALANCE", "MOVES", "AGE"}, set(row))
         self.assertEqual((row["PHASE"], row["RANKS"]), ("Suspended", "2"))
         wide, = (r for r in columns(self.space.kubectl("get", "bj", "-o", "wide").stdout) if r["NAME"] == "shown")
-        self.assertEqual((wide["MODE"], wide["HEURISTIC"]), ("Off", "AutoMig"))
+        self.assertEqual((wide["MODE"], wide["HEURISTIC"]), ("Off", "Auto"))
         self.space.apply(rank_migration("shown", "shown", 1, targetSet="slow"), verb="create")
         row, = (r for r in columns(self.space.kubectl("get", "rm").stdout) if r["NAME"] == "shown")
         self.assertEqual((row["JOB"], row["RANK"]), ("shown", "1"))

@@ -64,8 +64,8 @@ def sequential_field(command):
 
 @functools.cache
 def sized_lattice_boltzmann(seconds, supersteps, width=512, height=128):
-    """For two ranks, with enough work in a superstep to take a core of this machine `seconds`. AutoMig weighs the fixed cost of a move
-    against a single superstep, so without this a rank that moves on one machine would stay on a faster one."""
+    """For two ranks, with as much work in a superstep as takes a core of this machine that long. A move costs what it costs:
+    what moves on one machine would stay on a faster one."""
     command = lattice_boltzmann(supersteps, 40, width, height)
     minutes, rest = re.match(r"(\d+)m([\d.]+)s", sequential([*command, "--supersteps", "2"]).splitlines()[-1]).groups()
     took = (60 * int(minutes) + float(rest)) / 2

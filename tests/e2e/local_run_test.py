@@ -22,8 +22,10 @@ class Runs(unittest.TestCase):
             self.assertGreater(moved[0]["predicted_gain_s"], 0)
             self.assertGreater(moved[0]["realised_gain_s"], 0)
             self.assertEqual(field_of("\n".join(summary["rank0_output"])), sequential_field(command), output)
+            calls = run.calls()
+            self.assertEqual({call["recorded"]["heuristic"] for call in calls}, {"Auto"}, "the default")
             moves = [(m["rank"], m["from"].split("/")[0], m["to"].split("/")[0])
-                     for call in run.calls() for m in call["recorded"]["moves"]]
+                     for call in calls for m in call["recorded"]["moves"]]
             self.assertEqual(moves, [(0, "slow", "fast")], "the record matches the migrations")
             self.assertEqual(run.leftovers(), [])
 

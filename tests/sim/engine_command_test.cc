@@ -74,13 +74,13 @@ TEST_F(Command, PrintsTheThreeScenariosAndEveryCallWithItsReasons) {
   EXPECT_THAT(ran.output, AllOf(HasSubstr("(i)   the application alone"), HasSubstr("(ii)  deciding, not moving"),
                                 HasSubstr("(iii) with moves")));
   EXPECT_THAT(ran.output, HasSubstr("starts on slow 2, fast 2"));
-  EXPECT_THAT(ran.output, HasSubstr("call after superstep 5: AutoMig moves 2 of 4 ranks"));
+  EXPECT_THAT(ran.output, HasSubstr("call after superstep 5: Auto moves 2 of 4 ranks"));
   EXPECT_THAT(ran.output, HasSubstr("and ends on fast 4"));
   EXPECT_THAT(ran.output, HasSubstr("stay rank 2: BestSetIsOwn"));
 }
 
 TEST_F(Command, TheFiguresAreConsistent) {
-  const Ran ran = simulate(kJob + kPools + kLattice + "--mig 0.1 --call 0.05 -o json");
+  const Ran ran = simulate(kJob + kPools + kLattice + "--heuristic AutoMig --mig 0.1 --call 0.05 -o json");
   ASSERT_EQ(ran.status, 0) << ran.output;
   const json out = json::parse(ran.output);
   const double i = out["alone"]["makespanSeconds"], ii = out["deciding"]["makespanSeconds"],

@@ -194,7 +194,7 @@ TEST(AdviseOptions, MistakesAreNamedWithTheRemedy) {
         {Words{"-f", "x", "--d", "2"}, "--d must be above 0 and below 1, is 2"},
         {Words{"-f", "x", "--x", "most"}, "--x \"most\": must be a number"},
         {Words{"-f", "x", "--delta", "nan"}, "--delta must be at least 0"},
-        {Words{"-f", "x", "--horizon", "day"}, "--horizon \"day\": must be Window, Superstep or Job"},
+        {Words{"-f", "x", "--horizon", "day"}, "--horizon \"day\": must be Window or Superstep"},
         {Words{"-f", "x", "-o", "yaml"}, "-o \"yaml\": must be text or json"}}) {
     const auto o = parse_options(words);
     ASSERT_FALSE(o) << what;

@@ -42,7 +42,7 @@ TEST(Manifest, FillsInDefaults) {
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_EQ(job->metadata.name, "job");
   EXPECT_EQ(job->spec.ranks, 4u);
-  EXPECT_EQ(job->spec.rescheduling.heuristic, Heuristic::kAutoMig);
+  EXPECT_EQ(job->spec.rescheduling.heuristic, Heuristic::kAuto);
   EXPECT_EQ(job->spec.sets.label, "migbsp.io/set");
   EXPECT_EQ((*app_container(job->spec))["args"][1], "10");
 }

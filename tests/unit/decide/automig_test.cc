@@ -32,7 +32,7 @@ TEST(BestLevel, IsTheOneWithFewerMovesAmongEquals) { EXPECT_EQ(best_of({2.0, 1.5
 // alone leaves the other at 2 s, both together bring the superstep to 1 s.
 TEST(AutoMig, MovesTogetherWhatGainsOnlyTogether) {
   const World world({{"slow", 2, 5e8}, {"fast", 2, 1e9}}, {0, 1});
-  const auto plan = world.plan({.alpha0 = 1});
+  const auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 1});
   ASSERT_TRUE(plan);
   ASSERT_EQ(plan->levels.size(), 3u);
   EXPECT_DOUBLE_EQ(plan->levels[0].pf, 2);
@@ -52,7 +52,7 @@ TEST(AutoMig, MovesTogetherWhatGainsOnlyTogether) {
 TEST(AutoMig, AddsUpRanksThatShareAProcessor) {
   // Three ranks on one processor: 3 s. Each goes to a processor of its own.
   const World world({{"a", 1, 1e9}, {"b", 3, 1.1e9}}, {0, 0, 0});
-  const auto plan = world.plan({.alpha0 = 1});
+  const auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 1});
   ASSERT_TRUE(plan);
   EXPECT_DOUBLE_EQ(plan->levels[0].time, 3);
   EXPECT_DOUBLE_EQ(plan->levels[1].time, 2);
@@ -66,7 +66,7 @@ TEST(AutoMig, CommTakesTheWorstSenderSetOfTheWorstRank) {
   World world({{"a", 2, 1e9}, {"b", 1, 1.01e9}}, {0, 1});
   world.recv_bytes[0, 1] = 1e8;
   world.recv_bytes[0, 0] = 1e6;
-  const auto plan = world.plan({.alpha0 = 1});
+  const auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 1});
   ASSERT_TRUE(plan);
   EXPECT_DOUBLE_EQ(plan->levels[0].comm, 1);
   EXPECT_DOUBLE_EQ(plan->levels[1].comm, 0.1);
@@ -78,7 +78,7 @@ TEST(AutoMig, TakesTheLargestMemOfTheMovedNotTheSum) {
   World world({{"slow", 2, 5e8}, {"fast", 2, 1e9}}, {0, 1});
   world.snapshot.ranks[0].memory_bytes = 1e7;  // 0.1 s between the Sets
   world.snapshot.ranks[1].memory_bytes = 2e7;
-  const auto plan = world.plan({.alpha0 = 1});
+  const auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 1});
   ASSERT_TRUE(plan);
   EXPECT_DOUBLE_EQ(plan->levels[1].mem, 0.101);
   EXPECT_DOUBLE_EQ(plan->levels[2].mem, 0.201);
@@ -87,7 +87,7 @@ TEST(AutoMig, TakesTheLargestMemOfTheMovedNotTheSum) {
 TEST(AutoMig, MovesNobodyWhereNoLevelIsBetterAndSaysSo) {
   World world({{"slow", 1, 5e8}, {"fast", 1, 1e9}}, {0});
   world.snapshot.platform.Mig = Grid<double>(1, 2, 1.5);  // 2 s now, 1 + 1.5 s moved
-  const auto plan = world.plan({.alpha0 = 1});
+  const auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 1});
   ASSERT_TRUE(plan);
   EXPECT_THAT(plan->moves, IsEmpty());
   const Stay& stay = stay_of(*plan, 0);
@@ -100,7 +100,7 @@ TEST(AutoMig, MovesNobodyWhereNoLevelIsBetterAndSaysSo) {
 TEST(AutoMig, StopsAtTheBestLevelAndSaysWhatOneMoreWouldGive) {
   // The fast processor does one rank in 0.5 s and two in 1 s: the second move gains nothing.
   const World world({{"slow", 2, 1e9}, {"fast", 1, 2e9}}, {0, 0, 1});
-  const auto plan = world.plan({.alpha0 = 1});
+  const auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 1});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->chosen_level, 1u);
   EXPECT_EQ(stay_of(*plan, 1).reason, Reason::kNotCandidate);
@@ -113,7 +113,7 @@ TEST(AutoMig, PlansWithoutASlotForEverybodyGoOnWithTheNext) {
   World world({{"slow", 4, 5e8, 1}, {"fast", 2, 2e9, 1}, {"near", 1, 6e8, 1}}, {0, 1, 2, 3});
   world.instructions = {4e9, 3e9, 2e9, 1e9};
   world.recv_bytes[3, 2] = 1e9;  // 10 s from outside
-  const auto plan = world.plan({.alpha0 = 1});
+  const auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 1});
   ASSERT_TRUE(plan);
   EXPECT_EQ(stay_of(*plan, 2).reason, Reason::kNoCapacity);
   EXPECT_EQ(stay_of(*plan, 2).target, SetId{1});
@@ -127,7 +127,7 @@ TEST(AutoMig, ASlotThatThePlanVacatesIsNotFreeForIt) {
   world.snapshot.platform.processors[2].taken = 1;
   world.recv_bytes[1, 2] = 1e9;
   world.instructions = {1e9, 4e9};
-  const auto plan = world.plan({.alpha0 = 1});
+  const auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 1});
   ASSERT_TRUE(plan);
   for (const Move& move : plan->moves) EXPECT_NE(move.to, ProcessorId{1});
 }
@@ -138,7 +138,7 @@ TEST(AutoMig, EntriesWithNegativePmCountToo) {
   World world({{"slow", 1, 5e8}, {"fast", 1, 1e9}}, {0});
   world.snapshot.platform.Mig = Grid<double>(1, 2, 100);
   world.snapshot.platform.Mig[0, 1] = 5;
-  const auto plan = world.plan({.alpha0 = 1});
+  const auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 1});
   ASSERT_TRUE(plan);
   ASSERT_EQ(plan->pm_list.size(), 1u);
   EXPECT_LT(plan->pm_list[0].pm, 0);
@@ -149,7 +149,7 @@ TEST(AutoMig, UsesTheLastSuperstepForPfAndTheHorizonForTheManagersPick) {
   // On fast-0 sits a rank that computed much early in the window and nothing in its last superstep.
   World world({{"slow", 1, 5e8}, {"fast", 2, 1e9}}, {0, 1, 2});
   const auto run = [&](Horizon horizon) {
-    const Params params{.alpha0 = 2, .horizon = horizon};
+    const Params params{.heuristic = Heuristic::kAutoMig, .alpha0 = 2, .horizon = horizon};
     Window window({}, params, 3, 2);
     world.instructions = {1e9, 9e9, 1e8};
     window.add(world.superstep(1));

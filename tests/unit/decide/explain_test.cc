@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 TEST(Explain, TellsTheWholeStoryOfACall) {
   World world({{"slow", 3, 5e8, 1}, {"fast", 3, 1e9, 1}}, {0, 1, 2, 3});
   world.snapshot.ranks[2].not_migratable = "an open RMA window";
-  const auto plan = world.plan({.alpha0 = 4, .max_moves = 1});
+  const auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 4, .max_moves = 1});
   ASSERT_TRUE(plan);
   // Rank 2 has to stay, so that no level gets below its 2 s.
   EXPECT_THAT(
@@ -39,7 +39,7 @@ TEST(Explain, TellsTheWholeStoryOfACall) {
 
 TEST(Explain, AMoveSaysWhatItGainsAndWhatIsOnlyAssumed) {
   World world({{"slow", 1, 5e8, 1}, {"fast", 1, 1e9, 1}}, {0});
-  auto plan = world.plan({.alpha0 = 4});
+  auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 4});
   EXPECT_EQ(headline(*plan, world.snapshot),
             "call after superstep 4: AutoMig moves 1 of 1 ranks, pf 2 s → 1.001 s (-50.0 %)");
   EXPECT_EQ(describe(plan->moves.at(0), world.snapshot),
@@ -50,7 +50,7 @@ TEST(Explain, AMoveSaysWhatItGainsAndWhatIsOnlyAssumed) {
   for (Processor& p : platform.processors) p.cpu_origin = Origin::kMeasured;
   platform.T_origin = Grid<Origin>(2, 2, Origin::kMeasured);
   platform.Mig_origin = Grid<Origin>(1, 2, Origin::kMeasured);
-  plan = world.plan({.alpha0 = 4});
+  plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 4});
   EXPECT_FALSE(plan->moves.at(0).cost_assumed);
   EXPECT_FALSE(plan->moves.at(0).cpu_assumed);
   EXPECT_THAT(describe(plan->moves.at(0), world.snapshot), ::testing::EndsWith("costs 1 ms once"));
@@ -100,7 +100,7 @@ TEST(Explain, CountsWhatDoesNotFit) {
   World world({{"slow", 40, 5e8, 1}, {"fast", 40, 1e9, 1}},
               {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
                40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59});
-  const auto plan = world.plan({});
+  const auto plan = world.plan({.heuristic = Heuristic::kAutoMig});
   const auto lines = explain(*plan, world.snapshot, 3);
   EXPECT_THAT(lines, Contains("  … and 17 more"));
   EXPECT_THAT(lines, Contains("  … and 18 more")) << "levels, of which the chosen one is shown anyway";

@@ -54,7 +54,7 @@ TEST(Readme, ItsWorkedExampleIsWhatTheCodeComputes) {
 }
 
 TEST(Readme, TheFiguresInItsTextAreThoseOfTheList) {
-  const auto plan = readme_world().plan({.alpha0 = 4});
+  const auto plan = readme_world().plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 4});
   const PmEntry& first = plan->pm_list.at(0);
   EXPECT_EQ(first.rank, RankId{0});
   EXPECT_DOUBLE_EQ(first.comp, 1.0 * 2.0 * 2.0);

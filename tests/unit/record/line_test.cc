@@ -29,7 +29,7 @@ using ::testing::StartsWith;
 Call small_call() {
   decide::World world({{"slow", 3, 5e8, 1}, {"fast", 3, 1e9, 1}}, {0, 1, 2, 3});
   world.instructions[2] = 2e8;
-  Call call{.name_space = "science", .job = "lattice", .params = {.alpha0 = 2}, .snapshot = world.snapshot};
+  Call call{.name_space = "science", .job = "lattice", .params = {.heuristic = decide::Heuristic::kAutoMig, .alpha0 = 2}, .snapshot = world.snapshot};
   decide::Window window({}, call.params, 4, 2);
   for (std::uint64_t t = 1; t <= 2; ++t) {
     call.supersteps.push_back(world.superstep(t));
@@ -125,7 +125,7 @@ std::size_t length(std::uint32_t ranks, std::uint32_t sets, std::uint64_t alpha)
   Call call{.name_space = "science",
             .job = "lattice",
             .uid = "0b2f7c1e-5f0a-4c8e-9f55-2b8f4a1d6c77",
-            .params = {.alpha0 = alpha}};
+            .params = {.heuristic = decide::Heuristic::kAutoMig, .alpha0 = alpha}};
   decide::Platform& platform = call.snapshot.platform;
   for (std::uint32_t j = 0; j < sets; ++j) platform.sets.push_back({.name = "set-" + std::to_string(j)});
   platform.T = decide::Grid<double>(sets, sets, 3.3e-9);
