@@ -55,7 +55,9 @@ Cadence next_cadence(const Cadence& cadence, Superstep completed, bool migrated,
                .alpha = cadence.alpha_next,
                .alpha_next = cadence.alpha_next,
                .d = cadence.d,
-               .gamma = migrated ? 0 : cadence.gamma + 1};
+               .gamma = migrated ? 0 : cadence.gamma + 1,
+               .elapsed = cadence.elapsed,
+               .owed = cadence.owed};
   if (next.gamma >= params.omega) {
     if (cadence.d + cadence.d / 2 < 1) next.d = cadence.d + cadence.d / 2;
   } else if (next.gamma == 0 && cadence.d > params.d0) {

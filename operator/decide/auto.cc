@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "operator/decide/bottleneck.h"
 #include "operator/decide/levels.h"
@@ -46,14 +47,52 @@ class AutoSearch {
     if (small()) settle();
   }
 
-  // Over how many supersteps a mapping that was found would be worth its price, if it is not over H: infinite if none.
+  // What a wave may cost by kRisk, s.
+  void afford(double budget) { budget_ = budget; }
+
+  // Who makes the superstep shorter by less than what noise lets one see stays, all of them together: `slack`, s.
+  void leave_out(double slack) {
+    if (best_.waves.after.empty() || !small()) return;
+    const double limit = best_.superstep + slack;
+    std::vector<ProcessorId> mapping = best_.waves.after.back();
+    std::vector<std::uint32_t> moved;
+    for (std::uint32_t i = 0; i < mapping.size(); ++i)
+      if (mapping[i] != c_.columns.on[i]) moved.push_back(i);
+    const std::vector<double> seconds = processor_seconds(c_.columns, I_, c_.columns.on);
+    std::ranges::sort(moved, {}, [&](std::uint32_t i) { return std::tuple(seconds[c_.columns.on[i].value], i); });
+    std::size_t left_out = 0;
+    for (bool again = true; again;) {
+      again = false;
+      for (const std::uint32_t i : moved) {
+        const ProcessorId home = c_.columns.on[i];
+        if (mapping[i] == home || !has_slot(mapping, home)) continue;
+        const ProcessorId away = std::exchange(mapping[i], home);
+        if (superstep_of(mapping) > limit) {
+          mapping[i] = away;
+          continue;
+        }
+        again = true;
+        ++left_out;
+      }
+    }
+    if (left_out == 0 || left_out == moved.size()) return;
+    const Candidate dense = std::exchange(best_, nobody_moved());
+    consider(mapping);
+    if (best_.waves.after.empty()) best_ = dense;
+  }
+
+  // After how many supersteps a mapping that was found will be worth its price, and can be paid for: infinite if none.
   // `sure`: what counts as a gain on the mapping that is chosen.
   [[nodiscard]] double next_pays(const Candidate& chosen, double sure) const {
     double soonest = std::numeric_limits<double>::infinity();
     const double price = chosen.F - H_ * chosen.superstep;
-    for (const auto& [dearer, superstep] : known_)
-      if (superstep < chosen.superstep * (1 - sure) && dearer > price)
-        soonest = std::min(soonest, (dearer - price) / (chosen.superstep - superstep));
+    for (const Known& it : known_) {
+      if (!(it.superstep < chosen.superstep * (1 - sure))) continue;
+      const double over = (it.price - price) / (chosen.superstep - it.superstep);
+      const double part = std::max(AutoRule::kRisk, AutoRule::kShare * (1 - it.superstep / now()));
+      const double saved = (it.risk - affordable(1 - it.superstep / now())) / (part * now());
+      soonest = std::min(soonest, std::max({0.0, (over - H_) / AutoRule::kHope, saved}));
+    }
     return soonest;
   }
   [[nodiscard]] Candidate nobody_moved() const { return {.F = H_ * now(), .superstep = now()}; }
@@ -74,6 +113,11 @@ class AutoSearch {
     double comm = 0;
     for (std::uint32_t i = 0; i < on.size(); ++i) comm = std::max(comm, comm_in({i}, c_.columns.set[on[i].value]));
     return {std::ranges::max(processor_seconds(c_.columns, I_, on)), comm};
+  }
+
+  [[nodiscard]] bool has_slot(std::span<const ProcessorId> mapping, ProcessorId p) const {
+    const std::size_t on_it = static_cast<std::size_t>(std::ranges::count(mapping, p));
+    return on_it < std::max<std::size_t>(c_.columns.slots[p.value], c_.columns.held[p.value]);
   }
 
   // Where Settling's work is enough for some mappings.
@@ -106,10 +150,28 @@ class AutoSearch {
       left = std::max(0.0, left - between);
     }
     it.F += left * it.superstep;
-    known_.emplace_back(it.F - H_ * it.superstep, it.superstep);
-    if (!(it.F < best_.F)) return;
+    const double risk = at_risk(waves);
+    known_.push_back({it.F - H_ * it.superstep, it.superstep, risk});
+    if (!(it.F < best_.F) || risk > affordable(1 - it.superstep / now())) return;
     it.waves = std::move(waves);
     best_ = std::move(it);
+  }
+
+  // What a wave may cost, s, that makes the superstep shorter by that part.
+  [[nodiscard]] double affordable(double part) const {
+    return budget_ + std::max(0.0, AutoRule::kShare * part - AutoRule::kRisk) * c_.elapsed;
+  }
+
+  // What the job has paid at most before a mapping is reached that is no worse than now, s.
+  [[nodiscard]] double at_risk(const Waves& waves) const {
+    double paid = 0, most = 0;
+    for (std::size_t w = 0; w < waves.after.size(); ++w) {
+      most = std::max(most, paid += waves.pause[w]);
+      const double longer = w + 1 < waves.after.size() ? superstep_of(waves.after[w]) - now() : 0;
+      if (!(longer > 0)) break;
+      paid += longer * static_cast<double>(AutoRule::kBetween);
+    }
+    return most;
   }
 
   void follow_bottleneck(std::span<const PmEntry> list) {
@@ -127,10 +189,11 @@ class AutoSearch {
   void settle() {
     Settling settling(c_, I_, here_, comm_of_);
     const double floor = settling.least_time(), most = std::numeric_limits<double>::infinity();
+    const double mu = affordable(1);
     for (const double kappa : {most, now_.second, (now_.second + best_comm_) / 2})
       for (const auto order : {Settling::Order::kSoonest, Settling::Order::kCheapest}) {
         const auto attempt = [&](double tau) -> std::optional<double> {
-          const auto mapping = settling.within({tau, kappa, order});
+          const auto mapping = settling.within({tau, kappa, mu, order});
           if (!mapping) return std::nullopt;
           consider(*mapping);
           return superstep(*mapping).first;
@@ -158,11 +221,17 @@ class AutoSearch {
   std::pair<double, double> now_{};  // max Time, max Comm
   double best_comm_ = 0;
   Candidate best_;
-  std::vector<std::pair<double, double>> known_;  // of what was found: the price (F − H · superstep) and the superstep
+  double budget_ = std::numeric_limits<double>::infinity();
+  struct Known {
+    double price;      // F − H · superstep, s
+    double superstep;  // s
+    double risk;       // s
+  };
+  std::vector<Known> known_;  // what was found
 };
 
-Move move_of_wave(const Case& c, const AutoSearch& search, RankId i, ProcessorId to, std::span<const double> before,
-                  std::span<const double> after) {
+Move move_of_wave(const Case& c, const AutoSearch& search, double H, RankId i, ProcessorId to,
+                  std::span<const double> before, std::span<const double> after) {
   const SetId own = c.columns.own[i.value], j = c.columns.set[to.value];
   const Platform& platform = c.snapshot.platform;
   const double mem = c.columns.M[i.value] * platform.T[own.value, j.value] + platform.Mig_row(i)[j.value];
@@ -170,25 +239,31 @@ Move move_of_wave(const Case& c, const AutoSearch& search, RankId i, ProcessorId
   move.t_stay = before[move.from.value] + search.comm_in(i, own);
   move.t_move = after[to.value] + search.comm_in(i, j);
   move.gain_superstep = move.t_stay - move.t_move;
-  move.gain_window = move.gain_superstep * static_cast<double>(c.alpha) - move.cost;
+  move.gain_window = move.gain_superstep * H - move.cost;
   return move;
 }
 
 // The first wave is the plan.
-void add_wave(const Case& c, const AutoSearch& search, Plan& plan) {
+void add_wave(const Case& c, const AutoSearch& search, double H, Plan& plan) {
   const std::vector<ProcessorId>& on = search.best().waves.after.front();
   const std::span<const double> I = c.metrics.last.instructions;
   const std::vector<double> before = processor_seconds(c.columns, I, c.columns.on),
                             after = processor_seconds(c.columns, I, on);
   for (std::uint32_t i = 0; i < on.size(); ++i)
-    if (on[i] != c.columns.on[i]) plan.moves.push_back(move_of_wave(c, search, {i}, on[i], before, after));
+    if (on[i] != c.columns.on[i]) plan.moves.push_back(move_of_wave(c, search, H, {i}, on[i], before, after));
   std::ranges::sort(plan.moves, {}, [](const Move& m) { return std::tuple(-m.gain_superstep, m.cost, m.rank); });
+}
+
+std::vector<ProcessorId> before_all_moves(const Case& c) {
+  std::vector<ProcessorId> on = c.columns.on;
+  for (std::uint32_t i = 0; i < on.size(); ++i)
+    if (c.columns.special[i] != 0 && !c.snapshot.ranks[i].left.empty()) on[i] = c.snapshot.ranks[i].left.front();
+  return on;
 }
 
 // Supersteps to the next call: sooner than α', if something will pay over `wanted` supersteps, but not sooner than α₀.
 // 0: as α' says.
-std::uint64_t call_after(const Case& c, double H, double wanted) {
-  const double left = (wanted - H) / AutoRule::kHope;
+std::uint64_t call_after(const Case& c, double left) {
   if (!(left < static_cast<double>(c.alpha_next))) return 0;
   return std::max(c.params.alpha0, static_cast<std::uint64_t>(std::max(0.0, std::ceil(left))));
 }
@@ -245,6 +320,11 @@ double horizon_of(const Case& c) {
   return static_cast<double>(expected > age ? expected - age : 0);
 }
 
+double budget_of(const Case& c, double owed) {
+  if (!goes_by_age(c)) return std::numeric_limits<double>::infinity();
+  return AutoRule::kRisk * c.elapsed - owed;
+}
+
 double noise_of(const Metrics& m) {
   if (m.supersteps < 2) return 0;
   const double n = static_cast<double>(m.supersteps);
@@ -267,25 +347,32 @@ void plan_auto(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   constexpr std::size_t kMostAveraged = 1'000'000;
   std::optional<Metrics> mean;
   if (figures <= kMostAveraged) mean = averaged(c.metrics);
-  const Case steady{c.snapshot, c.columns, mean ? *mean : c.metrics, c.params, c.alpha, c.alpha_next};
+  const Case steady{c.snapshot, c.columns, mean ? *mean : c.metrics, c.params, c.alpha, c.alpha_next, c.elapsed, c.owed};
   const double H = horizon_of(c);
   AutoSearch search(steady, H);
+  const double unmoved = search.superstep_of(before_all_moves(c));
+  const double sure = std::max(AutoRule::kLeast, AutoRule::kSure * noise_of(c.metrics));
+  plan.next.owed = c.owed - (unmoved - search.now()) * static_cast<double>(c.metrics.supersteps);
+  // Moves that turned out to be bad are made up for, whatever the job owes: to stay costs more each superstep.
+  const bool misled = unmoved < search.now() * (1 - sure);
+  search.afford(misled ? std::numeric_limits<double>::infinity() : budget_of(c, plan.next.owed));
   search.run(list);
+  search.leave_out(AutoRule::kSlack * sure * search.now());
 
   const Candidate& best = search.best();
   plan.forecast.before = plan.forecast.after = search.now();
   plan.objective.before = plan.objective.after = H * search.now();
-  const double sure = std::max(AutoRule::kLeast, AutoRule::kSure * noise_of(c.metrics));
   const double worth_it = plan.objective.before * (1 - c.params.min_gain);
   const bool pays = !best.waves.after.empty() && best.F <= worth_it && best.superstep <= search.now() * (1 - sure);
   add_stays(steady, list, search, pays, worth_it, plan);
-  if (goes_by_age(c)) plan.next.alpha = call_after(c, H, search.next_pays(pays ? best : search.nobody_moved(), sure));
+  if (goes_by_age(c)) plan.next.alpha = call_after(c, search.next_pays(pays ? best : search.nobody_moved(), sure));
   if (!pays) return;
-  add_wave(steady, search, plan);
+  add_wave(steady, search, H, plan);
   std::erase_if(plan.stays, [&](const Stay& stay) {
     return best.waves.after.front()[stay.rank.value] != c.columns.on[stay.rank.value];
   });
   plan.objective.after = best.F;
+  if (c.params.migrates) plan.next.owed += best.waves.pause.front();
   plan.forecast.after = search.superstep_of(best.waves.after.front());
   if (best.waves.after.size() > 1) plan.next.alpha = AutoRule::kBetween;  // for the slots that this wave leaves
 }

@@ -7,18 +7,23 @@
 //   else                         h = kHope times as many as there have been since the last wave
 // With horizon Superstep, H is 1.
 //
-// The second is the rule of ski rental. Staying loses g a superstep, moving costs c, and is paid for after t = c/(h·g)
-// supersteps. By then the job has lost t·g = c/h, and c with the move. Who knows its length T loses min(T·g, c) at
-// least: for T < t both lose T·g; else it is c/h or more. So ours loses at most 1 + h times what must be lost, whatever
-// T is, and pays for its moves at most h times what staying had cost it before, all moves together. h = 1 would have
-// the least such bound that a rule has which doesn't know T; h = 2 gains more where a mapping takes many waves
-// (docs/decisions.md). A call comes when what was found starts to pay, but never less than α₀ after the last; what
-// nobody foresaw waits for the next call.
+// The second is the rule of ski rental: staying loses g a superstep, moving costs c, and is worth it after t = c/(h·g)
+// supersteps, if as many follow. Nobody knows that. So a wave has to be affordable too, as long as H goes by the age:
+//
+//   owed + c ≤ max(kRisk · time so far,  kShare · g · supersteps so far)
+//   owed = pauses so far − what the supersteps since then were shorter than with everybody where the job began
+//
+// So whenever the job ends, it has taken at most 1 % longer than without a move, or longer by half of what staying had
+// cost it until the last wave. And it is behind one who knows its length by what it loses until c is affordable, c/kShare,
+// and by c. A wave that leads by way of a longer superstep counts with that. Gains make the next wave affordable. A
+// call comes when what was found starts to pay, but never less than α₀ after the last; what nobody foresaw waits for
+// the next call.
 //
 // Noise: what is compared are the largest of many noisy figures, and the smallest that a search finds among many
 // mappings, so that some gain is always seen. A plan has to gain more than kSure standard errors of it, which the spread
 // of the last superstep against the window's mean tells; and never less than kLeast of the superstep. That is why nobody
-// is moved back and forth.
+// is moved back and forth. And whoever makes the superstep shorter by less than kSlack of that stays, although moving
+// in the shadow of a longer move costs nothing: so one slow node costs one move.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +38,9 @@ bool goes_by_age(const Case& c);
 // H, supersteps.
 double horizon_of(const Case& c);
 
+// What a wave may cost by kRisk, s, given what the job owes; infinite where H doesn't go by the age.
+double budget_of(const Case& c, double owed);
+
 // Relative standard error of the window's mean instructions of a rank, by the last superstep's distance from it, with an
 // allowance for few ranks; 0 with less than two supersteps.
 double noise_of(const Metrics& metrics);
@@ -43,6 +51,9 @@ struct AutoRule {
   static constexpr double kHope = 2;            // h, supersteps to come for each that has been
   static constexpr double kSure = 3;            // standard errors
   static constexpr double kLeast = 0.005;       // of a superstep
+  static constexpr double kRisk = 0.009;        // of the job's time so far, for good …
+  static constexpr double kShare = 0.5;         // … or of what staying has cost so far
+  static constexpr double kSlack = 0.5;         // of what counts as a gain
 };
 
 }  // namespace bsp::decide

@@ -36,7 +36,7 @@ std::vector<ProcessorId> best_level_placement(const Case& c, std::span<const PmE
   return placement;
 }
 
-void add_moves_of(const Case& c, const Trial& trial, Plan& plan) {
+void add_moves_of(const Case& c, const Trial& trial, double alpha, Plan& plan) {
   if (trial.moves() == 0) return;
   const std::vector<double> before = processor_seconds(c.columns, c.metrics.last.instructions, c.columns.on);
   for (std::uint32_t r = 0; r < c.columns.on.size(); ++r) {
@@ -47,7 +47,7 @@ void add_moves_of(const Case& c, const Trial& trial, Plan& plan) {
     move.t_stay = before[move.from.value] + trial.comm_here(i);
     move.t_move = trial.processors().time(move.to) + trial.comm_at(i);
     move.gain_superstep = move.t_stay - move.t_move;
-    move.gain_window = move.gain_superstep * static_cast<double>(c.alpha) - move.cost;
+    move.gain_window = move.gain_superstep * alpha - move.cost;
     plan.moves.push_back(move);
   }
   std::ranges::sort(plan.moves, {}, [](const Move& m) { return std::tuple(-m.gain_superstep, m.cost, m.rank); });
@@ -118,7 +118,7 @@ void plan_bottleneck(const Case& c, std::span<const PmEntry> list, Plan& plan) {
     plan.objective.after = search.F();
     plan.forecast.after = trial.time() + trial.comm();
     std::erase_if(plan.stays, [&](const Stay& stay) { return trial.moved(stay.rank); });
-    add_moves_of(c, trial, plan);
+    add_moves_of(c, trial, alpha, plan);
     return;
   }
   for (const PmEntry& e : list) {

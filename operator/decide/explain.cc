@@ -1,6 +1,7 @@
 #include "operator/decide/explain.h"
 
 #include <algorithm>
+#include <cmath>
 #include <format>
 #include <map>
 
@@ -42,9 +43,12 @@ std::string place_name(const Snapshot& snapshot, ProcessorId p) {
 }
 
 std::string describe(const Move& move, const Snapshot& snapshot) {
-  return std::format("rank {}: {} → {}, its superstep {} shorter, {} gained over a window, costs {} once{}",
-                     move.rank.value, place_name(snapshot, move.from), place_name(snapshot, move.to),
-                     seconds(move.gain_superstep), seconds(move.gain_window), seconds(move.cost), assumed_mark(move));
+  const bool longer = move.gain_superstep < 0, pays = move.gain_window > 0;
+  return std::format("rank {}: {} → {}, its superstep {} {}, {}{}, costs {} once{}", move.rank.value,
+                     place_name(snapshot, move.from), place_name(snapshot, move.to),
+                     seconds(std::abs(move.gain_superstep)), longer ? "longer" : "shorter",
+                     pays ? seconds(move.gain_window) : "pays only together with the others",
+                     pays ? " gained over a window" : "", seconds(move.cost), assumed_mark(move));
 }
 
 std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapshot) {

@@ -120,6 +120,8 @@ struct Cadence {
   std::uint64_t alpha_next = 0;  // α' so far
   double d = 0;                  // D of this window; 0 = not begun: D₀
   std::uint64_t gamma = 0;       // γ, consecutive calls without a migration
+  double elapsed = 0;            // s, all supersteps so far, pauses not counted
+  double owed = 0;               // s, pauses of Auto's waves so far less what the supersteps since then were shorter
 
   bool operator==(const Cadence&) const = default;
 };

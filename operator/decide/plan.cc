@@ -1,6 +1,7 @@
 #include "operator/decide/plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "operator/decide/adaptation.h"
 #include "operator/decide/auto.h"
@@ -38,6 +39,12 @@ void set_pace(const Window& window, std::uint64_t wanted, const Params& params, 
 
 }  // namespace
 
+double supersteps_counted(const Plan& plan) {
+  const bool by_objective = plan.heuristic == Heuristic::kAuto || plan.heuristic == Heuristic::kBottleneck;
+  if (by_objective && plan.forecast.before > 0) return plan.objective.before / plan.forecast.before;
+  return static_cast<double>(plan.now.alpha);
+}
+
 Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Params& params) {
   BSP_CHECK_OK(validate(params));
   BSP_TRY(const Columns columns, columns_of(snapshot));
@@ -45,16 +52,17 @@ Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Par
 
   const Metrics& metrics = window.metrics();
   const Cadence& now = window.cadence();
-  const Case c{snapshot, columns, metrics, params, now.alpha, now.alpha_next};
+  const Case c{snapshot, columns, metrics, params, now.alpha, now.alpha_next, now.elapsed, now.owed};
   PmList list = make_pm_list(c);
   Plan plan{.heuristic = params.heuristic, .superstep = window.completed(), .now = now};
   plan.stays = std::move(list.stays);
   strategy_for(params.heuristic).plan(c, list.entries, plan);
   plan.pm_list = std::move(list.entries);
   sort_by_rank(plan.stays, snapshot.ranks.size());
-  const std::uint64_t wanted = plan.next.alpha;
+  const Cadence wanted = std::exchange(plan.next, {});
   plan.next = next_cadence(now, plan.superstep, params.migrates && !plan.moves.empty(), params);
-  if (params.early_calls || params.heuristic == Heuristic::kAuto) set_pace(window, wanted, params, plan.next);
+  if (params.early_calls || params.heuristic == Heuristic::kAuto) set_pace(window, wanted.alpha, params, plan.next);
+  plan.next.owed = wanted.owed;
 
   check(plan.moves.size() + plan.stays.size() == snapshot.ranks.size(), "every rank moves or stays");
   check(plan.moves.empty() || !(plan.objective.after > plan.objective.before),

@@ -39,7 +39,7 @@ struct Move {
   ProcessorId from, to;
   SetId from_set, to_set;
   double gain_superstep = 0;  // s by which the rank's own superstep gets shorter, cost not counted
-  double gain_window = 0;     // s over a window of the current α supersteps, cost deducted
+  double gain_window = 0;     // s over as many supersteps as the plan counts, cost deducted; not above 0: it moves for others
   double cost = 0;            // Mem(i, target), s, once
   double t_stay = 0;          // s, the viability test's two sides; AutoMig, Bottleneck: the rank's own Time
   double t_move = 0;          //    + Comm of one superstep before and after (t_move without the cost)
@@ -101,6 +101,10 @@ struct Plan {
   Cadence now{};   // of the window that ends: α, D, α' …
   Cadence next{};  // … and of the next one
 };
+
+// Over how many supersteps the plan counts what it gains: up to the next call (Bottleneck), to the end of the job as far
+// as is known (Auto), else α.
+double supersteps_counted(const Plan& plan);
 
 // The decision. O(n log n + n·Sets) for n ranks (processors of a Set count as O(log) each where
 // their capacities are alike). Errors: parameters or snapshot that do not fit.

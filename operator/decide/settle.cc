@@ -47,7 +47,7 @@ bool Settling::may_be_on(std::uint32_t i, ProcessorId p, const Limits& limits) c
     const std::vector<ProcessorId>& left = c_.snapshot.ranks[i].left;
     if (std::ranges::find(left, p) != left.end()) return false;
   }
-  return comm_in(i, set_of(p)) <= limits.comm;
+  return comm_in(i, set_of(p)) <= limits.comm && mem(i, p) <= limits.mem;
 }
 
 // A rank may be at home even where newcomers are not taken in, or where there are more ranks than slots.

@@ -1,6 +1,7 @@
 // A mapping in which no processor takes longer than a limit, with few moves: the search of Auto.
 //
-//   within(τ, κ, order)   every time(p) ≤ τ, no moved rank's Comm(i,·) above κ and, of those that may move, nobody's
+//   within(τ, κ, μ, order)   every time(p) ≤ τ, no moved rank's Comm(i,·) above κ and, of those that may move, nobody's;
+//                            no moved rank's Mem(i,·) above μ
 //
 // Whoever sits on a processor above τ gives up its place, and the largest is placed first: on a free slot where it is
 // done by τ, else on that of a smaller rank, which is then placed itself. So swaps, chains and rotations are found; the
@@ -27,6 +28,7 @@ class Settling {
   struct Limits {
     double time;  // τ, s
     double comm;  // κ, s
+    double mem;   // μ, s
     Order order = Order::kSoonest;
   };
 

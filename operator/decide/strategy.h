@@ -25,6 +25,7 @@ struct Case {
   const Params& params;
   std::uint64_t alpha = 0;       // α of the window that ends
   std::uint64_t alpha_next = 0;  // α' at its end: supersteps up to the next call
+  double elapsed = 0, owed = 0;  // Cadence's
 };
 
 struct Strategy {

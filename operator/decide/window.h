@@ -31,6 +31,7 @@ class Window {
     check(t.superstep >= cadence_.k, "a window's supersteps start at k");
     check(!call_due(), "a due call is made before the next superstep is added");
     balance_ = balance_of(t);
+    cadence_.elapsed += balance_.slowest;
     adapt_alpha(cadence_, balance_, params_);
     early_.add(cadence_, balance_, params_);
     const bool call_follows = early_.due() || decide::call_due(cadence_, t.superstep);

@@ -55,6 +55,8 @@ Result<void> check_cadence(const std::string& field, const decide::Cadence& c) {
   for (const auto& [name, count] :
        {std::pair{"k", c.k.value}, {"alpha", c.alpha}, {"alphaNext", c.alpha_next}, {"gamma", c.gamma}})
     BSP_CHECK_OK(check_count(std::format("{}.{}", field, name), count));
+  if (!is_figure(c.elapsed)) return wrong(field + ".elapsed", out_of_range(c.elapsed, is_figure));
+  if (!is_figure(std::abs(c.owed))) return wrong(field + ".owed", out_of_range(std::abs(c.owed), is_figure));
   if (!(c.d >= 0 && c.d < 1)) return wrong(field + ".d", std::format("must be at least 0 and below 1, is {}", c.d));
   return {};
 }

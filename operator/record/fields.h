@@ -81,6 +81,8 @@ constexpr void fields_of(Of<Cadence>, auto&& v) {
   v("alphaNext", &C::alpha_next);
   v("d", &C::d);
   v("gamma", &C::gamma);
+  v("elapsed", &C::elapsed, kRare);
+  v("owed", &C::owed, kRare);
 }
 
 constexpr void fields_of(Of<State>, auto&& v) {

@@ -26,7 +26,7 @@ spec:
   superstep: {{call: MPI_Barrier}}
   {spec}
   sets: {{names: [slow, fast]}}
-  rescheduling: {{mode: {mode}, alpha: {alpha}, d: 0.25}}
+  rescheduling: {{mode: {mode}, heuristic: {heuristic}, alpha: {alpha}, d: 0.25}}
   runPolicy: {{backoffLimit: {backoff}, cleanPodPolicy: Running}}
   template:
     spec:
@@ -90,7 +90,7 @@ class LocalJob:
     `under`: words before the command, as of env(1) or setpriv(1). `spec`: one more line of the manifest. `stamps`: a program's that
     stamps (stamps.py)."""
 
-    def __init__(self, name, command, ranks=2, mode="Off", alpha=5, backoff=0, image="localhost/bsp-apps:dev",
+    def __init__(self, name, command, ranks=2, mode="Off", alpha=5, backoff=0, image="localhost/bsp-apps:dev", heuristic="Auto",
                  pools="slow=1x0.2,fast=3x0.3", manifest=None, under=(), spec="", annotations=None, record=False,
                  stamps=None):
         self.namespace = name
@@ -101,7 +101,8 @@ class LocalJob:
         self.summary_file = pathlib.Path(self.directory) / "summary.json"
         self.record_file = pathlib.Path(self.directory) / "record.jsonl"
         file = pathlib.Path(self.directory) / "job.yaml"
-        file.write_text(manifest or MANIFEST.format(ranks=ranks, mode=mode, alpha=alpha, backoff=backoff, image=image, spec=spec,
+        file.write_text(manifest or MANIFEST.format(ranks=ranks, mode=mode, heuristic=heuristic, alpha=alpha,
+                                                    backoff=backoff, image=image, spec=spec,
                                                     annotations=json.dumps(annotations or {}),
                                                     command=json.dumps(command), volumes=self.volumes_of(stamps)))
         with open(self.output, "w") as output:

@@ -31,7 +31,7 @@ class Runs(unittest.TestCase):
 
     def test_advise_decides_but_moves_no_rank(self):
         with LocalJob("e2e-advise", sized_lattice_boltzmann(0.4, supersteps=12), mode="Advise",
-                      pools="slow=1x0.1,fast=2x0.4", record=True) as run:
+                      heuristic="AutoMig", pools="slow=1x0.1,fast=2x0.4", record=True) as run:
             status, output = run.wait()
             self.assertEqual(status, 0, output)
             self.assertEqual(run.summary()["migrations"], [])
