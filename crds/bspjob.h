@@ -174,7 +174,9 @@ struct Decision {
   std::string message;
 };
 
-enum class FigureSource { kAssumed, kMeasured };
+// Of a speed: instructions were counted, or CPU time was made comparable by ranks that moved; else what is compared is
+// assumed (operator/observe/work.h).
+enum class FigureSource { kAssumed, kMeasured, kCounted, kInferred };
 
 struct CalibrationFigure {
   std::string name;  // cpu, bandwidth, migrationFixed, …
@@ -258,6 +260,6 @@ constexpr auto names_of(Of<JobPhase>) {
   return std::to_array<std::string_view>(
       {"Pending", "Starting", "Running", "Migrating", "Restarting", "Suspended", "Succeeded", "Failed"});
 }
-constexpr auto names_of(Of<FigureSource>) { return std::to_array<std::string_view>({"Assumed", "Measured"}); }
+constexpr auto names_of(Of<FigureSource>) { return std::to_array<std::string_view>({"Assumed", "Measured", "Counted", "Inferred"}); }
 
 }  // namespace bsp::crds

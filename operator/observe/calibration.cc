@@ -33,7 +33,7 @@ void Figure::add(double x) {
 Calibration Calibration::from_status(const std::vector<crds::CalibrationFigure>& figures) {
   Calibration c;
   for (const auto& f : figures) {
-    if (f.source != crds::FigureSource::kMeasured) continue;
+    if (f.source == crds::FigureSource::kAssumed && f.samples == 0) continue;
     const Figure figure{f.value, std::max(1u, f.samples)};
     if (f.name == "cpu") c.cpu_[f.set] = figure;
     if (f.name == "bandwidth") c.bandwidth_[{f.set, f.to_set}] = figure;
@@ -42,14 +42,17 @@ Calibration Calibration::from_status(const std::vector<crds::CalibrationFigure>&
   return c;
 }
 
-std::vector<crds::CalibrationFigure> Calibration::to_status(const std::map<std::string, double>& nominal) const {
+std::vector<crds::CalibrationFigure> Calibration::to_status(
+    const std::map<std::string, double>& nominal, const std::map<std::string, crds::FigureSource>& rests_on) const {
   auto source = [](bool measured) { return measured ? crds::FigureSource::kMeasured : crds::FigureSource::kAssumed; };
   std::vector<crds::CalibrationFigure> out;
   for (const auto& [set, speed] : nominal) {
     const Value v = cpu(set, nominal);
     const auto it = cpu_.find(set);
-    out.push_back(
-        {"cpu", set, "", v.value, "instructions/s", source(v.measured), it == cpu_.end() ? 0 : it->second.samples});
+    const auto basis = rests_on.find(set);
+    out.push_back({"cpu", set, "", v.value, "instructions/s",
+                   v.measured && basis != rests_on.end() ? basis->second : source(v.measured),
+                   it == cpu_.end() ? 0 : it->second.samples});
   }
   for (const auto& [pair, figure] : bandwidth_)
     out.push_back(
@@ -104,6 +107,11 @@ Calibration::Value Calibration::cpu_of_node(const std::string& node, const std::
   const auto it = apart_.find(node);
   if (it != apart_.end() && it->second.samples >= kSettled) return {it->second.value, true};
   return cpu(set, nominal);
+}
+
+void Calibration::rescale(const std::string& set, double ratio) {
+  if (const auto it = cpu_.find(set); it != cpu_.end()) it->second.value *= ratio;
+  apart_.clear();  // nodes are not kept by Set; one that is apart is found again within kSettled supersteps
 }
 
 void Calibration::add_move(const std::string& from, const std::string& to, std::uint64_t bytes,

@@ -47,11 +47,16 @@ class Calibration {
 
   static Calibration from_status(const std::vector<crds::CalibrationFigure>& figures);
   // Measured figures, and the assumed ones for Sets (with their nominal speed) that have none.
-  [[nodiscard]] std::vector<crds::CalibrationFigure> to_status(const std::map<std::string, double>& nominal) const;
+  // `rests_on`: what the measured speed of a Set rests on, if not simply on measuring.
+  [[nodiscard]] std::vector<crds::CalibrationFigure> to_status(
+      const std::map<std::string, double>& nominal,
+      const std::map<std::string, crds::FigureSource>& rests_on = {}) const;
 
   // Both by rank. Without nodes, only the Sets' figures are kept.
   void add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank,
                      const std::vector<std::string>& node_of_rank = {});
+  // The unit of instructions in a Set became another one (work.h): its figures are `ratio` times what they were.
+  void rescale(const std::string& set, double ratio);
   void add_move(const std::string& from, const std::string& to, std::uint64_t bytes, const crds::PauseParts& pause);
   // One that was given up because it was not over after so long: it tells the most that the bandwidth can be. Of fewer
   // than kTelling bytes it tells nothing: what took so long was something else.

@@ -197,6 +197,7 @@ void JobKernel::warn() {
   for (const char* condition : warn_of_silence(o, has_ranks ? silence : Silence{}, status(), stores)) raised(condition);
   if (warn_of_throttling(o, status())) raised(kCpuThrottled);
   if (warn_of_no_supersteps(o, status())) raised(kNoSupersteps);
+  if (warn_of_mixed_units(o, status())) raised(kMixedUnits);
   if (warn_of_move_memory(o, status())) raised(kMovesLackMemory);
   if (warn_of_seccomp(o, status())) raised(kSeccompReplaced);
   if (warn_of_rejected_reports(o, status())) raised(kReportsRejected);

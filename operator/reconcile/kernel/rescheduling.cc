@@ -1,6 +1,7 @@
 #include "operator/reconcile/kernel/rescheduling.h"
 
 #include <algorithm>
+#include <cmath>
 #include <format>
 #include <map>
 #include <memory>
@@ -31,8 +32,8 @@ json state_to_json(const decide::State& s) {
     for (std::size_t k = 0; k < s.P_comm.row(i).size(); ++k)
       if (const double P = s.P_comm.row(i)[k]; P != 1) p_comm[i][s.P_comm.pattern().columns(i)[k]] = P;
   return {{"k", s.cadence.k.value}, {"alpha", s.cadence.alpha}, {"alphaNext", s.cadence.alpha_next},
-          {"d", s.cadence.d},       {"gamma", s.cadence.gamma}, {"pComp", s.P_comp},
-          {"pCommBySet", p_comm}};
+          {"d", s.cadence.d},       {"gamma", s.cadence.gamma}, {"elapsed", s.cadence.elapsed},
+          {"owed", s.cadence.owed}, {"pComp", s.P_comp},        {"pCommBySet", p_comm}};
 }
 
 double number_at(const json& object, std::string_view name) {
@@ -56,6 +57,8 @@ decide::State state_from_json(const json& j, std::size_t ranks, std::size_t sets
   s.cadence.alpha_next = count_at<std::uint64_t>(j, "alphaNext");
   if (const double d = number_at(j, "d"); d > 0 && d < 1) s.cadence.d = d;
   s.cadence.gamma = count_at<std::uint64_t>(j, "gamma");
+  s.cadence.elapsed = std::max(0.0, number_at(j, "elapsed"));
+  s.cadence.owed = number_at(j, "owed");
   if (auto p_comp = numbers_at(j, "pComp"); p_comp.size() == ranks) s.P_comp = std::move(p_comp);
   PByRank p_comm(ranks);
   const json& rows = part_at(j, "pCommBySet");
@@ -117,6 +120,8 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
   if (j.is_object()) {
     state_ = state_from_json(part_at(j, "state"), ranks_, sets_);
     wave_seen_ = count_at<std::uint32_t>(j, "waveSeen");
+    counted_ = std::max(0.0, number_at(j, "counted"));
+    work_ = observe::Work::from_json(part_at(j, "work"));
     if (const json& b = part_at(j, "baseline"); b.is_object())
       baseline_ = Baseline{.wave = count_at<std::uint32_t>(b, "wave"),
                            .alpha = count_at<std::uint64_t>(b, "alpha"),
@@ -175,12 +180,12 @@ void Rescheduler::note_wave(const Observed& o) {
     baseline_ = Baseline{};
     baseline_->wave = w.number;
     baseline_->alpha = window_->cadence().alpha;
-    // Gains are predicted over the window that ended with the decision, so they are compared over as many supersteps.
+    // Gains are compared over as many supersteps as they were predicted over.
     if (const auto& decision = o.job.status.last_decision)
       for (const auto& move : decision->moves)
         if (std::ranges::find(w.moves, migration_name(o.job.metadata.name, w.number, move.rank.value),
                               &migrate::Move::migration) != w.moves.end())
-          baseline_->alpha = decision->alpha;
+          baseline_->alpha = counted_ > 0 ? static_cast<std::uint64_t>(std::llround(counted_)) : decision->alpha;
     if (!history.empty()) {
       const auto last = history.back().superstep;
       if (const auto mean = observe::mean_times(history, last >= kCompared ? last - kCompared + 1 : 0, last)) {
@@ -237,8 +242,13 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
     set_of_rank.push_back(place.set);
     node_of_rank.push_back(place.node);
   }
+  work_.set_unit(unit_of_work(o));
   while (auto superstep = collector_.take()) {
-    calibration_.add_superstep(collector_.history().back(), set_of_rank, node_of_rank);
+    work_.add(superstep->instructions, set_of_rank);
+    for (std::size_t i = 0; i < set_of_rank.size(); ++i) superstep->instructions[i] *= work_.factor(set_of_rank[i]);
+    observe::SuperstepTimes times = collector_.history().back();
+    times.instructions = superstep->instructions;
+    if (work_.unit() != observe::WorkUnit::kMixed) calibration_.add_superstep(times, set_of_rank, node_of_rank);
     if (moving || o.job.spec.rescheduling.mode == crds::ReschedulingMode::kOff) continue;
     if (superstep->superstep < window_->cadence().k || window_->call_due()) continue;
     if (records_) supersteps_.push_back(*superstep);
@@ -258,6 +268,7 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
         ++node.taken;
   keep_caps(nodes, o);
   decide::Params params = params_;
+  if (work_.guesses()) params.max_moves = 1;  // one rank tells whether the guess was right
   if (o.caps.in_cluster != 0) {
     const std::uint32_t left =
         std::max(1u, o.caps.in_cluster > o.elsewhere.all ? o.caps.in_cluster - o.elsewhere.all : 0);
@@ -276,38 +287,53 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
       if (m.spec.rank != place.rank) continue;
       if (m.status.phase == migrate::Phase::kSucceeded) {
         facts.last_move = std::max(facts.last_move, m.status.superstep.value);
-        facts.left.push_back(m.status.source_node);
+        // Where it was better off it may go back to: once, as it left the other place for good then.
+        if (m.status.realised_gain_seconds.value_or(0) >= 0) facts.left.push_back(m.status.source_node);
       }
       if (facts.blocked_reason.empty()) facts.blocked_reason = reason_to_hold(m, o.now);
     }
     ranks.push_back(std::move(facts));
   }
   decide::Snapshot snapshot = observe::make_snapshot(observe::make_platform(sets, nodes, calibration_), ranks);
-  auto plan = decide::make_plan(snapshot, *window_, params);
+  const bool mixed = work_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it
+  Result<decide::Plan> plan = fail(ErrorCode::kInvalid, "instructions of some ranks and CPU time of others");
+  if (!mixed) plan = decide::make_plan(snapshot, *window_, params);
   Decided out;
   if (!plan) {
     log_warning("no decision could be made", {{"error", plan.error().message}});
+    settle_work(o);
     state_ = std::move(*window_).close(decide::next_cadence(window_->cadence(), window_->completed(), false, params_));
     open_window();
     return std::nullopt;
   }
   out.decision = to_decision(*plan, snapshot, o.now, window_->balance().imbalance(), o.job.spec.rescheduling.mode);
   out.text = decide::explain(*plan, snapshot);
+  const double counted = decide::supersteps_counted(*plan);
   double cost = 0;
   for (const auto& move : plan->moves) cost = std::max(cost, move.cost);
-  out.predicted_gain_seconds =
-      (plan->forecast.before - plan->forecast.after) * static_cast<double>(plan->now.alpha) - cost;
+  out.predicted_gain_seconds = (plan->forecast.before - plan->forecast.after) * counted - cost;
   if (o.job.spec.rescheduling.mode == crds::ReschedulingMode::kMigrate)
     for (const auto& move : plan->moves)
       out.moves.push_back({"", move.rank.value, snapshot.platform.sets[move.to_set.value].name,
                            snapshot.platform.processor(move.to).name});
-  if (!out.moves.empty()) predicted_sum_ += out.predicted_gain_seconds;
+  if (!out.moves.empty()) {
+    predicted_sum_ += out.predicted_gain_seconds;
+    counted_ = std::max(1.0, counted);
+  }
   const decide::Cadence next = plan->next;
   if (records_)
     out.record = std::make_shared<const std::string>(record_of(o, params, std::move(snapshot), std::move(*plan)));
   state_ = std::move(*window_).close(next);
+  settle_work(o);
   open_window();
   return out;
+}
+
+// Between two windows only, so that each has one unit.
+void Rescheduler::settle_work(const Observed& o) {
+  std::vector<std::string> set_of_rank;
+  for (const crds::RankPlace& place : o.job.status.ranks) set_of_rank.push_back(place.set);
+  for (const auto& [set, ratio] : work_.settle(set_of_rank)) calibration_.rescale(set, ratio);
 }
 
 std::string Rescheduler::record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
@@ -342,8 +368,17 @@ void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
     }
   }
   if (!edge_.call.empty()) status.superstep_edge = edge_;
-  status.calibration = calibration_.to_status(observe::nominal_speeds(o.nodes));
+  const std::map<std::string, double> nominal = observe::nominal_speeds(o.nodes);
+  std::map<std::string, crds::FigureSource> rests_on;
+  for (const auto& [set, speed] : nominal) {
+    if (work_.unit() == observe::WorkUnit::kInstructions) rests_on[set] = crds::FigureSource::kCounted;
+    if (work_.unit() == observe::WorkUnit::kCpuTime)
+      rests_on[set] = work_.confirmed(set) ? crds::FigureSource::kInferred : crds::FigureSource::kAssumed;
+  }
+  status.calibration = calibration_.to_status(nominal, rests_on);
   json j = {{"state", state_to_json(state_)}, {"waveSeen", wave_seen_}};
+  if (json work = work_.to_json(); !work.empty()) j["work"] = std::move(work);
+  if (counted_ > 0) j["counted"] = significant(counted_, 6);
   if (baseline_)
     j["baseline"] = {{"wave", baseline_->wave},           {"alpha", baseline_->alpha},
                      {"predicted", baseline_->predicted}, {"seconds", baseline_->seconds},
@@ -371,6 +406,17 @@ std::vector<RealisedGain> Rescheduler::realised(const crds::BspJobStatus& status
            significant((baseline_->compute[move.rank] - mean->compute_seconds[move.rank]) * alpha - pause, 6)});
   baseline_.reset();
   return out;
+}
+
+observe::WorkUnit unit_of_work(const Observed& o) {
+  std::size_t counted = 0, ranks = 0;
+  for (const crds::RankPlace& place : o.job.status.ranks) {
+    const auto s = o.sidecars.find(place.pod);
+    if (s == o.sidecars.end() || !s->second.status || s->second.completed == 0) continue;
+    ++ranks;
+    counted += s->second.status->instructions_measured;
+  }
+  return observe::unit_of(counted, ranks);
 }
 
 std::map<std::uint32_t, std::string> set_managers(const Observed& o) {

@@ -14,6 +14,7 @@
 #include "operator/decide/plan.h"
 #include "operator/decide/window.h"
 #include "operator/observe/collector.h"
+#include "operator/observe/work.h"
 #include "operator/reconcile/kernel/observed.h"
 #include "operator/reconcile/kernel/waves.h"
 
@@ -45,6 +46,7 @@ class Rescheduler {
   void open_window();  // from state_
   // Starts a window with this superstep: what was measured before says nothing about those to come.
   void measure_from(std::uint64_t superstep);
+  void settle_work(const Observed& o);
   [[nodiscard]] std::string record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
                                       decide::Plan plan);
 
@@ -65,16 +67,21 @@ class Rescheduler {
   observe::Collector collector_;
   observe::Calibration calibration_;
   crds::SuperstepEdge edge_;
+  observe::Work work_;
   std::optional<decide::Window> window_;
   decide::State state_;  // of the window's start
   bool records_;
   std::vector<decide::MeasuredSuperstep> supersteps_;  // of the window, if records_
   std::uint32_t wave_seen_ = 0;                        // ended waves up to this one have been taken into account
   std::optional<Baseline> baseline_;
+  double counted_ = 0;  // supersteps over which the last plan that moves counts its gain; 0: none yet
   double predicted_sum_ = 0;
   double realised_sum_ = 0;
   bool any_gain_ = false;
 };
+
+// What the ranks report as instructions, as far as their sidecars have said.
+observe::WorkUnit unit_of_work(const Observed& o);
 
 // The Set Managers: of each Set, by its number in the epoch, the sidecar of the lowest rank that answers. A Set without an
 // answering sidecar has none.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <format>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "operator/decide/explain.h"
 #include "operator/reconcile/kernel/move_memory.h"
 #include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/rescheduling.h"
 
 namespace bsp::reconcile {
 
@@ -131,6 +133,28 @@ bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
                  is ? std::format("no superstep has ended for {:.0f} s, and until one does no rank can move: {}",
                                   seconds, why_no_edge(spec.superstep, status.superstep_edge, behind, called))
                     : "supersteps end");
+  return is;
+}
+
+bool warn_of_mixed_units(const Observed& o, crds::BspJobStatus& status) {
+  if (status.phase != crds::JobPhase::kRunning) return false;
+  const bool is = unit_of_work(o) == observe::WorkUnit::kMixed;
+  if (is == is_on(status, kMixedUnits)) return false;
+  std::set<std::string> counted, timed;
+  for (const crds::RankPlace& place : status.ranks)
+    if (const auto s = o.sidecars.find(place.pod); s != o.sidecars.end() && s->second.status)
+      (s->second.status->instructions_measured ? counted : timed).insert(place.set);
+  const auto list = [](const std::set<std::string>& sets) {
+    std::string text;
+    for (const std::string& set : sets) text += (text.empty() ? "" : ", ") + set;
+    return text;
+  };
+  turn_condition(o, status, kMixedUnits, is, is ? "CountersMissing" : "OneUnit",
+                 is ? std::format("ranks report counted instructions in {} and CPU time in {}, where the CPU's counters can't "
+                                  "be read; the two can't be compared, so no rank is moved: name Sets of one kind in "
+                                  "spec.sets.names",
+                                  list(counted), list(timed))
+                    : "all ranks report work in one unit");
   return is;
 }
 

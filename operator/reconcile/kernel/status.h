@@ -13,6 +13,7 @@ inline constexpr const char* kMovesLackMemory = "MovesLackMemory";
 inline constexpr const char* kSeccompReplaced = "SeccompProfileReplaced";
 inline constexpr const char* kCpuThrottled = "CPUThrottled";
 inline constexpr const char* kNoSupersteps = "NoSupersteps";
+inline constexpr const char* kMixedUnits = "MixedUnits";
 inline constexpr const char* kReportsRejected = "ReportsRejected";
 inline constexpr const char* kWaveDelayed = "WaveDelayed";
 // Names the ranks that a wave waits for; it has no limit for that (operator/migrate). `delay`: "" for none.
@@ -21,6 +22,9 @@ void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus&
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status);
 // Ranks that may move but complete no superstep, so none can.
 bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status);
+
+// Ranks with counted instructions beside ranks with CPU time only, so none moves (observe/work.h).
+bool warn_of_mixed_units(const Observed& o, crds::BspJobStatus& status);
 
 // Nodes with a free slot but without the memory for a move (move_memory.h).
 bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status);
