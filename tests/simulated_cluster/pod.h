@@ -23,6 +23,13 @@ enum class Process {
 
 enum class Gate { kNone, kArmed, kCommitted, kDropping };  // BSP_GATE_… of the ring
 
+// Its CPU counts instructions.
+inline wire::RankStatus counting() {
+  wire::RankStatus status;
+  status.instructions_measured = true;
+  return status;
+}
+
 struct Pod {
   // --- The pod, as the API shows it ---
   std::string name, uid;
@@ -47,7 +54,7 @@ struct Pod {
   bool restores = false;  // what it receives, without being asked again
   int transfer_at = -1;   // the next phase of its transfer
   std::map<std::uint64_t, wire::EpochPlan> prepared;
-  wire::RankStatus status;
+  wire::RankStatus status = counting();
 
   [[nodiscard]] bool computes() const { return process == Process::kStarting || process == Process::kRunning; }
   [[nodiscard]] bool answers(int tick) const { return gone_at < 0 && tick >= up_at && tick >= silent_until; }

@@ -108,7 +108,7 @@ TEST_F(WritesTest, ProgressIsWrittenWithoutTheDecisionAndCallsThatMoveNobodyAreT
          .progress = 50ms,
          .calls = 1h,
          .record = [this](const auto&, const auto&, const auto&) { ++recorded_; }});
-  create_job({{"mode", "Advise"}, {"alpha", 4}, {"d", 0.01}, {"omega", 1'000'000}});
+  create_job({{"mode", "Advise"}, {"heuristic", "AutoMig"}, {"alpha", 4}, {"d", 0.01}, {"omega", 1'000'000}});
   ASSERT_TRUE(runs(ranks));
   const std::size_t while_starting = writes("/bspjobs/job/status").size();
   ASSERT_TRUE(eventually([&] { return recorded_ >= 50; })) << "every call is recorded";
@@ -135,7 +135,7 @@ TEST_F(WritesTest, ProgressIsWrittenWithoutTheDecisionAndCallsThatMoveNobodyAreT
 TEST_F(WritesTest, TheCallsThatAreNotToldAreCountedInTheNextThatIs) {
   FakeRanks ranks(*client_, {.compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
   start({.name_space = "", .network = "", .calls = 1s});
-  create_job({{"mode", "Advise"}, {"alpha", 4}, {"d", 0.01}, {"omega", 1'000'000}});
+  create_job({{"mode", "Advise"}, {"heuristic", "AutoMig"}, {"alpha", 4}, {"d", 0.01}, {"omega", 1'000'000}});
   ASSERT_TRUE(runs(ranks));
   EXPECT_TRUE(eventually([&] {
     return text_at(part_at(status(), "lastDecision"), "message").contains(" earlier calls are not reported)");

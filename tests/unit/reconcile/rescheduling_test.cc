@@ -35,6 +35,7 @@ class Rescheduling : public testing::Test {
   Rescheduling() {
     sim::World w({.ranks = 3, .slow = 2, .fast = 3});
     w.job.spec.rescheduling.alpha = 4;
+    w.job.spec.rescheduling.heuristic = crds::Heuristic::kAutoMig;  // it counts a gain over α supersteps
     w.job.spec.sets.names.clear();
     w.job.spec.initial_mapping = crds::InitialMapping::kAscending;  // the slowest first
     check(w.run_until(crds::JobPhase::kRunning), "the job runs");
@@ -150,6 +151,23 @@ TEST_F(Rescheduling, AnotherEdgeStartsAnotherWindow) {
   ASSERT_TRUE(status.superstep_edge);
   EXPECT_EQ(status.superstep_edge->stride, 5u);
   EXPECT_EQ(status.superstep_edge->chosen_after.value, 4u);
+}
+
+TEST_F(Rescheduling, NobodyDecidesOnCountedInstructionsBesideCpuTime) {
+  Rescheduler r = rescheduler();
+  for (auto& [pod, s] : o.sidecars) s.completed = 1;
+  o.sidecars.at(o.job.status.ranks[2].pod).status->instructions_measured = false;
+  EXPECT_EQ(unit_of_work(o), observe::WorkUnit::kMixed);
+  EXPECT_FALSE(feed(r, 1, 8));
+  o.sidecars.at(o.job.status.ranks[2].pod).status->instructions_measured = true;
+  EXPECT_EQ(unit_of_work(o), observe::WorkUnit::kInstructions);
+  EXPECT_TRUE(feed(r, 9, 12)) << "and decides when they have one unit again";
+  store(r);
+  for (const auto& figure : o.job.status.calibration) {
+    if (figure.name == "cpu") {
+      EXPECT_EQ(figure.source, crds::FigureSource::kCounted) << figure.set;
+    }
+  }
 }
 
 TEST_F(Rescheduling, OffDecidesNothingAdviseMovesNobody) {

@@ -183,6 +183,28 @@ TEST(Claims, OnlyOneThatIsFarAheadOfMostIsDoubted) {
   EXPECT_EQ(sidecars["b"].rejected, "");
 }
 
+TEST(Status, TwoUnitsOfWorkAreAConditionAndAnEvent) {
+  sim::World w;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  Observed o = w.observe();
+  auto condition = [](const Step& out) { return crds::find_condition(status_of(out).conditions, "MixedUnits"); };
+  auto after = [&](bool counted) {
+    for (auto& [pod, s] : o.sidecars) s.completed = 1;
+    o.sidecars.at("job-r0-g0").status->instructions_measured = counted;
+    const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+    o.job.status = status_of(out);
+    return out;
+  };
+  EXPECT_FALSE(condition(after(true))) << "a condition that is always there says nothing";
+  const Step mixed = after(false);
+  ASSERT_TRUE(condition(mixed));
+  EXPECT_EQ(condition(mixed)->status, crds::ConditionStatus::kTrue);
+  EXPECT_THAT(condition(mixed)->message, HasSubstr("no rank is moved"));
+  ASSERT_THAT(notices_of(mixed).events, SizeIs(1));
+  EXPECT_EQ(notices_of(mixed).events[0].reason, "MixedUnits");
+  EXPECT_EQ(condition(after(true))->status, crds::ConditionStatus::kFalse);
+}
+
 TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
   sim::World w;
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));

@@ -53,7 +53,7 @@ inline json a_job() {
       "annotations": {"migbsp.io/fault-points": "yes"}},
     "spec": {"ranks": 2, "sets": {"label": "migbsp.io/set", "names": ["fast"]}, "carryPaths": ["/data"],
       "checkpoint": {"sizeLimit": "1Gi"}, "superstep": {"call": "MPI_Barrier", "stride": 2},
-      "rescheduling": {"mode": "Migrate", "alpha": 5}, "runPolicy": {"backoffLimit": 2, "suspend": false},
+      "rescheduling": {"mode": "Migrate", "heuristic": "AutoMig", "alpha": 5}, "runPolicy": {"backoffLimit": 2, "suspend": false},
       "template": {"metadata": {"labels": {"app": "x"}, "annotations": {"c": "d"}},
         "spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms":
               [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}],
