@@ -350,7 +350,8 @@ void plan_auto(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const Case steady{c.snapshot, c.columns, mean ? *mean : c.metrics, c.params, c.alpha, c.alpha_next, c.elapsed, c.owed};
   const double H = horizon_of(c);
   AutoSearch search(steady, H);
-  const double unmoved = search.superstep_of(before_all_moves(c));
+  const bool moved = std::ranges::any_of(c.columns.special, [](const auto special) { return special != 0; });
+  const double unmoved = moved ? search.superstep_of(before_all_moves(c)) : search.now();
   const double sure = std::max(AutoRule::kLeast, AutoRule::kSure * noise_of(c.metrics));
   plan.next.owed = c.owed - (unmoved - search.now()) * static_cast<double>(c.metrics.supersteps);
   // Moves that turned out to be bad are made up for, whatever the job owes: to stay costs more each superstep.

@@ -242,7 +242,7 @@ TEST_F(Rescheduling, StoresWhatTheStatusShows) {
   EXPECT_FALSE(o.job.status.predicted_gain_seconds);
   int measured = 0;
   for (const auto& figure : o.job.status.calibration)
-    if (figure.name == "cpu" && figure.source == crds::FigureSource::kMeasured) {
+    if (figure.name == "cpu" && figure.source != crds::FigureSource::kAssumed) {
       ++measured;
       EXPECT_DOUBLE_EQ(figure.value, figure.set == "slow" ? 5e8 : 1e9);
       EXPECT_EQ(figure.samples, 3u);

@@ -25,6 +25,7 @@ World::World(const Options& options)
   for (std::uint32_t i = 0; i < options.slow; ++i)
     nodes.push_back({.name = std::format("slow-{}", i), .set = "slow", .speed = 0.25});
   job.spec.sets.names = {"slow", "fast"};
+  job.spec.rescheduling.heuristic = crds::Heuristic::kAutoMig;
 }
 
 void World::tick() {
