@@ -260,6 +260,8 @@ constexpr auto names_of(Of<JobPhase>) {
   return std::to_array<std::string_view>(
       {"Pending", "Starting", "Running", "Migrating", "Restarting", "Suspended", "Succeeded", "Failed"});
 }
-constexpr auto names_of(Of<FigureSource>) { return std::to_array<std::string_view>({"Assumed", "Measured", "Counted", "Inferred"}); }
+constexpr auto names_of(Of<FigureSource>) {
+  return std::to_array<std::string_view>({"Assumed", "Measured", "Counted", "Inferred"});
+}
 
 }  // namespace bsp::crds

@@ -347,7 +347,8 @@ void plan_auto(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   constexpr std::size_t kMostAveraged = 1'000'000;
   std::optional<Metrics> mean;
   if (figures <= kMostAveraged) mean = averaged(c.metrics);
-  const Case steady{c.snapshot, c.columns, mean ? *mean : c.metrics, c.params, c.alpha, c.alpha_next, c.elapsed, c.owed};
+  const Case steady{c.snapshot, c.columns, mean ? *mean : c.metrics, c.params, c.alpha, c.alpha_next,
+                    c.elapsed,  c.owed};
   const double H = horizon_of(c);
   AutoSearch search(steady, H);
   const bool moved = std::ranges::any_of(c.columns.special, [](const auto special) { return special != 0; });

@@ -39,12 +39,13 @@ struct Move {
   ProcessorId from, to;
   SetId from_set, to_set;
   double gain_superstep = 0;  // s by which the rank's own superstep gets shorter, cost not counted
-  double gain_window = 0;     // s over as many supersteps as the plan counts, cost deducted; not above 0: it moves for others
-  double cost = 0;            // Mem(i, target), s, once
-  double t_stay = 0;          // s, the viability test's two sides; AutoMig, Bottleneck: the rank's own Time
-  double t_move = 0;          //    + Comm of one superstep before and after (t_move without the cost)
-  bool cost_assumed = true;   // T(a, target) or Mig(i, target) was never measured
-  bool cpu_assumed = true;    // cpu of `from` or of `to` was never measured
+  double gain_window =
+      0;              // s over as many supersteps as the plan counts, cost deducted; not above 0: it moves for others
+  double cost = 0;    // Mem(i, target), s, once
+  double t_stay = 0;  // s, the viability test's two sides; AutoMig, Bottleneck: the rank's own Time
+  double t_move = 0;  //    + Comm of one superstep before and after (t_move without the cost)
+  bool cost_assumed = true;  // T(a, target) or Mig(i, target) was never measured
+  bool cpu_assumed = true;   // cpu of `from` or of `to` was never measured
 };
 
 enum class Reason {

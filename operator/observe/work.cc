@@ -39,8 +39,7 @@ Work Work::from_json(const json& j) {
     if (!r.is_array() || r.size() != 4 || !r[0].is_string() || !r[1].is_string() || !r[2].is_number() ||
         !r[3].is_number_unsigned() || !(r[2].get<double>() > 0))
       continue;
-    work.ratios_[{r[0].get<std::string>(), r[1].get<std::string>()}] = {r[2].get<double>(),
-                                                                        r[3].get<std::uint32_t>()};
+    work.ratios_[{r[0].get<std::string>(), r[1].get<std::string>()}] = {r[2].get<double>(), r[3].get<std::uint32_t>()};
   }
   return work;
 }
@@ -67,9 +66,8 @@ void Work::add(std::span<const double> reported, const std::vector<std::string>&
     if (reported[i] > 0) rank.time.add(reported[i]);
   }
   if (moved) compared_ = false;
-  if (!compared_ && n > 0 && std::ranges::all_of(ranks_, [](const Recent& r) {
-        return r.time.samples == 0 || r.time.samples >= kCompared;
-      }))
+  if (!compared_ && n > 0 &&
+      std::ranges::all_of(ranks_, [](const Recent& r) { return r.time.samples == 0 || r.time.samples >= kCompared; }))
     compare();
 }
 

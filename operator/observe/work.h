@@ -35,9 +35,9 @@ WorkUnit unit_of(std::size_t counted, std::size_t ranks);
 
 class Work {
  public:
-  static constexpr double kSure = 3;                 // standard errors
-  static constexpr double kApart = 0.1;              // ratio
-  static constexpr std::uint32_t kCompared = 2;      // supersteps after a move
+  static constexpr double kSure = 3;             // standard errors
+  static constexpr double kApart = 0.1;          // ratio
+  static constexpr std::uint32_t kCompared = 2;  // supersteps after a move
 
   static Work from_json(const nlohmann::json& j);
   [[nodiscard]] nlohmann::json to_json() const;
@@ -59,7 +59,7 @@ class Work {
  private:
   struct Recent {
     std::string set;
-    Figure time;  // CPU time of a superstep since the last move of anybody
+    Figure time;                                           // CPU time of a superstep since the last move of anybody
     std::optional<std::pair<std::string, double>> before;  // the Set until then, and its mean there
   };
   void compare();

@@ -49,8 +49,8 @@ std::vector<std::string> decision_lines(const crds::Decision& d) {
   lines.push_back(std::format("    objective {:.4f} s -> {:.4f} s; alpha {} -> {}, D {:.3f} -> {:.3f}",
                               d.objective_before, d.objective_after, d.alpha, d.alpha_next, d.d, d.d_next));
   table(lines, d.moves, [](const crds::MoveEntry& m) {
-    return std::format("    rank {} moves: {} -> {} on {}, predicted gain {:.3f} s", m.rank.value,
-                       m.from_set, m.to_set, m.to_node, m.predicted_gain_seconds);
+    return std::format("    rank {} moves: {} -> {} on {}, predicted gain {:.3f} s", m.rank.value, m.from_set, m.to_set,
+                       m.to_node, m.predicted_gain_seconds);
   });
   table(lines, d.stays, [](const crds::StayEntry& s) {
     return std::format("    rank {} stays: {}", s.rank.value, s.message.empty() ? s.reason : s.message);

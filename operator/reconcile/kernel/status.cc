@@ -149,12 +149,13 @@ bool warn_of_mixed_units(const Observed& o, crds::BspJobStatus& status) {
     for (const std::string& set : sets) text += (text.empty() ? "" : ", ") + set;
     return text;
   };
-  turn_condition(o, status, kMixedUnits, is, is ? "CountersMissing" : "OneUnit",
-                 is ? std::format("ranks report counted instructions in {} and CPU time in {}, where the CPU's counters can't "
-                                  "be read; the two can't be compared, so no rank is moved: name Sets of one kind in "
-                                  "spec.sets.names",
-                                  list(counted), list(timed))
-                    : "all ranks report work in one unit");
+  turn_condition(
+      o, status, kMixedUnits, is, is ? "CountersMissing" : "OneUnit",
+      is ? std::format("ranks report counted instructions in {} and CPU time in {}, where the CPU's counters can't "
+                       "be read; the two can't be compared, so no rank is moved: name Sets of one kind in "
+                       "spec.sets.names",
+                       list(counted), list(timed))
+         : "all ranks report work in one unit");
   return is;
 }
 

@@ -234,8 +234,13 @@ TEST(Auto, OwesNoMoreWhereverTheJobEnds) {
   std::mt19937_64 random(kAutoSeed + 1);
   std::uint64_t ends = 0, worse = 0;
   for (int w = 0; w < 12; ++w) {
-    LoopJob job = random_loop_job(random, {.least_ranks = 4, .most_ranks = 12, .spare = 0.2, .least_seconds = 0.05,
-                                           .most_seconds = 2, .least_steps = 100, .most_steps = 300});
+    LoopJob job = random_loop_job(random, {.least_ranks = 4,
+                                           .most_ranks = 12,
+                                           .spare = 0.2,
+                                           .least_seconds = 0.05,
+                                           .most_seconds = 2,
+                                           .least_steps = 100,
+                                           .most_steps = 300});
     const std::uint64_t length = job.supersteps;
     for (job.supersteps = 5; job.supersteps <= length; job.supersteps += 7) {
       const double still = seconds_without_moves(job),

@@ -26,7 +26,8 @@ TEST(Work, IsCountedOrTimedOrNeither) {
 TEST(Work, ARankThatMovedTellsWhatCpuTimeIsWorth) {
   Work work;
   work.set_unit(WorkUnit::kCpuTime);
-  const std::vector<double> before{4e9, 1e9, 3e9, 2e9}, after{2e9, 1.5e9, 4.5e9, 3e9};  // all got half as much more to do
+  const std::vector<double> before{4e9, 1e9, 3e9, 2e9},
+      after{2e9, 1.5e9, 4.5e9, 3e9};  // all got half as much more to do
   for (int t = 0; t < 5; ++t) work.add(before, {"old", "old", "new", "new"});
   for (int t = 0; t < 5; ++t) work.add(after, {"new", "old", "new", "new"});
   const auto changed = work.settle({"new", "old", "new", "new"});
@@ -103,9 +104,8 @@ decide::LoopRun run_timed(const decide::LoopJob& job, bool counted, bool infer, 
     if (work.guesses()) params.max_moves = 1;
     decide::Snapshot now = snapshot;
     for (decide::Rank& rank : now.ranks)  // as RankMigration.status.realisedGainSeconds tells the operator
-      std::erase_if(rank.left, [&](ProcessorId p) {
-        return truth.processor(p).cpu > truth.processor(rank.processor).cpu;
-      });
+      std::erase_if(rank.left,
+                    [&](ProcessorId p) { return truth.processor(p).cpu > truth.processor(rank.processor).cpu; });
     auto plan = decide::make_plan(now, window, params);
     if (infer)
       for (const auto& [set, ratio] : work.settle(sets)) calibration.rescale(set, ratio);
@@ -135,9 +135,10 @@ TEST(Work, WithoutCountersMostOfTheGainIsFound) {
       blind += std::log(ratio(false, false)) / kWorlds;
       worst = std::max(worst, ratio(false, true));
     }
-    std::printf("work within %.0f %%: gain %.1f %% by CPU time alone, %.1f %% inferred (worst %+.1f %%), %.1f %% counted\n",
-                uneven * 100, 100 * (1 - std::exp(blind)), 100 * (1 - std::exp(timed)), 100 * (worst - 1),
-                100 * (1 - std::exp(counted)));
+    std::printf(
+        "work within %.0f %%: gain %.1f %% by CPU time alone, %.1f %% inferred (worst %+.1f %%), %.1f %% counted\n",
+        uneven * 100, 100 * (1 - std::exp(blind)), 100 * (1 - std::exp(timed)), 100 * (worst - 1),
+        100 * (1 - std::exp(counted)));
     EXPECT_GE(1 - std::exp(timed), 0.6 * (1 - std::exp(counted)));
     EXPECT_LE(worst, 1.06) << "a guess that was wrong";
   }

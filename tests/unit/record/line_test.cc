@@ -29,7 +29,10 @@ using ::testing::StartsWith;
 Call small_call() {
   decide::World world({{"slow", 3, 5e8, 1}, {"fast", 3, 1e9, 1}}, {0, 1, 2, 3});
   world.instructions[2] = 2e8;
-  Call call{.name_space = "science", .job = "lattice", .params = {.heuristic = decide::Heuristic::kAutoMig, .alpha0 = 2}, .snapshot = world.snapshot};
+  Call call{.name_space = "science",
+            .job = "lattice",
+            .params = {.heuristic = decide::Heuristic::kAutoMig, .alpha0 = 2},
+            .snapshot = world.snapshot};
   decide::Window window({}, call.params, 4, 2);
   for (std::uint64_t t = 1; t <= 2; ++t) {
     call.supersteps.push_back(world.superstep(t));
