@@ -10,7 +10,7 @@ struct Sums {
   [[nodiscard]] bool tell() const { return I > 0 && CT > 0; }
 };
 
-// Of one superstep: next to nothing computed, or a rank descheduled, gives wild ones.
+// For one superstep: one with almost no work, or a descheduled rank, gives outliers.
 void add_speed(Figure& speed, double x) {
   const bool settled = speed.samples >= Calibration::kSettled;
   speed.add(settled ? std::clamp(x, speed.value / Calibration::kOutlier, speed.value * Calibration::kOutlier) : x);
@@ -22,7 +22,7 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-constexpr double kBesidesMs = 1000;  // what a pause takes besides its measured parts, at most
+constexpr double kBesidesMs = 1000;  // upper bound for a pause's unmeasured parts
 }  // namespace
 
 void Figure::add(double x) {
@@ -94,7 +94,7 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
     if (node.sums.tell()) note_node(std::string(name), node.sums.I / node.sums.CT, cpu_.at(*node.set).value);
 }
 
-// On one side only: noise falls on both.
+// On one side only: noise is on both sides.
 void Calibration::note_node(const std::string& node, double speed, double of_set) {
   const auto side = [of_set](double x) { return x < of_set * (1 - kApart) ? -1 : x > of_set * (1 + kApart) ? 1 : 0; };
   const auto it = apart_.find(node);
@@ -118,7 +118,7 @@ void Calibration::add_move(const std::string& from, const std::string& to, std::
                            const crds::PauseParts& pause) {
   if (bytes > 0 && pause.transfer_ms > 0)
     bandwidth_[{from, to}].add(static_cast<double>(bytes) / (pause.transfer_ms * 1e-3));
-  // From one node's clock to another's, and one of them may be wrong by minutes. Each part was measured by one clock.
+  // It spans the clocks of two nodes, which may differ by minutes. Each part was measured with one clock.
   const double parts = std::max(pause.dump_ms, pause.transfer_ms) + pause.restore_ms + pause.open_ms;
   const double total = std::min(pause.total_ms, 2 * parts + kBesidesMs);
   if (total > 0)
@@ -139,7 +139,7 @@ Calibration::Value Calibration::cpu(const std::string& set, const std::map<std::
     const auto it = nominal.find(name);
     return it == nominal.end() || it->second <= 0 ? 1.0 : it->second;
   };
-  // The mean of what the measured Sets would do at this Set's nominal speed.
+  // The mean of the measured Sets' speeds, scaled to this Set's nominal speed.
   double sum = 0;
   for (const auto& [other, figure] : cpu_) sum += figure.value * speed(set) / speed(other);
   return {cpu_.empty() ? kAssumedRate * speed(set) : sum / static_cast<double>(cpu_.size()), false};
@@ -148,7 +148,7 @@ Calibration::Value Calibration::cpu(const std::string& set, const std::map<std::
 Calibration::Value Calibration::seconds_per_byte(const std::string& from, const std::string& to) const {
   for (const auto& key : {std::pair{from, to}, std::pair{to, from}})
     if (const auto it = bandwidth_.find(key); it != bandwidth_.end()) return {1 / it->second.value, true};
-  // Any measured pair of the platform says more than an assumption.
+  // Any measured pair of the platform is better than an assumption.
   if (!bandwidth_.empty()) return {1 / bandwidth_.begin()->second.value, false};
   return {1 / kAssumedBandwidth, false};
 }

@@ -31,7 +31,7 @@ void Collector::skip_to(std::uint64_t superstep) {
 }
 
 std::optional<decide::MeasuredSuperstep> Collector::take() {
-  // The smallest superstep that every rank has: what lies before it was lost by somebody.
+  // The smallest superstep that every rank has: of earlier ones, at least one report is lost.
   std::uint64_t t = 0;
   for (;;) {
     for (const auto& rank : pending_) {

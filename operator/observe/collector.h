@@ -1,11 +1,11 @@
-// Puts the ranks' superstep reports (crds/wire.h) together again: one MeasuredSuperstep per superstep
-// that all ranks have completed, in order, each once.
+// Assembles the ranks' superstep reports (crds/wire.h): one MeasuredSuperstep for each superstep that
+// all ranks have completed, in order, exactly once.
 //
-// What a rank has reported and another one has not is held, but no more of it than the other's ring can still deliver:
-// one that is silent, or claims to be far ahead, does not make the rest pile up.
+// Supersteps that only some ranks have reported are held, but no more of them than the other ranks' rings can still
+// deliver: a rank that is silent, or claims to be far ahead, doesn't make the others' reports pile up.
 //
-// Reports may come twice, late or in any order; what no longer comes (a record that was overwritten in
-// the ring before anybody read it) is skipped, and the window knows how to live with that.
+// Reports may be duplicated, late or out of order. A lost one (a record that was overwritten in the ring
+// before it was read) is skipped; the window tolerates that.
 #pragma once
 
 #include <algorithm>
@@ -38,12 +38,12 @@ class Collector {
         completed_(ranks, 0) {}
 
   void add(const wire::RankReport& report);
-  // Supersteps up to this one are of no interest (they were measured under another mapping).
+  // Ignores supersteps up to this one (they were measured under another mapping).
   void skip_to(std::uint64_t superstep);
   // The next complete superstep, if there is one.
   std::optional<decide::MeasuredSuperstep> take();
 
-  // What to ask rank i for next: reports after this superstep.
+  // The next request to rank i is for reports after this superstep.
   [[nodiscard]] std::uint64_t since(std::size_t rank) const;
   [[nodiscard]] std::uint64_t completed(std::size_t rank) const { return completed_[rank]; }
   [[nodiscard]] std::uint64_t completed_by_all() const;
@@ -53,12 +53,12 @@ class Collector {
   static constexpr std::size_t kHistory = 256;
 
  private:
-  // Supersteps of all ranks together, of some 250 bytes each; each rank has its part.
+  // Supersteps of all ranks together, some 250 bytes each; each rank has an equal share.
   static constexpr std::size_t kHeld = 131'072, kHeldLeast = 64;
 
   std::size_t sets_;
   std::size_t held_;                                                     // of one rank
-  std::vector<std::map<std::uint64_t, wire::SuperstepReport>> pending_;  // by rank, not taken yet
+  std::vector<std::map<std::uint64_t, wire::SuperstepReport>> pending_;  // by rank, not yet taken
   std::vector<std::uint64_t> completed_;
   std::map<std::size_t, std::uint64_t> memory_;
   std::uint64_t taken_ = 0;

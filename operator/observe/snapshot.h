@@ -1,4 +1,4 @@
-// From nodes, ranks' places and calibration to the value that operator/decide reads.
+// Builds operator/decide's input from nodes, the ranks' places and the calibration.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct NodeFacts {
   std::string set;
   double speed = 1;         // nominal, relative: cores it gives to one rank
   std::uint32_t slots = 1;  // ranks it can hold
-  std::uint32_t taken = 0;  // slots held by pods that are not a current rank's
+  std::uint32_t taken = 0;  // slots held by pods other than the current ranks'
   bool cordoned = false;
-  std::optional<std::int64_t> memory = {};  // bytes for this job's pods; not set: nobody counts them
+  std::optional<std::int64_t> memory = {};  // bytes for this job's pods; not set: unlimited
 };
 
 // The Sets of a job in their fixed order: spec.sets.names, or those found by name. Their position is
@@ -29,7 +29,7 @@ struct NodeFacts {
 std::vector<std::string> set_names(const crds::SetsSpec& spec, const std::vector<NodeFacts>& nodes);
 std::map<std::string, double> nominal_speeds(const std::vector<NodeFacts>& nodes);
 
-// Nodes of other Sets are left out. processors[i] belongs to the i-th node that is left in.
+// Leaves out nodes of other Sets. processors[i] belongs to the i-th remaining node.
 decide::Platform make_platform(const std::vector<std::string>& sets, const std::vector<NodeFacts>& nodes,
                                const Calibration& calibration);
 
@@ -37,7 +37,7 @@ struct RankFacts {
   std::string node;
   double memory_bytes = 0;
   std::uint64_t last_move = 0;
-  std::vector<std::string> left = {};  // nodes that it was moved away from, as far as is known
+  std::vector<std::string> left = {};  // nodes that it is known to have moved away from
   std::string blocked_reason;
 };
 decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks);

@@ -101,7 +101,7 @@ Result<void> check_state(const Call& call) {
   return check_grid("state.pComm", s.P_comm, is_share);
 }
 
-// The window has to be as Window wants it: in order, from k on, and the call due after the last superstep and no other.
+// What Window requires: supersteps in order, from k on, and a call that is due after the last one and no other.
 Result<void> check_supersteps(const Call& call) {
   const std::size_t ranks = call.snapshot.ranks.size(), sets = call.snapshot.platform.sets.size();
   const decide::Cadence c = decide::open_cadence(call.state.cadence, call.params);
@@ -140,7 +140,7 @@ Result<void> check_supersteps(const Call& call) {
   return {};
 }
 
-// What explain() looks up has to be there.
+// Everything that explain() looks up must exist.
 Result<void> check_plan(const Call& call) {
   const decide::Plan& plan = call.plan;
   const std::size_t ranks = call.snapshot.ranks.size(), sets = call.snapshot.platform.sets.size(),

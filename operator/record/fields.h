@@ -1,8 +1,8 @@
-// Every field of a record, once: its name in JSON and the member that holds it. Used by the .cc files of this
+// The fields of a record: name in JSON and member. Used by the .cc files of this
 // directory.
 //
-// A field is always there, but a rare one: an object leaves it out where it has the default (so that older records, which
-// lack it, can be read), a list of rows where all rows have. Most entries of a grid are often the field's `usual` one.
+// All fields are written, except rare ones: an object omits them if they have their default (so that older records, which
+// lack them, can be read), a list of rows if all rows have it. Most entries of a grid often equal the field's `usual`.
 #pragma once
 
 #include <string_view>
@@ -91,7 +91,7 @@ constexpr void fields_of(Of<State>, auto&& v) {
   v("pComm", &State::P_comm, Field{.usual = 1});
 }
 
-// One that leaves a field out has that of the superstep before, but for the first two.
+// An omitted field, except the first two, has the value of the superstep before.
 constexpr void fields_of(Of<MeasuredSuperstep>, auto&& v) {
   using S = MeasuredSuperstep;
   v("superstep", &S::superstep);
@@ -210,8 +210,8 @@ inline constexpr bool kIsGrid<decide::Grid<T>> = true;
 template <>
 inline constexpr bool kIsGrid<decide::SparseGrid> = true;
 
-// What decide's heuristics call that which they lower: Objective::name is a view of a literal, and so of these when
-// read.
+// The names of the heuristics' objectives. Objective::name is a view of a literal, so a reader makes it a view of one of
+// these.
 inline constexpr std::string_view kObjectives[] = {"pf", "time of the moved ranks", "time to the next call",
                                                    "time to the end"};
 

@@ -7,7 +7,7 @@
 namespace bsp::record {
 namespace {
 
-// Names the first field in which two values differ; figures are compared by their bits.
+// Names the first field in which two values differ; numbers are compared bit by bit.
 struct Difference {
   std::string found{};
 
@@ -102,7 +102,7 @@ std::string difference(const decide::Plan& recorded, const decide::Plan& other) 
   return d.found;
 }
 
-// From the first record on: what the run knew then, but for what other parameters would have made otherwise.
+// From the first record on: what the run knew then, except what depends on the parameters.
 void Rerun::begin(const Call& call) {
   decide::State state = call.state;
   if (window_) {
@@ -122,7 +122,7 @@ void Rerun::begin(const Call& call) {
 Result<std::vector<decide::Plan>> Rerun::add(const Call& call) {
   BSP_CHECK_OK(decide::validate(params_));
   std::vector<std::string> mapping = mapping_of(call.snapshot);
-  // Where the run's own window began anew, behind a wave's pause or after a record that is lost, so does ours.
+  // A new window begins where the run's own did: after a wave's pause, or after a lost record.
   if (!window_ || mapping != mapping_ || call.state.cadence.k.value != ended_ + 1 ||
       window_->metrics().PB.cols() != call.snapshot.platform.sets.size())
     begin(call);

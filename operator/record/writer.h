@@ -1,7 +1,7 @@
-// A value of a record as JSON. Used by the .cc files of this directory.
+// Writes a value of a record as JSON. Used by the .cc files of this directory.
 //
-// Not by way of nlohmann::json: a call of 10⁵ ranks has millions of figures, and what is written while a job runs
-// should cost little more than its text. Figures are the shortest decimal that reads back as the same bits.
+// Doesn't use nlohmann::json: a call of 10⁵ ranks has millions of numbers, and writing one while the job runs should
+// cost little more than its text. Numbers are the shortest decimals that read back as the same bits.
 #pragma once
 
 #include <algorithm>
@@ -48,13 +48,13 @@ class Writer {
     }
   }
 
-  // What stands between the braces, after what stands there already.
+  // Appends to the content of the braces.
   template <class T>
   void write_fields(const T& value) {
     fields_of(Of<T>{}, ObjectVisitor<T>{*this, value});
   }
 
-  // Dense, or only what is not `usual` with its places, row after row.
+  // Dense, or only the entries that aren't `usual`, with their places, row by row.
   template <class Grid, class T>
   void write_grid(const Grid& grid, T usual) {
     std::size_t unusual = 0;
@@ -112,7 +112,7 @@ class Writer {
       using Value = typename T::value_type;
       return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0);
     } else if constexpr (std::same_as<T, decide::SparseGrid>) {
-      return a == b;  // it names no −0: that is 0
+      return a == b;  // −0 counts as 0
     } else if constexpr (kIsGrid<T>) {
       if (a.rows() != b.rows() || a.cols() != b.cols()) return false;
       for (std::size_t i = 0; i < a.rows(); ++i)
@@ -125,7 +125,7 @@ class Writer {
   }
 
  private:
-  // Of the k-th figure of a row.
+  // For the k-th entry of a row.
   template <class T>
   static std::size_t column(const decide::Grid<T>&, std::size_t, std::size_t k) {
     return k;
@@ -208,7 +208,7 @@ class Writer {
     out_.append(text, std::to_chars(text, text + sizeof text, value).ptr);
   }
 
-  // JSON has no infinity, and a reader may take -0 for a whole number.
+  // JSON has no infinity, and a reader may read -0 as an integer.
   void write_figure(double value) {
     if (std::isnan(value))
       out_ += "\"NaN\"";
