@@ -1,7 +1,7 @@
 // What every object has (metav1 of Kubernetes).
 //
 // Times are points of CLOCK_REALTIME, written as RFC 3339 with microseconds; Time{} is "not set" and
-// is left out of the JSON, as are empty texts, lists and maps.
+// is left out of the JSON, as are empty strings, lists and maps.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -18,18 +18,18 @@ Result<void> check_frame(const json& j, std::string_view kind) {
     const auto it = j.find(name);
     if (it == j.end()) {
       BSP_CHECK_OK(unknown());  // "Kind: unknown, did you mean kind?" explains why kind is missing
-      return fail(ErrorCode::kInvalid, std::format("{}: required, but not given; write {}: {}", name, name, wanted));
+      return fail(ErrorCode::kInvalid, std::format("{}: is required; write {}: {}", name, name, wanted));
     }
     if (*it != wanted)
       return fail(ErrorCode::kInvalid, std::format("{}: must be {}, not {}", name, wanted, it->dump()));
   }
   BSP_CHECK_OK(unknown());
-  if (!j.contains("spec") || j.at("spec").is_null()) return fail(ErrorCode::kInvalid, "spec: required, but not given");
+  if (!j.contains("spec") || j.at("spec").is_null()) return fail(ErrorCode::kInvalid, "spec: is required");
   return {};
 }
 
 Result<void> check_metadata(const ObjectMeta& metadata) {
-  if (metadata.name.empty()) return fail(ErrorCode::kInvalid, "metadata.name: required, but not given");
+  if (metadata.name.empty()) return fail(ErrorCode::kInvalid, "metadata.name: is required");
   auto label = [](const std::string& text) {
     if (text.size() > 63 || text.front() == '-' || text.back() == '-') return false;
     return std::ranges::all_of(text,

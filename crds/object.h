@@ -15,7 +15,7 @@ template <class Spec, class Status>
 Result<void> read_object(const nlohmann::json& j, std::string_view kind, ObjectMeta& metadata, Spec& spec,
                          Status& status) {
   BSP_CHECK_OK(check_frame(j, kind));
-  // Other programs extend a status, and nobody else a spec.
+  // Other programs may extend a status, but not a spec.
   reflect::Reader strict({.strict = true}), lenient({});
   if (const auto m = j.find("metadata"); m != j.end()) strict.read(*m, metadata, {nullptr, "metadata"});
   strict.read(j.at("spec"), spec, {nullptr, "spec"});

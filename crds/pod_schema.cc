@@ -174,7 +174,7 @@ std::string quoted(const json& value) {
 Result<void> check_one(const json& value, Shape shape, const std::string& path) {
   switch (shape) {
     case kText:
-      return value.is_string() ? Result<void>() : wrong(path, "a text", value, quoted(value));
+      return value.is_string() ? Result<void>() : wrong(path, "a string", value, quoted(value));
     case kFlag:
       return value.is_boolean() ? Result<void>() : wrong(path, "true or false", value, "leave quotes out");
     case kNumber:
@@ -238,7 +238,7 @@ Result<void> check_shape(const json& value, const Field& field, const std::strin
   switch (field.shape) {
     case kTexts:
       if (!value.is_array())
-        return wrong(path, "a list of texts", value, "write for example [my_program, \"--steps\", \"100\"]");
+        return wrong(path, "a list of strings", value, "write for example [my_program, \"--steps\", \"100\"]");
       return check_each(value, kText, path);
     case kNumbers:
       if (!value.is_array()) return wrong(path, "a list of whole numbers", value, "write for example [1000]");
@@ -246,7 +246,7 @@ Result<void> check_shape(const json& value, const Field& field, const std::strin
     case kTextMap:
     case kQuantities:
       if (!value.is_object())
-        return wrong(path, field.shape == kTextMap ? "a map of texts" : "a map of quantities", value,
+        return wrong(path, field.shape == kTextMap ? "a map of strings" : "a map of quantities", value,
                      field.shape == kTextMap ? "write for example {app: solver}" : "write for example {cpu: 500m}");
       for (const auto& [name, entry] : value.items())
         BSP_CHECK_OK(check_one(entry, field.shape == kTextMap ? kText : kQuantity, std::format("{}.{}", path, name)));

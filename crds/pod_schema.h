@@ -1,5 +1,5 @@
 // The types of a pod template's fields (core/v1 of Kubernetes 1.36): those that the operator and its local node read, and
-// all that stand next to them. An API server checks them only when the first pod is made.
+// their siblings. An API server checks them only when the first pod is created.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,7 +16,7 @@ enum class Shape {
   kFlag,
   kNumber,      // whole
   kQuantity,    // 512Mi, or a number
-  kTexts,       // a list of texts
+  kTexts,       // a list of strings
   kNumbers,     // a list of whole numbers
   kTextMap,     // labels
   kQuantities,  // a map of quantities
@@ -28,7 +28,7 @@ struct Field {
   std::string_view name;
   Shape shape;
   std::span<const Field> fields = {};  // of the object, or of each object of the list; empty: any
-  bool closed = false;                 // no others may stand there
+  bool closed = false;                 // other fields are errors
 };
 
 // The template itself.
@@ -36,12 +36,12 @@ extern const Field kPodTemplate;
 // Requests and limits of a container.
 extern const Field kContainerResources;
 
-// A null counts as absent, as it does in Kubernetes: members that are null go, and in a map of texts they are "".
-// A number such as 4.0 becomes 4 where it has to be whole. A null in a list stays, for check_shape() to name it.
+// A null counts as absent, as in Kubernetes: null members are removed, and become "" in a map of strings. A number such
+// as 4.0 becomes 4 where it has to be whole. A null in a list stays, so that check_shape() can report it.
 void normalise(nlohmann::json& value, const Field& field);
-// kInvalid with the path of the first field of another type, or that has no place there, and what to write.
+// kInvalid with the path of the first field that is unknown or has the wrong type, and the remedy.
 Result<void> check_shape(const nlohmann::json& value, const Field& field, const std::string& path);
-// kInvalid if it is nested deeper than any pod: copying and writing it recurse.
+// kInvalid if it is nested deeper than any pod, because copying and writing it recurse.
 Result<void> check_nesting(const nlohmann::json& value, const std::string& path);
 
 }  // namespace bsp::crds

@@ -38,7 +38,7 @@ Result<void> check_reserved_names(const json& spec, const char* list, const Name
   const json& items = part_at(spec, list);
   for (std::size_t i = 0; i < items.size(); ++i) {
     const std::string at = std::format("{}.{}[{}].name", path, list, i), name = text_at(items[i], "name");
-    if (name.empty()) return invalid(at, "required, but not given");
+    if (name.empty()) return invalid(at, "is required");
     if (std::ranges::find(taken, name) != taken.end())
       return invalid(at, std::format("{} is reserved for the operator; choose another name", name));
   }

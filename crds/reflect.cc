@@ -11,7 +11,7 @@ std::string_view type_name(const json& j) {
     case json::value_t::array:
       return "a list";
     case json::value_t::string:
-      return "a text";
+      return "a string";
     case json::value_t::boolean:
       return "true or false";
     case json::value_t::number_float:

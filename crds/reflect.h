@@ -1,8 +1,8 @@
-// JSON in and out of every struct that says its fields (base/core/fields.h).
+// JSON reader and writer for every struct that declares its fields (base/core/fields.h).
 //
-// Reading keeps the first error with its path. Writing leaves out empty texts, lists, maps and unset times and
-// optionals, unless the struct is one that is written whole: written_whole(Of<T>) beside it. A function
-// `Result<void> judge(T&)` beside a struct judges it once it was read.
+// Reading keeps the first error with its path. Writing omits empty strings, lists, maps and unset times and
+// optionals, unless written_whole(Of<T>) is declared beside the struct. A function `Result<void> judge(T&)`
+// beside a struct validates it after reading.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -55,15 +55,22 @@ inline constexpr bool kIsOptional = false;
 template <class T>
 inline constexpr bool kIsOptional<std::optional<T>> = true;
 using TextMap = std::map<std::string, std::string>;
+// A type that is stored in another form than it is used in: pack() and unpack() beside it convert between T and T::Packed.
+// A stored T::Plain is read, too.
+template <class T>
+concept Packs = requires {
+  typename T::Packed;
+  typename T::Plain;
+};
 
 // --- Reading ---------------------------------------------------------------------------------------
 struct Rules {
   bool strict = false;                   // an unknown field is an error
-  bool cut = false;                      // what is beyond a field's `most` is cut, else refused
+  bool cut = false;                      // what exceeds a field's `most` is truncated, else rejected
   std::uint64_t most_whole = INT64_MAX;  // a whole number: an API server keeps it as int64
 };
 
-// Where in the object: made into text only for an error.
+// A place in the object, formatted only for an error.
 struct Path {
   static constexpr std::size_t kNone = ~std::size_t{0};
   const Path* up = nullptr;
@@ -88,7 +95,7 @@ struct Problem {
   explicit operator bool() const { return !message.empty(); }
 };
 
-std::string_view type_name(const json& j);  // "a text", "a list", …
+std::string_view type_name(const json& j);  // "a string", "a list", …
 
 class Reader {
  public:
@@ -102,7 +109,7 @@ class Reader {
       if (!j.is_object() && !j.is_array()) return wrong(path, "an object", j);
       out = j;
     } else if constexpr (std::same_as<T, std::string>) {
-      if (!j.is_string()) return wrong(path, "a text", j);
+      if (!j.is_string()) return wrong(path, "a string", j);
       out = j.get<std::string>();
       if (out.size() > field.most) too_long(out, path, field);
     } else if constexpr (std::same_as<T, bool>) {
@@ -117,7 +124,7 @@ class Reader {
     } else if constexpr (kIsId<T>) {
       read_whole(j, out.value, path, field);
     } else if constexpr (NamedEnum<T>) {
-      if (!j.is_string()) return wrong(path, "a text", j);
+      if (!j.is_string()) return wrong(path, "a string", j);
       if (auto value = crds::enum_from<T>(j.get_ref<const std::string&>()))
         out = *value;
       else
@@ -130,8 +137,10 @@ class Reader {
       out.text = j.is_string() ? j.get<std::string>() : j.dump();
       if (auto value = crds::quantity_value(out.text); !value) problem_.at(path, value.error().message);
     } else if constexpr (std::same_as<T, TextMap>) {
-      if (!j.is_object()) return wrong(path, "a map of texts", j);
+      if (!j.is_object()) return wrong(path, "a map of strings", j);
       for (const auto& [key, value] : j.items()) read(value, out[key], Path{&path, key});
+    } else if constexpr (Packs<T>) {
+      read_packed(j, out, path, field);
     } else if constexpr (kIsVector<T>) {
       read_list(j, out, path, field);
     } else if constexpr (kIsOptional<T>) {
@@ -171,10 +180,19 @@ class Reader {
     fields_of(Of<T>{}, fields);
     // Unknown before missing: "rank: unknown, did you mean ranks?" explains why ranks is missing.
     if (rules_.strict) refuse_unknown(j, fields.known, path);
-    if (fields.missing) problem_.at(Path{&path, fields.missing}, "required, but not given");
+    if (fields.missing) problem_.at(Path{&path, fields.missing}, "is required");
     if constexpr (requires { judge(out); })
       if (!problem_)
         if (const auto good = judge(out); !good) problem_.at(path, good.error().message);
+  }
+
+  template <class T>
+  void read_packed(const json& j, T& out, const Path& path, const Field& field) {
+    if (T::is_plain(j)) return read(j, static_cast<typename T::Plain&>(out), path, field);
+    typename T::Packed packed;
+    read(j, packed, path, field);
+    if (problem_) return;
+    if (const auto good = unpack(packed, out); !good) problem_.at(path, good.error().message);
   }
 
   template <class T>
@@ -225,6 +243,8 @@ template <class T>
 bool is_empty(const T& member) {
   if constexpr (std::same_as<T, std::string> || std::same_as<T, TextMap> || kIsVector<T>)
     return member.empty();
+  else if constexpr (Packs<T> && requires { member.empty(); })
+    return member.empty();
   else if constexpr (std::same_as<T, json>)
     return member.is_null();
   else if constexpr (std::same_as<T, Time>)
@@ -256,6 +276,8 @@ json write(const T& value) {
     return to_rfc3339(value);
   } else if constexpr (std::same_as<T, crds::Quantity>) {
     return value.text;
+  } else if constexpr (Packs<T>) {
+    return write(pack(value));
   } else if constexpr (kIsOptional<T>) {
     return write(*value);
   } else if constexpr (kIsVector<T>) {

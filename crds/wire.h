@@ -1,13 +1,13 @@
-// What the operator and the sidecars say to each other, and sidecars among themselves.
+// The protocol between the operator and the sidecars, and among sidecars.
 //
 // Transport: base/net/link.h. One TLS 1.3 connection (both ends show a certificate of the job's CA),
 // frames of  u32 header length | u64 body length | JSON header | body  (big endian). A request header
 // is {"verb": …, fields}; its answer is {"ok": true, fields} or {"error": {"code", "message"}}. Requests
-// of one connection are answered in order; each is answered at once (a watch within its wait), so
-// nobody holds a connection hostage. Every verb is idempotent: asking twice is asking once.
+// of one connection are answered in order; each is answered at once (a watch within its wait), so no
+// request blocks the others of its connection. Every verb is idempotent.
 //
 // Field names below are the JSON names. Times: *_ns are nanoseconds, CLOCK_REALTIME where a point in
-// time is meant. Who may ask: O = the operator's certificate, P = a pod of the current or the next epoch.
+// time is meant. Allowed callers: O = the operator (by certificate), P = a pod of the current or the next epoch.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -46,15 +46,15 @@ using bsp::to_string;
 // O  report           {since, max_bytes?}      -> RankReport with the supersteps after `since`, oldest first, as many as
 //                                                      max_bytes hold, but one at least; left_out says how many more
 // O  setReport        {members: [{rank, address, pod, since}], max_bytes?} -> {reports: [RankReport], missing: [rank]}
-//                                                      asked of a Set Manager, which asks its members; each gets the same
-//                                                      share of max_bytes. Who leaves max_bytes out is of an older version
-//                                                      and takes kUnpagedReports
-// P  report           as above, asked by the Set Manager
+//                                                      sent to a Set Manager, which queries its members; each gets the same
+//                                                      share of max_bytes. A caller of an older version omits max_bytes
+//                                                      and accepts kUnpagedReports
+// P  report           as above, from the Set Manager
 // P  gather           {epoch, key, rank} + body  -> {}   one rank's part of an all-gather, sent to the root
 // P  deliver          {epoch, key, context_id} + body -> {}   the whole, sent by the root to every member
-//                                                      or {epoch, key, failure}: it will never be whole
+//                                                      or {epoch, key, failure}: it will never be complete
 // P  ping             {epoch}                  -> {}   refused if the rank's program has ended or the epoch
-//                                                      is not the current one: don't wait for it
+//                                                      is not the current one, so don't wait for it
 // P  modex            {epoch, rank}            -> body   connection data of one rank (direct modex)
 // P  checkpoint       {migration}              -> {}, then the connection carries the stream of
 //                                                      sidecar/transfer/stream.h
@@ -79,19 +79,19 @@ inline constexpr const char* kModex = "modex";
 inline constexpr const char* kCheckpoint = "checkpoint";
 
 // --- Limits ----------------------------------------------------------------------------------------
-// What the other end says is bounded where it is read: a message before it is parsed (base/json/bounded.h), its values
-// here. What a status has beyond them is cut, because nothing but this sidecar's own rank suffers from a wrong one and the
-// rest still counts; a report beyond them is refused, as it would be taken for a measurement.
+// Input is bounded where it is read: a message before it is parsed (base/json/bounded.h), its values here. A status that
+// exceeds these limits is truncated, because only the sender's own rank suffers from wrong values and the rest is still
+// useful. A report that exceeds them is rejected, because it would be taken for a measurement.
 inline constexpr std::size_t kMostText = 1024;                // bytes of a reason, a name or a message
 inline constexpr std::uint64_t kMostSupersteps = 1ull << 48;  // nine years of one every microsecond
-inline constexpr std::uint64_t kMostNs = 1ull << 62;          // of any figure, a date until 2116: a sum of three holds
+inline constexpr std::uint64_t kMostNs = 1ull << 62;          // of any duration or time (until 2116); the sum of three fits
 inline constexpr std::size_t kMostRecords = 256;              // supersteps of one report: BSP_RING_RECORDS of the ring
 inline constexpr std::size_t kMostSets = 64;                  // BSP_MAX_SETS of the ring
 inline constexpr std::size_t kMostMembers = 1'000'000;        // only the operator sends a plan
 inline constexpr Field kText{.most = kMostText};
 inline constexpr Field kCount{.most = kMostSupersteps};
 inline constexpr Field kFigure{.most = kMostNs};
-// One page of a Set's reports, and for how many members at once it is asked for, so that a share of it holds every
+// One page of a Set's reports, and how many members a request for one names, so that a share of it has room for any
 // superstep: at most 64 Sets with two numbers of 20 digits each.
 inline constexpr std::size_t kReportPage = 512 << 10;
 inline constexpr std::size_t kMembersAtOnce = 128;
@@ -129,7 +129,7 @@ constexpr void fields_of(Of<EpochPlan>, auto&& v) {
 
 // --- Status of one rank's pod ----------------------------------------------------------------------
 enum class RankPhase {
-  kWaiting,   // no program yet: a target, or bsp-init has not said hello
+  kWaiting,   // no program yet: a target, or bsp-init hasn't connected
   kStarting,  // the program runs, MPI_Init not reached
   kOpening,   // in the opening of an epoch
   kRunning,
@@ -190,21 +190,21 @@ struct RankStatus {
   std::uint32_t rank = 0;
   std::string pod;
   RankPhase phase = RankPhase::kWaiting;
-  bool init_connected = false;       // bsp-init is there and listens
+  bool init_connected = false;       // bsp-init is connected
   std::uint64_t epoch = 0;           // open, or last open
   std::uint64_t prepared_epoch = 0;  // highest epoch prepared
   std::uint64_t admitted_epoch = 0;  // highest epoch that the program was let into, whether it has come there yet or
-                                     // not; no lower one can be opened any more. Not said: as good as any
+                                     // not; no lower one can be opened any more. Absent: no limit
   std::uint64_t completed = 0;       // last superstep whose edge completed
   std::uint64_t gate_superstep = 0;  // 0: none
   bool gate_committed = false;
   std::string blocked_reason;      // "not migratable now: …" while a committed gate is postponed
   std::uint32_t postponed = 0;     // edges it was postponed by
-  std::string collective;          // the blocking collective of all ranks that it has called most; "": none
+  std::string collective;          // the world collective that it has called most often; "": none
   int exit_code = -1;              // of the program; -1: not exited
   int exit_signal = 0;             // 0: none
-  std::string exit_message;        // why the program could not be run, or what bsp-init has to say of its end
-  bool mpi_initialized = false;    // MPI_Init was reached in this process' life
+  std::string exit_message;        // why the program could not be run, or how bsp-init explains its end
+  bool mpi_initialized = false;    // this process has reached MPI_Init
   bool mpi_finalized = false;      // MPI_Finalize has returned; stays after the exit
   std::uint64_t memory_bytes = 0;  // M(i)
   std::uint64_t gate_reached_ns = 0;
@@ -215,8 +215,8 @@ struct RankStatus {
   std::uint64_t open_cpu_ns = 0;
   std::uint64_t first_compute_ns = 0;
   bool instructions_measured = false;  // perf events; else CPU time
-  // The fraction of the last kThrottleWindow for which the kernel held the app container back by its CPU limit, 0 to 1,
-  // from the container's own cpu.stat; a node or a pod that is slow for another reason does not count.
+  // The fraction of the last kThrottleWindow, 0 to 1, for which the app container was throttled by its CPU limit (from the
+  // container's own cpu.stat). A node or a pod that is slow for another reason doesn't count.
   double throttled = 0;
   TransferStatus transfer;
 
@@ -288,8 +288,8 @@ struct RankReport {
   std::string edge_call = {};
   std::uint64_t edge_stride = 0;
   std::uint64_t edge_chosen_after = 0;
-  std::vector<SuperstepReport> supersteps;  // ascending; older ones than the ring holds are lost
-  std::uint64_t left_out = 0;               // newer ones that the message has no room for: to be asked for next
+  std::vector<SuperstepReport> supersteps;  // ascending; those older than the ring are lost
+  std::uint64_t left_out = 0;               // newer ones that didn't fit into the message
 };
 constexpr void fields_of(Of<RankReport>, auto&& v) {
   v("rank", &RankReport::rank, kRequired);
@@ -308,11 +308,11 @@ MessageLimits request_limits(bool of_the_operator);
 
 // Of one superstep as JSON.
 std::size_t bytes_of(const SuperstepReport& superstep);
-// Keeps the oldest supersteps that fit into so many bytes of JSON, one at least, and counts the others as left out.
+// Keeps the oldest supersteps that fit into `bytes` of JSON, at least one, and counts the others as left out.
 void keep_within(RankReport& report, std::size_t bytes);
 
 // --- JSON ------------------------------------------------------------------------------------------
-// Every message is written whole: empty texts and lists too.
+// Messages are written in full, including empty strings and lists.
 template <class T>
 constexpr void written_whole(Of<T>) {}
 

@@ -21,12 +21,12 @@ std::string name_of(const Key& key) {
 
 Result<Key> key_of_object(const Object& object) {
   if (!object.is_object()) return fail(ErrorCode::kInvalid, "not an object");
-  if (!part_at(object, "metadata").is_object()) return fail(ErrorCode::kInvalid, "metadata: required, but not given");
+  if (!part_at(object, "metadata").is_object()) return fail(ErrorCode::kInvalid, "metadata: is required");
   Key key{{text_at(object, "apiVersion"), text_at(object, "kind")},
           metadata_text(object, "namespace"),
           metadata_text(object, "name")};
-  if (key.kind.api_version.empty()) return fail(ErrorCode::kInvalid, "apiVersion: required, but not given");
-  if (key.kind.kind.empty()) return fail(ErrorCode::kInvalid, "kind: required, but not given");
+  if (key.kind.api_version.empty()) return fail(ErrorCode::kInvalid, "apiVersion: is required");
+  if (key.kind.kind.empty()) return fail(ErrorCode::kInvalid, "kind: is required");
   return key;
 }
 
@@ -78,7 +78,7 @@ void ApiClient::close() {
 Result<Key> ApiClient::checked(Key key) const {
   if (!is_path_segment(key.name))
     return fail(ErrorCode::kInvalid, key.name.empty()
-                                         ? std::string("metadata.name: required, but not given")
+                                         ? std::string("metadata.name: is required")
                                          : std::format("metadata.name: \"{}\" is not a valid name", key.name));
   if (key.name_space.empty()) key.name_space = http_->config().name_space;
   if (!is_path_segment(key.name_space))

@@ -121,7 +121,7 @@ Result<void> read_user(const Section& user, Config& config) {
 
 Result<void> read_cluster(const Section& cluster, Config& config) {
   BSP_TRY(config.server, text_of(cluster, "server"));
-  if (config.server.empty()) return bad(cluster, "server", "required, but not given");
+  if (config.server.empty()) return bad(cluster, "server", "is required");
   if (!config.server.starts_with("https://") && !config.server.starts_with("http://"))
     config.server = "https://" + config.server;
   if (config.server.find("://[") != std::string::npos)
@@ -184,7 +184,7 @@ Result<Config> kubeconfig(const std::vector<std::string>& files, const std::stri
 
   BSP_TRY(const Section chosen, entry(read, "contexts", context, "context"));
   BSP_TRY(const std::string cluster_name, text_of(chosen, "cluster"));
-  if (cluster_name.empty()) return bad(chosen, "cluster", "required, but not given");
+  if (cluster_name.empty()) return bad(chosen, "cluster", "is required");
   Config config;
   config.source = std::format("context {} in {}", context, chosen.file);
   BSP_TRY(const Section cluster, entry(read, "clusters", cluster_name, "cluster"));

@@ -224,8 +224,8 @@ Result<ContainerPlan> plan_container(const json& pod, const json& container, Con
                   .log_path = "",
                   .pid_path = "",
                   .run_args = {}};
-  if (c.name.empty()) return unsupported(path + ".name", "required, but not given");
-  if (c.image.empty()) return unsupported(path + ".image", "required, but not given");
+  if (c.name.empty()) return unsupported(path + ".name", "is required");
+  if (c.image.empty()) return unsupported(path + ".image", "is required");
   c.podman_name = podman_name(input.store_dir, plan.pod, c.name);
   c.log_path = std::format("{}/{}.log", log_dir(input.store_dir, plan.pod), c.name);
   c.pid_path = std::format("{}/{}.pid", pod_dir(input.store_dir, plan.pod, plan.uid), c.name);

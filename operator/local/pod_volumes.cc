@@ -150,7 +150,7 @@ Result<std::vector<VolumePlan>> plan_volumes(const json& pod_spec, const PlanInp
     } else if (v.contains("image")) {
       plan.type = VolumeType::kImage;
       plan.image = text_at(part_at(v, "image"), "reference");
-      if (plan.image.empty()) return fail(ErrorCode::kInvalid, path + ".image.reference: required, but not given");
+      if (plan.image.empty()) return fail(ErrorCode::kInvalid, path + ".image.reference: is required");
     } else {
       return fail(
           ErrorCode::kInvalid,

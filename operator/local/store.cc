@@ -80,13 +80,13 @@ Result<Object> parse(const std::string& path, const std::string& content) {
 Result<Key> key_of(const Object& object) {
   if (!object.is_object()) return fail(ErrorCode::kInvalid, "not an object");
   const Object& metadata = part_at(object, "metadata");
-  if (!metadata.is_object()) return fail(ErrorCode::kInvalid, "metadata: required, but not given");
+  if (!metadata.is_object()) return fail(ErrorCode::kInvalid, "metadata: is required");
   Key key{{text_at(object, "apiVersion"), text_at(object, "kind")},
           text_at(metadata, "namespace"),
           text_at(metadata, "name")};
-  if (key.kind.api_version.empty()) return fail(ErrorCode::kInvalid, "apiVersion: required, but not given");
-  if (key.kind.kind.empty()) return fail(ErrorCode::kInvalid, "kind: required, but not given");
-  if (key.name.empty()) return fail(ErrorCode::kInvalid, "metadata.name: required, but not given");
+  if (key.kind.api_version.empty()) return fail(ErrorCode::kInvalid, "apiVersion: is required");
+  if (key.kind.kind.empty()) return fail(ErrorCode::kInvalid, "kind: is required");
+  if (key.name.empty()) return fail(ErrorCode::kInvalid, "metadata.name: is required");
   return key;
 }
 

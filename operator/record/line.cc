@@ -19,11 +19,11 @@ constexpr std::string_view kSchemaField = "schema";
 constexpr std::string_view kRemedy =
     "; the line is not as bsp-operator writes it: take it out, or record the run again";
 constexpr std::size_t kDeepest = 16;
-// Grid entries for each byte of a line: a rank that received nothing new in a superstep still has its time in it, and a
-// cell for every Set.
+// Grid entries per byte of a line: a rank that received nothing new in a superstep still has a time in it, and a cell
+// for every Set.
 constexpr std::size_t kCellsPerByte = 64, kCellsOfAnyLine = 1 << 16;
 
-// In the words of JSON where a manifest's say less.
+// JSON's words where a manifest's would be vague.
 std::string_view type_name(const json& j) {
   if (j.is_null()) return "null";
   if (j.is_number_integer() && !j.is_number_unsigned()) return "a negative number";
@@ -34,7 +34,7 @@ Result<void> check_schema(const json& j) {
   const auto schema = j.find(kSchemaField);
   if (schema == j.end())
     return fail(ErrorCode::kInvalid,
-                std::format("schema: required, but not given; a recorded call begins with {{\"schema\":\"{}\"",
+                std::format("schema: is required; a recorded call begins with {{\"schema\":\"{}\"",
                             names::kRecordSchema));
   if (*schema == names::kRecordSchema) return {};
   const std::string name =
@@ -46,7 +46,7 @@ Result<void> check_schema(const json& j) {
 
 }  // namespace
 
-// Escaped as JSON asks; bytes that are no UTF-8 (a tool's message) are replaced.
+// Escaped for JSON; invalid UTF-8 (in a tool's message) is replaced.
 void Writer::write_text(std::string_view text) {
   out_ += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -76,7 +76,7 @@ void Reader::read_figure(const json& j, double& out, const Path& at) {
   }
 }
 
-// The schema's own field, which no member holds, goes before the others.
+// The field "schema", which has no member, comes first.
 std::string to_line(const Call& call) {
   std::string line = std::format("{{\"{}\":\"{}\"", kSchemaField, names::kRecordSchema);
   Writer writer(line);
@@ -86,7 +86,7 @@ std::string to_line(const Call& call) {
 }
 
 Result<Call> from_line(std::string_view line) {
-  // A record is as large as its job was; but it is flat.
+  // A record is as large as its job, but flat.
   if (const JsonSize size = measure(line); size.depth > kDeepest)
     return fail(ErrorCode::kInvalid,
                 std::format("JSON has {} levels, more than the limit of {}{}", size.depth, kDeepest, kRemedy));
@@ -99,7 +99,7 @@ Result<Call> from_line(std::string_view line) {
                   std::format("not valid JSON: the line was cut after {} bytes; take it out", line.size()));
     return fail(ErrorCode::kInvalid,
                 std::format("not valid JSON at byte {} of {}{}", error.byte, line.size(), kRemedy));
-  } catch (const json::exception&) {  // a number beyond what a double holds
+  } catch (const json::exception&) {  // a number that overflows a double
     return fail(ErrorCode::kInvalid, std::format("a number is out of range{}", kRemedy));
   }
   if (!j.is_object())

@@ -1,7 +1,7 @@
-// A value of a record from JSON. Used by the .cc files of this directory.
+// Reads a value of a record from JSON. Used by the .cc files of this directory.
 //
-// The first thing that is wrong is kept with its path; what follows is not looked at. Nothing is allocated that is not
-// in proportion to the text: a short line can't claim a large grid.
+// Reading stops at the first error, which is kept with its path. Allocations are proportional to the text: a short line
+// can't declare a large grid.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace bsp::record {
 class Reader {
  public:
   using json = nlohmann::json;
-  // `cells`: entries that all grids may have together.
+  // `cells`: limit for the entries of all grids together.
   explicit Reader(std::size_t cells) : cells_(cells) {}
 
   [[nodiscard]] const std::string& problem() const { return problem_; }
@@ -39,7 +39,7 @@ class Reader {
     } else if constexpr (kIsId<T>) {
       read_whole(j, out.value, at);
     } else if constexpr (std::same_as<T, std::string>) {
-      if (!j.is_string()) return wrong(at, "a text", j);
+      if (!j.is_string()) return wrong(at, "a string", j);
       out = j.get<std::string>();
     } else if constexpr (std::same_as<T, std::string_view>) {
       read_name(j, at, kObjectives, [](std::string_view name) { return name; }, out);
@@ -60,8 +60,8 @@ class Reader {
     }
   }
 
-  // `known`: what else the object may hold. `repeats`: `out` is a copy of the superstep before, of which what is long
-  // may be left out.
+  // `known`: other fields the object may have. `repeats`: `out` is a copy of the superstep before, so its lists may be
+  // omitted.
   template <class T>
   void read_fields(const json& j, T& out, const Path& at, std::vector<std::string_view> known = {},
                    bool repeats = false) {
@@ -79,7 +79,7 @@ class Reader {
 
   void read_grid(const json& j, decide::SparseGrid& out, double usual, const Path& at) {
     std::shared_ptr<decide::Pattern> pattern;
-    std::uint32_t open = 0;  // the row that is being made
+    std::uint32_t open = 0;  // the row under construction
     std::vector<double> values;
     const auto made = [&](std::uint32_t rows, std::uint32_t cols) {
       if (cols > decide::Pattern::kMostColumns)
@@ -105,10 +105,10 @@ class Reader {
     if (const auto it = object.find(name); it != object.end())
       read(*it, out, here);
     else
-      tell(here, "required, but not given");
+      tell(here, "is required");
   }
 
-  // What is left of an object beside the known fields is an error, with the nearest of those.
+  // An unknown field is an error, which names the nearest known one.
   void finish(const json& object, const std::vector<std::string_view>& known, const Path& at);  // line.cc
 
   void tell(const Path& at, std::string_view what) {
@@ -116,7 +116,7 @@ class Reader {
   }
 
  private:
-  // Once made(rows, cols), then cell(i, j, value) of all that are there, row after row.
+  // Calls made(rows, cols) once, then cell(i, j, value) for each entry in the text, row by row.
   template <class T>
   void read_cells(const json& j, const Path& at, auto made, auto cell) {
     if (failed()) return;
@@ -168,7 +168,7 @@ class Reader {
         else if (const auto it = object.find(name); it != object.end())
           reader.read_grid(*it, out.*member, static_cast<Cell>(field.usual), here);
         else
-          reader.tell(here, "required, but not given");
+          reader.tell(here, "is required");
       } else if (!left_out<Member<M>>(name) && (!field.rare || object.contains(name))) {
         reader.required(object, name, out.*member, at);
       }
@@ -189,7 +189,7 @@ class Reader {
     template <class M>
     void operator()(const char* name, M member, const Field& field = {}) {
       read_column(name, member);
-      if (!field.rare && !object.contains(name)) reader.tell({&at, name}, "required, but not given");
+      if (!field.rare && !object.contains(name)) reader.tell({&at, name}, "is required");
     }
     template <class M>
     void read_column(const char* name, M member) {
@@ -226,9 +226,9 @@ class Reader {
     out = static_cast<T>(value);
   }
 
-  // One of `list`, as that spells it.
+  // The equal entry of `list`.
   void read_name(const json& j, const Path& at, const auto& list, auto name_of, std::string_view& out) {
-    if (!j.is_string()) return wrong(at, "a text", j);
+    if (!j.is_string()) return wrong(at, "a string", j);
     std::vector<std::string_view> names;
     for (const auto& one : list) names.push_back(name_of(one));
     const auto& text = j.get_ref<const std::string&>();

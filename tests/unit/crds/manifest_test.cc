@@ -63,7 +63,7 @@ TEST(Manifest, ExamplesAreGood) {
 }
 
 TEST(Manifest, QuotedScalarsStayTexts) {
-  EXPECT_EQ(error_of(manifest("  ranks: \"4\"\n")), "job.yaml:11: spec.ranks: must be a whole number, not a text");
+  EXPECT_EQ(error_of(manifest("  ranks: \"4\"\n")), "job.yaml:11: spec.ranks: must be a whole number, not a string");
   const auto job = read_bsp_job(manifest("  ranks: 4\n  sets: {names: [on, 'true', \"1\"]}\n"), "job.yaml");
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_EQ(job->spec.sets.names, (std::vector<std::string>{"on", "true", "1"}));
@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
         // yaml-cpp quotes a byte of it.
         Mistake{"EscapedCharacterOfThreeBytes", "kind: \"\\\xe2\x80\xa8\"",
                 "job.yaml:1: not valid YAML: unknown escape character: \\xe2"},
-        Mistake{"AText", "hello\n", "job.yaml: the manifest must be an object, not a text"},
+        Mistake{"AText", "hello\n", "job.yaml: the manifest must be an object, not a string"},
         Mistake{"TwoDocuments", manifest("  ranks: 4\n") + "---\n" + manifest("  ranks: 4\n"),
                 "job.yaml: holds 2 documents; put each into a file of its own and keep one BSPJob in this one"},
         Mistake{"KeyTwice", manifest("  ranks: 4\n  ranks: 5\n"),
@@ -136,20 +136,20 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"WrongVersion", "apiVersion: batch/v1\nkind: BSPJob\n",
                 "job.yaml:1: apiVersion: must be migbsp.io/v1alpha1, not \"batch/v1\""},
         Mistake{"NoKind", "apiVersion: migbsp.io/v1alpha1\n",
-                "job.yaml: kind: required, but not given; write kind: BSPJob"},
+                "job.yaml: kind: is required; write kind: BSPJob"},
         Mistake{"MisspeltKind", "apiVersion: migbsp.io/v1alpha1\nKind: BSPJob\n",
                 "job.yaml:2: Kind: unknown field; did you mean kind?"},
         Mistake{"NoSpec", "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nmetadata: {name: a}\n",
-                "job.yaml: spec: required, but not given"},
+                "job.yaml: spec: is required"},
         Mistake{"NoName", "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nspec: {ranks: 1, template: {}}\n",
-                "job.yaml: metadata.name: required, but not given"},
+                "job.yaml: metadata.name: is required"},
         Mistake{
             "BadName",
             "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nmetadata: {name: My_Job}\n"
             "spec: {ranks: 1, template: {}}\n",
             "job.yaml:3: metadata.name: \"My_Job\" must be 1 to 63 of a-z, 0-9 and '-', beginning and ending with a "
             "letter or digit"},
-        Mistake{"NoRanks", manifest(""), "job.yaml: spec.ranks: required, but not given"},
+        Mistake{"NoRanks", manifest(""), "job.yaml: spec.ranks: is required"},
         Mistake{"ZeroRanks", manifest("  ranks: 0\n"), "job.yaml:11: spec.ranks: must be at least 1"},
         Mistake{"NegativeRanks", manifest("  ranks: -2\n"), "job.yaml:11: spec.ranks: must not be negative, but is -2"},
         Mistake{"HalfARank", manifest("  ranks: 1.5\n"),
@@ -194,15 +194,15 @@ INSTANTIATE_TEST_SUITE_P(
                 "example {cpu: 500m}"},
         Mistake{
             "NumberAmongArgs", manifest("  ranks: 4\n", "args: [--steps, 10]"),
-            "job.yaml:10: spec.template.spec.containers[0].args[1]: must be a text, not a number; put it in quotes: "
+            "job.yaml:10: spec.template.spec.containers[0].args[1]: must be a string, not a number; put it in quotes: "
             "\"10\""},
         Mistake{"CommandAsText", manifest("  ranks: 4\n", "command: my_program"),
-                "job.yaml:10: spec.template.spec.containers[0].command: must be a list of texts, not a text; write for "
+                "job.yaml:10: spec.template.spec.containers[0].command: must be a list of strings, not a string; write for "
                 "example [my_program, \"--steps\", \"100\"]"},
         Mistake{"MisspeltContainerField", manifest("  ranks: 4\n", "comand: [my_program]"),
                 "job.yaml:10: spec.template.spec.containers[0].comand: unknown field; did you mean command?"},
         Mistake{"EnvWithANumber", manifest("  ranks: 4\n", "env: [{name: OMP_NUM_THREADS, value: 1}]"),
-                "job.yaml:10: spec.template.spec.containers[0].env[0].value: must be a text, not a number; put it in "
+                "job.yaml:10: spec.template.spec.containers[0].env[0].value: must be a string, not a number; put it in "
                 "quotes: \"1\""}),
     [](const auto& mistake) { return std::string(mistake.param.what); });
 

@@ -67,24 +67,6 @@ TEST(Wire, EveryPhaseHasAName) {
     }
 }
 
-TEST(Wire, ReportRoundTrips) {
-  RankReport report{.rank = 1, .completed = 9, .epoch = 2, .memory_bytes = 1 << 30, .supersteps = {}};
-  report.supersteps.push_back({.superstep = 8,
-                               .end_ns = 1,
-                               .instructions = 2,
-                               .compute_ns = 3,
-                               .comm_ns = 4,
-                               .edge_ns = 5,
-                               .sent_bytes = 6,
-                               .recv_bytes = {7, 0, 8},
-                               .recv_ns = {9}});
-  json j = report;
-  auto read = rank_report_from_json(json::parse(j.dump()));
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(json(*read), j);
-  EXPECT_EQ(read->supersteps[0].recv_bytes, (std::vector<std::uint64_t>{7, 0, 8}));
-}
-
 TEST(Wire, SuperstepSizeMatchesItsJson) {
   RankReport report{.rank = 1, .completed = 100, .epoch = 0, .memory_bytes = 0, .supersteps = {}};
   std::uint64_t n = 7;
@@ -140,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadReport{"EndlessWork", [](json& j) { j["supersteps"][0]["instructions"] = 1e19; },
                   "report.supersteps[0].instructions: 1e+19 is too large"},
         BadReport{"NotANumber", [](json& j) { j["supersteps"][0]["comm_ns"] = "NaN"; },
-                  "report.supersteps[0].comm_ns: must be a whole number, not a text"},
+                  "report.supersteps[0].comm_ns: must be a whole number, not a string"},
         BadReport{"TooManySets", [](json& j) { j["supersteps"][0]["recv_ns"] = std::vector<int>(65, 1); },
                   "more than 64 entries"},
         BadReport{"TooManySupersteps", [](json& j) { j["supersteps"] = std::vector<json>(257, j["supersteps"][0]); },
@@ -169,16 +151,16 @@ TEST_P(Bad, NamesTheField) {
 INSTANTIATE_TEST_SUITE_P(
     Plans, Bad,
     testing::Values(
-        BadPlan{"NoEpoch", [](json& j) { j.erase("epoch"); }, "epoch plan.epoch: required, but not given"},
+        BadPlan{"NoEpoch", [](json& j) { j.erase("epoch"); }, "epoch plan.epoch: is required"},
         BadPlan{"NegativeEpoch", [](json& j) { j["epoch"] = -1; }, "epoch plan.epoch: must not be negative, but is -1"},
-        BadPlan{"TextEpoch", [](json& j) { j["epoch"] = "3"; }, "epoch plan.epoch: must be a whole number, not a text"},
+        BadPlan{"TextEpoch", [](json& j) { j["epoch"] = "3"; }, "epoch plan.epoch: must be a whole number, not a string"},
         BadPlan{"HugeRank", [](json& j) { j["members"][1]["rank"] = 1ull << 40; },
                 "epoch plan.members[1].rank: 1099511627776 is too large; the most is 4294967295"},
         BadPlan{"NoPod", [](json& j) { j["members"][0].erase("pod"); },
-                "epoch plan.members[0].pod: required, but not given"},
+                "epoch plan.members[0].pod: is required"},
         BadPlan{"MemberIsText", [](json& j) { j["members"][0] = "x"; },
-                "epoch plan.members[0]: must be an object, not a text"},
-        BadPlan{"MembersMissing", [](json& j) { j.erase("members"); }, "epoch plan.members: required, but not given"},
+                "epoch plan.members[0]: must be an object, not a string"},
+        BadPlan{"MembersMissing", [](json& j) { j.erase("members"); }, "epoch plan.members: is required"},
         BadPlan{"Exchanged", [](json& j) { std::swap(j["members"][0], j["members"][1]); },
                 "epoch plan: has rank 1 at place 0"},
         BadPlan{"NoObject", [](json& j) { j = json::array(); }, "epoch plan: must be an object, not a list"}),

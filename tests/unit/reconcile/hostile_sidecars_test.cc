@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"ABody", [](const json&, std::size_t) { return net::encode_frame_head(a_status(2), 1000); },
                 "exceeds the limits"},
         Hostile{"NoStatus", [](const json&, std::size_t) { return frame_of("{\"ok\":true}"); },
-                "required, but not given"},
+                "is required"},
         Hostile{"NegativeVersion", [](const json&, std::size_t) { return with("version", -1); },
                 "must not be negative"},
         Hostile{"HugeRank", [](const json&, std::size_t) { return with("rank", 1ull << 40); }, "is too large"},

@@ -99,7 +99,7 @@ TEST(Hostile, AnEmptyFieldIsAsIfItWereNotThere) {
     ASSERT_TRUE(a && b) << path.to_string();
     const std::string map = path.parent_pointer().to_string();
     const bool of_texts = map.ends_with("labels") || map.ends_with("annotations") || map.ends_with("nodeSelector");
-    if (of_texts)  // as Kubernetes reads a map of texts
+    if (of_texts)  // as Kubernetes reads a map of strings
       EXPECT_EQ(a->spec.pod_template[path], "") << path.to_string();
     else
       EXPECT_EQ(a->spec.pod_template, b->spec.pod_template) << path.to_string();
@@ -117,15 +117,15 @@ TEST(Hostile, AWrongTypeIsNamedWithTheRemedy) {
   };
   const std::string app = "spec.template.spec.containers[0].";
   EXPECT_EQ(error_with("/spec/securityContext", "root"),
-            "spec.template.spec.securityContext: must be an object, not a text; write its fields below it");
+            "spec.template.spec.securityContext: must be an object, not a string; write its fields below it");
   EXPECT_EQ(error_with("/metadata/labels/app", 5),
-            "spec.template.metadata.labels.app: must be a text, not a number; put it in quotes: \"5\"");
+            "spec.template.metadata.labels.app: must be a string, not a number; put it in quotes: \"5\"");
   EXPECT_EQ(error_with("/spec/containers/0/volumeMounts", "/data"),
-            app + "volumeMounts: must be a list, not a text; begin each of its entries with \"- \"");
+            app + "volumeMounts: must be a list, not a string; begin each of its entries with \"- \"");
   EXPECT_EQ(error_with("/spec/containers/0/volumeMounts/0", nullptr),
             app + "volumeMounts[0]: must be an object, not nothing; write its fields below it");
   EXPECT_EQ(error_with("/spec/hostNetwork", "no"),
-            "spec.template.spec.hostNetwork: must be true or false, not a text; leave quotes out");
+            "spec.template.spec.hostNetwork: must be true or false, not a string; leave quotes out");
   EXPECT_EQ(error_with("/spec/containers/0/resources/limits/cpu", json::array()),
             app + "resources.limits.cpu: must be a quantity, not a list; write for example 500m or 2Gi");
   EXPECT_THAT(
