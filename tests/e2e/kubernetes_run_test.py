@@ -335,6 +335,29 @@ class Limits(InANamespace):
                 reserved_twice = [m["status"] for m in moves if "nsufficient" in m["status"].get("message", "")]
                 self.assertEqual(reserved_twice, [], "no slot is reserved twice")
 
+    def test_two_jobs_start_on_one_pool(self):
+        """Three ranks each for the pool's four slots: the jobs run one after the other, and a job that waits holds no slot."""
+        template = json.loads(json.dumps(cluster_job.TEMPLATE))
+        template["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "160m"
+        command = lattice_boltzmann(10)
+        for again in range(3):
+            names = [f"comp-{x}{again}" for x in "ab"]
+            self.space.apply(*(bsp_job(name, command, ranks=3, template=template, sets={"names": ["fast"]},
+                                       runPolicy={"backoffLimit": 0, "cleanPodPolicy": "All"}) for name in names))
+            waited, deadline, statuses = set(), time.monotonic() + 300, {}
+            while len([s for s in statuses.values() if s.get("phase") in ("Succeeded", "Failed")]) < 2:
+                self.assertLess(time.monotonic(), deadline, statuses)
+                pods = self.space.objects("pods", "migbsp.io/job")
+                holders = {p["metadata"]["labels"]["migbsp.io/job"] for p in pods.values() if p["status"]["phase"] in ("Pending", "Running")}
+                statuses = {name: o.get("status", {}) for name, o in self.space.objects("bspjobs").items() if name in names}
+                holders -= {name for name, status in statuses.items() if status.get("phase") == "Succeeded"}  # their pods are being deleted
+                self.assertLess(len(holders), 2, "both hold slots")
+                waited |= {s["message"] for s in statuses.values() if s.get("reason") == "WaitingForSlots"}
+                time.sleep(0.3)
+            self.assertEqual({(s["phase"], s.get("attempt", 0)) for s in statuses.values()}, {("Succeeded", 0)}, statuses)
+            self.assertTrue([m for m in waited if re.match(rf"waits for 3 slots in fast, held by ({names[0]}|{names[1]}) \(\d free\)", m)], waited)
+            self.space.kubectl("delete", "bspjobs", *names)
+
     @staticmethod
     def free_milli(node):
         """A node's CPU that no pod has requested."""

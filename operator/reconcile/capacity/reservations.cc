@@ -27,13 +27,15 @@ json to_line(const Reservation& b) {
   json slots = json::array();
   for (const ReservedSlot& s : b.slots)
     slots.push_back({{"pod", s.pod}, {"rank", s.rank}, {"set", s.set}, {"node", s.node}});
-  return {{"uid", b.uid},
-          {"wave", b.wave},
-          {"until", to_rfc3339(b.until)},
-          {"cpuMilli", b.each.cpu},
-          {"memoryBytes", b.each.memory},
-          {"checkpointBytes", b.checkpoint},
-          {"seats", std::move(slots)}};
+  json line{{"uid", b.uid},
+            {"wave", b.wave},
+            {"until", to_rfc3339(b.until)},
+            {"cpuMilli", b.each.cpu},
+            {"memoryBytes", b.each.memory},
+            {"checkpointBytes", b.checkpoint},
+            {"seats", std::move(slots)}};
+  if (b.start) line["start"] = true;
+  return line;
 }
 
 // Of one line of a ConfigMap, which holds a MiB: who may write ConfigMaps there must not cost us a hundred times that.
@@ -50,6 +52,7 @@ Reservation from_line(const std::string& line) {
   b.until = from_rfc3339(text_at(j, "until"));
   b.each = {count_at<std::int64_t>(j, "cpuMilli"), count_at<std::int64_t>(j, "memoryBytes"), 1};
   b.checkpoint = count_at<std::int64_t>(j, "checkpointBytes");
+  b.start = flag_at(j, "start", false);
   const json& slots = part_at(j, "seats");
   if (slots.is_array())
     for (const json& s : slots)
@@ -105,7 +108,7 @@ std::map<std::string, Resources> reserved_by_others(
 MovesElsewhere moves_elsewhere(const Reservations& reservations, const std::string& job) {
   MovesElsewhere moves = reservations.told_moves;
   for (const auto& [other, reservation] : reservations.of_job) {
-    if (other == job) continue;
+    if (other == job || reservation.start) continue;
     for (const ReservedSlot& slot : reservation.slots) ++moves.into[slot.set];
     moves.all += static_cast<std::uint32_t>(reservation.slots.size());
   }

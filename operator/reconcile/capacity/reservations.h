@@ -1,5 +1,5 @@
-// Reservations: slots and memory for the targets of all waves under way, in one object that every operator writes under its
-// resourceVersion, so that no slot is reserved twice.
+// Reservations: slots for the pods of jobs that start, slots and memory for the targets of all waves under way, in one object
+// that every operator writes under its resourceVersion, so that no slot is reserved twice. A start has all its slots or none.
 //
 //     decide on Reservations as read ─> reserve (refused if another job has reserved since) ─> the wave is stored ─>
 //     targets are created
@@ -27,7 +27,7 @@ namespace bsp::reconcile {
 // For a wave whose operator has died and whose job is gone; a running one renews it.
 inline constexpr std::chrono::minutes kReservationKept{10};
 
-// A target pod's.
+// A pod's that is to be made.
 struct ReservedSlot {
   std::string pod;
   std::uint32_t rank = 0;
@@ -36,7 +36,7 @@ struct ReservedSlot {
   bool operator==(const ReservedSlot&) const = default;
 };
 
-// A job's, for its wave; it has one at a time.
+// A job's, for its start or its wave; it has one at a time.
 struct Reservation {
   std::string uid;  // of the BSPJob
   std::uint32_t wave = 0;
@@ -45,6 +45,7 @@ struct Reservation {
       0;  // bytes that one takes besides, until it runs (move_memory.h); the scheduler never counts it
   std::vector<ReservedSlot> slots;
   Time until{};
+  bool start = false;  // of the job's first pods, not of a wave: no rank moves
   bool operator==(const Reservation&) const = default;
 };
 

@@ -65,7 +65,9 @@ struct JobKernel {
   };
 
   std::string mapped() const;
-  void wait_for_capacity(const std::string& why);
+  void wait_for_capacity(const char* reason, const std::string& why);
+  // Why the job can't have all its slots now and will have them: others hold them, or start first. "": it need not wait.
+  std::string waits_for_slots(const std::vector<std::string>& sets, bool mapped) const;
   void place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform);
   bool create_pod(const crds::RankPlace& place, NotReady& not_ready);
   void check_pod(const crds::RankPlace& place, const PodFacts& pod, NotReady& not_ready) const;

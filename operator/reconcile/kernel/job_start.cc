@@ -5,6 +5,7 @@
 #include "operator/decide/mapping.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/placement.h"
+#include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
 
@@ -24,9 +25,17 @@ void JobKernel::pending() {
   const auto calibration = observe::Calibration::from_status(status().calibration);
   const decide::Platform platform = observe::make_platform(sets, o.nodes, calibration);
   const auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform);
-  if (!mapping && o.capacity_may_come) return wait_for_capacity(mapping.error().message);
+  if (o.capacity_may_come) {
+    if (const std::string why = waits_for_slots(sets, mapping.has_value()); !why.empty())
+      return wait_for_capacity(kWaitingForSlots, why);
+    if (!mapping) return wait_for_capacity("NoCapacity", mapping.error().message);
+  }
   if (!mapping) return enter(JobPhase::kFailed, "NoCapacity", mapping.error().message);
   place_all(*mapping, platform);
+  for (const crds::RankPlace& place : status().ranks)
+    change.reserve.push_back({place.pod, place.rank.value, place.set, place.node});
+  if (crds::find_condition(status().conditions, kWaitingForSlots))
+    turn_condition(o, status(), kWaitingForSlots, false, "SlotsReserved", "the slots of all ranks are reserved");
   if (status().start_time == Time{}) status().start_time = o.now;
   status().epoch.reset();
   status().wave_state = nullptr;
@@ -36,12 +45,42 @@ void JobKernel::pending() {
   enter(JobPhase::kStarting, "Mapped", mapped());
 }
 
-void JobKernel::wait_for_capacity(const std::string& why) {
+// No pod of a job is made before there are slots for all of its ranks: two jobs that each held a part of what both need
+// would wait for each other.
+void JobKernel::wait_for_capacity(const char* reason, const std::string& why) {
   if (status().message == why) return;
-  status().reason = "NoCapacity";
+  const bool waits = reason == std::string_view(kWaitingForSlots);
+  // Who holds the slots changes all the time, so only the start of the wait is an event.
+  if (!waits || status().reason != reason) notices.events.push_back({waits ? "Normal" : "Warning", reason, why});
+  if (waits || crds::find_condition(status().conditions, kWaitingForSlots))
+    turn_condition(o, status(), kWaitingForSlots, waits, waits ? "HeldByOthers" : reason, why);
+  status().reason = reason;
   status().message = why;
   stores = true;
-  notices.events.push_back({"Warning", "NoCapacity", why});
+}
+
+std::string JobKernel::waits_for_slots(const std::vector<std::string>& sets, bool mapped) const {
+  std::string names;
+  std::uint64_t free = 0, all = 0;
+  for (const std::string& set : sets) {
+    names += (names.empty() ? "" : ", ") + set;
+    if (const auto slots = o.queue.all.find(set); slots != o.queue.all.end()) all += slots->second;
+  }
+  if (mapped && !o.queue.ahead.empty()) {
+    const std::string& name_space = o.job.metadata.name_space;
+    const bool known = o.queue.ahead.starts_with(name_space + "/");
+    return std::format("waits for {} slots in {}: {} starts first (spec.runPolicy.priority, then creation time)",
+                       o.job.spec.ranks, names,
+                       known ? o.queue.ahead.substr(name_space.size() + 1) : "a job of another namespace");
+  }
+  // It would not start if all others ended: then no job has to wait behind it.
+  if (mapped || all < o.job.spec.ranks) return "";
+  for (const auto& node : o.nodes)
+    if (std::ranges::contains(sets, node.set) && !node.cordoned && node.slots > node.taken)
+      free += node.slots - node.taken;
+  const std::string held = held_by(o.queue.holders, o.job.metadata.name_space);
+  return std::format("waits for {} slots in {}{} ({} free)", o.job.spec.ranks, names, held.empty() ? "" : ", " + held,
+                     free);
 }
 
 void JobKernel::place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform) {
@@ -70,6 +109,7 @@ void JobKernel::starting() {
   }
   if (past_deadline()) return fail_by_deadline();
   if (o.job.spec.run_policy.suspend) return suspend();
+  work.starting = true;
   NotReady not_ready;
   wire::EpochPlan plan;
   plan.sets = observe::set_names(o.job.spec.sets, o.nodes);

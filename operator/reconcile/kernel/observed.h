@@ -17,6 +17,7 @@
 #include "operator/observe/snapshot.h"
 #include "operator/reconcile/capacity/reservations.h"
 #include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/start_queue.h"
 #include "operator/step.h"
 
 namespace bsp::reconcile {
@@ -120,6 +121,7 @@ struct Observed {
   std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
   MoveCaps caps;
   MovesElsewhere elsewhere;        // of all other jobs
+  StartQueue queue;                // of a job that is to start
   bool capacity_may_come = false;  // in a cluster: other jobs end, an autoscaler adds nodes
   bool images_unreadable = false;  // so the template must name the command
   double superstep_seconds = 0;
@@ -165,6 +167,8 @@ struct StatusChange {
 struct Work {
   crds::BspJobStatus progress;  // the status with what may be stored late: superstep, times, memory
   bool moving = false;          // a wave is under way: what is reserved for it stays reserved
+  bool starting = false;        // so it is while the job's pods find their nodes
+  bool protect = false;         // its pods may not be evicted
   std::vector<PodRequest> create_pods = {};
   std::vector<std::string> delete_pods = {};
   std::vector<migrate::Action> actions = {};  // verbs to sidecars

@@ -87,26 +87,31 @@ void JobShell::keep(const Notices& notices) {
   for (const auto& migration : notices.migrations) migrations_.add(migration);
 }
 
-// Before the wave that needs the slots is stored: whoever decides from now on sees them taken.
+// Before the start or the wave that needs the slots is stored: whoever decides from now on sees them taken.
 Result<void> JobShell::reserve(const Observed& o, const StatusChange& change) {
+  const bool start = change.status.phase == crds::JobPhase::kStarting;
+  // More would outgrow what a ConfigMap holds; such a job starts as its pods find nodes.
+  constexpr std::size_t kMostOfAStart = 4096;
+  if (start && change.reserve.size() > kMostOfAStart) return {};
   Reservation reservation{.uid = job_ref_.uid,
                           .wave = change.status.wave,
                           .each = requests_of_rank(o.job.spec.pod_template, o.job.spec.sidecar.resources),
-                          .checkpoint = MoveCapacity(o).of_largest().checkpoint,
+                          .checkpoint = start ? 0 : MoveCapacity(o).of_largest().checkpoint,
                           .slots = change.reserve,
-                          .until = o.now + kReservationKept};
+                          .until = o.now + kReservationKept,
+                          .start = start};
   auto reserved = reservations_.reserve(seen_, job_ref_.key(), std::move(reservation), o.now);
   if (reserved)
     not_reserved_.clear();
   else if (reserved.error().code != ErrorCode::kConflict && not_reserved_.is_news(reserved.error().message))
-    log_warning("no rank can move", {{"job", job_ref_.key()}, {"error", reserved.error().message}});
+    log_warning("failed to reserve slots", {{"job", job_ref_.key()}, {"error", reserved.error().message}});
   return reserved;
 }
 
 void JobShell::renew_reservation(const Work& work) {
   const std::string mine = job_ref_.key();
   const Time now = SystemClock{}.now();
-  const auto kept = work.moving ? reservations_.renew(mine, now) : reservations_.release(mine, now);
+  const auto kept = work.moving || work.starting ? reservations_.renew(mine, now) : reservations_.release(mine, now);
   if (!kept && not_reserved_.is_news(kept.error().message))
     log_warning("failed to write a reservation", {{"job", mine}, {"error", kept.error().message}});
 }

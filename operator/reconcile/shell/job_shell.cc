@@ -29,6 +29,7 @@ JobShell::JobShell(const ShellParts& parts, const JobRef& job, std::function<voi
       nodes_(parts.nodes),
       usage_(parts.usage),
       reservations_(parts.reservations),
+      waiting_jobs_(parts.waiting_jobs),
       sidecar_thread_(parts.sidecar_thread),
       options_(parts.options),
       job_ref_(job),

@@ -27,6 +27,7 @@
 #include "operator/reconcile/shell/pod_keeper.h"
 #include "operator/reconcile/shell/shell.h"
 #include "operator/reconcile/shell/status_writer.h"
+#include "operator/reconcile/shell/waiting_jobs.h"
 
 namespace bsp::reconcile {
 
@@ -42,6 +43,7 @@ struct ShellParts {
   NodeViews& nodes;
   const NodeUsage& usage;
   ReservationStore& reservations;
+  const WaitingJobs& waiting_jobs;
   Authority& authority;
   SidecarThread& sidecar_thread;
   Chores& chores;
@@ -66,6 +68,7 @@ class JobShell {
   void report_unprepared(const std::string& why);
   Result<void> isolate(const crds::BspJob& job);
   std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const SeenNodes& all) const;
+  StartQueue queue_of(const crds::BspJob& job, const SeenNodes& all) const;
   Observed observe(crds::BspJob job);
   Observed read_cluster(crds::BspJob job);
   void judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o);
@@ -92,6 +95,7 @@ class JobShell {
   NodeViews& nodes_;
   const NodeUsage& usage_;
   ReservationStore& reservations_;
+  const WaitingJobs& waiting_jobs_;
   SidecarThread& sidecar_thread_;
   const ShellOptions& options_;
   const JobRef job_ref_;

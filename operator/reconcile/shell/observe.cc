@@ -47,6 +47,7 @@ Observed JobShell::read_cluster(crds::BspJob job) {
   if (job.spec.sidecar.resources.is_null()) job.spec.sidecar.resources = options_.sidecar_resources;
   seen_ = reservations_.read(o.now);
   o.nodes = nodes_for(job, *nodes);
+  if (job.status.phase == crds::JobPhase::kPending && options_.pods.scheduled) o.queue = queue_of(job, *nodes);
   o.caps = options_.caps;
   o.elsewhere = moves_elsewhere(seen_, job_ref_.key());
   o.capacity_may_come = options_.pods.scheduled;
@@ -127,7 +128,7 @@ std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, con
   const std::string mine = job_ref_.key();
   const Resources rank = requests_of_rank(job.spec.pod_template, job.spec.sidecar.resources);
   const auto reserved = reserved_by_others(seen_, mine, [&](const std::string& name_space, const std::string& pod) {
-    return usage_.has_target(name_space, pod);
+    return usage_.is_placed(name_space, pod);
   });
   std::vector<observe::NodeFacts> nodes;
   for (const SeenNode& node : all.nodes) {
@@ -149,6 +150,29 @@ std::vector<observe::NodeFacts> JobShell::nodes_for(const crds::BspJob& job, con
     nodes.push_back(std::move(facts));
   }
   return nodes;
+}
+
+StartQueue JobShell::queue_of(const crds::BspJob& job, const SeenNodes& all) const {
+  StartQueue queue{.ahead = waiting_jobs_.ahead_of(waiting_job(job_ref_.key(), job)), .holders = {}, .all = {}};
+  const Resources rank = requests_of_rank(job.spec.pod_template, job.spec.sidecar.resources);
+  const auto wanted = [&](const std::string& set) {
+    return !set.empty() && (job.spec.sets.names.empty() || std::ranges::contains(job.spec.sets.names, set));
+  };
+  std::set<std::string> holders;
+  for (const SeenNode& node : all.nodes) {
+    if (!wanted(node.facts.set)) continue;
+    for (std::string& key : usage_.jobs_on(node.facts.name)) holders.insert(std::move(key));
+    if (!node.takes_pods) continue;
+    Resources room = node.allocatable;
+    room -= usage_.of_no_job(node.facts.name);
+    queue.all[node.facts.set] += slots_of(room, rank);
+  }
+  for (const auto& [key, reservation] : seen_.of_job)
+    if (std::ranges::any_of(reservation.slots, [&](const ReservedSlot& slot) { return wanted(slot.set); }))
+      holders.insert(key);
+  holders.erase(job_ref_.key());
+  queue.holders.assign(holders.begin(), holders.end());
+  return queue;
 }
 
 // Other sidecars may hear one that does not answer the operator (silence.h).

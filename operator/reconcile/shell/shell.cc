@@ -86,6 +86,7 @@ void Shell::changed(const kube::Kind& kind, const kube::Object* before, const ku
     reservations_->pods_changed(text_at(part_at(now ? *now : *before, "spec"), "nodeName"));
   }
   if (kind == kBspJob) {
+    waiting_jobs_.note(key, now);
     const std::lock_guard lock(mutex_);
     if (now)
       job_metrics_[key] = job_metrics(*now);
@@ -151,8 +152,8 @@ Duration Shell::reconcile(const std::string& key, bool& gone) {
     auto& place = jobs_[key];
     if (!place)
       place =
-          std::make_shared<JobShell>(ShellParts{client_, *cache_, node_views_, usage_, *reservations_, authority_,
-                                                sidecar_thread_, *chores_, options_},
+          std::make_shared<JobShell>(ShellParts{client_, *cache_, node_views_, usage_, *reservations_, waiting_jobs_,
+                                                authority_, sidecar_thread_, *chores_, options_},
                                      JobRef{at, kube::metadata_text(*object, "uid")}, [this, key] { queue_.add(key); });
     job = place;
   }

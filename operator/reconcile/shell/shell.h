@@ -33,6 +33,7 @@
 #include "operator/reconcile/shell/metrics.h"
 #include "operator/reconcile/shell/nodes.h"
 #include "operator/reconcile/shell/objects.h"
+#include "operator/reconcile/shell/waiting_jobs.h"
 
 namespace bsp::reconcile {
 
@@ -94,6 +95,7 @@ class Shell {
   NodeViews node_views_;
   NodeUsage usage_;
   std::unique_ptr<ReservationStore> reservations_;
+  WaitingJobs waiting_jobs_;
   Authority authority_;
   SidecarThread sidecar_thread_;
   std::atomic<bool> stop_ = false;

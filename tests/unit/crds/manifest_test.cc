@@ -233,8 +233,9 @@ void replace_each_number(nlohmann::json& object, nlohmann::json& node, const std
   if (before.is_number_integer()) {
     wrong.insert(wrong.end(), {1e300, -1e300, -0.5, 0x1p63});
     if (!path.starts_with("status.epoch.")) wrong.emplace_back(std::uint64_t{1} << 63);  // sidecars count to 2^64
-    if (path != "metadata.generation" && !path.ends_with("observedGeneration"))
-      wrong.insert(wrong.end(), {-1, std::numeric_limits<std::int64_t>::min()});
+    const bool may_be_negative =
+        path == "metadata.generation" || path.ends_with("observedGeneration") || path == "spec.runPolicy.priority";
+    if (!may_be_negative) wrong.insert(wrong.end(), {-1, std::numeric_limits<std::int64_t>::min()});
   }
   for (const nlohmann::json& value : wrong) {
     node = value;

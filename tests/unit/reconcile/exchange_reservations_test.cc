@@ -103,7 +103,7 @@ class ExchangeReservationsTest : public testing::TestWithParam<Mechanism> {
     for (;;) {
       const Reservations seen = d.room->read(kNow);
       const auto others = reserved_by_others(
-          seen, name, [&](const std::string& space, const std::string& pod) { return d.usage.has_target(space, pod); });
+          seen, name, [&](const std::string& space, const std::string& pod) { return d.usage.is_placed(space, pod); });
       const auto here = others.find(node);
       const std::int64_t held = d.usage.of_all(node).pods + (here == others.end() ? 0 : here->second.pods);
       bool done = held >= slots;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <format>
+#include <random>
 #include <thread>
 
 #include "operator/local/files.h"
@@ -270,6 +271,93 @@ TEST(CompetingJobs, AnOperatorThatDiesBetweenBookingAndStoringLeavesNothingBooke
   jobs.a.delete_migration("m");  // nobody wants it any more
   jobs.a.tick();
   EXPECT_THAT(jobs.cluster.reservations.of_job, IsEmpty());
+}
+
+// Three ranks each for four slots: one job runs after the other.
+TEST(CompetingStarts, OfAHundredNoneIsHalfStarted) {
+  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+    Cluster cluster;
+    std::mt19937 random(seed);
+    World a({.name = "a", .ranks = 3, .supersteps = 5, .cluster = &cluster, .seed = seed});
+    World b({.name = "b", .ranks = 3, .supersteps = 5, .cluster = &cluster, .seed = seed + 1000});
+    bool waited = false;
+    for (World* w : {&a, &b}) {
+      w->capacity_may_come = true;
+      w->job.spec.run_policy.clean_pod_policy = crds::CleanPodPolicy::kAll;
+      w->job.metadata.creation_timestamp = Time{std::chrono::seconds(w == &a ? 100 : 101)};
+    }
+    const auto ended = [](const World& w) { return w.job.status.phase == JobPhase::kSucceeded && w.pods.empty(); };
+    for (int i = 0; i < 2000 && !(ended(a) && ended(b)); ++i) {
+      const bool a_first = random() % 2 == 0;
+      if (random() % 5 != 0) (a_first ? a : b).tick();  // one job's worker may be slower than the other's
+      if (random() % 5 != 0) (a_first ? b : a).tick();
+      if (random() % 40 == 0) (random() % 2 == 0 ? a : b).restart_operator();
+      // Pods of a job that has succeeded go one by one.
+      const auto holds = [](const World& w) { return !w.pods.empty() && w.job.status.phase != JobPhase::kSucceeded; };
+      ASSERT_FALSE(holds(a) && holds(b)) << "seed " << seed << ": both hold slots\n" << a.trace << b.trace;
+      for (const World* w : {&a, &b}) waited |= w->job.status.reason == kWaitingForSlots;
+    }
+    ASSERT_EQ(a.violation + b.violation, "") << "seed " << seed << "\n" << a.trace << "---\n" << b.trace;
+    ASSERT_TRUE(ended(a) && ended(b)) << "seed " << seed << "\n" << a.trace << "---\n" << b.trace;
+    EXPECT_EQ(a.job.status.attempt + b.job.status.attempt, 0u) << "seed " << seed;
+    EXPECT_TRUE(waited) << "seed " << seed;
+  }
+}
+
+TEST(CompetingStarts, TheQueueIsSeenAndGoesByPriorityThenByAge) {
+  Cluster cluster;
+  World runs({.name = "comp-a", .ranks = 3, .cluster = &cluster});
+  World young({.name = "young", .ranks = 2, .cluster = &cluster}),
+      old({.name = "old", .ranks = 2, .cluster = &cluster});
+  World urgent({.name = "urgent", .ranks = 2, .cluster = &cluster}),
+      huge({.name = "huge", .ranks = 9, .cluster = &cluster});
+  const std::vector<World*> all{&runs, &young, &old, &urgent, &huge};
+  for (World* w : all) w->capacity_may_come = true;
+  young.job.metadata.creation_timestamp = Time{std::chrono::seconds(300)};
+  old.job.metadata.creation_timestamp = urgent.job.metadata.creation_timestamp = Time{std::chrono::seconds(200)};
+  urgent.job.spec.run_policy.priority = 5;
+  const auto tick = [&](int times) {
+    for (int i = 0; i < times; ++i)
+      for (World* w : all) w->tick();
+  };
+  tick(20);
+  ASSERT_EQ(runs.job.status.phase, JobPhase::kRunning) << runs.trace;
+  for (const World* w : {&young, &old, &urgent}) {
+    EXPECT_EQ(w->job.status.phase, JobPhase::kPending);
+    EXPECT_EQ(w->job.status.message, "waits for 2 slots in slow, fast, held by comp-a (1 free)");
+    EXPECT_EQ(crds::find_condition(w->job.status.conditions, kWaitingForSlots)->status, crds::ConditionStatus::kTrue);
+    EXPECT_TRUE(w->pods.empty());
+  }
+  EXPECT_EQ(young.unrest(), "") << "told once";
+  EXPECT_EQ(huge.job.status.reason, "NoCapacity") << "it would hold back all others for ever";
+  const auto gives_way = [&](World& w) {
+    w.job.spec.run_policy.suspend = true;
+    tick(10);
+  };
+  gives_way(runs);  // four slots: for two of the three
+  tick(20);
+  EXPECT_EQ(urgent.job.status.phase, JobPhase::kRunning) << urgent.trace;
+  EXPECT_EQ(old.job.status.phase, JobPhase::kRunning) << old.trace;
+  EXPECT_EQ(young.job.status.phase, JobPhase::kPending) << young.trace;
+  EXPECT_EQ(crds::find_condition(old.job.status.conditions, kWaitingForSlots)->status, crds::ConditionStatus::kFalse);
+  gives_way(old);
+  tick(20);
+  EXPECT_EQ(young.job.status.phase, JobPhase::kRunning) << young.trace;
+  for (const World* w : all) EXPECT_EQ(w->violation, "");
+}
+
+TEST(CompetingStarts, OneThatNeedsLessDoesNotOvertakeUnlessItWantsOtherSets) {
+  const WaitingJob large{"default/large", 0, Time{std::chrono::seconds(1)}, {.names = {"slow", "fast"}}};
+  const std::map<std::string, WaitingJob> waiting{{large.key, large}};
+  const auto later = [](crds::SetsSpec sets) { return WaitingJob{"x/small", 0, Time{std::chrono::seconds(2)}, sets}; };
+  EXPECT_EQ(ahead_of(later({.names = {"fast"}}), waiting), large.key);
+  EXPECT_EQ(ahead_of(later({}), waiting), large.key);
+  EXPECT_EQ(ahead_of(later({.label = "other", .names = {"x"}}), waiting), large.key) << "it may be the same nodes";
+  EXPECT_EQ(ahead_of(later({.names = {"medium"}}), waiting), "");
+  EXPECT_EQ(ahead_of(large, waiting), "");
+  EXPECT_EQ(held_by({"default/a", "default/b", "x/c"}, "default"), "held by a, b and 1 job of other namespaces");
+  EXPECT_EQ(held_by({"x/c", "x/d"}, "default"), "held by 2 jobs of other namespaces");
+  EXPECT_EQ(held_by({}, "default"), "");
 }
 
 // --- Limits

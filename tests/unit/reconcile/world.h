@@ -156,6 +156,7 @@ class World : public simulated::Cluster {
   bool store(const crds::BspJobStatus& status);
   [[nodiscard]] std::string key() const { return "default/" + job.metadata.name; }
   bool reserve(const StatusChange& change);
+  [[nodiscard]] StartQueue queue() const;
   void write(crds::RankMigration migration);
   void check_invariants();
   nlohmann::json pod_object(const Pod& pod) const;

@@ -55,6 +55,7 @@ Observed World::observe() {
          }))
       taken[node] += static_cast<std::uint32_t>(seats.pods);
     for (auto& node : o.nodes) node.taken += taken[node.name];
+    o.queue = queue();
   }
   for (const auto& [name, m] : migrations) o.migrations.push_back(m);
   // Links are kept to what has an address and is not going; the rest is forgotten.
@@ -99,6 +100,21 @@ Observed World::observe() {
   return o;
 }
 
+// What the other jobs of the cluster hold and wait for.
+StartQueue World::queue() const {
+  StartQueue queue;
+  for (const auto& node : nodes) queue.all[node.set] += node.slots;
+  std::map<std::string, WaitingJob> waiting;
+  for (const World* other : options_.cluster->worlds) {
+    const bool holds = !other->pods.empty() || options_.cluster->reservations.of_job.contains(other->key());
+    if (other != this && holds) queue.holders.push_back(other->key());
+    if (other->job.status.phase == JobPhase::kPending && other->job.status.reason == kWaitingForSlots)
+      waiting.emplace(other->key(), waiting_job(other->key(), other->job));
+  }
+  queue.ahead = ahead_of(waiting_job(key(), job), waiting);
+  return queue;
+}
+
 void World::operate() {
   for (int round = 0; round < 16; ++round) {
     Observed o = observe();
@@ -132,7 +148,8 @@ bool World::reserve(const StatusChange& change) {
                                          .wave = change.status.wave,
                                          .each = {1, 1, 1},
                                          .slots = change.reserve,
-                                         .until = now + kReservationKept};
+                                         .until = now + kReservationKept,
+                                         .start = change.status.phase == JobPhase::kStarting};
   cluster->reservations.version = std::to_string(std::stoi(cluster->reservations.version) + 1);
   return true;
 }
@@ -193,7 +210,7 @@ void World::keep(const Notices& notices) {
 }
 
 void World::do_work(const Work& work) {
-  if (options_.cluster && !work.moving && options_.cluster->reservations.of_job.erase(key()) != 0)
+  if (options_.cluster && !work.moving && !work.starting && options_.cluster->reservations.of_job.erase(key()) != 0)
     options_.cluster->reservations.version = std::to_string(std::stoi(options_.cluster->reservations.version) + 1);
   keep(work.notices);
   for (const auto& [name, m] : std::exchange(unwritten_, {})) write(m);

@@ -116,7 +116,7 @@ Result<void> ExchangeReservations::assign(std::unique_lock<std::mutex>& lock, co
   if (reports_plans_)
     for (const ReservedSlot& slot : reservation.slots) {
       add_to(more, slot.node, {reservation.each.cpu, reservation.each.memory + reservation.checkpoint, 1});
-      more[std::string(kMoves) + slot.set] += 1;
+      if (!reservation.start) more[std::string(kMoves) + slot.set] += 1;
     }
   std::vector<exchange::Assignment> assignments;
   for (const auto& [name, load] : more) {
@@ -175,9 +175,9 @@ std::map<std::string, double> ExchangeReservations::loads(const std::set<std::st
   std::map<std::string, double> held;
   for (const auto& [job, reservation] : own_)
     for (const ReservedSlot& slot : reservation.slots) {
-      held[std::string(kMoves) + slot.set] += 1;
+      if (!reservation.start) held[std::string(kMoves) + slot.set] += 1;
       if (!nodes.contains(slot.node)) continue;
-      const bool placed = usage_.has_target(job.substr(0, job.find('/')), slot.pod);
+      const bool placed = usage_.is_placed(job.substr(0, job.find('/')), slot.pod);
       if (reports_plans_ && !placed) add_to(held, slot.node, {reservation.each.cpu, reservation.each.memory, 1});
       if (reports_plans_ || placed) add_to(held, slot.node, {0, reservation.checkpoint, 0});
     }

@@ -19,12 +19,12 @@ void NodeUsage::change(const Object* before, const Object* now) {
     for (Resources* sum : {&here.all, &of_job}) more ? * sum += asked : * sum -= asked;
     if (of_job == Resources{}) here.of_job.erase(job);
     if (here.of_job.empty()) nodes_.erase(node);
-    if (text_at(part_at(part_at(pod, "metadata"), "labels"), names::kLabelRole.data()) != "target") return;
+    if (job.empty()) return;
     const std::string key = job_key(kube::metadata_text(pod, "namespace"), kube::metadata_text(pod, "name"));
     if (more)
-      targets_.insert(key);
+      placed_.insert(key);
     else
-      targets_.erase(key);
+      placed_.erase(key);
   };
   if (before) add(*before, false);
   if (now) add(*now, true);
@@ -45,9 +45,26 @@ Resources NodeUsage::of_all(const std::string& node) const {
   return here == nodes_.end() ? Resources{} : here->second.all;
 }
 
-bool NodeUsage::has_target(const std::string& name_space, const std::string& pod) const {
+Resources NodeUsage::of_no_job(const std::string& node) const {
   const std::lock_guard lock(mutex_);
-  return targets_.contains(job_key(name_space, pod));
+  const auto here = nodes_.find(node);
+  if (here == nodes_.end()) return {};
+  const auto none = here->second.of_job.find("");
+  return none == here->second.of_job.end() ? Resources{} : none->second;
+}
+
+std::vector<std::string> NodeUsage::jobs_on(const std::string& node) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> jobs;
+  if (const auto here = nodes_.find(node); here != nodes_.end())
+    for (const auto& [job, asked] : here->second.of_job)
+      if (!job.empty()) jobs.push_back(job);
+  return jobs;
+}
+
+bool NodeUsage::is_placed(const std::string& name_space, const std::string& pod) const {
+  const std::lock_guard lock(mutex_);
+  return placed_.contains(job_key(name_space, pod));
 }
 
 }  // namespace bsp::reconcile

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "operator/kinds.h"
 #include "operator/reconcile/capacity/resources.h"
@@ -18,8 +19,12 @@ class NodeUsage {
   // Of all pods but this job's.
   [[nodiscard]] Resources of_others(const std::string& node, const std::string& job) const;
   [[nodiscard]] Resources of_all(const std::string& node) const;
-  // A target pod of a job that is counted.
-  [[nodiscard]] bool has_target(const std::string& name_space, const std::string& pod) const;
+  // Of pods that are no BSPJob's.
+  [[nodiscard]] Resources of_no_job(const std::string& node) const;
+  // Keys of the jobs with a pod there.
+  [[nodiscard]] std::vector<std::string> jobs_on(const std::string& node) const;
+  // A pod of a job that is counted.
+  [[nodiscard]] bool is_placed(const std::string& name_space, const std::string& pod) const;
 
  private:
   struct OnNode {
@@ -28,7 +33,7 @@ class NodeUsage {
   };
   mutable std::mutex mutex_;
   std::map<std::string, OnNode> nodes_;
-  std::set<std::string> targets_;  // "<namespace>/<name>"
+  std::set<std::string> placed_;  // pods of jobs: "<namespace>/<name>"
 };
 
 }  // namespace bsp::reconcile

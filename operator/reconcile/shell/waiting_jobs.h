@@ -1,0 +1,25 @@
+// The jobs whose stored status says that they wait for slots: what start_queue.h orders. Thread-safe.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "operator/kube/client.h"
+#include "operator/reconcile/kernel/start_queue.h"
+
+namespace bsp::reconcile {
+
+class WaitingJobs {
+ public:
+  // A BSPJob as it is now; null: it is gone.
+  void note(const std::string& key, const kube::Object* job);
+  // start_queue.h
+  [[nodiscard]] std::string ahead_of(const WaitingJob& mine) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, WaitingJob> jobs_;  // by key
+};
+
+}  // namespace bsp::reconcile
