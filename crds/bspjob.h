@@ -69,6 +69,10 @@ struct RunPolicy {
   // time for it and others half a minute.
   CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;
   bool suspend = false;
+  // Of jobs that wait for slots, the one with the highest starts first; of equals the oldest.
+  std::int64_t priority = 0;
+  // How long evictions are refused on a node that is drained while its ranks can't move away.
+  std::uint64_t drain_timeout_seconds = 600;
   // RankMigrations that have ended and stay; the oldest beyond them are deleted.
   std::uint32_t migration_history_limit = 100;
 };

@@ -68,6 +68,8 @@ constexpr void fields_of(Of<RunPolicy>, auto&& v) {
   v("activeDeadlineSeconds", &RunPolicy::active_deadline_seconds);
   v("cleanPodPolicy", &RunPolicy::clean_pod_policy);
   v("suspend", &RunPolicy::suspend);
+  v("priority", &RunPolicy::priority);
+  v("drainTimeoutSeconds", &RunPolicy::drain_timeout_seconds);
   v("migrationHistoryLimit", &RunPolicy::migration_history_limit);
 }
 

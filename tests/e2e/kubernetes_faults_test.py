@@ -194,7 +194,7 @@ class Case:
 
     def manifest(self):
         manifest = bsp_job(self.name, self.command, annotations={"migbsp.io/fault-points": "enabled"},
-                           sets={"names": ["slow", "fast", "medium"]}, runPolicy={"backoffLimit": 3, "cleanPodPolicy": "Running"})
+                           sets={"names": ["slow", "fast", "medium"]}, runPolicy={"backoffLimit": 3, "cleanPodPolicy": "Running", "drainTimeoutSeconds": 0})  # no budget
         if self.fault == "image-missing":
             manifest["spec"]["template"]["spec"]["containers"][0]["image"] = HERE_ONLY
         self.stamps.into(manifest["spec"]["template"]["spec"])

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "base/json/fields.h"
 #include "crds/meta.h"
@@ -38,6 +39,14 @@ bool tolerates(const json& toleration, const json& taint) {
   if (text_at(toleration, "operator") == "Exists") return key.empty() || key == text_at(taint, "key");
   return key == text_at(taint, "key") && text_at(toleration, "value") == text_at(taint, "value");
 }
+
+// Taints of nodes that are about to go, by key; one that ends with a slash stands for all keys that begin so.
+constexpr std::string_view kLeavingTaints[] = {"karpenter.sh/disrupted",
+                                               "karpenter.sh/disruption",
+                                               "ToBeDeletedByClusterAutoscaler",
+                                               "node.cloudprovider.kubernetes.io/shutdown",
+                                               "cloud.google.com/impending-node-termination",
+                                               "aws-node-termination-handler/"};
 
 }  // namespace
 
@@ -81,6 +90,18 @@ std::uint32_t slots_of(Resources room, const Resources& rank) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(slots, 0, 1'000'000));
 }
 
+std::string leaving(const json& node) {
+  const json& spec = part_at(node, "spec");
+  if (!text_at(part_at(node, "metadata"), "deletionTimestamp").empty()) return "is being deleted";
+  if (flag_at(spec, "unschedulable", false)) return "is cordoned";
+  for (const json& taint : part_at(spec, "taints")) {
+    const std::string key = text_at(taint, "key");
+    for (const std::string_view known : kLeavingTaints)
+      if (known.ends_with('/') ? key.starts_with(known) : key == known) return "has the taint " + key;
+  }
+  return "";
+}
+
 bool is_ready(const json& node) {
   for (const json& condition : part_at(part_at(node, "status"), "conditions"))
     if (text_at(condition, "type") == "Ready") return text_at(condition, "status") == "True";
@@ -96,7 +117,7 @@ json asked_of_nodes(const json& pod_template) {
 
 bool takes_pods_of(const json& node, const json& pod_template) {
   const json &spec = part_at(node, "spec"), &pod = part_at(pod_template, "spec");
-  if (part_at(spec, "unschedulable") == true) return false;
+  if (!leaving(node).empty()) return false;
   if (!is_ready(node)) return false;
   const json& tolerations = part_at(pod, "tolerations");
   for (const json& taint : part_at(spec, "taints")) {

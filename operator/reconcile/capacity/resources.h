@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace bsp::reconcile {
 
@@ -35,6 +36,8 @@ Resources allocatable_of(const nlohmann::json& node);
 // Ranks that fit. One that asks for no CPU counts as a whole core, but a node with any room takes one.
 std::uint32_t slots_of(Resources room, const Resources& rank);
 
+// Why its pods have to leave it soon, as "is cordoned": a drain, an autoscaler or the cloud says so. "": they need not.
+std::string leaving(const nlohmann::json& node);
 // Its kubelet answers, as far as the cluster knows.
 bool is_ready(const nlohmann::json& node);
 // Of a template, all that takes_pods_of() reads.

@@ -20,6 +20,7 @@ struct Candidate {
   const observe::NodeFacts* short_of_memory = nullptr;  // a node with a slot, but not the memory
 
   [[nodiscard]] std::string where() const {
+    if (request.away) return "no other node of the job's Sets";
     return request.node.empty() ? "Set " + request.set : "node " + request.node;
   }
 };
@@ -40,15 +41,26 @@ class WaveBuilder {
     Candidate c{.request = request};
     if (request.rank >= status_.ranks.size()) return c;
     c.place = &status_.ranks[request.rank];
+    find_node(c, false);
+    if (request.away && !c.node) find_node(c, true);
+    return c;
+  }
+
+  // `elsewhere`: for a rank that has to leave its node, in the other Sets of the job.
+  void find_node(Candidate& c, bool elsewhere) const {
+    const MoveRequest& request = c.request;
     for (const auto& node : o_.nodes) {
-      if (request.node.empty() ? node.set != request.set : node.name != request.node) continue;
+      if (request.away ? (node.set == c.place->set) == elsewhere || !std::ranges::contains(sets_, node.set) ||
+                             node.name == c.place->node
+          : request.node.empty() ? node.set != request.set
+                                 : node.name != request.node)
+        continue;
       c.named = true;
       if (node.cordoned || held_.at(node.name) >= node.slots) continue;
       const bool fits = memory_.at(node.name) >= capacity_.of(*c.place).both();
       (fits ? c.node : c.short_of_memory) = &node;
       if (fits) break;
     }
-    return c;
   }
 
   // Each says why a request can't be met, or "".
@@ -62,19 +74,20 @@ class WaveBuilder {
     return std::format("another migration of rank {} is in the same wave", c.request.rank);
   }
   [[nodiscard]] std::string no_such_target(const Candidate& c) const {
-    if (c.named) return "";
+    if (c.named || c.request.away) return "";
     std::string known;
     for (const auto& set : sets_) known += (known.empty() ? "" : ", ") + set;
     return std::format("there is no {}; the Sets of this job are {}", c.where(), known);
   }
   [[nodiscard]] std::string already_there(const Candidate& c) const {
+    if (c.request.away) return "";
     const bool there = c.request.node.empty() ? c.place->set == c.request.set : c.place->node == c.request.node;
     return there ? std::format("rank {} is in {} already", c.request.rank, c.where()) : "";
   }
   [[nodiscard]] std::string no_capacity(const Candidate& c) const {
     if (c.node) return "";
     return c.short_of_memory ? capacity_.lack(*c.short_of_memory, capacity_.of(*c.place))
-                             : std::format("{} has no free slot", c.where());
+                             : std::format("{} has {} free slot", c.where(), c.request.away ? "a" : "no");
   }
   [[nodiscard]] std::string set_left_out(const Candidate& c) const {
     if (std::ranges::contains(sets_, c.node->set)) return "";
@@ -157,6 +170,11 @@ Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, cr
         kConstraints, [&](const Constraint& c) { return !(builder.*c.why_not)(candidate).empty(); });
     if (why_not == std::end(kConstraints)) {
       builder.add(candidate);
+      continue;
+    }
+    if (request.away) {
+      if (begun.stuck.empty())
+        begun.stuck = std::format("rank {}: {}", request.rank, (builder.*why_not->why_not)(candidate));
       continue;
     }
     auto& answers = why_not->passes && !request.migration.empty() ? begun.waiting : begun.refused;

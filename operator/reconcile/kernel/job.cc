@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 
+#include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/history.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/status.h"
@@ -222,6 +223,7 @@ Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limit
     return k.take();
   }
   k.by_phase();
+  k.work.protect = is_protected(o, k.status().phase);
   refresh_status(o, k.status());
   k.warn();
   // Every request takes time, so not while ranks may stand still.

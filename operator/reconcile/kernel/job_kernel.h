@@ -75,6 +75,7 @@ struct JobKernel {
   bool open_epoch();
   void begin_moves();
   void note_waiting(const Refusal& why);
+  void note_drain(const std::string& stuck);
   void migrating(const migrate::Wave& wave);
   void count_wave(const migrate::Wave& wave);
   void after_wave(const migrate::Wave& wave);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <format>
 
+#include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -42,15 +43,18 @@ void JobKernel::running() {
 
 // A wave of the moves that the cost model and people ask for.
 void JobKernel::begin_moves() {
-  std::vector<MoveRequest> requests;
+  const std::vector<MoveRequest> by_hand = waiting_requests(o);
+  std::vector<MoveRequest> requests = ranks_to_move_away(o, by_hand);  // they can't wait, and take their slots first
   if (advice.call) {
     status().last_decision = advice.call->decision;
     stores = true;
     notices.events.push_back({"Normal", "Rescheduled", advice.call->decision.message});
-    requests = advice.call->moves;
+    for (const MoveRequest& move : advice.call->moves)
+      if (std::ranges::none_of(requests, [&](const MoveRequest& r) { return r.rank == move.rank; }))
+        requests.push_back(move);
   }
-  std::ranges::copy(waiting_requests(o), std::back_inserter(requests));
-  if (requests.empty()) return;
+  std::ranges::copy(by_hand, std::back_inserter(requests));
+  if (requests.empty()) return note_drain("");
   auto refuse = [&](const Refusal& refusal) {
     for (const auto& m : o.migrations)
       if (m.metadata.name == refusal.migration) notices.migrations.push_back(refused(m, refusal, o.now));
@@ -63,6 +67,7 @@ void JobKernel::begin_moves() {
     return;
   }
   const Begun begun = begin_wave(o, requests, status());
+  note_drain(begun.stuck);
   for (const Refusal& r : begun.refused) refuse(r);
   for (const Refusal& r : begun.waiting) note_waiting(r);
   if (!begun.wave) return;
@@ -71,6 +76,16 @@ void JobKernel::begin_moves() {
     change.reserve.push_back({move.target_pod, move.rank, status().epoch->sets[move.target_set], move.target_node});
   enter(JobPhase::kMigrating, "Migrating",
         std::format("wave {} moves {} rank(s)", begun.wave->number, begun.wave->moves.size()));
+}
+
+// Before the moves of a wave change where the ranks are.
+void JobKernel::note_drain(const std::string& stuck) {
+  const crds::Condition* before = crds::find_condition(status().conditions, kDraining);
+  const std::string reason = before ? before->reason : "";
+  if (!show_drain(o, stuck, status())) return;
+  stores = true;
+  const crds::Condition& now = *crds::find_condition(status().conditions, kDraining);
+  if (now.reason != reason) notices.events.push_back({stuck.empty() ? "Normal" : "Warning", now.reason, now.message});
 }
 
 // A migration that can't begin yet says why in its status, once.

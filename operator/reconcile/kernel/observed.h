@@ -83,7 +83,8 @@ struct MoveRequest {
   std::string migration;
   std::uint32_t rank = 0;
   std::string set;
-  std::string node;  // "": any free slot of the Set
+  std::string node;   // "": any free slot of the Set
+  bool away = false;  // to any other node: of its own Set if it can be, else of another
 };
 
 // What a rescheduling call leaves in the status, and the moves it wants.
@@ -119,6 +120,7 @@ struct Observed {
   std::map<std::string, Error> not_created;          // by pod: the answer to the last attempt to create it
   std::set<std::string> being_made;                  // pods that are being created; some may be in `pods` by now
   std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
+  std::map<std::string, std::string> leaving;  // by node with ranks of the job: why they have to leave it (resources.h)
   MoveCaps caps;
   MovesElsewhere elsewhere;        // of all other jobs
   StartQueue queue;                // of a job that is to start
@@ -136,6 +138,7 @@ struct Observed {
   Duration started_for{};                           // … since status.startTime
   Duration ended_for{};                             // … since status.completionTime
   Duration starting_for{};                          // … it has seen this attempt in phase Starting
+  Duration draining_for{};                          // … it has seen ranks on nodes that they have to leave
   std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
 };
 

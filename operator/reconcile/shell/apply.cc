@@ -6,6 +6,7 @@
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
+#include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/move_memory.h"
 #include "operator/reconcile/shell/job_shell.h"
 
@@ -16,6 +17,7 @@ using nlohmann::json;
 
 namespace {
 constexpr auto kStartingJob = 3s;
+constexpr auto kProtectAgain = 1min;
 
 // What a program prints need not be UTF-8, and a status must be.
 std::string as_utf8(const std::string& bytes) {
@@ -116,6 +118,25 @@ void JobShell::renew_reservation(const Work& work) {
     log_warning("failed to write a reservation", {{"job", mine}, {"error", kept.error().message}});
 }
 
+// A budget that lets no pod of the job be evicted, or none; again now and then, since it may have been deleted.
+void JobShell::protect(const crds::BspJob& job, bool on) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!options_.pods.scheduled || (on == protected_ && (!on || now < protect_again_))) return;
+  if (!on && job.status.phase == crds::JobPhase::kPending) return;  // there is none yet, or it may stay
+  const bool begun = calls_->once("protect the pods", [&client = client_, job = job_ref_, on,
+                                                       budget = make_disruption_budget(job)] {
+    const auto done = on ? client.create(budget).transform([](const auto&) {})
+                         : client.remove(job.own(kDisruptionBudget, kube::metadata_text(budget, "name")), "");
+    // There already, or gone already.
+    const ErrorCode code = done ? ErrorCode::kConflict : done.error().code;
+    if (code != ErrorCode::kConflict && code != ErrorCode::kNotFound)
+      log_warning("keeping a job's PodDisruptionBudget failed", {{"job", job.key()}, {"error", done.error().message}});
+  });
+  if (!begun) return;
+  protected_ = on;
+  protect_again_ = now + kProtectAgain;
+}
+
 void JobShell::do_work(const Observed& o, const Work& work) {
   for (const migrate::Action& action : work.actions) sidecars_->call(action);
   // Notices wait while ranks stand still: the machines have better to do.
@@ -124,6 +145,7 @@ void JobShell::do_work(const Observed& o, const Work& work) {
     migrations_.write_pending();
   }
   renew_reservation(work);
+  protect(o.job, work.protect);
   migrations_.forget(work.forget);
   pods_.create(o, work.create_pods, certificates_.signer());
   pods_.remove(o, work.delete_pods);

@@ -82,6 +82,7 @@ class JobShell {
   // Success: the slots are reserved. kConflict: another job has reserved since this one was observed.
   Result<void> reserve(const Observed& o, const StatusChange& change);
   void renew_reservation(const Work& work);
+  void protect(const crds::BspJob& job, bool on);
   void keep(const Notices& notices);
   void do_work(const Observed& o, const Work& work);
   Duration rest(const Observed& o, const Work& work) const;
@@ -118,7 +119,8 @@ class JobShell {
   LostPods lost_;
   std::vector<Event> pending_events_;  // of stored statuses
   Reservations seen_;                  // as the last step saw them
-  std::chrono::steady_clock::time_point isolate_again_{};
+  std::chrono::steady_clock::time_point isolate_again_{}, protect_again_{};
+  std::optional<bool> protected_;  // nullopt: not written by this operator yet
   Trouble not_reserved_, not_prepared_, not_isolated_;
   Backoff rests_{std::chrono::milliseconds(200), std::chrono::seconds(30)};  // after failed reconciles
   std::chrono::steady_clock::time_point rests_until_{};

@@ -26,7 +26,8 @@ std::shared_ptr<const SeenNodes> read_nodes(const std::string& label, const nloh
     seen->nodes.push_back({.facts = node_facts(node, seen->label),
                            .allocatable = allocatable_of(node),
                            .state = node_state(&node),
-                           .takes_pods = takes_pods_of(node, asked)});
+                           .takes_pods = takes_pods_of(node, asked),
+                           .leaving = leaving(node)});
   return seen;
 }
 

@@ -24,6 +24,7 @@ struct SeenNode {
   Resources allocatable;
   NodeState state = NodeState::kAnswers;
   bool takes_pods = false;  // of these jobs (resources.h)
+  std::string leaving;      // why its pods have to leave it (resources.h)
 };
 
 struct SeenNodes {

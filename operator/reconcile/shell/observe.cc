@@ -21,6 +21,7 @@ void note_nodes(const SeenNodes& nodes, const crds::BspJobStatus& status, Observ
     if (!place.node.empty()) used.insert(place.node);
   for (const std::string& name : used) {
     const SeenNode* const node = nodes.find(name);
+    if (node && !node->leaving.empty()) o.leaving[name] = node->leaving;
     if (!node)
       o.node_troubles[name] = "is gone";
     else if (node->state != NodeState::kAnswers)

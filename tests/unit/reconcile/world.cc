@@ -100,6 +100,14 @@ void World::evict(const std::string& name) {
   pod->stop_at = -1;
   pod->silent_until = 1 << 30;
 }
+void World::cordon(const std::string& node, bool on) {
+  for (auto& facts : nodes)
+    if (facts.name == node) facts.cordoned = on;
+  if (on)
+    cordons[node] = "is cordoned";
+  else
+    cordons.erase(node);
+}
 void World::silence(const std::string& name, int ticks) {
   if (Pod* pod = find(name)) pod->silent_until = std::max(pod->silent_until, tick_ + ticks), note("silent: " + name);
 }

@@ -107,6 +107,7 @@ class World : public simulated::Cluster {
                        const std::string& to_node = "");
   void delete_migration(const std::string& name) { migrations.erase(name); }
   void decide(std::vector<MoveRequest> moves);  // what the scheduler would hand over
+  void cordon(const std::string& node, bool on = true);
   void remove_job() { job.metadata.deletion_timestamp = now; }
 
   // --- What there is ---
@@ -125,8 +126,8 @@ class World : public simulated::Cluster {
   std::vector<Event> events;
   std::vector<PodRequest> created;  // every pod asked for
   std::optional<Decided> decided;
-  std::map<std::string, std::string> node_troubles;
-  std::optional<Hearing> everywhere;  // instead of what this job hears
+  std::map<std::string, std::string> node_troubles, cordons;  // cordons: by node, why
+  std::optional<Hearing> everywhere;                          // instead of what this job hears
   MoveCaps caps;
   bool capacity_may_come = false;
   bool removed = false;           // the job object is gone

@@ -40,6 +40,8 @@ Observed World::observe() {
   o.superstep_seconds = to_seconds(kTick);
   o.round_trip_seconds = 0.005;
   o.node_troubles = node_troubles;
+  for (const crds::RankPlace& place : job.status.ranks)
+    if (const auto why = cordons.find(place.node); why != cordons.end()) o.leaving.insert(*why);
   o.caps = caps;
   o.capacity_may_come = capacity_may_come;
   if (SharedNodes* cluster = options_.cluster) {

@@ -1,0 +1,86 @@
+#include "operator/reconcile/kernel/drain.h"
+
+#include <algorithm>
+#include <chrono>
+#include <format>
+#include <nlohmann/json.hpp>
+
+#include "crds/names.h"
+#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/status.h"
+
+namespace bsp::reconcile {
+
+using nlohmann::json;
+
+namespace {
+
+// A move that was rolled back is tried again, but not at once: what it failed for may need a while.
+bool was_rolled_back_lately(const Observed& o, RankId rank) {
+  constexpr std::chrono::seconds kPause{15};
+  return std::ranges::any_of(o.migrations, [&](const crds::RankMigration& m) {
+    return m.spec.rank == rank && m.status.phase == crds::MigrationPhase::kRolledBack &&
+           std::chrono::abs(o.now - m.status.completion_time) < kPause;
+  });
+}
+
+}  // namespace
+
+std::vector<MoveRequest> ranks_to_move_away(const Observed& o, const std::vector<MoveRequest>& asked) {
+  std::vector<MoveRequest> requests;
+  for (const crds::RankPlace& place : o.job.status.ranks) {
+    if (!o.leaving.contains(place.node) || was_rolled_back_lately(o, place.rank)) continue;
+    if (std::ranges::none_of(asked, [&](const MoveRequest& r) { return r.rank == place.rank.value; }))
+      requests.push_back({.migration = "", .rank = place.rank.value, .set = place.set, .node = "", .away = true});
+  }
+  return requests;
+}
+
+bool show_drain(const Observed& o, const std::string& stuck, crds::BspJobStatus& status) {
+  std::string nodes;
+  for (const auto& [node, why] : o.leaving) {
+    std::string ranks;
+    for (const crds::RankPlace& place : status.ranks)
+      if (place.node == node) ranks += std::format("{}{}", ranks.empty() ? "" : ", ", place.rank.value);
+    if (!ranks.empty())
+      nodes += std::format("{}node {} {}, and rank {} must leave it", nodes.empty() ? "" : "; ", node, why, ranks);
+  }
+  const bool on = !nodes.empty();
+  const crds::Condition* before = crds::find_condition(status.conditions, kDraining);
+  const bool was = before && before->status == crds::ConditionStatus::kTrue;
+  if (!on && !was) return false;
+  const char* reason = !on ? "NodesStay" : stuck.empty() ? "MovingAway" : "NowhereToGo";
+  const std::uint64_t seconds = o.job.spec.run_policy.drain_timeout_seconds;
+  std::string message = !on             ? "no rank has to leave its node"
+                        : stuck.empty() ? nodes
+                                        : std::format(
+                                              "{}; {}; {} s after the drain began its pod may be evicted "
+                                              "(spec.runPolicy.drainTimeoutSeconds), and the job restarts",
+                                              nodes, stuck, seconds);
+  if (before && before->reason == reason && before->message == message) return false;
+  turn_condition(o, status, kDraining, on, reason, std::move(message));
+  return true;
+}
+
+bool is_protected(const Observed& o, crds::JobPhase phase) {
+  const bool has_ranks =
+      phase == crds::JobPhase::kStarting || phase == crds::JobPhase::kRunning || phase == crds::JobPhase::kMigrating;
+  return has_ranks && to_seconds(o.draining_for) < static_cast<double>(o.job.spec.run_policy.drain_timeout_seconds);
+}
+
+json make_disruption_budget(const crds::BspJob& job) {
+  // More than a job ever has, with a target for each rank. A percentage, or maxUnavailable, would need a scale subresource.
+  const std::uint64_t more_than_all = 2 * std::uint64_t{job.spec.ranks} + 1;
+  return {{"apiVersion", "policy/v1"},
+          {"kind", "PodDisruptionBudget"},
+          {"metadata",
+           {{"name", name_of_job({job.metadata.name, job.metadata.uid})},
+            {"namespace", job.metadata.name_space},
+            {"labels", {{std::string(names::kLabelJob), job.metadata.name}}},
+            {"ownerReferences", owner_reference(job)}}},
+          {"spec",
+           {{"minAvailable", std::min<std::uint64_t>(more_than_all, INT32_MAX)},
+            {"selector", {{"matchLabels", {{std::string(names::kLabelJob), job.metadata.name}}}}}}}};
+}
+
+}  // namespace bsp::reconcile

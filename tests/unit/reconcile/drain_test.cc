@@ -1,0 +1,135 @@
+// Nodes that are drained: their ranks move away.
+#include "operator/reconcile/kernel/drain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/reconcile/capacity/resources.h"
+#include "tests/unit/reconcile/world.h"
+
+namespace bsp::reconcile::sim {
+namespace {
+
+using crds::JobPhase;
+using nlohmann::json;
+using testing::HasSubstr;
+
+const crds::Condition& draining(const World& w) {
+  static const crds::Condition none{
+      .type = kDraining, .status = crds::ConditionStatus::kFalse, .reason = "", .message = ""};
+  const crds::Condition* c = crds::find_condition(w.job.status.conditions, kDraining);
+  return c ? *c : none;
+}
+bool is_draining(const World& w) { return draining(w).status == crds::ConditionStatus::kTrue; }
+bool has_ranks_on(const World& w, const std::string& node) {
+  return std::ranges::any_of(w.job.status.ranks, [&](const auto& place) { return place.node == node; });
+}
+
+TEST(Drain, AllRanksLeaveInOneWave) {
+  World w({.ranks = 2, .slow = 2, .fast = 2});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.cordon("slow-0");
+  w.cordon("slow-1");
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 2 && !is_draining(w); })) << w.trace;
+  EXPECT_EQ(w.job.status.wave, 1u);
+  EXPECT_EQ(w.job.status.attempt, 0u);
+  EXPECT_FALSE(has_ranks_on(w, "slow-0") || has_ranks_on(w, "slow-1"));
+  EXPECT_TRUE(w.told("MovingAway"));
+  ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; })) << "the nodes are empty";
+  EXPECT_EQ(w.unrest(), "");
+}
+
+TEST(Drain, ARankStaysInItsSetIfItCan) {
+  World w({.ranks = 1, .slow = 2, .fast = 2});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.cordon("slow-0");
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 1; })) << w.trace;
+  EXPECT_EQ(w.job.status.ranks[0].node, "slow-1");
+}
+
+TEST(Drain, ThatHasNowhereToGoIsToldOnceAndLetsThePodsGoInTheEnd) {
+  World w({.ranks = 2, .slow = 2, .fast = 0});
+  w.job.spec.sets.names = {"slow"};
+  w.job.spec.run_policy.drain_timeout_seconds = 10;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  EXPECT_TRUE(w.reconcile().work().protect);
+  w.cordon("slow-0");
+  ASSERT_TRUE(w.run_until([&] { return is_draining(w); }, 5)) << w.trace;
+  EXPECT_EQ(draining(w).reason, "NowhereToGo");
+  EXPECT_EQ(
+      draining(w).message,
+      "node slow-0 is cordoned, and rank 0 must leave it; rank 0: no other node of the job's Sets has a free slot; "
+      "10 s after the drain began its pod may be evicted (spec.runPolicy.drainTimeoutSeconds), and the job "
+      "restarts");
+  EXPECT_EQ(w.unrest(), "") << "told once";
+  EXPECT_TRUE(w.reconcile().work().protect);
+  for (int i = 0; i < 55; ++i) w.tick();
+  EXPECT_FALSE(w.reconcile().work().protect);
+  w.cordon("slow-0", false);
+  w.tick();
+  EXPECT_FALSE(is_draining(w));
+  EXPECT_TRUE(w.reconcile().work().protect);
+  EXPECT_EQ(w.job.status.migrations.waves, 0u);
+  EXPECT_EQ(w.violation, "");
+}
+
+TEST(Drain, GoesOnAsSoonAsThereIsASlot) {
+  World w({.ranks = 2, .slow = 2, .fast = 0});
+  w.job.spec.sets.names = {"slow"};
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.cordon("slow-1");
+  ASSERT_TRUE(w.run_until([&] { return is_draining(w); }, 5));
+  w.nodes.push_back({.name = "slow-9", .set = "slow"});
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.ranks[1].node == "slow-9"; })) << w.trace;
+}
+
+TEST(Drain, IsTriedAgainAfterAWhileIfItWasRolledBack) {
+  World w({.ranks = 1, .slow = 1, .fast = 1});
+  w.limits.prepare = std::chrono::seconds(2);
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.slow_start = 1'000;
+  w.cordon("slow-0");
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.rolled_back == 1; })) << w.trace;
+  for (int i = 0; i < 20; ++i) w.tick();
+  EXPECT_EQ(w.job.status.migrations.waves, 1u) << "not at once";
+  w.slow_start = 1;
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 1; })) << w.trace;
+  EXPECT_EQ(w.job.status.attempt, 0u);
+}
+
+TEST(Drain, WhatAPersonAskedForComesFirst) {
+  World w({.ranks = 1, .slow = 2, .fast = 2});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.migrate_by_hand("m", 0, "fast", "fast-1");
+  w.cordon("slow-0");
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 1; })) << w.trace;
+  EXPECT_EQ(w.job.status.ranks[0].node, "fast-1");
+  EXPECT_EQ(w.job.status.wave, 1u);
+}
+
+TEST(Leaving, IsWhatDrainsAutoscalersAndCloudsSayOfANode) {
+  const auto with_taint = [](const char* key) {
+    return json{{"spec", {{"taints", {{{"key", key}, {"effect", "NoSchedule"}}}}}}};
+  };
+  EXPECT_EQ(leaving(json::object()), "");
+  EXPECT_EQ(leaving({{"spec", {{"unschedulable", true}}}}), "is cordoned");
+  EXPECT_EQ(leaving({{"metadata", {{"deletionTimestamp", "2026-11-21T05:00:00Z"}}}}), "is being deleted");
+  for (const char* key :
+       {"karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "node.cloudprovider.kubernetes.io/shutdown",
+        "aws-node-termination-handler/spot-itn", "cloud.google.com/impending-node-termination"}) {
+    EXPECT_THAT(leaving(with_taint(key)), HasSubstr(key));
+    EXPECT_FALSE(takes_pods_of(with_taint(key), {{"spec", {{"tolerations", {{{"operator", "Exists"}}}}}}})) << key;
+  }
+  EXPECT_EQ(leaving(with_taint("dedicated")), "");
+}
+
+TEST(Budget, LetsNoPodBeEvictedNotEvenBesideTargets) {
+  World w({.ranks = 4});
+  const json budget = make_disruption_budget(w.job);
+  EXPECT_EQ(budget.at("spec").at("minAvailable"), 9);
+  EXPECT_EQ(budget.at("spec").at("selector").at("matchLabels"), (json{{"migbsp.io/job", "job"}}));
+  EXPECT_EQ(budget.at("metadata").at("ownerReferences").at(0).at("uid"), "job-uid");
+}
+
+}  // namespace
+}  // namespace bsp::reconcile::sim
