@@ -276,7 +276,7 @@ TEST(CompetingJobs, AnOperatorThatDiesBetweenBookingAndStoringLeavesNothingBooke
 // Three ranks each for four slots: one job runs after the other.
 TEST(CompetingStarts, OfAHundredNoneIsHalfStarted) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
-    Cluster cluster;
+    SharedNodes cluster;
     std::mt19937 random(seed);
     World a({.name = "a", .ranks = 3, .supersteps = 5, .cluster = &cluster, .seed = seed});
     World b({.name = "b", .ranks = 3, .supersteps = 5, .cluster = &cluster, .seed = seed + 1000});
@@ -305,7 +305,7 @@ TEST(CompetingStarts, OfAHundredNoneIsHalfStarted) {
 }
 
 TEST(CompetingStarts, TheQueueIsSeenAndGoesByPriorityThenByAge) {
-  Cluster cluster;
+  SharedNodes cluster;
   World runs({.name = "comp-a", .ranks = 3, .cluster = &cluster});
   World young({.name = "young", .ranks = 2, .cluster = &cluster}),
       old({.name = "old", .ranks = 2, .cluster = &cluster});
