@@ -14,9 +14,8 @@ def manifest(text, mode, heuristic=None, mapping=None, image=None):
             raise ValueError(f"{pattern} is in the manifest {count} times, not once")
         return new
     text = changed(r"^  name: .*$", "  name: job", text)
-    text = changed(r"^  rescheduling:$", f'  rescheduling:\n    mode: "{mode}"', text)
-    if heuristic:
-        text = changed(r"^(    heuristic:) \w+", rf"\1 {heuristic}", text)
+    rescheduling = f'  rescheduling:\n    mode: "{mode}"' + (f"\n    heuristic: {heuristic}" if heuristic else "")
+    text = changed(r"^  rescheduling:$", rescheduling, text)
     if mapping:
         text = changed(r"^(  initialMapping:) \w+", rf"\1 {mapping}", text)
     if image:

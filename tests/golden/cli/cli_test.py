@@ -109,7 +109,7 @@ LINES = [
     ("submit -f J --timeout 0", 2, "from 1 to 1000000"),
     ("submit -f J more", 2, "more"),
 
-    ("advise -f /nowhere.jsonl --heuristic Top,AutoMig --x .5 --horizon Job --min-gain 0.1 --cooldown 2 --max-moves 3"
+    ("advise -f /nowhere.jsonl --heuristic Top,AutoMig --x .5 --horizon Superstep --min-gain 0.1 --cooldown 2 --max-moves 3"
      " --alpha 4 --d .5 --omega 3 --delta 1 --beta 0.5 -o json --brief", 1, "/nowhere.jsonl"),
     ("advise --filename=/nowhere.jsonl --heuristic all --output text", 1, "/nowhere.jsonl"),
     ("advise -f -", 2, "standard input"),

@@ -40,7 +40,8 @@ struct Decider {
         {"metadata",
          {{"name", pod},
           {"namespace", name},
-          {"labels", {{std::string(names::kLabelJob), "j"}, {std::string(names::kLabelRole), "target"}}}}},
+          {"ownerReferences",
+           {{{"apiVersion", names::kApiVersion}, {"kind", names::kBspJobKind}, {"name", "j"}, {"controller", true}}}}}},
         {"spec",
          {{"nodeName", node},
           {"containers", {{{"name", "app"}, {"resources", {{"requests", {{"cpu", "500m"}, {"memory", "1Mi"}}}}}}}}}}};
