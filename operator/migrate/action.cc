@@ -1,10 +1,8 @@
 #include "operator/migrate/action.h"
 
-#include <nlohmann/json.hpp>
+#include "crds/requests.h"
 
 namespace bsp::migrate {
-
-using nlohmann::json;
 
 std::string_view to_string(ActionKind kind) {
   switch (kind) {
@@ -36,18 +34,12 @@ std::string_view to_string(ActionKind kind) {
 
 namespace {
 
-Action::Fields fields(json j) { return std::make_shared<const json>(std::move(j)); }
-
-json send_fields(const Move& move) {
-  return {{"migration", move.migration}, {"to_pod", move.target_pod}, {"to_address", move.target_address}};
-}
+wire::SendRequest send_of(const Move& move) { return {move.migration, move.target_pod, move.target_address}; }
 
 }  // namespace
 
 Action::Fields encode(const wire::EpochPlan& plan) {
-  json j;
-  to_json(j, plan);
-  return fields(std::move(j));
+  return std::make_shared<const nlohmann::json>(plan);
 }
 
 Action Action::prepare_epoch(std::string pod, std::uint64_t epoch, Fields plan) {
@@ -58,21 +50,21 @@ Action Action::open_epoch(std::string pod, std::uint64_t epoch) {
   return {.kind = ActionKind::kOpenEpoch,
           .pod = std::move(pod),
           .number = epoch,
-          .fields = migrate::fields({{"epoch", epoch}})};
+          .fields = wire::encode(wire::EpochRequest{epoch})};
 }
 
 Action Action::arm_gate(std::string pod, std::uint64_t superstep) {
   return {.kind = ActionKind::kArmGate,
           .pod = std::move(pod),
           .number = superstep,
-          .fields = migrate::fields({{"superstep", superstep}})};
+          .fields = wire::encode(wire::GateRequest{superstep})};
 }
 
 Action Action::commit_gate(std::string pod, std::uint64_t superstep) {
   return {.kind = ActionKind::kCommitGate,
           .pod = std::move(pod),
           .number = superstep,
-          .fields = migrate::fields({{"superstep", superstep}})};
+          .fields = wire::encode(wire::CommitRequest{superstep, {}})};
 }
 
 Action Action::commit_gate_and_send(std::uint64_t superstep, const Wave& wave, std::size_t move) {
@@ -80,14 +72,14 @@ Action Action::commit_gate_and_send(std::uint64_t superstep, const Wave& wave, s
           .pod = wave.moves[move].source_pod,
           .number = superstep,
           .move = move,
-          .fields = migrate::fields({{"superstep", superstep}, {"send", send_fields(wave.moves[move])}})};
+          .fields = wire::encode(wire::CommitRequest{superstep, send_of(wave.moves[move])})};
 }
 
 Action Action::cancel_gate(std::string pod, std::uint64_t superstep) {
   return {.kind = ActionKind::kCancelGate,
           .pod = std::move(pod),
           .number = superstep,
-          .fields = migrate::fields({{"superstep", superstep}})};
+          .fields = wire::encode(wire::GateRequest{superstep})};
 }
 
 Action Action::receive(const Wave& wave, std::size_t move) {
@@ -95,28 +87,28 @@ Action Action::receive(const Wave& wave, std::size_t move) {
   return {.kind = ActionKind::kReceive,
           .pod = m.target_pod,
           .move = move,
-          .fields = migrate::fields({{"migration", m.migration}, {"from_pod", m.source_pod}, {"restore", true}})};
+          .fields = wire::encode(wire::ReceiveRequest{m.migration, m.source_pod, true})};
 }
 
 Action Action::send(const Wave& wave, std::size_t move) {
   return {.kind = ActionKind::kSend,
           .pod = wave.moves[move].source_pod,
           .move = move,
-          .fields = migrate::fields(send_fields(wave.moves[move]))};
+          .fields = wire::encode(send_of(wave.moves[move]))};
 }
 
 Action Action::restore(const Wave& wave, std::size_t move) {
   return {.kind = ActionKind::kRestore,
           .pod = wave.moves[move].target_pod,
           .move = move,
-          .fields = migrate::fields({{"migration", wave.moves[move].migration}})};
+          .fields = wire::encode(wire::MigrationRequest{wave.moves[move].migration})};
 }
 
 Action Action::discard(std::string pod, const Wave& wave, std::size_t move) {
   return {.kind = ActionKind::kDiscard,
           .pod = std::move(pod),
           .move = move,
-          .fields = migrate::fields({{"migration", wave.moves[move].migration}})};
+          .fields = wire::encode(wire::MigrationRequest{wave.moves[move].migration})};
 }
 
 }  // namespace bsp::migrate

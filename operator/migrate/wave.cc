@@ -1,24 +1,12 @@
 #include "operator/migrate/wave.h"
 
 #include <format>
+#include <nlohmann/json.hpp>
+
+#include "crds/fields.h"
+#include "crds/reflect.h"
 
 namespace bsp::migrate {
-
-std::string_view to_string(GateState state) {
-  switch (state) {
-    case GateState::kNone:
-      return "None";
-    case GateState::kArmed:
-      return "Armed";
-    case GateState::kCommitted:
-      return "Committed";
-    case GateState::kCancelling:
-      return "Cancelling";
-    case GateState::kDropping:
-      return "Dropping";
-  }
-  return "?";
-}
 
 Time Wave::entered(Phase p) const {
   for (auto it = times.rbegin(); it != times.rend(); ++it)
@@ -136,5 +124,8 @@ Result<void> check_wave(const Wave& wave, const wire::EpochPlan& epoch) {
   }
   return {};
 }
+
+nlohmann::json to_json(const Wave& wave) { return crds::reflect::write(wave); }
+Result<Wave> wave_from_json(const nlohmann::json& j) { return crds::reflect::read<Wave>(j, "status.waveState"); }
 
 }  // namespace bsp::migrate

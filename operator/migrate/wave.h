@@ -6,10 +6,12 @@
 // they are for people, and limits are counted by contact.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/core/clock.h"
@@ -31,7 +33,12 @@ enum class GateState {
   kCancelling,  // armed too late somewhere: to be cancelled, and another superstep tried
   kDropping,    // committed, then given up: the ranks agree to drop it, unless they have stopped already
 };
-std::string_view to_string(GateState state);
+constexpr auto names_of(Of<GateState>) {
+  return std::to_array<std::string_view>({"None", "Armed", "Committed", "Cancelling", "Dropping"});
+}
+// What is stored of a wave is written whole.
+template <class T>
+constexpr void written_whole(Of<T>) {}
 
 struct Gate {
   GateState state = GateState::kNone;
@@ -39,6 +46,11 @@ struct Gate {
   std::uint32_t attempt = 0;    // gates tried so far; each one is set further ahead
   bool operator==(const Gate&) const = default;
 };
+constexpr void fields_of(Of<Gate>, auto&& v) {
+  v("state", &Gate::state, kRequired);
+  v("superstep", &Gate::superstep, kRequired);
+  v("attempt", &Gate::attempt, kRequired);
+}
 
 struct Move {
   std::string migration;  // name of the RankMigration
@@ -52,8 +64,24 @@ struct Move {
   std::string target_address;    // ip:port, with it
   std::uint32_t target_set = 0;  // index into the plan's sets
   std::string target_node;
+  double predicted_gain_seconds = 0;  // over the horizon; 0: nobody has predicted any
   bool operator==(const Move&) const = default;
 };
+constexpr void fields_of(Of<Move>, auto&& v) {
+  v("migration", &Move::migration, kRequired);
+  v("rank", &Move::rank, kRequired);
+  v("sourcePod", &Move::source_pod, kRequired);
+  // Not stored by an older operator: then the source can't be named again.
+  v("sourceUid", &Move::source_uid);
+  v("sourceAddress", &Move::source_address);
+  v("sourceSet", &Move::source_set);
+  v("targetPod", &Move::target_pod, kRequired);
+  v("targetUid", &Move::target_uid, kRequired);
+  v("targetAddress", &Move::target_address, kRequired);
+  v("targetSet", &Move::target_set, kRequired);
+  v("targetNode", &Move::target_node, kRequired);
+  v("predictedGainSeconds", &Move::predicted_gain_seconds, kRare);
+}
 
 struct Wave {
   std::uint32_t number = 0;
@@ -75,6 +103,24 @@ struct Wave {
 
   [[nodiscard]] Time entered(Phase p) const;  // when the phase began last; Time{} if never
 };
+constexpr void fields_of(Of<Wave>, auto&& v) {
+  v("number", &Wave::number, kRequired);
+  v("phase", &Wave::phase, kRequired);
+  v("times", &Wave::times, kRequired);
+  v("baseEpoch", &Wave::base_epoch, kRequired);
+  v("nextEpoch", &Wave::next_epoch, kRequired);
+  v("rollbackEpoch", &Wave::rollback_epoch, kRequired);
+  v("rollbackCommitted", &Wave::rollback_committed, kRequired);
+  v("moves", &Wave::moves, kRequired);
+  v("gate", &Wave::gate, kRequired);
+  v("reason", &Wave::reason, kRequired);
+  v("message", &Wave::message, kRequired);
+  v("delay", &Wave::delay);
+  v("lateSeconds", &Wave::late_seconds);
+  v("lostRank", &Wave::lost_rank);
+  v("pause", &Wave::pause, kRequired);
+  v("bytes", &Wave::bytes, kRequired);
+}
 
 // Nothing is left to decide. Pods that are no longer needed are still to be deleted.
 constexpr bool is_finished(const Wave& wave) { return crds::is_finished(wave.phase); }

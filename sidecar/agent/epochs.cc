@@ -10,6 +10,7 @@
 #include "base/core/log.h"
 #include "base/core/own_file.h"
 #include "crds/names.h"
+#include "crds/requests.h"
 
 namespace bsp::sidecar {
 namespace {
@@ -38,7 +39,7 @@ Result<void> Epochs::start(std::function<void(int, const std::string&)> on_abort
     if (!entry || rank >= entry->plan.members.size()) return done(fail(ErrorCode::kNotFound, "the epoch is over"));
     const wire::Member& member = entry->plan.members[rank];
     peer(member.pod, member.address)
-        .call(wire::kModex, {{"epoch", entry->plan.epoch}, {"rank", rank}}, {}, kPeerTimeout,
+        .call(wire::kModex, reflect::write(wire::ModexRequest{entry->plan.epoch, rank}), {}, kPeerTimeout,
               [done = std::move(done)](Result<net::Answer> answer) mutable {
                 done(answer ? Result<std::string>(std::move(answer->body)) : std::unexpected(answer.error()));
               });

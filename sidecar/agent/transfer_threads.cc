@@ -7,7 +7,7 @@
 
 #include "base/core/fault.h"
 #include "base/core/realtime.h"
-#include "crds/wire.h"
+#include "crds/requests.h"
 
 namespace bsp::sidecar {
 namespace {
@@ -91,7 +91,7 @@ std::future<std::unique_ptr<net::Link>> open_link(const net::TlsContext& context
 Result<StreamEnd> run_outgoing(Outgoing& outgoing, const net::TlsContext& context, const net::Peer& target,
                                const std::function<void()>& connected) {
   auto link = outgoing.link.valid() ? outgoing.link.get() : std::make_unique<net::Link>(context, target);
-  auto accepted = link->call(wire::kCheckpoint, {{"migration", outgoing.migration}}, kConnect);
+  auto accepted = link->call(wire::kCheckpoint, reflect::write(wire::MigrationRequest{outgoing.migration}), kConnect);
   if (!accepted) return std::unexpected(accepted.error());
   BSP_TRY(net::TlsStream taken, link->take_over());
   Registered stream(outgoing.interrupter, std::move(taken));

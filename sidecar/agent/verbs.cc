@@ -9,6 +9,7 @@
 #include "base/core/log.h"
 #include "base/json/fields.h"
 #include "crds/names.h"
+#include "crds/requests.h"
 #include "sidecar/agent/collect/set_manager.h"
 #include "sidecar/agent/gate.h"
 #include "sidecar/agent/sidecar.h"
@@ -21,20 +22,6 @@ namespace {
 
 constexpr std::chrono::seconds kMaxWatch{30};
 constexpr std::chrono::seconds kMemberTimeout{1};
-
-Result<std::uint64_t> number(const json& fields, const char* name) {
-  auto it = fields.find(name);
-  if (it == fields.end() || !it->is_number_unsigned())
-    return fail(ErrorCode::kInvalid, std::format("the request requires a number \"{}\"", name));
-  return it->get<std::uint64_t>();
-}
-
-Result<std::string> text(const json& fields, const char* name) {
-  auto it = fields.find(name);
-  if (it == fields.end() || !it->is_string())
-    return fail(ErrorCode::kInvalid, std::format("the request requires a string \"{}\"", name));
-  return it->get<std::string>();
-}
 
 // Answers {} if the Result<void> is a success.
 Result<json> nothing(Result<void> result) {
@@ -110,33 +97,33 @@ Result<json> Sidecar::status(const net::Request&) {
 }
 
 Result<json> Sidecar::arm_gate(const net::Request& request) {
-  BSP_TRY(std::uint64_t superstep, number(request.fields, "superstep"));
+  BSP_TRY(const auto gate, wire::read_request<wire::GateRequest>(request.fields));
   if (program_.exited()) return fail(ErrorCode::kRefused, "the program has ended");
   if (!ring_.intact()) return fail(ErrorCode::kRefused, "the program has damaged its ring");
-  BSP_TRY(Armed armed, sidecar::arm_gate(*ring_, superstep));
-  return json{{"completed", armed.completed}, {"late", armed.late}};
+  BSP_TRY(Armed armed, sidecar::arm_gate(*ring_, gate.superstep));
+  return reflect::write(wire::ArmAnswer{armed.completed, armed.late});
 }
 
 Result<json> Sidecar::cancel_gate(const net::Request& request) {
-  sidecar::cancel_gate(*ring_, number(request.fields, "superstep").value_or(0));
+  const auto gate = wire::read_request<wire::GateRequest>(request.fields);
+  sidecar::cancel_gate(*ring_, gate ? gate->superstep : 0);
   return json::object();
 }
 
 Result<json> Sidecar::receive(const net::Request& request) {
-  BSP_TRY(std::string migration, text(request.fields, "migration"));
-  BSP_TRY(std::string from_pod, text(request.fields, "from_pod"));
-  return nothing(transfers_.receive(migration, from_pod, flag_at(request.fields, "restore", false)));
+  BSP_TRY(const auto asked, wire::read_request<wire::ReceiveRequest>(request.fields));
+  return nothing(transfers_.receive(asked.migration, asked.from_pod, asked.restore));
 }
 
 Result<json> Sidecar::restore(const net::Request& request) {
-  BSP_TRY(std::string migration, text(request.fields, "migration"));
-  return nothing(transfers_.restore(migration));
+  BSP_TRY(const auto asked, wire::read_request<wire::MigrationRequest>(request.fields));
+  return nothing(transfers_.restore(asked.migration));
 }
 
 void Sidecar::discard(net::Request& request, net::Reply reply) {
-  auto migration = text(request.fields, "migration");
-  if (!migration) return reply.error(migration.error());
-  transfers_.discard(*migration, continued(), std::move(reply));
+  const auto asked = wire::read_request<wire::MigrationRequest>(request.fields);
+  if (!asked) return reply.error(asked.error());
+  transfers_.discard(asked->migration, continued(), std::move(reply));
 }
 
 Result<json> Sidecar::kill(const net::Request&) {
@@ -145,13 +132,12 @@ Result<json> Sidecar::kill(const net::Request&) {
 }
 
 void Sidecar::watch(net::Request& request, net::Reply reply) {
-  auto version = number(request.fields, "version");
-  auto wait_ms = number(request.fields, "wait_ms");
-  if (!version || !wait_ms) return reply.error((!version ? version : wait_ms).error());
+  const auto asked = wire::read_request<wire::WatchRequest>(request.fields);
+  if (!asked) return reply.error(asked.error());
   refresh();
-  if (status_.version != *version) return reply.ok(status_);
+  if (status_.version != asked->version) return reply.ok(status_);
   auto wait = std::min<std::chrono::milliseconds>(
-      std::chrono::milliseconds(std::min<std::uint64_t>(*wait_ms, 3'600'000)), kMaxWatch);
+      std::chrono::milliseconds(std::min<std::uint64_t>(asked->wait_ms, 3'600'000)), kMaxWatch);
   std::uint64_t id = next_watcher_++;
   auto timer = loop_.after(wait, [this, id] {
     auto node = watchers_.extract(id);
@@ -161,18 +147,16 @@ void Sidecar::watch(net::Request& request, net::Reply reply) {
 }
 
 Result<json> Sidecar::prepare_epoch(const net::Request& request) {
-  const json& fields = request.fields;
-  BSP_TRY(wire::EpochPlan plan, wire::epoch_plan_from_json(fields));
+  BSP_TRY(wire::EpochPlan plan, wire::epoch_plan_from_json(request.fields));
   BSP_CHECK_OK(epochs_.prepare(std::move(plan)));
   save();
   return json::object();
 }
 
 Result<json> Sidecar::open_epoch(const net::Request& request) {
-  const json& fields = request.fields;
-  BSP_TRY(std::uint64_t epoch, number(fields, "epoch"));
+  BSP_TRY(const auto asked, wire::read_request<wire::EpochRequest>(request.fields));
   // Without a bsp-init (tests run ranks by hand) the program runs as this user.
-  BSP_TRY(bool fresh, epochs_.open(epoch, program_.uid.value_or(::getuid()), program_.gid.value_or(::getgid())));
+  BSP_TRY(bool fresh, epochs_.open(asked.epoch, program_.uid.value_or(::getuid()), program_.gid.value_or(::getgid())));
   if (fresh) {
     clear_gate(*ring_);  // it has served its purpose; left set, it would close the new epoch at once
     save();
@@ -183,16 +167,11 @@ Result<json> Sidecar::open_epoch(const net::Request& request) {
 }
 
 Result<json> Sidecar::commit_gate(const net::Request& request) {
-  const json& fields = request.fields;
-  BSP_TRY(std::uint64_t superstep, number(fields, "superstep"));
+  BSP_TRY(const auto asked, wire::read_request<wire::CommitRequest>(request.fields));
   std::optional<Order> order;
-  if (auto send = fields.find("send"); send != fields.end()) {
-    BSP_TRY(std::string migration, text(*send, "migration"));
-    BSP_TRY(std::string to_pod, text(*send, "to_pod"));
-    BSP_TRY(std::string to_address, text(*send, "to_address"));
-    order = Order{superstep, std::move(migration), {std::move(to_address), std::move(to_pod)}};
-  }
-  BSP_CHECK_OK(sidecar::commit_gate(*ring_, superstep));
+  if (const auto& send = asked.send)
+    order = Order{asked.superstep, send->migration, {send->to_address, send->to_pod}};
+  BSP_CHECK_OK(sidecar::commit_gate(*ring_, asked.superstep));
   order_ = std::move(order);
   if (order_) transfers_.connect_early(order_->target);
   send_if_ordered();
@@ -200,18 +179,15 @@ Result<json> Sidecar::commit_gate(const net::Request& request) {
 }
 
 Result<json> Sidecar::send_checkpoint(const net::Request& request) {
-  const json& fields = request.fields;
-  BSP_TRY(std::string migration, text(fields, "migration"));
-  BSP_TRY(std::string to_pod, text(fields, "to_pod"));
-  BSP_TRY(std::string to_address, text(fields, "to_address"));
+  BSP_TRY(const auto asked, wire::read_request<wire::SendRequest>(request.fields));
   bool sending =
-      transfers_.status().migration == migration && (transfers_.status().phase == wire::TransferPhase::kDumping ||
+      transfers_.status().migration == asked.migration && (transfers_.status().phase == wire::TransferPhase::kDumping ||
                                                      transfers_.status().phase == wire::TransferPhase::kSent);
   if (!sending && !program_.stopped_at_gate(*ring_))
     return fail(ErrorCode::kConflict,
                 std::format("the program is {}, not stopped at a gate", to_string(phase_of(program_, *ring_))));
   if (!program_.init_connected) return fail(ErrorCode::kUnavailable, "bsp-init is not connected", true);
-  return nothing(transfers_.send(migration, {to_address, to_pod}));
+  return nothing(transfers_.send(asked.migration, {asked.to_address, asked.to_pod}));
 }
 
 void Sidecar::set_report(net::Request& request, net::Reply reply) {
@@ -265,17 +241,16 @@ void Sidecar::probe_ranks(net::Request& request, net::Reply reply) {
 
 // Only from the pod that `receive` has announced.
 void Sidecar::checkpoint(net::Request& request, net::Reply reply) {
-  auto migration = text(request.fields, "migration");
-  if (!migration) return reply.error(migration.error());
-  transfers_.checkpoint(request.peer, *migration, std::move(reply));
+  const auto asked = wire::read_request<wire::MigrationRequest>(request.fields);
+  if (!asked) return reply.error(asked.error());
+  transfers_.checkpoint(request.peer, asked->migration, std::move(reply));
 }
 
 void Sidecar::modex(net::Request& request, net::Reply reply) {
-  auto epoch = number(request.fields, "epoch");
-  auto rank = number(request.fields, "rank");
-  if (!epoch || !rank) return reply.error((!epoch ? epoch : rank).error());
+  const auto asked = wire::read_request<wire::ModexRequest>(request.fields);
+  if (!asked) return reply.error(asked.error());
   auto shared = std::make_shared<net::Reply>(std::move(reply));
-  epochs_.published(*epoch, static_cast<std::uint32_t>(*rank), [shared](Result<std::string> blob) {
+  epochs_.published(asked->epoch, asked->rank, [shared](Result<std::string> blob) {
     if (blob)
       shared->ok(json::object(), std::move(*blob));
     else
@@ -289,8 +264,8 @@ Result<json> Sidecar::alive(const net::Request& request) {
 }
 
 Result<json> Sidecar::ping(const net::Request& request) {
-  BSP_TRY(std::uint64_t epoch, number(request.fields, "epoch"));
-  BSP_CHECK_OK(epochs_.all_gather(epoch));
+  BSP_TRY(const auto asked, wire::read_request<wire::EpochRequest>(request.fields));
+  BSP_CHECK_OK(epochs_.all_gather(asked.epoch));
   if (program_.exited()) return fail(ErrorCode::kRefused, "its program has ended");
   // It may reconnect; if it doesn't, the program ended with it and the waiting members give up.
   if (program_.state && !program_.init_connected)
@@ -299,34 +274,28 @@ Result<json> Sidecar::ping(const net::Request& request) {
 }
 
 Result<json> Sidecar::report(const net::Request& request) {
-  const json& fields = request.fields;
-  BSP_TRY(std::uint64_t since, number(fields, "since"));
-  wire::RankReport report = collect::make_report(*ring_, config_.rank, since);
-  if (const auto most = count_at<std::size_t>(fields, "max_bytes"); most > 0) wire::keep_within(report, most);
+  BSP_TRY(const auto asked, wire::read_request<wire::ReportRequest>(request.fields));
+  wire::RankReport report = collect::make_report(*ring_, config_.rank, asked.since);
+  if (asked.max_bytes > 0) wire::keep_within(report, asked.max_bytes);
   return json(report);
 }
 
 // A part counts only for the rank that the plan gives to the asking pod.
 Result<json> Sidecar::take_part(net::Request& request) {
-  BSP_TRY(std::uint64_t epoch, number(request.fields, "epoch"));
-  BSP_TRY(std::string key, text(request.fields, "key"));
-  BSP_TRY(pmix::AllGather * all_gather, epochs_.all_gather(epoch));
-  BSP_TRY(std::uint32_t rank, epochs_.rank_of(epoch, request.peer));
+  BSP_TRY(const auto asked, wire::read_request<wire::GatherRequest>(request.fields));
+  BSP_TRY(pmix::AllGather * all_gather, epochs_.all_gather(asked.epoch));
+  BSP_TRY(std::uint32_t rank, epochs_.rank_of(asked.epoch, request.peer));
   if (program_.exited()) return fail(ErrorCode::kRefused, "the root's program has ended");
-  return nothing(all_gather->gather(key, rank, std::move(request.body)));
+  return nothing(all_gather->gather(asked.key, rank, std::move(request.body)));
 }
 
 Result<json> Sidecar::deliver(net::Request& request) {
-  BSP_TRY(std::uint64_t epoch, number(request.fields, "epoch"));
-  BSP_TRY(std::string key, text(request.fields, "key"));
-  BSP_TRY(pmix::AllGather * all_gather, epochs_.all_gather(epoch));
-  BSP_CHECK_OK(epochs_.rank_of(epoch, request.peer));
-  if (request.fields.contains("failure")) {
-    BSP_TRY(std::string failure, text(request.fields, "failure"));
-    return nothing(all_gather->deliver(key, fail(ErrorCode::kUnavailable, failure)));
-  }
-  BSP_TRY(std::uint64_t context_id, number(request.fields, "context_id"));
-  return nothing(all_gather->deliver(key, pmix::Gathered{std::move(request.body), context_id}));
+  BSP_TRY(const auto asked, wire::read_request<wire::DeliverRequest>(request.fields));
+  BSP_TRY(pmix::AllGather * all_gather, epochs_.all_gather(asked.epoch));
+  BSP_CHECK_OK(epochs_.rank_of(asked.epoch, request.peer));
+  if (asked.failure) return nothing(all_gather->deliver(asked.key, fail(ErrorCode::kUnavailable, *asked.failure)));
+  if (!asked.context_id) return fail(ErrorCode::kInvalid, "request.context_id: is required");
+  return nothing(all_gather->deliver(asked.key, pmix::Gathered{std::move(request.body), *asked.context_id}));
 }
 
 }  // namespace bsp::sidecar

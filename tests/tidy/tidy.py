@@ -94,7 +94,6 @@ NAMES_MAY_BE_IN = ["crds/"]
 # at() and value() of nlohmann::json throw if a field is missing or of another type; such an exception once ended all jobs.
 THROWING_READ = re.compile(r'(\.|->)(at|value)\(("|std::string\(names::)')
 MAY_THROW = {
-    "operator/migrate/wave_json.cc": "catches it, and says where",
     "operator/local/cli/resources.cc": "reads the CRDs that are part of the program",
 }
 

@@ -10,6 +10,7 @@
 #include "base/core/network_namespace.h"
 #include "base/json/fields.h"
 #include "crds/fencing.h"
+#include "crds/requests.h"
 
 namespace bsp::reconcile {
 
@@ -123,7 +124,7 @@ void Sidecars::contact(const std::shared_ptr<Node>& node) {
 void Sidecars::watch(const std::shared_ptr<Node>& node) {
   std::weak_ptr<Node> weak = node;
   FirstContacts* first_contact = node->answered ? nullptr : &first_contacts_;
-  node->watch.call(wire::kWatch, {{"version", node->version}, {"wait_ms", kWatchWait.count()}}, {},
+  node->watch.call(wire::kWatch, reflect::write(wire::WatchRequest{node->version, kWatchWait.count()}), {},
                    kWatchWait + kAnswerLimit, [this, weak, first_contact](Result<net::Answer> answer) {
                      const auto self = weak.lock();
                      // An answer that can't be read counts as none: the node must be asked again.

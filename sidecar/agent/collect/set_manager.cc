@@ -8,6 +8,7 @@
 
 #include "base/core/log.h"
 #include "base/json/fields.h"
+#include "crds/requests.h"
 
 namespace bsp::collect {
 namespace {
@@ -96,7 +97,7 @@ void collect_set(const std::vector<SetMember>& members, std::size_t most_bytes,
       continue;
     }
     ++round->open;
-    link->call(wire::kReport, {{"since", member.since}, {"max_bytes", share}}, {}, limit,
+    link->call(wire::kReport, reflect::write(wire::ReportRequest{member.since, share}), {}, limit,
                [round, rank = member.rank, share](Result<net::Answer> answer) {
                  const bool answered = answer.has_value();
                  auto report = answered ? within_share(std::move(answer->header), rank, share)

@@ -48,31 +48,35 @@ TEST(ExchangeJson, NamesTheError) {
     return error_of(j);
   };
   EXPECT_EQ(error_of(good), "accepted");
-  EXPECT_EQ(with("/from", 3), "exchange.from is 3; the group has it up to 2 only");
-  EXPECT_EQ(with("/from", -1), "exchange.from is not a whole number from 0");
-  EXPECT_EQ(with("/number", 0), "exchange.number is missing; messages are counted from 1");
-  EXPECT_EQ(with("/group", 7), "exchange.group is missing or not a string");
-  EXPECT_EQ(with("/messages", "no"), "exchange.messages is missing or not an array");
-  EXPECT_EQ(with("/messages/0", 1), "exchange.messages[0] is not an object");
+  EXPECT_EQ(with("/from", 3), "exchange.from: is 3, but the last member is 2");
+  EXPECT_EQ(with("/from", -1), "exchange.from: must not be negative, but is -1");
+  EXPECT_EQ(with("/number", 0), "exchange.number: must be at least 1");
+  EXPECT_EQ(with("/group", 7), "exchange.group: must be a string, not a number");
+  EXPECT_EQ(with("/messages", "no"), "exchange.messages: must be a list, not a string");
+  EXPECT_EQ(with("/messages/0", 1), "exchange.messages[0]: must be an object, not a number");
   EXPECT_EQ(with("/messages/0/kind", "Stop"),
-            "exchange.messages[0].kind is no kind of message that this version knows");
-  EXPECT_EQ(with("/generation", 0), "exchange.generation is missing; they are counted from 1");
-  EXPECT_EQ(with("/resources", 7), "exchange.resources is not an array");
-  EXPECT_EQ(with("/resources/1", 7), "exchange.resources has a name that is not a string");
+            "exchange.messages[0].kind: \"Stop\" is not one of the allowed values; known: Hello, Load, Reserve, "
+            "NoMoreMaster, Start, Answer, End");
+  EXPECT_EQ(with("/generation", 0), "exchange.generation: must be at least 1");
+  EXPECT_EQ(with("/generation", nullptr), "exchange.generation: is required");
+  EXPECT_EQ(with("/resources", 7), "exchange.resources: must be a list, not a number");
+  EXPECT_EQ(with("/resources/1", 7), "exchange.resources[1]: must be a string, not a number");
   EXPECT_EQ(with("/messages/1/loads", {1.0}), "accepted") << "it has no load on resources that it learnt of since";
   EXPECT_EQ(with("/messages/1/loads", {1.0, 2.0, 3.0}),
-            "exchange.messages[1].loads is not an array of numbers for the 2 resources that have a name");
-  EXPECT_EQ(with("/messages/1/loads/0", "x"), "exchange.messages[1].loads is not a finite number");
+            "exchange.messages[1].loads: has 3 loads, but only 2 resources have a name");
+  EXPECT_EQ(with("/messages/1/loads/0", "x"), "exchange.messages[1].loads[0]: must be a number, not a string");
   EXPECT_EQ(with("/messages/2/assignments/0/to", 3),
-            "exchange.messages[2].assignments.to is 3; the group has it up to 2 only");
+            "exchange.messages[2].assignments[0].to: is 3, but the last member is 2");
   EXPECT_EQ(with("/messages/2/assignments/0/resource", 2),
-            "exchange.messages[2].assignments.resource is 2; only 2 resources have a name");
+            "exchange.messages[2].assignments[0].resource: is 2, but only 2 resources have a name");
+  EXPECT_EQ(with("/messages/2/assignments/0/amount", "x"),
+            "exchange.messages[2].assignments[0].amount: must be a number, not a string");
   EXPECT_EQ(with("/messages/2/assignments/0/amount", nullptr),
-            "exchange.messages[2].assignments.amount is not a finite number");
+            "exchange.messages[2].assignments[0].amount: is required");
   json without = good;
   without["messages"][1].erase("loads");
-  EXPECT_EQ(error_of(without), "exchange.messages[1].loads is missing");
-  EXPECT_EQ(error_of(json::array()), "exchange. is not an object");
+  EXPECT_EQ(error_of(without), "exchange.messages[1].loads: is required");
+  EXPECT_EQ(error_of(json::array()), "exchange: must be an object, not a list");
 }
 
 }  // namespace

@@ -1,0 +1,127 @@
+// The fields of the requests and answers of wire.h's verbs. A request of two verbs with the same fields is one struct.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "crds/reflect.h"
+#include "crds/wire.h"
+
+namespace bsp::wire {
+
+struct WatchRequest {  // watch
+  std::uint64_t version = 0;
+  std::uint64_t wait_ms = 0;
+};
+constexpr void fields_of(Of<WatchRequest>, auto&& v) {
+  v("version", &WatchRequest::version, kRequired);
+  v("wait_ms", &WatchRequest::wait_ms, kRequired);
+}
+
+struct EpochRequest {  // openEpoch, ping
+  std::uint64_t epoch = 0;
+};
+constexpr void fields_of(Of<EpochRequest>, auto&& v) { v("epoch", &EpochRequest::epoch, kRequired); }
+
+struct GateRequest {  // armGate, cancelGate
+  std::uint64_t superstep = 0;
+};
+constexpr void fields_of(Of<GateRequest>, auto&& v) { v("superstep", &GateRequest::superstep, kRequired); }
+
+struct ArmAnswer {
+  std::uint64_t completed = 0;
+  bool late = false;
+};
+constexpr void fields_of(Of<ArmAnswer>, auto&& v) {
+  v("completed", &ArmAnswer::completed, kRequired);
+  v("late", &ArmAnswer::late);
+}
+
+struct SendRequest {  // send
+  std::string migration, to_pod, to_address;
+};
+constexpr void fields_of(Of<SendRequest>, auto&& v) {
+  v("migration", &SendRequest::migration, kRequired);
+  v("to_pod", &SendRequest::to_pod, kRequired);
+  v("to_address", &SendRequest::to_address, kRequired);
+}
+
+struct CommitRequest {  // commitGate
+  std::uint64_t superstep = 0;
+  std::optional<SendRequest> send;
+};
+constexpr void fields_of(Of<CommitRequest>, auto&& v) {
+  v("superstep", &CommitRequest::superstep, kRequired);
+  v("send", &CommitRequest::send);
+}
+
+struct ReceiveRequest {  // receive
+  std::string migration, from_pod;
+  bool restore = false;
+};
+constexpr void fields_of(Of<ReceiveRequest>, auto&& v) {
+  v("migration", &ReceiveRequest::migration, kRequired);
+  v("from_pod", &ReceiveRequest::from_pod, kRequired);
+  v("restore", &ReceiveRequest::restore);
+}
+
+struct MigrationRequest {  // restore, discard, checkpoint
+  std::string migration;
+};
+constexpr void fields_of(Of<MigrationRequest>, auto&& v) { v("migration", &MigrationRequest::migration, kRequired); }
+
+struct ReportRequest {  // report
+  std::uint64_t since = 0;
+  std::uint64_t max_bytes = 0;  // 0: all of it
+};
+constexpr void fields_of(Of<ReportRequest>, auto&& v) {
+  v("since", &ReportRequest::since, kRequired);
+  v("max_bytes", &ReportRequest::max_bytes, kRare);
+}
+
+struct GatherRequest {  // gather
+  std::uint64_t epoch = 0;
+  std::string key;
+};
+constexpr void fields_of(Of<GatherRequest>, auto&& v) {
+  v("epoch", &GatherRequest::epoch, kRequired);
+  v("key", &GatherRequest::key, kRequired);
+}
+
+struct DeliverRequest {  // deliver: the whole, or why there will be none
+  std::uint64_t epoch = 0;
+  std::string key;
+  std::optional<std::uint64_t> context_id;
+  std::optional<std::string> failure;
+};
+constexpr void fields_of(Of<DeliverRequest>, auto&& v) {
+  v("epoch", &DeliverRequest::epoch, kRequired);
+  v("key", &DeliverRequest::key, kRequired);
+  v("context_id", &DeliverRequest::context_id);
+  v("failure", &DeliverRequest::failure);
+}
+
+struct ModexRequest {  // modex
+  std::uint64_t epoch = 0;
+  std::uint32_t rank = 0;
+};
+constexpr void fields_of(Of<ModexRequest>, auto&& v) {
+  v("epoch", &ModexRequest::epoch, kRequired);
+  v("rank", &ModexRequest::rank, kRequired);
+}
+
+template <class T>
+Result<T> read_request(const nlohmann::json& fields) {
+  return reflect::read<T>(fields, "request", {.most_whole = UINT64_MAX});
+}
+// Shared by all actions that send it.
+template <class T>
+std::shared_ptr<const nlohmann::json> encode(const T& request) {
+  return std::make_shared<const nlohmann::json>(reflect::write(request));
+}
+
+}  // namespace bsp::wire
