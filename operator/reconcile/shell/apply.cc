@@ -162,6 +162,8 @@ void JobShell::remove_job() {
 
 // Before the job is removed, so is what belongs to it (a cluster's garbage collector would do the same, later).
 void JobShell::remove_all(const crds::BspJob& job) {
+  // A RankMigration that is still being created would be left behind. The last call reconciles the job again.
+  if (calls_->any_under_way()) return;
   for (const kube::Kind& kind : {kRankMigration, kSecret}) {
     if (options_.collects_garbage) break;  // and listing Secrets would take permission to read all of them
     const auto found = client_.list(kind, job.metadata.name_space);

@@ -134,6 +134,11 @@ bool JobCalls::under_way(const std::string& name) {
   return under_way_.contains(name);
 }
 
+bool JobCalls::any_under_way() {
+  const std::lock_guard lock(mutex_);
+  return !under_way_.empty();
+}
+
 // One at a time, so that another tenant's call may come in between.
 void JobCalls::run_in_order() {
   std::function<void()> call;

@@ -81,6 +81,7 @@ class JobCalls : public std::enable_shared_from_this<JobCalls> {
   // False: the call of that name is under way.
   bool once(const std::string& name, std::function<void()> call);
   [[nodiscard]] bool under_way(const std::string& name);
+  [[nodiscard]] bool any_under_way();  // of those with a name
   // One after the other. What finds too many before it is dropped, and logged.
   void in_order(std::function<void()> call);
   // What a call has thrown, or a check() in it, since this was last asked.

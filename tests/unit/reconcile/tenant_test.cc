@@ -11,6 +11,8 @@
 #include "operator/local/files.h"
 #include "operator/local/store.h"
 #include "operator/reconcile/shell/shell.h"
+#include "tests/unit/reconcile/forwarding_client.h"
+#include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -179,9 +181,9 @@ TEST_F(Tenants, ALabelMakesNoPodAMemberOfAJob) {
 }
 
 // Between what a worker has seen and its request, another pod gets the name.
-class Swapping final : public kube::Client {
+class Swapping final : public ForwardingClient {
  public:
-  explicit Swapping(local::Store& store) : store_(store) {}
+  explicit Swapping(local::Store& store) : ForwardingClient(store), store_(store) {}
   Result<void> remove(const kube::Key& key, const std::string& uid) override {
     if (key.kind == kPod && !swapped.exchange(true)) {
       EXPECT_FALSE(uid.empty());
@@ -189,18 +191,6 @@ class Swapping final : public kube::Client {
       EXPECT_TRUE(store_.create(pod(key.name, json::object(), "n3")));
     }
     return store_.remove(key, uid);
-  }
-  Result<Object> get(const kube::Key& key) override { return store_.get(key); }
-  Result<std::vector<Object>> list(const kube::Kind& kind, const std::string& name_space,
-                                   const std::map<std::string, std::string>& labels) override {
-    return store_.list(kind, name_space, labels);
-  }
-  Result<Object> create(const Object& object) override { return store_.create(object); }
-  Result<Object> update(const Object& object) override { return store_.update(object); }
-  Result<Object> update_status(const Object& object) override { return store_.update_status(object); }
-  Result<std::vector<kube::WatchEvent>> wait(const std::vector<kube::Kind>& kinds, const std::string& name_space,
-                                             std::string& cursor, std::chrono::milliseconds timeout) override {
-    return store_.wait(kinds, name_space, cursor, timeout);
   }
   std::atomic<bool> swapped = false;
 
@@ -225,6 +215,50 @@ TEST_F(Tenants, APodSurvivesTheDeletionOfItsPredecessor) {
   EXPECT_TRUE(owner_of(read(kPod, "job-r0-g0")).uid.empty()) << "the other one is there";
   EXPECT_FALSE(is_deleted("job-r0-g0"));
   shell_.reset();
+}
+
+// Creating a RankMigration takes as long as a webhook likes.
+class SlowToCreate final : public ForwardingClient {
+ public:
+  explicit SlowToCreate(local::Store& store) : ForwardingClient(store), store_(store) {}
+  Result<Object> create(const Object& object) override {
+    if (text_at(object, "kind") == kRankMigration.kind) {
+      creates = true;
+      // The job should not go before. If it doesn't, nothing shows that it won't: so it waits a while for that.
+      for (int i = 0; i < 150 && store_.get({kBspJob, "default", "job"}); ++i) std::this_thread::sleep_for(20ms);
+    }
+    return store_.create(object);
+  }
+  std::atomic<bool> creates = false;
+
+ private:
+  local::Store& store_;
+};
+
+TEST_F(Tenants, AJobThatIsDeletedLeavesNoRankMigrationThatIsJustBeingMade) {
+  const Object made = store_->create(job("job", "good")).value();
+  sim::World world({.ranks = 1, .slow = 1, .fast = 1});
+  ASSERT_TRUE(world.run_until(crds::JobPhase::kRunning)) << world.trace;
+  world.decide({{"", 0, "fast", "fast-0"}});
+  ASSERT_TRUE(world.run_until(crds::JobPhase::kMigrating)) << world.trace;
+  Object moving = made;
+  to_json(moving["status"], world.job.status);
+  ASSERT_TRUE(store_->update_status(moving));
+  const json labels = {{"migbsp.io/job", "job"}, {"migbsp.io/rank", "0"}, {"migbsp.io/generation", "0"}};
+  const json owner = owner_reference(crds::bsp_job_from_json(made).value());
+  ASSERT_TRUE(store_->create(pod("job-r0-g0", {{"labels", labels}, {"ownerReferences", owner}}, "n0")));
+  SlowToCreate client(*store_);
+  shell_ = std::make_unique<Shell>(
+      client, ShellOptions{.name_space = "default", .network = "", .image_defaults = [](const std::string&) {
+                             return ImageDefaults{};
+                           }});
+  ASSERT_TRUE(eventually([&] { return client.creates.load(); }));
+  ASSERT_TRUE(store_->remove({kBspJob, "default", "job"}, uid_of(made)));
+  ASSERT_TRUE(eventually([&] { return is_deleted("job-r0-g0"); }));
+  ASSERT_TRUE(store_->purge({kPod, "default", "job-r0-g0"}, uid_of(read(kPod, "job-r0-g0"))));
+  EXPECT_TRUE(eventually([&] { return read(kBspJob, "job").is_null(); }));
+  shell_.reset();  // when its calls have ended
+  EXPECT_EQ(store_->list(kRankMigration, "default").value().size(), 0u);
 }
 
 TEST_F(Tenants, AStatusThatNoOperatorCanHaveWrittenEndsThatJobOnly) {
