@@ -14,7 +14,7 @@
 #include "base/core/ids.h"
 #include "crds/meta.h"
 #include "crds/names.h"
-#include "crds/wire.h"
+#include "crds/places.h"
 #include "operator/decide/choices.h"
 
 namespace bsp::crds {
@@ -112,23 +112,13 @@ struct RestartRecord {
   std::optional<RankId> rank;  // whose fault, if one rank's
 };
 
+inline constexpr std::size_t kShownRestarts = 32;
+
 struct SetRanks {
   std::string set;
   std::uint32_t ranks = 0;  // ranks in the Set now
-  // Ranks that the Set's nodes have room for, the job's own included; as last seen, if it does not run.
+  // Capacity of the Set's nodes for ranks of this job, its own included; not updated while the job doesn't run.
   std::uint32_t slots = 0;
-};
-
-struct RankPlace {  // status.ranks[rank]
-  RankId rank;
-  std::string set;
-  std::string node;
-  std::string pod;
-  std::uint32_t generation = 0;  // pods made for the rank so far; the next is <job>-r<rank>-g<generation>
-  double time_seconds = 0;       // its superstep time (computation + communication + edge), last window's mean
-  double compute_seconds = 0;    // of that, computation
-  std::uint64_t memory_bytes = 0;
-  std::string blocked_reason;  // "not migratable now: …"; empty: migratable
 };
 
 struct PotentialEntry {  // one rank of the PM list, in list order
@@ -159,6 +149,13 @@ struct StayEntry {
   std::string message;
 };
 
+struct StayCount {
+  std::string reason;
+  std::uint32_t ranks = 0;
+};
+
+// The last call, for people: the lists have at most kShownEntries entries; the record has all of them.
+inline constexpr std::size_t kShownEntries = 50;
 struct Decision {
   Superstep superstep;
   Time time{};
@@ -170,9 +167,11 @@ struct Decision {
   std::vector<PotentialEntry> potentials;
   std::vector<LevelEntry> levels;
   std::optional<std::uint32_t> chosen_level;
-  double objective_before = 0;  // s
-  double objective_after = 0;   // s
+  double objective_before = 0;      // s
+  double objective_after = 0;       // s
+  std::uint32_t planned_moves = 0;  // `moves` has the first of them
   std::vector<MoveEntry> moves;
+  std::vector<StayCount> stays_by_reason;  // of all ranks that stay
   std::vector<StayEntry> stays;
   std::string outcome;  // Migrating, Advised, NothingToGain, BelowMinGain, …
   std::string message;
@@ -215,18 +214,18 @@ struct BspJobStatus {
   std::vector<Condition> conditions;
   Time start_time{};
   Time completion_time{};
-  std::uint32_t attempt = 0;  // restarts so far
-  std::vector<RestartRecord> restarts;
-  Superstep superstep;  // last one that all ranks completed
+  std::uint32_t attempt = 0;            // restarts so far
+  std::vector<RestartRecord> restarts;  // the last kShownRestarts
+  Superstep superstep;                  // last one that all ranks completed
   std::optional<SuperstepEdge> superstep_edge;
   std::uint32_t alpha = 0;
   double d = 0;
-  double imbalance = 0;                  // slowest / mean - 1, last superstep
-  std::optional<wire::EpochPlan> epoch;  // the committed epoch: the commit point of a migration
-  std::uint64_t epochs_used = 0;         // epoch numbers handed out; a number is never used twice
-  std::uint32_t wave = 0;                // number of the last wave begun
+  double imbalance = 0;                 // slowest / mean - 1, last superstep
+  std::optional<CommittedEpoch> epoch;  // the commit point of a migration
+  std::uint64_t epochs_used = 0;        // epoch numbers handed out; a number is never used twice
+  std::uint32_t wave = 0;               // number of the last wave begun
   std::vector<SetRanks> ranks_per_set;
-  std::vector<RankPlace> ranks;  // index = rank
+  RankPlaces ranks;
   std::optional<Decision> last_decision;
   std::vector<CalibrationFigure> calibration;
   MigrationCounters migrations;

@@ -24,8 +24,8 @@ bool has_loads(ExchangeKind kind) {
 Result<void> check_message(const ExchangeMessage& message, const std::string& where, std::uint32_t members,
                            std::size_t resources) {
   if (message.loads.size() > resources)
-    return wrong_exchange(where + ".loads",
-                          std::format("has {} loads, but only {} resources have a name", message.loads.size(), resources));
+    return wrong_exchange(where + ".loads", std::format("has {} loads, but only {} resources have a name",
+                                                        message.loads.size(), resources));
   for (std::size_t i = 0; i < message.assignments.size(); ++i) {
     const ExchangeAssignment& one = message.assignments[i];
     const std::string here = std::format("{}.assignments[{}]", where, i);

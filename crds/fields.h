@@ -100,18 +100,6 @@ constexpr void fields_of(Of<SetRanks>, auto&& v) {
   v("slots", &SetRanks::slots);
 }
 
-constexpr void fields_of(Of<RankPlace>, auto&& v) {
-  v("rank", &RankPlace::rank);
-  v("set", &RankPlace::set);
-  v("node", &RankPlace::node);
-  v("pod", &RankPlace::pod);
-  v("generation", &RankPlace::generation);
-  v("timeSeconds", &RankPlace::time_seconds);
-  v("computeSeconds", &RankPlace::compute_seconds);
-  v("memoryBytes", &RankPlace::memory_bytes);
-  v("blockedReason", &RankPlace::blocked_reason);
-}
-
 constexpr void fields_of(Of<PotentialEntry>, auto&& v) {
   v("rank", &PotentialEntry::rank);
   v("targetSet", &PotentialEntry::target_set);
@@ -140,6 +128,11 @@ constexpr void fields_of(Of<StayEntry>, auto&& v) {
   v("message", &StayEntry::message);
 }
 
+constexpr void fields_of(Of<StayCount>, auto&& v) {
+  v("reason", &StayCount::reason);
+  v("ranks", &StayCount::ranks);
+}
+
 constexpr void fields_of(Of<Decision>, auto&& v) {
   v("superstep", &Decision::superstep);
   v("time", &Decision::time);
@@ -153,7 +146,9 @@ constexpr void fields_of(Of<Decision>, auto&& v) {
   v("chosenLevel", &Decision::chosen_level);
   v("objectiveBefore", &Decision::objective_before);
   v("objectiveAfter", &Decision::objective_after);
+  v("plannedMoves", &Decision::planned_moves);
   v("moves", &Decision::moves);
+  v("staysByReason", &Decision::stays_by_reason);
   v("stays", &Decision::stays);
   v("outcome", &Decision::outcome);
   v("message", &Decision::message);

@@ -84,10 +84,10 @@ inline constexpr const char* kCheckpoint = "checkpoint";
 // useful. A report that exceeds them is rejected, because it would be taken for a measurement.
 inline constexpr std::size_t kMostText = 1024;                // bytes of a reason, a name or a message
 inline constexpr std::uint64_t kMostSupersteps = 1ull << 48;  // nine years of one every microsecond
-inline constexpr std::uint64_t kMostNs = 1ull << 62;          // of any duration or time (until 2116); the sum of three fits
-inline constexpr std::size_t kMostRecords = 256;              // supersteps of one report: BSP_RING_RECORDS of the ring
-inline constexpr std::size_t kMostSets = 64;                  // BSP_MAX_SETS of the ring
-inline constexpr std::size_t kMostMembers = 1'000'000;        // only the operator sends a plan
+inline constexpr std::uint64_t kMostNs = 1ull << 62;    // of any duration or time (until 2116); the sum of three fits
+inline constexpr std::size_t kMostRecords = 256;        // supersteps of one report: BSP_RING_RECORDS of the ring
+inline constexpr std::size_t kMostSets = 64;            // BSP_MAX_SETS of the ring
+inline constexpr std::size_t kMostMembers = 1'000'000;  // only the operator sends a plan
 inline constexpr Field kText{.most = kMostText};
 inline constexpr Field kCount{.most = kMostSupersteps};
 inline constexpr Field kFigure{.most = kMostNs};

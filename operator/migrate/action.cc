@@ -38,9 +38,7 @@ wire::SendRequest send_of(const Move& move) { return {move.migration, move.targe
 
 }  // namespace
 
-Action::Fields encode(const wire::EpochPlan& plan) {
-  return std::make_shared<const nlohmann::json>(plan);
-}
+Action::Fields encode(const wire::EpochPlan& plan) { return std::make_shared<const nlohmann::json>(plan); }
 
 Action Action::prepare_epoch(std::string pod, std::uint64_t epoch, Fields plan) {
   return {.kind = ActionKind::kPrepareEpoch, .pod = std::move(pod), .number = epoch, .fields = std::move(plan)};

@@ -41,13 +41,6 @@ const PodView* Machine::find(const std::string& pod) const {
   return it == view_.pods.end() ? nullptr : &it->second;
 }
 
-const std::string& Machine::name_of(const PodView& pod) const {
-  for (const auto& [name, p] : view_.pods)
-    if (&p == &pod) return name;
-  check(false, "the pod is one of the view's");
-  return view_.pods.begin()->first;
-}
-
 void Machine::for_each_member(const std::function<void(const wire::Member&, const PodView&)>& f) const {
   for (const wire::Member& member : ranks().members)
     if (const PodView* pod = find(member.pod)) f(member, *pod);

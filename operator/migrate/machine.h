@@ -68,7 +68,6 @@ class Machine {
 
   // --- Questions ---
   [[nodiscard]] const PodView* find(const std::string& pod) const;
-  [[nodiscard]] const std::string& name_of(const PodView& pod) const;
   void for_each_member(const std::function<void(const wire::Member&, const PodView&)>& f) const;
   // Who is which rank: in the committed epoch, or in the one to go back to.
   [[nodiscard]] const wire::EpochPlan& ranks() const { return back_ ? *back_ : view_.epoch; }

@@ -150,10 +150,10 @@ bool Machine::settle_gate() {
         // Every rank must have the committed gate before any votes to drop it, or not all would take part in one vote.
         dropped = true;
         commit_gate();
-        for_each_member([&](const wire::Member&, const PodView& pod) {
+        for_each_member([&](const wire::Member& member, const PodView& pod) {
           const std::uint64_t p = wave_.gate.superstep;
           const bool cancelled = pod.done.contains({ActionKind::kCancelGate, p});
-          if (!cancelled && pod.done.contains({ActionKind::kCommitGate, p})) act(Action::cancel_gate(name_of(pod), p));
+          if (!cancelled && pod.done.contains({ActionKind::kCommitGate, p})) act(Action::cancel_gate(member.pod, p));
           dropped &= cancelled && pod.status && pod.status->gate_superstep == 0 &&
                      pod.status->phase != wire::RankPhase::kStopped && pod.status->phase != wire::RankPhase::kClosing;
         });

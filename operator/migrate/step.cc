@@ -157,13 +157,13 @@ void Machine::set_gate() {
 
 void Machine::arm_gate() {
   bool all = true, late = false;
-  for_each_member([&](const wire::Member&, const PodView& pod) {
+  for_each_member([&](const wire::Member& member, const PodView& pod) {
     if (pod.armed && pod.armed->superstep == wave_.gate.superstep) {
       late |= pod.armed->late;
       return;
     }
     all = false;
-    act(Action::arm_gate(name_of(pod), wave_.gate.superstep));
+    act(Action::arm_gate(member.pod, wave_.gate.superstep));
   });
   if (!all && !late) return;
   change();

@@ -19,16 +19,16 @@ void Machine::commit_gate() {
     const bool sends = wave_.phase == Phase::kPausing && move != wave_.moves.end();
     act(sends ? Action::commit_gate_and_send(wave_.gate.superstep, wave_,
                                              static_cast<std::size_t>(move - wave_.moves.begin()))
-              : Action::commit_gate(name_of(pod), wave_.gate.superstep));
+              : Action::commit_gate(member.pod, wave_.gate.superstep));
   });
 }
 
 bool Machine::cancel_gate() {
   bool all = true;
-  for_each_member([&](const wire::Member&, const PodView& pod) {
+  for_each_member([&](const wire::Member& member, const PodView& pod) {
     const bool over = pod.status && pod.status->phase == RankPhase::kExited;
     if (over || pod.done.contains({ActionKind::kCancelGate, wave_.gate.superstep})) return;
-    act(Action::cancel_gate(name_of(pod), wave_.gate.superstep));
+    act(Action::cancel_gate(member.pod, wave_.gate.superstep));
     all = false;
   });
   return all;

@@ -33,9 +33,8 @@ std::string_view type_name(const json& j) {
 Result<void> check_schema(const json& j) {
   const auto schema = j.find(kSchemaField);
   if (schema == j.end())
-    return fail(ErrorCode::kInvalid,
-                std::format("schema: is required; a recorded call begins with {{\"schema\":\"{}\"",
-                            names::kRecordSchema));
+    return fail(ErrorCode::kInvalid, std::format("schema: is required; a recorded call begins with {{\"schema\":\"{}\"",
+                                                 names::kRecordSchema));
   if (*schema == names::kRecordSchema) return {};
   const std::string name =
       schema->is_string() ? std::format("\"{}\"", schema->get<std::string>()) : std::string(type_name(*schema));

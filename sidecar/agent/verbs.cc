@@ -169,8 +169,7 @@ Result<json> Sidecar::open_epoch(const net::Request& request) {
 Result<json> Sidecar::commit_gate(const net::Request& request) {
   BSP_TRY(const auto asked, wire::read_request<wire::CommitRequest>(request.fields));
   std::optional<Order> order;
-  if (const auto& send = asked.send)
-    order = Order{asked.superstep, send->migration, {send->to_address, send->to_pod}};
+  if (const auto& send = asked.send) order = Order{asked.superstep, send->migration, {send->to_address, send->to_pod}};
   BSP_CHECK_OK(sidecar::commit_gate(*ring_, asked.superstep));
   order_ = std::move(order);
   if (order_) transfers_.connect_early(order_->target);
@@ -182,7 +181,7 @@ Result<json> Sidecar::send_checkpoint(const net::Request& request) {
   BSP_TRY(const auto asked, wire::read_request<wire::SendRequest>(request.fields));
   bool sending =
       transfers_.status().migration == asked.migration && (transfers_.status().phase == wire::TransferPhase::kDumping ||
-                                                     transfers_.status().phase == wire::TransferPhase::kSent);
+                                                           transfers_.status().phase == wire::TransferPhase::kSent);
   if (!sending && !program_.stopped_at_gate(*ring_))
     return fail(ErrorCode::kConflict,
                 std::format("the program is {}, not stopped at a gate", to_string(phase_of(program_, *ring_))));

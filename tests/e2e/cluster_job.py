@@ -20,6 +20,7 @@ import time
 import urllib.parse
 
 from local_job import ON_HOST, TREE, field_of, lattice_boltzmann, on_host, sequential_field, sized_lattice_boltzmann, wait_for  # noqa: F401 (for the tests)
+from places import with_places
 
 STATE = TREE / "build/cluster"
 KUBECTL = str(TREE / "build/bin/kubectl")
@@ -237,7 +238,7 @@ class ClusterJob:
         return get_object(f"{API}/{self.namespace.name}/bspjobs/{self.name}")
 
     def status(self):
-        return (self.object() or {}).get("status", {})
+        return with_places((self.object() or {}).get("status", {}))
 
     def summary(self):
         """The status, for test messages."""

@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 import time
 
+from places import with_places
+
 TREE = pathlib.Path(__file__).resolve().parents[2]
 OPERATOR = str(TREE / "build/bin/bsp-operator")
 ON_HOST = str(TREE / "tests/on_host.sh")
@@ -179,7 +181,7 @@ class LocalJob:
         return directory if os.path.ismount(directory) else None
 
     def job(self):
-        return self.objects("BSPJob").get("job", {}).get("status", {})
+        return with_places(self.objects("BSPJob").get("job", {}).get("status", {}))
 
     def wait_for_superstep(self, superstep, seconds=90):
         return wait_for(f"superstep {superstep}; output of the run:\n{self.output.read_text()}",

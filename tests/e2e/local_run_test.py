@@ -8,6 +8,7 @@ import sys
 import unittest
 
 from local_job import LocalJob, field_of, kill, lattice_boltzmann, sequential_field, sized_lattice_boltzmann, wait_for
+from places import with_places
 
 
 class Runs(unittest.TestCase):
@@ -69,7 +70,7 @@ class Runs(unittest.TestCase):
             table = run.local("get", "rankmigrations").stdout
             self.assertRegex(table, r"Succeeded")
             jobs = json.loads(run.local("get", "bspjobs", "job", "-o", "json").stdout)
-            self.assertEqual([r["set"] for r in jobs["status"]["ranks"]], ["fast", "fast"])
+            self.assertEqual([r["set"] for r in with_places(jobs["status"])["ranks"]], ["fast", "fast"])
             self.assertIn("Migrating", run.local("describe", "bspjob", "job").stdout)
             self.assertIn("superstep", run.local("logs", "0").stdout)
             status, output = run.wait()

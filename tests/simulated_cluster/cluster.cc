@@ -112,8 +112,8 @@ void Cluster::end(Pod& pod, int exit_code, int signal, bool reports) {
 }
 
 void Cluster::end_program(std::uint32_t rank, int exit_code, int signal, bool reports) {
-  for (Pod* pod : pods_where(
-           [&](const Pod& p) { return p.rank == rank && (p.computes() || p.process == Process::kStopped); }))
+  for (Pod* pod :
+       pods_where([&](const Pod& p) { return p.rank == rank && (p.computes() || p.process == Process::kStopped); }))
     end(*pod, exit_code, signal, reports);
 }
 
@@ -196,12 +196,18 @@ void Cluster::open_epochs() {
 }
 
 // --- Sidecars --------------------------------------------------------------------------------------------------
-Result<json> Cluster::ask(Pod& pod, std::string_view verb, const json& fields) {
+Result<json> Cluster::ask(Pod& pod, std::string_view verb, const std::shared_ptr<const json>& sent) {
+  const json& fields = *sent;
   if (verb == wire::kArmGate && pod.gate == Gate::kCommitted && pod.process == Process::kRunning)
     violate("a gate is armed where one is committed");
   if (verb == wire::kDiscard && pod.target && pod.computes() && committed_epoch() != pod.status.admitted_epoch)
     violate("a computing copy is discarded");
-  Answer answer = simulated::answer(pod, verb, fields);
+  if (verb == wire::kPrepareEpoch && plan_fields_ != sent) {
+    auto plan = wire::epoch_plan_from_json(fields);
+    plan_ = plan ? std::make_shared<const wire::EpochPlan>(std::move(*plan)) : nullptr;
+    plan_fields_ = sent;
+  }
+  Answer answer = simulated::answer(pod, verb, fields, verb == wire::kPrepareEpoch ? plan_ : nullptr);
   if (!answer.result) return std::move(answer.result);
   switch (answer.effect) {
     case Effect::kContinues: {

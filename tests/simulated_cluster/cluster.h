@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -53,7 +54,7 @@ class Cluster {
 
   void advance();  // programs, transfers and openings by one tick
   // What the sidecar answers, with what follows from it.
-  Result<nlohmann::json> ask(Pod& pod, std::string_view verb, const nlohmann::json& fields);
+  Result<nlohmann::json> ask(Pod& pod, std::string_view verb, const std::shared_ptr<const nlohmann::json>& fields);
   void end(Pod& pod, int exit_code, int signal, bool reports);
   void violate(const std::string& what);
   void note(const std::string& what);
@@ -80,6 +81,9 @@ class Cluster {
 
   ProgramOptions program_;
   std::mt19937_64 random_;
+  // All ranks are sent the same plan: it is read once.
+  std::shared_ptr<const nlohmann::json> plan_fields_;
+  std::shared_ptr<const wire::EpochPlan> plan_;
   int next_edge_at_ = 0;
 };
 

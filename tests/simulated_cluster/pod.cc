@@ -22,17 +22,20 @@ Answer ok(Effect effect = Effect::kNone, json fields = json::object()) {
 }
 
 // --- Epochs --------------------------------------------------------------------------------------------------
-Answer prepare_epoch(Pod& pod, const json& fields) {
-  auto plan = wire::epoch_plan_from_json(fields);
-  if (!plan) return {.result = std::unexpected(plan.error()), .effect = Effect::kNone};
+Answer prepare_epoch(Pod& pod, const json& fields, std::shared_ptr<const wire::EpochPlan> plan) {
+  if (!plan) {
+    auto read = wire::epoch_plan_from_json(fields);
+    if (!read) return {.result = std::unexpected(read.error()), .effect = Effect::kNone};
+    plan = std::make_shared<const wire::EpochPlan>(std::move(*read));
+  }
   auto& s = pod.status;
   if (s.admitted_epoch != 0 && plan->epoch <= s.admitted_epoch) {
     const auto known = pod.prepared.find(plan->epoch);
-    if (known != pod.prepared.end() && json(known->second) == fields) return ok();
+    if (known != pod.prepared.end() && (known->second == plan || json(*known->second) == fields)) return ok();
     return refused(ErrorCode::kConflict, std::format("epoch {} is open", s.admitted_epoch));
   }
   const std::uint64_t epoch = plan->epoch;
-  pod.prepared.insert_or_assign(epoch, std::move(*plan));
+  pod.prepared.insert_or_assign(epoch, std::move(plan));
   s.prepared_epoch = pod.prepared.rbegin()->first;
   return ok();
 }
@@ -45,7 +48,7 @@ Answer open_epoch(Pod& pod, const json& fields) {
     if (s.prepared_epoch > epoch) return refused(ErrorCode::kConflict, "a later one was prepared since");
     const auto plan = pod.prepared.find(epoch);
     if (plan == pod.prepared.end()) return refused(ErrorCode::kNotFound, "it is not prepared");
-    if (plan->second.members.at(pod.rank).pod != pod.name) return refused(ErrorCode::kRefused, "it names another pod");
+    if (plan->second->members.at(pod.rank).pod != pod.name) return refused(ErrorCode::kRefused, "it names another pod");
     s.admitted_epoch = epoch;
     clear_gate(pod);
     pod.prepared.erase(pod.prepared.begin(), plan);
@@ -155,11 +158,11 @@ void start_dump(Pod& pod, const json& send) {
   t.phase = TransferPhase::kDumping;
 }
 
-Answer answer(Pod& pod, std::string_view verb, const json& fields) {
+Answer answer(Pod& pod, std::string_view verb, const json& fields, const std::shared_ptr<const wire::EpochPlan>& plan) {
   const auto superstep = count_at<std::uint64_t>(fields, "superstep");
   ++pod.status.version;
   if (verb == wire::kStatus) return ok(Effect::kNone, json(pod.status));
-  if (verb == wire::kPrepareEpoch) return prepare_epoch(pod, fields);
+  if (verb == wire::kPrepareEpoch) return prepare_epoch(pod, fields, plan);
   if (verb == wire::kOpenEpoch) return open_epoch(pod, fields);
   if (verb == wire::kArmGate) return arm_gate(pod, superstep);
   if (verb == wire::kCommitGate) return commit_gate(pod, superstep, fields);

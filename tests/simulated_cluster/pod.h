@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -53,7 +54,7 @@ struct Pod {
   std::string receives_from;
   bool restores = false;  // what it receives, without being asked again
   int transfer_at = -1;   // the next phase of its transfer
-  std::map<std::uint64_t, wire::EpochPlan> prepared;
+  std::map<std::uint64_t, std::shared_ptr<const wire::EpochPlan>> prepared;
   wire::RankStatus status = counting();
 
   [[nodiscard]] bool computes() const { return process == Process::kStarting || process == Process::kRunning; }
@@ -68,7 +69,9 @@ struct Answer {
   Effect effect = Effect::kNone;
 };
 
-Answer answer(Pod& pod, std::string_view verb, const nlohmann::json& fields);
+// `plan`: what the fields of prepareEpoch hold, if they have been read before.
+Answer answer(Pod& pod, std::string_view verb, const nlohmann::json& fields,
+              const std::shared_ptr<const wire::EpochPlan>& plan = nullptr);
 
 // Begins the transfer that the fields of `send` describe.
 void start_dump(Pod& pod, const nlohmann::json& send);

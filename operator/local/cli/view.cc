@@ -26,10 +26,12 @@ std::string headline(const crds::BspJob& job) {
                      s.superstep.value, sets, s.alpha, s.d, 100 * s.imbalance, s.migrations.succeeded);
 }
 
+// `all`: how many there are, of which the status has the first.
 template <class Rows, class Format>
-void table(std::vector<std::string>& lines, const Rows& rows, Format format) {
+void table(std::vector<std::string>& lines, const Rows& rows, Format format, std::size_t all = 0) {
   for (std::size_t i = 0; i < std::min(rows.size(), kRows); ++i) lines.push_back(format(rows[i]));
-  if (rows.size() > kRows) lines.push_back(std::format("    and {} more", rows.size() - kRows));
+  all = std::max(all, rows.size());
+  if (all > kRows) lines.push_back(std::format("    and {} more", all - kRows));
 }
 
 }  // namespace
@@ -48,13 +50,17 @@ std::vector<std::string> decision_lines(const crds::Decision& d) {
   });
   lines.push_back(std::format("    objective {:.4f} s -> {:.4f} s; alpha {} -> {}, D {:.3f} -> {:.3f}",
                               d.objective_before, d.objective_after, d.alpha, d.alpha_next, d.d, d.d_next));
-  table(lines, d.moves, [](const crds::MoveEntry& m) {
+  auto move_line = [](const crds::MoveEntry& m) {
     return std::format("    rank {} moves: {} -> {} on {}, predicted gain {:.3f} s", m.rank.value, m.from_set, m.to_set,
                        m.to_node, m.predicted_gain_seconds);
-  });
-  table(lines, d.stays, [](const crds::StayEntry& s) {
+  };
+  auto stay_line = [](const crds::StayEntry& s) {
     return std::format("    rank {} stays: {}", s.rank.value, s.message.empty() ? s.reason : s.message);
-  });
+  };
+  table(lines, d.moves, move_line, d.planned_moves);
+  std::size_t stays = 0;
+  for (const crds::StayCount& count : d.stays_by_reason) stays += count.ranks;
+  table(lines, d.stays, stay_line, stays);
   return lines;
 }
 

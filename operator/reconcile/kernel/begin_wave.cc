@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <format>
 
+#include "base/core/significant.h"
 #include "operator/reconcile/kernel/move_memory.h"
 #include "operator/reconcile/kernel/waves.h"
 
@@ -101,6 +102,8 @@ class WaveBuilder {
     std::string why;
     if (most != 0 && own >= most)
       why = std::format("spec.rescheduling.maxMovesPerWave: {} move at once, it waits for the next wave", most);
+    else if (own >= kMostMoves)
+      why = std::format("a wave moves {} ranks at most, it waits for the next wave", kMostMoves);
     else if (const auto left = moves_left(o_.caps, o_.elsewhere, c.node->set, into(c.node->set), own);
              left && *left == 0)
       why =
@@ -116,6 +119,7 @@ class WaveBuilder {
     const wire::Member& source = status_.epoch->members[c.request.rank];
     migrate::Move move;
     move.migration = c.request.migration;
+    move.predicted_gain_seconds = significant(c.request.predicted_gain_seconds, 6);
     move.rank = c.request.rank;
     move.source_pod = source.pod;
     move.source_uid = source.pod_uid;

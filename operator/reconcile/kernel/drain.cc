@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <format>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
+#include "base/core/first_few.h"
 #include "crds/names.h"
 #include "operator/reconcile/kernel/pods.h"
 #include "operator/reconcile/kernel/status.h"
@@ -37,14 +40,13 @@ std::vector<MoveRequest> ranks_to_move_away(const Observed& o, const std::vector
 }
 
 bool show_drain(const Observed& o, const std::string& stuck, crds::BspJobStatus& status) {
-  std::string nodes;
-  for (const auto& [node, why] : o.leaving) {
-    std::string ranks;
-    for (const crds::RankPlace& place : status.ranks)
-      if (place.node == node) ranks += std::format("{}{}", ranks.empty() ? "" : ", ", place.rank.value);
-    if (!ranks.empty())
-      nodes += std::format("{}node {} {}, and rank {} must leave it", nodes.empty() ? "" : "; ", node, why, ranks);
-  }
+  std::map<std::string_view, FirstFew> ranks_on;  // by node
+  for (const crds::RankPlace& place : status.ranks)
+    if (o.leaving.contains(place.node)) ranks_on[place.node].add(std::to_string(place.rank.value));
+  FirstFew nodes("; ");
+  for (const auto& [node, ranks] : ranks_on)
+    nodes.add(
+        std::format("node {} {}, and rank {} must leave it", node, o.leaving.at(std::string(node)), ranks.text()));
   const bool on = !nodes.empty();
   const crds::Condition* before = crds::find_condition(status.conditions, kDraining);
   const bool was = before && before->status == crds::ConditionStatus::kTrue;
@@ -52,11 +54,11 @@ bool show_drain(const Observed& o, const std::string& stuck, crds::BspJobStatus&
   const char* reason = !on ? "NodesStay" : stuck.empty() ? "MovingAway" : "NowhereToGo";
   const std::uint64_t seconds = o.job.spec.run_policy.drain_timeout_seconds;
   std::string message = !on             ? "no rank has to leave its node"
-                        : stuck.empty() ? nodes
+                        : stuck.empty() ? nodes.text()
                                         : std::format(
                                               "{}; {}; {} s after the drain began its pod may be evicted "
                                               "(spec.runPolicy.drainTimeoutSeconds), and the job restarts",
-                                              nodes, stuck, seconds);
+                                              nodes.text(), stuck, seconds);
   if (before && before->reason == reason && before->message == message) return false;
   turn_condition(o, status, kDraining, on, reason, std::move(message));
   return true;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <format>
+#include <set>
+#include <string_view>
 
 #include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/history.h"
@@ -37,6 +39,7 @@ void JobKernel::fail_attempt(const Failure& failure) {
                                .reason = failure.reason,
                                .message = failure.message,
                                .rank = failure.rank ? std::optional<RankId>(RankId{*failure.rank}) : std::nullopt});
+  if (status().restarts.size() > crds::kShownRestarts) status().restarts.erase(status().restarts.begin());
   change.show_logs_of = failure.pod;
   status().migrations.active = 0;
   if (failure.final) return enter(JobPhase::kFailed, failure.reason, failure.message);
@@ -140,8 +143,10 @@ void JobKernel::finished() {
   if (ended) notices.migrations = show_wave(**wave, o);
   end_orphans(ended ? &**wave : nullptr);
   const auto policy = o.job.spec.run_policy.clean_pod_policy;
+  std::set<std::string_view> pods_of_ranks;
+  for (const crds::RankPlace& place : status().ranks) pods_of_ranks.insert(place.pod);
   for (const auto& [name, pod] : o.pods) {
-    const bool current = std::ranges::any_of(status().ranks, [&](const auto& p) { return p.pod == name; });
+    const bool current = pods_of_ranks.contains(name);
     // The sidecar reports an end before the node does; the pod holds the log that says why.
     const wire::RankStatus* s = rank_status(name);
     const bool ended_app = pod.app_ended || (s && s->phase == wire::RankPhase::kExited);

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/core/first_few.h"
 #include "operator/reconcile/kernel/job.h"
 #include "operator/reconcile/kernel/silence.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -57,11 +58,11 @@ struct JobKernel {
   void end_orphans(const migrate::Wave* wave);
 
  private:
-  // Which pods are not ready and what they lack; `waits`: of those, what the operator can't help.
+  // Which pods are not ready and what they lack.
   struct NotReady {
-    std::string all;
-    std::string waits;
-    void add(const crds::RankPlace& place, std::string_view lack);
+    FirstFew all;
+    bool for_others = false;  // to do something about it: a scheduler, or who has set a quota
+    void add(const crds::RankPlace& place, std::string_view lack, bool of_others = false);
   };
 
   std::string mapped() const;

@@ -136,8 +136,9 @@ void JobKernel::starting() {
   if (open_epoch()) enter(JobPhase::kRunning, "Running", "every rank runs");
 }
 
-void JobKernel::NotReady::add(const crds::RankPlace& place, std::string_view lack) {
-  all += std::format("{}{} of rank {} {}", all.empty() ? "" : ", ", place.pod, place.rank.value, lack);
+void JobKernel::NotReady::add(const crds::RankPlace& place, std::string_view lack, bool of_others) {
+  all.add(std::format("{} of rank {} {}", place.pod, place.rank.value, lack));
+  for_others |= of_others;
 }
 
 bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
@@ -160,15 +161,13 @@ bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
          std::format("spec.template: the pod of rank {} is refused: {}", place.rank.value, why->second.message), true});
     return false;
   }
-  not_ready.add(place, "can't be created: " + why->second.message);
-  not_ready.waits = not_ready.all;
+  not_ready.add(place, "can't be created: " + why->second.message, true);
   return true;
 }
 
 void JobKernel::check_pod(const crds::RankPlace& place, const PodFacts& pod, NotReady& not_ready) const {
   if (!pod.unscheduled.empty() && pod.address.empty()) {
-    not_ready.add(place, "finds no node: " + pod.unscheduled);
-    not_ready.waits = not_ready.all;
+    not_ready.add(place, "finds no node: " + pod.unscheduled, true);
     return;
   }
   if (exited_well(place)) return;  // a short program, not seen to run
@@ -184,14 +183,14 @@ void JobKernel::check_pod(const crds::RankPlace& place, const PodFacts& pod, Not
 void JobKernel::wait_for(const NotReady& not_ready) {
   // Once there is an epoch, find_failure() sees losses.
   if (!status().epoch && o.starting_for > job_limits.start)
-    fail_attempt(
-        {{},
-         "",
-         "StartTimeout",
-         std::format("not every rank's pod was ready after {:.0f} s: {}", to_seconds(job_limits.start), not_ready.all),
-         false});
+    fail_attempt({{},
+                  "",
+                  "StartTimeout",
+                  std::format("not every rank's pod was ready after {:.0f} s: {}", to_seconds(job_limits.start),
+                              not_ready.all.text()),
+                  false});
   else
-    status().message = not_ready.waits.empty() ? mapped() : not_ready.waits;
+    status().message = not_ready.for_others ? not_ready.all.text() : mapped();
 }
 
 // Prepares and opens the committed epoch where it is not open yet; true once it is open everywhere.

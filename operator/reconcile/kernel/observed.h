@@ -83,8 +83,9 @@ struct MoveRequest {
   std::string migration;
   std::uint32_t rank = 0;
   std::string set;
-  std::string node;   // "": any free slot of the Set
-  bool away = false;  // to any other node: of its own Set if it can be, else of another
+  std::string node;                   // "": any free slot of the Set
+  double predicted_gain_seconds = 0;  // of the cost model
+  bool away = false;                  // to any other node: of its own Set if it can be, else of another
 };
 
 // What a rescheduling call leaves in the status, and the moves it wants.

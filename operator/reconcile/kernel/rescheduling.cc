@@ -5,6 +5,8 @@
 #include <format>
 #include <map>
 #include <memory>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/core/log.h"
@@ -23,62 +25,6 @@ using nlohmann::json;
 namespace {
 
 constexpr std::size_t kCompared = 10;  // supersteps on either side of a wave, at most
-
-using PByRank = std::vector<std::map<std::uint32_t, double>>;  // P_comm by Set, where it is not 1
-
-json state_to_json(const decide::State& s) {
-  PByRank p_comm(s.P_comm.rows());
-  for (std::size_t i = 0; i < s.P_comm.rows(); ++i)
-    for (std::size_t k = 0; k < s.P_comm.row(i).size(); ++k)
-      if (const double P = s.P_comm.row(i)[k]; P != 1) p_comm[i][s.P_comm.pattern().columns(i)[k]] = P;
-  return {{"k", s.cadence.k.value}, {"alpha", s.cadence.alpha}, {"alphaNext", s.cadence.alpha_next},
-          {"d", s.cadence.d},       {"gamma", s.cadence.gamma}, {"elapsed", s.cadence.elapsed},
-          {"owed", s.cadence.owed}, {"pComp", s.P_comp},        {"pCommBySet", p_comm}};
-}
-
-double number_at(const json& object, std::string_view name) {
-  const json& value = part_at(object, name);
-  return value.is_number() ? value.get<double>() : 0;
-}
-
-// Empty unless all of them are numbers.
-std::vector<double> numbers_at(const json& object, std::string_view name) {
-  const json& list = part_at(object, name);
-  if (!list.is_array() || !std::ranges::all_of(list, &json::is_number)) return {};
-  return list.get<std::vector<double>>();
-}
-
-// Fields of another type, or out of bounds, start as in a new job.
-decide::State state_from_json(const json& j, std::size_t ranks, std::size_t sets) {
-  decide::State s;
-  if (!j.is_object()) return s;
-  s.cadence.k = {count_at<std::uint64_t>(j, "k")};
-  s.cadence.alpha = count_at<std::uint64_t>(j, "alpha");
-  s.cadence.alpha_next = count_at<std::uint64_t>(j, "alphaNext");
-  if (const double d = number_at(j, "d"); d > 0 && d < 1) s.cadence.d = d;
-  s.cadence.gamma = count_at<std::uint64_t>(j, "gamma");
-  s.cadence.elapsed = std::max(0.0, number_at(j, "elapsed"));
-  s.cadence.owed = number_at(j, "owed");
-  if (auto p_comp = numbers_at(j, "pComp"); p_comp.size() == ranks) s.P_comp = std::move(p_comp);
-  PByRank p_comm(ranks);
-  const json& rows = part_at(j, "pCommBySet");
-  for (std::size_t i = 0; rows.is_array() && i < std::min(ranks, rows.size()); ++i)
-    for (const json& pair : rows[i])
-      if (pair.is_array() && pair.size() == 2 && pair[1].is_number())
-        if (const auto set = whole_number<std::uint32_t>(pair[0])) p_comm[i][*set] = pair[1].get<double>();
-  auto pattern = std::make_shared<decide::Pattern>(ranks, sets);
-  std::vector<double> values;
-  for (const auto& row : p_comm) {
-    for (const auto& [set, P] : row) {
-      if (set >= sets) continue;
-      pattern->name(set);
-      values.push_back(P);
-    }
-    pattern->end_row();
-  }
-  s.P_comm = decide::SparseGrid(std::move(pattern), 1, std::move(values));
-  return s;
-}
 
 // Leaves a Set no more free slots than ranks may begin to move there, so that every planned move can be made.
 void keep_caps(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
@@ -116,20 +62,12 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
       collector_(job.spec.ranks, sets),
       calibration_(observe::Calibration::from_status(job.status.calibration)),
       records_(records) {
-  const json& j = job.status.rescheduler;
-  if (j.is_object()) {
-    state_ = state_from_json(part_at(j, "state"), ranks_, sets_);
-    wave_seen_ = count_at<std::uint32_t>(j, "waveSeen");
-    counted_ = std::max(0.0, number_at(j, "counted"));
-    work_ = observe::Work::from_json(part_at(j, "work"));
-    if (const json& b = part_at(j, "baseline"); b.is_object())
-      baseline_ = Baseline{.wave = count_at<std::uint32_t>(b, "wave"),
-                           .alpha = count_at<std::uint64_t>(b, "alpha"),
-                           .predicted = number_at(b, "predicted"),
-                           .seconds = number_at(b, "seconds"),
-                           .compute = numbers_at(b, "compute"),
-                           .after = count_at<std::uint64_t>(b, "after")};
-  }
+  auto stored = scheduler_state_from_json(job.status.rescheduler, ranks_, sets_);
+  state_ = std::move(stored.window);
+  wave_seen_ = stored.wave_seen;
+  counted_ = stored.counted;
+  work_ = observe::Work::from_json(stored.work);
+  baseline_ = std::move(stored.baseline);
   predicted_sum_ = job.status.predicted_gain_seconds.value_or(0);
   realised_sum_ = job.status.realised_gain_seconds.value_or(0);
   any_gain_ = job.status.realised_gain_seconds.has_value();
@@ -159,6 +97,7 @@ void Rescheduler::measure_from(std::uint64_t superstep) {
   state_ = {.cadence = window_->cadence(), .P_comp = window_->metrics().P_comp, .P_comm = window_->metrics().P_comm};
   state_.cadence.k = {superstep};
   state_.cadence.alpha_next = 0;
+  round_predictabilities(state_);
   open_window();
 }
 
@@ -181,16 +120,16 @@ void Rescheduler::note_wave(const Observed& o) {
     baseline_->wave = w.number;
     baseline_->alpha = window_->cadence().alpha;
     // Gains are compared over as many supersteps as they were predicted over.
-    if (const auto& decision = o.job.status.last_decision)
-      for (const auto& move : decision->moves)
-        if (std::ranges::find(w.moves, migration_name(o.job.metadata.name, w.number, move.rank.value),
-                              &migrate::Move::migration) != w.moves.end())
-          baseline_->alpha = counted_ > 0 ? static_cast<std::uint64_t>(std::llround(counted_)) : decision->alpha;
+    if (const auto& decision = o.job.status.last_decision;
+        decision && std::ranges::any_of(w.moves, [](const migrate::Move& m) { return m.predicted_gain_seconds != 0; }))
+      baseline_->alpha = counted_ > 0 ? static_cast<std::uint64_t>(std::llround(counted_)) : decision->alpha;
     if (!history.empty()) {
       const auto last = history.back().superstep;
       if (const auto mean = observe::mean_times(history, last >= kCompared ? last - kCompared + 1 : 0, last)) {
         baseline_->seconds = mean->seconds;
-        baseline_->compute = mean->compute_seconds;
+        for (const migrate::Move& move : w.moves)
+          if (move.rank < mean->compute_seconds.size())
+            baseline_->compute[move.rank] = mean->compute_seconds[move.rank];
       }
     }
   }
@@ -261,11 +200,13 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
 std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   std::vector<observe::NodeFacts> nodes = o.nodes;
   keep_memory(nodes, o);
+  std::set<std::string_view> pods_of_ranks;
+  for (const crds::RankPlace& place : o.job.status.ranks) pods_of_ranks.insert(place.pod);
+  std::map<std::string_view, std::uint32_t> leaving;  // sources not gone yet hold their slot; by node
+  for (const auto& [name, pod] : o.pods)
+    if (!pods_of_ranks.contains(name)) ++leaving[pod.node];
   for (auto& node : nodes)
-    for (const auto& [name, pod] : o.pods)  // sources not gone yet hold their slot
-      if (pod.node == node.name &&
-          std::ranges::none_of(o.job.status.ranks, [&](const auto& p) { return p.pod == name; }))
-        ++node.taken;
+    if (const auto held = leaving.find(node.name); held != leaving.end()) node.taken += held->second;
   keep_caps(nodes, o);
   decide::Params params = params_;
   if (work_.guesses()) params.max_moves = 1;  // one rank tells whether the guess was right
@@ -274,6 +215,8 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
         std::max(1u, o.caps.in_cluster > o.elsewhere.all ? o.caps.in_cluster - o.elsewhere.all : 0);
     params.max_moves = params.max_moves == 0 ? left : std::min(params.max_moves, left);
   }
+  if (ranks_ > kMostMoves)
+    params.max_moves = params.max_moves == 0 ? kMostMoves : std::min(params.max_moves, kMostMoves);
   // The epoch's Sets, in whose order reports count: a pool that joined meanwhile would shift the others.
   const auto& sets = o.job.status.epoch->sets;
   std::vector<observe::RankFacts> ranks;
@@ -303,6 +246,7 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
     log_warning("no decision could be made", {{"error", plan.error().message}});
     settle_work(o);
     state_ = std::move(*window_).close(decide::next_cadence(window_->cadence(), window_->completed(), false, params_));
+    round_predictabilities(state_);
     open_window();
     return std::nullopt;
   }
@@ -315,7 +259,7 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   if (o.job.spec.rescheduling.mode == crds::ReschedulingMode::kMigrate)
     for (const auto& move : plan->moves)
       out.moves.push_back({"", move.rank.value, snapshot.platform.sets[move.to_set.value].name,
-                           snapshot.platform.processor(move.to).name});
+                           snapshot.platform.processor(move.to).name, move.gain_window});
   if (!out.moves.empty()) {
     predicted_sum_ += out.predicted_gain_seconds;
     counted_ = std::max(1.0, counted);
@@ -324,6 +268,7 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   if (records_)
     out.record = std::make_shared<const std::string>(record_of(o, params, std::move(snapshot), std::move(*plan)));
   state_ = std::move(*window_).close(next);
+  round_predictabilities(state_);
   settle_work(o);
   open_window();
   return out;
@@ -376,14 +321,7 @@ void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
       rests_on[set] = work_.confirmed(set) ? crds::FigureSource::kInferred : crds::FigureSource::kAssumed;
   }
   status.calibration = calibration_.to_status(nominal, rests_on);
-  json j = {{"state", state_to_json(state_)}, {"waveSeen", wave_seen_}};
-  if (json work = work_.to_json(); !work.empty()) j["work"] = std::move(work);
-  if (counted_ > 0) j["counted"] = significant(counted_, 6);
-  if (baseline_)
-    j["baseline"] = {{"wave", baseline_->wave},           {"alpha", baseline_->alpha},
-                     {"predicted", baseline_->predicted}, {"seconds", baseline_->seconds},
-                     {"compute", baseline_->compute},     {"after", baseline_->after}};
-  status.rescheduler = std::move(j);
+  status.rescheduler = to_json(SchedulerState{state_, wave_seen_, counted_, work_.to_json(), baseline_});
   if (predicted_sum_ != 0) status.predicted_gain_seconds = significant(predicted_sum_, 6);
   if (any_gain_) status.realised_gain_seconds = significant(realised_sum_, 6);
 }
@@ -400,10 +338,10 @@ std::vector<RealisedGain> Rescheduler::realised(const crds::BspJobStatus& status
   any_gain_ = true;
   std::vector<RealisedGain> out;
   for (const migrate::Move& move : (*wave)->moves)
-    if (move.rank < baseline_->compute.size())
+    if (const auto before = baseline_->compute.find(move.rank);
+        before != baseline_->compute.end() && move.rank < mean->compute_seconds.size())
       out.push_back(
-          {move.migration,
-           significant((baseline_->compute[move.rank] - mean->compute_seconds[move.rank]) * alpha - pause, 6)});
+          {move.migration, significant((before->second - mean->compute_seconds[move.rank]) * alpha - pause, 6)});
   baseline_.reset();
   return out;
 }

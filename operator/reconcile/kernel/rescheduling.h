@@ -16,6 +16,7 @@
 #include "operator/observe/collector.h"
 #include "operator/observe/work.h"
 #include "operator/reconcile/kernel/observed.h"
+#include "operator/reconcile/kernel/scheduler_state.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {
@@ -49,16 +50,6 @@ class Rescheduler {
   void settle_work(const Observed& o);
   [[nodiscard]] std::string record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
                                       decide::Plan plan);
-
-  // Superstep times before a wave, to be compared with those after.
-  struct Baseline {
-    std::uint32_t wave = 0;
-    std::uint64_t alpha = 0;
-    double predicted = 0;
-    double seconds = 0;
-    std::vector<double> compute;
-    std::uint64_t after = 0;  // supersteps from here on are measured in the new mapping; 0: not yet
-  };
 
   std::size_t ranks_, sets_;
   std::uint32_t attempt_;

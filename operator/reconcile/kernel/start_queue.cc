@@ -4,6 +4,8 @@
 #include <format>
 #include <tuple>
 
+#include "base/core/first_few.h"
+
 namespace bsp::reconcile {
 
 WaitingJob waiting_job(const std::string& key, const crds::BspJob& job) {
@@ -31,14 +33,15 @@ std::string ahead_of(const WaitingJob& mine, const std::map<std::string, Waiting
 }
 
 std::string held_by(const std::vector<std::string>& holders, const std::string& name_space) {
-  std::string text;
+  FirstFew named;
   std::size_t others = 0;
   for (const std::string& key : holders) {
     if (key.starts_with(name_space + "/"))
-      text += (text.empty() ? "held by " : ", ") + key.substr(name_space.size() + 1);
+      named.add(key.substr(name_space.size() + 1));
     else
       ++others;
   }
+  std::string text = named.empty() ? "" : "held by " + named.text();
   if (others != 0)
     text += std::format("{}{} job{} of other namespaces", text.empty() ? "held by " : " and ", others,
                         others == 1 ? "" : "s");

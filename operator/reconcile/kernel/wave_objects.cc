@@ -65,10 +65,7 @@ std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Obse
       m.spec.rank = {move.rank};
       m.spec.target_set = o.job.status.epoch ? o.job.status.epoch->sets[move.target_set] : "";
       m.spec.wave = wave.number;
-      if (o.job.status.last_decision)
-        for (const auto& entry : o.job.status.last_decision->moves)
-          if (entry.rank.value == move.rank)
-            m.spec.predicted_gain_seconds = significant(entry.predicted_gain_seconds, 6);
+      m.spec.predicted_gain_seconds = move.predicted_gain_seconds;
     }
     crds::RankMigrationStatus& s = m.status;
     const Phase before = s.phase;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <format>
+#include <set>
+#include <string_view>
 
 #include "operator/observe/calibration.h"
 
@@ -43,6 +45,8 @@ migrate::View view_of(const Observed& o, const Silence& silence, const std::stri
   view.round_trip_seconds = o.round_trip_seconds;
   view.cancelled = cancelled;
   for (const auto& [name, why] : o.not_created) view.pods[name].pending = why.message;
+  std::set<std::string_view> members;
+  for (const wire::Member& member : view.epoch.members) members.insert(member.pod);
   for (const auto& [name, facts] : o.pods) {
     migrate::PodView& pod = view.pods[name];
     pod.exists = true;
@@ -62,8 +66,7 @@ migrate::View view_of(const Observed& o, const Silence& silence, const std::stri
     if (const auto it = o.sidecars.find(name); it != o.sidecars.end()) {
       static_cast<migrate::SidecarView&>(pod) = it->second;
       // A target that never answered is still starting; a rank's sidecar ran before this operator.
-      const bool member = std::ranges::any_of(view.epoch.members, [&](const auto& m) { return m.pod == name; });
-      if (!pod.status && !member) pod.unreachable_since = {};
+      if (!pod.status && !members.contains(name)) pod.unreachable_since = {};
     }
     // The sidecar ends with the pod; the node then reports how the program ended.
     if (facts.app_ended && !facts.cannot_start) {

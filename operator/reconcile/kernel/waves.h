@@ -14,6 +14,8 @@ namespace bsp::reconcile {
 // The wave that is stored in the status; nullopt: there was none yet. An unreadable one is an error.
 Result<std::optional<migrate::Wave>> stored_wave(const crds::BspJobStatus& status);
 
+// A wave is stored with all its moves, some 500 bytes each, in the job's object (crds/README.md, "Size").
+inline constexpr std::uint32_t kMostMoves = 1000;
 // Begins wave number status.wave + 1: chooses slots, assigns generations and epoch numbers. Requests
 // that can't be met are refused, each with its reason.
 struct Refusal {

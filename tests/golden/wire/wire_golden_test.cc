@@ -6,11 +6,14 @@
 #include <format>
 #include <nlohmann/json.hpp>
 
+#include "base/core/read_file.h"
 #include "crds/bspjob.h"
 #include "crds/exchange.h"
 #include "crds/fields.h"
 #include "crds/rankmigration.h"
+#include "crds/requests.h"
 #include "crds/wire.h"
+#include "operator/migrate/wave.h"
 #include "tests/golden/golden.h"
 
 namespace bsp {
@@ -74,6 +77,25 @@ wire::ExchangeBatch batch() {
   return b;
 }
 
+migrate::Wave wave() {
+  using migrate::Phase;
+  migrate::Wave w;
+  w.number = 1;
+  w.phase = Phase::kRollingBack;
+  w.times = {{Phase::kPending, from_rfc3339("2026-11-21T04:05:06.000001Z")},
+             {Phase::kRollingBack, from_rfc3339("2026-11-21T04:05:06.000002Z")}};
+  w.base_epoch = 2, w.next_epoch = 3, w.rollback_epoch = 4;
+  w.rollback_committed = true;
+  w.moves = {{"job-w1-r2", 2, "job-r2-g0", "u0", "10.0.0.1:7600", 1, "job-r2-g1", "u1", "10.0.0.2:7600", 11, "fast-1"}};
+  w.gate = {migrate::GateState::kCancelling, 5, 6};
+  w.reason = "r", w.message = "m", w.delay = "d";
+  w.late_seconds = 7.5;
+  w.lost_rank = 8;
+  w.pause = {1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5};
+  w.bytes = {9, 10};
+  return w;
+}
+
 // Gives every member of an API object a unique value.
 struct Filler {
   int& next;
@@ -97,7 +119,7 @@ struct Filler {
       member = from_rfc3339(std::format("2026-11-21T04:05:06.{:06}Z", n));
     else if constexpr (std::same_as<T, crds::Quantity>)
       member.text = std::format("{}Mi", n);
-    else if constexpr (std::same_as<T, wire::EpochPlan>)
+    else if constexpr (std::same_as<T, crds::CommittedEpoch>)
       member = plan();
     else if constexpr (std::same_as<T, json>)
       member = {{"n", n}};
@@ -146,18 +168,30 @@ TEST(Messages, AreByteForByteWhatTheyWere) {
   wire::RankReport partial = report();
   partial.left_out = 12;
   std::string text;
-  for (const auto& [name, message] : {std::pair<const char*, json>{"EpochPlan", plan()},
-                                      {"EpochPlan, empty", wire::EpochPlan{}},
-                                      {"RankStatus", status()},
-                                      {"RankStatus, empty", wire::RankStatus{}},
-                                      {"RankReport", report()},
-                                      {"RankReport, a page", partial},
-                                      {"RankReport, empty", wire::RankReport{}},
-                                      {"ExchangeBatch", batch()},
-                                      {"BSPJob", job(true)},
-                                      {"BSPJob, empty", job(false)},
-                                      {"RankMigration", migration(true)},
-                                      {"RankMigration, empty", migration(false)}})
+  for (const auto& [name, message] :
+       {std::pair<const char*, json>{"EpochPlan", plan()},
+        {"EpochPlan, empty", wire::EpochPlan{}},
+        {"RankStatus", status()},
+        {"RankStatus, empty", wire::RankStatus{}},
+        {"RankReport", report()},
+        {"RankReport, a page", partial},
+        {"RankReport, empty", wire::RankReport{}},
+        {"ExchangeBatch", batch()},
+        {"WatchRequest", reflect::write(wire::WatchRequest{1, 2})},
+        {"EpochRequest", reflect::write(wire::EpochRequest{3})},
+        {"GateRequest", reflect::write(wire::GateRequest{4})},
+        {"ArmAnswer", reflect::write(wire::ArmAnswer{5, true})},
+        {"CommitRequest", reflect::write(wire::CommitRequest{6, {}})},
+        {"CommitRequest, sends", reflect::write(wire::CommitRequest{6, {{"m", "p", "a"}}})},
+        {"ReceiveRequest", reflect::write(wire::ReceiveRequest{"m", "p", true})},
+        {"MigrationRequest", reflect::write(wire::MigrationRequest{"m"})},
+        {"ReportRequest", reflect::write(wire::ReportRequest{7, 8})},
+        {"Wave", to_json(wave())},
+        {"Wave, empty", to_json(migrate::Wave{})},
+        {"BSPJob", job(true)},
+        {"BSPJob, empty", job(false)},
+        {"RankMigration", migration(true)},
+        {"RankMigration, empty", migration(false)}})
     text += std::format("{}\n{}\n", name, message.dump());
   golden::expect_same("wire/messages.txt", text);
 }
@@ -177,6 +211,28 @@ TEST(Messages, AreReadBackWhole) {
   const auto moved = crds::rank_migration_from_json(migration_json);
   ASSERT_TRUE(moved) << moved.error().message;
   EXPECT_EQ(json(*moved), migration_json);
+  EXPECT_EQ(to_json(migrate::wave_from_json(to_json(wave())).value()), to_json(wave()));
+}
+
+// A job that runs while its operator is upgraded has the status of the older one: a list of ranks, each with its pod.
+TEST(Messages, OfAnOlderOperatorAreRead) {
+  const auto text = read_file(BSP_SOURCE_DIR "/tests/golden/wire/older_job.json");
+  ASSERT_TRUE(text);
+  const auto read = crds::bsp_job_from_json(json::parse(*text));
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->status.ranks.size(), 1u);
+  const auto& [rank, set, node, pod, generation, seconds, compute, memory, blocked] = read->status.ranks[0];
+  EXPECT_EQ(rank.value, 39u);
+  EXPECT_EQ(set, "set-40");
+  EXPECT_EQ(node, "node-41");
+  EXPECT_EQ(seconds, 44.5);
+  EXPECT_EQ(pod, "pod-42");
+  EXPECT_EQ(generation, 43u);
+  EXPECT_EQ(compute, 45.5);
+  EXPECT_EQ(memory, 46u);
+  EXPECT_EQ(blocked, "blockedReason-47");
+  ASSERT_TRUE(read->status.epoch);
+  EXPECT_EQ(json(static_cast<const wire::EpochPlan&>(*read->status.epoch)), json(plan()));
 }
 
 }  // namespace

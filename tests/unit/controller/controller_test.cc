@@ -234,7 +234,7 @@ TEST_F(ControllerTest, TheSchedulersWordsAreTheJobs) {
   pod["status"]["conditions"] = {{{"type", "PodScheduled"}, {"status", "True"}}};
   pod["metadata"].erase("resourceVersion");
   ASSERT_TRUE(client_->update_status(pod));
-  EXPECT_TRUE(eventually([&] { return read("lbm")["status"]["ranks"][1]["node"] == "fast-2"; }));
+  EXPECT_TRUE(eventually([&] { return read("lbm")["status"]["ranks"]["place"]["fast/fast-2"] == "1"; }));
   EXPECT_TRUE(becomes("lbm", "message", "2 ranks are mapped"));
 }
 

@@ -135,8 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:2: kind: must be BSPJob, not \"Job\""},
         Mistake{"WrongVersion", "apiVersion: batch/v1\nkind: BSPJob\n",
                 "job.yaml:1: apiVersion: must be migbsp.io/v1alpha1, not \"batch/v1\""},
-        Mistake{"NoKind", "apiVersion: migbsp.io/v1alpha1\n",
-                "job.yaml: kind: is required; write kind: BSPJob"},
+        Mistake{"NoKind", "apiVersion: migbsp.io/v1alpha1\n", "job.yaml: kind: is required; write kind: BSPJob"},
         Mistake{"MisspeltKind", "apiVersion: migbsp.io/v1alpha1\nKind: BSPJob\n",
                 "job.yaml:2: Kind: unknown field; did you mean kind?"},
         Mistake{"NoSpec", "apiVersion: migbsp.io/v1alpha1\nkind: BSPJob\nmetadata: {name: a}\n",
@@ -196,9 +195,10 @@ INSTANTIATE_TEST_SUITE_P(
             "NumberAmongArgs", manifest("  ranks: 4\n", "args: [--steps, 10]"),
             "job.yaml:10: spec.template.spec.containers[0].args[1]: must be a string, not a number; put it in quotes: "
             "\"10\""},
-        Mistake{"CommandAsText", manifest("  ranks: 4\n", "command: my_program"),
-                "job.yaml:10: spec.template.spec.containers[0].command: must be a list of strings, not a string; write for "
-                "example [my_program, \"--steps\", \"100\"]"},
+        Mistake{
+            "CommandAsText", manifest("  ranks: 4\n", "command: my_program"),
+            "job.yaml:10: spec.template.spec.containers[0].command: must be a list of strings, not a string; write for "
+            "example [my_program, \"--steps\", \"100\"]"},
         Mistake{"MisspeltContainerField", manifest("  ranks: 4\n", "comand: [my_program]"),
                 "job.yaml:10: spec.template.spec.containers[0].comand: unknown field; did you mean command?"},
         Mistake{"EnvWithANumber", manifest("  ranks: 4\n", "env: [{name: OMP_NUM_THREADS, value: 1}]"),

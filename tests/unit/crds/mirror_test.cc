@@ -80,6 +80,11 @@ template <class T>
 void compare(const json& schema, const std::string& path) {
   if constexpr (reflect::kIsOptional<T>) {
     compare<typename T::value_type>(schema, path);
+  } else if constexpr (reflect::Packs<T>) {
+    compare<typename T::Packed>(schema, path);
+  } else if constexpr (std::same_as<T, reflect::TextMap>) {
+    expect(schema, "type", "object", path);
+    expect(schema, "additionalProperties", {{"type", "string"}}, path);
   } else if constexpr (reflect::kIsVector<T>) {
     expect(schema, "type", "array", path);
     compare<typename T::value_type>(schema["items"], path + "[]");
@@ -108,7 +113,10 @@ void compare(const json& schema, const std::string& path) {
   } else if constexpr (std::same_as<T, json>) {
     expect(schema, "type", "object", path);
   } else {
-    expect(schema, "type", "object", path);
+    // What older operators stored as a list has no type, and nothing of it is pruned.
+    const bool was_list = std::same_as<T, PackedPlaces> || std::same_as<T, PackedMembers>;
+    expect(schema, "type", was_list ? json() : json("object"), path);
+    expect(schema, "x-kubernetes-preserve-unknown-fields", was_list ? json(true) : json(), path);
     Fields fields{schema, path};
     const T value{};
     visit_fields(value, fields);

@@ -40,6 +40,7 @@ World::World(const Scenario& scenario)
     const std::string name = std::format("job-r{}-g0", r);
     epoch_.members.push_back({r, name, "uid-" + name, name + ":7600", 0});
   }
+  const auto prepared = std::make_shared<const wire::EpochPlan>(epoch_);
   for (std::uint32_t r = 0; r < s_.ranks; ++r) {
     const std::string name = std::format("job-r{}-g0", r);
     Pod& p = pods_[name];
@@ -48,7 +49,7 @@ World::World(const Scenario& scenario)
     p.rank = r;
     p.forgetful = s_.forgetful;
     p.process = Process::kRunning;
-    p.prepared[3] = epoch_;
+    p.prepared[3] = prepared;
     p.status = fresh_status(r, name);
     p.status.phase = RankPhase::kRunning;
     p.status.mpi_initialized = true;
@@ -181,7 +182,7 @@ void World::execute(const Message& m) {
   // A sidecar goes on while its pod is being deleted.
   if (tick_ < p->up_at || tick_ < p->silent_until || p->init_died) return;
   if (a.kind == ActionKind::kSend || a.kind == ActionKind::kRestore) asked_while_stopped_ += all_stopped();
-  const auto answer = ask(*p, to_string(a.kind), *a.fields);
+  const auto answer = ask(*p, to_string(a.kind), a.fields);
   others_were_admitted_ |= !p->target && p->status.admitted_epoch == wave_.next_epoch;
   if (m.operator_life != operator_life_) return;
   SidecarView& known = known_[a.pod];

@@ -278,9 +278,42 @@ TEST_F(Rescheduling, RestartsChangeNoDecision) {
   crds::BspJobStatus of_steady = o.job.status;
   steady.store(of_steady, o);
   EXPECT_EQ(of_steady.rescheduler, o.job.status.rescheduler);
-  const nlohmann::json& P_comm = o.job.status.rescheduler.at("state").at("pCommBySet");
-  EXPECT_EQ(P_comm.at(0), nlohmann::json::array()) << "rank 0 hears from nobody";
-  EXPECT_THAT(P_comm.at(2).at(0).at(1).get<double>(), testing::AllOf(testing::Ge(0), testing::Lt(1)));
+  const auto from_fast = o.job.status.rescheduler["state"]["pFromSets"][0]["p"].get<std::string>();
+  ASSERT_EQ(from_fast.size(), 3u);
+  EXPECT_EQ(from_fast[0], '/') << "rank 0 hears from nobody";
+  EXPECT_NE(from_fast[2], '/');
+}
+
+TEST_F(Rescheduling, ContinuesWhatAnOlderOperatorHasStored) {
+  const auto stored = nlohmann::json::parse(
+      R"({"state": {"k": 5, "alpha": 4, "alphaNext": 2, "d": 0.25, "gamma": 1, "elapsed": 7.5, "owed": 0.5, "pComp": [1, 0.5, 0.75],
+          "pCommBySet": [[], [[0, 0.25], [1, 0.5]], []]}, "waveSeen": 3, "counted": 12, "work": [["slow", "fast", 0.5, 3]],
+          "baseline": {"wave": 4, "alpha": 4, "predicted": 1, "seconds": 2.5, "compute": [1.5, 2, 2.5], "after": 9}})");
+  const SchedulerState read = scheduler_state_from_json(stored, 3, 2);
+  EXPECT_EQ(
+      read.window.cadence,
+      (decide::Cadence{.k = {5}, .alpha = 4, .alpha_next = 2, .d = 0.25, .gamma = 1, .elapsed = 7.5, .owed = 0.5}));
+  EXPECT_THAT(read.window.P_comp, ElementsAre(1, 0.5, 0.75));
+  EXPECT_EQ((read.window.P_comm[1, 0]), 0.25);
+  EXPECT_EQ((read.window.P_comm[1, 1]), 0.5);
+  EXPECT_EQ((read.window.P_comm[2, 1]), 1);
+  EXPECT_EQ(read.wave_seen, 3u);
+  EXPECT_EQ(read.counted, 12);
+  EXPECT_EQ(read.work, stored["work"]);
+  ASSERT_TRUE(read.baseline);
+  EXPECT_EQ(read.baseline->compute.at(2), 2.5);
+  EXPECT_EQ(read.baseline->after, 9u);
+
+  decide::State window = read.window;
+  round_predictabilities(window);
+  SchedulerState rounded = read;
+  rounded.window = window;
+  const SchedulerState again = scheduler_state_from_json(to_json(rounded), 3, 2);
+  EXPECT_EQ(again.window, window);
+  EXPECT_EQ(again.counted, read.counted);
+  EXPECT_EQ(again.work, read.work);
+  EXPECT_EQ(again.baseline->compute, read.baseline->compute);
+  EXPECT_NEAR((again.window.P_comm[1, 0]), 0.25, 0.01);
 }
 
 TEST_F(Rescheduling, APoolThatJoinsShiftsNoSet) {

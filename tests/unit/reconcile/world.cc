@@ -20,10 +20,11 @@ World::World(const Options& options)
   job.metadata.generation = 1;
   job.spec.ranks = options.ranks;
   job.spec.pod_template = {{"spec", {{"containers", {{{"name", "app"}, {"image", "i"}, {"command", {"program"}}}}}}}};
-  // Local nodes: one slot each; by name, as the cache lists them.
-  for (std::uint32_t i = 0; i < options.fast; ++i) nodes.push_back({.name = std::format("fast-{}", i), .set = "fast"});
+  // By name, as the cache lists them.
+  for (std::uint32_t i = 0; i < options.fast; ++i)
+    nodes.push_back({.name = std::format("fast-{}", i), .set = "fast", .slots = options.slots});
   for (std::uint32_t i = 0; i < options.slow; ++i)
-    nodes.push_back({.name = std::format("slow-{}", i), .set = "slow", .speed = 0.25});
+    nodes.push_back({.name = std::format("slow-{}", i), .set = "slow", .speed = 0.25, .slots = options.slots});
   job.spec.sets.names = {"slow", "fast"};
   job.spec.rescheduling.heuristic = crds::Heuristic::kAutoMig;
 }
@@ -69,9 +70,9 @@ void World::deliver(const Message& m) {
   Pod* pod = find(m.action.pod);
   if (!pod || !pod->answers(tick_)) return;
   if (m.action.kind == migrate::ActionKind::kCommitGate && m.action.fields->contains("send"))
-    if (const json& send = (*m.action.fields)["send"]; const Pod* target = find(text_at(send, "to_pod")))
-      if (text_at(send, "to_address") != pod_facts(pod_object(*target)).address) violate("send names another address");
-  const auto answer = ask(*pod, to_string(m.action.kind), *m.action.fields);
+    if (const json& send = (*m.action.fields)["send"]; Pod* target = find(text_at(send, "to_pod")))
+      if (text_at(send, "to_address") != facts_of(*target).address) violate("send names another address");
+  const auto answer = ask(*pod, to_string(m.action.kind), m.action.fields);
   if (m.life == life_) migrate::note_answer(known_[m.action.pod], m.action, answer);
 }
 
@@ -147,7 +148,10 @@ void World::migrate_by_hand(const std::string& name, std::uint32_t rank, const s
 void World::decide(std::vector<MoveRequest> moves) {
   decided.emplace();
   decided->decision.message = std::format("moves {}", moves.size());
-  for (const MoveRequest& m : moves) decided->decision.moves.push_back({{m.rank}, "", m.set, m.node, 2.500000123});
+  for (MoveRequest& m : moves) {
+    m.predicted_gain_seconds = 2.500000123;
+    decided->decision.moves.push_back({{m.rank}, "", m.set, m.node, m.predicted_gain_seconds});
+  }
   decided->moves = std::move(moves);
 }
 
@@ -166,7 +170,7 @@ bool World::all_ended() const {
 void World::check_invariants() {
   std::map<std::string, int> held;
   for (const auto& [name, pod] : pods) {
-    if (++held[pod.node] > 1) violate("two pods on " + pod.node);
+    if (static_cast<std::uint32_t>(++held[pod.node]) > options_.slots) violate("more pods than slots on " + pod.node);
   }
   if (options_.cluster)
     for (const World* other : options_.cluster->worlds)

@@ -35,13 +35,15 @@ inline constexpr Duration kTick = std::chrono::milliseconds(200);
 using simulated::Process;
 
 struct Pod : simulated::Pod {
-  nlohmann::json object;   // what the operator created, as far as pod_facts() reads it
+  nlohmann::json object;  // what the operator created, as far as pod_facts() reads it
   std::string node;
   int app_ended_at = -1;   // tick from which the node shows the app container's end
   int exit_code = 0;       // as a container runtime says it
   bool helper = false;     // has a second container, which never ends
   nlohmann::json stuck;    // {reason, message} of a container that can't be started; null: none
   nlohmann::json evicted;  // {reason, message} with which the node ended the pod; null: it did not
+  PodFacts facts;          // as they were when `facts_of` was the object's
+  std::string facts_of;
 };
 
 class World;
@@ -55,9 +57,10 @@ struct SharedNodes {
 struct Options {
   std::string name = "job";
   std::uint32_t ranks = 2;
-  std::uint32_t slow = 2, fast = 2;      // nodes of each Set, one slot each
+  std::uint32_t slow = 2, fast = 2;      // nodes of each Set
+  std::uint32_t slots = 1;               // of each node
   std::uint64_t supersteps = 1'000'000;  // then every rank exits with 0
-  SharedNodes* cluster = nullptr;            // that this job shares with others, which have other names
+  SharedNodes* cluster = nullptr;        // that this job shares with others, which have other names
   std::uint32_t seed = 0;                // 0: messages arrive at once; else some are late, some are lost
 };
 
@@ -130,15 +133,16 @@ class World : public simulated::Cluster {
   std::optional<Hearing> everywhere;                          // instead of what this job hears
   MoveCaps caps;
   bool capacity_may_come = false;
-  bool removed = false;           // the job object is gone
-  int conflicts = 0;              // so many of the next writes of the status fail
-  int die_after_stores = -1;      // the operator dies right after so many more writes
-  int slow_start = 1;             // ticks until a new pod is up
+  bool removed = false;       // the job object is gone
+  int conflicts = 0;          // so many of the next writes of the status fail
+  int die_after_stores = -1;  // the operator dies right after so many more writes
+  int slow_start = 1;         // ticks until a new pod is up
   migrate::Limits limits;
   JobLimits job_limits;
   std::string shown_logs_of;
   bool shown_logs_complete = false;  // the container had ended by then
   bool node_reports_ends = true;
+  std::size_t largest_object = 0;  // bytes of the job, of all that was stored
 
  private:
   struct Message {
@@ -161,6 +165,7 @@ class World : public simulated::Cluster {
   void write(crds::RankMigration migration);
   void check_invariants();
   nlohmann::json pod_object(const Pod& pod) const;
+  const PodFacts& facts_of(Pod& pod) const;
 
   Options options_;
   int operator_up_at_ = 0, life_ = 0;

@@ -31,6 +31,14 @@ json World::pod_object(const Pod& pod) const {
   return object;
 }
 
+const PodFacts& World::facts_of(Pod& pod) const {
+  const bool ended = pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at;
+  const std::string as_it_is = std::format("{}{}{}{}{}{}{}", pod.gone_at >= 0, tick_ >= pod.up_at, ended,
+                                           ended ? pod.exit_code : 0, pod.helper, pod.stuck.dump(), pod.evicted.dump());
+  if (pod.facts_of != as_it_is) pod.facts = pod_facts(pod_object(pod)), pod.facts_of = as_it_is;
+  return pod.facts;
+}
+
 Observed World::observe() {
   Observed o;
   o.job = job;
@@ -62,8 +70,8 @@ Observed World::observe() {
   for (const auto& [name, m] : migrations) o.migrations.push_back(m);
   // Links are kept to what has an address and is not going; the rest is forgotten.
   std::set<std::string> tracked;
-  for (const auto& [name, pod] : pods) {
-    PodFacts facts = pod_facts(pod_object(pod));
+  for (auto& [name, pod] : pods) {
+    PodFacts facts = facts_of(pod);
     if (!facts.address.empty() && !facts.deleting) tracked.insert(name);
     o.pods.emplace(name, std::move(facts));
   }
@@ -87,15 +95,16 @@ Observed World::observe() {
     newest_ = facts.completed > newest_ ? (progress_ = steady, facts.completed) : newest_;
   o.progress = progress_;
   // The others are asked about those that don't answer.
-  for (auto& [name, facts] : known_)
+  for (auto& [name, facts] : known_) {
+    if (facts.unreachable_since == SteadyTime{}) continue;
     for (const auto& [other, theirs] : known_) {
-      if (facts.unreachable_since == SteadyTime{} || theirs.unreachable_since != SteadyTime{} || !theirs.status)
-        continue;
+      if (theirs.unreachable_since != SteadyTime{} || !theirs.status) continue;
       const Pod& pod = pods.at(name);
       const bool there = tick_ >= pod.cut_off_until && pod.process != Process::kEnded;
       facts.vouchers.note(there, std::format("rank {}", pods.at(other).rank), steady);
       break;
     }
+  }
   o.sidecars = known_;
   clocks_.fill(o);
   o.everywhere = everywhere.value_or(hearing_of(o));
@@ -162,6 +171,7 @@ bool World::store(const crds::BspJobStatus& status) {
   next.status = status;
   json object;
   to_json(object, next);
+  largest_object = std::max(largest_object, object.dump().size());
   auto again = crds::bsp_job_from_json(object);
   if (!again) return violate("what was stored can't be read: " + again.error().message), false;
   if (const auto stored = check_stored(*again); !stored && check_stored(job))

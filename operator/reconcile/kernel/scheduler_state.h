@@ -1,0 +1,41 @@
+// What a job's scheduler keeps in status.rescheduler, so that a fresh operator goes on as if there had been no restart. Opaque to
+// everybody else.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/core/fields.h"
+#include "crds/rank_groups.h"
+#include "operator/decide/model.h"
+
+namespace bsp::reconcile {
+
+// Superstep times before a wave, to be compared with those after.
+struct Baseline {
+  std::uint32_t wave = 0;
+  std::uint64_t alpha = 0;
+  double seconds = 0;
+  std::map<std::uint32_t, double> compute;  // by rank, of those that move
+  std::uint64_t after = 0;                  // supersteps from here on are measured in the new mapping; 0: not yet
+};
+
+struct SchedulerState {
+  decide::State window;         // of its start
+  std::uint32_t wave_seen = 0;  // ended waves up to this one have been taken into account
+  double counted = 0;           // supersteps over which the last plan that moves counts its gain; 0: none yet
+  nlohmann::json work;          // observe/work.h
+  std::optional<Baseline> baseline;
+};
+
+// P in the steps in which it is stored, one of 64: so that an operator that goes on and one that begins anew have the same.
+void round_predictabilities(decide::State& state);
+
+nlohmann::json to_json(const SchedulerState& state);
+// What an older operator has stored, too. What can't be read is as in a new job.
+SchedulerState scheduler_state_from_json(const nlohmann::json& j, std::size_t ranks, std::size_t sets);
+
+}  // namespace bsp::reconcile

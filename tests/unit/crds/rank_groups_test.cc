@@ -1,0 +1,184 @@
+// The packed forms of a status: what is packed is unpacked as it was, and what isn't packed so is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <format>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "crds/bspjob.h"
+#include "crds/fields.h"
+#include "crds/reflect.h"
+
+namespace bsp::crds {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+using Strings = std::vector<std::string>;
+
+Result<void> taken(const RankGroups& groups, std::size_t ranks, Strings& out) {
+  out.assign(ranks, "");
+  return ungroup_ranks(groups, ranks, [&](std::size_t rank, const std::string& value) -> Result<void> {
+    out[rank] = value;
+    return {};
+  });
+}
+
+TEST(RankGroups, AreRunsByValue) {
+  const Strings values{"a", "a", "a", "b", "", "a", "b", "b"};
+  const RankGroups groups = group_ranks(values.size(), [&](std::size_t i) { return values[i]; });
+  EXPECT_THAT(groups, ElementsAre(Pair("a", "0-2,5"), Pair("b", "3,6-7")));
+  Strings again;
+  ASSERT_TRUE(taken(groups, values.size(), again));
+  EXPECT_EQ(again, values);
+}
+
+TEST(RankGroups, RefuseWhatIsNoAscendingListOfRanks) {
+  for (const char* text :
+       {"", "x", "1-", "-1", "4", "0-4", "2-1", "1,1", "0-2,1", "3,0", "1 2", "18446744073709551616", "0--1"}) {
+    Strings out;
+    const auto good = taken({{"a", text}}, 4, out);
+    ASSERT_FALSE(good) << text;
+    EXPECT_EQ(good.error().message, std::format("a: \"{}\" must be ranks below 4, ascending, such as 0-49,77",
+                                                std::string_view(text).substr(std::string_view(text).rfind(',') + 1)));
+  }
+}
+
+TEST(RankLists, ShortenAddresses) {
+  const Strings addresses{"10.0.3.17:7600",
+                          "10.0.3.18:7600",
+                          "10.0.4.2:7600",
+                          "10.0.4.2:7601",
+                          "10.1.4.2:7601",
+                          "[fd00::1:2]:7",
+                          "[fd00::1:3]:7",
+                          "[fd00::2:3]:7",
+                          "[fd00:10:244::5:6:1]:7",
+                          "",
+                          "node",
+                          "node:1",
+                          "10.0.0.1:1",
+                          ""};
+  const std::string packed = pack_addresses(addresses);
+  EXPECT_EQ(
+      packed,
+      "10.0.3.17:7600,.18,.4.2,.2:7601,.1.4.2,[fd00::1:2]:7,:3],:2:3],[fd00:10:244::5:6:1],:,node,node:1,10.0.0.1,:");
+  EXPECT_EQ(unpack_addresses(packed, addresses.size()).value(), addresses);
+}
+
+TEST(RankLists, UuidsTake22Characters) {
+  const Strings uids{"6fa459ea-ee8a-4ca4-894e-db77e160355e", "uid-7", "", "0123456789012345678901", "=x",
+                     "6FA459EA-EE8A-4CA4-894E-DB77E160355E"};
+  const std::string packed = pack_uids(uids);
+  EXPECT_EQ(packed.find(','), 22u);
+  EXPECT_EQ(unpack_uids(packed, uids.size()).value(), uids);
+}
+
+TEST(RankLists, ComeBackWhateverTheyAre) {
+  std::mt19937 random(11);
+  const std::string_view characters = ".:[]=a0-1f";
+  for (int round = 0; round < 2000; ++round) {
+    Strings values(random() % 6);
+    for (std::string& value : values)
+      // Any text but a separator at its beginning, with which no host begins, and at its end, without a port.
+      for (unsigned n = random() % 12; n > 0; --n) value += characters[random() % characters.size()];
+    EXPECT_EQ(unpack_uids(pack_uids(values), values.size()).value(), values);
+    for (std::string& value : values)
+      value = std::format("10.{}.{}.{}:{}", random() % 2, random() % 2, random() % 256, random() % 3);
+    EXPECT_EQ(unpack_addresses(pack_addresses(values), values.size()).value(), values);
+  }
+}
+
+TEST(RankLists, RefuseTooManyAndTooFew) {
+  EXPECT_EQ(unpack_uids("a,b", 3).error().message, "has 2 entries for 3 ranks");
+  EXPECT_EQ(unpack_uids("a,b,c,d,e,f", 3).error().message, "has 4 entries for 3 ranks");
+  EXPECT_EQ(unpack_addresses("a,b", 1).error().message, "has 2 entries for 1 ranks");
+  EXPECT_FALSE(unpack_uids("?123456789012345678901", 1)) << "no base64";
+  EXPECT_EQ(unpack_addresses(".1.2.3.4.5.6,.7.8", 2).value(), (Strings{".1.2.3.4.5.6", ".1.2.3.4.7.8"}))
+      << "nothing to cut";
+}
+
+// --- status.ranks -----------------------------------------------------------------------------------------------
+RankPlaces places(std::uint32_t ranks) {
+  RankPlaces all;
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    all.push_back(
+        {{r}, r < 2 ? "slow" : "fast", std::format("node-{}", r / 2), std::format("a-r1-b-r{}-g0", r), 1, 0, 0, 0, ""});
+  return all;
+}
+
+TEST(Places, ArePackedByWhatRanksHaveInCommon) {
+  RankPlaces all = places(5);
+  all[3].pod = "a-r1-b-r3-g2";  // it has moved once, and another target was never used
+  all[3].generation = 4;
+  all[4].memory_bytes = (64 << 20) + 1;
+  all[1].blocked_reason = "not migratable now: an open window";
+  for (RankPlace& place : all) place.time_seconds = 2.00004;
+  all[0].compute_seconds = 1.23456;
+  const PackedPlaces packed = pack(all);
+  EXPECT_THAT(packed.place,
+              ElementsAre(Pair("fast/node-1", "2-3"), Pair("fast/node-2", "4"), Pair("slow/node-0", "0-1")));
+  EXPECT_THAT(packed.pod, ElementsAre(Pair("a-r1-b-r*-g0", "0-2,4"), Pair("a-r1-b-r*-g2", "3")));
+  EXPECT_THAT(packed.generation, ElementsAre(Pair("4", "3")));
+  EXPECT_THAT(packed.memory, ElementsAre(Pair("65Mi", "4")));
+  EXPECT_THAT(packed.time_seconds, ElementsAre(Pair("2", "0-4")));
+  EXPECT_THAT(packed.compute_seconds, ElementsAre(Pair("1.235", "0")));
+  EXPECT_THAT(packed.blocked_reason, ElementsAre(Pair("not migratable now: an open window", "1")));
+  RankPlaces again;
+  ASSERT_TRUE(unpack(packed, again));
+  ASSERT_EQ(again.size(), 5u);
+  EXPECT_EQ(again[3].pod, all[3].pod);
+  EXPECT_EQ(again[3].generation, 4u);
+  EXPECT_EQ(again[2].generation, 1u);
+  EXPECT_EQ(again[2].set, "fast");
+  EXPECT_EQ(again[2].node, "node-1");
+  EXPECT_EQ(again[4].memory_bytes, 65u << 20);
+  EXPECT_EQ(again[1].blocked_reason, all[1].blocked_reason);
+}
+
+// Any rank may say 1 KiB of its own, and measure a time of its own.
+TEST(Places, KeepTheCommonestReasonsAndTheSlowestRanks) {
+  RankPlaces all = places(1000);
+  for (std::uint32_t r = 0; r < all.size(); ++r) {
+    all[r].compute_seconds = 1 + r * 1e-3;
+    all[r].blocked_reason = r % 2 ? "not migratable now: an open file" : std::string(1024, 'x') + std::to_string(r);
+  }
+  const PackedPlaces packed = pack(all);
+  EXPECT_EQ(packed.compute_seconds.size(), kShownRanks);
+  EXPECT_TRUE(packed.compute_seconds.contains("1.999"));
+  EXPECT_EQ(packed.blocked_reason.size(), kShownReasons + 1) << "and one for all others";
+  EXPECT_TRUE(packed.blocked_reason.contains("not migratable now: an open file"));
+  RankPlaces again;
+  ASSERT_TRUE(unpack(packed, again));
+  for (const RankPlace& place : again) EXPECT_FALSE(place.blocked_reason.empty());
+}
+
+TEST(Places, ErrorsNameTheField) {
+  BspJobStatus status;
+  status.ranks = places(2);
+  status.epoch = wire::EpochPlan{
+      1, "uid-e1", {"slow"}, {{0, "j-r0-g0", "u0", "10.0.0.1:1", 0}, {1, "j-r1-g0", "u1", "10.0.0.2:1", 0}}};
+  nlohmann::json good;
+  to_json(good, status);
+  for (const auto& [path, value, error] :
+       {std::tuple<const char*, nlohmann::json, const char*>{
+            "/ranks/place",
+            {{"slow/n", "0-2"}},
+            "status.ranks: place: slow/n: \"0-2\" must be ranks below 2, ascending, such as 0-49,77"},
+        {"/ranks/computeSeconds", {{"nan", "0"}}, "status.ranks: computeSeconds: nan: must be a finite number"},
+        {"/ranks/count", 1e9, "status.ranks.count: 1000000000.0 is too large; the most is 150000"},
+        {"/epoch/members/pod",
+         {{"fast/j-r*-g0", "0-1"}},
+         "status.epoch: members.pod: fast/j-r*-g0: fast is none of sets"},
+        {"/epoch/members/address", "a,b,c", "status.epoch: members.address: has 3 entries for 2 ranks"}}) {
+    nlohmann::json bad = good;
+    bad[nlohmann::json::json_pointer(path)] = value;
+    const auto read = reflect::read<BspJobStatus>(bad, "status");
+    ASSERT_FALSE(read) << path;
+    EXPECT_EQ(read.error().message, error);
+  }
+}
+
+}  // namespace
+}  // namespace bsp::crds
