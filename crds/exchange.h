@@ -25,6 +25,8 @@
 
 namespace bsp::wire {
 
+using bsp::to_string;
+
 inline constexpr const char* kExchange = "exchange";
 
 // The group chooses the unit of all loads and amounts; it is the same for all members (slots, seconds of work,
