@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"MisspeltRequestsOfTheSidecar", manifest("  ranks: 4\n  sidecar: {resources: {request: {cpu: 5m}}}\n"),
                 "job.yaml:12: spec.sidecar.resources.request: unknown field; did you mean requests?"},
         Mistake{"RequestsOfTheSidecarAsText", manifest("  ranks: 4\n  sidecar: {resources: {requests: 5m}}\n"),
-                "job.yaml:12: spec.sidecar.resources.requests: must be a map of quantities, not a text; write for "
+                "job.yaml:12: spec.sidecar.resources.requests: must be a map of quantities, not a string; write for "
                 "example {cpu: 500m}"},
         Mistake{
             "NumberAmongArgs", manifest("  ranks: 4\n", "args: [--steps, 10]"),
