@@ -25,11 +25,6 @@ std::string unstarred(const std::string& pod, std::size_t rank) {
   return at == std::string::npos ? pod : pod.substr(0, at) + infix_of(rank) + pod.substr(at + 4);
 }
 
-std::uint32_t generation_after(const std::string& pod) {
-  const std::size_t at = pod.rfind("-g");
-  return at == std::string::npos ? 0 : static_cast<std::uint32_t>(std::strtoul(pod.c_str() + at + 2, nullptr, 10)) + 1;
-}
-
 // No node, pod or Set has a slash in its name.
 std::string joined(const std::string& set, const std::string& name) {
   return set.empty() && name.empty() ? "" : set + "/" + name;
@@ -81,6 +76,11 @@ Result<void> in_field(std::string_view field, Result<void> result) {
 }
 
 }  // namespace
+
+std::uint32_t generation_after(const std::string& pod) {
+  const std::size_t at = pod.rfind("-g");
+  return at == std::string::npos ? 0 : static_cast<std::uint32_t>(std::strtoul(pod.c_str() + at + 2, nullptr, 10)) + 1;
+}
 
 bool RankPlaces::is_plain(const nlohmann::json& stored) { return stored.is_array(); }
 

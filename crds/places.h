@@ -37,6 +37,9 @@ constexpr void fields_of(Of<RankPlace>, auto&& v) {
   v("blockedReason", &RankPlace::blocked_reason);
 }
 
+// The generation of the pod's successor, by the pod's name.
+std::uint32_t generation_after(const std::string& pod);
+
 // Bounds what a short text can describe; a cluster has at most 150,000 pods.
 inline constexpr std::uint64_t kMostPacked = 150'000;
 

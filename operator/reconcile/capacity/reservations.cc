@@ -5,6 +5,8 @@
 
 #include "base/json/bounded.h"
 #include "base/json/fields.h"
+#include "crds/places.h"
+#include "crds/reflect.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -23,17 +25,42 @@ std::string job_of_key(std::string key) {
   return key;
 }
 
+json list_of(const std::vector<ReservedSlot>& slots) {
+  json list = json::array();
+  for (const ReservedSlot& s : slots)
+    list.push_back({{"pod", s.pod}, {"rank", s.rank}, {"set", s.set}, {"node", s.node}});
+  return list;
+}
+
+// A start has a slot for each rank, so its slots are packed as the ranks of a status are; a wave has few.
+json packed(const std::vector<ReservedSlot>& slots) {
+  crds::RankPlaces places(slots.size());
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    places[i].set = slots[i].set;
+    places[i].node = slots[i].node;
+    places[i].pod = slots[i].pod;
+    places[i].generation = crds::generation_after(slots[i].pod);
+  }
+  return reflect::write(crds::pack(places));
+}
+
+bool is_of_all_ranks(const std::vector<ReservedSlot>& slots) {
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (slots[i].rank != i) return false;
+  return true;
+}
+
 json to_line(const Reservation& b) {
-  json slots = json::array();
-  for (const ReservedSlot& s : b.slots)
-    slots.push_back({{"pod", s.pod}, {"rank", s.rank}, {"set", s.set}, {"node", s.node}});
   json line{{"uid", b.uid},
             {"wave", b.wave},
             {"until", to_rfc3339(b.until)},
             {"cpuMilli", b.each.cpu},
             {"memoryBytes", b.each.memory},
-            {"checkpointBytes", b.checkpoint},
-            {"seats", std::move(slots)}};
+            {"checkpointBytes", b.checkpoint}};
+  if (b.start && is_of_all_ranks(b.slots))
+    line["places"] = packed(b.slots);
+  else
+    line["seats"] = list_of(b.slots);
   if (b.start) line["start"] = true;
   return line;
 }
@@ -41,8 +68,22 @@ json to_line(const Reservation& b) {
 // Of one line of a ConfigMap, which holds a MiB: who may write ConfigMaps there must not cost us a hundred times that.
 constexpr JsonLimits kLineLimits{.bytes = 1 << 20, .values = 100'000, .depth = 4};
 
+// A few bytes can name many ranks, so all lines together must not name more than a cluster has.
+std::vector<ReservedSlot> unpacked(const json& places, std::uint64_t& left) {
+  std::vector<ReservedSlot> slots;
+  const auto packed = reflect::read<crds::PackedPlaces>(places, "places");
+  if (!packed || packed->count > left) return slots;
+  left -= packed->count;
+  crds::RankPlaces ranks;
+  if (!crds::unpack(*packed, ranks)) return slots;
+  for (crds::RankPlace& place : ranks)
+    if (!place.pod.empty())
+      slots.push_back({std::move(place.pod), place.rank.value, std::move(place.set), std::move(place.node)});
+  return slots;
+}
+
 // Empty if it holds none.
-Reservation from_line(const std::string& line) {
+Reservation from_line(const std::string& line, std::uint64_t& left) {
   const auto parsed = parse_bounded(line, kLineLimits);
   Reservation b;
   if (!parsed || !parsed->is_object()) return b;
@@ -53,6 +94,7 @@ Reservation from_line(const std::string& line) {
   b.each = {count_at<std::int64_t>(j, "cpuMilli"), count_at<std::int64_t>(j, "memoryBytes"), 1};
   b.checkpoint = count_at<std::int64_t>(j, "checkpointBytes");
   b.start = flag_at(j, "start", false);
+  if (const json& places = part_at(j, "places"); places.is_object()) b.slots = unpacked(places, left);
   const json& slots = part_at(j, "seats");
   if (slots.is_array())
     for (const json& s : slots)
@@ -68,9 +110,10 @@ Reservations reservations_from_json(const json& object) {
   reservations.version = text_at(part_at(object, "metadata"), "resourceVersion");
   const json& data = part_at(object, "data");
   if (!data.is_object()) return reservations;
+  std::uint64_t left = crds::kMostPacked;
   for (const auto& [key, value] : data.items()) {
     if (!value.is_string()) continue;
-    Reservation reservation = from_line(value.get_ref<const std::string&>());
+    Reservation reservation = from_line(value.get_ref<const std::string&>(), left);
     if (!reservation.slots.empty()) reservations.of_job.emplace(job_of_key(key), std::move(reservation));
   }
   return reservations;

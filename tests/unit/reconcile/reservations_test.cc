@@ -59,6 +59,18 @@ TEST(Reservations, WhatSomebodyHasSpoiltStopsNobody) {
   EXPECT_THAT(reservations_from_json({{"data", 3}}).of_job, IsEmpty());
 }
 
+// A line of 100 bytes can name every pod of the largest cluster.
+TEST(Reservations, NameNoMoreRanksThanAClusterHas) {
+  json data;
+  for (int i = 0; i < 1000; ++i)
+    data[std::format("default.j{:03}", i)] =
+        R"({"start": true, "places": {"count": 100000, "pod": {"j-r*-g0": "0-99999"}}})";
+  const Reservations read = reservations_from_json({{"data", data}});
+  ASSERT_EQ(read.of_job.size(), 1u);
+  EXPECT_EQ(read.of_job.begin()->second.slots.size(), 100'000u);
+  EXPECT_EQ(read.of_job.begin()->second.slots[7].pod, "j-r7-g0");
+}
+
 TEST(Reservations, HoldTheirNodesUntilTheTargetsAreCountedThere) {
   const Reservations b{.of_job = {{"default/a", reservation_of("n1", 2)}, {"other/a", reservation_of("n1")}},
                        .version = ""};

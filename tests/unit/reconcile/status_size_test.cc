@@ -6,6 +6,7 @@
 #include <format>
 #include <random>
 
+#include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/rescheduling.h"
 #include "operator/reconcile/kernel/stored.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -117,13 +118,23 @@ TEST_F(TenThousandRanks, StatusStaysBelow512KiBAfterADecisionAndInAWave) {
   EXPECT_LT(committed, kMost);
 }
 
+TEST_F(TenThousandRanks, ADrainOfAllNodesIsSaidInFewWords) {
+  for (const observe::NodeFacts& node : o.nodes) o.leaving[node.name] = "is cordoned";
+  ASSERT_TRUE(show_drain(o, "", o.job.status));
+  const crds::Condition* draining = crds::find_condition(o.job.status.conditions, kDraining);
+  ASSERT_TRUE(draining);
+  EXPECT_LT(draining->message.size(), 2048u);
+  EXPECT_NE(draining->message.find("and rank 0, 1, 2, "), std::string::npos) << draining->message;
+  EXPECT_TRUE(draining->message.ends_with("; and 305 more")) << draining->message;
+}
+
 // A start reserves a slot for each rank, in a ConfigMap, which holds a MiB of the starts and waves of all jobs.
 TEST_F(TenThousandRanks, ReservationOfAStartLeavesThreeQuartersOfItsObjectToOthers) {
   Reservation start{.uid = uid(), .each = {500, 64 << 20, 1}, .slots = {}, .until = o.now, .start = true};
   for (const crds::RankPlace& place : o.job.status.ranks)
     start.slots.push_back({place.pod, place.rank.value, place.set, place.node});
   const std::string key = "default/" + o.job.metadata.name;
-  const nlohmann::json data = reservation_data({.of_job = {{key, start}}});
+  const nlohmann::json data = reservation_data({.of_job = {{key, start}}, .version = ""});
   std::printf("KiB: reserved %zu\n", data.dump().size() / 1024);
   EXPECT_LT(data.dump().size(), 256u * 1024);
   const Reservations read = reservations_from_json({{"data", data}});
