@@ -108,7 +108,7 @@ TEST_F(ConfigTest, ErrorsNameTheRemedy) {
   EXPECT_THAT(refusal(server, "exec: {command: aws}"),
               HasSubstr("users[\"u\"].user.exec: credential plugins are not supported; use"));
   EXPECT_THAT(refusal(server, "auth-provider: {name: gcp}"), HasSubstr("auth providers are not supported"));
-  EXPECT_THAT(refusal("", "token: x"), HasSubstr("clusters[\"k\"].cluster.server: required"));
+  EXPECT_THAT(refusal("", "token: x"), HasSubstr("clusters[\"k\"].cluster.server: is required"));
   EXPECT_THAT(refusal("server: 17", "token: x"), HasSubstr("must be a string"));
   EXPECT_THAT(refusal(server + ", insecure-skip-tls-verify: maybe", ""), HasSubstr("must be true or false"));
   EXPECT_THAT(refusal(server + ", insecure-skip-tls-verify: true, certificate-authority-data: " + kPem64, ""),
