@@ -110,7 +110,7 @@ ANSWERED = [
     (f"{POD}.containres", [], "Invalid", [f"{POD}.containres", "did you mean containers?"]),
     (f"{POD}.tolerations2", [], "Invalid", [f"{POD}.tolerations2", "did you mean tolerations?"]),
     (f"{APP}.comand", ["a"], "Invalid", ["containers[0].comand", "did you mean command?"]),
-    (f"{APP}.command", "lattice_boltzmann --check", "Invalid", ["containers[0].command", "must be a list of texts"]),
+    (f"{APP}.command", "lattice_boltzmann --check", "Invalid", ["containers[0].command", "must be a list of strings"]),
     (f"{APP}.args", ["--width", 512], "Invalid", ["containers[0].args[1]", 'put it in quotes: "512"']),
     (f"{APP}.env", {"A": "b"}, "Invalid", ["containers[0].env", "must be a list, not an object"]),
     (f"{APP}.env", [{"name": "A", "value": 1}], "Invalid", ["containers[0].env[0].value", 'put it in quotes: "1"']),
