@@ -250,7 +250,7 @@ class ClusterJob:
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             for found in api().changes(f"{API}/{self.namespace.name}/bspjobs", self.name, left):
-                status = (found or {}).get("status", {})
+                status = with_places((found or {}).get("status", {}))
                 if condition(status):
                     return status
             time.sleep(0.1)  # the server is unreachable

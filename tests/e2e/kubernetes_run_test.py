@@ -271,7 +271,7 @@ class Limits(InANamespace):
         template = json.loads(json.dumps(cluster_job.TEMPLATE))
         mine = {what: {"cpu": "90m", "memory": "128Mi"} for what in ("requests", "limits")}
         template["spec"]["containers"][0]["resources"] = mine
-        command = lattice_boltzmann(100)
+        command = lattice_boltzmann(300)  # long enough for a move
         with Namespace("e2e-quota") as space:
             space.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "compute"}, "spec": {"hard": hard}})
             job = ClusterJob(space, bsp_job("default", command, template=template))
