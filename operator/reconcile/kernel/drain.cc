@@ -75,11 +75,7 @@ json make_disruption_budget(const crds::BspJob& job) {
   const std::uint64_t more_than_all = 2 * std::uint64_t{job.spec.ranks} + 1;
   return {{"apiVersion", "policy/v1"},
           {"kind", "PodDisruptionBudget"},
-          {"metadata",
-           {{"name", name_of_job({job.metadata.name, job.metadata.uid})},
-            {"namespace", job.metadata.name_space},
-            {"labels", {{std::string(names::kLabelJob), job.metadata.name}}},
-            {"ownerReferences", owner_reference(job)}}},
+          {"metadata", metadata_of_object(job, name_of_job({job.metadata.name, job.metadata.uid}))},
           {"spec",
            {{"minAvailable", std::min<std::uint64_t>(more_than_all, INT32_MAX)},
             {"selector", {{"matchLabels", {{std::string(names::kLabelJob), job.metadata.name}}}}}}}};

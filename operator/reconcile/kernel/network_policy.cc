@@ -18,11 +18,7 @@ json make_network_policy(const crds::BspJob& job, const OperatorPods& from) {
       {"ports", {{{"protocol", "TCP"}, {"port", names::kSidecarPort}}}}};
   return {{"apiVersion", "networking.k8s.io/v1"},
           {"kind", "NetworkPolicy"},
-          {"metadata",
-           {{"name", name_of_job({job.metadata.name, job.metadata.uid})},
-            {"namespace", job.metadata.name_space},
-            {"labels", {{std::string(names::kLabelJob), job.metadata.name}}},
-            {"ownerReferences", owner_reference(job)}}},
+          {"metadata", metadata_of_object(job, name_of_job({job.metadata.name, job.metadata.uid}))},
           {"spec",
            {{"podSelector", own_pods}, {"policyTypes", {"Ingress"}}, {"ingress", {of_each_other, of_the_operator}}}}};
 }

@@ -344,16 +344,19 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   return pod;
 }
 
+json metadata_of_object(const crds::BspJob& job, const std::string& name) {
+  return {{"name", name},
+          {"namespace", job.metadata.name_space},
+          {"labels", {{std::string(names::kLabelJob), job.metadata.name}}},
+          {"ownerReferences", owner_reference(job)}};
+}
+
 json make_secret(const crds::BspJob& job, const std::string& name, const std::map<std::string, std::string>& files) {
   json data = json::object();
   for (const auto& [file, text] : files) data[file] = base64_encode(text);
   return {{"apiVersion", "v1"},
           {"kind", "Secret"},
-          {"metadata",
-           {{"name", name},
-            {"namespace", job.metadata.name_space},
-            {"labels", {{std::string(names::kLabelJob), job.metadata.name}}},
-            {"ownerReferences", owner_reference(job)}}},
+          {"metadata", metadata_of_object(job, name)},
           {"type", "Opaque"},  // and not immutable: what it holds is renewed while pods run
           {"data", std::move(data)}};
 }

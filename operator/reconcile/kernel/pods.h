@@ -65,5 +65,7 @@ nlohmann::json make_secret(const crds::BspJob& job, const std::string& name,
                            const std::map<std::string, std::string>& files);
 // Of any object that goes with the job.
 nlohmann::json owner_reference(const crds::BspJob& job);
+// The metadata of an object beside the pods that belongs to the job: its Secrets, NetworkPolicy, PodDisruptionBudget.
+nlohmann::json metadata_of_object(const crds::BspJob& job, const std::string& name);
 
 }  // namespace bsp::reconcile
