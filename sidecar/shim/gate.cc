@@ -61,18 +61,6 @@ std::uint64_t dropped = 0;  // superstep of the last gate that the ranks agreed 
 std::atomic<int> inside{0};
 std::atomic<bool> closing{false};
 
-std::uint64_t cpu_ns() {
-  timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
-
-std::uint64_t monotonic_ns() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
-
 void set_state(bsp_rank_state s) { BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(s)); }
 
 // Waits at an armed gate until it is committed or cancelled; returns the new gate word.
@@ -147,14 +135,14 @@ void close_and_reopen() {
   cpu_time_after_stop();
   timers_after_stop();
   const std::uint64_t open_start = realtime_ns();
-  const std::uint64_t cpu_from = cpu_ns();
+  const std::uint64_t cpu_from = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   map_ring();
   BSP_RING_STORE_SEQ(state.ring->completed, superstep);  // the ring may belong to another pod
   report_edge();
   open_epoch(next);
   restore_objects();
   if (edge_choice) edge_choice->restart();
-  choosing_from = monotonic_ns();
+  choosing_from = clock_ns(CLOCK_MONOTONIC);
   report_open(open_start, cpu_from);
 }
 
@@ -215,7 +203,7 @@ void set_up_edges() {
   if (std::string_view(text) == names::kEdgeAuto) {
     edge_call = EdgeCall::kUndecided;
     edge_choice.emplace();
-    choosing_from = monotonic_ns();
+    choosing_from = clock_ns(CLOCK_MONOTONIC);
     return;
   }
   const char* colon = std::strchr(text, ':');
@@ -257,7 +245,7 @@ void superstep_edge(MPI_Comm comm) {
 
 bool choose_edge(EdgeCall call, MPI_Comm comm) {
   if (!edge_choice->count(static_cast<std::size_t>(call) - 1)) return false;
-  const std::uint64_t now = monotonic_ns();
+  const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
   // The ranks' mean: a clock may have been set, a rank been stopped.
   std::int64_t elapsed = static_cast<std::int64_t>(now - std::exchange(choosing_from, now));
   if (real.Allreduce(MPI_IN_PLACE, &elapsed, 1, pre.int64, pre.sum, to_real(comm)) != MPI_SUCCESS) return false;
@@ -274,7 +262,7 @@ bool choose_edge(EdgeCall call, MPI_Comm comm) {
 void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns) {
   const std::uint64_t now = realtime_ns();
   BSP_RING_STORE(state.ring->open_ns, now - started_ns);
-  BSP_RING_STORE(state.ring->open_cpu_ns, cpu_ns() - started_cpu_ns);
+  BSP_RING_STORE(state.ring->open_cpu_ns, clock_ns(CLOCK_PROCESS_CPUTIME_ID) - started_cpu_ns);
   BSP_RING_STORE(state.ring->opened_ns, now);
   bsp_reason_set(state.ring, "");
   BSP_RING_STORE(state.ring->postponed, 0u);

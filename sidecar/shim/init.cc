@@ -51,12 +51,6 @@ int init_plain(int* argc, char*** argv, int required, int* provided) {
   return rc;
 }
 
-std::uint64_t cpu_ns() {
-  timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
-
 [[noreturn]] void die_on_second_open() {
   die("the program opens MPI again after closing it; under bsp-operator a program can open MPI only once");
 }
@@ -82,7 +76,7 @@ int init(int* argc, char*** argv, int required, int* provided) {
     state.epochs = true;
     set_up_edges();
     const std::uint64_t started = bsp::realtime_ns();
-    const std::uint64_t cpu = cpu_ns();
+    const std::uint64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     open_first_epoch(required);
     report_edge();
     describe_world();

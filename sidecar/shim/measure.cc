@@ -24,12 +24,6 @@ namespace {
 
 constexpr std::uint64_t kMemoryPeriodNs = 1000000000;
 
-std::uint64_t clock_ns(clockid_t clock) {
-  timespec t;
-  clock_gettime(clock, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
-
 // Counts user-space instructions of this thread and of those it starts from now on; -1 if not permitted.
 int open_perf_event() {
   perf_event_attr attr;
