@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <format>
 
+#include "operator/decide/fast/processors.h"
 #include "operator/decide/levels.h"
 #include "operator/decide/pf.h"
-#include "operator/decide/processors.h"
 #include "operator/decide/strategy.h"
 #include "operator/decide/text.h"
 

@@ -15,9 +15,9 @@
 #include <format>
 #include <tuple>
 
+#include "operator/decide/fast/processors.h"
 #include "operator/decide/levels.h"
 #include "operator/decide/pf.h"
-#include "operator/decide/processors.h"
 #include "operator/decide/text.h"
 
 namespace bsp::decide {

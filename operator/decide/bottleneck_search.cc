@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "operator/decide/bottleneck.h"
-#include "operator/decide/lanes.h"
+#include "operator/decide/fast/lanes.h"
 #include "operator/decide/pm.h"
 
 namespace bsp::decide {

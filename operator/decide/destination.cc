@@ -3,8 +3,8 @@
 #include <expected>
 #include <format>
 
+#include "operator/decide/fast/processors.h"
 #include "operator/decide/pf.h"
-#include "operator/decide/processors.h"
 #include "operator/decide/text.h"
 
 namespace bsp::decide {

@@ -17,9 +17,9 @@
 #include <span>
 #include <vector>
 
+#include "operator/decide/fast/processors.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/plan.h"
-#include "operator/decide/processors.h"
 #include "operator/decide/strategy.h"
 
 namespace bsp::decide {

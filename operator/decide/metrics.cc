@@ -4,7 +4,7 @@
 #include <iterator>
 #include <memory>
 
-#include "operator/decide/lanes.h"
+#include "operator/decide/fast/lanes.h"
 
 namespace bsp::decide {
 namespace {

@@ -16,8 +16,8 @@
 
 #include <vector>
 
+#include "operator/decide/fast/peaks.h"
 #include "operator/decide/model.h"
-#include "operator/decide/peaks.h"
 #include "operator/decide/sparse_grid.h"
 
 namespace bsp::decide {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operator/decide/lanes.h"
+#include "operator/decide/fast/lanes.h"
 
 namespace bsp::decide {
 

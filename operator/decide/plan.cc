@@ -5,7 +5,7 @@
 
 #include "operator/decide/adaptation.h"
 #include "operator/decide/auto.h"
-#include "operator/decide/decreasing.h"
+#include "operator/decide/fast/decreasing.h"
 #include "operator/decide/pm.h"
 #include "operator/decide/strategy.h"
 

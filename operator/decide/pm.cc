@@ -1,7 +1,7 @@
 #include "operator/decide/pm.h"
 
-#include "operator/decide/best_set.h"
-#include "operator/decide/decreasing.h"
+#include "operator/decide/fast/best_set.h"
+#include "operator/decide/fast/decreasing.h"
 
 namespace bsp::decide {
 namespace {

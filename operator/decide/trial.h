@@ -13,10 +13,10 @@
 #include <span>
 #include <vector>
 
+#include "operator/decide/fast/processors.h"
+#include "operator/decide/fast/tournament.h"
 #include "operator/decide/pf.h"
-#include "operator/decide/processors.h"
 #include "operator/decide/strategy.h"
-#include "operator/decide/tournament.h"
 
 namespace bsp::decide {
 

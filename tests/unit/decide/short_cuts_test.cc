@@ -7,14 +7,14 @@
 #include <numeric>
 #include <random>
 
-#include "operator/decide/best_set.h"
-#include "operator/decide/decreasing.h"
-#include "operator/decide/peaks.h"
+#include "operator/decide/fast/best_set.h"
+#include "operator/decide/fast/decreasing.h"
+#include "operator/decide/fast/peaks.h"
+#include "operator/decide/fast/pick_tree.h"
+#include "operator/decide/fast/tournament.h"
 #include "operator/decide/pf.h"
-#include "operator/decide/pick_tree.h"
 #include "operator/decide/pm.h"
 #include "operator/decide/sparse_grid.h"
-#include "operator/decide/tournament.h"
 #include "tests/unit/decide/random_job.h"
 
 namespace bsp::decide {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/decide/processors.h"
+#include "operator/decide/fast/processors.h"
 #include "operator/decide/strategy.h"
 #include "tests/unit/decide/world.h"
 

@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "operator/decide/columns.h"
-#include "operator/decide/pick_tree.h"
-#include "operator/decide/tournament.h"
+#include "operator/decide/fast/pick_tree.h"
+#include "operator/decide/fast/tournament.h"
 
 namespace bsp::decide {
 

@@ -1,4 +1,4 @@
-#include "operator/decide/best_set.h"
+#include "operator/decide/fast/best_set.h"
 
 #include <algorithm>
 #include <limits>

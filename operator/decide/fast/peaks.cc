@@ -1,10 +1,10 @@
-#include "operator/decide/peaks.h"
+#include "operator/decide/fast/peaks.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "base/core/error.h"
-#include "operator/decide/lanes.h"
+#include "operator/decide/fast/lanes.h"
 
 namespace bsp::decide {
 namespace {

@@ -1,8 +1,8 @@
-#include "operator/decide/processors.h"
+#include "operator/decide/fast/processors.h"
 
 #include <algorithm>
 
-#include "operator/decide/decreasing.h"
+#include "operator/decide/fast/decreasing.h"
 
 namespace bsp::decide {
 namespace {

@@ -1,4 +1,4 @@
-#include "operator/decide/decreasing.h"
+#include "operator/decide/fast/decreasing.h"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,9 @@
-#include "operator/decide/pick_tree.h"
+#include "operator/decide/fast/pick_tree.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "operator/decide/lanes.h"
+#include "operator/decide/fast/lanes.h"
 
 namespace bsp::decide {
 namespace {
