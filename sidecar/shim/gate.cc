@@ -142,7 +142,6 @@ void close_and_reopen() {
   open_epoch(next);
   restore_objects();
   if (edge_choice) edge_choice->restart();
-  choosing_from = clock_ns(CLOCK_MONOTONIC);
   report_open(open_start, cpu_from);
 }
 
@@ -203,7 +202,6 @@ void set_up_edges() {
   if (std::string_view(text) == names::kEdgeAuto) {
     edge_call = EdgeCall::kUndecided;
     edge_choice.emplace();
-    choosing_from = clock_ns(CLOCK_MONOTONIC);
     return;
   }
   const char* colon = std::strchr(text, ':');
@@ -267,6 +265,7 @@ void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns) {
   bsp_reason_set(state.ring, "");
   BSP_RING_STORE(state.ring->postponed, 0u);
   set_state(BSP_RANK_RUNNING);
+  choosing_from = clock_ns(CLOCK_MONOTONIC);  // not before: the wait for an epoch is no part of the program's calls
   BSP_RING_STORE(state.ring->first_compute_ns, realtime_ns());
   measure.skip();
 }

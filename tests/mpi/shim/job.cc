@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 namespace bsp::test {
 
@@ -39,6 +40,7 @@ Job::Job(Options options)
     programs.emplace_back(std::move(command), std::move(environment), cluster.run_dir(r) + ".program.log");
     inits_.push_back(std::make_unique<FakeInit>(cluster.run_dir(r), control::ProgramState::kRunning));
   }
+  std::this_thread::sleep_for(options_.first_epoch_after);
   open(0);
 }
 
@@ -119,10 +121,10 @@ bool Job::reach(std::uint64_t s) {
 
 Job::Gate Job::gate(std::uint32_t edges) { return commit() != 0 ? wait_for_gate(edges) : Gate::kEnded; }
 
-std::uint64_t Job::commit() {
+std::uint64_t Job::commit(std::uint64_t ahead) {
   std::uint64_t target = 0;
   // Doubles the distance each time the gate was late.
-  for (std::uint64_t ahead = 3, late = 1; late; ahead *= 2) {
+  for (std::uint64_t late = 1; late; ahead *= 2) {
     for (std::uint32_t r = 0; r < options_.ranks; ++r)
       target = std::max(target, status(r)["completed"].get<std::uint64_t>() + ahead);
     late = 0;
@@ -137,29 +139,22 @@ std::uint64_t Job::commit() {
   return target;
 }
 
-Job::Gate Job::wait_for_gate(std::uint32_t edges) {
-  Gate result = Gate::kStopped;
-  bool decided = until([&] {
-    if (all_stopped()) return true;
-    for (std::uint32_t r = 0; r < options_.ranks; ++r) {
-      if (exited_[r] != -1) {
-        result = Gate::kEnded;
-        return true;
-      }
-      if (status(r)["postponed"].get<std::uint32_t>() >= edges) {
-        result = Gate::kPostponed;
-        return true;
-      }
-    }
-    return false;
-  });
-  if (!decided) {
-    std::string state;
-    for (std::uint32_t r = 0; r < options_.ranks; ++r) state += status(r).dump() + "\n" + stderr_of(r);
-    ADD_FAILURE() << "the gate is not reached\n" << state;
-    return Gate::kEnded;
+Job::Gate Job::poll_gate(std::uint32_t edges) {
+  if (all_stopped()) return Gate::kStopped;
+  for (std::uint32_t r = 0; r < options_.ranks; ++r) {
+    if (exited_[r] != -1) return Gate::kEnded;
+    if (status(r)["postponed"].get<std::uint32_t>() >= edges) return Gate::kPostponed;
   }
-  return result;
+  return Gate::kOpen;
+}
+
+Job::Gate Job::wait_for_gate(std::uint32_t edges) {
+  Gate result = Gate::kOpen;
+  if (until([&] { return (result = poll_gate(edges)) != Gate::kOpen; })) return result;
+  std::string state;
+  for (std::uint32_t r = 0; r < options_.ranks; ++r) state += status(r).dump() + "\n" + stderr_of(r);
+  ADD_FAILURE() << "the gate is not reached\n" << state;
+  return Gate::kEnded;
 }
 
 void Job::next_epoch() {

@@ -23,12 +23,13 @@ class Job {
     std::vector<std::string> arguments;
     std::vector<std::string> environment;
     std::string preload = BSP_BINARY_DIR "/bin/libbspmpi.so";
+    std::chrono::milliseconds first_epoch_after{0};  // the programs wait for it, as for a pod that isn't there yet
   };
   explicit Job(Options options);
   ~Job();
 
   // The outcome of a gate.
-  enum class Gate { kStopped, kPostponed, kEnded };
+  enum class Gate { kStopped, kPostponed, kEnded, kOpen };  // kOpen: none yet
   // Arms and commits a gate a little ahead of every rank. Returns when all have stopped, when some rank has postponed
   // the gate at `edges` edges, or when a program has ended.
   Gate gate(std::uint32_t edges = 5);
@@ -38,9 +39,10 @@ class Job {
   bool turn();
 
   // The parts of gate(): arms and commits, returns the gate's superstep (0: a program has ended) …
-  std::uint64_t commit();
+  std::uint64_t commit(std::uint64_t ahead = 3);
   // … and waits for the outcome.
   Gate wait_for_gate(std::uint32_t edges);
+  Gate poll_gate(std::uint32_t edges);
   // After cancelGate: waits until all have stopped, or no sidecar has a gate any more (kPostponed).
   Gate settle_gate();
   // Drops a committed gate by the vote of one rank, and waits until every sidecar has cleared it.
