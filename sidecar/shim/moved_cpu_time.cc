@@ -9,9 +9,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sidecar/shim/moved_clock.h"
@@ -22,8 +26,8 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 struct ThreadTime {
-  pid_t tid;
-  std::int64_t ns;
+  pid_t tid = 0;
+  std::int64_t ns = 0, system = 0;  // user and system time, of which system
 };
 // What the clocks showed when the process stopped or, in `offsets`, what earlier incarnations have used.
 struct CpuTimes {
@@ -56,6 +60,23 @@ int kernel_rusage(int who, rusage* usage) {
   return getrusage_of_libc(who, usage);
 }
 
+pid_t this_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+// Linux tells a thread's own split in microseconds, that of another thread in ticks.
+std::int64_t system_time_of(pid_t tid) {
+  if (tid == this_thread()) {
+    rusage usage{};
+    kernel_rusage(RUSAGE_THREAD, &usage);
+    return ns(usage.ru_stime);
+  }
+  std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/stat");
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  unsigned long ticks = 0;  // proc(5): field 15; the name, field 2, may contain anything
+  if (const std::size_t name_end = stat.rfind(')'); name_end != std::string::npos)
+    std::sscanf(stat.c_str() + name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %lu", &ticks);
+  return static_cast<std::int64_t>(ticks) * (kSecond / sysconf(_SC_CLK_TCK));
+}
+
 CpuTimes read_kernel() {
   CpuTimes now;
   now.process = used_by(CLOCK_PROCESS_CPUTIME_ID);
@@ -65,16 +86,14 @@ CpuTimes read_kernel() {
   const std::unique_ptr<DIR, int (*)(DIR*)> tasks(opendir("/proc/self/task"), closedir);
   while (const dirent* entry = tasks ? readdir(tasks.get()) : nullptr)
     if (const pid_t tid = std::atoi(entry->d_name); tid > 0)
-      now.threads.push_back({tid, used_by(clock_of_thread(tid))});
+      now.threads.push_back({tid, used_by(clock_of_thread(tid)), system_time_of(tid)});
   return now;
 }
 
-std::int64_t of_thread(const CpuTimes& times, pid_t tid) {
+ThreadTime of_thread(const CpuTimes& times, pid_t tid) {
   const auto found = std::ranges::find(times.threads, tid, &ThreadTime::tid);
-  return found == times.threads.end() ? 0 : found->ns;
+  return found == times.threads.end() ? ThreadTime{} : *found;
 }
-
-pid_t this_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
 void add(timeval& t, std::int64_t more) {
   const std::int64_t sum = ns(t) + more;
@@ -88,7 +107,10 @@ void cpu_time_before_stop() {
   const CpuTimes* before = offsets.load();
   if (before == nullptr) return;
   stopped.process += before->process, stopped.user += before->user, stopped.system += before->system;
-  for (ThreadTime& thread : stopped.threads) thread.ns += of_thread(*before, thread.tid);
+  for (ThreadTime& thread : stopped.threads) {
+    const ThreadTime earlier = of_thread(*before, thread.tid);
+    thread.ns += earlier.ns, thread.system += earlier.system;
+  }
 }
 
 // A process that was not moved has used at least what it had used when it stopped.
@@ -100,8 +122,11 @@ void cpu_time_after_stop() {
   offset->process = stopped.process - now.process;
   offset->user = std::max<std::int64_t>(stopped.user - now.user, 0);
   offset->system = std::max<std::int64_t>(stopped.system - now.system, 0);
-  for (const ThreadTime& thread : stopped.threads)
-    offset->threads.push_back({thread.tid, std::max<std::int64_t>(thread.ns - of_thread(now, thread.tid), 0)});
+  for (const ThreadTime& thread : stopped.threads) {
+    const ThreadTime here = of_thread(now, thread.tid);
+    const std::int64_t all = std::max<std::int64_t>(thread.ns - here.ns, 0);
+    offset->threads.push_back({thread.tid, all, std::clamp<std::int64_t>(thread.system - here.system, 0, all)});
+  }
   offsets.store(offset);
 }
 
@@ -110,9 +135,9 @@ std::int64_t cpu_time_offset(clockid_t clock) {
   if (offset == nullptr) [[likely]]
     return 0;
   if (clock == CLOCK_PROCESS_CPUTIME_ID) return offset->process;
-  if (clock == CLOCK_THREAD_CPUTIME_ID) return of_thread(*offset, this_thread());
+  if (clock == CLOCK_THREAD_CPUTIME_ID) return of_thread(*offset, this_thread()).ns;
   if (clock < 0 && (clock & 7) == 6)
-    return of_thread(*offset, static_cast<pid_t>(~(clock >> 3)));  // pthread_getcpuclockid
+    return of_thread(*offset, static_cast<pid_t>(~(clock >> 3))).ns;  // pthread_getcpuclockid
   return 0;
 }
 
@@ -130,7 +155,10 @@ BSP_EXPORT int getrusage(__rusage_who_t who, rusage* usage) noexcept {
   if (offset == nullptr || rc != 0) [[likely]]
     return rc;
   if (who == RUSAGE_SELF) add(usage->ru_utime, offset->user), add(usage->ru_stime, offset->system);
-  if (who == RUSAGE_THREAD) add(usage->ru_utime, of_thread(*offset, this_thread()));
+  if (who == RUSAGE_THREAD) {
+    const ThreadTime earlier = of_thread(*offset, this_thread());
+    add(usage->ru_utime, earlier.ns - earlier.system), add(usage->ru_stime, earlier.system);
+  }
   return rc;
 }
 

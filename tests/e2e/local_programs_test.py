@@ -23,7 +23,7 @@ class Programs(unittest.TestCase):
             return "\n".join(run.summary()["rank0_output"])
 
     def test_clocks_and_timers_continue(self):
-        self.assertIn("OK clocks", self.output("clocks", ["moved_clocks", "20"], MOVES))
+        self.assertIn("OK clocks", self.output("clocks", ["moved_clocks", "60"], MOVES))
 
     def test_fortran_gives_the_same_result(self):
         command = ["moved_fortran", "5000"]
