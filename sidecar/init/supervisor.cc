@@ -225,11 +225,17 @@ std::optional<Supervisor::Steady::time_point> Supervisor::kill_deadline() const 
   return *end_requested_at_ + (grace - std::min(kShutdownReserve, grace / 4));
 }
 
+std::string Supervisor::why_due() const {
+  if (state_ == State::kDumped) return "its pod ended after its checkpoint was taken, as in every move";
+  if (state_ == State::kRunning && !held_)
+    return "it did not end within the pod's terminationGracePeriodSeconds (" + std::to_string(options_.grace.count()) +
+           ")";
+  return "its pod had to end while it was stopped";
+}
+
 void Supervisor::kill_if_due() {
   if (const auto at = kill_deadline(); !at || Steady::now() < *at || !kill_reason_.empty()) return;
-  kill_program(state_ == State::kRunning && !held_ ? "it did not end within the pod's terminationGracePeriodSeconds (" +
-                                                         std::to_string(options_.grace.count()) + ")"
-                                                   : "its pod had to end while it was stopped");
+  kill_program(why_due());
 }
 
 void Supervisor::reap() {

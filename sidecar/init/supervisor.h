@@ -76,6 +76,7 @@ class Supervisor {
   void on_program(int status);
   void forward(int signal);
   [[nodiscard]] std::optional<Steady::time_point> kill_deadline() const;
+  [[nodiscard]] std::string why_due() const;
   void kill_if_due();
   int finish();
   void could_not_start(const Error& error);

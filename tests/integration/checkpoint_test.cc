@@ -130,6 +130,8 @@ TEST_F(Checkpoint, DumpedSourceIgnoresTheGracePeriod) {
   const auto exited = source.expect(control::Exited::kVerb);
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->number("signal"), SIGKILL);
+  EXPECT_EQ(exited->text("message"),
+            "killed by SIGKILL: its pod ended after its checkpoint was taken, as in every move");
 }
 
 // Everything on which the kernel bases decisions: before the dump, at the gate and in the next two pods.
