@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "operator/decide/bottleneck.h"
+#include "operator/decide/fast/comm_of.h"
 #include "operator/decide/levels.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/settle.h"

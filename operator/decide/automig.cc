@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <format>
 
-#include "operator/decide/fast/processors.h"
 #include "operator/decide/levels.h"
+#include "operator/decide/means.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/strategy.h"
 #include "operator/decide/text.h"
@@ -18,7 +18,7 @@ namespace {
 
 // The chosen moves, each with what the rank's own superstep gains by the whole plan.
 void add_moves(const Case& c, std::span<const PmEntry> list, std::span<const LevelMove> chosen,
-               std::span<const double> here, const CommOf& comm_of, Plan& plan) {
+               std::span<const double> here, const CommTimes& Comm, Plan& plan) {
   if (chosen.empty()) return;
   const std::vector<double>& I = c.metrics.last.instructions;
   std::vector<ProcessorId> placement = c.columns.on;
@@ -28,7 +28,7 @@ void add_moves(const Case& c, std::span<const PmEntry> list, std::span<const Lev
   for (const LevelMove& a : chosen) {
     Move move = move_of(c, list[a.q], a.to);
     move.t_stay = before[move.from.value] + here[move.rank.value];
-    move.t_move = after[move.to.value] + comm_of(move.rank, move.to_set);
+    move.t_move = after[move.to.value] + Comm(move.rank, move.to_set);
     move.gain_superstep = move.t_stay - move.t_move;
     move.gain_window = move.gain_superstep * static_cast<double>(c.alpha) - move.cost;
     plan.moves.push_back(move);
@@ -43,13 +43,13 @@ std::size_t best_level(std::span<const Level> levels) {
 }
 
 void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan) {
-  const CommOf comm_of(c);
-  const std::vector<double> here = comm_here(c, comm_of);
+  const std::unique_ptr<CommTimes> Comm = c.means->comm_times(c);
+  const std::vector<double> here = comm_here(c, *Comm);
   const std::span<const double> I_last = c.metrics.last.instructions;
   const bool window = c.params.horizon != Horizon::kSuperstep;
-  Processors processors(c.columns, window ? std::span<const double>(c.metrics.I_window) : I_last, I_last,
-                        c.params.reuse_vacated_slots);
-  Levels made = make_levels(c, list, here, comm_of, processors);
+  const std::unique_ptr<Placement> placement =
+      c.means->placement(c, window ? std::span<const double>(c.metrics.I_window) : I_last, I_last);
+  Levels made = make_levels(c, list, here, *Comm, *placement);
   const std::vector<Level>& levels = plan.levels = std::move(made.levels);
   for (const LeftOut& out : made.left_out)
     plan.stays.push_back({.rank = list[out.q].rank, .reason = out.reason, .target = list[out.q].target});
@@ -60,7 +60,7 @@ void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const Level& chosen = levels[plan.chosen_level];
   plan.objective = {.name = "pf", .before = levels[0].pf, .after = chosen.pf};
   plan.forecast = {.before = levels[0].time + levels[0].comm, .after = chosen.time + chosen.comm};
-  add_moves(c, list, std::span(made.moves).first(plan.chosen_level), here, comm_of, plan);
+  add_moves(c, list, std::span(made.moves).first(plan.chosen_level), here, *Comm, plan);
 
   for (std::size_t l = plan.chosen_level; l < made.moves.size(); ++l) {
     const PmEntry& e = list[made.moves[l].q];

@@ -15,6 +15,7 @@
 #include <format>
 #include <tuple>
 
+#include "operator/decide/fast/comm_of.h"
 #include "operator/decide/fast/processors.h"
 #include "operator/decide/levels.h"
 #include "operator/decide/pf.h"

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 
+#include "operator/decide/fast/comm_of.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/pm.h"
 

@@ -3,7 +3,7 @@
 #include <expected>
 #include <format>
 
-#include "operator/decide/fast/processors.h"
+#include "operator/decide/means.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/text.h"
 
@@ -22,9 +22,14 @@ Sums sums_over(const Metrics& m, Horizon horizon) {
   return {m.I_window, m.B_window, static_cast<double>(m.supersteps)};
 }
 
-std::expected<Move, Stay> test(const Case& c, const PmEntry& e, const Sums& sums, const Processors& processors) {
+struct Accepted {
+  Move move;
+  Placement::Pick pick;
+};
+
+std::expected<Accepted, Stay> test(const Case& c, const PmEntry& e, const Sums& sums, const Placement& placement) {
   Stay stay{.rank = e.rank, .reason = Reason::kNoCapacity, .target = e.target};
-  const auto pick = processors.pick(e.target, e.rank);
+  const auto pick = placement.pick(e.target, e.rank);
   if (!pick) return std::unexpected(stay);
 
   const Grid<double>& T = c.snapshot.platform.T;
@@ -32,7 +37,7 @@ std::expected<Move, Stay> test(const Case& c, const PmEntry& e, const Sums& sums
   const double B = sums.B[e.rank.value, j];
   Move move = move_of(c, e, pick->processor);
   move.t_move = pick->time + B * T[j, j] + e.mem;
-  move.t_stay = processors.time(move.from) + B * T[own, j];
+  move.t_stay = placement.time(move.from) + B * T[own, j];
   move.gain_superstep = (move.t_stay - (move.t_move - e.mem)) / sums.supersteps;
   move.gain_window = move.gain_superstep * static_cast<double>(c.alpha) - e.mem;
 
@@ -43,7 +48,7 @@ std::expected<Move, Stay> test(const Case& c, const PmEntry& e, const Sums& sums
   stay.reason = Reason::kGainBelowMinimum;
   stay.limit = move.t_stay * (1 - c.params.min_gain);
   if (move.t_move > stay.limit) return std::unexpected(stay);
-  return move;
+  return Accepted{move, *pick};
 }
 
 }  // namespace
@@ -51,7 +56,7 @@ std::expected<Move, Stay> test(const Case& c, const PmEntry& e, const Sums& sums
 void move_viable(const Case& c, std::span<const PmEntry> list, const std::function<Candidacy(std::size_t q)>& candidacy,
                  Plan& plan) {
   const Sums sums = sums_over(c.metrics, c.params.horizon);
-  Processors processors(c.columns, sums.I, sums.I, c.params.reuse_vacated_slots);  // Times are not asked for
+  const std::unique_ptr<Placement> placement = c.means->placement(c, sums.I, sums.I);  // Times are not asked for
   plan.objective = {.name = "time of the moved ranks"};
   for (std::size_t q = 0; q < list.size(); ++q) {
     const PmEntry& e = list[q];
@@ -63,11 +68,11 @@ void move_viable(const Case& c, std::span<const PmEntry> list, const std::functi
                             .limit = candidate.limit});
     } else if (c.params.max_moves > 0 && plan.moves.size() >= c.params.max_moves) {
       plan.stays.push_back({.rank = e.rank, .reason = Reason::kMoveLimit, .target = e.target});
-    } else if (auto verdict = test(c, e, sums, processors)) {
-      processors.move(e.rank, verdict->to);
-      plan.objective.before += verdict->t_stay;
-      plan.objective.after += verdict->t_move;
-      plan.moves.push_back(*verdict);
+    } else if (auto verdict = test(c, e, sums, *placement)) {
+      placement->move(e.rank, verdict->pick, e.target);
+      plan.objective.before += verdict->move.t_stay;
+      plan.objective.after += verdict->move.t_move;
+      plan.moves.push_back(verdict->move);
     } else {
       plan.stays.push_back(verdict.error());
     }

@@ -12,7 +12,7 @@ struct CommOfList {
 };
 
 CommOfList comm_of_list(const Case& c, std::span<const PmEntry> list, std::span<const double> here,
-                        const CommOf& comm_of) {
+                        const CommTimes& comm_of) {
   // By rank: visited in that order, in which memory has their bytes.
   std::vector<SetId> target = c.columns.own;
   for (const PmEntry& e : list) target[e.rank.value] = e.target;
@@ -35,21 +35,21 @@ CommOfList comm_of_list(const Case& c, std::span<const PmEntry> list, std::span<
 
 }  // namespace
 
-std::vector<double> comm_here(const Case& c, const CommOf& comm_of) {
+std::vector<double> comm_here(const Case& c, const CommTimes& comm_of) {
   std::vector<double> here(c.columns.own.size());
   for (std::uint32_t i = 0; i < here.size(); ++i) here[i] = comm_of({i}, c.columns.own[i]);
   return here;
 }
 
-Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const double> here, const CommOf& comm_of,
-                   Processors& processors) {
+Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const double> here, const CommTimes& comm_of,
+                   Placement& placement) {
   const CommOfList comm = comm_of_list(c, list, here, comm_of);
   double comm_before_q = 0, mem = 0;  // max over the entries passed; max over the moved
   Levels made;
   const auto add_level = [&](RankId rank, std::size_t q) {
     Level l{.level = static_cast<std::uint32_t>(made.moves.size()),
             .rank = rank,
-            .time = processors.slowest(),
+            .time = placement.slowest(),
             .comm = std::max(comm_before_q, comm.rest[q]),
             .mem = mem};
     l.pf = l.time + l.comm + l.mem;
@@ -60,19 +60,17 @@ Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const
   made.moves.reserve(list.size());
   add_level(RankId{}, 0);
   for (std::size_t q = 0; q < list.size(); ++q) {
-    constexpr std::size_t kAhead = 8;
-    if (q + 2 * kAhead < list.size()) processors.announce(list[q + 2 * kAhead].rank);
-    if (q + kAhead < list.size()) processors.announce_processor_of(list[q + kAhead].rank);
+    placement.expect(list.subspan(q));
     const PmEntry& e = list[q];
     const bool full = c.params.max_moves > 0 && made.moves.size() >= c.params.max_moves;
-    const auto pick = full ? std::nullopt : processors.pick(e.target, e.rank);
+    const auto pick = full ? std::nullopt : placement.pick(e.target, e.rank);
     if (!pick) {
       const Reason reason = full ? Reason::kMoveLimit : Reason::kNoCapacity;
       made.left_out.push_back({static_cast<std::uint32_t>(q), reason});
       comm_before_q = std::max(comm_before_q, comm.here[q]);
       continue;
     }
-    processors.move(e.rank, *pick, e.target);
+    placement.move(e.rank, *pick, e.target);
     comm_before_q = std::max(comm_before_q, comm.there[q]);
     mem = std::max(mem, e.mem);
     made.moves.push_back({static_cast<std::uint32_t>(q), pick->processor});

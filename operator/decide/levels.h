@@ -6,7 +6,7 @@
 //   pf(l)        max_i Time(i) + max_i Comm(i,·) + max over the moved of Mem        (pf.h)
 //
 // Levels differ by one move, so each is made from the one before:
-//   max Time     kept by processors.h as the moves are made
+//   max Time     kept by the placement as the moves are made (means.h)
 //   max Comm     the larger of what the moved ranks have in their new Set and what the others have in theirs; the
 //                latter is a running maximum from the end of the list
 //   max Mem      running maximum
@@ -17,15 +17,14 @@
 #include <span>
 #include <vector>
 
-#include "operator/decide/fast/processors.h"
-#include "operator/decide/pf.h"
+#include "operator/decide/means.h"
 #include "operator/decide/plan.h"
 #include "operator/decide/strategy.h"
 
 namespace bsp::decide {
 
 // Comm(i,·) of each rank where it is at the call. s.
-std::vector<double> comm_here(const Case& c, const CommOf& comm_of);
+std::vector<double> comm_here(const Case& c, const CommTimes& comm_of);
 
 // What a level moves on top of the one before.
 struct LevelMove {
@@ -45,8 +44,8 @@ struct Levels {
   std::vector<LeftOut> left_out;  // the entries that have no slot or exceed max_moves
 };
 
-// `here`: what comm_here gives. Leaves `processors`, which has everybody where the snapshot has him, at the last level.
-Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const double> here, const CommOf& comm_of,
-                   Processors& processors);
+// `here`: what comm_here gives. Leaves `placement`, which has every rank where the snapshot has it, at the last level.
+Levels make_levels(const Case& c, std::span<const PmEntry> list, std::span<const double> here, const CommTimes& comm_of,
+                   Placement& placement);
 
 }  // namespace bsp::decide

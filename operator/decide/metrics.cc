@@ -81,25 +81,17 @@ void update_communication(Metrics& m, const MeasuredSuperstep& t, bool first, do
                BT = of_named(t.recv_seconds, i, columns, gathered_BT);
     const auto PB = m.PB.row(i), BTP = m.BTP.row(i), P_comm = m.P_comm.row(i), sum = m.B_window.row(i),
                last = m.last.recv_bytes.row(i);
-    std::size_t k = 0;
-    for (; k + kLanes <= B.size(); k += kLanes) {
-      const Lanes now = load(&B[k]), predicted = aged(load(&PB[k]), now, first),
-                  BTP_k = aged(load(&BTP[k]), load(&BT[k]), first);
-      const Lanes P = predictability(load(&P_comm[k]), now, predicted, beta, step);
-      store(predicted, &PB[k]);
-      store(call_follows ? P * BTP_k : BTP_k, &BTP[k]);
-      store(P, &P_comm[k]);
-      store(load(&sum[k]) + now, &sum[k]);
-      store(now, &last[k]);
-    }
-    for (; k < B.size(); ++k) {
-      PB[k] = aged(PB[k], B[k], first);
-      BTP[k] = aged(BTP[k], BT[k], first);
-      P_comm[k] = predictability(P_comm[k], B[k], PB[k], beta, step);
-      if (call_follows) BTP[k] *= P_comm[k];
-      sum[k] += B[k];
-      last[k] = B[k];
-    }
+    for_each_element(B.size(), [&](auto at) {
+      const auto B_t = at.of(B);
+      const auto PB_t = aged(at.of(PB), B_t, first);
+      const auto BTP_t = aged(at.of(BTP), at.of(BT), first);
+      const auto P_t = predictability(at.of(P_comm), B_t, PB_t, beta, step);
+      at.put(PB_t, PB);
+      at.put(call_follows ? P_t * BTP_t : BTP_t, BTP);
+      at.put(P_t, P_comm);
+      at.put(at.of(sum) + B_t, sum);
+      at.put(B_t, last);
+    });
     if (!makes_peaks) continue;
     m.Comm_peaks[i] = peaks_of(BTP, columns);
     m.B_peaks[i] = peaks_of(B, columns);

@@ -6,6 +6,7 @@
 #include "operator/decide/adaptation.h"
 #include "operator/decide/auto.h"
 #include "operator/decide/fast/decreasing.h"
+#include "operator/decide/means.h"
 #include "operator/decide/pm.h"
 #include "operator/decide/strategy.h"
 
@@ -46,13 +47,17 @@ double supersteps_counted(const Plan& plan) {
 }
 
 Result<Plan> make_plan(const Snapshot& snapshot, const Window& window, const Params& params) {
+  return make_plan_with(fast_means(), snapshot, window, params);
+}
+
+Result<Plan> make_plan_with(const Means& means, const Snapshot& snapshot, const Window& window, const Params& params) {
   BSP_CHECK_OK(validate(params));
   BSP_TRY(const Columns columns, columns_of(snapshot));
   BSP_CHECK_OK(validate_together(snapshot, window));
 
   const Metrics& metrics = window.metrics();
   const Cadence& now = window.cadence();
-  const Case c{snapshot, columns, metrics, params, now.alpha, now.alpha_next, now.elapsed, now.owed};
+  const Case c{snapshot, columns, metrics, params, now.alpha, now.alpha_next, now.elapsed, now.owed, &means};
   PmList list = make_pm_list(c);
   Plan plan{.heuristic = params.heuristic, .superstep = window.completed(), .now = now};
   plan.stays = std::move(list.stays);

@@ -1,7 +1,7 @@
 #include "operator/decide/pm.h"
 
-#include "operator/decide/fast/best_set.h"
 #include "operator/decide/fast/decreasing.h"
+#include "operator/decide/means.h"
 
 namespace bsp::decide {
 namespace {
@@ -35,18 +35,16 @@ class Ranking {
       : c_(c),
         ISet_(iset(c.columns)),
         closed_(closed_sets(c)),
-        among_open_(c, ISet_, sets_that_are_open(closed_)),
-        among_all_(c, ISet_, sets_with_processors(c.columns)),
+        among_open_(c.means->highest_PM(c, ISet_, sets_that_are_open(closed_))),
+        among_all_(c.means->highest_PM(c, ISet_, sets_with_processors(c.columns))),
         all_open_(sets_that_are_open(closed_) == sets_with_processors(c.columns)) {}
 
   void add(RankId i, PmList& list) {
-    constexpr std::uint32_t kAhead = 8;
-    if (i.value + kAhead < c_.columns.own.size()) among_open_.announce({i.value + kAhead});
     const std::uint32_t own = c_.columns.own[i.value].value;
     const bool special = c_.columns.special[i.value] != 0;
     std::span<const SetId> lacking;
     if (special) lacking = c_.snapshot.ranks[i.value].lacks_cpu_features_on;
-    const BestSet::Found best = among_open_.find(i, lacking);
+    const HighestPM::Found best = among_open_->find(i, lacking);
     if (best.set.value == own) {
       list.stays.push_back(stay_in_own_set(i, best, lacking));
     } else if (const auto blocked = special ? why_blocked(c_, i, best.set) : std::nullopt) {
@@ -58,14 +56,14 @@ class Ranking {
 
  private:
   // Nothing that is open beats the own Set: did something that is closed?
-  Stay stay_in_own_set(RankId i, const BestSet::Found& own, std::span<const SetId> lacking) const {
-    const BestSet::Found best = all_open_ && lacking.empty() ? own : among_all_.find(i, {});
+  Stay stay_in_own_set(RankId i, const HighestPM::Found& own, std::span<const SetId> lacking) const {
+    const HighestPM::Found best = all_open_ && lacking.empty() ? own : among_all_->find(i, {});
     Reason reason = Reason::kBestSetIsOwn;
     if (best.set != own.set) reason = closed_[best.set.value].value_or(Reason::kCpuFeatures);
     return {.rank = i, .reason = reason, .target = best.set, .value = best.pm, .limit = own.pm};
   }
 
-  [[nodiscard]] PmEntry entry(RankId i, std::uint32_t own, const BestSet::Found& best) const {
+  [[nodiscard]] PmEntry entry(RankId i, std::uint32_t own, const HighestPM::Found& best) const {
     const std::uint32_t j = best.set.value;
     return {.rank = i,
             .target = best.set,
@@ -78,15 +76,15 @@ class Ranking {
   const Case& c_;
   Grid<double> ISet_;
   std::vector<std::optional<Reason>> closed_;
-  BestSet among_open_, among_all_;
+  std::unique_ptr<HighestPM> among_open_, among_all_;
   bool all_open_;
 };
 
-void sort_by_decreasing_PM(std::vector<PmEntry>& entries) {
+void sort_by_decreasing_PM(const Means& means, std::vector<PmEntry>& entries) {
   std::vector<double> pms;
   pms.reserve(entries.size());
   for (const PmEntry& e : entries) pms.push_back(e.pm);
-  reorder(std::span(entries), by_decreasing(pms));  // entries come by rank: so do equal ones
+  reorder(std::span(entries), means.by_decreasing(pms));  // entries come by rank: so do equal ones
 }
 
 }  // namespace
@@ -125,7 +123,7 @@ PmList make_pm_list(const Case& c) {
   list.stays.reserve(c.snapshot.ranks.size());  // the heuristic adds to them
   Ranking ranking(c);
   for (std::uint32_t i = 0; i < c.snapshot.ranks.size(); ++i) ranking.add(RankId{i}, list);
-  sort_by_decreasing_PM(list.entries);
+  sort_by_decreasing_PM(*c.means, list.entries);
   return list;
 }
 

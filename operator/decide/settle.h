@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "operator/decide/fast/comm_of.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/strategy.h"
 

@@ -18,6 +18,9 @@
 
 namespace bsp::decide {
 
+struct Means;  // means.h
+const Means& fast_means();
+
 struct Case {
   const Snapshot& snapshot;
   const Columns& columns;  // of the snapshot
@@ -26,6 +29,7 @@ struct Case {
   std::uint64_t alpha = 0;       // α of the window that ends
   std::uint64_t alpha_next = 0;  // α' at its end: supersteps up to the next call
   double elapsed = 0, owed = 0;  // Cadence's
+  const Means* means = &fast_means();
 };
 
 struct Strategy {

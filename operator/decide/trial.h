@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "operator/decide/fast/comm_of.h"
 #include "operator/decide/fast/processors.h"
 #include "operator/decide/fast/tournament.h"
 #include "operator/decide/pf.h"

@@ -9,6 +9,11 @@ namespace {
 
 constexpr double kNoneYet = -std::numeric_limits<double>::infinity();
 
+// PM = Comp + Comm − Mem, s.
+double PM(double comp, double ISet, double Comm, double M, double T, double Mig) {
+  return comp * ISet + Comm - (M * T + Mig);
+}
+
 }  // namespace
 
 BestSet::BestSet(const Case& c, const Grid<double>& ISet, std::vector<std::uint8_t> open)
@@ -45,7 +50,9 @@ void BestSet::announce(RankId i) const {
   if (without_comm(own) >= without_comm(first)) c_.metrics.Comm.prefetch(i.value, own);
 }
 
-BestSet::Found BestSet::find(RankId i, std::span<const SetId> lacking) const {
+HighestPM::Found BestSet::find(RankId i, std::span<const SetId> lacking) const {
+  constexpr std::uint32_t kAhead = 8;  // ranks are asked for in order
+  if (i.value + kAhead < c_.columns.own.size()) announce({i.value + kAhead});
   const std::uint32_t own = c_.columns.own[i.value].value;
   const double comp = c_.metrics.P_comp[i.value] * c_.metrics.CTP[i.value], M = c_.columns.M[i.value];
   const double* ISet = ISet_.row(own).data();

@@ -17,35 +17,25 @@
 #include <vector>
 
 #include "operator/decide/grid.h"
+#include "operator/decide/means.h"
 #include "operator/decide/strategy.h"
 
 namespace bsp::decide {
 
-// PM = Comp + Comm − Mem, s.
-inline double PM(double comp, double ISet, double Comm, double M, double T, double Mig) {
-  return comp * ISet + Comm - (M * T + Mig);
-}
-
-class BestSet {
+class BestSet final : public HighestPM {
  public:
-  struct Found {
-    SetId set;        // the own one if it is among the highest, else the smallest
-    double comm, pm;  // Comm(i,set), PM(i,set); s
-  };
-
   // `open`: by Set, whether it is a target; a rank's own always is one. All have to outlive this.
   BestSet(const Case& c, const Grid<double>& ISet, std::vector<std::uint8_t> open);
 
-  // `lacking`: Sets that are no targets of this rank.
-  [[nodiscard]] Found find(RankId i, std::span<const SetId> lacking) const;
-  // Has what find(i) probably looks up, in long rows, brought near meanwhile.
-  void announce(RankId i) const;
+  [[nodiscard]] Found find(RankId i, std::span<const SetId> lacking) const override;
 
  private:
   struct Step {
     double ISet, least_T, least_Mig;  // of the Set; of it and those after it
     std::uint32_t j, least_j;
   };
+  // Has what find(i) probably reads, in long rows, brought near meanwhile.
+  void announce(RankId i) const;
   [[nodiscard]] std::vector<Step> steps_from(std::uint32_t own) const;
   [[nodiscard]] double Comm(RankId i, std::uint32_t j) const { return c_.metrics.Comm[i.value, j]; }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace bsp::decide {
@@ -24,6 +25,24 @@ inline Lanes load(const double* from) {
 }
 
 inline void store(Lanes v, double* to) { std::memcpy(to, &v, sizeof(v)); }
+
+// Two elements of a row, or the odd last one by itself: what is computed of one is written once.
+struct TwoAt {
+  std::size_t k;
+  [[nodiscard]] Lanes of(std::span<const double> row) const { return load(row.data() + k); }
+  void put(Lanes v, std::span<double> row) const { store(v, row.data() + k); }
+};
+struct OneAt {
+  std::size_t k;
+  [[nodiscard]] double of(std::span<const double> row) const { return row[k]; }
+  void put(double v, std::span<double> row) const { row[k] = v; }
+};
+template <class Compute>
+void for_each_element(std::size_t n, Compute compute) {
+  std::size_t k = 0;
+  for (; k + kLanes <= n; k += kLanes) compute(TwoAt{k});
+  for (; k < n; ++k) compute(OneAt{k});
+}
 
 // The largest of lanes(0), lanes(2) … and single(n−1) if n is odd; not below `least`. Four running maxima, because
 // one alone makes each step wait for the step before.

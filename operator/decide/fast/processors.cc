@@ -112,7 +112,7 @@ void Processors::refresh(std::uint32_t n, SetId j) {
   if (Times_) Times_->set(n, place.I_last * place.unit);
 }
 
-std::optional<Processors::Pick> Processors::pick(SetId j, RankId i, double below) const {
+std::optional<Placement::Pick> Processors::pick(SetId j, RankId i, double below) const {
   const auto best = free_in(j).pick(riders_[i.value].I_horizon, below);
   if (!best) return std::nullopt;
   const std::uint32_t n = first_[j.value] + static_cast<std::uint32_t>(best->leaf);

@@ -1,20 +1,6 @@
-// Who computes where if the moves accepted so far were made, and which processor a Set's manager
-// picks for the next one.
-//
-//   time(p) = Σ_{i on p} I(i) / ((1 − load(p)) · cpu(p))        s; ranks on one processor add up
-//
-// The manager of Set j picks the processor with a free slot whose time(p), the candidate included,
-// is smallest (equal: the greater available capacity, then the smaller index). I(i) is summed over
-// the horizon for this pick and for the viability test, while pf's Time(i) takes the last superstep
-// only; both are kept here.
-//
-// The processors stand Set by Set, each Set's by decreasing capacity. pick_tree.h finds a pick among
-// those of a Set, tournament.h the largest Time of all; both are made when they are first asked for,
-// as no heuristic needs all of them.
-//
-// Slots: all moves of a plan are one wave in which targets are made before sources go. So the slot
-// that a rank has at the call stays its own while it is elsewhere, and nobody else's, unless
-// reuse_vacated_slots.
+// Placement (means.h) for many ranks and processors. The processors stand Set by Set, each Set's by decreasing
+// capacity. pick_tree.h finds a pick among those of a Set, tournament.h the largest Time of all; both are made when they
+// are first asked for, as no heuristic needs all of them. Besides, it takes moves back, for the searches.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +12,12 @@
 #include "operator/decide/columns.h"
 #include "operator/decide/fast/pick_tree.h"
 #include "operator/decide/fast/tournament.h"
+#include "operator/decide/means.h"
 
 namespace bsp::decide {
 
-class Processors {
+class Processors final : public Placement {
  public:
-  struct Pick {
-    ProcessorId processor;
-    std::uint32_t place;  // for move()
-    double time;          // time(p) with the candidate, s over the horizon
-  };
-
   // The columns have to outlive this. Both lists of instructions are by rank; one may stand for both.
   Processors(const Columns& columns, std::span<const double> I_horizon, std::span<const double> I_last,
              bool reuse_vacated_slots);
@@ -45,28 +26,29 @@ class Processors {
   void restart(std::span<const ProcessorId> placement, std::span<const double> I_horizon,
                std::span<const double> I_last);
 
-  // The manager's choice for rank i, as if it were not in Set j; nothing if no slot is free there,
-  // or if all would take as long as `below` or longer.
-  [[nodiscard]] std::optional<Pick> pick(SetId j, RankId i,
-                                         double below = std::numeric_limits<double>::infinity()) const;
+  [[nodiscard]] std::optional<Pick> pick(SetId j, RankId i) const override {
+    return pick(j, i, std::numeric_limits<double>::infinity());
+  }
+  // Nothing too if all would take as long as `below` or longer.
+  [[nodiscard]] std::optional<Pick> pick(SetId j, RankId i, double below) const;
   // No pick of Set j for rank i has a shorter time; infinite if no slot is free there. O(1).
   [[nodiscard]] PickTree::Bounds least_time(SetId j, RankId i) const;
-  // time(p) with its ranks so far, s over the horizon.
-  [[nodiscard]] double time(ProcessorId p) const;
-  // The same of the processor that has rank i.
+  [[nodiscard]] double time(ProcessorId p) const override;
+  // time(p) of the processor that has rank i.
   [[nodiscard]] double time_of(RankId i) const;
   // time(p) with rank i, which is elsewhere, added.
   [[nodiscard]] double time_with(ProcessorId p, RankId i) const;
-  // max_i Time(i), s, of the last superstep; where that is (equal: the first Set, the faster
-  // processor); and what it is without processor p.
-  [[nodiscard]] double slowest() const { return Times().largest(); }
+  // Where the largest Time(i) is (equal: the first Set, the faster processor); and what it is without processor p.
+  [[nodiscard]] double slowest() const override { return Times().largest(); }
   [[nodiscard]] ProcessorId slowest_processor() const;
   [[nodiscard]] double slowest_but(ProcessorId p) const;
 
-  // Rank i is going to be moved: has its own figures brought near meanwhile; then, these being there, its processor's.
-  void announce(RankId i) const { __builtin_prefetch(&riders_[i.value], 1); }
-  void announce_processor_of(RankId i) const {
-    const Rider& rider = riders_[i.value];
+  // Has a rank's own figures brought near first; then, these being there, its processor's.
+  void expect(std::span<const PmEntry> next) const override {
+    constexpr std::size_t kAhead = 8;
+    if (next.size() > 2 * kAhead) __builtin_prefetch(&riders_[next[2 * kAhead].rank.value], 1);
+    if (next.size() <= kAhead) return;
+    const Rider& rider = riders_[next[kAhead].rank.value];
     __builtin_prefetch(&places_[rider.at], 1);
     if (Times_) Times_->prefetch(rider.at);
   }
@@ -78,7 +60,7 @@ class Processors {
   [[nodiscard]] bool may_return(RankId i) const;
   // To a processor with a free slot, or back.
   void move(RankId i, ProcessorId to);
-  void move(RankId i, const Pick& pick, SetId j);  // that it was picked in
+  void move(RankId i, const Pick& pick, SetId j) override;
   // Takes the last move back that is not undone yet. There was room then; where more ranks are at home than there are
   // slots and vacated ones are reused, no slot need be free now.
   void undo(RankId i, ProcessorId from);

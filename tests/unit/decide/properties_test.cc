@@ -9,6 +9,7 @@
 #include "operator/decide/pm.h"
 #include "operator/decide/strategy.h"
 #include "tests/unit/decide/random_job.h"
+#include "tests/unit/decide/superstep_time.h"
 #include "tests/unit/decide/world.h"
 
 namespace bsp::decide {
@@ -89,11 +90,11 @@ std::vector<double> naive_pf(const RandomJob& job, const Metrics& m, const std::
   const auto held = columns_of(job.snapshot)->held;
   for (std::uint32_t p = 0; p < held.size(); ++p) free.push_back(free_slots(platform.processors[p], held[p]));
 
-  std::vector<ProcessorId> placement = current_placement(job.snapshot);
+  std::vector<ProcessorId> placement = current_mapping(job.snapshot);
   std::vector<double> pf{superstep_seconds(job.snapshot, m, placement)};
   double mem = 0;
   for (const PmEntry& e : list) {
-    const auto busy = processor_seconds(job.snapshot, I_pick, placement);
+    const auto busy = time_by_processor(job.snapshot, I_pick, placement);
     std::optional<std::uint32_t> best;
     double best_time = 0;
     for (std::uint32_t p = 0; p < free.size(); ++p) {
@@ -284,7 +285,7 @@ TEST(Property, NoPlanOfAnyHeuristicRaisesItsObjective) {
       const Window window = job.window(1 + n % 4);
       const Plan plan = *make_plan(job.snapshot, window, job.params);
       SCOPED_TRACE(n);
-      std::vector<ProcessorId> placement = current_placement(job.snapshot);
+      std::vector<ProcessorId> placement = current_mapping(job.snapshot);
       EXPECT_DOUBLE_EQ(plan.forecast.before, superstep_seconds(job.snapshot, window.metrics(), placement));
       for (const Move& move : plan.moves) placement[move.rank.value] = move.to;
       EXPECT_DOUBLE_EQ(plan.forecast.after, superstep_seconds(job.snapshot, window.metrics(), placement));
@@ -305,7 +306,7 @@ TEST(Property, MovingCarriedOutAndDecidedAgainEndsWithNothingToGain) {
   // lowers pf by more than it costs, and there are finitely many placements.
   expect(rc::check([] {
     RandomJob job = random_job(Heuristic::kAutoMig);
-    double last = superstep_seconds(job.snapshot, job.window().metrics(), current_placement(job.snapshot));
+    double last = superstep_seconds(job.snapshot, job.window().metrics(), current_mapping(job.snapshot));
     for (int call = 0; call < 100; ++call) {
       const Window window = job.window();
       const Plan plan = *make_plan(job.snapshot, window, job.params);

@@ -8,11 +8,11 @@
 #include <random>
 
 #include "operator/decide/fast/best_set.h"
+#include "operator/decide/fast/comm_of.h"
 #include "operator/decide/fast/decreasing.h"
 #include "operator/decide/fast/peaks.h"
 #include "operator/decide/fast/pick_tree.h"
 #include "operator/decide/fast/tournament.h"
-#include "operator/decide/pf.h"
 #include "operator/decide/pm.h"
 #include "operator/decide/sparse_grid.h"
 #include "tests/unit/decide/random_job.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "operator/decide/pf.h"
 #include "operator/decide/plan.h"
+#include "tests/unit/decide/superstep_time.h"
 
 namespace bsp::decide {
 
@@ -50,7 +50,7 @@ struct World {
   [[nodiscard]] MeasuredSuperstep superstep(std::uint64_t t) const {
     MeasuredSuperstep s{.superstep = Superstep{t}};
     s.instructions = instructions;
-    const auto busy = processor_seconds(snapshot, instructions, current_placement(snapshot));
+    const auto busy = time_by_processor(snapshot, instructions, current_mapping(snapshot));
     for (const Rank& rank : snapshot.ranks) s.compute_seconds.push_back(busy[rank.processor.value]);
     Grid<double> recv_seconds = recv_bytes;
     for (std::uint32_t i = 0; i < snapshot.ranks.size(); ++i)
