@@ -84,8 +84,10 @@ int add_first_time(AddedError error, int* number) {
 }  // namespace
 
 void repeat_error_codes() {
-  // Open MPI 5.0 continues counting from the previous session.
   static int* const last_used = static_cast<int*>(find_in_mpi("ompi_mpi_errcode_lastused"));
+  // Open MPI 5.0 may keep its list from session to session. It replaces an entry that is added again without freeing
+  // it, and counts from LASTCODE whenever it starts a new list.
+  if (last_used != nullptr && last_used_code > MPI_ERR_LASTCODE && *last_used >= last_used_code) return;
   for (AddedError& error : added_errors) {
     const int before = error.number;
     if (last_used != nullptr && before > 0) *last_used = before - 1;

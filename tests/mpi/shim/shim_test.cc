@@ -104,6 +104,16 @@ TEST(Shim, DescriptorsDoNotAccumulate) {
   job.finish_ok();
 }
 
+// 40 epochs add less memory than one more copy of the program's objects in each would, by far.
+TEST(Shim, MemoryOfObjectsDoesNotAccumulate) {
+  Job job({.ranks = 2, .program = "shim_many_objects", .arguments = {kMany}, .environment = {}});
+  go_through(job, 5);
+  const long before = job.programs[0].resident_kib();
+  go_through(job, 40);
+  EXPECT_LT(job.programs[0].resident_kib(), before + 10 * 1024);
+  job.finish_ok();
+}
+
 // A pod with two network interfaces, as btl/tcp sees it.
 TEST(Shim, ThreadsWorkWithSeveralInterfaces) {
   Job job({.ranks = 3, .program = "shim_threads", .arguments = {kMany}, .environment = {"OMPI_MCA_btl_tcp_links=2"}});
