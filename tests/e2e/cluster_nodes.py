@@ -25,7 +25,7 @@ def run_directory(pod, nodes):
     if not machine:
         return None
     directory = pathlib.Path(f"/proc/{machine[0]}/root/var/lib/kubelet/pods/{pod['metadata']['uid']}/{EMPTY_DIR}")
-    return directory if os.path.ismount(directory) else None
+    return directory if directory.is_mount() else None
 
 
 def arm(pod_of, point, action, nodes=None, seconds=60):
