@@ -53,24 +53,33 @@ bootstrap() {
 
 # The Debian 13 in which everything is compiled and tested: a directory, because Podman takes minutes to store an image of this size.
 dev_root() { echo "$tree/build/root-$(hash_of images/dev.packages)"; }
+# Other roots stay: another clone may use or mount them, and only a person knows.
 ensure_dev_root() {
-  local root new packages
+  local root new packages others
   root=$(dev_root)
   [ -d "$root" ] && return
   say "Creating the Debian 13 to build and test in, ${root#"$tree"/} (once, and when images/dev.packages changes)"
-  rm -rf "$tree"/build/root-*
-  new=$root.new
+  others=$(cd "$tree" && ls -d build/root-* 2>/dev/null | xargs)
+  [ -z "$others" ] || say "Other roots, to be removed if no clone uses them: $others"
+  mkdir -p "$tree/build"
+  new=$(mktemp -d "$root.new.XXXXXX")
+  chmod 755 "$new"
   packages=$(packages_in images/dev.packages)
+  make_root "$new" "$packages" || { rm -rf "$new"; die "cannot create $root"; }
+  mv -T "$new" "$root" 2>/dev/null || rm -rf "$new"  # another process was faster
+}
+
+# make_root DIRECTORY PACKAGES
+make_root() {
+  local new=$1 packages=$2
   if has_debian_image; then
-    mkdir "$new"
-    podman create -q --name bsp-make-root-$$ debian:trixie >/dev/null
-    podman export bsp-make-root-$$ | tar -xC "$new"
-    podman rm bsp-make-root-$$ >/dev/null
-    install_in "$new" "$packages" || die "apt-get cannot install the packages of images/dev.packages; its message is above"
+    podman create -q --name bsp-make-root-$$ debian:trixie >/dev/null &&
+      podman export bsp-make-root-$$ | tar -xC "$new" &&
+      podman rm bsp-make-root-$$ >/dev/null || return 1
+    install_in "$new" "$packages" || { say "apt-get cannot install the packages of images/dev.packages; its message is above"; return 1; }
   else
-    bootstrap "$packages" --format=directory trixie "$new"
+    (bootstrap "$packages" --format=directory trixie "$new")
   fi
-  mv "$new" "$root"
 }
 
 # install_in ROOT PACKAGES
