@@ -13,6 +13,6 @@ tests/cluster/cluster.sh up
 install_operator
 in_debian python3 tests/bench/kubernetes/starts.py
 # No sidecar answers there: without this, jobs would be restarted while the last are still being created.
-with_cluster helm upgrade bsp charts/bsp-operator --reuse-values --set jobs.startTimeoutSeconds=7200 --wait --timeout 3m >&2
+with_cluster helm upgrade bsp charts/bsp-operator -n bsp-system --reuse-values --set jobs.startTimeoutSeconds=7200 --wait --timeout 3m >&2
 in_debian python3 tests/bench/kubernetes/scale.py
 tests/cluster/cluster.sh down
