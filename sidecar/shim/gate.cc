@@ -77,30 +77,40 @@ std::uint64_t wait_while_armed(std::uint64_t word) {
 
 // The ranks' verdict on a committed gate, identical on every rank.
 enum class Verdict { kClose, kPostpone, kDrop };
+struct Agreement {
+  Verdict verdict = Verdict::kPostpone;
+  std::string reason;  // of a postponement; "" if it is another rank's alone
+};
 
 // Decides with one reduction. Element i of the vector: messages that the others have sent to rank i, minus those that
-// it has received. Then the number of ranks with a blocker, and of those that vote to drop the gate. The reduction
-// runs on the communicator of the edge, because its ranks are in step there.
-Verdict agree(MPI_Comm comm, bool can_close, bool drop, std::int64_t& in_flight) {
-  const auto ranks = static_cast<std::size_t>(state.size);
-  std::vector<std::int64_t> sum(ranks + 2, 0);
+// it has received. Then the number of ranks with a blocker, of those that vote to drop the gate, and a sum that isn't zero
+// while a communicator is live on some of its ranks only. The reduction runs on the communicator of the edge, because its
+// ranks are in step there.
+Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
+  const auto ranks = static_cast<std::size_t>(state.size), rank = static_cast<std::size_t>(state.rank);
+  std::vector<std::int64_t> sum(ranks + 3, 0);
   for (std::size_t i = 0; i < ranks; ++i)
     sum[i] = static_cast<std::int64_t>(counters.sent_to[i].load(std::memory_order_relaxed));
-  sum[static_cast<std::size_t>(state.rank)] -=
-      static_cast<std::int64_t>(counters.received.load(std::memory_order_relaxed));
-  sum[ranks] = can_close ? 0 : 1;
-  sum[ranks + 1] = drop ? 1 : 0;
+  sum[rank] -= static_cast<std::int64_t>(counters.received.load(std::memory_order_relaxed));
+  std::int64_t &blocked = sum[ranks], &votes = sum[ranks + 1], &half_freed = sum[ranks + 2];
+  blocked = blocker.empty() ? 0 : 1;
+  votes = drop ? 1 : 0;
+  if (blocker.empty()) half_freed = share_of_communicators();
   const auto reduce = [&] {
     return real.Allreduce(MPI_IN_PLACE, sum.data(), static_cast<int>(sum.size()), pre.int64, pre.sum, to_real(comm));
   };
-  if (reduce() != MPI_SUCCESS) return Verdict::kPostpone;
-  in_flight = sum[static_cast<std::size_t>(state.rank)];
-  if (sum[ranks + 1] != 0) return Verdict::kDrop;
+  if (reduce() != MPI_SUCCESS) return {Verdict::kPostpone, blocker};
+  if (votes != 0) return {Verdict::kDrop, ""};
+  if (!blocker.empty()) return {Verdict::kPostpone, blocker};
+  if (sum[rank] != 0)
+    return {Verdict::kPostpone, std::to_string(sum[rank]) + " message(s) sent to this rank and not received"};
+  if (half_freed != 0 && blocked == 0)
+    return {Verdict::kPostpone, "a communicator that not all of its ranks have freed"};
   const bool all_zero = std::ranges::all_of(sum, [](std::int64_t element) { return element == 0; });
-  if (!all_zero) return Verdict::kPostpone;
+  if (!all_zero) return {Verdict::kPostpone, ""};
   agree_on_ids();
   repeat_for_each_link(reduce);
-  return Verdict::kClose;
+  return {Verdict::kClose, ""};
 }
 
 void stop_until_next_epoch(EpochDescriptor& next) {
@@ -163,18 +173,15 @@ void committed(MPI_Comm comm, std::uint64_t word) {
     reason = "another thread inside MPI";
   else if (reason = blocker(); reason.empty())
     reason = program_socket();
-  std::int64_t in_flight = 0;
   ignore_link_errors();
-  const Verdict verdict = agree(comm, reason.empty(), bsp_gate_state_of(word) == BSP_GATE_DROPPING, in_flight);
-  if (verdict != Verdict::kClose) stop_ignoring_link_errors();
-  switch (verdict) {
+  const Agreement agreed = agree(comm, reason, bsp_gate_state_of(word) == BSP_GATE_DROPPING);
+  if (agreed.verdict != Verdict::kClose) stop_ignoring_link_errors();
+  switch (agreed.verdict) {
     case Verdict::kClose:
       close_and_reopen();
       break;
     case Verdict::kPostpone:
-      if (reason.empty() && in_flight != 0)
-        reason = std::to_string(in_flight) + " message(s) sent to this rank and not received";
-      report_postponed(postponed + (reason.empty() ? 0 : 1), reason);
+      report_postponed(postponed + (agreed.reason.empty() ? 0 : 1), agreed.reason);
       break;
     case Verdict::kDrop:
       report_postponed(0, "");

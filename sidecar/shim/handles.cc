@@ -157,6 +157,7 @@ void wrap(MPI_Comm* handle) {
   if (*handle == pre.comm_null || *handle == pre.comm_world || *handle == pre.comm_self) return;
   Comm* comm = comms.create(*handle);
   describe(*comm);
+  if (!comm->inter && !state.multiple) comm->nth = ++comm->peers->created;
   *handle = reinterpret_cast<MPI_Comm>(comm);
 }
 

@@ -43,7 +43,8 @@ inline MPI_Fint fortran_number(const void* object) {
 // The processes of a communicator (of the remote group if it is an intercommunicator). Interned: equal lists share
 // one object that is never freed, so requests may point to it.
 struct Peers {
-  std::vector<int> world;  // world rank of each rank; < 0: not a process of this job
+  std::vector<int> world;             // world rank of each rank; < 0: not a process of this job
+  mutable std::uint32_t created = 0;  // communicators whose creation had an order, of these ranks in this order
 };
 
 struct Object {
@@ -57,8 +58,9 @@ struct Comm : Object {
   MPI_Comm real = nullptr;
   const Peers* peers = nullptr;
   bool inter = false;
-  bool whole = false;                  // includes all ranks: its collectives may be superstep edges
-  std::int64_t id = 0;                 // the same on all its ranks and unique to it; 0: not agreed yet (recipes.h)
+  bool whole = false;     // includes all ranks: its collectives may be superstep edges
+  std::int64_t id = 0;    // the same on all its ranks and unique to it; 0: not agreed yet (recipes.h)
+  std::uint32_t nth = 0;  // among those of its group, the same on all its ranks; 0: its creation had no order
   std::unique_ptr<CommRecipe> recipe;  // while no epoch is open
 };
 

@@ -84,7 +84,37 @@ MPI_Comm of_ranks(const std::vector<int>& world_ranks) {
   return made;
 }
 
+std::vector<int> own_side(const Comm& comm) {
+  if (!comm.inter) return comm.peers->world;
+  MPI_Group local = nullptr;
+  real.Comm_group(comm.real, &local);
+  std::vector<int> ranks = world_ranks(local);
+  real.Group_free(&local);
+  return ranks;
+}
+
+// FNV-1a; 31 bits, so that sums of many don't overflow.
+std::int64_t hash_of(const std::vector<int>& ranks, std::int64_t number) {
+  std::uint64_t hash = 14695981039346656037U;
+  const auto mix = [&](std::int64_t value) { hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211U; };
+  mix(number);
+  for (const int rank : ranks) mix(rank);
+  return static_cast<std::int64_t>(hash >> 33);
+}
+
 }  // namespace
+
+// For each communicator of n ranks, or each side of one, its first rank adds what the n - 1 others take away.
+std::int64_t share_of_communicators() {
+  std::int64_t sum = 0;
+  for (const Comm* comm : comms.live()) {
+    const std::vector<int> members = own_side(*comm);
+    if (members.empty()) continue;
+    const std::int64_t hash = hash_of(members, comm->id != 0 ? comm->id : comm->nth);
+    sum += members.front() == state.rank ? hash * (static_cast<std::int64_t>(members.size()) - 1) : -hash;
+  }
+  return sum;
+}
 
 // The number is the lowest that any of its ranks proposes. All reductions run concurrently, so the order in which a
 // rank starts them doesn't matter. The ranks of an intercommunicator first get the lowest of the other side, then of

@@ -100,6 +100,13 @@ int main(int argc, char** argv) {
     MPI_Send(&rank, 1, MPI_INT, right, 4, MPI_COMM_WORLD);
     unreceived = 1;
   }
+  MPI_Comm copies[2] = {MPI_COMM_NULL, MPI_COMM_NULL};
+  if (!strcmp(thing,
+              "half_freed")) { /* by different ranks, each of which is done with one of two equal communicators */
+    MPI_Comm_dup(MPI_COMM_WORLD, &copies[0]);
+    MPI_Comm_dup(MPI_COMM_WORLD, &copies[1]);
+    MPI_Comm_free(&copies[rank % 2]);
+  }
   if (!strcmp(thing, "socket")) fd = socket(AF_INET, SOCK_STREAM, 0);
 
   for (int s = 0, left_over = -1; left_over != 0; ++s) {
@@ -158,6 +165,8 @@ int main(int argc, char** argv) {
         CHECK(in == left);
       }
       if (fd >= 0) close(fd);
+      for (int i = 0; i < 2; ++i)
+        if (copies[i] != MPI_COMM_NULL) MPI_Comm_free(&copies[i]);
     }
     edge();
   }
