@@ -9,6 +9,7 @@
 #include "operator/advise/command.h"
 #include "operator/cli/exit_code.h"
 #include "operator/controller/run.h"
+#include "operator/convert/command.h"
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/run.h"
 #include "operator/simulate.h"
@@ -39,6 +40,7 @@ const std::vector<Command> kCommands = {
     {"submit", "create a job in a Kubernetes cluster", bsp::controller::submit},
     {"advise", "decide the calls of a recorded run again, with other parameters", bsp::advise::run},
     {"simulate", "simulate a job on pools that needn't exist", bsp::simulate},
+    {"convert", "make a BSPJob of a Kubeflow MPIJob", bsp::convert::run},
     {"version", "print the version", print_version},
 };
 

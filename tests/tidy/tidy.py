@@ -48,7 +48,8 @@ EDGES = {
                             "operator/exchange/link", "operator/kinds", "operator/kube", "operator/reconcile/capacity",
                             "operator/reconcile/kernel", "operator/reconcile/shell"],
     "operator/advise": ["base/core", "crds", "operator/cli", "operator/decide", "operator/record"],
-    "operator": ["crds", "operator/advise", "operator/cli", "operator/controller", "operator/local/cli"],
+    "operator/convert": ["base/core", "base/json", "crds", "operator/cli"],
+    "operator": ["crds", "operator/advise", "operator/cli", "operator/controller", "operator/convert", "operator/local/cli"],
     # The simulator; only sim/inside.cc includes SimGrid.
     "sim": ["base/core", "crds", "operator/decide", "operator/local"],
     "sim/applications": ["base/core", "operator/decide", "sim"],

@@ -31,6 +31,7 @@ OPTIONS = {
     "submit": "-f --filename --kubeconfig --context -n --namespace --wait --timeout --delete",
     "advise": "-f --filename --heuristic --x --horizon --min-gain --cooldown --max-moves --alpha --d --omega --delta --beta"
               " -o --output --brief",
+    "convert": "-f --filename",
     "simulate": "-f --file --platform --pools --application --heuristic --mig --call --timeline --record --all -o --output",
     "local run": "-f --filename --pools --mode --record --summary --plain -n --namespace --store",
     "local get": "-o --output -w --watch -n --namespace --store",
@@ -53,6 +54,10 @@ LINES = [
     ("local", 2, "usage: bsp-operator"),
     ("local nonsense", 2, "usage: bsp-operator"),
     ("local gt", 2, "did you mean local get?"),
+
+    ("convert", 2, "-f"),
+    ("convert -f @/none.yaml", 1, "none.yaml"),
+    ("convert -f J", 2, "holds no MPIJob"),
 
     # The forms of an option. Of one given twice the last counts.
     ("local get --store @ -oyaml", 1, "nothing runs in namespace default"),

@@ -1,0 +1,38 @@
+#include "operator/convert/command.h"
+
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+
+#include "base/core/read_file.h"
+#include "operator/cli/command.h"
+#include "operator/cli/exit_code.h"
+#include "operator/convert/convert.h"
+
+namespace bsp::convert {
+namespace {
+
+Result<Converted> convert_file(std::span<const std::string> words) {
+  std::string file;
+  cli::Command command(
+      "bsp-operator convert",
+      "Print a BSPJob for each Kubeflow MPIJob of a manifest; what isn't carried over goes to stderr.");
+  command.text("-f,--filename", "MPIJOB.yaml", "MPIJobs of kubeflow.org/v2beta1 or v1; - reads standard input", file)
+      .required();
+  BSP_CHECK_OK(command.parse(words));
+  if (file == "-") return convert(std::string(std::istreambuf_iterator<char>(std::cin), {}), "standard input");
+  BSP_TRY(const std::string text, read_file(file));
+  return convert(text, file);
+}
+
+}  // namespace
+
+int run(std::span<const std::string> words) {
+  const auto converted = convert_file(words);
+  if (!converted) return cli::report_error(converted.error());
+  for (const std::string& note : converted->notes) std::fprintf(stderr, "%s\n", note.c_str());
+  std::fputs(converted->yaml.c_str(), stdout);
+  return cli::kDone;
+}
+
+}  // namespace bsp::convert

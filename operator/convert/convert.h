@@ -1,0 +1,20 @@
+// A Kubeflow MPIJob (kubeflow.org/v2beta1 and v1) as a BSPJob.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/core/error.h"
+
+namespace bsp::convert {
+
+struct Converted {
+  std::string yaml;                // every MPIJob of the file as a BSPJob; other objects as they are
+  std::vector<std::string> notes;  // what isn't carried over, each with its file and line
+};
+
+// kInvalid names the line, the field and the remedy. `file_name` only for the messages.
+Result<Converted> convert(std::string_view yaml, std::string_view file_name);
+
+}  // namespace bsp::convert

@@ -1,0 +1,94 @@
+#include "operator/convert/convert.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <format>
+
+namespace bsp::convert {
+namespace {
+
+using testing::HasSubstr;
+
+std::string job(std::string_view command, std::string_view more = "") {
+  return std::format(R"(apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {{name: a}}
+spec:
+  {}
+  mpiReplicaSpecs:
+    Launcher:
+      template:
+        spec:
+          containers:
+          - name: l
+            image: i
+            command: {}
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers:
+          - {{name: w, image: i}}
+)",
+                     more, command);
+}
+
+TEST(Convert, WithoutANumberEverySlotIsARank) {
+  const auto converted = convert(job("[mpirun, ./a]", "slotsPerWorker: 8"), "a.yaml");
+  ASSERT_TRUE(converted) << converted.error().message;
+  EXPECT_THAT(converted->yaml, HasSubstr("ranks: 16"));
+  EXPECT_TRUE(converted->notes.empty());
+}
+
+TEST(Convert, WrongInputNamesLineFieldAndRemedy) {
+  for (const auto& [manifest, message] : std::vector<std::pair<std::string, std::string>>{
+           {"kind: [", "a.yaml:1: "},
+           {"kind: Pod\n", "holds no MPIJob"},
+           {"apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\n",
+            "a.yaml:1: apiVersion: is \"kubeflow.org/v1alpha2\": must be kubeflow.org/v2beta1 or kubeflow.org/v1"},
+           {"apiVersion: kubeflow.org/v1\nkind: MPIJob\nspec:\n  mpiReplicaSpecs: {}\n",
+            "a.yaml:4: spec.mpiReplicaSpecs.Launcher: is missing"},
+           {"apiVersion: kubeflow.org/v1\nkind: MPIJob\nspec: 3\n", "a.yaml:3: spec: must be an object"},
+           {job("[python, a.py]"),
+            "a.yaml:13: spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command: runs \"python\" and not "
+            "mpirun"},
+           {job("[sh, -c, cd /a && mpirun b]"), ".command: its shell's command line has \"&&\" in it: leave mpirun"},
+           {job("[sh, run.sh]"), "starts a shell without a command line"},
+           {job("[mpirun, -np, many, a]"), ".command: -np is \"many\": write a number"},
+           {job("[mpirun, -np, '2']"), "no program to run"},
+           {job("3"), ".command: must be a list"},
+           {job("[mpirun, a]", "slotsPerWorker: 0"), "a.yaml:5: spec.slotsPerWorker: is 0: must be a whole number"},
+           {job("[mpirun, a]", "runPolicy: {backoffLimit: -1}"), "backoffLimit"}}) {
+    const auto converted = convert(manifest, "a.yaml");
+    ASSERT_FALSE(converted) << manifest;
+    EXPECT_EQ(converted.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(converted.error().message, HasSubstr(message)) << manifest;
+  }
+}
+
+// Whatever is where an object or a list should be: an error or a result, never an exception.
+TEST(Convert, AnyValueInAnyPlace) {
+  const std::string good = job("[mpirun, ./a]", "slotsPerWorker: 2");
+  for (const std::string value : {"3", "text", "[]", "[[]]", "[3]", "{}", "{a: b}", "null"})
+    for (const std::string field : {"metadata", "spec", "mpiReplicaSpecs", "Launcher", "Worker", "template",
+                                    "containers", "command", "slotsPerWorker", "replicas"}) {
+      std::string manifest;
+      bool cut = false;
+      std::size_t depth = 0;
+      for (std::size_t begin = 0; begin < good.size();) {
+        const std::size_t end = good.find('\n', begin) + 1;
+        const std::string line = good.substr(begin, end - begin);
+        begin = end;
+        const std::size_t indent = line.find_first_not_of(" -");
+        if (cut && indent > depth) continue;
+        cut = line.substr(indent).starts_with(field + ":");
+        depth = indent;
+        manifest += cut ? line.substr(0, indent) + field + ": " + value + "\n" : line;
+      }
+      EXPECT_NO_THROW({ [[maybe_unused]] const auto converted = convert(manifest, "a.yaml"); }) << manifest;
+    }
+}
+
+}  // namespace
+}  // namespace bsp::convert
