@@ -7,9 +7,18 @@
 #include <cstdlib>
 
 #include "base/core/clock.h"
+#include "base/core/log_context.h"
 
 namespace bsp {
 namespace {
+
+thread_local const std::string* job_of_thread = nullptr;
+
+// "" if the line names one itself, or concerns none.
+std::string_view job_of_line(std::initializer_list<LogField> fields) {
+  const bool named = std::ranges::any_of(fields, [](const LogField& field) { return field.key == "job"; });
+  return named || !job_of_thread ? std::string_view() : *job_of_thread;
+}
 
 LogLevel level_from_environment() {
   const char* text = std::getenv("BSP_LOG");
@@ -70,6 +79,10 @@ std::string json_line(LogLevel level, std::string_view message, std::initializer
   std::string line = std::format("{{\"time\":\"{}\",\"level\":\"{}\",\"message\":", to_rfc3339(SystemClock{}.now()),
                                  kLevels[static_cast<int>(level)]);
   append_json(line, message);
+  if (const auto job = job_of_line(fields); !job.empty()) {
+    line += ",\"job\":";
+    append_json(line, job);
+  }
   for (const LogField& field : fields) {
     line += ',';
     append_json(line, field.key);
@@ -97,6 +110,9 @@ void append_value(std::string& line, const std::string& value) {
 
 }  // namespace
 
+LogsFor::LogsFor(const std::string& job) : former_(job_of_thread) { job_of_thread = &job; }
+LogsFor::~LogsFor() { job_of_thread = former_; }
+
 void set_log_level(LogLevel level) { threshold() = level; }
 
 namespace {
@@ -109,6 +125,7 @@ std::string log_line(LogLevel level, std::string_view message, std::initializer_
   line += "DIWE"[static_cast<int>(level)];
   line += ' ';
   line += message;
+  if (const auto job = job_of_line(fields); !job.empty()) line.append(" job=").append(job);
   for (const LogField& field : fields) {
     line += ' ';
     line += field.key;

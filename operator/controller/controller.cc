@@ -7,6 +7,7 @@
 #include <format>
 
 #include "base/core/log.h"
+#include "base/core/metric.h"
 #include "operator/exchange/link_group.h"
 #include "operator/reconcile/shell/objects.h"
 #include "operator/reconcile/shell/record.h"
@@ -26,6 +27,9 @@ constexpr auto kProgress = 1s;
 
 // Calls without moves are reported no more often than this, because each costs a status write and an event.
 constexpr auto kCalls = 10s;
+
+Metric leader_changes(Metric::Type::kCounter, "bsp_leader_changes_total",
+                      "How often this replica became the leader, or no longer was.", {"what"});
 
 // The page grows with the number of jobs, and no graph needs it more often.
 constexpr auto kFiguresFresh = 1s;
@@ -123,6 +127,7 @@ Controller::~Controller() {
 }
 
 void Controller::lead(bool leads) {
+  leader_changes.add({leads ? "won" : "lost"});
   if (!leads) return end_term();
   auto term = begin_term();
   if (!term) return log_error("failed to start as leader", {{"error", term.error().message}});

@@ -11,6 +11,7 @@
 #include <map>
 #include <utility>
 
+#include "base/core/metric.h"
 #include "base/core/read_file.h"
 #include "crds/bspjob.h"
 
@@ -18,18 +19,6 @@ namespace bsp::controller {
 namespace {
 
 using Labels = std::initializer_list<std::pair<const char*, std::string>>;
-
-std::string escaped(const std::string& value) {
-  std::string out;
-  for (const char c : value) {
-    if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n')
-      out += "\\n";
-    else
-      out += c;
-  }
-  return out;
-}
 
 class Exposition {
  public:
@@ -42,7 +31,7 @@ class Exposition {
   void sample(const char* suffix, Labels labels, double value) {
     std::string inside;
     for (const auto& [label, content] : labels)
-      inside += std::format("{}{}=\"{}\"", inside.empty() ? "" : ",", label, escaped(content));
+      inside += std::format("{}{}=\"{}\"", inside.empty() ? "" : ",", label, escaped_label(content));
     text_ += std::format("{}{}{} {}\n", name_, suffix, inside.empty() ? "" : "{" + inside + "}", value);
   }
   void single(const char* name, const char* type, const char* help, double value) {
@@ -117,7 +106,7 @@ std::string metrics_text(const OperatorMetrics& f) {
              static_cast<double>(f.process.resident_bytes));
   out.single("process_open_fds", "gauge", "Open file descriptors of the process.",
              static_cast<double>(f.process.open_files));
-  return out.take();
+  return out.take() + all_metrics();
 }
 
 ProcessMetrics process_metrics() {

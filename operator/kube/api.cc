@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/core/backoff.h"
+#include "base/core/metric.h"
 #include "base/json/bounded.h"
 #include "operator/kube/fields.h"
 
@@ -49,6 +50,11 @@ ErrorCode code_for(int status) {
   }
 }
 
+Metric requests_sent(Metric::Type::kCounter, "bsp_api_requests_total",
+                     "Requests to the API server by method and status; status 0: no answer.", {"method", "code"});
+Metric requests_repeated(Metric::Type::kCounter, "bsp_api_retries_total",
+                         "Requests to the API server that were repeated.", {"method"});
+
 // No field of Kubernetes lies deeper; in a field without a schema a tenant may nest 10,000 levels.
 constexpr int kMaxObjectDepth = 100;
 
@@ -89,6 +95,8 @@ Result<Answer> Api::send(const HttpRequest& request, bool repeatable) {
   for (unsigned failures = 0;; ++failures) {
     count_request();
     const auto response = http_.send(request, std::min(deadline, Steady::now() + options_.attempt));
+    requests_sent.add({request.method, std::to_string(response ? response->head.status : 0)});
+    if (failures > 0) requests_repeated.add({request.method});
     milliseconds pause = backoff(failures, options_.first_pause, options_.last_pause);
     if (response) {
       const HttpHead& head = response->head;

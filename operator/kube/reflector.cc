@@ -3,6 +3,7 @@
 #include <format>
 
 #include "base/core/log.h"
+#include "base/core/metric.h"
 #include "operator/kube/fields.h"
 
 namespace bsp::kube {
@@ -59,6 +60,12 @@ void Reflector::run() {
   }
 }
 
+namespace {
+Metric watches_begun(Metric::Type::kCounter, "bsp_watches_total", "Watches of the API server begun.", {"kind"});
+Metric lists_begun(Metric::Type::kCounter, "bsp_lists_total",
+                   "Lists of all objects of a kind: one at the start, more where a watch could not go on.", {"kind"});
+}  // namespace
+
 bool Reflector::pause() {
   const auto pause =
       std::max(backoff(failures_++, kFirstPause, kLastPause), std::exchange(asked_pause_, milliseconds(0)));
@@ -73,6 +80,7 @@ void Reflector::log_failure(const Error& error) {
 }
 
 Result<void> Reflector::list() {
+  lists_begun.add({kind_.kind});
   BSP_TRY(resource_, resources_.find(kind_));
   std::set<std::string> listed;
   std::string next;
@@ -153,6 +161,7 @@ Reflector::End Reflector::watch() {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(jittered(options_.watch));
   const auto deadline = Steady::now() + seconds + options_.grace;
   api_.count_request();
+  watches_begun.add({kind_.kind});
   HttpStream stream = api_.http().stream(
       {.target = std::format("{}?watch=1&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
                              resource_.collection(name_space_), percent_encode(version_), seconds.count())});

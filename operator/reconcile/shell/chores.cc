@@ -15,7 +15,7 @@ thread_local const std::string* current_job = nullptr;
 
 }  // namespace
 
-RunsFor::RunsFor(const std::string& job) { current_job = &job; }
+RunsFor::RunsFor(const std::string& job) : logs_(job) { current_job = &job; }
 RunsFor::~RunsFor() { current_job = nullptr; }
 bool RunsFor::is(const std::string& job) { return current_job && *current_job == job; }
 

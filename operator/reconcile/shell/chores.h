@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/core/error.h"
+#include "base/core/log_context.h"
 #include "operator/kube/workqueue.h"
 
 namespace bsp::reconcile {
@@ -34,6 +35,9 @@ class RunsFor {
   RunsFor(const RunsFor&) = delete;
   RunsFor& operator=(const RunsFor&) = delete;
   [[nodiscard]] static bool is(const std::string& job);
+
+ private:
+  const LogsFor logs_;
 };
 
 // The threads. They are started as they are needed: a job of a few pods needs a few.

@@ -7,6 +7,7 @@
 
 #include "base/core/guard.h"
 #include "base/core/log.h"
+#include "base/core/log_context.h"
 #include "base/core/network_namespace.h"
 #include "base/json/fields.h"
 #include "crds/fencing.h"
@@ -153,6 +154,7 @@ void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer
       loop_.after(kPushAgain, again);
     return;
   }
+  const LogsFor here(options_.job);
   const auto now = std::chrono::steady_clock::now();
   const auto silent = now - node->silent_since.value_or(now);
   node->silent_since = now - silent;
@@ -180,6 +182,7 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const migrate::Action& ac
   if (sent.under_way || now < sent.at + kRepeatAfter) return;
   sent.under_way = true;
   std::weak_ptr<Node> weak = node;
+  const LogsFor here(options_.job);
   log_debug("verb", {{"pod", action.pod}, {"verb", to_string(action.kind)}, {"number", action.number}});
   // The status is asked for on the same connection right behind the verb, and the verb counts as
   // answered only with it: so whoever sees the answer sees a status that is not older.
@@ -259,6 +262,7 @@ void Sidecars::note_answer(const std::string& pod, const migrate::Action& action
   SidecarFacts* const facts = facts_of(pod);
   if (!facts) return;
   const auto fields = answer.transform([](const net::Answer& a) { return a.header; });
+  const LogsFor here(options_.job);
   if (!migrate::note_answer(*facts, action, fields))
     log_warning("a sidecar refused",
                 {{"pod", pod}, {"verb", to_string(action.kind)}, {"error", answer.error().message}});
@@ -312,7 +316,8 @@ void Sidecars::note_rejected(const std::string& pod, std::string why) {
     if (news) facts->rejected_told = now;
   }
   if (!news) return;
-  log_warning("a sidecar's message is rejected", {{"pod", pod}, {"why", why}});
+  const LogsFor here(options_.job);
+  log_warning("a sidecar's message is rejected", {{"pod", pod}, {"error", why}});
   notify();
 }
 

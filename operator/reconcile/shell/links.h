@@ -71,6 +71,7 @@ class Sidecars {
   struct Options {
     net::TlsContext tls;
     std::function<void()> changed;  // called from the loop's thread whenever facts() may differ
+    std::string job = {};           // namespace/name, for the log
   };
   Sidecars(SidecarThread& thread, Options options);
   ~Sidecars();  // from any thread but the loop's; `changed` is not called any more after it

@@ -44,7 +44,7 @@ bool StatusWriter::store(const crds::BspJob& job, const crds::BspJobStatus& stat
     if (updated.error().code != ErrorCode::kConflict && updated.error().code != ErrorCode::kNotFound) {
       // It would be refused again at once.
       again_ = std::chrono::steady_clock::now() + refusals_.next();
-      log_warning("storing a status failed", {{"job", job.metadata.name}, {"error", updated.error().message}});
+      log_warning("storing a status failed", {{"error", updated.error().message}});
     }
     // The object has changed meanwhile: decide again on what it is now.
     if (auto fresh = client_.get(job_.own(kBspJob, job.metadata.name))) cache_.put(*fresh);

@@ -1,5 +1,6 @@
 // Lines of the log as a reader of JSON takes them, whatever a program or a server has said.
 #include "base/core/log.h"
+#include "base/core/log_context.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -19,7 +20,9 @@ std::string logged(const char* format, const std::string& value) {
   if (child == 0) {
     ::dup2(ends[1], STDERR_FILENO);
     ::setenv("BSP_LOG_FORMAT", format, 1);
-    log_warning("a \"pod\" is late", {{"job", "science/lbm"}, {"error", value}});
+    const std::string job = "science/lbm";
+    const LogsFor here(job);
+    log_warning("a \"pod\" is late", {{"error", value}});
     ::_exit(0);
   }
   ::close(ends[1]);
