@@ -69,3 +69,9 @@ list(APPEND shim_program_targets shim_mpif shim_other_mpi)
 bsp_test(shim_test SOURCES shim/shim_test.cc shim/endings_test.cc shim/first_messages_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
          DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)
 add_dependencies(shim_test bsp-sidecar bspmpi bspmpi_tsan lattice_boltzmann ${shim_program_targets})
+
+# Runs programs of other suites (conformance/run.py); no test of its own.
+add_executable(through_epochs EXCLUDE_FROM_ALL conformance/through_epochs.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc)
+target_link_libraries(through_epochs PRIVATE bsp_net bsp_wire bsp_init_control GTest::gmock)
+target_compile_definitions(through_epochs PRIVATE BSP_BINARY_DIR="${CMAKE_BINARY_DIR}" BSP_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+add_dependencies(through_epochs bsp-sidecar bspmpi)

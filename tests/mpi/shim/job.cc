@@ -185,7 +185,7 @@ std::string Job::reasons() {
   return all;
 }
 
-int Job::wait(std::uint32_t rank, std::chrono::seconds limit) {
+int Job::wait(std::uint32_t rank, std::chrono::milliseconds limit) {
   auto deadline = std::chrono::steady_clock::now() + limit;
   while (exited_[rank] == -1 && std::chrono::steady_clock::now() < deadline) {
     all_stopped();

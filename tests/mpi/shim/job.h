@@ -59,7 +59,7 @@ class Job {
   [[nodiscard]] std::string reasons();
 
   // Exit status of each program after at most `limit`, -1 if it still runs; and its last line of output.
-  int wait(std::uint32_t rank, std::chrono::seconds limit = std::chrono::seconds(60));
+  int wait(std::uint32_t rank, std::chrono::milliseconds limit = std::chrono::seconds(60));
   std::string last_line(std::uint32_t rank);
   [[nodiscard]] std::string stderr_of(std::uint32_t rank) const;
   // All programs have exited with status 0 and printed "ok …".
