@@ -44,11 +44,14 @@ std::string place_name(const Snapshot& snapshot, ProcessorId p) {
 
 std::string describe(const Move& move, const Snapshot& snapshot) {
   const bool longer = move.gain_superstep < 0, pays = move.gain_window > 0;
+  // Those that the plan counts, up to the next call or the end of the job.
+  const double counted = pays ? std::round((move.gain_window + move.cost) / move.gain_superstep) : 0;
   return std::format("rank {}: {} → {}, its superstep {} {}, {}{}, costs {} once{}", move.rank.value,
                      place_name(snapshot, move.from), place_name(snapshot, move.to),
                      seconds(std::abs(move.gain_superstep)), longer ? "longer" : "shorter",
                      pays ? seconds(move.gain_window) : "pays only together with the others",
-                     pays ? " gained over a window" : "", seconds(move.cost), assumed_mark(move));
+                     pays ? std::format(" gained over {:.0f} superstep{}", counted, counted == 1 ? "" : "s") : "",
+                     seconds(move.cost), assumed_mark(move));
 }
 
 std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapshot) {
