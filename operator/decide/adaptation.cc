@@ -30,8 +30,12 @@ double shared_phase_seconds(std::span<const double> communication_and_edge_secon
   return least == communication_and_edge_seconds.end() ? 0 : *least;
 }
 
+std::uint64_t least_alpha(const Params& params, std::uint64_t age) {
+  return params.first_alpha > 0 ? std::min(params.alpha0, std::max(age, params.first_alpha)) : params.alpha0;
+}
+
 Cadence open_cadence(Cadence cadence, const Params& params) {
-  if (cadence.alpha == 0) cadence.alpha = params.alpha0;
+  if (cadence.alpha == 0) cadence.alpha = least_alpha(params, params.first_alpha);
   if (cadence.d == 0) cadence.d = params.d0;
   if (cadence.k.value == 0) cadence.k = Superstep{1};
   cadence.alpha_next = cadence.alpha;

@@ -40,7 +40,10 @@ bool balanced(const Balance& balance, double d);
 // last. So: the least.
 double shared_phase_seconds(std::span<const double> communication_and_edge_seconds);
 
-// The cadence of a window that is about to start: a new job's begins with α₀ and D₀.
+// The shortest window of a job that is `age` supersteps old: α₀, or with first_alpha what doubles up to it. So a job that
+// was placed badly doesn't wait for α₀ supersteps, and the number of calls grows by log α₀ only.
+std::uint64_t least_alpha(const Params& params, std::uint64_t age);
+// The cadence of a window that is about to start: a new job's begins with the shortest window and D₀.
 Cadence open_cadence(Cadence cadence, const Params& params);
 // Adaptation 1, after a superstep of the window.
 void adapt_alpha(Cadence& cadence, const Balance& balance, const Params& params);

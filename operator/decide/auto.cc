@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "operator/decide/adaptation.h"
 #include "operator/decide/bottleneck.h"
 #include "operator/decide/fast/comm_of.h"
 #include "operator/decide/levels.h"
@@ -38,7 +39,7 @@ struct Candidate {
 class AutoSearch {
  public:
   AutoSearch(const Case& c, double H)
-      : c_(c), H_(H), I_(c.metrics.last.instructions), comm_of_(c), here_(comm_here(c, comm_of_)) {
+      : c_(c), H_(H), I_(c.metrics.last.instructions), comm_of_(c), here_(comm_here(c, comm_of_)), alike_(c.columns) {
     now_ = superstep(c.columns.on);
     best_ = nobody_moved();
   }
@@ -91,7 +92,7 @@ class AutoSearch {
       if (!(it.superstep < chosen.superstep * (1 - sure))) continue;
       const double over = (it.price - price) / (chosen.superstep - it.superstep);
       const double part = std::max(AutoRule::kRisk, AutoRule::kShare * (1 - it.superstep / now()));
-      const double saved = (it.risk - affordable(1 - it.superstep / now())) / (part * now());
+      const double saved = (it.risk - affordable(it.superstep)) / (part * now());
       soonest = std::min(soonest, std::max({0.0, (over - H_) / AutoRule::kHope, saved}));
     }
     return soonest;
@@ -138,7 +139,7 @@ class AutoSearch {
 
   void consider(std::span<const ProcessorId> mapping) {
     if (goes_back(mapping)) return;
-    Waves waves = waves_to(c_, I_, mapping);
+    Waves waves = waves_to(c_, I_, mapping, alike_);
     if (waves.after.empty()) return;
     Candidate it{.superstep = superstep_of(mapping)};
     if (!(it.superstep < now())) return;
@@ -153,14 +154,17 @@ class AutoSearch {
     it.F += left * it.superstep;
     const double risk = at_risk(waves);
     known_.push_back({it.F - H_ * it.superstep, it.superstep, risk});
-    if (!(it.F < best_.F) || risk > affordable(1 - it.superstep / now())) return;
+    if (!(it.F < best_.F) || risk > affordable(it.superstep)) return;
     it.waves = std::move(waves);
     best_ = std::move(it);
   }
 
-  // What a wave may cost, s, that makes the superstep shorter by that part.
-  [[nodiscard]] double affordable(double part) const {
-    return budget_ + std::max(0.0, AutoRule::kShare * part - AutoRule::kRisk) * c_.elapsed;
+  // What a wave may cost, s, that leads to supersteps of `target`, s. Staying has cost what all supersteps so far were
+  // longer, those before an earlier wave too; if not all of them are known, what they would be longer now.
+  [[nodiscard]] double affordable(double target) const {
+    const double supersteps = static_cast<double>(c_.metrics.last.superstep.value);
+    const double lost = std::max((1 - target / now()) * c_.elapsed, c_.elapsed - supersteps * target);
+    return budget_ + std::max(0.0, AutoRule::kShare * lost - AutoRule::kRisk * c_.elapsed);
   }
 
   // What the job has paid at most before a mapping is reached that is no worse than now, s.
@@ -190,7 +194,7 @@ class AutoSearch {
   void settle() {
     Settling settling(c_, I_, here_, comm_of_);
     const double floor = settling.least_time(), most = std::numeric_limits<double>::infinity();
-    const double mu = affordable(1);
+    const double mu = affordable(0);
     for (const double kappa : {most, now_.second, (now_.second + best_comm_) / 2})
       for (const auto order : {Settling::Order::kSoonest, Settling::Order::kCheapest}) {
         const auto attempt = [&](double tau) -> std::optional<double> {
@@ -218,7 +222,8 @@ class AutoSearch {
   double H_;
   std::span<const double> I_;
   CommOf comm_of_;
-  std::vector<double> here_;         // Comm(i, own Set) by rank
+  std::vector<double> here_;  // Comm(i, own Set) by rank
+  Alike alike_;
   std::pair<double, double> now_{};  // max Time, max Comm
   double best_comm_ = 0;
   Candidate best_;
@@ -266,7 +271,8 @@ std::vector<ProcessorId> before_all_moves(const Case& c) {
 // 0: as α' says.
 std::uint64_t call_after(const Case& c, double left) {
   if (!(left < static_cast<double>(c.alpha_next))) return 0;
-  return std::max(c.params.alpha0, static_cast<std::uint64_t>(std::max(0.0, std::ceil(left))));
+  const std::uint64_t least = least_alpha(c.params, c.metrics.last.superstep.value);
+  return std::max(least, static_cast<std::uint64_t>(std::max(0.0, std::ceil(left))));
 }
 
 // Why each of the PM list that does not move stays.
@@ -294,6 +300,12 @@ void add_stays(const Case& c, std::span<const PmEntry> list, const AutoSearch& s
 }
 
 }  // namespace
+
+void take_heuristic(Params& params, Heuristic heuristic) {
+  params.heuristic = heuristic;
+  params.early_calls = heuristic == Heuristic::kAuto;
+  params.first_alpha = heuristic == Heuristic::kAuto ? AutoRule::kFirst : 0;
+}
 
 bool goes_by_age(const Case& c) { return c.params.horizon != Horizon::kSuperstep && c.params.expected_supersteps == 0; }
 

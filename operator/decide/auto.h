@@ -10,14 +10,15 @@
 // The second is the rule of ski rental: staying loses g a superstep, moving costs c, and is worth it after t = c/(h·g)
 // supersteps, if as many follow. Nobody knows that. So a wave has to be affordable too, as long as H goes by the age:
 //
-//   owed + c ≤ max(kRisk · time so far,  kShare · g · supersteps so far)
+//   owed + c ≤ max(kRisk · time so far,  kShare · what the supersteps so far took longer than the wave's would have)
 //   owed = pauses so far − what the supersteps since then were shorter than with everybody where the job began
 //
 // So whenever the job ends, it has taken at most 1 % longer than without a move, or longer by half of what staying had
 // cost it until the last wave. And it is behind one who knows its length by what it loses until c is affordable, c/kShare,
 // and by c. A wave that leads by way of a longer superstep counts with that. Gains make the next wave affordable. A
 // call comes when what was found starts to pay, but never less than α₀ after the last; what nobody foresaw waits for
-// the next call.
+// the next call. A new job's first call comes after kFirst supersteps, and the windows double up to α₀: who was placed
+// badly loses in each of them, and what is not sure yet after a few waits for the next call (noise, the budget).
 //
 // Noise: what is compared are the largest of many noisy figures, and the smallest that a search finds among many
 // mappings, so that some gain is always seen. A plan has to gain more than kSure standard errors of it, which the spread
@@ -31,6 +32,9 @@
 #include "operator/decide/strategy.h"
 
 namespace bsp::decide {
+
+// The heuristic, and the pace that belongs to it (early_calls, first_alpha).
+void take_heuristic(Params& params, Heuristic heuristic);
 
 // Whether H follows from the supersteps so far: expected_supersteps is not given.
 bool goes_by_age(const Case& c);
@@ -46,6 +50,7 @@ double budget_of(const Case& c, double owed);
 double noise_of(const Metrics& metrics);
 
 struct AutoRule {
+  static constexpr std::uint64_t kFirst = 4;    // supersteps before a new job's first call
   static constexpr std::uint64_t kBetween = 2;  // supersteps between two waves of one mapping
   static constexpr std::uint64_t kSoon = 6;     // supersteps from wave to wave, what is lost at the pause counted
   static constexpr double kHope = 2;            // h, supersteps to come for each that has been

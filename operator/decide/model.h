@@ -106,7 +106,9 @@ struct Params {
   // that the plan itself vacates is not free for it, unless a simulated platform says otherwise.
   bool reuse_vacated_slots = false;
   bool early_calls = false;  // a call comes early when the job is not balanced any more (EarlyCall)
-  bool migrates = true;      // false (mode Advise): plans are not carried out, so γ counts every call
+  // Supersteps of a new job's first window; from then on a window is no shorter than the job is old, up to α₀. 0: α₀.
+  std::uint64_t first_alpha = 0;
+  bool migrates = true;  // false (mode Advise): plans are not carried out, so γ counts every call
 };
 
 // Names the first field that is out of its range.

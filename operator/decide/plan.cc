@@ -30,10 +30,10 @@ void sort_by_rank(std::vector<Stay>& stays, std::size_t ranks) {
   reorder(std::span(stays), std::move(of_rank));
 }
 
-// Besides Adaptation 1: α₀ again after a call that came early; what the heuristic wants, and else never below α₀.
+// Besides Adaptation 1: α₀ again after a call that came early; what the heuristic wants, and else never below the least.
 void set_pace(const Window& window, std::uint64_t wanted, const Params& params, Cadence& next) {
   if (window.called_early()) next.alpha = params.alpha0;
-  next.alpha = std::max(next.alpha, params.alpha0);
+  next.alpha = std::max(next.alpha, least_alpha(params, window.completed().value));
   if (wanted > 0 && params.migrates) next.alpha = std::min(next.alpha, wanted);
   next.alpha_next = next.alpha;
 }

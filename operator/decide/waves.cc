@@ -11,10 +11,22 @@ namespace {
 
 class Schedule {
  public:
-  Schedule(const Case& c, std::span<const double> I, std::span<const ProcessorId> mapping)
-      : c_(c), I_(I), to_(mapping), on_(c.columns.on), taken_(c.columns.held) {
+  Schedule(const Case& c, std::span<const double> I, std::span<const ProcessorId> mapping, const Alike& alike)
+      : c_(c),
+        I_(I),
+        alike_(alike),
+        to_(mapping.begin(), mapping.end()),
+        on_(c.columns.on),
+        taken_(c.columns.held),
+        whose_(taken_.size(), kNobody),
+        free_(alike.kinds()) {
+    for (std::uint32_t i = 0; i < to_.size(); ++i)
+      if (alike_.kind(to_[i]) != Alike::kNone) whose_[to_[i].value] = i;
+    for (std::uint32_t i = 0; i < on_.size(); ++i)
+      if (on_[i] != to_[i] && alike_.kind(on_[i]) == alike_.kind(to_[i])) go_instead(i, on_[i]);
     for (std::uint32_t i = 0; i < on_.size(); ++i)
       if (on_[i] != to_[i]) waiting_.push_back(i);
+    for (std::uint32_t p = 0; p < taken_.size(); ++p) note_free({p});
   }
 
   Waves make() {
@@ -23,11 +35,14 @@ class Schedule {
       if (wave.empty()) wave = break_ring();
       if (wave.empty() || waves_.after.size() == kMost) return {};
       double pause = 0;
+      std::vector<ProcessorId> left;
       for (const auto& [i, p] : wave) {
         --taken_[on_[i].value];  // its slot is free for the wave after this
+        left.push_back(on_[i]);
         pause = std::max(pause, Mem(i, p));
         on_[i] = p;
       }
+      for (const ProcessorId p : left) note_free(p);
       std::erase_if(waiting_, [this](std::uint32_t i) { return on_[i] == to_[i]; });
       waves_.after.push_back(on_);
       waves_.pause.push_back(pause);
@@ -46,17 +61,47 @@ class Schedule {
   }
   [[nodiscard]] bool has_slot(ProcessorId p) const { return taken_[p.value] < c_.columns.slots[p.value]; }
 
+  static constexpr std::uint32_t kNobody = ~0u;
+
+  void note_free(ProcessorId p) {
+    if (alike_.kind(p) != Alike::kNone && has_slot(p)) free_[alike_.kind(p)].push_back(p);
+  }
+
+  // Rank i goes to p, which is like its own target; who was to go there takes that. False if that may not be.
+  bool go_instead(std::uint32_t i, ProcessorId p) {
+    if (p == to_[i]) return true;
+    if (alike_.kind(p) == Alike::kNone) return false;
+    const std::uint32_t other = whose_[p.value];
+    if (has_left(i, p) || (other != kNobody && has_left(other, to_[i]))) return false;
+    whose_[to_[i].value] = other;
+    if (other != kNobody) to_[other] = to_[i];
+    whose_[p.value] = i;
+    to_[i] = p;
+    return true;
+  }
+  [[nodiscard]] bool has_left(std::uint32_t i, ProcessorId p) const {
+    return c_.columns.special[i] != 0 && std::ranges::contains(c_.snapshot.ranks[i].left, p);
+  }
+
+  // Its target, or one like it, has a free slot; then that is its target.
+  bool finds_slot(std::uint32_t i) {
+    if (has_slot(to_[i])) return true;
+    const std::uint32_t kind = alike_.kind(to_[i]);
+    if (kind == Alike::kNone) return false;
+    std::vector<ProcessorId>& free = free_[kind];
+    std::erase_if(free, [this](ProcessorId p) { return !has_slot(p); });
+    return std::ranges::any_of(free, [&](ProcessorId p) { return go_instead(i, p); });
+  }
+
   // Takes the slots of those it returns.
   std::vector<std::pair<std::uint32_t, ProcessorId>> next_wave() {
     const std::size_t most = c_.params.max_moves == 0 ? waiting_.size() : c_.params.max_moves;
-    if (most < waiting_.size()) {
-      const std::vector<double> seconds = processor_seconds(c_.columns, I_, on_);
-      std::ranges::sort(waiting_, {}, [&](std::uint32_t i) { return std::tuple(-seconds[on_[i].value], i); });
-    }
+    const std::vector<double> seconds = processor_seconds(c_.columns, I_, on_);
+    std::ranges::sort(waiting_, {}, [&](std::uint32_t i) { return std::tuple(-seconds[on_[i].value], i); });
     std::vector<std::pair<std::uint32_t, ProcessorId>> wave;
     for (const std::uint32_t i : waiting_) {
       if (wave.size() == most) break;
-      if (!has_slot(to_[i])) continue;
+      if (!finds_slot(i)) continue;
       ++taken_[to_[i].value];
       wave.emplace_back(i, to_[i]);
     }
@@ -92,17 +137,32 @@ class Schedule {
 
   const Case& c_;
   std::span<const double> I_;
-  std::span<const ProcessorId> to_;
+  const Alike& alike_;
+  std::vector<ProcessorId> to_;
   std::vector<ProcessorId> on_;
-  std::vector<std::uint32_t> taken_;    // by processor
-  std::vector<std::uint32_t> waiting_;  // ranks that are not where they should be
+  std::vector<std::uint32_t> taken_;            // by processor
+  std::vector<std::uint32_t> whose_;            // by processor that has its like: who is to be there at the end
+  std::vector<std::vector<ProcessorId>> free_;  // by kind
+  std::vector<std::uint32_t> waiting_;          // ranks that are not where they should be
   Waves waves_;
 };
 
 }  // namespace
 
-Waves waves_to(const Case& c, std::span<const double> I, std::span<const ProcessorId> mapping) {
-  return Schedule(c, I, mapping).make();
+Alike::Alike(const Columns& columns) : kind_(columns.set.size(), kNone) {
+  std::vector<std::uint32_t> sorted;
+  for (std::uint32_t p = 0; p < kind_.size(); ++p)
+    if (columns.slots[p] == 1 && columns.held[p] <= 1) sorted.push_back(p);
+  const auto what = [&](std::uint32_t p) { return std::pair(columns.set[p], columns.available[p]); };
+  std::ranges::sort(sorted, {}, what);
+  for (std::size_t n = 0; n < sorted.size(); ++n) {
+    if (n == 0 || what(sorted[n]) != what(sorted[n - 1])) ++kinds_;
+    kind_[sorted[n]] = static_cast<std::uint32_t>(kinds_ - 1);
+  }
+}
+
+Waves waves_to(const Case& c, std::span<const double> I, std::span<const ProcessorId> mapping, const Alike& alike) {
+  return Schedule(c, I, mapping, alike).make();
 }
 
 }  // namespace bsp::decide

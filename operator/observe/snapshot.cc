@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "operator/decide/auto.h"
+
 namespace bsp::observe {
 
 std::vector<std::string> set_names(const crds::SetsSpec& spec, const std::vector<NodeFacts>& nodes) {
@@ -79,7 +81,7 @@ decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<Rank
 
 decide::Params make_params(const crds::ReschedulingSpec& spec) {
   decide::Params params;
-  params.heuristic = spec.heuristic;
+  decide::take_heuristic(params, spec.heuristic);
   params.alpha0 = spec.alpha;
   params.d0 = spec.d;
   params.omega = spec.omega;
@@ -88,7 +90,6 @@ decide::Params make_params(const crds::ReschedulingSpec& spec) {
   params.x = spec.x;
   params.horizon = spec.horizon;
   params.expected_supersteps = spec.expected_supersteps;
-  params.early_calls = params.heuristic == decide::Heuristic::kAuto;
   params.min_gain = spec.min_gain;
   params.cooldown = spec.cooldown_supersteps;
   params.max_moves = spec.max_moves_per_wave;

@@ -30,6 +30,7 @@ constexpr void fields_of(Of<Params>, auto&& v) {
   v("reuseVacatedSlots", &P::reuse_vacated_slots);
   v("migrates", &P::migrates);
   v("earlyCalls", &P::early_calls, kRare);
+  v("firstAlpha", &P::first_alpha, kRare);
 }
 
 constexpr void fields_of(Of<Set>, auto&& v) {

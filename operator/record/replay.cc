@@ -78,7 +78,8 @@ std::vector<std::string> mapping_of(const decide::Snapshot& snapshot) {
 
 bool keeps_cadence(const decide::Params& recorded, const decide::Params& other) {
   return recorded.alpha0 == other.alpha0 && recorded.d0 == other.d0 && recorded.omega == other.omega &&
-         recorded.delta == other.delta && recorded.beta == other.beta && recorded.early_calls == other.early_calls;
+         recorded.delta == other.delta && recorded.beta == other.beta && recorded.early_calls == other.early_calls &&
+         recorded.first_alpha == other.first_alpha;
 }
 
 Result<decide::Plan> replay(const Call& call, const decide::Params& params) {

@@ -14,6 +14,7 @@
 #include "base/core/read_file.h"
 #include "crds/manifest.h"
 #include "operator/cli/exit_code.h"
+#include "operator/decide/auto.h"
 #include "operator/observe/snapshot.h"
 #include "operator/record/line.h"
 #include "sim/applications/applications.h"
@@ -73,10 +74,7 @@ Result<void> run(const Options& options) {
   BSP_TRY(const auto workload, make_workload(all_applications(), options.application, job.spec.ranks));
   const decide::Mapping mapping = job.spec.initial_mapping;
   Scenario scenario{.platform = platform, .workload = *workload, .params = observe::make_params(job.spec.rescheduling)};
-  if (options.heuristic) {
-    scenario.params.heuristic = *options.heuristic;
-    scenario.params.early_calls = *options.heuristic == decide::Heuristic::kAuto;
-  }
+  if (options.heuristic) decide::take_heuristic(scenario.params, *options.heuristic);
   BSP_TRY(scenario.mapping, initial_mapping(platform, mapping, workload->ranks()));
   std::string recorded;
   if (!options.record.empty())

@@ -23,6 +23,12 @@ using ::testing::IsEmpty;
 constexpr std::uint64_t kAutoSeed = 20261123;
 constexpr Params kAuto{.heuristic = Heuristic::kAuto, .early_calls = true};
 
+Params as_a_job_runs() {
+  Params params;
+  take_heuristic(params, Heuristic::kAuto);
+  return params;
+}
+
 double seconds_without_moves(const LoopJob& job) {
   std::vector<ProcessorId> on;
   for (const Rank& rank : job.start.ranks) on.push_back(rank.processor);
@@ -128,9 +134,14 @@ TEST(Auto, WavesGoToFreeSlotsOnly) {
       slots.insert(slots.end(), columns.slots[p], ProcessorId{p});
     std::ranges::shuffle(slots, random);
     std::ranges::copy_n(slots.begin(), static_cast<std::ptrdiff_t>(mapping.size()), mapping.begin());
-    const Waves waves = waves_to(c, job.work, mapping);
+    const Waves waves = waves_to(c, job.work, mapping, Alike(columns));
     ASSERT_FALSE(waves.after.empty()) << "one slot is free";
-    EXPECT_EQ(waves.after.back(), mapping);
+    for (std::size_t i = 0; i < mapping.size(); ++i) {
+      const ProcessorId p = waves.after.back()[i];
+      EXPECT_EQ(columns.set[p.value], columns.set[mapping[i].value]) << n;
+      if (columns.slots[p.value] == 1) continue;
+      EXPECT_EQ(p, mapping[i]) << "who shares a processor shares it with whom was asked";
+    }
     std::vector<ProcessorId> on = columns.on;
     for (const std::vector<ProcessorId>& after : waves.after) {
       std::vector<std::uint32_t> taken(columns.slots.size(), 0);
@@ -177,6 +188,70 @@ TEST(Settling, FindsAMappingWheneverThereIsOne) {
   EXPECT_EQ(possible, 600);
 }
 
+// Ten ranks with much to do on slow processors, ten with little on fast ones, two slots free of each: two of each can
+// change their place in every wave. As the processors of a Set are alike, nobody has to wait for a certain one.
+TEST(Auto, AFullPoolIsRearrangedInFewWaves) {
+  LoopJob job;
+  job.start.platform = platform_of(
+      {{.name = "slow", .processors = 12, .slots = 1}, {.name = "fast", .processors = 12, .cpu = 4e9, .slots = 1}});
+  std::vector<ProcessorId> mapping;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    job.start.ranks.push_back({.processor = {i < 10 ? i : i + 2}});
+    job.work.push_back(i < 10 ? 4e9 : 1e9);
+    mapping.push_back({i < 10 ? i + 12 : i - 10});
+  }
+  const Columns columns = *columns_of(job.start);
+  const Metrics metrics;
+  const Case c{job.start, columns, metrics, kAuto, 1, 1};
+  const Waves waves = waves_to(c, job.work, mapping, Alike(columns));
+  EXPECT_EQ(waves.after.size(), 5u) << "two of each in every wave";
+  Columns different = columns;
+  different.slots.assign(different.slots.size(), 2);  // so that none are alike
+  EXPECT_GT(waves_to(c, job.work, mapping, Alike(different)).after.size(), 5u) << "each waits for its own slot";
+  std::size_t moves = 0;
+  for (std::size_t w = 0; w < waves.after.size(); ++w)
+    for (std::size_t i = 0; i < 20; ++i) moves += waves.after[w][i] != (w > 0 ? waves.after[w - 1] : columns.on)[i];
+  EXPECT_EQ(moves, 20u) << "nobody steps aside";
+}
+
+TEST(Auto, NobodyMovesBetweenProcessorsThatAreAlike) {
+  std::mt19937_64 random(kAutoSeed);
+  for (int n = 0; n < 50; ++n) {
+    LoopJob job;
+    job.start.platform = platform_of({{.name = "a", .processors = 8, .slots = 1}});
+    std::vector<ProcessorId> slots, mapping;
+    for (std::uint32_t p = 0; p < 8; ++p) slots.push_back({p});
+    std::ranges::shuffle(slots, random);
+    for (std::uint32_t i = 0; i < 6; ++i) {
+      job.start.ranks.push_back({.processor = {i}});
+      job.work.push_back(1e9);
+      mapping.push_back(slots[i]);
+    }
+    const Columns columns = *columns_of(job.start);
+    const Metrics metrics;
+    const Case c{job.start, columns, metrics, kAuto, 1, 1};
+    EXPECT_THAT(waves_to(c, job.work, mapping, Alike(columns)).after, IsEmpty()) << n;
+  }
+}
+
+TEST(Auto, WindowsOfANewJobDoubleUpToAlpha) {
+  LoopJob job = one_rank(60);
+  job.start.platform.Mig = Grid<double>(1, 2, 1e6);  // it never pays, so that only calls are seen
+  std::vector<std::uint64_t> made;
+  run_loop(job, as_a_job_runs(), 0, 1, [&](const Snapshot& snapshot, const Window& window, const Params& params) {
+    made.push_back(window.completed().value);
+    return make_plan(snapshot, window, params);
+  });
+  ASSERT_GE(made.size(), 3u);
+  EXPECT_EQ(made[0], AutoRule::kFirst);
+  for (std::size_t n = 1; n < made.size(); ++n) {
+    const std::uint64_t alpha = made[n] - made[n - 1];
+    EXPECT_GE(alpha, std::min(made[n - 1], Params{}.alpha0)) << "no shorter than the job was old, or than alpha";
+  }
+  job.start.platform.Mig = Grid<double>(1, 2, 0.5);
+  EXPECT_THAT(run_loop(job, as_a_job_runs(), 0, 1).moved_at, ElementsAre(AutoRule::kFirst));
+}
+
 // Over whole runs, with ±10 % of noise on every figure.
 struct AutoSample {
   std::vector<LoopJob> jobs;
@@ -198,7 +273,7 @@ TEST(Auto, IsNeverWorseThanNotMovingIfItKnowsTheLength) {
   double logs = 0;
   const AutoSample sample;
   for (std::size_t w = 0; w < sample.jobs.size(); ++w) {
-    Params params = kAuto;
+    Params params = as_a_job_runs();
     params.expected_supersteps = sample.jobs[w].supersteps;
     const double still = seconds_without_moves(sample.jobs[w]);
     const LoopRun run = run_loop(sample.jobs[w], params, 0.1, kAutoSeed + w);
@@ -216,7 +291,7 @@ TEST(Auto, NeverOwesMoreThanItsShareAndNobodyGoesBack) {
   double logs = 0, worst = 0;
   for (std::size_t w = 0; w < sample.jobs.size(); ++w) {
     const LoopJob& job = sample.jobs[w];
-    const LoopRun run = run_loop(job, kAuto, 0.1, kAutoSeed + w);
+    const LoopRun run = run_loop(job, as_a_job_runs(), 0.1, kAutoSeed + w);
     const double least = static_cast<double>(job.supersteps) * least_superstep_seconds(job),
                  still = seconds_without_moves(job);
     EXPECT_LE(run.makespan - still, std::max(AutoRule::kRisk * still, AutoRule::kShare * 1.1 * (still - least))) << w;
@@ -245,7 +320,7 @@ TEST(Auto, OwesNoMoreWhereverTheJobEnds) {
     for (job.supersteps = 5; job.supersteps <= length; job.supersteps += 7) {
       const double still = seconds_without_moves(job),
                    least = static_cast<double>(job.supersteps) * least_superstep_seconds(job);
-      const double lost = run_loop(job, kAuto, 0.05, kAutoSeed).makespan - still;
+      const double lost = run_loop(job, as_a_job_runs(), 0.05, kAutoSeed).makespan - still;
       EXPECT_LE(lost, std::max(AutoRule::kRisk * still, AutoRule::kShare * 1.1 * (still - least)))
           << w << ", " << job.supersteps << " supersteps";
       ++ends;
@@ -267,7 +342,7 @@ TEST(Auto, DoesNotMoveForNoise) {
   }
   job.supersteps = 2000;
   for (std::uint64_t seed = 0; seed < 10; ++seed)
-    EXPECT_EQ(run_loop(job, kAuto, 0.1, kAutoSeed + seed).moves, 0u) << seed;
+    EXPECT_EQ(run_loop(job, as_a_job_runs(), 0.1, kAutoSeed + seed).moves, 0u) << seed;
 }
 
 // --- A call when it is needed ---
