@@ -7,6 +7,16 @@ set -euo pipefail
 if [ "${1:-}" = kubernetes ]; then
   exec tests/bench/kubernetes/bench.sh
 fi
+# These run the decision code alone, so that they need neither images nor the product.
+if [ $# -gt 0 ] && ! printf '%s\n' "$@" | grep -qvxE 'decide|decisions'; then
+  ensure_dev_root
+  say "Building the benchmarks of decisions (release) in Debian 13"
+  in_debian sh -ec '[ -f build/release/build.ninja ] || cmake --preset release >build/release.configure.log
+    cmake --build --preset benchmarks --target bench_decide bench_decisions' || die "the build failed; its message is above"
+  mkdir -p build/bench
+  in_debian tests/bench/run.sh build/release build/bench "$@"
+  exit
+fi
 images release
 if [ "${1:-}" = gain ]; then  # only on request: a round takes an hour
   mkdir -p build/bench

@@ -119,10 +119,12 @@ using LoopView = std::function<void(MeasuredSuperstep& seen, const std::vector<P
 struct LoopRun {
   double makespan = 0, paused = 0;  // s
   std::uint64_t calls = 0, moves = 0;
-  std::uint64_t returns = 0;              // moves to a processor on which the rank has been before
-  double slowest_decision = 0;            // s
-  std::vector<ProcessorId> on{};          // at the end
-  std::vector<std::uint64_t> moved_at{};  // superstep of each plan that moved ranks
+  std::uint64_t returns = 0;                // moves to a processor on which the rank has been before
+  double slowest_decision = 0;              // s
+  std::vector<ProcessorId> on{};            // at the end
+  std::vector<std::uint64_t> moved_at{};    // superstep of each plan that moved ranks
+  std::vector<double> superstep_seconds{};  // of the first mapping, and of that after each of them
+  std::vector<double> predicted_seconds{};  // what each plan that moved ranks had the superstep shorter by
 };
 
 inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, std::uint64_t seed,
@@ -140,6 +142,7 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
   State state;
   std::uint64_t t = 0;
   double communication = job.communication(run.on);
+  run.superstep_seconds.push_back(job.superstep_seconds(run.on));
   while (t < job.supersteps) {
     Window window(state, params, ranks, sets);
     while (t < job.supersteps && !window.call_due()) {
@@ -177,7 +180,11 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
       if (!been[move.rank.value].insert(move.to.value).second) ++run.returns;
     }
     run.moves += plan->moves.size();
-    if (!plan->moves.empty()) run.moved_at.push_back(t);
+    if (!plan->moves.empty()) {
+      run.moved_at.push_back(t);
+      run.superstep_seconds.push_back(job.superstep_seconds(run.on));
+      run.predicted_seconds.push_back(plan->forecast.before - plan->forecast.after);
+    }
     run.paused += pause;
     run.makespan += pause;
     communication = job.communication(run.on);

@@ -2,7 +2,12 @@
 // (closed_loop.h), compared with not moving, GreedyLB and RefineLB of Charm++, the lower bound and the exhaustive
 // optimum.
 //
-//   bench_decisions [--platforms 60] [--seed 1] [--noise 0.02] [--row NAME] [--only HEURISTIC] [--worlds]
+//   bench_decisions [--platforms 60] [--seed 1] [--noise 0.02] [--row NAME] [--only HEURISTIC] [--worlds] [--search 50000]
+//
+// The bound charges nothing for moves, nor for the supersteps before anything is known, and takes no message to cross a
+// slow link: nobody reaches it. So each entrant is compared with the best mapping found, too (best_mapping.h), and what
+// it takes longer than that is told apart: supersteps before its first wave, pauses beyond those of one wave, supersteps
+// between its waves, and those after the last one, in which its mapping is worse.
 //
 // GreedyLB and RefineLB pay the same pause for their moves, and may do what no machine can: put a rank into a slot
 // that another one leaves in the same wave.
@@ -13,8 +18,10 @@
 #include <map>
 #include <string>
 
+#include "operator/decide/auto.h"
 #include "operator/decide/strategy.h"
 #include "sim/yardsticks/yardsticks.h"
+#include "tests/bench/best_mapping.h"
 #include "tests/bench/closed_loop.h"
 
 namespace bsp::decide {
@@ -39,8 +46,9 @@ constexpr Row kRows[] = {
 struct Options {
   std::uint64_t platforms = 60, seed = 1;
   double noise = 0.02;
-  std::string row{}, only{};  // empty: all
-  bool worlds = false;        // print a line for each
+  std::string row{}, only{};      // empty: all
+  bool worlds = false;            // print a line for each
+  std::uint32_t search = 50'000;  // steps of the search for the best mapping
 };
 
 struct Entrant {
@@ -52,16 +60,76 @@ struct Entrant {
 
 std::vector<Entrant> entrants() {
   std::vector<Entrant> all;
-  for (const Strategy& s : strategies())
-    all.push_back(
-        {std::string(s.name), {.heuristic = s.heuristic, .early_calls = s.heuristic == Heuristic::kAuto}, make_plan});
-  all.push_back({"Auto, length given", {.heuristic = Heuristic::kAuto, .early_calls = true}, make_plan, true});
+  const auto with = [](Heuristic heuristic) {
+    Params params;
+    take_heuristic(params, heuristic);
+    return params;
+  };
+  for (const Strategy& s : strategies()) all.push_back({std::string(s.name), with(s.heuristic), make_plan});
+  all.push_back({"Auto, length given", with(Heuristic::kAuto), make_plan, true});
   for (const char* name : {"GreedyLB", "RefineLB"}) all.push_back({name, {}, sim::yardstick_named(name)});
   return all;
 }
 
+// What a run takes longer than with the best mapping from the first superstep on, s; `bound` is that of the run.
+struct Losses {
+  double before = 0, pauses = 0, between = 0, after = 0;  // the first wave; …; the last wave
+
+  static Losses of(const LoopJob& job, const LoopRun& run, const BestMapping& best) {
+    Losses lost{.pauses = run.paused - wave_seconds(job, best.on)};
+    const double least = job.superstep_seconds(best.on);
+    std::uint64_t since = 0;
+    for (std::size_t w = 0; w <= run.moved_at.size(); ++w) {
+      const bool last = w == run.moved_at.size();
+      const std::uint64_t until = last ? job.supersteps : run.moved_at[w];
+      double& part = last ? lost.after : w == 0 ? lost.before : lost.between;
+      part += static_cast<double>(until - since) * (run.superstep_seconds[w] - least);
+      since = until;
+    }
+    return lost;
+  }
+  void add(const Losses& other, double bound) {
+    before += other.before / bound, pauses += other.pauses / bound;
+    between += other.between / bound, after += other.after / bound;
+  }
+};
+
+// The waves of all runs: what a superstep was to be shorter by, and was, as a part of the superstep before.
+class Waved {
+ public:
+  void add(const LoopRun& run) {
+    for (std::size_t w = 0; w < run.predicted_seconds.size(); ++w) {
+      const double before = run.superstep_seconds[w];
+      waves_.emplace_back(run.predicted_seconds[w] / before, (before - run.superstep_seconds[w + 1]) / before);
+    }
+  }
+  [[nodiscard]] bool empty() const { return waves_.empty(); }
+  void print(const char* name) {
+    double predicted = 0, realised = 0;
+    std::vector<double> off;
+    std::size_t longer = 0;
+    for (const auto& [p, r] : waves_) {
+      predicted += p, realised += r;
+      off.push_back(r - p);
+      longer += r < -0.01;
+    }
+    std::ranges::sort(off);
+    const auto at = [&](double part) { return 100 * off[static_cast<std::size_t>(part * (off.size() - 1.0))]; };
+    const auto n = static_cast<double>(waves_.size());
+    std::printf(
+        "  %-18s %zu waves: superstep predicted %.1f %% shorter, was %.1f %% (means); realised - predicted, points: "
+        "10th %+.1f, median %+.1f, 90th %+.1f; %zu made it more than 1 %% longer\n",
+        name, waves_.size(), 100 * predicted / n, 100 * realised / n, at(0.1), at(0.5), at(0.9), longer);
+  }
+
+ private:
+  std::vector<std::pair<double, double>> waves_;
+};
+
 struct Tally {
-  double logs = 0, worst = 1e9, bound_logs = 0, slowest = 0, excess = 0;
+  double logs = 0, worst = 1e9, bound_logs = 0, best_logs = 0, slowest = 0, excess = 0;
+  Losses losses{};
+  Waved waved{};
   std::uint64_t moves = 0, returns = 0, moved = 0, worse = 0, calls = 0;
 };
 
@@ -70,7 +138,7 @@ void run_row(const Row& row, const Options& o, std::FILE* json) {
   std::vector<Entrant> all = entrants();
   std::erase_if(all, [&](const Entrant& e) { return !o.only.empty() && !e.name.starts_with(o.only); });
   std::vector<Tally> tallies(all.size());
-  double bound_logs = 0;
+  double bound_logs = 0, best_logs = 0, best_excess = 0;
   for (std::uint64_t w = 0; w < o.platforms; ++w) {
     const LoopJob job = random_loop_job(random, row.shape);
     std::vector<ProcessorId> on;
@@ -82,10 +150,21 @@ void run_row(const Row& row, const Options& o, std::FILE* json) {
       std::printf("  world %2llu: %2zu ranks, %zu nodes of %u, %llu x %.3f s, bound %4.1f %%", (unsigned long long)w,
                   on.size(), job.start.platform.processors.size(), job.start.platform.processors[0].slots,
                   (unsigned long long)job.supersteps, still / steps, 100 * (1 - bound / still));
+    std::vector<LoopRun> runs;
+    for (Entrant& e : all) {
+      if (e.length_given) e.params.expected_supersteps = job.supersteps;
+      runs.push_back(run_loop(job, e.params, o.noise, o.seed * 7919 + w, e.planner));
+    }
+    const LoopRun& shortest = *std::ranges::min_element(runs, {}, &LoopRun::makespan);
+    const BestMapping best = best_mapping(job, shortest.on, o.search);
+    best_logs += std::log(best.seconds / bound);
+    if (optimum > 0) best_excess += best.seconds / optimum - 1;
     for (std::size_t e = 0; e < all.size(); ++e) {
-      if (all[e].length_given) all[e].params.expected_supersteps = job.supersteps;
-      const LoopRun run = run_loop(job, all[e].params, o.noise, o.seed * 7919 + w, all[e].planner);
+      const LoopRun& run = runs[e];
       Tally& tally = tallies[e];
+      tally.best_logs += std::log(run.makespan / best.seconds);
+      tally.losses.add(Losses::of(job, run, best), bound);
+      tally.waved.add(run);
       tally.logs += std::log(run.makespan / still);
       tally.worst = std::min(tally.worst, 1 - run.makespan / still);
       tally.bound_logs += std::log(run.makespan / bound);
@@ -101,16 +180,23 @@ void run_row(const Row& row, const Options& o, std::FILE* json) {
     if (o.worlds) std::printf("\n");
   }
   const auto n = static_cast<double>(o.platforms);
-  std::printf("\n%s: %s; the bound is %.1f %%\n", row.name, row.what, 100 * (1 - std::exp(bound_logs / n)));
-  std::printf("  %-12s %8s %8s %8s %10s %7s %8s %8s %6s%s\n", "", "gain %", "worst %", "> bound %", "moved in",
-              "worse in", "moves", "returns", "ms", row.optimum ? "  > optimum %" : "");
+  std::printf("\n%s: %s; the bound is %.1f %%, the best mapping found %.1f %% above it", row.name, row.what,
+              100 * (1 - std::exp(bound_logs / n)), 100 * (std::exp(best_logs / n) - 1));
+  if (row.optimum) std::printf(" and %.2f %% above the optimum", 100 * best_excess / n);
+  std::printf("\n");
+  std::printf("  %-18s %7s %7s %8s %8s = %7s %7s %8s %7s %7s %6s %6s %8s %7s%s\n", "", "gain %", "worst %", "> bound %",
+              "> best %", "before", "pauses", "between", "after", "moved", "worse", "moves", "returns", "ms",
+              row.optimum ? "  > optimum %" : "");
   for (std::size_t e = 0; e < all.size(); ++e) {
     const Tally& t = tallies[e];
-    const double gain = 100 * (1 - std::exp(t.logs / n));
-    std::printf("  %-12s %8.1f %8.1f %8.1f %10llu %7llu %8llu %8llu %6.2f", all[e].name.c_str(), gain, 100 * t.worst,
-                100 * (std::exp(t.bound_logs / n) - 1), (unsigned long long)t.moved, (unsigned long long)t.worse,
-                (unsigned long long)t.moves, (unsigned long long)t.returns, 1e3 * t.slowest);
-    if (row.optimum) std::printf("  %8.1f", 100 * t.excess / n);
+    const double gain = 100 * (1 - std::exp(t.logs / n)), percent = 100 / n;
+    std::printf("  %-18s %7.1f %7.1f %8.1f %8.1f = %7.1f %7.1f %8.1f %7.1f %7llu %6llu %6llu %8llu %7.2f",
+                all[e].name.c_str(), gain, 100 * t.worst, 100 * (std::exp(t.bound_logs / n) - 1),
+                100 * (std::exp(t.best_logs / n) - 1), percent * t.losses.before, percent * t.losses.pauses,
+                percent * t.losses.between, percent * t.losses.after, (unsigned long long)t.moved,
+                (unsigned long long)t.worse, (unsigned long long)t.moves, (unsigned long long)t.returns,
+                1e3 * t.slowest);
+    if (row.optimum) std::printf("  %8.1f", percent * t.excess);
     std::printf("\n");
     if (json != nullptr)
       std::fprintf(
@@ -120,6 +206,9 @@ void run_row(const Row& row, const Options& o, std::FILE* json) {
           row.name, all[e].name.c_str(), (unsigned long long)o.seed, o.noise, gain / 100, t.worst,
           (unsigned long long)t.moves, (unsigned long long)t.returns);
   }
+  for (std::size_t e = 0; e < all.size(); ++e)
+    if (all[e].params.heuristic == Heuristic::kAuto && !tallies[e].waved.empty() && all[e].name.starts_with("Auto"))
+      tallies[e].waved.print(all[e].name.c_str());
 }
 
 int main_of(int argc, char** argv) {
@@ -143,18 +232,22 @@ int main_of(int argc, char** argv) {
       o.row = value();
     else if (option == "--only")
       o.only = value();
+    else if (option == "--search")
+      o.search = static_cast<std::uint32_t>(std::strtoul(value(), nullptr, 10));
     else if (option == "--worlds")
       o.worlds = true;
     else {
       std::fprintf(stderr,
                    "bench_decisions: unknown option '%s': use --platforms N, --seed S, --noise X, --row "
-                   "half|tenth|short|small, --only HEURISTIC, --worlds\n",
+                   "half|tenth|short|small, --only HEURISTIC, --search STEPS, --worlds\n",
                    option.c_str());
       return 2;
     }
   }
-  std::printf("seed %llu, noise %.0f %%, %llu platforms a row; gain: geometric mean of makespan / not moving\n",
-              (unsigned long long)o.seed, 100 * o.noise, (unsigned long long)o.platforms);
+  std::printf(
+      "seed %llu, noise %.0f %%, %llu platforms a row; gain: geometric mean of makespan / not moving; losses in %% of "
+      "the bound\n",
+      (unsigned long long)o.seed, 100 * o.noise, (unsigned long long)o.platforms);
   const char* path = std::getenv("BSP_BENCH_JSON");
   std::FILE* json = path != nullptr ? std::fopen(path, "w") : nullptr;
   for (const Row& row : kRows)
