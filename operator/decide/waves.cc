@@ -1,6 +1,7 @@
 #include "operator/decide/waves.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <tuple>
 
@@ -150,14 +151,12 @@ class Schedule {
 }  // namespace
 
 Alike::Alike(const Columns& columns) : kind_(columns.set.size(), kNone) {
-  std::vector<std::uint32_t> sorted;
-  for (std::uint32_t p = 0; p < kind_.size(); ++p)
-    if (columns.slots[p] == 1 && columns.held[p] <= 1) sorted.push_back(p);
-  const auto what = [&](std::uint32_t p) { return std::pair(columns.set[p], columns.available[p]); };
-  std::ranges::sort(sorted, {}, what);
-  for (std::size_t n = 0; n < sorted.size(); ++n) {
-    if (n == 0 || what(sorted[n]) != what(sorted[n - 1])) ++kinds_;
-    kind_[sorted[n]] = static_cast<std::uint32_t>(kinds_ - 1);
+  std::vector<std::map<double, std::uint32_t>> of_speed(columns.sets);  // by Set: few, and nobody sorts processors
+  for (std::uint32_t p = 0; p < kind_.size(); ++p) {
+    if (columns.slots[p] != 1 || columns.held[p] > 1) continue;
+    const auto [kind, first] = of_speed[columns.set[p].value].try_emplace(columns.available[p], static_cast<std::uint32_t>(kinds_));
+    kinds_ += first ? 1 : 0;
+    kind_[p] = kind->second;
   }
 }
 
