@@ -29,7 +29,7 @@ void CredentialsWatch::reload() {
   seen_ = std::move(*now);
   if (auto renewed = context_.renew(seen_); !renewed)
     return log_warning("renewed credentials are unusable, will retry",
-                       {{"directory", directory_}, {"why", renewed.error().message}});
+                       {{"directory", directory_}, {"reason", renewed.error().message}});
   log_info("credentials renewed", {{"directory", directory_}});
 }
 

@@ -117,7 +117,7 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
                               .frame = [this, id](Frame frame) { handle(id, std::move(frame)); },
                               .closed =
                                   [this, id](const Error& error) {
-                                    log_debug("connection closed", {{"why", error.message}});
+                                    log_debug("connection closed", {{"reason", error.message}});
                                     connections.erase(id);
                                   }});
     connections.emplace(id, connection);

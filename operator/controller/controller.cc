@@ -32,7 +32,7 @@ Metric leader_changes(Metric::Type::kCounter, "bsp_leader_changes_total",
                       "How often this replica became the leader, or no longer was.", {"what"});
 
 // The page grows with the number of jobs, and no graph needs it more often.
-constexpr auto kFiguresFresh = 1s;
+constexpr auto kMetricsFresh = 1s;
 
 // The process's name in the Lease. A restarted process is another candidate.
 std::string own_identity() {
@@ -98,7 +98,7 @@ Result<void> Controller::open() {
   BSP_TRY(health_, listen(options_.health_address, Pages{{"/healthz", [] { return Page{200, "ok\n"}; }},
                                                          {"/readyz", [this] { return readiness(); }}}));
   BSP_TRY(metrics_, listen(options_.metrics_address, Pages{{"/metrics", [this] { return metrics(); }}},
-                           {.fresh = kFiguresFresh}));
+                           {.fresh = kMetricsFresh}));
   if (!options_.leader_elect) {
     BSP_TRY(auto term, begin_term());
     const std::lock_guard lock(mutex_);
@@ -186,7 +186,7 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
           .limits = {.prepare = std::chrono::seconds(options_.target_timeout_seconds)},
           .job_limits = {.start = std::chrono::seconds(options_.start_timeout_seconds)},
           .reservations_name_space = own,
-          .reservations_name = options_.lease.name + "-room",
+          .reservations_name = options_.lease.name + "-reservations",
           .authority_name = options_.lease.name + "-authority",
           .exchange = std::move(exchange),
           .caps = options_.caps,

@@ -51,9 +51,9 @@ void show_jobs(Exposition& out, const std::vector<reconcile::JobMetrics>& jobs) 
   for (const auto& job : jobs) ++phases[job.phase];
   out.family("bsp_jobs", "gauge", "BSPJobs by phase.");
   for (const auto& [phase, count] : phases) out.sample({{"phase", phase}}, count);
-  auto each = [&](const char* name, const char* type, const char* help, auto figure) {
+  auto each = [&](const char* name, const char* type, const char* help, auto value_of) {
     out.family(name, type, help);
-    for (const auto& job : jobs) out.sample({{"namespace", job.name_space}, {"job", job.name}}, figure(job));
+    for (const auto& job : jobs) out.sample({{"namespace", job.name_space}, {"job", job.name}}, value_of(job));
   };
   using Job = reconcile::JobMetrics;
   each("bsp_job_ranks", "gauge", "Number of MPI processes.", [](const Job& j) { return static_cast<double>(j.ranks); });

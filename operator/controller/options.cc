@@ -30,7 +30,7 @@ cli::Setter address(std::string& into) {
 cli::Setter protocol(ExchangeOptions& into) {
   return [&into](const std::string& value) -> std::string {
     into.mechanism = exchange::mechanism_from(value);
-    return into.mechanism || value == "Bookings" ? "" : "must be Bookings, Naive, Increments or Snapshot";
+    return into.mechanism || value == "Reservations" ? "" : "must be Reservations, Naive, Increments or Snapshot";
   };
 }
 
@@ -155,10 +155,11 @@ Result<Options> parse_options(std::span<const std::string> words) {
       std::format("time for a migration's target pod to start before the migration is given up (default: {})",
                   o.target_timeout_seconds),
       cli::number(o.target_timeout_seconds, 1u, 86'400u));
-  command.option("--exchange", "PROTOCOL",
-                 "how operators that share nodes learn of each other's reservations: Bookings, in an object, or Naive, "
-                 "Increments or Snapshot, between operators of one namespace each (default: Bookings)",
-                 protocol(o.exchange));
+  command.option(
+      "--exchange", "PROTOCOL",
+      "how operators that share nodes learn of each other's reservations: Reservations, in an object, or Naive, "
+      "Increments or Snapshot, between operators of one namespace each (default: Reservations)",
+      protocol(o.exchange));
   command.option("--exchange-members", "NS=HOST:PORT,…",
                  "all those operators by namespace, this one included; every operator needs the same list",
                  members(o.exchange.members));

@@ -24,7 +24,7 @@
 namespace bsp::decide {
 namespace {
 
-// Everybody where the level with the lowest F has him.
+// Each rank where the level with the lowest F has it.
 std::vector<ProcessorId> best_level_placement(const Case& c, std::span<const PmEntry> list, const Levels& made,
                                               double alpha) {
   const auto F = [alpha](const Level& l) { return alpha * (l.time + l.comm) + l.mem; };
@@ -101,7 +101,7 @@ void plan_bottleneck(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const std::vector<double> here = comm_here(c, comm_of);
   Processors processors(c.columns, window ? std::span<const double>(c.metrics.I_window) : I_last, I_last,
                         c.params.reuse_vacated_slots);
-  Level now;  // nobody moved
+  Level now;  // no rank moved
   {
     const Levels made = make_levels(c, list, here, comm_of, processors);
     now = made.levels[0];

@@ -11,8 +11,8 @@
 //      as possible; again, until the slowest can't be relieved
 // The best F on the way counts, not the last one: several moves may gain only together. Around it:
 //   improve      from AutoMig's answer, with limits at and just below the current maxima, while that helps
-//   try_limits   from nobody moved, over a grid of κ and μ
-//   exchange     another rank makes room for one that sits at a maximum; then a descent
+//   try_limits   from no rank moved, over a grid of κ and μ
+//   exchange     another rank gives up its slot for one that is at a maximum; then a descent
 //   leave_out    whoever can stay without raising F stays
 // Every step is taken back unless F gets lower, so that no answer is worse than the one the search began with. It
 // spends at most kWork elementary steps: small jobs are searched nearly exhaustively (tests/unit/decide measures the
@@ -34,7 +34,7 @@ namespace bsp::decide {
 
 class BottleneckSearch {
  public:
-  static constexpr std::int64_t kWork = 500'000;       // looking at a Set, a rank or a tree node is one step
+  static constexpr std::int64_t kWork = 500'000;       // visiting a Set, a rank or a tree node is one step
   static constexpr std::uint32_t kTriedTogether = 16;  // ranks of the slowest processor, before the best is taken
 
   BottleneckSearch(const Case& c, Trial& trial, double alpha);
@@ -63,10 +63,10 @@ class BottleneckSearch {
   template <class Steps>
   bool attempt(Steps steps);
   void relocate(RankId i, ProcessorId to);
-  void look();
+  void keep_if_best();
   [[nodiscard]] bool may_move(RankId i) const;
   [[nodiscard]] bool may_be_in(RankId i, SetId j) const;
-  [[nodiscard]] bool has_room_for(RankId i, ProcessorId p) const;
+  [[nodiscard]] bool has_slot_for(RankId i, ProcessorId p) const;
 
   std::optional<Spot> best_spot(RankId i, double below, const Limits& limits);
   bool send_away(RankId i, const Limits& limits);
@@ -74,7 +74,7 @@ class BottleneckSearch {
   void descend(const Limits& limits);
 
   void improve();
-  void everybody_home();
+  void all_home();
   void try_limits();
   void exchange(RankId i, RankId k);
   void exchanges();

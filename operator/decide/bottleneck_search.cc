@@ -49,10 +49,10 @@ bool BottleneckSearch::attempt(Steps steps) {
 void BottleneckSearch::relocate(RankId i, ProcessorId to) {
   work_ -= 80;  // there and, perhaps, back
   trial_.relocate(i, to);
-  look();
+  keep_if_best();
 }
 
-void BottleneckSearch::look() {
+void BottleneckSearch::keep_if_best() {
   if (!(F() < best_ * (1 - kNoise))) return;
   best_ = F();
   best_at_ = trial_.mark();
@@ -66,7 +66,7 @@ bool BottleneckSearch::may_be_in(RankId i, SetId j) const {
   return std::ranges::find(lacking, j) == lacking.end();  // its own Set too, but for where it is
 }
 
-bool BottleneckSearch::has_room_for(RankId i, ProcessorId p) const {
+bool BottleneckSearch::has_slot_for(RankId i, ProcessorId p) const {
   const Processors& processors = trial_.processors();
   if (p == trial_.home(i)) return processors.may_return(i);
   if (!trial_.moved(i) && move_limit_reached()) return false;
@@ -125,7 +125,7 @@ bool BottleneckSearch::relieve_slowest(const Limits& limits) {
   };
   std::optional<Relief> best;
   std::uint32_t tried = 0;
-  for (std::uint32_t i = trial_.first_on(p); i != Trial::kNobody && work_ > 0; i = trial_.next(i)) {
+  for (std::uint32_t i = trial_.first_on(p); i != Trial::kNoRank && work_ > 0; i = trial_.next(i)) {
     --work_;
     const double I = c_.metrics.last.instructions[i];
     if (!(I > 0) || !may_move({i})) continue;
@@ -165,8 +165,8 @@ void BottleneckSearch::improve() {
   }
 }
 
-// Not looked at on the way: which mappings that passes depends on the ranks' numbers.
-void BottleneckSearch::everybody_home() {
+// Not compared on the way: which mappings that passes depends on the ranks' numbers.
+void BottleneckSearch::all_home() {
   for (bool again = true; again && trial_.moves() > 0;) {
     again = false;
     for (std::uint32_t i = 0; i < c_.snapshot.ranks.size(); ++i) {
@@ -176,7 +176,7 @@ void BottleneckSearch::everybody_home() {
       again = true;
     }
   }
-  look();
+  keep_if_best();
 }
 
 void BottleneckSearch::try_limits() {
@@ -207,7 +207,7 @@ void BottleneckSearch::try_limits() {
   spread(mem);
   for (double kappa : comm)
     for (double mu : mem)
-      if (work_ > 0) attempt([&] { everybody_home(), descend({kappa, mu}); });
+      if (work_ > 0) attempt([&] { all_home(), descend({kappa, mu}); });
 }
 
 // i takes the place of k, who goes where he is done soonest.
@@ -217,7 +217,7 @@ void BottleneckSearch::exchange(RankId i, RankId k) {
   const auto spot = best_spot(k, kNoLimit, {});
   if (!spot) return;
   relocate(k, spot->processor);
-  if (trial_.on(i) == place || !has_room_for(i, place)) return;
+  if (trial_.on(i) == place || !has_slot_for(i, place)) return;
   relocate(i, place);
   descend({});
 }
@@ -236,7 +236,7 @@ void BottleneckSearch::exchanges() {
   for (bool lower = true; lower && work_ > 0;) {
     std::vector<std::uint32_t> at_a_maximum;
     const ProcessorId p = trial_.processors().slowest_processor();
-    for (std::uint32_t i = trial_.first_on(p); i != Trial::kNobody; i = trial_.next(i)) at_a_maximum.push_back(i);
+    for (std::uint32_t i = trial_.first_on(p); i != Trial::kNoRank; i = trial_.next(i)) at_a_maximum.push_back(i);
     std::ranges::sort(at_a_maximum, {}, [&](std::uint32_t i) { return std::pair(-I[i], i); });
     at_a_maximum.push_back(trial_.comm_rank().value);
     if (trial_.moves() > 0) at_a_maximum.push_back(trial_.mem_rank().value);
@@ -252,7 +252,7 @@ std::vector<std::uint32_t> BottleneckSearch::at_a_maximum_from(std::size_t first
     if (position[i] != kNotListed && position[i] >= first && !trial_.moved({i})) found.push_back(position[i]);
   };
   const ProcessorId p = trial_.processors().slowest_processor();
-  for (std::uint32_t i = trial_.first_on(p); i != Trial::kNobody; i = trial_.next(i)) add(i);
+  for (std::uint32_t i = trial_.first_on(p); i != Trial::kNoRank; i = trial_.next(i)) add(i);
   if (trial_.on(trial_.comm_rank()) != p) add(trial_.comm_rank().value);
   std::ranges::sort(found);
   return found;

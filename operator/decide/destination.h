@@ -4,8 +4,8 @@
 //   t_move = time(p with i)  + B(i,j)·T(j,j)      + Mem(i,j)
 //   t_stay = time(p' with i) + B(i,j)·T(set(i),j)
 // It moves only if t_move < t_stay. Candidates are tested in list order, and each accepted move
-// changes the processors that the next test sees (without that, the 2016 paper found, everybody
-// runs to the same place). horizon: window sums I(i) and B(i,j) over the window, superstep takes
+// changes the processors that the next test sees (without that, the 2016 paper found, all ranks
+// go to the same place). horizon: window sums I(i) and B(i,j) over the window, superstep takes
 // its last superstep; Mem counts once in both.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace bsp::decide {
 
-// Whether a heuristic wants a rank moved, and the two figures that it compared to find out.
+// Whether a heuristic wants a rank moved, and the two values that it compared.
 struct Candidacy {
   bool wanted = false;
   double value = 0;  // s

@@ -82,7 +82,7 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
       return because(snapshot.ranks[stay.rank.value].not_migratable);
     case Reason::kMoveLimit:
       if (plan.moves.empty())
-        return because("the limit of moves per call leaves no room for it, and what it leaves room for does not pay");
+        return because("the limit of moves per call excludes it, and the moves within the limit do not pay");
       return because("the limit of moves per call is used up by higher PMs");
   }
   check(false, "every reason is described");
@@ -91,7 +91,7 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
 
 std::string headline(const Plan& plan, const Snapshot& snapshot) {
   const std::string call = std::format("call after superstep {}: {}", plan.superstep.value, to_string(plan.heuristic));
-  if (plan.moves.empty()) return std::format("{} moves nobody", call);
+  if (plan.moves.empty()) return std::format("{} moves no rank", call);
   return std::format("{} moves {} of {} ranks, {} {} → {}{}", call, plan.moves.size(), snapshot.ranks.size(),
                      plan.objective.name, seconds(plan.objective.before), seconds(plan.objective.after),
                      percent(plan.objective.before, plan.objective.after));

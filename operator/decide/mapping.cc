@@ -11,22 +11,22 @@ namespace bsp::decide {
 namespace {
 
 // How many ranks each processor can take. A processor without a limit takes as many as there are.
-std::vector<std::uint32_t> room(const Platform& platform, std::uint32_t ranks) {
-  std::vector<std::uint32_t> room;
+std::vector<std::uint32_t> free_slots_of(const Platform& platform, std::uint32_t ranks) {
+  std::vector<std::uint32_t> free;
   for (const Processor& p : platform.processors) {
     const bool cordoned = p.cordoned || platform.sets[p.set.value].cordoned;
-    room.push_back(cordoned ? 0 : std::min(ranks, free_slots(p, 0)));
+    free.push_back(cordoned ? 0 : std::min(ranks, free_slots(p, 0)));
   }
-  return room;
+  return free;
 }
 
-Result<void> enough_room(const std::vector<std::uint32_t>& room, std::uint32_t ranks) {
-  const std::uint64_t slots = std::accumulate(room.begin(), room.end(), std::uint64_t{0});
+Result<void> enough_slots(const std::vector<std::uint32_t>& free, std::uint32_t ranks) {
+  const std::uint64_t slots = std::accumulate(free.begin(), free.end(), std::uint64_t{0});
   if (slots >= ranks) return {};
   const std::string needed = std::format("{} ranks need {} slots, but the Sets have {} free: ", ranks, ranks, slots);
   if (slots == 0)
     return fail(ErrorCode::kNoSpace, needed +
-                                         "add nodes with room for a rank to the pools, or let the ranks ask for less "
+                                         "add nodes that fit a rank to the pools, or let the ranks ask for less "
                                          "(requests, nodeSelector of spec.template)");
   return fail(ErrorCode::kNoSpace,
               needed + std::format("add {} slots to the pools, or lower spec.ranks to {}", ranks - slots, slots));
@@ -60,14 +60,14 @@ std::vector<ProcessorId> across_sets(const Platform& platform) {
   return order;
 }
 
-// One rank to each processor of the order that has room, again and again.
-std::vector<ProcessorId> cyclic(const std::vector<ProcessorId>& order, std::vector<std::uint32_t> room,
+// One rank to each processor of the order that has a free slot, again and again.
+std::vector<ProcessorId> cyclic(const std::vector<ProcessorId>& order, std::vector<std::uint32_t> free,
                                 std::uint32_t ranks) {
   std::vector<ProcessorId> placed;
   while (placed.size() < ranks) {
     for (ProcessorId p : order) {
-      if (placed.size() == ranks || room[p.value] == 0) continue;
-      --room[p.value];
+      if (placed.size() == ranks || free[p.value] == 0) continue;
+      --free[p.value];
       placed.push_back(p);
     }
   }
@@ -75,17 +75,17 @@ std::vector<ProcessorId> cyclic(const std::vector<ProcessorId>& order, std::vect
 }
 
 // Every slot of a processor, then the next processor; Set by Set.
-std::vector<ProcessorId> contiguous(const Platform& platform, const std::vector<std::uint32_t>& room,
+std::vector<ProcessorId> contiguous(const Platform& platform, const std::vector<std::uint32_t>& free,
                                     std::uint32_t ranks) {
   std::vector<ProcessorId> slots;  // one entry for each slot, in the order in which they fill up
-  std::vector<std::uint32_t> times(room.size(), 0);
+  std::vector<std::uint32_t> times(free.size(), 0);
   for (ProcessorId p : by_set(platform)) {
     const bool unlimited = platform.processor(p).slots == 0;
-    times[p.value] = unlimited ? std::min(room[p.value], 1u) : room[p.value];
+    times[p.value] = unlimited ? std::min(free[p.value], 1u) : free[p.value];
     slots.insert(slots.end(), times[p.value], p);
   }
   std::vector<ProcessorId> placed;
-  std::vector<std::uint32_t> left = room;
+  std::vector<std::uint32_t> left = free;
   while (placed.size() < ranks) {  // wraps around where processors have no limit
     for (ProcessorId p : slots) {
       if (placed.size() == ranks || left[p.value] == 0) continue;
@@ -96,7 +96,7 @@ std::vector<ProcessorId> contiguous(const Platform& platform, const std::vector<
   return placed;
 }
 
-std::vector<ProcessorId> by_share_of_cpu(const Platform& platform, std::vector<std::uint32_t> room,
+std::vector<ProcessorId> by_share_of_cpu(const Platform& platform, std::vector<std::uint32_t> free,
                                          std::uint32_t ranks) {
   struct Offer {
     double share;  // cpu / (ranks already there + 1)
@@ -104,14 +104,14 @@ std::vector<ProcessorId> by_share_of_cpu(const Platform& platform, std::vector<s
     bool operator<(const Offer& o) const { return share != o.share ? share < o.share : processor > o.processor; }
   };
   std::priority_queue<Offer> offers;
-  for (std::uint32_t p = 0; p < room.size(); ++p)
-    if (room[p] > 0) offers.push({platform.processors[p].cpu, p, 0});
+  for (std::uint32_t p = 0; p < free.size(); ++p)
+    if (free[p] > 0) offers.push({platform.processors[p].cpu, p, 0});
   std::vector<ProcessorId> placed;
   while (placed.size() < ranks) {
     const Offer best = offers.top();
     offers.pop();
     placed.push_back(ProcessorId{best.processor});
-    if (--room[best.processor] == 0) continue;
+    if (--free[best.processor] == 0) continue;
     const std::uint32_t there = best.there + 1;
     offers.push({platform.processors[best.processor].cpu / (there + 1), best.processor, there});
   }
@@ -128,8 +128,8 @@ Result<Mapping> mapping_named(std::string_view name) {
 }
 
 Result<std::vector<ProcessorId>> initial_mapping(Mapping mapping, std::uint32_t ranks, const Platform& platform) {
-  const std::vector<std::uint32_t> free = room(platform, ranks);
-  BSP_CHECK_OK(enough_room(free, ranks));
+  const std::vector<std::uint32_t> free = free_slots_of(platform, ranks);
+  BSP_CHECK_OK(enough_slots(free, ranks));
   switch (mapping) {
     case Mapping::kContiguous:
       return contiguous(platform, free, ranks);

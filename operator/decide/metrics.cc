@@ -35,7 +35,7 @@ void update_computation(Metrics& m, const MeasuredSuperstep& t, bool first, doub
   }
 }
 
-// Makes the grids name all that t has figures of as well.
+// Makes the grids also name every Set of which t has values.
 void widen(Metrics& m, const MeasuredSuperstep& t) {
   const Pattern& was = m.PB.pattern();
   auto pattern = std::make_shared<Pattern>(was.rows(), was.cols());
@@ -52,7 +52,7 @@ void widen(Metrics& m, const MeasuredSuperstep& t) {
   for (SparseGrid* grid : {&m.PB, &m.BTP, &m.P_comm, &m.B_window, &m.last.recv_bytes}) grid->widen(wider);
 }
 
-// A row's figures of the columns that are `named`, which are all that it has figures of: where they are, or gathered.
+// A row's values in the columns that are `named`, which include all of its own: in place, or gathered.
 std::span<const double> of_named(const SparseGrid& grid, std::size_t i, std::span<const Pattern::Column> named,
                                  std::vector<double>& gathered) {
   const std::span<const double> row = grid.row(i);

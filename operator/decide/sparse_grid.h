@@ -1,6 +1,6 @@
 // A grid in whose rows few columns are named: what ranks received, by the Sets that they hear from.
 //
-// A rank hears from its neighbours, and so from few of many Sets. Only these have figures; all others have the same
+// A rank hears from its neighbours, and so from few of many Sets. Only these have values; all others have the same
 // one, which the grid knows once. What is named is a pattern that grids may share (compressed sparse rows).
 #pragma once
 
@@ -48,13 +48,13 @@ class Pattern {
 class SparseGrid {
  public:
   SparseGrid() = default;
-  // `unnamed`: the figure of all columns that the pattern does not name, and to begin with of the others too.
+  // `unnamed`: the value of all columns that the pattern does not name, and to begin with of the others too.
   SparseGrid(std::shared_ptr<const Pattern> pattern, double unnamed)
       : pattern_(std::move(pattern)), unnamed_(unnamed), values_(pattern_->size(), unnamed) {}
   // `values`: of what the pattern names, row after row.
   SparseGrid(std::shared_ptr<const Pattern> pattern, double unnamed, std::vector<double> values);
   // Names what is not `unnamed`.
-  SparseGrid(const Grid<double>& full, double unnamed = 0);  // implicit: the same figures
+  SparseGrid(const Grid<double>& full, double unnamed = 0);  // implicit: the same values
 
   [[nodiscard]] std::size_t rows() const { return pattern_ ? pattern_->rows() : 0; }
   [[nodiscard]] std::size_t cols() const { return pattern_ ? pattern_->cols() : 0; }
@@ -73,10 +73,10 @@ class SparseGrid {
     return {values_.data() + pattern_->first(i), pattern_->end(i) - pattern_->first(i)};
   }
 
-  // The same figures, under a pattern that names all that this one does.
+  // The same values, under a pattern that names all that this one does.
   void widen(std::shared_ptr<const Pattern> pattern);
   [[nodiscard]] Grid<double> dense() const;
-  // The same figures in a grid of the same size, whatever is named.
+  // The same values in a grid of the same size, whatever is named.
   bool operator==(const SparseGrid& other) const;
 
  private:

@@ -1,4 +1,4 @@
-// Figures of a plan as text.
+// Values of a plan as text.
 #pragma once
 
 #include <cmath>

@@ -13,9 +13,9 @@ Trial::Trial(const Case& c, Processors& processors, std::span<const double> comm
       comm_of_(comm_of),
       comm_(comm_here.size(), [this](std::uint32_t i) { return Comm_in({i}, set_of(on({i}))); }),
       mem_(comm_here.size(), [this](std::uint32_t i) { return moved({i}) ? Mem_to({i}, set_of(on({i}))) : 0; }),
-      first_(c.columns.set.size(), kNobody),
-      next_(comm_here.size(), kNobody),
-      before_(comm_here.size(), kNobody),
+      first_(c.columns.set.size(), kNoRank),
+      next_(comm_here.size(), kNoRank),
+      before_(comm_here.size(), kNoRank),
       noted_(comm_here.size()) {
   std::vector<std::uint32_t> held(first_.size(), 0), order(next_.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -41,14 +41,14 @@ double Trial::Mem_to(RankId i, SetId j) const {
 
 void Trial::link(std::uint32_t i, ProcessorId p) {
   next_[i] = first_[p.value];
-  before_[i] = kNobody;
-  if (next_[i] != kNobody) before_[next_[i]] = i;
+  before_[i] = kNoRank;
+  if (next_[i] != kNoRank) before_[next_[i]] = i;
   first_[p.value] = i;
 }
 
 void Trial::unlink(std::uint32_t i, ProcessorId p) {
-  (before_[i] == kNobody ? first_[p.value] : next_[before_[i]]) = next_[i];
-  if (next_[i] != kNobody) before_[next_[i]] = before_[i];
+  (before_[i] == kNoRank ? first_[p.value] : next_[before_[i]]) = next_[i];
+  if (next_[i] != kNoRank) before_[next_[i]] = before_[i];
 }
 
 // Enters rank i among the moved, or strikes it out, if that has changed.

@@ -2,7 +2,7 @@
 //
 //   time   max_i Time(i)                     s       (pf.h; of the last superstep)
 //   comm   max_i Comm(i, Set of i)           s
-//   mem    max over the moved i of Mem(i,·)  s       nobody moved: 0
+//   mem    max over the moved i of Mem(i,·)  s       no rank moved: 0
 //
 // relocate() takes a rank elsewhere, or back to where it is at the call, in O(Sets + log n); everything that was
 // relocated since a mark can be undone.
@@ -23,7 +23,7 @@ namespace bsp::decide {
 
 class Trial {
  public:
-  static constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t kNoRank = std::numeric_limits<std::uint32_t>::max();
 
   // Starts from the mapping that `processors` have; the last superstep's instructions are their horizon too.
   // comm_here: Comm(i, Set at the call) by rank. All of them have to outlive this. A processor's ranks are listed by
@@ -45,7 +45,7 @@ class Trial {
   [[nodiscard]] bool moved(RankId i) const { return processors_.moved(i); }
   [[nodiscard]] std::span<const std::uint32_t> moved_ranks() const { return moved_ranks_; }  // in no order
   [[nodiscard]] std::size_t moves() const { return moved_ranks_.size(); }
-  // The ranks on p: first_on(p), next(that), … until kNobody.
+  // The ranks on p: first_on(p), next(that), … until kNoRank.
   [[nodiscard]] std::uint32_t first_on(ProcessorId p) const { return first_[p.value]; }
   [[nodiscard]] std::uint32_t next(std::uint32_t i) const { return next_[i]; }
 

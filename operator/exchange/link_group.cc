@@ -135,10 +135,6 @@ void LinkGroup::no_more_decisions() {
   state_->loop.post([s = state_.get()] { s->run([](Protocol& p, Output& out) { p.no_more_decisions(out); }); });
 }
 
-void LinkGroup::lose(Member peer) {
-  state_->loop.post([s = state_.get(), peer] { s->lost(peer, "marked by the caller"); });
-}
-
 void LinkGroup::refresh() {
   state_->loop.post([s = state_.get()] {
     if (!s->protocol || s->open || std::exchange(s->wanted, true)) return;

@@ -89,7 +89,6 @@ class LinkGroup {
   // See Protocol. From any thread.
   void load_changed(std::uint32_t resource, double by, bool assigned = false);
   void no_more_decisions();
-  void lose(Member peer);           // marks it as lost, on the caller's knowledge
   [[nodiscard]] View view() const;  // the current view, not to decide on
   // With a mechanism that builds views on demand: requests one for view(), unless a decision is being made.
   void refresh();

@@ -74,7 +74,7 @@ Result<Fd> lock(const std::string& path, int operation) {
       return fail_errno("locking " + path);
     }
     // The file may have been removed (`local delete --all`) while this process waited. A lock on an unlinked file
-    // excludes nobody, so open it again.
+    // excludes no other process, so open it again.
     struct stat held{};
     struct stat named{};
     if (::fstat(fd.get(), &held) != 0) return fail_errno(path);

@@ -172,15 +172,15 @@ Result<void> PodWorker::prepare() {
 
 // If a Secret was deleted or can no longer be mounted, the pod keeps its files, as in Kubernetes.
 void PodWorker::write_changed_files() {
-  const auto told = [&](const Error& error) {
-    log_warning("failed to update a pod's files, the previous ones stay", {{"pod", name_}, {"error", error.message}});
+  const auto reported = [&](const Error& error) {
+    log_warning("failed to update a pod's files; the previous ones stay", {{"pod", name_}, {"error", error.message}});
   };
   const PlanInput input = plan_input();
   const auto volumes = plan_volumes(part_at(pod_, "spec"), input, pod_dir(input.store_dir, name_, uid_));
-  if (!volumes) return told(volumes.error());
+  if (!volumes) return reported(volumes.error());
   for (const VolumePlan& volume : *volumes)
     if (volume.type == VolumeType::kFiles)
-      if (const auto written = write_files(volume); !written) told(written.error());
+      if (const auto written = write_files(volume); !written) reported(written.error());
 }
 
 void PodWorker::start_all() {
@@ -477,7 +477,7 @@ void PodWorker::publish() {
                    {"status", status}};
   auto done = store_.update_status(object);
   if (done) written_ = status;
-  // If the pod was deleted or recreated, the node will tell this worker.
+  // If the pod was deleted or recreated, the node notifies this worker.
   else if (done.error().code != ErrorCode::kNotFound && done.error().code != ErrorCode::kConflict)
     log_error("failed to write pod status", {{"pod", name_}, {"error", done.error().message}});
 }

@@ -29,7 +29,7 @@ void Machine::measure() {
   if (last_stop == 0) return;  // nothing was paused
   if (first_compute != ~0ull && first_compute > last_stop) pause.total_ms = ms(first_compute - last_stop);
   if (first_gate < last_stop) pause.gate_ms = ms(last_stop - first_gate);
-  // From the operator's verdict to the first rank that was told: it is stored and sent.
+  // From the operator's verdict to the first rank that received it: it is stored and sent.
   const auto committed = static_cast<std::uint64_t>(wave_.entered(Phase::kResuming).time_since_epoch().count());
   if (committed != 0 && first_open != ~0ull && first_open > committed) pause.commit_ms = ms(first_open - committed);
   for (const Move& move : wave_.moves) {

@@ -13,8 +13,8 @@ void Machine::commit_gate() {
   for_each_member([&](const wire::Member& member, const PodView& pod) {
     const bool stopped = pod.status && pod.status->phase == RankPhase::kStopped;
     if (stopped || pod.done.contains({ActionKind::kCommitGate, wave_.gate.superstep})) return;
-    // A rank that moves is told so with the verdict: its checkpoint is under way before we have heard of its stop.
-    // It stays stopped all the same, as does the copy, until an epoch names one of them.
+    // The verdict names the ranks that move, so a rank's checkpoint begins before we hear that it has stopped.
+    // Source and copy stay stopped until an epoch names one of them.
     const auto move = std::ranges::find(wave_.moves, member.rank, &Move::rank);
     const bool sends = wave_.phase == Phase::kPausing && move != wave_.moves.end();
     act(sends ? Action::commit_gate_and_send(wave_.gate.superstep, wave_,

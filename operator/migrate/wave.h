@@ -64,7 +64,7 @@ struct Move {
   std::string target_address;    // ip:port, with it
   std::uint32_t target_set = 0;  // index into the plan's sets
   std::string target_node;
-  double predicted_gain_seconds = 0;  // over the horizon; 0: nobody has predicted any
+  double predicted_gain_seconds = 0;  // over the horizon; 0: none was predicted
   bool operator==(const Move&) const = default;
 };
 constexpr void fields_of(Of<Move>, auto&& v) {

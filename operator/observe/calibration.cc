@@ -7,7 +7,7 @@ namespace bsp::observe {
 namespace {
 struct Sums {
   double I = 0, CT = 0;
-  [[nodiscard]] bool tell() const { return I > 0 && CT > 0; }
+  [[nodiscard]] bool measured() const { return I > 0 && CT > 0; }
 };
 
 // For one superstep: one with almost no work, or a descheduled rank, gives outliers.
@@ -84,14 +84,14 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
   }
   std::map<std::string_view, std::vector<double>> of_set;  // its nodes' speeds
   for (const auto& [name, node] : nodes)
-    if (node.sums.tell()) of_set[*node.set].push_back(node.sums.I / node.sums.CT);
+    if (node.sums.measured()) of_set[*node.set].push_back(node.sums.I / node.sums.CT);
   for (const auto& [set, sums] : sets) {
-    if (!sums.tell()) continue;
+    if (!sums.measured()) continue;
     std::vector<double>& speeds = of_set[set];
     add_speed(cpu_[std::string(set)], speeds.size() < kTelltale ? sums.I / sums.CT : median(speeds));
   }
   for (const auto& [name, node] : nodes)
-    if (node.sums.tell()) note_node(std::string(name), node.sums.I / node.sums.CT, cpu_.at(*node.set).value);
+    if (node.sums.measured()) note_node(std::string(name), node.sums.I / node.sums.CT, cpu_.at(*node.set).value);
 }
 
 // On one side only: noise is on both sides.

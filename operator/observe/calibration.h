@@ -1,16 +1,16 @@
-// The platform's figures as far as they were measured: speed of each Set, bandwidth between Sets, and
+// The platform's properties as far as they were measured: speed of each Set, bandwidth between Sets, and
 // the fixed part of a migration. What was never measured is assumed, and says so.
 //
 //   cpu(n)   = sum of I / sum of CT over the ranks on node n, superstep by superstep
 //   cpu(j)   = the median of that over the nodes of Set j that have ranks, smoothed; of less than kTelltale nodes, sum
-//              of I / sum of CT over the ranks in the Set. So one slow node does not make its whole Set look slow.
+//              of I / sum of CT over the ranks in the Set. So one slow node does not make its whole Set appear slow.
 //   T(a,b)   = time of a checkpoint's transfer / its bytes
 //   Mig      = pause of a wave − bytes · T, at least 0
 //
 // Smoothing: x ← x + w·(new − x), w = max(1/samples, kWeight): a plain mean first, then an aging one.
 // A speed has a sample each superstep, now and then a wild one (a rank descheduled, a superstep of next to no
 // work): once there are kSettled of them, a new one counts at most kOutlier times more or less than x.
-// A node counts as its Set does, so that nobody moves between nodes of one kind for nothing, unless it was kApart slower
+// A node counts as its Set does, so that no rank moves between nodes of one kind for nothing, unless it was kApart slower
 // (or faster) in each of its last kSettled supersteps or more: then it has the mean of those, and keeps it when its last
 // rank has gone, but not over a restart of the operator.
 // The rest is kept in BSPJob.status.calibration, from where a fresh operator takes it up again.
@@ -46,20 +46,20 @@ class Calibration {
   static constexpr double kAssumedFixed = 0.3;            // s
 
   static Calibration from_status(const std::vector<crds::CalibrationFigure>& figures);
-  // Measured figures, and the assumed ones for Sets (with their nominal speed) that have none.
+  // Measured values, and the assumed ones for Sets (with their nominal speed) that have none.
   // `rests_on`: what the measured speed of a Set rests on, if not simply on measuring.
   [[nodiscard]] std::vector<crds::CalibrationFigure> to_status(
       const std::map<std::string, double>& nominal,
       const std::map<std::string, crds::FigureSource>& rests_on = {}) const;
 
-  // Both by rank. Without nodes, only the Sets' figures are kept.
+  // Both by rank. Without nodes, only the Sets' values are kept.
   void add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank,
                      const std::vector<std::string>& node_of_rank = {});
-  // The unit of instructions in a Set became another one (work.h): its figures are `ratio` times what they were.
+  // The unit of instructions in a Set became another one (work.h): its values are `ratio` times what they were.
   void rescale(const std::string& set, double ratio);
   void add_move(const std::string& from, const std::string& to, std::uint64_t bytes, const crds::PauseParts& pause);
-  // One that was given up because it was not over after so long: it tells the most that the bandwidth can be. Of fewer
-  // than kTelling bytes it tells nothing: what took so long was something else.
+  // One that was given up because it was not over after so long: it bounds the bandwidth from above. Of fewer
+  // than kTelling bytes it says nothing: what took so long was something else.
   void add_late_move(const std::string& from, const std::string& to, std::uint64_t bytes, double seconds);
 
   struct Value {
@@ -68,7 +68,7 @@ class Calibration {
   };
   // Instructions/s; unmeasured Sets by their nominal speed relative to a measured one.
   [[nodiscard]] Value cpu(const std::string& set, const std::map<std::string, double>& nominal) const;
-  // The same of a node: its own figure, or its Set's.
+  // The same of a node: its own value, or its Set's.
   [[nodiscard]] Value cpu_of_node(const std::string& node, const std::string& set,
                                   const std::map<std::string, double>& nominal) const;
   [[nodiscard]] Value seconds_per_byte(const std::string& from, const std::string& to) const;

@@ -81,8 +81,6 @@ std::uint64_t Collector::since(std::size_t rank) const {
   return pending_[rank].empty() ? taken_ : std::max(taken_, pending_[rank].rbegin()->first);
 }
 
-std::uint64_t Collector::completed_by_all() const { return std::ranges::min(completed_); }
-
 std::uint64_t Collector::memory_bytes(std::size_t rank) const {
   const auto it = memory_.find(rank);
   return it == memory_.end() ? 0 : it->second;

@@ -46,7 +46,6 @@ class Collector {
   // The next request to rank i is for reports after this superstep.
   [[nodiscard]] std::uint64_t since(std::size_t rank) const;
   [[nodiscard]] std::uint64_t completed(std::size_t rank) const { return completed_[rank]; }
-  [[nodiscard]] std::uint64_t completed_by_all() const;
   [[nodiscard]] std::uint64_t memory_bytes(std::size_t rank) const;
   // The last supersteps taken, oldest first, at most kHistory.
   [[nodiscard]] const std::deque<SuperstepTimes>& history() const { return history_; }

@@ -19,7 +19,7 @@ Spread spread_of(const std::vector<double>& values) {
   for (const double v : values) s.mean += v / n;
   double squares = 0;
   for (const double v : values) squares += (v - s.mean) * (v - s.mean);
-  // Of few values the spread may look small by chance.
+  // Of few values the spread may be small by chance.
   if (n > 1) s.each = (1 + 2 / std::sqrt(n)) * std::sqrt(squares / (n - 1));
   s.error = s.each / std::sqrt(n);
   return s;

@@ -13,7 +13,7 @@
 // A guess is wrong where ranks of one Set have more to do than those of another. So while one is in use only one rank
 // moves at a time; where it arrives, the guess is confirmed or corrected.
 //
-// Counted instructions of some ranks and CPU time of others have no common unit: kMixed, and nobody decides on them.
+// Counted instructions of some ranks and CPU time of others have no common unit: kMixed, and no decision is made on them.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ class Work {
  private:
   struct Recent {
     std::string set;
-    Figure time;                                           // CPU time of a superstep since the last move of anybody
+    Figure time;                                           // CPU time of a superstep since the last move of any rank
     std::optional<std::pair<std::string, double>> before;  // the Set until then, and its mean there
   };
   void compare();

@@ -16,26 +16,26 @@ std::unexpected<Error> wrong(std::string_view field, std::string_view what) {
   return fail(ErrorCode::kInvalid, std::format("{}: {}", field, what));
 }
 
-bool is_figure(double v) { return v >= 0 && v <= kMostFigure; }
+bool is_amount(double v) { return v >= 0 && v <= kMostValue; }
 bool is_share(double v) { return v >= 0 && v <= 1; }
 
-std::string out_of_range(double figure, bool (*good)(double)) {
-  return std::format("must be a number from 0 to {}, is {}", good == is_share ? 1 : kMostFigure, figure);
+std::string out_of_range(double value, bool (*good)(double)) {
+  return std::format("must be a number from 0 to {}, is {}", good == is_share ? 1 : kMostValue, value);
 }
 
-Result<void> check_figures(std::string_view field, std::span<const double> figures, bool (*good)(double) = is_figure) {
-  const auto bad = std::ranges::find_if_not(figures, good);
-  if (bad == figures.end()) return {};
-  return wrong(std::format("{}[{}]", field, bad - figures.begin()), out_of_range(*bad, good));
+Result<void> check_values(std::string_view field, std::span<const double> values, bool (*good)(double) = is_amount) {
+  const auto bad = std::ranges::find_if_not(values, good);
+  if (bad == values.end()) return {};
+  return wrong(std::format("{}[{}]", field, bad - values.begin()), out_of_range(*bad, good));
 }
 
 Result<void> check_grid(std::string_view field, const decide::Grid<double>& grid) {
   for (std::size_t i = 0; i < grid.rows(); ++i)
-    BSP_CHECK_OK(check_figures(std::format("{}, row {}", field, i), grid.row(i)));
+    BSP_CHECK_OK(check_values(std::format("{}, row {}", field, i), grid.row(i)));
   return {};
 }
 
-Result<void> check_grid(std::string_view field, const decide::SparseGrid& grid, bool (*good)(double) = is_figure) {
+Result<void> check_grid(std::string_view field, const decide::SparseGrid& grid, bool (*good)(double) = is_amount) {
   for (std::size_t i = 0; i < grid.rows(); ++i) {
     const std::span<const double> row = grid.row(i);
     const auto bad = std::ranges::find_if_not(row, good);
@@ -55,8 +55,8 @@ Result<void> check_cadence(const std::string& field, const decide::Cadence& c) {
   for (const auto& [name, count] :
        {std::pair{"k", c.k.value}, {"alpha", c.alpha}, {"alphaNext", c.alpha_next}, {"gamma", c.gamma}})
     BSP_CHECK_OK(check_count(std::format("{}.{}", field, name), count));
-  if (!is_figure(c.elapsed)) return wrong(field + ".elapsed", out_of_range(c.elapsed, is_figure));
-  if (!is_figure(std::abs(c.owed))) return wrong(field + ".owed", out_of_range(std::abs(c.owed), is_figure));
+  if (!is_amount(c.elapsed)) return wrong(field + ".elapsed", out_of_range(c.elapsed, is_amount));
+  if (!is_amount(std::abs(c.owed))) return wrong(field + ".owed", out_of_range(std::abs(c.owed), is_amount));
   if (!(c.d >= 0 && c.d < 1)) return wrong(field + ".d", std::format("must be at least 0 and below 1, is {}", c.d));
   return {};
 }
@@ -68,21 +68,21 @@ Result<void> check_params(const decide::Params& p) {
                                     {"params.cooldown", p.cooldown},
                                     {"params.expectedSupersteps", p.expected_supersteps}})
     BSP_CHECK_OK(check_count(name, count));
-  BSP_CHECK_OK(check_figures("params.delta", {&p.delta, 1}));
-  return check_figures("params.beta", {&p.beta, 1});
+  BSP_CHECK_OK(check_values("params.delta", {&p.delta, 1}));
+  return check_values("params.beta", {&p.beta, 1});
 }
 
 Result<void> check_snapshot(const decide::Snapshot& s) {
   if (s.ranks.empty()) return wrong("snapshot.ranks", "must have at least one rank");
   if (auto good = decide::columns_of(s); !good) return std::unexpected(good.error().in("snapshot"));
   for (std::size_t p = 0; p < s.platform.processors.size(); ++p)
-    if (const double cpu = s.platform.processors[p].cpu; !(cpu >= kLeastCpu && cpu <= kMostFigure))
+    if (const double cpu = s.platform.processors[p].cpu; !(cpu >= kLeastCpu && cpu <= kMostValue))
       return wrong(std::format("snapshot.platform.processors.cpu[{}]", p),
-                   std::format("must be from {} to {} instructions/s, is {}", kLeastCpu, kMostFigure, cpu));
+                   std::format("must be from {} to {} instructions/s, is {}", kLeastCpu, kMostValue, cpu));
   BSP_CHECK_OK(check_grid("snapshot.platform.T", s.platform.T));
   BSP_CHECK_OK(check_grid("snapshot.platform.Mig", s.platform.Mig));
   for (std::size_t i = 0; i < s.ranks.size(); ++i) {
-    BSP_CHECK_OK(check_figures(std::format("snapshot.ranks.memoryBytes, rank {}", i), {&s.ranks[i].memory_bytes, 1}));
+    BSP_CHECK_OK(check_values(std::format("snapshot.ranks.memoryBytes, rank {}", i), {&s.ranks[i].memory_bytes, 1}));
     BSP_CHECK_OK(check_count(std::format("snapshot.ranks.lastMove[{}]", i), s.ranks[i].last_move.value));
   }
   return {};
@@ -97,7 +97,7 @@ Result<void> check_state(const Call& call) {
   if (s.P_comm.rows() > ranks || s.P_comm.cols() > sets)
     return wrong("state.pComm", std::format("is {}x{}, but there are {} ranks and {} Sets", s.P_comm.rows(),
                                             s.P_comm.cols(), ranks, sets));
-  BSP_CHECK_OK(check_figures("state.pComp", s.P_comp, is_share));
+  BSP_CHECK_OK(check_values("state.pComp", s.P_comp, is_share));
   return check_grid("state.pComm", s.P_comm, is_share);
 }
 
@@ -120,9 +120,9 @@ Result<void> check_supersteps(const Call& call) {
       if (list->size() != ranks)
         return wrong(std::format("{}.{}", field, name),
                      std::format("has {} entries, but there are {} ranks", list->size(), ranks));
-      BSP_CHECK_OK(check_figures(std::format("{}.{}", field, name), *list));
+      BSP_CHECK_OK(check_values(std::format("{}.{}", field, name), *list));
     }
-    BSP_CHECK_OK(check_figures(field + ".communicationSeconds", {&t.communication_seconds, 1}));
+    BSP_CHECK_OK(check_values(field + ".communicationSeconds", {&t.communication_seconds, 1}));
     for (const auto& [name, grid] : {std::pair{"recvBytes", &t.recv_bytes}, {"recvSeconds", &t.recv_seconds}}) {
       if (grid->rows() != ranks || grid->cols() != sets)
         return wrong(std::format("{}.{}", field, name), std::format("is {}x{}, but there are {} ranks and {} Sets",
@@ -164,7 +164,7 @@ Result<void> check_plan(const Call& call) {
   }
   if (plan.chosen_level > 0 && plan.chosen_level >= plan.levels.size())
     return wrong("plan.chosenLevel", std::format("must be below {}, is {}", plan.levels.size(), plan.chosen_level));
-  std::vector<int> told(ranks, 0);
+  std::vector<int> times_named(ranks, 0);
   for (std::size_t n = 0; n < plan.moves.size(); ++n) {
     const decide::Move& m = plan.moves[n];
     BSP_CHECK_OK(below("moves", "rank", n, m.rank.value, ranks));
@@ -172,16 +172,17 @@ Result<void> check_plan(const Call& call) {
     BSP_CHECK_OK(below("moves", "to", n, m.to.value, processors));
     BSP_CHECK_OK(below("moves", "fromSet", n, m.from_set.value, sets));
     BSP_CHECK_OK(below("moves", "toSet", n, m.to_set.value, sets));
-    ++told[m.rank.value];
+    ++times_named[m.rank.value];
   }
   for (std::size_t n = 0; n < plan.stays.size(); ++n) {
     BSP_CHECK_OK(below("stays", "rank", n, plan.stays[n].rank.value, ranks));
     BSP_CHECK_OK(below("stays", "target", n, plan.stays[n].target.value, sets));
-    ++told[plan.stays[n].rank.value];
+    ++times_named[plan.stays[n].rank.value];
   }
-  if (const auto bad = std::ranges::find_if(told, [](int times) { return times != 1; }); bad != told.end())
+  if (const auto bad = std::ranges::find_if(times_named, [](int times) { return times != 1; });
+      bad != times_named.end())
     return wrong("plan", std::format("rank {} must stand once among moves and stays, stands {} times",
-                                     bad - told.begin(), *bad));
+                                     bad - times_named.begin(), *bad));
   if (plan.superstep != call.supersteps.back().superstep)
     return wrong("plan.superstep", std::format("must be {}, the last one measured, is {}",
                                                call.supersteps.back().superstep.value, plan.superstep.value));

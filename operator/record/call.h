@@ -28,7 +28,7 @@ struct Call {
 
 // Whether the call can be decided again and its plan shown; otherwise names the first invalid field and the remedy. A
 // Call that was filled from a Window and its plan is always valid, as long as its numbers could be measurements: finite,
-// not negative, at most kMostFigure.
+// not negative, at most kMostValue.
 Result<void> validate(const Call& call);
 
 // Identifies the run: what its calls, and no others, have in common.
@@ -40,7 +40,7 @@ Result<void> check_order(Superstep last, const Call& call);
 
 // Above anything that can be measured (2^64 instructions), and low enough that no formula of operator/decide
 // overflows.
-inline constexpr double kMostFigure = 1e20;
+inline constexpr double kMostValue = 1e20;
 inline constexpr double kLeastCpu = 1e-3;                            // instructions/s
 inline constexpr std::uint64_t kMostCount = std::uint64_t{1} << 53;  // supersteps, calls
 

@@ -51,17 +51,17 @@ void Writer::write_text(std::string_view text) {
 }
 
 void Reader::wrong(const Path& at, std::string_view wanted, const json& j) {
-  tell(at, std::format("must be {}, not {}", wanted, type_name(j)));
+  refuse(at, std::format("must be {}, not {}", wanted, type_name(j)));
 }
 
 void Reader::finish(const json& object, const std::vector<std::string_view>& known, const Path& at) {
   if (failed()) return;
   for (const auto& [name, value] : object.items())
     if (std::ranges::find(known, name) == known.end())
-      return tell({&at, name}, "unknown field" + crds::suggestion(name, known));
+      return refuse({&at, name}, "unknown field" + crds::suggestion(name, known));
 }
 
-void Reader::read_figure(const json& j, double& out, const Path& at) {
+void Reader::read_number(const json& j, double& out, const Path& at) {
   if (j.is_number()) {
     out = j.get<double>();
   } else if (j == "Infinity") {

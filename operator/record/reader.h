@@ -30,7 +30,7 @@ class Reader {
   void read(const json& j, T& out, const Path& at) {
     if (failed()) return;
     if constexpr (std::same_as<T, double>) {
-      read_figure(j, out, at);
+      read_number(j, out, at);
     } else if constexpr (std::same_as<T, bool>) {
       if (!j.is_boolean()) return wrong(at, "true or false", j);
       out = j.get<bool>();
@@ -83,7 +83,7 @@ class Reader {
     std::vector<double> values;
     const auto made = [&](std::uint32_t rows, std::uint32_t cols) {
       if (cols > decide::Pattern::kMostColumns)
-        tell({&at, "cols"}, std::format("is {}; the most is {}", cols, decide::Pattern::kMostColumns));
+        refuse({&at, "cols"}, std::format("is {}; the most is {}", cols, decide::Pattern::kMostColumns));
       else
         pattern = std::make_shared<decide::Pattern>(rows, cols);
     };
@@ -105,13 +105,13 @@ class Reader {
     if (const auto it = object.find(name); it != object.end())
       read(*it, out, here);
     else
-      tell(here, "is required");
+      refuse(here, "is required");
   }
 
   // An unknown field is an error, which names the nearest known one.
   void finish(const json& object, const std::vector<std::string_view>& known, const Path& at);  // line.cc
 
-  void tell(const Path& at, std::string_view what) {
+  void refuse(const Path& at, std::string_view what) {
     if (!failed()) problem_ = at.text().empty() ? std::string(what) : std::format("{}: {}", at.text(), what);
   }
 
@@ -134,16 +134,16 @@ class Reader {
     const std::uint64_t size = std::uint64_t{rows} * cols;
     if (failed() || !take_cells(size, at)) return;
     if (!sparse && values.size() != size)
-      return tell({&at, "values"},
-                  std::format("has {} entries, but there are {} rows of {}", values.size(), rows, cols));
+      return refuse({&at, "values"},
+                    std::format("has {} entries, but there are {} rows of {}", values.size(), rows, cols));
     if (sparse && values.size() != places.size())
-      return tell({&at, "values"}, std::format("has {} entries, but at has {}", values.size(), places.size()));
+      return refuse({&at, "values"}, std::format("has {} entries, but at has {}", values.size(), places.size()));
     made(rows, cols);
     for (std::size_t n = 0; n < values.size() && !failed(); ++n) {
       const std::uint64_t place = sparse ? places[n] : n;
       if (place >= size || (sparse && n > 0 && place <= places[n - 1])) {
         const Path list{&at, "at"};
-        return tell({&list, "", n}, std::format("must lie above the one before and below {}, is {}", size, place));
+        return refuse({&list, "", n}, std::format("must lie above the one before and below {}, is {}", size, place));
       }
       cell(static_cast<std::uint32_t>(place / cols), static_cast<std::uint32_t>(place % cols), values[n]);
     }
@@ -168,7 +168,7 @@ class Reader {
         else if (const auto it = object.find(name); it != object.end())
           reader.read_grid(*it, out.*member, static_cast<Cell>(field.usual), here);
         else
-          reader.tell(here, "is required");
+          reader.refuse(here, "is required");
       } else if (!left_out<Member<M>>(name) && (!field.rare || object.contains(name))) {
         reader.required(object, name, out.*member, at);
       }
@@ -189,7 +189,7 @@ class Reader {
     template <class M>
     void operator()(const char* name, M member, const Field& field = {}) {
       read_column(name, member);
-      if (!field.rare && !object.contains(name)) reader.tell({&at, name}, "is required");
+      if (!field.rare && !object.contains(name)) reader.refuse({&at, name}, "is required");
     }
     template <class M>
     void read_column(const char* name, M member) {
@@ -201,7 +201,7 @@ class Reader {
       if (!column->is_array()) return reader.wrong(here, "a list", *column);
       if (known.size() == 1) rows.resize(column->size());
       if (column->size() != rows.size())
-        return reader.tell(here, std::format("has {} entries, but {} has {}", column->size(), known[0], rows.size()));
+        return reader.refuse(here, std::format("has {} entries, but {} has {}", column->size(), known[0], rows.size()));
       for (std::size_t i = 0; i < rows.size(); ++i) reader.read((*column)[i], rows[i].*member, Path{&here, "", i});
     }
   };
@@ -209,11 +209,11 @@ class Reader {
   [[nodiscard]] bool failed() const { return !problem_.empty(); }
   void wrong(const Path& at, std::string_view wanted, const json& j);  // line.cc
 
-  void read_figure(const json& j, double& out, const Path& at);
+  void read_number(const json& j, double& out, const Path& at);
 
   bool take_cells(std::uint64_t cells, const Path& at) {
     if (cells <= cells_) return cells_ -= cells, true;
-    tell(at, "has more entries than a line of this length can hold");
+    refuse(at, "has more entries than a line of this length can hold");
     return false;
   }
 
@@ -222,7 +222,7 @@ class Reader {
     if (!j.is_number_unsigned()) return wrong(at, "a whole number that is not negative", j);
     const auto value = j.get<std::uint64_t>();
     if (value > std::numeric_limits<T>::max())
-      return tell(at, std::format("{} is too large; the most is {}", value, std::numeric_limits<T>::max()));
+      return refuse(at, std::format("{} is too large; the most is {}", value, std::numeric_limits<T>::max()));
     out = static_cast<T>(value);
   }
 
@@ -234,7 +234,7 @@ class Reader {
     const auto& text = j.get_ref<const std::string&>();
     const auto found = std::ranges::find(names, text);
     if (found == names.end())
-      return tell(at, std::format("\"{}\" is none of the known names{}", text, crds::suggestion(text, names)));
+      return refuse(at, std::format("\"{}\" is none of the known names{}", text, crds::suggestion(text, names)));
     out = *found;
   }
 

@@ -22,7 +22,7 @@ class Writer {
   template <class T>
   void write(const T& value) {
     if constexpr (std::same_as<T, double>) {
-      write_figure(value);
+      write_number(value);
     } else if constexpr (std::same_as<T, bool>) {
       out_ += value ? "true" : "false";
     } else if constexpr (std::integral<T>) {
@@ -209,7 +209,7 @@ class Writer {
   }
 
   // JSON has no infinity, and a reader may read -0 as an integer.
-  void write_figure(double value) {
+  void write_number(double value) {
     if (std::isnan(value))
       out_ += "\"NaN\"";
     else if (std::isinf(value))

@@ -67,7 +67,7 @@ void ControlServer::read_messages() {
     }
     if (packet.error().code == ErrorCode::kTimeout) return;
     if (packet.error().code == ErrorCode::kInvalid) {
-      log_warning("cannot parse a message from bsp-init", {{"why", packet.error().message}});
+      log_warning("cannot parse a message from bsp-init", {{"reason", packet.error().message}});
       continue;
     }
     return drop();

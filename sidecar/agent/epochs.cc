@@ -209,7 +209,7 @@ void Epochs::adopt(std::vector<wire::EpochPlan> plans, std::optional<std::uint64
   for (wire::EpochPlan& plan : plans) {
     std::uint64_t epoch = plan.epoch;
     if (auto added = add(std::move(plan)); !added)
-      log_warning("cannot adopt a saved epoch", {{"epoch", epoch}, {"why", added.error().message}});
+      log_warning("cannot adopt a saved epoch", {{"epoch", epoch}, {"reason", added.error().message}});
   }
   opened_ = opened;
 }

@@ -111,7 +111,7 @@ void Sidecar::on_init_message(const control::FromInit& message) {
     if (std::exchange(took_over_, false)) {
       if (!has_entered(*epochs_.opened()))
         if (auto renewed = epochs_.renew(*program_.uid, *program_.gid); !renewed)
-          log_error("cannot renew the epoch's descriptor", {{"why", renewed.error().message}});
+          log_error("cannot renew the epoch's descriptor", {{"reason", renewed.error().message}});
       kill_if_opening_without_server();
     }
     continue_if_due();
@@ -132,9 +132,9 @@ void Sidecar::dismiss_init() {
 }
 
 void Sidecar::end_program(const std::string& why) {
-  log_error("ending the program", {{"why", why}});
+  log_error("ending the program", {{"reason", why}});
   if (auto sent = control_->send(control::Kill{.reason = why}); !sent)
-    log_error("cannot send to bsp-init", {{"why", sent.error().message}});
+    log_error("cannot send to bsp-init", {{"reason", sent.error().message}});
 }
 
 // PMIx clients don't reconnect, and Open MPI waits for ever for some answers of a server that is gone, as all other
@@ -204,7 +204,7 @@ std::unique_ptr<Fence> Sidecar::make_fence() {
                                                            std::to_string(fresh.time_since_epoch().count()), 0600);
                              !saved)
                            log_error("cannot save when the pod was last known not to be cut off",
-                                     {{"why", saved.error().message}});
+                                     {{"reason", saved.error().message}});
                          send_fresh(fresh);
                        }},
       saved_fresh());
@@ -224,7 +224,7 @@ void Sidecar::send_if_ordered() {
   if (transfers_.status().migration == order.migration) return;  // tried already
   // On failure the operator will ask with `send`, and get the error.
   if (auto sent = transfers_.send(order.migration, order.target); !sent)
-    log_warning("cannot start the ordered transfer", {{"why", sent.error().message}});
+    log_warning("cannot start the ordered transfer", {{"reason", sent.error().message}});
 }
 
 bool Sidecar::has_entered(std::uint64_t epoch) const {
@@ -324,7 +324,7 @@ void Sidecar::save() {
   // A message about the program's end need not be UTF-8.
   const std::string text = state.dump(-1, ' ', false, json::error_handler_t::replace);
   if (auto written = replace_own_file(config_.own_path("state"), text, 0600); !written)
-    log_error("cannot save the state", {{"why", written.error().message}});
+    log_error("cannot save the state", {{"reason", written.error().message}});
 }
 
 void Sidecar::adopt() {
@@ -332,7 +332,7 @@ void Sidecar::adopt() {
   auto text = read_own_file(config_.own_path("state"), limits.json.bytes);
   if (!text && text.error().code == ErrorCode::kNotFound) return;
   auto state = text ? parse_bounded(*text, limits.json) : Result<json>(std::unexpected(text.error()));
-  if (!state) return log_error("cannot read the state of the previous sidecar", {{"why", state.error().message}});
+  if (!state) return log_error("cannot read the state of the previous sidecar", {{"reason", state.error().message}});
   std::vector<wire::EpochPlan> plans;
   if (const json& saved = part_at(*state, "plans"); saved.is_array())
     for (const json& item : saved)

@@ -5,6 +5,7 @@
 
 #include "base/core/fault.h"
 #include "base/core/log.h"
+#include "base/json/fields.h"
 
 namespace bsp::sidecar {
 
@@ -36,7 +37,7 @@ void Transfers::set_phase(TransferPhase phase) {
 
 void Transfers::fail_transfer(const std::string& why) {
   status_.error = why;
-  log_warning("transfer failed", {{"migration", status_.migration}, {"why", why}});
+  log_warning("transfer failed", {{"migration", status_.migration}, {"reason", why}});
   set_phase(TransferPhase::kFailed);
 }
 
@@ -207,7 +208,7 @@ Result<void> Transfers::restore(const std::string& migration) {
 
 void Transfers::remove_files(const std::string& migration) {
   if (auto removed = transfer::remove_checkpoint(images_dir_, migration); !removed)
-    log_warning("cannot remove a checkpoint's files", {{"why", removed.error().message}});
+    log_warning("cannot remove a checkpoint's files", {{"reason", removed.error().message}});
 }
 
 // The process is restored, and tmpfs pages count as the pod's memory. In a thread, because freeing a gigabyte takes a

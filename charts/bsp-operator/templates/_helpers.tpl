@@ -54,7 +54,7 @@ capabilities: {drop: [ALL]}
 
 {{/* "true" if this operator tells others of its moves, which needs a namespace of its own. */}}
 {{- define "bsp.exchanges" -}}
-{{- if ne .Values.exchange.protocol "Bookings" }}
+{{- if ne .Values.exchange.protocol "Reservations" }}
 {{- if not (hasKey .Values.exchange.members .Values.watchNamespace) }}
 {{- fail (printf "exchange.protocol %s is between operators that each look after one namespace: set watchNamespace, and name it in exchange.members" .Values.exchange.protocol) }}
 {{- end }}true

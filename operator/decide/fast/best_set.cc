@@ -90,7 +90,7 @@ HighestPM::Found BestSet::find(RankId i, std::span<const SetId> lacking) const {
     if (s.j == best.set.value || PM(comp, s.ISet, rest, M, T[s.j], Mig[s.j]) < best.pm) continue;
     consider(s.j, Comm(i, s.j));
   }
-  // What it has in its own Set is looked up only if it could be as much.
+  // What it has in its own Set is read only if it could be as much.
   if (PM(comp, ISet[own], most, M, T[own], Mig[own]) < best.pm) return best;
   const double comm = Comm(i, own), pm = PM(comp, ISet[own], comm, M, T[own], Mig[own]);
   return pm < best.pm ? best : Found{{own}, comm, pm};

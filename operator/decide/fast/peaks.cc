@@ -9,12 +9,12 @@
 namespace bsp::decide {
 namespace {
 
-// A figure with the number of its Set in place of its last bits: ordered like the figures, but for those that are next
-// to equal, and the largest of them need no branch to find, which in a row of any figures would be guessed wrongly.
+// A value with the number of its Set in place of its last bits: ordered like the values, but for those that are next
+// to equal, and the largest of them need no branch to find, which in a row of any values would be guessed wrongly.
 constexpr std::uint64_t kSetBits = Pattern::kMostColumns - 1;
 
-double keyed(double figure, std::size_t j) {
-  return std::bit_cast<double>((std::bit_cast<std::uint64_t>(figure) & ~kSetBits) | j);
+double keyed(double value, std::size_t j) {
+  return std::bit_cast<double>((std::bit_cast<std::uint64_t>(value) & ~kSetBits) | j);
 }
 
 // The four largest of each lane, decreasing; −1 where there is none.
@@ -63,7 +63,7 @@ Peaks peaks_of(std::span<const double> row) {
 Peaks peaks_of(std::span<const double> row, std::span<const Pattern::Column> sets) {
   Peaks peaks = peaks_of(row);
   if (row.empty()) return peaks;
-  for (std::uint32_t& set : peaks.set) set = sets[set];  // two or three figures may be anywhere among the four
+  for (std::uint32_t& set : peaks.set) set = sets[set];  // two or three values may be anywhere among the four
   return peaks;
 }
 

@@ -11,7 +11,7 @@
 //                                  concave: between two I it is nowhere below the line through its values there. Exact
 //                                  where the same one is best at both, however different the others are
 //
-// Nodes have eight children, whose figures lie side by side in one cache line each.
+// Nodes have eight children, whose values lie side by side in one cache line each.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ class PickTree {
     double loose, tight;  // s
   };
 
-  // Nothing can be picked yet. `same_unit`, if above 0: that of all leaves, whatever plant() and set() are told.
+  // Nothing can be picked yet. `same_unit`, if above 0: that of all leaves, whatever plant() and set() get.
   explicit PickTree(std::size_t leaves = 0, Range range = {0, 0}, double same_unit = 0);
   [[nodiscard]] bool empty() const { return first_.empty(); }
 

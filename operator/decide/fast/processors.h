@@ -43,7 +43,7 @@ class Processors final : public Placement {
   [[nodiscard]] ProcessorId slowest_processor() const;
   [[nodiscard]] double slowest_but(ProcessorId p) const;
 
-  // Has a rank's own figures brought near first; then, these being there, its processor's.
+  // Prefetches a rank's own values first; then, these being there, its processor's.
   void expect(std::span<const PmEntry> next) const override {
     constexpr std::size_t kAhead = 8;
     if (next.size() > 2 * kAhead) __builtin_prefetch(&riders_[next[2 * kAhead].rank.value], 1);
@@ -61,7 +61,7 @@ class Processors final : public Placement {
   // To a processor with a free slot, or back.
   void move(RankId i, ProcessorId to);
   void move(RankId i, const Pick& pick, SetId j) override;
-  // Takes the last move back that is not undone yet. There was room then; where more ranks are at home than there are
+  // Takes the last move back that is not undone yet. There was a slot then; where more ranks are at home than there are
   // slots and vacated ones are reused, no slot need be free now.
   void undo(RankId i, ProcessorId from);
 
@@ -72,7 +72,7 @@ class Processors final : public Placement {
     double I_last = 0;        // the same of the last superstep
     double unit = 0;          // s/instruction
     std::uint32_t ranks = 0;  // that are on it
-    std::int32_t free = 0;    // slots for this job's ranks that nobody has; may be below 0 where none is taken in
+    std::int32_t free = 0;    // slots for this job's ranks that are free; may be below 0 where none is taken in
   };
   struct alignas(32) Rider {  // a rank
     double I_horizon, I_last;

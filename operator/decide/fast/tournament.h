@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ class Tournament {
       nodes = (nodes + kChildren - 1) / kChildren;
     }
     nodes_.assign(all, 0.0);
-    for (std::size_t k = 0; k < n; ++k) nodes_[k] = value(k);
+    for (std::uint32_t k = 0; k < n; ++k) nodes_[k] = value(k);
     for (std::size_t level = 1; level < first_.size(); ++level)
       for (std::size_t at = first_[level - 1], node = first_[level]; at < first_[level]; at += kChildren)
         nodes_[node++] = largest_of(at);

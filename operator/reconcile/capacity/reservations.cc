@@ -60,7 +60,7 @@ json to_line(const Reservation& b) {
   if (b.start && is_of_all_ranks(b.slots))
     line["places"] = packed(b.slots);
   else
-    line["seats"] = list_of(b.slots);
+    line["slots"] = list_of(b.slots);
   if (b.start) line["start"] = true;
   return line;
 }
@@ -95,7 +95,7 @@ Reservation from_line(const std::string& line, std::uint64_t& left) {
   b.checkpoint = count_at<std::int64_t>(j, "checkpointBytes");
   b.start = flag_at(j, "start", false);
   if (const json& places = part_at(j, "places"); places.is_object()) b.slots = unpacked(places, left);
-  const json& slots = part_at(j, "seats");
+  const json& slots = part_at(j, "slots");
   if (slots.is_array())
     for (const json& s : slots)
       if (const std::string pod = text_at(s, "pod"); !pod.empty())
@@ -136,7 +136,7 @@ bool is_to_be_renewed(const Reservation& reservation, Time now) {
 std::map<std::string, Resources> reserved_by_others(
     const Reservations& reservations, const std::string& job,
     const std::function<bool(const std::string& name_space, const std::string& pod)>& is_placed) {
-  std::map<std::string, Resources> reserved = reservations.told;
+  std::map<std::string, Resources> reserved = reservations.reported;
   for (const auto& [other, reservation] : reservations.of_job) {
     if (other == job) continue;
     const std::string name_space = other.substr(0, other.find('/'));
@@ -149,7 +149,7 @@ std::map<std::string, Resources> reserved_by_others(
 }
 
 MovesElsewhere moves_elsewhere(const Reservations& reservations, const std::string& job) {
-  MovesElsewhere moves = reservations.told_moves;
+  MovesElsewhere moves = reservations.reported_moves;
   for (const auto& [other, reservation] : reservations.of_job) {
     if (other == job || reservation.start) continue;
     for (const ReservedSlot& slot : reservation.slots) ++moves.into[slot.set];

@@ -61,8 +61,8 @@ struct Reservations {
   std::string version;                        // the object's resourceVersion; "": there is none yet
   // Of operators that exchange loads instead (exchange_store.h): what their pods and targets ask for, by node, and what they
   // move.
-  std::map<std::string, Resources> told = {};
-  MovesElsewhere told_moves = {};
+  std::map<std::string, Resources> reported = {};
+  MovesElsewhere reported_moves = {};
 };
 
 // The object's `data`: an entry for each job, a line of JSON. An entry that can't be read is left out, so that it does not stop all jobs.

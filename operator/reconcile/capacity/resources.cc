@@ -40,7 +40,7 @@ bool tolerates(const json& toleration, const json& taint) {
   return key == text_at(taint, "key") && text_at(toleration, "value") == text_at(taint, "value");
 }
 
-// Taints of nodes that are about to go, by key; one that ends with a slash stands for all keys that begin so.
+// Keys of taints on nodes that are about to be removed; one that ends with a slash is a prefix.
 constexpr std::string_view kLeavingTaints[] = {"karpenter.sh/disrupted",
                                                "karpenter.sh/disruption",
                                                "ToBeDeletedByClusterAutoscaler",
@@ -81,12 +81,12 @@ Resources allocatable_of(const json& node) {
   return {amount(list, "cpu", true), amount(list, "memory", false), amount(list, "pods", false)};
 }
 
-std::uint32_t slots_of(Resources room, const Resources& rank) {
+std::uint32_t slots_of(Resources free, const Resources& rank) {
   constexpr std::int64_t kCore = 1000;
-  if (room.pods <= 0 || room.cpu <= 0 || room.memory < 0) return 0;
-  std::int64_t slots = room.pods;
-  slots = std::min(slots, rank.cpu > 0 ? room.cpu / rank.cpu : std::max<std::int64_t>(1, room.cpu / kCore));
-  if (rank.memory > 0) slots = std::min(slots, room.memory / rank.memory);
+  if (free.pods <= 0 || free.cpu <= 0 || free.memory < 0) return 0;
+  std::int64_t slots = free.pods;
+  slots = std::min(slots, rank.cpu > 0 ? free.cpu / rank.cpu : std::max<std::int64_t>(1, free.cpu / kCore));
+  if (rank.memory > 0) slots = std::min(slots, free.memory / rank.memory);
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(slots, 0, 1'000'000));
 }
 

@@ -33,8 +33,8 @@ Resources requests_of(const nlohmann::json& pod_spec);
 Resources requests_of_rank(const nlohmann::json& pod_template, const nlohmann::json& sidecar_resources);
 // Node.status.allocatable; all zero if it does not say.
 Resources allocatable_of(const nlohmann::json& node);
-// Ranks that fit. One that asks for no CPU counts as a whole core, but a node with any room takes one.
-std::uint32_t slots_of(Resources room, const Resources& rank);
+// Ranks that fit. One that asks for no CPU counts as a whole core, but a node with any CPU left takes one.
+std::uint32_t slots_of(Resources free, const Resources& rank);
 
 // Why its pods have to leave it soon, as "is cordoned": a drain, an autoscaler or the cloud says so. "": they need not.
 std::string leaving(const nlohmann::json& node);

@@ -16,7 +16,7 @@ namespace {
 struct Candidate {
   const MoveRequest& request;
   const crds::RankPlace* place = nullptr;  // of the rank; null: there is none
-  bool named = false;                      // a node is what the request names
+  bool named = false;                      // the request names a node
   const observe::NodeFacts* node = nullptr;
   const observe::NodeFacts* short_of_memory = nullptr;  // a node with a slot, but not the memory
 
@@ -107,7 +107,7 @@ class WaveBuilder {
     else if (const auto left = moves_left(o_.caps, o_.elsewhere, c.node->set, into(c.node->set), own);
              left && *left == 0)
       why =
-          std::format("as many ranks as the operator admits move into Set {} or in the whole cluster now", c.node->set);
+          std::format("the operator's limit of simultaneous moves, into Set {} or in the cluster, is reached", c.node->set);
     return why.empty() || !c.request.migration.empty() ? why : std::format("rank {}: {}", c.request.rank, why);
   }
 
@@ -153,7 +153,7 @@ class WaveBuilder {
 struct Constraint {
   const char* reason;
   std::string (WaveBuilder::*why_not)(const Candidate&) const;
-  bool passes = false;  // in time: a migration made by hand waits for that
+  bool passes = false;  // a request by hand waits until it passes
 };
 constexpr Constraint kConstraints[] = {
     {"NoSuchRank", &WaveBuilder::no_such_rank},        {"Superseded", &WaveBuilder::superseded},

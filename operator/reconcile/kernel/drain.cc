@@ -18,7 +18,7 @@ using nlohmann::json;
 
 namespace {
 
-// A move that was rolled back is tried again, but not at once: what it failed for may need a while.
+// A move that was rolled back is retried after a while, when its cause may have passed.
 bool was_rolled_back_lately(const Observed& o, RankId rank) {
   constexpr std::chrono::seconds kPause{15};
   return std::ranges::any_of(o.migrations, [&](const crds::RankMigration& m) {

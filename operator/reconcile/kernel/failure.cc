@@ -18,19 +18,19 @@ std::string signal_name(int signal) {
 std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const PodFacts& facts,
                               const SidecarFacts* sidecar, bool epoch_open) {
   const wire::RankStatus* status = sidecar && sidecar->status ? &*sidecar->status : nullptr;
-  const bool told = status && status->phase == wire::RankPhase::kExited;
-  if (!told && !facts.app_ended) return std::nullopt;
-  int code = told ? status->exit_code : facts.app_exit_code;
-  int signal = told ? status->exit_signal : 0;
-  if (!told && code > 128) signal = code - 128, code = -1;
+  const bool reported = status && status->phase == wire::RankPhase::kExited;
+  if (!reported && !facts.app_ended) return std::nullopt;
+  int code = reported ? status->exit_code : facts.app_exit_code;
+  int signal = reported ? status->exit_signal : 0;
+  if (!reported && code > 128) signal = code - 128, code = -1;
   const bool initialized = status && status->mpi_initialized;
   // bsp-init explains why a program could not be run; another attempt would fail alike.
-  if (told && !status->exit_message.empty() && !initialized && (code != 0 || signal != 0))
+  if (reported && !status->exit_message.empty() && !initialized && (code != 0 || signal != 0))
     return Failure{rank, pod, "CannotRun", std::format("rank {}: {}", rank, status->exit_message), true};
   if (signal != 0) {
     // bsp-init reports why it was asked to kill it.
     constexpr std::string_view kKilled = "killed by SIGKILL: ";
-    if (told && status->exit_message.starts_with(kKilled))
+    if (reported && status->exit_message.starts_with(kKilled))
       return Failure{rank, pod, "RankKilled",
                      std::format("rank {} was ended: {}", rank, status->exit_message.substr(kKilled.size())), false};
     const char* hint = facts.reason == "OOMKilled" ? " (out of memory: raise the memory limit of its container)"
@@ -99,8 +99,8 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
                      std::format("pod {}: {}", place.pod, facts.app_message.empty() ? facts.reason : facts.app_message),
                      true};
     }
-    const bool told = sidecar && sidecar->status && sidecar->status->phase == wire::RankPhase::kExited;
-    if (facts.pod_ended && !told) {
+    const bool reported = sidecar && sidecar->status && sidecar->status->phase == wire::RankPhase::kExited;
+    if (facts.pod_ended && !reported) {
       consider({rank, place.pod, "PodLost",
                 std::format("the node ended pod {} of rank {}: {}", place.pod, rank,
                             facts.app_message.empty() ? facts.reason : facts.app_message) +

@@ -16,7 +16,7 @@ namespace bsp::reconcile {
 using crds::JobPhase;
 
 namespace {
-// How long the other containers of a pod may take to end by themselves once the job has.
+// How long the other containers of a pod may run once the job has ended.
 constexpr std::chrono::seconds kOthersEnd{30};
 }  // namespace
 
@@ -157,8 +157,8 @@ void JobKernel::finished() {
     if (remove && !pod.deleting) work.delete_pods.push_back(name);
   }
   for (const auto& m : o.migrations)
-    if (m.status.phase == migrate::Phase::kPending && std::ranges::none_of(notices.migrations, [&](const auto& told) {
-          return told.metadata.name == m.metadata.name;
+    if (m.status.phase == migrate::Phase::kPending && std::ranges::none_of(notices.migrations, [&](const auto& noted) {
+          return noted.metadata.name == m.metadata.name;
         }))
       notices.migrations.push_back(refused(m, {m.metadata.name, "JobFinished", "the job has ended"}, o.now));
   if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished;
@@ -187,7 +187,7 @@ void JobKernel::by_phase() {
 
 void JobKernel::deleted() {
   delete_all_pods();
-  // Nothing is started anew, so there is no need to wait for lost pods.
+  // Nothing starts again, so lost pods needn't be waited for.
   work.remove_finalizer =
       o.being_made.empty() && std::ranges::all_of(o.pods, [](const auto& entry) { return entry.second.lost; });
 }
@@ -231,7 +231,7 @@ Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limit
   k.work.protect = is_protected(o, k.status().phase);
   refresh_status(o, k.status());
   k.warn();
-  // Every request takes time, so not while ranks may stand still.
+  // Not while ranks may be stopped, because every request takes time.
   if (o.job.status.phase != JobPhase::kMigrating) k.work.forget = beyond_history(o);
   return k.take();
 }

@@ -36,15 +36,15 @@ void JobKernel::running() {
   if (status().phase == JobPhase::kMigrating) return enter(JobPhase::kRunning, "Running", "every rank runs");
   // A wave would be rolled back at once.
   if (!silence.ranks.empty()) return;
-  // The next wave replaces this one in the status, so everything that this one leaves to be done must be done first.
+  // The next wave replaces this one in the status, so finish this one's remaining work first.
   if (!notices.migrations.empty() || !work.delete_pods.empty() || !o.being_made.empty()) return;
   begin_moves();
 }
 
-// A wave of the moves that the cost model and people ask for.
+// A wave of the moves that the cost model and users request.
 void JobKernel::begin_moves() {
   const std::vector<MoveRequest> by_hand = waiting_requests(o);
-  std::vector<MoveRequest> requests = ranks_to_move_away(o, by_hand);  // they can't wait, and take their slots first
+  std::vector<MoveRequest> requests = ranks_to_move_away(o, by_hand);  // they can't wait, so they get slots first
   if (advice.call) {
     status().last_decision = advice.call->decision;
     stores = true;
@@ -100,11 +100,11 @@ void JobKernel::note_waiting(const Refusal& why) {
 }
 
 void JobKernel::migrating(const migrate::Wave& wave) {
-  // Later phases notice it themselves; this one would wait for sidecars that have ended with their program.
+  // Later phases notice by themselves; this one would wait for sidecars that ended with their program.
   const bool ends = wave.phase == migrate::Phase::kPreparing &&
                     std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); });
   const std::string deleted = deleted_of(wave, o);
-  const std::string cancelled = o.job.spec.run_policy.suspend ? "the job is to be suspended"
+  const std::string cancelled = o.job.spec.run_policy.suspend ? "the job is being suspended"
                                 : past_deadline()             ? "the job's deadline has passed"
                                 : ends                        ? "the program is ending"
                                 : !deleted.empty()            ? std::format("RankMigration {} was deleted", deleted)

@@ -13,7 +13,7 @@ using crds::JobPhase;
 
 void JobKernel::pending() {
   if (o.job.spec.run_policy.suspend) return suspend();
-  if (pods_left()) return delete_all_pods();  // of an attempt before
+  if (pods_left()) return delete_all_pods();  // of an earlier attempt
   if (o.images_unreadable)
     if (const auto whole = check_without_image(o.job.spec); !whole)
       return enter(JobPhase::kFailed, "TemplateIncomplete", whole.error().message);
@@ -45,12 +45,11 @@ void JobKernel::pending() {
   enter(JobPhase::kStarting, "Mapped", mapped());
 }
 
-// No pod of a job is made before there are slots for all of its ranks: two jobs that each held a part of what both need
-// would wait for each other.
+// Create no pod before all the job's ranks have slots: two jobs that each held some of the slots would wait for each other.
 void JobKernel::wait_for_capacity(const char* reason, const std::string& why) {
   if (status().message == why) return;
   const bool waits = reason == std::string_view(kWaitingForSlots);
-  // Who holds the slots changes all the time, so only the start of the wait is an event.
+  // The holders of slots change constantly, so only the start of the wait is an event.
   if (!waits || status().reason != reason) notices.events.push_back({waits ? "Normal" : "Warning", reason, why});
   if (waits || crds::find_condition(status().conditions, kWaitingForSlots))
     turn_condition(o, status(), kWaitingForSlots, waits, waits ? "HeldByOthers" : reason, why);
@@ -73,7 +72,7 @@ std::string JobKernel::waits_for_slots(const std::vector<std::string>& sets, boo
                        o.job.spec.ranks, names,
                        known ? o.queue.ahead.substr(name_space.size() + 1) : "a job of another namespace");
   }
-  // It would not start if all others ended: then no job has to wait behind it.
+  // It couldn't start even if all others ended, so no job has to wait behind it.
   if (mapped || all < o.job.spec.ranks) return "";
   for (const auto& node : o.nodes)
     if (std::ranges::contains(sets, node.set) && !node.cordoned && node.slots > node.taken)
@@ -121,7 +120,7 @@ void JobKernel::starting() {
     }
     check_pod(place, pod->second, not_ready);
     auto set = std::ranges::find(plan.sets, place.set);
-    if (set == plan.sets.end()) set = plan.sets.insert(set, place.set);  // its last node has just gone
+    if (set == plan.sets.end()) set = plan.sets.insert(set, place.set);  // its last node has just been removed
     plan.members.push_back({place.rank.value, place.pod, pod->second.uid, pod->second.address,
                             static_cast<std::uint32_t>(set - plan.sets.begin())});
   }

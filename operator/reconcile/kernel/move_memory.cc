@@ -67,12 +67,12 @@ std::string MoveCapacity::lack() const {
 }
 
 void keep_memory(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
-  const MoveCapacity room(o);
-  const std::int64_t each = room.of_largest().both();
+  const MoveCapacity capacity(o);
+  const std::int64_t each = capacity.of_largest().both();
   if (each <= 0) return;
   for (observe::NodeFacts& node : nodes) {
-    const std::int64_t fit = std::max<std::int64_t>(room.free_memory(node), 0) / each;
-    if (const std::uint32_t free = room.free_slots(node); fit < free)
+    const std::int64_t fit = std::max<std::int64_t>(capacity.free_memory(node), 0) / each;
+    if (const std::uint32_t free = capacity.free_slots(node); fit < free)
       node.taken += free - static_cast<std::uint32_t>(fit);
   }
 }

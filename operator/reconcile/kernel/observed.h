@@ -31,7 +31,7 @@ struct Vouchers {
   void note(bool hears, const std::string& who, SteadyTime now);
 };
 
-// How many sidecars of ranks that should be there answer the operator now, and how many do not.
+// How many of the sidecars that should answer the operator do, and how many don't.
 struct Hearing {
   std::size_t heard = 0;
   std::size_t silent = 0;
@@ -44,7 +44,7 @@ struct SidecarFacts : migrate::SidecarView {
   double throttled = 0;  // fraction of the last seconds for which a CPU limit held the app container back
   // The last of its messages that was rejected, wholly or in part, and why; "": none was.
   std::string rejected;
-  SteadyTime rejected_at{}, rejected_told{};
+  SteadyTime rejected_at{}, rejected_logged{};
 };
 
 // All ranks complete a superstep together, so none is millions of them ahead of others that were heard lately. A rank that

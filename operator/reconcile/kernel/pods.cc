@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// Replaces the entry of the same name, or adds it: a template written for another version wins nothing.
+// Adds the entry, or replaces the one of the same name, so that no template can override it.
 void put(json& list, const json& entry) {
   for (json& other : list)
     if (text_at(other, "name") == text_at(entry, "name")) {
@@ -51,14 +51,14 @@ json wrapped_command(const json& app, const PodRequest& request, const ImageDefa
   return command;
 }
 
-// A number of the security contexts: what the container says, else what the pod says, else "".
+// A number from the container's security context, else from the pod's, else "".
 std::string setting(const json& container, const json& pod, const char* name) {
   for (const json* context : {&container, &pod})
     if (const json& value = part_at(*context, name); value.is_number_integer()) return value.dump();
   return "";
 }
 
-// As whom the program is to run: what the template says, else the image. "": root.
+// The user that the program runs as: the template's, else the image's. "": root.
 std::string program_user(const json& container, const json& pod, const ImageDefaults& image) {
   std::string user = setting(container, pod, "runAsUser");
   const std::string group = setting(container, pod, "runAsGroup");
@@ -67,7 +67,7 @@ std::string program_user(const json& container, const json& pod, const ImageDefa
   return (user.empty() ? "0" : user) + ":" + group;
 }
 
-// What the pod's security context asks of supplementary groups, for bsp-init (kEnvGroups). "": nothing.
+// The supplementary groups of the pod's security context, for bsp-init (kEnvGroups). "": none.
 std::string asked_groups(const json& pod) {
   std::string asked;
   auto add = [&](const std::string& word) { asked += (asked.empty() ? "" : " ") + word; };
@@ -78,7 +78,7 @@ std::string asked_groups(const json& pod) {
   return asked;
 }
 
-// Where the container may write what ends with its pod, for bsp-init to carry along. /dev/shm moves in any case.
+// The writable volumes that end with the pod, whose contents bsp-init moves. /dev/shm always moves.
 std::vector<std::string> mounts_of_the_pods_own(const json& app, const json& pod_spec) {
   std::vector<std::string> paths;
   for (const json& mount : part_at(app, "volumeMounts")) {
@@ -93,7 +93,7 @@ std::vector<std::string> mounts_of_the_pods_own(const json& app, const json& pod
   return paths;
 }
 
-// user: "" leaves it to bsp-init, which reads what asking_container noted, and else takes root.
+// user: "" leaves it to bsp-init, which reads the id that asking_container wrote, or else uses root.
 void adapt_app(json& app, const std::string& user, const crds::BspJob& job, const PodRequest& request,
                const ImageDefaults& image) {
   app["command"] = wrapped_command(app, request, image);
@@ -102,7 +102,7 @@ void adapt_app(json& app, const std::string& user, const crds::BspJob& job, cons
   json& security = child(app, "securityContext", json::value_t::object);
   security["runAsUser"] = 0;
   security["runAsGroup"] = 0;
-  security["runAsNonRoot"] = false;  // said, since the pod's own setting would count otherwise
+  security["runAsNonRoot"] = false;  // explicit, to override the pod's setting
   security["capabilities"] = {{"drop", {"ALL"}},
                               {"add", {"CHECKPOINT_RESTORE", "SYS_PTRACE", "SETPCAP", "SETUID", "SETGID", "KILL"}}};
   const json profile = keeps_seccomp(job.spec) ? asked_seccomp(job.spec) : json();
@@ -111,7 +111,7 @@ void adapt_app(json& app, const std::string& user, const crds::BspJob& job, cons
   const crds::SuperstepSpec& edge = job.spec.superstep;
   put_env(app, names::kEnvSuperstep,
           edge.call == names::kEdgeAuto ? edge.call : std::format("{}:{}", edge.call, edge.stride));
-  // What scripts around an MPI program read, as mpirun sets it; every rank is alone in its pod.
+  // The variables that mpirun sets for scripts around an MPI program; each rank is alone in its pod.
   put_env(app, "OMPI_COMM_WORLD_RANK", std::to_string(request.rank));
   put_env(app, "OMPI_COMM_WORLD_SIZE", std::to_string(job.spec.ranks));
   put_env(app, "OMPI_COMM_WORLD_LOCAL_RANK", "0");
@@ -133,17 +133,17 @@ json unprivileged() {
           {"seccompProfile", {{"type", "RuntimeDefault"}}}};
 }
 
-// Our own containers pass the restricted Pod Security Standard. Their user is not the program's: what it owns in
-// /run/bsp the program must not be able to replace.
+// Our own containers pass the restricted Pod Security Standard. They run as another user than the program, which must not
+// be able to replace their files in /run/bsp.
 json restricted(const json& pod_spec) {
   constexpr int kOurUser = 64600, kOther = 64601;
   bool taken = false;
-  auto look = [&](const json& object) {
+  auto read_ids = [&](const json& object) {
     for (const char* id : {"runAsUser", "runAsGroup"})
       taken |= part_at(part_at(object, "securityContext"), id) == kOurUser;
   };
-  look(pod_spec);
-  for (const json& container : part_at(pod_spec, "containers")) look(container);
+  read_ids(pod_spec);
+  for (const json& container : part_at(pod_spec, "containers")) read_ids(container);
   const int user = taken ? kOther : kOurUser;
   json security = unprivileged();
   security.update(
@@ -151,8 +151,8 @@ json restricted(const json& pod_spec) {
   return security;
 }
 
-// Of a container of ours. The template's own are the user's, so that a quota, a LimitRange or the Guaranteed class of a pod
-// can ask something of all of them.
+// Only for our own containers: the template sets its own. A quota, a LimitRange or the QoS class Guaranteed needs all of
+// a pod's containers to have some.
 void add_resources(json& container, const crds::BspJob& job) {
   if (const json& resources = job.spec.sidecar.resources; !resources.empty()) container["resources"] = resources;
 }
@@ -166,8 +166,8 @@ json copying_container(const json& security, const PodOptions& options) {
           {"volumeMounts", {{{"name", "bsp-runtime"}, {"mountPath", "/target"}}}}};
 }
 
-// Whom the image makes its program's user, nobody can read but the kubelet: a container that is left to it tells, in
-// /run/bsp, for bsp-init to read there (sidecar/init/main.cc).
+// Only the kubelet knows the user that an image sets. So a container that leaves its user to the image writes its own id
+// into /run/bsp, where bsp-init reads it (sidecar/init/main.cc).
 json asking_container(const json& app) {
   json asking = {{"name", "bsp-user"},
                  {"image", text_at(app, "image")},
@@ -182,18 +182,18 @@ json asking_container(const json& app) {
   return asking;
 }
 
-// Ends a sidecar whose loop hangs: without it nobody measures, moves or fences the rank, and bsp-init can't know (it is
-// still connected). The loop answers between two pieces of work, and none takes longer than a few hundred milliseconds of
-// a core. On a node that gives the pod 0.15 of a core, shared with a busy program and with criu, such a piece may take ten
-// seconds: so an answer has 15 s, and six in a row must be missing. A hung sidecar is ended after 90 to 105 s. By mistake
-// only one is that does not finish a single turn in all of that time, and it starts again with what it knew. The fence of a
-// pod that is cut off does not wait for this: bsp-init has a limit of its own.
+// Restarts a sidecar whose loop hangs. Nothing else would measure, move or fence its rank, and bsp-init can't notice,
+// because the connection stays open. The loop answers between two pieces of work, each of which takes at most a few
+// hundred milliseconds of a core. On a node that gives the pod 0.15 of a core, shared with a busy program and with criu,
+// that may be ten seconds, so an answer may take 15 s and six in a row must be missing: the kubelet kills a hung sidecar
+// after 90 to 105 s. Killing one by mistake costs little, because it resumes from its saved state. The fence of a pod that
+// is cut off doesn't wait for this: bsp-init has a limit of its own.
 json liveness_probe() {
   return {{"httpGet", {{"path", "/"}, {"port", names::kLivenessPort}}},
           {"periodSeconds", 15},
           {"timeoutSeconds", 15},
           {"failureThreshold", 6},
-          // A loop that hangs does not hear SIGTERM, and the pod's own grace period is the user's.
+          // A hanging loop doesn't handle SIGTERM, and the pod's own grace period is the user's.
           {"terminationGracePeriodSeconds", 1}};
 }
 
@@ -297,7 +297,7 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
     child(metadata, "annotations", json::value_t::object)[std::string(names::kAnnotationMigration)] = request.migration;
 
   json& spec = child(pod, "spec", json::value_t::object);
-  spec["restartPolicy"] = "Never";  // a rank is never restarted alone: its epoch died with it
+  spec["restartPolicy"] = "Never";  // a rank is never restarted alone, because its epoch ended with it
   place_pod(spec, job, request, options);
   json& volumes = child(spec, "volumes", json::value_t::array);
   const bool copies = options.delivery == RuntimeDelivery::kCopy;
@@ -317,7 +317,7 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
                     {{"key", key_file(name)}, {"path", "key.pem"}}}}}}});
   const json own_security = restricted(spec);
   const json security = part_at(spec, "securityContext");
-  json asking;  // where the image can't be read and the template names no user
+  json asking;  // if the image can't be read and the template names no user
   for (json& container : child(spec, "containers", json::value_t::array)) {
     if (text_at(container, "name") != names::kAppContainer) continue;
     const json own = part_at(container, "securityContext");
@@ -330,7 +330,7 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
       put_env(container, names::kEnvGroups, groups);
   }
   json& init = child(spec, "initContainers", json::value_t::array);
-  // First of all: whatever the user prepares in init containers of his own may take its time.
+  // First, since the user's own init containers may take long.
   json with_sidecar = json::array({sidecar_container(job, request, name, own_security, options)});
   if (copies) with_sidecar.push_back(copying_container(own_security, options));
   if (!asking.is_null()) with_sidecar.push_back(asking);
@@ -357,7 +357,7 @@ json make_secret(const crds::BspJob& job, const std::string& name, const std::ma
   return {{"apiVersion", "v1"},
           {"kind", "Secret"},
           {"metadata", metadata_of_object(job, name)},
-          {"type", "Opaque"},  // and not immutable: what it holds is renewed while pods run
+          {"type", "Opaque"},  // mutable, because its certificates are renewed while pods run
           {"data", std::move(data)}};
 }
 

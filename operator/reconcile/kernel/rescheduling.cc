@@ -209,7 +209,7 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
     if (const auto held = leaving.find(node.name); held != leaving.end()) node.taken += held->second;
   keep_caps(nodes, o);
   decide::Params params = params_;
-  if (work_.guesses()) params.max_moves = 1;  // one rank tells whether the guess was right
+  if (work_.guesses()) params.max_moves = 1;  // one rank shows whether the guess was right
   if (o.caps.in_cluster != 0) {
     const std::uint32_t left =
         std::max(1u, o.caps.in_cluster > o.elsewhere.all ? o.caps.in_cluster - o.elsewhere.all : 0);

@@ -53,7 +53,7 @@ class Rescheduler {
 
   std::size_t ranks_, sets_;
   std::uint32_t attempt_;
-  std::uint64_t first_epoch_;  // epoch numbers grow over attempts; the ring tells the one that its rank is in
+  std::uint64_t first_epoch_;  // epoch numbers grow over attempts; the ring holds the one that its rank is in
   decide::Params params_;
   observe::Collector collector_;
   observe::Calibration calibration_;

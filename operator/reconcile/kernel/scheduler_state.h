@@ -1,5 +1,5 @@
 // What a job's scheduler keeps in status.rescheduler, so that a fresh operator goes on as if there had been no restart. Opaque to
-// everybody else.
+// every other reader.
 #pragma once
 
 #include <cstdint>

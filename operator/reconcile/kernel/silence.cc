@@ -95,7 +95,7 @@ Silence judge_silence(const Observed& o, const JobLimits& limits) {
 
 std::vector<const char*> warn_of_silence(const Observed& o, const Silence& silence, crds::BspJobStatus& status,
                                          bool& changed) {
-  std::vector<const char*> told;
+  std::vector<const char*> turned_on;
   auto show = [&](const char* type, bool on, const char* reason, const std::string& message) {
     const crds::Condition* before = crds::find_condition(status.conditions, type);
     const bool was = before && before->status == crds::ConditionStatus::kTrue;
@@ -103,7 +103,7 @@ std::vector<const char*> warn_of_silence(const Observed& o, const Silence& silen
     if (was == on && (!on || before->message == message)) return;
     turn_condition(o, status, type, on, reason, message);
     changed = true;
-    if (!was) told.push_back(type);
+    if (!was) turned_on.push_back(type);
   };
   const bool cut_off = !silence.own_fault.empty();
   show(kOperatorCutOff, cut_off, cut_off ? "MostAreSilent" : "Heard",
@@ -112,13 +112,13 @@ std::vector<const char*> warn_of_silence(const Observed& o, const Silence& silen
                      "again"
                : "the operator hears the sidecars");
   std::string text;
-  constexpr std::size_t kTold = 3;
-  for (std::size_t i = 0; i < std::min(silence.ranks.size(), kTold); ++i)
+  constexpr std::size_t kMostNamed = 3;
+  for (std::size_t i = 0; i < std::min(silence.ranks.size(), kMostNamed); ++i)
     text += (text.empty() ? "" : "; ") + silence.ranks[i].text;
-  if (silence.ranks.size() > kTold) text += std::format("; and {} more", silence.ranks.size() - kTold);
+  if (silence.ranks.size() > kMostNamed) text += std::format("; and {} more", silence.ranks.size() - kMostNamed);
   const bool silent = !cut_off && !silence.ranks.empty();
   show(kSidecarSilent, silent, silent ? "NoAnswer" : "Heard", silent ? text : "every sidecar answers");
-  return told;
+  return turned_on;
 }
 
 }  // namespace bsp::reconcile

@@ -19,7 +19,7 @@ namespace bsp::reconcile {
 
 namespace {
 
-// True above this, False again only well below it: a condition that flaps says nothing.
+// True above this, False again only well below it, so that the condition doesn't flap.
 constexpr double kMuchThrottled = 0.05, kHardlyThrottled = 0.02;
 
 // Supersteps count as missing after so many seconds without one, and so many times what the others took.
@@ -172,7 +172,7 @@ bool warn_of_mixed_units(const Observed& o, crds::BspJobStatus& status) {
 bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status) {
   if (status.phase != crds::JobPhase::kRunning) return false;
   const std::string lack = MoveCapacity(o).lack();
-  // How much memory is left changes all the time; only that it is too little is news.
+  // The free memory changes constantly; report only that it is too little.
   if (lack.empty() == !is_on(status, kMovesLackMemory)) return false;
   turn_condition(o, status, kMovesLackMemory, !lack.empty(), lack.empty() ? "EnoughMemory" : "NodeMemory",
                  lack.empty() ? "where there is a free slot there is the memory for a move" : lack);
@@ -223,7 +223,7 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
     const auto it = o.sidecars.find(place.pod);
     const wire::RankStatus* s = it == o.sidecars.end() || !it->second.status ? nullptr : &*it->second.status;
     completed = std::min(completed, it == o.sidecars.end() ? 0 : it->second.completed);
-    // If a scheduler chose the node.
+    // Set if a scheduler chose the node.
     if (const auto pod = o.pods.find(place.pod); pod != o.pods.end() && !pod->second.node.empty())
       place.node = pod->second.node;
     if (!s) continue;
@@ -240,7 +240,7 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
     entry.set = node.set;
     entry.slots += node.slots;
   }
-  // Free capacity changes with every other job, which is no news of a job that moves no rank.
+  // Free capacity changes with every other job, which doesn't matter to a job that moves no rank.
   if (!runs)
     for (const auto& before : status.ranks_per_set)
       if (const auto it = sets.find(before.set); it != sets.end()) it->second.slots = before.slots;

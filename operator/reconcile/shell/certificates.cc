@@ -69,7 +69,7 @@ void Certificates::renew_if_due(const crds::BspJob& job, bool untrusted, PodMake
   not_renewed_.clear();
   again_ = now + kTakesEffect;
   log_info("a job's certificates are renewed",
-           {{"job", name}, {"why", untrusted ? "one was not accepted" : "they were made long ago"}});
+           {{"job", name}, {"reason", untrusted ? "one was not accepted" : "they were made long ago"}});
 }
 
 // The pods' first: an operator that dies in between finds nothing changed, and begins again.

@@ -32,16 +32,16 @@ std::string shortened(std::string_view text, std::size_t bytes) {
   return std::string(text.substr(0, end)).append(kLeftOut);
 }
 
-void EventRecorder::tell(const crds::BspJob& job, const Event& event, Time now) {
+void EventRecorder::record(const crds::BspJob& job, const Event& event, Time now) {
   const auto& [name, name_space, uid] = std::tie(job.metadata.name, job.metadata.name_space, job.metadata.uid);
   const std::string note = shortened(event.message, kNoteBytes);
   log_info(event.message, {{"job", name_space + "/" + name}, {"reason", event.reason}});
 
-  std::erase_if(told_, [&](const auto& entry) { return now > entry.second.last + kSeries; });
+  std::erase_if(recorded_, [&](const auto& entry) { return now > entry.second.last + kSeries; });
   const std::string what = std::format("{}\n{}\n{}\n{}", uid, event.type, event.reason, note);
-  if (const auto again = told_.find(what); again != told_.end()) {
+  if (const auto again = recorded_.find(what); again != recorded_.end()) {
     if (count_again(again->second, name_space, now)) return;
-    told_.erase(again);  // it was deleted
+    recorded_.erase(again);  // it was deleted
   }
 
   const std::string own_name = std::format("{}.{:x}", name, now.time_since_epoch().count());
@@ -66,18 +66,18 @@ void EventRecorder::tell(const crds::BspJob& job, const Event& event, Time now) 
   if (auto created = client_.create(object); !created)
     log_warning("failed to write an event", {{"error", created.error().message}});
   else
-    told_[what] = {.name = own_name, .last = now};
+    recorded_[what] = {.name = own_name, .last = now};
 }
 
-bool EventRecorder::count_again(Told& told, const std::string& name_space, Time now) {
-  told.last = now;
-  ++told.count;
-  const auto written = kube::modify(client_, {kEvent, name_space, told.name}, [&](kube::Object& object) {
-    object["series"] = {{"count", told.count}, {"lastObservedTime", to_rfc3339(now)}};
+bool EventRecorder::count_again(Recorded& event, const std::string& name_space, Time now) {
+  event.last = now;
+  ++event.count;
+  const auto written = kube::modify(client_, {kEvent, name_space, event.name}, [&](kube::Object& object) {
+    object["series"] = {{"count", event.count}, {"lastObservedTime", to_rfc3339(now)}};
     return true;
   });
   if (!written && written.error().code != ErrorCode::kNotFound)
-    log_warning("failed to count an event", {{"event", told.name}, {"error", written.error().message}});
+    log_warning("failed to count an event", {{"event", event.name}, {"error", written.error().message}});
   return written || written.error().code != ErrorCode::kNotFound;
 }
 

@@ -24,19 +24,19 @@ class EventRecorder {
   explicit EventRecorder(kube::Client& client) : client_(client) {}
 
   // Writes it, at once, and logs it; an event that can't be written is only logged.
-  void tell(const crds::BspJob& job, const Event& event, Time now);
+  void record(const crds::BspJob& job, const Event& event, Time now);
 
  private:
-  struct Told {
+  struct Recorded {
     std::string name;  // of the Event
     Time last{};
     std::uint32_t count = 1;
   };
 
-  bool count_again(Told& told, const std::string& name_space, Time now);
+  bool count_again(Recorded& event, const std::string& name_space, Time now);
 
   kube::Client& client_;
-  std::map<std::string, Told> told_;  // by job, type, reason and note
+  std::map<std::string, Recorded> recorded_;  // by job, type, reason and note
 };
 
 // At most `bytes` of it, whole characters (UTF-8), with "…" where something is left out.

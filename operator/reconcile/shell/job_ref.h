@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "crds/bspjob.h"
 #include "operator/kinds.h"
 #include "operator/reconcile/shell/objects.h"
 

@@ -81,7 +81,7 @@ Sidecars::Sidecars(SidecarThread& thread, Options options)
     : thread_(thread), loop_(thread.loop()), first_contacts_(thread.first_contacts()), options_(std::move(options)) {}
 
 Sidecars::~Sidecars() {
-  // Behind whatever was posted before; nothing on the loop knows this object after it.
+  // Runs after everything posted before it; nothing on the loop refers to this object afterwards.
   std::promise<void> gone;
   loop_.post([&] {
     nodes_.clear();
@@ -112,7 +112,7 @@ void Sidecars::track(const std::map<std::string, std::string>& pods) {
   });
 }
 
-// One that has answered before is contacted at once: its rank may compute, and silence counts against it.
+// Contact one that has answered before at once: its rank may be computing, and silence counts against it.
 void Sidecars::contact(const std::shared_ptr<Node>& node) {
   if (node->answered) return watch(node);
   first_contacts_.begin([this, weak = std::weak_ptr(node)] {
@@ -128,7 +128,7 @@ void Sidecars::watch(const std::shared_ptr<Node>& node) {
   node->watch.call(wire::kWatch, reflect::write(wire::WatchRequest{node->version, kWatchWait.count()}), {},
                    kWatchWait + kAnswerLimit, [this, weak, first_contact](Result<net::Answer> answer) {
                      const auto self = weak.lock();
-                     // An answer that can't be read counts as none: the node must be asked again.
+                     // An unreadable answer counts as none, so the request must be repeated.
                      if (self)
                        if (const auto taken = guarded([&] { heard(self, answer); }); !taken)
                          heard(self, std::unexpected(taken.error()));
@@ -198,7 +198,7 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const migrate::Action& ac
                  done.under_way = false;
                  done.at = std::chrono::steady_clock::now();
                  if (status) {
-                   // A discard is answered when criu has ended, so it is no measure of a round trip.
+                   // A discard is answered once criu has ended, so it doesn't measure a round trip.
                    if (action.kind != ActionKind::kDiscard) {
                      std::lock_guard lock(mutex_);
                      const double took = std::chrono::duration<double>(done.at - now).count();
@@ -234,7 +234,7 @@ void Sidecars::note_unreachable(const std::string& pod) {
   bool first = false;
   {
     std::lock_guard lock(mutex_);
-    // Also for one that never answered: a fresh operator has heard none, and must not wait for ever.
+    // Also for one that never answered, since a new operator has heard none and must not wait forever.
     if (!tracked_.contains(pod)) return;
     const auto known = facts_.find(pod);
     SteadyTime& since = known == facts_.end() ? never_answered_[pod] : known->second.unreachable_since;
@@ -246,7 +246,7 @@ void Sidecars::note_unreachable(const std::string& pod) {
   if (first) notify();
 }
 
-// nullptr: it has neither answered nor failed to. Under the lock.
+// nullptr: it has neither answered nor failed to answer. With the lock held.
 SidecarFacts* Sidecars::facts_of(const std::string& pod) {
   if (const auto it = facts_.find(pod); it != facts_.end()) return &it->second;
   const auto silent = never_answered_.find(pod);
@@ -312,8 +312,8 @@ void Sidecars::note_rejected(const std::string& pod, std::string why) {
     if (!facts) facts = &facts_[pod];
     facts->rejected = why;
     facts->rejected_at = now;
-    news = now >= facts->rejected_told + kReportAgain;
-    if (news) facts->rejected_told = now;
+    news = now >= facts->rejected_logged + kReportAgain;
+    if (news) facts->rejected_logged = now;
   }
   if (!news) return;
   const LogsFor here(options_.job);

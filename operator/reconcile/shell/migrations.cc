@@ -69,7 +69,7 @@ void write_migration(kube::Client& client, kube::Cache& cache, const JobRef& job
 
 void EventQueue::add(const Event& event) const {
   calls_->in_order(
-      [recorder = recorder_, job = job_, event] { recorder->tell(job.named(), event, SystemClock::now()); });
+      [recorder = recorder_, job = job_, event] { recorder->record(job.named(), event, SystemClock::now()); });
 }
 
 void MigrationWriter::add(const crds::RankMigration& migration) {

@@ -55,7 +55,7 @@ std::shared_ptr<const SeenNodes> NodeViews::seen_by(const std::string& label, co
     if (const auto view = views_.find(key); view != views_.end() && view->second.version == version)
       return view->second.nodes;
   }
-  // Not under the lock: the list takes the cache's, under which changes are told.
+  // Not under our lock: list() takes the cache's lock, which is held while changes are reported to us.
   auto nodes = read_nodes(label, asked, list());
   const std::lock_guard lock(mutex_);
   if (views_.size() >= kMostViews && !views_.contains(key)) views_.clear();

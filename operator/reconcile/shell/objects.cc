@@ -31,7 +31,7 @@ void keep_in_each(Object& object, const char* list, std::initializer_list<const 
     for (Object& item : object[list]) keep(item, names);
 }
 
-// Of labels only our own: the user's template may have many.
+// Only our own labels: the user's template may have many.
 void keep_our_labels(Object& metadata) {
   const auto labels = metadata.find("labels");
   if (labels == metadata.end() || !labels->is_object()) return;
@@ -41,7 +41,7 @@ void keep_our_labels(Object& metadata) {
   *labels = std::move(ours);
 }
 
-// Of its owners only the job, and of that what owner_of() reads.
+// Only the owner that is a job, and only the fields that owner_of() reads.
 void keep_our_owner(Object& metadata) {
   const auto owners = metadata.find("ownerReferences");
   if (owners == metadata.end()) return;
@@ -54,7 +54,7 @@ void keep_our_owner(Object& metadata) {
   *owners = std::move(ours);
 }
 
-// {"running": {}} says that a container runs, and since when is not needed; of an earlier end, only its reason.
+// {"running": {}} says that a container runs; the start time isn't needed. Of an earlier termination, only the reason.
 void trim_container_status(Object& container) {
   const std::string before = text_at(part_at(part_at(container, "lastState"), "terminated"), "reason");
   keep(container, {"name", "state"});
@@ -67,7 +67,7 @@ void trim_container_status(Object& container) {
   keep_in(state, "terminated", {"exitCode", "reason", "message"});
 }
 
-// The only condition that matters says why the scheduler has found no node.
+// Only the condition that says why the scheduler found no node.
 void keep_what_hinders(Object& status) {
   const auto conditions = status.find("conditions");
   if (conditions == status.end() || !conditions->is_array()) return;
@@ -100,7 +100,7 @@ void trim_pod(Object& pod) {
   keep_what_hinders(status);
 }
 
-// The copy of a manifest that kubectl apply leaves in the object is as long as the object, and is kubectl's alone.
+// kubectl apply stores a copy of the manifest, as long as the object itself, that only kubectl reads.
 void trim_job(Object& job) {
   if (!part_at(job, "metadata").is_object()) return;
   const auto annotations = job["metadata"].find("annotations");

@@ -164,9 +164,9 @@ StartQueue JobShell::queue_of(const crds::BspJob& job, const SeenNodes& all) con
     if (!wanted(node.facts.set)) continue;
     for (std::string& key : usage_.jobs_on(node.facts.name)) holders.insert(std::move(key));
     if (!node.takes_pods) continue;
-    Resources room = node.allocatable;
-    room -= usage_.of_no_job(node.facts.name);
-    queue.all[node.facts.set] += slots_of(room, rank);
+    Resources free = node.allocatable;
+    free -= usage_.of_no_job(node.facts.name);
+    queue.all[node.facts.set] += slots_of(free, rank);
   }
   for (const auto& [key, reservation] : seen_.of_job)
     if (std::ranges::any_of(reservation.slots, [&](const ReservedSlot& slot) { return wanted(slot.set); }))

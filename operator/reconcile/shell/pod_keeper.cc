@@ -131,7 +131,7 @@ Result<void> PodMaker::write_secret(const crds::BspJob& job, const PodRequest& r
   }
   const kube::Object secret = make_secret(job, name, files);
   auto stored = client_.create(secret);
-  // Made before, by us or an operator before us, or put there by somebody who knows the job's uid: what counts is ours.
+  // One of that name may be ours or an earlier operator's, or from someone who knows the job's uid: replace it by our own.
   if (!stored && stored.error().code == ErrorCode::kConflict) stored = client_.update(secret);
   if (!stored) return std::unexpected(stored.error().in("Secret " + name));
   return {};
@@ -231,7 +231,7 @@ void PodKeeper::create(const Observed& o, const std::vector<PodRequest>& request
     const std::string name = name_of(request);
     const auto before = refused_.find(name);
     if (before != refused_.end() && now < before->second.again) continue;
-    // One of ours is seen by the next reconcile; one that is not has to be told.
+    // The next reconcile sees a pod of ours. One of that name that isn't ours has to be reported.
     if (const auto there = cache_.get(job_.own(kPod, name)); there && job_.owns(*there)) continue;
     due[secret_name({job_.at.name, job_.uid}, request)].push_back(request);
     ++under_way;

@@ -44,7 +44,7 @@ struct ShellOptions {
   std::string network;                 // path of the network namespace from which pods are reached; "": our own
   PodOptions pods = {};
   nlohmann::json sidecar_resources = {};  // of jobs without spec.sidecar.resources; null: none
-  bool collects_garbage = false;  // the cluster removes what belonged to a deleted job, by its owner
+  bool collects_garbage = false;          // the cluster removes what belonged to a deleted job, by its owner
   // Jobs of one namespace reconciled at once; those with a wave under way count apart. Of all namespaces, kNamespaces times
   // as many.
   unsigned workers = 1;
@@ -62,7 +62,7 @@ struct ShellOptions {
   JobLimits job_limits = {};
   // The object that holds the reservations of all waves. Operators whose jobs share nodes must name the same one.
   std::string reservations_name_space = {};  // "": name_space
-  std::string reservations_name = "bsp-operator-room";
+  std::string reservations_name = "bsp-operator-reservations";
   // The Secret from which the jobs' certificates come, in the same namespace. Of two operators each has its own.
   std::string authority_name = "bsp-operator-authority";
   ExchangePlace exchange = {};  // instead of that object, where several operators each manage a namespace

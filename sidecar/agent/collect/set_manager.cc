@@ -106,7 +106,7 @@ void collect_set(const std::vector<SetMember>& members, std::size_t most_bytes,
                    round->report.reports.emplace(rank, std::move(*report));
                  } else {
                    if (answered)
-                     log_warning("rejected a member's report", {{"rank", rank}, {"why", report.error().message}});
+                     log_warning("rejected a member's report", {{"rank", rank}, {"reason", report.error().message}});
                    round->report.missing.push_back(rank);
                  }
                  round->finish_one();

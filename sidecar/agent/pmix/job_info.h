@@ -1,4 +1,4 @@
-// What PMIx tells the ranks of an epoch about their job: its size, and where each rank is.
+// What PMIx provides to the ranks of an epoch about their job: its size, and where each rank is.
 //
 // Every rank gets its own node name ("rank0", "rank1", …), whatever the real placement, so that Open MPI uses TCP
 // between all ranks and never shares memory, which a move would break.

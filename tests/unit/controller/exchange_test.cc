@@ -167,7 +167,7 @@ TEST_P(ExchangeTest, OperatorsThatWantTheSameSlotAndOneThatDies) {
     EXPECT_TRUE(moves(winner));
   }
   EXPECT_EQ(target_node(winner), "fast-1");
-  EXPECT_FALSE(client_->get({kConfigMap, "default", "bsp-operator-room"})) << "no object holds what is booked";
+  EXPECT_FALSE(client_->get({kConfigMap, "default", "bsp-operator-reservations"})) << "no object holds reservations";
   std::vector<std::string> others;
   for (const std::string& space : kSpaces)
     if (space != winner) others.push_back(space);

@@ -25,7 +25,7 @@ TEST(Options, WithoutAnyItLooksAfterAllNamespaces) {
   EXPECT_TRUE(o->pods.user_namespace);
   EXPECT_EQ(o->metrics_address, "") << "metrics are off by default";
   EXPECT_FALSE(o->exchange.mechanism);
-  EXPECT_TRUE(parse_options(Words{"--exchange=Bookings"}));
+  EXPECT_TRUE(parse_options(Words{"--exchange=Reservations"}));
 }
 
 TEST(Options, EachIsTakenInBothForms) {
@@ -125,7 +125,7 @@ TEST(Options, OfAnExchangeBelongTogether) {
   EXPECT_THAT(with(0, nullptr), HasSubstr("add --namespace"));
   EXPECT_THAT(with(0, "--namespace=c"), HasSubstr("--exchange-members lacks c, which is this operator's --namespace"));
   EXPECT_THAT(with(1, nullptr), HasSubstr("go with --exchange Naive, Increments or Snapshot"));
-  EXPECT_THAT(with(1, "--exchange=Gossip"), HasSubstr("must be Bookings, Naive, Increments or Snapshot"));
+  EXPECT_THAT(with(1, "--exchange=Gossip"), HasSubstr("must be Reservations, Naive, Increments or Snapshot"));
   EXPECT_THAT(with(2, nullptr), HasSubstr("--exchange Increments needs --exchange-members"));
   EXPECT_THAT(with(2, "--exchange-members=a=10.0.0.1:1"), HasSubstr("names this operator only"));
   EXPECT_THAT(with(2, "--exchange-members=a=x:1,a=y:1"),

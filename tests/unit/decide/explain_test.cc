@@ -20,7 +20,7 @@ TEST(Explain, TellsTheWholeStoryOfACall) {
   // Rank 2 has to stay, so that no level gets below its 2 s.
   EXPECT_THAT(
       explain(*plan, world.snapshot),
-      ElementsAre("call after superstep 4: AutoMig moves nobody",
+      ElementsAre("call after superstep 4: AutoMig moves no rank",
                   "PM list (ms)                    Comp      + Comm       - Mem        = PM",
                   "  rank 0 → fast             4000.000       0.000       1.000    3999.000",
                   "  rank 1 → fast             4000.000       0.000       1.000    3999.000",
@@ -29,8 +29,8 @@ TEST(Explain, TellsTheWholeStoryOfACall) {
                   "  1 rank 0 → fast           2000.000       0.000       1.000    2001.000",
                   "stay rank 0: GainBelowCost: with it moved to fast pf is 2.001 s, and without any "
                   "move 2 s",
-                  "stay rank 1: MoveLimit: the limit of moves per call leaves no room for it, and what it leaves "
-                  "room for does not pay",
+                  "stay rank 1: MoveLimit: the limit of moves per call excludes it, and the moves within "
+                  "the limit do not pay",
                   "stay rank 2: NotMigratable: an open RMA window",
                   "stay rank 3: BestSetIsOwn: no Set has a higher PM than its own, fast",
                   "superstep predicted 2 s → 2 s (+0.0 %)",

@@ -66,7 +66,7 @@ TEST(Mapping, NamesTheRemedyWhereThereIsNoRoom) {
               "spec.ranks to 5");
     EXPECT_EQ(
         initial_mapping(mapping, 1, Platform{}).error().message,
-        "1 ranks need 1 slots, but the Sets have 0 free: add nodes with room for a rank to the pools, or let the ranks "
+        "1 ranks need 1 slots, but the Sets have 0 free: add nodes that fit a rank to the pools, or let the ranks "
         "ask for less (requests, nodeSelector of spec.template)");
   }
 }

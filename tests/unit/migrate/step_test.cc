@@ -337,7 +337,7 @@ TEST_F(Committed, ASlowOpeningFailsNothingAndIsReportedOnce) {
     EXPECT_THAT(step().actions, testing::Not(testing::IsEmpty())) << "it goes on trying";
     EXPECT_EQ(wave_from_json(to_json(wave)).value().delay, wave.delay);
     view.job_ends = true;
-    view.cancelled = "the job is to be suspended";
+    view.cancelled = "the job is being suspended";
     EXPECT_EQ(step().wave.phase, Phase::kFailed);
     EXPECT_EQ(step().wave.reason, "Cancelled");
     met(std::chrono::seconds(1));

@@ -1,4 +1,4 @@
-// Calls off the workers: none is lost, none is made twice at once.
+// Calls outside of the workers: none is lost, and none runs twice at once.
 #include "operator/reconcile/shell/chores.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace bsp::reconcile {
 namespace {
 
-TEST(Chores, WhatWaitsIsDoneBeforeTheyEnd) {
+TEST(Chores, FinishQueuedWorkBeforeTheyStop) {
   std::atomic<int> done = 0;
   std::vector<int> order;
   std::promise<void> go;
@@ -33,7 +33,7 @@ TEST(Chores, WhatWaitsIsDoneBeforeTheyEnd) {
   EXPECT_TRUE(std::ranges::is_sorted(order));
 }
 
-TEST(Chores, ACallUnderWayIsNotBegunAgain) {
+TEST(Chores, RunACallOnlyOnceAtATime) {
   Chores chores;
   std::promise<void> go;
   std::atomic<int> changed = 0;
@@ -46,7 +46,7 @@ TEST(Chores, ACallUnderWayIsNotBegunAgain) {
   EXPECT_FALSE(calls->under_way("create Pod x"));
 }
 
-TEST(Chores, WhatACallThrowsIsTheJobs) {
+TEST(Chores, ReportAnExceptionToItsJob) {
   Chores chores;
   std::atomic<int> changed = 0;
   const auto calls = std::make_shared<JobCalls>(chores, "ns", "ns/job", [&] { ++changed; });

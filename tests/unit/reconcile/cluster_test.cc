@@ -1,5 +1,4 @@
-// What is otherwise in a cluster: where pods may run, how many a node takes, and what the API server and the scheduler
-// have to say.
+// What differs in a cluster: where pods may run, how many fit on a node, and messages of the API server and the scheduler.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,8 +35,8 @@ json terms_of(const json& spec) {
 }
 const json kInFast = {{"key", "pool"}, {"operator", "In"}, {"values", {"fast"}}};
 
-// As little as a hung loop needs, and more than a slow node does; see the reasons at liveness_probe().
-TEST(Pods, TheKubeletProbesTheSidecarsLoop) {
+// Short enough for a hung loop, long enough for a slow node; liveness_probe() gives the reasons.
+TEST(Pods, HaveALivenessProbeOfTheSidecarsLoop) {
   const json spec{{"containers", {{{"name", "app"}, {"image", "i"}, {"command", {"c"}}}}}};
   const json pod = make_pod(job_of(spec), to_fast(), {}, {.scheduled = true});
   const json& sidecar = pod.at("/spec/initContainers/0"_json_pointer);
@@ -53,20 +52,20 @@ TEST(Pods, TheKubeletProbesTheSidecarsLoop) {
   EXPECT_FALSE(alone.at("/spec/initContainers/0"_json_pointer).contains("livenessProbe")) << "there is no kubelet";
 }
 
-TEST(PlacePod, OnOneMachineItsNodeIsGiven) {
+TEST(PlacePod, AssignsTheNodeOnOneMachine) {
   const json spec = placed(json::object(), to_fast(), {});
   EXPECT_EQ(spec, (json{{"nodeName", "fast-1"}, {"terminationGracePeriodSeconds", 30}}));
 }
 
-TEST(PlacePod, InAClusterItsSetIsAskedForAndTheNodeLeftOpen) {
+TEST(PlacePod, RequiresTheSetAndLeavesTheNodeToTheScheduler) {
   const json spec = placed({{"nodeName", "mine"}}, to_fast(), {.scheduled = true});
   EXPECT_FALSE(spec.contains("nodeName"));
   EXPECT_EQ(terms_of(spec), (json::array({{{"matchExpressions", json::array({kInFast})}}})));
-  EXPECT_EQ(spec["terminationGracePeriodSeconds"], 30) << "as Kubernetes has it where nobody says otherwise";
+  EXPECT_EQ(spec["terminationGracePeriodSeconds"], 30) << "as Kubernetes has it by default";
   EXPECT_FALSE(spec.contains("hostUsers"));
 }
 
-TEST(PlacePod, TheGracePeriodIsTheUsers) {
+TEST(PlacePod, KeepsTheUsersGracePeriod) {
   auto grace = [](json given, bool scheduled) {
     const json spec =
         placed({{"terminationGracePeriodSeconds", std::move(given)}}, to_fast(), {.scheduled = scheduled});
@@ -81,7 +80,7 @@ TEST(PlacePod, TheGracePeriodIsTheUsers) {
   EXPECT_EQ(grace(0, false), 0) << "our own node waits for the containers";
 }
 
-TEST(PlacePod, ANodeThatAPersonNamedIsAskedForToo) {
+TEST(PlacePod, RequiresANodeThatAUserNamed) {
   PodRequest request = to_fast();
   request.pinned = true;
   const json term = terms_of(placed(json::object(), request, {.scheduled = true}))[0];
@@ -90,8 +89,8 @@ TEST(PlacePod, ANodeThatAPersonNamedIsAskedForToo) {
             (json::array({{{"key", "metadata.name"}, {"operator", "In"}, {"values", {"fast-1"}}}})));
 }
 
-// The program is to run as its image says, and only the kubelet can read that.
-TEST(PodOfACluster, TheImagesUserIsAskedForWhereNobodyNamesOne) {
+// The program runs as its image's user, which only the kubelet can read.
+TEST(PodOfACluster, AsksTheImageForItsUserIfTheTemplateNamesNone) {
   auto init_of = [](const json& pod_security, const json& own_security, bool scheduled) {
     json spec = {{"containers", {{{"name", "app"}, {"image", "theirs"}, {"command", {"run"}}}}}};
     if (!pod_security.is_null()) spec["securityContext"] = pod_security;
@@ -114,13 +113,13 @@ TEST(PodOfACluster, TheImagesUserIsAskedForWhereNobodyNamesOne) {
   EXPECT_THAT(init_of(user, {}, true).first, ::testing::ElementsAre("sidecar"));
   EXPECT_THAT(init_of({}, user, true).first, ::testing::ElementsAre("sidecar"));
   EXPECT_THAT(init_of({}, {}, false).first, ::testing::ElementsAre("sidecar")) << "Podman's images can be read";
-  const auto [with_group, told] = init_of({}, {{"runAsGroup", 2000}}, true);
+  const auto [with_group, with_ids] = init_of({}, {{"runAsGroup", 2000}}, true);
   EXPECT_THAT(with_group, ::testing::ElementsAre("sidecar", "bsp-user")) << "a group says nothing of the user";
-  EXPECT_EQ(told["securityContext"]["runAsGroup"], 2000);
+  EXPECT_EQ(with_ids["securityContext"]["runAsGroup"], 2000);
   EXPECT_THAT(init_of({{"runAsGroup", 2000}}, {}, true).first, ::testing::ElementsAre("sidecar", "bsp-user"));
 }
 
-TEST(PlacePod, TheUsersAffinityStaysAndEachOfItsAlternativesIsNarrowed) {
+TEST(PlacePod, NarrowsEachTermOfTheUsersAffinity) {
   const json gpu = {{"key", "gpu"}, {"operator", "Exists"}};
   const json by_name = {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {"bad"}}};
   json spec = json::object();
@@ -143,7 +142,7 @@ TEST(PlacePod, TheUsersAffinityStaysAndEachOfItsAlternativesIsNarrowed) {
   EXPECT_EQ(terms[2], json::object()) << "an empty term matches nothing, and must not begin to match";
 }
 
-TEST(PlacePod, AUserNamespaceUnlessTheTemplateSaysOtherwise) {
+TEST(PlacePod, UsesAUserNamespaceUnlessTheTemplateSaysOtherwise) {
   const PodOptions options{.scheduled = true, .user_namespace = true};
   EXPECT_EQ(placed(json::object(), to_fast(), options)["hostUsers"], false);
   EXPECT_EQ(placed({{"hostUsers", true}}, to_fast(), options)["hostUsers"], true);
@@ -154,7 +153,7 @@ TEST(PlacePod, AUserNamespaceUnlessTheTemplateSaysOtherwise) {
   }
 }
 
-TEST(CheckWithoutImage, NamesTheFieldThatIsMissing) {
+TEST(CheckWithoutImage, NamesTheMissingField) {
   auto check = [](json app, json pod = json::object()) {
     app["name"] = "app";
     pod["containers"] = json::array({std::move(app)});
@@ -173,7 +172,7 @@ TEST(CheckWithoutImage, NamesTheFieldThatIsMissing) {
               HasSubstr("not 0"));
 }
 
-TEST(SetLabel, IsTheCloudsWhereNobodyHasSetOne) {
+TEST(SetLabel, FallsBackToTheCloudsLabel) {
   auto node = [](const char* label) -> json { return {{"metadata", {{"labels", {{label, "x"}}}}}}; };
   const json bare = {{"metadata", {{"name", "n"}}}};
   EXPECT_EQ(set_label("migbsp.io/set", {bare, node("cloud.google.com/gke-nodepool")}), "cloud.google.com/gke-nodepool");
@@ -186,10 +185,10 @@ TEST(SetLabel, IsTheCloudsWhereNobodyHasSetOne) {
   EXPECT_EQ(set_label("migbsp.io/set", {bare}), "migbsp.io/set");
 }
 
-// --- Room -----------------------------------------------------------------------------------------------------------
+// --- Capacity -----------------------------------------------------------------------------------------------------------
 json asks(const char* cpu, const char* memory) { return {{"requests", {{"cpu", cpu}, {"memory", memory}}}}; }
 
-TEST(Requests, OfARankAreItsTemplatesAndTheOperatorsOwn) {
+TEST(Requests, OfARankIncludeTheOperatorsContainers) {
   const json own = asks("5m", "16Mi");
   json pod_template;
   pod_template["spec"]["containers"] = json::array({{{"resources", asks("250m", "1Mi")}}});
@@ -200,7 +199,7 @@ TEST(Requests, OfARankAreItsTemplatesAndTheOperatorsOwn) {
   EXPECT_EQ(requests_of_rank(pod_template, own), (Resources{0, 16 << 20, 1})) << "such a rank counts as a core";
 }
 
-TEST(Room, OfAPodIsWhatTheSchedulerCounts) {
+TEST(Capacity, OfAPodIsWhatTheSchedulerCounts) {
   EXPECT_EQ(requests_of(json::object()), (Resources{0, 0, 1}));
   json spec;
   spec["containers"] =
@@ -217,7 +216,7 @@ TEST(Room, OfAPodIsWhatTheSchedulerCounts) {
       << "nonsense asks for nothing";
 }
 
-TEST(Room, InRanks) {
+TEST(Capacity, InRanks) {
   EXPECT_EQ(slots_of({2000, 4 << 20, 110}, {500, 0, 1}), 4u);
   EXPECT_EQ(slots_of({2000, 4 << 20, 110}, {500, 2 << 20, 1}), 2u);
   EXPECT_EQ(slots_of({2000, 4 << 20, 3}, {500, 0, 1}), 3u);
@@ -230,7 +229,7 @@ TEST(Room, InRanks) {
             (Resources{1930, 5120, 110}));
 }
 
-TEST(Room, NodesThatTakeNoPodsOfATemplate) {
+TEST(Capacity, NodesThatTakeNoPodsOfATemplate) {
   const json plain = {{"spec", json::object()}};
   const json tolerant = {
       {"spec", {{"tolerations", {{{"key", "a"}, {"operator", "Equal"}, {"value", "x"}, {"effect", "NoSchedule"}}}}}}};
@@ -265,7 +264,7 @@ struct Starting : ::testing::Test {
   Step answer(const Observed& o) { return reconcile_job(o, unadvised(o), w.limits, w.job_limits); }
 };
 
-TEST_F(Starting, APodThatTheServerFindsInvalidEndsTheJob) {
+TEST_F(Starting, APodThatTheServerFindsInvalidFailsTheJob) {
   Observed o = w.observe();
   o.pods.erase("job-r1-g0");
   o.not_created["job-r1-g0"] = {ErrorCode::kInvalid, "spec.priority: Forbidden"};
@@ -275,7 +274,7 @@ TEST_F(Starting, APodThatTheServerFindsInvalidEndsTheJob) {
   EXPECT_THAT(status_of(out).message, HasSubstr("the pod of rank 1 is refused: spec.priority: Forbidden"));
 }
 
-TEST_F(Starting, OneThatIsRefusedForNowIsWaitedForAndTold) {
+TEST_F(Starting, ARefusedPodIsRetriedAndReported) {
   Observed o = w.observe();
   o.pods.erase("job-r1-g0");
   o.not_created["job-r1-g0"] = {ErrorCode::kRefused, "exceeded quota"};
@@ -289,7 +288,7 @@ TEST_F(Starting, OneThatIsRefusedForNowIsWaitedForAndTold) {
   EXPECT_THAT(status_of(answer(o)).message, HasSubstr("2 ranks are mapped"));
 }
 
-TEST_F(Starting, TheSchedulersWordsAreToldAndItsChoiceIsKept) {
+TEST_F(Starting, TheSchedulersMessageIsReportedAndItsChoiceKept) {
   Observed o = w.observe();
   PodFacts& pod = o.pods.at("job-r1-g0");
   pod.address.clear();
@@ -300,7 +299,7 @@ TEST_F(Starting, TheSchedulersWordsAreToldAndItsChoiceIsKept) {
   EXPECT_EQ(status_of(answer(o)).ranks[1].node, "fast-9");
 }
 
-TEST(Pending, ATemplateThatLeavesTheCommandToAnUnreadableImageIsRefused) {
+TEST(Pending, RefusesATemplateWithoutACommandIfTheImageIsUnreadable) {
   sim::World w({.ranks = 1});
   Observed o = w.observe();
   o.job.spec.pod_template = {{"spec", {{"containers", {{{"name", "app"}, {"image", "x"}}}}}}};
@@ -312,7 +311,7 @@ TEST(Pending, ATemplateThatLeavesTheCommandToAnUnreadableImageIsRefused) {
   EXPECT_THAT(status_of(out).message, HasSubstr("containers[app].command"));
 }
 
-TEST(LostNode, KeepsARestartWaitingUntilNothingCanRunThereAndADeletionNotAtAll) {
+TEST(LostNode, DelaysARestartUntilNothingCanRunThereButNoDeletion) {
   sim::World w({.ranks = 2});
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   Observed o = w.observe();
@@ -332,7 +331,7 @@ TEST(LostNode, KeepsARestartWaitingUntilNothingCanRunThereAndADeletionNotAtAll) 
       HasSubstr("rank 1 is lost; the next attempt waits until nothing of this one can run on node " + stuck.node));
   o.job.status.message = status_of(out).message;
   EXPECT_EQ(status_of(reconcile_job(o, unadvised(o), w.limits, w.job_limits)).message, status_of(out).message)
-      << "it is told once";
+      << "it is reported once";
 
   Observed late = o;
   late.job.spec.run_policy.active_deadline_seconds = 1;
@@ -353,7 +352,7 @@ TEST(LostNode, KeepsARestartWaitingUntilNothingCanRunThereAndADeletionNotAtAll) 
   EXPECT_FALSE(reconcile_job(o, unadvised(o), w.limits, w.job_limits).work().remove_finalizer);
 }
 
-TEST(Target, IsPinnedOnlyWhereAPersonNamedTheNode) {
+TEST(Target, IsPinnedOnlyToANodeThatAUserNamed) {
   for (const bool named : {false, true}) {
     sim::World w({.ranks = 2, .slow = 2, .fast = 2});
     ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
@@ -364,10 +363,12 @@ TEST(Target, IsPinnedOnlyWhereAPersonNamedTheNode) {
   }
 }
 
-TEST(PodFacts, WhyTheSchedulerHasNoNode) {
-  json pod = {{"metadata", {{"name", "p"}}},
-              {"status", {{"conditions", {{{"type", "PodScheduled"}, {"status", "False"}, {"message", "no room"}}}}}}};
-  EXPECT_EQ(pod_facts(pod).unscheduled, "no room");
+TEST(PodFacts, SayWhyTheSchedulerFoundNoNode) {
+  json pod = {
+      {"metadata", {{"name", "p"}}},
+      {"status",
+       {{"conditions", {{{"type", "PodScheduled"}, {"status", "False"}, {"message", "0/3 nodes are available"}}}}}}};
+  EXPECT_EQ(pod_facts(pod).unscheduled, "0/3 nodes are available");
   pod["status"]["conditions"][0]["status"] = "True";
   EXPECT_EQ(pod_facts(pod).unscheduled, "");
 }

@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using kube::Object;
 
-TEST(Credentials, AreMadeAgainWithThreeQuartersOfTheirTimeLeft) {
+TEST(Credentials, AreRenewedWithThreeQuartersOfTheirTimeLeft) {
   const Time made = SystemClock{}.now();
   EXPECT_FALSE(must_renew(made, made));
   EXPECT_FALSE(must_renew(made, made + 90 * 24h));
@@ -32,10 +32,10 @@ TEST(Credentials, AreMadeAgainWithThreeQuartersOfTheirTimeLeft) {
   EXPECT_GT(valid.to, made + kRenewAfter + 200 * 24h);
 }
 
-// The operator's clock is off by that much; the sidecar's is this machine's.
+// The offset of the operator's clock from the sidecar's, which is this machine's.
 class Skewed : public testing::TestWithParam<std::chrono::minutes> {};
 
-TEST_P(Skewed, OperatorAndSidecarUnderstandEachOther) {
+TEST_P(Skewed, OperatorAndSidecarAuthenticateEachOther) {
   const Validity valid = validity_from(SystemClock{}.now() + GetParam());
   const net::PemPair ca = net::derive_ca(net::new_seed().value(), "bspjob-uid", valid.from, valid.to).value();
   const auto context = [&](const std::string& identity) {
@@ -86,7 +86,7 @@ class AuthorityTest : public testing::Test {
   std::unique_ptr<local::Store> store_;
 };
 
-TEST_F(AuthorityTest, IsMadeOnceAndTheNextLeaderHasTheSame) {
+TEST_F(AuthorityTest, IsCreatedOnceAndKeptByTheNextLeader) {
   Authority first = authority(), second = authority();
   const std::string seed = first.seed().value();
   EXPECT_EQ(seed.size(), net::kSeedBytes);
@@ -95,14 +95,14 @@ TEST_F(AuthorityTest, IsMadeOnceAndTheNextLeaderHasTheSame) {
   EXPECT_EQ(stored_seed(), seed);
 }
 
-TEST_F(AuthorityTest, TakesTheEmptyOneThatTheChartMakes) {
+TEST_F(AuthorityTest, FillsTheEmptySecretOfTheChart) {
   write(nullptr);
   Authority one = authority();
   const std::string seed = one.seed().value();
   EXPECT_EQ(stored_seed(), seed);
 }
 
-TEST_F(AuthorityTest, IsReplacedWhereItCannotBeRead) {
+TEST_F(AuthorityTest, IsReplacedIfItCannotBeRead) {
   for (const Object& data : {Object{{"seed", "no base64"}}, Object{{"seed", base64_encode("short")}},
                              Object{{"seed", ""}}, Object{{"other", "eA=="}}, Object{{"seed", 7}}, Object("text")}) {
     write(data);
@@ -113,7 +113,7 @@ TEST_F(AuthorityTest, IsReplacedWhereItCannotBeRead) {
   }
 }
 
-TEST_F(AuthorityTest, IsPutBackByTheLeaderThatHoldsIt) {
+TEST_F(AuthorityTest, IsRestoredByTheLeaderThatHoldsIt) {
   Authority leader = authority();
   const std::string seed = leader.seed().value();
   ASSERT_TRUE(store_->remove(at_, ""));
@@ -129,10 +129,10 @@ TEST_F(AuthorityTest, IsPutBackByTheLeaderThatHoldsIt) {
   ASSERT_TRUE(patient.seed());
   ASSERT_TRUE(store_->remove(at_, ""));
   patient.keep();
-  EXPECT_TRUE(stored().empty()) << "not asked for at every look";
+  EXPECT_TRUE(stored().empty()) << "not read in every reconcile";
 }
 
-TEST(NetworkPolicy, LetsInTheJobsOwnPodsAndTheOperatorOnly) {
+TEST(NetworkPolicy, AdmitsOnlyTheJobsPodsAndTheOperator) {
   crds::BspJob job;
   job.metadata.name = "lbm";
   job.metadata.name_space = "science";

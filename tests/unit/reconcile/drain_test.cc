@@ -25,7 +25,7 @@ bool has_ranks_on(const World& w, const std::string& node) {
   return std::ranges::any_of(w.job.status.ranks, [&](const auto& place) { return place.node == node; });
 }
 
-TEST(Drain, AllRanksLeaveInOneWave) {
+TEST(Drain, MovesAllRanksInOneWave) {
   World w({.ranks = 2, .slow = 2, .fast = 2});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
   w.cordon("slow-0");
@@ -34,12 +34,12 @@ TEST(Drain, AllRanksLeaveInOneWave) {
   EXPECT_EQ(w.job.status.wave, 1u);
   EXPECT_EQ(w.job.status.attempt, 0u);
   EXPECT_FALSE(has_ranks_on(w, "slow-0") || has_ranks_on(w, "slow-1"));
-  EXPECT_TRUE(w.told("MovingAway"));
+  EXPECT_TRUE(w.has_event("MovingAway"));
   ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; })) << "the nodes are empty";
   EXPECT_EQ(w.unrest(), "");
 }
 
-TEST(Drain, ARankStaysInItsSetIfItCan) {
+TEST(Drain, KeepsARankInItsSetIfItCan) {
   World w({.ranks = 1, .slow = 2, .fast = 2});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
   w.cordon("slow-0");
@@ -47,7 +47,7 @@ TEST(Drain, ARankStaysInItsSetIfItCan) {
   EXPECT_EQ(w.job.status.ranks[0].node, "slow-1");
 }
 
-TEST(Drain, ThatHasNowhereToGoIsToldOnceAndLetsThePodsGoInTheEnd) {
+TEST(Drain, WithoutATargetIsReportedOnceAndFinallyAllowsEvictions) {
   World w({.ranks = 2, .slow = 2, .fast = 0});
   w.job.spec.sets.names = {"slow"};
   w.job.spec.run_policy.drain_timeout_seconds = 10;
@@ -61,7 +61,7 @@ TEST(Drain, ThatHasNowhereToGoIsToldOnceAndLetsThePodsGoInTheEnd) {
       "node slow-0 is cordoned, and rank 0 must leave it; rank 0: no other node of the job's Sets has a free slot; "
       "10 s after the drain began its pod may be evicted (spec.runPolicy.drainTimeoutSeconds), and the job "
       "restarts");
-  EXPECT_EQ(w.unrest(), "") << "told once";
+  EXPECT_EQ(w.unrest(), "") << "reported once";
   EXPECT_TRUE(w.reconcile().work().protect);
   for (int i = 0; i < 55; ++i) w.tick();
   EXPECT_FALSE(w.reconcile().work().protect);
@@ -73,7 +73,7 @@ TEST(Drain, ThatHasNowhereToGoIsToldOnceAndLetsThePodsGoInTheEnd) {
   EXPECT_EQ(w.violation, "");
 }
 
-TEST(Drain, GoesOnAsSoonAsThereIsASlot) {
+TEST(Drain, ContinuesAsSoonAsASlotIsFree) {
   World w({.ranks = 2, .slow = 2, .fast = 0});
   w.job.spec.sets.names = {"slow"};
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
@@ -83,7 +83,7 @@ TEST(Drain, GoesOnAsSoonAsThereIsASlot) {
   ASSERT_TRUE(w.run_until([&] { return w.job.status.ranks[1].node == "slow-9"; })) << w.trace;
 }
 
-TEST(Drain, IsTriedAgainAfterAWhileIfItWasRolledBack) {
+TEST(Drain, IsRetriedAfterARollback) {
   World w({.ranks = 1, .slow = 1, .fast = 1});
   w.limits.prepare = std::chrono::seconds(2);
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
@@ -97,7 +97,7 @@ TEST(Drain, IsTriedAgainAfterAWhileIfItWasRolledBack) {
   EXPECT_EQ(w.job.status.attempt, 0u);
 }
 
-TEST(Drain, WhatAPersonAskedForComesFirst) {
+TEST(Drain, GivesWayToAUsersRequest) {
   World w({.ranks = 1, .slow = 2, .fast = 2});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
   w.migrate_by_hand("m", 0, "fast", "fast-1");
@@ -107,7 +107,7 @@ TEST(Drain, WhatAPersonAskedForComesFirst) {
   EXPECT_EQ(w.job.status.wave, 1u);
 }
 
-TEST(Leaving, IsWhatDrainsAutoscalersAndCloudsSayOfANode) {
+TEST(Leaving, RecognisesDrainsAutoscalersAndClouds) {
   const auto with_taint = [](const char* key) {
     return json{{"spec", {{"taints", {{{"key", key}, {"effect", "NoSchedule"}}}}}}};
   };
@@ -123,7 +123,7 @@ TEST(Leaving, IsWhatDrainsAutoscalersAndCloudsSayOfANode) {
   EXPECT_EQ(leaving(with_taint("dedicated")), "");
 }
 
-TEST(Budget, LetsNoPodBeEvictedNotEvenBesideTargets) {
+TEST(Budget, AllowsNoEvictionEvenWithTargets) {
   World w({.ranks = 4});
   const json budget = make_disruption_budget(w.job);
   EXPECT_EQ(budget.at("spec").at("minAvailable"), 9);

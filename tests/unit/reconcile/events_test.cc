@@ -1,4 +1,4 @@
-// Events as people read them: one of a kind, series of what is said again, limits of the API server. Over the real
+// Events: one of a kind, a series for repetitions, the limits of the API server. Over the real
 // object store of local mode.
 #include "operator/reconcile/shell/events.h"
 
@@ -37,9 +37,9 @@ class EventsTest : public ::testing::Test {
   Time now_ = from_rfc3339("2026-11-21T04:00:00.000000Z");
 };
 
-TEST_F(EventsTest, OneIsWhatTheApiWants) {
+TEST_F(EventsTest, AnEventHasTheFieldsOfTheApi) {
   EventRecorder recorder(*store_);
-  recorder.tell(job_, {"Warning", "RankKilled", "rank 1 was ended by SIGKILL"}, now_);
+  recorder.record(job_, {"Warning", "RankKilled", "rank 1 was ended by SIGKILL"}, now_);
   const auto all = events();
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0]["apiVersion"], "events.k8s.io/v1");
@@ -55,14 +55,14 @@ TEST_F(EventsTest, OneIsWhatTheApiWants) {
   EXPECT_FALSE(all[0].contains("series"));
 }
 
-TEST_F(EventsTest, WhatIsSaidAgainIsCounted) {
+TEST_F(EventsTest, ARepeatedEventIncrementsItsSeries) {
   EventRecorder recorder(*store_);
   const Event full{"Warning", "PodNotCreated", "rank 1: exceeded quota"};
   for (int i = 0; i < 3; ++i) {
-    recorder.tell(job_, full, now_);
+    recorder.record(job_, full, now_);
     now_ += minutes(5);
   }
-  recorder.tell(job_, {"Warning", "PodNotCreated", "rank 2: exceeded quota"}, now_);
+  recorder.record(job_, {"Warning", "PodNotCreated", "rank 2: exceeded quota"}, now_);
   const auto all = events();
   ASSERT_EQ(all.size(), 2u);
   const kube::Object& series = all[0].contains("series") ? all[0] : all[1];
@@ -74,22 +74,22 @@ TEST_F(EventsTest, WhatIsSaidAgainIsCounted) {
 
 TEST_F(EventsTest, ASeriesEndsAfterAPause) {
   EventRecorder recorder(*store_);
-  recorder.tell(job_, {"Normal", "Rescheduled", "nothing moves"}, now_);
+  recorder.record(job_, {"Normal", "Rescheduled", "nothing moves"}, now_);
   now_ += EventRecorder::kSeries + seconds(1);
-  recorder.tell(job_, {"Normal", "Rescheduled", "nothing moves"}, now_);
+  recorder.record(job_, {"Normal", "Rescheduled", "nothing moves"}, now_);
   const auto all = events();
   ASSERT_EQ(all.size(), 2u);
   EXPECT_FALSE(all[0].contains("series"));
   EXPECT_FALSE(all[1].contains("series"));
 }
 
-TEST_F(EventsTest, AnEventThatSomebodyRemovedIsToldAnew) {
+TEST_F(EventsTest, ADeletedEventIsCreatedAgain) {
   EventRecorder recorder(*store_);
-  recorder.tell(job_, {"Normal", "Running", "every rank runs"}, now_);
+  recorder.record(job_, {"Normal", "Running", "every rank runs"}, now_);
   const std::string name = events().at(0)["metadata"]["name"];
   ASSERT_TRUE(store_->remove({kEvent, "default", name}, ""));
   now_ += seconds(1);
-  recorder.tell(job_, {"Normal", "Running", "every rank runs"}, now_);
+  recorder.record(job_, {"Normal", "Running", "every rank runs"}, now_);
   const auto all = events();
   ASSERT_EQ(all.size(), 1u);
   EXPECT_NE(all[0]["metadata"]["name"], name);
@@ -102,7 +102,7 @@ TEST_F(EventsTest, ALongNoteIsCutBetweenCharacters) {
   EXPECT_EQ(shortened("äöüß", 7), "äö…");
   EXPECT_EQ(shortened("äöüß", 6), "ä…");  // the fourth byte would be half an ö
   EventRecorder recorder(*store_);
-  recorder.tell(job_, {"Normal", "Rescheduled", std::string(2000, 'x')}, now_);
+  recorder.record(job_, {"Normal", "Rescheduled", std::string(2000, 'x')}, now_);
   const std::string note = events().at(0)["note"];
   EXPECT_EQ(note.size(), EventRecorder::kNoteBytes);
   EXPECT_THAT(note, EndsWith("x…"));

@@ -1,4 +1,4 @@
-// What tests of the simulated world expect of a job, and ask of it.
+// What tests of the simulated cluster expect of a job, and request of it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ inline bool is_true(const World& w, const char* condition) {
   return c && c->status == crds::ConditionStatus::kTrue;
 }
 
-// The job is over (or suspended): nothing runs, nothing more is to be done.
+// The job has ended (or is suspended): nothing runs, and nothing remains to be done.
 inline void expect_quiet(World& w) {
   for (int i = 0; i < 15; ++i) w.tick();
   EXPECT_EQ(w.violation, "") << w.trace;
@@ -34,7 +34,7 @@ inline bool wave_over(const World& w) {
          w.job.status.phase == crds::JobPhase::kRunning;
 }
 
-// The job computes on and nothing of the wave is left to be done.
+// The job computes, and nothing of the wave remains to be done.
 inline void expect_goes_on(World& w) {
   for (int i = 0; i < 15; ++i) w.tick();
   const std::uint64_t before = w.job.status.superstep.value;

@@ -1,4 +1,4 @@
-// A client that hands every request to another one: a test overrides what it strikes.
+// A client that forwards every request to another one; a test overrides what it changes.
 #pragma once
 
 #include <map>

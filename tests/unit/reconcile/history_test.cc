@@ -41,7 +41,7 @@ Observed with(std::uint32_t limit, std::vector<crds::RankMigration> migrations) 
   return o;
 }
 
-TEST(History, TheOldestBeyondTheLimitGoFirst) {
+TEST(History, DeletesTheOldestBeyondTheLimitFirst) {
   const std::vector<crds::RankMigration> three{ended("c", 3), ended("a", 1, migrate::Phase::kFailed),
                                                ended("b", 2, migrate::Phase::kRolledBack)};
   EXPECT_THAT(names_of(beyond_history(with(3, three))), IsEmpty());
@@ -49,7 +49,7 @@ TEST(History, TheOldestBeyondTheLimitGoFirst) {
   EXPECT_THAT(names_of(beyond_history(with(0, three))), ElementsAre("a", "b", "c"));
 }
 
-TEST(History, OneThatHasNotEndedOrIsBeingDeletedNeitherGoesNorCounts) {
+TEST(History, IgnoresActiveAndDeletedMigrations) {
   crds::RankMigration deleted = ended("d", 1);
   deleted.metadata.deletion_timestamp = kStart;
   const auto o = with(
@@ -57,7 +57,7 @@ TEST(History, OneThatHasNotEndedOrIsBeingDeletedNeitherGoesNorCounts) {
   EXPECT_THAT(beyond_history(o), IsEmpty());
 }
 
-TEST(History, AMoveThatKeepsItsRankFromMovingStays) {
+TEST(History, KeepsAMoveThatBlocksItsRank) {
   Observed o = with(0, {ended("old", 10), ended("late", 90), ended("undone", 95, migrate::Phase::kRolledBack)});
   o.job.spec.rescheduling.cooldown_supersteps = 20;
   o.job.status.superstep = {100};
@@ -66,7 +66,7 @@ TEST(History, AMoveThatKeepsItsRankFromMovingStays) {
   EXPECT_THAT(beyond_history(o), SizeIs(3));
 }
 
-TEST(History, ThousandsGoInSeveralLooks) {
+TEST(History, DeletesThousandsInSeveralReconciles) {
   std::vector<crds::RankMigration> many;
   for (int i = 0; i < 3000; ++i) many.push_back(ended("m" + std::to_string(i), i));
   const auto some = beyond_history(with(100, many));
@@ -75,8 +75,8 @@ TEST(History, ThousandsGoInSeveralLooks) {
   EXPECT_EQ(some.front().migration, "m0");
 }
 
-// Through a whole wave: nothing of it goes while it moves, nor while its gain is still to be written.
-TEST(History, OfTheStoredWaveStays) {
+// Nothing of a wave is deleted while it moves, nor before its gain is written.
+TEST(History, KeepsTheStoredWave) {
   sim::World w({.ranks = 2, .slow = 2, .fast = 2});
   w.job.spec.run_policy.migration_history_limit = 0;
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));

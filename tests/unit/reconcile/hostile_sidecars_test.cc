@@ -1,5 +1,5 @@
-// Sidecars that are not what they should be, over real links: whatever they send, the operator goes on hearing the
-// honest one, says whom it does not believe, and holds no more for all of them than their connections.
+// Hostile sidecars over real links: whatever they send, the operator still hears the honest one, names the one that it
+// distrusts, and holds no more memory than for their connections.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -85,7 +85,7 @@ json a_status(std::uint64_t version) {
   return j;
 }
 
-// Answers a watch as an honest one whose status has not changed would: at once here, which a real one does only once.
+// Answers a watch like an honest sidecar whose status is unchanged, but at once every time.
 std::string honest(const json& request, std::size_t) {
   if (request.value("version", std::uint64_t{0}) == 1) return {};  // waits for a change
   return net::encode_frame_head(a_status(1), 0);
@@ -119,7 +119,7 @@ class HostileSidecars : public testing::Test {
   }
   void track() {
     sidecars_ = std::make_unique<Sidecars>(
-        thread_, Sidecars::Options{.tls = ca_.context("operator"), .changed = [this] { ++told_; }});
+        thread_, Sidecars::Options{.tls = ca_.context("operator"), .changed = [this] { ++notified_; }});
     sidecars_->track(pods_);
   }
   // Waits for something the facts must come to say.
@@ -156,13 +156,13 @@ class HostileSidecars : public testing::Test {
   std::map<std::string, std::string> pods_;
   SidecarThread thread_{""};
   std::unique_ptr<Sidecars> sidecars_;
-  std::atomic<std::size_t> told_ = 0;
+  std::atomic<std::size_t> notified_ = 0;
 };
 
 struct Hostile {
   const char* name;
   HostileServer::ReplyTo reply;
-  const char* rejected;  // part of what is said of it; "": it is only not heard
+  const char* rejected;  // part of the message about it; "": it is only unheard
 };
 void PrintTo(const Hostile& h, std::ostream* os) { *os << h.name; }
 
@@ -174,7 +174,7 @@ std::string with(const char* field, json value) {
 
 class OneHostileSidecar : public HostileSidecars, public testing::WithParamInterface<Hostile> {};
 
-TEST_P(OneHostileSidecar, TheHonestOneIsHeardAndItIsNamed) {
+TEST_P(OneHostileSidecar, TheHonestOneIsHeardAndTheHostileOneNamed) {
   add("honest", honest);
   add("hostile", GetParam().reply);
   track();
@@ -232,8 +232,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "xxxxxxxx"}),
     [](const auto& tested) { return tested.param.name; });
 
-// The second one is an answer to nothing, and ends the connection; the first of each connection counts.
-TEST_F(HostileSidecars, AnswersToNoQuestionEndTheConnection) {
+// The second answer belongs to no request and ends the connection; the first of each connection counts.
+TEST_F(HostileSidecars, UnrequestedAnswersEndTheConnection) {
   HostileServer& server = add("chatty", [](const json&, std::size_t n) {
     const std::string one = net::encode_frame_head(a_status(n + 2), 0);
     return one + one + one;
@@ -241,11 +241,11 @@ TEST_F(HostileSidecars, AnswersToNoQuestionEndTheConnection) {
   add("honest", honest);
   track();
   ASSERT_TRUE(comes([&](const auto& facts) { return heard(facts, "honest") && server.asked() >= 3; }));
-  // Each of its connections has given one status: never the one that nobody asked for.
+  // Each connection has delivered one status, never the unrequested one.
   EXPECT_TRUE(comes([&](const auto&) { return server.connections() >= 3; })) << server.connections();
 }
 
-TEST_F(HostileSidecars, WhatASidecarClaimsIsCutToTheWiresLimits) {
+TEST_F(HostileSidecars, ClaimsAreCutToTheWiresLimits) {
   add("a", [](const json&, std::size_t n) {
     json j = a_status(n + 2);
     j["completed"] = ~0ull;
@@ -265,7 +265,7 @@ TEST_F(HostileSidecars, WhatASidecarClaimsIsCutToTheWiresLimits) {
   EXPECT_EQ(facts.throttled, 0);
 }
 
-TEST_F(HostileSidecars, OneThatIsFarAheadOfAllOthersIsNotBelieved) {
+TEST_F(HostileSidecars, OneFarAheadOfAllOthersIsNotBelieved) {
   const auto at = [](std::uint64_t completed) {
     return [completed](const json& request, std::size_t) {
       if (request.value("version", std::uint64_t{0}) == 1) return std::string();
@@ -289,8 +289,8 @@ TEST_F(HostileSidecars, OneThatIsFarAheadOfAllOthersIsNotBelieved) {
   EXPECT_EQ(facts.at("r0").rejected, "");
 }
 
-// Each answer is a new version, at once: only so many are asked for, whatever the network can carry.
-TEST_F(HostileSidecars, EndlessPushesAreHeardNowAndThen) {
+// Each answer is a new version, at once: the requests are limited, whatever the network can carry.
+TEST_F(HostileSidecars, EndlessPushesAreThrottled) {
   HostileServer& pushing =
       add("pushing", [](const json&, std::size_t n) { return net::encode_frame_head(a_status(n + 2), 0); });
   add("honest", honest);
@@ -299,7 +299,7 @@ TEST_F(HostileSidecars, EndlessPushesAreHeardNowAndThen) {
   const auto from = std::chrono::steady_clock::now();
   const std::size_t before = pushing.asked();
   ASSERT_TRUE(comes([&](const auto&) { return pushing.asked() >= before + 20; }));
-  // Not how fast it was, but how fast it can't have been: ten a second, and what was left of the first ones.
+  // An upper limit on the rate: ten a second, and the rest of the first burst.
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
   EXPECT_LE(static_cast<double>(pushing.asked() - before), 30 + 12 * seconds);
 }

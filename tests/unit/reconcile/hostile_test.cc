@@ -1,5 +1,5 @@
-// Every object that comes from outside, with a value of another type at each of its places in turn, and with several at
-// random: each either goes the whole way or is refused with the field's name.
+// Every external object, with a value of another type at each place in turn, and with several at random: each is either
+// fully processed or refused with the field's name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,7 +88,7 @@ TEST(Hostile, EveryTypeAtEveryPlaceOfAPod) {
   at_every_place(hostile::a_pod(), [](const json& changed, const auto&) { hostile::use_pod(changed); });
 }
 
-TEST(Hostile, AnEmptyFieldIsAsIfItWereNotThere) {
+TEST(Hostile, AnEmptyFieldEqualsAMissingOne) {
   const json good = hostile::a_job();
   for (const auto& path : paths_of(good["spec"]["template"])) {
     if (path.empty() || good["spec"]["template"][path.parent_pointer()].is_array()) continue;
@@ -106,7 +106,7 @@ TEST(Hostile, AnEmptyFieldIsAsIfItWereNotThere) {
   }
 }
 
-TEST(Hostile, AWrongTypeIsNamedWithTheRemedy) {
+TEST(Hostile, AWrongTypeIsReportedWithTheRemedy) {
   const auto error_with = [](const char* pointer, json value) {
     json changed = hostile::a_job();
     changed["spec"]["template"][json::json_pointer(pointer)] = std::move(value);
@@ -136,7 +136,7 @@ TEST(Hostile, AWrongTypeIsNamedWithTheRemedy) {
   EXPECT_EQ(error_with("/spec/terminationGracePeriodSeconds", 30.0), "valid");
 }
 
-TEST(Hostile, NestingHasALimit) {
+TEST(Hostile, NestingIsLimited) {
   json deep = "x";
   for (int i = 0; i < 10'000; ++i) deep = json::array({std::move(deep)});
   json job = hostile::a_job();
@@ -146,7 +146,7 @@ TEST(Hostile, NestingHasALimit) {
   EXPECT_THAT(read.error().message, StartsWith("spec.template: is nested more than 64 levels deep"));
 }
 
-TEST(Hostile, WhatIsNestedTooDeeplyIsCutOffWhereItComesIn) {
+TEST(Hostile, DeepNestingIsCutOffOnInput) {
   const std::string text = R"({"spec": {"template": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}}";
   const auto object = kube::parse_object(text, "a job");
   ASSERT_TRUE(object) << object.error().message;
@@ -203,7 +203,7 @@ INSTANTIATE_TEST_SUITE_P(Hostile, StatusOf,
                          [](const auto& phase) { return std::string(crds::to_string(phase.param)); });
 
 // Several at once, and moved about.
-TEST(Hostile, AnythingAnywhere) {
+TEST(Hostile, AnyValueAtAnyPlace) {
   const char* given = std::getenv("BSP_SEED");
   const unsigned seed = given ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : 20261123;
   SCOPED_TRACE(std::format("BSP_SEED={}", seed));

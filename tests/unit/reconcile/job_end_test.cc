@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using namespace std::chrono_literals;
 
 // --- Deadlines, time to live, pods that stay --------------------------------------------------------------------
-TEST(JobLife, TheDeadlineEndsAJobWhateverItDoes) {
+TEST(JobLife, TheDeadlineEndsAJobInAnyPhase) {
   for (const bool starts : {true, false}) {
     World w;
     w.job.spec.run_policy.active_deadline_seconds = 30;
@@ -29,7 +29,7 @@ TEST(JobLife, TheDeadlineEndsAJobWhateverItDoes) {
   }
 }
 
-TEST(JobLife, TheDeadlineDoesNotWaitForAGateThatIsPostponed) {
+TEST(JobLife, TheDeadlineDoesNotWaitForAPostponedGate) {
   World w;
   w.job.spec.run_policy.active_deadline_seconds = 30;
   w.never_migratable = true;
@@ -51,7 +51,7 @@ TEST(JobLife, TheTimeToLiveRemovesAFinishedJob) {
   EXPECT_TRUE(w.run_until([&] { return w.removed; }, 30)) << w.trace;
 }
 
-TEST(JobLife, LimitsOfMoreThanATimestampHoldsNeverCome) {
+TEST(JobLife, LimitsBeyondATimestampsRangeNeverExpire) {
   World w({.supersteps = 3});
   w.job.spec.run_policy.active_deadline_seconds = 99'999'999'999;
   w.job.spec.run_policy.ttl_seconds_after_finished = std::numeric_limits<std::int64_t>::max();
@@ -60,7 +60,7 @@ TEST(JobLife, LimitsOfMoreThanATimestampHoldsNeverCome) {
   EXPECT_FALSE(w.removed);
 }
 
-TEST(JobLife, CleanPodPolicySaysWhichPodsStay) {
+TEST(JobLife, CleanPodPolicyDecidesWhichPodsStay) {
   using enum crds::CleanPodPolicy;
   for (const auto policy : {kAll, kRunning, kNone}) {
     World w;
@@ -74,7 +74,7 @@ TEST(JobLife, CleanPodPolicySaysWhichPodsStay) {
       EXPECT_TRUE(w.pods.empty());
     }
     if (policy == kRunning) {
-      EXPECT_THAT(pods_of(w), ElementsAre("job-r0-g0")) << "whose log tells why it failed";
+      EXPECT_THAT(pods_of(w), ElementsAre("job-r0-g0")) << "whose log says why it failed";
     }
     if (policy == kNone) {
       EXPECT_EQ(w.pods.size(), 2u);
@@ -83,7 +83,7 @@ TEST(JobLife, CleanPodPolicySaysWhichPodsStay) {
   }
 }
 
-TEST(JobLife, APodOfWhichAnotherContainerNeverEndsIsARunningOne) {
+TEST(JobLife, APodWithAnotherRunningContainerCountsAsRunning) {
   using enum crds::CleanPodPolicy;
   for (const auto policy : {kRunning, kNone}) {
     World w({.supersteps = 3});

@@ -20,7 +20,7 @@ struct Fall {
   void (*happens)(World&);
   const char* reason;
   const char* message;
-  bool final;  // no second attempt would do better
+  bool final;  // a second attempt would fail alike
 };
 void PrintTo(const Fall& fall, std::ostream* out) { *out << fall.name; }
 
@@ -56,9 +56,9 @@ const Fall kFalls[] = {
      false},
     {"Evicted", [](World& w) { w.evict("job-r1-g0"); }, "PodLost",
      "the node ended pod job-r1-g0 of rank 1: the node was low on memory", false},
-    {"NobodyHearsIt", [](World& w) { w.cut_off("job-r1-g0", 10'000); }, "SidecarLost",
+    {"Unheard", [](World& w) { w.cut_off("job-r1-g0", 10'000); }, "SidecarLost",
      "the sidecar of rank 1 (job-r1-g0) does not answer the operator and was not heard by rank 0 for 60 s", false},
-    {"NobodyHearsItAndItsNodeIsNotReady",
+    {"UnheardOnANodeThatIsNotReady",
      [](World& w) {
        w.cut_off("job-r1-g0", 10'000);
        w.node_troubles["slow-1"] = "is not ready";
@@ -67,7 +67,7 @@ const Fall kFalls[] = {
      "(job-r1-g0) does not answer the operator and was not heard by rank 0 for 10 s; it was on node slow-1, which is "
      "not ready",
      false},
-    {"NobodyHearsItAndTheOperatorIsFresh",
+    {"UnheardByANewOperator",
      [](World& w) {
        w.cut_off("job-r1-g0", 10'000);
        w.restart_operator();
@@ -82,9 +82,9 @@ const Fall kFalls[] = {
      "CannotRun", "rank 1: program: not found", true},
 };
 
-class JobFalls : public testing::TestWithParam<Fall> {};
+class JobFailure : public testing::TestWithParam<Fall> {};
 
-TEST_P(JobFalls, RestartsOrFailsAndSaysWhy) {
+TEST_P(JobFailure, RestartsOrFailsAndSaysWhy) {
   const Fall& fall = GetParam();
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
@@ -99,7 +99,7 @@ TEST_P(JobFalls, RestartsOrFailsAndSaysWhy) {
   ASSERT_TRUE(record.rank);
   EXPECT_EQ(record.rank->value, 1u);
   EXPECT_EQ(w.shown_logs_of, "job-r1-g0");
-  EXPECT_TRUE(w.told(fall.reason));
+  EXPECT_TRUE(w.has_event(fall.reason));
   if (fall.final) {
     EXPECT_EQ(w.job.status.phase, JobPhase::kFailed);
     EXPECT_TRUE(is_true(w, "Failed"));
@@ -111,7 +111,7 @@ TEST_P(JobFalls, RestartsOrFailsAndSaysWhy) {
   EXPECT_EQ(w.job.status.epoch->epoch, 2u) << "an epoch's number is never used twice";
   EXPECT_EQ(w.created.back().attempt, 1u);
 }
-INSTANTIATE_TEST_SUITE_P(Of, JobFalls, testing::ValuesIn(kFalls), [](const auto& p) { return p.param.name; });
+INSTANTIATE_TEST_SUITE_P(Of, JobFailure, testing::ValuesIn(kFalls), [](const auto& p) { return p.param.name; });
 
 TEST(JobLife, ReadsTheLastLinesOnlyAfterTheContainerHasEnded) {
   World w;
@@ -131,8 +131,8 @@ TEST(JobLife, FailsARankWhoseNodeNeverReportsTheContainersEnd) {
   EXPECT_FALSE(w.shown_logs_complete);
 }
 
-TEST(JobLife, ALostRankIsToldWithItsNodeAndWhatIsWrongWithThat) {
-  for (const auto& [trouble, told] : {std::pair{"", "; it was on node slow-1"},
+TEST(JobLife, ALostRankIsReportedWithItsNodeAndTheNodesState) {
+  for (const auto& [trouble, text] : {std::pair{"", "; it was on node slow-1"},
                                       {"is not ready", "; it was on node slow-1, which is not ready"},
                                       {"is gone", "; it was on node slow-1, which is gone"}}) {
     World w;
@@ -140,11 +140,11 @@ TEST(JobLife, ALostRankIsToldWithItsNodeAndWhatIsWrongWithThat) {
     if (*trouble) w.node_troubles["slow-1"] = trouble;
     w.lose_pod("job-r1-g0");
     ASSERT_TRUE(w.run_until([&] { return !w.job.status.restarts.empty(); })) << w.trace;
-    EXPECT_EQ(w.job.status.restarts[0].message, std::string("pod job-r1-g0 of rank 1 is gone") + told);
+    EXPECT_EQ(w.job.status.restarts[0].message, std::string("pod job-r1-g0 of rank 1 is gone") + text);
   }
 }
 
-TEST(JobLife, AShortSilenceOfASidecarIsForgiven) {
+TEST(JobLife, AShortSilenceOfASidecarIsTolerated) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.silence("job-r0-g0", 40);  // 8 s
@@ -172,12 +172,12 @@ TEST(JobLife, BackoffLimitBoundsTheAttempts) {
   }
 }
 
-TEST(JobLife, TheNextAttemptWaitsUntilThePodsOfTheLastAreGone) {
+TEST(JobLife, TheNextAttemptWaitsUntilThePreviousPodsAreGone) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.end_program(0, 1, 0);
   ASSERT_TRUE(w.run_until(JobPhase::kRestarting));
-  w.pods.at("job-r1-g0").gone_at = 1 << 30;  // its node does not answer: who knows what runs there
+  w.pods.at("job-r1-g0").gone_at = 1 << 30;  // its node does not answer, so it may still run there
   for (int i = 0; i < 300; ++i) w.tick();
   EXPECT_EQ(w.job.status.phase, JobPhase::kRestarting);
   EXPECT_EQ(w.created.size(), 2u);
@@ -185,7 +185,7 @@ TEST(JobLife, TheNextAttemptWaitsUntilThePodsOfTheLastAreGone) {
   EXPECT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
 }
 
-TEST(JobLife, TheFirstToFallIsTheCause) {
+TEST(JobLife, TheFirstRankToFailIsTheCause) {
   World w({.ranks = 3});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.restart_operator(5);
@@ -205,7 +205,7 @@ TEST(JobLife, AProgramThatNeverCallsMpiInitIsNoMpiProgram) {
   for (const bool sidecar_tells : {true, false}) {
     World w;
     ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
-    w.conflicts = 5;  // it ends before the epoch is there
+    w.conflicts = 5;  // it ends before the first epoch
     ASSERT_TRUE(w.run_until([&] { return w.pod_of(0)->process == Process::kStarting; }));
     w.end_program(0, 0, 0, sidecar_tells);
     ASSERT_TRUE(w.run_until(JobPhase::kFailed)) << w.trace;
@@ -215,21 +215,21 @@ TEST(JobLife, AProgramThatNeverCallsMpiInitIsNoMpiProgram) {
   }
 }
 
-TEST(JobLife, WhatCannotBeStartedIsNotTriedAgain) {
-  for (const auto& [reason, told] : {std::pair{"ErrImagePull", "ImageNotFound"},
-                                     {"ImagePullBackOff", "ImageNotFound"},
-                                     {"CreateContainerError", "CannotStart"}}) {
+TEST(JobLife, WhatCannotStartIsNotRetried) {
+  for (const auto& [reason, reported] : {std::pair{"ErrImagePull", "ImageNotFound"},
+                                         {"ImagePullBackOff", "ImageNotFound"},
+                                         {"CreateContainerError", "CannotStart"}}) {
     World w;
     ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
     w.pod_of(1)->stuck = {{"reason", reason}, {"message", "no such thing"}};
     ASSERT_TRUE(w.run_until(JobPhase::kFailed)) << w.trace;
-    EXPECT_EQ(w.job.status.reason, told);
+    EXPECT_EQ(w.job.status.reason, reported);
     EXPECT_EQ(w.job.status.message, "pod job-r1-g0: no such thing");
     expect_quiet(w);
   }
 }
 
-TEST(JobLife, PodsThatNeverGetReadyCostAnAttemptEach) {
+TEST(JobLife, PodsThatNeverBecomeReadyCostAnAttempt) {
   World w;
   w.job.spec.run_policy.backoff_limit = 1;
   w.job_limits.start = 20s;

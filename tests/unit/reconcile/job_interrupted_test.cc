@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Wave, JobInPhase, testing::ValuesIn(kAnyWave), [](const
   return p.param == Phase::kPending ? "None" : std::string(crds::to_string(p.param));
 });
 
-TEST_P(JobInPhase, SuspendedItRestsAndResumesInNewPods) {
+TEST_P(JobInPhase, SuspendsAndResumesInNewPods) {
   World w({.supersteps = 60});
   bring_to(w, GetParam());
   w.job.spec.run_policy.suspend = true;
@@ -54,7 +54,7 @@ TEST_P(JobInPhase, SuspendedItRestsAndResumesInNewPods) {
   expect_quiet(w);
 }
 
-TEST_P(JobInPhase, DeletedItLeavesNothing) {
+TEST_P(JobInPhase, DeletionLeavesNothing) {
   World w;
   bring_to(w, GetParam());
   w.remove_job();
@@ -62,7 +62,7 @@ TEST_P(JobInPhase, DeletedItLeavesNothing) {
   EXPECT_TRUE(w.pods.empty());
 }
 
-TEST_P(JobInPhase, AFreshOperatorGoesOn) {
+TEST_P(JobInPhase, ANewOperatorContinues) {
   World w({.supersteps = 60});
   bring_to(w, GetParam());
   w.restart_operator(5);
@@ -105,7 +105,7 @@ TEST(JobLife, TheDeadlineCountsFromTheResumption) {
   EXPECT_EQ(w.job.status.phase, JobPhase::kRunning);
 }
 
-TEST(JobLife, DeletedWhileItStartsRestartsOrIsOver) {
+TEST(JobLife, CanBeDeletedWhileStartingRestartingOrFinished) {
   for (const auto phase : {JobPhase::kStarting, JobPhase::kRestarting, JobPhase::kFailed}) {
     World w;
     if (phase == JobPhase::kFailed) w.job.spec.run_policy.backoff_limit = 0;
@@ -136,7 +136,7 @@ TEST(JobLife, AnOperatorThatDiesAfterAnyWriteLosesNothing) {
   EXPECT_GT(writes, 12) << "a life with one wave takes more writes than that";
 }
 
-TEST(JobLife, WritesThatConflictAreDecidedAgain) {
+TEST(JobLife, AConflictingWriteIsDecidedAgain) {
   World w({.supersteps = 80});
   for (int i = 0; w.job.status.phase != JobPhase::kSucceeded && i < 600; ++i) {
     w.conflicts = i % 3;

@@ -1,4 +1,4 @@
-// The start and the end of a job that does well, and its first epoch.
+// The start and end of a job that succeeds, and its first epoch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,16 +40,16 @@ TEST(JobLife, StartsRunsAndSucceeds) {
   EXPECT_EQ(w.job.status.completion_time, w.now);
   EXPECT_TRUE(is_true(w, "Complete"));
   EXPECT_FALSE(is_true(w, "Running"));
-  EXPECT_TRUE(w.told("Mapped") && w.told("Running") && w.told("Completed"));
+  EXPECT_TRUE(w.has_event("Mapped") && w.has_event("Running") && w.has_event("Completed"));
   expect_quiet(w);
 }
 
-TEST(JobLife, ProgramsOfOneSuperstepAreSeenToEndWell) {
+TEST(JobLife, AProgramOfOneSuperstepSucceeds) {
   World w({.supersteps = 0});
   ASSERT_TRUE(w.run_until(JobPhase::kSucceeded, 100)) << w.trace;
 }
 
-TEST(JobLife, TheEpochIsStoredBeforeAnySidecarHearsOfIt) {
+TEST(JobLife, TheEpochIsStoredBeforeAnySidecarReceivesIt) {
   World w;
   ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
   ASSERT_FALSE(w.job.status.epoch);
@@ -63,14 +63,14 @@ TEST(JobLife, TheEpochIsStoredBeforeAnySidecarHearsOfIt) {
   EXPECT_TRUE(out.change() && status_of(out).epoch);
 }
 
-TEST(JobLife, NoPodIsMadeBeforeItsPlaceIsStored) {
+TEST(JobLife, NoPodIsCreatedBeforeItsPlaceIsStored) {
   World w;
   const Step out = w.reconcile();
   EXPECT_TRUE(out.change());
   EXPECT_EQ(status_of(out).phase, JobPhase::kStarting);
 }
 
-TEST(JobLife, EpochIsOpenedOnlyWhenAllHavePreparedIt) {
+TEST(JobLife, TheEpochOpensOnlyWhenAllHavePreparedIt) {
   World w;
   ASSERT_TRUE(w.run_until([&] { return w.job.status.epoch.has_value(); }));
   Observed o = w.observe();
@@ -83,7 +83,7 @@ TEST(JobLife, EpochIsOpenedOnlyWhenAllHavePreparedIt) {
   EXPECT_EQ(out.work().actions[0].pod, "job-r0-g0");
 }
 
-TEST(JobLife, WhatDoesNotFitFailsAtOnceAndSaysWhy) {
+TEST(JobLife, AJobThatDoesNotFitFailsAtOnceWithTheReason) {
   World none({.ranks = 5});
   ASSERT_TRUE(none.run_until(JobPhase::kFailed, 5));
   EXPECT_EQ(none.job.status.reason, "NoCapacity");
@@ -97,7 +97,7 @@ TEST(JobLife, WhatDoesNotFitFailsAtOnceAndSaysWhy) {
   EXPECT_EQ(unknown.job.status.message, "spec.sets.names: no node belongs to Set gpu (label migbsp.io/set)");
 }
 
-TEST(JobLife, SetsAreFoundByThemselvesAndTheLastNodeOfOneMayLeave) {
+TEST(JobLife, SetsAreDiscoveredAndMayLoseTheirLastNode) {
   World w({.ranks = 3, .slow = 1, .fast = 2});
   w.job.spec.sets.names.clear();
   ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 3; }));

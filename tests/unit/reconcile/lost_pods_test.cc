@@ -30,8 +30,8 @@ class Lost : public testing::Test {
       epoch.members.push_back({.rank = r, .pod = name, .pod_uid = pod.uid, .address = "", .set = 0});
     }
   }
-  // As it is `at` after the start, with those nodes that do not answer.
-  void look(std::chrono::seconds at, std::map<std::string, NodeState> nodes) {
+  // Time `at` after the start, with the nodes that do not answer.
+  void reconcile(std::chrono::seconds at, std::map<std::string, NodeState> nodes) {
     lost.judge(
         pods, [&](const std::string& node) { return nodes.contains(node) ? nodes[node] : NodeState::kAnswers; },
         with_epoch ? &epoch : nullptr, LostPods::Steady{} + 100h + at);
@@ -51,92 +51,92 @@ class Lost : public testing::Test {
   bool with_epoch = true;
 };
 
-TEST_F(Lost, CountsAsEndedOnlyLongAfterTheLastPodElsewhereHasGone) {
-  look(0s, a_is_silent);
+TEST_F(Lost, CountsAsEndedOnlyLongAfterTheLastPodElsewhere) {
+  reconcile(0s, a_is_silent);
   EXPECT_TRUE(pods.at("job-r0-g0").lost);
   EXPECT_FALSE(pods.at("job-r2-g0").lost);
-  look(10 * kWait, a_is_silent);
+  reconcile(10 * kWait, a_is_silent);
   EXPECT_EQ(abandoned(), "") << "rank 2 may still be heard";
   pods.erase("job-r2-g0");
-  look(10 * kWait + 1s, a_is_silent);
-  look(11 * kWait, a_is_silent);
+  reconcile(10 * kWait + 1s, a_is_silent);
+  reconcile(11 * kWait, a_is_silent);
   EXPECT_EQ(abandoned(), "");
-  look(11 * kWait + 1s, a_is_silent);
+  reconcile(11 * kWait + 1s, a_is_silent);
   EXPECT_EQ(abandoned(), "01");
 }
 
-TEST_F(Lost, WaitsAnewOnceTheNodeHasAnswered) {
+TEST_F(Lost, RestartsTheWaitOnceTheNodeHasAnswered) {
   pods.erase("job-r2-g0");
-  look(0s, a_is_silent);
-  look(kWait - 1s, {});  // it is back: its sidecars may have heard somebody
+  reconcile(0s, a_is_silent);
+  reconcile(kWait - 1s, {});  // it is back: its sidecars may have heard other ranks
   EXPECT_FALSE(pods.at("job-r0-g0").lost);
-  look(kWait, a_is_silent);
-  look(kWait + kWait - 1s, a_is_silent);
+  reconcile(kWait, a_is_silent);
+  reconcile(kWait + kWait - 1s, a_is_silent);
   EXPECT_EQ(abandoned(), "");
-  look(kWait + kWait, a_is_silent);
+  reconcile(kWait + kWait, a_is_silent);
   EXPECT_EQ(abandoned(), "01");
 }
 
-TEST_F(Lost, IsNeverConcludedWhereNoRankWasElsewhere) {
-  look(0s, all_silent);
-  look(1000 * kWait, all_silent);
+TEST_F(Lost, IsNeverConcludedIfAllRanksWereOnThatNode) {
+  reconcile(0s, all_silent);
+  reconcile(1000 * kWait, all_silent);
   EXPECT_EQ(abandoned(), "");
-  // Somebody says that one of the two is off: the other's ranks hear it no more, from then on.
-  look(1001 * kWait, {{"a", NodeState::kSilent}, {"b", NodeState::kDead}});
+  // One of the two is reported as off: from then on the other's ranks no longer hear it.
+  reconcile(1001 * kWait, {{"a", NodeState::kSilent}, {"b", NodeState::kDead}});
   EXPECT_EQ(abandoned(), "2");
-  look(1002 * kWait - 1s, {{"a", NodeState::kSilent}, {"b", NodeState::kDead}});
+  reconcile(1002 * kWait - 1s, {{"a", NodeState::kSilent}, {"b", NodeState::kDead}});
   EXPECT_EQ(abandoned(), "2");
-  look(1002 * kWait, {{"a", NodeState::kSilent}, {"b", NodeState::kDead}});
+  reconcile(1002 * kWait, {{"a", NodeState::kSilent}, {"b", NodeState::kDead}});
   EXPECT_EQ(abandoned(), "012");
 }
 
-TEST_F(Lost, OfARankAloneIsNeverConcluded) {
+TEST_F(Lost, IsNeverConcludedOfASingleRank) {
   epoch.members.resize(1);
   pods.erase("job-r1-g0");
   pods.erase("job-r2-g0");
-  look(0s, a_is_silent);
-  look(1000 * kWait, a_is_silent);
+  reconcile(0s, a_is_silent);
+  reconcile(1000 * kWait, a_is_silent);
   EXPECT_EQ(abandoned(), "");
-  look(1001 * kWait, {{"a", NodeState::kDead}});
+  reconcile(1001 * kWait, {{"a", NodeState::kDead}});
   EXPECT_EQ(abandoned(), "0");
 }
 
-TEST_F(Lost, BeforeThereIsAnEpochTimeAloneCounts) {
+TEST_F(Lost, CountsTimeOnlyBeforeTheFirstEpoch) {
   with_epoch = false;
-  look(0s, all_silent);
-  look(kWait - 1s, all_silent);
+  reconcile(0s, all_silent);
+  reconcile(kWait - 1s, all_silent);
   EXPECT_EQ(abandoned(), "");
-  look(kWait, all_silent);
+  reconcile(kWait, all_silent);
   EXPECT_EQ(abandoned(), "012");
 }
 
-TEST_F(Lost, StaysEndedWhenTheNextAttemptHasPods) {
+TEST_F(Lost, StaysEndedInTheNextAttempt) {
   pods.erase("job-r2-g0");
-  look(0s, a_is_silent);
-  look(kWait, a_is_silent);
+  reconcile(0s, a_is_silent);
+  reconcile(kWait, a_is_silent);
   ASSERT_EQ(abandoned(), "01");
   PodFacts next;
   next.uid = "u9";
   next.node = "b";
   next.rank = 2;
   pods["job-r2-g1"] = next;
-  look(kWait + 1s, a_is_silent);
+  reconcile(kWait + 1s, a_is_silent);
   EXPECT_EQ(abandoned(), "01");
-  // One that has got the name of an ended one is another.
+  // A pod that reuses the name of an ended one is another pod.
   pods.at("job-r0-g0").uid = "u8";
-  look(kWait + 2s, a_is_silent);
+  reconcile(kWait + 2s, a_is_silent);
   EXPECT_EQ(abandoned(), "1");
 }
 
-TEST_F(Lost, IsNoPodThatNobodyDeletesAndNoneWithoutANode) {
+TEST_F(Lost, ExcludesPodsNotBeingDeletedOrWithoutANode) {
   for (auto& [name, pod] : pods) pod.deleting = false;
   pods.at("job-r0-g0").deleting = true;
   pods.at("job-r0-g0").node = "";
-  look(0s, all_silent);
+  reconcile(0s, all_silent);
   for (const auto& [name, pod] : pods) EXPECT_FALSE(pod.lost) << name;
 }
 
-TEST(NodeState, IsWhatTheNodeSays) {
+TEST(NodeState, IsReadFromTheNode) {
   EXPECT_EQ(node_state(nullptr), NodeState::kDead);
   json node = {{"metadata", {{"name", "a"}}}, {"status", {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}};
   EXPECT_EQ(node_state(&node), NodeState::kAnswers);

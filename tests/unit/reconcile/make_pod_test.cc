@@ -40,7 +40,7 @@ std::string env_of(const json& container, std::string_view name) {
   return "";
 }
 
-TEST(MakePod, CommandAndArgumentsByTheRulesOfKubernetes) {
+TEST(MakePod, CommandAndArgumentsFollowKubernetesRules) {
   const ImageDefaults image{.entrypoint = {"entry", "e1"}, .command = {"cmd", "c1"}, .user = ""};
   auto command = [&](json app, bool target = false) {
     const json made = app_of(make_pod(job_with(std::move(app)), request(0, target), image));
@@ -58,7 +58,7 @@ TEST(MakePod, CommandAndArgumentsByTheRulesOfKubernetes) {
   EXPECT_THAT(command({{"command", {"p"}}}, true), ElementsAre(init, "--restore", "--", "p"));
 }
 
-TEST(MakePod, TheProgramRunsAsWhomTheTemplateOrTheImageSays) {
+TEST(MakePod, TheProgramRunsAsTheTemplatesOrTheImagesUser) {
   struct Case {
     json container, pod;
     const char* image;
@@ -85,8 +85,8 @@ TEST(MakePod, TheProgramRunsAsWhomTheTemplateOrTheImageSays) {
   }
 }
 
-// bsp-init can't tell the groups that the pod asks for from those that the image gives root.
-TEST(MakePod, BspInitLearnsOfTheGroupsThatTheTemplateAsksFor) {
+// bsp-init can't distinguish the groups of the pod from those that the image gives root.
+TEST(MakePod, BspInitGetsTheTemplatesGroups) {
   auto groups = [](const json& security) {
     const json pod = make_pod(job_with({{"command", {"p"}}}, {{"securityContext", security}}), request(0), {});
     EXPECT_EQ(pod.at("spec").at("securityContext"), security);
@@ -98,8 +98,8 @@ TEST(MakePod, BspInitLearnsOfTheGroupsThatTheTemplateAsksFor) {
   EXPECT_EQ(groups({{"runAsUser", 1000}}), "");
 }
 
-// No process under a filter can be dumped: what stays of a profile depends on whether ranks are to move.
-TEST(MakePod, ASeccompProfileStaysWhereNoRankIsToMove) {
+// A process under a filter can't be dumped, so the profile is kept only if ranks don't move.
+TEST(MakePod, ASeccompProfileIsKeptIfNoRankMayMove) {
   const json mine = {{"type", "RuntimeDefault"}}, local = {{"type", "Localhost"}, {"localhostProfile", "p.json"}},
              unconfined = {{"type", "Unconfined"}};
   auto profile = [](const json& own, const json& of_pod, crds::ReschedulingMode mode) {
@@ -121,7 +121,7 @@ TEST(MakePod, ASeccompProfileStaysWhereNoRankIsToMove) {
   EXPECT_EQ(profile(mine, local, kMigrate), unconfined);
 }
 
-TEST(MakePod, TemplatesOfAnotherVersionWinNothing) {
+TEST(MakePod, FieldsOfOtherKubernetesVersionsGainNoPrivilege) {
   json spec = {{"initContainers", {{{"name", "prepare"}, {"image", "i"}}, {{"name", "sidecar"}, {"image", "old"}}}},
                {"volumes", {{{"name", "bsp-run"}, {"emptyDir", json::object()}}}},
                {"restartPolicy", "Always"}};
@@ -142,7 +142,7 @@ TEST(MakePod, TemplatesOfAnotherVersionWinNothing) {
   EXPECT_EQ(found, 1);
 }
 
-// What the restricted Pod Security Standard wants of a container (and a root that can't be written besides).
+// The requirements of the restricted Pod Security Standard (and a read-only root).
 void expect_restricted(const json& container) {
   const json& security = container.at("securityContext");
   EXPECT_EQ(security.at("runAsNonRoot"), true);
@@ -153,7 +153,7 @@ void expect_restricted(const json& container) {
   EXPECT_EQ(security.at("readOnlyRootFilesystem"), true);
 }
 
-TEST(MakePod, OurOwnContainersAreRestrictedAndNoUserOfTheProgram) {
+TEST(MakePod, OurContainersAreRestrictedAndRunAsAnotherUser) {
   for (const json& security :
        {json::object(), json{{"runAsUser", 64600}}, json{{"runAsUser", 1}, {"runAsGroup", 64600}}}) {
     const json pod = make_pod(job_with({{"command", {"p"}}, {"securityContext", security}}), request(0), {},
@@ -169,8 +169,8 @@ TEST(MakePod, OurOwnContainersAreRestrictedAndNoUserOfTheProgram) {
   }
 }
 
-// A quota on cpu or memory, and the QoS class Guaranteed, ask something of every container.
-TEST(MakePod, EveryContainerOfOursHasTheResourcesOfTheJob) {
+// A quota on cpu or memory, and the QoS class Guaranteed, require resources of every container.
+TEST(MakePod, OurContainersHaveTheJobsResources) {
   const json each = {{"requests", {{"cpu", "20m"}, {"memory", "64Mi"}}},
                      {"limits", {{"cpu", "20m"}, {"memory", "64Mi"}}}};
   crds::BspJob job = job_with({{"command", {"p"}}, {"resources", {{"limits", {{"cpu", 1}, {"memory", "1Gi"}}}}}});
@@ -214,14 +214,14 @@ TEST(MakePod, WithoutImageVolumesTheRuntimeIsCopied) {
   EXPECT_EQ(app_of(copied), app_of(mounted));
 }
 
-TEST(MakePod, TheTemplateItselfIsNotChanged) {
+TEST(MakePod, TheTemplateIsNotChanged) {
   const crds::BspJob job = job_with({{"command", {"p"}}});
   const json before = job.spec.pod_template;
   EXPECT_EQ(make_pod(job, request(1), {}), make_pod(job, request(1), {}));
   EXPECT_EQ(job.spec.pod_template, before);
 }
 
-TEST(Names, AreTheSameInEveryLifeOfTheOperator) {
+TEST(Names, AreTheSameAfterARestartOfTheOperator) {
   EXPECT_EQ(pod_name("job", 3, 2), "job-r3-g2");
   const JobId id{"job", "3f2a9c01-7d5e-4f0b-9c1d-000000000000"};
   EXPECT_EQ(secret_name(id, {.rank = 3, .generation = 2, .target = true}), "job-3f2a9c01-r3-g2-tls");
@@ -245,7 +245,7 @@ TEST(MakePod, MountsItsOwnPartOfItsSecret) {
   }
 }
 
-TEST(MakeSecret, GoesWithTheJobAndHoldsItsFiles) {
+TEST(MakeSecret, IsOwnedByTheJobAndHoldsItsFiles) {
   const json secret = make_secret(job_with({}), "s", {{"ca.pem", "CA"}, {"a.key.pem", "KEY"}});
   EXPECT_EQ(secret.at("data").size(), 2u);
   EXPECT_FALSE(secret.contains("immutable")) << "what it holds is renewed";

@@ -20,8 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr std::int64_t kMi = 1 << 20;
 
-// Ranks 0 and 1 in slow, rank 2 in fast, whose two other nodes have a free slot each; a rank asks for 256 MiB and holds
-// 100.
+// Ranks 0 and 1 in slow, rank 2 in fast, whose two other nodes have a free slot each; a rank requests 256 MiB and uses 100.
 class MoveMemoryTest : public testing::Test {
  protected:
   MoveMemoryTest() {
@@ -48,7 +47,7 @@ class MoveMemoryTest : public testing::Test {
   std::uint32_t from = 0;
 };
 
-TEST_F(MoveMemoryTest, IsThatOfTheRankAndOfItsCheckpoint) {
+TEST_F(MoveMemoryTest, IncludesTheRankAndItsCheckpoint) {
   const MoveMemory asked = MoveCapacity(o).of(o.job.status.ranks[0]);
   EXPECT_EQ(asked.process, 256 * kMi);
   EXPECT_EQ(asked.checkpoint, 100 * kMi);
@@ -61,7 +60,7 @@ TEST_F(MoveMemoryTest, IsThatOfTheRankAndOfItsCheckpoint) {
   EXPECT_GT(MoveCapacity(o).of_largest().both(), 0) << "what a sidecar says may be anything";
 }
 
-TEST_F(MoveMemoryTest, OfANodeIsWhatTheJobsOwnPodsLeave) {
+TEST_F(MoveMemoryTest, OfANodeIsWhatTheJobsPodsLeave) {
   give(512);
   for (const observe::NodeFacts& node : o.nodes) {
     const bool holds = std::ranges::any_of(o.pods, [&](const auto& entry) { return entry.second.node == node.name; });
@@ -92,33 +91,33 @@ TEST_F(MoveMemoryTest, ClosesNodesToDecisions) {
       if (node.set == "fast") slots += node.slots - node.taken;
     return slots;
   };
-  EXPECT_EQ(open(), 3u) << "nobody counts memory";
+  EXPECT_EQ(open(), 3u) << "memory is not counted";
   give(356);
   EXPECT_EQ(open(), 3u) << "the rank that is in fast keeps its slot";
   give(355);
   EXPECT_EQ(open(), 1u);
 }
 
-TEST_F(MoveMemoryTest, IsToldInACondition) {
+TEST_F(MoveMemoryTest, IsReportedInACondition) {
   crds::BspJobStatus status = o.job.status;
   give(356);
   EXPECT_FALSE(warn_of_move_memory(o, status));
-  EXPECT_EQ(crds::find_condition(status.conditions, kMovesLackMemory), nullptr) << "nothing to tell";
+  EXPECT_EQ(crds::find_condition(status.conditions, kMovesLackMemory), nullptr) << "nothing to report";
   give(300);
   EXPECT_TRUE(warn_of_move_memory(o, status));
   EXPECT_THAT(crds::find_condition(status.conditions, kMovesLackMemory)->message,
               HasSubstr("no rank can move into Set fast: node fast-"));
-  const std::string told = crds::find_condition(status.conditions, kMovesLackMemory)->message;
+  const std::string message = crds::find_condition(status.conditions, kMovesLackMemory)->message;
   give(290);
   EXPECT_FALSE(warn_of_move_memory(o, status)) << "how much too little is no news";
-  EXPECT_EQ(crds::find_condition(status.conditions, kMovesLackMemory)->message, told);
+  EXPECT_EQ(crds::find_condition(status.conditions, kMovesLackMemory)->message, message);
   give(400);
   EXPECT_FALSE(warn_of_move_memory(o, status));
   EXPECT_EQ(crds::find_condition(status.conditions, kMovesLackMemory)->status, crds::ConditionStatus::kFalse);
 }
 
-// The scheduler counts what a pod asks for, and nothing of a checkpoint.
-TEST(BookedMemory, HoldsTheCheckpointsRoomEvenWhereTheTargetIsPlaced) {
+// The scheduler counts a pod's requests, but not its checkpoint.
+TEST(ReservedMemory, HoldsTheCheckpointAfterTheTargetIsPlaced) {
   Reservation reservation{
       .uid = "u", .wave = 1, .each = {500, 256 * kMi, 1}, .checkpoint = 100 * kMi, .slots = {}, .until = {}};
   reservation.slots.push_back({"a-r0-g1", 0, "fast", "fast-1"});
@@ -131,7 +130,7 @@ TEST(BookedMemory, HoldsTheCheckpointsRoomEvenWhereTheTargetIsPlaced) {
   EXPECT_EQ(at_fast(true), (Resources{0, 100 * kMi, 0}));
 }
 
-TEST_F(MoveMemoryTest, AProfileThatWasReplacedIsTold) {
+TEST_F(MoveMemoryTest, AReplacedProfileIsReported) {
   crds::BspJobStatus status = o.job.status;
   o.job.spec.rescheduling.mode = crds::ReschedulingMode::kMigrate;
   EXPECT_FALSE(warn_of_seccomp(o, status));
@@ -139,7 +138,7 @@ TEST_F(MoveMemoryTest, AProfileThatWasReplacedIsTold) {
   EXPECT_TRUE(warn_of_seccomp(o, status));
   EXPECT_THAT(crds::find_condition(status.conditions, kSeccompReplaced)->message,
               HasSubstr("asks for seccompProfile RuntimeDefault, and the program runs Unconfined"));
-  EXPECT_FALSE(warn_of_seccomp(o, status)) << "told once";
+  EXPECT_FALSE(warn_of_seccomp(o, status)) << "reported once";
   o.job.spec.rescheduling.mode = crds::ReschedulingMode::kOff;
   EXPECT_FALSE(warn_of_seccomp(o, status));
   EXPECT_EQ(crds::find_condition(status.conditions, kSeccompReplaced)->status, crds::ConditionStatus::kFalse);

@@ -1,4 +1,4 @@
-// Nodes are read when one of them has changed, and not at every look of every job.
+// Nodes are read when one of them has changed, not in every reconcile of every job.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -22,7 +22,7 @@ json node(const std::string& name, const std::string& pool, const std::string& v
 
 class Nodes : public testing::Test {
  protected:
-  std::shared_ptr<const SeenNodes> look(const json& pod_template = json::object()) {
+  std::shared_ptr<const SeenNodes> read(const json& pod_template = json::object()) {
     return views_.seen_by(std::string(names::kLabelSet), pod_template, [&] {
       ++lists_;
       return all_;
@@ -38,9 +38,9 @@ class Nodes : public testing::Test {
   int lists_ = 0;
 };
 
-TEST_F(Nodes, AreReadOnceForAllLooks) {
-  const auto first = look();
-  EXPECT_EQ(first, look());
+TEST_F(Nodes, AreReadOnceForAllReconciles) {
+  const auto first = read();
+  EXPECT_EQ(first, read());
   EXPECT_EQ(lists_, 1);
   EXPECT_EQ(first->label, names::kPoolLabels[0]);
   ASSERT_NE(first->find("b"), nullptr);
@@ -51,37 +51,37 @@ TEST_F(Nodes, AreReadOnceForAllLooks) {
   EXPECT_EQ(first->find("aa"), nullptr);
 }
 
-TEST_F(Nodes, AKubeletsSignOfLifeIsNoChange) {
-  const auto first = look();
+TEST_F(Nodes, AKubeletsHeartbeatIsNoChange) {
+  const auto first = read();
   change(0, node("a", "slow", "3"));
-  EXPECT_EQ(first, look());
+  EXPECT_EQ(first, read());
 }
 
 TEST_F(Nodes, AChangeIsSeenByEveryKindOfJob) {
   const json tolerant = {{"spec", {{"tolerations", json::array({{{"operator", "Exists"}}})}}}};
-  look(), look(tolerant);
+  read(), read(tolerant);
   EXPECT_EQ(lists_, 2);
   json tainted = node("b", "fast", "3");
   tainted["spec"]["taints"] = json::array({{{"key", "k"}, {"effect", "NoSchedule"}}});
   change(1, tainted);
-  EXPECT_FALSE(look()->find("b")->takes_pods);
-  EXPECT_TRUE(look(tolerant)->find("b")->takes_pods);
+  EXPECT_FALSE(read()->find("b")->takes_pods);
+  EXPECT_TRUE(read(tolerant)->find("b")->takes_pods);
   EXPECT_EQ(lists_, 4);
 }
 
 TEST_F(Nodes, ANodeThatComesOrGoesIsSeen) {
-  look();
+  read();
   all_.push_back(node("c", "fast", "4"));
   views_.change(nullptr, &all_[2]);
-  EXPECT_EQ(look()->nodes.size(), 3u);
+  EXPECT_EQ(read()->nodes.size(), 3u);
   const json gone = all_[2];
   all_.pop_back();
   views_.change(&gone, nullptr);
-  EXPECT_EQ(look()->nodes.size(), 2u);
+  EXPECT_EQ(read()->nodes.size(), 2u);
 }
 
-// What changes while the nodes are being listed may not be in the list.
-TEST_F(Nodes, AChangeDuringALookIsSeenByTheNext) {
+// A change during the listing may be missing from the list.
+TEST_F(Nodes, AChangeDuringAReconcileIsSeenByTheNext) {
   const auto during = views_.seen_by("x", json::object(), [&] {
     const auto before_it = all_;
     json cordoned = node("a", "slow", "5");

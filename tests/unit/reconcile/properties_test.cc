@@ -155,14 +155,14 @@ void end_well(const std::vector<Fault>& faults, std::uint32_t seed) {
       if (faults[i].at == tick) happen(w, faults[i], static_cast<int>(i));
     w.tick();
   }
-  // The faults are over; some nodes may be cordoned for good, so that the job may also fail for want of room.
+  // The faults are over; some nodes may be cordoned for good, so that the job may also fail for lack of capacity.
   w.job.spec.run_policy.suspend = false;
   const bool ended = w.run_until([&] { return crds::is_finished(w.job.status.phase); }, 3000);
   hold(ended && w.violation.empty(), "the job does not end");
   for (int i = 0; i < 20; ++i) w.tick();
   hold(w.violation.empty(), "something went wrong after the end");
   hold(w.all_ended(), "a program is left running");
-  // The last fault may have been an API that paused for long.
+  // The last fault may have been a long pause of the API server.
   hold(w.run_until([&] { return w.unrest().empty(); }, 300), "the operator does not rest");
   for (const auto& [name, m] : w.migrations) hold(crds::is_finished(m.status.phase), "a migration never ended");
   hold(w.job.status.migrations.active == 0, "a migration counts as active");
@@ -194,7 +194,7 @@ TEST_F(ReconcileProperties, AnyFaultsWithMessagesAtOnceEndWell) {
   EXPECT_TRUE(rc::check("any faults, messages at once", [](const std::vector<Fault>& faults) { end_well(faults, 0); }));
 }
 
-// Few faults, but one in the middle of a wave, where most can go wrong.
+// Few faults, one of them in the middle of a wave, where most can go wrong.
 TEST_F(ReconcileProperties, AnyTwoFaultsInAWaveEndWell) {
   EXPECT_TRUE(rc::check("two faults in a wave", [] {
     Fault first = *rc::gen::arbitrary<Fault>(), second = *rc::gen::arbitrary<Fault>();

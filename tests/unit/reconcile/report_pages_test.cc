@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using net::Ca;
 using nlohmann::json;
 
-// What a rank's ring would give: `count` supersteps after `since`.
+// What a rank's ring would hold: `count` supersteps after `since`.
 wire::RankReport report_of(std::uint32_t rank, std::uint64_t count, std::uint64_t since) {
   wire::RankReport report{.rank = rank, .completed = count, .epoch = 1, .memory_bytes = 1 << 20, .supersteps = {}};
   report.supersteps.reserve(count - since);
@@ -38,7 +38,7 @@ wire::RankReport report_of(std::uint32_t rank, std::uint64_t count, std::uint64_
   return report;
 }
 
-// Who is of an older version: it leaves out what it does not know.
+// The side with the older version, which omits the fields that it does not know.
 struct Ages {
   bool old_manager = false;
   bool old_members = false;
@@ -141,7 +141,7 @@ TEST_P(Pages, EverySuperstepOfEveryRankArrives) {
   SidecarThread thread("");
   Sidecars sidecars(thread, {.tls = set.ca().context("operator"), .changed = {}});
   sidecars.track({{"pod", set.manager()}});
-  // As the shell does it: what comes goes to the collector, which says what to ask for next.
+  // As in the shell: reports go to the collector, which says what to request next.
   observe::Collector collector(ranks, 2);
   std::set<std::uint64_t> complete;
   const auto deadline = std::chrono::steady_clock::now() + 100s;
@@ -165,8 +165,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"OldMembersOfANewManager", 200, 256, {.old_manager = false, .old_members = true}}),
     [](const auto& tested) { return tested.param.name; });
 
-// An operator of before asks without max_bytes, and takes no frame of more than 16 MiB.
-TEST(OldOperator, GetsWhatItsFramesHold) {
+// An older operator requests without max_bytes, and accepts no frame above 16 MiB.
+TEST(OldOperator, GetsWhatFitsItsFrames) {
   constexpr std::uint32_t kRanks = 400;
   Set set(kRanks, 256, {});
   net::Link link(set.ca().context("operator"), {set.manager(), "pod"});

@@ -1,4 +1,4 @@
-// Room that is booked in one object: nobody books what somebody else has, dead entries go, and there is a limit to
+// Reservations in one object: no slot is reserved twice, expired entries are removed, and there is a limit to
 // moves at once. With several jobs in simulated clusters, and with several writers of a real store.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,15 +28,15 @@ using namespace std::chrono_literals;
 
 const Time kNow{1'000'000s};
 
-Reservation reservation_of(const std::string& node, std::uint32_t seats = 1, Time until = kNow + 10min) {
+Reservation reservation_of(const std::string& node, std::uint32_t slots = 1, Time until = kNow + 10min) {
   Reservation b{.uid = "u", .wave = 3, .each = {500, 1 << 20, 1}, .slots = {}, .until = until};
-  for (std::uint32_t i = 0; i < seats; ++i) b.slots.push_back({std::format("{}-p{}", node, i), i, "fast", node});
+  for (std::uint32_t i = 0; i < slots; ++i) b.slots.push_back({std::format("{}-p{}", node, i), i, "fast", node});
   return b;
 }
 const auto kNowhere = [](const std::string&, const std::string&) { return false; };
 
 // --- The entries ----------------------------------------------------------------------------------------------------
-TEST(Reservations, ComeBackAsTheyWereWritten) {
+TEST(Reservations, RoundTrip) {
   Reservations b;
   b.of_job = {{"default/a", reservation_of("n1", 2)}, {"science/job.with.dots", reservation_of("n2")}};
   const json data = reservation_data(b);
@@ -48,11 +48,11 @@ TEST(Reservations, ComeBackAsTheyWereWritten) {
   EXPECT_EQ(again.version, "7");
 }
 
-TEST(Reservations, WhatSomebodyHasSpoiltStopsNobody) {
+TEST(Reservations, CorruptEntriesAreSkipped) {
   json data = reservation_data({.of_job = {{"default/a", reservation_of("n1")}}, .version = ""});
   data["default.b"] = "not JSON";
   data["default.c"] = "[]";
-  data["default.d"] = R"({"seats": [{"rank": -1}], "until": 5})";
+  data["default.d"] = R"({"slots": [{"rank": -1}], "until": 5})";
   data["default.e"] = json::array();
   EXPECT_THAT(reservations_from_json({{"data", data}}).of_job, ElementsAre(Pair("default/a", reservation_of("n1"))));
   EXPECT_THAT(reservations_from_json(json()).of_job, IsEmpty());
@@ -71,11 +71,11 @@ TEST(Reservations, NameNoMoreRanksThanAClusterHas) {
   EXPECT_EQ(read.of_job.begin()->second.slots[7].pod, "j-r7-g0");
 }
 
-TEST(Reservations, HoldTheirNodesUntilTheTargetsAreCountedThere) {
+TEST(Reservations, HoldTheirNodesUntilTheTargetsArePlaced) {
   const Reservations b{.of_job = {{"default/a", reservation_of("n1", 2)}, {"other/a", reservation_of("n1")}},
                        .version = ""};
   EXPECT_EQ(reserved_by_others(b, "default/a", kNowhere).at("n1"), (Resources{500, 1 << 20, 1}))
-      << "its own seats are its own";
+      << "its own slots are its own";
   EXPECT_EQ(reserved_by_others(b, "default/x", kNowhere).at("n1"), (Resources{1500, 3 << 20, 3}));
   const auto placed = reserved_by_others(b, "default/x", [](const std::string& name_space, const std::string& pod) {
     return name_space == "default" && pod == "n1-p0";  // of the three, the two in other namespaces have the same names
@@ -83,7 +83,7 @@ TEST(Reservations, HoldTheirNodesUntilTheTargetsAreCountedThere) {
   EXPECT_EQ(placed.at("n1"), (Resources{1000, 2 << 20, 2}));
 }
 
-TEST(Reservations, OfTheDeadExpireAndOfTheLivingAreRenewed) {
+TEST(Reservations, ExpireUnlessTheyAreRenewed) {
   Reservations b{
       .of_job = {{"default/a", reservation_of("n1", 1, kNow)}, {"default/b", reservation_of("n2", 1, kNow + 1s)}},
       .version = ""};
@@ -94,7 +94,7 @@ TEST(Reservations, OfTheDeadExpireAndOfTheLivingAreRenewed) {
   EXPECT_TRUE(is_to_be_renewed(fresh, kNow + kReservationKept / 2 + 1s));
 }
 
-TEST(MovesLeft, AreTheLeastThatAnyLimitLeaves) {
+TEST(MovesLeft, AreTheMinimumOverAllLimits) {
   const MovesElsewhere elsewhere{.into = {{"fast", 2}}, .all = 3};
   EXPECT_EQ(moves_left({}, elsewhere, "fast", 9, 9), std::nullopt);
   EXPECT_EQ(moves_left({.into_set = 4, .in_cluster = 0}, elsewhere, "fast", 1, 5), 1u);
@@ -106,42 +106,42 @@ TEST(MovesLeft, AreTheLeastThatAnyLimitLeaves) {
 
 // --- The object
 // -------------------------------------------------------------------------------------------------------
-class BookingObject : public testing::Test {
+class ReservationObject : public testing::Test {
  protected:
-  BookingObject() {
-    char path[] = "/tmp/bsp-bookings-test-XXXXXX";
+  ReservationObject() {
+    char path[] = "/tmp/bsp-reservations-test-XXXXXX";
     root_ = ::mkdtemp(path);
     store_ = std::move(local::Store::open({.root = root_})).value();
   }
-  ~BookingObject() override { EXPECT_TRUE(local::remove_tree(root_)); }
-  kube::Key key() const { return {kConfigMap, "default", "room"}; }
+  ~ReservationObject() override { EXPECT_TRUE(local::remove_tree(root_)); }
+  kube::Key key() const { return {kConfigMap, "default", "reservations"}; }
 
   std::string root_;
   std::unique_ptr<local::Store> store_;
 };
 
-TEST_F(BookingObject, IsMadeWithTheFirstBookingAndKeepsWhatOthersWroteOnIt) {
-  ObjectReservations room(*store_, "default", "room");
-  EXPECT_THAT(room.read(kNow).of_job, IsEmpty());
-  EXPECT_TRUE(room.release("default/a", kNow));
-  EXPECT_EQ(store_->get(key()).error().code, ErrorCode::kNotFound) << "nothing booked, nothing written";
-  ASSERT_TRUE(room.reserve(room.read(kNow), "default/a", reservation_of("n1"), kNow));
+TEST_F(ReservationObject, IsCreatedWithTheFirstReservationAndKeepsOtherFields) {
+  ObjectReservations store(*store_, "default", "reservations");
+  EXPECT_THAT(store.read(kNow).of_job, IsEmpty());
+  EXPECT_TRUE(store.release("default/a", kNow));
+  EXPECT_EQ(store_->get(key()).error().code, ErrorCode::kNotFound) << "nothing reserved, nothing written";
+  ASSERT_TRUE(store.reserve(store.read(kNow), "default/a", reservation_of("n1"), kNow));
   kube::Object object = store_->get(key()).value();
   EXPECT_THAT(reservations_from_json(object).of_job, ElementsAre(Pair("default/a", reservation_of("n1"))));
   object["metadata"]["labels"]["mine"] = "kept";
   ASSERT_TRUE(store_->update(object));
-  ASSERT_TRUE(room.release("default/a", kNow));
+  ASSERT_TRUE(store.release("default/a", kNow));
   object = store_->get(key()).value();
   EXPECT_EQ(object["data"], json::object());
   EXPECT_EQ(object["metadata"]["labels"]["mine"], "kept");
   ASSERT_TRUE(store_->remove(key(), ""));
-  const auto lost = room.reserve(room.read(kNow), "default/a", reservation_of("n1"), kNow);
-  EXPECT_EQ(lost.error().code, ErrorCode::kConflict) << "somebody removed it: decide again";
-  EXPECT_TRUE(room.reserve(room.read(kNow), "default/a", reservation_of("n1"), kNow));
+  const auto lost = store.reserve(store.read(kNow), "default/a", reservation_of("n1"), kNow);
+  EXPECT_EQ(lost.error().code, ErrorCode::kConflict) << "it was deleted: decide again";
+  EXPECT_TRUE(store.reserve(store.read(kNow), "default/a", reservation_of("n1"), kNow));
 }
 
-TEST_F(BookingObject, OfTwoWhoHaveReadTheSameOneBooks) {
-  ObjectReservations mine(*store_, "default", "room"), theirs(*store_, "default", "room");
+TEST_F(ReservationObject, OneOfTwoThatReadTheSameVersionReserves) {
+  ObjectReservations mine(*store_, "default", "reservations"), theirs(*store_, "default", "reservations");
   for (int round = 0; round < 2; ++round) {  // once with nothing there, once with something
     const Reservations a = mine.read(kNow), b = theirs.read(kNow);
     ASSERT_TRUE(mine.reserve(a, std::format("default/a{}", round), reservation_of("n1"), kNow));
@@ -151,37 +151,37 @@ TEST_F(BookingObject, OfTwoWhoHaveReadTheSameOneBooks) {
   }
 }
 
-TEST_F(BookingObject, DeadEntriesGoWithTheNextWriteAndARunningWaveKeepsItsOwn) {
-  ObjectReservations room(*store_, "default", "room");
-  ASSERT_TRUE(room.reserve(room.read(kNow), "default/dead", reservation_of("n1"), kNow));
-  ASSERT_TRUE(room.reserve(room.read(kNow), "default/slow", reservation_of("n2"), kNow));
+TEST_F(ReservationObject, ExpiredEntriesGoWithTheNextWriteAndARunningWavesStays) {
+  ObjectReservations store(*store_, "default", "reservations");
+  ASSERT_TRUE(store.reserve(store.read(kNow), "default/dead", reservation_of("n1"), kNow));
+  ASSERT_TRUE(store.reserve(store.read(kNow), "default/slow", reservation_of("n2"), kNow));
   const Time later = kNow + 9min;
-  ASSERT_TRUE(room.renew("default/slow", later));
-  ASSERT_TRUE(room.renew("default/none", later));
+  ASSERT_TRUE(store.renew("default/slow", later));
+  ASSERT_TRUE(store.renew("default/none", later));
   const Time late = kNow + 11min;
-  EXPECT_THAT(room.read(late).of_job, ElementsAre(Pair("default/slow", testing::_)));
+  EXPECT_THAT(store.read(late).of_job, ElementsAre(Pair("default/slow", testing::_)));
   EXPECT_EQ(store_->get(key()).value()["data"].size(), 2u) << "reading writes nothing";
-  ASSERT_TRUE(room.reserve(room.read(late), "default/new", reservation_of("n3"), late));
+  ASSERT_TRUE(store.reserve(store.read(late), "default/new", reservation_of("n3"), late));
   EXPECT_FALSE(store_->get(key()).value()["data"].contains("default.dead"));
 }
 
 // Two operators with two workers each want the three slots of one node for ten jobs: whatever the order, each slot is
 // given once.
-TEST_F(BookingObject, IsNeverBookedTwiceHoweverManyTry) {
+TEST_F(ReservationObject, GivesNoSlotTwiceToManyCompetitors) {
   constexpr int kJobs = 10, kSlots = 3;
-  ObjectReservations rooms[2] = {{*store_, "default", "room"}, {*store_, "default", "room"}};
+  ObjectReservations stores[2] = {{*store_, "default", "reservations"}, {*store_, "default", "reservations"}};
   std::atomic<int> next = 0, reserved = 0, refused = 0;
-  auto work = [&](ReservationStore& room) {
+  auto work = [&](ReservationStore& store) {
     for (int job = next++; job < kJobs; job = next++) {
       const std::string name = std::format("default/j{}", job);
       for (;;) {
-        const Reservations seen = room.read(kNow);
+        const Reservations seen = store.read(kNow);
         const auto others = reserved_by_others(seen, name, kNowhere);
         if (others.contains("n") && others.at("n").pods >= kSlots) {
           ++refused;
           break;
         }
-        if (room.reserve(seen, name, reservation_of("n"), kNow)) {
+        if (store.reserve(seen, name, reservation_of("n"), kNow)) {
           ++reserved;
           break;
         }
@@ -190,7 +190,7 @@ TEST_F(BookingObject, IsNeverBookedTwiceHoweverManyTry) {
   };
   {
     std::vector<std::jthread> workers;
-    for (int i = 0; i < 4; ++i) workers.emplace_back([&, i] { work(rooms[i % 2]); });
+    for (int i = 0; i < 4; ++i) workers.emplace_back([&, i] { work(stores[i % 2]); });
   }
   EXPECT_EQ(reservations_from_json(store_->get(key()).value()).of_job.size(), 3u);
   EXPECT_EQ(reserved.load(), kSlots);
@@ -230,10 +230,10 @@ struct TwoJobs {
   World a, b;
 };
 
-TEST(CompetingJobs, OneSlotIsPromisedOnce) {
+TEST(CompetingJobs, OneSlotIsReservedOnce) {
   TwoJobs jobs(1);
   ASSERT_TRUE(jobs.run()) << jobs.trace();
-  jobs.a.slow_start = 20;  // its target takes its time: until then the slot is only promised
+  jobs.a.slow_start = 20;  // its target starts slowly: until then the slot is only reserved
   jobs.a.migrate_by_hand("m", 0, "fast");
   ASSERT_TRUE(jobs.run_until([&] { return jobs.cluster.reservations.of_job.contains("default/a"); })) << jobs.trace();
   jobs.b.migrate_by_hand("m", 0, "fast");
@@ -244,23 +244,23 @@ TEST(CompetingJobs, OneSlotIsPromisedOnce) {
       << "what has ended holds nothing";
 }
 
-TEST(CompetingJobs, WhoDecidedOnWhatIsNoLongerTrueDecidesAgain) {
+TEST(CompetingJobs, ADecisionOnAStaleViewIsMadeAgain) {
   TwoJobs jobs(1);
   ASSERT_TRUE(jobs.run()) << jobs.trace();
   jobs.a.migrate_by_hand("m", 0, "fast");
   jobs.b.migrate_by_hand("m", 0, "fast");
-  // Both look before either has booked.
+  // Both read before either has reserved.
   const Step a = jobs.a.reconcile(), b = jobs.b.reconcile();
   ASSERT_EQ(a.change()->reserve.size(), 1u);
   ASSERT_EQ(b.change()->reserve.size(), 1u);
   EXPECT_EQ(a.change()->reserve[0], (ReservedSlot{"a-r0-g1", 0, "fast", "fast-0"}));
   EXPECT_EQ(b.change()->reserve[0].node, "fast-0") << "the same slot";
-  EXPECT_TRUE(a.change() && b.change()) << "booked and stored before anything is made";
+  EXPECT_TRUE(a.change() && b.change()) << "reserved and stored before anything is created";
   ASSERT_TRUE(jobs.run_until([&] { return jobs.both_ended(); })) << jobs.trace();
   EXPECT_NE(jobs.a.migration("m").status.phase, jobs.b.migration("m").status.phase);
 }
 
-TEST(CompetingJobs, AWaveThatGoesBackGivesItsRoomBack) {
+TEST(CompetingJobs, ARolledBackWaveReleasesItsReservation) {
   TwoJobs jobs(1);
   ASSERT_TRUE(jobs.run()) << jobs.trace();
   jobs.a.slow_start = 10'000;
@@ -273,20 +273,20 @@ TEST(CompetingJobs, AWaveThatGoesBackGivesItsRoomBack) {
   EXPECT_EQ(jobs.b.migration("m").status.phase, Phase::kSucceeded) << jobs.trace();
 }
 
-TEST(CompetingJobs, AnOperatorThatDiesBetweenBookingAndStoringLeavesNothingBooked) {
+TEST(CompetingJobs, AnOperatorThatDiesBetweenReservingAndStoringLeavesNoReservation) {
   TwoJobs jobs(1);
   ASSERT_TRUE(jobs.run()) << jobs.trace();
   jobs.a.migrate_by_hand("m", 0, "fast");
-  jobs.a.conflicts = 1;  // booked, and then the status is not stored
+  jobs.a.conflicts = 1;  // reserved, and then the status is not stored
   jobs.a.tick();
   ASSERT_TRUE(jobs.cluster.reservations.of_job.contains("default/a"));
-  jobs.a.delete_migration("m");  // nobody wants it any more
+  jobs.a.delete_migration("m");  // the user deletes it
   jobs.a.tick();
   EXPECT_THAT(jobs.cluster.reservations.of_job, IsEmpty());
 }
 
 // Three ranks each for four slots: one job runs after the other.
-TEST(CompetingStarts, OfAHundredNoneIsHalfStarted) {
+TEST(CompetingStarts, NoneOfAHundredIsHalfStarted) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     SharedNodes cluster;
     std::mt19937 random(seed);
@@ -304,7 +304,7 @@ TEST(CompetingStarts, OfAHundredNoneIsHalfStarted) {
       if (random() % 5 != 0) (a_first ? a : b).tick();  // one job's worker may be slower than the other's
       if (random() % 5 != 0) (a_first ? b : a).tick();
       if (random() % 40 == 0) (random() % 2 == 0 ? a : b).restart_operator();
-      // Pods of a job that has succeeded go one by one.
+      // The pods of a job that has succeeded are deleted one by one.
       const auto holds = [](const World& w) { return !w.pods.empty() && w.job.status.phase != JobPhase::kSucceeded; };
       ASSERT_FALSE(holds(a) && holds(b)) << "seed " << seed << ": both hold slots\n" << a.trace << b.trace;
       for (const World* w : {&a, &b}) waited |= w->job.status.reason == kWaitingForSlots;
@@ -316,7 +316,7 @@ TEST(CompetingStarts, OfAHundredNoneIsHalfStarted) {
   }
 }
 
-TEST(CompetingStarts, TheQueueIsSeenAndGoesByPriorityThenByAge) {
+TEST(CompetingStarts, TheQueueIsShownAndOrderedByPriorityThenAge) {
   SharedNodes cluster;
   World runs({.name = "comp-a", .ranks = 3, .cluster = &cluster});
   World young({.name = "young", .ranks = 2, .cluster = &cluster}),
@@ -340,7 +340,7 @@ TEST(CompetingStarts, TheQueueIsSeenAndGoesByPriorityThenByAge) {
     EXPECT_EQ(crds::find_condition(w->job.status.conditions, kWaitingForSlots)->status, crds::ConditionStatus::kTrue);
     EXPECT_TRUE(w->pods.empty());
   }
-  EXPECT_EQ(young.unrest(), "") << "told once";
+  EXPECT_EQ(young.unrest(), "") << "reported once";
   EXPECT_EQ(huge.job.status.reason, "NoCapacity") << "it would hold back all others for ever";
   const auto gives_way = [&](World& w) {
     w.job.spec.run_policy.suspend = true;
@@ -358,7 +358,7 @@ TEST(CompetingStarts, TheQueueIsSeenAndGoesByPriorityThenByAge) {
   for (const World* w : all) EXPECT_EQ(w->violation, "");
 }
 
-TEST(CompetingStarts, OneThatNeedsLessDoesNotOvertakeUnlessItWantsOtherSets) {
+TEST(CompetingStarts, ASmallerJobDoesNotOvertakeUnlessItUsesOtherSets) {
   const WaitingJob large{"default/large", 0, Time{std::chrono::seconds(1)}, {.names = {"slow", "fast"}}};
   const std::map<std::string, WaitingJob> waiting{{large.key, large}};
   const auto later = [](crds::SetsSpec sets) { return WaitingJob{"x/small", 0, Time{std::chrono::seconds(2)}, sets}; };
@@ -374,7 +374,7 @@ TEST(CompetingStarts, OneThatNeedsLessDoesNotOvertakeUnlessItWantsOtherSets) {
 
 // --- Limits
 // -----------------------------------------------------------------------------------------------------------
-TEST(MoveLimits, OfTheClusterAndOfASetMakeOthersWait) {
+TEST(MoveLimits, OfTheClusterAndOfASetDelayOtherJobs) {
   for (const MoveCaps caps : {MoveCaps{.into_set = 1, .in_cluster = 0}, MoveCaps{.into_set = 0, .in_cluster = 1}}) {
     TwoJobs jobs(2);
     jobs.a.caps = jobs.b.caps = caps;
@@ -386,8 +386,8 @@ TEST(MoveLimits, OfTheClusterAndOfASetMakeOthersWait) {
     for (int i = 0; i < 5; ++i) jobs.b.tick();
     EXPECT_EQ(jobs.b.migration("m").status.phase, Phase::kPending);
     EXPECT_EQ(jobs.b.migration("m").status.reason, "MoveLimit");
-    EXPECT_THAT(jobs.b.migration("m").status.message, HasSubstr("as many ranks as the operator admits"));
-    EXPECT_EQ(jobs.b.unrest(), "") << "told once";
+    EXPECT_THAT(jobs.b.migration("m").status.message, HasSubstr("the operator's limit of simultaneous moves"));
+    EXPECT_EQ(jobs.b.unrest(), "") << "reported once";
     ASSERT_TRUE(jobs.run_until([&] { return jobs.both_ended(); })) << jobs.trace();
     EXPECT_EQ(jobs.a.migration("m").status.phase, Phase::kSucceeded);
     EXPECT_EQ(jobs.b.migration("m").status.phase, Phase::kSucceeded);
@@ -395,7 +395,7 @@ TEST(MoveLimits, OfTheClusterAndOfASetMakeOthersWait) {
   }
 }
 
-TEST(MoveLimits, OfAJobHoldForWhatPeopleAskForToo) {
+TEST(MoveLimits, OfAJobApplyToUsersRequestsToo) {
   World w({.ranks = 2, .slow = 2, .fast = 2});
   w.job.spec.rescheduling.max_moves_per_wave = 1;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
@@ -407,14 +407,14 @@ TEST(MoveLimits, OfAJobHoldForWhatPeopleAskForToo) {
   EXPECT_EQ(w.migration("m1").status.phase, Phase::kSucceeded);
 }
 
-TEST(Room, ThatMayComeIsWaitedFor) {
+TEST(Capacity, IsWaitedForIfItMayBecomeFree) {
   World w({.ranks = 3, .slow = 1, .fast = 1});
   w.capacity_may_come = true;
   for (int i = 0; i < 5; ++i) w.tick();
   EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
   EXPECT_EQ(w.job.status.reason, "NoCapacity");
   EXPECT_THAT(w.job.status.message, HasSubstr("3 ranks need 3 slots"));
-  EXPECT_EQ(w.unrest(), "") << "told once";
+  EXPECT_EQ(w.unrest(), "") << "reported once";
   w.nodes.push_back({.name = "fast-9", .set = "fast"});
   EXPECT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
 }

@@ -8,27 +8,27 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(FirstContacts, SoManyAtOnceAndTheOthersInTheirOrder) {
+TEST(FirstContacts, AreLimitedAndTheOthersQueued) {
   FirstContacts contacts(2);
   std::vector<int> begun;
-  const auto look = [&](int who) {
+  const auto contact = [&](int who) {
     contacts.begin([&begun, who] {
       begun.push_back(who);
       return true;
     });
   };
-  for (const int who : {1, 2, 3, 4}) look(who);
+  for (const int who : {1, 2, 3, 4}) contact(who);
   EXPECT_THAT(begun, ElementsAre(1, 2));
   contacts.end();
   EXPECT_THAT(begun, ElementsAre(1, 2, 3));
   contacts.end();
   contacts.end();
   EXPECT_THAT(begun, ElementsAre(1, 2, 3, 4));
-  look(5);
-  EXPECT_THAT(begun, ElementsAre(1, 2, 3, 4, 5)) << "there was room for another one";
+  contact(5);
+  EXPECT_THAT(begun, ElementsAre(1, 2, 3, 4, 5)) << "there was a place for another one";
 }
 
-TEST(FirstContacts, WhoIsNotWantedAnyMoreTakesNobodysPlace) {
+TEST(FirstContacts, ACancelledOneTakesNoPlace) {
   FirstContacts contacts(1);
   int begun = 0;
   const auto wanted = [&] { return ++begun > 0; };

@@ -1,4 +1,4 @@
-// What a job pays for an operator that does not hear its sidecars, does not run, or does not know the time: nothing.
+// An operator that does not hear its sidecars, does not run, or has a wrong clock costs a job nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr int kMinute = 60'000 / 200;  // ticks
 
-std::string told(const World& w, const char* condition) {
+std::string message_of(const World& w, const char* condition) {
   const crds::Condition* c = crds::find_condition(w.job.status.conditions, condition);
   return c && c->status == crds::ConditionStatus::kTrue ? c->message : "";
 }
@@ -37,8 +37,8 @@ void expect_goes_on(World& w) {
   EXPECT_GT(w.job.status.superstep.value, before + 5) << w.trace;
   EXPECT_EQ(w.job.status.attempt, 0u) << w.trace;
   EXPECT_TRUE(w.job.status.restarts.empty());
-  EXPECT_EQ(told(w, kOperatorCutOff), "");
-  EXPECT_EQ(told(w, kSidecarSilent), "");
+  EXPECT_EQ(message_of(w, kOperatorCutOff), "");
+  EXPECT_EQ(message_of(w, kSidecarSilent), "");
   EXPECT_EQ(w.unrest(), "") << w.trace;
 }
 
@@ -80,21 +80,21 @@ TEST_P(InPhase, AnOperatorThatIsCutOffSuspectsItselfAndWaits) {
   pass(w, 4 * kMinute);
   EXPECT_EQ(w.violation, "") << w.trace;
   EXPECT_TRUE(w.job.status.restarts.empty()) << w.trace;
-  EXPECT_THAT(told(w, kOperatorCutOff),
+  EXPECT_THAT(message_of(w, kOperatorCutOff),
               HasSubstr("3 of the 3 sidecars of this job do not answer: the operator suspects"));
   EXPECT_EQ(events_of(w, kOperatorCutOff), 1);
-  EXPECT_EQ(told(w, kSidecarSilent), "");
+  EXPECT_EQ(message_of(w, kSidecarSilent), "");
   EXPECT_FALSE(w.reconcile().change()) << "it waits in peace";
   pass(w, kMinute + 10);
   expect_ended_well(false);
   expect_goes_on(w);
 }
 
-TEST_P(InPhase, OneThatWasCutOffFromItsFirstMomentToo) {
+TEST_P(InPhase, SoDoesOneThatWasCutOffFromItsStart) {
   w.silence_all(3 * kMinute);
   w.restart_operator(10);
   pass(w, 2 * kMinute);
-  EXPECT_NE(told(w, kOperatorCutOff), "");
+  EXPECT_NE(message_of(w, kOperatorCutOff), "");
   EXPECT_TRUE(w.job.status.restarts.empty()) << w.trace;
   pass(w, kMinute + 10);
   expect_ended_well(false);
@@ -106,22 +106,23 @@ TEST_P(InPhase, ARankThatOthersHearIsLeftAlone) {
   pass(w, 9 * kMinute);
   EXPECT_EQ(w.violation, "") << w.trace;
   EXPECT_EQ(
-      told(w, kSidecarSilent),
+      message_of(w, kSidecarSilent),
       "the sidecar of rank 2 (job-r2-g0) does not answer the operator; rank 0 hears it, so the job is left alone");
   EXPECT_EQ(events_of(w, kSidecarSilent), 1);
-  EXPECT_EQ(told(w, kOperatorCutOff), "");
+  EXPECT_EQ(message_of(w, kOperatorCutOff), "");
   pass(w, kMinute + 10);
   expect_ended_well(false);
   expect_goes_on(w);
 }
 
-// While the ranks stand still the fence ends nothing, and no kubelet speaks: others' silence is what is known.
-TEST_P(InPhase, ARankThatNobodyHearsIsLostInTheEnd) {
+// While the ranks are stopped the fence ends nothing and no kubelet reports: the only evidence is that the others
+// do not hear it.
+TEST_P(InPhase, ARankThatNoOtherHearsIsFinallyLost) {
   w.cut_off("job-r2-g0", 100 * kMinute);
   pass(w, 30'000 / 200);
   EXPECT_TRUE(w.job.status.restarts.empty()) << w.trace;
   EXPECT_EQ(
-      told(w, kSidecarSilent).substr(0, 96),
+      message_of(w, kSidecarSilent).substr(0, 96),
       std::string("the sidecar of rank 2 (job-r2-g0) does not answer the operator, and rank 0 does not hear it either")
           .substr(0, 96));
   ASSERT_TRUE(w.run_until([&] { return !w.job.status.restarts.empty(); }, kMinute)) << w.trace;
@@ -130,7 +131,7 @@ TEST_P(InPhase, ARankThatNobodyHearsIsLostInTheEnd) {
       << w.trace;
 }
 
-TEST(Silence, OnANodeThatIsNotReadyALostRankIsFoundSoonerUnlessOthersHearIt) {
+TEST(Silence, IsShorterOnANodeThatIsNotReadyUnlessOthersHearTheRank) {
   for (const bool heard : {true, false}) {
     World w({.ranks = 3, .slow = 3});
     ASSERT_TRUE(w.run_until(JobPhase::kRunning));
@@ -146,20 +147,20 @@ TEST(Silence, OnANodeThatIsNotReadyALostRankIsFoundSoonerUnlessOthersHearIt) {
   }
 }
 
-TEST(Silence, OfMostSidecarsOfAllJobsIsTheOperatorsOwn) {
+TEST(Silence, OfMostSidecarsOfAllJobsIsTheOperatorsOwnFault) {
   World w({.ranks = 3, .slow = 3});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.everywhere = Hearing{.heard = 40, .silent = 60};
   w.cut_off("job-r2-g0", 100 * kMinute);
   pass(w, 10 * kMinute);
   EXPECT_TRUE(w.job.status.restarts.empty()) << w.trace;
-  EXPECT_THAT(told(w, kOperatorCutOff), HasSubstr("60 of the 100 sidecars of all jobs"));
+  EXPECT_THAT(message_of(w, kOperatorCutOff), HasSubstr("60 of the 100 sidecars of all jobs"));
   w.everywhere = Hearing{.heard = 99, .silent = 1};
   EXPECT_TRUE(w.run_until([&] { return !w.job.status.restarts.empty(); }, 5)) << "it hears again, and others do not";
   EXPECT_EQ(w.job.status.restarts[0].reason, "SidecarLost");
 }
 
-TEST(Silence, OfARankAloneEndsNothingUntilItsKubeletSpeaks) {
+TEST(Silence, OfASingleRankEndsNothingUntilItsKubeletReports) {
   for (const char* trouble : {"", "is not ready"}) {
     World w({.ranks = 1});
     ASSERT_TRUE(w.run_until(JobPhase::kRunning));
@@ -167,14 +168,14 @@ TEST(Silence, OfARankAloneEndsNothingUntilItsKubeletSpeaks) {
     w.silence("job-r0-g0", 20 * kMinute);
     pass(w, 15 * kMinute);
     EXPECT_EQ(w.job.status.phase, JobPhase::kRunning) << w.trace;
-    EXPECT_NE(told(w, *trouble ? kSidecarSilent : kOperatorCutOff), "");
+    EXPECT_NE(message_of(w, *trouble ? kSidecarSilent : kOperatorCutOff), "");
     w.evict("job-r0-g0");
     ASSERT_TRUE(w.run_until([&] { return !w.job.status.restarts.empty(); }, 5)) << w.trace;
     EXPECT_EQ(w.job.status.restarts[0].reason, "PodLost");
   }
 }
 
-TEST(Silence, ARankThatEndsUnheardIsNoLossWhereTheNodeTellsOfIt) {
+TEST(Silence, ASilentRanksEndIsNoLossIfTheNodeReportsIt) {
   World w({.ranks = 3, .slow = 3, .supersteps = 20});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.silence("job-r2-g0", 100 * kMinute);
@@ -194,7 +195,7 @@ TEST(Silence, AMoveWaitsUntilAllAreHeard) {
   EXPECT_EQ(w.migration("m").status.phase, Phase::kSucceeded);
 }
 
-TEST(Vouchers, KeepWhatWasSaidAndForgetWhatWasLongAgo) {
+TEST(Vouchers, KeepRecentReportsAndForgetOldOnes) {
   const SteadyTime t{1000s};
   Vouchers v;
   v.note(false, "rank 0", t);
@@ -206,11 +207,11 @@ TEST(Vouchers, KeepWhatWasSaidAndForgetWhatWasLongAgo) {
   EXPECT_EQ(v.heard, t + 11s);
   v.note(false, "rank 0", t + 12s);
   v.note(false, "rank 0", t + 60s);
-  EXPECT_EQ(v.denied_since, t + 60s) << "meanwhile nobody could be asked";
+  EXPECT_EQ(v.denied_since, t + 60s) << "meanwhile no other could be asked";
 }
 
 // --- Leaders that come late, API servers that pause, clocks that are wrong -----------------------------------------
-TEST_P(InPhase, ALeaderThatComesAMinuteLaterGoesOn) {
+TEST_P(InPhase, ALeaderThatComesAMinuteLaterContinues) {
   for (const auto skew : {0min, 5min, -5min}) {
     World fresh({.ranks = 3, .slow = 3, .fast = 2});
     std::swap(w, fresh);
@@ -223,14 +224,14 @@ TEST_P(InPhase, ALeaderThatComesAMinuteLaterGoesOn) {
   }
 }
 
-TEST_P(InPhase, AnApiServerThatPausesCostsTime) {
+TEST_P(InPhase, APausedApiServerCostsOnlyTime) {
   w.pause_api(45'000 / 200);
   pass(w, 45'000 / 200 + 1);
   expect_ended_well(true);
   expect_goes_on(w);
 }
 
-TEST_P(InPhase, AClockThatIsSetChangesNothing) {
+TEST_P(InPhase, AClockAdjustmentChangesNothing) {
   for (const auto step : {1h, -1h}) {
     World fresh({.ranks = 3, .slow = 3, .fast = 2});
     std::swap(w, fresh);
@@ -243,7 +244,7 @@ TEST_P(InPhase, AClockThatIsSetChangesNothing) {
   }
 }
 
-TEST(Clocks, LimitsOfAJobAreCountedFromWhatWasStoredByAClockThatIsNotSet) {
+TEST(Clocks, LimitsOfAJobCountOnAMonotonicClock) {
   for (const auto step : {0h, 1h, -1h}) {
     World w;
     w.job.spec.run_policy.active_deadline_seconds = 600;
@@ -283,29 +284,29 @@ TEST(Clocks, ALeaderWhoseClockIsAheadGivesPodsTheirTimeToStart) {
   EXPECT_EQ(w.job.status.attempt, 0u);
 }
 
-// Its sidecar answers, so nothing is wrong that anybody could know but the program: no time ends that.
-TEST(Waves, ARankThatHangsInMpisOpeningIsNamedInACondition) {
+// Its sidecar answers, so only the program could know that something is wrong: no timeout ends that.
+TEST(Waves, ARankThatHangsInMpiInitIsNamedInACondition) {
   World w({.ranks = 3, .slow = 3, .fast = 2});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.migrate_by_hand("m", 0, "fast");
   ASSERT_TRUE(w.run_until(Phase::kRestoring)) << w.trace;
   w.pod_of(2)->hangs_in_opening = true;
   ASSERT_TRUE(w.run_until(Phase::kResuming)) << w.trace;
-  EXPECT_EQ(told(w, kWaveDelayed), "");
+  EXPECT_EQ(message_of(w, kWaveDelayed), "");
   pass(w, 2 * kMinute);
   EXPECT_EQ(w.job.status.phase, JobPhase::kMigrating);
   EXPECT_THAT(
-      told(w, kWaveDelayed),
+      message_of(w, kWaveDelayed),
       HasSubstr("not every rank has continued after 30 s: rank 2 (job-r2-g0) is Opening; the other ranks wait"));
   EXPECT_EQ(events_of(w, "WaveDelayed"), 1);
   w.pod_of(2)->hangs_in_opening = false;
   w.pod_of(2)->status.phase = wire::RankPhase::kRunning;
   ASSERT_TRUE(w.run_until(Phase::kSucceeded)) << w.trace;
-  EXPECT_EQ(told(w, kWaveDelayed), "");
+  EXPECT_EQ(message_of(w, kWaveDelayed), "");
 }
 
 // --- Waves that nothing but people can end -------------------------------------------------------------------------
-TEST(Waves, OneThatWaitsForSilentRanksEndsWithItsJob) {
+TEST(Waves, AWaveThatWaitsForSilentRanksEndsWithItsJob) {
   for (const bool deadline : {true, false})
     for (const Phase phase : {Phase::kResuming, Phase::kRollingBack}) {
       World w({.ranks = 3, .slow = 3, .fast = 2});
@@ -317,7 +318,7 @@ TEST(Waves, OneThatWaitsForSilentRanksEndsWithItsJob) {
       pass(w, kMinute);
       EXPECT_THAT(w.migration("m").status.message, HasSubstr("not every rank has continued after"));
       EXPECT_EQ(events_of(w, "WaveDelayed"), 1);
-      EXPECT_THAT(told(w, kWaveDelayed), HasSubstr("rank 0 ("));
+      EXPECT_THAT(message_of(w, kWaveDelayed), HasSubstr("rank 0 ("));
       if (deadline)
         w.job.spec.run_policy.active_deadline_seconds = 60;
       else
@@ -331,8 +332,8 @@ TEST(Waves, OneThatWaitsForSilentRanksEndsWithItsJob) {
     }
 }
 
-// The copy dies after the commit, its source is still there.
-TEST(Waves, ACopyThatDiesFirstGivesTheRankBackToItsSource) {
+// The target dies after the commit, while its source still exists.
+TEST(Waves, ATargetThatDiesEarlyReturnsTheRankToItsSource) {
   for (const bool with_operator : {false, true}) {
     World w({.ranks = 3, .slow = 3, .fast = 2});
     ASSERT_TRUE(w.run_until(JobPhase::kRunning));
@@ -358,8 +359,8 @@ TEST(Waves, ACopyThatDiesFirstGivesTheRankBackToItsSource) {
   }
 }
 
-TEST(Waves, OneThatIsNotOfThisJobIsRefusedByItsField) {
-  for (const auto& [field, value, told] :
+TEST(Waves, AWaveOfAnotherJobIsRefusedByItsField) {
+  for (const auto& [field, value, text] :
        {std::tuple{"/moves/0/rank", nlohmann::json(9), "status.waveState.moves[0].rank: 9, the job has 3 ranks"},
         {"/moves/0/targetSet", nlohmann::json(9), "status.waveState.moves[0].targetSet: 9, the epoch has 2 Sets"},
         {"/moves/0/sourcePod", nlohmann::json("job-r7-g7"),
@@ -373,7 +374,7 @@ TEST(Waves, OneThatIsNotOfThisJobIsRefusedByItsField) {
     w.job.status.wave_state[nlohmann::json::json_pointer(field)] = value;
     ASSERT_TRUE(w.run_until(JobPhase::kFailed)) << w.trace;
     EXPECT_EQ(w.job.status.reason, "Internal");
-    EXPECT_THAT(w.job.status.message, HasSubstr(told));
+    EXPECT_THAT(w.job.status.message, HasSubstr(text));
   }
 }
 

@@ -1,5 +1,5 @@
-// How large the object of a job of 10,000 ranks is as an API server stores it. Names, uids and addresses are those of a large
-// cluster of a cloud: long, and of little in common.
+// The size of the object of a job of 10,000 ranks as an API server stores it. Names, uids and addresses are those of a large
+// cloud cluster: long, and with little in common.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class TenThousandRanks : public testing::Test {
     job.spec.pod_template = {{"spec", {{"containers", {{{"name", "app"}, {"image", "i"}}}}}}};
     job.status.phase = crds::JobPhase::kRunning;
     job.status.epochs_used = 2;
-    // 313 nodes are full, and there are half as many fast ones to spare.
+    // 313 nodes are full, and half as many fast ones are free.
     for (std::uint32_t n = 0; n * kSlots < kRanks * 3 / 2; ++n)
       o.nodes.push_back({.name = std::format("ip-10-{}-{}-{}.eu-central-1.compute.internal", n % 7, n / 256, n % 256),
                          .set = set_of(n),
@@ -106,7 +106,7 @@ TEST_F(TenThousandRanks, StatusStaysBelow512KiBAfterADecisionAndInAWave) {
   o.job.status.wave_state = migrate::to_json(*begun.wave);
   Rescheduler(o.job, 2).store(o.job.status, o);
   const std::size_t in_wave = stored_bytes(o.job);
-  // The wave commits: what was a run of ranks isn't any more.
+  // The wave commits, which breaks up runs of ranks.
   o.job.status.epoch = migrate::next_plan(*begun.wave, *o.job.status.epoch);
   place_ranks(*begun.wave, o, o.job.status);
   const std::size_t committed = stored_bytes(o.job);
@@ -118,7 +118,7 @@ TEST_F(TenThousandRanks, StatusStaysBelow512KiBAfterADecisionAndInAWave) {
   EXPECT_LT(committed, kMost);
 }
 
-TEST_F(TenThousandRanks, ADrainOfAllNodesIsSaidInFewWords) {
+TEST_F(TenThousandRanks, TheMessageOfADrainOfAllNodesIsShort) {
   for (const observe::NodeFacts& node : o.nodes) o.leaving[node.name] = "is cordoned";
   ASSERT_TRUE(show_drain(o, "", o.job.status));
   const crds::Condition* draining = crds::find_condition(o.job.status.conditions, kDraining);

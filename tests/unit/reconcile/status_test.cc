@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 // --- What a status mirrors ---------------------------------------------------------------------------------------
-TEST(Status, RoomThatOtherJobsTakeIsNoNewsBeforeAJobRuns) {
+TEST(Status, CapacityTakenByOtherJobsIsNoChangeBeforeAJobRuns) {
   sim::World w({.ranks = 3, .slow = 2, .fast = 2});
   ASSERT_TRUE(w.run_until(crds::JobPhase::kStarting));
   Observed o = w.observe();
@@ -32,7 +32,7 @@ TEST(Status, RoomThatOtherJobsTakeIsNoNewsBeforeAJobRuns) {
   EXPECT_EQ(status.ranks_per_set[0].slots, 0u);
 }
 
-TEST(Status, MirrorsTheWorldAndASecondLookChangesNothing) {
+TEST(Status, MirrorsTheClusterAndASecondReconcileChangesNothing) {
   sim::World w({.ranks = 3, .slow = 2, .fast = 2});
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   for (int i = 0; i < 5; ++i) w.tick();
@@ -65,7 +65,7 @@ TEST(Status, MirrorsTheWorldAndASecondLookChangesNothing) {
   EXPECT_EQ(status.superstep.value, 40u);
 }
 
-TEST(Status, ConditionsTurnOnceAndTellWhen) {
+TEST(Status, ConditionsChangeOnceWithTheirTime) {
   Observed o;
   o.now = Time{} + std::chrono::hours(1);
   o.job.metadata.generation = 3;
@@ -96,7 +96,7 @@ decide::Snapshot two_sets() {
   return s;
 }
 
-TEST(Status, ACpuLimitThatThrottlesARankIsWarnedOfOnce) {
+TEST(Status, AThrottlingCpuLimitIsWarnedOfOnce) {
   sim::World w;
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   for (int i = 0; i < 5; ++i) w.tick();
@@ -130,7 +130,7 @@ TEST(Status, ACpuLimitThatThrottlesARankIsWarnedOfOnce) {
   EXPECT_EQ(condition(throttle(0.01))->status, crds::ConditionStatus::kFalse);
 }
 
-TEST(Status, ASidecarThatIsNotBelievedIsNamedOnce) {
+TEST(Status, ADistrustedSidecarIsNamedOnce) {
   sim::World w;
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   Observed o = w.observe();
@@ -145,19 +145,19 @@ TEST(Status, ASidecarThatIsNotBelievedIsNamedOnce) {
   EXPECT_FALSE(condition(after(1))) << "a condition that is always there says nothing";
   o.sidecars.at("job-r1-g0").rejected = "JSON has 9 levels, more than the limit of 8";
   o.sidecars.at("job-r1-g0").rejected_at = o.steady;
-  const Step told = after(1);
-  ASSERT_TRUE(condition(told));
-  EXPECT_EQ(condition(told)->status, crds::ConditionStatus::kTrue);
-  EXPECT_THAT(condition(told)->message, HasSubstr("the sidecar of rank 1 (job-r1-g0)"));
-  EXPECT_THAT(condition(told)->message, HasSubstr("9 levels, more than the limit of 8"));
-  EXPECT_TRUE(told.change());
-  ASSERT_THAT(notices_of(told).events, SizeIs(1));
-  EXPECT_EQ(notices_of(told).events[0].reason, "ReportsRejected");
-  EXPECT_FALSE(after(10).change()) << "told once";
+  const Step reported = after(1);
+  ASSERT_TRUE(condition(reported));
+  EXPECT_EQ(condition(reported)->status, crds::ConditionStatus::kTrue);
+  EXPECT_THAT(condition(reported)->message, HasSubstr("the sidecar of rank 1 (job-r1-g0)"));
+  EXPECT_THAT(condition(reported)->message, HasSubstr("9 levels, more than the limit of 8"));
+  EXPECT_TRUE(reported.change());
+  ASSERT_THAT(notices_of(reported).events, SizeIs(1));
+  EXPECT_EQ(notices_of(reported).events[0].reason, "ReportsRejected");
+  EXPECT_FALSE(after(10).change()) << "reported once";
   EXPECT_EQ(condition(after(60))->status, crds::ConditionStatus::kFalse);
 }
 
-TEST(Claims, OnlyOneThatIsFarAheadOfMostIsDoubted) {
+TEST(Claims, OnlyOneFarAheadOfMostIsDistrusted) {
   const SteadyTime now = SteadyTime{} + std::chrono::hours(2);
   std::map<std::string, SidecarFacts> sidecars;
   const auto claim = [&](const char* pod, std::uint64_t completed, double seconds_ago = 1) {
@@ -166,7 +166,7 @@ TEST(Claims, OnlyOneThatIsFarAheadOfMostIsDoubted) {
   };
   claim("a", 1ull << 40);
   doubt_claims(sidecars, now);
-  EXPECT_EQ(sidecars["a"].completed, 1ull << 40) << "there is nobody to compare it with";
+  EXPECT_EQ(sidecars["a"].completed, 1ull << 40) << "there is no other to compare it with";
   claim("restored", 0);
   doubt_claims(sidecars, now);
   EXPECT_EQ(sidecars["a"].completed, 1ull << 40) << "a restored rank counts from 0 until its first edge";
@@ -183,7 +183,7 @@ TEST(Claims, OnlyOneThatIsFarAheadOfMostIsDoubted) {
   EXPECT_EQ(sidecars["b"].rejected, "");
 }
 
-TEST(Status, TwoUnitsOfWorkAreAConditionAndAnEvent) {
+TEST(Status, MixedUnitsOfWorkAreAConditionAndAnEvent) {
   sim::World w;
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   Observed o = w.observe();
@@ -205,7 +205,7 @@ TEST(Status, TwoUnitsOfWorkAreAConditionAndAnEvent) {
   EXPECT_EQ(condition(after(true))->status, crds::ConditionStatus::kFalse);
 }
 
-TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
+TEST(Status, AProgramWithoutSuperstepsIsWarnedOfOnceWithItsCalls) {
   sim::World w;
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   Observed o = w.observe();
@@ -219,7 +219,7 @@ TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
     return out;
   };
   o.job.spec.rescheduling.mode = crds::ReschedulingMode::kOff;
-  EXPECT_FALSE(condition(after(1000))) << "nobody is to move";
+  EXPECT_FALSE(condition(after(1000))) << "no rank is to move";
   o.job.spec.rescheduling.mode = crds::ReschedulingMode::kMigrate;
   EXPECT_FALSE(condition(after(60))) << "a condition that is always there says nothing";
   o.superstep_seconds = 20;
@@ -233,7 +233,7 @@ TEST(Status, AProgramThatEndsNoSuperstepIsWarnedOfOnceWithWhatItCallsInstead) {
   ASSERT_THAT(notices_of(late).events, SizeIs(1));
   EXPECT_EQ(notices_of(late).events[0].type, "Warning");
   EXPECT_EQ(notices_of(late).events[0].reason, "NoSupersteps");
-  EXPECT_FALSE(after(300).change()) << "told once";
+  EXPECT_FALSE(after(300).change()) << "reported once";
   o.superstep_ended = o.steady;
   EXPECT_EQ(condition(after(1))->status, crds::ConditionStatus::kFalse);
 

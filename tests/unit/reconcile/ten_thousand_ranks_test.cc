@@ -60,7 +60,7 @@ class TenThousandRanksRun : public testing::Test {
   sim::World world;
 };
 
-TEST_F(TenThousandRanksRun, StaysBelow512KiBInWhateverIsStored) {
+TEST_F(TenThousandRanksRun, StaysBelow512KiBInEveryStoredObject) {
   ASSERT_TRUE(world.run_until(crds::JobPhase::kRunning)) << world.violation;
   Decided decided = decide();
   const crds::Decision& shown = decided.decision;

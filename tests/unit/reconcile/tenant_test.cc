@@ -1,4 +1,4 @@
-// What one tenant may do to the others: nothing. A whole shell over a real store.
+// A tenant can do nothing to the others. With a whole shell over a real store.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -87,7 +87,7 @@ class Tenants : public ::testing::Test {
   std::unique_ptr<Shell> shell_;
 };
 
-TEST_F(Tenants, AnErrorOfTheOperatorItselfStaysWithTheJobThatMetIt) {
+TEST_F(Tenants, AnInternalErrorAffectsOnlyItsJob) {
   std::atomic<bool> broken = true;
   std::atomic<int> tries = 0;
   start([&](const std::string& image) -> Result<ImageDefaults> {
@@ -104,7 +104,7 @@ TEST_F(Tenants, AnErrorOfTheOperatorItselfStaysWithTheJobThatMetIt) {
   EXPECT_TRUE(eventually([&] { return event_on("bad", "InternalError"); }));
   ASSERT_TRUE(store_->create(job("good", "good")));
   EXPECT_TRUE(eventually([&] { return read(kPod, "good-r0-g0").is_object(); })) << "the others go on";
-  // Whatever else changes of it, it is looked at later and later.
+  // Whatever else changes of it, it is reconciled later and later.
   const int before = tries;
   for (int i = 0; i < 50; ++i) {
     Object object = read(kBspJob, "bad");
@@ -118,7 +118,7 @@ TEST_F(Tenants, AnErrorOfTheOperatorItselfStaysWithTheJobThatMetIt) {
   EXPECT_TRUE(eventually([&] { return condition("bad", "Stalled") == "False"; })) << "and it says that this is over";
 }
 
-TEST_F(Tenants, AFailedCheckOfTheOperatorStaysWithTheJobThatMetIt) {
+TEST_F(Tenants, AFailedCheckAffectsOnlyItsJob) {
   start([](const std::string& image) -> Result<ImageDefaults> {
     check(image != "bad", "every image is good");
     return ImageDefaults{};
@@ -131,7 +131,7 @@ TEST_F(Tenants, AFailedCheckOfTheOperatorStaysWithTheJobThatMetIt) {
   EXPECT_TRUE(eventually([&] { return read(kPod, "good-r0-g0").is_object(); })) << "the others go on";
 }
 
-// A pod as a tenant may make it; `node`: as if it had been taken.
+// A pod as a tenant may create it; `node`: as if it were scheduled there.
 json pod(const std::string& name, json metadata, const std::string& node = "") {
   metadata["name"] = name;
   metadata["namespace"] = "default";
@@ -143,7 +143,7 @@ json pod(const std::string& name, json metadata, const std::string& node = "") {
   return object;
 }
 
-TEST_F(Tenants, APodUnderTheNameOfARanksPodIsNotAdopted) {
+TEST_F(Tenants, AForeignPodOfARanksNameIsNotAdopted) {
   const Object theirs = store_->create(pod("job-r0-g0", {{"labels", {{"migbsp.io/job", "job"}}}})).value();
   start([](const std::string&) { return ImageDefaults{}; });
   ASSERT_TRUE(store_->create(job("job", "good")));
@@ -180,7 +180,7 @@ TEST_F(Tenants, ALabelMakesNoPodAMemberOfAJob) {
   EXPECT_EQ(read(kPod, "former"), former);
 }
 
-// Between what a worker has seen and its request, another pod gets the name.
+// Another pod takes the name between a worker's read and its request.
 class Swapping final : public ForwardingClient {
  public:
   explicit Swapping(local::Store& store) : ForwardingClient(store), store_(store) {}
@@ -224,7 +224,7 @@ class SlowToCreate final : public ForwardingClient {
   Result<Object> create(const Object& object) override {
     if (text_at(object, "kind") == kRankMigration.kind) {
       creates = true;
-      // The job should not go before. If it doesn't, nothing shows that it won't: so it waits a while for that.
+      // The job must not be removed earlier. Only waiting can show that it isn't.
       for (int i = 0; i < 150 && store_.get({kBspJob, "default", "job"}); ++i) std::this_thread::sleep_for(20ms);
     }
     return store_.create(object);
@@ -235,7 +235,7 @@ class SlowToCreate final : public ForwardingClient {
   local::Store& store_;
 };
 
-TEST_F(Tenants, AJobThatIsDeletedLeavesNoRankMigrationThatIsJustBeingMade) {
+TEST_F(Tenants, ADeletedJobLeavesNoRankMigrationBeingCreated) {
   const Object made = store_->create(job("job", "good")).value();
   sim::World world({.ranks = 1, .slow = 1, .fast = 1});
   ASSERT_TRUE(world.run_until(crds::JobPhase::kRunning)) << world.trace;
@@ -261,7 +261,7 @@ TEST_F(Tenants, AJobThatIsDeletedLeavesNoRankMigrationThatIsJustBeingMade) {
   EXPECT_EQ(store_->list(kRankMigration, "default").value().size(), 0u);
 }
 
-TEST_F(Tenants, AStatusThatNoOperatorCanHaveWrittenEndsThatJobOnly) {
+TEST_F(Tenants, AForgedStatusFailsOnlyItsJob) {
   Object spoilt = store_->create(job("spoilt", "good")).value();
   spoilt["status"] = {{"phase", "Running"}, {"ranks", {{{"rank", 7}, {"pod", "x"}, {"generation", 1}}}}};
   ASSERT_TRUE(store_->update_status(spoilt));
@@ -278,7 +278,7 @@ TEST_F(Tenants, AStatusThatNoOperatorCanHaveWrittenEndsThatJobOnly) {
   EXPECT_TRUE(eventually([&] { return read(kPod, "good-r0-g0").is_object(); }));
 }
 
-TEST_F(Tenants, WhatAProgramPrintsNeedNotBeText) {
+TEST_F(Tenants, AProgramsOutputNeedNotBeText) {
   shell_ = std::make_unique<Shell>(*store_,
                                    ShellOptions{.name_space = "default",
                                                 .network = "",

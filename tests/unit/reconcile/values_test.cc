@@ -39,7 +39,7 @@ TEST(Significant, KeepsSoManyDigitsOfAnySize) {
   EXPECT_EQ(significant(0, 4), 0);
 }
 
-TEST(Base64, EveryByteComesBack) {
+TEST(Base64, RoundTripsEveryByte) {
   std::string bytes;
   for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
   for (std::size_t n = 0; n <= bytes.size(); ++n)
@@ -47,7 +47,7 @@ TEST(Base64, EveryByteComesBack) {
   EXPECT_EQ(base64_encode("\xfb\xff\xbf"), "+/+/");
 }
 
-TEST(Base64, LineEndsAreNothingAndAllElseIsRefused) {
+TEST(Base64, IgnoresLineEndsAndRefusesOtherCharacters) {
   EXPECT_EQ(base64_decode("Zm9v\r\nYg=\n=\n").value_or("refused"), "foob");
   for (const char* bad :
        {"Z", "Zg", "Zg=", "Zm9vY", "=", "====", "Z===", "Zg==Zg==", "Zg=x", "Zm9v Yg==", "Zm-_", "Zg==="}) {
@@ -68,7 +68,7 @@ json app_state(json state) {
   return pod_with({{"containerStatuses", {{{"name", "app"}, {"state", std::move(state)}}}}});
 }
 
-TEST(PodFacts, APodThatRuns) {
+TEST(PodFacts, OfARunningPod) {
   const PodFacts f =
       pod_facts(pod_with({{"phase", "Running"},
                           {"podIP", "10.0.0.7"},
@@ -86,13 +86,13 @@ TEST(PodFacts, AddressesOfBothFamilies) {
   EXPECT_EQ(pod_facts(pod_with({{"phase", "Pending"}})).address, "");
 }
 
-TEST(PodFacts, DeletionIsSeenByItsTimestamp) {
+TEST(PodFacts, DeletionIsReadFromItsTimestamp) {
   json pod = pod_with({});
   pod["metadata"]["deletionTimestamp"] = "2026-11-21T05:00:00Z";
   EXPECT_TRUE(pod_facts(pod).deleting);
 }
 
-TEST(PodFacts, HowTheProgramEnded) {
+TEST(PodFacts, TellHowTheProgramEnded) {
   PodFacts f = pod_facts(app_state({{"terminated", {{"exitCode", 139}, {"reason", "Error"}, {"message", "log"}}}}));
   EXPECT_TRUE(f.app_ended);
   EXPECT_EQ(f.app_exit_code, 139);
@@ -104,7 +104,7 @@ TEST(PodFacts, HowTheProgramEnded) {
   EXPECT_EQ(f.app_exit_code, 1) << "an end without a code is no good end";
 }
 
-TEST(PodFacts, WaitingThatNoWaitingCures) {
+TEST(PodFacts, PermanentReasonsForWaiting) {
   for (const char* reason :
        {"ErrImagePull", "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ContainerCannotRun",
         "CreateContainerError", "CreateContainerConfigError", "RunContainerError", "StartError"}) {
@@ -120,7 +120,7 @@ TEST(PodFacts, WaitingThatNoWaitingCures) {
   EXPECT_TRUE(sidecar.cannot_start) << "the runtime image is missing";
 }
 
-TEST(PodFacts, ASidecarThatWasKilledForWantOfMemory) {
+TEST(PodFacts, ASidecarThatRanOutOfMemory) {
   const json killed = {{"terminated", {{"exitCode", 137}, {"reason", "OOMKilled"}}}};
   const json other = {{"terminated", {{"exitCode", 137}, {"reason", "Error"}}}};
   const auto sidecar = [](const char* name, json state, json last) {
@@ -144,7 +144,7 @@ bool equal(const PodFacts& a, const PodFacts& b) {
   return all(a) == all(b);
 }
 
-TEST(Trim, APodKeepsAllThatIsSeenOfItAndLittleElse) {
+TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
   const json started = {{"startedAt", "2026-11-21T05:00:00Z"}};
   const json ended = {{"terminated",
                        {{"exitCode", 137},
@@ -161,12 +161,12 @@ TEST(Trim, APodKeepsAllThatIsSeenOfItAndLittleElse) {
     return json{{"type", type},       {"status", status},         {"reason", "Unschedulable"},
                 {"message", message}, {"lastProbeTime", nullptr}, {"lastTransitionTime", "2026-11-21T05:00:00Z"}};
   };
-  const json told =
+  const json conditions =
       json::array({condition("Initialized", "False", "containers with incomplete status"),
                    condition("PodScheduled", "False", "0/3 nodes are available"), condition("Ready", "True", "")});
   const json runs = {{"running", started}}, waits = {{"waiting", {{"reason", "ErrImagePull"}, {"message", "why"}}}};
   const std::vector<json> statuses{
-      {{"phase", "Pending"}, {"conditions", told}, {"qosClass", "Burstable"}},
+      {{"phase", "Pending"}, {"conditions", conditions}, {"qosClass", "Burstable"}},
       {{"phase", "Running"},
        {"podIP", "10.0.0.7"},
        {"podIPs", {{{"ip", "10.0.0.7"}}}},
@@ -209,7 +209,7 @@ TEST(Trim, APodKeepsAllThatIsSeenOfItAndLittleElse) {
   }
 }
 
-TEST(Trim, AJobKeepsAllButKubectlsCopyOfIt) {
+TEST(Trim, AJobKeepsAllButKubectlsCopy) {
   json job = {{"apiVersion", "migbsp.io/v1alpha1"},
               {"kind", "BSPJob"},
               {"metadata",
@@ -223,13 +223,13 @@ TEST(Trim, AJobKeepsAllButKubectlsCopyOfIt) {
   EXPECT_EQ(trimmed, job);
 }
 
-TEST(PodFacts, AnotherContainersEndIsNotTheRanks) {
+TEST(PodFacts, AnotherContainersExitIsNotTheRanks) {
   EXPECT_FALSE(pod_facts(pod_with({{"containerStatuses",
                                     {{{"name", "helper"}, {"state", {{"terminated", {{"exitCode", 1}}}}}}}}}))
                    .app_ended);
 }
 
-TEST(PodFacts, WhetherAContainerOfTheJobsOwnRuns) {
+TEST(PodFacts, WhetherAnotherContainerRuns) {
   const auto pod = [](const char* name, const char* state) {
     return pod_facts(
         pod_with({{"initContainerStatuses", {{{"name", "sidecar"}, {"state", {{"running", json::object()}}}}}},
@@ -240,7 +240,7 @@ TEST(PodFacts, WhetherAContainerOfTheJobsOwnRuns) {
   EXPECT_FALSE(pod("app", "running").others_run);
 }
 
-TEST(PodFacts, APodThatItsNodeEnded) {
+TEST(PodFacts, APodThatItsNodeEvicted) {
   const PodFacts f = pod_facts(pod_with({{"phase", "Failed"}, {"reason", "Evicted"}, {"message", "low on memory"}}));
   EXPECT_TRUE(f.pod_ended && f.app_ended);
   EXPECT_EQ(f.app_exit_code, 1);

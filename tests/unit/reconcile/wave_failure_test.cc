@@ -51,7 +51,7 @@ const Trouble kTroubles[] = {
 
 class WaveRollsBack : public testing::TestWithParam<Trouble> {};
 
-TEST_P(WaveRollsBack, AndTheJobGoesOnWhereItWas) {
+TEST_P(WaveRollsBack, AndTheJobContinuesInPlace) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.migrate_by_hand("m", 0, "fast");
@@ -70,10 +70,10 @@ TEST_P(WaveRollsBack, AndTheJobGoesOnWhereItWas) {
   EXPECT_EQ(s.phase, Phase::kRolledBack);
   EXPECT_EQ(s.reason, GetParam().reason);
   EXPECT_NE(s.message, "");
-  EXPECT_TRUE(w.told("WaveRollingBack"));
+  EXPECT_TRUE(w.has_event("WaveRollingBack"));
   EXPECT_EQ(s.to_epoch, w.job.status.epoch->epoch == 1 ? 2u : 3u) << "the rollback's epoch, if it took one";
 
-  // The same rank can be asked for again, and gets a pod of another name.
+  // The same rank can be requested again, and gets a pod of another name.
   w.migrate_by_hand("again", 0, "fast");
   ASSERT_TRUE(w.run_until([&] { return w.job.status.wave == 2 && wave_over(w); })) << w.trace;
   EXPECT_EQ(w.migration("again").status.phase, Phase::kSucceeded) << w.trace;
@@ -82,8 +82,8 @@ TEST_P(WaveRollsBack, AndTheJobGoesOnWhereItWas) {
 }
 INSTANTIATE_TEST_SUITE_P(When, WaveRollsBack, testing::ValuesIn(kTroubles), [](const auto& p) { return p.param.name; });
 
-// bsp-init goes on with the restore, and the new sidecar learns of it.
-TEST(Waves, ATargetWhoseSidecarRestartsWhileItRestoresIsNotLost) {
+// bsp-init continues the restore, and reports it to the new sidecar.
+TEST(Waves, ATargetWhoseSidecarRestartsDuringTheRestoreIsNotLost) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.migrate_by_hand("m", 0, "fast");
@@ -94,7 +94,7 @@ TEST(Waves, ATargetWhoseSidecarRestartsWhileItRestoresIsNotLost) {
   expect_goes_on(w);
 }
 
-TEST(Waves, ASilentRankForAFreshOperatorEndsTheWave) {
+TEST(Waves, ASilentRankEndsTheWaveOfANewOperator) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.never_migratable = true;
@@ -107,7 +107,7 @@ TEST(Waves, ASilentRankForAFreshOperatorEndsTheWave) {
   expect_goes_on(w);
 }
 
-TEST(Waves, AGateThatIsPostponedTooLongIsGivenUp) {
+TEST(Waves, AGatePostponedTooLongIsAbandoned) {
   World w;
   w.limits.postponed = std::chrono::seconds(20);
   w.never_migratable = true;
@@ -121,7 +121,7 @@ TEST(Waves, AGateThatIsPostponedTooLongIsGivenUp) {
   expect_goes_on(w);
 }
 
-TEST(Waves, AGateThatNobodyRemembersIsTakenBack) {
+TEST(Waves, AnUnknownGateIsWithdrawn) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   for (int i = 0; i < 5; ++i) w.tick();
@@ -130,7 +130,7 @@ TEST(Waves, AGateThatNobodyRemembersIsTakenBack) {
   expect_goes_on(w);
 }
 
-TEST(Waves, AProgramThatEndsWhileTargetsComeUpDoesNotWaitForThem) {
+TEST(Waves, AProgramThatEndsDoesNotWaitForStartingTargets) {
   World w({.supersteps = 20});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.slow_start = 1000;
@@ -162,7 +162,7 @@ TEST(Waves, ARankThatDiesInAWaveFailsItAndTheJobRestarts) {
   }
 }
 
-TEST(Waves, TheLastWordOfAMigrationIsWrittenBeforeItsWaveIsForgotten) {
+TEST(Waves, AMigrationsResultIsStoredBeforeItsWaveIsDropped) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.decide({{"", 0, "fast", "fast-0"}});
@@ -176,7 +176,7 @@ TEST(Waves, TheLastWordOfAMigrationIsWrittenBeforeItsWaveIsForgotten) {
     return m;
   }();
   w.pods.clear();
-  w.migrations["job-w1-r0"] = unwritten;  // the write that told of the failure was lost
+  w.migrations["job-w1-r0"] = unwritten;  // the write that reported the failure was lost
   const Step out = w.reconcile();
   EXPECT_EQ(status_of(out).phase, JobPhase::kRestarting);
   ASSERT_THAT(notices_of(out).migrations, SizeIs(1));
@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(While, Aborted,
                                          Phase::kTransferring, Phase::kRestoring, Phase::kResuming),
                          [](const auto& p) { return std::string(crds::to_string(p.param)); });
 
-TEST_P(Aborted, TheRanksGoOnWhereTheyWereUnlessItIsTooLate) {
+TEST_P(Aborted, TheRanksContinueInPlaceUnlessItIsTooLate) {
   World w({.ranks = 2, .slow = 2, .fast = 2});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.decide({{"", 0, "fast", "fast-0"}, {"", 1, "fast", "fast-1"}});
@@ -210,7 +210,7 @@ TEST_P(Aborted, TheRanksGoOnWhereTheyWereUnlessItIsTooLate) {
   expect_goes_on(w);
 }
 
-TEST(Waves, AMigrationMadeByHandIsAbortedTheSameWay) {
+TEST(Waves, AUsersMigrationIsAbortedTheSameWay) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.never_migratable = true;
@@ -219,12 +219,12 @@ TEST(Waves, AMigrationMadeByHandIsAbortedTheSameWay) {
   w.delete_migration("m");
   ASSERT_TRUE(w.run_until([&] { return wave_over(w); })) << w.trace;
   EXPECT_EQ(w.wave_phase(), Phase::kRolledBack);
-  EXPECT_TRUE(w.told("WaveRollingBack"));
+  EXPECT_TRUE(w.has_event("WaveRollingBack"));
   expect_goes_on(w);
 }
 
-// Its first write was lost with its operator: that is no deletion.
-TEST(Waves, AMigrationThatWasNeverWrittenIsWrittenAndNotTakenForDeleted) {
+// Its first write was lost with its operator, which is not a deletion.
+TEST(Waves, AnUnwrittenMigrationIsWrittenAndNotMistakenForDeleted) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.die_after_stores = 0;

@@ -39,7 +39,7 @@ const Wrong kWrong[] = {
 };
 
 class WrongRequest : public testing::TestWithParam<Wrong> {};
-TEST_P(WrongRequest, IsRefusedWithTheReasonAndHarmsNobody) {
+TEST_P(WrongRequest, IsRefusedWithTheReasonAndChangesNothing) {
   const Wrong& wrong = GetParam();
   World w;
   w.nodes.push_back({.name = "other-0", .set = "other"});
@@ -53,14 +53,14 @@ TEST_P(WrongRequest, IsRefusedWithTheReasonAndHarmsNobody) {
   EXPECT_EQ(s.message, wrong.message);
   EXPECT_EQ(s.completion_time, w.now);
   EXPECT_EQ(s.observed_generation, 1);
-  EXPECT_TRUE(w.told(wrong.reason));
+  EXPECT_TRUE(w.has_event(wrong.reason));
   EXPECT_EQ(w.job.status.phase, JobPhase::kRunning);
   EXPECT_EQ(w.job.status.wave, 0u) << "no number was used";
   expect_goes_on(w);
 }
 INSTANTIATE_TEST_SUITE_P(By, WrongRequest, testing::ValuesIn(kWrong), [](const auto& p) { return p.param.name; });
 
-TEST(Waves, OfTwoRequestsForOneRankTheFirstCounts) {
+TEST(Waves, TheFirstOfTwoRequestsForOneRankCounts) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.migrate_by_hand("a", 0, "", "fast-0");
@@ -73,7 +73,7 @@ TEST(Waves, OfTwoRequestsForOneRankTheFirstCounts) {
   expect_goes_on(w);
 }
 
-TEST(Waves, TwoRequestsForOneSlotGetOne) {
+TEST(Waves, OnlyOneOfTwoRequestsGetsTheLastSlot) {
   World w({.ranks = 2, .slow = 2, .fast = 1});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.migrate_by_hand("a", 0, "fast");
@@ -84,7 +84,7 @@ TEST(Waves, TwoRequestsForOneSlotGetOne) {
   expect_goes_on(w);
 }
 
-TEST(Waves, ASlotThatAnotherJobHoldsIsNotFree) {
+TEST(Waves, ASlotOfAnotherJobIsNotFree) {
   World w;
   for (auto& node : w.nodes)
     if (node.set == "fast") node.taken = 1;
@@ -94,7 +94,7 @@ TEST(Waves, ASlotThatAnotherJobHoldsIsNotFree) {
   EXPECT_EQ(w.migration("m").status.reason, "NoCapacity");
 }
 
-TEST(Waves, AWaveNumberIsNotForPeopleToGive) {
+TEST(Waves, AUserCannotSetTheWaveNumber) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.migrate_by_hand("m", 0, "fast");
@@ -105,7 +105,7 @@ TEST(Waves, AWaveNumberIsNotForPeopleToGive) {
   expect_goes_on(w);
 }
 
-TEST(Waves, ARequestWaitsUntilTheJobRunsAndForTheWaveBefore) {
+TEST(Waves, ARequestWaitsForTheJobToRunAndForThePreviousWave) {
   World w;
   w.migrate_by_hand("early", 0, "fast");
   ASSERT_TRUE(w.run_until(JobPhase::kStarting));
@@ -113,7 +113,7 @@ TEST(Waves, ARequestWaitsUntilTheJobRunsAndForTheWaveBefore) {
   ASSERT_TRUE(w.run_until(Phase::kPreparing)) << w.trace;
   w.migrate_by_hand("next", 1, "fast");
   ASSERT_TRUE(w.run_until([&] { return w.job.status.wave == 2; })) << w.trace;
-  EXPECT_TRUE(!w.pods.contains("job-r0-g0") || w.pods.at("job-r0-g0").gone_at >= 0) << "nobody would remove it\n"
+  EXPECT_TRUE(!w.pods.contains("job-r0-g0") || w.pods.at("job-r0-g0").gone_at >= 0) << "it would never be removed\n"
                                                                                     << w.trace;
   ASSERT_TRUE(w.run_until([&] { return wave_over(w); })) << w.trace;
   EXPECT_EQ(w.migration("early").status.wave, 1u);
@@ -122,7 +122,7 @@ TEST(Waves, ARequestWaitsUntilTheJobRunsAndForTheWaveBefore) {
   EXPECT_EQ(w.migration("next").status.phase, Phase::kSucceeded);
 }
 
-TEST(Waves, ARequestThatIsBeingDeletedIsNoneAnyMore) {
+TEST(Waves, ARequestBeingDeletedIsIgnored) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.migrate_by_hand("m", 0, "fast");
@@ -151,7 +151,7 @@ TEST(Waves, AnEndingJobRefusesRequests) {
   EXPECT_EQ(status_of(out).phase, JobPhase::kRunning);
 }
 
-TEST(Waves, RequestsLeftAtTheEndAreRefused) {
+TEST(Waves, RequestsPendingAtTheEndAreRefused) {
   World w({.supersteps = 3});
   ASSERT_TRUE(w.run_until(JobPhase::kSucceeded));
   w.migrate_by_hand("m", 0, "fast");

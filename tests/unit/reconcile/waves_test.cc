@@ -21,10 +21,10 @@ TEST(Waves, ADecisionMovesItsRanksInOnePause) {
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.decide({{"", 0, "fast", "fast-1"}, {"", 2, "fast", "fast-0"}});
   ASSERT_TRUE(w.run_until(JobPhase::kMigrating)) << w.trace;
-  EXPECT_FALSE(w.decided) << "stored, so that nobody decides twice";
+  EXPECT_FALSE(w.decided) << "stored, so that it is not decided twice";
   ASSERT_TRUE(w.job.status.last_decision);
   EXPECT_THAT(w.job.status.last_decision->moves, SizeIs(2));
-  EXPECT_TRUE(w.told("Rescheduled") && w.told("Migrating"));
+  EXPECT_TRUE(w.has_event("Rescheduled") && w.has_event("Migrating"));
   EXPECT_EQ(w.job.status.migrations.active, 2u);
   ASSERT_TRUE(w.run_until([&] { return wave_over(w); })) << w.trace;
 
@@ -71,7 +71,7 @@ TEST(Waves, ADecisionMovesItsRanksInOnePause) {
   EXPECT_GT(m.status.superstep.value, 0u);
 }
 
-TEST(Waves, TheTargetIsMadeForItsMigrationAndTheSourceGoesLast) {
+TEST(Waves, TheTargetIsCreatedFirstAndTheSourceDeletedLast) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.decide({{"", 1, "fast", "fast-0"}});
@@ -89,7 +89,7 @@ TEST(Waves, TheTargetIsMadeForItsMigrationAndTheSourceGoesLast) {
   EXPECT_FALSE(w.pods.contains("job-r1-g0"));
 }
 
-TEST(Waves, RanksStandStillFromTheGateToTheNextEpoch) {
+TEST(Waves, RanksAreStoppedFromTheGateToTheNextEpoch) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.migrate_by_hand("m", 0, "fast");
@@ -101,7 +101,7 @@ TEST(Waves, RanksStandStillFromTheGateToTheNextEpoch) {
   EXPECT_FALSE(stands_still(w.observe()));
 }
 
-TEST(Waves, ASourceThatForgotWhereToGoIsToldAgain) {
+TEST(Waves, ARestartedSourceReceivesItsTargetAgain) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.migrate_by_hand("m", 0, "fast");
@@ -136,7 +136,7 @@ TEST(Waves, AMoveToANodeByName) {
   EXPECT_EQ(w.job.status.ranks.at(1).node, "fast-1");
   EXPECT_EQ(w.migration("m").status.phase, Phase::kSucceeded);
   EXPECT_EQ(w.migration("m").status.target_set, "fast");
-  EXPECT_FALSE(w.migration("m").status.predicted_gain_seconds) << "nobody predicted anything";
+  EXPECT_FALSE(w.migration("m").status.predicted_gain_seconds) << "nothing was predicted";
 }
 
 }  // namespace

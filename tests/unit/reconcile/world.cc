@@ -89,7 +89,7 @@ void World::lose_pod(const std::string& name) {
   if (pods.erase(name)) note("lost " + name);
 }
 void World::delete_pod(const std::string& name) {
-  if (Pod* pod = find(name); pod && pod->gone_at < 0) pod->gone_at = tick_ + 3, note("somebody deletes " + name);
+  if (Pod* pod = find(name); pod && pod->gone_at < 0) pod->gone_at = tick_ + 3, note("a user deletes " + name);
 }
 void World::evict(const std::string& name) {
   Pod* pod = find(name);
@@ -160,7 +160,7 @@ migrate::Phase World::wave_phase() const {
   const auto wave = stored_wave(job.status);
   return wave && *wave ? (*wave)->phase : migrate::Phase::kPending;
 }
-bool World::told(const std::string& reason) const {
+bool World::has_event(const std::string& reason) const {
   return std::ranges::any_of(events, [&](const Event& e) { return e.reason == reason; });
 }
 bool World::all_ended() const {

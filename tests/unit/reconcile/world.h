@@ -37,18 +37,18 @@ using simulated::Process;
 struct Pod : simulated::Pod {
   nlohmann::json object;  // what the operator created, as far as pod_facts() reads it
   std::string node;
-  int app_ended_at = -1;   // tick from which the node shows the app container's end
+  int app_ended_at = -1;   // tick from which the node reports the app container's end
   int exit_code = 0;       // as a container runtime says it
   bool helper = false;     // has a second container, which never ends
   nlohmann::json stuck;    // {reason, message} of a container that can't be started; null: none
   nlohmann::json evicted;  // {reason, message} with which the node ended the pod; null: it did not
-  PodFacts facts;          // as they were when `facts_of` was the object's
+  PodFacts facts;          // as of the object `facts_of`
   std::string facts_of;
 };
 
 class World;
 
-// What jobs on the same nodes share: the object with what is booked, and who holds which slot.
+// What jobs on the same nodes share: the object with the reservations, and which job holds which slot.
 struct SharedNodes {
   Reservations reservations{.of_job = {}, .version = "1"};
   std::vector<World*> worlds;
@@ -98,7 +98,7 @@ class World : public simulated::Cluster {
 
   // --- What happens to it ---
   void lose_pod(const std::string& name);    // the object is gone at once
-  void delete_pod(const std::string& name);  // by somebody else than the operator
+  void delete_pod(const std::string& name);  // by another than the operator
   void evict(const std::string& pod);        // its node ends it
   void silence(const std::string& pod, int ticks);
   void cut_off(const std::string& pod, int ticks);
@@ -117,8 +117,8 @@ class World : public simulated::Cluster {
   Pod* pod_of(std::uint32_t rank);  // by status.ranks
   Pod* find(const std::string& pod);
   [[nodiscard]] const crds::RankMigration& migration(const std::string& name) const { return migrations.at(name); }
-  [[nodiscard]] bool told(const std::string& reason) const;  // an event with it
-  [[nodiscard]] bool all_ended() const;                      // no process is left anywhere
+  [[nodiscard]] bool has_event(const std::string& reason) const;  // an event with it
+  [[nodiscard]] bool all_ended() const;                           // no process is left anywhere
 
   Time now{std::chrono::seconds(1'000'000)};  // the operator's clock; tests may set it
   SteadyTime steady{std::chrono::seconds(5'000)};
@@ -169,7 +169,7 @@ class World : public simulated::Cluster {
 
   Options options_;
   int operator_up_at_ = 0, life_ = 0;
-  std::string seen_;  // version of the bookings that was decided on
+  std::string seen_;  // version of the reservations that was decided on
   std::map<std::string, SidecarFacts> known_;
   JobClocks clocks_;
   std::uint64_t newest_ = 0;

@@ -59,16 +59,16 @@ Observed World::observe() {
     for (const World* other : cluster->worlds)
       if (other != this)
         for (const auto& [name, pod] : other->pods) ++taken[pod.node];
-    for (const auto& [node, seats] :
+    for (const auto& [node, taken_there] :
          reserved_by_others(cluster->reservations, key(), [&](const auto&, const std::string& pod) {
            return std::ranges::any_of(cluster->worlds, [&](World* other) { return other->find(pod) != nullptr; });
          }))
-      taken[node] += static_cast<std::uint32_t>(seats.pods);
+      taken[node] += static_cast<std::uint32_t>(taken_there.pods);
     for (auto& node : o.nodes) node.taken += taken[node.name];
     o.queue = queue();
   }
   for (const auto& [name, m] : migrations) o.migrations.push_back(m);
-  // Links are kept to what has an address and is not going; the rest is forgotten.
+  // Links exist only to pods that have an address and are not being deleted.
   std::set<std::string> tracked;
   for (auto& [name, pod] : pods) {
     PodFacts facts = facts_of(pod);
@@ -94,7 +94,7 @@ Observed World::observe() {
   for (auto& [name, facts] : known_)
     newest_ = facts.completed > newest_ ? (progress_ = steady, facts.completed) : newest_;
   o.progress = progress_;
-  // The others are asked about those that don't answer.
+  // Asks the others about those that don't answer.
   for (auto& [name, facts] : known_) {
     if (facts.unreachable_since == SteadyTime{}) continue;
     for (const auto& [other, theirs] : known_) {

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A worker waits no longer than this for the others; the job is reconciled again soon.
+// How long a worker waits for the other operators; the job is reconciled again soon.
 constexpr auto kTurnPatience = 1s;
 constexpr auto kFresh = 1s;
 
@@ -23,19 +23,19 @@ void add_to(std::map<std::string, double>& loads, const std::string& node, const
   loads[std::string(kPods) + node] += static_cast<double>(asked.pods);
 }
 
-// What a load of that name says, added to the others'.
+// Adds the load of that name to `reservations`.
 void read_load(const std::string& name, double load, Reservations& reservations) {
   const std::int64_t amount = std::llround(load);
   if (amount == 0) return;
   const std::size_t space = name.find(' ') + 1;
   const std::string_view what = std::string_view(name).substr(0, space);
   const std::string where = name.substr(space);
-  if (what == kCpu) reservations.told[where].cpu += amount;
-  if (what == kMemory) reservations.told[where].memory += amount;
-  if (what == kPods) reservations.told[where].pods += amount;
+  if (what == kCpu) reservations.reported[where].cpu += amount;
+  if (what == kMemory) reservations.reported[where].memory += amount;
+  if (what == kPods) reservations.reported[where].pods += amount;
   if (what == kMoves && amount > 0) {
-    reservations.told_moves.into[where] += static_cast<std::uint32_t>(amount);
-    reservations.told_moves.all += static_cast<std::uint32_t>(amount);
+    reservations.reported_moves.into[where] += static_cast<std::uint32_t>(amount);
+    reservations.reported_moves.all += static_cast<std::uint32_t>(amount);
   }
 }
 
@@ -47,13 +47,13 @@ ExchangeReservations::ExchangeReservations(ExchangePlace place, const NodeUsage&
       usage_(usage),
       reports_plans_(group_.options().mechanism != exchange::Mechanism::kNaive) {}
 
-// Not before all pods have been seen: a member that joins reports what it holds.
+// Only once all pods have been seen, since a joining member reports what it holds.
 void ExchangeReservations::begin() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(joined_, true)) return;
-  for (const auto& [name, load] : told_) number_of(name);
+  for (const auto& [name, load] : reported_) number_of(name);
   std::vector<double> own(group_.resources().size());
-  for (const auto& [name, load] : told_) own[number_of(name)] = load;
+  for (const auto& [name, load] : reported_) own[number_of(name)] = load;
   if (auto joined = group_.join(place_.addresses, std::move(own)); !joined)
     log_error("failed to begin the exchange of loads", {{"error", joined.error().message}});
 }
@@ -69,7 +69,7 @@ Reservations ExchangeReservations::read(Time /*now*/) {
     return reservations(group_.view());
   }
   Reservations seen = turn_->seen;
-  seen.of_job = own_;  // of other jobs here; one less, maybe
+  seen.of_job = own_;  // of our other jobs; one may have ended since
   return seen;
 }
 
@@ -86,7 +86,7 @@ Result<void> ExchangeReservations::reserve(const Reservations& seen, const std::
                                            Time /*now*/) {
   std::unique_lock lock(mutex_);
   if (!turn_ended_.wait_for(lock, kTurnPatience, [&] { return deciding_.empty() || deciding_ == job; }))
-    return fail(ErrorCode::kUnavailable, std::format("the slots for {} are being requested first", deciding_), true);
+    return fail(ErrorCode::kUnavailable, std::format("the slots for {} are being reserved first", deciding_), true);
   if (turn_) {
     if (seen.version != turn_->seen.version) return fail(ErrorCode::kConflict, "not decided on the view of this turn");
     return assign(lock, job, std::move(reservation));
@@ -97,18 +97,19 @@ Result<void> ExchangeReservations::reserve(const Reservations& seen, const std::
   lock.lock();
   if (!decision) {
     end_turn();
-    return std::unexpected(decision.error().in("asking the other operators what they hold"));
+    return std::unexpected(decision.error().in("asking the other operators for their reservations"));
   }
   Reservations now = reservations(decision->view());
   now.version = std::to_string(++turns_);
-  const bool same = now.told == seen.told && now.told_moves == seen.told_moves && now.of_job == seen.of_job;
+  const bool same =
+      now.reported == seen.reported && now.reported_moves == seen.reported_moves && now.of_job == seen.of_job;
   turn_.emplace(std::move(*decision), std::move(now));
   if (same) return assign(lock, job, std::move(reservation));
-  return fail(ErrorCode::kConflict, "the other operators hold something else by now", true);
+  return fail(ErrorCode::kConflict, "the other operators' reservations have changed", true);
 }
 
-// The others must know before anything follows from it: if the wave were stored first and this process ended in between,
-// no operator would know of the targets until they run.
+// Report first, store later: if this process ended between a stored wave and its report, no operator would know of the
+// targets until they run.
 Result<void> ExchangeReservations::assign(std::unique_lock<std::mutex>& lock, const std::string& job,
                                           Reservation reservation) {
   std::set<std::string> nodes = planned_nodes();
@@ -122,7 +123,7 @@ Result<void> ExchangeReservations::assign(std::unique_lock<std::mutex>& lock, co
   for (const auto& [name, load] : more) {
     if (load == 0) continue;
     assignments.push_back({group_.options().self, number_of(name), load});
-    told_[name] += load;
+    reported_[name] += load;
   }
   own_.insert_or_assign(job, std::move(reservation));
   auto decision = std::move(turn_->decision);
@@ -133,7 +134,7 @@ Result<void> ExchangeReservations::assign(std::unique_lock<std::mutex>& lock, co
   end_turn();
   nodes.merge(planned_nodes());
   if (!confirmed) own_.erase(job);
-  tell(nodes);  // releases what this job held before, or has now and is not confirmed
+  report(nodes);  // releases the job's previous reservation, and the new one unless it is confirmed
   if (!confirmed) return std::unexpected(confirmed.error().in("reporting a move to the other operators"));
   return {};
 }
@@ -152,7 +153,7 @@ void ExchangeReservations::reconciled(const std::string& job) {
 Result<void> ExchangeReservations::release(const std::string& job, Time /*now*/) {
   const std::lock_guard lock(mutex_);
   const std::set<std::string> nodes = planned_nodes();
-  if (own_.erase(job) != 0) tell(nodes);
+  if (own_.erase(job) != 0) report(nodes);
   return {};
 }
 
@@ -160,7 +161,7 @@ void ExchangeReservations::pods_changed(const std::string& node) {
   const std::lock_guard lock(mutex_);
   std::set<std::string> nodes = planned_nodes();  // a target may have been placed elsewhere than planned
   if (!node.empty()) nodes.insert(node);
-  tell(nodes);
+  report(nodes);
 }
 
 std::set<std::string> ExchangeReservations::planned_nodes() const {
@@ -170,7 +171,7 @@ std::set<std::string> ExchangeReservations::planned_nodes() const {
   return nodes;
 }
 
-// All that we hold on those nodes, and all moves.
+// Everything that we hold on those nodes, and all our moves.
 std::map<std::string, double> ExchangeReservations::loads(const std::set<std::string>& nodes) const {
   std::map<std::string, double> held;
   for (const auto& [job, reservation] : own_)
@@ -181,19 +182,19 @@ std::map<std::string, double> ExchangeReservations::loads(const std::set<std::st
       if (reports_plans_ && !placed) add_to(held, slot.node, {reservation.each.cpu, reservation.each.memory, 1});
       if (reports_plans_ || placed) add_to(held, slot.node, {0, reservation.checkpoint, 0});
     }
-  // After the slots: a target that is placed between the two counts twice for a moment rather than not at all.
+  // After the slots, so that a target placed in between counts twice for a moment rather than not at all.
   for (const std::string& node : nodes) add_to(held, node, usage_.of_all(node));
   return held;
 }
 
-// Where it differs from what the group has from this operator.
-void ExchangeReservations::tell(const std::set<std::string>& nodes) {
+// Only what differs from what the group has of this operator.
+void ExchangeReservations::report(const std::set<std::string>& nodes) {
   std::map<std::string, double> held = loads(nodes);
-  for (const auto& [name, load] : told_)
+  for (const auto& [name, load] : reported_)
     if (name.starts_with(kMoves)) held.try_emplace(name, 0);
   for (const auto& [name, load] : held) {
-    double& told = told_[name];
-    const double by = load - std::exchange(told, load);
+    double& reported = reported_[name];
+    const double by = load - std::exchange(reported, load);
     if (by != 0 && joined_) group_.load_changed(number_of(name), by);
   }
 }

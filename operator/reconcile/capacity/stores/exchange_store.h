@@ -19,7 +19,7 @@
 // With Snapshot the view is made when an operator reserves, so that none takes what another has. A move is refused for lack of
 // capacity on the last view, which is requested again every second while jobs are reconciled.
 //
-// The turn (with Snapshot: the word of all others) ends with the assignment, or with the reconcile of the job. A
+// The turn (with Snapshot: the permission of all others) ends with the assignment, or with the reconcile of the job. A
 // wave's slots are released when it has ended; nothing has to be renewed, since a reservation lives no longer than this
 // process.
 #pragma once
@@ -67,7 +67,7 @@ class ExchangeReservations final : public ReservationStore {
   void end_turn();
   std::map<std::string, double> loads(const std::set<std::string>& nodes) const;
   std::set<std::string> planned_nodes() const;
-  void tell(const std::set<std::string>& nodes);
+  void report(const std::set<std::string>& nodes);
   std::uint32_t number_of(const std::string& resource);
 
   const ExchangePlace place_;
@@ -77,7 +77,7 @@ class ExchangeReservations final : public ReservationStore {
   std::mutex mutex_;
   std::condition_variable turn_ended_;
   std::map<std::string, Reservation> own_;  // by job
-  std::map<std::string, double> told_;      // by resource: what the group counts as ours
+  std::map<std::string, double> reported_;  // by resource: what the group counts as ours
   std::vector<std::string> names_;          // of the group's resources, as far as they have been seen
   std::map<std::string, std::uint32_t> numbers_;
   std::string deciding_;  // the job whose turn it is or is to be; "": none

@@ -25,7 +25,7 @@ void ObjectReservations::know(Reservations reservations) {
   known_ = std::move(reservations);
 }
 
-// Under the known version; kConflict if there is another by now, which is the known one from then on.
+// Writes under the known version; kConflict if there is a newer one, which then becomes the known one.
 Result<void> ObjectReservations::write(const Reservations& next) {
   const bool there = !object_.is_null();
   kube::Object object = there ? object_ : kube::Object{{"apiVersion", at_.kind.api_version}, {"kind", at_.kind.kind}};
@@ -49,7 +49,7 @@ Result<void> ObjectReservations::write(const Reservations& next) {
 }
 
 Reservations ObjectReservations::read(Time now) {
-  // A version older than what its writers know is refused when something is reserved on it.
+  // A reservation on a version older than the known one is refused.
   if (const std::unique_lock writing(writing_, std::try_to_lock); writing && !known_) (void)load();
   const std::lock_guard lock(mutex_);
   Reservations reservations = shown_.value_or(Reservations{});
@@ -73,7 +73,7 @@ Result<void> ObjectReservations::reserve(const Reservations& seen, const std::st
 Result<void> ObjectReservations::change(const std::string& job, Time now,
                                         const std::function<bool(Reservations&)>& make) {
   {
-    // Most jobs have no reservation, and none of them waits for a job that makes one.
+    // Most jobs have no reservation, so they don't wait for a job that makes one.
     const std::lock_guard lock(mutex_);
     if (shown_ && !shown_->of_job.contains(job)) return {};
   }

@@ -1,0 +1,99 @@
+// A job whose reports the test writes itself, for the scheduler's tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "operator/reconcile/kernel/rescheduling.h"
+#include "tests/unit/reconcile/world.h"
+
+namespace bsp::reconcile {
+
+using ::testing::UnorderedElementsAre;
+
+// Ranks 0 and 1 in slow (half a superstep's speed), rank 2 in fast, two slots free there; the first call follows
+// superstep 4. Each rank executes 1e9 instructions a superstep: 2 s in slow, 1 s in fast.
+class Rescheduling : public testing::Test {
+ protected:
+  Rescheduling() {
+    sim::World w({.ranks = 3, .slow = 2, .fast = 3});
+    w.job.spec.rescheduling.alpha = 4;
+    w.job.spec.rescheduling.heuristic = crds::Heuristic::kAutoMig;  // it counts a gain over α supersteps
+    w.job.spec.sets.names.clear();
+    w.job.spec.initial_mapping = crds::InitialMapping::kAscending;  // the slowest first
+    check(w.run_until(crds::JobPhase::kRunning), "the job runs");
+    o = w.observe();
+  }
+
+  Rescheduler rescheduler() const { return Rescheduler(o.job, o.job.status.epoch->sets.size()); }
+
+  wire::RankReport report(std::uint32_t rank, std::uint64_t superstep) const {
+    const bool slow = o.job.status.ranks[rank].set == "slow";
+    const bool any_slow = std::ranges::any_of(o.job.status.ranks, [](const auto& p) { return p.set == "slow"; });
+    wire::SuperstepReport s;
+    s.superstep = superstep;
+    s.instructions = 1'000'000'000;
+    s.compute_ns = slow ? 2'000'000'000 : 1'000'000'000;
+    s.edge_ns = !slow && any_slow ? 1'000'000'000 : 0;  // it waits for the slow ones
+    if (unpredictable && rank > 0) {
+      s.recv_bytes = {0, 1000 * (superstep % 3)};
+      s.recv_ns = {0, 10 * (superstep % 3)};
+    }
+    return {.rank = rank, .completed = superstep, .epoch = 1, .memory_bytes = 1'000'000, .supersteps = {s}};
+  }
+  std::optional<Decided> feed(Rescheduler& r, std::uint64_t superstep) const {
+    for (std::uint32_t rank = 0; rank < 3; ++rank) r.add(report(rank, superstep));
+    return r.advance(o);
+  }
+  std::optional<Decided> feed(Rescheduler& r, std::uint64_t first, std::uint64_t last) const {
+    std::optional<Decided> decided;
+    for (std::uint64_t t = first; t <= last; ++t)
+      if (auto d = feed(r, t)) decided = std::move(d);
+    return decided;
+  }
+  // What a fresh operator reads.
+  void store(const Rescheduler& r) {
+    r.store(o.job.status, o);
+    nlohmann::json j;
+    to_json(j, o.job);
+    o.job = crds::bsp_job_from_json(nlohmann::json::parse(j.dump())).value();
+  }
+  migrate::Wave begin(const Decided& decided) {
+    o.job.status.last_decision = decided.decision;
+    Begun begun = begin_wave(o, decided.moves, o.job.status);
+    check(begun.wave.has_value(), "there is something to move");
+    return *begun.wave;
+  }
+  // The wave of `decided` has ended after superstep `edge`.
+  void end(migrate::Wave wave, migrate::Phase phase, std::uint64_t edge) {
+    wave.phase = phase;
+    wave.times.push_back({phase, o.now});
+    wave.pause = {.total_ms = 500.0001, .transfer_ms = 100};
+    wave.bytes.assign(wave.moves.size(), 10'000'000);
+    if (phase == migrate::Phase::kSucceeded) {
+      const std::uint64_t reported = o.job.status.epoch->epoch;
+      o.job.status.epoch = migrate::next_plan(wave, *o.job.status.epoch);
+      o.job.status.epoch->epoch = reported;
+      place_ranks(wave, o, o.job.status);
+    }
+    for (const auto& move : wave.moves) {
+      crds::RankMigration m;
+      m.metadata.name = move.migration;
+      m.spec.rank = {move.rank};
+      m.status.phase = phase;
+      m.status.superstep = {edge};
+      m.status.source_set = "slow";
+      m.status.target_set = "fast";
+      o.migrations.push_back(m);
+    }
+    for (auto& [pod, s] : o.sidecars) s.completed = edge;
+    o.job.status.wave_state = migrate::to_json(wave);
+  }
+
+  Observed o;
+  bool unpredictable = false;  // what ranks 1 and 2 receive
+};
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,101 @@
+// What a wave really gained, and what it teaches the next decision.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconcile/rescheduling_fixture.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using migrate::Phase;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+TEST_F(Rescheduling, RealisedGainsCompareBeforeAndAfterTheWave) {
+  for (const bool restarted : {false, true}) {
+    const Observed before = o;
+    auto r = std::make_unique<Rescheduler>(rescheduler());
+    const auto decided = feed(*r, 1, 4);
+    ASSERT_TRUE(decided);
+    const migrate::Wave wave = begin(*decided);
+    EXPECT_FALSE(feed(*r, 5, 7)) << "nothing is decided while ranks move";
+    store(*r);
+    if (restarted) r = std::make_unique<Rescheduler>(rescheduler());
+    end(wave, Phase::kSucceeded, 7);
+    EXPECT_FALSE(feed(*r, 8)) << "the superstep that the pause cut belongs to neither mapping";
+    store(*r);
+    if (restarted) r = std::make_unique<Rescheduler>(rescheduler());
+    feed(*r, 9, 17);
+    EXPECT_THAT(r->realised(o.job.status, false), IsEmpty()) << "too few supersteps to compare";
+    feed(*r, 18);
+    const auto gains = r->realised(o.job.status, false);
+    ASSERT_THAT(gains, SizeIs(2));
+    for (const RealisedGain& gain : gains)
+      EXPECT_EQ(gain.seconds, 4 * 1.0 - 0.5) << "over the 4 supersteps for which it was predicted; rounded";
+    EXPECT_THAT((std::vector{gains[0].migration, gains[1].migration}), UnorderedElementsAre("job-w1-r0", "job-w1-r1"));
+    EXPECT_THAT(r->realised(o.job.status, false), IsEmpty()) << "once";
+    store(*r);
+    ASSERT_TRUE(o.job.status.realised_gain_seconds);
+    EXPECT_EQ(o.job.status.realised_gain_seconds, 3.5);
+    bool bandwidth = false;
+    for (const auto& f : o.job.status.calibration)
+      if (f.name == "bandwidth")
+        bandwidth = f.source == crds::FigureSource::kMeasured && f.value == 1e8 && f.samples == 2;
+    EXPECT_TRUE(bandwidth) << "10 MB in 100 ms, twice";
+    o = before;
+  }
+}
+
+TEST_F(Rescheduling, AnEndingJobUsesTheSuperstepsItHas) {
+  Rescheduler r = rescheduler();
+  const auto decided = feed(r, 1, 4);
+  ASSERT_TRUE(decided);
+  const migrate::Wave wave = begin(*decided);
+  feed(r, 5);
+  end(wave, Phase::kSucceeded, 5);
+  feed(r, 6, 8);
+  EXPECT_THAT(r.realised(o.job.status, false), IsEmpty());
+  EXPECT_THAT(r.realised(o.job.status, true), SizeIs(2));
+}
+
+TEST_F(Rescheduling, ARolledBackWaveGainsNothingAndRestartsTheWindow) {
+  Rescheduler r = rescheduler();
+  const auto decided = feed(r, 1, 4);
+  ASSERT_TRUE(decided);
+  migrate::Wave wave = begin(*decided);
+  feed(r, 5);
+  wave.rollback_committed = true;
+  end(wave, Phase::kRolledBack, 5);
+  const std::uint64_t alpha = decided->decision.alpha_next;
+  std::optional<Decided> next;
+  std::uint64_t t = 6;
+  while (!next && t < 100) next = feed(r, t++);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->decision.superstep.value, 7 + alpha - 1) << "from superstep 7 on, which the pause did not touch";
+  EXPECT_THAT(r.realised(o.job.status, true), IsEmpty());
+}
+
+TEST_F(Rescheduling, AMoveAbandonedForItsSizeGivesTheNextMoreTime) {
+  for (const auto phase : {Phase::kCheckpointing, Phase::kRestoring}) {
+    const Observed before = o;
+    Rescheduler r = rescheduler();
+    const auto decided = feed(r, 1, 4);
+    ASSERT_TRUE(decided);
+    migrate::Wave wave = begin(*decided);
+    EXPECT_NEAR(bandwidth_of(wave, o), 300e6, 1) << "assumed";
+    feed(r, 5);
+    o.job.status.ranks[wave.moves.back().rank].memory_bytes = 1'000'000'000;
+    wave.reason = std::string(crds::to_string(phase)) + "Timeout";
+    wave.late_seconds = 50;
+    wave.rollback_committed = true;
+    end(wave, Phase::kRolledBack, 5);
+    feed(r, 6);
+    store(r);
+    EXPECT_NEAR(bandwidth_of(wave, o), 20e6, 1);
+    o = before;
+  }
+}
+
+}  // namespace
+}  // namespace bsp::reconcile
