@@ -11,6 +11,8 @@
 //                                     that this thread converted to a handle last, just before
 //   ompi_errhandler_create            replaced in callbacks.cc
 //   ompi_info_get, _get_valuelen, _get_nthkey             replaced here, as they receive the shim's info
+//   MPI_Alltoallw, _Ialltoallw, _Alltoallw_init   read the communicator's size from the object: replaced in fortran_alltoallw.cc
+//   nonblocking and persistent vector collectives     write into the request (release_arrays, bytes 200 to 255): FortranView
 //   MPI_Grequest_start                sets a flag in the request that its functions are Fortran's: replaced as a whole, here
 //
 // MPI_BOTTOM, MPI_IN_PLACE, MPI_STATUS_IGNORE and the like are addresses of common blocks, which libmpi_mpifh

@@ -79,6 +79,10 @@ program fortran_in_epochs
   STATUS2(2) :: statuses
   integer :: ierr, left, right, s, n, any_enough, sum_of
   integer, volatile :: box(2)
+  integer, parameter :: most = 16
+  integer :: sent(most), expected(most), ones(most), offsets(most)
+  integer, volatile :: received(most)
+  DTYPE :: types(most)
   integer(MPI_ADDRESS_KIND) :: upper
   logical :: flag
   double precision :: field(4, 4), got(4)
@@ -98,6 +102,11 @@ program fortran_in_epochs
   call MPI_Errhandler_free(handler, ierr)
   call MPI_Send_init(box(1), 1, MPI_INTEGER, right, 5, dup, persistent(1), ierr)
   call MPI_Recv_init(box(2), 1, MPI_INTEGER, left, 5, dup, persistent(2), ierr)
+  sent = [(100 * rank + n, n = 0, most - 1)]
+  expected = [(100 * n + rank, n = 0, most - 1)]
+  ones = 1
+  offsets = [(4 * n, n = 0, most - 1)]
+  types = MPI_INTEGER
   s = 0
   do
     n = 0
@@ -118,6 +127,18 @@ program fortran_in_epochs
     n = 1
     call MPI_Reduce_local(n, sum_of, 1, MPI_INTEGER, twice, ierr)
     call check(sum_of == nranks * (nranks - 1) / 2 + 2, 'an operation')
+    call MPI_Alltoallw(sent, ones, offsets, types, received, ones, offsets, types, dup, ierr)
+    call check(ierr == 0 .and. all(received(1:nranks) == expected(1:nranks)), 'alltoallw')
+    received(1:nranks) = sent(1:nranks)
+    call MPI_Ialltoallw(MPI_IN_PLACE, ones, offsets, types, received, ones, offsets, types, dup, requests(1), ierr)
+    call MPI_Wait(requests(1), status, ierr)
+    call check(ierr == 0 .and. all(received(1:nranks) == expected(1:nranks)), 'ialltoallw in place')
+    received = -1
+    call MPI_Alltoallw_init(sent, ones, offsets, types, received, ones, offsets, types, dup, MPI_INFO_NULL, requests(1), ierr)
+    call MPI_Start(requests(1), ierr)
+    call MPI_Wait(requests(1), status, ierr)
+    call MPI_Request_free(requests(1), ierr)
+    call check(ierr == 0 .and. all(received(1:nranks) == expected(1:nranks)), 'alltoallw_init')
     handled = 0
     call MPI_Send(n, 1, MPI_INTEGER, nranks + 3, 0, dup, ierr)
     call check(ierr /= 0 .and. handled == ierr, 'an error handler')
