@@ -74,7 +74,7 @@ TEST_F(Command, PrintsTheThreeScenariosAndEveryCallWithItsReasons) {
   EXPECT_THAT(ran.output, AllOf(HasSubstr("(i)   the application alone"), HasSubstr("(ii)  deciding, not moving"),
                                 HasSubstr("(iii) with moves")));
   EXPECT_THAT(ran.output, HasSubstr("starts on slow 2, fast 2"));
-  EXPECT_THAT(ran.output, HasSubstr("call after superstep 5: Auto moves 2 of 4 ranks"));
+  EXPECT_THAT(ran.output, HasSubstr("call after superstep 4: Auto moves 2 of 4 ranks"));
   EXPECT_THAT(ran.output, HasSubstr("and ends on fast 4"));
   EXPECT_THAT(ran.output, HasSubstr("stay rank 2: BestSetIsOwn"));
 }
@@ -115,7 +115,7 @@ TEST_F(Command, DrawsRanksOverSets) {
   ASSERT_EQ(simulate(kJob + kPools + kLattice + "--timeline " + svg).status, 0);
   const std::string picture = file_text(svg);
   EXPECT_THAT(picture, AllOf(HasSubstr("<svg "), HasSubstr("</svg>"),
-                             HasSubstr("rank 0 moves from slow-0 to fast-2 after superstep 5"), HasSubstr(">slow<"),
+                             HasSubstr("rank 0 moves from slow-0 to fast-2 after superstep 4"), HasSubstr(">slow<"),
                              HasSubstr(">fast<"), HasSubstr("(i) ends")));
   EXPECT_EQ(count_of(picture, "<g"), count_of(picture, "</g>"));
   EXPECT_EQ(count_of(picture, "moves from"), 2u);
