@@ -290,6 +290,81 @@ class Attributes {
 Attributes<MPI_Comm> of_comms;
 Attributes<MPI_Datatype> of_types;
 
+// Window attributes are MPI's, because a window doesn't outlive its epoch; their keys are the program's, and do.
+class WindowKeyvals {
+ public:
+  // No copy callback: no call of MPI duplicates a window.
+  int create(MPI_Win_delete_attr_function* remove, void* extra, int* keyval) {
+    std::lock_guard guard(attributes_lock);
+    *keyval = next_keyval++;
+    keyvals_[*keyval] = std::make_unique<Keyval>(Keyval{.remove = remove, .extra = extra, .number = *keyval});
+    return MPI_SUCCESS;
+  }
+
+  int free(int* keyval) {
+    std::lock_guard guard(attributes_lock);
+    const auto found = keyvals_.find(*keyval);
+    if (found == keyvals_.end() || found->second->freed) return real.Win_free_keyval(keyval);  // Fortran's, or an error
+    Keyval& key = *found->second;
+    if (key.epoch == state.epoch) real.Win_free_keyval(&key.real);  // MPI keeps it while attributes use it
+    key.freed = true;
+    if (key.uses == 0) keyvals_.erase(found);
+    *keyval = MPI_KEYVAL_INVALID;
+    return MPI_SUCCESS;
+  }
+
+  // MPI's keyval in this epoch; `keyval` itself if it isn't one of these.
+  int real_of(int keyval) {
+    std::lock_guard guard(attributes_lock);
+    const auto found = keyvals_.find(keyval);
+    if (found == keyvals_.end()) return keyval;
+    Keyval& key = *found->second;
+    if (key.epoch != state.epoch)
+      must(real.Win_create_keyval(not_copied, removed, &key.real, &key), "creating a window keyval");
+    key.epoch = state.epoch;
+    return key.real;
+  }
+
+  int set(MPI_Win window, int keyval, void* value) {
+    const int rc = real.Win_set_attr(window, real_of(keyval), value);
+    std::lock_guard guard(attributes_lock);
+    if (const auto found = keyvals_.find(keyval); rc == MPI_SUCCESS && found != keyvals_.end()) ++found->second->uses;
+    return rc;
+  }
+
+ private:
+  struct Keyval {
+    MPI_Win_delete_attr_function* remove;
+    void* extra;
+    int number;  // the program's
+    int real = MPI_KEYVAL_INVALID;
+    std::optional<std::uint64_t> epoch{};  // in which `real` was created
+    int uses = 0;
+    bool freed = false;  // by the program; stays while attributes use it
+  };
+
+  static int not_copied(MPI_Win, int, void*, void*, void*, int* flag) {
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
+  static int removed(MPI_Win window, int, void* value, void* of);
+
+  std::map<int, std::unique_ptr<Keyval>> keyvals_;
+};
+
+WindowKeyvals of_windows;
+
+// The program's callback gets its own keyval.
+int WindowKeyvals::removed(MPI_Win window, int, void* value, void* of) {
+  const auto* key = static_cast<Keyval*>(of);
+  const int number = key->number;
+  if (const int rc = called(key->remove, window, number, value, key->extra); rc != MPI_SUCCESS) return rc;
+  std::lock_guard guard(attributes_lock);
+  const auto found = of_windows.keyvals_.find(number);
+  if (--found->second->uses == 0 && found->second->freed) of_windows.keyvals_.erase(found);
+  return MPI_SUCCESS;
+}
+
 // The predefined attributes. Open MPI attaches them only to MPI_Init's world, which doesn't exist here.
 int get_predefined(MPI_Comm comm, int keyval, void* value, int* flag) {
   const int rc = real.Comm_get_attr(to_real(comm), keyval, value, flag);
@@ -358,6 +433,7 @@ namespace {
 
 constexpr int kOfComms = 1;
 constexpr int kOfTypes = 2;
+constexpr int kOfWindows = 3;
 
 template <class Function>
 Function* next(const char* name, Function*) {
@@ -390,6 +466,7 @@ int set_in_fortran(const char* name, int kind, void* object, void** hash, int ke
     return of_comms.set(static_cast<MPI_Comm>(object), keyval, as_pointer(value), language);
   if (kind == kOfTypes && keyval >= kFirstKeyval)
     return of_types.set(static_cast<MPI_Datatype>(object), keyval, as_pointer(value), language);
+  if (kind == kOfWindows) keyval = of_windows.real_of(keyval);
   using Set = int(int, void*, void**, int, Integer, bool);
   return next<Set>(name, nullptr)(kind, object, hash, keyval, value, predefined);
 }
@@ -409,7 +486,7 @@ int get_in_fortran(const char* name, void* hash, int keyval, Integer* value, int
     if (rc == MPI_SUCCESS && *flag) integer = *found;
   } else {
     using Get = int(void*, int, Integer*, int*);
-    return next<Get>(name, nullptr)(hash, keyval, value, flag);
+    return next<Get>(name, nullptr)(hash, of_windows.real_of(keyval), value, flag);
   }
   if (rc == MPI_SUCCESS && *flag) *value = static_cast<Integer>(integer);
   return rc;
@@ -446,6 +523,27 @@ extern "C" {
 BSP_ATTRIBUTE_CALLS(Comm, MPI_Comm, of_comms)
 BSP_ATTRIBUTE_CALLS(Type, MPI_Datatype, of_types)
 #undef BSP_ATTRIBUTE_CALLS
+
+int MPI_Win_create_keyval(MPI_Win_copy_attr_function*, MPI_Win_delete_attr_function* remove, int* keyval, void* extra) {
+  Call call;
+  return of_windows.create(remove, extra, keyval);
+}
+int MPI_Win_free_keyval(int* keyval) {
+  Call call;
+  return of_windows.free(keyval);
+}
+int MPI_Win_set_attr(MPI_Win window, int keyval, void* value) {
+  Call call;
+  return of_windows.set(window, keyval, value);
+}
+int MPI_Win_get_attr(MPI_Win window, int keyval, void* value, int* flag) {
+  Call call;
+  return real.Win_get_attr(window, of_windows.real_of(keyval), value, flag);
+}
+int MPI_Win_delete_attr(MPI_Win window, int keyval) {
+  Call call;
+  return real.Win_delete_attr(window, of_windows.real_of(keyval));
+}
 
 // The deprecated MPI-1 names.
 int MPI_Keyval_create(MPI_Copy_function* copy, MPI_Delete_function* remove, int* keyval, void* extra_state) {

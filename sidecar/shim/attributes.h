@@ -1,7 +1,8 @@
 // Attributes of communicators and datatypes, implemented here; MPI never sees them.
 //
 // An attribute is a value that the program attaches to a handle and that its own callbacks copy and delete, so an
-// epoch change doesn't affect it. Window attributes and predefined keys such as MPI_TAG_UB remain MPI's.
+// epoch change doesn't affect it. Predefined keys such as MPI_TAG_UB remain MPI's, and so do window attributes: a window doesn't
+// outlive its epoch. The keys of window attributes do.
 #pragma once
 
 #include "sidecar/shim/handles.h"

@@ -33,6 +33,7 @@ Buffer_attach Buffer_detach
 Comm_create_keyval Comm_free_keyval Comm_set_attr Comm_get_attr Comm_delete_attr
 Keyval_create Keyval_free Attr_put Attr_get Attr_delete
 Type_create_keyval Type_free_keyval Type_set_attr Type_get_attr Type_delete_attr
+Win_create_keyval Win_free_keyval Win_set_attr Win_get_attr Win_delete_attr
 Op_create Op_free Comm_create_errhandler Win_create_errhandler File_create_errhandler
 Session_create_errhandler Errhandler_free
 Comm_c2f Comm_f2c Group_c2f Group_f2c Type_c2f Type_f2c Op_c2f Op_f2c Info_c2f Info_f2c

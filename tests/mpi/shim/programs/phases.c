@@ -4,12 +4,36 @@
 
 enum { kPhase = 12 };
 
+/* A key of window attributes, for the windows of every phase. */
+static int key = MPI_KEYVAL_INVALID, key_seen = MPI_KEYVAL_INVALID, removed = 0;
+static int on_remove(MPI_Win window, int keyval, void* value, void* extra) {
+  (void)window, (void)value;
+  key_seen = keyval;
+  ++*(int*)extra;
+  return MPI_SUCCESS;
+}
+
+static void attribute(MPI_Win window) {
+  static int value = 7;
+  void* found = NULL;
+  int flag = -1, before = removed;
+  MPI_Win_get_attr(window, key, &found, &flag);
+  CHECK(flag == 0);
+  MPI_Win_set_attr(window, key, &value);
+  MPI_Win_get_attr(window, key, &found, &flag);
+  CHECK(flag && found == &value);
+  MPI_Win_delete_attr(window, key);
+  CHECK(removed == before + 1 && key_seen == key);
+  MPI_Win_set_attr(window, key, &value);
+}
+
 static void one_sided(MPI_Comm comm, int rank, int size) {
   int *counter, memory[4] = {0, 0, 0, 0};
   MPI_Win window, created, dynamic;
   MPI_Win_allocate(4 * sizeof *counter, sizeof *counter, MPI_INFO_NULL, comm, &counter, &window);
   MPI_Win_create(memory, sizeof memory, sizeof *memory, MPI_INFO_NULL, comm, &created);
   MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &dynamic);
+  attribute(created);
   MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window);
   memset(counter, 0, 4 * sizeof *counter);
   MPI_Win_unlock(rank, window);
@@ -35,7 +59,9 @@ static void one_sided(MPI_Comm comm, int rank, int size) {
   MPI_Win_unlock(0, window);
   CHECK(total == kPhase * size);
   MPI_Win_free(&window);
+  const int before = removed;
   MPI_Win_free(&created);
+  CHECK(removed == before + 1);
   MPI_Win_free(&dynamic);
 }
 
@@ -83,12 +109,15 @@ int main(int argc, char** argv) {
   int id = (int)getpid();
   MPI_Bcast(&id, 1, MPI_INT, 0, MPI_COMM_WORLD);
   snprintf(path, sizeof path, "/tmp/bsp-shim-phases-%d", id);
+  MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, on_remove, &key, &removed);
   for (int s = 0; going_on(s, n); s += 3 * kPhase) {
     one_sided(MPI_COMM_WORLD, rank, size);
     for (int i = 0; i < kPhase; ++i) edge();
     files(path, MPI_COMM_WORLD, rank, size);
     for (int i = 0; i < kPhase; ++i) edge();
   }
+  MPI_Win_free_keyval(&key);
+  CHECK(key == MPI_KEYVAL_INVALID);
   MPI_Finalize();
   printf("ok phases\n");
   return 0;
