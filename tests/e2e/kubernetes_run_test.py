@@ -66,11 +66,11 @@ class Runs(InANamespace):
             self.assertEqual(len(job.pods()), 2, "the source of the move is gone")
 
     def test_advise_moves_no_rank(self):
-        with job_of(self.space, bsp_job("advised", sized_lattice_boltzmann(0.5, supersteps=10),
+        with job_of(self.space, bsp_job("advised", sized_lattice_boltzmann(0.5, supersteps=24),
                                         rescheduling={"mode": "Advise", "alpha": 4, "d": 0.25})) as job:
             status = job.ended()
             self.assertEqual(status["phase"], "Succeeded", job.summary())
-            self.assertIn(0, [m["rank"] for m in status["lastDecision"]["moves"]], job.summary())
+            self.assertIn(0, [m["rank"] for m in status["lastDecision"].get("moves", [])], job.summary())
             self.assertEqual(status["lastDecision"]["outcome"], "Advised")
             self.assertEqual(self.space.objects("rankmigrations"), {})
 
