@@ -10,6 +10,7 @@
 
 #include "sidecar/shim/descriptors.h"
 #include "sidecar/shim/error_codes.h"
+#include "sidecar/shim/export.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/state.h"
 
@@ -558,7 +559,6 @@ int MPI_Attr_delete(MPI_Comm comm, int keyval) { return MPI_Comm_delete_attr(com
 
 // Called by the Fortran bindings (fortran.h). Kinds as in Open MPI's ompi_attribute_type_t; window attributes go to
 // MPI. Errors are only returned, as in Open MPI.
-#define BSP_EXPORT __attribute__((visibility("default")))
 #define BSP_FORTRAN_ATTRIBUTES(suffix, Integer, language)                                                           \
   BSP_EXPORT int ompi_attr_create_keyval_##suffix(int kind, void* copy, void* remove, int* keyval, Integer extra,   \
                                                   int flags, void* bindings) {                                      \

@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <new>
 
+#include "sidecar/shim/export.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/timer_descriptors.h"
 
@@ -86,7 +87,6 @@ int note_created(int fd) {
 
 using namespace bsp::shim;  // NOLINT
 
-#define BSP_EXPORT __attribute__((visibility("default")))
 #define BSP_NEXT(name) reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name))
 
 extern "C" {

@@ -79,8 +79,6 @@ void require_known_fortran() {
 
 using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
 
-#define BSP_EXPORT __attribute__((visibility("default")))
-
 extern "C" {
 
 BSP_EXPORT void ompi_grequest_start_f(Generalised::Query* query, Generalised::Free* free, Generalised::Cancel* cancel,
@@ -91,18 +89,7 @@ BSP_EXPORT void ompi_grequest_start_f(Generalised::Query* query, Generalised::Fr
   if (error != nullptr) *error = rc;
   if (rc == MPI_SUCCESS) *request = MPI_Request_c2f(made);
 }
-// All symbol names that Fortran compilers generate for it.
-#define BSP_ALSO(name) \
-  extern BSP_EXPORT decltype(ompi_grequest_start_f) name __attribute__((alias("ompi_grequest_start_f")));
-BSP_ALSO(mpi_grequest_start_)
-BSP_ALSO(mpi_grequest_start__)
-BSP_ALSO(mpi_grequest_start)
-BSP_ALSO(MPI_GREQUEST_START)
-BSP_ALSO(pmpi_grequest_start_)
-BSP_ALSO(pmpi_grequest_start__)
-BSP_ALSO(pmpi_grequest_start)
-BSP_ALSO(PMPI_GREQUEST_START)
-#undef BSP_ALSO
+BSP_FORTRAN_NAMES(ompi_grequest_start_f, grequest_start, GREQUEST_START)
 
 // OPAL's strings pass through unchanged.
 BSP_EXPORT int ompi_info_get(MPI_Info info, const char* key, void** value, int* flag) {

@@ -23,6 +23,20 @@
 
 #include <cstddef>
 
+#include "sidecar/shim/export.h"
+
+#define BSP_FORTRAN_NAME(function, name) extern BSP_EXPORT decltype(function) name __attribute__((alias(#function)));
+// All symbol names that Fortran compilers generate for a function.
+#define BSP_FORTRAN_NAMES(function, lower, upper) \
+  BSP_FORTRAN_NAME(function, mpi_##lower##_)      \
+  BSP_FORTRAN_NAME(function, mpi_##lower##__)     \
+  BSP_FORTRAN_NAME(function, mpi_##lower)         \
+  BSP_FORTRAN_NAME(function, MPI_##upper)         \
+  BSP_FORTRAN_NAME(function, pmpi_##lower##_)     \
+  BSP_FORTRAN_NAME(function, pmpi_##lower##__)    \
+  BSP_FORTRAN_NAME(function, pmpi_##lower)        \
+  BSP_FORTRAN_NAME(function, PMPI_##upper)
+
 namespace bsp::shim {
 
 // The beginning of a shim object, for code that takes it for an Open MPI object. Every integer in it holds the

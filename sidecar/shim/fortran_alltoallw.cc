@@ -1,6 +1,9 @@
 // MPI_Alltoallw, MPI_Ialltoallw and MPI_Alltoallw_init from Fortran (fortran.h).
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <array>
+#include <string>
 #include <vector>
 
 #include "sidecar/shim/fortran.h"
@@ -8,22 +11,22 @@
 namespace bsp::shim {
 namespace {
 
-// libmpi_mpifh has each constant as a common block with all symbol names that Fortran compilers generate.
-bool is_common_block(const void* address, const char* const (&names)[4]) {
-  for (const char* name : names)
-    if (address == dlsym(RTLD_DEFAULT, name)) return true;
-  return false;
+// libmpi_mpifh has each constant as a common block, with all symbol names that Fortran compilers generate.
+using CommonBlock = std::array<const void*, 4>;
+
+CommonBlock common_block(const std::string& lower, const char* upper) {
+  return {dlsym(RTLD_DEFAULT, upper), dlsym(RTLD_DEFAULT, lower.c_str()), dlsym(RTLD_DEFAULT, (lower + "_").c_str()),
+          dlsym(RTLD_DEFAULT, (lower + "__").c_str())};
 }
 
 bool is_in_place(const void* buffer) {
-  return is_common_block(buffer,
-                         {"MPI_FORTRAN_IN_PLACE", "mpi_fortran_in_place", "mpi_fortran_in_place_", "mpi_fortran_in_place__"});
+  static const CommonBlock in_place = common_block("mpi_fortran_in_place", "MPI_FORTRAN_IN_PLACE");
+  return buffer != nullptr && std::ranges::contains(in_place, buffer);
 }
 
 void* buffer_in_c(void* buffer) {
-  const bool bottom =
-      is_common_block(buffer, {"MPI_FORTRAN_BOTTOM", "mpi_fortran_bottom", "mpi_fortran_bottom_", "mpi_fortran_bottom__"});
-  return bottom ? MPI_BOTTOM : buffer;
+  static const CommonBlock bottom = common_block("mpi_fortran_bottom", "MPI_FORTRAN_BOTTOM");
+  return std::ranges::contains(bottom, buffer) ? MPI_BOTTOM : buffer;
 }
 
 // The arguments that the three functions share, in C.
@@ -57,19 +60,6 @@ void give(int rc, MPI_Request made, MPI_Fint* request, MPI_Fint* error) {
 
 using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
 
-#define BSP_EXPORT __attribute__((visibility("default")))
-// All symbol names that Fortran compilers generate for a function.
-#define BSP_ALSO(function, name) extern BSP_EXPORT decltype(function) name __attribute__((alias(#function)));
-#define BSP_NAMES(function, lower, upper) \
-  BSP_ALSO(function, mpi_##lower##_)      \
-  BSP_ALSO(function, mpi_##lower##__)     \
-  BSP_ALSO(function, mpi_##lower)         \
-  BSP_ALSO(function, MPI_##upper)         \
-  BSP_ALSO(function, pmpi_##lower##_)     \
-  BSP_ALSO(function, pmpi_##lower##__)    \
-  BSP_ALSO(function, pmpi_##lower)        \
-  BSP_ALSO(function, PMPI_##upper)
-
 extern "C" {
 
 BSP_EXPORT void ompi_alltoallw_f(void* sendbuf, const MPI_Fint* sendcounts, const MPI_Fint* sdispls,
@@ -81,7 +71,7 @@ BSP_EXPORT void ompi_alltoallw_f(void* sendbuf, const MPI_Fint* sendcounts, cons
                                c.recvtypes.data(), c.comm);
   if (error != nullptr) *error = rc;
 }
-BSP_NAMES(ompi_alltoallw_f, alltoallw, ALLTOALLW)
+BSP_FORTRAN_NAMES(ompi_alltoallw_f, alltoallw, ALLTOALLW)
 
 BSP_EXPORT void ompi_ialltoallw_f(void* sendbuf, const MPI_Fint* sendcounts, const MPI_Fint* sdispls,
                                   const MPI_Fint* sendtypes, void* recvbuf, const MPI_Fint* recvcounts,
@@ -93,7 +83,7 @@ BSP_EXPORT void ompi_ialltoallw_f(void* sendbuf, const MPI_Fint* sendcounts, con
                                 c.recvtypes.data(), c.comm, &made);
   give(rc, made, request, error);
 }
-BSP_NAMES(ompi_ialltoallw_f, ialltoallw, IALLTOALLW)
+BSP_FORTRAN_NAMES(ompi_ialltoallw_f, ialltoallw, IALLTOALLW)
 
 BSP_EXPORT void ompi_alltoallw_init_f(void* sendbuf, const MPI_Fint* sendcounts, const MPI_Fint* sdispls,
                                       const MPI_Fint* sendtypes, void* recvbuf, const MPI_Fint* recvcounts,
@@ -105,6 +95,6 @@ BSP_EXPORT void ompi_alltoallw_init_f(void* sendbuf, const MPI_Fint* sendcounts,
                                     c.recvtypes.data(), c.comm, MPI_Info_f2c(*info), &made);
   give(rc, made, request, error);
 }
-BSP_NAMES(ompi_alltoallw_init_f, alltoallw_init, ALLTOALLW_INIT)
+BSP_FORTRAN_NAMES(ompi_alltoallw_init_f, alltoallw_init, ALLTOALLW_INIT)
 
 }  // extern "C"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/core/realtime.h"
+#include "sidecar/shim/export.h"
 #include "sidecar/shim/real.h"
 
 namespace bsp::shim {
@@ -84,7 +85,6 @@ GracefulClose::~GracefulClose() {
 
 using namespace bsp::shim;  // NOLINT
 
-#define BSP_EXPORT __attribute__((visibility("default")))
 #define BSP_NEXT(name) reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name))
 
 extern "C" {

@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "sidecar/shim/export.h"
 #include "sidecar/shim/moved_cpu_time.h"
 #include "sidecar/shim/timer_descriptors.h"
 
@@ -106,8 +107,6 @@ double wtime() {
 }  // namespace bsp::shim
 
 using namespace bsp::shim;  // NOLINT
-
-#define BSP_EXPORT __attribute__((visibility("default")))
 
 extern "C" {
 

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "sidecar/shim/export.h"
 #include "sidecar/shim/moved_clock.h"
 
 namespace bsp::shim {
@@ -144,8 +145,6 @@ std::int64_t cpu_time_offset(clockid_t clock) {
 }  // namespace bsp::shim
 
 using namespace bsp::shim;  // NOLINT
-
-#define BSP_EXPORT __attribute__((visibility("default")))
 
 extern "C" {
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "sidecar/shim/descriptors.h"
+#include "sidecar/shim/export.h"
 
 namespace bsp::shim {
 namespace {
@@ -27,7 +28,6 @@ void set_nodelay(int fd) {
 
 using namespace bsp::shim;  // NOLINT
 
-#define BSP_EXPORT __attribute__((visibility("default")))
 #define BSP_NEXT(name) reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name))
 
 extern "C" {
