@@ -33,7 +33,11 @@ std::string escaped_label(std::string_view value) {
 
 Metric::Metric(Type type, std::string name, std::string help, std::vector<std::string> labels,
                std::vector<double> bounds)
-    : type_(type), name_(std::move(name)), help_(std::move(help)), labels_(std::move(labels)), bounds_(std::move(bounds)) {
+    : type_(type),
+      name_(std::move(name)),
+      help_(std::move(help)),
+      labels_(std::move(labels)),
+      bounds_(std::move(bounds)) {
   const std::lock_guard lock(registry().mutex);
   registry().metrics.emplace(name_, this);
 }
@@ -64,7 +68,8 @@ void Metric::observe(const Values& labels, double value) {
 void Metric::replace(const Values& first, const std::map<Values, double>& values) {
   const std::lock_guard lock(mutex_);
   std::erase_if(samples_, [&](const auto& entry) {
-    return first.size() <= entry.first.size() && std::ranges::equal(first, entry.first | std::views::take(first.size()));
+    return first.size() <= entry.first.size() &&
+           std::ranges::equal(first, entry.first | std::views::take(first.size()));
   });
   for (const auto& [labels, value] : values) samples_[labels].value = value;
 }
@@ -96,7 +101,8 @@ std::string Metric::text() const {
       const std::string le = i < bounds_.size() ? std::format("{}", bounds_[i]) : "+Inf";
       out += std::format("{}_bucket{} {}\n", name_, labelled(values, le), count);
     }
-    out += std::format("{}_sum{} {}\n{}_count{} {}\n", name_, labelled(values), sample.value, name_, labelled(values), count);
+    out += std::format("{}_sum{} {}\n{}_count{} {}\n", name_, labelled(values), sample.value, name_, labelled(values),
+                       count);
   }
   return out;
 }

@@ -27,9 +27,9 @@ class Metric {
   Metric(const Metric&) = delete;
   Metric& operator=(const Metric&) = delete;
 
-  void add(const Values& labels, double amount = 1);       // of a counter, or of a gauge
-  void set(const Values& labels, double value);            // of a gauge
-  void observe(const Values& labels, double value);        // of a histogram
+  void add(const Values& labels, double amount = 1);  // of a counter, or of a gauge
+  void set(const Values& labels, double value);       // of a gauge
+  void observe(const Values& labels, double value);   // of a histogram
   // Instead of all gauges whose first labels these are.
   void replace(const Values& first, const std::map<Values, double>& values);
   void remove(const Values& first) { replace(first, {}); }

@@ -160,8 +160,9 @@ class Endpoints::Server {
     connection.in.append(buffer, static_cast<std::size_t>(n));
     const bool whole = connection.in.contains("\r\n\r\n");
     if (!whole && connection.in.size() <= limits_.request) return true;
-    connection.out = whole ? answer(connection.in)
-                           : response({431, std::format("request too large; the limit is {} bytes\n", limits_.request)}, true);
+    connection.out =
+        whole ? answer(connection.in)
+              : response({431, std::format("request too large; the limit is {} bytes\n", limits_.request)}, true);
     connection.in.clear();
     return write(connection);
   }

@@ -198,8 +198,8 @@ Result<void> JobShell::prepare(const crds::BspJob& job) {
   BSP_CHECK_OK(isolate(job));
   if (!sidecars_) {
     BSP_CHECK_OK(certificates_.begin(job));
-    sidecars_ =
-        std::make_unique<Sidecars>(sidecar_thread_, Sidecars::Options{.tls = certificates_.tls(), .changed = changed_, .job = job_ref_.key()});
+    sidecars_ = std::make_unique<Sidecars>(
+        sidecar_thread_, Sidecars::Options{.tls = certificates_.tls(), .changed = changed_, .job = job_ref_.key()});
   }
   certificates_.renew_if_due(job, sidecars_->take_untrusted(), pods_.maker());
   return {};

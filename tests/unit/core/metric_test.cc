@@ -24,8 +24,9 @@ TEST(Metrics, CountWhateverTheirLabelsAre) {
 TEST(Metrics, AHistogramAddsUp) {
   Metric pause(Metric::Type::kHistogram, "pause_seconds", "Pause.", {}, {0.1, 1});
   for (const double value : {0.1, 0.5, 7.0}) pause.observe({}, value);
-  EXPECT_THAT(pause.text(), HasSubstr("pause_seconds_bucket{le=\"0.1\"} 1\npause_seconds_bucket{le=\"1\"} 2\n"
-                                      "pause_seconds_bucket{le=\"+Inf\"} 3\npause_seconds_sum 7.6\npause_seconds_count 3\n"));
+  EXPECT_THAT(pause.text(),
+              HasSubstr("pause_seconds_bucket{le=\"0.1\"} 1\npause_seconds_bucket{le=\"1\"} 2\n"
+                        "pause_seconds_bucket{le=\"+Inf\"} 3\npause_seconds_sum 7.6\npause_seconds_count 3\n"));
 }
 
 TEST(Metrics, GaugesGoWithTheirJob) {

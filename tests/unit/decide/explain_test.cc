@@ -18,23 +18,22 @@ TEST(Explain, TellsTheWholeStoryOfACall) {
   const auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 4, .max_moves = 1});
   ASSERT_TRUE(plan);
   // Rank 2 has to stay, so that no level gets below its 2 s.
-  EXPECT_THAT(
-      explain(*plan, world.snapshot),
-      ElementsAre("call after superstep 4: AutoMig moves no rank",
-                  "PM list (ms)                    Comp      + Comm       - Mem        = PM",
-                  "  rank 0 → fast             4000.000       0.000       1.000    3999.000",
-                  "  rank 1 → fast             4000.000       0.000       1.000    3999.000",
-                  "levels (ms)                     Time      + Comm       + Mem        = pf",
-                  "* 0 now                     2000.000       0.000       0.000    2000.000",
-                  "  1 rank 0 → fast           2000.000       0.000       1.000    2001.000",
-                  "stay rank 0: GainBelowCost: with it moved to fast pf is 2.001 s, and without any "
-                  "move 2 s",
-                  "stay rank 1: MoveLimit: the limit of moves per call excludes it, and the moves within "
-                  "the limit do not pay",
-                  "stay rank 2: NotMigratable: an open RMA window",
-                  "stay rank 3: BestSetIsOwn: no Set has a higher PM than its own, fast",
-                  "superstep predicted 2 s → 2 s (+0.0 %)",
-                  "next call after superstep 12: α 4 → 8, D 0.5 → 0.5, 1 calls without a move"));
+  EXPECT_THAT(explain(*plan, world.snapshot),
+              ElementsAre("call after superstep 4: AutoMig moves no rank",
+                          "PM list (ms)                    Comp      + Comm       - Mem        = PM",
+                          "  rank 0 → fast             4000.000       0.000       1.000    3999.000",
+                          "  rank 1 → fast             4000.000       0.000       1.000    3999.000",
+                          "levels (ms)                     Time      + Comm       + Mem        = pf",
+                          "* 0 now                     2000.000       0.000       0.000    2000.000",
+                          "  1 rank 0 → fast           2000.000       0.000       1.000    2001.000",
+                          "stay rank 0: GainBelowCost: with it moved to fast pf is 2.001 s, and without any "
+                          "move 2 s",
+                          "stay rank 1: MoveLimit: the limit of moves per call excludes it, and the moves within "
+                          "the limit do not pay",
+                          "stay rank 2: NotMigratable: an open RMA window",
+                          "stay rank 3: BestSetIsOwn: no Set has a higher PM than its own, fast",
+                          "superstep predicted 2 s → 2 s (+0.0 %)",
+                          "next call after superstep 12: α 4 → 8, D 0.5 → 0.5, 1 calls without a move"));
 }
 
 TEST(Explain, AMoveSaysWhatItGainsAndWhatIsOnlyAssumed) {

@@ -88,8 +88,7 @@ class RealSidecar {
   // What was said on the control socket takes its way.
   void wait_until(const std::function<bool(const wire::RankStatus&)>& holds) {
     const auto limit = std::chrono::steady_clock::now() + 30s;
-    while (!holds(status()))
-      ASSERT_LT(std::chrono::steady_clock::now(), limit) << json(status()).dump();
+    while (!holds(status())) ASSERT_LT(std::chrono::steady_clock::now(), limit) << json(status()).dump();
   }
 
  private:
@@ -101,8 +100,7 @@ class RealSidecar {
   void write(const char* name, const std::string& text) { std::ofstream(directory_ / name) << text; }
   void map_ring() {
     const Fd file(::open((directory_ / "run" / "ring").c_str(), O_RDWR | O_CLOEXEC));
-    ring_ = static_cast<bsp_ring*>(
-        ::mmap(nullptr, sizeof *ring_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
+    ring_ = static_cast<bsp_ring*>(::mmap(nullptr, sizeof *ring_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
   }
 
   std::filesystem::path directory_;
@@ -134,23 +132,31 @@ class Simulated : public testing::Test {
     const auto real = real_.ask(verb, fields);
     const auto simulated = simulated::answer(pod_, verb, fields);
     const auto what = [](const Result<json>& answer) {
-      return answer ? std::string("ok") : std::format("{}{}", to_string(answer.error().code), answer.error().retryable ? ", retryable" : "");
+      return answer
+                 ? std::string("ok")
+                 : std::format("{}{}", to_string(answer.error().code), answer.error().retryable ? ", retryable" : "");
     };
-    EXPECT_EQ(what(real), what(simulated.result)) << verb << ' ' << fields.dump()
-                                                  << (real ? "" : ": " + real.error().message);
+    EXPECT_EQ(what(real), what(simulated.result))
+        << verb << ' ' << fields.dump() << (real ? "" : ": " + real.error().message);
     if (real && simulated.result) {
-      for (const auto& [name, value] : simulated.result->items()) EXPECT_EQ((*real)[name], value) << verb << ' ' << name;
+      for (const auto& [name, value] : simulated.result->items())
+        EXPECT_EQ((*real)[name], value) << verb << ' ' << name;
     }
     if (simulated.effect == simulated::Effect::kNone) compare(verb);
     return what(real);
   }
   void compare(const char* after) {
     const auto seen = [](const wire::RankStatus& s) {
-      return json{{"phase", to_string(s.phase)},          {"init", s.init_connected},
-                  {"epoch", s.epoch},                     {"prepared", s.prepared_epoch},
-                  {"admitted", s.admitted_epoch},         {"completed", s.completed},
-                  {"gate", s.gate_superstep},             {"committed", s.gate_committed},
-                  {"migration", s.transfer.migration},    {"transfer", to_string(s.transfer.phase)}};
+      return json{{"phase", to_string(s.phase)},
+                  {"init", s.init_connected},
+                  {"epoch", s.epoch},
+                  {"prepared", s.prepared_epoch},
+                  {"admitted", s.admitted_epoch},
+                  {"completed", s.completed},
+                  {"gate", s.gate_superstep},
+                  {"committed", s.gate_committed},
+                  {"migration", s.transfer.migration},
+                  {"transfer", to_string(s.transfer.phase)}};
     };
     EXPECT_EQ(seen(real_.status()), seen(pod_.status)) << "after " << after;
   }
