@@ -58,10 +58,10 @@ ensure_dev_root() {
   local root new packages others
   root=$(dev_root)
   [ -d "$root" ] && return
-  say "Creating the Debian 13 to build and test in, ${root#"$tree"/} (once, and when images/dev.packages changes)"
-  others=$(cd "$tree" && ls -d build/root-* 2>/dev/null | xargs)
-  [ -z "$others" ] || say "Other roots, to be removed if no clone uses them: $others"
   mkdir -p "$tree/build"
+  say "Creating the Debian 13 to build and test in, ${root#"$tree"/} (once, and when images/dev.packages changes)"
+  others=$(cd "$tree" && find build -maxdepth 1 -name 'root-*' | sort | xargs)
+  [ -z "$others" ] || say "Other roots, to be removed if no clone uses them: $others"
   new=$(mktemp -d "$root.new.XXXXXX")
   chmod 755 "$new"
   packages=$(packages_in images/dev.packages)

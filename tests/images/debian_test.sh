@@ -12,8 +12,14 @@ say() { said+="$*"$'\n'; }
 die() { echo "$*" >&2; exit 1; }
 fail() { echo "$*" >&2; exit 1; }
 has_debian_image() { return 1; }
-works=yes
 bootstrap() { [ -d "${*: -1}" ] && [ $works ] && touch "${*: -1}/made"; }
+
+works=yes
+ensure_dev_root  # in a clean clone; not behind ||, which would switch errexit off
+[ -e "$(dev_root)/made" ] || fail "there is no root in a clean clone"
+[[ $said != *"Other roots"* ]] || fail "it names roots where none are: $said"
+rm -rf build
+said=
 
 mkdir -p build/root-other/bin build/root-other.new.1
 touch build/root-other/bin/in_use
