@@ -26,13 +26,11 @@ constexpr auto kIsolateAgain = 1s;
 JobShell::JobShell(const ShellParts& parts, const JobRef& job, std::function<void()> changed)
     : client_(parts.client),
       cache_(parts.cache),
-      nodes_(parts.nodes),
-      usage_(parts.usage),
       reservations_(parts.reservations),
-      waiting_jobs_(parts.waiting_jobs),
       sidecar_thread_(parts.sidecar_thread),
       options_(parts.options),
       job_ref_(job),
+      observer_(parts, job),
       changed_(std::move(changed)),
       calls_(std::make_shared<JobCalls>(parts.chores, job.at.name_space, job.key(), changed_)),
       events_(client_, job, calls_),
@@ -160,7 +158,10 @@ Duration JobShell::reconcile_until_stored() {
   for (int changes = 0; changes < kMostChanges; ++changes) {
     job = read();
     if (!job) return kQuiet;
-    const Observed o = observe(*job);
+    Cluster cluster = observer_.read(*job, pods_.being_made());
+    keep_up(cluster);
+    Observed o = observer_.observe(std::move(cluster), *sidecars_);
+    add_history(o);
     gather(o);
     ask_who_hears(o);
     const Advice advice = advisor_.advance(o);

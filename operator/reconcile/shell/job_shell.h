@@ -1,7 +1,7 @@
 // What the shell keeps of one job between two reconciles; all of it can be derived again from the objects.
 //
-//   observe (observe.cc) ─> advise (Advisor) ─> reconcile_job (kernel) ─> Step ─> apply (apply.cc)
-//      └──────────────────────── until nothing is to be stored ──────────────────────┘
+//   read ─> keep up (follow.cc) ─> observe (observer.h) ─> advise (Advisor) ─> reconcile_job ─> Step ─> apply (apply.cc)
+//     └──────────────────────────────── until nothing is to be stored ────────────────────────────────┘
 #pragma once
 
 #include <chrono>
@@ -22,12 +22,10 @@
 #include "operator/reconcile/shell/links.h"
 #include "operator/reconcile/shell/log_tails.h"
 #include "operator/reconcile/shell/migrations.h"
-#include "operator/reconcile/shell/nodes.h"
-#include "operator/reconcile/shell/objects.h"
+#include "operator/reconcile/shell/observer.h"
 #include "operator/reconcile/shell/pod_keeper.h"
-#include "operator/reconcile/shell/shell.h"
+#include "operator/reconcile/shell/progress.h"
 #include "operator/reconcile/shell/status_writer.h"
-#include "operator/reconcile/shell/waiting_jobs.h"
 
 namespace bsp::reconcile {
 
@@ -35,20 +33,6 @@ namespace bsp::reconcile {
 inline constexpr std::chrono::milliseconds kRetry{100};
 inline constexpr std::chrono::seconds kIdle{1};
 inline constexpr std::chrono::seconds kQuiet{15};  // nothing is left to do for it
-
-// What all jobs of a shell share.
-struct ShellParts {
-  kube::Client& client;
-  kube::Cache& cache;
-  NodeViews& nodes;
-  const NodeUsage& usage;
-  ReservationStore& reservations;
-  const WaitingJobs& waiting_jobs;
-  Authority& authority;
-  SidecarThread& sidecar_thread;
-  Chores& chores;
-  const ShellOptions& options;
-};
 
 class JobShell {
  public:
@@ -67,11 +51,8 @@ class JobShell {
   Result<void> prepare(const crds::BspJob& job);  // finalizer, CA, links
   void report_unprepared(const std::string& why);
   Result<void> isolate(const crds::BspJob& job);
-  std::vector<observe::NodeFacts> nodes_for(const crds::BspJob& job, const SeenNodes& all) const;
-  StartQueue queue_of(const crds::BspJob& job, const SeenNodes& all) const;
-  Observed observe(crds::BspJob job);
-  Observed read_cluster(crds::BspJob job);
-  void judge_lost_pods(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o);
+  void keep_up(Cluster& cluster);
+  void add_history(Observed& o);
   void ask_who_hears(const Observed& o);  // those that don't answer
   void gather(const Observed& o);         // asks the Set Managers for reports, when it is time
   // nullopt: it is stored, or another job was faster; read and decide again. Else when to try again.
@@ -93,13 +74,11 @@ class JobShell {
 
   kube::Client& client_;
   kube::Cache& cache_;
-  NodeViews& nodes_;
-  const NodeUsage& usage_;
   ReservationStore& reservations_;
-  const WaitingJobs& waiting_jobs_;
   SidecarThread& sidecar_thread_;
   const ShellOptions& options_;
   const JobRef job_ref_;
+  const JobObserver observer_;
   std::function<void()> changed_;
   const std::shared_ptr<JobCalls> calls_;
   const EventQueue events_;
@@ -111,11 +90,8 @@ class JobShell {
   Certificates certificates_;
   std::unique_ptr<const crds::BspJob> job_;  // as last read; null while it rests
   std::unique_ptr<Sidecars> sidecars_;
-  std::uint64_t completed_ = 0;   // the superstep that all ranks had completed in the last reconcile
-  SteadyTime superstep_ended_{};  // when that was first seen; not set while they don't run
-  std::uint64_t newest_ = 0;      // the newest superstep that a rank has completed
-  SteadyTime progress_{};         // when that was reported
   JobClocks clocks_;
+  Progress progress_;
   LostPods lost_;
   std::vector<Event> pending_events_;  // of stored statuses
   Reservations seen_;                  // as the last step saw them

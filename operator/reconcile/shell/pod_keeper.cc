@@ -187,9 +187,7 @@ PodKeeper::PodKeeper(kube::Client& client, kube::Cache& cache, const ShellOption
       maker_(std::make_shared<PodMaker>(client, cache, options, job)),
       notify_(std::move(notify)) {}
 
-// Before the pods are read: one whose call has ended is in the cache by then.
-void PodKeeper::observe(Observed& o) {
-  o.being_made = maker_->being_made();
+void PodKeeper::take_results() {
   bool quiet = false;  // logged once for pods that fail alike
   for (const auto& [pod, made] : maker_->take_results()) {
     if (made) {
@@ -199,6 +197,9 @@ void PodKeeper::observe(Observed& o) {
     note_refused(pod, made.error(), quiet);
     quiet |= made.error().code == ErrorCode::kUnavailable;
   }
+}
+
+void PodKeeper::add_refused(Observed& o) const {
   for (const auto& [pod, refused] : refused_) o.not_created.emplace(pod, refused.error);
 }
 

@@ -42,6 +42,7 @@ class PodMaker {
 
   void begin(const std::vector<std::string>& pods, const std::string& secret);
   void end(const std::string& pod, Result<void> made);
+  // Ask before the pods are read: one whose call has ended is in the cache by then.
   [[nodiscard]] std::set<std::string> being_made() const;
   [[nodiscard]] std::map<std::string, Result<void>> take_results();
 
@@ -63,8 +64,11 @@ class PodKeeper {
   PodKeeper(kube::Client& client, kube::Cache& cache, const ShellOptions& options, const JobRef& job,
             std::shared_ptr<JobCalls> calls, Notify notify);
 
-  // The results so far.
-  void observe(Observed& o);
+  // Ask before the pods are read: one whose call has ended is in the cache by then.
+  [[nodiscard]] std::set<std::string> being_made() const { return maker_->being_made(); }
+  void take_results();
+  // Those that were refused, with the reason.
+  void add_refused(Observed& o) const;
   // A pod that is refused is retried after a while, with an event when the reason changes.
   void create(const Observed& o, const std::vector<PodRequest>& requests, const std::shared_ptr<const Signer>& signer);
   void remove(const Observed& o, const std::vector<std::string>& pods);

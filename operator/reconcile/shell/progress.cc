@@ -1,0 +1,32 @@
+#include "operator/reconcile/shell/progress.h"
+
+#include <algorithm>
+
+namespace bsp::reconcile {
+
+void Progress::fill(Observed& o) {
+  const crds::BspJobStatus& status = o.job.status;
+  const bool runs = status.phase == crds::JobPhase::kRunning || status.phase == crds::JobPhase::kMigrating;
+  if (!runs || !status.epoch) {
+    superstep_ended_ = newest_at_ = {};
+    newest_ = 0;
+    return;
+  }
+  for (const auto& [pod, sidecar] : o.sidecars)
+    if (sidecar.completed > newest_) {
+      newest_ = sidecar.completed;
+      newest_at_ = o.steady;
+    }
+  std::uint64_t completed = ~0ull;
+  for (const crds::RankPlace& place : status.ranks)
+    if (const auto it = o.sidecars.find(place.pod); it != o.sidecars.end())
+      completed = std::min(completed, it->second.completed);
+  if (superstep_ended_ == SteadyTime{} || completed != completed_ || status.phase != crds::JobPhase::kRunning) {
+    completed_ = completed;
+    superstep_ended_ = o.steady;
+  }
+  o.progress = newest_at_;
+  o.superstep_ended = superstep_ended_;
+}
+
+}  // namespace bsp::reconcile
