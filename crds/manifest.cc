@@ -8,8 +8,6 @@
 namespace bsp::crds {
 namespace {
 
-using nlohmann::json;
-
 // "spec.ranks: must be …" -> the line of spec.ranks, or 0 for what isn't there.
 int line_of(const std::string& message, const YamlLines& lines) {
   const auto it = lines.find(std::string_view(message).substr(0, message.find(": ")));
@@ -21,35 +19,25 @@ std::unexpected<Error> fail_at(std::string_view file, int line, std::string_view
               line > 0 ? std::format("{}:{}: {}", file, line, what) : std::format("{}: {}", file, what));
 }
 
-template <class T>
-Result<T> read_manifest(std::string_view yaml, std::string_view file, std::string_view kind,
-                        Result<T> (*from_json)(const json&)) {
+}  // namespace
+
+Result<BspJob> read_bsp_job(std::string_view yaml, std::string_view file) {
   std::vector<YamlLines> lines;
   const auto documents = read_yaml(yaml, &lines);
   if (!documents) return fail_at(file, documents.error().line, documents.error().message);
   if (documents->empty())
     return fail_at(file, 0,
-                   std::format("holds no object; a {} begins with the lines \"apiVersion: {}\" and \"kind: {}\"", kind,
-                               names::kApiVersion, kind));
+                   std::format("holds no object; a {} begins with the lines \"apiVersion: {}\" and \"kind: {}\"",
+                               names::kBspJobKind, names::kApiVersion, names::kBspJobKind));
   if (documents->size() > 1)
     return fail_at(file, 0,
                    std::format("holds {} documents; put each into a file of its own and keep one {} in this one",
-                               documents->size(), kind));
-  auto object = from_json(documents->front());
+                               documents->size(), names::kBspJobKind));
+  auto object = bsp_job_from_json(documents->front());
   if (!object) return fail_at(file, line_of(object.error().message, lines.front()), object.error().message);
   if (auto valid = validate(object->spec); !valid)
     return fail_at(file, line_of(valid.error().message, lines.front()), valid.error().message);
   return object;
-}
-
-}  // namespace
-
-Result<BspJob> read_bsp_job(std::string_view yaml, std::string_view file_name) {
-  return read_manifest<BspJob>(yaml, file_name, names::kBspJobKind, bsp_job_from_json);
-}
-
-Result<RankMigration> read_rank_migration(std::string_view yaml, std::string_view file_name) {
-  return read_manifest<RankMigration>(yaml, file_name, names::kRankMigrationKind, rank_migration_from_json);
 }
 
 }  // namespace bsp::crds

@@ -8,12 +8,10 @@
 
 #include "base/core/error.h"
 #include "crds/bspjob.h"
-#include "crds/rankmigration.h"
 
 namespace bsp::crds {
 
 // `file_name` only for the messages. Defaults are filled in; the rules of validate() hold.
 Result<BspJob> read_bsp_job(std::string_view yaml, std::string_view file_name);
-Result<RankMigration> read_rank_migration(std::string_view yaml, std::string_view file_name);
 
 }  // namespace bsp::crds

@@ -16,7 +16,7 @@ void store_and_read(const bsp::Result<Object>& object, bsp::Result<Object> (*fro
     bsp::check(object.error().code == bsp::ErrorCode::kInvalid && !object.error().message.empty(),
                "a refusal says why");
     // The message goes to a status and to events.
-    bsp::check(!nlohmann::json(object.error().message).dump().empty(), "and can be told");
+    bsp::check(!nlohmann::json(object.error().message).dump().empty(), "and can be reported");
     return;
   }
   nlohmann::json stored;
@@ -33,9 +33,9 @@ void store_and_read(const bsp::Result<Object>& object, bsp::Result<Object> (*fro
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   store_and_read(bsp::crds::read_bsp_job(text, "job.yaml"), bsp::crds::bsp_job_from_json);
-  store_and_read(bsp::crds::read_rank_migration(text, "move.yaml"), bsp::crds::rank_migration_from_json);
   if (const auto documents = bsp::read_yaml(text))
     for (const nlohmann::json& document : *documents) {
+      store_and_read(bsp::crds::rank_migration_from_json(document), bsp::crds::rank_migration_from_json);
       const auto again = bsp::read_yaml(bsp::write_yaml(document));
       bsp::check(again.has_value(), "what was printed is read");
     }

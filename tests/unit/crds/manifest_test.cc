@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "crds/rankmigration.h"
+
 namespace bsp::crds {
 namespace {
 
@@ -295,16 +297,15 @@ TEST(Manifest, AliasesCannotExplode) {
   EXPECT_NE(error_of(yaml).find("more than 20000 values"), std::string::npos);
 }
 
-TEST(Manifest, RankMigrationByHand) {
-  const std::string head = "apiVersion: migbsp.io/v1alpha1\nkind: RankMigration\nmetadata: {name: move}\n";
-  const auto good = read_rank_migration(head + "spec: {job: a, rank: 1, targetSet: fast}\n", "move.yaml");
-  ASSERT_TRUE(good) << good.error().message;
-  EXPECT_EQ(good->spec.rank, RankId{1});
-  const auto both =
-      read_rank_migration(head + "spec: {job: a, rank: 1, targetSet: fast, targetNode: n}\n", "move.yaml");
+TEST(RankMigration, HasOneTarget) {
+  RankMigrationSpec spec;
+  spec.job = "a";
+  spec.target_set = "fast";
+  EXPECT_TRUE(validate(spec));
+  spec.target_node = "n";
+  const auto both = validate(spec);
   ASSERT_FALSE(both);
-  EXPECT_EQ(both.error().message,
-            "move.yaml:4: spec.targetSet: set either spec.targetSet or spec.targetNode, not both");
+  EXPECT_EQ(both.error().message, "spec.targetSet: set either spec.targetSet or spec.targetNode, not both");
 }
 
 }  // namespace
