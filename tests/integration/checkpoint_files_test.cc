@@ -1,5 +1,4 @@
 // A program's changes to the files of its container are present after a move, or its rank stays with a reason.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,8 +8,6 @@
 
 namespace bsp::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 class Files : public ::testing::Test {
  protected:
@@ -40,21 +37,7 @@ class FilesMove : public Files, public ::testing::WithParamInterface<std::string
 
 TEST_P(FilesMove, ArePresentAfterTwoMoves) {
   if (GetParam() == "root") user_ = "0";
-  Pod first(options({"/files", GetParam()}));
-  ASSERT_TRUE(first.expect(control::Stopped::kVerb)) << first.errors();
-  Pod second(options());
-  move(first, second, "move-1");
-  ASSERT_FALSE(HasFatalFailure());
-  const auto at_second = second.expect_any({control::Stopped::kVerb, control::Exited::kVerb});
-  EXPECT_EQ(second.errors(), "");
-  ASSERT_TRUE(at_second && at_second->verb == control::Stopped::kVerb);
-  Pod third(options());
-  move(second, third, "move-2");
-  ASSERT_FALSE(HasFatalFailure());
-  const auto exited = third.expect(control::Exited::kVerb);
-  ASSERT_TRUE(exited);
-  EXPECT_EQ(third.errors(), "");
-  EXPECT_EQ(exited->number("code"), 0);
+  move_twice(options({"/files", GetParam()}), options());
 }
 
 INSTANTIATE_TEST_SUITE_P(Groups, FilesMove,
@@ -69,16 +52,7 @@ void PrintTo(const Held& held, std::ostream* out) { *out << held.name; }
 class UnmovableFile : public Files, public ::testing::WithParamInterface<Held> {};
 
 TEST_P(UnmovableFile, IsReportedWithItsRemedyAndTheProgramContinues) {
-  Pod source(options({"/files", GetParam().name}));
-  ASSERT_TRUE(source.expect(control::Stopped::kVerb)) << source.errors();
-  Pod target(options());
-  const MoveResult moved = dump_into(source, target, "held");
-  EXPECT_EQ(moved.verdict.verb, control::DumpFailed::kVerb);
-  EXPECT_THAT(moved.verdict.text("message"), HasSubstr("not migratable now: "));
-  EXPECT_THAT(moved.verdict.text("message"), HasSubstr(GetParam().reason));
-  source.send(control::Continue::kVerb);
-  EXPECT_TRUE(source.expect(control::Stopped::kVerb));
-  EXPECT_EQ(source.errors(), "");
+  stay_for(GetParam().reason, options({"/files", GetParam().name}), options());
 }
 
 INSTANTIATE_TEST_SUITE_P(

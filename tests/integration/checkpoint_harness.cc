@@ -1,6 +1,7 @@
 #include "tests/integration/checkpoint_harness.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
@@ -291,6 +292,37 @@ void move(Pod& source, Pod& target, const std::string& migration) {
   source.send(control::Bye::kVerb);
   target.send(control::Continue::kVerb);
   ASSERT_TRUE(target.expect(control::Running::kVerb));
+}
+
+void move_twice(const PodOptions& program, const PodOptions& target) {
+  Pod first(program);
+  ASSERT_TRUE(first.expect(control::Stopped::kVerb)) << first.errors();
+  Pod second(target);
+  move(first, second, "move-1");
+  ASSERT_FALSE(::testing::Test::HasFatalFailure());
+  const auto at_second = second.expect_any({control::Stopped::kVerb, control::Exited::kVerb});
+  EXPECT_EQ(second.errors(), "");
+  ASSERT_TRUE(at_second && at_second->verb == control::Stopped::kVerb);
+  Pod third(target);
+  move(second, third, "move-2");
+  ASSERT_FALSE(::testing::Test::HasFatalFailure());
+  const auto exited = third.expect(control::Exited::kVerb);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(third.errors(), "");
+  EXPECT_EQ(exited->number("code"), 0);
+}
+
+void stay_for(const std::string& reason, const PodOptions& program, const PodOptions& target) {
+  Pod source(program);
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb)) << source.errors();
+  Pod waiting(target);
+  const MoveResult moved = dump_into(source, waiting, "held");
+  EXPECT_EQ(moved.verdict.verb, control::DumpFailed::kVerb);
+  EXPECT_THAT(moved.verdict.text("message"), ::testing::HasSubstr("not migratable now: "));
+  EXPECT_THAT(moved.verdict.text("message"), ::testing::HasSubstr(reason));
+  source.send(control::Continue::kVerb);
+  EXPECT_TRUE(source.expect(control::Stopped::kVerb));
+  EXPECT_EQ(source.errors(), "");
 }
 
 }  // namespace bsp::test

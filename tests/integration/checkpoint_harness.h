@@ -92,4 +92,9 @@ MoveResult dump_into(Pod& source, Pod& target, const std::string& migration, con
 // A complete move: dump_into, restore, continue; the source is killed before the target continues.
 void move(Pod& source, Pod& target, const std::string& migration);
 
+// The program moves to a pod with the options `target`, and from there to another, and exits with 0.
+void move_twice(const PodOptions& program, const PodOptions& target);
+// The program can't be dumped, for `reason`, and continues.
+void stay_for(const std::string& reason, const PodOptions& program, const PodOptions& target);
+
 }  // namespace bsp::test

@@ -1,6 +1,5 @@
 // The kernel objects that a program may hold: each is intact after a move, or reported as the reason why the rank
 // stays. docs/what-moves.md has the table.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,8 +9,6 @@
 
 namespace bsp::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 struct Thing {
   std::string name;
@@ -37,36 +34,11 @@ class Objects : public ::testing::TestWithParam<Thing> {
 };
 
 class Moving : public Objects {};
-TEST_P(Moving, IsUnchangedAfterTwoMoves) {
-  Pod first(options({"/objects", GetParam().name}));
-  ASSERT_TRUE(first.expect(control::Stopped::kVerb)) << first.errors();
-  Pod second(options());
-  move(first, second, "move-1");
-  ASSERT_FALSE(HasFatalFailure());
-  const auto at_second = second.expect_any({control::Stopped::kVerb, control::Exited::kVerb});
-  EXPECT_EQ(second.errors(), "");
-  ASSERT_TRUE(at_second && at_second->verb == control::Stopped::kVerb);
-  Pod third(options());
-  move(second, third, "move-2");
-  ASSERT_FALSE(HasFatalFailure());
-  const auto exited = third.expect(control::Exited::kVerb);
-  ASSERT_TRUE(exited);
-  EXPECT_EQ(third.errors(), "");
-  EXPECT_EQ(exited->number("code"), 0);
-}
+TEST_P(Moving, IsUnchangedAfterTwoMoves) { move_twice(options({"/objects", GetParam().name}), options()); }
 
 class Blocking : public Objects {};
 TEST_P(Blocking, IsReportedAndTheProgramContinues) {
-  Pod source(options({"/objects", GetParam().name}));
-  ASSERT_TRUE(source.expect(control::Stopped::kVerb)) << source.errors();
-  Pod target(options());
-  const MoveResult moved = dump_into(source, target, "held");
-  EXPECT_EQ(moved.verdict.verb, control::DumpFailed::kVerb);
-  EXPECT_THAT(moved.verdict.text("message"), HasSubstr("not migratable now: "));
-  EXPECT_THAT(moved.verdict.text("message"), HasSubstr(GetParam().reason));
-  source.send(control::Continue::kVerb);
-  EXPECT_TRUE(source.expect(control::Stopped::kVerb));
-  EXPECT_EQ(source.errors(), "");
+  stay_for(GetParam().reason, options({"/objects", GetParam().name}), options());
 }
 
 INSTANTIATE_TEST_SUITE_P(Things, Moving,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "gate.h"
+#include "losses.h"
 
 static void write_on(int fd, const char* text) { must(write(fd, text, strlen(text)) == (ssize_t)strlen(text), text); }
 static void put(const char* path, int flags, const char* text) {

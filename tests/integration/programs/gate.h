@@ -1,22 +1,7 @@
-/* For programs that stop at gates like gated.c and report what they have lost. */
+/* The stop at a gate, as the shim leaves a program: until the next epoch exists, a number in /run/bsp/epoch. */
 #pragma once
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static int lost = 0;
-static void loss(const char* what, const char* why) {
-  fprintf(stderr, "lost: %s: %s (%s)\n", what, why, strerror(errno));
-  lost = 1;
-  errno = 0;
-}
-static void must(int well, const char* what) {
-  if (well) return;
-  fprintf(stderr, "failed: %s (%s)\n", what, strerror(errno));
-  exit(99);
-}
 
 static long epoch = 0;
 static void stop_until_next_epoch(void) {

@@ -30,6 +30,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "gate.h"
+
 static int argc_;
 static char** argv_;
 static const char* text(const char* key, const char* fallback) {
@@ -71,19 +73,6 @@ static void have_attributes_of_its_own(void) {
 }
 
 static unsigned char pattern(size_t i, long step) { return (unsigned char)((i * 2654435761u >> 13) ^ (size_t)step); }
-
-static long epoch = 0;
-static void stop_until_next_epoch(void) {
-  long next = 0;
-  do {
-    raise(SIGSTOP);
-    FILE* file = fopen("/run/bsp/epoch", "r");
-    if (!file) continue;
-    if (fscanf(file, "%ld", &next) != 1) next = 0;
-    fclose(file);
-  } while (next <= epoch);
-  epoch = next;
-}
 
 int main(int argc, char** argv) {
   argc_ = argc;

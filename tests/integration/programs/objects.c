@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "gate.h"
+#include "losses.h"
 
 static int fd = -1;
 
