@@ -6,6 +6,7 @@
 
 #include "base/json/yaml.h"
 #include "crds/manifest.h"
+#include "crds/rankmigration.h"
 
 namespace {
 
