@@ -18,7 +18,7 @@ import sys
 PARTS = 3  # translation units, for a parallel build
 
 # Written by hand in: init.cc, requests.cc, request_arrays.cc, persistent.cc, partitioned.cc, objects.cc,
-# memory.cc, error_codes.cc, attributes.cc, callbacks.cc, fortran_handles.cc, dynamic_processes.cc.
+# memory.cc, error_codes.cc, attributes.cc, window_keyvals.cc, callbacks.cc, fortran_handles.cc, dynamic_processes.cc.
 HAND = set("""
 Init Init_thread Finalize Initialized Finalized Query_thread Is_thread_main Abort Wtime Wtick
 Session_init Session_finalize Comm_get_parent Alloc_mem Free_mem
