@@ -3,7 +3,7 @@
 
 In the unity build a source may lack an include that its neighbour has, and -Wconversion is off because tests convert freely. Here
 each source is its own translation unit, with its library's options and precompiled header (compile_commands.json). The compiler
-only checks it, because writing objects would take longer. PREFIX…: instead of CLEAN, for example base/ or operator/decide/pm.
+only checks it, because writing objects would take longer. PREFIX…: instead of all of PRODUCT, for example base/ or operator/decide/pm.
 """
 import concurrent.futures
 import json
@@ -15,10 +15,6 @@ import subprocess
 import sys
 
 PRODUCT = ("base/", "crds/", "operator/", "sidecar/", "sim/")
-# What has been found clean, and must stay so. Add a module when it is.
-CLEAN = ("base/", "crds/", "operator/advise/", "operator/cli/", "operator/controller/", "operator/decide/", "operator/exchange/",
-         "operator/kube/", "operator/local/", "operator/main.cc", "operator/migrate/", "operator/observe/", "operator/reconcile/",
-         "operator/record/", "operator/simulate.cc", "sidecar/agent/", "sidecar/control/", "sidecar/init/", "sidecar/transfer/", "sim/")
 STRICT = ["-fsyntax-only", "-Wconversion", "-Werror"]
 DROPPED = {"-o": 1, "-c": 1, "-MF": 1, "-MT": 1, "-MD": 0}  # options, each with its number of words
 
@@ -61,7 +57,7 @@ def check(name, directory, options, tree):
 
 def main():
     build, tree = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(__file__).resolve().parents[2]
-    prefixes = tuple(sys.argv[2:]) or CLEAN
+    prefixes = tuple(sys.argv[2:]) or PRODUCT
     wanted = {name: how for name, how in sorted(sources(build, tree).items()) if name.startswith(prefixes)}
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
