@@ -26,9 +26,11 @@ size_for_this_machine() {
   sed "s/=[0-9.]*\([,\"]\)/=$factor\1/g" "$1" >"$2"
 }
 
-# demo_local MODE MANIFEST OUT ARGUMENT…: one run on this machine; writes its summary to OUT.json.
+# demo_local MODE MANIFEST OUT ARGUMENT…: one run on this machine; writes its summary to OUT.json, its calls to OUT.jsonl.
 demo_local() {
-  build/bin/bsp-operator local run -f "$2" --pools slow=2x0.2,fast=4x0.4 --mode "$1" --summary "$3.json" "${@:4}" ||
+  rm -f "$3.jsonl"
+  build/bin/bsp-operator local run -f "$2" --pools slow=2x0.2,fast=4x0.4 --mode "$1" --summary "$3.json" \
+    --record "$3.jsonl" "${@:4}" ||
     die "run $1 failed with exit status $?; its output is above"
 }
 
@@ -79,3 +81,7 @@ for mode in Off Advise Migrate; do
   $run $mode $manifest build/demo/$mode "$@"
 done
 in_debian python3 examples/demo_table.py build/demo/{Off,Advise,Migrate}.json build/demo/sequential.txt
+if [ $run = demo_local ]; then
+  in_debian python3 examples/demo_figure.py build/demo/{Migrate.jsonl,supersteps.svg}
+  say "build/demo/supersteps.svg shows the computation times of the third run"
+fi
