@@ -32,11 +32,11 @@
 #include "base/core/error.h"
 #include "base/core/fd.h"
 #include "sidecar/control/messages.h"
-#include "sidecar/init/capture_client.h"
 #include "sidecar/init/changes.h"
 #include "sidecar/init/criu.h"
 #include "sidecar/init/output.h"
 #include "sidecar/init/process.h"
+#include "sidecar/transfer/capture_client.h"
 
 namespace bsp::init {
 
@@ -156,9 +156,9 @@ class Supervisor {
   std::optional<Steady::time_point> warm_up_at_;
   std::string worker_log_;
   ChangeClock changes_;
-  std::optional<CaptureClient> capture_;  // until the worker has found what is to be carried
-  Fd found_;                              // where the worker reports it
-  std::string failure_;                   // the first error in the pending dump
+  std::optional<transfer::CaptureClient> capture_;  // until the worker has found what is to be carried
+  Fd found_;                                        // where the worker reports it
+  std::string failure_;                             // the first error in the pending dump
   Steady::time_point action_start_{};
   std::optional<Steady::time_point> kill_criu_at_;
   bool discarding_ = false;

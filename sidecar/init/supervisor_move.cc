@@ -101,7 +101,7 @@ Result<void> Supervisor::try_dump() {
   BSP_CHECK_OK(check_movable(program_, user_));
   BSP_CHECK_OK(prepare_work_dir(criu_paths_));
 
-  BSP_TRY(capture_, CaptureClient::connect(options_.run_dir + "/images"));
+  BSP_TRY(capture_, transfer::CaptureClient::connect(options_.run_dir + "/images"));
   BSP_TRY(const Fd archive, capture_->open_file(kCarryFile));
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("making a pipe");

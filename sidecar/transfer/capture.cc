@@ -17,6 +17,7 @@
 #include "base/core/fd.h"
 #include "base/core/realtime.h"
 #include "sidecar/transfer/frames.h"
+#include "sidecar/transfer/passed_fd.h"
 #include "sidecar/transfer/stream.h"
 
 namespace bsp::transfer {
@@ -155,27 +156,12 @@ struct CaptureSession::Impl {
   }
 
   Result<bool> take_pipe(Writer& writer) {
-    char byte = 0;
-    iovec iov{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &iov;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    const ssize_t n = ::recvmsg(writer.socket.get(), &message, MSG_CMSG_CLOEXEC);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
-    if (n < 0) return fail_errno("reading the capture socket");
-    const cmsghdr* header = n == 1 ? CMSG_FIRSTHDR(&message) : nullptr;
-    if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) {
-      return fail(ErrorCode::kRefused, "capture socket: a file request came without its pipe");
-    }
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-    Fd pipe(fd);
+    auto pipe = take_fd(writer.socket.get());
+    if (!pipe) return std::unexpected(pipe.error().in("capture socket: the pipe of a file request"));
+    if (!*pipe) return true;
     BSP_TRY(std::string name, file_name_of(std::span(writer.request).subspan(4)));
     writer.request.clear();
-    BSP_CHECK_OK(open_file(std::move(name), std::move(pipe)));
+    BSP_CHECK_OK(open_file(std::move(name), std::move(**pipe)));
     return true;
   }
 

@@ -1,4 +1,4 @@
-// bsp-init's end of a sidecar, played by the test: control messages, and files into the capture socket.
+// bsp-init's end of a sidecar, played by the test: control messages.
 #pragma once
 
 #include <sys/types.h>
@@ -24,17 +24,6 @@ class FakeInit {
   control::Message next();
   // The next message, which must have this verb.
   control::Message expect(std::string_view verb);
-
-  // Acts as criu and bsp-init: connects to the capture socket and sends one file after the other.
-  class Capture {
-   public:
-    explicit Capture(const std::string& run_dir);
-    // Writes `size` bytes; false if the reader has closed the pipe.
-    bool file(std::string_view name, std::size_t size, char fill);
-
-   private:
-    Fd socket_;
-  };
 
  private:
   std::string run_dir_;

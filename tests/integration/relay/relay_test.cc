@@ -15,6 +15,7 @@
 #include "crds/names.h"
 #include "sidecar/agent/collect/ring_file.h"
 #include "sidecar/ring/ring_access.h"
+#include "sidecar/transfer/capture_client.h"
 #include "tests/integration/relay/fake_init.h"
 #include "tests/mpi/epochs/cluster.h"
 
@@ -23,6 +24,29 @@ namespace {
 
 using namespace std::chrono_literals;
 using wire::TransferPhase;
+
+// As criu and bsp-init: sends one file after the other into the source's capture socket.
+class Capture {
+ public:
+  explicit Capture(const std::string& run_dir)
+      : client_(transfer::CaptureClient::connect(run_dir + "/images").value()) {}
+
+  // Writes `size` bytes; false if the reader has closed the pipe.
+  bool file(std::string_view name, std::size_t size, char fill) {
+    const auto pipe = client_.open_file(name);
+    if (!pipe) return false;
+    const std::string block(1 << 20, fill);
+    while (size > 0) {
+      const ssize_t n = ::write(pipe->get(), block.data(), std::min(size, block.size()));
+      if (n <= 0) return false;
+      size -= static_cast<std::size_t>(n);
+    }
+    return true;
+  }
+
+ private:
+  transfer::CaptureClient client_;
+};
 
 class Relay : public testing::Test {
  protected:
@@ -118,7 +142,7 @@ TEST_F(Relay, CheckpointArrivesCompleteAndIsRestored) {
   source->expect(control::Dump::kVerb);
   auto begun = std::chrono::steady_clock::now();
   {
-    FakeInit::Capture capture(cluster.run_dir(kSource));
+    Capture capture(cluster.run_dir(kSource));
     EXPECT_TRUE(capture.file("core-1.img", 1000, 'c'));
     EXPECT_TRUE(capture.file("pages-1.img", kPages, 'p'));
   }
@@ -166,7 +190,7 @@ TEST_F(Relay, SourceContinuesInTheEpochAfterItsCopys) {
   send();
   source->expect(control::Dump::kVerb);
   {
-    FakeInit::Capture capture(cluster.run_dir(kSource));
+    Capture capture(cluster.run_dir(kSource));
     EXPECT_TRUE(capture.file("pages-1.img", 1 << 20, 'p'));
   }
   source->say(control::Dumped::kVerb, {{"migration", "m1"}, {"ns", "5000"}});
@@ -207,7 +231,7 @@ TEST_F(Relay, OrderedRankIsSentWhenItStopsAndRestoredWhenVerified) {
   EXPECT_EQ(source->expect(control::Dump::kVerb).text("migration"), "m1");
   send();  // an operator that doesn't know of it
   {
-    FakeInit::Capture capture(cluster.run_dir(kSource));
+    Capture capture(cluster.run_dir(kSource));
     EXPECT_TRUE(capture.file("pages-1.img", 1 << 20, 'p'));
   }
   source->say(control::Dumped::kVerb, {{"migration", "m1"}, {"ns", "5000"}});
@@ -262,7 +286,7 @@ TEST_F(Relay, FailedDumpFailsAtBothEnds) {
   send();
   source->expect(control::Dump::kVerb);
   {
-    FakeInit::Capture capture(cluster.run_dir(kSource));
+    Capture capture(cluster.run_dir(kSource));
     EXPECT_TRUE(capture.file("pages-1.img", 1 << 20, 'p'));
   }
   source->say(control::DumpFailed::kVerb, {{"migration", "m1"}, {"message", "criu has met an io_uring"}});
@@ -288,7 +312,7 @@ TEST_F(Relay, KilledTargetMakesCriuDetach) {
   announce();
   send();
   source->expect(control::Dump::kVerb);
-  FakeInit::Capture capture(cluster.run_dir(kSource));
+  Capture capture(cluster.run_dir(kSource));
   (void)capture.file("pages-1.img", 256u << 20, 'p');
   source->expect(control::Abandon::kVerb);
   EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).transfer.phase, TransferPhase::kDumping)
@@ -302,7 +326,7 @@ TEST_F(Relay, KilledSourceLeavesNoFiles) {
   announce();
   send();
   source->expect(control::Dump::kVerb);
-  FakeInit::Capture capture(cluster.run_dir(kSource));
+  Capture capture(cluster.run_dir(kSource));
   (void)capture.file("pages-1.img", 64u << 20, 'p');
   wait_for(kTarget, TransferPhase::kFailed);
   EXPECT_FALSE(std::filesystem::exists(received("pages-1.img")));
@@ -321,7 +345,7 @@ TEST_F(Relay, DiscardEndsAnActiveStream) {
   announce();
   send();
   source->expect(control::Dump::kVerb);
-  FakeInit::Capture capture(cluster.run_dir(kSource));
+  Capture capture(cluster.run_dir(kSource));
   EXPECT_TRUE(capture.file("core-1.img", 100, 'c'));
   cluster.call(kTarget, wire::kDiscard, {{"migration", "m1"}});
   EXPECT_EQ(wait_for(kTarget, [](const auto&) { return true; }).transfer.phase, TransferPhase::kIdle);

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/core/read_file.h"
-#include "sidecar/init/capture_client.h"
+#include "sidecar/transfer/capture_client.h"
 #include "sidecar/transfer/frames.h"
 #include "sidecar/transfer/stream.h"
 
@@ -49,7 +49,7 @@ class Transfer : public ::testing::Test {
       });
     });
     {
-      auto client = init::CaptureClient::connect(dir_ + "/source");
+      auto client = CaptureClient::connect(dir_ + "/source");
       std::vector<std::pair<Fd, const std::string*>> open;
       for (const auto& [name, content] : files) {
         open.emplace_back(std::move(*client->open_file(name)), &content);
@@ -228,7 +228,7 @@ TEST_F(Transfer, FailingSinkEndsTheWriters) {
     EXPECT_EQ(totals.error().message, "gone");
   });
   ::signal(SIGPIPE, SIG_IGN);
-  auto client = init::CaptureClient::connect(dir_ + "/source");
+  auto client = CaptureClient::connect(dir_ + "/source");
   ASSERT_TRUE(client);
   auto pipe = client->open_file("pages-1.img");
   ASSERT_TRUE(pipe);
@@ -238,7 +238,7 @@ TEST_F(Transfer, FailingSinkEndsTheWriters) {
   }
   EXPECT_EQ(errno, EPIPE);
   relay.join();
-  EXPECT_FALSE(init::CaptureClient::connect(dir_ + "/source"));
+  EXPECT_FALSE(CaptureClient::connect(dir_ + "/source"));
 }
 
 TEST_F(Transfer, DuplicateFileOrPathIsRefused) {
@@ -247,7 +247,7 @@ TEST_F(Transfer, DuplicateFileOrPathIsRefused) {
     ASSERT_TRUE(session);
     Result<Totals> totals;
     std::thread relay([&] { totals = (*session)->run([](auto) -> Result<void> { return {}; }); });
-    auto client = init::CaptureClient::connect(dir_ + "/source");
+    auto client = CaptureClient::connect(dir_ + "/source");
     ASSERT_TRUE(client);
     (void)client->send_file("a", "1");
     (void)client->send_file(second, "2");

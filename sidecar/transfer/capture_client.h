@@ -1,4 +1,4 @@
-// Sends files over the sidecar's capture socket beside criu's own, by the same protocol (sidecar/transfer/stream.h):
+// Sends files over the sidecar's capture socket beside criu's own, by the same protocol (stream.h):
 // the archive of carried paths and bsp-init's state for the restore.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "base/core/error.h"
 #include "base/core/fd.h"
 
-namespace bsp::init {
+namespace bsp::transfer {
 
 class CaptureClient {
  public:
@@ -24,4 +24,4 @@ class CaptureClient {
   Fd socket_;
 };
 
-}  // namespace bsp::init
+}  // namespace bsp::transfer

@@ -1,4 +1,4 @@
-#include "sidecar/init/capture_client.h"
+#include "sidecar/transfer/capture_client.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <cstring>
 
-namespace bsp::init {
+#include "sidecar/transfer/passed_fd.h"
+
+namespace bsp::transfer {
 
 Result<CaptureClient> CaptureClient::connect(const std::string& dir) {
   const std::string path = dir + "/streamer-capture.sock";
@@ -40,23 +42,8 @@ Result<Fd> CaptureClient::open_file(std::string_view name) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("making a pipe");
   const Fd read_end(ends[0]);
   Fd write_end(ends[1]);
-  char byte = 0;
-  iovec iov{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &iov;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  const int fd = read_end.get();
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  if (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) != 1) {
-    return fail_errno("writing to the capture socket");
-  }
+  if (auto passed = pass_fd(socket_.get(), read_end); !passed)
+    return std::unexpected(passed.error().in("the capture socket"));
   return write_end;
 }
 
@@ -68,4 +55,4 @@ Result<void> CaptureClient::send_file(std::string_view name, std::string_view co
   return {};
 }
 
-}  // namespace bsp::init
+}  // namespace bsp::transfer
