@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <numeric>
 
-#include "operator/decide/bound.h"
 #include "operator/decide/levels.h"
 #include "operator/decide/pm.h"
 #include "operator/decide/trial.h"
+#include "tests/unit/decide/bound.h"
 #include "tests/unit/decide/random_job.h"
 #include "tests/unit/decide/world.h"
 
@@ -87,7 +87,8 @@ Plan plan_with(const OneSuperstep& job, Heuristic heuristic, std::uint64_t alpha
 }
 
 double lower_bound_of(const OneSuperstep& job, double alpha) {
-  return lower_bound_of_F({job.snapshot, *columns_of(job.snapshot), job.window().metrics(), job.params, 1, 1}, alpha);
+  return objective_lower_bound({job.snapshot, *columns_of(job.snapshot), job.window().metrics(), job.params, 1, 1},
+                               alpha);
 }
 
 // The ratios of F to something, over many jobs.
@@ -164,7 +165,7 @@ TEST(Bottleneck, LeavesOutEveryMoveThatGainsNothing) {
 
 TEST(Bottleneck, RanksOfThePmListThatStayWouldNotGain) {
   std::mt19937_64 random(kSeed);
-  int told = 0;
+  int found = 0;
   for (std::uint32_t n = 0; n < 60; ++n) {
     const OneSuperstep job(random, {.ranks = 2 + n % 20, .processors = 2 + n % 11, .sets = 2 + n % 4},
                            Heuristic::kBottleneck);
@@ -176,10 +177,10 @@ TEST(Bottleneck, RanksOfThePmListThatStayWouldNotGain) {
       if (stay.reason != Reason::kGainBelowCost) continue;
       EXPECT_GE(stay.value, stay.limit * (1 - 1e-9)) << "job " << n << ", rank " << stay.rank.value;
       EXPECT_NEAR(stay.limit, plan.objective.after, 1e-9 * stay.limit);
-      ++told;
+      ++found;
     }
   }
-  EXPECT_GT(told, 10);
+  EXPECT_GT(found, 10);
 }
 
 TEST(Bottleneck, StaysNearTheLowerBoundWhereThereAreTooManyMappingsToTry) {
@@ -234,7 +235,7 @@ TEST(Bottleneck, PermutingTheRanksPermutesThePlan) {
 constexpr Params kParams{.heuristic = Heuristic::kBottleneck, .alpha0 = 1, .horizon = Horizon::kSuperstep};
 
 TEST(Bottleneck, RelievesAProcessorThatThePmListDoesNotSee) {
-  // Two ranks share a-0 while a-1 is empty: to the PM both Sets offer the same, so that nobody is in its list.
+  // Two ranks share a-0 while a-1 is empty: to the PM both Sets offer the same, so that its list is empty.
   const World world({{"a", 2, 1e9}, {"b", 1, 1e9}}, {0, 0, 2});
   const auto automig = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 1});
   EXPECT_THAT(automig->moves, IsEmpty());
@@ -323,7 +324,7 @@ TEST(Bottleneck, UndoesAMoveFromAProcessorThatHasNoFreeSlotAnyMore) {
   const double time = trial.time();
 
   trial.relocate({2}, {1});
-  ASSERT_FALSE(processors.has_free_slot({0})) << "or there was room for an ordinary move";
+  ASSERT_FALSE(processors.has_free_slot({0})) << "or an ordinary move would be possible";
   EXPECT_LT(trial.time(), time);
   trial.back_to(mark);
   EXPECT_THAT(mapping(), ElementsAre(0, 3, 0));

@@ -1,4 +1,4 @@
-#include "operator/decide/bound.h"
+#include "tests/unit/decide/bound.h"
 
 #include <algorithm>
 #include <functional>
@@ -87,8 +87,8 @@ double time_of_all(const Case& c, const Ground& ground) {
     if (takes || ground.held[p] > 0) capacity += processor.available();
     if (takes && processor.slots == 0) limited = false;
     if (processor.slots == 0 && ground.held[p] > 0) limited = false;
-    const std::size_t room = !limited ? 0 : ground.held[p] + (takes ? free_slots(processor, ground.held[p]) : 0);
-    slots.insert(slots.end(), std::min(room, I.size()), 1 / processor.available());
+    const std::size_t here = !limited ? 0 : ground.held[p] + (takes ? free_slots(processor, ground.held[p]) : 0);
+    slots.insert(slots.end(), std::min(here, I.size()), 1 / processor.available());
   }
   double time = capacity > 0 ? sum / capacity : 0;
   if (!limited) return time;
@@ -100,10 +100,10 @@ double time_of_all(const Case& c, const Ground& ground) {
 
 }  // namespace
 
-double lower_bound_of_F(const Case& c, double alpha) {
+double objective_lower_bound(const Case& c, double alpha) {
   const Ground ground = survey(c);
   const Grid<double> T_to = transposed(c.snapshot.platform.T);
-  // With the cost unlimited everybody has his last option; as the limit falls below an option, the one before it.
+  // With the cost unlimited every rank has its last option; as the limit falls below an option, the one before it.
   double time = time_of_all(c, ground), comm = 0;
   std::vector<Option> lost;  // mem: the cost that the limit falls below; time, comm: what is left then
   double dearest = 0;

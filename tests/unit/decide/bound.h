@@ -3,7 +3,7 @@
 //
 // If the dearest move of a plan costs μ, every rank is in a Set with Mem ≤ μ (or where it was), so that
 //   Time   ≥ max_i I(i) ÷ the fastest processor open to i at that cost
-//   Time   ≥ Σ I(i) ÷ Σ available capacity                                 nobody can share better than evenly
+//   Time   ≥ Σ I(i) ÷ Σ available capacity                                 the best share is an even one
 //   Time   ≥ max_k (k-th largest I) ÷ (k-th fastest slot)                  where slots are limited
 //   Comm   ≥ max_i of the least Comm(i,j) at that cost
 // and F ≥ the least of α·(Time + Comm) + μ over all μ.
@@ -13,7 +13,7 @@
 
 namespace bsp::decide {
 
-// s. O(n·Sets·(Sets + log n)): for studies, not for calls.
-double lower_bound_of_F(const Case& c, double alpha);
+// s. O(n·Sets·(Sets + log n)).
+double objective_lower_bound(const Case& c, double alpha);
 
 }  // namespace bsp::decide
