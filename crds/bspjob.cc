@@ -7,6 +7,7 @@
 #include "crds/pod_schema.h"
 #include "crds/pod_template.h"
 #include "crds/reflect.h"
+#include "crds/stored_status.h"
 
 namespace bsp::crds {
 namespace {
@@ -44,13 +45,13 @@ const json* app_container(const BspJobSpec& spec) {
 }
 
 void to_json(json& j, const BspJobSpec& spec) { j = reflect::write(spec); }
-void to_json(json& j, const BspJobStatus& status) { j = reflect::write(status); }
+void to_json(json& j, const BspJobStatus& status) { j = stored_status(status); }
 void to_json(json& j, const Decision& decision) { j = reflect::write(decision); }
 void to_json(json& j, const BspJob& job) {
   j = json{{"apiVersion", names::kApiVersion}, {"kind", names::kBspJobKind}};
   j["metadata"] = reflect::write(job.metadata);
   j["spec"] = reflect::write(job.spec);
-  j["status"] = reflect::write(job.status);
+  j["status"] = stored_status(job.status);
 }
 
 Result<BspJob> bsp_job_from_json(const json& j) {

@@ -231,6 +231,7 @@ struct BspJobStatus {
   MigrationCounters migrations;
   std::optional<double> predicted_gain_seconds;  // sum over the executed waves
   std::optional<double> realised_gain_seconds;
+  std::optional<double> pause_seconds;  // sum over the waves that ended
   nlohmann::json wave_state;   // operator/migrate's record of the wave under way or last ended, opaque
   nlohmann::json rescheduler;  // the decision's own state, opaque; null: none
 };
@@ -247,7 +248,7 @@ const nlohmann::json* app_container(const BspJobSpec& spec);
 // --- JSON ------------------------------------------------------------------------------------------
 void to_json(nlohmann::json& j, const BspJob& job);  // with apiVersion and kind
 void to_json(nlohmann::json& j, const BspJobSpec& spec);
-void to_json(nlohmann::json& j, const BspJobStatus& status);
+void to_json(nlohmann::json& j, const BspJobStatus& status);  // as it is stored (stored_status.h)
 void to_json(nlohmann::json& j, const Decision& decision);
 
 // Errors name the field ("spec.rescheduling.d: …") and the remedy. An unknown field of spec is an

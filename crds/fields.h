@@ -203,6 +203,7 @@ constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("migrations", &BspJobStatus::migrations);
   v("predictedGainSeconds", &BspJobStatus::predicted_gain_seconds);
   v("realisedGainSeconds", &BspJobStatus::realised_gain_seconds);
+  v("pauseSeconds", &BspJobStatus::pause_seconds);
   v("waveState", &BspJobStatus::wave_state);
   v("rescheduler", &BspJobStatus::rescheduler);
 }

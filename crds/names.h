@@ -45,6 +45,8 @@ inline constexpr std::string_view kLabelStore = "migbsp.io/store";     // direct
 inline constexpr std::string_view kAnnotationFaultPoints =
     "migbsp.io/fault-points";  // on a BSPJob: its pods have them (tests)
 inline constexpr std::string_view kAnnotationMigration = "migbsp.io/migration";  // RankMigration a target waits for
+// On a rank's pod, by a person or a tool: the Set that the rank is to move to, or * for any other node.
+inline constexpr std::string_view kAnnotationMoveTo = "migbsp.io/move-to";
 inline constexpr std::string_view kAnnotationPodHash =
     "migbsp.io/made-from";                                             // SHA-256 of the pod as the operator sent it
 inline constexpr std::string_view kAnnotationSpeed = "migbsp.io/cpu";  // on local nodes: fraction of a core

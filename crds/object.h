@@ -4,6 +4,7 @@
 #include "crds/fields.h"
 #include "crds/names.h"
 #include "crds/reflect.h"
+#include "crds/stored_status.h"
 
 namespace bsp::crds {
 
@@ -19,7 +20,10 @@ Result<void> read_object(const nlohmann::json& j, std::string_view kind, ObjectM
   reflect::Reader strict({.strict = true}), lenient({});
   if (const auto m = j.find("metadata"); m != j.end()) strict.read(*m, metadata, {nullptr, "metadata"});
   strict.read(j.at("spec"), spec, {nullptr, "spec"});
-  if (const auto s = j.find("status"); s != j.end() && !s->is_null()) lenient.read(*s, status, {nullptr, "status"});
+  if (const auto s = j.find("status"); s != j.end() && !s->is_null()) {
+    BSP_TRY(const auto whole, whole_status(*s));
+    lenient.read(whole, status, {nullptr, "status"});
+  }
   for (reflect::Reader* reader : {&strict, &lenient})
     if (reader->problem()) return fail(ErrorCode::kInvalid, reader->problem().message);
   return check_metadata(metadata);

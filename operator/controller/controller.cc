@@ -22,8 +22,9 @@ constexpr kube::ApiOptions kLeaseCalls{.call = 4s, .attempt = 2s};
 // A log isn't worth waiting longer for a node that doesn't answer.
 constexpr kube::ApiOptions kLogCalls{.call = 3s, .attempt = 3s};
 
-// Every status write goes to etcd and to all watchers; large ones are rarer (JobShell::progress_is_due).
-constexpr auto kProgress = 1s;
+// Every status write goes to etcd and to all watchers, and is a line of `kubectl get -w`; large ones are rarer
+// (StatusWriter::progress_is_due).
+constexpr auto kProgress = 10s;
 
 // Calls without moves are reported no more often than this, because each costs a status write and an event.
 constexpr auto kCalls = 10s;
@@ -184,7 +185,7 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
                                                 const std::string& pod) { return tail_of(*logs, name_space, pod); },
           .record = recorder(options_.record_directory),
           .limits = {.prepare = std::chrono::seconds(options_.target_timeout_seconds)},
-          .job_limits = {.start = std::chrono::seconds(options_.start_timeout_seconds)},
+          .job_limits = {.start = std::chrono::seconds(options_.start_timeout_seconds), .restart = 10s},
           .reservations_name_space = own,
           .reservations_name = options_.lease.name + "-reservations",
           .authority_name = options_.lease.name + "-authority",

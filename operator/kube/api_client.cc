@@ -156,7 +156,10 @@ Result<Object> ApiClient::create(const Object& object) {
   body["metadata"].erase("uid");
   return write(
       {.method = "POST",
-       .target = resource.collection(key.name_space) + "?fieldManager=" + percent_encode(options_.field_manager),
+       // A pod is made of what a user wrote: a field that the server doesn't know is a mistake to report, not to drop.
+       .target = std::format("{}?fieldManager={}{}", resource.collection(key.name_space),
+                             percent_encode(options_.field_manager),
+                             key.kind.kind == "Pod" ? "&fieldValidation=Strict" : ""),
        .body = text_of(body),
        .once = !named},
       key, named);

@@ -71,7 +71,7 @@ class Runs(unittest.TestCase):
             self.assertRegex(table, r"Succeeded")
             jobs = json.loads(run.local("get", "bspjobs", "job", "-o", "json").stdout)
             self.assertEqual([r["set"] for r in with_places(jobs["status"])["ranks"]], ["fast", "fast"])
-            self.assertIn("Migrating", run.local("describe", "bspjob", "job").stdout)
+            self.assertIn("Rank 0 moved slow→fast", run.local("describe", "bspjob", "job").stdout)
             self.assertIn("superstep", run.local("logs", "0").stdout)
             status, output = run.wait()
             self.assertEqual(status, 0, output)

@@ -1,4 +1,5 @@
-"""Where a job's ranks are, from the packed form of its status (crds/README.md)."""
+"""A job's status from its stored form (crds/README.md)."""
+import json
 
 
 def _ranks_in(text):
@@ -7,8 +8,23 @@ def _ranks_in(text):
         yield from range(int(first), int(last or first) + 1)
 
 
+def whole(status):
+    """The status with what `internal` holds at its place (crds/stored_status.h)."""
+    if "internal" not in status:
+        return status
+    shown = {k: v for k, v in status.items() if k != "internal"}
+    return _merged(json.loads(status["internal"].translate(str.maketrans("'\"", "\"'"))), shown)
+
+
+def _merged(below, above):
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    return below | {k: _merged(below.get(k), v) for k, v in above.items()}
+
+
 def with_places(status):
-    """The status with `ranks` as a list: of each rank, its Set, node and pod."""
+    """The whole status with `ranks` as a list: of each rank, its Set, node and pod."""
+    status = whole(status)
     packed = status.get("ranks")
     if not packed:
         return status

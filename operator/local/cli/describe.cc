@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json/fields.h"
+#include "crds/stored_status.h"
 #include "operator/cli/table.h"
 #include "operator/local/cli/resources.h"
 
@@ -109,12 +110,12 @@ std::string describe_job(const crds::BspJob& job, const std::vector<std::string>
   d.field("Superstep", std::to_string(s.superstep.value));
   d.field("Alpha, D", std::format("{}, {}", s.alpha, number(s.d)));
   d.field("Imbalance", std::format("{:.1f} %", s.imbalance * 100));
-  if (s.epoch) d.field("Epoch", std::to_string(s.epoch->epoch));
   const auto& m = s.migrations;
   d.field("Migrations", std::format("{} succeeded, {} rolled back, {} failed, {} under way; {} waves", m.succeeded,
                                     m.rolled_back, m.failed, m.active, m.waves));
   d.field("Gain",
           std::format("predicted {}, realised {}", gain(s.predicted_gain_seconds), gain(s.realised_gain_seconds)));
+  if (s.pause_seconds) d.field("Pause", crds::duration_text(*s.pause_seconds));
   ranks_of(d, s);
   if (decision.empty())
     d.field("Last decision", "");

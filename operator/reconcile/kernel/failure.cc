@@ -94,18 +94,21 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
     const auto it = o.sidecars.find(place.pod);
     const SidecarFacts* sidecar = it == o.sidecars.end() ? nullptr : &it->second;
     if (facts.cannot_start) {
-      const bool image = facts.reason.starts_with("ErrImage") || facts.reason == "ImagePullBackOff";
+      const bool image = facts.reason.starts_with("ErrImage");
       return Failure{rank, place.pod, image ? "ImageNotFound" : "CannotStart",
                      std::format("pod {}: {}", place.pod, facts.app_message.empty() ? facts.reason : facts.app_message),
                      true};
     }
     const bool reported = sidecar && sidecar->status && sidecar->status->phase == wire::RankPhase::kExited;
     if (facts.pod_ended && !reported) {
-      consider({rank, place.pod, "PodLost",
+      // Every attempt would end alike.
+      const bool final = facts.reason == "DeadlineExceeded";
+      const bool named = final || facts.reason == "InitContainerFailed";
+      consider({rank, place.pod, named ? facts.reason : "PodLost",
                 std::format("the node ended pod {} of rank {}: {}", place.pod, rank,
                             facts.app_message.empty() ? facts.reason : facts.app_message) +
                     where(place, o),
-                false},
+                final},
                o.steady);
       continue;
     }

@@ -22,9 +22,14 @@ constexpr std::chrono::seconds kOthersEnd{30};
 
 void JobKernel::enter(JobPhase phase, std::string reason, std::string message) {
   stores = true;
+  // How a wave ends is an event of its own (wave_events).
+  const bool of_wave = phase == JobPhase::kMigrating || status().phase == JobPhase::kMigrating;
   if (status().phase != phase)
     notices.events.push_back(
-        {phase == JobPhase::kFailed || phase == JobPhase::kRestarting ? "Warning" : "Normal", reason, message});
+        {.type = phase == JobPhase::kFailed || phase == JobPhase::kRestarting ? "Warning" : "Normal",
+         .reason = reason,
+         .message = message,
+         .only_logged = of_wave && (phase == JobPhase::kMigrating || phase == JobPhase::kRunning)});
   status().phase = phase;
   status().reason = std::move(reason);
   status().message = std::move(message);
@@ -116,6 +121,13 @@ void JobKernel::end_orphans(const migrate::Wave* wave) {
       if (m.metadata.name == refusal.migration) notices.migrations.push_back(refused(m, refusal, o.now));
 }
 
+// So that a job that fails at once costs its cluster little: 10 s, 20, 40 and so on.
+Duration JobKernel::restart_pause() const {
+  Duration pause = job_limits.restart;
+  for (std::uint32_t i = 1; i < o.job.status.attempt && pause < kLongestRestart; ++i) pause *= 2;
+  return std::min<Duration>(pause, kLongestRestart);
+}
+
 void JobKernel::restarting() {
   if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
     notices.migrations = show_wave(**wave, o);
@@ -123,6 +135,15 @@ void JobKernel::restarting() {
     if (past_deadline()) return fail_by_deadline();
     note_lost_pods();
     return delete_all_pods();
+  }
+  if (past_deadline()) return fail_by_deadline();
+  if (const Duration pause = restart_pause(); o.restarting_for < pause) {
+    constexpr std::string_view kNext = "; the next attempt begins ";
+    if (!status().message.contains(kNext)) {
+      status().message += std::format("{}{:.0f} s after the end of this one", kNext, to_seconds(pause));
+      stores = true;
+    }
+    return;
   }
   if (!notices.migrations.empty()) return;  // the next attempt drops the wave, so its RankMigrations must have ended
   enter(JobPhase::kPending, "Restarting", std::format("attempt {}", status().attempt + 1));
@@ -206,6 +227,7 @@ void JobKernel::warn() {
   if (warn_of_mixed_units(o, status())) raised(kMixedUnits);
   if (warn_of_move_memory(o, status())) raised(kMovesLackMemory);
   if (warn_of_seccomp(o, status())) raised(kSeccompReplaced);
+  if (warn_of_overrides(o, status())) raised(kTemplateOverridden);
   if (warn_of_rejected_reports(o, status())) raised(kReportsRejected);
 }
 

@@ -19,9 +19,13 @@ struct JobLimits {
   Duration unreachable = std::chrono::seconds(10);         // of a sidecar, before it is reported (silence.h)
   Duration isolated = fencing::kLimit + fencing::kMargin;  // of one that no other rank hears either
   Duration start = std::chrono::minutes(5);                // until all pods are ready
+  // Before the second attempt; twice as long before each further one, at most kLongestRestart. 0: at once.
+  Duration restart{};
   // How long a failed rank's container may take to end after its sidecar has reported the program's exit.
   Duration container_end = std::chrono::seconds(2);
 };
+
+inline constexpr Duration kLongestRestart = std::chrono::minutes(6);  // as a Job's
 
 Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limits& limits, const JobLimits& job_limits);
 

@@ -25,6 +25,7 @@ void JobClocks::fill(Observed& o) {
   o.ended_for = since(ended_, status.completion_time);
   o.starting_for = starting_.of(
       status.phase == crds::JobPhase::kStarting ? std::format("attempt {}", status.attempt) : "", {}, o.steady);
+  o.restarting_for = since(restarting_, status.restarts.empty() ? Time{} : status.restarts.back().time);
   const Duration draining = draining_.of(o.leaving.empty() ? "" : "drain", {}, o.steady);
   o.draining_for = o.leaving.empty() ? Duration{} : draining;
   const bool moves = status.phase == crds::JobPhase::kMigrating;

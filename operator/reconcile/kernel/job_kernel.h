@@ -45,6 +45,7 @@ struct JobKernel {
   // The sidecar reports an exit before the runtime has written the container's last lines and why it was killed.
   bool container_ends(const Failure& failure) const;
   bool past_deadline() const;
+  Duration restart_pause() const;
   void fail_by_deadline();
   // As find_failure() sees it: the sidecar knows how the program ended, the node only how bsp-init did.
   bool exited_well(const crds::RankPlace& place) const;
@@ -61,6 +62,7 @@ struct JobKernel {
   // Which pods are not ready and what they lack.
   struct NotReady {
     FirstFew all;
+    std::string delay;        // why a container of the first of them isn't started, where waiting may help
     bool for_others = false;  // to do something about it: a scheduler, or who has set a quota
     void add(const crds::RankPlace& place, std::string_view lack, bool of_others = false);
   };

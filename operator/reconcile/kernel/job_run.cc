@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <format>
 
+#include "base/core/significant.h"
 #include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/status.h"
@@ -43,6 +44,7 @@ void JobKernel::running() {
 
 // A wave of the moves that the cost model and users request.
 void JobKernel::begin_moves() {
+  std::ranges::move(asked_on_pods(o), std::back_inserter(notices.migrations));
   const std::vector<MoveRequest> by_hand = waiting_requests(o);
   std::vector<MoveRequest> requests = ranks_to_move_away(o, by_hand);  // they can't wait, so they get slots first
   if (advice.call) {
@@ -128,10 +130,13 @@ void JobKernel::migrating(const migrate::Wave& wave) {
   for (std::size_t i = wave.times.size(); i < next->wave.times.size(); ++i) {  // every phase passed by this change
     const bool last = i + 1 == next->wave.times.size();
     notices.events.push_back(
-        {last && !next->wave.reason.empty() ? "Warning" : "Normal",
-         "Wave" + std::string(crds::to_string(next->wave.times[i].phase)),
-         std::format("wave {}{}", wave.number, last && !next->wave.message.empty() ? ": " + next->wave.message : "")});
+        {.type = last && !next->wave.reason.empty() ? "Warning" : "Normal",
+         .reason = "Wave" + std::string(crds::to_string(next->wave.times[i].phase)),
+         .message =
+             std::format("wave {}{}", wave.number, last && !next->wave.message.empty() ? ": " + next->wave.message : ""),
+         .only_logged = true});
   }
+  if (migrate::is_finished(next->wave)) std::ranges::move(wave_events(next->wave, o), std::back_inserter(notices.events));
   if (wave.delay.empty() && !next->wave.delay.empty())
     notices.events.push_back({"Warning", "WaveDelayed", std::format("wave {}: {}", wave.number, next->wave.delay)});
   if (migrate::is_finished(next->wave)) count_wave(next->wave);
@@ -147,6 +152,8 @@ void JobKernel::count_wave(const migrate::Wave& wave) {
   auto& m = status().migrations;
   const auto n = static_cast<std::uint32_t>(wave.moves.size());
   m.active = 0;
+  if (wave.pause.total_ms > 0)
+    status().pause_seconds = significant(status().pause_seconds.value_or(0) + wave.pause.total_ms * 1e-3, 6);
   if (wave.phase == migrate::Phase::kSucceeded) m.succeeded += n;
   if (wave.phase == migrate::Phase::kRolledBack) m.rolled_back += n;
   if (wave.phase == migrate::Phase::kFailed) m.failed += n;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <format>
 
+#include "base/json/fields.h"
 #include "operator/decide/mapping.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/placement.h"
@@ -125,6 +126,8 @@ void JobKernel::starting() {
                             static_cast<std::uint32_t>(set - plan.sets.begin())});
   }
   if (!not_ready.all.empty()) return wait_for(not_ready);
+  if (crds::find_condition(status().conditions, kStartDelayed))
+    turn_condition(o, status(), kStartDelayed, false, "Started", "every container is started");
   if (!status().epoch) {
     plan.epoch = status().epochs_used++;
     plan.pmix_namespace = std::format("{}-e{}", o.job.metadata.uid, plan.epoch);
@@ -134,6 +137,11 @@ void JobKernel::starting() {
   }
   if (open_epoch()) enter(JobPhase::kRunning, "Running", "every rank runs");
 }
+
+namespace {
+// A scheduler that knows of the pod has said something by then.
+constexpr std::chrono::seconds kSchedulerAnswers{15};
+}  // namespace
 
 void JobKernel::NotReady::add(const crds::RankPlace& place, std::string_view lack, bool of_others) {
   all.add(std::format("{} of rank {} {}", place.pod, place.rank.value, lack));
@@ -169,6 +177,20 @@ void JobKernel::check_pod(const crds::RankPlace& place, const PodFacts& pod, Not
     not_ready.add(place, "finds no node: " + pod.unscheduled, true);
     return;
   }
+  if (!pod.start_delay.empty()) {
+    not_ready.add(place, "isn't started: " + pod.start_delay, true);
+    if (not_ready.delay.empty()) not_ready.delay = std::format("pod {}: {}", place.pod, pod.start_delay);
+    return;
+  }
+  if (pod.node.empty() && pod.address.empty() && o.starting_for > kSchedulerAnswers) {
+    const std::string scheduler = text_at(part_at(o.job.spec.pod_template, "spec"), "schedulerName");
+    not_ready.add(place,
+                  std::format("has no node, and scheduler {} says nothing of it{}",
+                              scheduler.empty() ? "default-scheduler" : scheduler,
+                              scheduler.empty() ? "" : " (spec.template.spec.schedulerName)"),
+                  true);
+    return;
+  }
   if (exited_well(place)) return;  // a short program, not seen to run
   const wire::RankStatus* s = rank_status(place.pod);
   if (pod.address.empty())
@@ -180,8 +202,22 @@ void JobKernel::check_pod(const crds::RankPlace& place, const PodFacts& pod, Not
 }
 
 void JobKernel::wait_for(const NotReady& not_ready) {
+  const bool was = crds::find_condition(status().conditions, kStartDelayed) != nullptr;
+  if (was || !not_ready.delay.empty())
+    turn_condition(o, status(), kStartDelayed, !not_ready.delay.empty(), "ContainerWaits", not_ready.delay);
+  if (!was && !not_ready.delay.empty()) {
+    notices.events.push_back({"Warning", kStartDelayed, not_ready.delay});
+    stores = true;
+  }
   // Once there is an epoch, find_failure() sees losses.
-  if (!status().epoch && o.starting_for > job_limits.start)
+  if (!status().epoch && o.starting_for > job_limits.start && !not_ready.delay.empty())
+    // It had all the time there is, so another attempt would wait in vain too.
+    fail_attempt({{},
+                  "",
+                  not_ready.delay.contains("Image") ? "ImageNotFound" : "CannotStart",
+                  std::format("{}, for {:.0f} s", not_ready.delay, to_seconds(job_limits.start)),
+                  true});
+  else if (!status().epoch && o.starting_for > job_limits.start)
     fail_attempt({{},
                   "",
                   "StartTimeout",

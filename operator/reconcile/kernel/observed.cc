@@ -20,11 +20,51 @@ const json* container_status(const json& pod_status, const char* list, std::stri
   return nullptr;
 }
 
-// Waiting for a reason that no waiting cures.
+// Waiting for a reason that may pass: a registry that is busy, a ConfigMap or Secret that isn't there yet.
+bool is_delay(const std::string& reason) {
+  return reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "RegistryUnavailable" ||
+         reason == "CreateContainerConfigError";
+}
+
+// … and for one that no waiting cures.
 bool is_final(const std::string& reason) {
-  return reason.starts_with("ErrImage") || reason == "ImagePullBackOff" || reason == "InvalidImageName" ||
-         reason == "ContainerCannotRun" || reason == "CreateContainerError" || reason == "CreateContainerConfigError" ||
-         reason == "RunContainerError" || reason == "StartError";
+  return reason == "ErrImageNeverPull" || reason == "InvalidImageName" || reason == "ContainerCannotRun" ||
+         reason == "CreateContainerError" || reason == "RunContainerError" || reason == "StartError";
+}
+
+// Of the user's containers too: none of the pod starts before its init containers have ended.
+void note_waiting(const json& container, PodFacts& facts) {
+  const json& waiting = part_at(part_at(container, "state"), "waiting");
+  const std::string reason = text_at(waiting, "reason"), message = text_at(waiting, "message");
+  if (is_final(reason)) {
+    facts.cannot_start = true;
+    facts.reason = reason;
+    facts.app_message = message;
+  } else if (is_delay(reason) && facts.start_delay.empty()) {
+    facts.start_delay = std::format("container {} waits: {}{}{}", text_at(container, "name"), reason,
+                                    message.empty() ? "" : ": ", message);
+  }
+}
+
+// Why the node ended a pod whose program it had not started or not seen to end.
+void note_end(const json& pod, PodFacts& facts) {
+  const json& status = part_at(pod, "status");
+  facts.reason = text_at(status, "reason");
+  facts.app_message = text_at(status, "message");
+  for (const json& container : part_at(status, "initContainerStatuses")) {
+    const json& end = part_at(part_at(container, "state"), "terminated");
+    const int code = whole_number<int>(part_at(end, "exitCode")).value_or(0);
+    if (code == 0 || !facts.reason.empty()) continue;
+    facts.reason = "InitContainerFailed";
+    facts.app_message = std::format("init container {} ended with code {}{}", text_at(container, "name"), code,
+                                    text_at(end, "reason") == "OOMKilled" ? " (out of memory)" : "");
+  }
+  if (facts.reason == "DeadlineExceeded")
+    facts.app_message = "spec.template.spec.activeDeadlineSeconds has passed; raise it, or use spec.runPolicy's";
+  if (facts.app_message.contains("EmptyDir volume"))
+    facts.app_message += " (emptyDir.sizeLimit of the volume in spec.template.spec.volumes)";
+  if (facts.reason.empty()) facts.reason = "PodFailed";
+  if (facts.app_message.empty()) facts.app_message = "the node ended the pod";
 }
 
 }  // namespace
@@ -37,6 +77,7 @@ PodFacts pod_facts(const json& pod) {
   facts.deleting = !part_at(metadata, "deletionTimestamp").is_null();
   facts.node = text_at(part_at(pod, "spec"), "nodeName");
   facts.set = text_at(labels, names::kLabelSet);
+  facts.move_to = text_at(part_at(metadata, "annotations"), names::kAnnotationMoveTo);
   facts.rank = static_cast<std::uint32_t>(std::strtoul(text_at(labels, names::kLabelRank).c_str(), nullptr, 10));
   if (const std::string ip = text_at(status, "podIP"); !ip.empty())
     facts.address = ip.find(':') == std::string::npos ? std::format("{}:{}", ip, names::kSidecarPort)
@@ -53,11 +94,6 @@ PodFacts pod_facts(const json& pod) {
             text_at(part_at(part_at(*container, when), "terminated"), "reason") == "OOMKilled";
     if (!container) continue;
     const json& state = part_at(*container, "state");
-    if (const json& waiting = part_at(state, "waiting"); is_final(text_at(waiting, "reason"))) {
-      facts.cannot_start = true;
-      facts.reason = text_at(waiting, "reason");
-      facts.app_message = text_at(waiting, "message");
-    }
     if (const json& end = part_at(state, "terminated"); name == names::kAppContainer && end.is_object()) {
       facts.app_ended = true;
       facts.app_exit_code = whole_number<int>(part_at(end, "exitCode")).value_or(1);
@@ -66,6 +102,8 @@ PodFacts pod_facts(const json& pod) {
       if (is_final(facts.reason)) facts.cannot_start = true;
     }
   }
+  for (const char* list : {"initContainerStatuses", "containerStatuses"})
+    for (const json& container : part_at(status, list)) note_waiting(container, facts);
   for (const json& container : part_at(status, "containerStatuses"))
     facts.others_run |= text_at(container, "name") != names::kAppContainer &&
                         part_at(part_at(container, "state"), "running").is_object();
@@ -73,11 +111,8 @@ PodFacts pod_facts(const json& pod) {
   if (text_at(status, "phase") == "Failed" && !facts.app_ended) {
     facts.app_ended = facts.pod_ended = true;
     facts.app_exit_code = 1;
-    facts.reason = text_at(status, "reason");
-    if (facts.reason.empty()) facts.reason = "PodFailed";
-    facts.app_message = text_at(status, "message");
-    if (facts.app_message.empty()) facts.app_message = "the node ended the pod";
-    facts.cannot_start = is_final(facts.reason);
+    note_end(pod, facts);
+    facts.cannot_start = is_final(facts.reason) || facts.reason == "CreateContainerConfigError";
   }
   return facts;
 }

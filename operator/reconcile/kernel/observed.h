@@ -71,6 +71,8 @@ struct PodFacts {
   bool pod_ended = false;              // the node ended the pod as a whole (evicted, an init container failed)
   std::string reason;                  // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
   std::string unscheduled;             // why the scheduler has found no node; "": it has, or doesn't say
+  std::string start_delay;             // why a container isn't started yet, where waiting may help; "": no such reason
+  std::string move_to;                 // where a person wants its rank to go (kAnnotationMoveTo)
   bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time it ended
 };
 PodFacts pod_facts(const nlohmann::json& pod);
@@ -101,6 +103,7 @@ struct Decided {
 struct RealisedGain {
   std::string migration;
   double seconds = 0;  // of this rank's own supersteps, over as many as the window had, pause deducted
+  double superstep_before = 0, superstep_after = 0;  // s, of the job
 };
 
 // What the scheduler concludes from what was observed.
@@ -139,6 +142,7 @@ struct Observed {
   Duration started_for{};                           // … since status.startTime
   Duration ended_for{};                             // … since status.completionTime
   Duration starting_for{};                          // … it has seen this attempt in phase Starting
+  Duration restarting_for{};                        // … since the last attempt failed
   Duration draining_for{};                          // … it has seen ranks on nodes that they have to leave
   std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
 };
@@ -147,6 +151,7 @@ struct Event {
   std::string type;  // Normal, Warning
   std::string reason;
   std::string message;
+  bool only_logged = false;  // a step on the way: people read how it ends
 };
 
 // A RankMigration to be deleted.

@@ -297,6 +297,9 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
     child(metadata, "annotations", json::value_t::object)[std::string(names::kAnnotationMigration)] = request.migration;
 
   json& spec = child(pod, "spec", json::value_t::object);
+  // An MPI program has no use for the API, and none of our containers has.
+  if (!spec.contains("automountServiceAccountToken") && !spec.contains("serviceAccountName"))
+    spec["automountServiceAccountToken"] = false;
   spec["restartPolicy"] = "Never";  // a rank is never restarted alone, because its epoch ended with it
   place_pod(spec, job, request, options);
   json& volumes = child(spec, "volumes", json::value_t::array);

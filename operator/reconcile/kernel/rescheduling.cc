@@ -340,8 +340,10 @@ std::vector<RealisedGain> Rescheduler::realised(const crds::BspJobStatus& status
   for (const migrate::Move& move : (*wave)->moves)
     if (const auto before = baseline_->compute.find(move.rank);
         before != baseline_->compute.end() && move.rank < mean->compute_seconds.size())
-      out.push_back(
-          {move.migration, significant((before->second - mean->compute_seconds[move.rank]) * alpha - pause, 6)});
+      out.push_back({.migration = move.migration,
+                     .seconds = significant((before->second - mean->compute_seconds[move.rank]) * alpha - pause, 6),
+                     .superstep_before = baseline_->seconds,
+                     .superstep_after = mean->seconds});
   baseline_.reset();
   return out;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/core/first_few.h"
 #include "base/json/fields.h"
 #include "operator/decide/explain.h"
 #include "operator/reconcile/kernel/move_memory.h"
@@ -119,7 +120,7 @@ std::string why_no_edge(const crds::SuperstepSpec& spec, const std::optional<crd
       : stride > 1 ? "with a smaller spec.superstep.stride they end more often"
                    : std::format("rank {} has not come to its next one", behind);
   return std::format("one ends at every {}{} of all ranks ({}); {}", stride > 1 ? std::format("{}th ", stride) : "",
-                     call, is_auto ? "status.superstepEdge" : "spec.superstep", hint);
+                     call, is_auto ? "status.summary.superstepEnds" : "spec.superstep", hint);
 }
 
 }  // namespace
@@ -190,6 +191,26 @@ bool warn_of_seccomp(const Observed& o, crds::BspJobStatus& status) {
                        "never move; new pods keep the profile where spec.rescheduling.mode is Off or Advise",
                        text_at(profile, "type"))
          : "the program runs under the seccomp profile of the template, if it names one");
+  return is;
+}
+
+bool warn_of_overrides(const Observed& o, crds::BspJobStatus& status) {
+  const nlohmann::json& spec = part_at(o.job.spec.pod_template, "spec");
+  FirstFew texts("; ");
+  if (const std::string policy = text_at(spec, "restartPolicy"); !policy.empty() && policy != "Never")
+    texts.add(std::format("spec.template.spec.restartPolicy is {} and the pods have Never: a rank isn't restarted alone, "
+                          "spec.runPolicy.backoffLimit counts restarts of the job",
+                          policy));
+  if (const nlohmann::json* app = crds::app_container(o.job.spec))
+    if (const nlohmann::json& added = part_at(part_at(part_at(*app, "securityContext"), "capabilities"), "add");
+        !added.empty())
+      texts.add(std::format("spec.template.spec.containers[app].securityContext.capabilities.add {} is left out: the "
+                            "program has no capabilities (raise a limit such as memlock on the nodes instead of "
+                            "IPC_LOCK)",
+                            added.dump()));
+  const bool is = !texts.empty();
+  if (is == is_on(status, kTemplateOverridden)) return false;
+  turn_condition(o, status, kTemplateOverridden, is, "ReplacedByOperator", texts.text());
   return is;
 }
 

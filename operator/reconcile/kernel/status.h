@@ -11,10 +11,13 @@ inline constexpr const char* kStalled = "Stalled";
 // Types of the conditions that warn of what slows a job down or keeps its ranks from moving.
 inline constexpr const char* kMovesLackMemory = "MovesLackMemory";
 inline constexpr const char* kSeccompReplaced = "SeccompProfileReplaced";
+inline constexpr const char* kTemplateOverridden = "TemplateOverridden";
 inline constexpr const char* kCpuThrottled = "CPUThrottled";
 inline constexpr const char* kNoSupersteps = "NoSupersteps";
 inline constexpr const char* kMixedUnits = "MixedUnits";
 inline constexpr const char* kReportsRejected = "ReportsRejected";
+// A container isn't started for a reason that may pass: an image, a ConfigMap or Secret.
+inline constexpr const char* kStartDelayed = "StartDelayed";
 inline constexpr const char* kWaveDelayed = "WaveDelayed";
 // Names the ranks that a wave waits for; it has no limit for that (operator/migrate). `delay`: "" for none.
 void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus& status);
@@ -30,6 +33,8 @@ bool warn_of_mixed_units(const Observed& o, crds::BspJobStatus& status);
 bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status);
 // A seccomp profile of the template that the program does not run under.
 bool warn_of_seccomp(const Observed& o, crds::BspJobStatus& status);
+// Fields of the template that the pods have otherwise.
+bool warn_of_overrides(const Observed& o, crds::BspJobStatus& status);
 // Sets a condition.
 void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* type, bool on, std::string reason,
                     std::string message);

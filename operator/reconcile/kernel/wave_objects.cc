@@ -1,10 +1,13 @@
 // Waves as RankMigrations: which wait for one, which show one, which belong to none.
 #include <algorithm>
 #include <format>
+#include <ranges>
 
+#include "base/core/first_few.h"
 #include "base/core/significant.h"
 #include "crds/fields.h"
 #include "crds/names.h"
+#include "crds/stored_status.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {
@@ -28,6 +31,50 @@ std::vector<MoveRequest> waiting_requests(const Observed& o) {
     requests.push_back({m.metadata.name, m.spec.rank.value, m.spec.target_set, m.spec.target_node});
   }
   return requests;
+}
+
+namespace {
+
+// Of the rank's own Set if it can be. "": there is none now.
+std::string any_other_node(const crds::RankPlace& place, const Observed& o) {
+  std::string other;
+  for (const observe::NodeFacts& node : o.nodes) {
+    if (node.cordoned || node.name == place.node || node.slots <= node.taken) continue;
+    if (!std::ranges::contains(o.job.status.epoch->sets, node.set)) continue;
+    if (node.set == place.set) return node.name;
+    if (other.empty()) other = node.name;
+  }
+  return other;
+}
+
+}  // namespace
+
+std::vector<crds::RankMigration> asked_on_pods(const Observed& o) {
+  std::vector<crds::RankMigration> out;
+  if (!o.job.status.epoch) return out;
+  for (const crds::RankPlace& place : o.job.status.ranks) {
+    const auto pod = o.pods.find(place.pod);
+    if (pod == o.pods.end() || pod->second.deleting || pod->second.move_to.empty()) continue;
+    const std::string& to = pod->second.move_to;
+    crds::RankMigration m;
+    // One for each pod and value: its answer stays, and another value asks again.
+    m.metadata.name = std::format("{}-r{}-g{}-{:08x}", o.job.metadata.name.substr(0, 36), place.rank.value,
+                                  place.generation, static_cast<std::uint32_t>(std::hash<std::string>{}(to)));
+    if (std::ranges::contains(o.migrations, m.metadata.name, [](const auto& each) { return each.metadata.name; }))
+      continue;
+    m.metadata.name_space = o.job.metadata.name_space;
+    m.metadata.labels[std::string(names::kLabelJob)] = o.job.metadata.name;
+    m.metadata.labels[std::string(names::kLabelRank)] = std::to_string(place.rank.value);
+    m.metadata.owner_references = owner_reference(o.job);
+    m.spec.job = o.job.metadata.name;
+    m.spec.rank = place.rank;
+    if (to != "*")
+      m.spec.target_set = to.substr(0, 63);
+    else if (m.spec.target_node = any_other_node(place, o); m.spec.target_node.empty())
+      continue;
+    out.push_back(std::move(m));
+  }
+  return out;
 }
 
 std::vector<Refusal> orphans(const migrate::Wave* wave, const Observed& o) {
@@ -101,6 +148,54 @@ std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Obse
       out.push_back(std::move(m));
   }
   return out;
+}
+
+namespace {
+
+constexpr std::size_t kToldMoves = 4;
+
+// "slow→fast (node slow-0→fast-2)"
+std::string way_of(const migrate::Move& move, const Observed& o) {
+  const auto node = [&](const std::string& pod, const std::string& planned) {
+    const auto facts = o.pods.find(pod);
+    return facts != o.pods.end() && !facts->second.node.empty() ? facts->second.node : planned;
+  };
+  const auto& epoch = o.job.status.epoch;
+  const std::string nodes = std::format("node {}→{}", node(move.source_pod, o.job.status.ranks[move.rank].node),
+                                        node(move.target_pod, move.target_node));
+  return epoch ? std::format("{}→{} ({})", epoch->sets[move.source_set], epoch->sets[move.target_set], nodes) : nodes;
+}
+
+}  // namespace
+
+std::vector<Event> wave_events(const migrate::Wave& wave, const Observed& o) {
+  const bool moved = wave.phase == Phase::kSucceeded;
+  const char* reason = moved ? "RankMoved" : wave.phase == Phase::kFailed ? "MigrationFailed" : "MigrationRolledBack";
+  const std::string verb = moved                          ? "moved"
+                           : wave.phase == Phase::kFailed ? "was lost on its way"
+                                                          : "stays where it was, its migration was rolled back:";
+  const std::string how = moved ? std::format(" in {}", crds::duration_text(wave.pause.total_ms * 1e-3))
+                                : std::format(": {}", wave.message.empty() ? wave.reason : wave.message);
+  const std::string more = wave.moves.size() > kToldMoves
+                               ? std::format(" (and {} more ranks of wave {})", wave.moves.size() - kToldMoves, wave.number)
+                               : "";
+  std::vector<Event> events;
+  for (const migrate::Move& move : wave.moves | std::views::take(kToldMoves))
+    events.push_back({moved ? "Normal" : "Warning", reason,
+                      std::format("Rank {} {} {}{}{}", move.rank, verb, way_of(move, o), how, more)});
+  return events;
+}
+
+Event gain_event(const std::vector<RealisedGain>& gains, const std::vector<crds::RankMigration>& migrations) {
+  FirstFew moves;
+  for (const RealisedGain& gain : gains) {
+    const auto m = std::ranges::find(migrations, gain.migration, [](const auto& each) { return each.metadata.name; });
+    if (m != migrations.end())
+      moves.add(std::format("rank {} {}→{}", m->spec.rank.value, m->status.source_set, m->status.target_set));
+  }
+  return {"Normal", "GainMeasured",
+          std::format("Superstep {} → {} since the move of {}", crds::duration_text(gains.front().superstep_before),
+                      crds::duration_text(gains.front().superstep_after), moves.text())};
 }
 
 crds::RankMigration refused(const crds::RankMigration& migration, const Refusal& refusal, Time now) {

@@ -35,6 +35,8 @@ Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, cr
 const crds::RankMigration* migration_of(const migrate::Move& move, const Observed& o);
 bool target_was_made(const migrate::Move& move, const Observed& o);
 
+// RankMigrations to be created for pods that carry kAnnotationMoveTo.
+std::vector<crds::RankMigration> asked_on_pods(const Observed& o);
 // RankMigrations that wait for a wave (made by hand), as requests.
 std::vector<MoveRequest> waiting_requests(const Observed& o);
 
@@ -57,6 +59,10 @@ void place_ranks(const migrate::Wave& wave, const Observed& o, crds::BspJobStatu
 
 // The RankMigrations of the wave that are missing or out of date, as they should be.
 std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Observed& o);
+// How a wave ended, for each of its first ranks: from where to where, and in what time.
+std::vector<Event> wave_events(const migrate::Wave& wave, const Observed& o);
+// What the moves of a wave did to the superstep, once it is known.
+Event gain_event(const std::vector<RealisedGain>& gains, const std::vector<crds::RankMigration>& migrations);
 // RankMigrations that name a wave other than the stored one (nullptr: none): no wave would ever end them.
 std::vector<Refusal> orphans(const migrate::Wave* wave, const Observed& o);
 crds::RankMigration refused(const crds::RankMigration& migration, const Refusal& refusal, Time now);

@@ -34,6 +34,7 @@ std::optional<Duration> JobShell::apply(const Observed& o, const Advice& advice,
       return kIdle;
     }
   if (!status_.store(o.job, status)) return std::max<Duration>(kRetry, status_.until_next_try());
+  meter_.stored(o.job.status, status);
   // Only now: if this operator is killed before, the next one makes the call again.
   if (advice.call && advice.call->record)
     options_.record(job_ref_.at.name_space, job_ref_.at.name, *advice.call->record);
@@ -47,10 +48,12 @@ std::optional<Duration> JobShell::apply(const Observed& o, const Advice& advice,
 Duration JobShell::apply(const Observed& o, const Advice& advice, const Work& work) {
   keep(work.notices);
   do_work(o, work);
+  meter_.show(o, work.progress);
   const auto now = std::chrono::steady_clock::now();
   // Progress can wait while ranks can't.
   const bool waits = crds::is_finished(o.job.status.phase) || stands_still(o);
-  if (!advice.gains.empty() || (!waits && status_.progress_is_due())) status_.store(o.job, work.progress);
+  if (!advice.gains.empty() || (!waits && status_.progress_is_due(o.job.status.phase)))
+    if (status_.store(o.job, work.progress)) meter_.stored(o.job.status, work.progress);
   // An epoch that is being opened, or a wave: limits are short, and a verb may have to be sent again.
   const bool opening = o.job.status.phase == crds::JobPhase::kStarting && o.job.status.epoch;
   if (opening || o.job.status.phase == crds::JobPhase::kMigrating) return kRetry;

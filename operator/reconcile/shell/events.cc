@@ -36,6 +36,7 @@ void EventRecorder::record(const crds::BspJob& job, const Event& event, Time now
   const auto& [name, name_space, uid] = std::tie(job.metadata.name, job.metadata.name_space, job.metadata.uid);
   const std::string note = shortened(event.message, kNoteBytes);
   log_info(event.message, {{"job", name_space + "/" + name}, {"reason", event.reason}});
+  if (event.only_logged) return;
 
   std::erase_if(recorded_, [&](const auto& entry) { return now > entry.second.last + kSeries; });
   const std::string what = std::format("{}\n{}\n{}\n{}", uid, event.type, event.reason, note);

@@ -5,6 +5,7 @@
 
 #include "base/core/log.h"
 #include "operator/reconcile/kernel/silence.h"
+#include "operator/reconcile/kernel/waves.h"
 #include "operator/reconcile/shell/job_shell.h"
 
 namespace bsp::reconcile {
@@ -101,6 +102,7 @@ void JobShell::gather(const Observed& o) {
 void JobShell::note_advice(const Observed& o, const Advice& advice) {
   for (const std::string& line : advice.text) log_debug(line);
   for (const std::string& line : advice.records) options_.record(job_ref_.at.name_space, job_ref_.at.name, line);
+  if (!advice.gains.empty()) events_.add(gain_event(advice.gains, o.migrations));
   for (const RealisedGain& gain : advice.gains)
     for (const crds::RankMigration& m : o.migrations)
       if (m.metadata.name == gain.migration) {

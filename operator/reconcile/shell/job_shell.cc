@@ -105,6 +105,7 @@ Duration JobShell::reconcile() {
 Duration JobShell::rest_after(const Error& error) {
   job_.reset();
   advisor_.forget();
+  reconcile_retries.add({"error"});
   const Duration rest = rests_.next();
   rests_until_ = std::chrono::steady_clock::now() + rest;
   log_error("failed to reconcile a job", {{"job", job_ref_.key()}, {"error", error.message}});
@@ -121,17 +122,15 @@ void JobShell::set_stalled(bool on, const std::string& reason, const std::string
     json& status = object["status"];
     if (!part_at(status, "conditions").is_array()) status["conditions"] = json::array();
     auto& conditions = status["conditions"].get_ref<json::array_t&>();
-    const std::string value = on ? "True" : "False";
     const auto before = std::ranges::find(conditions, kStalled, [](const json& c) { return text_at(c, "type"); });
-    news = before == conditions.end() || text_at(*before, "status") != value || text_at(*before, "message") != message;
+    const bool was = before != conditions.end();
+    news = was != on || (was && text_at(*before, "message") != message);
     if (!news) return false;
-    std::string since = to_rfc3339(SystemClock{}.now());
-    if (before != conditions.end()) {
-      if (text_at(*before, "status") == value) since = text_at(*before, "lastTransitionTime");
-      conditions.erase(before);
-    }
+    const std::string since = was ? text_at(*before, "lastTransitionTime") : to_rfc3339(SystemClock{}.now());
+    if (was) conditions.erase(before);
+    if (!on) return true;
     conditions.push_back({{"type", kStalled},
-                          {"status", value},
+                          {"status", "True"},
                           {"lastTransitionTime", since},
                           {"reason", reason},
                           {"message", message}});

@@ -18,6 +18,7 @@
 #include "operator/reconcile/kernel/job_clocks.h"
 #include "operator/reconcile/kernel/lost_pods.h"
 #include "operator/reconcile/shell/certificates.h"
+#include "operator/reconcile/shell/job_meter.h"
 #include "operator/reconcile/shell/job_ref.h"
 #include "operator/reconcile/shell/links.h"
 #include "operator/reconcile/shell/log_tails.h"
@@ -97,6 +98,7 @@ class JobShell {
   Reservations seen_;                  // as the last step saw them
   std::chrono::steady_clock::time_point isolate_again_{}, protect_again_{};
   std::optional<bool> protected_;  // nullopt: not written by this operator yet
+  JobMeter meter_{job_ref_.at.name_space, job_ref_.at.name};
   Trouble not_reserved_, not_prepared_, not_isolated_;
   Backoff rests_{std::chrono::milliseconds(200), std::chrono::seconds(30)};  // after failed reconciles
   std::chrono::steady_clock::time_point rests_until_{};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/core/metric.h"
 #include "operator/reconcile/shell/objects.h"
 
 namespace bsp::reconcile {
@@ -24,6 +25,9 @@ struct ReconcileMetrics {
     seconds += took;
   }
 };
+
+// Reconciles that have to be repeated: after an error, or because an object changed meanwhile.
+extern Metric reconcile_retries;
 
 struct ShellMetrics {
   std::vector<JobMetrics> jobs;

@@ -5,6 +5,8 @@
 
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
+#include "operator/kube/modify.h"
+#include "operator/reconcile/kernel/pods.h"
 
 namespace bsp::reconcile {
 
@@ -38,6 +40,21 @@ Event name_taken(const kube::Key& key) {
                       key.kind.kind, key.name, key.kind.kind, key.name, key.name_space)};
 }
 
+// One made by hand goes when its job goes.
+void adopt(kube::Client& client, const JobRef& job, const kube::Key& key, const std::string& uid, json& object) {
+  const auto adopted = kube::modify(client, key, [&](kube::Object& there) {
+    if (kube::metadata_text(there, "uid") != uid || !part_at(part_at(there, "metadata"), "ownerReferences").empty())
+      return false;
+    there["metadata"]["ownerReferences"] = owner_reference(job.named());
+    return true;
+  });
+  if (adopted)
+    object["metadata"] = part_at(*adopted, "metadata");
+  else
+    log_warning("failed to make a RankMigration part of its job",
+                {{"job", job.key()}, {"migration", key.name}, {"error", adopted.error().message}});
+}
+
 // Creates it, or writes its status; what is lost here is made again by the next reconcile of the wave.
 void write_migration(kube::Client& client, kube::Cache& cache, const JobRef& job, const EventQueue& events,
                      const crds::RankMigration& migration) {
@@ -55,6 +72,8 @@ void write_migration(kube::Client& client, kube::Cache& cache, const JobRef& job
       return log_warning("failed to create a RankMigration",
                          {{"migration", key.name}, {"error", created.error().message}});
     object["metadata"] = part_at(*created, "metadata");
+  } else if (migration.metadata.owner_references.empty()) {
+    adopt(client, job, key, migration.metadata.uid, object);
   }
   if (auto updated = client.update_status(object)) {
     cache.put(*updated);

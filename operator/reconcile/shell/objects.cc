@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "crds/stored_status.h"
 #include "operator/kube/fields.h"
 
 namespace bsp::reconcile {
@@ -81,13 +82,16 @@ void keep_what_hinders(Object& status) {
 void trim_pod(Object& pod) {
   keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
   keep_in(pod, "metadata",
-          {"name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences", "deletionTimestamp"});
+          {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences",
+           "deletionTimestamp"});
   keep_in(pod, "spec", {"nodeName", "containers", "initContainers", "overhead"});
   keep_in(pod, "status",
           {"phase", "podIP", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"});
   if (part_at(pod, "metadata").is_object()) {
     keep_our_labels(pod["metadata"]);
     keep_our_owner(pod["metadata"]);
+    keep_in(pod["metadata"], "annotations", {names::kAnnotationMoveTo.data()});
+    if (part_at(pod["metadata"], "annotations").empty()) pod["metadata"].erase("annotations");
   }
   if (part_at(pod, "spec").is_object())
     for (const char* list : {"containers", "initContainers"})
@@ -148,7 +152,8 @@ kube::CacheOptions watched_objects(const std::string& name_space) {
 }
 
 JobMetrics job_metrics(const Object& job) {
-  const Object &spec = part_at(job, "spec"), &status = part_at(job, "status");
+  const Object& spec = part_at(job, "spec");
+  const Object status = crds::whole_status(part_at(job, "status")).value_or(Object::object());
   JobMetrics metrics;
   metrics.name_space = kube::metadata_text(job, "namespace");
   metrics.name = kube::metadata_text(job, "name");

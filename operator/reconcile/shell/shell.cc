@@ -15,6 +15,9 @@ namespace bsp::reconcile {
 
 using namespace std::chrono_literals;
 
+Metric reconcile_retries(Metric::Type::kCounter, "bsp_reconcile_retries_total",
+                         "Reconciles of a job that are repeated, by the reason.", {"reason"});
+
 namespace {
 // A RankMigration without a job waits, since the job may be created next; one that was under way has failed with its job.
 void answer_without_job(kube::Client& client, kube::Cache& cache, const std::string& key) {
@@ -56,6 +59,7 @@ Shell::Shell(kube::Client& client, ShellOptions options)
     reservations_ = std::make_unique<ExchangeReservations>(options_.exchange, usage_);
   else
     reservations_ = std::make_unique<ObjectReservations>(client, own_name_space(options_), options_.reservations_name);
+  for (const char* reason : {"error", "conflict", "refused"}) reconcile_retries.add({reason}, 0);
   kube::CacheOptions cached = watched_objects(options_.name_space);
   cached.on_change = [this](const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
     // On the watch's thread: an object that can't be parsed must not end the watch of all others.
@@ -119,6 +123,7 @@ void Shell::work(kube::Lane lane) {
     queue_.done(*key);
     if (!next) {
       log_error("failed to reconcile a job", {{"job", *key}, {"error", next.error().message}});
+      reconcile_retries.add({"error"});
       queue_.add_rate_limited(*key);
     } else {
       queue_.forget(*key);

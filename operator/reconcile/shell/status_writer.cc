@@ -5,6 +5,7 @@
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
+#include "operator/reconcile/shell/metrics.h"
 
 namespace bsp::reconcile {
 
@@ -12,6 +13,7 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 namespace {
+constexpr std::chrono::seconds kStartingProgress{1};
 constexpr double kProgressBytesPerSecond = 16 << 10;
 constexpr Duration kRarestProgress = 60s;
 }  // namespace
@@ -41,6 +43,7 @@ bool StatusWriter::store(const crds::BspJob& job, const crds::BspJobStatus& stat
   if (began < again_) return false;
   auto updated = write(job, status);
   if (!updated) {
+    reconcile_retries.add({updated.error().code == ErrorCode::kConflict ? "conflict" : "refused"});
     if (updated.error().code != ErrorCode::kConflict && updated.error().code != ErrorCode::kNotFound) {
       // It would be refused again at once.
       again_ = std::chrono::steady_clock::now() + refusals_.next();
@@ -66,10 +69,13 @@ Duration StatusWriter::until_next_try() const { return again_ - std::chrono::ste
 // Nothing that the next leader needs waits for it: whatever something follows from is stored before that is done
 // (StatusChange), with all the rest. Progress is what the sidecars report again (superstep, times, memory), and what a
 // leader may have a little older: calibration and the state of decisions, which every stored decision brings up to date.
-bool StatusWriter::progress_is_due() const {
+//
+// While a job starts, its message says what it waits for, so it is written within a second.
+bool StatusWriter::progress_is_due(crds::JobPhase phase) const {
+  const Duration least = phase == crds::JobPhase::kStarting ? std::min<Duration>(progress_, kStartingProgress) : progress_;
   const Duration by_size =
       std::min<Duration>(kRarestProgress, from_seconds(static_cast<double>(stored_bytes_) / kProgressBytesPerSecond));
-  return std::chrono::steady_clock::now() >= stored_ + std::max<Duration>(progress_, by_size);
+  return std::chrono::steady_clock::now() >= stored_ + std::max<Duration>(least, by_size);
 }
 
 }  // namespace bsp::reconcile

@@ -20,7 +20,7 @@ class StatusWriter {
   // Until store() tries again, if it was refused.
   [[nodiscard]] Duration until_next_try() const;
   // A status that only shows progress may be written.
-  [[nodiscard]] bool progress_is_due() const;
+  [[nodiscard]] bool progress_is_due(crds::JobPhase phase) const;
 
  private:
   Result<kube::Object> write(const crds::BspJob& job, const crds::BspJobStatus& status);

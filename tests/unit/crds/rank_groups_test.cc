@@ -159,8 +159,7 @@ TEST(Places, ErrorsNameTheField) {
   status.ranks = places(2);
   status.epoch = wire::EpochPlan{
       1, "uid-e1", {"slow"}, {{0, "j-r0-g0", "u0", "10.0.0.1:1", 0}, {1, "j-r1-g0", "u1", "10.0.0.2:1", 0}}};
-  nlohmann::json good;
-  to_json(good, status);
+  const nlohmann::json good = reflect::write(status);
   for (const auto& [path, value, error] :
        {std::tuple<const char*, nlohmann::json, const char*>{
             "/ranks/place",

@@ -39,6 +39,49 @@ TEST(Drain, MovesAllRanksInOneWave) {
   EXPECT_EQ(w.unrest(), "");
 }
 
+TEST(Drain, ThatTakesSeveralWavesHasSomewhereToGo) {
+  World w({.ranks = 2, .slow = 2, .fast = 2});
+  w.job.spec.rescheduling.max_moves_per_wave = 1;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.cordon("slow-0");
+  w.cordon("slow-1");
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 2 && !is_draining(w); })) << w.trace;
+  EXPECT_EQ(w.job.status.wave, 2u);
+  EXPECT_FALSE(w.has_event("NowhereToGo"));
+}
+
+void annotate(World& w, std::uint32_t rank, const char* to) {
+  Pod& pod = *w.pod_of(rank);
+  pod.object["metadata"]["annotations"] = {{std::string(names::kAnnotationMoveTo), to}};
+  pod.facts_of.clear();
+}
+
+TEST(Drain, AnAnnotationOnAPodMovesItsRank) {
+  for (const auto& [to, set] : {std::pair{"fast", "fast"}, {"*", "slow"}}) {
+    World w({.ranks = 1, .slow = 2, .fast = 2});
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+    const std::string node = w.job.status.ranks[0].node;
+    annotate(w, 0, to);
+    ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 1; })) << w.trace;
+    EXPECT_EQ(w.job.status.ranks[0].set, set);
+    EXPECT_NE(w.job.status.ranks[0].node, node);
+    EXPECT_EQ(w.migrations.size(), 1u);
+    for (int i = 0; i < 50; ++i) w.tick();
+    EXPECT_EQ(w.job.status.wave, 1u) << "once";
+  }
+}
+
+TEST(Drain, AnAnnotationThatCannotBeFollowedIsAnswered) {
+  World w({.ranks = 1, .slow = 1, .fast = 1});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  annotate(w, 0, "No Such Set");
+  ASSERT_TRUE(w.run_until([&] { return w.has_event("NoSuchTarget"); })) << w.trace;
+  ASSERT_EQ(w.migrations.size(), 1u);
+  EXPECT_EQ(w.migrations.begin()->second.status.phase, crds::MigrationPhase::kFailed);
+  for (int i = 0; i < 50; ++i) w.tick();
+  EXPECT_EQ(w.unrest(), "") << "once";
+}
+
 TEST(Drain, KeepsARankInItsSetIfItCan) {
   World w({.ranks = 1, .slow = 2, .fast = 2});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;

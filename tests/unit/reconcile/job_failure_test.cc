@@ -4,6 +4,7 @@
 
 #include <format>
 
+#include "operator/reconcile/kernel/status.h"
 #include "tests/unit/reconcile/expectations.h"
 
 namespace bsp::reconcile::sim {
@@ -216,8 +217,7 @@ TEST(JobLife, AProgramThatNeverCallsMpiInitIsNoMpiProgram) {
 }
 
 TEST(JobLife, WhatCannotStartIsNotRetried) {
-  for (const auto& [reason, reported] : {std::pair{"ErrImagePull", "ImageNotFound"},
-                                         {"ImagePullBackOff", "ImageNotFound"},
+  for (const auto& [reason, reported] : {std::pair{"ErrImageNeverPull", "ImageNotFound"},
                                          {"CreateContainerError", "CannotStart"}}) {
     World w;
     ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
@@ -227,6 +227,50 @@ TEST(JobLife, WhatCannotStartIsNotRetried) {
     EXPECT_EQ(w.job.status.message, "pod job-r1-g0: no such thing");
     expect_quiet(w);
   }
+}
+
+// A registry that is busy, or a Secret that isn't there yet.
+TEST(JobLife, WhatMayPassIsWaitedFor) {
+  World w;
+  ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
+  w.pod_of(1)->stuck = {{"reason", "CreateContainerConfigError"}, {"message", "secret \"s\" not found"}};
+  const auto delay = [&] { return crds::find_condition(w.job.status.conditions, kStartDelayed); };
+  ASSERT_TRUE(w.run_until([&] { return delay() != nullptr; })) << w.trace;
+  EXPECT_THAT(delay()->message, HasSubstr("pod job-r1-g0: container app waits: CreateContainerConfigError: secret"));
+  EXPECT_EQ(w.job.status.phase, JobPhase::kStarting);
+  w.pod_of(1)->stuck = nullptr;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  EXPECT_EQ(delay(), nullptr);
+  EXPECT_EQ(w.job.status.attempt, 0u);
+}
+
+TEST(JobLife, WhatDoesNotPassInTimeFailsTheJobOnce) {
+  World w;
+  w.job_limits.start = 20s;
+  ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
+  w.pod_of(1)->stuck = {{"reason", "ErrImagePull"}, {"message", "no such image"}};
+  ASSERT_TRUE(w.run_until(JobPhase::kFailed)) << w.trace;
+  EXPECT_EQ(w.job.status.reason, "ImageNotFound");
+  EXPECT_EQ(w.job.status.message, "pod job-r1-g0: container app waits: ErrImagePull: no such image, for 20 s");
+  EXPECT_EQ(w.job.status.restarts.size(), 1u);
+  expect_quiet(w);
+}
+
+TEST(JobLife, RestartsBackOff) {
+  World w;
+  w.job.spec.run_policy.backoff_limit = 2;
+  w.job_limits.restart = 10s;
+  std::vector<double> pauses;
+  while (pauses.size() < 2) {
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+    w.end_program(0, 3, 0, true);
+    ASSERT_TRUE(w.run_until(JobPhase::kRestarting)) << w.trace;
+    const SteadyTime failed = w.steady;
+    ASSERT_TRUE(w.run_until(JobPhase::kStarting)) << w.trace;
+    pauses.push_back(to_seconds(w.steady - failed));
+  }
+  EXPECT_NEAR(pauses[0], 10, 2);
+  EXPECT_NEAR(pauses[1], 20, 2);
 }
 
 TEST(JobLife, PodsThatNeverBecomeReadyCostAnAttempt) {

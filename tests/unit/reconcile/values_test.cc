@@ -106,8 +106,8 @@ TEST(PodFacts, TellHowTheProgramEnded) {
 
 TEST(PodFacts, PermanentReasonsForWaiting) {
   for (const char* reason :
-       {"ErrImagePull", "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ContainerCannotRun",
-        "CreateContainerError", "CreateContainerConfigError", "RunContainerError", "StartError"}) {
+       {"ErrImageNeverPull", "InvalidImageName", "ContainerCannotRun", "CreateContainerError", "RunContainerError",
+        "StartError"}) {
     const PodFacts f = pod_facts(app_state({{"waiting", {{"reason", reason}, {"message", "why"}}}}));
     EXPECT_TRUE(f.cannot_start) << reason;
     EXPECT_EQ(f.reason, reason);
@@ -117,7 +117,31 @@ TEST(PodFacts, PermanentReasonsForWaiting) {
     EXPECT_FALSE(pod_facts(app_state({{"waiting", {{"reason", reason}}}})).cannot_start) << reason;
   const PodFacts sidecar = pod_facts(pod_with(
       {{"initContainerStatuses", {{{"name", "sidecar"}, {"state", {{"waiting", {{"reason", "ErrImagePull"}}}}}}}}}));
-  EXPECT_TRUE(sidecar.cannot_start) << "the runtime image is missing";
+  EXPECT_EQ(sidecar.start_delay, "container sidecar waits: ErrImagePull") << "the runtime image is missing";
+}
+
+TEST(PodFacts, WaitingThatMayPass) {
+  for (const char* reason : {"ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError"}) {
+    const PodFacts f = pod_facts(app_state({{"waiting", {{"reason", reason}, {"message", "secret \"s\" not found"}}}}));
+    EXPECT_FALSE(f.cannot_start) << reason;
+    EXPECT_EQ(f.start_delay, std::format("container app waits: {}: secret \"s\" not found", reason));
+  }
+}
+
+TEST(PodFacts, WhyTheNodeEndedAPod) {
+  const auto failed = [](json status) {
+    status["phase"] = "Failed";
+    return pod_facts(pod_with(std::move(status)));
+  };
+  const PodFacts init = failed({{"initContainerStatuses",
+                                 {{{"name", "sidecar"}, {"state", {{"running", json::object()}}}},
+                                  {{"name", "prepare"}, {"state", {{"terminated", {{"exitCode", 3}}}}}}}}});
+  EXPECT_EQ(init.reason, "InitContainerFailed");
+  EXPECT_EQ(init.app_message, "init container prepare ended with code 3");
+  const PodFacts late = failed({{"reason", "DeadlineExceeded"}, {"message", "Pod was active on the node longer"}});
+  EXPECT_THAT(late.app_message, testing::HasSubstr("spec.template.spec.activeDeadlineSeconds"));
+  const PodFacts full = failed({{"reason", "Evicted"}, {"message", "Usage of EmptyDir volume \"w\" exceeds the limit"}});
+  EXPECT_THAT(full.app_message, testing::HasSubstr("\"w\" exceeds the limit (emptyDir.sizeLimit of the volume"));
 }
 
 TEST(PodFacts, ASidecarThatRanOutOfMemory) {
@@ -139,7 +163,8 @@ TEST(PodFacts, ASidecarThatRanOutOfMemory) {
 bool equal(const PodFacts& a, const PodFacts& b) {
   const auto all = [](const PodFacts& f) {
     return std::tie(f.uid, f.node, f.set, f.rank, f.deleting, f.address, f.app_ended, f.others_run, f.app_exit_code,
-                    f.app_message, f.cannot_start, f.pod_ended, f.reason, f.unscheduled, f.sidecar_out_of_memory);
+                    f.app_message, f.cannot_start, f.pod_ended, f.reason, f.unscheduled, f.start_delay, f.move_to,
+                    f.sidecar_out_of_memory);
   };
   return all(a) == all(b);
 }
@@ -189,7 +214,7 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
          {"uid", "j"},
          {"controller", true},
          {"blockOwnerDeletion", true}}};
-    pod["metadata"]["annotations"] = {{"note", "long"}};
+    pod["metadata"]["annotations"] = {{"note", "long"}, {"migbsp.io/move-to", "fast"}};
     pod["spec"]["containers"] = {
         {{"name", "app"}, {"image", "registry/image:1"}, {"resources", {{"requests", {{"cpu", "1"}}}}}}};
     json trimmed = pod;

@@ -1,0 +1,184 @@
+#include "crds/stored_status.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <format>
+
+#include "base/json/fields.h"
+#include "crds/fields.h"
+#include "crds/rank_groups.h"
+#include "crds/reflect.h"
+
+namespace bsp::crds {
+namespace {
+
+using nlohmann::json;
+
+constexpr auto kShown = std::to_array<std::string_view>(
+    {"observedGeneration", "phase", "reason", "message", "conditions", "startTime", "completionTime", "attempt",
+     "restarts", "superstep", "ranks", "lastDecision"});
+constexpr auto kShownOfRanks = std::to_array<std::string_view>({"place", "blockedReason"});
+constexpr auto kShownOfDecision = std::to_array<std::string_view>({"superstep", "message"});
+// Conditions that the phase says already.
+constexpr const char* kPhaseConditions = "phaseConditions";
+constexpr auto kPhases = std::to_array<std::string_view>({"Starting", "Running", "Migrating"});
+constexpr std::size_t kWhyLines = 4;
+// Of what an API server stores, nothing is refused.
+constexpr JsonLimits kInternalLimits{.bytes = 4 << 20, .values = 1 << 20, .depth = 32};
+
+// Moves all but the shown members to the result.
+template <std::size_t N>
+json take_hidden(json& object, const std::array<std::string_view, N>& shown) {
+  json hidden = json::object();
+  for (auto it = object.begin(); it != object.end();) {
+    if (std::ranges::contains(shown, std::string_view(it.key()))) {
+      ++it;
+    } else {
+      hidden[it.key()] = std::move(it.value());
+      it = object.erase(it);
+    }
+  }
+  return hidden;
+}
+
+template <std::size_t N>
+void hide(json& status, const char* field, const std::array<std::string_view, N>& shown, json& hidden) {
+  if (const auto it = status.find(field); it != status.end()) hidden[field] = take_hidden(*it, shown);
+}
+
+void hide_conditions(json& stored, json& hidden) {
+  const auto conditions = stored.find("conditions");
+  if (conditions == stored.end()) return;
+  auto& list = conditions->get_ref<json::array_t&>();
+  // A false one says nothing that its absence doesn't.
+  std::erase_if(list, [](const json& c) { return text_at(c, "status") == "False"; });
+  const auto phases = std::ranges::stable_partition(
+      list, [](const json& c) { return !std::ranges::contains(kPhases, text_at(c, "type")); });
+  for (json& condition : phases) hidden[kPhaseConditions].push_back(std::move(condition));
+  list.erase(phases.begin(), phases.end());
+  if (list.empty()) stored.erase(conditions);
+}
+
+// JSON in JSON would escape every quotation mark, so the two kinds of them change places.
+std::string swap_quotes(std::string text) {
+  for (char& c : text)
+    if (c == '"' || c == '\'') c = c == '"' ? '\'' : '"';
+  return text;
+}
+
+// By the times that are stored, so that the next leader says the same.
+std::string slowest_of(const json& stored, const RankPlaces& places) {
+  std::string slowest;
+  double most = 0;
+  for (const auto& [seconds, ranks] : part_at(part_at(stored, "ranks"), "computeSeconds").items())
+    if (const double time = std::strtod(seconds.c_str(), nullptr); time > most) {
+      most = time;
+      slowest = ranks.get<std::string>();
+    }
+  if (most == 0) return "";
+  const std::size_t rank = std::strtoul(slowest.c_str(), nullptr, 10);  // the first of "3-5,8"
+  return std::format("rank {} on {} computes {} a superstep", rank, places.at(rank).set, duration_text(most));
+}
+
+std::string moves_of(const MigrationCounters& m) {
+  std::string text = std::to_string(m.succeeded);
+  if (m.rolled_back > 0) text += std::format(", {} rolled back", m.rolled_back);
+  if (m.failed > 0) text += std::format(", {} failed", m.failed);
+  return text;
+}
+
+// The columns of `kubectl get`, and what a person wants to know first.
+json summary_of(const BspJobStatus& status, const json& stored) {
+  json summary = {{"moves", moves_of(status.migrations)}};
+  if (status.phase == JobPhase::kMigrating) summary["wave"] = text_at(status.wave_state, "phase");
+  std::string ranks;
+  for (const SetRanks& set : status.ranks_per_set)
+    ranks += std::format("{}{} {}/{}", ranks.empty() ? "" : " ", set.set, set.ranks, set.slots);
+  if (!ranks.empty()) summary["ranks"] = ranks;
+  if (status.superstep.value > 0) summary["imbalance"] = std::format("{:.1f} %", status.imbalance * 100);
+  if (status.realised_gain_seconds) summary["gain"] = duration_text(*status.realised_gain_seconds);
+  if (status.pause_seconds) summary["pause"] = duration_text(*status.pause_seconds);
+  if (const std::string slowest = slowest_of(stored, status.ranks); !slowest.empty()) summary["slowest"] = slowest;
+  if (const auto& edge = status.superstep_edge)
+    summary["superstepEnds"] =
+        edge->stride > 1 ? std::format("at {} calls of {}", edge->stride, edge->call) : "at each " + edge->call;
+  return summary;
+}
+
+}  // namespace
+
+std::string duration_text(double seconds) {
+  const double size = std::abs(seconds);
+  if (size == 0) return "0 s";
+  if (size >= 3600) return std::format("{:.0f} h {:.0f} min", std::trunc(seconds / 3600), std::fmod(size, 3600) / 60);
+  if (size >= 120) return std::format("{:.0f} min {:.0f} s", std::trunc(seconds / 60), std::fmod(size, 60));
+  if (size >= 1) return std::format("{:.3g} s", seconds);
+  return size >= 1e-3 ? std::format("{:.3g} ms", seconds * 1e3) : std::format("{:.2g} ms", seconds * 1e3);
+}
+
+std::vector<std::string> why_lines(const Decision& d, std::size_t most) {
+  std::vector<std::string> lines;
+  for (const MoveEntry& m : d.moves)
+    lines.push_back(std::format("rank {} moves {}→{} on {}, predicted gain {}", m.rank.value, m.from_set, m.to_set,
+                                m.to_node, duration_text(m.predicted_gain_seconds)));
+  std::vector<std::size_t> ranks(lines.size(), 1);  // that each line names
+  std::map<std::string, std::vector<std::size_t>> by_reason;
+  for (const StayEntry& s : d.stays) by_reason[s.message.empty() ? s.reason : s.message].push_back(s.rank.value);
+  for (const auto& [reason, those] : by_reason) {
+    const auto named = group_ranks(those.back() + 1, [&](std::size_t r) { return std::ranges::contains(those, r) ? "x" : ""; });
+    lines.push_back(std::format("{} {} {}: {}", those.size() == 1 ? "rank" : "ranks", named.at("x"),
+                                those.size() == 1 ? "stays" : "stay", reason));
+    ranks.push_back(those.size());
+  }
+  std::size_t others = d.planned_moves;
+  for (const StayCount& count : d.stays_by_reason) others += count.ranks;
+  const std::size_t shown = lines.size() <= most ? lines.size() : most - 1;
+  for (std::size_t i = 0; i < shown; ++i) others -= std::min(others, ranks[i]);
+  lines.resize(shown);
+  if (others > 0) lines.push_back(std::format("and {} more ranks", others));
+  return lines;
+}
+
+json stored_status(const BspJobStatus& status) {
+  json stored = reflect::write(status);
+  json summary = summary_of(status, stored);
+  json hidden = take_hidden(stored, kShown);
+  hide_conditions(stored, hidden);
+  hide(stored, "ranks", kShownOfRanks, hidden);
+  hide(stored, "lastDecision", kShownOfDecision, hidden);
+  if (status.last_decision)
+    if (auto lines = why_lines(*status.last_decision, kWhyLines); !lines.empty())
+      stored["lastDecision"][kWhy] = std::move(lines);
+  if (status.attempt == 0) stored.erase("attempt");
+  if (status.phase == JobPhase::kRunning)  // "every rank runs"
+    if (const auto message = stored.find("message"); message != stored.end()) {
+      hidden["message"] = std::move(*message);
+      stored.erase(message);
+    }
+  stored[kSummary] = std::move(summary);
+  stored[kInternal] = swap_quotes(hidden.dump());
+  return stored;
+}
+
+Result<json> whole_status(const json& stored) {
+  const auto internal = stored.is_object() ? stored.find(kInternal) : stored.end();
+  if (!stored.is_object() || internal == stored.end()) return stored;
+  if (!internal->is_string())
+    return fail(ErrorCode::kInvalid,
+                std::format("status.internal: must be a string, not {}", reflect::type_name(*internal)));
+  auto whole = parse_bounded(swap_quotes(internal->get<std::string>()), kInternalLimits);
+  if (!whole || !whole->is_object())
+    return fail(ErrorCode::kInvalid, std::format("status.internal: only the operator writes it, and it can't be read: {}",
+                                                 whole ? "not an object" : whole.error().message));
+  json shown = stored;
+  shown.erase(kInternal);
+  shown.erase(kSummary);
+  whole->merge_patch(shown);
+  if (const auto phases = whole->find(kPhaseConditions); phases != whole->end() && phases->is_array())
+    for (const json& condition : *phases) (*whole)["conditions"].push_back(condition);
+  return whole;
+}
+
+}  // namespace bsp::crds

@@ -1,0 +1,26 @@
+// BSPJob.status as it is stored: what people read as fields, and everything else as one text, `internal`. So `kubectl
+// describe` shows a page, and `kubectl get` has columns.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "crds/bspjob.h"
+
+namespace bsp::crds {
+
+// Only written: derived from other fields, for people.
+inline constexpr const char* kInternal = "internal";
+inline constexpr const char* kSummary = "summary";
+inline constexpr const char* kWhy = "why";  // of lastDecision
+
+nlohmann::json stored_status(const BspJobStatus& status);
+// All fields where they belong, also of a status that an older operator stored. kInvalid if `internal` can't be read.
+Result<nlohmann::json> whole_status(const nlohmann::json& stored);
+
+// "359 ms", "2.17 s", "4 min 10 s": three significant digits.
+std::string duration_text(double seconds);
+// A line for each move of the decision and each reason to stay; at most `most`, and one that counts the other ranks.
+std::vector<std::string> why_lines(const Decision& decision, std::size_t most);
+
+}  // namespace bsp::crds
