@@ -65,6 +65,7 @@ struct Move {
   std::uint32_t target_set = 0;  // index into the plan's sets
   std::string target_node;
   double predicted_gain_seconds = 0;  // over the horizon; 0: none was predicted
+  std::string source_node{};          // for events; the source pod may be gone when the wave ends
   bool operator==(const Move&) const = default;
 };
 constexpr void fields_of(Of<Move>, auto&& v) {
@@ -75,6 +76,7 @@ constexpr void fields_of(Of<Move>, auto&& v) {
   v("sourceUid", &Move::source_uid);
   v("sourceAddress", &Move::source_address);
   v("sourceSet", &Move::source_set);
+  v("sourceNode", &Move::source_node, kRare);
   v("targetPod", &Move::target_pod, kRequired);
   v("targetUid", &Move::target_uid, kRequired);
   v("targetAddress", &Move::target_address, kRequired);

@@ -125,6 +125,7 @@ class WaveBuilder {
     move.source_uid = source.pod_uid;
     move.source_address = source.address;
     move.source_set = source.set;
+    move.source_node = c.place->node;
     move.target_pod = pod_name(o_.job.metadata.name, c.request.rank, c.place->generation);
     move.target_set = static_cast<std::uint32_t>(std::ranges::find(sets_, c.node->set) - sets_.begin());
     move.target_node = c.node->name;

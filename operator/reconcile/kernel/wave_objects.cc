@@ -156,13 +156,10 @@ constexpr std::size_t kToldMoves = 4;
 
 // "slow→fast (node slow-0→fast-2)"
 std::string way_of(const migrate::Move& move, const Observed& o) {
-  const auto node = [&](const std::string& pod, const std::string& planned) {
-    const auto facts = o.pods.find(pod);
-    return facts != o.pods.end() && !facts->second.node.empty() ? facts->second.node : planned;
-  };
+  const auto target = o.pods.find(move.target_pod);
+  const bool placed = target != o.pods.end() && !target->second.node.empty();
   const auto& epoch = o.job.status.epoch;
-  const std::string nodes = std::format("node {}→{}", node(move.source_pod, o.job.status.ranks[move.rank].node),
-                                        node(move.target_pod, move.target_node));
+  const std::string nodes = std::format("node {}→{}", move.source_node, placed ? target->second.node : move.target_node);
   return epoch ? std::format("{}→{} ({})", epoch->sets[move.source_set], epoch->sets[move.target_set], nodes) : nodes;
 }
 

@@ -5,6 +5,7 @@
 #include <format>
 
 #include "crds/names.h"
+#include "operator/reconcile/kernel/waves.h"
 #include "tests/unit/reconcile/expectations.h"
 
 namespace bsp::reconcile::sim {
@@ -14,6 +15,23 @@ using crds::JobPhase;
 using migrate::Phase;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
+
+TEST(Waves, TheEndNamesTheNodesOfBothPods) {
+  Observed o;
+  o.job.status.epoch.emplace().sets = {"slow", "fast"};
+  o.job.status.ranks.resize(1);
+  o.job.status.ranks[0].node = "fast-1";  // the commit has placed it, and the source's pod is gone
+  migrate::Wave wave;
+  wave.phase = Phase::kSucceeded;
+  migrate::Move& move = wave.moves.emplace_back();
+  move.source_node = "slow-0";
+  move.target_set = 1;
+  move.target_node = "fast-1";
+  wave.pause.total_ms = 232;
+  const auto events = wave_events(wave, o);
+  ASSERT_THAT(events, SizeIs(1));
+  EXPECT_EQ(events[0].message, "Rank 0 moved slow→fast (node slow-0→fast-1) in 232 ms");
+}
 
 // --- Ends well -------------------------------------------------------------------------------------------------
 TEST(Waves, ADecisionMovesItsRanksInOnePause) {
