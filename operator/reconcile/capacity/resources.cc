@@ -7,6 +7,7 @@
 
 #include "base/json/fields.h"
 #include "crds/meta.h"
+#include "crds/names.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -129,6 +130,17 @@ bool takes_pods_of(const json& node, const json& pod_template) {
     for (const auto& [label, value] : selector.items())
       if (part_at(part_at(part_at(node, "metadata"), "labels"), label.c_str()) != value) return false;
   return true;
+}
+
+std::string set_label(const std::string& wanted, const std::vector<json>& nodes) {
+  auto is_carried = [&](const std::string& label) {
+    return std::ranges::any_of(
+        nodes, [&](const json& node) { return part_at(part_at(node, "metadata"), "labels").contains(label); });
+  };
+  if (wanted != names::kLabelSet || is_carried(wanted)) return wanted;
+  for (const std::string_view label : names::kPoolLabels)
+    if (is_carried(std::string(label))) return std::string(label);
+  return wanted;
 }
 
 }  // namespace bsp::reconcile

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace bsp::reconcile {
 
@@ -36,6 +37,8 @@ Resources allocatable_of(const nlohmann::json& node);
 // Ranks that fit. One that asks for no CPU counts as a whole core, but a node with any CPU left takes one.
 std::uint32_t slots_of(Resources free, const Resources& rank);
 
+// The label of a job's Sets: `wanted`, or the cloud's own for node pools if `wanted` is the default and no node carries it.
+std::string set_label(const std::string& wanted, const std::vector<nlohmann::json>& nodes);
 // Why its pods have to leave it soon, as "is cordoned": a drain, an autoscaler or the cloud says so. "": they need not.
 std::string leaving(const nlohmann::json& node);
 // Its kubelet answers, as far as the cluster knows.

@@ -117,17 +117,6 @@ PodFacts pod_facts(const json& pod) {
   return facts;
 }
 
-std::string set_label(const std::string& wanted, const std::vector<json>& nodes) {
-  auto is_carried = [&](const std::string& label) {
-    return std::ranges::any_of(
-        nodes, [&](const json& node) { return part_at(part_at(node, "metadata"), "labels").contains(label); });
-  };
-  if (wanted != names::kLabelSet || is_carried(wanted)) return wanted;
-  for (const std::string_view label : names::kPoolLabels)
-    if (is_carried(std::string(label))) return std::string(label);
-  return wanted;
-}
-
 observe::NodeFacts node_facts(const json& node, const std::string& set_label) {
   observe::NodeFacts facts;
   const json& metadata = part_at(node, "metadata");

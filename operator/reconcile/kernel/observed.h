@@ -76,8 +76,6 @@ struct PodFacts {
   bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time it ended
 };
 PodFacts pod_facts(const nlohmann::json& pod);
-// The label of a job's Sets: `wanted`, or the cloud's own for node pools if `wanted` is the default and no node carries it.
-std::string set_label(const std::string& wanted, const std::vector<nlohmann::json>& nodes);
 observe::NodeFacts node_facts(const nlohmann::json& node, const std::string& set_label);
 
 // A move that a person or the cost model asks for.
