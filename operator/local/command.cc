@@ -38,7 +38,7 @@ void take(Fd& fd, std::string& into) {
 
 }  // namespace
 
-Result<CommandResult> run_command(const std::vector<std::string>& argv, const std::string& input) {
+Result<CommandResult> run_command(const std::vector<std::string>& argv, const std::string& input, Shared shared) {
   BSP_TRY(Pipe out, make_pipe());
   BSP_TRY(Pipe err, make_pipe());
   // A socket instead of a pipe: if the tool exits without reading, we must not get SIGPIPE.
@@ -49,18 +49,18 @@ Result<CommandResult> run_command(const std::vector<std::string>& argv, const st
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in_child.get(), 0);
+  if (!shared.terminal || !input.empty()) posix_spawn_file_actions_adddup2(&actions, in_child.get(), 0);
   posix_spawn_file_actions_adddup2(&actions, out.write.get(), 1);
-  posix_spawn_file_actions_adddup2(&actions, err.write.get(), 2);
-  // The tool starts with no signals blocked and in its own process group: Ctrl-C in the terminal must shut this program
-  // down in order, not kill its tools mid-work.
+  if (!shared.errors) posix_spawn_file_actions_adddup2(&actions, err.write.get(), 2);
+  // The tool starts with no signals blocked, and in its own process group unless it shares the terminal.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes,
+                           static_cast<short>(POSIX_SPAWN_SETSIGMASK | (shared.terminal ? 0 : POSIX_SPAWN_SETPGROUP)));
   std::vector<char*> raw;
   for (const std::string& a : argv) raw.push_back(const_cast<char*>(a.c_str()));
   raw.push_back(nullptr);
