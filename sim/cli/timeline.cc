@@ -1,58 +1,19 @@
 #include "sim/cli/timeline.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <format>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
+#include "operator/screens/svg.h"
 #include "sim/cli/report.h"
 
 namespace bsp::sim {
 namespace {
 
-// Okabe and Ito's palette, without black and yellow: colour-blind readers can distinguish these colours.
-constexpr std::array kColours = {"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9"};
-
-// Escapes text for XML, and replaces what XML can't hold: control characters and invalid UTF-8.
-std::string escaped(const std::string& text) {
-  using nlohmann::json;
-  const std::string valid = json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
-  std::string out;
-  for (const char c : valid) {
-    if (static_cast<unsigned char>(c) < 0x20) {
-      out += '?';
-      continue;
-    }
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
-// Cuts the middle out of a long name, because pool names differ at both ends.
-std::string shortened(const std::string& name, std::size_t most) {
-  if (name.size() <= most) return name;
-  const std::size_t end = (most - 1) / 2;
-  return name.substr(0, most - 1 - end) + "…" + name.substr(name.size() - end);
-}
+using screens::colour_of_set;
+using screens::shortened;
 
 // Merges adjacent stretches with the same mapping, so that a long run's picture doesn't grow with the number of calls.
 std::vector<Stretch> with_one_mapping(const std::vector<Stretch>& stretches) {
@@ -70,14 +31,6 @@ std::vector<Stretch> with_one_mapping(const std::vector<Stretch>& stretches) {
   return merged;
 }
 
-// A round step size that divides 0 to `end` into at most about `most` steps.
-double round_step(double end, int most) {
-  const double raw = std::max(end, 1e-9) / most, scale = std::pow(10, std::floor(std::log10(raw)));
-  for (const double factor : {1.0, 2.0, 5.0})
-    if (raw <= factor * scale) return factor * scale;
-  return 10 * scale;
-}
-
 class Picture {
  public:
   Picture(const Platform& platform, const Workload& workload, const Scenarios& scenarios)
@@ -86,18 +39,10 @@ class Picture {
     check(nodes.has_value(), "a simulated platform is valid");
     nodes_ = std::move(*nodes);
     lay_out();
+    svg_ = screens::Svg(kWidth, bottom_ + kFoot);
   }
 
   std::string draw() {
-    out_ = std::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
-        "height=\"{1:.0f}\" "
-        "font-family=\"sans-serif\" font-size=\"11\">\n"
-        "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" markerHeight=\"6\" "
-        "orient=\"auto\">"
-        "<path d=\"M0,0 L8,4 L0,8 z\" fill=\"#222\"/></marker></defs>\n"
-        "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-        kWidth, bottom_ + kFoot);
     heading();
     sets();
     const bool many = run_.stretches.size() * workload_.ranks() > kMostBars;
@@ -106,7 +51,7 @@ class Picture {
     calls();
     moves();
     ends();
-    return out_ + "</svg>\n";
+    return std::move(svg_).take();
   }
 
  private:
@@ -145,27 +90,20 @@ class Picture {
   [[nodiscard]] double x(double seconds) const { return left_ + (kRight - left_) * seconds / end_; }
   [[nodiscard]] double middle(ProcessorId p) const { return row_top_.at(p.value) + row_height_ / 2; }
   [[nodiscard]] const char* colour_of(std::uint32_t rank) const {
-    return kColours[nodes_.processor(s_.alone.mapping[rank]).set.value % kColours.size()];
-  }
-
-  void text(double at_x, double at_y, const std::string& what, const std::string& style = "") {
-    out_ += std::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", at_x, at_y, style.empty() ? "" : " " + style,
-                        escaped(what));
-  }
-  void line(double x1, double y1, double x2, double y2, const std::string& style) {
-    out_ += std::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, y1, x2, y2, style);
+    return colour_of_set(nodes_.processor(s_.alone.mapping[rank]).set.value);
   }
 
   void heading() {
     const auto percent = [&](double makespan) {
       return s_.alone.makespan > 0 ? (makespan / s_.alone.makespan - 1) * 100 : 0;
     };
-    text(left_, 22, title(workload_), "font-size=\"15\" font-weight=\"bold\"");
-    text(left_, 40,
-         std::format("(i) alone {:.2f} s · (ii) deciding {:.2f} s ({:+.1f} %) · (iii) with moves, drawn here, {:.2f} s "
-                     "({:+.1f} %)",
-                     s_.alone.makespan, s_.deciding.makespan, percent(s_.deciding.makespan), run_.makespan,
-                     percent(run_.makespan)));
+    svg_.text(left_, 22, title(workload_), "font-size=\"15\" font-weight=\"bold\"");
+    svg_.text(
+        left_, 40,
+        std::format("(i) alone {:.2f} s · (ii) deciding {:.2f} s ({:+.1f} %) · (iii) with moves, drawn here, {:.2f} s "
+                    "({:+.1f} %)",
+                    s_.alone.makespan, s_.deciding.makespan, percent(s_.deciding.makespan), run_.makespan,
+                    percent(run_.makespan)));
   }
 
   void sets() {
@@ -173,22 +111,20 @@ class Picture {
       const auto& [top, end, rows] = blocks_[j];
       if (rows == 0) continue;
       const Set& set = platform_.sets[j];
-      out_ += std::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#f4f4f4\"/>\n",
-                          left_, top, kRight - left_, end - top);
-      out_ += std::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"5\" height=\"{:.1f}\" fill=\"{}\"/>\n", left_ - 7,
-                          top, end - top, kColours[j % kColours.size()]);
+      svg_.box(left_, top, kRight - left_, end - top, "fill=\"#f4f4f4\"");
+      svg_.box(left_ - 7, top, 5, end - top, std::format("fill=\"{}\"", colour_of_set(j)));
       const bool tall = row_height_ >= 12;  // the rows have labels, and the Set's name goes above them
       const std::string name = shortened(set.name, kLongestName) +
                                (rows < set.nodes.size() ? std::format(" ({} of {})", rows, set.nodes.size()) : "");
       if (!tall)
-        text(left_ - 12, std::min((top + end) / 2 + 4, end + 4), name, "text-anchor=\"end\" font-weight=\"bold\"");
+        svg_.text(left_ - 12, std::min((top + end) / 2 + 4, end + 4), name, "text-anchor=\"end\" font-weight=\"bold\"");
       else
-        text(left_ - 12, top - 1, name, "text-anchor=\"end\" font-weight=\"bold\"");
+        svg_.text(left_ - 12, top - 1, name, "text-anchor=\"end\" font-weight=\"bold\"");
     }
     if (row_height_ < 12) return;
     for (const auto& [p, top] : row_top_)
-      text(left_ - 12, top + row_height_ / 2 + 6, shortened(nodes_.processors[p].name, kLongestName + 6),
-           "text-anchor=\"end\" fill=\"#444\" font-size=\"10\"");
+      svg_.text(left_ - 12, top + row_height_ / 2 + 6, shortened(nodes_.processors[p].name, kLongestName + 6),
+                "text-anchor=\"end\" fill=\"#444\" font-size=\"10\"");
   }
 
   void bars(const Stretch& stretch) {
@@ -202,39 +138,29 @@ class Picture {
         const std::uint32_t i = ranks[k];
         const double top = row_top_.at(p) + static_cast<double>(k) * height;
         const double busy = seconds > 0 ? std::min(stretch.compute_seconds[i] / seconds, 1.0) : 0;
-        out_ += std::format(
-            "<g fill=\"{}\"><title>rank {} on {}, supersteps {} to {}: computed {:.1f} % of {:.3f} s</title>",
-            colour_of(i), i, escaped(nodes_.processors[p].name), stretch.first.value, stretch.last.value, busy * 100,
-            seconds);
-        bar(left, top, width, height, 0.3);
-        bar(left, top + height * (1 - busy), width, height * busy, 1);
-        out_ += "</g>\n";
+        svg_.group(std::format("rank {} on {}, supersteps {} to {}: computed {:.1f} % of {:.3f} s", i,
+                               nodes_.processors[p].name, stretch.first.value, stretch.last.value, busy * 100, seconds),
+                   std::format("fill=\"{}\"", colour_of(i)));
+        svg_.share_bar(left, top, width, height, busy);
+        svg_.end_group();
         const auto last = labelled_.find(i);  // label a rank once per processor
         if (height < 11 || width < 18 || (last != labelled_.end() && last->second == p)) continue;
         labelled_[i] = p;
-        text(left + 4, top + height / 2 + 4, std::format("{}", i),
-             "font-size=\"9\" stroke=\"#fff\" stroke-width=\"2.5\" paint-order=\"stroke\"");
+        svg_.text(left + 4, top + height / 2 + 4, std::format("{}", i),
+                  "font-size=\"9\" stroke=\"#fff\" stroke-width=\"2.5\" paint-order=\"stroke\"");
       }
     }
   }
-  void bar(double left, double top, double width, double height, double opacity) {
-    out_ += std::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"", left, top, width, height);
-    out_ += opacity < 1 ? std::format(" opacity=\"{}\"/>", opacity) : "/>";
-  }
-
   void axis() {
-    line(left_, bottom_, kRight, bottom_, "stroke=\"#222\"");
-    const double step = round_step(end_, 12);
-    for (int k = 0; k * step <= end_ * 1.0001; ++k) {
-      line(x(k * step), bottom_, x(k * step), bottom_ + 5, "stroke=\"#222\"");
-      text(x(k * step), bottom_ + 17, std::format("{:g} s", k * step), "text-anchor=\"middle\"");
-    }
-    text(left_, bottom_ + 38,
-         "Bar: a rank on its processor, in the colour of the Set where it started; the strong part is the share of the "
-         "time in which it "
-         "computed, the rest it waited and sent.");
-    text(left_, bottom_ + 52,
-         "Tick above: a rescheduling call; with a number: one that moved ranks, after that superstep. Arrow: a move.");
+    svg_.time_axis(left_, kRight, bottom_, end_);
+    svg_.text(
+        left_, bottom_ + 38,
+        "Bar: a rank on its processor, in the colour of the Set where it started; the strong part is the share of the "
+        "time in which it "
+        "computed, the rest it waited and sent.");
+    svg_.text(
+        left_, bottom_ + 52,
+        "Tick above: a rescheduling call; with a number: one that moved ranks, after that superstep. Arrow: a move.");
   }
 
   void calls() {
@@ -247,11 +173,11 @@ class Picture {
       const double at = x(stretch.end);
       if (some == moved.end() && at < tick_from) continue;
       tick_from = at + 0.5;
-      line(at, kTop - (some == moved.end() ? 6 : 12), at, kTop - 1,
-           some == moved.end() ? "stroke=\"#888\"" : "stroke=\"#222\" stroke-width=\"1.5\"");
+      svg_.line(at, kTop - (some == moved.end() ? 6 : 12), at, kTop - 1,
+                some == moved.end() ? "stroke=\"#888\"" : "stroke=\"#222\" stroke-width=\"1.5\"");
       if (some == moved.end() || at < free_from) continue;
       const std::string label = std::format("{}", stretch.last.value);
-      text(at, kTop - 15, label, "text-anchor=\"middle\" font-size=\"10\"");
+      svg_.text(at, kTop - 15, label, "text-anchor=\"middle\" font-size=\"10\"");
       free_from = at + 7.0 * static_cast<double>(label.size()) + 4;
     }
   }
@@ -265,21 +191,20 @@ class Picture {
     const char* strength = run_.moves.size() > 60 ? "stroke-width=\"0.6\" opacity=\"0.5\"" : "stroke-width=\"1.2\"";
     for (const Moved& move : run_.moves) {
       const double from = x(begin[move.superstep.value]), to = std::max(x(end[move.superstep.value]), from + 5);
-      out_ += std::format("<g><title>rank {} moves from {} to {} after superstep {}</title>", move.rank.value,
-                          escaped(nodes_.processor(move.from).name), escaped(nodes_.processor(move.to).name),
-                          move.superstep.value);
-      line(from, middle(move.from), to, middle(move.to),
-           std::format("stroke=\"#222\" {} marker-end=\"url(#tip)\"", strength));
-      out_ += "</g>\n";
+      svg_.group(std::format("rank {} moves from {} to {} after superstep {}", move.rank.value,
+                             nodes_.processor(move.from).name, nodes_.processor(move.to).name, move.superstep.value));
+      svg_.line(from, middle(move.from), to, middle(move.to),
+                std::format("stroke=\"#222\" {} marker-end=\"url(#tip)\"", strength));
+      svg_.end_group();
     }
   }
 
   void ends() {
     for (const auto& [name, outcome] : {std::pair{"i", &s_.alone}, std::pair{"ii", &s_.deciding}}) {
       const double at = x(outcome->makespan);
-      line(at, kTop, at, bottom_, "stroke=\"#a00\" stroke-dasharray=\"4 3\"");
-      text(at - 5, bottom_ - (outcome == &s_.alone ? 4 : 15), std::format("({}) ends", name),
-           "text-anchor=\"end\" fill=\"#a00\" font-size=\"10\"");
+      svg_.line(at, kTop, at, bottom_, "stroke=\"#a00\" stroke-dasharray=\"4 3\"");
+      svg_.text(at - 5, bottom_ - (outcome == &s_.alone ? 4 : 15), std::format("({}) ends", name),
+                "text-anchor=\"end\" fill=\"#a00\" font-size=\"10\"");
     }
   }
 
@@ -297,7 +222,7 @@ class Picture {
   std::vector<Block> blocks_;                        // by Set
   std::map<std::uint32_t, std::uint32_t> labelled_;  // by rank: the processor where it is labelled
   double row_height_ = 0, left_ = 0, bottom_ = 0, end_ = 1;
-  std::string out_;
+  screens::Svg svg_{kWidth, 0};  // until it is laid out
 };
 
 }  // namespace

@@ -102,6 +102,7 @@ class LocalJob:
         self.output = pathlib.Path(self.directory) / "output.txt"
         self.summary_file = pathlib.Path(self.directory) / "summary.json"
         self.record_file = pathlib.Path(self.directory) / "record.jsonl"
+        self.timeline_file = pathlib.Path(self.directory) / "timeline.svg"
         file = pathlib.Path(self.directory) / "job.yaml"
         file.write_text(manifest or MANIFEST.format(ranks=ranks, mode=mode, heuristic=heuristic, alpha=alpha,
                                                     backoff=backoff, image=image, spec=spec,
@@ -110,7 +111,7 @@ class LocalJob:
         with open(self.output, "w") as output:
             self.process = subprocess.Popen(
                 [ON_HOST, *under, OPERATOR, "local", "run", "-f", str(file), "--pools", pools, "-n", name, "--plain",
-                 "--summary", str(self.summary_file), *(["--record", str(self.record_file)] if record else [])],
+                 "--summary", str(self.summary_file), *(["--record", str(self.record_file), "--timeline", str(self.timeline_file)] if record else [])],
                 stdout=output, stderr=subprocess.STDOUT)
 
     @staticmethod

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import unittest
+import xml.dom.minidom
 
 from local_job import LocalJob, field_of, kill, lattice_boltzmann, sequential_field, sized_lattice_boltzmann, wait_for
 from places import with_places
@@ -28,6 +29,10 @@ class Runs(unittest.TestCase):
             moves = [(m["rank"], m["from"].split("/")[0], m["to"].split("/")[0])
                      for call in calls for m in call["recorded"]["moves"]]
             self.assertEqual(moves, [(0, "slow", "fast")], "the record matches the migrations")
+            picture = run.timeline_file.read_text()
+            xml.dom.minidom.parseString(picture)
+            for text in ("rank 0 in Set slow, ", "rank 0 in Set fast, ", "<title>rank 0 slow→fast: Succeeded", ">α ", ">D ", "Strong part"):
+                self.assertIn(text, picture)
             self.assertEqual(run.leftovers(), [])
 
     def test_advise_decides_but_moves_no_rank(self):
@@ -72,6 +77,11 @@ class Runs(unittest.TestCase):
             jobs = json.loads(run.local("get", "bspjobs", "job", "-o", "json").stdout)
             self.assertEqual([r["set"] for r in with_places(jobs["status"])["ranks"]], ["fast", "fast"])
             self.assertIn("Rank 0 moved slow→fast", run.local("describe", "bspjob", "job").stdout)
+            page = run.local("explain").stdout
+            self.assertIn("spec.rescheduling.mode is Off", page)
+            self.assertRegex(page, r"rank 0 slow→fast: Succeeded \d+s ago, made by hand, pause \d+")
+            self.assertRegex(run.local("top", "--once").stdout, r"fast +rank 1 .*")
+            self.assertIn("rank 0 slow→fast: Succeeded", run.local("timeline").stdout)
             self.assertIn("superstep", run.local("logs", "0").stdout)
             status, output = run.wait()
             self.assertEqual(status, 0, output)

@@ -30,6 +30,7 @@ EDGES = {
     "operator/kube": ["base/core", "base/json"],
     "operator/kinds": ["crds", "operator/kube"],
     "operator/cli": ["base/core", "crds"],
+    "operator/screens": ["base/core", "base/json", "crds", "operator/cli", "operator/reconcile/capacity", "operator/record"],
     "operator/observe": ["crds", "operator/decide"],
     # The kernels are pure; only the shell and the capacity's stores do I/O.
     "operator/reconcile/capacity": ["base/core", "base/json", "crds"],
@@ -40,23 +41,24 @@ EDGES = {
     "operator/reconcile/shell": ["base/core", "base/json", "base/net", "crds", "operator/kinds", "operator/kube",
                                  "operator/observe", "operator/reconcile/capacity",
                                  "operator/reconcile/capacity/stores", "operator/reconcile/kernel"],
-    "operator/local": ["base/core", "base/json", "crds", "operator/kinds", "operator/kube"],
+    "operator/local/command": ["base/core"],  # starts a tool
+    "operator/local": ["base/core", "base/json", "crds", "operator/kinds", "operator/kube", "operator/local/command"],
     # The commands put node and shell together.
     "operator/local/cli": ["base/core", "base/json", "crds", "operator/cli", "operator/kinds", "operator/local",
-                           "operator/reconcile/kernel", "operator/reconcile/shell"],
+                           "operator/reconcile/kernel", "operator/reconcile/shell", "operator/screens"],
     "operator/controller": ["base/core", "base/net", "crds", "operator/cli", "operator/exchange",
                             "operator/exchange/link", "operator/kinds", "operator/kube", "operator/reconcile/capacity",
                             "operator/reconcile/kernel", "operator/reconcile/shell"],
     "operator/advise": ["base/core", "crds", "operator/cli", "operator/decide", "operator/record"],
     "operator/convert": ["base/core", "base/json", "crds", "operator/cli"],
-    "operator": ["crds", "operator/advise", "operator/cli", "operator/controller", "operator/convert", "operator/local/cli"],
+    "operator": ["operator/advise", "operator/cli", "operator/controller", "operator/convert", "operator/local/cli"],
     # The simulator; only sim/inside.cc includes SimGrid.
     "sim": ["base/core", "crds", "operator/decide", "operator/local"],
     "sim/applications": ["base/core", "operator/decide", "sim"],
     "sim/yardsticks": ["operator/decide", "sim"],
     "sim/reproduce": ["base/core", "operator/cli", "operator/decide", "sim", "sim/applications", "sim/yardsticks"],
     "sim/exchange": ["crds", "operator/cli", "operator/exchange"],
-    "sim/cli": ["base/core", "crds", "operator/cli", "operator/decide", "operator/observe", "operator/record", "sim", "sim/applications", "sim/trace"],
+    "sim/cli": ["base/core", "crds", "operator/cli", "operator/decide", "operator/observe", "operator/record", "operator/screens", "sim", "sim/applications", "sim/trace"],
     "sim/trace": ["operator/record", "sim"],
     # Shared by the three programs, which include nothing else of each other.
     "sidecar/ring": [],
@@ -72,7 +74,7 @@ EDGES = {
 }
 
 # Pure modules: functions of their arguments, so they may not include these headers.
-PURE = ["operator/decide", "operator/exchange", "operator/migrate", "operator/record"]
+PURE = ["operator/decide", "operator/exchange", "operator/migrate", "operator/record", "operator/screens"]
 IMPURE = re.compile(r"(fstream|iostream|cstdio|print|filesystem|random|thread|mutex|ctime|time\.h|unistd\.h|fcntl\.h"
                     r"|sys/.*|base/core/(log|fd|fault)\.h)")
 NO_TIME = ["operator/decide", "operator/exchange", "operator/record"]  # migrate gets the time as a value

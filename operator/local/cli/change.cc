@@ -9,7 +9,6 @@
 
 #include "base/json/fields.h"
 #include "crds/bspjob.h"
-#include "crds/nearest.h"
 #include "crds/rankmigration.h"
 #include "operator/cli/exit_code.h"
 #include "operator/local/cli/commands.h"
@@ -17,6 +16,7 @@
 #include "operator/local/cli/resources.h"
 #include "operator/local/cli/run.h"
 #include "operator/local/files.h"
+#include "operator/screens/move.h"
 
 namespace bsp::local {
 namespace {
@@ -31,23 +31,18 @@ constexpr auto kRevival = 2s;
 constexpr auto kDeletion = 90s;
 constexpr milliseconds kPoll{100};
 
-// The name must be one of `known`.
-Result<void> check_known(const char* what, const std::string& name, const std::set<std::string>& known) {
-  if (known.contains(name)) return {};
-  return fail(ErrorCode::kInvalid,
-              std::format("there is no {} {}{}", what, name, crds::suggestion(name, {known.begin(), known.end()})));
-}
-
-Result<void> check_target(Store& store, const crds::BspJob& job, const crds::RankMigrationSpec& spec) {
+struct Places {
+  std::set<std::string> sets, nodes;
+};
+Result<Places> places_for(Store& store, const crds::BspJob& job) {
   BSP_TRY(const auto nodes, store.list(kNode, store.options().name_space));
-  std::set<std::string> sets, names;
+  Places places;
   for (const Object& node : nodes) {
-    names.insert(text_at(part_at(node, "metadata"), "name"));
-    sets.insert(text_at(part_at(part_at(node, "metadata"), "labels"), job.spec.sets.label));
+    places.nodes.insert(text_at(part_at(node, "metadata"), "name"));
+    places.sets.insert(text_at(part_at(part_at(node, "metadata"), "labels"), job.spec.sets.label));
   }
-  sets.erase("");
-  if (!spec.target_set.empty()) return check_known("Set", spec.target_set, sets);
-  return check_known("node", spec.target_node, names);
+  places.sets.erase("");
+  return places;
 }
 
 // Prints each phase as it begins. 0 if the move succeeds.
@@ -76,40 +71,28 @@ Result<int> follow(Store& store, const Object& created) {
 Result<int> migrate(std::span<const std::string> words) {
   std::optional<std::uint32_t> rank;
   std::string name;
-  crds::RankMigration migration;
-  crds::RankMigrationSpec& spec = migration.spec;
+  screens::MoveWish wish;
   bool waits = false;
   Place place;
   cli::Command command("bsp-operator local migrate", "Move a rank: create a RankMigration.");
   command.argument("RANK", "number of the rank", cli::number(rank)).required();
-  command.text("--to", "SET", "target Set", spec.target_set);
-  command.text("--to-node", "NODE", "target node, instead of --to", spec.target_node);
+  command.text("--to", "SET", "target Set", wish.set);
+  command.text("--to-node", "NODE", "target node, instead of --to", wish.node);
   command.text("--job", "NAME", "name of the job, if there are several", name);
   command.flag("--wait", "wait until the migration has ended; exit status 0 if it succeeded", waits);
   declare_place(command, place);
   BSP_CHECK_OK(command.parse(words));
-  if (spec.target_set.empty() == spec.target_node.empty()) return command.wrong("give either --to or --to-node");
+  if (wish.set.empty() == wish.node.empty()) return command.wrong("give either --to or --to-node");
   BSP_TRY(const auto store, open_store(place));
   BSP_TRY(const Object object, find_job(*store, name));
   BSP_TRY(const auto job, crds::bsp_job_from_json(object));
-  BSP_CHECK_OK(check_rank(job, *rank));
-  if (crds::is_finished(job.status.phase))
-    return fail(ErrorCode::kRefused,
-                std::format("job {} has ended ({})", job.metadata.name, crds::to_string(job.status.phase)));
-  BSP_CHECK_OK(check_target(*store, job, spec));
-  if (*rank < job.status.ranks.size() && !spec.target_set.empty() && job.status.ranks[*rank].set == spec.target_set)
-    return fail(ErrorCode::kRefused, std::format("rank {} is already in Set {}", *rank, spec.target_set));
-  // The time makes the name unique; a rank may move many times.
-  const auto ms = std::chrono::duration_cast<milliseconds>(SystemClock().now().time_since_epoch()).count();
-  migration.metadata.name = std::format("{}-r{}-{:x}", job.metadata.name.substr(0, 40), *rank, ms);
-  migration.metadata.name_space = store->options().name_space;
-  migration.metadata.labels[std::string(names::kLabelJob)] = job.metadata.name;
-  spec.job = job.metadata.name;
-  spec.rank = RankId{*rank};
+  wish.rank = *rank;
+  BSP_TRY(const Places places, places_for(*store, job));
+  BSP_TRY(const auto migration, screens::migration_for(job, wish, places.sets, places.nodes, SystemClock::now()));
   Object request;
   to_json(request, migration);
   BSP_TRY(const Object created, store->create(request));
-  std::printf("%s\n", std::format("rankmigration.{}/{} created", names::kGroup, migration.metadata.name).c_str());
+  std::printf("%s\n", screens::created_line(migration).c_str());
   std::fflush(stdout);
   return waits ? follow(*store, created) : 0;
 }

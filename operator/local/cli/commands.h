@@ -9,6 +9,10 @@ namespace bsp::local {
 
 int local_get(std::span<const std::string> args);
 int local_describe(std::span<const std::string> args);
+// The screens of operator/screens.
+int local_explain(std::span<const std::string> args);
+int local_top(std::span<const std::string> args);
+int local_timeline(std::span<const std::string> args);
 // Prints what the rank has written in all its pods, in order.
 int local_logs(std::span<const std::string> args);
 // Creates a RankMigration, as a user of a cluster would.

@@ -51,10 +51,4 @@ Result<kube::Object> find_job(Store& store, const std::string& name) {
                                                 store.options().name_space, crds::suggestion(name, known)));
 }
 
-Result<void> check_rank(const crds::BspJob& job, std::uint32_t rank) {
-  if (rank < job.spec.ranks) return {};
-  return fail(ErrorCode::kInvalid,
-              std::format("job {} has no rank {}, only 0 to {}", job.metadata.name, rank, job.spec.ranks - 1));
-}
-
 }  // namespace bsp::local

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "crds/bspjob.h"
 #include "operator/cli/command.h"
 #include "operator/local/store.h"
 
@@ -24,7 +23,5 @@ Result<std::unique_ptr<Store>> open_store(const Place& place);
 
 // The only job of the store, or the one called `name`; the error lists the jobs.
 Result<kube::Object> find_job(Store& store, const std::string& name);
-
-Result<void> check_rank(const crds::BspJob& job, std::uint32_t rank);
 
 }  // namespace bsp::local

@@ -13,6 +13,7 @@
 #include "operator/local/cli/resources.h"
 #include "operator/local/cli/summary.h"
 #include "operator/local/cli/view.h"
+#include "operator/screens/move.h"
 
 namespace bsp::local {
 namespace {
@@ -155,7 +156,7 @@ Result<int> logs(std::span<const std::string> words) {
   std::string cursor;
   for (;;) {
     BSP_TRY(const auto job, crds::bsp_job_from_json(object));
-    BSP_CHECK_OK(check_rank(job, *rank));
+    BSP_CHECK_OK(screens::check_rank(job, *rank));
     const std::string output = rank_output(store->directory() + "/logs", job, *rank);
     if (output.size() > shown) put(output.substr(shown));
     shown = std::max(shown, output.size());

@@ -39,6 +39,7 @@
 #include "operator/local/store.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/shell/record.h"
+#include "operator/screens/timeline.h"
 
 namespace bsp::local {
 namespace {
@@ -50,6 +51,7 @@ struct RunOptions {
   std::string pools;
   std::string mode;
   std::string summary;
+  std::string timeline;
   bool plain = false;
   ServeOptions serve;
 };
@@ -72,6 +74,7 @@ Result<RunOptions> parse(std::span<const std::string> words) {
                    return "";
                  });
   command.text("--summary", "FILE", "write the outcome as JSON", o.summary);
+  command.text("--timeline", "FILE", "draw the run as SVG", o.timeline);
   command.flag("--plain", "print plain lines even on a terminal", o.plain);
   declare_place(command, o.serve.place);
   BSP_CHECK_OK(command.parse(words));
@@ -117,6 +120,9 @@ class Run {
     if (!options_.serve.record.empty())
       if (auto good = reconcile::check_appendable(options_.serve.record); !good)
         return std::unexpected(good.error().in("--record"));
+    if (!options_.timeline.empty())
+      if (auto good = reconcile::check_appendable(options_.timeline); !good)
+        return std::unexpected(good.error().in("--timeline"));
     BSP_CHECK_OK(podman::check_usable());
     BSP_CHECK_OK(check_kernel());
     const nlohmann::json* app = crds::app_container(job_.spec);
@@ -227,6 +233,8 @@ class Run {
       job_ = std::move(*job);
       if (running_ == Time{} && job_.status.phase == crds::JobPhase::kRunning)
         if (const auto* c = crds::find_condition(job_.status.conditions, "Running")) running_ = c->last_transition_time;
+      if (const auto& d = job_.status.last_decision; d && (calls_.empty() || calls_.back().time != d->time))
+        calls_.push_back(screens::call_of(*d));
       return;
     }
     auto migration = crds::rank_migration_from_json(event.object);
@@ -261,9 +269,20 @@ class Run {
     if (!summary["makespan_s"].is_null())
       view_.say(std::format("{} supersteps in {:.2f} s, {} of {} moves succeeded", job_.status.superstep.value,
                             summary["makespan_s"].get<double>(), job_.status.migrations.succeeded, migrations_.size()));
+    BSP_CHECK_OK(draw_timeline());
     if (!options_.summary.empty())
       BSP_CHECK_OK(replace_file(options_.summary, options_.summary + ".new", summary.dump(2) + "\n"));
     return job_.status.phase == crds::JobPhase::kSucceeded ? 0 : 1;
+  }
+
+  // A record has each call; without one, what the status showed of them.
+  Result<void> draw_timeline() {
+    if (options_.timeline.empty()) return {};
+    std::vector<screens::CallMade> calls = calls_;
+    if (auto recorded = screens::calls_of_file(options_.serve.record, job_); recorded && !recorded->empty())
+      calls = std::move(*recorded);
+    const std::string svg = screens::timeline_svg({job_, migrations()}, calls, running_, SystemClock::now());
+    return replace_file(options_.timeline, options_.timeline + ".new", svg);
   }
 
   RunOptions options_;
@@ -273,6 +292,7 @@ class Run {
   View view_;
   Fd signals_;
   std::map<std::string, crds::RankMigration> migrations_;
+  std::vector<screens::CallMade> calls_;
   Time running_{};
   std::string stalled_;  // the last printed message
   int ends_ = 0;         // exits of the operator's process since the job or a migration changed

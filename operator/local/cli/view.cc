@@ -4,19 +4,15 @@
 #include <cmath>
 #include <format>
 
+#include "operator/screens/top.h"
+
 namespace bsp::local {
 namespace {
 
 using namespace std::chrono_literals;
 
+constexpr std::size_t kMostBlock = 36;
 constexpr std::size_t kRows = 16;  // of a table; the others are only counted
-constexpr std::size_t kBar = 40;
-
-std::string repeat(const char* text, std::size_t n) {
-  std::string out;
-  for (std::size_t i = 0; i < n; ++i) out += text;
-  return out;
-}
 
 std::string headline(const crds::BspJob& job) {
   const auto& s = job.status;
@@ -64,24 +60,6 @@ std::vector<std::string> decision_lines(const crds::Decision& d) {
   return lines;
 }
 
-std::vector<std::string> bar_lines(const crds::BspJob& job, std::size_t width) {
-  double longest = 0;
-  for (const auto& place : job.status.ranks) longest = std::max({longest, place.compute_seconds, place.time_seconds});
-  std::vector<std::string> lines;
-  for (const auto& place : job.status.ranks) {
-    const double share = longest > 0 ? place.compute_seconds / longest : 0;
-    const auto full = static_cast<std::size_t>(std::lround(share * static_cast<double>(width)));
-    lines.push_back(std::format("  rank {:<3} {:<10} {}{} {:.3f} s{}", place.rank.value, place.set, repeat("█", full),
-                                repeat("░", width - std::min(full, width)), place.compute_seconds,
-                                place.blocked_reason.empty() ? "" : "  " + place.blocked_reason));
-    if (lines.size() == 32 && job.status.ranks.size() > 33) {
-      lines.push_back(std::format("  and {} more ranks", job.status.ranks.size() - 32));
-      break;
-    }
-  }
-  return lines;
-}
-
 std::string pause_line(const crds::PauseParts& p) {
   return std::format(
       "pause {:.0f} ms: gate {:.0f}, close {:.0f}, dump {:.0f}, transfer {:.0f}, restore {:.0f}, "
@@ -107,9 +85,10 @@ void View::say(const std::string& line) {
   std::fflush(out_);
 }
 
-void View::draw_block(const crds::BspJob& job) {
-  block_ = bar_lines(job, kBar);
-  block_.insert(block_.begin(), headline(job));
+void View::draw_block(const crds::BspJob& job, const std::vector<crds::RankMigration>& migrations) {
+  cli::Room room = cli::room_of_terminal();
+  room.lines = std::min(room.lines, kMostBlock);  // what was said stays in sight above it
+  block_ = screens::top({job, migrations}, SystemClock::now(), room);
   erase_block();
   for (const std::string& l : block_) std::fprintf(out_, "%s\n", l.c_str());
   block_lines_ = block_.size();
@@ -159,7 +138,7 @@ void View::update(const crds::BspJob& job, const std::vector<crds::RankMigration
   if (!terminal_ && s.superstep == superstep_) return;
   progress_ = now;
   superstep_ = s.superstep;
-  if (terminal_) return draw_block(job);
+  if (terminal_) return draw_block(job, migrations);
   std::string times;
   for (const auto& place : s.ranks)
     if (s.ranks.size() <= 16) times += std::format(" {}:{:.3f}", place.rank.value, place.compute_seconds);

@@ -1,4 +1,4 @@
-// How `local run` displays a running job: on a terminal a block of bars, redrawn in place, elsewhere one line per second.
+// How `local run` displays a running job: on a terminal the frame of `local top`, redrawn in place, elsewhere one line per second.
 // Above it, once each: decisions with their reasons, moves with their phases, changes of the job's phase.
 #pragma once
 
@@ -27,7 +27,7 @@ class View {
 
  private:
   void erase_block();
-  void draw_block(const crds::BspJob& job);
+  void draw_block(const crds::BspJob& job, const std::vector<crds::RankMigration>& migrations);
 
   std::FILE* out_;
   bool terminal_;
@@ -43,7 +43,6 @@ class View {
 
 // Also for `local describe`.
 std::vector<std::string> decision_lines(const crds::Decision& decision);
-std::vector<std::string> bar_lines(const crds::BspJob& job, std::size_t width);
 std::string pause_line(const crds::PauseParts& pause);
 
 }  // namespace bsp::local

@@ -1,0 +1,106 @@
+#include "operator/screens/drain_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/screens/a_job.h"
+
+namespace bsp::screens {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+json node_of(const std::string& name, const std::string& set, const std::string& cpu = "1",
+             const char* label = "migbsp.io/set") {
+  return {{"metadata", {{"name", name}, {"labels", {{label, set}}}}},
+          {"status", {{"allocatable", {{"cpu", cpu}, {"memory", "8Gi"}, {"pods", "110"}}}}}};
+}
+
+// Rank 0 of a job of one rank is on a node a-0 of Set a.
+ClusterObjects one_rank() {
+  ClusterObjects objects;
+  crds::BspJob job = a_job(1).job;
+  job.status.ranks[0].node = "a-0";
+  job.status.ranks[0].set = "a";
+  objects.jobs = {job};
+  objects.nodes = {node_of("a-0", "a")};
+  return objects;
+}
+
+std::string plan_of(const ClusterObjects& objects) {
+  const auto plan = drain_plan("a-0", objects, {.columns = 200, .lines = 24});
+  return plan ? joined(*plan) : plan.error().message;
+}
+
+TEST(DrainPlan, PrefersTheRanksOwnSet) {
+  ClusterObjects objects = one_rank();
+  objects.nodes.push_back(node_of("b-0", "b"));
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 0 (a) can go to b-0 (b, another Set)"));
+  objects.nodes.push_back(node_of("a-1", "a"));
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 0 (a) can go to a-1 (a)"));
+  objects.jobs[0].spec.sets.names = {"b"};
+  EXPECT_THAT(plan_of(objects), HasSubstr("can go to b-0"));
+}
+
+TEST(DrainPlan, SaysWhyThereIsNowhereToGo) {
+  ClusterObjects objects = one_rank();
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 0 (a) has nowhere to go: no other node belongs to the job's Sets"));
+  objects.nodes.push_back(node_of("a-1", "a"));
+  objects.nodes[1]["spec"]["unschedulable"] = true;
+  objects.nodes.push_back(node_of("b-0", "b"));
+  objects.pods = {
+      {{"spec",
+        {{"nodeName", "b-0"}, {"containers", json::array({{{"resources", {{"requests", {{"cpu", "1"}}}}}}})}}}}};
+  EXPECT_THAT(plan_of(objects),
+              HasSubstr("1 node of b is full, 1 node of a is not ready, cordoned, tainted or not selected"));
+}
+
+TEST(DrainPlan, GivesNoSlotToTwoRanks) {
+  ClusterObjects objects = one_rank();
+  objects.jobs.push_back(objects.jobs[0]);
+  objects.jobs[1].metadata.name = "other";
+  objects.nodes.push_back(node_of("a-1", "a"));
+  const std::string plan = plan_of(objects);
+  EXPECT_THAT(plan, HasSubstr("a drain moves 1 of 2 ranks away"));
+  EXPECT_THAT(plan, HasSubstr("nowhere to go: 1 node of a is full"));
+}
+
+TEST(DrainPlan, OfRanksThatCantMove) {
+  ClusterObjects objects = one_rank();
+  objects.nodes.push_back(node_of("a-1", "a"));
+  objects.jobs[0].status.ranks[0].blocked_reason = "an open window\033[2J";
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 0 (a) can't move now: an open window?[2J"));
+  objects.jobs[0].status.phase = crds::JobPhase::kStarting;
+  EXPECT_THAT(plan_of(objects), HasSubstr("can't move while the job is Starting"));
+  objects.jobs[0].status.phase = crds::JobPhase::kSucceeded;
+  EXPECT_THAT(plan_of(objects), HasSubstr("no rank of a BSPJob runs there"));
+}
+
+TEST(DrainPlan, UsesTheCloudsPoolLabel) {
+  ClusterObjects objects = one_rank();
+  objects.nodes = {node_of("a-0", "a", "1", "cloud.google.com/gke-nodepool"),
+                   node_of("a-1", "a", "1", "cloud.google.com/gke-nodepool")};
+  EXPECT_THAT(plan_of(objects), HasSubstr("can go to a-1 (a)"));
+}
+
+TEST(DrainPlan, NamesTheNodesThatExist) {
+  const auto plan = drain_plan("a-7", one_rank());
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().message, "there is no node a-7; did you mean a-0?");
+}
+
+TEST(DrainPlan, OfOddObjects) {
+  ClusterObjects objects = one_rank();
+  for (json odd : {json(), json(7), json::array(), json{{"metadata", 3}},
+                   json{{"spec", {{"nodeName", 4}, {"containers", "x"}}}}}) {
+    objects.nodes.push_back(odd);
+    objects.pods.push_back(odd);
+  }
+  EXPECT_THAT(plan_of(objects), HasSubstr("nowhere to go"));
+}
+
+}  // namespace
+}  // namespace bsp::screens

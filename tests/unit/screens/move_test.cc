@@ -1,0 +1,44 @@
+#include "operator/screens/move.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/screens/a_job.h"
+
+namespace bsp::screens {
+namespace {
+
+using testing::HasSubstr;
+
+std::string refusal(const crds::BspJob& job, const MoveWish& wish) {
+  const auto made = migration_for(job, wish, {"fast", "slow"}, std::set<std::string>{"fast-0"}, kNow);
+  return made ? "" : made.error().message;
+}
+
+TEST(Move, IsRefusedByName) {
+  crds::BspJob job = a_job().job;
+  EXPECT_EQ(refusal(job, {.rank = 4, .set = "fast", .node = ""}), "job weather has no rank 4, only 0 to 3");
+  EXPECT_EQ(refusal(job, {.rank = 3, .set = "fats", .node = ""}), "there is no Set fats; did you mean fast?");
+  EXPECT_EQ(refusal(job, {.rank = 3, .set = "gpu", .node = ""}), "there is no Set gpu; known: fast, slow");
+  EXPECT_EQ(refusal(job, {.rank = 3, .set = "", .node = "x"}), "there is no node x; known: fast-0");
+  EXPECT_EQ(refusal(job, {.rank = 0, .set = "fast", .node = ""}), "rank 0 is already in Set fast");
+  job.status.phase = crds::JobPhase::kFailed;
+  EXPECT_EQ(refusal(job, {.rank = 3, .set = "fast", .node = ""}), "job weather has ended (Failed)");
+}
+
+TEST(Move, IsAValidRankMigration) {
+  crds::BspJob job = a_job().job;
+  job.metadata.name = std::string(63, 'a');
+  const auto made = migration_for(job, {.rank = 3, .set = "fast", .node = ""}, {"fast"}, std::nullopt, kNow);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_TRUE(crds::validate(made->spec));
+  EXPECT_LE(made->metadata.name.size(), 63u);
+  EXPECT_EQ(made->spec.job, job.metadata.name);
+  EXPECT_EQ(made->spec.wave, 0u);
+  nlohmann::json j;
+  to_json(j, *made);
+  EXPECT_TRUE(crds::rank_migration_from_json(j));
+}
+
+}  // namespace
+}  // namespace bsp::screens
