@@ -3,6 +3,7 @@
 #
 #   OUT_DIR/runtime   the root of localhost/bsp-runtime: bsp-init (static), libbspmpi.so, bsp-sidecar, bin/criu, lib/
 #   OUT_DIR/host      bin/bsp-operator for this machine, and its lib/
+#   OUT_DIR/plugin    kubectl-bsp (static)
 #   OUT_DIR/simulator bin/bsp-simulate, and its lib/, which is large; host/bin has a link to it
 #   OUT_DIR/apps/bin  the example applications
 #
@@ -17,7 +18,7 @@ libraries=$(dirname "$0")/../sidecar/init/bundle.sh
 built() { [ -e "$build/bin/$1" ]; }  # a program that this build does not have is left out
 
 rm -rf "$new"
-mkdir -p "$new"/runtime "$new"/host "$new"/apps/bin
+mkdir -p "$new"/runtime "$new"/host "$new"/plugin "$new"/apps/bin
 
 # The image needs these directories as the root of the sidecar container; in a volume at /bsp they are harmless.
 # `bsp -> .` gives every file the same path in both: /bsp/bsp-sidecar.
@@ -31,6 +32,7 @@ for file in bsp-init libbspmpi.so; do
   built $file && install -m755 "$build/bin/$file" "$new/runtime/$file"
 done
 built bsp-operator && BSP_BUNDLE_PREFIX=$out/host "$libraries" "$new/host" "bin/bsp-operator=$build/bin/bsp-operator"
+built kubectl-bsp && install -m755 "$build/bin/kubectl-bsp" "$new/plugin/kubectl-bsp"
 if built bsp-simulate; then
   BSP_BUNDLE_PREFIX=$out/simulator "$libraries" "$new/simulator" "bin/bsp-simulate=$build/bin/bsp-simulate"
   mkdir -p "$new/host/bin"
@@ -43,13 +45,13 @@ done
 
 # A release must not contain fault points.
 if grep -q '^BSP_FAULT_POINTS:BOOL=OFF' "$build/CMakeCache.txt"; then
-  for file in "$new"/runtime/{bsp-init,bsp-sidecar,libbspmpi.so} "$new"/host/bin/bsp-operator; do
+  for file in "$new"/runtime/{bsp-init,bsp-sidecar,libbspmpi.so} "$new"/host/bin/bsp-operator "$new"/plugin/kubectl-bsp; do
     [ ! -f "$file" ] || ! grep -q BSP_FAULTS "$file" || { echo "bundle.sh: $file has fault points" >&2; exit 1; }
   done
 fi
 
 # Debug information stays in the build tree.
-for file in "$new"/runtime/{bsp-init,bsp-sidecar,libbspmpi.so} "$new"/host/bin/bsp-operator "$new"/simulator/bin/* "$new"/apps/bin/*; do
+for file in "$new"/runtime/{bsp-init,bsp-sidecar,libbspmpi.so} "$new"/host/bin/bsp-operator "$new"/plugin/* "$new"/simulator/bin/* "$new"/apps/bin/*; do
   [ -f "$file" ] && strip --strip-debug "$file"
 done
 rm -rf "$out"
