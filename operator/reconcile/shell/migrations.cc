@@ -78,8 +78,9 @@ void write_migration(kube::Client& client, kube::Cache& cache, const JobRef& job
   if (auto updated = client.update_status(object)) {
     cache.put(*updated);
   } else {
-    log_warning("failed to store a RankMigration's status",
-                {{"migration", key.name}, {"error", updated.error().message}});
+    if (updated.error().code != ErrorCode::kConflict)  // our own last write may have been newer than the cache
+      log_warning("failed to store a RankMigration's status",
+                  {{"migration", key.name}, {"error", updated.error().message}});
     if (auto fresh = client.get(key)) cache.put(*fresh);
   }
 }
