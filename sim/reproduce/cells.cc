@@ -11,19 +11,19 @@ namespace {
 constexpr std::string_view kKeyColumns[] = {"mapping",    "processes", "order", "domain",
                                             "supersteps", "heuristic", "alpha"};
 
-struct FigureName {
+struct QuantityName {
   std::string_view name;
-  Figure figure;
+  Quantity quantity;
 };
-constexpr FigureName kFigureNames[] = {
-    {"i", Figure::kAlone},           {"ii", Figure::kDeciding},         {"iii", Figure::kMigrating},
-    {"i_s", Figure::kRestAlone},     {"iii_s", Figure::kRestMigrating}, {"gain", Figure::kGain},
-    {"overhead", Figure::kOverhead},
+constexpr QuantityName kQuantityNames[] = {
+    {"i", Quantity::kAlone},           {"ii", Quantity::kDeciding},         {"iii", Quantity::kMigrating},
+    {"i_s", Quantity::kRestAlone},     {"iii_s", Quantity::kRestMigrating}, {"gain", Quantity::kGain},
+    {"overhead", Quantity::kOverhead},
 };
 
 // The meaning of a value column; alpha only if its name has one.
 struct Meaning {
-  Figure figure;
+  Quantity quantity;
   std::optional<std::uint64_t> alpha;
 };
 
@@ -38,24 +38,24 @@ std::optional<std::uint64_t> alpha_in(std::string_view text) {
   return alpha;
 }
 
-std::optional<Figure> figure_named(std::string_view name) {
-  const auto found = std::ranges::find(kFigureNames, name, &FigureName::name);
-  if (found == std::end(kFigureNames)) return std::nullopt;
-  return found->figure;
+std::optional<Quantity> quantity_named(std::string_view name) {
+  const auto found = std::ranges::find(kQuantityNames, name, &QuantityName::name);
+  if (found == std::end(kQuantityNames)) return std::nullopt;
+  return found->quantity;
 }
 
 // scenario_iii, a4_iii, iii_a4, gain, gain_a4.
 std::optional<Meaning> meaning_of(std::string_view column) {
   if (column.starts_with("scenario_")) column.remove_prefix(9);
-  if (const auto figure = figure_named(column)) return Meaning{*figure, std::nullopt};
+  if (const auto quantity = quantity_named(column)) return Meaning{*quantity, std::nullopt};
   const std::size_t bar = column.find('_');
   if (bar == std::string_view::npos) return std::nullopt;
   std::string_view first = column.substr(0, bar), second = column.substr(bar + 1);
   if (!alpha_in(first)) std::swap(first, second);
   const auto alpha = alpha_in(first);
-  const auto figure = figure_named(second);
-  if (!alpha || !figure) return std::nullopt;
-  return Meaning{*figure, alpha};
+  const auto quantity = quantity_named(second);
+  if (!alpha || !quantity) return std::nullopt;
+  return Meaning{*quantity, alpha};
 }
 
 struct Kind {
@@ -130,31 +130,31 @@ Result<RunKey> key_of_row(const Csv& csv, const Kind& kind, std::size_t row) {
 
 }  // namespace
 
-bool in_percent(Figure figure) { return figure == Figure::kOverhead || figure == Figure::kGain; }
+bool in_percent(Quantity quantity) { return quantity == Quantity::kOverhead || quantity == Quantity::kGain; }
 
-std::string_view to_string(Figure figure) {
-  const auto found = std::ranges::find(kFigureNames, figure, &FigureName::figure);
+std::string_view to_string(Quantity quantity) {
+  const auto found = std::ranges::find(kQuantityNames, quantity, &QuantityName::quantity);
   return found->name;
 }
 
 double Cell::ours(const RunResult& r) const {
-  switch (figure) {
-    case Figure::kAlone:
+  switch (quantity) {
+    case Quantity::kAlone:
       return r.alone;
-    case Figure::kDeciding:
+    case Quantity::kDeciding:
       return r.deciding;
-    case Figure::kMigrating:
+    case Quantity::kMigrating:
       return r.migrating;
-    case Figure::kRestAlone:
+    case Quantity::kRestAlone:
       return r.rest_alone;
-    case Figure::kRestMigrating:
+    case Quantity::kRestMigrating:
       return r.rest_migrating;
-    case Figure::kOverhead:
+    case Quantity::kOverhead:
       return 100 * (r.deciding - r.alone) / r.alone;
-    case Figure::kGain:
+    case Quantity::kGain:
       return 100 * (r.alone - r.migrating) / r.alone;
   }
-  check(false, "every figure is computed");
+  check(false, "every quantity is computed");
   return 0;
 }
 
@@ -192,12 +192,12 @@ Result<Table> table_of(const Csv& csv) {
     for (const std::string& column : table.key_columns) values.emplace_back(csv.at(row, column));
     table.rows.push_back(std::move(values));
     for (std::size_t v = 0; v < table.value_columns.size(); ++v) {
-      Cell cell{.row = row, .column = table.value_columns[v], .figure = meanings[v].figure, .run = of_row};
+      Cell cell{.row = row, .column = table.value_columns[v], .quantity = meanings[v].quantity, .run = of_row};
       if (meanings[v].alpha) cell.run.alpha = *meanings[v].alpha;
-      if (!meanings[v].alpha && cell.figure == Figure::kAlone && with_alpha != meanings.end())
+      if (!meanings[v].alpha && cell.quantity == Quantity::kAlone && with_alpha != meanings.end())
         cell.run.alpha = *with_alpha->alpha;
       if (!csv.at(row, cell.column).empty()) {
-        BSP_TRY(cell.published, number_at(csv, row, cell.column, in_percent(cell.figure) ? -1e9 : 1e-9));
+        BSP_TRY(cell.published, number_at(csv, row, cell.column, in_percent(cell.quantity) ? -1e9 : 1e-9));
       }
       if (const auto valid = validate(cell.run); !valid) return std::unexpected(valid.error().in(csv.where(row)));
       table.cells.push_back(std::move(cell));
@@ -208,7 +208,7 @@ Result<Table> table_of(const Csv& csv) {
 
 double difference(const Cell& cell, const RunResult& result) {
   const double ours = cell.ours(result);
-  return in_percent(cell.figure) ? ours - *cell.published : 100 * (ours / *cell.published - 1);
+  return in_percent(cell.quantity) ? ours - *cell.published : 100 * (ours / *cell.published - 1);
 }
 
 double median(std::vector<double> values) {
@@ -218,12 +218,12 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-std::map<Figure, double> medians(const Table& table, const Results& results) {
-  std::map<Figure, std::vector<double>> sizes;
+std::map<Quantity, double> medians(const Table& table, const Results& results) {
+  std::map<Quantity, std::vector<double>> sizes;
   for (const Cell& cell : table.cells)
-    if (cell.published) sizes[cell.figure].push_back(std::abs(difference(cell, results.at(cell.run))));
-  std::map<Figure, double> out;
-  for (auto& [figure, values] : sizes) out[figure] = median(std::move(values));
+    if (cell.published) sizes[cell.quantity].push_back(std::abs(difference(cell, results.at(cell.run))));
+  std::map<Quantity, double> out;
+  for (auto& [quantity, values] : sizes) out[quantity] = median(std::move(values));
   return out;
 }
 

@@ -12,7 +12,7 @@
 
 namespace bsp::sim {
 
-enum class Figure {
+enum class Quantity {
   kAlone,
   kDeciding,
   kMigrating,  // s, scenarios i, ii, iii
@@ -22,14 +22,14 @@ enum class Figure {
   kGain,  // %, (ii − i)/i and (i − iii)/i
 };
 // %; compared by difference, not by ratio.
-bool in_percent(Figure figure);
-// "i", "ii", "iii", "gain", …: the report groups figures by this name.
-std::string_view to_string(Figure figure);
+bool in_percent(Quantity quantity);
+// "i", "ii", "iii", "gain", …: the report groups quantities by this name.
+std::string_view to_string(Quantity quantity);
 
 struct Cell {
   std::size_t row = 0;   // index in Table::rows
   std::string column{};  // its name in the file
-  Figure figure = Figure::kAlone;
+  Quantity quantity = Quantity::kAlone;
   RunKey run{};
   std::optional<double> published{};
 
@@ -54,8 +54,8 @@ using Results = std::map<RunKey, RunResult>;
 
 // The difference of ours from the published value: in % of it, or in points for a percentage.
 double difference(const Cell& cell, const RunResult& result);
-// The medians of |difference| by figure, without figures that have no published values.
-std::map<Figure, double> medians(const Table& table, const Results& results);
+// The medians of |difference| by quantity, without quantities that have no published values.
+std::map<Quantity, double> medians(const Table& table, const Results& results);
 double median(std::vector<double> values);
 
 }  // namespace bsp::sim

@@ -16,8 +16,8 @@ json cell_json(const Cell& cell, const Results& results) {
   const RunResult& result = results.at(cell.run);
   return {{"row", cell.row},
           {"column", cell.column},
-          {"figure", to_string(cell.figure)},
-          {"percent", in_percent(cell.figure)},
+          {"quantity", to_string(cell.quantity)},
+          {"percent", in_percent(cell.quantity)},
           {"published", or_null(cell.published)},
           {"ours", cell.ours(result)},
           {"difference", cell.published ? json(difference(cell, result)) : json()}};
@@ -26,8 +26,8 @@ json cell_json(const Cell& cell, const Results& results) {
 json table_json(const Table& table, const Results& results) {
   json cells = json::array(), medians_of = json::array(), row_names = json::array();
   for (const Cell& cell : table.cells) cells.push_back(cell_json(cell, results));
-  for (const auto& [figure, value] : medians(table, results))
-    medians_of.push_back({{"figure", to_string(figure)}, {"percent", in_percent(figure)}, {"value", value}});
+  for (const auto& [quantity, value] : medians(table, results))
+    medians_of.push_back({{"quantity", to_string(quantity)}, {"percent", in_percent(quantity)}, {"value", value}});
   for (std::size_t row = 0; row < table.rows.size(); ++row) row_names.push_back(table.row_name(row));
   const auto overhead = overhead_of(table, results);
   return {{"name", table.name},
@@ -64,16 +64,16 @@ struct Gain {
   double published, ours;
 };
 using Gains = std::map<std::pair<std::size_t, std::string>, Gain>;
-const Cell* cell_of(const Table& table, std::size_t row, Figure figure) {
+const Cell* cell_of(const Table& table, std::size_t row, Quantity quantity) {
   const auto found =
-      std::ranges::find_if(table.cells, [&](const Cell& c) { return c.row == row && c.figure == figure; });
+      std::ranges::find_if(table.cells, [&](const Cell& c) { return c.row == row && c.quantity == quantity; });
   return found == table.cells.end() || !found->published ? nullptr : &*found;
 }
 Gains gains_of(const Table& table, const Results& results) {
   Gains gains;
   for (const Cell& cell : table.cells) {
-    const Cell* alone = cell_of(table, cell.row, Figure::kAlone);
-    if (cell.figure != Figure::kMigrating || !cell.published || alone == nullptr) continue;
+    const Cell* alone = cell_of(table, cell.row, Quantity::kAlone);
+    if (cell.quantity != Quantity::kMigrating || !cell.published || alone == nullptr) continue;
     gains[{cell.row, cell.column}] = {
         100 * (1 - *cell.published / *alone->published),
         100 * (1 - cell.ours(results.at(cell.run)) / alone->ours(results.at(alone->run)))};
@@ -116,8 +116,8 @@ std::vector<Order> orders_of_gains(std::span<const Table> tables, const Results&
 std::optional<Overhead> overhead_of(const Table& table, const Results& results) {
   double published_ii = 0, published_i = 0, ours_ii = 0, ours_i = 0;
   for (const Cell& cell : table.cells) {
-    const Cell* alone = cell_of(table, cell.row, Figure::kAlone);
-    if (cell.figure != Figure::kDeciding || !cell.published || alone == nullptr) continue;
+    const Cell* alone = cell_of(table, cell.row, Quantity::kAlone);
+    if (cell.quantity != Quantity::kDeciding || !cell.published || alone == nullptr) continue;
     published_ii += *cell.published;
     published_i += *alone->published;
     ours_ii += cell.ours(results.at(cell.run));

@@ -55,7 +55,7 @@ def cells_table(table):
 
 
 def medians(table):
-    texts = [f"{m['figure']} {m['value']:.1f}{unit(m['percent'])}" for m in table["medians"]]
+    texts = [f"{m['quantity']} {m['value']:.1f}{unit(m['percent'])}" for m in table["medians"]]
     return ", ".join(texts) or "nothing published to compare with"
 
 
@@ -126,14 +126,14 @@ def page(results, has_figures):
     return "\n".join(parts)
 
 
-PANELS = [  # figure, title; relative to scenario i where the table has one
+PANELS = [  # quantity, title; relative to scenario i where the table has one
     ("i", "scenario i"), ("ii", "scenario ii"), ("iii", "scenario iii"), ("i_s", "scenario i besides computation"),
     ("iii_s", "scenario iii besides computation"), ("overhead", "overhead"), ("gain", "gain")]
 
 
 def series(table, name):
-    """For each column of that figure: its name, and the published and our values by row."""
-    alone = {c["row"]: c for c in table["cells"] if c["figure"] == "i"}
+    """For each column of that quantity: its name, and the published and our values by row."""
+    alone = {c["row"]: c for c in table["cells"] if c["quantity"] == "i"}
 
     def relative(c, which):
         base = alone.get(c["row"]) if not c["percent"] else None
@@ -142,7 +142,7 @@ def series(table, name):
         return None if c[which] is None or base[which] is None else 100 * (c[which] / base[which] - 1)
 
     for column in table["valueColumns"]:
-        cells = [c for c in table["cells"] if c["column"] == column and c["figure"] == name]
+        cells = [c for c in table["cells"] if c["column"] == column and c["quantity"] == name]
         if cells:
             yield column, *({c["row"]: v for c in cells if (v := relative(c, which)) is not None}
                             for which in ("published", "ours"))
@@ -150,7 +150,7 @@ def series(table, name):
 
 def figure(table):
     """A panel for each scenario; rows from left to right."""
-    has_alone = any(c["figure"] == "i" for c in table["cells"])
+    has_alone = any(c["quantity"] == "i" for c in table["cells"])
     panels = [(title, name, list(series(table, name))) for name, title in PANELS if not (name == "i" and has_alone)]
     panels = [panel for panel in panels if panel[2]]
     columns = len(table["rows"])

@@ -28,9 +28,9 @@ std::string summary(const Statement& statement, const RunResult& result) {
     if (same_call(statement, move)) ++groups[{move.superstep, move.from, move.to}];
   if (groups.empty()) return "none moved";
   std::string text;
-  std::size_t told = 0;
+  std::size_t named = 0;
   for (const auto& [where, count] : groups) {
-    if (++told == 4) return text + "; …";
+    if (++named == 4) return text + "; …";
     const auto& [superstep, from, to] = where;
     text += std::format("{}{} {} → {} at {}", text.empty() ? "" : "; ", count, from, to, superstep);
   }
@@ -119,8 +119,8 @@ std::vector<Statement> implied_statements(std::span<const Table> tables, const R
         printed;  // ii, iii
     for (const Cell& cell : table.cells) {
       auto& [ii, iii] = printed[{cell.row, cell.run}];
-      if (cell.figure == Figure::kDeciding) ii = cell.published;
-      if (cell.figure == Figure::kMigrating) iii = cell.published;
+      if (cell.quantity == Quantity::kDeciding) ii = cell.published;
+      if (cell.quantity == Quantity::kMigrating) iii = cell.published;
     }
     for (const auto& [where, values] : printed) {
       const auto& [ii, iii] = values;

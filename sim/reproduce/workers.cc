@@ -36,7 +36,7 @@ Result<RunResult> ask(Child& worker, std::uint64_t number) {
 }  // namespace
 
 Result<std::map<RunKey, RunResult>> run_all(std::span<const RunKey> keys, unsigned processes,
-                                            const std::function<void(const Progress&)>& tell) {
+                                            const std::function<void(const Progress&)>& report) {
   const std::set<RunKey> once(keys.begin(), keys.end());
   std::vector<RunKey> queue(once.begin(), once.end());
   std::ranges::stable_sort(queue, std::ranges::greater{}, expected_cost);
@@ -68,7 +68,7 @@ Result<std::map<RunKey, RunResult>> run_all(std::span<const RunKey> keys, unsign
       }
       results.emplace(queue[number], *std::move(result));
       const std::chrono::duration<double> since = std::chrono::steady_clock::now() - start;
-      if (tell) tell({++done, queue.size(), queue[number], since.count()});
+      if (report) report({++done, queue.size(), queue[number], since.count()});
     }
   };
   {

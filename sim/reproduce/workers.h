@@ -18,6 +18,6 @@ struct Progress {
 
 // Runs every key once, the longest runs first. After the first error it finishes the started runs and starts no others.
 Result<std::map<RunKey, RunResult>> run_all(std::span<const RunKey> keys, unsigned processes,
-                                            const std::function<void(const Progress&)>& tell);
+                                            const std::function<void(const Progress&)>& report);
 
 }  // namespace bsp::sim

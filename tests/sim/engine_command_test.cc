@@ -79,7 +79,7 @@ TEST_F(Command, PrintsTheThreeScenariosAndEveryCallWithItsReasons) {
   EXPECT_THAT(ran.output, HasSubstr("stay rank 2: BestSetIsOwn"));
 }
 
-TEST_F(Command, TheFiguresAreConsistent) {
+TEST_F(Command, TheNumbersAreConsistent) {
   const Ran ran = simulate(kJob + kPools + kLattice + "--heuristic AutoMig --mig 0.1 --call 0.05 -o json");
   ASSERT_EQ(ran.status, 0) << ran.output;
   const json out = json::parse(ran.output);

@@ -22,9 +22,9 @@ def module(path):
 reproduce = module("sim/reproduce/page.py")
 
 
-def cell(row, column, figure, published, ours):
+def cell(row, column, quantity, published, ours):
     difference = None if published is None else 100 * (ours / published - 1)
-    return {"row": row, "column": column, "figure": figure, "percent": False, "published": published, "ours": ours,
+    return {"row": row, "column": column, "quantity": quantity, "percent": False, "published": published, "ours": ours,
             "difference": difference}
 
 
@@ -33,7 +33,7 @@ TABLE = {
     "rows": [["10"], ["25"]], "rowNames": ["10", "25"],
     "cells": [cell(0, "scenario_i", "i", 13.34, 13.2), cell(0, "a4_ii", "ii", 14.71, 14), cell(0, "a4_iii", "iii", 11.94, 12),
               cell(1, "scenario_i", "i", 40.74, 41), cell(1, "a4_ii", "ii", None, 42.5), cell(1, "a4_iii", "iii", 34.82, 35)],
-    "medians": [{"figure": "i", "percent": False, "value": 0.84}, {"figure": "ii", "percent": False, "value": 4.83}],
+    "medians": [{"quantity": "i", "percent": False, "value": 0.84}, {"quantity": "ii", "percent": False, "value": 4.83}],
     "overhead": {"published": 10.27, "ours": 6.06},
 }
 RESULTS = {"tables": [TABLE], "statements": [], "orders": [], "yardsticks": [],

@@ -25,7 +25,7 @@ TEST(Comparison, HasEveryCellWithItsDifference) {
   ASSERT_EQ(table["cells"].size(), 6u);
   const json& first = table["cells"][0];
   EXPECT_EQ(first["column"], "scenario_i");
-  EXPECT_EQ(first["figure"], "i");
+  EXPECT_EQ(first["quantity"], "i");
   EXPECT_EQ(first["published"], 13.34);
   EXPECT_EQ(first["ours"], 13.2);
   EXPECT_NEAR(first["difference"].get<double>(), 100 * (13.2 / 13.34 - 1), 1e-12);

@@ -93,14 +93,14 @@ TEST(Workers, GiveTheSameResultsAsOneProcess) {
     keys.push_back(
         {.application = "smith-waterman", .processes = n, .size = static_cast<double>(n), .heuristic = "Top"});
   keys.push_back(keys[0]);  // twice is once
-  std::size_t told = 0;
+  std::size_t reports = 0;
   const auto results = run_all(keys, 2, [&](const Progress& p) {
-    ++told;
-    EXPECT_EQ(p.done, told);
+    ++reports;
+    EXPECT_EQ(p.done, reports);
     EXPECT_EQ(p.of, 2u);
   });
   ASSERT_TRUE(results) << results.error().message;
-  EXPECT_EQ(told, 2u);
+  EXPECT_EQ(reports, 2u);
   ASSERT_EQ(results->size(), 2u);
   for (const auto& [key, result] : *results) EXPECT_EQ(result, result_of(key)) << key.name();
 }

@@ -44,13 +44,13 @@ TEST(Tables, ColumnsNameScenarioAndAlpha) {
   ASSERT_EQ(table->cells.size(), 4u);
   const RunKey run{.application = "lattice-boltzmann", .processes = 25, .size = 100, .heuristic = "Top", .alpha = 8};
   EXPECT_EQ(table->cells[0].run, run);  // scenario i shares a run with the first α
-  EXPECT_EQ(table->cells[0].figure, Figure::kAlone);
+  EXPECT_EQ(table->cells[0].quantity, Quantity::kAlone);
   EXPECT_EQ(table->cells[1].run, run);
-  EXPECT_EQ(table->cells[1].figure, Figure::kMigrating);
+  EXPECT_EQ(table->cells[1].quantity, Quantity::kMigrating);
   EXPECT_EQ(table->cells[2].run.alpha, 16u);
   EXPECT_EQ(table->cells[2].published, std::nullopt);
   EXPECT_EQ(table->cells[3].run.alpha, 2u);
-  EXPECT_EQ(table->cells[3].figure, Figure::kGain);
+  EXPECT_EQ(table->cells[3].quantity, Quantity::kGain);
 }
 
 TEST(Tables, KeyColumnsSelectTheApplication) {
@@ -110,9 +110,9 @@ TEST(Tables, DifferencesAndMedians) {
   EXPECT_DOUBLE_EQ(difference(table.cells[0], results.at(table.cells[0].run)), -10);
   EXPECT_DOUBLE_EQ(difference(table.cells[2], results.at(table.cells[2].run)), 45);  // points: 50 % instead of 5 %
   const auto found = medians(table, results);
-  EXPECT_DOUBLE_EQ(found.at(Figure::kAlone), 10);     // of 10, 10, 12.5
-  EXPECT_DOUBLE_EQ(found.at(Figure::kDeciding), 25);  // of 25, 25
-  EXPECT_DOUBLE_EQ(found.at(Figure::kGain), (45 + 49) / 2.0);
+  EXPECT_DOUBLE_EQ(found.at(Quantity::kAlone), 10);     // of 10, 10, 12.5
+  EXPECT_DOUBLE_EQ(found.at(Quantity::kDeciding), 25);  // of 25, 25
+  EXPECT_DOUBLE_EQ(found.at(Quantity::kGain), (45 + 49) / 2.0);
   EXPECT_DOUBLE_EQ(median({3, 1, 2}), 2);
 }
 
