@@ -27,7 +27,7 @@ namespace bsp::sim {
 
 enum class Mode : std::uint8_t { kAlone, kDeciding, kMigrating };
 
-// The inputs and the plan of a call, for whoever records the run.
+// The inputs and the plan of a call, for a record of the run.
 struct CallInProgress {
   const decide::Snapshot& snapshot;
   const decide::State& state;                                // at the window's start

@@ -19,7 +19,7 @@ Result<Fd> open_own_file(const std::string& path, int flags);
 // The whole file; kInvalid if it is larger than `most` bytes.
 Result<std::string> read_own_file(const std::string& path, std::size_t most);
 
-// A new file that gets its name once it is complete. Until then its name can't be guessed, so that nobody can put
+// A new file that gets its name once it is complete. Until then its name can't be guessed, so that no other process can put
 // another file in its place. The destructor deletes it unless publish() was called.
 class NewFile {
  public:

@@ -116,7 +116,7 @@ Result<Options> parse_options(std::span<const std::string> words) {
   command.text("--lease-namespace", "NS", "namespace of the Lease (default: the operator's own)", o.lease.name_space);
   command.text("--lease-name", "NAME", std::format("name of the Lease (default: {})", o.lease.name), o.lease.name);
   command.option("--metrics-address", "IP:PORT",
-                 "address of Prometheus metrics; whoever reaches it can read them "
+                 "address of Prometheus metrics; anyone who reaches it can read them "
                  "(default: 0, none)",
                  address(o.metrics_address));
   command.option("--health-address", "IP:PORT",

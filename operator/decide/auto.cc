@@ -41,7 +41,7 @@ class AutoSearch {
   AutoSearch(const Case& c, double H)
       : c_(c), H_(H), I_(c.metrics.last.instructions), comm_of_(c), here_(comm_here(c, comm_of_)), alike_(c.columns) {
     now_ = superstep(c.columns.on);
-    best_ = nobody_moved();
+    best_ = without_moves();
   }
 
   void run(std::span<const PmEntry> list) {
@@ -78,7 +78,7 @@ class AutoSearch {
       }
     }
     if (left_out == 0 || left_out == moved.size()) return;
-    const Candidate dense = std::exchange(best_, nobody_moved());
+    const Candidate dense = std::exchange(best_, without_moves());
     consider(mapping);
     if (best_.waves.after.empty()) best_ = dense;
   }
@@ -97,7 +97,7 @@ class AutoSearch {
     }
     return soonest;
   }
-  [[nodiscard]] Candidate nobody_moved() const { return {.F = H_ * now(), .superstep = now()}; }
+  [[nodiscard]] Candidate without_moves() const { return {.F = H_ * now(), .superstep = now()}; }
 
   [[nodiscard]] double now() const { return now_.first + now_.second; }
   [[nodiscard]] const Candidate& best() const { return best_; }
@@ -356,10 +356,10 @@ double noise_of(const Metrics& m) {
 void plan_auto(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   plan.objective.name = "time to the end";
   if (c.snapshot.ranks.empty()) return;
-  const std::size_t figures = c.snapshot.ranks.size() * c.columns.sets;
+  const std::size_t values = c.snapshot.ranks.size() * c.columns.sets;
   constexpr std::size_t kMostAveraged = 1'000'000;
   std::optional<Metrics> mean;
-  if (figures <= kMostAveraged) mean = averaged(c.metrics);
+  if (values <= kMostAveraged) mean = averaged(c.metrics);
   const Case steady{c.snapshot, c.columns, mean ? *mean : c.metrics, c.params, c.alpha, c.alpha_next,
                     c.elapsed,  c.owed};
   const double H = horizon_of(c);
@@ -380,7 +380,7 @@ void plan_auto(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const double worth_it = plan.objective.before * (1 - c.params.min_gain);
   const bool pays = !best.waves.after.empty() && best.F <= worth_it && best.superstep <= search.now() * (1 - sure);
   add_stays(steady, list, search, pays, worth_it, plan);
-  if (goes_by_age(c)) plan.next.alpha = call_after(c, search.next_pays(pays ? best : search.nobody_moved(), sure));
+  if (goes_by_age(c)) plan.next.alpha = call_after(c, search.next_pays(pays ? best : search.without_moves(), sure));
   if (!pays) return;
   add_wave(steady, search, H, plan);
   std::erase_if(plan.stays, [&](const Stay& stay) {

@@ -8,22 +8,22 @@
 // With horizon Superstep, H is 1.
 //
 // The second is the rule of ski rental: staying loses g a superstep, moving costs c, and is worth it after t = c/(h·g)
-// supersteps, if as many follow. Nobody knows that. So a wave has to be affordable too, as long as H goes by the age:
+// supersteps, if as many follow. That is unknown. So a wave has to be affordable too, as long as H goes by the age:
 //
 //   owed + c ≤ max(kRisk · time so far,  kShare · what the supersteps so far took longer than the wave's would have)
-//   owed = pauses so far − what the supersteps since then were shorter than with everybody where the job began
+//   owed = pauses so far − what the supersteps since then were shorter than with every rank where the job began
 //
 // So whenever the job ends, it has taken at most 1 % longer than without a move, or longer by half of what staying had
 // cost it until the last wave. And it is behind one who knows its length by what it loses until c is affordable, c/kShare,
 // and by c. A wave that leads by way of a longer superstep counts with that. Gains make the next wave affordable. A
-// call comes when what was found starts to pay, but never less than α₀ after the last; what nobody foresaw waits for
+// call comes when what was found starts to pay, but never less than α₀ after the last; what was not foreseen waits for
 // the next call. A new job's first call comes after kFirst supersteps, and the windows double up to α₀: who was placed
 // badly loses in each of them, and what is not sure yet after a few waits for the next call (noise, the budget).
 //
-// Noise: what is compared are the largest of many noisy figures, and the smallest that a search finds among many
+// Noise: what is compared are the largest of many noisy values, and the smallest that a search finds among many
 // mappings, so that some gain is always seen. A plan has to gain more than kSure standard errors of it, which the spread
-// of the last superstep against the window's mean tells; and never less than kLeast of the superstep. That is why nobody
-// is moved back and forth. And whoever makes the superstep shorter by less than kSlack of that stays, although moving
+// of the last superstep against the window's mean shows; and never less than kLeast of the superstep. That is why no
+// rank is moved back and forth. And a rank that makes the superstep shorter by less than kSlack of that stays, although moving
 // in the shadow of a longer move costs nothing: so one slow node costs one move.
 #pragma once
 

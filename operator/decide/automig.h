@@ -1,4 +1,4 @@
-// AutoMig's choice among levels, apart so that it can be tested with the source's printed figures.
+// AutoMig's choice among levels, apart so that it can be tested with the source's printed numbers.
 #pragma once
 
 #include <cstddef>

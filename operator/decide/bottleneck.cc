@@ -1,4 +1,4 @@
-// Bottleneck, our own: the moves that make the time to the next call short, whoever they are.
+// Bottleneck, our own: the moves that make the time to the next call shortest, of any ranks.
 //
 //   F = α · (max_i Time(i) + max_i Comm(i,·)) + max over the moved of Mem        s        (bottleneck.h)
 //

@@ -1,4 +1,4 @@
-// The search of Bottleneck: which ranks to move where, so that the time to the next call gets short.
+// The search of Bottleneck: which ranks to move where, so that the time to the next call is shortest.
 //
 //   F = α · (max_i Time(i) + max_i Comm(i,·)) + max over the moved of Mem        s
 //
@@ -13,7 +13,7 @@
 //   improve      from AutoMig's answer, with limits at and just below the current maxima, while that helps
 //   try_limits   from no rank moved, over a grid of κ and μ
 //   exchange     another rank gives up its slot for one that is at a maximum; then a descent
-//   leave_out    whoever can stay without raising F stays
+//   leave_out    every rank that can stay without raising F stays
 // Every step is taken back unless F gets lower, so that no answer is worse than the one the search began with. It
 // spends at most kWork elementary steps: small jobs are searched nearly exhaustively (tests/unit/decide measures the
 // distance from the optimum), in large ones the time of a call does not grow with it. Two ranks change places

@@ -210,7 +210,7 @@ void BottleneckSearch::try_limits() {
       if (work_ > 0) attempt([&] { all_home(), descend({kappa, mu}); });
 }
 
-// i takes the place of k, who goes where he is done soonest.
+// i takes the place of k, which goes where it is done soonest.
 void BottleneckSearch::exchange(RankId i, RankId k) {
   const ProcessorId place = trial_.on(k);
   if (trial_.moved(i) && trial_.processors().may_return(i)) relocate(i, trial_.home(i));

@@ -20,7 +20,7 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
 // "call after superstep 12: AutoMig moves 2 of 8 ranks, pf 1.204 s → 0.811 s (−32.6 %)"
 std::string headline(const Plan& plan, const Snapshot& snapshot);
 
-// The parts of explain(), for whoever lays them out otherwise. `most`: rows of a table before the
+// The parts of explain(), for other layouts. `most`: rows of a table before the
 // rest is only counted.
 std::vector<std::string> explain_pm_list(const Plan& plan, const Snapshot& snapshot, std::size_t most = 16);
 std::vector<std::string> explain_levels(const Plan& plan, const Snapshot& snapshot, std::size_t most = 16);

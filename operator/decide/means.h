@@ -1,6 +1,6 @@
 // The seam between what a decision computes and how soon it has it: three questions, asked for every rank.
 //
-// plain.cc answers them by the formulas as the papers print them, with every sum and maximum computed anew; fast/ answers
+// plain.cc answers them by the formulas as the papers print them, with every sum and maximum computed again; fast/ answers
 // them without reading everything, and a call uses that. means_test.cc holds the two to the same plans, bit for bit.
 #pragma once
 

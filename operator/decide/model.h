@@ -21,7 +21,7 @@
 
 namespace bsp::decide {
 
-// Where a figure comes from; plans and explanations say which of theirs are only assumed.
+// Where a value comes from; plans and explanations say which of theirs are only assumed.
 enum class Origin : std::uint8_t { kAssumed, kMeasured };
 constexpr auto names_of(Of<Origin>) { return std::to_array<std::string_view>({"assumed", "measured"}); }
 

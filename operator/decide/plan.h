@@ -1,6 +1,6 @@
 // The outcome of one rescheduling call: who moves where, why all others stay, what it gains.
 //
-// A plan is a value. It holds every figure that led to it, so that logs, status and tests need no
+// A plan is a value. It holds every number that led to it, so that logs, status and tests need no
 // second computation; explain.h turns it into text.
 #pragma once
 

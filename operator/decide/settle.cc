@@ -20,7 +20,7 @@ Settling::Settling(const Case& c, std::span<const double> I, std::span<const dou
   for (std::uint32_t i = 0; i < I.size(); ++i) movable_.push_back(!why_blocked(c, {i}, c.columns.own[i]));
 }
 
-void Settling::everybody_home() {
+void Settling::all_home() {
   on_ = c_.columns.on;
   load_.assign(c_.columns.set.size(), 0);
   held_.resize(load_.size());
@@ -80,16 +80,16 @@ bool Settling::give_up_places(const Limits& limits, std::vector<std::uint32_t>& 
   for (std::uint32_t p = 0; p < load_.size(); ++p) {
     while (load_[p] > limits.time * kEqual * c_.columns.available[p]) {
       const double excess = load_[p] - limits.time * c_.columns.available[p];
-      std::uint32_t best = kNobody;
+      std::uint32_t best = kNone;
       for (const std::uint32_t i : held_[p]) {
         if (!may_move(i) || !(I_[i] > 0)) continue;
         const auto rank_of = [&](std::uint32_t k) {  // first who are enough, the smaller first; then the larger first
           const bool enough = I_[k] * kEqual >= excess;
           return std::tuple(!enough, enough ? I_[k] : -I_[k], k);
         };
-        if (best == kNobody || rank_of(i) < rank_of(best)) best = i;
+        if (best == kNone || rank_of(i) < rank_of(best)) best = i;
       }
-      if (best == kNobody) return false;
+      if (best == kNone) return false;
       evict(best);
     }
   }
@@ -115,7 +115,7 @@ std::optional<Settling::Spot> Settling::free_spot(std::uint32_t i, const Limits&
     least = order;
   }
   if (!best) return std::nullopt;
-  return Spot{*best, kNobody};
+  return Spot{*best, kNone};
 }
 
 // The smallest rank that can give way to i.
@@ -155,7 +155,7 @@ void Settling::send_home(const Limits& limits) {
 
 std::optional<std::vector<ProcessorId>> Settling::within(const Limits& limits) {
   if (work_ < static_cast<std::int64_t>(on_.size())) return std::nullopt;
-  everybody_home();
+  all_home();
   std::vector<std::uint32_t> homeless;
   if (!give_up_places(limits, homeless)) return std::nullopt;
   const auto smaller = [this](std::uint32_t a, std::uint32_t b) { return std::pair(I_[a], b) < std::pair(I_[b], a); };
@@ -167,7 +167,7 @@ std::optional<std::vector<ProcessorId>> Settling::within(const Limits& limits) {
     auto spot = free_spot(i, limits);
     if (!spot) spot = taken_spot(i, limits);
     if (!spot) return std::nullopt;
-    if (spot->instead != kNobody) {
+    if (spot->instead != kNone) {
       take_off(spot->instead);
       queue.push(spot->instead);
     }

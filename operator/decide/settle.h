@@ -1,6 +1,6 @@
 // A mapping in which no processor takes longer than a limit, with few moves: the search of Auto.
 //
-//   within(τ, κ, μ, order)   every time(p) ≤ τ, no moved rank's Comm(i,·) above κ and, of those that may move, nobody's;
+//   within(τ, κ, μ, order)   every time(p) ≤ τ, no moved rank's Comm(i,·) above κ and, of those that may move, none's;
 //                            no moved rank's Mem(i,·) above μ
 //
 // Whoever sits on a processor above τ gives up its place, and the largest is placed first: on a free slot where it is
@@ -23,7 +23,7 @@ namespace bsp::decide {
 
 class Settling {
  public:
-  static constexpr std::int64_t kWork = 5'000'000;  // looking at a processor or a rank is one step
+  static constexpr std::int64_t kWork = 5'000'000;  // examining a processor or a rank is one step
 
   enum class Order : std::uint8_t { kSoonest, kCheapest };  // among the slots that are good enough
   struct Limits {
@@ -36,7 +36,7 @@ class Settling {
   // `I` by rank, instructions of a superstep. All of them have to outlive this.
   Settling(const Case& c, std::span<const double> I, std::span<const double> comm_here, const CommOf& comm_of);
 
-  // Where everybody is then; nothing if that can't be found, or the work is used up.
+  // Where every rank is then; nothing if that can't be found, or the work is used up.
   std::optional<std::vector<ProcessorId>> within(const Limits& limits);
 
   // No mapping has a shorter max Time. s.
@@ -45,11 +45,11 @@ class Settling {
  private:
   struct Spot {
     ProcessorId to;
-    std::uint32_t instead;  // of whom; kNobody: of nobody
+    std::uint32_t instead;  // of which rank; kNone: of none
   };
-  static constexpr std::uint32_t kNobody = ~0u;
+  static constexpr std::uint32_t kNone = ~0u;
 
-  void everybody_home();
+  void all_home();
   [[nodiscard]] SetId set_of(ProcessorId p) const { return c_.columns.set[p.value]; }
   [[nodiscard]] double comm_in(std::uint32_t i, SetId j) const;
   [[nodiscard]] double mem(std::uint32_t i, ProcessorId to) const;

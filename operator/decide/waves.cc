@@ -19,7 +19,7 @@ class Schedule {
         to_(mapping.begin(), mapping.end()),
         on_(c.columns.on),
         taken_(c.columns.held),
-        whose_(taken_.size(), kNobody),
+        whose_(taken_.size(), kNone),
         free_(alike.kinds()) {
     for (std::uint32_t i = 0; i < to_.size(); ++i)
       if (alike_.kind(to_[i]) != Alike::kNone) whose_[to_[i].value] = i;
@@ -62,7 +62,7 @@ class Schedule {
   }
   [[nodiscard]] bool has_slot(ProcessorId p) const { return taken_[p.value] < c_.columns.slots[p.value]; }
 
-  static constexpr std::uint32_t kNobody = ~0u;
+  static constexpr std::uint32_t kNone = ~0u;
 
   void note_free(ProcessorId p) {
     if (alike_.kind(p) != Alike::kNone && has_slot(p)) free_[alike_.kind(p)].push_back(p);
@@ -73,9 +73,9 @@ class Schedule {
     if (p == to_[i]) return true;
     if (alike_.kind(p) == Alike::kNone) return false;
     const std::uint32_t other = whose_[p.value];
-    if (has_left(i, p) || (other != kNobody && has_left(other, to_[i]))) return false;
+    if (has_left(i, p) || (other != kNone && has_left(other, to_[i]))) return false;
     whose_[to_[i].value] = other;
-    if (other != kNobody) to_[other] = to_[i];
+    if (other != kNone) to_[other] = to_[i];
     whose_[p.value] = i;
     to_[i] = p;
     return true;
@@ -110,7 +110,7 @@ class Schedule {
   }
 
   // A rank can't wait for a slot in its ring forever: one steps aside to a free slot, and makes no superstep longer than it
-  // must. On any processor the smallest rank is done first, so only that one is tried on it: a call looks at ranks plus
+  // must. On any processor the smallest rank is done first, so only that one is tried on it: a call examines ranks plus
   // processors, not at all pairs of them.
   std::vector<std::pair<std::uint32_t, ProcessorId>> break_ring() {
     const std::vector<double> seconds = processor_seconds(c_.columns, I_, on_);
@@ -151,7 +151,8 @@ class Schedule {
 }  // namespace
 
 Alike::Alike(const Columns& columns) : kind_(columns.set.size(), kNone) {
-  std::vector<std::map<double, std::uint32_t>> of_speed(columns.sets);  // by Set: few, and nobody sorts processors
+  std::vector<std::map<double, std::uint32_t>> of_speed(
+      columns.sets);  // by Set: few, and no processor has to be sorted
   for (std::uint32_t p = 0; p < kind_.size(); ++p) {
     if (columns.slots[p] != 1 || columns.held[p] > 1) continue;
     const auto [kind, first] =

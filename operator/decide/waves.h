@@ -9,7 +9,7 @@
 // rank that is on one already stays, and any that is free will do; those from the slowest processors go first. In a full
 // pool that makes a few waves of what would be a long chain, rank after rank.
 //
-// One wave is one plan; the next call, which follows soon, plans the next one anew from what is there then.
+// One wave is one plan; the next call, which follows soon, plans the next one from the state at that time.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class Alike {
 };
 
 struct Waves {
-  // After each wave, where everybody is, by rank; the last is the mapping, or one like it. Empty: it can't be reached.
+  // After each wave, where each rank is, by rank; the last is the mapping, or one like it. Empty: it can't be reached.
   std::vector<std::vector<ProcessorId>> after{};
   std::vector<double> pause{};  // of each wave: max Mem of its moves, s
 };

@@ -21,7 +21,7 @@ class Feed {
   bool push(std::vector<WatchEvent> events);
   // Each watcher calls this once, when its first list is complete.
   void complete();
-  // Reports that a first list failed to whoever waits for it.
+  // Reports that a first list failed to those that wait for it.
   void failed(const Error& error);
   void close();
 

@@ -1,4 +1,4 @@
-// What the operator asks of a pod: to exist, to go, or a verb of its sidecar (crds/wire.h). An action may be carried
+// What the operator requests: to create a pod, to delete it, or a verb of its sidecar (crds/wire.h). An action may be carried
 // out twice.
 #pragma once
 

@@ -1,6 +1,6 @@
 // What step() sees: pods as the API shows them, and what their sidecars last said.
 //
-// The shell builds it anew for every step. Nothing in it is needed after a restart: a fresh operator
+// The shell builds a new one for every step. Nothing in it is needed after a restart: a fresh operator
 // asks the sidecars again, and every verb may be repeated.
 #pragma once
 

@@ -11,7 +11,7 @@ struct Sums {
 };
 
 // For one superstep: one with almost no work, or a descheduled rank, gives outliers.
-void add_speed(Figure& speed, double x) {
+void add_speed(Estimate& speed, double x) {
   const bool settled = speed.samples >= Calibration::kSettled;
   speed.add(settled ? std::clamp(x, speed.value / Calibration::kOutlier, speed.value * Calibration::kOutlier) : x);
 }
@@ -25,19 +25,19 @@ double median(std::vector<double>& values) {
 constexpr double kBesidesMs = 1000;  // upper bound for a pause's unmeasured parts
 }  // namespace
 
-void Figure::add(double x) {
+void Estimate::add(double x) {
   ++samples;
   value += std::max(1.0 / samples, Calibration::kWeight) * (x - value);
 }
 
-Calibration Calibration::from_status(const std::vector<crds::CalibrationFigure>& figures) {
+Calibration Calibration::from_status(const std::vector<crds::CalibrationFigure>& values) {
   Calibration c;
-  for (const auto& f : figures) {
+  for (const auto& f : values) {
     if (f.source == crds::FigureSource::kAssumed && f.samples == 0) continue;
-    const Figure figure{f.value, std::max(1u, f.samples)};
-    if (f.name == "cpu") c.cpu_[f.set] = figure;
-    if (f.name == "bandwidth") c.bandwidth_[{f.set, f.to_set}] = figure;
-    if (f.name == "migrationFixed") c.fixed_[f.to_set] = figure;
+    const Estimate estimate{f.value, std::max(1u, f.samples)};
+    if (f.name == "cpu") c.cpu_[f.set] = estimate;
+    if (f.name == "bandwidth") c.bandwidth_[{f.set, f.to_set}] = estimate;
+    if (f.name == "migrationFixed") c.fixed_[f.to_set] = estimate;
   }
   return c;
 }
@@ -54,13 +54,13 @@ std::vector<crds::CalibrationFigure> Calibration::to_status(
                    v.measured && basis != rests_on.end() ? basis->second : source(v.measured),
                    it == cpu_.end() ? 0 : it->second.samples});
   }
-  for (const auto& [pair, figure] : bandwidth_)
-    out.push_back(
-        {"bandwidth", pair.first, pair.second, figure.value, "bytes/s", crds::FigureSource::kMeasured, figure.samples});
+  for (const auto& [pair, estimate] : bandwidth_)
+    out.push_back({"bandwidth", pair.first, pair.second, estimate.value, "bytes/s", crds::FigureSource::kMeasured,
+                   estimate.samples});
   if (bandwidth_.empty())
     out.push_back({"bandwidth", "", "", kAssumedBandwidth, "bytes/s", crds::FigureSource::kAssumed, 0});
-  for (const auto& [set, figure] : fixed_)
-    out.push_back({"migrationFixed", "", set, figure.value, "s", crds::FigureSource::kMeasured, figure.samples});
+  for (const auto& [set, estimate] : fixed_)
+    out.push_back({"migrationFixed", "", set, estimate.value, "s", crds::FigureSource::kMeasured, estimate.samples});
   if (fixed_.empty()) out.push_back({"migrationFixed", "", "", kAssumedFixed, "s", crds::FigureSource::kAssumed, 0});
   return out;
 }
@@ -88,7 +88,7 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
   for (const auto& [set, sums] : sets) {
     if (!sums.measured()) continue;
     std::vector<double>& speeds = of_set[set];
-    add_speed(cpu_[std::string(set)], speeds.size() < kTelltale ? sums.I / sums.CT : median(speeds));
+    add_speed(cpu_[std::string(set)], speeds.size() < kFewNodes ? sums.I / sums.CT : median(speeds));
   }
   for (const auto& [name, node] : nodes)
     if (node.sums.measured()) note_node(std::string(name), node.sums.I / node.sums.CT, cpu_.at(*node.set).value);
@@ -126,9 +126,9 @@ void Calibration::add_move(const std::string& from, const std::string& to, std::
 }
 
 void Calibration::add_late_move(const std::string& from, const std::string& to, std::uint64_t bytes, double seconds) {
-  if (bytes < kTelling || seconds <= 0) return;
+  if (bytes < kEnoughBytes || seconds <= 0) return;
   const double most = static_cast<double>(bytes) / seconds;
-  Figure& bandwidth = bandwidth_[{from, to}];
+  Estimate& bandwidth = bandwidth_[{from, to}];
   bandwidth.value = bandwidth.samples == 0 ? most : std::min(bandwidth.value, most);
   ++bandwidth.samples;
 }
@@ -141,7 +141,7 @@ Calibration::Value Calibration::cpu(const std::string& set, const std::map<std::
   };
   // The mean of the measured Sets' speeds, scaled to this Set's nominal speed.
   double sum = 0;
-  for (const auto& [other, figure] : cpu_) sum += figure.value * speed(set) / speed(other);
+  for (const auto& [other, estimate] : cpu_) sum += estimate.value * speed(set) / speed(other);
   return {cpu_.empty() ? kAssumedRate * speed(set) : sum / static_cast<double>(cpu_.size()), false};
 }
 

@@ -2,7 +2,7 @@
 // the fixed part of a migration. What was never measured is assumed, and says so.
 //
 //   cpu(n)   = sum of I / sum of CT over the ranks on node n, superstep by superstep
-//   cpu(j)   = the median of that over the nodes of Set j that have ranks, smoothed; of less than kTelltale nodes, sum
+//   cpu(j)   = the median of that over the nodes of Set j that have ranks, smoothed; of less than kFewNodes nodes, sum
 //              of I / sum of CT over the ranks in the Set. So one slow node does not make its whole Set appear slow.
 //   T(a,b)   = time of a checkpoint's transfer / its bytes
 //   Mig      = pause of a wave − bytes · T, at least 0
@@ -27,7 +27,7 @@
 
 namespace bsp::observe {
 
-struct Figure {
+struct Estimate {
   double value = 0;
   std::uint32_t samples = 0;
   void add(double x);
@@ -36,16 +36,16 @@ struct Figure {
 class Calibration {
  public:
   static constexpr double kWeight = 0.1;
-  static constexpr std::uint32_t kSettled = 5;            // samples
-  static constexpr double kOutlier = 4;                   // ratio
-  static constexpr double kApart = 0.1;                   // ratio
-  static constexpr std::size_t kTelltale = 3;             // nodes
-  static constexpr std::uint64_t kTelling = 100'000'000;  // bytes
-  static constexpr double kAssumedRate = 1e9;             // instructions/s of a Set of nominal speed 1
-  static constexpr double kAssumedBandwidth = 300e6;      // bytes/s
-  static constexpr double kAssumedFixed = 0.3;            // s
+  static constexpr std::uint32_t kSettled = 5;                // samples
+  static constexpr double kOutlier = 4;                       // ratio
+  static constexpr double kApart = 0.1;                       // ratio
+  static constexpr std::size_t kFewNodes = 3;                 // nodes
+  static constexpr std::uint64_t kEnoughBytes = 100'000'000;  // bytes
+  static constexpr double kAssumedRate = 1e9;                 // instructions/s of a Set of nominal speed 1
+  static constexpr double kAssumedBandwidth = 300e6;          // bytes/s
+  static constexpr double kAssumedFixed = 0.3;                // s
 
-  static Calibration from_status(const std::vector<crds::CalibrationFigure>& figures);
+  static Calibration from_status(const std::vector<crds::CalibrationFigure>& values);
   // Measured values, and the assumed ones for Sets (with their nominal speed) that have none.
   // `rests_on`: what the measured speed of a Set rests on, if not simply on measuring.
   [[nodiscard]] std::vector<crds::CalibrationFigure> to_status(
@@ -59,7 +59,7 @@ class Calibration {
   void rescale(const std::string& set, double ratio);
   void add_move(const std::string& from, const std::string& to, std::uint64_t bytes, const crds::PauseParts& pause);
   // One that was given up because it was not over after so long: it bounds the bandwidth from above. Of fewer
-  // than kTelling bytes it says nothing: what took so long was something else.
+  // than kEnoughBytes bytes it says nothing: what took so long was something else.
   void add_late_move(const std::string& from, const std::string& to, std::uint64_t bytes, double seconds);
 
   struct Value {
@@ -77,10 +77,10 @@ class Calibration {
  private:
   void note_node(const std::string& node, double speed, double of_set);
 
-  std::map<std::string, Figure> cpu_;
-  std::unordered_map<std::string, Figure> apart_;                    // by node: since it is
-  std::map<std::pair<std::string, std::string>, Figure> bandwidth_;  // bytes/s
-  std::map<std::string, Figure> fixed_;
+  std::map<std::string, Estimate> cpu_;
+  std::unordered_map<std::string, Estimate> apart_;                    // by node: since it is
+  std::map<std::pair<std::string, std::string>, Estimate> bandwidth_;  // bytes/s
+  std::map<std::string, Estimate> fixed_;
 };
 
 }  // namespace bsp::observe

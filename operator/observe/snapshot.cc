@@ -15,10 +15,10 @@ std::vector<std::string> set_names(const crds::SetsSpec& spec, const std::vector
 }
 
 std::map<std::string, double> nominal_speeds(const std::vector<NodeFacts>& nodes) {
-  std::map<std::string, Figure> mean;
+  std::map<std::string, Estimate> mean;
   for (const NodeFacts& node : nodes) mean[node.set].add(node.speed);
   std::map<std::string, double> out;
-  for (const auto& [set, figure] : mean) out[set] = figure.value;
+  for (const auto& [set, estimate] : mean) out[set] = estimate.value;
   return out;
 }
 

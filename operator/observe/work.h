@@ -59,7 +59,7 @@ class Work {
  private:
   struct Recent {
     std::string set;
-    Figure time;                                           // CPU time of a superstep since the last move of any rank
+    Estimate time;                                         // CPU time of a superstep since the last move of any rank
     std::optional<std::pair<std::string, double>> before;  // the Set until then, and its mean there
   };
   void compare();
@@ -70,7 +70,7 @@ class Work {
   WorkUnit unit_ = WorkUnit::kUnknown;
   std::vector<Recent> ranks_;
   bool compared_ = true;
-  std::map<std::pair<std::string, std::string>, Figure> ratios_;  // f(second) / f(first)
+  std::map<std::pair<std::string, std::string>, Estimate> ratios_;  // f(second) / f(first)
   std::map<std::string, double> factors_, confirmed_;
   bool guesses_ = false;
 };

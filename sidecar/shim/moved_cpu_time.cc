@@ -63,7 +63,7 @@ int kernel_rusage(int who, rusage* usage) {
 
 pid_t this_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
-// Linux tells a thread's own split in microseconds, that of another thread in ticks.
+// Linux reports a thread's own split in microseconds, that of another thread in ticks.
 std::int64_t system_time_of(pid_t tid) {
   if (tid == this_thread()) {
     rusage usage{};

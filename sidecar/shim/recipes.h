@@ -62,7 +62,7 @@ std::unique_ptr<TypeRecipe> read_type(MPI_Datatype real_type);
 MPI_Datatype make_type(const TypeRecipe& recipe);
 
 // At the gate: the sum over all ranks is 0 if every communicator is live on all its ranks. A rank may have freed one that another
-// still uses: both are in the same superstep, as MPI_Comm_free waits for nobody.
+// still uses: both are in the same superstep, as MPI_Comm_free waits for no rank.
 std::int64_t share_of_communicators();
 
 // At the gate: numbers the communicators created since the last one. Collective over all ranks.

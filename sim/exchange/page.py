@@ -119,11 +119,11 @@ def thresholds(study):
 
 def pools(rows):
     def cells(r):
-        decisions = max(1, r["placed"] + r["noRoom"])
+        decisions = max(1, r["placed"] + r["noSlots"])
         return [r["replicas"], "in bursts" if r["burst"] else "at any time", r["mechanism"], r["placed"],
-                f"{r['overbooked']} ({100 * r['overbooked'] / max(1, r['placed']):.1f} %)", r["noRoom"],
+                f"{r['overbooked']} ({100 * r['overbooked'] / max(1, r['placed']):.1f} %)", r["noSlots"],
                 f"{r['messages'] / decisions:.1f}", f"{r['waited'] / decisions * 1e3:.1f}"]
-    head = ["replicas", "requests come", "mechanism", "placed", "overbooked", "found no room", "messages for a decision",
+    head = ["replicas", "requests come", "mechanism", "placed", "overbooked", "found no slots", "messages for a decision",
             "wait (ms)"]
     return paper.table(head, [cells(r) for r in rows], right=3).replace("| --- |", "| ---: |", 1)
 
@@ -131,10 +131,10 @@ def pools(rows):
 def pools_sums(rows):
     lines = []
     for mechanism in ("Naive", "Increments", "Snapshot"):
-        placed, overbooked, no_room, waited = (
-            sum(r[field] for r in rows if r["mechanism"] == mechanism) for field in ("placed", "overbooked", "noRoom", "waited"))
+        placed, overbooked, no_slots, waited = (
+            sum(r[field] for r in rows if r["mechanism"] == mechanism) for field in ("placed", "overbooked", "noSlots", "waited"))
         lines.append(f"* {mechanism}: {overbooked} of {placed} placements overbooked,"
-                     f" {waited / (placed + no_room) * 1e3:.1f} ms of waiting for a decision.")
+                     f" {waited / (placed + no_slots) * 1e3:.1f} ms of waiting for a decision.")
     return "\n".join(lines)
 
 

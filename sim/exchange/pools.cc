@@ -31,7 +31,7 @@ class PoolsSim {
     make_requests();
     const std::vector<double> own(params_.pools);
     for (std::uint32_t i = 0; i < replicas_.size(); ++i)
-      tell(i, 0, [&](ex::Protocol& p, ex::Output& out) { p.start(own, out); });
+      run_protocol(i, 0, [&](ex::Protocol& p, ex::Output& out) { p.start(own, out); });
     while (!events_.empty()) {
       std::pop_heap(events_.begin(), events_.end());
       const PoolEvent event = std::move(events_.back());
@@ -91,7 +91,7 @@ class PoolsSim {
   }
 
   template <class Call>
-  void tell(std::uint32_t i, double time, Call&& call) {
+  void run_protocol(std::uint32_t i, double time, Call&& call) {
     Replica& r = replicas_[i];
     ex::Output out;
     call(*r.protocol, out);
@@ -112,7 +112,7 @@ class PoolsSim {
     if (r.wanting || r.queue.empty()) return;
     r.wanting = true;
     r.asked_at = time;
-    tell(i, time, [](ex::Protocol& p, ex::Output& out) { p.want_decision(out); });
+    run_protocol(i, time, [](ex::Protocol& p, ex::Output& out) { p.want_decision(out); });
   }
 
   void handle(const PoolEvent& event) {
@@ -125,18 +125,19 @@ class PoolsSim {
         for (const ex::Member to : event.send->to) {
           Replica& r = replicas_[to];
           r.busy_until = std::max(r.busy_until, event.time) + params_.message;
-          tell(to, r.busy_until, [&](ex::Protocol& p, ex::Output& out) { p.received(i, event.send->message, out); });
+          run_protocol(to, r.busy_until,
+                       [&](ex::Protocol& p, ex::Output& out) { p.received(i, event.send->message, out); });
         }
         return;
       case PoolEventKind::kDecide:
         return decide(i, event.time);
       case PoolEventKind::kStarted:
-        return tell(i, event.time, [&](ex::Protocol& p, ex::Output& out) {
+        return run_protocol(i, event.time, [&](ex::Protocol& p, ex::Output& out) {
           p.load_changed(event.job.pool, event.job.slots, true, out);
         });
       case PoolEventKind::kEnded:
         used_[event.job.pool] -= event.job.slots;
-        return tell(i, event.time, [&](ex::Protocol& p, ex::Output& out) {
+        return run_protocol(i, event.time, [&](ex::Protocol& p, ex::Output& out) {
           p.load_changed(event.job.pool, -static_cast<double>(event.job.slots), false, out);
         });
     }
@@ -162,11 +163,11 @@ class PoolsSim {
       at(time + params_.starting, PoolEventKind::kStarted, i, job);
       at(time + params_.starting + job.hold, PoolEventKind::kEnded, i, job);
     } else {
-      ++outcome_.no_room;
+      ++outcome_.no_slots;
       if (time < params_.span) at(time + params_.again, PoolEventKind::kRequest, i, job);
     }
     r.wanting = false;
-    tell(i, time, [&](ex::Protocol& p, ex::Output& out) { p.decided(assignments, out); });
+    run_protocol(i, time, [&](ex::Protocol& p, ex::Output& out) { p.decided(assignments, out); });
     want(i, time);
   }
 

@@ -35,7 +35,7 @@ struct PoolsParams {
 struct PoolsOutcome {
   std::uint64_t placed = 0;
   std::uint64_t overbooked = 0;
-  std::uint64_t no_room = 0;  // decisions that found no free slots
+  std::uint64_t no_slots = 0;  // decisions that found no free slots
   std::uint64_t messages = 0;
   double waited = 0;  // s of waiting for views, summed over decisions
 };

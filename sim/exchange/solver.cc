@@ -34,7 +34,7 @@ class Solver {
   Outcome run() {
     for (Process i = 0; i < processes_.size(); ++i) {
       Proc& p = processes_[i];
-      tell(i, 0, [&](ex::Protocol& protocol, ex::Output& out) {
+      run_protocol(i, 0, [&](ex::Protocol& protocol, ex::Output& out) {
         protocol.start({&true_[i], 1}, out);
         if (p.fronts_left == 0) protocol.no_more_decisions(out);
       });
@@ -54,7 +54,7 @@ class Solver {
         case EventKind::kArrival:
           arrived(event);
           break;
-        case EventKind::kLook:
+        case EventKind::kPoll:
           look(event.process, event.time);
           break;
       }
@@ -73,7 +73,7 @@ class Solver {
     std::shared_ptr<const ex::Send> send;  // null: work
     double work = 0;
   };
-  enum class EventKind : std::uint8_t { kWake, kComputed, kArrival, kLook };
+  enum class EventKind : std::uint8_t { kWake, kComputed, kArrival, kPoll };
   struct Event {
     double time = 0;
     std::uint64_t order = 0;  // breaks ties: in the order of creation
@@ -97,7 +97,7 @@ class Solver {
     double stolen = 0;  // by messages, while computing
     double busy_until = 0;
     bool wake_planned = false;
-    bool look_planned = false;
+    bool poll_planned = false;
     bool waiting = false;  // for its view
     bool ready = false;
     double asked_at = 0;
@@ -118,7 +118,7 @@ class Solver {
 
   // Passes an event to the machine. Messages leave once the CPU has written them. Returns the CPU time.
   template <class Call>
-  double tell(Process i, double time, Call&& call) {
+  double run_protocol(Process i, double time, Call&& call) {
     Proc& p = processes_[i];
     if (!p.protocol) return 0;
     out_.sends.clear();
@@ -148,9 +148,9 @@ class Solver {
       p.inbox.push_back(event.mail);
       if (!cluster_.threaded) {
         wake(to, event.time);
-      } else if (!p.look_planned) {
-        p.look_planned = true;
-        at(cluster_.poll * std::ceil(event.time / cluster_.poll), EventKind::kLook, to);
+      } else if (!p.poll_planned) {
+        p.poll_planned = true;
+        at(cluster_.poll * std::ceil(event.time / cluster_.poll), EventKind::kPoll, to);
       }
     }
   }
@@ -164,7 +164,7 @@ class Solver {
       p.inbox.pop_front();
       cost += cluster_.receive;
       outcome_.message_cpu += cluster_.receive;
-      cost += tell(i, time + cost, [&](ex::Protocol& protocol, ex::Output& out) {
+      cost += run_protocol(i, time + cost, [&](ex::Protocol& protocol, ex::Output& out) {
         protocol.received(mail.from, mail.send->message, out);
       });
     }
@@ -174,7 +174,7 @@ class Solver {
   // The second thread.
   void look(Process i, double time) {
     Proc& p = processes_[i];
-    p.look_planned = false;
+    p.poll_planned = false;
     const double cost = read(i, time);
     if (p.computing) {
       p.stolen += cost;
@@ -194,7 +194,7 @@ class Solver {
       const double share = p.works.front();
       p.works.pop_front();
       p.shares.push_back(share);
-      cost += cluster_.receive + tell(i, time + cost, [&](ex::Protocol& protocol, ex::Output& out) {
+      cost += cluster_.receive + run_protocol(i, time + cost, [&](ex::Protocol& protocol, ex::Output& out) {
                 protocol.load_changed(0, share, true, out);
               });
     }
@@ -242,7 +242,7 @@ class Solver {
     }
     true_[i] -= p.current;
     outcome_.makespan = std::max(outcome_.makespan, time);
-    const double cost = tell(
+    const double cost = run_protocol(
         i, time, [&](ex::Protocol& protocol, ex::Output& out) { protocol.load_changed(0, -p.current, false, out); });
     p.busy_until = std::max(p.busy_until, time) + cost;
     wake(i, p.busy_until);
@@ -253,7 +253,8 @@ class Solver {
     p.waiting = true;
     p.asked_at = time;
     p.ready = !p.protocol;
-    const double cost = tell(i, time, [](ex::Protocol& protocol, ex::Output& out) { protocol.want_decision(out); });
+    const double cost =
+        run_protocol(i, time, [](ex::Protocol& protocol, ex::Output& out) { protocol.want_decision(out); });
     p.busy_until = time + cost;
     if (p.ready || !p.inbox.empty()) wake(i, p.busy_until);
   }
@@ -273,9 +274,11 @@ class Solver {
     for (const Share& share : shares)
       assignments.push_back({.to = share.process, .resource = 0, .amount = share.seconds});
     double cost = cluster_.send * static_cast<double>(shares.size());
-    cost += tell(i, time + cost, [&](ex::Protocol& protocol, ex::Output& out) { protocol.decided(assignments, out); });
+    cost += run_protocol(i, time + cost,
+                         [&](ex::Protocol& protocol, ex::Output& out) { protocol.decided(assignments, out); });
     if (--p.fronts_left == 0)
-      cost += tell(i, time + cost, [](ex::Protocol& protocol, ex::Output& out) { protocol.no_more_decisions(out); });
+      cost += run_protocol(i, time + cost,
+                           [](ex::Protocol& protocol, ex::Output& out) { protocol.no_more_decisions(out); });
     for (const Share& share : shares) {
       true_[share.process] += share.seconds;
       at(time + cost + cluster_.latency, EventKind::kArrival, share.process,

@@ -93,7 +93,7 @@ json pools_json(const StudyParams& params) {
                         {"mechanism", to_string(mechanism)},
                         {"placed", r.placed},
                         {"overbooked", r.overbooked},
-                        {"noRoom", r.no_room},
+                        {"noSlots", r.no_slots},
                         {"messages", r.messages},
                         {"waited", r.waited}});
       }

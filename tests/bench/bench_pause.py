@@ -27,7 +27,7 @@ class NotMeasured(RuntimeError):
     """With the reason."""
 
 
-def check_room(mib):
+def check_memory(mib):
     """Copies in memory at the same time: the process at the source and at the target, its checkpoint, and the raw dump; and rank 1."""
     free = int(re.search(r"MemAvailable:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text()).group(1)) // 1024
     needed = 5 * mib + 512
@@ -48,7 +48,7 @@ def last_times(directory):
 
 
 def measure(mib, moves):
-    check_room(mib)
+    check_memory(mib)
     directory = pathlib.Path(tempfile.mkdtemp(prefix="bsp-bench-pause-", dir="/tmp"))
     try:
         directory.chmod(0o777)
@@ -80,13 +80,13 @@ def main(sizes):
     print("medians of the moves, ms; the parts overlap: transfer runs within the dump, open in all pods at once")
     print(f"{'MiB':>5} {'whole pause':>11} = {'dump':>7} {'(stream)':>9} {'restore':>8} {'commit':>7} {'open':>6} | "
           f"{'raw dump':>8} {'restore':>8} | ratio (least .. most)   goal {GOAL:.0f}")
-    figures, failed = [], False
+    results, failed = [], False
     for mib in sizes:
         try:
             samples = measure(mib, moves=4)
         except (RuntimeError, AssertionError) as error:  # the other sizes' results are still useful
             print(f"{mib:>5} not measured: {error}", flush=True)
-            figures.append({"mib": mib, "not_measured": str(error)})
+            results.append({"mib": mib, "not_measured": str(error)})
             failed = True
             continue
         of = {key: median([s[key] for s in samples]) for key in samples[0]}
@@ -95,8 +95,8 @@ def main(sizes):
               f"{of['commitMs']:>7.1f} {of['openMs']:>6.0f} | {of['raw_dump_ms']:>8.0f} {of['criu_restore_ms']:>8.0f} | "
               f"{of['ratio']:.2f} ({min(ratios):.2f} .. {max(ratios):.2f})   {'met' if of['ratio'] <= GOAL else 'missed'}",
               flush=True)
-        figures.append({"mib": mib, "median": of, "samples": samples})
-    write_json({"pause": figures})
+        results.append({"mib": mib, "median": of, "samples": samples})
+    write_json({"pause": results})
     return 1 if failed else 0
 
 

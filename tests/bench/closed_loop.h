@@ -113,7 +113,7 @@ inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) 
 // --- A run ---------------------------------------------------------------------------------------------------------
 
 using LoopPlanner = std::function<Result<Plan>(const Snapshot& snapshot, const Window& window, const Params& params)>;
-// The platform and the figures as the decision sees them, after each superstep; empty: the real ones.
+// The platform and the metrics as the decision sees them, after each superstep; empty: the real ones.
 using LoopView = std::function<void(MeasuredSuperstep& seen, const std::vector<ProcessorId>& on, Snapshot& known)>;
 
 struct LoopRun {

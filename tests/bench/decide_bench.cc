@@ -74,15 +74,15 @@ struct Job {
     MeasuredSuperstep s{.superstep = {t}};
     auto heard_from = std::make_shared<Pattern>(ranks, kSets);
     const std::uint32_t apart = kind == Kind::kNear ? 10 : 1;
-    const std::size_t figures = std::size_t{ranks} * (kind == Kind::kNear ? 6 : kSets);
+    const std::size_t cells = std::size_t{ranks} * (kind == Kind::kNear ? 6 : kSets);
     std::vector<double> bytes, seconds;
-    bytes.reserve(figures), seconds.reserve(figures);
+    bytes.reserve(cells), seconds.reserve(cells);
     s.instructions.reserve(ranks), s.compute_seconds.reserve(ranks);
     for (std::uint32_t i = 0; i < ranks; ++i) {
       s.instructions.push_back(random.between(1e9, 2e9));
       s.compute_seconds.push_back(random.between(0.5, 2));
       std::size_t named = 0;
-      for (std::uint32_t j = 2 * i % apart; j < kSets && named < figures / ranks; j += apart, ++named) {
+      for (std::uint32_t j = 2 * i % apart; j < kSets && named < cells / ranks; j += apart, ++named) {
         heard_from->name(j);
         bytes.push_back(random.between(0, 1e5));
         seconds.push_back(random.between(0, 1e-3));

@@ -5,8 +5,8 @@
 //   bench_decisions [--platforms 60] [--seed 1] [--noise 0.02] [--row NAME] [--only HEURISTIC] [--worlds] [--search 50000]
 //
 // The bound charges nothing for moves, nor for the supersteps before anything is known, and takes no message to cross a
-// slow link: nobody reaches it. So each entrant is compared with the best mapping found, too (best_mapping.h), and what
-// it takes longer than that is told apart: supersteps before its first wave, pauses beyond those of one wave, supersteps
+// slow link: no heuristic reaches it. So each entrant is compared with the best mapping found, too (best_mapping.h), and what
+// it takes longer than that is split: supersteps before its first wave, pauses beyond those of one wave, supersteps
 // between its waves, and those after the last one, in which its mapping is worse.
 //
 // GreedyLB and RefineLB pay the same pause for their moves, and may do what no machine can: put a rank into a slot

@@ -73,7 +73,7 @@ class BenchJob(LocalJob):
             raise RuntimeError(f"the move to {target} ended {status['phase']}: {moved.stdout}{moved.stderr}")
         self.wait_for_superstep(self.job().get("superstep", 0) + 2)
         # A slot becomes free only when its pod is gone.
-        wait_for("the end of the pod that nobody needs", lambda: set(self.objects("Pod")) == {r["pod"] for r in self.job()["ranks"]}, 120)
+        wait_for("the end of the unneeded pod", lambda: set(self.objects("Pod")) == {r["pod"] for r in self.job()["ranks"]}, 120)
         return status
 
     def processes(self):
@@ -86,9 +86,9 @@ class BenchJob(LocalJob):
         return found
 
 
-def write_json(figures):
+def write_json(results):
     if file := os.environ.get("BSP_BENCH_JSON"):
-        pathlib.Path(file).write_text(json.dumps(figures, indent=1) + "\n")
+        pathlib.Path(file).write_text(json.dumps(results, indent=1) + "\n")
 
 
 def median(values):

@@ -58,7 +58,7 @@ start_control() {
 # reserved HAVE WANTED: how much to reserve so that WANTED is left for a node's pods (0 if there is less than that).
 reserved() { awk -v have="$1" -v wanted="$2" 'BEGIN { r = have - wanted; printf "%d", (r > 0 ? r : 0) }'; }
 
-# Copies the unpacked images of store.sh for a containerd that hasn't started yet. Nobody writes to layers, so hard links
+# Copies the unpacked images of store.sh for a containerd that hasn't started yet. Layers are never written to, so hard links
 # are enough; the databases need real copies.
 copy_store() {
   [ -d "$store/images" ] || return 0

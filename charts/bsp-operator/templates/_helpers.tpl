@@ -52,11 +52,11 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* "true" if this operator tells others of its moves, which needs a namespace of its own. */}}
+{{/* "true" if this operator announces its moves to others, which needs a namespace of its own. */}}
 {{- define "bsp.exchanges" -}}
 {{- if ne .Values.exchange.protocol "Reservations" }}
 {{- if not (hasKey .Values.exchange.members .Values.watchNamespace) }}
-{{- fail (printf "exchange.protocol %s is between operators that each look after one namespace: set watchNamespace, and name it in exchange.members" .Values.exchange.protocol) }}
+{{- fail (printf "exchange.protocol %s is between operators of one namespace each: set watchNamespace, and name it in exchange.members" .Values.exchange.protocol) }}
 {{- end }}true
 {{- end }}
 {{- end }}

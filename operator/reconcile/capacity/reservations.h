@@ -81,7 +81,7 @@ std::map<std::string, Resources> reserved_by_others(
 
 MovesElsewhere moves_elsewhere(const Reservations& reservations, const std::string& job);
 
-// How many moves at once, whoever asks for them; 0: any number.
+// How many moves at once, of all jobs; 0: any number.
 struct MoveCaps {
   std::uint32_t into_set = 0;
   std::uint32_t in_cluster = 0;

@@ -101,9 +101,9 @@ class WaveBuilder {
     const std::uint32_t most = o_.job.spec.rescheduling.max_moves_per_wave;
     std::string why;
     if (most != 0 && own >= most)
-      why = std::format("spec.rescheduling.maxMovesPerWave: {} move at once, it waits for the next wave", most);
+      why = std::format("spec.rescheduling.maxMovesPerWave: {} move at once; this one waits for the next wave", most);
     else if (own >= kMostMoves)
-      why = std::format("a wave moves {} ranks at most, it waits for the next wave", kMostMoves);
+      why = std::format("a wave moves {} ranks at most; this one waits for the next wave", kMostMoves);
     else if (const auto left = moves_left(o_.caps, o_.elsewhere, c.node->set, into(c.node->set), own);
              left && *left == 0)
       why =

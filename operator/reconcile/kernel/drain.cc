@@ -19,7 +19,7 @@ using nlohmann::json;
 namespace {
 
 // A move that was rolled back is retried after a while, when its cause may have passed.
-bool was_rolled_back_lately(const Observed& o, RankId rank) {
+bool was_rolled_back_recently(const Observed& o, RankId rank) {
   constexpr std::chrono::seconds kPause{15};
   return std::ranges::any_of(o.migrations, [&](const crds::RankMigration& m) {
     return m.spec.rank == rank && m.status.phase == crds::MigrationPhase::kRolledBack &&
@@ -32,7 +32,7 @@ bool was_rolled_back_lately(const Observed& o, RankId rank) {
 std::vector<MoveRequest> ranks_to_move_away(const Observed& o, const std::vector<MoveRequest>& asked) {
   std::vector<MoveRequest> requests;
   for (const crds::RankPlace& place : o.job.status.ranks) {
-    if (!o.leaving.contains(place.node) || was_rolled_back_lately(o, place.rank)) continue;
+    if (!o.leaving.contains(place.node) || was_rolled_back_recently(o, place.rank)) continue;
     if (std::ranges::none_of(asked, [&](const MoveRequest& r) { return r.rank == place.rank.value; }))
       requests.push_back({.migration = "", .rank = place.rank.value, .set = place.set, .node = "", .away = true});
   }

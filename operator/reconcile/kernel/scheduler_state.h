@@ -31,7 +31,7 @@ struct SchedulerState {
   std::optional<Baseline> baseline;
 };
 
-// P in the steps in which it is stored, one of 64: so that an operator that goes on and one that begins anew have the same.
+// P in the steps in which it is stored, one of 64: so that an operator that continues and one that restarts have the same.
 void round_predictabilities(decide::State& state);
 
 nlohmann::json to_json(const SchedulerState& state);

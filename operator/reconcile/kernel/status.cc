@@ -106,8 +106,8 @@ std::string why_no_edge(const crds::SuperstepSpec& spec, const std::optional<crd
                      "ranks of a program without one stay where they are",
                      behind)
                : std::format(
-                     "supersteps end at a blocking collective of all ranks that recurs, and none has yet; what rank {} "
-                     "calls most is {}, which spec.superstep.call of a new job can name",
+                     "supersteps end at a blocking collective of all ranks that recurs, and none has yet; rank {} "
+                     "calls {} most often, and spec.superstep.call of a new job can name it",
                      behind, called);
   const std::string& call = is_auto ? found->call : spec.call;
   const std::uint64_t stride = is_auto ? found->stride : spec.stride;
@@ -115,8 +115,7 @@ std::string why_no_edge(const crds::SuperstepSpec& spec, const std::optional<crd
       called.empty() ? std::format("rank {} has called no blocking collective of all ranks", behind)
       : is_auto      ? "another one is chosen when it recurs"
       : called != call
-          ? std::format("what rank {} calls most of that kind is {}, which spec.superstep.call of a new job can name",
-                        behind, called)
+          ? std::format("rank {} calls {} most often, and spec.superstep.call of a new job can name it", behind, called)
       : stride > 1 ? "with a smaller spec.superstep.stride they end more often"
                    : std::format("rank {} has not come to its next one", behind);
   return std::format("one ends at every {}{} of all ranks ({}); {}", stride > 1 ? std::format("{}th ", stride) : "",

@@ -38,7 +38,7 @@ bool warn_of_overrides(const Observed& o, crds::BspJobStatus& status);
 // Sets a condition.
 void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* type, bool on, std::string reason,
                     std::string message);
-// A sidecar that lately sent something impossible or unreadable.
+// A sidecar that recently sent something impossible or unreadable.
 bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status);
 
 // Conditions, ranks per Set, blocked reasons, superstep. A second call changes nothing.

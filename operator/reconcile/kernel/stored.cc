@@ -10,7 +10,7 @@ namespace {
 
 using crds::JobPhase;
 
-std::unexpected<Error> spoilt(std::string_view field, std::string_view what) {
+std::unexpected<Error> corrupt(std::string_view field, std::string_view what) {
   return fail(ErrorCode::kInvalid,
               std::format("status.{}: {}; it was not written by the operator, and the job can't go on: "
                           "delete it and create it again",
@@ -22,48 +22,48 @@ Result<void> check_ranks(const crds::BspJob& job) {
   const bool placed = job.status.phase == JobPhase::kStarting || job.status.phase == JobPhase::kRunning ||
                       job.status.phase == JobPhase::kMigrating;
   if (ranks.size() != job.spec.ranks && (placed || !ranks.empty()))
-    return spoilt("ranks", std::format("has {} ranks of {}", ranks.size(), job.spec.ranks));
+    return corrupt("ranks", std::format("has {} ranks of {}", ranks.size(), job.spec.ranks));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i].rank.value != i) return spoilt(std::format("ranks[{}].rank", i), "is another rank's place");
+    if (ranks[i].rank.value != i) return corrupt(std::format("ranks[{}].rank", i), "is another rank's place");
     if (ranks[i].pod.empty() || ranks[i].generation == 0)
-      return spoilt(std::format("ranks[{}]", i), "names no pod that was made");
+      return corrupt(std::format("ranks[{}]", i), "names no pod that was made");
   }
   return {};
 }
 
 Result<void> check_epoch(const crds::BspJob& job) {
   const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
-  if (!job.status.epoch) return runs ? spoilt("epoch", "is not there, but the job runs") : Result<void>();
+  if (!job.status.epoch) return runs ? corrupt("epoch", "is not there, but the job runs") : Result<void>();
   const wire::EpochPlan& epoch = *job.status.epoch;
   if (epoch.members.size() != job.spec.ranks)
-    return spoilt("epoch.members", std::format("has {} ranks of {}", epoch.members.size(), job.spec.ranks));
+    return corrupt("epoch.members", std::format("has {} ranks of {}", epoch.members.size(), job.spec.ranks));
   for (const wire::Member& member : epoch.members)
     if (member.set >= epoch.sets.size())
-      return spoilt(std::format("epoch.members[{}].set", member.rank), "is none of epoch.sets");
-  if (job.status.epochs_used <= epoch.epoch) return spoilt("epochsUsed", "is not above the epoch's number");
+      return corrupt(std::format("epoch.members[{}].set", member.rank), "is none of epoch.sets");
+  if (job.status.epochs_used <= epoch.epoch) return corrupt("epochsUsed", "is not above the epoch's number");
   return {};
 }
 
 Result<void> check_wave(const crds::BspJob& job) {
   const auto stored = stored_wave(job.status);
-  if (!stored) return spoilt("waveState", stored.error().message);
+  if (!stored) return corrupt("waveState", stored.error().message);
   if (!*stored) return {};
   const migrate::Wave& wave = **stored;
-  if (wave.times.empty()) return spoilt("waveState.times", "is empty");
+  if (wave.times.empty()) return corrupt("waveState.times", "is empty");
   if (wave.lost_rank && *wave.lost_rank >= job.spec.ranks)
-    return spoilt("waveState.lostRank", "is no rank of this job");
+    return corrupt("waveState.lostRank", "is no rank of this job");
   // What the migration's state machine relies on.
   if (wave.phase == migrate::Phase::kResuming && (!job.status.epoch || job.status.epoch->epoch != wave.next_epoch))
-    return spoilt("waveState.phase", "is Resuming, but nextEpoch is not status.epoch");
+    return corrupt("waveState.phase", "is Resuming, but nextEpoch is not status.epoch");
   if (wave.phase == migrate::Phase::kPausing && wave.gate.state == migrate::GateState::kDropping)
-    return spoilt("waveState.gate.state", "is Dropping, but nothing is rolled back");
+    return corrupt("waveState.gate.state", "is Dropping, but nothing is rolled back");
   std::set<std::uint32_t> moved;
   for (std::size_t i = 0; i < wave.moves.size(); ++i) {
     const std::string at = std::format("waveState.moves[{}]", i);
-    if (wave.moves[i].rank >= job.spec.ranks) return spoilt(at + ".rank", "is no rank of this job");
-    if (!moved.insert(wave.moves[i].rank).second) return spoilt(at + ".rank", "moves twice");
+    if (wave.moves[i].rank >= job.spec.ranks) return corrupt(at + ".rank", "is no rank of this job");
+    if (!moved.insert(wave.moves[i].rank).second) return corrupt(at + ".rank", "moves twice");
     if (job.status.epoch && wave.moves[i].target_set >= job.status.epoch->sets.size())
-      return spoilt(at + ".targetSet", "is none of epoch.sets");
+      return corrupt(at + ".targetSet", "is none of epoch.sets");
   }
   return {};
 }

@@ -92,7 +92,7 @@ void JobShell::keep(const Notices& notices) {
   for (const auto& migration : notices.migrations) migrations_.add(migration);
 }
 
-// Before the start or the wave that needs the slots is stored: whoever decides from now on sees them taken.
+// Before the start or the wave that needs the slots is stored: every later decision sees them taken.
 Result<void> JobShell::reserve(const Observed& o, const StatusChange& change) {
   const bool start = change.status.phase == crds::JobPhase::kStarting;
   // More would outgrow what a ConfigMap holds; such a job starts as its pods find nodes.

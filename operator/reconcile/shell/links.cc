@@ -185,7 +185,7 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const migrate::Action& ac
   const LogsFor here(options_.job);
   log_debug("verb", {{"pod", action.pod}, {"verb", to_string(action.kind)}, {"number", action.number}});
   // The status is asked for on the same connection right behind the verb, and the verb counts as
-  // answered only with it: so whoever sees the answer sees a status that is not older.
+  // answered only with it: so the status is never older than the answer.
   auto outcome = std::make_shared<Result<net::Answer>>(fail(ErrorCode::kUnavailable, "no answer"));
   net::LinkPeer& command = node->opened(node->command);
   command.call(std::string(to_string(action.kind)), *action.fields, {}, kAnswerLimit,

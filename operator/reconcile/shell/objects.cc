@@ -69,7 +69,7 @@ void trim_container_status(Object& container) {
 }
 
 // Only the condition that says why the scheduler found no node.
-void keep_what_hinders(Object& status) {
+void keep_scheduling_failure(Object& status) {
   const auto conditions = status.find("conditions");
   if (conditions == status.end() || !conditions->is_array()) return;
   std::erase_if(conditions->get_ref<Object::array_t&>(), [](const Object& condition) {
@@ -101,7 +101,7 @@ void trim_pod(Object& pod) {
   for (const char* list : {"containerStatuses", "initContainerStatuses"})
     if (const auto containers = status.find(list); containers != status.end() && containers->is_array())
       for (Object& container : *containers) trim_container_status(container);
-  keep_what_hinders(status);
+  keep_scheduling_failure(status);
 }
 
 // kubectl apply stores a copy of the manifest, as long as the object itself, that only kubectl reads.

@@ -85,7 +85,7 @@ void AllGather::send_part(const std::string& key, std::uint32_t root, const std:
         });
 }
 
-// Keys of one name are entered in sequence, so their count tells which ones have been.
+// Keys of one name are entered in sequence, so their count shows which ones have been.
 bool AllGather::has_ended(const std::string& key) const {
   const std::size_t mark = key.rfind('#');
   if (mark == std::string::npos) return false;

@@ -96,18 +96,18 @@ def main():
     arguments.heuristic = arguments.heuristic or known
     load = os.getloadavg()[0]
     if load > 0.5:
-        print(f"The load of this machine is {load:.1f} before the first run: its figures will be noise.")
-    figures, failed = {"pools": POOLS, "load_before": load, "smoke": arguments.smoke}, False
+        print(f"The load of this machine is {load:.1f} before the first run: its results will be noise.")
+    results, failed = {"pools": POOLS, "load_before": load, "smoke": arguments.smoke}, False
     for application in arguments.only or SIZES:
         try:
-            figures[application] = measure(application, arguments)
+            results[application] = measure(application, arguments)
         except (RuntimeError, AssertionError) as error:  # the other applications' results are still useful
             print(f"{application}: not measured: {error}", flush=True)
             failed = True
             continue
-        print("\n".join(table.table(application, figures[application])), flush=True)
+        print("\n".join(table.table(application, results[application])), flush=True)
     if file := os.environ.get("BSP_BENCH_JSON"):
-        pathlib.Path(file).write_text(json.dumps(figures, indent=1) + "\n")
+        pathlib.Path(file).write_text(json.dumps(results, indent=1) + "\n")
     return 1 if failed else 0
 
 

@@ -86,12 +86,12 @@ def table(application, runs):
     for name, of in runs.items():
         seconds = [run["seconds"] for run in of]
         change = None if name == "i" else median(seconds) / median(base) - 1
-        told = "" if change is None or abs(change) > noise else "  within noise"
+        noise_note = "" if change is None or abs(change) > noise else "  within noise"
         waves = [x for x in (after_first_wave(a, b) for a, b in zip(of, best)) if x is not None]
         moves = ", ".join(f"{run['moves']}" + (f" ({run['undone']} undone)" if run["undone"] else "") for run in of)
         lines.append(f"  {name:<18} {median(seconds):>7.2f} s {min(seconds):>8.2f} .. {max(seconds):>6.2f} {percent(change):>10}  "
                      f"{percent(median(seconds) / median([run['seconds'] for run in best]) - 1):>9} "
-                     f"{percent(median(waves) if waves else None):>13}  {moves}{told}")
+                     f"{percent(median(waves) if waves else None):>13}  {moves}{noise_note}")
     gain, overhead = PUBLISHED[application]
     lines.append(f"  published          gain {gain} % (iii against i: {-gain:+.1f} %), overhead "
                  + ("not printed" if overhead is None else f"{overhead:+.1f} %"))

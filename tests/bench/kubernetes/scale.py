@@ -31,7 +31,7 @@ def job(name, ranks):
                      "template": {"spec": SPEC}}}
 
 
-def figures():
+def metrics():
     """The leader's metrics, {name: value}; labels are part of a name."""
     text = kubectl("get", "--raw", f"/api/v1/namespaces/{release()[1]}/pods/{leader()}:8080/proxy/metrics", check=False).stdout
     return {m[1]: float(m[2]) for m in re.finditer(r"^(\w+(?:\{[^}]*\})?) (\S+)$", text, re.M)}
@@ -97,15 +97,15 @@ def create(space, number, ranks, together=8):
 
 
 def jobs(space, number, ranks):
-    before = figures()
+    before = metrics()
     began = time.monotonic()
     create(space, number, ranks)
     applied = time.monotonic() - began
     wait_for(f"{number * ranks} pods", lambda: count(space) >= number * ranks, 1800)
-    after = figures()
+    after = metrics()
     return {"jobs": number, "ranks": ranks, "pods_per_s": rate(created(space)), "applied_s": applied,
             "requests_per_pod": (after["bsp_operator_api_requests_total"] - before["bsp_operator_api_requests_total"]) / (number * ranks),
-            "look_p99_s": p99(after, before), "resident_mib": after["process_resident_memory_bytes"] / 2**20}
+            "reconcile_p99_s": p99(after, before), "resident_mib": after["process_resident_memory_bytes"] / 2**20}
 
 
 def quiet():
@@ -116,17 +116,17 @@ def quiet():
 
 def looked_at_again(number):
     """Writes of the next leader, until it has reconciled every job twice. Waits before until the last pods are scheduled and the jobs show it."""
-    wait_for("nobody to write anything for ten seconds", quiet, 600)
+    wait_for("ten seconds without a write", quiet, 600)
     old, before = leader(), writes()
     kubectl("delete", "pod", old, "-n", release()[1], "--wait=false")
-    wait_for("another leader", lambda: leader() not in ("", old) and figures().get("bsp_operator_leader") == 1, 120)
-    wait_for("it to have looked at every job", lambda: figures().get("bsp_operator_reconcile_seconds_count", 0) >= 2 * number, 600)
+    wait_for("another leader", lambda: leader() not in ("", old) and metrics().get("bsp_operator_leader") == 1, 120)
+    wait_for("it to have reconciled every job", lambda: metrics().get("bsp_operator_reconcile_seconds_count", 0) >= 2 * number, 600)
     return writes() - before - collections.Counter({"DELETE pods": 2, "POST pods": 1})  # of the leader's pod, by this script and by its kubelet
 
 
 def show(name, found):
     print(f"{name}: {found['pods_per_s']:.0f} pods/s, {found['requests_per_pod']:.2f} requests per pod, 99 % of looks within "
-          f"{found['look_p99_s']} s, {found['resident_mib']:.0f} MiB resident", flush=True)
+          f"{found['reconcile_p99_s']} s, {found['resident_mib']:.0f} MiB resident", flush=True)
 
 
 def main():
@@ -148,7 +148,7 @@ def main():
             out["many"] = jobs(space, number, 10)
             show(f"{number} jobs of 10 ranks", out["many"])
             out["writes_when_looked_at_again"] = looked_at_again(number)
-            print("every job looked at again by another leader: " +
+            print("every job reconciled again by another leader: " +
                   (", ".join(f"{n} {what}" for what, n in out["writes_when_looked_at_again"].items()) or "no write"), flush=True)
             space.kubectl("delete", "bspjobs", "--all", "--timeout=1500s", seconds=1600)
     finally:

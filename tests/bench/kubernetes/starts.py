@@ -57,13 +57,13 @@ def pods(space):
 
 def first_line(space, pod):
     """When the program wrote its first line, in seconds since 1970. A container counts as running slightly earlier."""
-    def look_for_it():
+    def first_line():
         connection = api().open(30)
         connection.request("GET", f"/api/v1/namespaces/{space.name}/pods/{pod}/log?container=app&timestamps=true&limitBytes=200")
         text = connection.getresponse().read().decode().split()
         connection.close()
         return text[0] if text else None
-    at = wait_for(f"the first line of {pod}", look_for_it, 60)
+    at = wait_for(f"the first line of {pod}", first_line, 60)
     return datetime.datetime.fromisoformat(at[:26].rstrip("Z") + "+00:00").timestamp()
 
 
@@ -86,7 +86,7 @@ def measure(space, objects, ranks):
 
 def main():
     need_cluster()
-    figures = []
+    results = []
     with Namespace("bench-starts") as space:
         measure(space, job(2), 2)  # the first one fills caches
         print(f"ranks   bare pods   same shape   BSPJob   to bare pods   to the shape   (medians of {ROUNDS}; goal {GOAL} to bare pods)")
@@ -95,11 +95,11 @@ def main():
             of_pods, of_shape, of_job = (statistics.median(column) for column in zip(*rounds))
             to_bare, to_shape = (statistics.median(took[2] / took[i] for took in rounds) for i in (0, 1))
             print(f"{ranks:5}   {of_pods:7.2f} s   {of_shape:8.2f} s   {of_job:4.2f} s   {to_bare:12.2f}   {to_shape:12.2f}", flush=True)
-            figures.append({"ranks": ranks, "bare_s": of_pods, "shape_s": of_shape, "job_s": of_job, "ratio": to_bare, "to_shape": to_shape,
+            results.append({"ranks": ranks, "bare_s": of_pods, "shape_s": of_shape, "job_s": of_job, "ratio": to_bare, "to_shape": to_shape,
                             "rounds": rounds})
     out = TREE / "build/bench"
     out.mkdir(parents=True, exist_ok=True)
-    (out / "kubernetes_starts.json").write_text(json.dumps(figures, indent=1))
+    (out / "kubernetes_starts.json").write_text(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

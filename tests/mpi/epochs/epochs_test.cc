@@ -139,14 +139,14 @@ TEST(Epochs, SurviveASidecarKilledBeforeMpiInit) {
 
 // The program has its own uid, which the sidecar learns from bsp-init: neither needs the other's permissions.
 TEST(Epochs, AllowAProgramWithAnotherUid) {
-  constexpr uid_t kNobody = 65534;
+  constexpr uid_t kUnprivileged = 65534;
   Cluster cluster(2);
   std::vector<FakeInit> inits;
   std::vector<Process> programs;
   for (std::uint32_t r : {0u, 1u}) {
     cluster.start_sidecar(r);
-    inits.emplace_back(cluster.run_dir(r), control::ProgramState::kRunning, kNobody);
-    programs.push_back(start_rank(cluster, r, 2, nullptr, kNobody));
+    inits.emplace_back(cluster.run_dir(r), control::ProgramState::kRunning, kUnprivileged);
+    programs.push_back(start_rank(cluster, r, 2, nullptr, kUnprivileged));
   }
   for (std::uint32_t r : {0u, 1u}) {
     bool connected = false;  // the hello was received

@@ -21,7 +21,7 @@ using ::testing::Not;
 using Words = std::vector<std::string>;
 
 // A run of three calls, each after four supersteps: ranks 0 to 2 on slow nodes take 3, 2 and 0.4 s, rank 3 on a fast
-// one 1 s; two fast nodes are free. Nobody is moved, as in mode Advise.
+// one 1 s; two fast nodes are free. No rank is moved, as in mode Advise.
 class Advise : public ::testing::Test {
  protected:
   Advise() {
@@ -121,7 +121,7 @@ TEST_F(Advise, OtherWindowsMakeOtherCalls) {
 
 // Their supersteps would be put into one window.
 TEST_F(Advise, OtherWindowsNeedTheCallsInOrder) {
-  write(record::to_line(calls[2]));  // told twice, as by an operator that was restarted
+  write(record::to_line(calls[2]));  // recorded twice, as by an operator that was restarted
   advise({"--alpha", "3", "--brief"});
   EXPECT_EQ(status, 0) << errors;
   write(record::to_line(calls[0]));
@@ -143,7 +143,7 @@ TEST_F(Advise, AsJson) {
   EXPECT_EQ(j["summary"][0]["moves"], 3);
 }
 
-TEST_F(Advise, LinesThatAreNotRecordsAreToldAndTheOthersUsed) {
+TEST_F(Advise, ReportsLinesThatAreNotRecordsAndUsesTheOthers) {
   write("");
   write(record::to_line(calls[0]).substr(0, 200));
   json changed = json::parse(record::to_line(calls[0]));
@@ -160,7 +160,7 @@ TEST_F(Advise, LinesThatAreNotRecordsAreToldAndTheOthersUsed) {
 }
 
 // As if another version of the program had decided.
-TEST_F(Advise, APlanThatIsNotMadeAgainIsTold) {
+TEST_F(Advise, ReportsAPlanThatIsNotMadeAgain) {
   std::filesystem::remove(file);
   record::Call call = calls[0];
   call.plan.moves[0].to = ProcessorId{call.plan.moves[0].to.value == 4 ? 5u : 4u};

@@ -141,7 +141,7 @@ TEST_F(ControllerTest, JobsOfOneNameInTwoNamespacesHaveNothingInCommon) {
   EXPECT_EQ(pods_in("b").size(), 3u);
 }
 
-TEST_F(ControllerTest, OneNamespaceMayBeAllThatItLooksAfter) {
+TEST_F(ControllerTest, MayReconcileOneNamespaceOnly) {
   Options options;
   options.name_space = "a";
   const auto controller = start(options);
@@ -201,7 +201,7 @@ TEST_F(ControllerTest, APodThatTheServerFindsInvalidFailsTheJobInItsWords) {
   EXPECT_THAT(in_status("lbm", "message"), HasSubstr("spec.priority: Forbidden"));
 }
 
-TEST_F(ControllerTest, APodThatIsRefusedNowIsToldAndMadeLater) {
+TEST_F(ControllerTest, ReportsARefusedPodAndRetries) {
   server_.inject(
       {.match = "POST /api/v1/namespaces/default/pods",
        .times = 100000,
@@ -238,7 +238,7 @@ TEST_F(ControllerTest, TheSchedulersWordsAreTheJobs) {
   EXPECT_TRUE(becomes("lbm", "message", "2 ranks are mapped"));
 }
 
-TEST_F(ControllerTest, NodesWithoutRoomOrThatRefuseThePodsTakeNoRank) {
+TEST_F(ControllerTest, NodesWithoutSlotsOrThatRefuseThePodsTakeNoRank) {
   add_node("fast-3", "tainted", {{"taints", {{{"key", "gpu"}, {"effect", "NoSchedule"}}}}});
   // Half a core is left on slow-1.
   ASSERT_TRUE(
@@ -253,7 +253,7 @@ TEST_F(ControllerTest, NodesWithoutRoomOrThatRefuseThePodsTakeNoRank) {
   narrow["spec"]["sets"]["names"] = {"slow"};
   ASSERT_TRUE(client_->create(narrow));
   ASSERT_TRUE(becomes("narrow", "reason", "NoCapacity"));
-  EXPECT_EQ(in_status("narrow", "phase"), "Pending") << "room may come";
+  EXPECT_EQ(in_status("narrow", "phase"), "Pending") << "capacity may come";
   json tainted = job("tainted", "default", 1);
   tainted["spec"]["sets"]["names"] = {"tainted"};
   ASSERT_TRUE(client_->create(tainted));

@@ -1,4 +1,4 @@
-// A new leader finds a job that has run for long, or under certificates that nobody accepts: a whole controller over an API
+// A new leader finds a job that has run for long, or under certificates that no peer accepts: a whole controller over an API
 // server, real links to sidecars of the test's own, which read their certificates from the Secret as a kubelet shows it.
 #include <filesystem>
 
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* kPodName = "lbm-r0-g0";
 
-// What an operator before this one has left.
+// What an earlier operator left behind.
 struct Left {
   const char* name;
   Duration from, to;           // of the pod's certificate and its CA's
@@ -173,7 +173,7 @@ TEST_P(CredentialsTest, ARunningJobStaysManagedAndCanBeDeleted) {
   ASSERT_TRUE(show_again(before)) << "the new leader renews them";
   EXPECT_TRUE(eventually([&] { return heard_ > 0; })) << "and is heard";
   EXPECT_EQ(status()["phase"], "Running");
-  EXPECT_EQ(status().value("attempt", 0), 0) << "nothing was started anew";
+  EXPECT_EQ(status().value("attempt", 0), 0) << "nothing was restarted";
   EXPECT_TRUE(client_->get({kPod, "default", kPodName}));
   ASSERT_TRUE(client_->remove({kBspJob, "default", "lbm"}, ""));
   EXPECT_TRUE(eventually([&] { return job().empty(); })) << job();

@@ -39,10 +39,10 @@ TEST(Endpoints, AnswerWhatThePagesSay) {
   EXPECT_THAT(http_get(port, "/readyz?verbose"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(http_get(port, "/other"), StartsWith("HTTP/1.1 404"));
   open.reset();
-  EXPECT_EQ(http_get(port, "/healthz"), "") << "nobody listens any more";
+  EXPECT_EQ(http_get(port, "/healthz"), "") << "the port is closed";
 }
 
-TEST(Endpoints, APortThatIsTakenIsToldByItsAddress) {
+TEST(Endpoints, NamesTheAddressOfAPortInUse) {
   int port = 0;
   const auto first = open_somewhere(port, {});
   ASSERT_TRUE(first);
@@ -100,7 +100,7 @@ void say(const Fd& socket, const std::string& text) { ::send(socket.get(), text.
 
 constexpr const char* kAsk = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
 
-TEST(Endpoints, OneClientsThousandIdleConnectionsKeepNobodyOut) {
+TEST(Endpoints, OneClientsThousandIdleConnectionsKeepNoOtherClientOut) {
   int port = 0;
   auto open = open_somewhere(port, {{"/healthz", [] { return Page{200, "ok\n"}; }}},
                              {.connections = 8, .time = std::chrono::hours(1)});

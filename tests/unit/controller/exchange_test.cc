@@ -1,5 +1,5 @@
 // Three operators, each with a namespace of its own, that want the same slot: whole controllers over an API server,
-// which tell each other of their moves over real links. The test plays scheduler and sidecars as far as it takes to
+// which announce their moves to each other over real links. The test plays scheduler and sidecars as far as it takes to
 // begin a move.
 #include <unistd.h>
 
@@ -171,7 +171,7 @@ TEST_P(ExchangeTest, OperatorsThatWantTheSameSlotAndOneThatDies) {
   std::vector<std::string> others;
   for (const std::string& space : kSpaces)
     if (space != winner) others.push_back(space);
-  if (GetParam() == Mechanism::kIncrements) {  // the one after the other: all were told
+  if (GetParam() == Mechanism::kIncrements) {  // one after the other: all have heard of it
     want_to_move(others[0], "m");
     ASSERT_TRUE(is_answered(others[0], "m"));
     EXPECT_FALSE(moves(others[0]));
@@ -190,7 +190,7 @@ TEST_P(ExchangeTest, OperatorsThatWantTheSameSlotAndOneThatDies) {
     EXPECT_EQ(target_node(others[0]), "fast-2");
     bind(others[0], "lbm-r0-g1", "fast-2");
   }
-  // It is back: it sees what it holds, and all are told.
+  // It is back: it sees what it holds, and all hear of it.
   start(winner);
   if (GetParam() == Mechanism::kNaive) return;
   want_to_move(others[1], "last");

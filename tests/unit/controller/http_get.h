@@ -1,4 +1,4 @@
-// One GET over plain HTTP, as a probe asks, and a port that nobody listens on.
+// One GET over plain HTTP, as a probe asks, and a free port.
 #pragma once
 
 #include <arpa/inet.h>
@@ -30,7 +30,7 @@ inline int free_port() {
   return ntohs(address.sin_port);
 }
 
-// Head and body as they come; "" if nobody listens.
+// Head and body as they come; "" if the port is closed.
 inline std::string http_get(int port, const std::string& path) {
   const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval limit{30, 0};

@@ -40,7 +40,7 @@ TEST(Metrics, OfALeader) {
     EXPECT_THAT(text, HasSubstr(line));
 }
 
-TEST(Metrics, OneThatStandsByTellsOfNoJobs) {
+TEST(Metrics, StandbyExportsNoJobMetrics) {
   const std::string text = metrics_text({.version = "1"});
   EXPECT_THAT(text, HasSubstr("bsp_operator_leader 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("bsp_job")));

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using Words = std::vector<std::string>;
 
-TEST(Options, WithoutAnyItLooksAfterAllNamespaces) {
+TEST(Options, DefaultToAllNamespaces) {
   const auto o = parse_options(Words{});
   ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(o->name_space, "");

@@ -1,4 +1,4 @@
-// Calls that hang, as behind an admission webhook that does not answer: whose jobs they are waits, and nobody else's.
+// Calls that hang, as behind an admission webhook that does not answer: their job waits, and no other does.
 #include "base/json/fields.h"
 #include "fake_ranks.h"
 #include "install_crds.h"

@@ -101,7 +101,7 @@ class WritesTest : public ::testing::Test {
   std::unique_ptr<reconcile::Shell> shell_;
 };
 
-TEST_F(WritesTest, ProgressIsWrittenWithoutTheDecisionAndCallsThatMoveNobodyAreToldRarely) {
+TEST_F(WritesTest, WritesProgressWithoutTheDecisionAndReportsCallsWithoutMovesRarely) {
   FakeRanks ranks(*client_, {.compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
   start({.name_space = "",
          .network = "",
@@ -114,10 +114,10 @@ TEST_F(WritesTest, ProgressIsWrittenWithoutTheDecisionAndCallsThatMoveNobodyAreT
   ASSERT_TRUE(eventually([&] { return recorded_ >= 50; })) << "every call is recorded";
   const auto superstep = status().value("superstep", std::uint64_t{0});
   ASSERT_TRUE(eventually([&] { return status().value("superstep", std::uint64_t{0}) > superstep; }))
-      << "progress is told";
-  int told = 0, progress = 0;
+      << "progress is reported";
+  int decisions = 0, progress = 0;
   for (const Write& write : writes("/bspjobs/job/status"))
-    told += part_at(write.body, "status").contains("lastDecision");
+    decisions += part_at(write.body, "status").contains("lastDecision");
   for (const Write& write : writes("/bspjobs/job/status") | std::views::drop(while_starting)) {
     const json written = write.body.value("status", json::object());
     if (!written.contains("lastDecision") && written.contains("superstep")) {
@@ -125,14 +125,14 @@ TEST_F(WritesTest, ProgressIsWrittenWithoutTheDecisionAndCallsThatMoveNobodyAreT
       for (const char* part : {"epoch", "phase", "startTime"}) EXPECT_FALSE(written.contains(part)) << part;
     }
   }
-  EXPECT_EQ(told, 1) << "the first at once, the next in an hour";
+  EXPECT_EQ(decisions, 1) << "the first at once, the next in an hour";
   EXPECT_GE(progress, 2);
   int events = 0;
   for (const Write& write : writes("/events")) events += write.body.value("reason", "") == "Rescheduled";
   EXPECT_EQ(events, 1);
 }
 
-TEST_F(WritesTest, TheCallsThatAreNotToldAreCountedInTheNextThatIs) {
+TEST_F(WritesTest, AReportedCallCountsThoseThatWereNot) {
   FakeRanks ranks(*client_, {.compute_share = [](std::uint32_t rank, std::uint64_t) { return 0.2 + 0.6 * rank; }});
   start({.name_space = "", .network = "", .calls = 1s});
   create_job({{"mode", "Advise"}, {"heuristic", "AutoMig"}, {"alpha", 4}, {"d", 0.01}, {"omega", 1'000'000}});

@@ -110,7 +110,7 @@ TEST(Auto, RotatesRanksWaveByWave) {
   const LoopRun run = run_loop(rotation(1), kAuto, 0, 1);
   EXPECT_EQ(run.on[0], ProcessorId{1});
   EXPECT_EQ(run.on[1], ProcessorId{2});
-  EXPECT_GE(run.moved_at.size(), 2u) << "nobody may go where somebody is";
+  EXPECT_GE(run.moved_at.size(), 2u) << "no rank may go where another is";
   for (std::size_t w = 1; w < run.moved_at.size(); ++w)
     EXPECT_EQ(run.moved_at[w] - run.moved_at[w - 1], AutoRule::kBetween) << "one wave soon after the other";
   EXPECT_EQ(run.returns, 0u);
@@ -189,7 +189,7 @@ TEST(Settling, FindsAMappingWheneverThereIsOne) {
 }
 
 // Ten ranks with much to do on slow processors, ten with little on fast ones, two slots free of each: two of each can
-// change their place in every wave. As the processors of a Set are alike, nobody has to wait for a certain one.
+// change their place in every wave. As the processors of a Set are alike, no rank has to wait for a certain one.
 TEST(Auto, AFullPoolIsRearrangedInFewWaves) {
   LoopJob job;
   job.start.platform = platform_of(
@@ -211,7 +211,7 @@ TEST(Auto, AFullPoolIsRearrangedInFewWaves) {
   std::size_t moves = 0;
   for (std::size_t w = 0; w < waves.after.size(); ++w)
     for (std::size_t i = 0; i < 20; ++i) moves += waves.after[w][i] != (w > 0 ? waves.after[w - 1] : columns.on)[i];
-  EXPECT_EQ(moves, 20u) << "nobody steps aside";
+  EXPECT_EQ(moves, 20u) << "no rank steps aside";
 }
 
 TEST(Auto, NobodyMovesBetweenProcessorsThatAreAlike) {
@@ -252,7 +252,7 @@ TEST(Auto, WindowsOfANewJobDoubleUpToAlpha) {
   EXPECT_THAT(run_loop(job, as_a_job_runs(), 0, 1).moved_at, ElementsAre(AutoRule::kFirst));
 }
 
-// Over whole runs, with ±10 % of noise on every figure.
+// Over whole runs, with ±10 % of noise on every metric.
 struct AutoSample {
   std::vector<LoopJob> jobs;
   AutoSample() {
@@ -286,7 +286,7 @@ TEST(Auto, IsNeverWorseThanNotMovingIfItKnowsTheLength) {
 
 // A job may end right after a move: then it has paid for nothing. But never more than a part of what it had lost by then,
 // or of the time it took.
-TEST(Auto, NeverOwesMoreThanItsShareAndNobodyGoesBack) {
+TEST(Auto, NeverOwesMoreThanItsShareAndNoRankGoesBack) {
   const AutoSample sample;
   double logs = 0, worst = 0;
   for (std::size_t w = 0; w < sample.jobs.size(); ++w) {

@@ -84,7 +84,7 @@ TEST(AutoMig, TakesTheLargestMemOfTheMovedNotTheSum) {
   EXPECT_DOUBLE_EQ(plan->levels[2].mem, 0.201);
 }
 
-TEST(AutoMig, MovesNobodyWhereNoLevelIsBetterAndSaysSo) {
+TEST(AutoMig, MovesNoRankWhereNoLevelIsBetterAndSaysSo) {
   World world({{"slow", 1, 5e8}, {"fast", 1, 1e9}}, {0});
   world.snapshot.platform.Mig = Grid<double>(1, 2, 1.5);  // 2 s now, 1 + 1.5 s moved
   const auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 1});
@@ -108,7 +108,7 @@ TEST(AutoMig, StopsAtTheBestLevelAndSaysWhatOneMoreWouldGive) {
   EXPECT_GE(stay_of(*plan, 1).value, plan->objective.after);
 }
 
-TEST(AutoMig, PlansWithoutASlotForEverybodyGoOnWithTheNext) {
+TEST(AutoMig, PlansWithoutASlotForEveryRankGoOnWithTheNext) {
   // Two slots for three ranks that would all go to fast; rank 2 has another target.
   World world({{"slow", 4, 5e8, 1}, {"fast", 2, 2e9, 1}, {"near", 1, 6e8, 1}}, {0, 1, 2, 3});
   world.instructions = {4e9, 3e9, 2e9, 1e9};

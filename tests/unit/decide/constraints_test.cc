@@ -56,7 +56,7 @@ TEST_P(Constraint, CooldownCountsSuperstepsSinceTheLastMove) {
   EXPECT_EQ(plan->pm_list[0].rank, RankId{1});
 }
 
-TEST_P(Constraint, CordonedSetsTakeNobody) {
+TEST_P(Constraint, CordonedSetsTakeNoRank) {
   World world = world_of_three();
   world.snapshot.platform.sets[1].cordoned = true;
   const auto plan = world.plan(params());
@@ -65,7 +65,7 @@ TEST_P(Constraint, CordonedSetsTakeNobody) {
   EXPECT_EQ(stay_of(*plan, 0).target, SetId{1});
 }
 
-TEST_P(Constraint, CordonedProcessorsTakeNobody) {
+TEST_P(Constraint, CordonedProcessorsTakeNoRank) {
   World world = world_of_three();
   world.snapshot.platform.processors[3].cordoned = true;
   const auto plan = world.plan(params());
@@ -110,7 +110,7 @@ TEST_P(Constraint, TheMinimumGainIsAsked) {
   EXPECT_GT(stay_of(*plan, 0).value, stay_of(*plan, 0).limit);
 }
 
-TEST_P(Constraint, AdviceThatNobodyFollowsIsNoMigration) {
+TEST_P(Constraint, AdviceThatIsNotFollowedIsNoMigration) {
   Params p = params();
   p.migrates = false;
   const auto plan = world_of_three().plan(p);

@@ -55,7 +55,7 @@ TEST(Mapping, TakenSlotsAndCordonsAreNot) {
   EXPECT_THAT(mapped(Mapping::kContiguous, 4, platform), ElementsAre(0, 1, 1, 3));
 }
 
-TEST(Mapping, NamesTheRemedyWhereThereIsNoRoom) {
+TEST(Mapping, NamesTheRemedyWhereThereIsNoSlot) {
   for (Mapping mapping :
        {Mapping::kContiguous, Mapping::kAscending, Mapping::kDescending, Mapping::kCpu, Mapping::kRoundRobin}) {
     const auto none = initial_mapping(mapping, 6, platform_of({{"a", 5, 1e9, 1}}));

@@ -1,4 +1,4 @@
-// What a plan has to be, computed as the papers print it: every sum and maximum anew, over all ranks, Sets and
+// What a plan has to be, computed as the papers print it: every sum and maximum from scratch, over all ranks, Sets and
 // processors, without any of the means by which operator/decide gets there sooner. Not Bottleneck, which is searched.
 #pragma once
 
@@ -50,7 +50,7 @@ class PlainPlan {
   [[nodiscard]] double T(std::uint32_t a, std::uint32_t b) const { return s_.platform.T[a, b]; }
   [[nodiscard]] std::uint32_t own(std::uint32_t i) const { return s_.set({i}).value; }
 
-  [[nodiscard]] bool has_room(std::uint32_t p) const {
+  [[nodiscard]] bool has_slot(std::uint32_t p) const {
     const Processor& it = processor(p);
     if (it.cordoned || s_.platform.sets[it.set.value].cordoned) return false;
     return it.slots == 0 || taken_[p] < it.slots;
@@ -58,7 +58,7 @@ class PlainPlan {
   [[nodiscard]] bool is_target(std::uint32_t j, std::uint32_t i) const {
     if (std::ranges::count(s_.ranks[i].lacks_cpu_features_on, SetId{j}) > 0) return false;
     for (std::uint32_t p = 0; p < taken_.size(); ++p)
-      if (set_of(p) == j && has_room(p)) return true;
+      if (set_of(p) == j && has_slot(p)) return true;
     return false;
   }
   [[nodiscard]] double mean_available(std::uint32_t j) const {
@@ -100,7 +100,7 @@ class PlainPlan {
   [[nodiscard]] std::optional<std::pair<std::uint32_t, double>> pick(std::uint32_t j, std::uint32_t i) const {
     std::optional<std::pair<std::uint32_t, double>> best;
     for (std::uint32_t p = 0; p < taken_.size(); ++p) {
-      if (set_of(p) != j || !has_room(p)) continue;
+      if (set_of(p) != j || !has_slot(p)) continue;
       const double with = time(p, I_) + I_[i] * (1 / processor(p).available());
       const bool better = !best || with < best->second ||
                           (with == best->second && processor(p).available() > processor(best->first).available());

@@ -136,11 +136,11 @@ TEST(Property, EveryRankMovesOrSaysWhyNotAndSlotsAreKept) {
   expect(rc::check([] {
     const RandomJob job = any_job();
     const Plan plan = *make_plan(job.snapshot, job.window(), job.params);
-    std::vector<int> told(job.snapshot.ranks.size(), 0);
+    std::vector<int> named(job.snapshot.ranks.size(), 0);
     std::vector<std::uint32_t> held = columns_of(job.snapshot)->held;
-    for (const Stay& stay : plan.stays) ++told[stay.rank.value];
+    for (const Stay& stay : plan.stays) ++named[stay.rank.value];
     for (const Move& move : plan.moves) {
-      ++told[move.rank.value];
+      ++named[move.rank.value];
       RC_ASSERT(job.snapshot.set(move.rank) == move.from_set);
       RC_ASSERT(job.snapshot.platform.processor(move.to).set == move.to_set);
       RC_ASSERT(move.to_set != move.from_set || job.params.heuristic == Heuristic::kBottleneck);
@@ -149,7 +149,7 @@ TEST(Property, EveryRankMovesOrSaysWhyNotAndSlotsAreKept) {
       RC_ASSERT(to.slots == 0 || held[move.to.value] < to.slots);
       ++held[move.to.value];
     }
-    RC_ASSERT(std::ranges::all_of(told, [](int times) { return times == 1; }));
+    RC_ASSERT(std::ranges::all_of(named, [](int times) { return times == 1; }));
   }));
 }
 
@@ -273,7 +273,7 @@ TEST(Property, NobodyMovesWithinTheCooldown) {
     EXPECT_EQ(with.soon, 0);
   }
   EXPECT_GT(with.all, 100);
-  EXPECT_GT(without.soon, 40) << "or nobody was kept from moving back";
+  EXPECT_GT(without.soon, 40) << "or no rank was kept from moving back";
 }
 
 TEST(Property, NoPlanOfAnyHeuristicRaisesItsObjective) {

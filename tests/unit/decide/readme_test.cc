@@ -1,4 +1,4 @@
-// The worked example of operator/decide/README.md says what the code computes. UPDATE_GOLDEN=1 writes it anew.
+// The worked example of operator/decide/README.md says what the code computes. UPDATE_GOLDEN=1 rewrites it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ World readme_world() {
   return world;
 }
 
-// AutoMig's call with every figure, then what each of the other heuristics would do.
+// AutoMig's call with every number, then what each of the other heuristics would do.
 std::string readme_example() {
   const World world = readme_world();
   std::string text;

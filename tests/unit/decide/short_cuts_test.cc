@@ -1,4 +1,4 @@
-// Each of the means by which a call needs not look at everything, against looking at everything: to the last bit.
+// Each of the means by which a call avoids examining everything, against examining everything: to the last bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -154,7 +154,7 @@ TEST(SparseGrid, HasTheFiguresOfTheFullOne) {
     EXPECT_EQ(of_other, SparseGrid(other));
     EXPECT_EQ(sparse == SparseGrid(full, 1), rows == 0) << "what is not named is something else";
     if (rows == 0) continue;
-    // Named together: still the same figures.
+    // Named together: still the same values.
     Grid<double> sum(rows, cols);
     for (std::size_t i = 0; i < rows; ++i)
       for (std::size_t j = 0; j < cols; ++j) sum[i, j] = full[i, j] + other[i, j];
@@ -220,10 +220,10 @@ TEST(PickTree, PicksWhatALookAtAllWouldPick) {
   std::mt19937_64 random(kRandomSeed);
   for (std::size_t leaves : {1u, 7u, 8u, 9u, 64u, 65u, 700u}) {
     // Units that differ, that are the same, and that are said to be the same.
-    for (const auto& [alike, told] : {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
+    for (const auto& [alike, of_unit] : {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
       constexpr double kUnit = 1.0 / 3;
       std::vector<double> time(leaves, PickTree::kInfinite), unit(leaves, kUnit);
-      PickTree tree(leaves, {.low = 0, .high = 5}, told ? kUnit : 0);
+      PickTree tree(leaves, {.low = 0, .high = 5}, of_unit ? kUnit : 0);
       // Some times differ by less than the sums that they are part of can tell.
       const auto some_time = [&] { return one_of_few(random) + one_of_few(random) * 0x1p-53; };
       for (std::size_t leaf = 0; leaf < leaves; ++leaf) {

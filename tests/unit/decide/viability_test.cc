@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Four ranks on a slow Set with PMs in the order 3, 2, 1, 0, and room for all of them elsewhere.
+// Four ranks on a slow Set with PMs in the order 3, 2, 1, 0, and slots for all of them elsewhere.
 World four_ranks() {
   World world({{"slow", 4, 5e8}, {"fast", 4, 1e9}}, {0, 1, 2, 3});
   world.instructions = {1.0e9, 1.6e9, 1.8e9, 2.0e9};

@@ -67,7 +67,7 @@ class Group {
     alive[m] = ready[m] = false;
     std::erase_if(flying, [&](const Flying& f) { return f.to == m || (f.from == m && !arrives()); });
   }
-  void tell_lost(Member to, Member whom) {
+  void report_lost(Member to, Member whom) {
     event(to, [whom](Protocol& p, Output& out) { p.lost(whom, out); });
   }
 

@@ -277,7 +277,7 @@ TEST_F(LinkGroupTest, DecisionIsConfirmedOnceAllHaveCountedIt) {
   EXPECT_EQ(untold.error().message, "group pools: not all members have confirmed it in time");
   groups[0]->load_changed(0, -1);
   EXPECT_TRUE(groups[0]->decide(kPatience)->assign_confirmed({{.to = 0, .resource = 0, .amount = 5}}, kPatience))
-      << "nobody waits for a lost member";
+      << "no member waits for a lost one";
   EXPECT_TRUE(groups[0]->view().lost(2));
   EXPECT_EQ(groups[1]->view().load(0), 6);
 }

@@ -128,7 +128,7 @@ TEST(Maintained, ViewIsReadyWhenAllHaveSentHelloOrAreLost) {
   std::erase_if(group.flying, [](const Group::Flying& f) { return f.from == 2; });
   group.settle();
   EXPECT_FALSE(group.ready[0]);
-  group.tell_lost(0, 2);
+  group.report_lost(0, 2);
   EXPECT_TRUE(group.ready[0]);
   EXPECT_TRUE(group[0].view().lost(2));
 }

@@ -38,7 +38,7 @@ class Chaos {
     };
   }
 
-  // Runs until nobody wants to decide, nothing is in flight and all losses are known.
+  // Runs until no member wants to decide, nothing is in flight and all losses are known.
   void run() {
     for (;;) {
       std::vector<std::function<void()>> can;
@@ -108,7 +108,7 @@ class Chaos {
   void mourn(Member to, Member whom) {
     std::erase(obituaries_, std::pair(to, whom));
     std::erase_if(group.flying, [&](const Group::Flying& f) { return f.from == whom && f.to == to; });
-    group.tell_lost(to, whom);
+    group.report_lost(to, whom);
   }
 
   Options options_;
@@ -141,7 +141,7 @@ TEST(SnapshotProperties, OneDecidesAtATimeOnAnExactViewAndAllGetATurn) {
   });
 }
 
-TEST(SnapshotProperties, LossesDuringAnElectionBlockNobody) {
+TEST(SnapshotProperties, LossesDuringAnElectionBlockNoMember) {
   property("whoever dies, whatever of its messages arrives", [] {
     const auto members = *rc::gen::inRange<std::uint32_t>(3, 9);
     Chaos chaos(
@@ -196,7 +196,7 @@ TEST(NaiveProperties, LastValueWins) {
   property("in any order, twice or once", [] { maintained_views_agree(Mechanism::kNaive); });
 }
 
-TEST(MaintainedProperties, LossesBlockNobody) {
+TEST(MaintainedProperties, LossesBlockNoMember) {
   property("whoever dies", [] {
     const auto members = *rc::gen::inRange<std::uint32_t>(2, 7);
     const auto mechanism = *rc::gen::element(Mechanism::kNaive, Mechanism::kIncrements);

@@ -121,7 +121,7 @@ TEST(Snapshot, StartThatOvertakesAnEndWaitsForIt) {
   EXPECT_EQ(group[0].view().load(1), 5);
 }
 
-TEST(Snapshot, LostMemberBlocksNobody) {
+TEST(Snapshot, LostMemberBlocksNoOther) {
   Group group = snapshot_group();
   group.want(4);
   for (Member m : {0u, 2u, 3u}) deliver(group, Kind::kStart, 4, m);
@@ -129,7 +129,7 @@ TEST(Snapshot, LostMemberBlocksNobody) {
   group.tick(4);
   EXPECT_EQ(group.late, (std::vector<Member>{1}));
   group.kill(1, [] { return false; });
-  group.tell_lost(4, 1);
+  group.report_lost(4, 1);
   EXPECT_TRUE(group.ready[4]);
 }
 
@@ -151,7 +151,7 @@ TEST(Snapshot, ElectionContinuesWithoutItsWinner) {
   for (Member m = 0; m < kMembers; ++m) group.want(m);
   for (Member m : {1u, 2u, 3u}) deliver(group, Kind::kStart, 0, m);  // 4 never hears of it
   group.kill(0, [] { return false; });
-  for (Member m = 1; m < kMembers; ++m) group.tell_lost(m, 0);
+  for (Member m = 1; m < kMembers; ++m) group.report_lost(m, 0);
   for (Member m = 1; m < kMembers; ++m) {
     group.settle();
     for (Member other = 1; other < kMembers; ++other) EXPECT_EQ(group.ready[other], other == m);
@@ -161,8 +161,8 @@ TEST(Snapshot, ElectionContinuesWithoutItsWinner) {
 
 TEST(Snapshot, NoDecisionWithoutAMajority) {
   Group group = snapshot_group(4);
-  group.tell_lost(0, 1);
-  group.tell_lost(0, 2);
+  group.report_lost(0, 1);
+  group.report_lost(0, 2);
   group.want(0);
   group.settle();
   EXPECT_FALSE(group.ready[0]) << "two of four aren't a majority";

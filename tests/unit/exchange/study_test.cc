@@ -64,7 +64,7 @@ TEST(Solver, SameArgumentsGiveSameResults) {
             solve(small(6), {}, Mechanism::kNaive, 0.01).makespan);
 }
 
-TEST(Solver, HeldSnapshotIsExactWhenNobodyComputes) {
+TEST(Solver, HeldSnapshotIsExactWhenNoProcessComputes) {
   const Outcome outcome = solve(small(7), {}, Mechanism::kSnapshot, 0.01);
   EXPECT_NEAR(outcome.view_error, 0, 1e-9);
   EXPECT_NEAR(outcome.peak, 0, 1e-9);

@@ -30,7 +30,7 @@ class WatchTest : public World {
           there_.erase(name);
         else
           there_[name] = event.object;
-        told_.push_back(std::move(event));
+        events_.push_back(std::move(event));
       }
     }
     return true;
@@ -55,7 +55,7 @@ class WatchTest : public World {
   }
 
   std::map<std::string, Object> there_;
-  std::vector<kube::WatchEvent> told_;
+  std::vector<kube::WatchEvent> events_;
   std::string last_error_;
   const std::string kWatch = "configmaps?watch=1";
 };
@@ -129,7 +129,7 @@ TEST_F(WatchTest, BrokenWatchResumesWithoutAListOrAGap) {
   }
   EXPECT_EQ(server_.requests("GET /api/v1/namespaces/default/configmaps?limit"), lists);
   EXPECT_EQ(there_["a"]["data"]["x"], "14");
-  EXPECT_EQ(told_.size(), 1u + 5u + 5u) << "each change once";
+  EXPECT_EQ(events_.size(), 1u + 5u + 5u) << "each change once";
 }
 
 // Bytes 0 to 2000 cover the head, the middle of an event and the middle of a chunk's length.
@@ -152,7 +152,7 @@ TEST_F(WatchTest, CatchesUpAfterA410) {
   for (const char* name : {"stays", "goes", "changes", "anew"}) ASSERT_TRUE(client->create(config_map(name)));
   std::string cursor;
   ASSERT_TRUE(catch_up(*client, cursor));
-  told_.clear();
+  events_.clear();
   // The watch is broken and can't reconnect while objects change and the history is compacted.
   server_.inject({.match = kWatch, .times = 1000000, .status = 503, .body = "{}"});
   server_.cut_all();
@@ -169,7 +169,7 @@ TEST_F(WatchTest, CatchesUpAfterA410) {
       follow(*client, cursor, {kConfigMap}, [&] { return there_.contains("new") && !there_.contains("goes"); }));
   EXPECT_TRUE(agrees(*client));
   std::map<std::string, std::string> story;
-  for (const auto& event : told_) story[event.object["metadata"]["name"]] += "AMD"[static_cast<int>(event.type)];
+  for (const auto& event : events_) story[event.object["metadata"]["name"]] += "AMD"[static_cast<int>(event.type)];
   EXPECT_EQ(story, (std::map<std::string, std::string>{{"anew", "DA"}, {"changes", "M"}, {"goes", "D"}, {"new", "A"}}));
 }
 
@@ -332,8 +332,8 @@ TEST_F(WatchTest, ConvergesAfterRandomFaults) {
                     .after = static_cast<std::size_t>(round * 37 % 900)});
     if (round % 5 == 4) compact();
     if (round % 3 == 2) server_.cut_all();
-    const std::size_t before = told_.size();
-    ASSERT_TRUE(follow(*client, cursor, {kConfigMap}, [&] { return told_.size() > before + 3; })) << last_error_;
+    const std::size_t before = events_.size();
+    ASSERT_TRUE(follow(*client, cursor, {kConfigMap}, [&] { return events_.size() > before + 3; })) << last_error_;
   }
   stop = true;
   for (auto& thread : writers) thread.join();

@@ -21,14 +21,14 @@ struct Saying {
   const char* what;
   const char* podman;
   ErrorCode code;
-  const char* told;
+  const char* message;
 };
 class Podman : public ::testing::TestWithParam<Saying> {};
 
 TEST_P(Podman, IsTranslated) {
   const Error error = podman::translate(GetParam().podman, "localhost/x:1", "my_program");
   EXPECT_EQ(error.code, GetParam().code);
-  EXPECT_EQ(error.message, GetParam().told);
+  EXPECT_EQ(error.message, GetParam().message);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& saying) { return std::string(saying.param.what); });
 
 // In a child process, because a process can't become root again; its exit status is the test's.
-int told_as(uid_t uid, const char* path, const char* expected) {
+int error_as(uid_t uid, const char* path, const char* expected) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::setenv("PATH", path, 1);
@@ -76,12 +76,12 @@ int told_as(uid_t uid, const char* path, const char* expected) {
 
 TEST(BadInput, NotRoot) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  EXPECT_EQ(told_as(65534, "/usr/bin", "must run as root; use sudo"), 0);
+  EXPECT_EQ(error_as(65534, "/usr/bin", "must run as root; use sudo"), 0);
 }
 
 TEST(BadInput, NoPodman) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root gets this error";
-  EXPECT_EQ(told_as(0, "/nonexistent", "podman is not installed; on Debian: apt-get install podman"), 0);
+  EXPECT_EQ(error_as(0, "/nonexistent", "podman is not installed; on Debian: apt-get install podman"), 0);
 }
 
 // The pod is rejected, and still torn down.

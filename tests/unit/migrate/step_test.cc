@@ -276,7 +276,7 @@ TEST(ContactTest, BeginsAtTheFirstReconcileAndLeavesOutGaps) {
   EXPECT_THAT(contact.since(), testing::IsEmpty());
 }
 
-// Rank 0 was moved from a to b in epoch 4, which is committed; nobody has been let into it.
+// Rank 0 was moved from a to b in epoch 4, which is committed; no rank has been let into it.
 class Committed : public Steps {
  protected:
   Committed() {

@@ -25,7 +25,7 @@ bool may_lose_rank(Victim victim, Phase struck_in, bool others_were_admitted) {
       return struck_in != Phase::kResuming;
     case Victim::kTargetPod:
       return struck_in == Phase::kResuming && others_were_admitted;
-    case Victim::kNobody:
+    case Victim::kNone:
     case Victim::kCriuDump:
     case Victim::kCriuRestore:
     case Victim::kSourceSidecar:

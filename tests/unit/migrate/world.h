@@ -18,7 +18,7 @@
 namespace bsp::migrate::sim {
 
 enum class Victim {
-  kNobody,
+  kNone,
   kProgram,
   kInit,
   kCriuDump,
@@ -42,7 +42,7 @@ struct Scenario {
   std::uint64_t seed = 0;
   std::uint32_t ranks = 4;
   std::uint32_t moves = 1;
-  Victim victim = Victim::kNobody;
+  Victim victim = Victim::kNone;
   Phase phase = Phase::kPreparing;               // the fault strikes in this phase …
   int delay_ms = 0;                              // … this much later
   std::uint64_t program_supersteps = 1'000'000;  // then it finalizes

@@ -8,7 +8,7 @@ namespace bsp::migrate::sim {
 using simulated::Process;
 
 std::string_view to_string(Victim victim) {
-  constexpr std::string_view names[] = {"nobody",         "program",         "init",
+  constexpr std::string_view names[] = {"none",           "program",         "init",
                                         "criu-dump",      "criu-restore",    "source-sidecar",
                                         "target-sidecar", "staying-sidecar", "source-pod",
                                         "target-pod",     "staying-program", "staying-pod",
@@ -47,7 +47,7 @@ void World::end_operator(int away_ms) {
 }
 
 void World::strike() {
-  if (struck_ || s_.victim == Victim::kNobody || wave_.phase != s_.phase || tick_ < phase_at_ + s_.delay_ms) return;
+  if (struck_ || s_.victim == Victim::kNone || wave_.phase != s_.phase || tick_ < phase_at_ + s_.delay_ms) return;
   const Move& move = wave_.moves[0];
   Pod* source = pod(move.source_pod);
   Pod* target = pod(move.target_pod);
@@ -57,7 +57,7 @@ void World::strike() {
   Pod* staying = pod(epoch_.members.back().pod);
   Pod* rank0 = running(0) ? running(0) : source;
   switch (s_.victim) {
-    case Victim::kNobody:
+    case Victim::kNone:
       break;
     case Victim::kProgram:
       kill_program(rank0);

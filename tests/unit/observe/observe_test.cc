@@ -1,5 +1,5 @@
 // From reports to a snapshot: what the collector puts together, what the calibration recovers from noisy records, what
-// it says of figures that nobody measured, and what the snapshot makes of them.
+// it says of values that were never measured, and what the snapshot makes of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -148,20 +148,20 @@ TEST(Collector, AnyOrderOfReportsGivesEachSuperstepOnce) {
   EXPECT_TRUE(rc::check([] {
     const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 5);
     Collector c(ranks, 1);
-    std::vector<std::set<std::uint64_t>> told(ranks);
+    std::vector<std::set<std::uint64_t>> collected(ranks);
     std::uint64_t last = 0;
     const auto reports = *rc::gen::container<std::vector<std::pair<std::uint32_t, std::uint64_t>>>(
         rc::gen::pair(rc::gen::inRange<std::uint32_t>(0, ranks), rc::gen::inRange<std::uint64_t>(1, 12)));
     for (const auto& [rank, superstep] : reports) {
       c.add(report(rank, {superstep}));
-      if (superstep > last) told[rank].insert(superstep);
+      if (superstep > last) collected[rank].insert(superstep);
       while (auto s = c.take()) {
         RC_ASSERT(s->superstep.value > last);
         last = s->superstep.value;
-        for (const auto& t : told) RC_ASSERT(t.contains(last));
+        for (const auto& t : collected) RC_ASSERT(t.contains(last));
       }
       for (std::uint64_t t = last + 1; t < 12; ++t)
-        RC_ASSERT(!std::ranges::all_of(told, [&](const auto& have) { return have.contains(t); }));
+        RC_ASSERT(!std::ranges::all_of(collected, [&](const auto& have) { return have.contains(t); }));
     }
   }));
 }
@@ -202,9 +202,9 @@ TEST(Calibration, NothingMeasuredIsAllAssumed) {
   EXPECT_FALSE(c.seconds_per_byte("slow", "fast").measured);
   EXPECT_DOUBLE_EQ(c.fixed("fast").value, 0.3);
   EXPECT_FALSE(c.fixed("fast").measured);
-  const auto figures = c.to_status(kNominal);
-  ASSERT_THAT(figures, SizeIs(4));  // two Sets' speeds, a bandwidth, a fixed cost
-  for (const auto& f : figures) {
+  const auto values = c.to_status(kNominal);
+  ASSERT_THAT(values, SizeIs(4));  // two Sets' speeds, a bandwidth, a fixed cost
+  for (const auto& f : values) {
     EXPECT_EQ(f.source, FigureSource::kAssumed);
     EXPECT_EQ(f.samples, 0u);
     EXPECT_EQ(f.unit, f.name == "cpu" ? "instructions/s" : f.name == "bandwidth" ? "bytes/s" : "s");
@@ -282,7 +282,7 @@ TEST(Calibration, OneInTwentyOutliersLeaveTheSpeedInPlace) {
   EXPECT_NEAR(c.cpu("s", {}).value / 1e9, 1, 0.35);
 }
 
-TEST(Calibration, AMoveTellsBandwidthAndFixedCost) {
+TEST(Calibration, AMoveShowsBandwidthAndFixedCost) {
   Calibration c;
   c.add_move("slow", "fast", 100'000'000, {.total_ms = 900, .transfer_ms = 500});
   EXPECT_TRUE(c.seconds_per_byte("slow", "fast").measured);
@@ -305,7 +305,7 @@ TEST(Calibration, AMoveTellsBandwidthAndFixedCost) {
   EXPECT_LT(c.fixed("fast").value, 2);
 }
 
-TEST(Calibration, AMoveThatWasNotOverTellsTheMostThatTheBandwidthCanBe) {
+TEST(Calibration, AnUnfinishedMoveBoundsTheBandwidth) {
   Calibration c;
   c.add_late_move("slow", "fast", 10'000'000, 6);
   EXPECT_FALSE(c.seconds_per_byte("slow", "fast").measured) << "10 MB are no matter of bandwidth";
@@ -318,7 +318,7 @@ TEST(Calibration, AMoveThatWasNotOverTellsTheMostThatTheBandwidthCanBe) {
   EXPECT_DOUBLE_EQ(1 / c.seconds_per_byte("slow", "fast").value, 10e6);
 }
 
-TEST(Calibration, AMoveWithoutFiguresTellsNothing) {
+TEST(Calibration, AMoveWithoutMeasurementsIsIgnored) {
   Calibration c;
   c.add_move("slow", "fast", 0, {});
   EXPECT_FALSE(c.seconds_per_byte("slow", "fast").measured);
@@ -343,17 +343,17 @@ TEST(Calibration, IsTakenUpAgainFromTheStatus) {
   Calibration c;
   for (int i = 0; i < 5; ++i) c.add_superstep(times({1e9 + i}, {1}), {"fast"});
   c.add_move("slow", "fast", 100'000'000, {.total_ms = 900, .transfer_ms = 500});
-  const auto figures = c.to_status(kNominal);
-  Calibration again = Calibration::from_status(figures);
+  const auto values = c.to_status(kNominal);
+  Calibration again = Calibration::from_status(values);
   const auto same = again.to_status(kNominal);
-  ASSERT_EQ(same.size(), figures.size());
+  ASSERT_EQ(same.size(), values.size());
   for (std::size_t i = 0; i < same.size(); ++i) {
-    EXPECT_EQ(same[i].name, figures[i].name);
-    EXPECT_EQ(same[i].set, figures[i].set);
-    EXPECT_EQ(same[i].to_set, figures[i].to_set);
-    EXPECT_DOUBLE_EQ(same[i].value, figures[i].value);
-    EXPECT_EQ(same[i].source, figures[i].source);
-    EXPECT_EQ(same[i].samples, figures[i].samples);
+    EXPECT_EQ(same[i].name, values[i].name);
+    EXPECT_EQ(same[i].set, values[i].set);
+    EXPECT_EQ(same[i].to_set, values[i].to_set);
+    EXPECT_DOUBLE_EQ(same[i].value, values[i].value);
+    EXPECT_EQ(same[i].source, values[i].source);
+    EXPECT_EQ(same[i].samples, values[i].samples);
   }
   // It goes on averaging where it was, and an assumption read back is still one.
   c.add_superstep(times({7e9}, {1}), {"fast"});

@@ -112,7 +112,7 @@ TEST(Calibration, ASlowNodeKeepsItsSpeedToItself) {
   EXPECT_DOUBLE_EQ(c.cpu_of_node("a", "s", {}).value, 1e9);
   EXPECT_DOUBLE_EQ(c.cpu("s", {}).value, 1e9);
   c.add_superstep(slow, {"s", "s", "s"}, {"a", "b", "c"});
-  EXPECT_NEAR(c.cpu_of_node("d", "s", {}).value, 0.3e9, 1) << "nobody has been there since";
+  EXPECT_NEAR(c.cpu_of_node("d", "s", {}).value, 0.3e9, 1) << "no rank has been there since";
   c.add_superstep(even, sets, nodes);
   EXPECT_DOUBLE_EQ(c.cpu_of_node("d", "s", {}).value, 1e9) << "it has recovered";
 }

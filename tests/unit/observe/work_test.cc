@@ -23,7 +23,7 @@ TEST(Work, IsCountedOrTimedOrNeither) {
   EXPECT_EQ(unit_of(1, 4), WorkUnit::kMixed);
 }
 
-TEST(Work, ARankThatMovedTellsWhatCpuTimeIsWorth) {
+TEST(Work, ARankThatMovedShowsWhatCpuTimeIsWorth) {
   Work work;
   work.set_unit(WorkUnit::kCpuTime);
   const std::vector<double> before{4e9, 1e9, 3e9, 2e9},
@@ -103,7 +103,7 @@ decide::LoopRun run_timed(const decide::LoopJob& job, bool counted, bool infer, 
                                           decide::Params params) {
     if (work.guesses()) params.max_moves = 1;
     decide::Snapshot now = snapshot;
-    for (decide::Rank& rank : now.ranks)  // as RankMigration.status.realisedGainSeconds tells the operator
+    for (decide::Rank& rank : now.ranks)  // as the operator learns from RankMigration.status.realisedGainSeconds
       std::erase_if(rank.left,
                     [&](ProcessorId p) { return truth.processor(p).cpu > truth.processor(rank.processor).cpu; });
     auto plan = decide::make_plan(now, window, params);

@@ -27,7 +27,7 @@ void PrintTo(const Fall& fall, std::ostream* out) { *out << fall.name; }
 
 const Fall kFalls[] = {
     {"Exit", [](World& w) { w.end_program(1, 3, 0); }, "RankExited", "rank 1 exited with code 3", false},
-    {"ExitToldByTheNodeOnly", [](World& w) { w.end_program(1, 3, 0, false); }, "RankExited",
+    {"ExitReportedByTheNodeOnly", [](World& w) { w.end_program(1, 3, 0, false); }, "RankExited",
      "rank 1 exited with code 3", false},
     {"Signal", [](World& w) { w.end_program(1, 0, 11); }, "RankKilled", "rank 1 was ended by SIGSEGV", false},
     {"ExitAfterAllHadFinalized",
@@ -50,7 +50,7 @@ const Fall kFalls[] = {
      "RankKilled", "rank 1 was ended by SIGPIPE", false},
     {"Kill", [](World& w) { w.end_program(1, 0, 9); }, "RankKilled",
      "rank 1 was ended by SIGKILL (killed from outside, or out of memory)", false},
-    {"SignalToldByTheNodeOnly", [](World& w) { w.end_program(1, 0, 9, false); }, "RankKilled",
+    {"SignalReportedByTheNodeOnly", [](World& w) { w.end_program(1, 0, 9, false); }, "RankKilled",
      "rank 1 was ended by SIGKILL", false},
     {"PodLost", [](World& w) { w.lose_pod("job-r1-g0"); }, "PodLost", "pod job-r1-g0 of rank 1 is gone", false},
     {"PodDeleted", [](World& w) { w.delete_pod("job-r1-g0"); }, "PodLost", "pod job-r1-g0 of rank 1 is being deleted",

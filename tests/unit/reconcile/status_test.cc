@@ -240,7 +240,7 @@ TEST(Status, AProgramWithoutSuperstepsIsWarnedOfOnceWithItsCalls) {
   o.job.spec.superstep = {.call = "MPI_Barrier"};
   o.sidecars.at("job-r0-g0").status->collective = "MPI_Allreduce";
   EXPECT_THAT(condition(after(400))->message,
-              HasSubstr("rank 0 calls most of that kind is MPI_Allreduce, which spec.superstep.call"));
+              HasSubstr("rank 0 calls MPI_Allreduce most often, and spec.superstep.call"));
   after(1);
   o.job.spec.superstep = {.call = "MPI_Allreduce", .stride = 1000};
   EXPECT_THAT(
@@ -248,7 +248,7 @@ TEST(Status, AProgramWithoutSuperstepsIsWarnedOfOnceWithItsCalls) {
       HasSubstr("every 1000th MPI_Allreduce of all ranks (spec.superstep); with a smaller spec.superstep.stride"));
   after(1);
   o.job.spec.superstep = {.call = "Auto"};
-  EXPECT_THAT(condition(after(400))->message, HasSubstr("none has yet; what rank 0 calls most is MPI_Allreduce"));
+  EXPECT_THAT(condition(after(400))->message, HasSubstr("none has yet; rank 0 calls MPI_Allreduce most often"));
   after(1);
   o.job.status.superstep_edge = {.call = "MPI_Bcast", .stride = 12};
   EXPECT_THAT(condition(after(400))->message, HasSubstr("every 12th MPI_Bcast of all ranks (status.summary.superstepEnds)"));

@@ -1,4 +1,4 @@
-// The line itself: what it looks like, how long it is, and what is said of one that is not as it should be.
+// The line itself: its form, how long it is, and what is said of one that is not as it should be.
 #include "operator/record/line.h"
 
 #include <gmock/gmock.h>
@@ -302,7 +302,7 @@ TEST(RecordLine, WhatIsNoRecordAtAll) {
   EXPECT_THAT(from_line("[1]").error().message, StartsWith("must be an object, not a list"));
   EXPECT_THAT(from_line("{\"a\":1e999}").error().message, StartsWith("a number is out of range"));
   EXPECT_THAT(from_line("{\"schema\":\"\xff\"}").error().message, StartsWith("not valid JSON at byte"));
-  // A cut anywhere is told, and nothing else happens.
+  // A cut anywhere is reported, and nothing else happens.
   for (std::size_t length = 0; length < line.size(); length += 7) EXPECT_FALSE(from_line(line.substr(0, length)));
 }
 

@@ -69,7 +69,7 @@ class RandomRun {
               .state = state_};
     decide::Window window(state_, job_.params, job_.snapshot.ranks.size(), job_.snapshot.platform.sets.size());
     for (std::uint64_t t = window.cadence().k.value; !window.call_due(); ++t) {
-      if (below(8) == 0) continue;  // nobody reported it
+      if (below(8) == 0) continue;  // it was not reported
       decide::MeasuredSuperstep now = job_.superstep;
       now.superstep = Superstep{t};
       now.communication_seconds = below(4) ? 0.01 : between(0, 0.1);

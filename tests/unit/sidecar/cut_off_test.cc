@@ -35,8 +35,8 @@ struct Rank {
   std::size_t node = 0;
   sidecar::Freshness fresh;
   bool computes = true, sidecar = true, object = true, deleting = false;
-  int told_to_end = -1;  // second at which its kubelet saw the deletion
-  int grace = 0;         // seconds that its program then takes to end
+  int deletion_seen = -1;  // second at which its kubelet saw the deletion
+  int grace = 0;           // seconds that its program then takes to end
 };
 
 class Cluster {
@@ -105,11 +105,11 @@ class Cluster {
   void move_pods() {
     for (Rank& rank : ranks_) {
       const Machine& machine = machines_[rank.node];
-      if (rank.deleting && rank.told_to_end < 0 && machine.kubelet_reaches_api()) {
-        rank.told_to_end = second_;
+      if (rank.deleting && rank.deletion_seen < 0 && machine.kubelet_reaches_api()) {
+        rank.deletion_seen = second_;
         rank.grace = random(40);
       }
-      if (rank.told_to_end >= 0 && second_ >= rank.told_to_end + rank.grace) rank.computes = false;
+      if (rank.deletion_seen >= 0 && second_ >= rank.deletion_seen + rank.grace) rank.computes = false;
       if (!rank.computes) rank.sidecar = false;
       if (!rank.computes && rank.deleting && machine.kubelet_reaches_api()) rank.object = false;
     }

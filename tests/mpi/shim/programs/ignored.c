@@ -158,7 +158,7 @@ static void between(int root) {
 #undef AFTER
 }
 
-static void to_nobody(void) {
+static void to_no_process(void) {
   int x = 1, y = 2;
   MPI_Request requests[5];
   MPI_Status status;
@@ -199,7 +199,7 @@ int main(int argc, char** argv) {
     world = whole;
     for (int root = 0; root < size; ++root) within(root);
     everyone();
-    to_nobody();
+    to_no_process();
     world = sides;
     for (int root_side = 0; root_side < 2; ++root_side) {
       const int members = root_side ? size - size / 2 : size / 2, me = upper ? rank - size / 2 : rank;
