@@ -39,7 +39,7 @@ class Plugin(InANamespace):
         self.assertLessEqual(len(page.splitlines()), 24, page)
         self.assertRegex(page, r"rank \d \w+→\w+: Succeeded \d+\w+ ago, pause")
         self.assertRegex(page, r"next call about superstep \d+: α \d+ → \d+")
-        self.assertRegex(frame, r"rank 3 +█+")
+        self.assertRegex(frame, r"rank 3 +[█░]+ [\d.]+ m?s")
         for text in (page, frame):
             self.assertNotIn("\033", text)
         xml.dom.minidom.parseString(picture.encode())
