@@ -8,6 +8,7 @@
 #include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/history.h"
 #include "operator/reconcile/kernel/job_kernel.h"
+#include "operator/reconcile/kernel/start_queue.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
 
@@ -34,6 +35,11 @@ void JobKernel::enter(JobPhase phase, std::string reason, std::string message) {
   status().reason = std::move(reason);
   status().message = std::move(message);
   if (crds::is_finished(phase)) status().completion_time = o.now;
+  if (crds::is_finished(phase) || phase == JobPhase::kSuspended)
+    for (const char* waits : {kWaitingForSlots, kStartDelayed, kWaveDelayed, kDraining})
+      if (const auto* before = crds::find_condition(status().conditions, waits);
+          before && before->status == crds::ConditionStatus::kTrue)
+        turn_condition(o, status(), waits, false, status().reason, "the job waits no more");
 }
 
 void JobKernel::fail_attempt(const Failure& failure) {

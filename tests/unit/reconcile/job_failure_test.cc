@@ -253,7 +253,19 @@ TEST(JobLife, WhatDoesNotPassInTimeFailsTheJobOnce) {
   EXPECT_EQ(w.job.status.reason, "ImageNotFound");
   EXPECT_EQ(w.job.status.message, "pod job-r1-g0: container app waits: ErrImagePull: no such image, for 20 s");
   EXPECT_EQ(w.job.status.restarts.size(), 1u);
+  EXPECT_EQ(crds::find_condition(w.job.status.conditions, kStartDelayed), nullptr);
   expect_quiet(w);
+}
+
+TEST(JobLife, ASuspendedJobWaitsForNoContainer) {
+  World w;
+  ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
+  w.pod_of(1)->stuck = {{"reason", "ErrImagePull"}, {"message", "no such image"}};
+  const auto delay = [&] { return crds::find_condition(w.job.status.conditions, kStartDelayed); };
+  ASSERT_TRUE(w.run_until([&] { return delay() != nullptr; })) << w.trace;
+  w.job.spec.run_policy.suspend = true;
+  ASSERT_TRUE(w.run_until(JobPhase::kSuspended)) << w.trace;
+  EXPECT_EQ(delay(), nullptr);
 }
 
 TEST(JobLife, RestartsBackOff) {
