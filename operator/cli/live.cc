@@ -19,7 +19,7 @@ constexpr const char* kEraseScreen = "\033[0J";  // everything below
 
 }  // namespace
 
-Room room_of_terminal() {
+ScreenSize terminal_size() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row < 2)
     return {.columns = 80, .lines = 23};
@@ -31,17 +31,17 @@ void print_lines(const std::vector<std::string>& lines) {
   std::fflush(stdout);
 }
 
-Result<int> show_live(const std::function<Result<Drawn>(Room)>& draw, bool once) {
+Result<int> show_live(const std::function<Result<Drawn>(ScreenSize)>& draw, bool once) {
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   std::vector<std::string> lines;
   for (bool first = true;; first = false) {
-    const Room room = terminal ? room_of_terminal() : Room{};
-    auto drawn = draw(room);
+    const ScreenSize size = terminal ? terminal_size() : ScreenSize{};
+    auto drawn = draw(size);
     if (!drawn && (first || drawn.error().code == ErrorCode::kNotFound)) return std::unexpected(drawn.error());
     if (drawn) lines = std::move(drawn->lines);
     std::vector<std::string> frame = lines;
     if (!drawn) {
-      if (frame.size() >= room.lines) frame.pop_back();
+      if (frame.size() >= size.lines) frame.pop_back();
       frame.push_back("no answer: " + drawn.error().message.substr(0, drawn.error().message.find('\n')));
     }
     if (terminal && !once) {

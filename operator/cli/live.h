@@ -11,13 +11,13 @@
 
 namespace bsp::cli {
 
-struct Room {  // of one frame
+struct ScreenSize {  // of one frame
   std::size_t columns = 100;
   std::size_t lines = 24;
 };
 
 // Of standard output's terminal; the last line stays free for the cursor.
-Room room_of_terminal();
+ScreenSize terminal_size();
 
 struct Drawn {
   std::vector<std::string> lines;
@@ -26,7 +26,7 @@ struct Drawn {
 
 // Draws every two seconds until the last frame, or once; kDone then. An error of the first frame ends it, and kNotFound at
 // any time; another is shown under the frame before it, because a server that doesn't answer now may do so again.
-Result<int> show_live(const std::function<Result<Drawn>(Room)>& draw, bool once);
+Result<int> show_live(const std::function<Result<Drawn>(ScreenSize)>& draw, bool once);
 
 // Writes lines to stdout.
 void print_lines(const std::vector<std::string>& lines);

@@ -79,10 +79,10 @@ Result<int> run_top(Words words) {
   BSP_CHECK_OK(command.parse(words));
   BSP_CHECK_OK(check_name("JOB", parsed.job));
   bool first = true;
-  const auto draw = [&](cli::Room room) -> Result<cli::Drawn> {
+  const auto draw = [&](cli::ScreenSize size) -> Result<cli::Drawn> {
     BSP_TRY(const auto shown, get_shown(parsed.access, parsed.job, !first));
     first = false;
-    return cli::Drawn{screens::top(shown, now(), room), crds::is_finished(shown.job.status.phase)};
+    return cli::Drawn{screens::top(shown, now(), size), crds::is_finished(shown.job.status.phase)};
   };
   return cli::show_live(draw, once);
 }

@@ -17,7 +17,7 @@ using crds::ReschedulingMode;
 
 constexpr std::size_t kReasons = 5, kConditions = 3, kBlocked = 2, kMoves = 4;  // lines of each section
 
-std::string told(const crds::BspJobStatus& s) {
+std::string message_of(const crds::BspJobStatus& s) {
   const std::string& why = s.message.empty() ? s.reason : s.message;
   return why.empty() ? "" : ": " + why;
 }
@@ -33,9 +33,9 @@ std::string verdict(const crds::BspJob& job, Time now) {
   const auto& s = job.status;
   const auto& r = job.spec.rescheduling;
   const std::string phase(crds::to_string(s.phase));
-  if (crds::is_finished(s.phase)) return std::format("The job has ended{}.", told(s));
+  if (crds::is_finished(s.phase)) return std::format("The job has ended{}.", message_of(s));
   if (s.phase == JobPhase::kMigrating) return std::format("Ranks move now, in wave {}.", s.wave);
-  if (s.phase != JobPhase::kRunning) return std::format("No rank moves while the job is {}{}.", phase, told(s));
+  if (s.phase != JobPhase::kRunning) return std::format("No rank moves while the job is {}{}.", phase, message_of(s));
   if (r.mode == ReschedulingMode::kOff)
     return "No rank moves by itself, because spec.rescheduling.mode is Off; a RankMigration moves one.";
   if (const auto held = std::ranges::find_if(s.conditions, holds_ranks); held != s.conditions.end())

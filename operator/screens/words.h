@@ -16,7 +16,7 @@ struct Shown {
   std::vector<crds::RankMigration> migrations;
 };
 
-using Size = cli::Room;  // a screen never needs more lines
+using Size = cli::ScreenSize;  // a screen never needs more lines
 
 // "science/weather: Running, superstep 1204, started 12m ago".
 std::string headline(const crds::BspJob& job, Time now);

@@ -54,10 +54,10 @@ Result<int> run_top(std::span<const std::string> words) {
   declare_job(command, parsed);
   command.flag("--once", "print one frame", once);
   BSP_CHECK_OK(command.parse(words));
-  const auto draw = [&](cli::Room room) -> Result<cli::Drawn> {
+  const auto draw = [&](cli::ScreenSize size) -> Result<cli::Drawn> {
     BSP_TRY(const auto store, open_store(parsed.place));  // it is gone with the job
     BSP_TRY(const auto shown, get_shown(*store, parsed.job));
-    return cli::Drawn{screens::top(shown, SystemClock::now(), room), crds::is_finished(shown.job.status.phase)};
+    return cli::Drawn{screens::top(shown, SystemClock::now(), size), crds::is_finished(shown.job.status.phase)};
   };
   return cli::show_live(draw, once);
 }

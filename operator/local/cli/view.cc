@@ -86,9 +86,9 @@ void View::say(const std::string& line) {
 }
 
 void View::draw_block(const crds::BspJob& job, const std::vector<crds::RankMigration>& migrations) {
-  cli::Room room = cli::room_of_terminal();
-  room.lines = std::min(room.lines, kMostBlock);  // what was said stays in sight above it
-  block_ = screens::top({job, migrations}, SystemClock::now(), room);
+  cli::ScreenSize size = cli::terminal_size();
+  size.lines = std::min(size.lines, kMostBlock);  // what was said stays in sight above it
+  block_ = screens::top({job, migrations}, SystemClock::now(), size);
   erase_block();
   for (const std::string& l : block_) std::fprintf(out_, "%s\n", l.c_str());
   block_lines_ = block_.size();
