@@ -294,13 +294,13 @@ struct RankReport {
 constexpr void fields_of(Of<RankReport>, auto&& v) {
   v("rank", &RankReport::rank, kRequired);
   v("completed", &RankReport::completed, kCount);
-  v("epoch", &RankReport::epoch);
-  v("memory_bytes", &RankReport::memory_bytes);
+  v("epoch", &RankReport::epoch, kCount);
+  v("memory_bytes", &RankReport::memory_bytes, kFigure);
   v("edge_call", &RankReport::edge_call, Field{.rare = true, .most = kMostText});
-  v("edge_stride", &RankReport::edge_stride, kRare);
+  v("edge_stride", &RankReport::edge_stride, Field{.rare = true, .most = kMostSupersteps});
   v("edge_chosen_after", &RankReport::edge_chosen_after, Field{.rare = true, .most = kMostSupersteps});
   v("supersteps", &RankReport::supersteps, Field{.required = true, .most = kMostRecords});
-  v("left_out", &RankReport::left_out, kRare);
+  v("left_out", &RankReport::left_out, Field{.rare = true, .most = kMostSupersteps});
 }
 
 MessageLimits answer_limits(std::string_view verb);

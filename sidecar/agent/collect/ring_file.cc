@@ -129,11 +129,11 @@ wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint
   wire::RankReport report;
   report.rank = rank;
   report.completed = completed(ring);
-  report.epoch = BSP_RING_LOAD(ring.epoch);
+  report.epoch = std::min<std::uint64_t>(BSP_RING_LOAD(ring.epoch), wire::kMostSupersteps);
   report.memory_bytes = clamped(BSP_RING_LOAD(ring.memory_bytes));
   if (const std::uint32_t edge = BSP_RING_LOAD(ring.edge_call); edge >= 1 && edge <= names::kEdgeCalls.size()) {
     report.edge_call = names::kEdgeCalls[edge - 1];
-    report.edge_stride = clamped(BSP_RING_LOAD(ring.edge_stride));
+    report.edge_stride = std::min<std::uint64_t>(BSP_RING_LOAD(ring.edge_stride), wire::kMostSupersteps);
     report.edge_chosen_after = std::min(BSP_RING_LOAD(ring.edge_chosen_after), report.completed);
   }
   // At most one turn of the ring, whatever the two numbers are.

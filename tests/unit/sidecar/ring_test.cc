@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "sidecar/agent/collect/ring_file.h"
@@ -57,6 +58,22 @@ TEST(Ring, AnyClaimedCountIsReadInBoundedTime) {
                 0)
           << completed << " since " << since;
     }
+}
+
+// The operator takes the report of a program that wrote anything anywhere: its figures are worthless, but the rank is there.
+TEST(Ring, TheReportOfAnyBytesIsWithinTheWiresLimits) {
+  std::mt19937_64 random{11};
+  for (int run = 0; run < 200; ++run) {
+    auto ring = a_ring();
+    auto* words = reinterpret_cast<std::uint64_t*>(ring.get());
+    for (std::size_t i = 2; i < sizeof *ring / sizeof *words; ++i)
+      words[i] = run == 0 ? ~0ull : random() >> random() % 64;
+    BSP_RING_STORE(ring->edge_call, 1u);
+    for (std::uint64_t s = 1; s <= 3; ++s) ring->records[s].superstep = s;
+    BSP_RING_STORE_SEQ(ring->completed, run % 2 ? 3 : ~0ull);
+    const auto read = wire::rank_report_from_json(nlohmann::json(make_report(*ring, 0, 0)));
+    EXPECT_TRUE(read) << read.error().message;
+  }
 }
 
 TEST(Ring, LastRecordsOfManyAreReported) {
