@@ -77,10 +77,12 @@ constexpr void fields_of(Of<MigrationRequest>, auto&& v) { v("migration", &Migra
 struct ReportRequest {  // report
   std::uint64_t since = 0;
   std::uint64_t max_bytes = 0;  // 0: all of it
+  std::uint64_t every = 1;      // see sampled()
 };
 constexpr void fields_of(Of<ReportRequest>, auto&& v) {
   v("since", &ReportRequest::since, kRequired);
   v("max_bytes", &ReportRequest::max_bytes, kRare);
+  v("every", &ReportRequest::every, kRare);
 }
 
 struct GatherRequest {  // gather

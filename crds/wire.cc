@@ -65,6 +65,14 @@ Result<void> judge(const RankReport& report) {
   return {};
 }
 
+bool sampled(std::uint64_t superstep, std::uint64_t every) {
+  if (every <= 1) return true;
+  std::uint64_t mixed = superstep / kSampleRun + 0x9e3779b97f4a7c15;  // splitmix64
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+  return (mixed ^ mixed >> 31) % every == 0;
+}
+
 std::size_t bytes_of(const SuperstepReport& s) {
   static const std::size_t kEmpty = reflect::write(SuperstepReport{}).dump().size();
   std::size_t bytes = kEmpty;

@@ -43,9 +43,12 @@ using bsp::to_string;
 // O  restore          {migration}              -> {}   restore what was received, leave it stopped
 // O  discard          {migration}              -> {}   forget a checkpoint; kills a restored, never continued copy
 // O  kill             {}                       -> {}   SIGKILL the program (source after the commit, job end)
-// O  report           {since, max_bytes?}      -> RankReport with the supersteps after `since`, oldest first, as many as
-//                                                      max_bytes hold, but one at least; left_out says how many more
-// O  setReport        {members: [{rank, address, pod, since}], max_bytes?} -> {reports: [RankReport], missing: [rank]}
+// O  report           {since, max_bytes?, every?} -> RankReport with the supersteps after `since`, oldest first, as many
+//                                                      as max_bytes hold, but one at least; left_out says how many more.
+//                                                      With `every` only those that sampled() names; a sidecar of an
+//                                                      older version sends the others too
+// O  setReport        {members: [{rank, address, pod, since}], max_bytes?, every?} -> {reports: [RankReport],
+//                                                      missing: [rank]}
 //                                                      sent to a Set Manager, which queries its members; each gets the same
 //                                                      share of max_bytes. A caller of an older version omits max_bytes
 //                                                      and accepts kUnpagedReports
@@ -302,6 +305,12 @@ constexpr void fields_of(Of<RankReport>, auto&& v) {
   v("supersteps", &RankReport::supersteps, Field{.required = true, .most = kMostRecords});
   v("left_out", &RankReport::left_out, Field{.rare = true, .most = kMostSupersteps});
 }
+
+// Whether a superstep belongs to the sample of one in `every`, a power of two: the same in all ranks, whenever they are asked.
+// Runs of kSampleRun follow each other, and which runs belong to it has no period, since the program's work may have one. The
+// sample of a multiple of `every` is a part of this one.
+inline constexpr std::uint64_t kSampleRun = 16;
+bool sampled(std::uint64_t superstep, std::uint64_t every);
 
 MessageLimits answer_limits(std::string_view verb);
 MessageLimits request_limits(bool of_the_operator);

@@ -9,7 +9,10 @@ namespace bsp::observe {
 
 void Collector::add(const wire::RankReport& report) {
   if (report.rank >= pending_.size()) return;
-  completed_[report.rank] = std::max(completed_[report.rank], report.completed);
+  std::uint64_t& completed = completed_[report.rank];
+  // The first report of a rank says nothing about its pace.
+  if (completed > 0 && report.completed > completed) sampling_.completed(report.completed - completed);
+  completed = std::max(completed, report.completed);
   if (report.memory_bytes) memory_[report.rank] = report.memory_bytes;
   for (const wire::SuperstepReport& s : report.supersteps) {
     if (s.superstep <= taken_) continue;
@@ -19,7 +22,7 @@ void Collector::add(const wire::RankReport& report) {
         by_set->resize(sets_);
         by_set->shrink_to_fit();
       }
-    completed_[report.rank] = std::max(completed_[report.rank], s.superstep);
+    completed = std::max(completed, s.superstep);
   }
   auto& held = pending_[report.rank];
   while (held.size() > held_) held.erase(held.begin());

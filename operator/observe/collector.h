@@ -17,6 +17,7 @@
 
 #include "crds/wire.h"
 #include "operator/decide/model.h"
+#include "operator/observe/sampling.h"
 
 namespace bsp::observe {
 
@@ -35,7 +36,8 @@ class Collector {
       : sets_(sets),
         held_(std::clamp<std::size_t>(kHeld / std::max<std::size_t>(ranks, 1), kHeldLeast, wire::kMostRecords)),
         pending_(ranks),
-        completed_(ranks, 0) {}
+        completed_(ranks, 0),
+        sampling_(ranks) {}
 
   void add(const wire::RankReport& report);
   // Ignores supersteps up to this one (they were measured under another mapping).
@@ -45,6 +47,11 @@ class Collector {
 
   // The next request to rank i is for reports after this superstep.
   [[nodiscard]] std::uint64_t since(std::size_t rank) const;
+  // Before each round of requests to all ranks: it is for one superstep in so many (wire::sampled).
+  std::uint64_t begin_round() {
+    sampling_.begin_round();
+    return sampling_.every();
+  }
   [[nodiscard]] std::uint64_t completed(std::size_t rank) const { return completed_[rank]; }
   [[nodiscard]] std::uint64_t memory_bytes(std::size_t rank) const;
   // The last supersteps taken, oldest first, at most kHistory.
@@ -59,6 +66,7 @@ class Collector {
   std::size_t held_;                                                     // of one rank
   std::vector<std::map<std::uint64_t, wire::SuperstepReport>> pending_;  // by rank, not yet taken
   std::vector<std::uint64_t> completed_;
+  Sampling sampling_;
   std::map<std::size_t, std::uint64_t> memory_;
   std::uint64_t taken_ = 0;
   std::deque<SuperstepTimes> history_;

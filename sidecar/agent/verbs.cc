@@ -195,11 +195,13 @@ void Sidecar::set_report(net::Request& request, net::Reply reply) {
   if (!members) return reply.error(members.error());
   auto shared = std::make_shared<net::Reply>(std::move(reply));
   const auto most = count_at<std::size_t>(fields, "max_bytes");
+  const auto every = count_at<std::uint64_t>(fields, "every");
   collect::collect_set(
-      *members, most > 0 ? std::min(most, wire::kUnpagedReports) : wire::kUnpagedReports,
+      *members,
+      {.most_bytes = most > 0 ? std::min(most, wire::kUnpagedReports) : wire::kUnpagedReports, .every = every},
       [this](const collect::SetMember& member) { return &epochs_.peer(member.pod, member.address); },
-      [this](std::uint64_t since) { return collect::make_report(*ring_, config_.rank, since); }, config_.rank,
-      kMemberTimeout,
+      [this, every](std::uint64_t since) { return collect::make_report(*ring_, config_.rank, since, every); },
+      config_.rank, kMemberTimeout,
       [shared](collect::SetReport report) {
         json reports = json::array();
         for (auto& [rank, one] : report.reports) reports.push_back(std::move(one));
@@ -274,7 +276,7 @@ Result<json> Sidecar::ping(const net::Request& request) {
 
 Result<json> Sidecar::report(const net::Request& request) {
   BSP_TRY(const auto asked, wire::read_request<wire::ReportRequest>(request.fields));
-  wire::RankReport report = collect::make_report(*ring_, config_.rank, asked.since);
+  wire::RankReport report = collect::make_report(*ring_, config_.rank, asked.since, asked.every);
   if (asked.max_bytes > 0) wire::keep_within(report, asked.max_bytes);
   return json(report);
 }

@@ -30,6 +30,8 @@ class Advisor {
   // See Rescheduler::add().
   bool add(const wire::RankReport& report) { return rescheduler_->add(report); }
   [[nodiscard]] std::uint64_t since(std::uint32_t rank) const { return rescheduler_->collector().since(rank); }
+  // See Collector::begin_round().
+  std::uint64_t begin_round() { return rescheduler_->begin_round(); }
   [[nodiscard]] double superstep_seconds() const { return rescheduler_->superstep_seconds(); }
 
   // What follows from the reports that were added. Returns the same call until it is stored().

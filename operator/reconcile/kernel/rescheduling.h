@@ -38,6 +38,7 @@ class Rescheduler {
   std::vector<RealisedGain> realised(const crds::BspJobStatus& status, bool ending);
 
   [[nodiscard]] const observe::Collector& collector() const { return collector_; }
+  std::uint64_t begin_round() { return collector_.begin_round(); }  // see there
   [[nodiscard]] double superstep_seconds() const;
 
  private:

@@ -84,13 +84,14 @@ void JobShell::gather(const Observed& o) {
   next_report_ = now + std::chrono::duration_cast<std::chrono::milliseconds>(
                            std::chrono::duration<double>(std::clamp(pace, least, 0.5)));
   if (stands_still(o)) return;  // no superstep ends meanwhile, and the move needs the pods' share of a core
+  const std::uint64_t every = advisor_.begin_round();
   const auto managers = set_managers(o);
   std::map<std::uint32_t, Sidecars::SetRequest> requests;  // by Set
   for (const wire::Member& member : o.job.status.epoch->members) {
     const auto manager = managers.find(member.set);
     if (manager == managers.end()) continue;
     Sidecars::SetRequest& request = requests[member.set];
-    if (request.manager.empty()) request = {manager->second, json::array()};
+    if (request.manager.empty()) request = {manager->second, json::array(), every};
     request.members.push_back({{"rank", member.rank},
                                {"address", member.address},
                                {"pod", member.pod},

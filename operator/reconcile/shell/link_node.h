@@ -34,11 +34,18 @@ struct Sidecars::Node {
   std::uint64_t version = 0;
   bool answered = false;  // ever
   std::optional<net::SteadyTime> silent_since;
-  // Of a Set Manager: the members still to be asked, with `since`.
+  // Of a Set Manager: the members still to be asked.
   bool asked_report = false;
   bool asked_who_hears = false;
   net::SteadyTime asked_at{};
-  std::list<nlohmann::json> members;           // takes nothing while it is empty
+  // `until`: what it had completed when this round first asked it. A round ends there, or ranks that end supersteps faster
+  // than they are read would keep it from the others for ever.
+  struct Member {
+    nlohmann::json request;
+    std::uint64_t until = 0;  // 0: not asked yet
+  };
+  std::list<Member> members;                   // takes nothing while it is empty
+  std::uint64_t every = 1;                     // also of a round that is under way
   std::size_t at_once = wire::kMembersAtOnce;  // fewer for one of a version without pages
   unsigned pages = 0;
   // A Set Manager that doesn't answer must not block others.
@@ -62,6 +69,10 @@ struct Sidecars::Node {
     net::SteadyTime at{};
   };
   std::map<std::pair<migrate::ActionKind, std::uint64_t>, Sent> sent;
+};
+
+struct Sidecars::Page {
+  std::vector<Node::Member> members;
 };
 
 }  // namespace bsp::reconcile

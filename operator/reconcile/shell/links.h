@@ -86,6 +86,7 @@ class Sidecars {
   struct SetRequest {
     std::string manager;  // pod
     nlohmann::json members;
+    std::uint64_t every = 1;  // wire::sampled()
   };
   void ask_reports(const SetRequest& request);
   std::vector<wire::RankReport> take_reports();
@@ -107,10 +108,10 @@ class Sidecars {
   void heard(const std::shared_ptr<Node>& node, const Result<net::Answer>& answer);
   void send(const std::shared_ptr<Node>& node, const migrate::Action& action);
   void ask_page(const std::shared_ptr<Node>& node);
-  void heard_page(const std::shared_ptr<Node>& of, const std::vector<nlohmann::json>& members,
-                  const Result<net::Answer>& answer);
+  struct Page;  // the members asked for it
+  void heard_page(const std::shared_ptr<Node>& of, const Page& page, const Result<net::Answer>& answer);
   // False: there is nothing more to ask for now.
-  bool take_page(Node& node, const std::vector<nlohmann::json>& members, const nlohmann::json& header);
+  bool take_page(Node& node, const Page& page, const nlohmann::json& header);
   void note_rejected(const std::string& pod, std::string why);
   bool note_status(const std::string& pod, const nlohmann::json& header);  // false: it can't be read
   void note_unreachable(const std::string& pod);

@@ -22,12 +22,15 @@ constexpr std::size_t kHeldSupersteps = 100'000;
 void Sidecars::ask_reports(const SetRequest& request) {
   loop_.post([this, request] {
     const auto it = nodes_.find(request.manager);
-    if (it == nodes_.end() || it->second->asked_report) return;
+    if (it == nodes_.end()) return;
     Node& node = *it->second;
+    node.every = request.every;
+    if (node.asked_report) return;
     if (std::chrono::steady_clock::now() < node.report_again) return;
     node.asked_report = true;
     node.pages = 0;
-    node.members.assign(request.members.begin(), request.members.end());
+    node.members.clear();
+    for (const nlohmann::json& member : request.members) node.members.push_back({member});
     ask_page(it->second);
   });
 }
@@ -37,35 +40,38 @@ void Sidecars::ask_page(const std::shared_ptr<Node>& node) {
   pages.begin([this, &pages, weak = std::weak_ptr(node)] {
     const auto self = weak.lock();
     if (!self) return false;
-    std::vector<nlohmann::json> members;
-    for (; !self->members.empty() && members.size() < self->at_once; self->members.pop_front())
-      members.push_back(std::move(self->members.front()));
-    nlohmann::json fields{{"members", members}, {"max_bytes", wire::kReportPage}};
+    Page page;
+    nlohmann::json members = nlohmann::json::array();
+    for (; !self->members.empty() && members.size() < self->at_once; self->members.pop_front()) {
+      members.push_back(self->members.front().request);
+      page.members.push_back(std::move(self->members.front()));
+    }
+    nlohmann::json fields{{"members", std::move(members)}, {"max_bytes", wire::kReportPage}, {"every", self->every}};
     self->opened(self->report)
         .call(wire::kSetReport, std::move(fields), {}, kAnswerLimit,
-              [this, &pages, weak, members = std::move(members)](Result<net::Answer> answer) {
-                if (const auto still = weak.lock()) heard_page(still, members, answer);
+              [this, &pages, weak, page = std::move(page)](Result<net::Answer> answer) {
+                if (const auto still = weak.lock()) heard_page(still, page, answer);
                 pages.end();
               });
     return true;
   });
 }
 
-void Sidecars::heard_page(const std::shared_ptr<Node>& of, const std::vector<nlohmann::json>& members,
-                          const Result<net::Answer>& answer) {
+void Sidecars::heard_page(const std::shared_ptr<Node>& of, const Page& page, const Result<net::Answer>& answer) {
   Node& node = *of;
+  const auto& members = page.members;
   ++node.pages;
   bool more = true;
   if (answer) {
     node.reports.reset();
     node.at_once = std::min(wire::kMembersAtOnce, node.at_once + node.at_once / 8 + 1);
-    more = take_page(node, members, answer->header);
+    more = take_page(node, page, answer->header);
   } else if (answer.error().code == ErrorCode::kInvalid && members.size() > 1) {
     // Too large: a Set Manager that knows nothing of pages sends all that its members have. Fewer members have less.
     node.at_once = (members.size() + 1) / 2;
     node.members.insert(node.members.begin(), members.begin(), members.end());
   } else if (answer.error().code == ErrorCode::kInvalid) {
-    note_rejected(text_at(members.front(), "pod"), "its report: " + answer.error().message);
+    note_rejected(text_at(members.front().request, "pod"), "its report: " + answer.error().message);
   } else {
     node.report_again = std::chrono::steady_clock::now() + node.reports.next();
     if (node.reports.failures() >= kFailedReports)
@@ -77,9 +83,9 @@ void Sidecars::heard_page(const std::shared_ptr<Node>& of, const std::vector<nlo
   node.members.clear();
 }
 
-bool Sidecars::take_page(Node& node, const std::vector<nlohmann::json>& members, const nlohmann::json& header) {
-  std::map<std::uint32_t, const nlohmann::json*> asked;  // by rank; without those that have answered
-  for (const nlohmann::json& member : members) asked[count_at<std::uint32_t>(member, "rank")] = &member;
+bool Sidecars::take_page(Node& node, const Page& page, const nlohmann::json& header) {
+  std::map<std::uint32_t, const Node::Member*> asked;  // by rank; without those that have answered
+  for (const Node::Member& member : page.members) asked[count_at<std::uint32_t>(member.request, "rank")] = &member;
   std::vector<wire::RankReport> reports;
   std::size_t supersteps = 0;
   const nlohmann::json& list = part_at(header, "reports");
@@ -91,20 +97,21 @@ bool Sidecars::take_page(Node& node, const std::vector<nlohmann::json>& members,
       note_rejected(node.pod(), "its answer for its Set has a report that was not asked for, or twice");
       continue;
     }
-    const nlohmann::json& member = *of->second;
+    const Node::Member& member = *of->second;
     asked.erase(of);
     auto report = wire::rank_report_from_json(j);
-    const auto since = count_at<std::uint64_t>(member, "since");
+    const auto since = count_at<std::uint64_t>(member.request, "since");
     if (report && !report->supersteps.empty() && report->supersteps.front().superstep <= since)
       report = fail(ErrorCode::kInvalid,
                     std::format("the report of rank {} goes back to before superstep {}", *rank, since));
     if (!report) {
-      note_rejected(text_at(member, "pod"), report.error().message);
+      note_rejected(text_at(member.request, "pod"), report.error().message);
       continue;
     }
-    if (report->left_out > 0 && !report->supersteps.empty()) {
-      node.members.push_back(member);
-      node.members.back()["since"] = report->supersteps.back().superstep;
+    const std::uint64_t until = member.until > 0 ? member.until : report->completed;
+    if (report->left_out > 0 && !report->supersteps.empty() && report->supersteps.back().superstep < until) {
+      node.members.push_back({member.request, until});
+      node.members.back().request["since"] = report->supersteps.back().superstep;
     }
     supersteps += report->supersteps.size();
     reports.push_back(std::move(*report));

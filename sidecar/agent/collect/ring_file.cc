@@ -125,7 +125,7 @@ std::uint64_t completed(const bsp_ring& ring) {
   return std::min(BSP_RING_LOAD_SEQ(ring.completed), wire::kMostSupersteps);
 }
 
-wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint64_t since) {
+wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint64_t since, std::uint64_t every) {
   wire::RankReport report;
   report.rank = rank;
   report.completed = completed(ring);
@@ -141,7 +141,7 @@ wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint
   for (std::uint64_t left = std::min<std::uint64_t>(after, BSP_RING_RECORDS); left > 0; --left) {
     const std::uint64_t s = report.completed - left + 1;
     bsp_superstep_record record;
-    if (!bsp_record_read(&ring, s, &record)) continue;
+    if (!wire::sampled(s, every) || !bsp_record_read(&ring, s, &record)) continue;
     report.supersteps.push_back({.superstep = s,
                                  .end_ns = clamped(record.end_ns),
                                  .instructions = clamped(record.instructions),

@@ -36,8 +36,8 @@ class RingFile {
 // The program may write anything to the ring at any time. So each value is read once, and returned values are bounded
 // to the wire's limits.
 std::uint64_t completed(const bsp_ring& ring);
-// The supersteps after `since` that are still in the ring; overwritten ones are absent.
-wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint64_t since);
+// The supersteps after `since` that are still in the ring; overwritten ones are absent. Of the sample of one in `every`.
+wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint64_t since, std::uint64_t every = 1);
 
 // "" if the last committed gate was not postponed.
 std::string blocked_reason(const bsp_ring& ring);

@@ -76,14 +76,14 @@ Result<std::vector<SetMember>> members_from_json(const nlohmann::json& fields) {
   return members;
 }
 
-void collect_set(const std::vector<SetMember>& members, std::size_t most_bytes,
+void collect_set(const std::vector<SetMember>& members, const SetLimits& limits,
                  const std::function<net::LinkPeer*(const SetMember&)>& peer,
                  const std::function<wire::RankReport(std::uint64_t since)>& own, std::uint32_t own_rank,
-                 std::chrono::nanoseconds limit, std::function<void(SetReport)> done) {
+                 std::chrono::nanoseconds timeout, std::function<void(SetReport)> done) {
   auto round = std::make_shared<Round>();
   round->done = std::move(done);
   round->open = 1;  // counts this function, so that the round can't end before all members are asked
-  const std::size_t share = most_bytes / std::max<std::size_t>(members.size(), 1);
+  const std::size_t share = limits.most_bytes / std::max<std::size_t>(members.size(), 1);
   for (const SetMember& member : members) {
     if (member.rank == own_rank) {
       wire::RankReport report = own(member.since);
@@ -97,7 +97,7 @@ void collect_set(const std::vector<SetMember>& members, std::size_t most_bytes,
       continue;
     }
     ++round->open;
-    link->call(wire::kReport, reflect::write(wire::ReportRequest{member.since, share}), {}, limit,
+    link->call(wire::kReport, reflect::write(wire::ReportRequest{member.since, share, limits.every}), {}, timeout,
                [round, rank = member.rank, share](Result<net::Answer> answer) {
                  const bool answered = answer.has_value();
                  auto report = answered ? within_share(std::move(answer->header), rank, share)

@@ -24,19 +24,25 @@ struct SetMember {
 
 Result<std::vector<SetMember>> members_from_json(const nlohmann::json& fields);
 
+// What each member may send.
+struct SetLimits {
+  std::size_t most_bytes = 0;  // all reports together
+  std::uint64_t every = 1;     // wire::sampled()
+};
+
 struct SetReport {
   std::map<std::uint32_t, nlohmann::json> reports;  // by rank, as their sidecars sent them: the operator validates them
   std::vector<std::uint32_t> missing;               // ranks that didn't answer in time
 };
 
-// Asks every other member at once and calls `done` when all have answered or `limit` has expired. Must be called in
+// Asks every other member at once and calls `done` when all have answered or `timeout` has expired. Must be called in
 // the loop's thread and calls back there. `peer` returns the link to a member.
 //
-// All reports together fit into `most_bytes`, of which every member gets an equal share. A superstep counts only once
+// All reports together fit into `limits.most_bytes`, of which every member gets an equal share. A superstep counts only once
 // the records of all ranks have arrived, so no rank may get far ahead of the others while their rings wrap around.
-void collect_set(const std::vector<SetMember>& members, std::size_t most_bytes,
+void collect_set(const std::vector<SetMember>& members, const SetLimits& limits,
                  const std::function<net::LinkPeer*(const SetMember&)>& peer,
                  const std::function<wire::RankReport(std::uint64_t since)>& own, std::uint32_t own_rank,
-                 std::chrono::nanoseconds limit, std::function<void(SetReport)> done);
+                 std::chrono::nanoseconds timeout, std::function<void(SetReport)> done);
 
 }  // namespace bsp::collect

@@ -154,15 +154,16 @@ json FakeRanks::status_of(Rank& rank) const {
   return header;
 }
 
-json FakeRanks::report_of(Rank& rank, std::uint64_t since) const {
+json FakeRanks::report_of(Rank& rank, const wire::ReportRequest& request) const {
   wire::RankReport report;
   report.rank = rank.status.rank;
   report.completed = completed(rank);
   report.epoch = rank.status.epoch;
   report.memory_bytes = rank.status.memory_bytes;
   const auto whole = static_cast<std::uint64_t>(options_.superstep.count());
-  const std::uint64_t first = std::max(since + 1, report.completed > kRing ? report.completed - kRing + 1 : 1);
+  const std::uint64_t first = std::max(request.since + 1, report.completed > kRing ? report.completed - kRing + 1 : 1);
   for (std::uint64_t t = first; t <= report.completed; ++t) {
+    if (!wire::sampled(t, request.every)) continue;
     const double share = options_.compute_share ? options_.compute_share(rank.status.rank, t) : 0.5;
     wire::SuperstepReport superstep;
     superstep.superstep = t;
@@ -177,6 +178,7 @@ json FakeRanks::report_of(Rank& rank, std::uint64_t since) const {
     superstep.recv_ns.back() = whole / 50;
     report.supersteps.push_back(std::move(superstep));
   }
+  if (request.max_bytes > 0) wire::keep_within(report, request.max_bytes);
   json j;
   to_json(j, report);
   return j;
@@ -213,9 +215,13 @@ void FakeRanks::serve(const std::shared_ptr<Rank>& rank, net::Request request, n
   }
   if (request.verb == wire::kSetReport) {
     json reports = json::array();
-    for (const json& member : request.fields.value("members", json::array()))
+    const json members = request.fields.value("members", json::array());
+    const std::uint64_t share = request.fields.value("max_bytes", std::uint64_t{0}) /
+                                std::max<std::size_t>(members.size(), 1),
+                        every = request.fields.value("every", std::uint64_t{1});
+    for (const json& member : members)
       if (const auto it = ranks_.find(member.value("pod", "")); it != ranks_.end())
-        reports.push_back(report_of(*it->second, member.value("since", std::uint64_t{0})));
+        reports.push_back(report_of(*it->second, {member.value("since", std::uint64_t{0}), share, every}));
     return reply.ok({{"reports", std::move(reports)}, {"missing", json::array()}});
   }
   reply.error({ErrorCode::kUnavailable, std::format("{} is not played", request.verb), true});

@@ -12,7 +12,7 @@
 
 #include "base/core/fd.h"
 #include "base/net/link.h"
-#include "crds/wire.h"
+#include "crds/requests.h"
 #include "operator/kube/client.h"
 
 namespace bsp::controller {
@@ -55,7 +55,7 @@ class FakeRanks {
   void answer_watch(const std::shared_ptr<Rank>& rank, std::uint64_t version,
                     std::chrono::steady_clock::time_point until, std::shared_ptr<net::Reply> reply);
   nlohmann::json status_of(Rank& rank) const;
-  nlohmann::json report_of(Rank& rank, std::uint64_t since) const;
+  nlohmann::json report_of(Rank& rank, const wire::ReportRequest& request) const;
   [[nodiscard]] std::uint64_t completed(const Rank& rank) const;
   void on_loop(const std::function<void()>& work);
 

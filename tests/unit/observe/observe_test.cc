@@ -144,6 +144,65 @@ TEST(Collector, WhatWaitsForASilentRankIsBounded) {
   EXPECT_EQ(taken.back(), 10'000u);
 }
 
+// --- Sampling --------------------------------------------------------------------------------------------------
+// What a round of requests to all ranks finds, until the sample has settled.
+std::uint64_t settled(std::size_t ranks, std::uint64_t supersteps_in_a_round) {
+  Sampling s(ranks);
+  for (int round = 0; round < 100; ++round) {
+    for (std::size_t i = 0; i < ranks; ++i) s.completed(supersteps_in_a_round);
+    s.begin_round();
+  }
+  return s.every();
+}
+
+TEST(Sampling, AsksForWhatCanBeRead) {
+  EXPECT_EQ(settled(4, 100), 1u);
+  EXPECT_EQ(settled(1000, 5), 1u);
+  EXPECT_EQ(settled(1000, 50), 8u) << "5 ms";
+  EXPECT_EQ(settled(10'000, 1), 1u) << "each of long supersteps";
+  EXPECT_EQ(settled(10'000, 5), 4u);
+}
+
+TEST(Sampling, IsWiderWhileRanksAreAskedTooRarely) {
+  Sampling s(10);
+  const auto turn = [&](std::uint64_t supersteps) {
+    for (int i = 0; i < 10; ++i) s.completed(supersteps);
+    s.begin_round();
+  };
+  for (int i = 0; i < 8; ++i) turn(200);
+  const std::uint64_t wide = s.every();
+  EXPECT_GE(wide, 4u) << "of a ring of 256, half was new";
+  EXPECT_LE(wide, 16u) << "what was requested before a change says nothing about it";
+  for (int i = 0; i < 100; ++i) turn(1);
+  EXPECT_EQ(s.every(), 1u);
+}
+
+TEST(Sampling, OneRankThatClaimsMuchChangesNothing) {
+  Sampling s(100);
+  for (int round = 0; round < 100; ++round) {
+    for (int i = 0; i < 99; ++i) s.completed(1);
+    s.completed(1ull << 40);
+    s.begin_round();
+  }
+  EXPECT_EQ(s.every(), 1u);
+}
+
+TEST(Sampling, TheSampleHasNoPeriodAndHoldsThoseOfItsMultiples) {
+  for (const std::uint64_t every : {1, 2, 8, 64}) {
+    std::uint64_t in_it = 0;
+    std::set<std::uint64_t> phases;  // of a program whose work recurs every 64 supersteps
+    for (std::uint64_t t = 1; t <= 1'000'000; ++t) {
+      if (!wire::sampled(t, every)) continue;
+      ++in_it;
+      phases.insert(t % 64);
+      EXPECT_TRUE(wire::sampled(t, every / 2));
+    }
+    EXPECT_NEAR(static_cast<double>(in_it), 1e6 / static_cast<double>(every), 5e4 / static_cast<double>(every))
+        << every;
+    EXPECT_EQ(phases.size(), 64u) << every;
+  }
+}
+
 TEST(Collector, AnyOrderOfReportsGivesEachSuperstepOnce) {
   EXPECT_TRUE(rc::check([] {
     const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 5);

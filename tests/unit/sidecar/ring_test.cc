@@ -89,5 +89,24 @@ TEST(Ring, LastRecordsOfManyAreReported) {
   EXPECT_TRUE(make_report(*ring, 3, 2000).supersteps.empty());
 }
 
+// Asked at different times, two ranks report the same ones of the supersteps that both rings hold.
+TEST(Ring, OfASampleAllRanksReportTheSame) {
+  const auto reported = [](std::uint64_t completed, std::uint64_t every) {
+    auto ring = a_ring();
+    for (std::uint64_t s = 1; s <= completed; ++s) put(*ring, s, s);
+    BSP_RING_STORE_SEQ(ring->completed, completed);
+    std::vector<std::uint64_t> numbers;
+    for (const auto& s : make_report(*ring, 0, 0, every).supersteps) numbers.push_back(s.superstep);
+    return numbers;
+  };
+  const auto early = reported(1000, 2), late = reported(1100, 4);
+  std::vector<std::uint64_t> both;
+  std::ranges::set_intersection(early, late, std::back_inserter(both));
+  EXPECT_LT(early.size(), BSP_RING_RECORDS);
+  EXPECT_FALSE(both.empty());
+  EXPECT_EQ(std::ranges::count_if(late, [](std::uint64_t s) { return s <= 1000; }), std::ssize(both))
+      << "a sample of one in four is a part of that of one in two";
+}
+
 }  // namespace
 }  // namespace bsp::collect
