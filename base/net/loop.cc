@@ -3,7 +3,10 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "base/core/error.h"
@@ -116,23 +119,30 @@ void Loop::run_timers() {
   }
 }
 
+// A few at a time, so that I/O isn't starved: an answer that has arrived must be read before its time limit expires, however
+// many requests were posted at once.
 void Loop::run_posted() {
+  constexpr std::ptrdiff_t kAtOnce = 16;
   std::vector<Callback> work;
   {
     std::scoped_lock lock(mutex_);
-    work.swap(posted_);
+    const auto end = posted_.begin() + std::min(kAtOnce, std::ssize(posted_));
+    work.assign(std::move_iterator(posted_.begin()), std::move_iterator(end));
+    posted_.erase(posted_.begin(), end);
   }
   for (Callback& callback : work) call(callback);
 }
 
 void Loop::run() {
   while (true) {
+    bool more = false;
     {
       std::scoped_lock lock(mutex_);
       if (stopped_) return;
+      more = !posted_.empty();
     }
     epoll_event events[32];
-    int count = epoll_wait(epoll_.get(), events, std::size(events), wait_ms());
+    int count = epoll_wait(epoll_.get(), events, std::size(events), more ? 0 : wait_ms());
     check(count >= 0 || errno == EINTR, "epoll_wait works");
     for (int i = 0; i < count; ++i) {
       int fd = static_cast<int>(events[i].data.u64 & 0xffffffff);

@@ -43,5 +43,27 @@ TEST(Loop, CallbacksMayUseItDuringDestruction) {
   EXPECT_EQ(ended, 13);
 }
 
+// An operator sends an epoch's plan to a thousand sidecars at once.
+TEST(Loop, PostedWorkDoesNotKeepInputWaiting) {
+  constexpr int kWork = 1000;
+  const Fd event(eventfd(0, EFD_CLOEXEC));
+  Loop loop;
+  int done = 0, read_after = -1;
+  loop.watch(event.get(), EPOLLIN, [&](auto) {
+    eventfd_t value;
+    eventfd_read(event.get(), &value);
+    read_after = done;
+  });
+  for (int i = 0; i < kWork; ++i)
+    loop.post([&] {
+      if (done++ == 0) eventfd_write(event.get(), 1);
+      if (done == kWork) loop.stop();
+    });
+  loop.run();
+  EXPECT_EQ(done, kWork);
+  EXPECT_GT(read_after, 0);
+  EXPECT_LT(read_after, kWork / 2);
+}
+
 }  // namespace
 }  // namespace bsp::net
