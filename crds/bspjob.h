@@ -179,15 +179,15 @@ struct Decision {
 
 // Of a speed: instructions were counted, or CPU time was made comparable by ranks that moved; else what is compared is
 // assumed (operator/observe/work.h).
-enum class FigureSource { kAssumed, kMeasured, kCounted, kInferred };
+enum class CalibrationSource { kAssumed, kMeasured, kCounted, kInferred };
 
-struct CalibrationFigure {
+struct CalibrationEntry {
   std::string name;  // cpu, bandwidth, migrationFixed, …
   std::string set;
-  std::string to_set;  // for figures between two Sets
+  std::string to_set;  // for values between two Sets
   double value = 0;
   std::string unit;  // instructions/s, bytes/s, s
-  FigureSource source = FigureSource::kAssumed;
+  CalibrationSource source = CalibrationSource::kAssumed;
   std::uint32_t samples = 0;
 };
 
@@ -227,7 +227,7 @@ struct BspJobStatus {
   std::vector<SetRanks> ranks_per_set;
   RankPlaces ranks;
   std::optional<Decision> last_decision;
-  std::vector<CalibrationFigure> calibration;
+  std::vector<CalibrationEntry> calibration;
   MigrationCounters migrations;
   std::optional<double> predicted_gain_seconds;  // sum over the executed waves
   std::optional<double> realised_gain_seconds;
@@ -264,7 +264,7 @@ constexpr auto names_of(Of<JobPhase>) {
   return std::to_array<std::string_view>(
       {"Pending", "Starting", "Running", "Migrating", "Restarting", "Suspended", "Succeeded", "Failed"});
 }
-constexpr auto names_of(Of<FigureSource>) {
+constexpr auto names_of(Of<CalibrationSource>) {
   return std::to_array<std::string_view>({"Assumed", "Measured", "Counted", "Inferred"});
 }
 

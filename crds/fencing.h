@@ -6,7 +6,7 @@
 //
 //   cut off at 0 s            silent 10 s             30 s              60 s after only such pods are left
 //   ───┼──────────────────────────┼─────────────────────┼──────────────────────┼──────────────────────────
-//      sidecar hears nobody       it asks the others    it ends its program    operator: the rank may start anew
+//      sidecar hears no peer      it asks the others    it ends its program    operator: the rank may restart
 //
 // sidecar/agent/fence.h and operator/reconcile/kernel/lost_pods.h define who counts as heard, and state the assumptions.
 #pragma once
@@ -30,7 +30,7 @@ inline constexpr std::chrono::seconds kMargin{30};
 //   fresh                     30 s                 45 s                  60 s                       375 s
 //   ──┼─────────────────────────┼────────────────────┼─────────────────────┼──────────────────────────┼───
 //     a sidecar vouches     a sidecar that       bsp-init stops the    operator: the rank    bsp-init ends the
-//     every 10 s or sooner  works ends the       program where no      may start anew        program, for nobody
+//     every 10 s or sooner  works ends the       program where no      may restart           program: no sidecar
 //                           program              sidecar vouches                             comes back
 //
 // It stops first and ends only much later, because it can't distinguish a node that is cut off from a sidecar that fails:

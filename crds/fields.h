@@ -20,7 +20,7 @@ constexpr void fields_of(Of<ObjectMeta>, auto&& v) {
   v("ownerReferences", &ObjectMeta::owner_references);
   v("creationTimestamp", &ObjectMeta::creation_timestamp);
   v("deletionTimestamp", &ObjectMeta::deletion_timestamp);
-  // What an API server adds and nobody here needs.
+  // What an API server adds and this program does not need.
   for (const char* name : {"managedFields", "generateName", "selfLink", "deletionGracePeriodSeconds"}) v.ignored(name);
 }
 
@@ -154,14 +154,14 @@ constexpr void fields_of(Of<Decision>, auto&& v) {
   v("message", &Decision::message);
 }
 
-constexpr void fields_of(Of<CalibrationFigure>, auto&& v) {
-  v("name", &CalibrationFigure::name);
-  v("set", &CalibrationFigure::set);
-  v("toSet", &CalibrationFigure::to_set);
-  v("value", &CalibrationFigure::value);
-  v("unit", &CalibrationFigure::unit);
-  v("source", &CalibrationFigure::source);
-  v("samples", &CalibrationFigure::samples);
+constexpr void fields_of(Of<CalibrationEntry>, auto&& v) {
+  v("name", &CalibrationEntry::name);
+  v("set", &CalibrationEntry::set);
+  v("toSet", &CalibrationEntry::to_set);
+  v("value", &CalibrationEntry::value);
+  v("unit", &CalibrationEntry::unit);
+  v("source", &CalibrationEntry::source);
+  v("samples", &CalibrationEntry::samples);
 }
 
 constexpr void fields_of(Of<MigrationCounters>, auto&& v) {

@@ -80,7 +80,7 @@ std::size_t bytes_of(const SuperstepReport& s) {
     if constexpr (std::integral<std::remove_cvref_t<decltype(member)>>) {
       bytes += digits(member) - 1;  // the 0 is counted
     } else {
-      for (const std::uint64_t figure : member) bytes += digits(figure) + 1;
+      for (const std::uint64_t metric : member) bytes += digits(metric) + 1;
       if (!member.empty()) --bytes;  // no comma before the first
     }
   });

@@ -93,9 +93,9 @@ inline constexpr std::size_t kMostSets = 64;            // BSP_MAX_SETS of the r
 inline constexpr std::size_t kMostMembers = 1'000'000;  // only the operator sends a plan
 inline constexpr Field kText{.most = kMostText};
 inline constexpr Field kCount{.most = kMostSupersteps};
-inline constexpr Field kFigure{.most = kMostNs};
-// One page of a Set's reports, and how many members a request for one names, so that a share of it has room for any
-// superstep: at most 64 Sets with two numbers of 20 digits each.
+inline constexpr Field kMetric{.most = kMostNs};
+// One page of a Set's reports, and how many members a request for one names, so that any superstep fits into a
+// share of it: at most 64 Sets with two numbers of 20 digits each.
 inline constexpr std::size_t kReportPage = 512 << 10;
 inline constexpr std::size_t kMembersAtOnce = 128;
 inline constexpr std::size_t kUnpagedReports = 4 << 20;
@@ -179,11 +179,11 @@ struct TransferStatus {
 constexpr void fields_of(Of<TransferStatus>, auto&& v) {
   v("migration", &TransferStatus::migration, kText);
   v("phase", &TransferStatus::phase, kRequired);
-  v("bytes", &TransferStatus::bytes, kFigure);
-  v("files", &TransferStatus::files, kFigure);
-  v("dump_ns", &TransferStatus::dump_ns, kFigure);
-  v("transfer_ns", &TransferStatus::transfer_ns, kFigure);
-  v("restore_ns", &TransferStatus::restore_ns, kFigure);
+  v("bytes", &TransferStatus::bytes, kMetric);
+  v("files", &TransferStatus::files, kMetric);
+  v("dump_ns", &TransferStatus::dump_ns, kMetric);
+  v("transfer_ns", &TransferStatus::transfer_ns, kMetric);
+  v("restore_ns", &TransferStatus::restore_ns, kMetric);
   v("error", &TransferStatus::error, kText);
 }
 
@@ -245,14 +245,14 @@ constexpr void fields_of(Of<RankStatus>, auto&& v) {
   v("exit_message", &RankStatus::exit_message, kText);
   v("mpi_initialized", &RankStatus::mpi_initialized);
   v("mpi_finalized", &RankStatus::mpi_finalized);
-  v("memory_bytes", &RankStatus::memory_bytes, kFigure);
-  v("gate_reached_ns", &RankStatus::gate_reached_ns, kFigure);
-  v("close_ns", &RankStatus::close_ns, kFigure);
-  v("stopped_ns", &RankStatus::stopped_ns, kFigure);
-  v("opened_ns", &RankStatus::opened_ns, kFigure);
-  v("open_ns", &RankStatus::open_ns, kFigure);
-  v("open_cpu_ns", &RankStatus::open_cpu_ns, kFigure);
-  v("first_compute_ns", &RankStatus::first_compute_ns, kFigure);
+  v("memory_bytes", &RankStatus::memory_bytes, kMetric);
+  v("gate_reached_ns", &RankStatus::gate_reached_ns, kMetric);
+  v("close_ns", &RankStatus::close_ns, kMetric);
+  v("stopped_ns", &RankStatus::stopped_ns, kMetric);
+  v("opened_ns", &RankStatus::opened_ns, kMetric);
+  v("open_ns", &RankStatus::open_ns, kMetric);
+  v("open_cpu_ns", &RankStatus::open_cpu_ns, kMetric);
+  v("first_compute_ns", &RankStatus::first_compute_ns, kMetric);
   v("instructions_measured", &RankStatus::instructions_measured);
   v("throttled", &RankStatus::throttled);
   v("transfer", &RankStatus::transfer);
@@ -272,12 +272,12 @@ struct SuperstepReport {  // one bsp_superstep_record, see ring.h
 };
 constexpr void fields_of(Of<SuperstepReport>, auto&& v) {
   v("superstep", &SuperstepReport::superstep, Field{.required = true, .most = kMostSupersteps});
-  v("end_ns", &SuperstepReport::end_ns, kFigure);
-  v("instructions", &SuperstepReport::instructions, kFigure);
-  v("compute_ns", &SuperstepReport::compute_ns, kFigure);
-  v("comm_ns", &SuperstepReport::comm_ns, kFigure);
-  v("edge_ns", &SuperstepReport::edge_ns, kFigure);
-  v("sent_bytes", &SuperstepReport::sent_bytes, kFigure);
+  v("end_ns", &SuperstepReport::end_ns, kMetric);
+  v("instructions", &SuperstepReport::instructions, kMetric);
+  v("compute_ns", &SuperstepReport::compute_ns, kMetric);
+  v("comm_ns", &SuperstepReport::comm_ns, kMetric);
+  v("edge_ns", &SuperstepReport::edge_ns, kMetric);
+  v("sent_bytes", &SuperstepReport::sent_bytes, kMetric);
   v("recv_bytes", &SuperstepReport::recv_bytes, Field{.most = kMostSets, .most_each = kMostNs});
   v("recv_ns", &SuperstepReport::recv_ns, Field{.most = kMostSets, .most_each = kMostNs});
 }

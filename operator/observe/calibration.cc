@@ -30,10 +30,10 @@ void Estimate::add(double x) {
   value += std::max(1.0 / samples, Calibration::kWeight) * (x - value);
 }
 
-Calibration Calibration::from_status(const std::vector<crds::CalibrationFigure>& values) {
+Calibration Calibration::from_status(const std::vector<crds::CalibrationEntry>& values) {
   Calibration c;
   for (const auto& f : values) {
-    if (f.source == crds::FigureSource::kAssumed && f.samples == 0) continue;
+    if (f.source == crds::CalibrationSource::kAssumed && f.samples == 0) continue;
     const Estimate estimate{f.value, std::max(1u, f.samples)};
     if (f.name == "cpu") c.cpu_[f.set] = estimate;
     if (f.name == "bandwidth") c.bandwidth_[{f.set, f.to_set}] = estimate;
@@ -42,10 +42,10 @@ Calibration Calibration::from_status(const std::vector<crds::CalibrationFigure>&
   return c;
 }
 
-std::vector<crds::CalibrationFigure> Calibration::to_status(
-    const std::map<std::string, double>& nominal, const std::map<std::string, crds::FigureSource>& rests_on) const {
-  auto source = [](bool measured) { return measured ? crds::FigureSource::kMeasured : crds::FigureSource::kAssumed; };
-  std::vector<crds::CalibrationFigure> out;
+std::vector<crds::CalibrationEntry> Calibration::to_status(
+    const std::map<std::string, double>& nominal, const std::map<std::string, crds::CalibrationSource>& rests_on) const {
+  auto source = [](bool measured) { return measured ? crds::CalibrationSource::kMeasured : crds::CalibrationSource::kAssumed; };
+  std::vector<crds::CalibrationEntry> out;
   for (const auto& [set, speed] : nominal) {
     const Value v = cpu(set, nominal);
     const auto it = cpu_.find(set);
@@ -55,13 +55,13 @@ std::vector<crds::CalibrationFigure> Calibration::to_status(
                    it == cpu_.end() ? 0 : it->second.samples});
   }
   for (const auto& [pair, estimate] : bandwidth_)
-    out.push_back({"bandwidth", pair.first, pair.second, estimate.value, "bytes/s", crds::FigureSource::kMeasured,
+    out.push_back({"bandwidth", pair.first, pair.second, estimate.value, "bytes/s", crds::CalibrationSource::kMeasured,
                    estimate.samples});
   if (bandwidth_.empty())
-    out.push_back({"bandwidth", "", "", kAssumedBandwidth, "bytes/s", crds::FigureSource::kAssumed, 0});
+    out.push_back({"bandwidth", "", "", kAssumedBandwidth, "bytes/s", crds::CalibrationSource::kAssumed, 0});
   for (const auto& [set, estimate] : fixed_)
-    out.push_back({"migrationFixed", "", set, estimate.value, "s", crds::FigureSource::kMeasured, estimate.samples});
-  if (fixed_.empty()) out.push_back({"migrationFixed", "", "", kAssumedFixed, "s", crds::FigureSource::kAssumed, 0});
+    out.push_back({"migrationFixed", "", set, estimate.value, "s", crds::CalibrationSource::kMeasured, estimate.samples});
+  if (fixed_.empty()) out.push_back({"migrationFixed", "", "", kAssumedFixed, "s", crds::CalibrationSource::kAssumed, 0});
   return out;
 }
 

@@ -45,12 +45,12 @@ class Calibration {
   static constexpr double kAssumedBandwidth = 300e6;          // bytes/s
   static constexpr double kAssumedFixed = 0.3;                // s
 
-  static Calibration from_status(const std::vector<crds::CalibrationFigure>& values);
+  static Calibration from_status(const std::vector<crds::CalibrationEntry>& values);
   // Measured values, and the assumed ones for Sets (with their nominal speed) that have none.
   // `rests_on`: what the measured speed of a Set rests on, if not simply on measuring.
-  [[nodiscard]] std::vector<crds::CalibrationFigure> to_status(
+  [[nodiscard]] std::vector<crds::CalibrationEntry> to_status(
       const std::map<std::string, double>& nominal,
-      const std::map<std::string, crds::FigureSource>& rests_on = {}) const;
+      const std::map<std::string, crds::CalibrationSource>& rests_on = {}) const;
 
   // Both by rank. Without nodes, only the Sets' values are kept.
   void add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank,

@@ -314,11 +314,11 @@ void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
   }
   if (!edge_.call.empty()) status.superstep_edge = edge_;
   const std::map<std::string, double> nominal = observe::nominal_speeds(o.nodes);
-  std::map<std::string, crds::FigureSource> rests_on;
+  std::map<std::string, crds::CalibrationSource> rests_on;
   for (const auto& [set, speed] : nominal) {
-    if (work_.unit() == observe::WorkUnit::kInstructions) rests_on[set] = crds::FigureSource::kCounted;
+    if (work_.unit() == observe::WorkUnit::kInstructions) rests_on[set] = crds::CalibrationSource::kCounted;
     if (work_.unit() == observe::WorkUnit::kCpuTime)
-      rests_on[set] = work_.confirmed(set) ? crds::FigureSource::kInferred : crds::FigureSource::kAssumed;
+      rests_on[set] = work_.confirmed(set) ? crds::CalibrationSource::kInferred : crds::CalibrationSource::kAssumed;
   }
   status.calibration = calibration_.to_status(nominal, rests_on);
   status.rescheduler = to_json(SchedulerState{state_, wave_seen_, counted_, work_.to_json(), baseline_});

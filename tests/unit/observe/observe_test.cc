@@ -15,7 +15,7 @@
 namespace bsp::observe {
 namespace {
 
-using crds::FigureSource;
+using crds::CalibrationSource;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -264,7 +264,7 @@ TEST(Calibration, NothingMeasuredIsAllAssumed) {
   const auto values = c.to_status(kNominal);
   ASSERT_THAT(values, SizeIs(4));  // two Sets' speeds, a bandwidth, a fixed cost
   for (const auto& f : values) {
-    EXPECT_EQ(f.source, FigureSource::kAssumed);
+    EXPECT_EQ(f.source, CalibrationSource::kAssumed);
     EXPECT_EQ(f.samples, 0u);
     EXPECT_EQ(f.unit, f.name == "cpu" ? "instructions/s" : f.name == "bandwidth" ? "bytes/s" : "s");
   }

@@ -41,7 +41,7 @@ TEST_F(Rescheduling, RealisedGainsCompareBeforeAndAfterTheWave) {
     bool bandwidth = false;
     for (const auto& f : o.job.status.calibration)
       if (f.name == "bandwidth")
-        bandwidth = f.source == crds::FigureSource::kMeasured && f.value == 1e8 && f.samples == 2;
+        bandwidth = f.source == crds::CalibrationSource::kMeasured && f.value == 1e8 && f.samples == 2;
     EXPECT_TRUE(bandwidth) << "10 MB in 100 ms, twice";
     o = before;
   }

@@ -27,7 +27,7 @@ TEST_F(Rescheduling, StoresWhatTheStatusShows) {
   EXPECT_FALSE(o.job.status.predicted_gain_seconds);
   int measured = 0;
   for (const auto& entry : o.job.status.calibration)
-    if (entry.name == "cpu" && entry.source != crds::FigureSource::kAssumed) {
+    if (entry.name == "cpu" && entry.source != crds::CalibrationSource::kAssumed) {
       ++measured;
       EXPECT_DOUBLE_EQ(entry.value, entry.set == "slow" ? 5e8 : 1e9);
       EXPECT_EQ(entry.samples, 3u);

@@ -67,7 +67,7 @@ TEST_F(Rescheduling, MixedUnitsOfWorkGiveNoDecision) {
   store(r);
   for (const auto& entry : o.job.status.calibration) {
     if (entry.name == "cpu") {
-      EXPECT_EQ(entry.source, crds::FigureSource::kCounted) << entry.set;
+      EXPECT_EQ(entry.source, crds::CalibrationSource::kCounted) << entry.set;
     }
   }
 }
