@@ -298,7 +298,7 @@ constexpr void fields_of(Of<RankReport>, auto&& v) {
   v("rank", &RankReport::rank, kRequired);
   v("completed", &RankReport::completed, kCount);
   v("epoch", &RankReport::epoch, kCount);
-  v("memory_bytes", &RankReport::memory_bytes, kFigure);
+  v("memory_bytes", &RankReport::memory_bytes, kMetric);
   v("edge_call", &RankReport::edge_call, Field{.rare = true, .most = kMostText});
   v("edge_stride", &RankReport::edge_stride, Field{.rare = true, .most = kMostSupersteps});
   v("edge_chosen_after", &RankReport::edge_chosen_after, Field{.rare = true, .most = kMostSupersteps});
