@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "tests/integration/checkpoint_harness.h"
 
@@ -158,6 +161,25 @@ TEST_P(Identity, IsUnchangedAfterAMove) {
   ASSERT_TRUE(second.expect(control::Stopped::kVerb));
   EXPECT_EQ(second.program_identity(), before);
   Pod third({.user = GetParam(), .more = groups});
+  move(second, third, "move-2");
+  ASSERT_FALSE(HasFatalFailure());
+  ASSERT_TRUE(third.expect(control::Exited::kVerb)) << third.logs() << third.errors();
+}
+
+// criu's warm-up forks; a child that outlived it would run beside the program for ever.
+TEST(WarmUp, HoldsNoRankAfterARestoreInterruptedIt) {
+  const std::string criu = testing::TempDir() + "criu-that-forks";
+  std::ofstream(criu) << "#!/bin/sh\n[ \"$1\" = check ] && { (while :; do :; done) & wait; }\nexec /bsp/bin/criu \"$@\"\n";
+  ASSERT_EQ(::chmod(criu.c_str(), 0755), 0);
+  Pod first({.command = {"/gated", "steps=6"}});
+  ASSERT_TRUE(first.expect(control::Stopped::kVerb));
+  Pod second({.env = {{"BSP_CRIU", "/criu"}}, .more = {"-v", criu + ":/criu:ro"}});
+  for (int i = 0; i < 1000 && second.find("criu").size() < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_EQ(second.find("criu").size(), 2u) << "the warm-up has forked";
+  move(first, second, "move-1");
+  ASSERT_FALSE(HasFatalFailure());
+  ASSERT_TRUE(second.expect(control::Stopped::kVerb));
+  Pod third({});
   move(second, third, "move-2");
   ASSERT_FALSE(HasFatalFailure());
   ASSERT_TRUE(third.expect(control::Exited::kVerb)) << third.logs() << third.errors();
