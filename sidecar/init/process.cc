@@ -151,6 +151,8 @@ Result<pid_t> spawn(const Spawn& what) {
   return fail_errno(step, failure.error);
 }
 
+void kill_session(pid_t leader) { ::kill(-leader, SIGKILL); }
+
 Result<pid_t> fork_as(const User& user, int error_fd, const std::function<int()>& body) {
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("starting a worker");

@@ -45,6 +45,9 @@ std::vector<gid_t> own_groups();
 
 // Starts the process and waits until exec has succeeded. kNotFound or kFailed with the reason of a failed exec.
 Result<pid_t> spawn(const Spawn& what);
+// Kills a process that was started with `own_session`, and its children: one that waits for a killed parent would run
+// beside the program for ever, and hold its rank.
+void kill_session(pid_t leader);
 
 // Forks a worker that runs `body` as `user` without capabilities and exits with its value; its standard error goes to
 // `error_fd`. Only for short, self-contained work: archives.

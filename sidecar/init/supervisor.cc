@@ -181,7 +181,7 @@ void Supervisor::step() {
     // criu lifts the stop to run its code inside the program. A stop that is pending when criu dies takes effect
     // before the program's next instruction.
     if (criu_ > 0 && program_ > 0) ::kill(program_, SIGSTOP);
-    if (criu_ > 0) ::kill(criu_, SIGKILL);
+    if (criu_ > 0) kill_session(criu_);
     if (worker_ > 0) ::kill(worker_, SIGKILL);
   }
   watch_fence();
@@ -304,7 +304,7 @@ void Supervisor::on_program(int status) {
   }
   program_ = 0;
   if (state_ == State::kDumping) {
-    if (criu_ > 0) ::kill(criu_, SIGKILL);
+    if (criu_ > 0) kill_session(criu_);
     report(control::DumpFailed{.migration = migration_, .message = "the program ended during its dump"});
   }
   if (discarding_) {

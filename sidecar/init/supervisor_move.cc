@@ -62,9 +62,7 @@ void Supervisor::warm_up() {
 void Supervisor::end_warm_up() {
   warm_up_at_.reset();
   if (warm_ == 0) return;
-  // Its children too: one that waits for a killed criu would run beside the program for ever, and hold its rank.
-  ::kill(-warm_, SIGKILL);
-  ::kill(warm_, SIGKILL);  // before it has made a session of its own
+  kill_session(warm_);
   ::waitpid(warm_, nullptr, 0);
   while (::waitpid(-warm_, nullptr, 0) > 0) {
   }
