@@ -128,7 +128,7 @@ int run(unsigned ranks, double superstep_ms, double seconds) {
                                    .pods = {.scheduled = true},
                                    .collects_garbage = true,
                                    .workers = 4,
-                                   .progress = 1s,
+                                   .progress = 10s,
                                    .calls = 10s,
                                    // On a busy machine some of a thousand sidecars in one process are late.
                                    .job_limits = {.unreachable = 10min, .start = 30min},
