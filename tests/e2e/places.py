@@ -23,7 +23,7 @@ def _merged(below, above):
 
 
 def with_places(status):
-    """The whole status with `ranks` as a list: of each rank, its Set, node and pod."""
+    """The whole status with `ranks` as a list: of each rank, its Set, node and pod, and of the slowest their time."""
     status = whole(status)
     packed = status.get("ranks")
     if not packed:
@@ -32,6 +32,9 @@ def with_places(status):
     for place, ranks in packed.get("place", {}).items():
         for rank in _ranks_in(ranks):
             places[rank]["set"], places[rank]["node"] = place.split("/")
+    for seconds, ranks in packed.get("computeSeconds", {}).items():
+        for rank in _ranks_in(ranks):
+            places[rank]["computeSeconds"] = float(seconds)
     for pod, ranks in packed.get("pod", {}).items():
         for rank in _ranks_in(ranks):
             places[rank]["pod"] = pod.replace("-r*-", f"-r{rank}-")
