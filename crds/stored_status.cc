@@ -16,9 +16,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kShown = std::to_array<std::string_view>(
-    {"observedGeneration", "phase", "reason", "message", "conditions", "startTime", "completionTime", "attempt",
-     "restarts", "superstep", "ranks", "lastDecision"});
+constexpr auto kShown =
+    std::to_array<std::string_view>({"observedGeneration", "phase", "reason", "message", "conditions", "startTime",
+                                     "completionTime", "attempt", "restarts", "superstep", "ranks", "lastDecision"});
 constexpr auto kShownOfRanks = std::to_array<std::string_view>({"place", "blockedReason"});
 constexpr auto kShownOfDecision = std::to_array<std::string_view>({"superstep", "message"});
 // Conditions that the phase says already.
@@ -127,7 +127,8 @@ std::vector<std::string> why_lines(const Decision& d, std::size_t most) {
   std::map<std::string, std::vector<std::size_t>> by_reason;
   for (const StayEntry& s : d.stays) by_reason[s.message.empty() ? s.reason : s.message].push_back(s.rank.value);
   for (const auto& [reason, those] : by_reason) {
-    const auto named = group_ranks(those.back() + 1, [&](std::size_t r) { return std::ranges::contains(those, r) ? "x" : ""; });
+    const auto named =
+        group_ranks(those.back() + 1, [&](std::size_t r) { return std::ranges::contains(those, r) ? "x" : ""; });
     lines.push_back(std::format("{} {} {}: {}", those.size() == 1 ? "rank" : "ranks", named.at("x"),
                                 those.size() == 1 ? "stays" : "stay", reason));
     ranks.push_back(those.size());
@@ -170,8 +171,9 @@ Result<json> whole_status(const json& stored) {
                 std::format("status.internal: must be a string, not {}", reflect::type_name(*internal)));
   auto whole = parse_bounded(swap_quotes(internal->get<std::string>()), kInternalLimits);
   if (!whole || !whole->is_object())
-    return fail(ErrorCode::kInvalid, std::format("status.internal: only the operator writes it, and it can't be read: {}",
-                                                 whole ? "not an object" : whole.error().message));
+    return fail(ErrorCode::kInvalid,
+                std::format("status.internal: only the operator writes it, and it can't be read: {}",
+                            whole ? "not an object" : whole.error().message));
   json shown = stored;
   shown.erase(kInternal);
   shown.erase(kSummary);

@@ -157,9 +157,9 @@ Result<Object> ApiClient::create(const Object& object) {
   return write(
       {.method = "POST",
        // A pod is made of what a user wrote: a field that the server doesn't know is a mistake to report, not to drop.
-       .target = std::format("{}?fieldManager={}{}", resource.collection(key.name_space),
-                             percent_encode(options_.field_manager),
-                             key.kind.kind == "Pod" ? "&fieldValidation=Strict" : ""),
+       .target =
+           std::format("{}?fieldManager={}{}", resource.collection(key.name_space),
+                       percent_encode(options_.field_manager), key.kind.kind == "Pod" ? "&fieldValidation=Strict" : ""),
        .body = text_of(body),
        .once = !named},
       key, named);

@@ -43,8 +43,11 @@ Calibration Calibration::from_status(const std::vector<crds::CalibrationEntry>& 
 }
 
 std::vector<crds::CalibrationEntry> Calibration::to_status(
-    const std::map<std::string, double>& nominal, const std::map<std::string, crds::CalibrationSource>& rests_on) const {
-  auto source = [](bool measured) { return measured ? crds::CalibrationSource::kMeasured : crds::CalibrationSource::kAssumed; };
+    const std::map<std::string, double>& nominal,
+    const std::map<std::string, crds::CalibrationSource>& rests_on) const {
+  auto source = [](bool measured) {
+    return measured ? crds::CalibrationSource::kMeasured : crds::CalibrationSource::kAssumed;
+  };
   std::vector<crds::CalibrationEntry> out;
   for (const auto& [set, speed] : nominal) {
     const Value v = cpu(set, nominal);
@@ -60,8 +63,10 @@ std::vector<crds::CalibrationEntry> Calibration::to_status(
   if (bandwidth_.empty())
     out.push_back({"bandwidth", "", "", kAssumedBandwidth, "bytes/s", crds::CalibrationSource::kAssumed, 0});
   for (const auto& [set, estimate] : fixed_)
-    out.push_back({"migrationFixed", "", set, estimate.value, "s", crds::CalibrationSource::kMeasured, estimate.samples});
-  if (fixed_.empty()) out.push_back({"migrationFixed", "", "", kAssumedFixed, "s", crds::CalibrationSource::kAssumed, 0});
+    out.push_back(
+        {"migrationFixed", "", set, estimate.value, "s", crds::CalibrationSource::kMeasured, estimate.samples});
+  if (fixed_.empty())
+    out.push_back({"migrationFixed", "", "", kAssumedFixed, "s", crds::CalibrationSource::kAssumed, 0});
   return out;
 }
 

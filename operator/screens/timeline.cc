@@ -216,7 +216,8 @@ class Picture {
                              pause.moved, pause.others),
                  std::format("fill=\"{}\"", fill));
       band(pause.order, pause.end, 0.15);
-      band(pause.begin, std::min(pause.end, pause.begin + from_seconds(std::clamp(pause.ms / 1000, 0.0, 86'400.0))), 0.4);
+      band(pause.begin, std::min(pause.end, pause.begin + from_seconds(std::clamp(pause.ms / 1000, 0.0, 86'400.0))),
+           0.4);
       svg_.end_group();
       const double left = x(pause.begin);
       if (left < free_from) continue;
@@ -254,7 +255,8 @@ class Picture {
       text += " Strong part: the share of the time in which it computed; pale throughout: not known, or starting.";
     svg_.text(kLeft, bottom_ + 38, text);
     svg_.text(kLeft, bottom_ + 52,
-              "Pale band: a wave, from the order to stop at a superstep's end; dark: the ranks' pause. Black line: the rank moved. "
+              "Pale band: a wave, from the order to stop at a superstep's end; dark: the ranks' pause. Black line: the "
+              "rank moved. "
               "Red: rolled back or failed. Tick: a rescheduling call.");
   }
 

@@ -169,12 +169,14 @@ TEST_P(Identity, IsUnchangedAfterAMove) {
 // criu's warm-up forks; a child that outlived it would run beside the program for ever.
 TEST(WarmUp, HoldsNoRankAfterARestoreInterruptedIt) {
   const std::string criu = testing::TempDir() + "criu-that-forks";
-  std::ofstream(criu) << "#!/bin/sh\n[ \"$1\" = check ] && { (while :; do :; done) & wait; }\nexec /bsp/bin/criu \"$@\"\n";
+  std::ofstream(criu)
+      << "#!/bin/sh\n[ \"$1\" = check ] && { (while :; do :; done) & wait; }\nexec /bsp/bin/criu \"$@\"\n";
   ASSERT_EQ(::chmod(criu.c_str(), 0755), 0);
   Pod first({.command = {"/gated", "steps=6"}});
   ASSERT_TRUE(first.expect(control::Stopped::kVerb));
   Pod second({.env = {{"BSP_CRIU", "/criu"}}, .more = {"-v", criu + ":/criu:ro"}});
-  for (int i = 0; i < 1000 && second.find("criu").size() < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 1000 && second.find("criu").size() < 2; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   ASSERT_EQ(second.find("criu").size(), 2u) << "the warm-up has forked";
   move(first, second, "move-1");
   ASSERT_FALSE(HasFatalFailure());

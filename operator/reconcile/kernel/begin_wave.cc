@@ -106,9 +106,11 @@ class WaveBuilder {
       why = std::format("a wave moves {} ranks at most; this one waits for the next wave", kMostMoves);
     else if (const auto left = moves_left(o_.caps, o_.elsewhere, c.node->set, into(c.node->set), own);
              left && *left == 0)
-      why =
-          std::format("the operator's limit of simultaneous moves, into Set {} or in the cluster, is reached", c.node->set);
-    return why.empty() || c.request.away || !c.request.migration.empty() ? why : std::format("rank {}: {}", c.request.rank, why);
+      why = std::format("the operator's limit of simultaneous moves, into Set {} or in the cluster, is reached",
+                        c.node->set);
+    return why.empty() || c.request.away || !c.request.migration.empty()
+               ? why
+               : std::format("rank {}: {}", c.request.rank, why);
   }
 
   void add(const Candidate& c) {

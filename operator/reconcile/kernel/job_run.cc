@@ -132,11 +132,12 @@ void JobKernel::migrating(const migrate::Wave& wave) {
     notices.events.push_back(
         {.type = last && !next->wave.reason.empty() ? "Warning" : "Normal",
          .reason = "Wave" + std::string(crds::to_string(next->wave.times[i].phase)),
-         .message =
-             std::format("wave {}{}", wave.number, last && !next->wave.message.empty() ? ": " + next->wave.message : ""),
+         .message = std::format("wave {}{}", wave.number,
+                                last && !next->wave.message.empty() ? ": " + next->wave.message : ""),
          .only_logged = true});
   }
-  if (migrate::is_finished(next->wave)) std::ranges::move(wave_events(next->wave, o), std::back_inserter(notices.events));
+  if (migrate::is_finished(next->wave))
+    std::ranges::move(wave_events(next->wave, o), std::back_inserter(notices.events));
   if (wave.delay.empty() && !next->wave.delay.empty())
     notices.events.push_back({"Warning", "WaveDelayed", std::format("wave {}: {}", wave.number, next->wave.delay)});
   if (migrate::is_finished(next->wave)) count_wave(next->wave);

@@ -197,16 +197,18 @@ bool warn_of_overrides(const Observed& o, crds::BspJobStatus& status) {
   const nlohmann::json& spec = part_at(o.job.spec.pod_template, "spec");
   FirstFew texts("; ");
   if (const std::string policy = text_at(spec, "restartPolicy"); !policy.empty() && policy != "Never")
-    texts.add(std::format("spec.template.spec.restartPolicy is {} and the pods have Never: a rank isn't restarted alone, "
-                          "spec.runPolicy.backoffLimit counts restarts of the job",
-                          policy));
+    texts.add(
+        std::format("spec.template.spec.restartPolicy is {} and the pods have Never: a rank isn't restarted alone, "
+                    "spec.runPolicy.backoffLimit counts restarts of the job",
+                    policy));
   if (const nlohmann::json* app = crds::app_container(o.job.spec))
     if (const nlohmann::json& added = part_at(part_at(part_at(*app, "securityContext"), "capabilities"), "add");
         !added.empty())
-      texts.add(std::format("spec.template.spec.containers[app].securityContext.capabilities.add {} is left out: the "
-                            "program has no capabilities (raise a limit such as memlock on the nodes instead of "
-                            "IPC_LOCK)",
-                            added.dump()));
+      texts.add(
+          std::format("spec.template.spec.containers[app].securityContext.capabilities.add {} is left out: the "
+                      "program has no capabilities (raise a limit such as memlock on the nodes instead of "
+                      "IPC_LOCK)",
+                      added.dump()));
   const bool is = !texts.empty();
   if (is == is_on(status, kTemplateOverridden)) return false;
   turn_condition(o, status, kTemplateOverridden, is, "ReplacedByOperator", texts.text());

@@ -159,7 +159,8 @@ std::string way_of(const migrate::Move& move, const Observed& o) {
   const auto target = o.pods.find(move.target_pod);
   const bool placed = target != o.pods.end() && !target->second.node.empty();
   const auto& epoch = o.job.status.epoch;
-  const std::string nodes = std::format("node {}→{}", move.source_node, placed ? target->second.node : move.target_node);
+  const std::string nodes =
+      std::format("node {}→{}", move.source_node, placed ? target->second.node : move.target_node);
   return epoch ? std::format("{}→{} ({})", epoch->sets[move.source_set], epoch->sets[move.target_set], nodes) : nodes;
 }
 
@@ -173,9 +174,9 @@ std::vector<Event> wave_events(const migrate::Wave& wave, const Observed& o) {
                                                           : "stays where it was, its migration was rolled back:";
   const std::string how = moved ? std::format(" in {}", crds::duration_text(wave.pause.total_ms * 1e-3))
                                 : std::format(": {}", wave.message.empty() ? wave.reason : wave.message);
-  const std::string more = wave.moves.size() > kToldMoves
-                               ? std::format(" (and {} more ranks of wave {})", wave.moves.size() - kToldMoves, wave.number)
-                               : "";
+  const std::string more = wave.moves.size() > kToldMoves ? std::format(" (and {} more ranks of wave {})",
+                                                                        wave.moves.size() - kToldMoves, wave.number)
+                                                          : "";
   std::vector<Event> events;
   for (const migrate::Move& move : wave.moves | std::views::take(kToldMoves))
     events.push_back({moved ? "Normal" : "Warning", reason,

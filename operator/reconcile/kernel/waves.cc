@@ -54,9 +54,9 @@ migrate::View view_of(const Observed& o, const Silence& silence, const std::stri
     pod.uncertain = facts.lost;
     // No move waits for an image: the rank runs well where it is.
     pod.ended = facts.cannot_start || !facts.start_delay.empty() || (facts.app_ended && facts.app_exit_code != 0);
-    pod.message = !facts.start_delay.empty()    ? facts.start_delay
+    pod.message = !facts.start_delay.empty()  ? facts.start_delay
                   : facts.app_message.empty() ? std::format("its app container ended with code {}", facts.app_exit_code)
-                                            : facts.app_message;
+                                              : facts.app_message;
     pod.pending = facts.unscheduled;
     if (facts.sidecar_out_of_memory)
       pod.sidecar_failure = std::format(

@@ -17,10 +17,11 @@ const std::vector<double> kPauseBounds{0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 
 Metric migrations(Type::kCounter, "bsp_migrations_total", "Migrations that have ended.", {"outcome", "reason"});
 Metric pause_seconds(Type::kHistogram, "bsp_migration_pause_seconds", "Pause of a job for a wave of migrations.",
                      {"outcome"}, kPauseBounds);
-Metric phase_seconds(Type::kHistogram, "bsp_migration_phase_seconds",
-                     "Parts of a pause; they overlap between ranks.", {"phase"}, kPauseBounds);
+Metric phase_seconds(Type::kHistogram, "bsp_migration_phase_seconds", "Parts of a pause; they overlap between ranks.",
+                     {"phase"}, kPauseBounds);
 Metric gain_seconds(Type::kGauge, "bsp_migrations_gain_seconds",
-                    "Sum of the gains of all migrations: predicted, and realised where it has been measured.", {"kind"});
+                    "Sum of the gains of all migrations: predicted, and realised where it has been measured.",
+                    {"kind"});
 Metric restarts(Type::kCounter, "bsp_job_restarts_total", "Attempts of jobs that failed.", {"reason"});
 Metric finished(Type::kCounter, "bsp_jobs_finished_total", "Jobs that have ended.", {"phase", "reason"});
 Metric lost_seconds(Type::kCounter, "bsp_imbalance_lost_seconds_total",
@@ -45,8 +46,12 @@ void count_wave(const migrate::Wave& wave) {
   metered::migrations.add({outcome, wave.reason}, static_cast<double>(wave.moves.size()));
   const crds::PauseParts& p = wave.pause;
   if (p.total_ms > 0) metered::pause_seconds.observe({outcome}, p.total_ms * 1e-3);
-  for (const auto& [phase, ms] : {std::pair{"gate", p.gate_ms}, {"close", p.close_ms}, {"dump", p.dump_ms},
-                                  {"transfer", p.transfer_ms}, {"restore", p.restore_ms}, {"commit", p.commit_ms},
+  for (const auto& [phase, ms] : {std::pair{"gate", p.gate_ms},
+                                  {"close", p.close_ms},
+                                  {"dump", p.dump_ms},
+                                  {"transfer", p.transfer_ms},
+                                  {"restore", p.restore_ms},
+                                  {"commit", p.commit_ms},
                                   {"open", p.open_ms}})
     if (ms > 0) metered::phase_seconds.observe({phase}, ms * 1e-3);
 }
@@ -59,19 +64,21 @@ std::optional<migrate::Wave> ended_wave(const crds::BspJobStatus& status) {
 }  // namespace
 
 JobMeter::~JobMeter() {
-  for (Metric* gauge : {&metered::load_balance, &metered::pods_waiting, &metered::ranks_held, &metered::conditions, &metered::node_slowness})
+  for (Metric* gauge : {&metered::load_balance, &metered::pods_waiting, &metered::ranks_held, &metered::conditions,
+                        &metered::node_slowness})
     gauge->remove({name_space_, name_});
 }
 
 void JobMeter::show(const Observed& o, const crds::BspJobStatus& now) {
   const Metric::Values job{name_space_, name_};
   const bool over = crds::is_finished(now.phase);
-  const auto waits = std::ranges::count_if(
-      o.pods, [](const auto& pod) { return pod.second.address.empty() && !pod.second.deleting; });
-  metered::pods_waiting.set(job, over ? 0 : static_cast<double>(waits + static_cast<std::ptrdiff_t>(o.not_created.size())));
-  metered::ranks_held.set(job, over ? 0
-                           : static_cast<double>(std::ranges::count_if(
-                                 now.ranks, [](const auto& place) { return !place.blocked_reason.empty(); })));
+  const auto waits =
+      std::ranges::count_if(o.pods, [](const auto& pod) { return pod.second.address.empty() && !pod.second.deleting; });
+  metered::pods_waiting.set(job,
+                            over ? 0 : static_cast<double>(waits + static_cast<std::ptrdiff_t>(o.not_created.size())));
+  metered::ranks_held.set(job, over ? 0 : static_cast<double>(std::ranges::count_if(now.ranks, [](const auto& place) {
+                            return !place.blocked_reason.empty();
+                          })));
   std::map<Metric::Values, double> are_true;
   for (const crds::Condition& c : now.conditions)
     if (c.status == crds::ConditionStatus::kTrue) are_true[{name_space_, name_, c.type}] = 1;
@@ -113,9 +120,12 @@ void JobMeter::show_nodes(const crds::BspJobStatus& now) const {
 void JobMeter::stored(const crds::BspJobStatus& before, const crds::BspJobStatus& after) const {
   if (before.phase == crds::JobPhase::kMigrating && after.wave_state != before.wave_state)
     if (const auto ended = ended_wave(after); ended && !ended_wave(before)) count_wave(*ended);
-  metered::gain_seconds.add({"predicted"}, after.predicted_gain_seconds.value_or(0) - before.predicted_gain_seconds.value_or(0));
-  metered::gain_seconds.add({"realised"}, after.realised_gain_seconds.value_or(0) - before.realised_gain_seconds.value_or(0));
-  if (after.restarts.size() > 0 && after.attempt > before.attempt) metered::restarts.add({after.restarts.back().reason});
+  metered::gain_seconds.add({"predicted"},
+                            after.predicted_gain_seconds.value_or(0) - before.predicted_gain_seconds.value_or(0));
+  metered::gain_seconds.add({"realised"},
+                            after.realised_gain_seconds.value_or(0) - before.realised_gain_seconds.value_or(0));
+  if (after.restarts.size() > 0 && after.attempt > before.attempt)
+    metered::restarts.add({after.restarts.back().reason});
   if (crds::is_finished(after.phase) && !crds::is_finished(before.phase))
     metered::finished.add({std::string(crds::to_string(after.phase)), after.reason});
 }

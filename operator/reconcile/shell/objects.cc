@@ -81,9 +81,9 @@ void keep_scheduling_failure(Object& status) {
 
 void trim_pod(Object& pod) {
   keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
-  keep_in(pod, "metadata",
-          {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences",
-           "deletionTimestamp"});
+  keep_in(
+      pod, "metadata",
+      {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences", "deletionTimestamp"});
   keep_in(pod, "spec", {"nodeName", "containers", "initContainers", "overhead"});
   keep_in(pod, "status",
           {"phase", "podIP", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"});

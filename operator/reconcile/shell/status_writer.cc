@@ -72,7 +72,8 @@ Duration StatusWriter::until_next_try() const { return again_ - std::chrono::ste
 //
 // While a job starts, its message says what it waits for, so it is written within a second.
 bool StatusWriter::progress_is_due(crds::JobPhase phase) const {
-  const Duration least = phase == crds::JobPhase::kStarting ? std::min<Duration>(progress_, kStartingProgress) : progress_;
+  const Duration least =
+      phase == crds::JobPhase::kStarting ? std::min<Duration>(progress_, kStartingProgress) : progress_;
   const Duration by_size =
       std::min<Duration>(kRarestProgress, from_seconds(static_cast<double>(stored_bytes_) / kProgressBytesPerSecond));
   return std::chrono::steady_clock::now() >= stored_ + std::max<Duration>(least, by_size);

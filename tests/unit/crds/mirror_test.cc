@@ -129,7 +129,8 @@ void compare(const json& schema, const std::string& path) {
     visit_fields(value, fields);
     const json properties = schema.value("properties", json::object());
     for (const auto& [name, property] : properties.items())
-      EXPECT_TRUE(fields.names.contains(name) || kOnlyWritten.contains(std::format("{}.{}", path, name))) << path << "." << name << ": is in the CRD and not in fields.h";
+      EXPECT_TRUE(fields.names.contains(name) || kOnlyWritten.contains(std::format("{}.{}", path, name)))
+          << path << "." << name << ": is in the CRD and not in fields.h";
     if (!path.starts_with("status")) {
       EXPECT_EQ(schema.value("required", std::set<std::string>{}), fields.required_names) << path << ": required";
     }

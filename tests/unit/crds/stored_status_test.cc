@@ -27,8 +27,9 @@ BspJobStatus migrating() {
   s.ranks_per_set = {{"fast", 1, 4}, {"slow", 1, 2}};
   s.ranks = {{{0}, "fast", "f-0", "job-r0-g0", 1, 1, 1, 0, ""}, {{1}, "slow", "s-0", "job-r1-g0", 1, 3, 3, 0, ""}};
   s.wave_state = {{"phase", "Checkpointing"}, {"message", "the pod's \"node\" isn't ready"}};
-  s.conditions = {{.type = "Running", .status = ConditionStatus::kTrue, .reason = "Running", .message = "every rank runs"},
-                  {.type = "Failed", .status = ConditionStatus::kFalse, .reason = "Running", .message = "no"}};
+  s.conditions = {
+      {.type = "Running", .status = ConditionStatus::kTrue, .reason = "Running", .message = "every rank runs"},
+      {.type = "Failed", .status = ConditionStatus::kFalse, .reason = "Running", .message = "no"}};
   Decision d;
   d.superstep = {40};
   d.outcome = "Migrating";
@@ -67,10 +68,9 @@ TEST(StoredStatus, ADecisionSaysWhy) {
   Decision many = *migrating().last_decision;
   for (std::uint32_t rank = 2; rank < 50; ++rank) many.stays.push_back({{rank}, "NoCapacity", "NoCapacity: none"});
   many.stays_by_reason = {{"BestSetIsOwn", 1}, {"NoCapacity", 98}};
-  EXPECT_THAT(why_lines(many, 3),
-              ElementsAre("rank 1 moves slow→fast on f-1, predicted gain 4.6 s",
-                          "rank 0 stays: BestSetIsOwn: no Set is better", "ranks 2-49 stay: NoCapacity: none",
-                          "and 50 more ranks"));
+  EXPECT_THAT(why_lines(many, 3), ElementsAre("rank 1 moves slow→fast on f-1, predicted gain 4.6 s",
+                                              "rank 0 stays: BestSetIsOwn: no Set is better",
+                                              "ranks 2-49 stay: NoCapacity: none", "and 50 more ranks"));
   EXPECT_THAT(why_lines(many, 2),
               ElementsAre("rank 1 moves slow→fast on f-1, predicted gain 4.6 s", "and 99 more ranks"));
 }

@@ -68,9 +68,10 @@ std::string table(const char* kind, const std::vector<json>& objects, Output out
 }
 
 TEST(Get, JobsHaveTheColumnsOfTheCrd) {
-  EXPECT_EQ(table("bspjobs", {from_yaml(kJob)}),
-            "NAME                PHASE     WAVE   RANKS               SUPERSTEP   IMBALANCE   MOVES   GAIN    PAUSE    AGE\n"
-            "lattice-boltzmann   Running          slow 1/2 fast 3/4   60          61.2 %      2       1.5 s   254 ms   3m\n");
+  EXPECT_EQ(
+      table("bspjobs", {from_yaml(kJob)}),
+      "NAME                PHASE     WAVE   RANKS               SUPERSTEP   IMBALANCE   MOVES   GAIN    PAUSE    AGE\n"
+      "lattice-boltzmann   Running          slow 1/2 fast 3/4   60          61.2 %      2       1.5 s   254 ms   3m\n");
 }
 
 TEST(Get, WideShowsAll) {

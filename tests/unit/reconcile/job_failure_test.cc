@@ -217,8 +217,8 @@ TEST(JobLife, AProgramThatNeverCallsMpiInitIsNoMpiProgram) {
 }
 
 TEST(JobLife, WhatCannotStartIsNotRetried) {
-  for (const auto& [reason, reported] : {std::pair{"ErrImageNeverPull", "ImageNotFound"},
-                                         {"CreateContainerError", "CannotStart"}}) {
+  for (const auto& [reason, reported] :
+       {std::pair{"ErrImageNeverPull", "ImageNotFound"}, {"CreateContainerError", "CannotStart"}}) {
     World w;
     ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
     w.pod_of(1)->stuck = {{"reason", reason}, {"message", "no such thing"}};

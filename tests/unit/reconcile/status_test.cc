@@ -251,7 +251,8 @@ TEST(Status, AProgramWithoutSuperstepsIsWarnedOfOnceWithItsCalls) {
   EXPECT_THAT(condition(after(400))->message, HasSubstr("none has yet; rank 0 calls MPI_Allreduce most often"));
   after(1);
   o.job.status.superstep_edge = {.call = "MPI_Bcast", .stride = 12};
-  EXPECT_THAT(condition(after(400))->message, HasSubstr("every 12th MPI_Bcast of all ranks (status.summary.superstepEnds)"));
+  EXPECT_THAT(condition(after(400))->message,
+              HasSubstr("every 12th MPI_Bcast of all ranks (status.summary.superstepEnds)"));
 }
 
 TEST(Decision, ShowsThePlan) {

@@ -287,9 +287,10 @@ TEST_F(Tenants, AProgramsOutputNeedNotBeText) {
   ASSERT_TRUE(store_->create(job("job", "good")));
   ASSERT_TRUE(eventually([&] { return read(kPod, "job-r0-g0").is_object(); }));
   Object object = read(kPod, "job-r0-g0");
-  object["status"] = {{"phase", "Failed"},
-                      {"containerStatuses",
-                       {{{"name", "app"}, {"state", {{"waiting", {{"reason", "ErrImageNeverPull"}, {"message", "no"}}}}}}}}};
+  object["status"] = {
+      {"phase", "Failed"},
+      {"containerStatuses",
+       {{{"name", "app"}, {"state", {{"waiting", {{"reason", "ErrImageNeverPull"}, {"message", "no"}}}}}}}}};
   ASSERT_TRUE(store_->update_status(object));
   EXPECT_TRUE(eventually([&] {
     return text_at(part_at(read(kBspJob, "job"), "status"), "message").contains("caf\xef\xbf\xbd \xef\xbf\xbd");

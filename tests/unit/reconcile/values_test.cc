@@ -105,9 +105,8 @@ TEST(PodFacts, TellHowTheProgramEnded) {
 }
 
 TEST(PodFacts, PermanentReasonsForWaiting) {
-  for (const char* reason :
-       {"ErrImageNeverPull", "InvalidImageName", "ContainerCannotRun", "CreateContainerError", "RunContainerError",
-        "StartError"}) {
+  for (const char* reason : {"ErrImageNeverPull", "InvalidImageName", "ContainerCannotRun", "CreateContainerError",
+                             "RunContainerError", "StartError"}) {
     const PodFacts f = pod_facts(app_state({{"waiting", {{"reason", reason}, {"message", "why"}}}}));
     EXPECT_TRUE(f.cannot_start) << reason;
     EXPECT_EQ(f.reason, reason);
@@ -140,7 +139,8 @@ TEST(PodFacts, WhyTheNodeEndedAPod) {
   EXPECT_EQ(init.app_message, "init container prepare ended with code 3");
   const PodFacts late = failed({{"reason", "DeadlineExceeded"}, {"message", "Pod was active on the node longer"}});
   EXPECT_THAT(late.app_message, testing::HasSubstr("spec.template.spec.activeDeadlineSeconds"));
-  const PodFacts full = failed({{"reason", "Evicted"}, {"message", "Usage of EmptyDir volume \"w\" exceeds the limit"}});
+  const PodFacts full =
+      failed({{"reason", "Evicted"}, {"message", "Usage of EmptyDir volume \"w\" exceeds the limit"}});
   EXPECT_THAT(full.app_message, testing::HasSubstr("\"w\" exceeds the limit (emptyDir.sizeLimit of the volume"));
 }
 
