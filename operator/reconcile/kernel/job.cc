@@ -37,9 +37,7 @@ void JobKernel::enter(JobPhase phase, std::string reason, std::string message) {
   if (crds::is_finished(phase)) status().completion_time = o.now;
   if (crds::is_finished(phase) || phase == JobPhase::kSuspended)
     for (const char* waits : {kWaitingForSlots, kStartDelayed, kWaveDelayed, kDraining})
-      if (const auto* before = crds::find_condition(status().conditions, waits);
-          before && before->status == crds::ConditionStatus::kTrue)
-        turn_condition(o, status(), waits, false, status().reason, "the job waits no more");
+      if (is_on(status(), waits)) turn_condition(o, status(), waits, false, status().reason, "the job waits no more");
 }
 
 void JobKernel::fail_attempt(const Failure& failure) {

@@ -43,12 +43,12 @@ std::span<const decide::Level> around(const std::vector<decide::Level>& levels, 
   return std::span(levels).subspan(std::min(before, levels.size() - shown), shown);
 }
 
+}  // namespace
+
 bool is_on(const crds::BspJobStatus& status, const char* type) {
   const crds::Condition* c = crds::find_condition(status.conditions, type);
   return c && c->status == crds::ConditionStatus::kTrue;
 }
-
-}  // namespace
 
 void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* type, bool on, std::string reason,
                     std::string message) {

@@ -35,6 +35,8 @@ bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status);
 bool warn_of_seccomp(const Observed& o, crds::BspJobStatus& status);
 // Fields of the template that the pods have otherwise.
 bool warn_of_overrides(const Observed& o, crds::BspJobStatus& status);
+// The condition is there and true.
+bool is_on(const crds::BspJobStatus& status, const char* type);
 // Sets a condition.
 void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* type, bool on, std::string reason,
                     std::string message);

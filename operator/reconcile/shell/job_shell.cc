@@ -94,9 +94,7 @@ Duration JobShell::reconcile() {
   const auto next = guarded([&] { return reconcile_until_stored(); });
   if (!next) return rest_after(next.error());
   rests_.reset();
-  if (const crds::Condition* c = job_ ? crds::find_condition(job_->status.conditions, kStalled) : nullptr;
-      c && c->status == crds::ConditionStatus::kTrue)
-    set_stalled(false, "Recovered", "the job is reconciled again");
+  if (job_ && is_on(job_->status, kStalled)) set_stalled(false, "Recovered", "the job is reconciled again");
   if (*next >= kIdle) job_.reset();
   return *next;
 }
