@@ -152,7 +152,7 @@ std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Obse
 
 namespace {
 
-constexpr std::size_t kToldMoves = 4;
+constexpr std::size_t kNamedMoves = 4;
 
 // "slow→fast (node slow-0→fast-2)"
 std::string way_of(const migrate::Move& move, const Observed& o) {
@@ -174,11 +174,11 @@ std::vector<Event> wave_events(const migrate::Wave& wave, const Observed& o) {
                                                           : "stays where it was, its migration was rolled back:";
   const std::string how = moved ? std::format(" in {}", crds::duration_text(wave.pause.total_ms * 1e-3))
                                 : std::format(": {}", wave.message.empty() ? wave.reason : wave.message);
-  const std::string more = wave.moves.size() > kToldMoves ? std::format(" (and {} more ranks of wave {})",
-                                                                        wave.moves.size() - kToldMoves, wave.number)
-                                                          : "";
+  const std::string more = wave.moves.size() > kNamedMoves ? std::format(" (and {} more ranks of wave {})",
+                                                                         wave.moves.size() - kNamedMoves, wave.number)
+                                                           : "";
   std::vector<Event> events;
-  for (const migrate::Move& move : wave.moves | std::views::take(kToldMoves))
+  for (const migrate::Move& move : wave.moves | std::views::take(kNamedMoves))
     events.push_back({moved ? "Normal" : "Warning", reason,
                       std::format("Rank {} {} {}{}{}", move.rank, verb, way_of(move, o), how, more)});
   return events;
