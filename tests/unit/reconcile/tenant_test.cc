@@ -185,10 +185,11 @@ class Swapping final : public ForwardingClient {
  public:
   explicit Swapping(local::Store& store) : ForwardingClient(store), store_(store) {}
   Result<void> remove(const kube::Key& key, const std::string& uid) override {
-    if (key.kind == kPod && !swapped.exchange(true)) {
+    if (key.kind == kPod && !begun_.exchange(true)) {
       EXPECT_FALSE(uid.empty());
       EXPECT_TRUE(store_.purge(key, uid));
       EXPECT_TRUE(store_.create(pod(key.name, json::object(), "n3")));
+      swapped = true;
     }
     return store_.remove(key, uid);
   }
@@ -196,6 +197,7 @@ class Swapping final : public ForwardingClient {
 
  private:
   local::Store& store_;
+  std::atomic<bool> begun_ = false;
 };
 
 TEST_F(Tenants, APodSurvivesTheDeletionOfItsPredecessor) {
