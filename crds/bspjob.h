@@ -232,8 +232,8 @@ struct BspJobStatus {
   std::optional<double> predicted_gain_seconds;  // sum over the executed waves
   std::optional<double> realised_gain_seconds;
   std::optional<double> pause_seconds;  // sum over the waves that ended
-  nlohmann::json wave_state;   // operator/migrate's record of the wave under way or last ended, opaque
-  nlohmann::json rescheduler;  // the decision's own state, opaque; null: none
+  nlohmann::json wave_state;            // operator/migrate's record of the wave under way or last ended, opaque
+  nlohmann::json rescheduler;           // the decision's own state, opaque; null: none
 };
 
 struct BspJob {

@@ -163,9 +163,20 @@ json stored_status(const BspJobStatus& status) {
   return stored;
 }
 
+namespace {
+// All that a job needs to go on is gone, and what is left would contradict what runs. A job that has ended needs nothing.
+bool lacks_its_core(const json& stored) {
+  const std::string phase = text_at(stored, "phase");
+  const bool placed = phase == to_string(JobPhase::kStarting) || phase == to_string(JobPhase::kRunning) ||
+                      phase == to_string(JobPhase::kMigrating);
+  return placed && (stored.contains(kSummary) || !(stored.contains("ranks") || stored.contains("epoch")));
+}
+}  // namespace
+
 Result<json> whole_status(const json& stored) {
   const auto internal = stored.is_object() ? stored.find(kInternal) : stored.end();
-  if (!stored.is_object() || internal == stored.end()) return stored;
+  if (!stored.is_object()) return stored;
+  if (internal == stored.end()) return lacks_its_core(stored) ? json::object() : stored;
   if (!internal->is_string())
     return fail(ErrorCode::kInvalid,
                 std::format("status.internal: must be a string, not {}", reflect::type_name(*internal)));

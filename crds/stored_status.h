@@ -15,7 +15,8 @@ inline constexpr const char* kSummary = "summary";
 inline constexpr const char* kWhy = "why";  // of lastDecision
 
 nlohmann::json stored_status(const BspJobStatus& status);
-// All fields where they belong, also of a status that an older operator stored. kInvalid if `internal` can't be read.
+// All fields where they belong, also of a status that an older operator stored. Empty, as if nothing had been stored, if
+// `internal` was removed from the status of a job with pods. kInvalid if `internal` can't be read.
 Result<nlohmann::json> whole_status(const nlohmann::json& stored);
 
 // "359 ms", "2.17 s", "4 min 10 s": three significant digits.

@@ -145,6 +145,16 @@ class Life(InANamespace):
             status = self.check_succeeded(job, LIGHT)
             self.assertEqual(status.get("attempt", 0), 0, "a suspension is not a failure")
 
+    def test_a_removed_status_is_rebuilt_from_the_pods(self):
+        for patch in ('{"status": null}', '{"status": {"internal": null}}'):
+            with self.subTest(patch=patch), job_of(self.space, bsp_job("rebuilt", LIGHT)) as job:
+                job.wait_for_superstep(5)
+                pods = [p["metadata"]["uid"] for p in job.pods()]
+                self.space.kubectl("patch", "bspjob", "rebuilt", "--subresource=status", "--type=merge", "-p", patch)
+                job.wait_for_superstep(10)
+                self.assertEqual([p["metadata"]["uid"] for p in job.pods()], pods, "no rank starts again")
+                self.check_succeeded(job, LIGHT)
+
     def test_job_deleted_during_a_move_leaves_nothing(self):
         self.space.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-the-user"}, "data": {"a": "b"}})
         before = self.space.everything()

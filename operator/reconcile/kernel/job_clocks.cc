@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 
+#include "operator/reconcile/kernel/rebuild.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {
@@ -28,6 +29,7 @@ void JobClocks::fill(Observed& o) {
   o.restarting_for = since(restarting_, status.restarts.empty() ? Time{} : status.restarts.back().time);
   const Duration draining = draining_.of(o.leaving.empty() ? "" : "drain", {}, o.steady);
   o.draining_for = o.leaving.empty() ? Duration{} : draining;
+  o.blank_for = blank_.of(is_blank(status) && !o.pods.empty() ? "blank" : "", {}, o.steady);
   const bool moves = status.phase == crds::JobPhase::kMigrating;
   const auto wave = moves ? stored_wave(status) : std::nullopt;
   wave_.note(wave && *wave ? &**wave : nullptr, o.steady);

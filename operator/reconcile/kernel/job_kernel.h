@@ -67,6 +67,7 @@ struct JobKernel {
     void add(const crds::RankPlace& place, std::string_view lack, bool of_others = false);
   };
 
+  bool rebuild();  // false: the job starts from its beginning
   std::string mapped() const;
   void wait_for_capacity(const char* reason, const std::string& why);
   // Why the job can't have all its slots now and will have them: others hold them, or start first. "": it need not wait.

@@ -6,6 +6,7 @@
 #include "operator/decide/mapping.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/placement.h"
+#include "operator/reconcile/kernel/rebuild.h"
 #include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
@@ -14,7 +15,10 @@ using crds::JobPhase;
 
 void JobKernel::pending() {
   if (o.job.spec.run_policy.suspend) return suspend();
-  if (pods_left()) return delete_all_pods();  // of an earlier attempt
+  if (pods_left()) {  // of an earlier attempt, or of one whose status is gone
+    if (!is_blank(o.job.status) || !rebuild()) delete_all_pods();
+    return;
+  }
   if (o.images_unreadable)
     if (const auto whole = check_without_image(o.job.spec); !whole)
       return enter(JobPhase::kFailed, "TemplateIncomplete", whole.error().message);
@@ -44,6 +48,31 @@ void JobKernel::pending() {
   status().superstep = {};
   if (status().epochs_used == 0) status().epochs_used = 1;  // 0 means "never opened" to a sidecar
   enter(JobPhase::kStarting, "Mapped", mapped());
+}
+
+bool JobKernel::rebuild() {
+  const Rebuilt rebuilt = rebuild_status(o);
+  if (const auto* status = std::get_if<crds::BspJobStatus>(&rebuilt)) {
+    change.status = *status;
+    change.status.phase = JobPhase::kPending;
+    enter(status->phase, kStatusRebuilt, "the status had been removed; it is what the pods say now");
+    return true;
+  }
+  if (const auto* without = std::get_if<RebuildWithout>(&rebuilt)) {
+    work.delete_pods = without->pods;
+    return true;
+  }
+  const auto* later = std::get_if<RebuildLater>(&rebuilt);
+  if (later && o.blank_for < kRebuildLimit) return true;
+  if (status().reason == kStatusLost) return false;
+  status().reason = kStatusLost;
+  status().epochs_used = epochs_seen(o);
+  status().message =
+      std::format("the status was removed and can't be rebuilt from the pods ({}): the job starts from its beginning",
+                  later ? later->why : std::get<CannotRebuild>(rebuilt).why);
+  notices.events.push_back({"Warning", kStatusLost, status().message});
+  stores = true;
+  return true;
 }
 
 // Create no pod before all the job's ranks have slots: two jobs that each held some of the slots would wait for each other.

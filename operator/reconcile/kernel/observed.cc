@@ -7,6 +7,7 @@
 
 #include "base/json/fields.h"
 #include "crds/names.h"
+#include "operator/reconcile/kernel/pods.h"
 
 namespace bsp::reconcile {
 
@@ -78,7 +79,11 @@ PodFacts pod_facts(const json& pod) {
   facts.node = text_at(part_at(pod, "spec"), "nodeName");
   facts.set = text_at(labels, names::kLabelSet);
   facts.move_to = text_at(part_at(metadata, "annotations"), names::kAnnotationMoveTo);
-  facts.rank = static_cast<std::uint32_t>(std::strtoul(text_at(labels, names::kLabelRank).c_str(), nullptr, 10));
+  const PodRequest request = request_of(pod);
+  facts.rank = request.rank;
+  facts.generation = request.generation;
+  facts.attempt = request.attempt;
+  facts.created = from_rfc3339(text_at(metadata, "creationTimestamp"));
   if (const std::string ip = text_at(status, "podIP"); !ip.empty())
     facts.address = ip.find(':') == std::string::npos ? std::format("{}:{}", ip, names::kSidecarPort)
                                                       : std::format("[{}]:{}", ip, names::kSidecarPort);

@@ -58,7 +58,8 @@ struct PodFacts {
   std::string uid;
   std::string node;
   std::string set;
-  std::uint32_t rank = 0;
+  std::uint32_t rank = 0, generation = 0, attempt = 0;
+  Time created{};
   bool deleting = false;
   bool lost = false;       // deleting, but its node does not answer: nothing reports when its containers end
   bool abandoned = false;  // lost, and its program has certainly ended (lost_pods.h)
@@ -142,6 +143,7 @@ struct Observed {
   Duration starting_for{};                          // … it has seen this attempt in phase Starting
   Duration restarting_for{};                        // … since the last attempt failed
   Duration draining_for{};                          // … it has seen ranks on nodes that they have to leave
+  Duration blank_for{};                             // … it has seen pods of the job, but no status
   std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
 };
 

@@ -103,5 +103,17 @@ TEST(StoredStatus, WhatCannotBeReadIsNamed) {
   }
 }
 
+TEST(StoredStatus, WithoutItsInternalPartARunningJobHasNone) {
+  json stored = stored_status(migrating());
+  stored.erase(kInternal);
+  EXPECT_EQ(whole_status(stored), json::object());
+  EXPECT_EQ(whole_status({{"phase", "Running"}}), json::object());
+
+  stored["phase"] = "Succeeded";
+  EXPECT_EQ(whole_status(stored), stored) << "a job that has ended doesn't run again";
+  const json old = {{"phase", "Running"}, {"epoch", json::object()}, {"ranks", json::array()}};
+  EXPECT_EQ(whole_status(old), old) << "as an older operator stored it";
+}
+
 }  // namespace
 }  // namespace bsp::crds

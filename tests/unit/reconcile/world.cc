@@ -58,6 +58,18 @@ void World::for_each_pod(const std::function<void(simulated::Pod&)>& f) {
   for (auto& [name, pod] : pods) f(pod);
 }
 
+std::vector<std::string> pods_in(const wire::EpochPlan& epoch) {
+  std::vector<std::string> pods;
+  for (const wire::Member& member : epoch.members) pods.push_back(member.pod_uid);
+  return pods;
+}
+
+void World::remove_status() {
+  if (job.status.epoch) removed_members_ = pods_in(*job.status.epoch);
+  note("the status is removed");
+  job.status = {};
+}
+
 std::uint64_t World::committed_epoch() const { return job.status.epoch ? job.status.epoch->epoch : 0; }
 
 void World::container_ended(simulated::Pod& ended, int code) {

@@ -47,6 +47,7 @@ struct Pod : simulated::Pod {
 };
 
 class World;
+std::vector<std::string> pods_in(const wire::EpochPlan& epoch);  // their uids
 
 // What jobs on the same nodes share: the object with the reservations, and which job holds which slot.
 struct SharedNodes {
@@ -111,6 +112,7 @@ class World : public simulated::Cluster {
   void delete_migration(const std::string& name) { migrations.erase(name); }
   void decide(std::vector<MoveRequest> moves);  // what the scheduler would hand over
   void cordon(const std::string& node, bool on = true);
+  void remove_status();  // of the job, by another than the operator
   void remove_job() { job.metadata.deletion_timestamp = now; }
 
   // --- What there is ---
@@ -178,6 +180,7 @@ class World : public simulated::Cluster {
   std::map<std::string, crds::RankMigration> unwritten_;  // until the operator carries something out
   std::vector<Message> messages_;
   std::uint64_t highest_epoch_ = 0;
+  std::vector<std::string> removed_members_;  // pods of the epoch that remove_status() removed
   int uids_ = 0;
 };
 

@@ -179,7 +179,8 @@ bool World::store(const crds::BspJobStatus& status) {
   const auto& epoch = again->status.epoch;
   if (epoch && (!job.status.epoch || job.status.epoch->epoch != epoch->epoch)) {
     note(std::format("commits epoch {}", epoch->epoch));
-    if (epoch->epoch <= highest_epoch_) violate(std::format("epoch number {} is used twice", epoch->epoch));
+    const bool same = epoch->epoch == highest_epoch_ && pods_in(*epoch) == removed_members_;
+    if (epoch->epoch <= highest_epoch_ && !same) violate(std::format("epoch number {} is used twice", epoch->epoch));
     highest_epoch_ = epoch->epoch;
   }
   if (again->status.phase != job.status.phase)
