@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "crds/carry_path.h"
 #include "crds/names.h"
 #include "crds/object.h"
 #include "crds/pod_schema.h"
@@ -99,9 +100,13 @@ Result<void> validate(const BspJobSpec& spec) {
     return invalid("spec.checkpoint.sizeLimit", "must be a quantity such as 512Mi or 2Gi");
   if (const json& resources = spec.sidecar.resources; !resources.is_null())
     BSP_CHECK_OK(check_shape(resources, kContainerResources, "spec.sidecar.resources"));
-  for (std::size_t i = 0; i < spec.carry_paths.size(); ++i)
-    if (!spec.carry_paths[i].starts_with('/') || spec.carry_paths[i].find(':') != std::string::npos)
-      return invalid(std::format("spec.carryPaths[{}]", i), "must be an absolute path without a colon");
+  for (std::size_t i = 0; i < spec.carry_paths.size(); ++i) {
+    const std::string& path = spec.carry_paths[i];
+    const std::string at = std::format("spec.carryPaths[{}]", i);
+    if (!path.starts_with('/') || path.contains(':')) return invalid(at, "must be an absolute path without a colon");
+    if (!can_be_carried(path))
+      return invalid(at, std::format("{} can't move with a rank; name paths of the program's own files", path));
+  }
   if (spec.run_policy.active_deadline_seconds == 0)
     return invalid("spec.runPolicy.activeDeadlineSeconds", "must be at least 1; leave it out for no limit");
   return {};

@@ -15,6 +15,8 @@ namespace {
 using nlohmann::json;
 using Names = std::vector<std::string_view>;
 
+const Names kReservedContainers{names::kSidecarContainer, "bsp-runtime", "bsp-user"};
+
 std::unexpected<Error> invalid(const std::string& field, std::string_view what) {
   return fail(ErrorCode::kInvalid, std::format("{}: {}", field, what));
 }
@@ -22,8 +24,8 @@ std::unexpected<Error> invalid(const std::string& field, std::string_view what) 
 Result<void> check_container(const json& container, const std::string& path) {
   const std::string name = text_at(container, "name");
   if (name.empty()) return invalid(path + ".name", "required: name the container that runs the MPI program app");
-  if (name == names::kSidecarContainer)
-    return invalid(path + ".name", "sidecar is reserved for the operator; choose another name");
+  if (std::ranges::contains(kReservedContainers, name))
+    return invalid(path + ".name", std::format("{} is reserved for the operator; choose another name", name));
   if (text_at(container, "image").empty())
     return invalid(path + ".image", "required: the image that holds the MPI program");
   const json& env = part_at(container, "env");
@@ -57,7 +59,7 @@ Result<void> validate_pod_template(const json& pod_template, const std::string& 
   if (!containers.is_array() || containers.empty())
     return invalid(at, "must be a list with one container named app (the one that runs the MPI program)");
   BSP_CHECK_OK(check_shape(pod_template, kPodTemplate, path));
-  BSP_CHECK_OK(check_reserved_names(spec, "initContainers", {names::kSidecarContainer}, path + ".spec"));
+  BSP_CHECK_OK(check_reserved_names(spec, "initContainers", kReservedContainers, path + ".spec"));
   BSP_CHECK_OK(check_reserved_names(spec, "volumes", {"bsp-runtime", "bsp-run", "bsp-tls"}, path + ".spec"));
   if (!text_at(spec, "nodeName").empty())
     return invalid(path + ".spec.nodeName",

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/core/fd.h"
+#include "crds/carry_path.h"
 #include "crds/names.h"
 #include "sidecar/init/carry_format.h"
 #include "sidecar/init/files.h"
@@ -234,13 +235,7 @@ Result<std::vector<std::string>> parse_carry_paths(std::string_view text) {
     text = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
     while (path.size() > 1 && path.back() == '/') path.pop_back();
     if (path.empty()) continue;
-    const auto below = [&path](std::string_view dir) {
-      return path == dir || path.starts_with(std::string(dir) + "/");
-    };
-    const bool special = path == "/" || below("/proc") || below("/sys") || below(names::kRunDir) ||
-                         (below("/dev") && !below("/dev/shm"));
-    const bool dots = (path + "/").find("/../") != std::string::npos;
-    if (path[0] != '/' || special || dots) {
+    if (!crds::can_be_carried(path)) {
       return fail(ErrorCode::kInvalid, "carryPaths: '" + path +
                                            "' cannot be carried; name absolute "
                                            "paths of the program's own files");

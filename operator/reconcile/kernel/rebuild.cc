@@ -116,7 +116,8 @@ Rebuilt rebuild_status(const Observed& o) {
   std::vector<RunningPod> pods = pods_of(o);
   if (auto spare = spare_targets(pods); !spare.pods.empty()) return spare;
   std::ranges::sort(pods, {}, [](const RunningPod& pod) { return pod.facts->rank; });
-  if (pods.size() != o.job.spec.ranks) return CannotRebuild{std::format("{} pods hold {} ranks", pods.size(), o.job.spec.ranks)};
+  if (pods.size() != o.job.spec.ranks)
+    return CannotRebuild{std::format("{} pods hold {} ranks", pods.size(), o.job.spec.ranks)};
   for (std::uint32_t r = 0; r < pods.size(); ++r)
     if (pods[r].facts->rank != r) return CannotRebuild{std::format("rank {} has no pod", r)};
   if (std::ranges::all_of(pods, &RunningPod::ended_well)) {

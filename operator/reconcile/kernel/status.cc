@@ -201,6 +201,10 @@ bool warn_of_overrides(const Observed& o, crds::BspJobStatus& status) {
         std::format("spec.template.spec.restartPolicy is {} and the pods have Never: a rank isn't restarted alone, "
                     "spec.runPolicy.backoffLimit counts restarts of the job",
                     policy));
+  if (o.capacity_may_come && part_at(spec, "terminationGracePeriodSeconds") == 0)
+    texts.add(
+        "spec.template.spec.terminationGracePeriodSeconds is 0 and the pods have 1: with 0 a pod's object goes before "
+        "its containers end, and another copy of the rank could be started beside one that runs");
   if (const nlohmann::json* app = crds::app_container(o.job.spec))
     if (const nlohmann::json& added = part_at(part_at(part_at(*app, "securityContext"), "capabilities"), "add");
         !added.empty())

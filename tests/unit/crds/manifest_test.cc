@@ -51,6 +51,15 @@ TEST(Manifest, FillsInDefaults) {
   EXPECT_EQ((*app_container(job->spec))["args"][1], "10");
 }
 
+TEST(Manifest, APathThatCantMoveIsNamed) {
+  for (const char* path : {"/", "/proc/1", "/sys/", "/dev", "/run/bsp/x", "/a/../proc"})
+    EXPECT_EQ(error_of(manifest(std::format("  ranks: 2\n  carryPaths: [/data, {}]\n", path))),
+              std::format("job.yaml:12: spec.carryPaths[1]: {} can't move with a rank; name paths of the program's own "
+                          "files",
+                          path));
+  EXPECT_EQ(error_of(manifest("  ranks: 2\n  carryPaths: [/dev/shm/x, /devices, /process/]\n")), "no error");
+}
+
 TEST(Manifest, ExamplesAreGood) {
   int read = 0;
   for (const auto& entry : std::filesystem::directory_iterator(BSP_SOURCE_DIR "/examples")) {

@@ -130,6 +130,20 @@ TEST(ReservedMemory, HoldsTheCheckpointAfterTheTargetIsPlaced) {
   EXPECT_EQ(at_fast(true), (Resources{0, 100 * kMi, 0}));
 }
 
+TEST_F(MoveMemoryTest, WhatTheTemplateAsksForAndThePodsLackIsReported) {
+  crds::BspJobStatus status = o.job.status;
+  o.capacity_may_come = true;
+  EXPECT_FALSE(warn_of_overrides(o, status));
+  child()["securityContext"]["capabilities"]["add"] = {"IPC_LOCK"};
+  o.job.spec.pod_template["spec"]["restartPolicy"] = "OnFailure";
+  o.job.spec.pod_template["spec"]["terminationGracePeriodSeconds"] = 0;
+  EXPECT_TRUE(warn_of_overrides(o, status));
+  EXPECT_THAT(crds::find_condition(status.conditions, kTemplateOverridden)->message,
+              AllOf(HasSubstr("restartPolicy is OnFailure and the pods have Never"), HasSubstr("IPC_LOCK"),
+                    HasSubstr("terminationGracePeriodSeconds is 0 and the pods have 1")));
+  EXPECT_FALSE(warn_of_overrides(o, status)) << "reported once";
+}
+
 TEST_F(MoveMemoryTest, AReplacedProfileIsReported) {
   crds::BspJobStatus status = o.job.status;
   o.job.spec.rescheduling.mode = crds::ReschedulingMode::kMigrate;

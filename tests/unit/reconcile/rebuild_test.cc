@@ -91,14 +91,15 @@ TEST(Rebuild, StartsFromTheBeginningIfARankCantBeFound) {
 }
 
 class RebuildInPhase : public testing::TestWithParam<std::tuple<Phase, bool>> {};
-INSTANTIATE_TEST_SUITE_P(
-    Wave, RebuildInPhase,
-    testing::Combine(testing::Values(Phase::kPreparing, Phase::kPausing, Phase::kCheckpointing, Phase::kTransferring,
-                                     Phase::kRestoring, Phase::kResuming, Phase::kRollingBack),
-                     testing::Bool()),
-    [](const auto& p) {
-      return std::string(crds::to_string(std::get<0>(p.param))) + (std::get<1>(p.param) ? "NewOperator" : "SameOperator");
-    });
+INSTANTIATE_TEST_SUITE_P(Wave, RebuildInPhase,
+                         testing::Combine(testing::Values(Phase::kPreparing, Phase::kPausing, Phase::kCheckpointing,
+                                                          Phase::kTransferring, Phase::kRestoring, Phase::kResuming,
+                                                          Phase::kRollingBack),
+                                          testing::Bool()),
+                         [](const auto& p) {
+                           return std::string(crds::to_string(std::get<0>(p.param))) +
+                                  (std::get<1>(p.param) ? "NewOperator" : "SameOperator");
+                         });
 
 TEST_P(RebuildInPhase, NoRankRunsTwiceAndTheJobEnds) {
   const auto [phase, restarts] = GetParam();
