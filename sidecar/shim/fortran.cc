@@ -25,7 +25,7 @@ struct Generalised {
   Query* query;
   Free* free;
   Cancel* cancel;
-  MPI_Aint extra;
+  MPI_Aint* extra;  // the program's variable: what the functions write there is for it
 };
 
 int query_in_fortran(void* state, MPI_Status* status) {
@@ -35,7 +35,7 @@ int query_in_fortran(void* state, MPI_Status* status) {
   real.Status_c2f(status, numbers);
   {
     const InProgram guard;
-    request.query(&request.extra, numbers, &error);
+    request.query(request.extra, numbers, &error);
   }
   real.Status_f2c(numbers, status);
   return error;
@@ -46,7 +46,7 @@ int free_in_fortran(void* state) {
   MPI_Fint error = MPI_SUCCESS;
   {
     const InProgram guard;
-    request->free(&request->extra, &error);
+    request->free(request->extra, &error);
   }
   delete request;
   return error;
@@ -57,7 +57,7 @@ int cancel_in_fortran(void* state, int complete) {
   MPI_Fint logical = complete != 0 ? 1 : 0;
   MPI_Fint error = MPI_SUCCESS;
   const InProgram guard;
-  request.cancel(&request.extra, &logical, &error);
+  request.cancel(request.extra, &logical, &error);
   return error;
 }
 
@@ -82,10 +82,10 @@ using namespace bsp::shim;  // NOLINT: this part of the file speaks MPI
 extern "C" {
 
 BSP_EXPORT void ompi_grequest_start_f(Generalised::Query* query, Generalised::Free* free, Generalised::Cancel* cancel,
-                                      const MPI_Aint* extra, MPI_Fint* request, MPI_Fint* error) {
+                                      MPI_Aint* extra, MPI_Fint* request, MPI_Fint* error) {
   MPI_Request made = nullptr;
   const int rc = MPI_Grequest_start(query_in_fortran, free_in_fortran, cancel_in_fortran,
-                                    new Generalised{query, free, cancel, *extra}, &made);
+                                    new Generalised{query, free, cancel, extra}, &made);
   if (error != nullptr) *error = rc;
   if (rc == MPI_SUCCESS) *request = MPI_Request_c2f(made);
 }

@@ -40,9 +40,12 @@ Comm_c2f Comm_f2c Group_c2f Group_f2c Type_c2f Type_f2c Op_c2f Op_f2c Info_c2f I
 Errhandler_c2f Errhandler_f2c Request_c2f Request_f2c
 """.split())
 
-# Removed in MPI-3 and not in the description. mpi.h still declares them, hidden from C programs.
+# Removed in MPI-3 and not in the description. mpi.h still declares them, hidden from C programs. old_names.cc has those that take
+# handles.
 REMOVED = set("Address Errhandler_create Errhandler_get Errhandler_set Type_extent Type_hindexed "
               "Type_hvector Type_lb Type_struct Type_ub".split())
+# Deprecated, and hidden likewise: in attributes.cc.
+OLD_ATTRIBUTES = set("Keyval_create Keyval_free Attr_put Attr_get Attr_delete".split())
 # Extensions of Open MPI that take no virtual handle or were never implemented.
 UNKNOWN_PASS = {"Session_set_info"}
 
@@ -350,7 +353,7 @@ def main():
         f.write(" \\\n".join(f"  X({n})" for n in EDGES) + "\n")
     wrapped = [p for p in procedures if wanted(p)]
     with open(f"{out}/pmpi.gen.opts", "w") as f:
-        f.write("\n".join(f"--defsym=PMPI_{n}=MPI_{n}" for n in sorted({p.name for p in wrapped} | (HAND & names) | {"Wtime", "Wtick"})) + "\n")
+        f.write("\n".join(f"--defsym=PMPI_{n}=MPI_{n}" for n in sorted({p.name for p in wrapped} | (HAND & names) | REMOVED - {"Address"} | OLD_ATTRIBUTES | {"Wtime", "Wtick"})) + "\n")
     for part in range(PARTS):
         with open(f"{out}/wrappers_{part}.gen.cc", "w") as f:
             f.write(PREAMBLE)

@@ -29,7 +29,8 @@ enum {
   kErrOther = 16,
   kNullInfo = 0,
   kNullGroup = 0,
-  kAnySource = -1
+  kAnySource = -1,
+  kNoKeyval = -1
 };
 extern Integer mpi_fortran_in_place_[], mpi_fortran_status_ignore_[], mpi_fortran_statuses_ignore_[];
 
@@ -80,6 +81,19 @@ F(mpi_type_get_attr_, I, I, Address*, Logical*, I);
 F(mpi_keyval_create_, void (*)(I, I, I, I, I, Logical*, I), void (*)(I, I, I, I, I), I, I, I);
 F(mpi_attr_put_, I, I, I, I);
 F(mpi_attr_get_, I, I, I, Logical*, I);
+F(mpi_attr_delete_, I, I, I);
+F(mpi_keyval_free_, I, I);
+/* MPI-1's names, which MPI 3 removed, and Fortran programs still use */
+F(mpi_type_struct_, I, I, I, I, I, I);
+F(mpi_type_hindexed_, I, I, I, I, I, I);
+F(mpi_type_hvector_, I, I, I, I, I, I);
+F(mpi_type_extent_, I, I, I);
+F(mpi_type_lb_, I, I, I);
+F(mpi_type_ub_, I, I, I);
+F(mpi_errhandler_create_, OnError*, I, I);
+F(mpi_errhandler_set_, I, I, I);
+F(mpi_errhandler_get_, I, I, I);
+F(mpi_address_, void*, I, I);
 F(mpi_comm_group_, I, I, I);
 F(mpi_group_incl_, I, I, I, I, I);
 F(mpi_group_union_, I, I, I, I);
@@ -143,7 +157,7 @@ static void query(Address* extra, I status, I error) {
   Integer count = (Integer)*extra;
   mpi_status_set_elements_(status, &integer, &count, error);
 }
-static void free_it(Address* extra, I error) { freed = *extra, *error = 0; }
+static void free_it(Address* extra, I error) { freed = *extra, *extra = -*extra, *error = 0; }
 static void cancel_it(Address* extra, Logical* complete, I error) { (void)extra, (void)complete, *error = 0; }
 
 static void messages(Integer s, Integer comm) {
@@ -203,6 +217,7 @@ static void generalised(Integer s) {
   mpi_wait_(&request, status, &ierr);
   mpi_get_count_(status, &integer, &count, &ierr);
   CHECK(ierr == 0 && count == s + 3 && freed == s + 3 && request == kNullRequest);
+  CHECK(extra == -(s + 3)); /* the functions get the program's variable, as under Open MPI alone */
 }
 
 static void fails(Integer comm) {
@@ -210,6 +225,72 @@ static void fails(Integer comm) {
   handled = 0;
   mpi_send_(&zero, &one, &integer, &nowhere, &zero, &comm, &ierr);
   CHECK(ierr != 0 && handled == ierr && handled_on == comm);
+}
+
+/* `lasting`: made before the first epoch change of two integers at 0 and 8. */
+static void old_types(Integer s, Integer lasting) {
+  Integer lengths[2] = {1, 1}, offsets[2] = {0, 8}, types[2] = {kInteger, kInteger}, two = 2, stride = 8, got = -1,
+          number = s % 100;
+  Integer made[3], status[kStatus];
+  mpi_type_struct_(&two, lengths, offsets, types, &made[0], &ierr);
+  CHECK(ierr == 0);
+  mpi_type_hindexed_(&two, lengths, offsets, &integer, &made[1], &ierr);
+  CHECK(ierr == 0);
+  mpi_type_hvector_(&two, &one, &stride, &integer, &made[2], &ierr);
+  CHECK(ierr == 0);
+  const Integer all[] = {made[0], made[1], made[2], lasting};
+  for (int i = 0; i < 4; ++i) {
+    Integer type = all[i], out[3] = {rank, -1, s}, in[3] = {-1, -1, -1};
+    mpi_type_extent_(&type, &got, &ierr);
+    CHECK(ierr == 0 && got == 12);
+    mpi_type_lb_(&type, &got, &ierr);
+    CHECK(ierr == 0 && got == 0);
+    mpi_type_ub_(&type, &got, &ierr);
+    CHECK(ierr == 0 && got == 12);
+    if (i < 3) mpi_type_commit_(&type, &ierr);
+    Integer request;
+    mpi_irecv_(in, &one, &type, &left, &number, &world, &request, &ierr);
+    mpi_send_(out, &one, &type, &right, &number, &world, &ierr);
+    mpi_wait_(&request, status, &ierr);
+    CHECK(ierr == 0 && in[0] == left && in[1] == -1 && in[2] == s);
+    if (i < 3) mpi_type_free_(&type, &ierr);
+  }
+}
+
+static void old_handlers(void) {
+  Integer comm, made, found = -1, nowhere = size + 5, zero = 0;
+  mpi_comm_dup_(&world, &comm, &ierr);
+  mpi_errhandler_create_(on_error, &made, &ierr);
+  CHECK(ierr == 0);
+  mpi_errhandler_set_(&comm, &made, &ierr);
+  CHECK(ierr == 0);
+  mpi_errhandler_get_(&comm, &found, &ierr);
+  CHECK(ierr == 0 && found == made);
+  handled = 0;
+  mpi_send_(&zero, &one, &integer, &nowhere, &zero, &comm, &ierr);
+  CHECK(handled == ierr && handled_on == comm);
+  mpi_errhandler_free_(&made, &ierr);
+  mpi_comm_free_(&comm, &ierr);
+}
+
+static void old_attributes(Integer comm, Integer lasting_key) {
+  Integer key, extra = 1, value = 5, got = -1;
+  Logical flag = 0;
+  mpi_keyval_create_(copy_integer, delete_integer, &key, &extra, &ierr);
+  mpi_attr_put_(&comm, &key, &value, &ierr);
+  mpi_attr_get_(&comm, &key, &got, &flag, &ierr);
+  CHECK(ierr == 0 && flag && got == 5);
+  mpi_attr_delete_(&comm, &key, &ierr);
+  CHECK(ierr == 0);
+  mpi_attr_get_(&comm, &key, &got, &flag, &ierr);
+  CHECK(ierr == 0 && !flag);
+  mpi_keyval_free_(&key, &ierr);
+  CHECK(ierr == 0 && key == kNoKeyval);
+  mpi_attr_delete_(&comm, &lasting_key, &ierr);
+  CHECK(ierr == 0);
+  value = 77;
+  mpi_attr_put_(&comm, &lasting_key, &value, &ierr);
+  CHECK(ierr == 0);
 }
 
 static void infos(Integer info) {
@@ -257,12 +338,18 @@ int main(void) {
   mpi_recv_init_(&box[1], &one, &integer, &left, &tag, &own, &persistent[1], &ierr);
   const Integer first = persistent[0], second = persistent[1];
 
+  Integer lengths[2] = {1, 1}, offsets[2] = {0, 8}, parts[2] = {kInteger, kInteger}, lasting;
+  mpi_type_struct_(&two, lengths, offsets, parts, &lasting, &ierr);
+  mpi_type_commit_(&lasting, &ierr);
+  CHECK(ierr == 0);
+
   for (Integer s = 0;; ++s) {
     Integer mine = enough, any = 0, max = kMax;
     mpi_allreduce_(&mine, &any, &one, &integer, &max, &world, &ierr);
     if (any) break;
     messages(s, world), messages(s, own);
     operations(s), groups(), generalised(s), fails(own), infos(info);
+    old_types(s, lasting), old_handlers(), old_attributes(own, old_key);
     mpi_comm_get_attr_(&own, &key, &got, &flag, &ierr);
     CHECK(ierr == 0 && flag && got == value);
     got = -1;
