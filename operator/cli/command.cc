@@ -66,8 +66,10 @@ struct Command::Impl {
   }
 
   CLI::App app;
-  std::deque<Entry> entries;  // callbacks refer to its elements
-  std::string mistake;        // the first value that a setter refused
+  std::deque<Entry> entries;          // callbacks refer to its elements
+  std::string mistake;                // the first value that a setter refused
+  const CLI::Option* rest = nullptr;  // see Command::rest
+  std::vector<std::string>* rest_into = nullptr;
 
   Entry& add(const std::string& name, Setter set) {
     return entries.emplace_back(name.substr(0, name.find(',')), "", std::move(set));
@@ -137,8 +139,28 @@ struct Command::Impl {
     return out;
   }
 
+  // How many of the words come before the rest.
+  [[nodiscard]] std::size_t before_rest(std::span<const std::string> words) const {
+    auto arguments = static_cast<std::size_t>(std::ranges::count_if(
+        entries, [this](const Entry& e) { return e.option->get_positional() && e.option != rest; }));
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i].starts_with('-')) {
+        const CLI::Option* const option = app.get_option_no_throw(words[i]);
+        if (option != nullptr && option->get_items_expected_max() > 0) ++i;
+      } else if (arguments-- == 0) {
+        return i;
+      }
+    }
+    return words.size();
+  }
+
   // What is wrong with the words; "" if nothing is.
   [[nodiscard]] std::string read(std::span<const std::string> words) {
+    if (rest != nullptr) {
+      const std::size_t before = before_rest(words);
+      rest_into->assign(words.begin() + static_cast<std::ptrdiff_t>(before), words.end());
+      words = words.first(before);
+    }
     std::vector<std::string> reversed = separated(words);
     std::ranges::reverse(reversed);
     try {
@@ -210,6 +232,12 @@ void Command::arguments(const std::string& name, const std::string& help, std::v
       },
       help);
   entry.option->expected(0, CLI::detail::expected_max_vector_size)->allow_extra_args();
+}
+
+void Command::rest(const std::string& name, const std::string& help, std::vector<std::string>& into) {
+  arguments(name, help, into);
+  impl_->rest = impl_->entries.back().option;
+  impl_->rest_into = &into;
 }
 
 void Command::footer(const std::string& text) { impl_->app.footer(text); }

@@ -50,6 +50,8 @@ class Command {
   Declared argument(const std::string& name, const std::string& help, std::string& into);
   // All words from here on.
   void arguments(const std::string& name, const std::string& help, std::vector<std::string>& into);
+  // Another program's command line: all words from the first that is neither an option nor one of the arguments, as they are.
+  void rest(const std::string& name, const std::string& help, std::vector<std::string>& into);
   // --help prints it after the options.
   void footer(const std::string& text);
 
