@@ -12,9 +12,9 @@
 #include "crds/rankmigration.h"
 #include "operator/cli/exit_code.h"
 #include "operator/local/cli/commands.h"
+#include "operator/local/cli/one_job.h"
 #include "operator/local/cli/place.h"
 #include "operator/local/cli/resources.h"
-#include "operator/local/cli/run.h"
 #include "operator/local/files.h"
 #include "operator/screens/move.h"
 
