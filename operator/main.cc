@@ -4,6 +4,7 @@
 #include <string>
 
 #include "operator/advise/command.h"
+#include "operator/check/command.h"
 #include "operator/cli/exit_code.h"
 #include "operator/cli/subcommands.h"
 #include "operator/controller/run.h"
@@ -35,6 +36,7 @@ const bsp::cli::Program kProgram = {
      {"submit", "create a job in a Kubernetes cluster", bsp::controller::submit},
      {"advise", "decide the calls of a recorded run again, with other parameters", bsp::advise::run},
      {"simulate", "simulate a job on pools that needn't exist", bsp::simulate},
+     {"check", "run a program's ranks here, move them, and say what was found out", bsp::checking::run},
      {"convert", "make a BSPJob of a Kubeflow MPIJob", bsp::convert::run},
      {"version", "print the version", print_version}}};
 

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define BSP_RING_MAGIC 0x31676e7270736275ull /* "ubsprng1" */
-#define BSP_RING_VERSION 4u
+#define BSP_RING_VERSION 5u
 #define BSP_RING_RECORDS 256u    /* slots; the sidecar must read each before it is overwritten */
 #define BSP_MAX_SETS 64u         /* Sets one job can span */
 #define BSP_RING_TEXT 160u       /* bytes of a reason, NUL included */
@@ -94,7 +94,11 @@ struct bsp_ring {
   uint64_t edge_chosen_after;
   uint64_t edge_stride;
   uint32_t edge_call;
-  uint32_t pad1;
+
+  /* The program's MPI, for `bsp-operator check`. Writer: shim, in each opening; mpi_version last. */
+  uint32_t fortran;      /* 1: the program has loaded the Fortran bindings */
+  uint32_t thread_level; /* that MPI grants: 0 MPI_THREAD_SINGLE … 3 MPI_THREAD_MULTIPLE */
+  uint32_t mpi_version;  /* of Open MPI: 5 << 16 | 0 << 8 | 7 for 5.0.7; 0: MPI_Init not reached */
 
   /* Why the last committed gate was postponed by this rank; "" if it was not. Writer: shim.
    * blocked_seq is odd while the string changes. */

@@ -28,11 +28,13 @@
 #include "sidecar/shim/blockers.h"
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/epoch.h"
+#include "sidecar/shim/fortran.h"
 #include "sidecar/shim/graceful_close.h"
 #include "sidecar/shim/leftovers.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/moved_clock.h"
 #include "sidecar/shim/moved_cpu_time.h"
+#include "sidecar/shim/real.h"
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/timer_descriptors.h"
 
@@ -149,6 +151,7 @@ void close_and_reopen() {
   map_ring();
   BSP_RING_STORE_SEQ(state.ring->completed, superstep);  // the ring may belong to another pod
   report_edge();
+  report_mpi();
   open_epoch(next);
   restore_objects();
   if (edge_choice) edge_choice->restart();
@@ -198,6 +201,14 @@ void report_edge() {
   BSP_RING_STORE(state.ring->edge_chosen_after, chosen_after);
   BSP_RING_STORE(state.ring->edge_stride, stride);
   BSP_RING_STORE(state.ring->edge_call, edge_call == EdgeCall::kUndecided ? 0u : static_cast<std::uint32_t>(edge_call));
+}
+
+void report_mpi() {
+  const auto part = [](int number) { return static_cast<std::uint32_t>(number) & 0xff; };
+  BSP_RING_STORE(state.ring->fortran, has_fortran() ? 1u : 0u);
+  BSP_RING_STORE(state.ring->thread_level, static_cast<std::uint32_t>(state.thread_level));
+  BSP_RING_STORE(state.ring->mpi_version,
+                 part(open_mpi_major()) << 16 | part(open_mpi_minor()) << 8 | part(open_mpi_patch()));
 }
 
 void set_up_edges() {

@@ -45,8 +45,9 @@ void set_up_edges();
 // The edge collective has completed on `comm`. Returns in the same epoch or in a later one.
 void superstep_edge(MPI_Comm comm);
 
-// Writes what ends a superstep into the ring, which may belong to another pod than before.
+// Writes what ends a superstep, and what MPI is, into the ring, which may belong to another pod than before.
 void report_edge();
+void report_mpi();
 
 // Reports to the sidecar that the epoch is open, and how long that took.
 void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns);

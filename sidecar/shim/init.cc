@@ -79,6 +79,7 @@ int init(int* argc, char*** argv, int required, int* provided) {
     const std::uint64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     open_first_epoch(required);
     report_edge();
+    report_mpi();
     describe_world();
     repeat_error_codes();
     *provided = required;

@@ -21,6 +21,7 @@ namespace {
 void* mpi_library = nullptr;
 int major = 0;
 int minor = 0;
+int patch = 0;
 
 int missing_function() { die("the program calls an MPI function that its MPI library does not provide"); }
 
@@ -99,7 +100,7 @@ void require_open_mpi_5() {
   int length = 0;
   if (void* get = find_real("PMPI_Get_library_version")) reinterpret_cast<int (*)(char*, int*)>(get)(version, &length);
   const char* found = std::strstr(version, "Open MPI v");
-  if (found == nullptr || std::sscanf(found, "Open MPI v%d.%d", &major, &minor) != 2 || major < 5) {
+  if (found == nullptr || std::sscanf(found, "Open MPI v%d.%d.%d", &major, &minor, &patch) < 2 || major < 5) {
     version[std::strcspn(version, ",\n")] = '\0';
     die("the program's MPI library is \"%s\"; Open MPI >= 5 is required (build the image with it)", version);
   }
@@ -107,6 +108,7 @@ void require_open_mpi_5() {
 
 int open_mpi_major() { return major; }
 int open_mpi_minor() { return minor; }
+int open_mpi_patch() { return patch; }
 
 // Filling the table before main() lets every wrapper call through it without a check.
 __attribute__((constructor)) static void load_early() { load_real(); }

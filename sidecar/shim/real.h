@@ -54,5 +54,6 @@ void must(int rc, const char* what);
 void require_open_mpi_5();
 int open_mpi_major();  // 5 for 5.0.7; known after require_open_mpi_5()
 int open_mpi_minor();
+int open_mpi_patch();
 
 }  // namespace bsp::shim

@@ -1,5 +1,7 @@
 # MPI programs that check themselves while their ranks move; images/bundle.sh puts them into the image of the applications.
 add_executable(moved_clocks ${CMAKE_CURRENT_SOURCE_DIR}/programs/moved_clocks.c)
+add_executable(held_back ${CMAKE_CURRENT_SOURCE_DIR}/programs/held_back.c)
+target_link_libraries(held_back PRIVATE MPI::MPI_C)
 target_link_libraries(moved_clocks PRIVATE MPI::MPI_C Threads::Threads)
 add_custom_command(OUTPUT ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/moved_fortran
                    COMMAND env OMPI_FC=gfortran mpif90 -O2 -static-libgfortran -J ${CMAKE_CURRENT_BINARY_DIR}
@@ -8,4 +10,6 @@ add_custom_command(OUTPUT ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/moved_fortran
 add_custom_target(moved_fortran ALL DEPENDS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/moved_fortran)
 add_test(NAME local_programs COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/local_programs_test.py
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-set_tests_properties(local_programs PROPERTIES LABELS e2e TIMEOUT 600 RUN_SERIAL TRUE)
+add_test(NAME local_check COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/local_check_test.py
+         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(local_check local_programs PROPERTIES LABELS e2e TIMEOUT 600 RUN_SERIAL TRUE)

@@ -52,7 +52,9 @@ EDGES = {
                             "operator/reconcile/kernel", "operator/reconcile/shell"],
     "operator/advise": ["base/core", "crds", "operator/cli", "operator/decide", "operator/record"],
     "operator/convert": ["base/core", "base/json", "crds", "operator/cli"],
-    "operator": ["operator/advise", "operator/cli", "operator/controller", "operator/convert", "operator/local/cli"],
+    "operator/check": ["base/core", "base/json", "crds", "operator/cli", "operator/kinds", "operator/local", "operator/local/cli",
+                       "operator/screens", "sidecar/ring"],
+    "operator": ["operator/advise", "operator/check", "operator/cli", "operator/controller", "operator/convert", "operator/local/cli"],
     # The simulator; only sim/inside.cc includes SimGrid.
     "sim": ["base/core", "crds", "operator/decide", "operator/local"],
     "sim/applications": ["base/core", "operator/decide", "sim"],

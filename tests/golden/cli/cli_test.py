@@ -31,6 +31,7 @@ OPTIONS = {
     "submit": "-f --filename --kubeconfig --context -n --namespace --wait --timeout --delete",
     "advise": "-f --filename --heuristic --x --horizon --min-gain --cooldown --max-moves --alpha --d --omega --delta --beta"
               " -o --output --brief",
+    "check": "-f --filename --seconds --start-seconds --move-seconds --cpu -o --output -n --namespace --store",
     "convert": "-f --filename",
     "simulate": "-f --file --platform --pools --application --heuristic --mig --call --timeline --record --all -o --output",
     "local run": "-f --filename --pools --mode --record --summary --timeline --plain -n --namespace --store",
@@ -58,6 +59,14 @@ LINES = [
     ("local nonsense", 2, "usage: bsp-operator"),
     ("local gt", 2, "did you mean local get?"),
 
+    ("check", 2, "give either IMAGE or -f JOB.yaml"),
+    ("check localhost/none -f J", 2, "give either IMAGE or -f JOB.yaml"),
+    ("check -f @/none.yaml", 1, "none.yaml"),
+    ("check localhost/none --seconds 0", 2, "--seconds \"0\": must be a number from 1 to 3600"),
+    ("check localhost/none --secnds 3", 2, "did you mean --seconds?"),
+    ("check -o xml localhost/none", 2, "must be text or json"),
+    # What follows the program's name is the program's.
+    ("check -f J image program --seconds 0 -o=xml", 2, "give either IMAGE or -f JOB.yaml"),
     ("convert", 2, "-f"),
     ("convert -f @/none.yaml", 1, "none.yaml"),
     ("convert -f J", 2, "holds no MPIJob"),
