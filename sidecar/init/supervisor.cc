@@ -18,9 +18,11 @@
 #include "base/core/fault.h"
 #include "base/core/read_file.h"
 #include "crds/names.h"
+#include "sidecar/control/refusal.h"
 #include "sidecar/init/carry.h"
 #include "sidecar/init/cgroup.h"
 #include "sidecar/init/files.h"
+#include "sidecar/init/process.h"
 #include "sidecar/init/program.h"
 #include "sidecar/init/user.h"
 
@@ -65,6 +67,22 @@ std::vector<std::string> program_environment(const std::string& shim, const User
   if (!preload.empty()) env.push_back("LD_PRELOAD=" + preload);
   if (!has_home) env.push_back("HOME=" + (user.home.empty() ? std::string("/") : user.home));
   return env;
+}
+
+// Why the shim refused the program; "": it didn't. The program can write there too, so nothing of it is trusted.
+std::string refusal_in(const std::string& run_dir, const User& user) {
+  const FsIdentity as_program(user);
+  const std::string path = run_dir + std::string(names::kRefusalFile.substr(names::kRunDir.size()));
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return "";
+  std::string text(names::kRefusalBytes, '\0');
+  const ssize_t got = ::read(fd, text.data(), text.size());
+  ::close(fd);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  while (text.ends_with('\n')) text.pop_back();
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
 }
 
 }  // namespace
@@ -323,6 +341,7 @@ void Supervisor::on_program(int status) {
     if (exit_signal_ == SIGKILL && !kill_reason_.empty()) exit_message_ += ": " + kill_reason_;
   } else {
     exit_code_ = WEXITSTATUS(status);
+    if (exit_code_ != 0) exit_message_ = refusal_in(options_.run_dir, user_);
   }
   state_ = State::kExited;
 }

@@ -34,12 +34,6 @@ constexpr int kFirstEpochSeconds = 600;  // the other ranks may still wait for n
 
 MPI_Session session = nullptr;
 
-std::string in_run_dir(std::string_view path) {  // "/run/bsp/epoch" -> "$BSP_RUN_DIR/epoch"
-  const char* dir = std::getenv(names::kEnvRunDir.data());
-  std::string result(dir != nullptr && *dir != '\0' ? std::string_view(dir) : names::kRunDir);
-  return result.append(path.substr(names::kRunDir.size()));
-}
-
 void set_default(const char* name, const char* value) { setenv(name, value, 0); }
 
 // Open MPI defaults for a pod with one rank; the user's own settings take precedence.
@@ -89,6 +83,12 @@ void init_session() {
 }
 
 }  // namespace
+
+std::string in_run_dir(std::string_view path) {
+  const char* dir = std::getenv(names::kEnvRunDir.data());
+  std::string result(dir != nullptr && *dir != '\0' ? std::string_view(dir) : names::kRunDir);
+  return result.append(path.substr(names::kRunDir.size()));
+}
 
 bool has_run_dir() {
   struct stat info;

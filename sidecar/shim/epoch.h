@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bsp::shim {
@@ -18,6 +19,8 @@ struct EpochDescriptor {
   std::map<std::string, std::string> pmix;  // PMIX_* variables
 };
 
+// "/run/bsp/epoch" -> "$BSP_RUN_DIR/epoch"
+std::string in_run_dir(std::string_view path);
 // True if bsp-init (or a test) started this process: its run directory exists.
 bool has_run_dir();
 

@@ -70,7 +70,8 @@ bool has_fortran() {
 
 void require_known_fortran() {
   if (!has_fortran() || (open_mpi_major() == kKnownMajor && open_mpi_minor() == kKnownMinor)) return;
-  die("this is a Fortran MPI program with Open MPI %d.%d: this version of bsp-operator supports the Fortran bindings "
+  refuse(
+      "this is a Fortran MPI program with Open MPI %d.%d: this version of bsp-operator supports the Fortran bindings "
       "of Open MPI %d.%d only (build the image with it)",
       open_mpi_major(), open_mpi_minor(), kKnownMajor, kKnownMinor);
 }

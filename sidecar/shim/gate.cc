@@ -230,7 +230,8 @@ void set_up_edges() {
   BSP_EDGE_CALLS(BSP_EDGE)
 #undef BSP_EDGE
   if (edge_call == EdgeCall::kNone || stride == 0)
-    die("BSP_SUPERSTEP is \"%s\": it must be a blocking collective and a stride, such as "
+    refuse(
+        "BSP_SUPERSTEP is \"%s\": it must be a blocking collective and a stride, such as "
         "MPI_Allreduce:10",
         text);
 }

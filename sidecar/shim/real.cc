@@ -28,7 +28,7 @@ int missing_function() { die("the program calls an MPI function that its MPI lib
 template <class Handle>
 void find_object(Handle& handle, const char* symbol) {
   handle = static_cast<Handle>(find_in_mpi(symbol));
-  if (handle == nullptr) die("the MPI library has no %s: Open MPI >= 5 is required", symbol);
+  if (handle == nullptr) refuse("the MPI library has no %s: Open MPI >= 5 is required", symbol);
 }
 
 void find_predefined() {
@@ -95,14 +95,14 @@ void must(int rc, const char* what) {
 }
 
 void require_open_mpi_5() {
-  if (!load_real()) die("the program's MPI library was not found: the program must link it dynamically");
+  if (!load_real()) refuse("the program's MPI library was not found: the program must link it dynamically");
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "an unknown library";
   int length = 0;
   if (void* get = find_real("PMPI_Get_library_version")) reinterpret_cast<int (*)(char*, int*)>(get)(version, &length);
   const char* found = std::strstr(version, "Open MPI v");
   if (found == nullptr || std::sscanf(found, "Open MPI v%d.%d.%d", &major, &minor, &patch) < 2 || major < 5) {
     version[std::strcspn(version, ",\n")] = '\0';
-    die("the program's MPI library is \"%s\"; Open MPI >= 5 is required (build the image with it)", version);
+    refuse("the program's MPI library is \"%s\"; Open MPI >= 5 is required (build the image with it)", version);
   }
 }
 

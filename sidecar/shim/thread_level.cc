@@ -32,7 +32,8 @@ void set_thread_level(int level) {
   if (multiple != nullptr)
     *multiple = level == MPI_THREAD_MULTIPLE;
   else if (level == MPI_THREAD_MULTIPLE && open_mpi_major() < 6)
-    die("the program requests MPI_THREAD_MULTIPLE, but its MPI library does not export ompi_mpi_thread_multiple, "
+    refuse(
+        "the program requests MPI_THREAD_MULTIPLE, but its MPI library does not export ompi_mpi_thread_multiple, "
         "without which messages of different threads would be mixed up: use Debian's or an unstripped Open MPI 5, or "
         "MPI_THREAD_SERIALIZED");
   for (const char* name :

@@ -56,6 +56,10 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"NotExecutable", {"/etc/passwd"}, 126, "/etc/passwd is not executable for uid 1000"},
         Bad{"Static", {"/static_hello"}, 126, "/static_hello is statically linked"},
         Bad{"UnknownUser", {"/gated"}, 125, "user 'nobody-here' is not in the image's /etc/passwd", "nobody-here"},
+        Bad{"RefusedByTheShim",
+            {"/bin/sh", "-c", "umask 077; echo another MPI >&2; echo another MPI >/run/bsp/refused; exit 1"},
+            1,
+            "another MPI"},
         Bad{"CarryProc", {"/gated"}, 125, "'/proc/self' cannot be carried", "1000", "/proc/self"}),
     [](const auto& bad) { return bad.param.name; });
 

@@ -71,6 +71,7 @@ void expect_refused(const char* program, const char* message, std::vector<std::s
   const int status = job.wait(0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
   EXPECT_TRUE(job.stderr_of(0).contains(message)) << job.stderr_of(0);
+  EXPECT_TRUE(job.refusal_of(0).contains(message)) << "or the job would be restarted";
 }
 
 TEST(Endings, ProgramWithAnotherMpiIsRefused) {

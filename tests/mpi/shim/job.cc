@@ -205,6 +205,11 @@ std::string Job::stderr_of(std::uint32_t rank) const {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+std::string Job::refusal_of(std::uint32_t rank) const {
+  std::ifstream file(cluster.run_dir(rank) + "/refused");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 void Job::finish_ok() {
   programs[0].signal(SIGUSR1);
   expect_ok();
