@@ -72,9 +72,10 @@ Result<crds::BspJob> job_of(const Options& o) {
   }
   BSP_TRY(const auto config, local::podman::image_config(o.image));
   if (o.command.empty() && config.entrypoint.empty() && config.command.empty())
-    return fail(ErrorCode::kInvalid, std::format("image {} has no command of its own; name one after it: bsp-operator check {} "
-                                                 "COMMAND",
-                                                 o.image, o.image));
+    return fail(ErrorCode::kInvalid,
+                std::format("image {} has no command of its own; name one after it: bsp-operator check {} "
+                            "COMMAND",
+                            o.image, o.image));
   nlohmann::json app = {{"name", names::kAppContainer}, {"image", o.image}};
   if (!o.command.empty()) app["command"] = o.command;
   crds::BspJob job;
@@ -141,18 +142,22 @@ class Check {
 
   Result<void> find_out() {
     BSP_CHECK_OK(one_.start());
-    BSP_TRY(const bool began, wait(std::chrono::duration<double>(options_.start_seconds), [this] { return initialised(); }));
-    if (!began) return say(std::format("its ranks didn't come to MPI_Init within {:.0f} s (--start-seconds)", options_.start_seconds));
+    BSP_TRY(const bool began,
+            wait(std::chrono::duration<double>(options_.start_seconds), [this] { return initialised(); }));
+    if (!began)
+      return say(
+          std::format("its ranks didn't come to MPI_Init within {:.0f} s (--start-seconds)", options_.start_seconds));
     began_ = steady_clock::now();
     note(std::format("Watching it for {:.0f} s", options_.seconds));
-    BSP_TRY(const bool lasted, wait(std::chrono::duration<double>(options_.seconds), [] { return false; }).transform([this](bool) {
-      return report_.failure.empty();
-    }));
+    BSP_TRY(const bool lasted, wait(std::chrono::duration<double>(options_.seconds), [] {
+                                 return false;
+                               }).transform([this](bool) { return report_.failure.empty(); }));
     if (!lasted) return {};
     watching_ = false;
     if (report_.program.edge_call.empty())
       return say(
-          "ranks don't move, because no blocking collective of all ranks recurs, where a superstep could end; spec.superstep can "
+          "ranks don't move, because no blocking collective of all ranks recurs, where a superstep could end; "
+          "spec.superstep can "
           "name one that comes more rarely");
     for (std::uint32_t rank = kRanks; rank-- > 0 && report_.failure.empty();) BSP_CHECK_OK(move(rank));
     return {};
@@ -187,7 +192,8 @@ class Check {
   std::string unfinished(const std::optional<crds::RankMigration>& last) const {
     const double seconds = options_.move_seconds;
     if (!report_.holds.empty())
-      return std::format("not within {:.0f} s, because of rank {}: {}", seconds, report_.holds.back().rank, report_.holds.back().reason);
+      return std::format("not within {:.0f} s, because of rank {}: {}", seconds, report_.holds.back().rank,
+                         report_.holds.back().reason);
     return std::format("not within {:.0f} s{}", seconds,
                        last && !last->status.message.empty() ? ": " + last->status.message : "");
   }
@@ -202,10 +208,12 @@ class Check {
     const crds::BspJobStatus& status = one_.job().status;
     if (turn == Turn::kFinished && status.phase == crds::JobPhase::kSucceeded)
       say(began_ == steady_clock::time_point{}
-              ? std::string("it ended by itself, with status 0, before it was seen in MPI; name a command or an input that takes longer")
-              : std::format("it ended by itself, with status 0, {:.0f} s after MPI_Init; name a command or an input that takes "
-                            "longer, or a smaller --seconds",
-                            since(began_)));
+              ? std::string("it ended by itself, with status 0, before it was seen in MPI; name a command or an input "
+                            "that takes longer")
+              : std::format(
+                    "it ended by itself, with status 0, {:.0f} s after MPI_Init; name a command or an input that takes "
+                    "longer, or a smaller --seconds",
+                    since(began_)));
     else if (turn == Turn::kFinished)
       say(std::format("it failed: {}{}", status.message, tail()));
     else
@@ -242,7 +250,8 @@ class Check {
     if (pod_ != pod) {
       const auto object = one_.store().get({{kPod.api_version, kPod.kind}, options_.serve.place.name_space, pod});
       if (!object) return;
-      run_dir_ = local::pod_dir(one_.store().directory(), pod, text_at(part_at(*object, "metadata"), "uid")) + "/volumes/bsp-run";
+      run_dir_ = local::pod_dir(one_.store().directory(), pod, text_at(part_at(*object, "metadata"), "uid")) +
+                 "/volumes/bsp-run";
       pod_ = pod;
     }
     const auto program = read_program(run_dir_);

@@ -13,16 +13,16 @@ using Names = std::vector<std::string_view>;
 
 // What each level adds, in /proc/cpuinfo's words: pni is SSE3, abm LZCNT.
 const std::array<Names, 3>& levels() {
-  static const std::array<Names, 3> all{
-      Names{"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"},
-      Names{"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"},
-      Names{"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}};
+  static const std::array<Names, 3> all{Names{"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"},
+                                        Names{"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"},
+                                        Names{"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}};
   return all;
 }
 
 // Those that math, crypto and string libraries select code by.
 bool is_selected_by(std::string_view flag) {
-  static const Names kOthers{"aes", "erms", "fsrm", "gfni", "pclmulqdq", "rdrand", "rdseed", "sha_ni", "vaes", "vpclmulqdq"};
+  static const Names kOthers{"aes",    "erms",   "fsrm",   "gfni", "pclmulqdq",
+                             "rdrand", "rdseed", "sha_ni", "vaes", "vpclmulqdq"};
   return flag.starts_with("avx") || flag.starts_with("amx") || std::ranges::contains(kOthers, flag);
 }
 

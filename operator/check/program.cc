@@ -22,7 +22,8 @@ std::optional<Program> read_program(const std::string& run_dir) {
     return std::nullopt;
   Program program;
   const std::uint32_t version = ring->mpi_version;
-  if (version != 0) program.open_mpi = std::format("{}.{}.{}", version >> 16 & 0xff, version >> 8 & 0xff, version & 0xff);
+  if (version != 0)
+    program.open_mpi = std::format("{}.{}.{}", version >> 16 & 0xff, version >> 8 & 0xff, version & 0xff);
   program.fortran = ring->fortran != 0;
   program.thread_level = static_cast<int>(ring->thread_level & 3);
   if (ring->edge_call >= 1 && ring->edge_call <= names::kEdgeCalls.size()) {

@@ -13,7 +13,7 @@ namespace bsp::checking {
 struct Program {
   std::string open_mpi;  // "5.0.7"; "" before MPI_Init
   bool fortran = false;
-  int thread_level = 0;  // as MPI numbers them
+  int thread_level = 0;   // as MPI numbers them
   std::string edge_call;  // "" until one is chosen
   std::uint64_t edge_stride = 0;
   std::uint64_t supersteps = 0;

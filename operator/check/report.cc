@@ -60,7 +60,8 @@ double per_second(const Report& report, const Call& call) {
 std::string collectives(const Report& report) {
   std::string text;
   for (const Call& call : calls_of(report.program))
-    text += std::format("{}{} {} ({:.3g}/s)", text.empty() ? "" : ", ", call.name, call.count, per_second(report, call));
+    text +=
+        std::format("{}{} {} ({:.3g}/s)", text.empty() ? "" : ", ", call.name, call.count, per_second(report, call));
   return text.empty() ? "none that is blocking and of all ranks" : text;
 }
 
@@ -68,7 +69,8 @@ std::string move_line(const Move& move) {
   if (!move.succeeded) return std::format("rank {}: not moved: {}", move.rank, move.message);
   const crds::PauseParts& p = move.pause;
   return std::format(
-      "rank {}: pause {:.0f} ms (gate {:.0f}, close {:.0f}, dump {:.0f}, transfer {:.0f}, restore {:.0f}, commit {:.0f}, open "
+      "rank {}: pause {:.0f} ms (gate {:.0f}, close {:.0f}, dump {:.0f}, transfer {:.0f}, restore {:.0f}, commit "
+      "{:.0f}, open "
       "{:.0f}), checkpoint {:.1f} MiB",
       move.rank, p.total_ms, p.gate_ms, p.close_ms, p.dump_ms, p.transfer_ms, p.restore_ms, p.commit_ms, p.open_ms,
       mebibytes(move.bytes));
@@ -129,10 +131,10 @@ json json_of(const Report& report) {
                                                    {"version", program.open_mpi},
                                                    {"language", language(program)},
                                                    {"threadLevel", threads(program)}};
-  const json edge = program.edge_call.empty() ? json()
-                                              : json{{"call", program.edge_call},
-                                                     {"stride", program.edge_stride},
-                                                     {"seconds", report.superstep_seconds}};
+  const json edge =
+      program.edge_call.empty()
+          ? json()
+          : json{{"call", program.edge_call}, {"stride", program.edge_stride}, {"seconds", report.superstep_seconds}};
   return {{"apiVersion", names::kApiVersion},
           {"kind", "ProgramCheck"},
           {"image", report.image},

@@ -13,12 +13,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <format>
 #include <string>
 
 #include "base/core/fault.h"
 #include "base/core/read_file.h"
 #include "crds/names.h"
-#include "sidecar/control/refusal.h"
+#include "crds/refusal.h"
 #include "sidecar/init/carry.h"
 #include "sidecar/init/cgroup.h"
 #include "sidecar/init/files.h"
@@ -72,7 +73,7 @@ std::vector<std::string> program_environment(const std::string& shim, const User
 // Why the shim refused the program; "": it didn't. The program can write there too, so nothing of it is trusted.
 std::string refusal_in(const std::string& run_dir, const User& user) {
   const FsIdentity as_program(user);
-  const std::string path = run_dir + std::string(names::kRefusalFile.substr(names::kRunDir.size()));
+  const std::string path = std::format("{}/{}", run_dir, names::kRefusalFile);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return "";
   std::string text(names::kRefusalBytes, '\0');

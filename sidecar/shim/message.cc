@@ -7,8 +7,10 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
-#include "sidecar/control/refusal.h"
+#include "crds/names.h"
+#include "crds/refusal.h"
 #include "sidecar/shim/epoch.h"
 #include "sidecar/shim/state.h"
 
@@ -28,8 +30,8 @@ Line print(const char* format, va_list arguments) {
 }
 
 void write_refusal(const Line& line) {
-  const int fd =
-      ::open(in_run_dir(names::kRefusalFile).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  const std::string path = in_run_dir(names::kRunDir).append("/").append(names::kRefusalFile);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) return;  // then it is in the log alone
   [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), std::strlen(line.data()));
   ::close(fd);

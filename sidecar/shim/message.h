@@ -8,7 +8,7 @@ __attribute__((format(printf, 1, 2))) void say(const char* format, ...);
 // Prints the message and exits with status 1 (without exit handlers: MPI may be half open).
 [[noreturn]] __attribute__((format(printf, 1, 2))) void die(const char* format, ...);
 
-// The same for what will fail alike in every attempt, so the job isn't restarted (sidecar/control/refusal.h).
+// The same for what will fail alike in every attempt, so the job isn't restarted (crds/refusal.h).
 [[noreturn]] __attribute__((format(printf, 1, 2))) void refuse(const char* format, ...);
 
 }  // namespace bsp::shim

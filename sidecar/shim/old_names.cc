@@ -40,13 +40,15 @@ BSP_EXPORT int MPI_Type_ub(MPI_Datatype type, MPI_Aint* upper) {
   return rc;
 }
 
-BSP_EXPORT int MPI_Type_hindexed(int count, int lengths[], MPI_Aint displacements[], MPI_Datatype old, MPI_Datatype* type) {
+BSP_EXPORT int MPI_Type_hindexed(int count, int lengths[], MPI_Aint displacements[], MPI_Datatype old,
+                                 MPI_Datatype* type) {
   return MPI_Type_create_hindexed(count, lengths, displacements, old, type);
 }
 BSP_EXPORT int MPI_Type_hvector(int count, int length, MPI_Aint stride, MPI_Datatype old, MPI_Datatype* type) {
   return MPI_Type_create_hvector(count, length, stride, old, type);
 }
-BSP_EXPORT int MPI_Type_struct(int count, int lengths[], MPI_Aint displacements[], MPI_Datatype types[], MPI_Datatype* type) {
+BSP_EXPORT int MPI_Type_struct(int count, int lengths[], MPI_Aint displacements[], MPI_Datatype types[],
+                               MPI_Datatype* type) {
   return MPI_Type_create_struct(count, lengths, displacements, types, type);
 }
 

@@ -35,7 +35,8 @@ constexpr auto kMaxStalled = 60s;
 
 std::string list_of(const std::vector<Pool>& pools) {
   std::string text;
-  for (const Pool& pool : pools) text += std::format("{}{}={}x{}", text.empty() ? "" : ",", pool.name, pool.slots, pool.cpu);
+  for (const Pool& pool : pools)
+    text += std::format("{}{}={}x{}", text.empty() ? "" : ",", pool.name, pool.slots, pool.cpu);
   return text;
 }
 
@@ -56,9 +57,10 @@ Result<void> OneJob::check_job(const std::vector<Pool>& pools) const {
       return fail(ErrorCode::kInvalid,
                   std::format("spec.sets.names: there is no pool {} in --pools {}", name, list_of(pools)));
   if (job_.spec.ranks > slots)
-    return fail(ErrorCode::kInvalid, std::format("spec.ranks: {} ranks don't fit into {} slots, because a slot takes one rank "
-                                                 "(--pools {})",
-                                                 job_.spec.ranks, slots, list_of(pools)));
+    return fail(ErrorCode::kInvalid,
+                std::format("spec.ranks: {} ranks don't fit into {} slots, because a slot takes one rank "
+                            "(--pools {})",
+                            job_.spec.ranks, slots, list_of(pools)));
   return {};
 }
 
@@ -71,9 +73,10 @@ Result<void> OneJob::prepare(crds::BspJob job, const std::vector<Pool>& pools) {
   BSP_TRY(store_, Store::open(options));
   // Don't take over another process's cluster, and remove what a dead one has left.
   if (!try_lock_file(store_->directory() + "/.node.lock"))
-    return fail(ErrorCode::kConflict, std::format("another bsp-operator runs the pods of namespace {}; stop it, or choose "
-                                                  "another namespace with -n",
-                                                  place.name_space));
+    return fail(ErrorCode::kConflict,
+                std::format("another bsp-operator runs the pods of namespace {}; stop it, or choose "
+                            "another namespace with -n",
+                            place.name_space));
   store_.reset();
   BSP_CHECK_OK(remove_cluster(place.root, place.name_space));
   BSP_TRY(store_, Store::open(options));
@@ -111,9 +114,10 @@ Result<bool> OneJob::keep_operator() {
   if (++ends_ > kMaxEnds)
     return fail(
         ErrorCode::kFailed,
-        std::format("the operator's process exited {} times without any progress of the job; please report this with the "
-                    "messages above",
-                    ends_));
+        std::format(
+            "the operator's process exited {} times without any progress of the job; please report this with the "
+            "messages above",
+            ends_));
   say_(std::format("The operator's process exited ({} {}); restarting it while the job runs on",
                    WIFSIGNALED(*status) ? "signal" : "status",
                    WIFSIGNALED(*status) ? WTERMSIG(*status) : WEXITSTATUS(*status)));

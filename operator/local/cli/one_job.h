@@ -34,10 +34,10 @@ class OneJob {
 
   enum class Turn {
     kGoesOn,
-    kFinished,      // the job has ended
-    kGone,          // it was deleted
-    kCannotServe,   // the operator can't start or can't reconcile the job; the user has been told why
-    kInterrupted,   // by signal()
+    kFinished,     // the job has ended
+    kGone,         // it was deleted
+    kCannotServe,  // the operator can't start or can't reconcile the job; the user has been told why
+    kInterrupted,  // by signal()
   };
   // Waits a moment for changes and takes them in.
   Result<Turn> next();

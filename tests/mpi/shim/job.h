@@ -62,7 +62,7 @@ class Job {
   int wait(std::uint32_t rank, std::chrono::milliseconds limit = std::chrono::seconds(60));
   std::string last_line(std::uint32_t rank);
   [[nodiscard]] std::string stderr_of(std::uint32_t rank) const;
-  [[nodiscard]] std::string refusal_of(std::uint32_t rank) const;  // sidecar/control/refusal.h
+  [[nodiscard]] std::string refusal_of(std::uint32_t rank) const;  // crds/refusal.h
   // All programs have exited with status 0 and printed "ok …".
   void expect_ok();
   // The same, after asking rank 0 to end (check.h), so that a program's duration doesn't depend on the machine.

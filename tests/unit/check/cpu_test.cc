@@ -16,7 +16,8 @@ TEST(Cpu, LevelIsTheHighestThatIsComplete) {
   EXPECT_EQ(cpu_of(kSecond).level, 2);
   EXPECT_EQ(cpu_of(std::string(kSecond) + kThird).level, 3);
   EXPECT_EQ(cpu_of(std::string(kSecond) + kThird + "avx512f avx512bw avx512cd avx512dq avx512vl").level, 4);
-  EXPECT_EQ(cpu_of(std::string(kSecond) + "avx512f avx512bw avx512cd avx512dq avx512vl").level, 2) << "without the third";
+  EXPECT_EQ(cpu_of(std::string(kSecond) + "avx512f avx512bw avx512cd avx512dq avx512vl").level, 2)
+      << "without the third";
 }
 
 TEST(Cpu, FeaturesBeyondTheLevel) {

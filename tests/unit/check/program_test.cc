@@ -24,7 +24,8 @@ class ReadProgram : public testing::Test {
   ~ReadProgram() override { std::filesystem::remove_all(directory); }
 
   std::optional<Program> read(std::size_t bytes = sizeof(bsp_ring)) {
-    std::ofstream(directory + "/ring", std::ios::binary).write(reinterpret_cast<const char*>(ring.get()), static_cast<std::streamsize>(bytes));
+    std::ofstream(directory + "/ring", std::ios::binary)
+        .write(reinterpret_cast<const char*>(ring.get()), static_cast<std::streamsize>(bytes));
     return read_program(directory);
   }
 

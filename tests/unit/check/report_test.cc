@@ -25,22 +25,30 @@ Report moved() {
     m.rank = rank;
     m.succeeded = true;
     m.bytes = 8 << 20;
-    m.pause = {.total_ms = 200, .gate_ms = 36, .close_ms = 6, .dump_ms = 63, .transfer_ms = 63, .restore_ms = 19, .commit_ms = 12, .open_ms = 94};
+    m.pause = {.total_ms = 200,
+               .gate_ms = 36,
+               .close_ms = 6,
+               .dump_ms = 63,
+               .transfer_ms = 63,
+               .restore_ms = 19,
+               .commit_ms = 12,
+               .open_ms = 94};
   }
   return r;
 }
 
 TEST(Report, OfAProgramWhoseRanksMove) {
-  EXPECT_THAT(
-      lines_of(moved()),
-      ElementsAre("MPI               Open MPI 5.0.7, C, MPI_THREAD_SINGLE",
-                  "Supersteps        end at every 3rd MPI_Barrier, every 77.6 ms",
-                  "Collectives       MPI_Barrier 157 (39.2/s), MPI_Allreduce 1 (0.25/s)",
-                  "Moves             rank 1: pause 200 ms (gate 36, close 6, dump 63, transfer 63, restore 19, commit 12, open 94), "
-                  "checkpoint 8.0 MiB",
-                  "                  rank 0: pause 200 ms (gate 36, close 6, dump 63, transfer 63, restore 19, commit 12, open 94), "
-                  "checkpoint 8.0 MiB",
-                  "Held back by      nothing", HasSubstr("x86-64-v3 aes; "), "Outcome           its ranks move"));
+  EXPECT_THAT(lines_of(moved()), ElementsAre("MPI               Open MPI 5.0.7, C, MPI_THREAD_SINGLE",
+                                             "Supersteps        end at every 3rd MPI_Barrier, every 77.6 ms",
+                                             "Collectives       MPI_Barrier 157 (39.2/s), MPI_Allreduce 1 (0.25/s)",
+                                             "Moves             rank 1: pause 200 ms (gate 36, close 6, dump 63, "
+                                             "transfer 63, restore 19, commit 12, open 94), "
+                                             "checkpoint 8.0 MiB",
+                                             "                  rank 0: pause 200 ms (gate 36, close 6, dump 63, "
+                                             "transfer 63, restore 19, commit 12, open 94), "
+                                             "checkpoint 8.0 MiB",
+                                             "Held back by      nothing", HasSubstr("x86-64-v3 aes; "),
+                                             "Outcome           its ranks move"));
 }
 
 TEST(Report, OfAProgramThatNeverCameToMpi) {
@@ -48,9 +56,9 @@ TEST(Report, OfAProgramThatNeverCameToMpi) {
   r.failure = "it failed: no such command";
   EXPECT_THAT(lines_of(r), ElementsAre("MPI               not initialised",
                                        "Supersteps        none: no blocking collective of all ranks recurs",
-                                       "Collectives       none that is blocking and of all ranks", "Moves             none tried",
-                                       "Held back by      not tried", HasSubstr("x86-64-v1; "),
-                                       "Outcome           it failed: no such command"));
+                                       "Collectives       none that is blocking and of all ranks",
+                                       "Moves             none tried", "Held back by      not tried",
+                                       HasSubstr("x86-64-v1; "), "Outcome           it failed: no such command"));
 }
 
 TEST(Report, OfARankThatIsHeldBack) {
@@ -65,8 +73,11 @@ TEST(Report, OfARankThatIsHeldBack) {
 
 TEST(Report, Ordinals) {
   Report r = moved();
-  for (const auto& [stride, text] : {std::pair{1u, "every MPI_Barrier"}, {2u, "every 2nd MPI_"}, {11u, "every 11th MPI_"},
-                                     {112u, "every 112th MPI_"}, {121u, "every 121st MPI_"}}) {
+  for (const auto& [stride, text] : {std::pair{1u, "every MPI_Barrier"},
+                                     {2u, "every 2nd MPI_"},
+                                     {11u, "every 11th MPI_"},
+                                     {112u, "every 112th MPI_"},
+                                     {121u, "every 121st MPI_"}}) {
     r.program.edge_stride = stride;
     EXPECT_THAT(lines_of(r)[1], HasSubstr(text));
   }

@@ -7,7 +7,7 @@
 
 namespace bsp::names {
 
-inline constexpr std::string_view kRefusalFile = "/run/bsp/refused";
-inline constexpr std::size_t kRefusalBytes = 1024;  // at most that many are read
+inline constexpr std::string_view kRefusalFile = "refused";  // in kRunDir
+inline constexpr std::size_t kRefusalBytes = 1024;           // at most that many are read
 
 }  // namespace bsp::names
