@@ -10,7 +10,7 @@ import sys
 import unittest
 
 import cluster_job
-from cluster_job import Namespace, bsp_job, field_of, job_of, kubectl, lattice_boltzmann, get_object, sequential_field, wait_for
+from cluster_job import Namespace, bsp_job, field_of, helm, job_of, kubectl, lattice_boltzmann, get_object, sequential_field, wait_for
 
 ENDLESS = lattice_boltzmann(supersteps=1000000)
 POOLS = {"names": ["slow", "fast", "medium"]}
@@ -130,6 +130,25 @@ class Rights(unittest.TestCase):
 
 
 class Certificates(unittest.TestCase):
+    def test_writes_only_in_named_namespaces(self):
+        name, system = cluster_job.release()
+        with Namespace("e2e-named") as named, Namespace("e2e-other") as other:
+            def allow(*namespaces):
+                helm("upgrade", name, cluster_job.CHART, "-n", system, "--reuse-values", "--set-json",
+                     "jobs.namespaces=" + json.dumps(namespaces), "--wait")
+            self.addCleanup(allow)
+            allow(named.name)
+            operator = f"--as=system:serviceaccount:{system}:{name}"
+            for verb, resource in (("create", "pods"), ("delete", "pods"), ("update", "secrets"), ("patch", "bspjobs/status")):
+                for space, answer in ((named, "yes"), (other, "no")):
+                    told = kubectl("auth", "can-i", verb, resource, "-n", space.name, operator, check=False).stdout.strip()
+                    self.assertEqual(told, answer, (verb, resource, space.name))
+            waits = cluster_job.ClusterJob(other, bsp_job("elsewhere", lattice_boltzmann(20)))
+            with job_of(named, bsp_job("here", lattice_boltzmann(20))) as job:
+                self.assertEqual(job.ended()["phase"], "Succeeded", job.summary())
+            self.assertFalse(waits.pods())
+            waits.delete("--timeout=30s")
+
     def authority(self):
         name, system = cluster_job.release()
         return get_object(f"/api/v1/namespaces/{system}/secrets/{name}-authority", {}).get("data", {}).get("seed", "")
