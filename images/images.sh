@@ -5,3 +5,6 @@ set -euo pipefail
 
 images "$@"
 operator_image
+say "Push these to your registry and name them in the chart's values (image.repository, runtime.image)"
+podman images --noheading --format '    {{.Repository}}:{{.Tag}}  {{.Size}}' \
+  --filter reference=localhost/bsp-operator:dev --filter reference=localhost/bsp-runtime:dev --filter reference=localhost/bsp-apps:dev
