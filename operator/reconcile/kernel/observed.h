@@ -125,6 +125,7 @@ struct Observed {
   std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
   std::map<std::string, std::string> leaving;  // by node with ranks of the job: why they have to leave it (resources.h)
   MoveCaps caps;
+  Reservations reservations;       // of all jobs
   MovesElsewhere elsewhere;        // of all other jobs
   StartQueue queue;                // of a job that is to start
   bool capacity_may_come = false;  // in a cluster: other jobs end, an autoscaler adds nodes

@@ -10,6 +10,7 @@ namespace {
 
 // Other sidecars answer every few seconds; after a gap counting starts again.
 constexpr std::chrono::seconds kStale{15};
+constexpr std::size_t kAsked = 3;
 
 // The sidecar of a rank that should answer: its pod exists and has not been seen to end.
 const SidecarFacts* expected(const crds::RankPlace& place, const Observed& o) {
@@ -51,6 +52,21 @@ Hearing hearing_of(const Observed& o) {
       hearing.silent += !heard && !has_bad_node(place, o);
     }
   return hearing;
+}
+
+Inquiry inquiry_about_silence(const Observed& o) {
+  Inquiry inquiry;
+  if (!o.job.status.epoch) return inquiry;
+  for (const wire::Member& member : o.job.status.epoch->members) {
+    const auto it = o.sidecars.find(member.pod);
+    if (it == o.sidecars.end()) continue;
+    if (it->second.unreachable_since != SteadyTime{})
+      inquiry.about.push_back(member.pod);
+    else if (it->second.status && inquiry.asked.size() < kAsked)
+      inquiry.asked.push_back(&member);
+  }
+  if (inquiry.about.empty()) inquiry.asked.clear();
+  return inquiry;
 }
 
 Silence judge_silence(const Observed& o, const JobLimits& limits) {

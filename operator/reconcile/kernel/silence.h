@@ -36,6 +36,13 @@ struct Silence {
 Hearing hearing_of(const Observed& o);
 Silence judge_silence(const Observed& o, const JobLimits& limits);
 
+// Whom to ask whether they hear the sidecars that don't answer the operator: a few of those that do.
+struct Inquiry {
+  std::vector<const wire::Member*> asked;  // of the observed epoch
+  std::vector<std::string> about;          // pods
+};
+Inquiry inquiry_about_silence(const Observed& o);
+
 // Types of conditions.
 inline constexpr const char* kOperatorCutOff = "OperatorCutOff";
 inline constexpr const char* kSidecarSilent = "SidecarSilent";

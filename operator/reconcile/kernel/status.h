@@ -6,6 +6,11 @@
 
 namespace bsp::reconcile {
 
+// The ranks are in an epoch, and compute or move.
+inline bool ranks_run(const crds::BspJobStatus& status) {
+  return (status.phase == crds::JobPhase::kRunning || status.phase == crds::JobPhase::kMigrating) && status.epoch;
+}
+
 // Condition of a job that the operator can't reconcile because of an internal error.
 inline constexpr const char* kStalled = "Stalled";
 // Types of the conditions that warn of what slows a job down or keeps its ranks from moving.

@@ -9,7 +9,7 @@
 #include "operator/kube/modify.h"
 #include "operator/reconcile/capacity/stores/exchange_store.h"
 #include "operator/reconcile/kernel/waves.h"
-#include "operator/reconcile/shell/job_shell.h"
+#include "operator/reconcile/shell/job/job_shell.h"
 
 namespace bsp::reconcile {
 

@@ -1,6 +1,6 @@
 // Events: one of a kind, a series for repetitions, the limits of the API server. Over the real
 // object store of local mode.
-#include "operator/reconcile/shell/events.h"
+#include "operator/reconcile/shell/job/events.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 
 #include "base/net/address.h"
 #include "base/net/tls_connection.h"
-#include "operator/reconcile/shell/links.h"
+#include "operator/reconcile/shell/links/links.h"
 #include "tests/unit/net/link_world.h"
 
 namespace bsp::reconcile {

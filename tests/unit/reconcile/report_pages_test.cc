@@ -11,7 +11,7 @@
 
 #include "base/json/fields.h"
 #include "operator/observe/collector.h"
-#include "operator/reconcile/shell/links.h"
+#include "operator/reconcile/shell/links/links.h"
 #include "sidecar/agent/collect/set_manager.h"
 #include "tests/unit/net/link_world.h"
 

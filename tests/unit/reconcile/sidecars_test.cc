@@ -1,4 +1,4 @@
-#include "operator/reconcile/shell/links.h"
+#include "operator/reconcile/shell/links/links.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The operator of the simulated world: what shell/job_shell.cc does, without the network.
+// The operator of the simulated world: what shell/job/job_shell.cc does, without the network.
 #include <algorithm>
 #include <format>
 #include <utility>

@@ -1,4 +1,4 @@
-// Where shells keep the reservations of waves (reservations.h): one interface for JobShell, two implementations.
+// Where shells keep the reservations of waves (reservations.h): one interface, two implementations.
 //
 //   ObjectReservations    a ConfigMap that all write under its resourceVersion; the default
 //   ExchangeReservations  a load exchange between operators that each manage a namespace (exchange_store.h)

@@ -1,0 +1,74 @@
+#include "operator/reconcile/shell/job/applier.h"
+
+#include <algorithm>
+#include <format>
+
+#include "base/core/fault.h"
+#include "operator/reconcile/kernel/waves.h"
+
+namespace bsp::reconcile {
+
+using nlohmann::json;
+
+namespace {
+
+// What a program prints need not be UTF-8, and a status must be.
+std::string as_utf8(const std::string& bytes) {
+  return json::parse(json(bytes).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
+
+}  // namespace
+
+std::optional<Duration> Applier::apply(const Observed& o, const Advice& advice, const StatusChange& change) {
+  notices_.add(o, advice);
+  crds::BspJobStatus status = change.status;
+  if (!append_logs(change.show_logs_of, status.message)) return kRetry;
+  if (const auto reserved = reservation_.reserve(o, change); !reserved) {
+    if (reserved.error().code == ErrorCode::kConflict) return std::nullopt;
+    return kIdle;
+  }
+  if (!status_.store(o.job, status)) return std::max<Duration>(kRetry, status_.until_next_try());
+  meter_.stored(o.job.status, status);
+  // Only now: if this operator is killed before, the next one makes the call again.
+  if (advice.call) notices_.add_reported(*advice.call);
+  advisor_.stored();
+  for (const Event& event : change.notices.events)
+    fault_point("operator." + event.reason);  // stored; nothing of it done yet
+  notices_.add(change.notices);
+  return std::nullopt;
+}
+
+bool Applier::append_logs(const std::string& pod, std::string& message) {
+  if (pod.empty()) return true;
+  const auto tail = tails_.of(pod);
+  if (!tail) return false;
+  if (!tail->empty()) message += std::format("; the last lines of {}:\n{}", pod, as_utf8(*tail));
+  return true;
+}
+
+void Applier::apply(const Observed& o, const Advice& advice, const Work& work, const Prepared& prepared) {
+  reservation_.reserve_nothing();
+  notices_.add(o, advice);
+  notices_.add(work.notices);
+  for (const migrate::Action& action : work.actions) prepared.sidecars.call(action);
+  // Notices wait while ranks stand still: the machines have better to do.
+  if (o.job.status.phase != crds::JobPhase::kMigrating || !stands_still(o)) notices_.write();
+  reservation_.keep(work);
+  evictions_.keep(o.job, work.protect);
+  notices_.forget(work.forget);
+  pods_.create(o, work.create_pods, prepared.signer);
+  pods_.remove(o, work.delete_pods);
+  if (work.remove_finalizer) removal_.finish();
+  if (work.remove_job) removal_.delete_job();
+  show_progress(o, advice, work.progress);
+}
+
+void Applier::show_progress(const Observed& o, const Advice& advice, const crds::BspJobStatus& progress) {
+  meter_.show(o, progress);
+  // It can wait while ranks can't.
+  const bool waits = crds::is_finished(o.job.status.phase) || stands_still(o);
+  const bool due = !advice.gains.empty() || (!waits && status_.progress_is_due(o.job.status.phase));
+  if (due && status_.store(o.job, progress)) meter_.stored(o.job.status, progress);
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,44 @@
+// Follows a job from one observation to the next: the links go to the pods that are there, the scheduler gets its reports,
+// and what only a sequence of observations shows (durations, progress, refusals) is added to the observation.
+#pragma once
+
+#include "operator/reconcile/kernel/job_clocks.h"
+#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/shell/job/observer.h"
+#include "operator/reconcile/shell/job/pod_keeper.h"
+#include "operator/reconcile/shell/job/progress.h"
+#include "operator/reconcile/shell/job/report_rounds.h"
+
+namespace bsp::reconcile {
+
+class Follower {
+ public:
+  Follower(const JobParts& parts, PodKeeper& pods, Advisor& advisor)
+      : job_ref_(parts.job),
+        sidecar_thread_(parts.shell.sidecar_thread),
+        pods_(pods),
+        advisor_(advisor),
+        observer_(parts.shell, parts.job),
+        reports_(advisor) {}
+
+  Observed observe(const crds::BspJob& job, Sidecars& sidecars);
+  // For what the next observations are to show: supersteps, and who hears a sidecar that does not answer.
+  void ask(const Observed& o, Sidecars& sidecars);
+  [[nodiscard]] Duration until_next_reports() const { return reports_.until_next(); }
+
+ private:
+  void keep_up(Cluster& cluster, Sidecars& sidecars);
+  void add_history(Observed& o);
+
+  const JobRef job_ref_;
+  SidecarThread& sidecar_thread_;
+  PodKeeper& pods_;
+  const Advisor& advisor_;
+  const JobObserver observer_;
+  ReportRounds reports_;
+  JobClocks clocks_;
+  Progress progress_;
+  LostPods lost_;
+};
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,152 @@
+#include "operator/reconcile/shell/job/observer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "operator/kube/fields.h"
+
+namespace bsp::reconcile {
+namespace {
+
+// What is wrong with the nodes of this job's ranks, for the message about a lost rank.
+void note_nodes(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o) {
+  std::set<std::string> used;
+  for (const crds::RankPlace& place : status.ranks)
+    if (!place.node.empty()) used.insert(place.node);
+  for (const std::string& name : used) {
+    const SeenNode* const node = nodes.find(name);
+    if (node && !node->leaving.empty()) o.leaving[name] = node->leaving;
+    if (!node)
+      o.node_troubles[name] = "is gone";
+    else if (node->state != NodeState::kAnswers)
+      o.node_troubles[name] = "is not ready";
+  }
+}
+
+Resources rank_requests(const crds::BspJob& job) {
+  return requests_of_rank(job.spec.pod_template, job.spec.sidecar.resources);
+}
+
+}  // namespace
+
+JobObserver::JobObserver(const ShellParts& parts, const JobRef& job)
+    : cache_(parts.cache),
+      nodes_(parts.nodes),
+      usage_(parts.usage),
+      reservations_(parts.reservations),
+      waiting_jobs_(parts.waiting_jobs),
+      options_(parts.options),
+      job_ref_(job) {}
+
+Cluster JobObserver::read(crds::BspJob job, std::set<std::string> being_made) const {
+  Cluster cluster;
+  cluster.now = SystemClock{}.now();
+  cluster.steady = std::chrono::steady_clock::now();
+  cluster.nodes = nodes_.seen_by(job.spec.sets.label, job.spec.pod_template, [&] { return cache_.list(kNode); });
+  job.spec.sets.label = cluster.nodes->label;
+  if (job.spec.sidecar.resources.is_null()) job.spec.sidecar.resources = options_.sidecar_resources;
+  cluster.job = std::move(job);
+  cluster.reservations = reservations_.read(cluster.now);
+  cluster.being_made = std::move(being_made);
+  read_pods(cluster);
+  read_migrations(cluster);
+  return cluster;
+}
+
+void JobObserver::read_pods(Cluster& cluster) const {
+  for (const kube::Object& pod : cache_.find(kPod, kByJob, job_ref_.key())) {
+    if (!job_ref_.owns(pod)) continue;  // of an earlier job of this name
+    PodFacts facts = pod_facts(pod);
+    const std::string name = kube::metadata_text(pod, "name");
+    const bool over = crds::is_finished(cluster.job.status.phase) && has_ended(pod);
+    if (!facts.address.empty() && !over) cluster.reachable[name] = facts.address;
+    cluster.pods.emplace(name, std::move(facts));
+  }
+}
+
+// Those made by hand and our own.
+void JobObserver::read_migrations(Cluster& cluster) const {
+  for (const kube::Object& object : cache_.find(kRankMigration, kByJob, job_ref_.key()))
+    if (const std::string owner = owner_of(object).uid; owner.empty() || owner == job_ref_.uid)
+      if (auto migration = crds::rank_migration_from_json(object)) cluster.migrations.push_back(std::move(*migration));
+}
+
+Observed JobObserver::observe(Cluster cluster, const Sidecars& sidecars) const {
+  Observed o;
+  o.now = cluster.now;
+  o.steady = cluster.steady;
+  o.nodes = nodes_of(cluster);
+  if (cluster.job.status.phase == crds::JobPhase::kPending && options_.pods.scheduled) o.queue = queue_of(cluster);
+  o.caps = options_.caps;
+  o.elsewhere = moves_elsewhere(cluster.reservations, job_ref_.key());
+  o.capacity_may_come = options_.pods.scheduled;
+  o.images_unreadable = !options_.image_defaults;
+  note_nodes(*cluster.nodes, cluster.job.status, o);
+  o.being_made = std::move(cluster.being_made);
+  o.pods = std::move(cluster.pods);
+  o.migrations = std::move(cluster.migrations);
+  o.sidecars = sidecars.facts();
+  // A pod that is being deleted may take long to end, so its link stays, but what it says no longer counts.
+  std::erase_if(o.sidecars, [&](const auto& entry) {
+    const auto pod = o.pods.find(entry.first);
+    return pod == o.pods.end() || pod->second.deleting;
+  });
+  o.round_trip_seconds = sidecars.round_trip_seconds();
+  o.reservations = std::move(cluster.reservations);
+  o.job = std::move(cluster.job);
+  return o;
+}
+
+std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) const {
+  const std::string mine = job_ref_.key();
+  const Resources rank = rank_requests(cluster.job);
+  const auto reserved = reserved_by_others(
+      cluster.reservations, mine,
+      [&](const std::string& name_space, const std::string& pod) { return usage_.is_placed(name_space, pod); });
+  std::vector<observe::NodeFacts> nodes;
+  for (const SeenNode& node : cluster.nodes->nodes) {
+    observe::NodeFacts facts = node.facts;
+    if (facts.set.empty()) continue;
+    // Whatever else runs on a node takes capacity there.
+    Resources others = usage_.of_others(facts.name, mine);
+    if (const auto here = reserved.find(facts.name); here != reserved.end()) others += here->second;
+    if (options_.pods.scheduled) {
+      Resources free = node.allocatable;
+      free -= others;
+      const std::uint32_t slots = slots_of(free, rank);
+      facts.slots = std::max(slots, 1u);  // 0 would mean that there is no limit
+      facts.cordoned = slots == 0 || !node.takes_pods;
+      if (node.allocatable.memory > 0) facts.memory = free.memory;
+    } else {
+      facts.taken = static_cast<std::uint32_t>(others.pods);
+    }
+    nodes.push_back(std::move(facts));
+  }
+  return nodes;
+}
+
+StartQueue JobObserver::queue_of(const Cluster& cluster) const {
+  const crds::BspJob& job = cluster.job;
+  StartQueue queue{.ahead = waiting_jobs_.ahead_of(waiting_job(job_ref_.key(), job)), .holders = {}, .all = {}};
+  const Resources rank = rank_requests(job);
+  const auto wanted = [&](const std::string& set) {
+    return !set.empty() && (job.spec.sets.names.empty() || std::ranges::contains(job.spec.sets.names, set));
+  };
+  std::set<std::string> holders;
+  for (const SeenNode& node : cluster.nodes->nodes) {
+    if (!wanted(node.facts.set)) continue;
+    for (std::string& key : usage_.jobs_on(node.facts.name)) holders.insert(std::move(key));
+    if (!node.takes_pods) continue;
+    Resources free = node.allocatable;
+    free -= usage_.of_no_job(node.facts.name);
+    queue.all[node.facts.set] += slots_of(free, rank);
+  }
+  for (const auto& [key, reservation] : cluster.reservations.of_job)
+    if (std::ranges::any_of(reservation.slots, [&](const ReservedSlot& slot) { return wanted(slot.set); }))
+      holders.insert(key);
+  holders.erase(job_ref_.key());
+  queue.holders.assign(holders.begin(), holders.end());
+  return queue;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,33 @@
+#include "operator/reconcile/shell/job/progress.h"
+
+#include <algorithm>
+
+#include "operator/reconcile/kernel/status.h"
+
+namespace bsp::reconcile {
+
+void Progress::fill(Observed& o) {
+  const crds::BspJobStatus& status = o.job.status;
+  if (!ranks_run(status)) {
+    superstep_ended_ = newest_at_ = {};
+    newest_ = 0;
+    return;
+  }
+  for (const auto& [pod, sidecar] : o.sidecars)
+    if (sidecar.completed > newest_) {
+      newest_ = sidecar.completed;
+      newest_at_ = o.steady;
+    }
+  std::uint64_t completed = ~0ull;
+  for (const crds::RankPlace& place : status.ranks)
+    if (const auto it = o.sidecars.find(place.pod); it != o.sidecars.end())
+      completed = std::min(completed, it->second.completed);
+  if (superstep_ended_ == SteadyTime{} || completed != completed_ || status.phase != crds::JobPhase::kRunning) {
+    completed_ = completed;
+    superstep_ended_ = o.steady;
+  }
+  o.progress = newest_at_;
+  o.superstep_ended = superstep_ended_;
+}
+
+}  // namespace bsp::reconcile

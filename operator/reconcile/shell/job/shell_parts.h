@@ -1,0 +1,29 @@
+// What all jobs of a shell share.
+#pragma once
+
+#include "operator/kube/cache.h"
+#include "operator/reconcile/capacity/stores/store.h"
+#include "operator/reconcile/capacity/stores/usage.h"
+#include "operator/reconcile/shell/authority.h"
+#include "operator/reconcile/shell/chores.h"
+#include "operator/reconcile/shell/links/links.h"
+#include "operator/reconcile/shell/nodes.h"
+#include "operator/reconcile/shell/shell_options.h"
+#include "operator/reconcile/shell/waiting_jobs.h"
+
+namespace bsp::reconcile {
+
+struct ShellParts {
+  kube::Client& client;
+  kube::Cache& cache;
+  NodeViews& nodes;
+  const NodeUsage& usage;
+  ReservationStore& reservations;
+  const WaitingJobs& waiting_jobs;
+  Authority& authority;
+  SidecarThread& sidecar_thread;
+  Chores& chores;
+  const ShellOptions& options;
+};
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,356 @@
+#include "operator/reconcile/shell/links/link_node.h"
+
+#include <algorithm>
+#include <format>
+#include <future>
+#include <utility>
+
+#include "base/core/guard.h"
+#include "base/core/log.h"
+#include "base/core/log_context.h"
+#include "base/core/network_namespace.h"
+#include "base/json/fields.h"
+#include "crds/fencing.h"
+#include "crds/requests.h"
+
+namespace bsp::reconcile {
+
+using namespace std::chrono_literals;
+using migrate::ActionKind;
+
+namespace {
+constexpr auto kWatchWait = 2000ms;
+// A silent sidecar is asked again after a tenth of the time for which it has been silent, within these bounds: one that
+// starts is found soon, and thousands that never do cost little.
+constexpr auto kAskAgainLeast = 100ms;
+constexpr auto kAskAgainMost = 5000ms;
+constexpr auto kWhoHearsAgain = 2s;
+constexpr auto kRepeatAfter = 150ms;  // the same verb again, if the status still asks for it
+constexpr auto kPushAgain = 100ms;
+constexpr auto kReportAgain = 60s;
+
+}  // namespace
+
+void FirstContacts::begin(std::function<bool()> contact) {
+  waiting_.push_back(std::move(contact));
+  begin_waiting();
+}
+
+void FirstContacts::end() {
+  --under_way_;
+  begin_waiting();
+}
+
+void FirstContacts::begin_waiting() {
+  while (under_way_ < at_once_ && !waiting_.empty()) {
+    const std::function<bool()> next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (next()) ++under_way_;
+  }
+}
+
+SidecarThread::SidecarThread(std::string network)
+    : thread_([this, network = std::move(network)] {
+        if (!network.empty())
+          if (auto entered = enter_network_namespace(network); !entered)
+            log_error("failed to enter the pod network", {{"error", entered.error().message}});
+        const ChecksThrow here;  // this thread serves all jobs
+        loop_.run();
+      }) {}
+
+SidecarThread::~SidecarThread() {
+  loop_.stop();
+  thread_.join();
+}
+
+Hearing SidecarThread::note_hearing(const std::string& job_uid, const Hearing& hearing) {
+  std::lock_guard lock(mutex_);
+  if (hearing == Hearing{})
+    hearing_.erase(job_uid);
+  else
+    hearing_[job_uid] = hearing;
+  Hearing all;
+  for (const auto& [job, one] : hearing_) {
+    all.heard += one.heard;
+    all.silent += one.silent;
+  }
+  return all;
+}
+
+Sidecars::Sidecars(SidecarThread& thread, Options options)
+    : thread_(thread), loop_(thread.loop()), first_contacts_(thread.first_contacts()), options_(std::move(options)) {}
+
+Sidecars::~Sidecars() {
+  // Runs after everything posted before it; nothing on the loop refers to this object afterwards.
+  std::promise<void> gone;
+  loop_.post([&] {
+    nodes_.clear();
+    gone.set_value();
+  });
+  gone.get_future().wait();
+}
+
+void Sidecars::track(const std::map<std::string, std::string>& pods) {
+  {
+    std::lock_guard lock(mutex_);
+    if (tracked_ == pods) return;
+    tracked_ = pods;
+    std::erase_if(facts_, [&](const auto& entry) { return !pods.contains(entry.first); });
+    std::erase_if(never_answered_, [&](const auto& entry) { return !pods.contains(entry.first); });
+  }
+  loop_.post([this, pods] {
+    std::erase_if(nodes_, [&](const auto& entry) {
+      const auto it = pods.find(entry.first);
+      return it == pods.end() || it->second != entry.second->address();
+    });
+    for (const auto& [pod, address] : pods) {
+      if (nodes_.contains(pod)) continue;
+      auto node = std::make_shared<Node>(loop_, options_.tls, pod, address);
+      nodes_[pod] = node;
+      contact(node);
+    }
+  });
+}
+
+// Contact one that has answered before at once: its rank may be computing, and silence counts against it.
+void Sidecars::contact(const std::shared_ptr<Node>& node) {
+  if (node->answered) return watch(node);
+  first_contacts_.begin([this, weak = std::weak_ptr(node)] {
+    const auto self = weak.lock();  // it keeps this object alive
+    if (self) watch(self);
+    return self != nullptr;
+  });
+}
+
+void Sidecars::watch(const std::shared_ptr<Node>& node) {
+  std::weak_ptr<Node> weak = node;
+  FirstContacts* first_contact = node->answered ? nullptr : &first_contacts_;
+  node->watch.call(wire::kWatch, reflect::write(wire::WatchRequest{node->version, kWatchWait.count()}), {},
+                   kWatchWait + kAnswerLimit, [this, weak, first_contact](Result<net::Answer> answer) {
+                     const auto self = weak.lock();
+                     // An unreadable answer counts as none, so the request must be repeated.
+                     if (self)
+                       if (const auto taken = guarded([&] { heard(self, answer); }); !taken)
+                         heard(self, std::unexpected(taken.error()));
+                     if (first_contact) first_contact->end();
+                   });
+}
+
+void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer>& answer) {
+  const auto again = [this, weak = std::weak_ptr(node)] {
+    if (const auto still = weak.lock()) contact(still);
+  };
+  if (answer) {
+    node->answered = true;
+    node->silent_since.reset();
+    const std::uint64_t before = std::exchange(node->version, count_at<std::uint64_t>(answer->header, "version"));
+    node->opened(node->command).connect();  // it answers; connect before a verb is urgent
+    if (!note_status(node->pod(), answer->header)) note_unreachable(node->pod());
+    const auto now = std::chrono::steady_clock::now();
+    if (node->version != before) notify();  // else the watch has timed out
+    if (node->may_push(now))
+      loop_.post(again);
+    else
+      loop_.after(kPushAgain, again);
+    return;
+  }
+  const LogsFor here(options_.job);
+  const auto now = std::chrono::steady_clock::now();
+  const auto silent = now - node->silent_since.value_or(now);
+  node->silent_since = now - silent;
+  node->version = 0;
+  if (answer.error().code == ErrorCode::kUntrusted) {
+    // It answers, so it is not silent; its credentials must be renewed.
+    log_debug("a sidecar's credentials or ours are not accepted", {{"error", answer.error().message}});
+    if (!untrusted_.exchange(true)) notify();
+  } else {
+    note_unreachable(node->pod());
+  }
+  if (answer.error().code == ErrorCode::kInvalid) note_rejected(node->pod(), answer.error().message);
+  loop_.after(std::clamp<net::SteadyTime::duration>(silent / 10, kAskAgainLeast, kAskAgainMost), again);
+}
+
+void Sidecars::call(const migrate::Action& action) {
+  loop_.post([this, action] {
+    if (const auto it = nodes_.find(action.pod); it != nodes_.end()) send(it->second, action);
+  });
+}
+
+void Sidecars::send(const std::shared_ptr<Node>& node, const migrate::Action& action) {
+  Node::Sent& sent = node->sent[{action.kind, action.number}];
+  const auto now = std::chrono::steady_clock::now();
+  if (sent.under_way || now < sent.at + kRepeatAfter) return;
+  sent.under_way = true;
+  std::weak_ptr<Node> weak = node;
+  const LogsFor here(options_.job);
+  log_debug("verb", {{"pod", action.pod}, {"verb", to_string(action.kind)}, {"number", action.number}});
+  // The status is asked for on the same connection right behind the verb, and the verb counts as
+  // answered only with it: so the status is never older than the answer.
+  auto outcome = std::make_shared<Result<net::Answer>>(fail(ErrorCode::kUnavailable, "no answer"));
+  net::LinkPeer& command = node->opened(node->command);
+  command.call(std::string(to_string(action.kind)), *action.fields, {}, kAnswerLimit,
+               [outcome](Result<net::Answer> answer) { *outcome = std::move(answer); });
+  command.call(wire::kStatus, nlohmann::json::object(), {}, kAnswerLimit,
+               [this, weak, action, outcome, now](Result<net::Answer> status) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 Node::Sent& done = self->sent[{action.kind, action.number}];
+                 done.under_way = false;
+                 done.at = std::chrono::steady_clock::now();
+                 if (status) {
+                   // A discard is answered once criu has ended, so it doesn't measure a round trip.
+                   if (action.kind != ActionKind::kDiscard) {
+                     std::lock_guard lock(mutex_);
+                     const double took = std::chrono::duration<double>(done.at - now).count();
+                     round_trip_ += 0.2 * (took - round_trip_);
+                   }
+                   note_status(self->pod(), status->header);
+                 }
+                 note_answer(self->pod(), action, *outcome);
+                 notify();
+               });
+}
+
+bool Sidecars::note_status(const std::string& pod, const nlohmann::json& header) {
+  auto status = wire::rank_status_from_json(header);
+  if (!status) {
+    note_rejected(pod, status.error().message);
+    return false;
+  }
+  const SteadyTime now = std::chrono::steady_clock::now();
+  {
+    std::lock_guard lock(mutex_);
+    if (!tracked_.contains(pod)) return true;
+    never_answered_.erase(pod);
+    SidecarFacts& facts = facts_[pod];
+    facts.vouchers = {};
+    facts.throttled = status->throttled;
+    migrate::note_status(facts, std::move(*status), now);
+  }
+  return true;
+}
+
+void Sidecars::note_unreachable(const std::string& pod) {
+  bool first = false;
+  {
+    std::lock_guard lock(mutex_);
+    // Also for one that never answered, since a new operator has heard none and must not wait forever.
+    if (!tracked_.contains(pod)) return;
+    const auto known = facts_.find(pod);
+    SteadyTime& since = known == facts_.end() ? never_answered_[pod] : known->second.unreachable_since;
+    if (since == SteadyTime{}) {
+      since = std::chrono::steady_clock::now();
+      first = true;
+    }
+  }
+  if (first) notify();
+}
+
+// nullptr: it has neither answered nor failed to answer. With the lock held.
+SidecarFacts* Sidecars::facts_of(const std::string& pod) {
+  if (const auto it = facts_.find(pod); it != facts_.end()) return &it->second;
+  const auto silent = never_answered_.find(pod);
+  if (silent == never_answered_.end()) return nullptr;
+  SidecarFacts& facts = facts_[pod];
+  facts.unreachable_since = silent->second;
+  never_answered_.erase(silent);
+  return &facts;
+}
+
+void Sidecars::note_answer(const std::string& pod, const migrate::Action& action, const Result<net::Answer>& answer) {
+  std::lock_guard lock(mutex_);
+  SidecarFacts* const facts = facts_of(pod);
+  if (!facts) return;
+  const auto fields = answer.transform([](const net::Answer& a) { return a.header; });
+  const LogsFor here(options_.job);
+  if (!migrate::note_answer(*facts, action, fields))
+    log_warning("a sidecar refused",
+                {{"pod", pod}, {"verb", to_string(action.kind)}, {"error", answer.error().message}});
+}
+
+void Sidecars::ask_who_hears(const std::string& pod, const std::string& who, const std::vector<std::string>& silent) {
+  loop_.post([this, pod, who, silent] {
+    const auto it = nodes_.find(pod);
+    const auto now = std::chrono::steady_clock::now();
+    if (it == nodes_.end() || it->second->asked_who_hears || now < it->second->asked_at + kWhoHearsAgain) return;
+    it->second->asked_who_hears = true;
+    it->second->asked_at = now;
+    // On a link of its own: the answer takes as long as the slowest pod's.
+    it->second->opened(it->second->who_hears)
+        .call(fencing::kHears, {{fencing::kPods, silent}}, {}, 2 * kAnswerLimit,
+              [this, who, weak = std::weak_ptr(it->second)](Result<net::Answer> answer) {
+                if (const auto self = weak.lock()) self->asked_who_hears = false;
+                if (answer) note_who_hears(who, answer->header);
+              });
+  });
+}
+
+void Sidecars::note_who_hears(const std::string& who, const nlohmann::json& answer) {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [list, hears] : {std::pair{fencing::kHeard, true}, {fencing::kUnheard, false}})
+      for (const nlohmann::json& pod : part_at(answer, list))
+        if (pod.is_string())
+          if (SidecarFacts* const facts = facts_of(pod.get<std::string>());
+              facts && facts->unreachable_since != SteadyTime{})
+            facts->vouchers.note(hears, who, now);
+  }
+  notify();
+}
+
+// Logs one line per sidecar and minute, however many messages are rejected.
+void Sidecars::note_rejected(const std::string& pod, std::string why) {
+  thread_.count_rejected();
+  cut_text(why, 300);
+  const SteadyTime now = std::chrono::steady_clock::now();
+  bool news = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (!tracked_.contains(pod)) return;
+    SidecarFacts* facts = facts_of(pod);
+    if (!facts) facts = &facts_[pod];
+    facts->rejected = why;
+    facts->rejected_at = now;
+    news = now >= facts->rejected_logged + kReportAgain;
+    if (news) facts->rejected_logged = now;
+  }
+  if (!news) return;
+  const LogsFor here(options_.job);
+  log_warning("a sidecar's message is rejected", {{"pod", pod}, {"error", why}});
+  notify();
+}
+
+void Sidecars::note_completed(const std::string& pod, std::uint64_t superstep) {
+  std::lock_guard lock(mutex_);
+  SidecarFacts* const facts = facts_of(pod);
+  if (!facts) return;
+  facts->completed = std::max(facts->completed, superstep);
+  facts->completed_at = std::chrono::steady_clock::now();
+}
+
+void Sidecars::begin_wave(std::uint32_t number) {
+  std::lock_guard lock(mutex_);
+  if (wave_ == number) return;
+  wave_ = number;
+  for (auto& [pod, facts] : facts_) {
+    facts.refused.clear();
+    facts.armed.reset();  // the next gate may be at the same superstep
+    facts.done.clear();
+  }
+}
+
+std::map<std::string, SidecarFacts> Sidecars::facts() const {
+  std::lock_guard lock(mutex_);
+  std::map<std::string, SidecarFacts> all = facts_;
+  for (const auto& [pod, since] : never_answered_) all[pod].unreachable_since = since;
+  doubt_claims(all, std::chrono::steady_clock::now());
+  return all;
+}
+
+double Sidecars::round_trip_seconds() const {
+  std::lock_guard lock(mutex_);
+  return round_trip_;
+}
+
+}  // namespace bsp::reconcile
