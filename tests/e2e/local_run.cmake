@@ -5,6 +5,8 @@ foreach(suite Runs Endings BadInput)
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(local_run.${suite} PROPERTIES LABELS e2e TIMEOUT 900 RUN_SERIAL TRUE)
 endforeach()
+add_test(NAME local_readme COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/local_readme_test.py WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(local_readme PROPERTIES LABELS e2e TIMEOUT 600 RUN_SERIAL TRUE)
 add_test(NAME local_applications COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/local_applications_test.py
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(local_applications PROPERTIES LABELS e2e TIMEOUT 900 RUN_SERIAL TRUE)
