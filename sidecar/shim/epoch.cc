@@ -42,6 +42,9 @@ void set_mpi_defaults() {
   set_default("OMPI_MCA_btl", "tcp,self");  // btl/sm leaves a mapping behind in each epoch
   set_default("OMPI_MCA_pml", "ob1");
   set_default("OMPI_MCA_osc", "^ucx");
+  // Pages that a dynamic window may have, 64 by default. Pieces of MPI_Alloc_mem lie further apart here (memory.cc), between what
+  // the shim allocates, so that a program which attaches each of them alone would come to the limit sooner.
+  set_default("OMPI_MCA_osc_rdma_max_attach", "1024");
   set_default("PMIX_MCA_pcompress_base_silence_warning", "1");
 }
 

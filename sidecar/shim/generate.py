@@ -44,8 +44,6 @@ Errhandler_c2f Errhandler_f2c Request_c2f Request_f2c
 # handles.
 REMOVED = set("Address Errhandler_create Errhandler_get Errhandler_set Type_extent Type_hindexed "
               "Type_hvector Type_lb Type_struct Type_ub".split())
-# Deprecated, and hidden likewise: in attributes.cc.
-OLD_ATTRIBUTES = set("Keyval_create Keyval_free Attr_put Attr_get Attr_delete".split())
 # Extensions of Open MPI that take no virtual handle or were never implemented.
 UNKNOWN_PASS = {"Session_set_info"}
 
@@ -149,10 +147,12 @@ def read(mpi_h, api_txt):
         words = line.split()
         api[words[0]] = words[1:]
     source = re.sub(r"/\*.*?\*/", "", open(mpi_h).read(), flags=re.S)
-    pattern = r"OMPI_DECLSPEC\s+([\w ]+?)\s*\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:__mpi\w+\([^;]*?\))?\s*;"
+    pattern = r"OMPI_DECLSPEC\s+([\w ]+?)\s*\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:__mpi\w+\((?:\"[^\"]*\"|[^;\"])*?\))?\s*;"
+    seen = set()  # mpi.h declares some for MPI 3 and again, as deprecated, for MPI 4
     for returns, name, arguments in re.findall(pattern, source, re.S):
-        if name.startswith("T_") or name in REMOVED | UNKNOWN_PASS:
+        if name.startswith("T_") or name in REMOVED | UNKNOWN_PASS | seen:
             continue
+        seen.add(name)
         full = "MPI_" + name
         if full not in api:
             raise SystemExit(f"generate.py: {full} of {mpi_h} is not in {api_txt}")
@@ -353,7 +353,7 @@ def main():
         f.write(" \\\n".join(f"  X({n})" for n in EDGES) + "\n")
     wrapped = [p for p in procedures if wanted(p)]
     with open(f"{out}/pmpi.gen.opts", "w") as f:
-        f.write("\n".join(f"--defsym=PMPI_{n}=MPI_{n}" for n in sorted({p.name for p in wrapped} | (HAND & names) | REMOVED - {"Address"} | OLD_ATTRIBUTES | {"Wtime", "Wtick"})) + "\n")
+        f.write("\n".join(f"--defsym=PMPI_{n}=MPI_{n}" for n in sorted({p.name for p in wrapped} | (HAND & names) | REMOVED - {"Address"} | {"Wtime", "Wtick"})) + "\n")
     for part in range(PARTS):
         with open(f"{out}/wrappers_{part}.gen.cc", "w") as f:
             f.write(PREAMBLE)

@@ -43,6 +43,11 @@ constexpr const char* kReplacedForFortran[] = {
     "ompi_attr_get_fint",           "ompi_attr_get_aint",           "ompi_errhandler_create", "ompi_info_get",
     "ompi_info_get_valuelen",       "ompi_info_get_nthkey"};
 
+// MPI-1's names (old_names.cc), which mpi.h hides.
+constexpr const char* kOldNames[] = {"PMPI_Errhandler_create", "PMPI_Errhandler_get", "PMPI_Errhandler_set",
+                                     "PMPI_Type_extent",       "PMPI_Type_hindexed",  "PMPI_Type_hvector",
+                                     "PMPI_Type_lb",           "PMPI_Type_struct",    "PMPI_Type_ub"};
+
 void* open_plugin(const char* path, int flags);
 
 Targets make_targets() {
@@ -56,6 +61,8 @@ Targets make_targets() {
     targets.erase("MPI_" + std::string(name));
     targets.erase("PMPI_" + std::string(name));
   }
+  for (const char* name : kOldNames)
+    if (void* own = find_real(name)) targets[name] = targets[name + 1] = own;
   for (const char* name : kReplacedForFortran)
     if (void* own = find_real(name)) targets[name] = own;
   targets["dlopen"] = reinterpret_cast<void*>(open_plugin);
