@@ -16,7 +16,8 @@ constexpr std::array<const char*, 4> kThreadLevels{"MPI_THREAD_SINGLE", "MPI_THR
 
 double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-std::string language(const Program& program) { return program.fortran ? "Fortran" : "C"; }
+// Of the program, not its language: a library may make all of a Fortran program's calls.
+std::string bindings(const Program& program) { return program.fortran ? "Fortran" : "C"; }
 const char* threads(const Program& program) { return kThreadLevels[static_cast<std::size_t>(program.thread_level)]; }
 
 std::string ordinal(std::uint64_t number) {
@@ -30,7 +31,7 @@ std::string duration(double seconds) {
 
 std::string mpi(const Program& program) {
   if (program.open_mpi.empty()) return "not initialised";
-  return std::format("Open MPI {}, {}, {}", program.open_mpi, language(program), threads(program));
+  return std::format("Open MPI {}, {} bindings, {}", program.open_mpi, bindings(program), threads(program));
 }
 
 std::string supersteps(const Report& report) {
@@ -129,7 +130,7 @@ json json_of(const Report& report) {
   const json mpi = program.open_mpi.empty() ? json()
                                             : json{{"library", "Open MPI"},
                                                    {"version", program.open_mpi},
-                                                   {"language", language(program)},
+                                                   {"bindings", bindings(program)},
                                                    {"threadLevel", threads(program)}};
   const json edge =
       program.edge_call.empty()

@@ -24,7 +24,7 @@ class Check(unittest.TestCase):
         status, report = self.found(APPS, *LONG)
         self.assertEqual(status, 0, report)
         self.assertRegex(report["mpi"].pop("version"), r"^5\.\d+\.\d+$")
-        self.assertEqual(report["mpi"], {"library": "Open MPI", "language": "C", "threadLevel": "MPI_THREAD_SINGLE"})
+        self.assertEqual(report["mpi"], {"library": "Open MPI", "bindings": "C", "threadLevel": "MPI_THREAD_SINGLE"})
         self.assertTrue(report["movable"])
         self.assertEqual([(m["rank"], m["succeeded"]) for m in report["moves"]], [(1, True), (0, True)])
         for move in report["moves"]:
@@ -38,13 +38,13 @@ class Check(unittest.TestCase):
     def test_text(self):
         done = check(APPS, *LONG)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"^MPI +Open MPI 5\.\d+\.\d+, C, MPI_THREAD_SINGLE\nSupersteps +end at every .*MPI_")
+        self.assertRegex(done.stdout, r"^MPI +Open MPI 5\.\d+\.\d+, C bindings, MPI_THREAD_SINGLE\nSupersteps +end at every .*MPI_")
         self.assertRegex(done.stdout, r"rank 0: pause \d+ ms \(.*\), checkpoint \d+\.\d MiB\n")
         self.assertTrue(done.stdout.endswith("its ranks move\n"), done.stdout)
 
     def test_fortran(self):
         status, report = self.found(APPS, "moved_fortran", "100000000")
-        self.assertEqual((status, report["mpi"]["language"]), (0, "Fortran"), report)
+        self.assertEqual((status, report["mpi"]["bindings"]), (0, "Fortran"), report)
 
     def test_what_holds_a_rank_back_is_named(self):
         status, report = self.found(APPS, "held_back", options=("--seconds", "4", "--move-seconds", "10"))

@@ -38,7 +38,7 @@ Report moved() {
 }
 
 TEST(Report, OfAProgramWhoseRanksMove) {
-  EXPECT_THAT(lines_of(moved()), ElementsAre("MPI               Open MPI 5.0.7, C, MPI_THREAD_SINGLE",
+  EXPECT_THAT(lines_of(moved()), ElementsAre("MPI               Open MPI 5.0.7, C bindings, MPI_THREAD_SINGLE",
                                              "Supersteps        end at every 3rd MPI_Barrier, every 77.6 ms",
                                              "Collectives       MPI_Barrier 157 (39.2/s), MPI_Allreduce 1 (0.25/s)",
                                              "Moves             rank 1: pause 200 ms (gate 36, close 6, dump 63, "
