@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Jobs in a real cluster, with kubectl and Helm as a user runs them: real kubelets, scheduler, Open MPI and criu."""
+import contextlib
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import unittest
 import cluster_job
 import cluster_nodes
 from cluster_job import (ClusterJob, Namespace, bsp_job, columns, field_of, helm, job_of, kubectl, lattice_boltzmann,
-                         get_object, sequential_field, sized_lattice_boltzmann, wait_for)
+                         get_object, node_sh, sequential_field, sized_lattice_boltzmann, wait_for)
 from local_job import ON_HOST
 from stamps import Stamps, stamping
 
@@ -392,6 +393,7 @@ class Limits(InANamespace):
 class Drain(InANamespace):
     """Nodes drained by administrators and autoscalers."""
     rounds = int(os.environ.get("BSP_DRAINS", "3"))
+    notices = int(os.environ.get("BSP_NOTICES", "1"))
 
     def template(self, cpu):
         template = json.loads(json.dumps(cluster_job.TEMPLATE))
@@ -433,7 +435,7 @@ class Drain(InANamespace):
                 self.assertGreaterEqual(after["superstep"], before["superstep"])
                 kubectl("uncordon", node)
             self.assertEqual(job.wait("the end of the drain", lambda s: job.alive(s) and all(
-                c["type"] != "Draining" for c in s["conditions"]), 30).get("attempt", 0), 0)
+                c["type"] != "Draining" for c in s.get("conditions", [])), 30).get("attempt", 0), 0)
             superstep = job.status()["superstep"]
             job.wait_for_superstep(superstep + 3)
             self.assertEqual(stamps.findings(ranks=6), [], "a rank ran twice")
@@ -459,6 +461,57 @@ class Drain(InANamespace):
             job.wait("the restart", lambda s: s.get("attempt", 0) == 1, 60)
             kubectl("uncordon", "fast-1")
             job.wait_for_phase("Running", seconds=120)
+
+    def test_node_is_killed_30_s_after_its_notice(self):
+        """As a cloud takes back a spot machine: its notice is a taint."""
+        taint = "aws-node-termination-handler/spot-itn"
+        manifest = bsp_job("noticed", stamping(1000000, more=["--ballast", "64"]), ranks=4, template=self.template("60m"), sets={"names": ["fast"]})
+        stamps = Stamps("noticed", cluster_job.STATE / "run/shared", "/opt/cluster/shared")
+        stamps.into(manifest["spec"]["template"]["spec"])
+        with stamps, job_of(self.space, manifest) as job:
+            for again in range(self.notices):
+                job.wait_for_superstep(job.status().get("superstep", 0) + 3)
+                places, before, began = self.nodes_of(job), job.status(), time.monotonic()
+                node = max(sorted(set(places)), key=places.count)
+                kubectl("taint", "node", node, f"{taint}=:NoSchedule")
+                with contextlib.ExitStack() as repairs:
+                    repairs.callback(kubectl, "taint", "node", node, f"{taint}-", check=False)
+                    wait_for(f"the ranks to leave {node}", lambda: node not in self.nodes_of(job), 30, detail=job.summary)
+                    took = time.monotonic() - began
+                    time.sleep(max(0, 30 - took))  # this is the notice
+                    repairs.callback(self.start, node)
+                    node_sh("kill", node)
+                    after = job.wait_for_superstep(job.status()["superstep"] + 10, 60)
+                print(f"notice {again + 1}: {places.count(node)} of 4 ranks left {node} in {took:.1f} s; it was killed after 30 s; supersteps "
+                      f"{before['superstep']} to {after['superstep']}, attempt {after.get('attempt', 0)}", flush=True)
+                self.assertEqual(job.status().get("attempt", 0), 0, job.summary())
+            self.assertEqual(stamps.findings(ranks=4), [], "a rank ran twice")
+
+    def start(self, node):
+        node_sh("start", node)
+        kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=120s")
+
+    def test_rolling_upgrade_with_a_surge_node(self):
+        """Two slots on each of four nodes for six ranks: one node after the other is drained, stopped and started again."""
+        manifest = bsp_job("upgraded", stamping(1000000, more=["--ballast", "16"]), ranks=6, template=self.template("110m"), sets={"names": ["fast"]})
+        stamps = Stamps("upgraded", cluster_job.STATE / "run/shared", "/opt/cluster/shared")
+        stamps.into(manifest["spec"]["template"]["spec"])
+        with stamps, job_of(self.space, manifest) as job:
+            job.wait_for_superstep(3)
+            for node in ("fast-1", "fast-2", "fast-3", "fast-4"):
+                before, began = job.status(), time.monotonic()
+                with self.drain(node, 180) as drain:
+                    output = drain.communicate(timeout=200)[0]
+                took = time.monotonic() - began
+                self.assertEqual(drain.returncode, 0, output)
+                node_sh("stop", node)
+                self.start(node)
+                kubectl("uncordon", node)
+                after = job.wait_for_superstep(job.status()["superstep"] + 3, 60)
+                print(f"upgrade of {node}: {[p['node'] for p in before['ranks']].count(node)} ranks, drained in {took:.1f} s, supersteps "
+                      f"{before['superstep']} to {after['superstep']}, attempt {after.get('attempt', 0)}", flush=True)
+                self.assertEqual(after.get("attempt", 0), 0, job.summary())
+            self.assertEqual(stamps.findings(ranks=6), [], "a rank ran twice")
 
     def test_taint_of_an_autoscaler_moves_the_ranks(self):
         taint = "ToBeDeletedByClusterAutoscaler"
