@@ -12,7 +12,6 @@ import subprocess
 import sys
 
 TREE = pathlib.Path(__file__).resolve().parents[3]
-LIMIT = 60  # seconds
 NOT_PLAIN = ("env=", "resultTest=", "xfail", "timeLimit=6", "timeLimit=12")  # tests of MPICH itself, of failing, of patience
 
 
@@ -29,10 +28,10 @@ def tests_of(suite, folder):
     return list(seen)
 
 
-def limited(command, directory, environment):
+def limited(command, directory, environment, limit):
     """Its output, whatever it is; the limits are those of one test."""
     words = ["env", *(f"{k}={v}" for k, v in environment.items()), "sh", "-c",
-             f'ulimit -c 0; exec timeout -k 5 {LIMIT + 20} "$@"', "sh", *command]
+             f'ulimit -c 0; exec timeout -k 5 {limit + 20} "$@"', "sh", *command]
     done = subprocess.run(words, cwd=directory, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout, done.stderr
 
@@ -41,11 +40,11 @@ def passed(output):
     return "No Errors" in output
 
 
-def under_shim(suite, folder, test, edge):
+def under_shim(suite, folder, test, edge, limit):
     name, ranks, arguments = test
     environment = {"BSP_SUPERSTEP": f"{edge}:1"} if edge else {}
-    _, output, errors = limited([str(TREE / "build/debug/bin/through_epochs"), str(ranks), str(LIMIT), str(suite / folder / name),
-                                 *arguments], suite / folder, environment)
+    _, output, errors = limited([str(TREE / "build/debug/bin/through_epochs"), str(ranks), str(limit), str(suite / folder / name),
+                                 *arguments], suite / folder, environment, limit)
     *rest, last = output.strip().splitlines() or [""]
     try:
         report = json.loads(last)
@@ -56,21 +55,21 @@ def under_shim(suite, folder, test, edge):
     return report
 
 
-def plain(suite, folder, test):
+def plain(suite, folder, test, limit):
     name, ranks, arguments = test
     code, output, errors = limited(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self,tcp",
                                     "--mca", "btl_tcp_if_include", "lo", "-n", str(ranks), str(suite / folder / name), *arguments],
-                                   suite / folder, {"OMPI_MCA_mpi_yield_when_idle": "1"})
+                                   suite / folder, {"OMPI_MCA_mpi_yield_when_idle": "1"}, limit)
     return code == 0 and passed(output), output[-1500:] + errors[-1500:]
 
 
-def tried(suite, folder, test, edge):
-    report = under_shim(suite, folder, test, edge or "MPI_Allreduce")
+def tried(suite, folder, test, edge, limit):
+    report = under_shim(suite, folder, test, edge or "MPI_Allreduce", limit)
     if not edge and report["ok"] and not report["epochs"] and report["collective"] not in ("", "MPI_Allreduce"):
-        report = under_shim(suite, folder, test, report["collective"])
+        report = under_shim(suite, folder, test, report["collective"], limit)
     report.update(folder=folder, name=test[0], ranks=test[1], arguments=test[2])
     if not report["ok"]:
-        report["plain"], report["plain_output"] = plain(suite, folder, test)
+        report["plain"], report["plain_output"] = plain(suite, folder, test, limit)
     return report
 
 
@@ -79,6 +78,7 @@ def main():
     parser.add_argument("suite", type=pathlib.Path)
     parser.add_argument("folders", nargs="+")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--limit", type=int, default=60, help="seconds of a test; more on a busy machine")
     parser.add_argument("--edge", help="a call of names::kEdgeCalls")
     parser.add_argument("--only", default="", help="a regular expression for a test's name")
     parser.add_argument("--json", type=pathlib.Path, help="every report, a line each")
@@ -87,7 +87,7 @@ def main():
     todo = [(folder, test) for folder in options.folders for test in tests_of(suite, folder) if re.search(options.only, test[0])]
     good = epochs = bad = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        futures = [pool.submit(tried, suite, folder, test, options.edge) for folder, test in todo]
+        futures = [pool.submit(tried, suite, folder, test, options.edge, options.limit) for folder, test in todo]
         for future in concurrent.futures.as_completed(futures):
             report = future.result()
             if options.json:

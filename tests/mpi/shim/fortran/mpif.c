@@ -1,5 +1,6 @@
 /* What a Fortran compiler generates from a program with mpif.h: calls into Open MPI's Fortran library with integers
  * for handles, in every epoch. It needs no Fortran compiler. */
+#include <mpi.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -94,6 +95,9 @@ F(mpi_errhandler_create_, OnError*, I, I);
 F(mpi_errhandler_set_, I, I, I);
 F(mpi_errhandler_get_, I, I, I);
 F(mpi_address_, void*, I, I);
+F(mpi_win_create_keyval_, void (*)(I, I, Address*, Address*, Address*, Logical*, I), void (*)(I, I, Address*, Address*, I), I,
+  Address*, I);
+F(mpi_win_free_keyval_, I, I);
 F(mpi_comm_group_, I, I, I);
 F(mpi_group_incl_, I, I, I, I, I);
 F(mpi_group_union_, I, I, I, I);
@@ -293,6 +297,32 @@ static void old_attributes(Integer comm, Integer lasting_key) {
   CHECK(ierr == 0);
 }
 
+static int on_window_removed(MPI_Win window, int key, void* value, void* extra) {
+  (void)window, (void)key, (void)extra;
+  ++*(int*)value;
+  return MPI_SUCCESS;
+}
+
+/* A key for windows that C made lasts; MPI has it once, however often the epoch changes: the next key that it gives is the same one. */
+static void window_keys(int lasting) {
+  static int memory[4];
+  int removed = 0;
+  MPI_Win window;
+  MPI_Win_create(memory, sizeof memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_SELF, &window);
+  MPI_Win_set_attr(window, lasting, &removed);
+  MPI_Win_free(&window);
+  CHECK(removed == 1);
+  static Integer first = -1;
+  Integer next = -1;
+  Address extra = 0;
+  mpi_win_create_keyval_(copy_address, delete_address, &next, &extra, &ierr);
+  CHECK(ierr == 0);
+  if (first == -1) first = next;
+  CHECK(next == first);
+  mpi_win_free_keyval_(&next, &ierr);
+  CHECK(ierr == 0);
+}
+
 static void infos(Integer info) {
   char text[12], key[8];
   Integer capacity = 11, length = 0, zero = 0;
@@ -343,13 +373,16 @@ int main(void) {
   mpi_type_commit_(&lasting, &ierr);
   CHECK(ierr == 0);
 
+  int window_key = MPI_KEYVAL_INVALID;
+  MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, on_window_removed, &window_key, NULL);
+
   for (Integer s = 0;; ++s) {
     Integer mine = enough, any = 0, max = kMax;
     mpi_allreduce_(&mine, &any, &one, &integer, &max, &world, &ierr);
     if (any) break;
     messages(s, world), messages(s, own);
     operations(s), groups(), generalised(s), fails(own), infos(info);
-    old_types(s, lasting), old_handlers(), old_attributes(own, old_key);
+    old_types(s, lasting), old_handlers(), old_attributes(own, old_key), window_keys(window_key);
     mpi_comm_get_attr_(&own, &key, &got, &flag, &ierr);
     CHECK(ierr == 0 && flag && got == value);
     got = -1;
