@@ -12,4 +12,6 @@ add_test(NAME local_programs COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/loca
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 add_test(NAME local_check COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/local_check_test.py
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-set_tests_properties(local_check local_programs PROPERTIES LABELS e2e TIMEOUT 600 RUN_SERIAL TRUE)
+add_test(NAME local_convert COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/local_convert_test.py
+         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(local_check local_convert local_programs PROPERTIES LABELS e2e TIMEOUT 600 RUN_SERIAL TRUE)
