@@ -1,6 +1,6 @@
 #!/bin/bash
 # ./dev bench [NAME]: runs the benchmarks; prints ratios, writes results to build/bench/*.json. `kubernetes` has a separate
-# script, and `gain` takes arguments.
+# script, and `gain` and `programs` take arguments.
 set -euo pipefail
 . images/commands.sh
 
@@ -22,6 +22,14 @@ if [ "${1:-}" = gain ]; then  # only on request: a round takes an hour
   mkdir -p build/bench
   say "Running the applications of examples/ on unequal pools; figures go to build/bench/gain.json"
   in_debian env BSP_BENCH_JSON="$tree/build/bench/gain.json" python3 tests/bench/gain/gain.py "${@:2}"
+  exit
+fi
+if [ "${1:-}" = programs ]; then  # only on request: its image takes 2 GB
+  image=localhost/bsp-programs:$(hash_of images/programs.packages)
+  (debian_image "$image" images/programs.packages) || { say "Skipped: Debian's packages of images/programs.packages can't be had (see above)"; exit; }
+  mkdir -p build/bench
+  say "Running LAMMPS, Quantum ESPRESSO and GROMACS with and without the shim; figures go to build/bench/programs.json"
+  in_debian env BSP_BENCH_JSON="$tree/build/bench/programs.json" python3 tests/bench/debian_programs.py "$image" "${@:2}"
   exit
 fi
 in_debian cmake --build --preset benchmarks || die "the build failed; its message is above"

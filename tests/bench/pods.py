@@ -97,4 +97,4 @@ def median(values):
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-__all__ = ["BenchJob", "median", "on_host", "wait_for", "write_json"]
+__all__ = ["BenchJob", "LocalJob", "median", "on_host", "wait_for", "write_json"]

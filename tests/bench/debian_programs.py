@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""LAMMPS, Quantum ESPRESSO and GROMACS as Debian ships them, on two ranks: the time of a unit of work under the shim divided by that
+under Open MPI alone, over tcp, in pods of the same kind with the same CPU quotas and the same PMIx server.
+
+    debian_programs.py IMAGE [--seconds N] [--pairs N] [--cpu CORES] [NAME…]
+
+A pair is a run with the shim and one without, in alternating order. The output is the median over the pairs, with the least and the
+greatest; the noise is the same of runs without the shim, each divided by the one before it."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+from pods import LocalJob, median, on_host, write_json
+
+MANIFEST = """
+apiVersion: migbsp.io/v1alpha1
+kind: BSPJob
+metadata: {{name: job}}
+spec:
+  ranks: 2
+  rescheduling: {{mode: "Off"}}
+  runPolicy: {{backoffLimit: 0, cleanPodPolicy: Running}}
+  template:
+    spec:
+      volumes:
+      - {{name: data, hostPath: {{path: {directory}}}}}
+      containers:
+      - name: app
+        image: {image}
+        command: {command}
+        workingDir: /data
+        env: {env}
+        volumeMounts: [{{name: data, mountPath: /data}}]
+"""
+# The shim's own defaults (sidecar/shim/epoch.cc), so that both run the same Open MPI.
+ENVIRONMENT = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1", "OMPI_MCA_osc": "^ucx", "PMIX_MCA_gds": "hash",
+               "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HOME": "/data"}
+# Without the shim a program gets from its environment what the shim reads from the epoch's descriptor.
+PLAIN = ["sh", "-c", 'until [ -s /run/bsp/epoch ]; do sleep 0.02; done; export $(grep "^PMIX_" /run/bsp/epoch); unset LD_PRELOAD; exec "$@"',
+         "plain"]
+
+
+class Lammps:
+    """A Lennard-Jones melt that stops by itself when its time is up."""
+    def prepare(self, directory, seconds, _image):
+        (directory / "in.lj").write_text(f"""units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 20 0 20 0 20
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 1.44 87287 loop geom
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+neighbor 0.3 bin
+neigh_modify delay 0 every 20 check no
+fix 1 all nve
+timer timeout {int(seconds) // 3600}:{int(seconds) // 60 % 60}:{int(seconds) % 60} every 10
+run 100000000
+""")
+
+    def command(self):
+        return ["lmp", "-in", "in.lj", "-log", "none"]
+
+    def seconds_each(self, output):
+        time, steps = re.search(r"Loop time of (\S+) on 2 procs for (\d+) steps", output).groups()
+        return float(time) / int(steps)
+
+
+class QuantumEspresso:
+    """Silicon; as many self-consistency iterations as take the time, because none converges to 1e-30."""
+    def __init__(self):
+        self.iterations = 3
+
+    def prepare(self, directory, seconds, _image):
+        (directory / "si.in").write_text(f"""&control
+  calculation='scf', prefix='si', pseudo_dir='/usr/share/espresso/pseudo', outdir='/data/out', disk_io='none', max_seconds={seconds}
+/
+&system
+  ibrav=2, celldm(1)=10.20, nat=2, ntyp=1, ecutwfc=30.0
+/
+&electrons
+  conv_thr=1.0d-30, mixing_beta=0.1, electron_maxstep=100000, diago_thr_init=1.0d-4, diago_full_acc=.true.
+/
+ATOMIC_SPECIES
+ Si 28.086 Si.pz-vbc.UPF
+ATOMIC_POSITIONS alat
+ Si 0.00 0.00 0.00
+ Si 0.25 0.25 0.25
+K_POINTS automatic
+ 2 2 2 1 1 1
+""")
+
+    def command(self):
+        return ["pw.x", "-in", "si.in"]
+
+    def seconds_each(self, output):
+        """From one iteration to a later one, each with the time so far; the first ones make the basis."""
+        times = [float(t) for t in re.findall(r"total cpu time spent up to now is\s+([\d.]+) secs", output)]
+        numbers = list(range(len(times)))
+        if len(times) < 6:
+            raise RuntimeError("too few iterations: a longer --seconds")
+        return (times[-1] - times[4]) / (numbers[-1] - 4)
+
+
+class Gromacs:
+    """Water, which stops by itself when its time is up."""
+    def prepare(self, directory, seconds, image):
+        self.hours = seconds / 3600
+        (directory / "water.mdp").write_text("integrator=md\\ndt=0.002\\nnsteps=-1\\nnstlist=20\\ncoulombtype=PME\\nrcoulomb=0.9\\n"
+                                             "rvdw=0.9\\ntcoupl=v-rescale\\ntc-grps=System\\ntau-t=0.5\\nref-t=300\\nnstenergy=1000\\n"
+                                             "nstlog=0\\nconstraints=none\\n".replace("\\n", "\n"))
+        (directory / "topol.top").write_text('#include "oplsaa.ff/forcefield.itp"\n#include "oplsaa.ff/spce.itp"\n[ system ]\nwater\n'
+                                             "[ molecules ]\nSOL 1728\n")
+        done = on_host("podman", "run", "--rm", "--network", "none", "-v", f"{directory}:/data", "-w", "/data", image, "sh", "-c",
+                       "gmx genconf -f /usr/share/gromacs/top/spc216.gro -nbox 2 -o big.gro && "
+                       "gmx grompp -f water.mdp -c big.gro -p topol.top -o topol.tpr -maxwarn 5")
+        if not (directory / "topol.tpr").exists():
+            raise RuntimeError("gmx grompp failed:\n" + done.stderr[-1500:])
+
+    def command(self):
+        return ["gmx_mpi", "mdrun", "-s", "topol.tpr", "-maxh", f"{self.hours:.5f}", "-ntomp", "1", "-pin", "off", "-resethway", "-noconfout",
+                "-notunepme", "-g", "/dev/stdout"]
+
+    def seconds_each(self, output):
+        return 1 / float(re.search(r"^Performance:\s+(\S+)", output, re.M).group(1))
+
+
+PROGRAMS = {"lammps": Lammps, "pw": QuantumEspresso, "gromacs": Gromacs}
+
+
+def output_of(name, program, directory, options, shim):
+    command = program.command() if shim else [*PLAIN, *program.command()]
+    manifest = MANIFEST.format(directory=directory, image=options.image, command=json.dumps(command),
+                               env=json.dumps([{"name": k, "value": v} for k, v in ENVIRONMENT.items()]))
+    with LocalJob(f"bench-{name}", [], manifest=manifest, pools=f"here=2x{options.cpu}") as job:
+        _, printed = job.wait(options.seconds * 4 + 300)
+    return printed
+
+
+def measure(name, options):
+    program = PROGRAMS[name]()
+    directory = pathlib.Path(tempfile.mkdtemp(prefix=f"bsp-bench-{name}-", dir="/tmp"))
+    try:
+        directory.chmod(0o777)
+        program.prepare(directory, options.seconds, options.image)
+        times = {True: [], False: []}
+        for pair in range(options.pairs):
+            for shim in (True, False) if pair % 2 else (False, True):
+                printed = output_of(name, program, directory, options, shim)
+                try:
+                    times[shim].append(program.seconds_each(printed))
+                except (AttributeError, RuntimeError) as error:
+                    raise RuntimeError(f"{'with' if shim else 'without'} the shim: {error}\n{printed[-2500:]}") from error
+        return times
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def ratios(times):
+    return ([a / b for a, b in zip(times[True], times[False])],
+            [b / a for a, b in zip(times[False], times[False][1:])])
+
+
+def spread(values):
+    return f"{median(values):.3f} ({min(values):.3f} … {max(values):.3f})" if values else "not measured with one pair"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("image")
+    parser.add_argument("names", nargs="*", default=list(PROGRAMS))
+    parser.add_argument("--seconds", type=float, default=60, help="of each run")
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--cpu", type=float, default=0.9, help="cores of each rank")
+    options = parser.parse_args()
+    results, failed = {}, False
+    for name in options.names:
+        try:
+            times = measure(name, options)
+        except RuntimeError as error:
+            print(f"{name}: not measured: {error}", flush=True)
+            failed = True
+            continue
+        with_shim, noise = ratios(times)
+        print(f"{name}: with the shim ÷ without {spread(with_shim)}; without ÷ without {spread(noise)}; load {os.getloadavg()[0]:.1f}", flush=True)
+        results[name] = {"seconds_each": {"shim": times[True], "plain": times[False]}, "ratio": median(with_shim)}
+    write_json(results)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
