@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""debian_programs.py IMAGE [NAME…]: MPI programs of Debian, unmodified, once without a move and once with their ranks moved again and
+again; what both runs print must be equal to the last digit, except times. IMAGE has the packages of images/programs.packages; inputs
+are in programs/inputs. On the host, and on request only: the image takes 2 GB and a program some minutes.
+
+Prints a line for each program; exits with 1 if one failed."""
+import argparse
+import difflib
+import json
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+from local_job import LocalJob
+
+INPUTS = pathlib.Path(__file__).resolve().parent / "programs/inputs"
+MANIFEST = """
+apiVersion: migbsp.io/v1alpha1
+kind: BSPJob
+metadata: {{name: job}}
+spec:
+  ranks: 2
+  superstep: {superstep}
+  sets: {{names: [slow, fast]}}
+  rescheduling: {{mode: "Off"}}
+  runPolicy: {{backoffLimit: 0, cleanPodPolicy: Running}}
+  template:
+    spec:
+      volumes:
+      - {{name: data, hostPath: {{path: {directory}}}}}
+      containers:
+      - name: app
+        image: {image}
+        command: {command}
+        workingDir: /data
+        env: [{{name: OMP_NUM_THREADS, value: "1"}}, {{name: OPENBLAS_NUM_THREADS, value: "1"}}, {{name: HOME, value: /data}}]
+        volumeMounts: [{{name: data, mountPath: /data}}]
+"""
+LIB = "/usr/lib/x86_64-linux-gnu"
+
+
+class Program:
+    """`masked`: lines that differ between any two runs. `results`: files in the working directory that count as output.
+    `make`: makes further inputs in it. `runs`: of a program with few edges, in each of which it is moved once."""
+
+    def __init__(self, command, superstep='{call: Auto}', masked=(), results=(), make=None, runs=1):
+        self.command, self.superstep, self.results, self.make, self.runs = command, superstep, results, make, runs
+        self.masked = [re.compile(m) for m in masked]
+
+    def cleaned(self, lines):
+        ours = re.compile("^bsp-init: ")  # why a pod ended that its rank has left
+        return [line for line in lines if not any(m.search(line) for m in [ours, *self.masked])]
+
+
+def poisson(directory, n=30):
+    """For dsimpletest: Laplace's equation on a cube of n points a side."""
+    entries = []
+    at = lambda x, y, z: 1 + x + n * (y + n * z)  # noqa: E731
+    for z in range(n):
+        for y in range(n):
+            for x in range(n):
+                entries.append((at(x, y, z), at(x, y, z), 6.0 + 0.01 * x))
+                for other in ((x + 1, y, z), (x, y + 1, z), (x, y, z + 1)):
+                    if max(other) < n:
+                        entries += [(at(x, y, z), at(*other), -1.0), (at(*other), at(x, y, z), -1.0)]
+    size = n ** 3
+    with open(directory / "poisson", "w") as file:
+        file.write(f"{size} :N\n{len(entries)} :NZ\n")
+        file.writelines(f"{i} {j} {v}\n" for i, j, v in entries)
+        file.writelines(f"{1.0 + k % 7}\n" for k in range(size))
+
+
+PROGRAMS = {
+    "pw": Program(["pw.x", "-in", "si.in"],
+                  masked=[r"CPU.*WALL", r"cpu time", r"starts on", r"terminated on", r"total cpu time"]),
+    "elk": Program(["elk-lapw"], superstep="{call: MPI_Allreduce, stride: 1}", results=["INFO.OUT", "TOTENERGY.OUT", "EIGVAL.OUT"],
+                   masked=[r"[Tt]ime|seconds|[Dd]ate|started|stopped|timing",
+                           r"^ (initialisation|Hamiltonian and overlap matrix set up|first-variational eigenvalue equation|"
+                           r"(charge density|potential) calculation|total) +:"]),
+    "scalapack": Program([f"{LIB}/scalapack/openmpi-tests/xdlu"], superstep="{call: Auto}", masked=[r"^WALL|^CPU", r"MFLOPS|[Tt]ime"]),
+    "mumps": Program(["sh", "-c", "exec /usr/lib/mumps/dsimpletest < poisson"], make=poisson, runs=6,
+                     # How much memory it needs depends on which message comes first.
+                     masked=[r"(?i)elapsed|time|seconds|MBYTES|Memory|RAM"]),
+    "lammps": Program(["lmp", "-in", "in.lj", "-log", "none"], masked=[r"Loop time|Performance|CPU use|^(Pair|Neigh|Comm|Output|Modify|Other|Total wall)"]),
+    "cp2k": Program(["cp2k.psmp", "-i", "h2o.inp"], masked=[r"(?i)time|date|process|started|ended|seconds|host|user|^ +\d+ OT "]),
+    "nwchem": Program(["nwchem.openmpi", "h2o.nw"], masked=[r"(?i)time|date|hostname|d= |nproc|wall|cpu"]),
+}
+
+
+def run(name, program, image, moves, odd=0):
+    """What it printed, and how its moves ended."""
+    directory = pathlib.Path(tempfile.mkdtemp(prefix=f"bsp-program-{name}-", dir="/tmp"))
+    try:
+        shutil.copytree(INPUTS / name, directory, dirs_exist_ok=True) if (INPUTS / name).exists() else None
+        if program.make:
+            program.make(directory)
+        directory.chmod(0o777)
+        manifest = MANIFEST.format(superstep=program.superstep, directory=directory, image=image, command=json.dumps(program.command))
+        with LocalJob(f"program-{name}", [], manifest=manifest, pools="slow=2x0.8,fast=2x0.8") as job:
+            for number in range(moves):
+                start = job.job().get("superstep", 0)
+                if not job.wait_for_superstep(start + 1, 120) or job.ended():
+                    break
+                job.local("migrate", str((number + odd) % 2), "--to", "slow" if number // 2 % 2 else "fast", "--wait")
+            status, output = job.wait(900)
+            if status:
+                raise RuntimeError(output[-3000:])
+            summary = job.summary()
+        lines = summary["rank0_output"]
+        for result in program.results:
+            lines += (directory / result).read_text(errors="replace").splitlines()
+        return program.cleaned(lines), summary
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def tried(name, image, moves):
+    program = PROGRAMS[name]
+    expected, _ = run(name, program, image, 0)
+    runs = [run(name, program, image, moves if program.runs == 1 else 1, odd=number % 2) for number in range(program.runs)]
+    migrations = [m for _, summary in runs for m in summary["migrations"]]
+    ends = [m["phase"] for m in migrations]
+    pauses = sorted(w["pause_ms"] for _, summary in runs for w in summary["waves"] if w["pause_ms"])
+    reasons = {m["message"] for m in migrations if m["phase"] != "Succeeded"}
+    differing = [line[:150] for moved, _ in runs for line in difflib.unified_diff(expected, moved, "without a move", "moved", n=0)]
+    print(f"{name}: {ends.count('Succeeded')} of {len(ends)} moves succeeded in {program.runs} runs of {runs[0][1]['supersteps']} supersteps; "
+          f"{len(expected)} lines, {len(differing)} differ; pauses {pauses[0] if pauses else 0:.0f} to {pauses[-1] if pauses else 0:.0f} ms", flush=True)
+    for line in differing[:20]:
+        print("   ", line)
+    for reason in reasons:
+        print("    not moved:", reason)
+    return expected and not differing and ends.count("Succeeded") >= 5
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("image")
+    parser.add_argument("names", nargs="*", default=list(PROGRAMS))
+    parser.add_argument("--moves", type=int, default=6)
+    options = parser.parse_args()
+    return not all([tried(name, options.image, options.moves) for name in options.names])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
