@@ -95,8 +95,8 @@ F(mpi_errhandler_create_, OnError*, I, I);
 F(mpi_errhandler_set_, I, I, I);
 F(mpi_errhandler_get_, I, I, I);
 F(mpi_address_, void*, I, I);
-F(mpi_win_create_keyval_, void (*)(I, I, Address*, Address*, Address*, Logical*, I), void (*)(I, I, Address*, Address*, I), I,
-  Address*, I);
+F(mpi_win_create_keyval_, void (*)(I, I, Address*, Address*, Address*, Logical*, I),
+  void (*)(I, I, Address*, Address*, I), I, Address*, I);
 F(mpi_win_free_keyval_, I, I);
 F(mpi_comm_group_, I, I, I);
 F(mpi_group_incl_, I, I, I, I, I);
