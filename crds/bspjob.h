@@ -12,17 +12,14 @@
 #include <vector>
 
 #include "base/core/ids.h"
+#include "crds/choices.h"
 #include "crds/meta.h"
 #include "crds/names.h"
 #include "crds/places.h"
-#include "operator/decide/choices.h"
 
 namespace bsp::crds {
 
 // --- spec ------------------------------------------------------------------------------------------
-using decide::Heuristic;
-using decide::Horizon;
-using InitialMapping = decide::Mapping;
 enum class ReschedulingMode { kMigrate, kAdvise, kOff };  // Advise: decide and report, never move
 enum class CleanPodPolicy { kAll, kRunning, kNone };
 

@@ -353,7 +353,8 @@ double noise_of(const Metrics& m) {
   return few * std::sqrt(squares / ranks / (1 - 1 / n) / n);  // the last superstep is one of the mean's n
 }
 
-void plan_auto(const Case& c, std::span<const PmEntry> list, Plan& plan) {
+template <>
+void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   plan.objective.name = "time to the end";
   if (c.snapshot.ranks.empty()) return;
   const std::size_t values = c.snapshot.ranks.size() * c.columns.sets;

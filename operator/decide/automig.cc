@@ -42,7 +42,8 @@ std::size_t best_level(std::span<const Level> levels) {
   return static_cast<std::size_t>(first_of_equals - levels.begin());
 }
 
-void plan_automig(const Case& c, std::span<const PmEntry> list, Plan& plan) {
+template <>
+void plan<Heuristic::kAutoMig>(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const std::unique_ptr<CommTimes> Comm = c.means->comm_times(c);
   const std::vector<double> here = comm_here(c, *Comm);
   const std::span<const double> I_last = c.metrics.last.instructions;

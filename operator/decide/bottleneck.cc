@@ -91,7 +91,8 @@ void add_stays_of(const Case& c, std::span<const PmEntry> list, const Trial& tri
 
 }  // namespace
 
-void plan_bottleneck(const Case& c, std::span<const PmEntry> list, Plan& plan) {
+template <>
+void plan<Heuristic::kBottleneck>(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   plan.objective.name = "time to the next call";
   if (c.snapshot.ranks.empty()) return;
   const bool window = c.params.horizon != Horizon::kSuperstep;

@@ -29,7 +29,8 @@ Distance distance(const PmEntry& e, const PmEntry& p1) {
 
 }  // namespace
 
-void plan_migcube(const Case& c, std::span<const PmEntry> list, Plan& plan) {
+template <>
+void plan<Heuristic::kMigCube>(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   double sum = 0;
   for (const PmEntry& e : list) sum += distance(e, list[0]).euclidean;
   const double delta = list.size() > 1 ? sum / static_cast<double>(list.size() - 1) : 0;

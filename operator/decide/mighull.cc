@@ -65,7 +65,8 @@ Candidacy candidacy(const PmEntry& e, std::span<const PmEntry> list, std::span<c
 
 }  // namespace
 
-void plan_mighull(const Case& c, std::span<const PmEntry> list, Plan& plan) {
+template <>
+void plan<Heuristic::kMigHull>(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   if (list.size() <= 2) return move_viable(c, list, [](std::size_t) { return Candidacy{.wanted = true}; }, plan);
   const Term x = &PmEntry::comp, y = &PmEntry::comm, z = &PmEntry::mem;
   const double dx = deviation(list, x), dy = deviation(list, y), dz = deviation(list, z);

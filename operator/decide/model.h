@@ -15,11 +15,16 @@
 
 #include "base/core/error.h"
 #include "base/core/ids.h"
-#include "operator/decide/choices.h"
+#include "crds/choices.h"
 #include "operator/decide/grid.h"
 #include "operator/decide/sparse_grid.h"
 
 namespace bsp::decide {
+
+using bsp::to_string;
+using crds::Heuristic;
+using crds::Horizon;
+using Mapping = crds::InitialMapping;
 
 // Where a value comes from; plans and explanations say which of theirs are only assumed.
 enum class Origin : std::uint8_t { kAssumed, kMeasured };

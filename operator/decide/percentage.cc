@@ -11,7 +11,8 @@
 
 namespace bsp::decide {
 
-void plan_percentage(const Case& c, std::span<const PmEntry> list, Plan& plan) {
+template <>
+void plan<Heuristic::kPercentage>(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const double max_pm = list.empty() ? 0 : std::max(0.0, list[0].pm);
   const double threshold = c.params.x * max_pm;
   const auto candidacy = [&](std::size_t q) -> Candidacy {

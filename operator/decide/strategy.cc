@@ -7,7 +7,8 @@
 namespace bsp::decide {
 namespace {
 
-#define BSP_STRATEGY(name, plan, summary) {Heuristic::k##name, #name, summary, plan, why<Heuristic::k##name>},
+#define BSP_STRATEGY(name, summary) \
+  {Heuristic::k##name, #name, summary, plan<Heuristic::k##name>, why<Heuristic::k##name>},
 constexpr Strategy kStrategies[] = {BSP_HEURISTICS(BSP_STRATEGY)};
 #undef BSP_STRATEGY
 

@@ -1,4 +1,4 @@
-// What a heuristic is; choices.h has the table of them.
+// What a heuristic is; crds/choices.h has the table of them.
 //
 // A heuristic gets the PM list and fills in the plan: moves, a Stay for each entry of the list that
 // does not move, the objective and the forecast (AutoMig: the levels too). The rest of the plan is
@@ -50,10 +50,15 @@ const Strategy& strategy_for(Heuristic heuristic);
 template <Heuristic heuristic>
 std::string why(const Stay& stay, const std::string& set, const Plan& plan);
 
+// What a heuristic does.
+template <Heuristic heuristic>
+void plan(const Case& c, std::span<const PmEntry> list, Plan& plan);
+
 // Both in the heuristic's own file.
-#define BSP_DECLARE(name, plan, summary)                          \
-  void plan(const Case& c, std::span<const PmEntry> list, Plan&); \
-  template <>                                                     \
+#define BSP_DECLARE(name, summary)                                                    \
+  template <>                                                                         \
+  void plan<Heuristic::k##name>(const Case& c, std::span<const PmEntry> list, Plan&); \
+  template <>                                                                         \
   std::string why<Heuristic::k##name>(const Stay& stay, const std::string& set, const Plan&);
 BSP_HEURISTICS(BSP_DECLARE)
 #undef BSP_DECLARE

@@ -9,7 +9,8 @@
 
 namespace bsp::decide {
 
-void plan_top(const Case& c, std::span<const PmEntry> list, Plan& plan) {
+template <>
+void plan<Heuristic::kTop>(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   const double max_pm = list.empty() ? 0 : std::max(0.0, list[0].pm);
   const auto candidacy = [&](std::size_t q) -> Candidacy {
     return {.wanted = q == 0 && list[q].pm > 0, .value = list[q].pm, .limit = max_pm};

@@ -19,9 +19,9 @@ EDGES = {
     "base/core": [],
     "base/json": ["base/core"],
     "base/net": ["base/core", "base/json"],
-    "crds": ["base/core", "base/json", "operator/decide/choices"],
-    "operator/decide": ["base/core", "operator/decide/choices"],
-    "operator/decide/choices": ["base/core"],  # the model's enums are the API's
+    "crds": ["base/core", "base/json", "crds/choices"],
+    "crds/choices": ["base/core"],  # the API's enums are the model's
+    "operator/decide": ["base/core", "crds/choices"],
     "operator/record": ["base/core", "base/json", "crds", "operator/decide"],
     "operator/exchange": ["crds"],
     "operator/exchange/link": ["base/core", "base/net", "operator/exchange"],  # link_group: sockets and a thread

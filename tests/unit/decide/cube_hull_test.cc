@@ -42,7 +42,7 @@ Plan plan_of(void (*heuristic)(const Case&, std::span<const PmEntry>, Plan&), co
 
 TEST(MigCube, TakesWhatIsInsideTheCubeAroundTheHighestPm) {
   // Distances from p1: 1, 4 and 1, so that the cube reaches 2 to each side.
-  const Plan plan = plan_of(plan_migcube, {{10, 0, 0}, {9, 0, 0}, {10, 1, 0}, {10, 0, 4}});
+  const Plan plan = plan_of(strategy_for(Heuristic::kMigCube).plan, {{10, 0, 0}, {9, 0, 0}, {10, 1, 0}, {10, 0, 4}});
   EXPECT_THAT(moved_ranks(plan), ElementsAre(0, 1, 2));
   EXPECT_EQ(stay_of(plan, 3).reason, Reason::kNotCandidate);
   EXPECT_DOUBLE_EQ(stay_of(plan, 3).value, 4);
@@ -51,29 +51,32 @@ TEST(MigCube, TakesWhatIsInsideTheCubeAroundTheHighestPm) {
 
 TEST(MigCube, IsACubeAndNoBall) {
   // The corner (8, 2, 2) is 3.46 away, further than the Δ of 2.43, but within 2 along each axis.
-  const Plan plan = plan_of(plan_migcube, {{10, 0, 0}, {8, 2, 2}, {10, 1.4, 0}});
+  const Plan plan = plan_of(strategy_for(Heuristic::kMigCube).plan, {{10, 0, 0}, {8, 2, 2}, {10, 1.4, 0}});
   EXPECT_THAT(moved_ranks(plan), ElementsAre(0, 1, 2));
 }
 
 TEST(MigCube, CountsItsBorders) {
   // The only other point is at the mean distance.
-  EXPECT_THAT(moved_ranks(plan_of(plan_migcube, {{10, 0, 0}, {7, 0, 0}})), ElementsAre(0, 1));
+  EXPECT_THAT(moved_ranks(plan_of(strategy_for(Heuristic::kMigCube).plan, {{10, 0, 0}, {7, 0, 0}})), ElementsAre(0, 1));
   // Three at exactly Δ.
-  EXPECT_THAT(moved_ranks(plan_of(plan_migcube, {{10, 5, 5}, {7, 5, 5}, {10, 2, 5}, {10, 5, 8}})),
-              ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(
+      moved_ranks(plan_of(strategy_for(Heuristic::kMigCube).plan, {{10, 5, 5}, {7, 5, 5}, {10, 2, 5}, {10, 5, 8}})),
+      ElementsAre(0, 1, 2, 3));
 }
 
-TEST(MigCube, OfOneIsThatOne) { EXPECT_THAT(moved_ranks(plan_of(plan_migcube, {{1, 2, 9}})), ElementsAre(0)); }
+TEST(MigCube, OfOneIsThatOne) {
+  EXPECT_THAT(moved_ranks(plan_of(strategy_for(Heuristic::kMigCube).plan, {{1, 2, 9}})), ElementsAre(0));
+}
 
 TEST(MigCube, LeavesPmBelowZeroToTheTestOfViability) {
-  const Plan plan = plan_of(plan_migcube, {{1, 0, 2}, {1, 0, 2.5}});
+  const Plan plan = plan_of(strategy_for(Heuristic::kMigCube).plan, {{1, 0, 2}, {1, 0, 2.5}});
   EXPECT_THAT(moved_ranks(plan), ElementsAre(0, 1));
 }
 
 TEST(MigHull, TakesWhatIsNearTheSegmentInAllThreePlanes) {
   // Rank 2 is in the middle of the segment. Rank 3 is 4.24 from its line in the plane of Comp and Comm, where
   // Δ = σ(Comm) = 2.96; in the two others it is nearer.
-  const Plan plan = plan_of(plan_mighull, {{10, 5, 1}, {6, 1, 1}, {8, 3, 1}, {8, 9, 1}});
+  const Plan plan = plan_of(strategy_for(Heuristic::kMigHull).plan, {{10, 5, 1}, {6, 1, 1}, {8, 3, 1}, {8, 9, 1}});
   EXPECT_THAT(moved_ranks(plan), ElementsAre(0, 1, 2));
   EXPECT_EQ(stay_of(plan, 3).reason, Reason::kNotCandidate);
   EXPECT_NEAR(stay_of(plan, 3).value, 4.2426, 1e-4);
@@ -82,7 +85,7 @@ TEST(MigHull, TakesWhatIsNearTheSegmentInAllThreePlanes) {
 
 TEST(MigHull, MeasuresToTheNearerEndBeyondTheSegment) {
   // Ranks 2 and 3 are on the line, beyond p2 by 1.41 and by 19.8: σ(Comp) = 6.10.
-  const Plan plan = plan_of(plan_mighull, {{20, 20, 1}, {19, 19, 1}, {18, 18, 1}, {5, 5, 1}});
+  const Plan plan = plan_of(strategy_for(Heuristic::kMigHull).plan, {{20, 20, 1}, {19, 19, 1}, {18, 18, 1}, {5, 5, 1}});
   EXPECT_THAT(moved_ranks(plan), ElementsAre(0, 1, 2));
   EXPECT_NEAR(stay_of(plan, 3).value, std::sqrt(2) * 14, 1e-9);
   EXPECT_NEAR(stay_of(plan, 3).limit, std::sqrt(37.25), 1e-9);
@@ -90,20 +93,21 @@ TEST(MigHull, MeasuresToTheNearerEndBeyondTheSegment) {
 
 TEST(MigHull, DoesNotMindWhichEndComesFirst) {
   // p1 to the left of p2 in Comp: rank 2 is between them, rank 3 far off.
-  const Plan plan = plan_of(plan_mighull, {{6, 9, 1}, {10, 4, 1}, {8, 6, 1}, {8, 0, 1}});
+  const Plan plan = plan_of(strategy_for(Heuristic::kMigHull).plan, {{6, 9, 1}, {10, 4, 1}, {8, 6, 1}, {8, 0, 1}});
   EXPECT_THAT(moved_ranks(plan), ElementsAre(0, 1, 2));
 }
 
 TEST(MigHull, OfTwoEqualPointsMeasuresToThatPoint) {
   // σ(Comp) = 2.06: rank 2 is 1 away, rank 3 is 5.
-  const Plan plan = plan_of(plan_mighull, {{10, 0, 0}, {10, 0, 0}, {9, 0, 0}, {5, 0, 0}});
+  const Plan plan = plan_of(strategy_for(Heuristic::kMigHull).plan, {{10, 0, 0}, {10, 0, 0}, {9, 0, 0}, {5, 0, 0}});
   EXPECT_THAT(moved_ranks(plan), ElementsAre(0, 1, 2));
   EXPECT_DOUBLE_EQ(stay_of(plan, 3).value, 5);
 }
 
 TEST(MigHull, TakesBothEndsHoweverFarApart) {
-  EXPECT_THAT(moved_ranks(plan_of(plan_mighull, {{90, 0, 1}, {1, 50, 7}})), ElementsAre(0, 1));
-  EXPECT_THAT(moved_ranks(plan_of(plan_mighull, {{1, 2, 9}})), ElementsAre(0));
+  EXPECT_THAT(moved_ranks(plan_of(strategy_for(Heuristic::kMigHull).plan, {{90, 0, 1}, {1, 50, 7}})),
+              ElementsAre(0, 1));
+  EXPECT_THAT(moved_ranks(plan_of(strategy_for(Heuristic::kMigHull).plan, {{1, 2, 9}})), ElementsAre(0));
 }
 
 }  // namespace
