@@ -368,7 +368,8 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   const bool moved = std::ranges::any_of(c.columns.special, [](const auto special) { return special != 0; });
   const double unmoved = moved ? search.superstep_of(before_all_moves(c)) : search.now();
   const double sure = std::max(AutoRule::kLeast, AutoRule::kSure * noise_of(c.metrics));
-  plan.next.owed = c.owed - (unmoved - search.now()) * static_cast<double>(c.metrics.supersteps);
+  const std::uint64_t since_last = plan.superstep.value + 1 - plan.now.k.value;  // reported or not
+  plan.next.owed = c.owed - (unmoved - search.now()) * static_cast<double>(since_last);
   // Moves that turned out to be bad are made up for, whatever the job owes: to stay costs more each superstep.
   const bool misled = unmoved < search.now() * (1 - sure);
   search.afford(misled ? std::numeric_limits<double>::infinity() : budget_of(c, plan.next.owed));

@@ -31,7 +31,8 @@ class Window {
     check(t.superstep >= cadence_.k, "a window's supersteps start at k");
     check(!call_due(), "a due call is made before the next superstep is added");
     balance_ = balance_of(t);
-    cadence_.elapsed += balance_.slowest;
+    // Those before it that were lost, or not in the sample, took as long.
+    cadence_.elapsed += balance_.slowest * static_cast<double>(t.superstep.value - counted().value);
     adapt_alpha(cadence_, balance_, params_);
     early_.add(cadence_, balance_, params_);
     const bool call_follows = early_.due() || decide::call_due(cadence_, t.superstep);
@@ -44,6 +45,10 @@ class Window {
   // Before the window's α supersteps were over.
   [[nodiscard]] bool called_early() const { return early_.due() && !decide::call_due(cadence_, completed()); }
   [[nodiscard]] Superstep completed() const { return metrics_.last.superstep; }
+  // The last superstep that Cadence::elapsed counts: before the first one is added, the one before k.
+  [[nodiscard]] Superstep counted() const {
+    return metrics_.supersteps > 0 ? completed() : Superstep{cadence_.k.value - 1};
+  }
   [[nodiscard]] const Cadence& cadence() const { return cadence_; }
   [[nodiscard]] const Metrics& metrics() const { return metrics_; }
   [[nodiscard]] const Balance& balance() const { return balance_; }  // of the superstep added last

@@ -93,8 +93,11 @@ bool Rescheduler::add(const wire::RankReport& report) {
 }
 
 void Rescheduler::measure_from(std::uint64_t superstep) {
+  const double pace = superstep_seconds();
+  const std::uint64_t counted = window_->counted().value;
   collector_.skip_to(superstep - 1);
   state_ = {.cadence = window_->cadence(), .P_comp = window_->metrics().P_comp, .P_comm = window_->metrics().P_comm};
+  if (superstep > counted) state_.cadence.elapsed += pace * static_cast<double>(superstep - 1 - counted);
   state_.cadence.k = {superstep};
   state_.cadence.alpha_next = 0;
   round_predictabilities(state_);

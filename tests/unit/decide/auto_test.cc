@@ -214,7 +214,7 @@ TEST(Auto, AFullPoolIsRearrangedInFewWaves) {
   EXPECT_EQ(moves, 20u) << "no rank steps aside";
 }
 
-TEST(Auto, NobodyMovesBetweenProcessorsThatAreAlike) {
+TEST(Auto, NoRankMovesBetweenProcessorsThatAreAlike) {
   std::mt19937_64 random(kAutoSeed);
   for (int n = 0; n < 50; ++n) {
     LoopJob job;
@@ -329,6 +329,23 @@ TEST(Auto, OwesNoMoreWhereverTheJobEnds) {
   }
   std::printf("Auto, length unknown: %llu of %llu ends more than 1 %% worse than without moves\n",
               static_cast<unsigned long long>(worse), static_cast<unsigned long long>(ends));
+}
+
+// A large job with short supersteps reports a sample of them: those in between have passed too.
+TEST(Auto, CountsSuperstepsThatWereNotReported) {
+  World world({{.name = "slow", .cpu = 0.5e9}, {.name = "fast", .cpu = 1e9}}, {1});
+  world.snapshot.ranks[0].left = {{0}};  // where it took 2 s, and takes 1 s now
+  const auto next_after = [&](std::uint64_t every) {
+    Params params = kAuto;
+    params.alpha0 = 32;
+    Window window({}, params, 1, 2);
+    for (std::uint64_t t = every; !window.call_due(); t += every) window.add(world.superstep(t));
+    return make_plan(world.snapshot, window, params)->next;
+  };
+  for (const std::uint64_t every : {1u, 4u, 16u}) {
+    EXPECT_EQ(next_after(every).elapsed, 32) << every;
+    EXPECT_EQ(next_after(every).owed, -32) << every;
+  }
 }
 
 TEST(Auto, DoesNotMoveForNoise) {

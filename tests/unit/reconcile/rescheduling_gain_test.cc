@@ -47,6 +47,19 @@ TEST_F(Rescheduling, RealisedGainsCompareBeforeAndAfterTheWave) {
   }
 }
 
+// Auto's budget is a part of the job's time so far.
+TEST_F(Rescheduling, SuperstepsOfAWaveCountAsElapsed) {
+  Rescheduler r = rescheduler();
+  const auto decided = feed(r, 1, 4);
+  ASSERT_TRUE(decided);
+  const migrate::Wave wave = begin(*decided);
+  feed(r, 5, 7);
+  end(wave, Phase::kSucceeded, 7);
+  feed(r, 8);
+  store(r);
+  EXPECT_EQ(o.job.status.rescheduler["state"]["elapsed"], 16) << "eight supersteps of 2 s, four of them in the window";
+}
+
 TEST_F(Rescheduling, AnEndingJobUsesTheSuperstepsItHas) {
   Rescheduler r = rescheduler();
   const auto decided = feed(r, 1, 4);
