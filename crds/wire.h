@@ -107,6 +107,8 @@ struct Member {
   std::string pod_uid;    // only this pod may continue the rank's process in this epoch
   std::string address;    // ip:port of the sidecar
   std::uint32_t set = 0;  // Set number, index into EpochPlan.sets
+
+  bool operator==(const Member&) const = default;
 };
 constexpr void fields_of(Of<Member>, auto&& v) {
   v("rank", &Member::rank, kRequired);
@@ -122,6 +124,8 @@ struct EpochPlan {
   std::string pmix_namespace;  // <job uid>-e<epoch>
   std::vector<std::string> sets;
   std::vector<Member> members;  // index = rank
+
+  bool operator==(const EpochPlan&) const = default;
 };
 constexpr void fields_of(Of<EpochPlan>, auto&& v) {
   v("epoch", &EpochPlan::epoch, kRequired);

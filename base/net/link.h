@@ -64,6 +64,13 @@ class Link {
 
 class TlsConnection;
 
+// A request without a body, encoded once for all the peers it is sent to.
+struct EncodedRequest {
+  std::string verb;
+  std::shared_ptr<const std::string> frame;
+};
+EncodedRequest encode_request(std::string_view verb, nlohmann::json fields);
+
 // --- Client on a loop --------------------------------------------------------------------------------
 // Sends requests without waiting for earlier answers. Each callback runs exactly once, in the loop's thread; it gets an
 // error if the connection fails, the timeout expires, or the LinkPeer is destroyed.
@@ -82,6 +89,7 @@ class LinkPeer {
   void connect();  // ahead of the first call; does nothing if there is a connection
   void call(std::string_view verb, nlohmann::json fields, std::string body, std::chrono::nanoseconds timeout,
             Done done);
+  void call(const EncodedRequest& request, std::chrono::nanoseconds timeout, Done done);
   [[nodiscard]] const Peer& peer() const { return peer_; }
 
  private:
@@ -90,6 +98,7 @@ class LinkPeer {
     Loop::TimerId timer;
     MessageLimits limits;
   };
+  bool expect(std::string_view verb, std::chrono::nanoseconds timeout, Done done);  // false: there is no connection
   void drop(Error error);
 
   Loop& loop_;

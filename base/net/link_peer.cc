@@ -4,6 +4,20 @@
 #include "base/net/tls_connection.h"
 
 namespace bsp::net {
+namespace {
+
+nlohmann::json with_verb(std::string_view verb, nlohmann::json fields) {
+  if (!fields.is_object()) fields = nlohmann::json::object();
+  fields["verb"] = verb;
+  return fields;
+}
+
+}  // namespace
+
+EncodedRequest encode_request(std::string_view verb, nlohmann::json fields) {
+  return {std::string(verb),
+          std::make_shared<const std::string>(encode_frame_head(with_verb(verb, std::move(fields)), 0))};
+}
 
 LinkPeer::LinkPeer(Loop& loop, TlsContext context, Peer peer, LimitsOf limits_of)
     : loop_(loop), context_(std::move(context)), peer_(std::move(peer)), limits_of_(limits_of) {}
@@ -50,14 +64,21 @@ void LinkPeer::connect() {
 
 void LinkPeer::call(std::string_view verb, nlohmann::json fields, std::string body, std::chrono::nanoseconds timeout,
                     Done done) {
-  if (!fields.is_object()) fields = nlohmann::json::object();
-  fields["verb"] = verb;
+  if (!expect(verb, timeout, std::move(done))) return;
+  std::string head =
+      encode_frame_head(with_verb(verb, std::move(fields)), body.size());  // before the body is moved away
+  connection_->send(std::move(head), std::move(body));
+}
+
+void LinkPeer::call(const EncodedRequest& request, std::chrono::nanoseconds timeout, Done done) {
+  if (expect(request.verb, timeout, std::move(done))) connection_->send(request.frame);
+}
+
+bool LinkPeer::expect(std::string_view verb, std::chrono::nanoseconds timeout, Done done) {
   Loop::TimerId timer = loop_.after(timeout, [this] { drop({ErrorCode::kTimeout, "no answer in time", true}); });
   pending_.push_back({std::move(done), timer, limits_of_(verb)});
   connect();
-  if (!connection_) return;
-  std::string head = encode_frame_head(fields, body.size());  // before the body is moved away
-  connection_->send(std::move(head), std::move(body));
+  return connection_ != nullptr;
 }
 
 void LinkPeer::drop(Error error) {

@@ -36,8 +36,14 @@ void TlsConnection::start() {
 
 void TlsConnection::send(std::string head, std::string body) {
   if (closed()) return;
-  queue_.push_back(std::move(head));
-  if (!body.empty()) queue_.push_back(std::move(body));
+  queue_.push_back(std::make_shared<const std::string>(std::move(head)));
+  if (!body.empty()) queue_.push_back(std::make_shared<const std::string>(std::move(body)));
+  if (phase_ == Phase::kOpen) pump();
+}
+
+void TlsConnection::send(std::shared_ptr<const std::string> frame) {
+  if (closed()) return;
+  queue_.push_back(std::move(frame));
   if (phase_ == Phase::kOpen) pump();
 }
 
@@ -128,7 +134,7 @@ Result<bool> TlsConnection::advance() {
 Result<void> TlsConnection::write_queued() {
   wants_write_ = false;
   while (!queue_.empty() && !closed()) {
-    std::string_view left = std::string_view(queue_.front()).substr(sent_of_front_);
+    std::string_view left = std::string_view(*queue_.front()).substr(sent_of_front_);
     BSP_TRY(TlsSocket::Progress progress, socket_.write(std::as_bytes(std::span(left))));
     if (progress.wait != TlsSocket::Wait::kDone) {
       wants_write_ = true;
@@ -136,7 +142,7 @@ Result<void> TlsConnection::write_queued() {
     }
     progressed_ = true;
     sent_of_front_ += progress.bytes;
-    if (sent_of_front_ == queue_.front().size()) {
+    if (sent_of_front_ == queue_.front()->size()) {
       queue_.pop_front();
       sent_of_front_ = 0;
     }

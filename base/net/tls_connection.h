@@ -38,6 +38,7 @@ class TlsConnection : public std::enable_shared_from_this<TlsConnection> {
 
   void start();
   void send(std::string head, std::string body);
+  void send(std::shared_ptr<const std::string> frame);  // to several peers: it is not copied
   // While held, the connection reads nothing and delivers no frames.
   void hold(bool held);
   void close();
@@ -66,7 +67,7 @@ class TlsConnection : public std::enable_shared_from_this<TlsConnection> {
   std::string identity_;
   FrameReader reader_;
   // Still to be sent. A list, because an empty one allocates nothing and there are thousands of links.
-  std::list<std::string> queue_;
+  std::list<std::shared_ptr<const std::string>> queue_;
   std::size_t sent_of_front_ = 0;
   bool held_ = false;
   bool wants_write_ = false;

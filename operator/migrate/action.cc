@@ -38,10 +38,11 @@ wire::SendRequest send_of(const Move& move) { return {move.migration, move.targe
 
 }  // namespace
 
-Action::Fields encode(const wire::EpochPlan& plan) { return std::make_shared<const nlohmann::json>(plan); }
+Action::Fields Action::encoded() const { return plan ? std::make_shared<const nlohmann::json>(*plan) : fields; }
 
-Action Action::prepare_epoch(std::string pod, std::uint64_t epoch, Fields plan) {
-  return {.kind = ActionKind::kPrepareEpoch, .pod = std::move(pod), .number = epoch, .fields = std::move(plan)};
+Action Action::prepare_epoch(std::string pod, Plan plan) {
+  const std::uint64_t epoch = plan->epoch;
+  return {.kind = ActionKind::kPrepareEpoch, .pod = std::move(pod), .number = epoch, .plan = std::move(plan)};
 }
 
 Action Action::open_epoch(std::string pod, std::uint64_t epoch) {

@@ -31,14 +31,19 @@ std::string_view to_string(ActionKind kind);  // of one for a sidecar: the verb
 
 struct Action {
   using Fields = std::shared_ptr<const nlohmann::json>;
+  using Plan = std::shared_ptr<const wire::EpochPlan>;
 
   ActionKind kind = ActionKind::kDeletePod;
   std::string pod;
   std::uint64_t number = 0;                        // epoch or superstep
   std::optional<std::size_t> move = std::nullopt;  // index into Wave::moves
-  Fields fields = nullptr;                         // of the verb; null for pods
+  Fields fields = nullptr;                         // of the verb; null for pods and for prepareEpoch
+  Plan plan = nullptr;                             // of prepareEpoch: large, and the same for all pods
 
-  static Action prepare_epoch(std::string pod, std::uint64_t epoch, Fields plan);
+  // The verb's fields, also of prepareEpoch.
+  [[nodiscard]] Fields encoded() const;
+
+  static Action prepare_epoch(std::string pod, Plan plan);
   static Action open_epoch(std::string pod, std::uint64_t epoch);
   static Action arm_gate(std::string pod, std::uint64_t superstep);
   static Action commit_gate(std::string pod, std::uint64_t superstep);
@@ -49,8 +54,5 @@ struct Action {
   static Action restore(const Wave& wave, std::size_t move);
   static Action discard(std::string pod, const Wave& wave, std::size_t move);
 };
-
-// The fields of prepareEpoch: encoded once, however many pods are asked.
-Action::Fields encode(const wire::EpochPlan& plan);
 
 }  // namespace bsp::migrate

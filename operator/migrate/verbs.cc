@@ -36,13 +36,13 @@ bool Machine::cancel_gate() {
 
 bool Machine::prepare(const wire::EpochPlan& plan) {
   bool all = true;
-  Action::Fields fields;
+  Action::Plan shared;
   for (const wire::Member& member : plan.members) {
     const PodView* pod = find(member.pod);
     if (pod && pod->answers() && pod->status->init_connected && pod->status->prepared_epoch >= plan.epoch) continue;
     if (pod && pod->exists) {
-      if (!fields) fields = encode(plan);
-      act(Action::prepare_epoch(member.pod, plan.epoch, fields));
+      if (!shared) shared = std::make_shared<const wire::EpochPlan>(plan);
+      act(Action::prepare_epoch(member.pod, shared));
     }
     all = false;
   }

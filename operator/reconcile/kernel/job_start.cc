@@ -265,7 +265,7 @@ bool JobKernel::open_epoch() {
     return s && (s->prepared_epoch >= epoch.epoch || s->epoch >= epoch.epoch);
   });
   bool open = true;
-  migrate::Action::Fields plan;
+  migrate::Action::Plan plan;
   for (const wire::Member& m : epoch.members) {
     const wire::RankStatus* s = rank_status(m.pod);
     if (s && s->epoch >= epoch.epoch && s->phase != wire::RankPhase::kOpening) continue;
@@ -273,8 +273,8 @@ bool JobKernel::open_epoch() {
     open = false;
     if (!s) continue;
     if (s->prepared_epoch < epoch.epoch) {
-      if (!plan) plan = migrate::encode(epoch);
-      work.actions.push_back(migrate::Action::prepare_epoch(m.pod, epoch.epoch, plan));
+      if (!plan) plan = std::make_shared<const wire::EpochPlan>(epoch);
+      work.actions.push_back(migrate::Action::prepare_epoch(m.pod, plan));
     } else if (all_prepared) {
       work.actions.push_back(migrate::Action::open_epoch(m.pod, epoch.epoch));
     }

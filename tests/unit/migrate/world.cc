@@ -182,7 +182,7 @@ void World::execute(const Message& m) {
   // A sidecar goes on while its pod is being deleted.
   if (tick_ < p->up_at || tick_ < p->silent_until || p->init_died) return;
   if (a.kind == ActionKind::kSend || a.kind == ActionKind::kRestore) asked_while_stopped_ += all_stopped();
-  const auto answer = ask(*p, to_string(a.kind), a.fields);
+  const auto answer = ask(*p, to_string(a.kind), a.encoded());
   others_were_admitted_ |= !p->target && p->status.admitted_epoch == wave_.next_epoch;
   if (m.operator_life != operator_life_) return;
   SidecarView& known = known_[a.pod];

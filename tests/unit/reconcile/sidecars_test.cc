@@ -8,8 +8,8 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(FirstContacts, AreLimitedAndTheOthersQueued) {
-  FirstContacts contacts(2);
+TEST(CallLimit, QueuesTheOthers) {
+  CallLimit contacts(2);
   std::vector<int> begun;
   const auto contact = [&](int who) {
     contacts.begin([&begun, who] {
@@ -28,8 +28,8 @@ TEST(FirstContacts, AreLimitedAndTheOthersQueued) {
   EXPECT_THAT(begun, ElementsAre(1, 2, 3, 4, 5)) << "there was a place for another one";
 }
 
-TEST(FirstContacts, ACancelledOneTakesNoPlace) {
-  FirstContacts contacts(1);
+TEST(CallLimit, CountsNoCancelledCall) {
+  CallLimit contacts(1);
   int begun = 0;
   const auto wanted = [&] { return ++begun > 0; };
   contacts.begin(wanted);
@@ -38,6 +38,26 @@ TEST(FirstContacts, ACancelledOneTakesNoPlace) {
   EXPECT_EQ(begun, 1);
   contacts.end();
   EXPECT_EQ(begun, 2);
+}
+
+migrate::Action::Plan plan_of(std::uint64_t epoch, std::uint32_t ranks) {
+  wire::EpochPlan plan{.epoch = epoch, .pmix_namespace = "uid", .sets = {"slow"}, .members = {}};
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    plan.members.push_back({rank, "job-" + std::to_string(rank), "uid", "10.0.0.1:7600", 0});
+  return std::make_shared<const wire::EpochPlan>(std::move(plan));
+}
+
+// Each reconcile makes the plan anew, and a plan has an entry for each rank that it is sent to.
+TEST(PlanRequest, IsEncodedOnceForAllPodsAndResends) {
+  PlanRequest request;
+  const auto first = request.of(plan_of(3, 100)).frame;
+  EXPECT_EQ(request.of(plan_of(3, 100)).frame, first);
+  const auto other = request.of(plan_of(4, 100)).frame;
+  EXPECT_NE(other, first);
+  EXPECT_THAT(*other, testing::HasSubstr(R"("verb":"prepareEpoch")"));
+  auto elsewhere = std::make_shared<wire::EpochPlan>(*plan_of(4, 100));
+  elsewhere->members[7].address = "10.0.0.9:7600";
+  EXPECT_THAT(*request.of(elsewhere).frame, testing::HasSubstr("10.0.0.9"));
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ void World::deliver(const Message& m) {
   if (m.action.kind == migrate::ActionKind::kCommitGate && m.action.fields->contains("send"))
     if (const json& send = (*m.action.fields)["send"]; Pod* target = find(text_at(send, "to_pod")))
       if (text_at(send, "to_address") != facts_of(*target).address) violate("send names another address");
-  const auto answer = ask(*pod, to_string(m.action.kind), m.action.fields);
+  const auto answer = ask(*pod, to_string(m.action.kind), m.action.encoded());
   if (m.life == life_) migrate::note_answer(known_[m.action.pod], m.action, answer);
 }
 

@@ -31,22 +31,28 @@ constexpr auto kReportAgain = 60s;
 
 }  // namespace
 
-void FirstContacts::begin(std::function<bool()> contact) {
-  waiting_.push_back(std::move(contact));
+void CallLimit::begin(std::function<bool()> call) {
+  waiting_.push_back(std::move(call));
   begin_waiting();
 }
 
-void FirstContacts::end() {
+void CallLimit::end() {
   --under_way_;
   begin_waiting();
 }
 
-void FirstContacts::begin_waiting() {
+void CallLimit::begin_waiting() {
   while (under_way_ < at_once_ && !waiting_.empty()) {
     const std::function<bool()> next = std::move(waiting_.front());
     waiting_.pop_front();
     if (next()) ++under_way_;
   }
+}
+
+const net::EncodedRequest& PlanRequest::of(const migrate::Action::Plan& plan) {
+  if (!plan_ || (plan_ != plan && *plan_ != *plan)) encoded_ = net::encode_request(wire::kPrepareEpoch, *plan);
+  plan_ = plan;
+  return encoded_;
 }
 
 SidecarThread::SidecarThread(std::string network)
@@ -124,7 +130,7 @@ void Sidecars::contact(const std::shared_ptr<Node>& node) {
 
 void Sidecars::watch(const std::shared_ptr<Node>& node) {
   std::weak_ptr<Node> weak = node;
-  FirstContacts* first_contact = node->answered ? nullptr : &first_contacts_;
+  CallLimit* first_contact = node->answered ? nullptr : &first_contacts_;
   node->watch.call(wire::kWatch, reflect::write(wire::WatchRequest{node->version, kWatchWait.count()}), {},
                    kWatchWait + kAnswerLimit, [this, weak, first_contact](Result<net::Answer> answer) {
                      const auto self = weak.lock();
@@ -178,37 +184,51 @@ void Sidecars::call(const migrate::Action& action) {
 
 void Sidecars::send(const std::shared_ptr<Node>& node, const migrate::Action& action) {
   Node::Sent& sent = node->sent[{action.kind, action.number}];
-  const auto now = std::chrono::steady_clock::now();
-  if (sent.under_way || now < sent.at + kRepeatAfter) return;
+  if (sent.under_way || std::chrono::steady_clock::now() < sent.at + kRepeatAfter) return;
   sent.under_way = true;
-  std::weak_ptr<Node> weak = node;
+  if (!action.plan) return send_now(node, action);
+  plans_->begin([this, action, weak = std::weak_ptr(node)] {
+    const auto self = weak.lock();
+    if (self) send_now(self, action);
+    return self != nullptr;
+  });
+}
+
+// The status is asked for on the same connection right behind the verb, and the verb counts as answered only with it: so
+// the status is never older than the answer.
+void Sidecars::send_now(const std::shared_ptr<Node>& node, const migrate::Action& action) {
   const LogsFor here(options_.job);
   log_debug("verb", {{"pod", action.pod}, {"verb", to_string(action.kind)}, {"number", action.number}});
-  // The status is asked for on the same connection right behind the verb, and the verb counts as
-  // answered only with it: so the status is never older than the answer.
   auto outcome = std::make_shared<Result<net::Answer>>(fail(ErrorCode::kUnavailable, "no answer"));
+  auto answered = [outcome](Result<net::Answer> answer) { *outcome = std::move(answer); };
   net::LinkPeer& command = node->opened(node->command);
-  command.call(std::string(to_string(action.kind)), *action.fields, {}, kAnswerLimit,
-               [outcome](Result<net::Answer> answer) { *outcome = std::move(answer); });
+  if (action.plan)
+    command.call(plan_request_.of(action.plan), kAnswerLimit, std::move(answered));
+  else
+    command.call(std::string(to_string(action.kind)), *action.fields, {}, kAnswerLimit, std::move(answered));
+  const auto began = std::chrono::steady_clock::now();
   command.call(wire::kStatus, nlohmann::json::object(), {}, kAnswerLimit,
-               [this, weak, action, outcome, now](Result<net::Answer> status) {
-                 const auto self = weak.lock();
-                 if (!self) return;
-                 Node::Sent& done = self->sent[{action.kind, action.number}];
-                 done.under_way = false;
-                 done.at = std::chrono::steady_clock::now();
-                 if (status) {
-                   // A discard is answered once criu has ended, so it doesn't measure a round trip.
-                   if (action.kind != ActionKind::kDiscard) {
-                     std::lock_guard lock(mutex_);
-                     const double took = std::chrono::duration<double>(done.at - now).count();
-                     round_trip_ += 0.2 * (took - round_trip_);
-                   }
-                   note_status(self->pod(), status->header);
-                 }
-                 note_answer(self->pod(), action, *outcome);
-                 notify();
+               [this, weak = std::weak_ptr(node), plans = plans_, action, outcome, began](Result<net::Answer> status) {
+                 if (const auto self = weak.lock()) note_sent(*self, action, began, *outcome, status);
+                 if (action.plan) plans->end();
                });
+}
+
+void Sidecars::note_sent(Node& node, const migrate::Action& action, net::SteadyTime began,
+                         const Result<net::Answer>& outcome, const Result<net::Answer>& status) {
+  Node::Sent& sent = node.sent[{action.kind, action.number}];
+  sent.under_way = false;
+  sent.at = std::chrono::steady_clock::now();
+  if (status) {
+    // A discard is answered once criu has ended, so it doesn't measure a round trip.
+    if (action.kind != ActionKind::kDiscard) {
+      std::lock_guard lock(mutex_);
+      round_trip_ += 0.2 * (std::chrono::duration<double>(sent.at - began).count() - round_trip_);
+    }
+    note_status(node.pod(), status->header);
+  }
+  note_answer(node.pod(), action, outcome);
+  notify();
 }
 
 bool Sidecars::note_status(const std::string& pod, const nlohmann::json& header) {

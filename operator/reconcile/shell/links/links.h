@@ -21,14 +21,13 @@
 
 namespace bsp::reconcile {
 
-// Admits so many at a time, the others in order. A handshake holds some 25 KiB while it waits for its answer, and thousands
-// of pods may never answer, so only so many of these are contacted at once. All in one thread.
-class FirstContacts {
+// Admits so many calls at a time, the others in order. All in one thread.
+class CallLimit {
  public:
-  explicit FirstContacts(std::size_t at_once) : at_once_(at_once) {}
-  // Calls `contact` as soon as fewer are under way, maybe at once. It returns false if it is no longer wanted.
-  void begin(std::function<bool()> contact);
-  void end();  // of one whose `contact` returned true
+  explicit CallLimit(std::size_t at_once) : at_once_(at_once) {}
+  // Runs `call` as soon as fewer are under way, maybe at once. It returns false if it is no longer wanted.
+  void begin(std::function<bool()> call);
+  void end();  // of one whose `call` returned true
 
  private:
   void begin_waiting();
@@ -47,11 +46,12 @@ class SidecarThread {
   SidecarThread& operator=(const SidecarThread&) = delete;
 
   [[nodiscard]] net::Loop& loop() { return loop_; }
-  [[nodiscard]] FirstContacts& first_contacts() { return first_contacts_; }  // on the loop
+  // A handshake holds some 25 KiB while it waits for its answer, and thousands of pods may never answer.
+  [[nodiscard]] CallLimit& first_contacts() { return first_contacts_; }  // on the loop
   // How many sidecars of that job answer; how many do of all jobs.
   Hearing note_hearing(const std::string& job_uid, const Hearing& hearing);
   // For large answers: only so many are under way at once, however many jobs and Sets there are.
-  [[nodiscard]] FirstContacts& pages() { return pages_; }  // on the loop
+  [[nodiscard]] CallLimit& pages() { return pages_; }  // on the loop
   // Messages of sidecars that were rejected since the start. From any thread.
   [[nodiscard]] std::uint64_t rejected() const { return rejected_.load(); }
   void count_rejected() { ++rejected_; }
@@ -59,15 +59,29 @@ class SidecarThread {
  private:
   std::mutex mutex_;  // of hearing_
   std::map<std::string, Hearing> hearing_;
-  FirstContacts first_contacts_{512};
-  FirstContacts pages_{64};
+  CallLimit first_contacts_{512};
+  CallLimit pages_{64};
   std::atomic<std::uint64_t> rejected_{0};
   net::Loop loop_;
   std::thread thread_;
 };
 
+// The request that prepares an epoch. Its plan names every rank and goes to every rank, so it is encoded once.
+class PlanRequest {
+ public:
+  // Encoded anew only if the plan has changed since the last call.
+  const net::EncodedRequest& of(const migrate::Action::Plan& plan);
+
+ private:
+  migrate::Action::Plan plan_;
+  net::EncodedRequest encoded_;
+};
+
 class Sidecars {
  public:
+  // As many plans are sent at once: if all were, those sent last would miss their time limit and be sent again.
+  static constexpr std::size_t kPlansAtOnce = 64;
+
   struct Options {
     net::TlsContext tls;
     std::function<void()> changed;  // called from the loop's thread whenever facts() may differ
@@ -107,6 +121,9 @@ class Sidecars {
   void watch(const std::shared_ptr<Node>& node);
   void heard(const std::shared_ptr<Node>& node, const Result<net::Answer>& answer);
   void send(const std::shared_ptr<Node>& node, const migrate::Action& action);
+  void send_now(const std::shared_ptr<Node>& node, const migrate::Action& action);
+  void note_sent(Node& node, const migrate::Action& action, net::SteadyTime began, const Result<net::Answer>& outcome,
+                 const Result<net::Answer>& status);
   void ask_page(const std::shared_ptr<Node>& node);
   struct Page;  // the members asked for it
   void heard_page(const std::shared_ptr<Node>& of, const Page& page, const Result<net::Answer>& answer);
@@ -124,10 +141,12 @@ class Sidecars {
 
   SidecarThread& thread_;
   net::Loop& loop_;
-  FirstContacts& first_contacts_;
+  CallLimit& first_contacts_;
   const Options options_;
-  std::map<std::string, std::shared_ptr<Node>> nodes_;  // loop's thread only
-  mutable std::mutex mutex_;                            // of all below
+  std::map<std::string, std::shared_ptr<Node>> nodes_;  // loop's thread only, as the next two
+  PlanRequest plan_request_;
+  const std::shared_ptr<CallLimit> plans_ = std::make_shared<CallLimit>(kPlansAtOnce);  // calls may outlive this object
+  mutable std::mutex mutex_;  // of all below
   std::map<std::string, std::string> tracked_;
   std::map<std::string, SidecarFacts> facts_;  // of sidecars that have said something; and …
   std::map<std::string, SteadyTime>

@@ -36,7 +36,7 @@ void Sidecars::ask_reports(const SetRequest& request) {
 }
 
 void Sidecars::ask_page(const std::shared_ptr<Node>& node) {
-  FirstContacts& pages = thread_.pages();
+  CallLimit& pages = thread_.pages();
   pages.begin([this, &pages, weak = std::weak_ptr(node)] {
     const auto self = weak.lock();
     if (!self) return false;
