@@ -21,9 +21,7 @@ constexpr auto kShown =
                                      "completionTime", "attempt", "restarts", "superstep", "ranks", "lastDecision"});
 constexpr auto kShownOfRanks = std::to_array<std::string_view>({"place", "blockedReason"});
 constexpr auto kShownOfDecision = std::to_array<std::string_view>({"superstep", "message"});
-// Conditions that the phase says already.
-constexpr const char* kPhaseConditions = "phaseConditions";
-constexpr auto kPhases = std::to_array<std::string_view>({"Starting", "Running", "Migrating"});
+constexpr const char* kHiddenConditions = "phaseConditions";
 constexpr std::size_t kWhyLines = 4;
 // Of what an API server stores, nothing is refused.
 constexpr JsonLimits kInternalLimits{.bytes = 4 << 20, .values = 1 << 20, .depth = 32};
@@ -55,8 +53,8 @@ void hide_conditions(json& stored, json& hidden) {
   // A false one says nothing that its absence doesn't.
   std::erase_if(list, [](const json& c) { return text_at(c, "status") == "False"; });
   const auto phases = std::ranges::stable_partition(
-      list, [](const json& c) { return !std::ranges::contains(kPhases, text_at(c, "type")); });
-  for (json& condition : phases) hidden[kPhaseConditions].push_back(std::move(condition));
+      list, [](const json& c) { return !std::ranges::contains(kPassingPhases, text_at(c, "type")); });
+  for (json& condition : phases) hidden[kHiddenConditions].push_back(std::move(condition));
   list.erase(phases.begin(), phases.end());
   if (list.empty()) stored.erase(conditions);
 }
@@ -189,7 +187,7 @@ Result<json> whole_status(const json& stored) {
   shown.erase(kInternal);
   shown.erase(kSummary);
   whole->merge_patch(shown);
-  if (const auto phases = whole->find(kPhaseConditions); phases != whole->end() && phases->is_array())
+  if (const auto phases = whole->find(kHiddenConditions); phases != whole->end() && phases->is_array())
     for (const json& condition : *phases) (*whole)["conditions"].push_back(condition);
   return whole;
 }

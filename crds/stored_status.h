@@ -2,8 +2,11 @@
 // describe` shows a page, and `kubectl get` has columns.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "crds/bspjob.h"
 
@@ -13,6 +16,13 @@ namespace bsp::crds {
 inline constexpr const char* kInternal = "internal";
 inline constexpr const char* kSummary = "summary";
 inline constexpr const char* kWhy = "why";  // of lastDecision
+
+// Conditions that repeat the phase: of phases that pass, and of the others, for which `kubectl wait` waits.
+inline constexpr auto kPassingPhases = std::to_array<std::string_view>({"Starting", "Running", "Migrating"});
+inline constexpr auto kLastingPhases = std::to_array<std::string_view>({"Suspended", "Complete", "Failed"});
+constexpr bool repeats_the_phase(std::string_view condition) {
+  return std::ranges::contains(kPassingPhases, condition) || std::ranges::contains(kLastingPhases, condition);
+}
 
 nlohmann::json stored_status(const BspJobStatus& status);
 // All fields where they belong, also of a status that an older operator stored. Empty, as if nothing had been stored, if

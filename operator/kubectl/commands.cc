@@ -28,24 +28,22 @@ const std::string kMigrations = std::format("rankmigrations.{}", names::kGroup);
 
 Time now() { return SystemClock::now(); }
 
+// An error of a job that the cluster has and that can't be read.
+Error unreadable(const Error& error, const std::string& name) {
+  return error.in(std::format("BSPJob {} as the cluster has it", name));
+}
+
 Result<crds::BspJob> get_job(const Kubectl& kubectl, const std::string& name) {
   BSP_TRY(const json object, kubectl.get({kJobs, name}));
-  auto job = crds::bsp_job_from_json(object);
-  if (!job) return std::unexpected(job.error().in(std::format("BSPJob {} as the cluster has it", name)));
-  return job;
+  return crds::bsp_job_from_json(object).transform_error([&](const Error& e) { return unreadable(e, name); });
 }
 
 Result<screens::Shown> get_shown(const Access& access, const std::string& name, bool quiet) {
-  BSP_TRY(screens::Shown shown, get_job(Kubectl(access, quiet), name).transform([](crds::BspJob job) {
-    return screens::Shown{std::move(job), {}};
-  }));
+  BSP_TRY(const json job, Kubectl(access, quiet).get({kJobs, name}));
   Access same = access;
-  same.name_space = shown.job.metadata.name_space;
+  same.name_space = text_at(part_at(job, "metadata"), "namespace");
   BSP_TRY(const json list, Kubectl(same, quiet).get({kMigrations}));
-  for (const json& item : items_of(list))
-    if (auto migration = crds::rank_migration_from_json(item); migration && migration->spec.job == name)
-      shown.migrations.push_back(std::move(*migration));
-  return shown;
+  return screens::shown_of(job, items_of(list)).transform_error([&](const Error& e) { return unreadable(e, name); });
 }
 
 struct Parsed {

@@ -1,7 +1,6 @@
 #include "operator/screens/words.h"
 
 #include <algorithm>
-#include <array>
 #include <format>
 #include <string_view>
 
@@ -15,9 +14,6 @@ namespace {
 using cli::age;
 using crds::duration_text;
 using crds::MigrationPhase;
-
-constexpr auto kPhaseConditions =
-    std::to_array<std::string_view>({"Starting", "Running", "Migrating", "Suspended", "Complete", "Failed"});
 
 std::string target_of(const crds::RankMigration& m) {
   if (!m.status.target_set.empty()) return m.status.target_set;
@@ -38,6 +34,16 @@ std::string gains(const crds::RankMigrationStatus& s) {
 }
 
 }  // namespace
+
+Result<Shown> shown_of(const nlohmann::json& job, const std::vector<nlohmann::json>& migrations) {
+  BSP_TRY(crds::BspJob parsed, crds::bsp_job_from_json(job));
+  Shown shown{std::move(parsed), {}};
+  for (const nlohmann::json& object : migrations)
+    if (auto migration = crds::rank_migration_from_json(object);
+        migration && migration->spec.job == shown.job.metadata.name)
+      shown.migrations.push_back(std::move(*migration));
+  return shown;
+}
 
 std::string headline(const crds::BspJob& job, Time now) {
   const auto& s = job.status;
@@ -92,7 +98,7 @@ std::vector<const crds::RankMigration*> newest_first(const std::vector<crds::Ran
 std::vector<std::string> condition_lines(const std::vector<crds::Condition>& conditions) {
   std::vector<std::string> lines;
   for (const auto& c : conditions)
-    if (c.status == crds::ConditionStatus::kTrue && !std::ranges::contains(kPhaseConditions, std::string_view(c.type)))
+    if (c.status == crds::ConditionStatus::kTrue && !crds::repeats_the_phase(c.type))
       lines.push_back(printable(std::format("{} ({}): {}", c.type, c.reason, c.message)));
   return lines;
 }

@@ -1,9 +1,11 @@
 // Short phrases that several screens share. Pure.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "base/core/error.h"
 #include "crds/bspjob.h"
 #include "crds/rankmigration.h"
 #include "operator/cli/live.h"
@@ -15,6 +17,9 @@ struct Shown {
   crds::BspJob job;
   std::vector<crds::RankMigration> migrations;
 };
+
+// From the objects; what can't be read of the RankMigrations is left out.
+Result<Shown> shown_of(const nlohmann::json& job, const std::vector<nlohmann::json>& migrations);
 
 using Size = cli::ScreenSize;  // a screen never needs more lines
 

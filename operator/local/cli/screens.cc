@@ -25,14 +25,8 @@ void declare_job(cli::Command& command, Parsed& parsed) {
 
 Result<screens::Shown> get_shown(Store& store, const std::string& name) {
   BSP_TRY(const kube::Object object, find_job(store, name));
-  BSP_TRY(screens::Shown shown, crds::bsp_job_from_json(object).transform(
-                                    [](crds::BspJob job) { return screens::Shown{std::move(job), {}}; }));
   BSP_TRY(const auto migrations, store.list(kRankMigration, store.options().name_space));
-  for (const kube::Object& one : migrations)
-    if (auto migration = crds::rank_migration_from_json(one);
-        migration && migration->spec.job == shown.job.metadata.name)
-      shown.migrations.push_back(std::move(*migration));
-  return shown;
+  return screens::shown_of(object, migrations);
 }
 
 Result<int> run_explain(std::span<const std::string> words) {
