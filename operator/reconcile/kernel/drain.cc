@@ -48,9 +48,7 @@ bool show_drain(const Observed& o, const std::string& stuck, crds::BspJobStatus&
     nodes.add(
         std::format("node {} {}, and rank {} must leave it", node, o.leaving.at(std::string(node)), ranks.text()));
   const bool on = !nodes.empty();
-  const crds::Condition* before = crds::find_condition(status.conditions, kDraining);
-  const bool was = before && before->status == crds::ConditionStatus::kTrue;
-  if (!on && !was) return false;
+  if (!on && !is_on(status, kDraining)) return false;
   const char* reason = !on ? "NodesStay" : stuck.empty() ? "MovingAway" : "NowhereToGo";
   const std::uint64_t seconds = o.job.spec.run_policy.drain_timeout_seconds;
   std::string message = !on             ? "no rank has to leave its node"
@@ -59,6 +57,7 @@ bool show_drain(const Observed& o, const std::string& stuck, crds::BspJobStatus&
                                               "{}; {}; {} s after the drain began its pod may be evicted "
                                               "(spec.runPolicy.drainTimeoutSeconds), and the job restarts",
                                               nodes.text(), stuck, seconds);
+  const crds::Condition* before = crds::find_condition(status.conditions, kDraining);
   if (before && before->reason == reason && before->message == message) return false;
   turn_condition(o, status, kDraining, on, reason, std::move(message));
   return true;

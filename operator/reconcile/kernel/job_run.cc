@@ -77,7 +77,8 @@ void JobKernel::begin_moves() {
   for (const migrate::Move& move : begun.wave->moves)
     change.reserve.push_back({move.target_pod, move.rank, status().epoch->sets[move.target_set], move.target_node});
   enter(JobPhase::kMigrating, "Migrating",
-        std::format("wave {} moves {} rank(s)", begun.wave->number, begun.wave->moves.size()));
+        std::format("wave {} moves {} {}", begun.wave->number, begun.wave->moves.size(),
+                    begun.wave->moves.size() == 1 ? "rank" : "ranks"));
 }
 
 // Before the moves of a wave change where the ranks are.

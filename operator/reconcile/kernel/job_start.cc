@@ -39,7 +39,7 @@ void JobKernel::pending() {
   place_all(*mapping, platform);
   for (const crds::RankPlace& place : status().ranks)
     change.reserve.push_back({place.pod, place.rank.value, place.set, place.node});
-  if (crds::find_condition(status().conditions, kWaitingForSlots))
+  if (is_on(status(), kWaitingForSlots))
     turn_condition(o, status(), kWaitingForSlots, false, "SlotsReserved", "the slots of all ranks are reserved");
   if (status().start_time == Time{}) status().start_time = o.now;
   status().epoch.reset();
@@ -81,7 +81,7 @@ void JobKernel::wait_for_capacity(const char* reason, const std::string& why) {
   const bool waits = reason == std::string_view(kWaitingForSlots);
   // The holders of slots change constantly, so only the start of the wait is an event.
   if (!waits || status().reason != reason) notices.events.push_back({waits ? "Normal" : "Warning", reason, why});
-  if (waits || crds::find_condition(status().conditions, kWaitingForSlots))
+  if (waits || is_on(status(), kWaitingForSlots))
     turn_condition(o, status(), kWaitingForSlots, waits, waits ? "HeldByOthers" : reason, why);
   status().reason = reason;
   status().message = why;
@@ -128,7 +128,9 @@ void JobKernel::place_all(const std::vector<ProcessorId>& mapping, const decide:
 }
 
 std::string JobKernel::mapped() const {
-  return std::format("{} ranks are mapped {}", o.job.spec.ranks, crds::to_string(o.job.spec.initial_mapping));
+  const std::uint32_t ranks = o.job.spec.ranks;
+  return std::format("{} {} mapped {}", ranks, ranks == 1 ? "rank is" : "ranks are",
+                     crds::to_string(o.job.spec.initial_mapping));
 }
 
 void JobKernel::starting() {
@@ -155,7 +157,7 @@ void JobKernel::starting() {
                             static_cast<std::uint32_t>(set - plan.sets.begin())});
   }
   if (!not_ready.all.empty()) return wait_for(not_ready);
-  if (crds::find_condition(status().conditions, kStartDelayed))
+  if (is_on(status(), kStartDelayed))
     turn_condition(o, status(), kStartDelayed, false, "Started", "every container is started");
   if (!status().epoch) {
     plan.epoch = status().epochs_used++;
@@ -231,7 +233,7 @@ void JobKernel::check_pod(const crds::RankPlace& place, const PodFacts& pod, Not
 }
 
 void JobKernel::wait_for(const NotReady& not_ready) {
-  const bool was = crds::find_condition(status().conditions, kStartDelayed) != nullptr;
+  const bool was = is_on(status(), kStartDelayed);
   if (was || !not_ready.delay.empty())
     turn_condition(o, status(), kStartDelayed, !not_ready.delay.empty(), "ContainerWaits", not_ready.delay);
   if (!was && !not_ready.delay.empty()) {
@@ -240,7 +242,7 @@ void JobKernel::wait_for(const NotReady& not_ready) {
   }
   // Once there is an epoch, find_failure() sees losses.
   if (!status().epoch && o.starting_for > job_limits.start && !not_ready.delay.empty())
-    // It had all the time there is, so another attempt would wait in vain too.
+    // It has had its full time, so another attempt would time out too.
     fail_attempt({{},
                   "",
                   not_ready.delay.contains("Image") ? "ImageNotFound" : "CannotStart",

@@ -113,10 +113,8 @@ std::vector<const char*> warn_of_silence(const Observed& o, const Silence& silen
                                          bool& changed) {
   std::vector<const char*> turned_on;
   auto show = [&](const char* type, bool on, const char* reason, const std::string& message) {
-    const crds::Condition* before = crds::find_condition(status.conditions, type);
-    const bool was = before && before->status == crds::ConditionStatus::kTrue;
-    if (!before && !on) return;
-    if (was == on && (!on || before->message == message)) return;
+    const bool was = is_on(status, type);
+    if (was == on && (!on || crds::find_condition(status.conditions, type)->message == message)) return;
     turn_condition(o, status, type, on, reason, message);
     changed = true;
     if (!was) turned_on.push_back(type);

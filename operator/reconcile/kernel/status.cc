@@ -63,8 +63,7 @@ void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* t
 }
 
 void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus& status) {
-  const crds::Condition* before = crds::find_condition(status.conditions, kWaveDelayed);
-  if (delay.empty() && (!before || before->status != crds::ConditionStatus::kTrue)) return;
+  if (delay.empty() && !is_on(status, kWaveDelayed)) return;
   turn_condition(o, status, kWaveDelayed, !delay.empty(), delay.empty() ? "WaveGoesOn" : "RanksNotThrough",
                  delay.empty() ? "no wave waits for a rank to continue"
                                : delay +
@@ -259,7 +258,7 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   if (completed != ~0ull) status.superstep.value = std::max(status.superstep.value, completed);
 
   using crds::JobPhase;
-  const bool runs = status.phase == JobPhase::kRunning || status.phase == JobPhase::kMigrating;
+  const bool runs = ranks_run(status);
   std::map<std::string, crds::SetRanks> sets;
   for (const auto& node : o.nodes) {
     auto& entry = sets[node.set];
