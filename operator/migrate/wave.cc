@@ -53,32 +53,31 @@ wire::EpochPlan renumbered(wire::EpochPlan plan, std::uint64_t epoch) {
   return plan;
 }
 
+wire::Member target_of(const Move& move) {
+  return {move.rank, move.target_pod, move.target_uid, move.target_address, move.target_set};
+}
+wire::Member source_of(const Move& move) {
+  return {move.rank, move.source_pod, move.source_uid, move.source_address, move.source_set};
+}
+
+void place(const Wave& wave, wire::Member (*where)(const Move&), wire::EpochPlan& plan) {
+  for (const Move& move : wave.moves) {
+    check(move.rank < plan.members.size(), "a move names a rank of the job");
+    plan.members[move.rank] = where(move);
+  }
+}
+
 }  // namespace
 
 wire::EpochPlan next_plan(const Wave& wave, const wire::EpochPlan& base) {
   wire::EpochPlan plan = renumbered(base, wave.next_epoch);
-  for (const Move& move : wave.moves) {
-    check(move.rank < plan.members.size(), "a move names a rank of the job");
-    wire::Member& member = plan.members[move.rank];
-    member.pod = move.target_pod;
-    member.pod_uid = move.target_uid;
-    member.address = move.target_address;
-    member.set = move.target_set;
-  }
+  place(wave, target_of, plan);
   return plan;
 }
 
 wire::EpochPlan rollback_plan(const Wave& wave, const wire::EpochPlan& base) {
   wire::EpochPlan plan = renumbered(base, wave.rollback_epoch);
-  if (base.epoch != wave.next_epoch) return plan;
-  for (const Move& move : wave.moves) {
-    check(move.rank < plan.members.size(), "a move names a rank of the job");
-    wire::Member& member = plan.members[move.rank];
-    member.pod = move.source_pod;
-    member.pod_uid = move.source_uid;
-    member.address = move.source_address;
-    member.set = move.source_set;
-  }
+  if (base.epoch == wave.next_epoch) place(wave, source_of, plan);
   return plan;
 }
 
