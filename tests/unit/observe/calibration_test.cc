@@ -1,0 +1,194 @@
+// What the calibration recovers from noisy records, and what it says of values that were never measured.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "operator/observe/snapshot.h"
+
+namespace bsp::observe {
+namespace {
+
+using crds::CalibrationSource;
+using ::testing::SizeIs;
+
+SuperstepTimes times(std::vector<double> instructions, std::vector<double> compute_seconds) {
+  SuperstepTimes t;
+  t.instructions = std::move(instructions);
+  t.compute_seconds = std::move(compute_seconds);
+  return t;
+}
+const std::map<std::string, double> kNominal{{"fast", 1.0}, {"slow", 0.25}};
+
+TEST(Calibration, NothingMeasuredIsAllAssumed) {
+  const Calibration c;
+  EXPECT_DOUBLE_EQ(c.cpu("fast", kNominal).value, 1e9);
+  EXPECT_DOUBLE_EQ(c.cpu("slow", kNominal).value, 0.25e9);
+  EXPECT_FALSE(c.cpu("fast", kNominal).measured);
+  EXPECT_DOUBLE_EQ(c.cpu("unheard-of", {}).value, 1e9);
+  EXPECT_DOUBLE_EQ(c.seconds_per_byte("slow", "fast").value, 1 / 300e6);
+  EXPECT_FALSE(c.seconds_per_byte("slow", "fast").measured);
+  EXPECT_DOUBLE_EQ(c.fixed("fast").value, 0.3);
+  EXPECT_FALSE(c.fixed("fast").measured);
+  const auto values = c.to_status(kNominal);
+  ASSERT_THAT(values, SizeIs(4));  // two Sets' speeds, a bandwidth, a fixed cost
+  for (const auto& f : values) {
+    EXPECT_EQ(f.source, CalibrationSource::kAssumed);
+    EXPECT_EQ(f.samples, 0u);
+    EXPECT_EQ(f.unit, f.name == "cpu" ? "instructions/s" : f.name == "bandwidth" ? "bytes/s" : "s");
+  }
+}
+
+TEST(Calibration, AMeasuredSetSpeaksForTheOthersByNominalSpeed) {
+  Calibration c;
+  c.add_superstep(times({3e9, 1e9}, {1, 1}), {"fast", "fast"});
+  EXPECT_TRUE(c.cpu("fast", kNominal).measured);
+  EXPECT_DOUBLE_EQ(c.cpu("fast", kNominal).value, 2e9) << "of all its ranks together";
+  EXPECT_FALSE(c.cpu("slow", kNominal).measured);
+  EXPECT_DOUBLE_EQ(c.cpu("slow", kNominal).value, 0.5e9);
+  c.add_superstep(times({1e9}, {1}), {"slow"});
+  EXPECT_TRUE(c.cpu("slow", kNominal).measured);
+  EXPECT_DOUBLE_EQ(c.cpu("slow", kNominal).value, 1e9) << "what is measured counts, not what was promised";
+  EXPECT_DOUBLE_EQ(c.cpu("new", {{"new", 2}, {"fast", 1}, {"slow", 0.25}}).value, (4e9 + 8e9) / 2);
+}
+
+TEST(Calibration, NothingComputedSaysNothing) {
+  Calibration c;
+  c.add_superstep(times({0, 5}, {1, 0}), {"slow", "fast"});
+  c.add_superstep(times({}, {}), {"slow", "fast"});
+  EXPECT_FALSE(c.cpu("slow", kNominal).measured);
+  EXPECT_FALSE(c.cpu("fast", kNominal).measured);
+}
+
+// Four ranks in two Sets, 10 % of noise on every time: the speeds come out within 2 %.
+TEST(Calibration, SpeedsAreRecoveredFromNoisyRecords) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> noise(1, 0.1);
+    Calibration c;
+    const std::vector<std::string> sets{"slow", "fast", "fast", "fast"};
+    for (int t = 0; t < 400; ++t) {
+      std::vector<double> instructions, seconds;
+      for (const std::string& set : sets) {
+        instructions.push_back(1e8 * (1 + t % 3));
+        seconds.push_back(instructions.back() / (set == "slow" ? 0.4e9 : 2.2e9) * std::max(0.5, noise(random)));
+      }
+      c.add_superstep(times(instructions, seconds), sets);
+    }
+    // 1/(1+ε) is larger than 1 in the mean by its variance.
+    EXPECT_NEAR(c.cpu("slow", {}).value / 0.4e9, 1.01, 0.07) << seed;
+    EXPECT_NEAR(c.cpu("fast", {}).value / 2.2e9, 1.00, 0.05) << seed;
+  }
+}
+
+TEST(Calibration, FirstAPlainMeanThenAnAgingOne) {
+  Calibration c;
+  for (double rate : {1e9, 2e9, 3e9}) c.add_superstep(times({rate}, {1}), {"s"});
+  EXPECT_DOUBLE_EQ(c.cpu("s", {}).value, 2e9);
+  for (int i = 0; i < 100; ++i) c.add_superstep(times({6e9}, {1}), {"s"});
+  EXPECT_NEAR(c.cpu("s", {}).value, 6e9, 0.01e9) << "a speed that changed is followed";
+}
+
+TEST(Calibration, OneOutlierHardlyCounts) {
+  for (const double wrong : {1e-6, 1e6}) {
+    Calibration c;
+    for (int i = 0; i < 50; ++i) c.add_superstep(times({1e9}, {1}), {"s"});
+    c.add_superstep(times({1e9 * wrong}, {1}), {"s"});
+    EXPECT_NEAR(c.cpu("s", {}).value / 1e9, 1, 0.31) << wrong;
+    for (int i = 0; i < 30; ++i) c.add_superstep(times({1e9}, {1}), {"s"});
+    EXPECT_NEAR(c.cpu("s", {}).value / 1e9, 1, 0.02) << wrong;
+  }
+}
+
+TEST(Calibration, OneInTwentyOutliersLeaveTheSpeedInPlace) {
+  std::mt19937 random(7);
+  Calibration c;
+  for (int t = 1; t <= 400; ++t) {
+    const double rate = t % 20 == 0 ? (random() % 2 ? 1e15 : 1e3) : 1e9;
+    c.add_superstep(times({rate}, {1}), {"s"});
+  }
+  EXPECT_NEAR(c.cpu("s", {}).value / 1e9, 1, 0.35);
+}
+
+TEST(Calibration, AMoveShowsBandwidthAndFixedCost) {
+  Calibration c;
+  c.add_move("slow", "fast", 100'000'000, {.total_ms = 900, .transfer_ms = 500});
+  EXPECT_TRUE(c.seconds_per_byte("slow", "fast").measured);
+  EXPECT_DOUBLE_EQ(c.seconds_per_byte("slow", "fast").value, 5e-9);
+  EXPECT_TRUE(c.seconds_per_byte("fast", "slow").measured) << "a link has two directions";
+  EXPECT_FALSE(c.seconds_per_byte("slow", "other").measured);
+  EXPECT_DOUBLE_EQ(c.seconds_per_byte("slow", "other").value, 5e-9) << "better than an assumption";
+  EXPECT_TRUE(c.fixed("fast").measured);
+  EXPECT_NEAR(c.fixed("fast").value, 0.4, 1e-9);
+  EXPECT_FALSE(c.fixed("slow").measured);
+  EXPECT_NEAR(c.fixed("slow").value, 0.4, 1e-9);
+  // A transfer that overlapped all of the pause leaves no fixed cost, not a negative one.
+  c = {};
+  c.add_move("slow", "fast", 100'000'000, {.total_ms = 300, .transfer_ms = 500});
+  EXPECT_DOUBLE_EQ(c.fixed("fast").value, 0);
+  EXPECT_TRUE(c.fixed("fast").measured);
+  // The target's clock is five minutes ahead of the source's: no move would ever pay again.
+  c = {};
+  c.add_move("slow", "fast", 100'000'000, {.total_ms = 300'900, .transfer_ms = 500});
+  EXPECT_LT(c.fixed("fast").value, 2);
+}
+
+TEST(Calibration, AnUnfinishedMoveBoundsTheBandwidth) {
+  Calibration c;
+  c.add_late_move("slow", "fast", 10'000'000, 6);
+  EXPECT_FALSE(c.seconds_per_byte("slow", "fast").measured) << "10 MB are no matter of bandwidth";
+  c.add_late_move("slow", "fast", 1'000'000'000, 50);
+  EXPECT_TRUE(c.seconds_per_byte("slow", "fast").measured);
+  EXPECT_DOUBLE_EQ(1 / c.seconds_per_byte("slow", "fast").value, 20e6);
+  c.add_late_move("slow", "fast", 1'000'000'000, 40);
+  EXPECT_DOUBLE_EQ(1 / c.seconds_per_byte("slow", "fast").value, 20e6) << "25 MB/s at most: known";
+  c.add_late_move("slow", "fast", 1'000'000'000, 100);
+  EXPECT_DOUBLE_EQ(1 / c.seconds_per_byte("slow", "fast").value, 10e6);
+}
+
+TEST(Calibration, AMoveWithoutMeasurementsIsIgnored) {
+  Calibration c;
+  c.add_move("slow", "fast", 0, {});
+  EXPECT_FALSE(c.seconds_per_byte("slow", "fast").measured);
+  EXPECT_FALSE(c.fixed("fast").measured);
+}
+
+TEST(Calibration, BandwidthAndFixedCostAreRecoveredFromNoisyMoves) {
+  std::mt19937 random(3);
+  std::normal_distribution<double> noise(1, 0.1);
+  Calibration c;
+  for (int i = 0; i < 60; ++i) {
+    const double bytes = 1e6 * (10 + i % 50);
+    const double transfer = bytes / 80e6 * noise(random);
+    c.add_move("a", "b", static_cast<std::uint64_t>(bytes),
+               {.total_ms = (transfer + 0.2 * noise(random)) * 1e3, .transfer_ms = transfer * 1e3});
+  }
+  EXPECT_NEAR(c.seconds_per_byte("a", "b").value, 1 / 80e6, 0.1 / 80e6);
+  EXPECT_NEAR(c.fixed("b").value, 0.2, 0.05);
+}
+
+TEST(Calibration, IsTakenUpAgainFromTheStatus) {
+  Calibration c;
+  for (int i = 0; i < 5; ++i) c.add_superstep(times({1e9 + i}, {1}), {"fast"});
+  c.add_move("slow", "fast", 100'000'000, {.total_ms = 900, .transfer_ms = 500});
+  const auto values = c.to_status(kNominal);
+  Calibration again = Calibration::from_status(values);
+  const auto same = again.to_status(kNominal);
+  ASSERT_EQ(same.size(), values.size());
+  for (std::size_t i = 0; i < same.size(); ++i) {
+    EXPECT_EQ(same[i].name, values[i].name);
+    EXPECT_EQ(same[i].set, values[i].set);
+    EXPECT_EQ(same[i].to_set, values[i].to_set);
+    EXPECT_DOUBLE_EQ(same[i].value, values[i].value);
+    EXPECT_EQ(same[i].source, values[i].source);
+    EXPECT_EQ(same[i].samples, values[i].samples);
+  }
+  // It goes on averaging where it was, and an assumption read back is still one.
+  c.add_superstep(times({7e9}, {1}), {"fast"});
+  again.add_superstep(times({7e9}, {1}), {"fast"});
+  EXPECT_DOUBLE_EQ(again.cpu("fast", {}).value, c.cpu("fast", {}).value);
+  EXPECT_FALSE(again.cpu("slow", kNominal).measured);
+}
+
+}  // namespace
+}  // namespace bsp::observe
