@@ -55,7 +55,7 @@ class Solver {
           arrived(event);
           break;
         case EventKind::kPoll:
-          look(event.process, event.time);
+          poll(event.process, event.time);
           break;
       }
     }
@@ -172,7 +172,7 @@ class Solver {
   }
 
   // The second thread.
-  void look(Process i, double time) {
+  void poll(Process i, double time) {
     Proc& p = processes_[i];
     p.poll_planned = false;
     const double cost = read(i, time);

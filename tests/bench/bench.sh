@@ -20,7 +20,7 @@ fi
 images release
 if [ "${1:-}" = gain ]; then  # only on request: a round takes an hour
   mkdir -p build/bench
-  say "Running the applications of examples/ on unequal pools; figures go to build/bench/gain.json"
+  say "Running the applications of examples/ on unequal pools; results go to build/bench/gain.json"
   in_debian env BSP_BENCH_JSON="$tree/build/bench/gain.json" python3 tests/bench/gain/gain.py "${@:2}"
   exit
 fi
@@ -34,5 +34,5 @@ if [ "${1:-}" = programs ]; then  # only on request: its image takes 2 GB
 fi
 in_debian cmake --build --preset benchmarks || die "the build failed; its message is above"
 mkdir -p build/bench
-say "Running the benchmarks of tests/bench; figures go to build/bench"
+say "Running the benchmarks of tests/bench; results go to build/bench"
 in_debian tests/bench/run.sh build/release build/bench "$@"

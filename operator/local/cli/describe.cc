@@ -111,8 +111,8 @@ std::string describe_job(const crds::BspJob& job, const std::vector<std::string>
   d.field("Alpha, D", std::format("{}, {}", s.alpha, number(s.d)));
   d.field("Imbalance", std::format("{:.1f} %", s.imbalance * 100));
   const auto& m = s.migrations;
-  d.field("Migrations", std::format("{} succeeded, {} rolled back, {} failed, {} under way; {} waves", m.succeeded,
-                                    m.rolled_back, m.failed, m.active, m.waves));
+  d.field("Migrations", std::format("{} succeeded, {} rolled back, {} failed, {} under way; {} {}", m.succeeded,
+                                    m.rolled_back, m.failed, m.active, m.waves, m.waves == 1 ? "wave" : "waves"));
   d.field("Gain",
           std::format("predicted {}, realised {}", gain(s.predicted_gain_seconds), gain(s.realised_gain_seconds)));
   if (s.pause_seconds) d.field("Pause", crds::duration_text(*s.pause_seconds));

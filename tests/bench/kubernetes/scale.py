@@ -125,7 +125,7 @@ def looked_at_again(number):
 
 
 def show(name, found):
-    print(f"{name}: {found['pods_per_s']:.0f} pods/s, {found['requests_per_pod']:.2f} requests per pod, 99 % of looks within "
+    print(f"{name}: {found['pods_per_s']:.0f} pods/s, {found['requests_per_pod']:.2f} requests per pod, 99 % of reconciles within "
           f"{found['reconcile_p99_s']} s, {found['resident_mib']:.0f} MiB resident", flush=True)
 
 

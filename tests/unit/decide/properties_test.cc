@@ -259,7 +259,7 @@ Moved moved_in(OneSuperstep job, std::uint64_t cooldown, std::uint64_t soon) {
   return moved;
 }
 
-TEST(Property, NobodyMovesWithinTheCooldown) {
+TEST(Property, NoRankMovesWithinTheCooldown) {
   constexpr std::uint64_t kCooldown = 6;
   Moved without, with;
   for (Heuristic heuristic : kHeuristics) {

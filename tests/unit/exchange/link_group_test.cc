@@ -272,9 +272,10 @@ TEST_F(LinkGroupTest, DecisionIsConfirmedOnceAllHaveCountedIt) {
   ASSERT_TRUE(groups[0]->decide(kPatience)->assign_confirmed({{.to = 0, .resource = 0, .amount = 1}}, kPatience));
   for (Member m = 0; m < 3; ++m) EXPECT_EQ(groups[m]->view().load(0), 1);
   groups[2].reset();
-  const auto untold = groups[0]->decide(kPatience)->assign_confirmed({{.to = 0, .resource = 0, .amount = 1}}, 200ms);
-  ASSERT_FALSE(untold);
-  EXPECT_EQ(untold.error().message, "group pools: not all members have confirmed it in time");
+  const auto unconfirmed =
+      groups[0]->decide(kPatience)->assign_confirmed({{.to = 0, .resource = 0, .amount = 1}}, 200ms);
+  ASSERT_FALSE(unconfirmed);
+  EXPECT_EQ(unconfirmed.error().message, "group pools: not all members have confirmed it in time");
   groups[0]->load_changed(0, -1);
   EXPECT_TRUE(groups[0]->decide(kPatience)->assign_confirmed({{.to = 0, .resource = 0, .amount = 5}}, kPatience))
       << "no member waits for a lost one";

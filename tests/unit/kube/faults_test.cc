@@ -149,7 +149,7 @@ TEST_F(FaultsTest, TrustsOnlyTheClustersCa) {
 TEST_F(FaultsTest, CertificateMustMatchTheHost) {
   const ApiClientOptions options = quick();
   kube::Config c = config();
-  c.tls_server_name = "somebody.else";
+  c.tls_server_name = "other.example";
   auto got = ApiClient::create(c, options).value()->get(key(kConfigMap, "a"));
   ASSERT_FALSE(got);
   EXPECT_THAT(got.error().message, HasSubstr("ostname mismatch"));

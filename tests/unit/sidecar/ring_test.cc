@@ -60,7 +60,7 @@ TEST(Ring, AnyClaimedCountIsReadInBoundedTime) {
     }
 }
 
-// The operator takes the report of a program that wrote anything anywhere: its figures are worthless, but the rank is there.
+// The operator takes the report of a program that wrote anything anywhere: its numbers are worthless, but the rank is there.
 TEST(Ring, TheReportOfAnyBytesIsWithinTheWiresLimits) {
   std::mt19937_64 random{11};
   for (int run = 0; run < 200; ++run) {
