@@ -268,7 +268,7 @@ TEST_F(Tenants, AForgedStatusFailsOnlyItsJob) {
   spoilt["status"] = {{"phase", "Running"}, {"ranks", {{{"rank", 7}, {"pod", "x"}, {"generation", 1}}}}};
   ASSERT_TRUE(store_->update_status(spoilt));
   Object huge = store_->create(job("huge", "good")).value();
-  huge["status"] = {{"phase", "Migrating"}, {"waveState", json::array()}};
+  huge["status"] = {{"phase", "Migrating"}, {"ranks", json::array()}, {"waveState", json::array()}};
   ASSERT_TRUE(store_->update_status(huge));
   start([](const std::string&) { return ImageDefaults{}; });
   for (const char* name : {"spoilt", "huge"}) {
