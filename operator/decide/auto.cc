@@ -112,9 +112,43 @@ class AutoSearch {
  private:
   // max Time, max Comm.
   [[nodiscard]] std::pair<double, double> superstep(std::span<const ProcessorId> on) const {
+    return {std::ranges::max(processor_seconds(c_.columns, I_, on)), few() ? comm_with_partners(on) : max_comm(on)};
+  }
+  [[nodiscard]] double max_comm(std::span<const ProcessorId> on) const {
     double comm = 0;
     for (std::uint32_t i = 0; i < on.size(); ++i) comm = std::max(comm, comm_in({i}, c_.columns.set[on[i].value]));
-    return {std::ranges::max(processor_seconds(c_.columns, I_, on)), comm};
+    return comm;
+  }
+
+  // What a rank receives, it receives one after the other. Of whom it hears from only the Set is known: if part of that
+  // Set's ranks move, it may hear from any of them. So what comes from there takes the mean over where they are then.
+  [[nodiscard]] double comm_with_partners(std::span<const ProcessorId> on) const {
+    const std::size_t sets = c_.columns.sets;
+    const Grid<double>& T = c_.snapshot.platform.T;
+    Grid<double> went(sets, sets), per_byte(sets, sets);
+    std::vector<double> were(sets, 0);
+    for (std::uint32_t i = 0; i < on.size(); ++i) {
+      const std::uint32_t k = c_.columns.own[i].value;
+      ++were[k];
+      went[k, c_.columns.set[on[i].value].value] += 1;
+    }
+    for (std::size_t k = 0; k < sets; ++k)
+      for (std::size_t m = 0; m < sets; ++m) {
+        const double part = were[k] > 0 ? went[k, m] / were[k] : (k == m ? 1.0 : 0.0);
+        if (part == 0) continue;
+        for (std::size_t j = 0; j < sets; ++j) per_byte[k, j] += part * T[m, j];
+      }
+    const SparseGrid& bytes = c_.metrics.last.recv_bytes;
+    double longest = 0;
+    for (std::uint32_t i = 0; i < on.size(); ++i) {
+      const auto row = bytes.row(i);
+      const auto columns = bytes.pattern().columns(i);
+      const std::uint32_t j = c_.columns.set[on[i].value].value;
+      double seconds = 0;
+      for (std::size_t n = 0; n < row.size(); ++n) seconds += row[n] * per_byte[columns[n], j];
+      longest = std::max(longest, seconds);
+    }
+    return longest;
   }
 
   [[nodiscard]] bool has_slot(std::span<const ProcessorId> mapping, ProcessorId p) const {
@@ -126,6 +160,9 @@ class AutoSearch {
   [[nodiscard]] bool small() const {
     return c_.columns.on.size() * c_.columns.set.size() < static_cast<std::size_t>(Settling::kWork) / 2;
   }
+
+  // Where what each rank hears from each Set can be added up for every mapping that is tried.
+  [[nodiscard]] bool few() const { return c_.columns.on.size() * c_.columns.sets <= kFew; }
 
   // Bottleneck knows nothing of where ranks came from.
   [[nodiscard]] bool goes_back(std::span<const ProcessorId> mapping) const {
@@ -195,7 +232,8 @@ class AutoSearch {
     Settling settling(c_, I_, here_, comm_of_);
     const double floor = settling.least_time(), most = std::numeric_limits<double>::infinity();
     const double mu = affordable(0);
-    for (const double kappa : {most, now_.second, (now_.second + best_comm_) / 2})
+    const double comm = max_comm(c_.columns.on);
+    for (const double kappa : {most, comm, comm / 2})
       for (const auto order : {Settling::Order::kSoonest, Settling::Order::kCheapest}) {
         const auto attempt = [&](double tau) -> std::optional<double> {
           const auto mapping = settling.within({tau, kappa, mu, order});
@@ -215,6 +253,7 @@ class AutoSearch {
       }
   }
 
+  static constexpr std::size_t kFew = 20'000;
   static constexpr int kBisections = 12;
   static constexpr double kClose = 0.002;
 
@@ -225,7 +264,6 @@ class AutoSearch {
   std::vector<double> here_;  // Comm(i, own Set) by rank
   Alike alike_;
   std::pair<double, double> now_{};  // max Time, max Comm
-  double best_comm_ = 0;
   Candidate best_;
   double budget_ = std::numeric_limits<double>::infinity();
   struct Known {

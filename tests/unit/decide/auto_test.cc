@@ -284,6 +284,25 @@ TEST(Auto, IsNeverWorseThanNotMovingIfItKnowsTheLength) {
   EXPECT_GE(1 - std::exp(logs / 40), 0.2);
 }
 
+// Ranks that move with those that they hear from: in these worlds (bench_decisions: seed, row, world) mappings looked 5 to
+// 10 % better than they were, and the run took 3.7, 1.8 and 1.1 % longer than without moves.
+TEST(Auto, KnowsThatPartnersMoveToo) {
+  const LoopShape half, small{.least_ranks = 4, .most_ranks = 6, .spare = 0.25};
+  struct World {
+    std::uint64_t seed, row;
+    int number;
+    const LoopShape& shape;
+  };
+  for (const World& w : {World{5, 0, 30, half}, World{6, 0, 15, half}, World{2, 3, 6, small}}) {
+    std::mt19937_64 random(w.seed * 1000 + w.row);
+    LoopJob job;
+    for (int n = 0; n <= w.number; ++n) job = random_loop_job(random, w.shape);
+    const LoopRun run = run_loop(job, as_a_job_runs(), 0.02, w.seed * 7919 + static_cast<std::uint64_t>(w.number));
+    EXPECT_LE(run.makespan, seconds_without_moves(job) * 1.01) << "seed " << w.seed;
+    EXPECT_EQ(run.returns, 0u);
+  }
+}
+
 // A job may end right after a move: then it has paid for nothing. But never more than a part of what it had lost by then,
 // or of the time it took.
 TEST(Auto, NeverOwesMoreThanItsShareAndNoRankGoesBack) {
