@@ -15,7 +15,6 @@
 #include "operator/kinds.h"
 #include "operator/local/cli/one_job.h"
 #include "operator/local/cli/place.h"
-#include "operator/local/cli/summary.h"
 #include "operator/local/pod_plan.h"
 #include "operator/local/podman.h"
 #include "operator/local/pools.h"
@@ -215,19 +214,9 @@ class Check {
                     "longer, or a smaller --seconds",
                     since(began_)));
     else if (turn == Turn::kFinished)
-      say(std::format("it failed: {}{}", status.message, tail()));
+      say("it failed: " + status.message);
     else
       say(turn == Turn::kGone ? "its job was deleted" : "the operator couldn't run it");
-  }
-
-  // The last lines that rank 0 wrote.
-  std::string tail() const {
-    constexpr std::size_t kBytes = 600;
-    std::string output = local::rank_output(one_.store().directory() + "/logs", one_.job(), 0);
-    while (output.ends_with('\n')) output.pop_back();
-    if (output.empty()) return "";
-    if (output.size() > kBytes) output.erase(0, output.find('\n', output.size() - kBytes) + 1);
-    return "; rank 0 wrote last:\n" + output;
   }
 
   static double since(steady_clock::time_point then) {

@@ -36,6 +36,7 @@ std::string mpi(const Program& program) {
 
 std::string supersteps(const Report& report) {
   const Program& program = report.program;
+  if (program.open_mpi.empty()) return "not known";
   if (program.edge_call.empty()) return "none: no blocking collective of all ranks recurs";
   const std::string stride = program.edge_stride == 1 ? "" : ordinal(program.edge_stride) + " ";
   const std::string often = report.superstep_seconds > 0 ? ", every " + duration(report.superstep_seconds) : "";
@@ -59,6 +60,7 @@ double per_second(const Report& report, const Call& call) {
 }
 
 std::string collectives(const Report& report) {
+  if (report.program.open_mpi.empty()) return "not known";
   std::string text;
   for (const Call& call : calls_of(report.program))
     text +=
