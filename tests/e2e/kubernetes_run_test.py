@@ -528,7 +528,7 @@ class Liveness(InANamespace):
     """The sidecar's liveness probe, sent by kubelets."""
 
     def sidecar(self, pod):
-        pod = get_object(f"/api/v1/namespaces/{self.space.name}/pods/{pod}")
+        pod = wait_for(f"pod {pod}", lambda: get_object(f"/api/v1/namespaces/{self.space.name}/pods/{pod}"), 30)  # the server may be slow
         return next(c for c in pod["status"]["initContainerStatuses"] if c["name"] == "sidecar")
 
     def test_hung_sidecar_is_restarted_but_a_starved_one_is_not(self):
