@@ -91,7 +91,8 @@ PROGRAMS = {
                      # How much memory it needs depends on which message comes first.
                      masked=[r"(?i)elapsed|time|seconds|MBYTES|Memory|RAM"]),
     "lammps": Program(["lmp", "-in", "in.lj", "-log", "none"], masked=[r"Loop time|Performance|CPU (use|=)|^(Pair|Neigh|Comm|Output|Modify|Other|Total wall)"]),
-    "cp2k": Program(["cp2k.psmp", "-i", "h2o.inp"], masked=[r"(?i)time|date|process|started|ended|seconds|host|user|^ +\d+ OT|DIIS|P_Mix"]),
+    "cp2k": Program(["cp2k.psmp", "-i", "h2o.inp"], masked=[r"(?i)time|date|process|started|ended|seconds|host|user|^ +\d+ OT|DIIS|P_Mix|memory|ran on",
+                                                             r"^ \S+ +\d+ +[\d.]+( +[\d.]+){4}$"]),  # CP2K's table of times
     "nwchem": Program(["nwchem.openmpi", "h2o.nw"], masked=[r"(?i)time|date|hostname|d= |nproc|wall|cpu"]),
 }
 
