@@ -2,6 +2,9 @@
 """run.py SUITE FOLDER…: runs the tests of a built copy of MPICH's test/mpi under the shim, with an epoch change at every edge that comes,
 and those that fail there under plain Open MPI too. In the build environment (./dev shell). The suite is not part of this tree.
 
+Plain Open MPI runs the ranks on one node, where they share memory, and then on nodes of their own, as the shim's ranks are: some tests
+of one-sided communication end there in one run and not in the next, so three must pass.
+
 A test's edge is the collective that it calls most often, which a first run finds."""
 import argparse
 import concurrent.futures
@@ -63,6 +66,14 @@ def plain(suite, folder, test, limit):
     return code == 0 and passed(output), output[-1500:] + errors[-1500:]
 
 
+def apart(suite, folder, test, limit):
+    name, ranks, arguments = test
+    _, output, errors = limited([str(TREE / "build/debug/bin/through_epochs"), str(ranks), str(limit),
+                                 str(TREE / "tests/mpi/conformance/without_shim.sh"), str(suite / folder / name), *arguments],
+                                suite / folder, {}, limit)
+    return passed(output) and '"exited":[' + ",".join(["0"] * ranks) + "]" in output, output[-1500:] + errors[-1500:]
+
+
 def tried(suite, folder, test, edge, limit):
     report = under_shim(suite, folder, test, edge or "MPI_Allreduce", limit)
     if not edge and report["ok"] and not report["epochs"] and report["collective"] not in ("", "MPI_Allreduce"):
@@ -70,6 +81,9 @@ def tried(suite, folder, test, edge, limit):
     report.update(folder=folder, name=test[0], ranks=test[1], arguments=test[2])
     if not report["ok"]:
         report["plain"], report["plain_output"] = plain(suite, folder, test, limit)
+        for _ in range(3):
+            if report["plain"]:
+                report["plain"], report["plain_output"] = apart(suite, folder, test, limit)
     return report
 
 
