@@ -145,7 +145,8 @@ class Sidecars {
   const Options options_;
   std::map<std::string, std::shared_ptr<Node>> nodes_;  // loop's thread only, as the next two
   PlanRequest plan_request_;
-  const std::shared_ptr<CallLimit> plans_ = std::make_shared<CallLimit>(kPlansAtOnce);  // calls may outlive this object
+  // Shared, because the end of a call may come after this object's.
+  const std::shared_ptr<CallLimit> plans_ = std::make_shared<CallLimit>(kPlansAtOnce);
   mutable std::mutex mutex_;  // of all below
   std::map<std::string, std::string> tracked_;
   std::map<std::string, SidecarFacts> facts_;  // of sidecars that have said something; and …
