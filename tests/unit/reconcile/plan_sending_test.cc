@@ -1,4 +1,4 @@
-// An epoch's plan goes to every rank, a few at a time, over real links to sidecars that take their time.
+// An epoch's plan goes to every rank, a few at a time, over real links to sidecars that answer late.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -37,6 +37,7 @@ class SlowSidecars {
   ~SlowSidecars() {
     run([&] {
       watches_.clear();
+      waiting_.clear();
       servers_.clear();
     });
     loop_.stop();
@@ -56,12 +57,15 @@ class SlowSidecars {
     if (request.verb == wire::kWatch && count_at<std::uint64_t>(request.fields, "version") == 1)
       return watches_.push_back(std::move(reply));  // nothing changes
     if (request.verb != wire::kPrepareEpoch) return reply.ok(json(status));
-    most_ = std::max<std::size_t>(most_, ++preparing_);
-    loop_.after(20ms, [this, late = std::make_shared<net::Reply>(std::move(reply))] {
-      --preparing_;
-      ++prepared_;
-      late->ok();
+    waiting_.push_back(std::move(reply));
+    most_ = std::max<std::size_t>(most_, waiting_.size());
+    loop_.after(500ms, [this, arrived = ++arrived_] {
+      if (arrived == arrived_) answer_all();  // no more have come
     });
+  }
+  void answer_all() {
+    prepared_ += waiting_.size();
+    for (net::Reply& reply : std::exchange(waiting_, {})) reply.ok();
   }
   void run(const std::function<void()>& work) {
     std::promise<void> done;
@@ -75,10 +79,10 @@ class SlowSidecars {
   net::Ca ca_;
   net::Loop loop_;
   std::vector<std::unique_ptr<net::LinkServer>> servers_;
-  std::vector<net::Reply> watches_;
+  std::vector<net::Reply> watches_, waiting_;
   std::map<std::string, std::string> pods_;
   migrate::Action::Plan plan_;
-  std::size_t preparing_ = 0;
+  std::size_t arrived_ = 0;
   std::atomic<std::size_t> prepared_ = 0, most_ = 0;
   std::thread thread_;
 };
