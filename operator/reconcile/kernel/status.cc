@@ -261,6 +261,7 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   const bool runs = ranks_run(status);
   std::map<std::string, crds::SetRanks> sets;
   for (const auto& node : o.nodes) {
+    if (const auto& own = o.job.spec.sets.names; !own.empty() && !std::ranges::contains(own, node.set)) continue;
     auto& entry = sets[node.set];
     entry.set = node.set;
     entry.slots += node.slots;

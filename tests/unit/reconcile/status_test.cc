@@ -65,6 +65,15 @@ TEST(Status, MirrorsTheClusterAndASecondReconcileChangesNothing) {
   EXPECT_EQ(status.superstep.value, 40u);
 }
 
+TEST(Status, OnlyTheJobsOwnSetsAreShown) {
+  sim::World w({.ranks = 1, .slow = 2, .fast = 2});
+  w.job.spec.sets.names = {"fast"};
+  w.job.spec.run_policy.suspend = true;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kSuspended));
+  ASSERT_THAT(w.job.status.ranks_per_set, SizeIs(1));
+  EXPECT_EQ(w.job.status.ranks_per_set[0].set, "fast");
+}
+
 TEST(Status, ConditionsChangeOnceWithTheirTime) {
   Observed o;
   o.now = Time{} + std::chrono::hours(1);
