@@ -52,7 +52,7 @@ start_control() {
   cp "$cluster/control/policies.yaml" "$etc"
   fill "$cluster/control/dns.yaml" CONTROL_IP=$control_ip DNS=$dns_service_ip >"$etc/dns.yaml"
   machine control -v "$run/control/etcd:/var/lib/etcd" -v "$cluster/control:/opt/cluster/control:ro" \
-    -e IP=$control_ip -e SERVICE_NET=$service_net "$node_image" /opt/cluster/control/start.sh
+    -e IP=$control_ip -e SERVICE_NET=$service_net -e GATES="${BSP_CLUSTER_GATES:-}" "$node_image" /opt/cluster/control/start.sh
 }
 
 # reserved HAVE WANTED: how much to reserve so that WANTED is left for a node's pods (0 if there is less than that).
