@@ -191,6 +191,7 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
           .authority_name = options_.lease.name + "-authority",
           .exchange = std::move(exchange),
           .caps = options_.caps,
+          .kueue = options_.kueue,
           .isolate_from_all_but = std::move(isolated)});
   return term;
 }

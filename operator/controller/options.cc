@@ -146,6 +146,8 @@ Result<Options> parse_options(std::span<const std::string> words) {
                  cli::number(o.caps.in_cluster, 0u, 100'000u));
   command.option("--max-moves-per-set", "N", "limit of ranks that move at once into one Set (default: 0, no limit)",
                  cli::number(o.caps.into_set, 0u, 100'000u));
+  command.flag("--kueue", "Kueue admits the jobs with the label kueue.x-k8s.io/queue-name; the cluster must have it",
+               o.kueue);
   command.option("--start-timeout", "SECONDS",
                  std::format("time for all pods of a job to start before the job is restarted (default: {})",
                              o.start_timeout_seconds),

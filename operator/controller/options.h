@@ -38,6 +38,7 @@ struct Options {
   std::string record_directory;  // a file of rescheduling calls per job; "": none
   reconcile::PodOptions pods{.scheduled = true, .user_namespace = true};
   reconcile::MoveCaps caps;
+  bool kueue = false;
   ExchangeOptions exchange;
   std::map<std::string, std::string> isolate_jobs;  // labels of the operator's pods; empty: no NetworkPolicies
   nlohmann::json sidecar_resources;                 // of the containers that the operator adds to pods

@@ -153,13 +153,31 @@ void JobKernel::restarting() {
   enter(JobPhase::kPending, "Restarting", std::format("attempt {}", status().attempt + 1));
 }
 
+std::pair<std::string, std::string> JobKernel::hold() const {
+  if (o.job.spec.run_policy.suspend) return {"Suspended", "spec.runPolicy.suspend is set"};
+  return {kQueued, why_held(*o.queued)};
+}
+
+void JobKernel::suspend() {
+  auto [reason, message] = hold();
+  enter(JobPhase::kSuspended, std::move(reason), std::move(message));
+}
+
 void JobKernel::suspended() {
   if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
     notices.migrations = show_wave(**wave, o);
   if (pods_left()) return delete_all_pods();
-  if (o.job.spec.run_policy.suspend || !notices.migrations.empty()) return;
+  if (held()) {
+    const auto [reason, message] = hold();
+    if (status().reason == reason && status().message == message) return;
+    stores = true;
+    status().reason = reason;
+    status().message = message;
+    return;
+  }
+  if (!notices.migrations.empty()) return;
   status().start_time = {};  // the deadline counts from the resumption, as a Job's does
-  enter(JobPhase::kPending, "Resumed", "spec.runPolicy.suspend was cleared");
+  enter(JobPhase::kPending, "Resumed", o.queued ? "Kueue has admitted the job" : "spec.runPolicy.suspend was cleared");
 }
 
 void JobKernel::finished() {
@@ -257,6 +275,7 @@ Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limit
   k.work.protect = is_protected(o, k.status().phase);
   refresh_status(o, k.status());
   k.warn();
+  if (o.queued) k.work.workload = workload_writes(o, k.pods_left());
   // Not while ranks may be stopped, because every request takes time.
   if (o.job.status.phase != JobPhase::kMigrating) k.work.forget = beyond_history(o);
   return k.take();

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/core/first_few.h"
 #include "operator/reconcile/kernel/job.h"
@@ -39,7 +40,10 @@ struct JobKernel {
 
   // --- What they share ---
   void enter(crds::JobPhase phase, std::string reason, std::string message);
-  void suspend() { enter(crds::JobPhase::kSuspended, "Suspended", "spec.runPolicy.suspend is set"); }
+  // By the user, or by Kueue: the job may have no pods.
+  bool held() const { return o.job.spec.run_policy.suspend || (o.queued && !admits(*o.queued)); }
+  void suspend();
+  std::pair<std::string, std::string> hold() const;  // reason and message
   // Restarting, or Failed if `failure` is final or backoffLimit used up.
   void fail_attempt(const Failure& failure);
   // The sidecar reports an exit before the runtime has written the container's last lines and why it was killed.

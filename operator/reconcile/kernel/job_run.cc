@@ -28,7 +28,7 @@ void JobKernel::running() {
     return fail_attempt(*failure);
   }
   if (past_deadline()) return fail_by_deadline();
-  if (o.job.spec.run_policy.suspend) return suspend();
+  if (held()) return suspend();
   // An armed gate whose operator died before its verdict still holds a rank.
   for (const crds::RankPlace& place : status().ranks)
     if (const wire::RankStatus* s = rank_status(place.pod);
@@ -107,14 +107,14 @@ void JobKernel::migrating(const migrate::Wave& wave) {
   const bool ends = wave.phase == migrate::Phase::kPreparing &&
                     std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); });
   const std::string deleted = deleted_of(wave, o);
-  const std::string cancelled = o.job.spec.run_policy.suspend ? "the job is being suspended"
-                                : past_deadline()             ? "the job's deadline has passed"
-                                : ends                        ? "the program is ending"
-                                : !deleted.empty()            ? std::format("RankMigration {} was deleted", deleted)
-                                                              : "";
+  const std::string cancelled = held()             ? "the job is being suspended"
+                                : past_deadline()  ? "the job's deadline has passed"
+                                : ends             ? "the program is ending"
+                                : !deleted.empty() ? std::format("RankMigration {} was deleted", deleted)
+                                                   : "";
   work.moving = true;
   migrate::View view = view_of(o, silence, cancelled);
-  view.job_ends = o.job.spec.run_policy.suspend || past_deadline();
+  view.job_ends = held() || past_deadline();
   view.bytes_per_second = bandwidth_of(wave, o);
   const migrate::Step step = migrate::step(wave, view, o.now, limits);
   notices.migrations = show_wave(wave, o);

@@ -14,7 +14,7 @@ namespace bsp::reconcile {
 using crds::JobPhase;
 
 void JobKernel::pending() {
-  if (o.job.spec.run_policy.suspend) return suspend();
+  if (held()) return suspend();
   if (pods_left()) {  // of an earlier attempt, or of one whose status is gone
     if (!is_blank(o.job.status) || !rebuild()) delete_all_pods();
     return;
@@ -139,7 +139,7 @@ void JobKernel::starting() {
     return fail_attempt(*failure);
   }
   if (past_deadline()) return fail_by_deadline();
-  if (o.job.spec.run_policy.suspend) return suspend();
+  if (held()) return suspend();
   work.starting = true;
   NotReady not_ready;
   wire::EpochPlan plan;

@@ -16,6 +16,7 @@
 #include "operator/migrate/step.h"
 #include "operator/observe/snapshot.h"
 #include "operator/reconcile/capacity/reservations.h"
+#include "operator/reconcile/kernel/kueue.h"
 #include "operator/reconcile/kernel/pods.h"
 #include "operator/reconcile/kernel/start_queue.h"
 #include "operator/step.h"
@@ -128,6 +129,7 @@ struct Observed {
   Reservations reservations;       // of all jobs
   MovesElsewhere elsewhere;        // of all other jobs
   StartQueue queue;                // of a job that is to start
+  std::optional<Queued> queued;    // not set: Kueue has no say in this job
   bool capacity_may_come = false;  // in a cluster: other jobs end, an autoscaler adds nodes
   bool images_unreadable = false;  // so the template must name the command
   double superstep_seconds = 0;
@@ -183,6 +185,7 @@ struct Work {
   std::vector<std::string> delete_pods = {};
   std::vector<migrate::Action> actions = {};  // verbs to sidecars
   std::vector<Forgotten> forget = {};
+  WorkloadWrites workload = {};
   bool remove_finalizer = false;  // the job is being deleted and nothing of it is left
   bool remove_job = false;        // its time to live after the end is over
   Notices notices = {};

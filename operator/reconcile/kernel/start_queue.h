@@ -31,9 +31,10 @@ std::string ahead_of(const WaitingJob& mine, const std::map<std::string, Waiting
 
 // What a job that is to start has to know of the others.
 struct StartQueue {
-  std::string ahead;                         // ahead_of()
-  std::vector<std::string> holders;          // keys of jobs that hold slots in its Sets
-  std::map<std::string, std::uint64_t> all;  // by Set: slots, were no other BSPJob there
+  std::string ahead;                             // ahead_of()
+  std::vector<std::string> holders;              // keys of jobs that hold slots in its Sets
+  std::map<std::string, std::uint64_t> all;      // by Set: slots, were no other BSPJob there
+  std::map<std::string, std::uint32_t> on_node;  // the same by node
 };
 
 // "held by comp-a and 2 jobs of other namespaces": names of other namespaces are nothing to this one. "" for none.

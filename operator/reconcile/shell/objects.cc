@@ -119,6 +119,17 @@ void trim_node(Object& node) {
   if (part_at(node, "status").is_object()) keep_in_each(node["status"], "conditions", {"type", "status"});
 }
 
+// Its pod templates are what the operator has written itself.
+void trim_workload(Object& workload) {
+  keep(workload, {"apiVersion", "kind", "metadata", "spec", "status"});
+  keep_in(workload, "metadata",
+          {"name", "namespace", "uid", "resourceVersion", "generation", "ownerReferences", "deletionTimestamp"});
+  if (part_at(workload, "metadata").is_object()) keep_our_owner(workload["metadata"]);
+  keep_in(workload, "spec", {"queueName", "active", "priority"});
+  keep_in(workload, "status", {"conditions", "admission"});
+  if (part_at(workload, "status").is_object()) keep_in(workload["status"], "admission", {"clusterQueue"});
+}
+
 kube::Indexer by_job(const kube::Kind& kind) {
   return [kind](const Object& object) -> std::vector<std::string> {
     std::string key = job_key_of(kind, object);
@@ -138,14 +149,16 @@ void trim_watched(const kube::Kind& kind, Object& object) {
   if (kind == kBspJob) trim_job(object);
   if (kind == kPod) trim_pod(object);
   if (kind == kNode) trim_node(object);
+  if (kind == kWorkload) trim_workload(object);
 }
 
-kube::CacheOptions watched_objects(const std::string& name_space) {
+kube::CacheOptions watched_objects(const std::string& name_space, bool kueue) {
   kube::CacheOptions options{.name_space = name_space,
                              .kinds = {{.kind = kBspJob},
                                        {.kind = kRankMigration, .indexes = {{kByJob, by_job(kRankMigration)}}},
                                        {.kind = kPod, .indexes = {{kByJob, by_job(kPod)}}},
                                        {.kind = kNode}}};
+  if (kueue) options.kinds.push_back({.kind = kWorkload});
   for (kube::CachedKind& cached : options.kinds)
     cached.trim = [kind = cached.kind](Object& object) { trim_watched(kind, object); };
   return options;

@@ -13,7 +13,7 @@ namespace bsp::reconcile {
 // The cache's index of pods and RankMigrations by job_key.
 inline constexpr const char* kByJob = "job";
 // All without what is not read here.
-kube::CacheOptions watched_objects(const std::string& name_space);
+kube::CacheOptions watched_objects(const std::string& name_space, bool kueue = false);
 // Drops that from an object of these kinds. A client that does so while it watches holds less on the way into the cache.
 void trim_watched(const kube::Kind& kind, kube::Object& object);
 

@@ -60,7 +60,7 @@ Shell::Shell(kube::Client& client, ShellOptions options)
   else
     reservations_ = std::make_unique<ObjectReservations>(client, own_name_space(options_), options_.reservations_name);
   for (const char* reason : {"error", "conflict", "refused"}) reconcile_retries.add({reason}, 0);
-  kube::CacheOptions cached = watched_objects(options_.name_space);
+  kube::CacheOptions cached = watched_objects(options_.name_space, options_.kueue);
   cached.on_change = [this](const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
     // On the watch's thread: an object that can't be parsed must not end the watch of all others.
     if (auto seen = guarded([&] { changed(kind, before, now); }); !seen)

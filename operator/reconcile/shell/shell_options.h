@@ -43,6 +43,7 @@ struct ShellOptions {
   std::string authority_name = "bsp-operator-authority";
   ExchangePlace exchange = {};  // instead of that object, where several operators each manage a namespace
   MoveCaps caps = {};
+  bool kueue = false;  // it admits the jobs with the label of a LocalQueue (kernel/kueue.h)
   std::optional<OperatorPods> isolate_from_all_but = {};  // nullopt: jobs get no NetworkPolicy
 };
 

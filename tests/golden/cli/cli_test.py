@@ -26,7 +26,7 @@ users: [{name: none, user: {}}]
 OPTIONS = {
     "controller": "--kubeconfig --context -n --namespace --leader-elect --lease-namespace --lease-name --metrics-address"
                   " --health-address --workers --record-directory --runtime-image --runtime-pull-policy --runtime-delivery"
-                  " --max-moves --max-moves-per-set --start-timeout --target-timeout --exchange --exchange-members"
+                  " --max-moves --max-moves-per-set --kueue --start-timeout --target-timeout --exchange --exchange-members"
                   " --exchange-listen --exchange-tls --isolate-jobs --user-namespaces",
     "submit": "-f --filename --kubeconfig --context -n --namespace --wait --timeout --delete",
     "advise": "-f --filename --heuristic --x --horizon --min-gain --cooldown --max-moves --alpha --d --omega --delta --beta"

@@ -50,6 +50,7 @@ TEST(Options, EachIsTakenInBothForms) {
                                      "--max-moves",
                                      "8",
                                      "--max-moves-per-set=3",
+                                     "--kueue",
                                      "--start-timeout=1800",
                                      "--target-timeout",
                                      "300",
@@ -75,6 +76,7 @@ TEST(Options, EachIsTakenInBothForms) {
   EXPECT_EQ(o->sidecar_resources, (nlohmann::json{{"requests", {{"cpu", "5m"}}}}));
   EXPECT_EQ(o->caps.in_cluster, 8u);
   EXPECT_EQ(o->caps.into_set, 3u);
+  EXPECT_TRUE(o->kueue);
   EXPECT_EQ(o->start_timeout_seconds, 1800u);
   EXPECT_EQ(o->target_timeout_seconds, 300u);
   EXPECT_EQ(o->exchange.mechanism, exchange::Mechanism::kSnapshot);

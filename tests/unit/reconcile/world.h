@@ -135,10 +135,11 @@ class World : public simulated::Cluster {
   std::optional<Hearing> everywhere;                          // instead of what this job hears
   MoveCaps caps;
   bool capacity_may_come = false;
-  bool removed = false;       // the job object is gone
-  int conflicts = 0;          // so many of the next writes of the status fail
-  int die_after_stores = -1;  // the operator dies right after so many more writes
-  int slow_start = 1;         // ticks until a new pod is up
+  std::optional<Queued> queued;  // the test is Kueue
+  bool removed = false;          // the job object is gone
+  int conflicts = 0;             // so many of the next writes of the status fail
+  int die_after_stores = -1;     // the operator dies right after so many more writes
+  int slow_start = 1;            // ticks until a new pod is up
   migrate::Limits limits;
   JobLimits job_limits;
   std::string shown_logs_of;

@@ -52,6 +52,7 @@ Observed World::observe() {
     if (const auto why = cordons.find(place.node); why != cordons.end()) o.leaving.insert(*why);
   o.caps = caps;
   o.capacity_may_come = capacity_may_come;
+  o.queued = queued;
   if (SharedNodes* cluster = options_.cluster) {
     seen_ = cluster->reservations.version;
     o.elsewhere = moves_elsewhere(cluster->reservations, key());
@@ -226,6 +227,11 @@ void World::do_work(const Work& work) {
   if (options_.cluster && !work.moving && !work.starting && options_.cluster->reservations.of_job.erase(key()) != 0)
     options_.cluster->reservations.version = std::to_string(std::stoi(options_.cluster->reservations.version) + 1);
   keep(work.notices);
+  if (queued) {
+    if (!work.workload.create.is_null()) queued->workload = work.workload.create;
+    if (!work.workload.spec.is_null()) queued->workload["spec"].merge_patch(work.workload.spec);
+    if (!work.workload.status.is_null()) queued->workload["status"].merge_patch(work.workload.status.at("status"));
+  }
   for (const auto& [name, m] : std::exchange(unwritten_, {})) write(m);
   for (const PodRequest& request : work.create_pods) {
     json object = make_pod(job, request, {});

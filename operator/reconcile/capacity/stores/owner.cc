@@ -24,7 +24,7 @@ std::string job_key(const std::string& name_space, const std::string& name) { re
 std::string job_key_of(const kube::Kind& kind, const Object& object) {
   std::string name;
   if (kind == kBspJob) name = kube::metadata_text(object, "name");
-  if (kind == kPod) name = owner_of(object).name;
+  if (kind == kPod || kind == kWorkload) name = owner_of(object).name;
   if (kind == kRankMigration) name = text_at(part_at(object, "spec"), "job");
   return name.empty() ? name : job_key(kube::metadata_text(object, "namespace"), name);
 }

@@ -55,6 +55,7 @@ void Applier::apply(const Observed& o, const Advice& advice, const Work& work, c
   if (o.job.status.phase != crds::JobPhase::kMigrating || !stands_still(o)) notices_.write();
   reservation_.keep(work);
   evictions_.keep(o.job, work.protect);
+  workload_.write(work.workload);
   notices_.forget(work.forget);
   pods_.create(o, work.create_pods, prepared.signer);
   pods_.remove(o, work.delete_pods);

@@ -15,6 +15,7 @@
 #include "operator/reconcile/shell/job/removal.h"
 #include "operator/reconcile/shell/job/reservation_keeper.h"
 #include "operator/reconcile/shell/job/status_writer.h"
+#include "operator/reconcile/shell/job/workloads.h"
 
 namespace bsp::reconcile {
 
@@ -32,6 +33,7 @@ class Applier {
         notices_(parts),
         reservation_(parts),
         evictions_(parts),
+        workload_(parts),
         tails_(parts),
         meter_(parts.job.at.name_space, parts.job.at.name) {}
 
@@ -50,6 +52,7 @@ class Applier {
   JobNotices notices_;
   ReservationKeeper reservation_;
   EvictionGuard evictions_;
+  WorkloadWriter workload_;
   LogTails tails_;
   JobMeter meter_;
 };

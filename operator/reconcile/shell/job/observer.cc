@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "operator/kube/fields.h"
+#include "operator/reconcile/shell/job/workloads.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -76,7 +77,10 @@ Observed JobObserver::observe(Cluster cluster, const Sidecars& sidecars) const {
   o.now = cluster.now;
   o.steady = cluster.steady;
   o.nodes = nodes_of(cluster);
-  if (cluster.job.status.phase == crds::JobPhase::kPending && options_.pods.scheduled) o.queue = queue_of(cluster);
+  if (options_.kueue) o.queued = queued_job(cache_, job_ref_, cluster.job);
+  const bool starts =
+      cluster.job.status.phase == crds::JobPhase::kPending || (o.queued && o.queued->workload.is_null());
+  if (starts && options_.pods.scheduled) o.queue = queue_of(cluster);
   o.caps = options_.caps;
   o.elsewhere = moves_elsewhere(cluster.reservations, job_ref_.key());
   o.capacity_may_come = options_.pods.scheduled;
@@ -127,7 +131,8 @@ std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) co
 
 StartQueue JobObserver::queue_of(const Cluster& cluster) const {
   const crds::BspJob& job = cluster.job;
-  StartQueue queue{.ahead = waiting_jobs_.ahead_of(waiting_job(job_ref_.key(), job)), .holders = {}, .all = {}};
+  StartQueue queue{
+      .ahead = waiting_jobs_.ahead_of(waiting_job(job_ref_.key(), job)), .holders = {}, .all = {}, .on_node = {}};
   const Resources rank = rank_requests(job);
   const auto wanted = [&](const std::string& set) {
     return !set.empty() && (job.spec.sets.names.empty() || std::ranges::contains(job.spec.sets.names, set));
@@ -139,7 +144,9 @@ StartQueue JobObserver::queue_of(const Cluster& cluster) const {
     if (!node.takes_pods) continue;
     Resources free = node.allocatable;
     free -= usage_.of_no_job(node.facts.name);
-    queue.all[node.facts.set] += slots_of(free, rank);
+    const std::uint32_t slots = slots_of(free, rank);
+    queue.all[node.facts.set] += slots;
+    queue.on_node[node.facts.name] = slots;
   }
   for (const auto& [key, reservation] : cluster.reservations.of_job)
     if (std::ranges::any_of(reservation.slots, [&](const ReservedSlot& slot) { return wanted(slot.set); }))
