@@ -258,7 +258,7 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   if (completed != ~0ull) status.superstep.value = std::max(status.superstep.value, completed);
 
   using crds::JobPhase;
-  const bool runs = ranks_run(status);
+  const bool runs = status.phase == JobPhase::kRunning || status.phase == JobPhase::kMigrating;
   std::map<std::string, crds::SetRanks> sets;
   for (const auto& node : o.nodes) {
     if (const auto& own = o.job.spec.sets.names; !own.empty() && !std::ranges::contains(own, node.set)) continue;

@@ -54,11 +54,10 @@ TEST(Report, OfAProgramWhoseRanksMove) {
 TEST(Report, OfAProgramThatNeverCameToMpi) {
   Report r;
   r.failure = "it failed: no such command";
-  EXPECT_THAT(lines_of(r), ElementsAre("MPI               not initialised",
-                                       "Supersteps        not known",
-                                       "Collectives       not known",
-                                       "Moves             none tried", "Held back by      not tried",
-                                       HasSubstr("x86-64-v1; "), "Outcome           it failed: no such command"));
+  EXPECT_THAT(lines_of(r),
+              ElementsAre("MPI               not initialised", "Supersteps        not known",
+                          "Collectives       not known", "Moves             none tried", "Held back by      not tried",
+                          HasSubstr("x86-64-v1; "), "Outcome           it failed: no such command"));
 }
 
 TEST(Report, OfARankThatIsHeldBack) {

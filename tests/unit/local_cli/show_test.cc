@@ -38,6 +38,7 @@ status:
   migrations: {waves: 1, succeeded: 2}
   realisedGainSeconds: 1.5
   summary: {ranks: slow 1/2 fast 3/4, imbalance: 61.2 %, moves: "2", gain: 1.5 s, pause: 254 ms, slowest: rank 0 on slow computes 40 ms a superstep}
+  internal: "{}"
   ranksPerSet: [{set: slow, ranks: 1, slots: 2}, {set: fast, ranks: 3, slots: 4}]
   ranks:
   - {rank: 0, set: slow, node: slow-0, pod: lattice-boltzmann-r0-g0, timeSeconds: 0.05, computeSeconds: 0.04, memoryBytes: 1048576}
@@ -187,7 +188,7 @@ TEST(Describe, TellsAllOfAJob) {
   const std::string text = describe_job(*job, {"call after superstep 40"}, {event}, kNow);
   for (const char* part :
        {"Name:             lattice-boltzmann\n", "Phase:            Running\n", "Imbalance:        61.2 %\n",
-        "Migrations:       2 succeeded, 0 rolled back, 0 failed, 0 under way; 1 waves\n",
+        "Migrations:       2 succeeded, 0 rolled back, 0 failed, 0 under way; 1 wave\n",
         "Gain:             predicted unknown yet, realised 1.500 s\n",
         "Ranks per Set:\n  SET    RANKS   SLOTS\n  slow   1       2\n  fast   3       4\n",
         "  0      slow   slow-0   lattice-boltzmann-r0-g0   0.0500   0.0400      1.0 MiB   yes\n",

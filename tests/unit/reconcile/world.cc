@@ -78,13 +78,19 @@ void World::container_ended(simulated::Pod& ended, int code) {
   if (node_reports_ends) pod.app_ended_at = tick_ + 2;
 }
 
+migrate::Action::Fields World::fields_of(const migrate::Action& action) {
+  if (!action.plan) return action.fields;
+  if (action.plan != plan_) plan_ = action.plan, plan_fields_ = action.encoded();
+  return plan_fields_;
+}
+
 void World::deliver(const Message& m) {
   Pod* pod = find(m.action.pod);
   if (!pod || !pod->answers(tick_)) return;
   if (m.action.kind == migrate::ActionKind::kCommitGate && m.action.fields->contains("send"))
     if (const json& send = (*m.action.fields)["send"]; Pod* target = find(text_at(send, "to_pod")))
       if (text_at(send, "to_address") != facts_of(*target).address) violate("send names another address");
-  const auto answer = ask(*pod, to_string(m.action.kind), m.action.encoded());
+  const auto answer = ask(*pod, to_string(m.action.kind), fields_of(m.action));
   if (m.life == life_) migrate::note_answer(known_[m.action.pod], m.action, answer);
 }
 

@@ -161,6 +161,7 @@ class World : public simulated::Cluster {
   void keep(const Notices& notices);
   void do_work(const Work& work);
   void deliver(const Message& message);
+  migrate::Action::Fields fields_of(const migrate::Action& action);
   bool store(const crds::BspJobStatus& status);
   [[nodiscard]] std::string key() const { return "default/" + job.metadata.name; }
   bool reserve(const StatusChange& change);
@@ -180,6 +181,8 @@ class World : public simulated::Cluster {
   std::uint32_t known_wave_ = 0;
   std::map<std::string, crds::RankMigration> unwritten_;  // until the operator carries something out
   std::vector<Message> messages_;
+  migrate::Action::Plan plan_;  // encoded last: it is large, and the same for every pod
+  migrate::Action::Fields plan_fields_;
   std::uint64_t highest_epoch_ = 0;
   std::vector<std::string> removed_members_;  // pods of the epoch that remove_status() removed
   int uids_ = 0;
