@@ -128,8 +128,6 @@ class Rights(unittest.TestCase):
                 self.assertEqual(kubectl("auth", "can-i", verb, "secrets", *words, operator, check=False).stdout.strip(), "no", (verb, words))
         self.assertEqual(kubectl("auth", "can-i", "get", f"secrets/{name}-authority", "-n", system, operator).stdout.strip(), "yes")
 
-
-class Certificates(unittest.TestCase):
     def test_writes_only_in_named_namespaces(self):
         name, system = cluster_job.release()
         with Namespace("e2e-named") as named, Namespace("e2e-other") as other:
@@ -149,6 +147,8 @@ class Certificates(unittest.TestCase):
             self.assertFalse(waits.pods())
             waits.delete("--timeout=30s")
 
+
+class Certificates(unittest.TestCase):
     def authority(self):
         name, system = cluster_job.release()
         return get_object(f"/api/v1/namespaces/{system}/secrets/{name}-authority", {}).get("data", {}).get("seed", "")

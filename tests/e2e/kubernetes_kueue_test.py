@@ -10,7 +10,7 @@ from cluster_job import CHART, ClusterJob, Namespace, api, bsp_job, field_of, ge
 API = "/apis/kueue.x-k8s.io/v1beta2"
 POOL = "cloud.google.com/gke-nodepool"
 QUEUE = "e2e-queue"
-SHORT, ENDLESS = lattice_boltzmann(100), lattice_boltzmann(1000000)
+SHORT, LONG, ENDLESS = (lattice_boltzmann(supersteps) for supersteps in (100, 2000, 1000000))
 
 
 def need_kueue():
@@ -77,7 +77,7 @@ class Kueue(unittest.TestCase):
                  lambda: not get_object(f"{API}/namespaces/{self.space.name}/workloads", {}).get("items"), 60)
 
     def test_eviction_and_resumption(self):
-        with job_of(self.space, self.job("evicted", SHORT)) as job:
+        with job_of(self.space, self.job("evicted", LONG)) as job:
             job.wait_for_superstep(3)
             self.addCleanup(self.space.apply, cluster_queue())
             self.space.apply(cluster_queue(stopPolicy="HoldAndDrain"))
@@ -89,7 +89,7 @@ class Kueue(unittest.TestCase):
             self.space.apply(cluster_queue())
             self.assertEqual(job.ended(180)["phase"], "Succeeded", job.summary())
             self.assertEqual(job.status().get("attempt", 0), 0)
-            self.assertEqual(field_of(job.log(0)), sequential_field(SHORT))
+            self.assertEqual(field_of(job.log(0)), sequential_field(LONG))
 
     def test_each_set_has_its_own_flavor(self):
         with job_of(self.space, self.job("two-sets", ENDLESS, sets={"names": ["slow", "fast"]})) as job:

@@ -150,10 +150,10 @@ class Life(InANamespace):
         for patch in ('{"status": null}', '{"status": {"internal": null}}'):
             with self.subTest(patch=patch), job_of(self.space, bsp_job("rebuilt", LIGHT)) as job:
                 job.wait_for_superstep(5)
-                pods = [p["metadata"]["uid"] for p in job.pods()]
+                pods = [p["metadata"]["uid"] for p in job.pods().values()]
                 self.space.kubectl("patch", "bspjob", "rebuilt", "--subresource=status", "--type=merge", "-p", patch)
                 job.wait_for_superstep(10)
-                self.assertEqual([p["metadata"]["uid"] for p in job.pods()], pods, "no rank starts again")
+                self.assertEqual([p["metadata"]["uid"] for p in job.pods().values()], pods, "no rank starts again")
                 self.check_succeeded(job, LIGHT)
 
     def test_job_deleted_during_a_move_leaves_nothing(self):
