@@ -153,6 +153,7 @@ struct StayCount {
 
 // The last call, for people: the lists have at most kShownEntries entries; the record has all of them.
 inline constexpr std::size_t kShownEntries = 50;
+inline constexpr const char* kTakingBack = "TakingBack";  // outcome: the last wave made supersteps longer
 struct Decision {
   Superstep superstep;
   Time time{};

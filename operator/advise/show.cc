@@ -130,6 +130,21 @@ std::string comparison(const Advice& advice) {
   return text;
 }
 
+// What each of Auto's rules contributed; null of another heuristic.
+json rules_json(const decide::Plan& plan) {
+  const decide::Rules& r = plan.rules;
+  if (plan.heuristic != decide::Heuristic::kAuto) return nullptr;
+  json j = {{"superstepsToCome", r.supersteps},
+            {"leastGain", r.least_gain},
+            {"noise", r.noise},
+            {"owedSeconds", r.owed},
+            {"budgetSeconds", nullptr},
+            {"waves", r.waves},
+            {"takesBack", r.takes_back}};
+  if (std::isfinite(r.budget)) j["budgetSeconds"] = r.budget;
+  return j;
+}
+
 json plan_json(const decide::Plan& plan, const decide::Snapshot& snapshot) {
   json moves = json::array(), stays = json::array();
   for (const decide::Move& m : plan.moves)
@@ -143,6 +158,21 @@ json plan_json(const decide::Plan& plan, const decide::Snapshot& snapshot) {
     stays.push_back({{"rank", s.rank.value},
                      {"reason", decide::to_string(s.reason)},
                      {"message", decide::describe(s, plan, snapshot)}});
+  json potentials = json::array(), levels = json::array();
+  for (const decide::PmEntry& e : plan.pm_list)
+    potentials.push_back({{"rank", e.rank.value},
+                          {"target", snapshot.platform.sets[e.target.value].name},
+                          {"compSeconds", e.comp},
+                          {"commSeconds", e.comm},
+                          {"memSeconds", e.mem},
+                          {"pmSeconds", e.pm}});
+  for (const decide::Level& l : plan.levels)
+    levels.push_back({{"level", l.level},
+                      {"timeSeconds", l.time},
+                      {"commSeconds", l.comm},
+                      {"memSeconds", l.mem},
+                      {"pfSeconds", l.pf},
+                      {"chosen", l.level == plan.chosen_level}});
   return {{"superstep", plan.superstep.value},
           {"heuristic", name_of(plan.heuristic)},
           {"objective",
@@ -155,6 +185,9 @@ json plan_json(const decide::Plan& plan, const decide::Snapshot& snapshot) {
           {"alphaNext", plan.next.alpha},
           {"d", plan.now.d},
           {"dNext", plan.next.d},
+          {"rules", rules_json(plan)},
+          {"pmList", std::move(potentials)},
+          {"levels", std::move(levels)},
           {"moves", std::move(moves)},
           {"stays", std::move(stays)}};
 }

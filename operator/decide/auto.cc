@@ -14,6 +14,7 @@
 #include "operator/decide/levels.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/settle.h"
+#include "operator/decide/take_back.h"
 #include "operator/decide/waves.h"
 
 namespace bsp::decide {
@@ -287,15 +288,43 @@ Move move_of_wave(const Case& c, const AutoSearch& search, double H, RankId i, P
   return move;
 }
 
-// The first wave is the plan.
-void add_wave(const Case& c, const AutoSearch& search, double H, Plan& plan) {
-  const std::vector<ProcessorId>& on = search.best().waves.after.front();
+void add_wave(const Case& c, const AutoSearch& search, double H, const std::vector<ProcessorId>& on, Plan& plan) {
   const std::span<const double> I = c.metrics.last.instructions;
   const std::vector<double> before = processor_seconds(c.columns, I, c.columns.on),
                             after = processor_seconds(c.columns, I, on);
   for (std::uint32_t i = 0; i < on.size(); ++i)
     if (on[i] != c.columns.on[i]) plan.moves.push_back(move_of_wave(c, search, H, {i}, on[i], before, after));
   std::ranges::sort(plan.moves, {}, [](const Move& m) { return std::tuple(-m.gain_superstep, m.cost, m.rank); });
+}
+
+// Undoes the last wave, if its slots are free, the loads are as they were before it, and that is worth it.
+bool take_back(const Case& c, const AutoSearch& search, double H, double sure, std::span<const PmEntry> list,
+               Plan& plan) {
+  const auto back = before_last_wave(c);
+  if (!back || search.superstep_of(*back) > c.wave.model * (1 + std::max(sure, TakeBack::kLeast))) return false;
+  Plan undo;
+  add_wave(c, search, H, *back, undo);
+  double pause = 0;
+  for (const Move& move : undo.moves) pause = std::max(pause, move.cost);
+  undo.objective = {.name = plan.objective.name, .before = H * c.seconds.mean, .after = H * c.wave.before + pause};
+  if (!(undo.objective.after < undo.objective.before)) return false;
+  plan.moves = std::move(undo.moves);
+  plan.objective = undo.objective;
+  plan.forecast = {.before = c.seconds.mean, .after = c.wave.before};
+  const auto goes = [&](RankId i) { return (*back)[i.value] != c.columns.on[i.value]; };
+  std::erase_if(plan.stays, [&](const Stay& stay) { return goes(stay.rank); });
+  for (const PmEntry& e : list)
+    if (!goes(e.rank))
+      plan.stays.push_back({.rank = e.rank,
+                            .reason = Reason::kNotCandidate,
+                            .target = e.target,
+                            .value = c.seconds.mean,
+                            .limit = c.wave.before});
+  plan.rules.takes_back = true, plan.rules.waves = 1;
+  if (c.params.migrates) plan.next.owed += pause;
+  plan.next.wave = {};
+  plan.next.alpha = TakeBack::kCooldown * c.params.alpha0;
+  return true;
 }
 
 std::vector<ProcessorId> before_all_moves(const Case& c) {
@@ -399,18 +428,25 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   constexpr std::size_t kMostAveraged = 1'000'000;
   std::optional<Metrics> mean;
   if (values <= kMostAveraged) mean = averaged(c.metrics);
-  const Case steady{c.snapshot, c.columns, mean ? *mean : c.metrics, c.params, c.alpha, c.alpha_next,
-                    c.elapsed,  c.owed};
+  const Case steady{
+      c.snapshot, c.columns, mean ? *mean : c.metrics, c.params, c.alpha, c.alpha_next, c.elapsed, c.owed, c.means,
+      c.seconds,  c.wave};
   const double H = horizon_of(c);
   AutoSearch search(steady, H);
   const bool moved = std::ranges::any_of(c.columns.special, [](const auto special) { return special != 0; });
   const double unmoved = moved ? search.superstep_of(before_all_moves(c)) : search.now();
-  const double sure = std::max(AutoRule::kLeast, AutoRule::kSure * noise_of(c.metrics));
+  const double noise = noise_of(c.metrics);
+  const Verdict verdict = judge_wave(c);
+  plan.next.wave = verdict.open ? c.wave : Judged{};
+  const double sure = std::max(AutoRule::kLeast, AutoRule::kSure * noise);
   const std::uint64_t since_last = plan.superstep.value + 1 - plan.now.k.value;  // reported or not
   plan.next.owed = c.owed - (unmoved - search.now()) * static_cast<double>(since_last);
   // Moves that turned out to be bad are made up for, whatever the job owes: to stay costs more each superstep.
   const bool misled = unmoved < search.now() * (1 - sure);
-  search.afford(misled ? std::numeric_limits<double>::infinity() : budget_of(c, plan.next.owed));
+  const double budget = misled ? std::numeric_limits<double>::infinity() : budget_of(c, plan.next.owed);
+  plan.rules = {.supersteps = H, .least_gain = sure, .noise = noise, .owed = plan.next.owed, .budget = budget};
+  if (verdict.slower && take_back(steady, search, H, sure, list, plan)) return;
+  search.afford(budget);
   search.run(list);
   search.leave_out(AutoRule::kSlack * sure * search.now());
 
@@ -422,14 +458,18 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   add_stays(steady, list, search, pays, worth_it, plan);
   if (goes_by_age(c)) plan.next.alpha = call_after(c, search.next_pays(pays ? best : search.without_moves(), sure));
   if (!pays) return;
-  add_wave(steady, search, H, plan);
+  add_wave(steady, search, H, best.waves.after.front(), plan);  // the first wave is the plan
   std::erase_if(plan.stays, [&](const Stay& stay) {
     return best.waves.after.front()[stay.rank.value] != c.columns.on[stay.rank.value];
   });
   plan.objective.after = best.F;
   if (c.params.migrates) plan.next.owed += best.waves.pause.front();
   plan.forecast.after = search.superstep_of(best.waves.after.front());
-  if (best.waves.after.size() > 1) plan.next.alpha = AutoRule::kBetween;  // for the slots that this wave leaves
+  plan.rules.waves = static_cast<std::uint32_t>(best.waves.after.size());
+  if (best.waves.after.size() > 1)
+    plan.next.alpha = AutoRule::kBetween;  // for the slots that this wave leaves
+  else if (verdict.measured && c.params.migrates)
+    plan.next.wave = {.before = c.seconds.mean, .error = c.seconds.error, .model = search.now()};
 }
 
 // Auto searches from Bottleneck's answer, so that a rank stays for the same reasons.

@@ -35,6 +35,20 @@ std::string_view assumed_mark(const Move& move) {
   return "";
 }
 
+// What Auto weighed by.
+std::vector<std::string> explain_rules(const Plan& plan) {
+  const Rules& r = plan.rules;
+  if (plan.heuristic != Heuristic::kAuto || !(r.supersteps > 0)) return {};
+  std::string line = std::format("weighed over {:.0f} supersteps to come; a gain counts from {:.2g} % of a superstep",
+                                 r.supersteps, r.least_gain * 100);
+  if (r.noise > 0) line += std::format(" (standard error of the work {:.2g} %)", r.noise * 100);
+  if (std::isfinite(r.budget))
+    line += std::format("; besides what staying costs, a wave may cost {}, owed {}", seconds(std::max(0.0, r.budget)),
+                        seconds(r.owed));
+  if (r.waves > 1) line += std::format("; the first of {} waves", r.waves);
+  return {std::move(line)};
+}
+
 }  // namespace
 
 std::string place_name(const Snapshot& snapshot, ProcessorId p) {
@@ -92,6 +106,10 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
 std::string headline(const Plan& plan, const Snapshot& snapshot) {
   const std::string call = std::format("call after superstep {}: {}", plan.superstep.value, to_string(plan.heuristic));
   if (plan.moves.empty()) return std::format("{} moves no rank", call);
+  if (plan.rules.takes_back)
+    return std::format("{} takes the last wave back, since which a superstep takes {} instead of {}: {} of {} ranks",
+                       call, seconds(plan.forecast.before), seconds(plan.forecast.after), plan.moves.size(),
+                       snapshot.ranks.size());
   return std::format("{} moves {} of {} ranks, {} {} → {}{}", call, plan.moves.size(), snapshot.ranks.size(),
                      plan.objective.name, seconds(plan.objective.before), seconds(plan.objective.after),
                      percent(plan.objective.before, plan.objective.after));
@@ -169,6 +187,7 @@ std::vector<std::string> explain(const Plan& plan, const Snapshot& snapshot, std
   append(lines, explain_levels(plan, snapshot, most));
   append(lines, explain_moves(plan, snapshot, most));
   append(lines, explain_stays(plan, snapshot, most));
+  append(lines, explain_rules(plan));
   lines.push_back(std::format("superstep predicted {} → {}{}", seconds(plan.forecast.before),
                               seconds(plan.forecast.after), percent(plan.forecast.before, plan.forecast.after)));
   lines.push_back(explain_cadence(plan));

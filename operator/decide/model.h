@@ -120,6 +120,15 @@ struct Params {
 Result<void> validate(const Params& params);
 
 // --- What is carried from call to call -------------------------------------------------
+// A wave that is still to be judged by the supersteps after it (take_back.h).
+struct Judged {
+  double before = 0;  // s, mean superstep in the window before; 0: there is nothing to judge
+  double error = 0;   // s, standard error of that
+  double model = 0;   // s, what the model had for it
+
+  bool operator==(const Judged&) const = default;
+};
+
 // When the next call is; see adaptation.h.
 struct Cadence {
   Superstep k{1};                // the superstep after the last call
@@ -129,6 +138,7 @@ struct Cadence {
   std::uint64_t gamma = 0;       // γ, consecutive calls without a migration
   double elapsed = 0;            // s, all supersteps so far, pauses not counted
   double owed = 0;               // s, pauses of Auto's waves so far less what the supersteps since then were shorter
+  Judged wave{};                 // Auto's last wave, until what followed it has been seen
 
   bool operator==(const Cadence&) const = default;
 };

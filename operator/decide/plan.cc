@@ -57,7 +57,8 @@ Result<Plan> make_plan_with(const Means& means, const Snapshot& snapshot, const 
 
   const Metrics& metrics = window.metrics();
   const Cadence& now = window.cadence();
-  const Case c{snapshot, columns, metrics, params, now.alpha, now.alpha_next, now.elapsed, now.owed, &means};
+  const Case c{snapshot,    columns,  metrics, params,           now.alpha, now.alpha_next,
+               now.elapsed, now.owed, &means,  window.seconds(), now.wave};
   PmList list = make_pm_list(c);
   Plan plan{.heuristic = params.heuristic, .superstep = window.completed(), .now = now};
   plan.stays = std::move(list.stays);
@@ -67,7 +68,9 @@ Result<Plan> make_plan_with(const Means& means, const Snapshot& snapshot, const 
   const Cadence wanted = std::exchange(plan.next, {});
   plan.next = next_cadence(now, plan.superstep, params.migrates && !plan.moves.empty(), params);
   if (params.early_calls || params.heuristic == Heuristic::kAuto) set_pace(window, wanted.alpha, params, plan.next);
+  if (plan.rules.takes_back) plan.next.alpha = plan.next.alpha_next = std::max(plan.next.alpha, wanted.alpha);
   plan.next.owed = wanted.owed;
+  plan.next.wave = wanted.wave;
 
   check(plan.moves.size() + plan.stays.size() == snapshot.ranks.size(), "every rank moves or stays");
   check(plan.moves.empty() || !(plan.objective.after > plan.objective.before),

@@ -89,6 +89,19 @@ struct Forecast {
   double after = 0;   // s
 };
 
+// What Auto's rules contributed to a plan (auto.h).
+struct Rules {
+  double supersteps = 0;    // H: those to come that it is weighed over
+  double least_gain = 0;    // of a superstep, below which nothing is done
+  double noise = 0;         // standard error of the measured work, relative
+  double owed = 0;          // s, before this plan
+  double budget = 0;        // s that the wave may cost; infinite: any
+  std::uint32_t waves = 0;  // that the mapping takes; this plan is the first
+  bool takes_back = false;  // the plan undoes the last wave, after which supersteps were longer
+
+  bool operator==(const Rules&) const = default;
+};
+
 struct Plan {
   Heuristic heuristic{};
   Superstep superstep{};           // the call follows it
@@ -99,6 +112,7 @@ struct Plan {
   std::vector<Stay> stays{};       // every other rank, by rank
   Objective objective{};
   Forecast forecast{};
+  Rules rules{};   // Auto only
   Cadence now{};   // of the window that ends: α, D, α' …
   Cadence next{};  // … and of the next one
 };

@@ -30,6 +30,8 @@ struct Case {
   std::uint64_t alpha_next = 0;  // α' at its end: supersteps up to the next call
   double elapsed = 0, owed = 0;  // Cadence's
   const Means* means = &fast_means();
+  SuperstepSeconds seconds{};  // as measured in the window
+  Judged wave{};               // Cadence's
 };
 
 struct Strategy {

@@ -12,11 +12,20 @@
 // superstep of the new mapping before opening the next window: it then sees one mapping only.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "operator/decide/adaptation.h"
 #include "operator/decide/metrics.h"
 #include "operator/decide/model.h"
 
 namespace bsp::decide {
+
+// Of a window's supersteps, s.
+struct SuperstepSeconds {
+  double mean = 0;
+  double error = 0;  // standard error of the mean
+};
 
 class Window {
  public:
@@ -33,6 +42,7 @@ class Window {
     balance_ = balance_of(t);
     // Those before it that were lost, or not in the sample, took as long.
     cadence_.elapsed += balance_.slowest * static_cast<double>(t.superstep.value - counted().value);
+    seconds_ += balance_.slowest, squares_ += balance_.slowest * balance_.slowest;
     adapt_alpha(cadence_, balance_, params_);
     early_.add(cadence_, balance_, params_);
     const bool call_follows = early_.due() || decide::call_due(cadence_, t.superstep);
@@ -53,6 +63,12 @@ class Window {
   [[nodiscard]] const Metrics& metrics() const { return metrics_; }
   [[nodiscard]] const Balance& balance() const { return balance_; }  // of the superstep added last
 
+  [[nodiscard]] SuperstepSeconds seconds() const {  // mean of the window so far
+    const double n = static_cast<double>(metrics_.supersteps), mean = n > 0 ? seconds_ / n : 0;
+    const double spread = n > 1 ? std::max(0.0, squares_ - seconds_ * mean) / (n - 1) : 0;
+    return {.mean = mean, .error = n > 1 ? std::sqrt(spread / n) : 0};
+  }
+
   // Ends the window; `next` is the plan's.
   [[nodiscard]] State close(const Cadence& next) && {
     return {next, std::move(metrics_.P_comp), std::move(metrics_.P_comm)};
@@ -62,6 +78,7 @@ class Window {
   Params params_;
   Cadence cadence_;
   Metrics metrics_;
+  double seconds_ = 0, squares_ = 0;  // Σ, Σ² of the supersteps
   Balance balance_;
   EarlyCall early_;
 };

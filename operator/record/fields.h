@@ -75,6 +75,12 @@ constexpr void fields_of(Of<Snapshot>, auto&& v) {
   v("ranks", &Snapshot::ranks);
 }
 
+constexpr void fields_of(Of<Judged>, auto&& v) {
+  v("beforeSeconds", &Judged::before);
+  v("errorSeconds", &Judged::error);
+  v("modelSeconds", &Judged::model);
+}
+
 constexpr void fields_of(Of<Cadence>, auto&& v) {
   using C = Cadence;
   v("k", &C::k);
@@ -84,6 +90,7 @@ constexpr void fields_of(Of<Cadence>, auto&& v) {
   v("gamma", &C::gamma);
   v("elapsed", &C::elapsed, kRare);
   v("owed", &C::owed, kRare);
+  v("wave", &C::wave, kRare);
 }
 
 constexpr void fields_of(Of<State>, auto&& v) {
@@ -159,6 +166,17 @@ constexpr void fields_of(Of<Forecast>, auto&& v) {
   v("after", &Forecast::after);
 }
 
+constexpr void fields_of(Of<Rules>, auto&& v) {
+  using R = Rules;
+  v("supersteps", &R::supersteps);
+  v("leastGain", &R::least_gain);
+  v("noise", &R::noise);
+  v("owed", &R::owed);
+  v("budget", &R::budget, kRare);
+  v("waves", &R::waves, kRare);
+  v("takesBack", &R::takes_back, kRare);
+}
+
 constexpr void fields_of(Of<Plan>, auto&& v) {
   using P = Plan;
   v("heuristic", &P::heuristic);
@@ -170,6 +188,7 @@ constexpr void fields_of(Of<Plan>, auto&& v) {
   v("stays", &P::stays);
   v("objective", &P::objective);
   v("forecast", &P::forecast);
+  v("rules", &P::rules, kRare);
   v("now", &P::now);
   v("next", &P::next);
 }

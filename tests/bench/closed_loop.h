@@ -34,12 +34,15 @@ struct LoopJob {
   std::uint64_t supersteps = 0;
   // The relative speed of processor p in superstep t, compared with the platform's value; empty: 1.
   std::function<double(std::uint64_t t, std::uint32_t p)> pace{};
+  // The relative work of rank i in superstep t; empty: 1.
+  std::function<double(std::uint64_t t, std::uint32_t i)> drift{};
 
   [[nodiscard]] SetId set_of(ProcessorId p) const { return start.platform.processor(p).set; }
 
+  [[nodiscard]] double work_of(std::uint32_t i, std::uint64_t t) const { return work[i] * (drift ? drift(t, i) : 1); }
   [[nodiscard]] std::vector<double> busy(const std::vector<ProcessorId>& on, std::uint64_t t) const {
     std::vector<double> seconds(start.platform.processors.size(), 0);
-    for (std::size_t i = 0; i < on.size(); ++i) seconds[on[i].value] += work[i];
+    for (std::uint32_t i = 0; i < on.size(); ++i) seconds[on[i].value] += work_of(i, t);
     for (std::uint32_t p = 0; p < seconds.size(); ++p)
       seconds[p] /= start.platform.processors[p].available() * (pace ? pace(t, p) : 1);
     return seconds;
@@ -119,12 +122,14 @@ using LoopView = std::function<void(MeasuredSuperstep& seen, const std::vector<P
 struct LoopRun {
   double makespan = 0, paused = 0;  // s
   std::uint64_t calls = 0, moves = 0;
-  std::uint64_t returns = 0;                // moves to a processor on which the rank has been before
-  double slowest_decision = 0;              // s
-  std::vector<ProcessorId> on{};            // at the end
-  std::vector<std::uint64_t> moved_at{};    // superstep of each plan that moved ranks
-  std::vector<double> superstep_seconds{};  // of the first mapping, and of that after each of them
-  std::vector<double> predicted_seconds{};  // what each plan that moved ranks had the superstep shorter by
+  std::uint64_t returns = 0;                 // moves to a processor on which the rank has been before …
+  std::uint64_t taken_back = 0;              // … that undo a wave; not among the returns
+  std::vector<std::size_t> taken_back_at{};  // which of the plans below do
+  double slowest_decision = 0;               // s
+  std::vector<ProcessorId> on{};             // at the end
+  std::vector<std::uint64_t> moved_at{};     // superstep of each plan that moved ranks
+  std::vector<double> superstep_seconds{};   // of the first mapping, and of that after each of them
+  std::vector<double> predicted_seconds{};   // what each plan that moved ranks had the superstep shorter by
 };
 
 inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, std::uint64_t seed,
@@ -150,8 +155,8 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
       run.makespan += std::ranges::max(busy) + communication;
       MeasuredSuperstep seen{.superstep = {t}};
       Grid<double> bytes(ranks, sets), seconds(ranks, sets);
-      for (std::size_t i = 0; i < ranks; ++i) {
-        seen.instructions.push_back(noisy(job.work[i]));
+      for (std::uint32_t i = 0; i < ranks; ++i) {
+        seen.instructions.push_back(noisy(job.work_of(i, t)));
         seen.compute_seconds.push_back(noisy(busy[run.on[i].value]));
         for (const LoopJob::Partner& k : job.hears[i]) {
           const std::uint32_t j = job.set_of(run.on[k.from]).value;
@@ -177,9 +182,11 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
       run.on[move.rank.value] = known.ranks[move.rank.value].processor = move.to;
       known.ranks[move.rank.value].last_move = {t};
       known.ranks[move.rank.value].left.push_back(move.from);
-      if (!been[move.rank.value].insert(move.to.value).second) ++run.returns;
+      const bool back = !been[move.rank.value].insert(move.to.value).second;
+      if (back) ++(plan->rules.takes_back ? run.taken_back : run.returns);
     }
     run.moves += plan->moves.size();
+    if (plan->rules.takes_back) run.taken_back_at.push_back(run.moved_at.size());
     if (!plan->moves.empty()) {
       run.moved_at.push_back(t);
       run.superstep_seconds.push_back(job.superstep_seconds(run.on));

@@ -130,7 +130,7 @@ struct Tally {
   double logs = 0, worst = 1e9, bound_logs = 0, best_logs = 0, slowest = 0, excess = 0;
   Losses losses{};
   Waved waved{};
-  std::uint64_t moves = 0, returns = 0, moved = 0, worse = 0, calls = 0;
+  std::uint64_t moves = 0, returns = 0, taken_back = 0, moved = 0, worse = 0, calls = 0;
 };
 
 void run_row(const Row& row, const Options& o, std::FILE* json) {
@@ -169,7 +169,8 @@ void run_row(const Row& row, const Options& o, std::FILE* json) {
       tally.worst = std::min(tally.worst, 1 - run.makespan / still);
       tally.bound_logs += std::log(run.makespan / bound);
       tally.slowest = std::max(tally.slowest, run.slowest_decision);
-      tally.moves += run.moves, tally.returns += run.returns, tally.calls += run.calls;
+      tally.moves += run.moves, tally.returns += run.returns, tally.taken_back += run.taken_back,
+          tally.calls += run.calls;
       tally.moved += run.moves > 0;
       tally.worse += run.makespan > still * 1.01;
       if (optimum > 0) tally.excess += run.makespan / optimum - 1;
@@ -184,18 +185,18 @@ void run_row(const Row& row, const Options& o, std::FILE* json) {
               100 * (1 - std::exp(bound_logs / n)), 100 * (std::exp(best_logs / n) - 1));
   if (row.optimum) std::printf(" and %.2f %% above the optimum", 100 * best_excess / n);
   std::printf("\n");
-  std::printf("  %-18s %7s %7s %8s %8s = %7s %7s %8s %7s %7s %6s %6s %8s %7s%s\n", "", "gain %", "worst %", "> bound %",
-              "> best %", "before", "pauses", "between", "after", "moved", "worse", "moves", "returns", "ms",
-              row.optimum ? "  > optimum %" : "");
+  std::printf("  %-18s %7s %7s %8s %8s = %7s %7s %8s %7s %7s %6s %6s %8s %5s %7s%s\n", "", "gain %", "worst %",
+              "> bound %", "> best %", "before", "pauses", "between", "after", "moved", "worse", "moves", "returns",
+              "back", "ms", row.optimum ? "  > optimum %" : "");
   for (std::size_t e = 0; e < all.size(); ++e) {
     const Tally& t = tallies[e];
     const double gain = 100 * (1 - std::exp(t.logs / n)), percent = 100 / n;
-    std::printf("  %-18s %7.1f %7.1f %8.1f %8.1f = %7.1f %7.1f %8.1f %7.1f %7llu %6llu %6llu %8llu %7.2f",
+    std::printf("  %-18s %7.1f %7.1f %8.1f %8.1f = %7.1f %7.1f %8.1f %7.1f %7llu %6llu %6llu %8llu %5llu %7.2f",
                 all[e].name.c_str(), gain, 100 * t.worst, 100 * (std::exp(t.bound_logs / n) - 1),
                 100 * (std::exp(t.best_logs / n) - 1), percent * t.losses.before, percent * t.losses.pauses,
                 percent * t.losses.between, percent * t.losses.after, (unsigned long long)t.moved,
                 (unsigned long long)t.worse, (unsigned long long)t.moves, (unsigned long long)t.returns,
-                1e3 * t.slowest);
+                (unsigned long long)t.taken_back, 1e3 * t.slowest);
     if (row.optimum) std::printf("  %8.1f", percent * t.excess);
     std::printf("\n");
     if (json != nullptr)

@@ -50,7 +50,9 @@ void JobKernel::begin_moves() {
   if (advice.call) {
     status().last_decision = advice.call->decision;
     stores = true;
-    notices.events.push_back({"Normal", "Rescheduled", advice.call->decision.message});
+    const bool back = advice.call->decision.outcome == crds::kTakingBack;
+    notices.events.push_back(
+        {back ? "Warning" : "Normal", back ? "WaveTakenBack" : "Rescheduled", advice.call->decision.message});
     for (const MoveRequest& move : advice.call->moves)
       if (std::ranges::none_of(requests, [&](const MoveRequest& r) { return r.rank == move.rank; }))
         requests.push_back(move);

@@ -26,6 +26,11 @@ namespace {
 
 constexpr std::size_t kCompared = 10;  // supersteps on either side of a wave, at most
 
+// By the cost model: nothing is predicted of what people ask for.
+bool was_decided(const migrate::Wave& wave) {
+  return std::ranges::any_of(wave.moves, [](const migrate::Move& m) { return m.predicted_gain_seconds != 0; });
+}
+
 // Leaves a Set no more free slots than ranks may begin to move there, so that every planned move can be made.
 void keep_caps(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
   std::map<std::string, std::uint32_t> ranks_on, offered;  // by node; by Set, so far
@@ -84,7 +89,7 @@ bool Rescheduler::add(const wire::RankReport& report) {
   if (!report.edge_call.empty() && (edge_.call.empty() || report.edge_chosen_after > edge_.chosen_after.value)) {
     edge_ = {.call = report.edge_call, .stride = report.edge_stride, .chosen_after = {report.edge_chosen_after}};
     if (window_->cadence().k <= edge_.chosen_after) {  // else the window of an earlier leader began after it
-      measure_from(edge_.chosen_after.value + 1);
+      measure_from(edge_.chosen_after.value + 1, false);
       baseline_.reset();
     }
   }
@@ -92,12 +97,13 @@ bool Rescheduler::add(const wire::RankReport& report) {
   return true;
 }
 
-void Rescheduler::measure_from(std::uint64_t superstep) {
+void Rescheduler::measure_from(std::uint64_t superstep, bool judges_wave) {
   const double pace = superstep_seconds();
   const std::uint64_t counted = window_->counted().value;
   collector_.skip_to(superstep - 1);
   state_ = {.cadence = window_->cadence(), .P_comp = window_->metrics().P_comp, .P_comm = window_->metrics().P_comm};
   if (superstep > counted) state_.cadence.elapsed += pace * static_cast<double>(superstep - 1 - counted);
+  if (!judges_wave) state_.cadence.wave = {};
   state_.cadence.k = {superstep};
   state_.cadence.alpha_next = 0;
   round_predictabilities(state_);
@@ -123,8 +129,7 @@ void Rescheduler::note_wave(const Observed& o) {
     baseline_->wave = w.number;
     baseline_->alpha = window_->cadence().alpha;
     // Gains are compared over as many supersteps as they were predicted over.
-    if (const auto& decision = o.job.status.last_decision;
-        decision && std::ranges::any_of(w.moves, [](const migrate::Move& m) { return m.predicted_gain_seconds != 0; }))
+    if (const auto& decision = o.job.status.last_decision; decision && was_decided(w))
       baseline_->alpha = counted_ > 0 ? static_cast<std::uint64_t>(std::llround(counted_)) : decision->alpha;
     if (!history.empty()) {
       const auto last = history.back().superstep;
@@ -142,7 +147,9 @@ void Rescheduler::note_wave(const Observed& o) {
   std::uint64_t edge = 0;
   for (const auto& [pod, s] : o.sidecars) edge = std::max(edge, s.completed);
   const bool paused = w.phase == migrate::Phase::kSucceeded || w.rollback_committed;
-  if (paused) measure_from(edge + 2);
+  // What people ask for is not judged, nor what didn't happen.
+  const bool judged = w.phase == migrate::Phase::kSucceeded && was_decided(w);
+  if (paused || !judged) measure_from(paused ? edge + 2 : window_->cadence().k.value, judged);
   if (w.phase != migrate::Phase::kSucceeded) {
     learn_of_delay(w, o);
     baseline_.reset();
@@ -229,15 +236,17 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
     facts.memory_bytes =
         static_cast<double>(std::max<std::uint64_t>(place.memory_bytes, collector_.memory_bytes(place.rank.value)));
     facts.blocked_reason = place.blocked_reason;
+    std::vector<std::pair<std::uint64_t, std::string>> left;  // in order: the last one is where it came from
     for (const auto& m : o.migrations) {
       if (m.spec.rank != place.rank) continue;
       if (m.status.phase == migrate::Phase::kSucceeded) {
         facts.last_move = std::max(facts.last_move, m.status.superstep.value);
-        // Where it was better off it may go back to: once, as it left the other place for good then.
-        if (m.status.realised_gain_seconds.value_or(0) >= 0) facts.left.push_back(m.status.source_node);
+        left.emplace_back(m.status.superstep.value, m.status.source_node);
       }
       if (facts.blocked_reason.empty()) facts.blocked_reason = reason_to_hold(m, o.now);
     }
+    std::ranges::stable_sort(left, {}, &std::pair<std::uint64_t, std::string>::first);
+    for (auto& [superstep, node] : left) facts.left.push_back(std::move(node));
     ranks.push_back(std::move(facts));
   }
   decide::Snapshot snapshot = observe::make_snapshot(observe::make_platform(sets, nodes, calibration_), ranks);

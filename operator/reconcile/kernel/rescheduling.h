@@ -46,8 +46,9 @@ class Rescheduler {
   void learn_of_delay(const migrate::Wave& wave, const Observed& o);
   std::optional<Decided> decide_now(const Observed& o);
   void open_window();  // from state_
-  // Starts a window with this superstep: what was measured before says nothing about those to come.
-  void measure_from(std::uint64_t superstep);
+  // Starts a window with this superstep: what was measured before says nothing about those to come. It doesn't judge the
+  // last wave unless that was decided and made.
+  void measure_from(std::uint64_t superstep, bool judges_wave);
   void settle_work(const Observed& o);
   [[nodiscard]] std::string record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
                                       decide::Plan plan);

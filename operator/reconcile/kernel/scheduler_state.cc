@@ -73,6 +73,7 @@ struct StoredWindow {
   std::uint64_t gamma = 0;
   double elapsed = 0;
   double owed = 0;
+  double before = 0, before_error = 0, before_model = 0;  // decide::Judged
   std::string P_comp;
   std::vector<PFromSet> P_comm;  // of Sets from which a rank's P is not 1
 };
@@ -84,6 +85,9 @@ constexpr void fields_of(Of<StoredWindow>, auto&& v) {
   v("gamma", &StoredWindow::gamma);
   v("elapsed", &StoredWindow::elapsed);
   v("owed", &StoredWindow::owed);
+  v("before", &StoredWindow::before, kRare);
+  v("beforeError", &StoredWindow::before_error, kRare);
+  v("beforeModel", &StoredWindow::before_model, kRare);
   v("p", &StoredWindow::P_comp);
   v("pFromSets", &StoredWindow::P_comm);
 }
@@ -177,6 +181,9 @@ json to_json(const SchedulerState& state) {
                                     .gamma = cadence.gamma,
                                     .elapsed = cadence.elapsed,
                                     .owed = cadence.owed,
+                                    .before = cadence.wave.before,
+                                    .before_error = cadence.wave.error,
+                                    .before_model = cadence.wave.model,
                                     .P_comp = digits_of(state.window.P_comp),
                                     .P_comm = {}},
                          .wave_seen = state.wave_seen,
@@ -208,7 +215,10 @@ SchedulerState scheduler_state_from_json(const json& j, std::size_t ranks, std::
                           .alpha_next = window.alpha_next,
                           .gamma = window.gamma,
                           .elapsed = std::max(0.0, window.elapsed),
-                          .owed = window.owed};
+                          .owed = window.owed,
+                          .wave = {.before = std::max(0.0, window.before),
+                                   .error = std::max(0.0, window.before_error),
+                                   .model = std::max(0.0, window.before_model)}};
   if (window.d > 0 && window.d < 1) state.window.cadence.d = window.d;
   state.wave_seen = stored.wave_seen;
   state.counted = std::max(0.0, stored.counted);

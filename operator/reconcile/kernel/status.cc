@@ -319,8 +319,9 @@ crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& sna
   const bool too_little = std::ranges::any_of(
       plan.stays, [](const auto& stay) { return stay.reason == decide::Reason::kGainBelowMinimum; });
   d.outcome = plan.moves.empty()                         ? (too_little ? "BelowMinGain" : "NothingToGain")
-              : mode == crds::ReschedulingMode::kMigrate ? "Migrating"
-                                                         : "Advised";
+              : mode != crds::ReschedulingMode::kMigrate ? "Advised"
+              : plan.rules.takes_back                    ? crds::kTakingBack
+                                                         : "Migrating";
   d.message = decide::headline(plan, snapshot);
   return d;
 }

@@ -119,6 +119,14 @@ TEST_F(Advise, OtherWindowsMakeOtherCalls) {
   EXPECT_FALSE(j["calls"][0]["answers"][0].contains("same")) << "it was asked for something else";
 }
 
+TEST_F(Advise, JsonHasWhatAutoWeighedBy) {
+  const json j = json::parse(advise({"--heuristic", "Auto", "-o", "json"}));
+  EXPECT_EQ(status, 0) << errors;
+  const json& rules = j["calls"][0]["answers"][0]["plans"][0]["rules"];
+  EXPECT_GT(rules["superstepsToCome"], 0);
+  EXPECT_EQ(rules["takesBack"], false);
+}
+
 // Their supersteps would be put into one window.
 TEST_F(Advise, OtherWindowsNeedTheCallsInOrder) {
   write(record::to_line(calls[2]));  // recorded twice, as by an operator that was restarted
@@ -140,6 +148,8 @@ TEST_F(Advise, AsJson) {
   EXPECT_EQ(call["answers"][0]["plans"][0], call["recorded"]);
   EXPECT_EQ(call["recorded"]["moves"][0]["to"], "fast/fast-1");
   EXPECT_EQ(call["recorded"]["stays"][0]["reason"], "NotCandidate");
+  EXPECT_EQ(call["recorded"]["pmList"].size(), calls[0].plan.pm_list.size());
+  EXPECT_TRUE(call["recorded"]["rules"].is_null()) << "they are Auto's";
   EXPECT_EQ(j["summary"][0]["moves"], 3);
 }
 

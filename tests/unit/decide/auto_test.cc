@@ -91,6 +91,44 @@ TEST(Auto, WeighsTheJobUnlessASuperstepIsAskedFor) {
   EXPECT_THAT(run_loop(one_rank(40), params, 0, 1).moved_at, IsEmpty());
 }
 
+// "fast" is said to be twice as fast, and is half as fast. Nothing tells the model so but the supersteps.
+LoopJob wrongly_rated(std::uint64_t supersteps) {
+  LoopJob job = one_rank(supersteps);
+  job.pace = [](std::uint64_t, std::uint32_t p) { return p == 1 ? 0.25 : 1; };
+  return job;
+}
+
+TEST(TakeBack, UndoesAWaveOnceThatMadeSuperstepsLonger) {
+  const LoopRun run = run_loop(wrongly_rated(2000), as_a_job_runs(), 0.05, 1);
+  EXPECT_EQ(run.moves, 2u);
+  EXPECT_EQ(run.taken_back, 1u);
+  EXPECT_EQ(run.returns, 0u);
+  EXPECT_EQ(run.on[0], ProcessorId{0});
+  ASSERT_EQ(run.moved_at.size(), 2u);
+  EXPECT_LE(run.moved_at[1] - run.moved_at[0], 2 * Params{}.alpha0) << "at one of the next calls";
+}
+
+TEST(TakeBack, DoesNotBlameTheMovesForMoreWork) {
+  LoopJob job = one_rank(2000);
+  std::uint64_t moved = run_loop(job, as_a_job_runs(), 0.05, 1).moved_at.at(0);
+  job.drift = [moved](std::uint64_t t, std::uint32_t) { return t > moved ? 3 : 1; };
+  const LoopRun run = run_loop(job, as_a_job_runs(), 0.05, 1);
+  EXPECT_EQ(run.moves, 1u);
+  EXPECT_EQ(run.taken_back, 0u);
+}
+
+TEST(TakeBack, IsNotMadeForNoise) {
+  std::mt19937_64 random(kAutoSeed);
+  for (int w = 0; w < 20; ++w) {
+    const LoopJob job = random_loop_job(random, {.least_ranks = 4, .most_ranks = 16, .most_steps = 300});
+    const LoopRun run = run_loop(job, as_a_job_runs(), 0.2, kAutoSeed + w);
+    for (std::size_t n = 0; n < run.taken_back_at.size(); ++n) {
+      const auto wave = static_cast<std::size_t>(run.taken_back_at[n]);
+      EXPECT_GT(run.superstep_seconds[wave], run.superstep_seconds[wave - 1] * 0.99) << w << ": it was no longer";
+    }
+  }
+}
+
 // Three ranks on the slots of one another, and `spare` slots of a slow processor besides.
 LoopJob rotation(std::uint32_t spare) {
   LoopJob job;

@@ -35,7 +35,7 @@ class Rescheduling : public testing::Test {
     wire::SuperstepReport s;
     s.superstep = superstep;
     s.instructions = 1'000'000'000;
-    s.compute_ns = slow ? 2'000'000'000 : 1'000'000'000;
+    s.compute_ns = slow ? 2'000'000'000 : rank < 2 ? moved_ns : 1'000'000'000;
     s.edge_ns = !slow && any_slow ? 1'000'000'000 : 0;  // it waits for the slow ones
     if (unpredictable && rank > 0) {
       s.recv_bytes = {0, 1000 * (superstep % 3)};
@@ -84,6 +84,8 @@ class Rescheduling : public testing::Test {
       m.spec.rank = {move.rank};
       m.status.phase = phase;
       m.status.superstep = {edge};
+      m.status.source_node = move.source_node;
+      if (phase == migrate::Phase::kSucceeded) o.pods.erase(move.source_pod);
       m.status.source_set = "slow";
       m.status.target_set = "fast";
       o.migrations.push_back(m);
@@ -93,7 +95,8 @@ class Rescheduling : public testing::Test {
   }
 
   Observed o;
-  bool unpredictable = false;  // what ranks 1 and 2 receive
+  std::uint64_t moved_ns = 1'000'000'000;  // a superstep of ranks 0 and 1 in fast
+  bool unpredictable = false;              // what ranks 1 and 2 receive
 };
 
 }  // namespace bsp::reconcile

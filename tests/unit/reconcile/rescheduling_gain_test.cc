@@ -110,5 +110,66 @@ TEST_F(Rescheduling, AMoveAbandonedForItsSizeGivesTheNextMoreTime) {
   }
 }
 
+// Ranks 0 and 1 need 3 s where they were to need 1 s, and 2 s where they were.
+TEST_F(Rescheduling, AWaveThatMadeSuperstepsLongerIsTakenBackOnce) {
+  o.job.spec.rescheduling.heuristic = crds::Heuristic::kAuto;
+  moved_ns = 3'000'000'000;
+  for (const bool restarted : {false, true}) {
+    const Observed before = o;
+    auto r = std::make_unique<Rescheduler>(rescheduler());
+    std::optional<Decided> decided;
+    std::uint64_t t = 1;
+    while (!decided || decided->moves.empty()) {
+      ASSERT_LT(t, 60u);
+      decided = feed(*r, t++);
+    }
+    const migrate::Wave wave = begin(*decided);
+    store(*r);
+    end(wave, Phase::kSucceeded, t);
+    feed(*r, t++);
+    store(*r);
+    if (restarted) r = std::make_unique<Rescheduler>(rescheduler());
+    decided.reset();
+    for (const std::uint64_t last = t + 60; t < last && (!decided || decided->moves.empty()); ++t)
+      decided = feed(*r, t);
+    ASSERT_TRUE(decided);
+    EXPECT_EQ(decided->decision.outcome, crds::kTakingBack) << decided->decision.message;
+    ASSERT_THAT(decided->moves, SizeIs(wave.moves.size()));
+    for (const MoveRequest& move : decided->moves)
+      EXPECT_EQ(move.node, before.job.status.ranks[move.rank].node) << "rank " << move.rank;
+    const std::string first = decided->decision.message;
+    EXPECT_NE(first.find("takes the last wave back, since which a superstep takes 3 s instead of 2 s"),
+              std::string::npos)
+        << first;
+    for (auto& m : o.migrations) m.metadata.name += "-first";
+    const migrate::Wave back = begin(*decided);
+    store(*r);
+    end(back, Phase::kSucceeded, t);
+    for (std::size_t i = 0; i < back.moves.size(); ++i)
+      o.migrations[o.migrations.size() - 1 - i].status.source_node = back.moves[back.moves.size() - 1 - i].source_node;
+    for (const std::uint64_t last = t + 200; t < last; ++t)
+      if (const auto again = feed(*r, t)) {
+        EXPECT_THAT(again->moves, IsEmpty()) << again->decision.message;
+      }
+    o = before;
+  }
+}
+
+TEST_F(Rescheduling, AWaveThatDidNotHappenIsNotTakenBack) {
+  o.job.spec.rescheduling.heuristic = crds::Heuristic::kAuto;
+  Rescheduler r = rescheduler();
+  std::optional<Decided> decided;
+  std::uint64_t t = 1;
+  while (!decided || decided->moves.empty()) {
+    ASSERT_LT(t, 60u);
+    decided = feed(r, t++);
+  }
+  migrate::Wave wave = begin(*decided);
+  end(wave, Phase::kRolledBack, t);
+  feed(r, t++);
+  store(r);
+  EXPECT_EQ(scheduler_state_from_json(o.job.status.rescheduler, 3, 2).window.cadence.wave, decide::Judged{});
+}
+
 }  // namespace
 }  // namespace bsp::reconcile

@@ -74,16 +74,23 @@ TEST(RecordLine, WhatOlderRecordsLackHasItsDefault) {
   Call call = small_call();
   for (const char* name : {"expectedSupersteps", "earlyCalls"}) EXPECT_FALSE(small_json()["params"].contains(name));
   EXPECT_FALSE(small_json()["snapshot"]["ranks"].contains("left"));
-  ASSERT_EQ(error_of(small_json()), "no error");
+  json older = small_json();
+  older["state"]["cadence"].erase("wave");
+  older["plan"].erase("rules");
+  ASSERT_EQ(error_of(older), "no error");
   call.params.expected_supersteps = 500;
   call.params.early_calls = true;
   call.snapshot.ranks[1].left = {ProcessorId{4}, ProcessorId{5}};
+  call.state.cadence.wave = {.before = 2, .error = 0.1, .model = 1.9};
+  call.plan.rules = {.supersteps = 80, .budget = std::numeric_limits<double>::infinity(), .takes_back = true};
   const auto read = from_line(to_line(call));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->params.expected_supersteps, 500u);
   EXPECT_TRUE(read->params.early_calls);
   EXPECT_EQ(read->snapshot.ranks[1].left, call.snapshot.ranks[1].left);
   EXPECT_TRUE(read->snapshot.ranks[0].left.empty());
+  EXPECT_EQ(read->state.cadence.wave, call.state.cadence.wave);
+  EXPECT_EQ(read->plan.rules, call.plan.rules);
 }
 
 TEST(RecordLine, EveryDoubleComesBackBitForBit) {

@@ -49,6 +49,7 @@ class RandomRun {
                         .alpha_next = below(9),
                         .d = between(0.01, 0.9),
                         .gamma = below(9)};
+      if (below(2)) state_.cadence.wave = {.before = between(0, 1), .error = between(0, 0.01), .model = between(0, 1)};
       for (std::uint32_t i = 0; i < shape.ranks; ++i) state_.P_comp.push_back(below(3) ? 1 : between(0, 1));
       decide::Grid<double> P_comm(shape.ranks, sets, 1.0);
       for (std::size_t i = 0; i < shape.ranks; ++i)

@@ -22,6 +22,8 @@ Metric phase_seconds(Type::kHistogram, "bsp_migration_phase_seconds", "Parts of 
 Metric gain_seconds(Type::kGauge, "bsp_migrations_gain_seconds",
                     "Sum of the gains of all migrations: predicted, and realised where it has been measured.",
                     {"kind"});
+Metric taken_back(Type::kCounter, "bsp_waves_taken_back_total",
+                  "Waves that are undone, as supersteps were longer after them.", {"namespace"});
 Metric restarts(Type::kCounter, "bsp_job_restarts_total", "Attempts of jobs that failed.", {"reason"});
 Metric finished(Type::kCounter, "bsp_jobs_finished_total", "Jobs that have ended.", {"phase", "reason"});
 Metric lost_seconds(Type::kCounter, "bsp_imbalance_lost_seconds_total",
@@ -120,6 +122,10 @@ void JobMeter::show_nodes(const crds::BspJobStatus& now) const {
 void JobMeter::stored(const crds::BspJobStatus& before, const crds::BspJobStatus& after) const {
   if (before.phase == crds::JobPhase::kMigrating && after.wave_state != before.wave_state)
     if (const auto ended = ended_wave(after); ended && !ended_wave(before)) count_wave(*ended);
+  const auto made_at = [](const auto& decision) { return decision ? decision->superstep.value : 0; };
+  if (made_at(after.last_decision) != made_at(before.last_decision) &&
+      after.last_decision->outcome == crds::kTakingBack)
+    metered::taken_back.add({name_space_});
   metered::gain_seconds.add({"predicted"},
                             after.predicted_gain_seconds.value_or(0) - before.predicted_gain_seconds.value_or(0));
   metered::gain_seconds.add({"realised"},

@@ -1,0 +1,38 @@
+// Whether Auto's last wave did what it was made for, and the way back if it made supersteps longer.
+//
+//   slower    mean superstep of the window after > that of the window before + kSure standard errors of the two, and
+//             by more than kLeast of it
+//
+// The wave is then taken back: its ranks go to where they came from, if the slots are still free, the model has for
+// the mapping before what it had then (else the loads have changed, and the moves are not to blame), and the pause is
+// worth it. Once, as no rank returns to where it was taken back from; the next call comes kCooldown·α₀ later.
+// Only what is seen over kMeasured supersteps on both sides counts, so that a wave which is followed by another one soon
+// is not judged by itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "operator/decide/strategy.h"
+
+namespace bsp::decide {
+
+struct TakeBack {
+  static constexpr double kSure = 3;             // standard errors
+  static constexpr double kLeast = 0.01;         // of a superstep
+  static constexpr std::uint64_t kMeasured = 4;  // supersteps
+  static constexpr std::uint64_t kCooldown = 4;  // times α₀
+};
+
+struct Verdict {
+  bool measured = false;  // the window is long enough to judge by
+  bool open = false;      // the wave is still to be judged, or to be taken back
+  bool slower = false;
+};
+Verdict judge_wave(const Case& c);
+
+// Where each rank was before the last wave; nothing if a slot is taken, or a rank may not move.
+std::optional<std::vector<ProcessorId>> before_last_wave(const Case& c);
+
+}  // namespace bsp::decide
