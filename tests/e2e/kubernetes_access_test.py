@@ -137,7 +137,7 @@ class Rights(unittest.TestCase):
             self.addCleanup(allow)
             allow(named.name)
             operator = f"--as=system:serviceaccount:{system}:{name}"
-            for verb, resource in (("create", "pods"), ("delete", "pods"), ("update", "secrets"), ("patch", "bspjobs/status")):
+            for verb, resource in (("create", "pods"), ("delete", "pods"), ("update", "secrets"), ("update", "bspjobs")):
                 for space, answer in ((named, "yes"), (other, "no")):
                     told = kubectl("auth", "can-i", verb, resource, "-n", space.name, operator, check=False).stdout.strip()
                     self.assertEqual(told, answer, (verb, resource, space.name))

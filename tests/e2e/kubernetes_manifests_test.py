@@ -357,7 +357,8 @@ class Manifests(unittest.TestCase):
         row, = (r for r in columns(self.space.kubectl("get", "bj").stdout) if r["NAME"] == "shown")
         self.assertEqual(list(row)[:3], ["NAME", "PHASE", "WAVE"])
         self.assertLessEqual({"SUPERSTEP", "IMBALANCE", "MOVES", "AGE"}, set(row))
-        self.assertEqual((row["PHASE"], row["RANKS"]), ("Suspended", "fast 0/4 slow 0/1"))
+        self.assertEqual(row["PHASE"], "Suspended")
+        self.assertRegex(row["RANKS"], r"^fast 0/\d+ slow 0/\d+$")  # the capacity depends on what else runs
         wide, = (r for r in columns(self.space.kubectl("get", "bj", "-o", "wide").stdout) if r["NAME"] == "shown")
         self.assertEqual(wide["REASON"], "Suspended")
         self.space.apply(rank_migration("shown", "shown", 1, targetSet="slow"), verb="create")
