@@ -2,6 +2,18 @@
 #include "fixtures.h"
 
 static int keyval, value = 7, *got;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static void attributes_by_mpi1_names(MPI_Comm made) {
+  MPI_Keyval_create(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &keyval, NULL);
+  MPI_Attr_put(made, keyval, &value);
+  MPI_Attr_get(made, keyval, &got, &flag);
+  CHECK(flag && got == &value);
+  MPI_Attr_delete(made, keyval);
+  MPI_Keyval_free(&keyval);
+}
+#pragma GCC diagnostic pop
 static int errors_seen = 0;
 static void on_comm_error(MPI_Comm* comm, int* code, ...) { (void)comm, (void)code, ++errors_seen; }
 static void on_session_error(MPI_Session* session, int* code, ...) { (void)session, (void)code, ++errors_seen; }
@@ -90,6 +102,7 @@ static void communicators(void) {
   CHECK(flag && got == &value);
   MPI_Comm_delete_attr(made, keyval);
   MPI_Comm_free_keyval(&keyval);
+  attributes_by_mpi1_names(made);
   MPI_Errhandler handler;
   MPI_Comm_create_errhandler(on_comm_error, &handler);
   CHECK(MPI_Errhandler_f2c(MPI_Errhandler_c2f(handler)) == handler);
