@@ -5,6 +5,7 @@
 
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
+#include "operator/kube/modify.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/stored.h"
 
