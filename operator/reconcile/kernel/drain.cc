@@ -64,9 +64,8 @@ bool show_drain(const Observed& o, const std::string& stuck, crds::BspJobStatus&
 }
 
 bool is_protected(const Observed& o, crds::JobPhase phase) {
-  const bool has_ranks =
-      phase == crds::JobPhase::kStarting || phase == crds::JobPhase::kRunning || phase == crds::JobPhase::kMigrating;
-  return has_ranks && to_seconds(o.draining_for) < static_cast<double>(o.job.spec.run_policy.drain_timeout_seconds);
+  return has_places(phase) &&
+         to_seconds(o.draining_for) < static_cast<double>(o.job.spec.run_policy.drain_timeout_seconds);
 }
 
 json make_disruption_budget(const crds::BspJob& job) {

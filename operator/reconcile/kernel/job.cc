@@ -85,11 +85,14 @@ bool JobKernel::container_ends(const Failure& failure) const {
          o.steady - sidecar->second.phase_since < job_limits.container_end;
 }
 
+bool exited_well(const PodFacts* pod, const wire::RankStatus* said) {
+  if (said && said->phase == wire::RankPhase::kExited) return said->exit_code == 0 && said->exit_signal == 0;
+  return pod && pod->app_ended && pod->app_exit_code == 0;
+}
+
 bool JobKernel::exited_well(const crds::RankPlace& place) const {
-  if (const wire::RankStatus* s = rank_status(place.pod); s && s->phase == wire::RankPhase::kExited)
-    return s->exit_code == 0 && s->exit_signal == 0;
   const auto pod = o.pods.find(place.pod);
-  return pod != o.pods.end() && pod->second.app_ended && pod->second.app_exit_code == 0;
+  return reconcile::exited_well(pod == o.pods.end() ? nullptr : &pod->second, rank_status(place.pod));
 }
 
 const wire::RankStatus* JobKernel::rank_status(const std::string& pod) const {
@@ -241,8 +244,7 @@ void JobKernel::warn() {
     stores = true;
     notices.events.push_back({"Warning", condition, crds::find_condition(status().conditions, condition)->message});
   };
-  const bool has_ranks = status().phase == JobPhase::kStarting || status().phase == JobPhase::kRunning ||
-                         status().phase == JobPhase::kMigrating;
+  const bool has_ranks = has_places(status().phase);
   for (const char* condition : warn_of_silence(o, has_ranks ? silence : Silence{}, status(), stores)) raised(condition);
   if (warn_of_throttling(o, status())) raised(kCpuThrottled);
   if (warn_of_no_supersteps(o, status())) raised(kNoSupersteps);

@@ -37,6 +37,8 @@ struct Failure {
   std::string message;
   bool final = false;
 };
+// The program ended with code 0: its sidecar knows how it ended, the node only how bsp-init did. Null: not known.
+bool exited_well(const PodFacts* pod, const wire::RankStatus* said);
 std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits);
 // "; it was on node X, which is not ready": for the message about a lost rank. "" if no node is known.
 std::string where(const crds::RankPlace& place, const Observed& o);

@@ -151,10 +151,7 @@ void JobKernel::starting() {
       continue;
     }
     check_pod(place, pod->second, not_ready);
-    auto set = std::ranges::find(plan.sets, place.set);
-    if (set == plan.sets.end()) set = plan.sets.insert(set, place.set);  // its last node has just been removed
-    plan.members.push_back({place.rank.value, place.pod, pod->second.uid, pod->second.address,
-                            static_cast<std::uint32_t>(set - plan.sets.begin())});
+    add_member(plan, place.rank.value, place.pod, place.set, pod->second);
   }
   if (!not_ready.all.empty()) return wait_for(not_ready);
   if (is_on(status(), kStartDelayed))

@@ -9,6 +9,7 @@
 #include "crds/names.h"
 #include "operator/decide/mapping.h"
 #include "operator/reconcile/kernel/observed.h"
+#include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
 
@@ -113,7 +114,7 @@ json next_status(const Observed& o, bool pods_left) {
     turn(status, o, "Finished", true, well ? "Succeeded" : "Failed", o.job.status.message);
     return status;
   }
-  const bool runs = phase == crds::JobPhase::kRunning || phase == crds::JobPhase::kMigrating;
+  const bool runs = is_running(phase);
   if (is_true(status, "Admitted") || !condition(status, "PodsReady").is_null())
     turn(status, o, "PodsReady", runs, runs ? "Started" : "WaitForStart",
          runs ? "every rank runs" : "not every rank runs");

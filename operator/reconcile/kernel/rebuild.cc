@@ -5,6 +5,8 @@
 #include <map>
 
 #include "operator/observe/snapshot.h"
+#include "operator/reconcile/kernel/job.h"
+#include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -18,10 +20,7 @@ struct RunningPod {
     return said && said->phase == wire::RankPhase::kWaiting && said->epoch == 0 &&
            said->transfer.phase == wire::TransferPhase::kIdle;
   }
-  [[nodiscard]] bool ended_well() const {
-    if (said && said->phase == wire::RankPhase::kExited) return said->exit_code == 0 && said->exit_signal == 0;
-    return facts->app_ended && !facts->pod_ended && facts->app_exit_code == 0;
-  }
+  [[nodiscard]] bool ended_well() const { return exited_well(facts, said); }
   // In an open epoch, and nothing but an armed gate, which can still be cancelled, stands before its next superstep.
   [[nodiscard]] bool runs() const {
     return said && said->epoch > 0 && said->admitted_epoch == said->epoch && !said->gate_committed &&
@@ -74,10 +73,7 @@ crds::BspJobStatus status_from(const Observed& o, const std::vector<RunningPod>&
   epoch.sets = observe::set_names(o.job.spec.sets, o.nodes);
   for (const RunningPod& pod : ranks) {
     const PodFacts& facts = *pod.facts;
-    auto set = std::ranges::find(epoch.sets, facts.set);
-    if (set == epoch.sets.end()) set = epoch.sets.insert(set, facts.set);  // its last node has just been removed
-    epoch.members.push_back(
-        {facts.rank, pod.name, facts.uid, facts.address, static_cast<std::uint32_t>(set - epoch.sets.begin())});
+    add_member(epoch, facts.rank, pod.name, facts.set, facts);
     crds::RankPlace& place = status.ranks.emplace_back();
     place.rank = {facts.rank};
     place.set = facts.set;
@@ -86,8 +82,7 @@ crds::BspJobStatus status_from(const Observed& o, const std::vector<RunningPod>&
     place.generation = facts.generation + 1;
     status.attempt = std::max(status.attempt, facts.attempt);
     if (facts.created != Time{}) status.start_time = std::min(status.start_time, facts.created);
-    if (!pod.said) continue;
-    epoch.epoch = std::max(epoch.epoch, pod.said->epoch);
+    if (pod.said) epoch.epoch = std::max(epoch.epoch, pod.said->epoch);
   }
   epoch.pmix_namespace = std::format("{}-e{}", o.job.metadata.uid, epoch.epoch);
   if (epoch.epoch > 0) status.epoch = std::move(epoch);

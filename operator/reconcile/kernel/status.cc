@@ -168,6 +168,13 @@ bool warn_of_mixed_units(const Observed& o, crds::BspJobStatus& status) {
   return is;
 }
 
+void add_member(wire::EpochPlan& plan, std::uint32_t rank, const std::string& pod, const std::string& set,
+                const PodFacts& facts) {
+  auto at = std::ranges::find(plan.sets, set);
+  if (at == plan.sets.end()) at = plan.sets.insert(at, set);
+  plan.members.push_back({rank, pod, facts.uid, facts.address, static_cast<std::uint32_t>(at - plan.sets.begin())});
+}
+
 bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status) {
   if (status.phase != crds::JobPhase::kRunning) return false;
   const std::string lack = MoveCapacity(o).lack();
@@ -258,7 +265,7 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   if (completed != ~0ull) status.superstep.value = std::max(status.superstep.value, completed);
 
   using crds::JobPhase;
-  const bool runs = status.phase == JobPhase::kRunning || status.phase == JobPhase::kMigrating;
+  const bool runs = is_running(status.phase);
   std::map<std::string, crds::SetRanks> sets;
   for (const auto& node : o.nodes) {
     if (const auto& own = o.job.spec.sets.names; !own.empty() && !std::ranges::contains(own, node.set)) continue;

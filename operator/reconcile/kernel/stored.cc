@@ -3,12 +3,11 @@
 #include <format>
 #include <set>
 
+#include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {
 namespace {
-
-using crds::JobPhase;
 
 std::unexpected<Error> corrupt(std::string_view field, std::string_view what) {
   return fail(ErrorCode::kInvalid,
@@ -19,8 +18,7 @@ std::unexpected<Error> corrupt(std::string_view field, std::string_view what) {
 
 Result<void> check_ranks(const crds::BspJob& job) {
   const auto& ranks = job.status.ranks;
-  const bool placed = job.status.phase == JobPhase::kStarting || job.status.phase == JobPhase::kRunning ||
-                      job.status.phase == JobPhase::kMigrating;
+  const bool placed = has_places(job.status.phase);
   if (ranks.size() != job.spec.ranks && (placed || !ranks.empty()))
     return corrupt("ranks", std::format("has {} ranks of {}", ranks.size(), job.spec.ranks));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -32,7 +30,7 @@ Result<void> check_ranks(const crds::BspJob& job) {
 }
 
 Result<void> check_epoch(const crds::BspJob& job) {
-  const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
+  const bool runs = is_running(job.status.phase);
   if (!job.status.epoch) return runs ? corrupt("epoch", "is not there, but the job runs") : Result<void>();
   const wire::EpochPlan& epoch = *job.status.epoch;
   if (epoch.members.size() != job.spec.ranks)
