@@ -30,27 +30,32 @@ class Command {
     std::istream& in = options_.file == "-" ? std::cin : file;
     const std::string name = options_.file == "-" ? "standard input" : options_.file;
     std::string line;
-    for (std::size_t number = 1; std::getline(in, line); ++number)
+    for (std::size_t number = 1; unreadable_ < kUnreadable && std::getline(in, line); ++number)
       if (line.find_first_not_of(" \t\r") != std::string::npos) take(line, std::format("{}:{}", name, number));
     if (in.bad()) return fail_errno("reading " + name);
-    if (read_ == 0 && !wrong_)
+    if (unreadable_ == kUnreadable)
+      return fail(ErrorCode::kInvalid,
+                  std::format("{}: stopped after {} wrong lines; is it a record of this version?", name, kUnreadable));
+    if (read_ == 0 && unreadable_ == 0)
       return fail(ErrorCode::kInvalid,
                   std::format("{} holds no recorded call; local run --record FILE writes one line for each", name));
     if (read_ > 0) finish();
-    return wrong_ ? 1 : 0;
+    return unreadable_ > 0 ? cli::kUsage : differs_ ? cli::kFailed : cli::kDone;
   }
 
  private:
+  static constexpr int kUnreadable = 5;  // a file of another kind has nothing but wrong lines
+
   void take(const std::string& line, const std::string& where) {
     auto advice =
         record::from_line(line).and_then([&](record::Call call) { return adviser_.advise(std::move(call), where); });
     if (!advice) {
-      wrong_ = true;
+      ++unreadable_;
       cli::report_error(advice.error().in(where));
       return;
     }
     ++read_;
-    for (const Answer& answer : advice->answers) wrong_ |= !answer.difference.empty();
+    for (const Answer& answer : advice->answers) differs_ |= !answer.difference.empty();
     totals_.add(*advice);
     if (options_.json)
       calls_.push_back(json_of(*advice));
@@ -72,7 +77,8 @@ class Command {
   Totals totals_;
   json calls_ = json::array();
   std::size_t read_ = 0;
-  bool wrong_ = false;
+  int unreadable_ = 0;    // lines
+  bool differs_ = false;  // a plan from the recorded one
 };
 
 }  // namespace

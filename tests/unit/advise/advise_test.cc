@@ -16,6 +16,7 @@ namespace bsp::advise {
 namespace {
 
 using nlohmann::json;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
@@ -134,7 +135,7 @@ TEST_F(Advise, OtherWindowsNeedTheCallsInOrder) {
   EXPECT_EQ(status, 0) << errors;
   write(record::to_line(calls[0]));
   advise({"--alpha", "3", "--brief"});
-  EXPECT_EQ(status, 1);
+  EXPECT_EQ(status, 2);
   EXPECT_THAT(errors, HasSubstr(file + ":5: plan.superstep: is 4, and the call before was after"));
   EXPECT_THAT(errors, HasSubstr("two runs in one file, or lines out of order"));
 }
@@ -161,12 +162,21 @@ TEST_F(Advise, ReportsLinesThatAreNotRecordsAndUsesTheOthers) {
   write(changed.dump());
   write(record::to_line(calls[2]));
   const std::string text = advise({"--brief"});
-  EXPECT_EQ(status, 1);
+  EXPECT_EQ(status, 2);
   EXPECT_THAT(errors, HasSubstr("bsp-operator: " + file +
                                 ":5: not valid JSON: the line was cut after 200 bytes; take it out\n"));
   EXPECT_THAT(errors,
               HasSubstr("bsp-operator: " + file + ":6: params.heuristc: unknown field; did you mean heuristic?"));
   EXPECT_THAT(text, HasSubstr("as recorded   4  "));
+}
+
+TEST_F(Advise, StopsAfterTheFirstWrongLines) {
+  for (int i = 0; i < 1000; ++i) write("{broken");
+  advise({"--brief"});
+  EXPECT_EQ(status, 2);
+  EXPECT_THAT(errors, HasSubstr(file + ":8: not valid JSON"));
+  EXPECT_THAT(errors, Not(HasSubstr(file + ":9: ")));
+  EXPECT_THAT(errors, EndsWith(file + ": stopped after 5 wrong lines; is it a record of this version?\n"));
 }
 
 // As if another version of the program had decided.
