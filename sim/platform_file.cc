@@ -3,6 +3,8 @@
 #include <charconv>
 #include <filesystem>
 #include <format>
+#include <regex>
+#include <set>
 
 #include "base/core/read_file.h"
 #include "crds/nearest.h"
@@ -76,12 +78,15 @@ Result<void> add_host(const json& host, const std::string& file, Set& set) {
   return {};
 }
 
-// The simulation doesn't support changes over time: it simulates a superstep once for each mapping, and the decision
-// knows one speed of each node.
-Result<void> check_nothing_changes(const std::string& path) {
-  BSP_TRY(std::string text, read_file(path));
+std::string without_comments(std::string text) {
   for (std::size_t from = text.find("<!--"); from != std::string::npos; from = text.find("<!--", from))
     text.erase(from, std::min(text.find("-->", from), text.size() - 3) + 3 - from);
+  return text;
+}
+
+// The simulation doesn't support changes over time: it simulates a superstep once for each mapping, and the decision
+// knows one speed of each node.
+Result<void> check_nothing_changes(const std::string& path, const std::string& text) {
   for (const char* what : {"speed_file", "state_file", "availability_file", "bandwidth_file", "latency_file", "<trace"})
     if (text.find(what) != std::string::npos)
       return fail(
@@ -92,6 +97,32 @@ Result<void> check_nothing_changes(const std::string& path) {
   return {};
 }
 
+std::vector<std::string> matches(const std::string& text, const std::string& pattern) {
+  const std::regex quoted(pattern);
+  std::vector<std::string> found;
+  for (std::sregex_iterator m(text.begin(), text.end(), quoted), end; m != end; ++m) found.push_back((*m)[1]);
+  return found;
+}
+
+// SimGrid reports a route from or to an unknown place by a list of all hosts and routers, without the place. "": the
+// message isn't that list, or every end is known.
+std::string unknown_end_of_route(const std::string& text, const std::string& message) {
+  const std::size_t list = message.find(": '");
+  if (list == std::string::npos) return "";
+  const std::vector<std::string> places = matches(message.substr(list), "'([^']*)'");
+  const std::vector<std::string> ids = matches(text, R"(\bid=["']([^"']*)["'])");
+  std::vector<std::string_view> known(places.begin(), places.end());
+  known.insert(known.end(), ids.begin(), ids.end());
+  for (const char* end : {"gw_src", "gw_dst", "src", "dst"})
+    for (const std::string& name : matches(text, std::format(R"(\b{}=["']([^"']*)["'])", end))) {
+      if (std::ranges::find(known, name) != known.end()) continue;
+      const std::string meant = crds::nearest(name, known);
+      return std::format("{}=\"{}\" is no host, router or zone of it{}", end, name,
+                         meant.empty() ? "" : std::format("; did you mean {}?", meant));
+    }
+  return "";
+}
+
 Result<json> described(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
@@ -99,7 +130,9 @@ Result<json> described(const std::string& path) {
         ErrorCode::kNotFound,
         std::format("--platform: {}; write a SimGrid platform file (examples/platform.xml is one), or use --pools",
                     std::filesystem::exists(path, error) ? path + " is not a file" : path + " does not exist"));
-  BSP_CHECK_OK(check_nothing_changes(path));
+  BSP_TRY(const std::string written, read_file(path));
+  const std::string xml = without_comments(written);
+  BSP_CHECK_OK(check_nothing_changes(path, xml));
   BSP_TRY(Child child, Child::start([&path](int channel) {
             const std::string text = describe_platform_file(path);
             const std::uint64_t size = text.size();
@@ -107,9 +140,12 @@ Result<json> described(const std::string& path) {
               write_fully(channel, std::as_bytes(std::span(text)));
           }));
   auto text = child.read_all();
-  if (!text)
+  if (!text) {
+    const std::string& message = text.error().message;
+    const std::string unknown = unknown_end_of_route(xml, message);
     return fail(ErrorCode::kInvalid, std::format("--platform {}: {} (for a working example, see examples/platform.xml)",
-                                                 path, text.error().message));
+                                                 path, unknown.empty() ? message : unknown));
+  }
   json file = json::parse(*text);
   if (file.contains("unusable"))
     return fail(ErrorCode::kInvalid, std::format("--platform {}: {}", path, file.at("unusable").get<std::string>()));

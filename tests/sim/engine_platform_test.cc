@@ -16,6 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 // Each test has its own platform file.
 class PlatformFile : public testing::Test {
@@ -91,6 +92,23 @@ TEST_F(PlatformFile, NodesAreInNaturalOrder) {
   ASSERT_TRUE(platform) << platform.error().message;
   ASSERT_EQ(platform->sets[0].nodes.size(), 12u);
   for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(platform->sets[0].nodes[i].name, std::format("c-{}", i));
+}
+
+TEST_F(PlatformFile, ARouteToAnUnknownPlaceNamesThatPlaceOnly) {
+  const auto error = [this](const std::string& end, const std::string& wrong) {
+    std::string zones = kTwoZones;
+    zones.replace(zones.find(end), end.size(), wrong);
+    const auto platform = read(zones);
+    return platform ? std::string("no error") : platform.error().message;
+  };
+  EXPECT_THAT(
+      error("gw_src=\"old-old_router\"", "gw_src='old-new_router'"),
+      AllOf(HasSubstr("gw_src=\"old-new_router\" is no host, router or zone of it; did you mean old-old_router?"),
+            Not(HasSubstr("'n0'"))));
+  EXPECT_THAT(error("gw_dst=\"n0\"", "gw_dst=\"nowhere\""),
+              HasSubstr("gw_dst=\"nowhere\" is no host, router or zone of it ("));
+  EXPECT_THAT(error(" dst=\"new\"", " dst=\"knew\""),
+              HasSubstr("dst=\"knew\" is no host, router or zone of it; did you mean new?"));
 }
 
 TEST_F(PlatformFile, ErrorsNameThePlace) {
