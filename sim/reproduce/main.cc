@@ -12,6 +12,7 @@
 #include "operator/cli/command.h"
 #include "operator/cli/exit_code.h"
 #include "sim/reproduce/comparison.h"
+#include "sim/reproduce/held_out.h"
 #include "sim/reproduce/workers.h"
 
 namespace {
@@ -24,6 +25,7 @@ struct Options {
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   std::string source = "sim/reproduce";
   std::vector<std::string> tables{};
+  bool held_out = false;
 };
 
 Result<Options> options_of(std::span<const std::string> words) {
@@ -34,6 +36,9 @@ Result<Options> options_of(std::span<const std::string> words) {
   command.option("--jobs", "N", std::format("processes to run with (default: {})", options.jobs),
                  cli::number(options.jobs, 1u, 1024u));
   command.text("--source", "DIR", std::format("directory of published/ (default: {})", options.source), options.source);
+  command.flag("--held-out",
+               "choose what scenario iii determines by one half of each table's rows, and predict the other half",
+               options.held_out);
   command.arguments("TABLE.csv",
                     "your own tables, instead of the published ones; DIR/published/README.md has the format",
                     options.tables);
@@ -72,6 +77,11 @@ Result<void> reproduce(const Options& options) {
       return fail(ErrorCode::kInvalid,
                   std::format("two tables are called {}.csv; rename one, because figures have their tables' names",
                               table.name));
+  if (options.held_out) {
+    BSP_TRY(const Results results, run_all(held_out_runs(tables), options.jobs, print_progress));
+    std::puts(held_out_json(tables, results).dump(1).c_str());
+    return {};
+  }
   std::vector<Statement> statements;
   std::vector<RunKey> keys;
   for (const Table& table : tables)

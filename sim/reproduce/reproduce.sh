@@ -1,6 +1,7 @@
 #!/bin/bash
 # reproduce [OPTIONS] [--out FILE.md] [TABLE.csv …]: runs tables in the simulator, several runs at once, and writes the page. Tables
 # are copied into the tree first.
+# reproduce held-out [OPTIONS]: chooses the calibration's values by half of the cells, predicts the others and writes docs/held-out.md.
 # reproduce exchange [OPTIONS]: runs the study of load exchange and writes docs/exchange.md.
 set -euo pipefail
 . images/commands.sh
@@ -11,6 +12,9 @@ mkdir -p build/reproduce
 if [ "${1:-}" = exchange ]; then
   shift
   program=bsp-exchange-study page=sim/exchange/page.py out=docs/exchange.md
+elif [ "${1:-}" = held-out ]; then
+  shift
+  words=(--held-out) page=sim/reproduce/held_out_page.py out=docs/held-out.md
 fi
 while [ $# -gt 0 ]; do
   word=$1

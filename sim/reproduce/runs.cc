@@ -57,7 +57,7 @@ decide::Params params_of(const RunKey& key) {
                         .delta = calibration::kDelta,
                         .beta = calibration::kBeta,
                         .x = calibration::kX,
-                        .horizon = calibration::kHorizon};
+                        .horizon = key.choice.horizon};
   if (const auto strategy = decide::strategy_named(key.heuristic)) params.heuristic = (*strategy)->heuristic;
   return params;
 }
@@ -116,7 +116,7 @@ Result<void> validate(const RunKey& key) {
 Result<RunResult> run(const RunKey& key) {
   BSP_CHECK_OK(validate(key));
   BSP_TRY(const std::unique_ptr<Workload> workload, workload_of(key));
-  Platform platform = key.mapping.empty() ? five_sets() : grid5000();
+  Platform platform = key.mapping.empty() ? five_sets(key.choice) : grid5000(key.choice);
   platform.call.factor = call_factor(key);
   if (key.application == "fractal") {
     platform.barrier.per_outsider *= calibration::kBarriersOfFractal;

@@ -1,5 +1,5 @@
 // One run of the sources' evaluations: its application, size, number of processes, heuristic and α₀, and its results in
-// the three scenarios. All runs use the parameters of sim/applications/calibration.h.
+// the three scenarios. All runs use the parameters of sim/applications/calibration.h, and all but those of held_out.h its choice.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/core/error.h"
+#include "sim/applications/calibration.h"
 
 namespace bsp::sim {
 
@@ -17,6 +18,7 @@ struct RunKey {
   std::string heuristic{};  // of operator/decide, or of sim/yardsticks
   std::uint64_t alpha = 4;  // α₀
   std::string mapping{};    // on Grid'5000; "": Contiguous on the five Sets
+  calibration::Choice choice{};
 
   auto operator<=>(const RunKey&) const = default;
   [[nodiscard]] std::string case_name() const;  // "lattice-boltzmann 25 processes, 2000 supersteps"

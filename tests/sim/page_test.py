@@ -20,6 +20,7 @@ def module(path):
 
 
 reproduce = module("sim/reproduce/page.py")
+held_out = module("sim/reproduce/held_out_page.py")
 
 
 def cell(row, column, quantity, published, ours):
@@ -50,6 +51,16 @@ class Pages(unittest.TestCase):
         self.assertIn("published 10.27 %, ours 6.06 %", page)
         self.assertIn("(figures/sw.svg)", page)
         self.assertNotIn("figures", reproduce.page(RESULTS, False))
+
+    def test_held_out_page_names_the_choice_and_both_halves(self):
+        def errors(*medians):
+            return {"mean": sum(medians) / len(medians), "tables": [{"title": f"T{i}", "median": m} for i, m in enumerate(medians)]}
+        page = held_out.page({"candidates": 72, "halves": [{
+            "fitted": "odd", "choice": {"byteBetween": 140e-9, "mig": 0.0055, "horizon": "window", "sunoPerCapricorne": 1.9},
+            "errors": {"fitted": errors(2, 4), "heldOut": errors(3, 5), "calibration": errors(1)}}]})
+        self.assertIn("from 72 combinations", page)
+        self.assertIn("## Chosen by the odd rows\n\n140 ns per byte, Mig 5.5 ms, horizon: window, Suno 1.9. Held out ÷ fitted: 1.33.", page)
+        self.assertIn("| T1 | 4.0 | 5.0 | – |\n| **mean** | **3.0** | **4.0** | **1.0** |", page)
 
     def test_small_numbers_keep_their_digits(self):
         self.assertEqual([reproduce.number(x) for x in (0, 0.01425, 0.1, 12.345)], ["0.00", "0.01425", "0.10", "12.35"])

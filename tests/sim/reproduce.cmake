@@ -2,6 +2,7 @@
 bsp_test(sim_reproduce_test
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/reproduce_tables_test.cc ${CMAKE_CURRENT_SOURCE_DIR}/reproduce_statements_test.cc
           ${CMAKE_CURRENT_SOURCE_DIR}/reproduce_comparison_test.cc ${CMAKE_CURRENT_SOURCE_DIR}/reproduce_runs_test.cc
+          ${CMAKE_CURRENT_SOURCE_DIR}/reproduce_held_out_test.cc
   DEPS bsp_sim_reproduce LABELS sim)
 
 # The pages and figures that Python makes of the results.
